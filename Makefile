@@ -1,0 +1,52 @@
+# kgpu: build, try, test. `make demo`, `make test` and `make bench` need root: the lab boots hosts.
+
+VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+LAB         := scripts/lab/lab
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.sh') $(LAB) .ci/run
+PACKAGES    := shellcheck openssh-server openssh-client gcc libc6-dev git make iptables
+
+.PHONY: build
+build: ## bin/kgpu, the same bytes from the same source
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kgpu .
+
+.PHONY: demo
+demo: build ## boot three hosts, make a cluster of them, show that it works
+	scripts/lab/demo.sh
+
+.PHONY: demo-down
+demo-down: ## stop the demo's hosts and remove them
+	$(LAB) destroy
+	rm -f examples/lab.kubeconfig
+
+.PHONY: test
+test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts
+	go test -race ./...
+	$(LAB) prepare all
+	cd scripts/lab && go test -race -timeout 60m ./...
+
+.PHONY: bench
+bench: build ## kgpu up with nothing to do, beside a bare program that runs the same facts script
+	cd scripts/lab && go run ./bench
+
+.PHONY: lint
+lint: setup ## formatting, vet, static analysis, shell scripts
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "make fmt would change:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	cd scripts/lab && go vet ./... && go run $(STATICCHECK) ./...
+	shellcheck $(SHELL_FILES)
+
+.PHONY: fmt
+fmt: ## format the Go code
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: setup
+setup: # the Debian packages that the tests need
+	@missing=; for p in $(PACKAGES); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing; fi
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
