@@ -1,0 +1,96 @@
+package catalog
+
+import (
+	_ "embed" // the table
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed gates.tsv
+var gatesTable string
+
+// GateStage is one stage in the life of a feature gate.
+type GateStage struct {
+	Stage    string // Alpha, Beta, GA or Deprecated
+	Default  bool
+	Locked   bool // Kubernetes refuses another value than the default
+	From, To int  // first and last minor
+}
+
+var gates = sync.OnceValue(func() map[string][]GateStage {
+	out := map[string][]GateStage{}
+	for line := range strings.Lines(gatesTable) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, stage, err := parseGate(strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+		if err != nil {
+			panic(fmt.Sprintf("gates.tsv: %q: %v", line, err))
+		}
+		out[name] = append(out[name], stage)
+	}
+	return out
+})
+
+func parseGate(columns []string) (string, GateStage, error) {
+	if len(columns) != 6 {
+		return "", GateStage{}, fmt.Errorf("%d columns", len(columns))
+	}
+	from, err := strconv.Atoi(columns[4])
+	if err != nil {
+		return "", GateStage{}, err
+	}
+	to, err := strconv.Atoi(columns[5])
+	if err != nil {
+		return "", GateStage{}, err
+	}
+	return columns[0], GateStage{columns[1], columns[2] == "on", columns[3] == "locked", from, to}, nil
+}
+
+// Gate returns what a feature gate is in a version, and whether the version has it at all: Kubernetes' programs do not start
+// with a gate they do not know.
+func Gate(name string, v Version) (GateStage, bool) {
+	for _, s := range gates()[name] {
+		if s.From <= v.Minor && v.Minor <= s.To {
+			return s, true
+		}
+	}
+	return GateStage{}, false
+}
+
+// GateHistory returns the stages of a feature gate, oldest first; none when no version has it.
+func GateHistory(name string) []GateStage { return slices.Clone(gates()[name]) }
+
+// GateVersions says in which versions a feature gate exists: "1.6 to 1.10", "1.18", "1.36 and newer"; empty when there is no such gate.
+func GateVersions(name string) string {
+	stages := gates()[name]
+	if len(stages) == 0 {
+		return ""
+	}
+	first, last := stages[0].From, stages[len(stages)-1].To
+	switch {
+	case last == newestMinor:
+		return fmt.Sprintf("1.%d and newer", first)
+	case first == last:
+		return fmt.Sprintf("1.%d", first)
+	}
+	return fmt.Sprintf("1.%d to 1.%d", first, last)
+}
+
+// AllGateNames lists the feature gates of all versions, sorted.
+func AllGateNames() []string { return slices.Sorted(maps.Keys(gates())) }
+
+// GateNames lists the feature gates of a version, sorted.
+func GateNames(v Version) []string {
+	var out []string
+	for _, name := range AllGateNames() {
+		if _, ok := Gate(name, v); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package catalog
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Default is the Kubernetes version of an inventory that names none.
+const Default = "1.36"
+
+// Minor is what kgpu knows of one minor version of Kubernetes.
+type Minor struct {
+	Number int // 36 for Kubernetes 1.36
+
+	// Patch is the newest patch release kgpu takes when an inventory names the minor alone. Of a minor that is out of
+	// support it is the last there will ever be.
+	Patch int
+
+	EndOfLife  time.Time // last day with fixes, UTC midnight
+	KubeadmAPI string    // version of kubeadm's configuration API that kgpu writes; empty: kgpu cannot write one yet
+}
+
+// firstPublished is the oldest minor that pkgs.k8s.io has packages of.
+// Source: kubernetes.io/blog/2023/08/15/pkgs-k8s-io-introduction.
+const firstPublished = 24
+
+// asOf is when the table was last compared with its sources: minors that had ended by then get no more patches.
+var asOf = day("2026-08-22")
+
+// The minors. Final patches and ends of life up to 1.31: kubernetes.io/releases/patch-releases (data/releases/eol.yaml),
+// later ones: endoflife.date/kubernetes, which follows the same page.
+// kubeadm's API versions: kubernetes.io/docs/reference/config-api, v1beta2 since 1.15, v1beta3 since 1.22, v1beta4 since 1.31.
+var minors = map[int]Minor{
+	6:  {6, 13, day("2017-11-23"), ""},
+	7:  {7, 16, day("2018-04-04"), ""},
+	8:  {8, 15, day("2018-07-12"), ""},
+	9:  {9, 11, day("2018-09-29"), ""},
+	10: {10, 13, day("2019-02-13"), ""},
+	11: {11, 10, day("2019-05-01"), ""},
+	12: {12, 10, day("2019-07-08"), ""},
+	13: {13, 12, day("2019-10-15"), ""},
+	14: {14, 10, day("2019-12-11"), ""},
+	15: {15, 12, day("2020-05-06"), "v1beta2"},
+	16: {16, 15, day("2020-09-02"), "v1beta2"},
+	17: {17, 17, day("2021-01-13"), "v1beta2"},
+	18: {18, 20, day("2021-06-18"), "v1beta2"},
+	19: {19, 16, day("2021-10-28"), "v1beta2"},
+	20: {20, 15, day("2022-02-28"), "v1beta2"},
+	21: {21, 14, day("2022-06-28"), "v1beta2"},
+	22: {22, 17, day("2022-12-08"), "v1beta3"},
+	23: {23, 17, day("2023-02-28"), "v1beta3"},
+	24: {24, 17, day("2023-07-28"), "v1beta3"},
+	25: {25, 16, day("2023-10-28"), "v1beta3"},
+	26: {26, 15, day("2024-02-28"), "v1beta3"},
+	27: {27, 16, day("2024-07-16"), "v1beta3"},
+	28: {28, 15, day("2024-10-22"), "v1beta3"},
+	29: {29, 15, day("2025-02-28"), "v1beta3"},
+	30: {30, 14, day("2025-07-15"), "v1beta3"},
+	31: {31, 14, day("2025-11-11"), "v1beta4"},
+	32: {32, 13, day("2026-02-28"), "v1beta4"},
+	33: {33, 13, day("2026-06-28"), "v1beta4"},
+	34: {34, 11, day("2026-10-27"), "v1beta4"},
+	35: {35, 8, day("2027-02-28"), "v1beta4"},
+	36: {36, 3, day("2027-06-28"), "v1beta4"}, // 1.36.4 exists; kgpu is tried with 1.36.3
+}
+
+const (
+	oldestMinor = 6
+	newestMinor = 36
+)
+
+func day(s string) time.Time {
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func newest() Version { return minors[newestMinor].Version() }
+
+// Kubernetes returns what kgpu knows of Kubernetes 1.minor.
+func Kubernetes(minor int) (Minor, bool) {
+	m, ok := minors[minor]
+	return m, ok
+}
+
+// Version is the newest patch of the minor.
+func (m Minor) Version() Version { return Version{1, m.Number, m.Patch} }
+
+// Supported reports whether the minor still gets fixes on the day of now.
+func (m Minor) Supported(now time.Time) bool { return now.Before(m.EndOfLife.AddDate(0, 0, 1)) }
+
+// Published reports whether pkgs.k8s.io has packages of the minor.
+func (m Minor) Published() bool { return m.Number >= firstPublished }
+
+// SupportedMinors lists the minors that get fixes on the day of now, newest first: 1.36, 1.35.
+func SupportedMinors(now time.Time) []string {
+	var out []string
+	for n := newestMinor; n >= oldestMinor; n-- {
+		if m := minors[n]; m.Supported(now) {
+			out = append(out, m.Version().MinorString())
+		}
+	}
+	return out
+}
+
+var minorVersion = regexp.MustCompile(`^v?1\.(\d{1,3})$`)
+
+// Resolve turns a minor (1.36) into its newest patch, and checks that an exact version (1.36.3) can exist.
+func Resolve(s string) (Version, error) {
+	if m := minorVersion.FindStringSubmatch(s); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		minor, err := lookup(n)
+		if err != nil {
+			return Version{}, err
+		}
+		return minor.Version(), nil
+	}
+	v, err := ParseVersion(s)
+	if err != nil {
+		return Version{}, fmt.Errorf("%q is neither a minor version such as %s nor an exact one such as %s", s, newest().MinorString(), newest())
+	}
+	if v.Major != 1 {
+		return Version{}, fmt.Errorf("Kubernetes %s does not exist", v)
+	}
+	minor, err := lookup(v.Minor)
+	if err != nil {
+		return Version{}, err
+	}
+	if v.Patch > minor.Patch && !minor.Supported(asOf) {
+		return Version{}, fmt.Errorf("Kubernetes %s does not exist: the last %s is %s", v, v.MinorString(), minor.Version())
+	}
+	return v, nil
+}
+
+func lookup(n int) (Minor, error) {
+	m, ok := minors[n]
+	switch {
+	case ok:
+		return m, nil
+	case n > newestMinor:
+		return Minor{}, fmt.Errorf("Kubernetes 1.%d is not known to this kgpu: the newest it knows is %s", n, newest().MinorString())
+	default:
+		return Minor{}, fmt.Errorf("Kubernetes 1.%d is too old: the oldest kgpu knows is 1.%d", n, oldestMinor)
+	}
+}

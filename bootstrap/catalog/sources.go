@@ -1,0 +1,56 @@
+package catalog
+
+// Source is an apt repository: where it is and whose key signs it.
+type Source struct {
+	URL          string   // base URL; %s is the Kubernetes minor or the distribution
+	KeyURL       string   // of the armoured public key
+	Fingerprints []string // of the keys that may sign it: 40 hexadecimal digits, upper case
+}
+
+// KubernetesSource is the community-owned repository, one per minor; %s is the minor. It has nothing older than 1.24.
+// Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/install-kubeadm/,
+// key isv:kubernetes OBS Project.
+var KubernetesSource = Source{
+	URL:          "https://pkgs.k8s.io/core:/stable:/v%s/deb",
+	KeyURL:       "https://pkgs.k8s.io/core:/stable:/v%s/deb/Release.key",
+	Fingerprints: []string{"DE15B14486CD377B9E876E1A234654DA9A296436"},
+}
+
+// DockerSource is Docker's repository; %s is ubuntu or debian.
+// Source: https://docs.docker.com/engine/install/ubuntu/.
+var DockerSource = Source{
+	URL:          "https://download.docker.com/linux/%s",
+	KeyURL:       "https://download.docker.com/linux/%s/gpg",
+	Fingerprints: []string{"9DC858229FC7DD38854AE2D88D81803C0EBFCD88"},
+}
+
+// Download is a file whose content is known by its SHA-256, per dpkg architecture ("all" where it does not matter).
+type Download struct {
+	Version string
+	URL     string // %s is the architecture
+	SHA256  map[string]string
+}
+
+// CRIDockerd is the adapter between the kubelet (Kubernetes ≥ 1.24) and docker.
+// Sums: the Arch User Repository's PKGBUILD of cri-dockerd-bin 0.4.4 (both architectures; the arm64 one was found
+// independently as well). Releases up to 0.4.4 have the fault that ExtendWebSocketsToKubelet runs into.
+var CRIDockerd = Download{
+	Version: "0.4.4",
+	URL:     "https://github.com/Mirantis/cri-dockerd/releases/download/v0.4.4/cri-dockerd-0.4.4.%s.tgz",
+	SHA256: map[string]string{
+		"amd64": "109b7540053a507dd85ad7b9fee9cee9caae55feedcc28365d3e7ab4fb2172d5",
+		"arm64": "4f96b4e9b7fcb1c90f78470325c2197a67fa28c0e0c901509437b791f5588a37",
+	},
+}
+
+// Calico is the manifest of its release. Sum: of manifests/calico.yaml at the tag.
+var Calico = Download{
+	Version: "3.32.1",
+	URL:     "https://raw.githubusercontent.com/projectcalico/calico/v3.32.1/manifests/calico.yaml",
+	SHA256:  map[string]string{"all": "a1df919d9721cf667accdc3e72848911b0cb25cfab7d2478ad0c996302c95744"},
+}
+
+// CRIDockerdWebSocketFault says whether a cri-dockerd version (without v) breaks exec, attach and cp on Kubernetes ≥ 1.36
+// unless the kubelet gate ExtendWebSocketsToKubelet is off: every release so far does.
+// Source: Mirantis/cri-dockerd issues 560 and 569, open pull request 576.
+func CRIDockerdWebSocketFault(string) bool { return true }

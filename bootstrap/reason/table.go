@@ -1,0 +1,127 @@
+package reason
+
+// The reasons. Exit statuses are distinct per reason so that a script can tell them apart.
+const (
+	InventoryInvalid ID = "INVENTORY_INVALID"
+	SecretMissing    ID = "SECRET_MISSING"
+
+	SSHUnreachable     ID = "SSH_UNREACHABLE"
+	SSHHostKeyUnknown  ID = "SSH_HOST_KEY_UNKNOWN"
+	SSHHostKeyMismatch ID = "SSH_HOST_KEY_MISMATCH"
+	SSHAuthFailed      ID = "SSH_AUTH_FAILED"
+	SSHLost            ID = "SSH_LOST"
+	SudoRefused        ID = "SUDO_REFUSED"
+	FactsFailed        ID = "HOST_FACTS_FAILED"
+
+	HostBusy            ID = "HOST_BUSY"
+	HostOSUnsupported   ID = "HOST_OS_UNSUPPORTED"
+	HostArchUnsupported ID = "HOST_ARCH_UNSUPPORTED"
+	HostNoSystemd       ID = "HOST_NO_SYSTEMD"
+	HostKernelTooOld    ID = "HOST_KERNEL_TOO_OLD"
+	HostTooSmall        ID = "HOST_TOO_SMALL"
+	HostDiskFull        ID = "HOST_DISK_FULL"
+	HostInodesFull      ID = "HOST_INODES_FULL"
+	HostSwapOn          ID = "HOST_SWAP_ON"
+	HostClockSkew       ID = "HOST_CLOCK_SKEW"
+	HostNameInvalid     ID = "HOST_NAME_INVALID"
+	HostNameDuplicate   ID = "HOST_NAME_DUPLICATE"
+	HostMachineIDDup    ID = "HOST_MACHINE_ID_DUPLICATE"
+	HostProductUUIDDup  ID = "HOST_PRODUCT_UUID_DUPLICATE"
+	HostAddressMissing  ID = "HOST_ADDRESS_MISSING"
+	HostPortTaken       ID = "HOST_PORT_TAKEN"
+	HostAptLocked       ID = "HOST_APT_LOCKED"
+	HostDpkgBroken      ID = "HOST_DPKG_BROKEN"
+	HostRebootPending   ID = "HOST_REBOOT_PENDING"
+	HostFirewallActive  ID = "HOST_FIREWALL_ACTIVE"
+	HostForeignCluster  ID = "HOST_FOREIGN_CLUSTER"
+	HostModuleMissing   ID = "HOST_MODULE_MISSING"
+	HostCgroupV1        ID = "HOST_CGROUP_V1"
+	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
+	NetRangeOverlap     ID = "NET_RANGE_OVERLAP"
+
+	StepFailed       ID = "STEP_FAILED"
+	StepTimeout      ID = "STEP_TIMEOUT"
+	StepInterrupted  ID = "STEP_INTERRUPTED"
+	RepoKeyMismatch  ID = "REPO_KEY_MISMATCH"
+	RepoUnreachable  ID = "REPO_UNREACHABLE"
+	PackageMissing   ID = "PACKAGE_MISSING"
+	ChecksumMismatch ID = "CHECKSUM_MISMATCH"
+	APIUnreachable   ID = "API_UNREACHABLE"
+	NodeNotReady     ID = "NODE_NOT_READY"
+	Cancelled        ID = "CANCELLED"
+)
+
+var table = index([]Reason{
+	{InventoryInvalid, 10, "correct the lines named above; `kgpu validate` checks the file without touching any host"},
+	{SecretMissing, 11, "set the environment variable or create the file that the inventory refers to"},
+
+	{SSHUnreachable, 20, "check the address, the port and that the machine is on: `ssh USER@ADDRESS` from here"},
+	{SSHHostKeyUnknown, 21, "compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`), then add it with `ssh-keyscan`, pin it as `hostKey:`, or set `hostKeyPolicy: accept-new`"},
+	{SSHHostKeyMismatch, 22, "the machine was reinstalled, or somebody is in between: compare fingerprints before you remove the old line from known_hosts"},
+	{SSHAuthFailed, 23, "check `ssh.user` and `ssh.key`; the public key must be in the user's authorized_keys on the host"},
+	{SSHLost, 24, "check the network and run the same command again: it carries on where it stopped"},
+	{SudoRefused, 25, "give the user sudo rights, or name the password by reference: `sudoPassword: ${ENV}`"},
+	{FactsFailed, 26, "run the command with -v and look at the host's output"},
+
+	{HostBusy, 30, "another run holds this host: wait for it to end, then run the same command again"},
+	{HostOSUnsupported, 50, "kgpu supports Ubuntu 20.04–26.04 and Debian 12–13"},
+	{HostArchUnsupported, 51, "kgpu supports x86-64 and arm64 machines"},
+	{HostNoSystemd, 52, "the host must run systemd as PID 1"},
+	{HostKernelTooOld, 53, "update the host's kernel"},
+	{HostTooSmall, 54, "a control plane needs 2 CPUs and 1700 MiB, a worker 1 CPU and 900 MiB"},
+	{HostDiskFull, 55, "free space on the file system named above"},
+	{HostInodesFull, 56, "remove files on the file system named above: its inodes are used up"},
+	{HostSwapOn, 57, "set `swap: disable` in the inventory and kgpu turns swap off (`kgpu reset` turns it on again)"},
+	{HostClockSkew, 58, "correct the clock: install chrony, or check the time server"},
+	{HostNameInvalid, 59, "give the host a lower-case RFC 1123 name, or set `name:` in the inventory"},
+	{HostNameDuplicate, 60, "give each host its own host name, or set `name:` in the inventory"},
+	{HostMachineIDDup, 61, "cloned machines: `rm /etc/machine-id && systemd-machine-id-setup`, then reboot"},
+	{HostProductUUIDDup, 62, "cloned virtual machines: give each its own SMBIOS UUID"},
+	{HostAddressMissing, 63, "`privateAddress:` must be an address of one of the host's interfaces"},
+	{HostPortTaken, 64, "stop the program that listens on the port named above"},
+	{HostAptLocked, 65, "another program is installing packages; kgpu waits for it, look at the process named above if it never ends"},
+	{HostDpkgBroken, 66, "run `dpkg --configure -a` on the host and look at what it says"},
+	{HostRebootPending, 67, "reboot the host, or go on with `--ignore HOST_REBOOT_PENDING`"},
+	{HostFirewallActive, 68, "open the ports of Kubernetes and of the pod network, or turn the firewall off"},
+	{HostForeignCluster, 69, "the host belongs to another cluster: `kubeadm reset` it there first; kgpu takes nothing over"},
+	{HostModuleMissing, 70, "install the kernel's extra modules (Ubuntu: linux-modules-extra-$(uname -r)), or choose another network"},
+	{HostCgroupV1, 71, "boot with cgroup v2, or set `kubeletConfiguration: {failCgroupV1: false}` and `ignorePreflightErrors: [SystemVerification]`"},
+	{HostRuntimeConflict, 72, "remove the conflicting packages named above"},
+	{NetRangeOverlap, 73, "choose another `podCIDR` or `serviceCIDR`"},
+
+	{StepFailed, 80, "look at the output above; the same command carries on from this step"},
+	{StepTimeout, 81, "look at the output above; the same command carries on from this step"},
+	{StepInterrupted, 82, "the host went down during the step; the same command carries on"},
+	{RepoKeyMismatch, 83, "the repository's key is not the one kgpu expects: check it, then name its fingerprint under `repositories:`"},
+	{RepoUnreachable, 84, "check DNS, the proxy and the firewall of the host, or name a mirror under `repositories:`"},
+	{PackageMissing, 85, "the repository does not offer this version: choose another, or name a mirror under `repositories:`"},
+	{ChecksumMismatch, 86, "the download is not what kgpu expects: check the mirror, then name its sha256 under `repositories:`"},
+	{APIUnreachable, 87, "check that nothing blocks port 6443 between the hosts"},
+	{NodeNotReady, 88, "`kubectl describe node` and `journalctl -u kubelet` on the host say why"},
+	{Cancelled, 130, "run the same command again: it carries on where it stopped"},
+})
+
+func index(list []Reason) map[ID]Reason {
+	m := make(map[ID]Reason, len(list))
+	for _, r := range list {
+		m[r.ID] = r
+	}
+	return m
+}
+
+// Lookup returns the reason with this ID; an unknown ID has ExitInternal and no advice.
+func Lookup(id ID) Reason {
+	if r, ok := table[id]; ok {
+		return r
+	}
+	return Reason{ID: id, Exit: ExitInternal}
+}
+
+// Table returns every reason, in no particular order.
+func Table() []Reason {
+	out := make([]Reason, 0, len(table))
+	for _, r := range table {
+		out = append(out, r)
+	}
+	return out
+}

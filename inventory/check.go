@@ -1,0 +1,255 @@
+package inventory
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+)
+
+// finding is a problem of several values together, at the path where it is best put right.
+type finding struct{ path, message, suggestion string }
+
+// check compares what the parts of a decoded inventory say with each other and with what Kubernetes can do.
+func (f *file) check(now time.Time) []finding {
+	var out []finding
+	if !f.Kubernetes.Version.IsZero() {
+		out = append(out, f.checkVersion(now)...)
+		out = append(out, f.checkGates()...)
+	}
+	out = append(out, f.checkPassthrough()...)
+	out = append(out, f.checkRanges()...)
+	out = append(out, f.checkNames()...)
+	out = append(out, f.checkRoles()...)
+	out = append(out, f.checkBastions()...)
+	return out
+}
+
+func (f *file) checkVersion(now time.Time) []finding {
+	const path = "kubernetes.version"
+	v := f.Kubernetes.Version
+	minor, ok := catalog.Kubernetes(v.Minor)
+	if !ok {
+		return []finding{{path: path, message: fmt.Sprintf("Kubernetes %s is not known", v)}}
+	}
+	var out []finding
+	add := func(format string, args ...any) {
+		out = append(out, finding{path: path, message: fmt.Sprintf(format, args...)})
+	}
+	if minor.KubeadmAPI == "" {
+		add("kgpu cannot set up Kubernetes %s yet: it writes kubeadm's configuration for 1.15 and newer", v.MinorString())
+	}
+	if !minor.Supported(now) && !f.Kubernetes.AllowEndOfLife {
+		add("Kubernetes %s is out of support since %s: choose %s, or set `allowEndOfLife: true`",
+			v.MinorString(), minor.EndOfLife.Format(time.DateOnly), alternatives(now))
+	}
+	if !minor.Published() && f.Repositories.Kubernetes.URL == "" {
+		add("pkgs.k8s.io has packages of Kubernetes 1.24 and newer only: name a mirror that has %s as `repositories.kubernetes.url`", v.MinorString())
+	}
+	return out
+}
+
+func alternatives(now time.Time) string {
+	if s := catalog.SupportedMinors(now); len(s) > 0 {
+		return strings.Join(s, " or ")
+	}
+	return "a newer kgpu"
+}
+
+func (f *file) checkGates() []finding {
+	k := &f.Kubernetes
+	var out []finding
+	for name, on := range k.FeatureGates {
+		if p, ok := gateProblem(name, on, k.Version); ok {
+			p.path = join("kubernetes.featureGates", name)
+			out = append(out, p)
+		}
+	}
+	for section, m := range map[string]map[string]any{
+		"kubeletConfiguration":   k.KubeletConfiguration,
+		"kubeProxyConfiguration": k.KubeProxyConfiguration,
+	} {
+		gates, _ := m["featureGates"].(map[string]any)
+		for name, value := range gates {
+			on, isBool := value.(bool)
+			p, bad := gateProblem(name, on, k.Version)
+			if !isBool {
+				p, bad = finding{message: "must be true or false"}, true
+			}
+			if bad {
+				p.path = join("kubernetes."+section+".featureGates", name)
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// gateProblem says why Kubernetes refuses a feature gate: it would not start.
+func gateProblem(name string, on bool, v Version) (finding, bool) {
+	gate, known := catalog.Gate(name, v)
+	switch {
+	case !known && len(catalog.GateHistory(name)) > 0:
+		return finding{message: fmt.Sprintf("Kubernetes %s does not have this feature gate, only %s", v.MinorString(), catalog.GateVersions(name))}, true
+	case !known:
+		return unknownGate(name, v), true
+	case gate.Locked && on != gate.Default:
+		return finding{message: fmt.Sprintf("Kubernetes %s has locked this feature gate to %t", v.MinorString(), gate.Default)}, true
+	}
+	return finding{}, false
+}
+
+// unknownGate names a gate that was probably meant, in this version or in another.
+func unknownGate(name string, v Version) finding {
+	if c := closest(name, catalog.GateNames(v)); c != "" {
+		return finding{message: "no such feature gate", suggestion: c}
+	}
+	if c := closest(name, catalog.AllGateNames()); c != "" {
+		return finding{message: fmt.Sprintf("no such feature gate; %s is one, but only of %s", c, catalog.GateVersions(c))}
+	}
+	return finding{message: "no such feature gate"}
+}
+
+// Limits of the ranges: kubeadm gives each node a /24 of the pods' range and refuses one more than 16 bits larger than that;
+// the API server takes at most 20 bits of service addresses, kubeadm wants at least 10 addresses.
+// Source: kubernetes/cmd/kubeadm/app/apis/kubeadm/validation and kubernetes/cmd/kube-apiserver/app/options.
+const (
+	nodeBits       = 24
+	minPodBits     = nodeBits - 16
+	minServiceBits = 12
+	maxServiceBits = 28
+)
+
+func (f *file) checkRanges() []finding {
+	pods, services := f.Kubernetes.PodCIDR, f.Kubernetes.ServiceCIDR
+	var out []finding
+	add := func(path, format string, args ...any) {
+		out = append(out, finding{path: path, message: fmt.Sprintf(format, args...)})
+	}
+	if pods.IsValid() {
+		switch bits := pods.Bits(); {
+		case bits < minPodBits:
+			add("kubernetes.podCIDR", "%s is too large: kubeadm takes at most a /%d", pods, minPodBits)
+		case bits > nodeBits:
+			add("kubernetes.podCIDR", "%s is too small: each node needs a /%d", pods, nodeBits)
+		case len(f.Hosts) > 1<<(nodeBits-bits):
+			add("kubernetes.podCIDR", "%s has room for %s with a /%d each, the inventory has %d", pods, count(1<<(nodeBits-bits), "node"), nodeBits, len(f.Hosts))
+		}
+	}
+	if services.IsValid() {
+		switch bits := services.Bits(); {
+		case bits < minServiceBits:
+			add("kubernetes.serviceCIDR", "%s is too large: the API server takes at most a /%d", services, minServiceBits)
+		case bits > maxServiceBits:
+			add("kubernetes.serviceCIDR", "%s is too small: kubeadm wants at least a /%d", services, maxServiceBits)
+		}
+	}
+	if pods.IsValid() && services.IsValid() && pods.Overlaps(services) {
+		path := "kubernetes.podCIDR"
+		add(path, "%s overlaps with the services' range %s", pods, services)
+	}
+	for i, h := range f.Hosts {
+		at := f.path(i)
+		if ip, err := netip.ParseAddr(h.Address); err == nil {
+			f.outside(&out, at+".address", ip)
+		}
+		if h.PrivateAddress.IsValid() {
+			f.outside(&out, at+".privateAddress", h.PrivateAddress)
+		}
+	}
+	return out
+}
+
+// path is where the file has the host.
+func (f *file) path(host int) string { return fmt.Sprintf("hosts[%d]", f.entries[host]) }
+
+func (f *file) outside(out *[]finding, path string, ip netip.Addr) {
+	for name, r := range map[string]netip.Prefix{"pods": f.Kubernetes.PodCIDR, "services": f.Kubernetes.ServiceCIDR} {
+		if r.IsValid() && r.Contains(ip.Unmap()) {
+			*out = append(*out, finding{path: path, message: fmt.Sprintf("%s is inside the %s' range %s", ip, name, r)})
+		}
+	}
+}
+
+// checkNames finds machines that are named twice.
+func (f *file) checkNames() []finding {
+	var out []finding
+	first := map[string]string{}
+	claim := func(kind, key, path, shown string) {
+		if at, ok := first[kind+key]; ok && at != path {
+			out = append(out, finding{path: path, message: fmt.Sprintf("%s %s is taken by %s already", kind, shown, at)})
+			return
+		}
+		first[kind+key] = path
+	}
+	for i, h := range f.Hosts {
+		at := f.path(i)
+		claim("address", canonical(h.Address), at+".address", h.Address)
+		if h.Name != "" {
+			claim("name", h.Name, at+".name", h.Name)
+		}
+		if h.PrivateAddress.IsValid() {
+			claim("privateAddress", h.PrivateAddress.String(), at+".privateAddress", h.PrivateAddress.String())
+		}
+	}
+	for i, h := range f.Hosts {
+		seen := map[string]bool{}
+		for j, t := range h.Taints {
+			if key := t.Key + ":" + t.Effect; seen[key] {
+				out = append(out, finding{path: fmt.Sprintf("%s.taints[%d]", f.path(i), j), message: fmt.Sprintf("the host has a taint %s already", key)})
+			} else {
+				seen[key] = true
+			}
+		}
+	}
+	return out
+}
+
+// canonical makes spellings of one address equal.
+func canonical(address string) string {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.Unmap().String()
+	}
+	return strings.TrimSuffix(strings.ToLower(address), ".")
+}
+
+func (f *file) checkRoles() []finding {
+	if f.broken {
+		return nil
+	}
+	if len(f.Hosts) == 0 {
+		return []finding{{path: "hosts", message: "the inventory has no hosts"}}
+	}
+	var planes []int
+	for i, h := range f.Hosts {
+		if h.Role == ControlPlane {
+			planes = append(planes, i)
+		}
+	}
+	switch len(planes) {
+	case 0:
+		return []finding{{path: "hosts", message: "no host has `role: control-plane`"}}
+	case 1:
+		return nil
+	default:
+		return []finding{{path: f.path(planes[1]) + ".role", message: fmt.Sprintf("%d hosts are control planes: kgpu sets up one for now, highly available control planes are not supported yet", len(planes))}}
+	}
+}
+
+// checkBastions finds hosts whose way leads through themselves.
+func (f *file) checkBastions() []finding {
+	var out []finding
+	for i, h := range f.Hosts {
+		var way []string
+		for b := h.SSH.Bastion; b != nil; b = b.SSH.Bastion {
+			way = append(way, canonical(b.Address))
+		}
+		if slices.Contains(way, canonical(h.Address)) && h.SSH.Bastion.SSH.Port == h.SSH.Port {
+			out = append(out, finding{path: f.path(i), message: fmt.Sprintf("%s would be reached through itself: set `ssh: {bastion: none}` for it", h.Address)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,92 @@
+package inventory
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// Options are what an inventory depends on besides its text.
+type Options struct {
+	Env func(string) (string, bool) // environment for ${NAME} and ~; default os.LookupEnv
+	Now time.Time                   // the day on which Kubernetes must be in support; default today
+}
+
+// Load reads the inventory at path. Its error is a reason.Error INVENTORY_INVALID, around Errors when the file could be read.
+func Load(path string, opts Options) (*Inventory, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "reading the inventory", Err: err}
+	}
+	return Decode(path, data, opts)
+}
+
+// Decode reads an inventory. The name is the file's: it stands in messages, and paths in the file are relative to its directory.
+// The error is as that of Load; it holds every problem at once.
+func Decode(name string, data []byte, opts Options) (*Inventory, error) {
+	if opts.Env == nil {
+		opts.Env = os.LookupEnv
+	}
+	if opts.Now.IsZero() {
+		opts.Now = time.Now()
+	}
+	d := newDecoder(name, opts)
+	f := d.decode(data, opts.Now)
+	if len(d.problems) > 0 {
+		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "reading the inventory", Err: d.problems.sorted()}
+	}
+	return &f.Inventory, nil
+}
+
+const defaultKnownHosts = "~/.ssh/known_hosts"
+
+func (d *decoder) decode(data []byte, now time.Time) *file {
+	root := d.parse(data)
+	if root == nil {
+		return nil
+	}
+	d.nodes[""] = root
+	knownHosts, err := d.localPath(defaultKnownHosts)
+	if err != nil {
+		knownHosts = defaultKnownHosts
+	}
+	f := newFile(d.file, knownHosts)
+	mapping(d, root, "", fileKeys(), f)
+	f.broken = slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Path == "" || p.Path == "hosts" })
+	d.hosts(f)
+	for _, p := range f.check(now) {
+		d.failHint(d.nearest(p.path), p.path, hint{p.message, p.suggestion})
+	}
+	return f
+}
+
+func newDecoder(name string, opts Options) *decoder {
+	return &decoder{file: name, env: opts.Env, nodes: map[string]*yaml.Node{}}
+}
+
+// nearest returns the node at path, or that of what it would be in: a default that the file does not spell out has no place of its own.
+func (d *decoder) nearest(path string) *yaml.Node {
+	for {
+		if n, ok := d.nodes[path]; ok {
+			return n
+		}
+		path = parent(path)
+	}
+}
+
+func parent(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '.' || path[i] == '[' {
+			return path[:i]
+		}
+	}
+	return ""
+}
+
+// dir is the directory that relative paths in the file start from.
+func (d *decoder) dir() string { return filepath.Dir(d.file) }

@@ -1,0 +1,122 @@
+package inventory
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("inventory.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("inventory.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSchemaAcceptsGoodFiles(t *testing.T) {
+	s := compileSchema(t)
+	for _, path := range goodFiles(t) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc any
+		if err := yaml.Unmarshal(data, &doc); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(doc); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// What the decoder calls an unknown key must be unknown to the schema too.
+func TestSchemaRefusesUnknownKeys(t *testing.T) {
+	s := compileSchema(t)
+	checked := 0
+	for _, path := range badFiles(t) {
+		want, err := os.ReadFile(strings.TrimSuffix(path, ".yaml") + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(want, []byte("unknown key")) {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc any
+		if err := yaml.Unmarshal(data, &doc); err != nil {
+			t.Fatal(err)
+		}
+		if s.Validate(doc) == nil {
+			t.Errorf("%s: the schema accepts it", filepath.Base(path))
+		}
+		checked++
+	}
+	if checked < 5 {
+		t.Errorf("only %d files with unknown keys", checked)
+	}
+}
+
+// The schema has exactly the keys that the decoder has, each with a description.
+func TestSchemaKeys(t *testing.T) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := doc.(map[string]any)
+	defs := root["$defs"].(map[string]any)
+	inSchema := func(name string) map[string]any {
+		object := root
+		if name != "" {
+			object = defs[name].(map[string]any)
+		}
+		return object["properties"].(map[string]any)
+	}
+	definitions := map[string]string{ // of each section
+		"": "", "kubernetes": "kubernetes", "proxy": "proxy", "repositories": "repositories",
+		"repositories.kubernetes": "repository", "repositories.docker": "repository",
+		"repositories.criDockerd": "artifact", "repositories.calico": "artifact",
+		"images": "images", "preflight": "preflight", "ssh": "ssh", "ssh.bastion": "bastion", "hosts[]": "host",
+	}
+	for section, known := range sections() {
+		name, ok := definitions[section]
+		if !ok {
+			t.Errorf("section %q: which definition of the schema?", section)
+			continue
+		}
+		properties := inSchema(name)
+		if got := slices.Sorted(maps.Keys(properties)); !slices.Equal(got, known) {
+			t.Errorf("%q: the schema has %v, the decoder has %v", section, got, known)
+		}
+		for key, p := range properties {
+			if d, _ := p.(map[string]any)["description"].(string); d == "" {
+				t.Errorf("%s.%s has no description", section, key)
+			}
+		}
+	}
+	for name, d := range defs {
+		if _, ok := d.(map[string]any)["properties"]; ok && !slices.Contains(slices.Collect(maps.Values(definitions)), name) {
+			t.Errorf("the schema has an object %q that the decoder does not have", name)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// sections lists every mapping of the file with the keys it may have. Each repository and artifact has its own line, a bastion
+// stands for any depth.
+func sections() map[string][]string {
+	return map[string][]string{
+		"":                        names(fileKeys()),
+		"kubernetes":              names(kubernetesKeys()),
+		"proxy":                   names(proxyKeys()),
+		"repositories":            names(repositoriesKeys()),
+		"repositories.kubernetes": names(repositoryKeys()),
+		"repositories.docker":     names(repositoryKeys()),
+		"repositories.criDockerd": names(artifactKeys()),
+		"repositories.calico":     names(artifactKeys()),
+		"images":                  names(imagesKeys()),
+		"preflight":               names(preflightKeys()),
+		"ssh":                     names(sshKeys()),
+		"ssh.bastion":             names(bastionKeys()),
+		"hosts[]":                 names(hostKeys()),
+	}
+}
+
+func names[T any](ks keys[T]) []string { return slices.Sorted(maps.Keys(ks)) }
+
+// unknownKey says what is wrong with a key that its mapping does not have.
+func unknownKey(key string, known []string) hint {
+	if c := closest(key, known); c != "" {
+		return hint{fmt.Sprintf("unknown key %q", key), c}
+	}
+	if where := home(key); where != "" {
+		return hint{message: fmt.Sprintf("unknown key %q here: it belongs to %s", key, where)}
+	}
+	return hint{message: fmt.Sprintf("unknown key %q", key)}
+}
+
+// home is the one section that has a key.
+func home(key string) string {
+	var found []string
+	for section, known := range sections() {
+		if section != "ssh.bastion" && slices.Contains(known, key) {
+			found = append(found, section)
+		}
+	}
+	switch {
+	case len(found) != 1:
+		return ""
+	case found[0] == "":
+		return "the top of the file"
+	}
+	return found[0]
+}

@@ -1,0 +1,169 @@
+// Package inventory is the one file a user writes: which machines, which cluster.
+package inventory
+
+import (
+	"net/netip"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+)
+
+// Version is an exact Kubernetes version.
+type Version = catalog.Version
+
+// Role says what a host is in the cluster.
+type Role string
+
+// The roles.
+const (
+	ControlPlane Role = "control-plane"
+	Worker       Role = "worker"
+)
+
+// Runtime is the container runtime.
+type Runtime string
+
+// The container runtimes.
+const (
+	Docker     Runtime = "docker"
+	Containerd Runtime = "containerd"
+)
+
+// Network is the pod network.
+type Network string
+
+// The pod networks.
+const (
+	Weave   Network = "weave"
+	Flannel Network = "flannel"
+	Calico  Network = "calico"
+	None    Network = "none" // bring your own
+)
+
+// Swap says what kgpu does about swap space.
+type Swap string
+
+// What to do about swap.
+const (
+	SwapRefuse  Swap = "refuse"  // preflight fails while swap is on
+	SwapDisable Swap = "disable" // kgpu turns it off; reset turns it on again
+)
+
+// HostKeyPolicy says how unknown SSH host keys are treated.
+type HostKeyPolicy string
+
+// The host key policies.
+const (
+	Strict    HostKeyPolicy = "strict"     // the key must be in known_hosts
+	AcceptNew HostKeyPolicy = "accept-new" // unknown hosts are added; changed keys are refused
+)
+
+// Inventory is the decoded, defaulted and valid file: ranges are expanded, ssh settings are resolved per host.
+type Inventory struct {
+	Path    string // of the file
+	Cluster string // name, default "kgpu"
+
+	Kubernetes   Kubernetes
+	Runtime      Runtime // default docker
+	Network      Network // default weave
+	Swap         Swap    // default refuse
+	Proxy        Proxy
+	Repositories Repositories
+	Registry     string   // images.registry: pull every image from here; empty: upstream
+	Ignore       []string // preflight.ignore: reason IDs
+	Hosts        []Host   // in file order, ranges expanded
+}
+
+// Kubernetes is the cluster's version and settings.
+type Kubernetes struct {
+	Version        Version // exact, resolved through the catalog when the file gives a minor
+	AllowEndOfLife bool    // accept a version that is out of support
+
+	PodCIDR              netip.Prefix // default 10.244.0.0/16
+	ServiceCIDR          netip.Prefix // default 10.96.0.0/12
+	ControlPlaneEndpoint string       // host:port; empty: the control plane's address
+	FeatureGates         map[string]bool
+
+	// Merged into what kgpu writes; the user's values win.
+	KubeletConfiguration   map[string]any
+	ClusterConfiguration   map[string]any
+	KubeProxyConfiguration map[string]any
+	IgnorePreflightErrors  []string // kubeadm's own checks
+}
+
+// Proxy is for hosts that reach the internet through one.
+type Proxy struct {
+	HTTP, HTTPS string
+	NoProxy     []string // added to what kgpu computes
+}
+
+// Repository is a package repository or mirror. Empty fields take the catalog's values.
+type Repository struct {
+	URL         string // base URL
+	KeyURL      string // where the signing key is; default from the catalog, or <URL>/Release.key
+	Fingerprint string // of the signing key: 40 hexadecimal digits, upper case, no spaces
+}
+
+// Artifact is a download that is checked by its SHA-256.
+type Artifact struct {
+	URL    string
+	SHA256 string
+}
+
+// Repositories overrides where things come from.
+type Repositories struct {
+	Kubernetes Repository
+	Docker     Repository
+	CRIDockerd Artifact
+	Calico     Artifact
+}
+
+// Host is one machine.
+type Host struct {
+	Name           string     // node name; empty: the machine's own host name
+	Address        string     // where SSH connects to: an IP address or a DNS name; unique
+	PrivateAddress netip.Addr // the node's address inside the cluster; zero: the address SSH reached
+	Role           Role
+	Labels         map[string]string
+	Taints         []Taint
+	SSH            SSH
+	Line           int // where the file names it
+}
+
+// ID is how kgpu names the host in output: its name when the file gives one, else its address.
+func (h Host) ID() string {
+	if h.Name != "" {
+		return h.Name
+	}
+	return h.Address
+}
+
+// Taint is a node taint, written key=value:Effect in the file.
+type Taint struct{ Key, Value, Effect string }
+
+// String is key=value:Effect, or key:Effect without a value.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// SSH is how to reach a host; the file's `ssh:` section gives defaults that each host may override.
+type SSH struct {
+	User          string // default: root
+	Port          int    // default 22
+	Key           string // path of a private key; ~ is expanded; empty: agent, then the usual ~/.ssh/id_* files
+	Passphrase    Secret // of the key
+	Agent         bool   // ask the SSH agent; default true
+	KnownHosts    string // path; default ~/.ssh/known_hosts
+	HostKeyPolicy HostKeyPolicy
+	HostKey       string // pinned: "ssh-ed25519 AAAA…"; wins over known_hosts
+	SudoPassword  Secret // empty: sudo must not ask
+	Bastion       *Bastion
+}
+
+// Bastion is an SSH server on the way to a host; its own SSH may have a bastion again.
+type Bastion struct {
+	Address string
+	SSH     SSH
+}

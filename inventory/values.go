@@ -1,0 +1,230 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// oneOf parses a word from a fixed list.
+func oneOf[T ~string](allowed ...T) func(string) (T, error) {
+	return func(s string) (T, error) {
+		if slices.Contains(allowed, T(s)) {
+			return T(s), nil
+		}
+		names := make([]string, len(allowed))
+		for i, a := range allowed {
+			names[i] = string(a)
+		}
+		return "", hint{fmt.Sprintf("%q is not one of %s", s, strings.Join(names, ", ")), closest(s, names)}
+	}
+}
+
+// Names as RFC 1123 and Kubernetes have them: kubernetes.io/docs/concepts/overview/working-with-objects/names.
+var (
+	labelExpression     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	subdomainExpression = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+)
+
+const (
+	maxLabel     = 63
+	maxSubdomain = 253
+)
+
+func rfc1123Label(s string) (string, error) {
+	if len(s) > maxLabel || !labelExpression.MatchString(s) {
+		return "", hint{fmt.Sprintf("%q is not a name: at most %d lower-case letters, digits and hyphens, with a letter or digit at both ends", s, maxLabel), tidyName(s)}
+	}
+	return s, nil
+}
+
+// nodeName is a subdomain that also fits the label kubernetes.io/hostname.
+func nodeName(s string) (string, error) {
+	if len(s) > maxLabel || !subdomainExpression.MatchString(s) {
+		return "", hint{fmt.Sprintf("%q is not a node name: at most %d lower-case letters, digits, hyphens and dots, with a letter or digit at both ends of each part", s, maxLabel), tidyName(s)}
+	}
+	return s, nil
+}
+
+// tidyName is the name that s nearly is.
+func tidyName(s string) string {
+	if t := strings.ReplaceAll(strings.ToLower(s), "_", "-"); t != s && len(t) <= maxLabel && subdomainExpression.MatchString(t) {
+		return t
+	}
+	return ""
+}
+
+var hostNameExpression = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*\.?$`)
+
+// address is an IP address or a DNS name.
+func address(s string) (string, error) {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return s, usable(ip)
+	}
+	switch _, port, err := net.SplitHostPort(s); {
+	case len(s) > maxSubdomain:
+		return "", errors.New("a DNS name has at most 253 characters")
+	case looksLikeIPv4.MatchString(s):
+		return "", fmt.Errorf("%q is not an IP address", s)
+	case hostNameExpression.MatchString(s):
+		return s, nil
+	case err == nil && port != "":
+		return "", fmt.Errorf("%q: the port goes to `ssh: {port: %s}`", s, port)
+	case strings.Contains(s, "@"):
+		return "", fmt.Errorf("%q: the user goes to `ssh: {user: …}`", s)
+	}
+	return "", fmt.Errorf("%q is neither an IP address nor a DNS name", s)
+}
+
+var looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
+
+// ipAddress is the address of a node inside the cluster.
+func ipAddress(s string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%q is not an IP address", s)
+	}
+	if err := usable(ip); err != nil {
+		return netip.Addr{}, err
+	}
+	if !ip.Is4() {
+		return netip.Addr{}, fmt.Errorf("%s is an IPv6 address: kgpu makes IPv4 clusters for now", ip)
+	}
+	return ip, nil
+}
+
+// usable reports why a machine cannot have an address.
+func usable(ip netip.Addr) error {
+	switch {
+	case ip.Zone() != "":
+		return fmt.Errorf("%s has a zone: use an address that is valid beyond one link", ip)
+	case ip.IsUnspecified(), ip.IsMulticast(), ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%s is not the address of a machine", ip)
+	}
+	return nil
+}
+
+// cidr is a range of addresses with nothing behind the mask.
+func cidr(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	switch {
+	case strings.Contains(s, ","):
+		return netip.Prefix{}, errors.New("two ranges: kgpu makes IPv4 clusters for now, give one")
+	case err != nil:
+		return netip.Prefix{}, fmt.Errorf("%q is not a range of addresses such as 10.244.0.0/16", s)
+	case !p.Addr().Is4():
+		return netip.Prefix{}, fmt.Errorf("%s is an IPv6 range: kgpu makes IPv4 clusters for now", s)
+	case p != p.Masked():
+		return netip.Prefix{}, hint{fmt.Sprintf("%s has address bits behind the mask", s), p.Masked().String()}
+	}
+	return p, nil
+}
+
+// defaultAPIPort is where an API server listens: kubernetes.io/docs/reference/networking/ports-and-protocols.
+const defaultAPIPort = "6443"
+
+// endpoint is host:port; the port may be left out.
+func endpoint(s string) (string, error) {
+	if _, bare, ok := strings.Cut(s, "://"); ok {
+		return "", hint{fmt.Sprintf("%q: an endpoint is written without a scheme", s), bare}
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		host, port = strings.Trim(s, "[]"), defaultAPIPort
+	}
+	if _, err := address(host); err != nil {
+		return "", fmt.Errorf("%q is not host:port, such as k8s.example.com:%s", s, defaultAPIPort)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return "", fmt.Errorf("%q: the port must be a number from 1 to 65535", s)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// httpURL is the address of a server. It holds no password: it ends up in files that everybody may read.
+func httpURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "", errors.New("is not a URL")
+	case u.User != nil:
+		return "", errors.New("must not hold a user name or password")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return "", fmt.Errorf("%q is not a URL that begins with http:// or https://", s)
+	case strings.ContainsAny(s, " \t\r\n\"'\\"):
+		return "", fmt.Errorf("%q has characters that a URL must not have", s)
+	}
+	return strings.TrimSuffix(s, "/"), nil
+}
+
+var (
+	fingerprintExpression = regexp.MustCompile(`^[0-9A-F]{40}$`)
+	sha256Expression      = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	registryExpression    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
+)
+
+func fingerprint(s string) (string, error) {
+	f := strings.ToUpper(strings.ReplaceAll(s, " ", ""))
+	if !fingerprintExpression.MatchString(f) {
+		return "", fmt.Errorf("%q is not the fingerprint of a key: 40 hexadecimal digits, as `gpg --show-keys --fingerprint` prints them", s)
+	}
+	return f, nil
+}
+
+func sha256Sum(s string) (string, error) {
+	sum := strings.ToLower(s)
+	if !sha256Expression.MatchString(sum) {
+		return "", fmt.Errorf("%q is not a SHA-256 sum: 64 hexadecimal digits, as `sha256sum` prints them", s)
+	}
+	return sum, nil
+}
+
+// registry is a host with an optional port and path, as it stands in front of an image's name.
+func registry(s string) (string, error) {
+	if bare, ok := strings.CutPrefix(s, "https://"); ok {
+		return "", hint{fmt.Sprintf("%q: a registry is written without https://", s), bare}
+	}
+	if s = strings.TrimSuffix(s, "/"); !registryExpression.MatchString(s) {
+		return "", fmt.Errorf("%q is not a registry such as registry.example.com:5000/mirror", s)
+	}
+	return s, nil
+}
+
+// word is a piece of text without blanks.
+func word(s string) (string, error) {
+	if s == "" || strings.ContainsAny(s, " \t\r\n,\"'\\") {
+		return "", fmt.Errorf("%q is not one word", s)
+	}
+	return s, nil
+}
+
+// reasonID is the ID of a preflight check.
+func reasonID(s string) (string, error) {
+	if reason.Lookup(reason.ID(s)).Advice != "" {
+		return s, nil
+	}
+	var known []string
+	for _, r := range reason.Table() {
+		known = append(known, string(r.ID))
+	}
+	return "", hint{fmt.Sprintf("no check has the ID %q", s), closest(s, known)}
+}
+
+// hostKey is a public key as known_hosts and authorized_keys write it, without options.
+func hostKey(s string) (string, error) {
+	_, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(s))
+	if err != nil || len(options) > 0 || len(rest) > 0 {
+		return "", errors.New("is not a public key such as `ssh-ed25519 AAAA…`: take the machine's /etc/ssh/ssh_host_ed25519_key.pub")
+	}
+	return strings.Join(strings.Fields(s)[:2], " "), nil
+}
