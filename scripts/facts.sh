@@ -1,0 +1,246 @@
+# shellcheck shell=bash
+# Prints what this host is, as key=value lines between kgpu-facts=1 and end=1. It is read by `bash -s` as root, writes
+# nothing, starts few programs and none without a time limit. It only collects: bootstrap/facts understands.
+set -u
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+echo kgpu-facts=1
+echo "now=${EPOCHREALTIME:-$(date +%s.%N)}"
+
+# each KEY COMMAND... prints a line KEY=… for each line of the command's output.
+each() {
+  local key=$1 line
+  shift
+  while IFS= read -r line; do
+    [[ -z $line ]] || printf '%s=%s\n' "$key" "$line"
+  done < <(timeout 10 "$@" 2>/dev/null)
+}
+
+# each_of KEY FILE does so for the lines of a file.
+each_of() {
+  local line
+  [[ -r $2 ]] || return 0
+  while IFS= read -r line || [[ -n $line ]]; do
+    [[ -z $line ]] || printf '%s=%s\n' "$1" "$line"
+  done 2>/dev/null <"$2"
+}
+
+# blob KEY FILE prints a file in base64, if there is one.
+blob() {
+  [[ ! -f $2 ]] || printf '%s=%s\n' "$1" "$(base64 -w 0 "$2")"
+}
+
+# --- the machine
+printf 'hostname=%s\n' "$HOSTNAME"
+each_of machine-id /etc/machine-id
+each_of product-uuid /sys/class/dmi/id/product_uuid
+each_of boot-id /proc/sys/kernel/random/boot_id
+each_of os-release /etc/os-release
+each_of kernel /proc/sys/kernel/osrelease
+each virt systemd-detect-virt
+each cpus nproc
+[[ ! -d /run/systemd/system ]] || echo systemd=1
+[[ ! -f /sys/fs/cgroup/cgroup.controllers ]] || echo cgroup2=1
+while read -r key value _; do
+  if [[ $key == MemTotal: ]]; then
+    echo "memory-kib=$value"
+    break
+  fi
+done </proc/meminfo
+
+# --- network
+each address ip -o address show
+each route ip -4 -o route show table main
+each route ip -6 -o route show table main
+each listen ss -Hltnp
+
+# --- disks and swap
+paths=()
+for path in / /var /var/lib /boot /tmp; do [[ ! -d $path ]] || paths+=("$path"); done
+each mount df --output=file,avail,iavail,itotal -k -- "${paths[@]}"
+each_of swap-active /proc/swaps
+while read -r device _ type options _; do
+  [[ $device == \#* || $type != swap || ,$options, == *,noauto,* ]] || echo "swap-fstab=$device"
+done 2>/dev/null </etc/fstab
+each swap-unit systemctl list-unit-files --type=swap --plain --no-legend
+
+# --- the kernel
+modules='overlay|br_netfilter|bridge|veth|vxlan|dummy|openvswitch|nf_conntrack|nf_tables|ip_tables|ip_set|xt_set|ipip'
+while read -r module _; do
+  [[ "|$modules|" != *"|$module|"* ]] || echo "module-loaded=$module"
+done 2>/dev/null </proc/modules
+read -r release </proc/sys/kernel/osrelease
+for module in ${modules//|/ }; do
+  [[ ! -d /sys/module/$module ]] || echo "module-loaded=$module"
+done
+[[ ! -d /proc/sys/net/bridge ]] || echo module-loaded=br_netfilter
+each module-file grep -sHoE "/(${modules//_/[-_]})\.ko" "/lib/modules/$release/modules.builtin" "/lib/modules/$release/modules.dep"
+for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables \
+  net.bridge.bridge-nf-call-ip6tables fs.inotify.max_user_instances fs.inotify.max_user_watches vm.max_map_count; do
+  each_of "sysctl=$key" "/proc/sys/${key//.//}"
+done
+
+# --- packages
+# Who holds a lock of apt or dpkg; the lock itself is not touched.
+locks=(/var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock /var/cache/apt/archives/lock)
+inodes=" $(stat -c %i "${locks[@]}" 2>/dev/null | tr '\n' ' ')"
+while read -r _ arrow _ _ pid where _; do
+  [[ $arrow != '->' && $inodes == *" ${where##*:} "* ]] || continue
+  for lock in "${locks[@]}"; do
+    for fd in "/proc/$pid"/fd/*; do
+      if [[ $fd -ef $lock ]]; then
+        name=
+        read -r name 2>/dev/null <"/proc/$pid/comm"
+        printf 'apt-lock=%s %s\n' "$pid" "$name"
+        break 3
+      fi
+    done
+  done
+done </proc/locks
+each arch dpkg --print-architecture
+wanted='apparmor apt-transport-https ca-certificates chrony conntrack containerd containerd.io containernetworking-plugins
+cri-o cri-tools curl docker-ce docker-ce-cli docker.io docker-cli docker-buildx-plugin docker-compose-plugin ebtables ethtool
+gnupg gpg ipset iptables iproute2 kmod kubeadm kubectl kubelet kubernetes-cni libseccomp2 moby-containerd moby-engine moby-runc
+nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-timesyncd tar ufw util-linux'
+# shellcheck disable=SC2016 # the fields are dpkg's and awk's
+each package awk -v wanted="${wanted//$'\n'/ }" '
+  BEGIN { n = split(wanted, names, " "); for (i = 1; i <= n; i++) want[names[i]] = 1 }
+  ($1 in want) || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
+' < <(timeout 10 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version}\n' 2>/dev/null)
+[[ ! -e /run/reboot-required ]] || echo reboot-required=1
+each_of ufw /etc/ufw/ufw.conf
+
+# --- units, and runs of kgpu that go on
+units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
+  systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
+  unattended-upgrades.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
+  k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service)
+for batch in /var/lib/kgpu/run/*/; do
+  [[ -d $batch && ! -e $batch/result ]] || continue
+  batch=${batch%/}
+  units+=("kgpu-${batch##*/}.service")
+done
+active=' '
+while IFS='=' read -r key value; do
+  case $key in
+    Id) id=$value load='' state='' file='' ;;
+    LoadState) load=$value ;;
+    ActiveState) state=$value ;;
+    UnitFileState)
+      file=$value
+      [[ $load == not-found ]] || printf 'unit=%s %s %s\n' "$id" "$state" "$file"
+      [[ $state != active && $state != activating ]] || active+="$id "
+      ;;
+  esac
+done < <(timeout 10 systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState -- "${units[@]}" 2>/dev/null)
+for id in $active; do
+  [[ $id == kgpu-*.service ]] || continue
+  batch=${id#kgpu-}
+  batch=/var/lib/kgpu/run/${batch%.service}
+  first=
+  last=
+  while IFS=$'\t' read -r kind step since _; do
+    if [[ $kind == B ]]; then
+      first=${first:-$since}
+      last=$step
+    fi
+  done <"$batch/events"
+  by=
+  read -r by 2>/dev/null <"$batch/by"
+  printf 'run=%s\nrun-step=%s\nrun-since-ms=%s\nrun-by=%s\n' "${batch##*/}" "$last" "$first" "$by"
+done
+
+# --- what kgpu recorded
+recorded=()
+count=0
+for entry in /var/lib/kgpu/ledger/[0-9]*/; do
+  [[ -d $entry ]] || continue
+  count=$((count + 1))
+  read -r kind <"$entry/kind"
+  if [[ $kind == file ]]; then
+    read -r path <"$entry/args"
+    [[ ! -f $path ]] || recorded+=("$path")
+  fi
+done
+echo "ledger=$count"
+[[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
+[[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
+
+# --- container runtimes
+blob daemon-json /etc/docker/daemon.json
+blob containerd-toml /etc/containerd/config.toml
+if [[ $active == *' containerd.service '* ]]; then
+  printf 'containerd-dump=%s\n' "$(timeout 10 containerd config dump 2>/dev/null | base64 -w 0)"
+fi
+if [[ $active == *' docker.service '* ]]; then
+  if command -v curl >/dev/null; then
+    docker=$(timeout 10 curl -fsS --unix-socket /var/run/docker.sock http://localhost/info 2>/dev/null)
+  else
+    docker=$(timeout 10 docker info --format '{{json .}}' 2>/dev/null)
+  fi
+  for field in ServerVersion CgroupDriver CgroupVersion Driver; do
+    [[ ! $docker =~ \"$field\":\"([^\"]*)\" ]] || printf 'docker-info=%s %s\n' "$field" "${BASH_REMATCH[1]}"
+  done
+fi
+[[ ! -x /usr/local/bin/cri-dockerd ]] || printf 'cri-dockerd=%s\n' "$(timeout 10 /usr/local/bin/cri-dockerd --version 2>&1)"
+
+# --- clusters
+for path in /usr/local/bin/k3s /var/lib/rancher/k3s /var/lib/rancher/rke2 /var/lib/k0s /var/snap/microk8s /var/lib/minikube \
+  /etc/rancher/rke2 /opt/rke /var/lib/origin; do
+  [[ ! -e $path ]] || echo "foreign=$path"
+done
+
+# member FILE prints the cluster and the certificate, never the key, in a kubeconfig.
+member() {
+  local key value
+  while read -r key value _; do
+    case $key in
+      server:) printf 'kubelet-server=%s\n' "$value" ;;
+      certificate-authority-data:) printf 'kubelet-ca=%s\n' "$value" ;;
+      certificate-authority:) blob kubelet-ca "$value" ;;
+      client-certificate-data:) printf 'kubelet-certificate=%s\n' "$value" ;;
+      client-certificate:) certificate "$value" ;;
+    esac
+  done <"$1"
+}
+
+# certificate FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.
+certificate() {
+  local line der='' inside=
+  [[ -r $1 ]] || return 0
+  while IFS= read -r line; do
+    case $line in
+      '-----BEGIN CERTIFICATE-----') inside=yes ;;
+      '-----END CERTIFICATE-----') break ;;
+      *) [[ -z $inside ]] || der+=$line ;;
+    esac
+  done <"$1"
+  printf 'kubelet-certificate-der=%s\n' "$der"
+}
+
+if [[ -f /etc/kubernetes/kubelet.conf ]]; then member /etc/kubernetes/kubelet.conf; fi
+
+# One question to the API server: its nodes and workloads; and one for the names of tokens, never their secrets.
+# The answers are lines of tab-separated fields.
+# shellcheck disable=SC2016 # Go's templates
+cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{.status}}{{end}}{{end}}	{{.status.nodeInfo.kubeletVersion}}	{{.status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{.address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}
+{{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberReady}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{.}}{{end}}{{end}}
+{{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.readyReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{.}}{{end}}{{end}}
+{{end}}{{end}}'
+token_template='{{range .items}}{{index .data "token-id"}} {{index .data "description"}}
+{{end}}'
+if [[ -f /etc/kubernetes/admin.conf ]]; then
+  echo control-plane=1
+  blob cluster-ca /etc/kubernetes/pki/ca.crt
+  while read -r key value _; do
+    [[ $key != image: ]] || printf 'apiserver-image=%s\n' "$value"
+  done 2>/dev/null </etc/kubernetes/manifests/kube-apiserver.yaml
+  ask=(kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /proc/kgpu-no-cache --request-timeout=8s get)
+  if answer=$(timeout 10 "${ask[@]}" nodes,daemonsets.apps,deployments.apps -A -o go-template="$cluster_template" 2>/dev/null); then
+    echo api=1
+    while IFS= read -r line; do
+      [[ -z $line ]] || printf 'cluster=%s\n' "$line"
+    done <<<"$answer"
+    each token "${ask[@]}" secrets -n kube-system --field-selector type=bootstrap.kubernetes.io/token -o go-template="$token_template"
+  fi
+fi
+echo end=1

@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# What every step uses: its input, its output and how it fails. KGPU_STEP is the directory of the step.
+set -euo pipefail
+umask 022
+export LC_ALL=C.UTF-8
+
+# value NAME prints the input called NAME.
+value() {
+  [[ -f $KGPU_STEP/values/$1 ]] || fail STEP_FAILED "the step has no value called $1"
+  cat -- "$KGPU_STEP/values/$1"
+}
+
+# value_or NAME DEFAULT prints the input called NAME, or DEFAULT where it was not given.
+value_or() {
+  if [[ -f $KGPU_STEP/values/$1 ]]; then cat -- "$KGPU_STEP/values/$1"; else printf '%s\n' "$2"; fi
+}
+
+# value_lines NAME prints the lines of the input called NAME, if it was given, without the empty ones.
+value_lines() {
+  value_or "$1" '' | sed '/^$/d'
+}
+
+# fail REASON DETAIL ends the step.
+fail() {
+  printf '%s\t%s\n' "$1" "$(one_line "$2")" >"$KGPU_STEP/failure"
+  printf '%s\n' "$2" >&2
+  exit 1
+}
+
+# fail_transient REASON DETAIL ends the step; the same step may work in a moment.
+fail_transient() {
+  printf '%s\t%s\n' "$1" "$(one_line "$2")" >"$KGPU_STEP/failure"
+  printf '%s\n' "$2" >&2
+  exit 75
+}
+
+one_line() {
+  local text=${1//[$'\t\r']/ }
+  printf '%s' "${text//$'\n'/; }"
+}
+
+# waiting WHAT says what the step waits for now; the runner makes an event of the line.
+waiting() {
+  printf 'W\t%s\n' "$(one_line "$1")"
+}
+
+# output NAME keeps standard input as the step's output called NAME.
+output() {
+  mkdir -p "$KGPU_STEP/out"
+  (umask 077 && cat >"$KGPU_STEP/out/$1")
+}
+
+# seconds_left prints how long the step may still take, less a margin to say what went wrong.
+seconds_left() {
+  local limit=600
+  if [[ -f $KGPU_STEP/timeout ]]; then read -r limit <"$KGPU_STEP/timeout"; fi
+  printf '%s\n' $((limit - SECONDS - 15))
+}

@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# The cluster's API and kubeadm.
+
+# kube ARG... runs kubectl as the cluster's administrator; its cache goes with the rest of kgpu's directory.
+kube() {
+  kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /var/lib/kgpu/kube-cache --request-timeout=30s "$@"
+}
+
+# api_ready tells whether the API server of this control plane is ready.
+api_ready() {
+  [[ $(timeout 10 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=5s get --raw /readyz 2>/dev/null) == ok ]]
+}
+
+# wait_api returns when the API server of this control plane is ready.
+wait_api() {
+  local told=
+  until api_ready; do
+    [[ $(seconds_left) -gt 0 ]] || fail API_UNREACHABLE 'the API server of this control plane does not get ready'
+    if [[ -z $told ]]; then
+      waiting 'the API server'
+      told=yes
+    fi
+    sleep 1
+  done
+}
+
+# remember_kubernetes_sysctls records what kubelet and kube-proxy set by themselves.
+remember_kubernetes_sysctls() {
+  remember_sysctls vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys \
+    kernel.keys.root_maxbytes net.ipv4.conf.all.route_localnet net.ipv4.ip_forward net.ipv6.conf.all.forwarding \
+    net.netfilter.nf_conntrack_max net.netfilter.nf_conntrack_tcp_timeout_established net.netfilter.nf_conntrack_tcp_timeout_close_wait
+}
+
+# kubeadm_failed WHAT ends the step after a failed kubeadm, whose output is in $kubeadm_log.
+kubeadm_log=$KGPU_STEP/kubeadm.log
+kubeadm_failed() {
+  local line
+  if line=$(grep -m 1 -E '\[ERROR Port-' "$kubeadm_log"); then fail HOST_PORT_TAKEN "$line"; fi
+  if line=$(grep -m 1 -E '\[ERROR Swap\]' "$kubeadm_log"); then fail HOST_SWAP_ON "$line"; fi
+  if line=$(grep -m 1 -E '\[ERROR (NumCPU|Mem)\]' "$kubeadm_log"); then fail HOST_TOO_SMALL "$line"; fi
+  if line=$(grep -m 1 -E '\[ERROR [A-Za-z0-9-]+\]' "$kubeadm_log"); then fail STEP_FAILED "$line"; fi
+  fail STEP_FAILED "$1: $(grep -m 1 -iE '^error|error execution' "$kubeadm_log" || printf 'kubeadm failed')"
+}

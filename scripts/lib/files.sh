@@ -1,0 +1,82 @@
+# shellcheck shell=bash
+# Files and directories, recorded before they change.
+
+# The paths that this step changed.
+changed_files=()
+
+# put_file PATH MODE writes standard input to PATH, owned by root. Content that is there already is only recorded.
+put_file() {
+  local path=$1 mode=$2 new=$1.kgpu-new sum
+  make_dir "${path%/*}"
+  (umask 077 && cat >"$new")
+  chmod "$mode" "$new"
+  read -r sum _ < <(sha256sum "$new")
+  if [[ -f $path && ! -L $path ]] && cmp -s "$new" "$path" && [[ $(stat -c %a "$path") == "$(stat -c %a "$new")" ]]; then
+    rm -f "$new"
+    ledger_has file "$path" || record_file "$path" "$sum"
+    return
+  fi
+  record_file "$path" "$sum"
+  sync "$new"
+  mv -f "$new" "$path"
+  changed_files+=("$path")
+}
+
+# record_file PATH SUM remembers PATH as it is; SUM is of the content that comes now.
+record_file() {
+  entry_begin file "$1" "$2"
+  if [[ -e $1 || -L $1 ]]; then cp -a "$1" "$entry/before/file"; fi
+  entry_commit
+}
+
+# install_files writes every file that came with the step, with the mode it came with.
+install_files() {
+  [[ -d $KGPU_STEP/files ]] || return 0
+  local mode path
+  while IFS=' ' read -r mode path; do
+    put_file "/$path" "$mode" <"$KGPU_STEP/files/$path"
+  done < <(find "$KGPU_STEP/files" -type f -printf '%m %P\n' | sort -k 2)
+}
+
+# changed PATTERN... tells whether this step changed a file that matches one of the patterns.
+changed() {
+  local path pattern
+  for path in "${changed_files[@]}"; do
+    for pattern in "$@"; do
+      # shellcheck disable=SC2053 # the right side is meant as a pattern
+      [[ $path != $pattern ]] || return 0
+    done
+  done
+  return 1
+}
+
+# make_dir PATH makes a directory and those above it; undo removes the new ones when they are empty.
+make_dir() {
+  [[ ! -d ${1:-/} ]] || return 0
+  make_dir "${1%/*}"
+  record dir "$1"
+  mkdir -m 755 "$1"
+}
+
+# claim_tree PATH... remembers which of these are not there: whatever a program puts there later goes at undo.
+claim_tree() {
+  local path
+  for path in "$@"; do
+    [[ -e $path || -L $path ]] || record_once tree "$path"
+  done
+}
+
+# claim_group NAME... and claim_user NAME... do the same for what packages add to the system's accounts.
+claim_group() {
+  local name
+  for name in "$@"; do
+    getent group "$name" >/dev/null || record_once group "$name"
+  done
+}
+
+claim_user() {
+  local name
+  for name in "$@"; do
+    getent passwd "$name" >/dev/null || record_once user "$name"
+  done
+}

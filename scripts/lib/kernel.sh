@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# Kernel modules and sysctls.
+
+# load_module NAME... loads modules that are not in the kernel yet.
+load_module() {
+  local name
+  for name in "$@"; do
+    [[ ! -d /sys/module/${name//-/_} ]] || continue
+    modprobe -n -q -- "$name" || fail HOST_MODULE_MISSING "kernel $(uname -r) has no module $name"
+    record_once module "$name"
+    modprobe -- "$name" || fail HOST_MODULE_MISSING "modprobe $name failed"
+  done
+}
+
+# sysctl_get KEY prints a value with single blanks; fails where the kernel has no such key.
+sysctl_get() {
+  local value
+  value=$(sysctl -n -e -- "$1" 2>/dev/null) && [[ -n $value ]] || return 1
+  echo "${value//$'\t'/ }"
+}
+
+# remember_sysctls KEY... records values that another program is about to change.
+remember_sysctls() {
+  local key value
+  local -a pairs=()
+  for key in "$@"; do
+    if value=$(sysctl_get "$key"); then pairs+=("$key=$value"); fi
+  done
+  [[ ${#pairs[@]} -eq 0 ]] || record sysctl "${pairs[@]}"
+}
+
+# apply_sysctls FILE sets the values of a sysctl.d file now.
+apply_sysctls() {
+  local key value old
+  local -a keys=() pairs=()
+  while IFS='=' read -r key value; do
+    key=${key//[[:blank:]]/}
+    [[ -n $key && $key != [\#\;]* ]] || continue
+    key=${key#-}
+    read -r value <<<"${value//$'\t'/ }"
+    old=$(sysctl_get "$key") || fail HOST_MODULE_MISSING "the kernel has no sysctl $key"
+    [[ $old != "$value" ]] || continue
+    keys+=("$key")
+    pairs+=("$key=$value")
+  done <"$1"
+  [[ ${#keys[@]} -gt 0 ]] || return 0
+  remember_sysctls "${keys[@]}"
+  sysctl -q -w -- "${pairs[@]}" || fail STEP_FAILED "sysctl refuses one of ${pairs[*]}"
+}

@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# Leaving a cluster: kubeadm reset, and what it leaves behind of Kubernetes and of the pod networks that kgpu applies.
+
+# leave_cluster CRI_SOCKET makes this host a member of nothing. It can be repeated.
+leave_cluster() {
+  pod_network_mute
+  if command -v kubeadm >/dev/null; then
+    timeout -k 10 180 kubeadm reset -f --cri-socket "$1" </dev/null || echo 'kubeadm reset failed: cleaning up without it'
+  fi
+  kubelet_off
+  containers_off
+  pod_network_off
+  rm -rf /var/lib/etcd/member /etc/kubernetes/pki /etc/kubernetes/manifests/*.yaml /etc/kubernetes/*.conf
+  ledger_forget kubeadm
+}
+
+# pod_network_mute lets containers be removed without the pod network's own agent, which goes with the first of them:
+# the runtime then calls only the loopback plugin.
+pod_network_mute() {
+  local file
+  [[ -d /etc/cni/net.d ]] || return 0
+  for file in /etc/cni/net.d/*; do
+    if pod_network_file "$file"; then rm -f "$file"; fi
+  done
+  [[ -d /etc/kubernetes ]] || return 0
+  record_once cni-mute
+  printf '%s\n' '{"cniVersion":"0.3.1","name":"kgpu-leave","plugins":[{"type":"loopback"}]}' >/etc/cni/net.d/00-kgpu-leave.conflist
+}
+
+# pod_network_file PATH tells whether a file of /etc/cni/net.d is of a pod network that kgpu applies.
+pod_network_file() {
+  case ${1##*/} in
+    10-weave.conflist | 10-flannel.conflist | 10-calico.conflist | calico-kubeconfig | 10-kgpu* | 00-kgpu*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
+
+kubelet_off() {
+  local target
+  systemctl stop kubelet.service 2>/dev/null || true
+  systemctl reset-failed kubelet.service 2>/dev/null || true
+  unmount_below /var/lib/kubelet
+  [[ ! -d /var/lib/kubelet ]] || find /var/lib/kubelet -xdev -mindepth 1 -delete
+  for target in kubepods.slice kubelet.slice; do systemctl stop "$target" 2>/dev/null || true; done
+}
+
+# containers_off ends containers that the runtime could not remove, and their network namespaces.
+containers_off() {
+  local id space
+  if command -v ctr >/dev/null && [[ -S /run/containerd/containerd.sock ]]; then
+    for id in $(timeout 20 ctr -n k8s.io tasks list -q 2>/dev/null); do
+      echo "ending the container $id, which kubeadm reset left"
+      timeout 20 ctr -n k8s.io tasks delete -f "$id" >/dev/null 2>&1 || true
+    done
+    for id in $(timeout 20 ctr -n k8s.io containers list -q 2>/dev/null); do
+      timeout 20 ctr -n k8s.io containers delete "$id" >/dev/null 2>&1 || true
+    done
+  fi
+  for space in /run/netns/cni-*; do
+    [[ -e $space ]] || continue
+    umount "$space" 2>/dev/null || true
+    rm -f "$space"
+  done
+}
+
+pod_network_off() {
+  local link file set
+  rm -f /etc/cni/net.d/00-kgpu-leave.conflist
+  ledger_forget cni-mute
+  for link in /sys/class/net/*; do
+    case ${link##*/} in
+      weave | vethwe-* | vethwepl* | datapath | vxlan-6784 | cni0 | flannel.[0-9]* | flannel-v6.[0-9]* | cali* | vxlan.calico | \
+        vxlan-v6.calico | wireguard.cali | wg-v6.cali | kube-ipvs0)
+        ip link delete "${link##*/}" 2>/dev/null || true
+        ;;
+      tunl0) ip address flush dev tunl0 && ip link set tunl0 down ;;
+    esac
+  done
+  ip route flush proto 80 2>/dev/null || true
+  ip route flush proto bird 2>/dev/null || true
+  rules_drop "$kubernetes_chains" "$kubernetes_rules"
+  if command -v nft >/dev/null; then
+    nft list tables 2>/dev/null | grep -E '^table (ip|ip6|inet) (kube-proxy|flannel-ipv[46]|calico)$' |
+      while read -r _ family set; do nft delete table "$family" "$set"; done || true
+  fi
+  if command -v ipset >/dev/null; then
+    for set in $(ipset list -n 2>/dev/null | grep -E '^(weaver-no-masq-local|weave-.*|KUBE-.*|cali[46].*)$'); do
+      ipset destroy "$set" 2>/dev/null || true
+    done
+  fi
+  for file in /etc/cni/net.d/*; do
+    if pod_network_file "$file"; then rm -f "$file"; fi
+  done
+  rm -rf /run/flannel /var/lib/cni/networks /var/lib/cni/cache /var/lib/cni/results /var/lib/cni/flannel \
+    /var/lib/weave /run/calico /var/lib/calico /var/log/calico /opt/cni/bin/{weave-net,weave-ipam,flannel,calico,calico-ipam} \
+    /opt/cni/bin/weave-plugin-*
+}
+
+# unmount_below PATH unmounts everything under PATH, deepest first, and PATH itself.
+unmount_below() {
+  local mount
+  while read -r mount; do
+    umount -- "$mount" 2>/dev/null || umount -l -- "$mount" || true
+  done < <(while read -r _ _ _ _ mount _; do
+    mount=$(printf '%b' "$mount")
+    if [[ $mount == "$1" || $mount == "$1"/* ]]; then printf '%s\n' "$mount"; fi
+  done </proc/self/mountinfo | sort -r)
+}

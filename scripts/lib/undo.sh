@@ -1,0 +1,188 @@
+# shellcheck shell=bash
+# Undo: the ledger played backwards. An entry goes when its change is undone, so undo can be killed and run again.
+
+undo_incomplete=()
+
+# undo_all undoes every entry and says what had to stay.
+undo_all() {
+  local number
+  undo_reload=
+  for number in $(ledger_entries | sort -r); do
+    undo_entry "$number"
+  done
+  undo_daemon_reload
+  for number in "${undo_incomplete[@]}"; do
+    echo "not undone: $number"
+  done
+}
+
+# undo_left WHAT remembers something that stays as it is.
+undo_left() {
+  undo_incomplete+=("$1")
+}
+
+undo_entry() {
+  local kind before=$ledger/$1/before
+  local -a args
+  kind=$(<"$ledger/$1/kind")
+  mapfile -t args <"$ledger/$1/args"
+  case $kind in
+    file) undo_file "${args[@]}" ;;
+    dir) rmdir "${args[0]}" 2>/dev/null || [[ ! -e ${args[0]} ]] || undo_left "${args[0]} is not empty" ;;
+    tree) undo_tree "${args[0]}" ;;
+    group) undo_account group "${args[0]}" ;;
+    user) undo_account passwd "${args[0]}" ;;
+    lists) rm -f /var/lib/apt/lists/"${args[0]}"* /var/lib/apt/lists/{partial,auxfiles}/"${args[0]}"* ;;
+    packages) undo_packages "${args[@]}" ;;
+    hold) undo_hold "${args[0]}" ;;
+    unit) undo_unit "${args[@]}" ;;
+    module) modprobe -r -q -- "${args[0]}" 2>/dev/null || [[ ! -d /sys/module/${args[0]} ]] || undo_left "module ${args[0]} is in use: it stays until the next boot" ;;
+    sysctl) undo_sysctl "${args[@]}" ;;
+    fstab-swap) fstab_swap_on && undo_reload=yes ;;
+    swap) undo_swap "${args[@]}" ;;
+    docker-network) undo_docker_network "${args[@]}" ;;
+    cni-mute) rm -f /etc/cni/net.d/00-kgpu-leave.conflist ;;
+    kubeadm) ;;
+    *) fail STEP_FAILED "the ledger has an entry of the unknown kind $kind" ;;
+  esac
+  entry_drop "$1"
+}
+
+# undo_file PATH SUM puts back what was there, unless somebody edited the file since.
+undo_file() {
+  local path=$1 sum=''
+  rm -f "$path.kgpu-new"
+  if [[ -f $path ]]; then read -r sum _ < <(sha256sum "$path"); fi
+  if [[ -e $before/file || -L $before/file ]]; then
+    if [[ -f $path && $sum != "$2" ]]; then
+      cmp -s "$before/file" "$path" || undo_left "$path was edited since kgpu wrote it"
+      return
+    fi
+    make_way "${path%/*}"
+    cp -a "$before/file" "$path.kgpu-new"
+    mv -fT "$path.kgpu-new" "$path"
+  elif [[ -n $sum && $sum != "$2" ]]; then
+    undo_left "$path was edited since kgpu wrote it"
+  else
+    rm -f "$path"
+  fi
+  if [[ $path == /etc/systemd/system/* ]]; then undo_reload=yes; fi
+}
+
+make_way() {
+  [[ -d $1 ]] || mkdir -p "$1"
+}
+
+undo_tree() {
+  unmount_below "$1"
+  rm -rf --one-file-system -- "$1" || undo_left "$1 cannot be removed"
+}
+
+undo_account() {
+  getent "$1" "$2" >/dev/null || return 0
+  if [[ $1 == group ]]; then groupdel "$2"; else userdel "$2"; fi || undo_left "the $1 entry $2 cannot be removed"
+}
+
+# undo_packages NAME... purges the packages that came; one that something else needs by now stays.
+undo_packages() {
+  local package line
+  local -a gone=()
+  if [[ -f $before/upgraded ]]; then
+    while IFS= read -r line; do undo_left "the upgrade of $line"; done <"$before/upgraded"
+  fi
+  for package in "$@"; do
+    case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+      '' | not-installed) ;;
+      *) gone+=("$package") ;;
+    esac
+  done
+  [[ ${#gone[@]} -gt 0 ]] || return 0
+  undo_daemon_reload
+  undo_packages_wanted
+  [[ ${#gone[@]} -gt 0 ]] || return 0
+  apt_get purge --allow-change-held-packages "${gone[@]}" || apt_failed "purging ${gone[*]}"
+}
+
+# undo_packages_wanted takes those out of gone that cannot go without packages which kgpu did not install.
+undo_packages_wanted() {
+  local package others
+  local -a free=()
+  others=$(undo_packages_others "${gone[@]}")
+  [[ -n $others ]] || return 0
+  for package in "${gone[@]}"; do
+    others=$(undo_packages_others "$package")
+    if [[ -z $others ]]; then free+=("$package"); else undo_left "package $package, needed by $others"; fi
+  done
+  gone=("${free[@]}")
+}
+
+# undo_packages_others NAME... prints the packages outside of gone that would go with these.
+undo_packages_others() {
+  local word package
+  apt_wait
+  apt-get -s -q --allow-change-held-packages purge "$@" >"$apt_log" 2>&1 || apt_failed "purging $*"
+  while read -r word package _; do
+    [[ $word == Purg || $word == Remv ]] || continue
+    [[ " ${gone[*]} " == *" $package "* ]] || printf '%s ' "$package"
+  done <"$apt_log"
+}
+
+undo_hold() {
+  apt_wait
+  if installed "$1"; then apt-mark unhold "$1" >/dev/null; fi
+}
+
+# undo_unit NAME LOAD ACTIVE ENABLED brings a unit back to what it was.
+undo_unit() {
+  local unit=$1 load=$2 active=$3 enabled=$4
+  undo_daemon_reload
+  if [[ $enabled != masked && $(unit_property "$unit" UnitFileState) == masked ]]; then systemctl unmask -q -- "$unit"; fi
+  if [[ $load != loaded && $load != masked ]]; then
+    systemctl disable -q --now -- "$unit" 2>/dev/null || true
+    systemctl reset-failed -- "$unit" 2>/dev/null || true
+    return
+  fi
+  case $enabled in
+    enabled) systemctl enable -q -- "$unit" ;;
+    disabled) systemctl disable -q -- "$unit" ;;
+    masked) systemctl mask -q -- "$unit" ;;
+  esac || undo_left "$unit cannot be made $enabled again"
+  if [[ $active == active ]]; then
+    systemctl start -- "$unit" || undo_left "$unit does not start"
+  else
+    systemctl stop -- "$unit" 2>/dev/null || true
+    systemctl reset-failed -- "$unit" 2>/dev/null || true
+  fi
+}
+
+# undo_daemon_reload tells systemd of unit files that changed, once.
+undo_daemon_reload() {
+  [[ -n ${undo_reload:-} ]] || return 0
+  systemctl daemon-reload
+  undo_reload=
+}
+
+# undo_sysctl KEY=VALUE... sets the values that were there; a key that went with its module is no matter.
+undo_sysctl() {
+  local pair now
+  for pair in "$@"; do
+    now=$(sysctl_get "${pair%%=*}") && [[ $now != "${pair#*=}" ]] || continue
+    sysctl -q -w -- "$pair" || undo_left "sysctl $pair is refused"
+  done
+}
+
+# undo_swap NAME PRIORITY turns a swap space on again; units that make swap were started before.
+undo_swap() {
+  grep -qF "$1 " /proc/swaps && return
+  if [[ -e $1 ]]; then swapon -p "$2" -- "$1" 2>/dev/null || swapon -- "$1" || undo_left "swap on $1"; fi
+}
+
+# undo_docker_network TOOL=POLICY... removes what a stopped docker leaves, and puts the FORWARD policies back.
+undo_docker_network() {
+  local pair
+  rules_drop "$docker_chains" "$docker_rules"
+  for pair in "$@"; do
+    "${pair%=*}" -w 10 -P FORWARD "${pair#*=}" || undo_left "the FORWARD policy $pair"
+  done
+  if [[ -e /sys/class/net/docker0 ]]; then ip link delete docker0 || undo_left 'the link docker0'; fi
+}

@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# systemd units. The first state that kgpu met is remembered, later ones are its own.
+
+unit_property() {
+  systemctl show --value -p "$2" -- "$1"
+}
+
+unit_active() {
+  systemctl is-active -q -- "$1"
+}
+
+remember_unit() {
+  local load
+  ledger_has unit "$1" && return
+  load=$(unit_property "$1" LoadState)
+  record unit "$1" "$load" "$(unit_property "$1" ActiveState)" "$(unit_property "$1" UnitFileState)"
+}
+
+# unit_enable UNIT... enables units and starts them.
+unit_enable() {
+  local unit
+  for unit in "$@"; do
+    if unit_active "$unit" && systemctl is-enabled -q -- "$unit" 2>/dev/null; then continue; fi
+    remember_unit "$unit"
+    systemctl enable -q --now -- "$unit" || unit_failed "$unit"
+  done
+}
+
+# unit_restart UNIT... restarts units.
+unit_restart() {
+  local unit
+  for unit in "$@"; do
+    remember_unit "$unit"
+    systemctl reset-failed -- "$unit" 2>/dev/null || true
+    systemctl restart -- "$unit" || unit_failed "$unit"
+  done
+}
+
+# unit_off UNIT... stops units and keeps them from coming back.
+unit_off() {
+  local unit
+  for unit in "$@"; do
+    remember_unit "$unit"
+    if [[ $(unit_property "$unit" FragmentPath) == /etc/systemd/system/* ]]; then
+      systemctl disable -q --now -- "$unit"
+    else
+      systemctl mask -q --now -- "$unit"
+    fi
+  done
+}
+
+unit_failed() {
+  journalctl -q --no-pager -n 15 -o cat -u "$1" >&2 || true
+  fail STEP_FAILED "$1 does not start"
+}

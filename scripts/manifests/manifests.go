@@ -1,0 +1,15 @@
+// Package manifests embeds the Kubernetes objects that kgpu applies. They are complete and can be applied by hand;
+// the planner sets the pod range and the image registry in them.
+package manifests
+
+import _ "embed"
+
+// Flannel is flannel 0.28.4 with the vxlan backend.
+//
+//go:embed flannel.yaml
+var Flannel []byte
+
+// Weave is Weave Net 2.9.0 (the maintained fork).
+//
+//go:embed weave.yaml
+var Weave []byte

@@ -1,0 +1,178 @@
+#!/bin/bash
+# Runs the steps of the batch it lies in, in order, and tells in `events` what happens, one line each, tab separated:
+#   B step epoch-ms · L step text · W step what-for · O step name base64 · D step exit ms reason detail · E exit
+# It is started as a unit of its own, so that it goes on when the connection that started it is lost.
+set -euo pipefail
+umask 077
+
+dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+base=${dir%/run/*}
+batch=${dir##*/}
+keep_batches=5
+kill_after=5 # seconds between TERM and KILL when a step's time is up
+
+tell() {
+    local IFS=$'\t'
+    printf '%s\n' "$*" >>"$dir/events"
+}
+
+# The clock may be set while a step runs, so durations come from the uptime.
+uptime_ms() {
+    local up
+    read -r up _ </proc/uptime
+    echo $((10#${up/./} * 10))
+}
+
+one_line() { tr '\t\n\r' '   ' | sed 's/ *$//'; }
+
+# save FILE: stdin becomes FILE, complete and on the disk or not at all.
+save() {
+    cat >"$1.tmp"
+    sync "$1.tmp"
+    mv "$1.tmp" "$1"
+    sync "$(dirname "$1")"
+}
+
+# log_lines STEP: makes events of a step's output. Of a progress bar the last state stays; lines end at 4 KiB, and cut
+# spares sed the work with those that are much longer.
+log_lines() {
+    export LC_ALL=C
+    exec stdbuf -oL sed -e 's/\x00//g' -e 's/\r*$//' -e 's/.*\r//' -e 's/^\(.\{4096\}\).\{1,\}/\1 [cut]/' \
+        -e "s|^|L\t$1\t|" -e "s|^L\t$1\tW\t|W\t$1\t|" < <(exec stdbuf -oL cut --bytes=1-16384)
+}
+
+end_line() {
+    if [[ -n $(tail --bytes=1 "$dir/events") ]]; then
+        echo >>"$dir/events"
+    fi
+}
+
+# wait_for_log PID: until the log is complete; not for ever, because a process that left the step's group may keep the pipe open.
+wait_for_log() {
+    local log=$1 guard
+    sleep 5 8>&- 9>&- &
+    guard=$!
+    while kill -0 "$log" 2>/dev/null && kill -0 "$guard" 2>/dev/null; do
+        wait -n || :
+    done
+    kill "$log" "$guard" 2>/dev/null || :
+    wait "$log" "$guard" 2>/dev/null || :
+}
+
+# script_under_timeout STEP-DIR: the step's exit status; its whole process group is gone afterwards.
+script_under_timeout() {
+    local step=$1 limit group status=0 log
+    limit=$(<"$step/timeout")
+    mkfifo "$step/output"
+    log_lines "$(<"$step/id")" <"$step/output" >>"$dir/events" 8>&- 9>&- &
+    log=$!
+    (
+        umask 022
+        cd /
+        KGPU_STEP=$step exec timeout --kill-after="$kill_after" "$limit" bash "$step/script.sh"
+    ) >"$step/output" 2>&1 </dev/null 8>&- 9>&- &
+    group=$!
+    wait "$group" || status=$?
+    kill -KILL -- "-$group" 2>/dev/null || :
+    wait_for_log "$log"
+    end_line
+    rm -f "$step/output"
+    return "$status"
+}
+
+tell_outputs() {
+    local step=$1 file
+    for file in "$step"/out/*; do
+        if [[ -f $file ]]; then
+            tell O "$(<"$step/id")" "${file##*/}" "$(base64 --wrap=0 "$file")"
+        fi
+    done
+}
+
+run_step() {
+    local step=$1 id began took status=0 reason='' detail=''
+    id=$(<"$step/id")
+    printf '%s\t%s\t%s\t%s\n' "$(<by)" "$batch" "$id" "$(date --utc +%FT%TZ)" >"$base/lock"
+    began=$(uptime_ms)
+    tell B "$id" "$((${EPOCHREALTIME/./} / 1000))"
+    script_under_timeout "$step" || status=$?
+    took=$(($(uptime_ms) - began))
+
+    if ((status == 0)); then
+        tell_outputs "$step"
+    elif [[ -s $step/failure ]]; then
+        reason=$(head --lines=1 "$step/failure" | cut --fields=1 | one_line)
+        detail=$(cut --fields=2- "$step/failure" | one_line)
+    elif ((took >= $(<"$step/timeout") * 1000)); then
+        reason=STEP_TIMEOUT
+        detail="not done after $(<"$step/timeout") s"
+    else
+        reason=STEP_FAILED
+    fi
+    rm -rf "$step/values" "$step/files" "$step/out"
+    printf '%s\t%s\t%s\n' "$status" "$reason" "$detail" | save "$step/result"
+    tell D "$id" "$status" "$took" "$reason" "$detail"
+    return "$status"
+}
+
+run_steps() {
+    local step status
+    for step in "$dir"/steps/*/; do
+        status=0
+        run_step "${step%/}" || status=$?
+        if ((status != 0)); then
+            return "$status"
+        fi
+    done
+}
+
+# finish STATUS: secrets are gone before anybody hears that the batch ended.
+finish() {
+    rm -rf "$dir"/steps/*/values "$dir"/steps/*/files
+    tell E "$1"
+    sync "$dir/events"
+    echo "$1" | save "$dir/result"
+}
+
+tell_busy() {
+    local step who by_batch by_step since
+    step=$(cat "$dir"/steps/*/id | head --lines=1)
+    IFS=$'\t' read -r who by_batch by_step since <"$base/lock" || :
+    tell D "$step" 1 0 HOST_BUSY "${who:-somebody} holds this host: batch ${by_batch:-?}, step ${by_step:-?}, since ${since:-?}"
+}
+
+# Batches that ended without cleaning up after themselves (the host went down) may have left secrets.
+tidy() {
+    local old
+    for old in "$base"/run/*/started; do
+        if [[ ${old%/started} != "$dir" ]]; then
+            rm -rf "${old%/started}"/steps/*/{values,files,out}
+        fi
+    done
+    find "$base/run" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort --numeric-sort --reverse |
+        tail --lines="+$((keep_batches + 1))" | cut --delimiter=' ' --fields=2- | xargs --no-run-if-empty -d '\n' rm -rf
+}
+
+main() {
+    local status=0
+    cd "$dir"
+    touch events
+    exec 8>>alive
+    flock 8
+    (set -o noclobber && : >started) 2>/dev/null || exit 0
+
+    exec 9>>"$base/lock"
+    if ! flock --nonblock 9; then
+        tell_busy
+        finish 1
+        exit 0
+    fi
+    tidy
+    run_steps || status=$?
+    finish "$status"
+    if [[ -e $base/forget ]]; then
+        rm -rf "$base"
+    fi
+}
+
+main

@@ -1,0 +1,44 @@
+// Package scripts holds what runs on hosts, as text.
+package scripts
+
+import (
+	"embed"
+	"fmt"
+)
+
+//go:embed lib steps facts.sh
+var files embed.FS
+
+// library lists the parts of the library in the order in which they are read.
+var library = []string{"base", "ledger", "files", "apt", "units", "kernel", "swap", "fetch", "rules", "cluster", "leave", "undo"}
+
+// Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
+func Facts() []byte {
+	return mustRead("facts.sh")
+}
+
+// Lib returns the library that every step reads.
+func Lib() []byte {
+	var out []byte
+	for _, part := range library {
+		out = append(out, mustRead("lib/"+part+".sh")...)
+	}
+	return out
+}
+
+// Step returns the script called name, such as "os-swap".
+func Step(name string) ([]byte, error) {
+	text, err := files.ReadFile("steps/" + name + ".sh")
+	if err != nil {
+		return nil, fmt.Errorf("no script is called %q", name)
+	}
+	return text, nil
+}
+
+func mustRead(path string) []byte {
+	text, err := files.ReadFile(path)
+	if err != nil {
+		panic(err) // embedded when this was built
+	}
+	return text
+}

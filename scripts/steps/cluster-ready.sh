@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Waits until nodes and workloads are ready. Values: nodes (a name a line), workloads (namespace/kind/name, a line each),
+# network (none: nodes need only be there, somebody else brings their network).
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+mapfile -t nodes < <(value_lines nodes)
+mapfile -t workloads < <(value_lines workloads)
+network=$(value_or network '')
+
+# The state of the cluster, a line each: the node's name, its Ready and NetworkUnavailable conditions; or the workload,
+# how many pods it wants and how many are ready and current.
+state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{if eq .type "NetworkUnavailable"}} NetworkUnavailable={{.status}}{{end}}{{end}}
+{{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{.status.numberReady}} {{.status.updatedNumberScheduled}}
+{{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.readyReplicas 0}} {{or .status.updatedReplicas 0}}
+{{end}}{{end}}'
+
+# pending prints what is not ready yet, separated by commas.
+pending() {
+  local state line node workload want ready updated
+  local -a missing=()
+  state=$(kube get nodes,daemonsets.apps,deployments.apps -A -o go-template="$state_template" 2>/dev/null) || {
+    printf 'the API server'
+    return
+  }
+  for node in "${nodes[@]}"; do
+    line=$(grep -m 1 -F "node $node " <<<"$state") || line=
+    if [[ $network == none && -n $line ]]; then continue; fi
+    if [[ $line != *' Ready=True'* || $line == *NetworkUnavailable=True* ]]; then missing+=("node $node"); fi
+  done
+  for workload in "${workloads[@]}"; do
+    read -r _ want ready updated <<<"$(grep -m 1 -F "$workload " <<<"$state")" || true
+    if [[ -z ${want:-} || $want == 0 || ${ready:-} != "$want" || ${updated:-} != "$want" ]]; then missing+=("$workload (${ready:-0} of ${want:-?})"); fi
+  done
+  local IFS=,
+  printf '%s' "${missing[*]}"
+}
+
+# explain prints what the cluster says about what is not ready.
+explain() {
+  local node
+  for node in "${nodes[@]}"; do
+    if [[ $1 == *"node $node"* ]]; then kube describe node "$node" | sed -n '/^Conditions:/,/^Addresses:/p'; fi
+  done
+  kube get pods -A -o wide --field-selector=status.phase!=Running | tail -n 20
+  kube get events -A --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15
+}
+
+told=
+while late=$(pending) && [[ -n $late ]]; do
+  if [[ $(seconds_left) -le 0 ]]; then
+    explain "$late" 2>&1 || true
+    fail NODE_NOT_READY "not ready: ${late//,/, }"
+  fi
+  if [[ $late != "$told" ]]; then
+    waiting "${late//,/, }"
+    told=$late
+  fi
+  sleep 1
+done

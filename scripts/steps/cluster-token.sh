@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes a short-lived token for workers to join with. Values: ttl (20m). Outputs: token, ca_hash.
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+wait_api
+join=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$(value_or ttl 20m)" --print-join-command 2>"$KGPU_STEP/token.log") || {
+  cat "$KGPU_STEP/token.log" >&2
+  fail_transient API_UNREACHABLE 'kubeadm token create failed'
+}
+read -r -a words <<<"$join"
+for ((i = 0; i + 1 < ${#words[@]}; i++)); do
+  case ${words[i]} in
+    --token) output token <<<"${words[i + 1]}" ;;
+    --discovery-token-ca-cert-hash) output ca_hash <<<"${words[i + 1]}" ;;
+  esac
+done
+[[ -s $KGPU_STEP/out/token && -s $KGPU_STEP/out/ca_hash ]] || fail STEP_FAILED 'kubeadm token create printed no token or no hash'

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Moves the pods away from a node before it goes. Values: node, timeout (5m).
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+node=$(value node)
+if ! kube get --raw "/api/v1/nodes/$node" >/dev/null 2>&1; then
+  wait_api
+  echo "there is no node $node"
+  exit 0
+fi
+kube drain "$node" --ignore-daemonsets --delete-emptydir-data --force --timeout "$(value_or timeout 5m)" ||
+  fail STEP_FAILED "node $node cannot be drained"

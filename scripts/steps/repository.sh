@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Adds a package repository whose key is checked. Values: name, key_url, fingerprint (a line each; any may
+# match), keyring, list, line, optional (yes: a suite that is not there is no failure).
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+keyring=$(value keyring)
+list=$(value list)
+line=$(value line)
+mapfile -t fingerprints < <(value_lines fingerprint)
+
+# lists_prefix prints how apt's package lists of a deb line begin.
+lists_prefix() {
+  local url suite
+  read -r url suite _ < <(sed -E 's/^deb +(\[[^]]*\] *)?//' <<<"$line")
+  url=$(sed -E 's#^[a-z]+://([^/@]*@)?##; s#/+$##; s#_#%5f#g; s#/#_#g' <<<"$url")
+  if [[ $suite == / ]]; then printf '%s_\n' "$url"; else printf '%s_dists_%s_\n' "$url" "${suite//\//_}"; fi
+}
+
+# check_key FILE fails unless every primary key in FILE has one of the fingerprints.
+check_key() {
+  local found allowed good
+  mapfile -t found < <(gpg --batch --homedir "$home" --with-colons --show-keys "$1" 2>/dev/null |
+    awk -F: '$1 == "pub" { primary = 1 } $1 == "fpr" && primary { print $10; primary = 0 }')
+  [[ ${#found[@]} -gt 0 ]] || fail REPO_KEY_MISMATCH "$(value name): what the server sent is no key"
+  for key in "${found[@]}"; do
+    good=
+    for allowed in "${fingerprints[@]}"; do
+      allowed=${allowed//[[:blank:]]/}
+      if [[ ${allowed^^} == "$key" ]]; then good=yes; fi
+    done
+    [[ -n $good ]] || fail REPO_KEY_MISMATCH "$(value name): the key has fingerprint $key, expected ${fingerprints[*]}"
+  done
+}
+
+command -v gpg >/dev/null || apt_install gpg
+command -v curl >/dev/null || apt_install curl ca-certificates
+home=$KGPU_STEP/gnupg
+rm -rf "$home"
+mkdir -m 700 "$home"
+fetch "$(value key_url)" "$KGPU_STEP/key"
+check_key "$KGPU_STEP/key"
+if grep -q 'BEGIN PGP PUBLIC KEY' "$KGPU_STEP/key"; then
+  gpg --batch --homedir "$home" --dearmor <"$KGPU_STEP/key" >"$KGPU_STEP/keyring"
+else
+  cp "$KGPU_STEP/key" "$KGPU_STEP/keyring"
+fi
+put_file "$keyring" 644 <"$KGPU_STEP/keyring"
+prefix=$(lists_prefix)
+record_once lists "$prefix"
+
+# The list is tried before it is installed: a repository that fails does not stay to disturb every later apt.
+trial=$KGPU_STEP/trial.list
+printf '%s\n' "$line" >"$trial"
+if apt_update_list "$trial"; then
+  put_file "$list" 644 <"$trial"
+elif [[ $(value_or optional no) == yes ]] && apt_says ' 404 |does not have a Release file' >/dev/null; then
+  echo "$(value name) offers nothing for this release"
+else
+  apt_failed "$(value name)"
+fi

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs docker, its configuration in place before its first start. Values: packages (a set a line; the first set
+# that apt offers is taken). Files: /etc/docker/daemon.json.
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+claim_tree /var/lib/docker /var/lib/containerd /etc/docker /etc/containerd /opt/containerd /run/docker /run/containerd
+claim_group docker
+apt_install iptables
+if [[ ! -e /sys/class/net/docker0 ]]; then
+  ledger_has docker-network || record docker-network "iptables=$(forward_policy iptables)" "ip6tables=$(forward_policy ip6tables)"
+fi
+ran=no
+if unit_active docker.service; then ran=yes; fi
+install_files
+apt_install_first packages
+if [[ $ran == yes ]] && changed '/etc/docker/*'; then
+  unit_restart docker.service
+  # Its client gives up while docker restarts.
+  if unit_active cri-docker.socket; then unit_restart cri-docker.service; fi
+fi
+unit_enable docker.service
+
+driver=$(timeout 60 docker info --format '{{.CgroupDriver}}') || fail STEP_FAILED 'docker does not answer'
+[[ $driver == systemd ]] || fail STEP_FAILED "docker uses the cgroup driver $driver, not systemd"
