@@ -1,0 +1,70 @@
+// Package event is the stream that a run tells: one record for everything a person or a program may want to follow.
+// It is printed as it is by --output json; the fields and kinds are an API.
+package event
+
+import (
+	"sync"
+	"time"
+)
+
+// Kind is what happened.
+type Kind string
+
+// The kinds of event.
+const (
+	Connect   Kind = "connect"    // an SSH connection was opened (ms: time from dial to authenticated)
+	Command   Kind = "command"    // a remote command ended (one event per remote command; exit is its status)
+	StepStart Kind = "step.start" // a step began on a host
+	StepDone  Kind = "step.done"  // a step ended well
+	StepSkip  Kind = "step.skip"  // a step was left out: already satisfied, or not selected
+	Log       Kind = "log"        // a line of a step's output
+	Wait      Kind = "wait"       // something is waited for; text names it
+	Warning   Kind = "warning"    // something the user should know that stops nothing
+	Error     Kind = "error"      // something failed; reason is the stable ID
+	Result    Kind = "result"     // the run ended; reason is "ok" or the ID of the failure
+)
+
+// Event is one record. Host and Step are empty where none is concerned.
+type Event struct {
+	Time   time.Time `json:"time"`
+	Run    string    `json:"run"`
+	Host   string    `json:"host"`
+	Step   string    `json:"step"`
+	Kind   Kind      `json:"event"`
+	Reason string    `json:"reason"`
+	Millis int64     `json:"ms"`             // how long it took, where it took time
+	Text   string    `json:"text,omitempty"` // for people; no secrets
+	Exit   *int      `json:"exit,omitempty"` // exit status of a remote command
+}
+
+// Sink receives events. Emit must be safe for concurrent use and must not block for long.
+type Sink interface{ Emit(Event) }
+
+// SinkFunc makes a Sink of a function.
+type SinkFunc func(Event)
+
+// Emit calls f.
+func (f SinkFunc) Emit(e Event) { f(e) }
+
+// Discard drops every event.
+var Discard Sink = SinkFunc(func(Event) {})
+
+// Recorder keeps events in memory.
+type Recorder struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+// Emit keeps e.
+func (r *Recorder) Emit(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// Events returns a copy of what was emitted so far.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Event(nil), r.events...)
+}

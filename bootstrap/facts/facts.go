@@ -1,0 +1,155 @@
+// Package facts is what a host is: the output of one script, parsed. It judges nothing.
+package facts
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Host is what scripts/facts.sh found on one machine.
+type Host struct {
+	Hostname    string
+	MachineID   string
+	ProductUUID string // empty where the firmware has none or it cannot be read
+	BootID      string
+	Virt        string // systemd-detect-virt: "none", "kvm", "lxc", …
+	OS          OS
+	Arch        string // dpkg's word: amd64, arm64
+	Kernel      string // uname -r
+	Systemd     bool   // PID 1 is systemd
+	CgroupV2    bool   // /sys/fs/cgroup is the unified hierarchy
+	CPUs        int
+	MemoryKiB   int64
+	Now         time.Time // the host's clock when the script started
+	TimeSync    string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
+
+	Addresses []Address
+	Routes    []netip.Prefix // destinations of the main table, without the default route
+	Listening []Socket       // TCP sockets that accept connections
+	Mounts    []Mount        // the file systems that hold /, /var, /var/lib, /boot, /tmp
+	Swap      []Swap
+	Modules   map[string]ModuleState // of the modules kgpu may want
+	Sysctls   map[string]string      // of the keys kgpu may set, current values
+
+	Apt              Apt
+	Packages         map[string]Package // installed, of those kgpu cares for
+	RebootPending    bool
+	Firewall         string            // active firewall: ufw, firewalld; empty: none
+	Units            map[string]Unit   // of those kgpu cares for
+	Files            map[string]string // path → hexadecimal SHA-256, of the files that kgpu writes (its ledger's)
+	DaemonJSON       []byte            // /etc/docker/daemon.json; nil: no such file
+	ContainerdTOML   []byte            // /etc/containerd/config.toml; nil: no such file
+	ContainerdLoaded map[string]string // of `containerd config dump`: SystemdCgroup, sandbox, bin_dir, cri ("enabled"|"disabled"); nil when containerd does not run
+	DockerInfo       map[string]string // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver; nil when dockerd does not answer
+	CRIDockerd       string            // version of the installed cri-dockerd; empty: none
+
+	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
+	Kubelet      *Member       // nil: this host never joined a cluster
+	ControlPlane *ControlPlane // nil: no control plane here
+	Run          *Run          // a kgpu run that holds this host now; nil: none
+	Ledger       int           // number of changes recorded in the ledger
+}
+
+// OS is /etc/os-release.
+type OS struct{ ID, VersionID, Codename, PrettyName string }
+
+// Address is an interface address.
+type Address struct {
+	Interface string
+	Prefix    netip.Prefix
+}
+
+// Socket is a listening TCP socket.
+type Socket struct {
+	Addr    netip.AddrPort
+	Process string // name of the program, if known
+}
+
+// Mount is a file system seen at a path.
+type Mount struct {
+	Path              string
+	AvailableKiB      int64
+	InodesFreePercent int
+}
+
+// Swap is an active swap space or one that would come back at boot.
+type Swap struct {
+	Name   string // /swap.img, /dev/zram0
+	Active bool
+	Source string // where it comes from: fstab, unit name, zram; empty: unknown
+}
+
+// ModuleState says where a kernel module is.
+type ModuleState string
+
+// The states of a module.
+const (
+	ModuleLoaded    ModuleState = "loaded"    // loaded, or built into the kernel
+	ModuleAvailable ModuleState = "available" // modprobe can load it
+	ModuleMissing   ModuleState = "missing"
+)
+
+// Apt is the state of the package manager.
+type Apt struct {
+	LockHolder string   // "unattended-upgr (pid 812)"; empty: free
+	Broken     []string // packages that dpkg --audit names
+}
+
+// Package is an installed package.
+type Package struct {
+	Version string
+	Held    bool
+}
+
+// Unit is a systemd unit.
+type Unit struct {
+	Active  string // active, inactive, failed, activating
+	Enabled string // enabled, disabled, masked, static; empty: no such unit
+}
+
+// Member is the kubelet's membership in a cluster.
+type Member struct {
+	Server   string // API server URL in kubelet.conf
+	CAHash   string // hexadecimal SHA-256 of the cluster CA's public key (SubjectPublicKeyInfo), as kubeadm's discovery token hash
+	NodeName string // common name of its client certificate, without system:node:
+}
+
+// ControlPlane is what the API server on this host says.
+type ControlPlane struct {
+	CAHash          string
+	AdminConfSHA256 string // of /etc/kubernetes/admin.conf
+	Answers         bool   // /readyz said ok
+	Version         string // v1.36.3
+	Nodes           []Node
+	Workloads       map[string]Workload // "kube-system/daemonset/weave-net" → state, of those kgpu applies plus CoreDNS and kube-proxy
+	Tokens          []string            // IDs (not secrets) of kgpu's bootstrap tokens still there
+}
+
+// Node is a node object.
+type Node struct {
+	Name               string
+	UID                string
+	Ready              bool
+	NetworkUnavailable bool
+	Version            string // kubelet's
+	Runtime            string // docker://26.1.5
+	InternalIP         string
+	Labels             map[string]string
+	Taints             []string // key=value:Effect
+	Unschedulable      bool
+}
+
+// Workload is a DaemonSet or Deployment.
+type Workload struct {
+	Desired, Ready int
+	Hash           string // of kgpu's manifest: annotation kgpu.dev/manifest-sha256
+}
+
+// Run is a kgpu run that holds the host.
+type Run struct {
+	ID    string // name of the batch, to follow it by
+	Unit  string
+	Step  string // current step
+	Since time.Time
+	By    string // user@machine of the operator
+}

@@ -1,0 +1,221 @@
+package facts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrTruncated says that the output of the facts script has no beginning or no end.
+var ErrTruncated = errors.New("the host's answer is incomplete")
+
+// answer is the output of the facts script: for each key its values, in order.
+type answer map[string][]string
+
+// Parse reads what scripts/facts.sh printed. Keys it does not know are skipped. The error is ErrTruncated, or names the
+// line that cannot be read.
+func Parse(output []byte) (*Host, error) {
+	a, err := split(output)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{
+		Hostname: a.first("hostname"), MachineID: a.first("machine-id"), ProductUUID: a.first("product-uuid"), BootID: a.first("boot-id"),
+		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"),
+		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"),
+		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
+		RebootPending: a.has("reboot-required"),
+		Units:         units(a["unit"]),
+		Foreign:       foreign(a),
+		CRIDockerd:    criDockerdVersion(a.first("cri-dockerd")),
+		DockerInfo:    dockerInfo(a["docker-info"]),
+	}
+	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
+	h.Apt, h.Packages = packages(a)
+	h.Files = files(a["file"])
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, mounts, sockets, configurations, containerd, membership, controlPlane, currentRun} {
+		if err := parse(a, h); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func split(output []byte) (answer, error) {
+	lines := strings.Split(strings.TrimSuffix(string(output), "\n"), "\n")
+	begin := -1
+	for i, line := range lines { // a login banner or a shell's start-up file may have spoken first
+		if line == "kgpu-facts=1" {
+			begin = i
+			break
+		}
+	}
+	if begin < 0 || lines[len(lines)-1] != "end=1" || !bytes.HasSuffix(output, []byte("\n")) {
+		return nil, ErrTruncated
+	}
+	a := answer{}
+	for _, line := range lines[begin:] {
+		if key, value, ok := strings.Cut(line, "="); ok {
+			a[key] = append(a[key], strings.TrimRight(value, " \t\r"))
+		}
+	}
+	return a, nil
+}
+
+func (a answer) has(key string) bool { return len(a[key]) > 0 }
+
+// first returns the first value of a key; empty: there is none.
+func (a answer) first(key string) string {
+	if !a.has(key) {
+		return ""
+	}
+	return a[key][0]
+}
+
+// bad is the error of a value that cannot be read.
+func bad(key, value string, err error) error {
+	return fmt.Errorf("the host's answer: %s=%s: %w", key, value, err)
+}
+
+func numbers(a answer, h *Host) error {
+	seconds, fraction, _ := strings.Cut(a.first("now"), ".")
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return bad("now", a.first("now"), err)
+	}
+	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if err != nil {
+		return bad("now", a.first("now"), err)
+	}
+	h.Now = time.Unix(s, nanos)
+	if h.CPUs, err = strconv.Atoi(a.first("cpus")); err != nil {
+		return bad("cpus", a.first("cpus"), err)
+	}
+	if h.MemoryKiB, err = strconv.ParseInt(a.first("memory-kib"), 10, 64); err != nil {
+		return bad("memory-kib", a.first("memory-kib"), err)
+	}
+	if h.Ledger, err = strconv.Atoi(a.first("ledger")); err != nil {
+		return bad("ledger", a.first("ledger"), err)
+	}
+	return nil
+}
+
+// osRelease reads lines of /etc/os-release. Source: os-release(5).
+func osRelease(lines []string) OS {
+	values := map[string]string{}
+	for _, line := range lines {
+		if key, value, ok := strings.Cut(line, "="); ok {
+			values[key] = strings.Trim(value, `"'`)
+		}
+	}
+	return OS{ID: values["ID"], VersionID: values["VERSION_ID"], Codename: values["VERSION_CODENAME"], PrettyName: values["PRETTY_NAME"]}
+}
+
+// addresses reads lines of `ip -o address`, such as "2: eth0    inet 10.0.0.5/24 brd …", and of `ip -o route`.
+func addresses(a answer, h *Host) error {
+	for _, line := range a["address"] {
+		f := strings.Fields(line)
+		if len(f) < 4 || (f[2] != "inet" && f[2] != "inet6") {
+			continue
+		}
+		prefix, err := parsePrefix(f[3])
+		if err != nil {
+			return bad("address", line, err)
+		}
+		name, _, _ := strings.Cut(f[1], "@")
+		h.Addresses = append(h.Addresses, Address{Interface: name, Prefix: prefix})
+	}
+	for _, line := range a["route"] {
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		if typed := []string{"unicast", "blackhole", "unreachable", "prohibit", "throw"}; slices.Contains(typed, f[0]) && len(f) > 1 {
+			f = f[1:]
+		}
+		if f[0] == "default" || slices.Contains([]string{"local", "broadcast", "anycast", "multicast"}, f[0]) {
+			continue
+		}
+		prefix, err := parsePrefix(f[0])
+		if err != nil {
+			return bad("route", line, err)
+		}
+		h.Routes = append(h.Routes, prefix)
+	}
+	return nil
+}
+
+// parsePrefix reads an address with or without the length of its prefix.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if strings.Contains(s, "/") {
+		return netip.ParsePrefix(s)
+	}
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return netip.PrefixFrom(addr, addr.BitLen()), nil
+}
+
+// mounts reads lines of `df --output=file,avail,iavail,itotal -k`.
+func mounts(a answer, h *Host) error {
+	for _, line := range a["mount"] {
+		f := strings.Fields(line)
+		if len(f) != 4 || f[0] == "File" {
+			continue
+		}
+		available, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			return bad("mount", line, err)
+		}
+		free, total := int64(1), int64(1) // file systems without a number of inodes print "-" or 0
+		if n, err := strconv.ParseInt(f[3], 10, 64); err == nil && n > 0 {
+			total = n
+			if free, err = strconv.ParseInt(f[2], 10, 64); err != nil {
+				return bad("mount", line, err)
+			}
+		}
+		h.Mounts = append(h.Mounts, Mount{Path: f[0], AvailableKiB: available, InodesFreePercent: int(100 * free / total)})
+	}
+	return nil
+}
+
+// sockets reads lines of `ss -Hltnp`, such as `LISTEN 0 4096 *:22 *:* users:(("sshd",pid=1,fd=3))`.
+func sockets(a answer, h *Host) error {
+	for _, line := range a["listen"] {
+		f := strings.Fields(line)
+		if len(f) < 4 {
+			continue
+		}
+		at := strings.LastIndexByte(f[3], ':')
+		if at < 0 {
+			return bad("listen", line, errors.New("no port"))
+		}
+		port, err := strconv.ParseUint(f[3][at+1:], 10, 16)
+		if err != nil {
+			return bad("listen", line, err)
+		}
+		host, zone, _ := strings.Cut(f[3][:at], "%")
+		host, zone = strings.Trim(host, "[]"), strings.TrimRight(zone, "]")
+		addr := netip.IPv6Unspecified() // "*": both families
+		if host != "*" {
+			if addr, err = netip.ParseAddr(host); err != nil {
+				return bad("listen", line, err)
+			}
+		}
+		if addr.Is6() && zone != "" {
+			addr = addr.WithZone(zone)
+		}
+		var process string
+		if _, users, ok := strings.Cut(line, `users:(("`); ok {
+			process, _, _ = strings.Cut(users, `"`)
+		}
+		h.Listening = append(h.Listening, Socket{Addr: netip.AddrPortFrom(addr, uint16(port)), Process: process})
+	}
+	return nil
+}

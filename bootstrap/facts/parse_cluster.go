@@ -1,0 +1,188 @@
+package facts
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// membership reads what the kubelet's configuration says of its cluster. The host sends certificates, never keys.
+func membership(a answer, h *Host) error {
+	server := a.first("kubelet-server")
+	if server == "" {
+		return nil
+	}
+	ca, err := caHash(a.first("kubelet-ca"))
+	if err != nil {
+		return bad("kubelet-ca", "…", err)
+	}
+	m := &Member{Server: server, CAHash: ca}
+	var der []byte
+	if encoded := a.first("kubelet-certificate-der"); encoded != "" {
+		der, err = base64.StdEncoding.DecodeString(encoded)
+	} else if encoded := a.first("kubelet-certificate"); encoded != "" {
+		der, err = firstCertificate(encoded)
+	}
+	if err != nil {
+		return bad("kubelet-certificate", "…", err)
+	}
+	if len(der) > 0 {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return bad("kubelet-certificate", "…", err)
+		}
+		m.NodeName = strings.TrimPrefix(cert.Subject.CommonName, "system:node:")
+	}
+	h.Kubelet = m
+	return nil
+}
+
+// caHash is kubeadm's discovery token hash, without its prefix, of the first certificate in base64 of PEM.
+// Source: https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-join/.
+func caHash(encoded string) (string, error) {
+	der, err := firstCertificate(encoded)
+	if err != nil {
+		return "", err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func firstCertificate(encoded string) ([]byte, error) {
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			return block.Bytes, nil
+		}
+	}
+	return nil, errors.New("no certificate in it")
+}
+
+func controlPlane(a answer, h *Host) error {
+	if !a.has("control-plane") {
+		return nil
+	}
+	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Answers: a.has("api"), Workloads: map[string]Workload{}}
+	delete(h.Files, adminConf) // kubeadm's file, not kgpu's
+	if ca := a.first("cluster-ca"); ca != "" {
+		hash, err := caHash(ca)
+		if err != nil {
+			return bad("cluster-ca", "…", err)
+		}
+		c.CAHash = hash
+	}
+	if i := strings.LastIndexByte(a.first("apiserver-image"), ':'); i >= 0 {
+		c.Version = strings.Trim(a.first("apiserver-image")[i+1:], `"'`)
+	}
+	for _, line := range a["cluster"] {
+		if err := c.object(strings.Split(line, "\t")); err != nil {
+			return bad("cluster", line, err)
+		}
+	}
+	for _, line := range a["token"] {
+		id, description, _ := strings.Cut(line, " ")
+		if text, err := base64.StdEncoding.DecodeString(description); err == nil && strings.HasPrefix(string(text), "kgpu") {
+			if name, err := base64.StdEncoding.DecodeString(id); err == nil {
+				c.Tokens = append(c.Tokens, string(name))
+			}
+		}
+	}
+	h.ControlPlane = c
+	return nil
+}
+
+const adminConf = "/etc/kubernetes/admin.conf"
+
+// object reads a line of facts.sh's template for kubectl.
+func (c *ControlPlane) object(f []string) error {
+	if len(f) < 5 {
+		return errors.New("too few fields")
+	}
+	if f[0] == "node" {
+		for len(f) < 11 {
+			f = append(f, "") // trailing empty fields are trimmed
+		}
+		c.Nodes = append(c.Nodes, Node{
+			Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6],
+			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])),
+		})
+		return nil
+	}
+	w := Workload{}
+	var err error
+	if w.Desired, err = count(f[3]); err != nil {
+		return err
+	}
+	if w.Ready, err = count(f[4]); err != nil {
+		return err
+	}
+	if len(f) > 5 && f[5] != noValue {
+		w.Hash = f[5]
+	}
+	c.Workloads[f[1]+"/"+f[0]+"/"+f[2]] = w
+	return nil
+}
+
+// noValue is what Go's templates print for a field that is not there.
+const noValue = "<no value>"
+
+func count(s string) (int, error) {
+	if s == noValue || s == "" {
+		return 0, nil
+	}
+	return strconv.Atoi(s)
+}
+
+func firstWord(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	return word
+}
+
+func labels(words []string) map[string]string {
+	all := map[string]string{}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		all[key] = value
+	}
+	return all
+}
+
+// taints reads key=value:Effect; a taint without a value is key:Effect, as kubectl writes it.
+func taints(words []string) []string {
+	var list []string
+	for _, word := range words {
+		list = append(list, strings.Replace(word, "=:", ":", 1))
+	}
+	return list
+}
+
+// currentRun reads what facts.sh found of a batch that is still at work.
+func currentRun(a answer, h *Host) error {
+	batch := a.first("run")
+	if batch == "" {
+		return nil
+	}
+	r := &Run{ID: batch, Unit: "kgpu-" + batch + ".service", Step: a.first("run-step"), By: a.first("run-by")}
+	if since := a.first("run-since-ms"); since != "" {
+		ms, err := strconv.ParseInt(since, 10, 64)
+		if err != nil {
+			return bad("run-since-ms", since, err)
+		}
+		r.Since = time.UnixMilli(ms)
+	}
+	h.Run = r
+	return nil
+}

@@ -1,0 +1,303 @@
+package facts
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// swap puts together /proc/swaps, fstab and systemd's swap units.
+func swap(a answer) []Swap {
+	found := map[string]*Swap{}
+	get := func(name string) *Swap {
+		if found[name] == nil {
+			found[name] = &Swap{Name: name}
+		}
+		return found[name]
+	}
+	for _, line := range a["swap-active"] {
+		if f := strings.Fields(line); len(f) == 5 && strings.HasPrefix(f[0], "/") {
+			get(f[0]).Active = true
+		}
+	}
+	for _, device := range a["swap-fstab"] {
+		get(device).Source = "fstab"
+	}
+	for _, line := range a["swap-unit"] {
+		f := strings.Fields(line)
+		if len(f) < 2 || slices.Contains([]string{"masked", "masked-runtime", "disabled", "bad"}, f[1]) {
+			continue
+		}
+		path := unescapeUnit(strings.TrimSuffix(f[0], ".swap"))
+		if s := found[path]; s != nil {
+			if s.Source == "" {
+				s.Source = f[0]
+			}
+			continue
+		}
+		// A unit that fstab generated has the name of the device that the tag in fstab stands for.
+		if f[1] == "generated" && slices.ContainsFunc(a["swap-fstab"], func(d string) bool { return !strings.HasPrefix(d, "/") }) {
+			continue
+		}
+		get(path).Source = f[0]
+	}
+	for name, s := range found {
+		if s.Source == "" && strings.HasPrefix(name, "/dev/zram") {
+			s.Source = "zram"
+		}
+	}
+	var list []Swap
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, *found[name])
+	}
+	return list
+}
+
+// unescapeUnit turns the name of a unit into the path it stands for. Source: systemd.unit(5), "String escaping".
+func unescapeUnit(name string) string {
+	var out strings.Builder
+	out.WriteByte('/')
+	for i := 0; i < len(name); i++ {
+		switch {
+		case name[i] == '-':
+			out.WriteByte('/')
+		case strings.HasPrefix(name[i:], `\x`) && len(name) >= i+4:
+			var b byte
+			if _, err := fmt.Sscanf(name[i+2:i+4], "%02x", &b); err != nil {
+				out.WriteByte(name[i])
+				continue
+			}
+			out.WriteByte(b)
+			i += 3
+		default:
+			out.WriteByte(name[i])
+		}
+	}
+	return out.String()
+}
+
+// wantedModules are those whose state is told even when there is no trace of them.
+var wantedModules = []string{"overlay", "br_netfilter", "dummy", "openvswitch", "vxlan", "ip_set", "xt_set", "nf_conntrack", "ipip"}
+
+// modules reads names of loaded modules and files of available ones: "…/modules.builtin:/overlay.ko".
+func modules(a answer) map[string]ModuleState {
+	states := map[string]ModuleState{}
+	for _, name := range wantedModules {
+		states[name] = ModuleMissing
+	}
+	for _, line := range a["module-file"] {
+		file, found, _ := strings.Cut(line, ":")
+		name := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(found, "/"), ".ko"), "-", "_")
+		if strings.HasSuffix(file, "modules.builtin") {
+			states[name] = ModuleLoaded
+		} else if states[name] != ModuleLoaded {
+			states[name] = ModuleAvailable
+		}
+	}
+	for _, name := range a["module-loaded"] {
+		states[name] = ModuleLoaded
+	}
+	return states
+}
+
+func sysctls(lines []string) map[string]string {
+	values := map[string]string{}
+	for _, line := range lines {
+		if key, value, ok := strings.Cut(line, "="); ok {
+			values[key] = strings.Join(strings.Fields(value), " ")
+		}
+	}
+	return values
+}
+
+// packages reads the holder of apt's locks and lines of dpkg-query: name, wish, state, error flag, version.
+func packages(a answer) (Apt, map[string]Package) {
+	var apt Apt
+	if pid, name, ok := strings.Cut(a.first("apt-lock"), " "); ok {
+		apt.LockHolder = fmt.Sprintf("%s (pid %s)", name, pid)
+	}
+	installed := map[string]Package{}
+	for _, line := range a["package"] {
+		f := strings.Fields(line)
+		if len(f) < 4 {
+			continue
+		}
+		name, state, flag := f[0], f[2], f[3]
+		switch {
+		case flag != "ok" || !slices.Contains([]string{"installed", "config-files", "not-installed"}, state):
+			apt.Broken = append(apt.Broken, name)
+		case state == "installed" && len(f) == 5:
+			installed[name] = Package{Version: f[4], Held: f[1] == "hold"}
+		}
+	}
+	return apt, installed
+}
+
+func units(lines []string) map[string]Unit {
+	all := map[string]Unit{}
+	for _, line := range lines {
+		f := strings.Fields(line)
+		switch len(f) {
+		case 2:
+			all[f[0]] = Unit{Active: f[1]}
+		case 3:
+			all[f[0]] = Unit{Active: f[1], Enabled: f[2]}
+		}
+	}
+	return all
+}
+
+// timeServices in the order in which one is named when several run.
+var timeServices = []string{"chrony", "systemd-timesyncd", "ntpsec", "ntp", "openntpd"}
+
+func timeSync(units map[string]Unit) string {
+	for _, name := range timeServices {
+		if units[name+".service"].Active == "active" {
+			return name
+		}
+	}
+	return ""
+}
+
+// firewall names the active firewall. The unit of ufw is active even when ufw is switched off in its own configuration.
+func firewall(units map[string]Unit, ufw []string) string {
+	if units["firewalld.service"].Active == "active" {
+		return "firewalld"
+	}
+	if units["ufw.service"].Active == "active" && slices.Contains(ufw, "ENABLED=yes") {
+		return "ufw"
+	}
+	return ""
+}
+
+// foreignPaths says which distribution a path that facts.sh found belongs to.
+var foreignPaths = []struct{ part, name string }{
+	{"k3s", "k3s"}, {"rke2", "rke2"}, {"k0s", "k0s"}, {"microk8s", "microk8s"}, {"minikube", "minikube"}, {"rke", "rke"}, {"origin", "openshift"},
+}
+
+func foreign(a answer) []string {
+	var found []string
+	for _, path := range a["foreign"] {
+		for _, f := range foreignPaths {
+			if strings.Contains(path, f.part) {
+				if !slices.Contains(found, f.name) {
+					found = append(found, f.name)
+				}
+				break
+			}
+		}
+	}
+	return found
+}
+
+// files reads lines of sha256sum. Names with a backslash or a newline are escaped there; kgpu writes none.
+func files(lines []string) map[string]string {
+	sums := map[string]string{}
+	for _, line := range lines {
+		if sum, path, ok := strings.Cut(line, "  "); ok && !strings.HasPrefix(sum, `\`) {
+			sums[path] = sum
+		}
+	}
+	return sums
+}
+
+// criDockerdVersion reads "cri-dockerd 0.4.4 (HEAD)".
+func criDockerdVersion(line string) string {
+	if f := strings.Fields(line); len(f) >= 2 && f[0] == "cri-dockerd" {
+		return f[1]
+	}
+	return ""
+}
+
+// dockerFields are the names that facts.sh and docker use, and those in Host.DockerInfo.
+var dockerFields = map[string]string{
+	"ServerVersion": "version", "CgroupDriver": "cgroup-driver", "CgroupVersion": "cgroup-version", "Driver": "storage-driver",
+}
+
+func dockerInfo(lines []string) map[string]string {
+	if len(lines) == 0 {
+		return nil
+	}
+	info := map[string]string{}
+	for _, line := range lines {
+		if key, value, ok := strings.Cut(line, " "); ok && dockerFields[key] != "" {
+			info[dockerFields[key]] = value
+		}
+	}
+	return info
+}
+
+func configurations(a answer, h *Host) error {
+	for key, into := range map[string]*[]byte{"daemon-json": &h.DaemonJSON, "containerd-toml": &h.ContainerdTOML} {
+		if !a.has(key) {
+			continue
+		}
+		data, err := base64.StdEncoding.DecodeString(a.first(key))
+		if err != nil {
+			return bad(key, "…", err)
+		}
+		*into = data
+	}
+	return nil
+}
+
+// containerd reads `containerd config dump`, of version 2 (containerd 1.x) or 3 (2.x).
+// Source: https://github.com/containerd/containerd/blob/main/docs/cri/config.md.
+func containerd(a answer, h *Host) error {
+	if a.first("containerd-dump") == "" {
+		return nil
+	}
+	dump, err := base64.StdEncoding.DecodeString(a.first("containerd-dump"))
+	if err != nil {
+		return bad("containerd-dump", "…", err)
+	}
+	var config struct {
+		Disabled []string                  `toml:"disabled_plugins"`
+		Plugins  map[string]map[string]any `toml:"plugins"`
+	}
+	if err := toml.Unmarshal(dump, &config); err != nil {
+		return bad("containerd-dump", "…", err)
+	}
+	loaded := map[string]string{"cri": "disabled"}
+	for id, sandbox := range map[string][]string{
+		"io.containerd.grpc.v1.cri":   {"sandbox_image"},
+		"io.containerd.cri.v1.images": {"pinned_images", "sandbox"},
+	} {
+		if image, ok := at(config.Plugins[id], sandbox...).(string); ok {
+			loaded["sandbox"] = image
+		}
+	}
+	for _, id := range []string{"io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"} {
+		plugin := config.Plugins[id]
+		runc, ok := at(plugin, "containerd", "runtimes", "runc", "options").(map[string]any)
+		if !ok || slices.ContainsFunc(config.Disabled, func(d string) bool { return d == id || d == "cri" }) {
+			continue
+		}
+		loaded["cri"] = "enabled"
+		loaded["SystemdCgroup"] = fmt.Sprint(runc["SystemdCgroup"] == true)
+		if dir, ok := at(plugin, "cni", "bin_dir").(string); ok && dir != "" {
+			loaded["bin_dir"] = dir
+		} else if dirs, ok := at(plugin, "cni", "bin_dirs").([]any); ok && len(dirs) > 0 {
+			loaded["bin_dir"] = fmt.Sprint(dirs[0])
+		}
+	}
+	h.ContainerdLoaded = loaded
+	return nil
+}
+
+// at walks down nested tables; nil where the way ends.
+func at(table map[string]any, keys ...string) any {
+	var here any = table
+	for _, key := range keys {
+		t, ok := here.(map[string]any)
+		if !ok {
+			return nil
+		}
+		here = t[key]
+	}
+	return here
+}

@@ -1,0 +1,234 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Outputs of steps that other steps take in.
+const (
+	outputToken  = "token"
+	outputCAHash = "ca_hash"
+)
+
+// cluster plans what happens between hosts: init, joins, network, labels, and the wait for all of it.
+func (b *builder) cluster() error {
+	started := b.initCluster()
+	joining := b.joining()
+	var token []Ref
+	if len(joining) > 0 {
+		token = []Ref{b.token(started, joining)}
+	}
+	network, err := b.network(started)
+	if err != nil {
+		return err
+	}
+	var joined []Ref
+	for _, h := range joining {
+		joined = append(joined, b.join(h, token[0]))
+	}
+	if len(joined) > 0 {
+		b.side(b.cp, Step{
+			Ref: Ref{ID: "cluster/untoken"}, Title: "delete the bootstrap token", Reason: "all workers have joined", Script: "cluster-untoken",
+			Needs: slices.Concat(token, joined), Retry: Transient, Timeout: short,
+			Late: func(out Outputs) (Input, error) {
+				id, _, _ := strings.Cut(string(out[token[0]][outputToken]), ".")
+				return Input{Values: map[string]string{"tokens": id}}, nil
+			},
+		})
+	}
+	labelled := b.nodes(slices.Concat(started, joined))
+	b.ready(slices.Concat(started, network, joined, labelled))
+	return nil
+}
+
+// initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.
+func (b *builder) initCluster() []Ref {
+	c := b.cp.facts.ControlPlane
+	var reason string
+	switch {
+	case c == nil:
+		reason = "there is no control plane yet"
+	case !c.Answers:
+		reason = "the control plane does not answer"
+	default:
+		b.skip(b.cp, "cluster/init", "the API server answers")
+		return b.cp.last
+	}
+	config, err := b.initConfig()
+	s := Step{
+		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: reason, Script: "cluster-init",
+		Input: Input{Values: map[string]string{"kubeadm": config, "criSocket": b.criSocket()}}, Timeout: long,
+	}
+	if err != nil {
+		s.Late = func(Outputs) (Input, error) { return Input{}, err }
+	}
+	b.add(b.cp, s)
+	return []Ref{{b.cp.id, "cluster/init"}}
+}
+
+// joining lists the workers that are not in this cluster.
+func (b *builder) joining() []*host {
+	var out []*host
+	for _, h := range b.hosts {
+		if h.Role != inventory.Worker {
+			continue
+		}
+		if b.notJoined(h) == "" {
+			b.skip(h, "cluster/join", "the node is in the cluster")
+			continue
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// notJoined says why a worker has to join; empty: it is in.
+func (b *builder) notJoined(h *host) string {
+	c := b.cp.facts.ControlPlane
+	switch {
+	case c == nil:
+		return "the cluster is new"
+	case h.facts.Kubelet == nil:
+		return "the host is in no cluster"
+	case b.nodeOf(h) == nil:
+		return "the cluster has no node " + h.node
+	case len(h.notRunning("kubelet.service")) > 0:
+		return "the kubelet does not run"
+	}
+	return ""
+}
+
+func (b *builder) nodeOf(h *host) *facts.Node {
+	c := b.cp.facts.ControlPlane
+	if c == nil {
+		return nil
+	}
+	for i := range c.Nodes {
+		if c.Nodes[i].Name == h.node {
+			return &c.Nodes[i]
+		}
+	}
+	return nil
+}
+
+func (b *builder) token(needs []Ref, joining []*host) Ref {
+	return b.side(b.cp, Step{
+		Ref: Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
+		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
+		Input: Input{Values: map[string]string{"ttl": "30m"}}, Retry: Transient, Timeout: short,
+	})
+}
+
+func (b *builder) join(h *host, token Ref) Ref {
+	b.add(h, Step{
+		Ref: Ref{ID: "cluster/join"}, Title: "join the cluster (kubeadm join)", Reason: b.notJoined(h), Script: "cluster-join",
+		Needs: []Ref{token}, Timeout: medium,
+		Late: func(out Outputs) (Input, error) {
+			secret := out[token]
+			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[outputToken])), strings.TrimSpace(string(secret[outputCAHash])))
+			return Input{Values: map[string]string{
+				"kubeadm": config, "criSocket": b.criSocket(), "endpoint": b.endpoint(), "node": h.node,
+			}}, err
+		},
+	})
+	return Ref{h.id, "cluster/join"}
+}
+
+// nodes plans labels and taints. What users put on nodes by hand stays.
+func (b *builder) nodes(needs []Ref) []Ref {
+	var want, reasons []string
+	for _, h := range b.hosts {
+		labels := map[string]string{}
+		for k, v := range h.Labels {
+			labels[k] = v
+		}
+		if h.Role == inventory.Worker {
+			labels["node-role.kubernetes.io/worker"] = ""
+		}
+		node := b.nodeOf(h)
+		before := len(want)
+		for _, k := range sortedKeys(labels) {
+			if have, ok := labelOf(node, k); !ok || have != labels[k] {
+				want = append(want, fmt.Sprintf("%s\tlabel\t%s=%s", h.node, k, labels[k]))
+			}
+		}
+		for _, t := range h.Taints {
+			if node == nil || !slices.Contains(node.Taints, t.String()) {
+				want = append(want, fmt.Sprintf("%s\ttaint\t%s", h.node, t))
+			}
+		}
+		if len(want) > before {
+			reasons = append(reasons, h.node)
+		}
+	}
+	if len(want) == 0 {
+		b.skip(b.cp, "cluster/nodes", "labels and taints are set")
+		return nil
+	}
+	return []Ref{b.side(b.cp, Step{
+		Ref: Ref{ID: "cluster/nodes"}, Title: "set labels and taints", Reason: "missing on " + strings.Join(reasons, ", "), Script: "cluster-nodes",
+		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...)}}, Retry: Transient, Timeout: short,
+	})}
+}
+
+func labelOf(n *facts.Node, key string) (string, bool) {
+	if n == nil {
+		return "", false
+	}
+	v, ok := n.Labels[key]
+	return v, ok
+}
+
+// ready plans the wait for nodes, pod network and DNS.
+func (b *builder) ready(needs []Ref) {
+	var nodes []string
+	for _, h := range b.hosts {
+		nodes = append(nodes, h.node)
+	}
+	reason := b.notReady()
+	if reason == "" {
+		b.skip(b.cp, "cluster/ready", "all nodes are ready")
+		return
+	}
+	workloads := []string{"kube-system/daemonset/kube-proxy"}
+	if w, ok := networkWorkload[b.inv.Network]; ok {
+		workloads = append(workloads, w, "kube-system/deployment/coredns")
+	}
+	values := map[string]string{"nodes": lines(nodes...), "workloads": lines(workloads...)}
+	if b.inv.Network == inventory.None {
+		values["network"] = "none" // nodes stay NotReady until somebody brings a network: only their registration is waited for
+	}
+	b.side(b.cp, Step{
+		Ref: Ref{ID: "cluster/ready"}, Title: "wait until all nodes, the pod network and DNS are ready", Reason: reason, Script: "cluster-ready",
+		Needs: needs, Input: Input{Values: values}, Timeout: long,
+	})
+}
+
+func (b *builder) notReady() string {
+	c := b.cp.facts.ControlPlane
+	if c == nil {
+		return "the cluster is new"
+	}
+	var waiting []string
+	for _, h := range b.hosts {
+		if n := b.nodeOf(h); n == nil || (!n.Ready && b.inv.Network != inventory.None) {
+			waiting = append(waiting, "node "+h.node)
+		}
+	}
+	if b.inv.Network != inventory.None {
+		for _, w := range []string{"kube-system/deployment/coredns", networkWorkload[b.inv.Network]} {
+			if have, ok := c.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
+				waiting = append(waiting, w)
+			}
+		}
+	}
+	if len(waiting) == 0 {
+		return ""
+	}
+	return "not ready: " + strings.Join(waiting, ", ")
+}

@@ -1,0 +1,162 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+const (
+	containerdConfig = "/etc/containerd/config.toml"
+	containerdDropIn = "/etc/containerd/conf.d/50-kgpu.toml"
+	containerdImport = "/etc/containerd/conf.d/*.toml"
+)
+
+func (b *builder) containerd(h *host) {
+	files, reasons, err := containerdFiles(h.facts.ContainerdTOML, b.image("registry.k8s.io/pause:"+b.minor.Pause()))
+	if err != nil {
+		reasons = append(reasons, fmt.Sprintf("%s: %v", containerdConfig, err))
+	}
+	dropIn := map[string]File{containerdDropIn: files[containerdDropIn]}
+	reasons = append(reasons, changed(h.facts, dropIn)...)
+	reasons = append(reasons, h.notRunning("containerd.service")...)
+	reasons = append(reasons, containerdLoaded(h.facts)...)
+	if !h.hasRuntimePackage(inventory.Containerd) {
+		reasons = []string{"containerd is not installed"}
+	}
+	b.unless(h, reasons, "containerd runs", Step{
+		Ref: Ref{ID: "runtime/containerd"}, Title: "install and set up containerd", Script: "runtime-containerd",
+		Input: Input{Values: map[string]string{"packages": packageSets(inventory.Containerd)}, Files: files},
+		Retry: Transient, Timeout: long,
+	})
+}
+
+// containerdLoaded compares what the running containerd really loaded.
+func containerdLoaded(f *facts.Host) []string {
+	loaded := f.ContainerdLoaded
+	if loaded == nil {
+		return nil // not running, which is a reason of its own
+	}
+	var reasons []string
+	if loaded["cri"] == "disabled" {
+		reasons = append(reasons, "containerd's CRI plugin is disabled")
+	} else if loaded["SystemdCgroup"] != "true" {
+		reasons = append(reasons, "containerd runs without the systemd cgroup driver")
+	}
+	return reasons
+}
+
+// containerdFiles gives kgpu's drop-in and the main file with what it takes to load it: other people's settings stay.
+// The main file is in the result only when it has to change; the reasons say why.
+func containerdFiles(have []byte, pause string) (files map[string]File, reasons []string, err error) {
+	var main struct {
+		Version         int            `toml:"version"`
+		Imports         []string       `toml:"imports"`
+		DisabledPlugins []string       `toml:"disabled_plugins"`
+		Plugins         map[string]any `toml:"plugins"`
+	}
+	if err := toml.Unmarshal(have, &main); err != nil {
+		return map[string]File{containerdDropIn: {}}, nil, err
+	}
+	if main.Version < 2 {
+		main.Version = 2 // version 1 is what a file without one is; its plugin names are not used any more
+	}
+	dropIn, err := toml.Marshal(map[string]any{"version": main.Version, "plugins": criPlugins(main.Version, main.Plugins, pause)})
+	if err != nil {
+		return nil, nil, err
+	}
+	files = map[string]File{containerdDropIn: text("# Settings for Kubernetes, written by kgpu. An import replaces a plugin's whole section\n" +
+		"# before containerd 2.0, so the settings of config.toml are repeated here.\n" + string(dropIn))}
+
+	edited := have
+	if len(bytes.TrimSpace(have)) == 0 {
+		edited = fmt.Appendf(nil, "version = %d\nimports = [%q]\n", main.Version, containerdImport)
+		reasons = append(reasons, containerdConfig+" is missing")
+	} else {
+		if !slices.Contains(main.Imports, containerdImport) {
+			reasons = append(reasons, containerdConfig+" does not import "+containerdImport)
+			edited = setArray(edited, "imports", append(main.Imports, containerdImport))
+		}
+		if slices.Contains(main.DisabledPlugins, "cri") {
+			reasons = append(reasons, containerdConfig+" disables the CRI plugin")
+			edited = setArray(edited, "disabled_plugins", slices.DeleteFunc(main.DisabledPlugins, func(p string) bool { return p == "cri" }))
+		}
+		if !versionLine.Match(edited) {
+			reasons = append(reasons, containerdConfig+" has no version")
+			edited = append([]byte("version = 2\n"), edited...)
+		}
+	}
+	if len(reasons) > 0 {
+		if err := toml.Unmarshal(edited, &map[string]any{}); err != nil {
+			return nil, nil, fmt.Errorf("kgpu cannot edit this file: %w", err)
+		}
+		files[containerdConfig] = File{Mode: 0o644, Content: edited}
+	}
+	return files, reasons, nil
+}
+
+var versionLine = regexp.MustCompile(`(?m)^\s*version\s*=\s*\d`)
+
+// setArray sets a top-level array of strings in TOML text and leaves every other byte alone.
+func setArray(text []byte, key string, values []string) []byte {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = fmt.Sprintf("%q", v)
+	}
+	line := fmt.Sprintf("%s = [%s]", key, strings.Join(quoted, ", "))
+	existing := regexp.MustCompile(`(?ms)^` + key + `\s*=\s*\[[^\]]*\]`)
+	if at := existing.FindIndex(text); at != nil {
+		return slices.Concat(text[:at[0]], []byte(line), text[at[1]:])
+	}
+	if at := versionLine.FindIndex(text); at != nil {
+		// After the version's line: top-level keys must come before the first table.
+		end := at[1] + bytes.IndexByte(append(text[at[1]:len(text):len(text)], '\n'), '\n')
+		return slices.Concat(text[:end], []byte("\n"+line), text[end:])
+	}
+	return append([]byte(line+"\n"), text...)
+}
+
+// criPlugins is the CRI plugins' configuration: what the main file has, with what Kubernetes needs.
+// Source: https://github.com/containerd/containerd/blob/main/docs/cri/config.md.
+func criPlugins(version int, have map[string]any, pause string) map[string]any {
+	runc := map[string]any{"runtime_type": "io.containerd.runc.v2", "options": map[string]any{"SystemdCgroup": true}}
+	cni := map[string]any{"bin_dir": "/opt/cni/bin", "conf_dir": "/etc/cni/net.d"}
+	containerd := map[string]any{"runtimes": map[string]any{"runc": runc}}
+	want := map[string]any{"io.containerd.grpc.v1.cri": map[string]any{"sandbox_image": pause, "containerd": containerd, "cni": cni}}
+	if version >= 3 {
+		want = map[string]any{
+			"io.containerd.cri.v1.runtime": map[string]any{"containerd": containerd, "cni": cni},
+			"io.containerd.cri.v1.images":  map[string]any{"pinned_images": map[string]any{"sandbox": pause}},
+		}
+	}
+	for id := range want {
+		base, _ := have[id].(map[string]any)
+		want[id] = merge(base, want[id].(map[string]any))
+	}
+	return want
+}
+
+// merge returns base with over's values on top, map by map. Neither is changed.
+func merge(base, over map[string]any) map[string]any {
+	out := make(map[string]any, len(base)+len(over))
+	for k, v := range base {
+		out[k] = v
+	}
+	for k, v := range over {
+		below, ok1 := out[k].(map[string]any)
+		above, ok2 := v.(map[string]any)
+		if ok1 && ok2 {
+			out[k] = merge(below, above)
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,27 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// text is a world-readable configuration file.
+func text(content string) File { return File{Mode: 0o644, Content: []byte(content)} }
+
+// changed lists the files that are not on the host as they should be, each as a reason.
+func changed(f *facts.Host, want map[string]File) []string {
+	var reasons []string
+	for _, path := range sortedKeys(want) {
+		sum := sha256.Sum256(want[path].Content)
+		switch have, ok := f.Files[path]; {
+		case !ok:
+			reasons = append(reasons, path+" is missing")
+		case have != hex.EncodeToString(sum[:]):
+			reasons = append(reasons, fmt.Sprintf("%s differs", path))
+		}
+	}
+	return reasons
+}

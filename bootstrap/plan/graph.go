@@ -1,0 +1,96 @@
+// Package plan decides what has to be done: (inventory, facts, catalog) → a graph of steps, each with its reason.
+// It is pure: no clock, no network, no files.
+package plan
+
+import (
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// Ref names a step on a host.
+type Ref struct {
+	Host string // inventory host ID
+	ID   string // step ID
+}
+
+// String is host/step ID, for messages.
+func (r Ref) String() string { return r.Host + " " + r.ID }
+
+// Class says what a failure of a step means for a retry.
+type Class string
+
+// The retry classes.
+const (
+	Permanent Class = ""          // a failure ends the step
+	Transient Class = "transient" // exit status 75 (EX_TEMPFAIL) is tried again with backoff
+)
+
+// File is a file a step puts on the host.
+type File struct {
+	Mode    fs.FileMode
+	Content []byte
+}
+
+// Input is what a step's script reads: small named values and files to put in place. It travels as files, never as shell text.
+type Input struct {
+	Values map[string]string // $(value NAME) in the script; several lines are allowed
+	Files  map[string]File   // absolute path → file, placed by install_files
+}
+
+// Outputs are what finished steps printed for others: step → name → content.
+type Outputs map[Ref]map[string][]byte
+
+// Step is one thing to do on one host.
+type Step struct {
+	Ref
+	Title   string // what it does, as a person would say it: "install containerd"
+	Reason  string // why it has to be done here, now
+	Needs   []Ref  // steps that must have ended well before; a step that is not in the graph counts as done
+	Script  string // name of the script in scripts/steps, without .sh
+	Input   Input
+	Late    func(Outputs) (Input, error) // replaces Input where it depends on the outputs of Needs; secret
+	Retry   Class
+	Timeout time.Duration // of the script; zero is not allowed
+	Serial  string        // steps with the same word never run at the same time anywhere; empty: no limit
+}
+
+// Skipped is a step that has nothing to do on a host, and why.
+type Skipped struct {
+	Ref
+	Reason string
+}
+
+// Graph is what has to be done. Steps are in an order in which every step comes after what it needs.
+type Graph struct {
+	Steps    []*Step
+	Skipped  []Skipped
+	Warnings []string
+}
+
+// Empty reports whether there is nothing to do.
+func (g *Graph) Empty() bool { return len(g.Steps) == 0 }
+
+// Validate checks that references resolve backwards, refs are unique and timeouts are set.
+func (g *Graph) Validate() error {
+	all := make(map[Ref]bool, len(g.Steps))
+	for _, s := range g.Steps {
+		if all[s.Ref] {
+			return fmt.Errorf("step %s is planned twice", s.Ref)
+		}
+		all[s.Ref] = true
+	}
+	seen := make(map[Ref]bool, len(g.Steps))
+	for _, s := range g.Steps {
+		if s.Timeout <= 0 || s.Script == "" {
+			return fmt.Errorf("step %s has no timeout or no script", s.Ref)
+		}
+		for _, need := range s.Needs {
+			if all[need] && !seen[need] {
+				return fmt.Errorf("step %s needs %s, which comes later", s.Ref, need)
+			}
+		}
+		seen[s.Ref] = true
+	}
+	return nil
+}

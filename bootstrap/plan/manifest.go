@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// manifestHash annotates the workloads kgpu applies, so that facts can tell whether they are still the wanted ones.
+const manifestHash = "kgpu.dev/manifest-sha256"
+
+type object = map[string]any
+
+// decodeManifest reads the objects of a YAML stream.
+func decodeManifest(data []byte) ([]object, error) {
+	var out []object
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var o object
+		switch err := dec.Decode(&o); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, err
+		case o != nil:
+			out = append(out, o)
+		}
+	}
+}
+
+// encodeManifest marks the workloads with the hash of the whole, and returns the stream and the hash.
+func encodeManifest(objects []object) (manifest, hash string, err error) {
+	plain, err := json.Marshal(objects)
+	if err != nil {
+		return "", "", err
+	}
+	sum := sha256.Sum256(plain)
+	hash = hex.EncodeToString(sum[:])
+	for _, o := range objects {
+		if o["kind"] == "DaemonSet" || o["kind"] == "Deployment" {
+			meta := o["metadata"].(object)
+			annotations, _ := meta["annotations"].(object)
+			meta["annotations"] = merge(annotations, object{manifestHash: hash})
+		}
+	}
+	manifest, err = documents(objects...)
+	return manifest, hash, err
+}
+
+// containers calls f for every container of every workload.
+func containers(objects []object, f func(object)) {
+	for _, o := range objects {
+		spec, _ := o["spec"].(object)
+		template, _ := spec["template"].(object)
+		pod, _ := template["spec"].(object)
+		for _, list := range []string{"initContainers", "containers"} {
+			items, _ := pod[list].([]any)
+			for _, c := range items {
+				f(c.(object))
+			}
+		}
+	}
+}
+
+// setEnv sets an environment variable of a container.
+func setEnv(container object, name, value string) {
+	list, _ := container["env"].([]any)
+	container["env"] = append(list, object{"name": name, "value": value})
+}
+
+// image is where an upstream image is pulled from: upstream, or the inventory's registry under the same path.
+func (b *builder) image(upstream string) string {
+	if b.inv.Registry == "" {
+		return upstream
+	}
+	_, path, ok := strings.Cut(upstream, "/")
+	if !ok {
+		return fmt.Sprintf("%s/%s", b.inv.Registry, upstream)
+	}
+	return b.inv.Registry + "/" + path
+}
+
+func (b *builder) pullFromRegistry(objects []object) {
+	containers(objects, func(c object) {
+		if image, ok := c["image"].(string); ok {
+			c["image"] = b.image(image)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/manifests"
+)
+
+// networkWorkload is the DaemonSet that makes the pod network, as facts name workloads.
+var networkWorkload = map[inventory.Network]string{
+	inventory.Weave:   "kube-system/daemonset/weave-net",
+	inventory.Flannel: "kube-flannel/daemonset/kube-flannel-ds",
+	inventory.Calico:  "kube-system/daemonset/calico-node",
+}
+
+// network plans the pod network on the control plane and returns its step, or nothing when it is there.
+func (b *builder) network(needs []Ref) ([]Ref, error) {
+	id := "network/" + string(b.inv.Network)
+	workload := networkWorkload[b.inv.Network]
+	values := map[string]string{"workloads": workload}
+	var hash string
+	switch b.inv.Network {
+	case inventory.None:
+		b.skip(b.cp, id, "the inventory says network: none")
+		return nil, nil
+	case inventory.Calico:
+		url, sum := catalog.Calico.URL, catalog.Calico.SHA256["all"]
+		if r := b.inv.Repositories.Calico; r.URL != "" {
+			url = r.URL
+		}
+		if r := b.inv.Repositories.Calico; r.SHA256 != "" {
+			sum = r.SHA256
+		}
+		values["url"], values["sha256"] = url, sum
+	case inventory.Flannel, inventory.Weave:
+		manifest, h, err := b.networkManifest()
+		if err != nil {
+			return nil, err
+		}
+		values["manifest"], hash = manifest, h
+	}
+	reason := b.networkMissing(workload, hash)
+	if reason == "" {
+		b.skip(b.cp, id, "the pod network is applied")
+		return nil, nil
+	}
+	ref := b.side(b.cp, Step{
+		Ref: Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason, Script: "network-apply",
+		Needs: needs, Input: Input{Values: values}, Retry: Transient, Timeout: medium,
+	})
+	return []Ref{ref}, nil
+}
+
+func (b *builder) networkMissing(workload, hash string) string {
+	c := b.cp.facts.ControlPlane
+	if c == nil {
+		return "the cluster is new"
+	}
+	have, ok := c.Workloads[workload]
+	switch {
+	case !ok:
+		return workload + " is missing"
+	case hash != "" && have.Hash != hash && len(b.hosts) == len(b.inv.Hosts): // a part of the hosts does not tell what all of them need
+		return workload + " is not as the inventory wants it"
+	}
+	return ""
+}
+
+func (b *builder) networkManifest() (manifest, hash string, err error) {
+	source := manifests.Flannel
+	if b.inv.Network == inventory.Weave {
+		source = manifests.Weave
+	}
+	objects, err := decodeManifest(source)
+	if err != nil {
+		return "", "", err
+	}
+	if b.inv.Network == inventory.Weave {
+		b.setWeave(objects)
+	} else if err := b.setFlannel(objects); err != nil {
+		return "", "", err
+	}
+	b.pullFromRegistry(objects)
+	return encodeManifest(objects)
+}
+
+// setWeave gives weave the pod range, and keeps it off the fast datapath where a host has no openvswitch: it would start
+// once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"').
+func (b *builder) setWeave(objects []object) {
+	containers(objects, func(c object) {
+		if c["name"] != "weave" {
+			return
+		}
+		setEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
+		if b.noOpenvswitch() {
+			setEnv(c, "WEAVE_NO_FASTDP", "1")
+		}
+	})
+}
+
+func (b *builder) noOpenvswitch() bool {
+	for _, h := range b.hosts {
+		if s := h.facts.Modules["openvswitch"]; s == facts.ModuleMissing || s == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) setFlannel(objects []object) error {
+	for _, o := range objects {
+		if o["kind"] != "ConfigMap" {
+			continue
+		}
+		data := o["data"].(object)
+		var conf object
+		if err := json.Unmarshal([]byte(data["net-conf.json"].(string)), &conf); err != nil {
+			return fmt.Errorf("net-conf.json of flannel: %w", err)
+		}
+		conf["Network"] = b.inv.Kubernetes.PodCIDR.String()
+		out, err := json.Marshal(conf)
+		if err != nil {
+			return err
+		}
+		data["net-conf.json"] = string(out)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// basePackages are what kgpu and kubeadm need of the distribution: certificates, downloads and keys for the repositories,
+// conntrack and iptables for kube-proxy, socat for port-forward, ethtool for kubeadm's preflight.
+var basePackages = []string{"ca-certificates", "conntrack", "curl", "ethtool", "gpg", "iptables", "socat"}
+
+func (b *builder) prepareOS(h *host) {
+	b.proxy(h)
+	b.basePackages(h)
+	b.swap(h)
+	b.modules(h)
+	b.sysctls(h)
+	b.timeSync(h)
+}
+
+func (b *builder) proxy(h *host) {
+	p := b.inv.Proxy
+	if p.HTTP == "" && p.HTTPS == "" {
+		return
+	}
+	var apt, unit strings.Builder
+	unit.WriteString("[Service]\n")
+	for _, v := range []struct{ scheme, url string }{{"http", p.HTTP}, {"https", p.HTTPS}} {
+		if v.url != "" {
+			fmt.Fprintf(&apt, "Acquire::%s::Proxy %q;\n", v.scheme, v.url)
+			fmt.Fprintf(&unit, "Environment=\"%s_PROXY=%s\"\n", strings.ToUpper(v.scheme), v.url)
+		}
+	}
+	fmt.Fprintf(&unit, "Environment=\"NO_PROXY=%s\"\n", strings.Join(b.noProxy(), ","))
+	files := map[string]File{"/etc/apt/apt.conf.d/90-kgpu-proxy": text(apt.String())}
+	for _, service := range b.runtimeServices() {
+		// Proxies may carry a password: only root reads it.
+		files["/etc/systemd/system/"+service+".d/90-kgpu-proxy.conf"] = File{Mode: 0o600, Content: []byte(unit.String())}
+	}
+	b.unless(h, changed(h.facts, files), "the proxy is set", Step{
+		Ref: Ref{ID: "os/proxy"}, Title: "use the proxy for packages and images",
+		Script: "os-proxy", Input: Input{Files: files}, Timeout: short,
+	})
+}
+
+// noProxy lists what never goes through the proxy: the hosts, the cluster's ranges and names, and the user's own list.
+func (b *builder) noProxy() []string {
+	list := []string{"localhost", "127.0.0.1", b.inv.Kubernetes.PodCIDR.String(), b.inv.Kubernetes.ServiceCIDR.String(), ".svc", ".cluster.local"}
+	for _, h := range b.inv.Hosts {
+		list = append(list, h.Address)
+	}
+	return append(list, b.inv.Proxy.NoProxy...)
+}
+
+func (b *builder) basePackages(h *host) {
+	var missing []string
+	for _, p := range basePackages {
+		if _, ok := h.facts.Packages[p]; !ok {
+			missing = append(missing, p)
+		}
+	}
+	var reasons []string
+	if len(missing) > 0 {
+		reasons = []string{"missing: " + strings.Join(missing, ", ")}
+	}
+	b.unless(h, reasons, "all packages are there", Step{
+		Ref: Ref{ID: "os/packages"}, Title: "install basic packages",
+		Script: "os-packages", Input: Input{Values: map[string]string{"packages": lines(missing...)}},
+		Retry: Transient, Timeout: long,
+	})
+}
+
+func (b *builder) swap(h *host) {
+	var reasons []string
+	for _, s := range h.facts.Swap {
+		switch {
+		case s.Active:
+			reasons = append(reasons, s.Name+" is on")
+		default:
+			reasons = append(reasons, s.Name+" would come back at boot")
+		}
+	}
+	if b.inv.Swap != inventory.SwapDisable {
+		return // preflight refuses active swap
+	}
+	b.unless(h, reasons, "swap is off", Step{
+		Ref: Ref{ID: "os/swap"}, Title: "turn swap off",
+		Script: "os-swap", Timeout: short,
+	})
+}
+
+// modules lists the kernel modules the host needs, and of those that only help the ones it has.
+func (b *builder) kernelModules(f *facts.Host) []string {
+	list := []string{"overlay", "br_netfilter"}
+	switch b.inv.Network {
+	case inventory.Flannel, inventory.Calico:
+		list = append(list, "vxlan")
+	case inventory.Weave:
+		list = append(list, "dummy")
+		for _, fast := range []string{"openvswitch", "vxlan"} {
+			if s := f.Modules[fast]; s != facts.ModuleMissing && s != "" {
+				list = append(list, fast)
+			}
+		}
+	}
+	return list
+}
+
+func (b *builder) modules(h *host) {
+	want := b.kernelModules(h.facts)
+	files := map[string]File{"/etc/modules-load.d/kgpu.conf": text("# Kernel modules for Kubernetes, written by kgpu.\n" + lines(want...) + "\n")}
+	reasons := changed(h.facts, files)
+	var missing []string
+	for _, m := range want {
+		if h.facts.Modules[m] != facts.ModuleLoaded {
+			missing = append(missing, m)
+		}
+	}
+	if len(missing) > 0 {
+		reasons = append(reasons, "not loaded: "+strings.Join(missing, ", "))
+	}
+	b.unless(h, reasons, "all modules are loaded", Step{
+		Ref: Ref{ID: "os/modules"}, Title: "load kernel modules",
+		Script: "os-modules", Input: Input{Values: map[string]string{"modules": lines(want...)}, Files: files}, Timeout: short,
+	})
+}
+
+// sysctls that kubeadm's preflight and the pod networks want.
+// Source: https://kubernetes.io/docs/setup/production-environment/container-runtimes/.
+var sysctls = []string{
+	"net.bridge.bridge-nf-call-ip6tables = 1",
+	"net.bridge.bridge-nf-call-iptables = 1",
+	"net.ipv4.ip_forward = 1",
+}
+
+func (b *builder) sysctls(h *host) {
+	files := map[string]File{"/etc/sysctl.d/90-kgpu.conf": text("# Kernel settings for Kubernetes, written by kgpu.\n" + lines(sysctls...) + "\n")}
+	reasons := changed(h.facts, files)
+	var wrong []string
+	for _, line := range sysctls {
+		key, value, _ := strings.Cut(line, " = ")
+		if h.facts.Sysctls[key] != value {
+			wrong = append(wrong, key)
+		}
+	}
+	if len(wrong) > 0 {
+		reasons = append(reasons, "not set: "+strings.Join(wrong, ", "))
+	}
+	b.unless(h, reasons, "kernel settings are right", Step{
+		Ref: Ref{ID: "os/sysctl"}, Title: "set kernel settings",
+		Script: "os-sysctl", Input: Input{Files: files}, Timeout: short,
+	})
+}
+
+// containerVirt are systemd-detect-virt's words for containers, which have their host's clock.
+var containerVirt = []string{"container-other", "lxc", "lxc-libvirt", "systemd-nspawn", "docker", "podman", "openvz", "wsl", "proot", "pouch"}
+
+func (b *builder) timeSync(h *host) {
+	var reasons []string
+	if h.facts.TimeSync == "" && !slices.Contains(containerVirt, h.facts.Virt) {
+		reasons = []string{"no time service is active"}
+	}
+	b.unless(h, reasons, "the clock is kept", Step{
+		Ref: Ref{ID: "os/time"}, Title: "keep the clock right",
+		Script: "os-time", Input: Input{Values: map[string]string{"package": "systemd-timesyncd"}},
+		Retry: Transient, Timeout: medium,
+	})
+}

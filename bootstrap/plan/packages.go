@@ -1,0 +1,32 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kubernetesPackages are pinned to the cluster's version and held.
+var kubernetesPackages = []string{"kubelet", "kubeadm", "kubectl"}
+
+func (b *builder) packages(h *host) {
+	version := b.inv.Kubernetes.Version.String()
+	var missing, reasons []string
+	for _, name := range kubernetesPackages {
+		p, ok := h.facts.Packages[name]
+		switch {
+		case !ok:
+			missing = append(missing, name)
+		case !strings.HasPrefix(p.Version, version+"-"):
+			reasons = append(reasons, fmt.Sprintf("%s is %s", name, p.Version))
+		case !p.Held:
+			reasons = append(reasons, name+" is not held")
+		}
+	}
+	if len(missing) > 0 {
+		reasons = append(reasons, "not installed: "+strings.Join(missing, ", "))
+	}
+	b.unless(h, reasons, "Kubernetes "+version+" is installed", Step{
+		Ref: Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version, Script: "kube-packages",
+		Input: Input{Values: map[string]string{"version": version}}, Retry: Transient, Timeout: long,
+	})
+}

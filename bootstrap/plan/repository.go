@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/inventory"
+)
+
+func (b *builder) repositories(h *host) {
+	minor := b.inv.Kubernetes.Version.MinorString()
+	kubernetes := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, minor, "/Release.key")
+	b.repository(h, repository{
+		name: "kubernetes", title: "Kubernetes " + minor, source: kubernetes,
+		suite: "/",
+	})
+	if h.hasRuntimePackage(b.inv.Runtime) {
+		b.skip(h, "repo/docker", "the runtime is installed")
+		return
+	}
+	b.repository(h, repository{
+		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, h.facts.OS.ID, "/gpg"),
+		suite: h.facts.OS.Codename + " stable", optional: true,
+	})
+}
+
+// effective is the catalog's source for a minor or distribution, with the inventory's overrides.
+func effective(c catalog.Source, r inventory.Repository, part, keyFile string) catalog.Source {
+	s := catalog.Source{URL: fmt.Sprintf(c.URL, part), KeyURL: fmt.Sprintf(c.KeyURL, part), Fingerprints: c.Fingerprints}
+	if r.URL != "" {
+		s.URL = strings.TrimSuffix(r.URL, "/")
+		s.KeyURL = s.URL + keyFile
+	}
+	if r.KeyURL != "" {
+		s.KeyURL = r.KeyURL
+	}
+	if r.Fingerprint != "" {
+		s.Fingerprints = []string{r.Fingerprint}
+	}
+	return s
+}
+
+type repository struct {
+	name, title string
+	source      catalog.Source
+	suite       string // suite and components; "/" for a flat repository
+	optional    bool   // a suite that the repository does not have is no error
+}
+
+func (b *builder) repository(h *host, r repository) {
+	keyring := "/etc/apt/keyrings/kgpu-" + r.name + ".gpg"
+	list := "/etc/apt/sources.list.d/kgpu-" + r.name + ".list"
+	uri := r.source.URL
+	if r.suite == "/" {
+		uri += "/"
+	}
+	line := fmt.Sprintf("deb [signed-by=%s] %s %s", keyring, uri, r.suite)
+	reasons := changed(h.facts, map[string]File{list: text(line + "\n")})
+	if _, ok := h.facts.Files[keyring]; !ok && len(reasons) == 0 {
+		reasons = []string{keyring + " is missing"}
+	}
+	values := map[string]string{
+		"name": r.name, "key_url": r.source.KeyURL, "fingerprint": lines(r.source.Fingerprints...),
+		"keyring": keyring, "list": list, "line": line,
+	}
+	if r.optional {
+		values["optional"] = "yes"
+	}
+	b.unless(h, reasons, "the repository is set up", Step{
+		Ref: Ref{ID: "repo/" + r.name}, Title: "add the package repository of " + r.title,
+		Script: "repository", Input: Input{Values: values}, Retry: Transient, Timeout: medium,
+	})
+}

@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"fmt"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// The sockets the kubelet talks to.
+const (
+	containerdSocket = "unix:///run/containerd/containerd.sock"
+	criDockerdSocket = "unix:///run/cri-dockerd.sock"
+	dockershimSocket = "/var/run/dockershim.sock"
+)
+
+// dockershimEnd is the first minor of Kubernetes without built-in docker support.
+const dockershimEnd = 24
+
+// criDockerd reports whether docker needs the adapter: Kubernetes 1.24 removed its own.
+func (b *builder) criDockerd() bool {
+	return b.inv.Runtime == inventory.Docker && b.inv.Kubernetes.Version.Minor >= dockershimEnd
+}
+
+func (b *builder) criSocket() string {
+	switch {
+	case b.inv.Runtime == inventory.Containerd:
+		return containerdSocket
+	case b.criDockerd():
+		return criDockerdSocket
+	default:
+		return dockershimSocket
+	}
+}
+
+// webSocketFault reports whether the kubelet gate ExtendWebSocketsToKubelet has to be off (see catalog).
+func (b *builder) webSocketFault() bool {
+	return b.criDockerd() && b.inv.Kubernetes.Version.Minor >= 36 && catalog.CRIDockerdWebSocketFault(catalog.CRIDockerd.Version)
+}
+
+func (b *builder) runtimeServices() []string {
+	switch {
+	case b.inv.Runtime == inventory.Containerd:
+		return []string{"containerd.service"}
+	case b.criDockerd():
+		return []string{"docker.service", "cri-docker.service"}
+	default:
+		return []string{"docker.service"}
+	}
+}
+
+// runtimePackages are the alternatives, best first: Docker's own packages, the distribution's.
+var runtimePackages = map[inventory.Runtime][][]string{
+	inventory.Docker:     {{"docker-ce", "docker-ce-cli", "containerd.io"}, {"docker.io"}},
+	inventory.Containerd: {{"containerd.io"}, {"containerd"}},
+}
+
+func (h *host) hasRuntimePackage(r inventory.Runtime) bool {
+	for _, set := range runtimePackages[r] {
+		if _, ok := h.facts.Packages[set[0]]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) runtime(h *host) {
+	if b.inv.Runtime == inventory.Docker {
+		b.docker(h)
+		return
+	}
+	b.containerd(h)
+}
+
+func packageSets(r inventory.Runtime) string {
+	var out []string
+	for _, set := range runtimePackages[r] {
+		line := ""
+		for i, p := range set {
+			if i > 0 {
+				line += " "
+			}
+			line += p
+		}
+		out = append(out, line)
+	}
+	return lines(out...)
+}
+
+// notRunning gives the reasons why a unit is not up, now and after a reboot.
+func (h *host) notRunning(unit string) []string {
+	u := h.facts.Units[unit]
+	switch {
+	case u.Active != "active":
+		return []string{unit + " is not running"}
+	case u.Enabled != "enabled":
+		return []string{unit + " is not enabled"}
+	}
+	return nil
+}
+
+func (b *builder) docker(h *host) {
+	merged, reasons := mergeDaemonJSON(h.facts.DaemonJSON)
+	reasons = append(reasons, h.notRunning("docker.service")...)
+	if info := h.facts.DockerInfo; info != nil && info["cgroup-driver"] != "systemd" {
+		reasons = append(reasons, fmt.Sprintf("docker runs with cgroup driver %q", info["cgroup-driver"]))
+	}
+	if !h.hasRuntimePackage(inventory.Docker) {
+		reasons = []string{"docker is not installed"}
+	}
+	b.unless(h, reasons, "docker runs", Step{
+		Ref: Ref{ID: "runtime/docker"}, Title: "install and set up docker", Script: "runtime-docker",
+		Input: Input{
+			Values: map[string]string{"packages": packageSets(inventory.Docker)},
+			Files:  map[string]File{"/etc/docker/daemon.json": {Mode: 0o644, Content: merged}},
+		},
+		Retry: Transient, Timeout: long,
+	})
+	if b.criDockerd() {
+		b.criDockerdStep(h)
+	}
+}
+
+func (b *builder) criDockerdStep(h *host) {
+	d := catalog.CRIDockerd
+	url, sum := fmt.Sprintf(d.URL, h.facts.Arch), d.SHA256[h.facts.Arch]
+	if r := b.inv.Repositories.CRIDockerd; r.URL != "" {
+		url = r.URL
+	}
+	if r := b.inv.Repositories.CRIDockerd; r.SHA256 != "" {
+		sum = r.SHA256
+	}
+	files := map[string]File{
+		"/etc/systemd/system/cri-docker.service": text(fmt.Sprintf(criDockerService, b.image("registry.k8s.io/pause:"+b.minor.Pause()))),
+		"/etc/systemd/system/cri-docker.socket":  text(criDockerSocket),
+	}
+	reasons := changed(h.facts, files)
+	if h.facts.CRIDockerd != d.Version {
+		reasons = append(reasons, "cri-dockerd is "+h.facts.CRIDockerd)
+	}
+	reasons = append(reasons, h.notRunning("cri-docker.socket")...)
+	reasons = append(reasons, h.notRunning("cri-docker.service")...)
+	if h.facts.CRIDockerd == "" {
+		reasons = []string{"cri-dockerd is not installed"}
+	}
+	b.unless(h, reasons, "cri-dockerd runs", Step{
+		Ref: Ref{ID: "runtime/cri-dockerd"}, Title: "install cri-dockerd " + d.Version, Script: "runtime-cri-dockerd",
+		Input:   Input{Values: map[string]string{"url": url, "sha256": sum, "version": d.Version}, Files: files},
+		Retry:   Transient,
+		Timeout: medium,
+	})
+}
+
+// The units of cri-dockerd. Source of the settings: its packaging/systemd folder. A restart of docker takes cri-dockerd
+// with it, and the burst limit would leave it down after three: no limit here.
+const criDockerService = `[Unit]
+Description=CRI interface for docker
+Documentation=https://github.com/Mirantis/cri-dockerd
+After=network-online.target docker.service
+Wants=network-online.target
+Requires=cri-docker.socket
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+ExecStart=/usr/local/bin/cri-dockerd --container-runtime-endpoint fd:// --network-plugin=cni --cni-bin-dir=/opt/cni/bin --pod-infra-container-image=%s
+ExecReload=/bin/kill -s HUP $MAINPID
+Restart=always
+RestartSec=2
+LimitNOFILE=infinity
+LimitNPROC=infinity
+LimitCORE=infinity
+TasksMax=infinity
+Delegate=yes
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+`
+
+const criDockerSocket = `[Unit]
+Description=Socket of the CRI interface for docker
+PartOf=cri-docker.service
+
+[Socket]
+ListenStream=/run/cri-dockerd.sock
+SocketMode=0660
+SocketUser=root
+SocketGroup=docker
+
+[Install]
+WantedBy=sockets.target
+`

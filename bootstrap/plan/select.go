@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*".
+// A step that is left out counts as done for those that need it.
+func (g *Graph) Select(only, skip []string) (*Graph, error) {
+	for _, pattern := range slices.Concat(only, skip) {
+		if err := g.known(pattern); err != nil {
+			return nil, err
+		}
+	}
+	if len(only) == 0 && len(skip) == 0 {
+		return g, nil
+	}
+	out := &Graph{Skipped: g.Skipped, Warnings: g.Warnings}
+	for _, s := range g.Steps {
+		if len(only) > 0 && !matches(only, s.ID) || matches(skip, s.ID) {
+			out.Skipped = append(out.Skipped, Skipped{s.Ref, "not selected"})
+			continue
+		}
+		out.Steps = append(out.Steps, s)
+	}
+	return out, nil
+}
+
+func matches(patterns []string, id string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, id)
+		return ok && err == nil
+	})
+}
+
+// known refuses a pattern that no step of any host matches: a typing error would silently do nothing otherwise.
+func (g *Graph) known(pattern string) error {
+	var ids []string
+	for _, s := range g.Steps {
+		ids = append(ids, s.ID)
+	}
+	for _, s := range g.Skipped {
+		ids = append(ids, s.ID)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if slices.ContainsFunc(ids, func(id string) bool { return matches([]string{pattern}, id) }) {
+		return nil
+	}
+	return &UnknownStepError{Pattern: pattern, Known: ids}
+}
+
+// UnknownStepError names a step that does not exist.
+type UnknownStepError struct {
+	Pattern string
+	Known   []string
+}
+
+func (e *UnknownStepError) Error() string {
+	return fmt.Sprintf("no step %q; there are %s", e.Pattern, strings.Join(e.Known, ", "))
+}

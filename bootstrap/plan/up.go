@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Up plans what makes the cluster of the inventory out of hosts in the state that the facts tell.
+// Facts are by host ID. Hosts without facts are left out: add-worker looks at the control plane and the new hosts only.
+func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range b.hosts {
+		b.prepareOS(h)
+		b.repositories(h)
+		b.runtime(h)
+		b.packages(h)
+	}
+	if err := b.cluster(); err != nil {
+		return nil, err
+	}
+	b.warnings()
+	return &b.graph, b.graph.Validate()
+}
+
+// host is a machine with its inventory entry, its facts and what follows from both.
+type host struct {
+	inventory.Host
+	facts *facts.Host
+	id    string
+	node  string     // name of its node object
+	addr  netip.Addr // its address inside the cluster
+	last  []Ref      // the steps that prepare it so far, in order
+}
+
+// builder collects the graph.
+type builder struct {
+	inv   *inventory.Inventory
+	minor catalog.Minor
+	hosts []*host
+	cp    *host
+	graph Graph
+}
+
+func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {
+	version := inv.Kubernetes.Version
+	minor, ok := catalog.Kubernetes(version.Minor)
+	if !ok {
+		return nil, fmt.Errorf("the catalog has no Kubernetes %s", version.MinorString())
+	}
+	b := &builder{inv: inv, minor: minor}
+	for _, entry := range inv.Hosts {
+		f := seen[entry.ID()]
+		if f == nil {
+			continue
+		}
+		h := &host{Host: entry, facts: f, id: entry.ID(), node: NodeName(entry, f), addr: NodeAddress(entry, f)}
+		b.hosts = append(b.hosts, h)
+		if entry.Role == inventory.ControlPlane {
+			b.cp = h
+		}
+	}
+	if b.cp == nil {
+		return nil, fmt.Errorf("no facts of a control plane host")
+	}
+	return b, nil
+}
+
+// NodeName is the name of the host's node object: the inventory's, or the machine's own host name.
+func NodeName(h inventory.Host, f *facts.Host) string {
+	if h.Name != "" {
+		return h.Name
+	}
+	return strings.ToLower(f.Hostname)
+}
+
+// NodeAddress is the host's address inside the cluster: privateAddress, else the address SSH uses when it is one of the
+// host's own, else the host's first global IPv4 address. It is zero when there is none.
+func NodeAddress(h inventory.Host, f *facts.Host) netip.Addr {
+	if h.PrivateAddress.IsValid() {
+		return h.PrivateAddress
+	}
+	if a, err := netip.ParseAddr(h.Address); err == nil && HasAddress(f, a) {
+		return a
+	}
+	for _, a := range f.Addresses {
+		if ip := a.Prefix.Addr(); ip.Is4() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() {
+			return ip
+		}
+	}
+	return netip.Addr{}
+}
+
+// HasAddress reports whether one of the host's interfaces has the address.
+func HasAddress(f *facts.Host, a netip.Addr) bool {
+	return slices.ContainsFunc(f.Addresses, func(x facts.Address) bool { return x.Prefix.Addr() == a })
+}
+
+// add appends a step to the host's own chain.
+func (b *builder) add(h *host, s Step) {
+	s.Host = h.id
+	s.Needs = append(slices.Clone(h.last), s.Needs...)
+	b.graph.Steps = append(b.graph.Steps, &s)
+	h.last = []Ref{s.Ref}
+}
+
+// side appends a step that needs other steps only, beside the host's chain.
+func (b *builder) side(h *host, s Step) Ref {
+	s.Host = h.id
+	b.graph.Steps = append(b.graph.Steps, &s)
+	return s.Ref
+}
+
+func (b *builder) skip(h *host, id, why string) {
+	b.graph.Skipped = append(b.graph.Skipped, Skipped{Ref{h.id, id}, why})
+}
+
+// unless adds s when there are reasons for it, and records it as skipped otherwise.
+func (b *builder) unless(h *host, reasons []string, satisfied string, s Step) bool {
+	if len(reasons) == 0 {
+		b.skip(h, s.ID, satisfied)
+		return false
+	}
+	s.Reason = strings.Join(reasons, "; ")
+	b.add(h, s)
+	return true
+}
+
+func lines(list ...string) string { return strings.Join(list, "\n") }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func (b *builder) warnings() {
+	if b.inv.Network == inventory.Weave {
+		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
+	}
+	if b.webSocketFault() {
+		b.graph.Warnings = append(b.graph.Warnings, "docker on Kubernetes "+b.inv.Kubernetes.Version.MinorString()+
+			": the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd "+catalog.CRIDockerd.Version+" otherwise")
+	}
+}
+
+// Timeouts of the scripts. They bound a hang, they are not expectations: a slow mirror or machine must fit in.
+const (
+	short  = 2 * time.Minute
+	medium = 10 * time.Minute
+	long   = 30 * time.Minute
+)

@@ -1,0 +1,399 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const threeHosts = `
+cluster: lab
+hosts:
+  - {address: 10.0.0.10, name: cp1, role: control-plane}
+  - {address: 10.0.0.11, name: w1, labels: {disk: fast}}
+  - {address: 10.0.0.12, name: w2, taints: ["nvidia.com/gpu=present:NoSchedule"]}
+`
+
+// bare is a fresh machine.
+func bare(n int) *facts.Host {
+	return &facts.Host{
+		Hostname: fmt.Sprintf("host%d", n), MachineID: fmt.Sprintf("%032x", n), Virt: "none",
+		OS: facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble", PrettyName: "Ubuntu 24.04 LTS"}, Arch: "amd64",
+		Kernel: "6.8.0-31-generic", Systemd: true, CgroupV2: true, CPUs: 8, MemoryKiB: 32 << 20, TimeSync: "systemd-timesyncd",
+		Addresses: []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", n))}},
+		Modules: map[string]facts.ModuleState{
+			"overlay": facts.ModuleAvailable, "br_netfilter": facts.ModuleAvailable, "vxlan": facts.ModuleAvailable,
+			"dummy": facts.ModuleAvailable, "openvswitch": facts.ModuleAvailable,
+		},
+		Packages: map[string]facts.Package{"ca-certificates": {Version: "20240203"}, "curl": {Version: "8.5.0"}, "gpg": {Version: "2.4.4"}, "iptables": {Version: "1.8.10"}},
+	}
+}
+
+func decode(t *testing.T, yaml string) *inventory.Inventory {
+	t.Helper()
+	inv, err := inventory.Decode("inventory.yaml", []byte(yaml), inventory.Options{
+		Env: func(string) (string, bool) { return "", false }, Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv
+}
+
+func hostFacts(inv *inventory.Inventory) map[string]*facts.Host {
+	seen := map[string]*facts.Host{}
+	for i, h := range inv.Hosts {
+		seen[h.ID()] = bare(10 + i)
+	}
+	return seen
+}
+
+// settle turns facts into those of hosts on which the graph was carried out: the effect of every step, as facts.sh would see it.
+func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host, g *Graph) {
+	t.Helper()
+	version := inv.Kubernetes.Version.String()
+	for _, s := range g.Steps {
+		f := seen[s.Host]
+		if f.Files == nil {
+			f.Files, f.Units, f.Sysctls = map[string]string{}, map[string]facts.Unit{}, map[string]string{}
+		}
+		input := s.Input
+		if s.Late != nil {
+			out := Outputs{}
+			for _, need := range s.Needs {
+				out[need] = map[string][]byte{outputToken: []byte("abcdef.0123456789abcdef"), outputCAHash: []byte("sha256:00")}
+			}
+			var err error
+			if input, err = s.Late(out); err != nil {
+				t.Fatalf("%s: %v", s.Ref, err)
+			}
+		}
+		for path, file := range input.Files {
+			switch path {
+			case "/etc/docker/daemon.json":
+				f.DaemonJSON = file.Content
+			case containerdConfig:
+				f.ContainerdTOML = file.Content
+			}
+			sum := sha256.Sum256(file.Content)
+			f.Files[path] = hex.EncodeToString(sum[:])
+		}
+		up := facts.Unit{Active: "active", Enabled: "enabled"}
+		switch s.ID {
+		case "os/packages":
+			for _, p := range strings.Fields(input.Values["packages"]) {
+				f.Packages[p] = facts.Package{Version: "1"}
+			}
+		case "os/modules":
+			for _, m := range strings.Fields(input.Values["modules"]) {
+				f.Modules[m] = facts.ModuleLoaded
+			}
+		case "os/sysctl":
+			for _, line := range sysctls {
+				k, v, _ := strings.Cut(line, " = ")
+				f.Sysctls[k] = v
+			}
+		case "os/swap":
+			f.Swap = nil
+		case "os/time":
+			f.TimeSync = "systemd-timesyncd"
+		case "repo/kubernetes", "repo/docker":
+			sum := sha256.Sum256([]byte(input.Values["line"] + "\n"))
+			f.Files[input.Values["list"]] = hex.EncodeToString(sum[:])
+			f.Files[input.Values["keyring"]] = "x"
+		case "runtime/docker":
+			f.Packages["docker-ce"] = facts.Package{Version: "5:29.4.3"}
+			f.Units["docker.service"] = up
+			f.DockerInfo = map[string]string{"cgroup-driver": "systemd"}
+		case "runtime/cri-dockerd":
+			f.CRIDockerd = input.Values["version"]
+			f.Units["cri-docker.service"], f.Units["cri-docker.socket"] = up, up
+		case "runtime/containerd":
+			f.Packages["containerd.io"] = facts.Package{Version: "2.2.0"}
+			f.Units["containerd.service"] = up
+			f.ContainerdLoaded = map[string]string{"cri": "enabled", "SystemdCgroup": "true"}
+		case "kube/packages":
+			for _, p := range kubernetesPackages {
+				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
+			}
+		case "cluster/init":
+			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Version: "v" + version, Workloads: map[string]facts.Workload{}}
+			joinNode(f.ControlPlane, f, "cp1")
+		case "cluster/join":
+			for _, h := range inv.Hosts {
+				if h.ID() == s.Host {
+					joinNode(seen["cp1"].ControlPlane, f, h.Name)
+				}
+			}
+		case "cluster/nodes":
+			for _, line := range strings.Split(input.Values["nodes"], "\n") {
+				word := strings.Split(line, "\t")
+				for i := range f.ControlPlane.Nodes {
+					if n := &f.ControlPlane.Nodes[i]; n.Name == word[0] && word[1] == "taint" {
+						n.Taints = append(n.Taints, word[2])
+					} else if n.Name == word[0] {
+						k, v, _ := strings.Cut(word[2], "=")
+						n.Labels[k] = v
+					}
+				}
+			}
+		case "cluster/ready":
+			for _, w := range strings.Fields(input.Values["workloads"]) {
+				have := f.ControlPlane.Workloads[w]
+				have.Desired, have.Ready = 3, 3
+				f.ControlPlane.Workloads[w] = have
+			}
+			for i := range f.ControlPlane.Nodes {
+				f.ControlPlane.Nodes[i].Ready = true
+			}
+		case "network/weave", "network/flannel", "network/calico":
+			w := networkWorkload[inv.Network]
+			objects, err := decodeManifest([]byte(input.Values["manifest"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			hash := ""
+			for _, o := range objects {
+				if o["kind"] == "DaemonSet" {
+					hash = o["metadata"].(object)["annotations"].(object)[manifestHash].(string)
+				}
+			}
+			f.ControlPlane.Workloads[w] = facts.Workload{Hash: hash}
+		}
+	}
+}
+
+func joinNode(c *facts.ControlPlane, f *facts.Host, name string) {
+	f.Kubelet = &facts.Member{CAHash: c.CAHash, NodeName: name}
+	f.Units["kubelet.service"] = facts.Unit{Active: "active", Enabled: "enabled"}
+	c.Nodes = append(c.Nodes, facts.Node{Name: name, Labels: map[string]string{}})
+}
+
+// describe is the golden form of a graph.
+func describe(g *Graph) string {
+	var b strings.Builder
+	for _, s := range g.Steps {
+		fmt.Fprintf(&b, "%s %s (%s)\n  because %s\n", s.Host, s.ID, s.Title, s.Reason)
+		for _, n := range s.Needs {
+			fmt.Fprintf(&b, "  after %s\n", n)
+		}
+		for _, k := range slices.Sorted(maps.Keys(s.Input.Values)) {
+			fmt.Fprintf(&b, "  %s: %s\n", k, strings.ReplaceAll(strings.TrimRight(s.Input.Values[k], "\n"), "\n", "\n    "))
+		}
+		for _, k := range slices.Sorted(maps.Keys(s.Input.Files)) {
+			f := s.Input.Files[k]
+			fmt.Fprintf(&b, "  file %s %04o\n    %s\n", k, f.Mode, strings.ReplaceAll(strings.TrimRight(string(f.Content), "\n"), "\n", "\n    "))
+		}
+	}
+	for _, s := range g.Skipped {
+		fmt.Fprintf(&b, "skip %s: %s\n", s.Ref, s.Reason)
+	}
+	for _, w := range g.Warnings {
+		fmt.Fprintf(&b, "warning %s\n", w)
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test ./bootstrap/plan -update writes it):\n%s", path, got)
+	}
+}
+
+// TestUp plans bare machines and machines in many states, and checks that carrying a plan out leaves nothing to do.
+func TestUp(t *testing.T) {
+	for _, c := range []struct {
+		name, inventory string
+		facts           func(map[string]*facts.Host)
+	}{
+		{name: "defaults", inventory: threeHosts},
+		{name: "containerd-flannel", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n"},
+		{name: "docker-1.35", inventory: threeHosts + "kubernetes: {version: 1.35.6}\n"},
+		{name: "dockershim", inventory: threeHosts + `
+kubernetes: {version: 1.23.17, allowEndOfLife: true}
+network: flannel
+repositories: {kubernetes: {url: "https://mirror.example.com/kubernetes/v1.23/deb", fingerprint: DE15B14486CD377B9E876E1A234654DA9A296436}}
+`},
+		{name: "calico", inventory: threeHosts + "runtime: containerd\nnetwork: calico\n"},
+		{name: "bring-your-own-network", inventory: threeHosts + "runtime: containerd\nnetwork: none\n"},
+		{name: "passthrough", inventory: threeHosts + `
+runtime: containerd
+network: flannel
+proxy: {http: "http://proxy.example.com:3128", noProxy: [.example.com]}
+images: {registry: registry.example.com/mirror}
+kubernetes:
+  podCIDR: 10.200.0.0/16
+  serviceCIDR: 10.201.0.0/16
+  controlPlaneEndpoint: cluster.example.com:6443
+  featureGates: {DynamicResourceAllocation: true}
+  ignorePreflightErrors: [SystemVerification]
+  kubeletConfiguration: {failCgroupV1: false, maxPods: 50}
+  clusterConfiguration: {controllerManager: {extraArgs: [{name: v, value: "4"}]}}
+  kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}}
+`},
+		{name: "no-openvswitch", inventory: threeHosts + "runtime: containerd\n", facts: func(f map[string]*facts.Host) {
+			f["w2"].Modules["openvswitch"] = facts.ModuleMissing
+		}},
+		{name: "swap-and-no-clock", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\nswap: disable\n", facts: func(f map[string]*facts.Host) {
+			f["w1"].Swap = []facts.Swap{{Name: "/swap.img", Active: true, Source: "fstab"}}
+			f["w2"].TimeSync = ""
+		}},
+		{name: "used-hosts", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
+			f["w1"].DaemonJSON = []byte(`{"insecure-registries":["10.0.0.1:5000"],"exec-opts":["native.cgroupdriver=cgroupfs"]}`)
+			f["w1"].Packages["docker.io"] = facts.Package{Version: "26.1.5"}
+			f["w1"].Units = map[string]facts.Unit{"docker.service": {Active: "active", Enabled: "disabled"}}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv := decode(t, c.inventory)
+			seen := hostFacts(inv)
+			if c.facts != nil {
+				c.facts(seen)
+			}
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, c.name, describe(g))
+			settle(t, inv, seen, g)
+			again, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !again.Empty() {
+				t.Errorf("a second plan is not empty:\n%s", describe(again))
+			}
+		})
+	}
+}
+
+// settled is a cluster of the inventory that is up.
+func settled(t *testing.T, yaml string) (*inventory.Inventory, map[string]*facts.Host) {
+	t.Helper()
+	inv := decode(t, yaml)
+	seen := hostFacts(inv)
+	g, err := Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(t, inv, seen, g)
+	return inv, seen
+}
+
+// TestRepair breaks one thing of a running cluster at a time: the plan mends that and nothing else.
+func TestRepair(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		harm func(map[string]*facts.Host)
+		want []string
+	}{
+		{"sysctl", func(f map[string]*facts.Host) { f["w1"].Sysctls["net.ipv4.ip_forward"] = "0" }, []string{"w1 os/sysctl"}},
+		{"file", func(f map[string]*facts.Host) { delete(f["w1"].Files, "/etc/modules-load.d/kgpu.conf") }, []string{"w1 os/modules"}},
+		{"unheld", func(f map[string]*facts.Host) { f["w2"].Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"} }, []string{"w2 kube/packages"}},
+		{"cgroup driver", func(f map[string]*facts.Host) { f["w2"].ContainerdLoaded["SystemdCgroup"] = "false" }, []string{"w2 runtime/containerd"}},
+		{"runtime down", func(f map[string]*facts.Host) {
+			f["w2"].Units["containerd.service"] = facts.Unit{Active: "failed", Enabled: "enabled"}
+		}, []string{"w2 runtime/containerd"}},
+		{"label", func(f map[string]*facts.Host) { delete(f["cp1"].ControlPlane.Nodes[1].Labels, "disk") }, []string{"cp1 cluster/nodes"}},
+		{"network", func(f map[string]*facts.Host) {
+			f["cp1"].ControlPlane.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = facts.Workload{Desired: 3, Ready: 3, Hash: "other"}
+		}, []string{"cp1 network/flannel"}},
+		{"not ready", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
+		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes = f["cp1"].ControlPlane.Nodes[:2] },
+			[]string{"cp1 cluster/token", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+			c.harm(seen)
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := refs(g); !slices.Equal(got, c.want) {
+				t.Errorf("planned %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func refs(g *Graph) []string {
+	var out []string
+	for _, s := range g.Steps {
+		out = append(out, s.Ref.String())
+	}
+	return out
+}
+
+// TestAddWorker plans with the facts of the control plane and the new host only.
+func TestAddWorker(t *testing.T) {
+	_, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+	inv := decode(t, strings.Replace(threeHosts, "hosts:", "hosts:\n  - {address: 10.0.0.13, name: w3}", 1)+"runtime: containerd\nnetwork: flannel\n")
+	g, err := Up(inv, map[string]*facts.Host{"cp1": seen["cp1"], "w3": bare(13)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "add-worker", describe(g))
+}
+
+func TestReset(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		only []string
+		want []string
+	}{
+		{"all", nil, []string{"w1 host/reset", "w2 host/reset", "cp1 host/reset"}},
+		{"one", []string{"w2"}, []string{"cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+			for _, f := range seen {
+				f.Ledger = 7
+			}
+			g, err := Reset(inv, seen, c.only)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := refs(g); !slices.Equal(got, c.want) {
+				t.Errorf("planned %q, want %q", got, c.want)
+			}
+		})
+	}
+	t.Run("a host that kgpu never changed", func(t *testing.T) {
+		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+		g, err := Reset(inv, seen, nil)
+		if err != nil || !g.Empty() {
+			t.Errorf("planned %q, %v", refs(g), err)
+		}
+	})
+	t.Run("the control plane alone", func(t *testing.T) {
+		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+		if _, err := Reset(inv, seen, []string{"cp1"}); err == nil {
+			t.Error("the control plane was taken from under its workers")
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package preflight
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// supported releases by distribution. Kubernetes and docker publish packages for them.
+var supported = map[string][]string{
+	"ubuntu": {"20.04", "22.04", "24.04", "25.10", "26.04"},
+	"debian": {"12", "13"},
+}
+
+// minKernel is what kubeadm asks for since 1.32 (cgroup v2 and nftables work from here).
+// Source: https://kubernetes.io/docs/reference/node/kernel-version-requirements/.
+var minKernel = [2]int{4, 19}
+
+func (c *checker) system(m Machine) {
+	f := m.Facts
+	if versions, ok := supported[f.OS.ID]; !ok || !slices.Contains(versions, f.OS.VersionID) {
+		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s", f.OS.PrettyName)
+	}
+	if f.Arch != "amd64" && f.Arch != "arm64" {
+		c.problem(m.ID(), reason.HostArchUnsupported, "the host's architecture is %s", f.Arch)
+	}
+	if !f.Systemd {
+		c.problem(m.ID(), reason.HostNoSystemd, "PID 1 is not systemd")
+	}
+	if v, ok := kernelVersion(f.Kernel); ok && (v[0] < minKernel[0] || v[0] == minKernel[0] && v[1] < minKernel[1]) {
+		c.problem(m.ID(), reason.HostKernelTooOld, "kernel %s is older than %d.%d", f.Kernel, minKernel[0], minKernel[1])
+	}
+	if c.inv.Kubernetes.Version.Minor >= 35 && !f.CgroupV2 && c.inv.Kubernetes.KubeletConfiguration["failCgroupV1"] != false {
+		c.problem(m.ID(), reason.HostCgroupV1, "the host uses cgroup v1, which Kubernetes %s refuses", c.inv.Kubernetes.Version.MinorString())
+	}
+	if f.RebootPending {
+		c.problem(m.ID(), reason.HostRebootPending, "an update waits for a reboot")
+	}
+}
+
+var kernelNumber = regexp.MustCompile(`^(\d+)\.(\d+)`)
+
+func kernelVersion(s string) (v [2]int, ok bool) {
+	m := kernelNumber.FindStringSubmatch(s)
+	if m == nil {
+		return v, false
+	}
+	v[0], _ = strconv.Atoi(m[1])
+	v[1], _ = strconv.Atoi(m[2])
+	return v, true
+}
+
+// size holds kubeadm's own minimum for control planes (2 CPUs, 1700 MB) and a floor under which a worker is of no use.
+func (c *checker) size(m Machine) {
+	cpus, mib := 1, int64(900)
+	if m.Role == inventory.ControlPlane {
+		cpus, mib = 2, 1700
+	}
+	if m.Facts.CPUs < cpus {
+		c.problem(m.ID(), reason.HostTooSmall, "%d CPU, a %s needs %d", m.Facts.CPUs, m.Role, cpus)
+	}
+	if have := m.Facts.MemoryKiB / 1024; have < mib {
+		c.problem(m.ID(), reason.HostTooSmall, "%d MiB of memory, a %s needs %d", have, m.Role, mib)
+	}
+}
+
+// freeKiB is what an installation needs on the file system that holds the path: packages and images.
+var freeKiB = map[string]int64{"/": 1 << 20, "/var": 4 << 20, "/var/lib": 4 << 20, "/tmp": 64 << 10}
+
+func (c *checker) disks(m Machine) {
+	for _, mount := range m.Facts.Mounts {
+		if need := freeKiB[mount.Path]; !member(m) && mount.AvailableKiB < need {
+			c.problem(m.ID(), reason.HostDiskFull, "%s has %d MiB free, %d MiB are needed", mount.Path, mount.AvailableKiB/1024, need/1024)
+		}
+		if mount.InodesFreePercent < 5 {
+			c.problem(m.ID(), reason.HostInodesFull, "%s has %d %% of its inodes free", mount.Path, mount.InodesFreePercent)
+		}
+	}
+}
+
+func (c *checker) swap(m Machine) {
+	if c.inv.Swap == inventory.SwapDisable {
+		return
+	}
+	var on []string
+	for _, s := range m.Facts.Swap {
+		if s.Active {
+			on = append(on, s.Name)
+		}
+	}
+	if len(on) > 0 {
+		c.problem(m.ID(), reason.HostSwapOn, "swap is on: %s", strings.Join(on, ", "))
+	}
+}
+
+// maxSkew is far below what breaks certificates and tokens, and far above what a network adds.
+const maxSkew = 30 * time.Second
+
+func (c *checker) clock(m Machine) {
+	if m.Skew.Abs() > maxSkew {
+		c.problem(m.ID(), reason.HostClockSkew, "the clock is %s off", m.Skew.Round(time.Second))
+	}
+}
+
+var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+func (c *checker) name(m Machine) {
+	if name := plan.NodeName(m.Host, m.Facts); !nodeName.MatchString(name) || len(name) > 253 || name == "localhost" {
+		c.problem(m.ID(), reason.HostNameInvalid, "%q cannot be a node's name", name)
+	}
+}
+
+func (c *checker) address(m Machine) {
+	switch a := plan.NodeAddress(m.Host, m.Facts); {
+	case !a.IsValid():
+		c.problem(m.ID(), reason.HostAddressMissing, "the host has no IPv4 address")
+	case !plan.HasAddress(m.Facts, a):
+		c.problem(m.ID(), reason.HostAddressMissing, "none of the host's interfaces has %s", a)
+	}
+}
+
+// ports that Kubernetes listens on. Source: https://kubernetes.io/docs/reference/networking/ports-and-protocols/.
+var (
+	workerPorts       = []uint16{10250, 10256}
+	controlPlanePorts = []uint16{6443, 2379, 2380, 10250, 10256, 10257, 10259}
+	weavePorts        = []uint16{6783, 6784}
+)
+
+func (c *checker) ports(m Machine) {
+	if member(m) {
+		return // its own kubelet and control plane listen there
+	}
+	want := workerPorts
+	if m.Role == inventory.ControlPlane {
+		want = controlPlanePorts
+	}
+	if c.inv.Network == inventory.Weave {
+		want = slices.Concat(want, weavePorts)
+	}
+	for _, s := range m.Facts.Listening {
+		if !slices.Contains(want, s.Addr.Port()) {
+			continue
+		}
+		by := ""
+		if s.Process != "" {
+			by = " by " + s.Process
+		}
+		c.problem(m.ID(), reason.HostPortTaken, "port %d is taken%s", s.Addr.Port(), by)
+	}
+}
+
+func (c *checker) packages(m Machine) {
+	if broken := m.Facts.Apt.Broken; len(broken) > 0 {
+		c.problem(m.ID(), reason.HostDpkgBroken, "half-installed packages: %s", strings.Join(broken, ", "))
+	}
+	if _, ok := m.Facts.Packages["podman-docker"]; ok && c.inv.Runtime == inventory.Docker {
+		c.problem(m.ID(), reason.HostRuntimeConflict, "podman-docker takes docker's place")
+	}
+	if have := m.Facts.DaemonJSON; len(have) > 0 && c.inv.Runtime == inventory.Docker && !json.Valid(have) {
+		c.problem(m.ID(), reason.HostRuntimeConflict, "/etc/docker/daemon.json is not valid JSON")
+	}
+	for name, p := range m.Facts.Packages {
+		v := c.inv.Kubernetes.Version
+		if name == "kubelet" && member(m) && !strings.HasPrefix(p.Version, v.String()+"-") {
+			c.problem(m.ID(), reason.HostForeignCluster, "the node runs Kubernetes %s, the inventory wants %s: kgpu does not upgrade clusters yet", p.Version, v)
+		}
+	}
+}
+
+func (c *checker) firewall(m Machine) {
+	if m.Facts.Firewall != "" && !member(m) {
+		c.problem(m.ID(), reason.HostFirewallActive, "%s is active", m.Facts.Firewall)
+	}
+}
+
+// membership refuses hosts of other clusters: kgpu takes nothing over.
+func (c *checker) membership(m Machine) {
+	if len(m.Facts.Foreign) > 0 {
+		c.problem(m.ID(), reason.HostForeignCluster, "found %s", strings.Join(m.Facts.Foreign, ", "))
+	}
+}
+
+// foreign finds workers whose kubelet belongs to another cluster than the control plane's.
+func (c *checker) foreign(machines []Machine) {
+	var ca string
+	for _, m := range machines {
+		if m.Role == inventory.ControlPlane && m.Facts.ControlPlane != nil {
+			ca = m.Facts.ControlPlane.CAHash
+		}
+	}
+	for _, m := range machines {
+		if k := m.Facts.Kubelet; k != nil && m.Role == inventory.Worker && k.CAHash != ca {
+			c.problem(m.ID(), reason.HostForeignCluster, "the kubelet belongs to the cluster at %s", k.Server)
+		}
+	}
+}
+
+// requiredModules are the kernel modules without which the network cannot work.
+var requiredModules = map[inventory.Network][]string{
+	inventory.Weave:   {"dummy"},
+	inventory.Flannel: {"vxlan"},
+}
+
+func (c *checker) modules(m Machine) {
+	for _, name := range slices.Concat([]string{"overlay", "br_netfilter"}, requiredModules[c.inv.Network]) {
+		if s := m.Facts.Modules[name]; s == facts.ModuleMissing || s == "" {
+			c.problem(m.ID(), reason.HostModuleMissing, "the kernel has no module %s", name)
+		}
+	}
+}
+
+// ranges finds routes and addresses of the host inside the cluster's ranges.
+func (c *checker) ranges(m Machine) {
+	if member(m) {
+		return // the routes are the cluster's own
+	}
+	for _, r := range []struct {
+		name   string
+		prefix netip.Prefix
+	}{{"podCIDR", c.inv.Kubernetes.PodCIDR}, {"serviceCIDR", c.inv.Kubernetes.ServiceCIDR}} {
+		for _, route := range m.Facts.Routes {
+			if r.prefix.Overlaps(route) {
+				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s overlaps with the host's route to %s", r.name, r.prefix, route)
+			}
+		}
+		for _, a := range m.Facts.Addresses {
+			if r.prefix.Contains(a.Prefix.Addr()) {
+				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s contains the host's address %s", r.name, r.prefix, fmt.Sprint(a.Prefix.Addr()))
+			}
+		}
+	}
+}

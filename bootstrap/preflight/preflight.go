@@ -1,0 +1,93 @@
+// Package preflight judges hosts before anything on them is touched: every problem of every host at once, each with a
+// reason that can be ignored by name. It is pure.
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Machine is a host with what is known of it.
+type Machine struct {
+	inventory.Host
+	Facts *facts.Host
+	// Skew is how far the host's clock is from the operator's, corrected by half the round trip.
+	Skew time.Duration
+}
+
+// Check returns the problems of all machines, in inventory order. Reasons in ignore are left out.
+func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*reason.Error {
+	c := &checker{inv: inv, ignore: ignore}
+	for _, m := range machines {
+		for _, check := range hostChecks {
+			check(c, m)
+		}
+	}
+	c.duplicates(machines)
+	c.foreign(machines)
+	return c.problems
+}
+
+var hostChecks = []func(*checker, Machine){
+	(*checker).system,
+	(*checker).size,
+	(*checker).disks,
+	(*checker).swap,
+	(*checker).clock,
+	(*checker).name,
+	(*checker).address,
+	(*checker).ports,
+	(*checker).packages,
+	(*checker).firewall,
+	(*checker).membership,
+	(*checker).modules,
+	(*checker).ranges,
+}
+
+type checker struct {
+	inv      *inventory.Inventory
+	ignore   []string
+	problems []*reason.Error
+}
+
+func (c *checker) problem(host string, id reason.ID, format string, args ...any) {
+	if slices.Contains(c.ignore, string(id)) {
+		return
+	}
+	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: "preflight", Detail: fmt.Sprintf(format, args...)})
+}
+
+// member reports whether the host is a node of this cluster already: what a running cluster uses is no problem.
+func member(m Machine) bool { return m.Facts.Kubelet != nil || m.Facts.ControlPlane != nil }
+
+// duplicates finds what must differ between machines.
+func (c *checker) duplicates(machines []Machine) {
+	for _, check := range []struct {
+		id   reason.ID
+		what string
+		of   func(Machine) string
+	}{
+		{reason.HostNameDuplicate, "node name", func(m Machine) string { return plan.NodeName(m.Host, m.Facts) }},
+		{reason.HostMachineIDDup, "machine-id", func(m Machine) string { return m.Facts.MachineID }},
+		{reason.HostProductUUIDDup, "product UUID", func(m Machine) string { return m.Facts.ProductUUID }},
+	} {
+		first := map[string]string{}
+		for _, m := range machines {
+			value := check.of(m)
+			if value == "" {
+				continue
+			}
+			if other, ok := first[value]; ok {
+				c.problem(m.ID(), check.id, "same %s as %s: %s", check.what, other, value)
+				continue
+			}
+			first[value] = m.ID()
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package preflight
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+func decode(t *testing.T, more string) *inventory.Inventory {
+	t.Helper()
+	inv, err := inventory.Decode("inventory.yaml", []byte(`
+hosts:
+  - {address: 10.0.0.10, name: cp1, role: control-plane}
+  - {address: 10.0.0.11, name: w1}
+`+more), inventory.Options{Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv
+}
+
+func healthy(n int) *facts.Host {
+	loaded := map[string]facts.ModuleState{}
+	for _, m := range []string{"overlay", "br_netfilter", "vxlan", "dummy"} {
+		loaded[m] = facts.ModuleAvailable
+	}
+	return &facts.Host{
+		Hostname: fmt.Sprintf("host%d", n), MachineID: fmt.Sprint(n), ProductUUID: fmt.Sprint("u", n),
+		OS: facts.OS{ID: "ubuntu", VersionID: "24.04", PrettyName: "Ubuntu 24.04 LTS"}, Arch: "amd64", Kernel: "6.8.0-31-generic",
+		Systemd: true, CgroupV2: true, CPUs: 4, MemoryKiB: 16 << 20, Modules: loaded,
+		Addresses: []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", n))}},
+		Routes:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
+		Mounts:    []facts.Mount{{Path: "/", AvailableKiB: 50 << 20, InodesFreePercent: 90}, {Path: "/var", AvailableKiB: 50 << 20, InodesFreePercent: 90}},
+		Listening: []facts.Socket{{Addr: netip.MustParseAddrPort("0.0.0.0:22"), Process: "sshd"}},
+	}
+}
+
+// TestCheck spoils one thing at a time: that is found, on that host, and nothing else.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		more  string
+		spoil func(cp, w *Machine)
+		want  string // "host ID detail", empty: no problem
+	}{
+		{name: "healthy"},
+		{name: "other distribution", spoil: func(_, w *Machine) { w.Facts.OS = facts.OS{ID: "fedora", VersionID: "42", PrettyName: "Fedora 42"} },
+			want: "w1 HOST_OS_UNSUPPORTED the host runs Fedora 42"},
+		{name: "architecture", spoil: func(_, w *Machine) { w.Facts.Arch = "riscv64" }, want: "w1 HOST_ARCH_UNSUPPORTED the host's architecture is riscv64"},
+		{name: "no systemd", spoil: func(_, w *Machine) { w.Facts.Systemd = false }, want: "w1 HOST_NO_SYSTEMD PID 1 is not systemd"},
+		{name: "kernel", spoil: func(_, w *Machine) { w.Facts.Kernel = "4.15.0-20-generic" }, want: "w1 HOST_KERNEL_TOO_OLD kernel 4.15.0-20-generic is older than 4.19"},
+		{name: "cgroup v1", spoil: func(_, w *Machine) { w.Facts.CgroupV2 = false }, want: "w1 HOST_CGROUP_V1 the host uses cgroup v1, which Kubernetes 1.36 refuses"},
+		{name: "cgroup v1, accepted", more: "kubernetes: {kubeletConfiguration: {failCgroupV1: false}}\n", spoil: func(_, w *Machine) { w.Facts.CgroupV2 = false }},
+		{name: "reboot", spoil: func(cp, _ *Machine) { cp.Facts.RebootPending = true }, want: "cp1 HOST_REBOOT_PENDING an update waits for a reboot"},
+		{name: "CPU", spoil: func(cp, _ *Machine) { cp.Facts.CPUs = 1 }, want: "cp1 HOST_TOO_SMALL 1 CPU, a control-plane needs 2"},
+		{name: "memory", spoil: func(_, w *Machine) { w.Facts.MemoryKiB = 512 << 10 }, want: "w1 HOST_TOO_SMALL 512 MiB of memory, a worker needs 900"},
+		{name: "disk", spoil: func(_, w *Machine) { w.Facts.Mounts[1].AvailableKiB = 100 << 10 }, want: "w1 HOST_DISK_FULL /var has 100 MiB free, 4096 MiB are needed"},
+		{name: "inodes", spoil: func(_, w *Machine) { w.Facts.Mounts[0].InodesFreePercent = 1 }, want: "w1 HOST_INODES_FULL / has 1 % of its inodes free"},
+		{name: "swap", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }, want: "w1 HOST_SWAP_ON swap is on: /swap.img"},
+		{name: "swap, to be turned off", more: "swap: disable\n", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }},
+		{name: "clock", spoil: func(_, w *Machine) { w.Skew = -2 * time.Minute }, want: "w1 HOST_CLOCK_SKEW the clock is -2m0s off"},
+		{name: "address", spoil: func(_, w *Machine) { w.PrivateAddress = netip.MustParseAddr("10.9.9.9") }, want: "w1 HOST_ADDRESS_MISSING none of the host's interfaces has 10.9.9.9"},
+		{name: "API port", spoil: func(cp, _ *Machine) {
+			cp.Facts.Listening = append(cp.Facts.Listening, facts.Socket{Addr: netip.MustParseAddrPort("[::]:6443"), Process: "haproxy"})
+		}, want: "cp1 HOST_PORT_TAKEN port 6443 is taken by haproxy"},
+		{name: "API port on a worker", spoil: func(_, w *Machine) {
+			w.Facts.Listening = append(w.Facts.Listening, facts.Socket{Addr: netip.MustParseAddrPort("0.0.0.0:6443")})
+		}},
+		{name: "dpkg", spoil: func(_, w *Machine) { w.Facts.Apt.Broken = []string{"nvidia-dkms-580"} }, want: "w1 HOST_DPKG_BROKEN half-installed packages: nvidia-dkms-580"},
+		{name: "daemon.json", spoil: func(_, w *Machine) { w.Facts.DaemonJSON = []byte("{") }, want: "w1 HOST_RUNTIME_CONFLICT /etc/docker/daemon.json is not valid JSON"},
+		{name: "firewall", spoil: func(_, w *Machine) { w.Facts.Firewall = "ufw" }, want: "w1 HOST_FIREWALL_ACTIVE ufw is active"},
+		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
+		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
+			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443"},
+		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy"},
+		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
+			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},
+		{name: "machine-id", spoil: func(cp, w *Machine) { w.Facts.MachineID = cp.Facts.MachineID }, want: "w1 HOST_MACHINE_ID_DUPLICATE same machine-id as cp1: 10"},
+		{name: "product UUID", spoil: func(cp, w *Machine) { w.Facts.ProductUUID = cp.Facts.ProductUUID }, want: "w1 HOST_PRODUCT_UUID_DUPLICATE same product UUID as cp1: u10"},
+		{name: "name", spoil: func(_, w *Machine) { w.Name, w.Facts.Hostname = "", "GPU_box" }, want: `10.0.0.11 HOST_NAME_INVALID "gpu_box" cannot be a node's name`},
+		{name: "same name", spoil: func(_, w *Machine) { w.Name, w.Facts.Hostname = "", "CP1" }, want: "10.0.0.11 HOST_NAME_DUPLICATE same node name as cp1: cp1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv := decode(t, c.more)
+			machines := []Machine{{Host: inv.Hosts[0], Facts: healthy(10)}, {Host: inv.Hosts[1], Facts: healthy(11)}}
+			if c.spoil != nil {
+				c.spoil(&machines[0], &machines[1])
+			}
+			var got []string
+			for _, p := range Check(inv, machines, nil) {
+				got = append(got, fmt.Sprintf("%s %s %s", p.Host, p.ID, p.Detail))
+			}
+			want := []string{c.want}
+			if c.want == "" {
+				want = nil
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("found %q, want %q", got, want)
+			}
+			if c.want == "" {
+				return
+			}
+			id := string(Check(inv, machines, nil)[0].ID)
+			if left := Check(inv, machines, []string{id}); len(left) > 0 {
+				t.Errorf("--ignore %s leaves %v", id, left)
+			}
+		})
+	}
+}
+
+// TestMembers lets a running cluster's own ports, routes and disks be.
+func TestMembers(t *testing.T) {
+	inv := decode(t, "")
+	cp, w := healthy(10), healthy(11)
+	cp.ControlPlane = &facts.ControlPlane{CAHash: "ca"}
+	for _, f := range []*facts.Host{cp, w} {
+		f.Kubelet = &facts.Member{CAHash: "ca"}
+		f.Packages = map[string]facts.Package{"kubelet": {Version: inv.Kubernetes.Version.String() + "-1.1"}}
+		f.Listening = append(f.Listening, facts.Socket{Addr: netip.MustParseAddrPort("0.0.0.0:10250"), Process: "kubelet"})
+		f.Routes = append(f.Routes, netip.MustParsePrefix("10.244.1.0/24"))
+		f.Mounts[1].AvailableKiB = 1 << 20
+	}
+	machines := []Machine{{Host: inv.Hosts[0], Facts: cp}, {Host: inv.Hosts[1], Facts: w}}
+	if found := Check(inv, machines, nil); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+	w.Packages["kubelet"] = facts.Package{Version: "1.35.6-1.1"}
+	if found := Check(inv, machines, nil); len(found) != 1 || found[0].Host != "w1" {
+		t.Errorf("an upgrade was not refused: %v", found)
+	}
+}

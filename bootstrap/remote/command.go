@@ -1,0 +1,195 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// Command is a command to run on a host.
+type Command struct {
+	Name string // what events and errors call it: "facts"
+	Line string // constant text for sh; never user data
+	Root bool   // as root, through sudo unless the user is root
+
+	Stdin          io.Reader // nil: empty
+	Stdout, Stderr io.Writer // may be nil; the end of stderr is kept for the error anyway
+}
+
+const (
+	stderrKept = 4 << 10
+	// graceTime is how long an ended or cancelled command may take to let go of its streams.
+	graceTime = 2 * time.Second
+)
+
+// Run runs c and waits for it. It returns nil when c exits with status 0, an *ExitError when it fails, a *reason.Error
+// with SSH_LOST (also ErrLost) when the connection dies and with SUDO_REFUSED when sudo does not let c run. When ctx
+// ends, c is sent SIGTERM and Run returns at once; c may go on running. The writers are not used after Run returns.
+func (h *Host) Run(ctx context.Context, c Command) error {
+	start := time.Now()
+	conn := h.current()
+	e := &execution{
+		host: h, command: c, conn: conn,
+		stdout: newGate(c.Stdout),
+		tail:   &tail{limit: stderrKept},
+	}
+	e.stderr = newGate(c.Stderr, e.tail)
+	if c.Root && h.target.user != defaultUser {
+		e.sudo = newSudo(h.password, e.stderr)
+	}
+	err := e.run(ctx)
+	e.stdout.shut()
+	e.stderr.shut()
+	err = e.explain(ctx, err)
+
+	ev := event.Event{
+		Time: time.Now(), Run: h.dialer.opt.Run, Host: h.id, Kind: event.Command,
+		Millis: time.Since(start).Milliseconds(), Text: c.Name,
+	}
+	var exit *ExitError
+	var known *reason.Error
+	switch {
+	case err == nil:
+		ev.Exit = new(int)
+	case errors.As(err, &exit):
+		ev.Exit = &exit.Status
+	case errors.As(err, &known):
+		ev.Reason, ev.Exit = string(known.ID), known.Exit
+	case ctx.Err() != nil:
+		ev.Reason = string(reason.Cancelled)
+	}
+	h.dialer.opt.Events.Emit(ev)
+	return err
+}
+
+// execution is one run of a command.
+type execution struct {
+	host    *Host
+	command Command
+	conn    *conn
+	stdout  *gate
+	stderr  *gate
+	tail    *tail // the end of the command's stderr
+	sudo    *sudo // nil: none needed
+}
+
+// run opens a session and waits for the command, for ctx or for the end of the connection, whichever is first.
+func (e *execution) run(ctx context.Context) error {
+	opened := make(chan *ssh.Session, 1)
+	done := make(chan error, 1)
+	go func() {
+		s, err := e.conn.client.NewSession()
+		if err != nil {
+			close(opened)
+			done <- err
+			return
+		}
+		opened <- s
+		done <- e.session(s)
+		s.Close()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-e.conn.dead:
+	case <-ctx.Done():
+		go func() {
+			if s := <-opened; s != nil {
+				_ = s.Signal(ssh.SIGTERM)
+				s.Close()
+			}
+		}()
+	}
+	// What the command already wrote is worth a moment.
+	grace := time.NewTimer(graceTime)
+	defer grace.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-grace.C:
+		return errors.Join(ctx.Err(), e.streamsHang())
+	}
+}
+
+func (e *execution) streamsHang() error {
+	return fmt.Errorf("%s did not let go of its streams within %s", e.command.Name, graceTime)
+}
+
+// session runs the command in s and returns what ssh.Session.Wait does.
+func (e *execution) session(s *ssh.Session) error {
+	stdin, err := s.StdinPipe()
+	if err != nil {
+		return err
+	}
+	s.Stdout, s.Stderr = e.stdout, e.stderr
+	line := shellLine(e.command.Line)
+	ready := closedChan
+	if e.sudo != nil {
+		e.sudo.attach(s, stdin)
+		s.Stderr, line, ready = e.sudo, e.sudo.line(e.command.Line), e.sudo.ready()
+	}
+	if err := s.Start(line); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		select {
+		case <-ready:
+		case <-ended:
+			return
+		}
+		if e.command.Stdin != nil {
+			_, _ = io.Copy(stdin, e.command.Stdin) // a command need not read all of it
+		}
+		_ = stdin.Close()
+	}()
+	err = s.Wait()
+	close(ended)
+	s.Close() // frees the copy if it hangs in the channel
+	grace := time.NewTimer(graceTime)
+	defer grace.Stop()
+	select {
+	case <-copied:
+	case <-grace.C: // it hangs in the command's own reader, which is the caller's
+	}
+	return err
+}
+
+// explain turns what happened into the error that Run returns.
+func (e *execution) explain(ctx context.Context, err error) error {
+	h := e.host
+	var exit *ssh.ExitError
+	var missing *ssh.ExitMissingError
+	switch {
+	case err == nil && (e.sudo == nil || e.sudo.isRoot()):
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %s: %w", h.id, e.command.Name, context.Cause(ctx))
+	case errors.As(err, &exit) || err == nil:
+		status, signal := 0, ""
+		if exit != nil {
+			status, signal = exit.ExitStatus(), exit.Signal()
+		}
+		if e.sudo != nil && !e.sudo.isRoot() {
+			return e.sudo.refusal(h.id, e.command.Name, status)
+		}
+		return &ExitError{Host: h.id, Command: e.command.Name, Status: status, Signal: signal, Stderr: e.tail.String()}
+	case e.sudo != nil && e.sudo.wasRefused():
+		return e.sudo.refusal(h.id, e.command.Name, 1)
+	case errors.As(err, &missing) || e.conn.diedWith(err):
+		return h.lost(e.conn, e.command.Name)
+	default:
+		return inHost(fmt.Errorf("%s: %w", e.command.Name, err), h.id)
+	}
+}
+
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

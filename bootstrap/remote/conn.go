@@ -1,0 +1,146 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// conn is one live SSH connection.
+type conn struct {
+	client  *ssh.Client
+	raw     *watched
+	hostKey ssh.PublicKey
+
+	once  sync.Once
+	cause error         // why it died; set before dead is closed
+	dead  chan struct{} // closed when the connection is dead
+}
+
+// newConn watches over a connection that has just been opened, until it dies or ctx ends.
+func newConn(ctx context.Context, client *ssh.Client, raw *watched, hostKey ssh.PublicKey, every, timeout time.Duration) *conn {
+	c := &conn{client: client, raw: raw, hostKey: hostKey, dead: make(chan struct{})}
+	stop := context.AfterFunc(ctx, func() { c.close(errClosed) })
+	go func() {
+		err := client.Wait()
+		stop()
+		c.close(err)
+	}()
+	go c.keepalive(every, timeout)
+	return c
+}
+
+// close ends the connection; the first caller's cause is the one that is told.
+func (c *conn) close(cause error) {
+	c.once.Do(func() {
+		c.cause = cause
+		close(c.dead)
+		c.raw.Close() // not the client: that would wait for a write that hangs
+	})
+}
+
+func (c *conn) alive() bool {
+	select {
+	case <-c.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// diedWith reports whether err comes from the connection's death, of which a channel may hear a little earlier.
+func (c *conn) diedWith(err error) bool {
+	var refused *ssh.OpenChannelError
+	switch {
+	case !c.alive() || hungUp(err):
+		return true
+	case errors.As(err, &refused):
+		return false
+	}
+	timer := time.NewTimer(graceTime)
+	defer timer.Stop()
+	select {
+	case <-c.dead:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// lost is the error of whatever was going on when the connection died.
+func (c *conn) lost() error {
+	return fmt.Errorf("%w: %w", ErrLost, c.cause)
+}
+
+// keepalive asks the server for a sign of life again and again and closes the connection when there is none. Any byte
+// counts as one, not just the answer, which may stand in a queue behind a lot of data.
+func (c *conn) keepalive(every, timeout time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.dead:
+			return
+		}
+		asked := time.Now()
+		answer := make(chan struct{})
+		go func() {
+			defer close(answer)
+			_, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil) // fails when the connection dies; Wait tells
+		}()
+		if !c.answered(answer, asked, timeout) {
+			c.close(fmt.Errorf("%w for %s", errSilent, timeout))
+			return
+		}
+	}
+}
+
+// answered waits for the answer; it gives up when nothing at all was received for the timeout.
+func (c *conn) answered(answer <-chan struct{}, asked time.Time, timeout time.Duration) bool {
+	for {
+		since := asked
+		if last := c.raw.lastRead(); last.After(since) {
+			since = last
+		}
+		left := timeout - time.Since(since)
+		if left <= 0 {
+			return false
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-answer:
+			timer.Stop()
+			return true
+		case <-c.dead:
+			timer.Stop()
+			return true
+		case <-timer.C:
+		}
+	}
+}
+
+// watched remembers when something was received last.
+type watched struct {
+	net.Conn
+	start time.Time    // has a monotonic clock, which the wall clock's jumps do not disturb
+	last  atomic.Int64 // nanoseconds since start
+}
+
+func watch(c net.Conn) *watched { return &watched{Conn: c, start: time.Now()} }
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if n > 0 {
+		w.last.Store(int64(time.Since(w.start)))
+	}
+	return n, err
+}
+
+func (w *watched) lastRead() time.Time { return w.start.Add(time.Duration(w.last.Load())) }

@@ -1,0 +1,233 @@
+// Package remote reaches machines over SSH: one connection per host, bastions shared between hosts, commands as root,
+// files over sftp. It knows nothing of what the commands do.
+package remote
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/singleflight"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Defaults of Options. A silent cut is noticed within Keepalive + KeepaliveTimeout, which is under 20 s.
+const (
+	DefaultLimit            = 30
+	DefaultKeepalive        = 5 * time.Second
+	DefaultKeepaliveTimeout = 12 * time.Second
+	DefaultConnectTimeout   = 15 * time.Second
+)
+
+// sshd drops connections at random from the tenth unauthenticated one on (MaxStartups 10:30:100, sshd_config(5)).
+const limitPerServer = 8
+
+// Options says how a Dialer reaches hosts. The zero value works.
+type Options struct {
+	Run    string                                 // run ID, put into events
+	Events event.Sink                             // nil: none
+	Secret func(inventory.Secret) (string, error) // resolves references; nil: none may be needed
+
+	// SSHConfig is the path of an ssh_config(5) to honour; empty: none. Host, HostName, Port, User, IdentityFile,
+	// ProxyJump and UserKnownHostsFile are; what the inventory says wins.
+	SSHConfig string
+
+	Limit            int           // simultaneous handshakes; 0: DefaultLimit
+	Keepalive        time.Duration // how often a host is asked for a sign of life; 0: DefaultKeepalive
+	KeepaliveTimeout time.Duration // how long it may be silent then; 0: DefaultKeepaliveTimeout
+	ConnectTimeout   time.Duration // for connecting and logging in, per attempt; 0: DefaultConnectTimeout
+}
+
+// Dialer opens SSH connections. It is safe for concurrent use.
+type Dialer struct {
+	opt    Options
+	config func() (*clientConfig, error)
+	keys   keyring
+
+	dialTCP func(ctx context.Context, network, address string) (net.Conn, error)
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	all chan struct{} // a place for every simultaneous handshake
+
+	mu       sync.Mutex
+	servers  map[string]chan struct{} // the same per server
+	bastions map[string]*conn
+	dialing  singleflight.Group // of bastions
+}
+
+// NewDialer makes a Dialer; nothing is read or connected before the first Dial.
+func NewDialer(opt Options) *Dialer {
+	if opt.Events == nil {
+		opt.Events = event.Discard
+	}
+	if opt.Limit == 0 {
+		opt.Limit = DefaultLimit
+	}
+	setDefault(&opt.Keepalive, DefaultKeepalive)
+	setDefault(&opt.KeepaliveTimeout, DefaultKeepaliveTimeout)
+	setDefault(&opt.ConnectTimeout, DefaultConnectTimeout)
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Dialer{
+		opt:      opt,
+		config:   sync.OnceValues(func() (*clientConfig, error) { return loadConfig(opt.SSHConfig) }),
+		dialTCP:  (&net.Dialer{}).DialContext,
+		ctx:      ctx,
+		cancel:   cancel,
+		all:      make(chan struct{}, opt.Limit),
+		servers:  map[string]chan struct{}{},
+		bastions: map[string]*conn{},
+	}
+}
+
+func setDefault(d *time.Duration, value time.Duration) {
+	if *d == 0 {
+		*d = value
+	}
+}
+
+// Close ends every connection the Dialer opened, bastions too.
+func (d *Dialer) Close() error {
+	d.cancel()
+	return nil
+}
+
+// Dial connects to h and logs in. Errors are a *reason.Error, unless ctx ended.
+func (d *Dialer) Dial(ctx context.Context, h inventory.Host) (*Host, error) {
+	host := &Host{dialer: d, id: h.ID()}
+	var err error
+	if host.target, err = d.resolve(h); err != nil {
+		return nil, inHost(err, host.id)
+	}
+	if !h.SSH.SudoPassword.IsZero() && host.target.user != "root" {
+		if host.password, err = d.secret(h.SSH.SudoPassword); err != nil {
+			return nil, inHost(err, host.id)
+		}
+	}
+	if host.conn, err = d.connect(ctx, host.target, host.id, nil); err != nil {
+		return nil, inHost(err, host.id)
+	}
+	return host, nil
+}
+
+// secret resolves a reference to a secret.
+func (d *Dialer) secret(s inventory.Secret) (string, error) {
+	if d.opt.Secret == nil {
+		return "", &reason.Error{ID: reason.SecretMissing, Doing: "resolving " + s.String(), Detail: "nothing resolves references to secrets"}
+	}
+	return d.opt.Secret(s)
+}
+
+const (
+	connectTries = 5
+	firstPause   = 250 * time.Millisecond
+)
+
+// connect opens a connection to t, through its bastion if it has one. An SSH server that is too busy to answer is asked
+// again a few times. Where same is given, the server must have that host key.
+func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.PublicKey) (*conn, error) {
+	start := time.Now()
+	for try := 1; ; try++ {
+		c, err := d.attempt(ctx, t, same)
+		if err == nil {
+			d.opt.Events.Emit(event.Event{
+				Time: time.Now(), Run: d.opt.Run, Host: host, Kind: event.Connect,
+				Millis: time.Since(start).Milliseconds(), Text: t.String(),
+			})
+			return c, nil
+		}
+		if try == connectTries || !errors.Is(err, errBusy) || pause(ctx, try) != nil {
+			return nil, err
+		}
+	}
+}
+
+// attempt waits for its turn and makes one handshake.
+func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey) (*conn, error) {
+	var via *conn
+	if t.via != nil {
+		var err error
+		if via, err = d.bastion(ctx, t.via); err != nil {
+			return nil, err
+		}
+	}
+	for _, places := range []chan struct{}{d.server(t), d.all} {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return d.handshake(ctx, t, via, same)
+}
+
+// server returns the places for simultaneous handshakes with t's server.
+func (d *Dialer) server(t *target) chan struct{} {
+	key := t.address()
+	if t.via != nil {
+		key += " " + t.via.key()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	places, ok := d.servers[key]
+	if !ok {
+		places = make(chan struct{}, limitPerServer)
+		d.servers[key] = places
+	}
+	return places
+}
+
+// bastion returns the one connection to the bastion t, opening it when there is none that lives. The connection belongs
+// to the Dialer, not to ctx: others may be waiting for it too.
+func (d *Dialer) bastion(ctx context.Context, t *target) (*conn, error) {
+	key := t.key()
+	result := d.dialing.DoChan(key, func() (any, error) {
+		d.mu.Lock()
+		c := d.bastions[key]
+		d.mu.Unlock()
+		if c != nil && c.alive() {
+			return c, nil
+		}
+		c, err := d.connect(d.ctx, t, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		d.mu.Lock()
+		d.bastions[key] = c
+		d.mu.Unlock()
+		return c, nil
+	})
+	select {
+	case r := <-result:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*conn), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// pause waits before try number try+1: twice as long each time up to 8 s, give or take a third so that hosts do not
+// come back all at once. It fails when ctx ends first.
+func pause(ctx context.Context, try int) error {
+	d := firstPause << min(try-1, 5)
+	d += time.Duration((rand.Float64() - 0.5) * 2 / 3 * float64(d))
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

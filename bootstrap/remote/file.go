@@ -1,0 +1,131 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/pkg/sftp"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// sftpServer starts sftp-server where the distributions put it; new files are for root only (-u).
+const sftpServer = `for s in /usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server /usr/libexec/sftp-server /usr/lib/ssh/sftp-server; do
+	if [ -x "$s" ]; then exec "$s" -u 077; fi
+done
+echo "there is no sftp-server on this machine" >&2
+exit 127`
+
+// ReadFile reads a file as root. It fails when the file is longer than limit bytes; errors.Is tells fs.ErrNotExist.
+func (h *Host) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
+	data := bounded{limit: limit}
+	err := h.sftp(ctx, "reading "+name, func(c *sftp.Client) error {
+		f, err := c.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.WriteTo(&data)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data.buf.Bytes(), nil
+}
+
+// bounded is a buffer that does not grow beyond its limit.
+type bounded struct {
+	buf   bytes.Buffer
+	limit int64
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if int64(b.buf.Len()+len(p)) > b.limit {
+		return 0, fmt.Errorf("it is longer than %d bytes", b.limit)
+	}
+	return b.buf.Write(p)
+}
+
+// WriteFile writes a file as root: another reader sees the old content or the new one, nothing in between, and it is on
+// the disk when WriteFile returns, if the server can do that.
+func (h *Host) WriteFile(ctx context.Context, name string, mode fs.FileMode, r io.Reader) error {
+	return h.sftp(ctx, "writing "+name, func(c *sftp.Client) error {
+		temporary := path.Join(path.Dir(name), "."+path.Base(name)+".kgpu-"+rand.Text())
+		err := writeTemporary(c, temporary, mode, r)
+		if err == nil {
+			err = c.PosixRename(temporary, name)
+		}
+		if err != nil {
+			_ = c.Remove(temporary)
+		}
+		return err
+	})
+}
+
+func writeTemporary(c *sftp.Client, name string, mode fs.FileMode, r io.Reader) error {
+	f, err := c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err := f.ReadFrom(r); err != nil {
+		return err
+	}
+	if _, ok := c.HasExtension("fsync@openssh.com"); ok {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}
+
+// sftp runs do with a client of an sftp server that runs as root.
+func (h *Host) sftp(ctx context.Context, doing string, do func(*sftp.Client) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	toServer, stdin := io.Pipe()
+	stdout, fromServer := io.Pipe()
+
+	ran := make(chan error, 1)
+	go func() {
+		err := h.Run(ctx, Command{Name: doing, Line: sftpServer, Root: true, Stdin: toServer, Stdout: fromServer})
+		fromServer.CloseWithError(io.EOF) // in this order: whoever waits for the server's answers first
+		toServer.CloseWithError(io.ErrClosedPipe)
+		ran <- err
+	}()
+
+	failed := func() error {
+		client, err := sftp.NewClientPipe(stdout, stdin, sftp.UseConcurrentWrites(true)) // a file that is half written has not got its name yet
+		if err != nil {
+			return err
+		}
+		err = do(client)
+		client.Close()
+		return err
+	}()
+	stdin.Close()
+	stdout.Close()
+	err := <-ran
+
+	var exit *ExitError
+	switch {
+	case failed == nil:
+		return nil
+	case err != nil && !errors.As(err, &exit):
+		return err // the connection, sudo or the caller's context
+	case exit != nil && exit.Status == 127:
+		failed = errors.New(lastLine(exit.Stderr))
+	}
+	return &reason.Error{ID: reason.StepFailed, Host: h.id, Doing: doing, Err: failed}
+}

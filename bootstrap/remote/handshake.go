@@ -1,0 +1,110 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// handshake makes one connection to t and logs in, all within the connect timeout.
+func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.PublicKey) (*conn, error) {
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, d.opt.ConnectTimeout)
+	defer cancel()
+
+	fail := func(id reason.ID, detail string, err error) error {
+		if caller.Err() != nil {
+			return context.Cause(caller)
+		}
+		return &reason.Error{ID: id, Doing: "connecting to " + t.String(), Detail: detail, Err: err}
+	}
+
+	netConn, err := d.open(ctx, t, via)
+	if err != nil {
+		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, err), err)
+	}
+	raw := watch(netConn)
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	defer stop()
+
+	hostKeys, err := newHostKeys(t, same)
+	if err != nil {
+		raw.Close()
+		return nil, fail(reason.SSHHostKeyUnknown, "", err)
+	}
+	login, err := d.newLogin(ctx, t)
+	if err != nil {
+		raw.Close()
+		return nil, err
+	}
+
+	sshConn, channels, requests, err := ssh.NewClientConn(raw, t.address(), &ssh.ClientConfig{
+		User:              t.user,
+		Auth:              login.methods(),
+		AuthCallback:      login.note,
+		HostKeyCallback:   hostKeys.check,
+		HostKeyAlgorithms: hostKeys.algorithms,
+		BannerCallback:    login.banner,
+		ClientVersion:     "SSH-2.0-kgpu",
+	})
+	seen, unfit := hostKeys.verdict()
+	switch {
+	case err == nil && stop():
+		client := ssh.NewClient(sshConn, channels, requests)
+		return newConn(d.ctx, client, raw, seen, d.opt.Keepalive, d.opt.KeepaliveTimeout), nil
+	case err == nil:
+		sshConn.Close()
+		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, ctx.Err()), ctx.Err())
+	case unfit != nil && caller.Err() == nil:
+		unfit.Doing = "connecting to " + t.String()
+		return nil, unfit
+	case seen != nil && ctx.Err() == nil:
+		return nil, fail(reason.SSHAuthFailed, login.story(err), err)
+	case ctx.Err() == nil && hungUp(err):
+		return nil, fail(reason.SSHUnreachable, errBusy.Error(), fmt.Errorf("%w: %w", errBusy, err))
+	default:
+		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, err), err)
+	}
+}
+
+// open makes the TCP connection to t.
+func (d *Dialer) open(ctx context.Context, t *target, via *conn) (net.Conn, error) {
+	if via == nil {
+		return d.dialTCP(ctx, "tcp", t.address())
+	}
+	c, err := openTunnel(ctx, via.client, t.address())
+	if err != nil && ctx.Err() == nil && via.diedWith(err) {
+		return nil, fmt.Errorf("%w: %w", errBusy, via.lost()) // the bastion died since: worth another try
+	}
+	return c, err
+}
+
+// whyNot says in a few words why a connection could not be made.
+func (d *Dialer) whyNot(ctx context.Context, err error) string {
+	var refused *ssh.OpenChannelError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Sprintf("no answer within %s", d.opt.ConnectTimeout.Round(time.Millisecond))
+	case errors.As(err, &refused) && refused.Reason == ssh.Prohibited:
+		return "the bastion does not allow TCP forwarding to there"
+	case errors.As(err, &refused):
+		return "the bastion cannot reach it: " + refused.Message
+	default:
+		return strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")
+	}
+}
+
+// hungUp reports whether err is the end of a connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

@@ -1,0 +1,204 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/inventory"
+)
+
+func TestHostKeys(t *testing.T) {
+	own, other := sshtest.NewKey(), sshtest.NewKey()
+	second := sshtest.NewECDSAKey()
+	ownSum, otherSum := ssh.FingerprintSHA256(own.PublicKey()), ssh.FingerprintSHA256(other.PublicKey())
+	line := func(address string, k ssh.PublicKey) string { return knownhosts.Line([]string{address}, k) + "\n" }
+	for _, tc := range []struct {
+		name   string
+		known  func(address string) string // the known_hosts file; nil: none
+		pinned ssh.PublicKey
+		policy inventory.HostKeyPolicy
+		keys   []ssh.Signer // of the server; default: own
+
+		want   reason.ID
+		detail []string
+		advice []string
+		after  func(address string) string // the file in the end; nil: unchanged
+	}{
+		{name: "known", known: func(a string) string { return line(a, own.PublicKey()) }},
+		{name: "known by a hashed name", known: func(a string) string {
+			return line("other.example", other.PublicKey()) + knownhosts.HashHostname(knownhosts.Normalize(a)) + " " + string(publicLine(own.PublicKey()))
+		}},
+		{name: "known by its second key", keys: []ssh.Signer{own, second}, known: func(a string) string { return line(a, second.PublicKey()) }},
+		{name: "known with several keys", keys: []ssh.Signer{own, second}, known: func(a string) string {
+			return line(a, own.PublicKey()) + line(a, second.PublicKey())
+		}},
+		{name: "unknown", want: reason.SSHHostKeyUnknown, known: func(string) string { return "# nothing\n" },
+			detail: []string{ownSum, "no line for [127.0.0.1]:"},
+			advice: []string{"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", `hostKey: "ssh-ed25519 AAAA`, "hostKeyPolicy: accept-new"}},
+		{name: "unknown, no file", want: reason.SSHHostKeyUnknown, detail: []string{ownSum}},
+		{name: "unknown on this port", want: reason.SSHHostKeyUnknown, known: func(string) string { return line("127.0.0.1:22", own.PublicKey()) }},
+		{name: "changed", want: reason.SSHHostKeyMismatch, known: func(a string) string { return "\n" + line(a, other.PublicKey()) },
+			detail: []string{"the server has the host key ssh-ed25519 " + ownSum, "known is ssh-ed25519 " + otherSum, "known_hosts:2)"},
+			advice: []string{"ssh-keygen -R", "somebody may be in between"}},
+		{name: "changed to a key of another type", want: reason.SSHHostKeyMismatch, keys: []ssh.Signer{second},
+			known:  func(a string) string { return line(a, own.PublicKey()) },
+			detail: []string{"ecdsa-sha2-nistp256 SHA256:", ownSum}, advice: []string{"ssh_host_ecdsa_key.pub"}},
+		{name: "revoked", want: reason.SSHHostKeyMismatch, known: func(a string) string {
+			return line(a, own.PublicKey()) + "@revoked * " + string(publicLine(own.PublicKey()))
+		}, detail: []string{ownSum, "known_hosts:2 revokes this key"}},
+		{name: "file that cannot be read", want: reason.SSHHostKeyUnknown, known: func(a string) string { return "what is this\n" }, detail: []string{}},
+
+		{name: "pinned", pinned: own.PublicKey()},
+		{name: "pinned second key", keys: []ssh.Signer{own, second}, pinned: second.PublicKey()},
+		{name: "pinned, and known with another key", pinned: own.PublicKey(), known: func(a string) string { return line(a, other.PublicKey()) }},
+		{name: "pinned another", want: reason.SSHHostKeyMismatch, pinned: other.PublicKey(), policy: inventory.AcceptNew,
+			known:  func(a string) string { return line(a, own.PublicKey()) },
+			detail: []string{ownSum, "the inventory pins ssh-ed25519 " + otherSum}},
+
+		{name: "new, accepted", policy: inventory.AcceptNew, after: func(a string) string { return line(a, own.PublicKey()) }},
+		{name: "new, accepted, known already", policy: inventory.AcceptNew, known: func(a string) string { return line(a, own.PublicKey()) }},
+		{name: "new, accepted, in a file without a last line end", policy: inventory.AcceptNew,
+			known: func(a string) string { return "# mine" }, after: func(a string) string { return "# mine\n" + line(a, own.PublicKey()) }},
+		{name: "new, accepted, but changed", policy: inventory.AcceptNew, want: reason.SSHHostKeyMismatch,
+			known: func(a string) string { return line(a, other.PublicKey()) }, detail: []string{ownSum, otherSum}},
+		{name: "new, accepted, but revoked", policy: inventory.AcceptNew, want: reason.SSHHostKeyMismatch,
+			known: func(a string) string { return "@revoked * " + string(publicLine(own.PublicKey())) }, detail: []string{ownSum}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			keys := tc.keys
+			if keys == nil {
+				keys = []ssh.Signer{own}
+			}
+			server := sshtest.Listen(t, sshtest.Config{HostKeys: keys})
+			in := server.Host()
+			path := filepath.Join(t.TempDir(), "ssh", "known_hosts")
+			in.SSH.HostKey, in.SSH.KnownHosts, in.SSH.HostKeyPolicy = "", path, tc.policy
+			if tc.pinned != nil {
+				in.SSH.HostKey = string(publicLine(tc.pinned))
+			}
+			before := ""
+			if tc.known != nil {
+				before = tc.known(server.Addr())
+				writeFile(t, path, []byte(before))
+			}
+			// The same rules hold for a bastion.
+			final := sshtest.Listen(t, sshtest.Config{}).Host()
+			for name, h := range map[string]inventory.Host{"host": in, "bastion": sshtest.Behind(final, in)} {
+				d, _ := newDialer(t, Options{})
+				_, err := d.Dial(context.Background(), h)
+				var e *reason.Error
+				switch {
+				case tc.want == "" && err != nil:
+					t.Errorf("%s: %v", name, err)
+				case tc.want != "" && (!errors.As(err, &e) || e.ID != tc.want || e.Doing != "connecting to root@"+server.Addr()):
+					t.Errorf("%s: %v, want %s", name, err, tc.want)
+				case tc.want != "":
+					for _, w := range tc.detail {
+						if !strings.Contains(e.Error(), w) {
+							t.Errorf("%s: %q is missing in %q", name, w, e.Error())
+						}
+					}
+					for _, w := range tc.advice {
+						if !strings.Contains(e.AdviceLine(), w) {
+							t.Errorf("%s: %q is missing in the advice %q", name, w, e.AdviceLine())
+						}
+					}
+				}
+			}
+			data, err := os.ReadFile(path)
+			want := before
+			if tc.after != nil {
+				want = tc.after(server.Addr())
+				if info, err := os.Stat(path); err == nil && info.Mode().Perm() != 0o600 {
+					t.Errorf("the file has the mode %o", info.Mode().Perm())
+				}
+			}
+			if string(data) != want || want == "" && err == nil {
+				t.Errorf("the file became %q, want %q", data, want)
+			}
+		})
+	}
+}
+
+func TestAcceptNewHashesLikeTheFile(t *testing.T) {
+	server := sshtest.Listen(t, sshtest.Config{})
+	in := server.Host()
+	path := filepath.Join(t.TempDir(), "known_hosts")
+	in.SSH.HostKey, in.SSH.KnownHosts, in.SSH.HostKeyPolicy = "", path, inventory.AcceptNew
+	first := knownhosts.HashHostname("gpu.example") + " " + string(publicLine(sshtest.NewKey().PublicKey()))
+	writeFile(t, path, []byte(first))
+	dial(t, in)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, ok := strings.CutPrefix(string(data), first)
+	if !ok || !strings.HasPrefix(added, "|1|") || strings.Contains(added, "127.0.0.1") || strings.Count(added, "\n") != 1 {
+		t.Errorf("added: %q", added)
+	}
+	in.SSH.HostKeyPolicy = inventory.Strict
+	dial(t, in)
+}
+
+// Many who meet the same new hosts at once add each host once, and never half a line.
+func TestAcceptNewTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "known_hosts")
+	var wg sync.WaitGroup
+	for range 4 {
+		server := sshtest.Listen(t, sshtest.Config{})
+		for range 6 {
+			d, _ := newDialer(t, Options{})
+			in := server.Host()
+			in.SSH.HostKey, in.SSH.KnownHosts, in.SSH.HostKeyPolicy = "", path, inventory.AcceptNew
+			wg.Go(func() {
+				if _, err := d.Dial(context.Background(), in); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(data), "\n"); n != 4 {
+		t.Errorf("%d lines:\n%s", n, data)
+	}
+}
+
+func TestHostCertificate(t *testing.T) {
+	authority, key := sshtest.NewKey(), sshtest.NewKey()
+	cert := sshtest.CertifyHost(t, authority, key.PublicKey(), "127.0.0.1")
+	signer, err := ssh.NewCertSigner(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := sshtest.Listen(t, sshtest.Config{HostKeys: []ssh.Signer{signer, key}})
+	in := server.Host()
+	path := filepath.Join(t.TempDir(), "known_hosts")
+	in.SSH.HostKey, in.SSH.KnownHosts = "", path
+	writeFile(t, path, []byte("@cert-authority 127.0.0.* "+string(publicLine(authority.PublicKey()))))
+	h := dial(t, in)
+	if err := h.Reconnect(context.Background()); err != nil {
+		t.Error(err)
+	}
+	// Without the authority the bare key counts.
+	writeFile(t, path, []byte(knownhosts.Line([]string{server.Addr()}, key.PublicKey())+"\n"))
+	dial(t, in)
+	writeFile(t, path, []byte("@cert-authority * "+string(publicLine(sshtest.NewKey().PublicKey()))))
+	d, _ := newDialer(t, Options{})
+	if _, err := d.Dial(context.Background(), in); !errors.Is(err, &reason.Error{ID: reason.SSHHostKeyMismatch}) && !errors.Is(err, &reason.Error{ID: reason.SSHHostKeyUnknown}) {
+		t.Errorf("a stranger's certificate: %v", err)
+	}
+}

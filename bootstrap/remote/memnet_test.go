@@ -1,0 +1,157 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// memNet is a network in memory, which works under the clock of testing/synctest. Like a kernel it takes what is written
+// into a buffer, larger than SSH's windows.
+type memNet struct {
+	mu      sync.Mutex
+	cond    sync.Cond
+	cut     map[string]bool // addresses nothing passes to or from
+	servers map[string]*sshtest.Server
+	dials   int
+	wg      sync.WaitGroup
+}
+
+func newMemNet() *memNet {
+	n := &memNet{cut: map[string]bool{}, servers: map[string]*sshtest.Server{}}
+	n.cond.L = &n.mu
+	return n
+}
+
+// serve puts a server at an address; nil is one that refuses connections.
+func (n *memNet) serve(address string, s *sshtest.Server) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.servers[address] = s
+}
+
+// cutAfter silently cuts everything to and from address after a while; it returns when that will be.
+func (n *memNet) cutAfter(d time.Duration, address string) time.Time {
+	at := time.Now().Add(d)
+	time.AfterFunc(d, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.cut[address] = true
+		n.cond.Broadcast()
+	})
+	return at
+}
+
+func (n *memNet) dial(_, address string) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dials++
+	server := n.servers[address]
+	if server == nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	there, back := &memBuffer{net: n, address: address}, &memBuffer{net: n, address: address}
+	near, far := &memConn{read: back, write: there}, &memConn{read: there, write: back}
+	n.wg.Go(func() { server.Serve(far) })
+	return near, nil
+}
+
+func (n *memNet) dialContext(_ context.Context, network, address string) (net.Conn, error) {
+	return n.dial(network, address)
+}
+
+// dialer is a Dialer in the network; its connections end with the test.
+func (n *memNet) dialer(t *testing.T, opt Options) *Dialer {
+	d, _ := newDialer(t, opt)
+	d.dialTCP = n.dialContext
+	t.Cleanup(func() {
+		_ = d.Close()
+		n.mu.Lock()
+		clear(n.cut)
+		n.cond.Broadcast()
+		n.mu.Unlock()
+		n.wg.Wait()
+	})
+	return d
+}
+
+// host describes server at address for the inventory.
+func (n *memNet) host(t *testing.T, address string, server *sshtest.Server) inventory.Host {
+	n.serve(address, server)
+	key := filepath.Join(t.TempDir(), "id")
+	server.ClientKey().Write(t, key)
+	h := sshtest.At(server.Host(), address)
+	h.SSH.Key = key
+	return h
+}
+
+// memBuffer is one direction of a connection.
+type memBuffer struct {
+	net     *memNet
+	address string
+	data    []byte
+	closed  bool // by the writer: it ends after the data
+	broken  bool // by the reader
+}
+
+const memBufferSize = 4 << 20
+
+func (b *memBuffer) Read(p []byte) (int, error) {
+	b.net.mu.Lock()
+	defer b.net.mu.Unlock()
+	for !b.broken && (b.net.cut[b.address] || len(b.data) == 0 && !b.closed) {
+		b.net.cond.Wait()
+	}
+	switch {
+	case b.broken:
+		return 0, net.ErrClosed
+	case len(b.data) == 0:
+		return 0, io.EOF
+	}
+	c := copy(p, b.data)
+	b.data = b.data[c:]
+	b.net.cond.Broadcast()
+	return c, nil
+}
+
+func (b *memBuffer) Write(p []byte) (int, error) {
+	b.net.mu.Lock()
+	defer b.net.mu.Unlock()
+	for !b.broken && !b.closed && len(b.data)+len(p) > memBufferSize {
+		b.net.cond.Wait()
+	}
+	if b.broken || b.closed {
+		return 0, errors.Join(net.ErrClosed, syscall.EPIPE)
+	}
+	b.data = append(b.data, p...)
+	b.net.cond.Broadcast()
+	return len(p), nil
+}
+
+type memConn struct {
+	net.Conn
+	read, write *memBuffer
+}
+
+func (c *memConn) Read(p []byte) (int, error)  { return c.read.Read(p) }
+func (c *memConn) Write(p []byte) (int, error) { return c.write.Write(p) }
+func (c *memConn) LocalAddr() net.Addr         { return tunnelAddr("10.0.0.1:40000") }
+func (c *memConn) RemoteAddr() net.Addr        { return tunnelAddr(c.read.address) }
+
+func (c *memConn) Close() error {
+	n := c.read.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c.read.broken, c.write.closed = true, true
+	n.cond.Broadcast()
+	return nil
+}

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// PrintError writes every failure in err for a person: where, during what, what went wrong, the end of the output, the
+// reason's ID and what to do. An error without a reason is written as it is.
+func PrintError(w io.Writer, err error) {
+	for _, e := range failures(err) {
+		if known, ok := e.(*reason.Error); ok {
+			printReason(w, known)
+		} else {
+			fmt.Fprintf(w, "error: %v\n", e)
+		}
+	}
+}
+
+// failures takes joined errors apart, down to those with a reason.
+func failures(err error) []error {
+	switch x := err.(type) {
+	case nil:
+		return nil
+	case *reason.Error:
+		return []error{x}
+	case interface{ Unwrap() []error }:
+		var out []error
+		for _, e := range x.Unwrap() {
+			out = append(out, failures(e)...)
+		}
+		return out
+	}
+	if inner := errors.Unwrap(err); len(reason.All(inner)) > 0 {
+		return failures(inner)
+	}
+	return []error{err}
+}
+
+func printReason(w io.Writer, e *reason.Error) {
+	where := joinBy(": ", e.Host, e.Step, e.Doing)
+	if where != "" {
+		where += ": "
+	}
+	found := e.Detail
+	if found == "" && e.Err != nil {
+		found = e.Err.Error()
+	}
+	if found == "" {
+		found = "failed"
+	}
+	if e.Exit != nil {
+		found += fmt.Sprintf(" (exit status %d)", *e.Exit)
+	}
+	fmt.Fprintf(w, "error: %s%s [%s]\n", where, indented(found, "  "), e.ID)
+	if tail := strings.TrimRight(e.Stderr, "\n "); tail != "" {
+		fmt.Fprintf(w, "    | %s\n", strings.ReplaceAll(tail, "\n", "\n    | "))
+	}
+	if advice := e.AdviceLine(); advice != "" {
+		fmt.Fprintf(w, "  → %s\n", advice)
+	}
+}
+
+func indented(s, by string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+by) }

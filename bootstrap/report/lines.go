@@ -1,0 +1,204 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// tailLines is how much of a failed step's output is shown.
+const tailLines = 15
+
+// The colours of a line, as ANSI sequences.
+const (
+	plain  = ""
+	dim    = "\x1b[2m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	red    = "\x1b[31m"
+	reset  = "\x1b[0m"
+)
+
+// place is a step on a host.
+type place struct{ host, step string }
+
+// lines shows events as lines of text.
+type lines struct {
+	writer  *writer
+	detail  Detail
+	colour  bool
+	elapsed bool // show the time since the first event instead of the time of day
+
+	mu      sync.Mutex
+	first   time.Time
+	host    int                // width of the widest host so far
+	tails   map[place][]string // ends of the outputs of the steps that run
+	skipped map[string]int     // by host: steps with nothing to do
+}
+
+// Emit shows e, if the level of detail asks for it.
+func (l *lines) Emit(e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first.IsZero() {
+		l.first = e.Time
+	}
+	at := place{e.Host, e.Step}
+	switch e.Kind {
+	case event.Connect:
+		l.line(Verbose, e, dim, join("connected", e.Text, took(e)))
+	case event.Command:
+		l.line(Verbose, e, dim, join("ran", e.Text, took(e), exit(e)))
+	case event.StepStart:
+		delete(l.tails, at)
+		l.line(Normal, e, plain, or(e.Text, "begun"))
+	case event.StepDone:
+		delete(l.tails, at)
+		l.line(Normal, e, green, join("done", took(e)))
+	case event.StepSkip:
+		l.skip(e)
+	case event.Log:
+		l.tails[at] = append(l.tails[at], e.Text)
+		l.tails[at] = l.tails[at][max(0, len(l.tails[at])-tailLines):]
+		l.line(Verbose, e, dim, "| "+e.Text)
+	case event.Wait:
+		l.line(Normal, e, yellow, "waiting: "+e.Text)
+	case event.Warning:
+		l.line(Quiet, e, yellow, "warning: "+e.Text)
+	case event.Error:
+		l.failure(e, l.tails[at])
+		delete(l.tails, at)
+	case event.Result:
+		l.result(e)
+	}
+}
+
+// skip counts what has nothing to do, and shows what is left out because something failed.
+func (l *lines) skip(e event.Event) {
+	if e.Reason != "" {
+		l.line(Normal, e, yellow, join("left out:", e.Text))
+		return
+	}
+	l.skipped[e.Host]++
+	l.line(Verbose, e, dim, join("nothing to do:", e.Text))
+}
+
+func (l *lines) failure(e event.Event, tail []string) {
+	text := join("failed", took(e)) + ": " + or(e.Text, "failed")
+	l.line(Quiet, e, red, join(text, exit(e), "["+e.Reason+"]"))
+	if l.detail < Verbose {
+		for _, line := range tail {
+			l.print(dim, "    | "+line)
+		}
+	}
+	if advice := reason.Lookup(reason.ID(e.Reason)).Advice; advice != "" {
+		l.print(plain, "    → "+advice)
+	}
+}
+
+func (l *lines) result(e event.Event) {
+	l.summary()
+	colour := red
+	if e.Reason == "ok" {
+		colour = green
+	}
+	l.line(Quiet, e, colour, join(or(e.Text, e.Reason), took(e)))
+}
+
+// summary says how many steps had nothing to do, once.
+func (l *lines) summary() {
+	if l.detail == Normal {
+		for _, host := range slices.Sorted(maps.Keys(l.skipped)) {
+			l.print(dim, fmt.Sprintf("%s: %s had nothing to do", host, count(l.skipped[host], "step")))
+		}
+	}
+	clear(l.skipped)
+}
+
+// line prints text with time, host and step in front when the level of detail is at least from.
+func (l *lines) line(from Detail, e event.Event, colour, text string) {
+	if l.detail < from {
+		return
+	}
+	l.host = max(l.host, len(e.Host))
+	stamp := e.Time.Format(time.TimeOnly)
+	if l.elapsed {
+		stamp = fmt.Sprintf("%7s", clock(e.Time.Sub(l.first)))
+	}
+	front := []string{stamp}
+	if l.host > 0 {
+		front = append(front, fmt.Sprintf("%-*s", l.host, e.Host))
+	}
+	if e.Step != "" {
+		front = append(front, fmt.Sprintf("%-18s", e.Step))
+	}
+	l.print(colour, strings.Join(append(front, text), "  "))
+}
+
+// print writes text, indenting what follows its first line.
+func (l *lines) print(colour, text string) {
+	text = strings.ReplaceAll(strings.TrimRight(text, "\n "), "\n", "\n      ")
+	if l.colour && colour != plain {
+		text = colour + text + reset
+	}
+	fmt.Fprintln(l.writer, text)
+}
+
+// Close says what was counted and returns the first error that writing met.
+func (l *lines) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.summary()
+	return l.writer.err
+}
+
+func took(e event.Event) string {
+	if e.Millis == 0 {
+		return ""
+	}
+	return "after " + duration(time.Duration(e.Millis)*time.Millisecond)
+}
+
+func exit(e event.Event) string {
+	if e.Exit == nil || *e.Exit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(exit status %d)", *e.Exit)
+}
+
+// duration is short: milliseconds below a second, tenths of seconds below a minute, then seconds.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// clock is minutes and seconds with tenths.
+func clock(d time.Duration) string {
+	tenths := d.Round(100*time.Millisecond).Milliseconds() / 100
+	return fmt.Sprintf("%d:%02d.%d", tenths/600, tenths/10%60, tenths%10)
+}
+
+func join(parts ...string) string { return joinBy(" ", parts...) }
+
+// joinBy joins the parts that are not empty.
+func joinBy(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,200 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// story is a run in which one step fails.
+func story() []event.Event {
+	begin := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
+	status, ok := 100, 0
+	events := []event.Event{
+		{Host: "control-1", Kind: event.Connect, Millis: 120, Text: "via bastion"},
+		{Host: "worker-12", Kind: event.Connect, Millis: 95},
+		{Host: "control-1", Kind: event.Command, Millis: 80, Text: "facts", Exit: &ok},
+		{Kind: event.Warning, Text: "weave has had no release since 2024-12"},
+		{Host: "control-1", Step: "os/swap", Kind: event.StepSkip, Text: "no swap is on"},
+		{Host: "control-1", Step: "os/time", Kind: event.StepSkip, Text: "chrony runs"},
+		{Host: "control-1", Step: "runtime/docker", Kind: event.StepStart, Text: "install docker"},
+		{Host: "control-1", Step: "runtime/docker", Kind: event.Wait, Text: "the package manager, held by unattended-upgr (pid 812)"},
+		{Host: "worker-12", Step: "repo/kubernetes", Kind: event.StepStart, Text: "add the repository of Kubernetes"},
+		{Host: "worker-12", Step: "repo/kubernetes", Kind: event.StepDone, Millis: 1234},
+		{Host: "control-1", Step: "runtime/docker", Kind: event.Log, Text: "Reading package lists..."},
+		{Host: "control-1", Step: "runtime/docker", Kind: event.Log, Text: "E: Unable to correct problems"},
+		{Host: "control-1", Step: "runtime/docker", Kind: event.Error, Reason: "STEP_FAILED", Millis: 73400, Text: "apt-get failed", Exit: &status},
+		{Host: "worker-12", Step: "cluster/join", Kind: event.StepSkip, Reason: "STEP_FAILED", Text: "not begun, because control-1 runtime/docker failed"},
+		{Kind: event.Result, Reason: "STEP_FAILED", Millis: 75000, Text: "1 step failed"},
+	}
+	for i := range events {
+		events[i].Time, events[i].Run = begin.Add(time.Duration(i)*5300*time.Millisecond), "r1"
+	}
+	return events
+}
+
+func told(t *testing.T, kind Kind, detail Detail) string {
+	t.Helper()
+	var out bytes.Buffer
+	s := New(kind, &out, detail)
+	for _, e := range story() {
+		s.Emit(e)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestLines(t *testing.T) {
+	golden(t, "plain.txt", told(t, Plain, Normal))
+	golden(t, "verbose.txt", told(t, Plain, Verbose))
+	golden(t, "quiet.txt", told(t, Plain, Quiet))
+}
+
+func TestTerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	golden(t, "terminal.txt", told(t, Terminal, Normal))
+	t.Setenv("NO_COLOR", "1")
+	if got := told(t, Terminal, Normal); strings.Contains(got, "\x1b") {
+		t.Errorf("NO_COLOR is set, but there are escape sequences: %q", got)
+	}
+}
+
+func TestJSONHasEveryFieldAlways(t *testing.T) {
+	text := told(t, JSON, Quiet)
+	golden(t, "events.json", text)
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != len(story()) {
+		t.Fatalf("%d lines for %d events", len(lines), len(story()))
+	}
+	for _, line := range lines {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"time", "run", "host", "step", "event", "reason", "ms"} {
+			if _, there := fields[name]; !there {
+				t.Errorf("no %s in %s", name, line)
+			}
+		}
+	}
+}
+
+func TestConcurrentEventsStayWhole(t *testing.T) {
+	for _, kind := range []Kind{Plain, JSON} {
+		var out bytes.Buffer
+		s := New(kind, &out, Normal)
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				for range 50 {
+					s.Emit(event.Event{Host: fmt.Sprint("h", i), Step: "s", Kind: event.Wait, Text: "for whatever it is"})
+				}
+			})
+		}
+		all.Wait()
+		if n := strings.Count(out.String(), "for whatever it is"); n != 1000 {
+			t.Errorf("%s: %d of 1000 events", kind, n)
+		}
+		if n := strings.Count(out.String(), "\n"); n != 1000 {
+			t.Errorf("%s: %d lines for 1000 events", kind, n)
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestCloseReturnsTheWriteError(t *testing.T) {
+	for _, kind := range []Kind{Plain, JSON} {
+		s := New(kind, full{}, Normal)
+		s.Emit(event.Event{Kind: event.Warning, Text: "x"})
+		if err := s.Close(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: Close returned %v", kind, err)
+		}
+	}
+}
+
+func TestDetect(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got := Detect(f); got != Plain {
+		t.Errorf("a file is %s", got)
+	}
+}
+
+func graph() *plan.Graph {
+	prepare := plan.Ref{Host: "worker-12", ID: "os/packages"}
+	join := plan.Ref{Host: "worker-12", ID: "cluster/join"}
+	return &plan.Graph{
+		Steps: []*plan.Step{
+			{Ref: prepare, Title: "install packages", Reason: "conntrack is missing", Timeout: time.Minute},
+			{Ref: join, Title: "join the cluster", Reason: "not a member <yet>", Needs: []plan.Ref{prepare}, Timeout: 90 * time.Second,
+				Input: plan.Input{Values: map[string]string{"kubeadm": "top secret"}}},
+		},
+		Skipped: []plan.Skipped{
+			{Ref: plan.Ref{Host: "control-1", ID: "os/packages"}, Reason: "installed"},
+			{Ref: plan.Ref{Host: "control-1", ID: "cluster/init"}, Reason: "is a control plane"},
+			{Ref: plan.Ref{Host: "worker-12", ID: "os/swap"}, Reason: "no swap is on"},
+		},
+		Warnings: []string{"weave has had no release since 2024-12"},
+	}
+}
+
+func TestPrintPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		graph   *plan.Graph
+		options PlanOptions
+	}{
+		"plan.txt":          {graph(), PlanOptions{}},
+		"plan-verbose.txt":  {graph(), PlanOptions{Verbose: true}},
+		"plan.json":         {graph(), PlanOptions{JSON: true}},
+		"plan-nothing.txt":  {&plan.Graph{Skipped: graph().Skipped}, PlanOptions{}},
+		"plan-nothing.json": {&plan.Graph{}, PlanOptions{JSON: true}},
+	} {
+		var out bytes.Buffer
+		if err := PrintPlan(&out, c.graph, c.options); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+		if strings.Contains(out.String(), "top secret") {
+			t.Errorf("%s has the input", name)
+		}
+	}
+	if err := PrintPlan(full{}, graph(), PlanOptions{}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("PrintPlan returned %v", err)
+	}
+}
+
+func TestPrintError(t *testing.T) {
+	status := 100
+	err := fmt.Errorf("up: %w", errors.Join(
+		&reason.Error{ID: reason.StepFailed, Host: "control-1", Step: "runtime/docker", Doing: "install docker", Exit: &status,
+			Detail: "apt-get failed", Stderr: "Reading package lists...\nE: Unable to correct problems\n"},
+		errors.Join(
+			&reason.Error{ID: reason.SSHLost, Host: "worker-1", Doing: "reconnecting", Err: errors.New("no route to host")},
+			&reason.Error{ID: "NEW_REASON", Detail: "first line\nsecond line", Advice: "do this"},
+		),
+		errors.New("something else"),
+	))
+	var out bytes.Buffer
+	PrintError(&out, err)
+	PrintError(&out, nil)
+	golden(t, "errors.txt", out.String())
+}

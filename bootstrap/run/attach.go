@@ -1,0 +1,83 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// Attach follows a batch that another run started on a host, to its end, and tells its events from the first on. It
+// changes nothing. The error joins a *reason.Error for the step that failed; a batch that is no longer there is no error.
+func (e *Engine) Attach(ctx context.Context, host, name string) error {
+	h := e.Hosts[host]
+	if h == nil {
+		return fmt.Errorf("host %s: no connection to this host", host)
+	}
+	if !validRun.MatchString(name) {
+		return fmt.Errorf("batch %q: only 0-9, a-z and - are allowed", name)
+	}
+	l := &guest{engine: e, host: host}
+	b := &batch{engine: e, host: h, name: name, reader: reader{listener: l}}
+	end, err := b.run(ctx, nil)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &reason.Error{ID: reason.Cancelled, Host: host, Step: l.step, Err: err,
+			Detail: "cancelled; the unit kgpu-" + name + " goes on on the host"}
+	case err != nil:
+		return err
+	case end == gone:
+		l.fail(&reason.Error{ID: reason.StepInterrupted, Step: l.step, Detail: "the host went down, or its unit was killed, during this step"})
+	}
+	return errors.Join(l.failures...)
+}
+
+// guest tells what a batch does that the engine knows no steps of.
+type guest struct {
+	engine   *Engine
+	host     string
+	step     string // that runs
+	tail     tail
+	failures []error
+}
+
+func (g *guest) emit(step string, ev event.Event) {
+	ev.Host, ev.Step = g.host, step
+	g.engine.emit(ev)
+}
+
+func (g *guest) begun(step string) {
+	g.step, g.tail = step, nil
+	g.emit(step, event.Event{Kind: event.StepStart})
+}
+
+func (g *guest) logged(step, text string) {
+	g.tail.add(text)
+	g.emit(step, event.Event{Kind: event.Log, Text: text})
+}
+
+func (g *guest) waiting(step, what string) {
+	g.emit(step, event.Event{Kind: event.Wait, Text: what})
+}
+
+func (g *guest) output(string, string, []byte) {}
+
+func (g *guest) done(step string, d done) {
+	if d.exit == 0 {
+		g.emit(step, event.Event{Kind: event.StepDone, Millis: d.millis})
+		return
+	}
+	err := &reason.Error{ID: reason.ID(d.reason), Step: step, Exit: &d.exit, Detail: d.detail, Stderr: g.tail.String()}
+	if err.ID == "" {
+		err.ID = reason.StepFailed
+	}
+	g.fail(err)
+}
+
+func (g *guest) fail(err *reason.Error) {
+	err.Host = g.host
+	g.emit(err.Step, event.Event{Kind: event.Error, Reason: string(err.ID), Text: what(err), Exit: err.Exit})
+	g.failures = append(g.failures, err)
+}

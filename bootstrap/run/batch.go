@@ -1,0 +1,110 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/remote"
+)
+
+// oddEnds is how often following may end early over a living connection before the engine gives up.
+const oddEnds = 3
+
+// batch is a chain of steps that a host runs by itself while the engine listens, over as many connections as it takes.
+type batch struct {
+	engine *Engine
+	host   Host
+	name   string
+	reader reader
+}
+
+// run hands the bundle to the host and follows the batch to its end. Without a bundle it follows a batch that is there.
+// An error means that the end was not heard: ctx ended, the host stayed away, or the batch could not be started.
+func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
+	starting := bundle != nil
+	heard, odd, lost := int64(0), 0, 0
+	deadline := time.Now().Add(b.engine.reconnectTimeout())
+	for {
+		err := b.listen(ctx, starting, bundle)
+		offset, end := b.reader.position()
+		if offset > heard {
+			heard, odd, lost = offset, 0, 0
+			deadline = time.Now().Add(b.engine.reconnectTimeout())
+		}
+		unheard := offset == 0 && bundle != nil
+		switch {
+		case end == ended, end == gone:
+			return end, nil
+		case ctx.Err() != nil:
+			return notYet, context.Cause(ctx)
+		case errors.Is(err, remote.ErrLost):
+			lost++
+			if err := b.reconnect(ctx, err, lost, deadline); err != nil {
+				return notYet, err
+			}
+			starting = false
+		case starting && unheard:
+			return notYet, b.startError(err, end)
+		case unheard:
+			starting = true // it never arrived; if it did after all, starting it again changes nothing
+		case end == never, missing(err):
+			return b.vanished(offset), nil
+		default:
+			if odd++; odd > oddEnds {
+				return notYet, b.followError(err)
+			}
+			starting = false
+		}
+	}
+}
+
+// listen starts or follows the batch over the connection there is, until the remote command ends.
+func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error {
+	offset, _ := b.reader.position()
+	c := remote.Command{Root: true, Stdout: b.reader.connect()}
+	defer b.reader.disconnect()
+	runs := b.engine.dir() + "/run"
+	if starting {
+		c.Name = "batch"
+		c.Line = fmt.Sprintf("umask 077; mkdir -p %[1]s && tar -xmzf - -C %[1]s && exec bash %[1]s/%[2]s/start.sh", runs, b.name)
+		c.Stdin = bytes.NewReader(bundle)
+	} else {
+		c.Name = "follow"
+		c.Line = fmt.Sprintf("exec bash %s/%s/follow.sh %s %d", runs, b.name, b.name, offset)
+	}
+	return b.host.Run(ctx, c)
+}
+
+// reconnect brings the lost host back before the deadline, or says why it stayed away. When it is lost again and again
+// without a word in between, the pauses grow.
+func (b *batch) reconnect(ctx context.Context, cause error, lost int, deadline time.Time) error {
+	b.emit(event.Wait, "the connection is lost; the batch goes on on the host, reconnecting")
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	if lost > 1 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(b.engine.before(lost - 1)):
+		}
+	}
+	if err := b.host.Reconnect(ctx); err != nil {
+		return lostError(b.host.ID(), b.name, errors.Join(err, cause))
+	}
+	return nil
+}
+
+// vanished is how a batch ended whose directory is no longer there, or that nobody started.
+func (b *batch) vanished(offset int64) ending {
+	if offset == 0 {
+		return never
+	}
+	return gone
+}
+
+func (b *batch) emit(kind event.Kind, text string) {
+	b.engine.emit(event.Event{Host: b.host.ID(), Kind: kind, Text: text})
+}

@@ -1,0 +1,119 @@
+package run
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/scripts/runner"
+)
+
+// parcel is what a host needs for one step.
+type parcel struct {
+	id      string
+	seconds int
+	script  []byte
+	input   plan.Input
+}
+
+// parcel gathers what step needs; known are the outputs of the steps that ended.
+func (e *Engine) parcel(step *plan.Step, known plan.Outputs) (parcel, error) {
+	p := parcel{id: step.ID, seconds: int((step.Timeout + time.Second - 1) / time.Second), input: step.Input}
+	var err error
+	if p.script, err = e.Script(step.Script); err != nil {
+		return p, fmt.Errorf("script %s: %w", step.Script, err)
+	}
+	if step.Late != nil {
+		if p.input, err = step.Late(known); err != nil {
+			return p, err
+		}
+	}
+	for name := range p.input.Values {
+		if name == "." || name == ".." || name != path.Base(name) {
+			return p, fmt.Errorf("value %q: not a name", name)
+		}
+	}
+	for file := range p.input.Files {
+		if !path.IsAbs(file) || file == "/" || file != path.Clean(file) {
+			return p, fmt.Errorf("file %q: not an absolute, clean path", file)
+		}
+	}
+	return p, nil
+}
+
+// bundle packs a batch as a tar.gz: everything the host needs to run these steps without further news. The same parcels
+// make the same bytes.
+func (e *Engine) bundle(name string, parcels []parcel) []byte {
+	p := &packer{made: map[string]bool{}}
+	for script, content := range map[string][]byte{
+		"start.sh": runner.Start, "runner.sh": runner.Runner, "follow.sh": runner.Follow,
+		"lib.sh": e.Lib, "by": []byte(oneLine(e.By) + "\n"),
+	} {
+		p.add(path.Join(name, script), 0o600, content)
+	}
+	for i, step := range parcels {
+		dir := path.Join(name, "steps", fmt.Sprintf("%03d", i+1))
+		p.add(path.Join(dir, "id"), 0o600, []byte(step.id+"\n"))
+		p.add(path.Join(dir, "timeout"), 0o600, []byte(strconv.Itoa(step.seconds)+"\n"))
+		p.add(path.Join(dir, "script.sh"), 0o600, step.script)
+		for name, value := range step.input.Values {
+			p.add(path.Join(dir, "values", name), 0o600, []byte(value))
+		}
+		for file, content := range step.input.Files {
+			p.add(path.Join(dir, "files", file), content.Mode.Perm(), content.Content)
+		}
+	}
+	return p.pack()
+}
+
+// packer collects files and packs them, and the directories above them, in the order of their names.
+type packer struct {
+	entries []entry
+	made    map[string]bool
+}
+
+type entry struct {
+	header  tar.Header
+	content []byte
+}
+
+func (p *packer) add(name string, mode fs.FileMode, content []byte) {
+	for dir := path.Dir(name); dir != "." && !p.made[dir]; dir = path.Dir(dir) {
+		p.made[dir] = true
+		p.entries = append(p.entries, entry{header: tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o700}})
+	}
+	p.entries = append(p.entries, entry{
+		header:  tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(mode), Size: int64(len(content))},
+		content: content,
+	})
+}
+
+// pack cannot fail: it writes to memory what add put together.
+func (p *packer) pack() []byte {
+	slices.SortFunc(p.entries, func(a, b entry) int { return strings.Compare(a.header.Name, b.header.Name) })
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zip)
+	var problems []error
+	for _, e := range p.entries {
+		problems = append(problems, archive.WriteHeader(&e.header))
+		_, err := archive.Write(e.content)
+		problems = append(problems, err)
+	}
+	problems = append(problems, archive.Close(), zip.Close())
+	if err := errors.Join(problems...); err != nil {
+		panic(err)
+	}
+	return packed.Bytes()
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

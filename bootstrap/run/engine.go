@@ -1,0 +1,201 @@
+// Package run is the engine: it carries out a graph of steps over hosts, each host as far as it can get, and tells what
+// happens. It knows hosts, batches and scripts, and nothing of what the scripts are for.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/remote"
+)
+
+// Host is a connected host; *remote.Host is one.
+type Host interface {
+	ID() string
+	Run(ctx context.Context, c remote.Command) error
+	Reconnect(ctx context.Context) error
+}
+
+// The defaults of an Engine.
+const (
+	DefaultLimit            = 30
+	DefaultReconnectTimeout = 10 * time.Minute
+	DefaultDir              = "/var/lib/kgpu"
+)
+
+// tries is how often a step that fails for a transient reason is tried.
+const tries = 3
+
+// Engine carries out graphs. The zero value of the fields from Limit on means their default.
+type Engine struct {
+	Run    string                            // ID of the run: of [0-9a-z-], no other run's
+	By     string                            // who runs it, as user@machine: told to others who want the host
+	Hosts  map[string]Host                   // by ID
+	Events event.Sink                        // hears everything; never a secret
+	Script func(name string) ([]byte, error) // the script of a step
+	Lib    []byte                            // the library the scripts source
+
+	Limit            int           // batches that run at the same time
+	ReconnectTimeout time.Duration // how long a lost host may stay away
+	Dir              string        // kgpu's directory on every host
+
+	pause   func(try int) time.Duration // before the next try; nil: backoff
+	batches atomic.Int64                // names given so far
+}
+
+// Outcome is what became of a step.
+type Outcome string
+
+// The outcomes of a step.
+const (
+	Pending Outcome = "pending" // not begun: the run was cancelled before
+	Running Outcome = "running" // handed to the host, where it goes on: the run was cancelled meanwhile
+	Done    Outcome = "done"    // ended well
+	Failed  Outcome = "failed"  // ended badly
+	Skipped Outcome = "skipped" // a step it needs failed, or its host is lost
+)
+
+// StepResult is what became of one step.
+type StepResult struct {
+	plan.Ref
+	Outcome     Outcome
+	Tries       int           // how often it was begun
+	Interrupted bool          // the host went down during a try, and the step was begun again
+	Took        time.Duration // of the last try, on the host's clock
+}
+
+// Result is what became of a graph.
+type Result struct {
+	Steps   []StepResult // in the graph's order
+	Outputs plan.Outputs // secret
+}
+
+var (
+	validRun  = regexp.MustCompile(`^[0-9a-z][0-9a-z-]*$`)
+	validStep = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z./_-]*$`)
+)
+
+// Execute carries out g. The result is never nil; the error joins one *reason.Error for each step that failed, or, when
+// ctx ended, for each step that was cut short: what runs on a host then goes on there, and nothing new is started.
+func (e *Engine) Execute(ctx context.Context, g *plan.Graph) (*Result, error) {
+	if err := e.check(g); err != nil {
+		return &Result{Outputs: plan.Outputs{}}, err
+	}
+	s := newSchedule(e, g)
+	stop := context.AfterFunc(ctx, s.cancel)
+	defer stop()
+
+	var pipelines sync.WaitGroup
+	for id := range s.hosts {
+		pipelines.Go(func() { e.pipeline(ctx, s, e.Hosts[id]) })
+	}
+	pipelines.Wait()
+	return s.result(ctx.Err())
+}
+
+// check finds what no host needs to be asked for.
+func (e *Engine) check(g *plan.Graph) error {
+	if !validRun.MatchString(e.Run) {
+		return fmt.Errorf("run ID %q: only 0-9, a-z and - are allowed", e.Run)
+	}
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	var problems []error
+	for _, step := range g.Steps {
+		if e.Hosts[step.Host] == nil {
+			problems = append(problems, fmt.Errorf("step %s: no connection to this host", step.Ref))
+		}
+		if !validStep.MatchString(step.ID) {
+			problems = append(problems, fmt.Errorf("step %s: the ID has other characters than letters, digits, dots, slashes, underscores and dashes", step.Ref))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// pipeline runs the batches of one host, one after the other, until nothing is left for it.
+func (e *Engine) pipeline(ctx context.Context, s *schedule, h Host) {
+	for {
+		tasks := s.next(h.ID())
+		if tasks == nil {
+			return
+		}
+		e.runTasks(ctx, s, h, tasks)
+		s.release()
+	}
+}
+
+// runTasks runs tasks as one batch and tells the schedule what became of them.
+func (e *Engine) runTasks(ctx context.Context, s *schedule, h Host, tasks []*task) {
+	l := newTaskListener(s, tasks)
+	known := s.knownOutputs()
+	parcels := make([]parcel, len(tasks))
+	for i, t := range tasks {
+		var err error
+		if parcels[i], err = e.parcel(t.step, known); err != nil {
+			s.failed(t, l.atStep(t, err), stepOnly)
+			s.putBack(tasks)
+			return
+		}
+	}
+	name := fmt.Sprintf("%s-%d", e.Run, e.batches.Add(1))
+	s.change(func() {
+		for _, t := range tasks {
+			t.batch = name
+		}
+	})
+	b := &batch{engine: e, host: h, name: name, reader: reader{listener: l}}
+	end, err := b.run(ctx, e.bundle(name, parcels))
+	l.batchEnded(ctx, tasks, end, err)
+}
+
+func (e *Engine) emit(ev event.Event) {
+	ev.Time, ev.Run = time.Now(), e.Run
+	if e.Events != nil {
+		e.Events.Emit(ev)
+	}
+}
+
+func (e *Engine) limit() int {
+	if e.Limit > 0 {
+		return e.Limit
+	}
+	return DefaultLimit
+}
+
+func (e *Engine) dir() string {
+	if e.Dir != "" {
+		return e.Dir
+	}
+	return DefaultDir
+}
+
+func (e *Engine) reconnectTimeout() time.Duration {
+	if e.ReconnectTimeout > 0 {
+		return e.ReconnectTimeout
+	}
+	return DefaultReconnectTimeout
+}
+
+// before is how long to wait before another try, the first being number 1.
+func (e *Engine) before(try int) time.Duration {
+	if e.pause != nil {
+		return e.pause(try)
+	}
+	return backoff(try)
+}
+
+// backoff doubles from two seconds up to one minute, of which between a half and the whole is waited: many hosts that
+// fail together do not come back together.
+func backoff(try int) time.Duration {
+	d := min(2*time.Second<<min(try-1, 5), time.Minute)
+	return d/2 + rand.N(d/2)
+}

@@ -1,0 +1,70 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+)
+
+// exitNotFound is the shell's status for a script that is not there.
+const exitNotFound = 127
+
+func missing(err error) bool {
+	var exit *remote.ExitError
+	return errors.As(err, &exit) && exit.Status == exitNotFound
+}
+
+// startError says why a batch could not be started.
+func (b *batch) startError(err error, end ending) error {
+	const doing = "starting the steps"
+	if end == never {
+		return &reason.Error{ID: reason.StepFailed, Host: b.host.ID(), Doing: doing, Err: err,
+			Detail: fmt.Sprintf("the unit kgpu-%s ended before its first step; `journalctl -u kgpu-%s` on the host says why", b.name, b.name)}
+	}
+	return b.commandError(doing, err)
+}
+
+// followError says why a batch that runs can no longer be followed.
+func (b *batch) followError(err error) error {
+	return b.commandError("following the batch "+b.name, err)
+}
+
+// commandError describes a remote command of the engine's own that failed.
+func (b *batch) commandError(doing string, err error) error {
+	var known *reason.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	out := &reason.Error{ID: reason.StepFailed, Host: b.host.ID(), Doing: doing, Err: err}
+	var exit *remote.ExitError
+	if !errors.As(err, &exit) {
+		if err == nil {
+			out.Detail = "the output ended before the batch did"
+		}
+		return out
+	}
+	out.Exit, out.Stderr, out.Detail = &exit.Status, exit.Stderr, "the remote command failed"
+	switch {
+	case strings.Contains(out.Stderr, "No space left on device"):
+		out.ID, out.Detail = reason.HostDiskFull, "no space left for "+b.engine.dir()
+	case strings.Contains(out.Stderr, "not been booted with systemd"), strings.Contains(out.Stderr, "systemd-run: command not found"):
+		out.ID, out.Detail = reason.HostNoSystemd, "systemd-run does not work"
+	}
+	return out
+}
+
+// lostError says that a host did not come back; what runs there goes on.
+func lostError(host, batch string, err error) error {
+	out := &reason.Error{ID: reason.SSHLost, Host: host, Doing: "reconnecting", Err: err,
+		Detail: fmt.Sprintf("the host did not come back; if it is alive, the unit kgpu-%s goes on there: %v", batch, err)}
+	for _, known := range reason.All(err) {
+		if known.ID != reason.SSHLost && known.ID != reason.SSHUnreachable {
+			out.ID = known.ID // another host key, say: more telling than that the connection was lost
+			break
+		}
+	}
+	return out
+}

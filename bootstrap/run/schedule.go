@@ -1,0 +1,233 @@
+package run
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// task is a step on its way.
+type task struct {
+	step  *plan.Step
+	needs []*task // of the same graph
+
+	outcome     Outcome
+	held        bool // another try is due later
+	tries       int
+	interrupted bool
+	took        time.Duration
+	batch       string        // that it was last handed to
+	err         *reason.Error // why it failed
+}
+
+func (t *task) ended() bool { return t.outcome != Pending && t.outcome != Running }
+
+// dependsOn reports whether t needs the failed step, or one that was left out because of it.
+func (t *task) dependsOn(failed *task) bool {
+	return slices.ContainsFunc(t.needs, func(need *task) bool { return need == failed || need.outcome == Skipped })
+}
+
+// schedule knows what may run next. Hosts wait in next for what the others achieve; whatever changes wakes them.
+type schedule struct {
+	engine *Engine
+	tasks  []*task            // in the graph's order
+	hosts  map[string][]*task // the same, by host
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	active  int              // batches that run
+	serial  map[string]*task // word → the step that has it
+	stopped bool
+	outputs plan.Outputs
+}
+
+func newSchedule(e *Engine, g *plan.Graph) *schedule {
+	s := &schedule{engine: e, hosts: map[string][]*task{}, serial: map[string]*task{}, outputs: plan.Outputs{}}
+	s.changed = sync.NewCond(&s.mu)
+	known := make(map[plan.Ref]*task, len(g.Steps))
+	for _, step := range g.Steps {
+		t := &task{step: step, outcome: Pending}
+		for _, need := range step.Needs {
+			if n := known[need]; n != nil {
+				t.needs = append(t.needs, n)
+			}
+		}
+		known[step.Ref] = t
+		s.tasks = append(s.tasks, t)
+		s.hosts[step.Host] = append(s.hosts[step.Host], t)
+	}
+	return s
+}
+
+// next waits until a batch may start on the host and takes it; nil: nothing will ever start there again.
+func (s *schedule) next(host string) []*task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.stopped && s.anyPending(host) {
+		if s.active < s.engine.limit() {
+			if chain := s.chain(host); len(chain) > 0 {
+				s.take(chain)
+				return chain
+			}
+		}
+		s.changed.Wait()
+	}
+	return nil
+}
+
+func (s *schedule) anyPending(host string) bool {
+	return slices.ContainsFunc(s.hosts[host], func(t *task) bool { return t.outcome == Pending })
+}
+
+// chain is the longest run of the host's next steps that needs no news from elsewhere. Where a step waits for another
+// host, a single later one may go first, so that the waiting one gets its turn as soon as it can.
+func (s *schedule) chain(host string) []*task {
+	var chain []*task
+	in := map[*task]bool{}
+	overtaking := false
+	for _, t := range s.hosts[host] {
+		if t.outcome != Pending {
+			continue
+		}
+		if !s.mayFollow(t, in) {
+			if len(chain) > 0 {
+				break
+			}
+			overtaking = true
+			continue
+		}
+		chain, in[t] = append(chain, t), true
+		if overtaking {
+			break
+		}
+	}
+	return chain
+}
+
+// mayFollow reports whether t can run after the steps in a batch, without news from elsewhere.
+func (s *schedule) mayFollow(t *task, in map[*task]bool) bool {
+	if t.held || t.step.Serial != "" && (len(in) > 0 || s.serial[t.step.Serial] != nil) {
+		return false
+	}
+	for _, need := range t.needs {
+		if need.outcome != Done && (!in[need] || t.step.Late != nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *schedule) take(chain []*task) {
+	s.active++
+	for _, t := range chain {
+		t.outcome = Running
+		if t.step.Serial != "" {
+			s.serial[t.step.Serial] = t
+		}
+	}
+}
+
+// release says that a batch of next's is over.
+func (s *schedule) release() {
+	s.change(func() { s.active-- })
+}
+
+// cancel lets nothing new start.
+func (s *schedule) cancel() {
+	s.change(func() { s.stopped = true })
+}
+
+func (s *schedule) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	s.changed.Broadcast()
+}
+
+// set changes the outcome of a step that was taken, and gives its word to others.
+func (s *schedule) set(t *task, o Outcome) {
+	t.outcome = o
+	if s.serial[t.step.Serial] == t {
+		delete(s.serial, t.step.Serial)
+	}
+}
+
+func (s *schedule) knownOutputs() plan.Outputs {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.outputs)
+}
+
+// done says that t ended well. Who waits for it hears of it after the event is out.
+func (s *schedule) done(t *task, outputs map[string][]byte) {
+	s.emit(t, event.Event{Kind: event.StepDone, Millis: t.took.Milliseconds(), Text: t.step.Title})
+	s.change(func() {
+		s.outputs[t.step.Ref] = outputs
+		s.set(t, Done)
+	})
+}
+
+// reach is how far a failure goes.
+type reach bool
+
+const (
+	stepOnly  reach = false // what needs the step cannot run
+	wholeHost reach = true  // nothing more can run on the host either
+)
+
+// failed says that t ended badly: what that concerns is left out. The graph's order lets one pass do.
+func (s *schedule) failed(t *task, err *reason.Error, r reach) {
+	s.emit(t, event.Event{Kind: event.Error, Reason: string(err.ID), Millis: t.took.Milliseconds(), Text: what(err), Exit: err.Exit})
+	s.change(func() {
+		t.err = err
+		s.set(t, Failed)
+		for _, other := range s.tasks {
+			if other.ended() || !other.dependsOn(t) && (r == stepOnly || other.step.Host != t.step.Host) {
+				continue
+			}
+			s.set(other, Skipped)
+			s.emit(other, event.Event{Kind: event.StepSkip, Reason: string(err.ID), Text: "not begun, because " + t.step.String() + " failed"})
+		}
+	})
+}
+
+// again lets t be tried once more after a pause.
+func (s *schedule) again(t *task, pause time.Duration) {
+	s.change(func() {
+		t.held = true
+		s.set(t, Pending)
+	})
+	time.AfterFunc(pause, func() { s.change(func() { t.held = false }) })
+}
+
+// putBack makes those tasks pending that the host did not get to.
+func (s *schedule) putBack(tasks []*task) {
+	s.change(func() {
+		for _, t := range tasks {
+			if t.outcome == Running {
+				s.set(t, Pending)
+			}
+		}
+	})
+}
+
+func (s *schedule) emit(t *task, ev event.Event) {
+	ev.Host, ev.Step = t.step.Host, t.step.ID
+	s.engine.emit(ev)
+}
+
+// what is the finding in an error, without place and reason, which events have fields for.
+func what(err *reason.Error) string {
+	switch {
+	case err.Detail != "":
+		return err.Detail
+	case err.Err != nil:
+		return err.Err.Error()
+	}
+	return "failed"
+}
