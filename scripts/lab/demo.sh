@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# demo.sh: three hosts, one cluster, and the proof that it works. `make demo` calls it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+lab=scripts/lab/lab
+kgpu=bin/kgpu
+
+echo "==> preparing the lab (cached after the first time)"
+"$lab" prepare
+echo "==> booting 1 control plane and 2 workers"
+"$lab" up --workers 2
+environment=$("$lab" env)
+eval "$environment"
+echo "==> kgpu up examples/lab.yaml"
+"$kgpu" up examples/lab.yaml
+echo "==> the cluster"
+"$KUBECTL" --kubeconfig examples/lab.kubeconfig get nodes -o wide
+"$KUBECTL" --kubeconfig examples/lab.kubeconfig -n kube-system rollout status deployment/coredns --timeout=60s
+scripts/lab/proof.sh examples/lab.kubeconfig w1 w2
+cat <<'NEXT'
+
+Three Ready nodes. What to try next:
+
+  eval "$(scripts/lab/lab env)"                                # names of the lab's key and files, for examples/lab.yaml
+  bin/kgpu plan examples/lab.yaml                              # nothing is to do
+  "$KUBECTL" --kubeconfig examples/lab.kubeconfig get pods -A
+  scripts/lab/lab ssh w1                                       # look around on a worker
+  scripts/lab/lab up --workers 3 && bin/kgpu add-worker -i examples/lab.yaml 10.199.0.13
+  bin/kgpu reset -i examples/lab.yaml                          # undo everything
+  make demo-down                                               # stop the hosts
+NEXT

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/scripts/lab/place"
+)
+
+// lab is the hosts of a test. It is destroyed when the test ends.
+type lab struct {
+	place.Place
+	env  map[string]string // what `lab env` prints
+	addr map[string]string // address by host
+}
+
+// newLab prepares what the test needs beyond the default set, and boots fresh hosts.
+func newLab(t *testing.T, prepare []string, up ...string) *lab {
+	t.Helper()
+	p, err := place.New(labName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{Place: p, env: map[string]string{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.dump(t)
+		}
+		if err := destroyLab(); err != nil {
+			t.Error(err)
+		}
+	})
+	l.verb(t, append([]string{"prepare"}, prepare...)...)
+	l.up(t, up...)
+	for _, line := range lines(l.verb(t, "env")) {
+		name, value, _ := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		l.env[name] = strings.Trim(value, "'")
+	}
+	return l
+}
+
+// up boots more hosts.
+func (l *lab) up(t *testing.T, args ...string) {
+	t.Helper()
+	l.verb(t, append([]string{"up"}, args...)...)
+	l.addr = map[string]string{}
+	for _, line := range lines(l.verb(t, "status")) {
+		if f := strings.Fields(line); len(f) > 2 && f[0] != "internet" {
+			l.addr[f[0]] = f[1]
+		}
+	}
+}
+
+// run runs a verb of the lab and returns what it printed and its exit status.
+func (l *lab) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := labCommand(t.Context(), args...)
+	if t.Context().Err() != nil { // in a cleanup
+		cmd = exec.Command(labProgram, cmd.Args[1:]...)
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("lab %v: %v", args, err)
+	}
+	return strings.TrimSpace(out.String()), strings.TrimSpace(errs.String()), cmd.ProcessState.ExitCode()
+}
+
+// verb is run for a verb that must succeed.
+func (l *lab) verb(t *testing.T, args ...string) string {
+	t.Helper()
+	out, errs, code := l.run(t, args...)
+	if code != 0 {
+		t.Fatalf("lab %s: exit status %d\n%s\n%s", strings.Join(args, " "), code, out, errs)
+	}
+	return out
+}
+
+// exec runs a bash script as root on a host.
+func (l *lab) exec(t *testing.T, host, script string) string {
+	t.Helper()
+	return l.verb(t, "exec", host, "bash", "-ec", script)
+}
+
+// names are the hosts', in the lab's order.
+func (l *lab) names(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, line := range lines(l.verb(t, "status")) {
+		if f := strings.Fields(line); len(f) > 2 && f[0] != "internet" && f[2] == "up" {
+			names = append(names, f[0])
+		}
+	}
+	return names
+}
+
+// snapshots are the files with what hosts were, by host.
+type snapshots map[string]string
+
+func (l *lab) snapshot(t *testing.T, hosts ...string) snapshots {
+	t.Helper()
+	s := snapshots{}
+	dir := t.TempDir()
+	for _, h := range hosts {
+		s[h] = filepath.Join(dir, h)
+		l.verb(t, "snapshot", "-o", s[h], h)
+	}
+	return s
+}
+
+// unchanged fails the test when hosts differ from their snapshots by more than leftovers allows.
+func (l *lab) unchanged(t *testing.T, before snapshots, allowed ...leftover) {
+	t.Helper()
+	for host, file := range before {
+		out, errs, code := l.run(t, "diff", host, file)
+		if code > 1 {
+			t.Fatalf("lab diff %s: exit status %d: %s", host, code, errs)
+		}
+		if changes := unexplained(out, allowed); len(changes) > 0 {
+			t.Errorf("%s has changed:\n%s", host, strings.Join(changes, "\n"))
+		}
+	}
+}
+
+// dump logs what a person wants to see after a failure.
+func (l *lab) dump(t *testing.T) {
+	t.Helper()
+	for _, host := range l.names(t) {
+		for _, script := range []string{
+			"journalctl -n 100 --no-pager",
+			"for f in /var/lib/kgpu/run/*/events; do [ ! -e $f ] || { echo == $f; tail -n 40 $f; }; done",
+			"[ ! -e /etc/kubernetes/admin.conf ] || kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes,pods -A -o wide",
+		} {
+			out, errs, _ := l.run(t, "exec", host, "bash", "-c", script)
+			t.Logf("%s: %s\n%s\n%s", host, script, out, errs)
+		}
+	}
+	if log, err := os.ReadFile(filepath.Join(l.State, "internet.log")); err == nil {
+		t.Logf("the end of the lab's internet log:\n%s", log[max(0, len(log)-4000):])
+	}
+}

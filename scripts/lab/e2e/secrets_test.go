@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"context"
+)
+
+// token is a bootstrap token of kubeadm.
+var token = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+
+// watchArguments looks for tokens in the arguments of every process of the machine, and so of every host, until the
+// returned function is called, which says where it found some.
+func watchArguments() (found func() []string) {
+	ctx, stop := context.WithCancel(context.Background())
+	result := make(chan []string)
+	go func() {
+		seen := map[string]bool{}
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, path := range all {
+				arguments, err := os.ReadFile(path)
+				if err == nil && token.Match(arguments) {
+					seen[strings.ReplaceAll(string(arguments), "\x00", " ")] = true
+				}
+			}
+			<-ticker.C
+		}
+		var list []string
+		for arguments := range seen {
+			list = append(list, arguments)
+		}
+		result <- list
+	}()
+	return func() []string { stop(); return <-result }
+}
+
+// noSecrets wants none in what kgpu said, on the hosts' disks and in their journals.
+func (c *cluster) noSecrets(t *testing.T, s *session, hosts ...string) {
+	t.Helper()
+	info, err := os.Stat(c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the kubeconfig has mode %o, want 600", mode)
+	}
+	said := s.stdout.String() + s.stderr.String()
+	if token.MatchString(said) {
+		t.Errorf("kgpu printed a bootstrap token: %s", token.FindString(said))
+	}
+	key := c.k(t, "config", "view", "--raw", "-o", "jsonpath={.users[0].user.client-key-data}")
+	if _, err := base64.StdEncoding.DecodeString(key); err != nil || key == "" {
+		t.Errorf("the kubeconfig has no client key: %v", err)
+	}
+	if strings.Contains(said, key) {
+		t.Error("kgpu printed the administrator's key")
+	}
+	const left = "-n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token -o name"
+	if out := c.k(t, strings.Fields(left)...); out != "" {
+		t.Errorf("bootstrap tokens are left: %s", out)
+	}
+	for _, h := range hosts {
+		if out := c.exec(t, h, "find /var/lib/kgpu -perm /077 ! -type l"); out != "" {
+			t.Errorf("%s: others may read\n%s", h, out)
+		}
+		for _, script := range []string{
+			`grep -rlEw '[a-z0-9]{6}\.[a-z0-9]{16}' /var/lib/kgpu || :`,
+			`journalctl --no-pager -o cat | grep -Ew '[a-z0-9]{6}\.[a-z0-9]{16}' || :`,
+		} {
+			if out := c.exec(t, h, script); out != "" {
+				t.Errorf("%s: tokens in\n%s", h, out)
+			}
+		}
+	}
+}

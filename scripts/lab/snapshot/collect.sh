@@ -1,0 +1,46 @@
+# Runs as root inside a host and prints what the host is, one fact a line: kind, key, value, separated by tabs.
+# shellcheck shell=bash
+set -euo pipefail
+export LC_ALL=C SYSTEMD_COLORS=0
+
+# Packages, with their holds.
+dpkg-query -W -f='package\t${Package}:${Architecture}\t${Version} ${db:Status-Status} ${db:Status-Want}\n'
+
+# Units: what is enabled, and what is active or failed. Inactive units come and go with systemd's memory.
+systemctl list-unit-files --plain --no-legend --no-pager | awk '{ print "unit-file\t" $1 "\t" $2 }'
+systemctl list-units --plain --no-legend --no-pager --full | awk '{ print "unit\t" $1 "\t" $2 " " $3 " " $4 }'
+
+# Links without the number of their peer, addresses, routes and rules.
+for link in /sys/class/net/*; do
+	[ -e "$link/mtu" ] || continue
+	name=${link##*/}
+	printf 'link\t%s\t%s mtu %s %s\n' "$name" "$(cat "$link/address")" "$(cat "$link/mtu")" "$(cat "$link/operstate")"
+	ip -o addr show dev "$name" | awk -v n="$name" '{ print "address\t" n " " $4 "\t" $3 }'
+done
+for family in -4 -6; do
+	ip "$family" route show table all | sed -E 's/ expires [0-9]+sec//; s/^/route\t/; s/ *$/\t/'
+	ip "$family" rule show | sed -E "s/^/rule\t$family /; s/ *\$/\t/"
+done
+
+# Firewall rules without their counters. Each tool shows only its own.
+for save in iptables-save ip6tables-save iptables-legacy-save ip6tables-legacy-save; do
+	[ -n "$(command -v "$save")" ] || continue
+	"$save" | awk -v s="$save" '
+		/^\*/ { table = substr($0, 2) }
+		/^[:-]/ { sub(/ \[[0-9]+:[0-9]+\]$/, ""); print s "\t" table " " $0 "\t" }'
+done
+
+# An interface's settings are those of "default" when it comes: only the host's own are worth a line each.
+sysctl -a 2> /dev/null | awk '!/^net\.ipv[46]\.(conf|neigh)\./ || /^net\.ipv[46]\.(conf|neigh)\.(all|default|lo|eth[0-9]+)\./' |
+	sed -E 's/\t/ /g; s/^([^ ]+) = ?/sysctl\t\1\t/'
+
+awk -F: -v OFS=: '{ name = $1; $1 = ""; print "user\t" name "\t" substr($0, 2) }' /etc/passwd
+awk -F: -v OFS=: '{ name = $1; $1 = ""; print "group\t" name "\t" substr($0, 2) }' /etc/group
+
+# Modules to load at boot, and swap: what is on and what will be.
+for list in /etc/modules /etc/modules-load.d/*.conf; do
+	[ -e "$list" ] || continue
+	sed -nE "/^[[:space:]]*([#;]|\$)/!s|^|module\t$list |p" "$list" | sed 's/$/\t/'
+done
+awk 'NR > 1 { print "swap\t" $1 "\ton" }' /proc/swaps
+awk '$1 !~ /^#/ && $3 == "swap" { print "swap\t" $1 "\tin fstab" }' /etc/fstab

@@ -1,0 +1,223 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/google/nftables"
+	"github.com/moby/sys/mountinfo"
+)
+
+//go:embed collect.sh
+var collect string
+
+// Host is a running host as the machine sees it.
+type Host struct {
+	PID int // its process 1
+	// Run runs a bash script inside the host and returns its output.
+	Run func(ctx context.Context, script string) (string, error)
+}
+
+// Take records the host.
+func Take(ctx context.Context, h Host) (Snapshot, error) {
+	ig, err := loadIgnore(ignoreText)
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.Run(ctx, collect)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := parse(out)
+	if err != nil {
+		return nil, err
+	}
+	for _, more := range []func() ([]Fact, error){
+		func() ([]Fact, error) { return mounts(h.PID) },
+		func() ([]Fact, error) { return tables(h.PID) },
+		func() ([]Fact, error) { return files(ctx, filepath.Join("/proc", strconv.Itoa(h.PID), "root"), ig) },
+	} {
+		f, err := more()
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, f...)
+	}
+	kept := facts[:0]
+	for _, f := range facts {
+		if !ig.has(f.Kind, f.Key) {
+			kept = append(kept, f)
+		}
+	}
+	return tidy(kept), nil
+}
+
+func mounts(pid int) ([]Fact, error) {
+	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "mountinfo"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	infos, err := mountinfo.GetMountsFromReader(f, nil)
+	if err != nil {
+		return nil, err
+	}
+	facts := make([]Fact, len(infos))
+	for i, m := range infos {
+		facts[i] = Fact{"mount", clean(m.Mountpoint), clean(strings.Join([]string{m.FSType, m.Source, m.Root, m.Options, m.VFSOptions}, " "))}
+	}
+	return facts, nil
+}
+
+// tables lists nftables' chains with their number of rules, whatever tool made
+// them: the host may have no program that shows them.
+func tables(pid int) ([]Fact, error) {
+	ns, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = ns.Close() }()
+	c, err := nftables.New(nftables.WithNetNSFd(int(ns.Fd())))
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.ListTables()
+	if err != nil {
+		return nil, err
+	}
+	var facts []Fact
+	for _, t := range all {
+		facts = append(facts, Fact{"nft", fmt.Sprintf("%d %s", t.Family, t.Name), "table"})
+	}
+	chains, err := c.ListChains()
+	if err != nil {
+		return nil, err
+	}
+	for _, chain := range chains {
+		rules, err := c.GetRules(chain.Table, chain)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, Fact{"nft", fmt.Sprintf("%d %s %s", chain.Table.Family, chain.Table.Name, chain.Name), fmt.Sprintf("chain of %d rules", len(rules))})
+	}
+	return facts, nil
+}
+
+// trees are the file systems of a host that hold files of its own.
+var trees = []string{".", "var", "run", "tmp"}
+
+func files(ctx context.Context, path string, ig ignore) ([]Fact, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	w := walk{root: root, ignore: ig, seen: map[string]bool{}}
+	for _, tree := range trees {
+		w.tree = tree
+		err := fs.WalkDir(root.FS(), tree, func(path string, d fs.DirEntry, err error) error {
+			err = errors.Join(err, ctx.Err())
+			if err == nil {
+				err = w.visit(path, d)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // gone since its folder was listed
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.facts, nil
+}
+
+type walk struct {
+	root   *os.Root
+	ignore ignore
+	tree   string
+	device uint64 // of tree
+	seen   map[string]bool
+	facts  []Fact
+}
+
+func (w *walk) visit(path string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	if path == w.tree {
+		w.device = st.Dev
+	}
+	if d.IsDir() && st.Dev != w.device {
+		return fs.SkipDir
+	}
+	name := "/" + path
+	if path == "." {
+		name = "/"
+	}
+	if !w.seen[name] && !w.ignore.has("file", name) {
+		w.seen[name] = true
+		value, err := w.describe(path, info, st)
+		if err != nil {
+			return err
+		}
+		w.facts = append(w.facts, Fact{"file", clean(name), value})
+	}
+	if d.IsDir() && w.ignore.allBelow("file", name) {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func (w *walk) describe(path string, info fs.FileInfo, st *syscall.Stat_t) (string, error) {
+	owner := fmt.Sprintf("%04o %d:%d", st.Mode&0o7777, st.Uid, st.Gid)
+	switch info.Mode().Type() {
+	case 0:
+		sum, err := w.hash(path)
+		return owner + " " + sum, err
+	case fs.ModeSymlink:
+		target, err := w.root.Readlink(path)
+		return fmt.Sprintf("%d:%d -> %s", st.Uid, st.Gid, clean(target)), err
+	case fs.ModeDevice, fs.ModeDevice | fs.ModeCharDevice:
+		return fmt.Sprintf("%s %s %d", owner, info.Mode().Type(), st.Rdev), nil
+	default:
+		return owner + " " + info.Mode().Type().String(), nil
+	}
+}
+
+func (w *walk) hash(path string) (string, error) {
+	f, err := w.root.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// clean keeps a name with a tab or a line break on one line.
+func clean(s string) string {
+	if strings.ContainsAny(s, "\t\n") {
+		return strconv.Quote(s)
+	}
+	return s
+}
