@@ -1,0 +1,130 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/inventory"
+)
+
+const adminConf = "/etc/kubernetes/admin.conf"
+
+// KubeconfigPath is where the admin kubeconfig of the cluster goes unless somebody says otherwise: beside the inventory.
+func KubeconfigPath(inv *inventory.Inventory) string {
+	return filepath.Join(filepath.Dir(inv.Path), inv.Cluster+".kubeconfig")
+}
+
+// kubeconfig brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that ran may have
+// made it; otherwise facts tell whether there is one.
+func (s *session) kubeconfig(ctx context.Context, changed bool) error {
+	cp := s.controlPlane()
+	path := s.Kubeconfig
+	if path == "" {
+		path = KubeconfigPath(s.Inventory)
+	}
+	if !changed {
+		seen := s.facts[cp.ID()].ControlPlane
+		if seen == nil || sourceOf(path) == seen.AdminConfSHA256 {
+			return nil
+		}
+	}
+	conf, err := s.hosts[cp.ID()].ReadFile(ctx, adminConf, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // --only or --skip left kubeadm init out
+	}
+	if err != nil {
+		return fmt.Errorf("%s: fetching the kubeconfig: %w", cp.ID(), err)
+	}
+	local, err := rewriteKubeconfig(conf, s.Inventory.Cluster, cp)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", cp.ID(), adminConf, err)
+	}
+	if err := writeSecretFile(path, local); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.StepDone, Step: "kubeconfig", Text: path})
+	return nil
+}
+
+// The first line of a kubeconfig that kgpu wrote tells which admin.conf it was made of.
+const sourceMark = "# kgpu: made of admin.conf with sha256 "
+
+func sourceOf(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	sum, ok := bytes.CutPrefix(line, []byte(sourceMark))
+	if !ok {
+		return ""
+	}
+	return string(sum)
+}
+
+// rewriteKubeconfig names cluster, user and context after the cluster, and lets the server be reached the way SSH
+// reaches the host: that name is in the API server's certificate.
+func rewriteKubeconfig(conf []byte, cluster string, cp inventory.Host) ([]byte, error) {
+	var k struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Clusters   []struct {
+			Name    string         `yaml:"name"`
+			Cluster map[string]any `yaml:"cluster"`
+		} `yaml:"clusters"`
+		Users []struct {
+			Name string         `yaml:"name"`
+			User map[string]any `yaml:"user"`
+		} `yaml:"users"`
+		Contexts       []any          `yaml:"contexts"`
+		CurrentContext string         `yaml:"current-context"`
+		Preferences    map[string]any `yaml:"preferences,omitempty"`
+	}
+	if err := yaml.Unmarshal(conf, &k); err != nil {
+		return nil, err
+	}
+	if len(k.Clusters) != 1 || len(k.Users) != 1 {
+		return nil, fmt.Errorf("%d clusters and %d users, one of each expected", len(k.Clusters), len(k.Users))
+	}
+	user := cluster + "-admin"
+	k.Clusters[0].Name, k.Users[0].Name, k.CurrentContext = cluster, user, cluster
+	k.Contexts = []any{map[string]any{"name": cluster, "context": map[string]any{"cluster": cluster, "user": user}}}
+	if a, err := netip.ParseAddr(cp.Address); err == nil && cp.SSH.Bastion == nil && cp.PrivateAddress.IsValid() {
+		k.Clusters[0].Cluster["server"] = "https://" + netip.AddrPortFrom(a, 6443).String()
+	}
+	out, err := yaml.Marshal(k)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(conf)
+	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"), out...), nil
+}
+
+// writeSecretFile writes a file only its owner can read, whole or not at all.
+func writeSecretFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

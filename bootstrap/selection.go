@@ -1,0 +1,48 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/inventory"
+)
+
+// UsageError is a command line that names what is not there.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// selected are the hosts that a story looks at: all, or those of --limit and the control plane.
+func (o Options) selected() ([]inventory.Host, error) {
+	if len(o.Limit) == 0 {
+		return o.Inventory.Hosts, nil
+	}
+	named, err := o.named(o.Limit)
+	if err != nil {
+		return nil, err
+	}
+	var out []inventory.Host
+	for _, h := range o.Inventory.Hosts {
+		if h.Role == inventory.ControlPlane || slices.Contains(named, h.ID()) {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
+
+// named turns names or addresses of hosts into host IDs.
+func (o Options) named(names []string) ([]string, error) {
+	var ids, known []string
+	for _, h := range o.Inventory.Hosts {
+		known = append(known, h.ID())
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return name == h.Name || name == h.Address })
+		if i < 0 {
+			return nil, &UsageError{fmt.Sprintf("no host %q in %s; it has %s", name, o.Inventory.Path, strings.Join(known, ", "))}
+		}
+		ids = append(ids, o.Inventory.Hosts[i].ID())
+	}
+	return ids, nil
+}

@@ -1,0 +1,224 @@
+// Package bootstrap tells the stories of kgpu's commands, one file each, over the same five words: the inventory
+// (desired), facts (observed), a plan (pure), a run (a graph of steps on hosts) and a proof.
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"sync"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// Options are what every story that touches hosts needs.
+type Options struct {
+	Inventory  *inventory.Inventory
+	Run        string // ID of this run, from NewRunID
+	Events     event.Sink
+	SSHConfig  string   // path of an ssh_config to honour; empty: none
+	Ignore     []string // reason IDs that preflight does not stop at
+	Only, Skip []string // step IDs
+	Limit      []string // host IDs
+	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
+}
+
+// NewRunID names a run: the time, for people, and random digits, so that two runs never share a name.
+func NewRunID(now time.Time) string {
+	var b [3]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // crypto/rand never fails on supported systems
+	}
+	return now.UTC().Format("20060102-150405-") + hex.EncodeToString(b[:])
+}
+
+// session is the connections to a set of hosts and what was seen there.
+type session struct {
+	Options
+	dialer *remote.Dialer
+
+	mu    sync.Mutex
+	hosts map[string]*remote.Host
+	facts map[string]*facts.Host
+	skew  map[string]time.Duration
+}
+
+// open connects to the hosts and gathers their facts, all at the same time. Every host that fails is in the error.
+func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, error) {
+	s := &session{
+		Options: o,
+		dialer: remote.NewDialer(remote.Options{
+			Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig,
+			Secret: func(ref inventory.Secret) (string, error) { return ref.Resolve(os.LookupEnv, os.ReadFile) },
+		}),
+		hosts: map[string]*remote.Host{}, facts: map[string]*facts.Host{}, skew: map[string]time.Duration{},
+	}
+	err := each(hosts, func(h inventory.Host) error {
+		conn, err := s.dialer.Dial(ctx, h)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.hosts[h.ID()] = conn
+		s.mu.Unlock()
+		return s.look(ctx, h.ID())
+	})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *session) close() {
+	for _, h := range s.hosts {
+		h.Close()
+	}
+	s.dialer.Close()
+}
+
+// look gathers the facts of one host.
+func (s *session) look(ctx context.Context, id string) error {
+	var out bytes.Buffer
+	begun := time.Now()
+	err := s.hosts[id].Run(ctx, remote.Command{
+		Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()), Stdout: &out,
+	})
+	if err != nil {
+		return factsError(id, err)
+	}
+	seen, err := facts.Parse(out.Bytes())
+	if err != nil {
+		return factsError(id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.facts[id] = seen
+	s.skew[id] = skew(seen.Now, begun, time.Now())
+	return nil
+}
+
+// factsError wraps what went wrong on the way to facts, unless it has a reason of its own.
+func factsError(id string, err error) error {
+	if len(reason.All(err)) > 0 {
+		return err
+	}
+	e := &reason.Error{ID: reason.FactsFailed, Host: id, Doing: "gathering facts", Err: err}
+	var exit *remote.ExitError
+	if errors.As(err, &exit) {
+		e.Exit, e.Stderr = &exit.Status, exit.Stderr
+	}
+	return e
+}
+
+// skew is how far a clock is outside of the interval in which it was read; zero when it is inside.
+func skew(clock, begun, ended time.Time) time.Duration {
+	switch {
+	case clock.Before(begun):
+		return clock.Sub(begun)
+	case clock.After(ended):
+		return clock.Sub(ended)
+	}
+	return 0
+}
+
+// attach follows the runs that a former kgpu left on the hosts to their ends, and looks at those hosts again.
+func (s *session) attach(ctx context.Context) error {
+	var busy []inventory.Host
+	for _, h := range s.Inventory.Hosts {
+		if f := s.facts[h.ID()]; f != nil && f.Run != nil {
+			busy = append(busy, h)
+		}
+	}
+	return each(busy, func(h inventory.Host) error {
+		former := s.facts[h.ID()].Run
+		s.Events.Emit(event.Event{
+			Time: time.Now(), Run: s.Run, Host: h.ID(), Step: former.Step, Kind: event.Wait,
+			Text: fmt.Sprintf("a former run (%s, by %s) is still at work here", former.ID, former.By),
+		})
+		// Its failure is not this run's: the host is looked at again, and what is missing is planned again.
+		err := s.engine().Attach(ctx, h.ID(), former.ID)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		return s.look(ctx, h.ID())
+	})
+}
+
+func (s *session) preflight() error {
+	var machines []preflight.Machine
+	for _, h := range s.Inventory.Hosts {
+		if f := s.facts[h.ID()]; f != nil {
+			machines = append(machines, preflight.Machine{Host: h, Facts: f, Skew: s.skew[h.ID()]})
+		}
+	}
+	var errs []error
+	for _, p := range preflight.Check(s.Inventory, machines, append(s.Inventory.Ignore, s.Ignore...)) {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) engine() *run.Engine {
+	hosts := make(map[string]run.Host, len(s.hosts))
+	for id, h := range s.hosts {
+		hosts[id] = h
+	}
+	return &run.Engine{Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Script: scripts.Step, Lib: scripts.Lib()}
+}
+
+// operator is who runs kgpu, for others who find the host busy.
+func operator() string {
+	name, machine := "somebody", "somewhere"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		machine = h
+	}
+	return name + "@" + machine
+}
+
+func (s *session) controlPlane() inventory.Host {
+	for _, h := range s.Inventory.Hosts {
+		if h.Role == inventory.ControlPlane {
+			return h
+		}
+	}
+	panic("a valid inventory has a control plane")
+}
+
+// skips tells about the steps that have nothing to do.
+func (s *session) skips(g *plan.Graph) {
+	for _, skipped := range g.Skipped {
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: "satisfied", Text: skipped.Reason})
+	}
+	for _, w := range g.Warnings {
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: w})
+	}
+}
+
+// each calls f for every host at the same time and joins the errors in host order.
+func each(hosts []inventory.Host, f func(inventory.Host) error) error {
+	errs := make([]error, len(hosts))
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() { errs[i] = f(h) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,310 @@
+// Command kgpu turns bare Ubuntu and Debian machines with NVIDIA cards into a Kubernetes cluster.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// version is set by the build: -ldflags "-X main.version=…".
+var version = "development"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C leaves at once; work on hosts goes on in its units
+	os.Exit(run(ctx, os.Args))
+}
+
+// run is kgpu with its exit status.
+func run(ctx context.Context, args []string) int {
+	app := newApp()
+	err := app.RunContext(ctx, flagsFirst(app, args))
+	var usage *bootstrap.UsageError
+	var step *plan.UnknownStepError
+	switch {
+	case err == nil:
+		return reason.ExitOK
+	case errors.Is(err, errPending):
+		return reason.ExitPending
+	case errors.As(err, &usage), errors.As(err, &step):
+		fmt.Fprintf(app.ErrWriter, "kgpu: %v\n", err)
+		return reason.ExitUsage
+	}
+	report.PrintError(app.ErrWriter, err)
+	return reason.ExitStatus(err)
+}
+
+func newApp() *cli.App {
+	app := &cli.App{
+		Name: "kgpu", Version: version,
+		Usage:                "a Kubernetes cluster that runs GPU work, out of bare machines",
+		EnableBashCompletion: true,
+		HideHelpCommand:      true,
+		Suggest:              true,
+		ErrWriter:            os.Stderr,
+		ExitErrHandler:       func(*cli.Context, error) {}, // run prints errors and chooses the exit status
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("no command %q; see kgpu --help", c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		Commands: []*cli.Command{
+			{
+				Name: "up", Usage: "make the cluster of the inventory, or carry on where a run stopped", ArgsUsage: "[INVENTORY]",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags, kubeconfigFlags), Action: up,
+			},
+			{
+				Name: "add-worker", Usage: "add hosts to the inventory and to the cluster", ArgsUsage: "ADDRESS…",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags), Action: addWorker,
+			},
+			{
+				Name: "reset", Usage: "take hosts, or the whole cluster, apart and undo what kgpu changed", ArgsUsage: "[HOST…]",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: reset,
+			},
+			{
+				Name: "plan", Usage: "say what up would do and why; exit status 2 when changes are pending", ArgsUsage: "[INVENTORY]",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags), Action: showPlan,
+			},
+			{
+				Name: "validate", Usage: "check the inventory without touching any host", ArgsUsage: "[INVENTORY]",
+				Flags: inventoryFlags, Action: validate,
+			},
+			{
+				Name: "schema", Usage: "print the JSON schema of the inventory, for editors",
+				Action: func(c *cli.Context) error { _, err := c.App.Writer.Write(inventory.Schema()); return err },
+			},
+		},
+	}
+	for _, command := range app.Commands {
+		command.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
+	}
+	app.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
+	return app
+}
+
+var (
+	inventoryFlags = []cli.Flag{
+		&cli.StringFlag{Name: "inventory", Aliases: []string{"i"}, Usage: "the inventory `FILE`", EnvVars: []string{"KGPU_INVENTORY"}, Value: "inventory.yaml"},
+	}
+	connectionFlags = []cli.Flag{
+		&cli.StringFlag{Name: "ssh-config", Usage: "honour this ssh_config `FILE`, for example ~/.ssh/config", TakesFile: true},
+		&cli.StringSliceFlag{Name: "ignore", Usage: "go on in spite of this preflight `REASON` (may be repeated)"},
+	}
+	planFlags = []cli.Flag{
+		&cli.StringSliceFlag{Name: "only", Usage: "only steps with this `ID` or pattern, such as 'os/*' (may be repeated)"},
+		&cli.StringSliceFlag{Name: "skip", Usage: "leave out steps with this `ID` or pattern (may be repeated)"},
+		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
+	}
+	outputFlags = []cli.Flag{
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show the output of every step"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+	}
+	kubeconfigFlags = []cli.Flag{
+		&cli.StringFlag{Name: "kubeconfig", Usage: "where the admin kubeconfig goes: `FILE` (default: CLUSTER.kubeconfig beside the inventory)", TakesFile: true},
+	}
+	yesFlags = []cli.Flag{
+		&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+	}
+)
+
+// errPending is plan's answer that there is something to do.
+var errPending = errors.New("changes are pending")
+
+func up(c *cli.Context) error {
+	return story(c, 1, func(o bootstrap.Options, t *terminal) error {
+		return bootstrap.Up(c.Context, o, t.showPlan)
+	})
+}
+
+func addWorker(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usagef("which host? kgpu add-worker ADDRESS…")
+	}
+	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
+		return bootstrap.AddWorker(c.Context, o, c.Args().Slice(), t.showPlan)
+	})
+}
+
+func reset(c *cli.Context) error {
+	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
+		return bootstrap.Reset(c.Context, o, c.Args().Slice(), func(g *plan.Graph) error {
+			if err := t.showPlan(g); err != nil || g.Empty() || c.Bool("yes") {
+				return err
+			}
+			return confirm(c.App.Reader, c.App.Writer, o.Inventory.Cluster)
+		})
+	})
+}
+
+func showPlan(c *cli.Context) error {
+	return story(c, 1, func(o bootstrap.Options, t *terminal) error {
+		if t.kind == report.JSON {
+			o.Events = event.Discard // the answer is one object
+		}
+		g, err := bootstrap.Plan(c.Context, o)
+		if err != nil {
+			return err
+		}
+		if err := report.PrintPlan(c.App.Writer, g, report.PlanOptions{JSON: t.kind == report.JSON, Verbose: c.Bool("verbose")}); err != nil {
+			return err
+		}
+		if !g.Empty() {
+			return errPending
+		}
+		return nil
+	})
+}
+
+func validate(c *cli.Context) error {
+	inv, err := load(c, 1)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %d hosts\n", inv.Path, inv.Cluster, inv.Kubernetes.Version, len(inv.Hosts))
+	return nil
+}
+
+// terminal is where a story shows itself.
+type terminal struct {
+	report.Sink
+	out    io.Writer
+	kind   report.Kind
+	detail report.Detail
+}
+
+// showPlan prints what is about to happen; a stream of JSON events tells it by its steps.
+func (t *terminal) showPlan(g *plan.Graph) error {
+	if t.kind == report.JSON || t.detail == report.Quiet {
+		return nil
+	}
+	return report.PrintPlan(t.out, g, report.PlanOptions{Verbose: t.detail == report.Verbose})
+}
+
+// story loads the inventory, sets up the report and tells a command's story. An inventory may be the command's only
+// argument where positional is 1.
+func story(c *cli.Context, positional int, tell func(bootstrap.Options, *terminal) error) error {
+	inv, err := load(c, positional)
+	if err != nil {
+		return err
+	}
+	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
+	switch c.String("output") {
+	case "text":
+	case "json":
+		t.kind = report.JSON
+	default:
+		return usagef("--output is text or json, not %q", c.String("output"))
+	}
+	switch {
+	case c.Bool("verbose"):
+		t.detail = report.Verbose
+	case c.Bool("quiet"):
+		t.detail = report.Quiet
+	}
+	t.Sink = report.New(t.kind, t.out, t.detail)
+	id := bootstrap.NewRunID(time.Now())
+	err = tell(bootstrap.Options{
+		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
+		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"),
+	}, t)
+	if c.Command.Name != "plan" {
+		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err)})
+	}
+	return errors.Join(err, t.Close())
+}
+
+// outcome is the result's reason: ok, or the ID of the failure, or the first of several.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if all := reason.All(err); len(all) > 0 {
+		return string(all[0].ID)
+	}
+	return "INTERNAL"
+}
+
+// load reads the inventory: the positional argument, --inventory, $KGPU_INVENTORY or ./inventory.yaml.
+func load(c *cli.Context, positional int) (*inventory.Inventory, error) {
+	path := c.String("inventory")
+	if positional == 1 {
+		if c.NArg() > 1 {
+			return nil, usagef("one inventory at a time, not %d: %q", c.NArg(), c.Args().Slice())
+		}
+		if c.NArg() == 1 {
+			path = c.Args().First()
+		}
+	}
+	inv, err := inventory.Load(path, inventory.Options{})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, usagef("no inventory %s: write one (README, examples/minimal.yaml), or name it: kgpu %s -i FILE", filepath.Clean(path), c.Command.Name)
+	}
+	return inv, err
+}
+
+func confirm(in io.Reader, out io.Writer, cluster string) error {
+	fmt.Fprintf(out, "This takes the cluster's hosts apart. Type the cluster's name (%s) to go on: ", cluster)
+	var answer string
+	if _, err := fmt.Fscanln(in, &answer); err != nil || answer != cluster {
+		return usagef("not confirmed, nothing was changed (kgpu reset --yes does not ask)")
+	}
+	return nil
+}
+
+func usagef(format string, args ...any) error {
+	return &bootstrap.UsageError{Message: fmt.Sprintf(format, args...)}
+}
+
+// flagsFirst moves a command's flags before its arguments, so that `kgpu up inventory.yaml --output json` means what
+// it says: the library stops at the first argument that is no flag.
+func flagsFirst(app *cli.App, args []string) []string {
+	at := slices.IndexFunc(args, func(a string) bool { return app.Command(a) != nil })
+	if at < 0 {
+		return args
+	}
+	takesValue := map[string]bool{}
+	for _, f := range app.Command(args[at]).Flags {
+		_, boolean := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			takesValue[name] = !boolean
+		}
+	}
+	var options, positional []string
+	rest := args[at+1:]
+	for i := 0; i < len(rest); i++ {
+		switch a := rest[i]; {
+		case a == "--":
+			positional = append(positional, rest[i+1:]...)
+			i = len(rest)
+		case !strings.HasPrefix(a, "-") || a == "-":
+			positional = append(positional, a)
+		default:
+			options = append(options, a)
+			if takesValue[strings.TrimLeft(a, "-")] && i+1 < len(rest) {
+				i++
+				options = append(options, rest[i])
+			}
+		}
+	}
+	return slices.Concat(args[:at+1], options, []string{"--"}, positional)
+}
