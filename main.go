@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string) int {
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	var usage *bootstrap.UsageError
 	var step *plan.UnknownStepError
+	var invalid inventory.Errors
 	switch {
 	case err == nil:
 		return reason.ExitOK
@@ -47,6 +48,9 @@ func run(ctx context.Context, args []string) int {
 	case errors.As(err, &usage), errors.As(err, &step):
 		fmt.Fprintf(app.ErrWriter, "kgpu: %v\n", err)
 		return reason.ExitUsage
+	case errors.As(err, &invalid): // file:line:column first, as editors want it
+		fmt.Fprintln(app.ErrWriter, invalid)
+		return reason.ExitStatus(err)
 	}
 	report.PrintError(app.ErrWriter, err)
 	return reason.ExitStatus(err)

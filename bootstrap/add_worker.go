@@ -16,6 +16,9 @@ func AddWorker(ctx context.Context, o Options, addresses []string, show func(*pl
 	if err != nil {
 		return err
 	}
+	if addresses, err = expand(addresses); err != nil {
+		return err
+	}
 	var added []inventory.NewHost
 	for _, a := range addresses {
 		if !slices.ContainsFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return h.Address == a }) {
@@ -42,4 +45,17 @@ func AddWorker(ctx context.Context, o Options, addresses []string, show func(*pl
 		}
 		return inventory.WriteFile(o.Inventory.Path, edited)
 	})
+}
+
+// expand writes ranges such as 10.0.0.[11-14] out.
+func expand(addresses []string) ([]string, error) {
+	var out []string
+	for _, a := range addresses {
+		list, err := inventory.ExpandRange(a)
+		if err != nil {
+			return nil, &UsageError{err.Error()}
+		}
+		out = append(out, list...)
+	}
+	return out, nil
 }

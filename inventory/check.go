@@ -148,13 +148,15 @@ func (f *file) checkRanges() []finding {
 		}
 	}
 	if pods.IsValid() && services.IsValid() && pods.Overlaps(services) {
-		path := "kubernetes.podCIDR"
-		add(path, "%s overlaps with the services' range %s", pods, services)
+		add("kubernetes.podCIDR", "%s overlaps with the services' range %s", pods, services)
 	}
 	for i, h := range f.Hosts {
 		at := f.path(i)
 		if ip, err := netip.ParseAddr(h.Address); err == nil {
 			f.outside(&out, at+".address", ip)
+			if !ip.Unmap().Is4() && !h.PrivateAddress.IsValid() {
+				add(at+".address", "%s is an IPv6 address and kgpu makes IPv4 clusters for now: name the node's IPv4 address as `privateAddress`", h.Address)
+			}
 		}
 		if h.PrivateAddress.IsValid() {
 			f.outside(&out, at+".privateAddress", h.PrivateAddress)
@@ -167,9 +169,12 @@ func (f *file) checkRanges() []finding {
 func (f *file) path(host int) string { return fmt.Sprintf("hosts[%d]", f.entries[host]) }
 
 func (f *file) outside(out *[]finding, path string, ip netip.Addr) {
-	for name, r := range map[string]netip.Prefix{"pods": f.Kubernetes.PodCIDR, "services": f.Kubernetes.ServiceCIDR} {
-		if r.IsValid() && r.Contains(ip.Unmap()) {
-			*out = append(*out, finding{path: path, message: fmt.Sprintf("%s is inside the %s' range %s", ip, name, r)})
+	for _, r := range []struct {
+		name string
+		cidr netip.Prefix
+	}{{"pods", f.Kubernetes.PodCIDR}, {"services", f.Kubernetes.ServiceCIDR}} {
+		if r.cidr.IsValid() && r.cidr.Contains(ip.Unmap()) {
+			*out = append(*out, finding{path: path, message: fmt.Sprintf("%s is inside the %s' range %s", ip, r.name, r.cidr)})
 		}
 	}
 }
@@ -193,6 +198,11 @@ func (f *file) checkNames() []finding {
 		}
 		if h.PrivateAddress.IsValid() {
 			claim("privateAddress", h.PrivateAddress.String(), at+".privateAddress", h.PrivateAddress.String())
+		}
+	}
+	for i, h := range f.Hosts { // output names a host by its name or its address: they must not be mixed up
+		if at, ok := first["name"+h.Address]; ok && h.Name == "" {
+			out = append(out, finding{path: f.path(i) + ".address", message: fmt.Sprintf("address %s is the name of another host, at %s", h.Address, at)})
 		}
 	}
 	for i, h := range f.Hosts {

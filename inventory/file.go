@@ -3,7 +3,7 @@ package inventory
 import (
 	"net/netip"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 )

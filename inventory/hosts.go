@@ -5,7 +5,7 @@ import (
 	"maps"
 	"net/netip"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // entry is one entry of the file's list of hosts: one machine, or several by a range.

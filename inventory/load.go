@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 )

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // decoder walks the nodes of one file and collects every problem it meets.
@@ -15,6 +15,7 @@ type decoder struct {
 	file     string
 	env      func(string) (string, bool)
 	nodes    map[string]*yaml.Node // value by path, for checks that compare fields
+	sections map[string][]string   // sections(), once an unknown key has asked for them
 	problems Errors
 }
 
@@ -40,7 +41,7 @@ func mapping[T any](d *decoder, n *yaml.Node, path string, ks keys[T], into *T) 
 		at := join(path, key.Value)
 		decode, ok := ks[key.Value]
 		if !ok {
-			d.failHint(key, path, unknownKey(key.Value, names(ks)))
+			d.failHint(key, path, d.unknownKey(key.Value, names(ks)))
 			continue
 		}
 		d.nodes[at] = value

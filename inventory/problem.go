@@ -65,6 +65,9 @@ func (h hint) Error() string { return h.message }
 
 // closest returns the candidate that word is most likely a misspelling of, or nothing.
 func closest(word string, candidates []string) string {
+	if len(word) > maxSubdomain {
+		return ""
+	}
 	limit := max(1, len(word)/3)
 	if len(word) > 3 {
 		limit = max(2, limit)

@@ -29,20 +29,23 @@ func sections() map[string][]string {
 func names[T any](ks keys[T]) []string { return slices.Sorted(maps.Keys(ks)) }
 
 // unknownKey says what is wrong with a key that its mapping does not have.
-func unknownKey(key string, known []string) hint {
+func (d *decoder) unknownKey(key string, known []string) hint {
 	if c := closest(key, known); c != "" {
 		return hint{fmt.Sprintf("unknown key %q", key), c}
 	}
-	if where := home(key); where != "" {
+	if where := d.home(key); where != "" {
 		return hint{message: fmt.Sprintf("unknown key %q here: it belongs to %s", key, where)}
 	}
 	return hint{message: fmt.Sprintf("unknown key %q", key)}
 }
 
 // home is the one section that has a key.
-func home(key string) string {
+func (d *decoder) home(key string) string {
+	if d.sections == nil {
+		d.sections = sections()
+	}
 	var found []string
-	for section, known := range sections() {
+	for section, known := range d.sections {
 		if section != "ssh.bastion" && slices.Contains(known, key) {
 			found = append(found, section)
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // maxSize is far above any real inventory; it keeps a wrong file from filling the memory.
@@ -102,7 +102,7 @@ func (d *decoder) syntax(data []byte, err error) {
 		message = "the file ends inside a value: a quote is not closed"
 	}
 	if m := unknownAlias.FindStringSubmatch(message); m != nil {
-		message = fmt.Sprintf("aliases (*%s) are not supported: write the value out", m[1])
+		message = noAliases
 		place.Line = 1 + max(0, slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "*"+m[1]) }))
 	}
 	text := lines[place.Line-1]
@@ -121,22 +121,25 @@ func tabNear(lines []string, line int) (int, bool) {
 }
 
 // refuse reports YAML that an inventory does without: it would make the place of a value, or its meaning, a matter of debate.
+// It does not repeat what it found: an unquoted password may begin with one of *&!.
 func (d *decoder) refuse(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.fail(n, "", "aliases (*%s) are not supported: write the value out", n.Value)
+		d.fail(n, "", "%s", noAliases)
 		return
 	case n.Anchor != "":
-		d.fail(n, "", "anchors (&%s) are not supported: write the value out where it is used", n.Anchor)
+		d.fail(n, "", "anchors (&name) are not supported: write the value out where it is used, or quote a text that begins with &")
 	case n.Tag == "!!merge":
 		d.fail(n, "", "merge keys (<<) are not supported: write the values out")
 	case !knownTags[n.Tag]:
-		d.fail(n, "", "the tag %s is not supported", n.Tag)
+		d.fail(n, "", "tags (!name) are not supported: quote a text that begins with !")
 	}
 	for _, c := range n.Content {
 		d.refuse(c)
 	}
 }
+
+const noAliases = "aliases (*name) are not supported: write the value out, or quote a text that begins with *"
 
 var knownTags = map[string]bool{
 	"!!map": true, "!!seq": true, "!!str": true, "!!int": true, "!!float": true, "!!bool": true, "!!null": true, "!!timestamp": true,

@@ -72,6 +72,8 @@ func address(s string) (string, error) {
 		return s, usable(ip)
 	}
 	switch _, port, err := net.SplitHostPort(s); {
+	case strings.Contains(s, "@"): // and perhaps a password
+		return "", errors.New("is only the address: the user goes to `ssh: {user: …}`")
 	case len(s) > maxSubdomain:
 		return "", errors.New("a DNS name has at most 253 characters")
 	case looksLikeIPv4.MatchString(s):
@@ -80,8 +82,6 @@ func address(s string) (string, error) {
 		return s, nil
 	case err == nil && port != "":
 		return "", fmt.Errorf("%q: the port goes to `ssh: {port: %s}`", s, port)
-	case strings.Contains(s, "@"):
-		return "", fmt.Errorf("%q: the user goes to `ssh: {user: …}`", s)
 	}
 	return "", fmt.Errorf("%q is neither an IP address nor a DNS name", s)
 }
@@ -136,17 +136,17 @@ const defaultAPIPort = "6443"
 // endpoint is host:port; the port may be left out.
 func endpoint(s string) (string, error) {
 	if _, bare, ok := strings.Cut(s, "://"); ok {
-		return "", hint{fmt.Sprintf("%q: an endpoint is written without a scheme", s), bare}
+		return "", hint{"an endpoint is written without a scheme", withoutUser(bare)}
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		host, port = strings.Trim(s, "[]"), defaultAPIPort
 	}
 	if _, err := address(host); err != nil {
-		return "", fmt.Errorf("%q is not host:port, such as k8s.example.com:%s", s, defaultAPIPort)
+		return "", fmt.Errorf("%s is not host:port, such as k8s.example.com:%s", shown(s), defaultAPIPort)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("%q: the port must be a number from 1 to 65535", s)
+		return "", fmt.Errorf("%s: the port must be a number from 1 to 65535", shown(s))
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -155,16 +155,42 @@ func endpoint(s string) (string, error) {
 func httpURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {
+	case strings.Contains(authority(s), "@"):
+		return "", errors.New("must not hold a user name or password")
 	case err != nil:
 		return "", errors.New("is not a URL")
-	case u.User != nil:
-		return "", errors.New("must not hold a user name or password")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "", fmt.Errorf("%q is not a URL that begins with http:// or https://", s)
 	case strings.ContainsAny(s, " \t\r\n\"'\\"):
 		return "", fmt.Errorf("%q has characters that a URL must not have", s)
 	}
 	return strings.TrimSuffix(s, "/"), nil
+}
+
+// authority is the part of a URL that names the server, with or without a scheme in front of it.
+func authority(s string) string {
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		s = rest
+	}
+	if i := strings.IndexAny(s, "/?#"); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+// shown quotes a value for a message, unless it may hold a password.
+func shown(s string) string {
+	if strings.Contains(s, "@") {
+		return "the value"
+	}
+	return strconv.Quote(s)
+}
+
+func withoutUser(s string) string {
+	if strings.Contains(s, "@") {
+		return ""
+	}
+	return s
 }
 
 var (
@@ -192,10 +218,10 @@ func sha256Sum(s string) (string, error) {
 // registry is a host with an optional port and path, as it stands in front of an image's name.
 func registry(s string) (string, error) {
 	if bare, ok := strings.CutPrefix(s, "https://"); ok {
-		return "", hint{fmt.Sprintf("%q: a registry is written without https://", s), bare}
+		return "", hint{"a registry is written without https://", withoutUser(bare)}
 	}
 	if s = strings.TrimSuffix(s, "/"); !registryExpression.MatchString(s) {
-		return "", fmt.Errorf("%q is not a registry such as registry.example.com:5000/mirror", s)
+		return "", fmt.Errorf("%s is not a registry such as registry.example.com:5000/mirror", shown(s))
 	}
 	return s, nil
 }
@@ -222,9 +248,9 @@ func reasonID(s string) (string, error) {
 
 // hostKey is a public key as known_hosts and authorized_keys write it, without options.
 func hostKey(s string) (string, error) {
-	_, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(s))
+	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(s))
 	if err != nil || len(options) > 0 || len(rest) > 0 {
 		return "", errors.New("is not a public key such as `ssh-ed25519 AAAA…`: take the machine's /etc/ssh/ssh_host_ed25519_key.pub")
 	}
-	return strings.Join(strings.Fields(s)[:2], " "), nil
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
 }

@@ -47,9 +47,11 @@ type Engine struct {
 	ReconnectTimeout time.Duration // how long a lost host may stay away
 	Dir              string        // kgpu's directory on every host
 
-	pause   func(try int) time.Duration // before the next try; nil: backoff
-	batches atomic.Int64                // names given so far
+	pause func(try int) time.Duration // before the next try; nil: backoff
 }
+
+// batches counts the names given so far, across engines: several may serve one run, and a host knows a batch by its name.
+var batches atomic.Int64
 
 // Outcome is what became of a step.
 type Outcome string
@@ -146,7 +148,7 @@ func (e *Engine) runTasks(ctx context.Context, s *schedule, h Host, tasks []*tas
 			return
 		}
 	}
-	name := fmt.Sprintf("%s-%d", e.Run, e.batches.Add(1))
+	name := fmt.Sprintf("%s-%d", e.Run, batches.Add(1))
 	s.change(func() {
 		for _, t := range tasks {
 			t.batch = name

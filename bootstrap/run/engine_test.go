@@ -280,7 +280,7 @@ func TestCancel(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.ID != reason.Cancelled || e.Host != "a" || e.Step != "one" {
 		t.Fatalf("error is %v", err)
 	}
-	if !strings.Contains(e.Detail, "goes on on the host, in the unit kgpu-test-1") {
+	if !strings.Contains(e.Detail, "goes on on the host, in the unit kgpu-"+f.batch(t, "a")+", ") {
 		t.Errorf("detail is %q", e.Detail)
 	}
 	f.open(t, "go").Close()
@@ -310,6 +310,7 @@ func TestHostBusyAndAttach(t *testing.T) {
 		first <- err
 	}()
 	f.read(t, "begun")
+	batch := f.batch(t, "a")
 
 	other := f.another("other")
 	r, err := other.Execute(t.Context(), graph(step("a", "one", `true`), step("a", "free", `true`)))
@@ -318,12 +319,12 @@ func TestHostBusyAndAttach(t *testing.T) {
 	if !errors.As(err, &busy) || busy.ID != reason.HostBusy {
 		t.Fatalf("error is %v", err)
 	}
-	if !strings.HasPrefix(busy.Detail, "me@here holds this host: batch test-1, step one, since 20") {
+	if !strings.HasPrefix(busy.Detail, "me@here holds this host: batch "+batch+", step one, since 20") {
 		t.Errorf("detail is %q", busy.Detail)
 	}
 
 	attached := make(chan error)
-	go func() { attached <- other.Attach(t.Context(), "a", "test-1") }()
+	go func() { attached <- other.Attach(t.Context(), "a", batch) }()
 	f.open(t, "go").Close()
 	var e *reason.Error
 	if err := <-attached; !errors.As(err, &e) || e.Step != "two" || *e.Exit != 7 || e.Host != "a" {

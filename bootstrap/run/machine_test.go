@@ -162,6 +162,16 @@ func (f *fleet) told(kinds ...event.Kind) []string {
 	return out
 }
 
+// batch is the name of the only batch that a machine has.
+func (f *fleet) batch(t *testing.T, host string) string {
+	t.Helper()
+	dirs, err := os.ReadDir(filepath.Join(f.machines[host].Dir, "run"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("%s has the batches %v, %v", host, dirs, err)
+	}
+	return dirs[0].Name()
+}
+
 // of keeps what one host told.
 func of(host string, told []string) []string {
 	return slices.DeleteFunc(slices.Clone(told), func(s string) bool { return strings.Fields(s)[1] != host })

@@ -66,6 +66,14 @@ claim_tree() {
   done
 }
 
+# claim_dir PATH... does so for directories that others may use too: undo removes them when they are empty.
+claim_dir() {
+  local path
+  for path in "$@"; do
+    [[ -e $path ]] || record_once dir "$path"
+  done
+}
+
 # claim_group NAME... and claim_user NAME... do the same for what packages add to the system's accounts.
 claim_group() {
   local name
@@ -79,4 +87,10 @@ claim_user() {
   for name in "$@"; do
     getent passwd "$name" >/dev/null || record_once user "$name"
   done
+}
+
+# claim_containers does so for what every container runtime puts somewhere.
+claim_containers() {
+  claim_tree /var/lib/containerd /etc/containerd /opt/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni
+  claim_dir /run/netns
 }

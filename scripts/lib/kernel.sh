@@ -25,6 +25,8 @@ remember_sysctls() {
   local -a pairs=()
   for key in "$@"; do
     if value=$(sysctl_get "$key"); then pairs+=("$key=$value"); fi
+    # The kernel changes the second with the first: it has to be put back after it.
+    if [[ $key == net.ipv4.ip_forward ]]; then pairs+=("net.ipv4.conf.all.accept_redirects=$(sysctl_get net.ipv4.conf.all.accept_redirects)"); fi
   done
   [[ ${#pairs[@]} -eq 0 ]] || record sysctl "${pairs[@]}"
 }

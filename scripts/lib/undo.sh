@@ -100,7 +100,22 @@ undo_packages() {
   undo_daemon_reload
   undo_packages_wanted
   [[ ${#gone[@]} -gt 0 ]] || return 0
+  undo_package_units "${gone[@]}"
+  undo_packages_keep "${gone[@]}"
   apt_get purge --allow-change-held-packages "${gone[@]}" || apt_failed "purging ${gone[*]}"
+}
+
+# undo_packages_keep keeps the purge of docker.io from removing a /var/lib/docker that was there before kgpu.
+undo_packages_keep() {
+  if [[ " $* " == *' docker.io '* ]] && ! ledger_has tree /var/lib/docker; then rm -f /var/lib/docker/nuke-graph-directory.sh; fi
+}
+
+# undo_package_units disables the units of packages: not every package does it when it goes.
+undo_package_units() {
+  local unit
+  while IFS= read -r unit; do
+    systemctl disable -q --now -- "$unit" 2>/dev/null || true
+  done < <(dpkg-query -L "$@" 2>/dev/null | sed -nE 's#^(/usr)?/lib/systemd/system/([^/@]+\.(service|socket|timer|path))$#\2#p')
 }
 
 # undo_packages_wanted takes those out of gone that cannot go without packages which kgpu did not install.
@@ -166,7 +181,7 @@ undo_daemon_reload() {
 undo_sysctl() {
   local pair now
   for pair in "$@"; do
-    now=$(sysctl_get "${pair%%=*}") && [[ $now != "${pair#*=}" ]] || continue
+    if ! now=$(sysctl_get "${pair%%=*}") || [[ $now == "${pair#*=}" ]]; then continue; fi
     sysctl -q -w -- "$pair" || undo_left "sysctl $pair is refused"
   done
 }

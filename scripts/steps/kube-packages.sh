@@ -12,8 +12,10 @@ revision() {
   apt-cache madison "$1" | awk -F ' *[|] *' -v version="$version" 'index($2, version "-") == 1 && !found { found = $2 } END { print found }'
 }
 
-claim_tree /etc/kubernetes /etc/cni /opt/cni /usr/libexec/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/cni \
-  /var/lib/dockershim /var/lib/weave /var/lib/calico /var/log/pods /var/log/containers /var/log/calico
+claim_containers
+claim_tree /etc/kubernetes /usr/libexec/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/dockershim \
+  /var/lib/weave /var/lib/calico /var/log/pods /var/log/containers /var/log/calico
+remember_unit network-online.target
 install_files
 specs=()
 for package in "${packages[@]}"; do

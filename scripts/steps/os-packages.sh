@@ -4,5 +4,4 @@
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t packages < <(value_lines packages)
-claim_tree /opt/cni /etc/cni
 apt_install "${packages[@]}"

@@ -4,7 +4,7 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
-claim_tree /var/lib/containerd /etc/containerd /opt/containerd /run/containerd
+claim_containers
 ran=no
 if unit_active containerd.service; then ran=yes; fi
 install_files

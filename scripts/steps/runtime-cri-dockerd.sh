@@ -5,7 +5,7 @@
 . "$KGPU_STEP/../../lib.sh"
 
 binary=/usr/local/bin/cri-dockerd
-claim_tree /var/lib/cri-dockerd
+claim_tree /var/lib/cri-dockerd /run/cri-dockerd.sock
 if [[ ! -x $binary || $("$binary" --version 2>&1) != *" $(value version) "* ]]; then
   fetch "$(value url)" "$KGPU_STEP/cri-dockerd.tgz" "$(value sha256)"
   tar -xzf "$KGPU_STEP/cri-dockerd.tgz" -C "$KGPU_STEP" cri-dockerd/cri-dockerd

@@ -4,11 +4,15 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
-claim_tree /var/lib/docker /var/lib/containerd /etc/docker /etc/containerd /opt/containerd /run/docker /run/containerd
+claim_containers
+claim_tree /var/lib/docker /etc/docker /run/docker /run/docker.sock
 claim_group docker
 apt_install iptables
 if [[ ! -e /sys/class/net/docker0 ]]; then
-  ledger_has docker-network || record docker-network "iptables=$(forward_policy iptables)" "ip6tables=$(forward_policy ip6tables)"
+  if ! ledger_has docker-network; then
+    remember_sysctls net.ipv4.ip_forward
+    record docker-network "iptables=$(forward_policy iptables)" "ip6tables=$(forward_policy ip6tables)"
+  fi
 fi
 ran=no
 if unit_active docker.service; then ran=yes; fi

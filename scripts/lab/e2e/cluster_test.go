@@ -23,8 +23,9 @@ type cluster struct {
 // desired is what differs between the tests' inventories.
 type desired struct {
 	version, runtime, network string
-	more                      string // further YAML at the top level
-	hosts                     []string
+	endOfLife                 bool
+	more                      string   // further YAML at the top level
+	hosts                     []string // from lab.host
 }
 
 // host is an entry of an inventory's hosts, with more keys of YAML.
@@ -41,6 +42,9 @@ func (l *lab) write(t *testing.T, dir string, d desired) string {
 	kubelet := ""
 	if d.version >= "1.35" {
 		kubelet = "\n  kubeletConfiguration: {failCgroupV1: false} # this machine may have cgroup v1"
+	}
+	if d.endOfLife {
+		kubelet += "\n  allowEndOfLife: true"
 	}
 	text := fmt.Sprintf(`# An inventory of the end-to-end tests.
 cluster: e2e

@@ -34,20 +34,20 @@ func TestFailures(t *testing.T) {
 	before := l.snapshot(t, "cp1", "w1", "w2", "password1")
 
 	cp, w1, w2 := l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")
-	ssh := func(host, key, path string) string { return l.host(host, "ssh: {"+key+": \""+path+"\"}") }
+	with := func(host, key, path string) string { return l.host(host, "ssh: {"+key+": \""+path+"\"}") }
 	ports, ids, swap := "HOST_PORT_TAKEN", "HOST_MACHINE_ID_DUPLICATE", "HOST_SWAP_ON"
 	for _, r := range []refusal{
-		{"wrong host key", []string{cp, ssh("w1", "knownHosts", l.knownAs(t, "w1", "cp1"))}, nil,
+		{"wrong host key", []string{cp, with("w1", "knownHosts", l.knownAs(t, "w1", "cp1"))}, nil,
 			22, []string{"w1 SSH_HOST_KEY_MISMATCH SHA256:"}},
-		{"unknown host key", []string{cp, ssh("w1", "knownHosts", file(t, "known_hosts", ""))}, nil,
+		{"unknown host key", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", ""))}, nil,
 			21, []string{"w1 SSH_HOST_KEY_UNKNOWN SHA256:"}},
-		{"wrong client key", []string{cp, ssh("w1", "key", file(t, "key", newKey(t)))}, nil,
+		{"wrong client key", []string{cp, with("w1", "key", file(t, "key", newKey(t)))}, nil,
 			23, []string{"w1 SSH_AUTH_FAILED ubuntu"}},
 		{"sudo without its password", []string{cp, l.host("password1", "")}, nil,
 			25, []string{"password1 SUDO_REFUSED password"}},
-		{"sudo with a wrong password", []string{cp, ssh("password1", "sudoPassword", "file:"+file(t, "password", "not-the-password\n"))}, nil,
+		{"sudo with a wrong password", []string{cp, with("password1", "sudoPassword", "file:"+file(t, "password", "not-the-password\n"))}, nil,
 			25, []string{"password1 SUDO_REFUSED password"}},
-		{"several hosts out of reach", []string{cp, ssh("w1", "knownHosts", file(t, "known_hosts", "")), ssh("w2", "key", file(t, "key", newKey(t))), l.host("password1", "")}, nil,
+		{"several hosts out of reach", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", "")), with("w2", "key", file(t, "key", newKey(t))), l.host("password1", "")}, nil,
 			40, []string{"w1 SSH_HOST_KEY_UNKNOWN", "w2 SSH_AUTH_FAILED", "password1 SUDO_REFUSED"}},
 		{"port taken", []string{cp, w1, w2}, []string{"--ignore", ids, "--ignore", swap},
 			64, []string{"cp1 " + ports + " 6443"}},

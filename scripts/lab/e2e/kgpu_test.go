@@ -155,6 +155,13 @@ func (s *session) await(t *testing.T, what string, is func(event) bool) event {
 	}
 }
 
+// seen returns the events so far.
+func (s *session) seen() []event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}
+
 // kill is kill -9, and returns when the process is gone.
 func (s *session) kill() {
 	_ = s.cmd.Process.Kill() // it may have ended

@@ -13,18 +13,19 @@ import (
 
 // dockerArtefacts are what download.docker.com and cri-dockerd's release page offer.
 func (p *preparer) dockerArtefacts(ctx context.Context) error {
-	if !p.docker {
-		return nil
+	all := []item{p.dockerForDebian()}
+	if p.docker {
+		all = append(all, p.criDockerdArchive())
 	}
-	for _, i := range []item{p.criDockerdArchive(), p.dockerForDebian()} {
+	if p.noble {
+		all = append(all, p.dockerForUbuntu())
+	}
+	for _, i := range all {
 		if err := p.do(ctx, i); err != nil {
 			return err
 		}
 	}
-	if !p.noble {
-		return nil
-	}
-	return p.do(ctx, p.dockerForUbuntu())
+	return nil
 }
 
 // criDockerdArchive is laid out as the release's own: cri-dockerd/cri-dockerd.

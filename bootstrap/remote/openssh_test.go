@@ -1,0 +1,394 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// sshdPath is where Debian and Ubuntu put the server of the package openssh-server, which these tests need.
+const sshdPath = "/usr/sbin/sshd"
+
+// sshd is OpenSSH's server for the current user, with keys and configuration of its own. One process serves one
+// connection (sshd -i), so that no port has to be chosen.
+type sshd struct {
+	dir       string
+	address   string
+	key       sshtest.Key // may log in
+	authority sshtest.Key // signs users
+	host      inventory.Host
+
+	mu    sync.Mutex
+	procs []*exec.Cmd
+}
+
+func startSSHD(t *testing.T, extra ...string) *sshd {
+	t.Helper()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if me.Uid == "0" { // compiled into sshd
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &sshd{dir: t.TempDir(), key: sshtest.NewKey(), authority: sshtest.NewKey()}
+	ed25519, ecdsa := sshtest.NewKey(), sshtest.NewECDSAKey()
+	ed25519.Write(t, s.dir+"/host_ed25519")
+	ecdsa.Write(t, s.dir+"/host_ecdsa")
+	s.key.Write(t, s.dir+"/id")
+	writeFile(t, s.dir+"/authorized_keys", publicLine(s.key.PublicKey()))
+	writeFile(t, s.dir+"/ca.pub", publicLine(s.authority.PublicKey()))
+	config := strings.NewReplacer("DIR", s.dir).Replace(`
+HostKey DIR/host_ecdsa
+HostKey DIR/host_ed25519
+AuthorizedKeysFile DIR/authorized_keys
+TrustedUserCAKeys DIR/ca.pub
+StrictModes no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+`) + strings.Join(extra, "\n") + "\n"
+	writeFile(t, s.dir+"/sshd_config", []byte(config))
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = l.Addr().String()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { s.serve(t, c) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		s.kill()
+		wg.Wait()
+	})
+	writeFile(t, s.dir+"/known_hosts", []byte(knownhosts.Line([]string{s.address}, ed25519.PublicKey())+"\n"))
+	s.host = sshtest.At(inventory.Host{SSH: inventory.SSH{User: me.Username, Key: s.dir + "/id", KnownHosts: s.dir + "/known_hosts"}}, s.address)
+	return s
+}
+
+func (s *sshd) serve(t *testing.T, c net.Conn) {
+	f, err := c.(*net.TCPConn).File()
+	c.Close()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	cmd := exec.Command(sshdPath, "-i", "-e", "-f", s.dir+"/sshd_config")
+	var log bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &log
+	cmd.WaitDelay = time.Second // a command that was left behind may hold the log open
+	err = cmd.Start()
+	f.Close()
+	if err != nil {
+		t.Errorf("%v: install openssh-server", err)
+		return
+	}
+	s.mu.Lock()
+	s.procs = append(s.procs, cmd)
+	s.mu.Unlock()
+	_ = cmd.Wait() // it ends with the connection, with whatever status
+	t.Log(log.String())
+}
+
+// kill ends every connection as a crash would.
+func (s *sshd) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.procs {
+		_ = p.Process.Kill()
+	}
+	s.procs = nil
+}
+
+func TestOpenSSHRun(t *testing.T) {
+	h := dial(t, startSSHD(t).host)
+	data := bytes.Repeat([]byte{0, 1, 2, 0xff, '\r', '\n'}, 1<<19)
+	var stdout, stderr bytes.Buffer
+	err := h.Run(context.Background(), Command{
+		Name: "test", Line: "cat; printf '%s' \"it's $0\" >&2; exit 200", Stdin: bytes.NewReader(data), Stdout: &stdout, Stderr: &stderr,
+	})
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Status != 200 || exit.Signal != "" {
+		t.Errorf("%v", err)
+	}
+	if !bytes.Equal(stdout.Bytes(), data) || stderr.String() != "it's sh" {
+		t.Errorf("%d bytes of %d, stderr %q", stdout.Len(), len(data), stderr.String())
+	}
+	err = h.Run(context.Background(), Command{Name: "test", Line: "kill -TERM $$"})
+	if !errors.As(err, &exit) || exit.Signal != "TERM" || exit.Status != 128+15 {
+		t.Errorf("killed by a signal: %#v", err)
+	}
+}
+
+func TestOpenSSHRunEndsWithItsContext(t *testing.T) {
+	h := dial(t, startSSHD(t).host)
+	ctx, cancel := context.WithCancel(context.Background())
+	err := h.Run(ctx, Command{Name: "long", Line: "echo started; exec sleep 1000", Stdout: writerFunc(func([]byte) { cancel() })})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
+		t.Errorf("the connection is not usable any more: %v", err)
+	}
+}
+
+func TestOpenSSHLost(t *testing.T) {
+	s := startSSHD(t)
+	h := dial(t, s.host)
+	err := h.Run(context.Background(), Command{Name: "long", Line: "echo started; exec sleep 1000", Stdout: writerFunc(func([]byte) { s.kill() })})
+	if !errors.Is(err, ErrLost) {
+		t.Errorf("%v", err)
+	}
+	if err := h.Reconnect(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// sshd answers keepalive@openssh.com: a command that takes many times the timeout is not given up.
+func TestOpenSSHKeepalive(t *testing.T) {
+	s := startSSHD(t)
+	d, _ := newDialer(t, Options{Keepalive: time.Millisecond, KeepaliveTimeout: 20 * time.Second})
+	h := dialWith(t, d, s.host)
+	answers := h.current().raw.lastRead()
+	if err := h.Run(context.Background(), Command{Name: "sleep", Line: "sleep 0.2"}); err != nil {
+		t.Error(err)
+	}
+	if !h.current().raw.lastRead().After(answers) {
+		t.Error("there was no answer")
+	}
+}
+
+func TestOpenSSHLogin(t *testing.T) {
+	s := startSSHD(t)
+	t.Run("certificate", func(t *testing.T) {
+		own := sshtest.NewKey()
+		in := s.host
+		in.SSH.Key = filepath.Join(t.TempDir(), "id")
+		own.Write(t, in.SSH.Key)
+		writeFile(t, in.SSH.Key+"-cert.pub", publicLine(sshtest.Certify(t, s.authority, own.PublicKey(), in.SSH.User)))
+		dial(t, in)
+	})
+	t.Run("the right key among many", func(t *testing.T) {
+		startAgent(t, agentKeys(strangers(10)...)...)
+		in := s.host
+		in.SSH.Agent = true
+		dial(t, in)
+	})
+	t.Run("wrong key", func(t *testing.T) {
+		in := s.host
+		in.SSH.Key = filepath.Join(t.TempDir(), "id")
+		sshtest.NewKey().Write(t, in.SSH.Key)
+		d, _ := newDialer(t, Options{})
+		_, err := d.Dial(context.Background(), in)
+		var e *reason.Error
+		if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || !strings.Contains(e.Detail, "): refused") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("nothing but wrong keys", func(t *testing.T) {
+		startAgent(t, agentKeys(strangers(10)...)...)
+		in := s.host
+		in.SSH.Key, in.SSH.Agent = "", true
+		d, _ := newDialer(t, Options{})
+		_, err := d.Dial(context.Background(), in)
+		var e *reason.Error
+		if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || strings.Count(e.Detail, "): refused") != maxOthers || !strings.Contains(e.Detail, "5 more keys in the agent") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestOpenSSHHostKeys(t *testing.T) {
+	s := startSSHD(t)
+	dial(t, s.host) // the ed25519 key is known, the ecdsa key is not
+	for name, tc := range map[string]struct {
+		known  string
+		policy inventory.HostKeyPolicy
+		want   reason.ID
+	}{
+		"unknown":  {"", inventory.Strict, reason.SSHHostKeyUnknown},
+		"new":      {"", inventory.AcceptNew, ""},
+		"mismatch": {knownhosts.Line([]string{s.address}, sshtest.NewKey().PublicKey()), inventory.AcceptNew, reason.SSHHostKeyMismatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := s.host
+			in.SSH.KnownHosts, in.SSH.HostKeyPolicy = filepath.Join(t.TempDir(), "known_hosts"), tc.policy
+			writeFile(t, in.SSH.KnownHosts, []byte(tc.known))
+			d, _ := newDialer(t, Options{})
+			_, err := d.Dial(context.Background(), in)
+			if tc.want == "" && err != nil || tc.want != "" && !errors.Is(err, &reason.Error{ID: tc.want}) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+			if tc.want == "" { // what was written, ssh-keygen understands too
+				out, err := exec.Command("ssh-keygen", "-F", knownhosts.Normalize(s.address), "-f", in.SSH.KnownHosts).CombinedOutput()
+				if err != nil || !bytes.Contains(out, []byte("ssh-")) && !bytes.Contains(out, []byte("ecdsa-")) {
+					t.Errorf("%v: %s", err, out)
+				}
+			}
+		})
+	}
+}
+
+func TestOpenSSHBastions(t *testing.T) {
+	outer, inner, final := startSSHD(t), startSSHD(t), startSSHD(t)
+	d, _ := newDialer(t, Options{})
+	in := sshtest.Behind(final.host, sshtest.Behind(inner.host, outer.host))
+	var wg sync.WaitGroup
+	for range 10 {
+		h := dialWith(t, d, in)
+		wg.Go(func() {
+			var out bytes.Buffer
+			if err := h.Run(context.Background(), Command{Name: "wc", Line: "wc -c", Stdin: bytes.NewReader(make([]byte, 1<<20)), Stdout: &out}); err != nil {
+				t.Error(err)
+			}
+			if strings.TrimSpace(out.String()) != fmt.Sprint(1<<20) {
+				t.Errorf("%q", out.String())
+			}
+		})
+	}
+	wg.Wait()
+	if len(outer.procs) != 1 || len(inner.procs) != 1 {
+		t.Errorf("%d and %d connections to the bastions", len(outer.procs), len(inner.procs))
+	}
+
+	forbidden := startSSHD(t, "AllowTcpForwarding no")
+	_, err := d.Dial(context.Background(), sshtest.Behind(final.host, forbidden.host))
+	if !errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) || !strings.Contains(err.Error(), "the bastion does not allow TCP forwarding") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOpenSSHDialTCP(t *testing.T) {
+	h := dial(t, startSSHD(t).host)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got := make(chan int64, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		n, _ := io.Copy(io.Discard, c)
+		c.Close()
+		got <- n
+	}()
+	c, err := h.DialTCP(context.Background(), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(make([]byte, 3<<20)); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	if n := <-got; n != 3<<20 {
+		t.Errorf("%d bytes arrived", n)
+	}
+}
+
+func TestOpenSSHFiles(t *testing.T) {
+	h := dial(t, startSSHD(t).host)
+	ctx := context.Background()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a file with 'quotes'")
+	for _, size := range []int{0, 1, 100_000, 5 << 20} {
+		data := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
+		for kind, r := range map[string]io.Reader{"sized": bytes.NewReader(data), "stream": io.MultiReader(bytes.NewReader(data))} {
+			if err := h.WriteFile(ctx, name, 0o640, r); err != nil {
+				t.Fatalf("%s of %d bytes: %v", kind, size, err)
+			}
+			got, err := h.ReadFile(ctx, name, int64(size))
+			if err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%s of %d bytes: %d came back, %v", kind, size, len(got), err)
+			}
+		}
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode() != 0o640 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := h.ReadFile(ctx, name, 5<<20-1); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("a file beyond the limit: %v", err)
+	}
+	if _, err := h.ReadFile(ctx, "/proc/version", 4096); err != nil {
+		t.Errorf("a file without a size: %v", err)
+	}
+	_, err = h.ReadFile(ctx, dir+"/nothing", 1)
+	var e *reason.Error
+	if !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &e) || e.Doing != "reading "+dir+"/nothing" {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	broken := io.MultiReader(strings.NewReader("half"), errReader{})
+	if err := h.WriteFile(ctx, name, 0o600, broken); !errors.Is(err, errBroken) {
+		t.Errorf("an input that fails: %v", err)
+	}
+	if err := h.WriteFile(ctx, dir+"/missing/file", 0o600, strings.NewReader("x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+var errBroken = errors.New("the input is broken")
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errBroken }
+
+func TestOpenSSHFilesWithoutConnection(t *testing.T) {
+	s := startSSHD(t)
+	h := dial(t, s.host)
+	dir := t.TempDir()
+	cut := io.MultiReader(strings.NewReader(strings.Repeat("x", 1<<20)), readerFunc(func() { s.kill() }), neverEnds{})
+	if err := h.WriteFile(context.Background(), dir+"/file", 0o600, cut); !errors.Is(err, ErrLost) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(dir + "/file"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("half a file has its name: %v", err)
+	}
+}
+
+type readerFunc func()
+
+func (f readerFunc) Read([]byte) (int, error) { f(); return 0, io.EOF }
+
+type neverEnds struct{}
+
+func (neverEnds) Read(p []byte) (int, error) { return len(p), nil }

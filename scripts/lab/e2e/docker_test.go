@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestDocker is docker behind cri-dockerd: the distribution's docker on two hosts, Docker's own on an Ubuntu. One host has
+// settings of its own for docker, and a package manager at work when kgpu comes.
+func TestDocker(t *testing.T) {
+	l := newLab(t, []string{"docker", "noble"}, "--workers", "1", "--with", "ubuntu")
+	l.exec(t, "w1", `mkdir -p /etc/docker; printf '{"log-level": "warn"}\n' >/etc/docker/daemon.json`)
+	hosts := []string{"cp1", "w1", "ubuntu1"}
+	fresh := l.snapshot(t, hosts...)
+	c := newCluster(t, l, desired{
+		version: "1.36", runtime: "docker", network: "flannel", more: l.repositories(),
+		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("ubuntu1", "")},
+	})
+	must(t, "up waits for the package manager", func(t *testing.T) {
+		release := l.lockPackages(t, "w1")
+		s := start(t, "", "up", "--output", "json", c.inventory)
+		e := s.await(t, "it waited for the package manager", func(e event) bool {
+			return e.Event == "wait" && e.Host == l.addr["w1"] && strings.Contains(e.Text, lockHolder)
+		})
+		t.Log(e.Text)
+		release()
+		if code := s.wait(t); code != 0 {
+			t.Fatalf("exit status %d", code)
+		}
+		c.ready(t, hosts...)
+		c.noSecrets(t, s, hosts...)
+	})
+	t.Run("docker", func(t *testing.T) {
+		for host, want := range map[string]string{"cp1": "docker.io", "w1": "docker.io", "ubuntu1": "docker-ce"} {
+			if got := l.exec(t, host, "dpkg -S $(readlink -f $(command -v dockerd)) | cut -d: -f1"); got != want {
+				t.Errorf("%s: dockerd is of package %s, want %s", host, got, want)
+			}
+			if got := l.exec(t, host, "docker info --format '{{.CgroupDriver}}'"); got != "systemd" {
+				t.Errorf("%s: docker's cgroup driver is %s", host, got)
+			}
+		}
+		if got := l.exec(t, "w1", "cat /etc/docker/daemon.json"); !strings.Contains(got, `"log-level": "warn"`) || !strings.Contains(got, "native.cgroupdriver=systemd") {
+			t.Errorf("daemon.json was not merged: %s", got)
+		}
+		c.runtime(t, "docker://")
+	})
+	t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "ubuntu1") })
+	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
+	t.Run("reset", func(t *testing.T) {
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, fresh, afterReset...)
+	})
+}
+
+// TestDockershim is Kubernetes 1.23, the last with docker support of its own, from a company's mirror.
+func TestDockershim(t *testing.T) {
+	l := newLab(t, []string{"k8s-1.23"}, "--workers", "2")
+	c := newCluster(t, l, desired{
+		version: "1.23.17", endOfLife: true, runtime: "docker", network: "flannel",
+		more: fmt.Sprintf("repositories:\n  kubernetes: {url: \"https://mirror.example.internal/kubernetes/v1.23/deb/\", fingerprint: %[1]s}\n  docker: {fingerprint: %[1]s}\n",
+			l.env["KGPU_LAB_FINGERPRINT"]),
+		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+	})
+	hosts := []string{"cp1", "w1", "w2"}
+	must(t, "up", func(t *testing.T) {
+		c.up(t)
+		c.ready(t, hosts...)
+		c.runtime(t, "docker://")
+		for _, h := range hosts {
+			if out := l.exec(t, h, "ls /usr/local/bin/cri-dockerd 2>/dev/null || :"); out != "" {
+				t.Errorf("%s has cri-dockerd", h)
+			}
+		}
+	})
+	t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "w2") })
+	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
+}
+
+// runtime wants every node to run this one.
+func (c *cluster) runtime(t *testing.T, prefix string) {
+	t.Helper()
+	for _, got := range strings.Fields(c.k(t, "get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.containerRuntimeVersion}")) {
+		if !strings.HasPrefix(got, prefix) {
+			t.Errorf("a node runs %s, want %s", got, prefix)
+		}
+	}
+}
+
+// lockHolder is the name of the process that holds a host's package manager.
+const lockHolder = "unattended-upgr"
+
+// lockPackages lets a process hold the lock that apt takes first, until release is called.
+func (l *lab) lockPackages(t *testing.T, host string) (release func()) {
+	t.Helper()
+	const hold = `$0 = "` + lockHolder + `"; open(my $f, ">", "/var/lib/dpkg/lock-frontend") or die $!;
+		fcntl($f, 6, pack("s s x4 q q l x4", 1, 0, 0, 0, 0)) or die $!;
+		open(my $told, ">", "/run/e2e-locked") or die $!; close $told; sleep 600`
+	l.verb(t, "exec", host, "systemd-run", "--quiet", "--unit=e2e-lock", "perl", "-e", hold)
+	l.exec(t, host, "for i in $(seq 100); do [ ! -e /run/e2e-locked ] || exit 0; sleep 0.1; done; exit 1")
+	return func() { l.exec(t, host, "systemctl stop e2e-lock; rm /run/e2e-locked") }
+}
