@@ -205,7 +205,7 @@ func (s *session) controlPlane() inventory.Host {
 // skips tells about the steps that have nothing to do.
 func (s *session) skips(g *plan.Graph) {
 	for _, skipped := range g.Skipped {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: "satisfied", Text: skipped.Reason})
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: event.Satisfied, Text: skipped.Reason})
 	}
 	for _, w := range g.Warnings {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: w})

@@ -24,6 +24,9 @@ const (
 	Result    Kind = "result"     // the run ended; reason is "ok" or the ID of the failure
 )
 
+// Satisfied is the reason of a StepSkip where nothing had to be done.
+const Satisfied = "satisfied"
+
 // Event is one record. Host and Step are empty where none is concerned.
 type Event struct {
 	Time   time.Time `json:"time"`

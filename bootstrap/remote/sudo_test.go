@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -166,7 +167,7 @@ func TestSudoStderrInPieces(t *testing.T) {
 		var stderr, stdin bytes.Buffer
 		s := newSudo("secret", &stderr)
 		written := make(chan struct{}, 4)
-		s.attach(nil, writeCloser{&stdin, written})
+		s.attach(nil, &input{&stdin, written})
 		text := "lecture\n" + string(s.prompt) + "\n" + string(s.mark) + "command\nand " + string(s.mark) + "again"
 		for i := 0; i < len(text); i += size {
 			if _, err := s.Write([]byte(text[i:min(i+size, len(text))])); err != nil {
@@ -183,15 +184,15 @@ func TestSudoStderrInPieces(t *testing.T) {
 	}
 }
 
-type writeCloser struct {
-	*bytes.Buffer
+type input struct {
+	to      io.Writer
 	written chan struct{}
 }
 
-func (w writeCloser) Write(p []byte) (int, error) {
-	n, err := w.Buffer.Write(p)
-	w.written <- struct{}{}
+func (i *input) Write(p []byte) (int, error) {
+	n, err := i.to.Write(p)
+	i.written <- struct{}{}
 	return n, err
 }
 
-func (w writeCloser) Close() error { return nil }
+func (i *input) Close() error { return nil }

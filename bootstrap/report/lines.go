@@ -79,9 +79,10 @@ func (l *lines) Emit(e event.Event) {
 	}
 }
 
-// skip counts what has nothing to do, and shows what is left out because something failed.
+// skip counts what has nothing to do, and shows what is left out because something failed: then the reason is the
+// failure's.
 func (l *lines) skip(e event.Event) {
-	if e.Reason != "" {
+	if reason.Lookup(reason.ID(e.Reason)).Advice != "" {
 		l.line(Normal, e, yellow, join("left out:", e.Text))
 		return
 	}

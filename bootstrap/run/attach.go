@@ -29,7 +29,7 @@ func (e *Engine) Attach(ctx context.Context, host, name string) error {
 	case err != nil:
 		return err
 	case end == gone:
-		l.fail(&reason.Error{ID: reason.StepInterrupted, Step: l.step, Detail: "the host went down, or its unit was killed, during this step"})
+		l.fail(&reason.Error{ID: reason.StepInterrupted, Host: host, Step: l.step, Detail: wentDown})
 	}
 	return errors.Join(l.failures...)
 }
@@ -69,15 +69,10 @@ func (g *guest) done(step string, d done) {
 		g.emit(step, event.Event{Kind: event.StepDone, Millis: d.millis})
 		return
 	}
-	err := &reason.Error{ID: reason.ID(d.reason), Step: step, Exit: &d.exit, Detail: d.detail, Stderr: g.tail.String()}
-	if err.ID == "" {
-		err.ID = reason.StepFailed
-	}
-	g.fail(err)
+	g.fail(failure(g.host, step, d, g.tail))
 }
 
 func (g *guest) fail(err *reason.Error) {
-	err.Host = g.host
 	g.emit(err.Step, event.Event{Kind: event.Error, Reason: string(err.ID), Text: what(err), Exit: err.Exit})
 	g.failures = append(g.failures, err)
 }

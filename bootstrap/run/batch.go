@@ -27,13 +27,11 @@ type batch struct {
 func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 	starting := bundle != nil
 	heard, odd, lost := int64(0), 0, 0
-	deadline := time.Now().Add(b.engine.reconnectTimeout())
 	for {
 		err := b.listen(ctx, starting, bundle)
 		offset, end := b.reader.position()
 		if offset > heard {
 			heard, odd, lost = offset, 0, 0
-			deadline = time.Now().Add(b.engine.reconnectTimeout())
 		}
 		unheard := offset == 0 && bundle != nil
 		switch {
@@ -43,7 +41,7 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 			return notYet, context.Cause(ctx)
 		case errors.Is(err, remote.ErrLost):
 			lost++
-			if err := b.reconnect(ctx, err, lost, deadline); err != nil {
+			if err := b.reconnect(ctx, lost); err != nil {
 				return notYet, err
 			}
 			starting = false
@@ -79,11 +77,11 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	return b.host.Run(ctx, c)
 }
 
-// reconnect brings the lost host back before the deadline, or says why it stayed away. When it is lost again and again
-// without a word in between, the pauses grow.
-func (b *batch) reconnect(ctx context.Context, cause error, lost int, deadline time.Time) error {
+// reconnect brings the lost host back, or says why it stayed away. When it is lost again and again without a word in
+// between, the pauses grow.
+func (b *batch) reconnect(ctx context.Context, lost int) error {
 	b.emit(event.Wait, "the connection is lost; the batch goes on on the host, reconnecting")
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	ctx, cancel := context.WithTimeout(ctx, b.engine.reconnectTimeout())
 	defer cancel()
 	if lost > 1 {
 		select {
@@ -92,7 +90,7 @@ func (b *batch) reconnect(ctx context.Context, cause error, lost int, deadline t
 		}
 	}
 	if err := b.host.Reconnect(ctx); err != nil {
-		return lostError(b.host.ID(), b.name, errors.Join(err, cause))
+		return lostError(b.host.ID(), b.name, err)
 	}
 	return nil
 }

@@ -85,6 +85,9 @@ func TestFailureSkipsWhatNeedsIt(t *testing.T) {
 	if !errors.As(err, &first) || !errors.Is(err, &reason.Error{ID: reason.StepFailed}) || !errors.Is(err, &reason.Error{ID: reason.HostAptLocked}) {
 		t.Fatalf("error is %v", err)
 	}
+	if first.Detail != "line 20" {
+		t.Errorf("detail is %q", first.Detail)
+	}
 	if first.Host != "a" || first.Step != "breaks" || first.Doing != "do breaks" || *first.Exit != 3 {
 		t.Errorf("error is %+v", first)
 	}
@@ -204,16 +207,16 @@ func TestHostGoesDown(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, "a")
 			m := f.machines["a"]
-			m.cutAfter = make([]int64, 0)
 			for range crashes {
 				m.cutAfter = append(m.cutAfter, 60, -1) // the batch is cut in the middle, then followed to its end
 			}
 			m.onLost = m.PowerOff
-			// blocks once the output of the first step was heard, until it ran once more than the host crashed
+			// The second step hangs until it was begun more often than the host crashed.
 			r, err := f.Execute(t.Context(), graph(
 				step("a", "one", `echo x >>one`),
-				step("a", "two", fmt.Sprintf(`echo "a long enough line to be cut in the middle of it, or behind it"
-					echo x >>two; [[ $(wc -l <two) -gt %d ]] || exec sleep 600`, crashes)),
+				step("a", "two", fmt.Sprintf(`echo x >>two
+					echo "a long enough line to be cut in the middle of it, or behind it"
+					[[ $(wc -l <two) -gt %d ]] || exec sleep 600`, crashes)),
 				step("a", "three", `echo x >>three`),
 			))
 			if crashes == 2 {
@@ -244,7 +247,7 @@ func TestHostStaysAway(t *testing.T) {
 	))
 	f.outcomes(t, r, map[string]Outcome{"a one": Failed, "a two": Skipped, "b one": Done, "b two": Skipped})
 	var e *reason.Error
-	if !errors.As(err, &e) || e.ID != reason.SSHLost || e.Host != "a" || e.Step != "one" || !strings.Contains(e.Detail, "kgpu-test-") {
+	if !errors.Is(err, remote.ErrLost) || !errors.As(err, &e) || e.ID != reason.SSHLost || e.Host != "a" || e.Step != "one" || !strings.Contains(e.Detail, "kgpu-test-") {
 		t.Errorf("error is %v", err)
 	}
 }

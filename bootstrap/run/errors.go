@@ -58,8 +58,8 @@ func (b *batch) commandError(doing string, err error) error {
 
 // lostError says that a host did not come back; what runs there goes on.
 func lostError(host, batch string, err error) error {
-	out := &reason.Error{ID: reason.SSHLost, Host: host, Doing: "reconnecting", Err: err,
-		Detail: fmt.Sprintf("the host did not come back; if it is alive, the unit kgpu-%s goes on there: %v", batch, err)}
+	out := &reason.Error{ID: reason.SSHLost, Host: host, Doing: "reconnecting", Err: errors.Join(remote.ErrLost, err),
+		Detail: fmt.Sprintf("the host did not come back; if it is alive, the unit kgpu-%s goes on there: %s", batch, oneLine(err.Error()))}
 	for _, known := range reason.All(err) {
 		if known.ID != reason.SSHLost && known.ID != reason.SSHUnreachable {
 			out.ID = known.ID // another host key, say: more telling than that the connection was lost

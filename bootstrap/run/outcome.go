@@ -90,12 +90,19 @@ func (l *taskListener) tryAgain(t *task, d done) {
 }
 
 func (l *taskListener) stepFailure(t *task, d done) *reason.Error {
-	err := &reason.Error{
-		ID: reason.ID(d.reason), Host: t.step.Host, Step: t.step.ID, Doing: t.step.Title,
-		Detail: d.detail, Stderr: l.tail.String(),
-	}
+	err := failure(t.step.Host, t.step.ID, d, l.tail)
+	err.Doing = t.step.Title
+	return err
+}
+
+// failure is the error of a step that ended badly. A step that gave no detail is best described by its last words.
+func failure(host, step string, d done, words tail) *reason.Error {
+	err := &reason.Error{ID: reason.ID(d.reason), Host: host, Step: step, Detail: d.detail, Stderr: words.String()}
 	if err.ID == "" {
 		err.ID = reason.StepFailed
+	}
+	if err.Detail == "" {
+		err.Detail = words.last()
 	}
 	if err.ID != reason.HostBusy && err.ID != reason.StepTimeout {
 		err.Exit = &d.exit
@@ -129,16 +136,17 @@ func firstOpen(tasks []*task) *task {
 	return nil
 }
 
+const wentDown = "the host went down, or its unit was killed, during this step"
+
 // interrupted handles a batch whose host went down: the step it was at is begun once more.
 func (l *taskListener) interrupted(t *task) {
-	const detail = "the host went down, or its unit was killed, during this step"
 	if t.interrupted {
 		l.schedule.failed(t, &reason.Error{ID: reason.StepInterrupted, Host: t.step.Host, Step: t.step.ID, Doing: t.step.Title,
-			Detail: detail + ", twice", Stderr: l.tail.String()}, stepOnly)
+			Detail: wentDown + ", twice", Stderr: l.tail.String()}, stepOnly)
 		return
 	}
 	t.interrupted = true
-	l.schedule.emit(t, event.Event{Kind: event.Wait, Reason: string(reason.StepInterrupted), Text: detail + "; it is begun once more"})
+	l.schedule.emit(t, event.Event{Kind: event.Wait, Reason: string(reason.StepInterrupted), Text: wentDown + "; it is begun once more"})
 }
 
 // atStep makes err the failure of this step.

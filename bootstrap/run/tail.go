@@ -16,3 +16,13 @@ func (t *tail) add(line string) {
 }
 
 func (t tail) String() string { return strings.Join(t, "\n") }
+
+// last is the last line that is not empty.
+func (t tail) last() string {
+	for i := len(t) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(t[i]); line != "" {
+			return line
+		}
+	}
+	return ""
+}

@@ -81,7 +81,7 @@ done
 kill "$attached" 2>/dev/null || true
 expect attach hit "$(cat "$scratch/attached")"
 
-timeout 60 "$kubectl" -n "$namespace" port-forward pod/web 127.0.0.1::8080 >"$scratch/forward" 2>&1 &
+timeout 60 "$kubectl" -n "$namespace" port-forward --address 127.0.0.1 pod/web :8080 >"$scratch/forward" 2>&1 &
 forward=$!
 for _ in $(seq 100); do
 	port=$(sed -n 's/^Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' "$scratch/forward")

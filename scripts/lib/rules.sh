@@ -2,7 +2,7 @@
 # Packet filter rules of a program, taken out one by one: everybody else's rules stay as they are.
 
 kubernetes_chains='(KUBE|CNI|FLANNEL|WEAVE|CALI)-.*|WEAVE|cali-.*'
-kubernetes_rules='--comment "?(weave net|flanneld (forward|masq)|cali:)|-[io] (weave|cni0|flannel\.1)( |$)'
+kubernetes_rules='--comment "?(block non-local access to weave net|flanneld (forward|masq)|cali:)|-[io] (weave|cni0|flannel\.1)( |$)'
 docker_chains='DOCKER(-.*)?'
 docker_rules='-[io] docker0( |$)'
 

@@ -141,12 +141,16 @@ tell_busy() {
     tell D "$step" 1 0 HOST_BUSY "${who:-somebody} holds this host: batch ${by_batch:-?}, step ${by_step:-?}, since ${since:-?}"
 }
 
-# Batches that ended without cleaning up after themselves (the host went down) may have left secrets.
+# Batches that did not end by themselves may have left processes (the runner was killed) and secrets (the host went down).
 tidy() {
     local old
     for old in "$base"/run/*/started; do
-        if [[ ${old%/started} != "$dir" ]]; then
-            rm -rf "${old%/started}"/steps/*/{values,files,out}
+        old=${old%/started}
+        if [[ $old != "$dir" ]]; then
+            if [[ ! -e $old/result ]]; then
+                systemctl stop "kgpu-${old##*/}" 2>/dev/null || :
+            fi
+            rm -rf "$old"/steps/*/{values,files,out}
         fi
     done
     find "$base/run" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort --numeric-sort --reverse |

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -35,6 +36,13 @@ func (l *Lab) Env() error {
 			return err
 		}
 		vars = append(vars, [2]string{"KGPU_LAB_CRI_DOCKERD_SHA256", fmt.Sprintf("%x", sha256.Sum256(b))})
+	}
+	kubectls, err := filepath.Glob(l.Bin("kubernetes", "*/kubectl"))
+	if err != nil {
+		return err
+	}
+	if len(kubectls) > 0 {
+		vars = append(vars, [2]string{"KUBECTL", slices.Max(kubectls)}) // the newest: two digits of a minor sort like numbers
 	}
 	for _, v := range vars {
 		if _, err := fmt.Fprintf(l.Out, "export %s='%s'\n", v[0], v[1]); err != nil {

@@ -2,8 +2,6 @@ package prepare
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -87,7 +85,7 @@ func (p *preparer) build(g program) item {
 		name: g.name + " " + g.version, path: dir,
 		inputs: []any{g.name, g.version, g.module, g.packages, g.ldflags, own, runtime.Version()},
 		make: func(ctx context.Context) error {
-			wrapper, err := p.wrapper(ctx, g)
+			wrapper, err := p.wrapper(ctx, g.name, g.module, g.version)
 			if err != nil {
 				return err
 			}
@@ -107,27 +105,6 @@ func (p *preparer) build(g program) item {
 	}
 }
 
-// wrapper makes a module that requires the program's module with that module's own checksums. Building from there ignores the
-// program's replace directives, as every module that depends on it does.
-func (p *preparer) wrapper(ctx context.Context, g program) (string, error) {
-	dir := filepath.Join(p.work(), "build", g.name+"-"+g.version)
-	if err := emptyDir(dir); err != nil {
-		return "", err
-	}
-	goMod := fmt.Sprintf("module lab.invalid/%s\n\ngo 1.26\n", g.name)
-	if g.module != "" {
-		goMod += fmt.Sprintf("\nrequire %s v%s\n", g.module, g.version)
-		module, err := download(ctx, g.module+"@v"+g.version)
-		if err != nil {
-			return "", err
-		}
-		if err := copyFile(filepath.Join(module, "go.sum"), filepath.Join(dir, "go.sum"), 0o644); err != nil && !os.IsNotExist(err) {
-			return "", err
-		}
-	}
-	return dir, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(goMod), 0o644)
-}
-
 // compile runs go build for the packages, which flags may precede.
 func (p *preparer) compile(ctx context.Context, dir, ldflags, out string, packages ...string) error {
 	if err := emptyDir(filepath.Dir(out)); err != nil {
@@ -138,18 +115,4 @@ func (p *preparer) compile(ctx context.Context, dir, ldflags, out string, packag
 	}}
 	args := append([]string{"-n", "10", "go", "build", "-trimpath", "-ldflags", "-s -w " + ldflags, "-o", out}, packages...)
 	return build.run(ctx, "nice", args...)
-}
-
-// download fetches a module into the module cache and says where it lies.
-func download(ctx context.Context, module string) (string, error) {
-	answer, err := command{env: []string{"GOTOOLCHAIN=local", "GOFLAGS=-mod=mod"}, dir: os.TempDir()}.
-		output(ctx, "go", "mod", "download", "-json", module)
-	if err != nil {
-		return "", err
-	}
-	var m struct{ Dir string }
-	if err := json.Unmarshal(answer, &m); err != nil {
-		return "", fmt.Errorf("go mod download %s: %w", module, err)
-	}
-	return m.Dir, nil
 }

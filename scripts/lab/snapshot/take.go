@@ -81,7 +81,9 @@ func mounts(pid int) ([]Fact, error) {
 }
 
 // tables lists nftables' chains with their number of rules, whatever tool made
-// them: the host may have no program that shows them.
+// them: the host may have no program that shows them. A hook that lets everything
+// pass does nothing, and iptables leaves such ones behind wherever it looked: it is
+// left out, and so is a table that has nothing else.
 func tables(pid int) ([]Fact, error) {
 	ns, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
 	if err != nil {
@@ -92,14 +94,7 @@ func tables(pid int) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.ListTables()
-	if err != nil {
-		return nil, err
-	}
 	var facts []Fact
-	for _, t := range all {
-		facts = append(facts, Fact{"nft", fmt.Sprintf("%d %s", t.Family, t.Name), "table"})
-	}
 	chains, err := c.ListChains()
 	if err != nil {
 		return nil, err
@@ -111,6 +106,9 @@ func tables(pid int) ([]Fact, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if len(rules) == 0 && chain.Hooknum != nil && (chain.Policy == nil || *chain.Policy == nftables.ChainPolicyAccept) {
+			continue
 		}
 		facts = append(facts, Fact{"nft", fmt.Sprintf("%d %s %s", chain.Table.Family, chain.Table.Name, chain.Name), fmt.Sprintf("chain of %d rules", len(rules))})
 	}

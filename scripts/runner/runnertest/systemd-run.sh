@@ -4,7 +4,7 @@
 set -euo pipefail
 
 unit=
-environment=()
+environment=("RUNNERTEST_UNITS=$RUNNERTEST_UNITS")
 while [[ $1 != -- ]]; do
     case $1 in
     --unit=*) unit=${1#--unit=} ;;

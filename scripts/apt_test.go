@@ -1,0 +1,295 @@
+package scripts
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// deb is a package of the test's own repository.
+type deb struct {
+	name, version, depends, conflicts string
+	postinst                          string
+}
+
+// repository puts packages where apt of the sandbox finds them.
+func (s *sandbox) repository(debs ...deb) {
+	s.t.Helper()
+	var index strings.Builder
+	for _, d := range debs {
+		dir := filepath.Join(s.t.TempDir(), d.name)
+		s.must(os.MkdirAll(dir+"/DEBIAN", 0o755))
+		s.must(os.MkdirAll(dir+"/opt/"+d.name, 0o755))
+		control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: test <test@example.org>\nDescription: test\n", d.name, d.version)
+		if d.depends != "" {
+			control += "Depends: " + d.depends + "\n"
+		}
+		if d.conflicts != "" {
+			control += "Conflicts: " + d.conflicts + "\n"
+		}
+		s.must(os.WriteFile(dir+"/DEBIAN/control", []byte(control), 0o644))
+		s.must(os.WriteFile(dir+"/DEBIAN/conffiles", []byte("/opt/"+d.name+"/conf\n"), 0o644))
+		s.must(os.WriteFile(dir+"/opt/"+d.name+"/conf", []byte(d.version), 0o644))
+		if d.postinst != "" {
+			s.must(os.WriteFile(dir+"/DEBIAN/postinst", []byte("#!/bin/sh\nset -e\n"+d.postinst+"\n"), 0o755))
+		}
+		file := fmt.Sprintf("%s_%s_all.deb", d.name, d.version)
+		s.must(os.MkdirAll(s.path("repo"), 0o755))
+		if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", dir, s.path("repo/"+file)).CombinedOutput(); err != nil {
+			s.t.Fatalf("%v: %s", err, out)
+		}
+		data := s.read("repo/" + file)
+		fmt.Fprintf(&index, "%sFilename: ./%s\nSize: %d\nSHA256: %x\n\n", control, file, len(data), sha256.Sum256([]byte(data)))
+	}
+	s.write("repo/Packages", index.String())
+	s.write("etc/apt/sources.list", "deb [trusted=yes] file:/repo ./\n")
+}
+
+// status is dpkg's word for a package.
+func (s *sandbox) status(name string) string {
+	s.t.Helper()
+	out, _ := exec.Command("dpkg-query", "--admindir", s.path("var/lib/dpkg"), "-W", "-f", "${db:Status-Want} ${db:Status-Status} ${Version}", name).Output()
+	return string(out)
+}
+
+func TestPackagesComeAndGo(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(
+		deb{name: "kubelet", version: "1.36.3-1.1", depends: "kubernetes-cni"}, deb{name: "kubernetes-cni", version: "1.8.0-1.1"},
+		deb{name: "old", version: "2"}, deb{name: "was-there", version: "1"},
+	)
+	s.ok(s.script("apt-get update; apt-get install -y was-there"))
+	before := s.snapshot()
+	r := s.ok(s.script("apt_install kubelet=1.36.3-1.1 was-there; hold kubelet"))
+	if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
+		t.Errorf("kubelet: %q\n%s", got, r.output)
+	}
+	entries := s.entries()
+	s.ok(s.script("apt_install kubelet=1.36.3-1.1 was-there; hold kubelet"))
+	if n := s.entries(); n != entries || n != 2 {
+		t.Errorf("%d entries, then %d, want 2", entries, n)
+	}
+	s.ok(s.script("undo_all"))
+	for name, want := range map[string]string{"kubelet": "", "kubernetes-cni": "", "was-there": "install installed 1"} {
+		if got := s.status(name); got != want && !strings.Contains(got, "not-installed") {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	s.same(before)
+}
+
+func TestPackageThatIsNotOffered(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "kubelet", version: "1.36.2-1.1"})
+	s.fails(s.script("apt_install no-such-package"), 1, "PACKAGE_MISSING")
+	s.fails(s.script("apt_install kubelet=1.36.3-1.1"), 1, "PACKAGE_MISSING")
+	s.value("version", "1.36.3")
+	s.fails(s.step("kube-packages"), 1, "PACKAGE_MISSING")
+}
+
+// The revision is looked up, not guessed, and 1.36.3 is not 1.36.30.
+func TestExactVersion(t *testing.T) {
+	s := newSandbox(t)
+	s.write("var/units/kubelet.service", "loaded,inactive,disabled\n")
+	var debs []deb
+	for _, name := range []string{"kubelet", "kubeadm", "kubectl"} {
+		debs = append(debs, deb{name: name, version: "1.36.30-1.1"}, deb{name: name, version: "1.36.3-2.7"}, deb{name: name, version: "1.36.3-1.1"})
+	}
+	s.repository(debs...)
+	s.value("version", "1.36.3")
+	for range 2 {
+		s.ok(s.step("kube-packages"))
+		for _, name := range []string{"kubelet", "kubeadm", "kubectl"} {
+			if got := s.status(name); got != "hold installed 1.36.3-2.7" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+	if got := s.read("var/units/kubelet.service"); got != "loaded,active,enabled\n" {
+		t.Errorf("kubelet.service: %q", got)
+	}
+}
+
+func TestAlternativesOfPackages(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "docker.io", version: "26"}, deb{name: "docker-cli", version: "26"}, deb{name: "docker-ce", version: "28"})
+	s.value("packages", "docker-ce docker-ce-cli\ndocker.io docker-cli\n")
+	s.ok(s.script("apt_install_first packages"))
+	if s.status("docker.io") != "install installed 26" || s.status("docker-ce") != "" {
+		t.Errorf("docker.io %q, docker-ce %q", s.status("docker.io"), s.status("docker-ce"))
+	}
+	s.repository(deb{name: "docker-ce", version: "28"}, deb{name: "docker-ce-cli", version: "28"})
+	s.ok(s.script("apt-get update; apt_install_first packages"))
+	if s.status("docker-ce") != "" {
+		t.Error("what is installed was replaced by an earlier alternative")
+	}
+}
+
+func TestNothingOfTheOwnersIsRemoved(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "theirs", version: "1"}, deb{name: "ours", version: "1", conflicts: "theirs"})
+	s.ok(s.script("apt-get update; apt-get install -y theirs"))
+	s.fails(s.script("apt_install ours"), 1, "HOST_RUNTIME_CONFLICT")
+	if s.status("theirs") != "install installed 1" || s.entries() != 0 {
+		t.Errorf("theirs: %q", s.status("theirs"))
+	}
+}
+
+// Somebody installed a package that needs one of ours: that one stays, and undo says so.
+func TestPackageThatSomethingNeedsByNow(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "socat", version: "1"}, deb{name: "conntrack", version: "1"}, deb{name: "theirs", version: "1", depends: "socat"})
+	s.ok(s.script("apt_install socat conntrack; apt-get install -y theirs"))
+	r := s.ok(s.script("undo_all"))
+	if !strings.HasPrefix(s.status("socat"), "install installed") || !strings.HasPrefix(s.status("theirs"), "install installed") || strings.HasPrefix(s.status("conntrack"), "install") {
+		t.Errorf("socat %q, theirs %q, conntrack %q", s.status("socat"), s.status("theirs"), s.status("conntrack"))
+	}
+	if !strings.Contains(r.output, "not undone: package socat, needed by theirs") {
+		t.Errorf("it does not say so:\n%s", r.output)
+	}
+}
+
+func TestKilledPackageManager(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "one", version: "1", postinst: `[ -e /tmp/again ] || { : >/tmp/again; kill -KILL $PPID; sleep 1; }`}, deb{name: "two", version: "1"})
+	if r := s.script("apt_install one"); r.status == 0 {
+		t.Fatalf("dpkg was not killed:\n%s", r.output)
+	}
+	if got := s.status("one"); got == "install installed 1" {
+		t.Fatalf("one: %q", got)
+	}
+	s.ok(s.script("apt_install two"))
+	if s.status("one") != "install installed 1" || s.status("two") != "install installed 1" {
+		t.Errorf("one %q, two %q", s.status("one"), s.status("two"))
+	}
+	s.ok(s.script("undo_all"))
+	if got := s.status("one"); got != "" && !strings.Contains(got, "not-installed") {
+		t.Errorf("one after undo: %q", got)
+	}
+}
+
+func TestWaitsForTheHolderOfTheLock(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "one", version: "1"})
+	lock, err := os.Create(s.path("var/lib/dpkg/lock-frontend"))
+	s.must(err)
+	defer lock.Close()
+	s.must(syscall.FcntlFlock(lock.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}))
+	s.write(stepDir+"/timeout", "0")
+	s.fails(s.script("apt_install one"), 1, "HOST_APT_LOCKED")
+	self := fmt.Sprintf("(pid %d) still holds", os.Getpid())
+	if got := s.read(stepDir + "/failure"); !strings.Contains(got, self) {
+		t.Errorf("failure %q does not name %s", got, self)
+	}
+	// The step goes on when the lock is free: it is freed at the moment in which the step says that it waits.
+	s.write(stepDir+"/timeout", "600")
+	s.ok(s.script(`
+eval "$(declare -f apt_holder | sed '1s/apt_holder/holder/')"
+apt_holder() { [[ ! -e /tmp/free ]] && holder; }
+sleep() { : >/tmp/free; }
+apt_wait`))
+	s.must(lock.Close())
+	r := s.ok(s.script("apt_wait; apt_install one"))
+	if strings.Contains(r.output, "W\t") {
+		t.Errorf("waited for nobody:\n%s", r.output)
+	}
+}
+
+// keyring makes a signing key and returns its fingerprint; its public part is in the sandbox's /repo/key.
+func (s *sandbox) keyring() (home, fingerprint string) {
+	s.t.Helper()
+	home = s.t.TempDir()
+	s.must(os.Chmod(home, 0o700))
+	gpg := func(args ...string) string {
+		out, err := exec.Command("gpg", append([]string{"--homedir", home, "--batch", "--passphrase", "", "--pinentry-mode", "loopback"}, args...)...).Output()
+		s.must(err)
+		return string(out)
+	}
+	gpg("--quick-gen-key", "test <test@example.org>", "ed25519", "sign", "never")
+	for line := range strings.Lines(gpg("--with-colons", "--list-keys")) {
+		if f := strings.Split(line, ":"); f[0] == "fpr" {
+			fingerprint = f[9]
+		}
+	}
+	s.write("repo/key", gpg("--armor", "--export"))
+	s.t.Cleanup(func() { _ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run() })
+	return home, fingerprint
+}
+
+func TestRepository(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "kubelet", version: "1.36.3-1.1"})
+	s.write("etc/apt/sources.list", "")
+	home, fingerprint := s.keyring()
+	release := "Date: Fri, 20 Nov 2026 12:00:00 UTC\nOrigin: test\nSHA256:\n" + fmt.Sprintf(" %x %d Packages\n", sha256.Sum256([]byte(s.read("repo/Packages"))), len(s.read("repo/Packages")))
+	s.write("repo/Release", release)
+	sign := exec.Command("gpg", "--homedir", home, "--batch", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign", "-o", s.path("repo/InRelease"), s.path("repo/Release"))
+	if out, err := sign.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, v := range map[string]string{
+		"name": "kubernetes", "key_url": "file:///repo/key", "keyring": "/etc/apt/keyrings/kgpu.gpg", "list": "/etc/apt/sources.list.d/kgpu.list",
+		"line": "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///repo/ /",
+	} {
+		s.value(name, v)
+	}
+	before := s.snapshot()
+
+	s.value("fingerprint", strings.Repeat("A", 40))
+	s.fails(s.step("repository"), 1, "REPO_KEY_MISMATCH")
+	s.same(before)
+
+	s.value("fingerprint", strings.Repeat("A", 40)+"\n"+strings.ToLower(fingerprint)+"\n")
+	for range 2 {
+		s.ok(s.step("repository"))
+	}
+	s.ok(s.script("apt_install kubelet=1.36.3-1.1"))
+
+	s.value("line", "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///nothing trixie stable")
+	s.value("list", "/etc/apt/sources.list.d/nothing.list")
+	s.value("optional", "yes")
+	s.ok(s.step("repository"))
+	if s.exists("etc/apt/sources.list.d/nothing.list") {
+		t.Error("the list of a repository that is not there stayed behind")
+	}
+	s.value("optional", "no")
+	if r := s.step("repository"); r.status == 0 || !strings.HasPrefix(r.failure, "REPO_UNREACHABLE\t") {
+		t.Errorf("status %d, failure %q", r.status, r.failure)
+	}
+
+	s.ok(s.script("undo_all"))
+	s.same(before)
+	lists, err := filepath.Glob(s.path("var/lib/apt/lists/*repo*"))
+	s.must(err)
+	if len(lists) > 0 {
+		t.Errorf("package lists stayed behind: %q", lists)
+	}
+}
+
+func TestFetch(t *testing.T) {
+	s := newSandbox(t)
+	s.write("data", "content")
+	sum := fmt.Sprintf("%X", sha256.Sum256([]byte("content")))
+	s.ok(s.script("fetch file:///data /tmp/got " + sum + "; fetch file:///data /tmp/got2"))
+	if s.read("tmp/got") != "content" {
+		t.Error("content differs")
+	}
+	s.fails(s.script("fetch file:///data /tmp/bad "+strings.Repeat("0", 64)), 1, "CHECKSUM_MISMATCH")
+	if s.exists("tmp/bad") {
+		t.Error("a file with the wrong checksum was kept")
+	}
+	s.fails(s.script("fetch http://user:hidden@127.0.0.1:1/x /tmp/x"), 75, "REPO_UNREACHABLE")
+	if got := s.read(stepDir + "/failure"); strings.Contains(got, "hidden") {
+		t.Errorf("the password is in the failure: %q", got)
+	}
+	s.write("etc/apt/apt.conf.d/90-kgpu-proxy", "Acquire::http::Proxy \"http://u:p@proxy:3128\";\nAcquire::https::Proxy::direct.example \"DIRECT\";\n")
+	r := s.ok(s.script("fetch_proxy http://a.example/x; fetch_proxy https://direct.example/x; fetch_proxy https://b.example:8443/x"))
+	if want := "proxy = \"http://u:p@proxy:3128\"\nproxy = \"http://u:p@proxy:3128\"\n"; r.output != want {
+		t.Errorf("proxies %q, want %q", r.output, want)
+	}
+}

@@ -1,0 +1,171 @@
+package scripts
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// change changes files in every way that the library has.
+const change = `
+put_file /etc/mine.conf 640 <<<new
+put_file /etc/theirs.conf 600 <<<changed
+put_file /etc/link.conf 644 <<<'no link any more'
+put_file /etc/deep/er/file 644 <<<deep
+put_file /etc/mine.conf 644 <<<newer
+claim_tree /var/lib/thing /opt/there
+mkdir -p /var/lib/thing/a/b
+claim_dir /opt/shared
+mkdir /opt/shared
+fstab_swap_off
+`
+
+func changed(t *testing.T) (*sandbox, map[string]string) {
+	t.Helper()
+	s := newSandbox(t)
+	s.write("etc/theirs.conf", "theirs\n")
+	s.must(os.Chmod(s.path("etc/theirs.conf"), 0o604))
+	s.must(os.Symlink("theirs.conf", s.path("etc/link.conf")))
+	s.write("opt/there/data", "kept")
+	s.write("etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n")
+	before := s.snapshot()
+	s.ok(s.script(change))
+	return s, before
+}
+
+func TestUndoBringsEverythingBack(t *testing.T) {
+	s, before := changed(t)
+	if got := s.read("etc/mine.conf") + s.read("etc/theirs.conf") + s.read("etc/deep/er/file"); got != "newer\nchanged\ndeep\n" {
+		t.Fatalf("files were not written: %q", got)
+	}
+	s.ok(s.script("undo_all"))
+	s.same(before)
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries left", n)
+	}
+}
+
+// killAt makes undo kill itself at its n-th entry, at one of the two places where an entry may be half gone.
+var killAt = map[string]string{
+	"undone but still in the ledger": `
+n=0
+eval "$(declare -f entry_drop | sed '1s/entry_drop/drop/')"
+entry_drop() { n=$((n + 1)); if ((n == $(value kill))); then kill -KILL $$; fi; drop "$@"; }
+undo_all`,
+	"taken out of the ledger but not removed": `
+n=0
+rm() { if [[ $2 == "$ledger/.old" && -d $2 ]]; then n=$((n + 1)); if ((n == $(value kill))); then kill -KILL $$; fi; fi; command rm "$@"; }
+undo_all`,
+	"not undone yet": `
+n=0
+eval "$(declare -f undo_entry | sed '1s/undo_entry/undo/')"
+undo_entry() { n=$((n + 1)); if ((n == $(value kill))); then kill -KILL $$; fi; undo "$@"; }
+undo_all`,
+}
+
+func TestUndoKilledAnywhereAndRunAgain(t *testing.T) {
+	for name, undo := range killAt {
+		t.Run(name, func(t *testing.T) {
+			for kill := 1; ; kill++ {
+				s, before := changed(t)
+				s.value("kill", strconv.Itoa(kill))
+				first := s.script(undo)
+				s.ok(s.script("undo_all"))
+				s.same(before)
+				if first.status == 0 {
+					if kill < 8 {
+						t.Fatalf("undo was killed at %d places only", kill-1)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// A step that dies between the record and the change, or in the middle of the change, leaves a ledger that undoes it.
+func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
+	for name, body := range map[string]string{
+		"file recorded, not written":   `mv() { [[ $* != *kgpu-new* ]] || kill -KILL $$; command mv "$@"; }; put_file /etc/a/b 644 <<<x`,
+		"directory recorded, not made": `mkdir() { [[ $* != *' /etc/a' ]] || kill -KILL $$; command mkdir "$@"; }; put_file /etc/a/b 644 <<<x`,
+		"entry being written":          `find() { kill -KILL $$; }; put_file /etc/a/b 644 <<<x`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			before := s.snapshot()
+			if r := s.script(body); r.status == 0 {
+				t.Fatalf("was not killed: %s", r.output)
+			}
+			s.ok(s.script("undo_all"))
+			s.same(before)
+			s.ok(s.script("put_file /etc/a/b 644 <<<x; undo_all"))
+			s.same(before)
+		})
+	}
+}
+
+func TestUndoLeavesWhatWasEditedSince(t *testing.T) {
+	s := newSandbox(t)
+	s.write("etc/theirs.conf", "theirs\n")
+	s.ok(s.script("put_file /etc/theirs.conf 644 <<<ours; put_file /etc/ours.conf 644 <<<ours"))
+	s.write("etc/theirs.conf", "edited\n")
+	s.write("etc/ours.conf", "edited\n")
+	r := s.ok(s.script("undo_all"))
+	if s.read("etc/theirs.conf") != "edited\n" || s.read("etc/ours.conf") != "edited\n" {
+		t.Error("an edited file was not left alone")
+	}
+	if strings.Count(r.output, "not undone: ") != 2 {
+		t.Errorf("it does not say so: %s", r.output)
+	}
+}
+
+// The facts need the path of a file in the ledger even when it was right from the beginning; undo leaves such a file.
+func TestFileThatIsRightAlready(t *testing.T) {
+	s := newSandbox(t)
+	s.write("etc/same.conf", "same\n")
+	before := s.snapshot()
+	for range 2 {
+		r := s.ok(s.script(`put_file /etc/same.conf 644 <<<same; changed '/etc/*' && echo CHANGED || true`))
+		if strings.Contains(r.output, "CHANGED") {
+			t.Error("an unchanged file counts as changed")
+		}
+		if n := s.entries(); n != 1 {
+			t.Errorf("%d entries, want 1", n)
+		}
+	}
+	s.ok(s.script("undo_all"))
+	s.same(before)
+}
+
+func TestInstallFilesKeepsModes(t *testing.T) {
+	s := newSandbox(t)
+	s.file("/etc/secret.conf", "secret")
+	s.must(os.Chmod(s.path(stepDir+"/files/etc/secret.conf"), 0o600))
+	s.file("/etc/a dir/with blank.conf", "x")
+	s.ok(s.script("install_files"))
+	info, err := os.Stat(s.path("etc/secret.conf"))
+	s.must(err)
+	if info.Mode().Perm() != 0o600 || s.read("etc/a dir/with blank.conf") != "x" {
+		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+func TestHowAStepFails(t *testing.T) {
+	s := newSandbox(t)
+	s.fails(s.script("x=$(value nothing)"), 1, "STEP_FAILED")
+	s.fails(s.script("fail HOST_SWAP_ON $'two\\nlines\\twith a tab'"), 1, "HOST_SWAP_ON")
+	if got := s.read(stepDir + "/failure"); got != "HOST_SWAP_ON\ttwo; lines with a tab\n" {
+		t.Errorf("failure %q", got)
+	}
+	s.fails(s.script("fail_transient API_UNREACHABLE later"), 75, "API_UNREACHABLE")
+	if r := s.ok(s.script("waiting $'for\\ta thing'")); r.output != "W\tfor a thing\n" {
+		t.Errorf("waiting prints %q", r.output)
+	}
+	s.ok(s.script("output token <<<secret"))
+	info, err := os.Stat(s.path(stepDir + "/out/token"))
+	s.must(err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("an output has mode %v", info.Mode())
+	}
+}

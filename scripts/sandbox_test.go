@@ -1,0 +1,237 @@
+package scripts
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sandbox is a root directory of its own with this machine's programs in it, read-only. What runs in it has its own mounts
+// and its own network.
+type sandbox struct {
+	t    *testing.T
+	root string
+}
+
+const stepDir = "/var/lib/kgpu/run/test-1/steps/01"
+
+func newSandbox(t *testing.T) *sandbox {
+	t.Helper()
+	s := &sandbox{t, t.TempDir()}
+	for _, dir := range []string{
+		"usr", "etc", "proc", "dev", "sys", "run", "opt", "tmp", "root", "stubs", stepDir + "/values", "var/units", "var/log/apt",
+		"etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/apt/preferences.d", "etc/apt/keyrings", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers",
+		"var/lib/apt/lists/partial", "var/cache/apt/archives/partial",
+	} {
+		s.must(os.MkdirAll(s.path(dir), 0o755))
+	}
+	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
+		s.must(os.Symlink("usr/"+name, s.path(name)))
+	}
+	for _, name := range []string{"passwd", "group", "shadow", "gshadow", "nsswitch.conf", "alternatives"} {
+		if out, err := exec.Command("cp", "-a", "/etc/"+name, s.path("etc")).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	s.write("etc/ld.so.cache", readFile(t, "/etc/ld.so.cache"))
+	s.write("etc/apt/apt.conf.d/00sandbox", "APT::Sandbox::User \"root\";\n")
+	s.write("var/lib/dpkg/status", "")
+	s.write("var/lib/dpkg/available", "")
+	s.write("var/lib/kgpu/run/test-1/lib.sh", string(Lib()))
+	s.stub("systemctl", readFile(t, "testdata/systemctl"))
+	return s
+}
+
+func (s *sandbox) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *sandbox) path(name string) string { return filepath.Join(s.root, name) }
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (s *sandbox) read(name string) string { s.t.Helper(); return readFile(s.t, s.path(name)) }
+
+func (s *sandbox) exists(name string) bool {
+	_, err := os.Lstat(s.path(name))
+	return err == nil
+}
+
+func (s *sandbox) write(name, content string) {
+	s.t.Helper()
+	s.must(os.MkdirAll(filepath.Dir(s.path(name)), 0o755))
+	s.must(os.WriteFile(s.path(name), []byte(content), 0o644))
+}
+
+// stub puts a program in front of the machine's own.
+func (s *sandbox) stub(name, script string) {
+	s.t.Helper()
+	s.write("stubs/"+name, script)
+	s.must(os.Chmod(s.path("stubs/"+name), 0o755))
+}
+
+// value is an input of the next step.
+func (s *sandbox) value(name, content string) {
+	s.t.Helper()
+	s.write(stepDir+"/values/"+name, content)
+}
+
+func (s *sandbox) file(path, content string) { s.t.Helper(); s.write(stepDir+"/files"+path, content) }
+
+// result is how a script ended.
+type result struct {
+	status  int
+	output  string // both streams
+	failure string // reason and detail
+}
+
+const enter = `set -e
+mount --rbind /usr "$0/usr"
+mount -o remount,bind,ro "$0/usr"
+mount --rbind /proc "$0/proc"
+mount --rbind /dev "$0/dev"
+mount -t sysfs sysfs "$0/sys"
+ip link set lo up
+exec chroot "$0" env -i PATH=/stubs:/usr/local/sbin:/usr/sbin:/usr/bin HOME=/root KGPU_STEP=` + stepDir + ` bash ` + stepDir + `/script.sh
+`
+
+// script runs text with the library in front of it.
+func (s *sandbox) script(text string) result {
+	s.t.Helper()
+	return s.bash(`. "$KGPU_STEP/../../lib.sh"` + "\n" + text)
+}
+
+// step runs the step called name.
+func (s *sandbox) step(name string) result {
+	s.t.Helper()
+	text, err := Step(name)
+	s.must(err)
+	return s.bash(string(text))
+}
+
+func (s *sandbox) bash(text string) result {
+	s.t.Helper()
+	s.write(stepDir+"/script.sh", text)
+	os.Remove(s.path(stepDir + "/failure"))
+	cmd := exec.Command("unshare", "--mount", "--net", "--", "bash", "-c", enter, s.root)
+	out, err := cmd.CombinedOutput()
+	r := result{output: string(out)}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		r.status = exit.ExitCode()
+	} else {
+		s.must(err)
+	}
+	if data, err := os.ReadFile(s.path(stepDir + "/failure")); err == nil {
+		r.failure = strings.TrimSpace(string(data))
+	}
+	return r
+}
+
+// ok fails the test unless the script succeeded.
+func (s *sandbox) ok(r result) result {
+	s.t.Helper()
+	if r.status != 0 {
+		s.t.Fatalf("status %d, failure %q, output:\n%s", r.status, r.failure, r.output)
+	}
+	return r
+}
+
+// fails fails the test unless the script ended with this status and reason.
+func (s *sandbox) fails(r result, status int, reason string) {
+	s.t.Helper()
+	if r.status != status || !strings.HasPrefix(r.failure, reason+"\t") {
+		s.t.Fatalf("status %d and failure %q, want %d and %s; output:\n%s", r.status, r.failure, status, reason, r.output)
+	}
+}
+
+// volatile are places that are no part of what a host is: the programs' caches and logs, and kgpu's own directory.
+var volatile = []string{"usr", "proc", "dev", "sys", "tmp", "stubs", "var/lib/kgpu", "var/log", "var/cache", "var/units.log", "var/lib/apt/lists", "var/lib/dpkg", "var/lib/apt/extended_states", "run/lock"}
+
+// snapshot describes every file outside of the volatile places: kind, mode, owner and content.
+func (s *sandbox) snapshot() map[string]string {
+	s.t.Helper()
+	shot := map[string]string{}
+	s.must(filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(s.root, path)
+		if err != nil || name == "." {
+			return err
+		}
+		if slices.Contains(volatile, name) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		var content string
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			content = fmt.Sprintf("%x", sha256.Sum256(data))
+		case info.Mode()&fs.ModeSymlink != 0:
+			if content, err = os.Readlink(path); err != nil {
+				return err
+			}
+		}
+		shot[name] = info.Mode().String() + " " + content
+		return nil
+	}))
+	return shot
+}
+
+// same fails the test when the sandbox is not as the snapshot says.
+func (s *sandbox) same(before map[string]string) {
+	s.t.Helper()
+	var diff bytes.Buffer
+	now := s.snapshot()
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if now[name] != before[name] {
+			fmt.Fprintf(&diff, "- %s %s\n", name, before[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] != before[name] {
+			fmt.Fprintf(&diff, "+ %s %s\n", name, now[name])
+		}
+	}
+	if diff.Len() > 0 {
+		s.t.Fatalf("not as before:\n%s", diff.String())
+	}
+}
+
+// entries counts the entries of the ledger.
+func (s *sandbox) entries() int {
+	s.t.Helper()
+	dirs, err := filepath.Glob(s.path("var/lib/kgpu/ledger/[0-9]*"))
+	s.must(err)
+	return len(dirs)
+}

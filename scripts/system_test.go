@@ -1,0 +1,264 @@
+package scripts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFstabSwap(t *testing.T) {
+	const mark = "# off while kgpu runs Kubernetes here: "
+	for name, c := range map[string]struct{ before, want string }{
+		"plain":             {"/swap.img none swap sw 0 0\n", mark + "/swap.img none swap sw 0 0\n"},
+		"tabs and blanks":   {"  UUID=2\tnone\tswap\tsw,x-systemd.device-timeout=5\t0\t0\n", mark + "  UUID=2\tnone\tswap\tsw,x-systemd.device-timeout=5\t0\t0\n"},
+		"comment":           {"# /swap.img none swap sw\n", "# /swap.img none swap sw\n"},
+		"noauto":            {"/dev/sdb2 none swap noauto 0 0\n", "/dev/sdb2 none swap noauto 0 0\n"},
+		"name says swap":    {"UUID=3 /swap ext4 defaults 0 2\n", "UUID=3 /swap ext4 defaults 0 2\n"},
+		"option says swap":  {"UUID=3 /data btrfs subvol=swap 0 0\n", "UUID=3 /data btrfs subvol=swap 0 0\n"},
+		"no final newline":  {"/a / ext4\n/b none swap sw", "/a / ext4\n" + mark + "/b none swap sw\n"},
+		"two, and an empty": {"/a none swap sw\n\n/b none swap sw\n", mark + "/a none swap sw\n\n" + mark + "/b none swap sw\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			s.write("etc/fstab", c.before)
+			s.ok(s.script("fstab_swap_off; fstab_swap_off"))
+			if got := s.read("etc/fstab"); got != c.want {
+				t.Errorf("off: %q, want %q", got, c.want)
+			}
+			s.write("etc/fstab", s.read("etc/fstab")+"tmpfs /x tmpfs defaults 0 0\n")
+			s.ok(s.script("undo_all"))
+			want := strings.TrimSuffix(c.before, "\n") + "\ntmpfs /x tmpfs defaults 0 0\n"
+			if got := s.read("etc/fstab"); got != want {
+				t.Errorf("on again: %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestSwapUnits(t *testing.T) {
+	s := newSandbox(t)
+	s.stub("swapoff", "#!/bin/sh\n")
+	s.write("etc/fstab", "/swap.img none swap sw 0 0\n")
+	s.write("var/units/dev-zram0.swap", "loaded,active,generated\n")
+	s.write("var/units/dev-sdb1.swap", "loaded,inactive,masked\n")
+	s.write("var/units/zramswap.service", "loaded,active,enabled\n")
+	before := s.snapshot()
+	s.ok(s.step("os-swap"))
+	for unit, want := range map[string]string{"dev-zram0.swap": "loaded,inactive,masked\n", "zramswap.service": "loaded,inactive,masked\n"} {
+		if got := s.read("var/units/" + unit); got != want {
+			t.Errorf("%s is %q, want %q", unit, got, want)
+		}
+	}
+	s.ok(s.step("os-swap"))
+	s.ok(s.script("undo_all"))
+	s.write("var/units/dev-zram0.swap", strings.Replace(s.read("var/units/dev-zram0.swap"), "disabled", "generated", 1)) // the stub knows no generators
+	s.same(before)
+}
+
+func TestUnitsComeBackToWhatTheyWere(t *testing.T) {
+	s := newSandbox(t)
+	for unit, state := range map[string]string{
+		"stopped.service": "loaded,inactive,disabled\n", "running.service": "loaded,active,enabled\n", "masked.service": "masked,inactive,masked\n",
+	} {
+		s.write("var/units/"+unit, state)
+	}
+	before := s.snapshot()
+	s.ok(s.script(`
+unit_enable stopped.service running.service
+unit_off running.service
+unit_restart stopped.service
+unit_off stopped.service
+remember_unit masked.service
+systemctl unmask masked.service`))
+	s.ok(s.script("undo_all"))
+	s.same(before)
+}
+
+func TestSysctls(t *testing.T) {
+	s := newSandbox(t)
+	s.file("/etc/sysctl.d/90-kgpu.conf", "# a comment\nnet.ipv4.ip_forward = 1\nnet.ipv4.tcp_rmem=4096 87380 6291456\n-net.ipv4.conf.all.rp_filter = 2\n")
+	step, err := Step("os-sysctl")
+	s.must(err)
+	const keys = "net.ipv4.ip_forward net.ipv4.conf.all.accept_redirects net.ipv4.conf.default.forwarding net.ipv4.tcp_rmem net.ipv4.conf.all.rp_filter"
+	s.write("step.sh", string(step))
+	// All in one script: the values belong to the sandbox's network, which ends with it.
+	r := s.ok(s.script(`
+sysctl -q -w net.ipv4.conf.all.accept_redirects=0
+sysctl ` + keys + ` >/tmp/before
+bash /step.sh
+bash /step.sh
+sysctl net.ipv4.ip_forward net.ipv4.tcp_rmem net.ipv4.conf.all.rp_filter
+find /var/lib/kgpu/ledger -name kind -exec cat {} +
+undo_all
+sysctl ` + keys + ` | diff /tmp/before -`))
+	for _, want := range []string{"net.ipv4.ip_forward = 1\n", "net.ipv4.tcp_rmem = 4096\t87380\t6291456\n", "net.ipv4.conf.all.rp_filter = 2\n"} {
+		if !strings.Contains(r.output, want) {
+			t.Errorf("not set: %q in\n%s", want, r.output)
+		}
+	}
+	if n := strings.Count(r.output, "sysctl\n"); n != 1 {
+		t.Errorf("%d sysctl entries, want 1 (the second run changes nothing):\n%s", n, r.output)
+	}
+	s.fails(s.script("echo 'net.ipv4.no_such_key = 1' >/tmp/f; apply_sysctls /tmp/f"), 1, "HOST_MODULE_MISSING")
+}
+
+func TestModuleThatIsNotThere(t *testing.T) {
+	s := newSandbox(t)
+	s.fails(s.script("load_module no_such_module_at_all"), 1, "HOST_MODULE_MISSING")
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries for nothing", n)
+	}
+}
+
+// theirs are rules of the host's owner, some of which name Kubernetes' things without being Kubernetes'.
+const theirs = `*filter
+:INPUT DROP [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:MY-KUBE-THING - [0:0]
+:WEAVERS - [0:0]
+-A INPUT -i lo -j ACCEPT
+-A INPUT -p tcp -m tcp --dport 22 -m comment --comment "ssh for KUBE-admins" -j ACCEPT
+-A INPUT -j MY-KUBE-THING
+-A FORWARD -i eth0 -o cni01 -j ACCEPT
+-A MY-KUBE-THING -s 10.1.0.0/16 -j WEAVERS
+-A WEAVERS -j RETURN
+COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:INPUT ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+-A POSTROUTING -s 192.168.7.0/24 -o eth0 -j MASQUERADE
+COMMIT
+*mangle
+:PREROUTING ACCEPT [0:0]
+:INPUT ACCEPT [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+COMMIT
+`
+
+// kubernetes are rules as kube-proxy, kubelet, weave, flannel, the portmap plugin and calico write them.
+const kubernetes = `*filter
+:KUBE-FIREWALL - [0:0]
+:KUBE-FORWARD - [0:0]
+:KUBE-KUBELET-CANARY - [0:0]
+:WEAVE-NPC - [0:0]
+:WEAVE-NPC-DEFAULT - [0:0]
+:WEAVE-NPC-EGRESS - [0:0]
+:FLANNEL-FWD - [0:0]
+:cali-FORWARD - [0:0]
+:cali-from-wl-dispatch - [0:0]
+-I INPUT 1 -m comment --comment "cali:Cz_u1IQiXIMmKD4c" -j KUBE-FIREWALL
+-I INPUT 2 -d 127.0.0.1/32 -p tcp -m tcp --dport 6784 -m addrtype ! --src-type LOCAL -m conntrack ! --ctstate RELATED,ESTABLISHED -m comment --comment "Block non-local access to Weave Net control port" -j DROP
+-A INPUT -i weave -j WEAVE-NPC-EGRESS
+-I FORWARD 1 -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-A FORWARD -i weave -m comment --comment "NOTE: this must go before '-j KUBE-FORWARD'" -j WEAVE-NPC-EGRESS
+-A FORWARD -o weave -j WEAVE-NPC
+-A FORWARD -o weave -j DROP
+-A FORWARD -m comment --comment "flanneld forward" -j FLANNEL-FWD
+-A FORWARD -m comment --comment "cali:wUHhoiAYhphO9Mso" -j cali-FORWARD
+-A FORWARD -s 10.244.0.0/16 -m comment --comment "flanneld forward" -j ACCEPT
+-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -j DROP
+-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
+-A WEAVE-NPC -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A WEAVE-NPC -m conntrack --ctstate NEW -j WEAVE-NPC-DEFAULT
+-A cali-FORWARD -i cali+ -j cali-from-wl-dispatch
+COMMIT
+*nat
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-TCOU7JCQXEZGVUNU - [0:0]
+:KUBE-SEP-6E7XQMQ4RAYOWTTM - [0:0]
+:WEAVE - [0:0]
+:WEAVE-CANARY - [0:0]
+:FLANNEL-POSTRTG - [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+-I PREROUTING 1 -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-A POSTROUTING -j WEAVE
+-A POSTROUTING -m comment --comment "flanneld masq" -j FLANNEL-POSTRTG
+-A KUBE-SERVICES -d 10.96.0.10/32 -p udp -m udp --dport 53 -j KUBE-SVC-TCOU7JCQXEZGVUNU
+-A KUBE-SVC-TCOU7JCQXEZGVUNU -m statistic --mode random --probability 0.5 -j KUBE-SEP-6E7XQMQ4RAYOWTTM
+-A KUBE-SEP-6E7XQMQ4RAYOWTTM -p udp -m udp -j DNAT --to-destination 10.244.0.2:53
+-A WEAVE -s 10.244.0.0/16 ! -d 10.244.0.0/16 -j MASQUERADE
+COMMIT
+*mangle
+:KUBE-IPTABLES-HINT - [0:0]
+:KUBE-PROXY-CANARY - [0:0]
+COMMIT
+`
+
+func TestRulesOfOthersStay(t *testing.T) {
+	s := newSandbox(t)
+	s.write("theirs", theirs)
+	s.write("kubernetes", kubernetes)
+	s.ok(s.script(`
+rules() { for tool in iptables ip6tables; do $tool-save; done | sed -E '/^#/d; s/\[[0-9:]+\]$//'; }
+iptables-restore </theirs
+rules >/tmp/before
+iptables-restore --noflush </kubernetes
+[[ $(iptables-save | grep -cE 'KUBE-|WEAVE|cali-|FLANNEL') -gt 30 ]]
+rules_drop "$kubernetes_chains" "$kubernetes_rules"
+rules | diff /tmp/before -
+rules_drop "$kubernetes_chains" "$kubernetes_rules"
+rules | diff /tmp/before -`))
+}
+
+func TestDockerNetwork(t *testing.T) {
+	s := newSandbox(t)
+	s.write("theirs", theirs)
+	s.ok(s.script(`
+rules() { iptables-save | sed -E '/^#/d; s/\[[0-9:]+\]$//'; }
+iptables-restore </theirs
+rules >/tmp/before
+record docker-network "iptables=$(forward_policy iptables)"
+iptables-restore --noflush <<'X'
+*filter
+:FORWARD DROP [0:0]
+:DOCKER - [0:0]
+:DOCKER-USER - [0:0]
+:DOCKER-ISOLATION-STAGE-1 - [0:0]
+-I FORWARD 1 -j DOCKER-USER
+-I FORWARD 2 -j DOCKER-ISOLATION-STAGE-1
+-A FORWARD -o docker0 -j DOCKER
+-A FORWARD -i docker0 ! -o docker0 -j ACCEPT
+-A DOCKER-USER -j RETURN
+COMMIT
+*nat
+:DOCKER - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
+-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE
+-A DOCKER -i docker0 -j RETURN
+COMMIT
+X
+ip link add docker0 type bridge
+undo_all
+rules | diff /tmp/before -
+[[ ! -e /sys/class/net/docker0 ]]`))
+}
+
+func TestPodNetworkFilesOfOthersStay(t *testing.T) {
+	s := newSandbox(t)
+	for _, name := range []string{
+		"etc/cni/net.d/87-podman-bridge.conflist", "etc/cni/net.d/10-weave.conflist", "etc/cni/net.d/10-flannel.conflist",
+		"opt/cni/bin/bridge", "opt/cni/bin/weave-net", "opt/cni/bin/weave-plugin-2.9.0", "var/lib/weave/weave-netdata.db", "run/flannel/subnet.env", "var/lib/cni/networks/cbr0/10.244.0.2",
+	} {
+		s.write(name, "x")
+	}
+	s.ok(s.script("for l in weave cni0 other0; do ip link add $l type bridge; done; pod_network_mute; pod_network_off; ls /sys/class/net"))
+	var left []string
+	for name, what := range s.snapshot() {
+		if strings.HasPrefix(what, "-") && (strings.Contains(name, "cni") || strings.Contains(name, "weave") || strings.Contains(name, "flannel")) {
+			left = append(left, name)
+		}
+	}
+	slices.Sort(left)
+	if want := []string{"etc/cni/net.d/87-podman-bridge.conflist", "opt/cni/bin/bridge"}; !slices.Equal(left, want) {
+		t.Errorf("left: %q, want %q", left, want)
+	}
+	r := s.ok(s.script("ip link add weave type bridge; ip link add other0 type bridge; pod_network_off; ls /sys/class/net"))
+	if strings.Contains(r.output, "weave") || !strings.Contains(r.output, "other0") {
+		t.Errorf("links left: %s", r.output)
+	}
+}
