@@ -3,7 +3,7 @@
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LAB         := scripts/lab/lab
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.sh') $(LAB) .ci/run
+SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') $(LAB) .ci/run
 PACKAGES    := shellcheck openssh-server openssh-client gcc libc6-dev git make iptables
 
 .PHONY: build
@@ -37,6 +37,7 @@ lint: setup ## formatting, vet, static analysis, shell scripts
 	go run $(STATICCHECK) ./...
 	cd scripts/lab && go vet ./... && go run $(STATICCHECK) ./...
 	shellcheck $(SHELL_FILES)
+	scripts/lint.sh
 
 .PHONY: fmt
 fmt: ## format the Go code

@@ -232,20 +232,39 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"),
 	}, t)
 	if c.Command.Name != "plan" {
-		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err)})
+		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: next(c, inv, err)})
 	}
 	return errors.Join(err, t.Close())
 }
 
 // outcome is the result's reason: ok, or the ID of the failure, or the first of several.
 func outcome(err error) string {
-	if err == nil {
-		return "ok"
-	}
+	var usage *bootstrap.UsageError
 	if all := reason.All(err); len(all) > 0 {
 		return string(all[0].ID)
 	}
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &usage):
+		return "USAGE"
+	}
 	return "INTERNAL"
+}
+
+// next is the last line of a run: what to do with the cluster, or again.
+func next(c *cli.Context, inv *inventory.Inventory, err error) string {
+	switch {
+	case err != nil:
+		return "failed"
+	case c.Command.Name == "reset":
+		return "done"
+	}
+	path := c.String("kubeconfig")
+	if path == "" {
+		path = bootstrap.KubeconfigPath(inv)
+	}
+	return "done: kubectl --kubeconfig " + path + " get nodes"
 }
 
 // load reads the inventory: the positional argument, --inventory, $KGPU_INVENTORY or ./inventory.yaml.

@@ -97,6 +97,7 @@ func (s *sudo) Write(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.pending = append(s.pending, p...)
 	for {
+		// The mark comes first: once the command runs, an answer to an earlier prompt would be its input.
 		if before, after, ok := bytes.Cut(s.pending, s.mark); ok {
 			_, _ = s.said.Write(before)
 			s.pending = nil

@@ -168,19 +168,34 @@ func TestSudoStderrInPieces(t *testing.T) {
 		s := newSudo("secret", &stderr)
 		written := make(chan struct{}, 4)
 		s.attach(nil, &input{&stdin, written})
-		text := "lecture\n" + string(s.prompt) + "\n" + string(s.mark) + "command\nand " + string(s.mark) + "again"
-		for i := 0; i < len(text); i += size {
-			if _, err := s.Write([]byte(text[i:min(i+size, len(text))])); err != nil {
-				t.Fatal(err)
+		feed := func(text string) {
+			for i := 0; i < len(text); i += size {
+				if _, err := s.Write([]byte(text[i:min(i+size, len(text))])); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
+		feed("lecture\n" + string(s.prompt))
 		<-written
+		feed("\n" + string(s.mark) + "command\nand " + string(s.mark) + "again")
 		if want := "command\nand " + string(s.mark) + "again"; stderr.String() != want || !s.isRoot() {
 			t.Errorf("pieces of %d: stderr %q", size, stderr.String())
 		}
 		if stdin.String() != "secret\n" || s.said.String() != "lecture\n\n" {
 			t.Errorf("pieces of %d: stdin %q, sudo said %q", size, stdin.String(), s.said.String())
 		}
+	}
+}
+
+// A command that runs already does not get the password, even if a prompt was seen.
+func TestSudoPromptThatIsOver(t *testing.T) {
+	s := newSudo("secret", io.Discard)
+	s.attach(nil, &input{io.Discard, make(chan struct{}, 1)})
+	if _, err := s.Write([]byte(string(s.prompt) + "\n" + string(s.mark))); err != nil {
+		t.Fatal(err)
+	}
+	if !s.isRoot() || s.asked != 0 {
+		t.Errorf("root %t, answered %d times", s.isRoot(), s.asked)
 	}
 }
 

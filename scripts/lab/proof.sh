@@ -61,7 +61,11 @@ YAML
 timeout 150 "$kubectl" -n "$namespace" wait --for=condition=Ready pod/web pod/client --timeout=140s >/dev/null || fail 'the pods are not ready'
 say "pods run on $one and $two"
 
-answer=$(k exec client -- netbox get http://web.kgpu-proof.svc.cluster.local/) || fail "no answer through the Service: $answer"
+# A new Service reaches the nodes' rules a moment after its pods are ready.
+for _ in $(seq 30); do
+	! answer=$(k exec client -- netbox get http://web.kgpu-proof.svc.cluster.local/ 2>&1) || break
+	sleep 0.5
+done
 expect "a pod on $two reaches a pod on $one through DNS and a Service" host=web "$answer"
 expect logs hit "$(k logs web)"
 expect exec "client" "$(k exec client -- hostname)"

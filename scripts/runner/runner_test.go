@@ -155,7 +155,6 @@ func TestLogLines(t *testing.T) {
 		"a line of 16 MB":        {`head -c 16000000 /dev/zero | tr '\0' x`, strings.Repeat("x", 4096) + " [cut]\n"},
 		"like an event":          {`printf 'E\t0\nD\tx\nX\n'`, "E\t0\nD\tx\nX\n"},
 		"nothing":                {`true`, ""},
-		"pipe left to a daemon":  {`echo a; setsid sleep 60 & disown; echo b`, "a\nb\n"},
 		"input":                  {`cat; echo end`, "end\n"},
 		"no lock is inherited":   {`for f in /proc/$$/fd/*; do readlink "$f"; done | grep -E '/(lock|alive|events)$' || echo none`, "none\n"},
 	} {
@@ -173,6 +172,24 @@ func TestLogLines(t *testing.T) {
 				t.Errorf("printed %.500q\nwant %.500q", got, want.String())
 			}
 		})
+	}
+}
+
+// A process that left the step's group with its output does not hold the batch up.
+func TestPipeLeftToADaemon(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	out := timeless(start(t, h, put(t, h, "b-1", 60, `setsid sleep 600 & echo $!`, `echo next`)))
+	daemon := regexp.MustCompile(`L\tstep/1\t(\d+)\n`).FindStringSubmatch(out)
+	if daemon == nil {
+		t.Fatalf("no process ID in %q", out)
+	}
+	pid, _ := strconv.Atoi(daemon[1])
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the daemon is gone: %v", err)
+	}
+	if want := "D\tstep/1\t0\tT\t\t\nB\tstep/2\tT\nL\tstep/2\tnext\nD\tstep/2\t0\tT\t\t\nE\t0\n"; !strings.HasSuffix(out, want) {
+		t.Errorf("printed %q", out)
 	}
 }
 
