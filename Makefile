@@ -4,7 +4,7 @@ VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 LAB         := scripts/lab/lab
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') $(LAB) .ci/run
-PACKAGES    := shellcheck openssh-server openssh-client gcc libc6-dev git make iptables
+PACKAGES    := shellcheck openssh-server openssh-client gcc libc6-dev git iptables make procps sudo
 
 .PHONY: build
 build: ## bin/kgpu, the same bytes from the same source

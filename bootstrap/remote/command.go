@@ -25,8 +25,9 @@ type Command struct {
 
 const (
 	stderrKept = 4 << 10
-	// graceTime is how long an ended or cancelled command may take to let go of its streams.
-	graceTime = 2 * time.Second
+	// graceTime is how long an ended or cancelled command may take to let go of its streams. sshd does not always close
+	// the channel of a command that is cancelled: root's commands it cannot send signals to.
+	graceTime = 250 * time.Millisecond
 )
 
 // Run runs c and waits for it. It returns nil when c exits with status 0, an *ExitError when it fails, a *reason.Error
@@ -107,7 +108,6 @@ func (e *execution) run(ctx context.Context) error {
 			}
 		}()
 	}
-	// What the command already wrote is worth a moment.
 	grace := time.NewTimer(graceTime)
 	defer grace.Stop()
 	select {

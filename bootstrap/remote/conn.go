@@ -54,6 +54,9 @@ func (c *conn) alive() bool {
 	}
 }
 
+// echoTime is how much later than a channel the connection may learn that it is dead.
+const echoTime = 2 * time.Second
+
 // diedWith reports whether err comes from the connection's death, of which a channel may hear a little earlier.
 func (c *conn) diedWith(err error) bool {
 	var refused *ssh.OpenChannelError
@@ -63,7 +66,7 @@ func (c *conn) diedWith(err error) bool {
 	case errors.As(err, &refused):
 		return false
 	}
-	timer := time.NewTimer(graceTime)
+	timer := time.NewTimer(echoTime)
 	defer timer.Stop()
 	select {
 	case <-c.dead:

@@ -57,7 +57,7 @@ func printReason(w io.Writer, e *reason.Error) {
 		found += fmt.Sprintf(" (exit status %d)", *e.Exit)
 	}
 	fmt.Fprintf(w, "error: %s%s [%s]\n", where, indented(found, "  "), e.ID)
-	if tail := strings.TrimRight(e.Stderr, "\n "); tail != "" {
+	if tail := strings.TrimRight(e.Stderr, "\n "); tail != "" && e.Step == "" { // of a step, the run has shown it already
 		fmt.Fprintf(w, "    | %s\n", strings.ReplaceAll(tail, "\n", "\n    | "))
 	}
 	if advice := e.AdviceLine(); advice != "" {

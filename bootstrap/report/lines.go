@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -35,11 +34,10 @@ type lines struct {
 	colour  bool
 	elapsed bool // show the time since the first event instead of the time of day
 
-	mu      sync.Mutex
-	first   time.Time
-	host    int                // width of the widest host so far
-	tails   map[place][]string // ends of the outputs of the steps that run
-	skipped map[string]int     // by host: steps with nothing to do
+	mu    sync.Mutex
+	first time.Time
+	host  int                // width of the widest host so far
+	tails map[place][]string // ends of the outputs of the steps that run
 }
 
 // Emit shows e, if the level of detail asks for it.
@@ -86,7 +84,6 @@ func (l *lines) skip(e event.Event) {
 		l.line(Normal, e, yellow, join("left out:", e.Text))
 		return
 	}
-	l.skipped[e.Host]++
 	l.line(Verbose, e, dim, join("nothing to do:", e.Text))
 }
 
@@ -104,22 +101,11 @@ func (l *lines) failure(e event.Event, tail []string) {
 }
 
 func (l *lines) result(e event.Event) {
-	l.summary()
 	colour := red
 	if e.Reason == "ok" {
 		colour = green
 	}
 	l.line(Quiet, e, colour, join(or(e.Text, e.Reason), took(e)))
-}
-
-// summary says how many steps had nothing to do, once.
-func (l *lines) summary() {
-	if l.detail == Normal {
-		for _, host := range slices.Sorted(maps.Keys(l.skipped)) {
-			l.print(dim, fmt.Sprintf("%s: %s had nothing to do", host, count(l.skipped[host], "step")))
-		}
-	}
-	clear(l.skipped)
 }
 
 // line prints text with time, host and step in front when the level of detail is at least from.
@@ -155,7 +141,6 @@ func (l *lines) print(colour, text string) {
 func (l *lines) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.summary()
 	return l.writer.err
 }
 

@@ -47,7 +47,7 @@ func New(kind Kind, w io.Writer, detail Detail) Sink {
 		encoder.SetEscapeHTML(false)
 		return &jsonLines{writer: out, encoder: encoder}
 	}
-	l := &lines{writer: out, detail: detail, tails: map[place][]string{}, skipped: map[string]int{}}
+	l := &lines{writer: out, detail: detail, tails: map[place][]string{}}
 	if kind == Terminal {
 		l.elapsed = true
 		l.colour = os.Getenv("NO_COLOR") == ""
