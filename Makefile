@@ -22,7 +22,7 @@ demo-down: ## stop the demo's hosts and remove them
 .PHONY: test
 test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts
 	go test -race ./...
-	$(LAB) prepare all
+	$(LAB) prepare docker noble k8s-1.23
 	cd scripts/lab && go test -race -p 1 -timeout 60m ./...
 
 .PHONY: bench

@@ -67,7 +67,7 @@ func newApp() *cli.App {
 		ExitErrHandler:       func(*cli.Context, error) {}, // run prints errors and chooses the exit status
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("no command %q; see kgpu --help", c.Args().First())
+				return usagef("no command %q. %s (kgpu --help lists them)", c.Args().First(), cli.SuggestCommand(c.App.Commands, c.Args().First()))
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -231,10 +231,22 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
 		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"),
 	}, t)
+	if t.kind == report.JSON {
+		t.failures(id, err)
+	}
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: next(c, inv, err)})
 	}
 	return errors.Join(err, t.Close())
+}
+
+// failures puts what failed outside of steps into the stream of events; text has it on standard error.
+func (t *terminal) failures(id string, err error) {
+	for _, e := range reason.All(err) {
+		if e.Step == "" {
+			t.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: e.Error()})
+		}
+	}
 }
 
 // outcome is the result's reason: ok, or the ID of the failure, or the first of several.

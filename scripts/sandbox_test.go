@@ -84,6 +84,8 @@ func (s *sandbox) write(name, content string) {
 	s.must(os.WriteFile(s.path(name), []byte(content), 0o644))
 }
 
+func (s *sandbox) remove(name string) { s.t.Helper(); s.must(os.Remove(s.path(name))) }
+
 // stub puts a program in front of the machine's own.
 func (s *sandbox) stub(name, script string) {
 	s.t.Helper()

@@ -1,0 +1,228 @@
+package scripts
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// clusterHost is a sandbox in which kubeadm and kubectl only do what a test of the scripts needs of them, and write down
+// what they were asked. kubeadm fails when /kubeadm-fails is there, in the way that a half-way death leaves things.
+func clusterHost(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	s.stub("kubeadm", `#!/bin/bash
+echo "kubeadm $*" >>/tmp/calls
+case "$1 $2" in
+"init --config") mkdir -p /etc/kubernetes/manifests; : >/etc/kubernetes/manifests/kube-apiserver.yaml
+  if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; exit 1; fi; : >/etc/kubernetes/admin.conf ;;
+"join --config") mkdir -p /etc/kubernetes; echo "    server: https://10.0.0.10:6443" >/etc/kubernetes/kubelet.conf
+  if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; exit 1; fi ;;
+"token create") echo "kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:00ff " ;;
+esac
+exit 0
+`)
+	s.stub("kubectl", `#!/bin/bash
+echo "kubectl $*" >>/tmp/calls
+case "$*" in
+*"get --raw /readyz") echo -n ok ;;
+*"get --raw /api/v1/nodes/"*) [[ -e /node-is-there ]] ;;
+*get\ nodes,*) cat /cluster ;;
+esac
+`)
+	s.stub("timeout", `#!/bin/bash
+[[ $* != */dev/tcp/* ]] || exit 0
+exec /usr/bin/timeout "$@"
+`)
+	s.value("criSocket", "unix:///run/containerd/containerd.sock")
+	s.value("endpoint", "10.0.0.10:6443")
+	s.value("node", "w1")
+	s.value("kubeadm", "token: hidden-secret\n")
+	return s
+}
+
+// calls returns what kubeadm and kubectl were asked since the last time.
+func (s *sandbox) calls() string {
+	s.t.Helper()
+	text := s.read("tmp/calls")
+	s.write("tmp/calls", "")
+	return text
+}
+
+func TestInit(t *testing.T) {
+	s := clusterHost(t)
+	r := s.ok(s.step("cluster-init"))
+	calls := s.calls()
+	if !strings.Contains(calls, "kubeadm init --config "+stepDir+"/values/kubeadm --skip-token-print") || strings.Contains(calls, "kubeadm reset") {
+		t.Errorf("calls:\n%s", calls)
+	}
+	if !strings.Contains(calls, "delete secrets --field-selector type=bootstrap.kubernetes.io/token") {
+		t.Error("the token that kubeadm init makes stays")
+	}
+	if strings.Contains(calls+r.output, "hidden-secret") {
+		t.Error("a secret was told")
+	}
+	s.ok(s.step("cluster-init"))
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+		t.Errorf("a finished control plane was touched:\n%s", calls)
+	}
+}
+
+func TestInitAfterOneThatDied(t *testing.T) {
+	s := clusterHost(t)
+	s.write("kubeadm-fails", "[preflight] Some fatal errors occurred:\n\t[ERROR Port-6443]: Port 6443 is in use\n")
+	s.fails(s.step("cluster-init"), 1, "HOST_PORT_TAKEN")
+	s.calls()
+	s.remove("kubeadm-fails")
+	s.ok(s.step("cluster-init"))
+	calls := s.calls()
+	reset, again := strings.Index(calls, "kubeadm reset -f"), strings.Index(calls, "kubeadm init")
+	if reset < 0 || again < reset {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
+func TestForeignClusterIsNotTouched(t *testing.T) {
+	for _, step := range []string{"cluster-init", "cluster-join"} {
+		s := clusterHost(t)
+		s.write("etc/kubernetes/kubelet.conf", "theirs")
+		s.write("tmp/calls", "")
+		before := s.snapshot()
+		s.fails(s.step(step), 1, "HOST_FOREIGN_CLUSTER")
+		s.same(before)
+		if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+			t.Errorf("%s: %s", step, calls)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	s := clusterHost(t)
+	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
+	s.write("kubeadm-fails", "error execution phase kubelet-start: timed out\n")
+	s.fails(s.step("cluster-join"), 1, "STEP_FAILED")
+	if calls := s.calls(); strings.Contains(calls, "reset") {
+		t.Errorf("calls:\n%s", calls)
+	}
+	s.remove("kubeadm-fails")
+	r := s.ok(s.step("cluster-join"))
+	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") || !strings.Contains(calls, "kubeadm join --config") || strings.Contains(calls+r.output, "hidden-secret") {
+		t.Errorf("a half-joined host: calls:\n%s", calls)
+	}
+	s.write("node-is-there", "")
+	s.ok(s.step("cluster-join"))
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+		t.Errorf("a member joined again:\n%s", calls)
+	}
+	s.remove("node-is-there")
+	s.ok(s.step("cluster-join"))
+	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") {
+		t.Errorf("a host whose node is gone:\n%s", calls)
+	}
+}
+
+func TestToken(t *testing.T) {
+	s := clusterHost(t)
+	r := s.ok(s.step("cluster-token"))
+	if got := s.read(stepDir+"/out/token") + s.read(stepDir+"/out/ca_hash"); got != "abcdef.0123456789abcdef\nsha256:00ff\n" {
+		t.Errorf("outputs %q", got)
+	}
+	if strings.Contains(r.output+s.calls(), "abcdef.") {
+		t.Error("the token was told")
+	}
+	s.value("tokens", "abcdef.0123456789abcdef\nghijkl\n")
+	s.ok(s.step("cluster-untoken"))
+	if calls := s.calls(); !strings.Contains(calls, "delete secrets --ignore-not-found bootstrap-token-abcdef bootstrap-token-ghijkl") {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
+func TestNodes(t *testing.T) {
+	s := clusterHost(t)
+	s.write("node-is-there", "")
+	s.value("nodes", "w1\tlabel\tdisk=fast\nw2\ttaint\tgpu=yes:NoSchedule\nw1\tlabel\tnode-role.kubernetes.io/worker=\n")
+	s.ok(s.step("cluster-nodes"))
+	calls := s.calls()
+	for _, want := range []string{"label --overwrite node w1 disk=fast node-role.kubernetes.io/worker=\n", "taint --overwrite node w2 gpu=yes:NoSchedule\n"} {
+		if !strings.Contains(calls, want) {
+			t.Errorf("no %q in\n%s", want, calls)
+		}
+	}
+}
+
+func TestReady(t *testing.T) {
+	s := clusterHost(t)
+	s.value("nodes", "cp1\nw1\n")
+	s.value("workloads", "kube-system/daemonset/weave-net\nkube-system/deployment/coredns\n")
+	const ready = "node cp1 NetworkUnavailable=False Ready=True\nnode w1 Ready=True\nnode w10 Ready=False\n" +
+		"kube-system/daemonset/weave-net 2 2 2\nkube-system/deployment/coredns 2 2 2\n"
+	s.write("cluster", ready)
+	s.ok(s.step("cluster-ready"))
+	s.write(stepDir+"/timeout", "0")
+	for name, c := range map[string]struct{ cluster, late string }{
+		"node":                {strings.Replace(ready, "node w1 Ready=True", "node w1 Ready=False", 1), "node w1"},
+		"node is not there":   {strings.Replace(ready, "node w1 Ready=True\n", "", 1), "node w1"},
+		"network of a node":   {strings.Replace(ready, "NetworkUnavailable=False", "NetworkUnavailable=True", 1), "node cp1"},
+		"old pods":            {strings.Replace(ready, "weave-net 2 2 2", "weave-net 2 2 1", 1), "kube-system/daemonset/weave-net (2 of 2)"},
+		"no pods":             {strings.Replace(ready, "weave-net 2 2 2", "weave-net 0 0 0", 1), "kube-system/daemonset/weave-net (0 of 0)"},
+		"workload is missing": {strings.Replace(ready, "kube-system/deployment/coredns 2 2 2\n", "", 1), "kube-system/deployment/coredns (0 of ?)"},
+	} {
+		s.write("cluster", c.cluster)
+		s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
+		if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: "+c.late+"\n" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	s.write("cluster", strings.ReplaceAll(ready, "Ready=True", "Ready=False"))
+	s.value("network", "none")
+	s.ok(s.step("cluster-ready"))
+}
+
+func TestResetOfAHostThatKgpuDidNotJoin(t *testing.T) {
+	s := clusterHost(t)
+	s.write("etc/kubernetes/kubelet.conf", "theirs")
+	s.write("tmp/calls", "")
+	before := s.snapshot()
+	s.ok(s.script("put_file /etc/x 644 <<<x"))
+	s.ok(s.step("host-reset"))
+	s.same(before)
+	if calls := s.calls(); calls != "" {
+		t.Errorf("calls:\n%s", calls)
+	}
+	if !s.exists("var/lib/kgpu/forget") {
+		t.Error("the runner is not told to remove its directory")
+	}
+}
+
+// facts.sh runs on any machine, writes nothing, and what it prints can be read.
+func TestFactsWriteNothing(t *testing.T) {
+	s := newSandbox(t)
+	s.write("etc/os-release", "ID=debian\nVERSION_ID=\"13\"\nVERSION_CODENAME=trixie\n")
+	s.write("etc/machine-id", "0123456789abcdef0123456789abcdef\n")
+	s.write("etc/fstab", "/swap.img none swap sw 0 0\n")
+	s.repository(deb{name: "kubelet", version: "1.36.3-1.1"})
+	s.ok(s.script("apt_install kubelet; hold kubelet; put_file /etc/ours.conf 644 <<<x"))
+	ledger := s.entries()
+	before := s.snapshot()
+	r := s.ok(s.bash(string(Facts())))
+	s.same(before)
+	h, err := facts.Parse([]byte(r.output))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, r.output)
+	}
+	if p := h.Packages["kubelet"]; p.Version != "1.36.3-1.1" || !p.Held {
+		t.Errorf("kubelet: %+v", p)
+	}
+	if h.Ledger != ledger || len(h.Files) != 1 || h.Files["/etc/ours.conf"] != "73cb3858a687a8494ca3323053016282f3dad39d42cf62ca4e79dda2aac7d9ac" {
+		t.Errorf("ledger %d of %d, files %v", h.Ledger, ledger, slices.Collect(maps.Keys(h.Files)))
+	}
+	if len(h.Swap) != 1 || h.Swap[0] != (facts.Swap{Name: "/swap.img", Source: "fstab"}) {
+		t.Errorf("swap: %+v", h.Swap)
+	}
+	if h.OS.Codename != "trixie" || h.MachineID != "0123456789abcdef0123456789abcdef" || h.CPUs == 0 || h.MemoryKiB == 0 || h.Kubelet != nil || h.ControlPlane != nil {
+		t.Errorf("%+v", h)
+	}
+}
