@@ -22,11 +22,12 @@ for family in -4 -6; do
 	ip "$family" rule show | sed -E "s/^/rule\t$family /; s/ *\$/\t/"
 done
 
-# Firewall rules without their counters. Each tool shows only its own.
+# Firewall rules without their counters. Each tool shows only its own. A built-in chain that accepts is as good as none.
 for save in iptables-save ip6tables-save iptables-legacy-save ip6tables-legacy-save; do
 	[ -n "$(command -v "$save")" ] || continue
 	"$save" | awk -v s="$save" '
 		/^\*/ { table = substr($0, 2) }
+		/^:[A-Z]+ ACCEPT/ { next }
 		/^[:-]/ { sub(/ \[[0-9]+:[0-9]+\]$/, ""); print s "\t" table " " $0 "\t" }'
 done
 
