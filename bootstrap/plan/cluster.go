@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
@@ -31,16 +32,7 @@ func (b *builder) cluster() error {
 	for _, h := range joining {
 		joined = append(joined, b.join(h, token[0]))
 	}
-	if len(joined) > 0 {
-		b.side(b.cp, Step{
-			Ref: Ref{ID: "cluster/untoken"}, Title: "delete the bootstrap token", Reason: "all workers have joined", Script: "cluster-untoken",
-			Needs: slices.Concat(token, joined), Retry: Transient, Timeout: short,
-			Late: func(out Outputs) (Input, error) {
-				id, _, _ := strings.Cut(string(out[token[0]][outputToken]), ".")
-				return Input{Values: map[string]string{"tokens": id}}, nil
-			},
-		})
-	}
+	b.untoken(token, joined)
 	labelled := b.nodes(slices.Concat(started, joined))
 	b.ready(slices.Concat(started, network, joined, labelled))
 	return nil
@@ -121,6 +113,33 @@ func (b *builder) token(needs []Ref, joining []*host) Ref {
 		Ref: Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
 		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
 		Input: Input{Values: map[string]string{"ttl": "30m"}}, Retry: Transient, Timeout: short,
+	})
+}
+
+// untoken plans the end of this run's token, once the workers have joined, and of those that former runs left.
+func (b *builder) untoken(token, joined []Ref) {
+	var left []string
+	if c := b.cp.facts.ControlPlane; c != nil {
+		left = c.Tokens
+	}
+	reason := "all workers have joined"
+	switch {
+	case len(joined) == 0 && len(left) == 0:
+		return
+	case len(joined) == 0:
+		reason = "a run that was interrupted left it"
+	}
+	b.side(b.cp, Step{
+		Ref: Ref{ID: "cluster/untoken"}, Title: "delete the bootstrap token", Reason: reason, Script: "cluster-untoken",
+		Needs: slices.Concat(token, joined), Retry: Transient, Timeout: short,
+		Late: func(out Outputs) (Input, error) {
+			ids := slices.Clone(left)
+			for _, t := range token {
+				id, _, _ := strings.Cut(string(out[t][outputToken]), ".")
+				ids = append(ids, id)
+			}
+			return Input{Values: map[string]string{"tokens": lines(ids...)}}, nil
+		},
 	})
 }
 
@@ -205,7 +224,7 @@ func (b *builder) ready(needs []Ref) {
 	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "cluster/ready"}, Title: "wait until all nodes, the pod network and DNS are ready", Reason: reason, Script: "cluster-ready",
-		Needs: needs, Input: Input{Values: values}, Timeout: long,
+		Needs: needs, Input: Input{Values: values}, Timeout: 15 * time.Minute, // slow links pull images for minutes
 	})
 }
 
