@@ -136,7 +136,7 @@ func skew(clock, begun, ended time.Time) time.Duration {
 	return 0
 }
 
-// attach follows the runs that a former kgpu left on the hosts to their ends, and looks at those hosts again.
+// attach follows the runs that a former kgpu left on the hosts to their ends, and looks at those hosts and the cluster again.
 func (s *session) attach(ctx context.Context) error {
 	var busy []inventory.Host
 	for _, h := range s.Inventory.Hosts {
@@ -144,7 +144,7 @@ func (s *session) attach(ctx context.Context) error {
 			busy = append(busy, h)
 		}
 	}
-	return each(busy, func(h inventory.Host) error {
+	err := each(busy, func(h inventory.Host) error {
 		former := s.facts[h.ID()].Run
 		s.Events.Emit(event.Event{
 			Time: time.Now(), Run: s.Run, Host: h.ID(), Step: former.Step, Kind: event.Wait,
@@ -157,6 +157,11 @@ func (s *session) attach(ctx context.Context) error {
 		}
 		return s.look(ctx, h.ID())
 	})
+	if err != nil || len(busy) == 0 {
+		return err
+	}
+	// What those runs did to the cluster, its control plane knows.
+	return s.look(ctx, s.controlPlane().ID())
 }
 
 func (s *session) preflight() error {

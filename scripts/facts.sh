@@ -159,6 +159,8 @@ for entry in /var/lib/kgpu/ledger/[0-9]*/; do
   if [[ $kind == file ]]; then
     read -r path <"$entry/args"
     [[ ! -f $path ]] || recorded+=("$path")
+  elif [[ $kind == kubeadm ]]; then
+    each_of kubeadm "$entry/args"
   fi
 done
 echo "ledger=$count"
@@ -172,11 +174,7 @@ if [[ $active == *' containerd.service '* ]]; then
   printf 'containerd-dump=%s\n' "$(timeout 10 containerd config dump 2>/dev/null | base64 -w 0)"
 fi
 if [[ $active == *' docker.service '* ]]; then
-  if command -v curl >/dev/null; then
-    docker=$(timeout 10 curl -fsS --unix-socket /var/run/docker.sock http://localhost/info 2>/dev/null)
-  else
-    docker=$(timeout 10 docker info --format '{{json .}}' 2>/dev/null)
-  fi
+  docker=$(timeout 10 curl -fsS --unix-socket /run/docker.sock http://localhost/info 2>/dev/null)
   for field in ServerVersion CgroupDriver CgroupVersion Driver; do
     [[ ! $docker =~ \"$field\":\"([^\"]*)\" ]] || printf 'docker-info=%s %s\n' "$field" "${BASH_REMATCH[1]}"
   done

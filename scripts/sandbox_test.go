@@ -43,7 +43,6 @@ func newSandbox(t *testing.T) *sandbox {
 		}
 	}
 	s.write("etc/ld.so.cache", readFile(t, "/etc/ld.so.cache"))
-	s.write("opt/keep", "") // dpkg removes an empty /opt
 	s.write("etc/apt/apt.conf.d/00sandbox", "APT::Sandbox::User \"root\";\n")
 	s.write("var/lib/dpkg/status", "")
 	s.write("var/lib/dpkg/available", "")

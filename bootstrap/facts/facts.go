@@ -118,7 +118,8 @@ type Member struct {
 type ControlPlane struct {
 	CAHash          string
 	AdminConfSHA256 string // of /etc/kubernetes/admin.conf
-	Answers         bool   // /readyz said ok
+	Answers         bool   // the API server answered
+	Finished        bool   // kubeadm init ran to its end, by kgpu's ledger
 	Version         string // v1.36.3
 	Nodes           []Node
 	Workloads       map[string]Workload // "kube-system/daemonset/weave-net" → state, of those kgpu applies plus CoreDNS and kube-proxy

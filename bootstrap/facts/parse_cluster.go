@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func controlPlane(a answer, h *Host) error {
 	if !a.has("control-plane") {
 		return nil
 	}
-	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Answers: a.has("api"), Workloads: map[string]Workload{}}
+	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Answers: a.has("api"), Finished: slices.Contains(a["kubeadm"], "init-done"), Workloads: map[string]Workload{}}
 	delete(h.Files, adminConf) // kubeadm's file, not kgpu's
 	if ca := a.first("cluster-ca"); ca != "" {
 		hash, err := caHash(ca)

@@ -212,7 +212,7 @@ func TestTheRest(t *testing.T) {
 		"run=20261120-130501-a1b2c3-2", "run-step=runtime/docker", "run-since-ms=1795181171626", "run-by=ada@laptop",
 		"foreign=/var/lib/rancher/k3s", "foreign=/usr/local/bin/k3s", "foreign=/var/lib/rancher/rke2",
 		"docker-info=ServerVersion 26.1.5", "docker-info=CgroupDriver systemd", "cri-dockerd=cri-dockerd 0.4.4 (HEAD)", "reboot-required=1",
-		"control-plane=1", "token=YWJjZGVm a2dwdSBqb2lu", "token=Z2hpamts <no value>",
+		"control-plane=1", "kubeadm=init", "kubeadm=init-done", "token=YWJjZGVm a2dwdSBqb2lu", "token=Z2hpamts <no value>",
 	)
 	if want := (Run{ID: "20261120-130501-a1b2c3-2", Unit: "kgpu-20261120-130501-a1b2c3-2.service", Step: "runtime/docker", Since: time.UnixMilli(1795181171626), By: "ada@laptop"}); *h.Run != want {
 		t.Errorf("run: %+v", *h.Run)
@@ -223,7 +223,7 @@ func TestTheRest(t *testing.T) {
 	if want := map[string]string{"version": "26.1.5", "cgroup-driver": "systemd"}; !reflect.DeepEqual(h.DockerInfo, want) {
 		t.Errorf("docker: %v", h.DockerInfo)
 	}
-	if c := h.ControlPlane; c == nil || c.Answers || !reflect.DeepEqual(c.Tokens, []string{"abcdef"}) {
+	if c := h.ControlPlane; c == nil || c.Answers || !c.Finished || !reflect.DeepEqual(c.Tokens, []string{"abcdef"}) {
 		t.Errorf("control plane: %+v", c)
 	}
 }

@@ -18,7 +18,10 @@ const (
 
 // cluster plans what happens between hosts: init, joins, network, labels, and the wait for all of it.
 func (b *builder) cluster() error {
-	started := b.initCluster()
+	started, err := b.initCluster()
+	if err != nil {
+		return err
+	}
 	joining := b.joining()
 	var token []Ref
 	if len(joining) > 0 {
@@ -39,7 +42,7 @@ func (b *builder) cluster() error {
 }
 
 // initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.
-func (b *builder) initCluster() []Ref {
+func (b *builder) initCluster() ([]Ref, error) {
 	c := b.cp.facts.ControlPlane
 	var reason string
 	switch {
@@ -49,18 +52,17 @@ func (b *builder) initCluster() []Ref {
 		reason = "the control plane does not answer"
 	default:
 		b.skip(b.cp, "cluster/init", "the API server answers")
-		return b.cp.last
+		return b.cp.last, nil
 	}
 	config, err := b.initConfig()
-	s := Step{
+	if err != nil {
+		return nil, err
+	}
+	b.add(b.cp, Step{
 		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: reason, Script: "cluster-init",
 		Input: Input{Values: map[string]string{"kubeadm": config, "criSocket": b.criSocket()}}, Timeout: long,
-	}
-	if err != nil {
-		s.Late = func(Outputs) (Input, error) { return Input{}, err }
-	}
-	b.add(b.cp, s)
-	return []Ref{{b.cp.id, "cluster/init"}}
+	})
+	return []Ref{{b.cp.id, "cluster/init"}}, nil
 }
 
 // joining lists the workers that are not in this cluster.
@@ -87,6 +89,8 @@ func (b *builder) notJoined(h *host) string {
 		return "the cluster is new"
 	case h.facts.Kubelet == nil:
 		return "the host is in no cluster"
+	case !c.Answers:
+		return "" // nobody can say what nodes there are: the member stays what it is
 	case b.nodeOf(h) == nil:
 		return "the cluster has no node " + h.node
 	case len(h.notRunning("kubelet.service")) > 0:

@@ -324,6 +324,10 @@ func TestRepair(t *testing.T) {
 			f["cp1"].ControlPlane.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = facts.Workload{Desired: 3, Ready: 3, Hash: "other"}
 		}, []string{"cp1 network/flannel"}},
 		{"not ready", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
+		{"control plane down", func(f map[string]*facts.Host) {
+			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca"}
+		}, []string{"cp1 cluster/init", "cp1 network/flannel", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		{"token left", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
 		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes = f["cp1"].ControlPlane.Nodes[:2] },
 			[]string{"cp1 cluster/token", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 	} {

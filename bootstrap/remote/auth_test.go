@@ -240,6 +240,13 @@ func TestLoginFails(t *testing.T) {
 			startAgent(t, agentKeys(strangers(9)...)...)
 			return inventory.SSH{Agent: true}
 		}, []string{"agent key SHA256:", "): refused", "4 more keys in the agent: not offered"}},
+		{"too many keys, a certificate among them", sshtest.Config{MaxTries: maxKeys}, func(t *testing.T, dir string) inventory.SSH {
+			startAgent(t, agentKeys(strangers(9)...)...)
+			k := sshtest.NewKey()
+			k.Write(t, dir+"/id")
+			writeFile(t, dir+"/id-cert.pub", publicLine(sshtest.Certify(t, sshtest.NewKey(), k.PublicKey(), "root")))
+			return inventory.SSH{Key: dir + "/id", Agent: true}
+		}, []string{"5 more keys in the agent: not offered"}},
 		{"the server explains itself", sshtest.Config{Banner: "Welcome\n\x1b[31mSystem is booting up.\n"}, func(t *testing.T, dir string) inventory.SSH {
 			sshtest.NewKey().Write(t, dir+"/id")
 			return inventory.SSH{Key: dir + "/id"}

@@ -99,7 +99,7 @@ func (e *execution) run(ctx context.Context) error {
 	select {
 	case err := <-done:
 		return err
-	case <-e.conn.dead:
+	case <-e.conn.ctx.Done():
 	case <-ctx.Done():
 		go func() {
 			if s := <-opened; s != nil {
@@ -186,7 +186,7 @@ func (e *execution) explain(ctx context.Context, err error) error {
 	case e.sudo != nil && e.sudo.wasRefused():
 		return e.sudo.refusal(h.id, e.command.Name, 1)
 	case errors.As(err, &missing) || e.conn.diedWith(err):
-		return h.lost(e.conn, e.command.Name)
+		return h.lost(e.conn, e.command.Name, err)
 	default:
 		return inHost(fmt.Errorf("%s: %w", e.command.Name, err), h.id)
 	}

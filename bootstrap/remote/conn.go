@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,41 +17,21 @@ type conn struct {
 	raw     *watched
 	hostKey ssh.PublicKey
 
-	once  sync.Once
-	cause error         // why it died; set before dead is closed
-	dead  chan struct{} // closed when the connection is dead
+	ctx   context.Context // ends when the connection is dead; its cause says why
+	close context.CancelCauseFunc
 }
 
 // newConn watches over a connection that has just been opened, until it dies or ctx ends.
 func newConn(ctx context.Context, client *ssh.Client, raw *watched, hostKey ssh.PublicKey, every, timeout time.Duration) *conn {
-	c := &conn{client: client, raw: raw, hostKey: hostKey, dead: make(chan struct{})}
-	stop := context.AfterFunc(ctx, func() { c.close(errClosed) })
-	go func() {
-		err := client.Wait()
-		stop()
-		c.close(err)
-	}()
+	c := &conn{client: client, raw: raw, hostKey: hostKey}
+	c.ctx, c.close = context.WithCancelCause(ctx)
+	context.AfterFunc(c.ctx, func() { raw.Close() }) // not the client: that would wait for a write that hangs
+	go func() { c.close(client.Wait()) }()
 	go c.keepalive(every, timeout)
 	return c
 }
 
-// close ends the connection; the first caller's cause is the one that is told.
-func (c *conn) close(cause error) {
-	c.once.Do(func() {
-		c.cause = cause
-		close(c.dead)
-		c.raw.Close() // not the client: that would wait for a write that hangs
-	})
-}
-
-func (c *conn) alive() bool {
-	select {
-	case <-c.dead:
-		return false
-	default:
-		return true
-	}
-}
+func (c *conn) alive() bool { return c.ctx.Err() == nil }
 
 // echoTime is how much later than a channel the connection may learn that it is dead.
 const echoTime = 2 * time.Second
@@ -69,16 +48,21 @@ func (c *conn) diedWith(err error) bool {
 	timer := time.NewTimer(echoTime)
 	defer timer.Stop()
 	select {
-	case <-c.dead:
+	case <-c.ctx.Done():
 		return true
 	case <-timer.C:
 		return false
 	}
 }
 
-// lost is the error of whatever was going on when the connection died.
-func (c *conn) lost() error {
-	return fmt.Errorf("%w: %w", ErrLost, c.cause)
+// lost ends the connection, if err does not come from its end already, and returns the error of whatever was going on.
+func (c *conn) lost(err error) error {
+	c.close(err)
+	cause := context.Cause(c.ctx)
+	if hungUp(cause) {
+		cause = fmt.Errorf("the other side hung up: %w", cause)
+	}
+	return fmt.Errorf("%w: %w", ErrLost, cause)
 }
 
 // keepalive asks the server for a sign of life again and again and closes the connection when there is none. Any byte
@@ -89,7 +73,7 @@ func (c *conn) keepalive(every, timeout time.Duration) {
 	for {
 		select {
 		case <-tick.C:
-		case <-c.dead:
+		case <-c.ctx.Done():
 			return
 		}
 		asked := time.Now()
@@ -121,7 +105,7 @@ func (c *conn) answered(answer <-chan struct{}, asked time.Time, timeout time.Du
 		case <-answer:
 			timer.Stop()
 			return true
-		case <-c.dead:
+		case <-c.ctx.Done():
 			timer.Stop()
 			return true
 		case <-timer.C:

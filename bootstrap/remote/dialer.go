@@ -54,7 +54,7 @@ type Dialer struct {
 	dialTCP func(ctx context.Context, network, address string) (net.Conn, error)
 
 	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 
 	all chan struct{} // a place for every simultaneous handshake
 
@@ -75,7 +75,7 @@ func NewDialer(opt Options) *Dialer {
 	setDefault(&opt.Keepalive, DefaultKeepalive)
 	setDefault(&opt.KeepaliveTimeout, DefaultKeepaliveTimeout)
 	setDefault(&opt.ConnectTimeout, DefaultConnectTimeout)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Dialer{
 		opt:      opt,
 		config:   sync.OnceValues(func() (*clientConfig, error) { return loadConfig(opt.SSHConfig) }),
@@ -96,7 +96,7 @@ func setDefault(d *time.Duration, value time.Duration) {
 
 // Close ends every connection the Dialer opened, bastions too.
 func (d *Dialer) Close() error {
-	d.cancel()
+	d.cancel(errClosed)
 	return nil
 }
 

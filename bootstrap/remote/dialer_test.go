@@ -107,6 +107,43 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// The network decides how long things take: few round trips matter more than anything done here.
+func TestRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 100 * time.Millisecond
+		n := newMemNet()
+		n.delay = trip / 2
+		server := sshtest.New(sshtest.Config{Exec: func(e *sshtest.Exec) int {
+			if strings.Contains(e.Line, "cat") {
+				_, _ = io.Copy(e.Stdout, e.Stdin)
+			}
+			return 0
+		}})
+		in := n.host(t, "10.0.0.4:22", server)
+		d := n.dialer(t, Options{})
+		trips := func(what string, want int, do func()) {
+			t.Helper()
+			start := time.Now()
+			do()
+			if took := int(time.Since(start) / trip); took > want {
+				t.Errorf("%s: %d round trips, want %d", what, took, want)
+			}
+		}
+		var h *Host
+		trips("connecting", 7, func() { h = dialWith(t, d, in) })
+		trips("a command", 2, func() {
+			if err := h.Run(context.Background(), Command{Name: "true", Line: "true", Root: true}); err != nil {
+				t.Error(err)
+			}
+		})
+		trips("a command with input", 3, func() {
+			if err := h.Run(context.Background(), Command{Name: "cat", Line: "cat", Root: true, Stdin: strings.NewReader("input")}); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
 // sshd hangs up when too many log in at once; that passes.
 func TestBusyServer(t *testing.T) {
 	for _, tc := range []struct{ hangUps, accepted int }{{3, 4}, {1000, connectTries}} {
@@ -207,7 +244,7 @@ func TestBastionThatIsLostIsDialledAgain(t *testing.T) {
 	d, _ := newDialer(t, Options{})
 	h := dialWith(t, d, sshtest.Behind(server.Host(), bastion.Host()))
 	bastion.Stop()
-	<-h.current().dead
+	<-h.current().ctx.Done()
 	bastion.Start(t)
 	if err := h.Reconnect(context.Background()); err != nil {
 		t.Fatal(err)
@@ -337,7 +374,7 @@ func TestDialTCPFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	server.Stop()
-	<-h.current().dead
+	<-h.current().ctx.Done()
 	if _, err := h.DialTCP(context.Background(), "127.0.0.1:1"); !errors.Is(err, ErrLost) {
 		t.Errorf("%v", err)
 	}

@@ -33,17 +33,14 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, err), err)
 	}
 	raw := watch(netConn)
-	stop := context.AfterFunc(ctx, func() { raw.Close() })
-	defer stop()
+	stop := context.AfterFunc(ctx, func() { raw.Close() }) // also when this fails
 
 	hostKeys, err := newHostKeys(t, same)
 	if err != nil {
-		raw.Close()
 		return nil, fail(reason.SSHHostKeyUnknown, "", err)
 	}
 	login, err := d.newLogin(ctx, t)
 	if err != nil {
-		raw.Close()
 		return nil, err
 	}
 
@@ -81,9 +78,9 @@ func (d *Dialer) open(ctx context.Context, t *target, via *conn) (net.Conn, erro
 	if via == nil {
 		return d.dialTCP(ctx, "tcp", t.address())
 	}
-	c, err := openTunnel(ctx, via.client, t.address())
+	c, err := openTunnel(ctx, via, t.address())
 	if err != nil && ctx.Err() == nil && via.diedWith(err) {
-		return nil, fmt.Errorf("%w: %w", errBusy, via.lost()) // the bastion died since: worth another try
+		return nil, fmt.Errorf("%w: %w", errBusy, via.lost(err)) // the bastion died since: worth another try
 	}
 	return c, err
 }

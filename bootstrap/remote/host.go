@@ -71,25 +71,24 @@ func addrOf(a net.Addr) netip.Addr {
 func (h *Host) DialTCP(ctx context.Context, address string) (net.Conn, error) {
 	c := h.current()
 	if !c.alive() {
-		return nil, h.lost(c, "connecting to "+address)
+		return nil, h.lost(c, "connecting to "+address, errClosed)
 	}
-	t, err := openTunnel(ctx, c.client, address)
+	t, err := openTunnel(ctx, c, address)
 	switch {
 	case err == nil:
 		return t, nil
 	case ctx.Err() != nil:
 		return nil, inHost(context.Cause(ctx), h.id)
 	case c.diedWith(err):
-		return nil, h.lost(c, "connecting to "+address)
+		return nil, h.lost(c, "connecting to "+address, err)
 	default:
 		return nil, inHost(&net.OpError{Op: "dial", Net: "tcp", Addr: tunnelAddr(address), Err: err}, h.id)
 	}
 }
 
 // lost is the error of what was being done when c died.
-func (h *Host) lost(c *conn, doing string) error {
-	c.close(ErrLost) // a channel may notice before the connection does
-	return &reason.Error{ID: reason.SSHLost, Host: h.id, Doing: doing, Err: c.lost()}
+func (h *Host) lost(c *conn, doing string, err error) error {
+	return &reason.Error{ID: reason.SSHLost, Host: h.id, Doing: doing, Err: c.lost(err)}
 }
 
 // maxRefusals ends Reconnect when the keys are refused again and again. A machine that boots refuses a few times too.

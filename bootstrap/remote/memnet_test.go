@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,6 +22,7 @@ type memNet struct {
 	mu      sync.Mutex
 	cond    sync.Cond
 	cut     map[string]bool // addresses nothing passes to or from
+	delay   time.Duration   // of every byte: half a round trip
 	servers map[string]*sshtest.Server
 	dials   int
 	wg      sync.WaitGroup
@@ -98,9 +100,15 @@ func (n *memNet) host(t *testing.T, address string, server *sshtest.Server) inve
 type memBuffer struct {
 	net     *memNet
 	address string
-	data    []byte
+	parcels []parcel
+	size    int
 	closed  bool // by the writer: it ends after the data
 	broken  bool // by the reader
+}
+
+type parcel struct {
+	data []byte
+	due  time.Time
 }
 
 const memBufferSize = 4 << 20
@@ -108,32 +116,45 @@ const memBufferSize = 4 << 20
 func (b *memBuffer) Read(p []byte) (int, error) {
 	b.net.mu.Lock()
 	defer b.net.mu.Unlock()
-	for !b.broken && (b.net.cut[b.address] || len(b.data) == 0 && !b.closed) {
+	for !b.broken && (b.net.cut[b.address] || !b.arrived() && !(b.closed && len(b.parcels) == 0)) {
 		b.net.cond.Wait()
 	}
 	switch {
 	case b.broken:
 		return 0, net.ErrClosed
-	case len(b.data) == 0:
+	case len(b.parcels) == 0:
 		return 0, io.EOF
 	}
-	c := copy(p, b.data)
-	b.data = b.data[c:]
+	first := &b.parcels[0]
+	c := copy(p, first.data)
+	b.size -= c
+	if first.data = first.data[c:]; len(first.data) == 0 {
+		b.parcels = b.parcels[1:]
+	}
 	b.net.cond.Broadcast()
 	return c, nil
+}
+
+func (b *memBuffer) arrived() bool {
+	return len(b.parcels) > 0 && !time.Now().Before(b.parcels[0].due)
 }
 
 func (b *memBuffer) Write(p []byte) (int, error) {
 	b.net.mu.Lock()
 	defer b.net.mu.Unlock()
-	for !b.broken && !b.closed && len(b.data)+len(p) > memBufferSize {
+	for !b.broken && !b.closed && b.size+len(p) > memBufferSize {
 		b.net.cond.Wait()
 	}
 	if b.broken || b.closed {
 		return 0, errors.Join(net.ErrClosed, syscall.EPIPE)
 	}
-	b.data = append(b.data, p...)
-	b.net.cond.Broadcast()
+	b.size += len(p)
+	b.parcels = append(b.parcels, parcel{bytes.Clone(p), time.Now().Add(b.net.delay)})
+	time.AfterFunc(b.net.delay, func() {
+		b.net.mu.Lock()
+		defer b.net.mu.Unlock()
+		b.net.cond.Broadcast()
+	})
 	return len(p), nil
 }
 

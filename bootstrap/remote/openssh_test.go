@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,7 @@ type sshd struct {
 	key       sshtest.Key // may log in
 	authority sshtest.Key // signs users
 	host      inventory.Host
+	wrap      []string // what sshd's command line is an argument of
 
 	mu    sync.Mutex
 	procs []*exec.Cmd
@@ -103,7 +105,8 @@ func (s *sshd) serve(t *testing.T, c net.Conn) {
 		t.Error(err)
 		return
 	}
-	cmd := exec.Command(sshdPath, "-i", "-e", "-f", s.dir+"/sshd_config")
+	line := append(slices.Clone(s.wrap), sshdPath, "-i", "-e", "-f", s.dir+"/sshd_config")
+	cmd := exec.Command(line[0], line[1:]...)
 	var log bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &log
 	cmd.WaitDelay = time.Second // a command that was left behind may hold the log open
@@ -118,6 +121,13 @@ func (s *sshd) serve(t *testing.T, c net.Conn) {
 	s.mu.Unlock()
 	_ = cmd.Wait() // it ends with the connection, with whatever status
 	t.Log(log.String())
+}
+
+// served counts the connections.
+func (s *sshd) served() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.procs)
 }
 
 // kill ends every connection as a crash would.
@@ -280,8 +290,8 @@ func TestOpenSSHBastions(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(outer.procs) != 1 || len(inner.procs) != 1 {
-		t.Errorf("%d and %d connections to the bastions", len(outer.procs), len(inner.procs))
+	if outer.served() != 1 || inner.served() != 1 {
+		t.Errorf("%d and %d connections to the bastions", outer.served(), inner.served())
 	}
 
 	forbidden := startSSHD(t, "AllowTcpForwarding no")

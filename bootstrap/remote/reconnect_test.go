@@ -104,7 +104,7 @@ func TestReconnectTogether(t *testing.T) {
 	server := sshtest.Listen(t, sshtest.Config{})
 	h := dial(t, server.Host())
 	server.Stop()
-	<-h.current().dead
+	<-h.current().ctx.Done()
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {

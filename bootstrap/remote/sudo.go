@@ -164,7 +164,7 @@ func (s *sudo) refusal(host, name string, status int) error {
 	// The wordings are those of sudo and, since Ubuntu 25.10, sudo-rs.
 	case has("a password is required", "interactive authentication is required"):
 		e.Detail = "sudo asks for a password"
-		e.Advice = "name the password by reference (`sudoPassword: ${ENV}`), or let the user run sudo without one (NOPASSWD in sudoers)"
+		e.Advice = "name the password by reference (`sudoPassword: ${ENV}`), or let the user run sudo without one (NOPASSWD in sudoers); sudo asks users without any rights too"
 	case has("not in the sudoers file", "is not allowed to", "may not run sudo", "I'm afraid I can't do that"):
 		e.Detail = "the user may not use sudo for this"
 		e.Advice = "allow the user every command in sudoers (on Ubuntu and Debian: `adduser USER sudo`), or log in as another one"

@@ -5,8 +5,6 @@ import (
 	"io"
 	"net"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // tunnel is a TCP connection that an SSH server makes for us. Unlike the bare SSH channel it has deadlines, and closing
@@ -23,9 +21,13 @@ type tunnelAddr string
 func (tunnelAddr) Network() string  { return "tcp" }
 func (a tunnelAddr) String() string { return string(a) }
 
-// openTunnel connects to address, host:port as the server of client sees it.
-func openTunnel(ctx context.Context, client *ssh.Client, address string) (net.Conn, error) {
-	channel, err := client.DialContext(ctx, "tcp", address)
+// openTunnel connects to address, host:port as the server of c sees it.
+func openTunnel(ctx context.Context, c *conn, address string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The ssh package may never answer when the connection dies just now.
+	defer context.AfterFunc(c.ctx, cancel)()
+	channel, err := c.client.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -89,8 +89,10 @@ claim_user() {
   done
 }
 
-# claim_containers does so for what every container runtime puts somewhere.
+# claim_containers does so for what container runtimes and their packages put somewhere or start.
 claim_containers() {
+  claim_dir /opt
   claim_tree /var/lib/containerd /etc/containerd /opt/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni
   claim_dir /run/netns
+  remember_unit network-online.target
 }

@@ -103,6 +103,7 @@ undo_packages() {
   undo_package_units "${gone[@]}"
   undo_packages_keep "${gone[@]}"
   apt_get purge --allow-change-held-packages "${gone[@]}" || apt_failed "purging ${gone[*]}"
+  [[ -d /opt ]] || mkdir -m 755 /opt # dpkg removes it when it gets empty
 }
 
 # undo_packages_keep keeps the purge of docker.io from removing a /var/lib/docker that was there before kgpu.

@@ -15,7 +15,6 @@ revision() {
 claim_containers
 claim_tree /etc/kubernetes /usr/libexec/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/dockershim \
   /var/lib/weave /var/lib/calico /var/log/pods /var/log/containers /var/log/calico
-remember_unit network-online.target
 install_files
 specs=()
 for package in "${packages[@]}"; do

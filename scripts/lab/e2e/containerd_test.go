@@ -82,7 +82,7 @@ func (c *cluster) wholeStream(t *testing.T, s *session, hosts ...string) {
 // repair breaks one setting: kgpu plan names it, and kgpu up mends it and nothing else.
 func (c *cluster) repair(t *testing.T) {
 	kgpu(t, 0, "plan", c.inventory)
-	c.exec(t, "w1", "sysctl -qw net.bridge.bridge-nf-call-ip6tables=0")
+	c.exec(t, "w1", "sysctl -qw net.ipv4.ip_forward=0")
 	s := kgpu(t, 2, "plan", "--output", "json", c.inventory)
 	var plan struct {
 		Steps []struct{ Host, Step, Reason string }
@@ -91,11 +91,11 @@ func (c *cluster) repair(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(plan.Steps) != 1 || plan.Steps[0].Host != c.addr["w1"] || plan.Steps[0].Step != "os/sysctl" ||
-		!strings.Contains(plan.Steps[0].Reason, "net.bridge.bridge-nf-call-ip6tables") {
+		!strings.Contains(plan.Steps[0].Reason, "net.ipv4.ip_forward") {
 		t.Errorf("the plan has %+v", plan.Steps)
 	}
 	wantSteps(t, c.did(c.up(t)), "w1 os/sysctl")
-	if got := c.exec(t, "w1", "sysctl -n net.bridge.bridge-nf-call-ip6tables"); got != "1" {
+	if got := c.exec(t, "w1", "sysctl -n net.ipv4.ip_forward"); got != "1" {
 		t.Errorf("the setting is %s", got)
 	}
 	kgpu(t, 0, "plan", c.inventory)

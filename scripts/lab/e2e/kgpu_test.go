@@ -129,8 +129,8 @@ func (e event) check() error {
 		return fmt.Errorf("unknown event %q", e.Event)
 	case e.Run == "" || e.Time.IsZero() || e.Millis < 0:
 		return errors.New("no run, no time, or a negative duration")
-	case e.Event == "command" && (e.Exit == nil || e.Host == ""):
-		return errors.New("a command without exit status or host")
+	case e.Event == "command" && (e.Host == "" || e.Exit == nil && e.Reason == ""):
+		return errors.New("a command without host, or without exit status or reason why there is none")
 	}
 	return nil
 }

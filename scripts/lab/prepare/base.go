@@ -100,13 +100,7 @@ func replaceBase(fresh, dir string) error {
 		}
 		defer unlock()
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	return os.Rename(fresh, dir)
+	return replaceDir(fresh, dir)
 }
 
 // kernelRelease is in the base's stamp because the base lists that kernel's built-in modules.

@@ -41,6 +41,11 @@ func (p *preparer) buildAll(ctx context.Context) error {
 		if err := p.do(ctx, p.kubernetes(r)); err != nil {
 			return err
 		}
+		if r.generated {
+			if err := p.do(ctx, p.apiserver(r)); err != nil {
+				return err
+			}
+		}
 		if err := p.do(ctx, p.build(etcd(r.etcd))); err != nil {
 			return err
 		}
@@ -110,9 +115,13 @@ func (p *preparer) compile(ctx context.Context, dir, ldflags, out string, packag
 	if err := emptyDir(filepath.Dir(out)); err != nil {
 		return err
 	}
-	build := command{dir: dir, env: []string{
-		"CGO_ENABLED=0", "GOOS=linux", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod", "GOWORK=off", "GOCACHE=" + filepath.Join(p.work(), "gocache"),
-	}}
 	args := append([]string{"-n", "10", "go", "build", "-trimpath", "-ldflags", "-s -w " + ldflags, "-o", out}, packages...)
-	return build.run(ctx, "nice", args...)
+	return command{dir: dir, env: p.goEnv()}.run(ctx, "nice", args...)
+}
+
+// goEnv makes static programs with a build cache of the lab's own.
+func (p *preparer) goEnv() []string {
+	return []string{
+		"CGO_ENABLED=0", "GOOS=linux", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod", "GOWORK=off", "GOCACHE=" + filepath.Join(p.work(), "gocache"),
+	}
 }

@@ -45,3 +45,14 @@ func writeFile(path string, text []byte, mode os.FileMode) error {
 	}
 	return os.Rename(half, path)
 }
+
+// replaceDir puts a finished folder in the place of an older one, so that readers find a whole one but for a moment.
+func replaceDir(fresh, dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
+}

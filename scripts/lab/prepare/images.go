@@ -35,7 +35,7 @@ func (p *preparer) images(ctx context.Context) error {
 		return err
 	}
 	for _, r := range p.releases {
-		inputs := []any{r, p.kubernetes(r).inputs, p.build(etcd(r.etcd)).inputs, p.build(coredns(r.coredns)).inputs}
+		inputs := []any{p.kubernetes(r).inputs, p.apiserver(r).inputs, p.build(etcd(r.etcd)).inputs, p.build(coredns(r.coredns)).inputs}
 		if err := p.do(ctx, p.imageSet("kubernetes "+r.version, p.kubernetesImages(r), tools, inputs)); err != nil {
 			return err
 		}
@@ -48,11 +48,10 @@ func (p *preparer) images(ctx context.Context) error {
 }
 
 func (p *preparer) kubernetesImages(r release) []image {
-	commands := p.Bin("kubernetes", r.version)
 	var all []image
 	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
 		all = append(all, image{
-			names: []string{"registry.k8s.io/" + c + ":v" + r.version}, program: filepath.Join(commands, c), at: "usr/local/bin/" + c,
+			names: []string{"registry.k8s.io/" + c + ":v" + r.version}, program: p.commandFile(r, c), at: "usr/local/bin/" + c,
 			tools: c == "kube-proxy",
 		})
 	}
@@ -104,7 +103,7 @@ func (p *preparer) otherImages() []image {
 func (p *preparer) imageSet(name string, set []image, tools item, inputs []any) item {
 	return item{
 		name: "images " + name, path: filepath.Join(p.Registry(), "sets", name),
-		inputs: []any{inputs, tools.inputs, set}, files: []string{"images.go", "layer.go"},
+		inputs: []any{inputs, tools.inputs, fmt.Sprintf("%+v", set)}, files: []string{"images.go", "layer.go"},
 		make: func(context.Context) error {
 			for _, i := range set {
 				if err := p.makeImage(i, tools.path); err != nil {

@@ -3,7 +3,9 @@ package prepare
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"runtime"
+	"slices"
 )
 
 var kubernetesCommands = []string{
@@ -13,22 +15,33 @@ var kubernetesCommands = []string{
 // kubernetes builds the commands of a release. The tag
 // providerless is that of releases before 1.30 for a build without the cloud providers, most of what there is to compile.
 func (p *preparer) kubernetes(r release) item {
-	dir := p.Bin("kubernetes", r.version)
+	dir, commands := p.Bin("kubernetes", r.version), kubernetesCommands
+	if r.generated {
+		commands = slices.DeleteFunc(slices.Clone(commands), func(c string) bool { return c == "kube-apiserver" })
+	}
 	return item{
 		name: "kubernetes " + r.version, path: dir,
-		inputs: []any{r.version, kubernetesCommands, runtime.Version()},
+		inputs: []any{r.version, commands, runtime.Version()},
 		make: func(ctx context.Context) error {
 			wrapper, err := p.wrapper(ctx, "kubernetes", "k8s.io/kubernetes", r.version)
 			if err != nil {
 				return err
 			}
 			var packages []string
-			for _, c := range kubernetesCommands {
+			for _, c := range commands {
 				packages = append(packages, "k8s.io/kubernetes/cmd/"+c)
 			}
 			return p.compile(ctx, wrapper, kubernetesVersionFlags(r), dir+"/", append([]string{"-tags", "providerless"}, packages...)...)
 		},
 	}
+}
+
+// commandFile is where the release's command lies once it is built.
+func (p *preparer) commandFile(r release, name string) string {
+	if r.generated && name == "kube-apiserver" {
+		return filepath.Join(p.Bin(name, r.version), name)
+	}
+	return filepath.Join(p.Bin("kubernetes", r.version), name)
 }
 
 func kubernetesVersionFlags(r release) string {

@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -20,11 +21,12 @@ func (p *preparer) kubernetesRepository(r release) item {
 	dir := filepath.Join(p.Cache, "www", filepath.FromSlash(r.repository))
 	return item{
 		name: "packages kubernetes " + r.version, path: dir,
-		inputs: []any{r, p.kubernetes(r).inputs, p.build(plugins).inputs, p.fingerprints()},
+		inputs: []any{fmt.Sprintf("%+v", r), p.kubernetes(r).inputs, p.apiserver(r).inputs, p.build(plugins).inputs, p.fingerprints()},
 		files: []string{"kubernetes_debs.go", "deb.go", "repository.go",
 			"files/kubelet.service", "files/10-kubeadm.conf", "files/kubelet.postinst"},
 		make: func(ctx context.Context) error {
-			if err := emptyDir(dir); err != nil {
+			fresh := filepath.Join(p.work(), "repository")
+			if err := emptyDir(fresh); err != nil {
 				return err
 			}
 			for _, d := range []func(release, string) (deb, error){p.kubectlDeb, p.kubeadmDeb, p.kubeletDeb, p.cniDeb} {
@@ -37,11 +39,14 @@ func (p *preparer) kubernetesRepository(r release) item {
 					return err
 				}
 				one.root = tree
-				if err := p.buildDeb(ctx, one, filepath.Join(dir, "amd64")); err != nil {
+				if err := p.buildDeb(ctx, one, filepath.Join(fresh, "amd64")); err != nil {
 					return err
 				}
 			}
-			return p.flatRepository(ctx, dir)
+			if err := p.flatRepository(ctx, fresh); err != nil {
+				return err
+			}
+			return replaceDir(fresh, dir)
 		},
 	}
 }
@@ -105,5 +110,5 @@ func (p *preparer) cniDeb(_ release, tree string) (deb, error) {
 }
 
 func (p *preparer) command(r release, name, tree string) error {
-	return copyFile(filepath.Join(p.Bin("kubernetes", r.version), name), filepath.Join(tree, "usr/bin", name), 0o755)
+	return copyFile(p.commandFile(r, name), filepath.Join(tree, "usr/bin", name), 0o755)
 }

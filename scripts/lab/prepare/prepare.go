@@ -80,7 +80,7 @@ func (p *preparer) run(ctx context.Context) error {
 	if !errors.Is(err, errStale) {
 		return err
 	}
-	if err := os.MkdirAll(p.work(), 0o755); err != nil {
+	if err := os.MkdirAll(p.Cache, 0o755); err != nil {
 		return err
 	}
 	unlock, err := process.Lock(filepath.Join(p.Cache, "lock"))
@@ -88,6 +88,9 @@ func (p *preparer) run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	if err := os.MkdirAll(p.work(), 0o755); err != nil {
+		return err
+	}
 	if err := p.checkSpace(); err != nil {
 		return err
 	}
