@@ -135,8 +135,8 @@ finish() {
 }
 
 tell_busy() {
-    local step who by_batch by_step since
-    step=$(cat "$dir"/steps/*/id | head --lines=1)
+    local step who by_batch by_step since ids=("$dir"/steps/*/id)
+    step=$(<"${ids[0]}")
     IFS=$'\t' read -r who by_batch by_step since <"$base/lock" || :
     tell D "$step" 1 0 HOST_BUSY "${who:-somebody} holds this host: batch ${by_batch:-?}, step ${by_step:-?}, since ${since:-?}"
 }
