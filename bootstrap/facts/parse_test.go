@@ -100,6 +100,19 @@ func TestWorker(t *testing.T) {
 	}
 }
 
+func TestDockerWorker(t *testing.T) {
+	h := recorded(t, "docker-worker.txt")
+	if want := map[string]string{"version": "26.1.5+dfsg1", "cgroup-driver": "systemd", "cgroup-version": "1", "storage-driver": "overlay2"}; !reflect.DeepEqual(h.DockerInfo, want) {
+		t.Errorf("docker: %v", h.DockerInfo)
+	}
+	if h.CRIDockerd != "0.4.4" || !strings.Contains(string(h.DaemonJSON), "native.cgroupdriver=systemd") {
+		t.Errorf("cri-dockerd %q, daemon.json %s", h.CRIDockerd, h.DaemonJSON)
+	}
+	if h.Kubelet == nil || h.Kubelet.NodeName != "w1" || h.Units["cri-docker.socket"].Active != "active" {
+		t.Errorf("kubelet %+v, units %v", h.Kubelet, h.Units)
+	}
+}
+
 func TestTruncated(t *testing.T) {
 	whole, err := os.ReadFile("testdata/worker.txt")
 	if err != nil {

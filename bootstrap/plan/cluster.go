@@ -50,6 +50,8 @@ func (b *builder) initCluster() ([]Ref, error) {
 		reason = "there is no control plane yet"
 	case !c.Answers:
 		reason = "the control plane does not answer"
+	case !c.Finished:
+		reason = "kubeadm init did not come to its end"
 	default:
 		b.skip(b.cp, "cluster/init", "the API server answers")
 		return b.cp.last, nil

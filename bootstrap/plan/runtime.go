@@ -51,7 +51,7 @@ func (b *builder) runtimeServices() []string {
 
 // runtimePackages are the alternatives, best first: Docker's own packages, the distribution's.
 var runtimePackages = map[inventory.Runtime][][]string{
-	inventory.Docker:     {{"docker-ce", "docker-ce-cli", "containerd.io"}, {"docker.io"}},
+	inventory.Docker:     {{"docker-ce", "docker-ce-cli", "containerd.io"}, {"docker.io", "docker-cli"}, {"docker.io"}},
 	inventory.Containerd: {{"containerd.io"}, {"containerd"}},
 }
 

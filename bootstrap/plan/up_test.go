@@ -131,7 +131,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
 			}
 		case "cluster/init":
-			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Version: "v" + version, Workloads: map[string]facts.Workload{}}
+			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Finished: true, Version: "v" + version, Workloads: map[string]facts.Workload{}}
 			joinNode(f.ControlPlane, f, "cp1")
 		case "cluster/join":
 			for _, h := range inv.Hosts {
@@ -327,6 +327,7 @@ func TestRepair(t *testing.T) {
 		{"control plane down", func(f map[string]*facts.Host) {
 			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca"}
 		}, []string{"cp1 cluster/init", "cp1 network/flannel", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		{"init half-way", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Finished = false }, []string{"cp1 cluster/init"}},
 		{"token left", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
 		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes = f["cp1"].ControlPlane.Nodes[:2] },
 			[]string{"cp1 cluster/token", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},

@@ -32,12 +32,18 @@ const (
 
 // Run runs c and waits for it. It returns nil when c exits with status 0, an *ExitError when it fails, a *reason.Error
 // with SSH_LOST (also ErrLost) when the connection dies and with SUDO_REFUSED when sudo does not let c run. When ctx
-// ends, c is sent SIGTERM and Run returns at once; c may go on running. The writers are not used after Run returns.
+// ends, c is sent SIGTERM and Run returns at once; c may go on running. When a writer fails, the rest of the output is
+// dropped and Run returns that error if c succeeds. The writers are not used after Run returns.
 func (h *Host) Run(ctx context.Context, c Command) error {
+	return h.run(ctx, c, "running "+c.Name)
+}
+
+// run is Run; doing is what errors call it.
+func (h *Host) run(ctx context.Context, c Command, doing string) error {
 	start := time.Now()
 	conn := h.current()
 	e := &execution{
-		host: h, command: c, conn: conn,
+		host: h, command: c, doing: doing, conn: conn,
 		stdout: newGate(c.Stdout),
 		tail:   &tail{limit: stderrKept},
 	}
@@ -46,9 +52,11 @@ func (h *Host) Run(ctx context.Context, c Command) error {
 		e.sudo = newSudo(h.password, e.stderr)
 	}
 	err := e.run(ctx)
-	e.stdout.shut()
-	e.stderr.shut()
+	dropped := errors.Join(e.stdout.shut(), e.stderr.shut())
 	err = e.explain(ctx, err)
+	if err == nil && dropped != nil {
+		err = fmt.Errorf("%s: %s: passing its output on: %w", h.id, c.Name, dropped)
+	}
 
 	ev := event.Event{
 		Time: time.Now(), Run: h.dialer.opt.Run, Host: h.id, Kind: event.Command,
@@ -74,6 +82,7 @@ func (h *Host) Run(ctx context.Context, c Command) error {
 type execution struct {
 	host    *Host
 	command Command
+	doing   string
 	conn    *conn
 	stdout  *gate
 	stderr  *gate
@@ -142,9 +151,14 @@ func (e *execution) session(s *ssh.Session) error {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
+		patience := time.NewTimer(sudoPatience)
+		defer patience.Stop()
 		select {
 		case <-ready:
 		case <-ended:
+			return
+		case <-patience.C:
+			e.sudo.giveUp()
 			return
 		}
 		if e.command.Stdin != nil {
@@ -180,13 +194,13 @@ func (e *execution) explain(ctx context.Context, err error) error {
 			status, signal = exit.ExitStatus(), exit.Signal()
 		}
 		if e.sudo != nil && !e.sudo.isRoot() {
-			return e.sudo.refusal(h.id, e.command.Name, status)
+			return e.sudo.refusal(h.id, e.doing, status)
 		}
 		return &ExitError{Host: h.id, Command: e.command.Name, Status: status, Signal: signal, Stderr: e.tail.String()}
 	case e.sudo != nil && e.sudo.wasRefused():
-		return e.sudo.refusal(h.id, e.command.Name, 1)
+		return e.sudo.refusal(h.id, e.doing, 1)
 	case errors.As(err, &missing) || e.conn.diedWith(err):
-		return h.lost(e.conn, e.command.Name, err)
+		return h.lost(e.conn, e.doing, err)
 	default:
 		return inHost(fmt.Errorf("%s: %w", e.command.Name, err), h.id)
 	}

@@ -162,12 +162,33 @@ func TestCommandEvents(t *testing.T) {
 	}
 }
 
+// A caller that takes no more output does not make the command hang.
+func TestRunWithAWriterThatFails(t *testing.T) {
+	h := dial(t, sshtest.Listen(t, sshtest.Config{}).Host())
+	for line, status := range map[string]int{"head -c 8000000 /dev/zero": 0, "head -c 8000000 /dev/zero; exit 3": 3} {
+		err := h.Run(context.Background(), Command{Name: "loud", Line: line, Stdout: failing{}})
+		var exit *ExitError
+		switch {
+		case status == 0 && !errors.Is(err, errFull):
+			t.Errorf("%v", err)
+		case status != 0 && (!errors.As(err, &exit) || exit.Status != status):
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+var errFull = errors.New("full")
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errFull }
+
 // A run that is over does not touch its writers: a caller may reuse the buffer.
 func TestShutGate(t *testing.T) {
 	var b bytes.Buffer
 	g := newGate(&b, nil)
 	_, _ = g.Write([]byte("before"))
-	g.shut()
+	_ = g.shut()
 	if _, err := g.Write([]byte("after")); !errors.Is(err, errShut) || b.String() != "before" {
 		t.Errorf("%v, %q", err, b.String())
 	}

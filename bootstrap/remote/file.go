@@ -99,7 +99,7 @@ func (h *Host) sftp(ctx context.Context, doing string, do func(*sftp.Client) err
 
 	ran := make(chan error, 1)
 	go func() {
-		err := h.Run(ctx, Command{Name: doing, Line: sftpServer, Root: true, Stdin: toServer, Stdout: fromServer})
+		err := h.run(ctx, Command{Name: doing, Line: sftpServer, Root: true, Stdin: toServer, Stdout: fromServer}, doing)
 		fromServer.CloseWithError(io.EOF) // in this order: whoever waits for the server's answers first
 		toServer.CloseWithError(io.ErrClosedPipe)
 		ran <- err

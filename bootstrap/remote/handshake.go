@@ -35,9 +35,10 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 	raw := watch(netConn)
 	stop := context.AfterFunc(ctx, func() { raw.Close() }) // also when this fails
 
-	hostKeys, err := newHostKeys(t, same)
-	if err != nil {
-		return nil, fail(reason.SSHHostKeyUnknown, "", err)
+	hostKeys, unfit := newHostKeys(t, same)
+	if unfit != nil {
+		unfit.Doing = "connecting to " + t.String()
+		return nil, unfit
 	}
 	login, err := d.newLogin(ctx, t)
 	if err != nil {

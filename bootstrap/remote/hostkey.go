@@ -33,20 +33,20 @@ type hostKeys struct {
 	failure *reason.Error // why it was not
 }
 
-func newHostKeys(t *target, same ssh.PublicKey) (*hostKeys, error) {
+func newHostKeys(t *target, same ssh.PublicKey) (*hostKeys, *reason.Error) {
 	h := &hostKeys{target: t, same: same}
 	var prefer []string
 	if t.pinned != "" {
 		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(t.pinned))
 		if err != nil {
-			return nil, fmt.Errorf("hostKey: %w", err)
+			return nil, &reason.Error{ID: reason.InventoryInvalid, Detail: "`hostKey:` is not a public key: " + err.Error(), Err: err}
 		}
 		h.pinned = key
 		prefer = algorithmsOf(key)
 	} else {
 		var err error
 		if h.known, err = readKnownHosts(t.knownHosts); err != nil {
-			return nil, err
+			return nil, &reason.Error{ID: reason.SSHHostKeyUnknown, Err: err, Advice: "correct that known_hosts file"}
 		}
 		prefer = h.known.HostKeyAlgorithms(t.address())
 	}

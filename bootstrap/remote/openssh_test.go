@@ -36,13 +36,19 @@ type sshd struct {
 	key       sshtest.Key // may log in
 	authority sshtest.Key // signs users
 	host      inventory.Host
-	wrap      []string // what sshd's command line is an argument of
+	wrap      []string
 
 	mu    sync.Mutex
 	procs []*exec.Cmd
 }
 
 func startSSHD(t *testing.T, extra ...string) *sshd {
+	t.Helper()
+	return startSSHDIn(t, nil, extra...)
+}
+
+// startSSHDIn starts sshd as the argument of the command line wrap.
+func startSSHDIn(t *testing.T, wrap []string, extra ...string) *sshd {
 	t.Helper()
 	me, err := user.Current()
 	if err != nil {
@@ -53,7 +59,7 @@ func startSSHD(t *testing.T, extra ...string) *sshd {
 			t.Fatal(err)
 		}
 	}
-	s := &sshd{dir: t.TempDir(), key: sshtest.NewKey(), authority: sshtest.NewKey()}
+	s := &sshd{dir: t.TempDir(), wrap: wrap, key: sshtest.NewKey(), authority: sshtest.NewKey()}
 	ed25519, ecdsa := sshtest.NewKey(), sshtest.NewECDSAKey()
 	ed25519.Write(t, s.dir+"/host_ed25519")
 	ecdsa.Write(t, s.dir+"/host_ecdsa")

@@ -56,8 +56,7 @@ func startSudoHost(t *testing.T, sudoers string) inventory.Host {
 	if err := os.WriteFile(filepath.Join(dir, "sudoers"), []byte(quiet+sudoers+"\n"), 0o440); err != nil {
 		t.Fatal(err)
 	}
-	s := startSSHD(t)
-	s.wrap = []string{"unshare", "--mount", "sh", "-c", privateAccounts, "sh", dir}
+	s := startSSHDIn(t, []string{"unshare", "--mount", "sh", "-c", privateAccounts, "sh", dir})
 	// By certificate: the user could not read an authorized_keys file in a directory of root's.
 	in := s.host
 	in.SSH.User, in.SSH.Key = testUser, filepath.Join(dir, "id")

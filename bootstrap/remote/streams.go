@@ -9,10 +9,12 @@ import (
 
 var errShut = errors.New("the command's run is over")
 
-// gate passes what is written on to writers until it is shut, so that nobody writes to them after Run returned.
+// gate passes what is written on to writers until one of them fails, and drops the rest: a command whose output nobody
+// takes would hang. When it is shut, nobody writes to them any more.
 type gate struct {
 	mu   sync.Mutex
 	to   []io.Writer
+	err  error // of the first writer that failed
 	over bool
 }
 
@@ -33,17 +35,19 @@ func (g *gate) Write(p []byte) (int, error) {
 		return 0, errShut
 	}
 	for _, w := range g.to {
-		if _, err := w.Write(p); err != nil {
-			return 0, err
+		if g.err == nil {
+			_, g.err = w.Write(p)
 		}
 	}
 	return len(p), nil
 }
 
-func (g *gate) shut() {
+// shut ends the gate and returns the error of the writer that failed, if one did.
+func (g *gate) shut() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.over = true
+	return g.err
 }
 
 // tail keeps the end of what is written.

@@ -7,9 +7,13 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
+
+// sudoPatience is how long sudo may take with a password before it is believed to wait for something else.
+const sudoPatience = time.Minute
 
 // sudo sits between a command run through sudo and its stderr. It gives the password when, and only when, sudo asks for
 // it with a prompt nobody else knows, so that it never ends up in the command's stdin; and it tells what sudo itself
@@ -25,6 +29,7 @@ type sudo struct {
 	stdin   io.WriteCloser
 	session io.Closer
 	asked   int
+	gaveUp  bool
 	pending []byte // not yet told apart
 	said    tail   // by sudo
 }
@@ -81,11 +86,28 @@ func (s *sudo) isRoot() bool {
 	}
 }
 
-// wasRefused reports whether sudo asked again after it got the password.
+// wasRefused reports whether sudo asked again after it got the password, or for something else.
 func (s *sudo) wasRefused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked > 1
+	return s.asked > 1 || s.gaveUp
+}
+
+// giveUp ends a sudo that waits for something kgpu does not know, such as a one-time code.
+func (s *sudo) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gaveUp = true
+	s.hangUp()
+}
+
+// hangUp ends the session; both may have to wait for the connection.
+func (s *sudo) hangUp() {
+	stdin, session := s.stdin, s.session
+	go func() {
+		_ = stdin.Close()
+		_ = session.Close()
+	}()
 }
 
 // Write takes the session's stderr.
@@ -127,27 +149,24 @@ func (s *sudo) Write(p []byte) (int, error) {
 // answer gives the password the first time; when sudo asks again it was wrong.
 func (s *sudo) answer() {
 	s.asked++
-	stdin, session := s.stdin, s.session
-	if s.asked == 1 {
-		go func() { _, _ = io.WriteString(stdin, s.password+"\n") }()
+	if s.asked > 1 {
+		s.hangUp()
 		return
 	}
-	go func() {
-		_ = stdin.Close()
-		_ = session.Close()
-	}()
+	stdin := s.stdin
+	go func() { _, _ = io.WriteString(stdin, s.password+"\n") }()
 }
 
 // refusal explains why the command did not run.
-func (s *sudo) refusal(host, name string, status int) error {
+func (s *sudo) refusal(host, doing string, status int) error {
 	s.mu.Lock()
 	_, _ = s.said.Write(s.pending)
 	s.pending = nil
-	asked := s.asked
+	asked, gaveUp := s.asked, s.gaveUp
 	s.mu.Unlock()
 	said := strings.TrimSpace(s.said.String())
 	e := &reason.Error{
-		ID: reason.SudoRefused, Host: host, Doing: "running " + name + " as root", Exit: &status, Stderr: said,
+		ID: reason.SudoRefused, Host: host, Doing: doing + " as root", Exit: &status, Stderr: said,
 	}
 	has := func(words ...string) bool {
 		for _, w := range words {
@@ -158,6 +177,9 @@ func (s *sudo) refusal(host, name string, status int) error {
 		return false
 	}
 	switch {
+	case gaveUp:
+		e.Detail = fmt.Sprintf("sudo waits for something other than a password: %q", printable(lastLine(said)))
+		e.Advice = "let the user run sudo without that (NOPASSWD in sudoers), or log in as root"
 	case asked > 1 || has("incorrect password", "Maximum "):
 		e.Detail = "sudo does not take the password"
 		e.Advice = "check what `sudoPassword` refers to: it must be the user's own password on the host"

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
@@ -159,6 +161,31 @@ func TestSudoRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSudoThatWaitsForACode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		in := n.host(t, "10.0.0.4:22", sshtest.New(sshtest.Config{Exec: func(e *sshtest.Exec) int {
+			_, _ = io.WriteString(e.Stderr, "Verification code: ")
+			<-e.Gone
+			return sshtest.Vanish
+		}}))
+		in.SSH.User, in.SSH.SudoPassword = "ubuntu", secretOf(t, "${SUDO}")
+		h := dialWith(t, n.dialer(t, Options{Secret: func(inventory.Secret) (string, error) { return password, nil }}), in)
+		start := time.Now()
+		err := h.Run(context.Background(), Command{Name: "facts", Line: "true", Root: true})
+		var e *reason.Error
+		if !errors.As(err, &e) || e.ID != reason.SudoRefused || !strings.Contains(e.Detail, `"Verification code:"`) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(start); took != sudoPatience {
+			t.Errorf("given up after %s", took)
+		}
+		if !h.current().alive() {
+			t.Error("the connection died")
+		}
+	})
 }
 
 // However the bytes arrive, sudo's words and the command's are told apart.

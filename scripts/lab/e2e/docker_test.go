@@ -94,9 +94,9 @@ const lockHolder = "unattended-upgr"
 func (l *lab) lockPackages(t *testing.T, host string) (release func()) {
 	t.Helper()
 	const hold = `$0 = "` + lockHolder + `"; open(my $f, ">", "/var/lib/dpkg/lock-frontend") or die $!;
-		fcntl($f, 6, pack("s s x4 q q l x4", 1, 0, 0, 0, 0)) or die $!;
+		my $lock = pack("s s x4 q q l x4", 1, 0, 0, 0, 0); fcntl($f, 6, $lock) or die $!;
 		open(my $told, ">", "/run/e2e-locked") or die $!; close $told; sleep 600`
-	l.verb(t, "exec", host, "systemd-run", "--quiet", "--unit=e2e-lock", "perl", "-e", hold)
+	l.verb(t, "exec", host, "systemd-run", "--quiet", "--expand-environment=no", "--unit=e2e-lock", "perl", "-e", hold)
 	l.exec(t, host, "for i in $(seq 100); do [ ! -e /run/e2e-locked ] || exit 0; sleep 0.1; done; exit 1")
 	return func() { l.exec(t, host, "systemctl stop e2e-lock; rm /run/e2e-locked") }
 }

@@ -20,7 +20,7 @@ var (
 		repository: "pkgs.k8s.io/core:/stable:/v1.36/deb", unitDir: "usr/lib/systemd/system",
 	}
 	release135 = release{
-		version: "1.35.6", etcd: "3.6.8", etcdTag: "3.6.6-0", coredns: "1.14.2", corednsTag: "v1.13.1",
+		version: "1.35.4", etcd: "3.6.8", etcdTag: "3.6.6-0", coredns: "1.14.2", corednsTag: "v1.13.1",
 		repository: "pkgs.k8s.io/core:/stable:/v1.35/deb", unitDir: "usr/lib/systemd/system",
 	}
 	// pkgs.k8s.io starts at 1.24: older versions come from a company's mirror.
