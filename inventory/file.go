@@ -17,7 +17,7 @@ type file struct {
 	broken    bool  // the hosts could not all be decoded: checks over all of them would only add noise
 }
 
-func newFile(path string, knownHosts string) *file {
+func newFile(path string) *file {
 	version, err := catalog.Resolve(catalog.Default)
 	if err != nil {
 		panic(err)
@@ -35,13 +35,7 @@ func newFile(path string, knownHosts string) *file {
 			Network: Weave,
 			Swap:    SwapRefuse,
 		},
-		ssh: SSH{
-			User:          "root",
-			Port:          22,
-			Agent:         true,
-			KnownHosts:    knownHosts,
-			HostKeyPolicy: Strict,
-		},
+		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
 	}
 }
 

@@ -32,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("an accepted inventory has problems: %v", again)
 		}
 		for _, h := range inv.Hosts {
-			if h.Line < 1 || h.Line > newText(data).lines() || h.Address == "" || h.SSH.User == "" || h.SSH.Port == 0 {
+			if h.Line < 1 || h.Line > newText(data).lines() || h.Address == "" || h.SSH.Port < 0 || h.SSH.Port > 65535 {
 				t.Errorf("host %+v", h)
 			}
 		}

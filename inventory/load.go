@@ -43,19 +43,13 @@ func Decode(name string, data []byte, opts Options) (*Inventory, error) {
 	return &f.Inventory, nil
 }
 
-const defaultKnownHosts = "~/.ssh/known_hosts"
-
 func (d *decoder) decode(data []byte, now time.Time) *file {
 	root := d.parse(data)
 	if root == nil {
 		return nil
 	}
 	d.nodes[""] = root
-	knownHosts, err := d.localPath(defaultKnownHosts)
-	if err != nil {
-		knownHosts = defaultKnownHosts
-	}
-	f := newFile(d.file, knownHosts)
+	f := newFile(d.file)
 	mapping(d, root, "", fileKeys(), f)
 	f.broken = slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Path == "" || p.Path == "hosts" })
 	d.hosts(f)

@@ -53,7 +53,7 @@ func (d *decoder) bastion(s *SSH, path string) {
 		return
 	}
 	b := &Bastion{SSH: SSH{
-		User: s.User, Port: 22, Key: s.Key, Passphrase: s.Passphrase, Agent: s.Agent, KnownHosts: s.KnownHosts, HostKeyPolicy: s.HostKeyPolicy,
+		User: s.User, Key: s.Key, Passphrase: s.Passphrase, Agent: s.Agent, KnownHosts: s.KnownHosts, HostKeyPolicy: s.HostKeyPolicy,
 	}}
 	mapping(d, n, path, bastionKeys(), b)
 	if _, ok := d.nodes[join(path, "address")]; !ok && n.Kind == yaml.MappingNode || isNull(n) {

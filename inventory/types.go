@@ -150,12 +150,12 @@ func (t Taint) String() string {
 
 // SSH is how to reach a host; the file's `ssh:` section gives defaults that each host may override.
 type SSH struct {
-	User          string // default: root
-	Port          int    // default 22
+	User          string // empty: what ssh_config says, else root
+	Port          int    // zero: what ssh_config says, else 22
 	Key           string // path of a private key; ~ is expanded; empty: agent, then the usual ~/.ssh/id_* files
 	Passphrase    Secret // of the key
 	Agent         bool   // ask the SSH agent; default true
-	KnownHosts    string // path; default ~/.ssh/known_hosts
+	KnownHosts    string // path; empty: what ssh_config says, else ~/.ssh/known_hosts
 	HostKeyPolicy HostKeyPolicy
 	HostKey       string // pinned: "ssh-ed25519 AAAA…"; wins over known_hosts
 	SudoPassword  Secret // empty: sudo must not ask

@@ -166,10 +166,19 @@ func TestOpenSSHRun(t *testing.T) {
 	}
 }
 
+// long is a command that says that it began and ends only with its session, so that none is left behind.
+func long(t *testing.T) Command {
+	stdin, silence := io.Pipe()
+	t.Cleanup(func() { silence.Close() })
+	return Command{Name: "long", Line: "echo started; exec cat", Stdin: stdin}
+}
+
 func TestOpenSSHRunEndsWithItsContext(t *testing.T) {
 	h := dial(t, startSSHD(t).host)
 	ctx, cancel := context.WithCancel(context.Background())
-	err := h.Run(ctx, Command{Name: "long", Line: "echo started; exec sleep 1000", Stdout: writerFunc(func([]byte) { cancel() })})
+	c := long(t)
+	c.Stdout = writerFunc(func([]byte) { cancel() })
+	err := h.Run(ctx, c)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -181,7 +190,9 @@ func TestOpenSSHRunEndsWithItsContext(t *testing.T) {
 func TestOpenSSHLost(t *testing.T) {
 	s := startSSHD(t)
 	h := dial(t, s.host)
-	err := h.Run(context.Background(), Command{Name: "long", Line: "echo started; exec sleep 1000", Stdout: writerFunc(func([]byte) { s.kill() })})
+	c := long(t)
+	c.Stdout = writerFunc(func([]byte) { s.kill() })
+	err := h.Run(context.Background(), c)
 	if !errors.Is(err, ErrLost) {
 		t.Errorf("%v", err)
 	}
