@@ -93,21 +93,17 @@ func (b *builder) swap(h *host) {
 	})
 }
 
-// modules lists the kernel modules the host needs, and of those that only help the ones it has.
+// kernelModules lists the kernel modules that help and that the host has. Preflight has refused hosts without those that
+// are needed, unless the user said to go on.
 func (b *builder) kernelModules(f *facts.Host) []string {
 	list := []string{"overlay", "br_netfilter"}
 	switch b.inv.Network {
 	case inventory.Flannel, inventory.Calico:
 		list = append(list, "vxlan")
 	case inventory.Weave:
-		list = append(list, "dummy")
-		for _, fast := range []string{"openvswitch", "vxlan"} {
-			if s := f.Modules[fast]; s != facts.ModuleMissing && s != "" {
-				list = append(list, fast)
-			}
-		}
+		list = append(list, "dummy", "openvswitch", "vxlan")
 	}
-	return list
+	return slices.DeleteFunc(list, func(m string) bool { return f.Modules[m] == facts.ModuleMissing || f.Modules[m] == "" })
 }
 
 func (b *builder) modules(h *host) {
