@@ -24,6 +24,7 @@ type cluster struct {
 type desired struct {
 	version, runtime, network string
 	endOfLife                 bool
+	ignore                    string   // checks of kubeadm, beyond the lab's usual
 	more                      string   // further YAML at the top level
 	hosts                     []string // from lab.host
 }
@@ -50,7 +51,7 @@ func (l *lab) write(t *testing.T, dir string, d desired) string {
 cluster: e2e
 kubernetes:
   version: %q%s
-  ignorePreflightErrors: [SystemVerification]
+  ignorePreflightErrors: [SystemVerification%s]
   kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}} # the kernel is shared
 runtime: %s
 network: %s
@@ -61,7 +62,7 @@ ssh:
   knownHosts: %s
 %s
 hosts:
-`, d.version, kubelet, d.runtime, d.network, l.env["KGPU_LAB_KEY"], l.env["KGPU_LAB_KNOWN_HOSTS"], d.more)
+`, d.version, kubelet, d.ignore, d.runtime, d.network, l.env["KGPU_LAB_KEY"], l.env["KGPU_LAB_KNOWN_HOSTS"], d.more)
 	for _, h := range d.hosts {
 		text += "  - " + h + "\n"
 	}

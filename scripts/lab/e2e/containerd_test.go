@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +42,7 @@ func TestContainerd(t *testing.T) {
 		if n := len(s.of("error")); n > 0 {
 			t.Errorf("%d errors", n)
 		}
-		l.unchanged(t, fresh, afterReset...)
+		l.unchanged(t, fresh)
 		if _, err := os.Stat(c.kubeconfig); !os.IsNotExist(err) {
 			t.Errorf("the kubeconfig of a cluster that is gone: %v", err)
 		}
@@ -151,7 +150,7 @@ func (c *cluster) addWorker(t *testing.T) {
 		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json", c.addr["w3"])
 		wantSteps(t, c.did(s), "cp1 node/delete/w3", "cp1 node/drain/w3", "w3 host/reset")
 		c.ready(t, "cp1", "w1", "w2")
-		c.unchanged(t, fresh, afterReset...)
+		c.unchanged(t, fresh)
 	})
 }
 
@@ -164,7 +163,7 @@ func (c *cluster) logins(t *testing.T, host string) string {
 // resetRefused does not confirm: nothing happens.
 func (c *cluster) resetRefused(t *testing.T) {
 	before := c.snapshot(t, "cp1", "w1", "w2")
-	for _, answer := range []string{"", "\n", "no\n", "yes\n", filepath.Base(c.inventory) + "\n"} {
+	for _, answer := range []string{"", "yes\n"} {
 		s := start(t, answer, "reset", "--inventory", c.inventory)
 		if code := s.wait(t); code != 3 {
 			t.Errorf("answer %q: exit status %d, want 3", answer, code)

@@ -49,7 +49,7 @@ func TestDocker(t *testing.T) {
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
 	t.Run("reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
-		l.unchanged(t, fresh, afterReset...)
+		l.unchanged(t, fresh)
 	})
 }
 
@@ -57,7 +57,8 @@ func TestDocker(t *testing.T) {
 func TestDockershim(t *testing.T) {
 	l := newLab(t, []string{"k8s-1.23"}, "--workers", "2")
 	c := newCluster(t, l, desired{
-		version: "1.23.17", endOfLife: true, runtime: "docker", network: "flannel",
+		// HTTPProxyCIDR looks for a proxy with the URL https://[10.96.0.1]:1234/, which today's Go refuses to parse.
+		version: "1.23.17", endOfLife: true, ignore: ", HTTPProxyCIDR", runtime: "docker", network: "flannel",
 		more: fmt.Sprintf("repositories:\n  kubernetes: {url: \"https://mirror.example.internal/kubernetes/v1.23/deb/\", fingerprint: %[1]s}\n  docker: {fingerprint: %[1]s}\n",
 			l.env["KGPU_LAB_FINGERPRINT"]),
 		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
