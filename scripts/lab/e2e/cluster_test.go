@@ -138,6 +138,10 @@ func (c *cluster) proof(t *testing.T, one, two string) {
 		t.Errorf("proof.sh: %v\n%s", err, out)
 	}
 	c.k(t, "delete", "namespace", "kgpu-proof", "--ignore-not-found", "--timeout=150s")
+	// kube-proxy takes the Service's rules away a moment later.
+	for _, host := range c.names(t) {
+		c.exec(t, host, "for i in $(seq 300); do iptables-save | grep -q kgpu-proof || exit 0; sleep 0.2; done; exit 1")
+	}
 }
 
 // nothingToDo runs kgpu up again: one connection and one remote command per host, and no host is different afterwards.
