@@ -9,6 +9,12 @@ offset=$2
 dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../$batch" && pwd)
 cd "$dir"
 
+# A runner that removes this directory as its last act waits until those who come now have opened what they read.
+if ! { : >&7; } 2>/dev/null; then
+    exec 7>>following
+    flock --shared 7
+fi
+
 while [[ ! -e started ]]; do
     if ! systemctl --quiet is-active "kgpu-$batch" && [[ ! -e started ]]; then
         echo N
@@ -17,9 +23,11 @@ while [[ ! -e started ]]; do
     sleep 0.05
 done
 
+exec 5<events 6<alive 7>&-
+
 # The runner holds `alive` while it lives, also across a reuse of its process ID; tail ends with the one that waits for it.
-flock --shared alive true &
-tail --bytes="+$((offset + 1))" --follow --sleep-interval=0.05 --pid=$! events
+flock --shared 6 &
+tail --bytes="+$((offset + 1))" --follow --sleep-interval=0.05 --pid=$! <&5
 
 # A batch that made the host forget everything took its directory along, after its last event.
 if [[ -e events && $(tail --lines=1 events) != E$'\t'* ]]; then

@@ -175,6 +175,8 @@ main() {
     run_steps || status=$?
     finish "$status"
     if [[ -e $base/forget ]]; then
+        exec 7>>following
+        flock --wait 10 7 || : # those who follow have opened the events
         rm -rf "$base"
     fi
 }

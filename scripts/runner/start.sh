@@ -13,9 +13,11 @@ start() {
         --property=KillMode=control-group --property=SendSIGKILL=yes --property=TimeoutStopSec=15s \
         --setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         --setenv=HOME=/root --setenv=LC_ALL=C.UTF-8 \
-        -- /bin/bash "$dir/runner.sh" </dev/null 2>&1
+        -- /bin/bash "$dir/runner.sh" </dev/null 2>&1 7>&-
 }
 
+exec 7>>"$dir/following" # follow.sh keeps it, see there
+flock --shared 7
 if ! problem=$(start) && [[ ! -e $dir/started ]] && ! systemctl --quiet is-active "$unit"; then
     rm -rf "$dir"
     printf 'cannot start the unit %s: %s\n' "$unit" "$problem" >&2
