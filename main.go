@@ -211,6 +211,11 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	if err != nil {
 		return err
 	}
+	for _, id := range c.StringSlice("ignore") {
+		if !reason.Known(reason.ID(id)) {
+			return usagef("--ignore %s: there is no such reason; preflight prints them in brackets", id)
+		}
+	}
 	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
 	switch c.String("output") {
 	case "text":

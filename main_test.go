@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"testing"
 )
@@ -24,6 +25,12 @@ func TestFlagsFirst(t *testing.T) {
 
 func TestExitStatus(t *testing.T) {
 	t.Chdir(t.TempDir())
+	if err := os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("bad.yaml", []byte("host: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want int
@@ -35,6 +42,11 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "up"}, 3}, // no ./inventory.yaml
 		{[]string{"kgpu", "add-worker"}, 3},
 		{[]string{"kgpu", "up", "one.yaml", "two.yaml"}, 3},
+		{[]string{"kgpu", "up", "good.yaml", "--ignore", "HOST_SWAP"}, 3},
+		{[]string{"kgpu", "up", "good.yaml", "--output", "yaml"}, 3},
+		{[]string{"kgpu", "reset", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
+		{[]string{"kgpu", "validate", "good.yaml"}, 0},
+		{[]string{"kgpu", "validate", "bad.yaml"}, 10},
 	} {
 		if got := run(t.Context(), c.args); got != c.want {
 			t.Errorf("%q ended with %d, want %d", c.args, got, c.want)

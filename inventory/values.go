@@ -236,7 +236,7 @@ func word(s string) (string, error) {
 
 // reasonID is the ID of a preflight check.
 func reasonID(s string) (string, error) {
-	if reason.Lookup(reason.ID(s)).Advice != "" {
+	if reason.Known(reason.ID(s)) {
 		return s, nil
 	}
 	var known []string

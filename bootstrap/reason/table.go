@@ -117,6 +117,12 @@ func Lookup(id ID) Reason {
 	return Reason{ID: id, Exit: ExitInternal}
 }
 
+// Known reports whether there is a reason with this ID.
+func Known(id ID) bool {
+	_, ok := table[id]
+	return ok
+}
+
 // Table returns every reason, in no particular order.
 func Table() []Reason {
 	out := make([]Reason, 0, len(table))
