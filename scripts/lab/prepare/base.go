@@ -4,15 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"kgpu.dev/kgpu/scripts/lab/problem"
 	"kgpu.dev/kgpu/scripts/lab/process"
 )
-
-const debianMirror = "http://deb.debian.org/debian"
 
 // basePackages are what a small cloud image has. Neither gpg nor a container runtime is among them: installing those is kgpu's.
 var basePackages = []string{
@@ -42,8 +39,7 @@ func (p *preparer) trixie() item {
 			if err := os.RemoveAll(fresh); err != nil {
 				return err
 			}
-			if err := (command{}).run(ctx, "nice", "-n", "10", "mmdebstrap", "--variant=minbase",
-				"--include="+strings.Join(basePackages, ","), "trixie", fresh, debianMirror); err != nil {
+			if err := p.debootstrap(ctx, "minbase", fresh, basePackages); err != nil {
 				return err
 			}
 			if err := p.script(ctx, "files/configure-base.sh", fresh, p.ClientKey()+".pub", p.caCertificate(), p.archiveKey(),

@@ -85,7 +85,11 @@ func (p *preparer) archivePool(pool string) item {
 			if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
 				return err
 			}
-			list := fmt.Sprintf("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s trixie main\n", debianMirror)
+			mirror, err := p.debianMirror(ctx)
+			if err != nil {
+				return err
+			}
+			list := fmt.Sprintf("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s trixie main\n", mirror)
 			if err := os.WriteFile(filepath.Join(dir, "sources.list"), []byte(list), 0o644); err != nil {
 				return err
 			}

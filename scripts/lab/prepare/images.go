@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -191,8 +190,7 @@ func (p *preparer) toolsTree() item {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}
-			if err := (command{}).run(ctx, "nice", "-n", "10", "mmdebstrap", "--variant=extract",
-				"--include="+strings.Join(toolPackages, ","), "trixie", dir, debianMirror); err != nil {
+			if err := p.debootstrap(ctx, "extract", dir, toolPackages); err != nil {
 				return err
 			}
 			return p.script(ctx, "files/shrink-tools.sh", dir)
