@@ -138,6 +138,15 @@ func skew(clock, begun, ended time.Time) time.Duration {
 
 // attach follows the runs that a former kgpu left on the hosts to their ends, and looks at those hosts and the cluster again.
 func (s *session) attach(ctx context.Context) error {
+	return s.former(ctx, (*run.Engine).Attach)
+}
+
+// stop does so after it asked them to come to an end.
+func (s *session) stop(ctx context.Context) error {
+	return s.former(ctx, (*run.Engine).Stop)
+}
+
+func (s *session) former(ctx context.Context, follow func(*run.Engine, context.Context, string, string) error) error {
 	var busy []inventory.Host
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil && f.Run != nil {
@@ -151,7 +160,7 @@ func (s *session) attach(ctx context.Context) error {
 			Text: fmt.Sprintf("a former run (%s, by %s) is still at work here", former.ID, former.By),
 		})
 		// Its failure is not this run's: the host is looked at again, and what is missing is planned again.
-		err := s.engine().Attach(ctx, h.ID(), former.ID)
+		err := follow(s.engine(), ctx, h.ID(), former.ID)
 		if err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -164,11 +173,17 @@ func (s *session) attach(ctx context.Context) error {
 	return s.look(ctx, s.controlPlane().ID())
 }
 
-func (s *session) preflight() error {
+func (s *session) preflight(ctx context.Context) error {
+	network, err := s.reach(ctx)
+	if err != nil {
+		return err
+	}
 	var machines []preflight.Machine
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil {
-			machines = append(machines, preflight.Machine{Host: h, Facts: f, Skew: s.skew[h.ID()]})
+			machines = append(machines, preflight.Machine{
+				Host: h, Facts: f, Skew: s.skew[h.ID()], Needs: network.needs[h.ID()], Reach: network.found[h.ID()],
+			})
 		}
 	}
 	var errs []error

@@ -28,7 +28,7 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.preflight(); err != nil {
+	if err := s.preflight(ctx); err != nil {
 		return nil, err
 	}
 	return s.plan()
@@ -44,7 +44,7 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	if err := s.attach(ctx); err != nil {
 		return err
 	}
-	if err := s.preflight(); err != nil {
+	if err := s.preflight(ctx); err != nil {
 		return err
 	}
 	graph, err := s.plan()

@@ -49,6 +49,7 @@ done </proc/meminfo
 
 # --- network
 each address ip -o address show
+each link ip -o link show
 each route ip -4 -o route show table main
 each route ip -6 -o route show table main
 each listen ss -Hltnp
@@ -56,7 +57,10 @@ each listen ss -Hltnp
 # --- disks and swap
 paths=()
 for path in / /var /var/lib /boot /tmp; do [[ ! -d $path ]] || paths+=("$path"); done
-each mount df --output=file,avail,iavail,itotal -k -- "${paths[@]}"
+each mount df --output=file,avail,iavail,itotal,target -k -- "${paths[@]}"
+while read -r _ mountpoint _ options _; do
+  [[ ,$options, != *,noexec,* ]] || printf 'noexec=%s\n' "$mountpoint"
+done </proc/self/mounts
 each_of swap-active /proc/swaps
 while read -r device _ type options _; do
   [[ $device == \#* || $type != swap || ,$options, == *,noauto,* ]] || echo "swap-fstab=$device"
@@ -72,6 +76,9 @@ for module in ${modules//|/ }; do
   [[ ! -d /sys/module/$module ]] || echo "module-loaded=$module"
 done
 [[ ! -d /proc/sys/net/bridge ]] || echo module-loaded=br_netfilter
+for image in /boot/vmlinuz-*; do
+  [[ ! -d /lib/modules/${image#/boot/vmlinuz-} ]] || printf 'kernel-installed=%s\n' "${image#/boot/vmlinuz-}"
+done
 each module-file grep -sHoE "/(${modules//_/[-_]})\.ko" "/lib/modules/$release/modules.builtin" "/lib/modules/$release/modules.dep"
 for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables \
   net.bridge.bridge-nf-call-ip6tables fs.inotify.max_user_instances fs.inotify.max_user_watches vm.max_map_count; do

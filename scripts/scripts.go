@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib steps facts.sh
+//go:embed lib steps facts.sh reach.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -15,6 +15,12 @@ var library = []string{"base", "ledger", "files", "apt", "units", "kernel", "swa
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
 func Facts() []byte {
 	return mustRead("facts.sh")
+}
+
+// Reach returns the script that tries endpoints; it wants to be the beginning of the standard input of `bash -s`, and the
+// endpoints the rest: a line "HOST PORT" each.
+func Reach() []byte {
+	return mustRead("reach.sh")
 }
 
 // Lib returns the library that every step reads.

@@ -14,10 +14,11 @@ type Host struct {
 	BootID      string
 	Virt        string // systemd-detect-virt: "none", "kvm", "lxc", …
 	OS          OS
-	Arch        string // dpkg's word: amd64, arm64
-	Kernel      string // uname -r
-	Systemd     bool   // PID 1 is systemd
-	CgroupV2    bool   // /sys/fs/cgroup is the unified hierarchy
+	Arch        string   // dpkg's word: amd64, arm64
+	Kernel      string   // uname -r
+	Kernels     []string // releases that are installed in /boot
+	Systemd     bool     // PID 1 is systemd
+	CgroupV2    bool     // /sys/fs/cgroup is the unified hierarchy
 	CPUs        int
 	MemoryKiB   int64
 	Now         time.Time // the host's clock when the script started
@@ -57,6 +58,7 @@ type OS struct{ ID, VersionID, Codename, PrettyName string }
 type Address struct {
 	Interface string
 	Prefix    netip.Prefix
+	MTU       int // of the interface, bytes; zero: unknown
 }
 
 // Socket is a listening TCP socket.
@@ -70,6 +72,7 @@ type Mount struct {
 	Path              string
 	AvailableKiB      int64
 	InodesFreePercent int
+	NoExec            bool // programs on it cannot be run
 }
 
 // Swap is an active swap space or one that would come back at boot.

@@ -20,13 +20,13 @@ type answer map[string][]string
 // Parse reads what scripts/facts.sh printed. Keys it does not know are skipped. The error is ErrTruncated, or names the
 // line that cannot be read.
 func Parse(output []byte) (*Host, error) {
-	a, err := split(output)
+	a, err := split(output, "kgpu-facts=1")
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{
 		Hostname: a.first("hostname"), MachineID: a.first("machine-id"), ProductUUID: a.first("product-uuid"), BootID: a.first("boot-id"),
-		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"),
+		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"],
 		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"),
 		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
 		RebootPending: a.has("reboot-required"),
@@ -46,20 +46,15 @@ func Parse(output []byte) (*Host, error) {
 	return h, nil
 }
 
-func split(output []byte) (answer, error) {
+// split reads the lines from the one that says begin to the last, end=1.
+func split(output []byte, begin string) (answer, error) {
 	lines := strings.Split(strings.TrimSuffix(string(output), "\n"), "\n")
-	begin := -1
-	for i, line := range lines { // a login banner or a shell's start-up file may have spoken first
-		if line == "kgpu-facts=1" {
-			begin = i
-			break
-		}
-	}
-	if begin < 0 || lines[len(lines)-1] != "end=1" || !bytes.HasSuffix(output, []byte("\n")) {
+	first := slices.Index(lines, begin) // a login banner or a shell's start-up file may have spoken before
+	if first < 0 || lines[len(lines)-1] != "end=1" || !bytes.HasSuffix(output, []byte("\n")) {
 		return nil, ErrTruncated
 	}
 	a := answer{}
-	for _, line := range lines[begin:] {
+	for _, line := range lines[first:] {
 		if key, value, ok := strings.Cut(line, "="); ok {
 			a[key] = append(a[key], strings.TrimRight(value, " \t\r"))
 		}
@@ -118,6 +113,7 @@ func osRelease(lines []string) OS {
 
 // addresses reads lines of `ip -o address`, such as "2: eth0    inet 10.0.0.5/24 brd …", and of `ip -o route`.
 func addresses(a answer, h *Host) error {
+	mtu := mtus(a["link"])
 	for _, line := range a["address"] {
 		f := strings.Fields(line)
 		if len(f) < 4 || (f[2] != "inet" && f[2] != "inet6") {
@@ -128,7 +124,7 @@ func addresses(a answer, h *Host) error {
 			return bad("address", line, err)
 		}
 		name, _, _ := strings.Cut(f[1], "@")
-		h.Addresses = append(h.Addresses, Address{Interface: name, Prefix: prefix})
+		h.Addresses = append(h.Addresses, Address{Interface: name, Prefix: prefix, MTU: mtu[name]})
 	}
 	for _, line := range a["route"] {
 		f := strings.Fields(line)
@@ -162,11 +158,28 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return netip.PrefixFrom(addr, addr.BitLen()), nil
 }
 
-// mounts reads lines of `df --output=file,avail,iavail,itotal -k`.
+// mtus reads lines of `ip -o link`, such as "2: eth0@if7: <BROADCAST,UP> mtu 1500 qdisc …".
+func mtus(lines []string) map[string]int {
+	sizes := map[string]int{}
+	for _, line := range lines {
+		f := strings.Fields(line)
+		at := slices.Index(f, "mtu")
+		if at < 2 || at+1 == len(f) {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimSuffix(f[1], ":"), "@")
+		if n, err := strconv.Atoi(f[at+1]); err == nil {
+			sizes[name] = n
+		}
+	}
+	return sizes
+}
+
+// mounts reads lines of `df --output=file,avail,iavail,itotal,target -k`.
 func mounts(a answer, h *Host) error {
 	for _, line := range a["mount"] {
 		f := strings.Fields(line)
-		if len(f) != 4 || f[0] == "File" {
+		if len(f) < 4 || f[0] == "File" {
 			continue
 		}
 		available, err := strconv.ParseInt(f[1], 10, 64)
@@ -180,7 +193,10 @@ func mounts(a answer, h *Host) error {
 				return bad("mount", line, err)
 			}
 		}
-		h.Mounts = append(h.Mounts, Mount{Path: f[0], AvailableKiB: available, InodesFreePercent: int(100 * free / total)})
+		h.Mounts = append(h.Mounts, Mount{
+			Path: f[0], AvailableKiB: available, InodesFreePercent: int(100 * free / total),
+			NoExec: len(f) == 5 && slices.Contains(a["noexec"], f[4]),
+		})
 	}
 	return nil
 }

@@ -213,9 +213,21 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+func TestReach(t *testing.T) {
+	found, err := ParseReach([]byte("Welcome!\nkgpu-reach=1\nreach=pkgs.k8s.io 443 open\nreach=10.0.0.10 6443 refused\nend=1\n"))
+	if want := map[Endpoint]Reach{{"pkgs.k8s.io", 443}: Open, {"10.0.0.10", 6443}: Refused}; err != nil || !reflect.DeepEqual(found, want) {
+		t.Errorf("%v, %v", found, err)
+	}
+	for _, wrong := range []string{"reach=10.0.0.10 open\nend=1\n", "reach=10.0.0.10 70000 open\nend=1\n", "reach=10.0.0.10 6443 open\n"} {
+		if found, err := ParseReach([]byte("kgpu-reach=1\n" + wrong)); err == nil {
+			t.Errorf("%q was read as %v", wrong, found)
+		}
+	}
+}
+
 func TestMounts(t *testing.T) {
-	h := parse(t, "mount=File Avail IFree Inodes", "mount=/ 1000 50 200", "mount=/boot 7 - -", "mount=/var 7 0 0")
-	if want := []Mount{{"/", 1000, 25}, {"/boot", 7, 100}, {"/var", 7, 100}}; !reflect.DeepEqual(h.Mounts, want) {
+	h := parse(t, "mount=File Avail IFree Inodes Mounted on", "mount=/ 1000 50 200 /", "mount=/boot 7 - - /boot", "mount=/var 7 0 0 /srv/big", "noexec=/srv/big", "noexec=/srv")
+	if want := []Mount{{"/", 1000, 25, false}, {"/boot", 7, 100, false}, {"/var", 7, 100, true}}; !reflect.DeepEqual(h.Mounts, want) {
 		t.Errorf("%+v", h.Mounts)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -28,14 +29,7 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 		b.skip(b.cp, id, "the inventory says network: none")
 		return nil, nil
 	case inventory.Calico:
-		url, sum := catalog.Calico.URL, catalog.Calico.SHA256["all"]
-		if r := b.inv.Repositories.Calico; r.URL != "" {
-			url = r.URL
-		}
-		if r := b.inv.Repositories.Calico; r.SHA256 != "" {
-			sum = r.SHA256
-		}
-		values["url"], values["sha256"] = url, sum
+		values["url"], values["sha256"] = b.calicoDownload()
 	case inventory.Flannel, inventory.Weave:
 		manifest, h, err := b.networkManifest()
 		if err != nil {
@@ -70,22 +64,37 @@ func (b *builder) networkMissing(workload, hash string) string {
 	return ""
 }
 
+// calicoDownload is where its manifest comes from, and what it must be.
+func (b *builder) calicoDownload() (url, sha256 string) {
+	r := b.inv.Repositories.Calico
+	return cmp.Or(r.URL, catalog.Calico.URL), cmp.Or(r.SHA256, catalog.Calico.SHA256["all"])
+}
+
 func (b *builder) networkManifest() (manifest, hash string, err error) {
+	objects, err := b.networkObjects()
+	if err != nil {
+		return "", "", err
+	}
+	return encodeManifest(objects)
+}
+
+// networkObjects is kgpu's own manifest of flannel or weave, as this cluster needs it.
+func (b *builder) networkObjects() ([]object, error) {
 	source := manifests.Flannel
 	if b.inv.Network == inventory.Weave {
 		source = manifests.Weave
 	}
 	objects, err := decodeManifest(source)
 	if err != nil {
-		return "", "", err
+		return nil, err
 	}
 	if b.inv.Network == inventory.Weave {
 		b.setWeave(objects)
 	} else if err := b.setFlannel(objects); err != nil {
-		return "", "", err
+		return nil, err
 	}
 	b.pullFromRegistry(objects)
-	return encodeManifest(objects)
+	return objects, nil
 }
 
 // setWeave gives weave the pod range, and keeps it off the fast datapath where a host has no openvswitch: it would start

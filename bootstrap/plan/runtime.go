@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -121,15 +122,15 @@ func (b *builder) docker(h *host) {
 	}
 }
 
+// criDockerdDownload is where the host gets it from, and what it must be.
+func (b *builder) criDockerdDownload(h *host) (url, sha256 string) {
+	d, r := catalog.CRIDockerd, b.inv.Repositories.CRIDockerd
+	return cmp.Or(r.URL, fmt.Sprintf(d.URL, h.facts.Arch)), cmp.Or(r.SHA256, d.SHA256[h.facts.Arch])
+}
+
 func (b *builder) criDockerdStep(h *host) {
 	d := catalog.CRIDockerd
-	url, sum := fmt.Sprintf(d.URL, h.facts.Arch), d.SHA256[h.facts.Arch]
-	if r := b.inv.Repositories.CRIDockerd; r.URL != "" {
-		url = r.URL
-	}
-	if r := b.inv.Repositories.CRIDockerd; r.SHA256 != "" {
-		sum = r.SHA256
-	}
+	url, sum := b.criDockerdDownload(h)
 	files := map[string]File{
 		"/etc/systemd/system/cri-docker.service": text(fmt.Sprintf(criDockerService, b.image("registry.k8s.io/pause:"+b.minor.Pause()))),
 		"/etc/systemd/system/cri-docker.socket":  text(criDockerSocket),

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +23,7 @@ var supported = map[string][]string{
 
 // minKernel is what kubeadm asks for since 1.32 (cgroup v2 and nftables work from here).
 // Source: https://kubernetes.io/docs/reference/node/kernel-version-requirements/.
-var minKernel = [2]int{4, 19}
+var minKernel = []int{4, 19}
 
 func (c *checker) system(m Machine) {
 	f := m.Facts
@@ -37,27 +36,17 @@ func (c *checker) system(m Machine) {
 	if !f.Systemd {
 		c.problem(m.ID(), reason.HostNoSystemd, "PID 1 is not systemd")
 	}
-	if v, ok := kernelVersion(f.Kernel); ok && (v[0] < minKernel[0] || v[0] == minKernel[0] && v[1] < minKernel[1]) {
+	if numbers, _ := kernelVersion(f.Kernel); len(numbers) > 0 && slices.Compare(numbers, minKernel) < 0 {
 		c.problem(m.ID(), reason.HostKernelTooOld, "kernel %s is older than %d.%d", f.Kernel, minKernel[0], minKernel[1])
 	}
 	if c.inv.Kubernetes.Version.Minor >= 35 && !f.CgroupV2 && c.inv.Kubernetes.KubeletConfiguration["failCgroupV1"] != false {
 		c.problem(m.ID(), reason.HostCgroupV1, "the host uses cgroup v1, which Kubernetes %s refuses", c.inv.Kubernetes.Version.MinorString())
 	}
-	if f.RebootPending {
+	if newest := newestKernel(f); f.RebootPending {
 		c.problem(m.ID(), reason.HostRebootPending, "an update waits for a reboot")
+	} else if newest != f.Kernel {
+		c.problem(m.ID(), reason.HostRebootPending, "the host runs kernel %s, %s is installed", f.Kernel, newest)
 	}
-}
-
-var kernelNumber = regexp.MustCompile(`^(\d+)\.(\d+)`)
-
-func kernelVersion(s string) (v [2]int, ok bool) {
-	m := kernelNumber.FindStringSubmatch(s)
-	if m == nil {
-		return v, false
-	}
-	v[0], _ = strconv.Atoi(m[1])
-	v[1], _ = strconv.Atoi(m[2])
-	return v, true
 }
 
 // size holds kubeadm's own minimum for control planes (2 CPUs, 1700 MB) and a floor under which a worker is of no use.
@@ -84,6 +73,9 @@ func (c *checker) disks(m Machine) {
 		}
 		if mount.InodesFreePercent < 5 {
 			c.problem(m.ID(), reason.HostInodesFull, "%s has %d %% of its inodes free", mount.Path, mount.InodesFreePercent)
+		}
+		if mount.NoExec && strings.HasPrefix(mount.Path, "/var") {
+			c.problem(m.ID(), reason.HostMountNoExec, "%s is mounted noexec, and the images of containers are there", mount.Path)
 		}
 	}
 }
@@ -127,6 +119,39 @@ func (c *checker) address(m Machine) {
 	case !plan.HasAddress(m.Facts, a):
 		c.problem(m.ID(), reason.HostAddressMissing, "none of the host's interfaces has %s", a)
 	}
+}
+
+// mtu finds machines whose links differ: the pod network takes the size of its packets from each host's own link, and what
+// leaves a host with large ones is lost on the way to a host with small ones.
+func (c *checker) mtu(machines []Machine) {
+	count := map[int]int{}
+	var usual Machine
+	for _, m := range machines {
+		size := nodeMTU(m)
+		if size == 0 {
+			continue
+		}
+		count[size]++
+		if usual.Facts == nil || count[size] > count[nodeMTU(usual)] {
+			usual = m
+		}
+	}
+	for _, m := range machines {
+		if size := nodeMTU(m); size > 0 && size != nodeMTU(usual) {
+			c.problem(m.ID(), reason.NetMTUDiffers, "the link has MTU %d, that of %s %d", size, usual.ID(), nodeMTU(usual))
+		}
+	}
+}
+
+// nodeMTU is the MTU of the link that holds the node's address; zero: unknown.
+func nodeMTU(m Machine) int {
+	address := plan.NodeAddress(m.Host, m.Facts)
+	for _, a := range m.Facts.Addresses {
+		if a.Prefix.Addr() == address {
+			return a.MTU
+		}
+	}
+	return 0
 }
 
 // ports that Kubernetes listens on. Source: https://kubernetes.io/docs/reference/networking/ports-and-protocols/.

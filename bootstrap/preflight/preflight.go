@@ -19,6 +19,9 @@ type Machine struct {
 	Facts *facts.Host
 	// Skew is how far the host's clock is from the operator's, corrected by half the round trip.
 	Skew time.Duration
+	// Needs are the endpoints that the host must reach, Reach what it found there.
+	Needs []plan.Need
+	Reach map[facts.Endpoint]facts.Reach
 }
 
 // Check returns the problems of all machines, in inventory order. Reasons in ignore are left out.
@@ -30,6 +33,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 		}
 	}
 	c.duplicates(machines)
+	c.mtu(machines)
 	c.foreign(machines)
 	return c.problems
 }
@@ -48,6 +52,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).membership,
 	(*checker).modules,
 	(*checker).ranges,
+	(*checker).reach,
 }
 
 type checker struct {
@@ -66,6 +71,14 @@ func (c *checker) problem(host string, id reason.ID, format string, args ...any)
 // member reports whether the host is a node of this cluster already: what a running cluster uses is no problem.
 func member(m Machine) bool { return m.Facts.Kubelet != nil || m.Facts.ControlPlane != nil }
 
+// nodeAddress is the machine's address in the cluster; empty: it has none.
+func nodeAddress(m Machine) string {
+	if a := plan.NodeAddress(m.Host, m.Facts); a.IsValid() {
+		return a.String()
+	}
+	return ""
+}
+
 // duplicates finds what must differ between machines.
 func (c *checker) duplicates(machines []Machine) {
 	for _, check := range []struct {
@@ -74,6 +87,7 @@ func (c *checker) duplicates(machines []Machine) {
 		of   func(Machine) string
 	}{
 		{reason.HostNameDuplicate, "node name", func(m Machine) string { return plan.NodeName(m.Host, m.Facts) }},
+		{reason.HostAddressDuplicate, "address", nodeAddress},
 		{reason.HostMachineIDDup, "machine-id", func(m Machine) string { return m.Facts.MachineID }},
 		{reason.HostProductUUIDDup, "product UUID", func(m Machine) string { return m.Facts.ProductUUID }},
 	} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -22,6 +23,13 @@ hosts:
 		t.Fatal(err)
 	}
 	return inv
+}
+
+// needing lets a machine find the state at an endpoint.
+func needing(m *Machine, host string, purpose plan.Purpose, listens bool, found facts.Reach) {
+	at := facts.Endpoint{Host: host, Port: 443}
+	m.Needs = []plan.Need{{Endpoint: at, Purpose: purpose, Listens: listens}}
+	m.Reach = map[facts.Endpoint]facts.Reach{at: found}
 }
 
 func healthy(n int) *facts.Host {
@@ -57,14 +65,26 @@ func TestCheck(t *testing.T) {
 		{name: "cgroup v1", spoil: func(_, w *Machine) { w.Facts.CgroupV2 = false }, want: "w1 HOST_CGROUP_V1 the host uses cgroup v1, which Kubernetes 1.36 refuses"},
 		{name: "cgroup v1, accepted", more: "kubernetes: {kubeletConfiguration: {failCgroupV1: false}}\n", spoil: func(_, w *Machine) { w.Facts.CgroupV2 = false }},
 		{name: "reboot", spoil: func(cp, _ *Machine) { cp.Facts.RebootPending = true }, want: "cp1 HOST_REBOOT_PENDING an update waits for a reboot"},
+		{name: "newer kernel", spoil: func(cp, _ *Machine) {
+			cp.Facts.Kernels = []string{"6.8.0-31-generic", "6.8.0-4-generic", "6.8.0-45-generic", "6.11.0-8-lowlatency"}
+		}, want: "cp1 HOST_REBOOT_PENDING the host runs kernel 6.8.0-31-generic, 6.8.0-45-generic is installed"},
 		{name: "CPU", spoil: func(cp, _ *Machine) { cp.Facts.CPUs = 1 }, want: "cp1 HOST_TOO_SMALL 1 CPU, a control-plane needs 2"},
 		{name: "memory", spoil: func(_, w *Machine) { w.Facts.MemoryKiB = 512 << 10 }, want: "w1 HOST_TOO_SMALL 512 MiB of memory, a worker needs 900"},
 		{name: "disk", spoil: func(_, w *Machine) { w.Facts.Mounts[1].AvailableKiB = 100 << 10 }, want: "w1 HOST_DISK_FULL /var has 100 MiB free, 4096 MiB are needed"},
 		{name: "inodes", spoil: func(_, w *Machine) { w.Facts.Mounts[0].InodesFreePercent = 1 }, want: "w1 HOST_INODES_FULL / has 1 % of its inodes free"},
+		{name: "noexec", spoil: func(_, w *Machine) { w.Facts.Mounts[1].NoExec = true }, want: "w1 HOST_MOUNT_NOEXEC /var is mounted noexec, and the images of containers are there"},
+		{name: "noexec elsewhere", spoil: func(_, w *Machine) {
+			w.Facts.Mounts = append(w.Facts.Mounts, facts.Mount{Path: "/tmp", AvailableKiB: 1 << 20, InodesFreePercent: 90, NoExec: true})
+		}},
 		{name: "swap", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }, want: "w1 HOST_SWAP_ON swap is on: /swap.img"},
 		{name: "swap, to be turned off", more: "swap: disable\n", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }},
 		{name: "clock", spoil: func(_, w *Machine) { w.Skew = -2 * time.Minute }, want: "w1 HOST_CLOCK_SKEW the clock is -2m0s off"},
 		{name: "address", spoil: func(_, w *Machine) { w.PrivateAddress = netip.MustParseAddr("10.9.9.9") }, want: "w1 HOST_ADDRESS_MISSING none of the host's interfaces has 10.9.9.9"},
+		{name: "same address", spoil: func(cp, w *Machine) {
+			cp.PrivateAddress = netip.MustParseAddr("10.0.0.11")
+			cp.Facts.Addresses = w.Facts.Addresses
+		}, want: "w1 HOST_ADDRESS_DUPLICATE same address as cp1: 10.0.0.11"},
+		{name: "MTU", spoil: func(cp, w *Machine) { cp.Facts.Addresses[0].MTU, w.Facts.Addresses[0].MTU = 1500, 9000 }, want: "w1 NET_MTU_DIFFERS the link has MTU 9000, that of cp1 1500"},
 		{name: "API port", spoil: func(cp, _ *Machine) {
 			cp.Facts.Listening = append(cp.Facts.Listening, facts.Socket{Addr: netip.MustParseAddrPort("[::]:6443"), Process: "haproxy"})
 		}, want: "cp1 HOST_PORT_TAKEN port 6443 is taken by haproxy"},
@@ -80,6 +100,20 @@ func TestCheck(t *testing.T) {
 		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy"},
 		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
 			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},
+		{name: "repository", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, facts.Silent) },
+			want: "w1 REPO_UNREACHABLE pkgs.k8s.io port 443, for packages: no answer within 5 s"},
+		{name: "reached", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, facts.Open) }},
+		{name: "DNS", spoil: func(_, w *Machine) { needing(w, "registry.k8s.io", plan.Images, true, facts.Unresolved) },
+			want: "w1 NET_NAME_UNRESOLVED registry.k8s.io port 443, for images: the name does not resolve"},
+		{name: "registry", spoil: func(_, w *Machine) { needing(w, "registry.k8s.io", plan.Images, true, facts.Unreachable) },
+			want: "w1 REGISTRY_UNREACHABLE registry.k8s.io port 443, for images: there is no way there"},
+		{name: "proxy", spoil: func(_, w *Machine) { needing(w, "proxy.lan", plan.ByProxy, true, facts.Refused) },
+			want: "w1 PROXY_UNREACHABLE proxy.lan port 443, for the proxy: the connection was refused"},
+		{name: "API server that is not there yet", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, false, facts.Refused) }},
+		{name: "API server that is there", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, true, facts.Refused) },
+			want: "w1 NET_PORT_BLOCKED 10.0.0.10 port 443, for the API server: the connection was refused"},
+		{name: "way between nodes", spoil: func(cp, _ *Machine) { needing(cp, "10.0.0.11", plan.ToNode, false, facts.Silent) },
+			want: "cp1 NET_PORT_BLOCKED 10.0.0.11 port 443, for another node: no answer within 5 s"},
 		{name: "machine-id", spoil: func(cp, w *Machine) { w.Facts.MachineID = cp.Facts.MachineID }, want: "w1 HOST_MACHINE_ID_DUPLICATE same machine-id as cp1: 10"},
 		{name: "product UUID", spoil: func(cp, w *Machine) { w.Facts.ProductUUID = cp.Facts.ProductUUID }, want: "w1 HOST_PRODUCT_UUID_DUPLICATE same product UUID as cp1: u10"},
 		{name: "name", spoil: func(_, w *Machine) { w.Name, w.Facts.Hostname = "", "GPU_box" }, want: `10.0.0.11 HOST_NAME_INVALID "gpu_box" cannot be a node's name`},

@@ -13,31 +13,38 @@ const (
 	SudoRefused        ID = "SUDO_REFUSED"
 	FactsFailed        ID = "HOST_FACTS_FAILED"
 
-	HostBusy            ID = "HOST_BUSY"
-	HostOSUnsupported   ID = "HOST_OS_UNSUPPORTED"
-	HostArchUnsupported ID = "HOST_ARCH_UNSUPPORTED"
-	HostNoSystemd       ID = "HOST_NO_SYSTEMD"
-	HostKernelTooOld    ID = "HOST_KERNEL_TOO_OLD"
-	HostTooSmall        ID = "HOST_TOO_SMALL"
-	HostDiskFull        ID = "HOST_DISK_FULL"
-	HostInodesFull      ID = "HOST_INODES_FULL"
-	HostSwapOn          ID = "HOST_SWAP_ON"
-	HostClockSkew       ID = "HOST_CLOCK_SKEW"
-	HostNameInvalid     ID = "HOST_NAME_INVALID"
-	HostNameDuplicate   ID = "HOST_NAME_DUPLICATE"
-	HostMachineIDDup    ID = "HOST_MACHINE_ID_DUPLICATE"
-	HostProductUUIDDup  ID = "HOST_PRODUCT_UUID_DUPLICATE"
-	HostAddressMissing  ID = "HOST_ADDRESS_MISSING"
-	HostPortTaken       ID = "HOST_PORT_TAKEN"
-	HostAptLocked       ID = "HOST_APT_LOCKED"
-	HostDpkgBroken      ID = "HOST_DPKG_BROKEN"
-	HostRebootPending   ID = "HOST_REBOOT_PENDING"
-	HostFirewallActive  ID = "HOST_FIREWALL_ACTIVE"
-	HostForeignCluster  ID = "HOST_FOREIGN_CLUSTER"
-	HostModuleMissing   ID = "HOST_MODULE_MISSING"
-	HostCgroupV1        ID = "HOST_CGROUP_V1"
-	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
-	NetRangeOverlap     ID = "NET_RANGE_OVERLAP"
+	HostBusy             ID = "HOST_BUSY"
+	HostOSUnsupported    ID = "HOST_OS_UNSUPPORTED"
+	HostArchUnsupported  ID = "HOST_ARCH_UNSUPPORTED"
+	HostNoSystemd        ID = "HOST_NO_SYSTEMD"
+	HostKernelTooOld     ID = "HOST_KERNEL_TOO_OLD"
+	HostTooSmall         ID = "HOST_TOO_SMALL"
+	HostDiskFull         ID = "HOST_DISK_FULL"
+	HostInodesFull       ID = "HOST_INODES_FULL"
+	HostSwapOn           ID = "HOST_SWAP_ON"
+	HostClockSkew        ID = "HOST_CLOCK_SKEW"
+	HostNameInvalid      ID = "HOST_NAME_INVALID"
+	HostNameDuplicate    ID = "HOST_NAME_DUPLICATE"
+	HostMachineIDDup     ID = "HOST_MACHINE_ID_DUPLICATE"
+	HostProductUUIDDup   ID = "HOST_PRODUCT_UUID_DUPLICATE"
+	HostAddressDuplicate ID = "HOST_ADDRESS_DUPLICATE"
+	HostMountNoExec      ID = "HOST_MOUNT_NOEXEC"
+	HostAddressMissing   ID = "HOST_ADDRESS_MISSING"
+	HostPortTaken        ID = "HOST_PORT_TAKEN"
+	HostAptLocked        ID = "HOST_APT_LOCKED"
+	HostDpkgBroken       ID = "HOST_DPKG_BROKEN"
+	HostRebootPending    ID = "HOST_REBOOT_PENDING"
+	HostFirewallActive   ID = "HOST_FIREWALL_ACTIVE"
+	HostForeignCluster   ID = "HOST_FOREIGN_CLUSTER"
+	HostModuleMissing    ID = "HOST_MODULE_MISSING"
+	HostCgroupV1         ID = "HOST_CGROUP_V1"
+	HostRuntimeConflict  ID = "HOST_RUNTIME_CONFLICT"
+	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
+	NetPortBlocked       ID = "NET_PORT_BLOCKED"
+	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
+	NetMTUDiffers        ID = "NET_MTU_DIFFERS"
+	RegistryUnreachable  ID = "REGISTRY_UNREACHABLE"
+	ProxyUnreachable     ID = "PROXY_UNREACHABLE"
 
 	StepFailed       ID = "STEP_FAILED"
 	StepTimeout      ID = "STEP_TIMEOUT"
@@ -64,6 +71,8 @@ var table = index([]Reason{
 	{FactsFailed, 26, "run the command with -v and look at the host's output"},
 
 	{HostBusy, 30, "another run holds this host: wait for it to end, then run the same command again"},
+	{HostAddressDuplicate, 48, "give each host its own address, or set `privateAddress:` in the inventory"},
+	{HostMountNoExec, 49, "mount it without noexec: `mount -o remount,exec`, and the same in /etc/fstab"},
 	{HostOSUnsupported, 50, "kgpu supports Ubuntu 20.04–26.04 and Debian 12–13"},
 	{HostArchUnsupported, 51, "kgpu supports x86-64 and arm64 machines"},
 	{HostNoSystemd, 52, "the host must run systemd as PID 1"},
@@ -88,6 +97,11 @@ var table = index([]Reason{
 	{HostCgroupV1, 71, "boot with cgroup v2, or set `kubeletConfiguration: {failCgroupV1: false}` and `ignorePreflightErrors: [SystemVerification]`"},
 	{HostRuntimeConflict, 72, "remove the conflicting packages named above"},
 	{NetRangeOverlap, 73, "choose another `podCIDR` or `serviceCIDR`"},
+	{NetPortBlocked, 74, "open the port between the hosts: a firewall or a security group is in between"},
+	{NetNameUnresolved, 75, "check the host's DNS (`resolvectl status`, /etc/resolv.conf), set `proxy:`, or name a mirror in the inventory"},
+	{NetMTUDiffers, 76, "give the hosts' links the same MTU: `ip link set dev NAME mtu SIZE`, and the same in netplan"},
+	{RegistryUnreachable, 77, "check the firewall of the host, set `proxy:`, or name your own registry: `images: {registry: …}`"},
+	{ProxyUnreachable, 78, "check the address under `proxy:`, and that the host may connect to it"},
 
 	{StepFailed, 80, "look at the output above; the same command carries on from this step"},
 	{StepTimeout, 81, "look at the output above; the same command carries on from this step"},

@@ -16,6 +16,7 @@ import (
 type refusal struct {
 	name    string
 	hosts   []string // of the inventory
+	more    string   // of the inventory
 	flags   []string
 	exit    int
 	reasons []string // "HOST REASON what else the message says", one for each problem
@@ -31,32 +32,43 @@ func TestFailures(t *testing.T) {
 	l.exec(t, "cp1", "systemd-run --quiet --unit=e2e-listener --socket-property=ListenStream=6443 cat")
 	l.exec(t, "w1", "echo "+l.exec(t, "cp1", "cat /etc/machine-id")+" >/etc/machine-id")
 	l.exec(t, "w2", `printf '/e2e.swap\tfile\t1048572\t0\t-2\n' >>/proc/swaps`)
+	l.exec(t, "cp1", "iptables -A INPUT -p tcp -s "+l.addr["w1"]+" --dport 6443 -j DROP")
 	before := l.snapshot(t, "cp1", "w1", "w2", "password1")
 
 	cp, w1, w2 := l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")
 	with := func(host, key, path string) string { return l.host(host, "ssh: {"+key+": \""+path+"\"}") }
-	ports, ids, swap := "HOST_PORT_TAKEN", "HOST_MACHINE_ID_DUPLICATE", "HOST_SWAP_ON"
+	ports, ids, swap, blocked := "HOST_PORT_TAKEN", "HOST_MACHINE_ID_DUPLICATE", "HOST_SWAP_ON", "NET_PORT_BLOCKED"
+	ignoring := func(ids ...string) (flags []string) {
+		for _, id := range ids {
+			flags = append(flags, "--ignore", id)
+		}
+		return flags
+	}
 	for _, r := range []refusal{
-		{"wrong host key", []string{cp, with("w1", "knownHosts", l.knownAs(t, "w1", "cp1"))}, nil,
+		{"wrong host key", []string{cp, with("w1", "knownHosts", l.knownAs(t, "w1", "cp1"))}, "", nil,
 			22, []string{"w1 SSH_HOST_KEY_MISMATCH SHA256:"}},
-		{"unknown host key", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", ""))}, nil,
+		{"unknown host key", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", ""))}, "", nil,
 			21, []string{"w1 SSH_HOST_KEY_UNKNOWN SHA256:"}},
-		{"wrong client key", []string{cp, with("w1", "key", file(t, "key", newKey(t)))}, nil,
+		{"wrong client key", []string{cp, with("w1", "key", file(t, "key", newKey(t)))}, "", nil,
 			23, []string{"w1 SSH_AUTH_FAILED ubuntu"}},
-		{"sudo without its password", []string{cp, l.host("password1", "")}, nil,
+		{"sudo without its password", []string{cp, l.host("password1", "")}, "", nil,
 			25, []string{"password1 SUDO_REFUSED password"}},
-		{"sudo with a wrong password", []string{cp, with("password1", "sudoPassword", "file:"+file(t, "password", "not-the-password\n"))}, nil,
+		{"sudo with a wrong password", []string{cp, with("password1", "sudoPassword", "file:"+file(t, "password", "not-the-password\n"))}, "", nil,
 			25, []string{"password1 SUDO_REFUSED password"}},
-		{"several hosts out of reach", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", "")), with("w2", "key", file(t, "key", newKey(t))), l.host("password1", "")}, nil,
+		{"several hosts out of reach", []string{cp, with("w1", "knownHosts", file(t, "known_hosts", "")), with("w2", "key", file(t, "key", newKey(t))), l.host("password1", "")}, "", nil,
 			40, []string{"w1 SSH_HOST_KEY_UNKNOWN", "w2 SSH_AUTH_FAILED", "password1 SUDO_REFUSED"}},
-		{"port taken", []string{cp, w1, w2}, []string{"--ignore", ids, "--ignore", swap},
+		{"port taken", []string{cp, w1, w2}, "", ignoring(ids, swap, blocked),
 			64, []string{"cp1 " + ports + " 6443"}},
-		{"duplicate machine-id", []string{cp, w1, w2}, []string{"--ignore", ports, "--ignore", swap},
+		{"duplicate machine-id", []string{cp, w1, w2}, "", ignoring(ports, swap, blocked),
 			61, []string{"w1 " + ids + " " + l.addr["cp1"]}},
-		{"swap on", []string{cp, w1, w2}, []string{"--ignore", ports, "--ignore", ids},
+		{"swap on", []string{cp, w1, w2}, "", ignoring(ports, ids, blocked),
 			57, []string{"w2 " + swap + " /e2e.swap"}},
-		{"all at once", []string{cp, w1, w2}, nil,
-			40, []string{"cp1 " + ports, "w1 " + ids, "w2 " + swap}},
+		{"no way to the API server", []string{cp, w1, w2}, "", ignoring(ports, ids, swap),
+			74, []string{"w1 " + blocked + " port 6443"}},
+		{"a registry that does not exist", []string{cp, w1, w2}, "images: {registry: registry.no-such.lab}\n", ignoring(ports, ids, swap, blocked),
+			75, []string{"cp1 NET_NAME_UNRESOLVED registry.no-such.lab", "w1 NET_NAME_UNRESOLVED", "w2 NET_NAME_UNRESOLVED"}},
+		{"all at once", []string{cp, w1, w2}, "", nil,
+			40, []string{"cp1 " + ports, "w1 " + blocked, "w1 " + ids, "w2 " + swap}},
 	} {
 		t.Run(r.name, func(t *testing.T) { l.refuses(t, d, r) })
 	}
@@ -73,7 +85,7 @@ func TestFailures(t *testing.T) {
 // refuses runs kgpu up for people and for programs: both must tell the same.
 func (l *lab) refuses(t *testing.T, d desired, r refusal) {
 	t.Helper()
-	d.hosts = r.hosts
+	d.hosts, d.more = r.hosts, d.more+r.more
 	inventory := l.write(t, t.TempDir(), d)
 	s := kgpu(t, r.exit, append([]string{"up", inventory}, r.flags...)...)
 	errors := errorLines(s.stderr.String())

@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Purpose says what a host connects to an endpoint for.
+type Purpose string
+
+// The purposes.
+const (
+	Packages Purpose = "packages" // package repositories, keys and other downloads
+	Images   Purpose = "images"
+	ByProxy  Purpose = "the proxy"
+	ToAPI    Purpose = "the API server"
+	ToNode   Purpose = "another node"
+)
+
+// Need is an endpoint that a host must reach.
+type Need struct {
+	facts.Endpoint
+	Purpose Purpose
+	// Listens: something listens there now. Otherwise it is enough that the machine answers.
+	Listens bool
+}
+
+// Needs lists what the hosts have to reach before they are nodes, by host ID. Hosts that are nodes need nothing, but for
+// the ports of those that come to them.
+func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]Need, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	needs := map[string][]Need{}
+	for _, h := range b.hosts {
+		if h.member() {
+			continue
+		}
+		outside, err := b.outside(h)
+		if err != nil {
+			return nil, err
+		}
+		needs[h.id] = append(needs[h.id], outside...)
+		if h != b.cp && h.addr.IsValid() && b.cp.addr.IsValid() {
+			api, err := b.apiEndpoint()
+			if err != nil {
+				return nil, err
+			}
+			needs[h.id] = append(needs[h.id], Need{api, ToAPI, b.cp.facts.ControlPlane != nil})
+			needs[b.cp.id] = append(needs[b.cp.id], Need{facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, ToNode, false})
+		}
+	}
+	return needs, nil
+}
+
+const kubeletPort = 10250
+
+func (h *host) member() bool { return h.facts.Kubelet != nil || h.facts.ControlPlane != nil }
+
+// outside lists the proxy, or what is reached without one.
+func (b *builder) outside(h *host) ([]Need, error) {
+	if p := b.inv.Proxy; p.HTTP != "" || p.HTTPS != "" {
+		return endpoints(ByProxy, p.HTTP, p.HTTPS)
+	}
+	urls := []string{effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, b.inv.Kubernetes.Version.MinorString(), "").URL}
+	if !h.hasRuntimePackage(b.inv.Runtime) {
+		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, h.facts.OS.ID, "").URL)
+	}
+	if url, _ := b.criDockerdDownload(h); b.criDockerd() && h.facts.CRIDockerd == "" {
+		urls = append(urls, url)
+	}
+	if url, _ := b.calicoDownload(); b.inv.Network == inventory.Calico && h == b.cp {
+		urls = append(urls, url)
+	}
+	packages, err := endpoints(Packages, urls...)
+	if err != nil {
+		return nil, err
+	}
+	registries, err := b.registries()
+	if err != nil {
+		return nil, err
+	}
+	images, err := endpoints(Images, registries...)
+	return append(packages, images...), err
+}
+
+// registries lists the URLs of those that every node pulls from.
+func (b *builder) registries() ([]string, error) {
+	images := []string{b.image("registry.k8s.io/pause")}
+	if r, ok := b.inv.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
+		images[0] = r + "/pause"
+	}
+	if b.inv.Network == inventory.Flannel || b.inv.Network == inventory.Weave {
+		objects, err := b.networkObjects()
+		if err != nil {
+			return nil, err
+		}
+		containers(objects, func(c object) { images = append(images, fmt.Sprint(c["image"])) })
+	}
+	var urls []string
+	for _, image := range images {
+		host, _, _ := strings.Cut(image, "/")
+		if host == "docker.io" {
+			host = "registry-1.docker.io" // where the images of docker.io really are
+		}
+		urls = append(urls, "https://"+host)
+	}
+	return urls, nil
+}
+
+// endpoints are those of the URLs, each once.
+func endpoints(purpose Purpose, urls ...string) ([]Need, error) {
+	var needs []Need
+	for _, text := range urls {
+		if text == "" {
+			continue
+		}
+		u, err := url.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		port := map[string]uint16{"http": 80, "https": 443}[u.Scheme]
+		if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+			port = uint16(p)
+		}
+		need := Need{facts.Endpoint{Host: u.Hostname(), Port: port}, purpose, true}
+		if port != 0 && !slices.Contains(needs, need) { // a mirror may be a folder: file:///mnt/mirror
+			needs = append(needs, need)
+		}
+	}
+	return needs, nil
+}
+
+// apiEndpoint is where the nodes reach the API server.
+func (b *builder) apiEndpoint() (facts.Endpoint, error) {
+	host, port, err := net.SplitHostPort(b.endpoint())
+	if err != nil {
+		return facts.Endpoint{}, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return facts.Endpoint{Host: host, Port: uint16(n)}, err
+}

@@ -1,0 +1,92 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+func TestNeeds(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		more string
+		set  func(seen map[string]*facts.Host)
+		want map[string]string
+	}{
+		{
+			name: "docker and weave",
+			want: map[string]string{
+				"cp1": "packages pkgs.k8s.io 443!, packages download.docker.com 443!, packages github.com 443!, images registry.k8s.io 443!, images registry-1.docker.io 443!, another node 10.0.0.11 10250, another node 10.0.0.12 10250",
+				"w1":  "packages pkgs.k8s.io 443!, packages download.docker.com 443!, packages github.com 443!, images registry.k8s.io 443!, images registry-1.docker.io 443!, the API server 10.0.0.10 6443",
+			},
+		},
+		{
+			name: "a registry and mirrors of one's own",
+			more: `
+runtime: containerd
+network: flannel
+images: {registry: "registry.lan:5000/mirror"}
+repositories:
+  kubernetes: {url: "http://mirror.lan/kubernetes/", fingerprint: DE15B14486CD377B9E876E1A234654DA9A296436}
+  docker: {url: "http://mirror.lan/docker", fingerprint: DE15B14486CD377B9E876E1A234654DA9A296436}
+kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
+`,
+			want: map[string]string{"w1": "packages mirror.lan 80!, images registry.lan 5000!, the API server api.lan 8443"},
+		},
+		{
+			name: "calico, and a runtime that is there",
+			more: "network: calico\n",
+			set: func(seen map[string]*facts.Host) {
+				for _, f := range seen {
+					f.Packages["docker-ce"], f.CRIDockerd = facts.Package{Version: "29"}, "0.4.4"
+				}
+			},
+			want: map[string]string{
+				"cp1": "packages pkgs.k8s.io 443!, packages raw.githubusercontent.com 443!, images registry.k8s.io 443!, another node 10.0.0.11 10250, another node 10.0.0.12 10250",
+				"w1":  "packages pkgs.k8s.io 443!, images registry.k8s.io 443!, the API server 10.0.0.10 6443",
+			},
+		},
+		{
+			name: "a proxy",
+			more: "proxy: {https: \"http://proxy.lan:3128\"}\n",
+			want: map[string]string{"w1": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443"},
+		},
+		{
+			name: "a new worker in a cluster",
+			more: "proxy: {http: \"http://proxy.lan:3128\"}\n",
+			set: func(seen map[string]*facts.Host) {
+				seen["cp1"].ControlPlane, seen["cp1"].Kubelet = &facts.ControlPlane{}, &facts.Member{}
+				seen["w1"].Kubelet = &facts.Member{}
+			},
+			want: map[string]string{"cp1": "another node 10.0.0.12 10250", "w1": "", "w2": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443!"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv := decode(t, threeHosts+c.more)
+			seen := hostFacts(inv)
+			if c.set != nil {
+				c.set(seen)
+			}
+			needs, err := Needs(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id, want := range c.want {
+				var got []string
+				for _, n := range needs[id] {
+					listens := ""
+					if n.Listens {
+						listens = "!"
+					}
+					got = append(got, fmt.Sprintf("%s %s%s", n.Purpose, n.Endpoint, listens))
+				}
+				if !slices.Equal(got, strings.Split(want, ", ")) && strings.Join(got, "")+want != "" {
+					t.Errorf("%s needs\n%s\nwant\n%s", id, strings.Join(got, ", "), want)
+				}
+			}
+		})
+	}
+}

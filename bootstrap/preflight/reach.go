@@ -1,0 +1,37 @@
+package preflight
+
+import (
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// reach judges what the host found at the endpoints that it needs.
+func (c *checker) reach(m Machine) {
+	for _, n := range m.Needs {
+		state, tried := m.Reach[n.Endpoint]
+		if !tried || state == facts.Open || state == facts.Refused && !n.Listens {
+			continue
+		}
+		id := unreached[n.Purpose]
+		if state == facts.Unresolved {
+			id = reason.NetNameUnresolved
+		}
+		c.problem(m.ID(), id, "%s port %d, for %s: %s", n.Host, n.Port, n.Purpose, unreachedBecause[state])
+	}
+}
+
+var unreached = map[plan.Purpose]reason.ID{
+	plan.Packages: reason.RepoUnreachable,
+	plan.Images:   reason.RegistryUnreachable,
+	plan.ByProxy:  reason.ProxyUnreachable,
+	plan.ToAPI:    reason.NetPortBlocked,
+	plan.ToNode:   reason.NetPortBlocked,
+}
+
+var unreachedBecause = map[facts.Reach]string{
+	facts.Refused:     "the connection was refused",
+	facts.Silent:      "no answer within 5 s",
+	facts.Unresolved:  "the name does not resolve",
+	facts.Unreachable: "there is no way there",
+}

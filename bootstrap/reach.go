@@ -1,0 +1,56 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// reaches is what the hosts need of the network, and what they found.
+type reaches struct {
+	needs map[string][]plan.Need
+	found map[string]map[facts.Endpoint]facts.Reach
+}
+
+// reach lets hosts that are no nodes yet try what they will have to connect to. Others are not asked anything.
+func (s *session) reach(ctx context.Context) (*reaches, error) {
+	needs, err := plan.Needs(s.Inventory, s.facts)
+	if err != nil {
+		return nil, err
+	}
+	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}}
+	var asked []inventory.Host
+	for _, h := range s.Inventory.Hosts {
+		if len(needs[h.ID()]) > 0 {
+			asked = append(asked, h)
+		}
+	}
+	err = each(asked, func(h inventory.Host) error {
+		var targets, out bytes.Buffer
+		for _, n := range needs[h.ID()] {
+			fmt.Fprintln(&targets, n.Endpoint)
+		}
+		err := s.hosts[h.ID()].Run(ctx, remote.Command{
+			Name: "reach", Line: "bash -s", Stdin: io.MultiReader(bytes.NewReader(scripts.Reach()), &targets), Stdout: &out,
+		})
+		if err != nil {
+			return factsError(h.ID(), err)
+		}
+		found, err := facts.ParseReach(out.Bytes())
+		if err != nil {
+			return factsError(h.ID(), err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.found[h.ID()] = found
+		return nil
+	})
+	return r, err
+}
