@@ -26,7 +26,7 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		return err
 	}
 	defer s.close()
-	if err := s.attach(ctx); err != nil {
+	if err := s.stop(ctx); err != nil {
 		return err
 	}
 	graph, err := plan.Reset(s.Inventory, s.facts, ids)

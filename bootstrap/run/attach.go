@@ -12,6 +12,16 @@ import (
 // Attach follows a batch that another run started on a host, to its end, and tells its events from the first on. It
 // changes nothing. The error joins a *reason.Error for the step that failed; a batch that is no longer there is no error.
 func (e *Engine) Attach(ctx context.Context, host, name string) error {
+	return e.attach(ctx, host, name, false)
+}
+
+// Stop asks a batch that another run started to come to an end, and follows it there: a step that only waits gives up, one
+// that works is let finish, and no more steps begin. What did not come about is told, and is no error.
+func (e *Engine) Stop(ctx context.Context, host, name string) error {
+	return e.attach(ctx, host, name, true)
+}
+
+func (e *Engine) attach(ctx context.Context, host, name string, stop bool) error {
 	h := e.Hosts[host]
 	if h == nil {
 		return fmt.Errorf("host %s: no connection to this host", host)
@@ -19,8 +29,8 @@ func (e *Engine) Attach(ctx context.Context, host, name string) error {
 	if !validRun.MatchString(name) {
 		return fmt.Errorf("batch %q: only 0-9, a-z and - are allowed", name)
 	}
-	l := &guest{engine: e, host: host}
-	b := &batch{engine: e, host: h, name: name, reader: reader{listener: l}}
+	l := &guest{engine: e, host: host, stopped: stop}
+	b := &batch{engine: e, host: h, name: name, stop: stop, reader: reader{listener: l}}
 	end, err := b.run(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -41,6 +51,7 @@ type guest struct {
 	step     string // that runs
 	tail     tail
 	failures []error
+	stopped  bool // it was asked to: its failures are none
 }
 
 func (g *guest) emit(step string, ev event.Event) {
@@ -73,6 +84,10 @@ func (g *guest) done(step string, d done) {
 }
 
 func (g *guest) fail(err *reason.Error) {
+	if g.stopped {
+		g.emit(err.Step, event.Event{Kind: event.Warning, Text: what(err)})
+		return
+	}
 	g.emit(err.Step, event.Event{Kind: event.Error, Reason: string(err.ID), Text: what(err), Exit: err.Exit})
 	g.failures = append(g.failures, err)
 }

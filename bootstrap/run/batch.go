@@ -19,6 +19,7 @@ type batch struct {
 	engine *Engine
 	host   Host
 	name   string
+	stop   bool // it shall come to an end
 	reader reader
 }
 
@@ -73,6 +74,9 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	} else {
 		c.Name = "follow"
 		c.Line = fmt.Sprintf("exec bash %s/%s/follow.sh %s %d", runs, b.name, b.name, offset)
+		if b.stop {
+			c.Line = fmt.Sprintf("touch %s/%s/stop; ", runs, b.name) + c.Line
+		}
 	}
 	return b.host.Run(ctx, c)
 }

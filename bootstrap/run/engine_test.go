@@ -344,6 +344,44 @@ func TestHostBusyAndAttach(t *testing.T) {
 	}
 }
 
+// Stopping a batch: a step that waits gives up, what was to come does not begin, both sides hear how it ended.
+func TestStop(t *testing.T) {
+	f := newFleet(t, "a")
+	f.pipe(t, "begun")
+	first := make(chan error)
+	go func() {
+		_, err := f.Execute(t.Context(), graph(
+			step("a", "one", `echo begun >begun; until [[ -e $KGPU_STEP/../../stop ]]; do sleep 0.05; done; fail NODE_NOT_READY "not ready: w1"`),
+			step("a", "two", `echo x >>two`)))
+		first <- err
+	}()
+	f.read(t, "begun")
+	other := f.another("other")
+	if err := other.Stop(t.Context(), "a", f.batch(t, "a")); err != nil {
+		t.Error(err)
+	}
+	if told := other.told(event.Warning, event.Error); !slices.Equal(told, []string{"warning a one another run asked this one to stop; not ready: w1"}) {
+		t.Errorf("told %q", told)
+	}
+	if err := <-first; !errors.Is(err, &reason.Error{ID: reason.Cancelled}) || len(reason.All(err)) != 1 {
+		t.Errorf("first: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(f.shared, "two")); err == nil {
+		t.Error("the second step began")
+	}
+}
+
+// When the step that runs ends well, the run that is stopped says which step it did not come to.
+func TestStopBetweenSteps(t *testing.T) {
+	f := newFleet(t, "a")
+	r, err := f.Execute(t.Context(), graph(step("a", "one", `touch "$KGPU_STEP/../../stop"`), step("a", "two", `true`)))
+	f.outcomes(t, r, map[string]Outcome{"a one": Done, "a two": Failed})
+	var e *reason.Error
+	if !errors.As(err, &e) || e.Step != "two" {
+		t.Errorf("error is %v", err)
+	}
+}
+
 // A step that makes the host forget kgpu still ends well.
 func TestForget(t *testing.T) {
 	f := newFleet(t, "a")

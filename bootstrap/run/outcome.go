@@ -71,7 +71,7 @@ func (l *taskListener) done(step string, d done) {
 		l.schedule.done(t, l.outputs)
 	case d.exit == exitTransient && t.step.Retry == plan.Transient && t.tries < tries:
 		l.tryAgain(t, d)
-	case d.reason == string(reason.HostBusy):
+	case d.reason == string(reason.HostBusy), d.reason == string(reason.Cancelled): // another run has the host, or wants it
 		l.schedule.failed(t, l.stepFailure(t, d), wholeHost)
 	default:
 		l.schedule.failed(t, l.stepFailure(t, d), stepOnly)
@@ -104,7 +104,7 @@ func failure(host, step string, d done, words tail) *reason.Error {
 	if err.Detail == "" {
 		err.Detail = words.last()
 	}
-	if err.ID != reason.HostBusy && err.ID != reason.StepTimeout {
+	if err.ID != reason.HostBusy && err.ID != reason.StepTimeout && err.ID != reason.Cancelled {
 		err.Exit = &d.exit
 	}
 	return err

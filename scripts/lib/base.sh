@@ -50,9 +50,14 @@ output() {
   (umask 077 && cat >"$KGPU_STEP/out/$1")
 }
 
-# seconds_left prints how long the step may still take, less a margin to say what went wrong.
+# seconds_left prints how long the step may still take, less a margin to say what went wrong. Nothing is left when
+# somebody wants the batch to stop: what waits gives up, what works ends its work.
 seconds_left() {
   local limit=600
+  if [[ -e $KGPU_STEP/../../stop ]]; then
+    echo 0
+    return
+  fi
   if [[ -f $KGPU_STEP/timeout ]]; then read -r limit <"$KGPU_STEP/timeout"; fi
   printf '%s\n' $((limit - SECONDS - 15))
 }

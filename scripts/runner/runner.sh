@@ -100,6 +100,10 @@ run_step() {
 
     if ((status == 0)); then
         tell_outputs "$step"
+    elif [[ -e $dir/stop ]]; then
+        status=1
+        reason=CANCELLED
+        detail="another run asked this one to stop; $([[ ! -s $step/failure ]] || cut --fields=2- "$step/failure" | one_line)"
     elif [[ -s $step/failure ]]; then
         reason=$(head --lines=1 "$step/failure" | cut --fields=1 | one_line)
         detail=$(cut --fields=2- "$step/failure" | one_line)
@@ -115,9 +119,14 @@ run_step() {
     return "$status"
 }
 
+# run_steps runs them until one fails or somebody leaves a file `stop`.
 run_steps() {
     local step status
     for step in "$dir"/steps/*/; do
+        if [[ -e $dir/stop ]]; then
+            tell D "$(<"$step/id")" 1 0 CANCELLED 'another run asked this one to stop'
+            return 1
+        fi
         status=0
         run_step "${step%/}" || status=$?
         if ((status != 0)); then

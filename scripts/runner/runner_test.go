@@ -327,6 +327,25 @@ func TestFollowWhileItRuns(t *testing.T) {
 	}
 }
 
+// Who asks a batch to stop cuts no step off, and no more steps begin.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	shared := t.TempDir()
+	begun, goOn := pipe(t, shared, "begun"), pipe(t, shared, "go")
+	dir := put(t, h, "b-1", 60, `echo >`+begun+`; cat `+goOn+`; echo "to its end"`, `echo "another"`)
+	var all sync.WaitGroup
+	var whole string
+	all.Go(func() { whole = start(t, h, dir) })
+	read(t, begun)
+	write(t, filepath.Join(dir, "stop"), "")
+	write(t, goOn, "")
+	all.Wait()
+	if !strings.Contains(whole, "to its end") || strings.Contains(whole, "L\tstep/2") || !strings.HasSuffix(whole, "D\tstep/2\t1\t0\tCANCELLED\tanother run asked this one to stop\nE\t1\n") {
+		t.Errorf("heard %q", whole)
+	}
+}
+
 func TestNeverStarted(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)

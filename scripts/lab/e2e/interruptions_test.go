@@ -46,6 +46,15 @@ func TestInterruptions(t *testing.T) {
 		}
 	})
 	must(t, "reset", func(t *testing.T) { kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory) })
+	must(t, "reset of a run that waits", func(t *testing.T) {
+		s := start(t, "", "up", "--output", "json", c.inventory)
+		s.await(t, "cp1 waits for the cluster", begins("cp1", "cluster/ready"))
+		s.kill()
+		reset := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		if said := reset.stdout.String(); !strings.Contains(said, "another run asked this one to stop; not ready: ") {
+			t.Errorf("the step that waits was not stopped:\n%s", said)
+		}
+	})
 	t.Run("a host reboots and another is cut off", func(t *testing.T) {
 		s := start(t, "", "up", "--output", "json", c.inventory)
 		var both sync.WaitGroup
