@@ -24,6 +24,37 @@ var DockerSource = Source{
 	Fingerprints: []string{"9DC858229FC7DD38854AE2D88D81803C0EBFCD88"},
 }
 
+// CUDASource is NVIDIA's repository of drivers and CUDA; the URL's verbs are the distribution with its version (ubuntu2404,
+// debian13) and NVIDIA's word for the architecture (x86_64, sbsa). Key: cudatools, since 2022.
+// Source: driver installation guide, "Network repository installation".
+var CUDASource = Source{
+	URL:          "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s",
+	KeyURL:       "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s/3bf863cc.pub",
+	Fingerprints: []string{"EB693B3035CD5710E231E123A4B469963BF863CC"},
+}
+
+// ToolkitSource is the repository of the NVIDIA container toolkit, the same for all distributions; %s is dpkg's word for
+// the architecture.
+// Source: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html.
+var ToolkitSource = Source{
+	URL:          "https://nvidia.github.io/libnvidia-container/stable/deb/%s",
+	KeyURL:       "https://nvidia.github.io/libnvidia-container/gpgkey",
+	Fingerprints: []string{"C95B321B61E88C1809C4F759DDCAE044F796ECB0"},
+}
+
+// ToolkitVersion is that of all packages of the NVIDIA container toolkit: they belong together.
+const ToolkitVersion = "1.20.0-1"
+
+// ToolkitPackages are the packages of the NVIDIA container toolkit.
+var ToolkitPackages = []string{"libnvidia-container1", "libnvidia-container-tools", "nvidia-container-toolkit-base", "nvidia-container-toolkit"}
+
+// DevicePluginImage is NVIDIA's device plugin for Kubernetes.
+// Source: https://github.com/NVIDIA/k8s-device-plugin.
+const DevicePluginImage = "nvcr.io/nvidia/k8s-device-plugin:v0.19.1"
+
+// SmokeImage is what the proof runs nvidia-smi in.
+const SmokeImage = "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
+
 // Download is a file whose content is known by its SHA-256, per dpkg architecture ("all" where it does not matter).
 type Download struct {
 	Version string
