@@ -46,6 +46,7 @@ func fileKeys() keys[file] {
 		"runtime":      value(func(f *file) *Runtime { return &f.Runtime }, oneOf(Docker, Containerd)),
 		"network":      value(func(f *file) *Network { return &f.Network }, oneOf(Weave, Flannel, Calico, None)),
 		"swap":         value(func(f *file) *Swap { return &f.Swap }, oneOf(SwapRefuse, SwapDisable)),
+		"gpu":          section(func(f *file) *GPU { return &f.GPU }, gpuKeys()),
 		"proxy":        section(func(f *file) *Proxy { return &f.Proxy }, proxyKeys()),
 		"repositories": section(func(f *file) *Repositories { return &f.Repositories }, repositoriesKeys()),
 		"images":       section(func(f *file) *Inventory { return &f.Inventory }, imagesKeys()),
@@ -89,6 +90,20 @@ func gates(d *decoder, k *Kubernetes, n *yaml.Node, path string) {
 	}
 }
 
+func gpuKeys() keys[GPU] {
+	return keys[GPU]{
+		"driver": section(func(g *GPU) *Driver { return &g.Driver }, driverKeys()),
+	}
+}
+
+func driverKeys() keys[Driver] {
+	return keys[Driver]{
+		"source":  value(func(d *Driver) *catalog.DriverSource { return &d.Source }, oneOf(catalog.FromUbuntu, catalog.FromCUDA, catalog.NoDriver)),
+		"branch":  rawValue(func(d *Driver) *int { return &d.Branch }, driverBranch),
+		"flavour": value(func(d *Driver) *catalog.Flavour { return &d.Flavour }, oneOf(catalog.Open, catalog.Proprietary)),
+	}
+}
+
 func proxyKeys() keys[Proxy] {
 	return keys[Proxy]{
 		"http":    value(func(p *Proxy) *string { return &p.HTTP }, httpURL),
@@ -99,10 +114,12 @@ func proxyKeys() keys[Proxy] {
 
 func repositoriesKeys() keys[Repositories] {
 	return keys[Repositories]{
-		"kubernetes": section(func(r *Repositories) *Repository { return &r.Kubernetes }, repositoryKeys()),
-		"docker":     section(func(r *Repositories) *Repository { return &r.Docker }, repositoryKeys()),
-		"criDockerd": section(func(r *Repositories) *Artifact { return &r.CRIDockerd }, artifactKeys()),
-		"calico":     section(func(r *Repositories) *Artifact { return &r.Calico }, artifactKeys()),
+		"kubernetes":             section(func(r *Repositories) *Repository { return &r.Kubernetes }, repositoryKeys()),
+		"docker":                 section(func(r *Repositories) *Repository { return &r.Docker }, repositoryKeys()),
+		"cuda":                   section(func(r *Repositories) *Repository { return &r.CUDA }, repositoryKeys()),
+		"nvidiaContainerToolkit": section(func(r *Repositories) *Repository { return &r.Toolkit }, repositoryKeys()),
+		"criDockerd":             section(func(r *Repositories) *Artifact { return &r.CRIDockerd }, artifactKeys()),
+		"calico":                 section(func(r *Repositories) *Artifact { return &r.Calico }, artifactKeys()),
 	}
 }
 

@@ -10,19 +10,23 @@ import (
 // stands for any depth.
 func sections() map[string][]string {
 	return map[string][]string{
-		"":                        names(fileKeys()),
-		"kubernetes":              names(kubernetesKeys()),
-		"proxy":                   names(proxyKeys()),
-		"repositories":            names(repositoriesKeys()),
-		"repositories.kubernetes": names(repositoryKeys()),
-		"repositories.docker":     names(repositoryKeys()),
-		"repositories.criDockerd": names(artifactKeys()),
-		"repositories.calico":     names(artifactKeys()),
-		"images":                  names(imagesKeys()),
-		"preflight":               names(preflightKeys()),
-		"ssh":                     names(sshKeys()),
-		"ssh.bastion":             names(bastionKeys()),
-		"hosts[]":                 names(hostKeys()),
+		"":                                    names(fileKeys()),
+		"kubernetes":                          names(kubernetesKeys()),
+		"gpu":                                 names(gpuKeys()),
+		"gpu.driver":                          names(driverKeys()),
+		"proxy":                               names(proxyKeys()),
+		"repositories":                        names(repositoriesKeys()),
+		"repositories.kubernetes":             names(repositoryKeys()),
+		"repositories.docker":                 names(repositoryKeys()),
+		"repositories.cuda":                   names(repositoryKeys()),
+		"repositories.nvidiaContainerToolkit": names(repositoryKeys()),
+		"repositories.criDockerd":             names(artifactKeys()),
+		"repositories.calico":                 names(artifactKeys()),
+		"images":                              names(imagesKeys()),
+		"preflight":                           names(preflightKeys()),
+		"ssh":                                 names(sshKeys()),
+		"ssh.bastion":                         names(bastionKeys()),
+		"hosts[]":                             names(hostKeys()),
 	}
 }
 

@@ -67,6 +67,7 @@ type Inventory struct {
 	Network      Network // default weave
 	Swap         Swap    // default refuse
 	Proxy        Proxy
+	GPU          GPU
 	Repositories Repositories
 	Registry     string   // images.registry: pull every image from here; empty: upstream
 	Ignore       []string // preflight.ignore: reason IDs
@@ -88,6 +89,18 @@ type Kubernetes struct {
 	ClusterConfiguration   map[string]any
 	KubeProxyConfiguration map[string]any
 	IgnorePreflightErrors  []string // kubeadm's own checks
+}
+
+// GPU says how the hosts' cards are used.
+type GPU struct {
+	Driver Driver
+}
+
+// Driver overrides what kgpu chooses for the cards it finds. Empty fields are its choice.
+type Driver struct {
+	Source  catalog.DriverSource
+	Branch  int
+	Flavour catalog.Flavour
 }
 
 // Proxy is for hosts that reach the internet through one.
@@ -113,6 +126,8 @@ type Artifact struct {
 type Repositories struct {
 	Kubernetes Repository
 	Docker     Repository
+	CUDA       Repository // NVIDIA's, of drivers and CUDA; the base URL of one distribution and architecture
+	Toolkit    Repository // of the NVIDIA container toolkit
 	CRIDockerd Artifact
 	Calico     Artifact
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -198,6 +199,15 @@ var (
 	sha256Expression      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	registryExpression    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
 )
+
+// driverBranch is the number of a release branch of NVIDIA's driver.
+func driverBranch(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if _, ok := catalog.LookupDriverBranch(n); err == nil && ok {
+		return n, nil
+	}
+	return 0, fmt.Errorf("%q is not one of the driver branches %s", s, strings.Trim(fmt.Sprint(catalog.DriverBranches()), "[]"))
+}
 
 func fingerprint(s string) (string, error) {
 	f := strings.ToUpper(strings.ReplaceAll(s, " ", ""))
