@@ -85,6 +85,47 @@ for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf
   each_of "sysctl=$key" "/proc/sys/${key//.//}"
 done
 
+# --- NVIDIA's cards, their driver
+cards=
+for device in /sys/bus/pci/devices/*; do
+  vendor=
+  read -r vendor 2>/dev/null <"$device/vendor"
+  [[ $vendor == 0x10de ]] || continue
+  read -r class <"$device/class"
+  [[ $class == 0x03* || $class == 0x0680* ]] || continue
+  read -r id <"$device/device"
+  driver=-
+  [[ ! -e $device/driver ]] || driver=$(readlink "$device/driver")
+  printf 'pci=%s %s %s %s\n' "${device##*/}" "${class#0x}" "${id#0x}" "${driver##*/}"
+  cards=yes
+done
+# A variable of the firmware: four bytes of attributes, then its value.
+variable=/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
+if [[ -r $variable && $(od -An -t u1 -j 4 -N 1 "$variable" 2>/dev/null) == *1* ]]; then echo secure-boot=1; fi
+if [[ -n $cards ]]; then
+  while read -r module _ users _; do
+    [[ $module != nouveau ]] || printf 'nouveau=%s\n' "$users"
+  done </proc/modules
+  each_of nvidia-loaded /sys/module/nvidia/version
+  each nvidia-module modinfo -F version nvidia
+  for library in /usr/lib/{x86_64,aarch64}-linux-gnu/libnvidia-ml.so.*.* /usr/lib{,64}/libnvidia-ml.so.*.*; do
+    [[ ! -e $library ]] || printf 'nvidia-library=%s\n' "${library##*.so.}"
+  done
+  [[ ! -e /usr/bin/nvidia-uninstall ]] || echo nvidia-runfile=1
+  # A sick driver hangs whoever asks it.
+  if [[ -e /sys/module/nvidia/version ]]; then
+    listed=$(timeout -k 5 20 nvidia-smi --query-gpu=uuid,name,pci.bus_id,memory.total --format=csv,noheader 2>/dev/null)
+    status=$?
+    if [[ $status == 0 ]]; then
+      while IFS= read -r line; do
+        [[ -z $line ]] || printf 'gpu=%s\n' "$line"
+      done <<<"$listed"
+    else
+      printf 'nvidia-smi=%s\n' "$status"
+    fi
+  fi
+fi
+
 # --- packages
 # Who holds a lock of apt or dpkg; the lock itself is not touched.
 locks=(/var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock /var/cache/apt/archives/lock)
@@ -110,7 +151,7 @@ nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-time
 # shellcheck disable=SC2016 # the fields are dpkg's and awk's
 each package awk -v wanted="${wanted//$'\n'/ }" '
   BEGIN { n = split(wanted, names, " "); for (i = 1; i <= n; i++) want[names[i]] = 1 }
-  ($1 in want) || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
+  ($1 in want) || $1 ~ /nvidia|^cuda-drivers/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
 ' < <(timeout 10 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version}\n' 2>/dev/null)
 [[ ! -e /run/reboot-required ]] || echo reboot-required=1
 each_of ufw /etc/ufw/ufw.conf
@@ -118,7 +159,7 @@ each_of ufw /etc/ufw/ufw.conf
 # --- units, and runs of kgpu that go on
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
   systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
-  unattended-upgrades.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
+  unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
   k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service)
 for batch in /var/lib/kgpu/run/*/; do
   [[ -d $batch && ! -e $batch/result ]] || continue
@@ -196,6 +237,7 @@ if [[ $active == *' containerd.service '* ]]; then
 fi
 if [[ $active == *' docker.service '* ]]; then
   docker=$(timeout 10 curl -fsS --unix-socket /run/docker.sock http://localhost/info 2>/dev/null)
+  [[ $docker != *'"nvidia":{'* ]] || echo 'docker-info=nvidia yes'
   for field in ServerVersion CgroupDriver CgroupVersion Driver; do
     [[ ! $docker =~ \"$field\":\"([^\"]*)\" ]] || printf 'docker-info=%s %s\n' "$field" "${BASH_REMATCH[1]}"
   done
@@ -241,7 +283,7 @@ if [[ -f /etc/kubernetes/kubelet.conf ]]; then member /etc/kubernetes/kubelet.co
 # One question to the API server: its nodes and workloads; and one for the names of tokens, never their secrets.
 # The answers are lines of tab-separated fields.
 # shellcheck disable=SC2016 # Go's templates
-cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{.status}}{{end}}{{end}}	{{.status.nodeInfo.kubeletVersion}}	{{.status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{.address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}
+cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{.status}}{{end}}{{end}}	{{.status.nodeInfo.kubeletVersion}}	{{.status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{.address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}
 {{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberReady}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{.}}{{end}}{{end}}
 {{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.readyReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{.}}{{end}}{{end}}
 {{end}}{{end}}'

@@ -40,9 +40,12 @@ type Host struct {
 	Files            map[string]string // path → hexadecimal SHA-256, of the files that kgpu writes (its ledger's)
 	DaemonJSON       []byte            // /etc/docker/daemon.json; nil: no such file
 	ContainerdTOML   []byte            // /etc/containerd/config.toml; nil: no such file
-	ContainerdLoaded map[string]string // of `containerd config dump`: SystemdCgroup, sandbox, bin_dir, cri ("enabled"|"disabled"); nil when containerd does not run
-	DockerInfo       map[string]string // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver; nil when dockerd does not answer
+	ContainerdLoaded map[string]string // of `containerd config dump`: SystemdCgroup, sandbox, bin_dir, cri ("enabled"|"disabled"), nvidia ("runtime": the runtime is there); nil when containerd does not run
+	DockerInfo       map[string]string // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver, nvidia ("yes": the runtime is there); nil when dockerd does not answer
 	CRIDockerd       string            // version of the installed cri-dockerd; empty: none
+
+	NVIDIA     NVIDIA
+	SecureBoot bool // the firmware lets only signed kernels and modules run
 
 	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
 	Kubelet      *Member       // nil: this host never joined a cluster
@@ -141,6 +144,7 @@ type Node struct {
 	Labels             map[string]string
 	Taints             []string // key=value:Effect
 	Unschedulable      bool
+	GPUs               int // allocatable nvidia.com/gpu
 }
 
 // Workload is a DaemonSet or Deployment.

@@ -27,7 +27,7 @@ func Parse(output []byte) (*Host, error) {
 	h := &Host{
 		Hostname: a.first("hostname"), MachineID: a.first("machine-id"), ProductUUID: a.first("product-uuid"), BootID: a.first("boot-id"),
 		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"],
-		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"),
+		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), SecureBoot: a.has("secure-boot"),
 		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
 		RebootPending: a.has("reboot-required"),
 		Units:         units(a["unit"]),
@@ -38,7 +38,7 @@ func Parse(output []byte) (*Host, error) {
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, mounts, sockets, configurations, containerd, membership, controlPlane, currentRun} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, mounts, sockets, configurations, containerd, nvidia, membership, controlPlane, currentRun} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}

@@ -215,7 +215,7 @@ func criDockerdVersion(line string) string {
 
 // dockerFields are the names that facts.sh and docker use, and those in Host.DockerInfo.
 var dockerFields = map[string]string{
-	"ServerVersion": "version", "CgroupDriver": "cgroup-driver", "CgroupVersion": "cgroup-version", "Driver": "storage-driver",
+	"ServerVersion": "version", "CgroupDriver": "cgroup-driver", "CgroupVersion": "cgroup-version", "Driver": "storage-driver", "nvidia": "nvidia",
 }
 
 func dockerInfo(lines []string) map[string]string {
@@ -278,6 +278,9 @@ func containerd(a answer, h *Host) error {
 			continue
 		}
 		loaded["cri"] = "enabled"
+		if _, ok := at(plugin, "containerd", "runtimes", "nvidia").(map[string]any); ok {
+			loaded["nvidia"] = "runtime"
+		}
 		loaded["SystemdCgroup"] = fmt.Sprint(runc["SystemdCgroup"] == true)
 		if dir, ok := at(plugin, "cni", "bin_dir").(string); ok && dir != "" {
 			loaded["bin_dir"] = dir

@@ -1,0 +1,100 @@
+package facts
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// NVIDIA is a host's cards and its driver for them.
+type NVIDIA struct {
+	Cards    []Card
+	Switches int    // NVSwitches
+	Loaded   string // version of the kernel module that runs; empty: none
+	Module   string // version of the one that a boot would load; empty: none
+	Library  string // version of libnvidia-ml; empty: none
+	Runfile  bool   // an installer outside of the package manager put it there
+	Nouveau  Nouveau
+	Seen     []GPU // what nvidia-smi lists
+	SMI      int   // exit status of nvidia-smi: 124 when it hangs; zero also where there is none
+}
+
+// Card is a graphics processor on the PCI bus.
+type Card struct {
+	Address string // 0000:17:00.0
+	ID      string // PCI device ID, four hexadecimal digits
+	Driver  string // kernel driver it is bound to: nvidia, nouveau, vfio-pci; empty: none
+}
+
+// Nouveau is the state of the kernel's own driver for NVIDIA's cards.
+type Nouveau struct {
+	Loaded bool
+	Users  int
+}
+
+// GPU is a card as nvidia-smi tells of it.
+type GPU struct {
+	UUID, Name string
+	Address    string // as Card has it
+	MemoryMiB  int
+}
+
+// The classes of PCI functions. Source: PCI Code and ID Assignment Specification.
+const (
+	classDisplay = "03"
+	classBridge  = "0680"
+)
+
+func nvidia(a answer, h *Host) error {
+	n := &h.NVIDIA
+	for _, line := range a["pci"] {
+		f := strings.Fields(line)
+		if len(f) != 4 {
+			return bad("pci", line, fmt.Errorf("want four words"))
+		}
+		switch {
+		case strings.HasPrefix(f[1], classDisplay):
+			n.Cards = append(n.Cards, Card{Address: f[0], ID: f[2], Driver: strings.TrimPrefix(f[3], "-")})
+		case strings.HasPrefix(f[1], classBridge):
+			n.Switches++
+		}
+	}
+	n.Loaded, n.Module, n.Library = a.first("nvidia-loaded"), a.first("nvidia-module"), a.first("nvidia-library")
+	n.Runfile = a.has("nvidia-runfile")
+	for _, line := range a["gpu"] {
+		g, err := gpu(line)
+		if err != nil {
+			return bad("gpu", line, err)
+		}
+		n.Seen = append(n.Seen, g)
+	}
+	for key, into := range map[string]*int{"nvidia-smi": &n.SMI, "nouveau": &n.Nouveau.Users} {
+		if !a.has(key) {
+			continue
+		}
+		var err error
+		if *into, err = strconv.Atoi(a.first(key)); err != nil {
+			return bad(key, a.first(key), err)
+		}
+	}
+	n.Nouveau.Loaded = a.has("nouveau")
+	return nil
+}
+
+// gpu reads a line of nvidia-smi, such as "GPU-8f0e…, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB".
+func gpu(line string) (GPU, error) {
+	f := strings.Split(line, ", ")
+	if len(f) != 4 {
+		return GPU{}, fmt.Errorf("want four fields")
+	}
+	// nvidia-smi writes a PCI domain with eight digits, the kernel with four.
+	address := strings.ToLower(f[2])
+	if len(address) == len("00000000:17:00.0") {
+		address = address[4:]
+	}
+	g := GPU{UUID: f[0], Name: f[1], Address: address}
+	if size, err := strconv.Atoi(strings.TrimSuffix(f[3], " MiB")); err == nil { // "[N/A]" where memory is the machine's
+		g.MemoryMiB = size
+	}
+	return g, nil
+}
