@@ -15,6 +15,7 @@ import (
 type deb struct {
 	name, version, depends, conflicts string
 	postinst                          string
+	files                             map[string]string
 }
 
 // repository puts packages where apt of the sandbox finds them.
@@ -35,6 +36,10 @@ func (s *sandbox) repository(debs ...deb) {
 		s.must(os.WriteFile(dir+"/DEBIAN/control", []byte(control), 0o644))
 		s.must(os.WriteFile(dir+"/DEBIAN/conffiles", []byte("/opt/"+d.name+"/conf\n"), 0o644))
 		s.must(os.WriteFile(dir+"/opt/"+d.name+"/conf", []byte(d.version), 0o644))
+		for path, content := range d.files {
+			s.must(os.MkdirAll(filepath.Dir(dir+path), 0o755))
+			s.must(os.WriteFile(dir+path, []byte(content), 0o644))
+		}
 		if d.postinst != "" {
 			s.must(os.WriteFile(dir+"/DEBIAN/postinst", []byte("#!/bin/sh\nset -e\n"+d.postinst+"\n"), 0o755))
 		}

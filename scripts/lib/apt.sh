@@ -62,6 +62,7 @@ apt_get() {
 apt_failed() {
   local line
   if line=$(apt_says 'No space left on device'); then fail HOST_DISK_FULL "$1: $line"; fi
+  if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "$1: $line"; fi
   if line=$(apt_says 'NO_PUBKEY|(EXP|REV)KEYSIG|BADSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
   if line=$(apt_says 'Unable to locate package|has no installation candidate|^E: Version .* was not found'); then fail PACKAGE_MISSING "$1: $line"; fi
   if line=$(apt_says "$apt_fetch_errors"); then fail_transient REPO_UNREACHABLE "$1: $line"; fi
@@ -75,10 +76,13 @@ apt_says() {
 
 # dpkg_repair finishes what a killed dpkg left half done.
 dpkg_repair() {
+  local line
   apt_wait
   echo 'dpkg was interrupted: finishing what it left'
-  DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --configure -a </dev/null ||
+  DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --configure -a </dev/null 2>&1 | tee "$apt_log" || {
+    if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "dpkg --configure -a: $line"; fi
     fail HOST_DPKG_BROKEN 'dpkg --configure -a failed'
+  }
 }
 
 # apt_update reads the package lists. A repository of somebody else that does not answer is no failure.
@@ -100,8 +104,21 @@ apt_offers() {
   done
 }
 
+# installed PACKAGE[=VERSION] tells whether the package is installed, at this version if there is one.
 installed() {
-  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+  local state
+  state=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "${1%%=*}" 2>/dev/null) || return 1
+  if [[ $1 == *=* ]]; then [[ $state == "installed ${1#*=}" ]]; else [[ $state == 'installed '* ]]; fi
+}
+
+# apt_versions PACKAGE prints the versions that apt offers, newest first.
+apt_versions() {
+  apt-cache madison "$1" 2>/dev/null | awk -F ' *[|] *' '{ print $2 }' | uniq
+}
+
+# apt_revision PACKAGE VERSION prints the newest revision of a version that apt offers.
+apt_revision() {
+  apt_versions "$1" | awk -v version="$2" 'index($0, version "-") == 1 && !found { found = $0 } END { print found }'
 }
 
 # apt_install PACKAGE[=VERSION]... installs those that are missing, and remembers all that comes with them.
@@ -109,11 +126,7 @@ apt_install() {
   local spec fresh=
   local -a want=()
   for spec in "$@"; do
-    if [[ $spec == *=* ]]; then
-      [[ $(dpkg-query -W -f '${db:Status-Status} ${Version}' "${spec%%=*}" 2>/dev/null) == "installed ${spec#*=}" ]] || want+=("$spec")
-    else
-      installed "$spec" || want+=("$spec")
-    fi
+    installed "$spec" || want+=("$spec")
   done
   [[ ${#want[@]} -gt 0 ]] || return 0
   if grep -qE '^(unpacked|half-|triggers-)' <<<"$(dpkg-query -W -f '${db:Status-Status}\n')"; then dpkg_repair; fi
@@ -130,6 +143,23 @@ apt_install() {
     apt_record
     apt_get install "${want[@]}" || apt_failed "installing ${want[*]}"
   fi
+}
+
+# apt_install_version VERSION PACKAGE... installs packages at the newest revision of this version.
+apt_install_version() {
+  local version=$1 package revision
+  local -a specs=()
+  shift
+  for package in "$@"; do
+    revision=$(apt_revision "$package" "$version")
+    if [[ -z $revision ]]; then
+      apt_update
+      revision=$(apt_revision "$package" "$version")
+    fi
+    [[ -n $revision ]] || fail PACKAGE_MISSING "$package $version is not offered; there are: $(apt_versions "$package" | paste -sd' ')"
+    specs+=("$package=$revision")
+  done
+  apt_install "${specs[@]}"
 }
 
 # apt_install_first NAME installs the first set of packages, of those in the lines of the input called NAME, that is

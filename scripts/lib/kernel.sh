@@ -12,6 +12,12 @@ load_module() {
   done
 }
 
+# initramfs_build makes the initramfs of every kernel anew, where there are such.
+initramfs_build() {
+  command -v update-initramfs >/dev/null || return 0
+  update-initramfs -u -k all 2>&1
+}
+
 # sysctl_get KEY prints a value with single blanks; fails where the kernel has no such key.
 sysctl_get() {
   local value

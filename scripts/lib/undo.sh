@@ -37,12 +37,15 @@ undo_entry() {
     hold) undo_hold "${args[0]}" ;;
     unit) undo_unit "${args[@]}" ;;
     module) modprobe -r -q -- "${args[0]}" 2>/dev/null || [[ ! -d /sys/module/${args[0]} ]] || undo_left "module ${args[0]} is in use: it stays until the next boot" ;;
+    unloaded) modprobe -q -- "${args[0]}" || undo_left "module ${args[0]} does not load again" ;;
+    nvidia) undo_nvidia ;;
+    initramfs) initramfs_build || undo_left 'the initramfs still has what kgpu put into modprobe.d' ;;
     sysctl) undo_sysctl "${args[@]}" ;;
     fstab-swap) fstab_swap_on && undo_reload=yes ;;
     swap) undo_swap "${args[@]}" ;;
     docker-network) undo_docker_network "${args[@]}" ;;
     cni-mute) rm -f /etc/cni/net.d/00-kgpu-leave.conflist ;;
-    kubeadm) ;;
+    kubeadm | initramfs-built) ;;
     *) fail STEP_FAILED "the ledger has an entry of the unknown kind $kind" ;;
   esac
   entry_drop "$1"
@@ -176,6 +179,20 @@ undo_daemon_reload() {
   [[ -n ${undo_reload:-} ]] || return 0
   systemctl daemon-reload
   undo_reload=
+}
+
+# undo_nvidia takes the driver that kgpu brought out of the kernel, before its packages go.
+undo_nvidia() {
+  local unit
+  [[ -d /sys/module/nvidia ]] || return 0
+  for unit in nvidia-fabricmanager.service nvidia-persistenced.service; do
+    systemctl stop -- "$unit" 2>/dev/null || true
+  done
+  if nvidia_unload; then
+    rm -rf /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-*
+  else
+    undo_left "the driver's modules, in use by: $(nvidia_users); they stay until the next boot"
+  fi
 }
 
 # undo_sysctl KEY=VALUE... sets the values that were there; a key that went with its module is no matter.

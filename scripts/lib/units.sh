@@ -16,11 +16,16 @@ remember_unit() {
   record unit "$1" "$load" "$(unit_property "$1" ActiveState)" "$(unit_property "$1" UnitFileState)"
 }
 
+# unit_enabled tells whether a unit runs and will run after the next boot.
+unit_enabled() {
+  unit_active "$1" && systemctl is-enabled -q -- "$1" 2>/dev/null
+}
+
 # unit_enable UNIT... enables units and starts them.
 unit_enable() {
   local unit
   for unit in "$@"; do
-    if unit_active "$unit" && systemctl is-enabled -q -- "$unit" 2>/dev/null; then continue; fi
+    if unit_enabled "$unit"; then continue; fi
     remember_unit "$unit"
     systemctl enable -q --now -- "$unit" || unit_failed "$unit"
   done

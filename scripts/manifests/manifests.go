@@ -13,3 +13,8 @@ var Flannel []byte
 //
 //go:embed weave.yaml
 var Weave []byte
+
+// DevicePlugin is NVIDIA's device plugin 0.19.1 with the RuntimeClass nvidia.
+//
+//go:embed device-plugin.yaml
+var DevicePlugin []byte

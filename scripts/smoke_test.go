@@ -1,0 +1,394 @@
+package scripts
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"text/template"
+
+	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/bootstrap/smoke"
+)
+
+var gpuNodes = []smoke.Node{
+	{Name: "gpu-1.lab", Cards: []smoke.Card{{UUID: "GPU-a0", Name: "NVIDIA A100-SXM4-40GB"}, {UUID: "GPU-a1", Name: "NVIDIA A100-SXM4-40GB"}}},
+	{Name: "w2", Cards: []smoke.Card{{UUID: "GPU-b0", Name: "Tesla T4"}}},
+}
+
+var smokeJobs = []string{"smi-gpu-1.lab-0", "smi-gpu-1.lab-1", "none-gpu-1.lab", "plain-gpu-1.lab", "smi-w2-0", "none-w2", "plain-w2"}
+
+// smokeHost is a sandbox whose kubectl knows one namespace, and pods that change each time they are asked for: what it
+// prints then is in the files /pods.1, /pods.2 and so on, of which the last one stays. No second passes in a sleep.
+func smokeHost(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	s.stub("sleep", "#!/bin/sh\necho sleep >>/tmp/calls\n")
+	s.stub("kubectl", `#!/bin/bash
+while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
+if [[ $1 == -n ]]; then shift 2; fi
+echo "$1 $2 $3" >>/tmp/calls
+case "$*" in
+"get --raw /readyz") echo -n ok ;;
+"get namespace kgpu-smoke --ignore-not-found -o name") if [[ -e /namespace ]]; then echo namespace/kgpu-smoke; fi ;;
+"delete namespace kgpu-smoke --ignore-not-found --wait=false") [[ -e /stuck ]] || rm -f /namespace ;;
+"create -f "*) if [[ -e /namespace ]]; then echo "the namespace is there already" >&2; exit 1; fi
+  : >/namespace
+  if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi
+  awk '/^kind:/ { kind = $2 } /^  name:/ { print (kind == "Job" ? "job.batch" : tolower(kind)) "/" $2 }' "$3" ;;
+"get pods -l kgpu.dev/smoke "*) [[ -e /namespace ]] || exit 1
+  n=$(($(cat /tmp/round 2>/dev/null || echo 0) + 1)); echo $n >/tmp/round
+  while [[ ! -e /pods.$n ]]; do n=$((n - 1)); done
+  if [[ -x /pods.$n ]]; then . /pods.$n; else cat /pods.$n; fi ;;
+"get pods -A "*) cat /holders ;;
+"get events --field-selector involvedObject.name="*) cat "/events.${4#*=}" 2>/dev/null ;;
+"get pods -o wide") echo THE-PODS ;;
+"get events --field-selector=type=Warning"*) echo THE-EVENTS ;;
+"logs "*--limit-bytes*) cat "/logs/$2" || { echo "container is waiting to start" >&2; exit 1; } ;;
+esac
+`)
+	manifest, err := smoke.Manifest(gpuNodes, "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04")
+	s.must(err)
+	s.value("manifest", manifest)
+	s.write("holders", "")
+	return s
+}
+
+type object = map[string]any
+
+// smokePod is a pod of a Job; status is its status, apart from the phase.
+func smokePod(job, phase string, status object) object {
+	all := object{"phase": phase}
+	for k, v := range status {
+		all[k] = v
+	}
+	return object{"metadata": object{"name": job + "-x7x7x", "labels": object{"kgpu.dev/smoke": job}}, "status": all}
+}
+
+func conditions(list ...any) object { return object{"conditions": list} }
+
+func containerState(state string, with object) object {
+	return object{"containerStatuses": []any{object{"state": object{state: with}}}}
+}
+
+var ready = conditions(object{"type": "PodScheduled", "status": "True"}, object{"type": "Ready", "status": "True"})
+
+// smokePods are the pods of all Jobs, all ready but for those that are named.
+func smokePods(others map[string]object) []any {
+	var out []any
+	for _, job := range smokeJobs {
+		pod, ok := others[job]
+		switch {
+		case !ok:
+			out = append(out, smokePod(job, "Running", ready))
+		case pod != nil:
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// rendered is what kubectl makes of a list by the step's template of this name.
+func rendered(t *testing.T, name string, items []any) string {
+	t.Helper()
+	script, err := Step("gpu-smoke")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)\n` + name + `='([^']*)'`).FindSubmatch(script)
+	if found == nil {
+		t.Fatalf("the step has no %s", name)
+	}
+	tmpl, err := template.New(name).Parse(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Through JSON, as kubectl does.
+	data, err := json.Marshal(object{"items": items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list any
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := tmpl.Execute(&out, list); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func (s *sandbox) pods(round int, items []any) {
+	s.t.Helper()
+	s.write(fmt.Sprintf("pods.%d", round), rendered(s.t, "pods_template", items))
+}
+
+// looked is the log of a pod that sees these cards.
+func (s *sandbox) looked(job, log string) {
+	s.t.Helper()
+	s.write("logs/"+job+"-x7x7x", log)
+}
+
+func (s *sandbox) allLooked() {
+	s.t.Helper()
+	for job, uuid := range map[string]string{"smi-gpu-1.lab-0": "GPU-a1", "smi-gpu-1.lab-1": "GPU-a0", "smi-w2-0": "GPU-b0"} {
+		s.looked(job, "GPU 0: some card (UUID: "+uuid+")\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-end\n")
+	}
+	for _, node := range []string{"gpu-1.lab", "w2"} {
+		s.looked("none-"+node, "No devices found.\nkgpu-status 6\nkgpu-end\n")
+		s.looked("plain-"+node, "timeout: nvidia-smi: not there\nkgpu-status 127\nkgpu-end") // the last line has no end
+	}
+}
+
+// gone fails the test when the namespace stayed.
+func (s *sandbox) gone() {
+	s.t.Helper()
+	if s.exists("namespace") {
+		s.t.Errorf("the namespace stays; calls:\n%s", s.calls())
+	}
+}
+
+func TestSmoke(t *testing.T) {
+	s := smokeHost(t)
+	s.write("namespace", "of a run that was killed")
+	s.allLooked()
+	pulling := smokePod("smi-w2-0", "Pending", containerState("waiting", object{"reason": "ContainerCreating"}))
+	s.pods(1, nil)
+	s.pods(2, smokePods(map[string]object{"smi-w2-0": pulling, "plain-w2": nil}))
+	s.pods(3, smokePods(map[string]object{"plain-w2": smokePod("plain-w2", "Running", conditions(object{"type": "Ready", "status": "False"}))}))
+	s.pods(4, smokePods(nil))
+	r := s.ok(s.step("gpu-smoke"))
+	s.gone()
+
+	table, err := smoke.Judge(gpuNodes, s.read(stepDir+"/out/logs"))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, s.read(stepDir+"/out/logs"))
+	}
+	if len(table.Rows) != 3 || table.Rows[0].Job != "smi-gpu-1.lab-1" || table.Rows[2].Job != "smi-w2-0" {
+		t.Errorf("the proof:\n%s", table)
+	}
+
+	var order []string
+	for line := range strings.Lines(s.calls()) {
+		if word, rest, _ := strings.Cut(strings.TrimSpace(line), " "); word == "delete" || word == "create" || word == "logs" {
+			order = append(order, word)
+			if word == "logs" && strings.HasPrefix(rest, "smi-w2-0-x7x7x ") {
+				order = append(order, "w2")
+			}
+		}
+	}
+	if got := strings.Join(order, " "); got != "delete create logs logs logs logs logs w2 logs logs delete delete" {
+		t.Errorf("order of calls: %s", got)
+	}
+	for _, want := range []string{
+		"W\tthe end of the pods of a former run\n",
+		"W\t0 of 7 pods hold what they asked for; smi-gpu-1.lab-0: no pod yet\n",
+		"W\t5 of 7 pods hold what they asked for; smi-w2-0: ContainerCreating\n",
+		"W\t6 of 7 pods hold what they asked for; plain-w2: Running\n",
+	} {
+		if !strings.Contains(r.output, want) {
+			t.Errorf("no %q in\n%s", want, r.output)
+		}
+	}
+}
+
+func TestSmokeThatCannotBe(t *testing.T) {
+	unschedulable := smokePod("smi-w2-0", "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+		"message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector."}))
+	pulling := smokePod("smi-w2-0", "Pending", containerState("waiting", object{"reason": "ContainerCreating"}))
+	unpullable := smokePod("smi-w2-0", "Pending", containerState("waiting", object{"reason": "ImagePullBackOff",
+		"message": "Back-off pulling image \"reg.lan/cuda:1\":\nnot found"}))
+	for _, c := range []struct {
+		name       string
+		job        string // the one that is not ready; empty: smi-w2-0
+		pod        object // nil: there is none
+		events     string
+		late       bool // the time is up
+		want, told string
+	}{
+		{name: "no free card", pod: unschedulable,
+			want: "SMOKE_FAILED\tJob smi-w2-0: Unschedulable: 0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector.; " +
+				"cards are held by: default/train-0 on w2, lab/two on w2"},
+		{name: "no image", pod: unpullable,
+			want: `SMOKE_IMAGE` + "\t" + `Job smi-w2-0: ImagePullBackOff: Back-off pulling image "reg.lan/cuda:1": not found`},
+		{name: "the device plugin refuses", pod: smokePod("smi-w2-0", "Failed", object{"reason": "UnexpectedAdmissionError", "message": "Allocate failed due to rpc error"}),
+			want: "SMOKE_FAILED\tJob smi-w2-0: UnexpectedAdmissionError: Allocate failed due to rpc error"},
+		{name: "the container cannot start", pod: smokePod("smi-w2-0", "Failed", containerState("terminated", object{"reason": "StartError", "exitCode": 128, "message": "unresolvable CDI devices"})),
+			want: "SMOKE_FAILED\tJob smi-w2-0: StartError: exit status 128 unresolvable CDI devices"},
+		{name: "a pod that ended", job: "plain-w2", pod: smokePod("plain-w2", "Succeeded", containerState("terminated", object{"reason": "Completed", "exitCode": 0})),
+			want: "SMOKE_FAILED\tJob plain-w2: Completed: exit status 0"},
+		{name: "no such runtime", pod: pulling,
+			events: "Normal Scheduled: \"assigned\"\nWarning FailedCreatePodSandBox: \"no runtime for \\\"nvidia\\\" is configured\"\n",
+			want:   "SMOKE_FAILED\tJob smi-w2-0: FailedCreatePodSandBox: no runtime for \"nvidia\" is configured"},
+		{name: "no RuntimeClass", events: "Warning FailedCreate: \"pod rejected: RuntimeClass \\\"nvidia\\\" not found\"\n",
+			want: "SMOKE_FAILED\tJob smi-w2-0: FailedCreate: pod rejected: RuntimeClass \"nvidia\" not found"},
+		{name: "a hang", pod: smokePod("smi-w2-0", "Running", conditions(object{"type": "Ready", "status": "False"})),
+			want: "SMOKE_FAILED\tJob smi-w2-0: the pod runs, and nvidia-smi in it does not come back"},
+		{name: "a dead node", pod: smokePod("smi-w2-0", "Pending", conditions(object{"type": "PodScheduled", "status": "True"})), events: "Normal Scheduled: \"assigned\"\n",
+			want: "SMOKE_FAILED\tJob smi-w2-0: neither the scheduler nor the kubelet of its node does anything about its pod"},
+		{name: "a slow pull", pod: pulling, late: true, events: "Normal Pulling: \"Pulling image\"\n",
+			want: "SMOKE_FAILED\tJob smi-w2-0: its pod is not ready (Pending)"},
+		{name: "no pod and no word", late: true, want: "SMOKE_FAILED\tJob smi-w2-0: its pod is not ready (there is none)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := smokeHost(t)
+			job := c.job
+			if job == "" {
+				job = "smi-w2-0"
+			}
+			s.pods(1, smokePods(map[string]object{job: c.pod}))
+			name := job
+			if c.pod != nil {
+				name += "-x7x7x"
+			}
+			s.write("events."+name, c.events)
+			s.write("holders", rendered(t, "holders_template", []any{
+				holder("default", "train-0", "w2", "nvidia.com/gpu"), holder("kgpu-smoke", "smi", "w2", "nvidia.com/gpu"),
+				holder("lab", "two", "w2", "nvidia.com/gpu", "nvidia.com/gpu"), holder("default", "web", "w2", "cpu"),
+				holder("default", "unscheduled", "", "nvidia.com/gpu"),
+			}))
+			if c.late {
+				s.write(stepDir+"/timeout", "0")
+			}
+			r := s.step("gpu-smoke")
+			if r.status != 1 || r.failure != c.want {
+				t.Errorf("status %d, failure\n%s\nwant\n%s\noutput:\n%s", r.status, r.failure, c.want, r.output)
+			}
+			if !strings.Contains(r.output, "THE-PODS") || !strings.Contains(r.output, "THE-EVENTS") {
+				t.Errorf("pods and events are not told:\n%s", r.output)
+			}
+			s.gone()
+		})
+	}
+}
+
+// holder is a pod with a container for each of these limits.
+func holder(namespace, name, node string, limits ...string) object {
+	var list []any
+	for _, l := range limits {
+		list = append(list, object{"resources": object{"limits": object{l: "1"}}})
+	}
+	spec := object{"containers": append(list, object{"name": "no limits"})}
+	if node != "" {
+		spec["nodeName"] = node
+	}
+	return object{"metadata": object{"namespace": namespace, "name": name}, "spec": spec}
+}
+
+// A pull that takes long hinders nothing, and a pod that waits for it does not hide one that never will run.
+func TestSmokeIsPatient(t *testing.T) {
+	s := smokeHost(t)
+	s.allLooked()
+	pulling := func(job string) object {
+		return smokePod(job, "Pending", containerState("waiting", object{"reason": "ContainerCreating"}))
+	}
+	s.pods(1, smokePods(map[string]object{"smi-w2-0": pulling("smi-w2-0")}))
+	s.pods(200, smokePods(nil))
+	s.write("events.smi-w2-0-x7x7x", "Warning FailedMount: \"once\"\nNormal Pulling: \"Pulling image\"\n")
+	s.ok(s.step("gpu-smoke"))
+
+	s.pods(1, smokePods(map[string]object{"smi-gpu-1.lab-0": pulling("smi-gpu-1.lab-0"),
+		"smi-w2-0": smokePod("smi-w2-0", "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no such node"}))}))
+	s.remove("pods.200")
+	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
+	if got := s.read(stepDir + "/failure"); got != "SMOKE_FAILED\tJob smi-w2-0: Unschedulable: no such node\n" {
+		t.Errorf("failure %q", got)
+	}
+	s.pods(1, smokePods(map[string]object{"smi-gpu-1.lab-0": pulling("smi-gpu-1.lab-0"),
+		"smi-w2-0": smokePod("smi-w2-0", "Failed", object{"reason": "Evicted"})}))
+	s.calls()
+	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
+	if got := s.read(stepDir + "/failure"); got != "SMOKE_FAILED\tJob smi-w2-0: Evicted\n" || strings.Contains(s.calls(), "sleep") {
+		t.Errorf("failure %q", got)
+	}
+	s.gone()
+}
+
+// A pod that is being deleted holds its card no longer: its successor is waited for.
+func TestSmokeOfAPodThatGoes(t *testing.T) {
+	s := smokeHost(t)
+	s.allLooked()
+	going := smokePod("smi-w2-0", "Running", ready)
+	going["metadata"].(object)["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+	s.pods(1, smokePods(map[string]object{"smi-w2-0": going}))
+	s.pods(2, smokePods(nil))
+	r := s.ok(s.step("gpu-smoke"))
+	if !strings.Contains(r.output, "6 of 7 pods hold what they asked for; smi-w2-0: no pod yet") {
+		t.Errorf("output:\n%s", r.output)
+	}
+}
+
+func TestSmokeLeavesNothing(t *testing.T) {
+	s := smokeHost(t)
+	s.pods(1, smokePods(nil))
+	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
+	if got := s.read(stepDir + "/failure"); !strings.HasPrefix(got, "SMOKE_FAILED\tthe log of Job smi-gpu-1.lab-0 cannot be read: ") || !strings.Contains(got, "container is waiting to start") {
+		t.Errorf("failure %q", got)
+	}
+	s.gone()
+
+	s.write("refuses", "Error from server: exceeded quota\n")
+	s.fails(s.step("gpu-smoke"), 75, "SMOKE_FAILED")
+	if got := s.read(stepDir + "/failure"); got != "SMOKE_FAILED\tthe API server refuses the Jobs: Error from server: exceeded quota\n" {
+		t.Errorf("failure %q", got)
+	}
+	s.gone()
+	s.remove("refuses")
+
+	// As timeout(1) ends a step: the script is the process that has no such parent.
+	s.write("pods.1", `pid=$PPID
+while parent=$(ps -o ppid= -p $pid) && grep -q script.sh /proc/$((parent))/cmdline && ! grep -q unshare /proc/$((parent))/cmdline; do pid=$((parent)); done
+echo "$pid" >/tmp/pid; kill -TERM "$pid"
+`)
+	s.must(os.Chmod(s.path("pods.1"), 0o755))
+	if r := s.step("gpu-smoke"); r.status == 0 || r.failure != "" {
+		t.Errorf("status %d, failure %q", r.status, r.failure)
+	}
+	s.gone()
+
+	s.write("namespace", "of a former run")
+	s.write("stuck", "")
+	s.write(stepDir+"/timeout", "0")
+	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
+	if calls := s.calls(); strings.Contains(calls[strings.LastIndex(calls, "/readyz"):], "create") {
+		t.Errorf("a second run beside the first:\n%s", calls)
+	}
+}
+
+// What the pods run tells what nvidia-smi says and how it ends, and is ready only then.
+func TestSmokeLooks(t *testing.T) {
+	s := smokeHost(t)
+	var job struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Containers []struct{ Command []string }
+				}
+			}
+		}
+	}
+	for dec := yaml.NewDecoder(strings.NewReader(s.read(stepDir + "/values/manifest"))); len(job.Spec.Template.Spec.Containers) == 0; {
+		s.must(dec.Decode(&job))
+	}
+	command := job.Spec.Template.Spec.Containers[0].Command
+	if len(command) != 3 || command[0] != "sh" || command[1] != "-c" {
+		t.Fatalf("command %q", command)
+	}
+	s.write("look", command[2])
+	s.stub("sleep", "#!/bin/sh\necho held\nls /tmp\n")
+	for _, c := range []struct{ program, want string }{
+		{"echo 'GPU 0: Tesla T4 (UUID: GPU-b0)'", "GPU 0: Tesla T4 (UUID: GPU-b0)\nkgpu-status 0\n"},
+		{"[ ! -e /tmp/seen ] || echo too early; echo 'No devices found.' >&2; exit 6", "No devices found.\nkgpu-status 6\n"},
+	} {
+		s.stub("nvidia-smi", "#!/bin/sh\n"+c.program+"\n")
+		os.Remove(s.path("tmp/seen"))
+		r := s.ok(s.bash("exec sh /look"))
+		if !strings.HasPrefix(r.output, c.want) || !strings.HasSuffix(r.output, "\nkgpu-end\nheld\nseen\n") {
+			t.Errorf("it printed\n%s", r.output)
+		}
+	}
+}

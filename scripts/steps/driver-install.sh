@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Installs NVIDIA's driver and holds it. Values: packages (name or name=version, a line each), headers (the same, for
+# the kernels that a module is built for), version_package (the one whose version is the driver's), next (what brings the
+# modules of kernels to come, where it is offered). Files: apt.conf.d.
+# Output: version.
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+mapfile -t packages < <(value_lines packages)
+mapfile -t headers < <(value_lines headers)
+mapfile -t next < <(value_lines next)
+version_package=$(value version_package)
+
+# missing SPEC... prints the first package that is not there and that apt does not offer, or not at this version.
+missing() {
+  local spec versions
+  for spec in "$@"; do
+    if installed "$spec"; then continue; fi
+    if [[ $spec == *=* ]]; then
+      versions=$(apt_versions "${spec%%=*}")
+      if grep -qxF -- "${spec#*=}" <<<"$versions"; then continue; fi
+    elif apt_offers "$spec"; then
+      continue
+    fi
+    printf '%s\n' "$spec"
+    return
+  done
+}
+
+# offered SPEC prints what apt has instead: other versions of the package, or else packages of this kind.
+offered() {
+  local name=${1%%=*} list
+  list=$(apt_versions "$name")
+  if [[ -z $list ]]; then list=$(apt-cache pkgnames "$(sed -E 's/-[0-9].*//' <<<"$name")" | sort -rV); fi
+  head -n 12 <<<"${list:-nothing}" | paste -sd' '
+}
+
+# want SPEC... fails unless apt offers all these.
+want() {
+  local lacks
+  lacks=$(missing "$@")
+  [[ -n $lacks ]] || return 0
+  apt_update
+  lacks=$(missing "$@")
+  [[ -z $lacks ]] || fail PACKAGE_MISSING "$lacks is not offered; there is: $(offered "$lacks")"
+}
+
+claim_group nvidia-persistenced
+claim_user nvidia-persistenced
+# dkms makes a key of its own, for Secure Boot.
+claim_tree /var/lib/dkms /var/lib/shim-signed /var/lib/shim-signed/mok
+for kernel in /lib/modules/*/; do
+  [[ -d $kernel ]] || continue
+  claim_dir "${kernel}updates" "${kernel}updates/dkms"
+done
+nvidia_claim install
+install_files
+want "${headers[@]}"
+apt_install "${headers[@]}"
+# The pinning package decides what the names of the others mean.
+for spec in "${packages[@]}"; do
+  [[ $spec == nvidia-driver-pinning-* ]] || continue
+  want "$spec"
+  apt_install "$spec"
+done
+want "${packages[@]}"
+apt_install "${packages[@]}"
+hold "${packages[@]%%=*}"
+for spec in "${next[@]}"; do
+  if apt_offers "$spec"; then apt_install "$spec"; fi
+done
+
+installed "$version_package" || fail STEP_FAILED "$version_package did not come with the driver"
+version=$(dpkg-query -W -f '${source:Upstream-Version}' "$version_package")
+module=$(nvidia_module_file) || nvidia_build_failed "kernel $(uname -r) has no nvidia module"
+[[ $module == "$version" ]] || nvidia_build_failed "the nvidia module of kernel $(uname -r) is $module, $version_package is $version"
+output version <<<"$version"
+echo "driver $version"
