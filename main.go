@@ -85,6 +85,10 @@ func newApp() *cli.App {
 				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: reset,
 			},
 			{
+				Name: "smoke", Usage: "prove that every card can be used, by running nvidia-smi on each", ArgsUsage: "[INVENTORY]",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: smoke,
+			},
+			{
 				Name: "plan", Usage: "say what up would do and why; exit status 2 when changes are pending", ArgsUsage: "[INVENTORY]",
 				Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags), Action: showPlan,
 			},
@@ -158,6 +162,10 @@ func reset(c *cli.Context) error {
 			return confirm(c.App.Reader, c.App.Writer, o.Inventory.Cluster)
 		})
 	})
+}
+
+func smoke(c *cli.Context) error {
+	return story(c, 1, func(o bootstrap.Options, _ *terminal) error { return bootstrap.Smoke(c.Context, o) })
 }
 
 func showPlan(c *cli.Context) error {

@@ -34,7 +34,7 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 	return s.plan()
 }
 
-// converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig.
+// converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards.
 func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error) error {
 	s, err := open(ctx, o, hosts)
 	if err != nil {
@@ -60,7 +60,10 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 			return err
 		}
 	}
-	return s.kubeconfig(ctx, !graph.Empty())
+	if err := s.kubeconfig(ctx, !graph.Empty()); err != nil {
+		return err
+	}
+	return s.proveNew(ctx, graph)
 }
 
 func (s *session) plan() (*plan.Graph, error) {

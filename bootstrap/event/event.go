@@ -19,6 +19,7 @@ const (
 	StepSkip  Kind = "step.skip"  // a step was left out: already satisfied, or not selected
 	Log       Kind = "log"        // a line of a step's output
 	Wait      Kind = "wait"       // something is waited for; text names it
+	Proof     Kind = "proof"      // something was shown to work; text names it
 	Warning   Kind = "warning"    // something the user should know that stops nothing
 	Error     Kind = "error"      // something failed; reason is the stable ID
 	Result    Kind = "result"     // the run ended; reason is "ok" or the ID of the failure

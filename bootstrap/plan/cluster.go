@@ -31,6 +31,10 @@ func (b *builder) cluster() error {
 	if err != nil {
 		return err
 	}
+	plugin, err := b.devicePlugin(started)
+	if err != nil {
+		return err
+	}
 	var joined []Ref
 	for _, h := range joining {
 		joined = append(joined, b.join(h, token[0]))
@@ -38,6 +42,7 @@ func (b *builder) cluster() error {
 	b.untoken(token, joined)
 	labelled := b.nodes(slices.Concat(started, joined))
 	b.ready(slices.Concat(started, network, joined, labelled))
+	b.cardsReady(slices.Concat(started, plugin, joined, labelled))
 	return nil
 }
 
@@ -174,6 +179,9 @@ func (b *builder) nodes(needs []Ref) []Ref {
 		}
 		if h.Role == inventory.Worker {
 			labels["node-role.kubernetes.io/worker"] = ""
+		}
+		if h.cards > 0 {
+			labels[gpuLabel] = "true"
 		}
 		node := b.nodeOf(h)
 		before := len(want)

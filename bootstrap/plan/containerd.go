@@ -20,14 +20,15 @@ const (
 )
 
 func (b *builder) containerd(h *host) {
-	files, reasons, err := containerdFiles(h.facts.ContainerdTOML, b.image("registry.k8s.io/pause:"+b.minor.Pause()))
+	cards := len(Cards(h.facts)) > 0
+	files, reasons, err := containerdFiles(h.facts.ContainerdTOML, cards, b.image("registry.k8s.io/pause:"+b.minor.Pause()))
 	if err != nil {
 		reasons = append(reasons, fmt.Sprintf("%s: %v", containerdConfig, err))
 	}
 	dropIn := map[string]File{containerdDropIn: files[containerdDropIn]}
 	reasons = append(reasons, changed(h.facts, dropIn)...)
 	reasons = append(reasons, h.notRunning("containerd.service")...)
-	reasons = append(reasons, containerdLoaded(h.facts)...)
+	reasons = append(reasons, containerdLoaded(h.facts, cards)...)
 	if !h.hasRuntimePackage(inventory.Containerd) {
 		reasons = []string{"containerd is not installed"}
 	}
@@ -39,7 +40,7 @@ func (b *builder) containerd(h *host) {
 }
 
 // containerdLoaded compares what the running containerd really loaded.
-func containerdLoaded(f *facts.Host) []string {
+func containerdLoaded(f *facts.Host, cards bool) []string {
 	loaded := f.ContainerdLoaded
 	if loaded == nil {
 		return nil // not running, which is a reason of its own
@@ -49,13 +50,15 @@ func containerdLoaded(f *facts.Host) []string {
 		reasons = append(reasons, "containerd's CRI plugin is disabled")
 	} else if loaded["SystemdCgroup"] != "true" {
 		reasons = append(reasons, "containerd runs without the systemd cgroup driver")
+	} else if cards && loaded["nvidia"] == "" {
+		reasons = append(reasons, "containerd runs without the runtime nvidia")
 	}
 	return reasons
 }
 
 // containerdFiles gives kgpu's drop-in and the main file with what it takes to load it: other people's settings stay.
 // The main file is in the result only when it has to change; the reasons say why.
-func containerdFiles(have []byte, pause string) (files map[string]File, reasons []string, err error) {
+func containerdFiles(have []byte, cards bool, pause string) (files map[string]File, reasons []string, err error) {
 	var main struct {
 		Version         int            `toml:"version"`
 		Imports         []string       `toml:"imports"`
@@ -68,7 +71,7 @@ func containerdFiles(have []byte, pause string) (files map[string]File, reasons 
 	if main.Version < 2 {
 		main.Version = 2 // version 1 is what a file without one is; its plugin names are not used any more
 	}
-	dropIn, err := toml.Marshal(map[string]any{"version": main.Version, "plugins": criPlugins(main.Version, main.Plugins, pause)})
+	dropIn, err := toml.Marshal(map[string]any{"version": main.Version, "plugins": criPlugins(main.Version, main.Plugins, cards, pause)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,16 +126,25 @@ func setArray(text []byte, key string, values []string) []byte {
 	return append([]byte(line+"\n"), text...)
 }
 
-// criPlugins is the CRI plugins' configuration: what the main file has, with what Kubernetes needs.
+// criPlugins is the CRI plugins' configuration: what the main file has, with what Kubernetes needs, and on hosts with cards
+// the runtime nvidia and devices by CDI. The runtime is installed later: containerd looks for it when a pod wants it.
 // Source: https://github.com/containerd/containerd/blob/main/docs/cri/config.md.
-func criPlugins(version int, have map[string]any, pause string) map[string]any {
+func criPlugins(version int, have map[string]any, cards bool, pause string) map[string]any {
 	runc := map[string]any{"runtime_type": "io.containerd.runc.v2", "options": map[string]any{"SystemdCgroup": true}}
 	cni := map[string]any{"bin_dir": "/opt/cni/bin", "conf_dir": "/etc/cni/net.d"}
-	containerd := map[string]any{"runtimes": map[string]any{"runc": runc}}
-	want := map[string]any{"io.containerd.grpc.v1.cri": map[string]any{"sandbox_image": pause, "containerd": containerd, "cni": cni}}
+	runtimes := map[string]any{"runc": runc}
+	cri := map[string]any{"containerd": map[string]any{"runtimes": runtimes}, "cni": cni}
+	if cards {
+		runtimes["nvidia"] = map[string]any{
+			"runtime_type": "io.containerd.runc.v2",
+			"options":      map[string]any{"BinaryName": "/usr/bin/nvidia-container-runtime", "SystemdCgroup": true},
+		}
+		cri["enable_cdi"] = true
+	}
+	want := map[string]any{"io.containerd.grpc.v1.cri": merge(cri, map[string]any{"sandbox_image": pause})}
 	if version >= 3 {
 		want = map[string]any{
-			"io.containerd.cri.v1.runtime": map[string]any{"containerd": containerd, "cni": cni},
+			"io.containerd.cri.v1.runtime": cri,
 			"io.containerd.cri.v1.images":  map[string]any{"pinned_images": map[string]any{"sandbox": pause}},
 		}
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 // mergeDaemonJSON sets what Kubernetes needs in docker's configuration and leaves the rest as it is: the systemd cgroup
-// driver, as the kubelet's, and bounded container logs where nobody chose a log driver.
+// driver, as the kubelet's, bounded container logs where nobody chose a log driver, and on hosts with cards the runtime nvidia.
 // The reasons are empty when nothing has to change.
-func mergeDaemonJSON(have []byte) (merged []byte, reasons []string) {
+func mergeDaemonJSON(have []byte, cards bool) (merged []byte, reasons []string) {
 	config := map[string]any{}
 	if len(bytes.TrimSpace(have)) > 0 {
 		if err := json.Unmarshal(have, &config); err != nil {
@@ -33,6 +33,11 @@ func mergeDaemonJSON(have []byte) (merged []byte, reasons []string) {
 		if _, ok := config["log-opts"]; !ok {
 			config["log-opts"] = map[string]any{"max-size": "100m"}
 		}
+	}
+	runtimes, _ := config["runtimes"].(map[string]any)
+	if _, ok := runtimes["nvidia"]; cards && !ok {
+		reasons = append(reasons, "docker has no runtime nvidia")
+		config["runtimes"] = merge(runtimes, map[string]any{"nvidia": map[string]any{"path": "/usr/bin/nvidia-container-runtime", "args": []any{}}})
 	}
 	if len(reasons) == 0 {
 		return have, nil

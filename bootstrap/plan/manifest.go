@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/inventory"
 )
 
 // manifestHash annotates the workloads kgpu applies, so that facts can tell whether they are still the wanted ones.
@@ -72,20 +74,28 @@ func containers(objects []object, f func(object)) {
 // setEnv sets an environment variable of a container.
 func setEnv(container object, name, value string) {
 	list, _ := container["env"].([]any)
+	for _, have := range list {
+		if v, ok := have.(object); ok && v["name"] == name {
+			v["value"] = value
+			return
+		}
+	}
 	container["env"] = append(list, object{"name": name, "value": value})
 }
 
-// image is where an upstream image is pulled from: upstream, or the inventory's registry under the same path.
-func (b *builder) image(upstream string) string {
-	if b.inv.Registry == "" {
+// Image is where an upstream image is pulled from: upstream, or the inventory's registry under the same path.
+func Image(inv *inventory.Inventory, upstream string) string {
+	if inv.Registry == "" {
 		return upstream
 	}
 	_, path, ok := strings.Cut(upstream, "/")
 	if !ok {
-		return fmt.Sprintf("%s/%s", b.inv.Registry, upstream)
+		return fmt.Sprintf("%s/%s", inv.Registry, upstream)
 	}
-	return b.inv.Registry + "/" + path
+	return inv.Registry + "/" + path
 }
+
+func (b *builder) image(upstream string) string { return Image(b.inv, upstream) }
 
 func (b *builder) pullFromRegistry(objects []object) {
 	containers(objects, func(c object) {

@@ -71,9 +71,12 @@ func (b *builder) outside(h *host) ([]Need, error) {
 	if p := b.inv.Proxy; p.HTTP != "" || p.HTTPS != "" {
 		return endpoints(ByProxy, p.HTTP, p.HTTPS)
 	}
-	urls := []string{effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, b.inv.Kubernetes.Version.MinorString(), "").URL}
+	urls := []string{effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "", b.inv.Kubernetes.Version.MinorString()).URL}
 	if !h.hasRuntimePackage(b.inv.Runtime) {
-		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, h.facts.OS.ID, "").URL)
+		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, "", h.facts.OS.ID).URL)
+	}
+	if len(Cards(h.facts)) > 0 {
+		urls = append(urls, b.cardURLs(h)...)
 	}
 	if url, _ := b.criDockerdDownload(h); b.criDockerd() && h.facts.CRIDockerd == "" {
 		urls = append(urls, url)
@@ -91,6 +94,15 @@ func (b *builder) outside(h *host) ([]Need, error) {
 	}
 	images, err := endpoints(Images, registries...)
 	return append(packages, images...), err
+}
+
+// cardURLs lists what a host with cards loads from.
+func (b *builder) cardURLs(h *host) []string {
+	urls := []string{effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "", h.facts.Arch).URL}
+	if c, err := ChooseDriver(b.inv, h.facts); err == nil && c.Source == catalog.FromCUDA && !c.Keep {
+		urls = append(urls, b.cudaSource(h).URL)
+	}
+	return urls
 }
 
 // registries lists the URLs of those that every node pulls from.

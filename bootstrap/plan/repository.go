@@ -10,7 +10,7 @@ import (
 
 func (b *builder) repositories(h *host) {
 	minor := b.inv.Kubernetes.Version.MinorString()
-	kubernetes := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, minor, "/Release.key")
+	kubernetes := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "/Release.key", minor)
 	b.repository(h, repository{
 		name: "kubernetes", title: "Kubernetes " + minor, source: kubernetes,
 		suite: "/",
@@ -20,14 +20,16 @@ func (b *builder) repositories(h *host) {
 		return
 	}
 	b.repository(h, repository{
-		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, h.facts.OS.ID, "/gpg"),
+		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, "/gpg", h.facts.OS.ID),
 		suite: h.facts.OS.Codename + " stable", optional: true,
 	})
 }
 
-// effective is the catalog's source for a minor or distribution, with the inventory's overrides.
-func effective(c catalog.Source, r inventory.Repository, part, keyFile string) catalog.Source {
-	s := catalog.Source{URL: fmt.Sprintf(c.URL, part), KeyURL: fmt.Sprintf(c.KeyURL, part), Fingerprints: c.Fingerprints}
+// effective is the catalog's source with the parts that its addresses want, and the inventory's overrides. keyFile is where a
+// mirror has the key.
+func effective(c catalog.Source, r inventory.Repository, keyFile string, parts ...any) catalog.Source {
+	fill := func(pattern string) string { return fmt.Sprintf(pattern, parts[:strings.Count(pattern, "%s")]...) }
+	s := catalog.Source{URL: fill(c.URL), KeyURL: fill(c.KeyURL), Fingerprints: c.Fingerprints}
 	if r.URL != "" {
 		s.URL = strings.TrimSuffix(r.URL, "/")
 		s.KeyURL = s.URL + keyFile

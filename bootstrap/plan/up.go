@@ -25,6 +25,9 @@ func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
 		b.repositories(h)
 		b.runtime(h)
 		b.packages(h)
+		if err := b.gpus(h); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.cluster(); err != nil {
 		return nil, err
@@ -36,11 +39,13 @@ func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
 // host is a machine with its inventory entry, its facts and what follows from both.
 type host struct {
 	inventory.Host
-	facts *facts.Host
-	id    string
-	node  string     // name of its node object
-	addr  netip.Addr // its address inside the cluster
-	last  []Ref      // the steps that prepare it so far, in order
+	facts   *facts.Host
+	id      string
+	node    string     // name of its node object
+	addr    netip.Addr // its address inside the cluster
+	last    []Ref      // the steps that prepare it so far, in order
+	cards   int        // that Kubernetes shall have
+	gpuLast []Ref      // the last step for them
 }
 
 // builder collects the graph.

@@ -54,6 +54,15 @@ func decode(t *testing.T, yaml string) *inventory.Inventory {
 	return inv
 }
 
+// cards are NVIDIA functions with these device IDs.
+func cards(ids ...string) []facts.Card {
+	var out []facts.Card
+	for i, id := range ids {
+		out = append(out, facts.Card{Address: fmt.Sprintf("0000:%02x:00.0", 0x17+i), ID: id})
+	}
+	return out
+}
+
 func hostFacts(inv *inventory.Inventory) map[string]*facts.Host {
 	seen := map[string]*facts.Host{}
 	for i, h := range inv.Hosts {
@@ -111,7 +120,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			f.Swap = nil
 		case "os/time":
 			f.TimeSync = "systemd-timesyncd"
-		case "repo/kubernetes", "repo/docker":
+		case "repo/kubernetes", "repo/docker", "repo/cuda", "repo/nvidia-container-toolkit":
 			sum := sha256.Sum256([]byte(input.Values["line"] + "\n"))
 			f.Files[input.Values["list"]] = hex.EncodeToString(sum[:])
 			f.Files[input.Values["keyring"]] = "x"
@@ -125,7 +134,41 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "runtime/containerd":
 			f.Packages["containerd.io"] = facts.Package{Version: "2.2.0"}
 			f.Units["containerd.service"] = up
-			f.ContainerdLoaded = map[string]string{"cri": "enabled", "SystemdCgroup": "true"}
+			f.ContainerdLoaded = map[string]string{"cri": "enabled", "SystemdCgroup": "true", "nvidia": "runtime"}
+		case "driver/nouveau":
+			if f.NVIDIA.Nouveau.Users == 0 {
+				f.NVIDIA.Nouveau = facts.Nouveau{}
+			}
+		case "driver/install":
+			for _, p := range strings.Fields(input.Values["headers"] + "\n" + input.Values["packages"]) {
+				f.Packages[p] = facts.Package{Version: "580.173.02-1", Held: true}
+			}
+			f.NVIDIA.Library = "580.173.02"
+		case "driver/reboot":
+			f.NVIDIA.Nouveau, f.BootID = facts.Nouveau{}, "another"
+		case "driver/load":
+			f.NVIDIA.Loaded, f.NVIDIA.Seen = f.NVIDIA.Library, make([]facts.GPU, len(f.NVIDIA.Cards))
+			f.Units[persistence] = up
+		case "driver/fabric":
+			f.Packages[input.Values["packages"]] = facts.Package{Version: "580.173.02-1"}
+			f.Units["nvidia-fabricmanager.service"] = up
+		case "gpu/toolkit":
+			for _, spec := range strings.Fields(input.Values["packages"]) {
+				name, version, _ := strings.Cut(spec, "=")
+				f.Packages[name] = facts.Package{Version: version, Held: true}
+			}
+		case "gpu/device-plugin":
+			f.ControlPlane.Workloads[devicePluginWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
+		case "gpu/ready":
+			for _, line := range strings.Split(input.Values["nodes"], "\n") {
+				for i := range f.ControlPlane.Nodes {
+					if n := &f.ControlPlane.Nodes[i]; n.Name == strings.Fields(line)[0] {
+						if _, err := fmt.Sscan(strings.Fields(line)[1], &n.GPUs); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
 		case "kube/packages":
 			for _, p := range kubernetesPackages {
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
@@ -162,19 +205,24 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			}
 		case "network/weave", "network/flannel", "network/calico":
 			w := networkWorkload[inv.Network]
-			objects, err := decodeManifest([]byte(input.Values["manifest"]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			hash := ""
-			for _, o := range objects {
-				if o["kind"] == "DaemonSet" {
-					hash = o["metadata"].(object)["annotations"].(object)[manifestHash].(string)
-				}
-			}
-			f.ControlPlane.Workloads[w] = facts.Workload{Hash: hash}
+			f.ControlPlane.Workloads[w] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
 		}
 	}
+}
+
+// manifestHashOf is what facts.sh would read of the workload in a manifest.
+func manifestHashOf(t *testing.T, manifest string) string {
+	t.Helper()
+	objects, err := decodeManifest([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if o["kind"] == "DaemonSet" {
+			return o["metadata"].(object)["annotations"].(object)[manifestHash].(string)
+		}
+	}
+	return ""
 }
 
 func joinNode(c *facts.ControlPlane, f *facts.Host, name string) {
@@ -262,6 +310,20 @@ kubernetes:
 		{name: "swap-and-no-clock", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\nswap: disable\n", facts: func(f map[string]*facts.Host) {
 			f["w1"].Swap = []facts.Swap{{Name: "/swap.img", Active: true, Source: "fstab"}}
 			f["w2"].TimeSync = ""
+		}},
+		{name: "cards-ubuntu", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n", facts: func(f map[string]*facts.Host) {
+			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Nouveau = cards("20b0", "20b0"), facts.Nouveau{Loaded: true, Users: 1}
+			f["w1"].BootID = "5f0c"
+			f["w2"].NVIDIA.Cards = cards("1eb8")
+		}},
+		{name: "cards-debian", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
+			f["w1"].OS = facts.OS{ID: "debian", VersionID: "13", Codename: "trixie"}
+			f["w1"].Kernel = "6.12.41+deb13-amd64"
+			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Switches = cards("2330", "2330", "2330", "2330", "2330", "2330", "2330", "2330"), 4
+		}},
+		{name: "driver-there", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n", facts: func(f map[string]*facts.Host) {
+			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
+			f["w2"].NVIDIA.Cards = []facts.Card{{Address: "0000:01:00.0", ID: "2204", Driver: "vfio-pci"}}
 		}},
 		{name: "used-hosts", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
 			f["w1"].DaemonJSON = []byte(`{"insecure-registries":["10.0.0.1:5000"],"exec-opts":["native.cgroupdriver=cgroupfs"]}`)

@@ -53,6 +53,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).modules,
 	(*checker).ranges,
 	(*checker).reach,
+	(*checker).cards,
 }
 
 type checker struct {

@@ -114,6 +114,31 @@ func TestCheck(t *testing.T) {
 			want: "w1 NET_PORT_BLOCKED 10.0.0.10 port 443, for the API server: the connection was refused"},
 		{name: "way between nodes", spoil: func(cp, _ *Machine) { needing(cp, "10.0.0.11", plan.ToNode, false, facts.Silent) },
 			want: "cp1 NET_PORT_BLOCKED 10.0.0.11 port 443, for another node: no answer within 5 s"},
+		{name: "card", spoil: func(_, w *Machine) { w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}} }},
+		{name: "card that no driver runs", spoil: func(_, w *Machine) {
+			w.Facts.OS.VersionID = "26.04"
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "102d"}}
+		}, want: "w1 GPU_UNSUPPORTED no driver for Tesla K80 (Kepler) is offered for ubuntu 26.04"},
+		{name: "Secure Boot", spoil: func(_, w *Machine) {
+			w.Facts.OS, w.Facts.SecureBoot = facts.OS{ID: "debian", VersionID: "13", PrettyName: "Debian"}, true
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+		}, want: "w1 GPU_SECUREBOOT_UNSIGNED Secure Boot is on, and the modules of driver 580 (open) from cuda for A100 SXM4 40GB (Ampere) are not signed"},
+		{name: "impossible driver", more: "gpu: {driver: {flavour: proprietary}}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}
+		}, want: "w1 GPU_DRIVER_IMPOSSIBLE GeForce RTX 5090 (Blackwell): gpu.driver (flavour proprietary) cannot be had or does not run it on ubuntu 24.04"},
+		{name: "no driver where the inventory has one", more: "gpu: {driver: {source: none}}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}
+		}, want: "w1 GPU_DRIVER_MISSING the inventory says that the driver is there, but there is no driver"},
+		{name: "driver of an installer that does not work", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}, Runfile: true, Loaded: "575.57.08", Library: "575.64.03"}
+		}, want: "w1 GPU_DRIVER_FOREIGN a .run installer put a driver there that does not work: its module is 575.57.08, its library 575.64.03"},
+		{name: "another driver's packages", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}, Library: "550.163.01"}
+			w.Facts.Packages = map[string]facts.Package{"libnvidia-compute-550": {Version: "550.163.01-0ubuntu1"}}
+		}, want: "w1 GPU_DRIVER_OTHER libnvidia-compute-550 550.163.01-0ubuntu1 is installed, 580 (open) from ubuntu is wanted"},
+		{name: "card for virtual machines", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "0001", Driver: "vfio-pci"}}
+		}},
 		{name: "machine-id", spoil: func(cp, w *Machine) { w.Facts.MachineID = cp.Facts.MachineID }, want: "w1 HOST_MACHINE_ID_DUPLICATE same machine-id as cp1: 10"},
 		{name: "product UUID", spoil: func(cp, w *Machine) { w.Facts.ProductUUID = cp.Facts.ProductUUID }, want: "w1 HOST_PRODUCT_UUID_DUPLICATE same product UUID as cp1: u10"},
 		{name: "name", spoil: func(_, w *Machine) { w.Name, w.Facts.Hostname = "", "GPU_box" }, want: `10.0.0.11 HOST_NAME_INVALID "gpu_box" cannot be a node's name`},

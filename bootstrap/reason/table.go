@@ -46,6 +46,27 @@ const (
 	RegistryUnreachable  ID = "REGISTRY_UNREACHABLE"
 	ProxyUnreachable     ID = "PROXY_UNREACHABLE"
 
+	GPUUnsupported        ID = "GPU_UNSUPPORTED"
+	GPUDriverImpossible   ID = "GPU_DRIVER_IMPOSSIBLE"
+	GPUSecureBootUnsigned ID = "GPU_SECUREBOOT_UNSIGNED"
+	GPUDriverMissing      ID = "GPU_DRIVER_MISSING"
+	GPUDriverForeign      ID = "GPU_DRIVER_FOREIGN"
+	GPUDriverOther        ID = "GPU_DRIVER_OTHER"
+	GPUDriverMismatch     ID = "GPU_DRIVER_MISMATCH"
+	GPUNotAllCards        ID = "GPU_NOT_ALL_CARDS"
+	GPUHung               ID = "GPU_HUNG"
+	GPUModuleRejected     ID = "GPU_MODULE_REJECTED"
+	GPUModuleBuild        ID = "GPU_MODULE_BUILD"
+	GPUNouveauBusy        ID = "GPU_NOUVEAU_BUSY"
+	GPUFabricFailed       ID = "GPU_FABRIC_FAILED"
+	GPURuntimeMissing     ID = "GPU_RUNTIME_MISSING"
+	GPUNotAllocatable     ID = "GPU_NOT_ALLOCATABLE"
+	SmokeFailed           ID = "SMOKE_FAILED"
+	SmokeImage            ID = "SMOKE_IMAGE"
+	SmokeCardMissing      ID = "SMOKE_CARD_MISSING"
+	SmokeCardTwice        ID = "SMOKE_CARD_TWICE"
+	SmokeCardLeaked       ID = "SMOKE_CARD_LEAKED"
+
 	StepFailed       ID = "STEP_FAILED"
 	StepTimeout      ID = "STEP_TIMEOUT"
 	StepInterrupted  ID = "STEP_INTERRUPTED"
@@ -102,6 +123,27 @@ var table = index([]Reason{
 	{NetMTUDiffers, 76, "give the hosts' links the same MTU: `ip link set dev NAME mtu SIZE`, and the same in netplan"},
 	{RegistryUnreachable, 77, "check the firewall of the host, set `proxy:`, or name your own registry: `images: {registry: …}`"},
 	{ProxyUnreachable, 78, "check the address under `proxy:`, and that the host may connect to it"},
+
+	{GPUUnsupported, 100, "put the card into a machine with a release that has a driver for it, or go on without it: `--ignore GPU_UNSUPPORTED`"},
+	{GPUDriverImpossible, 101, "leave `gpu.driver` out and kgpu chooses one that fits the card"},
+	{GPUSecureBootUnsigned, 102, "turn Secure Boot off in the firmware, or use Ubuntu, whose archive has signed modules"},
+	{GPUDriverMissing, 103, "install the driver, or leave `gpu.driver.source: none` out and kgpu does it"},
+	{GPUDriverForeign, 104, "remove it with `nvidia-uninstall`, or repair it and set `gpu: {driver: {source: none}}`"},
+	{GPUDriverOther, 105, "drain the node and remove the packages named above (`apt-get purge`), or set `gpu: {driver: {source: none}}` to keep them"},
+	{GPUDriverMismatch, 106, "an upgrade replaced the driver beneath running programs: drain the node and reboot it"},
+	{GPUNotAllCards, 107, "look for the card's Xid in `journalctl -k`; a card that fell off the bus needs a power cycle"},
+	{GPUHung, 108, "the driver hangs: drain the node and reboot it; `journalctl -k` says which task is blocked"},
+	{GPUModuleRejected, 109, "Secure Boot rejects the driver's module: turn it off in the firmware, or take the signed modules of Ubuntu's archive"},
+	{GPUModuleBuild, 110, "there is no module for the kernel that runs: reboot if a newer kernel is installed; the end of a failed build's log is above"},
+	{GPUNouveauBusy, 111, "reboot the host: nouveau is blacklisted and does not come back"},
+	{GPUFabricFailed, 118, "`journalctl -u nvidia-fabricmanager` on the host says why; its version must be the driver's"},
+	{GPURuntimeMissing, 119, "look at what the container runtime loaded: `containerd config dump`, `docker info`"},
+	{GPUNotAllocatable, 112, "look at the device plugin: `kubectl -n kube-system logs ds/nvidia-device-plugin`"},
+	{SmokeFailed, 113, "the Job's own words are above; `kgpu smoke` runs the proof again"},
+	{SmokeImage, 114, "the nodes cannot pull the image: check the registry, the proxy, or `images: {registry: …}`"},
+	{SmokeCardMissing, 115, "another pod may hold the card: `kubectl get pods -A -o wide`; else look at the device plugin's log"},
+	{SmokeCardTwice, 116, "the cards are shared between pods: look at the device plugin's settings"},
+	{SmokeCardLeaked, 117, "pods see cards that they did not ask for: is nvidia the default runtime, or is NVIDIA_VISIBLE_DEVICES set?"},
 
 	{StepFailed, 80, "look at the output above; the same command carries on from this step"},
 	{StepTimeout, 81, "look at the output above; the same command carries on from this step"},

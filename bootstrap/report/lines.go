@@ -67,6 +67,8 @@ func (l *lines) Emit(e event.Event) {
 		l.line(Verbose, e, dim, "| "+e.Text)
 	case event.Wait:
 		l.line(Normal, e, yellow, "waiting: "+e.Text)
+	case event.Proof:
+		l.line(Quiet, e, green, "proven: "+e.Text)
 	case event.Warning:
 		l.line(Quiet, e, yellow, "warning: "+e.Text)
 	case event.Error:
@@ -110,10 +112,10 @@ func (l *lines) result(e event.Event) {
 
 // line prints text with time, host and step in front when the level of detail is at least from.
 func (l *lines) line(from Detail, e event.Event, colour, text string) {
+	l.host = max(l.host, len(e.Host)) // also of what is not shown: the first connections tell the width
 	if l.detail < from {
 		return
 	}
-	l.host = max(l.host, len(e.Host))
 	stamp := e.Time.Format(time.TimeOnly)
 	if l.elapsed {
 		stamp = fmt.Sprintf("%7s", clock(e.Time.Sub(l.first)))

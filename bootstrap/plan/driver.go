@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Choice is the driver for a host's cards.
+type Choice struct {
+	catalog.Driver
+	Why  string // for people
+	Keep bool   // it is there and does its work: kgpu leaves it alone
+}
+
+// Refused says why there is no driver for a host.
+type Refused struct {
+	Kind   Refusal
+	Detail string
+}
+
+// Refusal is the kind of a refusal.
+type Refusal string
+
+// The refusals.
+const (
+	NoSuchDriver   Refusal = "no driver"          // nothing that the host can have runs its cards
+	Impossible     Refusal = "impossible"         // what the inventory asks for does not run the cards
+	Unsigned       Refusal = "unsigned"           // Secure Boot, and no source with signed modules
+	DriverMissing  Refusal = "missing"            // the inventory says that the driver is there
+	DriverForeign  Refusal = "foreign"            // an installer outside of the package manager put another there
+	DriverReplaced Refusal = "other is installed" // packages of another driver are there
+)
+
+func (r *Refused) Error() string { return r.Detail }
+
+// Cards are the host's cards that Kubernetes shall have: those that are passed on to virtual machines are not.
+func Cards(f *facts.Host) []facts.Card {
+	return slices.DeleteFunc(slices.Clone(f.NVIDIA.Cards), func(c facts.Card) bool { return c.Driver == "vfio-pci" })
+}
+
+// ChooseDriver decides which driver a host with cards gets, and why. The error is a *Refused.
+func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
+	cards, err := knownCards(f)
+	if err != nil {
+		return Choice{}, err
+	}
+	var architectures []catalog.Architecture
+	for _, c := range cards {
+		architectures = append(architectures, c.Architecture)
+	}
+	want := inv.GPU.Driver
+	if want.Source == catalog.NoDriver {
+		if !works(f) {
+			return Choice{}, &Refused{DriverMissing, "the inventory says that the driver is there, but " + whatIsThere(f)}
+		}
+		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: branchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
+	}
+	if works(f) && want == (inventory.Driver{}) {
+		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+	}
+	c, err := choose(want, f, cards, architectures)
+	if err != nil {
+		return Choice{}, err
+	}
+	return c, foreignDriver(f, c)
+}
+
+// knownCards looks the host's cards up, each kind once.
+func knownCards(f *facts.Host) ([]catalog.GPU, error) {
+	var out []catalog.GPU
+	for _, card := range Cards(f) {
+		gpu, ok := catalog.LookupGPU(card.ID)
+		if !ok {
+			return nil, &Refused{NoSuchDriver, fmt.Sprintf("the card at %s is unknown (PCI ID 10de:%s)", card.Address, card.ID)}
+		}
+		if !slices.Contains(out, gpu) {
+			out = append(out, gpu)
+		}
+	}
+	return out, nil
+}
+
+// choose finds the driver; under Secure Boot only those count whose modules are signed.
+func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) (Choice, error) {
+	release := f.OS.ID + " " + f.OS.VersionID
+	names := cardNames(cards)
+	d, ok := best(want, release, architectures, f.SecureBoot)
+	if ok {
+		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
+	}
+	if d, ok := best(want, release, architectures, false); ok {
+		return Choice{}, &Refused{Unsigned, fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
+	}
+	if want != (inventory.Driver{}) {
+		return Choice{}, &Refused{Impossible, fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s", names, asked(want), release)}
+	}
+	return Choice{}, &Refused{NoSuchDriver, fmt.Sprintf("no driver for %s is offered for %s", names, release)}
+}
+
+// best takes the best source first, and of it the best branch that runs all cards.
+func best(want inventory.Driver, release string, architectures []catalog.Architecture, signed bool) (catalog.Driver, bool) {
+	for _, source := range catalog.DriverSources(release) {
+		if want.Source != "" && want.Source != source || signed && !catalog.PrebuiltModules(source) {
+			continue
+		}
+		for _, number := range catalog.DriverOffer(source, release) {
+			branch, _ := catalog.LookupDriverBranch(number)
+			flavours := branch.Flavours(architectures)
+			if want.Branch != 0 && want.Branch != number || len(flavours) == 0 || want.Flavour != "" && !slices.Contains(flavours, want.Flavour) {
+				continue
+			}
+			return catalog.Driver{Source: source, Branch: number, Flavour: cmp.Or(want.Flavour, flavours[0])}, true
+		}
+	}
+	return catalog.Driver{}, false
+}
+
+func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) string {
+	switch {
+	case want != (inventory.Driver{}):
+		return names + "; the inventory asks for " + asked(want)
+	case f.SecureBoot:
+		return names + "; Secure Boot wants signed modules"
+	case catalog.PrebuiltModules(d.Source):
+		return names + "; modules come built and signed"
+	}
+	return names
+}
+
+func asked(want inventory.Driver) string {
+	var out []string
+	if want.Source != "" {
+		out = append(out, "source "+string(want.Source))
+	}
+	if want.Branch != 0 {
+		out = append(out, "branch "+strconv.Itoa(want.Branch))
+	}
+	if want.Flavour != "" {
+		out = append(out, "flavour "+string(want.Flavour))
+	}
+	return strings.Join(out, ", ")
+}
+
+// cardNames names kinds of cards with their architectures: "A100 SXM4 40GB (Ampere)".
+func cardNames(cards []catalog.GPU) string {
+	var out []string
+	for _, c := range cards {
+		out = append(out, fmt.Sprintf("%s (%s)", c.Name, c.Architecture))
+	}
+	return strings.Join(out, ", ")
+}
+
+// works reports whether a driver runs and sees all cards.
+func works(f *facts.Host) bool {
+	n := f.NVIDIA
+	return n.Loaded != "" && n.Loaded == n.Library && n.SMI == 0 && len(n.Seen) >= len(Cards(f))
+}
+
+// whatIsThere describes a driver that does not do its work.
+func whatIsThere(f *facts.Host) string {
+	n := f.NVIDIA
+	switch {
+	case n.Loaded == "" && n.Library == "":
+		return "there is no driver"
+	case n.Loaded == "":
+		return "its module is not loaded"
+	case n.Loaded != n.Library:
+		return fmt.Sprintf("its module is %s, its library %s", n.Loaded, n.Library)
+	case n.SMI == 124 || n.SMI == 137:
+		return "nvidia-smi hangs"
+	case n.SMI != 0:
+		return fmt.Sprintf("nvidia-smi fails with status %d", n.SMI)
+	}
+	return fmt.Sprintf("nvidia-smi shows %d of %d cards", len(n.Seen), len(Cards(f)))
+}
+
+func branchOf(version string) int {
+	major, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(major) // zero: no driver has such a version
+	return n
+}
+
+// foreignDriver finds a driver that is in the way of the chosen one and not kgpu's to remove.
+func foreignDriver(f *facts.Host, c Choice) error {
+	if f.NVIDIA.Runfile {
+		return &Refused{DriverForeign, "a .run installer put a driver there that does not work: " + whatIsThere(f)}
+	}
+	library := c.Packages(f.OS.ID, f.Kernel).Library
+	for _, name := range sortedKeys(f.Packages) {
+		if strings.HasPrefix(name, "libnvidia-compute") && name != library || name == library && branchOf(f.Packages[name].Version) != c.Branch {
+			return &Refused{DriverReplaced, fmt.Sprintf("%s %s is installed, %s is wanted", name, f.Packages[name].Version, c.Driver)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// OutputLogs is the output of the step of the proof.
+const OutputLogs = "logs"
+
+// Smoke plans the proof that the cards of the cluster can be used: the Jobs of a manifest.
+func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reason string) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	b.side(b.cp, Step{
+		Ref: Ref{ID: "gpu/smoke"}, Title: "run nvidia-smi on every card", Reason: reason, Script: "gpu-smoke",
+		Input: Input{Values: map[string]string{"manifest": manifest}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node
+	})
+	return &b.graph, b.graph.Validate()
+}
+
+// Has reports whether a step with this ID is to be done on any host.
+func (g *Graph) Has(id string) bool {
+	return slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.ID == id })
+}

@@ -1,0 +1,155 @@
+package smoke
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// Judge holds the logs of the Jobs, a line "job<tab>line" each, against what the hosts list: each card is seen by exactly
+// one Job, on its own node, and a Job without a request sees none. Every violation is a *reason.Error; the table is nil
+// when there is one.
+func Judge(nodes []Node, logs string) (*Table, error) {
+	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}}
+	for _, n := range nodes {
+		for _, c := range n.Cards {
+			j.home[c.UUID] = n.Name
+		}
+	}
+	for _, n := range nodes {
+		if len(n.Cards) == 0 {
+			continue
+		}
+		for i := range n.Cards {
+			j.cardJob(n, n.cardJob(i))
+		}
+		nvidia, plain := n.freeJobs()
+		j.freeJob(n, nvidia, "of the RuntimeClass nvidia")
+		j.freeJob(n, plain, "of the default runtime")
+	}
+	table := j.cover(nodes)
+	for _, job := range slices.Sorted(maps.Keys(j.seen)) {
+		j.errs = append(j.errs, fmt.Errorf("a log of %q, which is no Job of this proof", job))
+	}
+	if len(j.errs) > 0 {
+		return nil, errors.Join(j.errs...)
+	}
+	return table, nil
+}
+
+type judge struct {
+	seen map[string]*sight   // by Job; those that were judged are taken out
+	home map[string]string   // UUID → node whose host lists it
+	jobs map[string][]string // UUID → Jobs that asked for a card and saw this one
+	errs []error
+}
+
+func (j *judge) violation(id reason.ID, node Node, format string, args ...any) {
+	j.errs = append(j.errs, &reason.Error{ID: id, Host: node.Name, Doing: "proving the cards", Detail: fmt.Sprintf(format, args...)})
+}
+
+// take returns what a Job saw, if its log is all there.
+func (j *judge) take(n Node, job string) *sight {
+	s := j.seen[job]
+	delete(j.seen, job)
+	switch {
+	case s == nil:
+		j.violation(reason.SmokeFailed, n, "Job %s printed nothing", job)
+		return nil
+	case !s.whole:
+		j.violation(reason.SmokeFailed, n, "the log of Job %s has no end; its last line: %s", job, s.lastWords())
+		return nil
+	case s.status == timedOut, s.status == killed:
+		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s did not answer within a minute", job)
+		return nil
+	}
+	return s
+}
+
+// cardJob judges a Job that asked for one card.
+func (j *judge) cardJob(n Node, job string) {
+	s := j.take(n, job)
+	if s == nil {
+		return
+	}
+	if s.status != 0 {
+		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s ended with status %d: %s", job, s.status, s.lastWords())
+	} else if len(s.cards) == 0 {
+		j.violation(reason.SmokeFailed, n, "Job %s asked for a card and sees none: %s", job, s.lastWords())
+	}
+	found := s.cards
+	if len(s.devices) > len(found) {
+		found = s.devices
+	}
+	if len(found) > 1 {
+		j.violation(reason.SmokeCardLeaked, n, "Job %s asked for one card and sees %d: %s", job, len(found), list(found))
+	}
+	for _, uuid := range s.cards {
+		switch home, known := j.home[uuid]; {
+		case !known:
+			j.violation(reason.SmokeFailed, n, "Job %s sees the card %s, which no host lists", job, shorten(uuid))
+		case home != n.Name:
+			j.violation(reason.SmokeFailed, n, "Job %s sees the card %s, which is a card of %s", job, uuid, home)
+		}
+		j.jobs[uuid] = append(j.jobs[uuid], job)
+	}
+}
+
+// freeJob judges a Job that asked for no card.
+func (j *judge) freeJob(n Node, job, runtime string) {
+	s := j.take(n, job)
+	if s == nil {
+		return
+	}
+	if found := slices.Concat(s.cards, s.devices); len(found) > 0 {
+		j.violation(reason.SmokeCardLeaked, n, "Job %s %s asked for no card and sees %s", job, runtime, list(found))
+	}
+}
+
+// cover finds the cards that no Job, or more than one, saw.
+func (j *judge) cover(nodes []Node) *Table {
+	table := &Table{}
+	for _, n := range nodes {
+		for _, c := range n.Cards {
+			switch jobs := j.jobs[c.UUID]; len(jobs) {
+			case 0:
+				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s)", c.UUID, c.Name)
+			case 1:
+				table.Rows = append(table.Rows, Row{Node: n.Name, Card: c.Name, UUID: c.UUID, Job: jobs[0]})
+			default:
+				j.violation(reason.SmokeCardTwice, n, "the card %s (%s) is seen by the Jobs %s", c.UUID, c.Name, strings.Join(jobs, ", "))
+			}
+		}
+	}
+	return table
+}
+
+// list names what a pod claims to see.
+func list(words []string) string {
+	const most = 16 // a host has no more cards
+	var more string
+	if len(words) > most {
+		more = fmt.Sprintf(" and %d more", len(words)-most)
+		words = words[:most]
+	}
+	short := make([]string, len(words))
+	for i, w := range words {
+		short[i] = shorten(w)
+	}
+	return strings.Join(short, ", ") + more
+}
+
+// shorten makes a word of a log fit for a person's terminal.
+func shorten(word string) string {
+	const most = 80
+	if len(word) > most {
+		word = word[:most] + "…"
+	}
+	quoted := strconv.QuoteToGraphic(word)
+	return quoted[1 : len(quoted)-1]
+}

@@ -1,0 +1,156 @@
+package smoke
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+var lab = []Node{
+	{Name: "cp1"},
+	{Name: "w1", Cards: cards("w1", 2, "NVIDIA A100-SXM4-40GB")},
+	{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
+}
+
+// saw is the log of a Job in which nvidia-smi lists these cards.
+func saw(uuids ...string) string {
+	var b strings.Builder
+	for i, uuid := range uuids {
+		fmt.Fprintf(&b, "GPU %d: NVIDIA A100-SXM4-40GB (UUID: %s)\n", i, uuid)
+	}
+	b.WriteString("kgpu-status 0\n")
+	for i := range uuids {
+		fmt.Fprintf(&b, "kgpu-device /dev/nvidia%d\n", i)
+	}
+	return b.String() + "kgpu-end\n"
+}
+
+const (
+	noProgram = "timeout: failed to run command 'nvidia-smi': No such file or directory\nkgpu-status 127\nkgpu-end\n"
+	noDevices = "No devices found.\nkgpu-status 6\nkgpu-end\n"
+)
+
+// logs puts the logs of all Jobs together, with these changed; an empty one is left out.
+func logs(changed map[string]string) string {
+	all := map[string]string{
+		"smi-w1-0": saw("GPU-w1-1"), "smi-w1-1": saw("GPU-w1-0"), "none-w1": noDevices, "plain-w1": noProgram,
+		"smi-w2-0": saw("GPU-w2-0"), "none-w2": noProgram, "plain-w2": noProgram,
+	}
+	var b strings.Builder
+	for job, log := range changed {
+		all[job] = log
+	}
+	for job, log := range all {
+		for line := range strings.Lines(log) {
+			b.WriteString(job + "\t" + line)
+		}
+	}
+	return b.String()
+}
+
+func TestProof(t *testing.T) {
+	table, err := Judge(lab, logs(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "" +
+		"NODE  CARD                   UUID      JOB\n" +
+		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  smi-w1-1\n" +
+		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-1  smi-w1-0\n" +
+		"w2    Tesla T4               GPU-w2-0  smi-w2-0\n"
+	if got := table.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestViolations(t *testing.T) {
+	long := strings.Repeat("x", 60000)
+	for _, c := range []struct {
+		name    string
+		changed map[string]string
+		want    []string // host, reason and detail of each violation
+	}{
+		{"one card for two", map[string]string{"smi-w1-0": saw("GPU-w1-0")}, []string{
+			"w1 SMOKE_CARD_TWICE the card GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
+			"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
+		}},
+		{"a Job that sees all", map[string]string{"smi-w1-0": saw("GPU-w1-1", "GPU-w1-0")}, []string{
+			"w1 SMOKE_CARD_LEAKED Job smi-w1-0 asked for one card and sees 2: GPU-w1-1, GPU-w1-0",
+			"w1 SMOKE_CARD_TWICE the card GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
+		}},
+		{"device nodes that nvidia-smi hides", map[string]string{
+			"smi-w2-0": "GPU 0: Tesla T4 (UUID: GPU-w2-0)\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-device /dev/nvidia1\nkgpu-end\n",
+		}, []string{
+			"w2 SMOKE_CARD_LEAKED Job smi-w2-0 asked for one card and sees 2: /dev/nvidia0, /dev/nvidia1",
+		}},
+		{"a Job that sees none", map[string]string{"smi-w2-0": "No devices found.\nkgpu-status 0\nkgpu-end\n"}, []string{
+			`w2 SMOKE_FAILED Job smi-w2-0 asked for a card and sees none: "No devices found."`,
+			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+		}},
+		{"a driver that does not fit", map[string]string{"smi-w2-0": "Failed to initialize NVML: Driver/library version mismatch\nkgpu-status 18\nkgpu-end\n"}, []string{
+			`w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 ended with status 18: "Failed to initialize NVML: Driver/library version mismatch"`,
+			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+		}},
+		{"a hang", map[string]string{"smi-w2-0": "kgpu-status 124\nkgpu-end\n", "none-w2": "kgpu-status 137\nkgpu-end\n"}, []string{
+			"w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 did not answer within a minute",
+			"w2 SMOKE_FAILED nvidia-smi in Job none-w2 did not answer within a minute",
+			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+		}},
+		{"a leak to the RuntimeClass", map[string]string{"none-w1": saw("GPU-w1-0", "GPU-w1-1")}, []string{
+			"w1 SMOKE_CARD_LEAKED Job none-w1 of the RuntimeClass nvidia asked for no card and sees GPU-w1-0, GPU-w1-1, /dev/nvidia0, /dev/nvidia1",
+		}},
+		{"a leak of devices without nvidia-smi", map[string]string{"plain-w2": "kgpu-status 127\nkgpu-device /dev/nvidia0\nkgpu-end\n"}, []string{
+			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees /dev/nvidia0",
+		}},
+		{"another node's card", map[string]string{"smi-w1-0": saw("GPU-w2-0")}, []string{
+			"w1 SMOKE_FAILED Job smi-w1-0 sees the card GPU-w2-0, which is a card of w2",
+			"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
+			"w2 SMOKE_CARD_TWICE the card GPU-w2-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w2-0",
+		}},
+		{"nobody's card", map[string]string{"smi-w2-0": saw("GPU-0")}, []string{
+			"w2 SMOKE_FAILED Job smi-w2-0 sees the card GPU-0, which no host lists",
+			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+		}},
+		{"a log that is missing", map[string]string{"plain-w1": ""}, []string{"w1 SMOKE_FAILED Job plain-w1 printed nothing"}},
+		{"a log that was cut", map[string]string{"none-w1": "\x1b[2Jbusy\nkgpu-status 6"}, []string{
+			`w1 SMOKE_FAILED the log of Job none-w1 has no end; its last line: "\x1b[2Jbusy"`,
+		}},
+		{"a long line", map[string]string{"smi-w2-0": long + "\nkgpu-status 255\nkgpu-end\n"}, []string{
+			`w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 ended with status 255: "` + long[:200] + `"…`,
+			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+		}},
+		{"escapes instead of a device", map[string]string{"plain-w2": "kgpu-device \x1b]0;owned\x07" + long + "\nkgpu-status 127\nkgpu-end\n"}, []string{
+			`w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees \x1b]0;owned\a` + long[:70] + "…",
+		}},
+		{"many devices", map[string]string{"plain-w2": strings.Repeat("kgpu-device d\n", 1000) + "kgpu-status 127\nkgpu-end\n"}, []string{
+			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees " + strings.Repeat("d, ", 15) + "d and 984 more",
+		}},
+		{"a UUID within other words", map[string]string{"none-w1": "see GPU 0: x (UUID: GPU-w1-0)\nGPU 0: x (UUID: GPU-w1-0) \nkgpu-status 1\nkgpu-end\n"}, nil},
+		{"a line that speaks for another Job", map[string]string{"none-w1": "smi-w1-0\tGPU 0: x (UUID: GPU-w1-0)\nkgpu-status 1\nkgpu-end\n"}, nil},
+		{"words after the end", map[string]string{"smi-w2-0": saw("GPU-w2-0") + "GPU 0: x (UUID: GPU-w1-0)\n"}, nil},
+		{"the same card in two lines", map[string]string{"smi-w2-0": "GPU 0: x (UUID: GPU-w2-0)\r\n" + saw("GPU-w2-0")}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table, err := Judge(lab, logs(c.changed))
+			if (table == nil) != (err != nil) {
+				t.Errorf("table %v with error %v", table, err)
+			}
+			var got []string
+			for _, e := range reason.All(err) {
+				got = append(got, e.Host+" "+string(e.ID)+" "+e.Detail)
+			}
+			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestLogOfNoJob(t *testing.T) {
+	table, err := Judge(lab, logs(map[string]string{"smi-w9-0": saw("GPU-w9-0")}))
+	if table != nil || err == nil || !strings.Contains(err.Error(), "smi-w9-0") {
+		t.Errorf("table %v, error %v", table, err)
+	}
+}

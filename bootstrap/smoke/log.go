@@ -1,0 +1,84 @@
+package smoke
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// How a pod tells what nvidia-smi does not say itself.
+const (
+	statusMark = "kgpu-status "
+	deviceMark = "kgpu-device "
+	endMark    = "kgpu-end"
+)
+
+// timedOut is the status of timeout(1); 137 when the driver did not even hear SIGTERM.
+const timedOut, killed = 124, 137
+
+// sight is what one Job saw.
+type sight struct {
+	cards   []string // UUIDs
+	devices []string // /dev/nvidia0, …
+	status  int      // of nvidia-smi; -1: it is not there
+	whole   bool     // the log has its end
+	last    string   // last words of nvidia-smi
+}
+
+// "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-…)", as nvidia-smi -L prints it.
+var cardLine = regexp.MustCompile(`^GPU [0-9]+: .* \(UUID: (GPU-[0-9A-Za-z-]+)\)$`)
+
+// readLogs takes the lines "job<tab>line" of all Jobs apart. A pod may print what it wants: it cannot speak for another
+// Job, and what it says after its end is not heard.
+func readLogs(logs string) map[string]*sight {
+	seen := map[string]*sight{}
+	for line := range strings.Lines(logs) {
+		job, text, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
+		if !ok {
+			continue
+		}
+		s := seen[job]
+		if s == nil {
+			s = &sight{status: -1}
+			seen[job] = s
+		}
+		s.line(text)
+	}
+	return seen
+}
+
+func (s *sight) line(text string) {
+	if s.whole {
+		return
+	}
+	if status, ok := strings.CutPrefix(text, statusMark); ok {
+		if n, err := strconv.Atoi(status); err == nil {
+			s.status = n
+		}
+		return
+	}
+	if device, ok := strings.CutPrefix(text, deviceMark); ok {
+		s.devices = append(s.devices, device)
+		return
+	}
+	if text == endMark {
+		s.whole = true
+		return
+	}
+	if m := cardLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.cards, m[1]) {
+		s.cards = append(s.cards, m[1])
+	}
+	if strings.TrimSpace(text) != "" {
+		s.last = text
+	}
+}
+
+// lastWords quotes the last line, so that nothing in it reaches a terminal.
+func (s *sight) lastWords() string {
+	const most = 200
+	if len(s.last) > most {
+		return strconv.Quote(s.last[:most]) + "…"
+	}
+	return strconv.Quote(s.last)
+}

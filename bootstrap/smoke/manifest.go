@@ -1,0 +1,116 @@
+package smoke
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// lifetime ends Jobs that nobody is left to delete, so that their cards come back; the step takes less.
+const lifetime = 45 * time.Minute
+
+const (
+	namespace = "kgpu-smoke" // scripts/steps/gpu-smoke.sh deletes it
+	account   = "smoke"
+	jobLabel  = "kgpu.dev/smoke"
+)
+
+// look is what every pod does: it tells what it sees, and then holds what it was given. Cards are seen by exactly one pod
+// only if all pods hold theirs at the same time: none ends before the script has seen all of them ready.
+const look = `timeout -k 5 60 nvidia-smi -L 2>&1
+echo "` + statusMark + `$?"
+for device in /dev/nvidia[0-9]*; do
+  if [ -e "$device" ]; then echo "` + deviceMark + `$device"; fi
+done
+echo "` + endMark + `"
+: >/tmp/seen
+exec sleep 3600
+`
+
+type object = map[string]any
+
+// Manifest is a namespace with the Jobs of the proof: for each card of each node one that asks for a card there, and for
+// each node with cards two that ask for none.
+func Manifest(nodes []Node, image string) (string, error) {
+	docs := []object{
+		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}},
+		// A pod would have to wait until the namespace gets its default account.
+		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": namespace}, "automountServiceAccountToken": false},
+	}
+	found := false
+	for _, n := range nodes {
+		if len(n.Cards) == 0 {
+			continue
+		}
+		found = true
+		for i := range n.Cards {
+			docs = append(docs, job(n.cardJob(i), withRuntime(withCard(pod(n.Name, image)))))
+		}
+		nvidia, plain := n.freeJobs()
+		docs = append(docs, job(nvidia, withRuntime(pod(n.Name, image))), job(plain, pod(n.Name, image)))
+	}
+	if !found {
+		return "", errors.New("no node has a card")
+	}
+	return documents(docs)
+}
+
+func job(name string, pod object) object {
+	return object{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": object{"name": name, "namespace": namespace},
+		"spec": object{
+			"backoffLimit":          0,
+			"activeDeadlineSeconds": int(lifetime.Seconds()),
+			"template": object{
+				"metadata": object{"labels": object{jobLabel: name}},
+				"spec":     pod,
+			},
+		},
+	}
+}
+
+func pod(node, image string) object {
+	return object{
+		"nodeSelector": object{"kubernetes.io/hostname": node},
+		"tolerations": []object{
+			{"key": "nvidia.com/gpu", "operator": "Exists"},
+			{"operator": "Exists", "effect": "NoSchedule"},
+		},
+		"serviceAccountName":            account,
+		"restartPolicy":                 "Never",
+		"terminationGracePeriodSeconds": 1, // sleep as the first process of a container does not hear SIGTERM
+		"containers": []object{{
+			"name": "look", "image": image, "command": []string{"sh", "-c", look},
+			"readinessProbe": object{
+				"exec":          object{"command": []string{"sh", "-c", "[ -e /tmp/seen ]"}},
+				"periodSeconds": 2, "timeoutSeconds": 10, "failureThreshold": 1,
+			},
+		}},
+	}
+}
+
+func withRuntime(pod object) object {
+	pod["runtimeClassName"] = "nvidia"
+	return pod
+}
+
+func withCard(pod object) object {
+	container := pod["containers"].([]object)[0]
+	container["resources"] = object{"limits": object{"nvidia.com/gpu": 1}}
+	return pod
+}
+
+func documents(docs []object) (string, error) {
+	var buf bytes.Buffer
+	enc := yaml.NewEncoder(&buf)
+	enc.SetIndent(2)
+	for _, d := range docs {
+		if err := enc.Encode(d); err != nil {
+			return "", err
+		}
+	}
+	return buf.String(), enc.Close()
+}

@@ -1,0 +1,144 @@
+package smoke
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const image = "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
+
+// cards makes cards whose UUIDs are of this host and nobody else's.
+func cards(host string, count int, name string) []Card {
+	var out []Card
+	for i := range count {
+		out = append(out, Card{UUID: fmt.Sprintf("GPU-%s-%d", host, i), Name: name})
+	}
+	return out
+}
+
+func TestManifest(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes []Node
+	}{
+		{"one-card", []Node{{Name: "cp1"}, {Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}},
+		{"two-nodes", []Node{
+			{Name: "gpu-a.lab.example.com", Cards: cards("a", 2, "NVIDIA A100-SXM4-40GB")},
+			{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
+		}},
+		{"eight-cards", []Node{{Name: "dgx", Cards: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Manifest(c.nodes, image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", c.name+".golden.yaml")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("%s differs (go test ./bootstrap/smoke -update writes it):\n%s", path, got)
+			}
+		})
+	}
+}
+
+func TestManifestOfNoCards(t *testing.T) {
+	if m, err := Manifest([]Node{{Name: "cp1"}}, image); err == nil {
+		t.Errorf("a manifest that proves nothing:\n%s", m)
+	}
+}
+
+// Whatever a node is called, the names of Jobs are names to Kubernetes, leave room for the pods', and are no other node's.
+func TestNames(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	var nodes []Node
+	for _, name := range []string{"w", "w-0", "w-0-0", "a.b", "a-b", long + ".x", long + ".y", strings.Repeat("a.", 30) + "z"} {
+		nodes = append(nodes, Node{Name: name, Cards: cards(name, 2, "Tesla T4")})
+	}
+	manifest, err := Manifest(nodes, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subdomain := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	jobs := map[string]bool{}
+	for dec := yaml.NewDecoder(strings.NewReader(manifest)); ; {
+		var o struct {
+			Kind     string
+			Metadata struct{ Name string }
+			Spec     struct {
+				Template struct {
+					Metadata struct{ Labels map[string]string }
+				}
+			}
+		}
+		if err := dec.Decode(&o); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := o.Metadata.Name
+		if o.Kind != "Job" {
+			continue
+		}
+		if jobs[name] || len(name) > maxJobName || !subdomain.MatchString(name) || o.Spec.Template.Metadata.Labels[jobLabel] != name {
+			t.Errorf("job %q, its pods' labels %v", name, o.Spec.Template.Metadata.Labels)
+		}
+		jobs[name] = true
+	}
+	if want := len(nodes) * 4; len(jobs) != want {
+		t.Errorf("%d Jobs, want %d", len(jobs), want)
+	}
+}
+
+// What comes from elsewhere stays one value in the manifest.
+func TestImageIsQuoted(t *testing.T) {
+	const strange = "reg.lan:5000/cuda: x\n  privileged: true #"
+	manifest, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}, strange)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec, found := yaml.NewDecoder(bytes.NewReader([]byte(manifest))), 0
+	for {
+		var o struct {
+			Spec struct {
+				Template struct {
+					Spec struct{ Containers []map[string]any }
+				}
+			}
+		}
+		if err := dec.Decode(&o); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range o.Spec.Template.Spec.Containers {
+			found++
+			if c["image"] != strange || c["privileged"] != nil {
+				t.Errorf("container %v", c)
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("%d containers, want 3", found)
+	}
+}
