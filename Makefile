@@ -22,7 +22,7 @@ demo-down: ## stop the demo's hosts and remove them
 .PHONY: test
 test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts
 	go test -race ./...
-	$(LAB) prepare docker noble k8s-1.23
+	$(LAB) prepare docker noble k8s-1.23 gpu
 	cd scripts/lab && go test -race -count=1 -p 1 -timeout 60m ./... # what they test is outside of what the cache of results knows
 
 .PHONY: bench

@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/smoke"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -28,7 +29,7 @@ func Smoke(ctx context.Context, o Options) error {
 
 // prove runs nvidia-smi in the cluster, once for each card that the hosts list.
 func (s *session) prove(ctx context.Context) error {
-	nodes := s.nodesWithCards()
+	nodes, hosts := s.nodesWithCards()
 	if len(nodes) == 0 {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: "no host has a card that its driver sees: there is nothing to prove"})
 		return nil
@@ -50,17 +51,21 @@ func (s *session) prove(ctx context.Context) error {
 		return err
 	}
 	table, err := smoke.Judge(nodes, string(done.Outputs[graph.Steps[0].Ref][plan.OutputLogs]))
+	for _, e := range reason.All(err) {
+		e.Host = hosts[e.Host]
+	}
 	if err != nil {
 		return err
 	}
 	for _, r := range table.Rows {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: r.Node, Kind: event.Proof, Text: r.UUID + "  " + r.Card})
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: hosts[r.Node], Kind: event.Proof, Text: r.UUID + "  " + r.Card})
 	}
 	return nil
 }
 
-func (s *session) nodesWithCards() []smoke.Node {
-	var nodes []smoke.Node
+// nodesWithCards also returns the host of each node.
+func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
+	hosts = map[string]string{}
 	for _, h := range s.Inventory.Hosts {
 		f := s.facts[h.ID()]
 		if f == nil || len(f.NVIDIA.Seen) == 0 {
@@ -71,8 +76,9 @@ func (s *session) nodesWithCards() []smoke.Node {
 			n.Cards = append(n.Cards, smoke.Card{UUID: g.UUID, Name: g.Name})
 		}
 		nodes = append(nodes, n)
+		hosts[n.Name] = h.ID()
 	}
-	return nodes
+	return nodes, hosts
 }
 
 // proveNew is the last act of a run that did something for cards: the hosts with cards tell what their drivers see now.

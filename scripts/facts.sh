@@ -103,9 +103,7 @@ done
 variable=/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
 if [[ -r $variable && $(od -An -t u1 -j 4 -N 1 "$variable" 2>/dev/null) == *1* ]]; then echo secure-boot=1; fi
 if [[ -n $cards ]]; then
-  while read -r module _ users _; do
-    [[ $module != nouveau ]] || printf 'nouveau=%s\n' "$users"
-  done </proc/modules
+  each_of nouveau /sys/module/nouveau/refcnt
   each_of nvidia-loaded /sys/module/nvidia/version
   each nvidia-module modinfo -F version nvidia
   for library in /usr/lib/{x86_64,aarch64}-linux-gnu/libnvidia-ml.so.*.* /usr/lib{,64}/libnvidia-ml.so.*.*; do

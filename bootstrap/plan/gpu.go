@@ -152,9 +152,19 @@ func (b *builder) toolkit(h *host) {
 	if len(reasons) == len(specs) {
 		reasons = []string{"it is not installed"}
 	}
+	files := map[string]File{}
+	if b.inv.Runtime == inventory.Docker {
+		// Not before the toolkit is there: docker could start nothing any more.
+		merged, _ := mergeDaemonJSON(h.facts.DaemonJSON)
+		content, missing := nvidiaDaemonJSON(merged)
+		files["/etc/docker/daemon.json"], reasons = File{Mode: 0o644, Content: content}, append(reasons, missing...)
+	}
 	b.unless(h, reasons, "the container toolkit is installed", Step{
 		Ref: Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + catalog.ToolkitVersion, Script: "gpu-toolkit",
-		Input: Input{Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(toolkitSettings[b.inv.Runtime]...)}},
+		Input: Input{
+			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(toolkitSettings[b.inv.Runtime]...)},
+			Files:  files,
+		},
 		Retry: Transient, Timeout: medium,
 	})
 }
@@ -190,8 +200,13 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 		return nil, err
 	}
 	if b.inv.Runtime == inventory.Docker {
-		// cri-dockerd drops CDI devices without a word: the runtime nvidia adds those that the mounts of a pod name.
+		// Docker's default runtime adds the cards that the mounts of a pod name.
 		containers(objects, func(c object) { setEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts") })
+		for _, o := range objects {
+			if o["kind"] == "RuntimeClass" {
+				o["handler"] = "docker"
+			}
+		}
 	}
 	b.pullFromRegistry(objects)
 	manifest, hash, err := encodeManifest(objects)

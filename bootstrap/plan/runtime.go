@@ -101,7 +101,7 @@ func (h *host) notRunning(unit string) []string {
 }
 
 func (b *builder) docker(h *host) {
-	merged, reasons := mergeDaemonJSON(h.facts.DaemonJSON, len(Cards(h.facts)) > 0)
+	merged, reasons := mergeDaemonJSON(h.facts.DaemonJSON)
 	reasons = append(reasons, h.notRunning("docker.service")...)
 	if info := h.facts.DockerInfo; info != nil && info["cgroup-driver"] != "systemd" {
 		reasons = append(reasons, fmt.Sprintf("docker runs with cgroup driver %q", info["cgroup-driver"]))

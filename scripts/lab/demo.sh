@@ -7,9 +7,9 @@ lab=scripts/lab/lab
 kgpu=bin/kgpu
 
 echo "==> preparing the lab (cached after the first time)"
-"$lab" prepare
-echo "==> booting 1 control plane and 2 workers"
-"$lab" up --workers 2
+"$lab" prepare gpu
+echo "==> booting 1 control plane and 2 workers with 2 and 1 cards (stand-ins: scripts/lab/REAL.md)"
+"$lab" up --workers 2 --gpus w1=2xA100 --gpus w2=1xT4
 environment=$("$lab" env)
 eval "$environment"
 echo "==> kgpu up examples/lab.yaml"
@@ -18,9 +18,11 @@ echo "==> the cluster"
 "$KUBECTL" --kubeconfig examples/lab.kubeconfig get nodes -o wide
 "$KUBECTL" --kubeconfig examples/lab.kubeconfig -n kube-system rollout status deployment/coredns --timeout=60s
 scripts/lab/proof.sh examples/lab.kubeconfig w1 w2
+echo "==> kgpu smoke examples/lab.yaml"
+"$kgpu" smoke examples/lab.yaml
 cat <<'NEXT'
 
-Three Ready nodes. What to try next:
+Three Ready nodes, three cards that work. What to try next:
 
   eval "$(scripts/lab/lab env)"                                # names of the lab's key and files, for examples/lab.yaml
   bin/kgpu plan examples/lab.yaml                              # nothing is to do

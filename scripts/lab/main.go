@@ -49,6 +49,8 @@ func app() *cli.App {
 				&cli.IntFlag{Name: "workers", Value: 2, Usage: "workers beside cp1"},
 				&cli.StringSliceFlag{Name: "with", Usage: "further hosts: " + strings.Join(hosts.Extras(), ", ")},
 				&cli.StringFlag{Name: "kind", Value: "trixie", Usage: "base system of new hosts"},
+				&cli.GenericFlag{Name: "gpus", Value: &repeated{}, Usage: "NVIDIA cards of a new host: `HOST=COUNTxMODEL` of " + strings.Join(hosts.Models(), ", ") +
+					", then words: ,nouveau ,nouveau-busy ,secureboot ,nvswitch; may be repeated"},
 			}},
 			{Name: "status", Usage: "list the hosts", Action: lab((*hosts.Lab).Status)},
 			{Name: "ssh", Usage: "log in to a host as ubuntu, or run a command so", ArgsUsage: "HOST [COMMAND…]", Action: command((*hosts.Lab).SSH), SkipFlagParsing: true},
@@ -156,6 +158,9 @@ func up(c *cli.Context) error {
 		return err
 	}
 	wanted, err := hosts.Wanted(c.Int("workers"), c.String("kind"), c.StringSlice("with"))
+	if err == nil {
+		err = hosts.Deal(wanted, *c.Generic("gpus").(*repeated))
+	}
 	if err != nil {
 		return fmt.Errorf("%w [LAB_USAGE]", err)
 	}
@@ -169,6 +174,16 @@ func up(c *cli.Context) error {
 	}
 	return l.Up(c.Context, wanted)
 }
+
+// repeated are the values of a flag that may be repeated; those of the library's own kind end at commas.
+type repeated []string
+
+func (r *repeated) Set(value string) error {
+	*r = append(*r, value)
+	return nil
+}
+
+func (r *repeated) String() string { return strings.Join(*r, " ") }
 
 func delay(c *cli.Context) error {
 	if err := noMore(c, 2); err != nil {

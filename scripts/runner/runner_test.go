@@ -346,6 +346,32 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// A host that goes down starts nothing and says nothing: its connection ends with it, and the batch is started again.
+func TestStartWhileTheHostGoesDown(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	dir := put(t, h, "b-1", 60, `true`)
+	if err := h.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := h.Shell("exec bash " + dir + "/start.sh")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	comm := filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "comm")
+	for read(t, comm) != "sleep\n" { // a script that ended is no file to read, and fails the test
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil || out.Len() > 0 {
+		t.Errorf("it was started, or said %q", &out)
+	}
+}
+
 func TestNeverStarted(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)

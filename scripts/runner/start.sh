@@ -16,6 +16,11 @@ start() {
         -- /bin/bash "$dir/runner.sh" </dev/null 2>&1 7>&-
 }
 
+# A host that goes down starts nothing any more. The connection ends with it, and the batch is started after the boot.
+if [[ $(systemctl is-system-running 2>/dev/null) == stopping ]]; then
+    exec sleep 600
+fi
+
 exec 7>>"$dir/following" # follow.sh keeps it, see there
 flock --shared 7
 if ! problem=$(start) && [[ ! -e $dir/started ]] && ! systemctl --quiet is-active "$unit"; then

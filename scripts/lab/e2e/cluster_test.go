@@ -75,7 +75,8 @@ hosts:
 
 // repositories are the lab's, which it signs itself. What was not prepared has no checksum.
 func (l *lab) repositories() string {
-	text := fmt.Sprintf("repositories:\n  kubernetes: {fingerprint: %[1]s}\n  docker: {fingerprint: %[1]s}\n", l.env["KGPU_LAB_FINGERPRINT"])
+	text := fmt.Sprintf("repositories:\n  kubernetes: {fingerprint: %[1]s}\n  docker: {fingerprint: %[1]s}\n"+
+		"  cuda: {fingerprint: %[1]s}\n  nvidiaContainerToolkit: {fingerprint: %[1]s}\n", l.env["KGPU_LAB_FINGERPRINT"])
 	if sum := l.env["KGPU_LAB_CRI_DOCKERD_SHA256"]; sum != "" {
 		text += fmt.Sprintf("  criDockerd: {sha256: %q}\n", sum)
 	}

@@ -121,7 +121,7 @@ func decode(line []byte) (event, error) {
 	return e, errors.Join(d.Decode(&e), e.check())
 }
 
-var kinds = []string{"connect", "command", "step.start", "step.done", "step.skip", "log", "wait", "warning", "error", "result"}
+var kinds = []string{"connect", "command", "step.start", "step.done", "step.skip", "log", "wait", "proof", "warning", "error", "result"}
 
 func (e event) check() error {
 	switch {

@@ -23,6 +23,7 @@ type plan struct {
 	Base        string             `json:"base"` // root file system below the overlay
 	Hierarchies []cgroup.Hierarchy `json:"hierarchies"`
 	Password    string             `json:"password,omitempty"` // for ubuntu, once
+	Cards       *Cards             `json:"cards,omitempty"`
 }
 
 const planFD = 3
@@ -54,6 +55,11 @@ func Boot() error {
 	unix.Umask(0o022)
 	if p.Password != "" {
 		if err := setPassword(p.Password); err != nil {
+			return err
+		}
+	}
+	if p.Cards != nil {
+		if err := plugCards(); err != nil {
 			return err
 		}
 	}
@@ -100,7 +106,10 @@ func mountAll(p plan, root string) error {
 	}); err != nil {
 		return err
 	}
-	return bindPrivate(root, filepath.Join(p.Dir, "proc"))
+	if err := bindPrivate(root, filepath.Join(p.Dir, "proc")); err != nil || p.Cards == nil {
+		return err
+	}
+	return showCards(root, p.Dir, *p.Cards)
 }
 
 func mountEach(root string, mounts []mount) error {

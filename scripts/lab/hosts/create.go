@@ -22,6 +22,9 @@ import (
 // create makes the files of a host, all or none.
 func (l *Lab) create(ctx context.Context, s Spec) (*Host, error) {
 	if h, err := l.Host(s.Name); err == nil {
+		if s.Cards != nil && (h.Cards == nil || *h.Cards != *s.Cards) {
+			return nil, h.fail("give it cards", "LAB_HOST_CARDS", "A host has its cards from the beginning: destroy the lab and make it anew.", nil)
+		}
 		return h, nil
 	}
 	h := &Host{Spec: s, lab: l}
@@ -74,7 +77,14 @@ func (h *Host) fill(ctx context.Context, dir string) error {
 	if h.Bastion {
 		files = append(files, overlayFile{"etc/sysctl.d/90-router.conf", 0o644, []byte("net.ipv4.ip_forward = 1\n")})
 	}
-	for _, f := range files {
+	cards, err := h.cardFiles(base)
+	if err != nil {
+		return err
+	}
+	if err := h.divertKmod(dir); err != nil {
+		return err
+	}
+	for _, f := range append(files, cards...) {
 		if err := f.write(base, filepath.Join(dir, "upper")); err != nil {
 			return err
 		}

@@ -20,6 +20,8 @@ type Spec struct {
 	Inner    bool `json:"inner,omitempty"`
 	Bastion  bool `json:"bastion,omitempty"`
 	Password bool `json:"password,omitempty"` // sudo wants a password
+	// Cards are the host's NVIDIA cards; most hosts have none.
+	Cards *Cards `json:"cards,omitempty"`
 }
 
 const (

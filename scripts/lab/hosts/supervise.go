@@ -165,7 +165,7 @@ func (h *Host) startInit(group cgroup.Group) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := plan{Hostname: h.Name, Dir: h.path(), Base: h.lab.Base(h.Base), Hierarchies: hierarchies, Password: password}
+	p := plan{Hostname: h.Name, Dir: h.path(), Base: h.lab.Base(h.Base), Hierarchies: hierarchies, Password: password, Cards: h.Cards}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ func Targets() []string { return slices.Sorted(maps.Keys(targets)) }
 var targets = map[string]func(*preparer){
 	"docker":   func(p *preparer) { p.docker = true },
 	"noble":    func(p *preparer) { p.docker, p.noble = true, true },
+	"gpu":      func(p *preparer) { p.cards = true },
 	"k8s-1.35": func(p *preparer) { p.releases = append(p.releases, release135) },
 	"k8s-1.23": func(p *preparer) { p.docker = true; p.releases = append(p.releases, release123) },
 }
@@ -44,6 +45,7 @@ type preparer struct {
 	releases []release
 	docker   bool
 	noble    bool
+	cards    bool
 }
 
 // sources are this package's own files: an item's stamp depends on those that describe its recipe.
@@ -118,7 +120,7 @@ func (p *preparer) look(ctx context.Context) error {
 
 func (p *preparer) steps(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		p.keys, p.buildAll, p.bases, p.kubernetesRepositories, p.archives, p.dockerArtefacts, p.images, p.extra, p.names,
+		p.keys, p.buildAll, p.bases, p.kubernetesRepositories, p.archives, p.dockerArtefacts, p.images, p.gpu, p.extra, p.names,
 	} {
 		if err := step(ctx); err != nil {
 			return err

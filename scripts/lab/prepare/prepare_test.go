@@ -168,7 +168,7 @@ func TestImageIsWellFormedAndReproducible(t *testing.T) {
 
 func TestUnknownTargetIsNamed(t *testing.T) {
 	err := Run(t.Context(), Options{What: []string{"k8s-9"}, Out: io.Discard})
-	if err == nil || !strings.Contains(err.Error(), `unknown target "k8s-9": want one of docker, k8s-1.23, k8s-1.35, noble, all`) {
+	if err == nil || !strings.Contains(err.Error(), `unknown target "k8s-9": want one of docker, gpu, k8s-1.23, k8s-1.35, noble, all`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -25,22 +25,33 @@ func (p *preparer) tools(ctx context.Context) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return &problem.Problem{Step: "look for Go", Reason: "LAB_NO_GO", Advice: "Install it: https://go.dev/doc/install", Err: err}
 	}
-	missing := []string{"install", "-y", "-qq", "--no-install-recommends"}
-	fixed := len(missing)
+	var missing []string
 	for _, t := range tools {
 		if _, err := exec.LookPath(t.command); err != nil {
 			missing = append(missing, t.debianPackage)
 		}
 	}
-	if len(missing) == fixed {
+	if len(missing) == 0 {
 		return nil
 	}
-	p.report(fmt.Sprintf("apt-get install %v", missing[fixed:]), "…")
+	return p.install(ctx, append(missing, "debian-archive-keyring")...)
+}
+
+// compiler installs what programs that call C functions are built with.
+func (p *preparer) compiler(ctx context.Context) error {
+	if _, err := exec.LookPath("gcc"); err == nil {
+		return nil
+	}
+	return p.install(ctx, "gcc", "libc6-dev")
+}
+
+func (p *preparer) install(ctx context.Context, packages ...string) error {
+	p.report(fmt.Sprintf("apt-get install %v", packages), "…")
 	apt := command{env: []string{"DEBIAN_FRONTEND=noninteractive"}}
 	if err := apt.run(ctx, "apt-get", "update", "-qq"); err != nil {
 		return err
 	}
-	return apt.run(ctx, "apt-get", append(missing, "debian-archive-keyring")...)
+	return apt.run(ctx, "apt-get", append([]string{"install", "-y", "-qq", "--no-install-recommends"}, packages...)...)
 }
 
 // Measured: a Kubernetes version takes 6 GB while it is compiled and 1.2 GB afterwards, the rest of the default set 2 GB.

@@ -5,5 +5,5 @@ import "embed"
 
 // FS holds one folder per program.
 //
-//go:embed pause netbox runc flannelcni flanneld coredns
+//go:embed pause netbox runc flannelcni flanneld coredns nvml
 var FS embed.FS

@@ -57,6 +57,11 @@ func (h *Host) Environ() []string {
 	return []string{"PATH=" + h.bin + ":" + os.Getenv("PATH"), "RUNNERTEST_UNITS=" + h.units}
 }
 
+// Stop lets the machine say that it goes down.
+func (h *Host) Stop() error {
+	return os.WriteFile(filepath.Join(h.units, "stopping"), nil, 0o600)
+}
+
 // PowerOff ends every unit at once, without warning. The machine is on again at once, too: new units can be started.
 func (h *Host) PowerOff() {
 	units, _ := os.ReadDir(h.units)

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCardsInTrouble has hosts whose cards do not come easily: nouveau holds one until a reboot, Secure Boot wants signed
+// modules for another and has none for a third; then a card is lost, and a driver hangs. The runtime is docker.
+func TestCardsInTrouble(t *testing.T) {
+	l := newLab(t, []string{"gpu", "docker", "noble"}, "--workers", "2", "--with", "ubuntu",
+		"--gpus", "w1=1xT4,nouveau-busy", "--gpus", "w2=1xA100,secureboot", "--gpus", "ubuntu1=2xL40S,secureboot")
+	d := desired{version: "1.36", runtime: "docker", network: "flannel", more: l.repositories()}
+	cp, w1, w2, ubuntu := l.host("cp1", ""), l.host("w1", ""), l.host("w2", ""), l.host("ubuntu1", "")
+
+	t.Run("unsigned modules under Secure Boot", func(t *testing.T) {
+		before := l.snapshot(t, "cp1", "w2")
+		l.refuses(t, d, refusal{hosts: []string{cp, w2}, exit: 102, reasons: []string{"w2 GPU_SECUREBOOT_UNSIGNED A100"}})
+		l.unchanged(t, before)
+	})
+	t.Run("a driver that cannot run the card", func(t *testing.T) {
+		l.refuses(t, d, refusal{hosts: []string{cp, w1}, more: "gpu: {driver: {source: ubuntu}}\n", exit: 101, reasons: []string{"w1 GPU_DRIVER_IMPOSSIBLE T4"}})
+	})
+
+	d.hosts = []string{cp, w1, ubuntu}
+	c := newCluster(t, l, d)
+	must(t, "up", func(t *testing.T) {
+		booted := l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id")
+		s := c.up(t)
+		c.ready(t, "cp1", "w1", "ubuntu1")
+		c.offers(t, "cp1= ubuntu1=2 w1=1")
+		if n := len(s.of("proof")); n != 3 {
+			t.Errorf("%d cards are proven, want 3", n)
+		}
+		if now := l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id"); now == booted {
+			t.Error("w1 did not reboot")
+		}
+		if source := l.exec(t, "ubuntu1", "dpkg-query -W -f '${Version}' libnvidia-compute-580-server"); !strings.Contains(source, "ubuntu") {
+			t.Errorf("the driver of ubuntu1 is %s", source)
+		}
+	})
+	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "ubuntu1") })
+	for _, fault := range []struct{ name, words, reason, detail string }{
+		{"a driver hangs", "hang", "GPU_HUNG", "nvidia-smi does not answer"},
+		{"a card is lost", "lost 1", "GPU_NOT_ALL_CARDS", "of 2 cards"},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			l.exec(t, "ubuntu1", "echo "+fault.words+" >/etc/kgpu-lab/gpu-faults")
+			defer l.exec(t, "ubuntu1", ": >/etc/kgpu-lab/gpu-faults")
+			code := map[string]int{"GPU_NOT_ALL_CARDS": 107, "GPU_HUNG": 108}[fault.reason]
+			s := kgpu(t, code, "up", "--output", "json", c.inventory)
+			found := false
+			for _, e := range s.of("error") {
+				found = found || e.Reason == fault.reason && e.Host == l.addr["ubuntu1"] && strings.Contains(e.Text, fault.detail)
+			}
+			if !found {
+				t.Errorf("no error %s of ubuntu1 with %q: %v", fault.reason, fault.detail, s.of("error"))
+			}
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCards follows a cluster with cards of two architectures: drivers, container toolkit and device plugin come, every
+// card is proven by a pod of its own, a second run changes nothing, and reset takes the driver with it.
+func TestCards(t *testing.T) {
+	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=1xT4")
+	fresh := l.snapshot(t, "cp1", "w1", "w2")
+	c := newCluster(t, l, desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+	})
+	must(t, "up", func(t *testing.T) {
+		s := c.up(t)
+		c.ready(t, "cp1", "w1", "w2")
+		c.offers(t, "cp1= w1=2 w2=1")
+		c.proven(t, s)
+	})
+	t.Run("a pod has what it asked for", c.podsWithCards)
+	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "w2") })
+	t.Run("smoke", func(t *testing.T) { c.proven(t, kgpu(t, 0, "smoke", "--output", "json", c.inventory)) })
+	t.Run("a driver that is there stays", func(t *testing.T) {
+		s := kgpu(t, 0, "plan", "--output", "json", c.inventory)
+		if !strings.Contains(s.stdout.String(), "580.173.02 stays") {
+			t.Errorf("the plan does not say that the driver stays:\n%s", s.stdout.String())
+		}
+	})
+	t.Run("reset", func(t *testing.T) {
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, fresh)
+	})
+}
+
+// offers wants the nodes to have so many cards to give.
+func (c *cluster) offers(t *testing.T, want string) {
+	t.Helper()
+	got := c.k(t, "get", "nodes", "-o", `go-template={{range .items}}{{.metadata.name}}={{with index .status.allocatable "nvidia.com/gpu"}}{{.}}{{end}} {{end}}`)
+	if strings.TrimSpace(got) != want {
+		t.Errorf("cards that nodes offer: %s, want %s", got, want)
+	}
+}
+
+var uuidOfCard = regexp.MustCompile(`GPU-[0-9a-f-]{36}`)
+
+// proven wants a proof of exactly the cards that the hosts' own nvidia-smi lists.
+func (c *cluster) proven(t *testing.T, s *session) {
+	t.Helper()
+	var want, got []string
+	for _, h := range []string{"w1", "w2"} {
+		for _, uuid := range uuidOfCard.FindAllString(c.exec(t, h, "nvidia-smi -L"), -1) {
+			want = append(want, c.addr[h]+" "+uuid)
+		}
+	}
+	for _, e := range s.of("proof") {
+		got = append(got, e.Host+" "+uuidOfCard.FindString(e.Text))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) != 3 || !slices.Equal(got, want) {
+		t.Errorf("proven are %q, the hosts have %q", got, want)
+	}
+}
+
+// podsWithCards looks inside pods: who asks for two cards has two, who asks for none has none, and a third card on the
+// same node does not exist.
+func (c *cluster) podsWithCards(t *testing.T) {
+	run := func(name, limits string) {
+		c.k(t, "run", name, "--image=docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", "--restart=Never", "--overrides",
+			`{"spec":{"nodeSelector":{"kubernetes.io/hostname":"w1"},"containers":[{"name":"`+name+`","image":"docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04",`+
+				`"command":["sleep","infinity"],"resources":{"limits":{`+limits+`}}}]}}`)
+	}
+	run("none", "")
+	run("two", `"nvidia.com/gpu":"2"`)
+	c.k(t, "wait", "--for=condition=Ready", "pod/none", "pod/two", "--timeout=120s")
+	run("third", `"nvidia.com/gpu":"1"`)
+	if n := len(uuidOfCard.FindAllString(c.k(t, "exec", "two", "--", "nvidia-smi", "-L"), -1)); n != 2 {
+		t.Errorf("who asked for two cards sees %d", n)
+	}
+	if devices := c.k(t, "exec", "none", "--", "sh", "-c", "ls /dev | grep nvidia || true"); devices != "" {
+		t.Errorf("who asked for no card has %s", devices)
+	}
+	c.k(t, "wait", "--for=condition=PodScheduled=false", "pod/third", "--timeout=60s")
+	// What runs keeps its cards while kgpu looks at everything once more.
+	before := c.k(t, "exec", "two", "--", "nvidia-smi", "-L")
+	c.up(t)
+	if after := c.k(t, "exec", "two", "--", "nvidia-smi", "-L"); after != before {
+		t.Errorf("a pod had the cards\n%s\nbefore kgpu up, and\n%s\nafter it", before, after)
+	}
+	c.k(t, "delete", "pod", "none", "two", "third", "--grace-period=1", "--timeout=60s")
+}
