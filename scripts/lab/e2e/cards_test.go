@@ -48,12 +48,12 @@ func (c *cluster) offers(t *testing.T, want string) {
 
 var uuidOfCard = regexp.MustCompile(`GPU-[0-9a-f-]{36}`)
 
-// proven wants a proof of exactly the cards that the hosts' own nvidia-smi lists.
+// proven wants a proof of exactly the cards that the hosts' own nvidia-smi lists, for everybody who logs in there.
 func (c *cluster) proven(t *testing.T, s *session) {
 	t.Helper()
 	var want, got []string
 	for _, h := range []string{"w1", "w2"} {
-		for _, uuid := range uuidOfCard.FindAllString(c.exec(t, h, "nvidia-smi -L"), -1) {
+		for _, uuid := range uuidOfCard.FindAllString(c.verb(t, "ssh", h, "nvidia-smi", "-L"), -1) {
 			want = append(want, c.addr[h]+" "+uuid)
 		}
 	}

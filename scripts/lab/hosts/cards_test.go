@@ -150,7 +150,7 @@ Module                  Size  Used by`)
 		l := testLab{l.Place, t}
 		l.must("exec", "cp1", "bash", "-c", "modprobe nvidia && "+install+"nvidia-fabricmanager && systemctl start nvidia-fabricmanager")
 		l.must("exec", "ubuntu1", "bash", "-c", install+"nvidia-fabricmanager")
-		l.says("ubuntu1", "systemctl -q start nvidia-fabricmanager 2>/dev/null; journalctl -u nvidia-fabricmanager | grep -o NV_WARN_.*", "NV_WARN_NOTHING_TO_DO]")
+		l.says("ubuntu1", "systemctl -q start nvidia-fabricmanager 2>/dev/null; journalctl --sync; journalctl -u nvidia-fabricmanager | grep -o NV_WARN_.*", "NV_WARN_NOTHING_TO_DO]")
 	})
 
 	t.Run("nouveau comes back when nothing is in its way", func(t *testing.T) {

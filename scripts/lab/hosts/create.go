@@ -147,7 +147,7 @@ func (f overlayFile) write(base, upper string) error {
 	var uid, gid uint32
 	for _, part := range strings.Split(filepath.Dir(f.path), "/") {
 		dir = filepath.Join(dir, part)
-		mode := fs.FileMode(0o700)
+		mode := fs.FileMode(0o755)
 		if info, err := os.Stat(filepath.Join(base, dir)); err == nil {
 			st := info.Sys().(*syscall.Stat_t)
 			mode, uid, gid = info.Mode(), st.Uid, st.Gid
