@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+)
+
+// Files of the steps for cards.
+const (
+	nouveauBlacklist = "/etc/modprobe.d/kgpu-nouveau.conf"
+	driverUpgrades   = "/etc/apt/apt.conf.d/52kgpu-nvidia"
+	driverModules    = "/etc/modules-load.d/kgpu-nvidia.conf"
+)
+
+var (
+	nouveauFile = text("# The cards are for NVIDIA's driver, written by kgpu.\nblacklist nouveau\noptions nouveau modeset=0\n")
+	// An upgrade beneath running containers breaks them: library and module would differ until a reboot. A kernel that
+	// comes by itself may have no module.
+	upgradesFile = text("// Drivers are not replaced beneath running containers, written by kgpu.\n" +
+		`Unattended-Upgrade::Package-Blacklist { "^nvidia-"; "^libnvidia-"; "^cuda-drivers"; "^linux-(image|headers|modules)-"; };` + "\n")
+	modulesFile = text("# Containers need it before anybody asks for it, written by kgpu.\nnvidia\nnvidia_uvm\n")
+)
+
+func (b *builder) driver(h *host, c Choice) {
+	if c.Keep {
+		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.facts.NVIDIA.Loaded, c.Why))
+		b.loadDriver(h, nil)
+		return
+	}
+	b.nouveau(h)
+	if c.Source == catalog.FromCUDA {
+		b.repository(h, repository{name: "cuda", title: "NVIDIA's drivers and CUDA", source: b.cudaSource(h), suite: "/"})
+	}
+	p := c.Packages(h.facts.OS.ID, h.facts.Kernel)
+	files := map[string]File{driverUpgrades: upgradesFile}
+	reasons := changed(h.facts, files)
+	missing := h.missing(append(p.First, p.Driver...))
+	if len(missing) > 0 {
+		reasons = []string{fmt.Sprintf("driver %s for %s", c.Driver, c.Why)}
+	}
+	b.unless(h, reasons, fmt.Sprintf("driver %s is installed", c.Driver), Step{
+		Ref: Ref{ID: "driver/install"}, Title: fmt.Sprintf("install the driver %d", c.Branch), Script: "driver-install",
+		Input: Input{
+			Values: map[string]string{"headers": lines(p.First...), "packages": lines(p.Driver...), "next": lines(p.Next...), "version_package": p.Library},
+			Files:  files,
+		},
+		Retry: Transient, Timeout: 45 * time.Minute, // DKMS compiles for minutes on a small machine
+	})
+	if h.facts.NVIDIA.Nouveau.Users > 0 {
+		b.add(h, Step{
+			Ref: Ref{ID: "driver/reboot"}, Title: "reboot", Reason: "the driver nouveau is in use, only a reboot gets rid of it", Script: "driver-reboot",
+			Input:  Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": "nouveau is in use"}},
+			Serial: "reboot", Timeout: 20 * time.Minute,
+		})
+	}
+	b.loadDriver(h, map[string]File{driverModules: modulesFile})
+	if h.facts.NVIDIA.Switches > 0 {
+		b.fabricManager(h, c)
+	}
+}
+
+func (b *builder) nouveau(h *host) {
+	files := map[string]File{nouveauBlacklist: nouveauFile}
+	reasons := changed(h.facts, files)
+	if n := h.facts.NVIDIA.Nouveau; n.Loaded && n.Users == 0 {
+		reasons = append(reasons, "nouveau is loaded")
+	} else if n.Loaded {
+		reasons = append(reasons, "nouveau is in use")
+	}
+	b.unless(h, reasons, "nouveau is off", Step{
+		Ref: Ref{ID: "driver/nouveau"}, Title: "keep nouveau off the cards", Script: "driver-nouveau",
+		Input: Input{Files: files}, Timeout: medium,
+	})
+}
+
+// loadDriver plans the step that ends with all cards in nvidia-smi's list.
+func (b *builder) loadDriver(h *host, files map[string]File) {
+	reasons := changed(h.facts, files)
+	if !works(h.facts) {
+		reasons = append(reasons, whatIsThere(h.facts))
+	}
+	if u, ok := h.facts.Units[persistence]; ok && u.Active != "active" {
+		reasons = append(reasons, persistence+" is not running")
+	}
+	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %d cards", len(h.facts.NVIDIA.Seen), h.cards), Step{
+		Ref: Ref{ID: "driver/load"}, Title: "load the driver and see all cards", Script: "driver-load",
+		Input: Input{Values: map[string]string{"cards": strconv.Itoa(h.cards), "persistence": persistence}, Files: files}, Timeout: medium,
+	})
+}
+
+const persistence = "nvidia-persistenced.service"
+
+func (b *builder) fabricManager(h *host, c Choice) {
+	name := c.FabricManager(h.facts.OS.ID)
+	reasons := h.notRunning("nvidia-fabricmanager.service")
+	if missing := h.missing([]string{name}); len(missing) > 0 {
+		reasons = []string{fmt.Sprintf("%d NVSwitches, and no fabric manager", h.facts.NVIDIA.Switches)}
+	}
+	b.unless(h, reasons, "the fabric manager runs", Step{
+		Ref: Ref{ID: "driver/fabric"}, Title: "run the fabric manager", Script: "driver-fabric",
+		Input: Input{Values: map[string]string{"packages": name, "version_package": c.Packages(h.facts.OS.ID, h.facts.Kernel).Library}},
+		Retry: Transient, Timeout: medium,
+	})
+}
+
+// cudaArch is NVIDIA's word for dpkg's architectures.
+var cudaArch = map[string]string{"amd64": "x86_64", "arm64": "sbsa"}
+
+func (b *builder) cudaSource(h *host) catalog.Source {
+	release := h.facts.OS.ID + strings.ReplaceAll(h.facts.OS.VersionID, ".", "")
+	return effective(catalog.CUDASource, b.inv.Repositories.CUDA, "/3bf863cc.pub", release, cudaArch[h.facts.Arch])
+}
