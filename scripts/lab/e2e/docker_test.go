@@ -53,20 +53,24 @@ func TestDocker(t *testing.T) {
 	})
 }
 
-// TestDockershim is Kubernetes 1.23, the last with docker support of its own, from a company's mirror.
+// TestDockershim is Kubernetes 1.23, the last with docker support of its own, from a company's mirror; its cards come by
+// docker's runtime nvidia.
 func TestDockershim(t *testing.T) {
-	l := newLab(t, []string{"k8s-1.23"}, "--workers", "2")
+	l := newLab(t, []string{"k8s-1.23", "gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=1xT4")
 	c := newCluster(t, l, desired{
 		// HTTPProxyCIDR looks for a proxy with the URL https://[10.96.0.1]:1234/, which today's Go refuses to parse.
 		version: "1.23.17", endOfLife: true, ignore: ", HTTPProxyCIDR", runtime: "docker", network: "flannel",
-		more: fmt.Sprintf("repositories:\n  kubernetes: {url: \"https://mirror.example.internal/kubernetes/v1.23/deb/\", fingerprint: %[1]s}\n  docker: {fingerprint: %[1]s}\n",
+		more: fmt.Sprintf("repositories:\n  kubernetes: {url: \"https://mirror.example.internal/kubernetes/v1.23/deb/\", fingerprint: %[1]s}\n  docker: {fingerprint: %[1]s}\n"+
+			"  cuda: {fingerprint: %[1]s}\n  nvidiaContainerToolkit: {fingerprint: %[1]s}\n",
 			l.env["KGPU_LAB_FINGERPRINT"]),
 		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
 	})
 	hosts := []string{"cp1", "w1", "w2"}
 	must(t, "up", func(t *testing.T) {
-		c.up(t)
+		s := c.up(t)
 		c.ready(t, hosts...)
+		c.offers(t, "cp1= w1=2 w2=1")
+		c.proven(t, s)
 		c.runtime(t, "docker://")
 		for _, h := range hosts {
 			if out := l.exec(t, h, "ls /usr/local/bin/cri-dockerd 2>/dev/null || :"); out != "" {
@@ -75,6 +79,7 @@ func TestDockershim(t *testing.T) {
 		}
 	})
 	t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "w2") })
+	t.Run("a pod has what it asked for", c.podsWithCards)
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
 }
 
