@@ -72,8 +72,8 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 			continue
 		}
 		n := smoke.Node{Name: plan.NodeName(h, f)}
-		for _, g := range f.NVIDIA.Seen {
-			n.Cards = append(n.Cards, smoke.Card{UUID: g.UUID, Name: g.Name})
+		for _, o := range plan.Offers(s.Inventory, f) {
+			n.Cards = append(n.Cards, smoke.Card(o))
 		}
 		nodes = append(nodes, n)
 		hosts[n.Name] = h.ID()

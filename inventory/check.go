@@ -20,6 +20,7 @@ func (f *file) check(now time.Time) []finding {
 		out = append(out, f.checkVersion(now)...)
 		out = append(out, f.checkGates()...)
 	}
+	out = append(out, f.checkSharing()...)
 	out = append(out, f.checkPassthrough()...)
 	out = append(out, f.checkRanges()...)
 	out = append(out, f.checkNames()...)

@@ -34,6 +34,7 @@ func newFile(path string) *file {
 			Runtime: Docker,
 			Network: Weave,
 			Swap:    SwapRefuse,
+			GPU:     GPU{MIGStrategy: MIGNone},
 		},
 		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
 	}
@@ -92,7 +93,10 @@ func gates(d *decoder, k *Kubernetes, n *yaml.Node, path string) {
 
 func gpuKeys() keys[GPU] {
 	return keys[GPU]{
-		"driver": section(func(g *GPU) *Driver { return &g.Driver }, driverKeys()),
+		"driver":      section(func(g *GPU) *Driver { return &g.Driver }, driverKeys()),
+		"migStrategy": value(func(g *GPU) *MIGStrategy { return &g.MIGStrategy }, oneOf(MIGNone, MIGSingle, MIGMixed)),
+		"timeSlicing": section(func(g *GPU) *Sharing { return &g.TimeSlicing }, sharingKeys(maxReplicas)),
+		"mps":         section(func(g *GPU) *Sharing { return &g.MPS }, sharingKeys(maxMPSShares)),
 	}
 }
 

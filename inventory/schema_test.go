@@ -96,6 +96,7 @@ func TestSchemaKeys(t *testing.T) {
 		"": "", "kubernetes": "kubernetes", "proxy": "proxy", "repositories": "repositories",
 		"repositories.kubernetes": "repository", "repositories.docker": "repository",
 		"repositories.cuda": "repository", "repositories.nvidiaContainerToolkit": "repository", "gpu": "gpu", "gpu.driver": "driver",
+		"gpu.timeSlicing": "timeSlicing", "gpu.mps": "mps",
 		"repositories.criDockerd": "artifact", "repositories.calico": "artifact",
 		"images": "images", "preflight": "preflight", "ssh": "ssh", "ssh.bastion": "bastion", "hosts[]": "host",
 	}

@@ -14,6 +14,8 @@ func sections() map[string][]string {
 		"kubernetes":                          names(kubernetesKeys()),
 		"gpu":                                 names(gpuKeys()),
 		"gpu.driver":                          names(driverKeys()),
+		"gpu.timeSlicing":                     names(sharingKeys(maxReplicas)),
+		"gpu.mps":                             names(sharingKeys(maxMPSShares)),
 		"proxy":                               names(proxyKeys()),
 		"repositories":                        names(repositoriesKeys()),
 		"repositories.kubernetes":             names(repositoryKeys()),

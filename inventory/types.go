@@ -93,7 +93,10 @@ type Kubernetes struct {
 
 // GPU says how the hosts' cards are used.
 type GPU struct {
-	Driver Driver
+	Driver      Driver
+	MIGStrategy MIGStrategy // default none
+	TimeSlicing Sharing     // pods on one card take turns
+	MPS         Sharing     // pods on one card run at the same time, by NVIDIA's Multi-Process Service
 }
 
 // Driver overrides what kgpu chooses for the cards it finds. Empty fields are its choice.

@@ -112,16 +112,21 @@ if [[ -n $cards ]]; then
   [[ ! -e /usr/bin/nvidia-uninstall ]] || echo nvidia-runfile=1
   # A sick driver hangs whoever asks it.
   if [[ -e /sys/module/nvidia/version ]]; then
-    listed=$(timeout -k 5 20 nvidia-smi --query-gpu=uuid,name,pci.bus_id,memory.total --format=csv,noheader 2>/dev/null)
+    fields=uuid,name,pci.bus_id,memory.total
+    read -r version </sys/module/nvidia/version
+    [[ ${version%%.*} -lt 450 ]] || fields+=,mig.mode.current # drivers before that do not know the word
+    listed=$(timeout -k 5 20 nvidia-smi --query-gpu="$fields" --format=csv,noheader 2>/dev/null)
     status=$?
     if [[ $status == 0 ]]; then
       while IFS= read -r line; do
         [[ -z $line ]] || printf 'gpu=%s\n' "$line"
       done <<<"$listed"
+      [[ $listed != *', Enabled'* ]] || each mig timeout -k 5 8 nvidia-smi -L
     else
       printf 'nvidia-smi=%s\n' "$status"
     fi
   fi
+  each_of gpu-feature /etc/kubernetes/node-feature-discovery/features.d/gfd
 fi
 
 # --- packages
@@ -281,7 +286,7 @@ if [[ -f /etc/kubernetes/kubelet.conf ]]; then member /etc/kubernetes/kubelet.co
 # One question to the API server: its nodes and workloads; and one for the names of tokens, never their secrets.
 # The answers are lines of tab-separated fields.
 # shellcheck disable=SC2016 # Go's templates
-cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{.status}}{{end}}{{end}}	{{.status.nodeInfo.kubeletVersion}}	{{.status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{.address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}
+cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{.status}}{{end}}{{end}}	{{.status.nodeInfo.kubeletVersion}}	{{.status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{.address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{range $k, $v := .status.allocatable}}{{$k}}={{$v}} {{end}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/gpu-labels"}}{{.}}{{end}}{{end}}
 {{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberReady}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{.}}{{end}}{{end}}
 {{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.readyReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{.}}{{end}}{{end}}
 {{end}}{{end}}'

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -747,15 +748,32 @@ func allocatableHost(t *testing.T) *sandbox {
 	s.stub("kubectl", `#!/bin/bash
 case "$*" in
 *" get nodes "*) cat /nodes ;;
+*" get pods "*config-sha256*) cat /configs ;;
 *" get pods "*) cat /pods ;;
 *" logs "*--previous*) echo "previous log of $*" ;;
 *" logs "*) echo "log of $*" ;;
 esac
 `)
-	s.value("nodes", "w1 2\nw2 1\n")
-	s.write("nodes", "cp 0 0\nw1 2 2\nw10 4 4\nw2 1 1\n")
+	s.value("nodes", "w1 2 nvidia.com/gpu\nw2 1 nvidia.com/gpu\nw2 7 nvidia.com/mig-1g.5gb\n")
+	s.value("config", "c0ffee")
+	s.write("configs", "w1 Running c0ffee\nw10 Pending\nw2 Failed c0ffee\nw2 Running c0ffee\n")
+	s.write("nodes", offered(2, 2, 1, 1))
 	s.write("pods", "")
 	return s
+}
+
+// offered are the nodes w1 and w2 with so many cards and so many healthy ones, and others.
+func offered(w1, w1Healthy, w2, w2Healthy int) string {
+	return fmt.Sprintf(`cp capacity cpu 4
+w1 capacity cpu 4
+w1 capacity nvidia.com/gpu %d
+w1 allocatable nvidia.com/gpu %d
+w10 allocatable nvidia.com/gpu 4
+w2 capacity nvidia.com/gpu %d
+w2 allocatable nvidia.com/gpu %d
+w2 capacity nvidia.com/mig-1g.5gb 7
+w2 allocatable nvidia.com/mig-1g.5gb 7
+`, w1, w1Healthy, w2, w2Healthy)
 }
 
 func TestGPUReady(t *testing.T) {
@@ -765,9 +783,21 @@ func TestGPUReady(t *testing.T) {
 		t.Errorf("it says:\n%s", r.output)
 	}
 	// A node's cards come while the step waits.
-	s.write("nodes", "w1 2 2\nw10 4 4\nw2\n")
-	s.stub("sleep", "#!/bin/sh\nsed -i 's/^w2.*/w2 1 1/' /nodes\n")
+	s.write("nodes", offered(2, 2, 0, 0))
+	s.stub("sleep", "#!/bin/sh\nsed -i '/^w2.*gpu/s/0/1/' /nodes\n")
 	if r := s.ok(s.step("gpu-ready")); r.output != "W\tw2: 0 of 1 cards\n" {
+		t.Errorf("it says:\n%s", r.output)
+	}
+}
+
+// What a device plugin offers that is about to be replaced does not count, nor does what is offered instead of instances.
+func TestGPUReadyWaitsForTheNewPlugin(t *testing.T) {
+	s := allocatableHost(t)
+	s.write("configs", "w1 Running c0ffee\nw2 Running old\nw2 Pending c0ffee\n")
+	s.write("nodes", strings.ReplaceAll(offered(2, 2, 1, 1), "w2 allocatable nvidia.com/mig-1g.5gb 7", "w2 allocatable nvidia.com/mig-1g.5gb 6"))
+	s.stub("sleep", "#!/bin/sh\nif grep -q 1g.5gb.6 /nodes; then sed -i 's/1g.5gb 6/1g.5gb 7/' /nodes; else echo 'w2 Running c0ffee' >>/configs; fi\n")
+	const want = "W\tw2: 6 of 7 nvidia.com/mig-1g.5gb (1 unhealthy)\nW\tw2: the device plugin starts\n"
+	if r := s.ok(s.step("gpu-ready")); r.output != want {
 		t.Errorf("it says:\n%s", r.output)
 	}
 }
@@ -775,7 +805,7 @@ func TestGPUReady(t *testing.T) {
 func TestGPUReadyGivesUp(t *testing.T) {
 	s := allocatableHost(t)
 	s.write(stepDir+"/timeout", "0")
-	s.write("nodes", "w1 2 1\nw10 4 4\nw2 0 0\n")
+	s.write("nodes", offered(2, 1, 0, 0))
 	s.write("pods", "w2 nvidia-device-plugin-b Running CrashLoopBackOff back-off 10s (3 restarts)\nw10 nvidia-device-plugin-c Running\n")
 	r := s.step("gpu-ready")
 	s.fails(r, 1, "GPU_NOT_ALLOCATABLE")
@@ -810,7 +840,12 @@ func TestGPUReadyTemplates(t *testing.T) {
 			object{"metadata": object{"name": "w1"}, "status": object{"capacity": resources("2"), "allocatable": resources("1")}},
 			object{"metadata": object{"name": "w2"}, "status": object{"capacity": object{"cpu": "4"}, "allocatable": object{"cpu": "4"}}},
 			object{"metadata": object{"name": "w3"}, "status": object{}},
-		}, "w1 2 1\nw2 0 0\nw3\n"},
+		}, "w1 capacity cpu 4\nw1 capacity nvidia.com/gpu 2\nw1 allocatable cpu 4\nw1 allocatable nvidia.com/gpu 1\nw2 capacity cpu 4\nw2 allocatable cpu 4\n"},
+		"configs": {[]any{
+			object{"metadata": object{"name": "a"}, "spec": object{}, "status": object{"phase": "Pending"}},
+			object{"metadata": object{"name": "b", "annotations": object{"other": "x"}}, "spec": object{"nodeName": "w1"}, "status": object{"phase": "Running"}},
+			object{"metadata": object{"name": "c", "annotations": object{"kgpu.dev/config-sha256": "c0ffee"}}, "spec": object{"nodeName": "w2"}, "status": object{"phase": "Running"}},
+		}, "<no value> Pending\nw1 Running\nw2 Running c0ffee\n"},
 		"pods": {[]any{
 			object{"metadata": object{"name": "a"}, "spec": object{"nodeName": "w1"}, "status": object{"phase": "Pending"}},
 			object{"metadata": object{"name": "b"}, "spec": object{"nodeName": "w2"}, "status": object{"phase": "Running", "containerStatuses": []any{

@@ -144,7 +144,9 @@ type Node struct {
 	Labels             map[string]string
 	Taints             []string // key=value:Effect
 	Unschedulable      bool
-	GPUs               int // allocatable nvidia.com/gpu
+	GPUs               int            // allocatable nvidia.com/gpu
+	Instances          map[string]int // allocatable instances of cards, by resource: nvidia.com/mig-1g.5gb; nil: none
+	GPULabels          []string       // the labels that kgpu put there for gpu-feature-discovery: annotation kgpu.dev/gpu-labels
 }
 
 // Workload is a DaemonSet or Deployment.

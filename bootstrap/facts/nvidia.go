@@ -17,6 +17,8 @@ type NVIDIA struct {
 	Nouveau  Nouveau
 	Seen     []GPU // what nvidia-smi lists
 	SMI      int   // exit status of nvidia-smi: 124 when it hangs; zero also where there is none
+
+	Features map[string]string // node labels that gpu-feature-discovery wants for the host; nil: it does not run
 }
 
 // Card is a graphics processor on the PCI bus.
@@ -37,7 +39,12 @@ type GPU struct {
 	UUID, Name string
 	Address    string // as Card has it
 	MemoryMiB  int
+	MIG        bool // it offers instances of itself only
+	Instances  []Instance
 }
+
+// Instance is a part of a card that was cut by MIG.
+type Instance struct{ UUID, Profile string } // MIG-…, 1g.5gb
 
 // The classes of PCI functions. Source: PCI Code and ID Assignment Specification.
 const (
@@ -68,11 +75,15 @@ func nvidia(a answer, h *Host) error {
 		}
 		n.Seen = append(n.Seen, g)
 	}
+	n.instances(a["mig"])
+	var err error
+	if n.Features, err = Features(a["gpu-feature"]); err != nil {
+		return err
+	}
 	for key, into := range map[string]*int{"nvidia-smi": &n.SMI, "nouveau": &n.Nouveau.Users} {
 		if !a.has(key) {
 			continue
 		}
-		var err error
 		if *into, err = strconv.Atoi(a.first(key)); err != nil {
 			return bad(key, a.first(key), err)
 		}
@@ -81,18 +92,57 @@ func nvidia(a answer, h *Host) error {
 	return nil
 }
 
-// gpu reads a line of nvidia-smi, such as "GPU-8f0e…, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB".
+// Features reads what gpu-feature-discovery writes: a line key=value for each label. Without lines it is nil.
+func Features(lines []string) (map[string]string, error) {
+	var out map[string]string
+	for _, line := range lines {
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, bad("gpu-feature", line, fmt.Errorf("want key=value"))
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[key] = value
+	}
+	return out, nil
+}
+
+// instances reads lines of `nvidia-smi -L`: a card and below it its instances, such as
+// "  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-…)".
+func (n *NVIDIA) instances(lines []string) {
+	var of *GPU
+	for _, line := range lines {
+		_, rest, ok := strings.Cut(line, "(UUID: ")
+		uuid, whole := strings.CutSuffix(rest, ")")
+		f := strings.Fields(line)
+		switch {
+		case !ok || !whole:
+		case f[0] == "GPU":
+			of = nil
+			for i := range n.Seen {
+				if n.Seen[i].UUID == uuid {
+					of = &n.Seen[i]
+				}
+			}
+		case f[0] == "MIG" && of != nil:
+			of.Instances = append(of.Instances, Instance{UUID: uuid, Profile: f[1]})
+		}
+	}
+}
+
+// gpu reads a line of nvidia-smi, such as "GPU-8f0e…, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB, Disabled". Drivers before 450 know nothing of MIG.
 func gpu(line string) (GPU, error) {
 	f := strings.Split(line, ", ")
-	if len(f) != 4 {
-		return GPU{}, fmt.Errorf("want four fields")
+	if len(f) != 4 && len(f) != 5 {
+		return GPU{}, fmt.Errorf("want four or five fields")
 	}
 	// nvidia-smi writes a PCI domain with eight digits, the kernel with four.
 	address := strings.ToLower(f[2])
 	if len(address) == len("00000000:17:00.0") {
 		address = address[4:]
 	}
-	g := GPU{UUID: f[0], Name: f[1], Address: address}
+	g := GPU{UUID: f[0], Name: f[1], Address: address, MIG: f[len(f)-1] == "Enabled"}
 	if size, err := strconv.Atoi(strings.TrimSuffix(f[3], " MiB")); err == nil { // "[N/A]" where memory is the machine's
 		g.MemoryMiB = size
 	}

@@ -113,16 +113,21 @@ func (c *ControlPlane) object(f []string) error {
 		return errors.New("too few fields")
 	}
 	if f[0] == "node" {
-		for len(f) < 12 {
+		for len(f) < 14 {
 			f = append(f, "") // trailing empty fields are trimmed
 		}
 		gpus, err := count(f[11])
 		if err != nil {
 			return err
 		}
+		instances, err := migResources(strings.Fields(f[12]))
+		if err != nil {
+			return err
+		}
 		c.Nodes = append(c.Nodes, Node{
 			Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6],
 			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), GPUs: gpus,
+			Instances: instances, GPULabels: listed(f[13]),
 		})
 		return nil
 	}
@@ -149,6 +154,34 @@ func count(s string) (int, error) {
 		return 0, nil
 	}
 	return strconv.Atoi(s)
+}
+
+// migResources reads those of a node's resources, each as name=quantity, that are instances of cards.
+func migResources(words []string) (map[string]int, error) {
+	var out map[string]int
+	for _, word := range words {
+		name, quantity, _ := strings.Cut(word, "=")
+		if !strings.HasPrefix(name, "nvidia.com/mig-") {
+			continue
+		}
+		n, err := strconv.Atoi(quantity)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = map[string]int{}
+		}
+		out[name] = n
+	}
+	return out, nil
+}
+
+// listed takes a list apart whose parts have commas between them.
+func listed(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
 }
 
 func firstWord(s string) string {

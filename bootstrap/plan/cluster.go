@@ -42,7 +42,7 @@ func (b *builder) cluster() error {
 	b.untoken(token, joined)
 	labelled := b.nodes(slices.Concat(started, joined))
 	b.ready(slices.Concat(started, network, joined, labelled))
-	b.cardsReady(slices.Concat(started, plugin, joined, labelled))
+	b.cardsReady(slices.Concat(started, joined, labelled), plugin)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,18 +24,27 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 	}
 	if b.inv.Runtime == inventory.Docker {
 		// Docker's default runtime adds the cards that the mounts of a pod name.
-		containers(objects, func(c object) { setEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts") })
+		containers(objects, func(c object) {
+			if c["name"] == pluginContainer {
+				setEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts")
+			}
+		})
 		for _, o := range objects {
 			if o["kind"] == "RuntimeClass" {
 				o["handler"] = "docker"
 			}
 		}
 	}
+	config, err := b.share(objects)
+	if err != nil {
+		return nil, err
+	}
 	b.pullFromRegistry(objects)
 	manifest, hash, err := encodeManifest(objects)
 	if err != nil {
 		return nil, err
 	}
+	b.pluginConfig = config
 	reason := b.networkMissing(devicePluginWorkload, hash)
 	if reason == "" {
 		b.skip(b.cp, "gpu/device-plugin", "the device plugin is applied")
@@ -46,7 +56,10 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 	})}, nil
 }
 
-const devicePluginWorkload = "kube-system/daemonset/nvidia-device-plugin"
+const (
+	devicePluginWorkload = "kube-system/daemonset/nvidia-device-plugin"
+	pluginContainer      = "nvidia-device-plugin"
+)
 
 func (b *builder) hasCards() bool {
 	for _, h := range b.hosts {
@@ -57,32 +70,50 @@ func (b *builder) hasCards() bool {
 	return false
 }
 
-// cardsReady plans the wait until every node offers as many cards as the host has.
-func (b *builder) cardsReady(needs []Ref) {
+// cardsReady plans the wait until every node offers what its host has, and what comes after it. plugin is the step that makes
+// the device plugin what it shall be, if there is one.
+func (b *builder) cardsReady(needs, plugin []Ref) {
 	if !b.hasCards() {
 		return
 	}
+	needs = slices.Concat(needs, plugin)
 	var want, reasons []string
+	if len(plugin) > 0 {
+		reasons = append(reasons, "the device plugin starts")
+	}
 	for _, h := range b.hosts {
 		if h.cards == 0 {
 			continue
 		}
-		want = append(want, fmt.Sprintf("%s %d", h.node, h.cards))
 		needs = append(needs, h.gpuLast...)
-		if n := b.nodeOf(h); n == nil || n.GPUs != h.cards {
-			have := 0
-			if n != nil {
-				have = n.GPUs
+		units := b.units(h)
+		for _, resource := range sortedKeys(units) {
+			want = append(want, fmt.Sprintf("%s %d %s", h.node, units[resource], resource))
+			if have := allocatable(b.nodeOf(h), resource); have != units[resource] {
+				reasons = append(reasons, fmt.Sprintf("%s offers %d of %d %s", h.node, have, units[resource], unitName(resource)))
 			}
-			reasons = append(reasons, fmt.Sprintf("%s offers %d of %d cards", h.node, have, h.cards))
 		}
 	}
 	if len(reasons) == 0 {
 		b.skip(b.cp, "gpu/ready", "all cards can be had")
+		b.gpuLabels(needs, "")
 		return
 	}
-	b.side(b.cp, Step{
+	ready := b.side(b.cp, Step{
 		Ref: Ref{ID: "gpu/ready"}, Title: "wait until all cards can be had", Reason: strings.Join(reasons, ", "), Script: "gpu-ready",
-		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...)}}, Timeout: 15 * time.Minute,
+		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...), "config": b.pluginConfig}}, Timeout: 15 * time.Minute,
 	})
+	fresh := ""
+	if len(plugin) > 0 {
+		fresh = reasons[0]
+	}
+	b.gpuLabels([]Ref{ready}, fresh)
+}
+
+// unitName is what messages call a unit of a resource.
+func unitName(resource string) string {
+	if resource == gpuResource {
+		return "cards"
+	}
+	return resource
 }

@@ -55,6 +55,8 @@ type builder struct {
 	hosts []*host
 	cp    *host
 	graph Graph
+
+	pluginConfig string // hash of the device plugin's configuration
 }
 
 func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {

@@ -84,7 +84,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		if s.Late != nil {
 			out := Outputs{}
 			for _, need := range s.Needs {
-				out[need] = map[string][]byte{outputToken: []byte("abcdef.0123456789abcdef"), outputCAHash: []byte("sha256:00")}
+				out[need] = map[string][]byte{outputToken: []byte("abcdef.0123456789abcdef"), outputCAHash: []byte("sha256:00"), outputFeatures: []byte(featuresOf(seen[need.Host]))}
 			}
 			var err error
 			if input, err = s.Late(out); err != nil {
@@ -147,7 +147,10 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "driver/reboot":
 			f.NVIDIA.Nouveau, f.BootID = facts.Nouveau{}, "another"
 		case "driver/load":
-			f.NVIDIA.Loaded, f.NVIDIA.Seen = f.NVIDIA.Library, make([]facts.GPU, len(f.NVIDIA.Cards))
+			f.NVIDIA.Loaded = f.NVIDIA.Library
+			if f.NVIDIA.Seen == nil {
+				f.NVIDIA.Seen = make([]facts.GPU, len(f.NVIDIA.Cards))
+			}
 			f.Units[persistence] = up
 		case "driver/fabric":
 			f.Packages[input.Values["packages"]] = facts.Package{Version: "580.173.02-1"}
@@ -161,13 +164,24 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			f.ControlPlane.Workloads[devicePluginWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
 		case "gpu/ready":
 			for _, line := range strings.Split(input.Values["nodes"], "\n") {
+				var name, resource string
+				var count int
+				if _, err := fmt.Sscan(line, &name, &count, &resource); err != nil {
+					t.Fatal(err)
+				}
 				for i := range f.ControlPlane.Nodes {
-					if n := &f.ControlPlane.Nodes[i]; n.Name == strings.Fields(line)[0] {
-						if _, err := fmt.Sscan(strings.Fields(line)[1], &n.GPUs); err != nil {
-							t.Fatal(err)
-						}
+					switch n := &f.ControlPlane.Nodes[i]; {
+					case n.Name == name && resource == gpuResource:
+						n.GPUs = count
+					case n.Name == name:
+						n.Instances = merged(n.Instances, resource, count)
 					}
 				}
+			}
+		case "gpu/features":
+			var err error
+			if f.NVIDIA.Features, err = facts.Features(strings.Split(strings.TrimSpace(featuresOf(f)), "\n")); err != nil {
+				t.Fatal(err)
 			}
 		case "kube/packages":
 			for _, p := range kubernetesPackages {
@@ -182,15 +196,26 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 					joinNode(seen["cp1"].ControlPlane, f, h.Name)
 				}
 			}
-		case "cluster/nodes":
+		case "cluster/nodes", "gpu/labels":
 			for _, line := range strings.Split(input.Values["nodes"], "\n") {
 				word := strings.Split(line, "\t")
 				for i := range f.ControlPlane.Nodes {
-					if n := &f.ControlPlane.Nodes[i]; n.Name == word[0] && word[1] == "taint" {
+					n := &f.ControlPlane.Nodes[i]
+					if n.Name != word[0] {
+						continue
+					}
+					k, v, _ := strings.Cut(word[2], "=")
+					switch word[1] {
+					case "taint":
 						n.Taints = append(n.Taints, word[2])
-					} else if n.Name == word[0] {
-						k, v, _ := strings.Cut(word[2], "=")
+					case "annotation":
+						n.GPULabels = strings.Split(v, ",")
+					case "label":
 						n.Labels[k] = v
+						if gone, ok := strings.CutSuffix(word[2], "-"); ok {
+							delete(n.Labels, gone)
+							delete(n.Labels, k)
+						}
 					}
 				}
 			}

@@ -2,9 +2,13 @@ package preflight
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // cards refuses hosts whose cards no driver can serve, before anything is installed.
@@ -15,6 +19,35 @@ func (c *checker) cards(m Machine) {
 	var refused *plan.Refused
 	if _, err := plan.ChooseDriver(c.inv, m.Facts); errors.As(err, &refused) {
 		c.problem(m.ID(), refusals[refused.Kind], "%s", refused.Detail)
+	}
+	c.instances(m)
+}
+
+// instances refuses hosts on which the device plugin would offer nothing: with the strategy single it wants all cards cut
+// into instances of one profile, or none. Source: k8s-device-plugin 0.19.1, internal/rm/device_map.go.
+func (c *checker) instances(m Machine) {
+	if c.inv.GPU.MIGStrategy != inventory.MIGSingle {
+		return
+	}
+	cut := 0
+	profiles := map[string]bool{}
+	for _, g := range m.Facts.NVIDIA.Seen {
+		if !g.MIG {
+			continue
+		}
+		cut++
+		if len(g.Instances) == 0 {
+			c.problem(m.ID(), reason.GPUMIGMismatch, "card %s (%s) is in MIG mode and has no instances", g.Address, g.Name)
+		}
+		for _, i := range g.Instances {
+			profiles[i.Profile] = true
+		}
+	}
+	if all := len(m.Facts.NVIDIA.Seen); cut > 0 && cut < all {
+		c.problem(m.ID(), reason.GPUMIGMismatch, "%d of %d cards are in MIG mode: `migStrategy: single` wants all or none", cut, all)
+	}
+	if len(profiles) > 1 {
+		c.problem(m.ID(), reason.GPUMIGMismatch, "there are instances of the profiles %s: `migStrategy: single` wants one", strings.Join(slices.Sorted(maps.Keys(profiles)), ", "))
 	}
 }
 

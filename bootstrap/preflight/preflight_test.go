@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,19 @@ func healthy(n int) *facts.Host {
 		Mounts:    []facts.Mount{{Path: "/", AvailableKiB: 50 << 20, InodesFreePercent: 90}, {Path: "/var", AvailableKiB: 50 << 20, InodesFreePercent: 90}},
 		Listening: []facts.Socket{{Addr: netip.MustParseAddrPort("0.0.0.0:22"), Process: "sshd"}},
 	}
+}
+
+// cutCards are A100 with a driver, each cut into instances of these profiles.
+func cutCards(profiles ...string) facts.NVIDIA {
+	n := facts.NVIDIA{Loaded: "580.173.02", Module: "580.173.02", Library: "580.173.02"}
+	for i, list := range profiles {
+		g := facts.GPU{Address: fmt.Sprintf("0000:%02x:00.0", 0x17+i), Name: "NVIDIA A100-SXM4-40GB", MIG: true}
+		for _, p := range strings.Fields(list) {
+			g.Instances = append(g.Instances, facts.Instance{Profile: p})
+		}
+		n.Cards, n.Seen = append(n.Cards, facts.Card{Address: g.Address, ID: "20b0", Driver: "nvidia"}), append(n.Seen, g)
+	}
+	return n
 }
 
 // TestCheck spoils one thing at a time: that is found, on that host, and nothing else.
@@ -136,6 +150,16 @@ func TestCheck(t *testing.T) {
 			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}, Library: "550.163.01"}
 			w.Facts.Packages = map[string]facts.Package{"libnvidia-compute-550": {Version: "550.163.01-0ubuntu1"}}
 		}, want: "w1 GPU_DRIVER_OTHER libnvidia-compute-550 550.163.01-0ubuntu1 is installed, 580 (open) from ubuntu is wanted"},
+		{name: "cards cut alike", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("1g.5gb 1g.5gb", "1g.5gb") }},
+		{name: "cards cut differently", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("3g.20gb", "1g.5gb") },
+			want: "w1 GPU_MIG_MISMATCH there are instances of the profiles 1g.5gb, 3g.20gb: `migStrategy: single` wants one"},
+		{name: "cards cut and not", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA = cutCards("1g.5gb", "1g.5gb")
+			w.Facts.NVIDIA.Seen[1].MIG, w.Facts.NVIDIA.Seen[1].Instances = false, nil
+		}, want: "w1 GPU_MIG_MISMATCH 1 of 2 cards are in MIG mode: `migStrategy: single` wants all or none"},
+		{name: "card without instances", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("") },
+			want: "w1 GPU_MIG_MISMATCH card 0000:17:00.0 (NVIDIA A100-SXM4-40GB) is in MIG mode and has no instances"},
+		{name: "cards cut differently and offered so", more: "gpu: {migStrategy: mixed}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("3g.20gb", "1g.5gb", "") }},
 		{name: "card for virtual machines", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "0001", Driver: "vfio-pci"}}
 		}},

@@ -12,8 +12,8 @@ import (
 )
 
 // Judge holds the logs of the Jobs, a line "job<tab>line" each, against what the hosts list: each card is seen by exactly
-// one Job, on its own node, and a Job without a request sees none. Every violation is a *reason.Error; the table is nil
-// when there is one.
+// one Job, or as many as share it, on its own node, and a Job without a request sees none. Every violation is a
+// *reason.Error; the table is nil when there is one.
 func Judge(nodes []Node, logs string) (*Table, error) {
 	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}}
 	for _, n := range nodes {
@@ -25,7 +25,7 @@ func Judge(nodes []Node, logs string) (*Table, error) {
 		if len(n.Cards) == 0 {
 			continue
 		}
-		for i := range n.Cards {
+		for i := range n.asked() {
 			j.cardJob(n, n.cardJob(i))
 		}
 		nvidia, plain := n.freeJobs()
@@ -79,17 +79,18 @@ func (j *judge) cardJob(n Node, job string) {
 	}
 	if s.status != 0 {
 		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s ended with status %d: %s", job, s.status, s.lastWords())
-	} else if len(s.cards) == 0 {
+	} else if len(s.all()) == 0 {
 		j.violation(reason.SmokeFailed, n, "Job %s asked for a card and sees none: %s", job, s.lastWords())
 	}
-	found := s.cards
+	given := j.given(s)
+	found := given
 	if len(s.devices) > len(found) {
 		found = s.devices
 	}
 	if len(found) > 1 {
 		j.violation(reason.SmokeCardLeaked, n, "Job %s asked for one card and sees %d: %s", job, len(found), list(found))
 	}
-	for _, uuid := range s.cards {
+	for _, uuid := range given {
 		switch home, known := j.home[uuid]; {
 		case !known:
 			j.violation(reason.SmokeFailed, n, "Job %s sees the card %s, which no host lists", job, shorten(uuid))
@@ -100,29 +101,40 @@ func (j *judge) cardJob(n Node, job string) {
 	}
 }
 
+// given is what a Job got of what it sees: instances, where it is instances of cards that pods are given, else whole cards.
+func (j *judge) given(s *sight) []string {
+	if slices.ContainsFunc(s.instances, func(uuid string) bool { return j.home[uuid] != "" }) {
+		return slices.Concat(s.instances, s.cards)
+	}
+	return slices.Concat(s.cut, s.cards)
+}
+
 // freeJob judges a Job that asked for no card.
 func (j *judge) freeJob(n Node, job, runtime string) {
 	s := j.take(n, job)
 	if s == nil {
 		return
 	}
-	if found := slices.Concat(s.cards, s.devices); len(found) > 0 {
+	if found := slices.Concat(s.all(), s.devices); len(found) > 0 {
 		j.violation(reason.SmokeCardLeaked, n, "Job %s %s asked for no card and sees %s", job, runtime, list(found))
 	}
 }
 
-// cover finds the cards that no Job, or more than one, saw.
+// cover finds the cards that no Job saw, or fewer or more than share it.
 func (j *judge) cover(nodes []Node) *Table {
 	table := &Table{}
 	for _, n := range nodes {
 		for _, c := range n.Cards {
-			switch jobs := j.jobs[c.UUID]; len(jobs) {
-			case 0:
+			jobs, share := j.jobs[c.UUID], n.share(c)
+			switch names := strings.Join(jobs, ", "); {
+			case len(jobs) == share:
+				table.Rows = append(table.Rows, Row{Node: n.Name, Card: c.Name, UUID: c.UUID, Job: names})
+			case len(jobs) == 0:
 				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s)", c.UUID, c.Name)
-			case 1:
-				table.Rows = append(table.Rows, Row{Node: n.Name, Card: c.Name, UUID: c.UUID, Job: jobs[0]})
+			case len(jobs) < share:
+				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, share, names)
 			default:
-				j.violation(reason.SmokeCardTwice, n, "the card %s (%s) is seen by the Jobs %s", c.UUID, c.Name, strings.Join(jobs, ", "))
+				j.violation(reason.SmokeCardTwice, n, "the card %s (%s) is seen by the Jobs %s", c.UUID, c.Name, names)
 			}
 		}
 	}

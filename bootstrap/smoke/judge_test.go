@@ -2,6 +2,7 @@ package smoke
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,5 +153,86 @@ func TestLogOfNoJob(t *testing.T) {
 	table, err := Judge(lab, logs(map[string]string{"smi-w9-0": saw("GPU-w9-0")}))
 	if table != nil || err == nil || !strings.Contains(err.Error(), "smi-w9-0") {
 		t.Errorf("table %v, error %v", table, err)
+	}
+}
+
+// logsOf are the logs of the Jobs of a node; those without a request see nothing.
+func logsOf(node string, jobs ...string) string {
+	var b strings.Builder
+	for i, log := range append(jobs, noDevices, noProgram) {
+		name := fmt.Sprintf("smi-%s-%d", node, i)
+		switch i {
+		case len(jobs):
+			name = "none-" + node
+		case len(jobs) + 1:
+			name = "plain-" + node
+		}
+		for line := range strings.Lines(log) {
+			b.WriteString(name + "\t" + line)
+		}
+	}
+	return b.String()
+}
+
+// TestShared has two cards that two pods share each.
+func TestShared(t *testing.T) {
+	node := Node{Name: "w1", Cards: cards("w1", 2, "Tesla T4")}
+	for i := range node.Cards {
+		node.Cards[i].Share = 2
+	}
+	a, b := saw("GPU-w1-0"), saw("GPU-w1-1")
+	table, err := Judge([]Node{node}, logsOf("w1", a, b, b, a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []Row{{"w1", "Tesla T4", "GPU-w1-0", "smi-w1-0, smi-w1-3"}, {"w1", "Tesla T4", "GPU-w1-1", "smi-w1-1, smi-w1-2"}}; !slices.Equal(table.Rows, want) {
+		t.Errorf("%+v", table.Rows)
+	}
+	expect(t, node, logsOf("w1", a, a, b, a),
+		"SMOKE_CARD_TWICE the card GPU-w1-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-1, smi-w1-3",
+		"SMOKE_CARD_MISSING the card GPU-w1-1 (Tesla T4), which 2 Jobs share, is seen only by smi-w1-2")
+	node.Cards[0].Share, node.Cards[1].Share = 1000, 1000
+	if n := len(node.asked()); n != mostShares {
+		t.Errorf("%d Jobs for cards with a thousand places each", n)
+	}
+}
+
+// TestInstances has a card that is cut into two instances, and a whole one.
+func TestInstances(t *testing.T) {
+	node := Node{Name: "w1", Cards: []Card{
+		{UUID: "MIG-a", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},
+		{UUID: "MIG-b", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},
+		{UUID: "GPU-1", Name: "A100", Resource: "nvidia.com/gpu"},
+	}}
+	instance := func(uuids ...string) string {
+		log := "GPU 0: A100 (UUID: GPU-0)\n"
+		for i, uuid := range uuids {
+			log += fmt.Sprintf("  MIG 1g.5gb      Device  %d: (UUID: %s)\n", i, uuid)
+		}
+		return log + "kgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-end\n"
+	}
+	if table, err := Judge([]Node{node}, logsOf("w1", instance("MIG-b"), instance("MIG-a"), saw("GPU-1"))); err != nil || len(table.Rows) != 3 {
+		t.Errorf("%v, %v", table, err)
+	}
+	expect(t, node, logsOf("w1", instance("MIG-a", "MIG-b"), instance("MIG-a"), saw("GPU-1")),
+		"SMOKE_CARD_LEAKED Job smi-w1-0 asked for one card and sees 2: MIG-a, MIG-b",
+		"SMOKE_CARD_TWICE the card MIG-a (A100 MIG 1g.5gb) is seen by the Jobs smi-w1-0, smi-w1-1")
+	// Whole cards are given out, cut or not.
+	whole := Node{Name: "w1", Cards: []Card{{UUID: "GPU-0", Name: "A100"}}}
+	if _, err := Judge([]Node{whole}, logsOf("w1", instance("MIG-a", "MIG-b"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// expect wants these violations, each its reason and detail.
+func expect(t *testing.T, node Node, logs string, want ...string) {
+	t.Helper()
+	_, err := Judge([]Node{node}, logs)
+	var got []string
+	for _, e := range reason.All(err) {
+		got = append(got, string(e.ID)+" "+e.Detail)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -19,15 +19,23 @@ const timedOut, killed = 124, 137
 
 // sight is what one Job saw.
 type sight struct {
-	cards   []string // UUIDs
-	devices []string // /dev/nvidia0, …
-	status  int      // of nvidia-smi; -1: it is not there
-	whole   bool     // the log has its end
-	last    string   // last words of nvidia-smi
+	cards     []string // UUIDs of those without instances
+	cut       []string // of those with some
+	instances []string
+	devices   []string // /dev/nvidia0, …
+	status    int      // of nvidia-smi; -1: it is not there
+	whole     bool     // the log has its end
+	last      string   // last words of nvidia-smi
 }
+
+// all are the cards and instances that it names.
+func (s *sight) all() []string { return slices.Concat(s.cut, s.cards, s.instances) }
 
 // "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-…)", as nvidia-smi -L prints it.
 var cardLine = regexp.MustCompile(`^GPU [0-9]+: .* \(UUID: (GPU-[0-9A-Za-z-]+)\)$`)
+
+// "  MIG 1g.5gb      Device  0: (UUID: MIG-…)", below the card that it is an instance of.
+var instanceLine = regexp.MustCompile(`^ +MIG [0-9a-z.+]+ +Device +[0-9]+: \(UUID: (MIG-[0-9A-Za-z/-]+)\)$`)
 
 // readLogs takes the lines "job<tab>line" of all Jobs apart. A pod may print what it wants: it cannot speak for another
 // Job, and what it says after its end is not heard.
@@ -66,8 +74,14 @@ func (s *sight) line(text string) {
 		s.whole = true
 		return
 	}
-	if m := cardLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.cards, m[1]) {
+	if m := cardLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.all(), m[1]) {
 		s.cards = append(s.cards, m[1])
+	}
+	if m := instanceLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.instances, m[1]) {
+		s.instances = append(s.instances, m[1])
+		if n := len(s.cards); n > 0 && strings.HasPrefix(s.last, "GPU ") {
+			s.cards, s.cut = s.cards[:n-1], append(s.cut, s.cards[n-1])
+		}
 	}
 	if strings.TrimSpace(text) != "" {
 		s.last = text

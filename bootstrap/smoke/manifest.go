@@ -31,8 +31,8 @@ exec sleep 3600
 
 type object = map[string]any
 
-// Manifest is a namespace with the Jobs of the proof: for each card of each node one that asks for a card there, and for
-// each node with cards two that ask for none.
+// Manifest is a namespace with the Jobs of the proof: for each card of each node one that asks for a card there (several
+// where several pods share it), and for each node with cards two that ask for none.
 func Manifest(nodes []Node, image string) (string, error) {
 	docs := []object{
 		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}},
@@ -45,8 +45,8 @@ func Manifest(nodes []Node, image string) (string, error) {
 			continue
 		}
 		found = true
-		for i := range n.Cards {
-			docs = append(docs, job(n.cardJob(i), withRuntime(withCard(pod(n.Name, image)))))
+		for i, resource := range n.asked() {
+			docs = append(docs, job(n.cardJob(i), withRuntime(withCard(pod(n.Name, image), resource))))
 		}
 		nvidia, plain := n.freeJobs()
 		docs = append(docs, job(nvidia, withRuntime(pod(n.Name, image))), job(plain, pod(n.Name, image)))
@@ -97,9 +97,9 @@ func withRuntime(pod object) object {
 	return pod
 }
 
-func withCard(pod object) object {
+func withCard(pod object, resource string) object {
 	container := pod["containers"].([]object)[0]
-	container["resources"] = object{"limits": object{"nvidia.com/gpu": 1}}
+	container["resources"] = object{"limits": object{resource: 1}}
 	return pod
 }
 

@@ -38,6 +38,10 @@ func TestManifest(t *testing.T) {
 			{Name: "gpu-a.lab.example.com", Cards: cards("a", 2, "NVIDIA A100-SXM4-40GB")},
 			{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
 		}},
+		{"shared-and-cut", []Node{{Name: "w1", Cards: []Card{
+			{UUID: "GPU-w1-0", Name: "Tesla T4", Resource: "nvidia.com/gpu", Share: 2},
+			{UUID: "MIG-w1-0", Name: "NVIDIA A100-SXM4-40GB MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb", Share: 1},
+		}}}},
 		{"eight-cards", []Node{{Name: "dgx", Cards: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

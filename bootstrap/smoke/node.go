@@ -1,8 +1,9 @@
-// Package smoke is the proof that every card of every node can be used by exactly one pod: what the cluster is asked to
+// Package smoke is the proof that every card of every node can be used by exactly one pod, or as many as share it: what the cluster is asked to
 // run, and what its answers mean. It is pure; scripts/steps/gpu-smoke.sh is what happens in between.
 package smoke
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -15,10 +16,31 @@ type Node struct {
 	Cards []Card
 }
 
-// Card is a card as its host's own nvidia-smi names it.
+// Card is a card, or an instance of one that is cut by MIG, as its host's own nvidia-smi names it.
 type Card struct {
-	UUID string // GPU-5c6f…
-	Name string // NVIDIA A100-SXM4-40GB
+	UUID     string // GPU-5c6f…, MIG-c6d4…
+	Name     string // NVIDIA A100-SXM4-40GB
+	Resource string // what a pod asks for; empty: nvidia.com/gpu
+	Share    int    // how many pods have it at the same time; zero: one
+}
+
+// mostShares bounds how many Jobs share the cards of a node: it runs 110 pods at most, by default. Where that is less than the
+// cards' places, each card still gets the same number of Jobs: the device plugin prefers the card that has the fewest.
+// Source: k8s-device-plugin 0.19.1, internal/rm/allocate.go.
+const mostShares = 32
+
+// share is how many Jobs see the card.
+func (n Node) share(c Card) int { return max(1, min(c.Share, mostShares/len(n.Cards))) }
+
+// asked are the resources that the Jobs of the proof ask for, one each: every card as often as it is shared.
+func (n Node) asked() []string {
+	var out []string
+	for _, c := range n.Cards {
+		for range n.share(c) {
+			out = append(out, cmp.Or(c.Resource, "nvidia.com/gpu"))
+		}
+	}
+	return out
 }
 
 // cardJob is the Job that asks for one card of the node, the one with this number among its Jobs. Which card it gets is

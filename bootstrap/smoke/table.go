@@ -9,7 +9,7 @@ import (
 // Table is the proof, a row a card.
 type Table struct{ Rows []Row }
 
-// Row says which Job saw a card.
+// Row says which Job saw a card, or which Jobs share it.
 type Row struct{ Node, Card, UUID, Job string }
 
 // String is the table as a person reads it.

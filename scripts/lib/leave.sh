@@ -9,6 +9,7 @@ leave_cluster() {
   fi
   kubelet_off
   containers_off
+  mps_off
   pod_network_off
   rm -rf /var/lib/etcd/member /etc/kubernetes/pki /etc/kubernetes/manifests/*.yaml /etc/kubernetes/*.conf
   ledger_forget kubeadm
@@ -60,6 +61,16 @@ containers_off() {
     [[ -e $space ]] || continue
     umount "$space" 2>/dev/null || true
     rm -f "$space"
+  done
+}
+
+# mps_off lets any process have a card again: MPS, where its control daemon could not say goodbye, left them to itself.
+mps_off() {
+  local started
+  for started in /run/nvidia/mps/nvidia.com/*/.started; do
+    [[ -e $started ]] || continue
+    timeout -k 5 30 nvidia-smi -c DEFAULT || echo 'the cards stay in the compute mode EXCLUSIVE_PROCESS until the driver is loaded anew'
+    return 0
   done
 }
 

@@ -18,3 +18,8 @@ var Weave []byte
 //
 //go:embed device-plugin.yaml
 var DevicePlugin []byte
+
+// MPS is a patch of the device plugin's DaemonSet with NVIDIA's Multi-Process Service.
+//
+//go:embed mps.yaml
+var MPS []byte

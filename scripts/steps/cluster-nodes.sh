@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Labels and taints nodes. Values: nodes (a line each: node, label|taint|role, text, separated
-# by tabs).
+# Labels, annotates and taints nodes. Values: nodes (a line each: node, label|annotation|taint|role, text, separated by tabs;
+# key- takes a label away).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t list < <(value_lines nodes)
 wait_api
-declare -A labels=() taints=()
+declare -A labels=() annotations=() taints=()
 for line in "${list[@]}"; do
   IFS=$'\t' read -r node what text <<<"$line"
   case $what in
     label) labels[$node]+=" $text" ;;
     role) labels[$node]+=" node-role.kubernetes.io/$text=" ;;
+    annotation) annotations[$node]+=" $text" ;;
     taint) taints[$node]+=" $text" ;;
     *) fail STEP_FAILED "unknown kind of line: $what" ;;
   esac
@@ -34,6 +35,11 @@ for node in "${!labels[@]}"; do
   wait_node "$node"
   read -r -a words <<<"${labels[$node]}"
   kube label --overwrite node "$node" "${words[@]}"
+done
+for node in "${!annotations[@]}"; do
+  wait_node "$node"
+  read -r -a words <<<"${annotations[$node]}"
+  kube annotate --overwrite node "$node" "${words[@]}"
 done
 for node in "${!taints[@]}"; do
   wait_node "$node"

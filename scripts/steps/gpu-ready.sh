@@ -1,35 +1,59 @@
 #!/usr/bin/env bash
-# Waits until the scheduler has all cards. Values: nodes (a line each: node, how many cards).
+# Waits until the scheduler has all cards. Values: nodes (a line each: node, how many, of which resource), config (of the
+# device plugin: what its pods must be annotated with).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t nodes < <(value_lines nodes)
+mapfile -t names < <(value_lines nodes | cut -d ' ' -f 1 | sort -u)
+config=$(value config)
 
-# A line for each node: its name, how many cards it has, how many of them are healthy.
-nodes_template='{{range .items}}{{.metadata.name}}{{with .status.capacity}} {{or (index . "nvidia.com/gpu") 0}}{{end}}{{with .status.allocatable}} {{or (index . "nvidia.com/gpu") 0}}{{end}}
+# A line for each resource of each node: how much it has (capacity), and how much of that is healthy (allocatable).
+# shellcheck disable=SC2016 # Go's templates
+nodes_template='{{range .items}}{{$node := .metadata.name}}{{range $k, $v := .status.capacity}}{{$node}} capacity {{$k}} {{$v}}
+{{end}}{{range $k, $v := .status.allocatable}}{{$node}} allocatable {{$k}} {{$v}}
+{{end}}{{end}}'
+
+# A line for each pod of the device plugin: node, phase, and its configuration.
+configs_template='{{range .items}}{{.spec.nodeName}} {{.status.phase}}{{with .metadata.annotations}}{{with index . "kgpu.dev/config-sha256"}} {{.}}{{end}}{{end}}
 {{end}}'
 
 # A line for each pod of the device plugin: node, name, phase, and what is said about it.
 pods_template='{{range .items}}{{.spec.nodeName}} {{.metadata.name}} {{.status.phase}}{{range .status.containerStatuses}}{{with .state.waiting}} {{.reason}} {{.message}}{{end}}{{if .restartCount}} ({{.restartCount}} restarts){{end}}{{end}}
 {{end}}'
 
+plugin=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin)
 no_answer='the API server'
-# pending prints the nodes that lack cards, separated by commas.
+
+# quantity NODE capacity|allocatable RESOURCE prints how much there is.
+quantity() {
+  awk -v node="$1" -v what="$2" -v resource="$3" '
+    $1 == node && $2 == what && $3 == resource { n = $4 }
+    END { print n + 0 }' <<<"$state"
+}
+
+# pending prints the nodes that lack cards, or where another device plugin still offers them, separated by commas.
 pending() {
-  local state line node want capacity have
+  local state configs line node want resource capacity have
   local -a lacking=()
-  state=$(kube get nodes -o go-template="$nodes_template" 2>/dev/null) || {
+  if ! state=$(kube get nodes -o go-template="$nodes_template" 2>/dev/null) ||
+    ! configs=$(kube get pods "${plugin[@]}" -o go-template="$configs_template" 2>/dev/null); then
     printf '%s' "$no_answer"
     return
-  }
+  fi
   for line in "${nodes[@]}"; do
-    read -r node want <<<"$line"
-    capacity=0 have=0
-    read -r _ capacity have <<<"$(grep -m 1 "^$node " <<<"$state")" || true
-    [[ ${have:-0} != "$want" ]] || continue
-    line="$node: ${have:-0} of $want cards"
-    if [[ ${capacity:-0} -gt ${have:-0} ]]; then line+=" ($((capacity - have)) unhealthy)"; fi
-    lacking+=("$line")
+    read -r node want resource <<<"$line"
+    capacity=$(quantity "$node" capacity "$resource")
+    have=$(quantity "$node" allocatable "$resource")
+    if [[ $have != "$want" ]]; then
+      line="$node: $have of $want ${resource/#nvidia.com\/gpu/cards}"
+      if [[ $capacity -gt $have ]]; then line+=" ($((capacity - have)) unhealthy)"; fi
+      lacking+=("$line")
+    fi
+  done
+  for node in "${names[@]}"; do
+    if grep -qxF "$node Running $config" <<<"$configs" || [[ " ${lacking[*]}" == *" $node: "* ]]; then continue; fi
+    lacking+=("$node: the device plugin starts")
   done
   local IFS=,
   printf '%s' "${lacking[*]}"
@@ -38,7 +62,6 @@ pending() {
 # plugin_says NODE prints the state of the node's device plugin; its log goes to standard error.
 plugin_says() {
   local node pod state
-  local -a plugin=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin)
   read -r node pod state <<<"$(kube get pods "${plugin[@]}" -o go-template="$pods_template" 2>/dev/null | grep -m 1 "^$1 ")" || true
   if [[ -z $pod ]]; then
     printf 'no device plugin on %s' "$1"
@@ -46,15 +69,14 @@ plugin_says() {
   fi
   printf 'device plugin on %s: %s' "$node" "$state"
   printf 'the log of %s ends with:\n' "$pod" >&2
-  kube -n kube-system logs "$pod" --tail=15 >&2 || true
-  if [[ $state == *restarts* ]]; then kube -n kube-system logs "$pod" --previous --tail=15 >&2 || true; fi
+  kube -n kube-system logs "$pod" -c nvidia-device-plugin --tail=15 >&2 || true
+  if [[ $state == *restarts* ]]; then kube -n kube-system logs "$pod" -c nvidia-device-plugin --previous --tail=15 >&2 || true; fi
 }
 
 # explain prints what is said about the device plugin on the nodes that lack cards.
 explain() {
-  local line node
-  for line in "${nodes[@]}"; do
-    read -r node _ <<<"$line"
+  local node
+  for node in "${names[@]}"; do
     if [[ ",$1" == *",$node:"* ]]; then printf '; %s' "$(plugin_says "$node")"; fi
   done
 }

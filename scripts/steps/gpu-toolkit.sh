@@ -83,8 +83,10 @@ verify_containerd() {
   fi
 }
 
-# The device plugin writes its own description beside ours.
-claim_dir /etc/cdi /run/cdi
+# What the device plugin's pod writes to the host: a description beside ours, what it finds out about the cards, and what
+# processes share by MPS.
+claim_dir /etc/cdi /run/cdi /etc/kubernetes/node-feature-discovery /etc/kubernetes/node-feature-discovery/features.d /run/nvidia
+claim_tree /etc/kubernetes/node-feature-discovery/features.d/gfd /run/nvidia/mps
 claim_tree /etc/nvidia-container-runtime /run/cdi/nvidia.yaml /run/cdi/k8s.device-plugin.nvidia.com-gpu.json /etc/cdi/nvidia.yaml
 install_files
 apt_install "${packages[@]}"

@@ -8,7 +8,8 @@ import (
 )
 
 // TestCards follows a cluster with cards of two architectures: drivers, container toolkit and device plugin come, every
-// card is proven by a pod of its own, a second run changes nothing, and reset takes the driver with it.
+// card is proven by a pod of its own and told of by labels, a second run changes nothing, cards can be shared, and reset takes
+// the driver with it.
 func TestCards(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=1xT4")
 	fresh := l.snapshot(t, "cp1", "w1", "w2")
@@ -21,10 +22,16 @@ func TestCards(t *testing.T) {
 		c.ready(t, "cp1", "w1", "w2")
 		c.offers(t, "cp1= w1=2 w2=1")
 		c.proven(t, s)
+		c.labelled(t, "w1", map[string]string{
+			"gpu.product": "NVIDIA-A100-SXM4-40GB", "gpu.memory": "40960", "gpu.count": "2", "gpu.replicas": "1", "gpu.compute.major": "8",
+			"cuda.driver-version.full": "580.173.02", "cuda.runtime-version.full": "13.0", "mig.capable": "true",
+		})
+		c.labelled(t, "w2", map[string]string{"gpu.product": "Tesla-T4", "gpu.count": "1", "gpu.family": "turing", "mig.capable": "false"})
 	})
 	t.Run("a pod has what it asked for", c.podsWithCards)
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "w2") })
 	t.Run("smoke", func(t *testing.T) { c.proven(t, kgpu(t, 0, "smoke", "--output", "json", c.inventory)) })
+	t.Run("cards that pods share", c.sharedCards)
 	t.Run("a driver that is there stays", func(t *testing.T) {
 		s := kgpu(t, 0, "plan", "--output", "json", c.inventory)
 		if !strings.Contains(s.stdout.String(), "580.173.02 stays") {

@@ -1,0 +1,165 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/manifests"
+)
+
+// gpuResource is what the device plugin calls cards, whole or shared. It takes every card for one, except with MIG.
+const gpuResource = "nvidia.com/gpu"
+
+// Offer is a card, or an instance of one, that pods can ask for.
+type Offer struct {
+	UUID, Name string
+	Resource   string // what pods ask for: nvidia.com/gpu, nvidia.com/mig-1g.5gb
+	Share      int    // how many pods can have it at the same time
+}
+
+// Offers are the cards and instances that the device plugin offers on a host, of those that its nvidia-smi lists.
+// Source: k8s-device-plugin 0.19.1, internal/rm/device_map.go and rm.go; it shares what is called nvidia.com/gpu.
+func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
+	var out []Offer
+	for _, g := range f.NVIDIA.Seen {
+		if !cut(inv, g) {
+			out = append(out, Offer{g.UUID, g.Name, gpuResource, inv.GPU.Share()})
+			continue
+		}
+		for _, i := range g.Instances {
+			o := Offer{i.UUID, g.Name + " MIG " + i.Profile, gpuResource, inv.GPU.Share()}
+			if inv.GPU.MIGStrategy == inventory.MIGMixed {
+				o.Resource, o.Share = "nvidia.com/mig-"+strings.ReplaceAll(i.Profile, "+", "."), 1
+			}
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// cut tells whether instances of the card are offered in its place.
+func cut(inv *inventory.Inventory, g facts.GPU) bool {
+	return g.MIG && inv.GPU.MIGStrategy != inventory.MIGNone
+}
+
+// units are how much of each resource the node of a host shall have. Cards count that the bus has, whether the driver sees
+// them or not.
+func (b *builder) units(h *host) map[string]int {
+	whole := h.cards
+	for _, g := range h.facts.NVIDIA.Seen {
+		if cut(b.inv, g) {
+			whole--
+		}
+	}
+	out := map[string]int{}
+	if whole > 0 {
+		out[gpuResource] = whole * b.inv.GPU.Share()
+	}
+	for _, o := range Offers(b.inv, h.facts) {
+		if strings.HasPrefix(o.UUID, "MIG-") {
+			out[o.Resource] += o.Share
+		}
+	}
+	return out
+}
+
+// allocatable is how much of a resource a node has to give.
+func allocatable(n *facts.Node, resource string) int {
+	switch {
+	case n == nil:
+		return 0
+	case resource == gpuResource:
+		return n.GPUs
+	}
+	return n.Instances[resource]
+}
+
+const (
+	pluginConfig    = "config.yaml"
+	pluginConfigSum = "kgpu.dev/config-sha256" // annotates the plugin's pods
+)
+
+// share makes the device plugin share cards as the inventory wants it, and returns the hash of its configuration. Pods are
+// made anew when that changes: none of the programs reads it twice.
+// Source of the format: k8s-device-plugin 0.19.1, api/config/v1.
+func (b *builder) share(objects []object) (hash string, err error) {
+	gpu := b.inv.GPU
+	config := object{"version": "v1", "flags": object{"migStrategy": string(gpu.MIGStrategy)}}
+	for name, s := range map[string]inventory.Sharing{"timeSlicing": gpu.TimeSlicing, "mps": gpu.MPS} {
+		if s.Replicas > 0 {
+			config["sharing"] = object{name: object{"resources": []any{object{"name": gpuResource, "replicas": s.Replicas}}}}
+		}
+	}
+	text, err := documents(config)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(text))
+	hash = hex.EncodeToString(sum[:])
+	for _, o := range objects {
+		switch o["kind"] {
+		case "ConfigMap":
+			o["data"] = object{pluginConfig: text}
+		case "DaemonSet":
+			if err := b.sharePods(o, hash); err != nil {
+				return "", err
+			}
+		}
+	}
+	return hash, nil
+}
+
+func (b *builder) sharePods(daemonSet object, hash string) error {
+	if b.inv.GPU.MPS.Replicas > 0 {
+		more, err := decodeManifest(manifests.MPS)
+		if err != nil {
+			return err
+		}
+		patch(daemonSet, more[0])
+	}
+	patch(daemonSet, object{"spec": object{"template": object{"metadata": object{"annotations": object{pluginConfigSum: hash}}}}})
+	if b.inv.GPU.MIGStrategy != inventory.MIGNone {
+		// Without it a container with all cards does not see how they are cut.
+		containers([]object{daemonSet}, func(c object) { setEnv(c, "NVIDIA_MIG_MONITOR_DEVICES", "all") })
+	}
+	return nil
+}
+
+// patch puts more into an object as kubectl's strategic patches do: mappings are merged, and containers of the same name;
+// other lists get longer.
+func patch(into, more object) {
+	for key, value := range more {
+		switch value := value.(type) {
+		case object:
+			if have, ok := into[key].(object); ok {
+				patch(have, value)
+				continue
+			}
+		case []any:
+			have, _ := into[key].([]any)
+			for _, item := range value {
+				if at := named(have, item); key == "containers" && at != nil {
+					patch(at, item.(object))
+				} else {
+					have = append(have, item)
+				}
+			}
+			into[key] = have
+			continue
+		}
+		into[key] = value
+	}
+}
+
+// named is the item of a list that has the same name.
+func named(list []any, item any) object {
+	for _, have := range list {
+		if have, ok := have.(object); ok && have["name"] == item.(object)["name"] {
+			return have
+		}
+	}
+	return nil
+}

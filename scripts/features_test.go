@@ -1,0 +1,135 @@
+package scripts
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"text/template"
+)
+
+const featuresFile = "etc/kubernetes/node-feature-discovery/features.d/gfd"
+
+// What was found out with another driver does not count.
+func TestFeatures(t *testing.T) {
+	s := newGPUHost(t)
+	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
+	s.write(featuresFile, "nvidia.com/cuda.driver-version.full=570.133.20\n")
+	s.stub("sleep", "#!/bin/sh\nprintf 'nvidia.com/gpu.product=Tesla-T4\\nnvidia.com/cuda.driver-version.full=580.173.02\\n' >/"+featuresFile+"\n")
+	if r := s.ok(s.step("gpu-features")); r.output != "W\tgpu-feature-discovery\n" {
+		t.Errorf("it says:\n%s", r.output)
+	}
+	if got, want := s.read(stepDir+"/out/features"), s.read(featuresFile); got != want || !strings.Contains(got, "Tesla-T4") {
+		t.Errorf("output %q of %q", got, want)
+	}
+}
+
+func TestFeaturesGivesUp(t *testing.T) {
+	s := newGPUHost(t)
+	s.fails(s.step("gpu-features"), 1, "GPU_DRIVER_MISSING")
+	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
+	s.write(stepDir+"/timeout", "0")
+	s.fails(s.step("gpu-features"), 1, "STEP_FAILED")
+	s.detail("gpu-feature-discovery does not tell of the cards with driver 580.173.02")
+}
+
+func TestNodesGetAndLoseLabels(t *testing.T) {
+	s := clusterHost(t)
+	s.write("node-is-there", "")
+	s.value("nodes", "w1\tlabel\tnvidia.com/gpu.count=2\nw1\tlabel\tnvidia.com/mig.strategy-\nw1\tannotation\tkgpu.dev/gpu-labels=nvidia.com/gpu.count\n")
+	s.ok(s.step("cluster-nodes"))
+	calls := s.calls()
+	for _, want := range []string{
+		"label --overwrite node w1 nvidia.com/gpu.count=2 nvidia.com/mig.strategy-\n", "annotate --overwrite node w1 kgpu.dev/gpu-labels=nvidia.com/gpu.count\n",
+	} {
+		if !strings.Contains(calls, want) {
+			t.Errorf("no %q in\n%s", want, calls)
+		}
+	}
+}
+
+// What the device plugin's pods leave on a host goes with kgpu; what was there before them stays.
+func TestToolkitClaimsWhatPodsWrite(t *testing.T) {
+	for name, there := range map[string]string{"nothing before": "", "features of somebody else": "etc/kubernetes/node-feature-discovery/features.d/theirs"} {
+		t.Run(name, func(t *testing.T) {
+			s := toolkitHost(t, "containerd")
+			s.must(os.MkdirAll(s.path("etc/kubernetes"), 0o755)) // the kubelet's package brings it
+			if there != "" {
+				s.write(there, "a=b\n")
+			}
+			before := s.snapshot()
+			s.ok(s.step("gpu-toolkit"))
+			for _, left := range []string{featuresFile, "run/nvidia/mps/nvidia.com/gpu/log/control.log", "run/nvidia/mps/shm/x"} {
+				s.write(left, "")
+			}
+			if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
+				t.Errorf("%s", r.output)
+			}
+			s.same(before)
+		})
+	}
+}
+
+// MPS keeps cards to itself until its control daemon ends in peace.
+func TestLeavingGivesCardsBack(t *testing.T) {
+	s := newGPUHost(t)
+	s.must(os.MkdirAll(s.path("run/nvidia/mps/nvidia.com/gpu"), 0o755))
+	s.ok(s.script("mps_off"))
+	if calls := s.read("tmp/calls"); calls != "" {
+		t.Errorf("without MPS:\n%s", calls)
+	}
+	s.write("run/nvidia/mps/nvidia.com/gpu/.started", "")
+	s.ok(s.script("mps_off"))
+	if calls := s.read("tmp/calls"); calls != "nvidia-smi -c DEFAULT\n" {
+		t.Errorf("with MPS:\n%s", calls)
+	}
+	s.write("gpu/smi-status", "9")
+	s.ok(s.script("mps_off"))
+}
+
+// facts.sh lists instances only where a card is in MIG mode, and reads what was found out about the cards.
+func TestFactsOfInstancesAndFeatures(t *testing.T) {
+	s := newGPUHost(t, "0000:17:00.0")
+	s.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x20b0\n")
+	s.write("gpu/sys/bus/pci/devices/0000:17:00.1/device", "0x1aef\n")
+	s.write("gpu/sys/bus/pci/devices/0000:00:02.0/device", "0x9bc4\n")
+	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
+	s.write(featuresFile, "nvidia.com/gpu.product=A100\nnvidia.com/cuda.driver.rev=02\n")
+	const list = "GPU 0: A100 (UUID: GPU-0)\n  MIG 1g.5gb      Device  0: (UUID: MIG-0)\n"
+	script := strings.Replace(string(Facts()), "PATH=", "PATH=$PATH:", 1) // the stubs first
+	for mode, want := range map[string]string{"Disabled": "", "Enabled": "mig=GPU 0: A100 (UUID: GPU-0)\nmig=  MIG 1g.5gb      Device  0: (UUID: MIG-0)\n"} {
+		s.stub("nvidia-smi", "#!/bin/sh\nif [ \"$1\" = -L ]; then printf '"+strings.ReplaceAll(list, "\n", "\\n")+"'; else echo 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, "+mode+"'; fi\n")
+		r := s.bash(enterGPUHost + script)
+		want = "gpu=GPU-0, A100, 00000000:17:00.0, 40960 MiB, " + mode + "\n" + want + "gpu-feature=nvidia.com/gpu.product=A100\ngpu-feature=nvidia.com/cuda.driver.rev=02\n"
+		if !strings.Contains(r.output, want) {
+			t.Errorf("%s: no\n%s\nin\n%s", mode, want, r.output)
+		}
+	}
+}
+
+// What kubectl makes of a node for facts.sh ends with its instances of cards and the labels that kgpu put there.
+func TestFactsTemplateOfNodes(t *testing.T) {
+	found := regexp.MustCompile(`(?s)\ncluster_template='(.*?)'\n`).FindSubmatch(Facts())
+	if found == nil {
+		t.Fatal("no template")
+	}
+	type object = map[string]any
+	node := func(name string, annotations, allocatable object) object {
+		return object{"kind": "Node", "metadata": object{"name": name, "uid": "u", "annotations": annotations}, "spec": object{}, "status": object{"allocatable": allocatable, "nodeInfo": object{}}}
+	}
+	var out strings.Builder
+	err := template.Must(template.New("").Parse(string(found[1]))).Execute(&out, object{"items": []any{
+		node("w1", object{"kgpu.dev/gpu-labels": "nvidia.com/gpu.count"}, object{"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "7"}),
+		node("w2", nil, nil),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if want := "\t2\tnvidia.com/gpu=2 nvidia.com/mig-1g.5gb=7 \tnvidia.com/gpu.count"; !strings.HasSuffix(lines[0], want) {
+		t.Errorf("%q does not end with %q", lines[0], want)
+	}
+	if fields := strings.Split(lines[1], "\t"); len(fields) != 14 || fields[12]+fields[13] != "" {
+		t.Errorf("%q", lines[1])
+	}
+}
