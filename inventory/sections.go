@@ -14,6 +14,7 @@ func sections() map[string][]string {
 		"kubernetes":                          names(kubernetesKeys()),
 		"gpu":                                 names(gpuKeys()),
 		"gpu.driver":                          names(driverKeys()),
+		"notebook":                            names(notebookKeys()),
 		"proxy":                               names(proxyKeys()),
 		"repositories":                        names(repositoriesKeys()),
 		"repositories.kubernetes":             names(repositoryKeys()),
@@ -50,6 +51,9 @@ func (d *decoder) home(key string) string {
 	}
 	var found []string
 	for section, known := range d.sections {
+		if key == "version" && section == "notebook" {
+			continue // who says version and nothing else means that of Kubernetes
+		}
 		if section != "ssh.bastion" && slices.Contains(known, key) {
 			found = append(found, section)
 		}

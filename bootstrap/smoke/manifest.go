@@ -1,11 +1,11 @@
 package smoke
 
 import (
-	"bytes"
 	"errors"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // lifetime ends Jobs that nobody is left to delete, so that their cards come back; the step takes less.
@@ -54,7 +54,7 @@ func Manifest(nodes []Node, image string) (string, error) {
 	if !found {
 		return "", errors.New("no node has a card")
 	}
-	return documents(docs)
+	return manifests.Encode(docs...)
 }
 
 func job(name string, pod object) object {
@@ -99,18 +99,6 @@ func withRuntime(pod object) object {
 
 func withCard(pod object) object {
 	container := pod["containers"].([]object)[0]
-	container["resources"] = object{"limits": object{"nvidia.com/gpu": 1}}
+	container["resources"] = object{"limits": object{catalog.GPUResource: 1}}
 	return pod
-}
-
-func documents(docs []object) (string, error) {
-	var buf bytes.Buffer
-	enc := yaml.NewEncoder(&buf)
-	enc.SetIndent(2)
-	for _, d := range docs {
-		if err := enc.Encode(d); err != nil {
-			return "", err
-		}
-	}
-	return buf.String(), enc.Close()
 }

@@ -18,3 +18,8 @@ var Weave []byte
 //
 //go:embed device-plugin.yaml
 var DevicePlugin []byte
+
+// Notebook is Jupyter with one card, on a port of every node.
+//
+//go:embed notebook.yaml
+var Notebook []byte
