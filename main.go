@@ -85,7 +85,7 @@ func newApp() *cli.App {
 				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: reset,
 			},
 			{
-				Name: "smoke", Usage: "prove that every card can be used, by running nvidia-smi on each", ArgsUsage: "[INVENTORY]",
+				Name: "smoke", Usage: "prove that every card can be used: nvidia-smi on each, and a notebook that lists one", ArgsUsage: "[INVENTORY]",
 				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: smoke,
 			},
 			{
@@ -199,9 +199,18 @@ func validate(c *cli.Context) error {
 // terminal is where a story shows itself.
 type terminal struct {
 	report.Sink
-	out    io.Writer
-	kind   report.Kind
-	detail report.Detail
+	out      io.Writer
+	kind     report.Kind
+	detail   report.Detail
+	notebook *bootstrap.Notebook // that was opened; nil: none
+}
+
+// showNotebook prints how to get into the notebook, with its token: never among events, which are kept.
+func (t *terminal) showNotebook() error {
+	if t.notebook == nil || t.kind == report.JSON {
+		return nil
+	}
+	return report.PrintNotebook(t.out, t.notebook.Devices.Names, t.notebook.URL, t.notebook.Tunnel)
 }
 
 // showPlan prints what is about to happen; a stream of JSON events tells it by its steps.
@@ -243,6 +252,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
 		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"),
+		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
 	}, t)
 	if t.kind == report.JSON {
 		t.failures(id, err)
@@ -250,7 +260,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: next(c, inv, err)})
 	}
-	return errors.Join(err, t.Close())
+	return errors.Join(err, t.showNotebook(), t.Close())
 }
 
 // failures puts what failed outside of steps into the stream of events; text has it on standard error.

@@ -35,6 +35,8 @@ type Options struct {
 	Only, Skip []string // step IDs
 	Limit      []string // host IDs
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
+
+	Opened func(Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 }
 
 // NewRunID names a run: the time, for people, and random digits, so that two runs never share a name.

@@ -14,7 +14,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Smoke proves that every card of the cluster's hosts can be used by exactly one pod.
+// Smoke proves that every card of the cluster's hosts can be used by exactly one pod, and opens the notebook.
 func Smoke(ctx context.Context, o Options) error {
 	s, err := open(ctx, o, o.Inventory.Hosts)
 	if err != nil {
@@ -27,16 +27,47 @@ func Smoke(ctx context.Context, o Options) error {
 	return s.prove(ctx)
 }
 
-// prove runs nvidia-smi in the cluster, once for each card that the hosts list.
+// prove runs nvidia-smi in the cluster, once for each card that the hosts list, and then opens the notebook.
 func (s *session) prove(ctx context.Context) error {
 	nodes, hosts := s.nodesWithCards()
 	if len(nodes) == 0 {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: "no host has a card that its driver sees: there is nothing to prove"})
 		return nil
 	}
-	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage))
+	table, err := s.proveCards(ctx, nodes, hosts)
 	if err != nil {
 		return err
+	}
+	var held []*smoke.Row // by the notebook of a former run, perhaps, which tells its card
+	for i := range table.Rows {
+		if r := &table.Rows[i]; len(r.Held) > 0 {
+			held = append(held, r)
+		} else {
+			s.proven(hosts, r)
+		}
+	}
+	devices, err := s.openNotebook(ctx)
+	if devices != nil {
+		table.Seen(plan.NotebookNamespace, "the notebook", devices.Cards)
+	}
+	for _, r := range held {
+		s.proven(hosts, r)
+	}
+	return err
+}
+
+// proven tells what became of a card.
+func (s *session) proven(hosts map[string]string, r *smoke.Row) {
+	s.Events.Emit(event.Event{
+		Time: time.Now(), Run: s.Run, Host: hosts[r.Node], Kind: event.Proof, Text: r.UUID + "  " + r.Card + "  " + r.By(),
+	})
+}
+
+// proveCards runs a Job for each card.
+func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[string]string) (*smoke.Table, error) {
+	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage))
+	if err != nil {
+		return nil, err
 	}
 	cards := 0
 	for _, n := range nodes {
@@ -44,23 +75,17 @@ func (s *session) prove(ctx context.Context) error {
 	}
 	graph, err := plan.Smoke(s.Inventory, s.facts, manifest, fmt.Sprintf("%d cards on %d nodes", cards, len(nodes)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	done, err := s.engine().Execute(ctx, graph)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	table, err := smoke.Judge(nodes, string(done.Outputs[graph.Steps[0].Ref][plan.OutputLogs]))
 	for _, e := range reason.All(err) {
 		e.Host = hosts[e.Host]
 	}
-	if err != nil {
-		return err
-	}
-	for _, r := range table.Rows {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: hosts[r.Node], Kind: event.Proof, Text: r.UUID + "  " + r.Card})
-	}
-	return nil
+	return table, err
 }
 
 // nodesWithCards also returns the host of each node.
@@ -81,9 +106,10 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 	return nodes, hosts
 }
 
-// proveNew is the last act of a run that did something for cards: the hosts with cards tell what their drivers see now.
+// proveNew is the last act of a run that did something for cards, or finds no notebook: nothing was proven yet, or not to
+// the end. The hosts with cards tell what their drivers see now.
 func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
-	if !done.Has("gpu/ready") {
+	if !done.Has("gpu/ready") && !done.Has(plan.NotebookStep) {
 		return nil
 	}
 	err := each(s.Inventory.Hosts, func(h inventory.Host) error {

@@ -55,8 +55,9 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	if err := show(graph); err != nil {
 		return err
 	}
-	if !graph.Empty() {
-		if _, err := s.engine().Execute(ctx, graph); err != nil {
+	// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
+	if first := graph.Without(plan.NotebookStep); !first.Empty() {
+		if _, err := s.engine().Execute(ctx, first); err != nil {
 			return err
 		}
 	}

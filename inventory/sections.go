@@ -16,6 +16,7 @@ func sections() map[string][]string {
 		"gpu.driver":                          names(driverKeys()),
 		"gpu.timeSlicing":                     names(sharingKeys(maxReplicas)),
 		"gpu.mps":                             names(sharingKeys(maxMPSShares)),
+		"notebook":                            names(notebookKeys()),
 		"proxy":                               names(proxyKeys()),
 		"repositories":                        names(repositoriesKeys()),
 		"repositories.kubernetes":             names(repositoryKeys()),
@@ -52,6 +53,9 @@ func (d *decoder) home(key string) string {
 	}
 	var found []string
 	for section, known := range d.sections {
+		if key == "version" && section == "notebook" {
+			continue // who says version and nothing else means that of Kubernetes
+		}
 		if section != "ssh.bastion" && slices.Contains(known, key) {
 			found = append(found, section)
 		}

@@ -68,6 +68,7 @@ type Inventory struct {
 	Swap         Swap    // default refuse
 	Proxy        Proxy
 	GPU          GPU
+	Notebook     Notebook
 	Repositories Repositories
 	Registry     string   // images.registry: pull every image from here; empty: upstream
 	Ignore       []string // preflight.ignore: reason IDs

@@ -39,6 +39,7 @@ case "$*" in
   : >/namespace
   if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi
   awk '/^kind:/ { kind = $2 } /^  name:/ { print (kind == "Job" ? "job.batch" : tolower(kind)) "/" $2 }' "$3" ;;
+"get pods -l kgpu.dev/smoke "*nodeSelector*) cat /asked ;;
 "get pods -l kgpu.dev/smoke "*) [[ -e /namespace ]] || exit 1
   n=$(($(cat /tmp/round 2>/dev/null || echo 0) + 1)); echo $n >/tmp/round
   while [[ ! -e /pods.$n ]]; do n=$((n - 1)); done
@@ -54,6 +55,17 @@ esac
 	s.must(err)
 	s.value("manifest", manifest)
 	s.write("holders", "")
+	var asked []any
+	for _, job := range smokeJobs {
+		node := "w2"
+		if strings.Contains(job, "gpu-1") {
+			node = "gpu-1.lab"
+		}
+		pod := smokePod(job, "Pending", nil)
+		pod["spec"] = object{"nodeSelector": object{"kubernetes.io/hostname": node}}
+		asked = append(asked, pod)
+	}
+	s.write("asked", rendered(t, "asked_template", asked))
 	return s
 }
 
@@ -91,23 +103,33 @@ func smokePods(others map[string]object) []any {
 	return out
 }
 
-// rendered is what kubectl makes of a list by the step's template of this name.
+// rendered is what kubectl makes of a list by the template of this name.
 func rendered(t *testing.T, name string, items []any) string {
 	t.Helper()
-	script, err := Step("gpu-smoke")
-	if err != nil {
-		t.Fatal(err)
+	return renderedObject(t, name, object{"items": items})
+}
+
+// renderedObject does so for a single object.
+func renderedObject(t *testing.T, name string, of object) string {
+	t.Helper()
+	script := Lib()
+	for _, step := range []string{"gpu-smoke", "gpu-notebook"} {
+		text, err := Step(step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script = append(script, text...)
 	}
 	found := regexp.MustCompile(`(?s)\n` + name + `='([^']*)'`).FindSubmatch(script)
 	if found == nil {
-		t.Fatalf("the step has no %s", name)
+		t.Fatalf("the library and the steps have no %s", name)
 	}
 	tmpl, err := template.New(name).Parse(string(found[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Through JSON, as kubectl does.
-	data, err := json.Marshal(object{"items": items})
+	data, err := json.Marshal(of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +219,6 @@ func TestSmoke(t *testing.T) {
 }
 
 func TestSmokeThatCannotBe(t *testing.T) {
-	unschedulable := smokePod("smi-w2-0", "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
-		"message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector."}))
 	pulling := smokePod("smi-w2-0", "Pending", containerState("waiting", object{"reason": "ContainerCreating"}))
 	unpullable := smokePod("smi-w2-0", "Pending", containerState("waiting", object{"reason": "ImagePullBackOff",
 		"message": "Back-off pulling image \"reg.lan/cuda:1\":\nnot found"}))
@@ -210,9 +230,9 @@ func TestSmokeThatCannotBe(t *testing.T) {
 		late       bool // the time is up
 		want, told string
 	}{
-		{name: "no free card", pod: unschedulable,
+		{name: "no free card, and nobody on this node has it", pod: noCard("smi-w2-0"),
 			want: "SMOKE_FAILED\tJob smi-w2-0: Unschedulable: 0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector.; " +
-				"cards are held by: default/train-0 on w2, lab/two on w2"},
+				"cards are held by: default/train-0 on gpu-1.lab, lab/two on gpu-1.lab"},
 		{name: "no image", pod: unpullable,
 			want: `SMOKE_IMAGE` + "\t" + `Job smi-w2-0: ImagePullBackOff: Back-off pulling image "reg.lan/cuda:1": not found`},
 		{name: "the device plugin refuses", pod: smokePod("smi-w2-0", "Failed", object{"reason": "UnexpectedAdmissionError", "message": "Allocate failed due to rpc error"}),
@@ -247,8 +267,8 @@ func TestSmokeThatCannotBe(t *testing.T) {
 			}
 			s.write("events."+name, c.events)
 			s.write("holders", rendered(t, "holders_template", []any{
-				holder("default", "train-0", "w2", "nvidia.com/gpu"), holder("kgpu-smoke", "smi", "w2", "nvidia.com/gpu"),
-				holder("lab", "two", "w2", "nvidia.com/gpu", "nvidia.com/gpu"), holder("default", "web", "w2", "cpu"),
+				holder("default", "train-0", "gpu-1.lab", "nvidia.com/gpu"), holder("kgpu-smoke", "smi", "w2", "nvidia.com/gpu"),
+				holder("lab", "two", "gpu-1.lab", "nvidia.com/gpu", "nvidia.com/gpu"), holder("default", "web", "w2", "cpu"),
 				holder("default", "unscheduled", "", "nvidia.com/gpu"),
 			}))
 			if c.late {
@@ -264,6 +284,47 @@ func TestSmokeThatCannotBe(t *testing.T) {
 			s.gone()
 		})
 	}
+}
+
+// noCard is the pod of a Job that the scheduler has no card for.
+func noCard(job string) object {
+	return smokePod(job, "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+		"message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector."}))
+}
+
+// A card that somebody else has is not waited for, and the proof says who; a card that nobody has is.
+func TestSmokeOfHeldCards(t *testing.T) {
+	s := smokeHost(t)
+	s.allLooked()
+	s.looked("plain-w2", "kgpu-held nobody/believes-it\nkgpu-status 127\nkgpu-end\n")
+	s.write("holders", rendered(t, "holders_template", []any{
+		holder("default", "train-0", "w2", "nvidia.com/gpu"), holder("lab", "two", "gpu-1.lab", "cpu", "nvidia.com/gpu"),
+		holder("kgpu-smoke", "smi", "w2", "nvidia.com/gpu"),
+	}))
+	s.pods(1, smokePods(map[string]object{"smi-w2-0": noCard("smi-w2-0"), "smi-gpu-1.lab-1": noCard("smi-gpu-1.lab-1")}))
+	s.ok(s.step("gpu-smoke"))
+	if calls := s.calls(); strings.Contains(calls[:strings.LastIndex(calls, "logs")], "sleep") {
+		t.Errorf("cards that others have are waited for:\n%s", calls)
+	}
+	logs := s.read(stepDir + "/out/logs")
+	table, err := smoke.Judge(gpuNodes, logs)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, logs)
+	}
+	for i, want := range []string{"held by lab/two, not tried", "smi-gpu-1.lab-0", "held by default/train-0, not tried"} {
+		if got := table.Rows[i].By(); got != want {
+			t.Errorf("card %s: %s, want %s", table.Rows[i].UUID, got, want)
+		}
+	}
+	if strings.Contains(logs, "believes-it") {
+		t.Errorf("a pod says who has cards:\n%s", logs)
+	}
+	s.gone()
+
+	// One of two is held, the other is nobody's.
+	s.pods(1, smokePods(map[string]object{"smi-gpu-1.lab-0": noCard("smi-gpu-1.lab-0"), "smi-gpu-1.lab-1": noCard("smi-gpu-1.lab-1")}))
+	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
+	s.gone()
 }
 
 // holder is a pod with a container for each of these limits.

@@ -43,7 +43,7 @@ func (b *builder) cluster() error {
 	labelled := b.nodes(slices.Concat(started, joined))
 	b.ready(slices.Concat(started, network, joined, labelled))
 	b.cardsReady(slices.Concat(started, joined, labelled), plugin)
-	return nil
+	return b.notebook()
 }
 
 // initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -112,7 +113,7 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 
 // unitName is what messages call a unit of a resource.
 func unitName(resource string) string {
-	if resource == gpuResource {
+	if resource == catalog.GPUResource {
 		return "cards"
 	}
 	return resource

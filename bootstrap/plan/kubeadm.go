@@ -1,14 +1,13 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // initConfig is the one file that kubeadm init reads, in the API version that the minor wants.
@@ -57,7 +56,7 @@ func (b *builder) initConfig() (string, error) {
 		kubelet["featureGates"] = gates
 	}
 	proxy := map[string]any{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
-	return documents(
+	return manifests.Encode(
 		initConfiguration,
 		merge(cluster, k.ClusterConfiguration),
 		merge(kubelet, k.KubeletConfiguration),
@@ -67,7 +66,7 @@ func (b *builder) initConfig() (string, error) {
 
 // joinConfig is the file that kubeadm join reads. It holds a bootstrap token.
 func (b *builder) joinConfig(h *host, token, caHash string) (string, error) {
-	return documents(map[string]any{
+	return manifests.Encode(map[string]any{
 		"apiVersion": "kubeadm.k8s.io/" + b.minor.KubeadmAPI, "kind": "JoinConfiguration",
 		"discovery": map[string]any{"bootstrapToken": map[string]any{
 			"token": token, "apiServerEndpoint": b.endpoint(), "caCertHashes": []any{caHash},
@@ -127,16 +126,4 @@ func formatGates(gates map[string]bool) string {
 		list = append(list, fmt.Sprintf("%s=%t", name, gates[name]))
 	}
 	return strings.Join(list, ",")
-}
-
-func documents(docs ...map[string]any) (string, error) {
-	var buf bytes.Buffer
-	enc := yaml.NewEncoder(&buf)
-	enc.SetIndent(2)
-	for _, d := range docs {
-		if err := enc.Encode(d); err != nil {
-			return "", err
-		}
-	}
-	return buf.String(), enc.Close()
 }

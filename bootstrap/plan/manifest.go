@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // manifestHash annotates the workloads kgpu applies, so that facts can tell whether they are still the wanted ones.
@@ -52,7 +53,7 @@ func encodeManifest(objects []object) (manifest, hash string, err error) {
 			meta["annotations"] = merge(annotations, object{manifestHash: hash})
 		}
 	}
-	manifest, err = documents(objects...)
+	manifest, err = manifests.Encode(objects...)
 	return manifest, hash, err
 }
 

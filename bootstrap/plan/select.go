@@ -20,13 +20,18 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	}
 	out := &Graph{Skipped: g.Skipped, Warnings: g.Warnings}
 	for _, s := range g.Steps {
-		if len(only) > 0 && !matches(only, s.ID) || matches(skip, s.ID) {
+		if !Selected(only, skip, s.ID) {
 			out.Skipped = append(out.Skipped, Skipped{s.Ref, "not selected"})
 			continue
 		}
 		out.Steps = append(out.Steps, s)
 	}
 	return out, nil
+}
+
+// Selected reports whether a step with this ID is among those that Select keeps.
+func Selected(only, skip []string, id string) bool {
+	return (len(only) == 0 || matches(only, id)) && !matches(skip, id)
 }
 
 func matches(patterns []string, id string) bool {

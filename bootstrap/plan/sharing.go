@@ -5,13 +5,11 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
-
-// gpuResource is what the device plugin calls cards, whole or shared. It takes every card for one, except with MIG.
-const gpuResource = "nvidia.com/gpu"
 
 // Offer is a card, or an instance of one, that pods can ask for.
 type Offer struct {
@@ -26,11 +24,11 @@ func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
 	var out []Offer
 	for _, g := range f.NVIDIA.Seen {
 		if !cut(inv, g) {
-			out = append(out, Offer{g.UUID, g.Name, gpuResource, inv.GPU.Share()})
+			out = append(out, Offer{g.UUID, g.Name, catalog.GPUResource, inv.GPU.Share()})
 			continue
 		}
 		for _, i := range g.Instances {
-			o := Offer{i.UUID, g.Name + " MIG " + i.Profile, gpuResource, inv.GPU.Share()}
+			o := Offer{i.UUID, g.Name + " MIG " + i.Profile, catalog.GPUResource, inv.GPU.Share()}
 			if inv.GPU.MIGStrategy == inventory.MIGMixed {
 				o.Resource, o.Share = "nvidia.com/mig-"+strings.ReplaceAll(i.Profile, "+", "."), 1
 			}
@@ -56,7 +54,7 @@ func (b *builder) units(h *host) map[string]int {
 	}
 	out := map[string]int{}
 	if whole > 0 {
-		out[gpuResource] = whole * b.inv.GPU.Share()
+		out[catalog.GPUResource] = whole * b.inv.GPU.Share()
 	}
 	for _, o := range Offers(b.inv, h.facts) {
 		if strings.HasPrefix(o.UUID, "MIG-") {
@@ -71,7 +69,7 @@ func allocatable(n *facts.Node, resource string) int {
 	switch {
 	case n == nil:
 		return 0
-	case resource == gpuResource:
+	case resource == catalog.GPUResource:
 		return n.GPUs
 	}
 	return n.Instances[resource]
@@ -90,10 +88,10 @@ func (b *builder) share(objects []object) (hash string, err error) {
 	config := object{"version": "v1", "flags": object{"migStrategy": string(gpu.MIGStrategy)}}
 	for name, s := range map[string]inventory.Sharing{"timeSlicing": gpu.TimeSlicing, "mps": gpu.MPS} {
 		if s.Replicas > 0 {
-			config["sharing"] = object{name: object{"resources": []any{object{"name": gpuResource, "replicas": s.Replicas}}}}
+			config["sharing"] = object{name: object{"resources": []any{object{"name": catalog.GPUResource, "replicas": s.Replicas}}}}
 		}
 	}
-	text, err := documents(config)
+	text, err := manifests.Encode(config)
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -171,7 +172,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				}
 				for i := range f.ControlPlane.Nodes {
 					switch n := &f.ControlPlane.Nodes[i]; {
-					case n.Name == name && resource == gpuResource:
+					case n.Name == name && resource == catalog.GPUResource:
 						n.GPUs = count
 					case n.Name == name:
 						n.Instances = merged(n.Instances, resource, count)
@@ -183,6 +184,10 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			if f.NVIDIA.Features, err = facts.Features(strings.Split(strings.TrimSpace(featuresOf(f)), "\n")); err != nil {
 				t.Fatal(err)
 			}
+		case NotebookStep:
+			f.ControlPlane.Workloads[notebookWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"]), Desired: 1, Ready: 1}
+		case "gpu/notebook-remove":
+			delete(f.ControlPlane.Workloads, notebookWorkload)
 		case "kube/packages":
 			for _, p := range kubernetesPackages {
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
@@ -243,7 +248,7 @@ func manifestHashOf(t *testing.T, manifest string) string {
 		t.Fatal(err)
 	}
 	for _, o := range objects {
-		if o["kind"] == "DaemonSet" {
+		if o["kind"] == "DaemonSet" || o["kind"] == "Deployment" {
 			return o["metadata"].(object)["annotations"].(object)[manifestHash].(string)
 		}
 	}
@@ -349,6 +354,15 @@ kubernetes:
 		{name: "driver-there", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n", facts: func(f map[string]*facts.Host) {
 			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
 			f["w2"].NVIDIA.Cards = []facts.Card{{Address: "0000:01:00.0", ID: "2204", Driver: "vfio-pci"}}
+		}},
+		{name: "notebook", inventory: threeHosts + `
+runtime: containerd
+network: flannel
+gpu: {driver: {source: none}}
+images: {registry: registry.example.com/mirror}
+notebook: {framework: pytorch, version: 2.10.0, nodePort: 32000, storage: 10Gi}
+`, facts: func(f map[string]*facts.Host) {
+			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
 		}},
 		{name: "used-hosts", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
 			f["w1"].DaemonJSON = []byte(`{"insecure-registries":["10.0.0.1:5000"],"exec-opts":["native.cgroupdriver=cgroupfs"]}`)

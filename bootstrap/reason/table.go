@@ -67,6 +67,10 @@ const (
 	SmokeCardMissing      ID = "SMOKE_CARD_MISSING"
 	SmokeCardTwice        ID = "SMOKE_CARD_TWICE"
 	SmokeCardLeaked       ID = "SMOKE_CARD_LEAKED"
+	NotebookNoCard        ID = "NOTEBOOK_NO_CARD"
+	NotebookFailed        ID = "NOTEBOOK_FAILED"
+	NotebookNoGPU         ID = "NOTEBOOK_NO_GPU"
+	NotebookUnreachable   ID = "NOTEBOOK_UNREACHABLE"
 
 	StepFailed       ID = "STEP_FAILED"
 	StepTimeout      ID = "STEP_TIMEOUT"
@@ -146,6 +150,10 @@ var table = index([]Reason{
 	{SmokeCardMissing, 115, "another pod may hold the card: `kubectl get pods -A -o wide`; else look at the device plugin's log"},
 	{SmokeCardTwice, 116, "the cards are shared between pods: look at the device plugin's settings"},
 	{SmokeCardLeaked, 117, "pods see cards that they did not ask for: is nvidia the default runtime, or is NVIDIA_VISIBLE_DEVICES set?"},
+	{NotebookNoCard, 120, "stop one of the pods named above, or set `notebook: {framework: none}` and go on without the notebook"},
+	{NotebookFailed, 121, "`kubectl -n kgpu-notebook describe pods` and `kubectl -n kgpu-notebook logs deploy/notebook` say more; `kgpu smoke` tries again"},
+	{NotebookNoGPU, 122, "the image's libraries may not fit the driver or the card: name another `notebook: {version: …}` or `{image: …}`"},
+	{NotebookUnreachable, 123, "look at kube-proxy on the node, and at the port in `kubectl -n kgpu-notebook get service notebook`"},
 
 	{StepFailed, 80, "look at the output above; the same command carries on from this step"},
 	{StepTimeout, 81, "look at the output above; the same command carries on from this step"},

@@ -12,10 +12,11 @@ import (
 )
 
 // Judge holds the logs of the Jobs, a line "job<tab>line" each, against what the hosts list: each card is seen by exactly
-// one Job, or as many as share it, on its own node, and a Job without a request sees none. Every violation is a
+// one Job, or as many as share it, on its own node, and a Job without a request sees none. What a pod outside of the proof
+// has is no violation: as much of a node's cards may stay unseen as Jobs got none because of such pods. Every violation is a
 // *reason.Error; the table is nil when there is one.
 func Judge(nodes []Node, logs string) (*Table, error) {
-	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}}
+	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}, held: map[string]*holding{}}
 	for _, n := range nodes {
 		for _, c := range n.Cards {
 			j.home[c.UUID] = n.Name
@@ -46,7 +47,14 @@ type judge struct {
 	seen map[string]*sight   // by Job; those that were judged are taken out
 	home map[string]string   // UUID → node whose host lists it
 	jobs map[string][]string // UUID → Jobs that asked for a card and saw this one
+	held map[string]*holding // by node
 	errs []error
+}
+
+// holding is what other pods keep from the Jobs of a node.
+type holding struct {
+	cards int // as many Jobs got none
+	pods  []string
 }
 
 func (j *judge) violation(id reason.ID, node Node, format string, args ...any) {
@@ -73,6 +81,17 @@ func (j *judge) take(n Node, job string) *sight {
 
 // cardJob judges a Job that asked for one card.
 func (j *judge) cardJob(n Node, job string) {
+	if s := j.seen[job]; s != nil && len(s.held) > 0 {
+		delete(j.seen, job)
+		h := j.held[n.Name]
+		if h == nil {
+			h = &holding{}
+			j.held[n.Name] = h
+		}
+		h.cards++
+		h.pods = s.held // the same for all Jobs of a node
+		return
+	}
 	s := j.take(n, job)
 	if s == nil {
 		return
@@ -124,17 +143,30 @@ func (j *judge) freeJob(n Node, job, runtime string) {
 func (j *judge) cover(nodes []Node) *Table {
 	table := &Table{}
 	for _, n := range nodes {
+		held := j.held[n.Name]
+		unseen := 0
+		for _, c := range n.Cards {
+			unseen += max(0, n.share(c)-len(j.jobs[c.UUID]))
+		}
 		for _, c := range n.Cards {
 			jobs, share := j.jobs[c.UUID], n.share(c)
-			switch names := strings.Join(jobs, ", "); {
-			case len(jobs) == share:
-				table.Rows = append(table.Rows, Row{Node: n.Name, Card: c.Name, UUID: c.UUID, Job: names})
-			case len(jobs) == 0:
-				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s)", c.UUID, c.Name)
-			case len(jobs) < share:
-				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, share, names)
-			default:
+			row, names := Row{Node: n.Name, Card: c.Name, UUID: c.UUID}, strings.Join(jobs, ", ")
+			switch {
+			case len(jobs) == share, held != nil && held.cards >= unseen && 0 < len(jobs) && len(jobs) < share:
+				row.Job = names
+			case len(jobs) > share:
 				j.violation(reason.SmokeCardTwice, n, "the card %s (%s) is seen by the Jobs %s", c.UUID, c.Name, names)
+			case held == nil && len(jobs) == 0:
+				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s)", c.UUID, c.Name)
+			case held == nil:
+				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, share, names)
+			case held.cards < unseen:
+				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s): %d cards of the node are unseen, and %s can have %d of them", c.UUID, c.Name, unseen, list(held.pods), held.cards)
+			default:
+				row.Held = slices.Clone(held.pods)
+			}
+			if row.By() != "" {
+				table.Rows = append(table.Rows, row)
 			}
 		}
 	}

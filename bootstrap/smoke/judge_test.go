@@ -2,6 +2,7 @@ package smoke
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,56 @@ func TestProof(t *testing.T) {
 		"w2    Tesla T4               GPU-w2-0  smi-w2-0\n"
 	if got := table.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A card that a pod outside of the proof has is told, and is no violation; one that nobody has is.
+func TestHeld(t *testing.T) {
+	const by = "kgpu-held default/train-0\nkgpu-held kgpu-notebook/notebook-5f-x7\n"
+	rows := func(changed map[string]string) (*Table, string) {
+		table, err := Judge(lab, logs(changed))
+		if err != nil {
+			var got []string
+			for _, e := range reason.All(err) {
+				got = append(got, e.Host+" "+string(e.ID)+" "+e.Detail)
+			}
+			return nil, strings.Join(got, "\n")
+		}
+		return table, table.String()
+	}
+	const header = "NODE  CARD                   UUID      JOB\n"
+	_, got := rows(map[string]string{"smi-w1-0": by, "smi-w1-1": saw("GPU-w1-0")})
+	want := header +
+		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  smi-w1-1\n" +
+		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-1  held by default/train-0, kgpu-notebook/notebook-5f-x7, not tried\n" +
+		"w2    Tesla T4               GPU-w2-0  smi-w2-0\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+
+	// All cards of a node, and the notebook tells which one it has.
+	table, got := rows(map[string]string{"smi-w1-0": by, "smi-w1-1": by, "smi-w2-0": "kgpu-held \x1b[2Jx/y\n"})
+	if table == nil {
+		t.Fatal(got)
+	}
+	table.Seen("kgpu-notebook", "the notebook", []string{"GPU-w9-0"})
+	if table.String() != got {
+		t.Errorf("another card changes the table:\n%s", table)
+	}
+	table.Seen("kgpu-notebook", "the notebook", []string{"GPU-w1-1"})
+	want = header +
+		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  held by default/train-0, not tried\n" +
+		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-1  the notebook\n" +
+		"w2    Tesla T4               GPU-w2-0  held by \\x1b[2Jx/y, not tried\n"
+	if got := table.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+
+	_, got = rows(map[string]string{"smi-w1-0": "kgpu-held default/train-0\n", "smi-w1-1": noDevices})
+	if want := "w1 SMOKE_FAILED nvidia-smi in Job smi-w1-1 ended with status 6: \"No devices found.\"\n" +
+		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (NVIDIA A100-SXM4-40GB): 2 cards of the node are unseen, and default/train-0 can have 1 of them\n" +
+		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB): 2 cards of the node are unseen, and default/train-0 can have 1 of them"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -185,7 +236,11 @@ func TestShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []Row{{"w1", "Tesla T4", "GPU-w1-0", "smi-w1-0, smi-w1-3"}, {"w1", "Tesla T4", "GPU-w1-1", "smi-w1-1, smi-w1-2"}}; !slices.Equal(table.Rows, want) {
+	want := []Row{
+		{Node: "w1", Card: "Tesla T4", UUID: "GPU-w1-0", Job: "smi-w1-0, smi-w1-3"},
+		{Node: "w1", Card: "Tesla T4", UUID: "GPU-w1-1", Job: "smi-w1-1, smi-w1-2"},
+	}
+	if !reflect.DeepEqual(table.Rows, want) {
 		t.Errorf("%+v", table.Rows)
 	}
 	expect(t, node, logsOf("w1", a, a, b, a),

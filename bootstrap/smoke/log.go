@@ -14,6 +14,9 @@ const (
 	endMark    = "kgpu-end"
 )
 
+// heldMark is what the step says instead of a Job that got no card: a pod that may have it.
+const heldMark = "kgpu-held "
+
 // timedOut is the status of timeout(1); 137 when the driver did not even hear SIGTERM.
 const timedOut, killed = 124, 137
 
@@ -26,6 +29,7 @@ type sight struct {
 	status    int      // of nvidia-smi; -1: it is not there
 	whole     bool     // the log has its end
 	last      string   // last words of nvidia-smi
+	held      []string // pods outside of the proof that have the cards it could not get
 }
 
 // all are the cards and instances that it names.
@@ -70,6 +74,10 @@ func (s *sight) line(text string) {
 		s.devices = append(s.devices, device)
 		return
 	}
+	if pod, ok := strings.CutPrefix(text, heldMark); ok {
+		s.held = append(s.held, pod)
+		return
+	}
 	if text == endMark {
 		s.whole = true
 		return
@@ -89,10 +97,19 @@ func (s *sight) line(text string) {
 }
 
 // lastWords quotes the last line, so that nothing in it reaches a terminal.
-func (s *sight) lastWords() string {
+func (s *sight) lastWords() string { return quote(s.last) }
+
+// quote makes a line fit to be printed.
+func quote(line string) string {
 	const most = 200
-	if len(s.last) > most {
-		return strconv.Quote(s.last[:most]) + "…"
+	if len(line) > most {
+		return strconv.Quote(line[:most]) + "…"
 	}
-	return strconv.Quote(s.last)
+	return strconv.Quote(line)
+}
+
+// LastWords quotes the last line of an output that is not empty.
+func LastWords(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	return quote(strings.TrimSpace(lines[len(lines)-1]))
 }

@@ -1,11 +1,10 @@
 package smoke
 
 import (
-	"bytes"
 	"errors"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // lifetime ends Jobs that nobody is left to delete, so that their cards come back; the step takes less.
@@ -54,7 +53,7 @@ func Manifest(nodes []Node, image string) (string, error) {
 	if !found {
 		return "", errors.New("no node has a card")
 	}
-	return documents(docs)
+	return manifests.Encode(docs...)
 }
 
 func job(name string, pod object) object {
@@ -101,16 +100,4 @@ func withCard(pod object, resource string) object {
 	container := pod["containers"].([]object)[0]
 	container["resources"] = object{"limits": object{resource: 1}}
 	return pod
-}
-
-func documents(docs []object) (string, error) {
-	var buf bytes.Buffer
-	enc := yaml.NewEncoder(&buf)
-	enc.SetIndent(2)
-	for _, d := range docs {
-		if err := enc.Encode(d); err != nil {
-			return "", err
-		}
-	}
-	return buf.String(), enc.Close()
 }

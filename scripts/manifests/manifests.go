@@ -23,3 +23,8 @@ var DevicePlugin []byte
 //
 //go:embed mps.yaml
 var MPS []byte
+
+// Notebook is Jupyter with one card, on a port of every node.
+//
+//go:embed notebook.yaml
+var Notebook []byte

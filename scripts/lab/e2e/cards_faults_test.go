@@ -29,7 +29,7 @@ func TestCardsInTrouble(t *testing.T) {
 		s := c.up(t)
 		c.ready(t, "cp1", "w1", "ubuntu1")
 		c.offers(t, "cp1= ubuntu1=2 w1=1")
-		if n := len(s.of("proof")); n != 3 {
+		if n := len(s.cards()); n != 3 {
 			t.Errorf("%d cards are proven, want 3", n)
 		}
 		if now := l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id"); now == booted {

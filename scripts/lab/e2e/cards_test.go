@@ -8,8 +8,8 @@ import (
 )
 
 // TestCards follows a cluster with cards of two architectures: drivers, container toolkit and device plugin come, every
-// card is proven by a pod of its own and told of by labels, a second run changes nothing, cards can be shared, and reset takes
-// the driver with it.
+// card is proven by a pod of its own and told of by labels, the notebook lists one, a second run changes nothing, cards can be
+// shared, and reset takes the driver with it.
 func TestCards(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=1xT4")
 	fresh := l.snapshot(t, "cp1", "w1", "w2")
@@ -27,10 +27,37 @@ func TestCards(t *testing.T) {
 			"cuda.driver-version.full": "580.173.02", "cuda.runtime-version.full": "13.0", "mig.capable": "true",
 		})
 		c.labelled(t, "w2", map[string]string{"gpu.product": "Tesla-T4", "gpu.count": "1", "gpu.family": "turing", "mig.capable": "false"})
+		c.notebook(t, s)
 	})
-	t.Run("a pod has what it asked for", c.podsWithCards)
+	t.Run("smoke while the notebook has its card", func(t *testing.T) {
+		s := kgpu(t, 0, "smoke", "--output", "json", c.inventory)
+		c.proven(t, s)
+		c.notebook(t, s)
+		seen := 0
+		for _, e := range s.of("proof") {
+			if strings.HasSuffix(e.Text, "  the notebook") {
+				seen++
+			}
+		}
+		if seen != 1 {
+			t.Errorf("%d cards are seen by the notebook, want 1: %v", seen, s.of("proof"))
+		}
+	})
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "w2") })
-	t.Run("smoke", func(t *testing.T) { c.proven(t, kgpu(t, 0, "smoke", "--output", "json", c.inventory)) })
+	t.Run("a pod has what it asked for", c.podsWithCards)
+	t.Run("a notebook that is deleted comes back", func(t *testing.T) {
+		c.k(t, "delete", "namespace", "kgpu-notebook", "--timeout=120s")
+		s := c.up(t)
+		wantSteps(t, c.did(s), "cp1 gpu/notebook", "cp1 gpu/smoke")
+		c.proven(t, s)
+		c.notebook(t, s)
+	})
+	t.Run("for people", func(t *testing.T) {
+		said := kgpu(t, 0, "smoke", c.inventory).stdout.String()
+		if want := "/?token=" + c.notebookToken(t) + "\n"; !strings.Contains(said, want) {
+			t.Error("kgpu smoke does not say where the notebook is")
+		}
+	})
 	t.Run("cards that pods share", c.sharedCards)
 	t.Run("a driver that is there stays", func(t *testing.T) {
 		s := kgpu(t, 0, "plan", "--output", "json", c.inventory)
@@ -58,20 +85,71 @@ var uuidOfCard = regexp.MustCompile(`GPU-[0-9a-f-]{36}`)
 // proven wants a proof of exactly the cards that the hosts' own nvidia-smi lists, for everybody who logs in there.
 func (c *cluster) proven(t *testing.T, s *session) {
 	t.Helper()
-	var want, got []string
+	var want []string
 	for _, h := range []string{"w1", "w2"} {
 		for _, uuid := range uuidOfCard.FindAllString(c.verb(t, "ssh", h, "nvidia-smi", "-L"), -1) {
 			want = append(want, c.addr[h]+" "+uuid)
 		}
 	}
-	for _, e := range s.of("proof") {
-		got = append(got, e.Host+" "+uuidOfCard.FindString(e.Text))
-	}
 	slices.Sort(want)
-	slices.Sort(got)
+	got := s.cards()
 	if len(want) != 3 || !slices.Equal(got, want) {
 		t.Errorf("proven are %q, the hosts have %q", got, want)
 	}
+}
+
+// cards are those that a run proved, each behind the address of its host.
+func (s *session) cards() []string {
+	var out []string
+	for _, e := range s.of("proof") {
+		if uuid := uuidOfCard.FindString(e.Text); uuid != "" {
+			out = append(out, e.Host+" "+uuid)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// notebook wants the notebook's list of devices among the proofs, its port open, and its token nowhere but in its Secret.
+func (c *cluster) notebook(t *testing.T, s *session) {
+	t.Helper()
+	lists := regexp.MustCompile(`^the notebook at (http://[0-9.:]+)/ lists .*(cuda|GPU):0`)
+	var url string
+	for _, e := range s.of("proof") {
+		if m := lists.FindStringSubmatch(e.Text); m != nil {
+			url = m[1]
+		}
+	}
+	if url == "" {
+		t.Fatalf("no notebook is proven: %v", s.of("proof"))
+	}
+	secret := c.notebookToken(t)
+	if said := s.stdout.String() + s.stderr.String(); strings.Contains(said, secret) {
+		t.Error("the token is among the events")
+	}
+	for _, h := range []string{"cp1", "w1", "w2"} {
+		if found := c.exec(t, h, "grep -rl "+secret+" /var/lib/kgpu || :"); found != "" {
+			t.Errorf("%s: the token is left in %s", h, found)
+		}
+		if found := c.exec(t, h, "journalctl --no-pager -o cat | grep -c "+secret+" || :"); strings.TrimSpace(found) != "0" {
+			t.Errorf("%s: the journal has the token", h)
+		}
+	}
+	// Who has no token gets no kernel.
+	for _, h := range []string{"cp1", "w1"} {
+		port := "curl -s -o /dev/null -w '%{http_code}' http://" + c.addr[h] + ":30061"
+		if got := c.exec(t, "cp1", port+"/api"); got != "200" {
+			t.Errorf("the port of %s answers %s", h, got)
+		}
+		if got := c.exec(t, "cp1", port+"/api/kernels"); got != "403" {
+			t.Errorf("the notebook on %s answers %s to who has no token", h, got)
+		}
+	}
+}
+
+func (c *cluster) notebookToken(t *testing.T) string {
+	t.Helper()
+	return c.k(t, "-n", "kgpu-notebook", "get", "secret", "notebook", "-o", "go-template={{.data.token | base64decode}}")
 }
 
 // podsWithCards looks inside pods: who asks for two cards has two, who asks for none has none, and a third card on the
@@ -82,6 +160,9 @@ func (c *cluster) podsWithCards(t *testing.T) {
 			`{"spec":{"nodeSelector":{"kubernetes.io/hostname":"w1"},"containers":[{"name":"`+name+`","image":"docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04",`+
 				`"command":["sleep","infinity"],"resources":{"limits":{`+limits+`}}}]}}`)
 	}
+	// Who wants the notebook's card back scales it to nothing, and kgpu up leaves it so.
+	c.k(t, "-n", "kgpu-notebook", "scale", "deployment/notebook", "--replicas=0")
+	c.k(t, "-n", "kgpu-notebook", "wait", "--for=delete", "pod", "--selector=app.kubernetes.io/name=notebook", "--timeout=120s")
 	run("none", "")
 	run("two", `"nvidia.com/gpu":"2"`)
 	c.k(t, "wait", "--for=condition=Ready", "pod/none", "pod/two", "--timeout=120s")

@@ -1,0 +1,232 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/jupyter"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/smoke"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Notebook is what a person needs who wants to work in it.
+type Notebook struct {
+	Devices *smoke.Devices
+	URL     string // with the token: secret
+	Tunnel  string // the command that makes the URL work where the port cannot be reached from here; empty: it can
+}
+
+// Time for what the notebook does. TensorFlow's first start reads gigabytes.
+const (
+	notebookAppears = 30 * time.Second // kube-proxy may be a little behind
+	notebookDial    = 3 * time.Second
+	notebookLists   = 5 * time.Minute
+)
+
+// openNotebook deploys the notebook and uses it as a person would: through its port, with its token, in a kernel of its
+// own, which lists the devices. It returns nil where the inventory wants no notebook.
+func (s *session) openNotebook(ctx context.Context) (*smoke.Devices, error) {
+	if !plan.Selected(s.Only, s.Skip, plan.NotebookStep) {
+		return nil, nil
+	}
+	graph, err := plan.Notebook(s.Inventory, s.facts)
+	if err != nil || graph.Empty() {
+		return nil, err
+	}
+	done, err := s.engine().Execute(ctx, graph)
+	if err != nil {
+		return nil, err
+	}
+	said := done.Outputs[graph.Steps[0].Ref]
+	token := strings.TrimSpace(string(said[plan.OutputNotebookToken]))
+	door, err := s.reachNotebook(ctx, s.hostOfNode(strings.TrimSpace(string(said[plan.OutputNotebookNode]))), token)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := door.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n := s.Inventory.Notebook; n.Image == "" && !strings.EqualFold(devices.Source, string(n.Framework)) {
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Warning, Text: "in the notebook: " + strings.Join(devices.Tried, "; ")})
+	}
+	s.Events.Emit(event.Event{
+		Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Proof,
+		Text: fmt.Sprintf("the notebook at %s lists %s (%s)", door.url(""), strings.Join(devices.Names, ", "), devices.Source),
+	})
+	if s.Opened != nil {
+		s.Opened(Notebook{Devices: devices, URL: door.url(token), Tunnel: door.tunnel})
+	}
+	return devices, nil
+}
+
+// door is a way to the notebook.
+type door struct {
+	client *jupyter.Client
+	host   string // inventory's
+	at     string // host:port, as a browser here would write it
+	tunnel string // command that is needed for this
+}
+
+func (d *door) url(token string) string {
+	u := url.URL{Scheme: "http", Host: d.at, Path: "/"}
+	if token != "" {
+		u.RawQuery = url.Values{"token": {token}}.Encode()
+	}
+	return u.String()
+}
+
+func (d *door) failure(id reason.ID, doing, detail string, err error) error {
+	return &reason.Error{ID: id, Host: d.host, Doing: doing, Detail: detail, Err: err}
+}
+
+// list runs the code that lists the devices.
+func (d *door) list(ctx context.Context) (*smoke.Devices, error) {
+	const doing = "listing devices in the notebook"
+	limited, cancel := context.WithTimeout(ctx, notebookLists)
+	defer cancel()
+	output, err := d.client.Run(limited, smoke.ListDevices)
+	var hung *jupyter.HungError
+	var raised *jupyter.ExecutionError
+	switch {
+	case ctx.Err() != nil:
+		return nil, d.failure(reason.Cancelled, doing, "", context.Cause(ctx))
+	case errors.As(err, &hung):
+		return nil, d.failure(reason.NotebookFailed, doing,
+			fmt.Sprintf("the kernel does not answer within %s while %s: a driver that hangs, or a slow disk; it printed %s", notebookLists, hung.Doing, smoke.LastWords(output)), err)
+	case errors.As(err, &raised):
+		return nil, d.failure(reason.NotebookNoGPU, doing, fmt.Sprintf("the code raised %s; it printed %s", raised, smoke.LastWords(output)), err)
+	case err != nil:
+		return nil, d.failure(reason.NotebookFailed, doing, "", err)
+	}
+	devices, err := smoke.JudgeNotebook(output)
+	for _, e := range reason.All(err) {
+		e.Host = d.host
+	}
+	return devices, err
+}
+
+// reachNotebook finds out how the notebook can be reached from here: directly, or through the SSH connection to the host.
+func (s *session) reachNotebook(ctx context.Context, id, token string) (*door, error) {
+	host, port := s.hosts[id], strconv.Itoa(s.Inventory.Notebook.NodePort)
+	inside := net.JoinHostPort(s.nodeAddress(id), port)
+	through := func(ctx context.Context, _, _ string) (net.Conn, error) { return host.DialTCP(ctx, inside) }
+	direct := func(ctx context.Context, network, address string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: notebookDial}).DialContext(ctx, network, address)
+	}
+	ways := []*door{{
+		client: jupyter.New(inside, token, through), host: id, at: "127.0.0.1:8888",
+		tunnel: fmt.Sprintf("ssh -N -L 8888:%s %s", inside, s.sshTarget(id)),
+	}}
+	if a := host.Addr(); a.IsValid() {
+		at := net.JoinHostPort(a.String(), port)
+		ways = append([]*door{{client: jupyter.New(at, token, direct), host: id, at: at}}, ways...)
+	}
+	limited, cancel := context.WithTimeout(ctx, notebookAppears)
+	defer cancel()
+	d, err := firstOpen(limited, ways)
+	if err == nil {
+		return d, nil
+	}
+	const doing = "opening the notebook"
+	if ctx.Err() != nil {
+		return nil, ways[0].failure(reason.Cancelled, doing, "", context.Cause(ctx))
+	}
+	return nil, ways[0].failure(reason.NotebookUnreachable, doing, err.Error(), nil)
+}
+
+// firstOpen returns the first of the ways behind which a Jupyter server answers, however long that takes.
+func firstOpen(ctx context.Context, ways []*door) (*door, error) {
+	for {
+		var errs []string
+		for i, d := range ways {
+			err := d.answers(ctx)
+			switch {
+			case err == nil && i > 0 && ways[0].answers(ctx) == nil:
+				return ways[0], nil // it was only a little late
+			case err == nil:
+				return d, nil
+			}
+			way := "directly"
+			if d.tunnel != "" {
+				way = "through SSH"
+			}
+			errs = append(errs, way+": "+err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.New(strings.Join(errs, "; "))
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// answers asks without the token: what listens there may be something else.
+func (d *door) answers(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, 2*notebookDial)
+	defer cancel()
+	_, err := d.client.Version(limited)
+	return err
+}
+
+// hostOfNode is the host whose node this is, or the control plane's where kgpu has no connection to it: every node leads to
+// the notebook.
+func (s *session) hostOfNode(node string) string {
+	for _, h := range s.Inventory.Hosts {
+		if f := s.facts[h.ID()]; f != nil && s.hosts[h.ID()] != nil && plan.NodeName(h, f) == node {
+			return h.ID()
+		}
+	}
+	return s.controlPlane().ID()
+}
+
+func (s *session) nodeAddress(id string) string {
+	return plan.NodeAddress(s.host(id), s.facts[id]).String()
+}
+
+func (s *session) host(id string) inventory.Host {
+	i := slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.ID() == id })
+	return s.Inventory.Hosts[i]
+}
+
+// sshTarget is how ssh is told the way to a host, as the inventory has it.
+func (s *session) sshTarget(id string) string {
+	h := s.host(id)
+	words := []string{s.login(h.SSH, h.Address)}
+	if h.SSH.Port != 0 {
+		words = append([]string{"-p", strconv.Itoa(h.SSH.Port)}, words...)
+	}
+	var jumps []string
+	for b := h.SSH.Bastion; b != nil; b = b.SSH.Bastion {
+		at := s.login(b.SSH, b.Address)
+		if b.SSH.Port != 0 {
+			at += ":" + strconv.Itoa(b.SSH.Port)
+		}
+		jumps = append([]string{at}, jumps...)
+	}
+	if len(jumps) > 0 {
+		words = append([]string{"-J", strings.Join(jumps, ",")}, words...)
+	}
+	return strings.Join(words, " ")
+}
+
+// login is user@address; without an ssh_config, which may name one, nobody in particular is root.
+func (s *session) login(ssh inventory.SSH, address string) string {
+	switch {
+	case ssh.User != "":
+		return ssh.User + "@" + address
+	case s.SSHConfig == "":
+		return "root@" + address
+	}
+	return address
+}

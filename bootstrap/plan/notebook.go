@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/manifests"
+)
+
+// NotebookStep deploys the notebook. Up plans it where something is to be done; it runs after the Jobs of the proof, which
+// want all cards.
+const NotebookStep = "gpu/notebook"
+
+// Outputs of the step.
+const (
+	OutputNotebookToken = "token" // secret
+	OutputNotebookNode  = "node"  // where its pod runs
+)
+
+// NotebookNamespace has the notebook and nothing else.
+const NotebookNamespace = "kgpu-notebook"
+
+const notebookWorkload = NotebookNamespace + "/deployment/notebook"
+
+// Notebook plans the deployment of the notebook, whether or not it is there: the step tells its token. There are no steps
+// where the inventory wants none.
+func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	if inv.Notebook.Framework == catalog.NoFramework {
+		return &b.graph, nil
+	}
+	manifest, _, err := b.notebookManifest()
+	if err != nil {
+		return nil, err
+	}
+	b.deployNotebook(manifest, "the proof opens it")
+	return &b.graph, b.graph.Validate()
+}
+
+// notebook plans what makes the notebook that the inventory wants, or takes away the one that it does not.
+func (b *builder) notebook() error {
+	if b.inv.Notebook.Framework == catalog.NoFramework {
+		b.removeNotebook()
+		return nil
+	}
+	if !b.hasCards() {
+		return nil
+	}
+	manifest, hash, err := b.notebookManifest()
+	if err != nil {
+		return err
+	}
+	reason := b.networkMissing(notebookWorkload, hash)
+	if reason == "" {
+		// Who scaled it to nothing wanted the card back.
+		if have := b.cp.facts.ControlPlane.Workloads[notebookWorkload]; have.Ready < have.Desired {
+			reason = "the notebook is not ready"
+		}
+	}
+	if reason == "" {
+		b.skip(b.cp, NotebookStep, "the notebook is deployed")
+		return nil
+	}
+	b.deployNotebook(manifest, reason)
+	return nil
+}
+
+func (b *builder) deployNotebook(manifest, reason string) {
+	b.side(b.cp, Step{
+		Ref: Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
+		Needs: []Ref{{b.cp.id, "cluster/ready"}, {b.cp.id, "gpu/ready"}},
+		Input: Input{Values: map[string]string{"manifest": manifest, "resource": catalog.GPUResource}},
+		Retry: Transient, Timeout: time.Hour, // the image has gigabytes, and a slow link takes what it takes
+	})
+}
+
+// removeNotebook plans the end of a notebook that kgpu made.
+func (b *builder) removeNotebook() {
+	c := b.cp.facts.ControlPlane
+	if c == nil || c.Workloads[notebookWorkload].Hash == "" {
+		return
+	}
+	b.side(b.cp, Step{
+		Ref: Ref{ID: "gpu/notebook-remove"}, Title: "delete the notebook and what is stored in it",
+		Reason: "the inventory says framework: none", Script: "gpu-notebook-remove", Retry: Transient, Timeout: medium,
+	})
+}
+
+func (b *builder) notebookManifest() (manifest, hash string, err error) {
+	objects, err := decodeManifest(manifests.Notebook)
+	if err != nil {
+		return "", "", err
+	}
+	n := b.inv.Notebook
+	containers(objects, func(c object) {
+		c["image"] = b.notebookImage()
+		if n.Storage != "" {
+			c["workingDir"] = notebookDir
+			c["volumeMounts"] = []any{object{"name": "notebooks", "mountPath": notebookDir}}
+		}
+	})
+	for _, o := range objects {
+		spec, _ := o["spec"].(object)
+		switch o["kind"] {
+		case "Service":
+			spec["ports"].([]any)[0].(object)["nodePort"] = n.NodePort
+		case "Deployment":
+			if n.Storage != "" {
+				pod := spec["template"].(object)["spec"].(object)
+				pod["securityContext"] = object{"fsGroup": usersGroup}
+				pod["volumes"] = []any{object{"name": "notebooks", "persistentVolumeClaim": object{"claimName": "notebooks"}}}
+			}
+		}
+	}
+	if n.Storage != "" {
+		objects = slices.Insert(objects, len(objects)-1, object{
+			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": object{"name": "notebooks", "namespace": NotebookNamespace},
+			"spec": object{"accessModes": []any{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": n.Storage}}},
+		})
+	}
+	return encodeManifest(objects)
+}
+
+const (
+	notebookDir = "/notebooks"
+	// usersGroup is the group of the user of Jupyter's own images; the others run as root.
+	// Source: NB_GID in https://jupyter-docker-stacks.readthedocs.io/en/latest/using/common.html.
+	usersGroup = 100
+)
+
+// notebookImage is the one that the inventory names, from where it names it, or that of the framework.
+func (b *builder) notebookImage() string {
+	n := b.inv.Notebook
+	if n.Image != "" {
+		return n.Image
+	}
+	return b.image(catalog.NotebookImage(n.Framework, n.Version))
+}
+
+// Without is the graph without the steps of this ID.
+func (g *Graph) Without(id string) *Graph {
+	out := *g
+	out.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(s *Step) bool { return s.ID == id })
+	return &out
+}

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+const oneCard = threeHosts + "runtime: containerd\nnetwork: flannel\ngpu: {driver: {source: none}}\n"
+
+// withNotebook is a cluster with a card and a notebook that is up.
+func withNotebook(t *testing.T) map[string]*facts.Host {
+	t.Helper()
+	inv := decode(t, oneCard)
+	seen := hostFacts(inv)
+	seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
+	g, err := Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(t, inv, seen, g)
+	return seen
+}
+
+// The notebook comes back when it is missing, another one or not ready, goes when nobody wants it, and nothing else changes.
+func TestNotebook(t *testing.T) {
+	for _, c := range []struct {
+		name, inventory string
+		harm            func(map[string]facts.Workload)
+		want            []string
+		reason          string
+	}{
+		{name: "as it is", want: nil},
+		{name: "deleted", harm: func(w map[string]facts.Workload) { delete(w, notebookWorkload) },
+			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is missing"},
+		{name: "not ready", harm: func(w map[string]facts.Workload) {
+			w[notebookWorkload] = facts.Workload{Desired: 1, Hash: w[notebookWorkload].Hash}
+		}, want: []string{"cp1 gpu/notebook"}, reason: "the notebook is not ready"},
+		{name: "scaled to nothing", harm: func(w map[string]facts.Workload) {
+			w[notebookWorkload] = facts.Workload{Hash: w[notebookWorkload].Hash}
+		}, want: nil},
+		{name: "another port", inventory: "notebook: {nodePort: 30062}\n",
+			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
+		{name: "another image", inventory: "notebook: {image: \"reg.lan/notebook:1\"}\n",
+			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
+		{name: "none", inventory: "notebook: {framework: none}\n",
+			want: []string{"cp1 gpu/notebook-remove"}, reason: "the inventory says framework: none"},
+		{name: "none, and another's", inventory: "notebook: {framework: none}\n", harm: func(w map[string]facts.Workload) {
+			w[notebookWorkload] = facts.Workload{Desired: 1, Ready: 1}
+		}, want: nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, seen := decode(t, oneCard+c.inventory), withNotebook(t)
+			if c.harm != nil {
+				c.harm(seen["cp1"].ControlPlane.Workloads)
+			}
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := refs(g); !slices.Equal(got, c.want) {
+				t.Fatalf("planned %q, want %q", got, c.want)
+			}
+			if !g.Empty() && g.Steps[0].Reason != c.reason {
+				t.Errorf("because %s, want %s", g.Steps[0].Reason, c.reason)
+			}
+			settle(t, inv, seen, g)
+			if again, err := Up(inv, seen); err != nil || !again.Empty() {
+				t.Errorf("a second plan has %q, %v", refs(again), err)
+			}
+			if without := g.Without(NotebookStep); without.Has(NotebookStep) || len(g.Steps) != len(c.want) {
+				t.Errorf("%q without the notebook: %q", refs(g), refs(without))
+			}
+		})
+	}
+}
+
+// What the proof deploys is what up deploys: the next up has nothing to do.
+func TestNotebookOfTheProof(t *testing.T) {
+	seen := withNotebook(t)
+	g, err := Notebook(decode(t, oneCard), seen)
+	if err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/notebook"}) {
+		t.Fatalf("planned %q, %v", refs(g), err)
+	}
+	if got := manifestHashOf(t, g.Steps[0].Input.Values["manifest"]); got != seen["cp1"].ControlPlane.Workloads[notebookWorkload].Hash {
+		t.Error("the proof deploys another notebook")
+	}
+	g, err = Notebook(decode(t, oneCard+"notebook: {framework: none}\n"), seen)
+	if err != nil || !g.Empty() {
+		t.Errorf("planned %q, %v", refs(g), err)
+	}
+}
+
+// What the inventory says stays one value in the manifest.
+func TestNotebookStorage(t *testing.T) {
+	inv := decode(t, oneCard)
+	inv.Notebook.Storage, inv.Notebook.Image = "10Gi\n  x: y", "reg.lan/nb: x\nprivileged: true #"
+	g, err := Notebook(inv, withNotebook(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := decodeManifest([]byte(g.Steps[0].Input.Values["manifest"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, o := range objects {
+		kinds = append(kinds, o["kind"].(string))
+		if o["kind"] == "PersistentVolumeClaim" && o["spec"].(object)["resources"].(object)["requests"].(object)["storage"] != inv.Notebook.Storage {
+			t.Errorf("%v", o)
+		}
+	}
+	containers(objects, func(c object) {
+		if c["image"] != inv.Notebook.Image || c["privileged"] != nil {
+			t.Errorf("container %v", c)
+		}
+	})
+	if got := strings.Join(kinds, " "); got != "Namespace Service PersistentVolumeClaim Deployment" {
+		t.Errorf("kinds %s", got)
+	}
+}

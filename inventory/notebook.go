@@ -1,0 +1,74 @@
+package inventory
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+)
+
+// Notebook is the Jupyter notebook with one card that ends the proof of a cluster with cards.
+type Notebook struct {
+	Framework catalog.Framework // default tensorflow; catalog.NoFramework: there is none
+	Version   string            // of the framework; empty: the catalog's
+	Image     string            // overrides both; empty: the framework's
+	NodePort  int               // default 30061
+	Storage   string            // a Kubernetes quantity; empty: what is written is gone with the pod
+}
+
+func notebookKeys() keys[Notebook] {
+	return keys[Notebook]{
+		"framework": value(func(n *Notebook) *catalog.Framework { return &n.Framework }, oneOf(catalog.TensorFlow, catalog.PyTorch, catalog.NoFramework)),
+		"version":   rawValue(func(n *Notebook) *string { return &n.Version }, imageTag),
+		"image":     value(func(n *Notebook) *string { return &n.Image }, image),
+		"nodePort":  rawValue(func(n *Notebook) *int { return &n.NodePort }, nodePort),
+		"storage":   rawValue(func(n *Notebook) *string { return &n.Storage }, quantity),
+	}
+}
+
+// Names of images as https://github.com/distribution/reference/blob/main/reference.go has them, with a registry in front.
+var (
+	tagExpression   = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_.]{0,100}$`)
+	imageExpression = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+)
+
+func imageTag(s string) (string, error) {
+	if !tagExpression.MatchString(s) {
+		return "", fmt.Errorf("%q is not a version as an image's tag has it, such as 2.17.0", s)
+	}
+	return s, nil
+}
+
+func image(s string) (string, error) {
+	if !imageExpression.MatchString(s) {
+		return "", fmt.Errorf("%s is not an image with its registry, such as docker.io/tensorflow/tensorflow:2.17.0-gpu-jupyter", shown(s))
+	}
+	return s, nil
+}
+
+// The API server's default --service-node-port-range.
+// Source: https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport.
+const (
+	minNodePort = 30000
+	maxNodePort = 32767
+)
+
+func nodePort(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < minNodePort || n > maxNodePort {
+		return 0, fmt.Errorf("must be a number from %d to %d, is %q", minNodePort, maxNodePort, s)
+	}
+	return n, nil
+}
+
+// quantityExpression is what people write of https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity:
+// no exponents, no fractions of a byte, more than nothing.
+var quantityExpression = regexp.MustCompile(`^0*[1-9][0-9]*(\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$`)
+
+func quantity(s string) (string, error) {
+	if !quantityExpression.MatchString(s) {
+		return "", fmt.Errorf("%q is not a size such as 10Gi", s)
+	}
+	return s, nil
+}

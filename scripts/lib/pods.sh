@@ -1,0 +1,116 @@
+# shellcheck shell=bash
+# Pods in $namespace, which a step sets: what they wait for, and who has the cards.
+namespace=
+
+# A line for each pod that stays: its Job of the proof, or else its own name; its own name; phase; and either "ready" or the
+# words of the scheduler or the kubelet, quoted.
+# shellcheck disable=SC2034 # steps use it
+pods_template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{or (index .metadata.labels "kgpu.dev/smoke") .metadata.name}} {{.metadata.name}} {{.status.phase}}
+{{- with .status.reason}} {{.}}:{{end}}{{with .status.message}} {{printf "%q" .}}{{end}}
+{{- range .status.conditions}}{{if and (eq .type "PodScheduled") (eq .status "False")}} {{.reason}}:{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{if and (eq .type "Ready") (eq .status "True")}} ready{{end}}{{end}}
+{{- range .status.containerStatuses}}{{with .state.waiting}} {{.reason}}:{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{with .state.terminated}} {{.reason}}: exit status {{.exitCode}}{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{end}}
+{{end}}{{end}}'
+
+# A line for each event: Normal or Warning, and its words.
+events_template='{{range .items}}{{.type}} {{.reason}}: {{printf "%q" .message}}
+{{end}}'
+
+# A line for each pod on a node: the node, its name, and what its containers may have.
+# shellcheck disable=SC2016 # Go's template
+holders_template='{{range .items}}{{if .spec.nodeName}}{{.spec.nodeName}} {{.metadata.namespace}}/{{.metadata.name}}{{range .spec.containers}}{{range $what, $much := .resources.limits}} {{$what}}={{$much}}{{end}}{{end}}
+{{end}}{{end}}'
+
+# resource is what pods ask for when they want a card.
+resource() {
+  value_or resource nvidia.com/gpu
+}
+
+# holding prints a line for each pod outside of $namespace that has cards: its node, its name, how many.
+holding() {
+  kube get pods -A --field-selector='status.phase!=Succeeded,status.phase!=Failed' -o go-template="$holders_template" 2>/dev/null |
+    awk -v resource="$(resource)" -v own="$namespace/" '
+      index($2, own) == 1 { next }
+      {
+        cards = 0
+        for (i = 3; i <= NF; i++) { split($i, limit, "="); if (limit[1] == resource) cards += limit[2] }
+        if (cards > 0) print $1, $2, cards
+      }' || true
+}
+
+# holders prints which pods have cards.
+holders() {
+  local list
+  list=$(holding | awk '{ print $2 " on " $1 }' | paste -sd , | sed 's/,/, /g')
+  printf '%s' "${list:-nobody}"
+}
+
+# last_event NAME prints the last event about an object, as the template has it.
+last_event() {
+  kube -n "$namespace" get events --field-selector "involvedObject.name=$1" --sort-by=.lastTimestamp \
+    -o go-template="$events_template" 2>/dev/null | tail -n 1 || true
+}
+
+# unquoted TEXT prints a text without what printf %q of the templates did to it.
+unquoted() {
+  local text=${1//\\n/ }
+  text=${text//\\\"/$'\1'}
+  text=${text//\"/}
+  text=${text//$'\1'/\"}
+  printf '%s' "${text%:}"
+}
+
+# hindrance OBJECT PHASE WORDS UNREADY prints what hinders a pod, if more than time is needed. The events of the object say
+# why; UNREADY is what is wrong when it runs.
+hindrance() {
+  local object=$1 phase=$2 words=$3 last
+  case $words in
+    '' | ContainerCreating:* | PodInitializing:*)
+      if [[ $phase == Running ]]; then
+        printf 'the pod runs, and %s' "$4"
+        return
+      fi
+      last=$(last_event "$object")
+      if [[ $last == 'Warning '* ]]; then
+        unquoted "${last#Warning }"
+      elif [[ $phase == Pending && -z $words ]]; then
+        printf 'neither the scheduler nor the kubelet of its node does anything about its pod'
+      fi
+      ;;
+    *Insufficient*) printf '%s; cards are held by: %s' "$(unquoted "$words")" "$(holders)" ;;
+    *) unquoted "$words" ;;
+  esac
+}
+
+# image_missing WORDS tells whether a pod waits for an image that does not come.
+image_missing() {
+  [[ $1 =~ ^(ErrImage|ImagePull|InvalidImageName|ImageInspect|RegistryUnavailable) ]]
+}
+
+# explain_pods prints the pods and the warnings about them.
+explain_pods() {
+  kube -n "$namespace" get pods -o wide || true
+  kube -n "$namespace" get events --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15 || true
+}
+
+# namespace_there tells whether the namespace is there, or may be.
+namespace_there() {
+  local name
+  name=$(kube get namespace "$namespace" --ignore-not-found -o name 2>/dev/null) || return 0
+  [[ -n $name ]]
+}
+
+# delete_namespace lets it go, with all in it.
+delete_namespace() {
+  kube delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null 2>&1 || true
+}
+
+# clear_away WHOSE REASON deletes the namespace and returns when it is gone: cards are free only then.
+clear_away() {
+  namespace_there || return 0
+  waiting "the end of the pods of $1"
+  while namespace_there; do
+    delete_namespace
+    [[ $(seconds_left) -gt 0 ]] || fail "$2" "the namespace $namespace of $1 does not go away"
+    sleep 1
+  done
+}

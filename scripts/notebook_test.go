@@ -1,0 +1,243 @@
+package scripts
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/scripts/manifests"
+)
+
+// notebookHost is a sandbox whose kubectl knows the notebook's namespace, Secret and Deployment. What the Deployment and the
+// pods are, each time they are asked for, is in the files /deployment.1, /pods.1 and so on, of which the last one stays. No
+// second passes in a sleep.
+func notebookHost(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	s.stub("sleep", "#!/bin/sh\necho sleep >>/tmp/calls\n")
+	s.stub("kubectl", `#!/bin/bash
+echo "$*" >>/tmp/arguments
+while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
+if [[ $1 == -n ]]; then [[ $2 == kgpu-notebook ]] || exit 1; shift 2; fi
+echo "$1 $2 $3" >>/tmp/calls
+round() {
+  local n=$(($(cat "/tmp/$1" 2>/dev/null || echo 0) + 1)); echo $n >"/tmp/$1"
+  while [[ ! -e /$1.$n && $n -gt 1 ]]; do n=$((n - 1)); done
+  cat "/$1.$n"
+}
+case "$*" in
+"get --raw /readyz") echo -n ok ;;
+"get namespace kgpu-notebook --ignore-not-found -o name") if [[ -e /namespace ]]; then echo namespace/kgpu-notebook; fi ;;
+"create namespace kgpu-notebook") : >/namespace ;;
+"delete namespace kgpu-notebook --ignore-not-found --wait=false") rm -f /namespace /secret ;;
+"get secret notebook --ignore-not-found "*) if [[ -e /secret ]]; then base64 -w 0 /secret; fi ;;
+"create secret generic notebook --from-file=token="*) [[ -e /namespace ]] || exit 1
+  stat -c %a "${5#*=token=}" >/tmp/mode; cp "${5#*=token=}" /secret ;;
+"apply --server-side "*) if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi; cp "${@: -1}" /applied ;;
+"get deployment notebook "*) round deployment ;;
+"get pods -l app.kubernetes.io/name=notebook -o go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.spec.nodeName}}"*) echo w2 ;;
+"get pods -l app.kubernetes.io/name=notebook "*) round pods ;;
+"get pods -A "*) cat /holders ;;
+"get events --field-selector involvedObject.name="*) cat "/events.${4#*=}" 2>/dev/null ;;
+"get pods -o wide") echo THE-PODS ;;
+"get events --field-selector=type=Warning"*) echo THE-EVENTS ;;
+"logs "*) echo "open http://notebook:8888/?token=$(cat /secret)" ;;
+esac
+`)
+	s.value("manifest", "the manifest\n")
+	s.value("resource", "nvidia.com/gpu")
+	s.write("holders", "")
+	s.write("deployment.1", deployment(t, object{"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}))
+	return s
+}
+
+// deployment is what kubectl prints of the Deployment in its first generation, with this status.
+func deployment(t *testing.T, status object) string {
+	t.Helper()
+	return renderedObject(t, "deployment_template", object{"metadata": object{"generation": 1}, "status": status})
+}
+
+var deployed = object{"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
+
+// notebookPod is the notebook's pod in this state.
+func notebookPod(t *testing.T, phase string, status object) string {
+	t.Helper()
+	pod := smokePod("", phase, status)
+	pod["metadata"] = object{"name": "notebook-5f-x7", "labels": object{"app.kubernetes.io/name": "notebook"}}
+	return rendered(t, "pods_template", []any{pod})
+}
+
+var creating = containerState("waiting", object{"reason": "ContainerCreating"})
+
+func TestNotebook(t *testing.T) {
+	s := notebookHost(t)
+	s.write("pods.1", "")
+	s.write("pods.2", notebookPod(t, "Pending", creating))
+	s.write("pods.3", notebookPod(t, "Running", nil))
+	s.write("deployment.4", deployment(t, deployed))
+	s.write("events.notebook-5f-x7", "Normal Scheduled: \"assigned\"\nNormal Pulling: \"Pulling image \\\"docker.io/tensorflow/tensorflow\\\"\"\n")
+	r := s.ok(s.step("gpu-notebook"))
+	for _, want := range []string{
+		"W\tthe notebook: no pod yet\n", "W\tthe notebook: Pulling: Pulling image \"docker.io/tensorflow/tensorflow\"\n", "W\tthe notebook: Running\n",
+	} {
+		if !strings.Contains(r.output, want) {
+			t.Errorf("no %q in\n%s", want, r.output)
+		}
+	}
+	token := strings.TrimSpace(s.read(stepDir + "/out/token"))
+	if !regexp.MustCompile(`^[0-9a-f]{48}$`).MatchString(token) || s.read("secret") != token {
+		t.Errorf("the token is %q, in the Secret %q", token, s.read("secret"))
+	}
+	if got := s.read(stepDir + "/out/node"); got != "w2\n" {
+		t.Errorf("node %q", got)
+	}
+	if s.read("applied") != "the manifest\n" {
+		t.Errorf("applied:\n%s", s.read("applied"))
+	}
+	if mode := s.read("tmp/mode"); mode != "600\n" {
+		t.Errorf("the token's file had mode %s", mode)
+	}
+	if strings.Contains(s.read("tmp/arguments"), token) || strings.Contains(r.output, token) || s.exists(stepDir+"/token") {
+		t.Errorf("the token is told, or left; output:\n%s", r.output)
+	}
+
+	// The next run keeps it.
+	s.ok(s.step("gpu-notebook"))
+	if again := strings.TrimSpace(s.read(stepDir + "/out/token")); again != token {
+		t.Errorf("the token was %q and is %q", token, again)
+	}
+	s.write("secret", "my own")
+	s.ok(s.step("gpu-notebook"))
+	if again := s.read(stepDir + "/out/token"); again != "my own\n" {
+		t.Errorf("the user's token became %q", again)
+	}
+}
+
+func TestNotebookThatCannotBe(t *testing.T) {
+	const pod = "notebook-5f-x7"
+	waits := func(reason, message string) object {
+		return containerState("waiting", object{"reason": reason, "message": message})
+	}
+	for _, c := range []struct {
+		name, pods, deployment, events string
+		late                           bool
+		want                           string
+	}{
+		{name: "all cards are held", pods: notebookPod(t, "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+			"message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."})),
+			want: "NOTEBOOK_NO_CARD\tUnschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.; cards are held by: default/train-0 on w2"},
+		{name: "no image", pods: notebookPod(t, "Pending", waits("ImagePullBackOff", `Back-off pulling image "reg.lan/nb:1"`)),
+			want: "SMOKE_IMAGE\tImagePullBackOff: Back-off pulling image \"reg.lan/nb:1\""},
+		{name: "no Jupyter", pods: notebookPod(t, "Running", waits("CrashLoopBackOff", "back-off 10s restarting failed container")),
+			want: "NOTEBOOK_FAILED\tCrashLoopBackOff: back-off 10s restarting failed container"},
+		{name: "no answer", pods: notebookPod(t, "Running", nil), want: "NOTEBOOK_FAILED\tthe pod runs, and Jupyter in it does not answer"},
+		{name: "no volume", pods: notebookPod(t, "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+			"message": "pod has unbound immediate PersistentVolumeClaims"})),
+			want: "NOTEBOOK_FAILED\tUnschedulable: pod has unbound immediate PersistentVolumeClaims"},
+		{name: "no runtime", pods: notebookPod(t, "Pending", creating), events: "Warning FailedCreatePodSandBox: \"no runtime for \\\"nvidia\\\" is configured\"\n",
+			want: "NOTEBOOK_FAILED\tFailedCreatePodSandBox: no runtime for \"nvidia\" is configured"},
+		{name: "no pod", deployment: deployment(t, object{"observedGeneration": 1, "conditions": []any{
+			object{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "message": "x"},
+			object{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": `RuntimeClass "nvidia" not found`},
+		}}), want: "NOTEBOOK_FAILED\tFailedCreate: RuntimeClass \"nvidia\" not found"},
+		{name: "a slow pull", pods: notebookPod(t, "Pending", creating), late: true, events: "Normal Pulling: \"Pulling image\"\n",
+			want: "NOTEBOOK_FAILED\tthe notebook is not ready (Pending)"},
+		{name: "nothing at all", late: true, deployment: "", want: "NOTEBOOK_FAILED\tthe notebook is not ready (there is no pod)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := notebookHost(t)
+			s.write("pods.1", c.pods)
+			if c.deployment != "" {
+				s.write("deployment.1", c.deployment)
+			}
+			s.write("events."+pod, c.events)
+			s.write("holders", rendered(t, "holders_template", []any{holder("default", "train-0", "w2", "nvidia.com/gpu"), holder("default", "web", "w1", "cpu")}))
+			if c.late {
+				s.write(stepDir+"/timeout", "0")
+			}
+			r := s.step("gpu-notebook")
+			if r.status != 1 || r.failure != c.want {
+				t.Errorf("status %d, failure\n%s\nwant\n%s\noutput:\n%s", r.status, r.failure, c.want, r.output)
+			}
+			if !strings.Contains(r.output, "THE-PODS") || !strings.Contains(r.output, "THE-EVENTS") || strings.Contains(r.output, s.read("secret")) {
+				t.Errorf("pods and events are not told, or the token is:\n%s", r.output)
+			}
+		})
+	}
+	t.Run("the API server refuses it", func(t *testing.T) {
+		s := notebookHost(t)
+		s.write("refuses", "provided port is already allocated\n")
+		s.fails(s.step("gpu-notebook"), 75, "NOTEBOOK_FAILED")
+	})
+}
+
+// A pull that takes long hinders nothing.
+func TestNotebookIsPatient(t *testing.T) {
+	s := notebookHost(t)
+	s.write("pods.1", notebookPod(t, "Pending", creating))
+	s.write("events.notebook-5f-x7", "Normal Pulling: \"Pulling image\"\n")
+	s.write("deployment.250", deployment(t, deployed))
+	s.ok(s.step("gpu-notebook"))
+}
+
+func TestNotebookRemove(t *testing.T) {
+	s := notebookHost(t)
+	s.write("namespace", "")
+	s.write("secret", "token")
+	s.ok(s.step("gpu-notebook-remove"))
+	if s.exists("namespace") || s.exists("secret") {
+		t.Error("the notebook stays")
+	}
+	s.ok(s.step("gpu-notebook-remove"))
+}
+
+// What the container runs takes the program that the image has, whatever its generation.
+func TestNotebookCommand(t *testing.T) {
+	s := newSandbox(t)
+	s.write("command", notebookCommand(t))
+	for i, program := range []string{"jupyter-server", "jupyter-notebook", "jupyter-lab"} { // the last one is preferred
+		s.stub(program, fmt.Sprintf("#!/bin/sh\necho %s \"$@\"\n", program))
+		r := s.ok(s.bash("exec sh /command"))
+		if want := program + " --ip=0.0.0.0 --port=8888 --no-browser --allow-root\n"; r.output != want {
+			t.Errorf("%d: %q, want %q", i, r.output, want)
+		}
+	}
+	for _, program := range []string{"jupyter-server", "jupyter-notebook", "jupyter-lab"} {
+		s.must(os.Remove(s.path("stubs/" + program)))
+	}
+	if r := s.bash("exec sh /command"); r.status != 127 || !strings.Contains(r.output, "the image has none of") {
+		t.Errorf("status %d:\n%s", r.status, r.output)
+	}
+}
+
+func notebookCommand(t *testing.T) string {
+	t.Helper()
+	for dec := yaml.NewDecoder(bytes.NewReader(manifests.Notebook)); ; {
+		var o struct {
+			Kind string
+			Spec struct {
+				Template struct {
+					Spec struct {
+						Containers []struct{ Command []string }
+					}
+				}
+			}
+		}
+		if err := dec.Decode(&o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Kind != "Deployment" {
+			continue
+		}
+		command := o.Spec.Template.Spec.Containers[0].Command
+		if len(command) != 3 || command[0] != "sh" || command[1] != "-c" {
+			t.Fatalf("command %q", command)
+		}
+		return command[2]
+	}
+}
