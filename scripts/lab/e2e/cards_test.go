@@ -65,6 +65,7 @@ func TestCards(t *testing.T) {
 			t.Errorf("the plan does not say that the driver stays:\n%s", s.stdout.String())
 		}
 	})
+	t.Run("examples", c.examples)
 	t.Run("reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
 		l.unchanged(t, fresh)

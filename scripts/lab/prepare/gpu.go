@@ -2,7 +2,8 @@ package prepare
 
 import "context"
 
-// gpu makes what hosts with NVIDIA cards install and run: the stand-ins for NVIDIA's driver, and NVIDIA's container software.
+// gpu makes what hosts with NVIDIA cards install and run: the stand-ins for NVIDIA's driver, NVIDIA's container software, and the
+// image of a notebook.
 func (p *preparer) gpu(ctx context.Context) error {
 	if !p.cards {
 		return nil
@@ -10,5 +11,8 @@ func (p *preparer) gpu(ctx context.Context) error {
 	if err := p.nvidiaDrivers(ctx); err != nil {
 		return err
 	}
-	return p.nvidiaToolkit(ctx)
+	if err := p.nvidiaToolkit(ctx); err != nil {
+		return err
+	}
+	return p.jupyter(ctx)
 }

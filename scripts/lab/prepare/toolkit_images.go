@@ -86,22 +86,28 @@ func (p *preparer) cudaImage(root item) item {
 
 // putImage stores an image of one layer for each root.
 func (p *preparer) putImage(name string, config v1.Config, env []string, roots ...string) error {
+	image, err := p.packImage(config, env, roots...)
+	if err != nil {
+		return err
+	}
+	return store.Store{Dir: p.Registry()}.Put(name, image)
+}
+
+// packImage makes an image whose layers are files below work.
+func (p *preparer) packImage(config v1.Config, env []string, roots ...string) (v1.Image, error) {
 	var layers []v1.Layer
 	for n, root := range roots {
 		l, err := packLayer(root, filepath.Join(p.work(), fmt.Sprintf("layer-%d.tar", n)))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		layers = append(layers, l)
 	}
 	image, err := assemble(config, layers)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if image, err = withEnvironment(image, env); err != nil {
-		return err
-	}
-	return store.Store{Dir: p.Registry()}.Put(name, image)
+	return withEnvironment(image, env)
 }
 
 // withEnvironment adds to the search path that every image of the lab has.

@@ -1,5 +1,6 @@
 // libcuda.so.1 for hosts without NVIDIA's driver: it counts the cards of the host's table that have a node here, and runs nothing.
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cards.h"
@@ -37,4 +38,23 @@ int cuDeviceGetName(char *name, int size, int device) {
 	if (device < 0 || device >= count)
 		return invalid_device;
 	return snprintf(name, size, "%s", cards[device].name) < size ? success : invalid_value;
+}
+
+// cuDeviceGetUuid_v2 gives the sixteen bytes that NVML writes as GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.
+int cuDeviceGetUuid_v2(unsigned char uuid[16], int device) {
+	if (device < 0 || device >= count)
+		return invalid_device;
+	int bytes = 0;
+	for (const char *c = cards[device].uuid + strlen("GPU-"); bytes < 16 && sscanf(c, "%2hhx", &uuid[bytes]) == 1; bytes++)
+		c += c[2] == '-' ? 3 : 2;
+	return bytes == 16 ? success : invalid_value;
+}
+
+int cuDeviceGetUuid(unsigned char uuid[16], int device) { return cuDeviceGetUuid_v2(uuid, device); }
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+	if (device < 0 || device >= count)
+		return invalid_device;
+	*bytes = (size_t)cards[device].mebibytes << 20;
+	return success;
 }
