@@ -34,6 +34,7 @@ func newFile(path string) *file {
 			Runtime: Docker,
 			Network: Weave,
 			Swap:    SwapRefuse,
+			GPU:     GPU{CUDNN: true},
 		},
 		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
 	}
@@ -93,12 +94,14 @@ func gates(d *decoder, k *Kubernetes, n *yaml.Node, path string) {
 func gpuKeys() keys[GPU] {
 	return keys[GPU]{
 		"driver": section(func(g *GPU) *Driver { return &g.Driver }, driverKeys()),
+		"cuda":   rawValue(func(g *GPU) *string { return &g.CUDA }, cudaVersion),
+		"cudnn":  boolean(func(g *GPU) *bool { return &g.CUDNN }),
 	}
 }
 
 func driverKeys() keys[Driver] {
 	return keys[Driver]{
-		"source":  value(func(d *Driver) *catalog.DriverSource { return &d.Source }, oneOf(catalog.FromUbuntu, catalog.FromCUDA, catalog.NoDriver)),
+		"source":  value(func(d *Driver) *catalog.DriverSource { return &d.Source }, oneOf(catalog.FromUbuntu, catalog.FromCUDA, catalog.FromDebian, catalog.FromPPA, catalog.NoDriver)),
 		"branch":  rawValue(func(d *Driver) *int { return &d.Branch }, driverBranch),
 		"flavour": value(func(d *Driver) *catalog.Flavour { return &d.Flavour }, oneOf(catalog.Open, catalog.Proprietary)),
 	}
@@ -118,6 +121,7 @@ func repositoriesKeys() keys[Repositories] {
 		"docker":                 section(func(r *Repositories) *Repository { return &r.Docker }, repositoryKeys()),
 		"cuda":                   section(func(r *Repositories) *Repository { return &r.CUDA }, repositoryKeys()),
 		"nvidiaContainerToolkit": section(func(r *Repositories) *Repository { return &r.Toolkit }, repositoryKeys()),
+		"graphicsDrivers":        section(func(r *Repositories) *Repository { return &r.GraphicsDrivers }, repositoryKeys()),
 		"criDockerd":             section(func(r *Repositories) *Artifact { return &r.CRIDockerd }, artifactKeys()),
 		"calico":                 section(func(r *Repositories) *Artifact { return &r.Calico }, artifactKeys()),
 	}

@@ -94,6 +94,8 @@ type Kubernetes struct {
 // GPU says how the hosts' cards are used.
 type GPU struct {
 	Driver Driver
+	CUDA   string // version of the toolkit on hosts with cards; catalog.NoCUDA; empty: the newest that the driver is made for
+	CUDNN  bool   // with the toolkit, default true
 }
 
 // Driver overrides what kgpu chooses for the cards it finds. Empty fields are its choice.
@@ -128,8 +130,10 @@ type Repositories struct {
 	Docker     Repository
 	CUDA       Repository // NVIDIA's, of drivers and CUDA; the base URL of one distribution and architecture
 	Toolkit    Repository // of the NVIDIA container toolkit
-	CRIDockerd Artifact
-	Calico     Artifact
+	// GraphicsDrivers is the PPA of that name.
+	GraphicsDrivers Repository
+	CRIDockerd      Artifact
+	Calico          Artifact
 }
 
 // Host is one machine.
