@@ -34,7 +34,8 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 	return s.plan()
 }
 
-// converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards.
+// converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do
+// what the cluster serves without.
 func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error) error {
 	s, err := open(ctx, o, hosts)
 	if err != nil {
@@ -55,16 +56,26 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	if err := show(graph); err != nil {
 		return err
 	}
+	now, later := graph.Split()
 	// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
-	if first := graph.Without(plan.NotebookStep); !first.Empty() {
-		if _, err := s.engine().Execute(ctx, first); err != nil {
-			return err
-		}
-	}
-	if err := s.kubeconfig(ctx, !graph.Empty()); err != nil {
+	if err := s.execute(ctx, now.Without(plan.NotebookStep)); err != nil {
 		return err
 	}
-	return s.proveNew(ctx, graph)
+	if err := s.kubeconfig(ctx, !now.Empty()); err != nil {
+		return err
+	}
+	if err := s.proveNew(ctx, now); err != nil {
+		return err
+	}
+	return s.execute(ctx, later)
+}
+
+func (s *session) execute(ctx context.Context, graph *plan.Graph) error {
+	if graph.Empty() {
+		return nil
+	}
+	_, err := s.engine().Execute(ctx, graph)
+	return err
 }
 
 func (s *session) plan() (*plan.Graph, error) {

@@ -34,7 +34,7 @@ func newFile(path string) *file {
 			Runtime:  Docker,
 			Network:  Weave,
 			Swap:     SwapRefuse,
-			GPU:      GPU{MIGStrategy: MIGNone},
+			GPU:      GPU{CUDNN: true, MIGStrategy: MIGNone},
 			Notebook: Notebook{Framework: catalog.TensorFlow, NodePort: 30061},
 		},
 		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
@@ -99,12 +99,14 @@ func gpuKeys() keys[GPU] {
 		"migStrategy": value(func(g *GPU) *MIGStrategy { return &g.MIGStrategy }, oneOf(MIGNone, MIGSingle, MIGMixed)),
 		"timeSlicing": section(func(g *GPU) *Sharing { return &g.TimeSlicing }, sharingKeys(maxReplicas)),
 		"mps":         section(func(g *GPU) *Sharing { return &g.MPS }, sharingKeys(maxMPSShares)),
+		"cuda":        rawValue(func(g *GPU) *string { return &g.CUDA }, cudaVersion),
+		"cudnn":       boolean(func(g *GPU) *bool { return &g.CUDNN }),
 	}
 }
 
 func driverKeys() keys[Driver] {
 	return keys[Driver]{
-		"source":  value(func(d *Driver) *catalog.DriverSource { return &d.Source }, oneOf(catalog.FromUbuntu, catalog.FromCUDA, catalog.NoDriver)),
+		"source":  value(func(d *Driver) *catalog.DriverSource { return &d.Source }, oneOf(catalog.FromUbuntu, catalog.FromCUDA, catalog.FromDebian, catalog.FromPPA, catalog.NoDriver)),
 		"branch":  rawValue(func(d *Driver) *int { return &d.Branch }, driverBranch),
 		"flavour": value(func(d *Driver) *catalog.Flavour { return &d.Flavour }, oneOf(catalog.Open, catalog.Proprietary)),
 	}
@@ -124,6 +126,7 @@ func repositoriesKeys() keys[Repositories] {
 		"docker":                 section(func(r *Repositories) *Repository { return &r.Docker }, repositoryKeys()),
 		"cuda":                   section(func(r *Repositories) *Repository { return &r.CUDA }, repositoryKeys()),
 		"nvidiaContainerToolkit": section(func(r *Repositories) *Repository { return &r.Toolkit }, repositoryKeys()),
+		"graphicsDrivers":        section(func(r *Repositories) *Repository { return &r.GraphicsDrivers }, repositoryKeys()),
 		"criDockerd":             section(func(r *Repositories) *Artifact { return &r.CRIDockerd }, artifactKeys()),
 		"calico":                 section(func(r *Repositories) *Artifact { return &r.Calico }, artifactKeys()),
 	}

@@ -95,7 +95,7 @@ func TestSchemaKeys(t *testing.T) {
 	definitions := map[string]string{ // of each section
 		"": "", "kubernetes": "kubernetes", "proxy": "proxy", "repositories": "repositories",
 		"repositories.kubernetes": "repository", "repositories.docker": "repository",
-		"repositories.cuda": "repository", "repositories.nvidiaContainerToolkit": "repository", "gpu": "gpu", "gpu.driver": "driver",
+		"repositories.cuda": "repository", "repositories.nvidiaContainerToolkit": "repository", "repositories.graphicsDrivers": "repository", "gpu": "gpu", "gpu.driver": "driver",
 		"gpu.timeSlicing": "timeSlicing", "gpu.mps": "mps",
 		"repositories.criDockerd": "artifact", "repositories.calico": "artifact",
 		"notebook": "notebook", "images": "images", "preflight": "preflight", "ssh": "ssh", "ssh.bastion": "bastion", "hosts[]": "host",

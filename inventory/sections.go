@@ -23,6 +23,7 @@ func sections() map[string][]string {
 		"repositories.docker":                 names(repositoryKeys()),
 		"repositories.cuda":                   names(repositoryKeys()),
 		"repositories.nvidiaContainerToolkit": names(repositoryKeys()),
+		"repositories.graphicsDrivers":        names(repositoryKeys()),
 		"repositories.criDockerd":             names(artifactKeys()),
 		"repositories.calico":                 names(artifactKeys()),
 		"images":                              names(imagesKeys()),

@@ -98,6 +98,8 @@ type GPU struct {
 	MIGStrategy MIGStrategy // default none
 	TimeSlicing Sharing     // pods on one card take turns
 	MPS         Sharing     // pods on one card run at the same time, by NVIDIA's Multi-Process Service
+	CUDA        string      // version of the toolkit on hosts with cards; catalog.NoCUDA; empty: the newest that the driver is made for
+	CUDNN       bool        // with the toolkit, default true
 }
 
 // Driver overrides what kgpu chooses for the cards it finds. Empty fields are its choice.
@@ -132,8 +134,10 @@ type Repositories struct {
 	Docker     Repository
 	CUDA       Repository // NVIDIA's, of drivers and CUDA; the base URL of one distribution and architecture
 	Toolkit    Repository // of the NVIDIA container toolkit
-	CRIDockerd Artifact
-	Calico     Artifact
+	// GraphicsDrivers is the PPA of that name.
+	GraphicsDrivers Repository
+	CRIDockerd      Artifact
+	Calico          Artifact
 }
 
 // Host is one machine.

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -207,6 +208,18 @@ func driverBranch(s string) (int, error) {
 		return n, nil
 	}
 	return 0, fmt.Errorf("%q is not one of the driver branches %s", s, strings.Trim(fmt.Sprint(catalog.DriverBranches()), "[]"))
+}
+
+// cudaVersion is that of a toolkit, or the word for none.
+func cudaVersion(s string) (string, error) {
+	if _, ok := catalog.LookupCUDA(s); ok || s == catalog.NoCUDA {
+		return s, nil
+	}
+	known := []string{catalog.NoCUDA}
+	for _, c := range catalog.CUDAToolkits() {
+		known = append(known, c.Version)
+	}
+	return "", hint{fmt.Sprintf("%q is not one of %s", s, strings.Join(known, ", ")), cmp.Or(catalog.NearestCUDA(s), closest(s, known))}
 }
 
 func fingerprint(s string) (string, error) {

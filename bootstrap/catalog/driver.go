@@ -22,6 +22,8 @@ type DriverSource string
 const (
 	FromUbuntu DriverSource = "ubuntu" // the Ubuntu archive: -server packages, modules built and signed by Canonical
 	FromCUDA   DriverSource = "cuda"   // NVIDIA's CUDA repository: modules built on the host by DKMS
+	FromDebian DriverSource = "debian" // Debian's non-free: modules built on the host by DKMS
+	FromPPA    DriverSource = "ppa"    // the graphics-drivers PPA, only on request: modules built on the host by DKMS
 	NoDriver   DriverSource = "none"   // the driver is there already and not kgpu's
 )
 
@@ -36,18 +38,28 @@ var (
 	proprietary = []Flavour{Proprietary}
 	open        = []Flavour{Open}
 	both        = []Flavour{Open, Proprietary}
+	closedFirst = []Flavour{Proprietary, Open}
 )
 
 // driverBranches, best first: the long-term branch before shorter-lived ones.
 // Sources: NVIDIA's data center driver life cycle (endoflife.date, nvidia-driver) for the dates; the driver installation
 // guide, "Kernel modules": Blackwell and Grace Hopper need the open modules, Turing and newer may have them, Maxwell to Volta
-// cannot; the 590 branch dropped Maxwell, Pascal and Volta; 470 is the last one for Kepler.
+// cannot; the 590 branch dropped Maxwell, Pascal and Volta; 470 is the last one for Kepler. Before 560 the proprietary modules
+// were NVIDIA's default everywhere.
 var driverBranches = []DriverBranch{
 	{580, "2028-08", map[Architecture][]Flavour{
 		Maxwell: proprietary, Pascal: proprietary, Volta: proprietary,
 		Turing: both, Ampere: both, Ada: both, Hopper: both, Blackwell: open,
 	}},
 	{595, "2027-03", map[Architecture][]Flavour{Turing: both, Ampere: both, Ada: both, Hopper: both, Blackwell: open, Rubin: open}},
+	{550, "2025-04", map[Architecture][]Flavour{
+		Maxwell: proprietary, Pascal: proprietary, Volta: proprietary,
+		Turing: closedFirst, Ampere: closedFirst, Ada: closedFirst, Hopper: closedFirst,
+	}},
+	{535, "2026-06", map[Architecture][]Flavour{
+		Maxwell: proprietary, Pascal: proprietary, Volta: proprietary,
+		Turing: closedFirst, Ampere: closedFirst, Ada: closedFirst, Hopper: closedFirst,
+	}},
 	{470, "2024-09", map[Architecture][]Flavour{Kepler: proprietary, Maxwell: proprietary, Pascal: proprietary, Volta: proprietary, Turing: proprietary, Ampere: proprietary}},
 }
 
@@ -72,7 +84,8 @@ func LookupDriverBranch(number int) (DriverBranch, bool) {
 
 // driverOffers says which branches a source has for a release of a distribution.
 // Sources: packages.ubuntu.com for the archive; the listing of https://developer.download.nvidia.com/compute/cuda/repos/ and the
-// driver installation guide for NVIDIA's. 470 is in the archive up to 24.04 only.
+// driver installation guide for NVIDIA's; the package lists of bookworm and trixie (non-free, contrib) for Debian's. 470 is in
+// Ubuntu's archive up to 24.04 only. Of the PPA's branches 550 was seen for both releases.
 var driverOffers = map[DriverSource]map[string][]int{
 	FromUbuntu: {
 		"ubuntu 20.04": {470},
@@ -87,16 +100,24 @@ var driverOffers = map[DriverSource]map[string][]int{
 		"debian 12":    {580, 595},
 		"debian 13":    {580, 595},
 	},
+	FromDebian: {
+		"debian 12": {535, 470},
+		"debian 13": {550},
+	},
+	FromPPA: {
+		"ubuntu 22.04": {550},
+		"ubuntu 24.04": {550},
+	},
 }
 
 // DriverOffer returns the branches that a source has for a release, "ubuntu 24.04", best first.
 func DriverOffer(source DriverSource, release string) []int { return driverOffers[source][release] }
 
-// DriverSources are those that have drivers for a release, best first: modules that come built and signed need no
-// compiler, no headers and no key enrolment under Secure Boot.
+// DriverSources are those that kgpu chooses from for a release, best first: modules that come built and signed need no
+// compiler, no headers and no key enrolment under Secure Boot; NVIDIA's drivers are newer than Debian's.
 func DriverSources(release string) []DriverSource {
 	var out []DriverSource
-	for _, s := range []DriverSource{FromUbuntu, FromCUDA} {
+	for _, s := range []DriverSource{FromUbuntu, FromCUDA, FromDebian} {
 		if len(driverOffers[s][release]) > 0 {
 			out = append(out, s)
 		}
@@ -130,7 +151,8 @@ type DriverPackages struct {
 }
 
 // Packages names them for a distribution (ubuntu, debian) and the kernel release that runs.
-// Sources: packages.ubuntu.com; driver installation guide, "Compute-only (headless) installation".
+// Sources: packages.ubuntu.com; driver installation guide, "Compute-only (headless) installation"; the package lists of Debian's
+// non-free and contrib. The PPA has the names of Ubuntu's archive without -server.
 func (d Driver) Packages(distribution, kernel string) DriverPackages {
 	branch, open := fmt.Sprint(d.Branch), ""
 	if d.Flavour == Open {
@@ -147,7 +169,14 @@ func (d Driver) Packages(distribution, kernel string) DriverPackages {
 	}
 	p := DriverPackages{First: []string{"linux-headers-" + kernel}, Next: []string{"linux-headers-" + line}}
 	switch {
-	case distribution == "ubuntu" && d.Branch < firstUnversioned:
+	case d.Source == FromDebian && d.Branch == 470:
+		const tesla = "nvidia-tesla-470"
+		p.Library = "lib" + tesla + "-ml1"
+		p.Driver = []string{tesla + "-kernel-dkms", "lib" + tesla + "-cuda1", p.Library, tesla + "-smi", "lib" + tesla + "-cfg1", "nvidia-persistenced"}
+	case d.Source == FromDebian:
+		p.Library = "libnvidia-ml1"
+		p.Driver = []string{"nvidia" + open + "-kernel-dkms", "libcuda1", p.Library, "nvidia-smi", "nvidia-persistenced"}
+	case distribution == "ubuntu" && (d.Branch < firstUnversioned || d.Source == FromPPA):
 		p.Library = "libnvidia-compute-" + branch
 		p.Driver = []string{"nvidia-dkms-" + branch + open, p.Library, "nvidia-utils-" + branch, "nvidia-compute-utils-" + branch}
 	case distribution == "ubuntu":
@@ -162,6 +191,9 @@ func (d Driver) Packages(distribution, kernel string) DriverPackages {
 	return p
 }
 
+// HasFabricManager reports whether a source has the fabric manager that hosts with NVSwitches need.
+func HasFabricManager(source DriverSource) bool { return source == FromUbuntu || source == FromCUDA }
+
 // FabricManager is the package of the fabric manager, which hosts with NVSwitches need in exactly the driver's version.
 func (d Driver) FabricManager(distribution string) string {
 	if d.Source == FromUbuntu || distribution == "ubuntu" && d.Branch < firstUnversioned {
@@ -172,7 +204,10 @@ func (d Driver) FabricManager(distribution string) string {
 
 // Flavours are those in which the branch runs every one of the architectures, best first; none: it does not run all.
 func (b DriverBranch) Flavours(all []Architecture) []Flavour {
-	common := slices.Clone(both)
+	if len(all) == 0 {
+		return both
+	}
+	common := slices.Clone(b.Runs[all[0]])
 	for _, a := range all {
 		common = slices.DeleteFunc(common, func(f Flavour) bool { return !slices.Contains(b.Runs[a], f) })
 	}

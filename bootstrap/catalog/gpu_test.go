@@ -49,8 +49,8 @@ func TestDriverTables(t *testing.T) {
 					t.Errorf("%s offers %d for %s, which is not known", source, b, release)
 				}
 			}
-			if !slices.Contains(DriverSources(release), source) {
-				t.Errorf("%s is not a source for %s", source, release)
+			if slices.Contains(DriverSources(release), source) == (source == FromPPA) {
+				t.Errorf("is %s chosen for %s unasked?", source, release)
 			}
 		}
 	}
@@ -89,6 +89,16 @@ func TestPackages(t *testing.T) {
 		{Driver{FromCUDA, 580, Open}, "debian", DriverPackages{
 			First:  []string{"linux-headers-6.8.0-31-generic", "nvidia-driver-pinning-580"},
 			Driver: []string{"nvidia-kernel-open-dkms", "nvidia-driver-cuda", "libnvidia-ml1", "nvidia-persistenced"}, Library: "libnvidia-ml1",
+			Next: []string{"linux-headers-generic"},
+		}},
+		{Driver{FromPPA, 595, Open}, "ubuntu", DriverPackages{
+			First:  []string{"linux-headers-6.8.0-31-generic"},
+			Driver: []string{"nvidia-dkms-595-open", "libnvidia-compute-595", "nvidia-utils-595", "nvidia-compute-utils-595"}, Library: "libnvidia-compute-595",
+			Next: []string{"linux-headers-generic"},
+		}},
+		{Driver{FromDebian, 550, Proprietary}, "debian", DriverPackages{
+			First:  []string{"linux-headers-6.8.0-31-generic"},
+			Driver: []string{"nvidia-kernel-dkms", "libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-persistenced"}, Library: "libnvidia-ml1",
 			Next: []string{"linux-headers-generic"},
 		}},
 	} {

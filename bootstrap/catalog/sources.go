@@ -25,12 +25,37 @@ var DockerSource = Source{
 }
 
 // CUDASource is NVIDIA's repository of drivers and CUDA; the URL's verbs are the distribution with its version (ubuntu2404,
-// debian13) and NVIDIA's word for the architecture (x86_64, sbsa). Key: cudatools, since 2022.
+// debian13), NVIDIA's word for the architecture (x86_64, sbsa) and, of the key, the file that CUDAKeyFile names.
 // Source: driver installation guide, "Network repository installation".
 var CUDASource = Source{
-	URL:          "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s",
-	KeyURL:       "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s/3bf863cc.pub",
-	Fingerprints: []string{"EB693B3035CD5710E231E123A4B469963BF863CC"},
+	URL:    "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s",
+	KeyURL: "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s/%s",
+	Fingerprints: []string{
+		"EB693B3035CD5710E231E123A4B469963BF863CC", // cudatools, since 2022
+		"02182E60104FCDC26EAE1B8597A5D4CB8793F200", // Kitmaker (Debian 13 Trixie)
+		"14BAFBC7562AD710CA04E69905FBB6DA60DF8A40", // Kitmaker (Ubuntu 26.04)
+	},
+}
+
+// CUDAKeyFile is where CUDASource has the key for a release, such as "debian 13". Newer ones have a key each: apt takes no
+// signature any more that rests on SHA-1, as the first key does.
+// Source: NVIDIA/cuda-repo-management issues 30 and 39.
+func CUDAKeyFile(release string) string {
+	switch release {
+	case "debian 13":
+		return "8793F200.pub"
+	case "ubuntu 26.04":
+		return "60DF8A40.pub"
+	}
+	return "3bf863cc.pub"
+}
+
+// GraphicsDriversSource is the graphics-drivers PPA of Ubuntu's developers.
+// Source: https://launchpad.net/~graphics-drivers/+archive/ubuntu/ppa, key "Launchpad PPA for Graphics Drivers Team".
+var GraphicsDriversSource = Source{
+	URL:          "https://ppa.launchpadcontent.net/graphics-drivers/ppa/ubuntu",
+	KeyURL:       "https://keyserver.ubuntu.com/pks/lookup?op=get&search=0x2388FF3BE10A76F638F80723FCAE110B1118213C",
+	Fingerprints: []string{"2388FF3BE10A76F638F80723FCAE110B1118213C"},
 }
 
 // ToolkitSource is the repository of the NVIDIA container toolkit, the same for all distributions; %s is dpkg's word for

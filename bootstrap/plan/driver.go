@@ -36,6 +36,7 @@ const (
 	DriverMissing  Refusal = "missing"            // the inventory says that the driver is there
 	DriverForeign  Refusal = "foreign"            // an installer outside of the package manager put another there
 	DriverReplaced Refusal = "other is installed" // packages of another driver are there
+	CUDAImpossible Refusal = "cuda"               // the toolkit that the inventory asks for does not run there
 )
 
 func (r *Refused) Error() string { return r.Detail }
@@ -91,11 +92,12 @@ func knownCards(f *facts.Host) ([]catalog.GPU, error) {
 func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) (Choice, error) {
 	release := f.OS.ID + " " + f.OS.VersionID
 	names := cardNames(cards)
-	d, ok := best(want, release, architectures, f.SecureBoot)
+	switches := f.NVIDIA.Switches > 0
+	d, ok := best(want, release, architectures, switches, f.SecureBoot)
 	if ok {
 		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
 	}
-	if d, ok := best(want, release, architectures, false); ok {
+	if d, ok := best(want, release, architectures, switches, false); ok {
 		return Choice{}, &Refused{Unsigned, fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
 	}
 	if want != (inventory.Driver{}) {
@@ -104,10 +106,14 @@ func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architect
 	return Choice{}, &Refused{NoSuchDriver, fmt.Sprintf("no driver for %s is offered for %s", names, release)}
 }
 
-// best takes the best source first, and of it the best branch that runs all cards.
-func best(want inventory.Driver, release string, architectures []catalog.Architecture, signed bool) (catalog.Driver, bool) {
-	for _, source := range catalog.DriverSources(release) {
-		if want.Source != "" && want.Source != source || signed && !catalog.PrebuiltModules(source) {
+// best takes the best source first, and of it the best branch that runs all cards, and their NVSwitches.
+func best(want inventory.Driver, release string, architectures []catalog.Architecture, switches, signed bool) (catalog.Driver, bool) {
+	sources := catalog.DriverSources(release)
+	if want.Source != "" {
+		sources = []catalog.DriverSource{want.Source}
+	}
+	for _, source := range sources {
+		if switches && !catalog.HasFabricManager(source) || signed && !catalog.PrebuiltModules(source) {
 			continue
 		}
 		for _, number := range catalog.DriverOffer(source, release) {

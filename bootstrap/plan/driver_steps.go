@@ -3,10 +3,7 @@ package plan
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
-
-	"kgpu.dev/kgpu/bootstrap/catalog"
 )
 
 // Files of the steps for cards.
@@ -32,9 +29,7 @@ func (b *builder) driver(h *host, c Choice) {
 		return
 	}
 	b.nouveau(h)
-	if c.Source == catalog.FromCUDA {
-		b.repository(h, repository{name: "cuda", title: "NVIDIA's drivers and CUDA", source: b.cudaSource(h), suite: "/"})
-	}
+	b.driverRepository(h, c)
 	p := c.Packages(h.facts.OS.ID, h.facts.Kernel)
 	files := map[string]File{driverUpgrades: upgradesFile}
 	reasons := changed(h.facts, files)
@@ -105,12 +100,4 @@ func (b *builder) fabricManager(h *host, c Choice) {
 		Input: Input{Values: map[string]string{"packages": name, "version_package": c.Packages(h.facts.OS.ID, h.facts.Kernel).Library}},
 		Retry: Transient, Timeout: medium,
 	})
-}
-
-// cudaArch is NVIDIA's word for dpkg's architectures.
-var cudaArch = map[string]string{"amd64": "x86_64", "arm64": "sbsa"}
-
-func (b *builder) cudaSource(h *host) catalog.Source {
-	release := h.facts.OS.ID + strings.ReplaceAll(h.facts.OS.VersionID, ".", "")
-	return effective(catalog.CUDASource, b.inv.Repositories.CUDA, "/3bf863cc.pub", release, cudaArch[h.facts.Arch])
 }

@@ -3,10 +3,12 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // cardIDs are PCI device IDs of one card of each kind that people have.
@@ -24,6 +26,19 @@ var releases = []facts.OS{
 func TestDrivers(t *testing.T) {
 	inv := decode(t, threeHosts)
 	var out strings.Builder
+	say := func(inv *inventory.Inventory, f *facts.Host) {
+		c, err := ChooseDriver(inv, f)
+		var refused *Refused
+		switch {
+		case errors.As(err, &refused):
+			fmt.Fprintf(&out, "refused (%s): %s\n", refused.Kind, refused.Detail)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			p := c.Packages(f.OS.ID, f.Kernel)
+			fmt.Fprintf(&out, "%s for %s: %s\n", c.Driver, c.Why, strings.Join(append(p.First, p.Driver...), " "))
+		}
+	}
 	for _, card := range cardIDs {
 		for _, release := range releases {
 			for _, secure := range []bool{false, true} {
@@ -36,19 +51,59 @@ func TestDrivers(t *testing.T) {
 					boot = ", Secure Boot"
 				}
 				fmt.Fprintf(&out, "%s on %s %s%s: ", card.name, release.ID, release.VersionID, boot)
-				c, err := ChooseDriver(inv, f)
-				var refused *Refused
-				switch {
-				case errors.As(err, &refused):
-					fmt.Fprintf(&out, "refused (%s): %s\n", refused.Kind, refused.Detail)
-				case err != nil:
-					t.Fatal(err)
-				default:
-					p := c.Packages(f.OS.ID, f.Kernel)
-					fmt.Fprintf(&out, "%s for %s: %s\n", c.Driver, c.Why, strings.Join(append(p.First, p.Driver...), " "))
-				}
+				say(inv, f)
 			}
 		}
 	}
+	for _, c := range []struct {
+		card, id, distribution, version, driver string
+		secure                                  bool
+		switches                                int
+	}{
+		{"T4", "1eb8", "debian", "12", "source: debian", false, 0},
+		{"T4", "1eb8", "debian", "12", "source: debian, flavour: open", false, 0},
+		{"V100", "1db6", "debian", "13", "source: debian", false, 0},
+		{"B200", "2901", "debian", "13", "source: debian", false, 0},
+		{"A100", "20b0", "ubuntu", "24.04", "source: debian", false, 0},
+		{"H100 SXM with NVSwitches", "2330", "debian", "13", "source: debian", false, 4},
+		{"RTX 3090", "2204", "ubuntu", "24.04", "source: ppa", false, 0},
+		{"RTX 3090", "2204", "ubuntu", "24.04", "source: ppa", true, 0},
+		{"RTX 5090", "2b85", "ubuntu", "24.04", "source: ppa", false, 0},
+		{"RTX 3090", "2204", "debian", "12", "source: ppa", false, 0},
+	} {
+		f := bare(10)
+		f.OS, f.SecureBoot, f.NVIDIA.Switches = facts.OS{ID: c.distribution, VersionID: c.version}, c.secure, c.switches
+		f.NVIDIA.Cards = cards(c.id)
+		fmt.Fprintf(&out, "%s on %s %s, %s (Secure Boot: %t): ", c.card, c.distribution, c.version, c.driver, c.secure)
+		say(decode(t, threeHosts+"gpu: {driver: {"+c.driver+"}}\n"), f)
+	}
 	golden(t, "drivers", out.String())
+}
+
+// The repository of a driver is added before the driver comes, and not where it is there.
+func TestDriverRepository(t *testing.T) {
+	for _, c := range []struct{ source, distribution, version, codename, step, key, want string }{
+		{"ppa", "ubuntu", "24.04", "noble", "repo/graphics-drivers", "line",
+			"deb [signed-by=/etc/apt/keyrings/kgpu-graphics-drivers.gpg] https://ppa.launchpadcontent.net/graphics-drivers/ppa/ubuntu noble main"},
+		{"debian", "debian", "12", "bookworm", "repo/debian", "components", "contrib\nnon-free\nnon-free-firmware"},
+		{"cuda", "debian", "13", "trixie", "repo/cuda", "key_url", "https://developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64/8793F200.pub"},
+		{"cuda", "ubuntu", "26.04", "resolute", "repo/cuda", "key_url", "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2604/x86_64/60DF8A40.pub"},
+		{"cuda", "ubuntu", "24.04", "noble", "repo/cuda", "key_url", "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/3bf863cc.pub"},
+	} {
+		inv := decode(t, threeHosts+"runtime: containerd\nnetwork: flannel\ngpu: {driver: {source: "+c.source+"}}\n")
+		seen := hostFacts(inv)
+		f := seen["w1"]
+		f.OS, f.NVIDIA.Cards = facts.OS{ID: c.distribution, VersionID: c.version, Codename: c.codename}, cards("1eb8")
+		g, err := Up(inv, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, install := stepOf(g, "w1", c.step), stepOf(g, "w1", "driver/install")
+		if s == nil || s.Later || install == nil || !slices.Contains(install.Needs, s.Ref) {
+			t.Fatalf("%s: %v in %q", c.source, s, refs(g))
+		}
+		if got := s.Input.Values[c.key]; got != c.want {
+			t.Errorf("%s: %s is %q, want %q", c.source, c.key, got, c.want)
+		}
+	}
 }

@@ -17,6 +17,7 @@ func (b *builder) gpus(h *host) error {
 		b.graph.Warnings = append(b.graph.Warnings, h.id+": no driver: "+err.Error())
 		return nil
 	}
+	h.choice = choice
 	joins := h.last
 	b.driver(h, choice)
 	b.toolkit(h)

@@ -52,6 +52,7 @@ type Step struct {
 	Late    func(Outputs) (Input, error) // replaces Input where it depends on the outputs of Needs; secret
 	Retry   Class
 	Timeout time.Duration // of the script; zero is not allowed
+	Later   bool          // is done when the cards are proven: no other step needs it
 	Serial  string        // steps with the same word never run at the same time anywhere; empty: no limit
 }
 
@@ -73,12 +74,12 @@ func (g *Graph) Empty() bool { return len(g.Steps) == 0 }
 
 // Validate checks that references resolve backwards, refs are unique and timeouts are set.
 func (g *Graph) Validate() error {
-	all := make(map[Ref]bool, len(g.Steps))
+	all := make(map[Ref]*Step, len(g.Steps))
 	for _, s := range g.Steps {
-		if all[s.Ref] {
+		if all[s.Ref] != nil {
 			return fmt.Errorf("step %s is planned twice", s.Ref)
 		}
-		all[s.Ref] = true
+		all[s.Ref] = s
 	}
 	seen := make(map[Ref]bool, len(g.Steps))
 	for _, s := range g.Steps {
@@ -86,7 +87,7 @@ func (g *Graph) Validate() error {
 			return fmt.Errorf("step %s has no timeout or no script", s.Ref)
 		}
 		for _, need := range s.Needs {
-			if all[need] && !seen[need] {
+			if before := all[need]; before != nil && (!seen[need] || before.Later && !s.Later) {
 				return fmt.Errorf("step %s needs %s, which comes later", s.Ref, need)
 			}
 		}

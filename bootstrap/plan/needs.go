@@ -99,7 +99,13 @@ func (b *builder) outside(h *host) ([]Need, error) {
 // cardURLs lists what a host with cards loads from.
 func (b *builder) cardURLs(h *host) []string {
 	urls := []string{effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "", h.facts.Arch).URL}
-	if c, err := ChooseDriver(b.inv, h.facts); err == nil && c.Source == catalog.FromCUDA && !c.Keep {
+	driver, err := ChooseDriver(b.inv, h.facts)
+	if err != nil {
+		return urls
+	}
+	cuda, err := ChooseCUDA(b.inv, h.facts, driver)
+	missing, _, _ := cuda.Missing(h.facts)
+	if err == nil && len(missing) > 0 || driver.Source == catalog.FromCUDA && !driver.Keep {
 		urls = append(urls, b.cudaSource(h).URL)
 	}
 	return urls

@@ -48,17 +48,20 @@ type repository struct {
 	source      catalog.Source
 	suite       string // suite and components; "/" for a flat repository
 	optional    bool   // a suite that the repository does not have is no error
+	files       map[string]File
 }
+
+func (r repository) list() string { return "/etc/apt/sources.list.d/kgpu-" + r.name + ".list" }
 
 func (b *builder) repository(h *host, r repository) {
 	keyring := "/etc/apt/keyrings/kgpu-" + r.name + ".gpg"
-	list := "/etc/apt/sources.list.d/kgpu-" + r.name + ".list"
+	list := r.list()
 	uri := r.source.URL
 	if r.suite == "/" {
 		uri += "/"
 	}
 	line := fmt.Sprintf("deb [signed-by=%s] %s %s", keyring, uri, r.suite)
-	reasons := changed(h.facts, map[string]File{list: text(line + "\n")})
+	reasons := append(changed(h.facts, r.files), changed(h.facts, map[string]File{list: text(line + "\n")})...)
 	if _, ok := h.facts.Files[keyring]; !ok && len(reasons) == 0 {
 		reasons = []string{keyring + " is missing"}
 	}
@@ -71,6 +74,6 @@ func (b *builder) repository(h *host, r repository) {
 	}
 	b.unless(h, reasons, "the repository is set up", Step{
 		Ref: Ref{ID: "repo/" + r.name}, Title: "add the package repository of " + r.title,
-		Script: "repository", Input: Input{Values: values}, Retry: Transient, Timeout: medium,
+		Script: "repository", Input: Input{Values: values, Files: r.files}, Retry: Transient, Timeout: medium,
 	})
 }

@@ -32,6 +32,7 @@ func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
 	if err := b.cluster(); err != nil {
 		return nil, err
 	}
+	b.toolkits()
 	b.warnings()
 	return &b.graph, b.graph.Validate()
 }
@@ -45,6 +46,7 @@ type host struct {
 	addr    netip.Addr // its address inside the cluster
 	last    []Ref      // the steps that prepare it so far, in order
 	cards   int        // that Kubernetes shall have
+	choice  Choice     // of their driver
 	gpuLast []Ref      // the last step for them
 }
 

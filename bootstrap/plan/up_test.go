@@ -161,6 +161,10 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				name, version, _ := strings.Cut(spec, "=")
 				f.Packages[name] = facts.Package{Version: version, Held: true}
 			}
+		case "gpu/cuda":
+			for _, name := range strings.Fields(input.Values["packages"]) {
+				f.Packages[name] = facts.Package{Version: "1"}
+			}
 		case "gpu/device-plugin":
 			f.ControlPlane.Workloads[devicePluginWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
 		case "gpu/ready":
@@ -268,6 +272,9 @@ func describe(g *Graph) string {
 		fmt.Fprintf(&b, "%s %s (%s)\n  because %s\n", s.Host, s.ID, s.Title, s.Reason)
 		for _, n := range s.Needs {
 			fmt.Fprintf(&b, "  after %s\n", n)
+		}
+		if s.Later {
+			b.WriteString("  when the cards are proven\n")
 		}
 		for _, k := range slices.Sorted(maps.Keys(s.Input.Values)) {
 			fmt.Fprintf(&b, "  %s: %s\n", k, strings.ReplaceAll(strings.TrimRight(s.Input.Values[k], "\n"), "\n", "\n    "))

@@ -58,4 +58,5 @@ var refusals = map[plan.Refusal]reason.ID{
 	plan.DriverMissing:  reason.GPUDriverMissing,
 	plan.DriverForeign:  reason.GPUDriverForeign,
 	plan.DriverReplaced: reason.GPUDriverOther,
+	plan.CUDAImpossible: reason.GPUCUDAImpossible,
 }

@@ -160,6 +160,27 @@ func TestCheck(t *testing.T) {
 		{name: "card without instances", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("") },
 			want: "w1 GPU_MIG_MISMATCH card 0000:17:00.0 (NVIDIA A100-SXM4-40GB) is in MIG mode and has no instances"},
 		{name: "cards cut differently and offered so", more: "gpu: {migStrategy: mixed}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("3g.20gb", "1g.5gb", "") }},
+		{name: "CUDA that dropped the card", more: "gpu: {cuda: \"13.0\"}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "1db6"}}
+		}, want: "w1 GPU_CUDA_IMPOSSIBLE gpu.cuda 13.0: it does not compile for Tesla V100 PCIe 32GB (Volta)"},
+		{name: "no room for CUDA", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			w.Facts.Mounts[0].AvailableKiB = 8 << 20
+		}, want: "w1 HOST_DISK_FULL / has 8589 MB free, 9600 are needed for cuda-toolkit-13-0 and cudnn9-cuda-13; `gpu: {cuda: none}` does without"},
+		{name: "no room to download CUDA", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			w.Facts.Mounts = w.Facts.Mounts[:1]
+			w.Facts.Mounts[0].AvailableKiB = 12 << 20
+		}, want: "w1 HOST_DISK_FULL / has 12884 MB free, 14550 are needed for cuda-toolkit-13-0 and cudnn9-cuda-13; `gpu: {cuda: none}` does without"},
+		{name: "no room for CUDA that is not wanted", more: "gpu: {cuda: none}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			w.Facts.Mounts[0].AvailableKiB = 8 << 20
+		}},
+		{name: "no room for CUDA that is there", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			w.Facts.Mounts[0].AvailableKiB = 8 << 20
+			w.Facts.Packages = map[string]facts.Package{"cuda-toolkit-13-0": {}, "cudnn9-cuda-13": {}}
+		}},
 		{name: "card for virtual machines", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "0001", Driver: "vfio-pci"}}
 		}},

@@ -62,6 +62,7 @@ const (
 	GPURuntimeMissing     ID = "GPU_RUNTIME_MISSING"
 	GPUNotAllocatable     ID = "GPU_NOT_ALLOCATABLE"
 	GPUMIGMismatch        ID = "GPU_MIG_MISMATCH"
+	GPUCUDAImpossible     ID = "GPU_CUDA_IMPOSSIBLE"
 	SmokeFailed           ID = "SMOKE_FAILED"
 	SmokeImage            ID = "SMOKE_IMAGE"
 	SmokeCardMissing      ID = "SMOKE_CARD_MISSING"
@@ -145,6 +146,7 @@ var table = index([]Reason{
 	{GPURuntimeMissing, 119, "look at what the container runtime loaded: `containerd config dump`, `docker info`"},
 	{GPUNotAllocatable, 112, "look at the device plugin: `kubectl -n kube-system logs ds/nvidia-device-plugin`"},
 	{GPUMIGMismatch, 124, "cut the cards into instances (`nvidia-smi mig`, nvidia-mig-parted) or turn MIG off (`nvidia-smi -mig 0`), or choose another `gpu.migStrategy`"},
+	{GPUCUDAImpossible, 125, "leave `gpu.cuda` out and kgpu chooses a version that driver and cards run, or `gpu: {cuda: none}` does without"},
 	{SmokeFailed, 113, "the Job's own words are above; `kgpu smoke` runs the proof again"},
 	{SmokeImage, 114, "the nodes cannot pull the image: check the registry, the proxy, or `images: {registry: …}`"},
 	{SmokeCardMissing, 115, "another pod may hold the card: `kubectl get pods -A -o wide`; else look at the device plugin's log"},

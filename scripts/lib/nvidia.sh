@@ -45,8 +45,13 @@ nvidia_library() {
 }
 
 # nvidia_module_file prints the version of the module that modprobe would load; fails when there is none.
+# Debian gives the file another name, and modprobe an alias that modinfo does not know.
 nvidia_module_file() {
-  modinfo -F version nvidia 2>/dev/null
+  local name
+  for name in nvidia nvidia-current nvidia-tesla-470; do
+    if modinfo -F version "$name" 2>/dev/null; then return; fi
+  done
+  return 1
 }
 
 # nvidia_said prints the driver's last words in the kernel's log.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Adds a package repository whose key is checked. Values: name, key_url, fingerprint (a line each; any may
-# match), keyring, list, line, optional (yes: a suite that is not there is no failure).
+# match), keyring, list, line, optional (yes: a suite that is not there is no failure). Files: preferences.d, if any.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -48,6 +48,8 @@ fi
 put_file "$keyring" 644 <"$KGPU_STEP/keyring"
 prefix=$(lists_prefix)
 record_once lists "$prefix"
+# What apt must not take from there it must know before it knows the repository.
+install_files
 
 # The list is tried before it is installed: a repository that fails does not stay to disturb every later apt.
 trial=$KGPU_STEP/trial.list

@@ -10,7 +10,7 @@ import (
 func TestCardsInTrouble(t *testing.T) {
 	l := newLab(t, []string{"gpu", "docker", "noble"}, "--workers", "2", "--with", "ubuntu",
 		"--gpus", "w1=1xT4,nouveau-busy", "--gpus", "w2=1xA100,secureboot", "--gpus", "ubuntu1=2xL40S,secureboot")
-	d := desired{version: "1.36", runtime: "docker", network: "flannel", more: l.repositories()}
+	d := desired{version: "1.36", runtime: "docker", network: "flannel", more: l.forCards()}
 	cp, w1, w2, ubuntu := l.host("cp1", ""), l.host("w1", ""), l.host("w2", ""), l.host("ubuntu1", "")
 
 	t.Run("unsigned modules under Secure Boot", func(t *testing.T) {
@@ -37,6 +37,10 @@ func TestCardsInTrouble(t *testing.T) {
 		}
 		if source := l.exec(t, "ubuntu1", "dpkg-query -W -f '${Version}' libnvidia-compute-580-server"); !strings.Contains(source, "ubuntu") {
 			t.Errorf("the driver of ubuntu1 is %s", source)
+		}
+		c.hasCUDA(t, s, "w1", "ubuntu1")
+		if policy := l.exec(t, "ubuntu1", "apt-cache policy libnvidia-compute-580"); !strings.Contains(policy, "Candidate: (none)") {
+			t.Errorf("ubuntu1 would take drivers from NVIDIA's repository:\n%s", policy)
 		}
 	})
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "ubuntu1") })

@@ -14,14 +14,23 @@ func TestCards(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=1xT4")
 	fresh := l.snapshot(t, "cp1", "w1", "w2")
 	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards(),
 		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+	})
+	t.Run("without CUDA", func(t *testing.T) {
+		d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\n",
+			hosts: []string{l.host("cp1", ""), l.host("w1", "")}}
+		s := kgpu(t, 2, "plan", "--output", "json", l.write(t, t.TempDir(), d))
+		if out := s.stdout.String(); strings.Contains(out, "cuda-toolkit") || !strings.Contains(out, "no CUDA: the inventory says so") {
+			t.Errorf("the plan is\n%s", out)
+		}
 	})
 	must(t, "up", func(t *testing.T) {
 		s := c.up(t)
 		c.ready(t, "cp1", "w1", "w2")
 		c.offers(t, "cp1= w1=2 w2=1")
 		c.proven(t, s)
+		c.hasCUDA(t, s, "w1", "w2")
 		c.labelled(t, "w1", map[string]string{
 			"gpu.product": "NVIDIA-A100-SXM4-40GB", "gpu.memory": "40960", "gpu.count": "2", "gpu.replicas": "1", "gpu.compute.major": "8",
 			"cuda.driver-version.full": "580.173.02", "cuda.runtime-version.full": "13.0", "mig.capable": "true",
@@ -70,6 +79,36 @@ func TestCards(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
 		l.unchanged(t, fresh)
 	})
+}
+
+// forCards is what an inventory of hosts with cards says of the lab.
+func (l *lab) forCards() string {
+	return l.repositories() + "preflight: {ignore: [HOST_DISK_FULL]} # the lab's CUDA has none of its gigabytes\n"
+}
+
+// hasCUDA wants the toolkit on the hosts, and that it came when every card was proven.
+func (c *cluster) hasCUDA(t *testing.T, s *session, hosts ...string) {
+	t.Helper()
+	for _, h := range hosts {
+		if said := c.exec(t, h, "/usr/local/cuda/bin/nvcc --version && dpkg-query -W cudnn9-cuda-13"); !strings.Contains(said, "release 13.") {
+			t.Errorf("nvcc on %s says %s", h, said)
+		}
+	}
+	proven, begun := -1, 0
+	for i, e := range s.events {
+		switch {
+		case e.Event == "proof":
+			proven = i
+		case e.Event == "step.start" && e.Step == "gpu/cuda":
+			begun++
+			if proven < 0 {
+				t.Error("CUDA came before the cards were proven")
+			}
+		}
+	}
+	if begun != len(hosts) {
+		t.Errorf("CUDA came to %d hosts, want %d", begun, len(hosts))
+	}
 }
 
 // offers wants the nodes to have so many cards to give.

@@ -198,7 +198,7 @@ func (l testLab) says(host, command, want string) {
 func (l testLab) repository(host, distribution string) {
 	l.t.Helper()
 	url := "https://developer.download.nvidia.com/compute/cuda/repos/" + distribution + "/x86_64/"
-	l.must("exec", host, "bash", "-c", "curl -fsS -o /usr/share/keyrings/cuda.asc "+url+"3bf863cc.pub && "+
+	l.must("exec", host, "bash", "-c", "curl -fsS -o /usr/share/keyrings/cuda.asc "+url+"Release.key && "+
 		"echo 'deb [signed-by=/usr/share/keyrings/cuda.asc] "+url+" /' > /etc/apt/sources.list.d/cuda.list && apt-get -qq update")
 }
 

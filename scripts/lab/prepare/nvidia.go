@@ -9,9 +9,9 @@ import (
 var nvidiaReleases = []driver{{"580.173.02", 13000}, {"595.91.07", 13020}}
 
 var nvidiaFiles = []string{
-	"nvidia.go", "nvidia_packages.go", "toolkit_debs.go", "repository.go", "files/nvidia-dkms.postinst", "files/nvidia-dkms.prerm",
+	"nvidia.go", "nvidia_packages.go", "nvidia_cuda.go", "toolkit_debs.go", "repository.go", "files/nvidia-dkms.postinst", "files/nvidia-dkms.prerm",
 	"files/nvidia-units.postinst", "files/nvidia-persistenced.sh", "files/nvidia-persistenced.service", "files/nvidia-fabricmanager.sh",
-	"files/nvidia-fabricmanager.service",
+	"files/nvidia-fabricmanager.service", "files/nvcc.sh", "files/cuda-toolkit.postinst", "files/cuda-toolkit.prerm",
 }
 
 // nvidiaDrivers makes the stand-ins for NVIDIA's driver and the repositories that offer them.
@@ -29,7 +29,7 @@ func (p *preparer) nvidiaDrivers(ctx context.Context) error {
 		compiled = append(compiled, key)
 	}
 	all := []item{
-		p.cudaRepository("debian13", p.cudaDebian, compiled), p.cudaRepository("ubuntu2404", p.cudaUbuntu, compiled),
+		p.cudaRepository("debian13", "8793F200.pub", p.cudaDebian, compiled), p.cudaRepository("ubuntu2404", "3bf863cc.pub", p.cudaUbuntu, compiled),
 		p.inArchive("deb.debian.org/debian", "trixie-updates", []string{"main", "contrib", "non-free", "non-free-firmware"}, headers(), nil),
 	}
 	if p.noble {
@@ -45,19 +45,20 @@ func (p *preparer) nvidiaDrivers(ctx context.Context) error {
 }
 
 // cudaRepository is NVIDIA's flat repository for a distribution, with its key in it.
-func (p *preparer) cudaRepository(distribution string, packages func([]driver) []standIn, compiled []any) item {
+func (p *preparer) cudaRepository(distribution, key string, packages func([]driver) []standIn, compiled []any) item {
 	root := filepath.Join(p.Site("developer.download.nvidia.com"), "compute/cuda/repos", distribution, "x86_64")
 	return item{
 		name: "packages cuda " + distribution, path: root,
 		inputs: []any{compiled, p.fingerprints()}, files: nvidiaFiles,
 		make: func(ctx context.Context) error {
-			if err := p.packStandIns(ctx, packages(nvidiaReleases), root); err != nil {
+			if err := p.packStandIns(ctx, append(packages(nvidiaReleases), toolkits()...), root); err != nil {
 				return err
 			}
-			if err := p.flatRepository(ctx, root); err != nil {
+			// By its label NVIDIA's repository is told from others.
+			if err := p.flatRepository(ctx, root, "Origin=NVIDIA", "Label=NVIDIA CUDA"); err != nil {
 				return err
 			}
-			return copyFile(p.armoredKey(), filepath.Join(root, "3bf863cc.pub"), 0o644)
+			return copyFile(p.armoredKey(), filepath.Join(root, key), 0o644)
 		},
 	}
 }

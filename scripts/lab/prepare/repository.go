@@ -86,7 +86,7 @@ func (p *preparer) signRelease(ctx context.Context, dir string, fields ...string
 		}
 	}
 	var args []string
-	for _, f := range append(fields, "Origin=kgpu lab", "Label=kgpu lab") {
+	for _, f := range append([]string{"Origin=kgpu lab", "Label=kgpu lab"}, fields...) {
 		args = append(args, "-o", "APT::FTPArchive::Release::"+f)
 	}
 	release, err := command{dir: dir}.output(ctx, "apt-ftparchive", append(args, "release", ".")...)

@@ -1,0 +1,41 @@
+package plan
+
+import (
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+)
+
+// debianComponents are those in which Debian has drivers and what belongs to them, by its policy.
+var debianComponents = []string{"contrib", "non-free", "non-free-firmware"}
+
+const debianSources = "/etc/apt/sources.list.d/kgpu-debian.sources"
+
+// driverRepository plans the repository that a driver comes from; Ubuntu's archive is there.
+func (b *builder) driverRepository(h *host, c Choice) {
+	switch c.Source {
+	case catalog.FromCUDA:
+		b.cudaRepository(h, c)
+	case catalog.FromPPA:
+		b.repository(h, repository{
+			name: "graphics-drivers", title: "the graphics-drivers PPA", suite: h.facts.OS.Codename + " main",
+			source: effective(catalog.GraphicsDriversSource, b.inv.Repositories.GraphicsDrivers, "/Release.key"),
+		})
+	case catalog.FromDebian:
+		b.debianRepository(h, c)
+	}
+}
+
+// debianRepository plans the components of the host's own archive. Where the driver is there they have done their work.
+func (b *builder) debianRepository(h *host, c Choice) {
+	missing := h.missing(c.Packages(h.facts.OS.ID, h.facts.Kernel).Driver)
+	_, there := h.facts.Files[debianSources]
+	if there || len(missing) == 0 {
+		b.skip(h, "repo/debian", "Debian's drivers can be had")
+		return
+	}
+	b.add(h, Step{
+		Ref: Ref{ID: "repo/debian"}, Title: "add Debian's " + strings.Join(debianComponents, ", "), Reason: "the driver comes from there", Script: "repo-debian",
+		Input: Input{Values: map[string]string{"components": lines(debianComponents...), "list": debianSources}}, Retry: Transient, Timeout: medium,
+	})
+}
