@@ -35,6 +35,8 @@ type Options struct {
 	Only, Skip []string // step IDs
 	Limit      []string // host IDs
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
+
+	MaxUnavailable int // nodes that may be drained at the same time; zero: one
 }
 
 // NewRunID names a run: the time, for people, and random digits, so that two runs never share a name.

@@ -64,7 +64,7 @@ func (b *builder) cardsReady(needs []Ref) {
 	}
 	var want, reasons []string
 	for _, h := range b.hosts {
-		if h.cards == 0 {
+		if h.cards == 0 || b.servesAgain(h) {
 			continue
 		}
 		want = append(want, fmt.Sprintf("%s %d", h.node, h.cards))

@@ -46,6 +46,10 @@ type host struct {
 	last    []Ref      // the steps that prepare it so far, in order
 	cards   int        // that Kubernetes shall have
 	gpuLast []Ref      // the last step for them
+
+	replaced bool // another driver comes
+	away     bool // its node is drained, and let in again at the end
+	drain    Ref  // the step that drains it; none: a former run did
 }
 
 // builder collects the graph.

@@ -19,10 +19,9 @@ func (c *checker) cards(m Machine) {
 }
 
 var refusals = map[plan.Refusal]reason.ID{
-	plan.NoSuchDriver:   reason.GPUUnsupported,
-	plan.Impossible:     reason.GPUDriverImpossible,
-	plan.Unsigned:       reason.GPUSecureBootUnsigned,
-	plan.DriverMissing:  reason.GPUDriverMissing,
-	plan.DriverForeign:  reason.GPUDriverForeign,
-	plan.DriverReplaced: reason.GPUDriverOther,
+	plan.NoSuchDriver:  reason.GPUUnsupported,
+	plan.Impossible:    reason.GPUDriverImpossible,
+	plan.Unsigned:      reason.GPUSecureBootUnsigned,
+	plan.DriverMissing: reason.GPUDriverMissing,
+	plan.DriverForeign: reason.GPUDriverForeign,
 }
