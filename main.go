@@ -121,6 +121,7 @@ var (
 		&cli.StringSliceFlag{Name: "only", Usage: "only steps with this `ID` or pattern, such as 'os/*' (may be repeated)"},
 		&cli.StringSliceFlag{Name: "skip", Usage: "leave out steps with this `ID` or pattern (may be repeated)"},
 		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
+		&cli.IntFlag{Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1},
 	}
 	outputFlags = []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"},
@@ -233,6 +234,9 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 			return usagef("--ignore %s: there is no such reason; preflight prints them in brackets", id)
 		}
 	}
+	if c.IsSet("max-unavailable") && c.Int("max-unavailable") < 1 {
+		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
+	}
 	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
 	switch c.String("output") {
 	case "text":
@@ -251,7 +255,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	id := bootstrap.NewRunID(time.Now())
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
-		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"),
+		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), MaxUnavailable: c.Int("max-unavailable"),
 		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
 	}, t)
 	if t.kind == report.JSON {

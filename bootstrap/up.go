@@ -83,5 +83,6 @@ func (s *session) plan() (*plan.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	graph.Pace(max(s.MaxUnavailable, 1))
 	return graph.Select(s.Only, s.Skip)
 }

@@ -40,6 +40,7 @@ func (b *builder) cluster() error {
 		joined = append(joined, b.join(h, token[0]))
 	}
 	b.untoken(token, joined)
+	b.letIn(plugin)
 	labelled := b.nodes(slices.Concat(started, joined))
 	b.ready(slices.Concat(started, network, joined, labelled))
 	b.cardsReady(slices.Concat(started, joined, labelled), plugin)
@@ -180,7 +181,7 @@ func (b *builder) nodes(needs []Ref) []Ref {
 		if h.Role == inventory.Worker {
 			labels["node-role.kubernetes.io/worker"] = ""
 		}
-		if h.cards > 0 {
+		if h.cards > 0 && !h.away {
 			labels[gpuLabel] = "true"
 		}
 		node := b.nodeOf(h)

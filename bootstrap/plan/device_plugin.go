@@ -83,7 +83,7 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 		reasons = append(reasons, "the device plugin starts")
 	}
 	for _, h := range b.hosts {
-		if h.cards == 0 {
+		if h.cards == 0 || b.servesAgain(h) {
 			continue
 		}
 		needs = append(needs, h.gpuLast...)

@@ -17,6 +17,8 @@ type Choice struct {
 	catalog.Driver
 	Why  string // for people
 	Keep bool   // it is there and does its work: kgpu leaves it alone
+
+	Replaces []string // packages of another driver, which go first
 }
 
 // Refused says why there is no driver for a host.
@@ -30,13 +32,12 @@ type Refusal string
 
 // The refusals.
 const (
-	NoSuchDriver   Refusal = "no driver"          // nothing that the host can have runs its cards
-	Impossible     Refusal = "impossible"         // what the inventory asks for does not run the cards
-	Unsigned       Refusal = "unsigned"           // Secure Boot, and no source with signed modules
-	DriverMissing  Refusal = "missing"            // the inventory says that the driver is there
-	DriverForeign  Refusal = "foreign"            // an installer outside of the package manager put another there
-	DriverReplaced Refusal = "other is installed" // packages of another driver are there
-	CUDAImpossible Refusal = "cuda"               // the toolkit that the inventory asks for does not run there
+	NoSuchDriver   Refusal = "no driver"  // nothing that the host can have runs its cards
+	Impossible     Refusal = "impossible" // what the inventory asks for does not run the cards
+	Unsigned       Refusal = "unsigned"   // Secure Boot, and no source with signed modules
+	DriverMissing  Refusal = "missing"    // the inventory says that the driver is there
+	DriverForeign  Refusal = "foreign"    // an installer outside of the package manager put another there
+	CUDAImpossible Refusal = "cuda"       // the toolkit that the inventory asks for does not run there
 )
 
 func (r *Refused) Error() string { return r.Detail }
@@ -70,7 +71,14 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	return c, foreignDriver(f, c)
+	c.Replaces = otherDriver(f, c.Driver)
+	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works(f) || sick(f, architectures)) {
+		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
+	}
+	if f.NVIDIA.Runfile {
+		return Choice{}, &Refused{DriverForeign, foreign(f, c.Driver)}
+	}
+	return c, nil
 }
 
 // knownCards looks the host's cards up, each kind once.
@@ -179,7 +187,7 @@ func whatIsThere(f *facts.Host) string {
 		return "its module is not loaded"
 	case n.Loaded != n.Library:
 		return fmt.Sprintf("its module is %s, its library %s", n.Loaded, n.Library)
-	case n.SMI == 124 || n.SMI == 137:
+	case hangs(f):
 		return "nvidia-smi hangs"
 	case n.SMI != 0:
 		return fmt.Sprintf("nvidia-smi fails with status %d", n.SMI)
@@ -193,16 +201,10 @@ func branchOf(version string) int {
 	return n
 }
 
-// foreignDriver finds a driver that is in the way of the chosen one and not kgpu's to remove.
-func foreignDriver(f *facts.Host, c Choice) error {
-	if f.NVIDIA.Runfile {
-		return &Refused{DriverForeign, "a .run installer put a driver there that does not work: " + whatIsThere(f)}
+// foreign describes a driver that is in the way of the chosen one and not kgpu's to remove.
+func foreign(f *facts.Host, d catalog.Driver) string {
+	if works(f) {
+		return fmt.Sprintf("a .run installer put driver %s there, and the inventory asks for %s", f.NVIDIA.Loaded, d)
 	}
-	library := c.Packages(f.OS.ID, f.Kernel).Library
-	for _, name := range sortedKeys(f.Packages) {
-		if strings.HasPrefix(name, "libnvidia-compute") && name != library || name == library && branchOf(f.Packages[name].Version) != c.Branch {
-			return &Refused{DriverReplaced, fmt.Sprintf("%s %s is installed, %s is wanted", name, f.Packages[name].Version, c.Driver)}
-		}
-	}
-	return nil
+	return "a .run installer put a driver there that does not work: " + whatIsThere(f)
 }

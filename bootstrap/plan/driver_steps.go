@@ -28,6 +28,7 @@ func (b *builder) driver(h *host, c Choice) {
 		b.loadDriver(h, nil)
 		return
 	}
+	reboot := b.replace(h, c)
 	b.nouveau(h)
 	b.driverRepository(h, c)
 	p := c.Packages(h.facts.OS.ID, h.facts.Kernel)
@@ -45,13 +46,7 @@ func (b *builder) driver(h *host, c Choice) {
 		},
 		Retry: Transient, Timeout: 45 * time.Minute, // DKMS compiles for minutes on a small machine
 	})
-	if h.facts.NVIDIA.Nouveau.Users > 0 {
-		b.add(h, Step{
-			Ref: Ref{ID: "driver/reboot"}, Title: "reboot", Reason: "the driver nouveau is in use, only a reboot gets rid of it", Script: "driver-reboot",
-			Input:  Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": "nouveau is in use"}},
-			Serial: "reboot", Timeout: 20 * time.Minute,
-		})
-	}
+	reboot()
 	b.loadDriver(h, map[string]File{driverModules: modulesFile})
 	if h.facts.NVIDIA.Switches > 0 {
 		b.fabricManager(h, c)

@@ -19,6 +19,7 @@ func (b *builder) gpus(h *host) error {
 	}
 	h.choice = choice
 	joins := h.last
+	h.away = b.drained(h)
 	b.driver(h, choice)
 	b.toolkit(h)
 	h.gpuLast, h.last = h.last, joins
@@ -37,6 +38,9 @@ func (b *builder) toolkit(h *host) {
 	}
 	if len(reasons) == len(specs) {
 		reasons = []string{"it is not installed"}
+	}
+	if h.replaced {
+		reasons = append(reasons, "what it tells containers of the driver changes")
 	}
 	files := map[string]File{}
 	if b.inv.Runtime == inventory.Docker {

@@ -67,6 +67,8 @@ type Graph struct {
 	Steps    []*Step
 	Skipped  []Skipped
 	Warnings []string
+
+	windows []window
 }
 
 // Empty reports whether there is nothing to do.

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*".
+// Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*"; they
+// match what is below, too: "driver/*" is driver/drain/w1 as well.
 // A step that is left out counts as done for those that need it.
 func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, pattern := range slices.Concat(only, skip) {
@@ -36,8 +37,12 @@ func Selected(only, skip []string, id string) bool {
 
 func matches(patterns []string, id string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := path.Match(p, id)
-		return ok && err == nil
+		for below := id; below != "."; below = path.Dir(below) {
+			if ok, err := path.Match(p, below); ok && err == nil {
+				return true
+			}
+		}
+		return false
 	})
 }
 

@@ -48,6 +48,10 @@ type host struct {
 	cards   int        // that Kubernetes shall have
 	choice  Choice     // of their driver
 	gpuLast []Ref      // the last step for them
+
+	replaced bool // another driver comes
+	away     bool // its node is drained, and let in again at the end
+	drain    Ref  // the step that drains it; none: a former run did
 }
 
 // builder collects the graph.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,6 +79,17 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 	version := inv.Kubernetes.Version.String()
 	for _, s := range g.Steps {
 		f := seen[s.Host]
+		if id, name := path.Split(s.ID); id == "driver/uncordon/" {
+			for i := range f.ControlPlane.Nodes {
+				if n := &f.ControlPlane.Nodes[i]; n.Name == name {
+					n.Labels[gpuLabel] = "true"
+					delete(n.Labels, drainedLabel)
+					if _, err := fmt.Sscan(s.Input.Values["cards"], &n.GPUs); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
 		if f.Files == nil {
 			f.Files, f.Units, f.Sysctls = map[string]string{}, map[string]facts.Unit{}, map[string]string{}
 		}
@@ -92,15 +104,15 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				t.Fatalf("%s: %v", s.Ref, err)
 			}
 		}
-		for path, file := range input.Files {
-			switch path {
+		for name, file := range input.Files {
+			switch name {
 			case "/etc/docker/daemon.json":
 				f.DaemonJSON = file.Content
 			case containerdConfig:
 				f.ContainerdTOML = file.Content
 			}
 			sum := sha256.Sum256(file.Content)
-			f.Files[path] = hex.EncodeToString(sum[:])
+			f.Files[name] = hex.EncodeToString(sum[:])
 		}
 		up := facts.Unit{Active: "active", Enabled: "enabled"}
 		switch s.ID {
@@ -140,11 +152,17 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			if f.NVIDIA.Nouveau.Users == 0 {
 				f.NVIDIA.Nouveau = facts.Nouveau{}
 			}
-		case "driver/install":
-			for _, p := range strings.Fields(input.Values["headers"] + "\n" + input.Values["packages"]) {
-				f.Packages[p] = facts.Package{Version: "580.173.02-1", Held: true}
+		case "driver/remove":
+			for _, p := range strings.Fields(input.Values["packages"]) {
+				delete(f.Packages, p)
 			}
-			f.NVIDIA.Library = "580.173.02"
+			f.NVIDIA.Library, f.NVIDIA.Loaded, f.NVIDIA.Seen = "", "", nil
+		case "driver/install":
+			version := driverVersion(input)
+			for _, p := range strings.Fields(input.Values["headers"] + "\n" + input.Values["packages"]) {
+				f.Packages[p] = facts.Package{Version: version + "-1", Held: true}
+			}
+			f.NVIDIA.Library = version
 		case "driver/reboot":
 			f.NVIDIA.Nouveau, f.BootID = facts.Nouveau{}, "another"
 		case "driver/load":
@@ -154,7 +172,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			}
 			f.Units[persistence] = up
 		case "driver/fabric":
-			f.Packages[input.Values["packages"]] = facts.Package{Version: "580.173.02-1"}
+			f.Packages[input.Values["packages"]] = facts.Package{Version: f.NVIDIA.Library + "-1"}
 			f.Units["nvidia-fabricmanager.service"] = up
 		case "gpu/toolkit":
 			for _, spec := range strings.Fields(input.Values["packages"]) {

@@ -57,6 +57,5 @@ var refusals = map[plan.Refusal]reason.ID{
 	plan.Unsigned:       reason.GPUSecureBootUnsigned,
 	plan.DriverMissing:  reason.GPUDriverMissing,
 	plan.DriverForeign:  reason.GPUDriverForeign,
-	plan.DriverReplaced: reason.GPUDriverOther,
 	plan.CUDAImpossible: reason.GPUCUDAImpossible,
 }

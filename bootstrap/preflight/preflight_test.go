@@ -149,7 +149,10 @@ func TestCheck(t *testing.T) {
 		{name: "another driver's packages", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}, Library: "550.163.01"}
 			w.Facts.Packages = map[string]facts.Package{"libnvidia-compute-550": {Version: "550.163.01-0ubuntu1"}}
-		}, want: "w1 GPU_DRIVER_OTHER libnvidia-compute-550 550.163.01-0ubuntu1 is installed, 580 (open) from ubuntu is wanted"},
+		}},
+		{name: "another driver of an installer", more: "gpu: {driver: {branch: 595}}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}, Runfile: true, Loaded: "580.65.06", Library: "580.65.06", Seen: make([]facts.GPU, 1)}
+		}, want: "w1 GPU_DRIVER_FOREIGN a .run installer put driver 580.65.06 there, and the inventory asks for 595 (open) from ubuntu"},
 		{name: "cards cut alike", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("1g.5gb 1g.5gb", "1g.5gb") }},
 		{name: "cards cut differently", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("3g.20gb", "1g.5gb") },
 			want: "w1 GPU_MIG_MISMATCH there are instances of the profiles 1g.5gb, 3g.20gb: `migStrategy: single` wants one"},

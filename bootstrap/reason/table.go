@@ -82,6 +82,7 @@ const (
 	ChecksumMismatch ID = "CHECKSUM_MISMATCH"
 	APIUnreachable   ID = "API_UNREACHABLE"
 	NodeNotReady     ID = "NODE_NOT_READY"
+	NodeDrainBlocked ID = "NODE_DRAIN_BLOCKED"
 	Cancelled        ID = "CANCELLED"
 )
 
@@ -135,7 +136,7 @@ var table = index([]Reason{
 	{GPUSecureBootUnsigned, 102, "turn Secure Boot off in the firmware, or use Ubuntu, whose archive has signed modules"},
 	{GPUDriverMissing, 103, "install the driver, or leave `gpu.driver.source: none` out and kgpu does it"},
 	{GPUDriverForeign, 104, "remove it with `nvidia-uninstall`, or repair it and set `gpu: {driver: {source: none}}`"},
-	{GPUDriverOther, 105, "drain the node and remove the packages named above (`apt-get purge`), or set `gpu: {driver: {source: none}}` to keep them"},
+	{GPUDriverOther, 105, "remove the packages named above yourself (`apt-get purge`), or set `gpu: {driver: {source: none}}` to keep the driver"},
 	{GPUDriverMismatch, 106, "an upgrade replaced the driver beneath running programs: drain the node and reboot it"},
 	{GPUNotAllCards, 107, "look for the card's Xid in `journalctl -k`; a card that fell off the bus needs a power cycle"},
 	{GPUHung, 108, "the driver hangs: drain the node and reboot it; `journalctl -k` says which task is blocked"},
@@ -166,6 +167,7 @@ var table = index([]Reason{
 	{ChecksumMismatch, 86, "the download is not what kgpu expects: check the mirror, then name its sha256 under `repositories:`"},
 	{APIUnreachable, 87, "check that nothing blocks port 6443 between the hosts"},
 	{NodeNotReady, 88, "`kubectl describe node` and `journalctl -u kubelet` on the host say why"},
+	{NodeDrainBlocked, 90, "end the pods named above, or loosen their disruption budget, then run the same command again"},
 	{Cancelled, 130, "run the same command again: it carries on where it stopped"},
 })
 

@@ -192,6 +192,11 @@ installed_all() {
   done
 }
 
+# package_units PACKAGE... prints the units that come with packages.
+package_units() {
+  dpkg-query -L "$@" 2>/dev/null | sed -nE 's#^(/usr)?/lib/systemd/system/([^/@]+\.(service|socket|timer|path))$#\2#p'
+}
+
 # apt_simulate PACKAGE... asks apt what it would do; the answer is in $apt_log.
 apt_simulate() {
   apt_wait

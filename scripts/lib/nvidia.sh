@@ -4,15 +4,15 @@
 # The driver's kernel modules, those that others use last.
 nvidia_modules=(nvidia_uvm nvidia_peermem nvidia_drm nvidia_modeset nvidia)
 
-# nvidia_cards prints the PCI addresses of the cards (display and 3D controllers), as sysfs writes them, without those that
-# virtual machines have.
+# nvidia_cards prints the PCI addresses of the cards (class 03, display controllers), as sysfs writes them, without those
+# that virtual machines have.
 nvidia_cards() {
   local device vendor class driver
   for device in /sys/bus/pci/devices/*; do
     read -r vendor 2>/dev/null <"$device/vendor" || continue
     [[ $vendor == 0x10de ]] || continue
     read -r class <"$device/class"
-    [[ $class == 0x0300* || $class == 0x0302* ]] || continue
+    [[ $class == 0x03* ]] || continue
     driver=$(readlink "$device/driver") || driver=
     [[ ${driver##*/} == vfio-pci ]] || printf '%s\n' "${device##*/}"
   done
@@ -71,6 +71,17 @@ nvidia_unload() {
   for module in "${nvidia_modules[@]}"; do
     [[ ! -d /sys/module/$module ]] || modprobe -r -- "$module" 2>&1 || return 1
   done
+}
+
+# nvidia_away stops what the driver's packages keep running, takes the modules out of the kernel and their nodes away;
+# fails when a program uses a card.
+nvidia_away() {
+  local unit
+  [[ -d /sys/module/nvidia ]] || return 0
+  for unit in nvidia-fabricmanager.service nvidia-persistenced.service; do
+    systemctl stop -- "$unit" 2>/dev/null || true
+  done
+  nvidia_unload && rm -rf /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-*
 }
 
 # nvidia_users prints the programs that have a card open, as "name (pid N)", separated by commas.

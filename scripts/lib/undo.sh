@@ -34,6 +34,7 @@ undo_entry() {
     user) undo_account passwd "${args[0]}" ;;
     lists) rm -f /var/lib/apt/lists/"${args[0]}"* /var/lib/apt/lists/{partial,auxfiles}/"${args[0]}"* ;;
     packages) undo_packages "${args[@]}" ;;
+    removed) undo_removed "${args[@]}" ;;
     hold) undo_hold "${args[0]}" ;;
     unit) undo_unit "${args[@]}" ;;
     module) modprobe -r -q -- "${args[0]}" 2>/dev/null || [[ ! -d /sys/module/${args[0]} ]] || undo_left "module ${args[0]} is in use: it stays until the next boot" ;;
@@ -119,7 +120,7 @@ undo_package_units() {
   local unit
   while IFS= read -r unit; do
     systemctl disable -q --now -- "$unit" 2>/dev/null || true
-  done < <(dpkg-query -L "$@" 2>/dev/null | sed -nE 's#^(/usr)?/lib/systemd/system/([^/@]+\.(service|socket|timer|path))$#\2#p')
+  done < <(package_units "$@")
 }
 
 # undo_packages_wanted takes those out of gone that cannot go without packages which kgpu did not install.
@@ -183,16 +184,7 @@ undo_daemon_reload() {
 
 # undo_nvidia takes the driver that kgpu brought out of the kernel, before its packages go.
 undo_nvidia() {
-  local unit
-  [[ -d /sys/module/nvidia ]] || return 0
-  for unit in nvidia-fabricmanager.service nvidia-persistenced.service; do
-    systemctl stop -- "$unit" 2>/dev/null || true
-  done
-  if nvidia_unload; then
-    rm -rf /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-*
-  else
-    undo_left "the driver's modules, in use by: $(nvidia_users); they stay until the next boot"
-  fi
+  nvidia_away || undo_left "the driver's modules, in use by: $(nvidia_users); they stay until the next boot"
 }
 
 # undo_sysctl KEY=VALUE... sets the values that were there; a key that went with its module is no matter.

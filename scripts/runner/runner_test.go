@@ -361,7 +361,11 @@ func TestStartWhileTheHostGoesDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	comm := filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "comm")
-	for read(t, comm) != "sleep\n" { // a script that ended is no file to read, and fails the test
+	for name := read(t, comm); name != "sleep\n"; name = read(t, comm) { // a process that ended keeps the name of the shell
+		state, err := os.ReadFile(filepath.Join(filepath.Dir(comm), "stat"))
+		if err != nil || strings.Contains(string(state), ") Z ") {
+			t.Fatalf("the script ended (%s, %v) and said %q", state, err, &out)
+		}
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -106,6 +106,10 @@ load nvidia_uvm
 loaded=$(nvidia_loaded) || loaded='of no version'
 [[ $loaded == "$library" ]] || fail GPU_DRIVER_MISMATCH "the module that was loaded is $loaded, the libraries are $library"
 device_nodes
+# The step before this one may have stopped it, too.
+if systemctl is-enabled -q -- nvidia-fabricmanager.service 2>/dev/null && ! unit_active nvidia-fabricmanager.service; then
+  stopped+=(nvidia-fabricmanager.service)
+fi
 start_again
 # The cards are looked at even if it does not start: they may be why.
 started=yes

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Reboots the host, once. Values: boot_id (of the boot that is to end), reason (what for).
+# Reboots the host, once. Values: boot_id (of the boot that is to end), reason (what for), stale (yes: only if the driver
+# in the kernel is not the one that is installed, and cannot be unloaded).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -7,7 +8,16 @@ if [[ $(</proc/sys/kernel/random/boot_id) != "$(value boot_id)" ]]; then
   echo 'the host was rebooted'
   exit 0
 fi
-waiting "the reboot: $(value reason)"
+reason=$(value reason)
+if [[ $(value_or stale no) == yes ]]; then
+  if ! loaded=$(nvidia_loaded) || [[ $loaded == "$(nvidia_library || true)" ]] || nvidia_away; then
+    echo 'the old modules are gone: no reboot'
+    exit 0
+  fi
+  users=$(nvidia_users)
+  reason+=${users:+ by: $users}
+fi
+waiting "the reboot: $reason"
 sync
 systemctl reboot || fail STEP_FAILED 'the host refuses to reboot'
 # The step ends with this boot. The runner begins it again in the next one.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Waits until the scheduler has all cards. Values: nodes (a line each: node, how many, of which resource), config (of the
-# device plugin: what its pods must be annotated with).
+# Waits until the scheduler has all cards. The drivers of the nodes see all of them. Values: nodes (a line each: node, how
+# many, of which resource), config (of the device plugin: what its pods must be annotated with).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -59,6 +59,8 @@ pending() {
   printf '%s' "${lacking[*]}"
 }
 
+plugin=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin)
+
 # plugin_says NODE prints the state of the node's device plugin; its log goes to standard error.
 plugin_says() {
   local node pod state
@@ -71,6 +73,24 @@ plugin_says() {
   printf 'the log of %s ends with:\n' "$pod" >&2
   kube -n kube-system logs "$pod" -c nvidia-device-plugin --tail=15 >&2 || true
   if [[ $state == *restarts* ]]; then kube -n kube-system logs "$pod" -c nvidia-device-plugin --previous --tail=15 >&2 || true; fi
+}
+
+# revive LATE restarts the device plugins, once each, that hold cards for unhealthy: a plugin never takes back what it has
+# given up, although the driver sees it again. Pods that run keep their cards.
+declare -A revived=()
+revive() {
+  local item node pod
+  local -a items
+  IFS=, read -r -a items <<<"$1"
+  for item in "${items[@]}"; do
+    node=${item%%:*}
+    if [[ $item != *' unhealthy)' || -n ${revived[$node]:-} ]]; then continue; fi
+    read -r _ pod _ <<<"$(kube get pods "${plugin[@]}" -o go-template="$pods_template" 2>/dev/null | grep -m 1 "^$node .* Running")" || true
+    if [[ -z $pod ]]; then continue; fi
+    echo "restarting the device plugin of $node: it holds cards for unhealthy that the driver sees"
+    kube -n kube-system delete pod "$pod" --wait=false || true
+    revived[$node]=yes
+  done
 }
 
 # explain prints what is said about the device plugin on the nodes that lack cards.
@@ -91,5 +111,6 @@ while late=$(pending) && [[ -n $late ]]; do
     waiting "${late//,/, }"
     told=$late
   fi
+  revive "$late"
   sleep 1
 done

@@ -62,4 +62,9 @@ func TestCardsInTrouble(t *testing.T) {
 			}
 		})
 	}
+	// The device plugin has given the card up, and does not take it back by itself.
+	t.Run("a card that is back", func(t *testing.T) {
+		c.up(t)
+		c.offers(t, "cp1= ubuntu1=2 w1=1")
+	})
 }

@@ -1,0 +1,185 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// drainedLabel is on nodes that scripts/lib/drain.sh has drained and not yet let in again. Their gpuLabel is "drained" while
+// what holds cards by that label, the device plugin above all, has to be away.
+const drainedLabel = "kgpu.dev/drained"
+
+// installedDriver looks up which driver an installed package is a part of.
+func installedDriver(f *facts.Host, name string) (catalog.InstalledPart, bool) {
+	return catalog.LookupDriverPart(name, f.Packages[name].Version)
+}
+
+// otherDriver lists the packages of drivers that exclude the wanted one: of other branches, of the other flavour of modules,
+// or of a source that calls its packages otherwise. With the first such package all of its branch go.
+func otherDriver(f *facts.Host, d catalog.Driver) []string {
+	wanted := d.Packages(f.OS.ID, f.Kernel)
+	others := map[int]bool{}
+	for name := range f.Packages {
+		p, ok := installedDriver(f, name)
+		if ok && (p.Library && name != wanted.Library || (p.Library || p.Flavour != "") && p.Branch != d.Branch || p.Flavour != "" && p.Flavour != d.Flavour) {
+			others[p.Branch] = true
+		}
+	}
+	var out []string
+	for _, name := range sortedKeys(f.Packages) {
+		p, ok := installedDriver(f, name)
+		if ok && (others[p.Branch] || p.Pinning && p.Branch != d.Branch) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// satisfies reports whether the driver that runs is one that the inventory asks for.
+func satisfies(want inventory.Driver, f *facts.Host) bool {
+	loaded := branchOf(f.NVIDIA.Loaded)
+	if want.Branch != 0 && want.Branch != loaded {
+		return false
+	}
+	library := catalog.Driver{Source: want.Source, Branch: loaded}.Packages(f.OS.ID, f.Kernel).Library
+	for name := range f.Packages {
+		p, _ := installedDriver(f, name)
+		if want.Source != "" && p.Library && name != library || want.Flavour != "" && p.Flavour != "" && p.Flavour != want.Flavour {
+			return false
+		}
+	}
+	return true
+}
+
+// sick reports whether the driver is one for such cards, and they or it are in trouble that no other driver mends.
+func sick(f *facts.Host, architectures []catalog.Architecture) bool {
+	n := f.NVIDIA
+	if n.Loaded == "" || n.Loaded != n.Library || len(n.Seen) == 0 && !hangs(f) {
+		return false
+	}
+	branch, known := catalog.LookupDriverBranch(branchOf(n.Loaded))
+	return !known || len(branch.Flavours(architectures)) > 0
+}
+
+// hangs reports whether nvidia-smi was ended by a time limit.
+func hangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }
+
+// drained reports whether a former run drained the node and did not let it in again.
+func (b *builder) drained(h *host) bool {
+	_, ok := labelOf(b.nodeOf(h), drainedLabel)
+	return ok
+}
+
+// replace plans what has to be out of the way of a driver, and returns what plans the reboot once the driver is installed.
+// A node is drained before anything of that.
+func (b *builder) replace(h *host, c Choice) (reboot func()) {
+	n := h.facts.NVIDIA
+	stale := n.Loaded != "" && (len(c.Replaces) > 0 || n.Loaded != n.Library)
+	var why string
+	switch {
+	case len(c.Replaces) > 0:
+		why = fmt.Sprintf("%s is replaced by %s", b.described(h, c.Replaces), c.Driver)
+	case n.Nouveau.Users > 0:
+		why = "nouveau is in use: the host reboots"
+	case stale:
+		why = whatIsThere(h.facts)
+	default:
+		return func() {}
+	}
+	b.drainNode(h, why)
+	if len(c.Replaces) > 0 {
+		b.add(h, Step{
+			Ref: Ref{ID: "driver/remove"}, Title: "remove another driver", Reason: why, Script: "driver-remove",
+			Input: Input{Values: map[string]string{"packages": lines(c.Replaces...)}}, Timeout: long,
+		})
+		h.facts, h.replaced = withoutDriver(h.facts, c.Replaces), true
+	}
+	switch {
+	case n.Nouveau.Users > 0:
+		return func() {
+			b.reboot(h, "reboot", "the driver nouveau is in use, only a reboot gets rid of it", "nouveau is in use", "no")
+		}
+	case stale:
+		return func() {
+			b.reboot(h, "reboot, but only if the old modules cannot be unloaded", "driver "+n.Loaded+" is loaded", "the modules of driver "+n.Loaded+" are in use", "yes")
+		}
+	}
+	return func() {}
+}
+
+// described names the driver of packages, by the one with its library if that is there.
+func (b *builder) described(h *host, packages []string) string {
+	name := packages[0]
+	for _, other := range packages {
+		if p, _ := installedDriver(h.facts, other); p.Library {
+			name = other
+		}
+	}
+	return name + " " + h.facts.Packages[name].Version
+}
+
+// withoutDriver are the facts of a host that has lost these packages of its driver.
+func withoutDriver(f *facts.Host, packages []string) *facts.Host {
+	out := *f
+	out.Packages, out.Units = maps.Clone(f.Packages), maps.Clone(f.Units)
+	maps.DeleteFunc(out.Packages, func(name string, _ facts.Package) bool { return slices.Contains(packages, name) })
+	maps.DeleteFunc(out.Units, func(name string, _ facts.Unit) bool { return strings.HasPrefix(name, "nvidia-") })
+	out.NVIDIA.Loaded, out.NVIDIA.Module, out.NVIDIA.Library, out.NVIDIA.Seen, out.NVIDIA.SMI = "", "", "", nil, 0
+	return &out
+}
+
+// reboot plans one; stale: yes, if the module that is loaded is not the one that was installed.
+func (b *builder) reboot(h *host, title, reason, tell, stale string) {
+	serial := rebootWord
+	if h.drain != (Ref{}) {
+		serial = "" // Pace counts the node from its drain on
+	}
+	b.add(h, Step{
+		Ref: Ref{ID: "driver/reboot"}, Title: title, Reason: reason, Script: "driver-reboot",
+		Input:  Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": tell, "stale": stale}},
+		Serial: serial, Timeout: 20 * time.Minute,
+	})
+}
+
+// drainNode plans that the pods of a host leave it, if it is a node; the host's chain goes on when they have.
+func (b *builder) drainNode(h *host, why string) {
+	if !h.member() || b.nodeOf(h) == nil && b.cp.facts.ControlPlane != nil && b.cp.facts.ControlPlane.Answers {
+		return
+	}
+	h.away = true
+	h.drain = b.side(b.cp, Step{
+		Ref: Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: "driver-drain",
+		Input: Input{Values: map[string]string{"node": h.node}}, Timeout: long, // pods may have long graces
+	})
+	h.last = append(slices.Clone(h.last), h.drain)
+}
+
+// letIn plans that drained nodes have pods again, each when its cards can be had.
+func (b *builder) letIn(plugin []Ref) {
+	for _, h := range b.hosts {
+		if !h.away {
+			continue
+		}
+		last := b.side(b.cp, Step{
+			Ref: Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",
+			Needs: slices.Concat(h.gpuLast, plugin), Input: Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
+		})
+		b.graph.windows = append(b.graph.windows, window{first: h.drain, last: last, open: b.drained(h)})
+		h.gpuLast = []Ref{last}
+	}
+}
+
+// servesAgain reports whether the node offered cards before it was drained. Its pods have them again as soon as it is let
+// in, so that nobody can try them all then; that they can be had is seen before.
+func (b *builder) servesAgain(h *host) bool {
+	_, served := labelOf(b.nodeOf(h), gpuLabel)
+	return h.away && served
+}

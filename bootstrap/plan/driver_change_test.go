@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// driverVersion is the version that the packages of driver/install bring.
+func driverVersion(input Input) string {
+	if strings.Contains(input.Values["packages"], "595") {
+		return "595.91.07"
+	}
+	return "580.173.02"
+}
+
+const containerd = "runtime: containerd\nnetwork: flannel\n"
+
+// workers gives both workers cards, in a cluster that is up.
+func workersWithCards(t *testing.T) map[string]*facts.Host {
+	t.Helper()
+	inv := decode(t, threeHosts+containerd)
+	seen := hostFacts(inv)
+	seen["w1"].NVIDIA.Cards, seen["w2"].NVIDIA.Cards, seen["w2"].NVIDIA.Switches = cards("20b0", "20b0"), cards("2330"), 4
+	g, err := Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(t, inv, seen, g)
+	return seen
+}
+
+// other puts a driver of the CUDA repository on a host, which runs.
+func other(f *facts.Host, version string, names ...string) {
+	for _, name := range names {
+		f.Packages[name] = facts.Package{Version: version + "-1ubuntu1"}
+	}
+	f.NVIDIA.Library, f.NVIDIA.Loaded, f.NVIDIA.Seen = version, version, make([]facts.GPU, len(f.NVIDIA.Cards))
+	f.Packages["nvidia-container-toolkit"] = facts.Package{Version: "1.17.8-1"}
+	f.BootID = "5f0c"
+}
+
+// driverSteps leaves of a graph what changes drivers.
+func driverSteps(g *Graph) *Graph {
+	out := &Graph{Warnings: g.Warnings}
+	for _, s := range g.Steps {
+		if matches([]string{"driver/*", "gpu/toolkit"}, s.ID) {
+			out.Steps = append(out.Steps, s)
+		}
+	}
+	return out
+}
+
+// TestDriverChange writes down how a driver gives way to another, on hosts that are no nodes yet and on nodes.
+func TestDriverChange(t *testing.T) {
+	for _, c := range []struct {
+		name, more string
+		limit      int
+		seen       func(t *testing.T) map[string]*facts.Host
+	}{
+		{"wrong-driver-new-host", "gpu: {driver: {branch: 580}}\n", 1, func(t *testing.T) map[string]*facts.Host {
+			seen := hostFacts(decode(t, threeHosts))
+			seen["w1"].NVIDIA.Cards = cards("20b0", "20b0")
+			other(seen["w1"], "595.91.07", "nvidia-driver-pinning-595", "libnvidia-compute", "nvidia-dkms-open", "nvidia-persistenced", "nvidia-settings")
+			return seen
+		}},
+		{"wrong-driver-member", "", 1, func(t *testing.T) map[string]*facts.Host {
+			seen := workersWithCards(t)
+			f := seen["w1"]
+			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := installedDriver(f, name); return ok })
+			other(f, "470.256.02", "libnvidia-compute-470", "nvidia-dkms-470", "nvidia-utils-470")
+			f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
+			return seen
+		}},
+		{"change-one-at-a-time", "gpu: {driver: {branch: 595}}\n", 1, workersWithCards},
+		{"change-two-at-a-time", "gpu: {driver: {branch: 595}}\n", 2, workersWithCards},
+		{"reboot-member", "", 1, func(t *testing.T) map[string]*facts.Host {
+			seen := workersWithCards(t)
+			seen["w1"].NVIDIA.Loaded, seen["w1"].BootID = "580.95.05", "5f0c"
+			f := seen["w2"]
+			f.NVIDIA = facts.NVIDIA{Cards: f.NVIDIA.Cards, Nouveau: facts.Nouveau{Loaded: true, Users: 1}}
+			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := installedDriver(f, name); return ok })
+			return seen
+		}},
+		{"interrupted-change", "gpu: {driver: {branch: 595}}\n", 1, func(t *testing.T) map[string]*facts.Host {
+			seen := workersWithCards(t)
+			inv := decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n")
+			only := map[string]*facts.Host{"cp1": seen["cp1"], "w2": seen["w2"]}
+			g, err := Up(inv, only)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(t, inv, only, g)
+			node := &seen["cp1"].ControlPlane.Nodes[2]
+			node.Labels[gpuLabel], node.Labels[drainedLabel], node.GPUs = "drained", "kgpu", 0
+			return seen
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, seen := decode(t, threeHosts+containerd+c.more), c.seen(t)
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Pace(c.limit)
+			if err := g.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, c.name, describe(driverSteps(g)))
+			settle(t, inv, seen, g)
+			again, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !again.Empty() {
+				t.Errorf("a second plan is not empty:\n%s", describe(again))
+			}
+		})
+	}
+}
+
+// TestDriverThatStays looks at drivers that kgpu did not choose and does not replace.
+func TestDriverThatStays(t *testing.T) {
+	for _, c := range []struct {
+		name, more string
+		harm       func(*facts.Host)
+		stays      bool
+	}{
+		{"as asked for", "gpu: {driver: {branch: 595}}\n", func(*facts.Host) {}, true},
+		{"of the source asked for", "gpu: {driver: {source: cuda}}\n", func(*facts.Host) {}, true},
+		{"of another source", "gpu: {driver: {source: ubuntu, branch: 595}}\n", func(*facts.Host) {}, false},
+		{"of another flavour", "gpu: {driver: {source: cuda, branch: 595, flavour: proprietary}}\n", func(*facts.Host) {}, false},
+		{"of another branch", "gpu: {driver: {source: cuda, branch: 580}}\n", func(*facts.Host) {}, false},
+		{"that lost a card", "", func(f *facts.Host) { f.NVIDIA.Seen = f.NVIDIA.Seen[:1] }, true},
+		{"that hangs", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.SMI = nil, 124 }, true},
+		{"that sees nothing", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.SMI = nil, 9 }, false},
+		{"that is not loaded", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.Loaded = nil, "" }, false},
+		{"that does not run one of the cards", "", func(f *facts.Host) { f.NVIDIA.Cards[1].ID, f.NVIDIA.Seen = "1db6", f.NVIDIA.Seen[:1] }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, seen := decode(t, threeHosts+containerd+c.more), hostFacts(decode(t, threeHosts))
+			f := seen["w1"]
+			f.NVIDIA.Cards = cards("20b0", "20b0")
+			other(f, "595.91.07", "nvidia-driver-pinning-595", "libnvidia-compute", "nvidia-dkms-open", "nvidia-persistenced")
+			c.harm(f)
+			choice, err := ChooseDriver(inv, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if choice.Keep != c.stays || len(choice.Replaces) > 0 == c.stays {
+				t.Errorf("kept: %v, replaced: %q", choice.Keep, choice.Replaces)
+			}
+		})
+	}
+}
+
+// TestPaceOfNewHosts: hosts that are no nodes reboot so many at a time, and do not wait for each other's success.
+func TestPaceOfNewHosts(t *testing.T) {
+	g := &Graph{}
+	for _, host := range []string{"a", "b", "c"} {
+		g.Steps = append(g.Steps, &Step{Ref: Ref{host, "driver/reboot"}, Serial: rebootWord})
+	}
+	g.Pace(2)
+	var words []string
+	for _, s := range g.Steps {
+		words = append(words, s.Serial)
+		if len(s.Needs) > 0 {
+			t.Errorf("%s waits for %v", s.Ref, s.Needs)
+		}
+	}
+	if want := []string{"reboot", "reboot 1", "reboot"}; !slices.Equal(words, want) {
+		t.Errorf("words %q, want %q", words, want)
+	}
+}
+
+// TestSelectDrain: who selects the steps of drivers does not get them without the drain.
+func TestSelectDrain(t *testing.T) {
+	g, err := Up(decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n"), workersWithCards(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err = g.Select([]string{"driver/*"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(refs(g), "cp1 driver/drain/w1") || !slices.Contains(refs(g), "cp1 driver/uncordon/w1") {
+		t.Errorf("selected are %q", refs(g))
+	}
+}

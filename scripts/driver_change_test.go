@@ -1,0 +1,358 @@
+package scripts
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+)
+
+// replacedHost is a host whose owner installed a driver of branch 595, which runs.
+func replacedHost(t *testing.T) gpuHost {
+	t.Helper()
+	s := newGPUHost(t, "0000:17:00.0")
+	s.driver("595.91.07")
+	s.write("gpu/sys/module/nvidia/version", "595.91.07\n")
+	s.write("gpu/sys/module/nvidia_uvm/version", "")
+	s.write("gpu/dev/nvidiactl", "")
+	s.write("etc/apt/preferences.d/theirs", "")
+	s.repository(
+		deb{name: "libnvidia-compute", version: "595.91.07-1"}, deb{name: "nvidia-dkms-open", version: "595.91.07-1", depends: "libnvidia-compute"},
+		deb{name: "nvidia-persistenced", version: "595.91.07-1"},
+		deb{name: "libnvoptix1", version: "595.91.07-1", depends: "libnvidia-compute"},
+		deb{name: "nvidia-container-toolkit", version: "1.17.8-1"},
+		deb{name: "libnvidia-compute-580", version: "580.173.02-1"},
+	)
+	s.ok(s.script("apt-get update; apt-get install -y nvidia-dkms-open nvidia-persistenced libnvoptix1 nvidia-container-toolkit; apt-mark hold nvidia-dkms-open"))
+	s.write("opt/libnvidia-compute/conf", "edited by the owner")
+	s.write("var/units/nvidia-persistenced.service", "loaded,active,enabled\n")
+	// The sandbox's /usr takes no files of packages.
+	s.stub("dpkg-query", "#!/bin/sh\ncase $* in -L*nvidia-persistenced*) echo /lib/systemd/system/nvidia-persistenced.service ;; esac\nexec /usr/bin/dpkg-query \"$@\"\n")
+	s.value("packages", "libnvidia-compute\nnvidia-dkms-open\nnvidia-persistenced\n")
+	return s
+}
+
+// packagesOf prints what a host has installed, held and automatically installed.
+func (s gpuHost) packagesOf() string {
+	s.t.Helper()
+	return s.ok(s.script("dpkg-query -W -f '${db:Status-Abbrev} ${Package} ${Version}\\n' | grep '^.i' || true; echo auto: $(apt-mark showauto)")).output
+}
+
+// Another driver takes the place of the owner's, and undo brings that back: packages, holds, configuration, modules, units.
+func TestDriverRemove(t *testing.T) {
+	s := replacedHost(t)
+	before, packages := s.snapshot(), s.packagesOf()
+	for range 2 {
+		s.ok(s.step("driver-remove"))
+	}
+	if got := s.packagesOf(); got != "ii  nvidia-container-toolkit 1.17.8-1\nauto:\n" {
+		t.Errorf("left are:\n%s", got)
+	}
+	if s.loaded("nvidia") || s.exists("gpu/dev/nvidiactl") {
+		t.Error("the modules or their nodes are still there")
+	}
+	s.value("packages", "libnvidia-compute-580\n")
+	s.value("version_package", "libnvidia-compute-580")
+	s.driver("580.173.02")
+	s.ok(s.step("driver-install"))
+	s.ok(s.script("modprobe nvidia"))
+
+	s.driver("595.91.07") // what the owner's packages bring
+	s.remove("gpu/lib/libnvidia-ml.so.580.173.02")
+	if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
+		t.Errorf("%s", r.output)
+	}
+	if got := s.packagesOf(); got != packages {
+		t.Errorf("packages:\n%s\nwant:\n%s", got, packages)
+	}
+	if !s.loaded("nvidia") || s.read("gpu/sys/module/nvidia/version") != "595.91.07\n" {
+		t.Error("the owner's module is not loaded")
+	}
+	s.must(os.RemoveAll(s.path("gpu/dev/nvidia0"))) // the owner's module made it
+	s.same(before)
+}
+
+func TestDriverRemoveWhatIsNoLongerOffered(t *testing.T) {
+	s := replacedHost(t)
+	s.ok(s.step("driver-remove"))
+	s.repository(deb{name: "libnvidia-compute", version: "610.57.04-1"}, deb{name: "nvidia-persistenced", version: "595.91.07-1"})
+	r := s.ok(s.script("undo_all"))
+	for _, name := range []string{"libnvidia-compute 595.91.07-1", "nvidia-dkms-open 595.91.07-1"} {
+		if !strings.Contains(r.output, "not undone: package "+name+", which another driver replaced: it is not offered any more\n") {
+			t.Errorf("nothing is said of %s:\n%s", name, r.output)
+		}
+	}
+	if got := s.status("nvidia-persistenced"); !strings.HasPrefix(got, "install installed") {
+		t.Errorf("nvidia-persistenced: %q", got)
+	}
+}
+
+// What kgpu installed does not come back.
+func TestDriverRemoveOfKgpus(t *testing.T) {
+	s := newGPUHost(t, "0000:17:00.0")
+	s.driver("580.173.02")
+	s.repository(deb{name: "libnvidia-compute-580", version: "580.173.02-1"}, deb{name: "libnvidia-compute", version: "595.91.07-1"})
+	before := s.snapshot()
+	for _, name := range []string{"libnvidia-compute-580", "libnvidia-compute"} {
+		s.value("packages", name)
+		s.value("version_package", name)
+		s.ok(s.step("driver-install"))
+		s.ok(s.script("modprobe nvidia"))
+		if name == "libnvidia-compute-580" {
+			s.ok(s.step("driver-remove"))
+			s.driver("595.91.07")
+		}
+	}
+	if s.status("libnvidia-compute-580") != "" && !strings.Contains(s.status("libnvidia-compute-580"), "not-installed") {
+		t.Errorf("the first is %q", s.status("libnvidia-compute-580"))
+	}
+	s.remove("gpu/lib/libnvidia-ml.so.595.91.07")
+	s.driver("580.173.02")
+	if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
+		t.Errorf("%s", r.output)
+	}
+	s.same(before)
+	if got := s.packagesOf(); got != "auto:\n" {
+		t.Errorf("packages: %q", got)
+	}
+}
+
+// A driver is not removed where something else would go with it.
+func TestDriverRemoveThatTakesOthers(t *testing.T) {
+	s := replacedHost(t)
+	s.repository(deb{name: "cuda-12-9", version: "12.9.1-1", depends: "libnvidia-compute"}, deb{name: "theirs", version: "1", depends: "cuda-12-9"})
+	s.ok(s.script("apt-get update; apt-get install -y theirs"))
+	before, packages := s.snapshot(), s.packagesOf()
+	s.fails(s.step("driver-remove"), 1, "GPU_DRIVER_OTHER")
+	s.detail(" cuda-12-9", " theirs")
+	if strings.Contains(s.read(stepDir+"/failure"), "libnvoptix1") {
+		t.Error("a part of the driver counts as something else")
+	}
+	s.same(before)
+	if got := s.packagesOf(); got != packages || s.entries() > 0 {
+		t.Errorf("packages:\n%s\n%d entries", got, s.entries())
+	}
+}
+
+func TestDriverRebootOnlyIfStale(t *testing.T) {
+	s := replacedHost(t)
+	s.value("stale", "yes")
+	s.value("reason", "the modules of driver 595.91.07 are in use")
+	s.value("boot_id", readFile(t, "/proc/sys/kernel/random/boot_id"))
+	s.ok(s.step("driver-reboot")) // the driver in the kernel is the one that is installed
+	s.driver("580.173.02")
+	s.write("gpu/used/nvidia_uvm", "")
+	s.stub("sleep", "#!/bin/bash\nkill -KILL $PPID\n")
+	if r := s.step("driver-reboot"); !strings.Contains(r.output, "W\tthe reboot: the modules of driver 595.91.07 are in use\n") || !strings.Contains(s.read("var/units.log"), "reboot \n") {
+		t.Errorf("it says:\n%s", r.output)
+	}
+	s.write("var/units.log", "")
+	s.remove("gpu/used/nvidia_uvm")
+	if r := s.ok(s.step("driver-reboot")); s.loaded("nvidia") || strings.Contains(s.read("var/units.log"), "reboot") {
+		t.Errorf("it says:\n%s", r.output)
+	}
+	s.ok(s.step("driver-reboot")) // nothing is loaded
+}
+
+// A fabric manager that was stopped to unload the driver runs again.
+func TestDriverLoadStartsTheFabricManager(t *testing.T) {
+	s := twoCards(t)
+	s.write("var/units/nvidia-fabricmanager.service", "loaded,inactive,enabled\n")
+	s.ok(s.step("driver-load"))
+	if got := s.read("var/units/nvidia-fabricmanager.service"); got != "loaded,active,enabled\n" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+// nodeHost has a control plane with a node w1, whose state is in files.
+func nodeHost(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	s.stub("kubectl", `#!/bin/bash
+call="$* "
+case $call in
+*" /readyz "*) printf ok; exit ;;
+*" get node w1 --ignore-not-found "*) if [[ -e /node ]]; then echo node/w1; fi; exit ;;
+*" get node w1 "*unschedulable*) cat /unschedulable; exit ;;
+*" get node w1 "*kgpu.dev/drained*) cat /drained; exit ;;
+*" get node w1 "*) cat /node; exit ;;
+*" get pods "*) cat /pods; exit ;;
+*" kgpu.dev/drained="*) by=${call##*=} && printf %s "${by% }" >/drained ;;
+*" kgpu.dev/drained- ") : >/drained ;;
+*" cordon "*) printf true >/unschedulable ;;
+*" uncordon "*) : >/unschedulable ;;
+*" kgpu.dev/gpu="*) sed -i '/ cards/d' /pods ;;
+esac
+call=${call#*--request-timeout=30s }
+echo "${call% }" >>/calls
+case $call in "drain "*) if [[ -e /stuck ]]; then cat /stuck; exit 1; fi; sed -i '/ReplicaSet/d' /pods ;; esac
+`)
+	s.value("node", "w1\n")
+	s.value("cards", "2\n")
+	s.write("calls", "")
+	s.write("node", "True cpu=4 nvidia.com/gpu=2\n")
+	s.write("unschedulable", "")
+	s.write("drained", "")
+	s.write("pods", "default/train-1 Running ReplicaSet Ready=True\nkube-system/nvidia-device-plugin-x Running DaemonSet cards Ready=True\nkube-system/kube-proxy-y Running DaemonSet Ready=True\n"+
+		"kube-system/etcd-w1 Running mirror Node Ready=True\ndefault/done Succeeded\n")
+	return s
+}
+
+func (s *sandbox) called(want ...string) {
+	s.t.Helper()
+	got := strings.Split(strings.TrimSpace(drainTimeout.ReplaceAllString(s.read("calls"), "--timeout …")), "\n")
+	if !slices.Equal(got, want) {
+		s.t.Errorf("calls:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	s.write("calls", "")
+}
+
+const drainCall = "drain w1 --ignore-daemonsets --delete-emptydir-data --timeout …"
+
+var drainTimeout = regexp.MustCompile(`--timeout [1-9]\d*s`)
+
+func TestDriverDrainAndBack(t *testing.T) {
+	s := nodeHost(t)
+	s.ok(s.step("driver-drain"))
+	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
+	s.ok(s.step("driver-drain")) // once more, after an interruption
+	s.called("cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
+
+	s.write("pods", "kube-system/nvidia-device-plugin-x Running DaemonSet cards Ready=True\n")
+	s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "sed -i '/ cards/d' /pods", ":", 1))
+	s.ok(s.step("driver-uncordon"))
+	s.called("label --overwrite node w1 kgpu.dev/gpu=true", "uncordon w1", "label node w1 kgpu.dev/drained-")
+}
+
+// A node that somebody else cordoned stays cordoned.
+func TestDriverDrainOfACordonedNode(t *testing.T) {
+	s := nodeHost(t)
+	s.write("unschedulable", "true")
+	s.ok(s.step("driver-drain"))
+	s.called("label --overwrite node w1 kgpu.dev/drained=other", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
+	s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "sed -i '/ cards/d' /pods", "echo 'p Running DaemonSet cards Ready=True' >/pods", 1))
+	if r := s.ok(s.step("driver-uncordon")); !strings.Contains(r.output, "stays cordoned") || s.read("unschedulable") != "true" {
+		t.Errorf("it says:\n%s", r.output)
+	}
+}
+
+// A pod that nothing starts again is not deleted, and a disruption budget is kept; the node goes on as before.
+func TestDriverDrainBlocked(t *testing.T) {
+	s := nodeHost(t)
+	s.write("pods", s.read("pods")+"default/mine Running Ready=True\ndefault/yours Pending\n")
+	s.fails(s.step("driver-drain"), 1, "NODE_DRAIN_BLOCKED")
+	s.detail("node w1 has pods without a controller, which would be lost: default/mine, default/yours")
+	if got := s.read("calls"); got != "" {
+		t.Errorf("calls:\n%s", got)
+	}
+
+	s = nodeHost(t)
+	s.write("stuck", "evicting pod default/train-1\nerror when evicting pods/\"train-1\" -n \"default\": Cannot evict pod as it would violate the pod's disruption budget.\n")
+	s.fails(s.step("driver-drain"), 1, "NODE_DRAIN_BLOCKED")
+	s.detail("Cannot evict pod as it would violate the pod's disruption budget")
+	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "uncordon w1", "label node w1 kgpu.dev/drained-")
+}
+
+func TestDriverDrainOfNoNode(t *testing.T) {
+	s := nodeHost(t)
+	s.remove("node")
+	s.ok(s.step("driver-drain"))
+	s.ok(s.step("driver-uncordon"))
+	if got := s.read("calls"); got != "" {
+		t.Errorf("calls:\n%s", got)
+	}
+}
+
+// The node is let in only when its cards can be had.
+func TestDriverUncordonWaits(t *testing.T) {
+	for name, c := range map[string]struct{ node, pods, reason, detail string }{
+		"not ready":   {"False nvidia.com/gpu=2", "p Running DaemonSet cards Ready=True", "NODE_NOT_READY", "node w1 is not ready; it stays cordoned"},
+		"no plugin":   {"True nvidia.com/gpu=2", "p Running DaemonSet Ready=True", "GPU_NOT_ALLOCATABLE", "the device plugin of w1 is not ready"},
+		"plugin late": {"True nvidia.com/gpu=2", "p Pending DaemonSet cards", "GPU_NOT_ALLOCATABLE", "the device plugin of w1 is not ready"},
+		"one card":    {"True nvidia.com/gpu=1", "p Running DaemonSet cards Ready=True", "GPU_NOT_ALLOCATABLE", "w1: 1 of 2 cards; the node stays cordoned"},
+		"in parts":    {"True cpu=4 nvidia.com/gpu=1 nvidia.com/mig-1g.5gb=7", "p Running DaemonSet cards Ready=True", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := nodeHost(t)
+			s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "sed -i '/ cards/d' /pods", ":", 1))
+			s.write(stepDir+"/timeout", "0")
+			s.write("drained", "kgpu")
+			s.write("node", c.node+"\n")
+			s.write("pods", c.pods+"\n")
+			r := s.step("driver-uncordon")
+			if c.reason == "" {
+				s.ok(r)
+				return
+			}
+			s.fails(r, 1, c.reason)
+			s.detail(c.detail)
+			if strings.Contains(s.read("calls"), "uncordon") {
+				t.Error("it was let in")
+			}
+		})
+	}
+}
+
+// A plugin that holds a card for unhealthy is restarted, once.
+func TestGPUReadyRestartsAPlugin(t *testing.T) {
+	s := allocatableHost(t)
+	s.write("nodes", "w1 2 1\nw10 4 4\nw2 1 1\n")
+	s.write("pods", "w10 nvidia-device-plugin-c Running\nw1 nvidia-device-plugin-a Running\n")
+	s.stub("kubectl", s.read("stubs/kubectl")+"case \"$*\" in *' delete pod '*) call=$*; echo \"${call#*--request-timeout=30s }\" >>/calls ;; esac\n")
+	s.stub("sleep", "#!/bin/sh\nif [ -e /second ]; then sed -i 's/^w1 .*/w1 2 2/' /nodes; fi\ntouch /second\n")
+	if r := s.ok(s.step("gpu-ready")); !strings.Contains(r.output, "restarting the device plugin of w1: ") {
+		t.Errorf("it says:\n%s", r.output)
+	}
+	s.called("-n kube-system delete pod nvidia-device-plugin-a --wait=false")
+}
+
+// kubectl runs the templates on objects that may lack anything.
+func TestDrainTemplates(t *testing.T) {
+	text := Lib()
+	uncordon, err := Step("driver-uncordon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, uncordon...)
+	type object = map[string]any
+	controller := []any{object{"kind": "ReplicaSet", "controller": true}}
+	for name, c := range map[string]struct {
+		data object
+		want string
+	}{
+		"node_pods": {object{"items": []any{
+			object{"metadata": object{"namespace": "default", "name": "a"}, "spec": object{}, "status": object{"phase": "Pending"}},
+			object{"metadata": object{"namespace": "default", "name": "b", "ownerReferences": controller, "annotations": object{"x": "y"}}, "spec": object{"nodeSelector": object{"kgpu.dev/gpu": "true"}},
+				"status": object{"phase": "Running", "conditions": []any{object{"type": "PodScheduled", "status": "True"}, object{"type": "Ready", "status": "False"}}}},
+			object{"metadata": object{"namespace": "kube-system", "name": "c", "annotations": object{"kubernetes.io/config.mirror": "1"}, "ownerReferences": []any{object{"kind": "Node", "controller": true}}},
+				"spec": object{"nodeSelector": object{"disk": "fast"}}, "status": object{"phase": "Running"}},
+		}}, "default/a Pending\ndefault/b Running ReplicaSet cards Ready=False\nkube-system/c Running mirror Node\n"},
+		"node": {object{"status": object{"conditions": []any{object{"type": "DiskPressure", "status": "False"}, object{"type": "Ready", "status": "True"}},
+			"allocatable": object{"cpu": "4", "nvidia.com/gpu": "2"}}}, "True cpu=4 nvidia.com/gpu=2\n"},
+	} {
+		found := regexp.MustCompile(`(?s)\n` + name + `_template='(.*?)'\n`).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("no template called %s", name)
+		}
+		var out strings.Builder
+		if err := template.Must(template.New(name).Parse(string(found[1]))).Execute(&out, c.data); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != c.want {
+			t.Errorf("%s: %q, want %q", name, out.String(), c.want)
+		}
+	}
+}
+
+// Cards are all display controllers of NVIDIA's, as in facts.sh; NVSwitches are bridges.
+func TestCardsByClass(t *testing.T) {
+	s := newGPUHost(t, "0000:17:00.0")
+	s.pci("0000:18:00.0", "0x10de", "0x030000")
+	s.pci("0000:19:00.0", "0x10de", "0x038000")
+	s.pci("0000:05:00.0", "0x10de", "0x068000")
+	if got := s.ok(s.script("nvidia_cards")).output; got != "0000:17:00.0\n0000:18:00.0\n0000:19:00.0\n" {
+		t.Errorf("cards:\n%s", got)
+	}
+}

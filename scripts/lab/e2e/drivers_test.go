@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// theirDriver is how the owner of a host put branch 595 there: by another address of NVIDIA's repository, because apt refuses
+// two keys for one address.
+const theirDriver = `
+repository=https://developer.download.nvidia.com:443/compute/cuda/repos/debian13/x86_64
+curl -fsS "$repository/3bf863cc.pub" -o /etc/apt/keyrings/theirs.asc
+echo "deb [signed-by=/etc/apt/keyrings/theirs.asc] $repository/ /" >/etc/apt/sources.list.d/theirs.list
+apt-get update -q
+apt-get install -q -y "linux-headers-$(uname -r)" nvidia-driver-pinning-595
+apt-get install -q -y nvidia-kernel-open-dkms nvidia-driver-cuda libnvidia-ml1 libcuda1 nvidia-persistenced
+apt-mark hold nvidia-driver-cuda
+modprobe nvidia_uvm
+`
+
+// TestDrivers has a host whose owner put another driver there than the inventory asks for, and then a cluster whose
+// inventory changes: one node at a time is drained, gets its driver and is let in again, while a pod with cards goes where
+// cards are. What the owner had is there again after reset.
+func TestDrivers(t *testing.T) {
+	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=2xH100,nvswitch")
+	l.exec(t, "w1", theirDriver)
+	theirs := l.snapshot(t, "cp1", "w1", "w2")
+	d := desired{
+		version: "1.36", runtime: "containerd", network: "flannel",
+		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+	}
+	const branch = "gpu: {driver: {branch: 580}}\n"
+	d.more = l.repositories() + branch
+	c := newCluster(t, l, d)
+	must(t, "another driver is replaced", func(t *testing.T) {
+		s := c.up(t)
+		c.offers(t, "cp1= w1=2 w2=2")
+		c.drivers(t, "580.173.02")
+		if len(s.steps("step.start", "driver/remove")) != 1 || len(s.steps("step.start", "driver/drain/")) != 0 {
+			t.Error("not exactly one driver was removed, or a host that was no node was drained")
+		}
+	})
+	manifest := filepath.Join(t.TempDir(), "training.yaml")
+	if err := os.WriteFile(manifest, []byte(training), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.k(t, "create", "-f", manifest)
+	c.k(t, "rollout", "status", "deployment/training", "--timeout=120s")
+	must(t, "another branch", func(t *testing.T) {
+		d.more = l.repositories() + strings.Replace(branch, "580", "595", 1)
+		l.write(t, filepath.Dir(c.inventory), d)
+		s := c.up(t)
+		c.oneAtATime(t, s)
+		c.drivers(t, "595.91.07")
+		c.offers(t, "cp1= w1=2 w2=2")
+		c.trains(t)
+	})
+	must(t, "back, where a program holds the module of a node", func(t *testing.T) {
+		booted := l.exec(t, "w1", "echo 1 >/sys/module/nvidia_uvm/refcnt; cat /proc/sys/kernel/random/boot_id")
+		stays := l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id")
+		d.more = l.repositories() + branch
+		l.write(t, filepath.Dir(c.inventory), d)
+		s := c.up(t)
+		c.oneAtATime(t, s)
+		c.drivers(t, "580.173.02")
+		c.trains(t)
+		if l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id") == booted {
+			t.Error("w1 did not reboot")
+		}
+		if l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id") != stays {
+			t.Error("w2 rebooted")
+		}
+	})
+	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "w2") })
+	t.Run("reset", func(t *testing.T) {
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, theirs)
+		if got := l.exec(t, "w1", "cat /sys/module/nvidia/version"); got != "595.91.07" {
+			t.Errorf("the module of w1 is %s", got)
+		}
+	})
+}
+
+// training is a pod that takes all cards of a node, wherever they are.
+const training = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: training}
+spec:
+  selector: {matchLabels: {app: training}}
+  template:
+    metadata: {labels: {app: training}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+        - name: training
+          image: docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04
+          command: [sleep, infinity]
+          resources: {limits: {nvidia.com/gpu: 2}}
+`
+
+// trains wants the pod to run again, with two cards.
+func (c *cluster) trains(t *testing.T) {
+	t.Helper()
+	c.k(t, "rollout", "status", "deployment/training", "--timeout=120s")
+	if n := len(uuidOfCard.FindAllString(c.k(t, "exec", "deployment/training", "--", "nvidia-smi", "-L"), -1)); n != 2 {
+		t.Errorf("who asked for two cards sees %d", n)
+	}
+}
+
+// drivers wants this version in the kernels of both workers, and its fabric manager where there are NVSwitches only.
+func (c *cluster) drivers(t *testing.T, version string) {
+	t.Helper()
+	for _, h := range []string{"w1", "w2"} {
+		if got := c.exec(t, h, "cat /sys/module/nvidia/version; dpkg-query -W -f '${source:Upstream-Version}' libnvidia-ml1"); got != version+"\n"+version {
+			t.Errorf("the module and the library of %s are %q, want %s", h, got, version)
+		}
+	}
+	const fabric = "dpkg-query -W -f '${db:Status-Status} ${source:Upstream-Version}' nvidia-fabricmanager 2>/dev/null || :"
+	if got := c.exec(t, "w1", fabric); strings.HasPrefix(got, "installed") {
+		t.Errorf("w1 has no NVSwitches, and a fabric manager: %s", got)
+	}
+	if got := c.exec(t, "w2", fabric+"; echo; systemctl is-active nvidia-fabricmanager.service"); got != "installed "+version+"\nactive" {
+		t.Errorf("the fabric manager of w2 is %q, want %s", got, version)
+	}
+}
+
+// oneAtATime wants both nodes to have been drained and let in again, one after the other.
+func (c *cluster) oneAtATime(t *testing.T, s *session) {
+	t.Helper()
+	var got []string
+	for _, e := range s.seen() {
+		if (e.Event == "step.start" && strings.HasPrefix(e.Step, "driver/drain/")) || (e.Event == "step.done" && strings.HasPrefix(e.Step, "driver/uncordon/")) {
+			got = append(got, e.Step)
+		}
+	}
+	want := []string{"driver/drain/w1", "driver/uncordon/w1", "driver/drain/w2", "driver/uncordon/w2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("nodes were drained and let in as %q, want %q", got, want)
+	}
+	if left := c.k(t, "get", "nodes", "-o", `go-template={{range .items}}{{if .spec.unschedulable}}{{.metadata.name}} {{end}}{{with index .metadata.labels "kgpu.dev/drained"}}{{.}} {{end}}{{end}}`); left != "" {
+		t.Errorf("left drained: %s", left)
+	}
+}
+
+// steps are the events of this kind of the steps whose ID begins so.
+func (s *session) steps(kind, id string) []event {
+	return slices.DeleteFunc(s.of(kind), func(e event) bool { return !strings.HasPrefix(e.Step, id) })
+}

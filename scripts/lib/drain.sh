@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# Nodes whose pods are away for a while. A label says so from before the node is cordoned until after it is let in, so that
+# a later run lets in what an interrupted one left: "kgpu" if kgpu cordoned it, "other" if it was cordoned before and is to
+# stay so.
+drained_label=kgpu.dev/drained
+
+# node_there NODE tells whether there is such a node, once the API server answers.
+node_there() {
+  wait_api
+  [[ -n $(kube get node "$1" --ignore-not-found -o name) ]]
+}
+
+# cordon NODE keeps new pods away.
+cordon() {
+  local by=kgpu
+  if [[ -z $(drained_by "$1") ]]; then
+    if [[ $(kube get node "$1" -o go-template='{{.spec.unschedulable}}') == true ]]; then by=other; fi
+    kube label --overwrite node "$1" "$drained_label=$by"
+  fi
+  kube cordon "$1"
+}
+
+drained_by() {
+  kube get node "$1" -o go-template="{{with .metadata.labels}}{{with index . \"$drained_label\"}}{{.}}{{end}}{{end}}"
+}
+
+# uncordon NODE lets pods come again, if it is kgpu that has kept them away.
+uncordon() {
+  local by
+  by=$(drained_by "$1")
+  if [[ $by == kgpu ]]; then kube uncordon "$1"; else echo "node $1 stays cordoned: it was before kgpu came"; fi
+  kube label node "$1" "$drained_label-"
+}
+
+# set_gpu_label NODE VALUE lets the device plugin, and what else runs where cards are, come (true) or go (drained).
+set_gpu_label() {
+  kube label --overwrite node "$1" "kgpu.dev/gpu=$2"
+}
+
+# A line for each pod of a node: its name, its phase, "mirror" if the kubelet made it, the kind of its controller, and
+# "cards" if it runs where cards are.
+node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{.status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{end}}
+{{end}}'
+
+# node_pods NODE prints its pods.
+node_pods() {
+  kube get pods -A --field-selector "spec.nodeName=$1" -o go-template="$node_pods_template"
+}

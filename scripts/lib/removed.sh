@@ -1,0 +1,66 @@
+# shellcheck shell=bash
+# Packages that kgpu removes because others have to take their place: undo brings those back that were the host's own.
+
+# came_with_kgpu PACKAGE tells whether kgpu installed it.
+came_with_kgpu() {
+  local number
+  for number in $(ledger_find packages); do
+    if grep -qxF -- "$1" "$ledger/$number/args"; then return 0; fi
+  done
+  return 1
+}
+
+# remember_removed PACKAGE... records packages that are about to go: versions, holds, what was installed automatically, and
+# their configuration.
+remember_removed() {
+  local package version path
+  local -a specs=()
+  for package in "$@"; do
+    version=$(dpkg-query -W -f '${Version}' "$package")
+    specs+=("$package=$version")
+  done
+  entry_begin removed "${specs[@]}"
+  mkdir "$entry/before/files"
+  apt-mark showhold "$@" >"$entry/before/held"
+  apt-mark showauto "$@" >"$entry/before/auto"
+  while read -r path _; do
+    if [[ -f $path ]]; then cp -a --parents "$path" "$entry/before/files"; fi
+  done < <(dpkg-query -W -f '${Conffiles}\n' "$@")
+  entry_commit
+}
+
+# undo_removed NAME=VERSION... installs what kgpu removed, as far as it can still be had.
+undo_removed() {
+  local spec path
+  local -a lost=() back=()
+  for spec in "$@"; do
+    if ! removed_offered "$spec"; then lost+=("$spec"); fi
+  done
+  if [[ ${#lost[@]} -gt 0 ]]; then apt_update; fi
+  for spec in "$@"; do
+    if removed_offered "$spec"; then back+=("$spec"); else undo_left "package ${spec/=/ }, which another driver replaced: it is not offered any more"; fi
+  done
+  [[ ${#back[@]} -gt 0 ]] || return 0
+  if ! apt_get install --allow-downgrades "${back[@]}"; then
+    undo_left "the packages ${back[*]}, which another driver replaced: $(apt_says '^E: ' || printf 'apt-get failed')"
+    return
+  fi
+  removed_mark auto "$before/auto"
+  removed_mark hold "$before/held"
+  while IFS= read -r path; do
+    make_way "/${path%/*}"
+    cp -a "$before/files/$path" "/$path"
+  done < <(find "$before/files" -type f -printf '%P\n')
+}
+
+removed_offered() {
+  installed "$1" || grep -qxF -- "${1#*=}" <<<"$(apt_versions "${1%%=*}")"
+}
+
+# removed_mark MARK FILE gives those packages their mark again that are back.
+removed_mark() {
+  local package
+  while IFS= read -r package; do
+    if installed "$package"; then apt-mark "$1" "$package" >/dev/null; fi
+  done <"$2"
+}

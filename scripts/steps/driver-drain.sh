@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Moves the pods away from a node whose driver changes or whose host reboots, and then the device plugin. Pods of DaemonSets
+# stay. Values: node.
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+node=$(value node)
+
+# unmanaged prints the pods that nothing would start again elsewhere, separated by commas.
+unmanaged() {
+  node_pods "$node" | awk '$2 != "Succeeded" && $2 != "Failed" && $3 !~ /^[A-Z][A-Za-z]*$/ && $3 != "mirror" { print $1 }' | paste -sd, | sed 's/,/, /g'
+}
+
+# give_up DETAIL ends the step; the node is as it was before.
+give_up() {
+  uncordon "$node" || true
+  fail NODE_DRAIN_BLOCKED "$1"
+}
+
+# cards_held prints the pods that run where cards are.
+cards_held() {
+  node_pods "$node" | awk '/ cards( |$)/ { print $1 }' | paste -sd' '
+}
+
+if ! node_there "$node"; then
+  echo "there is no node $node"
+  exit 0
+fi
+blocked=$(unmanaged)
+[[ -z $blocked ]] || fail NODE_DRAIN_BLOCKED "node $node has pods without a controller, which would be lost: $blocked"
+cordon "$node"
+log=$KGPU_STEP/drain.log
+left=$(seconds_left)
+if [[ $left -lt 1 ]]; then left=1; fi # nothing is no limit to kubectl
+kube drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout "${left}s" 2>&1 | tee "$log" ||
+  give_up "node $node: $(grep -m 1 -iE 'disruption budget|^error|cannot delete' "$log" || tail -n 1 "$log")"
+set_gpu_label "$node" drained
+told=
+while held=$(cards_held || echo 'what the API server does not tell') && [[ -n $held ]]; do
+  if [[ $(seconds_left) -le 0 ]]; then
+    set_gpu_label "$node" true
+    give_up "node $node: pods do not end: $held"
+  fi
+  if [[ -z $told ]]; then
+    waiting "the end of $held"
+    told=yes
+  fi
+  sleep 1
+done
