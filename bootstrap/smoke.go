@@ -34,7 +34,9 @@ func (s *session) prove(ctx context.Context) error {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: "no host has a card that its driver sees: there is nothing to prove"})
 		return nil
 	}
-	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage))
+	k := s.Inventory.Kubernetes
+	minor, _ := catalog.Kubernetes(k.Version.Minor)
+	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage), minor, k.FeatureGates)
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 		if f == nil || len(f.NVIDIA.Seen) == 0 {
 			continue
 		}
-		n := smoke.Node{Name: plan.NodeName(h, f)}
+		n := smoke.Node{Name: plan.NodeName(h, f), Driver: plan.DriverMounts(f)}
 		for _, g := range f.NVIDIA.Seen {
 			n.Cards = append(n.Cards, smoke.Card{UUID: g.UUID, Name: g.Name})
 		}

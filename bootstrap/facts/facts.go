@@ -145,6 +145,7 @@ type Node struct {
 	Taints             []string // key=value:Effect
 	Unschedulable      bool
 	GPUs               int // allocatable nvidia.com/gpu
+	Accelerators       int // allocatable alpha.kubernetes.io/nvidia-gpu
 }
 
 // Workload is a DaemonSet or Deployment.

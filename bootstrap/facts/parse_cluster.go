@@ -113,16 +113,20 @@ func (c *ControlPlane) object(f []string) error {
 		return errors.New("too few fields")
 	}
 	if f[0] == "node" {
-		for len(f) < 12 {
+		for len(f) < 13 {
 			f = append(f, "") // trailing empty fields are trimmed
 		}
 		gpus, err := count(f[11])
 		if err != nil {
 			return err
 		}
+		accelerators, err := count(f[12])
+		if err != nil {
+			return err
+		}
 		c.Nodes = append(c.Nodes, Node{
 			Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6],
-			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), GPUs: gpus,
+			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), GPUs: gpus, Accelerators: accelerators,
 		})
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -14,7 +15,7 @@ const gpuLabel = "kgpu.dev/gpu"
 
 // devicePlugin plans what makes Kubernetes schedule cards, and returns its step.
 func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
-	if !b.hasCards() {
+	if !b.hasCards() || b.mechanism() != catalog.DevicePlugins {
 		return nil, nil
 	}
 	objects, err := decodeManifest(manifests.DevicePlugin)
@@ -30,6 +31,7 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 			}
 		}
 	}
+	objects = Adapt(b.minor, objects)
 	b.pullFromRegistry(objects)
 	manifest, hash, err := encodeManifest(objects)
 	if err != nil {
@@ -69,11 +71,7 @@ func (b *builder) cardsReady(needs []Ref) {
 		}
 		want = append(want, fmt.Sprintf("%s %d", h.node, h.cards))
 		needs = append(needs, h.gpuLast...)
-		if n := b.nodeOf(h); n == nil || n.GPUs != h.cards {
-			have := 0
-			if n != nil {
-				have = n.GPUs
-			}
+		if have := b.offered(h); have != h.cards {
 			reasons = append(reasons, fmt.Sprintf("%s offers %d of %d cards", h.node, have, h.cards))
 		}
 	}
@@ -83,6 +81,6 @@ func (b *builder) cardsReady(needs []Ref) {
 	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "gpu/ready"}, Title: "wait until all cards can be had", Reason: strings.Join(reasons, ", "), Script: "gpu-ready",
-		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...)}}, Timeout: 15 * time.Minute,
+		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...), "resource": b.mechanism().Resource()}}, Timeout: 15 * time.Minute,
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -163,7 +164,11 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			for _, line := range strings.Split(input.Values["nodes"], "\n") {
 				for i := range f.ControlPlane.Nodes {
 					if n := &f.ControlPlane.Nodes[i]; n.Name == strings.Fields(line)[0] {
-						if _, err := fmt.Sscan(strings.Fields(line)[1], &n.GPUs); err != nil {
+						offered := &n.GPUs
+						if input.Values["resource"] == catalog.Accelerators.Resource() {
+							offered = &n.Accelerators
+						}
+						if _, err := fmt.Sscan(strings.Fields(line)[1], offered); err != nil {
 							t.Fatal(err)
 						}
 					}

@@ -54,6 +54,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).ranges,
 	(*checker).reach,
 	(*checker).cards,
+	(*checker).old,
 }
 
 type checker struct {

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Waits until the scheduler has all cards. Values: nodes (a line each: node, how many cards).
+# Waits until the scheduler has all cards. Values: nodes (a line each: node, how many cards), resource (its name;
+# nvidia.com/gpu).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t nodes < <(value_lines nodes)
+resource=$(value_or resource nvidia.com/gpu)
 
 # A line for each node: its name, how many cards it has, how many of them are healthy.
-nodes_template='{{range .items}}{{.metadata.name}}{{with .status.capacity}} {{or (index . "nvidia.com/gpu") 0}}{{end}}{{with .status.allocatable}} {{or (index . "nvidia.com/gpu") 0}}{{end}}
+nodes_template='{{range .items}}{{.metadata.name}}{{with .status.capacity}} {{or (index . "RESOURCE") 0}}{{end}}{{with .status.allocatable}} {{or (index . "RESOURCE") 0}}{{end}}
 {{end}}'
 
 # A line for each pod of the device plugin: node, name, phase, and what is said about it.
@@ -18,7 +20,7 @@ no_answer='the API server'
 pending() {
   local state line node want capacity have
   local -a lacking=()
-  state=$(kube get nodes -o go-template="$nodes_template" 2>/dev/null) || {
+  state=$(kube get nodes -o go-template="${nodes_template//RESOURCE/$resource}" 2>/dev/null) || {
     printf '%s' "$no_answer"
     return
   }
@@ -35,9 +37,13 @@ pending() {
   printf '%s' "${lacking[*]}"
 }
 
-# plugin_says NODE prints the state of the node's device plugin; its log goes to standard error.
+# plugin_says NODE prints the state of the node's device plugin, where the cluster has one; its log goes to standard error.
 plugin_says() {
   local node pod state
+  if [[ $resource == alpha.kubernetes.io/nvidia-gpu ]]; then
+    printf 'see what the kubelet of %s says: journalctl -u kubelet' "$1"
+    return
+  fi
   local -a plugin=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin)
   read -r node pod state <<<"$(kube get pods "${plugin[@]}" -o go-template="$pods_template" 2>/dev/null | grep -m 1 "^$1 ")" || true
   if [[ -z $pod ]]; then

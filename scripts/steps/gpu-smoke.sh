@@ -6,6 +6,8 @@
 . "$KGPU_STEP/../../lib.sh"
 
 namespace=kgpu-smoke
+ended_too=()
+if kubernetes_before 10; then ended_too=(--show-all); fi # later ones do not hide pods that have ended, and the flag is gone
 patience=120 # rounds of a second that something may hinder a pod; a pull that goes on hinders nothing
 
 # A line for each pod: Job, pod, phase, and either "ready" or the words of the scheduler or the kubelet, quoted.
@@ -20,7 +22,7 @@ events_template='{{range .items}}{{.type}} {{.reason}}: {{printf "%q" .message}}
 {{end}}'
 
 # A line for each pod: its name, its node, and a mark for each container that has cards.
-holders_template='{{range .items}}{{if .spec.nodeName}}{{.metadata.namespace}}/{{.metadata.name}} on {{.spec.nodeName}}{{range .spec.containers}}{{with .resources.limits}}{{if index . "nvidia.com/gpu"}} gpu{{end}}{{end}}{{end}}
+holders_template='{{range .items}}{{if .spec.nodeName}}{{.metadata.namespace}}/{{.metadata.name}} on {{.spec.nodeName}}{{range .spec.containers}}{{with .resources.limits}}{{if or (index . "nvidia.com/gpu") (index . "alpha.kubernetes.io/nvidia-gpu")}} gpu{{end}}{{end}}{{end}}
 {{end}}{{end}}'
 
 # there tells whether the namespace is there, or may be.
@@ -32,7 +34,9 @@ there() {
 
 # delete_namespace lets it go, with all in it.
 delete_namespace() {
-  kube delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null 2>&1 || true
+  local -a flags=(--ignore-not-found --wait=false)
+  if kubernetes_before 11; then flags=("${flags[0]}"); fi
+  kube delete namespace "$namespace" "${flags[@]}" >/dev/null 2>&1 || true
 }
 
 # clear_away WHOSE deletes the namespace and returns when it is gone: cards are free only then.
@@ -100,7 +104,7 @@ unquoted() {
 # holders prints which pods have cards.
 holders() {
   local list
-  list=$(kube get pods -A --field-selector='status.phase!=Succeeded,status.phase!=Failed' -o go-template="$holders_template" 2>/dev/null |
+  list=$(kube get pods --all-namespaces --field-selector='status.phase!=Succeeded,status.phase!=Failed' -o go-template="$holders_template" 2>/dev/null |
     sed -n "/^$namespace\//d; s/\( gpu\)\{1,\}$//p" | paste -sd , | sed 's/,/, /g') || true
   printf '%s' "${list:-nobody}"
 }
@@ -123,7 +127,7 @@ give_up() {
 wait_for_all() {
   local still=0 moved='' before='' told='' lines why job pod phase words
   while :; do
-    pods=$(kube -n "$namespace" get pods -l kgpu.dev/smoke -o go-template="$pods_template" 2>/dev/null) || true
+    pods=$(kube -n "$namespace" get pods -l kgpu.dev/smoke "${ended_too[@]}" -o go-template="$pods_template" 2>/dev/null) || true
     lines=$(late "$pods")
     if [[ -z $lines ]]; then return; fi
     moved=$(sed -E 's/^([^ ]+ [^ ]+ [^ ]+)( ready$)?.*/\1\2/' <<<"$pods") # words come and go while nothing moves
@@ -167,7 +171,7 @@ clear_away 'a former run'
 trap delete_namespace EXIT
 kube create -f "$KGPU_STEP/values/manifest" -o name >"$KGPU_STEP/created" 2>"$KGPU_STEP/errors" ||
   fail_transient SMOKE_FAILED "the API server refuses the Jobs: $(<"$KGPU_STEP/errors")"
-mapfile -t jobs < <(sed -n 's/^job\.batch\///p' "$KGPU_STEP/created")
+mapfile -t jobs < <(sed -nE 's/^jobs?(\.batch)?\///p' "$KGPU_STEP/created")
 pods=
 wait_for_all
 logs >"$KGPU_STEP/logs"
