@@ -65,7 +65,9 @@ func (s *session) proven(hosts map[string]string, r *smoke.Row) {
 
 // proveCards runs a Job for each card.
 func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[string]string) (*smoke.Table, error) {
-	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage))
+	k := s.Inventory.Kubernetes
+	minor, _ := catalog.Kubernetes(k.Version.Minor)
+	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage), minor, k.FeatureGates)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 		if f == nil || len(f.NVIDIA.Seen) == 0 {
 			continue
 		}
-		n := smoke.Node{Name: plan.NodeName(h, f)}
+		n := smoke.Node{Name: plan.NodeName(h, f), Driver: plan.DriverMounts(f)}
 		for _, o := range plan.Offers(s.Inventory, f) {
 			n.Cards = append(n.Cards, smoke.Card(o))
 		}

@@ -40,9 +40,6 @@ func (f *file) checkVersion(now time.Time) []finding {
 	add := func(format string, args ...any) {
 		out = append(out, finding{path: path, message: fmt.Sprintf(format, args...)})
 	}
-	if minor.KubeadmAPI == "" {
-		add("kgpu cannot set up Kubernetes %s yet: it writes kubeadm's configuration for 1.15 and newer", v.MinorString())
-	}
 	if !minor.Supported(now) && !f.Kubernetes.AllowEndOfLife {
 		add("Kubernetes %s is out of support since %s: choose %s, or set `allowEndOfLife: true`",
 			v.MinorString(), minor.EndOfLife.Format(time.DateOnly), alternatives(now))
@@ -50,7 +47,7 @@ func (f *file) checkVersion(now time.Time) []finding {
 	if !minor.Published() && f.Repositories.Kubernetes.URL == "" {
 		add("pkgs.k8s.io has packages of Kubernetes 1.24 and newer only: name a mirror that has %s as `repositories.kubernetes.url`", v.MinorString())
 	}
-	return out
+	return append(out, f.checkOld(minor)...)
 }
 
 func alternatives(now time.Time) string {

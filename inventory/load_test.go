@@ -45,7 +45,7 @@ func TestSupportEnds(t *testing.T) {
 		t.Error(err)
 	}
 	o.Now = o.Now.AddDate(0, 0, 1)
-	if _, err := Decode("x", text, o); err == nil || !strings.Contains(err.Error(), "choose 1.36,") {
+	if _, err := Decode("x", text, o); err == nil || !strings.Contains(err.Error(), "choose 1.37 or 1.36,") {
 		t.Error(err)
 	}
 	o.Now = o.Now.AddDate(10, 0, 0)

@@ -110,6 +110,17 @@ if [[ -n $cards ]]; then
     [[ ! -e $library ]] || printf 'nvidia-library=%s\n' "${library##*.so.}"
   done
   [[ ! -e /usr/bin/nvidia-uninstall ]] || echo nvidia-runfile=1
+  # What a container needs of the driver, by the names that programs look for; of a name the linker takes the first path.
+  names=' '
+  while read -r name path; do
+    [[ $names != *" $name "* ]] || continue
+    names+="$name "
+    path=$(readlink -e "$path") && printf 'nvidia-file=%s %s\n' "$name" "$path"
+  done < <(
+    timeout 10 ldconfig -p 2>/dev/null | sed -nE \
+      's/^[[:blank:]]*(lib(cuda|cudadebugger|nvidia-(ml|cfg|opencl|gpucomp|ptxjitcompiler|fatbinaryloader|allocator|compiler|nvvm))\.so\.[0-9.]+) \(libc6,(x86-64|AArch64).* => (.*)$/\1 \5/p'
+    if path=$(command -v nvidia-smi); then printf 'nvidia-smi %s\n' "$path"; fi
+  )
   # A sick driver hangs whoever asks it.
   if [[ -e /sys/module/nvidia/version ]]; then
     fields=uuid,name,pci.bus_id,memory.total
@@ -148,7 +159,7 @@ while read -r _ arrow _ _ pid where _; do
 done </proc/locks
 each arch dpkg --print-architecture
 wanted='apparmor apt-transport-https ca-certificates chrony conntrack containerd containerd.io containernetworking-plugins
-cri-o cri-tools curl docker-ce docker-ce-cli docker.io docker-cli docker-buildx-plugin docker-compose-plugin ebtables ethtool
+cri-o cri-tools curl docker-ce docker-ce-cli docker.io docker-cli docker-engine docker-buildx-plugin docker-compose-plugin ebtables ethtool
 gnupg gpg ipset iptables iproute2 kmod kubeadm kubectl kubelet kubernetes-cni libseccomp2 moby-containerd moby-engine moby-runc
 nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-timesyncd tar ufw util-linux'
 # shellcheck disable=SC2016 # the fields are dpkg's and awk's
@@ -298,8 +309,9 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
   while read -r key value _; do
     [[ $key != image: ]] || printf 'apiserver-image=%s\n' "$value"
   done 2>/dev/null </etc/kubernetes/manifests/kube-apiserver.yaml
-  ask=(kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /proc/kgpu-no-cache --request-timeout=8s get)
-  if answer=$(timeout 10 "${ask[@]}" nodes,daemonsets.apps,deployments.apps -A -o go-template="$cluster_template" 2>/dev/null); then
+  # kubectl keeps its cache below HOME; there can be none. It has --cache-dir since 1.8, -A since 1.14.
+  ask=(env HOME=/proc/kgpu-no-home kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=8s get)
+  if answer=$(timeout 10 "${ask[@]}" nodes,daemonsets,deployments --all-namespaces -o go-template="$cluster_template" 2>/dev/null); then
     echo api=1
     while IFS= read -r line; do
       [[ -z $line ]] || printf 'cluster=%s\n' "$line"

@@ -861,7 +861,7 @@ func TestGPUReadyTemplates(t *testing.T) {
 			t.Fatalf("no template called %s", name)
 		}
 		var out strings.Builder
-		if err := template.Must(template.New(name).Parse(string(found[1]))).Execute(&out, object{"items": c.items}); err != nil {
+		if err := template.Must(template.New(name).Parse(strings.ReplaceAll(string(found[1]), "RESOURCE", "nvidia.com/gpu"))).Execute(&out, object{"items": c.items}); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != c.want {

@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/smoke"
 )
 
@@ -44,14 +45,15 @@ case "$*" in
   n=$(($(cat /tmp/round 2>/dev/null || echo 0) + 1)); echo $n >/tmp/round
   while [[ ! -e /pods.$n ]]; do n=$((n - 1)); done
   if [[ -x /pods.$n ]]; then . /pods.$n; else cat /pods.$n; fi ;;
-"get pods -A "*) cat /holders ;;
+"get pods --all-namespaces "*) cat /holders ;;
 "get events --field-selector involvedObject.name="*) cat "/events.${4#*=}" 2>/dev/null ;;
 "get pods -o wide") echo THE-PODS ;;
 "get events --field-selector=type=Warning"*) echo THE-EVENTS ;;
 "logs "*--limit-bytes*) cat "/logs/$2" || { echo "container is waiting to start" >&2; exit 1; } ;;
 esac
 `)
-	manifest, err := smoke.Manifest(gpuNodes, "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04")
+	minor, _ := catalog.Kubernetes(36)
+	manifest, err := smoke.Manifest(gpuNodes, "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", minor, nil)
 	s.must(err)
 	s.value("manifest", manifest)
 	s.write("holders", "")

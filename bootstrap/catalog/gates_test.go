@@ -30,8 +30,8 @@ func TestGate(t *testing.T) {
 		{"DevicePlugins", "1.27.16", true, GateStage{"GA", true, true, 26, 27}},
 		{"DevicePlugins", "1.28.0", false, GateStage{}},
 		{"ExtendWebSocketsToKubelet", "1.35.8", false, GateStage{}},
-		{"ExtendWebSocketsToKubelet", "1.36.3", true, GateStage{"Beta", true, false, 36, 36}},
-		{"AllAlpha", "1.6.0", true, GateStage{"Alpha", false, false, 6, 36}},
+		{"ExtendWebSocketsToKubelet", "1.36.3", true, GateStage{"Beta", true, false, 36, 37}},
+		{"AllAlpha", "1.6.0", true, GateStage{"Alpha", false, false, 6, 37}},
 		{"AllBeta", "1.16.15", false, GateStage{}},
 		{"accelerators", "1.6.13", false, GateStage{}}, // names are case-sensitive
 	} {

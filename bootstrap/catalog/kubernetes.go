@@ -19,7 +19,7 @@ type Minor struct {
 	Patch int
 
 	EndOfLife  time.Time // last day with fixes, UTC midnight
-	KubeadmAPI string    // version of kubeadm's configuration API that kgpu writes; empty: kgpu cannot write one yet
+	KubeadmAPI string    // version of kubeadm's configuration API that kgpu writes
 }
 
 // firstPublished is the oldest minor that pkgs.k8s.io has packages of.
@@ -31,17 +31,18 @@ var asOf = day("2026-08-22")
 
 // The minors. Final patches and ends of life up to 1.31: kubernetes.io/releases/patch-releases (data/releases/eol.yaml),
 // later ones: endoflife.date/kubernetes, which follows the same page.
-// kubeadm's API versions: kubernetes.io/docs/reference/config-api, v1beta2 since 1.15, v1beta3 since 1.22, v1beta4 since 1.31.
+// kubeadm's API versions: kubernetes.io/docs/reference/config-api, v1beta2 since 1.15, v1beta3 since 1.22, v1beta4 since 1.31;
+// older ones: cmd/kubeadm/app/apis/kubeadm of k8s.io/kubernetes, where kubeadm 1.6 and 1.7 read v1alpha1 files too.
 var minors = map[int]Minor{
-	6:  {6, 13, day("2017-11-23"), ""},
-	7:  {7, 16, day("2018-04-04"), ""},
-	8:  {8, 15, day("2018-07-12"), ""},
-	9:  {9, 11, day("2018-09-29"), ""},
-	10: {10, 13, day("2019-02-13"), ""},
-	11: {11, 10, day("2019-05-01"), ""},
-	12: {12, 10, day("2019-07-08"), ""},
-	13: {13, 12, day("2019-10-15"), ""},
-	14: {14, 10, day("2019-12-11"), ""},
+	6:  {6, 13, day("2017-11-23"), "v1alpha1"},
+	7:  {7, 16, day("2018-04-04"), "v1alpha1"},
+	8:  {8, 15, day("2018-07-12"), "v1alpha1"},
+	9:  {9, 11, day("2018-09-29"), "v1alpha1"},
+	10: {10, 13, day("2019-02-13"), "v1alpha1"},
+	11: {11, 10, day("2019-05-01"), "v1alpha2"},
+	12: {12, 10, day("2019-07-08"), "v1alpha3"},
+	13: {13, 12, day("2019-10-15"), "v1beta1"},
+	14: {14, 10, day("2019-12-11"), "v1beta1"},
 	15: {15, 12, day("2020-05-06"), "v1beta2"},
 	16: {16, 15, day("2020-09-02"), "v1beta2"},
 	17: {17, 17, day("2021-01-13"), "v1beta2"},
@@ -64,11 +65,12 @@ var minors = map[int]Minor{
 	34: {34, 11, day("2026-10-27"), "v1beta4"},
 	35: {35, 8, day("2027-02-28"), "v1beta4"},
 	36: {36, 3, day("2027-06-28"), "v1beta4"}, // 1.36.4 exists; kgpu is tried with 1.36.3
+	37: {37, 1, day("2027-10-28"), "v1beta4"},
 }
 
 const (
 	oldestMinor = 6
-	newestMinor = 36
+	newestMinor = 37
 )
 
 func day(s string) time.Time {
@@ -96,7 +98,7 @@ func (m Minor) Supported(now time.Time) bool { return now.Before(m.EndOfLife.Add
 // Published reports whether pkgs.k8s.io has packages of the minor.
 func (m Minor) Published() bool { return m.Number >= firstPublished }
 
-// SupportedMinors lists the minors that get fixes on the day of now, newest first: 1.36, 1.35.
+// SupportedMinors lists the minors that get fixes on the day of now, newest first: 1.37, 1.36.
 func SupportedMinors(now time.Time) []string {
 	var out []string
 	for n := newestMinor; n >= oldestMinor; n-- {
@@ -144,6 +146,7 @@ func lookup(n int) (Minor, error) {
 	case n > newestMinor:
 		return Minor{}, fmt.Errorf("Kubernetes 1.%d is not known to this kgpu: the newest it knows is %s", n, newest().MinorString())
 	default:
-		return Minor{}, fmt.Errorf("Kubernetes 1.%d is too old: the oldest kgpu knows is 1.%d", n, oldestMinor)
+		return Minor{}, fmt.Errorf("Kubernetes 1.%d is too old: the oldest kgpu knows is 1.%d, before which the kubelet served at most one card, "+
+			"by its flag --experimental-nvidia-gpus that the feature gate Accelerators replaced", n, oldestMinor)
 	}
 }

@@ -19,8 +19,10 @@ func TestResolve(t *testing.T) {
 		{"1.23.18", "", "the last 1.23 is 1.23.17"},
 		{"1.6", "1.6.13", ""},
 		{"1.5", "", "too old"},
-		{"1.37", "", "not known"},
-		{"1.37.0", "", "not known"},
+		{"1.5.8", "", "--experimental-nvidia-gpus"},
+		{"1.37", "1.37.1", ""},
+		{"1.38", "", "not known"},
+		{"1.38.0", "", "not known"},
 		{"2.0.0", "", "does not exist"},
 		{"1", "", "neither"},
 		{"latest", "", "neither"},
@@ -73,14 +75,14 @@ func TestSupported(t *testing.T) {
 	if m.Supported(lastDay.Add(time.Second)) {
 		t.Error("1.35 is supported after its last day")
 	}
-	if got := SupportedMinors(lastDay); !slices.Equal(got, []string{"1.36", "1.35"}) {
+	if got := SupportedMinors(lastDay); !slices.Equal(got, []string{"1.37", "1.36", "1.35"}) {
 		t.Errorf("SupportedMinors = %v", got)
 	}
 }
 
 // Every minor from the oldest to the newest is there, and what is known of it fits the next one.
 func TestMinors(t *testing.T) {
-	apis := map[int]string{14: "", 15: "v1beta2", 21: "v1beta2", 22: "v1beta3", 30: "v1beta3", 31: "v1beta4", 36: "v1beta4"}
+	apis := map[int]string{6: "v1alpha1", 10: "v1alpha1", 11: "v1alpha2", 12: "v1alpha3", 13: "v1beta1", 14: "v1beta1", 15: "v1beta2", 21: "v1beta2", 22: "v1beta3", 30: "v1beta3", 31: "v1beta4", 37: "v1beta4"}
 	for n := oldestMinor; n <= newestMinor; n++ {
 		m, ok := Kubernetes(n)
 		if !ok || m.Number != n {
@@ -99,7 +101,7 @@ func TestMinors(t *testing.T) {
 	if len(minors) != newestMinor-oldestMinor+1 {
 		t.Errorf("%d minors", len(minors))
 	}
-	if v, err := Resolve(Default); err != nil || v.Minor != newestMinor {
+	if v, err := Resolve(Default); err != nil || !minors[v.Minor].Supported(asOf) {
 		t.Errorf("Default resolves to %s, %v", v, err)
 	}
 }

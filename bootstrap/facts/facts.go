@@ -145,6 +145,7 @@ type Node struct {
 	Taints             []string // key=value:Effect
 	Unschedulable      bool
 	GPUs               int            // allocatable nvidia.com/gpu
+	Accelerators       int            // allocatable alpha.kubernetes.io/nvidia-gpu
 	Instances          map[string]int // allocatable instances of cards, by resource: nvidia.com/mig-1g.5gb; nil: none
 	GPULabels          []string       // the labels that kgpu put there for gpu-feature-discovery: annotation kgpu.dev/gpu-labels
 }

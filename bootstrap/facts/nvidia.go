@@ -13,10 +13,13 @@ type NVIDIA struct {
 	Loaded   string // version of the kernel module that runs; empty: none
 	Module   string // version of the one that a boot would load; empty: none
 	Library  string // version of libnvidia-ml; empty: none
-	Runfile  bool   // an installer outside of the package manager put it there
-	Nouveau  Nouveau
-	Seen     []GPU // what nvidia-smi lists
-	SMI      int   // exit status of nvidia-smi: 124 when it hangs; zero also where there is none
+	// Files are where the host keeps what a container needs of the driver, by the name a program looks for: libcuda.so.1 →
+	// /usr/lib/nvidia-375/libcuda.so.375.82. Symbolic links are followed.
+	Files   map[string]string
+	Runfile bool // an installer outside of the package manager put it there
+	Nouveau Nouveau
+	Seen    []GPU // what nvidia-smi lists
+	SMI     int   // exit status of nvidia-smi: 124 when it hangs; zero also where there is none
 
 	Features map[string]string // node labels that gpu-feature-discovery wants for the host; nil: it does not run
 }
@@ -68,6 +71,16 @@ func nvidia(a answer, h *Host) error {
 	}
 	n.Loaded, n.Module, n.Library = a.first("nvidia-loaded"), a.first("nvidia-module"), a.first("nvidia-library")
 	n.Runfile = a.has("nvidia-runfile")
+	for _, line := range a["nvidia-file"] {
+		name, path, ok := strings.Cut(line, " ")
+		if !ok {
+			return bad("nvidia-file", line, fmt.Errorf("want two words"))
+		}
+		if n.Files == nil {
+			n.Files = map[string]string{}
+		}
+		n.Files[name] = path
+	}
 	for _, line := range a["gpu"] {
 		g, err := gpu(line)
 		if err != nil {

@@ -120,13 +120,18 @@ func (c *ControlPlane) object(f []string) error {
 		if err != nil {
 			return err
 		}
-		instances, err := migResources(strings.Fields(f[12]))
+		allocatable := quantities(strings.Fields(f[12]))
+		accelerators, err := count(allocatable["alpha.kubernetes.io/nvidia-gpu"])
+		if err != nil {
+			return err
+		}
+		instances, err := migResources(allocatable)
 		if err != nil {
 			return err
 		}
 		c.Nodes = append(c.Nodes, Node{
 			Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6],
-			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), GPUs: gpus,
+			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), GPUs: gpus, Accelerators: accelerators,
 			Instances: instances, GPULabels: listed(f[13]),
 		})
 		return nil
@@ -156,11 +161,20 @@ func count(s string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// migResources reads those of a node's resources, each as name=quantity, that are instances of cards.
-func migResources(words []string) (map[string]int, error) {
-	var out map[string]int
+// quantities reads a node's resources, each as name=quantity.
+func quantities(words []string) map[string]string {
+	out := map[string]string{}
 	for _, word := range words {
 		name, quantity, _ := strings.Cut(word, "=")
+		out[name] = quantity
+	}
+	return out
+}
+
+// migResources are those of a node's resources that are instances of cards; nil: there are none.
+func migResources(all map[string]string) (map[string]int, error) {
+	var out map[string]int
+	for name, quantity := range all {
 		if !strings.HasPrefix(name, "nvidia.com/mig-") {
 			continue
 		}

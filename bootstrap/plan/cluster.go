@@ -43,7 +43,7 @@ func (b *builder) cluster() error {
 	b.letIn(plugin)
 	labelled := b.nodes(slices.Concat(started, joined))
 	b.ready(slices.Concat(started, network, joined, labelled))
-	b.cardsReady(slices.Concat(started, joined, labelled), plugin)
+	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
 	return b.notebook()
 }
 
@@ -68,7 +68,7 @@ func (b *builder) initCluster() ([]Ref, error) {
 	}
 	b.add(b.cp, Step{
 		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: reason, Script: "cluster-init",
-		Input: Input{Values: map[string]string{"kubeadm": config, "criSocket": b.criSocket()}}, Timeout: long,
+		Input: Input{Values: b.withFlags(map[string]string{"kubeadm": config, "criSocket": b.criSocket()})}, Timeout: long,
 	})
 	return []Ref{{b.cp.id, "cluster/init"}}, nil
 }
@@ -162,9 +162,9 @@ func (b *builder) join(h *host, token Ref) Ref {
 		Late: func(out Outputs) (Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[outputToken])), strings.TrimSpace(string(secret[outputCAHash])))
-			return Input{Values: map[string]string{
+			return Input{Values: b.withFlags(map[string]string{
 				"kubeadm": config, "criSocket": b.criSocket(), "endpoint": b.endpoint(), "node": h.node,
-			}}, err
+			})}, err
 		},
 	})
 	return Ref{h.id, "cluster/join"}
@@ -231,7 +231,7 @@ func (b *builder) ready(needs []Ref) {
 	}
 	workloads := []string{"kube-system/daemonset/kube-proxy"}
 	if w, ok := networkWorkload[b.inv.Network]; ok {
-		workloads = append(workloads, w, "kube-system/deployment/coredns")
+		workloads = append(workloads, w, b.dnsWorkload())
 	}
 	values := map[string]string{"nodes": lines(nodes...), "workloads": lines(workloads...)}
 	if b.inv.Network == inventory.None {
@@ -242,6 +242,8 @@ func (b *builder) ready(needs []Ref) {
 		Needs: needs, Input: Input{Values: values}, Timeout: 15 * time.Minute, // slow links pull images for minutes
 	})
 }
+
+func (b *builder) dnsWorkload() string { return "kube-system/deployment/" + b.minor.DNS() }
 
 func (b *builder) notReady() string {
 	c := b.cp.facts.ControlPlane
@@ -255,7 +257,7 @@ func (b *builder) notReady() string {
 		}
 	}
 	if b.inv.Network != inventory.None {
-		for _, w := range []string{"kube-system/deployment/coredns", networkWorkload[b.inv.Network]} {
+		for _, w := range []string{b.dnsWorkload(), networkWorkload[b.inv.Network]} {
 			if have, ok := c.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
 				waiting = append(waiting, w)
 			}

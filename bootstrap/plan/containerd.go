@@ -10,7 +10,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/inventory"
 )
 
 const (
@@ -29,12 +28,12 @@ func (b *builder) containerd(h *host) {
 	reasons = append(reasons, changed(h.facts, dropIn)...)
 	reasons = append(reasons, h.notRunning("containerd.service")...)
 	reasons = append(reasons, containerdLoaded(h.facts, cards)...)
-	if !h.hasRuntimePackage(inventory.Containerd) {
+	if !b.hasRuntimePackage(h) {
 		reasons = []string{"containerd is not installed"}
 	}
 	b.unless(h, reasons, "containerd runs", Step{
 		Ref: Ref{ID: "runtime/containerd"}, Title: "install and set up containerd", Script: "runtime-containerd",
-		Input: Input{Values: map[string]string{"packages": packageSets(inventory.Containerd)}, Files: files},
+		Input: Input{Values: map[string]string{"packages": b.packageSets()}, Files: files},
 		Retry: Transient, Timeout: long,
 	})
 }

@@ -16,7 +16,7 @@ const gpuLabel = "kgpu.dev/gpu"
 
 // devicePlugin plans what makes Kubernetes schedule cards, and returns its step.
 func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
-	if !b.hasCards() {
+	if !b.hasCards() || b.mechanism() != catalog.DevicePlugins {
 		return nil, nil
 	}
 	objects, err := decodeManifest(manifests.DevicePlugin)
@@ -40,6 +40,7 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects = Adapt(b.minor, objects)
 	b.pullFromRegistry(objects)
 	manifest, hash, err := encodeManifest(objects)
 	if err != nil {
@@ -113,7 +114,7 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 
 // unitName is what messages call a unit of a resource.
 func unitName(resource string) string {
-	if resource == catalog.GPUResource {
+	if resource == catalog.GPUResource || resource == catalog.Accelerators.Resource() {
 		return "cards"
 	}
 	return resource

@@ -8,6 +8,9 @@ import (
 // gpus plans the driver and the container toolkit of a host with cards. Joining the cluster does not wait for them.
 func (b *builder) gpus(h *host) error {
 	h.cards = len(Cards(h.facts))
+	if b.mechanism() == "" {
+		h.cards = 0
+	}
 	if h.cards == 0 {
 		return nil
 	}
@@ -21,7 +24,9 @@ func (b *builder) gpus(h *host) error {
 	joins := h.last
 	h.away = b.drained(h)
 	b.driver(h, choice)
-	b.toolkit(h)
+	if b.mechanism() == catalog.DevicePlugins {
+		b.toolkit(h)
+	}
 	h.gpuLast, h.last = h.last, joins
 	return nil
 }

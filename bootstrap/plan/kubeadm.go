@@ -10,65 +10,114 @@ import (
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
-// initConfig is the one file that kubeadm init reads, in the API version that the minor wants.
+// initConfig is the one file that kubeadm init reads, in the API version that the minor wants. What the user says of the
+// cluster goes into the document that has the cluster's settings.
 func (b *builder) initConfig() (string, error) {
 	k := b.inv.Kubernetes
-	api := "kubeadm.k8s.io/" + b.minor.KubeadmAPI
-	initConfiguration := map[string]any{
-		"apiVersion": api, "kind": "InitConfiguration",
-		// kubeadm always makes a token; this one is of no use to anybody and short-lived.
-		"bootstrapTokens":  []any{map[string]any{"ttl": "1m0s", "description": "kgpu init"}},
-		"localAPIEndpoint": map[string]any{"advertiseAddress": b.cp.addr.String(), "bindPort": apiPort},
+	switch b.minor.KubeadmAPI {
+	case "v1alpha1", "v1alpha2":
+		return manifests.Encode(merge(b.masterConfiguration(), k.ClusterConfiguration))
+	}
+	return manifests.Encode(
+		b.initConfiguration(),
+		merge(b.clusterConfiguration(), k.ClusterConfiguration),
+		b.kubeletConfiguration(),
+		b.proxyConfiguration(),
+	)
+}
+
+func (b *builder) initConfiguration() object {
+	endpoint := "localAPIEndpoint"
+	if b.minor.KubeadmAPI == "v1alpha3" {
+		endpoint = "apiEndpoint"
+	}
+	return object{
+		"apiVersion": b.kubeadmAPI(), "kind": "InitConfiguration",
+		"bootstrapTokens":  initTokens(),
+		endpoint:           b.advertised(),
 		"nodeRegistration": b.nodeRegistration(b.cp),
 	}
-	cluster := map[string]any{
-		"apiVersion": api, "kind": "ClusterConfiguration",
+}
+
+// initTokens is the token that kubeadm always makes; this one is of no use to anybody and short-lived.
+func initTokens() []any {
+	return []any{object{"ttl": "1m0s", "description": "kgpu init"}}
+}
+
+func (b *builder) kubeadmAPI() string { return "kubeadm.k8s.io/" + b.minor.KubeadmAPI }
+
+func (b *builder) advertised() object {
+	return object{"advertiseAddress": b.cp.addr.String(), "bindPort": apiPort}
+}
+
+func (b *builder) clusterConfiguration() object {
+	k := b.inv.Kubernetes
+	cluster := object{
+		"apiVersion": b.kubeadmAPI(), "kind": "ClusterConfiguration",
 		"clusterName":       b.inv.Cluster,
 		"kubernetesVersion": "v" + k.Version.String(),
-		"networking":        map[string]any{"podSubnet": k.PodCIDR.String(), "serviceSubnet": k.ServiceCIDR.String()},
-		"apiServer":         map[string]any{"certSANs": b.certSANs()},
+		"networking":        b.networking(),
 	}
 	if k.ControlPlaneEndpoint != "" {
 		cluster["controlPlaneEndpoint"] = k.ControlPlaneEndpoint
 	}
 	if b.inv.Registry != "" {
 		cluster["imageRepository"] = b.inv.Registry
-		cluster["dns"] = map[string]any{"imageRepository": b.inv.Registry + "/coredns"}
-	}
-	if gates := formatGates(k.FeatureGates); gates != "" {
-		for _, component := range []string{"apiServer", "controllerManager", "scheduler"} {
-			part, _ := cluster[component].(map[string]any)
-			cluster[component] = merge(part, map[string]any{"extraArgs": b.extraArgs(map[string]string{"feature-gates": gates})})
+		if b.minor.DNSHasFolder() {
+			cluster["dns"] = object{"imageRepository": b.inv.Registry + "/coredns"}
 		}
 	}
-	kubelet := map[string]any{
+	if b.minor.KubeadmAPI == "v1alpha3" {
+		b.flatComponents(cluster)
+		return cluster
+	}
+	cluster["apiServer"] = object{"certSANs": b.certSANs()}
+	if gates := formatGates(k.FeatureGates); gates != "" {
+		for _, component := range []string{"apiServer", "controllerManager", "scheduler"} {
+			part, _ := cluster[component].(object)
+			cluster[component] = merge(part, object{"extraArgs": b.extraArgs(map[string]string{"feature-gates": gates})})
+		}
+	}
+	return cluster
+}
+
+func (b *builder) networking() object {
+	k := b.inv.Kubernetes
+	return object{"podSubnet": k.PodCIDR.String(), "serviceSubnet": k.ServiceCIDR.String()}
+}
+
+func (b *builder) kubeletConfiguration() object {
+	kubelet := object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		"cgroupDriver": "systemd",
 	}
-	gates := map[string]any{}
+	gates := object{}
 	if b.webSocketFault() {
 		gates["ExtendWebSocketsToKubelet"] = false
 	}
-	for name, on := range k.FeatureGates {
+	for name, on := range b.inv.Kubernetes.FeatureGates {
 		gates[name] = on
 	}
 	if len(gates) > 0 {
 		kubelet["featureGates"] = gates
 	}
-	proxy := map[string]any{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
-	return manifests.Encode(
-		initConfiguration,
-		merge(cluster, k.ClusterConfiguration),
-		merge(kubelet, k.KubeletConfiguration),
-		merge(proxy, k.KubeProxyConfiguration),
-	)
+	return merge(kubelet, b.inv.Kubernetes.KubeletConfiguration)
+}
+
+func (b *builder) proxyConfiguration() object {
+	proxy := object{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
+	return merge(proxy, b.inv.Kubernetes.KubeProxyConfiguration)
 }
 
 // joinConfig is the file that kubeadm join reads. It holds a bootstrap token.
 func (b *builder) joinConfig(h *host, token, caHash string) (string, error) {
-	return manifests.Encode(map[string]any{
-		"apiVersion": "kubeadm.k8s.io/" + b.minor.KubeadmAPI, "kind": "JoinConfiguration",
-		"discovery": map[string]any{"bootstrapToken": map[string]any{
+	switch b.minor.KubeadmAPI {
+	case "v1alpha1", "v1alpha2", "v1alpha3":
+		return manifests.Encode(b.nodeConfiguration(h, token, caHash))
+	}
+	return manifests.Encode(object{
+		"apiVersion": b.kubeadmAPI(), "kind": "JoinConfiguration",
+		"discovery": object{"bootstrapToken": object{
 			"token": token, "apiServerEndpoint": b.endpoint(), "caCertHashes": []any{caHash},
 		}},
 		"nodeRegistration": b.nodeRegistration(h),
@@ -81,7 +130,7 @@ func (b *builder) nodeRegistration(h *host) map[string]any {
 		"criSocket":        b.criSocket(),
 		"kubeletExtraArgs": b.extraArgs(map[string]string{"node-ip": h.addr.String()}),
 	}
-	if ignore := b.inv.Kubernetes.IgnorePreflightErrors; len(ignore) > 0 {
+	if ignore := b.inv.Kubernetes.IgnorePreflightErrors; len(ignore) > 0 && b.minor.IgnoresInFile() {
 		r["ignorePreflightErrors"] = ignore
 	}
 	return r

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
@@ -21,6 +22,9 @@ const driverFeature = "nvidia.com/cuda.driver-version.full"
 // gpuLabels plans the labels that tell of the nodes' cards: gpu-feature-discovery writes them to a file of its host, and what
 // is in there at each run goes to the node. fresh says why what is there now is out of date; empty: it is not.
 func (b *builder) gpuLabels(needs []Ref, fresh string) {
+	if b.mechanism() != catalog.DevicePlugins {
+		return // gpu-feature-discovery comes with the device plugin
+	}
 	var read []Ref
 	var reasons []string
 	nodes := map[Ref]*host{}

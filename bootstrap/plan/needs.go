@@ -72,7 +72,7 @@ func (b *builder) outside(h *host) ([]Need, error) {
 		return endpoints(ByProxy, p.HTTP, p.HTTPS)
 	}
 	urls := []string{effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "", b.inv.Kubernetes.Version.MinorString()).URL}
-	if !h.hasRuntimePackage(b.inv.Runtime) {
+	if !b.hasRuntimePackage(h) {
 		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, "", h.facts.OS.ID).URL)
 	}
 	if len(Cards(h.facts)) > 0 {
@@ -98,7 +98,10 @@ func (b *builder) outside(h *host) ([]Need, error) {
 
 // cardURLs lists what a host with cards loads from.
 func (b *builder) cardURLs(h *host) []string {
-	urls := []string{effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "", h.facts.Arch).URL}
+	var urls []string
+	if b.mechanism() == catalog.DevicePlugins {
+		urls = append(urls, effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "", h.facts.Arch).URL)
+	}
 	driver, err := ChooseDriver(b.inv, h.facts)
 	if err != nil {
 		return urls
@@ -113,7 +116,7 @@ func (b *builder) cardURLs(h *host) []string {
 
 // registries lists the URLs of those that every node pulls from.
 func (b *builder) registries() ([]string, error) {
-	images := []string{b.image("registry.k8s.io/pause")}
+	images := []string{b.image(b.minor.ImageRepository() + "/pause")}
 	if r, ok := b.inv.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
 		images[0] = r + "/pause"
 	}

@@ -93,6 +93,7 @@ func (b *builder) networkObjects() ([]object, error) {
 	} else if err := b.setFlannel(objects); err != nil {
 		return nil, err
 	}
+	objects = Adapt(b.minor, objects)
 	b.pullFromRegistry(objects)
 	return objects, nil
 }

@@ -75,7 +75,7 @@ func (b *builder) deployNotebook(manifest, reason string) {
 	b.side(b.cp, Step{
 		Ref: Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
 		Needs: []Ref{{b.cp.id, "cluster/ready"}, {b.cp.id, "gpu/ready"}},
-		Input: Input{Values: map[string]string{"manifest": manifest, "resource": catalog.GPUResource}},
+		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}},
 		Retry: Transient, Timeout: time.Hour, // the image has gigabytes, and a slow link takes what it takes
 	})
 }
@@ -124,7 +124,24 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 			"spec": object{"accessModes": []any{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": n.Storage}}},
 		})
 	}
-	return encodeManifest(objects)
+	if b.mechanism() == catalog.Accelerators {
+		b.withoutPlugin(objects)
+	}
+	return encodeManifest(Adapt(b.minor, objects))
+}
+
+// withoutPlugin writes the notebook for kubelets that give pods the devices only: it runs where the driver that is mounted is.
+func (b *builder) withoutPlugin(objects []object) {
+	at := slices.IndexFunc(b.hosts, func(h *host) bool { return h.cards > 0 })
+	if at < 0 {
+		return
+	}
+	ForAccelerators(objects, DriverMounts(b.hosts[at].facts))
+	for _, o := range objects {
+		if o["kind"] == "Deployment" {
+			patch(o, object{"spec": object{"template": object{"spec": object{"nodeSelector": object{"kubernetes.io/hostname": b.hosts[at].node}}}}})
+		}
+	}
 }
 
 const (

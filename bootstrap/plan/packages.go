@@ -25,8 +25,10 @@ func (b *builder) packages(h *host) {
 	if len(missing) > 0 {
 		reasons = append(reasons, "not installed: "+strings.Join(missing, ", "))
 	}
+	files := b.kubeletFiles(h)
+	reasons = append(reasons, changed(h.facts, files)...)
 	b.unless(h, reasons, "Kubernetes "+version+" is installed", Step{
 		Ref: Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version, Script: "kube-packages",
-		Input: Input{Values: map[string]string{"version": version}}, Retry: Transient, Timeout: long,
+		Input: Input{Values: map[string]string{"version": version}, Files: files}, Retry: Transient, Timeout: long,
 	})
 }

@@ -15,7 +15,7 @@ func (b *builder) repositories(h *host) {
 		name: "kubernetes", title: "Kubernetes " + minor, source: kubernetes,
 		suite: "/",
 	})
-	if h.hasRuntimePackage(b.inv.Runtime) {
+	if b.hasRuntimePackage(h) {
 		b.skip(h, "repo/docker", "the runtime is installed")
 		return
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/inventory"
@@ -51,13 +52,18 @@ func (b *builder) runtimeServices() []string {
 }
 
 // runtimePackages are the alternatives, best first: Docker's own packages, the distribution's.
-var runtimePackages = map[inventory.Runtime][][]string{
-	inventory.Docker:     {{"docker-ce", "docker-ce-cli", "containerd.io"}, {"docker.io", "docker-cli"}, {"docker.io"}},
-	inventory.Containerd: {{"containerd.io"}, {"containerd"}},
+func (b *builder) runtimePackages() [][]string { return RuntimePackages(b.minor, b.inv.Runtime) }
+
+// RuntimePackages are the sets of packages that bring a runtime for a minor, best first.
+func RuntimePackages(m catalog.Minor, r inventory.Runtime) [][]string {
+	if r == inventory.Docker {
+		return m.DockerPackages()
+	}
+	return [][]string{{"containerd.io"}, {"containerd"}}
 }
 
-func (h *host) hasRuntimePackage(r inventory.Runtime) bool {
-	for _, set := range runtimePackages[r] {
+func (b *builder) hasRuntimePackage(h *host) bool {
+	for _, set := range b.runtimePackages() {
 		if _, ok := h.facts.Packages[set[0]]; ok {
 			return true
 		}
@@ -73,17 +79,10 @@ func (b *builder) runtime(h *host) {
 	b.containerd(h)
 }
 
-func packageSets(r inventory.Runtime) string {
+func (b *builder) packageSets() string {
 	var out []string
-	for _, set := range runtimePackages[r] {
-		line := ""
-		for i, p := range set {
-			if i > 0 {
-				line += " "
-			}
-			line += p
-		}
-		out = append(out, line)
+	for _, set := range b.runtimePackages() {
+		out = append(out, strings.Join(set, " "))
 	}
 	return lines(out...)
 }
@@ -106,13 +105,13 @@ func (b *builder) docker(h *host) {
 	if info := h.facts.DockerInfo; info != nil && info["cgroup-driver"] != "systemd" {
 		reasons = append(reasons, fmt.Sprintf("docker runs with cgroup driver %q", info["cgroup-driver"]))
 	}
-	if !h.hasRuntimePackage(inventory.Docker) {
+	if !b.hasRuntimePackage(h) {
 		reasons = []string{"docker is not installed"}
 	}
 	b.unless(h, reasons, "docker runs", Step{
 		Ref: Ref{ID: "runtime/docker"}, Title: "install and set up docker", Script: "runtime-docker",
 		Input: Input{
-			Values: map[string]string{"packages": packageSets(inventory.Docker)},
+			Values: map[string]string{"packages": b.packageSets()},
 			Files:  map[string]File{"/etc/docker/daemon.json": {Mode: 0o644, Content: merged}},
 		},
 		Retry: Transient, Timeout: long,

@@ -54,7 +54,7 @@ func (b *builder) units(h *host) map[string]int {
 	}
 	out := map[string]int{}
 	if whole > 0 {
-		out[catalog.GPUResource] = whole * b.inv.GPU.Share()
+		out[b.mechanism().Resource()] = whole * b.inv.GPU.Share()
 	}
 	for _, o := range Offers(b.inv, h.facts) {
 		if strings.HasPrefix(o.UUID, "MIG-") {
@@ -71,6 +71,8 @@ func allocatable(n *facts.Node, resource string) int {
 		return 0
 	case resource == catalog.GPUResource:
 		return n.GPUs
+	case resource == catalog.Accelerators.Resource():
+		return n.Accelerators
 	}
 	return n.Instances[resource]
 }

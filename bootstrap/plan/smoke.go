@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -20,7 +19,7 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "gpu/smoke"}, Title: "run nvidia-smi on every card", Reason: reason, Script: "gpu-smoke",
-		Input: Input{Values: map[string]string{"manifest": manifest, "resource": catalog.GPUResource}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node
+		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node
 	})
 	return &b.graph, b.graph.Validate()
 }

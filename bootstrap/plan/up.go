@@ -154,6 +154,7 @@ func lines(list ...string) string { return strings.Join(list, "\n") }
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (b *builder) warnings() {
+	b.oldWarnings()
 	if b.inv.Network == inventory.Weave {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}

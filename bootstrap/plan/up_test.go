@@ -196,6 +196,8 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 					switch n := &f.ControlPlane.Nodes[i]; {
 					case n.Name == name && resource == catalog.GPUResource:
 						n.GPUs = count
+					case n.Name == name && resource == catalog.Accelerators.Resource():
+						n.Accelerators = count
 					case n.Name == name:
 						n.Instances = merged(n.Instances, resource, count)
 					}

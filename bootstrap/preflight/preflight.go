@@ -55,6 +55,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).reach,
 	(*checker).cards,
 	(*checker).cuda,
+	(*checker).old,
 }
 
 type checker struct {

@@ -38,6 +38,7 @@ const (
 	HostForeignCluster   ID = "HOST_FOREIGN_CLUSTER"
 	HostModuleMissing    ID = "HOST_MODULE_MISSING"
 	HostCgroupV1         ID = "HOST_CGROUP_V1"
+	HostCgroupV2         ID = "HOST_CGROUP_V2"
 	HostRuntimeConflict  ID = "HOST_RUNTIME_CONFLICT"
 	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
 	NetPortBlocked       ID = "NET_PORT_BLOCKED"
@@ -123,6 +124,7 @@ var table = index([]Reason{
 	{HostForeignCluster, 69, "the host belongs to another cluster: `kubeadm reset` it there first; kgpu takes nothing over"},
 	{HostModuleMissing, 70, "install the kernel's extra modules (Ubuntu: linux-modules-extra-$(uname -r)), or choose another network"},
 	{HostCgroupV1, 71, "boot with cgroup v2, or set `kubeletConfiguration: {failCgroupV1: false}` and `ignorePreflightErrors: [SystemVerification]`"},
+	{HostCgroupV2, 89, "choose Kubernetes 1.19 or newer, or boot with cgroup v1 (`systemd.unified_cgroup_hierarchy=0` on the kernel's command line)"},
 	{HostRuntimeConflict, 72, "remove the conflicting packages named above"},
 	{NetRangeOverlap, 73, "choose another `podCIDR` or `serviceCIDR`"},
 	{NetPortBlocked, 74, "open the port between the hosts: a firewall or a security group is in between"},

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
@@ -31,8 +34,9 @@ exec sleep 3600
 type object = map[string]any
 
 // Manifest is a namespace with the Jobs of the proof: for each card of each node one that asks for a card there (several
-// where several pods share it), and for each node with cards two that ask for none.
-func Manifest(nodes []Node, image string) (string, error) {
+// where several pods share it), and for each node with cards two that ask for none. How pods ask for cards is up to the
+// minor and its feature gates.
+func Manifest(nodes []Node, image string, minor catalog.Minor, gates map[string]bool) (string, error) {
 	docs := []object{
 		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}},
 		// A pod would have to wait until the namespace gets its default account.
@@ -44,16 +48,24 @@ func Manifest(nodes []Node, image string) (string, error) {
 			continue
 		}
 		found = true
+		var jobs []object
 		for i, resource := range n.asked() {
-			docs = append(docs, job(n.cardJob(i), withRuntime(withCard(pod(n.Name, image), resource))))
+			jobs = append(jobs, job(n.cardJob(i), withRuntime(withCard(pod(n.Name, image), resource))))
 		}
 		nvidia, plain := n.freeJobs()
-		docs = append(docs, job(nvidia, withRuntime(pod(n.Name, image))), job(plain, pod(n.Name, image)))
+		jobs = append(jobs, job(nvidia, withRuntime(pod(n.Name, image))), job(plain, pod(n.Name, image)))
+		if minor.Mechanism(gates) == catalog.Accelerators {
+			if len(n.Driver) == 0 {
+				return "", &reason.Error{ID: reason.GPUDriverMissing, Host: n.Name, Doing: "proving the cards", Detail: "the linker's cache of the host has no libcuda.so.1"}
+			}
+			plan.ForAccelerators(jobs, n.Driver)
+		}
+		docs = append(docs, jobs...)
 	}
 	if !found {
 		return "", errors.New("no node has a card")
 	}
-	return manifests.Encode(docs...)
+	return manifests.Encode(plan.Adapt(minor, docs)...)
 }
 
 func job(name string, pod object) object {
@@ -81,7 +93,7 @@ func pod(node, image string) object {
 		"serviceAccountName":            account,
 		"restartPolicy":                 "Never",
 		"terminationGracePeriodSeconds": 1, // sleep as the first process of a container does not hear SIGTERM
-		"containers": []object{{
+		"containers": []any{object{
 			"name": "look", "image": image, "command": []string{"sh", "-c", look},
 			"readinessProbe": object{
 				"exec":          object{"command": []string{"sh", "-c", "[ -e /tmp/seen ]"}},
@@ -97,7 +109,7 @@ func withRuntime(pod object) object {
 }
 
 func withCard(pod object, resource string) object {
-	container := pod["containers"].([]object)[0]
+	container := pod["containers"].([]any)[0].(object)
 	container["resources"] = object{"limits": object{resource: 1}}
 	return pod
 }

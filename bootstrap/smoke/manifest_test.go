@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -31,21 +34,27 @@ func cards(host string, count int, name string) []Card {
 func TestManifest(t *testing.T) {
 	for _, c := range []struct {
 		name  string
+		minor int
 		nodes []Node
 	}{
-		{"one-card", []Node{{Name: "cp1"}, {Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}},
-		{"two-nodes", []Node{
+		{"one-card", 36, []Node{{Name: "cp1"}, {Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}},
+		{"two-nodes", 36, []Node{
 			{Name: "gpu-a.lab.example.com", Cards: cards("a", 2, "NVIDIA A100-SXM4-40GB")},
 			{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
 		}},
-		{"shared-and-cut", []Node{{Name: "w1", Cards: []Card{
+		{"eight-cards", 36, []Node{{Name: "dgx", Cards: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
+		{"shared-and-cut", 36, []Node{{Name: "w1", Cards: []Card{
 			{UUID: "GPU-w1-0", Name: "Tesla T4", Resource: "nvidia.com/gpu", Share: 2},
 			{UUID: "MIG-w1-0", Name: "NVIDIA A100-SXM4-40GB MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb", Share: 1},
 		}}}},
-		{"eight-cards", []Node{{Name: "dgx", Cards: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
+		{"accelerators", 6, []Node{{Name: "w1", Cards: cards("w1", 1, "Tesla K80"), Driver: []plan.DriverMount{
+			{Name: "lib-nvidia-375-bin", From: "/usr/lib/nvidia-375/bin", To: "/usr/local/nvidia/bin"},
+			{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"},
+			{Name: "lib-x86-64-linux-gnu-libcuda-so-375-82", From: "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82", To: "/usr/local/nvidia/lib64/libcuda.so.1"},
+		}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Manifest(c.nodes, image)
+			got, err := Manifest(c.nodes, image, minor(t, c.minor), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,8 +75,24 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+func minor(t *testing.T, number int) catalog.Minor {
+	t.Helper()
+	m, ok := catalog.Kubernetes(number)
+	if !ok {
+		t.Fatalf("no Kubernetes 1.%d", number)
+	}
+	return m
+}
+
+// Where Kubernetes gives pods the devices only, a node that does not tell where its driver is can prove nothing.
+func TestManifestWithoutDriver(t *testing.T) {
+	if m, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla K80")}}, image, minor(t, 6), nil); err == nil {
+		t.Errorf("a manifest without libraries:\n%s", m)
+	}
+}
+
 func TestManifestOfNoCards(t *testing.T) {
-	if m, err := Manifest([]Node{{Name: "cp1"}}, image); err == nil {
+	if m, err := Manifest([]Node{{Name: "cp1"}}, image, minor(t, 36), nil); err == nil {
 		t.Errorf("a manifest that proves nothing:\n%s", m)
 	}
 }
@@ -79,7 +104,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"w", "w-0", "w-0-0", "a.b", "a-b", long + ".x", long + ".y", strings.Repeat("a.", 30) + "z"} {
 		nodes = append(nodes, Node{Name: name, Cards: cards(name, 2, "Tesla T4")})
 	}
-	manifest, err := Manifest(nodes, image)
+	manifest, err := Manifest(nodes, image, minor(t, 36), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +139,43 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// The Jobs are the same from 1.14 on; before, a pod cannot choose its runtime; to 1.9 it gets devices only; and a Job of 1.6
+// and 1.7 cannot say how often it is tried.
+func TestManifestOfVersions(t *testing.T) {
+	node := Node{Name: "w1", Cards: cards("w1", 1, "Tesla K80"), Driver: []plan.DriverMount{{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"}}}
+	for _, c := range []struct {
+		from, to               int
+		resource               string
+		runtime, limit, driver bool
+	}{
+		{6, 7, "alpha.kubernetes.io/nvidia-gpu", false, false, true},
+		{8, 9, "alpha.kubernetes.io/nvidia-gpu", false, true, true},
+		{10, 13, "nvidia.com/gpu", false, true, false},
+		{14, 37, "nvidia.com/gpu", true, true, false},
+	} {
+		for number := c.from; number <= c.to; number++ {
+			manifest, err := Manifest([]Node{node}, image, minor(t, number), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for text, want := range map[string]bool{
+				" " + c.resource + ": 1\n": true, "runtimeClassName: nvidia": c.runtime, "backoffLimit: 0": c.limit, "path: /usr/lib/nvidia-375\n": c.driver,
+			} {
+				if strings.Contains(manifest, text) != want {
+					t.Errorf("1.%d: %q is there: %t", number, text, !want)
+				}
+			}
+			if strings.Count(manifest, c.resource+":") != 1 {
+				t.Errorf("1.%d: not one Job asks for a card:\n%s", number, manifest)
+			}
+		}
+	}
+}
+
 // What comes from elsewhere stays one value in the manifest.
 func TestImageIsQuoted(t *testing.T) {
 	const strange = "reg.lan:5000/cuda: x\n  privileged: true #"
-	manifest, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}, strange)
+	manifest, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}, strange, minor(t, 36), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

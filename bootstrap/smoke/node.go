@@ -8,12 +8,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
 // Node is a node of the cluster and the cards that its host lists.
 type Node struct {
-	Name  string
-	Cards []Card
+	Name   string
+	Cards  []Card
+	Driver []plan.DriverMount // that pods need where Kubernetes gives them the devices only
 }
 
 // Card is a card, or an instance of one that is cut by MIG, as its host's own nvidia-smi names it.
@@ -47,7 +50,8 @@ func (n Node) asked() []string {
 // up to the device plugin.
 func (n Node) cardJob(i int) string { return jobName("smi", n.Name, fmt.Sprintf("-%d", i)) }
 
-// freeJobs are the Jobs that ask for no card: with the runtime that could give them one, and with the cluster's own.
+// freeJobs are the Jobs that ask for no card: with the runtime (or the driver) that could give them one, and
+// with the cluster's own.
 func (n Node) freeJobs() (nvidia, plain string) {
 	return jobName("none", n.Name, ""), jobName("plain", n.Name, "")
 }

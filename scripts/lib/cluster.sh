@@ -1,14 +1,29 @@
 # shellcheck shell=bash
 # The cluster's API and kubeadm.
 
-# kube ARG... runs kubectl as the cluster's administrator; its cache goes with the rest of kgpu's directory.
+# kube ARG... runs kubectl as the cluster's administrator; its cache, below HOME, goes with the rest of kgpu's directory.
 kube() {
-  kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /var/lib/kgpu/kube-cache --request-timeout=30s "$@"
+  HOME=/var/lib/kgpu/kube-cache kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=30s "$@"
+}
+
+# kubernetes_before MINOR tells whether the Kubernetes that is installed is older than 1.MINOR: its programs do not have what
+# came then. Source of the minors that the steps name: pkg/kubectl/cmd and cmd/kubeadm/app/cmd of k8s.io/kubernetes.
+kubernetes_before() {
+  local version
+  version=$(dpkg-query -W -f '${Version}' kubectl 2>/dev/null) || return 1
+  [[ $version =~ ^1\.([0-9]+)\. && ${BASH_REMATCH[1]} -lt $1 ]]
+}
+
+# hide_tokens passes standard input on without the bootstrap tokens in it: kubeadm 1.6 prints its own.
+hide_tokens() {
+  sed -uE 's/\b[a-z0-9]{6}\.[a-z0-9]{16}\b/(token)/g'
 }
 
 # api_ready tells whether the API server of this control plane is ready.
 api_ready() {
-  [[ $(timeout 10 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=5s get --raw /readyz 2>/dev/null) == ok ]]
+  local path=/readyz
+  if kubernetes_before 16; then path=/healthz; fi
+  [[ $(timeout 10 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=5s get --raw "$path" 2>/dev/null) == ok ]]
 }
 
 # wait_api returns when the API server of this control plane is ready.

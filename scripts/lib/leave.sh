@@ -3,9 +3,11 @@
 
 # leave_cluster CRI_SOCKET makes this host a member of nothing. It can be repeated.
 leave_cluster() {
+  local -a flags=(-f --cri-socket "$1")
+  if kubernetes_before 9; then flags=(); elif kubernetes_before 11; then flags=("${flags[@]:1}"); fi
   pod_network_mute
   if command -v kubeadm >/dev/null; then
-    timeout -k 10 180 kubeadm reset -f --cri-socket "$1" </dev/null || echo 'kubeadm reset failed: cleaning up without it'
+    timeout -k 10 180 kubeadm reset "${flags[@]}" </dev/null || echo 'kubeadm reset failed: cleaning up without it'
   fi
   kubelet_off
   containers_off

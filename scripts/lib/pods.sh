@@ -27,7 +27,7 @@ resource() {
 
 # holding prints a line for each pod outside of $namespace that has cards: its node, its name, how many.
 holding() {
-  kube get pods -A --field-selector='status.phase!=Succeeded,status.phase!=Failed' -o go-template="$holders_template" 2>/dev/null |
+  kube get pods --all-namespaces --field-selector='status.phase!=Succeeded,status.phase!=Failed' -o go-template="$holders_template" 2>/dev/null |
     awk -v resource="$(resource)" -v own="$namespace/" '
       index($2, own) == 1 { next }
       {
@@ -101,7 +101,9 @@ namespace_there() {
 
 # delete_namespace lets it go, with all in it.
 delete_namespace() {
-  kube delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null 2>&1 || true
+  local -a flags=(--ignore-not-found --wait=false)
+  if kubernetes_before 11; then flags=("${flags[0]}"); fi
+  kube delete namespace "$namespace" "${flags[@]}" >/dev/null 2>&1 || true
 }
 
 # clear_away WHOSE REASON deletes the namespace and returns when it is gone: cards are free only then.

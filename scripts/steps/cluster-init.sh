@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Makes this host the control plane of a new cluster. Values: kubeadm (its configuration), criSocket.
+# Makes this host the control plane of a new cluster. Values: kubeadm (its configuration), criSocket, flags (of
+# kubeadm, one a line).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 config=$KGPU_STEP/values/kubeadm
 [[ -f $config ]] || fail STEP_FAILED 'the step has no value called kubeadm'
 socket=$(value criSocket)
+mapfile -t flags < <(value_lines flags)
+kubernetes_before 7 || flags+=(--skip-token-print)
 
 if ledger_has kubeadm init-done; then
   wait_api
@@ -19,12 +22,17 @@ elif [[ -e /etc/kubernetes/manifests/kube-apiserver.yaml || -e /etc/kubernetes/k
   fail HOST_FOREIGN_CLUSTER 'there is a cluster here that kgpu did not make'
 fi
 
-kubeadm config images pull --config "$config" 2>&1 || fail_transient STEP_FAILED 'the images of the control plane cannot be pulled'
+kubernetes_before 11 || kubeadm config images pull --config "$config" 2>&1 || fail_transient STEP_FAILED 'the images of the control plane cannot be pulled'
 remember_kubernetes_sysctls
 record kubeadm init
 # kubeadm's output would show a token.
-kubeadm init --config "$config" --skip-token-print </dev/null 2>&1 | tee "$kubeadm_log" || kubeadm_failed 'kubeadm init'
+kubeadm init --config "$config" "${flags[@]}" </dev/null 2>&1 | hide_tokens | tee "$kubeadm_log" || kubeadm_failed 'kubeadm init'
 wait_api
 # The token that init makes by itself lives for a day; workers get one of their own.
-kube -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token
+if kubernetes_before 11; then
+  mapfile -t tokens < <(kube -n kube-system get secrets -o name | sed -n 's/^secrets*\/bootstrap-token-/bootstrap-token-/p')
+  [[ ${#tokens[@]} -eq 0 ]] || kube -n kube-system delete secrets "${tokens[@]}"
+else
+  kube -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token
+fi
 record kubeadm init-done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Joins this host to the cluster. Values: kubeadm (its configuration, secret), endpoint (host:port), criSocket, node
-# (its name; its host name where not given).
+# (its name; its host name where not given), flags (of kubeadm, one a line).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -8,6 +8,7 @@ config=$KGPU_STEP/values/kubeadm
 [[ -f $config ]] || fail STEP_FAILED 'the step has no value called kubeadm'
 endpoint=$(value endpoint)
 socket=$(value criSocket)
+mapfile -t flags < <(value_lines flags)
 node=$(value_or node "${HOSTNAME,,}")
 
 # member tells whether this host is the node it should be, by what the cluster says.
@@ -42,5 +43,5 @@ fi
 
 remember_kubernetes_sysctls
 record kubeadm join
-kubeadm join --config "$config" </dev/null 2>&1 | tee "$kubeadm_log" || kubeadm_failed 'kubeadm join'
+kubeadm join --config "$config" "${flags[@]}" </dev/null 2>&1 | hide_tokens | tee "$kubeadm_log" || kubeadm_failed 'kubeadm join'
 record kubeadm join-done

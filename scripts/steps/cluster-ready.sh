@@ -19,7 +19,7 @@ state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{r
 pending() {
   local state line node workload want ready updated
   local -a missing=()
-  state=$(kube get nodes,daemonsets.apps,deployments.apps -A -o go-template="$state_template" 2>/dev/null) || {
+  state=$(kube get nodes,daemonsets,deployments --all-namespaces -o go-template="$state_template" 2>/dev/null) || {
     printf 'the API server'
     return
   }
@@ -42,8 +42,8 @@ explain() {
   for node in "${nodes[@]}"; do
     if [[ $1 == *"node $node"* ]]; then kube describe node "$node" | sed -n '/^Conditions:/,/^Addresses:/p'; fi
   done
-  kube get pods -A -o wide --field-selector=status.phase!=Running | tail -n 20
-  kube get events -A --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15
+  kube get pods --all-namespaces -o wide --field-selector=status.phase!=Running | tail -n 20
+  kube get events --all-namespaces --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15
 }
 
 told=

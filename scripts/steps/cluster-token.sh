@@ -3,7 +3,22 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
+# ca_hash prints what kubeadm calls the discovery token's hash: of the public key in the cluster's certificate.
+ca_hash() {
+  openssl x509 -pubkey -noout -in /etc/kubernetes/pki/ca.crt | openssl pkey -pubin -outform der | sha256sum | sed -E 's/^([0-9a-f]{64}).*/sha256:\1/'
+}
+
 wait_api
+if kubernetes_before 9; then
+  token=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$(value_or ttl 20m)" 2>"$KGPU_STEP/token.log" |
+    grep -oE '^[a-z0-9]{6}\.[a-z0-9]{16}$') || {
+    cat "$KGPU_STEP/token.log" >&2
+    fail_transient API_UNREACHABLE 'kubeadm token create failed'
+  }
+  output token <<<"$token"
+  ca_hash | output ca_hash
+  exit 0
+fi
 join=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$(value_or ttl 20m)" --print-join-command 2>"$KGPU_STEP/token.log") || {
   cat "$KGPU_STEP/token.log" >&2
   fail_transient API_UNREACHABLE 'kubeadm token create failed'

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Waits until the scheduler has all cards. The drivers of the nodes see all of them. Values: nodes (a line each: node, how
-# many, of which resource), config (of the device plugin: what its pods must be annotated with).
+# many, of which resource), config (of the device
+# plugin: what its pods must be annotated with; empty: the cluster has none, its kubelets offer cards).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t nodes < <(value_lines nodes)
 mapfile -t names < <(value_lines nodes | cut -d ' ' -f 1 | sort -u)
-config=$(value config)
+config=$(value_or config '')
 
 # A line for each resource of each node: how much it has (capacity), and how much of that is healthy (allocatable).
 # shellcheck disable=SC2016 # Go's templates
@@ -52,6 +53,7 @@ pending() {
     fi
   done
   for node in "${names[@]}"; do
+    [[ -n $config ]] || break
     if grep -qxF "$node Running $config" <<<"$configs" || [[ " ${lacking[*]}" == *" $node: "* ]]; then continue; fi
     lacking+=("$node: the device plugin starts")
   done
@@ -64,6 +66,10 @@ plugin=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin)
 # plugin_says NODE prints the state of the node's device plugin; its log goes to standard error.
 plugin_says() {
   local node pod state
+  if [[ -z $config ]]; then
+    printf 'see what the kubelet of %s says: journalctl -u kubelet' "$1"
+    return
+  fi
   read -r node pod state <<<"$(kube get pods "${plugin[@]}" -o go-template="$pods_template" 2>/dev/null | grep -m 1 "^$1 ")" || true
   if [[ -z $pod ]]; then
     printf 'no device plugin on %s' "$1"

@@ -7,6 +7,8 @@
 . "$KGPU_STEP/../../lib.sh"
 
 namespace=kgpu-smoke
+ended_too=()
+if kubernetes_before 10; then ended_too=(--show-all); fi # later ones do not hide pods that have ended, and the flag is gone
 patience=120 # rounds of a second that something may hinder a pod; a pull that goes on hinders nothing
 
 # A line for each pod: its Job, and the node that it must run on.
@@ -91,7 +93,7 @@ give_up() {
 wait_for_all() {
   local still=0 moved='' before='' told='' lines why job pod phase words
   while :; do
-    pods=$(kube -n "$namespace" get pods -l kgpu.dev/smoke -o go-template="$pods_template" 2>/dev/null) || true
+    pods=$(kube -n "$namespace" get pods -l kgpu.dev/smoke "${ended_too[@]}" -o go-template="$pods_template" 2>/dev/null) || true
     lines=$(late "$pods")
     set_held "$lines"
     lines=$(without_held "$lines")
@@ -143,7 +145,7 @@ clear_away 'a former run' SMOKE_FAILED
 trap delete_namespace EXIT
 kube create -f "$KGPU_STEP/values/manifest" -o name >"$KGPU_STEP/created" 2>"$KGPU_STEP/errors" ||
   fail_transient SMOKE_FAILED "the API server refuses the Jobs: $(<"$KGPU_STEP/errors")"
-mapfile -t jobs < <(sed -n 's/^job\.batch\///p' "$KGPU_STEP/created")
+mapfile -t jobs < <(sed -nE 's/^jobs?(\.batch)?\///p' "$KGPU_STEP/created")
 pods=
 wait_for_all
 logs >"$KGPU_STEP/logs"

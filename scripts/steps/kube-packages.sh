@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs kubelet, kubeadm and kubectl at one exact version and holds them. Values: version (1.36.3).
-# Files: kubelet drop-ins, if any.
+# Files: kubelet drop-ins and what else configures it, if any.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -14,4 +14,5 @@ install_files
 apt_install_version "$version" "${packages[@]}"
 hold "${packages[@]}"
 if [[ ${#changed_files[@]} -gt 0 ]]; then systemctl daemon-reload; fi
+if changed '/etc/systemd/system/kubelet.service.d/*' && unit_active kubelet.service; then unit_restart kubelet.service; fi
 systemctl is-enabled -q kubelet.service || unit_enable kubelet.service

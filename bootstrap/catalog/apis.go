@@ -1,0 +1,151 @@
+package catalog
+
+// What the API of a minor calls the kinds that kgpu makes, and which fields it does not know yet: kubectl and the API server
+// refuse objects with others. Sources: staging/src/k8s.io/api of k8s.io/kubernetes at each minor's last patch (1.6 and 1.7:
+// staging/src/k8s.io/client-go/pkg/apis), and kubernetes.io/docs/reference/using-api/deprecation-guide.
+
+// WorkloadsAPI is the API version of DaemonSets and Deployments.
+func (m Minor) WorkloadsAPI() string {
+	if m.Number < 9 {
+		return "extensions/v1beta1"
+	}
+	return "apps/v1"
+}
+
+// RBACAPI is the API version of roles and their bindings.
+func (m Minor) RBACAPI() string {
+	if m.Number < 8 {
+		return "rbac.authorization.k8s.io/v1beta1"
+	}
+	return "rbac.authorization.k8s.io/v1"
+}
+
+// RuntimeClassAPI is the API version of RuntimeClasses; empty: pods cannot choose a runtime, the default one is all there is.
+func (m Minor) RuntimeClassAPI() string {
+	switch {
+	case m.Number < 14:
+		return ""
+	case m.Number < 20:
+		return "node.k8s.io/v1beta1"
+	}
+	return "node.k8s.io/v1"
+}
+
+// The minors in which things came that kgpu uses where they are there, with their places in k8s.io/kubernetes.
+const (
+	hostPathTypeSince    = 8  // HostPathVolumeSource.Type
+	backoffLimitSince    = 8  // JobSpec.BackoffLimit
+	serviceLinksSince    = 13 // PodSpec.EnableServiceLinks
+	priorityClassSince   = 11 // PodPriority is on, and the system's classes are there
+	kubeletConfigSince   = 11 // kubeadm writes a KubeletConfiguration, and the packaged unit reads it
+	coreDNSSince         = 11 // cmd/kubeadm/app/features: CoreDNS is GA
+	discoveryHashSince   = 8  // NodeConfiguration.DiscoveryTokenCACertHashes
+	nodeNameSince        = 7  // MasterConfiguration.NodeName; 1.6 takes the host's own
+	controlEndpointSince = 11 // API.ControlPlaneEndpoint with a port
+	imageRepositorySince = 8  // MasterConfiguration.ImageRepository; before, the environment of kubeadm
+	ignorePreflightSince = 9  // kubeadm --ignore-preflight-errors; before, only all checks can be skipped
+	ignoreInFileSince    = 15 // NodeRegistrationOptions.IgnorePreflightErrors, v1beta2
+	skipTokenPrintSince  = 7  // kubeadm init --skip-token-print
+	cniListSince         = 7  // pkg/kubelet/network/cni: *.conflist
+	dnsFolderSince       = 21 // cmd/kubeadm/app/images: CoreDNS is coredns/coredns
+	cgroupV2Since        = 19 // pkg/kubelet/cm: IsCgroup2UnifiedMode
+	dockerOfTodaySince   = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
+)
+
+// HasHostPathType reports whether a volume of a host's path may say what the path must be.
+func (m Minor) HasHostPathType() bool { return m.Number >= hostPathTypeSince }
+
+// HasBackoffLimit reports whether a Job may say how often it is tried.
+func (m Minor) HasBackoffLimit() bool { return m.Number >= backoffLimitSince }
+
+// HasServiceLinks reports whether a pod may do without the variables that name all Services.
+func (m Minor) HasServiceLinks() bool { return m.Number >= serviceLinksSince }
+
+// HasPriorityClasses reports whether system-node-critical is there.
+func (m Minor) HasPriorityClasses() bool { return m.Number >= priorityClassSince }
+
+// HasKubeletConfig reports whether kubeadm configures the kubelet by a file; before, flags in a drop-in do.
+func (m Minor) HasKubeletConfig() bool { return m.Number >= kubeletConfigSince }
+
+// DNS is the Deployment of the cluster's DNS in kube-system.
+func (m Minor) DNS() string {
+	if m.Number < coreDNSSince {
+		return "kube-dns"
+	}
+	return "coredns"
+}
+
+// HasDiscoveryHash reports whether kubeadm join can check whose API server it talks to.
+func (m Minor) HasDiscoveryHash() bool { return m.Number >= discoveryHashSince }
+
+// HasNodeName reports whether kubeadm lets a node have another name than its host.
+func (m Minor) HasNodeName() bool { return m.Number >= nodeNameSince }
+
+// HasControlPlaneEndpoint reports whether kubeadm knows an address of the API server other than the host's.
+func (m Minor) HasControlPlaneEndpoint() bool { return m.Number >= controlEndpointSince }
+
+// HasImageRepository reports whether kubeadm's file names the registry of the control plane's images.
+func (m Minor) HasImageRepository() bool { return m.Number >= imageRepositorySince }
+
+// HasIgnorePreflightErrors reports whether single checks of kubeadm can be ignored.
+func (m Minor) HasIgnorePreflightErrors() bool { return m.Number >= ignorePreflightSince }
+
+// IgnoresInFile reports whether kubeadm's file says which checks to ignore; before, a flag does.
+func (m Minor) IgnoresInFile() bool { return m.Number >= ignoreInFileSince }
+
+// CanHideToken reports whether kubeadm init can keep its token to itself.
+func (m Minor) CanHideToken() bool { return m.Number >= skipTokenPrintSince }
+
+// ReadsCNILists reports whether the kubelet reads CNI configurations of several plugins.
+func (m Minor) ReadsCNILists() bool { return m.Number >= cniListSince }
+
+// DNSHasFolder reports whether the image of the cluster's DNS is in a folder of the registry.
+func (m Minor) DNSHasFolder() bool { return m.Number >= dnsFolderSince }
+
+// KnowsCgroupV2 reports whether the kubelet works on hosts with cgroup v2.
+func (m Minor) KnowsCgroupV2() bool { return m.Number >= cgroupV2Since }
+
+// ImageRepository is the registry that kubeadm takes the control plane's images from.
+// Source: DefaultImageRepository in cmd/kubeadm/app/apis/kubeadm/*/defaults.go of each minor's last patch.
+func (m Minor) ImageRepository() string {
+	switch {
+	case m.Number < 10:
+		return "gcr.io/google_containers"
+	case m.Number < 22:
+		return "k8s.gcr.io"
+	}
+	return "registry.k8s.io"
+}
+
+// PauseImage is the pause image of a minor in a registry.
+func (m Minor) PauseImage(registry string) string {
+	name := "pause"
+	if m.Number < 11 {
+		name = "pause-amd64" // pkg/kubelet/dockershim/docker_sandbox.go
+	}
+	return registry + "/" + name + ":" + m.Pause()
+}
+
+// DockerTried is the docker that a minor's own checks know as the newest; empty: any that Docker's repository has will do.
+// Source: Version and latestValidatedDockerVersion in test/e2e_node/system (from 1.12 cmd/kubeadm/app/util/system).
+func (m Minor) DockerTried() string {
+	switch {
+	case m.Number < 8:
+		return "1.12"
+	case m.Number < 12:
+		return "17.03"
+	case m.Number < dockerOfTodaySince:
+		return "18.06"
+	}
+	return ""
+}
+
+// DockerPackages are the alternatives, best first: of the docker that the minor knows, the distribution's.
+// docker-engine was its name up to 1.13 of January 2017; the command line and containerd are packages of their own since 18.09.
+// Source: docs.docker.com/engine/release-notes of 17.03 and 18.09.
+func (m Minor) DockerPackages() [][]string {
+	if m.DockerTried() != "" {
+		return [][]string{{"docker-engine"}, {"docker-ce"}, {"docker.io"}}
+	}
+	return [][]string{{"docker-ce", "docker-ce-cli", "containerd.io"}, {"docker.io", "docker-cli"}, {"docker.io"}}
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+)
+
+// accelerators plans that the kubelets find the cards: they look for them once, when they start, and most start before there
+// is a driver. It returns the steps; there are none where a device plugin offers the cards.
+func (b *builder) accelerators(joined []Ref) []Ref {
+	if b.mechanism() != catalog.Accelerators {
+		return nil
+	}
+	var found []Ref
+	for _, h := range b.hosts {
+		if h.cards == 0 {
+			continue
+		}
+		have := allocatable(b.nodeOf(h), catalog.Accelerators.Resource())
+		if have == h.cards {
+			b.skip(h, "gpu/accelerators", "the kubelet has found the cards")
+			continue
+		}
+		needs := slices.Clone(h.gpuLast)
+		for _, r := range joined {
+			if r.Host == h.id {
+				needs = append(needs, r)
+			}
+		}
+		found = append(found, b.side(h, Step{
+			Ref: Ref{ID: "gpu/accelerators"}, Title: "restart the kubelet, so that it looks for cards", Script: "gpu-accelerators",
+			Reason: fmt.Sprintf("it offers %d of %d cards", have, h.cards), Needs: needs, Timeout: medium,
+		}))
+	}
+	return found
+}
+
+// oldWarnings tell what a version that has long ended cannot do.
+func (b *builder) oldWarnings() {
+	version := b.inv.Kubernetes.Version.MinorString()
+	warn := func(format string, args ...any) {
+		b.graph.Warnings = append(b.graph.Warnings, "Kubernetes "+version+": "+fmt.Sprintf(format, args...))
+	}
+	gates := b.minor.Gates(b.inv.Kubernetes.FeatureGates)
+	switch m := b.mechanism(); {
+	case !b.hasCards() && !b.seesCards():
+	case m == "":
+		warn("its feature gates leave no way to schedule cards")
+	case m == catalog.Accelerators && gates[string(catalog.DevicePlugins)]:
+		warn("kgpu brings NVIDIA's device plugin from 1.10 on; the gate DevicePlugins is for one of yours, and pods of kgpu ask for %s", m.Resource())
+	case m == catalog.DevicePlugins && gates[string(catalog.Accelerators)]:
+		warn("the kubelets offer each card twice, as %s and, by the gate Accelerators, as %s: use the first only, or set `featureGates: {Accelerators: false}`",
+			m.Resource(), catalog.Accelerators.Resource())
+	}
+	if !b.minor.HasDiscoveryHash() {
+		warn("kubeadm join cannot check the certificate of the API server: add workers on networks only that you trust")
+	}
+}
+
+// seesCards reports whether a host has cards, whether or not Kubernetes shall have them.
+func (b *builder) seesCards() bool {
+	for _, h := range b.hosts {
+		if len(Cards(h.facts)) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// kubeletDropIn is kgpu's own: the packaged one, whose name sorts before it, stays as it is.
+const kubeletDropIn = "/etc/systemd/system/kubelet.service.d/90-kgpu.conf"
+
+// weaveCNI is what kubelet 1.6 reads for weave: it does not know the lists that weave writes.
+const weaveCNI = "/etc/cni/net.d/10-weave.conf"
+
+// kubeletFiles configure the kubelet where kubeadm does not. The packaged command ends with $KUBELET_EXTRA_ARGS, and of a flag
+// that is there twice the last one counts; but for --cluster-dns, which adds up.
+// Source: build/debs/kubeadm-10.conf of k8s.io/kubernetes 1.6.13 and 1.8.15, build/debs/10-kubeadm.conf of 1.9.11 and 1.10.13;
+// its form of 1.11, which reads KubeletConfiguration.
+func (b *builder) kubeletFiles(h *host) map[string]File {
+	if b.minor.HasKubeletConfig() {
+		return nil
+	}
+	args := []string{
+		"--cgroup-driver=systemd",
+		"--feature-gates=" + formatGates(b.minor.Gates(b.inv.Kubernetes.FeatureGates)),
+		"--node-ip=" + h.addr.String(),
+	}
+	if h.node != strings.ToLower(h.facts.Hostname) {
+		args = append(args, "--hostname-override="+h.node)
+	}
+	if b.inv.Registry != "" {
+		args = append(args, "--pod-infra-container-image="+b.minor.PauseImage(b.inv.Registry))
+	}
+	unit := fmt.Sprintf(kubeletUnit, clusterDNS(b.inv.Kubernetes.ServiceCIDR), strings.Join(args, " "))
+	if b.mechanism() == catalog.Accelerators && len(Cards(h.facts)) > 0 {
+		unit += deviceNodes
+	}
+	files := map[string]File{kubeletDropIn: text(unit)}
+	if b.inv.Network == inventory.Weave && !b.minor.ReadsCNILists() {
+		files[weaveCNI] = text(`{"name": "weave", "type": "weave-net", "hairpinMode": true}` + "\n")
+	}
+	return files
+}
+
+const kubeletUnit = `# Written by kgpu.
+[Service]
+Environment="KUBELET_DNS_ARGS=--cluster-dns=%s --cluster-domain=cluster.local"
+Environment="KUBELET_EXTRA_ARGS=%s"
+`
+
+// deviceNodes has the driver loaded and its devices made before the kubelet looks for them, which it does once.
+// Source: pkg/kubelet/gpu/nvidia/nvidia_gpu_manager.go (Start).
+const deviceNodes = `ExecStartPre=-/usr/bin/nvidia-modprobe -u -c 0
+`
+
+// clusterDNS is the address that kubeadm gives the cluster's DNS: the tenth of the services'.
+// Source: GetDNSIP in cmd/kubeadm/app/constants/constants.go.
+func clusterDNS(services netip.Prefix) netip.Addr {
+	address := services.Masked().Addr()
+	for range 10 {
+		address = address.Next()
+	}
+	return address
+}
+
+// mechanism is how the cluster's pods get cards.
+func (b *builder) mechanism() catalog.Mechanism {
+	return b.minor.Mechanism(b.inv.Kubernetes.FeatureGates)
+}

@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/scripts/manifests"
+)
+
+const mirrors = `
+repositories:
+  kubernetes: {url: "https://mirror.example.com/kubernetes", fingerprint: DE15B14486CD377B9E876E1A234654DA9A296436}
+  docker: {url: "https://mirror.example.com/docker", fingerprint: 9DC858229FC7DD38854AE2D88D81803C0EBFCD88}
+`
+
+// driver375 is where Ubuntu 16.04's package nvidia-375 kept the driver: all in a directory of its own, but for libcuda.
+var driver375 = map[string]string{
+	"libcuda.so.1":                        "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82",
+	"libnvidia-ml.so.1":                   "/usr/lib/nvidia-375/libnvidia-ml.so.375.82",
+	"libnvidia-fatbinaryloader.so.375.82": "/usr/lib/nvidia-375/libnvidia-fatbinaryloader.so.375.82",
+	"libnvidia-ptxjitcompiler.so.1":       "/usr/lib/nvidia-375/libnvidia-ptxjitcompiler.so.375.82",
+	"nvidia-smi":                          "/usr/lib/nvidia-375/bin/nvidia-smi",
+}
+
+// TestVersions shows what a cluster of each version with the defaults is made of, and that carrying it out leaves nothing to do.
+func TestVersions(t *testing.T) {
+	for _, c := range []struct{ name, version, more string }{
+		{"1.6", "1.6", mirrors},
+		{"1.7", "1.7", mirrors},
+		{"1.8", "1.8", mirrors},
+		{"1.8-device-plugins", "1.8", "  featureGates: {DevicePlugins: true}\n" + mirrors},
+		{"1.9", "1.9", "  ignorePreflightErrors: [SystemVerification]\nimages: {registry: registry.example.com/old}\n" + mirrors},
+		{"1.10", "1.10", mirrors},
+		{"1.10-without-accelerators", "1.10", "  featureGates: {Accelerators: false}\n" + mirrors},
+		{"1.11", "1.11", "  featureGates: {ExpandPersistentVolumes: true}\nnetwork: flannel\n" + mirrors},
+		{"1.12", "1.12", "  featureGates: {RuntimeClass: true}\n" + mirrors},
+		{"1.14", "1.14", mirrors},
+		{"1.23", "1.23", mirrors},
+		{"1.35", "1.35", ""},
+		{"1.36", "1.36", ""},
+		{"1.37", "1.37", "  featureGates: {DRAFractionalCapacityRange: false}\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv := decode(t, threeHosts+fmt.Sprintf("kubernetes:\n  version: %q\n  allowEndOfLife: true\n", c.version)+c.more)
+			seen := hostFacts(inv)
+			seen["cp1"].Hostname, seen["w1"].Hostname, seen["w2"].Hostname = "cp1", "w1", "w2"
+			seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("102d", "102d"), Loaded: "470.256.02", Library: "470.256.02", Seen: make([]facts.GPU, 2), Files: driver375}
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "versions/"+c.name, versionView(t, g))
+			settle(t, inv, seen, g)
+			again, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !again.Empty() {
+				t.Errorf("a second plan is not empty:\n%s", describe(again))
+			}
+		})
+	}
+}
+
+// versionView is the part of a plan that depends on the version of Kubernetes: the files of kubeadm and the kubelet, the
+// manifests, the packages.
+func versionView(t *testing.T, g *Graph) string {
+	t.Helper()
+	var b strings.Builder
+	shown := map[string]bool{}
+	for _, s := range g.Steps {
+		input := s.Input
+		if s.ID == "cluster/join" {
+			input = joinInput(t, s)
+		}
+		switch {
+		case s.Host == "w2", s.Host == "w1" && shown[s.ID] && s.ID != "kube/packages" && s.ID != "gpu/accelerators":
+			continue
+		case !slices.Contains([]string{"runtime/docker", "kube/packages", "cluster/init", "cluster/join", "gpu/accelerators", "gpu/device-plugin", "gpu/ready", "cluster/ready"}, s.ID) &&
+			!strings.HasPrefix(s.ID, "network/") && s.ID != "gpu/toolkit":
+			continue
+		}
+		shown[s.ID] = true
+		fmt.Fprintf(&b, "--- %s %s\n", s.Host, s.ID)
+		for _, k := range slices.Sorted(maps.Keys(input.Values)) {
+			fmt.Fprintf(&b, "%s: %s\n", k, strings.ReplaceAll(strings.TrimRight(input.Values[k], "\n"), "\n", "\n  "))
+		}
+		for _, k := range slices.Sorted(maps.Keys(input.Files)) {
+			fmt.Fprintf(&b, "file %s\n  %s\n", k, strings.ReplaceAll(strings.TrimRight(string(input.Files[k].Content), "\n"), "\n", "\n  "))
+		}
+	}
+	for _, w := range g.Warnings {
+		fmt.Fprintf(&b, "warning %s\n", w)
+	}
+	return b.String()
+}
+
+func joinInput(t *testing.T, s *Step) Input {
+	t.Helper()
+	out := Outputs{}
+	for _, need := range s.Needs {
+		out[need] = map[string][]byte{outputToken: []byte("abcdef.0123456789abcdef"), outputCAHash: []byte("sha256:00ff")}
+	}
+	input, err := s.Late(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return input
+}
+
+func TestDriverMounts(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  []DriverMount
+	}{
+		{"none", nil, nil},
+		{"no libcuda", map[string]string{"nvidia-smi": "/usr/bin/nvidia-smi"}, nil},
+		{"nvidia-375 of Ubuntu 16.04", driver375, []DriverMount{
+			{"lib-x86-64-linux-gnu-libcuda-so-375-82", "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82", "/usr/local/nvidia/lib64/libcuda.so.1"},
+			{"lib-nvidia-375", "/usr/lib/nvidia-375", "/usr/local/nvidia/lib"},
+			{"lib-nvidia-375-bin", "/usr/lib/nvidia-375/bin", "/usr/local/nvidia/bin"},
+		}},
+		{"a driver of today", map[string]string{
+			"libcuda.so.1": "/usr/lib/x86_64-linux-gnu/libcuda.so.470.256.02", "libnvidia-ml.so.1": "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.470.256.02",
+			"nvidia-smi": "/usr/bin/nvidia-smi",
+		}, []DriverMount{
+			{"lib-x86-64-linux-gnu-libcuda-so-470-256-02", "/usr/lib/x86_64-linux-gnu/libcuda.so.470.256.02", "/usr/local/nvidia/lib64/libcuda.so.1"},
+			{"lib-x86-64-linux-gnu-libnvidia-ml-so-470-256-02", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.470.256.02", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"},
+			{"bin-nvidia-smi", "/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"},
+		}},
+	} {
+		if got := DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: c.files}}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestForAccelerators shows what pods of Kubernetes 1.6 mount of the driver.
+func TestForAccelerators(t *testing.T) {
+	minor, _ := catalog.Kubernetes(6)
+	for name, today := range map[string]string{"nvidia-smi": smiToday, "jupyter": jupyterToday} {
+		objects, err := decodeManifest([]byte(today))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ForAccelerators(objects, DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
+		got, err := manifests.Encode(Adapt(minor, objects)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "versions/1.6-"+name, got)
+	}
+}
+
+// The examples for Kubernetes 1.6 mount the driver as kgpu does.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/workloads/kubernetes-1.6/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := object{"containers": []any{object{}}}
+	MountDriver(want, DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
+	wantContainer := want["containers"].([]any)[0].(object)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := decodeManifest(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		containers(objects, func(c object) {
+			for _, list := range []string{"volumeMounts", "env"} {
+				have, _ := c[list].([]any)
+				for _, w := range wantContainer[list].([]any) {
+					if !slices.ContainsFunc(have, func(h any) bool { return reflect.DeepEqual(h, w) }) {
+						t.Errorf("%s: no %v in %s", file, w, list)
+					}
+				}
+			}
+		})
+	}
+}
+
+const smiToday = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: nvidia-smi}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      runtimeClassName: nvidia
+      containers:
+        - {name: nvidia-smi, image: "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", command: [nvidia-smi], resources: {limits: {nvidia.com/gpu: 1}}}
+`
+
+const jupyterToday = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: tf-jupyter}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: tf-jupyter}}
+  template:
+    metadata: {labels: {app: tf-jupyter}}
+    spec:
+      runtimeClassName: nvidia
+      containers:
+        - name: tensorflow
+          image: docker.io/tensorflow/tensorflow:1.4.0-gpu
+          ports: [{containerPort: 8888}]
+          resources: {limits: {nvidia.com/gpu: 1}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: tf-jupyter, labels: {app: tf-jupyter}}
+spec:
+  type: NodePort
+  selector: {app: tf-jupyter}
+  ports: [{port: 8888, protocol: TCP, nodePort: 30061}]
+`

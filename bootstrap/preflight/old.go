@@ -1,0 +1,39 @@
+package preflight
+
+import (
+	"slices"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// old finds what a host has that came after the inventory's Kubernetes, and what it needs that is gone.
+func (c *checker) old(m Machine) {
+	k := c.inv.Kubernetes
+	minor, ok := catalog.Kubernetes(k.Version.Minor)
+	if !ok {
+		return
+	}
+	version := k.Version.MinorString()
+	if m.Facts.CgroupV2 && !minor.KnowsCgroupV2() {
+		c.problem(m.ID(), reason.HostCgroupV2, "the host uses cgroup v2, of which the kubelet of Kubernetes %s does not know", version)
+	}
+	if name := plan.NodeName(m.Host, m.Facts); name != m.Facts.Hostname && !minor.HasNodeName() {
+		c.problem(m.ID(), reason.HostNameInvalid, "kubeadm %s makes nodes by their hosts' names only: the host is called %s, the node would be %s", version, m.Facts.Hostname, name)
+	}
+	if docker := minor.DockerTried(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, plan.RuntimePackages(minor, c.inv.Runtime)) {
+		c.problem(m.ID(), reason.PackageMissing,
+			"Kubernetes %s knows docker up to %s, which Docker's repository does not have for %s: install it, or name a mirror as `repositories.docker.url`", version, docker, m.Facts.OS.PrettyName)
+	}
+}
+
+// hasAny reports whether the host has the first package of one of the sets.
+func hasAny(f *facts.Host, sets [][]string) bool {
+	return slices.ContainsFunc(sets, func(set []string) bool {
+		_, ok := f.Packages[set[0]]
+		return ok
+	})
+}
