@@ -3,9 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -158,37 +155,6 @@ func TestForAccelerators(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, "versions/1.6-"+name, got)
-	}
-}
-
-// The examples for Kubernetes 1.6 mount the driver as kgpu does.
-func TestExamples(t *testing.T) {
-	files, err := filepath.Glob("../../examples/workloads/kubernetes-1.6/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := object{"containers": []any{object{}}}
-	MountDriver(want, DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
-	wantContainer := want["containers"].([]any)[0].(object)
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects, err := decodeManifest(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		containers(objects, func(c object) {
-			for _, list := range []string{"volumeMounts", "env"} {
-				have, _ := c[list].([]any)
-				for _, w := range wantContainer[list].([]any) {
-					if !slices.ContainsFunc(have, func(h any) bool { return reflect.DeepEqual(h, w) }) {
-						t.Errorf("%s: no %v in %s", file, w, list)
-					}
-				}
-			}
-		})
 	}
 }
 
