@@ -226,16 +226,17 @@ func (s *sandbox) keyring() (home, fingerprint string) {
 	return home, fingerprint
 }
 
-func TestRepository(t *testing.T) {
-	s := newSandbox(t)
-	s.repository(deb{name: "kubelet", version: "1.36.3-1.1"})
+// signedRepository is a repository at file:///repo/ whose key is file:///repo/key, and the step's values for it.
+func (s *sandbox) signedRepository(debs ...deb) (fingerprint string) {
+	s.t.Helper()
+	s.repository(debs...)
 	s.write("etc/apt/sources.list", "")
 	home, fingerprint := s.keyring()
 	release := "Date: Fri, 20 Nov 2026 12:00:00 UTC\nOrigin: test\nSHA256:\n" + fmt.Sprintf(" %x %d Packages\n", sha256.Sum256([]byte(s.read("repo/Packages"))), len(s.read("repo/Packages")))
 	s.write("repo/Release", release)
 	sign := exec.Command("gpg", "--homedir", home, "--batch", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign", "-o", s.path("repo/InRelease"), s.path("repo/Release"))
 	if out, err := sign.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		s.t.Fatalf("%v: %s", err, out)
 	}
 	for name, v := range map[string]string{
 		"name": "kubernetes", "key_url": "file:///repo/key", "keyring": "/etc/apt/keyrings/kgpu.gpg", "list": "/etc/apt/sources.list.d/kgpu.list",
@@ -243,6 +244,12 @@ func TestRepository(t *testing.T) {
 	} {
 		s.value(name, v)
 	}
+	return fingerprint
+}
+
+func TestRepository(t *testing.T) {
+	s := newSandbox(t)
+	fingerprint := s.signedRepository(deb{name: "kubelet", version: "1.36.3-1.1"})
 	before := s.snapshot()
 
 	s.value("fingerprint", strings.Repeat("A", 40))
@@ -273,6 +280,33 @@ func TestRepository(t *testing.T) {
 	s.must(err)
 	if len(lists) > 0 {
 		t.Errorf("package lists stayed behind: %q", lists)
+	}
+}
+
+// Somebody has the same repository with a key of their own, for which apt would refuse both.
+func TestRepositoryOfSomebody(t *testing.T) {
+	const line, stanza = "deb [arch=amd64 signed-by=/etc/apt/keyrings/theirs.asc] file:///repo /\n", "Types: deb\nURIs: file:///repo/\nSuites: /\nSigned-By: /etc/apt/keyrings/theirs.asc\n"
+	const otherLine, otherStanza = "#deb file:///repo /\ndeb [trusted=yes] file:///other /\n", "# another\nTypes: deb\nURIs: file:///other/\nSuites: /\nTrusted: yes\n"
+	for _, c := range []struct{ file, content, want string }{
+		{"theirs.list", line + otherLine, "# " + line + otherLine},
+		{"theirs.sources", stanza + "\n" + otherStanza, stanza + "Enabled: no\n\n" + otherStanza},
+		{"theirs.sources", "Enabled: yes\n" + stanza, stanza + "Enabled: no\n"},
+	} {
+		s := newSandbox(t)
+		s.value("fingerprint", s.signedRepository(deb{name: "kubelet", version: "1.36.3-1.1"}))
+		s.write("other/Packages", "")
+		s.write("etc/apt/keyrings/theirs.asc", s.read("repo/key"))
+		s.write("etc/apt/sources.list.d/"+c.file, c.content)
+		before := s.snapshot()
+		for range 2 {
+			s.ok(s.step("repository"))
+		}
+		s.ok(s.script("apt_install kubelet=1.36.3-1.1"))
+		if got := s.read("etc/apt/sources.list.d/" + c.file); strings.TrimSpace(got) != strings.TrimSpace(c.want) {
+			t.Errorf("%s of\n%s became\n%s\nwant\n%s", c.file, c.content, got, c.want)
+		}
+		s.ok(s.script("undo_all"))
+		s.same(before)
 	}
 }
 

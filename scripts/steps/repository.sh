@@ -33,6 +33,42 @@ check_key() {
   done
 }
 
+# give_way FILE takes the entries out of use that name the same repository: apt refuses two keys for one.
+give_way() {
+  local file=$1 url suite new=$KGPU_STEP/other
+  read -r url suite _ < <(sed -E 's/^deb +(\[[^]]*\] *)?//' <<<"$line")
+  if [[ $file == *.sources ]]; then
+    awk -v url="${url%/}" -v suite="$suite" '
+      BEGIN { RS = ""; ORS = "\n\n" }
+      {
+        uris = suites = ""
+        count = split($0, lines, "\n")
+        for (i = 1; i <= count; i++) {
+          if (tolower(lines[i]) ~ /^uris:/) { uris = lines[i]; gsub(/^[^:]*:[[:blank:]]*|\/*[[:blank:]]*$/, "", uris) }
+          if (tolower(lines[i]) ~ /^suites:/) { suites = lines[i]; gsub(/^[^:]*:[[:blank:]]*|[[:blank:]]*$/, "", suites) }
+        }
+        if (uris != url || suites != suite) { print; next }
+        found = 1
+        for (i = 1; i <= count; i++) if (tolower(lines[i]) !~ /^enabled:/) printf "%s\n", lines[i]
+        print "Enabled: no"
+      }
+      END { exit !found }' "$file" >"$new" || return 0
+  else
+    awk -v url="${url%/}" -v suite="$suite" '
+      /^[[:blank:]]*deb(-src)?[[:blank:]]/ {
+        rest = $0
+        sub(/^[[:blank:]]*deb(-src)?[[:blank:]]+(\[[^]]*\][[:blank:]]*)?/, "", rest)
+        split(rest, fields, /[[:blank:]]+/)
+        sub(/\/+$/, "", fields[1])
+        if (fields[1] == url && fields[2] == suite) { print "# " $0; found = 1; next }
+      }
+      { print }
+      END { exit !found }' "$file" >"$new" || return 0
+  fi
+  echo "$file: its entry for $url gives way to one whose key is checked"
+  put_file "$file" "$(stat -c %a "$file")" <"$new"
+}
+
 command -v gpg >/dev/null || apt_install gpg
 command -v curl >/dev/null || apt_install curl ca-certificates
 home=$KGPU_STEP/gnupg
@@ -50,6 +86,10 @@ prefix=$(lists_prefix)
 record_once lists "$prefix"
 # What apt must not take from there it must know before it knows the repository.
 install_files
+
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+  if [[ -f $file && $file != "$list" ]]; then give_way "$file"; fi
+done
 
 # The list is tried before it is installed: a repository that fails does not stay to disturb every later apt.
 trial=$KGPU_STEP/trial.list

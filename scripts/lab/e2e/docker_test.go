@@ -61,7 +61,7 @@ func TestDockershim(t *testing.T) {
 		// HTTPProxyCIDR looks for a proxy with the URL https://[10.96.0.1]:1234/, which today's Go refuses to parse.
 		version: "1.23.17", endOfLife: true, ignore: ", HTTPProxyCIDR", runtime: "docker", network: "flannel",
 		more: fmt.Sprintf("repositories:\n  kubernetes: {url: \"https://mirror.example.internal/kubernetes/v1.23/deb/\", fingerprint: %[1]s}\n  docker: {fingerprint: %[1]s}\n"+
-			"  cuda: {fingerprint: %[1]s}\n  nvidiaContainerToolkit: {fingerprint: %[1]s}\n",
+			"  cuda: {fingerprint: %[1]s}\n  nvidiaContainerToolkit: {fingerprint: %[1]s}\ngpu: {cuda: none}\n",
 			l.env["KGPU_LAB_FINGERPRINT"]),
 		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
 	})

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// theirDriver is how the owner of a host put branch 595 there: by another address of NVIDIA's repository, because apt refuses
-// two keys for one address.
+// theirDriver is how the owner of a host put branch 595 there.
 const theirDriver = `
-repository=https://developer.download.nvidia.com:443/compute/cuda/repos/debian13/x86_64
+repository=https://developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64
 curl -fsS "$repository/3bf863cc.pub" -o /etc/apt/keyrings/theirs.asc
 echo "deb [signed-by=/etc/apt/keyrings/theirs.asc] $repository/ /" >/etc/apt/sources.list.d/theirs.list
 apt-get update -q
@@ -32,7 +31,7 @@ func TestDrivers(t *testing.T) {
 		version: "1.36", runtime: "containerd", network: "flannel",
 		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
 	}
-	const branch = "gpu: {driver: {branch: 580}}\n"
+	const branch = "gpu: {cuda: none, driver: {branch: 580}}\nnotebook: {framework: none}\n"
 	d.more = l.repositories() + branch
 	c := newCluster(t, l, d)
 	must(t, "another driver is replaced", func(t *testing.T) {
