@@ -11,7 +11,7 @@ import (
 // theirDriver is how the owner of a host put branch 595 there.
 const theirDriver = `
 repository=https://developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64
-curl -fsS "$repository/3bf863cc.pub" -o /etc/apt/keyrings/theirs.asc
+curl -fsS "$repository/8793F200.pub" -o /etc/apt/keyrings/theirs.asc
 echo "deb [signed-by=/etc/apt/keyrings/theirs.asc] $repository/ /" >/etc/apt/sources.list.d/theirs.list
 apt-get update -q
 apt-get install -q -y "linux-headers-$(uname -r)" nvidia-driver-pinning-595

@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // examples applies what examples/workloads has, as a user does, to a cluster with a node of two cards and one of one. The
@@ -61,6 +63,7 @@ func (c *cluster) exampleJupyter(t *testing.T) {
 	defer c.k(t, "delete", "secret", "jupyter")
 	defer c.example(t, "jupyter")()
 	c.k(t, "rollout", "status", "deployment/jupyter", "--timeout=150s")
+	c.awaitPort(t, c.addr["w2"]+":30061")
 	at := "http://" + c.addr["w2"] + ":30061/api/contents/examples"
 	if status, body := get(t, at, ""); status != http.StatusForbidden {
 		t.Errorf("without the token: status %d, %s", status, body)
@@ -69,6 +72,20 @@ func (c *cluster) exampleJupyter(t *testing.T) {
 		t.Errorf("with the token: status %d, %s", status, body)
 	}
 	c.k(t, "exec", "deployment/jupyter", "--", "jupyter", "execute", "examples/ListGPUs.ipynb")
+}
+
+// awaitPort returns when something listens: kube-proxy is a moment behind the pods that are ready.
+func (c *cluster) awaitPort(t *testing.T, address string) {
+	t.Helper()
+	for range 300 {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("nothing listens on %s", address)
 }
 
 func get(t *testing.T, url, token string) (status int, body string) {
