@@ -29,9 +29,8 @@ const (
 
 // DriverBranch is a release branch of the driver.
 type DriverBranch struct {
-	Number  int
-	Support string                     // until when NVIDIA supports it
-	Runs    map[Architecture][]Flavour // what it runs, best flavour first
+	Number int
+	Runs   map[Architecture][]Flavour // what it runs, best flavour first
 }
 
 var (
@@ -42,25 +41,26 @@ var (
 )
 
 // driverBranches, best first: the long-term branch before shorter-lived ones.
-// Sources: NVIDIA's data center driver life cycle (endoflife.date, nvidia-driver) for the dates; the driver installation
-// guide, "Kernel modules": Blackwell and Grace Hopper need the open modules, Turing and newer may have them, Maxwell to Volta
+// Sources: NVIDIA's data center driver life cycle (endoflife.date, nvidia-driver) for the order: 580 is supported until 2028-08,
+// 595 until 2027-03, 610 is a new feature branch; the driver installation guide, "Kernel modules": Blackwell and Grace Hopper need the open modules, Turing and newer may have them, Maxwell to Volta
 // cannot; the 590 branch dropped Maxwell, Pascal and Volta; 470 is the last one for Kepler. Before 560 the proprietary modules
 // were NVIDIA's default everywhere.
 var driverBranches = []DriverBranch{
-	{580, "2028-08", map[Architecture][]Flavour{
+	{580, map[Architecture][]Flavour{
 		Maxwell: proprietary, Pascal: proprietary, Volta: proprietary,
 		Turing: both, Ampere: both, Ada: both, Hopper: both, Blackwell: open,
 	}},
-	{595, "2027-03", map[Architecture][]Flavour{Turing: both, Ampere: both, Ada: both, Hopper: both, Blackwell: open, Rubin: open}},
-	{550, "2025-04", map[Architecture][]Flavour{
+	{595, map[Architecture][]Flavour{Turing: both, Ampere: both, Ada: both, Hopper: both, Blackwell: open, Rubin: open}},
+	{610, map[Architecture][]Flavour{Turing: both, Ampere: both, Ada: both, Hopper: both, Blackwell: open, Rubin: open}},
+	{550, map[Architecture][]Flavour{
 		Maxwell: proprietary, Pascal: proprietary, Volta: proprietary,
 		Turing: closedFirst, Ampere: closedFirst, Ada: closedFirst, Hopper: closedFirst,
 	}},
-	{535, "2026-06", map[Architecture][]Flavour{
+	{535, map[Architecture][]Flavour{
 		Maxwell: proprietary, Pascal: proprietary, Volta: proprietary,
 		Turing: closedFirst, Ampere: closedFirst, Ada: closedFirst, Hopper: closedFirst,
 	}},
-	{470, "2024-09", map[Architecture][]Flavour{Kepler: proprietary, Maxwell: proprietary, Pascal: proprietary, Volta: proprietary, Turing: proprietary, Ampere: proprietary}},
+	{470, map[Architecture][]Flavour{Kepler: proprietary, Maxwell: proprietary, Pascal: proprietary, Volta: proprietary, Turing: proprietary, Ampere: proprietary}},
 }
 
 // DriverBranches lists the numbers of the branches kgpu knows.
@@ -84,21 +84,22 @@ func LookupDriverBranch(number int) (DriverBranch, bool) {
 
 // driverOffers says which branches a source has for a release of a distribution.
 // Sources: packages.ubuntu.com for the archive; the listing of https://developer.download.nvidia.com/compute/cuda/repos/ and the
-// driver installation guide for NVIDIA's; the package lists of bookworm and trixie (non-free, contrib) for Debian's. 470 is in
+// driver installation guide for NVIDIA's, which for Debian 13 has nothing before 590 (NVIDIA/cuda-repo-management, issue 38); the
+// package lists of bookworm and trixie (non-free, contrib) for Debian's. 470 is in
 // Ubuntu's archive up to 24.04 only. Of the PPA's branches 550 was seen for both releases.
 var driverOffers = map[DriverSource]map[string][]int{
 	FromUbuntu: {
 		"ubuntu 20.04": {470},
 		"ubuntu 22.04": {580, 470},
-		"ubuntu 24.04": {580, 595, 470},
-		"ubuntu 26.04": {580, 595},
+		"ubuntu 24.04": {580, 595, 610, 470},
+		"ubuntu 26.04": {580, 595, 610},
 	},
 	FromCUDA: {
-		"ubuntu 22.04": {580, 595},
-		"ubuntu 24.04": {580, 595},
-		"ubuntu 26.04": {580, 595},
-		"debian 12":    {580, 595},
-		"debian 13":    {580, 595},
+		"ubuntu 22.04": {580, 595, 610},
+		"ubuntu 24.04": {580, 595, 610},
+		"ubuntu 26.04": {580, 595, 610},
+		"debian 12":    {580, 595, 610},
+		"debian 13":    {595, 610},
 	},
 	FromDebian: {
 		"debian 12": {535, 470},

@@ -136,7 +136,7 @@ func TestCheck(t *testing.T) {
 		{name: "Secure Boot", spoil: func(_, w *Machine) {
 			w.Facts.OS, w.Facts.SecureBoot = facts.OS{ID: "debian", VersionID: "13", PrettyName: "Debian"}, true
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
-		}, want: "w1 GPU_SECUREBOOT_UNSIGNED Secure Boot is on, and the modules of driver 580 (open) from cuda for A100 SXM4 40GB (Ampere) are not signed"},
+		}, want: "w1 GPU_SECUREBOOT_UNSIGNED Secure Boot is on, and the modules of driver 595 (open) from cuda for A100 SXM4 40GB (Ampere) are not signed"},
 		{name: "impossible driver", more: "gpu: {driver: {flavour: proprietary}}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}
 		}, want: "w1 GPU_DRIVER_IMPOSSIBLE GeForce RTX 5090 (Blackwell): gpu.driver (flavour proprietary) cannot be had or does not run it on ubuntu 24.04"},

@@ -33,7 +33,7 @@ func TestCards(t *testing.T) {
 		c.hasCUDA(t, s, "w1", "w2")
 		c.labelled(t, "w1", map[string]string{
 			"gpu.product": "NVIDIA-A100-SXM4-40GB", "gpu.memory": "40960", "gpu.count": "2", "gpu.replicas": "1", "gpu.compute.major": "8",
-			"cuda.driver-version.full": "580.173.02", "cuda.runtime-version.full": "13.0", "mig.capable": "true",
+			"cuda.driver-version.full": "595.91.07", "cuda.runtime-version.full": "13.2", "mig.capable": "true",
 		})
 		c.labelled(t, "w2", map[string]string{"gpu.product": "Tesla-T4", "gpu.count": "1", "gpu.family": "turing", "mig.capable": "false"})
 		c.notebook(t, s)
@@ -70,7 +70,7 @@ func TestCards(t *testing.T) {
 	t.Run("cards that pods share", c.sharedCards)
 	t.Run("a driver that is there stays", func(t *testing.T) {
 		s := kgpu(t, 0, "plan", "--output", "json", c.inventory)
-		if !strings.Contains(s.stdout.String(), "580.173.02 stays") {
+		if !strings.Contains(s.stdout.String(), "595.91.07 stays") {
 			t.Errorf("the plan does not say that the driver stays:\n%s", s.stdout.String())
 		}
 	})

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// theirDriver is how the owner of a host put branch 595 there.
+// theirDriver is how the owner of a host put branch 610 there.
 const theirDriver = `
 repository=https://developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64
 curl -fsS "$repository/8793F200.pub" -o /etc/apt/keyrings/theirs.asc
 echo "deb [signed-by=/etc/apt/keyrings/theirs.asc] $repository/ /" >/etc/apt/sources.list.d/theirs.list
 apt-get update -q
-apt-get install -q -y "linux-headers-$(uname -r)" nvidia-driver-pinning-595
+apt-get install -q -y "linux-headers-$(uname -r)" nvidia-driver-pinning-610
 apt-get install -q -y nvidia-kernel-open-dkms nvidia-driver-cuda libnvidia-ml1 libcuda1 nvidia-persistenced
 apt-mark hold nvidia-driver-cuda
 modprobe nvidia_uvm
@@ -25,19 +25,20 @@ modprobe nvidia_uvm
 // cards are. What the owner had is there again after reset.
 func TestDrivers(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=2xH100,nvswitch")
+	l.verb(t, "reboot", "w1") // it will again: what only the first boot does is not in the snapshot then
 	l.exec(t, "w1", theirDriver)
 	theirs := l.snapshot(t, "cp1", "w1", "w2")
 	d := desired{
 		version: "1.36", runtime: "containerd", network: "flannel",
 		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
 	}
-	const branch = "gpu: {cuda: none, driver: {branch: 580}}\nnotebook: {framework: none}\n"
+	const branch = "gpu: {cuda: none, driver: {branch: 595}}\nnotebook: {framework: none}\n"
 	d.more = l.repositories() + branch
 	c := newCluster(t, l, d)
 	must(t, "another driver is replaced", func(t *testing.T) {
 		s := c.up(t)
 		c.offers(t, "cp1= w1=2 w2=2")
-		c.drivers(t, "580.173.02")
+		c.drivers(t, "595.91.07")
 		if len(s.steps("step.start", "driver/remove")) != 1 || len(s.steps("step.start", "driver/drain/")) != 0 {
 			t.Error("not exactly one driver was removed, or a host that was no node was drained")
 		}
@@ -49,11 +50,11 @@ func TestDrivers(t *testing.T) {
 	c.k(t, "create", "-f", manifest)
 	c.k(t, "rollout", "status", "deployment/training", "--timeout=120s")
 	must(t, "another branch", func(t *testing.T) {
-		d.more = l.repositories() + strings.Replace(branch, "580", "595", 1)
+		d.more = l.repositories() + strings.Replace(branch, "595", "610", 1)
 		l.write(t, filepath.Dir(c.inventory), d)
 		s := c.up(t)
 		c.oneAtATime(t, s)
-		c.drivers(t, "595.91.07")
+		c.drivers(t, "610.57.04")
 		c.offers(t, "cp1= w1=2 w2=2")
 		c.trains(t)
 	})
@@ -64,7 +65,7 @@ func TestDrivers(t *testing.T) {
 		l.write(t, filepath.Dir(c.inventory), d)
 		s := c.up(t)
 		c.oneAtATime(t, s)
-		c.drivers(t, "580.173.02")
+		c.drivers(t, "595.91.07")
 		c.trains(t)
 		if l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id") == booted {
 			t.Error("w1 did not reboot")
@@ -77,7 +78,7 @@ func TestDrivers(t *testing.T) {
 	t.Run("reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
 		l.unchanged(t, theirs)
-		if got := l.exec(t, "w1", "cat /sys/module/nvidia/version"); got != "595.91.07" {
+		if got := l.exec(t, "w1", "cat /sys/module/nvidia/version"); got != "610.57.04" {
 			t.Errorf("the module of w1 is %s", got)
 		}
 	})

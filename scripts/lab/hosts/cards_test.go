@@ -75,11 +75,11 @@ the rest is the real kmod`)
 		l := testLab{l.Place, t}
 		l.repository("cp1", "debian13")
 		// Without headers DKMS builds nothing, and says so.
-		l.must("exec", "cp1", "bash", "-c", install+"nvidia-driver-pinning-580")
+		l.must("exec", "cp1", "bash", "-c", install+"nvidia-driver-pinning-595")
 		l.must("exec", "cp1", "bash", "-c", install+"nvidia-kernel-open-dkms nvidia-driver-cuda nvidia-persistenced")
 		l.says("cp1", "modinfo -F version nvidia", "modinfo: ERROR: Module nvidia not found.")
 		l.must("exec", "cp1", "bash", "-c", install+"linux-headers-$(uname -r) && "+install+"--reinstall nvidia-kernel-open-dkms")
-		l.says("cp1", "modinfo -F version nvidia; nvidia-smi -L >/dev/null; echo $?", "580.173.02\n9")
+		l.says("cp1", "modinfo -F version nvidia; nvidia-smi -L >/dev/null; echo $?", "595.91.07\n9")
 		l.says("cp1", "modprobe nvidia; rmmod nouveau; modprobe nvidia nvidia_uvm; echo $?; ls -d /dev/nvidia* /proc/driver/nvidia/gpus/*", `
 modprobe: ERROR: could not insert 'nvidia': No such device
 0
@@ -96,8 +96,8 @@ nvidia               1048576  1 nvidia_uvm
 nvidia`)
 		l.says("cp1", "nvidia-smi -L", cards)
 		l.says("cp1", "nvidia-smi --query-gpu=index,name,pci.bus_id,memory.total,driver_version,persistence_mode,mig.mode.current --format=csv,noheader", `
-0, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB, 580.173.02, Disabled, Disabled
-1, NVIDIA A100-SXM4-40GB, 00000000:3D:00.0, 40960 MiB, 580.173.02, Disabled, Disabled`)
+0, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB, 595.91.07, Disabled, Disabled
+1, NVIDIA A100-SXM4-40GB, 00000000:3D:00.0, 40960 MiB, 595.91.07, Disabled, Disabled`)
 	})
 
 	t.Run("all drivers can be installed", func(t *testing.T) {
@@ -105,7 +105,7 @@ nvidia`)
 		l.repository("ubuntu1", "ubuntu2404")
 		line := kernel(t)[strings.LastIndexByte(kernel(t), '-')+1:]
 		for _, c := range []struct{ host, packages string }{
-			{"cp1", "linux-headers-LINE nvidia-driver-pinning-580 nvidia-kernel-dkms nvidia-driver-cuda libnvidia-ml1 nvidia-persistenced nvidia-fabricmanager"},
+			{"cp1", "linux-headers-LINE nvidia-driver-pinning-610 nvidia-kernel-dkms nvidia-driver-cuda libnvidia-ml1 nvidia-persistenced nvidia-fabricmanager"},
 			{"cp1", "nvidia-driver-pinning-595 nvidia-kernel-open-dkms nvidia-driver-cuda libnvidia-ml1 nvidia-persistenced nvidia-fabricmanager"},
 			{"ubuntu1", "linux-headers-LINE nvidia-dkms-580 libnvidia-compute-580 nvidia-utils-580 nvidia-compute-utils-580 nvidia-fabricmanager-580"},
 			{"ubuntu1", "nvidia-dkms-580-open libnvidia-compute-580 nvidia-utils-580 nvidia-compute-utils-580"},

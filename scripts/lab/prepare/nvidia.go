@@ -5,8 +5,13 @@ import (
 	"path/filepath"
 )
 
-// The drivers: the newest of the long-term branch and of the one whose packages are named in the new way.
-var nvidiaReleases = []driver{{"580.173.02", 13000}, {"595.91.07", 13020}}
+// The drivers: the newest of the long-term branch and of two whose packages are named in the new way. NVIDIA's repository for
+// Debian 13 began with those.
+var (
+	nvidiaReleases = []driver{{"580.173.02", 13000}, {"595.91.07", 13020}, {"610.57.04", 13030}}
+	forTrixie      = nvidiaReleases[1:]
+	forUbuntu      = nvidiaReleases[:2]
+)
 
 var nvidiaFiles = []string{
 	"nvidia.go", "nvidia_packages.go", "nvidia_cuda.go", "toolkit_debs.go", "repository.go", "files/nvidia-dkms.postinst", "files/nvidia-dkms.prerm",
@@ -29,12 +34,12 @@ func (p *preparer) nvidiaDrivers(ctx context.Context) error {
 		compiled = append(compiled, key)
 	}
 	all := []item{
-		p.cudaRepository("debian13", "8793F200.pub", p.cudaDebian, compiled), p.cudaRepository("ubuntu2404", "3bf863cc.pub", p.cudaUbuntu, compiled),
+		p.cudaRepository("debian13", "8793F200.pub", p.cudaDebian(forTrixie), compiled), p.cudaRepository("ubuntu2404", "3bf863cc.pub", p.cudaUbuntu(forUbuntu), compiled),
 		p.inArchive("deb.debian.org/debian", "trixie-updates", []string{"main", "contrib", "non-free", "non-free-firmware"}, headers(), nil),
 	}
 	if p.noble {
 		all = append(all, p.inArchive("archive.ubuntu.com/ubuntu", "noble-updates", []string{"restricted", "main", "universe", "multiverse"},
-			p.ubuntuDrivers(nvidiaReleases), compiled))
+			p.ubuntuDrivers(forUbuntu), compiled))
 	}
 	for _, i := range all {
 		if err := p.do(ctx, i); err != nil {
@@ -45,13 +50,13 @@ func (p *preparer) nvidiaDrivers(ctx context.Context) error {
 }
 
 // cudaRepository is NVIDIA's flat repository for a distribution, with its key in it.
-func (p *preparer) cudaRepository(distribution, key string, packages func([]driver) []standIn, compiled []any) item {
+func (p *preparer) cudaRepository(distribution, key string, packages []standIn, compiled []any) item {
 	root := filepath.Join(p.Site("developer.download.nvidia.com"), "compute/cuda/repos", distribution, "x86_64")
 	return item{
 		name: "packages cuda " + distribution, path: root,
 		inputs: []any{compiled, p.fingerprints()}, files: nvidiaFiles,
 		make: func(ctx context.Context) error {
-			if err := p.packStandIns(ctx, append(packages(nvidiaReleases), toolkits()...), root); err != nil {
+			if err := p.packStandIns(ctx, append(packages, toolkits()...), root); err != nil {
 				return err
 			}
 			// By its label NVIDIA's repository is told from others.
