@@ -165,7 +165,7 @@ nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-time
 # shellcheck disable=SC2016 # the fields are dpkg's and awk's
 each package awk -v wanted="${wanted//$'\n'/ }" '
   BEGIN { n = split(wanted, names, " "); for (i = 1; i <= n; i++) want[names[i]] = 1 }
-  ($1 in want) || $1 ~ /nvidia|^cuda-(drivers|keyring|toolkit-[0-9]+-[0-9]+$)|^cudnn9-cuda-[0-9]+$|^libcuda1$/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
+  ($1 in want) || $1 ~ /nvidia|^linux-headers-|^cuda-(drivers|keyring|toolkit-[0-9]+-[0-9]+$)|^cudnn9-cuda-[0-9]+$|^libcuda1$/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
 ' < <(timeout 10 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version}\n' 2>/dev/null)
 [[ ! -e /run/reboot-required ]] || echo reboot-required=1
 each_of ufw /etc/ufw/ufw.conf
