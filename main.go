@@ -296,7 +296,7 @@ func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 	switch {
 	case err != nil:
 		return "failed"
-	case c.Command.Name == "reset":
+	case c.Command.Name == "reset", c.Command.Name == "smoke":
 		return "done"
 	}
 	path := c.String("kubeconfig")
