@@ -21,9 +21,9 @@ demo-down: ## stop the demo's hosts and remove them
 
 .PHONY: test
 test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts
-	go test -race ./...
+	go test -race -timeout 30m ./...
 	$(LAB) prepare docker noble k8s-1.23 gpu
-	cd scripts/lab && go test -race -count=1 -p 1 -timeout 60m ./... # what they test is outside of what the cache of results knows
+	cd scripts/lab && go test -race -count=1 -p 1 -timeout 80m ./... # what they test is outside of what the cache of results knows
 
 .PHONY: bench
 bench: build ## kgpu up with nothing to do, beside a bare program that runs the same facts script
