@@ -298,10 +298,10 @@ func TestDriverUncordonWaits(t *testing.T) {
 // A plugin that holds a card for unhealthy is restarted, once.
 func TestGPUReadyRestartsAPlugin(t *testing.T) {
 	s := allocatableHost(t)
-	s.write("nodes", "w1 2 1\nw10 4 4\nw2 1 1\n")
+	s.write("nodes", offered(2, 1, 1, 1))
 	s.write("pods", "w10 nvidia-device-plugin-c Running\nw1 nvidia-device-plugin-a Running\n")
 	s.stub("kubectl", s.read("stubs/kubectl")+"case \"$*\" in *' delete pod '*) call=$*; echo \"${call#*--request-timeout=30s }\" >>/calls ;; esac\n")
-	s.stub("sleep", "#!/bin/sh\nif [ -e /second ]; then sed -i 's/^w1 .*/w1 2 2/' /nodes; fi\ntouch /second\n")
+	s.stub("sleep", "#!/bin/sh\nif [ -e /second ]; then sed -i '/^w1 allocatable/s/1$/2/' /nodes; fi\ntouch /second\n")
 	if r := s.ok(s.step("gpu-ready")); !strings.Contains(r.output, "restarting the device plugin of w1: ") {
 		t.Errorf("it says:\n%s", r.output)
 	}
