@@ -313,6 +313,19 @@ func describe(g *Graph) string {
 	return b.String()
 }
 
+// settles wants that there is nothing left to do when a plan has been carried out.
+func settles(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host, g *Graph) {
+	t.Helper()
+	settle(t, inv, seen, g)
+	again, err := Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Empty() {
+		t.Errorf("a second plan is not empty:\n%s", describe(again))
+	}
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -408,14 +421,7 @@ notebook: {framework: pytorch, version: 2.10.0, nodePort: 32000, storage: 10Gi}
 				t.Fatal(err)
 			}
 			golden(t, c.name, describe(g))
-			settle(t, inv, seen, g)
-			again, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !again.Empty() {
-				t.Errorf("a second plan is not empty:\n%s", describe(again))
-			}
+			settles(t, inv, seen, g)
 		})
 	}
 }
