@@ -42,7 +42,7 @@ case "$*" in
 "get deployment notebook "*) round deployment ;;
 "get pods -l app.kubernetes.io/name=notebook -o go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.spec.nodeName}}"*) echo w2 ;;
 "get pods -l app.kubernetes.io/name=notebook "*) round pods ;;
-"get pods -A "*) cat /holders ;;
+"get pods --all-namespaces "*) cat /holders ;;
 "get events --field-selector involvedObject.name="*) cat "/events.${4#*=}" 2>/dev/null ;;
 "get pods -o wide") echo THE-PODS ;;
 "get events --field-selector=type=Warning"*) echo THE-EVENTS ;;
