@@ -14,6 +14,13 @@ kubernetes_before() {
   [[ $version =~ ^1\.([0-9]+)\. && ${BASH_REMATCH[1]} -lt $1 ]]
 }
 
+# kube_apply FILE makes the objects of a manifest what it says.
+kube_apply() {
+  local -a how=(--server-side --force-conflicts --field-manager kgpu)
+  if kubernetes_before 18; then how=(); fi
+  kube apply "${how[@]}" -f "$1"
+}
+
 # hide_tokens passes standard input on without the bootstrap tokens in it: kubeadm 1.6 prints its own.
 hide_tokens() {
   sed -uE 's/\b[a-z0-9]{6}\.[a-z0-9]{16}\b/(token)/g'

@@ -96,7 +96,7 @@ wait_for_it() {
 wait_api
 make_namespace
 set_token
-kube apply --server-side --force-conflicts --field-manager kgpu -f "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
+kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
   fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
 wait_for_it
 output token <<<"$token"

@@ -10,7 +10,5 @@ if [[ ! -f $manifest ]]; then
 fi
 wait_api
 # A definition and an object of its kind may come in one manifest: the next try finds the new kind.
-apply=(apply --server-side --force-conflicts --field-manager kgpu)
-if kubernetes_before 18; then apply=(apply); fi
-kube "${apply[@]}" -f "$manifest" ||
+kube_apply "$manifest" ||
   fail_transient STEP_FAILED 'the API server refuses the manifest'
