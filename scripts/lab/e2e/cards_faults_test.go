@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,9 +63,19 @@ func TestCardsInTrouble(t *testing.T) {
 			}
 		})
 	}
-	// The device plugin has given the card up, and does not take it back by itself.
 	t.Run("a card that is back", func(t *testing.T) {
-		c.up(t)
+		l.exec(t, "ubuntu1", "echo lost 1 >/etc/kgpu-lab/gpu-faults")
+		defer l.exec(t, "ubuntu1", ": >/etc/kgpu-lab/gpu-faults")
+		c.awaitOffer(t, "cp1= ubuntu1=1 w1=1")
+		l.exec(t, "ubuntu1", ": >/etc/kgpu-lab/gpu-faults")
+		// The device plugin has given the card up, and does not take it back by itself.
+		s := c.up(t)
 		c.offers(t, "cp1= ubuntu1=2 w1=1")
+		restarted := slices.ContainsFunc(s.of("log"), func(e event) bool {
+			return e.Step == "gpu/ready" && strings.Contains(e.Text, "restarting the device plugin of ubuntu1")
+		})
+		if !restarted {
+			t.Error("the device plugin of ubuntu1 was not restarted")
+		}
 	})
 }

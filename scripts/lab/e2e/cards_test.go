@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestCards follows a cluster with cards of two architectures: drivers, container toolkit and device plugin come, every
@@ -114,10 +115,26 @@ func (c *cluster) hasCUDA(t *testing.T, s *session, hosts ...string) {
 // offers wants the nodes to have so many cards to give.
 func (c *cluster) offers(t *testing.T, want string) {
 	t.Helper()
-	got := c.k(t, "get", "nodes", "-o", `go-template={{range .items}}{{.metadata.name}}={{with index .status.allocatable "nvidia.com/gpu"}}{{.}}{{end}} {{end}}`)
-	if strings.TrimSpace(got) != want {
+	if got := c.offered(t); got != want {
 		t.Errorf("cards that nodes offer: %s, want %s", got, want)
 	}
+}
+
+func (c *cluster) offered(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(c.k(t, "get", "nodes", "-o", `go-template={{range .items}}{{.metadata.name}}={{with index .status.allocatable "nvidia.com/gpu"}}{{.}}{{end}} {{end}}`))
+}
+
+// awaitOffer returns when the nodes have so many cards to give: the kubelet tells it now and then.
+func (c *cluster) awaitOffer(t *testing.T, want string) {
+	t.Helper()
+	for range 300 {
+		if c.offered(t) == want {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Fatalf("cards that nodes offer: %s, and never %s", c.offered(t), want)
 }
 
 var uuidOfCard = regexp.MustCompile(`GPU-[0-9a-f-]{36}`)
