@@ -44,5 +44,5 @@ node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {
 
 # node_pods NODE prints its pods.
 node_pods() {
-  kube get pods -A --field-selector "spec.nodeName=$1" -o go-template="$node_pods_template"
+  kube get pods --all-namespaces --field-selector "spec.nodeName=$1" -o go-template="$node_pods_template"
 }
