@@ -178,17 +178,22 @@ func (s *session) wait(t *testing.T) int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// story is what kgpu said, for the log of a failed test.
+// story is what kgpu said, for the log of a failed test, without the output of steps that ended well.
 func (s *session) story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kgpu %s: %s\n", strings.Join(s.args, " "), s.cmd.ProcessState)
 	if len(s.events) == 0 {
 		b.Write(s.stdout.Bytes())
 	}
+	well := map[[2]string]bool{} // host and step
+	for _, e := range s.of("step.done") {
+		well[[2]string{e.Host, e.Step}] = true
+	}
 	for _, e := range s.events {
-		if e.Event != "step.skip" || e.Reason != "satisfied" {
-			fmt.Fprintln(&b, e)
+		if e.Event == "step.skip" && e.Reason == "satisfied" || e.Event == "log" && well[[2]string{e.Host, e.Step}] {
+			continue
 		}
+		fmt.Fprintln(&b, e)
 	}
 	fmt.Fprintf(&b, "standard error:\n%s", s.stderr.String())
 	return b.String()

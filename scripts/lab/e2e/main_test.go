@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,8 @@ func build(program, source string) error {
 	return nil
 }
 
-const labName = "e2e"
+// labName lets tests run beside others: each lab has hosts and an internet of its own.
+var labName = cmp.Or(os.Getenv("KGPU_E2E_LAB"), "e2e")
 
 func labCommand(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, labProgram, append([]string{"--name", labName}, args...)...)
