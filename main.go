@@ -74,11 +74,11 @@ func newApp() *cli.App {
 		Commands: []*cli.Command{
 			{
 				Name: "up", Usage: "make the cluster of the inventory, or carry on where a run stopped", ArgsUsage: "[INVENTORY]",
-				Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags, kubeconfigFlags), Action: up,
+				Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags, kubeconfigFlags, yesFlags), Action: up,
 			},
 			{
 				Name: "add-worker", Usage: "add hosts to the inventory and to the cluster", ArgsUsage: "ADDRESS…",
-				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags), Action: addWorker,
+				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: addWorker,
 			},
 			{
 				Name: "reset", Usage: "take hosts, or the whole cluster, apart and undo what kgpu changed", ArgsUsage: "[HOST…]",
@@ -160,7 +160,7 @@ func reset(c *cli.Context) error {
 			if err := t.showPlan(g); err != nil || g.Empty() || c.Bool("yes") {
 				return err
 			}
-			return confirm(c.App.Reader, c.App.Writer, o.Inventory.Cluster)
+			return confirm(c, "This takes the cluster's hosts apart.", o.Inventory.Cluster)
 		})
 	})
 }
@@ -257,6 +257,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
 		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), MaxUnavailable: c.Int("max-unavailable"),
 		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
+		Agree:  func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
 	}, t)
 	if t.kind == report.JSON {
 		t.failures(id, err)
@@ -324,11 +325,31 @@ func load(c *cli.Context, positional int) (*inventory.Inventory, error) {
 	return inv, err
 }
 
-func confirm(in io.Reader, out io.Writer, cluster string) error {
-	fmt.Fprintf(out, "This takes the cluster's hosts apart. Type the cluster's name (%s) to go on: ", cluster)
+// agree asks before pods that run are moved away from their nodes.
+func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) error {
+	if c.Bool("yes") {
+		return nil
+	}
+	var what strings.Builder
+	for _, d := range nodes {
+		fmt.Fprintf(&what, "%s has to be drained: %s. Its pods move to other nodes, or wait: %s", d.Node, d.Reason, strings.Join(d.Pods, ", "))
+		if len(d.WithCards) > 0 {
+			fmt.Fprintf(&what, "; cards are held by %s", strings.Join(d.WithCards, ", "))
+		}
+		what.WriteString(".\n")
+	}
+	if t.kind == report.JSON {
+		return usagef("%snot confirmed, nothing was changed (--yes agrees)", what.String())
+	}
+	return confirm(c, strings.TrimSuffix(what.String(), "\n"), "yes")
+}
+
+// confirm asks for a word, and changes nothing without it.
+func confirm(c *cli.Context, what, word string) error {
+	fmt.Fprintf(c.App.Writer, "%s\nType %s to go on: ", what, word)
 	var answer string
-	if _, err := fmt.Fscanln(in, &answer); err != nil || answer != cluster {
-		return usagef("not confirmed, nothing was changed (kgpu reset --yes does not ask)")
+	if _, err := fmt.Fscanln(c.App.Reader, &answer); err != nil || answer != word {
+		return usagef("not confirmed, nothing was changed (kgpu %s --yes does not ask)", c.Command.Name)
 	}
 	return nil
 }

@@ -36,8 +36,9 @@ type Options struct {
 	Limit      []string // host IDs
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
 
-	Opened         func(Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
-	MaxUnavailable int            // nodes that may be drained at the same time; zero: one
+	Agree          func([]Disturbance) error // is asked before pods that run are moved: an error ends the story, nothing is changed
+	Opened         func(Notebook)            // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
+	MaxUnavailable int                       // nodes that may be drained at the same time; zero: one
 }
 
 // NewRunID names a run: the time, for people, and random digits, so that two runs never share a name.

@@ -56,6 +56,9 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	if err := show(graph); err != nil {
 		return err
 	}
+	if err := s.agreed(ctx, graph); err != nil {
+		return err
+	}
 	now, later := graph.Split()
 	// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
 	if err := s.execute(ctx, now.Without(plan.NotebookStep)); err != nil {

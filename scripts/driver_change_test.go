@@ -177,6 +177,7 @@ case $call in
 *" get node w1 --ignore-not-found "*) if [[ -e /node ]]; then echo node/w1; fi; exit ;;
 *" get node w1 "*unschedulable*) cat /unschedulable; exit ;;
 *" get node w1 "*kgpu.dev/drained*) cat /drained; exit ;;
+*" get node w1 "*'"kgpu.dev/gpu"'*) cat /served; exit ;;
 *" get node w1 "*) cat /node; exit ;;
 *" get pods "*) cat /pods; exit ;;
 *" kgpu.dev/drained="*) by=${call##*=} && printf %s "${by% }" >/drained ;;
@@ -195,6 +196,7 @@ case $call in "drain "*) if [[ -e /stuck ]]; then cat /stuck; exit 1; fi; sed -i
 	s.write("node", "True cpu=4 nvidia.com/gpu=2\n")
 	s.write("unschedulable", "")
 	s.write("drained", "")
+	s.write("served", "true")
 	s.write("pods", "default/train-1 Running ReplicaSet Ready=True\nkube-system/nvidia-device-plugin-x Running DaemonSet cards Ready=True\nkube-system/kube-proxy-y Running DaemonSet Ready=True\n"+
 		"kube-system/etcd-w1 Running mirror Node Ready=True\ndefault/done Succeeded\n")
 	return s
@@ -253,6 +255,19 @@ func TestDriverDrainBlocked(t *testing.T) {
 	s.fails(s.step("driver-drain"), 1, "NODE_DRAIN_BLOCKED")
 	s.detail("Cannot evict pod as it would violate the pod's disruption budget")
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "uncordon w1", "label node w1 kgpu.dev/drained-")
+}
+
+// A node without cards has no device plugin that goes and comes back.
+func TestDriverDrainWithoutCards(t *testing.T) {
+	s := nodeHost(t)
+	s.value("cards", "0\n")
+	s.write("node", "True cpu=4\n")
+	s.write("served", "")
+	s.write("pods", "default/train-1 Running ReplicaSet Ready=True\n")
+	s.ok(s.step("driver-drain"))
+	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall)
+	s.ok(s.step("driver-uncordon"))
+	s.called("uncordon w1", "label node w1 kgpu.dev/drained-")
 }
 
 func TestDriverDrainOfNoNode(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib steps facts.sh reach.sh
+//go:embed lib steps facts.sh reach.sh pods.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -23,6 +23,12 @@ func Facts() []byte {
 // endpoints the rest: a line "HOST PORT" each.
 func Reach() []byte {
 	return mustRead("reach.sh")
+}
+
+// Pods returns the script that prints the pods which a drain of their node would move; it wants to be the standard input of
+// `bash -s`, run by root on the control plane.
+func Pods() []byte {
+	return mustRead("pods.sh")
 }
 
 // Lib returns the library that every step reads.

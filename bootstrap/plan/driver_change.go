@@ -149,14 +149,17 @@ func (b *builder) reboot(h *host, title, reason, tell, stale string) {
 	})
 }
 
-// drainNode plans that the pods of a host leave it, if it is a node; the host's chain goes on when they have.
+// drainScript empties a node.
+const drainScript = "driver-drain"
+
+// drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have.
 func (b *builder) drainNode(h *host, why string) {
-	if !h.member() || b.nodeOf(h) == nil && b.cp.facts.ControlPlane != nil && b.cp.facts.ControlPlane.Answers {
+	if h.drain != (Ref{}) || !h.member() || b.nodeOf(h) == nil && b.cp.facts.ControlPlane != nil && b.cp.facts.ControlPlane.Answers {
 		return
 	}
 	h.away = true
 	h.drain = b.side(b.cp, Step{
-		Ref: Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: "driver-drain",
+		Ref: Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: drainScript,
 		Input: Input{Values: map[string]string{"node": h.node}}, Timeout: long, // pods may have long graces
 	})
 	h.last = append(slices.Clone(h.last), h.drain)
@@ -170,7 +173,7 @@ func (b *builder) letIn(plugin []Ref) {
 		}
 		last := b.side(b.cp, Step{
 			Ref: Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",
-			Needs: slices.Concat(h.gpuLast, plugin), Input: Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
+			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
 		})
 		b.graph.windows = append(b.graph.windows, window{first: h.drain, last: last, open: b.drained(h)})
 		h.gpuLast = []Ref{last}

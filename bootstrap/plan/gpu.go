@@ -22,7 +22,6 @@ func (b *builder) gpus(h *host) error {
 	}
 	h.choice = choice
 	joins := h.last
-	h.away = b.drained(h)
 	b.driver(h, choice)
 	if b.mechanism() == catalog.DevicePlugins {
 		b.toolkit(h)
@@ -60,7 +59,7 @@ func (b *builder) toolkit(h *host) {
 			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(toolkitSettings[b.inv.Runtime]...)},
 			Files:  files,
 		},
-		Retry: Transient, Timeout: medium,
+		Retry: Transient, Timeout: medium, disturbs: b.dockerRestarts(),
 	})
 }
 

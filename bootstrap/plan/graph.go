@@ -54,6 +54,8 @@ type Step struct {
 	Timeout time.Duration // of the script; zero is not allowed
 	Later   bool          // is done when the cards are proven: no other step needs it
 	Serial  string        // steps with the same word never run at the same time anywhere; empty: no limit
+
+	disturbs string // what becomes of the containers that run on the host; empty: nothing
 }
 
 // Skipped is a step that has nothing to do on a host, and why.
@@ -69,6 +71,18 @@ type Graph struct {
 	Warnings []string
 
 	windows []window
+}
+
+// Drained lists the nodes that the plan drains, in its order, and why.
+func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
+	reasons = map[string]string{}
+	for _, s := range g.Steps {
+		if s.Script == drainScript {
+			node := s.Input.Values["node"]
+			nodes, reasons[node] = append(nodes, node), s.Reason
+		}
+	}
+	return nodes, reasons
 }
 
 // Empty reports whether there is nothing to do.

@@ -43,7 +43,7 @@ func (b *builder) proxy(h *host) {
 	}
 	b.unless(h, changed(h.facts, files), "the proxy is set", Step{
 		Ref: Ref{ID: "os/proxy"}, Title: "use the proxy for packages and images",
-		Script: "os-proxy", Input: Input{Files: files}, Timeout: short,
+		Script: "os-proxy", Input: Input{Files: files}, Timeout: short, disturbs: b.dockerRestarts(),
 	})
 }
 

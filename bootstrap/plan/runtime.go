@@ -114,11 +114,20 @@ func (b *builder) docker(h *host) {
 			Values: map[string]string{"packages": b.packageSets()},
 			Files:  map[string]File{"/etc/docker/daemon.json": {Mode: 0o644, Content: merged}},
 		},
-		Retry: Transient, Timeout: long,
+		Retry: Transient, Timeout: long, disturbs: b.dockerRestarts(),
 	})
 	if b.criDockerd() {
 		b.criDockerdStep(h)
 	}
+}
+
+// dockerRestarts is what a step that changes the runtime's settings does to containers: containerd and cri-dockerd leave them
+// alone when they restart, docker takes them along.
+func (b *builder) dockerRestarts() string {
+	if b.inv.Runtime != inventory.Docker {
+		return ""
+	}
+	return "docker restarts, and every container with it"
 }
 
 // criDockerdDownload is where the host gets it from, and what it must be.

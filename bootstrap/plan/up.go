@@ -21,6 +21,7 @@ func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
 		return nil, err
 	}
 	for _, h := range b.hosts {
+		h.away = b.drained(h)
 		b.prepareOS(h)
 		b.repositories(h)
 		b.runtime(h)
@@ -50,7 +51,7 @@ type host struct {
 	gpuLast []Ref      // the last step for them
 
 	replaced bool // another driver comes
-	away     bool // its node is drained, and let in again at the end
+	away     bool // its node is drained, by this plan or a former run, and let in again at the end
 	drain    Ref  // the step that drains it; none: a former run did
 }
 
@@ -119,8 +120,11 @@ func HasAddress(f *facts.Host, a netip.Addr) bool {
 	return slices.ContainsFunc(f.Addresses, func(x facts.Address) bool { return x.Prefix.Addr() == a })
 }
 
-// add appends a step to the host's own chain.
+// add appends a step to the host's own chain. A node that serves is drained before the first that disturbs its containers.
 func (b *builder) add(h *host, s Step) {
+	if s.disturbs != "" {
+		b.drainNode(h, s.Title+": "+s.disturbs)
+	}
 	s.Host = h.id
 	s.Needs = append(slices.Clone(h.last), s.Needs...)
 	b.graph.Steps = append(b.graph.Steps, &s)

@@ -37,6 +37,11 @@ set_gpu_label() {
   kube label --overwrite node "$1" "kgpu.dev/gpu=$2"
 }
 
+# gpu_label NODE prints that label.
+gpu_label() {
+  kube get node "$1" -o go-template='{{with .metadata.labels}}{{with index . "kgpu.dev/gpu"}}{{.}}{{end}}{{end}}'
+}
+
 # A line for each pod of a node: its name, its phase, "mirror" if the kubelet made it, the kind of its controller, and
 # "cards" if it runs where cards are.
 node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{.status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{end}}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Moves the pods away from a node whose driver changes or whose host reboots, and then the device plugin. Pods of DaemonSets
-# stay. Values: node.
+# Moves the pods away from a node whose containers are about to be disturbed, and then the device plugin, if it has one. Pods
+# of DaemonSets stay. Values: node.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -29,11 +29,13 @@ fi
 blocked=$(unmanaged)
 [[ -z $blocked ]] || fail NODE_DRAIN_BLOCKED "node $node has pods without a controller, which would be lost: $blocked"
 cordon "$node"
+served=$(gpu_label "$node")
 log=$KGPU_STEP/drain.log
 left=$(seconds_left)
 if [[ $left -lt 1 ]]; then left=1; fi # nothing is no limit to kubectl
 kube drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout "${left}s" 2>&1 | tee "$log" ||
   give_up "node $node: $(grep -m 1 -iE 'disruption budget|^error|cannot delete' "$log" || tail -n 1 "$log")"
+[[ -n $served ]] || exit 0
 set_gpu_label "$node" drained
 told=
 while held=$(cards_held || echo 'what the API server does not tell') && [[ -n $held ]]; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the device plugin back to a drained node, waits until the node is ready and its cards can be had, and lets pods
-# come again. Values: node, cards (how many it has).
+# Brings the device plugin back to a drained node with cards, waits until the node is ready and its cards can be had, and lets
+# pods come again. Values: node, cards (how many it has).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -20,6 +20,7 @@ lacks() {
     printf 'node %s is not ready' "$node"
     return
   fi
+  [[ $cards -gt 0 ]] || return 0
   for word in $resources; do
     if [[ $word == nvidia.com/*=* ]]; then count=$((count + ${word#*=})); fi
   done
@@ -35,7 +36,7 @@ if ! node_there "$node"; then
   echo "there is no node $node"
   exit 0
 fi
-set_gpu_label "$node" true
+if [[ $cards -gt 0 ]]; then set_gpu_label "$node" true; fi
 told=
 while late=$(lacks) && [[ -n $late ]]; do
   if [[ $(seconds_left) -le 0 ]]; then

@@ -82,6 +82,27 @@ func TestCards(t *testing.T) {
 	})
 }
 
+// undisturbed wants a pod to run on with its cards while kgpu looks at everything once more, and where containers need not end
+// for it, while kgpu puts back files of its own that were changed, as it does after an upgrade.
+func (c *cluster) undisturbed(t *testing.T, pod string) {
+	t.Helper()
+	state := func() string {
+		return c.k(t, "exec", pod, "--", "nvidia-smi", "-L") + "\n" +
+			c.k(t, "get", "pod", pod, "-o", "jsonpath={.metadata.uid} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}")
+	}
+	before := state()
+	c.up(t)
+	if c.exec(t, "w1", "command -v docker || :") == "" {
+		const dropIn = "/etc/containerd/conf.d/50-kgpu.toml"
+		c.exec(t, "w1", "echo '# of another version' >>"+dropIn+"; echo '# of another version' >>/etc/sysctl.d/90-kgpu.conf")
+		s := c.up(t)
+		wantSteps(t, c.did(s), "w1 os/sysctl", "w1 runtime/containerd")
+	}
+	if after := state(); after != before {
+		t.Errorf("the pod %s was\n%s\nbefore kgpu up, and is\n%s\nafter it", pod, before, after)
+	}
+}
+
 // forCards is what an inventory of hosts with cards says of the lab.
 func (l *lab) forCards() string {
 	return l.repositories() + "preflight: {ignore: [HOST_DISK_FULL]} # the lab's CUDA has none of its gigabytes\n"
@@ -231,11 +252,6 @@ func (c *cluster) podsWithCards(t *testing.T) {
 		t.Errorf("who asked for no card has %s", devices)
 	}
 	c.k(t, "wait", "--for=condition=PodScheduled=false", "pod/third", "--timeout=60s")
-	// What runs keeps its cards while kgpu looks at everything once more.
-	before := c.k(t, "exec", "two", "--", "nvidia-smi", "-L")
-	c.up(t)
-	if after := c.k(t, "exec", "two", "--", "nvidia-smi", "-L"); after != before {
-		t.Errorf("a pod had the cards\n%s\nbefore kgpu up, and\n%s\nafter it", before, after)
-	}
+	c.undisturbed(t, "two")
 	c.k(t, "delete", "pod", "none", "two", "third", "--grace-period=1", "--timeout=60s")
 }

@@ -52,7 +52,8 @@ func TestDrivers(t *testing.T) {
 	must(t, "another branch", func(t *testing.T) {
 		d.more = l.repositories() + strings.Replace(branch, "595", "610", 1)
 		l.write(t, filepath.Dir(c.inventory), d)
-		s := c.up(t)
+		c.asks(t)
+		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
 		c.oneAtATime(t, s)
 		c.drivers(t, "610.57.04")
 		c.offers(t, "cp1= w1=2 w2=2")
@@ -63,7 +64,7 @@ func TestDrivers(t *testing.T) {
 		stays := l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id")
 		d.more = l.repositories() + branch
 		l.write(t, filepath.Dir(c.inventory), d)
-		s := c.up(t)
+		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
 		c.oneAtATime(t, s)
 		c.drivers(t, "595.91.07")
 		c.trains(t)
@@ -82,6 +83,28 @@ func TestDrivers(t *testing.T) {
 			t.Errorf("the module of w1 is %s", got)
 		}
 	})
+}
+
+// asks wants a run that would move a pod with cards to ask before, and to change nothing when it is not told yes.
+func (c *cluster) asks(t *testing.T) {
+	t.Helper()
+	before := c.k(t, "get", "pods", "-l", "app=training", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].status.phase}")
+	for _, flags := range [][]string{nil, {"--output", "json"}} {
+		s := start(t, "no\n", append([]string{"up", c.inventory}, flags...)...)
+		if code := s.wait(t); code != 3 {
+			t.Errorf("%q: exit status %d, want 3", flags, code)
+		}
+		said := s.stdout.String() + s.stderr.String()
+		if !strings.Contains(said, "cards are held by default/training-") || !strings.Contains(said, "nothing was changed") {
+			t.Errorf("%q: kgpu says\n%s", flags, said)
+		}
+		if begun := s.of("step.start"); len(begun) > 0 {
+			t.Errorf("%q: steps were begun: %v", flags, begun)
+		}
+	}
+	if after := c.k(t, "get", "pods", "-l", "app=training", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].status.phase}"); after != before {
+		t.Errorf("the pod was %s, and is %s", before, after)
+	}
 }
 
 // training is a pod that takes all cards of a node, wherever they are.

@@ -1,0 +1,64 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// Disturbance is a node whose pods a plan moves away, or ends where no other node can have them.
+type Disturbance struct {
+	Node, Reason string
+	Pods         []string // namespace/name, of those that a drain concerns
+	WithCards    []string // of these, those that hold cards
+}
+
+// disturbances are the nodes with pods that the plan drains. Where it drains none, nothing is asked of any host.
+func (s *session) disturbances(ctx context.Context, g *plan.Graph) ([]Disturbance, error) {
+	nodes, reasons := g.Drained()
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	cp := s.controlPlane().ID()
+	var out bytes.Buffer
+	err := s.hosts[cp].Run(ctx, remote.Command{
+		Name: "pods", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Pods()), Stdout: &out,
+	})
+	if err != nil {
+		return nil, factsError(cp, err)
+	}
+	var found []Disturbance
+	for _, node := range nodes {
+		d := Disturbance{Node: node, Reason: reasons[node]}
+		for line := range strings.Lines(out.String()) {
+			f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+			if len(f) != 3 || f[0] != node {
+				continue
+			}
+			d.Pods = append(d.Pods, f[1])
+			if f[2] != "" {
+				d.WithCards = append(d.WithCards, f[1])
+			}
+		}
+		if len(d.Pods) > 0 {
+			slices.Sort(d.Pods)
+			slices.Sort(d.WithCards)
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// agreed asks whether the plan may disturb what runs.
+func (s *session) agreed(ctx context.Context, g *plan.Graph) error {
+	found, err := s.disturbances(ctx, g)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return s.Agree(found)
+}

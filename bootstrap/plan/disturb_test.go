@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// TestDisturbedContainers changes what a runtime has read on a host that serves. Where that ends containers, the node is drained
+// before and let in afterwards; where it does not, nothing is.
+func TestDisturbedContainers(t *testing.T) {
+	const proxy = "proxy: {http: \"http://proxy.example.com:3128\"}\n"
+	for _, c := range []struct {
+		name, runtime, more string
+		harm                func(*facts.Host)
+		want                []string // on or about w1
+	}{
+		{"docker, a setting", "docker", "", func(f *facts.Host) { f.DaemonJSON = []byte("{}") },
+			[]string{"cp1 driver/drain/w1", "w1 runtime/docker", "w1 gpu/toolkit", "cp1 driver/uncordon/w1"}},
+		{"docker, without the toolkit", "docker", "", func(f *facts.Host) { delete(f.Packages, "nvidia-container-toolkit") },
+			[]string{"cp1 driver/drain/w1", "w1 gpu/toolkit", "cp1 driver/uncordon/w1"}},
+		{"docker, a proxy", "docker", proxy, func(*facts.Host) {},
+			[]string{"cp1 driver/drain/w1", "w1 os/proxy", "cp1 driver/uncordon/w1"}},
+		{"containerd, a setting", "containerd", "", func(f *facts.Host) { f.Files[containerdDropIn] = "other" }, []string{"w1 runtime/containerd"}},
+		{"containerd, a proxy", "containerd", proxy, func(*facts.Host) {}, []string{"w1 os/proxy"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := threeHosts + "runtime: " + c.runtime + "\nnetwork: flannel\n"
+			inv := decode(t, text)
+			seen := hostFacts(inv)
+			seen["w1"].NVIDIA.Cards = cards("20b0")
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settles(t, inv, seen, g)
+			c.harm(seen["w1"])
+			inv = decode(t, text+c.more)
+			if g, err = Up(inv, seen); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range g.Steps {
+				if s.Host == "w1" || s.ID == "driver/drain/w1" || s.ID == "driver/uncordon/w1" {
+					got = append(got, s.String())
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("steps: %q, want %q", got, c.want)
+			}
+			if nodes, reasons := g.Drained(); slices.Contains(nodes, "w1") != (c.runtime == "docker") {
+				t.Errorf("drained: %v %v", nodes, reasons)
+			}
+			settles(t, inv, seen, g)
+		})
+	}
+}

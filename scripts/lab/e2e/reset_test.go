@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestReset makes a cluster and takes it apart three times, on hosts whose owners have firewall rules, links, routes,
+// containers and images of their own: afterwards, nothing is different. The first round is whole; in the second, with docker,
+// reset is interrupted on every host; in the third, reset finds a cluster that is half made.
+func TestReset(t *testing.T) {
+	l := newLab(t, []string{"docker"}, "--workers", "2")
+	hosts := []string{"cp1", "w1", "w2"}
+	l.owned(t, hosts...)
+	fresh := l.snapshot(t, hosts...)
+	round := func(runtime string) *cluster {
+		return newCluster(t, l, desired{
+			version: "1.36", runtime: runtime, network: "flannel", more: l.repositories(),
+			hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+		})
+	}
+	begins := func(host, step string) func(event) bool {
+		return func(e event) bool { return e.Event == "step.start" && e.Host == l.addr[host] && e.Step == step }
+	}
+
+	must(t, "reset", func(t *testing.T) {
+		c := round("containerd")
+		c.up(t)
+		c.ready(t, hosts...)
+		l.stillOwned(t)
+		c.proof(t, "w1", "w2")
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, fresh)
+		l.stillOwned(t)
+	})
+	must(t, "reset that is interrupted", func(t *testing.T) {
+		c := round("docker")
+		c.up(t)
+		c.ready(t, hosts...)
+		l.stillOwned(t)
+
+		s := start(t, "", "reset", "--yes", "--inventory", c.inventory, "--output", "json")
+		s.await(t, "w1 began to reset", begins("w1", "host/reset"))
+		s.kill()
+		for _, h := range []string{"w1", "w2"} {
+			l.exec(t, h, "systemctl kill --signal=KILL 'kgpu-*' || :")
+		}
+		s = start(t, "", "reset", "--yes", "--inventory", c.inventory, "--output", "json")
+		s.await(t, "cp1 began to reset", begins("cp1", "host/reset"))
+		l.verb(t, "kill", "cp1")
+		l.verb(t, "start", "cp1")
+		if code := s.wait(t); code != 0 {
+			t.Fatalf("exit status %d", code)
+		}
+		wantSteps(t, c.did(kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")))
+		// What lives in the kernel only did not outlive the power cut.
+		l.ownedUntilBoot(t, "cp1")
+		l.unchanged(t, fresh)
+		l.stillOwned(t)
+	})
+	must(t, "reset of a cluster that is half made", func(t *testing.T) {
+		c := round("containerd")
+		s := start(t, "", "up", "--output", "json", c.inventory)
+		s.await(t, "w2 began to join", begins("w2", "cluster/join"))
+		s.kill()
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, fresh)
+		l.stillOwned(t)
+	})
+}
+
+// owned gives hosts what their owners may have: all of them a network and firewall rules, w1 docker with a container, w2
+// containerd with one that runs.
+func (l *lab) owned(t *testing.T, hosts ...string) {
+	t.Helper()
+	for _, h := range hosts {
+		l.exec(t, h, "echo 'net.ipv4.ip_local_port_range = 20000 60999' >/etc/sysctl.d/50-owner.conf; sysctl -q -p /etc/sysctl.d/50-owner.conf")
+		l.ownedUntilBoot(t, h)
+	}
+	const install = "apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends %s >/dev/null 2>&1; "
+	l.exec(t, "w1", fmt.Sprintf(install, "docker.io docker-cli")+
+		"docker pull -q registry.k8s.io/pause:3.10; docker create --name owner --network none registry.k8s.io/pause:3.10; apt-mark hold docker.io")
+	l.exec(t, "w2", fmt.Sprintf(install, "containerd")+
+		"ctr -n owner images pull docker.io/library/busybox:1.37 >/dev/null; ctr -n owner run -d --null-io docker.io/library/busybox:1.37 owner sleep 86400")
+}
+
+// ownedUntilBoot gives a host what is gone after a boot.
+func (l *lab) ownedUntilBoot(t *testing.T, host string) {
+	t.Helper()
+	l.exec(t, host, `ip link add br-owner type bridge; ip address add 192.0.2.1/24 dev br-owner; ip link set br-owner up
+		ip route add 198.51.100.0/24 via 192.0.2.9
+		ip netns add owner
+		iptables -N OWNER; iptables -A OWNER -p tcp --dport 12345 -j ACCEPT; iptables -A INPUT -j OWNER
+		iptables -A FORWARD -i br-owner -j ACCEPT
+		iptables -t nat -A POSTROUTING -s 192.0.2.0/24 ! -o br-owner -j MASQUERADE`)
+}
+
+// stillOwned looks at what no snapshot holds: running containers and images.
+func (l *lab) stillOwned(t *testing.T) {
+	t.Helper()
+	if got := l.exec(t, "w1", "docker inspect --format '{{.Name}} {{.State.Status}}' owner; docker image inspect --format '{{.RepoTags}}' registry.k8s.io/pause:3.10"); got != "/owner created\n[registry.k8s.io/pause:3.10]" {
+		t.Errorf("docker's container and image on w1 are now: %s", got)
+	}
+	if got := l.exec(t, "w2", "ctr -n owner tasks list -q; ctr -n owner tasks list | grep -c RUNNING; ctr -n owner images list -q"); strings.Join(lines(got), " ") != "owner 1 docker.io/library/busybox:1.37" {
+		t.Errorf("containerd's container and image on w2 are now: %s", got)
+	}
+}
