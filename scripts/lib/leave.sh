@@ -45,6 +45,8 @@ kubelet_off() {
   unmount_below /var/lib/kubelet
   [[ ! -d /var/lib/kubelet ]] || find /var/lib/kubelet -xdev -mindepth 1 -delete
   for target in kubepods.slice kubelet.slice; do systemctl stop "$target" 2>/dev/null || true; done
+  # Those of version 1 that systemd does not manage stay behind, empty.
+  find /sys/fs/cgroup -depth -type d \( -path '*/kubepods.slice' -o -path '*/kubepods.slice/*' \) -exec rmdir {} + 2>/dev/null || true
 }
 
 # containers_off ends containers that the runtime could not remove, and their network namespaces.

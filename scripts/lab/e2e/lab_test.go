@@ -19,10 +19,14 @@ type lab struct {
 	addr map[string]string // address by host
 }
 
-// newLab prepares what the test needs beyond the default set, and boots fresh hosts.
+// newLab prepares what the test needs beyond the default set, and boots fresh hosts. The test runs beside others: most of its
+// time it waits.
 func newLab(t *testing.T, prepare []string, up ...string) *lab {
 	t.Helper()
-	p, err := place.New(labName)
+	t.Parallel()
+	name := <-labNames
+	t.Cleanup(func() { labNames <- name })
+	p, err := place.New(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +35,7 @@ func newLab(t *testing.T, prepare []string, up ...string) *lab {
 		if t.Failed() {
 			l.dump(t)
 		}
-		if err := destroyLab(); err != nil {
+		if err := destroyLab(name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -61,7 +65,7 @@ func (l *lab) up(t *testing.T, args ...string) {
 // run runs a verb of the lab and returns what it printed and its exit status.
 func (l *lab) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := labCommand(t.Context(), args...)
+	cmd := labCommand(t.Context(), l.Name, args...)
 	if t.Context().Err() != nil { // in a cleanup
 		cmd = exec.Command(labProgram, cmd.Args[1:]...)
 	}

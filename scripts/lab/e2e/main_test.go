@@ -46,11 +46,10 @@ func runAll(m *testing.M) (code int, err error) {
 			return 0, err
 		}
 	}
-	// A run that was killed may have left its lab.
-	if err := destroyLab(); err != nil {
+	if err := destroyLabs(); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, destroyLab()) }()
+	defer func() { err = errors.Join(err, destroyLabs()) }()
 	return m.Run(), nil
 }
 
@@ -64,23 +63,40 @@ func build(program, source string) error {
 	return nil
 }
 
-// labName lets tests run beside others: each lab has hosts and an internet of its own.
-var labName = cmp.Or(os.Getenv("KGPU_E2E_LAB"), "e2e")
+// labNames are the labs that tests take, one each: tests run beside each other, and have hosts and an internet of their own.
+var labNames = func() chan string {
+	names := make(chan string, 8)
+	for i := range cap(names) {
+		names <- fmt.Sprintf("%s%d", cmp.Or(os.Getenv("KGPU_E2E_LAB"), "e2e"), i+1)
+	}
+	return names
+}()
 
-func labCommand(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, labProgram, append([]string{"--name", labName}, args...)...)
+func labCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, labProgram, append([]string{"--name", name}, args...)...)
 }
 
-func destroyLab() error {
-	if out, err := labCommand(context.Background(), "destroy").CombinedOutput(); err != nil {
-		return fmt.Errorf("lab destroy: %w\n%s", err, out)
+func destroyLab(name string) error {
+	if out, err := labCommand(context.Background(), name, "destroy").CombinedOutput(); err != nil {
+		return fmt.Errorf("lab %s: destroy: %w\n%s", name, err, out)
 	}
 	return nil
 }
 
+// destroyLabs destroys what tests that were killed left.
+func destroyLabs() error {
+	var problems []error
+	for range cap(labNames) {
+		name := <-labNames
+		labNames <- name
+		problems = append(problems, destroyLab(name))
+	}
+	return errors.Join(problems...)
+}
+
 // kubectl is the newest of the lab's own.
 func kubectl() (string, error) {
-	p, err := place.New(labName)
+	p, err := place.New("e2e")
 	if err != nil {
 		return "", err
 	}
