@@ -50,5 +50,5 @@ awk '$1 !~ /^#/ && $3 == "swap" { print "swap\t" $1 "\tin fstab" }' /etc/fstab
 if [ -n "$(command -v ipset)" ]; then ipset list -name | sed 's/.*/ipset\t&\t/'; fi
 
 # Control groups of containers and pods. Those of units are above.
-find /sys/fs/cgroup -type d \( -name 'kubepods*' -o -name 'kubelet*' -o -name 'cri-containerd*' -o -name 'docker-*' -o -name docker -o -name k8s.io \) \
+find /sys/fs/cgroup -type d \( -name 'kubepods*' -o -name 'kubelet*' -o -name 'cri-containerd*' -o -name 'docker-*' -o -path '*/docker/*' -o -name k8s.io \) \
 	! -name '*.service' -printf 'cgroup\t%P\t\n' -prune
