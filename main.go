@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -295,6 +296,8 @@ func outcome(err error) string {
 // next is the last line of a run: what to do with the cluster, or again.
 func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 	switch {
+	case err != nil && slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool { return e.Step != "" || e.ID == reason.SSHLost }):
+		return "failed; this carries on: " + again(c, inv)
 	case err != nil:
 		return "failed"
 	case c.Command.Name == "reset", c.Command.Name == "smoke":
@@ -306,6 +309,33 @@ func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 	}
 	return "done: kubectl --kubeconfig " + path + " get nodes"
 }
+
+// again is the command that carries on with the run that c began: the same, which may be repeated.
+func again(c *cli.Context, inv *inventory.Inventory) string {
+	words := []string{"kgpu", c.Command.Name, "--inventory", inv.Path}
+	if c.Command.Name == "add-worker" || c.Command.Name == "reset" {
+		words = append(words, c.Args().Slice()...) // hosts; of the others, the inventory
+	}
+	for _, flag := range []string{"only", "skip", "limit", "ignore"} {
+		for _, value := range c.StringSlice(flag) {
+			words = append(words, "--"+flag, value)
+		}
+	}
+	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable"} {
+		if c.IsSet(flag) {
+			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
+		}
+	}
+	for i, word := range words {
+		if !plainWord.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// plainWord is one that a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // load reads the inventory: the positional argument, --inventory, $KGPU_INVENTORY or ./inventory.yaml.
 func load(c *cli.Context, positional int) (*inventory.Inventory, error) {

@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -40,7 +41,11 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 			return nil
 		}
 	}
-	conf, err := s.hosts[cp.ID()].ReadFile(ctx, adminConf, 1<<20)
+	var conf []byte
+	err := s.steadily(ctx, cp.ID(), func(h *remote.Host) (err error) {
+		conf, err = h.ReadFile(ctx, adminConf, 1<<20)
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // --only or --skip left kubeadm init out
 	}

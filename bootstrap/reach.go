@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -33,12 +32,14 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		}
 	}
 	err = each(asked, func(h inventory.Host) error {
-		var targets, out bytes.Buffer
+		script := bytes.NewBuffer(bytes.Clone(scripts.Reach()))
 		for _, n := range needs[h.ID()] {
-			fmt.Fprintln(&targets, n.Endpoint)
+			fmt.Fprintln(script, n.Endpoint)
 		}
-		err := s.hosts[h.ID()].Run(ctx, remote.Command{
-			Name: "reach", Line: "bash -s", Stdin: io.MultiReader(bytes.NewReader(scripts.Reach()), &targets), Stdout: &out,
+		var out bytes.Buffer
+		err := s.steadily(ctx, h.ID(), func(host *remote.Host) error {
+			out.Reset()
+			return host.Run(ctx, remote.Command{Name: "reach", Line: "bash -s", Stdin: bytes.NewReader(script.Bytes()), Stdout: &out})
 		})
 		if err != nil {
 			return factsError(h.ID(), err)

@@ -67,6 +67,7 @@ func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, err
 		Options: o,
 		dialer: remote.NewDialer(remote.Options{
 			Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig,
+			LinkTimeout: o.Inventory.Timeouts.Link, RebootTimeout: o.Inventory.Timeouts.Reboot,
 			Secret: func(ref inventory.Secret) (string, error) { return ref.Resolve(os.LookupEnv, os.ReadFile) },
 		}),
 		hosts: map[string]*remote.Host{}, facts: map[string]*facts.Host{}, skew: map[string]time.Duration{},
@@ -98,9 +99,13 @@ func (s *session) close() {
 // look gathers the facts of one host.
 func (s *session) look(ctx context.Context, id string) error {
 	var out bytes.Buffer
-	begun := time.Now()
-	err := s.hosts[id].Run(ctx, remote.Command{
-		Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()), Stdout: &out,
+	var begun time.Time
+	err := s.steadily(ctx, id, func(h *remote.Host) error {
+		out.Reset()
+		begun = time.Now()
+		return h.Run(ctx, remote.Command{
+			Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()), Stdout: &out,
+		})
 	})
 	if err != nil {
 		return factsError(id, err)
@@ -114,6 +119,27 @@ func (s *session) look(ctx context.Context, id string) error {
 	s.facts[id] = seen
 	s.skew[id] = skew(seen.Now, begun, time.Now())
 	return nil
+}
+
+// losses is how often a connection may be lost during one thing that takes seconds.
+const losses = 3
+
+// steadily does what may be done twice, over as many connections as it takes.
+func (s *session) steadily(ctx context.Context, id string, do func(*remote.Host) error) error {
+	s.mu.Lock()
+	h := s.hosts[id]
+	s.mu.Unlock()
+	for lost := 1; ; lost++ {
+		err := do(h)
+		if !errors.Is(err, remote.ErrLost) || ctx.Err() != nil || lost > losses {
+			return err
+		}
+		if err := h.Reconnect(ctx); errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) {
+			return &reason.Error{ID: reason.SSHLost, Host: id, Doing: "reconnecting", Err: err, Detail: "the host did not come back: " + err.Error()}
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 // factsError wraps what went wrong on the way to facts, unless it has a reason of its own.
@@ -202,7 +228,9 @@ func (s *session) engine() *run.Engine {
 	for id, h := range s.hosts {
 		hosts[id] = h
 	}
-	return &run.Engine{Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Script: scripts.Step, Lib: scripts.Lib()}
+	return &run.Engine{
+		Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Script: scripts.Step, Lib: scripts.Lib(), Timeouts: s.Inventory.Timeouts,
+	}
 }
 
 // operator is who runs kgpu, for others who find the host busy.

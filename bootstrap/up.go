@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
@@ -14,7 +15,7 @@ func Up(ctx context.Context, o Options, show func(*plan.Graph) error) error {
 	if err != nil {
 		return err
 	}
-	return converge(ctx, o, hosts, show)
+	return o.adviseLimit(hosts, converge(ctx, o, hosts, show))
 }
 
 // Plan says what Up would do. It changes nothing.
@@ -59,25 +60,23 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	if err := s.agreed(ctx, graph); err != nil {
 		return err
 	}
-	now, later := graph.Split()
-	// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
-	if err := s.execute(ctx, now.Without(plan.NotebookStep)); err != nil {
-		return err
+	rest, failed := s.carryOut(ctx, graph)
+	if rest == nil {
+		return failed
 	}
+	return errors.Join(failed, s.finish(ctx, rest))
+}
+
+// finish is what comes when all that has to be done now is done: by graph, the last one.
+func (s *session) finish(ctx context.Context, graph *plan.Graph) error {
+	now, later := graph.Split()
 	if err := s.kubeconfig(ctx, !now.Empty()); err != nil {
 		return err
 	}
 	if err := s.proveNew(ctx, now); err != nil {
 		return err
 	}
-	return s.execute(ctx, later)
-}
-
-func (s *session) execute(ctx context.Context, graph *plan.Graph) error {
-	if graph.Empty() {
-		return nil
-	}
-	_, err := s.engine().Execute(ctx, graph)
+	_, err := s.engine().Execute(ctx, later)
 	return err
 }
 

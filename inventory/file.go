@@ -36,6 +36,7 @@ func newFile(path string) *file {
 			Swap:     SwapRefuse,
 			GPU:      GPU{CUDNN: true, MIGStrategy: MIGNone},
 			Notebook: Notebook{Framework: catalog.TensorFlow, NodePort: 30061},
+			Timeouts: DefaultTimeouts(),
 		},
 		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
 	}
@@ -54,6 +55,7 @@ func fileKeys() keys[file] {
 		"repositories": section(func(f *file) *Repositories { return &f.Repositories }, repositoriesKeys()),
 		"images":       section(func(f *file) *Inventory { return &f.Inventory }, imagesKeys()),
 		"preflight":    section(func(f *file) *Inventory { return &f.Inventory }, preflightKeys()),
+		"timeouts":     section(func(f *file) *Timeouts { return &f.Timeouts }, timeoutsKeys()),
 		"ssh":          func(d *decoder, f *file, n *yaml.Node, path string) { d.ssh(&f.ssh, n, path) },
 		"hosts": func(d *decoder, f *file, n *yaml.Node, path string) {
 			// The hosts want the ssh defaults, which may come later in the file.

@@ -28,6 +28,7 @@ func sections() map[string][]string {
 		"repositories.calico":                 names(artifactKeys()),
 		"images":                              names(imagesKeys()),
 		"preflight":                           names(preflightKeys()),
+		"timeouts":                            names(timeoutsKeys()),
 		"ssh":                                 names(sshKeys()),
 		"ssh.bastion":                         names(bastionKeys()),
 		"hosts[]":                             names(hostKeys()),

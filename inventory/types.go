@@ -72,7 +72,8 @@ type Inventory struct {
 	Repositories Repositories
 	Registry     string   // images.registry: pull every image from here; empty: upstream
 	Ignore       []string // preflight.ignore: reason IDs
-	Hosts        []Host   // in file order, ranges expanded
+	Timeouts     Timeouts
+	Hosts        []Host // in file order, ranges expanded
 }
 
 // Kubernetes is the cluster's version and settings.

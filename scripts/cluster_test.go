@@ -158,7 +158,7 @@ func TestReady(t *testing.T) {
 	s.value("nodes", "cp1\nw1\n")
 	s.value("workloads", "kube-system/daemonset/weave-net\nkube-system/deployment/coredns\n")
 	const ready = "node cp1 NetworkUnavailable=False Ready=True\nnode w1 Ready=True\nnode w10 Ready=False\n" +
-		"kube-system/daemonset/weave-net 2 2 2\nkube-system/deployment/coredns 2 2 2\n"
+		"kube-system/daemonset/weave-net 3 2 2\nkube-system/deployment/coredns 2 2 2\n" // w10 is away and not asked for
 	s.write("cluster", ready)
 	s.ok(s.step("cluster-ready"))
 	s.write(stepDir+"/timeout", "0")
@@ -166,8 +166,11 @@ func TestReady(t *testing.T) {
 		"node":                {strings.Replace(ready, "node w1 Ready=True", "node w1 Ready=False", 1), "node w1"},
 		"node is not there":   {strings.Replace(ready, "node w1 Ready=True\n", "", 1), "node w1"},
 		"network of a node":   {strings.Replace(ready, "NetworkUnavailable=False", "NetworkUnavailable=True", 1), "node cp1"},
-		"old pods":            {strings.Replace(ready, "weave-net 2 2 2", "weave-net 2 2 1", 1), "kube-system/daemonset/weave-net (2 of 2)"},
-		"no pods":             {strings.Replace(ready, "weave-net 2 2 2", "weave-net 0 0 0", 1), "kube-system/daemonset/weave-net (0 of 0)"},
+		"old pods":            {strings.Replace(ready, "weave-net 3 2 2", "weave-net 3 2 1", 1), "kube-system/daemonset/weave-net (2 of 3)"},
+		"no pod of a node":    {strings.Replace(ready, "weave-net 3 2 2", "weave-net 3 1 2", 1), "kube-system/daemonset/weave-net (1 of 3)"},
+		"nobody is away":      {strings.Replace(ready, "node w10 Ready=False", "node w10 Ready=True", 1), "kube-system/daemonset/weave-net (2 of 3)"},
+		"a deployment":        {strings.Replace(ready, "coredns 2 2 2", "coredns 2 1 2", 1), "kube-system/deployment/coredns (1 of 2)"},
+		"no pods":             {strings.Replace(ready, "weave-net 3 2 2", "weave-net 0 0 0", 1), "kube-system/daemonset/weave-net (0 of 0)"},
 		"workload is missing": {strings.Replace(ready, "kube-system/deployment/coredns 2 2 2\n", "", 1), "kube-system/deployment/coredns (0 of ?)"},
 	} {
 		s.write("cluster", c.cluster)

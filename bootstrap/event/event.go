@@ -18,7 +18,7 @@ const (
 	StepDone  Kind = "step.done"  // a step ended well
 	StepSkip  Kind = "step.skip"  // a step was left out: already satisfied, or not selected
 	Log       Kind = "log"        // a line of a step's output
-	Wait      Kind = "wait"       // something is waited for; text names it
+	Wait      Kind = "wait"       // something is waited for; text names it. With ms the wait is over: it took so long
 	Proof     Kind = "proof"      // something was shown to work; text names it
 	Warning   Kind = "warning"    // something the user should know that stops nothing
 	Error     Kind = "error"      // something failed; reason is the stable ID

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,15 +17,24 @@ type conn struct {
 	client  *ssh.Client
 	raw     *watched
 	hostKey ssh.PublicKey
+	via     *conn // the bastion's; nil: none
 
 	ctx   context.Context // ends when the connection is dead; its cause says why
 	close context.CancelCauseFunc
+
+	mu      sync.Mutex
+	users   int // connections through this one, and attempts
+	retired bool
 }
 
 // newConn watches over a connection that has just been opened, until it dies or ctx ends.
-func newConn(ctx context.Context, client *ssh.Client, raw *watched, hostKey ssh.PublicKey, every, timeout time.Duration) *conn {
-	c := &conn{client: client, raw: raw, hostKey: hostKey}
+func newConn(ctx context.Context, client *ssh.Client, raw *watched, via *conn, hostKey ssh.PublicKey, every, timeout time.Duration) *conn {
+	c := &conn{client: client, raw: raw, via: via, hostKey: hostKey}
 	c.ctx, c.close = context.WithCancelCause(ctx)
+	if via != nil {
+		via.use(1)
+		context.AfterFunc(c.ctx, func() { via.use(-1) })
+	}
 	context.AfterFunc(c.ctx, func() { raw.Close() }) // not the client: that would wait for a write that hangs
 	go func() { c.close(client.Wait()) }()
 	go c.keepalive(every, timeout)
@@ -32,6 +42,25 @@ func newConn(ctx context.Context, client *ssh.Client, raw *watched, hostKey ssh.
 }
 
 func (c *conn) alive() bool { return c.ctx.Err() == nil }
+
+// use counts who goes through this connection.
+func (c *conn) use(n int) {
+	c.mu.Lock()
+	c.users += n
+	over := c.retired && c.users == 0
+	c.mu.Unlock()
+	if over {
+		c.close(errClosed)
+	}
+}
+
+// retire ends the connection with the last that goes through it.
+func (c *conn) retire() {
+	c.mu.Lock()
+	c.retired = true
+	c.mu.Unlock()
+	c.use(0)
+}
 
 // echoTime is how much later than a channel the connection may learn that it is dead.
 const echoTime = 2 * time.Second

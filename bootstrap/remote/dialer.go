@@ -24,6 +24,8 @@ const (
 	DefaultKeepalive        = 5 * time.Second
 	DefaultKeepaliveTimeout = 12 * time.Second
 	DefaultConnectTimeout   = 15 * time.Second
+	DefaultLinkTimeout      = 10 * time.Minute
+	DefaultRebootTimeout    = 15 * time.Minute
 )
 
 // sshd drops connections at random from the tenth unauthenticated one on (MaxStartups 10:30:100, sshd_config(5)).
@@ -43,6 +45,9 @@ type Options struct {
 	Keepalive        time.Duration // how often a host is asked for a sign of life; 0: DefaultKeepalive
 	KeepaliveTimeout time.Duration // how long it may be silent then; 0: DefaultKeepaliveTimeout
 	ConnectTimeout   time.Duration // for connecting and logging in, per attempt; 0: DefaultConnectTimeout
+
+	// How long Reconnect tries: a host that gives no sign at all, and one that goes down or boots. 0: the defaults.
+	LinkTimeout, RebootTimeout time.Duration
 }
 
 // Dialer opens SSH connections. It is safe for concurrent use.
@@ -75,6 +80,8 @@ func NewDialer(opt Options) *Dialer {
 	setDefault(&opt.Keepalive, DefaultKeepalive)
 	setDefault(&opt.KeepaliveTimeout, DefaultKeepaliveTimeout)
 	setDefault(&opt.ConnectTimeout, DefaultConnectTimeout)
+	setDefault(&opt.LinkTimeout, DefaultLinkTimeout)
+	setDefault(&opt.RebootTimeout, DefaultRebootTimeout)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Dialer{
 		opt:      opt,
@@ -144,7 +151,7 @@ func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.P
 			})
 			return c, nil
 		}
-		if try == connectTries || !errors.Is(err, errBusy) || pause(ctx, try) != nil {
+		if try == connectTries || !errors.Is(err, errBusy) || sleep(ctx, pauseAfter(try)) != nil {
 			return nil, err
 		}
 	}
@@ -167,7 +174,27 @@ func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey) (*c
 			return nil, context.Cause(ctx)
 		}
 	}
-	return d.handshake(ctx, t, via, same)
+	if via == nil {
+		return d.handshake(ctx, t, nil, same)
+	}
+	via.use(1)
+	defer via.use(-1)
+	c, err := d.handshake(ctx, t, via, same)
+	if errors.Is(err, errNoAnswer) {
+		d.retire(t.via, via)
+	}
+	return c, err
+}
+
+// retire lets the next attempt go through a new connection to the bastion t: one that answers need not forward any more.
+// Those who use the old one keep it.
+func (d *Dialer) retire(t *target, c *conn) {
+	d.mu.Lock()
+	if key := t.key(); d.bastions[key] == c {
+		delete(d.bastions, key)
+	}
+	d.mu.Unlock()
+	c.retire()
 }
 
 // server returns the places for simultaneous handshakes with t's server.
@@ -217,11 +244,15 @@ func (d *Dialer) bastion(ctx context.Context, t *target) (*conn, error) {
 	}
 }
 
-// pause waits before try number try+1: twice as long each time up to 8 s, give or take a third so that hosts do not
-// come back all at once. It fails when ctx ends first.
-func pause(ctx context.Context, try int) error {
+// pauseAfter is how long to wait after a failed try, the first being number 1: twice as long each time up to 8 s, give or
+// take a third so that hosts do not come back all at once.
+func pauseAfter(try int) time.Duration {
 	d := firstPause << min(try-1, 5)
-	d += time.Duration((rand.Float64() - 0.5) * 2 / 3 * float64(d))
+	return d + time.Duration((rand.Float64()-0.5)*2/3*float64(d))
+}
+
+// sleep fails when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

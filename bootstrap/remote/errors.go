@@ -16,6 +16,8 @@ var (
 	errClosed = errors.New("the connection was closed on this side")
 	// errBusy: the server hung up before it said anything, as sshd does when too many log in at once.
 	errBusy = errors.New("the SSH server hung up before it said anything")
+	// errNoAnswer: the connect timeout was over.
+	errNoAnswer = errors.New("no answer")
 )
 
 // ExitError is a remote command that ran and failed.

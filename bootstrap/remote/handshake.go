@@ -25,6 +25,9 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 		if caller.Err() != nil {
 			return context.Cause(caller)
 		}
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+		}
 		return &reason.Error{ID: id, Doing: "connecting to " + t.String(), Detail: detail, Err: err}
 	}
 
@@ -58,7 +61,7 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 	switch {
 	case err == nil && stop():
 		client := ssh.NewClient(sshConn, channels, requests)
-		return newConn(d.ctx, client, raw, seen, d.opt.Keepalive, d.opt.KeepaliveTimeout), nil
+		return newConn(d.ctx, client, raw, via, seen, d.opt.Keepalive, d.opt.KeepaliveTimeout), nil
 	case err == nil:
 		sshConn.Close()
 		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, ctx.Err()), ctx.Err())

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -89,58 +88,4 @@ func (h *Host) DialTCP(ctx context.Context, address string) (net.Conn, error) {
 // lost is the error of what was being done when c died.
 func (h *Host) lost(c *conn, doing string, err error) error {
 	return &reason.Error{ID: reason.SSHLost, Host: h.id, Doing: doing, Err: c.lost(err)}
-}
-
-// maxRefusals ends Reconnect when the keys are refused again and again. A machine that boots refuses a few times too.
-const maxRefusals = 8
-
-// Reconnect opens the connection anew, after it was lost or the machine went down. It tries until ctx ends, except when
-// trying again is no use: the host key is another one, or the keys are refused again and again. Runs that still use the
-// old connection end with ErrLost.
-func (h *Host) Reconnect(ctx context.Context) error {
-	old := h.current()
-	h.reconnecting.Lock()
-	defer h.reconnecting.Unlock()
-	if h.current() != old && h.current().alive() {
-		return nil // somebody else did it meanwhile
-	}
-	old.close(errClosed)
-	refusals := 0
-	for try := 1; ; try++ {
-		c, err := h.dialer.connect(ctx, h.target, h.id, old.hostKey)
-		if err == nil {
-			h.mu.Lock()
-			h.conn = c
-			h.mu.Unlock()
-			return nil
-		}
-		if refused(err) {
-			refusals++
-		}
-		if final(err) || refusals == maxRefusals || h.dialer.ctx.Err() != nil {
-			return inHost(err, h.id)
-		}
-		if pause(ctx, try) != nil {
-			var e *reason.Error
-			if !errors.As(err, &e) {
-				e = &reason.Error{ID: reason.SSHUnreachable, Doing: "connecting again to " + h.target.String(), Err: err}
-			}
-			return inHost(e, h.id)
-		}
-	}
-}
-
-// refused reports whether the keys were refused, rather than the login cut off, as it is while a machine boots.
-func refused(err error) bool {
-	return errors.Is(err, &reason.Error{ID: reason.SSHAuthFailed}) && !hungUp(err)
-}
-
-// final reports whether there is no use in trying again.
-func final(err error) bool {
-	for _, id := range []reason.ID{reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SecretMissing} {
-		if errors.Is(err, &reason.Error{ID: id}) {
-			return true
-		}
-	}
-	return false
 }

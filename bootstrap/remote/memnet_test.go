@@ -25,6 +25,7 @@ type memNet struct {
 	delay   time.Duration   // of every byte: half a round trip
 	servers map[string]*sshtest.Server
 	dials   int
+	buffers []*memBuffer
 	wg      sync.WaitGroup
 }
 
@@ -53,6 +54,27 @@ func (n *memNet) cutAfter(d time.Duration, address string) time.Time {
 	return at
 }
 
+// freeze stops what there is between address and others: its kernel goes on acknowledging, the process that serves does
+// nothing any more. Who connects later gets another process.
+func (n *memNet) freeze(address string, yes bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, b := range n.buffers {
+		if b.address == address {
+			b.frozen = yes
+		}
+	}
+	n.cond.Broadcast()
+}
+
+// heal ends a cut.
+func (n *memNet) heal(address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.cut, address)
+	n.cond.Broadcast()
+}
+
 func (n *memNet) dial(_, address string) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,6 +84,7 @@ func (n *memNet) dial(_, address string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
 	there, back := &memBuffer{net: n, address: address}, &memBuffer{net: n, address: address}
+	n.buffers = append(n.buffers, there, back)
 	near, far := &memConn{read: back, write: there}, &memConn{read: there, write: back}
 	n.wg.Go(func() { server.Serve(far) })
 	return near, nil
@@ -79,6 +102,9 @@ func (n *memNet) dialer(t *testing.T, opt Options) *Dialer {
 		_ = d.Close()
 		n.mu.Lock()
 		clear(n.cut)
+		for _, b := range n.buffers {
+			b.frozen = false
+		}
 		n.cond.Broadcast()
 		n.mu.Unlock()
 		n.wg.Wait()
@@ -104,6 +130,7 @@ type memBuffer struct {
 	size    int
 	closed  bool // by the writer: it ends after the data
 	broken  bool // by the reader
+	frozen  bool // nobody reads
 }
 
 type parcel struct {
@@ -116,7 +143,7 @@ const memBufferSize = 4 << 20
 func (b *memBuffer) Read(p []byte) (int, error) {
 	b.net.mu.Lock()
 	defer b.net.mu.Unlock()
-	for !b.broken && (b.net.cut[b.address] || !b.arrived() && !(b.closed && len(b.parcels) == 0)) {
+	for !b.broken && (b.frozen || b.net.cut[b.address] || !b.arrived() && !(b.closed && len(b.parcels) == 0)) {
 		b.net.cond.Wait()
 	}
 	switch {

@@ -38,6 +38,7 @@ type lines struct {
 	first time.Time
 	host  int                // width of the widest host so far
 	tails map[place][]string // ends of the outputs of the steps that run
+	left  leftover
 }
 
 // Emit shows e, if the level of detail asks for it.
@@ -47,6 +48,7 @@ func (l *lines) Emit(e event.Event) {
 	if l.first.IsZero() {
 		l.first = e.Time
 	}
+	l.left.note(e)
 	at := place{e.Host, e.Step}
 	switch e.Kind {
 	case event.Connect:
@@ -66,7 +68,7 @@ func (l *lines) Emit(e event.Event) {
 		l.tails[at] = l.tails[at][max(0, len(l.tails[at])-tailLines):]
 		l.line(Verbose, e, dim, "| "+e.Text)
 	case event.Wait:
-		l.line(Normal, e, yellow, "waiting: "+e.Text)
+		l.wait(e)
 	case event.Proof:
 		l.line(Quiet, e, green, "proven: "+e.Text)
 	case event.Warning:
@@ -79,10 +81,18 @@ func (l *lines) Emit(e event.Event) {
 	}
 }
 
+func (l *lines) wait(e event.Event) {
+	if e.Millis > 0 {
+		l.line(Normal, e, plain, join("waited:", e.Text, took(e)))
+		return
+	}
+	l.line(Normal, e, yellow, "waiting: "+e.Text)
+}
+
 // skip counts what has nothing to do, and shows what is left out because something failed: then the reason is the
 // failure's.
 func (l *lines) skip(e event.Event) {
-	if reason.Lookup(reason.ID(e.Reason)).Advice != "" {
+	if failure(e.Reason) {
 		l.line(Normal, e, yellow, join("left out:", e.Text))
 		return
 	}
@@ -102,7 +112,15 @@ func (l *lines) failure(e event.Event, tail []string) {
 	}
 }
 
+// result ends a run. One that failed shows what is left first.
 func (l *lines) result(e event.Event) {
+	if table := l.left.table(); table != "" && e.Reason != "ok" {
+		l.print(plain, "")
+		l.print(plain, "what is left:")
+		for line := range strings.Lines(table) {
+			l.print(plain, "  "+line)
+		}
+	}
 	colour := red
 	if e.Reason == "ok" {
 		colour = green

@@ -21,6 +21,7 @@ type batch struct {
 	name   string
 	stop   bool // it shall come to an end
 	reader reader
+	away   time.Duration // how long the host was, since something was heard of the batch
 }
 
 // run hands the bundle to the host and follows the batch to its end. Without a bundle it follows a batch that is there.
@@ -32,7 +33,7 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 		err := b.listen(ctx, starting, bundle)
 		offset, end := b.reader.position()
 		if offset > heard {
-			heard, odd, lost = offset, 0, 0
+			heard, odd, lost, b.away = offset, 0, 0, 0
 		}
 		unheard := offset == 0 && bundle != nil
 		switch {
@@ -82,15 +83,19 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 }
 
 // reconnect brings the lost host back, or says why it stayed away. When it is lost again and again without a word in
-// between, the pauses grow.
+// between, the pauses grow, and all of it counts as one absence.
 func (b *batch) reconnect(ctx context.Context, lost int) error {
-	b.emit(event.Wait, "the connection is lost; the batch goes on on the host, reconnecting")
-	ctx, cancel := context.WithTimeout(ctx, b.engine.reconnectTimeout())
+	begun := time.Now()
+	defer func() { b.away += time.Since(begun) }()
+	t := b.engine.timeouts()
+	ctx, cancel := context.WithTimeout(ctx, max(t.Link, t.Reboot)-b.away)
 	defer cancel()
 	if lost > 1 {
+		pause := b.engine.before(lost - 1)
+		b.emit(event.Wait, fmt.Sprintf("the connection is lost again and again, the next try is in %s", pause.Round(100*time.Millisecond)))
 		select {
 		case <-ctx.Done():
-		case <-time.After(b.engine.before(lost - 1)):
+		case <-time.After(pause):
 		}
 	}
 	if err := b.host.Reconnect(ctx); err != nil {

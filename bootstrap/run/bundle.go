@@ -27,7 +27,7 @@ type parcel struct {
 
 // parcel gathers what step needs; known are the outputs of the steps that ended.
 func (e *Engine) parcel(step *plan.Step, known plan.Outputs) (parcel, error) {
-	p := parcel{id: step.ID, seconds: int((step.Timeout + time.Second - 1) / time.Second), input: step.Input}
+	p := parcel{id: step.ID, seconds: wholeSeconds(step.Timeout), input: step.Input}
 	var err error
 	if p.script, err = e.Script(step.Script); err != nil {
 		return p, fmt.Errorf("script %s: %w", step.Script, err)
@@ -56,7 +56,7 @@ func (e *Engine) bundle(name string, parcels []parcel) []byte {
 	p := &packer{made: map[string]bool{}}
 	for script, content := range map[string][]byte{
 		"start.sh": runner.Start, "runner.sh": runner.Runner, "follow.sh": runner.Follow,
-		"lib.sh": e.Lib, "by": []byte(oneLine(e.By) + "\n"),
+		"lib.sh": e.Lib, "by": []byte(oneLine(e.By) + "\n"), "lock-timeout": []byte(strconv.Itoa(wholeSeconds(e.timeouts().Lock)) + "\n"),
 	} {
 		p.add(path.Join(name, script), 0o600, content)
 	}
@@ -115,5 +115,7 @@ func (p *packer) pack() []byte {
 	}
 	return packed.Bytes()
 }
+
+func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

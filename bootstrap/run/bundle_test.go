@@ -61,7 +61,7 @@ func TestBundle(t *testing.T) {
 		names, content[h.Name] = append(names, h.Name), string(text)
 	}
 	if want := []string{
-		"r-1/", "r-1/by", "r-1/follow.sh", "r-1/lib.sh", "r-1/runner.sh", "r-1/start.sh", "r-1/steps/", "r-1/steps/001/",
+		"r-1/", "r-1/by", "r-1/follow.sh", "r-1/lib.sh", "r-1/lock-timeout", "r-1/runner.sh", "r-1/start.sh", "r-1/steps/", "r-1/steps/001/",
 		"r-1/steps/001/files/", "r-1/steps/001/files/etc/", "r-1/steps/001/files/etc/x", "r-1/steps/001/files/etc/y/", "r-1/steps/001/files/etc/y/z",
 		"r-1/steps/001/id", "r-1/steps/001/script.sh", "r-1/steps/001/timeout",
 		"r-1/steps/001/values/", "r-1/steps/001/values/a", "r-1/steps/001/values/b",
@@ -69,7 +69,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("entries are %q", names)
 	}
 	for name, want := range map[string]string{
-		"by": "me @ here\n", "lib.sh": "lib", "steps/001/id": "os/x\n", "steps/001/timeout": "2\n",
+		"by": "me @ here\n", "lock-timeout": "1800\n", "lib.sh": "lib", "steps/001/id": "os/x\n", "steps/001/timeout": "2\n",
 		"steps/001/script.sh": "script os-x", "steps/001/values/b": "2", "steps/001/files/etc/y/z": "zz",
 	} {
 		if got := content["r-1/"+name]; got != want {

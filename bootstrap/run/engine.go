@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // Host is a connected host; *remote.Host is one.
@@ -26,9 +28,8 @@ type Host interface {
 
 // The defaults of an Engine.
 const (
-	DefaultLimit            = 30
-	DefaultReconnectTimeout = 10 * time.Minute
-	DefaultDir              = "/var/lib/kgpu"
+	DefaultLimit = 30
+	DefaultDir   = "/var/lib/kgpu"
 )
 
 // tries is how often a step that fails for a transient reason is tried.
@@ -43,9 +44,9 @@ type Engine struct {
 	Script func(name string) ([]byte, error) // the script of a step
 	Lib    []byte                            // the library the scripts source
 
-	Limit            int           // batches that run at the same time
-	ReconnectTimeout time.Duration // how long a lost host may stay away
-	Dir              string        // kgpu's directory on every host
+	Limit    int                // batches that run at the same time
+	Timeouts inventory.Timeouts // how long is waited, in all, for what passes by itself
+	Dir      string             // kgpu's directory on every host
 
 	pause func(try int) time.Duration // before the next try; nil: backoff
 }
@@ -180,11 +181,13 @@ func (e *Engine) dir() string {
 	return DefaultDir
 }
 
-func (e *Engine) reconnectTimeout() time.Duration {
-	if e.ReconnectTimeout > 0 {
-		return e.ReconnectTimeout
+// timeouts are those of the engine, with defaults in the place of zeros.
+func (e *Engine) timeouts() inventory.Timeouts {
+	t, other := e.Timeouts, inventory.DefaultTimeouts()
+	return inventory.Timeouts{
+		Link: cmp.Or(t.Link, other.Link), Reboot: cmp.Or(t.Reboot, other.Reboot),
+		Lock: cmp.Or(t.Lock, other.Lock), Transient: cmp.Or(t.Transient, other.Transient),
 	}
-	return DefaultReconnectTimeout
 }
 
 // before is how long to wait before another try, the first being number 1.

@@ -69,7 +69,7 @@ func (l *taskListener) done(step string, d done) {
 	switch {
 	case d.exit == 0:
 		l.schedule.done(t, l.outputs)
-	case d.exit == exitTransient && t.step.Retry == plan.Transient && t.tries < tries:
+	case d.exit == exitTransient && t.step.Retry == plan.Transient && t.tries < tries && t.paused < l.schedule.engine.timeouts().Transient:
 		l.tryAgain(t, d)
 	case d.reason == string(reason.HostBusy), d.reason == string(reason.Cancelled): // another run has the host, or wants it
 		l.schedule.failed(t, l.stepFailure(t, d), wholeHost)
@@ -79,7 +79,9 @@ func (l *taskListener) done(step string, d done) {
 }
 
 func (l *taskListener) tryAgain(t *task, d done) {
-	pause := l.schedule.engine.before(t.tries)
+	e := l.schedule.engine
+	pause := min(e.before(t.tries), e.timeouts().Transient-t.paused)
+	t.paused += pause
 	why := d.detail
 	if why == "" {
 		why = "it failed for a reason that may pass"

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ type task struct {
 	outcome     Outcome
 	held        bool // another try is due later
 	tries       int
+	paused      time.Duration // between its tries
 	interrupted bool
 	took        time.Duration
 	batch       string        // that it was last handed to
@@ -68,12 +70,17 @@ func newSchedule(e *Engine, g *plan.Graph) *schedule {
 func (s *schedule) next(host string) []*task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var told obstacle
 	for !s.stopped && s.anyPending(host) {
 		if s.active < s.engine.limit() {
 			if chain := s.chain(host); len(chain) > 0 {
 				s.take(chain)
 				return chain
 			}
+		}
+		if o, text := s.obstacle(host); o.task != nil && o != told {
+			s.emit(o.task, event.Event{Kind: event.Wait, Text: text})
+			told = o
 		}
 		s.changed.Wait()
 	}
@@ -120,6 +127,36 @@ func (s *schedule) mayFollow(t *task, in map[*task]bool) bool {
 		}
 	}
 	return true
+}
+
+// obstacle is what a host waits for: it is told when it becomes another one, not for each of many steps that end.
+type obstacle struct {
+	task *task // that could be next
+	kind string
+}
+
+// obstacle finds the host's first step that waits for others, and says for whom. Pauses between tries are told when they
+// begin.
+func (s *schedule) obstacle(host string) (obstacle, string) {
+	for _, t := range s.hosts[host] {
+		if t.outcome != Pending || t.held {
+			continue
+		}
+		open := slices.DeleteFunc(slices.Clone(t.needs), func(need *task) bool { return need.outcome == Done })
+		far := slices.DeleteFunc(slices.Clone(open), func(need *task) bool { return need.step.Host == host })
+		switch holder := s.serial[t.step.Serial]; {
+		case len(far) > 1:
+			return obstacle{t, "steps"}, fmt.Sprintf("for %s: %s, and %d more", far[0].step.Host, far[0].step.ID, len(far)-1)
+		case len(far) == 1:
+			return obstacle{t, "steps"}, fmt.Sprintf("for %s: %s", far[0].step.Host, far[0].step.ID)
+		case len(open) > 0: // on this host, and before this step
+		case holder != nil:
+			return obstacle{t, "word"}, fmt.Sprintf("for %s: %s, one host at a time", holder.step.Host, holder.step.ID)
+		case s.active >= s.engine.limit():
+			return obstacle{t, "turn"}, fmt.Sprintf("for its turn: as many hosts as may are at work (%d)", s.active)
+		}
+	}
+	return obstacle{}, ""
 }
 
 func (s *schedule) take(chain []*task) {

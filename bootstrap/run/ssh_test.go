@@ -36,7 +36,7 @@ func TestSilentCutOverSSH(t *testing.T) {
 		case e.Kind == event.Log && e.Text == "line 10":
 			link.Cut()
 			opened.Go(func() { f.open(t, "is-cut").Close() })
-		case e.Kind == event.Wait:
+		case e.Kind == event.Wait && e.Millis == 0:
 			link.Heal()
 			opened.Go(func() { f.open(t, "is-lost").Close() })
 		}
@@ -62,7 +62,8 @@ func TestSilentCutOverSSH(t *testing.T) {
 	if got := f.told(event.Log); !slices.Equal(got, want) {
 		t.Errorf("told %q", got)
 	}
-	if got := f.told(event.Wait); len(got) != 1 {
+	got := f.told(event.Wait)
+	if len(got) != 2 || !strings.Contains(got[0], "connection lost 0s ago, trying again; giving up in 10m0s") || !strings.Contains(got[1], "the connection is back") {
 		t.Errorf("waits are %q", got)
 	}
 }

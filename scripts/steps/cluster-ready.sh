@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Waits until nodes and workloads are ready. Values: nodes (a name a line), workloads (namespace/kind/name, a line each),
-# network (none: nodes need only be there, somebody else brings their network).
+# network (none: nodes need only be there, somebody else brings their network). A node that is not among those, and away,
+# is not waited for: nor are its pods.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -17,7 +18,7 @@ state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{r
 
 # pending prints what is not ready yet, separated by commas.
 pending() {
-  local state line node workload want ready updated
+  local state line node workload want ready updated least away=0
   local -a missing=()
   state=$(kube get nodes,daemonsets,deployments --all-namespaces -o go-template="$state_template" 2>/dev/null) || {
     printf 'the API server'
@@ -28,9 +29,15 @@ pending() {
     if [[ $network == none && -n $line ]]; then continue; fi
     if [[ $line != *' Ready=True'* || $line == *NetworkUnavailable=True* ]]; then missing+=("node $node"); fi
   done
+  while read -r _ node line; do
+    if [[ " ${nodes[*]} " != *" $node "* && " $line " != *' Ready=True '* ]]; then away=$((away + 1)); fi
+  done < <(grep '^node ' <<<"$state")
   for workload in "${workloads[@]}"; do
     read -r _ want ready updated <<<"$(grep -m 1 -F "$workload " <<<"$state")" || true
-    if [[ -z ${want:-} || $want == 0 || ${ready:-} != "$want" || ${updated:-} != "$want" ]]; then missing+=("$workload (${ready:-0} of ${want:-?})"); fi
+    # Every node has a pod of a DaemonSet, also one that is away; when it is seen to be, its pods are not ready any more.
+    least=${want:-0}
+    if [[ $workload == */daemonset/* ]]; then least=$((least - away)); fi
+    if [[ ${want:-0} == 0 || ${ready:-0} -lt $least || ${updated:-0} -lt $least ]]; then missing+=("$workload (${ready:-0} of ${want:-?})"); fi
   done
   local IFS=,
   printf '%s' "${missing[*]}"

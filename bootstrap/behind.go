@@ -1,0 +1,120 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// carryOut runs what has to be done now. Where workers fail, or never come back, the cluster does without them: the other
+// hosts are looked at again and what is left to do for them is planned anew, as `--limit` would, so that their nodes get
+// ready and their cards are proven. It returns the graph that was carried out to its end, nil when there is none, and
+// what failed on the way.
+func (s *session) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph, error) {
+	var failed error
+	for {
+		now, _ := graph.Split()
+		// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
+		result, err := s.engine().Execute(ctx, now.Without(plan.NotebookStep))
+		if err == nil {
+			return graph, failed
+		}
+		behind := s.behind(result)
+		if ctx.Err() != nil || s.controlPlaneFailed(err) {
+			return nil, errors.Join(failed, err)
+		}
+		for id, lost := range s.lookAgain(ctx, behind) {
+			behind = append(behind, id)
+			err = errors.Join(err, lost)
+		}
+		if len(behind) == 0 || ctx.Err() != nil || slices.Contains(behind, s.controlPlane().ID()) {
+			return nil, errors.Join(failed, err)
+		}
+		err = concerning(behind, err)
+		failed = errors.Join(failed, err)
+		if graph, err = s.without(behind, err); err != nil {
+			return nil, errors.Join(failed, err)
+		}
+	}
+}
+
+// behind lists the workers that did not do all they had to do. A node that is not drained, say, because the one before it
+// failed, is among them; one that only waited for the control plane is not.
+func (s *session) behind(r *run.Result) []string {
+	cp := s.controlPlane().ID()
+	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return step.Host == cp && step.Outcome == run.Failed })
+	var out []string
+	for _, step := range r.Steps {
+		left := step.Outcome == run.Failed || step.Outcome != run.Done && !waited
+		if left && step.Host != cp && !slices.Contains(out, step.Host) {
+			out = append(out, step.Host)
+		}
+	}
+	return out
+}
+
+// controlPlaneFailed reports whether the control plane has a failure of its own. That nodes are not ready, or lack cards,
+// may come from a worker that is gone.
+func (s *session) controlPlaneFailed(err error) bool {
+	return slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool {
+		return e.ID != reason.NodeNotReady && e.ID != reason.GPUNotAllocatable && (e.Host == "" || e.Host == s.controlPlane().ID())
+	})
+}
+
+// lookAgain gathers the facts of all hosts but those, and returns why it could not, by host.
+func (s *session) lookAgain(ctx context.Context, but []string) map[string]error {
+	lost := map[string]error{}
+	_ = each(s.Inventory.Hosts, func(h inventory.Host) error {
+		s.mu.Lock()
+		known := s.facts[h.ID()] != nil
+		s.mu.Unlock()
+		if !known || slices.Contains(but, h.ID()) {
+			return nil
+		}
+		if err := s.look(ctx, h.ID()); err != nil {
+			s.mu.Lock()
+			lost[h.ID()] = err
+			s.mu.Unlock()
+		}
+		return nil
+	})
+	return lost
+}
+
+// concerning keeps what these hosts failed with: what others wait for in vain is planned again.
+func concerning(hosts []string, err error) error {
+	var out []error
+	for _, e := range reason.All(err) {
+		if slices.Contains(hosts, e.Host) {
+			out = append(out, e)
+		}
+	}
+	return errors.Join(out...)
+}
+
+// without plans what is left to do for the others. failed is why those are behind.
+func (s *session) without(behind []string, failed error) (*plan.Graph, error) {
+	for _, id := range behind {
+		delete(s.facts, id)
+		e := event.Event{Time: time.Now(), Run: s.Run, Host: id, Kind: event.Warning, Text: "going on without " + id + ": the other hosts are made ready"}
+		for _, why := range reason.All(failed) {
+			if why.Host == id {
+				e.Reason = string(why.ID)
+			}
+		}
+		s.Events.Emit(e)
+	}
+	graph, err := s.plan()
+	var unknown *plan.UnknownStepError
+	if errors.As(err, &unknown) {
+		return &plan.Graph{}, nil // of --only or --skip: the hosts that had such a step are behind
+	}
+	return graph, err
+}

@@ -1,0 +1,309 @@
+package bootstrap
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// site is machines that answer kgpu as bare hosts would, and do what its steps say only in so far as their facts change.
+type site struct {
+	event.Recorder
+	servers map[string]*sshtest.Server
+	member  string // facts of a host that is a node
+
+	adminConf string                 // path of the control plane's
+	looked    func(host string) bool // by facts.sh; true: the connection is lost by that. nil: never
+
+	mu     sync.Mutex
+	did    []string                             // host and step
+	joined map[string]bool                      // hosts
+	token  bool                                 // there is one
+	at     map[string]func(e *sshtest.Exec) int // what happens at a step of a host, instead; by both
+}
+
+// ofNodes are the lines that a bare host does not have.
+var ofNodes = regexp.MustCompile(`(?m)^(kubelet-.*|package=kube.*|unit=kubelet.*|file=.*|.*flannel.*|listen=.*kube.*|end=1)\n`)
+
+func newSite(t *testing.T, hosts ...string) (*site, Options) {
+	t.Helper()
+	member, err := os.ReadFile("facts/testdata/worker.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}}
+	s.adminConf = filepath.Join(t.TempDir(), "admin.conf")
+	if err := os.WriteFile(s.adminConf, []byte("clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\n"+
+		"timeouts: {link: 1s, reboot: 1s}\nhosts: [{address: 10.0.0.10, role: control-plane}]\n"), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv.Hosts = nil
+	for i, name := range hosts {
+		s.servers[name] = sshtest.Listen(t, sshtest.Config{Exec: func(e *sshtest.Exec) int { return s.exec(name, e) }})
+		h := s.servers[name].Host()
+		h.Name, h.Role, h.PrivateAddress = name, inventory.Worker, netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", 10+i))
+		if i == 0 {
+			h.Role = inventory.ControlPlane
+		}
+		inv.Hosts = append(inv.Hosts, h)
+	}
+	o := Options{Inventory: inv, Run: "r", Events: s, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	for _, r := range reason.Table() {
+		o.Ignore = append(o.Ignore, string(r.ID)) // these machines are not what preflight is about
+	}
+	return s, o
+}
+
+func (s *site) exec(host string, e *sshtest.Exec) int {
+	switch {
+	case strings.Contains(e.Line, "/start.sh"):
+		return s.batch(host, e)
+	case strings.Contains(e.Line, "sftp-server"):
+		f := adminConfFile{s.adminConf}
+		_ = sftp.NewRequestServer(struct {
+			io.Reader
+			io.WriteCloser
+		}{e.Stdin, nopCloser{e.Stdout}}, sftp.Handlers{FileGet: f, FileList: f}).Serve()
+		return 0
+	}
+	script, err := io.ReadAll(e.Stdin)
+	if err != nil {
+		return sshtest.Vanish
+	}
+	if bytes.Contains(script, []byte("kgpu-reach=1")) {
+		fmt.Fprintln(e.Stdout, "kgpu-reach=1")
+		for line := range strings.Lines(string(script)) {
+			if f := strings.Fields(line); len(f) == 2 && strings.Trim(f[1], "0123456789") == "" {
+				fmt.Fprintf(e.Stdout, "reach=%s %s open\n", f[0], f[1])
+			}
+		}
+		fmt.Fprintln(e.Stdout, "end=1")
+		return 0
+	}
+	if s.looked != nil && s.looked(host) {
+		return sshtest.Vanish
+	}
+	fmt.Fprint(e.Stdout, s.facts(host))
+	return 0
+}
+
+// facts are what facts.sh would print.
+func (s *site) facts(host string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.member
+	if !s.joined[host] {
+		text = ofNodes.ReplaceAllString(text, "") + "end=1\n"
+	}
+	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
+	if host == "cp1" && s.joined[host] {
+		more := "control-plane=1\nkubeadm=init-done\napi=1\n"
+		for _, node := range []string{"cp1", "w1", "w2"} {
+			if s.joined[node] {
+				more += "cluster=node\t" + node + "\tuid-" + node + "\tTrue\t\tv1.36.3\tcontainerd://1.7.24\t10.0.0.1\n"
+			}
+		}
+		if s.token {
+			more += "token=" + base64.StdEncoding.EncodeToString([]byte("abcdef")) + " " + base64.StdEncoding.EncodeToString([]byte("kgpu")) + "\n"
+		}
+		text = strings.Replace(text, "end=1\n", more+"end=1\n", 1)
+	}
+	return text
+}
+
+// batch does the steps of a bundle.
+func (s *site) batch(host string, e *sshtest.Exec) int {
+	zip, err := gzip.NewReader(e.Stdin)
+	if err != nil {
+		return sshtest.Vanish
+	}
+	for archive := tar.NewReader(zip); ; {
+		h, err := archive.Next()
+		if err != nil {
+			break
+		}
+		if path.Base(h.Name) != "id" {
+			continue
+		}
+		text, _ := io.ReadAll(archive)
+		id := strings.TrimSpace(string(text))
+		fmt.Fprintf(e.Stdout, "B\t%s\t0\n", id)
+		s.mu.Lock()
+		at := s.at[host+" "+id]
+		s.mu.Unlock()
+		if at != nil {
+			return at(e)
+		}
+		if id == "cluster/token" {
+			for name, value := range map[string]string{"token": "abcdef.0123456789abcdef", "ca_hash": "sha256:00"} {
+				fmt.Fprintf(e.Stdout, "O\t%s\t%s\t%s\n", id, name, base64.StdEncoding.EncodeToString([]byte(value)))
+			}
+		}
+		s.mu.Lock()
+		s.did = append(s.did, host+" "+id)
+		s.token = id == "cluster/token" || s.token && id != "cluster/untoken"
+		if id == "cluster/init" || id == "cluster/join" {
+			s.joined[host] = true
+		}
+		s.mu.Unlock()
+		fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\n", id)
+	}
+	fmt.Fprint(e.Stdout, "E\t0\n")
+	return 0
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// adminConfFile serves one file over sftp.
+type adminConfFile struct{ path string }
+
+func (f adminConfFile) Fileread(*sftp.Request) (io.ReaderAt, error) { return os.Open(f.path) }
+
+func (f adminConfFile) Filelist(*sftp.Request) (sftp.ListerAt, error) {
+	info, err := os.Stat(f.path)
+	return oneFile{info}, err
+}
+
+type oneFile struct{ info os.FileInfo }
+
+func (f oneFile) ListAt(to []os.FileInfo, offset int64) (int, error) {
+	if offset > 0 || len(to) == 0 {
+		return 0, io.EOF
+	}
+	to[0] = f.info
+	return 1, io.EOF
+}
+
+// A worker that never comes back: the others are made ready, the kubeconfig is here, the exit status is that of the loss,
+// and the last words are what is left and how to go on.
+func TestAWorkerNeverComesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		step string
+		at   func(s *site) func(e *sshtest.Exec) int
+		id   reason.ID
+		left []string // rows of the table
+	}{
+		"lost": {"w1 kube/packages", func(s *site) func(*sshtest.Exec) int {
+			return func(e *sshtest.Exec) int {
+				go s.servers["w1"].Stop()
+				<-e.Gone
+				return sshtest.Vanish
+			}
+		}, reason.SSHLost, []string{"w1 kube/packages kube/packages, cluster/join SSH_LOST"}},
+		"failed": {"w1 kube/packages", func(*site) func(*sshtest.Exec) int {
+			return func(e *sshtest.Exec) int {
+				fmt.Fprint(e.Stdout, "D\tkube/packages\t1\t1\tPACKAGE_MISSING\tno such version\nE\t1\n")
+				return 0
+			}
+		}, reason.PackageMissing, []string{"w1 kube/packages kube/packages, cluster/join PACKAGE_MISSING"}},
+		"lost while it joins": {"w1 cluster/join", func(s *site) func(*sshtest.Exec) int {
+			return func(e *sshtest.Exec) int {
+				go s.servers["w1"].Stop()
+				<-e.Gone
+				return sshtest.Vanish
+			}
+		}, reason.SSHLost, []string{"w1 cluster/join cluster/join SSH_LOST"}},
+		"lost when it has joined": {"cp1 cluster/ready", func(s *site) func(*sshtest.Exec) int {
+			return func(e *sshtest.Exec) int {
+				s.mu.Lock()
+				s.at = nil
+				s.mu.Unlock()
+				s.servers["w1"].Stop()
+				fmt.Fprint(e.Stdout, "D\tcluster/ready\t1\t1\tNODE_NOT_READY\tnot ready: node w1\nE\t1\n")
+				return 0
+			}
+		}, reason.SSHLost, []string{"w1 cluster/join - SSH_LOST"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := newSite(t, "cp1", "w1", "w2")
+			s.at[c.step] = c.at(s)
+			err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+			all := reason.All(err)
+			if len(all) != 1 || all[0].ID != c.id || all[0].Host != "w1" || reason.ExitStatus(err) != reason.Lookup(c.id).Exit {
+				t.Fatalf("%v", err)
+			}
+			for _, want := range []string{"w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/ready"} {
+				if n := len(slices.DeleteFunc(slices.Clone(s.did), func(did string) bool { return did != want })); n != 1 {
+					t.Errorf("%s was done %d times: %q", want, n, s.did)
+				}
+			}
+			if _, err := os.Stat(o.Kubeconfig); err != nil {
+				t.Error(err)
+			}
+			var out bytes.Buffer
+			sink := report.New(report.Plain, &out, report.Quiet)
+			for _, e := range s.Events() {
+				sink.Emit(e)
+			}
+			sink.Emit(event.Event{Kind: event.Result, Reason: string(c.id), Text: "failed; this carries on: kgpu up"})
+			_, table, _ := strings.Cut(out.String(), "what is left:\n")
+			var rows []string
+			for line := range strings.Lines(table) {
+				rows = append(rows, strings.Join(strings.Fields(line), " "))
+			}
+			want := slices.Concat([]string{"HOST REACHED LEFT TO DO REASON"}, c.left, []string{"00:00:00 failed; this carries on: kgpu up"})
+			if !slices.Equal(rows, want) {
+				t.Errorf("the last words are %q", rows)
+			}
+		})
+	}
+}
+
+// Nodes that are not ready although every host can be reached: nobody is left behind for that.
+func TestNobodyIsBehind(t *testing.T) {
+	s, o := newSite(t, "cp1", "w1")
+	s.at["cp1 cluster/ready"] = func(e *sshtest.Exec) int {
+		fmt.Fprint(e.Stdout, "D\tcluster/ready\t1\t1\tNODE_NOT_READY\tnot ready: node w1\nE\t1\n")
+		return 0
+	}
+	err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.NodeNotReady || all[0].Host != "cp1" {
+		t.Errorf("%v", err)
+	}
+	for _, e := range s.Events() {
+		if strings.Contains(e.Text, "going on without") {
+			t.Errorf("told %q", e.Text)
+		}
+	}
+}
+
+// Without the control plane nothing goes on.
+func TestTheControlPlaneFails(t *testing.T) {
+	s, o := newSite(t, "cp1", "w1")
+	s.at["cp1 cluster/init"] = func(e *sshtest.Exec) int {
+		fmt.Fprint(e.Stdout, "D\tcluster/init\t1\t1\tSTEP_FAILED\tno\nE\t1\n")
+		return 0
+	}
+	err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+	if all := reason.All(err); len(all) != 1 || all[0].Step != "cluster/init" || slices.Contains(s.did, "w1 cluster/join") {
+		t.Errorf("%v; did %q", err, s.did)
+	}
+}

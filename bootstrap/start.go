@@ -1,0 +1,52 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// connecting are the reasons why nothing could be asked of a host.
+var connecting = []reason.ID{
+	reason.SSHUnreachable, reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SSHAuthFailed, reason.SudoRefused, reason.FactsFailed,
+}
+
+// longList is how many hosts an advice names before it is too long to be read.
+const longList = 5
+
+// adviseLimit adds to the errors of workers that could not be reached, or asked, the command that does without them. A run
+// does not leave a host out by itself at its start: it may be a typing error.
+func (o Options) adviseLimit(hosts []inventory.Host, err error) error {
+	out := map[string]*reason.Error{}
+	for _, e := range reason.All(err) {
+		if e.Step == "" && slices.Contains(connecting, e.ID) {
+			out[e.Host] = e
+		}
+	}
+	var others, workers []string
+	for _, h := range hosts {
+		switch {
+		case out[h.ID()] == nil:
+			others = append(others, "--limit "+h.ID())
+			if h.Role == inventory.Worker {
+				workers = append(workers, "--limit "+h.ID())
+			}
+		case h.Role == inventory.ControlPlane:
+			return err // nothing goes without it
+		}
+	}
+	if len(workers) > 0 {
+		others = workers // the control plane is always among them
+	}
+	limit := strings.Join(others, " ")
+	if len(others) > longList {
+		limit = "--limit HOST…" // the flag may be repeated
+	}
+	for _, e := range out {
+		e.Advice = fmt.Sprintf("%s; or go on without it: `kgpu up %s %s`", e.AdviceLine(), limit, o.Inventory.Path)
+	}
+	return err
+}

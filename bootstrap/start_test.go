@@ -1,0 +1,62 @@
+package bootstrap
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// A host that cannot be reached at the start ends the run before anything is changed; the advice names the command that
+// does without it, where there is one.
+func TestHostOutOfReachAtTheStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		down   []string
+		advice string // the end of it
+	}{
+		"one of two workers": {[]string{"w1"}, "; or go on without it: `kgpu up --limit w2 inventory.yaml`"},
+		"all workers":        {[]string{"w1", "w2"}, "; or go on without it: `kgpu up --limit cp1 inventory.yaml`"},
+		"the control plane":  {[]string{"cp1"}, "`ssh USER@ADDRESS` from here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := newSite(t, "cp1", "w1", "w2")
+			for _, h := range c.down {
+				s.servers[h].Stop()
+			}
+			err := Up(t.Context(), o, func(*plan.Graph) error { t.Error("there is a plan"); return nil })
+			all := reason.All(err)
+			if len(all) != len(c.down) || reason.ExitStatus(err) != 20 || len(s.did) > 0 {
+				t.Fatalf("%v; did %q", err, s.did)
+			}
+			var out bytes.Buffer
+			report.PrintError(&out, err)
+			if n := strings.Count(out.String(), c.advice+"\n"); n != len(c.down) {
+				t.Errorf("%q is not in\n%s", c.advice, out.String())
+			}
+		})
+	}
+}
+
+// A connection that is lost while facts are gathered is opened again.
+func TestLostWhileLooking(t *testing.T) {
+	s, o := newSite(t, "cp1", "w1")
+	lost := false
+	s.looked = func(host string) bool {
+		if host != "w1" || lost {
+			return false
+		}
+		lost = true
+		s.servers["w1"].Stop()
+		s.servers["w1"].Start(t)
+		return true
+	}
+	if err := Up(t.Context(), o, func(*plan.Graph) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if !lost {
+		t.Error("nothing was lost")
+	}
+}

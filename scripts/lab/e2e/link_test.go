@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestLink takes hosts away while a cluster comes up: one for good, one by a bastion that acknowledges and forwards
+// nothing, one by a cut.
+func TestLink(t *testing.T) {
+	l := newLab(t, nil, "--workers", "1", "--with", "bastion")
+	segment := l.addr["inner1"][:strings.LastIndex(l.addr["inner1"], ".")] + ".0/24"
+	for _, h := range []string{"cp1", "w1"} {
+		l.exec(t, h, "ip route add "+segment+" via "+l.addr["bastion1"])
+	}
+	d := desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories() + "timeouts: {link: 25s, reboot: 25s}\n",
+		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("inner1", "ssh: {bastion: {address: "+l.addr["bastion1"]+"}}")},
+	}
+	c := newCluster(t, l, d)
+
+	must(t, "a worker never comes back, a bastion is deaf", func(t *testing.T) {
+		s := start(t, "", "up", "--verbose", c.inventory)
+		s.awaitText(t, `:\d\d  `+l.addr["inner1"]+`\s+runtime/containerd`) // the plan, which comes first, has no times
+		// Those that serve the connection; who connects from now on gets others.
+		frozen := strings.Join(strings.Fields(l.exec(t, "bastion1", "pids=$(pgrep -f '^sshd(-session)?: ubuntu'); kill -STOP $pids; echo $pids")), " ")
+		s.awaitText(t, `:\d\d  `+l.addr["w1"]+`\s+(repo/kubernetes|runtime/containerd|kube/packages)`)
+		l.verb(t, "kill", "w1")
+		code := s.wait(t)
+		l.exec(t, "bastion1", "kill -KILL "+frozen+" 2>/dev/null || :")
+		said := s.stdout.String()
+		if code != 24 {
+			t.Fatalf("exit status %d, want 24\n%s", code, said)
+		}
+		for host, want := range map[string]string{"w1": `giving up in 25s`, "inner1": `giving up in 25s`} {
+			lost := regexp.MustCompile(l.addr[host] + `\s+waiting: connection lost (\d+)s ago.*` + want).FindStringSubmatch(said)
+			if lost == nil {
+				t.Fatalf("%s: the loss was not told:\n%s", host, said)
+			}
+			if after, _ := strconv.Atoi(lost[1]); after >= 20 {
+				t.Errorf("%s: noticed %d s after its last sign of life", host, after)
+			}
+		}
+		for _, want := range []string{
+			l.addr["inner1"] + `\s+waited: the connection is back after`,
+			`\n  ` + l.addr["w1"] + `\s+\S+\s+\S+, .*SSH_LOST\n`,
+			`this carries on: kgpu up --inventory ` + regexp.QuoteMeta(c.inventory),
+			`warning: going on without ` + l.addr["w1"],
+		} {
+			if !regexp.MustCompile(want).MatchString(said) {
+				t.Errorf("%s is not in\n%s", want, said)
+			}
+		}
+		c.ready(t, "cp1", "inner1")
+	})
+	must(t, "the worker is back, and its link is cut", func(t *testing.T) {
+		l.verb(t, "start", "w1")
+		l.exec(t, "w1", "ip route add "+segment+" via "+l.addr["bastion1"])
+		d.more = l.repositories()
+		l.write(t, filepath.Dir(c.inventory), d)
+		s := start(t, "", "up", "--output", "json", c.inventory)
+		s.await(t, "w1 works", func(e event) bool { return e.Event == "step.start" && e.Host == l.addr["w1"] })
+		l.verb(t, "cut", "w1")
+		time.Sleep(3 * time.Second)
+		l.verb(t, "heal", "w1")
+		s.await(t, "w1 installs", func(e event) bool {
+			return e.Event == "step.start" && e.Host == l.addr["w1"] && e.Step == "kube/packages"
+		})
+		l.verb(t, "cut", "w1")
+		cut := time.Now()
+		var healed sync.WaitGroup
+		healed.Go(func() {
+			time.Sleep(time.Until(cut.Add(time.Minute)))
+			l.verb(t, "heal", "w1")
+		})
+		code := s.wait(t)
+		healed.Wait()
+		if code != 0 {
+			t.Fatalf("exit status %d", code)
+		}
+		var waits []event
+		for _, e := range s.of("wait") {
+			if e.Host == l.addr["w1"] && e.Reason == "SSH_LOST" {
+				waits = append(waits, e)
+			}
+		}
+		if len(waits) < 4 {
+			t.Fatalf("the cut was told as %v", waits)
+		}
+		if after := waits[0].Time.Sub(cut); after <= 0 || after >= 20*time.Second {
+			t.Errorf("noticed %s after the cut: %v", after, waits[0])
+		}
+		if last := waits[len(waits)-1]; last.Millis < 40_000 || last.Time.Sub(cut) < time.Minute {
+			t.Errorf("the end of the cut was told as %v", last)
+		}
+		c.ready(t, "cp1", "w1", "inner1")
+		l.heardOnce(t, s, "w1")
+	})
+}
+
+// awaitText waits until what kgpu said so far has the expression.
+func (s *session) awaitText(t *testing.T, expression string) {
+	t.Helper()
+	want := regexp.MustCompile(expression)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !want.Match(s.stdout.Bytes()) {
+		if s.closed {
+			t.Fatalf("kgpu ended before it said %s", expression)
+		}
+		s.more.Wait()
+	}
+}
+
+// colour is what kgpu takes out of lines.
+var colour = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// heardOnce compares what a run heard of a host with what the host wrote: every line once, in order.
+func (l *lab) heardOnce(t *testing.T, s *session, host string) {
+	t.Helper()
+	var heard []string
+	for _, e := range s.events {
+		if e.Event == "log" && e.Host == l.addr[host] {
+			heard = append(heard, e.Step+"\t"+e.Text)
+		}
+	}
+	run := s.events[0].Run
+	wrote := lines(l.exec(t, host, fmt.Sprintf("cd /var/lib/kgpu/run; for b in $(ls -d %[1]s-* | sort --version-sort); do grep $'^L\\t' $b/events | cut -f 2- || :; done", run)))
+	for i := range wrote {
+		wrote[i] = colour.ReplaceAllString(wrote[i], "")
+	}
+	if !slices.Equal(heard, wrote) {
+		t.Errorf("%s wrote %d lines, kgpu heard %d:\n%s\n--- heard\n%s", host, len(wrote), len(heard), strings.Join(wrote, "\n"), strings.Join(heard, "\n"))
+	}
+}
