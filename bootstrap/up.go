@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -14,7 +15,7 @@ func Up(ctx context.Context, o Options, show func(*plan.Graph) error) error {
 	if err != nil {
 		return err
 	}
-	return converge(ctx, o, hosts, show)
+	return converge(ctx, o, hosts, show, func() error { return nil })
 }
 
 // Plan says what Up would do. It changes nothing.
@@ -28,16 +29,28 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.preflight(ctx); err != nil {
+	other := s.other()
+	found := s.preflight(ctx)
+	if found != nil && (other == "" || ctx.Err() != nil) {
+		return nil, found
+	}
+	graph, err := s.plan()
+	if err != nil {
 		return nil, err
 	}
-	return s.plan()
+	if other != "" {
+		graph.Warnings = append(graph.Warnings, atWork+other+"; `kgpu attach` shows the progress")
+		for _, e := range reason.All(found) { // half of it may be the other's work, and gone in a moment
+			graph.Warnings = append(graph.Warnings, e.Error())
+		}
+	}
+	return graph, nil
 }
 
 // converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do
-// what the cluster serves without.
-func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error) error {
-	s, err := open(ctx, o, hosts)
+// what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes.
+func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error, begin func() error) error {
+	s, err := openAlone(ctx, o, hosts)
 	if err != nil {
 		return err
 	}
@@ -56,6 +69,22 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	if err := show(graph); err != nil {
 		return err
 	}
+	design := func(ctx context.Context) (*plan.Graph, error) {
+		if err := s.attach(ctx); err != nil {
+			return nil, err
+		}
+		return s.plan()
+	}
+	return s.changing(ctx, graph, design, show, func(ctx context.Context, graph *plan.Graph) error {
+		if err := begin(); err != nil {
+			return err
+		}
+		return s.converge(ctx, graph)
+	})
+}
+
+// converge carries out the plan.
+func (s *session) converge(ctx context.Context, graph *plan.Graph) error {
 	now, later := graph.Split()
 	// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
 	if err := s.execute(ctx, now.Without(plan.NotebookStep)); err != nil {

@@ -95,16 +95,15 @@ func (h *Host) lost(c *conn, doing string, err error) error {
 const maxRefusals = 8
 
 // Reconnect opens the connection anew, after it was lost or the machine went down. It tries until ctx ends, except when
-// trying again is no use: the host key is another one, or the keys are refused again and again. Runs that still use the
-// old connection end with ErrLost.
+// trying again is no use: the host key is another one, or the keys are refused again and again. A connection that lives is
+// left alone: several commands heard of the loss of the one before, and another of them was first.
 func (h *Host) Reconnect(ctx context.Context) error {
-	old := h.current()
 	h.reconnecting.Lock()
 	defer h.reconnecting.Unlock()
-	if h.current() != old && h.current().alive() {
-		return nil // somebody else did it meanwhile
+	old := h.current()
+	if old.alive() {
+		return nil
 	}
-	old.close(errClosed)
 	refusals := 0
 	for try := 1; ; try++ {
 		c, err := h.dialer.connect(ctx, h.target, h.id, old.hostKey)

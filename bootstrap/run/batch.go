@@ -81,22 +81,26 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	return b.host.Run(ctx, c)
 }
 
-// reconnect brings the lost host back, or says why it stayed away. When it is lost again and again without a word in
-// between, the pauses grow.
+// reconnect brings the lost host back, or says why it stayed away.
 func (b *batch) reconnect(ctx context.Context, lost int) error {
-	b.emit(event.Wait, "the connection is lost; the batch goes on on the host, reconnecting")
-	ctx, cancel := context.WithTimeout(ctx, b.engine.reconnectTimeout())
+	if err := b.engine.back(ctx, b.host, lost, "the connection is lost; the batch goes on on the host, reconnecting"); err != nil {
+		return lostError(b.host.ID(), b.name, err)
+	}
+	return nil
+}
+
+// back brings a lost host back. When it is lost again and again without a word in between, the pauses grow.
+func (e *Engine) back(ctx context.Context, h Host, lost int, what string) error {
+	e.emit(event.Event{Host: h.ID(), Kind: event.Wait, Text: what})
+	ctx, cancel := context.WithTimeout(ctx, e.reconnectTimeout())
 	defer cancel()
 	if lost > 1 {
 		select {
 		case <-ctx.Done():
-		case <-time.After(b.engine.before(lost - 1)):
+		case <-time.After(e.before(lost - 1)):
 		}
 	}
-	if err := b.host.Reconnect(ctx); err != nil {
-		return lostError(b.host.ID(), b.name, err)
-	}
-	return nil
+	return h.Reconnect(ctx)
 }
 
 // vanished is how a batch ended whose directory is no longer there, or that nobody started.
@@ -105,8 +109,4 @@ func (b *batch) vanished(offset int64) ending {
 		return never
 	}
 	return gone
-}
-
-func (b *batch) emit(kind event.Kind, text string) {
-	b.engine.emit(event.Event{Host: b.host.ID(), Kind: kind, Text: text})
 }
