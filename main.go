@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,10 @@ func newApp() *cli.App {
 				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: smoke,
 			},
 			{
+				Name: "attach", Usage: "show the progress of the run that is at work on the cluster, whoever began it; changes nothing", ArgsUsage: "[INVENTORY]",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: attach,
+			},
+			{
 				Name: "plan", Usage: "say what up would do and why; exit status 2 when changes are pending", ArgsUsage: "[INVENTORY]",
 				Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags), Action: showPlan,
 			},
@@ -170,6 +175,13 @@ func smoke(c *cli.Context) error {
 	return story(c, 1, func(o bootstrap.Options, _ *terminal) error { return bootstrap.Smoke(c.Context, o) })
 }
 
+func attach(c *cli.Context) error {
+	return story(c, 1, func(o bootstrap.Options, t *terminal) (err error) {
+		t.ended, err = bootstrap.Attach(c.Context, o)
+		return err
+	})
+}
+
 func showPlan(c *cli.Context) error {
 	return story(c, 1, func(o bootstrap.Options, t *terminal) error {
 		if t.kind == report.JSON {
@@ -205,6 +217,7 @@ type terminal struct {
 	kind     report.Kind
 	detail   report.Detail
 	notebook *bootstrap.Notebook // that was opened; nil: none
+	ended    string              // how the story ended, where it says so itself
 }
 
 // showNotebook prints how to get into the notebook, with its token: never among events, which are kept.
@@ -256,7 +269,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	id := bootstrap.NewRunID(time.Now())
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
-		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), MaxUnavailable: c.Int("max-unavailable"),
+		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), MaxUnavailable: c.Int("max-unavailable"),
 		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
 		Agree:  func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
 	}, t)
@@ -264,9 +277,14 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		t.failures(id, err)
 	}
 	if c.Command.Name != "plan" {
-		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: next(c, inv, err)})
+		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
 	return errors.Join(err, t.showNotebook(), t.Close())
+}
+
+// commandLine is what others are told that this kgpu does: the command and its arguments, which hold no secrets.
+func commandLine(c *cli.Context) string {
+	return strings.Join(append([]string{c.Command.Name}, c.Args().Slice()...), " ")
 }
 
 // failures puts what failed outside of steps into the stream of events; text has it on standard error.

@@ -39,9 +39,9 @@ func AddWorker(ctx context.Context, o Options, addresses []string, show func(*pl
 		return err
 	}
 	// The file is written once the hosts have been reached and judged, and before anything on them changes.
-	return converge(ctx, o, hosts, func(g *plan.Graph) error {
-		if err := show(g); err != nil || len(added) == 0 {
-			return err
+	return converge(ctx, o, hosts, show, func() error {
+		if len(added) == 0 {
+			return nil
 		}
 		return inventory.WriteFile(o.Inventory.Path, edited)
 	})

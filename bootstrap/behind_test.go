@@ -84,6 +84,10 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 	switch {
 	case strings.Contains(e.Line, "/start.sh"):
 		return s.batch(host, e)
+	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
+		fmt.Fprintln(e.Stdout, "held")
+		_, _ = io.Copy(io.Discard, e.Stdin)
+		return 0
 	case strings.Contains(e.Line, "sftp-server"):
 		f := adminConfFile{s.adminConf}
 		_ = sftp.NewRequestServer(struct {

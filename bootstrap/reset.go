@@ -21,15 +21,18 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, o, hosts)
+	s, err := openAlone(ctx, o, hosts)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if err := s.stop(ctx); err != nil {
-		return err
+	design := func(ctx context.Context) (*plan.Graph, error) {
+		if err := s.stop(ctx); err != nil {
+			return nil, err
+		}
+		return plan.Reset(s.Inventory, s.facts, ids)
 	}
-	graph, err := plan.Reset(s.Inventory, s.facts, ids)
+	graph, err := design(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,13 +40,15 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 	if err := confirm(graph); err != nil || graph.Empty() {
 		return err
 	}
-	if _, err := s.engine().Execute(ctx, graph); err != nil {
-		return err
-	}
-	if len(ids) == 0 {
-		return s.forgetKubeconfig()
-	}
-	return nil
+	return s.changing(ctx, graph, design, confirm, func(ctx context.Context, graph *plan.Graph) error {
+		if _, err := s.engine().Execute(ctx, graph); err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return s.forgetKubeconfig()
+		}
+		return nil
+	})
 }
 
 // forgetKubeconfig removes the kubeconfig of a cluster that is gone, if kgpu wrote it.

@@ -35,6 +35,7 @@ type Options struct {
 	Only, Skip []string // step IDs
 	Limit      []string // host IDs
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
+	Command    string   // what others are told this run does: "up inventory.yaml"; no secret
 
 	Agree          func([]Disturbance) error // is asked before pods that run are moved: an error ends the story, nothing is changed
 	Opened         func(Notebook)            // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
@@ -61,9 +62,8 @@ type session struct {
 	skew  map[string]time.Duration
 }
 
-// open connects to the hosts and gathers their facts, all at the same time. Every host that fails is in the error.
-func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, error) {
-	s := &session{
+func newSession(o Options) *session {
+	return &session{
 		Options: o,
 		dialer: remote.NewDialer(remote.Options{
 			Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig,
@@ -72,21 +72,28 @@ func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, err
 		}),
 		hosts: map[string]*remote.Host{}, facts: map[string]*facts.Host{}, skew: map[string]time.Duration{},
 	}
-	err := each(hosts, func(h inventory.Host) error {
-		conn, err := s.dialer.Dial(ctx, h)
-		if err != nil {
-			return err
-		}
-		s.mu.Lock()
-		s.hosts[h.ID()] = conn
-		s.mu.Unlock()
-		return s.look(ctx, h.ID())
-	})
-	if err != nil {
+}
+
+// open connects to the hosts and gathers their facts, all at the same time. Every host that fails is in the error.
+func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, error) {
+	s := newSession(o)
+	if err := each(hosts, func(h inventory.Host) error { return s.meet(ctx, h) }); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// meet connects to a host and gathers its facts.
+func (s *session) meet(ctx context.Context, h inventory.Host) error {
+	conn, err := s.dialer.Dial(ctx, h)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.hosts[h.ID()] = conn
+	s.mu.Unlock()
+	return s.look(ctx, h.ID())
 }
 
 func (s *session) close() {

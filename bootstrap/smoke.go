@@ -16,7 +16,7 @@ import (
 
 // Smoke proves that every card of the cluster's hosts can be used by exactly one pod, and opens the notebook.
 func Smoke(ctx context.Context, o Options) error {
-	s, err := open(ctx, o, o.Inventory.Hosts)
+	s, err := openAlone(ctx, o, o.Inventory.Hosts)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func Smoke(ctx context.Context, o Options) error {
 	if err := s.attach(ctx); err != nil {
 		return err
 	}
-	return s.prove(ctx)
+	return s.holding(ctx, s.prove)
 }
 
 // prove runs nvidia-smi in the cluster, once for each card that the hosts list, and then opens the notebook.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -15,7 +16,7 @@ func Up(ctx context.Context, o Options, show func(*plan.Graph) error) error {
 	if err != nil {
 		return err
 	}
-	return o.adviseLimit(hosts, converge(ctx, o, hosts, show))
+	return o.adviseLimit(hosts, converge(ctx, o, hosts, show, func() error { return nil }))
 }
 
 // Plan says what Up would do. It changes nothing.
@@ -29,16 +30,28 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.preflight(ctx); err != nil {
+	other := s.other()
+	found := s.preflight(ctx)
+	if found != nil && (other == "" || ctx.Err() != nil) {
+		return nil, found
+	}
+	graph, err := s.plan()
+	if err != nil {
 		return nil, err
 	}
-	return s.plan()
+	if other != "" {
+		graph.Warnings = append(graph.Warnings, atWork+other+"; `kgpu attach` shows the progress")
+		for _, e := range reason.All(found) { // half of it may be the other's work, and gone in a moment
+			graph.Warnings = append(graph.Warnings, e.Error())
+		}
+	}
+	return graph, nil
 }
 
 // converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do
-// what the cluster serves without.
-func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error) error {
-	s, err := open(ctx, o, hosts)
+// what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes.
+func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error, begin func() error) error {
+	s, err := openAlone(ctx, o, hosts)
 	if err != nil {
 		return err
 	}
@@ -54,12 +67,31 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 		return err
 	}
 	s.skips(graph)
-	if err := show(graph); err != nil {
+	ask := func(graph *plan.Graph) error {
+		if err := show(graph); err != nil {
+			return err
+		}
+		return s.agreed(ctx, graph)
+	}
+	if err := ask(graph); err != nil {
 		return err
 	}
-	if err := s.agreed(ctx, graph); err != nil {
-		return err
+	design := func(ctx context.Context) (*plan.Graph, error) {
+		if err := s.attach(ctx); err != nil {
+			return nil, err
+		}
+		return s.plan()
 	}
+	return s.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
+		if err := begin(); err != nil {
+			return err
+		}
+		return s.converge(ctx, graph)
+	})
+}
+
+// converge carries out the plan.
+func (s *session) converge(ctx context.Context, graph *plan.Graph) error {
 	rest, failed := s.carryOut(ctx, graph)
 	if rest == nil {
 		return failed

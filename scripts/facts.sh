@@ -319,4 +319,14 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
     each token "${ask[@]}" secrets -n kube-system --field-selector type=bootstrap.kubernetes.io/token -o go-template="$token_template"
   fi
 fi
+
+# --- who holds the cluster. Others who only look may do so at the same time.
+held() (
+  { exec 6</var/lib/kgpu/operator/lock; } 2>/dev/null || exit 1
+  ! flock --shared --nonblock 6
+)
+if held; then
+  echo operator=held
+  each_of operator /var/lib/kgpu/operator/holder
+fi
 echo end=1

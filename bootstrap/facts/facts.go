@@ -51,6 +51,7 @@ type Host struct {
 	Kubelet      *Member       // nil: this host never joined a cluster
 	ControlPlane *ControlPlane // nil: no control plane here
 	Run          *Run          // a kgpu run that holds this host now; nil: none
+	Operator     *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
 	Ledger       int           // number of changes recorded in the ledger
 }
 

@@ -131,7 +131,7 @@ func TestTruncated(t *testing.T) {
 func TestBadLines(t *testing.T) {
 	for _, line := range []string{
 		"address=2: eth0 inet 10.0.0.300/24", "route=nowhere dev eth0", "mount=/ x 1 1", "listen=LISTEN 0 1 *:http *:*", "kubelet-server=x\nkubelet-ca=!",
-		"containerd-dump=!", "daemon-json=!", "control-plane=1\ncluster=node", "control-plane=1\ncluster=daemonset\ta\tb\tx\t1", "run=a-1\nrun-since-ms=x",
+		"containerd-dump=!", "daemon-json=!", "control-plane=1\ncluster=node", "control-plane=1\ncluster=daemonset\ta\tb\tx\t1", "run=a-1\nrun-since-ms=x", "operator=held\noperator=since=yesterday",
 	} {
 		if _, err := Parse(answerOf(line)); err == nil || errors.Is(err, ErrTruncated) {
 			t.Errorf("%q: %v", line, err)

@@ -99,7 +99,7 @@ var table = index([]Reason{
 	{SudoRefused, 25, "give the user sudo rights, or name the password by reference: `sudoPassword: ${ENV}`"},
 	{FactsFailed, 26, "run the command with -v and look at the host's output"},
 
-	{HostBusy, 30, "another run holds this host: wait for it to end, then run the same command again"},
+	{HostBusy, 30, "`kgpu attach` shows what the other run does: wait for its end, then run the same command again"},
 	{HostAddressDuplicate, 48, "give each host its own address, or set `privateAddress:` in the inventory"},
 	{HostMountNoExec, 49, "mount it without noexec: `mount -o remount,exec`, and the same in /etc/fstab"},
 	{HostOSUnsupported, 50, "kgpu supports Ubuntu 20.04–26.04 and Debian 12–13"},

@@ -190,6 +190,7 @@ func TestHostCertificate(t *testing.T) {
 	in.SSH.HostKey, in.SSH.KnownHosts = "", path
 	writeFile(t, path, []byte("@cert-authority 127.0.0.* "+string(publicLine(authority.PublicKey()))))
 	h := dial(t, in)
+	h.Close()
 	if err := h.Reconnect(context.Background()); err != nil {
 		t.Error(err)
 	}

@@ -12,13 +12,14 @@ const maxRefusals = 8
 
 // Reconnect opens the connection anew, after it was lost or the machine went down, and tells meanwhile what is waited for.
 // It tries until ctx ends or the host was away for too long, except when trying again is no use: the host key is another
-// one, or the keys are refused again and again. Runs that still use the old connection end with ErrLost.
+// one, or the keys are refused again and again. A connection that lives is left alone: several commands heard of the loss of
+// the one before, and another of them was first.
 func (h *Host) Reconnect(ctx context.Context) error {
-	old := h.current()
 	h.reconnecting.Lock()
 	defer h.reconnecting.Unlock()
-	if h.current() != old && h.current().alive() {
-		return nil // somebody else did it meanwhile
+	old := h.current()
+	if old.alive() {
+		return nil
 	}
 	a, ctx := h.leave(ctx, old)
 	defer a.over()

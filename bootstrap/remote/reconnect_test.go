@@ -38,6 +38,7 @@ func TestReconnectWaitsForTheMachine(t *testing.T) {
 		server.Stop()
 		n.serve("10.0.0.4:22", nil)
 		server.Refuse(true) // until long after the start
+		h.Close()
 		time.AfterFunc(5*time.Minute, func() { n.serve("10.0.0.4:22", server) })
 		time.AfterFunc(5*time.Minute+20*time.Second, func() { server.Refuse(false) })
 		start := time.Now()
@@ -58,6 +59,7 @@ func TestReconnectEndsWithItsContext(t *testing.T) {
 		n := newMemNet()
 		h := dialWith(t, n.dialer(t, Options{}), n.host(t, "10.0.0.4:22", sshtest.New(sshtest.Config{})))
 		n.serve("10.0.0.4:22", nil)
+		h.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		start := time.Now()
@@ -88,6 +90,7 @@ func TestReconnectGivesUp(t *testing.T) {
 				server := sshtest.New(sshtest.Config{})
 				h := dialWith(t, n.dialer(t, Options{}), n.host(t, "10.0.0.4:22", server))
 				tc.change(server)
+				h.Close()
 				if err := h.Reconnect(context.Background()); !errors.Is(err, &reason.Error{ID: tc.want}) {
 					t.Errorf("%v", err)
 				}
@@ -118,4 +121,19 @@ func TestReconnectTogether(t *testing.T) {
 	}
 	server.Start(t)
 	wg.Wait()
+}
+
+// One who hears of the loss when another has connected again leaves that connection alone.
+func TestReconnectLate(t *testing.T) {
+	server := sshtest.Listen(t, sshtest.Config{})
+	h := dial(t, server.Host())
+	h.Close()
+	for range 2 {
+		if err := h.Reconnect(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := server.Accepted(); n != 2 {
+		t.Errorf("%d connections, want the first and one more", n)
+	}
 }

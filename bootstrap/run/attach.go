@@ -12,16 +12,28 @@ import (
 // Attach follows a batch that another run started on a host, to its end, and tells its events from the first on. It
 // changes nothing. The error joins a *reason.Error for the step that failed; a batch that is no longer there is no error.
 func (e *Engine) Attach(ctx context.Context, host, name string) error {
-	return e.attach(ctx, host, name, false)
+	return e.guest(ctx, host, name, false)
 }
 
 // Stop asks a batch that another run started to come to an end, and follows it there: a step that only waits gives up, one
 // that works is let finish, and no more steps begin. What did not come about is told, and is no error.
 func (e *Engine) Stop(ctx context.Context, host, name string) error {
-	return e.attach(ctx, host, name, true)
+	return e.guest(ctx, host, name, true)
 }
 
-func (e *Engine) attach(ctx context.Context, host, name string, stop bool) error {
+func (e *Engine) guest(ctx context.Context, host, name string, stop bool) error {
+	var failures []error
+	ended := func(_ string, err *reason.Error) {
+		if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	err := e.attach(ctx, host, name, &guest{stopped: stop, ended: ended})
+	return errors.Join(append(failures, err)...)
+}
+
+// attach follows a batch for g, who hears of its failures. The error is that of following.
+func (e *Engine) attach(ctx context.Context, host, name string, g *guest) error {
 	h := e.Hosts[host]
 	if h == nil {
 		return fmt.Errorf("host %s: no connection to this host", host)
@@ -29,29 +41,30 @@ func (e *Engine) attach(ctx context.Context, host, name string, stop bool) error
 	if !validRun.MatchString(name) {
 		return fmt.Errorf("batch %q: only 0-9, a-z and - are allowed", name)
 	}
-	l := &guest{engine: e, host: host, stopped: stop}
-	b := &batch{engine: e, host: h, name: name, stop: stop, reader: reader{listener: l}}
+	g.engine, g.host = e, host
+	b := &batch{engine: e, host: h, name: name, stop: g.stopped, reader: reader{listener: g}}
 	end, err := b.run(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &reason.Error{ID: reason.Cancelled, Host: host, Step: l.step, Err: err,
+		return &reason.Error{ID: reason.Cancelled, Host: host, Step: g.step, Err: err,
 			Detail: "cancelled; the unit kgpu-" + name + " goes on on the host"}
 	case err != nil:
 		return err
 	case end == gone:
-		l.fail(&reason.Error{ID: reason.StepInterrupted, Host: host, Step: l.step, Detail: wentDown})
+		g.fail(&reason.Error{ID: reason.StepInterrupted, Host: host, Step: g.step, Detail: wentDown})
 	}
-	return errors.Join(l.failures...)
+	return nil
 }
 
 // guest tells what a batch does that the engine knows no steps of.
 type guest struct {
-	engine   *Engine
-	host     string
-	step     string // that runs
-	tail     tail
-	failures []error
-	stopped  bool // it was asked to: its failures are none
+	engine  *Engine
+	host    string
+	step    string // that runs
+	tail    tail
+	stopped bool                                 // it was asked to: its failures are none
+	retried bool                                 // by who began it: what may pass is no failure yet
+	ended   func(step string, err *reason.Error) // hears how steps end; nil: well
 }
 
 func (g *guest) emit(step string, ev event.Event) {
@@ -78,9 +91,15 @@ func (g *guest) output(string, string, []byte) {}
 func (g *guest) done(step string, d done) {
 	if d.exit == 0 {
 		g.emit(step, event.Event{Kind: event.StepDone, Millis: d.millis})
+		g.ended(step, nil)
 		return
 	}
 	g.fail(failure(g.host, step, d, g.tail))
+}
+
+// mayPass reports whether who began a step may begin it again after this.
+func mayPass(err *reason.Error) bool {
+	return err.ID == reason.StepInterrupted || err.Exit != nil && *err.Exit == exitTransient
 }
 
 func (g *guest) fail(err *reason.Error) {
@@ -88,6 +107,11 @@ func (g *guest) fail(err *reason.Error) {
 		g.emit(err.Step, event.Event{Kind: event.Warning, Text: what(err)})
 		return
 	}
+	if g.retried && mayPass(err) {
+		g.emit(err.Step, event.Event{Kind: event.Wait, Reason: string(err.ID), Text: what(err) + "; it may be begun again"})
+		g.ended(err.Step, err)
+		return
+	}
 	g.emit(err.Step, event.Event{Kind: event.Error, Reason: string(err.ID), Text: what(err), Exit: err.Exit})
-	g.failures = append(g.failures, err)
+	g.ended(err.Step, err)
 }

@@ -83,25 +83,31 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 }
 
 // reconnect brings the lost host back, or says why it stayed away. When it is lost again and again without a word in
-// between, the pauses grow, and all of it counts as one absence.
+// between, all of it counts as one absence.
 func (b *batch) reconnect(ctx context.Context, lost int) error {
 	begun := time.Now()
 	defer func() { b.away += time.Since(begun) }()
-	t := b.engine.timeouts()
-	ctx, cancel := context.WithTimeout(ctx, max(t.Link, t.Reboot)-b.away)
+	if err := b.engine.back(ctx, b.host, lost, b.away); err != nil {
+		return lostError(b.host.ID(), b.name, err)
+	}
+	return nil
+}
+
+// back brings a lost host back, which was away for so long before. When it is lost again and again, the pauses grow.
+func (e *Engine) back(ctx context.Context, h Host, lost int, away time.Duration) error {
+	t := e.timeouts()
+	ctx, cancel := context.WithTimeout(ctx, max(t.Link, t.Reboot)-away)
 	defer cancel()
 	if lost > 1 {
-		pause := b.engine.before(lost - 1)
-		b.emit(event.Wait, fmt.Sprintf("the connection is lost again and again, the next try is in %s", pause.Round(100*time.Millisecond)))
+		pause := e.before(lost - 1)
+		e.emit(event.Event{Host: h.ID(), Kind: event.Wait,
+			Text: fmt.Sprintf("the connection is lost again and again, the next try is in %s", pause.Round(100*time.Millisecond))})
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
 	}
-	if err := b.host.Reconnect(ctx); err != nil {
-		return lostError(b.host.ID(), b.name, err)
-	}
-	return nil
+	return h.Reconnect(ctx)
 }
 
 // vanished is how a batch ended whose directory is no longer there, or that nobody started.
@@ -110,8 +116,4 @@ func (b *batch) vanished(offset int64) ending {
 		return never
 	}
 	return gone
-}
-
-func (b *batch) emit(kind event.Kind, text string) {
-	b.engine.emit(event.Event{Host: b.host.ID(), Kind: kind, Text: text})
 }

@@ -47,6 +47,8 @@ type Engine struct {
 	Limit    int                // batches that run at the same time
 	Timeouts inventory.Timeouts // how long is waited, in all, for what passes by itself
 	Dir      string             // kgpu's directory on every host
+	Beat     time.Duration      // how often a command that lasts as long as kgpu does gets a line from here
+	Silence  time.Duration      // how long such a command goes on when nothing comes any more
 
 	pause func(try int) time.Duration // before the next try; nil: backoff
 }

@@ -24,21 +24,21 @@ func (b *batch) startError(err error, end ending) error {
 		return &reason.Error{ID: reason.StepFailed, Host: b.host.ID(), Doing: doing, Err: err,
 			Detail: fmt.Sprintf("the unit kgpu-%s ended before its first step; `journalctl -u kgpu-%s` on the host says why", b.name, b.name)}
 	}
-	return b.commandError(doing, err)
+	return b.engine.commandError(b.host.ID(), doing, err)
 }
 
 // followError says why a batch that runs can no longer be followed.
 func (b *batch) followError(err error) error {
-	return b.commandError("following the batch "+b.name, err)
+	return b.engine.commandError(b.host.ID(), "following the batch "+b.name, err)
 }
 
 // commandError describes a remote command of the engine's own that failed.
-func (b *batch) commandError(doing string, err error) error {
+func (e *Engine) commandError(host, doing string, err error) error {
 	var known *reason.Error
 	if errors.As(err, &known) {
 		return known
 	}
-	out := &reason.Error{ID: reason.StepFailed, Host: b.host.ID(), Doing: doing, Err: err}
+	out := &reason.Error{ID: reason.StepFailed, Host: host, Doing: doing, Err: err}
 	var exit *remote.ExitError
 	if !errors.As(err, &exit) {
 		if err == nil {
@@ -49,7 +49,7 @@ func (b *batch) commandError(doing string, err error) error {
 	out.Exit, out.Stderr, out.Detail = &exit.Status, exit.Stderr, "the remote command failed"
 	switch {
 	case strings.Contains(out.Stderr, "No space left on device"):
-		out.ID, out.Detail = reason.HostDiskFull, "no space left for "+b.engine.dir()
+		out.ID, out.Detail = reason.HostDiskFull, "no space left for "+e.dir()
 	case strings.Contains(out.Stderr, "not been booted with systemd"), strings.Contains(out.Stderr, "systemd-run: command not found"):
 		out.ID, out.Detail = reason.HostNoSystemd, "systemd-run does not work"
 	}
@@ -58,8 +58,12 @@ func (b *batch) commandError(doing string, err error) error {
 
 // lostError says that a host did not come back; what runs there goes on.
 func lostError(host, batch string, err error) error {
-	out := &reason.Error{ID: reason.SSHLost, Host: host, Doing: "reconnecting", Err: errors.Join(remote.ErrLost, err),
-		Detail: fmt.Sprintf("the host did not come back; if it is alive, the unit kgpu-%s goes on there: %s", batch, oneLine(err.Error()))}
+	return awayError(host, fmt.Sprintf("the host did not come back; if it is alive, the unit kgpu-%s goes on there: ", batch), err)
+}
+
+// awayError says what it means that a host did not come back.
+func awayError(host, detail string, err error) error {
+	out := &reason.Error{ID: reason.SSHLost, Host: host, Doing: "reconnecting", Err: errors.Join(remote.ErrLost, err), Detail: detail + oneLine(err.Error())}
 	for _, known := range reason.All(err) {
 		if known.ID != reason.SSHLost && known.ID != reason.SSHUnreachable {
 			out.ID = known.ID // another host key, say: more telling than that the connection was lost

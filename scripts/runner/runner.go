@@ -1,5 +1,6 @@
-// Package runner holds the three scripts that travel with every batch of steps: start.sh makes a systemd unit of the
-// batch, runner.sh is that unit, follow.sh prints what it does.
+// Package runner holds the scripts that the engine lives on. Three travel with every batch of steps: start.sh makes a
+// systemd unit of the batch, runner.sh is that unit, follow.sh prints what it does. Two concern the whole run: hold.sh
+// keeps the cluster for one operator, watch.sh tells another what happens.
 package runner
 
 import _ "embed"
@@ -18,3 +19,13 @@ var Runner []byte
 //
 //go:embed follow.sh
 var Follow []byte
+
+// Hold holds the cluster for one run; it wants to be the beginning of the standard input of `bash -s DIRECTORY SECONDS`.
+//
+//go:embed hold.sh
+var Hold []byte
+
+// Watch tells what runs on a host; it wants to be the beginning of the standard input of `bash -s DIRECTORY SECONDS`.
+//
+//go:embed watch.sh
+var Watch []byte

@@ -166,6 +166,15 @@ tidy() {
         tail --lines="+$((keep_batches + 1))" | cut --delimiter=' ' --fields=2- | xargs --no-run-if-empty -d '\n' rm -rf
 }
 
+# forget removes everything that kgpu keeps here. A hold on the cluster lasts until the end of the run that has it, and
+# takes the rest along; one that nobody has is left of a host that went down.
+forget() {
+    cd /
+    flock --nonblock "$base/operator/lock" rm -rf "$base/operator" 2>/dev/null || :
+    find "$base" -mindepth 1 -maxdepth 1 ! -name operator -exec rm -rf {} +
+    rmdir "$base" 2>/dev/null || :
+}
+
 main() {
     local status=0
     cd "$dir"
@@ -186,7 +195,7 @@ main() {
     if [[ -e $base/forget ]]; then
         exec 7>>following
         flock --wait 10 7 || : # those who follow have opened the events
-        rm -rf "$base"
+        forget
     fi
 }
 

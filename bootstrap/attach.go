@@ -1,0 +1,69 @@
+package bootstrap
+
+import (
+	"context"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Attach shows what the run does that holds the cluster, or what a former one left at work, until its end. It changes
+// nothing. It returns how that ended, in words.
+func Attach(ctx context.Context, o Options) (string, error) {
+	s := newSession(o)
+	defer s.close()
+	if err := each(o.Inventory.Hosts, func(h inventory.Host) error { return s.meetToWatch(ctx, h) }); err != nil {
+		return "", err
+	}
+	tell := func(kind event.Kind, text string) {
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: s.controlPlane().ID(), Kind: kind, Text: text})
+	}
+	ended := "the run has ended"
+	left := func() {
+		ended = "what ran has ended: `kgpu up` carries on"
+		tell(event.Warning, "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, `kgpu up` carries on")
+	}
+	other := s.other()
+	switch {
+	case other != "":
+		tell(event.Wait, "for the end of a run: "+other)
+	case s.anyRun():
+		left()
+	default:
+		return "nothing is at work on the cluster", nil
+	}
+	err := s.engine().Watch(ctx, s.controlPlane().ID(), left)
+	if ctx.Err() != nil {
+		return "left; the run goes on", &reason.Error{ID: reason.Cancelled, Doing: "watching", Err: err,
+			Detail: "left; what is at work on the hosts goes on", Advice: "`kgpu attach` shows it again"}
+	}
+	return ended, err
+}
+
+// meetToWatch connects to a host. A worker that cannot be reached, because it reboots perhaps, is not watched.
+func (s *session) meetToWatch(ctx context.Context, h inventory.Host) error {
+	err := s.meet(ctx, h)
+	if err == nil || ctx.Err() != nil || h.Role == inventory.ControlPlane {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if conn := s.hosts[h.ID()]; conn != nil {
+		conn.Close()
+		delete(s.hosts, h.ID())
+	}
+	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: h.ID(), Kind: event.Warning, Text: "this host is not watched: " + err.Error()})
+	return nil
+}
+
+// anyRun reports whether a batch runs on any host.
+func (s *session) anyRun() bool {
+	for _, f := range s.facts {
+		if f.Run != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,81 @@
+package facts
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Operator is who holds the cluster on its control plane: a run of kgpu that is about to change something, or does.
+type Operator struct {
+	Who     string    // user@machine; empty: it has only just begun
+	From    string    // address that the connection comes from; empty: unknown
+	Since   time.Time // by the host's clock; zero: unknown
+	Command string    // such as "up inventory.yaml"
+	Run     string    // ID of the run
+}
+
+// ParseOperator reads lines such as who=ada@laptop, as the holder wrote them. Keys it does not know are skipped.
+func ParseOperator(lines []string) (*Operator, error) {
+	o := &Operator{}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		value = printable(value)
+		switch key {
+		case "who":
+			o.Who = value
+		case "from":
+			o.From = value
+		case "command":
+			o.Command = value
+		case "run":
+			o.Run = value
+		case "since":
+			seconds, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return nil, bad("operator", line, err)
+			}
+			o.Since = time.Unix(seconds, 0)
+		}
+	}
+	return o, nil
+}
+
+// Describe says who it is, from where, since when and doing what; now is the host's clock.
+func (o *Operator) Describe(now time.Time) string {
+	text := o.Who
+	if text == "" {
+		text = "somebody"
+	}
+	if o.From != "" {
+		text += " from " + o.From
+	}
+	if !o.Since.IsZero() {
+		text += " since " + o.Since.UTC().Format("2006-01-02 15:04:05 UTC") + " (" + max(now.Sub(o.Since), 0).Truncate(time.Second).String() + " ago)"
+	}
+	if o.Command != "" {
+		text += ", doing `kgpu " + o.Command + "`"
+	}
+	return text
+}
+
+// printable removes what would do something to a terminal: others wrote it.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(s, ""))
+}
+
+// operator reads what facts.sh found of a run that holds the cluster.
+func operator(a answer, h *Host) error {
+	if !a.has("operator") {
+		return nil
+	}
+	var err error
+	h.Operator, err = ParseOperator(a["operator"])
+	return err
+}

@@ -1,0 +1,118 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// openAlone is open for stories that change something. It ends as soon as the control plane tells that somebody else holds
+// the cluster, whatever the other hosts are still busy with.
+func openAlone(ctx context.Context, o Options, hosts []inventory.Host) (*session, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := newSession(o)
+	err := each(hosts, func(h inventory.Host) error {
+		if err := s.meet(ctx, h); err != nil || h.Role != inventory.ControlPlane {
+			return err
+		}
+		busy := s.busy()
+		if busy != nil {
+			cancel(busy)
+		}
+		return busy
+	})
+	if busy := (*reason.Error)(nil); errors.As(context.Cause(ctx), &busy) && busy.ID == reason.HostBusy {
+		err = busy // the others were told to leave it
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+const atWork = "another run of kgpu is at work on this cluster: "
+
+// busy is the error of a cluster that somebody else holds; nil: nobody does.
+func (s *session) busy() error {
+	text := s.other()
+	if text == "" {
+		return nil
+	}
+	return &reason.Error{ID: reason.HostBusy, Host: s.controlPlane().ID(), Detail: atWork + text}
+}
+
+// other describes who holds the cluster, and what runs on the hosts as far as they have told; empty: nobody holds it.
+func (s *session) other() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cp := s.facts[s.controlPlane().ID()]
+	if cp == nil || cp.Operator == nil {
+		return ""
+	}
+	text := cp.Operator.Describe(cp.Now)
+	var now []string
+	for _, h := range s.Inventory.Hosts {
+		if f := s.facts[h.ID()]; f != nil && f.Run != nil && f.Run.Step != "" {
+			now = append(now, h.ID()+": "+f.Run.Step)
+		}
+	}
+	if len(now) > 0 {
+		text += "; now " + strings.Join(now, ", ")
+	}
+	return text
+}
+
+// holding does work while no other kgpu can change the cluster.
+func (s *session) holding(ctx context.Context, work func(context.Context) error) error {
+	return s.engine().Holding(ctx, s.controlPlane().ID(), s.Command, work)
+}
+
+// changing carries out a graph that was designed and shown before the cluster was held. Somebody may have been at work
+// meanwhile, so everything is looked at again and designed again: work is given the graph that holds now, which is shown
+// where it is another one. A graph without steps needs no hold.
+func (s *session) changing(ctx context.Context, graph *plan.Graph, design func(context.Context) (*plan.Graph, error), show func(*plan.Graph) error, work func(context.Context, *plan.Graph) error) error {
+	if graph.Empty() {
+		return work(ctx, graph)
+	}
+	return s.holding(ctx, func(ctx context.Context) error {
+		if err := s.lookAtAll(ctx); err != nil {
+			return err
+		}
+		now, err := design(ctx)
+		if err != nil {
+			return err
+		}
+		if !sameSteps(graph, now) {
+			s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: "the hosts have changed since the plan was made: this is the plan now"})
+			s.skips(now)
+			if err := show(now); err != nil {
+				return err
+			}
+		}
+		return work(ctx, now)
+	})
+}
+
+// lookAtAll gathers the facts of the session's hosts once more.
+func (s *session) lookAtAll(ctx context.Context) error {
+	return each(s.Inventory.Hosts, func(h inventory.Host) error {
+		if s.hosts[h.ID()] == nil {
+			return nil
+		}
+		return s.look(ctx, h.ID())
+	})
+}
+
+// sameSteps reports whether two graphs do the same on the same hosts, for the same reasons.
+func sameSteps(a, b *plan.Graph) bool {
+	return slices.EqualFunc(a.Steps, b.Steps, func(x, y *plan.Step) bool { return x.Ref == y.Ref && x.Reason == y.Reason })
+}

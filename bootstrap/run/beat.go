@@ -1,0 +1,76 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/remote"
+)
+
+// The rhythm of commands that last as long as kgpu does: it sends them a line every now and then. Where nothing comes any
+// more, because the link is cut, they end by themselves.
+const (
+	DefaultBeat    = 5 * time.Second
+	DefaultSilence = 20 * time.Second
+)
+
+// lasting runs a script of package runner on a host, with these lines as its input, until over is closed, which ends the
+// script's input, or until the script ends by itself or the connection dies.
+func (e *Engine) lasting(ctx context.Context, h Host, name string, script []byte, lines []string, over <-chan struct{}, stdout io.Writer) error {
+	in, beats := io.Pipe()
+	ended := make(chan struct{})
+	defer close(ended)
+	defer in.Close()
+	go func() {
+		defer beats.Close()
+		for _, line := range lines {
+			fmt.Fprintln(beats, oneLine(line)) // fails when the command has ended
+		}
+		tick := time.NewTicker(e.beat())
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				fmt.Fprintln(beats)
+			case <-over:
+				return
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return h.Run(ctx, remote.Command{
+		Name: name, Line: fmt.Sprintf("exec bash -s %s %g", e.dir(), e.silence().Seconds()), Root: true,
+		Stdin: io.MultiReader(bytes.NewReader(script), in), Stdout: stdout,
+	})
+}
+
+// until is ctx, which also ends when over is closed.
+func until(ctx context.Context, over <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+func (e *Engine) beat() time.Duration {
+	if e.Beat > 0 {
+		return e.Beat
+	}
+	return DefaultBeat
+}
+
+func (e *Engine) silence() time.Duration {
+	if e.Silence > 0 {
+		return e.Silence
+	}
+	return DefaultSilence
+}

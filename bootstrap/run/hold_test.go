@@ -1,0 +1,275 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/scripts/runner/runnertest"
+)
+
+// quick lets holds live fast.
+func (f *fleet) quick() *fleet {
+	f.Beat, f.Silence = 20*time.Millisecond, 500*time.Millisecond
+	return f
+}
+
+// eavesdropper tells a test the lines of a host's answers.
+type eavesdropper struct {
+	Host
+	heard chan string
+}
+
+func eavesdrop(h Host) *eavesdropper { return &eavesdropper{h, make(chan string, 100)} }
+
+func (e *eavesdropper) Run(ctx context.Context, c remote.Command) error {
+	c.Stdout = io.MultiWriter(c.Stdout, writing(func(p []byte) {
+		for line := range strings.Lines(string(p)) {
+			e.heard <- strings.TrimSpace(line)
+		}
+	}))
+	return e.Host.Run(ctx, c)
+}
+
+type writing func([]byte)
+
+func (w writing) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+// await returns when the host has said this.
+func (e *eavesdropper) await(line string) {
+	for <-e.heard != line {
+	}
+}
+
+func wantBusy(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if reason.ExitStatus(err) != 30 || len(reason.All(err)) != 1 {
+		t.Fatalf("%v, want HOST_BUSY alone", err)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%v: not a word of %q", err, word)
+		}
+	}
+}
+
+func TestHoldingKeepsOthersOut(t *testing.T) {
+	t.Setenv("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.1 22")
+	f := newFleet(t, "a").quick()
+	dir := f.machines["a"].Dir
+	began := false
+	err := f.Holding(t.Context(), "a", "up  inventory.yaml\n", func(context.Context) error {
+		began = true
+		for path, want := range map[string]os.FileMode{dir: 0o700, dir + "/operator": 0o700, dir + "/operator/holder": 0o600, dir + "/operator/lock": 0o600} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v, %v", path, info.Mode(), err)
+			}
+		}
+		err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error {
+			t.Error("two hold the cluster")
+			return nil
+		})
+		wantBusy(t, err, "me@here", "from 192.0.2.7", "since 20", "s ago", "`kgpu up inventory.yaml`")
+		return nil
+	})
+	if err != nil || !began {
+		t.Fatalf("%v, began: %v", err, began)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the hold left %s: %v", dir, err)
+	}
+	mine := errors.New("mine")
+	if err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("the next one: %v", err)
+	}
+}
+
+// Of several that start at the same time one wins.
+func TestHoldingAtOnce(t *testing.T) {
+	const all = 5
+	f := newFleet(t, "a")
+	errs := make(chan error, all)
+	var started, ended sync.WaitGroup
+	started.Add(all)
+	for _, run := range []string{"r1", "r2", "r3", "r4", "r5"} {
+		ended.Go(func() {
+			mine := f.another(run).quick()
+			started.Done()
+			started.Wait()
+			errs <- mine.Holding(t.Context(), "a", "up", func(context.Context) error {
+				for range all - 1 {
+					wantBusy(t, <-errs, "you@there")
+				}
+				return nil
+			})
+		})
+	}
+	ended.Wait()
+	if err := <-errs; err != nil || len(errs) > 0 {
+		t.Errorf("the winner: %v, and %d more", err, len(errs))
+	}
+}
+
+func TestHoldingIsTakenAgain(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	a := eavesdrop(f.Hosts["a"])
+	f.Hosts["a"] = a
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		a.await("held")
+		a.await("held")
+		wantBusy(t, f.another("other").quick().Holding(t.Context(), "a", "reset", nil), "me@here")
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is faster while a connection is lost has the cluster: the run that lost it begins nothing any more.
+func TestHoldingIsLost(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	f.pipe(t, "go")
+	a := f.machines["a"]
+	a.cutAfter = []int64{int64(len("held\n"))}
+	taken, free := make(chan struct{}), make(chan struct{})
+	other := f.another("other").quick()
+	var faster sync.WaitGroup
+	a.onLost = func() {
+		faster.Go(func() {
+			if err := other.Holding(t.Context(), "a", "reset", func(context.Context) error {
+				close(taken)
+				<-free
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-taken
+	}
+	var r *Result
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		var err error
+		r, err = f.Execute(ctx, graph(step("b", "one", "cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		return err
+	})
+	wantBusy(t, err, "you@there", "`kgpu reset`", "nothing new is begun")
+	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+	close(free)
+	faster.Wait()
+	f.open(t, "go").Close() // what runs goes on
+}
+
+// A host that stays away ends the run that can no longer hold it.
+func TestHoldingWithoutItsHost(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	f.machines["a"].refuse = &reason.Error{ID: reason.SSHUnreachable, Host: "a"}
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		<-ctx.Done()
+		return &reason.Error{ID: reason.Cancelled}
+	})
+	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.SSHLost || !errors.Is(err, remote.ErrLost) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestHoldingOfAFullDisk(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	if err := os.WriteFile(f.machines["a"].Dir, nil, 0o600); err != nil { // in the directory's place
+		t.Fatal(err)
+	}
+	err := f.Holding(t.Context(), "a", "up", nil)
+	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.StepFailed || !strings.Contains(all[0].Stderr, f.machines["a"].Dir) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestHoldingCancelled(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	ctx, cancel := context.WithCancel(t.Context())
+	err := f.Holding(ctx, "a", "up", func(within context.Context) error {
+		cancel()
+		<-within.Done()
+		if _, err := os.Stat(filepath.Join(f.machines["a"].Dir, "operator/holder")); err != nil {
+			t.Errorf("the hold ended before the work did: %v", err)
+		}
+		return context.Cause(within)
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := f.Holding(ctx, "a", "up", nil); !errors.Is(err, &reason.Error{ID: reason.Cancelled}) {
+		t.Errorf("of a run that was cancelled before: %v", err)
+	}
+}
+
+// overSSH connects the fleet to a machine over real SSH; its control plane is called a.
+func (f *fleet) overSSH(t *testing.T) (*runnertest.Host, *sshtest.Link, *eavesdropper) {
+	t.Helper()
+	machine := runnertest.NewHost(t)
+	local := sshtest.Local(machine.Environ()...)
+	server := sshtest.Listen(t, sshtest.Config{Exec: func(x *sshtest.Exec) int {
+		x.Line = strings.ReplaceAll(x.Line, DefaultDir, machine.Dir)
+		return local(x)
+	}})
+	link := sshtest.NewLink(t, server.Addr())
+	d := remote.NewDialer(remote.Options{Run: f.Run, Events: event.SinkFunc(func(e event.Event) { f.Engine.Events.Emit(e) }), Keepalive: 50 * time.Millisecond, KeepaliveTimeout: 300 * time.Millisecond})
+	t.Cleanup(func() { d.Close() })
+	host, err := d.Dial(t.Context(), sshtest.At(server.Host(), link.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := eavesdrop(named{host, "a"})
+	f.Hosts["a"] = a
+	return machine, link, a
+}
+
+// The hold outlives a silent cut of the link that is longer than the host's patience.
+func TestHoldingOverASilentCut(t *testing.T) {
+	f := newFleet(t).quick()
+	machine, link, a := f.overSSH(t)
+	f.Engine.Events = event.SinkFunc(func(e event.Event) {
+		f.Recorder.Emit(e)
+		if e.Kind == event.Wait {
+			link.Heal()
+		}
+	})
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		a.await("held")
+		link.Cut()
+		a.await("held")
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(machine.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the hold left %s: %v", machine.Dir, err)
+	}
+}
+
+// A machine that slept sent nothing meanwhile: the host let go of the hold, which is taken again.
+func TestHoldingAfterASleep(t *testing.T) {
+	f := newFleet(t).quick()
+	f.Beat = time.Hour
+	_, _, a := f.overSSH(t)
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		a.await("held")
+		a.await("held")
+		return ctx.Err()
+	})
+	if err != nil || len(f.told(event.Wait)) > 0 {
+		t.Errorf("%v, waits %q", err, f.told(event.Wait))
+	}
+}

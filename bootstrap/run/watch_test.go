@@ -1,0 +1,260 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// watches lets another kgpu watch the machines and returns when it knows that the cluster is held.
+func (f *fleet) watches(t *testing.T, ctx context.Context, leader string, silence time.Duration, left func()) (*fleet, chan error) {
+	t.Helper()
+	other := f.another("watcher").quick()
+	other.Silence = silence
+	a := eavesdrop(f.Hosts[leader])
+	other.Hosts = map[string]Host{}
+	for id, h := range f.Hosts {
+		other.Hosts[id] = h
+	}
+	other.Hosts[leader] = a
+	ended := make(chan error, 1)
+	go func() { ended <- other.Watch(ctx, leader, left) }()
+	a.await("looked")
+	return other, ended
+}
+
+func neverLeft(t *testing.T) func() {
+	return func() { t.Error("a run with an operator counts as left") }
+}
+
+// awaitBegun returns when the fleet has told of so many steps that began.
+func (f *fleet) awaitBegun(n int) {
+	for len(f.told(event.StepStart)) < n {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Who watches hears every step from the first of the current batches on, also of those that begin later, and the end.
+func TestWatch(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	f.pipe(t, "go")
+	f.pipe(t, "there")
+	var other *fleet
+	var ended chan error
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := f.Execute(ctx, graph(
+				step("a", "one", "echo first >there; cat go"),
+				step("b", "two", "echo quick", ref("a", "one")),
+				step("a", "three", "true", ref("b", "two")),
+			))
+			done <- err
+		}()
+		f.read(t, "there")
+		other, ended = f.watches(t, t.Context(), "a", time.Minute, neverLeft(t))
+		f.open(t, "go").Close()
+		return <-done
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	var steps []string
+	for _, e := range other.Recorder.Events() {
+		if e.Kind == event.StepDone {
+			steps = append(steps, e.Host+" "+e.Step)
+		}
+	}
+	if want := []string{"a one", "b two", "a three"}; !slices.Equal(steps, want) {
+		t.Errorf("heard of %q, want %q", steps, want)
+	}
+}
+
+// What ended before is history.
+func TestWatchOfNothing(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	if _, err := f.Execute(t.Context(), graph(step("a", "one", "exit 3"))); err == nil {
+		t.Fatal("it was to fail")
+	}
+	other, ended := f.watches(t, t.Context(), "a", time.Minute, neverLeft(t))
+	if err := <-ended; err != nil || len(other.Recorder.Events()) > 0 {
+		t.Errorf("%v, %v", err, other.Recorder.Events())
+	}
+}
+
+// A step that fails decides how the watch ends, unless it was done after all.
+func TestWatchOfFailures(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	for _, name := range []string{"there", "go"} {
+		f.pipe(t, name)
+	}
+	transient := step("a", "flaky", `[ -e tried ] || { touch tried; echo >there; cat go; exit 75; }`)
+	transient.Retry = plan.Transient
+	var ended chan error
+	var other *fleet
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := f.Execute(ctx, graph(transient, step("a", "bad", "fail HOST_DISK_FULL 'no room'", ref("a", "flaky"))))
+			done <- err
+		}()
+		f.read(t, "there")
+		other, ended = f.watches(t, t.Context(), "a", time.Minute, neverLeft(t))
+		f.open(t, "go").Close()
+		return <-done
+	})
+	got := <-ended
+	if all := reason.All(got); reason.ExitStatus(got) != reason.ExitStatus(err) || len(all) != 1 || all[0].ID != reason.HostDiskFull || all[0].Step != "bad" {
+		t.Errorf("%v, the run itself: %v", got, err)
+	}
+	if errs := other.told(event.Error); !slices.Equal(errs, []string{"error a bad no room"}) {
+		t.Errorf("told %q", errs)
+	}
+}
+
+// A host that goes down during a step is begun again by who began it, and what does not come about is told at the end.
+func TestWatchOfAHostThatGoesDown(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	for _, name := range []string{"there", "go"} {
+		f.pipe(t, name)
+	}
+	var ended chan error
+	var other *fleet
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := f.Execute(ctx, graph(step("b", "one", "echo >there; cat go")))
+			done <- err
+		}()
+		for try := range 2 {
+			f.read(t, "there")
+			if other == nil {
+				other, ended = f.watches(t, t.Context(), "a", time.Minute, neverLeft(t))
+			}
+			other.awaitBegun(try + 1)
+			f.machines["b"].PowerOff()
+		}
+		return <-done
+	})
+	got := <-ended
+	if all := reason.All(got); reason.ExitStatus(got) != reason.ExitStatus(err) || len(all) != 1 || all[0].ID != reason.StepInterrupted {
+		t.Errorf("%v, the run itself: %v", got, err)
+	}
+	if told := other.told(event.Error); len(told) != 1 {
+		t.Errorf("told %q", told)
+	}
+}
+
+// A killed kgpu leaves its batches: they are watched to their ends, and it is said that nobody steers them.
+func TestWatchOfARunThatIsLeft(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	for _, name := range []string{"there", "go"} {
+		f.pipe(t, name)
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	var ended chan error
+	var other *fleet
+	_ = f.Holding(ctx, "a", "up", func(ctx context.Context) error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := f.Execute(ctx, graph(step("b", "one", "echo >there; cat go")))
+			done <- err
+		}()
+		f.read(t, "there")
+		other, ended = f.watches(t, t.Context(), "a", 500*time.Millisecond, func() { close(left) })
+		other.awaitBegun(1)
+		kill()
+		return <-done
+	})
+	<-left
+	f.open(t, "go").Close()
+	if err := <-ended; err != nil || !slices.Contains(other.told(event.StepDone), "step.done b one") {
+		t.Errorf("%v, %q", err, other.told(event.StepDone))
+	}
+}
+
+func TestWatchCancelled(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		watching, leave := context.WithCancelCause(t.Context())
+		_, ended := f.watches(t, watching, "a", time.Minute, neverLeft(t))
+		enough := errors.New("enough")
+		leave(enough)
+		if err := <-ended; !errors.Is(err, enough) {
+			t.Errorf("%v", err)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Errorf("the run: %v", err)
+	}
+}
+
+// What happens while the link of the one who watches is down is caught up with.
+func TestWatchOverLostConnections(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	lost := make(chan struct{})
+	var ended chan error
+	other := f.another("watcher").quick()
+	other.Silence = time.Minute
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		a := f.machines["a"]
+		a.cutAfter = []int64{int64(len("held\nlooked\n"))}
+		ran := make(chan error, 1)
+		a.onLost = func() {
+			_, err := f.Execute(ctx, graph(step("a", "one", "true")))
+			ran <- err
+			close(lost)
+		}
+		ended = make(chan error, 1)
+		go func() { ended <- other.Watch(t.Context(), "a", neverLeft(t)) }()
+		<-lost
+		return <-ran
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || !slices.Contains(other.told(event.StepDone), "step.done a one") {
+		t.Errorf("%v, %q", err, other.told(event.StepDone))
+	}
+}
+
+// A host that is lost does not keep the watch when all else has ended.
+func TestWatchWithoutAHost(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	b := &away{Host: f.Hosts["b"], asked: make(chan struct{})}
+	f.machines["b"].cutAfter = []int64{int64(len("free\nlooked\n"))}
+	other := f.another("watcher").quick()
+	other.Hosts = map[string]Host{"a": f.Hosts["a"], "b": b}
+	ended := make(chan error, 1)
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		go func() { ended <- other.Watch(t.Context(), "a", neverLeft(t)) }()
+		<-b.asked
+		return ctx.Err()
+	})
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// away is a host that never comes back.
+type away struct {
+	Host
+	asked chan struct{}
+}
+
+func (a *away) Reconnect(ctx context.Context) error {
+	close(a.asked)
+	<-ctx.Done()
+	return ctx.Err()
+}

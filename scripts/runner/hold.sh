@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# Holds the cluster for one run of kgpu. It is read by `bash -s DIRECTORY SECONDS`, run by root on the control plane; what
+# follows it on standard input is the run's ID, who runs it and the command, a line each, and then a line every now and
+# then. It prints `held` when it has the cluster, and ends, leaving nothing behind, when its input ends or nothing came for
+# so many seconds. When another run has the cluster it prints `busy` and what is known of that run, and ends at once.
+set -euo pipefail
+umask 077
+
+base=$1
+silence=$2
+dir=$base/operator
+
+# came_from prints the address that the connection comes from. sudo hides it from its command, but not from its own process.
+came_from() {
+    local pid=$$ parent word key value
+    while ((pid > 1)); do
+        while IFS= read -r -d '' word; do
+            if [[ $word == SSH_CONNECTION=* ]]; then
+                word=${word#*=}
+                echo "${word%% *}"
+                return
+            fi
+        done 2>/dev/null <"/proc/$pid/environ" || :
+        parent=0
+        while read -r key value _; do
+            [[ $key != PPid: ]] || parent=$value
+        done 2>/dev/null <"/proc/$pid/status" || :
+        pid=$parent
+    done
+}
+
+# take RUN takes the lock. Those who only look at it have it for a moment; the connection that this run had before, and
+# lost, has it until its silence was long enough. A holder takes the file along: then there is another one, or none.
+take() {
+    local try
+    for ((try = 0; try < 100; try++)); do
+        if ! mkdir -p "$dir" || ! { exec 9>>"$dir/lock"; }; then
+            continue
+        fi
+        if ! flock --wait 1 9; then
+            grep --quiet --line-regexp --fixed-strings "run=$1" "$dir/holder" 2>/dev/null || return 1
+            flock 9
+        fi
+        if [[ /proc/self/fd/9 -ef $dir/lock ]]; then
+            return 0
+        fi
+    done
+    exit 1
+}
+
+# leave takes along what a reset left of the directory around it, too. The lock goes last: who comes then finds all gone.
+# shellcheck disable=SC2317 # the trap calls it
+leave() {
+    rm -f "$dir"/holder{,.tmp}
+    rm -f "$dir/lock"
+    rmdir "$dir" "$base" 2>/dev/null || :
+}
+
+hold() {
+    local run who command since
+    IFS= read -r run
+    IFS= read -r who
+    IFS= read -r command
+    if ! take "$run"; then
+        echo busy
+        cat "$dir/holder" 2>/dev/null || :
+        printf 'now=%(%s)T\n' -1
+        exit 0
+    fi
+    trap leave EXIT
+    printf -v since '%(%s)T' -1
+    printf '%s\n' "who=$who" "from=$(came_from)" "since=$since" "command=$command" "run=$run" >"$dir/holder.tmp"
+    mv "$dir/holder.tmp" "$dir/holder"
+    echo held
+    while IFS= read -r -t "$silence" _; do :; done
+}
+
+hold; exit # on one line: bash has read no further, and what follows is not for bash
