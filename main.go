@@ -121,6 +121,7 @@ var (
 		&cli.StringSliceFlag{Name: "only", Usage: "only steps with this `ID` or pattern, such as 'os/*' (may be repeated)"},
 		&cli.StringSliceFlag{Name: "skip", Usage: "leave out steps with this `ID` or pattern (may be repeated)"},
 		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
+		&cli.BoolFlag{Name: "adopt", Usage: "take over control planes and nodes that were made by hand with kubeadm, as they are, where they fit the inventory; remove what former pod networks left on fresh hosts"},
 		&cli.IntFlag{Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1},
 	}
 	outputFlags = []cli.Flag{
@@ -255,7 +256,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	id := bootstrap.NewRunID(time.Now())
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
-		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), MaxUnavailable: c.Int("max-unavailable"),
+		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
 		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
 	}, t)
 	if t.kind == report.JSON {

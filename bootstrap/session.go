@@ -35,6 +35,7 @@ type Options struct {
 	Only, Skip []string // step IDs
 	Limit      []string // host IDs
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
+	Adopt      bool     // take over what was made by hand, where that is safe
 
 	Opened         func(Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int            // nodes that may be drained at the same time; zero: one
@@ -185,7 +186,7 @@ func (s *session) preflight(ctx context.Context) error {
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil {
 			machines = append(machines, preflight.Machine{
-				Host: h, Facts: f, Skew: s.skew[h.ID()], Needs: network.needs[h.ID()], Reach: network.found[h.ID()],
+				Host: h, Facts: f, Skew: s.skew[h.ID()], Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Adopt: s.Adopt,
 			})
 		}
 	}
