@@ -127,6 +127,7 @@ var (
 		&cli.StringSliceFlag{Name: "only", Usage: "only steps with this `ID` or pattern, such as 'os/*' (may be repeated)"},
 		&cli.StringSliceFlag{Name: "skip", Usage: "leave out steps with this `ID` or pattern (may be repeated)"},
 		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
+		&cli.BoolFlag{Name: "adopt", Usage: "take over control planes and nodes that were made by hand with kubeadm, as they are, where they fit the inventory; remove what former pod networks left on fresh hosts"},
 		&cli.IntFlag{Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1},
 	}
 	outputFlags = []cli.Flag{
@@ -269,7 +270,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	id := bootstrap.NewRunID(time.Now())
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
-		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), MaxUnavailable: c.Int("max-unavailable"),
+		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
 		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
 		Agree:  func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
 	}, t)
@@ -342,6 +343,11 @@ func again(c *cli.Context, inv *inventory.Inventory) string {
 	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable"} {
 		if c.IsSet(flag) {
 			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
+		}
+	}
+	for _, flag := range []string{"adopt", "yes"} {
+		if c.Bool(flag) {
+			words = append(words, "--"+flag)
 		}
 	}
 	for i, word := range words {

@@ -35,6 +35,7 @@ func TestAgain(t *testing.T) {
 		"up --limit w1 --limit w2 --skip os/* -v": "kgpu up --inventory 'my hosts.yaml' --skip 'os/*' --limit w1 --limit w2",
 		"up --max-unavailable 2 --kubeconfig k":   "kgpu up --inventory 'my hosts.yaml' --kubeconfig k --max-unavailable 2",
 		"add-worker 10.0.0.[1-2]":                 "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
+		"up --yes --adopt":                        "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
 		"reset w1":                                "kgpu reset --inventory 'my hosts.yaml' w1",
 	} {
 		app := newApp()

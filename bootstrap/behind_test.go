@@ -47,6 +47,11 @@ type site struct {
 // ofNodes are the lines that a bare host does not have.
 var ofNodes = regexp.MustCompile(`(?m)^(kubelet-.*|package=kube.*|unit=kubelet.*|file=.*|.*flannel.*|listen=.*kube.*|end=1)\n`)
 
+var (
+	certificates = regexp.MustCompile(`(?m)^kubelet-certificate-der=.*\n`) // of one node
+	authority    = regexp.MustCompile(`(?m)^kubelet-ca=.*\n`)
+)
+
 func newSite(t *testing.T, hosts ...string) (*site, Options) {
 	t.Helper()
 	member, err := os.ReadFile("facts/testdata/worker.txt")
@@ -126,11 +131,15 @@ func (s *site) facts(host string) string {
 		text = ofNodes.ReplaceAllString(text, "") + "end=1\n"
 	}
 	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
+	text = certificates.ReplaceAllString(text, "")
+	if host != "cp1" && s.joined[host] {
+		text = strings.Replace(text, "end=1\n", "kubeadm=join-done uid-"+host+"\nend=1\n", 1)
+	}
 	if host == "cp1" && s.joined[host] {
-		more := "control-plane=1\nkubeadm=init-done\napi=1\n"
-		for _, node := range []string{"cp1", "w1", "w2"} {
+		more := "control-plane=1\nkubeadm=init-done\napi=1\n" + strings.Replace(authority.FindString(text), "kubelet-ca=", "cluster-ca=", 1)
+		for i, node := range []string{"cp1", "w1", "w2"} {
 			if s.joined[node] {
-				more += "cluster=node\t" + node + "\tuid-" + node + "\tTrue\t\tv1.36.3\tcontainerd://1.7.24\t10.0.0.1\n"
+				more += fmt.Sprintf("cluster=node\t%[1]s\tuid-%[1]s\tTrue\t\tv1.36.3\tcontainerd://1.7.24\t10.0.0.%[2]d\n", node, 10+i)
 			}
 		}
 		if s.token {

@@ -36,6 +36,7 @@ type Options struct {
 	Limit      []string // host IDs
 	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
 	Command    string   // what others are told this run does: "up inventory.yaml"; no secret
+	Adopt      bool     // take over what was made by hand, where that is safe
 
 	Agree          func([]Disturbance) error // is asked before pods that run are moved: an error ends the story, nothing is changed
 	Opened         func(Notebook)            // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
@@ -219,7 +220,7 @@ func (s *session) preflight(ctx context.Context) error {
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil {
 			machines = append(machines, preflight.Machine{
-				Host: h, Facts: f, Skew: s.skew[h.ID()], Needs: network.needs[h.ID()], Reach: network.found[h.ID()],
+				Host: h, Facts: f, Skew: s.skew[h.ID()], Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Adopt: s.Adopt,
 			})
 		}
 	}

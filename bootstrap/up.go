@@ -113,7 +113,11 @@ func (s *session) finish(ctx context.Context, graph *plan.Graph) error {
 }
 
 func (s *session) plan() (*plan.Graph, error) {
-	graph, err := plan.Up(s.Inventory, s.facts)
+	up := plan.Up
+	if s.Adopt {
+		up = plan.UpAdopting
+	}
+	graph, err := up(s.Inventory, s.facts)
 	if err != nil {
 		return nil, err
 	}

@@ -18,9 +18,12 @@ func clusterHost(t *testing.T) *sandbox {
 echo "kubeadm $*" >>/tmp/calls
 case "$1 $2" in
 "init --config") mkdir -p /etc/kubernetes/manifests; : >/etc/kubernetes/manifests/kube-apiserver.yaml
-  if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; exit 1; fi; : >/etc/kubernetes/admin.conf ;;
+  if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; exit 1; fi; : >/etc/kubernetes/admin.conf
+  if [[ -e /ca ]]; then mkdir -p /etc/kubernetes/pki; cp /ca /etc/kubernetes/pki/ca.crt; echo x >/etc/kubernetes/admin.conf; fi ;;
 "join --config") mkdir -p /etc/kubernetes; echo "    server: https://10.0.0.10:6443" >/etc/kubernetes/kubelet.conf
-  if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; exit 1; fi ;;
+  if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; exit 1; fi; echo u1 >/node-is-there
+  if [[ -e /ca ]]; then mkdir -p /etc/kubernetes/pki; cp /ca /etc/kubernetes/pki/ca.crt; fi ;;
+"reset -f") rm -f /node-is-there ;;
 "token create") echo "kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:00ff " ;;
 esac
 exit 0
@@ -29,7 +32,7 @@ exit 0
 echo "kubectl $*" >>/tmp/calls
 case "$*" in
 *"get --raw /readyz") echo -n ok ;;
-*"get --raw /api/v1/nodes/"*) [[ -e /node-is-there ]] ;;
+*"get --raw /api/v1/nodes/"*) [[ -e /node-is-there ]] && printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
 *get\ nodes,*) cat /cluster ;;
 esac
 `)
@@ -112,7 +115,7 @@ func TestJoin(t *testing.T) {
 	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") || !strings.Contains(calls, "kubeadm join --config") || strings.Contains(calls+r.output, "hidden-secret") {
 		t.Errorf("a half-joined host: calls:\n%s", calls)
 	}
-	s.write("node-is-there", "")
+	s.write("node-is-there", "u1\n")
 	s.ok(s.step("cluster-join"))
 	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
 		t.Errorf("a member joined again:\n%s", calls)
@@ -142,7 +145,7 @@ func TestToken(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	s := clusterHost(t)
-	s.write("node-is-there", "")
+	s.write("node-is-there", "u1\n")
 	s.value("nodes", "w1\tlabel\tdisk=fast\nw2\ttaint\tgpu=yes:NoSchedule\nw1\tlabel\tnode-role.kubernetes.io/worker=\n")
 	s.ok(s.step("cluster-nodes"))
 	calls := s.calls()

@@ -235,8 +235,10 @@ for entry in /var/lib/kgpu/ledger/[0-9]*/; do
   if [[ $kind == file ]]; then
     read -r path <"$entry/args"
     [[ ! -f $path ]] || recorded+=("$path")
-  elif [[ $kind == kubeadm ]]; then
-    each_of kubeadm "$entry/args"
+  elif [[ $kind == kubeadm || $kind == adopted ]]; then
+    mapfile -t words <"$entry/args"
+    printf '%s=%s\n' "$kind" "${words[*]}"
+    blob recorded-ca "$entry/before/ca.crt"
   fi
 done
 echo "ledger=$count"
@@ -262,6 +264,19 @@ fi
 for path in /usr/local/bin/k3s /var/lib/rancher/k3s /var/lib/rancher/rke2 /var/lib/k0s /var/snap/microk8s /var/lib/minikube \
   /etc/rancher/rke2 /opt/rke /var/lib/origin; do
   [[ ! -e $path ]] || echo "foreign=$path"
+done
+# What kubeadm puts there; what etcd keeps; what pod networks leave.
+for path in /etc/kubernetes/{admin.conf,kubelet.conf,bootstrap-kubelet.conf,pki/ca.crt,manifests/kube-apiserver.yaml,manifests/etcd.yaml}; do
+  [[ ! -e $path ]] || echo "kubeadm-file=$path"
+done
+for path in /var/lib/etcd/member/*; do
+  [[ -e $path ]] || continue
+  size=$(timeout 10 du -sk /var/lib/etcd/member 2>/dev/null)
+  printf 'etcd-data=%s %s\n' "${size%%[!0-9]*}" "$(stat -c %Y /var/lib/etcd/member/wal 2>/dev/null || stat -c %Y /var/lib/etcd/member)"
+  break
+done
+for path in /etc/cni/net.d/*.{conf,conflist,json} /run/flannel/subnet.env; do
+  [[ ! -e $path ]] || echo "pod-network=$path"
 done
 
 # member FILE prints the cluster and the certificate, never the key, in a kubeconfig.
@@ -309,6 +324,13 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
   while read -r key value _; do
     [[ $key != image: ]] || printf 'apiserver-image=%s\n' "$value"
   done 2>/dev/null </etc/kubernetes/manifests/kube-apiserver.yaml
+  for path in /etc/kubernetes/manifests/{kube-apiserver,kube-controller-manager,etcd}.yaml; do
+    while read -r key value _; do
+      case $value in
+        --advertise-address=* | --service-cluster-ip-range=* | --cluster-cidr=* | --initial-cluster=*) printf 'control-plane-flag=%s\n' "${value#--}" ;;
+      esac
+    done 2>/dev/null <"$path"
+  done
   # kubectl keeps its cache below HOME; there can be none. It has --cache-dir since 1.8, -A since 1.14.
   ask=(env HOME=/proc/kgpu-no-home kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=8s get)
   if answer=$(timeout 10 "${ask[@]}" nodes,daemonsets,deployments --all-namespaces -o go-template="$cluster_template" 2>/dev/null); then

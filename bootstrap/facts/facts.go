@@ -50,6 +50,11 @@ type Host struct {
 	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
 	Kubelet      *Member       // nil: this host never joined a cluster
 	ControlPlane *ControlPlane // nil: no control plane here
+	Recorded     *Record       // what kgpu's ledger says of the host's membership; nil: nothing
+	KubeadmFiles []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
+	Etcd         *EtcdData     // nil: etcd has left nothing here
+	PodNetwork   []string      // paths of CNI's configurations, and what flannel keeps below /run
+	PodLinks     []string      // links that pod networks make: cni0, flannel.1, weave…
 	Run          *Run          // a kgpu run that holds this host now; nil: none
 	Operator     *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
 	Ledger       int           // number of changes recorded in the ledger
@@ -117,17 +122,37 @@ type Unit struct {
 // Member is the kubelet's membership in a cluster.
 type Member struct {
 	Server   string // API server URL in kubelet.conf
-	CAHash   string // hexadecimal SHA-256 of the cluster CA's public key (SubjectPublicKeyInfo), as kubeadm's discovery token hash
+	CAHash   string // hexadecimal SHA-256 of the cluster CA's public key (SubjectPublicKeyInfo), as kubeadm's discovery token hash; empty: the file has none
 	NodeName string // common name of its client certificate, without system:node:
+}
+
+// Record is what kgpu did itself to make the host a member of a cluster, by its ledger.
+type Record struct {
+	Init, Join bool   // kubeadm init, kubeadm join was begun
+	Done       bool   // and came to its end
+	Adopted    bool   // the membership was made by hand, and kgpu was told to take it over
+	CAHash     string // of the cluster; empty: the ledger does not say
+	UID        string // of the node object; empty: the ledger does not say
+}
+
+// EtcdData is what is in etcd's directory.
+type EtcdData struct {
+	KiB     int64
+	Changed time.Time
 }
 
 // ControlPlane is what the API server on this host says.
 type ControlPlane struct {
 	CAHash          string
-	AdminConfSHA256 string // of /etc/kubernetes/admin.conf
-	Answers         bool   // the API server answered
-	Finished        bool   // kubeadm init ran to its end, by kgpu's ledger
-	Version         string // v1.36.3
+	AdminConfSHA256 string    // of /etc/kubernetes/admin.conf
+	Answers         bool      // the API server answered
+	Finished        bool      // kubeadm init ran to its end, by kgpu's ledger
+	Version         string    // v1.36.3
+	Since           time.Time // when its certificate authority was made
+	Advertised      string    // the address that its API server tells others
+	PodCIDR         string    // empty: it gives nodes no ranges
+	ServiceCIDR     string
+	EtcdMembers     []string // names of the members with which its etcd began
 	Nodes           []Node
 	Workloads       map[string]Workload // "kube-system/daemonset/weave-net" → state, of those kgpu applies plus CoreDNS and kube-proxy
 	Tokens          []string            // IDs (not secrets) of kgpu's bootstrap tokens still there

@@ -32,13 +32,14 @@ func Parse(output []byte) (*Host, error) {
 		RebootPending: a.has("reboot-required"),
 		Units:         units(a["unit"]),
 		Foreign:       foreign(a),
-		CRIDockerd:    criDockerdVersion(a.first("cri-dockerd")),
-		DockerInfo:    dockerInfo(a["docker-info"]),
+		KubeadmFiles:  a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
+		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")),
+		DockerInfo: dockerInfo(a["docker-info"]),
 	}
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, mounts, sockets, configurations, containerd, nvidia, membership, controlPlane, currentRun, operator} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, mounts, sockets, configurations, containerd, nvidia, record, etcdData, membership, controlPlane, currentRun, operator} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,11 +18,13 @@ func membership(a answer, h *Host) error {
 	if server == "" {
 		return nil
 	}
-	ca, err := caHash(a.first("kubelet-ca"))
-	if err != nil {
-		return bad("kubelet-ca", "…", err)
+	m := &Member{Server: server}
+	var err error
+	if ca := a.first("kubelet-ca"); ca != "" { // a file that was half written may have none
+		if m.CAHash, err = caHash(ca); err != nil {
+			return bad("kubelet-ca", "…", err)
+		}
 	}
-	m := &Member{Server: server, CAHash: ca}
 	var der []byte
 	if encoded := a.first("kubelet-certificate-der"); encoded != "" {
 		der, err = base64.StdEncoding.DecodeString(encoded)
@@ -47,16 +48,24 @@ func membership(a answer, h *Host) error {
 // caHash is kubeadm's discovery token hash, without its prefix, of the first certificate in base64 of PEM.
 // Source: https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-join/.
 func caHash(encoded string) (string, error) {
+	cert, err := firstParsed(encoded)
+	if err != nil {
+		return "", err
+	}
+	return publicKeyHash(cert), nil
+}
+
+func firstParsed(encoded string) (*x509.Certificate, error) {
 	der, err := firstCertificate(encoded)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return "", err
-	}
+	return x509.ParseCertificate(der)
+}
+
+func publicKeyHash(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:])
 }
 
 func firstCertificate(encoded string) ([]byte, error) {
@@ -76,15 +85,16 @@ func controlPlane(a answer, h *Host) error {
 	if !a.has("control-plane") {
 		return nil
 	}
-	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Answers: a.has("api"), Finished: slices.Contains(a["kubeadm"], "init-done"), Workloads: map[string]Workload{}}
+	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Answers: a.has("api"), Finished: h.Recorded != nil && h.Recorded.Init && h.Recorded.Done, Workloads: map[string]Workload{}}
 	delete(h.Files, adminConf) // kubeadm's file, not kgpu's
 	if ca := a.first("cluster-ca"); ca != "" {
-		hash, err := caHash(ca)
+		cert, err := firstParsed(ca)
 		if err != nil {
 			return bad("cluster-ca", "…", err)
 		}
-		c.CAHash = hash
+		c.CAHash, c.Since = publicKeyHash(cert), cert.NotBefore
 	}
+	c.flags(a["control-plane-flag"])
 	if i := strings.LastIndexByte(a.first("apiserver-image"), ':'); i >= 0 {
 		c.Version = strings.Trim(a.first("apiserver-image")[i+1:], `"'`)
 	}

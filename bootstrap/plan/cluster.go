@@ -49,16 +49,12 @@ func (b *builder) cluster() error {
 
 // initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.
 func (b *builder) initCluster() ([]Ref, error) {
-	c := b.cp.facts.ControlPlane
-	var reason string
+	s := b.standing(b.cp)
 	switch {
-	case c == nil:
-		reason = "there is no control plane yet"
-	case !c.Answers:
-		reason = "the control plane does not answer"
-	case !c.Finished:
-		reason = "kubeadm init did not come to its end"
-	default:
+	case s.Membership == ByHand && b.adopt:
+		b.skip(b.cp, "cluster/init", "the control plane is taken over")
+		return []Ref{b.takeOver(b.cp, s)}, nil
+	case s.Why == "":
 		b.skip(b.cp, "cluster/init", "the API server answers")
 		return b.cp.last, nil
 	}
@@ -67,51 +63,39 @@ func (b *builder) initCluster() ([]Ref, error) {
 		return nil, err
 	}
 	b.add(b.cp, Step{
-		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: reason, Script: "cluster-init",
+		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: s.Why, Script: "cluster-init",
 		Input: Input{Values: b.withFlags(map[string]string{"kubeadm": config, "criSocket": b.criSocket()})}, Timeout: long,
 	})
 	return []Ref{{b.cp.id, "cluster/init"}}, nil
 }
 
-// joining lists the workers that are not in this cluster.
+// joining lists the workers that are not in this cluster, and takes over those that were put there by hand.
 func (b *builder) joining() []*host {
 	var out []*host
 	for _, h := range b.hosts {
 		if h.Role != inventory.Worker {
 			continue
 		}
-		if b.notJoined(h) == "" {
+		s := b.standing(h)
+		switch {
+		case s.Membership == ByHand && b.adopt:
+			b.skip(h, "cluster/join", "the node is taken over")
+			b.takeOver(h, s)
+		case s.Membership == ByHand, s.Why == "":
 			b.skip(h, "cluster/join", "the node is in the cluster")
-			continue
+		default:
+			out = append(out, h)
 		}
-		out = append(out, h)
 	}
 	return out
 }
 
-// notJoined says why a worker has to join; empty: it is in.
-func (b *builder) notJoined(h *host) string {
-	c := b.cp.facts.ControlPlane
-	switch {
-	case c == nil:
-		return "the cluster is new"
-	case h.facts.Kubelet == nil:
-		return "the host is in no cluster"
-	case !c.Answers:
-		return "" // nobody can say what nodes there are: the member stays what it is
-	case b.nodeOf(h) == nil:
-		return "the cluster has no node " + h.node
-	case len(h.notRunning("kubelet.service")) > 0:
-		return "the kubelet does not run"
-	}
-	return ""
-}
-
+// nodeOf is the host's node object; nil: there is none, or it is of a former life and goes.
 func (b *builder) nodeOf(h *host) *facts.Node {
-	c := b.cp.facts.ControlPlane
-	if c == nil {
+	if b.cp == nil || b.cp.facts.ControlPlane == nil || b.standings[h.id].Replaces {
 		return nil
 	}
+	c := b.cp.facts.ControlPlane
 	for i := range c.Nodes {
 		if c.Nodes[i].Name == h.node {
 			return &c.Nodes[i]
@@ -156,9 +140,14 @@ func (b *builder) untoken(token, joined []Ref) {
 }
 
 func (b *builder) join(h *host, token Ref) Ref {
+	s := b.standing(h)
+	needs := []Ref{token}
+	if s.Replaces {
+		needs = append(needs, b.deleteNode(h, s))
+	}
 	b.add(h, Step{
-		Ref: Ref{ID: "cluster/join"}, Title: "join the cluster (kubeadm join)", Reason: b.notJoined(h), Script: "cluster-join",
-		Needs: []Ref{token}, Timeout: medium,
+		Ref: Ref{ID: "cluster/join"}, Title: "join the cluster (kubeadm join)", Reason: joinReason(s), Script: "cluster-join",
+		Needs: needs, Timeout: medium,
 		Late: func(out Outputs) (Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[outputToken])), strings.TrimSpace(string(secret[outputCAHash])))
@@ -168,6 +157,26 @@ func (b *builder) join(h *host, token Ref) Ref {
 		},
 	})
 	return Ref{h.id, "cluster/join"}
+}
+
+// joinReason says that a host which kgpu joined before leaves what it was in.
+func joinReason(s Standing) string {
+	if s.Membership == Again {
+		return "join again: " + s.Why
+	}
+	return s.Why
+}
+
+// deleteNode plans that the node object of a host's former life goes: kubeadm joins no host whose node looks alive.
+func (b *builder) deleteNode(h *host, s Standing) Ref {
+	before := slices.Clone(h.last)
+	if s.Drain {
+		before = append(before, b.evict(h, s.Why))
+	}
+	return b.side(b.cp, Step{
+		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why, Script: "node-delete",
+		Needs: before, Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short,
+	})
 }
 
 // nodes plans labels and taints. What users put on nodes by hand stays.

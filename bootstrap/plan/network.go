@@ -58,6 +58,8 @@ func (b *builder) networkMissing(workload, hash string) string {
 	switch {
 	case !ok:
 		return workload + " is missing"
+	case have.Hash == "" && b.cp.recorded().Adopted, have.Hash == "" && b.standing(b.cp).Membership == ByHand:
+		return "" // its owner's, who put it there without kgpu
 	case hash != "" && have.Hash != hash && len(b.hosts) == len(b.inv.Hosts): // a part of the hosts does not tell what all of them need
 		return workload + " is not as the inventory wants it"
 	}

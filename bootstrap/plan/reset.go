@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -22,12 +25,22 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 	if leaving[b.cp.id] && len(only) < len(inv.Hosts) {
 		return nil, fmt.Errorf("%s is the control plane: without it there is no cluster; reset the whole cluster, or its workers", b.cp.id)
 	}
+	goesOn := !all || b.cp.recorded().Adopted && b.cp.facts.ControlPlane != nil
 	var gone []Ref
+	var foreign []error
+	for _, h := range b.hosts {
+		if all || leaving[h.id] {
+			foreign = append(foreign, b.notOurs(h))
+		}
+	}
+	if err := errors.Join(foreign...); err != nil {
+		return nil, err
+	}
 	for _, h := range b.hosts {
 		if h == b.cp || !all && !leaving[h.id] {
 			continue
 		}
-		if !all {
+		if goesOn && !h.adopted() {
 			b.leave(h)
 		}
 		gone = append(gone, b.resetHost(h)...)
@@ -39,21 +52,29 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 	return &b.graph, b.graph.Validate()
 }
 
+// leaveScript empties a node that goes.
+const leaveScript = "node-drain"
+
 // leave drains the node and deletes it, on the control plane.
 func (b *builder) leave(h *host) {
 	if b.nodeOf(h) == nil {
 		b.skip(b.cp, "node/delete/"+h.node, "the cluster has no such node")
 		return
 	}
-	drained := b.side(b.cp, Step{
-		Ref: Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: "it leaves the cluster", Script: "node-drain",
-		Input: Input{Values: map[string]string{"node": h.node, "timeout": "120s"}}, Timeout: medium,
-	})
+	drained := b.evict(h, "it leaves the cluster")
 	deleted := b.side(b.cp, Step{
 		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster", Script: "node-delete",
 		Needs: []Ref{drained}, Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short,
 	})
 	h.last = []Ref{deleted}
+}
+
+// evict moves the pods away from a node that goes.
+func (b *builder) evict(h *host, why string) Ref {
+	return b.side(b.cp, Step{
+		Ref: Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: leaveScript,
+		Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node, "timeout": "120s"}}, Timeout: medium,
+	})
 }
 
 // resetHost touches only what kgpu made: a host without a ledger may be somebody else's node.
@@ -62,10 +83,39 @@ func (b *builder) resetHost(h *host) []Ref {
 		b.skip(h, "host/reset", "kgpu has changed nothing here")
 		return nil
 	}
+	title := "kubeadm reset, then undo what kgpu changed"
+	if h.adopted() {
+		title = "undo what kgpu changed; the cluster stays: it was made by hand"
+		b.graph.Warnings = append(b.graph.Warnings, h.id+": kgpu took its cluster over and leaves it there: what kgpu applied to the cluster itself (labels, taints, workloads) stays")
+	}
 	b.add(h, Step{
-		Ref: Ref{ID: "host/reset"}, Title: "kubeadm reset, then undo what kgpu changed",
+		Ref: Ref{ID: "host/reset"}, Title: title,
 		Reason: fmt.Sprintf("%d recorded changes", h.facts.Ledger), Script: "host-reset",
 		Input: Input{Values: map[string]string{"criSocket": b.criSocket()}}, Timeout: long,
 	})
 	return h.last
+}
+
+// adopted reports whether the host's membership was made by hand and taken over.
+func (h *host) adopted() bool {
+	return h.recorded().Adopted && (h.facts.Kubelet != nil || h.facts.ControlPlane != nil)
+}
+
+// notOurs is the error of a host on which somebody made another cluster since kgpu did: kubeadm reset would destroy that.
+func (b *builder) notOurs(h *host) error {
+	r, ca := h.recorded(), ""
+	switch f := h.facts; {
+	case f.ControlPlane != nil:
+		ca = f.ControlPlane.CAHash
+	case f.Kubelet != nil:
+		ca = f.Kubelet.CAHash
+	}
+	joined := r.Join && !r.Init && h.facts.ControlPlane != nil // kgpu joins no control planes
+	if ca == "" || same(r.CAHash, ca) && !joined {
+		return nil
+	}
+	return &reason.Error{
+		ID: reason.HostForeignCluster, Host: h.id, Doing: "planning",
+		Detail: fmt.Sprintf("the host is in a cluster (CA %s) that somebody made there since kgpu's (CA %s): kgpu does not take it apart", brief(ca), brief(r.CAHash)),
+	}
 }

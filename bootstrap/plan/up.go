@@ -15,13 +15,26 @@ import (
 
 // Up plans what makes the cluster of the inventory out of hosts in the state that the facts tell.
 // Facts are by host ID. Hosts without facts are left out: add-worker looks at the control plane and the new hosts only.
+// What was made by hand stays as it is.
 func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+	return up(inv, seen, false)
+}
+
+// UpAdopting plans the same, and takes over what was made by hand where that is safe.
+func UpAdopting(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+	return up(inv, seen, true)
+}
+
+func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
 	}
+	b.adopt = adopt
+	b.judge()
 	for _, h := range b.hosts {
 		h.away = b.drained(h)
+		b.clean(h)
 		b.prepareOS(h)
 		b.repositories(h)
 		b.runtime(h)
@@ -62,6 +75,9 @@ type builder struct {
 	hosts []*host
 	cp    *host
 	graph Graph
+	adopt bool // what was made by hand is taken over
+
+	standings map[string]Standing // of the hosts, by ID; nil: not judged yet
 
 	pluginConfig string // hash of the device plugin's configuration
 }
@@ -73,7 +89,16 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 		return nil, fmt.Errorf("the catalog has no Kubernetes %s", version.MinorString())
 	}
 	b := &builder{inv: inv, minor: minor}
-	for _, entry := range inv.Hosts {
+	b.enter(seen)
+	if b.cp == nil {
+		return nil, fmt.Errorf("no facts of a control plane host")
+	}
+	return b, nil
+}
+
+// enter takes the hosts with facts in.
+func (b *builder) enter(seen map[string]*facts.Host) {
+	for _, entry := range b.inv.Hosts {
 		f := seen[entry.ID()]
 		if f == nil {
 			continue
@@ -84,10 +109,6 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 			b.cp = h
 		}
 	}
-	if b.cp == nil {
-		return nil, fmt.Errorf("no facts of a control plane host")
-	}
-	return b, nil
 }
 
 // NodeName is the name of the host's node object: the inventory's, or the machine's own host name.

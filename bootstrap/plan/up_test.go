@@ -219,10 +219,12 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "cluster/init":
 			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Finished: true, Version: "v" + version, Workloads: map[string]facts.Workload{}}
 			joinNode(f.ControlPlane, f, "cp1")
+			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 		case "cluster/join":
 			for _, h := range inv.Hosts {
 				if h.ID() == s.Host {
 					joinNode(seen["cp1"].ControlPlane, f, h.Name)
+					f.Recorded = &facts.Record{Join: true, Done: true, CAHash: "ca", UID: "uid-" + h.Name}
 				}
 			}
 		case "cluster/nodes", "gpu/labels":
@@ -280,9 +282,9 @@ func manifestHashOf(t *testing.T, manifest string) string {
 }
 
 func joinNode(c *facts.ControlPlane, f *facts.Host, name string) {
-	f.Kubelet = &facts.Member{CAHash: c.CAHash, NodeName: name}
+	f.Kubelet = &facts.Member{Server: "https://10.0.0.10:6443", CAHash: c.CAHash, NodeName: name}
 	f.Units["kubelet.service"] = facts.Unit{Active: "active", Enabled: "enabled"}
-	c.Nodes = append(c.Nodes, facts.Node{Name: name, Labels: map[string]string{}})
+	c.Nodes = append(c.Nodes, facts.Node{Name: name, UID: "uid-" + name, InternalIP: f.Addresses[0].Prefix.Addr().String(), Labels: map[string]string{}})
 }
 
 // describe is the golden form of a graph.

@@ -208,28 +208,6 @@ func (c *checker) firewall(m Machine) {
 	}
 }
 
-// membership refuses hosts of other clusters: kgpu takes nothing over.
-func (c *checker) membership(m Machine) {
-	if len(m.Facts.Foreign) > 0 {
-		c.problem(m.ID(), reason.HostForeignCluster, "found %s", strings.Join(m.Facts.Foreign, ", "))
-	}
-}
-
-// foreign finds workers whose kubelet belongs to another cluster than the control plane's.
-func (c *checker) foreign(machines []Machine) {
-	var ca string
-	for _, m := range machines {
-		if m.Role == inventory.ControlPlane && m.Facts.ControlPlane != nil {
-			ca = m.Facts.ControlPlane.CAHash
-		}
-	}
-	for _, m := range machines {
-		if k := m.Facts.Kubelet; k != nil && m.Role == inventory.Worker && k.CAHash != ca {
-			c.problem(m.ID(), reason.HostForeignCluster, "the kubelet belongs to the cluster at %s", k.Server)
-		}
-	}
-}
-
 // requiredModules are the kernel modules without which the network cannot work.
 var requiredModules = map[inventory.Network][]string{
 	inventory.Weave:   {"dummy"},
@@ -253,13 +231,14 @@ func (c *checker) ranges(m Machine) {
 		name   string
 		prefix netip.Prefix
 	}{{"podCIDR", c.inv.Kubernetes.PodCIDR}, {"serviceCIDR", c.inv.Kubernetes.ServiceCIDR}} {
+		left := plan.LeftoversOf(c.inv.Network, m.Facts).Known
 		for _, route := range m.Facts.Routes {
-			if r.prefix.Overlaps(route) {
+			if r.prefix.Overlaps(route) && len(left) == 0 { // routes do not say whose they are
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s overlaps with the host's route to %s", r.name, r.prefix, route)
 			}
 		}
 		for _, a := range m.Facts.Addresses {
-			if r.prefix.Contains(a.Prefix.Addr()) {
+			if r.prefix.Contains(a.Prefix.Addr()) && !slices.Contains(left, a.Interface) {
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s contains the host's address %s", r.name, r.prefix, fmt.Sprint(a.Prefix.Addr()))
 			}
 		}

@@ -22,6 +22,8 @@ type Machine struct {
 	// Needs are the endpoints that the host must reach, Reach what it found there.
 	Needs []plan.Need
 	Reach map[facts.Endpoint]facts.Reach
+	// Adopt says that the operator lets kgpu take over what was made by hand.
+	Adopt bool
 }
 
 // Check returns the problems of all machines, in inventory order. Reasons in ignore are left out.
@@ -34,7 +36,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	}
 	c.duplicates(machines)
 	c.mtu(machines)
-	c.foreign(machines)
+	c.members(machines)
 	return c.problems
 }
 
@@ -49,7 +51,8 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).ports,
 	(*checker).packages,
 	(*checker).firewall,
-	(*checker).membership,
+	(*checker).distribution,
+	(*checker).leftovers,
 	(*checker).modules,
 	(*checker).ranges,
 	(*checker).reach,

@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 		{name: "firewall", spoil: func(_, w *Machine) { w.Facts.Firewall = "ufw" }, want: "w1 HOST_FIREWALL_ACTIVE ufw is active"},
 		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
 		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
-			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443"},
+			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443 (CA x), and this one does not exist yet"},
 		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy"},
 		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
 			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},
@@ -224,7 +224,8 @@ func TestCheck(t *testing.T) {
 func TestMembers(t *testing.T) {
 	inv := decode(t, "")
 	cp, w := healthy(10), healthy(11)
-	cp.ControlPlane = &facts.ControlPlane{CAHash: "ca"}
+	cp.ControlPlane = &facts.ControlPlane{CAHash: "ca", Finished: true}
+	cp.Recorded, w.Recorded = &facts.Record{Init: true, Done: true}, &facts.Record{Join: true, Done: true}
 	for _, f := range []*facts.Host{cp, w} {
 		f.Kubelet = &facts.Member{CAHash: "ca"}
 		f.Packages = map[string]facts.Package{"kubelet": {Version: inv.Kubernetes.Version.String() + "-1.1"}}

@@ -36,6 +36,10 @@ const (
 	HostRebootPending    ID = "HOST_REBOOT_PENDING"
 	HostFirewallActive   ID = "HOST_FIREWALL_ACTIVE"
 	HostForeignCluster   ID = "HOST_FOREIGN_CLUSTER"
+	HostMadeByHand       ID = "HOST_MADE_BY_HAND"
+	HostHalfMade         ID = "HOST_HALF_MADE"
+	HostEtcdStale        ID = "HOST_ETCD_STALE"
+	HostPodNetworkLeft   ID = "HOST_POD_NETWORK_LEFT"
 	HostModuleMissing    ID = "HOST_MODULE_MISSING"
 	HostCgroupV1         ID = "HOST_CGROUP_V1"
 	HostCgroupV2         ID = "HOST_CGROUP_V2"
@@ -122,6 +126,10 @@ var table = index([]Reason{
 	{HostRebootPending, 67, "reboot the host, or go on with `--ignore HOST_REBOOT_PENDING`"},
 	{HostFirewallActive, 68, "open the ports of Kubernetes and of the pod network, or turn the firewall off"},
 	{HostForeignCluster, 69, "the host belongs to another cluster: `kubeadm reset` it there first; kgpu takes nothing over"},
+	{HostMadeByHand, 38, "`kgpu up --adopt` takes it over as it is, where the message does not say why it cannot; or `kubeadm reset` there, if nobody needs it"},
+	{HostHalfMade, 39, "see whose it is (`ls -l /etc/kubernetes`, `journalctl -u kubelet` on the host); where nobody needs it: `kubeadm reset` there, or `kgpu reset` where kgpu made it"},
+	{HostEtcdStale, 41, "where nobody needs the data: remove /var/lib/etcd/member; else keep a copy elsewhere, or bring back the /etc/kubernetes that belongs to it"},
+	{HostPodNetworkLeft, 42, "remove what the message names (files, and links by `ip link delete`); `kgpu up --adopt` removes what weave, flannel and calico left"},
 	{HostModuleMissing, 70, "install the kernel's extra modules (Ubuntu: linux-modules-extra-$(uname -r)), or choose another network"},
 	{HostCgroupV1, 71, "boot with cgroup v2, or set `kubeletConfiguration: {failCgroupV1: false}` and `ignorePreflightErrors: [SystemVerification]`"},
 	{HostCgroupV2, 89, "choose Kubernetes 1.19 or newer, or boot with cgroup v1 (`systemd.unified_cgroup_hierarchy=0` on the kernel's command line)"},

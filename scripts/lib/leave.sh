@@ -13,7 +13,9 @@ leave_cluster() {
   containers_off
   mps_off
   pod_network_off
-  rm -rf /var/lib/etcd/member /etc/kubernetes/pki /etc/kubernetes/manifests/*.yaml /etc/kubernetes/*.conf
+  # On a worker, the data of an etcd is somebody else's.
+  if ledger_has kubeadm init || ledger_has kubeadm init-done; then rm -rf /var/lib/etcd/member; fi
+  rm -rf /etc/kubernetes/pki /etc/kubernetes/manifests/*.yaml /etc/kubernetes/*.conf
   ledger_forget kubeadm
 }
 

@@ -46,7 +46,7 @@ undo_entry() {
     swap) undo_swap "${args[@]}" ;;
     docker-network) undo_docker_network "${args[@]}" ;;
     cni-mute) rm -f /etc/cni/net.d/00-kgpu-leave.conflist ;;
-    kubeadm | initramfs-built) ;;
+    kubeadm | adopted | initramfs-built) ;;
     *) fail STEP_FAILED "the ledger has an entry of the unknown kind $kind" ;;
   esac
   entry_drop "$1"

@@ -10,29 +10,66 @@ socket=$(value criSocket)
 mapfile -t flags < <(value_lines flags)
 kubernetes_before 7 || flags+=(--skip-token-print)
 
-if ledger_has kubeadm init-done; then
+# part_of_cluster tells whether there is a kubelet or an API server of a cluster here.
+part_of_cluster() {
+  [[ -e /etc/kubernetes/manifests/kube-apiserver.yaml || -e /etc/kubernetes/kubelet.conf ]]
+}
+
+# init_ended tells whether kubeadm init did all it does, though nobody recorded it: the add-ons are its last work.
+init_ended() {
+  [[ -e /etc/kubernetes/admin.conf ]] && api_ready && kube -n kube-system get daemonset kube-proxy >/dev/null 2>&1 &&
+    { kube -n kube-system get deployment coredns || kube -n kube-system get deployment kube-dns; } >/dev/null 2>&1
+}
+
+# drop_tokens deletes the token that init makes by itself, which lives for a day; workers get one of their own.
+drop_tokens() {
+  local -a tokens
+  if kubernetes_before 11; then
+    mapfile -t tokens < <(kube -n kube-system get secrets -o name | sed -n 's/^secrets*\/bootstrap-token-/bootstrap-token-/p')
+    [[ ${#tokens[@]} -eq 0 ]] || kube -n kube-system delete secrets "${tokens[@]}"
+  else
+    kube -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token
+  fi
+}
+
+if ledger_has adopted && [[ -e /etc/kubernetes/admin.conf ]] && ! cluster_changed adopted; then
   wait_api
-  echo 'the control plane is there'
+  echo 'the control plane that kgpu took over is there'
   exit 0
 fi
+if cluster_changed kubeadm; then fail HOST_FOREIGN_CLUSTER 'there is another cluster here than the one that kgpu made'; fi
+if ledger_has kubeadm init-done; then
+  if [[ -e /etc/kubernetes/admin.conf ]]; then
+    wait_api
+    echo 'the control plane is there'
+    exit 0
+  fi
+  if part_of_cluster; then fail HOST_HALF_MADE 'the control plane that kgpu made has lost its /etc/kubernetes/admin.conf'; fi
+  if etcd_data; then fail HOST_ETCD_STALE 'the data of the cluster that kgpu made is in /var/lib/etcd/member, and its /etc/kubernetes is gone'; fi
+fi
+if ledger_has kubeadm init && ! ledger_has kubeadm init-done && init_ended; then
+  echo 'kubeadm init came to its end, which was not recorded'
+  # kubeadm may have died between the add-ons and what lets them in; to make them again changes nothing.
+  kubernetes_before 13 || kubeadm init phase addon all --config "$config" </dev/null 2>&1
+  drop_tokens
+  record_membership kubeadm init-done
+  exit 0
+fi
+if ledger_has kubeadm join-done && part_of_cluster; then fail HOST_FOREIGN_CLUSTER 'kgpu joined this host to a cluster as a worker: reset it there first'; fi
+if ! ledger_has kubeadm init && etcd_data; then fail HOST_ETCD_STALE '/var/lib/etcd/member has data that is not of a cluster that kgpu made'; fi
 if ledger_has kubeadm; then
   echo 'an earlier kubeadm ended half-way: resetting this host first'
   leave_cluster "$socket"
-elif [[ -e /etc/kubernetes/manifests/kube-apiserver.yaml || -e /etc/kubernetes/kubelet.conf ]]; then
+elif part_of_cluster; then
   fail HOST_FOREIGN_CLUSTER 'there is a cluster here that kgpu did not make'
 fi
 
 kubernetes_before 11 || kubeadm config images pull --config "$config" 2>&1 || fail_transient STEP_FAILED 'the images of the control plane cannot be pulled'
 remember_kubernetes_sysctls
+ledger_forget adopted
 record kubeadm init
 # kubeadm's output would show a token.
 kubeadm init --config "$config" "${flags[@]}" </dev/null 2>&1 | hide_tokens | tee "$kubeadm_log" || kubeadm_failed 'kubeadm init'
 wait_api
-# The token that init makes by itself lives for a day; workers get one of their own.
-if kubernetes_before 11; then
-  mapfile -t tokens < <(kube -n kube-system get secrets -o name | sed -n 's/^secrets*\/bootstrap-token-/bootstrap-token-/p')
-  [[ ${#tokens[@]} -eq 0 ]] || kube -n kube-system delete secrets "${tokens[@]}"
-else
-  kube -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token
-fi
-record kubeadm init-done
+drop_tokens
+record_membership kubeadm init-done

@@ -17,6 +17,40 @@ member() {
     timeout 15 kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout=10s get --raw "/api/v1/nodes/$node" >/dev/null 2>&1
 }
 
+# other_node tells whether the node object is another than the one that kgpu's join made.
+other_node() {
+  local number uid now
+  number=$(ledger_find kubeadm join-done | tail -n 1)
+  uid=$(sed -n 2p "$ledger/$number/args")
+  now=$(node_uid "$node" /etc/kubernetes/kubelet.conf)
+  [[ -n $uid && -n $now && $uid != "$now" ]]
+}
+
+# stays tells whether this host is a member that kgpu joined or took over.
+stays() {
+  if ! member; then
+    return 1
+  elif ledger_has adopted; then
+    if cluster_changed adopted; then return 1; fi
+  elif ledger_has kubeadm join-done; then
+    if other_node; then return 1; fi
+  else
+    ledger_has kubeadm join
+  fi
+}
+
+# remember_join records the end of a join, with the cluster and the UID of the node: both tell later whether this is still it.
+remember_join() {
+  local uid
+  uid=$(node_uid "$node" /etc/kubernetes/kubelet.conf)
+  record_membership kubeadm join-done ${uid:+"$uid"}
+}
+
+# part_of_cluster tells whether there is anything of a kubelet's or a control plane's membership here.
+part_of_cluster() {
+  [[ -e /etc/kubernetes/kubelet.conf || -e /etc/kubernetes/bootstrap-kubelet.conf || -e /etc/kubernetes/manifests/kube-apiserver.yaml ]]
+}
+
 # shellcheck disable=SC2016 # the inner shell expands
 reachable() {
   timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$(tr -d '[]' <<<"${endpoint%:*}")" "${endpoint##*:}" 2>/dev/null
@@ -29,19 +63,23 @@ until reachable; do
   if [[ $tries -eq 1 ]]; then waiting "the API server at $endpoint"; fi
   sleep 2
 done
+if [[ -e /etc/kubernetes/admin.conf ]]; then fail HOST_FOREIGN_CLUSTER 'this host is a control plane'; fi
+if cluster_changed kubeadm; then fail HOST_FOREIGN_CLUSTER 'this host belongs to another cluster than the one that kgpu joined it to'; fi
+if stays; then
+  ledger_has adopted || ledger_has kubeadm join-done || remember_join # kubeadm ended well, and was not seen to
+  unit_enable kubelet.service
+  echo 'this host is a member already'
+  exit 0
+fi
 if ledger_has kubeadm; then
-  if ledger_has kubeadm join-done && member; then
-    unit_enable kubelet.service
-    echo 'this host is a member already'
-    exit 0
-  fi
   echo 'an earlier membership is incomplete or of another cluster: resetting this host first'
   leave_cluster "$socket"
-elif [[ -e /etc/kubernetes/kubelet.conf || -e /etc/kubernetes/manifests/kube-apiserver.yaml ]]; then
+elif part_of_cluster; then
   fail HOST_FOREIGN_CLUSTER 'this host belongs to a cluster that kgpu did not make'
 fi
 
 remember_kubernetes_sysctls
+ledger_forget adopted
 record kubeadm join
 kubeadm join --config "$config" "${flags[@]}" </dev/null 2>&1 | hide_tokens | tee "$kubeadm_log" || kubeadm_failed 'kubeadm join'
-record kubeadm join-done
+remember_join

@@ -1,0 +1,99 @@
+package facts
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// record reads what the ledger says of the host's membership: lines such as "kubeadm=join" and "kubeadm=join-done UID",
+// or "adopted=worker UID", and the certificate of the cluster's CA as it was then.
+func record(a answer, h *Host) error {
+	if !a.has("kubeadm") && !a.has("adopted") {
+		return nil
+	}
+	r := &Record{Adopted: a.has("adopted")}
+	for _, line := range a["kubeadm"] {
+		what, uid, _ := strings.Cut(line, " ")
+		switch what {
+		case "init", "init-done":
+			r.Init = true
+		case "join", "join-done":
+			r.Join = true
+		}
+		if strings.HasSuffix(what, "-done") {
+			r.Done, r.UID = true, uid
+		}
+	}
+	for _, line := range a["adopted"] {
+		_, r.UID, _ = strings.Cut(line, " ")
+	}
+	if list := a["recorded-ca"]; len(list) > 0 {
+		hash, err := caHash(list[len(list)-1])
+		if err != nil {
+			return bad("recorded-ca", "…", err)
+		}
+		r.CAHash = hash
+	}
+	h.Recorded = r
+	return nil
+}
+
+// etcdData reads "KIB SECONDS", the size of etcd's directory and when it was written to last.
+func etcdData(a answer, h *Host) error {
+	line := a.first("etcd-data")
+	if line == "" {
+		return nil
+	}
+	size, changed, _ := strings.Cut(line, " ")
+	kib, err := strconv.ParseInt(size, 10, 64)
+	if err != nil {
+		return bad("etcd-data", line, err)
+	}
+	seconds, err := strconv.ParseInt(changed, 10, 64)
+	if err != nil {
+		return bad("etcd-data", line, err)
+	}
+	h.Etcd = &EtcdData{KiB: kib, Changed: time.Unix(seconds, 0)}
+	return nil
+}
+
+// podLink are the names of the links that weave, flannel, calico and kube-proxy make on a host, beside the ends of pods' own.
+var podLink = regexp.MustCompile(`^(cni0|flannel(-v6)?\.[0-9]+|weave|datapath|vethwe-bridge|vxlan-6784|vxlan(-v6)?\.calico|kube-ipvs0)$`)
+
+// podLinks finds them in lines of `ip -o link`.
+func podLinks(lines []string) []string {
+	var found []string
+	for _, line := range lines {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimSuffix(f[1], ":"), "@")
+		if podLink.MatchString(name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// flags reads what the manifests of the control plane set.
+func (c *ControlPlane) flags(lines []string) {
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, "=")
+		switch name {
+		case "advertise-address":
+			c.Advertised = value
+		case "cluster-cidr":
+			c.PodCIDR = value
+		case "service-cluster-ip-range":
+			c.ServiceCIDR = value
+		case "initial-cluster":
+			for _, member := range strings.Split(value, ",") {
+				member, _, _ = strings.Cut(member, "=")
+				c.EtcdMembers = append(c.EtcdMembers, member)
+			}
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package facts
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestRecord(t *testing.T) {
+	old := recorded(t, "control-plane.txt")
+	if r := old.Recorded; r != nil {
+		t.Errorf("a ledger that says nothing: %+v", r)
+	}
+	ca := certificateOf(t)
+	const hash = "ce6af9d99f54264d174406dba2e0af2990247adb3c8f971528ccf3bade51785b"
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  *Record
+	}{
+		{"nothing", nil, nil},
+		{"begun", []string{"kubeadm=join"}, &Record{Join: true}},
+		{"an old ledger", []string{"kubeadm=init", "kubeadm=init-done"}, &Record{Init: true, Done: true}},
+		{"joined", []string{"kubeadm=join", "kubeadm=join-done b88690b5-738e-4577-b15c-fdb6a32e4a25", "recorded-ca=" + ca},
+			&Record{Join: true, Done: true, UID: "b88690b5-738e-4577-b15c-fdb6a32e4a25", CAHash: hash}},
+		{"adopted", []string{"adopted=worker b88690b5", "recorded-ca=" + ca}, &Record{Adopted: true, UID: "b88690b5", CAHash: hash}},
+	} {
+		if got := parse(t, c.lines...).Recorded; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// certificateOf is the CA of the recorded control plane, as facts.sh prints it.
+func certificateOf(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/control-plane.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := split(data, "kgpu-facts=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.first("cluster-ca")
+}
+
+func TestWhatClustersLeave(t *testing.T) {
+	h := parse(t,
+		"kubeadm-file=/etc/kubernetes/pki/ca.crt", "etcd-data=65600 1795100000",
+		"pod-network=/etc/cni/net.d/10-weave.conflist", "pod-network=/run/flannel/subnet.env",
+		"link=1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN", "link=2: eth0@if7: <BROADCAST,UP> mtu 1500", "link=5: cni0: <BROADCAST> mtu 1450",
+		"link=6: flannel.1: <BROADCAST> mtu 1450", "link=7: weave: <BROADCAST> mtu 1376", "link=8: vethweabc@if3: <BROADCAST> mtu 1376", "link=9: cni-podman0: <BROADCAST> mtu 1500")
+	if !slices.Equal(h.PodLinks, []string{"cni0", "flannel.1", "weave"}) || len(h.PodNetwork) != 2 || len(h.KubeadmFiles) != 1 {
+		t.Errorf("%q %q %q", h.PodLinks, h.PodNetwork, h.KubeadmFiles)
+	}
+	if want := (EtcdData{KiB: 65600, Changed: time.Unix(1795100000, 0)}); h.Etcd == nil || *h.Etcd != want {
+		t.Errorf("%+v", h.Etcd)
+	}
+	if k := parse(t, "kubelet-server=https://10.0.0.10:6443").Kubelet; k == nil || k.CAHash != "" {
+		t.Errorf("a kubeconfig that was half written: %+v", k)
+	}
+	c := parse(t, "control-plane=1", "control-plane-flag=advertise-address=10.0.0.10", "control-plane-flag=cluster-cidr=10.244.0.0/16",
+		"control-plane-flag=initial-cluster=a=https://10.0.0.10:2380,b=https://10.0.0.20:2380", "cluster-ca="+certificateOf(t)).ControlPlane
+	if c.Advertised != "10.0.0.10" || c.PodCIDR != "10.244.0.0/16" || !slices.Equal(c.EtcdMembers, []string{"a", "b"}) || c.Since.IsZero() {
+		t.Errorf("%+v", c)
+	}
+	for _, line := range []string{"etcd-data=x 1", "etcd-data=1", "kubeadm=init-done\nrecorded-ca=!"} {
+		if _, err := Parse(answerOf(line)); err == nil || errors.Is(err, ErrTruncated) {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}

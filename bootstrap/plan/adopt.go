@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// unfitControlPlane says why a control plane that was made by hand cannot be taken over. What kgpu would have to change in
+// it, kgpu has no way to change.
+func (b *builder) unfitControlPlane(h *host) []string {
+	c, k := h.facts.ControlPlane, b.inv.Kubernetes
+	var unfit []string
+	differs := func(what, have, want string) {
+		if have == "" {
+			have = "unknown"
+		}
+		if have != want {
+			unfit = append(unfit, fmt.Sprintf("its %s is %s, the inventory's %s", what, have, want))
+		}
+	}
+	differs("version", c.Version, "v"+k.Version.String())
+	if b.inv.Network != inventory.None {
+		differs("podCIDR", c.PodCIDR, k.PodCIDR.String())
+	}
+	differs("serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
+	differs("address", c.Advertised, h.addr.String())
+	if n := max(len(controlPlanes(c)), len(c.EtcdMembers)); n > 1 {
+		unfit = append(unfit, fmt.Sprintf("it has %d control planes", n))
+	}
+	if other := b.otherNetwork(c, h.facts.PodNetwork); other != "" {
+		unfit = append(unfit, fmt.Sprintf("its pod network is another (%s), the inventory's %s", other, b.inv.Network))
+	}
+	return append(unfit, b.unfitNode(h)...)
+}
+
+// unfitNode says why a node that was made by hand cannot be taken over.
+func (b *builder) unfitNode(h *host) []string {
+	node := b.nodeOf(h)
+	if node == nil {
+		return []string{"it has no node " + h.node}
+	}
+	var unfit []string
+	if runtime, _, _ := strings.Cut(node.Runtime, ":"); runtime != string(b.inv.Runtime) {
+		unfit = append(unfit, fmt.Sprintf("its runtime is %s, the inventory's %s", node.Runtime, b.inv.Runtime))
+	}
+	if want := "v" + b.inv.Kubernetes.Version.String(); node.Version != want {
+		unfit = append(unfit, fmt.Sprintf("its kubelet is %s, the inventory's version %s", node.Version, want))
+	}
+	return unfit
+}
+
+func controlPlanes(c *facts.ControlPlane) []string {
+	var names []string
+	for _, n := range c.Nodes {
+		_, old := n.Labels["node-role.kubernetes.io/master"]
+		if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; ok || old {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// otherNetwork names what makes a cluster's pod network, where it is not the inventory's; empty: there is none, or it is.
+func (b *builder) otherNetwork(c *facts.ControlPlane, configurations []string) string {
+	if b.inv.Network == inventory.None {
+		return ""
+	}
+	for _, network := range slices.Sorted(maps.Keys(networkWorkload)) {
+		if w := networkWorkload[network]; network != b.inv.Network {
+			if _, ok := c.Workloads[w]; ok {
+				return w
+			}
+		}
+	}
+	if other := conflictingCNI(b.inv.Network, configurations); len(other) > 0 {
+		return strings.Join(other, ", ")
+	}
+	return ""
+}
+
+// takeOver plans that a host's membership, made by hand, is kgpu's from now on. Nothing of it is changed.
+func (b *builder) takeOver(h *host, s Standing) Ref {
+	kind := "worker"
+	if h == b.cp {
+		kind = "control-plane"
+	}
+	b.add(h, Step{
+		Ref: Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail, Script: "cluster-adopt",
+		Input: Input{Values: map[string]string{"kind": kind, "node": h.node}}, Timeout: short,
+	})
+	return Ref{h.id, "cluster/adopt"}
+}
+
+// describeCluster tells which cluster a control plane's host has, for somebody who has to decide about it.
+func describeCluster(f *facts.Host) string {
+	c := f.ControlPlane
+	var parts []string
+	if f.Kubelet != nil {
+		parts = append(parts, "API server "+f.Kubelet.Server)
+	}
+	parts = append(parts, "CA "+brief(c.CAHash))
+	if c.Version != "" {
+		parts = append(parts, c.Version)
+	}
+	if c.Answers {
+		parts = append(parts, plural(len(c.Nodes), "node"))
+	}
+	if !c.Since.IsZero() {
+		parts = append(parts, "made "+age(f.Now.Sub(c.Since))+" ago")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func describeEtcd(f *facts.Host) string {
+	parts := []string{fmt.Sprintf("%d MiB", (f.Etcd.KiB+1023)/1024), "last written " + age(f.Now.Sub(f.Etcd.Changed)) + " ago"}
+	return strings.Join(slices.Concat(parts, f.KubeadmFiles), ", ")
+}
+
+// brief is a hash as people compare it.
+func brief(hash string) string {
+	if len(hash) > 12 {
+		return hash[:12]
+	}
+	if hash == "" {
+		return "unknown"
+	}
+	return hash
+}
+
+// age is a duration as people say it.
+func age(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", int(d.Hours())/24)
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d hours", int(d.Hours()))
+	}
+	return plural(max(int(d.Minutes()), 0), "minute")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

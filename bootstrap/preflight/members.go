@@ -1,0 +1,42 @@
+package preflight
+
+import (
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// distribution refuses hosts with another distribution of Kubernetes: kgpu knows kubeadm's clusters only.
+func (c *checker) distribution(m Machine) {
+	if len(m.Facts.Foreign) > 0 {
+		c.problem(m.ID(), reason.HostForeignCluster, "found %s", strings.Join(m.Facts.Foreign, ", "))
+	}
+}
+
+// members applies the plan's rule of who belongs to which cluster.
+func (c *checker) members(machines []Machine) {
+	seen, adopt := map[string]*facts.Host{}, false
+	for _, m := range machines {
+		seen[m.ID()] = m.Facts
+		adopt = adopt || m.Adopt
+	}
+	standings := plan.Standings(c.inv, seen, adopt)
+	for _, m := range machines {
+		if s := standings[m.ID()]; s.Refused != "" {
+			c.problem(m.ID(), s.Refused, "%s", s.Detail)
+		}
+	}
+}
+
+// leftovers finds what a former pod network left, and configurations that would come before the inventory's network.
+func (c *checker) leftovers(m Machine) {
+	l := plan.LeftoversOf(c.inv.Network, m.Facts)
+	if len(l.Unknown) > 0 {
+		c.problem(m.ID(), reason.HostPodNetworkLeft, "runtimes would take the pod network of %s before %s", strings.Join(l.Unknown, ", "), c.inv.Network)
+	}
+	if len(l.Known) > 0 && !m.Adopt {
+		c.problem(m.ID(), reason.HostPodNetworkLeft, "a former pod network left %s", strings.Join(l.Known, ", "))
+	}
+}

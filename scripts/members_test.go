@@ -1,0 +1,293 @@
+package scripts
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// authority makes the certificate of a cluster's CA.
+func authority(t *testing.T) string {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: made, NotAfter: made.AddDate(10, 0, 0), IsCA: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// joined is a host that kgpu has joined to a cluster, as node u1.
+func joined(t *testing.T) *sandbox {
+	t.Helper()
+	s := clusterHost(t)
+	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
+	s.write("ca", authority(t))
+	s.ok(s.step("cluster-join"))
+	s.calls()
+	return s
+}
+
+// untouched fails the test when the step does not refuse with this reason, or when it did something first.
+func (s *sandbox) untouched(step, reason string) {
+	s.t.Helper()
+	before := s.snapshot()
+	s.fails(s.step(step), 1, reason)
+	s.same(before)
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+		s.t.Errorf("%s: calls:\n%s", step, calls)
+	}
+}
+
+func (s *sandbox) facts() *facts.Host {
+	s.t.Helper()
+	r := s.ok(s.bash(string(Facts())))
+	h, err := facts.Parse([]byte(r.output))
+	if err != nil {
+		s.t.Fatalf("%v in\n%s", err, r.output)
+	}
+	return h
+}
+
+// A join is remembered with the cluster and the node's UID, and facts tell both.
+func TestJoinIsRemembered(t *testing.T) {
+	s := joined(t)
+	h := s.facts()
+	if r := h.Recorded; r == nil || !r.Join || !r.Done || r.Init || r.Adopted || r.UID != "u1" || len(r.CAHash) != 64 {
+		t.Fatalf("recorded: %+v", h.Recorded)
+	}
+	if !slices.Equal(h.KubeadmFiles, []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"}) {
+		t.Errorf("files: %q", h.KubeadmFiles)
+	}
+	s.write("node-is-there", "u2\n")
+	s.ok(s.step("cluster-join"))
+	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset") || !strings.Contains(calls, "kubeadm join") {
+		t.Errorf("a node that was made anew: calls:\n%s", calls)
+	}
+}
+
+// A join of which only the end is missing in the ledger is no reason to throw it away.
+func TestJoinWhoseEndIsNotRecorded(t *testing.T) {
+	s := joined(t)
+	s.ok(s.script("ledger_forget kubeadm join-done"))
+	s.ok(s.step("cluster-join"))
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+		t.Errorf("calls:\n%s", calls)
+	}
+	if r := s.facts().Recorded; !r.Done || r.UID != "u1" {
+		t.Errorf("recorded: %+v", r)
+	}
+}
+
+// A host that its owner took to another cluster since is the owner's.
+func TestClusterThatIsAnother(t *testing.T) {
+	s := joined(t)
+	s.write("etc/kubernetes/pki/ca.crt", authority(t))
+	for _, step := range []string{"cluster-join", "cluster-init", "host-reset"} {
+		s.untouched(step, "HOST_FOREIGN_CLUSTER")
+	}
+}
+
+// An old ledger does not say which cluster; that the host is a control plane now says enough.
+func TestResetOfAControlPlaneThatKgpuDidNotMake(t *testing.T) {
+	s := clusterHost(t)
+	s.ok(s.script("record kubeadm join; record kubeadm join-done"))
+	s.write("etc/kubernetes/admin.conf", "theirs")
+	s.write("tmp/calls", "")
+	s.untouched("host-reset", "HOST_FOREIGN_CLUSTER")
+}
+
+func TestInitOnAWorker(t *testing.T) {
+	joined(t).untouched("cluster-init", "HOST_FOREIGN_CLUSTER")
+}
+
+func TestJoinOfAControlPlane(t *testing.T) {
+	s := clusterHost(t)
+	s.ok(s.step("cluster-init"))
+	s.calls()
+	s.untouched("cluster-join", "HOST_FOREIGN_CLUSTER")
+}
+
+// An init that was killed after its last work has made a control plane: it is kept.
+func TestInitWhoseEndIsNotRecorded(t *testing.T) {
+	s := clusterHost(t)
+	s.write("ca", authority(t))
+	s.ok(s.step("cluster-init"))
+	s.ok(s.script("ledger_forget kubeadm init-done"))
+	s.calls()
+	s.ok(s.step("cluster-init"))
+	calls := s.calls()
+	if strings.Contains(calls, "kubeadm reset") || strings.Contains(calls, "kubeadm init --config") || !strings.Contains(calls, "delete secrets") {
+		t.Errorf("calls:\n%s", calls)
+	}
+	if r := s.facts().Recorded; !r.Init || !r.Done || len(r.CAHash) != 64 {
+		t.Errorf("recorded: %+v", r)
+	}
+}
+
+// The data of an etcd is removed only where kgpu's own init, which did not end, made it.
+func TestEtcdData(t *testing.T) {
+	const data = "var/lib/etcd/member/snap/db"
+	t.Run("somebody's", func(t *testing.T) {
+		s := clusterHost(t)
+		s.write(data, "precious")
+		s.write("tmp/calls", "")
+		if e := s.facts().Etcd; e == nil || e.KiB == 0 || e.Changed.IsZero() {
+			t.Errorf("facts: %+v", e)
+		}
+		s.untouched("cluster-init", "HOST_ETCD_STALE")
+	})
+	t.Run("on a worker", func(t *testing.T) {
+		s := joined(t)
+		s.write(data, "precious")
+		s.remove("node-is-there")
+		s.ok(s.step("cluster-join"))
+		if !strings.Contains(s.calls(), "kubeadm reset") || !s.exists(data) {
+			t.Error("a worker that joins again lost data of an etcd that is not the cluster's")
+		}
+	})
+	t.Run("of a cluster that kgpu made", func(t *testing.T) {
+		s := clusterHost(t)
+		s.ok(s.step("cluster-init"))
+		s.calls()
+		s.remove("etc/kubernetes/admin.conf")
+		s.untouched("cluster-init", "HOST_HALF_MADE")
+		s.remove("etc/kubernetes/manifests/kube-apiserver.yaml")
+		s.write(data, "precious")
+		s.untouched("cluster-init", "HOST_ETCD_STALE")
+	})
+	t.Run("of an init that died", func(t *testing.T) {
+		s := clusterHost(t)
+		s.write("kubeadm-fails", "error: died\n")
+		s.fails(s.step("cluster-init"), 1, "STEP_FAILED")
+		s.write(data, "half")
+		s.remove("kubeadm-fails")
+		s.ok(s.step("cluster-init"))
+		if s.exists(data) {
+			t.Error("the data stays")
+		}
+	})
+}
+
+// The control plane that kgpu made was reset by hand: it is made anew.
+func TestInitAfterAResetByHand(t *testing.T) {
+	s := clusterHost(t)
+	s.ok(s.step("cluster-init"))
+	s.calls()
+	s.remove("etc/kubernetes/admin.conf")
+	s.remove("etc/kubernetes/manifests/kube-apiserver.yaml")
+	s.ok(s.step("cluster-init"))
+	if calls := s.calls(); !strings.Contains(calls, "kubeadm init --config") {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
+// What was made by hand is taken over as it is, and reset undoes what kgpu changed and nothing of the owner's.
+func TestAdopt(t *testing.T) {
+	s := clusterHost(t)
+	s.write("etc/kubernetes/admin.conf", "theirs")
+	s.write("etc/kubernetes/kubelet.conf", "    server: https://10.0.0.10:6443\n")
+	s.write("etc/kubernetes/pki/ca.crt", authority(t))
+	s.value("kind", "control-plane")
+	s.fails(s.step("cluster-adopt"), 1, "HOST_HALF_MADE")
+	s.write("node-is-there", "u7\n")
+	s.write("tmp/calls", "")
+	before := s.snapshot()
+	s.ok(s.step("cluster-adopt"))
+	s.ok(s.step("cluster-adopt"))
+	s.ok(s.step("cluster-init"))
+	s.same(before)
+	if r := s.facts().Recorded; r == nil || !r.Adopted || r.Init || r.UID != "u7" || len(r.CAHash) != 64 {
+		t.Fatalf("recorded: %+v", r)
+	}
+	s.ok(s.script("put_file /etc/x 644 <<<x"))
+	s.ok(s.step("host-reset"))
+	s.same(before)
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
+// Where the owner's cluster runs on kgpu's packages, reset would destroy it: it refuses.
+func TestResetOfWhatRunsOnKgpusPackages(t *testing.T) {
+	for _, adopted := range []string{"", "record_membership adopted control-plane u7"} {
+		s := clusterHost(t)
+		s.ok(s.script("claim_tree /etc/kubernetes"))
+		s.write("etc/kubernetes/admin.conf", "theirs")
+		s.write("etc/kubernetes/pki/ca.crt", authority(t))
+		s.write("tmp/calls", "")
+		s.ok(s.script(adopted))
+		s.untouched("host-reset", "HOST_MADE_BY_HAND")
+	}
+}
+
+func TestAdoptForgetsWhatKgpuDidBefore(t *testing.T) {
+	s := joined(t)
+	s.write("etc/kubernetes/pki/ca.crt", authority(t))
+	s.value("kind", "worker")
+	s.ok(s.step("cluster-adopt"))
+	if r := s.facts().Recorded; r.Join || !r.Adopted {
+		t.Errorf("recorded: %+v", r)
+	}
+	s.calls()
+	s.ok(s.step("cluster-join"))
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
+// What flannel left goes, and what others put beside it stays.
+func TestLeftoversGo(t *testing.T) {
+	s := clusterHost(t)
+	s.write("tmp/calls", "")
+	s.write("etc/cni/net.d/10-flannel.conflist", "{}")
+	s.write("etc/cni/net.d/87-podman-bridge.conflist", "{}")
+	s.write("run/flannel/subnet.env", "FLANNEL_SUBNET=10.244.1.1/24\n")
+	want := []string{"/etc/cni/net.d/10-flannel.conflist", "/etc/cni/net.d/87-podman-bridge.conflist", "/run/flannel/subnet.env"}
+	if got := s.facts().PodNetwork; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("facts: %q", got)
+	}
+	s.ok(s.step("host-leftovers"))
+	if got := s.facts().PodNetwork; !slices.Equal(got, want[1:2]) {
+		t.Errorf("left: %q", got)
+	}
+	s.write("etc/kubernetes/kubelet.conf", "theirs")
+	s.untouched("host-leftovers", "HOST_FOREIGN_CLUSTER")
+}
+
+// What the manifests of a control plane say is in the facts.
+func TestFactsOfAControlPlane(t *testing.T) {
+	s := clusterHost(t)
+	s.write("etc/kubernetes/admin.conf", "theirs")
+	s.write("etc/kubernetes/pki/ca.crt", authority(t))
+	s.write("etc/kubernetes/manifests/kube-apiserver.yaml", `spec:
+  containers:
+  - command:
+    - kube-apiserver
+    - --advertise-address=10.0.0.10
+    - --service-cluster-ip-range=10.96.0.0/12
+    image: registry.k8s.io/kube-apiserver:v1.36.3
+`)
+	s.write("etc/kubernetes/manifests/kube-controller-manager.yaml", "    - --cluster-cidr=10.244.0.0/16\n    - --cluster-name=kubernetes\n")
+	s.write("etc/kubernetes/manifests/etcd.yaml", "    - --initial-cluster=cp1=https://10.0.0.10:2380,cp2=https://10.0.0.20:2380\n")
+	s.write("cluster", "")
+	c := s.facts().ControlPlane
+	if c == nil || c.Advertised != "10.0.0.10" || c.PodCIDR != "10.244.0.0/16" || c.ServiceCIDR != "10.96.0.0/12" || !slices.Equal(c.EtcdMembers, []string{"cp1", "cp2"}) ||
+		c.Version != "v1.36.3" || !c.Since.Equal(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) || c.Finished {
+		t.Errorf("%+v", c)
+	}
+}
