@@ -7,19 +7,25 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
 // deb is a package of the test's own repository.
 type deb struct {
 	name, version, depends, conflicts string
-	postinst                          string
+	preinst, postinst                 string
 	files                             map[string]string
 }
 
 // repository puts packages where apt of the sandbox finds them.
 func (s *sandbox) repository(debs ...deb) {
+	s.t.Helper()
+	s.repositoryOf("repo", debs...)
+	s.write("etc/apt/sources.list", "deb [trusted=yes] file:/repo ./\n")
+}
+
+// repositoryOf makes a directory of the sandbox a repository of these packages.
+func (s *sandbox) repositoryOf(directory string, debs ...deb) {
 	s.t.Helper()
 	var index strings.Builder
 	for _, d := range debs {
@@ -40,19 +46,20 @@ func (s *sandbox) repository(debs ...deb) {
 			s.must(os.MkdirAll(filepath.Dir(dir+path), 0o755))
 			s.must(os.WriteFile(dir+path, []byte(content), 0o644))
 		}
-		if d.postinst != "" {
-			s.must(os.WriteFile(dir+"/DEBIAN/postinst", []byte("#!/bin/sh\nset -e\n"+d.postinst+"\n"), 0o755))
+		for name, script := range map[string]string{"preinst": d.preinst, "postinst": d.postinst} {
+			if script != "" {
+				s.must(os.WriteFile(dir+"/DEBIAN/"+name, []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o755))
+			}
 		}
 		file := fmt.Sprintf("%s_%s_all.deb", d.name, d.version)
-		s.must(os.MkdirAll(s.path("repo"), 0o755))
-		if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", dir, s.path("repo/"+file)).CombinedOutput(); err != nil {
+		s.must(os.MkdirAll(s.path(directory), 0o755))
+		if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", dir, s.path(directory+"/"+file)).CombinedOutput(); err != nil {
 			s.t.Fatalf("%v: %s", err, out)
 		}
-		data := s.read("repo/" + file)
+		data := s.read(directory + "/" + file)
 		fmt.Fprintf(&index, "%sFilename: ./%s\nSize: %d\nSHA256: %x\n\n", control, file, len(data), sha256.Sum256([]byte(data)))
 	}
-	s.write("repo/Packages", index.String())
-	s.write("etc/apt/sources.list", "deb [trusted=yes] file:/repo ./\n")
+	s.write(directory+"/Packages", index.String())
 }
 
 // status is dpkg's word for a package.
@@ -159,52 +166,6 @@ func TestPackageThatSomethingNeedsByNow(t *testing.T) {
 	}
 }
 
-func TestKilledPackageManager(t *testing.T) {
-	s := newSandbox(t)
-	s.repository(deb{name: "one", version: "1", postinst: `[ -e /tmp/again ] || { : >/tmp/again; kill -KILL $PPID; sleep 1; }`}, deb{name: "two", version: "1"})
-	if r := s.script("apt_install one"); r.status == 0 {
-		t.Fatalf("dpkg was not killed:\n%s", r.output)
-	}
-	if got := s.status("one"); got == "install installed 1" {
-		t.Fatalf("one: %q", got)
-	}
-	s.ok(s.script("apt_install two"))
-	if s.status("one") != "install installed 1" || s.status("two") != "install installed 1" {
-		t.Errorf("one %q, two %q", s.status("one"), s.status("two"))
-	}
-	s.ok(s.script("undo_all"))
-	if got := s.status("one"); got != "" && !strings.Contains(got, "not-installed") {
-		t.Errorf("one after undo: %q", got)
-	}
-}
-
-func TestWaitsForTheHolderOfTheLock(t *testing.T) {
-	s := newSandbox(t)
-	s.repository(deb{name: "one", version: "1"})
-	lock, err := os.Create(s.path("var/lib/dpkg/lock-frontend"))
-	s.must(err)
-	defer lock.Close()
-	s.must(syscall.FcntlFlock(lock.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}))
-	s.write(stepDir+"/timeout", "0")
-	s.fails(s.script("apt_install one"), 1, "HOST_APT_LOCKED")
-	self := fmt.Sprintf("(pid %d) still holds", os.Getpid())
-	if got := s.read(stepDir + "/failure"); !strings.Contains(got, self) {
-		t.Errorf("failure %q does not name %s", got, self)
-	}
-	// The step goes on when the lock is free: it is freed at the moment in which the step says that it waits.
-	s.write(stepDir+"/timeout", "600")
-	s.ok(s.script(`
-eval "$(declare -f apt_holder | sed '1s/apt_holder/holder/')"
-apt_holder() { [[ ! -e /tmp/free ]] && holder; }
-sleep() { : >/tmp/free; }
-apt_wait`))
-	s.must(lock.Close())
-	r := s.ok(s.script("apt_wait; apt_install one"))
-	if strings.Contains(r.output, "W\t") {
-		t.Errorf("waited for nobody:\n%s", r.output)
-	}
-}
-
 // keyring makes a signing key and returns its fingerprint; its public part is in the sandbox's /repo/key.
 func (s *sandbox) keyring() (home, fingerprint string) {
 	s.t.Helper()
@@ -226,18 +187,24 @@ func (s *sandbox) keyring() (home, fingerprint string) {
 	return home, fingerprint
 }
 
+// sign signs a flat repository, whose Release gets more fields.
+func (s *sandbox) sign(home, repository, more string) {
+	s.t.Helper()
+	index := s.read(repository + "/Packages")
+	s.write(repository+"/Release", "Date: Fri, 20 Nov 2026 12:00:00 UTC\nOrigin: test\n"+more+fmt.Sprintf("SHA256:\n %x %d Packages\n", sha256.Sum256([]byte(index)), len(index)))
+	sign := exec.Command("gpg", "--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign", "-o", s.path(repository+"/InRelease"), s.path(repository+"/Release"))
+	if out, err := sign.CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // signedRepository is a repository at file:///repo/ whose key is file:///repo/key, and the step's values for it.
 func (s *sandbox) signedRepository(debs ...deb) (fingerprint string) {
 	s.t.Helper()
 	s.repository(debs...)
 	s.write("etc/apt/sources.list", "")
 	home, fingerprint := s.keyring()
-	release := "Date: Fri, 20 Nov 2026 12:00:00 UTC\nOrigin: test\nSHA256:\n" + fmt.Sprintf(" %x %d Packages\n", sha256.Sum256([]byte(s.read("repo/Packages"))), len(s.read("repo/Packages")))
-	s.write("repo/Release", release)
-	sign := exec.Command("gpg", "--homedir", home, "--batch", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign", "-o", s.path("repo/InRelease"), s.path("repo/Release"))
-	if out, err := sign.CombinedOutput(); err != nil {
-		s.t.Fatalf("%v: %s", err, out)
-	}
+	s.sign(home, "repo", "")
 	for name, v := range map[string]string{
 		"name": "kubernetes", "key_url": "file:///repo/key", "keyring": "/etc/apt/keyrings/kgpu.gpg", "list": "/etc/apt/sources.list.d/kgpu.list",
 		"line": "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///repo/ /",

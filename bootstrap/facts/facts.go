@@ -104,7 +104,7 @@ const (
 // Apt is the state of the package manager.
 type Apt struct {
 	LockHolder string   // "unattended-upgr (pid 812)"; empty: free
-	Broken     []string // packages that dpkg --audit names
+	Broken     []string // packages that an interrupted dpkg left half done
 }
 
 // Package is an installed package.

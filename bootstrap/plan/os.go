@@ -15,6 +15,7 @@ var basePackages = []string{"ca-certificates", "conntrack", "curl", "ethtool", "
 
 func (b *builder) prepareOS(h *host) {
 	b.proxy(h)
+	b.interrupted(h)
 	b.basePackages(h)
 	b.swap(h)
 	b.modules(h)
@@ -54,6 +55,19 @@ func (b *builder) noProxy() []string {
 		list = append(list, h.Address)
 	}
 	return append(list, b.inv.Proxy.NoProxy...)
+}
+
+// interrupted finishes what dpkg left half done. What does not let itself be finished is the step's failure: nothing can be
+// installed beside it.
+func (b *builder) interrupted(h *host) {
+	broken := h.facts.Apt.Broken
+	if len(broken) == 0 {
+		return
+	}
+	b.add(h, Step{
+		Ref: Ref{ID: "os/dpkg"}, Title: "finish an interrupted installation", Reason: "half-installed packages: " + strings.Join(broken, ", "),
+		Script: "os-dpkg", Retry: Transient, Timeout: long,
+	})
 }
 
 func (b *builder) basePackages(h *host) {

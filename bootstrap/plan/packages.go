@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// kubernetesPackages are pinned to the cluster's version and held.
-var kubernetesPackages = []string{"kubelet", "kubeadm", "kubectl"}
+// KubernetesPackages are pinned to the cluster's version and held.
+var KubernetesPackages = []string{"kubelet", "kubeadm", "kubectl"}
 
 func (b *builder) packages(h *host) {
 	version := b.inv.Kubernetes.Version.String()
 	var missing, reasons []string
-	for _, name := range kubernetesPackages {
+	for _, name := range KubernetesPackages {
 		p, ok := h.facts.Packages[name]
 		switch {
 		case !ok:

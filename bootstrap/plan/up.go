@@ -180,12 +180,23 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 func (b *builder) warnings() {
 	b.oldWarnings()
+	b.lockWarnings()
 	if b.inv.Network == inventory.Weave {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}
 	if b.webSocketFault() {
 		b.graph.Warnings = append(b.graph.Warnings, "docker on Kubernetes "+b.inv.Kubernetes.Version.MinorString()+
 			": the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd "+catalog.CRIDockerd.Version+" otherwise")
+	}
+}
+
+// lockWarnings names those who have the package manager of a host now that has work to do: its steps wait for them.
+func (b *builder) lockWarnings() {
+	for _, h := range b.hosts {
+		works := slices.ContainsFunc(b.graph.Steps, func(s *Step) bool { return s.Host == h.id })
+		if holder := h.facts.Apt.LockHolder; holder != "" && works {
+			b.graph.Warnings = append(b.graph.Warnings, h.id+": the package manager is held by "+holder+": steps that install packages wait for it")
+		}
 	}
 }
 

@@ -213,7 +213,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "gpu/notebook-remove":
 			delete(f.ControlPlane.Workloads, notebookWorkload)
 		case "kube/packages":
-			for _, p := range kubernetesPackages {
+			for _, p := range KubernetesPackages {
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
 			}
 		case "cluster/init":

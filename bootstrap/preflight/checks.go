@@ -185,9 +185,7 @@ func (c *checker) ports(m Machine) {
 }
 
 func (c *checker) packages(m Machine) {
-	if broken := m.Facts.Apt.Broken; len(broken) > 0 {
-		c.problem(m.ID(), reason.HostDpkgBroken, "half-installed packages: %s", strings.Join(broken, ", "))
-	}
+	c.held(m)
 	if _, ok := m.Facts.Packages["podman-docker"]; ok && c.inv.Runtime == inventory.Docker {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "podman-docker takes docker's place")
 	}
@@ -198,6 +196,20 @@ func (c *checker) packages(m Machine) {
 		v := c.inv.Kubernetes.Version
 		if name == "kubelet" && member(m) && !strings.HasPrefix(p.Version, v.String()+"-") {
 			c.problem(m.ID(), reason.HostForeignCluster, "the node runs Kubernetes %s, the inventory wants %s: kgpu does not upgrade clusters yet", p.Version, v)
+		}
+	}
+}
+
+// held refuses hosts whose owner holds a package of Kubernetes at another version. Where kgpu has worked before, the hold
+// may be its own: then the step decides, which knows.
+func (c *checker) held(m Machine) {
+	if m.Facts.Ledger > 0 || member(m) {
+		return
+	}
+	for _, name := range plan.KubernetesPackages {
+		v := c.inv.Kubernetes.Version
+		if p := m.Facts.Packages[name]; p.Held && !strings.HasPrefix(p.Version, v.String()+"-") {
+			c.problem(m.ID(), reason.HostPackageHeld, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, v)
 		}
 	}
 }

@@ -105,7 +105,19 @@ func TestCheck(t *testing.T) {
 		{name: "API port on a worker", spoil: func(_, w *Machine) {
 			w.Facts.Listening = append(w.Facts.Listening, facts.Socket{Addr: netip.MustParseAddrPort("0.0.0.0:6443")})
 		}},
-		{name: "dpkg", spoil: func(_, w *Machine) { w.Facts.Apt.Broken = []string{"nvidia-dkms-580"} }, want: "w1 HOST_DPKG_BROKEN half-installed packages: nvidia-dkms-580"},
+		{name: "dpkg, which a step repairs", spoil: func(_, w *Machine) { w.Facts.Apt.Broken = []string{"nvidia-dkms-580"} }},
+		{name: "apt at work, which steps wait for", spoil: func(_, w *Machine) { w.Facts.Apt.LockHolder = "unattended-upgr (pid 812)" }},
+		{name: "hold at another version", spoil: func(_, w *Machine) {
+			w.Facts.Packages = map[string]facts.Package{"kubelet": {Version: "1.30.2-1.1", Held: true}}
+		},
+			want: "w1 HOST_PACKAGE_HELD kubelet is held at 1.30.2-1.1, the inventory wants Kubernetes 1.36.3"},
+		{name: "hold at the version wanted", spoil: func(_, w *Machine) {
+			w.Facts.Packages = map[string]facts.Package{"kubelet": {Version: "1.36.3-1.1", Held: true}}
+		}},
+		{name: "hold that may be kgpu's", spoil: func(_, w *Machine) {
+			w.Facts.Packages = map[string]facts.Package{"kubelet": {Version: "1.30.2-1.1", Held: true}}
+			w.Facts.Ledger = 3
+		}},
 		{name: "daemon.json", spoil: func(_, w *Machine) { w.Facts.DaemonJSON = []byte("{") }, want: "w1 HOST_RUNTIME_CONFLICT /etc/docker/daemon.json is not valid JSON"},
 		{name: "firewall", spoil: func(_, w *Machine) { w.Facts.Firewall = "ufw" }, want: "w1 HOST_FIREWALL_ACTIVE ufw is active"},
 		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},

@@ -44,6 +44,9 @@ const (
 	HostCgroupV1         ID = "HOST_CGROUP_V1"
 	HostCgroupV2         ID = "HOST_CGROUP_V2"
 	HostRuntimeConflict  ID = "HOST_RUNTIME_CONFLICT"
+	HostPackageHeld      ID = "HOST_PACKAGE_HELD"
+	HostPackagePinned    ID = "HOST_PACKAGE_PINNED"
+	HostAptConfig        ID = "HOST_APT_CONFIG"
 	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
 	NetPortBlocked       ID = "NET_PORT_BLOCKED"
 	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
@@ -122,7 +125,7 @@ var table = index([]Reason{
 	{HostAddressMissing, 63, "`privateAddress:` must be an address of one of the host's interfaces"},
 	{HostPortTaken, 64, "stop the program that listens on the port named above"},
 	{HostAptLocked, 65, "another program is installing packages; kgpu waits for it, look at the process named above if it never ends"},
-	{HostDpkgBroken, 66, "run `dpkg --configure -a` on the host and look at what it says"},
+	{HostDpkgBroken, 66, "kgpu ran `dpkg --configure -a`, which did not help: repair the packages named above, or remove them"},
 	{HostRebootPending, 67, "reboot the host, or go on with `--ignore HOST_REBOOT_PENDING`"},
 	{HostFirewallActive, 68, "open the ports of Kubernetes and of the pod network, or turn the firewall off"},
 	{HostForeignCluster, 69, "the host belongs to another cluster: `kubeadm reset` it there first; kgpu takes nothing over"},
@@ -134,6 +137,9 @@ var table = index([]Reason{
 	{HostCgroupV1, 71, "boot with cgroup v2, or set `kubeletConfiguration: {failCgroupV1: false}` and `ignorePreflightErrors: [SystemVerification]`"},
 	{HostCgroupV2, 89, "choose Kubernetes 1.19 or newer, or boot with cgroup v1 (`systemd.unified_cgroup_hierarchy=0` on the kernel's command line)"},
 	{HostRuntimeConflict, 72, "remove the conflicting packages named above"},
+	{HostPackageHeld, 35, "whoever holds the package named above decides: `apt-mark unhold` it, or name the held version in the inventory"},
+	{HostPackagePinned, 36, "remove the package named above from the file of apt's preferences, or the file: kgpu does not change pins of others"},
+	{HostAptConfig, 37, "correct or remove the entry named above: apt refuses all its work until then"},
 	{NetRangeOverlap, 73, "choose another `podCIDR` or `serviceCIDR`"},
 	{NetPortBlocked, 74, "open the port between the hosts: a firewall or a security group is in between"},
 	{NetNameUnresolved, 75, "check the host's DNS (`resolvectl status`, /etc/resolv.conf), set `proxy:`, or name a mirror in the inventory"},

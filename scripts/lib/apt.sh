@@ -1,72 +1,49 @@
 # shellcheck shell=bash
 # The package manager: waits for others, repairs a half state, remembers what comes.
 
-# apt_holder prints who holds a lock of apt or dpkg, as "name (pid N)"; fails when nobody does.
-apt_holder() {
-  local lock inode pid where fd name arrow
-  for lock in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock /var/cache/apt/archives/lock; do
-    inode=$(stat -c %i "$lock" 2>/dev/null) || continue
-    while read -r _ arrow _ _ pid where _; do
-      [[ $arrow != '->' && ${where##*:} == "$inode" ]] || continue
-      for fd in /proc/"$pid"/fd/*; do
-        [[ $fd -ef $lock ]] || continue
-        name='another program'
-        read -r name <"/proc/$pid/comm" || true
-        printf '%s (pid %s)\n' "$name" "$pid"
-        return 0
-      done
-    done </proc/locks
-  done
-  return 1
-}
+# How many seconds apt waits for a server that says nothing, and how many it may take in all; 0: as many as the step.
+apt_silence=20 apt_limit=0
 
-# apt_wait returns when nobody holds the locks. It never ends the holder.
-apt_wait() {
-  local holder told=
-  while holder=$(apt_holder); do
-    [[ $(seconds_left) -gt 0 ]] || fail HOST_APT_LOCKED "$holder still holds the package manager"
-    if [[ $holder != "$told" ]]; then
-      waiting "the package manager, held by $holder"
-      told=$holder
-    fi
-    sleep 2
-  done
-}
-
-# apt_run ARG... runs apt-get; its last output stays in $apt_log.
+# apt_run ARG... runs apt-get; its last output stays in $apt_log, without passwords that sources have in their addresses.
 apt_log=$KGPU_STEP/apt.log
 apt_run() {
   env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none UCF_FORCE_CONFFOLD=1 \
-    apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Use-Pty=0 -o Acquire::Retries=2 \
+    timeout --foreground -k 5 "$apt_limit" apt-get -q -y -o DPkg::Lock::Timeout=5 -o Dpkg::Use-Pty=0 -o Acquire::Retries=2 \
+    -o Acquire::http::Timeout="$apt_silence" -o Acquire::https::Timeout="$apt_silence" -o Acquire::ftp::Timeout="$apt_silence" \
     -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --no-install-recommends "$@" \
-    </dev/null 2>&1 | tee "$apt_log"
+    </dev/null 2>&1 | without_passwords | tee "$apt_log"
 }
 
-# apt_get ARG... does so when it is our turn, and tells the reason when it fails.
+without_passwords() {
+  sed -u -E 's#://[^/@ ]*@#://#g'
+}
+
+# apt_get ARG... does so when it is our turn.
 apt_get() {
-  local repaired=
-  while :; do
-    apt_wait
-    if apt_run "$@"; then return 0; fi
-    if grep -qE '^E: Could not get lock|^E: Unable to (acquire|lock)' "$apt_log"; then continue; fi
-    if [[ -z $repaired ]] && grep -q 'dpkg was interrupted' "$apt_log"; then
-      repaired=yes
-      dpkg_repair
-      continue
-    fi
-    return 1
-  done
+  if when_free apt_run "$@"; then return 0; fi
+  refuse_config
+  if ! apt_says 'dpkg was interrupted' >/dev/null; then return 1; fi
+  dpkg_repair
+  when_free apt_run "$@"
 }
 
-# apt_failed WHAT ends the step after a failed apt_get.
+# apt_failed WHAT ends the step after a failed program of apt.
 apt_failed() {
   local line
   if line=$(apt_says 'No space left on device'); then fail HOST_DISK_FULL "$1: $line"; fi
   if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "$1: $line"; fi
+  refuse_config
+  if line=$(apt_says '^E: The package .* needs to be reinstalled|dpkg was interrupted'); then fail HOST_DPKG_BROKEN "$1: ${line#E: }"; fi
+  if line=$(apt_says '^E: Unmet dependencies'); then fail HOST_DPKG_BROKEN "$1: there are broken dependencies: $(apt_dependencies | paste -sd';')"; fi
   if line=$(apt_says 'NO_PUBKEY|(EXP|REV)KEYSIG|BADSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
-  if line=$(apt_says 'Unable to locate package|has no installation candidate|^E: Version .* was not found'); then fail PACKAGE_MISSING "$1: $line"; fi
+  if line=$(apt_says 'Unable to locate package|has no installation candidate|^E: Version .* was not found'); then
+    # shellcheck disable=SC2046 # names
+    refuse_pinned "$1" $(sed -nE "s/^E: Package '?([^' ]+)'? has no installation candidate.*/\1/p" "$apt_log")
+    fail PACKAGE_MISSING "$1: $line"
+  fi
   if line=$(apt_says "$apt_fetch_errors"); then fail_transient REPO_UNREACHABLE "$1: $line"; fi
-  fail STEP_FAILED "$1: $(apt_says '^E: ' || printf 'apt-get failed')"
+  if line=$(apt_says '^E: Unable to correct problems'); then refuse_dependencies "$1"; fi
+  fail STEP_FAILED "$1: $(dpkg_error "$apt_log")"
 }
 apt_fetch_errors='(Failed|Unable) to fetch|Could not (resolve|connect|handshake)|Temporary failure|Connection (refused|timed out|failed)|does not have a Release file'
 
@@ -74,20 +51,29 @@ apt_says() {
   grep -m 1 -E "$1" "$apt_log"
 }
 
-# dpkg_repair finishes what a killed dpkg left half done.
-dpkg_repair() {
-  local line
-  apt_wait
-  echo 'dpkg was interrupted: finishing what it left'
-  DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --configure -a </dev/null 2>&1 | tee "$apt_log" || {
-    if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "dpkg --configure -a: $line"; fi
-    fail HOST_DPKG_BROKEN 'dpkg --configure -a failed'
-  }
-}
-
 # apt_update reads the package lists. A repository of somebody else that does not answer is no failure.
 apt_update() {
-  apt_get update || echo 'some repositories did not answer'
+  local status=0 file
+  apt_limited apt_get update || status=$?
+  if [[ $status == 0 ]] && ! apt_says "$apt_fetch_errors" >/dev/null; then return 0; fi
+  echo 'some repositories did not answer, kgpu goes on with the others:'
+  grep -E '^[WE]: ' "$apt_log" || true
+  if apt_says "^E: |$apt_fetch_errors" >/dev/null; then return 0; fi
+  # One that never comes to an end: apt, which was ended, keeps nothing of what it had of the others.
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+    [[ -s $file ]] || continue
+    apt_limited apt_update_list "$file" || echo "$file was left out"
+  done
+}
+
+# apt_limited COMMAND... runs a program of apt, which gets half of the time that is left.
+apt_limited() {
+  local left status=0
+  left=$(seconds_left)
+  apt_limit=$((left > 8 ? left / 2 : 4))
+  "$@" || status=$?
+  apt_limit=0
+  return "$status"
 }
 
 # apt_update_list FILE reads the package lists of this sources file only; fails unless all of it is there.
@@ -129,19 +115,19 @@ apt_install() {
     installed "$spec" || want+=("$spec")
   done
   [[ ${#want[@]} -gt 0 ]] || return 0
-  if grep -qE '^(unpacked|half-|triggers-)' <<<"$(dpkg-query -W -f '${db:Status-Status}\n')"; then dpkg_repair; fi
+  if dpkg_pending; then dpkg_repair; fi
   if ! apt_simulate "${want[@]}"; then
     apt_update
     fresh=yes
     apt_simulate "${want[@]}" || apt_failed "installing ${want[*]}"
   fi
   apt_record
-  if ! apt_get install "${want[@]}"; then
+  if ! apt_get install "${change_held[@]}" "${want[@]}"; then
     if [[ -n $fresh ]] || ! apt_says "$apt_fetch_errors" >/dev/null; then apt_failed "installing ${want[*]}"; fi
     apt_update
     apt_simulate "${want[@]}" || apt_failed "installing ${want[*]}"
     apt_record
-    apt_get install "${want[@]}" || apt_failed "installing ${want[*]}"
+    apt_get install "${change_held[@]}" "${want[@]}" || apt_failed "installing ${want[*]}"
   fi
 }
 
@@ -156,7 +142,7 @@ apt_install_version() {
       apt_update
       revision=$(apt_revision "$package" "$version")
     fi
-    [[ -n $revision ]] || fail PACKAGE_MISSING "$package $version is not offered; there are: $(apt_versions "$package" | paste -sd' ')"
+    [[ -n $revision ]] || refuse_missing "$package $version is not offered; there are: $(apt_versions "$package" | paste -sd' ')"
     specs+=("$package=$revision")
   done
   apt_install "${specs[@]}"
@@ -182,7 +168,8 @@ apt_install_first() {
     done
     if [[ $try == 1 ]]; then apt_update; fi
   done
-  fail PACKAGE_MISSING "apt offers none of: $(value "$1" | tr '\n' ';')"
+  mapfile -t names < <(value_lines "$1" | tr ' ' '\n')
+  refuse_missing "apt offers none of: $(value_lines "$1" | paste -sd';')" "${names[@]}"
 }
 
 installed_all() {
@@ -200,13 +187,14 @@ package_units() {
 # apt_simulate PACKAGE... asks apt what it would do; the answer is in $apt_log.
 apt_simulate() {
   apt_wait
-  apt-get -s -q --no-install-recommends install "$@" >"$apt_log" 2>&1
+  apt-get -s -q --no-install-recommends install "$@" 2>&1 | without_passwords >"$apt_log"
 }
 
 # apt_record remembers the packages that the simulation named. Nothing of the host's owner is ever removed.
 apt_record() {
   local word package rest
   local -a coming=() upgraded=()
+  refuse_held
   while read -r word package rest; do
     case $word in
       Inst) if [[ $rest == \[* ]]; then upgraded+=("$package $rest"); else coming+=("$package"); fi ;;
@@ -226,7 +214,15 @@ hold() {
   for package in "$@"; do
     grep -qxF "$package" <<<"$held" && continue
     record_once hold "$package"
-    apt_wait
-    apt-mark hold "$package" >/dev/null
+    apt_mark hold "$package"
   done
+}
+
+# apt_mark MARK PACKAGE changes a mark when it is our turn.
+apt_mark() {
+  when_free apt_mark_run "$@" || apt_failed "apt-mark $*"
+}
+
+apt_mark_run() {
+  apt-mark "$@" >"$apt_log" 2>&1
 }

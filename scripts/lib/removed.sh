@@ -61,6 +61,6 @@ removed_offered() {
 removed_mark() {
   local package
   while IFS= read -r package; do
-    if installed "$package"; then apt-mark "$1" "$package" >/dev/null; fi
+    if installed "$package"; then apt_mark "$1" "$package"; fi
   done <"$2"
 }

@@ -97,6 +97,7 @@ undo_packages() {
   for package in "$@"; do
     case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
       '' | not-installed) ;;
+      half-installed) when_free dpkg_purge_torn "$package" || gone+=("$package") ;;
       *) gone+=("$package") ;;
     esac
   done
@@ -148,8 +149,7 @@ undo_packages_others() {
 }
 
 undo_hold() {
-  apt_wait
-  if installed "$1"; then apt-mark unhold "$1" >/dev/null; fi
+  if installed "$1"; then apt_mark unhold "$1"; fi
 }
 
 # undo_unit NAME LOAD ACTIVE ENABLED brings a unit back to what it was.

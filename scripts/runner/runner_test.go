@@ -217,6 +217,25 @@ func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	}
 }
 
+// What a step waited for a lock is added to its time.
+func TestTimeThatWasWaited(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ waited, script, want string }{
+		{"3600", `sleep 1.5; echo "to its end"`, "L\tstep/1\tto its end\nD\tstep/1\t0\tT\t\t\n"},
+		{"1", `sleep 600`, "D\tstep/1\t124\tT\tSTEP_TIMEOUT\tnot done after 1 s\n"},
+	} {
+		t.Run(c.waited, func(t *testing.T) {
+			t.Parallel()
+			h := runnertest.NewHost(t)
+			dir := put(t, h, "b-1", 1, c.script)
+			write(t, filepath.Join(dir, "steps/001/waited"), c.waited+"\n")
+			if out := timeless(start(t, h, dir)); !strings.Contains(out, c.want) {
+				t.Errorf("printed %q", out)
+			}
+		})
+	}
+}
+
 // alive tells whether a process runs; a dead one that nobody waited for does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -262,9 +281,10 @@ func TestKilledRunner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The step's parent is timeout, timeout's is the runner.
-	timeout := strings.TrimSpace(strings.TrimPrefix(heard, "L\tstep/1\t"))
-	runnerPID, _ := strconv.Atoi(strings.Fields(read(t, "/proc", timeout, "stat"))[3])
+	runnerPID, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(heard, "L\tstep/1\t")))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(runnerPID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ want() {
   [[ -n $lacks ]] || return 0
   apt_update
   lacks=$(missing "$@")
-  [[ -z $lacks ]] || fail PACKAGE_MISSING "$lacks is not offered; there is: $(offered "$lacks")"
+  [[ -z $lacks ]] || refuse_missing "$lacks is not offered; there is: $(offered "$lacks")" "${lacks%%=*}"
 }
 
 claim_group nvidia-persistenced

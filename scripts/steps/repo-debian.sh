@@ -39,8 +39,10 @@ line_paragraph() {
 
 # Where apt's sources have main, as FILE:NUMBER (of a line, or of an entry in deb822), and its package list.
 # shellcheck disable=SC2016 # the fields are apt's
-read -r main packages < <(apt-get indextargets --format '$(SOURCESENTRY) $(FILENAME)' 'Identifier: Packages' 'Component: main' "Release: $codename") ||
+read -r main packages < <(apt-get indextargets --format '$(SOURCESENTRY) $(FILENAME)' 'Identifier: Packages' 'Component: main' "Release: $codename" 2>"$apt_log") || {
+  refuse_config
   fail PACKAGE_MISSING "apt's sources have no main of ${codename:-this release}"
+}
 file=${main%:*} number=${main##*:}
 {
   echo '# Where drivers are, written by kgpu.'

@@ -1,0 +1,126 @@
+package scripts
+
+import (
+	"strings"
+	"testing"
+)
+
+// purged tells whether dpkg has nothing of a package.
+func (s *sandbox) purged(name string) bool {
+	s.t.Helper()
+	got := s.status(name)
+	return got == "" || strings.Contains(got, "not-installed")
+}
+
+// killsDpkg is a maintainer script that is the end of dpkg, once.
+const killsDpkg = `[ -e /tmp/again ] || { : >/tmp/again; kill -KILL $PPID; sleep 1; }`
+
+// interrupt has dpkg die while it installs a package, and wants it to be left in this state.
+func (s *sandbox) interrupt(install, name, state string) {
+	s.t.Helper()
+	r := s.script(install)
+	if got := s.status(name); r.status == 0 || !strings.Contains(got, state) {
+		s.t.Fatalf("%s is %q after an interruption, want %s; output:\n%s", name, got, state, r.output)
+	}
+}
+
+func TestInterruptedPackages(t *testing.T) {
+	for name, c := range map[string]struct {
+		broken deb
+		state  string
+	}{
+		"while it was configured": {deb{name: "one", version: "1", postinst: killsDpkg}, "half-configured"},
+		"while it was unpacked":   {deb{name: "one", version: "1", preinst: killsDpkg}, "half-installed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			s.repository(c.broken, deb{name: "two", version: "1"})
+			s.interrupt("apt-get update; apt-get install -y one", "one", c.state)
+			// Somebody else's: it is finished, and stays theirs.
+			s.ok(s.step("os-dpkg"))
+			if got := s.status("one"); got != "install installed 1" {
+				t.Errorf("one: %q", got)
+			}
+			if n := s.entries(); n != 0 {
+				t.Errorf("what was mended is in the ledger: %d entries", n)
+			}
+		})
+		t.Run(name+", kgpu's own", func(t *testing.T) {
+			s := newSandbox(t)
+			s.repository(c.broken, deb{name: "two", version: "1"})
+			s.interrupt("apt_install one", "one", c.state)
+			s.ok(s.script("apt_install two"))
+			if s.status("one") != "install installed 1" || s.status("two") != "install installed 1" {
+				t.Errorf("one %q, two %q", s.status("one"), s.status("two"))
+			}
+			s.ok(s.script("undo_all"))
+			if !s.purged("one") || !s.purged("two") {
+				t.Errorf("after undo: one %q, two %q", s.status("one"), s.status("two"))
+			}
+		})
+		t.Run(name+", undone as it is", func(t *testing.T) {
+			s := newSandbox(t)
+			s.repository(c.broken)
+			s.interrupt("apt_install one", "one", c.state)
+			s.write("repo/Packages", "") // it cannot be had any more
+			s.ok(s.script("apt-get update; undo_all"))
+			if !s.purged("one") {
+				t.Errorf("after undo: one %q", s.status("one"))
+			}
+		})
+	}
+}
+
+// dpkg keeps what it did last in a journal, which a killed one leaves.
+func TestJournalOfDpkg(t *testing.T) {
+	s := newSandbox(t)
+	s.repository(deb{name: "one", version: "1"}, deb{name: "two", version: "1"})
+	s.ok(s.script("apt-get update; apt-get install -y one"))
+	s.write("var/lib/dpkg/updates/0001", "Package: one\nStatus: install ok unpacked\nArchitecture: all\nMaintainer: test <test@example.org>\nVersion: 1\nDescription: test\n")
+	s.ok(s.script("apt_install two"))
+	if s.status("one") != "install installed 1" || s.status("two") != "install installed 1" || s.exists("var/lib/dpkg/updates/0001") {
+		t.Errorf("one %q, two %q", s.status("one"), s.status("two"))
+	}
+}
+
+// What cannot be mended is refused by its name and with the error, before anything is installed or recorded.
+func TestPackagesThatStayBroken(t *testing.T) {
+	t.Run("a script that fails", func(t *testing.T) {
+		s := newSandbox(t)
+		s.repository(deb{name: "theirs", version: "1", postinst: "echo 'no such luck'; exit 7"}, deb{name: "two", version: "1"})
+		s.script("apt-get update; apt-get install -y theirs")
+		for _, r := range []result{s.script("apt_install two"), s.step("os-dpkg")} {
+			s.fails(r, 1, "HOST_DPKG_BROKEN")
+			if !strings.Contains(r.failure, "theirs: dpkg: error processing package theirs") || !strings.Contains(r.failure, "exit status 7") {
+				t.Errorf("failure %q", r.failure)
+			}
+		}
+		if !s.purged("two") || s.entries() != 0 {
+			t.Errorf("two: %q, %d entries", s.status("two"), s.entries())
+		}
+	})
+	t.Run("torn, and not to be had", func(t *testing.T) {
+		s := newSandbox(t)
+		s.repository(deb{name: "theirs", version: "1", preinst: killsDpkg})
+		s.interrupt("apt-get update; apt-get install -y theirs", "theirs", "half-installed")
+		s.repository(deb{name: "two", version: "1"})
+		r := s.script("apt_install two")
+		s.fails(r, 1, "HOST_DPKG_BROKEN")
+		if !strings.Contains(r.failure, "theirs: ") {
+			t.Errorf("failure %q", r.failure)
+		}
+	})
+	t.Run("dependencies", func(t *testing.T) {
+		s := newSandbox(t)
+		s.repository(deb{name: "theirs", version: "1", depends: "nowhere"}, deb{name: "two", version: "1"})
+		s.script("apt-get update; dpkg --force-depends -i /repo/theirs_1_all.deb")
+		r := s.script("apt_install two")
+		s.fails(r, 1, "HOST_DPKG_BROKEN")
+		if !strings.Contains(r.failure, "theirs: Depends: nowhere") {
+			t.Errorf("failure %q", r.failure)
+		}
+		if !s.purged("two") || s.entries() != 0 {
+			t.Errorf("two: %q, %d entries", s.status("two"), s.entries())
+		}
+	})
+}

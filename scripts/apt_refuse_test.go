@@ -1,0 +1,159 @@
+package scripts
+
+import (
+	"strings"
+	"testing"
+)
+
+// kubernetes is a repository with a version of Kubernetes and the one that was before it.
+func (s *sandbox) kubernetes() {
+	s.t.Helper()
+	var debs []deb
+	for _, name := range []string{"kubelet", "kubeadm", "kubectl"} {
+		debs = append(debs, deb{name: name, version: "1.36.3-1.1"}, deb{name: name, version: "1.30.2-1.1"})
+	}
+	debs[0].depends = "kubernetes-cni (>= 1.4)"
+	s.repository(append(debs, deb{name: "kubernetes-cni", version: "1.4.0-1.1"}, deb{name: "kubernetes-cni", version: "1.0.0-1.1"})...)
+	s.write("var/units/kubelet.service", "loaded,inactive,disabled\n")
+	s.value("version", "1.36.3")
+	s.ok(s.script("apt-get update"))
+}
+
+// A hold that is not kgpu's is never overruled, and one that fits stays its owner's.
+func TestHoldOfTheOwners(t *testing.T) {
+	t.Run("at another version", func(t *testing.T) {
+		s := newSandbox(t)
+		s.kubernetes()
+		s.ok(s.script("apt-get install -y kubelet=1.30.2-1.1; apt-mark hold kubelet"))
+		r := s.step("kube-packages")
+		s.fails(r, 1, "HOST_PACKAGE_HELD")
+		if !strings.HasSuffix(r.failure, "kubelet is held at 1.30.2-1.1, kgpu wants 1.36.3-1.1") {
+			t.Errorf("failure %q", r.failure)
+		}
+		if got := s.status("kubelet"); got != "hold installed 1.30.2-1.1" {
+			t.Errorf("kubelet: %q", got)
+		}
+		s.ok(s.script("apt-mark unhold kubelet"))
+		s.ok(s.step("kube-packages"))
+		if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
+			t.Errorf("kubelet: %q", got)
+		}
+	})
+	t.Run("of what a package depends on", func(t *testing.T) {
+		s := newSandbox(t)
+		s.kubernetes()
+		s.ok(s.script("apt-get install -y kubernetes-cni=1.0.0-1.1; apt-mark hold kubernetes-cni"))
+		r := s.step("kube-packages")
+		s.fails(r, 1, "HOST_PACKAGE_HELD")
+		if !strings.Contains(r.failure, "kubernetes-cni is held at 1.0.0-1.1") {
+			t.Errorf("failure %q", r.failure)
+		}
+	})
+	t.Run("at the version wanted", func(t *testing.T) {
+		s := newSandbox(t)
+		s.kubernetes()
+		s.ok(s.script("apt-get install -y kubelet=1.36.3-1.1; apt-mark hold kubelet"))
+		s.ok(s.step("kube-packages"))
+		s.ok(s.script("undo_all"))
+		if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
+			t.Errorf("kubelet after undo: %q", got)
+		}
+	})
+	t.Run("which kgpu made", func(t *testing.T) {
+		s := newSandbox(t)
+		s.kubernetes()
+		s.ok(s.script("apt_install kubelet=1.30.2-1.1; hold kubelet"))
+		s.ok(s.step("kube-packages"))
+		if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
+			t.Errorf("kubelet: %q", got)
+		}
+	})
+}
+
+// The refusal names the file that keeps a package away.
+func TestPinOfTheOwners(t *testing.T) {
+	const other = "# nothing to do with it\nPackage: nginx*\nPin: release *\nPin-Priority: -1\n\nPackage: *\nPin: origin example.org\nPin-Priority: 200\n"
+	for name, c := range map[string]struct{ pin, script, want string }{
+		"forbidden": {
+			"Package: containerd runc\nPin: release *\nPin-Priority: -10\n", "apt_install_first packages",
+			"HOST_PACKAGE_PINNED\tapt offers none of: containerd.io;containerd: a pin keeps containerd at (none): /etc/apt/preferences.d/theirs",
+		},
+		"forbidden, wanted by name": {
+			other + "\nPackage: container*\nPin: release *\nPin-Priority: -10\n", "apt_install containerd",
+			"HOST_PACKAGE_PINNED\tinstalling containerd: a pin keeps containerd at (none): /etc/apt/preferences.d/theirs",
+		},
+		"a dependency, forbidden": {
+			"Package: kubernetes-cni\nPin: release *\nPin-Priority: -10\n", "apt_install kubelet=1.36.3-1.1",
+			"HOST_PACKAGE_PINNED\tinstalling kubelet=1.36.3-1.1: a pin keeps kubernetes-cni at (none): /etc/apt/preferences.d/theirs",
+		},
+		"a dependency, at another version": {
+			"Package: kubernetes-cni\nPin: version 1.0*\nPin-Priority: 1001\n", "apt_install kubelet=1.36.3-1.1",
+			"HOST_PACKAGE_PINNED\tinstalling kubelet=1.36.3-1.1: a pin keeps kubernetes-cni at 1.0.0-1.1: /etc/apt/preferences.d/theirs",
+		},
+		"a package that is not there": {
+			"Package: containerd\nPin: release *\nPin-Priority: -10\n", "apt_install no-such-package", "PACKAGE_MISSING\t",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			s.repository(deb{name: "containerd", version: "2"}, deb{name: "kubelet", version: "1.36.3-1.1", depends: "kubernetes-cni (>= 1.4)"},
+				deb{name: "kubernetes-cni", version: "1.4.0-1.1"}, deb{name: "kubernetes-cni", version: "1.0.0-1.1"})
+			s.value("packages", "containerd.io\ncontainerd\n")
+			s.write("etc/apt/preferences.d/theirs", c.pin)
+			s.write("etc/apt/preferences.d/others", other)
+			r := s.script("apt-get update; " + c.script)
+			if r.status != 1 || !strings.HasPrefix(r.failure, c.want) {
+				t.Errorf("status %d, failure %q, want %q; output:\n%s", r.status, r.failure, c.want, r.output)
+			}
+			if s.entries() != 0 {
+				t.Errorf("%d entries", s.entries())
+			}
+		})
+	}
+	// An exact version is wanted in spite of what the pin prefers, and held there.
+	s := newSandbox(t)
+	s.kubernetes()
+	s.write("etc/apt/preferences.d/theirs", "Package: kube*\nPin: version 1.30*\nPin-Priority: 900\n")
+	s.ok(s.step("kube-packages"))
+	if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
+		t.Errorf("kubelet: %q", got)
+	}
+}
+
+// apt works for nobody while a file of its configuration is broken: the refusal names file and line.
+func TestBrokenConfigurationOfApt(t *testing.T) {
+	for name, c := range map[string]struct{ file, content, want string }{
+		"list":        {"etc/apt/sources.list.d/theirs.list", "# ours\n\ndeb http://example.org\n", "Malformed entry 3 in list file /etc/apt/sources.list.d/theirs.list"},
+		"type":        {"etc/apt/sources.list.d/theirs.list", "dep http://example.org stable main\n", "Type 'dep' is not known on line 1 in source list /etc/apt/sources.list.d/theirs.list"},
+		"sources":     {"etc/apt/sources.list.d/theirs.sources", "Types: deb\nSuites: stable\nComponents: main\n", "Malformed entry 1 in sources file /etc/apt/sources.list.d/theirs.sources"},
+		"preferences": {"etc/apt/preferences.d/theirs", "Pin: release *\nPin-Priority: 1\n", "Invalid record in the preferences file /etc/apt/preferences.d/theirs"},
+		"settings":    {"etc/apt/apt.conf.d/99theirs", "Acquire::Retries \"1\"\n", "Syntax error /etc/apt/apt.conf.d/99theirs:"},
+		"two keys": {"etc/apt/sources.list.d/theirs.list", "deb [signed-by=/etc/apt/keyrings/a.gpg] http://example.org/x ./\ndeb [signed-by=/etc/apt/keyrings/b.gpg] http://example.org/x ./\n",
+			"Conflicting values set for option Signed-By regarding source http://example.org/x/ ./: /etc/apt/keyrings/a.gpg != /etc/apt/keyrings/b.gpg (/etc/apt/sources.list.d/theirs.list)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			s.repository(deb{name: "one", version: "1"})
+			s.value("packages", "one\n")
+			s.ok(s.script("apt-get update"))
+			s.write(c.file, c.content)
+			for _, script := range []string{"apt_install one", "apt_install_first packages"} {
+				r := s.script(script)
+				s.fails(r, 1, "HOST_APT_CONFIG")
+				if !strings.Contains(r.failure, c.want) {
+					t.Errorf("%s: failure %q, want %q", script, r.failure, c.want)
+				}
+			}
+			s.remove(c.file)
+			s.ok(s.script("apt_install one"))
+		})
+	}
+	t.Run("components", func(t *testing.T) {
+		s := newSandbox(t)
+		s.debianArchive(deb{name: "nvidia-smi", version: "535.261.03-1"})
+		s.write("etc/apt/sources.list", "deb nonsense\n")
+		s.value("components", "non-free\n")
+		s.value("list", "/etc/apt/sources.list.d/kgpu-debian.sources")
+		s.fails(s.step("repo-debian"), 1, "HOST_APT_CONFIG")
+	})
+}

@@ -1,0 +1,112 @@
+# shellcheck shell=bash
+# What is not kgpu's to decide: holds, pins and files of apt's configuration that their owner wrote.
+
+apt_config_errors='^E: (Malformed (entry|line|stanza)|Type .* is not known|Conflicting values set for option|Syntax error|Invalid record in the preferences|Did not understand pin type|The list of sources could not be read|Opening configuration file|Unable to parse (the )?(package file|sources))'
+
+# refuse_config ends the step when apt gave up because it does not understand its own configuration.
+refuse_config() {
+  local line address
+  line=$(apt_says "$apt_config_errors") || return 0
+  # Of an address apt does not say where it is written.
+  if address=$(grep -m 1 -oE '//[^ ]+' <<<"$line"); then line+=" ($(apt_sources_with "$address" | paste -sd' '))"; fi
+  fail HOST_APT_CONFIG "${line#E: }"
+}
+
+# apt_sources_with ADDRESS prints the files of apt's sources that name it, whatever password they have for it.
+apt_sources_with() {
+  local address=${1#//}
+  grep -lF -- "${address%/}" /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null || true
+}
+
+# apt_dependencies prints the dependencies that apt could not satisfy, as "kubelet: Depends: conntrack but …".
+apt_dependencies() {
+  awk '/^ [^ ]+ : / { package = $1 } /^ +([^ ]+ : | +)(Pre-)?(Depends|Conflicts|Breaks|Recommends): / {
+    sub(/^ +([^ ]+ : )?[[:blank:]]*/, ""); print package ": " $0 }' "$apt_log"
+}
+
+# refuse_dependencies WHAT ends the step when packages cannot have what they depend on, and says what keeps it away.
+refuse_dependencies() {
+  local all name held
+  all=$(apt_dependencies)
+  held=$(apt-mark showhold)
+  while read -r name; do
+    if grep -qxF -- "$name" <<<"$held"; then
+      fail HOST_PACKAGE_HELD "$1: $name is held at $(dpkg-query -W -f '${Version}' "$name"): ${all//$'\n'/; }"
+    fi
+    refuse_pinned "$1" "$name"
+  done < <(sed -nE 's/^[^:]*: (Pre-)?Depends: ([^ :]+).*/\2/p' <<<"$all")
+  fail STEP_FAILED "$1: ${all//$'\n'/; }"
+}
+
+# refuse_held reads the simulation's answer: what somebody else holds does not change. It sets $change_held when holds
+# of kgpu's own have to give way.
+refuse_held() {
+  local word package rest held
+  change_held=()
+  held=$(apt-mark showhold)
+  [[ -n $held ]] || return 0
+  while read -r word package rest; do
+    [[ $word == Inst && $rest == \[* ]] || continue
+    grep -qxF -- "$package" <<<"$held" || continue
+    if ledger_has hold "$package"; then
+      change_held=(--allow-change-held-packages)
+      continue
+    fi
+    rest=${rest#\[}
+    fail HOST_PACKAGE_HELD "$package is held at ${rest%%]*}, kgpu wants $(sed -E 's/^[^(]*\(([^ )]+).*/\1/' <<<"$rest")"
+  done <"$apt_log"
+}
+
+# refuse_missing WHAT PACKAGE... ends the step because apt does not offer packages, and says what keeps them away if
+# anything does.
+refuse_missing() {
+  apt-cache policy 2>&1 | without_passwords >"$apt_log" || refuse_config
+  refuse_pinned "$@"
+  fail PACKAGE_MISSING "$1"
+}
+
+# refuse_pinned WHAT PACKAGE... ends the step when apt does not offer a package because of a pin.
+refuse_pinned() {
+  local what=$1 package policy file
+  shift
+  for package in "$@"; do
+    policy=$(apt-cache policy "$package" 2>/dev/null)
+    # A version that could be had, and is not the candidate.
+    grep -qE '^ {5,}[^ *]|^ \*\*\*' <<<"$policy" || continue
+    file=$(pin_files "$package" | paste -sd' ')
+    [[ -n $file ]] || continue
+    fail HOST_PACKAGE_PINNED "$what: a pin keeps $package at $(sed -nE 's/^  Candidate: //p' <<<"$policy"): $file"
+  done
+}
+
+# pin_files PACKAGE prints the files of apt's preferences that have a word about a package: those that forbid it, or else
+# those that prefer a version of it.
+pin_files() {
+  local file patterns pin priority pattern
+  local -a forbid=() prefer=()
+  while IFS=$'\t' read -r file patterns pin priority; do
+    for pattern in $patterns; do
+      # shellcheck disable=SC2053 # the right side is meant as a pattern
+      [[ $1 == $pattern ]] || continue
+      if [[ $priority -lt 0 ]]; then forbid+=("$file"); elif [[ $pin == version* ]]; then prefer+=("$file"); fi
+    done
+  done < <(set -f && pin_stanzas)
+  if [[ ${#forbid[@]} -gt 0 ]]; then prefer=("${forbid[@]}"); fi
+  [[ ${#prefer[@]} -eq 0 ]] || printf '%s\n' "${prefer[@]}" | sort -u
+}
+
+# pin_stanzas prints the entries of apt's preferences: file, packages, pin, priority.
+pin_stanzas() {
+  find /etc/apt/preferences /etc/apt/preferences.d -maxdepth 1 -type f -exec awk -v RS= -v FS='\n' -v OFS='\t' '{
+    package = pin = priority = ""
+    for (i = 1; i <= NF; i++) {
+      value = $i
+      sub(/^[^:]*:[[:blank:]]*/, "", value)
+      name = tolower($i)
+      if (name ~ /^package:/) package = value
+      if (name ~ /^pin:/) pin = value
+      if (name ~ /^pin-priority:/) priority = value + 0
+    }
+    if (package != "") print FILENAME, package, pin, priority
+  }' {} + 2>/dev/null
+}

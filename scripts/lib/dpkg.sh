@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# What a killed dpkg left: unpacked, half installed or half configured packages, and its journal.
+
+# dpkg_broken prints the packages that are neither installed nor away.
+dpkg_broken() {
+  dpkg-query -W -f '${db:Status-Status} ${db:Status-Eflag} ${Package}\n' 2>/dev/null |
+    awk '$1 ~ /^(unpacked|half-|triggers-)/ || $2 != "ok" { print $3 }'
+}
+
+# dpkg_torn prints those whose files are not all there: they have to be unpacked again.
+dpkg_torn() {
+  dpkg-query -W -f '${db:Status-Status} ${db:Status-Eflag} ${Package}\n' 2>/dev/null |
+    awk '$1 == "half-installed" || $2 != "ok" { print $3 }'
+}
+
+# dpkg_pending tells whether dpkg has something to finish.
+dpkg_pending() {
+  [[ -n $(find /var/lib/dpkg/updates -name '[0-9]*' -print -quit) || -n $(dpkg_broken) ]]
+}
+
+dpkg_configure() {
+  DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --configure -a </dev/null 2>&1 | tee "$apt_log"
+}
+
+# dpkg_repair finishes what dpkg left, whoever ran it; what does not let itself be finished is refused by its name.
+dpkg_repair() {
+  local broken line
+  local -a torn
+  echo 'dpkg was interrupted: finishing what it left'
+  when_free dpkg_configure || true # what is torn fails here, and is mended below
+  cp "$apt_log" "$KGPU_STEP/configure.log"
+  mapfile -t torn < <(dpkg_torn)
+  if [[ ${#torn[@]} -gt 0 ]]; then dpkg_unpack_again "${torn[@]}"; fi
+  broken=$(dpkg_broken | paste -sd' ')
+  [[ -n $broken ]] || return 0
+  if line=$(apt_says 'No space left on device'); then fail HOST_DISK_FULL "finishing an interrupted installation: $line"; fi
+  if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "dpkg --configure -a: $line"; fi
+  fail HOST_DPKG_BROKEN "$broken: $(dpkg_error "$KGPU_STEP/configure.log" "$apt_log")"
+}
+
+# dpkg_error FILE... prints the first error of dpkg with what it says about it, or else apt's.
+dpkg_error() {
+  local text
+  text=$(cat "$@" | sed -nE '/^dpkg: error/{N;s/\n */ /;p;q}')
+  [[ -n $text ]] || text=$(cat "$@" | grep -m 1 '^E: ') || text='it ended badly'
+  printf '%s\n' "$text"
+}
+
+# dpkg_unpack_again PACKAGE... has apt fetch packages once more. They are whose they were: nothing is recorded, and nothing
+# else is removed for them.
+dpkg_unpack_again() {
+  apt_simulate --reinstall "$@" || { apt_update && apt_simulate --reinstall "$@"; } || return 0
+  if apt_says '^Remv ' >/dev/null; then return 0; fi
+  apt_get install --reinstall "$@" || true
+}
+
+# dpkg_purge_torn PACKAGE purges a package whose files are not all there: apt would want to fetch it first.
+dpkg_purge_torn() {
+  dpkg --force-remove-reinstreq --purge "$1" </dev/null 2>&1 | tee "$apt_log"
+}
