@@ -44,10 +44,16 @@ apt_run() {
 
 # apt_get ARG... does so when it is our turn, and tells the reason when it fails.
 apt_get() {
-  local repaired=
+  local repaired='' again=''
   while :; do
     apt_wait
     if apt_run "$@"; then return 0; fi
+    if [[ -z $again ]] && apt_says "$apt_other_words" >/dev/null; then
+      again=yes
+      echo 'what came is not what the repository describes: getting it once more, past all caches'
+      set -- -o Acquire::http::No-Cache=true "$@"
+      continue
+    fi
     if grep -qE '^E: Could not get lock|^E: Unable to (acquire|lock)' "$apt_log"; then continue; fi
     if [[ -z $repaired ]] && grep -q 'dpkg was interrupted' "$apt_log"; then
       repaired=yes
@@ -61,9 +67,10 @@ apt_get() {
 # apt_failed WHAT ends the step after a failed apt_get.
 apt_failed() {
   local line
-  if line=$(apt_says 'No space left on device'); then fail HOST_DISK_FULL "$1: $line"; fi
+  if line=$(apt_says '[Nn]o space left on device|not have enough free space'); then fail HOST_DISK_FULL "$1: $line"; fi
   if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "$1: $line"; fi
-  if line=$(apt_says 'NO_PUBKEY|(EXP|REV)KEYSIG|BADSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
+  apt_download_failed "$1"
+  if line=$(apt_says 'NO_PUBKEY|(EXP|REV)KEYSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
   if line=$(apt_says 'Unable to locate package|has no installation candidate|^E: Version .* was not found'); then fail PACKAGE_MISSING "$1: $line"; fi
   if line=$(apt_says "$apt_fetch_errors"); then fail_transient REPO_UNREACHABLE "$1: $line"; fi
   fail STEP_FAILED "$1: $(apt_says '^E: ' || printf 'apt-get failed')"

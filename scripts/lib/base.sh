@@ -50,6 +50,14 @@ output() {
   (umask 077 && cat >"$KGPU_STEP/out/$1")
 }
 
+# uptime_seconds prints for how long the machine is up: time that nobody sets.
+uptime_seconds() {
+  local up
+  read -r up _ </proc/uptime
+  printf '%s\n' "${up%%.*}"
+}
+step_began=$(uptime_seconds)
+
 # seconds_left prints how long the step may still take, less a margin to say what went wrong. Nothing is left when
 # somebody wants the batch to stop: what waits gives up, what works ends its work.
 seconds_left() {
@@ -59,5 +67,5 @@ seconds_left() {
     return
   fi
   if [[ -f $KGPU_STEP/timeout ]]; then read -r limit <"$KGPU_STEP/timeout"; fi
-  printf '%s\n' $((limit - SECONDS - 15))
+  printf '%s\n' $((limit - $(uptime_seconds) + step_began - 15))
 }
