@@ -52,6 +52,9 @@ const (
 	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
 	NetMTUDiffers        ID = "NET_MTU_DIFFERS"
 	RegistryUnreachable  ID = "REGISTRY_UNREACHABLE"
+	RegistryBusy         ID = "REGISTRY_BUSY"
+	ImageUnavailable     ID = "IMAGE_UNAVAILABLE"
+	ImageMismatch        ID = "IMAGE_MISMATCH"
 	ProxyUnreachable     ID = "PROXY_UNREACHABLE"
 
 	GPUUnsupported        ID = "GPU_UNSUPPORTED"
@@ -81,17 +84,18 @@ const (
 	NotebookNoGPU         ID = "NOTEBOOK_NO_GPU"
 	NotebookUnreachable   ID = "NOTEBOOK_UNREACHABLE"
 
-	StepFailed       ID = "STEP_FAILED"
-	StepTimeout      ID = "STEP_TIMEOUT"
-	StepInterrupted  ID = "STEP_INTERRUPTED"
-	RepoKeyMismatch  ID = "REPO_KEY_MISMATCH"
-	RepoUnreachable  ID = "REPO_UNREACHABLE"
-	PackageMissing   ID = "PACKAGE_MISSING"
-	ChecksumMismatch ID = "CHECKSUM_MISMATCH"
-	APIUnreachable   ID = "API_UNREACHABLE"
-	NodeNotReady     ID = "NODE_NOT_READY"
-	NodeDrainBlocked ID = "NODE_DRAIN_BLOCKED"
-	Cancelled        ID = "CANCELLED"
+	StepFailed          ID = "STEP_FAILED"
+	StepTimeout         ID = "STEP_TIMEOUT"
+	StepInterrupted     ID = "STEP_INTERRUPTED"
+	RepoKeyMismatch     ID = "REPO_KEY_MISMATCH"
+	RepoUnreachable     ID = "REPO_UNREACHABLE"
+	PackageMissing      ID = "PACKAGE_MISSING"
+	ChecksumMismatch    ID = "CHECKSUM_MISMATCH"
+	RepoContentMismatch ID = "REPO_CONTENT_MISMATCH"
+	APIUnreachable      ID = "API_UNREACHABLE"
+	NodeNotReady        ID = "NODE_NOT_READY"
+	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
+	Cancelled           ID = "CANCELLED"
 )
 
 var table = index([]Reason{
@@ -146,6 +150,9 @@ var table = index([]Reason{
 	{NetMTUDiffers, 76, "give the hosts' links the same MTU: `ip link set dev NAME mtu SIZE`, and the same in netplan"},
 	{RegistryUnreachable, 77, "check the firewall of the host, set `proxy:`, or name your own registry: `images: {registry: …}`"},
 	{ProxyUnreachable, 78, "check the address under `proxy:`, and that the host may connect to it"},
+	{RegistryBusy, 31, "the registry answers, but refuses for now: run the same command again later, or name your own registry: `images: {registry: …}`"},
+	{ImageUnavailable, 32, "check the image's name, and that the registry lets the host have it: `images: {registry: …}`"},
+	{ImageMismatch, 33, "what came is not the image that was asked for: check the registry, and the proxy in between, before you try again"},
 
 	{GPUUnsupported, 100, "put the card into a machine with a release that has a driver for it, or go on without it: `--ignore GPU_UNSUPPORTED`"},
 	{GPUDriverImpossible, 101, "leave `gpu.driver` out and kgpu chooses one that fits the card"},
@@ -181,6 +188,7 @@ var table = index([]Reason{
 	{RepoUnreachable, 84, "check DNS, the proxy and the firewall of the host, or name a mirror under `repositories:`"},
 	{PackageMissing, 85, "the repository does not offer this version: choose another, or name a mirror under `repositories:`"},
 	{ChecksumMismatch, 86, "the download is not what kgpu expects: check the mirror, then name its sha256 under `repositories:`"},
+	{RepoContentMismatch, 34, "what came is not what the repository's owner signed: check the mirror, and the proxy in between, before you try again"},
 	{APIUnreachable, 87, "check that nothing blocks port 6443 between the hosts"},
 	{NodeNotReady, 88, "`kubectl describe node` and `journalctl -u kubelet` on the host say why"},
 	{NodeDrainBlocked, 90, "end the pods named above, or loosen their disruption budget, then run the same command again"},

@@ -14,6 +14,9 @@ import (
 // oddEnds is how often following may end early over a living connection before the engine gives up.
 const oddEnds = 3
 
+// biggest prints who may have filled the disk of a host that had no room for a batch.
+const biggest = "timeout 20 du -xsh /home /var/cache/apt /var/lib/containerd /var/lib/docker /var/lib/kubelet /var/log 2>/dev/null | sort -rh | head -n 3"
+
 // batch is a chain of steps that a host runs by itself while the engine listens, over as many connections as it takes.
 type batch struct {
 	engine *Engine
@@ -70,7 +73,8 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	runs := b.engine.dir() + "/run"
 	if starting {
 		c.Name = "batch"
-		c.Line = fmt.Sprintf("umask 077; mkdir -p %[1]s && tar -xmzf - -C %[1]s && exec bash %[1]s/%[2]s/start.sh", runs, b.name)
+		c.Line = fmt.Sprintf("umask 077; mkdir -p %[1]s && tar -xmzf - -C %[1]s && exec bash %[1]s/%[2]s/start.sh; "+
+			"status=$?; { df -h %[3]s; %[4]s; } >&2; exit $status", runs, b.name, b.engine.dir(), biggest)
 		c.Stdin = bytes.NewReader(bundle)
 	} else {
 		c.Name = "follow"

@@ -61,6 +61,7 @@ func app() *cli.App {
 			{Name: "cut", Usage: "drop all traffic of a host, silently", ArgsUsage: "HOST", Action: host((*hosts.Lab).Cut)},
 			{Name: "heal", Usage: "undo cut", ArgsUsage: "HOST", Action: host((*hosts.Lab).Heal)},
 			{Name: "delay", Usage: "add to each round trip to a host; 0 ends that", ArgsUsage: "HOST DURATION", Action: delay},
+			faultCommand(),
 			{Name: "snapshot", Usage: "record what a host is", ArgsUsage: "HOST", Action: takeSnapshot, Flags: []cli.Flag{
 				&cli.StringFlag{Name: "o", Usage: "write to `FILE` instead of the lab's own collection"},
 			}},

@@ -22,6 +22,10 @@ without_passwords() {
 apt_get() {
   if when_free apt_run "$@"; then return 0; fi
   refuse_config
+  if apt_says "$apt_other_words" >/dev/null; then
+    echo 'what came is not what the repository describes: getting it once more, past all caches'
+    if when_free apt_run -o Acquire::http::No-Cache=true "$@"; then return 0; fi
+  fi
   if ! apt_says 'dpkg was interrupted' >/dev/null; then return 1; fi
   dpkg_repair
   when_free apt_run "$@"
@@ -30,12 +34,13 @@ apt_get() {
 # apt_failed WHAT ends the step after a failed program of apt.
 apt_failed() {
   local line
-  if line=$(apt_says 'No space left on device'); then fail HOST_DISK_FULL "$1: $line"; fi
+  if line=$(apt_says '[Nn]o space left on device|not have enough free space'); then fail HOST_DISK_FULL "$1: $line"; fi
   if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "$1: $line"; fi
   refuse_config
   if line=$(apt_says '^E: The package .* needs to be reinstalled|dpkg was interrupted'); then fail HOST_DPKG_BROKEN "$1: ${line#E: }"; fi
   if line=$(apt_says '^E: Unmet dependencies'); then fail HOST_DPKG_BROKEN "$1: there are broken dependencies: $(apt_dependencies | paste -sd';')"; fi
-  if line=$(apt_says 'NO_PUBKEY|(EXP|REV)KEYSIG|BADSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
+  apt_download_failed "$1"
+  if line=$(apt_says 'NO_PUBKEY|(EXP|REV)KEYSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
   if line=$(apt_says 'Unable to locate package|has no installation candidate|^E: Version .* was not found'); then
     # shellcheck disable=SC2046 # names
     refuse_pinned "$1" $(sed -nE "s/^E: Package '?([^' ]+)'? has no installation candidate.*/\1/p" "$apt_log")

@@ -60,6 +60,7 @@ kubeadm_failed() {
   if line=$(grep -m 1 -E '\[ERROR Port-' "$kubeadm_log"); then fail HOST_PORT_TAKEN "$line"; fi
   if line=$(grep -m 1 -E '\[ERROR Swap\]' "$kubeadm_log"); then fail HOST_SWAP_ON "$line"; fi
   if line=$(grep -m 1 -E '\[ERROR (NumCPU|Mem)\]' "$kubeadm_log"); then fail HOST_TOO_SMALL "$line"; fi
+  if line=$(grep -m 1 -E '\[ERROR ImagePull\]' "$kubeadm_log"); then pull_failed "$line"; fi
   if line=$(grep -m 1 -E '\[ERROR [A-Za-z0-9-]+\]' "$kubeadm_log"); then fail STEP_FAILED "$line"; fi
   fail STEP_FAILED "$1: $(grep -m 1 -iE '^error|error execution' "$kubeadm_log" || printf 'kubeadm failed')"
 }

@@ -101,11 +101,11 @@ smi_log=$KGPU_STEP/nvidia-smi.log
 smi_status=0
 smi_patience=40
 nvidia_smi() {
-  local smi end=$((SECONDS + smi_patience))
+  local smi end=$(($(uptime_seconds) + smi_patience))
   timeout -k 5 30 nvidia-smi "$@" >"$smi_log" 2>&1 </dev/null &
   smi=$!
   smi_status=124
-  while kill -0 "$smi" 2>/dev/null && [[ $SECONDS -lt $end ]]; do sleep 0.1; done
+  while kill -0 "$smi" 2>/dev/null && [[ $(uptime_seconds) -lt $end ]]; do sleep 0.1; done
   if ! kill -0 "$smi" 2>/dev/null; then
     smi_status=0
     wait "$smi" || smi_status=$?

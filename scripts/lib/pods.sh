@@ -88,6 +88,7 @@ image_missing() {
 
 # explain_pods prints the pods and the warnings about them.
 explain_pods() {
+  of_other_hosts
   kube -n "$namespace" get pods -o wide || true
   kube -n "$namespace" get events --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15 || true
 }

@@ -11,10 +11,20 @@ batch=${dir##*/}
 keep_batches=5
 kill_after=5 # seconds between TERM and KILL when a step's time is up
 
+# tell WORD...: adds an event. Where there is no room for it, the reserve gives some, and what got there of the line ends.
 tell() {
     local IFS=$'\t'
-    printf '%s\n' "$*" >>"$dir/events"
+    if ! printf '%s\n' "$*" >>"$dir/events"; then
+        rm -f "$dir/reserve"
+        printf '\n%s\n' "$*" >>"$dir/events"
+    fi
 }
+
+# make_reserve: keeps room to say how it ends, for the case that the steps fill the disk. No zeros, which some file systems
+# would not write. A disk that is full from the start is no reason to stop: the steps may be the ones that make room.
+make_reserve() {
+    head --bytes=256K /dev/urandom >"$dir/reserve" || rm -f "$dir/reserve"
+} 2>/dev/null
 
 # The clock may be set while a step runs, so durations come from the uptime.
 uptime_ms() {
@@ -107,6 +117,14 @@ script_under_timeout() {
     return "$status"
 }
 
+# no_room STEP FROM REASON DETAIL: prints a better reason and detail, separated by a tab, for a step that failed
+# because a file system is full; its output begins after byte FROM of the events.
+# shellcheck disable=SC2016 # the inner shell expands
+no_room() {
+    tail --bytes="+$(($2 + 1))" "$dir/events" | KGPU_STEP=$1 timeout --kill-after=5 60 \
+        bash -c '. "$KGPU_STEP/../../lib.sh"; disk_verdict "$@"' kgpu "${@:3}" 8>&- 9>&-
+} 2>/dev/null
+
 tell_outputs() {
     local step=$1 file
     for file in "$step"/out/*; do
@@ -117,9 +135,10 @@ tell_outputs() {
 }
 
 run_step() {
-    local step=$1 id began took status=0 reason='' detail=''
+    local step=$1 id began took from status=0 reason='' detail='' full
     id=$(<"$step/id")
-    printf '%s\t%s\t%s\t%s\n' "$(<by)" "$batch" "$id" "$(date --utc +%FT%TZ)" >"$base/lock"
+    printf '%s\t%s\t%s\t%s\n' "$(<by)" "$batch" "$id" "$(date --utc +%FT%TZ)" >"$base/lock" || :
+    from=$(stat --format=%s "$dir/events")
     began=$(uptime_ms)
     tell B "$id" "$((${EPOCHREALTIME/./} / 1000))"
     script_under_timeout "$step" || status=$?
@@ -140,6 +159,14 @@ run_step() {
         detail="not done after $(<"$step/timeout") s"
     else
         reason=STEP_FAILED
+    fi
+    if ((status != 0)) && [[ $reason != CANCELLED ]] && full=$(no_room "$step" "$from" "$reason" "$detail"); then
+        status=1 # nobody tries again what needs a person to make room
+        reason=${full%%$'\t'*}
+        detail=$(one_line <<<"${full#*$'\t'}")
+    fi
+    if ((status != 0)); then
+        rm -f "$dir/reserve"
     fi
     rm -rf "$step/values" "$step/files" "$step/out"
     printf '%s\t%s\t%s\n' "$status" "$reason" "$detail" | save "$step/result"
@@ -165,7 +192,7 @@ run_steps() {
 
 # finish STATUS: secrets are gone before anybody hears that the batch ended.
 finish() {
-    rm -rf "$dir"/steps/*/values "$dir"/steps/*/files
+    rm -rf "$dir"/steps/*/values "$dir"/steps/*/files "$dir/reserve"
     tell E "$1"
     sync "$dir/events"
     echo "$1" | save "$dir/result"
@@ -218,6 +245,7 @@ main() {
         exit 0
     fi
     tidy
+    make_reserve
     run_steps || status=$?
     finish "$status"
     if [[ -e $base/forget ]]; then

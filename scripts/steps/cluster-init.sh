@@ -10,6 +10,18 @@ socket=$(value criSocket)
 mapfile -t flags < <(value_lines flags)
 kubernetes_before 7 || flags+=(--skip-token-print)
 
+# pull_images pulls the images of the control plane. A registry that refuses for now is given some time.
+pull_images() {
+  local pause words
+  for pause in 2 4 8 16 32 0; do
+    if kubeadm config images pull --config "$config" 2>&1 | tee "$kubeadm_log"; then return; fi
+    words=$(grep -m 1 -i 'failed to pull' "$kubeadm_log") || words='the images of the control plane cannot be pulled'
+    if [[ $pause == 0 || $(seconds_left) -le $pause || $(image_reason "$words") != REGISTRY_BUSY ]]; then pull_failed "$words"; fi
+    waiting "the registry, $pause s: $(image_words "$words")"
+    sleep "$pause"
+  done
+}
+
 # part_of_cluster tells whether there is a kubelet or an API server of a cluster here.
 part_of_cluster() {
   [[ -e /etc/kubernetes/manifests/kube-apiserver.yaml || -e /etc/kubernetes/kubelet.conf ]]
@@ -64,7 +76,7 @@ elif part_of_cluster; then
   fail HOST_FOREIGN_CLUSTER 'there is a cluster here that kgpu did not make'
 fi
 
-kubernetes_before 11 || kubeadm config images pull --config "$config" 2>&1 || fail_transient STEP_FAILED 'the images of the control plane cannot be pulled'
+kubernetes_before 11 || pull_images
 remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm init

@@ -46,6 +46,7 @@ pending() {
 # explain prints what the cluster says about what is not ready.
 explain() {
   local node
+  of_other_hosts
   for node in "${nodes[@]}"; do
     if [[ $1 == *"node $node"* ]]; then kube describe node "$node" | sed -n '/^Conditions:/,/^Addresses:/p'; fi
   done
@@ -55,13 +56,16 @@ explain() {
 
 told=
 while late=$(pending) && [[ -n $late ]]; do
+  watch_pulls --all-namespaces
+  why="${late//,/, }$(pull_text)"
   if [[ $(seconds_left) -le 0 ]]; then
     explain "$late" 2>&1 || true
-    fail NODE_NOT_READY "not ready: ${late//,/, }"
+    reason=${pull%%$'\t'*}
+    fail "${reason:-NODE_NOT_READY}" "not ready: $why"
   fi
-  if [[ $late != "$told" ]]; then
-    waiting "${late//,/, }"
-    told=$late
+  if [[ $why != "$told" ]]; then
+    waiting "$why"
+    told=$why
   fi
   sleep 1
 done

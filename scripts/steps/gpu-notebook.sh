@@ -49,7 +49,7 @@ is_up() {
 # give_up WHY POD PHASE WORDS ends the step.
 give_up() {
   local reason=NOTEBOOK_FAILED log=
-  if image_missing "$4"; then reason=SMOKE_IMAGE; fi
+  if image_missing "$4"; then reason=$(missing_reason "$4"); fi
   if [[ $4 == *"Insufficient $(resource)"* ]]; then reason=NOTEBOOK_NO_CARD; fi
   explain_pods >&2
   if [[ $2 != - ]]; then

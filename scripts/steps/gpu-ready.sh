@@ -102,6 +102,7 @@ revive() {
 # explain prints what is said about the device plugin on the nodes that lack cards.
 explain() {
   local node
+  of_other_hosts
   for node in "${names[@]}"; do
     if [[ ",$1" == *",$node:"* ]]; then printf '; %s' "$(plugin_says "$node")"; fi
   done
@@ -113,9 +114,11 @@ while late=$(pending) && [[ -n $late ]]; do
     [[ $late != "$no_answer" ]] || fail API_UNREACHABLE "$no_answer does not answer"
     fail GPU_NOT_ALLOCATABLE "${late//,/, }$(explain "$late")"
   fi
-  if [[ $late != "$told" ]]; then
-    waiting "${late//,/, }"
-    told=$late
+  watch_pulls "${plugin[@]}"
+  why="${late//,/, }$(pull_text)"
+  if [[ $why != "$told" ]]; then
+    waiting "$why"
+    told=$why
   fi
   revive "$late"
   sleep 1

@@ -81,7 +81,7 @@ hinders() {
 # give_up WHY JOB POD PHASE WORDS ends the step. An image that does not come has a reason of its own.
 give_up() {
   local reason=SMOKE_FAILED
-  if image_missing "$5"; then reason=SMOKE_IMAGE; fi
+  if image_missing "$5"; then reason=$(missing_reason "$5"); fi
   {
     explain_pods
     if [[ $3 != - ]]; then kube -n "$namespace" logs "$3" --tail=10; fi

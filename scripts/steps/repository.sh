@@ -22,7 +22,7 @@ check_key() {
   local found allowed good
   mapfile -t found < <(gpg --batch --homedir "$home" --with-colons --show-keys "$1" 2>/dev/null |
     awk -F: '$1 == "pub" { primary = 1 } $1 == "fpr" && primary { print $10; primary = 0 }')
-  [[ ${#found[@]} -gt 0 ]] || fail REPO_KEY_MISMATCH "$(value name): what the server sent is no key"
+  [[ ${#found[@]} -gt 0 ]] || fail REPO_KEY_MISMATCH "$(value name): what the server sent is no key; expected one with fingerprint ${fingerprints[*]}"
   for key in "${found[@]}"; do
     good=
     for allowed in "${fingerprints[@]}"; do

@@ -27,13 +27,14 @@ import (
 // world is a front over fresh folders, and a client that trusts its authority and finds every name there.
 type world struct {
 	images, extra, sites string
+	faults               Faults
 	client               *http.Client
 	log                  bytes.Buffer
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{images: t.TempDir(), extra: t.TempDir(), sites: t.TempDir()}
+	w := &world{images: t.TempDir(), extra: t.TempDir(), sites: t.TempDir(), faults: Faults{File: filepath.Join(t.TempDir(), "faults.json")}}
 	pki := t.TempDir()
 	if err := CreateAuthority(pki); err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(accessLog(&w.log, newFront(w.images, w.extra, w.sites)))
+	server := httptest.NewUnstartedServer(accessLog(&w.log, faulty(w.faults, newFront(w.images, w.extra, w.sites))))
 	server.TLS = &tls.Config{GetCertificate: authority.get}
 	server.StartTLS()
 	t.Cleanup(server.Close)

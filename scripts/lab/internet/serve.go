@@ -38,7 +38,8 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	handler := accessLog(o.Log, newFront(o.Place.Registry(), filepath.Join(o.Place.Extra, "www"), filepath.Dir(o.Place.Site("any"))))
+	handler := accessLog(o.Log, faulty(Faults{File: o.Place.Faults()},
+		newFront(o.Place.Registry(), filepath.Join(o.Place.Extra, "www"), filepath.Dir(o.Place.Site("any")))))
 	secure := &tls.Config{GetCertificate: authority.get, NextProtos: []string{"h2", "http/1.1"}}
 
 	group, ctx := errgroup.WithContext(ctx)

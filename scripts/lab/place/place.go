@@ -74,6 +74,9 @@ func (p Place) ClientKey() string { return filepath.Join(p.Cache, "keys", "id_ed
 // Names lists every host name that the lab's internet answers for, one a line.
 func (p Place) Names() string { return filepath.Join(p.Cache, "names") }
 
+// Faults is the file with what goes wrong in this lab's internet.
+func (p Place) Faults() string { return filepath.Join(p.State, "faults.json") }
+
 // Root is the folder that holds this lab's state and those of its neighbours.
 func (p Place) Root() string { return filepath.Dir(p.State) }
 
