@@ -215,6 +215,8 @@ tidy() {
                 systemctl stop "kgpu-${old##*/}" 2>/dev/null || :
             fi
             rm -rf "$old"/steps/*/{values,files,out}
+            # Outputs of steps may be secrets, and whoever wanted them has heard them.
+            sed -i $'/^O\t/d' "$old/events" 2>/dev/null || :
         fi
     done
     find "$base/run" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort --numeric-sort --reverse |

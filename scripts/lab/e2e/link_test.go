@@ -128,13 +128,13 @@ func (l *lab) heardOnce(t *testing.T, s *session, host string) {
 	var heard []string
 	for _, e := range s.events {
 		if e.Event == "log" && e.Host == l.addr[host] {
-			heard = append(heard, e.Step+"\t"+e.Text)
+			heard = append(heard, strings.TrimSpace(e.Step+"\t"+e.Text))
 		}
 	}
 	run := s.events[0].Run
 	wrote := lines(l.exec(t, host, fmt.Sprintf("cd /var/lib/kgpu/run; for b in $(ls -d %[1]s-* | sort --version-sort); do grep $'^L\\t' $b/events | cut -f 2- || :; done", run)))
 	for i := range wrote {
-		wrote[i] = colour.ReplaceAllString(wrote[i], "")
+		wrote[i] = strings.TrimSpace(colour.ReplaceAllString(wrote[i], ""))
 	}
 	if !slices.Equal(heard, wrote) {
 		t.Errorf("%s wrote %d lines, kgpu heard %d:\n%s\n--- heard\n%s", host, len(wrote), len(heard), strings.Join(wrote, "\n"), strings.Join(heard, "\n"))
