@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -25,6 +26,9 @@ const adminConf = "/etc/kubernetes/admin.conf"
 func KubeconfigPath(inv *inventory.Inventory) string {
 	return filepath.Join(filepath.Dir(inv.Path), inv.Cluster+".kubeconfig")
 }
+
+// Some kilobytes over a link that works.
+var kubeconfigBounds = remote.Bounds{Bytes: 1 << 20, Time: 2 * time.Minute}
 
 // kubeconfig brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that ran may have
 // made it; otherwise facts tell whether there is one.
@@ -40,7 +44,7 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 			return nil
 		}
 	}
-	conf, err := s.hosts[cp.ID()].ReadFile(ctx, adminConf, 1<<20)
+	conf, err := s.hosts[cp.ID()].ReadFile(ctx, adminConf, kubeconfigBounds)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // --only or --skip left kubeadm init out
 	}
@@ -97,6 +101,9 @@ func rewriteKubeconfig(conf []byte, cluster string, cp inventory.Host) ([]byte, 
 	}
 	if len(k.Clusters) != 1 || len(k.Users) != 1 {
 		return nil, fmt.Errorf("%d clusters and %d users, one of each expected", len(k.Clusters), len(k.Users))
+	}
+	if k.Clusters[0].Cluster == nil || k.Users[0].User == nil {
+		return nil, errors.New("a cluster or a user without anything in it")
 	}
 	user := cluster + "-admin"
 	k.Clusters[0].Name, k.Users[0].Name, k.CurrentContext = cluster, user, cluster

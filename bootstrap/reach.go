@@ -33,17 +33,17 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		}
 	}
 	err = each(asked, func(h inventory.Host) error {
-		var targets, out bytes.Buffer
+		var targets bytes.Buffer
 		for _, n := range needs[h.ID()] {
 			fmt.Fprintln(&targets, n.Endpoint)
 		}
-		err := s.hosts[h.ID()].Run(ctx, remote.Command{
-			Name: "reach", Line: "bash -s", Stdin: io.MultiReader(bytes.NewReader(scripts.Reach()), &targets), Stdout: &out,
-		})
+		out, err := s.hosts[h.ID()].Output(ctx, remote.Command{
+			Name: "reach", Line: "bash -s", Stdin: io.MultiReader(bytes.NewReader(scripts.Reach()), &targets),
+		}, factsBounds)
 		if err != nil {
 			return factsError(h.ID(), err)
 		}
-		found, err := facts.ParseReach(out.Bytes())
+		found, err := facts.ParseReach(out)
 		if err != nil {
 			return factsError(h.ID(), err)
 		}

@@ -94,17 +94,23 @@ func (s *session) close() {
 	s.dialer.Close()
 }
 
+// What a host may take to tell what it is: the scripts' own limits add up to three minutes on a host where everything hangs,
+// and thousands of nodes, packages and addresses are a few megabytes.
+var factsBounds = remote.Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
+
 // look gathers the facts of one host.
 func (s *session) look(ctx context.Context, id string) error {
-	var out bytes.Buffer
+	s.mu.Lock()
+	host := s.hosts[id] // others are still being connected
+	s.mu.Unlock()
 	begun := time.Now()
-	err := s.hosts[id].Run(ctx, remote.Command{
-		Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()), Stdout: &out,
-	})
+	out, err := host.Output(ctx, remote.Command{
+		Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()),
+	}, factsBounds)
 	if err != nil {
 		return factsError(id, err)
 	}
-	seen, err := facts.Parse(out.Bytes())
+	seen, err := facts.Parse(out)
 	if err != nil {
 		return factsError(id, err)
 	}

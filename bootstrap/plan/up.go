@@ -20,6 +20,9 @@ func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.identities(); err != nil {
+		return nil, err
+	}
 	for _, h := range b.hosts {
 		b.prepareOS(h)
 		b.repositories(h)

@@ -30,7 +30,8 @@ func (e *Engine) attach(ctx context.Context, host, name string, stop bool) error
 		return fmt.Errorf("batch %q: only 0-9, a-z and - are allowed", name)
 	}
 	l := &guest{engine: e, host: host, stopped: stop}
-	b := &batch{engine: e, host: h, name: name, stop: stop, reader: reader{listener: l}}
+	p := &patience{listener: l, host: host, left: guestLimit}
+	b := &batch{engine: e, host: h, name: name, stop: stop, reader: reader{listener: p}, time: p}
 	end, err := b.run(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -84,6 +85,9 @@ func (g *guest) done(step string, d done) {
 }
 
 func (g *guest) fail(err *reason.Error) {
+	if len(g.failures) > 0 {
+		return // a batch ends with the first
+	}
 	if g.stopped {
 		g.emit(err.Step, event.Event{Kind: event.Warning, Text: what(err)})
 		return
