@@ -21,6 +21,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
@@ -48,10 +49,10 @@ func run(ctx context.Context, args []string) int {
 	case errors.Is(err, errPending):
 		return reason.ExitPending
 	case errors.As(err, &usage), errors.As(err, &step):
-		fmt.Fprintf(app.ErrWriter, "kgpu: %v\n", err)
+		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)
 		return reason.ExitUsage
 	case errors.As(err, &invalid): // file:line:column first, as editors want it
-		fmt.Fprintln(app.ErrWriter, invalid)
+		fmt.Fprintln(printable.Writer(app.ErrWriter), invalid)
 		return reason.ExitStatus(err)
 	}
 	report.PrintError(app.ErrWriter, err)

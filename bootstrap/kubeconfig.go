@@ -27,6 +27,9 @@ func KubeconfigPath(inv *inventory.Inventory) string {
 	return filepath.Join(filepath.Dir(inv.Path), inv.Cluster+".kubeconfig")
 }
 
+// Some kilobytes over a link that works.
+var kubeconfigBounds = remote.Bounds{Bytes: 1 << 20, Time: 2 * time.Minute}
+
 // kubeconfig brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that ran may have
 // made it; otherwise facts tell whether there is one.
 func (s *session) kubeconfig(ctx context.Context, changed bool) error {
@@ -43,7 +46,7 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 	}
 	var conf []byte
 	err := s.steadily(ctx, cp.ID(), func(h *remote.Host) (err error) {
-		conf, err = h.ReadFile(ctx, adminConf, 1<<20)
+		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,6 +105,9 @@ func rewriteKubeconfig(conf []byte, cluster string, cp inventory.Host) ([]byte, 
 	}
 	if len(k.Clusters) != 1 || len(k.Users) != 1 {
 		return nil, fmt.Errorf("%d clusters and %d users, one of each expected", len(k.Clusters), len(k.Users))
+	}
+	if k.Clusters[0].Cluster == nil || k.Users[0].User == nil {
+		return nil, errors.New("a cluster or a user without anything in it")
 	}
 	user := cluster + "-admin"
 	k.Clusters[0].Name, k.Users[0].Name, k.CurrentContext = cluster, user, cluster

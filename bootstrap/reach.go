@@ -36,15 +36,15 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		for _, n := range needs[h.ID()] {
 			fmt.Fprintln(script, n.Endpoint)
 		}
-		var out bytes.Buffer
-		err := s.steadily(ctx, h.ID(), func(host *remote.Host) error {
-			out.Reset()
-			return host.Run(ctx, remote.Command{Name: "reach", Line: "bash -s", Stdin: bytes.NewReader(script.Bytes()), Stdout: &out})
+		var out []byte
+		err := s.steadily(ctx, h.ID(), func(host *remote.Host) (err error) {
+			out, err = host.Output(ctx, remote.Command{Name: "reach", Line: "bash -s", Stdin: bytes.NewReader(script.Bytes())}, factsBounds)
+			return err
 		})
 		if err != nil {
 			return factsError(h.ID(), err)
 		}
-		found, err := facts.ParseReach(out.Bytes())
+		found, err := facts.ParseReach(out)
 		if err != nil {
 			return factsError(h.ID(), err)
 		}

@@ -104,21 +104,25 @@ func (s *session) close() {
 	s.dialer.Close()
 }
 
+// What a host may take to tell what it is: the scripts' own limits add up to three minutes on a host where everything hangs,
+// and thousands of nodes, packages and addresses are a few megabytes.
+var factsBounds = remote.Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
+
 // look gathers the facts of one host.
 func (s *session) look(ctx context.Context, id string) error {
-	var out bytes.Buffer
+	var out []byte
 	var begun time.Time
-	err := s.steadily(ctx, id, func(h *remote.Host) error {
-		out.Reset()
+	err := s.steadily(ctx, id, func(h *remote.Host) (err error) {
 		begun = time.Now()
-		return h.Run(ctx, remote.Command{
-			Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()), Stdout: &out,
-		})
+		out, err = h.Output(ctx, remote.Command{
+			Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()),
+		}, factsBounds)
+		return err
 	})
 	if err != nil {
 		return factsError(id, err)
 	}
-	seen, err := facts.Parse(out.Bytes())
+	seen, err := facts.Parse(out)
 	if err != nil {
 		return factsError(id, err)
 	}

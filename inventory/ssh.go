@@ -11,7 +11,7 @@ import (
 
 func sshKeys() keys[SSH] {
 	return keys[SSH]{
-		"user":          value(func(s *SSH) *string { return &s.User }, word),
+		"user":          value(func(s *SSH) *string { return &s.User }, userName),
 		"port":          integer(func(s *SSH) *int { return &s.Port }, 1, 65535),
 		"key":           pathValue(func(s *SSH) *string { return &s.Key }),
 		"passphrase":    secretValue(func(s *SSH) *Secret { return &s.Passphrase }),

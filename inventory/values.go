@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -142,7 +143,10 @@ func endpoint(s string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		host, port = strings.Trim(s, "[]"), defaultAPIPort
+		host, port = s, defaultAPIPort
+		if inside, ok := strings.CutPrefix(s, "["); ok {
+			host = strings.TrimSuffix(inside, "]")
+		}
 	}
 	if _, err := address(host); err != nil {
 		return "", fmt.Errorf("%s is not host:port, such as k8s.example.com:%s", shown(s), defaultAPIPort)
@@ -152,6 +156,10 @@ func endpoint(s string) (string, error) {
 	}
 	return net.JoinHostPort(host, port), nil
 }
+
+// urlExpression are the characters of a URL, less the quote and the braces and brackets that curl makes several of one by.
+// Source: RFC 3986, 2.
+var urlExpression = regexp.MustCompile(`^[-A-Za-z0-9._~:/?#@!$&()*+,;=%]*(\[[0-9A-Fa-f:.]*\])?[-A-Za-z0-9._~:/?#@!$&()*+,;=%]*$`)
 
 // httpURL is the address of a server. It holds no password: it ends up in files that everybody may read.
 func httpURL(s string) (string, error) {
@@ -163,7 +171,7 @@ func httpURL(s string) (string, error) {
 		return "", errors.New("is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "", fmt.Errorf("%q is not a URL that begins with http:// or https://", s)
-	case strings.ContainsAny(s, " \t\r\n\"'\\"):
+	case !urlExpression.MatchString(s):
 		return "", fmt.Errorf("%q has characters that a URL must not have", s)
 	}
 	return strings.TrimSuffix(s, "/"), nil
@@ -249,9 +257,20 @@ func registry(s string) (string, error) {
 	return s, nil
 }
 
-// word is a piece of text without blanks.
+// userExpression is what the systems have for names of users, of directories too.
+var userExpression = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_.@+]*[$]?$`)
+
+// userName is who logs in. It stands in commands that people copy.
+func userName(s string) (string, error) {
+	if !userExpression.MatchString(s) {
+		return "", fmt.Errorf("%q is not the name of a user", s)
+	}
+	return s, nil
+}
+
+// word is a piece of text without blanks, and no option.
 func word(s string) (string, error) {
-	if s == "" || strings.ContainsAny(s, " \t\r\n,\"'\\") {
+	if s == "" || s[0] == '-' || strings.ContainsAny(s, " \t\r\n,\"'\\`") || s != printable.Line(s) {
 		return "", fmt.Errorf("%q is not one word", s)
 	}
 	return s, nil

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -121,6 +122,9 @@ func Features(lines []string) (map[string]string, error) {
 	return out, nil
 }
 
+// profile is the name of a kind of instance, such as 1g.5gb, 1c.2g.10gb, 1g.10gb+me: it becomes part of a resource's name.
+var profile = regexp.MustCompile(`^[0-9][0-9a-z.+-]{0,40}$`)
+
 // instances reads lines of `nvidia-smi -L`: a card and below it its instances, such as
 // "  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-…)".
 func (n *NVIDIA) instances(lines []string) {
@@ -138,7 +142,7 @@ func (n *NVIDIA) instances(lines []string) {
 					of = &n.Seen[i]
 				}
 			}
-		case f[0] == "MIG" && of != nil:
+		case f[0] == "MIG" && of != nil && profile.MatchString(f[1]):
 			of.Instances = append(of.Instances, Instance{UUID: uuid, Profile: f[1]})
 		}
 	}

@@ -4,7 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Operator is who holds the cluster on its control plane: a run of kgpu that is about to change something, or does.
@@ -21,7 +22,7 @@ func ParseOperator(lines []string) (*Operator, error) {
 	o := &Operator{}
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "=")
-		value = printable(value)
+		value = printable.Line(value)
 		switch key {
 		case "who":
 			o.Who = value
@@ -58,16 +59,6 @@ func (o *Operator) Describe(now time.Time) string {
 		text += ", doing `kgpu " + o.Command + "`"
 	}
 	return text
-}
-
-// printable removes what would do something to a terminal: others wrote it.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return -1
-		}
-		return c
-	}, strings.ToValidUTF8(s, ""))
 }
 
 // operator reads what facts.sh found of a run that holds the cluster.

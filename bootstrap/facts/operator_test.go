@@ -11,7 +11,7 @@ func TestOperator(t *testing.T) {
 	}
 	h := parse(t, "operator=held", "operator=who=ada@laptop", "operator=from=10.0.0.7", "operator=since=1795181171",
 		"operator=command=up a=b.yaml\x1b[31m", "operator=run=20261120-130501-a1b2c3", "operator=mood=good")
-	if want := (Operator{Who: "ada@laptop", From: "10.0.0.7", Since: time.Unix(1795181171, 0), Command: "up a=b.yaml[31m", Run: "20261120-130501-a1b2c3"}); *h.Operator != want {
+	if want := (Operator{Who: "ada@laptop", From: "10.0.0.7", Since: time.Unix(1795181171, 0), Command: "up a=b.yaml", Run: "20261120-130501-a1b2c3"}); *h.Operator != want {
 		t.Errorf("%+v", *h.Operator)
 	}
 	if h := parse(t, "operator=held"); h.Operator == nil || *h.Operator != (Operator{}) {

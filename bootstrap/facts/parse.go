@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // ErrTruncated says that the output of the facts script has no beginning or no end.
@@ -75,7 +77,8 @@ func (a answer) first(key string) string {
 
 // bad is the error of a value that cannot be read.
 func bad(key, value string, err error) error {
-	return fmt.Errorf("the host's answer: %s=%s: %w", key, value, err)
+	const most = 200 // a host may say what it likes, and errors repeat it
+	return fmt.Errorf("the host's answer: %s=%s: %s", key, printable.Short(value, most), printable.Short(err.Error(), most))
 }
 
 func numbers(a answer, h *Host) error {

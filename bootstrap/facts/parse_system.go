@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -236,7 +235,7 @@ func configurations(a answer, h *Host) error {
 		if !a.has(key) {
 			continue
 		}
-		data, err := base64.StdEncoding.DecodeString(a.first(key))
+		data, err := configuration(a.first(key))
 		if err != nil {
 			return bad(key, "…", err)
 		}
@@ -251,7 +250,7 @@ func containerd(a answer, h *Host) error {
 	if a.first("containerd-dump") == "" {
 		return nil
 	}
-	dump, err := base64.StdEncoding.DecodeString(a.first("containerd-dump"))
+	dump, err := configuration(a.first("containerd-dump"))
 	if err != nil {
 		return bad("containerd-dump", "…", err)
 	}

@@ -118,8 +118,8 @@ func labelLines(h *host, node *facts.Node, want map[string]string) []string {
 		}
 	}
 	var ours []string
-	if node != nil {
-		ours = node.GPULabels
+	if node != nil { // the annotation is the node's own to write
+		ours = slices.DeleteFunc(slices.Clone(node.GPULabels), func(k string) bool { return !labelKey.MatchString(k) })
 	}
 	for _, k := range ours {
 		_, wanted := want[k]

@@ -33,10 +33,10 @@ func (b *builder) proxy(h *host) {
 	for _, v := range []struct{ scheme, url string }{{"http", p.HTTP}, {"https", p.HTTPS}} {
 		if v.url != "" {
 			fmt.Fprintf(&apt, "Acquire::%s::Proxy %q;\n", v.scheme, v.url)
-			fmt.Fprintf(&unit, "Environment=\"%s_PROXY=%s\"\n", strings.ToUpper(v.scheme), v.url)
+			fmt.Fprintf(&unit, "Environment=\"%s_PROXY=%s\"\n", strings.ToUpper(v.scheme), unitText(v.url))
 		}
 	}
-	fmt.Fprintf(&unit, "Environment=\"NO_PROXY=%s\"\n", strings.Join(b.noProxy(), ","))
+	fmt.Fprintf(&unit, "Environment=\"NO_PROXY=%s\"\n", unitText(strings.Join(b.noProxy(), ",")))
 	files := map[string]File{"/etc/apt/apt.conf.d/90-kgpu-proxy": text(apt.String())}
 	for _, service := range b.runtimeServices() {
 		// Proxies may carry a password: only root reads it.
@@ -47,6 +47,10 @@ func (b *builder) proxy(h *host) {
 		Script: "os-proxy", Input: Input{Files: files}, Timeout: short, disturbs: b.dockerRestarts(),
 	})
 }
+
+// unitText is text in a unit file: a percent sign would begin a specifier. Source: systemd.unit(5), "Specifiers". Quotes and
+// backslashes the inventory does not take.
+func unitText(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
 // noProxy lists what never goes through the proxy: the hosts, the cluster's ranges and names, and the user's own list.
 func (b *builder) noProxy() []string {

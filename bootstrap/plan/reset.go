@@ -25,6 +25,11 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 	if leaving[b.cp.id] && len(only) < len(inv.Hosts) {
 		return nil, fmt.Errorf("%s is the control plane: without it there is no cluster; reset the whole cluster, or its workers", b.cp.id)
 	}
+	if !all { // nodes of a cluster that goes on are drained and deleted by their names
+		if err := b.identities(); err != nil {
+			return nil, err
+		}
+	}
 	goesOn := !all || b.cp.recorded().Adopted && b.cp.facts.ControlPlane != nil
 	var gone []Ref
 	var foreign []error

@@ -17,6 +17,9 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 	if err != nil {
 		return nil, err
 	}
+	if err := b.identities(); err != nil {
+		return nil, err
+	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "gpu/smoke"}, Title: "run nvidia-smi on every card", Reason: reason, Script: "gpu-smoke",
 		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node

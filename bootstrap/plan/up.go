@@ -30,6 +30,9 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*Gra
 	if err != nil {
 		return nil, err
 	}
+	if err := b.identities(); err != nil {
+		return nil, err
+	}
 	b.adopt = adopt
 	b.judge()
 	for _, h := range b.hosts {

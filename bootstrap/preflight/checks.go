@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -104,10 +103,8 @@ func (c *checker) clock(m Machine) {
 	}
 }
 
-var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-
 func (c *checker) name(m Machine) {
-	if name := plan.NodeName(m.Host, m.Facts); !nodeName.MatchString(name) || len(name) > 253 || name == "localhost" {
+	if name := plan.NodeName(m.Host, m.Facts); !plan.ValidNodeName(name) {
 		c.problem(m.ID(), reason.HostNameInvalid, "%q cannot be a node's name", name)
 	}
 }

@@ -12,6 +12,8 @@ const (
 	SSHLost            ID = "SSH_LOST"
 	SudoRefused        ID = "SUDO_REFUSED"
 	FactsFailed        ID = "HOST_FACTS_FAILED"
+	HostOutputTooLarge ID = "HOST_OUTPUT_TOO_LARGE"
+	HostUnending       ID = "HOST_UNENDING"
 
 	HostBusy             ID = "HOST_BUSY"
 	HostOSUnsupported    ID = "HOST_OS_UNSUPPORTED"
@@ -109,6 +111,8 @@ var table = index([]Reason{
 	{SSHLost, 24, "check the network and run the same command again: it carries on where it stopped"},
 	{SudoRefused, 25, "give the user sudo rights, or name the password by reference: `sudoPassword: ${ENV}`"},
 	{FactsFailed, 26, "run the command with -v and look at the host's output"},
+	{HostOutputTooLarge, 44, "the host says far more than there can be to say: look at its shell's start-up files and at the file named above, and whether it is the machine that you think"},
+	{HostUnending, 45, "the host answers and does not come to an end: look at its load and its disks (`uptime`, `journalctl -p err`), then run the same command again"},
 
 	{HostBusy, 30, "`kgpu attach` shows what the other run does: wait for its end, then run the same command again"},
 	{HostAddressDuplicate, 48, "give each host its own address, or set `privateAddress:` in the inventory"},

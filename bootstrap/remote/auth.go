@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -23,6 +24,9 @@ const (
 	maxKeys   = 6
 	maxOthers = 5 // keys of the agent that nobody named
 )
+
+// saidMost is how much of what a server says before anybody trusts it goes into an error.
+const saidMost = 400
 
 // usualKeys are tried when the user names none: IdentityFile in ssh_config(5), less what needs hardware.
 var usualKeys = []string{"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"}
@@ -205,7 +209,7 @@ func (l *login) note(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 // banner is the ssh.BannerCallback. A login that is denied by PAM is explained here: "System is booting up."
 func (l *login) banner(message string) error {
 	if line := lastLine(message); line != "" {
-		l.said = printable(line)
+		l.said = printable.Short(line, saidMost)
 	}
 	return nil
 }
@@ -217,7 +221,7 @@ func (l *login) story(err error) string {
 	case hungUp(err):
 		b.WriteString("the server hung up during the login")
 	case len(l.allowed) > 0 && !slices.Contains(l.allowed, "publickey"):
-		fmt.Fprintf(&b, "the server takes no keys, only %s", strings.Join(l.allowed, ", "))
+		fmt.Fprintf(&b, "the server takes no keys, only %s", printable.Short(strings.Join(l.allowed, ", "), saidMost))
 	case len(l.offers) == 0:
 		b.WriteString("there is no key to log in with")
 	default:
@@ -236,14 +240,4 @@ func (l *login) story(err error) string {
 		sep = "; "
 	}
 	return b.String()
-}
-
-// printable drops control characters from what a server says.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
 }

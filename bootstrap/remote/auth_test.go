@@ -250,7 +250,7 @@ func TestLoginFails(t *testing.T) {
 		{"the server explains itself", sshtest.Config{Banner: "Welcome\n\x1b[31mSystem is booting up.\n"}, func(t *testing.T, dir string) inventory.SSH {
 			sshtest.NewKey().Write(t, dir+"/id")
 			return inventory.SSH{Key: dir + "/id"}
-		}, []string{`(it says "[31mSystem is booting up.")`}},
+		}, []string{`(it says "System is booting up.")`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			server := sshtest.Listen(t, tc.config)

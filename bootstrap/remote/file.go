@@ -1,11 +1,9 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -23,10 +21,13 @@ done
 echo "there is no sftp-server on this machine" >&2
 exit 127`
 
-// ReadFile reads a file as root. It fails when the file is longer than limit bytes; errors.Is tells fs.ErrNotExist.
-func (h *Host) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
-	data := bounded{limit: limit}
-	err := h.sftp(ctx, "reading "+name, func(c *sftp.Client) error {
+// ReadFile reads a file as root. It fails when the file exceeds the bounds, as Output does; errors.Is tells fs.ErrNotExist.
+func (h *Host) ReadFile(ctx context.Context, name string, b Bounds) ([]byte, error) {
+	doing := "reading " + name
+	ctx, end := b.watch(ctx, h.id, doing)
+	defer end(nil)
+	data := bounded{limit: b.Bytes, full: end, host: h.id, doing: doing}
+	err := h.sftp(ctx, doing, func(c *sftp.Client) error {
 		f, err := c.Open(name)
 		if err != nil {
 			return err
@@ -35,23 +36,10 @@ func (h *Host) ReadFile(ctx context.Context, name string, limit int64) ([]byte, 
 		_, err = f.WriteTo(&data)
 		return err
 	})
-	if err != nil {
+	if err = data.explain(ctx, err); err != nil {
 		return nil, err
 	}
 	return data.buf.Bytes(), nil
-}
-
-// bounded is a buffer that does not grow beyond its limit.
-type bounded struct {
-	buf   bytes.Buffer
-	limit int64
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if int64(b.buf.Len()+len(p)) > b.limit {
-		return 0, fmt.Errorf("it is longer than %d bytes", b.limit)
-	}
-	return b.buf.Write(p)
 }
 
 // WriteFile writes a file as root: another reader sees the old content or the new one, nothing in between, and it is on
@@ -122,6 +110,7 @@ func (h *Host) sftp(ctx context.Context, doing string, do func(*sftp.Client) err
 	switch {
 	case failed == nil:
 		return nil
+	case errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, ErrLost): // it talks on after it was given up
 	case err != nil && !errors.As(err, &exit):
 		return err // the connection, sudo or the caller's context
 	case exit != nil && exit.Status == 127:

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -48,7 +49,9 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 		return nil, err
 	}
 
+	safe := ssh.SupportedAlgorithms() // the package's defaults offer a little more
 	sshConn, channels, requests, err := ssh.NewClientConn(raw, t.address(), &ssh.ClientConfig{
+		Config:            ssh.Config{KeyExchanges: safe.KeyExchanges, Ciphers: safe.Ciphers, MACs: safe.MACs},
 		User:              t.user,
 		Auth:              login.methods(),
 		AuthCallback:      login.note,
@@ -92,15 +95,18 @@ func (d *Dialer) open(ctx context.Context, t *target, via *conn) (net.Conn, erro
 // whyNot says in a few words why a connection could not be made.
 func (d *Dialer) whyNot(ctx context.Context, err error) string {
 	var refused *ssh.OpenChannelError
+	var algorithms *ssh.AlgorithmNegotiationError
 	switch {
+	case errors.As(err, &algorithms):
+		return fmt.Sprintf("the server has no %s that is safe: it offers %s", algorithms.What, printable.Short(strings.Join(algorithms.RequestedAlgorithms, ", "), saidMost))
 	case ctx.Err() != nil:
 		return fmt.Sprintf("no answer within %s", d.opt.ConnectTimeout.Round(time.Millisecond))
 	case errors.As(err, &refused) && refused.Reason == ssh.Prohibited:
 		return "the bastion does not allow TCP forwarding to there"
 	case errors.As(err, &refused):
-		return "the bastion cannot reach it: " + refused.Message
+		return "the bastion cannot reach it: " + printable.Short(refused.Message, saidMost)
 	default:
-		return strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")
+		return printable.Short(strings.TrimPrefix(err.Error(), "ssh: handshake failed: "), saidMost)
 	}
 }
 

@@ -359,7 +359,7 @@ func TestOpenSSHFiles(t *testing.T) {
 			if err := h.WriteFile(ctx, name, 0o640, r); err != nil {
 				t.Fatalf("%s of %d bytes: %v", kind, size, err)
 			}
-			got, err := h.ReadFile(ctx, name, int64(size))
+			got, err := h.ReadFile(ctx, name, upTo(int64(size)))
 			if err != nil || !bytes.Equal(got, data) {
 				t.Errorf("%s of %d bytes: %d came back, %v", kind, size, len(got), err)
 			}
@@ -369,13 +369,13 @@ func TestOpenSSHFiles(t *testing.T) {
 	if err != nil || info.Mode() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if _, err := h.ReadFile(ctx, name, 5<<20-1); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := h.ReadFile(ctx, name, upTo(5<<20-1)); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a file beyond the limit: %v", err)
 	}
-	if _, err := h.ReadFile(ctx, "/proc/version", 4096); err != nil {
+	if _, err := h.ReadFile(ctx, "/proc/version", upTo(4096)); err != nil {
 		t.Errorf("a file without a size: %v", err)
 	}
-	_, err = h.ReadFile(ctx, dir+"/nothing", 1)
+	_, err = h.ReadFile(ctx, dir+"/nothing", upTo(1))
 	var e *reason.Error
 	if !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &e) || e.Doing != "reading "+dir+"/nothing" {
 		t.Errorf("a file that is not there: %v", err)

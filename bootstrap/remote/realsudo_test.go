@@ -122,7 +122,7 @@ func TestRealSudoFiles(t *testing.T) {
 	if err := h.WriteFile(context.Background(), name, 0o600, strings.NewReader("content")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := h.ReadFile(context.Background(), name, 100); err != nil || string(got) != "content" {
+	if got, err := h.ReadFile(context.Background(), name, upTo(100)); err != nil || string(got) != "content" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 {

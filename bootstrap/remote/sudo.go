@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -178,7 +179,7 @@ func (s *sudo) refusal(host, doing string, status int) error {
 	}
 	switch {
 	case gaveUp:
-		e.Detail = fmt.Sprintf("sudo waits for something other than a password: %q", printable(lastLine(said)))
+		e.Detail = fmt.Sprintf("sudo waits for something other than a password: %q", printable.Short(lastLine(said), saidMost))
 		e.Advice = "let the user run sudo without that (NOPASSWD in sudoers), or log in as root"
 	case asked > 1 || has("incorrect password", "Maximum "):
 		e.Detail = "sudo does not take the password"
@@ -199,7 +200,7 @@ func (s *sudo) refusal(host, doing string, status int) error {
 	default:
 		e.Detail = "sudo did not run the command"
 		if said != "" {
-			e.Detail += ": " + printable(lastLine(said))
+			e.Detail += ": " + printable.Short(lastLine(said), saidMost)
 		}
 	}
 	return e

@@ -6,12 +6,14 @@ import (
 	"io"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // PrintError writes every failure in err for a person: where, during what, what went wrong, the end of the output, the
 // reason's ID and what to do. An error without a reason is written as it is.
 func PrintError(w io.Writer, err error) {
+	w = printable.Writer(w)
 	for _, e := range failures(err) {
 		if known, ok := e.(*reason.Error); ok {
 			printReason(w, known)
@@ -42,7 +44,7 @@ func failures(err error) []error {
 }
 
 func printReason(w io.Writer, e *reason.Error) {
-	where := joinBy(": ", e.Host, e.Step, e.Doing)
+	where := printable.Line(joinBy(": ", e.Host, e.Step, e.Doing))
 	if where != "" {
 		where += ": "
 	}
@@ -53,11 +55,12 @@ func printReason(w io.Writer, e *reason.Error) {
 	if found == "" {
 		found = "failed"
 	}
+	found = printable.Text(found)
 	if e.Exit != nil {
 		found += fmt.Sprintf(" (exit status %d)", *e.Exit)
 	}
 	fmt.Fprintf(w, "error: %s%s [%s]\n", where, indented(found, "  "), e.ID)
-	if tail := strings.TrimRight(e.Stderr, "\n "); tail != "" && e.Step == "" { // of a step, the run has shown it already
+	if tail := strings.TrimRight(printable.Text(e.Stderr), "\n "); tail != "" && e.Step == "" { // of a step, the run has shown it already
 		fmt.Fprintf(w, "    | %s\n", strings.ReplaceAll(tail, "\n", "\n    | "))
 	}
 	if advice := e.AdviceLine(); advice != "" {

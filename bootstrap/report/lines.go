@@ -24,6 +24,9 @@ const (
 	reset  = "\x1b[0m"
 )
 
+// maxTails bounds what a host that names ever more steps can make the report keep.
+const maxTails = 1000
+
 // place is a step on a host.
 type place struct{ host, step string }
 
@@ -43,6 +46,7 @@ type lines struct {
 
 // Emit shows e, if the level of detail asks for it.
 func (l *lines) Emit(e event.Event) {
+	e = printed(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first.IsZero() {
@@ -64,6 +68,9 @@ func (l *lines) Emit(e event.Event) {
 	case event.StepSkip:
 		l.skip(e)
 	case event.Log:
+		if len(l.tails) > maxTails {
+			clear(l.tails)
+		}
 		l.tails[at] = append(l.tails[at], e.Text)
 		l.tails[at] = l.tails[at][max(0, len(l.tails[at])-tailLines):]
 		l.line(Verbose, e, dim, "| "+e.Text)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // PrintNotebook writes the devices that the notebook lists and where to open it. tunnel is the command that must run
@@ -13,6 +15,6 @@ func PrintNotebook(w io.Writer, devices []string, url, tunnel string) error {
 	if tunnel != "" {
 		how = "  (the port is not reachable from here: run `" + tunnel + "` first)"
 	}
-	_, err := fmt.Fprintf(w, "\nThe notebook lists %s\n%s%s\n", strings.Join(devices, ", "), url, how)
+	_, err := fmt.Fprintf(printable.Writer(w), "\nThe notebook lists %s\n%s%s\n", strings.Join(devices, ", "), url, how)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // PlanOptions say how a plan is printed.
@@ -21,7 +22,7 @@ func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 	if o.JSON {
 		return planJSON(w, g)
 	}
-	out := &writer{w: w}
+	out := &writer{w: printable.Writer(w)}
 	for _, warning := range g.Warnings {
 		fmt.Fprintf(out, "warning: %s\n", warning)
 	}
@@ -121,16 +122,19 @@ type jsonSkipped struct {
 }
 
 func planJSON(w io.Writer, g *plan.Graph) error {
-	out := jsonPlan{Steps: []jsonStep{}, Skipped: []jsonSkipped{}, Warnings: append([]string{}, g.Warnings...)}
+	out := jsonPlan{Steps: []jsonStep{}, Skipped: []jsonSkipped{}, Warnings: []string{}}
+	for _, w := range g.Warnings {
+		out.Warnings = append(out.Warnings, printable.Text(w))
+	}
 	for _, s := range g.Steps {
-		step := jsonStep{Host: s.Host, Step: s.ID, Title: s.Title, Reason: s.Reason, Needs: []jsonRef{}, Timeout: s.Timeout.Round(time.Second).Seconds()}
+		step := jsonStep{Host: s.Host, Step: printable.Line(s.ID), Title: printable.Text(s.Title), Reason: printable.Text(s.Reason), Needs: []jsonRef{}, Timeout: s.Timeout.Round(time.Second).Seconds()}
 		for _, need := range s.Needs {
-			step.Needs = append(step.Needs, jsonRef{need.Host, need.ID})
+			step.Needs = append(step.Needs, jsonRef{need.Host, printable.Line(need.ID)})
 		}
 		out.Steps = append(out.Steps, step)
 	}
 	for _, s := range g.Skipped {
-		out.Skipped = append(out.Skipped, jsonSkipped{s.Host, s.ID, s.Reason})
+		out.Skipped = append(out.Skipped, jsonSkipped{s.Host, printable.Line(s.ID), printable.Text(s.Reason)})
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

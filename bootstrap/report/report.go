@@ -1,5 +1,5 @@
 // Package report shows what a run does: events as lines for people, in colour on a terminal, or as JSON for programs;
-// plans and errors as text. It decides nothing.
+// plans and errors as text. What hosts say comes out without what a terminal would obey. It decides nothing.
 package report
 
 import (
@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Kind is a way to show events.
@@ -86,7 +87,7 @@ type jsonLines struct {
 func (j *jsonLines) Emit(e event.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_ = j.encoder.Encode(e) // the writer keeps the error
+	_ = j.encoder.Encode(printed(e)) // the writer keeps the error
 }
 
 // Close returns the first error that writing met.
@@ -94,4 +95,12 @@ func (j *jsonLines) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.writer.err
+}
+
+// printed is e as a terminal may get it. JSON leaves some control characters as they are, and people look at it, too.
+func printed(e event.Event) event.Event {
+	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
+		*field = printable.Text(*field)
+	}
+	return e
 }

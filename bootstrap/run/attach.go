@@ -42,7 +42,8 @@ func (e *Engine) attach(ctx context.Context, host, name string, g *guest) error 
 		return fmt.Errorf("batch %q: only 0-9, a-z and - are allowed", name)
 	}
 	g.engine, g.host = e, host
-	b := &batch{engine: e, host: h, name: name, stop: g.stopped, reader: reader{listener: g}}
+	p := &patience{listener: g, host: host, left: guestLimit, grace: e.grace()}
+	b := &batch{engine: e, host: h, name: name, stop: g.stopped, reader: reader{listener: p}, time: p}
 	end, err := b.run(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -65,6 +66,7 @@ type guest struct {
 	stopped bool                                 // it was asked to: its failures are none
 	retried bool                                 // by who began it: what may pass is no failure yet
 	ended   func(step string, err *reason.Error) // hears how steps end; nil: well
+	failed  bool                                 // a step: a batch ends with the first
 }
 
 func (g *guest) emit(step string, ev event.Event) {
@@ -103,6 +105,10 @@ func mayPass(err *reason.Error) bool {
 }
 
 func (g *guest) fail(err *reason.Error) {
+	if g.failed {
+		return
+	}
+	g.failed = true
 	if g.stopped {
 		g.emit(err.Step, event.Event{Kind: event.Warning, Text: what(err)})
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 )
 
@@ -25,6 +26,7 @@ type batch struct {
 	stop   bool // it shall come to an end
 	reader reader
 	away   time.Duration // how long the host was, since something was heard of the batch
+	time   *patience
 }
 
 // run hands the bundle to the host and follows the batch to its end. Without a bundle it follows a batch that is there.
@@ -40,6 +42,8 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 		}
 		unheard := offset == 0 && bundle != nil
 		switch {
+		case given(err) != nil:
+			return notYet, given(err)
 		case end == ended, end == gone:
 			return end, nil
 		case ctx.Err() != nil:
@@ -68,6 +72,10 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 // listen starts or follows the batch over the connection there is, until the remote command ends.
 func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error {
 	offset, _ := b.reader.position()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	b.reader.onRefusal(giveUp)
+	defer b.time.listen(giveUp)()
 	c := remote.Command{Root: true, Stdout: b.reader.connect()}
 	defer b.reader.disconnect()
 	runs := b.engine.dir() + "/run"
@@ -83,7 +91,22 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 			c.Line = fmt.Sprintf("touch %s/%s/stop; ", runs, b.name) + c.Line
 		}
 	}
-	return b.host.Run(ctx, c)
+	err := b.host.Run(ctx, c)
+	if met := given(context.Cause(ctx)); met != nil {
+		met.Host = b.host.ID()
+		return met
+	}
+	return err
+}
+
+// given is the error of a host that was given up on, if err is one: it says too much, or does not come to an end.
+func given(err error) *reason.Error {
+	for _, e := range reason.All(err) {
+		if e.ID == reason.HostOutputTooLarge || e.ID == reason.HostUnending {
+			return e
+		}
+	}
+	return nil
 }
 
 // reconnect brings the lost host back, or says why it stayed away. When it is lost again and again without a word in

@@ -141,7 +141,8 @@ func TestBatchRun(t *testing.T) {
 			h := &scripted{answers: c.answers}
 			pauses := 0
 			e := &Engine{pause: func(int) time.Duration { pauses++; return 0 }}
-			b := &batch{engine: e, host: h, name: "r-1", reader: reader{listener: new(notes)}}
+			p := e.patient(new(notes), "h", nil)
+			b := &batch{engine: e, host: h, name: "r-1", reader: reader{listener: p}, time: p}
 			end, err := b.run(t.Context(), []byte("bundle"))
 			if end != c.end || !slices.Equal(h.commands, c.commands) || pauses != c.pauses {
 				t.Errorf("ended %q after %q with %d pauses: %v", end, h.commands, pauses, err)

@@ -157,7 +157,8 @@ func (e *Engine) runTasks(ctx context.Context, s *schedule, h Host, tasks []*tas
 			t.batch = name
 		}
 	})
-	b := &batch{engine: e, host: h, name: name, reader: reader{listener: l}}
+	p := e.patient(l, h.ID(), tasks)
+	b := &batch{engine: e, host: h, name: name, reader: reader{listener: p}, time: p}
 	end, err := b.run(ctx, e.bundle(name, parcels))
 	l.batchEnded(ctx, tasks, end, err)
 }

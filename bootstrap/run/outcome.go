@@ -18,7 +18,8 @@ const exitTransient = 75
 // taskListener tells the schedule what a batch does.
 type taskListener struct {
 	schedule *schedule
-	tasks    map[string]*task // by step ID: a batch is one host's
+	tasks    map[string]*task // by step ID: a batch is one host's. A step that ended is no longer in it: it cannot end twice
+	current  string           // step that runs; empty: none yet
 	tail     tail             // of the step that runs
 	outputs  map[string][]byte
 	heard    bool // a step ended
@@ -33,7 +34,8 @@ func newTaskListener(s *schedule, tasks []*task) *taskListener {
 }
 
 func (l *taskListener) begun(step string) {
-	if t := l.tasks[step]; t != nil {
+	if t := l.tasks[step]; t != nil && l.current != step {
+		l.current = step
 		l.tail, l.outputs = nil, map[string][]byte{}
 		t.tries++
 		l.schedule.emit(t, event.Event{Kind: event.StepStart, Text: t.step.Title})
@@ -54,7 +56,7 @@ func (l *taskListener) waiting(step, what string) {
 }
 
 func (l *taskListener) output(step, name string, content []byte) {
-	if l.tasks[step] != nil && l.outputs != nil {
+	if l.tasks[step] != nil && l.current == step {
 		l.outputs[name] = content
 	}
 }
@@ -64,9 +66,12 @@ func (l *taskListener) done(step string, d done) {
 	if t == nil {
 		return
 	}
+	delete(l.tasks, step)
 	l.heard = true
 	t.took = time.Duration(d.millis) * time.Millisecond
 	switch {
+	case d.exit == 0 && l.current != step:
+		l.schedule.done(t, nil)
 	case d.exit == 0:
 		l.schedule.done(t, l.outputs)
 	case d.exit == exitTransient && t.step.Retry == plan.Transient && t.tries < tries && t.paused < l.schedule.engine.timeouts().Transient:
@@ -100,7 +105,7 @@ func (l *taskListener) stepFailure(t *task, d done) *reason.Error {
 // failure is the error of a step that ended badly. A step that gave no detail is best described by its last words.
 func failure(host, step string, d done, words tail) *reason.Error {
 	err := &reason.Error{ID: reason.ID(d.reason), Host: host, Step: step, Detail: d.detail, Stderr: words.String()}
-	if err.ID == "" {
+	if !reason.Known(err.ID) {
 		err.ID = reason.StepFailed
 	}
 	if err.Detail == "" {

@@ -3,11 +3,12 @@ package run
 import (
 	"bytes"
 	"encoding/base64"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // listener hears what a batch does, in order.
@@ -37,16 +38,28 @@ const (
 	never  ending = "never" // the batch was never started
 )
 
+// Bounds of what a host may say. The runner ends lines at a few KiB; only outputs are longer: the logs of the proof have
+// 16 KiB for each card.
+const (
+	maxText    = 64 << 10 // of a line
+	maxOutput  = 16 << 20 // of a line that holds an output
+	maxOutputs = 32 << 20 // of all outputs of a batch
+	outputCost = 1 << 10  // that even an empty output counts for
+)
+
 // reader takes a batch's event lines apart. offset is where the line after the last complete one begins, so that
-// following goes on exactly there over another connection.
+// following goes on exactly there over another connection. It keeps no more of a line than there can honestly be.
 type reader struct {
 	listener listener
 
 	mu      sync.Mutex
 	offset  int64
 	ending  ending
-	partial []byte
+	partial []byte // beginning of the line
+	length  int64  // of the line so far
+	outputs int64  // size of the outputs so far
 	attempt int
+	refuse  func(error) // hears why the host is not listened to any more; nil: nobody does
 }
 
 // connect returns the writer for one connection; what older connections still deliver is dropped.
@@ -54,8 +67,15 @@ func (r *reader) connect() *connection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempt++
-	r.partial, r.ending = nil, notYet
+	r.partial, r.length, r.ending = nil, 0, notYet
 	return &connection{reader: r, attempt: r.attempt}
+}
+
+// onRefusal says who hears that the host is not listened to any more.
+func (r *reader) onRefusal(f func(error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = f
 }
 
 // disconnect ends the connection there is: a command that was cancelled may still have something to say.
@@ -84,19 +104,53 @@ func (c *connection) Write(p []byte) (int, error) {
 	if c.attempt != r.attempt {
 		return len(p), nil
 	}
-	r.partial = append(r.partial, p...)
-	for {
-		line, rest, found := bytes.Cut(r.partial, []byte{'\n'})
+	for rest := p; ; {
+		piece, after, found := bytes.Cut(rest, []byte{'\n'})
+		r.take(piece)
 		if !found {
 			return len(p), nil
 		}
-		r.line(string(line))
-		r.partial = rest
+		r.line(string(r.partial), r.length)
+		r.partial, r.length = r.partial[:0], 0
+		if cap(r.partial) > maxText {
+			r.partial = nil
+		}
+		rest = after
 	}
 }
 
-// line handles a complete line; what is not an event (the torn end of a file after a power cut) is left out.
-func (r *reader) line(line string) {
+// take adds to the line, as far as it is kept.
+func (r *reader) take(piece []byte) {
+	r.length += int64(len(piece))
+	for len(piece) > 0 {
+		most := maxText
+		if len(r.partial) > 0 && r.partial[0] == 'O' {
+			most = maxOutput
+		}
+		n := min(len(piece), most-len(r.partial))
+		if len(r.partial) == 0 {
+			n = 1 // which says what line it is
+		}
+		if n <= 0 {
+			if r.partial[0] == 'O' {
+				r.tooMuch("an output is longer than there is any use for")
+			}
+			return
+		}
+		r.partial, piece = append(r.partial, piece[:n]...), piece[n:]
+	}
+}
+
+// tooMuch says that the host is not listened to any more.
+func (r *reader) tooMuch(what string) {
+	if r.refuse != nil {
+		r.refuse(&reason.Error{ID: reason.HostOutputTooLarge, Detail: what})
+	}
+}
+
+// line handles a complete line, or the beginning of one of that length; what is not an event (the torn end of a file after
+// a power cut) is left out.
+func (r *reader) line(line string, length int64) {
 	switch line {
 	case "X":
 		r.ending = gone
@@ -105,7 +159,11 @@ func (r *reader) line(line string) {
 		r.ending = never
 		return
 	}
-	r.offset += int64(len(line)) + 1
+	cut := ""
+	if length > int64(len(line)) {
+		cut = " [cut]"
+	}
+	r.offset += length + 1
 	kind, rest, _ := strings.Cut(line, "\t")
 	if kind == "E" {
 		r.ending = ended
@@ -115,15 +173,21 @@ func (r *reader) line(line string) {
 	if !found {
 		return
 	}
+	step = printable.Line(step)
 	switch kind {
 	case "B":
 		r.listener.begun(step)
 	case "L":
-		r.listener.logged(step, printable(rest))
+		r.listener.logged(step, printable.Line(rest)+cut)
 	case "W":
-		r.listener.waiting(step, printable(rest))
+		r.listener.waiting(step, printable.Line(rest)+cut)
 	case "O":
 		name, encoded, _ := strings.Cut(rest, "\t")
+		r.outputs += int64(len(encoded)) + outputCost
+		if cut != "" || r.outputs > maxOutputs {
+			r.tooMuch("the outputs are longer than there is any use for")
+			return
+		}
 		if content, err := base64.StdEncoding.DecodeString(encoded); err == nil {
 			r.listener.output(step, name, content)
 		}
@@ -141,19 +205,6 @@ func parseDone(text string) (done, bool) {
 	}
 	exit, err1 := strconv.Atoi(fields[0])
 	millis, err2 := strconv.ParseInt(fields[1], 10, 64)
-	d := done{exit: exit, millis: millis, reason: fields[2], detail: printable(fields[3])}
+	d := done{exit: exit, millis: millis, reason: printable.Line(fields[2]), detail: printable.Line(fields[3])}
 	return d, err1 == nil && err2 == nil
-}
-
-var escapeSequence = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-_])`)
-
-// printable removes what would do something to a terminal.
-func printable(s string) string {
-	s = escapeSequence.ReplaceAllString(strings.ToValidUTF8(s, "�"), "")
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) && c != '\t' {
-			return -1
-		}
-		return c
-	}, s)
 }

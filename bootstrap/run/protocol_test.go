@@ -84,6 +84,8 @@ func TestReaderEndings(t *testing.T) {
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(dialogue))
 	f.Add([]byte("L\ta\t\x1b[\x1b]\nO\ta\tb\tnot base64\nD\ta\tx\ty\tz\t\n\nX\n"))
+	f.Add([]byte("L\ta\t" + strings.Repeat("x", 2*maxText) + "\nO\t" + strings.Repeat("y", 2*maxText)))
+	f.Add([]byte("D\ta\t1\t-9\t\x1b[2JR\t\u009b\xff\nD\ta\t99999999999999999999\t1\t\t\nB\nW\ta\t\u202e\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		var n notes
 		r := reader{listener: &n}
@@ -93,7 +95,10 @@ func FuzzReader(f *testing.F) {
 			t.Errorf("offset %d is beyond the last complete line at %d", offset, complete)
 		}
 		for _, note := range n {
-			if strings.HasPrefix(note, "log ") && strings.ContainsAny(note, "\x1b\x07\r\n\x00") {
+			if !strings.HasPrefix(note, "output ") && len(note) > 2*maxText {
+				t.Errorf("%d bytes of one line", len(note))
+			}
+			if !strings.HasPrefix(note, "output ") && strings.ContainsAny(note, "\x1b\x07\r\n\x00\u009b\u202e") {
 				t.Errorf("not printable: %q", note)
 			}
 		}

@@ -20,6 +20,15 @@ value_lines() {
   value_or "$1" '' | sed '/^$/d'
 }
 
+# valid_nodes NAME... ends the step unless each can be the name of a node. Hosts tell their names themselves, and one that
+# begins with a dash would be an option to kubectl.
+valid_nodes() {
+  local name
+  for name in "$@"; do
+    [[ ${#name} -le 253 && $name =~ ^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$ ]] || fail HOST_NAME_INVALID "'$name' cannot be a node's name"
+  done
+}
+
 # fail REASON DETAIL ends the step.
 fail() {
   printf '%s\t%s\n' "$1" "$(one_line "$2")" >"$KGPU_STEP/failure"

@@ -44,7 +44,7 @@ gpu_label() {
 
 # A line for each pod of a node: its name, its phase, "mirror" if the kubelet made it, the kind of its controller, and
 # "cards" if it runs where cards are.
-node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{.status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{end}}
+node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{js .status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{js .status}}{{end}}{{end}}
 {{end}}'
 
 # node_pods NODE prints its pods.

@@ -3,16 +3,16 @@
 namespace=
 
 # A line for each pod that stays: its Job of the proof, or else its own name; its own name; phase; and either "ready" or the
-# words of the scheduler or the kubelet, quoted.
+# words of the scheduler or the kubelet, quoted or escaped: a kubelet must not get a line about another pod.
 # shellcheck disable=SC2034 # steps use it
-pods_template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{or (index .metadata.labels "kgpu.dev/smoke") .metadata.name}} {{.metadata.name}} {{.status.phase}}
-{{- with .status.reason}} {{.}}:{{end}}{{with .status.message}} {{printf "%q" .}}{{end}}
-{{- range .status.conditions}}{{if and (eq .type "PodScheduled") (eq .status "False")}} {{.reason}}:{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{if and (eq .type "Ready") (eq .status "True")}} ready{{end}}{{end}}
-{{- range .status.containerStatuses}}{{with .state.waiting}} {{.reason}}:{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{with .state.terminated}} {{.reason}}: exit status {{.exitCode}}{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{end}}
+pods_template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{or (index .metadata.labels "kgpu.dev/smoke") .metadata.name}} {{.metadata.name}} {{js .status.phase}}
+{{- with .status.reason}} {{js .}}:{{end}}{{with .status.message}} {{printf "%q" .}}{{end}}
+{{- range .status.conditions}}{{if and (eq .type "PodScheduled") (eq .status "False")}} {{js .reason}}:{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{if and (eq .type "Ready") (eq .status "True")}} ready{{end}}{{end}}
+{{- range .status.containerStatuses}}{{with .state.waiting}} {{js .reason}}:{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{with .state.terminated}} {{js .reason}}: exit status {{.exitCode}}{{with .message}} {{printf "%q" .}}{{end}}{{end}}{{end}}
 {{end}}{{end}}'
 
 # A line for each event: Normal or Warning, and its words.
-events_template='{{range .items}}{{.type}} {{.reason}}: {{printf "%q" .message}}
+events_template='{{range .items}}{{.type}} {{js .reason}}: {{printf "%q" .message}}
 {{end}}'
 
 # A line for each pod on a node: the node, its name, and what its containers may have.

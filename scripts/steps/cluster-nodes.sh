@@ -5,10 +5,11 @@
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t list < <(value_lines nodes)
-wait_api
 declare -A labels=() annotations=() taints=()
 for line in "${list[@]}"; do
   IFS=$'\t' read -r node what text <<<"$line"
+  valid_nodes "$node"
+  [[ $text != -* ]] || fail STEP_FAILED "$what $text: that would be an option to kubectl"
   case $what in
     label) labels[$node]+=" $text" ;;
     role) labels[$node]+=" node-role.kubernetes.io/$text=" ;;
@@ -17,6 +18,7 @@ for line in "${list[@]}"; do
     *) fail STEP_FAILED "unknown kind of line: $what" ;;
   esac
 done
+wait_api
 
 # wait_node NAME returns when the node object is there: it comes a moment after the join.
 wait_node() {

@@ -6,6 +6,7 @@
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t nodes < <(value_lines nodes)
+valid_nodes "${nodes[@]}"
 mapfile -t workloads < <(value_lines workloads)
 network=$(value_or network '')
 

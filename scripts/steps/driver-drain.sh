@@ -5,6 +5,7 @@
 . "$KGPU_STEP/../../lib.sh"
 
 node=$(value node)
+valid_nodes "$node"
 
 # unmanaged prints the pods that nothing would start again elsewhere, separated by commas.
 unmanaged() {

@@ -5,6 +5,7 @@
 . "$KGPU_STEP/../../lib.sh"
 
 node=$(value node)
+valid_nodes "$node"
 cards=$(value cards)
 
 # The Ready condition, then how many there are of each of NVIDIA's resources: a card may be offered in parts.
@@ -22,7 +23,7 @@ lacks() {
   fi
   [[ $cards -gt 0 ]] || return 0
   for word in $resources; do
-    if [[ $word == nvidia.com/*=* ]]; then count=$((count + ${word#*=})); fi
+    if [[ $word =~ ^nvidia\.com/[^=]*=[0-9]+$ ]]; then count=$((count + ${word#*=})); fi
   done
   pods=$(node_pods "$node" 2>/dev/null | awk '/ cards( |$)/ { print / Ready=True/ ? "ready" : "waits" }') || pods=
   if [[ -z $pods || $pods == *waits* ]]; then

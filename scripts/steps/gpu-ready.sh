@@ -8,6 +8,7 @@
 mapfile -t nodes < <(value_lines nodes)
 mapfile -t names < <(value_lines nodes | cut -d ' ' -f 1 | sort -u)
 config=$(value_or config '')
+valid_nodes "${names[@]}"
 
 # A line for each resource of each node: how much it has (capacity), and how much of that is healthy (allocatable).
 # shellcheck disable=SC2016 # Go's templates
@@ -16,11 +17,11 @@ nodes_template='{{range .items}}{{$node := .metadata.name}}{{range $k, $v := .st
 {{end}}{{end}}'
 
 # A line for each pod of the device plugin: node, phase, and its configuration.
-configs_template='{{range .items}}{{.spec.nodeName}} {{.status.phase}}{{with .metadata.annotations}}{{with index . "kgpu.dev/config-sha256"}} {{.}}{{end}}{{end}}
+configs_template='{{range .items}}{{.spec.nodeName}} {{js .status.phase}}{{with .metadata.annotations}}{{with index . "kgpu.dev/config-sha256"}} {{.}}{{end}}{{end}}
 {{end}}'
 
 # A line for each pod of the device plugin: node, name, phase, and what is said about it.
-pods_template='{{range .items}}{{.spec.nodeName}} {{.metadata.name}} {{.status.phase}}{{range .status.containerStatuses}}{{with .state.waiting}} {{.reason}} {{.message}}{{end}}{{if .restartCount}} ({{.restartCount}} restarts){{end}}{{end}}
+pods_template='{{range .items}}{{.spec.nodeName}} {{.metadata.name}} {{js .status.phase}}{{range .status.containerStatuses}}{{with .state.waiting}} {{js .reason}} {{js .message}}{{end}}{{if .restartCount}} ({{.restartCount}} restarts){{end}}{{end}}
 {{end}}'
 
 plugin=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin)

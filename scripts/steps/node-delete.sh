@@ -3,5 +3,7 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
+node=$(value node)
+valid_nodes "$node"
 wait_api
-kube delete node "$(value node)" --ignore-not-found
+kube delete node "$node" --ignore-not-found

@@ -4,6 +4,7 @@
 . "$KGPU_STEP/../../lib.sh"
 
 node=$(value node)
+valid_nodes "$node"
 if ! kube get --raw "/api/v1/nodes/$node" >/dev/null 2>&1; then
   wait_api
   echo "there is no node $node"

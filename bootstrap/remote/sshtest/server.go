@@ -31,6 +31,8 @@ type Config struct {
 	Deaf       bool            // keepalives are not answered
 	NoTCP      bool            // TCP forwarding is prohibited
 
+	SSH func(*ssh.ServerConfig) // changes what the server speaks; nil: as it is
+
 	Dial func(network, address string) (net.Conn, error) // for TCP forwarding; default: net.Dial
 }
 
@@ -258,6 +260,9 @@ func (s *Server) sshConfig(config Config) *ssh.ServerConfig {
 	}
 	for _, k := range config.HostKeys {
 		out.AddHostKey(k)
+	}
+	if config.SSH != nil {
+		config.SSH(out)
 	}
 	return out
 }

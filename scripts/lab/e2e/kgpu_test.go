@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -58,6 +59,7 @@ func start(t *testing.T, stdin string, args ...string) *session {
 	s := &session{args: args, cmd: exec.CommandContext(ctx, kgpuProgram, args...), ended: make(chan struct{})}
 	s.more = sync.NewCond(&s.mu)
 	s.cmd.Stdin = strings.NewReader(stdin)
+	s.cmd.Env = append(os.Environ(), "HOME="+operatorHome, "TMPDIR="+operatorHome)
 	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {

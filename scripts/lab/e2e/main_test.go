@@ -19,6 +19,9 @@ import (
 // The programs that the tests run, built for them.
 var kgpuProgram, labProgram string
 
+// operatorHome is the home of the user who runs kgpu, with its temporary files.
+var operatorHome string
+
 // repository is the root of kgpu's sources.
 const repository = "../../.."
 
@@ -40,7 +43,10 @@ func runAll(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	kgpuProgram, labProgram = filepath.Join(dir, "kgpu"), filepath.Join(dir, "lab")
+	kgpuProgram, labProgram, operatorHome = filepath.Join(dir, "kgpu"), filepath.Join(dir, "lab"), filepath.Join(dir, "home")
+	if err := os.Mkdir(operatorHome, 0o700); err != nil {
+		return 0, err
+	}
 	for program, source := range map[string]string{kgpuProgram: repository, labProgram: ".."} {
 		if err := build(program, source); err != nil {
 			return 0, err

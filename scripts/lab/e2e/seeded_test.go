@@ -24,9 +24,7 @@ import (
 // arguments and the environment of every process meanwhile, and in files and journals of both sides afterwards. Every
 // place has a canary that must be found.
 func TestSeededSecrets(t *testing.T) {
-	operator := t.TempDir()
-	t.Setenv("TMPDIR", operator)
-	t.Setenv("HOME", operator)
+	operator := operatorHome
 	l := newLab(t, []string{"gpu"}, "--workers", "0", "--with", "password", "--gpus", "password1=1xT4")
 	hosts := []string{"cp1", "password1"}
 	known := secrets{}

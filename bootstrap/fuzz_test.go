@@ -1,0 +1,73 @@
+package bootstrap
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// FuzzKubeconfig: of whatever a control plane sends as its kubeconfig comes nothing, or one cluster, one user and one
+// context, called after the cluster.
+func FuzzKubeconfig(f *testing.F) {
+	f.Add([]byte("apiVersion: v1\nkind: Config\nclusters: [{name: kubernetes, cluster: {server: 'https://10.0.0.1:6443'}}]\nusers: [{name: kubernetes-admin, user: {client-key-data: eA==}}]\n"))
+	f.Add([]byte("clusters: [{name: a}]\nusers: [{name: b}]\n"))
+	f.Add([]byte("clusters: [{cluster: null}]\nusers: [{}]\npreferences: {a: &a [*a]}\n"))
+	f.Add([]byte("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nusers: [{user: {c: *b}}]\nclusters: [{}]\n"))
+	cp := inventory.Host{Address: "192.0.2.1", PrivateAddress: netip.MustParseAddr("10.0.0.1"), Role: inventory.ControlPlane}
+	f.Fuzz(func(t *testing.T, conf []byte) {
+		out, err := rewriteKubeconfig(conf, "lab", cp)
+		if err != nil {
+			return
+		}
+		var k struct {
+			Clusters       []struct{ Name string }
+			Users          []struct{ Name string }
+			CurrentContext string `yaml:"current-context"`
+		}
+		if err := yaml.Unmarshal(out, &k); err != nil || len(k.Clusters) != 1 || len(k.Users) != 1 || k.Clusters[0].Name != "lab" || k.Users[0].Name != "lab-admin" || k.CurrentContext != "lab" {
+			t.Errorf("%q becomes %q: %v", conf, out, err)
+		}
+	})
+}
+
+// FuzzStory: whatever a host tells of itself, judging it and planning for it does not panic.
+func FuzzStory(f *testing.F) {
+	f.Add([]byte(honest("w1")))
+	f.Add([]byte(honest("w1", "pci=0000:17:00.0 0302 20b0 -", "gpu=GPU-1, A100, 00000000:17:00.0, 40960 MiB, Enabled", "mig=GPU 0: A100 (UUID: GPU-1)", "mig=  MIG 1g.5gb Device 0: (UUID: MIG-1)", "nvidia-loaded=580.1", "nvidia-library=580.1")))
+	f.Add([]byte(honest("w1", "kernel-installed=x", "swap-active=/swap file 1 1 -2", "containerd-toml=dmVyc2lvbiA9IDIK", "daemon-json=e30=", "address=2: eth0 inet 10.0.0.2/24")))
+	inv, err := inventory.Decode("inventory.yaml", []byte("hosts:\n  - {address: 10.0.0.1, name: cp, role: control-plane}\n  - {address: 10.0.0.2}\n"), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	cp, err := facts.Parse([]byte(honest("cp", "address=2: eth0 inet 10.0.0.1/24")))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := facts.Parse(data)
+		if err != nil {
+			return
+		}
+		for _, seen := range []map[string]*facts.Host{{"cp": cp, "10.0.0.2": h}, {"cp": h}} {
+			var machines []preflight.Machine
+			for _, entry := range inv.Hosts {
+				if seen[entry.ID()] != nil {
+					machines = append(machines, preflight.Machine{Host: entry, Facts: seen[entry.ID()]})
+				}
+			}
+			preflight.Check(inv, machines, nil)
+			if _, err := plan.Needs(inv, seen); err != nil {
+				continue
+			}
+			_, _ = plan.Up(inv, seen)
+			_, _ = plan.Reset(inv, seen, nil)
+		}
+	})
+}

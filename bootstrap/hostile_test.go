@@ -1,0 +1,382 @@
+package bootstrap
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// evil is what a terminal would obey, and what is no UTF-8.
+const evil = "\x1b]0;evil\x07\x1b[2J\u009b31m\u202e\xff\x00"
+
+// fakeHost answers as a host with kgpu's scripts would, where nothing else is said.
+type fakeHost struct {
+	name  string
+	facts func(e *sshtest.Exec) int
+	reach func(e *sshtest.Exec) int
+	batch func(e *sshtest.Exec, steps []string) int
+	sftp  func(e *sshtest.Exec) int
+}
+
+func (f *fakeHost) exec(e *sshtest.Exec) int {
+	switch {
+	case strings.Contains(e.Line, "tar -xmzf"):
+		steps := stepsOf(e.Stdin)
+		if f.batch != nil {
+			return f.batch(e, steps)
+		}
+		for _, step := range steps {
+			fmt.Fprintf(e.Stdout, "B\t%s\t0\n", step)
+			if step == "cluster/token" {
+				for name, value := range map[string]string{"token": "abcdef.0123456789abcdef", "ca_hash": "sha256:00"} {
+					fmt.Fprintf(e.Stdout, "O\t%s\t%s\t%s\n", step, name, base64.StdEncoding.EncodeToString([]byte(value)))
+				}
+			}
+			fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\n", step)
+		}
+		fmt.Fprint(e.Stdout, "E\t0\n")
+		return 0
+	case strings.Contains(e.Line, "sftp-server"):
+		if f.sftp != nil {
+			return f.sftp(e)
+		}
+		return 127
+	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
+		fmt.Fprintln(e.Stdout, "held")
+		_, _ = io.Copy(io.Discard, e.Stdin)
+		return 0
+	case strings.Contains(e.Line, "bash -s"):
+		script, _ := io.ReadAll(e.Stdin)
+		asked := f.facts
+		if bytes.Contains(script, []byte("kgpu-reach=1")) {
+			if asked = f.reach; asked == nil {
+				fmt.Fprint(e.Stdout, "kgpu-reach=1\nend=1\n")
+				return 0
+			}
+		}
+		if asked != nil {
+			return asked(e)
+		}
+		fmt.Fprint(e.Stdout, honest(f.name))
+		return 0
+	}
+	return 127
+}
+
+// stepsOf are the steps of a bundle, in order.
+func stepsOf(bundle io.Reader) []string {
+	zip, err := gzip.NewReader(bundle)
+	if err != nil {
+		return nil
+	}
+	var steps []string
+	for archive := tar.NewReader(zip); ; {
+		h, err := archive.Next()
+		if err != nil {
+			return steps
+		}
+		if path.Base(h.Name) == "id" {
+			id, _ := io.ReadAll(archive)
+			steps = append(steps, strings.TrimSpace(string(id)))
+		}
+	}
+}
+
+func honest(name string, more ...string) string {
+	return fmt.Sprintf("kgpu-facts=1\nnow=%d.0\nhostname=%s\nmachine-id=%[2]s\nos-release=ID=ubuntu\nos-release=VERSION_ID=\"24.04\"\nos-release=VERSION_CODENAME=noble\n"+
+		"kernel=6.8.0-31-generic\nvirt=kvm\nsystemd=1\ncgroup2=1\ncpus=8\nmemory-kib=16777216\narch=amd64\nledger=0\n%s\nend=1\n", time.Now().Unix(), name, strings.Join(more, "\n"))
+}
+
+// fakes is the servers of some hosts and the options of a run for them.
+func fakes(t *testing.T, hosts ...*fakeHost) (Options, []*sshtest.Server) {
+	t.Helper()
+	text := "kubernetes: {version: 1.36}\nruntime: containerd\nnetwork: flannel\nhosts:\n"
+	for i := range hosts {
+		role := inventory.Worker
+		if i == 0 {
+			role = inventory.ControlPlane
+		}
+		text += fmt.Sprintf("  - {address: 10.0.0.%d, role: %s}\n", i+1, role)
+	}
+	inv, err := inventory.Decode(filepath.Join(t.TempDir(), "inventory.yaml"), []byte(text), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var servers []*sshtest.Server
+	for i, h := range hosts {
+		s := sshtest.Listen(t, sshtest.Config{Exec: h.exec})
+		servers = append(servers, s)
+		at := s.Host()
+		own := &inv.Hosts[i]
+		own.PrivateAddress = netip.MustParseAddr(own.Address)
+		own.Address, own.SSH = at.Address, at.SSH
+		if h.name != "" {
+			own.Name = h.name
+		}
+	}
+	o := Options{Inventory: inv, Run: NewRunID(time.Now())}
+	for _, r := range reason.Table() { // what preflight would say to these hosts is not the matter here
+		o.Ignore = append(o.Ignore, string(r.ID))
+	}
+	return o, servers
+}
+
+// printed runs a story and returns what the terminal gets, of a person and of a program, and the error.
+func printed(t *testing.T, o Options, story func(Options) error) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	sink := report.New(report.Plain, &out, report.Verbose)
+	o.Events = sink
+	err := story(o)
+	report.PrintError(&out, err)
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool {
+		return c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c))
+	}) {
+		t.Errorf("this reaches the terminal: %.2000q", text)
+	}
+	return text, err
+}
+
+func up(o Options) error {
+	return Up(context.Background(), o, func(g *plan.Graph) error { return report.PrintPlan(io.Discard, g, report.PlanOptions{Verbose: true}) })
+}
+
+func onlyPlan(o Options) error { _, err := Plan(context.Background(), o); return err }
+
+// wantReasons fails the test unless each part of the error has a reason.
+func wantReasons(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || len(reason.All(err)) == 0 || reason.ExitStatus(err) <= reason.ExitUsage {
+		t.Errorf("no reason in %v", err)
+	}
+}
+
+// pour writes the piece until there are size bytes, or nobody takes them.
+func pour(w io.Writer, piece string, size int) {
+	text := []byte(strings.Repeat(piece, 1+64<<10/len(piece)))
+	for n := 0; n < size; n += len(text) {
+		if _, err := w.Write(text); err != nil {
+			return
+		}
+	}
+}
+
+// A host that lies about itself in whatever way ends the story with a reason, and neither memory nor the terminal suffers.
+func TestHostsThatLieInFacts(t *testing.T) {
+	was := factsBounds
+	defer func() { factsBounds = was }()
+	says := func(text string, status int) func(*sshtest.Exec) int {
+		return func(e *sshtest.Exec) int { fmt.Fprint(e.Stdout, text); return status }
+	}
+	whole := honest("cp")
+	r := rand.New(rand.NewPCG(4, 10))
+	cut := func() string { return whole[:1+r.IntN(len(whole)-2)] }
+	for name, c := range map[string]struct {
+		facts func(*sshtest.Exec) int
+		want  reason.ID
+		time  time.Duration
+	}{
+		"a gigabyte of lines":  {func(e *sshtest.Exec) int { pour(e.Stdout, "hostname="+evil+"\n", 1<<30); return 0 }, reason.HostOutputTooLarge, 0},
+		"a gigabyte of a line": {func(e *sshtest.Exec) int { pour(e.Stdout, "x", 1<<30); return 0 }, reason.HostOutputTooLarge, 0},
+		"errors without end":   {func(e *sshtest.Exec) int { pour(e.Stderr, evil+"\n", 1<<30); return 0 }, reason.HostUnending, time.Second},
+		"nothing, for ever":    {func(e *sshtest.Exec) int { <-e.Gone; return 0 }, reason.HostUnending, time.Second},
+		"nothing":              {says("", 0), reason.FactsFailed, 0},
+		"escapes":              {says(evil+"\n"+whole[:40]+"cpus="+evil+"\nend=1\n", 0), reason.FactsFailed, 0},
+		"escapes and failure": {func(e *sshtest.Exec) int {
+			fmt.Fprint(e.Stdout, evil)
+			fmt.Fprint(e.Stderr, "no:\n"+evil+evil+"\n")
+			return 3
+		}, reason.FactsFailed, 0},
+		"half of it":      {says(cut(), 0), reason.FactsFailed, 0},
+		"less of it":      {says(cut(), 0), reason.FactsFailed, 0},
+		"half, then gone": {says(cut(), sshtest.Vanish), "", 0},
+		"gone":            {says("", sshtest.Vanish), "", 0},
+		"two answers":     {says(whole+whole+"more", 0), reason.FactsFailed, 0},
+		"deep files":      {says(honest("cp", "containerd-toml="+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a.", 1<<16)+"b=1"))), 0), reason.FactsFailed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			factsBounds = was
+			if c.time > 0 {
+				factsBounds.Time = c.time
+			}
+			o, _ := fakes(t, &fakeHost{name: "cp", facts: c.facts})
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			text, err := printed(t, o, onlyPlan)
+			runtime.ReadMemStats(&after)
+			wantReasons(t, err)
+			if c.want != "" && !errors.Is(err, &reason.Error{ID: c.want}) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			if len(text) > 64<<10 {
+				t.Errorf("%d bytes reach the terminal", len(text))
+			}
+			// The heap that was ever asked of the system, which the server in this process asks for too.
+			if after.HeapSys > before.HeapSys+100<<20 {
+				t.Errorf("the heap grew from %d to %d bytes", before.HeapSys, after.HeapSys)
+			}
+		})
+	}
+}
+
+func TestHostsThatLieInBatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		batch func(e *sshtest.Exec, steps []string) int
+		want  reason.ID
+	}{
+		"a gigabyte of an output": {func(e *sshtest.Exec, steps []string) int {
+			fmt.Fprintf(e.Stdout, "B\t%s\t0\nO\t%[1]s\tx\t", steps[0])
+			pour(e.Stdout, "QUJD", 1<<30)
+			return 0
+		}, reason.HostOutputTooLarge},
+		"a line without end": {func(e *sshtest.Exec, steps []string) int {
+			fmt.Fprintf(e.Stdout, "B\t%s\t0\nL\t%[1]s\t", steps[0])
+			pour(e.Stdout, evil, 1<<28)
+			fmt.Fprintf(e.Stdout, "\nD\t%s\t1\t5\tSTEP_FAILED\t%s\nE\t1\n", steps[0], evil)
+			return 0
+		}, reason.StepFailed},
+		"escapes": {func(e *sshtest.Exec, steps []string) int {
+			fmt.Fprintf(e.Stdout, "%s\nB\t%s\t0\nL\t%[2]s\t%[1]s\nW\t%[2]s\t%[1]s\nL\t%[1]s\t%[1]s\nD\t%[2]s\t1\t5\t%[1]s\t%[1]s\nE\t1\n", evil, steps[0])
+			return 0
+		}, reason.StepFailed},
+		"an error of escapes": {func(e *sshtest.Exec, _ []string) int { fmt.Fprint(e.Stderr, evil+"\n"+evil); return 9 }, reason.StepFailed},
+		"nothing":             {func(*sshtest.Exec, []string) int { return 0 }, reason.StepFailed},
+		"noise": {func(e *sshtest.Exec, _ []string) int {
+			r := rand.New(rand.NewPCG(1, 2))
+			for range 1 << 12 {
+				fmt.Fprintf(e.Stdout, "%c\t%c%c\t\n", "BLWODEXN"[r.IntN(7)], r.IntN(256), r.IntN(256))
+			}
+			return 1
+		}, reason.StepFailed},
+		"its end only": {func(e *sshtest.Exec, _ []string) int { fmt.Fprint(e.Stdout, "E\t0\n"); return 0 }, reason.StepFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := fakes(t, &fakeHost{name: "cp", batch: c.batch})
+			text, err := printed(t, o, up)
+			wantReasons(t, err)
+			if !errors.Is(err, &reason.Error{ID: c.want}) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			if len(text) > 1<<20 {
+				t.Errorf("%d bytes reach the terminal", len(text))
+			}
+		})
+	}
+}
+
+// The kubeconfig of a control plane that lies goes nowhere.
+func TestKubeconfigOfAHostThatLies(t *testing.T) {
+	was := kubeconfigBounds
+	defer func() { kubeconfigBounds = was }()
+	for name, c := range map[string]struct {
+		sftp func(e *sshtest.Exec) int
+		time time.Duration
+	}{
+		"no sftp":      {func(e *sshtest.Exec) int { pour(e.Stdout, evil, 1<<28); return 0 }, 0},
+		"says nothing": {func(e *sshtest.Exec) int { <-e.Gone; return 0 }, time.Second},
+		"refuses":      {func(e *sshtest.Exec) int { fmt.Fprint(e.Stderr, evil); return 127 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubeconfigBounds = was
+			if c.time > 0 {
+				kubeconfigBounds.Time = c.time
+			}
+			o, _ := fakes(t, &fakeHost{name: "cp", sftp: c.sftp})
+			_, err := printed(t, o, up)
+			wantReasons(t, err)
+			left, _ := filepath.Glob(filepath.Join(filepath.Dir(o.Inventory.Path), "*"))
+			if len(left) > 0 {
+				t.Errorf("files were written: %q", left)
+			}
+		})
+	}
+}
+
+// A worker that calls itself the control plane, another worker, or an option, has no step planned for it anywhere.
+func TestAWorkerThatCallsItselfAnother(t *testing.T) {
+	for _, name := range []string{"cp", "w1", "--all", "$(touch /tmp/pwned)", evil} {
+		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {
+			liar := &fakeHost{facts: func(e *sshtest.Exec) int {
+				fmt.Fprint(e.Stdout, honest(name, "control-plane=1", "api=1", "cluster=node\tcp\tu\tTrue", "kubelet-server=https://10.0.0.1:6443"))
+				return 0
+			}}
+			o, servers := fakes(t, &fakeHost{name: "cp"}, &fakeHost{name: "w1"}, liar)
+			o.Inventory.Hosts[2].Address = "localhost" // or it would be called as the others
+			for _, story := range []func(Options) error{up, onlyPlan, func(o Options) error {
+				return Reset(context.Background(), o, []string{"localhost"}, func(*plan.Graph) error { return nil })
+			}} {
+				_, err := printed(t, o, story)
+				wantReasons(t, err)
+			}
+			for i, s := range servers {
+				if slices.ContainsFunc(s.Lines(), func(line string) bool { return !strings.Contains(line, "bash -s") }) {
+					t.Errorf("host %d was told %q", i, s.Lines())
+				}
+			}
+		})
+	}
+}
+
+// Whatever a worker answers, the others are told what they would be told anyway.
+func TestAWorkerThatLiesReachesNobodyElse(t *testing.T) {
+	told := func(worker *fakeHost) []string {
+		var bundles []string
+		cp := &fakeHost{name: "cp"}
+		cp.batch = func(e *sshtest.Exec, steps []string) int {
+			bundles = append(bundles, strings.Join(steps, " "))
+			for _, step := range steps {
+				fmt.Fprintf(e.Stdout, "B\t%s\t0\n", step)
+				if step == "cluster/token" {
+					fmt.Fprintf(e.Stdout, "O\t%s\ttoken\tYWJjZGVmLjAxMjM0NTY3ODlhYmNkZWY=\nO\t%[1]s\tca_hash\tc2hhMjU2OjAw\n", step)
+				}
+				fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\n", step)
+			}
+			fmt.Fprint(e.Stdout, "E\t0\n")
+			return 0
+		}
+		o, _ := fakes(t, cp, worker)
+		_, _ = printed(t, o, up)
+		return bundles
+	}
+	all := strings.Join(told(&fakeHost{name: "w1"}), " ")
+	if !strings.Contains(all, "cluster/nodes") {
+		t.Fatalf("an honest worker: %q", all)
+	}
+	lies := strings.Join(told(&fakeHost{name: "w1", batch: func(e *sshtest.Exec, steps []string) int {
+		for _, step := range append([]string{"cluster/init", "cluster/token", "cluster/nodes"}, steps...) {
+			fmt.Fprintf(e.Stdout, "B\t%s\t0\nO\t%[1]s\ttoken\tZXZpbA==\nO\t%[1]s\tnodes\tZXZpbA==\nO\t%[1]s\t../../../etc/passwd\tZXZpbA==\nD\t%[1]s\t0\t1\t\t\n", step)
+		}
+		fmt.Fprint(e.Stdout, "E\t0\n")
+		return 0
+	}}), " ")
+	if lies != all {
+		t.Errorf("the control plane is told %q, not %q", lies, all)
+	}
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// nodeName is what Kubernetes takes for the name of a node. Source:
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names.
+var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+const maxNodeName = 253
+
+// ValidNodeName tells whether a node can have this name.
+func ValidNodeName(name string) bool {
+	return len(name) <= maxNodeName && nodeName.MatchString(name) && name != "localhost"
+}
+
+// identities refuses hosts that call themselves what they are not. What is done to a node is done on the control plane, by
+// its name, and a host whose name the inventory does not give tells its name itself: it must be a name, it must be nobody
+// else's, and the node that has it must be this host. Preflight finds honest mistakes before; this holds whatever is ignored.
+func (b *builder) identities() error {
+	var errs []error
+	problem := func(h *host, id reason.ID, format string, args ...any) {
+		errs = append(errs, &reason.Error{ID: id, Host: h.id, Doing: "planning", Detail: fmt.Sprintf(format, args...)})
+	}
+	owner := map[string]string{}
+	for _, entry := range b.inv.Hosts {
+		if entry.Name != "" {
+			owner[entry.Name] = entry.ID()
+		}
+	}
+	for _, h := range b.hosts {
+		if !ValidNodeName(h.node) {
+			problem(h, reason.HostNameInvalid, "%q cannot be a node's name", h.node)
+			continue
+		}
+		if other, taken := owner[h.node]; taken && other != h.id {
+			problem(h, reason.HostNameDuplicate, "the host calls itself %s, which is the name of %s", h.node, other)
+			continue
+		}
+		owner[h.node] = h.id
+		node := b.nodeOf(h)
+		if h.Name != "" || node == nil {
+			continue
+		}
+		if at, err := netip.ParseAddr(node.InternalIP); err == nil && h.addr.IsValid() && at != h.addr {
+			problem(h, reason.HostNameDuplicate, "the host calls itself %s and has the address %s; the node of that name has %s", h.node, h.addr, at)
+		}
+	}
+	return errors.Join(errs...)
+}

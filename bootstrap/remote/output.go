@@ -1,0 +1,71 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// Bounds are what a host may take that is asked for something. They are far above what an honest one takes.
+type Bounds struct {
+	Bytes int64
+	Time  time.Duration
+}
+
+// Output runs c and returns what it prints to its standard output, whole. A host that prints more than its bounds, or takes
+// longer, is not listened to any more: the error has the reason HOST_OUTPUT_TOO_LARGE or HOST_UNENDING.
+func (h *Host) Output(ctx context.Context, c Command, b Bounds) ([]byte, error) {
+	ctx, end := b.watch(ctx, h.id, "running "+c.Name)
+	defer end(nil)
+	out := bounded{limit: b.Bytes, full: end, host: h.id, doing: "running " + c.Name}
+	c.Stdout = &out
+	err := out.explain(ctx, h.Run(ctx, c))
+	if err == nil {
+		err = context.Cause(ctx) // a command may end well when it is told to end
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out.buf.Bytes(), nil
+}
+
+// watch ends ctx when the time is over. The cause is the error to return.
+func (b Bounds) watch(ctx context.Context, host, doing string) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(b.Time, func() {
+		end(&reason.Error{ID: reason.HostUnending, Host: host, Doing: doing, Detail: fmt.Sprintf("it is not done after %s", b.Time)})
+	})
+	context.AfterFunc(ctx, func() { timer.Stop() })
+	return ctx, end
+}
+
+// bounded is a buffer that does not grow beyond its limit: full hears of it once.
+type bounded struct {
+	buf   bytes.Buffer
+	limit int64
+	full  context.CancelCauseFunc
+	host  string
+	doing string
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if int64(b.buf.Len()+len(p)) > b.limit {
+		err := &reason.Error{ID: reason.HostOutputTooLarge, Host: b.host, Doing: b.doing, Detail: fmt.Sprintf("it is longer than %d bytes", b.limit)}
+		b.full(err)
+		return 0, err
+	}
+	return b.buf.Write(p)
+}
+
+// explain prefers the bound that was met to what the end of the command looks like.
+func (b *bounded) explain(ctx context.Context, err error) error {
+	var met *reason.Error
+	if errors.As(context.Cause(ctx), &met) && met.Doing == b.doing && (met.ID == reason.HostOutputTooLarge || met.ID == reason.HostUnending) {
+		return met
+	}
+	return err
+}

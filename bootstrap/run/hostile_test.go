@@ -1,0 +1,258 @@
+package run
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+)
+
+// liar is a host that says what it likes.
+type liar struct {
+	says       func(ctx context.Context, w io.Writer) error
+	runs       int
+	reconnects int
+}
+
+func (*liar) ID() string { return "h" }
+
+func (l *liar) Reconnect(context.Context) error { l.reconnects++; return nil }
+
+func (l *liar) Run(ctx context.Context, c remote.Command) error {
+	l.runs++
+	return l.says(ctx, c.Stdout)
+}
+
+// lied is what an engine makes of the steps a and b of a host that says this.
+func lied(t *testing.T, l *liar, keep event.Sink) (*Result, error) {
+	t.Helper()
+	e := &Engine{
+		Run: "r", Hosts: map[string]Host{"h": l}, Events: keep, Script: func(string) ([]byte, error) { return nil, nil },
+		pause: func(int) time.Duration { return time.Second },
+	}
+	return e.Execute(t.Context(), graph(step("h", "a", "x"), step("h", "b", "x", ref("h", "a"))))
+}
+
+func says(text string) func(context.Context, io.Writer) error {
+	return func(_ context.Context, w io.Writer) error { _, _ = io.WriteString(w, text); return nil }
+}
+
+func TestHostsThatNeverEnd(t *testing.T) {
+	drip := func(begin, piece string) func(context.Context, io.Writer) error {
+		return func(ctx context.Context, w io.Writer) error {
+			_, _ = io.WriteString(w, begin)
+			for ctx.Err() == nil {
+				_, _ = io.WriteString(w, piece)
+				select {
+				case <-time.After(10 * time.Second):
+				case <-ctx.Done():
+				}
+			}
+			return context.Cause(ctx)
+		}
+	}
+	for name, story := range map[string]struct {
+		says func(context.Context, io.Writer) error
+		step string // that it is stuck in
+	}{
+		"silent":                           {drip("", ""), ""},
+		"a line without end":               {drip("L\ta\t", "x"), ""},
+		"stuck in a step":                  {drip("B\ta\t0\n", ""), "a"},
+		"a step that says much":            {drip("B\ta\t0\n", "L\ta\tstill here\n"), "a"},
+		"begins one step again and again":  {drip("", "B\ta\t0\n"), "a"},
+		"begins steps that nobody ordered": {drip("", "B\tother\t0\nD\tother\t0\t0\t\t\n"), ""},
+		"stuck between steps":              {drip("B\ta\t0\nD\ta\t0\t5\t\t\n", ""), ""},
+		"ends one step again and again":    {drip("B\ta\t0\n", "D\ta\t0\t5\t\t\n"), ""},
+		"hangs up again and again": {func(_ context.Context, w io.Writer) error {
+			time.Sleep(time.Second)
+			_, _ = io.WriteString(w, "L\ta\tx\n")
+			return remote.ErrLost
+		}, ""},
+		"follows again and again": {func(ctx context.Context, w io.Writer) error {
+			time.Sleep(time.Second)
+			_, _ = io.WriteString(w, "L\ta\tx\n")
+			return context.Cause(ctx)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				_, err := lied(t, &liar{says: story.says}, event.Discard)
+				var e *reason.Error
+				if !errors.As(err, &e) || e.ID != reason.HostUnending || e.Host != "h" {
+					t.Fatalf("%v", err)
+				}
+				if story.step != "" && !strings.Contains(e.Detail, "the step "+story.step) {
+					t.Errorf("%v", e)
+				}
+				if took := time.Since(begun); took > 2*time.Hour { // by a clock that only this test has
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// An honest host has all the time that its steps have, however often the link goes.
+func TestPatienceWithAnHonestHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := []string{"B\ta\t0\n", "L\ta\tx\n", "D\ta\t0\t1\t\t\n", "B\tb\t0\n", "D\tb\t0\t1\t\t\n", "E\t0\n"}
+		l := &liar{}
+		l.says = func(_ context.Context, w io.Writer) error {
+			time.Sleep(46 * time.Minute)
+			_, _ = io.WriteString(w, told[0])
+			if told = told[1:]; len(told) > 0 {
+				return remote.ErrLost
+			}
+			return nil
+		}
+		if _, err := lied(t, l, event.Discard); err == nil || !errors.Is(err, &reason.Error{ID: reason.HostUnending}) {
+			t.Errorf("92 minutes for a step that has one: %v", err)
+		}
+		told = []string{"B\ta\t0\n", "L\ta\tx\nD\ta\t0\t1\t\t\n", "B\tb\t0\n", "D\tb\t0\t1\t\t\n", "E\t0\n"}
+		if _, err := lied(t, l, event.Discard); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAttachToAHostThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		l := &liar{says: func(ctx context.Context, w io.Writer) error {
+			for ctx.Err() == nil {
+				n++
+				fmt.Fprintf(w, "B\tstep-%d\t0\nL\tstep-%[1]d\twords\nD\tstep-%[1]d\t1\t0\tSTEP_FAILED\tx\n", n)
+				time.Sleep(time.Minute)
+			}
+			return context.Cause(ctx)
+		}}
+		e := &Engine{Run: "r", Hosts: map[string]Host{"h": l}}
+		err := e.Attach(t.Context(), "h", "other-1")
+		if !errors.Is(err, &reason.Error{ID: reason.HostUnending}) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// heapBeyond runs f and tells whether the heap ever grew by so much meanwhile; look is for f to call.
+func heapBeyond(size uint64, f func(look func())) bool {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, most := m.HeapAlloc, m.HeapAlloc
+	f(func() {
+		runtime.ReadMemStats(&m)
+		most = max(most, m.HeapAlloc)
+	})
+	return most > before+size
+}
+
+func TestEventsOfAGigabyte(t *testing.T) {
+	block := strings.Repeat("x", 1<<20)
+	lines := strings.Repeat("L\ta\twords and words\n", 1<<14)
+	output := "O\ta\tname\t" + base64.StdEncoding.EncodeToString([]byte(block)) + "\n"
+	for name, c := range map[string]struct {
+		begin, piece, end string
+		want              reason.ID
+	}{
+		"a line":             {"B\ta\t0\nL\ta\t", block, "\nD\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
+		"lines":              {"B\ta\t0\n", lines, "D\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
+		"a detail":           {"B\ta\t0\nD\ta\t1\t1\tSTEP_FAILED\t", block, "\nE\t1\n", reason.StepFailed},
+		"no kind of line":    {"B\ta\t0\n", block, "\nD\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
+		"an output":          {"B\ta\t0\nO\ta\tname\t", block, "\n", reason.HostOutputTooLarge},
+		"outputs":            {"B\ta\t0\n", output, "E\t0\n", reason.HostOutputTooLarge},
+		"outputs of nothing": {"B\ta\t0\n", strings.Repeat("O\ta\tn\t\n", 1<<10), "E\t0\n", reason.HostOutputTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			size := 1 << 30
+			if c.piece == lines {
+				size = 1 << 25 // each of which would be several times its size as an event
+			}
+			if heapBeyond(96<<20, func(look func()) {
+				_, err = lied(t, &liar{says: func(ctx context.Context, w io.Writer) error {
+					_, _ = io.WriteString(w, c.begin)
+					for n := 0; n < size && ctx.Err() == nil; n += len(c.piece) {
+						_, _ = io.WriteString(w, c.piece)
+						if n>>23 != (n+len(c.piece))>>23 {
+							look()
+						}
+					}
+					_, _ = io.WriteString(w, c.end)
+					return context.Cause(ctx)
+				}}, event.Discard)
+			}) {
+				t.Error("the heap grew by more than 96 MiB")
+			}
+			switch {
+			case c.want == "" && err != nil, c.want != "" && !errors.Is(err, &reason.Error{ID: c.want}):
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			var e *reason.Error
+			if errors.As(err, &e) && (len(e.Detail) > 2*maxText || e.Host != "h") {
+				t.Errorf("%d bytes of detail, host %q", len(e.Detail), e.Host)
+			}
+		})
+	}
+}
+
+// A line that is too long is cut, and counted whole: following goes on behind it.
+func TestReaderCutsLines(t *testing.T) {
+	long := "L\ta\t" + strings.Repeat("x", 3*maxText) + "\n"
+	for cut := range 4 {
+		var n notes
+		r := reader{listener: &n}
+		first := r.connect()
+		at := cut * len(long) / 3
+		_, _ = first.Write([]byte("B\ta\t0\n" + long[:at]))
+		second := r.connect()
+		offset, _ := r.position()
+		_, _ = second.Write([]byte(("B\ta\t0\n" + long + "D\ta\t0\t1\t\t\n")[offset:]))
+		if len(n) != 3 || len(n[1]) > maxText+100 || !strings.HasSuffix(n[1], "x [cut]") {
+			t.Fatalf("cut at %d: %d events, %d bytes", at, len(n), len(n[1]))
+		}
+		if offset, _ = r.position(); offset != int64(len("B\ta\t0\n")+len(long)+len("D\ta\t0\t1\t\t\n")) {
+			t.Errorf("cut at %d: offset %d", at, offset)
+		}
+	}
+}
+
+// What a host claims about steps that it was not given, or that ended, changes nothing.
+func TestLiesAboutSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		says string
+		want reason.ID
+	}{
+		"another's step":          {"B\tcluster/init\t0\nO\tcluster/init\ttoken\tZXZpbA==\nD\tcluster/init\t1\t1\tSTEP_FAILED\tx\nB\ta\t0\nD\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
+		"ended twice":             {"B\ta\t0\nD\ta\t0\t1\t\t\nD\ta\t1\t1\tSTEP_FAILED\tx\nD\ta\t75\t1\tSTEP_FAILED\tx\nB\tb\t0\nD\tb\t0\t1\t\t\nD\ta\t1\t1\tx\ty\nE\t0\n", ""},
+		"outputs of another":      {"B\ta\t0\nO\tb\ttoken\tZXZpbA==\nD\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nO\tb\ttoken\tZXZpbA==\nE\t0\n", ""},
+		"outputs after the end":   {"B\ta\t0\nD\ta\t0\t1\t\t\nO\ta\ttoken\tZXZpbA==\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
+		"a reason of its own":     {"B\ta\t0\nD\ta\t1\t1\t\x1b]0;x\x07OK\twhy\nE\t1\n", reason.StepFailed},
+		"numbers that are none":   {"B\ta\t0\nD\ta\t99999999999999999999\t1\t\t\nD\ta\t0\t-\t\t\nD\ta\t3\t-9223372036854775808\tSTEP_FAILED\tx\nE\t1\n", reason.StepFailed},
+		"ended, and nothing said": {"E\t0\n", reason.StepFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := lied(t, &liar{says: says(c.says)}, event.Discard)
+			switch {
+			case c.want == "" && err != nil, c.want != "" && !errors.Is(err, &reason.Error{ID: c.want}):
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			for ref, outputs := range r.Outputs {
+				if len(outputs) > 0 {
+					t.Errorf("%s has the outputs %q", ref, outputs)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,27 @@
+package smoke
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// FuzzJudge: what pods print decides about their own cards only, and nothing of it reaches a terminal as it is.
+func FuzzJudge(f *testing.F) {
+	nodes := []Node{{Name: "w1", Cards: []Card{{UUID: "GPU-1", Name: "A100"}}}}
+	f.Add("w1-0\tGPU 0: A100 (UUID: GPU-1)\nw1-0\tkgpu-status 0\nw1-0\tkgpu-device /dev/nvidia0\nw1-0\tkgpu-end\n")
+	f.Add("w1-0\tkgpu-held x\nother\t\x1b[2J\n\t\n")
+	f.Fuzz(func(t *testing.T, logs string) {
+		table, err := Judge(nodes, logs)
+		if err != nil && strings.ContainsFunc(err.Error(), func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\t' }) {
+			t.Errorf("%q", err)
+		}
+		if table != nil && len(table.Rows) > len(nodes[0].Cards) {
+			t.Errorf("%d rows for one card", len(table.Rows))
+		}
+		_, _ = JudgeNotebook(logs)
+		if strings.ContainsFunc(LastWords(logs), unicode.IsControl) {
+			t.Errorf("%q", LastWords(logs))
+		}
+	})
+}
