@@ -60,9 +60,9 @@ type session struct {
 	skew  map[string]time.Duration
 }
 
-// open connects to the hosts and gathers their facts, all at the same time. Every host that fails is in the error.
-func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, error) {
-	s := &session{
+// newSession has no connections yet.
+func newSession(o Options) *session {
+	return &session{
 		Options: o,
 		dialer: remote.NewDialer(remote.Options{
 			Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig,
@@ -70,6 +70,11 @@ func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, err
 		}),
 		hosts: map[string]*remote.Host{}, facts: map[string]*facts.Host{}, skew: map[string]time.Duration{},
 	}
+}
+
+// open connects to the hosts and gathers their facts, all at the same time. Every host that fails is in the error.
+func open(ctx context.Context, o Options, hosts []inventory.Host) (*session, error) {
+	s := newSession(o)
 	err := each(hosts, func(h inventory.Host) error {
 		conn, err := s.dialer.Dial(ctx, h)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib steps facts.sh reach.sh
+//go:embed lib steps facts.sh reach.sh support.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -23,6 +23,12 @@ func Facts() []byte {
 // endpoints the rest: a line "HOST PORT" each.
 func Reach() []byte {
 	return mustRead("reach.sh")
+}
+
+// Support returns the script that prints what helps to find a fault; it wants to be the standard input of `bash -s`, run
+// by root.
+func Support() []byte {
+	return mustRead("support.sh")
 }
 
 // Lib returns the library that every step reads.
