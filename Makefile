@@ -1,4 +1,4 @@
-# kgpu: build, try, test. `make demo`, `make test` and `make bench` need root: the lab boots hosts.
+# kgpu: build, try, test. `make demo`, `make test`, `make chaos` and `make bench` need root: the lab boots hosts.
 
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LAB         := scripts/lab/lab
@@ -28,6 +28,14 @@ test: setup lint build ## everything: lint, unit tests, real clusters on lab hos
 .PHONY: bench
 bench: build ## kgpu up with nothing to do, beside a bare program that runs the same facts script
 	cd scripts/lab && go run ./bench
+
+.PHONY: chaos
+chaos: build ## hundreds of seeded faults on lab hosts, with a summary
+	cd scripts/lab && go run ./chaos $(CHAOS)
+
+.PHONY: docs
+docs: ## write the pages of docs/ that are made from the sources
+	go test ./docs -update
 
 .PHONY: lint
 lint: setup ## formatting, vet, static analysis, shell scripts

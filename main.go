@@ -104,6 +104,14 @@ func newApp() *cli.App {
 				Flags: inventoryFlags, Action: validate,
 			},
 			{
+				Name: "explain", Usage: "say what a reason, such as HOST_APT_LOCKED, or an exit status means, and what to do", ArgsUsage: "[REASON]",
+				Flags: formatFlags, Action: explain,
+			},
+			{
+				Name: "support", Usage: "gather logs, facts and versions in one file for somebody who helps, with secrets scrubbed", ArgsUsage: "[INVENTORY]",
+				Flags: slices.Concat(inventoryFlags, sshFlags, bundleFlags), Action: support,
+			},
+			{
 				Name: "schema", Usage: "print the JSON schema of the inventory, for editors",
 				Action: func(c *cli.Context) error { _, err := c.App.Writer.Write(inventory.Schema()); return err },
 			},
@@ -120,8 +128,11 @@ var (
 	inventoryFlags = []cli.Flag{
 		&cli.StringFlag{Name: "inventory", Aliases: []string{"i"}, Usage: "the inventory `FILE`", EnvVars: []string{"KGPU_INVENTORY"}, Value: "inventory.yaml"},
 	}
-	connectionFlags = []cli.Flag{
+	sshFlags = []cli.Flag{
 		&cli.StringFlag{Name: "ssh-config", Usage: "honour this ssh_config `FILE`, for example ~/.ssh/config", TakesFile: true},
+	}
+	connectionFlags = []cli.Flag{
+		sshFlags[0],
 		&cli.StringSliceFlag{Name: "ignore", Usage: "go on in spite of this preflight `REASON` (may be repeated)"},
 	}
 	planFlags = []cli.Flag{
@@ -130,6 +141,12 @@ var (
 		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
 		&cli.BoolFlag{Name: "adopt", Usage: "take over control planes and nodes that were made by hand with kubeadm, as they are, where they fit the inventory; remove what former pod networks left on fresh hosts"},
 		&cli.IntFlag{Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1},
+	}
+	formatFlags = []cli.Flag{
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text or json", Value: "text"},
+	}
+	bundleFlags = []cli.Flag{
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: kgpu-support-CLUSTER-TIME.tar.gz here); a file that is there stays", TakesFile: true},
 	}
 	outputFlags = []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"},
@@ -210,6 +227,30 @@ func validate(c *cli.Context) error {
 	}
 	fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %d hosts\n", inv.Path, inv.Cluster, inv.Kubernetes.Version, len(inv.Hosts))
 	return nil
+}
+
+func explain(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usagef("one reason at a time, not %d: %q", c.NArg(), c.Args().Slice())
+	}
+	format := c.String("output")
+	if format != "text" && format != "json" {
+		return usagef("--output is text or json, not %q", format)
+	}
+	return bootstrap.Explain(c.App.Writer, c.Args().First(), format == "json")
+}
+
+func support(c *cli.Context) error {
+	inv, err := load(c, 1)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	events := report.New(report.Detect(os.Stdout), c.App.Writer, report.Normal)
+	err = bootstrap.Support(c.Context, bootstrap.Options{
+		Inventory: inv, Run: bootstrap.NewRunID(now), Events: events, SSHConfig: c.String("ssh-config"),
+	}, bootstrap.SupportOptions{File: c.String("output"), Version: version, Now: now, Out: c.App.Writer})
+	return errors.Join(err, events.Close())
 }
 
 // terminal is where a story shows itself.

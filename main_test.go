@@ -66,6 +66,15 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{[]string{"kgpu", "--help"}, 0},
 		{[]string{"kgpu", "schema"}, 0},
+		{[]string{"kgpu", "explain"}, 0},
+		{[]string{"kgpu", "explain", "host-apt-locked", "--output", "json"}, 0},
+		{[]string{"kgpu", "explain", "65"}, 0},
+		{[]string{"kgpu", "explain", "HOST_APT_LOKED"}, 3},
+		{[]string{"kgpu", "explain", "65", "66"}, 3},
+		{[]string{"kgpu", "explain", "-o", "yaml"}, 3},
+		{[]string{"kgpu", "support"}, 3}, // no ./inventory.yaml
+		{[]string{"kgpu", "support", "bad.yaml"}, 10},
+		{[]string{"kgpu", "support", "good.yaml", "-o", "good.yaml"}, 3}, // which is there
 		{[]string{"kgpu", "upp"}, 3},
 		{[]string{"kgpu", "up", "--outptu", "json"}, 3},
 		{[]string{"kgpu", "up"}, 3}, // no ./inventory.yaml

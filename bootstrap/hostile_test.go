@@ -143,8 +143,8 @@ func fakes(t *testing.T, hosts ...*fakeHost) (Options, []*sshtest.Server) {
 	return o, servers
 }
 
-// printed runs a story and returns what the terminal gets, of a person and of a program, and the error.
-func printed(t *testing.T, o Options, story func(Options) error) (string, error) {
+// shown runs a story and returns what the terminal gets, of a person and of a program, and the error.
+func shown(t *testing.T, o Options, story func(Options) error) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	sink := report.New(report.Plain, &out, report.Verbose)
@@ -229,7 +229,7 @@ func TestHostsThatLieInFacts(t *testing.T) {
 			runtime.GC()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			text, err := printed(t, o, onlyPlan)
+			text, err := shown(t, o, onlyPlan)
 			runtime.ReadMemStats(&after)
 			wantReasons(t, err)
 			if c.want != "" && !errors.Is(err, &reason.Error{ID: c.want}) {
@@ -279,7 +279,7 @@ func TestHostsThatLieInBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := fakes(t, &fakeHost{name: "cp", batch: c.batch})
-			text, err := printed(t, o, up)
+			text, err := shown(t, o, up)
 			wantReasons(t, err)
 			if !errors.Is(err, &reason.Error{ID: c.want}) {
 				t.Errorf("%v, want %s", err, c.want)
@@ -309,7 +309,7 @@ func TestKubeconfigOfAHostThatLies(t *testing.T) {
 				kubeconfigBounds.Time = c.time
 			}
 			o, _ := fakes(t, &fakeHost{name: "cp", sftp: c.sftp})
-			_, err := printed(t, o, up)
+			_, err := shown(t, o, up)
 			wantReasons(t, err)
 			left, _ := filepath.Glob(filepath.Join(filepath.Dir(o.Inventory.Path), "*"))
 			if len(left) > 0 {
@@ -332,7 +332,7 @@ func TestAWorkerThatCallsItselfAnother(t *testing.T) {
 			for _, story := range []func(Options) error{up, onlyPlan, func(o Options) error {
 				return Reset(context.Background(), o, []string{"localhost"}, func(*plan.Graph) error { return nil })
 			}} {
-				_, err := printed(t, o, story)
+				_, err := shown(t, o, story)
 				wantReasons(t, err)
 			}
 			for i, s := range servers {
@@ -362,7 +362,7 @@ func TestAWorkerThatLiesReachesNobodyElse(t *testing.T) {
 			return 0
 		}
 		o, _ := fakes(t, cp, worker)
-		_, _ = printed(t, o, up)
+		_, _ = shown(t, o, up)
 		return bundles
 	}
 	all := strings.Join(told(&fakeHost{name: "w1"}), " ")

@@ -63,6 +63,7 @@ type session struct {
 	skew  map[string]time.Duration
 }
 
+// newSession has no connections yet.
 func newSession(o Options) *session {
 	return &session{
 		Options: o,

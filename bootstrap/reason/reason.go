@@ -13,9 +13,10 @@ type ID string
 
 // Reason describes one failure.
 type Reason struct {
-	ID     ID
-	Exit   int    // exit status of kgpu when this is the only reason
-	Advice string // one line: what to do
+	ID      ID
+	Exit    int    // exit status of kgpu when this is the only reason
+	Meaning string // a sentence or three: what it means, and how kgpu came to say so
+	Advice  string // one line: what to do
 }
 
 // Error is a failure with everything a person needs: where, during what, why, and what to do.

@@ -3,6 +3,7 @@ package reason
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -17,8 +18,11 @@ func TestTable(t *testing.T) {
 		if r.Exit < 10 || r.Exit > 130 {
 			t.Errorf("%s ends with %d: shells have their own meaning for it", r.ID, r.Exit)
 		}
-		if r.Advice == "" {
-			t.Errorf("%s gives no advice", r.ID)
+		if r.Advice == "" || strings.Contains(r.Advice, "\n") {
+			t.Errorf("%s gives no advice, or more than a line", r.ID)
+		}
+		if !strings.HasSuffix(r.Meaning, ".") || len(r.Meaning) < 40 {
+			t.Errorf("%s does not say in a sentence what it means: %q", r.ID, r.Meaning)
 		}
 	}
 }

@@ -1,0 +1,86 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// expected are tests that the page names and that are about to come.
+var expected = []string{
+	"scripts/lab/e2e.TestKilled",
+}
+
+var (
+	named   = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)\\w+)`")
+	defined = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// TestPromises holds that every test that the page about promises names is there, and that no promise is without one.
+func TestPromises(t *testing.T) {
+	page, err := os.ReadFile("promises.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, name := range expected {
+		missing[name] = true
+	}
+	tests := map[string]map[string]bool{} // by folder
+	all, rows := 0, 0
+	for line := range strings.Lines(string(page)) {
+		found := named.FindAllStringSubmatch(line, -1)
+		if strings.HasPrefix(line, "| ") && !strings.Contains(line, "tests |") && !strings.Contains(line, "caught by |") {
+			rows++
+			if len(found) == 0 {
+				t.Errorf("no test in %s", line)
+			}
+		}
+		for _, test := range found {
+			all++
+			name, folder := strings.Trim(test[0], "`"), test[1]
+			if tests[folder] == nil {
+				tests[folder] = testsIn(t, folder)
+			}
+			switch is := tests[folder][test[2]]; {
+			case is && missing[name]:
+				t.Errorf("%s is there: take it off the list of those that are about to come", name)
+			case !is && !missing[name]:
+				t.Errorf("there is no %s", name)
+			}
+		}
+	}
+	for name := range missing {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("%s is on the list and not on the page", name)
+		}
+	}
+	if rows < 10+20 || all < 60 {
+		t.Errorf("only %d rows with %d tests were found", rows, all)
+	}
+}
+
+// testsIn are the tests in a folder of the repository. The command itself is called main.
+func testsIn(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	if folder == "main" {
+		folder = "."
+	}
+	files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range defined.FindAllStringSubmatch(string(text), -1) {
+			names[test[1]] = true
+		}
+	}
+	return names
+}

@@ -1,0 +1,88 @@
+package scripts
+
+import (
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// habits are what no script may do, each a defect that was found in the wild.
+var habits = []struct{ why, never string }{
+	{"tracing prints secrets", `set -[a-wyz]*x|xtrace|bash -[a-z]*x`},
+	{"flushing rules takes the owner's away, and may lock everybody out", `ip6?tables(-legacy|-nft)?( -t \S+)? (-F|--flush|-X|--delete-chain)( *$| *[;&|])|nft flush ruleset`},
+	{"packages and downloads are authenticated", `(?i:allow-?unauthenticated)|trusted=yes|allow-insecure|curl .* (-[a-zA-Z]*k|--insecure)\b|--no-check-certificate|apt-key`},
+	{"a pattern may match any process that mentions it", `\b(pkill|killall)\b|pgrep -f`},
+	{"fstab is the owner's: lines are marked, not deleted", `sed -i.*fstab|>+ */etc/fstab`},
+	{"a reset that failed must not look like one that did not", `kubeadm reset.*\|\| *(true|:)`},
+	{"kubeadm's checks are not all ignored", `ignore-preflight-errors[= ]all`},
+	{"Kubernetes is joined by the hash of its certificate", `unsafe-skip-ca-verification`},
+	{"others have files there", `rm -rf? (-- )?/etc/cni( |$|/ )|rm -rf? (-- )?/etc/cni/net\.d/?( |$)`},
+	{"what a pipe starts with may fail", `set \+o pipefail`},
+}
+
+// TestHabits reads every script that runs on hosts.
+func TestHabits(t *testing.T) {
+	comment := regexp.MustCompile(`^\s*#`)
+	read := 0
+	for _, h := range habits {
+		never := regexp.MustCompile(h.never)
+		err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && (path == "lab" || path == "testdata" || path == "runner/runnertest"):
+				return fs.SkipDir
+			case filepath.Ext(path) != ".sh":
+				return nil
+			}
+			read++
+			for i, line := range strings.Split(readFile(t, path), "\n") {
+				if !comment.MatchString(line) && never.MatchString(line) {
+					t.Errorf("%s:%d: %s: %s", path, i+1, h.why, strings.TrimSpace(line))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read < 60*len(habits) {
+		t.Errorf("only %d scripts were read", read/len(habits))
+	}
+}
+
+// TestHabitsAreFound holds that the patterns see what they are for.
+func TestHabitsAreFound(t *testing.T) {
+	for i, bad := range []string{
+		"set -xe", "iptables -t nat -F", "apt-get -y --allow-unauthenticated install x", "pgrep -f kubelet | xargs kill -9", "sed -i /swap/d /etc/fstab",
+		"kubeadm reset -f || true", "kubeadm init --ignore-preflight-errors=all", "kubeadm join --discovery-token-unsafe-skip-ca-verification", "rm -rf /etc/cni/net.d", "set +o pipefail",
+	} {
+		if !regexp.MustCompile(habits[i].never).MatchString(bad) {
+			t.Errorf("%q is not seen", bad)
+		}
+	}
+}
+
+// TestCardsWithoutLspci holds that a host without pciutils is no host without cards.
+func TestCardsWithoutLspci(t *testing.T) {
+	if strings.Contains(string(Facts()), "lspci") {
+		t.Error("the facts are of lspci, which a fresh machine does not have")
+	}
+	s := newGPUHost(t, "0000:17:00.0")
+	s.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x20b0\n")
+	s.write("gpu/sys/bus/pci/devices/0000:17:00.1/device", "0x1aef\n")
+	s.write("gpu/sys/bus/pci/devices/0000:00:02.0/device", "0x9bc4\n")
+	r := s.ok(s.bash(enterGPUHost + string(Facts())))
+	h, err := facts.Parse([]byte(r.output))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, r.output)
+	}
+	if len(h.NVIDIA.Cards) != 1 || h.NVIDIA.Cards[0].Address != "0000:17:00.0" {
+		t.Errorf("cards: %+v", h.NVIDIA.Cards)
+	}
+}
