@@ -55,11 +55,18 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 			if err != nil {
 				return nil, err
 			}
-			needs[h.id] = append(needs[h.id], Need{api, ToAPI, b.cp.facts.ControlPlane != nil})
+			needs[h.id] = append(needs[h.id], Need{api, ToAPI, b.apiAnswers()})
 			needs[b.cp.id] = append(needs[b.cp.id], Need{facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, ToNode, false})
 		}
 	}
 	return needs, nil
+}
+
+// apiAnswers reports whether the control plane's API server did when its facts were gathered: one that was left half made
+// does not, and is mended from there.
+func (b *builder) apiAnswers() bool {
+	c := b.cp.facts.ControlPlane
+	return c != nil && c.Answers
 }
 
 const kubeletPort = 10250

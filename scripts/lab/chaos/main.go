@@ -1,0 +1,143 @@
+// Command chaos makes a cluster on lab hosts again and again while kgpu, the hosts and their network fail: hundreds of
+// faults, at points that a seed chooses. After each round the cluster must be what an undisturbed run makes, and reset must
+// leave nothing. Exit status 1: a fault was lost, which means that the cluster did not come out right; what to type to see
+// it again is printed. 2: the storm itself failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"kgpu.dev/kgpu/scripts/lab/chaos/storm"
+	"kgpu.dev/kgpu/scripts/lab/place"
+)
+
+// weights are how often which fault strikes.
+var weights = map[string]int{
+	storm.Kill: 12, storm.Reboot: 2, storm.Power: 3, storm.Cut: 2, storm.Lock: 2, storm.Unit: 3, storm.Dpkg: 2,
+}
+
+// perRound is how many faults there are in a round: more would leave kgpu no time to do anything.
+const perRound = 14
+
+// errLost says that a fault was lost.
+var errLost = errors.New("lost")
+
+// options are the flags.
+type options struct {
+	seed   uint64
+	faults int
+	only   int
+}
+
+func main() {
+	o := options{}
+	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "what decides where which fault strikes")
+	flag.IntVar(&o.faults, "faults", 200, "how many faults, beside the one kill in each step")
+	flag.IntVar(&o.only, "only", 0, "only the fault with this number in the schedule")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop() // not before: a second Ctrl-C must not end the cleaning up
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "chaos:", err)
+	if errors.Is(err, errLost) {
+		os.Exit(1)
+	}
+	os.Exit(2)
+}
+
+func run(ctx context.Context, o options) (err error) {
+	if flag.NArg() > 0 || o.faults < 0 || o.only < 0 {
+		return errors.New("usage: chaos [-seed N] [-faults N] [-only N]")
+	}
+	dir, err := os.MkdirTemp("", "kgpu-chaos-")
+	if err != nil {
+		return err
+	}
+	p, err := place.New("chaos")
+	if err != nil {
+		return err
+	}
+	l := &storm.Lab{Place: p, Program: filepath.Join(dir, "lab"), Kgpu: filepath.Join(dir, "kgpu"), Hosts: []string{"cp1", "w1", "w2"}}
+	for program, source := range map[string]string{l.Program: ".", l.Kgpu: "../.."} {
+		if err := build(ctx, program, source); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		err = errors.Join(err, l.Destroy())
+		if !errors.Is(err, errLost) {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	fmt.Println("making three hosts")
+	if err := storm.Open(ctx, l, dir); err != nil {
+		return err
+	}
+	return weather(ctx, &storm.Storm{Lab: l, Out: os.Stdout}, o)
+}
+
+// weather lets the storm of these options go by.
+func weather(ctx context.Context, s *storm.Storm, o options) error {
+	fmt.Printf("what two runs may differ in:\n%s\n", storm.AllowList)
+	if err := s.Prepare(ctx); err != nil {
+		return err
+	}
+	schedule := storm.NewSchedule(o.seed, s.Steps, storm.Want{Hits: o.faults, Faults: weights, Rounds: (o.faults + perRound - 1) / perRound})
+	if o.only > 0 {
+		var err error
+		if schedule, err = schedule.Only(o.only); err != nil {
+			return err
+		}
+	}
+	if err := schedule.Print(os.Stdout); err != nil {
+		return err
+	}
+	failure := s.Run(ctx, schedule, 0)
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	if err := s.Tally.Print(os.Stdout); err != nil {
+		return err
+	}
+	if failure == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w\n%s", errLost, failure, replay(o, s))
+}
+
+// replay says how to see a failure again, and what there is to read.
+func replay(o options, s *storm.Storm) string {
+	text := fmt.Sprintf("again: go run ./chaos -seed %d -faults %d", o.seed, o.faults)
+	if o.only > 0 {
+		text += fmt.Sprintf(" -only %d", o.only)
+	} else {
+		text += ", with -only N for one fault of the round alone"
+	}
+	return text + "\nthe events of all runs: " + s.Lab.Record()
+}
+
+func build(ctx context.Context, program, source string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = io.Discard, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build in %s: %w\n%s", source, err, said.String())
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package storm
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// hostLog follows what the batches of one host tell, in the very files that they write. A host's /var is a folder of the
+// machine: what kgpu hears over the network a moment later is known here at once, and while no kgpu runs, too.
+type hostLog struct {
+	host    string
+	runs    string           // the host's /var/lib/kgpu/run
+	read    map[string]int64 // by batch
+	partial map[string][]byte
+
+	batch   string // that told something last
+	running string // the step at work there; empty: none
+	since   time.Time
+	begun   []string             // the steps that have begun, in order, each once
+	done    map[string]time.Time // when a step ended well
+}
+
+func newHostLog(l *Lab, host string) *hostLog {
+	return &hostLog{
+		host: host, runs: filepath.Join(l.Host(host), "var/lib/kgpu/run"),
+		read: map[string]int64{}, partial: map[string][]byte{}, done: map[string]time.Time{},
+	}
+}
+
+// look reads what is new. It is called often.
+func (h *hostLog) look() error {
+	batches, err := os.ReadDir(h.runs)
+	if err != nil {
+		return nil // nothing was run there yet, or all of it is undone
+	}
+	for _, b := range batches { // in the order of their names, and so of time
+		path := filepath.Join(h.runs, b.Name(), "events")
+		info, err := os.Stat(path)
+		if err != nil || info.Size() <= h.read[b.Name()] {
+			continue
+		}
+		if err := h.take(b.Name(), path); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hostLog) take(batch, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(h.read[batch], io.SeekStart); err != nil {
+		return err
+	}
+	more, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	h.read[batch] += int64(len(more))
+	text := append(h.partial[batch], more...)
+	for {
+		line, rest, found := bytes.Cut(text, []byte{'\n'})
+		if !found {
+			h.partial[batch] = bytes.Clone(text)
+			return nil
+		}
+		h.line(batch, strings.Split(string(line), "\t"), time.Now())
+		text = rest
+	}
+}
+
+// line takes one event of scripts/runner/runner.sh in.
+func (h *hostLog) line(batch string, fields []string, now time.Time) {
+	switch {
+	case len(fields) >= 3 && fields[0] == "B":
+		h.batch, h.running, h.since = batch, fields[1], now
+		if !slices.Contains(h.begun, fields[1]) {
+			h.begun = append(h.begun, fields[1])
+		}
+		delete(h.done, fields[1])
+	case len(fields) >= 3 && fields[0] == "D":
+		if fields[1] == h.running {
+			h.running = ""
+		}
+		if fields[2] == "0" {
+			h.done[fields[1]] = now
+		}
+	}
+}
+
+// down says that the host or its unit went down: what ran does not run any more.
+func (h *hostLog) down() { h.running = "" }

@@ -1,0 +1,59 @@
+package storm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestHostLogFollowsBatches(t *testing.T) {
+	h := newHostLog(&Lab{}, "w1")
+	h.runs = t.TempDir()
+	write := func(batch, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(h.runs, batch), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(filepath.Join(h.runs, batch, "events"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.look(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(batch, running string, done ...string) {
+		t.Helper()
+		var have []string
+		for step := range h.done {
+			have = append(have, step)
+		}
+		slices.Sort(have)
+		if h.batch != batch || h.running != running || !slices.Equal(have, done) {
+			t.Errorf("batch %q, running %q, done %v; want %q, %q, %v", h.batch, h.running, have, batch, running, done)
+		}
+	}
+	if err := h.look(); err != nil {
+		t.Fatal(err)
+	}
+	write("1-1", "B\tos/packages\t1700000000000\nL\tos/packages\tB\tnot an event\nD\tos/packa")
+	is("1-1", "os/packages")
+	write("1-1", "ges\t0\t12\t\t\nB\tos/modules\t17\n")
+	is("1-1", "os/modules", "os/packages")
+	h.down()
+	is("1-1", "", "os/packages")
+	write("2-1", "B\tos/modules\t18\n")
+	is("2-1", "os/modules", "os/packages")
+	write("2-1", "D\tos/modules\t1\t12\tSTEP_FAILED\tno\nE\t1\n")
+	is("2-1", "", "os/packages")
+	if !slices.Equal(h.begun, []string{"os/packages", "os/modules"}) {
+		t.Errorf("begun: %v", h.begun)
+	}
+}

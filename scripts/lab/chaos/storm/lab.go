@@ -1,0 +1,179 @@
+package storm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kgpu.dev/kgpu/scripts/lab/hosts"
+	"kgpu.dev/kgpu/scripts/lab/place"
+)
+
+// Lab is the hosts, and the programs that are tried on them.
+type Lab struct {
+	place.Place
+	Program string   // lab's
+	Kgpu    string   // kgpu's
+	Hosts   []string // by name, the control plane first
+
+	address map[string]string // by host
+	host    map[string]string // by address
+	dir     string            // of the storm's own files
+	group   string            // the control group above those of the hosts
+}
+
+// Open makes the lab's hosts, anew, and waits until they have booted. The files of the storm go to dir.
+func Open(ctx context.Context, l *Lab, dir string) error {
+	l.dir, l.address, l.host = dir, map[string]string{}, map[string]string{}
+	for _, verb := range [][]string{{"destroy"}, {"prepare"}, {"up", "--workers", fmt.Sprint(len(l.Hosts) - 1)}} {
+		if _, err := l.verb(ctx, verb...); err != nil {
+			return err
+		}
+	}
+	status, err := l.verb(ctx, "status")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(status) {
+		if f := strings.Fields(line); len(f) > 2 {
+			l.address[f[0]], l.host[f[1]] = f[1], f[0]
+		}
+	}
+	err = l.each(func(host string) error {
+		// What a host does at its first boot only, faults would make differ. Nothing may be half done when it goes down.
+		if _, err := l.exec(ctx, host, booted); err != nil {
+			return err
+		}
+		if _, err := l.verb(ctx, "reboot", host); err != nil {
+			return err
+		}
+		_, err := l.exec(ctx, host, booted)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	made, err := hosts.Open(l.Place, io.Discard)
+	if err != nil {
+		return err
+	}
+	l.group = "kgpu-lab/" + made.Bridge()
+	return l.writeInventory(ctx)
+}
+
+// booted waits until a host has booted: addresses and units that are still to come would count as changes.
+const booted = `systemctl is-system-running --wait >/dev/null || :; until [ -z "$(ip address show tentative)" ]; do sleep 0.1; done`
+
+// Destroy takes the hosts away.
+func (l *Lab) Destroy() error {
+	_, err := l.verb(context.Background(), "destroy")
+	return err
+}
+
+// patience is how long a program that was told to end may go on.
+const patience = 30 * time.Second
+
+// command is a program in a process group of its own: Ctrl-C reaches the storm alone, which then ends the program, and
+// does not reach those that clean up.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = patience
+	return cmd
+}
+
+// output runs a program and returns what it printed; the error has the end of what it said.
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, tail(stdout.String()+stderr.String(), 40))
+	}
+	return stdout.String(), err
+}
+
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// each does something for every host, at the same time.
+func (l *Lab) each(do func(host string) error) error {
+	var all errgroup.Group
+	for _, host := range l.Hosts {
+		all.Go(func() error { return do(host) })
+	}
+	return all.Wait()
+}
+
+// verb runs a verb of the lab's program.
+func (l *Lab) verb(ctx context.Context, args ...string) (string, error) {
+	return output(command(ctx, l.Program, append([]string{"--name", l.Name}, args...)...))
+}
+
+// exec runs a bash script as root on a host.
+func (l *Lab) exec(ctx context.Context, host, script string) (string, error) {
+	return l.verb(ctx, "exec", host, "bash", "-ec", script)
+}
+
+// kgpuTo runs kgpu to its end.
+func (l *Lab) kgpuTo(ctx context.Context, args ...string) (string, error) {
+	return output(command(ctx, l.Kgpu, args...))
+}
+
+// Record is the file with the events of all runs of kgpu.
+func (l *Lab) Record() string { return filepath.Join(l.dir, "kgpu.json") }
+
+func (l *Lab) inventory() string { return filepath.Join(l.dir, "inventory.yaml") }
+
+// writeInventory writes the inventory of a cluster of all hosts: containerd and flannel, the newest Kubernetes.
+func (l *Lab) writeInventory(ctx context.Context) error {
+	env, err := l.verb(ctx, "env")
+	if err != nil {
+		return err
+	}
+	value := map[string]string{}
+	for line := range strings.Lines(env) {
+		name, v, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "export ")), "=")
+		value[name] = strings.Trim(v, "'")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `# A cluster that comes up under faults.
+cluster: chaos
+kubernetes:
+  version: "1.36"
+  kubeletConfiguration: {failCgroupV1: false} # this machine may have cgroup v1
+  ignorePreflightErrors: [SystemVerification]
+  kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}} # the kernel is shared
+runtime: containerd
+network: flannel
+ssh: {user: ubuntu, key: %s, agent: false, knownHosts: %s}
+repositories:
+  kubernetes: {fingerprint: %[3]s}
+  docker: {fingerprint: %[3]s}
+hosts:
+`, value["KGPU_LAB_KEY"], value["KGPU_LAB_KNOWN_HOSTS"], value["KGPU_LAB_FINGERPRINT"])
+	for i, host := range l.Hosts {
+		role := "worker"
+		if i == 0 {
+			role = "control-plane"
+		}
+		if l.address[host] == "" {
+			return errors.New("the lab has no host " + host)
+		}
+		fmt.Fprintf(&b, "  - {address: %s, role: %s}\n", l.address[host], role)
+	}
+	return os.WriteFile(l.inventory(), []byte(b.String()), 0o600)
+}

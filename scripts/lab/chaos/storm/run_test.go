@@ -1,0 +1,113 @@
+package storm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/scripts/lab/place"
+)
+
+// standIn acts as kgpu up does with one host: it starts the steps of a batch in a process of their own, or follows those
+// that a former run started, and tells of them. A step ends when one more run has found the batch.
+const standIn = `#!/bin/bash
+set -euo pipefail
+base=$(dirname "$0")
+runs=$base/state/hosts/w1/var/lib/kgpu/run
+run=$(date +%s%N)
+say() { printf '{"run":"%s","host":"10.0.0.1","step":"%s","event":"%s","reason":"%s","text":"%s"}\n' "$run" "$1" "$2" "$3" "$4"; }
+say '' connect '' ''
+if [[ -e $base/fail ]]; then
+	say os/a error STEP_FAILED 'it does not work'
+	say '' result STEP_FAILED ''
+	exit 10
+fi
+if [[ -e $base/batch ]]; then
+	say os/a wait '' 'a former run (x, by me) is still at work here'
+	batch=$(<"$base/batch")
+	echo found >>"$base/found"
+else
+	batch=$runs/$run-1
+	mkdir -p "$batch"
+	echo "$batch" >"$base/batch"
+	setsid "$base/unit" "$batch/events" >/dev/null 2>&1 </dev/null &
+	until [[ -e $batch/events ]]; do sleep 0.01; done
+fi
+while IFS=$'\t' read -r kind step _; do
+	case $kind in
+	B) say "$step" step.start '' '' ;;
+	D) say "$step" step.done '' '' ;;
+	E) break ;;
+	esac
+done < <(exec tail -n +1 -f --pid=$$ --sleep-interval=0.01 "$batch/events" 2>/dev/null)
+say '' result ok ''
+`
+
+const unitStandIn = `#!/bin/bash
+set -euo pipefail
+base=$(dirname "$0")
+touch "$base/found"
+found=0
+for step in os/a os/b os/c; do
+	printf 'B\t%s\t1\n' "$step" >>"$1"
+	found=$((found + 1))
+	if [[ $step != os/c ]]; then
+		until [[ $(wc -l <"$base/found") -ge $found ]]; do sleep 0.01; done
+	fi
+	printf 'D\t%s\t0\t1\t\t\n' "$step" >>"$1"
+done
+printf 'E\t0\n' >>"$1"
+`
+
+// onStandIn is a round with the stand-in for kgpu.
+func onStandIn(t *testing.T, hits ...Hit) (*round, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"kgpu": standIn, "unit": unitStandIn} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &Lab{
+		Place: place.Place{Name: "x", State: filepath.Join(dir, "state")}, Kgpu: filepath.Join(dir, "kgpu"), Hosts: []string{"w1"},
+		address: map[string]string{"w1": "10.0.0.1"}, dir: dir,
+	}
+	s := &Storm{Lab: l, Out: t.Output(), Steps: []Ref{{"w1", "os/a"}, {"w1", "os/b"}, {"w1", "os/c"}}, Tally: newTally()}
+	return newRound(t.Context(), s, hits), dir
+}
+
+func TestRunIsKilledAndFoundAgain(t *testing.T) {
+	kill := func(step string, p Phase) Hit {
+		return Hit{Point: Point{Ref{"w1", step}, p, 0}, Fault: Kill, Must: p == Begin}
+	}
+	never := Hit{Point: Point{Ref{"w1", "os/z"}, Begin, 0}, Fault: Kill}
+	r, _ := onStandIn(t, kill("os/a", Begin), never, kill("os/b", Begin))
+	if err := r.run(); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Tally.Faults[Kill].Injected; n != 2 || r.Tally.Attached != 2 {
+		t.Errorf("%d kills, %d attachments; want 2 and 2", n, r.Tally.Attached)
+	}
+	if len(r.Tally.Hit) != 2 || !r.Tally.Struck("os/a") || !r.Tally.Struck("os/b") {
+		t.Errorf("struck: %v", r.Tally.Hit)
+	}
+	if len(r.passed) != 1 || r.passed[0] != never {
+		t.Errorf("without occasion: %v", r.passed)
+	}
+	record, err := os.ReadFile(r.Lab.Record())
+	if err != nil || strings.Count(string(record), `"event":"connect"`) != 3 {
+		t.Errorf("the record is not that of three runs: %v\n%s", err, record)
+	}
+}
+
+func TestRunThatFailsUndisturbedIsAFailure(t *testing.T) {
+	r, dir := onStandIn(t)
+	if err := os.WriteFile(filepath.Join(dir, "fail"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := r.run()
+	if err == nil || !strings.Contains(err.Error(), "STEP_FAILED (exit status 10); 10.0.0.1 os/a: it does not work [STEP_FAILED]") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,163 @@
+package storm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Storm is a lab under faults.
+type Storm struct {
+	Lab   *Lab
+	Out   io.Writer // hears what happens, a line each
+	Steps []Ref     // of an undisturbed run, each host's in order: Prepare finds them
+	Tally Tally
+
+	bare      map[string]string // a snapshot of each host before anything was done
+	reference State             // what the undisturbed run made
+}
+
+// say tells what happens.
+func (s *Storm) say(format string, arguments ...any) {
+	fmt.Fprintf(s.Out, "%s  %s\n", time.Now().Format("15:04:05.0"), fmt.Sprintf(format, arguments...))
+}
+
+// Prepare makes the cluster once without faults, keeps what came of it, and undoes it.
+func (s *Storm) Prepare(ctx context.Context) error {
+	s.Tally = newTally()
+	s.bare = map[string]string{}
+	for _, host := range s.Lab.Hosts {
+		var err error
+		if s.bare[host], err = s.Lab.snapshot(ctx, host, "bare"); err != nil {
+			return err
+		}
+	}
+	s.say("an undisturbed run, to compare with")
+	if _, err := s.Lab.kgpuTo(ctx, "up", "--output", "json", s.Lab.inventory()); err != nil {
+		return err
+	}
+	for _, host := range s.Lab.Hosts {
+		log := newHostLog(s.Lab, host)
+		if err := log.look(); err != nil {
+			return err
+		}
+		for _, step := range log.begun {
+			s.Steps = append(s.Steps, Ref{host, step})
+		}
+	}
+	var err error
+	if s.reference, err = s.Lab.state(ctx); err != nil {
+		return err
+	}
+	return s.reset(ctx)
+}
+
+// reset undoes everything, and wants nothing to be left.
+func (s *Storm) reset(ctx context.Context) error {
+	s.say("reset")
+	if _, err := s.Lab.kgpuTo(ctx, "reset", "--yes", "--inventory", s.Lab.inventory()); err != nil {
+		return err
+	}
+	return s.Lab.each(func(host string) error {
+		if _, err := s.Lab.verb(ctx, "diff", host, s.bare[host]); err != nil {
+			return fmt.Errorf("reset left something on %s: %w", host, err)
+		}
+		return nil
+	})
+}
+
+// extraRounds is how many rounds may follow those of a schedule, for what found no occasion in them.
+const extraRounds = 3
+
+// Run lets the rounds of a schedule go by, and further ones until kgpu was killed so often and in every step that the
+// schedule wants it to be killed in.
+func (s *Storm) Run(ctx context.Context, schedule Schedule, kills int) error {
+	var passed []Hit
+	count := 0
+	for ; count < len(schedule.Rounds); count++ {
+		left, err := s.round(ctx, count+1, schedule.Rounds[count])
+		if err != nil {
+			return err
+		}
+		passed = append(passed, left...)
+	}
+	for end := count + extraRounds; count < end; count++ {
+		again := s.Tally.missing(passed, kills)
+		if len(again) == 0 {
+			break
+		}
+		left, err := s.round(ctx, count+1, again)
+		if err != nil {
+			return err
+		}
+		passed = left
+	}
+	return s.complete(schedule, kills)
+}
+
+// complete wants the kills that there should be.
+func (s *Storm) complete(schedule Schedule, kills int) error {
+	got := s.Tally.Faults[Kill].Injected
+	if missing := s.Tally.missing(slices.Concat(schedule.Rounds...), 0); got < kills || len(missing) > 0 {
+		return fmt.Errorf("kgpu was killed %d times, of at least %d; the steps that it was never killed in: %v", got, kills, missing)
+	}
+	return nil
+}
+
+// round makes the cluster under these faults, judges it and undoes it. It returns the hits that found no occasion: their
+// steps were done while no kgpu was there to be killed.
+func (s *Storm) round(ctx context.Context, number int, hits []Hit) (passed []Hit, err error) {
+	s.say("round %d: %d faults", number, len(hits))
+	watch := NewWatch(ctx, s.Lab.group)
+	r := newRound(ctx, s, hits)
+	err = r.run()
+	r.faults.Wait()
+	overlaps, blind := watch.Found()
+	if len(overlaps) > 0 {
+		err = errors.Join(err, errors.New("at the same time:\n"+strings.Join(overlaps, "\n")))
+	}
+	if err = errors.Join(err, blind, r.failed()); err == nil {
+		err = s.judge(ctx, r.disturbed == 0)
+	}
+	if err == nil {
+		err = s.reset(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	s.Tally.close(err == nil)
+	if err != nil {
+		err = fmt.Errorf("round %d: %w", number, err)
+	}
+	return r.passed, err
+}
+
+// settle bounds the wait for what kubelet and kube-proxy do after kgpu has ended.
+const settle = 3 * time.Minute
+
+// judge wants the cluster to be what an undisturbed run makes.
+func (s *Storm) judge(ctx context.Context, strict bool) error {
+	s.say("judging: nothing to do, all nodes ready, the same facts as those of an undisturbed run")
+	if out, err := s.Lab.kgpuTo(ctx, "plan", s.Lab.inventory()); err != nil {
+		return fmt.Errorf("kgpu plan finds something to do: %w\n%s", err, tail(out, 20))
+	}
+	// What kubelet and kube-proxy do for the last pods, nobody waits for.
+	var differ []string
+	for end := time.Now().Add(settle); ; time.Sleep(time.Second) {
+		state, err := s.Lab.state(ctx)
+		if err != nil {
+			return err
+		}
+		differ = s.reference.Differences(state, strict)
+		if len(differ) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("not what an undisturbed run makes:\n%s", strings.Join(differ[:min(len(differ), 60)], "\n"))
+		}
+	}
+}

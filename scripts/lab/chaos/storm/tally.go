@@ -1,0 +1,124 @@
+package storm
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+)
+
+// Tally counts what became of the faults.
+type Tally struct {
+	Faults   map[string]*Count
+	Hit      map[Ref]int // how often kgpu was killed while the step was at work and kgpu followed it
+	Attached int         // how often a run found a former one at work on a host, and followed it
+}
+
+// Count is what became of the faults of one name.
+type Count struct {
+	Injected  int
+	Recovered int // the cluster became what it should, and no run of kgpu had to end for it
+	Refused   int // a run of kgpu ended with an error, and the next one made the cluster what it should be
+	Lost      int // the cluster did not become what it should
+
+	open    int // nobody knows yet
+	blocked int // of these, how many had a run of kgpu end
+}
+
+func newTally() Tally {
+	t := Tally{Faults: map[string]*Count{}, Hit: map[Ref]int{}}
+	for name := range faults {
+		t.Faults[name] = &Count{}
+	}
+	return t
+}
+
+func (t *Tally) inject(fault string) {
+	t.Faults[fault].Injected++
+	t.Faults[fault].open++
+}
+
+// refuse says that a run of kgpu ended with an error: because of a fault that struck a host, of which one is taken.
+func (t *Tally) refuse() {
+	for _, name := range slices.Sorted(maps.Keys(t.Faults)) {
+		if c := t.Faults[name]; name != Kill && c.open > c.blocked {
+			c.blocked++
+			return
+		}
+	}
+}
+
+// close says what became of the faults of a round.
+func (t *Tally) close(well bool) {
+	for _, c := range t.Faults {
+		if well {
+			c.Recovered += c.open - c.blocked
+			c.Refused += c.blocked
+		} else {
+			c.Lost += c.open
+		}
+		c.open, c.blocked = 0, 0
+	}
+}
+
+// Struck says whether kgpu was killed in the step, on some host.
+func (t *Tally) Struck(step string) bool {
+	for ref := range t.Hit {
+		if ref.Step == step {
+			return true
+		}
+	}
+	return false
+}
+
+// missing are those hits that are needed still: where a step was never struck, and where there were too few kills.
+func (t *Tally) missing(hits []Hit, kills int) []Hit {
+	var list []Hit
+	for _, h := range hits {
+		switch {
+		case h.Fault != Kill:
+		case h.Must && !t.Struck(h.Point.Step), !h.Must && t.Faults[Kill].Injected < kills:
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// Sum is all of it.
+func (t *Tally) Sum() Count {
+	var sum Count
+	for _, c := range t.Faults {
+		sum.Injected += c.Injected
+		sum.Recovered += c.Recovered
+		sum.Refused += c.Refused
+		sum.Lost += c.Lost
+	}
+	return sum
+}
+
+// Print writes the table.
+func (t *Tally) Print(w io.Writer) error {
+	line := func(name string, c Count) error {
+		_, err := fmt.Fprintf(w, "%-8s %9d %10d %18d %5d\n", name, c.Injected, c.Recovered, c.Refused, c.Lost)
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "%-8s %9s %10s %18s %5s\n", "fault", "injected", "recovered", "refused correctly", "lost"); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Faults)) {
+		if c := *t.Faults[name]; c.Injected > 0 {
+			if err := line(name, c); err != nil {
+				return err
+			}
+		}
+	}
+	if err := line("all", t.Sum()); err != nil {
+		return err
+	}
+	steps := map[string]int{}
+	for ref, n := range t.Hit {
+		steps[ref.Step] += n
+	}
+	_, err := fmt.Fprintf(w, "kgpu was killed in %d steps on %d places; %d times a run attached to a former one\n", len(steps), len(t.Hit), t.Attached)
+	return err
+}

@@ -1,0 +1,59 @@
+package storm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTally(t *testing.T) {
+	n := newTally()
+	n.inject(Kill)
+	n.inject(Dpkg)
+	n.inject(Power)
+	n.refuse()
+	n.close(true)
+	n.inject(Kill)
+	n.inject(Cut)
+	n.refuse()
+	n.close(false)
+	for name, want := range map[string]Count{
+		Kill: {Injected: 2, Recovered: 1, Lost: 1}, Dpkg: {Injected: 1, Refused: 1}, Power: {Injected: 1, Recovered: 1}, Cut: {Injected: 1, Lost: 1},
+	} {
+		if got := *n.Faults[name]; got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	n.Hit[Ref{"w1", "kube/packages"}]++
+	if !n.Struck("kube/packages") || n.Struck("cluster/init") {
+		t.Error("what was struck is wrong")
+	}
+	var text strings.Builder
+	if err := n.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"all              5          2                  1     2\n", "killed in 1 steps"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+func TestWhatIsMissing(t *testing.T) {
+	n := newTally()
+	must := Hit{Point: Point{Ref{"w1", "kube/packages"}, Begin, 0}, Fault: Kill, Must: true}
+	other := Hit{Point: Point{Ref{"w1", "os/modules"}, Begin, 0}, Fault: Kill}
+	hits := []Hit{must, other, {Fault: Power}}
+	want := func(when string, kills int, list ...Hit) {
+		t.Helper()
+		if got := n.missing(hits, kills); !slices.Equal(got, list) {
+			t.Errorf("%s: %v, want %v", when, got, list)
+		}
+	}
+	want("nothing was struck", 1, must, other)
+	n.inject(Kill)
+	want("enough kills", 1, must)
+	n.Hit[Ref{"w2", "kube/packages"}]++
+	want("too few kills", 2, other)
+	want("all is well", 1)
+}

@@ -1,0 +1,192 @@
+package storm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Watch looks ten times a second for two package managers, or two kubeadm, that change one host at the same time.
+type Watch struct {
+	proc  string // /proc, or a test's
+	group string // the control group above those of the lab's hosts
+	found map[string]bool
+	looks int
+	most  int // processes that were watched in one look
+
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// NewWatch begins to watch the hosts of the lab whose control groups lie below group.
+func NewWatch(ctx context.Context, group string) *Watch {
+	w := &Watch{proc: "/proc", group: group, found: map[string]bool{}, done: make(chan struct{})}
+	ctx, w.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(w.done)
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			w.look()
+			<-ticker.C
+		}
+	}()
+	return w
+}
+
+// Found ends the watch and says what was at work at the same time. It is an error to have watched nothing.
+func (w *Watch) Found() ([]string, error) {
+	w.stop()
+	<-w.done
+	var list []string
+	for text := range w.found {
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	if w.most == 0 {
+		return list, fmt.Errorf("in %d looks no process of a package manager or kubeadm was seen: the watch is blind", w.looks)
+	}
+	return list, nil
+}
+
+// worker is a process that changes what another of its kind must not change at the same time.
+type worker struct {
+	pid, parent int
+	host        string
+	kind        string // of which there must be one
+	unit        string // the unit it is in
+	command     string
+}
+
+// look takes one sample.
+func (w *Watch) look() {
+	entries, err := os.ReadDir(w.proc)
+	if err != nil {
+		return
+	}
+	var workers []worker
+	parents := map[int]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := filepath.Join(w.proc, e.Name())
+		comm, parent, ok := stat(dir)
+		if !ok {
+			continue
+		}
+		parents[pid] = parent
+		switch comm {
+		case "apt-get", "apt", "dpkg", "kubeadm":
+		default:
+			continue
+		}
+		arguments, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil {
+			continue
+		}
+		words := strings.Split(strings.TrimRight(string(arguments), "\x00"), "\x00")
+		kind := changes(comm, words)
+		host, unit := w.where(dir)
+		if kind != "" && host != "" {
+			workers = append(workers, worker{pid, parent, host, kind, unit, strings.Join(words, " ")})
+		}
+	}
+	w.looks++
+	w.most = max(w.most, len(workers))
+	for _, text := range overlaps(workers, parents) {
+		w.found[text] = true
+	}
+}
+
+// overlaps finds two workers of a kind on a host, neither of which is at work for the other.
+func overlaps(workers []worker, parents map[int]int) []string {
+	var found []string
+	for i, a := range workers {
+		for _, b := range workers[i+1:] {
+			if a.host == b.host && a.kind == b.kind && !descends(a.pid, b.pid, parents) && !descends(b.pid, a.pid, parents) {
+				found = append(found, fmt.Sprintf("%s: two of %s: %q in %s and %q in %s", a.host, a.kind, a.command, a.unit, b.command, b.unit))
+			}
+		}
+	}
+	return found
+}
+
+// descends says whether the process is a child of the other, or a child's child.
+func descends(pid, other int, parents map[int]int) bool {
+	for range len(parents) {
+		if pid == other {
+			return true
+		}
+		pid = parents[pid]
+	}
+	return false
+}
+
+// changes says of what kind a command is that changes something; empty: it only asks.
+func changes(comm string, words []string) string {
+	has := func(list ...string) bool {
+		return slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(list, w) })
+	}
+	switch comm {
+	case "kubeadm":
+		if len(words) > 1 && slices.Contains([]string{"init", "join", "reset"}, words[1]) {
+			return "kubeadm"
+		}
+	case "dpkg":
+		if has("--configure", "--unpack", "--install", "-i", "--remove", "-r", "--purge", "-P", "--triggers-only") {
+			return "apt"
+		}
+	default:
+		if has("update", "install", "remove", "purge", "autoremove", "upgrade", "dist-upgrade") && !has("-s", "--simulate", "--print-uris") {
+			return "apt"
+		}
+	}
+	return ""
+}
+
+// where finds the host and the unit of a process by its control group.
+func (w *Watch) where(dir string) (host, unit string) {
+	groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+	if err != nil {
+		return "", ""
+	}
+	for line := range strings.Lines(string(groups)) {
+		_, path, ok := strings.Cut(strings.TrimSpace(line), "/"+w.group+"/")
+		if !ok {
+			continue
+		}
+		parts := strings.Split(path, "/")
+		// Not every hierarchy of version 1 has a group for each unit.
+		host = parts[0]
+		if inside := strings.Join(parts[1:], "/"); len(inside) > len(unit) {
+			unit = inside
+		}
+	}
+	return host, unit
+}
+
+// stat reads the name of a process and that of its parent.
+func stat(dir string) (comm string, parent int, ok bool) {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return "", 0, false
+	}
+	text := string(b)
+	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return "", 0, false
+	}
+	fields := strings.Fields(text[end+1:])
+	if len(fields) < 2 || fields[0] == "Z" {
+		return "", 0, false
+	}
+	parent, err = strconv.Atoi(fields[1])
+	return text[open+1 : end], parent, err == nil
+}

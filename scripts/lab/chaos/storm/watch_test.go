@@ -1,0 +1,77 @@
+package storm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// process is one in a made-up /proc.
+type process struct {
+	pid, parent int
+	group       string
+	command     string // its first word is the name
+}
+
+const unitOf = "/kgpu-lab/kgl3/%s/system.slice/kgpu-%s.service"
+
+func TestWatch(t *testing.T) {
+	in := func(host, batch string) string { return fmt.Sprintf(unitOf, host, batch) }
+	for name, c := range map[string]struct {
+		list []process
+		want int
+	}{
+		"two batches": {[]process{{10, 1, in("w1", "a"), "apt-get -q install x"}, {11, 1, in("w1", "b"), "apt-get -q update"}}, 1},
+		"two kubeadm": {[]process{{10, 1, in("w1", "a"), "kubeadm join --config x"}, {11, 1, in("w1", "b"), "kubeadm reset"}}, 1},
+		"one batch, side by side": {[]process{{9, 1, in("w1", "a"), "bash x"}, {10, 9, in("w1", "a"), "apt-get install x"},
+			{11, 9, in("w1", "a"), "dpkg --configure -a"}}, 1},
+		"three":     {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt install y"}, {12, 1, in("w1", "c"), "dpkg -i z"}}, 3},
+		"by a user": {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl3/w1/init.scope", "dpkg --purge y"}}, 1},
+
+		"apt's own dpkg":     {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 10, in("w1", "a"), "sh -c y"}, {12, 11, in("w1", "a"), "dpkg --unpack x"}}, 0},
+		"two hosts":          {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w2", "b"), "apt-get install x"}}, 0},
+		"apt and kubeadm":    {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "kubeadm init"}}, 0},
+		"those that ask":     {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt-get -s install x"}, {12, 1, in("w1", "b"), "dpkg -l"}, {13, 1, in("w1", "b"), "kubeadm version"}}, 0},
+		"another lab":        {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl30/w1/system.slice/x.service", "apt-get install x"}}, 0},
+		"the machine itself": {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/", "apt-get install x"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &Watch{proc: t.TempDir(), group: "kgpu-lab/kgl3", found: map[string]bool{}}
+			for _, p := range c.list {
+				dir := filepath.Join(w.proc, fmt.Sprint(p.pid))
+				if err := os.Mkdir(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				words := strings.Fields(p.command)
+				for file, text := range map[string]string{
+					"stat":    fmt.Sprintf("%d (%s) S %d 1 1", p.pid, words[0], p.parent),
+					"cmdline": strings.Join(words, "\x00") + "\x00",
+					"cgroup":  "9:name=systemd:" + p.group + "\n8:pids:" + strings.Join(strings.Split(p.group, "/")[:2], "/") + "\n",
+				} {
+					if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			w.look()
+			var found []string
+			for text := range w.found {
+				found = append(found, text)
+			}
+			slices.Sort(found)
+			if len(found) != c.want {
+				t.Errorf("%d found, want %d: %q", len(found), c.want, found)
+			}
+		})
+	}
+}
+
+func TestWatchThatSawNothingIsAnError(t *testing.T) {
+	w := NewWatch(t.Context(), "kgpu-lab/no-such-lab")
+	if _, err := w.Found(); err == nil {
+		t.Error("a watch that is blind says that all is well")
+	}
+}
