@@ -58,10 +58,18 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 			name: "a new worker in a cluster",
 			more: "proxy: {http: \"http://proxy.lan:3128\"}\n",
 			set: func(seen map[string]*facts.Host) {
-				seen["cp1"].ControlPlane, seen["cp1"].Kubelet = &facts.ControlPlane{}, &facts.Member{}
+				seen["cp1"].ControlPlane, seen["cp1"].Kubelet = &facts.ControlPlane{Answers: true}, &facts.Member{}
 				seen["w1"].Kubelet = &facts.Member{}
 			},
 			want: map[string]string{"cp1": "another node 10.0.0.12 10250", "w1": "", "w2": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443!"},
+		},
+		{
+			name: "a control plane that is half made",
+			set: func(seen map[string]*facts.Host) {
+				seen["cp1"].ControlPlane, seen["cp1"].Kubelet = &facts.ControlPlane{}, &facts.Member{}
+			},
+			more: "proxy: {http: \"http://proxy.lan:3128\"}\n",
+			want: map[string]string{"w2": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
