@@ -13,7 +13,11 @@ apt_name_words="Could not resolve '?[^ ']+|Temporary failure resolving '[^']+'"
 apt_download_failed() {
   local line
   if line=$(apt_says "$apt_other_words"); then fail REPO_CONTENT_MISMATCH "$1: $(apt_mismatch "$line")"; fi
-  if line=$(apt_says "$apt_signature_words"); then fail REPO_CONTENT_MISMATCH "$1: what came is not what was signed: $line"; fi
+  if line=$(apt_says "$apt_signature_words"); then
+    # apt would begin with it the next time, and refuse it again.
+    rm -f /var/lib/apt/lists/partial/*Release*
+    fail REPO_CONTENT_MISMATCH "$1: what came is not what was signed: $line"
+  fi
   if line=$(grep -m 1 -oE "$apt_name_words" "$apt_log"); then fail_transient NET_NAME_UNRESOLVED "$1: $line"; fi
   if line=$(apt_says '^(E:|W:)? .*  40[137] '); then fail REPO_UNREACHABLE "$1: $line"; fi
 }

@@ -223,7 +223,7 @@ func (l *lab) search(t *testing.T, host string, known secrets) {
 			name[n] = secret
 		}
 	}
-	cmd := labCommand(t.Context(), "exec", host, "bash", "-c", places)
+	cmd := labCommand(t.Context(), l.Name, "exec", host, "bash", "-c", places)
 	cmd.Stdin = strings.NewReader(strings.Join(slices.Collect(maps.Keys(name)), "\n") + "\n")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
