@@ -42,7 +42,7 @@ type ClassInfo struct {
 	Meaning string  // one line
 }
 
-// Ranges is the exit statuses as text: "31–39, 41–72, 89".
+// Ranges is the exit statuses as text: "35–39, 41–72, 89".
 func (c ClassInfo) Ranges() string {
 	var out []string
 	for _, r := range c.Exits {
@@ -56,8 +56,8 @@ var classes = []ClassInfo{
 	{Inventory, []Range{{10, 11}}, "what you wrote: the inventory, and the secrets that it refers to"},
 	{Connection, []Range{{12, 26}}, "the way to a host: SSH, keys, sudo"},
 	{Operator, []Range{{27, 30}}, "somebody else is at work there"},
-	{Machine, []Range{{31, 39}, {41, 72}, {89, 89}}, "what a host is, or lacks"},
-	{Network, []Range{{73, 79}}, "the network between the hosts, and to what they download from"},
+	{Machine, []Range{{35, 39}, {41, 72}, {89, 89}}, "what a host is, or lacks"},
+	{Network, []Range{{31, 34}, {73, 79}}, "the network between the hosts, and to what they download from"},
 	{Step, []Range{{80, 88}, {90, 99}}, "something that kgpu did on a host, or waited for there"},
 	{GPU, []Range{{100, 112}, {118, 119}, {124, 125}}, "cards, their driver and what hands them to pods"},
 	{Proof, []Range{{113, 117}, {120, 123}}, "the proof at the end: a pod for each card, and the notebook"},
