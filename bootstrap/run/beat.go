@@ -18,7 +18,7 @@ const (
 )
 
 // lasting runs a script of package runner on a host, with these lines as its input, until over is closed, which ends the
-// script's input, or until the script ends by itself or the connection dies.
+// script's input with the line "over", or until the script ends by itself or the connection dies.
 func (e *Engine) lasting(ctx context.Context, h Host, name string, script []byte, lines []string, over <-chan struct{}, stdout io.Writer) error {
 	in, beats := io.Pipe()
 	ended := make(chan struct{})
@@ -36,6 +36,7 @@ func (e *Engine) lasting(ctx context.Context, h Host, name string, script []byte
 			case <-tick.C:
 				fmt.Fprintln(beats)
 			case <-over:
+				fmt.Fprintln(beats, "over")
 				return
 			case <-ended:
 				return

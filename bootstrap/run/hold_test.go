@@ -94,6 +94,43 @@ func TestHoldingKeepsOthersOut(t *testing.T) {
 	}
 }
 
+// What steps handed out may be secret: it is gone with the hold of a run that came to its end, and stays for one that did not.
+func TestOutputsAreForgotten(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	dir := f.machines["a"].Dir
+	outputs := func() string {
+		all, err := filepath.Glob(filepath.Join(dir, "run/*/events"))
+		if err != nil || len(all) == 0 {
+			t.Fatalf("%q, %v", all, err)
+		}
+		text := ""
+		for _, file := range all {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(b)
+		}
+		return text
+	}
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		r, err := f.Execute(ctx, graph(step("a", "token", "echo said; printf %s secret | output token")))
+		if got := string(r.Outputs[ref("a", "token")]["token"]); got != "secret" {
+			t.Errorf("the output is %q", got)
+		}
+		if !strings.Contains(outputs(), "\nO\t") {
+			t.Error("there is no output to forget")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := outputs(); strings.Contains(left, "\nO\t") || !strings.Contains(left, "\tsaid\n") || !strings.HasSuffix(left, "E\t0\n") {
+		t.Errorf("left are %q", left)
+	}
+}
+
 // Of several that start at the same time one wins.
 func TestHoldingAtOnce(t *testing.T) {
 	const all = 5

@@ -56,8 +56,20 @@ leave() {
     rmdir "$dir" "$base" 2>/dev/null || :
 }
 
+# forget_outputs takes the outputs of steps out of the events of batches that ended: they may be secrets, and the run that
+# wanted them has heard them. The age of the folders, by which old batches are removed, stays.
+forget_outputs() {
+    local batch kept
+    for batch in "$base"/run/*; do
+        if [[ -e $batch/result ]] && grep -q $'^O\t' "$batch/events"; then
+            kept=$(grep -v $'^O\t' "$batch/events")
+            printf '%s\n' "$kept" >"$batch/events"
+        fi
+    done
+}
+
 hold() {
-    local run who command since
+    local run who command since line=
     IFS= read -r run
     IFS= read -r who
     IFS= read -r command
@@ -72,7 +84,8 @@ hold() {
     printf '%s\n' "who=$who" "from=$(came_from)" "since=$since" "command=$command" "run=$run" >"$dir/holder.tmp"
     mv "$dir/holder.tmp" "$dir/holder"
     echo held
-    while IFS= read -r -t "$silence" _; do :; done
+    while IFS= read -r -t "$silence" line && [[ $line != over ]]; do :; done
+    if [[ $line == over ]]; then forget_outputs; fi
 }
 
 hold; exit # on one line: bash has read no further, and what follows is not for bash

@@ -205,15 +205,6 @@ tell_busy() {
     tell D "$step" 1 0 HOST_BUSY "${who:-somebody} holds this host: batch ${by_batch:-?}, step ${by_step:-?}, since ${since:-?}"
 }
 
-# forget_outputs FILE takes the outputs of steps out of events: they may be secrets, and whoever wanted them has heard them.
-# The age of the folder, by which batches are removed, stays.
-forget_outputs() {
-    local kept
-    grep -q $'^O\t' "$1" 2>/dev/null || return 0
-    kept=$(grep -v $'^O\t' "$1")
-    printf '%s\n' "$kept" >"$1"
-}
-
 # Batches that did not end by themselves may have left processes (the runner was killed) and secrets (the host went down).
 tidy() {
     local old
@@ -224,7 +215,6 @@ tidy() {
                 systemctl stop "kgpu-${old##*/}" 2>/dev/null || :
             fi
             rm -rf "$old"/steps/*/{values,files,out}
-            forget_outputs "$old/events" || :
         fi
     done
     find "$base/run" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort --numeric-sort --reverse |

@@ -457,29 +457,6 @@ func TestOldBatchesAreRemoved(t *testing.T) {
 	}
 }
 
-// What a step handed out may be a secret: it is gone when the next batch begins, and old batches are still removed by age.
-func TestOutputsAreForgotten(t *testing.T) {
-	t.Parallel()
-	h := runnertest.NewHost(t)
-	start(t, h, put(t, h, "b-1", 60, `mkdir "$KGPU_STEP/out"; echo secret >"$KGPU_STEP/out/token"; echo said`))
-	events := filepath.Join(h.Dir, "run/b-1/events")
-	before, err := os.ReadFile(events)
-	if err != nil || !strings.Contains(string(before), "\nO\t") {
-		t.Fatalf("%v: %q", err, before)
-	}
-	start(t, h, put(t, h, "b-2", 60, `true`))
-	after, err := os.ReadFile(events)
-	if err != nil || strings.Contains(string(after), "\nO\t") || !strings.Contains(string(after), "\tsaid\n") || !strings.HasSuffix(string(after), "E\t0\n") {
-		t.Errorf("%v: %q", err, after)
-	}
-	for i := range 5 {
-		start(t, h, put(t, h, fmt.Sprintf("b-%d", i+3), 60, `true`))
-	}
-	if _, err := os.Stat(filepath.Dir(events)); !os.IsNotExist(err) {
-		t.Errorf("the oldest batch is still there: %v", err)
-	}
-}
-
 func TestForget(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)

@@ -18,7 +18,7 @@ func TestContainerd(t *testing.T) {
 	})
 
 	must(t, "up", func(t *testing.T) {
-		found := watchArguments()
+		found := l.watchArguments()
 		s := c.up(t)
 		if arguments := found(); len(arguments) > 0 {
 			t.Errorf("tokens in the arguments of processes: %q", arguments)

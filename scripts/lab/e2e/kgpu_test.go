@@ -55,8 +55,13 @@ const limit = 12 * time.Minute
 // start starts kgpu with this on its standard input.
 func start(t *testing.T, stdin string, args ...string) *session {
 	t.Helper()
+	return startProgram(t, kgpuProgram, stdin, args...)
+}
+
+func startProgram(t *testing.T, program, stdin string, args ...string) *session {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	s := &session{args: args, cmd: exec.CommandContext(ctx, kgpuProgram, args...), ended: make(chan struct{})}
+	s := &session{args: args, cmd: exec.CommandContext(ctx, program, args...), ended: make(chan struct{})}
 	s.more = sync.NewCond(&s.mu)
 	s.cmd.Stdin = strings.NewReader(stdin)
 	s.cmd.Env = append(os.Environ(), "HOME="+operatorHome, "TMPDIR="+operatorHome)

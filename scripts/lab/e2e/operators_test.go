@@ -124,14 +124,12 @@ func TestOperators(t *testing.T) {
 // startOn starts kgpu on a machine of another name.
 func startOn(t *testing.T, machine string, args ...string) *session {
 	t.Helper()
-	real := kgpuProgram
-	defer func() { kgpuProgram = real }()
-	kgpuProgram = filepath.Join(t.TempDir(), "kgpu")
-	script := fmt.Sprintf("#!/bin/sh\nexec unshare --uts sh -c 'hostname %s && exec \"$0\" \"$@\"' %s \"$@\"\n", machine, real)
-	if err := os.WriteFile(kgpuProgram, []byte(script), 0o700); err != nil {
+	program := filepath.Join(t.TempDir(), "kgpu")
+	script := fmt.Sprintf("#!/bin/sh\nexec unshare --uts sh -c 'hostname %s && exec \"$0\" \"$@\"' %s \"$@\"\n", machine, kgpuProgram)
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return start(t, "", args...)
+	return startProgram(t, program, "", args...)
 }
 
 // stepsDone are the steps that a run heard to be done on a host, in order.

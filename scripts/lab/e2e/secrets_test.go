@@ -15,9 +15,9 @@ import (
 // token is a bootstrap token of kubeadm.
 var token = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
-// watchArguments looks for tokens in the arguments of every process of kgpu and of the hosts, until the returned function is
-// called, which says where it found some.
-func watchArguments() (found func() []string) {
+// watchArguments looks for tokens in the arguments of every process of kgpu and of the lab's hosts, until the returned function
+// is called, which says where it found some.
+func (l *lab) watchArguments() (found func() []string) {
 	ctx, stop := context.WithCancel(context.Background())
 	result := make(chan []string)
 	go func() {
@@ -28,7 +28,7 @@ func watchArguments() (found func() []string) {
 			all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, path := range all {
 				arguments, err := os.ReadFile(path)
-				if err == nil && token.Match(arguments) && ofTheTest(filepath.Dir(path)) {
+				if err == nil && token.Match(arguments) && l.concerns(filepath.Dir(path)) {
 					seen[strings.ReplaceAll(string(arguments), "\x00", " ")] = true
 				}
 			}
@@ -43,12 +43,12 @@ func watchArguments() (found func() []string) {
 	return func() []string { stop(); return <-result }
 }
 
-// ofTheTest tells whether a process, by its folder in /proc, is kgpu or one of a host: those have mounts of their own.
-func ofTheTest(process string) bool {
+// concerns tells whether a process, by its folder in /proc, is kgpu or one of the lab's hosts: those have the lab's folders
+// mounted.
+func (l *lab) concerns(process string) bool {
 	program, _ := os.Readlink(process + "/exe")
-	theirs, err := os.Readlink(process + "/ns/mnt")
-	ours, _ := os.Readlink("/proc/self/ns/mnt")
-	return program == kgpuProgram || err == nil && theirs != ours
+	mounts, _ := os.ReadFile(process + "/mountinfo")
+	return program == kgpuProgram || strings.Contains(string(mounts), l.State+"/hosts/")
 }
 
 // noSecrets wants none in what kgpu said, on the hosts' disks and in their journals.
