@@ -148,6 +148,8 @@ func (l *Lab) snapshot(ctx context.Context, host, name string) (string, error) {
 	return file, err
 }
 
+var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 // ledger reads what kgpu says it changed: an entry a fact, and each argument of an entry a fact, once.
 func ledger(dir string) (entries, arguments []snapshot.Fact, err error) {
 	kinds, err := filepath.Glob(filepath.Join(dir, "*", "kind"))
@@ -165,6 +167,9 @@ func ledger(dir string) (entries, arguments []snapshot.Fact, err error) {
 			return nil, nil, err
 		}
 		name, list := strings.TrimSpace(string(kind)), strings.Split(strings.TrimSpace(string(args)), "\n")
+		for i := range list {
+			list[i] = uid.ReplaceAllString(list[i], "(uid)") // of node objects: each cluster makes its own
+		}
 		slices.Sort(list)
 		entries = append(entries, snapshot.Fact{Kind: "ledger", Key: name + " " + strings.Join(list, " ")})
 		for _, argument := range list {
