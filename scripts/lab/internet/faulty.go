@@ -2,6 +2,7 @@ package internet
 
 import (
 	"net/http"
+	"path"
 	"strconv"
 	"time"
 )
@@ -10,7 +11,8 @@ import (
 func faulty(faults Faults, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The answer to HEAD has no bytes that could be others.
-		fault, err := faults.take(hostOf(r), r.URL.Path, func(k Kind) bool {
+		// apt asks for x/./y of a repository without suites.
+		fault, err := faults.take(hostOf(r), path.Clean(r.URL.Path), func(k Kind) bool {
 			return r.Method != http.MethodHead || k == Status || k == Hang
 		})
 		switch {
