@@ -3,6 +3,7 @@ package prepare
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,5 +31,12 @@ func (p *preparer) names(context.Context) error {
 		}
 	}
 	slices.Sort(names)
-	return writeFile(p.Names(), []byte(strings.Join(slices.Compact(names), "\n")+"\n"), 0o644)
+	list := strings.Join(slices.Compact(names), "\n") + "\n"
+	if have, err := os.ReadFile(p.Names()); err == nil && string(have) == list {
+		return nil
+	}
+	if p.lookOnly {
+		return fmt.Errorf("the list of names: %w", errStale)
+	}
+	return writeFile(p.Names(), []byte(list), 0o644)
 }
