@@ -2,55 +2,10 @@ package main
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v2"
-
-	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/bootstrap/command"
 )
-
-func TestFlagsFirst(t *testing.T) {
-	for _, c := range []struct{ typed, want []string }{
-		{[]string{"kgpu"}, []string{"kgpu"}},
-		{[]string{"kgpu", "--help"}, []string{"kgpu", "--help"}},
-		{[]string{"kgpu", "up"}, []string{"kgpu", "up", "--"}},
-		{[]string{"kgpu", "up", "a.yaml", "--output", "json"}, []string{"kgpu", "up", "--output", "json", "--", "a.yaml"}},
-		{[]string{"kgpu", "up", "a.yaml", "-v"}, []string{"kgpu", "up", "-v", "--", "a.yaml"}},
-		{[]string{"kgpu", "reset", "w1", "--yes", "w2"}, []string{"kgpu", "reset", "--yes", "--", "w1", "w2"}},
-		{[]string{"kgpu", "reset", "w1", "--inventory=a.yaml"}, []string{"kgpu", "reset", "--inventory=a.yaml", "--", "w1"}},
-		{[]string{"kgpu", "add-worker", "-i", "a.yaml", "10.0.0.1", "--", "--odd"}, []string{"kgpu", "add-worker", "-i", "a.yaml", "--", "10.0.0.1", "--odd"}},
-	} {
-		if got := flagsFirst(newApp(), c.typed); !slices.Equal(got, c.want) {
-			t.Errorf("%q became %q, want %q", c.typed, got, c.want)
-		}
-	}
-}
-
-// What carries on is the same command, as a shell takes it.
-func TestAgain(t *testing.T) {
-	for typed, want := range map[string]string{
-		"up a.yaml": "kgpu up --inventory 'my hosts.yaml'",
-		"up --limit w1 --limit w2 --skip os/* -v": "kgpu up --inventory 'my hosts.yaml' --skip 'os/*' --limit w1 --limit w2",
-		"up --max-unavailable 2 --kubeconfig k":   "kgpu up --inventory 'my hosts.yaml' --kubeconfig k --max-unavailable 2",
-		"add-worker 10.0.0.[1-2]":                 "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
-		"up --yes --adopt":                        "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
-		"reset w1":                                "kgpu reset --inventory 'my hosts.yaml' w1",
-	} {
-		app := newApp()
-		got := ""
-		for _, command := range app.Commands {
-			command.Action = func(c *cli.Context) error {
-				got = again(c, &inventory.Inventory{Path: "my hosts.yaml"})
-				return nil
-			}
-		}
-		if err := app.Run(flagsFirst(app, append([]string{"kgpu"}, strings.Fields(typed)...))); err != nil || got != want {
-			t.Errorf("%s: %s, want %s (%v)", typed, got, want, err)
-		}
-	}
-}
 
 func TestExitStatus(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -86,7 +41,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "validate", "good.yaml"}, 0},
 		{[]string{"kgpu", "validate", "bad.yaml"}, 10},
 	} {
-		if got := run(t.Context(), c.args); got != c.want {
+		if got := command.Run(t.Context(), newApp(), c.args); got != c.want {
 			t.Errorf("%q ended with %d, want %d", c.args, got, c.want)
 		}
 	}

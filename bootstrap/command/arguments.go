@@ -1,0 +1,42 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// flagsFirst moves a command's flags before its arguments, so that `kgpu up inventory.yaml --output json` means what
+// it says: the library stops at the first argument that is no flag.
+func flagsFirst(app *cli.App, args []string) []string {
+	at := slices.IndexFunc(args, func(a string) bool { return app.Command(a) != nil })
+	if at < 0 {
+		return args
+	}
+	takesValue := map[string]bool{}
+	for _, f := range app.Command(args[at]).Flags {
+		_, boolean := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			takesValue[name] = !boolean
+		}
+	}
+	var options, positional []string
+	rest := args[at+1:]
+	for i := 0; i < len(rest); i++ {
+		switch a := rest[i]; {
+		case a == "--":
+			positional = append(positional, rest[i+1:]...)
+			i = len(rest)
+		case !strings.HasPrefix(a, "-") || a == "-":
+			positional = append(positional, a)
+		default:
+			options = append(options, a)
+			if takesValue[strings.TrimLeft(a, "-")] && i+1 < len(rest) {
+				i++
+				options = append(options, rest[i])
+			}
+		}
+	}
+	return slices.Concat(args[:at+1], options, []string{"--"}, positional)
+}

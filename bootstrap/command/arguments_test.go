@@ -1,0 +1,27 @@
+package command
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+func testApp() *cli.App { return App("test", Group("", Up(), AddWorker(), Reset())) }
+
+func TestFlagsFirst(t *testing.T) {
+	for _, c := range []struct{ typed, want []string }{
+		{[]string{"kgpu"}, []string{"kgpu"}},
+		{[]string{"kgpu", "--help"}, []string{"kgpu", "--help"}},
+		{[]string{"kgpu", "up"}, []string{"kgpu", "up", "--"}},
+		{[]string{"kgpu", "up", "a.yaml", "--output", "json"}, []string{"kgpu", "up", "--output", "json", "--", "a.yaml"}},
+		{[]string{"kgpu", "up", "a.yaml", "-v"}, []string{"kgpu", "up", "-v", "--", "a.yaml"}},
+		{[]string{"kgpu", "reset", "w1", "--yes", "w2"}, []string{"kgpu", "reset", "--yes", "--", "w1", "w2"}},
+		{[]string{"kgpu", "reset", "w1", "--inventory=a.yaml"}, []string{"kgpu", "reset", "--inventory=a.yaml", "--", "w1"}},
+		{[]string{"kgpu", "add-worker", "-i", "a.yaml", "10.0.0.1", "--", "--odd"}, []string{"kgpu", "add-worker", "-i", "a.yaml", "--", "10.0.0.1", "--odd"}},
+	} {
+		if got := flagsFirst(testApp(), c.typed); !slices.Equal(got, c.want) {
+			t.Errorf("%q became %q, want %q", c.typed, got, c.want)
+		}
+	}
+}

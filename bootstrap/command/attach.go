@@ -1,0 +1,24 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+)
+
+// Attach is kgpu attach.
+func Attach() *cli.Command {
+	return &cli.Command{
+		Name: "attach", Usage: "show the progress of the run that is at work on the cluster, whoever began it; changes nothing", ArgsUsage: "[INVENTORY]",
+		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: attach,
+	}
+}
+
+func attach(c *cli.Context) error {
+	return story(c, 1, func(o bootstrap.Options, t *terminal) (err error) {
+		t.ended, err = bootstrap.Attach(c.Context, o)
+		return err
+	})
+}

@@ -1,0 +1,26 @@
+package command
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+)
+
+// Explain is kgpu explain.
+func Explain() *cli.Command {
+	return &cli.Command{
+		Name: "explain", Usage: "say what a reason, such as HOST_APT_LOCKED, or an exit status means, and what to do", ArgsUsage: "[REASON]",
+		Flags: formatFlags, Action: explain,
+	}
+}
+
+func explain(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usagef("one reason at a time, not %d: %q", c.NArg(), c.Args().Slice())
+	}
+	format := c.String("output")
+	if format != "text" && format != "json" {
+		return usagef("--output is text or json, not %q", format)
+	}
+	return bootstrap.Explain(c.App.Writer, c.Args().First(), format == "json")
+}

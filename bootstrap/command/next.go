@@ -1,0 +1,68 @@
+package command
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// commandLine is what others are told that this kgpu does: the command and its arguments, which hold no secrets.
+func commandLine(c *cli.Context) string {
+	return strings.Join(append([]string{c.Command.Name}, c.Args().Slice()...), " ")
+}
+
+// next is the last line of a run: what to do with the cluster, or again.
+func next(c *cli.Context, inv *inventory.Inventory, err error) string {
+	switch {
+	case err != nil && slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool { return e.Step != "" || e.ID == reason.SSHLost }):
+		return "failed; this carries on: " + again(c, inv)
+	case err != nil:
+		return "failed"
+	case c.Command.Name == "reset", c.Command.Name == "smoke":
+		return "done"
+	}
+	path := c.String("kubeconfig")
+	if path == "" {
+		path = bootstrap.KubeconfigPath(inv)
+	}
+	return "done: kubectl --kubeconfig " + path + " get nodes"
+}
+
+// again is the command that carries on with the run that c began: the same, which may be repeated.
+func again(c *cli.Context, inv *inventory.Inventory) string {
+	words := []string{"kgpu", c.Command.Name, "--inventory", inv.Path}
+	if c.Command.Name == "add-worker" || c.Command.Name == "reset" {
+		words = append(words, c.Args().Slice()...) // hosts; of the others, the inventory
+	}
+	for _, flag := range []string{"only", "skip", "limit", "ignore"} {
+		for _, value := range c.StringSlice(flag) {
+			words = append(words, "--"+flag, value)
+		}
+	}
+	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable"} {
+		if c.IsSet(flag) {
+			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
+		}
+	}
+	for _, flag := range []string{"adopt", "yes"} {
+		if c.Bool(flag) {
+			words = append(words, "--"+flag)
+		}
+	}
+	for i, word := range words {
+		if !plainWord.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// plainWord is one that a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

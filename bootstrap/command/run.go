@@ -1,0 +1,44 @@
+// Package command is what people type: a file for each command, with its flags, and what they share. Each reads the
+// inventory, sets up the report, and lets package bootstrap tell the story.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Run runs the application, tells on standard error why it failed, and returns the exit status.
+func Run(ctx context.Context, app *cli.App, args []string) int {
+	err := app.RunContext(ctx, flagsFirst(app, args))
+	var usage *bootstrap.UsageError
+	var step *plan.UnknownStepError
+	var invalid inventory.Errors
+	switch {
+	case err == nil:
+		return reason.ExitOK
+	case errors.Is(err, errPending):
+		return reason.ExitPending
+	case errors.As(err, &usage), errors.As(err, &step):
+		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)
+		return reason.ExitUsage
+	case errors.As(err, &invalid): // file:line:column first, as editors want it
+		fmt.Fprintln(printable.Writer(app.ErrWriter), invalid)
+		return reason.ExitStatus(err)
+	}
+	report.PrintError(app.ErrWriter, err)
+	return reason.ExitStatus(err)
+}
+
+func usagef(format string, args ...any) error {
+	return &bootstrap.UsageError{Message: fmt.Sprintf(format, args...)}
+}

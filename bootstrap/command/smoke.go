@@ -1,0 +1,21 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+)
+
+// Smoke is kgpu smoke.
+func Smoke() *cli.Command {
+	return &cli.Command{
+		Name: "smoke", Usage: "prove that every card can be used: nvidia-smi on each, and a notebook that lists one", ArgsUsage: "[INVENTORY]",
+		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: smoke,
+	}
+}
+
+func smoke(c *cli.Context) error {
+	return story(c, 1, func(o bootstrap.Options, _ *terminal) error { return bootstrap.Smoke(c.Context, o) })
+}

@@ -1,0 +1,34 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// Support is kgpu support.
+func Support() *cli.Command {
+	return &cli.Command{
+		Name: "support", Usage: "gather logs, facts and versions in one file for somebody who helps, with secrets scrubbed", ArgsUsage: "[INVENTORY]",
+		Flags: slices.Concat(inventoryFlags, sshFlags, bundleFlags), Action: support,
+	}
+}
+
+func support(c *cli.Context) error {
+	inv, err := load(c, 1)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	events := report.New(report.Detect(os.Stdout), c.App.Writer, report.Normal)
+	err = bootstrap.Support(c.Context, bootstrap.Options{
+		Inventory: inv, Run: bootstrap.NewRunID(now), Events: events, SSHConfig: c.String("ssh-config"),
+	}, bootstrap.SupportOptions{File: c.String("output"), Version: c.App.Version, Now: now, Out: c.App.Writer})
+	return errors.Join(err, events.Close())
+}
