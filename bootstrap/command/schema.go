@@ -1,15 +1,27 @@
 package command
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
+	"kgpu.dev/kgpu/bootstrap/schema"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // Schema is kgpu schema.
 func Schema() *cli.Command {
 	return &cli.Command{
-		Name: "schema", Usage: "print the JSON schema of the inventory, for editors",
-		Action: func(c *cli.Context) error { _, err := c.App.Writer.Write(inventory.Schema()); return err },
+		Name: "schema", Usage: "print the JSON schema of the inventory, or of an output: " + strings.Join(schema.Names(), ", "), ArgsUsage: "[NAME]",
+		Action: func(c *cli.Context) error {
+			text, err := inventory.Schema(), error(nil)
+			if name := c.Args().First(); name != "" && name != "inventory" {
+				if text, err = schema.Named(name); err != nil {
+					return usagef("%v", err)
+				}
+			}
+			_, err = c.App.Writer.Write(text)
+			return err
+		},
 	}
 }

@@ -75,6 +75,9 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	}
 	t.Sink = report.New(t.kind, t.out, t.detail)
 	id := bootstrap.NewRunID(time.Now())
+	if c.Command.Name != "plan" {
+		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
+	}
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
 		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),

@@ -12,6 +12,8 @@ type Kind string
 
 // The kinds of event.
 const (
+	Begin     Kind = "begin"      // a run begins, and with it the stream; text is its command line, schema the version of the stream
+	Plan      Kind = "plan"       // what is going to be done is known; plan lists it. A run may tell several, each beside the former
 	Connect   Kind = "connect"    // an SSH connection was opened (ms: time from dial to authenticated)
 	Command   Kind = "command"    // a remote command ended (one event per remote command; exit is its status)
 	StepStart Kind = "step.start" // a step began on a host
@@ -24,6 +26,9 @@ const (
 	Error     Kind = "error"      // something failed; reason is the stable ID
 	Result    Kind = "result"     // the run ended; reason is "ok" or the ID of the failure
 )
+
+// Schema is the version of the stream: it grows when a field or a kind changes its meaning or goes, not when one is added.
+const Schema = 1
 
 // Satisfied is the reason of a StepSkip where nothing had to be done.
 const Satisfied = "satisfied"
@@ -39,6 +44,23 @@ type Event struct {
 	Millis int64     `json:"ms"`             // how long it took, where it took time
 	Text   string    `json:"text,omitempty"` // for people; no secrets
 	Exit   *int      `json:"exit,omitempty"` // exit status of a remote command
+	Schema int       `json:"schema,omitempty"`
+	Plan   []Planned `json:"plan,omitempty"`
+}
+
+// Planned is a step that a run is going to take.
+type Planned struct {
+	Host   string `json:"host"`
+	Step   string `json:"step"`
+	Title  string `json:"title"`
+	Reason string `json:"reason"`          // why it has to be done here, now
+	Needs  []Ref  `json:"needs,omitempty"` // the planned steps that must have ended well before; on another host: a gate
+}
+
+// Ref names a step on a host.
+type Ref struct {
+	Host string `json:"host"`
+	Step string `json:"step"`
 }
 
 // Sink receives events. Emit must be safe for concurrent use and must not block for long.

@@ -94,6 +94,7 @@ func (e *Engine) Execute(ctx context.Context, g *plan.Graph) (*Result, error) {
 	if err := e.check(g); err != nil {
 		return &Result{Outputs: plan.Outputs{}}, err
 	}
+	e.announce(g)
 	s := newSchedule(e, g)
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
@@ -104,6 +105,28 @@ func (e *Engine) Execute(ctx context.Context, g *plan.Graph) (*Result, error) {
 	}
 	pipelines.Wait()
 	return s.result(ctx.Err())
+}
+
+// announce tells what is going to be done, for those who draw it.
+func (e *Engine) announce(g *plan.Graph) {
+	if g.Empty() {
+		return
+	}
+	here := map[plan.Ref]bool{}
+	for _, step := range g.Steps {
+		here[step.Ref] = true
+	}
+	var list []event.Planned
+	for _, step := range g.Steps {
+		p := event.Planned{Host: step.Host, Step: step.ID, Title: step.Title, Reason: step.Reason}
+		for _, need := range step.Needs {
+			if here[need] {
+				p.Needs = append(p.Needs, event.Ref{Host: need.Host, Step: need.ID})
+			}
+		}
+		list = append(list, p)
+	}
+	e.emit(event.Event{Kind: event.Plan, Plan: list})
 }
 
 // check finds what no host needs to be asked for.
