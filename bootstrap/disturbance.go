@@ -25,9 +25,10 @@ func (s *session) disturbances(ctx context.Context, g *plan.Graph) ([]Disturbanc
 		return nil, nil
 	}
 	cp := s.controlPlane().ID()
-	var out bytes.Buffer
-	err := s.hosts[cp].Run(ctx, remote.Command{
-		Name: "pods", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Pods()), Stdout: &out,
+	var out []byte
+	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
+		out, err = h.Output(ctx, remote.Command{Name: "pods", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Pods())}, factsBounds)
+		return err
 	})
 	if err != nil {
 		return nil, factsError(cp, err)
@@ -35,7 +36,7 @@ func (s *session) disturbances(ctx context.Context, g *plan.Graph) ([]Disturbanc
 	var found []Disturbance
 	for _, node := range nodes {
 		d := Disturbance{Node: node, Reason: reasons[node]}
-		for line := range strings.Lines(out.String()) {
+		for line := range strings.Lines(string(out)) {
 			f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 			if len(f) != 3 || f[0] != node {
 				continue

@@ -26,6 +26,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
 )
 
 // evil is what a terminal would obey, and what is no UTF-8.
@@ -36,6 +37,7 @@ type fakeHost struct {
 	name  string
 	facts func(e *sshtest.Exec) int
 	reach func(e *sshtest.Exec) int
+	pods  func(e *sshtest.Exec) int
 	batch func(e *sshtest.Exec, steps []string) int
 	sftp  func(e *sshtest.Exec) int
 }
@@ -69,6 +71,9 @@ func (f *fakeHost) exec(e *sshtest.Exec) int {
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)
+		if f.pods != nil && bytes.Equal(script, scripts.Pods()) {
+			return f.pods(e)
+		}
 		asked := f.facts
 		if bytes.Contains(script, []byte("kgpu-reach=1")) {
 			if asked = f.reach; asked == nil {
@@ -316,6 +321,23 @@ func TestKubeconfigOfAHostThatLies(t *testing.T) {
 				t.Errorf("files were written: %q", left)
 			}
 		})
+	}
+}
+
+// A control plane that never ends its list of pods is not listened to for ever.
+func TestListOfPodsWithoutEnd(t *testing.T) {
+	o, _ := fakes(t, &fakeHost{name: "cp", pods: func(e *sshtest.Exec) int { pour(e.Stdout, "cp\tdefault/pod\t\n", 1<<30); return 0 }})
+	_, err := shown(t, o, func(o Options) error {
+		s, err := open(context.Background(), o, o.Inventory.Hosts)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		drain := &plan.Step{Ref: plan.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "driver/drain/cp"}, Script: "driver-drain", Input: plan.Input{Values: map[string]string{"node": "cp"}}}
+		return s.agreed(context.Background(), &plan.Graph{Steps: []*plan.Step{drain}})
+	})
+	if !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {
+		t.Errorf("%v, want the reason %s", err, reason.HostOutputTooLarge)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -31,7 +32,7 @@ func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) error {
 
 // confirm asks for a word, and changes nothing without it.
 func confirm(c *cli.Context, what, word string) error {
-	fmt.Fprintf(c.App.Writer, "%s\nType %s to go on: ", what, word)
+	fmt.Fprintf(printable.Writer(c.App.Writer), "%s\nType %s to go on: ", what, word)
 	var answer string
 	if _, err := fmt.Fscanln(c.App.Reader, &answer); err != nil || answer != word {
 		return usagef("not confirmed, nothing was changed (kgpu %s --yes does not ask)", c.Command.Name)
