@@ -7,8 +7,8 @@ import (
 	"io"
 	"os/exec"
 	"strings"
-	"syscall"
-	"time"
+
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // The programs, seen from the lab's folder, where `make bench` starts.
@@ -17,19 +17,6 @@ const (
 	labProgram  = "./lab"
 	factsScript = "../facts.sh"
 )
-
-// patience is how long a program that was told to end may go on.
-const patience = 30 * time.Second
-
-// command is a program in a process group of its own: Ctrl-C reaches the benchmark alone, which then ends the program,
-// and does not reach those that clean up.
-func command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = patience
-	return cmd
-}
 
 // run runs cmd with its output going to out; the error has the end of what it said.
 func runCommand(cmd *exec.Cmd, out io.Writer) error {
@@ -49,7 +36,7 @@ func lastLines(text string, n int) string {
 // buildBare builds the program that kgpu is compared with.
 func buildBare(ctx context.Context, dir string) (string, error) {
 	program := dir + "/bare"
-	cmd := command(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./bench/bare")
+	cmd := process.Group(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./bench/bare")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	return program, runCommand(cmd, io.Discard)
 }

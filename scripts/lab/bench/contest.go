@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"time"
+
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // rounds of each contest, after one that is not counted.
@@ -43,7 +45,7 @@ func newContest(l *lab, name string, list []host, bare string) (*contest, error)
 // prove wants nothing to do for kgpu, and one connection and one command per host when it does so.
 func (c *contest) prove(ctx context.Context) error {
 	var plan bytes.Buffer
-	if err := runCommand(command(ctx, kgpuProgram, "plan", c.inventory), &plan); err != nil {
+	if err := runCommand(process.Group(ctx, kgpuProgram, "plan", c.inventory), &plan); err != nil {
 		return fmt.Errorf("kgpu finds something to do: %w\n%s", err, lastLines(plan.String(), 10))
 	}
 	_, err := c.runKgpu(ctx)
@@ -58,7 +60,7 @@ func (c *contest) measure(ctx context.Context) (result, error) {
 		if err != nil {
 			return r, err
 		}
-		bare, err := clock(command(ctx, c.bare[0], c.bare[1:]...), io.Discard)
+		bare, err := clock(process.Group(ctx, c.bare[0], c.bare[1:]...), io.Discard)
 		if err != nil {
 			return r, err
 		}
@@ -74,7 +76,7 @@ func (c *contest) measure(ctx context.Context) (result, error) {
 
 func (c *contest) runKgpu(ctx context.Context) (time.Duration, error) {
 	var out bytes.Buffer
-	took, err := clock(command(ctx, kgpuProgram, c.kgpu...), &out)
+	took, err := clock(process.Group(ctx, kgpuProgram, c.kgpu...), &out)
 	return took, errors.Join(err, onceEach(&out, c.hosts))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"kgpu.dev/kgpu/scripts/lab/hosts"
 	"kgpu.dev/kgpu/scripts/lab/place"
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // lab is the hosts of the benchmark, and one cluster made of them.
@@ -27,12 +28,12 @@ func openLab(dir string) (*lab, error) {
 
 // verb runs a verb of the lab's program.
 func (l *lab) verb(ctx context.Context, args ...string) error {
-	return runCommand(command(ctx, labProgram, append([]string{"--name", l.Name}, args...)...), os.Stdout)
+	return runCommand(process.Group(ctx, labProgram, append([]string{"--name", l.Name}, args...)...), os.Stdout)
 }
 
 // exec runs a command as root on one of the lab's hosts and returns what it printed.
 func (l *lab) exec(ctx context.Context, host, stdin string, args ...string) (string, error) {
-	cmd := command(ctx, labProgram, append([]string{"--name", l.Name, "exec", host}, args...)...)
+	cmd := process.Group(ctx, labProgram, append([]string{"--name", l.Name, "exec", host}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out strings.Builder
 	err := runCommand(cmd, &out)
@@ -68,7 +69,7 @@ func (l *lab) up(ctx context.Context, count int) error {
 	if err != nil {
 		return err
 	}
-	if err := runCommand(command(ctx, kgpuProgram, "up", "--kubeconfig", l.kubeconfig(), inventory), os.Stdout); err != nil {
+	if err := runCommand(process.Group(ctx, kgpuProgram, "up", "--kubeconfig", l.kubeconfig(), inventory), os.Stdout); err != nil {
 		return err
 	}
 	fmt.Printf("making %d thin hosts inside %s\n", count-len(l.hosts), l.hosts[1].name)

@@ -10,13 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"kgpu.dev/kgpu/scripts/lab/hosts"
 	"kgpu.dev/kgpu/scripts/lab/place"
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // Lab is the hosts, and the programs that are tried on them.
@@ -80,19 +79,6 @@ func (l *Lab) Destroy() error {
 	return err
 }
 
-// patience is how long a program that was told to end may go on.
-const patience = 30 * time.Second
-
-// command is a program in a process group of its own: Ctrl-C reaches the storm alone, which then ends the program, and
-// does not reach those that clean up.
-func command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = patience
-	return cmd
-}
-
 // output runs a program and returns what it printed; the error has the end of what it said.
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
@@ -120,7 +106,7 @@ func (l *Lab) each(do func(host string) error) error {
 
 // verb runs a verb of the lab's program.
 func (l *Lab) verb(ctx context.Context, args ...string) (string, error) {
-	return output(command(ctx, l.Program, append([]string{"--name", l.Name}, args...)...))
+	return output(process.Group(ctx, l.Program, append([]string{"--name", l.Name}, args...)...))
 }
 
 // exec runs a bash script as root on a host.
@@ -130,7 +116,7 @@ func (l *Lab) exec(ctx context.Context, host, script string) (string, error) {
 
 // kgpuTo runs kgpu to its end.
 func (l *Lab) kgpuTo(ctx context.Context, args ...string) (string, error) {
-	return output(command(ctx, l.Kgpu, args...))
+	return output(process.Group(ctx, l.Kgpu, args...))
 }
 
 // Record is the file with the events of all runs of kgpu.

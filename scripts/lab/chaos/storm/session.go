@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // event is what the storm reads of a line of kgpu's --output json.
@@ -54,7 +56,7 @@ func (l *Lab) startUp(ctx context.Context) (_ *session, err error) {
 		}
 	}()
 	s := &session{
-		cmd:   command(ctx, l.Kgpu, "up", "--output", "json", l.inventory()),
+		cmd:   process.Group(ctx, l.Kgpu, "up", "--output", "json", l.inventory()),
 		ended: make(chan struct{}), connected: map[string]bool{}, follows: map[string]bool{}, attached: map[string]bool{},
 	}
 	s.cmd.Stderr = &s.stderr

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// process is one in a made-up /proc.
-type process struct {
+// program is one in a made-up /proc.
+type program struct {
 	pid, parent int
 	group       string
 	command     string // its first word is the name
@@ -21,22 +21,22 @@ const unitOf = "/kgpu-lab/kgl3/%s/system.slice/kgpu-%s.service"
 func TestWatch(t *testing.T) {
 	in := func(host, batch string) string { return fmt.Sprintf(unitOf, host, batch) }
 	for name, c := range map[string]struct {
-		list []process
+		list []program
 		want int
 	}{
-		"two batches": {[]process{{10, 1, in("w1", "a"), "apt-get -q install x"}, {11, 1, in("w1", "b"), "apt-get -q update"}}, 1},
-		"two kubeadm": {[]process{{10, 1, in("w1", "a"), "kubeadm join --config x"}, {11, 1, in("w1", "b"), "kubeadm reset"}}, 1},
-		"one batch, side by side": {[]process{{9, 1, in("w1", "a"), "bash x"}, {10, 9, in("w1", "a"), "apt-get install x"},
+		"two batches": {[]program{{10, 1, in("w1", "a"), "apt-get -q install x"}, {11, 1, in("w1", "b"), "apt-get -q update"}}, 1},
+		"two kubeadm": {[]program{{10, 1, in("w1", "a"), "kubeadm join --config x"}, {11, 1, in("w1", "b"), "kubeadm reset"}}, 1},
+		"one batch, side by side": {[]program{{9, 1, in("w1", "a"), "bash x"}, {10, 9, in("w1", "a"), "apt-get install x"},
 			{11, 9, in("w1", "a"), "dpkg --configure -a"}}, 1},
-		"three":     {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt install y"}, {12, 1, in("w1", "c"), "dpkg -i z"}}, 3},
-		"by a user": {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl3/w1/init.scope", "dpkg --purge y"}}, 1},
+		"three":     {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt install y"}, {12, 1, in("w1", "c"), "dpkg -i z"}}, 3},
+		"by a user": {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl3/w1/init.scope", "dpkg --purge y"}}, 1},
 
-		"apt's own dpkg":     {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 10, in("w1", "a"), "sh -c y"}, {12, 11, in("w1", "a"), "dpkg --unpack x"}}, 0},
-		"two hosts":          {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w2", "b"), "apt-get install x"}}, 0},
-		"apt and kubeadm":    {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "kubeadm init"}}, 0},
-		"those that ask":     {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt-get -s install x"}, {12, 1, in("w1", "b"), "dpkg -l"}, {13, 1, in("w1", "b"), "kubeadm version"}}, 0},
-		"another lab":        {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl30/w1/system.slice/x.service", "apt-get install x"}}, 0},
-		"the machine itself": {[]process{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/", "apt-get install x"}}, 0},
+		"apt's own dpkg":     {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 10, in("w1", "a"), "sh -c y"}, {12, 11, in("w1", "a"), "dpkg --unpack x"}}, 0},
+		"two hosts":          {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w2", "b"), "apt-get install x"}}, 0},
+		"apt and kubeadm":    {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "kubeadm init"}}, 0},
+		"those that ask":     {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, in("w1", "b"), "apt-get -s install x"}, {12, 1, in("w1", "b"), "dpkg -l"}, {13, 1, in("w1", "b"), "kubeadm version"}}, 0},
+		"another lab":        {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/kgpu-lab/kgl30/w1/system.slice/x.service", "apt-get install x"}}, 0},
+		"the machine itself": {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/", "apt-get install x"}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &Watch{proc: t.TempDir(), group: "kgpu-lab/kgl3", found: map[string]bool{}}
