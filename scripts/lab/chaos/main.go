@@ -43,7 +43,7 @@ type options struct {
 func main() {
 	o := options{}
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "what decides where which fault strikes")
-	flag.IntVar(&o.faults, "faults", 200, "how many faults, beside the one kill in each step")
+	flag.IntVar(&o.faults, "faults", 200, "how many faults, beside a kill and a host that goes down in each step")
 	flag.IntVar(&o.only, "only", 0, "only the fault with this number in the schedule")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -96,7 +96,9 @@ func weather(ctx context.Context, s *storm.Storm, o options) error {
 	if err := s.Prepare(ctx); err != nil {
 		return err
 	}
-	schedule := storm.NewSchedule(o.seed, s.Steps, storm.Want{Hits: o.faults, Faults: weights, Rounds: (o.faults + perRound - 1) / perRound})
+	schedule := storm.NewSchedule(o.seed, s.Steps, storm.Want{
+		Hits: o.faults, Faults: weights, Wishes: everyStepGoesDown(s.Steps), Rounds: (o.faults + perRound - 1) / perRound,
+	})
 	if o.only > 0 {
 		var err error
 		if schedule, err = schedule.Only(o.only); err != nil {
@@ -117,6 +119,19 @@ func weather(ctx context.Context, s *storm.Storm, o options) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w\n%s", errLost, failure, replay(o, s))
+}
+
+// everyStepGoesDown wishes that a host goes down in every step.
+func everyStepGoesDown(steps []storm.Ref) []storm.Wish {
+	var wishes []storm.Wish
+	seen := map[string]bool{}
+	for _, ref := range steps {
+		if !seen[ref.Step] {
+			seen[ref.Step] = true
+			wishes = append(wishes, storm.Wish{Step: ref.Step, Faults: []string{storm.Power, storm.Reboot}})
+		}
+	}
+	return wishes
 }
 
 // replay says how to see a failure again, and what there is to read.

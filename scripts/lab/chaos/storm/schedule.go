@@ -78,7 +78,7 @@ func NewSchedule(seed uint64, steps []Ref, want Want) Schedule {
 	for i, wish := range want.Wishes {
 		if all := hosts[wish.Step]; len(all) > 0 {
 			fault := pick(d, wish.Faults)
-			add(i%strides, Hit{Point: Point{pick(d, all), During, d.after()}, Fault: fault, For: d.lasting(fault)})
+			add(i%len(s.Rounds), Hit{Point: Point{pick(d, all), During, d.after()}, Fault: fault, For: d.lasting(fault)})
 		}
 	}
 	all := sorted(steps)
