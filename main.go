@@ -23,7 +23,7 @@ func main() {
 
 func newApp() *cli.App {
 	return command.App(version,
-		command.Group("Make a cluster", command.Validate(), command.Plan(), command.Up(), command.AddWorker()),
+		command.Group("Make a cluster", command.Init(), command.Validate(), command.Plan(), command.Up(), command.AddWorker()),
 		command.Group("Use it", command.Smoke()),
 		command.Group("When something goes wrong", command.Attach(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),

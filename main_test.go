@@ -21,6 +21,9 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{[]string{"kgpu", "--help"}, 0},
 		{[]string{"kgpu", "schema"}, 0},
+		{[]string{"kgpu", "init"}, 3},
+		{[]string{"kgpu", "init", "192.0.2.1", "-o", "good.yaml"}, 3}, // which is there
+		{[]string{"kgpu", "init", "not a host"}, 3},
 		{[]string{"kgpu", "explain"}, 0},
 		{[]string{"kgpu", "explain", "host-apt-locked", "--output", "json"}, 0},
 		{[]string{"kgpu", "explain", "65"}, 0},

@@ -33,6 +33,19 @@ func WriteFile(path string, data []byte) error {
 	return syncDir(filepath.Dir(target))
 }
 
+// CreateFile writes a file that is not there yet, whole or not at all. Its error is fs.ErrExist where something has that
+// name; that stays as it is.
+func CreateFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // takes the name: what is written comes at once
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Close(), WriteFile(path, data)); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
 // fill writes the file that will take the target's place, and closes it once it is on the disk.
 func fill(f *os.File, target string, data []byte) error {
 	_, err := f.Write(data)

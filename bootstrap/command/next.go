@@ -56,12 +56,18 @@ func again(c *cli.Context, inv *inventory.Inventory) string {
 			words = append(words, "--"+flag)
 		}
 	}
+	return shellLine(words)
+}
+
+// shellLine is words as a person types them.
+func shellLine(words []string) string {
+	quoted := slices.Clone(words)
 	for i, word := range words {
 		if !plainWord.MatchString(word) {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
-	return strings.Join(words, " ")
+	return strings.Join(quoted, " ")
 }
 
 // plainWord is one that a shell takes as it is.

@@ -130,7 +130,7 @@ func load(c *cli.Context, positional int) (*inventory.Inventory, error) {
 	}
 	inv, err := inventory.Load(path, inventory.Options{})
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, usagef("no inventory %s: write one (README, examples/minimal.yaml), or name it: kgpu %s -i FILE", filepath.Clean(path), c.Command.Name)
+		return nil, usagef("there is no inventory %s: `kgpu init ADDRESS…` looks at your hosts and writes one, or name yours: kgpu %s -i FILE", filepath.Clean(path), c.Command.Name)
 	}
 	return inv, err
 }

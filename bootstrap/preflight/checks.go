@@ -48,12 +48,22 @@ func (c *checker) system(m Machine) {
 	}
 }
 
-// size holds kubeadm's own minimum for control planes (2 CPUs, 1700 MB) and a floor under which a worker is of no use.
-func (c *checker) size(m Machine) {
-	cpus, mib := 1, int64(900)
-	if m.Role == inventory.ControlPlane {
-		cpus, mib = 2, 1700
+// least is kubeadm's own minimum for control planes (2 CPUs, 1700 MB) and a floor under which a worker is of no use.
+func least(role inventory.Role) (cpus int, mib int64) {
+	if role == inventory.ControlPlane {
+		return 2, 1700
 	}
+	return 1, 900
+}
+
+// BigEnough reports whether a host has the CPUs and the memory that a role needs.
+func BigEnough(role inventory.Role, f *facts.Host) bool {
+	cpus, mib := least(role)
+	return f.CPUs >= cpus && f.MemoryKiB/1024 >= mib
+}
+
+func (c *checker) size(m Machine) {
+	cpus, mib := least(m.Role)
 	if m.Facts.CPUs < cpus {
 		c.problem(m.ID(), reason.HostTooSmall, "%d CPU, a %s needs %d", m.Facts.CPUs, m.Role, cpus)
 	}

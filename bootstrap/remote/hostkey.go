@@ -147,6 +147,7 @@ func (h *hostKeys) lookUp(address string, remote net.Addr, key ssh.PublicKey) *r
 	case errors.As(err, &keyErr):
 		return &reason.Error{
 			ID:     reason.SSHHostKeyUnknown,
+			Err:    &UnknownKeyError{Server: h.target.String(), Key: plainKey(key), Bastion: h.target.bastion},
 			Detail: fmt.Sprintf("the host key %s is not known: no line for %s in %s", fingerprint(key), xknownhosts.Normalize(address), strings.Join(h.target.knownHosts, ", ")),
 			Advice: fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`), then pin `hostKey: %q`, add the machine to known_hosts, or set `hostKeyPolicy: accept-new`",
 				keyFile(key), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))),
@@ -155,6 +156,29 @@ func (h *hostKeys) lookUp(address string, remote net.Addr, key ssh.PublicKey) *r
 		return &reason.Error{ID: reason.SSHHostKeyUnknown, Err: err}
 	}
 }
+
+// UnknownKeyError is the cause of an error SSH_HOST_KEY_UNKNOWN: the key that a server showed, which is known to nobody here.
+type UnknownKeyError struct {
+	Server  string // user@host:port
+	Key     ssh.PublicKey
+	Bastion bool // the server is one on the way to the host
+}
+
+// Error names the server and its key by its fingerprint.
+func (e *UnknownKeyError) Error() string {
+	return fmt.Sprintf("%s has the unknown host key %s", e.Server, e.Fingerprint())
+}
+
+// Fingerprint is the key's type and SHA-256, as ssh-keygen -l prints it.
+func (e *UnknownKeyError) Fingerprint() string { return fingerprint(e.Key) }
+
+// Line is the key as the inventory pins it.
+func (e *UnknownKeyError) Line() string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(e.Key)))
+}
+
+// File is where the server itself has the key, as OpenSSH names its files.
+func (e *UnknownKeyError) File() string { return "/etc/ssh/ssh_host_" + keyFile(e.Key) + "_key.pub" }
 
 func mismatch(offered ssh.PublicKey, but, advice string) *reason.Error {
 	return &reason.Error{

@@ -75,7 +75,7 @@ func (c *clientConfig) targetAt(alias string, s inventory.SSH, depth int) (*targ
 	t := &target{
 		user: s.User, host: alias, port: s.Port,
 		passphrase: s.Passphrase, agent: s.Agent,
-		policy: s.HostKeyPolicy, pinned: s.HostKey,
+		policy: s.HostKeyPolicy, pinned: s.HostKey, bastion: depth > 0,
 	}
 	if name := c.get(alias, "HostName"); name != "" {
 		t.host = strings.NewReplacer("%h", alias, "%%", "%").Replace(name)

@@ -25,7 +25,8 @@ type target struct {
 	policy     inventory.HostKeyPolicy
 	pinned     string // the host key, as in authorized_keys; wins over knownHosts
 
-	via *target
+	via     *target
+	bastion bool // it is on the way to another
 }
 
 // resolve finds out where h is and how to get there.

@@ -1,0 +1,187 @@
+package command
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// usualInventory is the file that commands take when none is named.
+const usualInventory = "inventory.yaml"
+
+// Init is kgpu init.
+func Init() *cli.Command {
+	return &cli.Command{
+		Name: "init", Usage: "look at hosts and write an inventory of what is found; changes nothing on them", ArgsUsage: "[USER@]ADDRESS[:PORT]…",
+		Flags: slices.Concat([]cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{"KGPU_INVENTORY"}, TakesFile: true},
+			&cli.StringFlag{Name: "scan", Usage: "take hosts from `FILE`, or from standard input (-): one a line, # begins a comment", TakesFile: true},
+			&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "kgpu"},
+			&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: root)"},
+			&cli.StringFlag{Name: "key", Usage: "log in with this private key `FILE` (default: the agent's keys, then the usual ones in ~/.ssh)", TakesFile: true},
+			&cli.StringFlag{Name: "sudo-password", Usage: "where sudo's password is: `REFERENCE` ${NAME} (an environment variable) or file:PATH"},
+			&cli.BoolFlag{Name: "accept-new", Usage: "trust hosts that are not in known_hosts, as they show themselves now, and pin their keys in the inventory"},
+		}, sshFlags),
+		Action: initInventory,
+	}
+}
+
+func initInventory(c *cli.Context) error {
+	targets, err := targets(c)
+	if err != nil {
+		return err
+	}
+	file := c.String("output")
+	talk := c.App.Writer
+	if file == "-" {
+		talk = c.App.ErrWriter
+	}
+	now := time.Now()
+	events := report.New(report.Plain, talk, report.Normal)
+	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
+		Targets: targets, File: file, Cluster: c.String("cluster"),
+		User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), SSHConfig: c.String("ssh-config"),
+		Trust: trust(c), Follow: follow(c), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
+	})
+	return errors.Join(err, events.Close())
+}
+
+// targets are the hosts of the command line and of --scan.
+func targets(c *cli.Context) ([]inventory.Target, error) {
+	var out []inventory.Target
+	add := func(text, where string) error {
+		list, err := inventory.ParseTargets(text)
+		if err != nil {
+			return usagef("%s%v", where, err)
+		}
+		out = append(out, list...)
+		return nil
+	}
+	for _, text := range c.Args().Slice() {
+		if err := add(text, ""); err != nil {
+			return nil, err
+		}
+	}
+	if c.IsSet("scan") {
+		if err := scan(c, add); err != nil {
+			return nil, err
+		}
+	}
+	if len(out) == 0 {
+		return nil, usagef("which hosts? kgpu init ADDRESS…, such as: kgpu init --user ubuntu 10.0.0.10 10.0.0.[11-14]")
+	}
+	out, err := inventory.DistinctTargets(out)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return out, nil
+}
+
+// scan adds the hosts of the file that --scan names.
+func scan(c *cli.Context, add func(text, where string) error) error {
+	name := c.String("scan")
+	var from io.Reader = c.App.Reader
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return usagef("--scan: %v", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	lines := bufio.NewScanner(from)
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		if err := add(text, fmt.Sprintf("%s:%d: ", name, n)); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return usagef("--scan %s: %v", name, err)
+	}
+	return nil
+}
+
+// trust is who says whether new hosts are the right ones: --accept-new, or the person at the terminal; nil: nobody.
+func trust(c *cli.Context) func([]bootstrap.NewKey) (string, error) {
+	switch {
+	case c.Bool("accept-new"):
+		return func([]bootstrap.NewKey) (string, error) {
+			return "taken as it was shown when this was written (--accept-new)", nil
+		}
+	case c.String("scan") != "-" && isTerminal(c.App.Reader):
+		return func(keys []bootstrap.NewKey) (string, error) {
+			return "confirmed when this was written", askTrust(c.App.ErrWriter, c.App.Reader, keys)
+		}
+	}
+	return nil
+}
+
+func isTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// askTrust shows the keys of hosts that are new here, and wants a yes for them.
+func askTrust(w io.Writer, r io.Reader, keys []bootstrap.NewKey) error {
+	w = printable.Writer(w)
+	fmt.Fprintln(w, "Nobody here knows these hosts yet, so that somebody else could answer in their place:")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var files []string
+	for _, k := range keys {
+		fmt.Fprintf(table, "  %s\t%s\n", k.Address, k.Fingerprint)
+		if !slices.Contains(files, k.File) {
+			files = append(files, k.File)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "On its own console each host prints its fingerprint by:")
+	for _, f := range files {
+		fmt.Fprintf(w, "  ssh-keygen -lf %s\n", f)
+	}
+	fmt.Fprint(w, "Type yes if they are the same: the keys are pinned in the inventory. ")
+	var answer string
+	if _, err := fmt.Fscanln(r, &answer); err != nil || answer != "yes" {
+		return usagef("not confirmed: nothing was written (log in to each host with ssh once, or leave those out that you do not trust)")
+	}
+	return nil
+}
+
+// follow is what names the inventory to the commands that come next.
+func follow(c *cli.Context) string {
+	var words []string
+	if c.IsSet("ssh-config") {
+		words = append(words, "--ssh-config", c.String("ssh-config"))
+	}
+	switch file := c.String("output"); file {
+	case cmp.Or(os.Getenv("KGPU_INVENTORY"), usualInventory): // is found
+	case "-":
+		words = append(words, "FILE")
+	default:
+		words = append(words, file)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " " + shellLine(words)
+}

@@ -1,0 +1,127 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+)
+
+// typed runs kgpu init with an action in place of its own.
+func typed(t *testing.T, stdin string, action func(*cli.Context) error, args ...string) error {
+	t.Helper()
+	app := App("test", Group("", Init()))
+	app.Reader, app.Writer, app.ErrWriter = strings.NewReader(stdin), io.Discard, io.Discard
+	app.Commands[0].Action = action
+	return app.Run(flagsFirst(app, append([]string{"kgpu", "init"}, args...)))
+}
+
+// TestTargets takes hosts from the command line and from --scan, and names the line that is wrong.
+func TestTargets(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("hosts", []byte("# the rack\n10.0.0.1\n\n  ubuntu@10.0.0.[2-3]:2222 # new\r\n10.0.0.9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("bad", []byte("10.0.0.1\nno host\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"10.0.0.9 gpu[1-2]":        "10.0.0.9 gpu1 gpu2",
+		"--scan hosts":             "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.9",
+		"10.0.0.9 --scan hosts":    "10.0.0.9 10.0.0.1 10.0.0.2 10.0.0.3",
+		"--scan - 10.0.0.9":        "10.0.0.9 stdin1",
+		"":                         "error which hosts?",
+		"--scan bad":               "error bad:2: ",
+		"--scan nowhere":           "error nowhere",
+		"10.0.0.2 --scan hosts":    "error named twice",
+		"10.0.0.0/24":              "error neither",
+		"--cluster x -o - --scan=": "error --scan",
+	} {
+		var got []string
+		err := typed(t, "stdin1\n", func(c *cli.Context) error {
+			list, err := targets(c)
+			for _, x := range list {
+				got = append(got, x.Address)
+			}
+			return err
+		}, strings.Fields(line)...)
+		wrong, bad := strings.CutPrefix(want, "error ")
+		var usage *bootstrap.UsageError
+		if bad && (!errors.As(err, &usage) || !strings.Contains(err.Error(), wrong)) || !bad && (err != nil || strings.Join(got, " ") != want) {
+			t.Errorf("%s: %q, %v, want %s", line, got, err, want)
+		}
+	}
+}
+
+// TestTrust: nobody is asked who is not at a terminal, nor one whose terminal gives the hosts.
+func TestTrust(t *testing.T) {
+	for line, want := range map[string]bool{"h": false, "--accept-new h": true, "--scan -": false} {
+		err := typed(t, "", func(c *cli.Context) error {
+			if got := trust(c) != nil; got != want {
+				t.Errorf("%s: %t", line, got)
+			}
+			return nil
+		}, strings.Fields(line)...)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAskTrust(t *testing.T) {
+	keys := []bootstrap.NewKey{
+		{Address: "10.0.0.1", Fingerprint: "ssh-ed25519 SHA256:one", File: "/etc/ssh/ssh_host_ed25519_key.pub"},
+		{Address: "gpu\x1b[2J", Fingerprint: "ssh-ed25519 SHA256:two", File: "/etc/ssh/ssh_host_ed25519_key.pub"},
+	}
+	for answer, want := range map[string]bool{"yes\n": true, "y\n": false, "no\n": false, "": false, "\n": false, "yes please\n": false} {
+		var said bytes.Buffer
+		if err := askTrust(&said, strings.NewReader(answer), keys); (err == nil) != want {
+			t.Errorf("%q: %v", answer, err)
+		}
+		text := said.String()
+		if !strings.Contains(text, "SHA256:one") || !strings.Contains(text, "SHA256:two") || strings.Count(text, "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub") != 1 || strings.Contains(text, "\x1b") {
+			t.Errorf("said %q", text)
+		}
+	}
+}
+
+// TestFollow: what comes next finds the inventory that was written.
+func TestFollow(t *testing.T) {
+	for _, c := range []struct{ variable, line, want string }{
+		{"", "h", ""},
+		{"", "-o inventory.yaml h", ""},
+		{"", "-o it's.yaml h", ` 'it'\''s.yaml'`},
+		{"", "-o - h", " FILE"},
+		{"", "--ssh-config c -o rack.yaml h", " --ssh-config c rack.yaml"},
+		{"mine.yaml", "h", ""},
+		{"mine.yaml", "-o inventory.yaml h", " inventory.yaml"},
+	} {
+		t.Setenv("KGPU_INVENTORY", c.variable)
+		err := typed(t, "", func(ctx *cli.Context) error {
+			if got := follow(ctx); got != c.want {
+				t.Errorf("%s with %q: %q, want %q", c.line, c.variable, got, c.want)
+			}
+			return nil
+		}, strings.Fields(c.line)...)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNoInventory says how to come by one.
+func TestNoInventory(t *testing.T) {
+	app := App("test", Group("", Validate()))
+	err := app.Run([]string{"kgpu", "validate", filepath.Join(t.TempDir(), "none.yaml")})
+	var usage *bootstrap.UsageError
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "kgpu init ADDRESS…") {
+		t.Error(err)
+	}
+}

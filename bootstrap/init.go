@@ -1,0 +1,326 @@
+package bootstrap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/proposal"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// InitOptions are what Init needs.
+type InitOptions struct {
+	Targets []inventory.Target
+	File    string // where the inventory goes; "-": Out
+	Cluster string // name; empty: the default
+
+	// The way to every host; empty fields are left to ssh_config and the defaults.
+	User, Key    string
+	SudoPassword string // a reference: ${NAME} or file:PATH
+	SSHConfig    string // path of an ssh_config to honour; empty: none
+
+	// Trust is shown the keys of hosts that nobody here knows, and says how it came to trust them all. Its error ends the
+	// story. Nil: nobody can be asked.
+	Trust func([]NewKey) (how string, err error)
+
+	// Follow is what comes behind the name of a command that shall use this inventory: flags and a file, with a blank in front;
+	// empty: it is found where it is.
+	Follow string
+
+	Run       string // ID of this run, from NewRunID
+	Events    event.Sink
+	Out, Talk io.Writer // where the inventory goes if that is no file, and what is said about it
+	Now       time.Time
+}
+
+// NewKey is the key of a host that is not in known_hosts.
+type NewKey struct {
+	Address     string // of the host, as it was named
+	Fingerprint string // type and SHA-256, as ssh-keygen -l prints them
+	File        string // where the host itself has the key
+}
+
+// Init looks at hosts, all at the same time, and writes an inventory of what it found. It changes nothing on any host, and no
+// file that is there. Hosts that could not be looked at are comments in the inventory, and in the error; if there are no
+// others, or keys that nobody can be asked about, nothing is written.
+func Init(ctx context.Context, o InitOptions) error {
+	if err := o.absent(); err != nil {
+		return err
+	}
+	ssh, err := o.ssh()
+	if err != nil {
+		return err
+	}
+	common, err := o.common(ssh)
+	if err != nil {
+		return err
+	}
+	seen, err := o.visit(ctx, common)
+	if err != nil {
+		return err
+	}
+	if errs := leftOut(seen); len(errs) == len(seen) {
+		return errors.Join(errs...)
+	}
+	p, err := proposal.Make(seen, proposal.Options{
+		Path: o.path(), Cluster: common.Cluster, Version: common.Kubernetes.Version.String(), SSH: ssh, Decode: inventory.Options{Now: o.Now},
+	})
+	if err != nil {
+		return err
+	}
+	if err := o.write(p); err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range p.Left {
+		if o.File != "-" {
+			e.Advice = fmt.Sprintf("%s; %s has it as a comment: take the # away, or the entry", e.AdviceLine(), o.File)
+		}
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
+
+// absent wants nothing where the inventory is to be.
+func (o InitOptions) absent() error {
+	if o.File == "-" {
+		return nil
+	}
+	if _, err := os.Lstat(o.File); err == nil {
+		return o.there()
+	}
+	if info, err := os.Stat(filepath.Dir(o.File)); err != nil || !info.IsDir() {
+		return &UsageError{fmt.Sprintf("there is no folder %s for the inventory", filepath.Dir(o.File))}
+	}
+	return nil
+}
+
+func (o InitOptions) there() error {
+	return &UsageError{fmt.Sprintf("%s is there already, and stays as it is: name another file with -o, or -o - to see what would be written", o.File)}
+}
+
+// path is the file's name, also of one that is only printed: paths in it start here then.
+func (o InitOptions) path() string {
+	if o.File == "-" {
+		return "inventory.yaml"
+	}
+	return o.File
+}
+
+// ssh is the way to all hosts as the inventory says it: paths are absolute, or begin at the home directory.
+func (o InitOptions) ssh() (inventory.DraftSSH, error) {
+	s := inventory.DraftSSH{User: o.User, Key: o.Key, SudoPassword: o.SudoPassword}
+	var err error
+	if s.Key != "" {
+		if s.Key, err = portable(s.Key); err != nil {
+			return s, err
+		}
+	}
+	if s.SudoPassword == "" {
+		return s, nil
+	}
+	if _, err := inventory.ParseSecret(s.SudoPassword); err != nil {
+		return s, &UsageError{"--sudo-password " + err.Error()}
+	}
+	if file, ok := strings.CutPrefix(s.SudoPassword, "file:"); ok {
+		file, err = portable(file)
+		s.SudoPassword = "file:" + file
+	}
+	return s, err
+}
+
+// portable is the path of a file here as it can stand in an inventory that is anywhere.
+func portable(path string) (string, error) {
+	if strings.HasPrefix(path, "~/") {
+		return path, nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if below, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+			return "~/" + below, nil
+		}
+	}
+	return path, nil
+}
+
+// common is an inventory with what is said for all hosts, and no host that there is. What is wrong with that is the command
+// line's.
+func (o InitOptions) common(ssh inventory.DraftSSH) (*inventory.Inventory, error) {
+	version, err := catalog.Resolve(catalog.Default)
+	if err != nil {
+		return nil, err
+	}
+	draft := inventory.Draft{Cluster: cmp.Or(o.Cluster, "kgpu"), Version: version.String(), SSH: ssh, Hosts: []inventory.DraftHost{
+		{Address: "192.0.2.1", Role: inventory.ControlPlane}, // an address for documentation: RFC 5737
+	}}
+	inv, err := inventory.Decode(o.path(), draft.Text(), inventory.Options{Now: o.Now})
+	var wrong inventory.Errors
+	if errors.As(err, &wrong) {
+		var said []string
+		for _, p := range wrong {
+			said = append(said, p.Path+": "+p.Message)
+		}
+		return nil, &UsageError{strings.Join(said, "\n")}
+	}
+	return inv, err
+}
+
+// visit looks at the hosts. Those whose keys are new are visited once more, when they are trusted.
+func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]proposal.Seen, error) {
+	way := common.Hosts[0].SSH
+	common.Hosts = nil
+	seen := make([]proposal.Seen, len(o.Targets))
+	at := map[string]int{}
+	for i, t := range o.Targets {
+		h := inventory.Host{Address: t.Address, Role: inventory.Worker, SSH: way}
+		h.SSH.User, h.SSH.Port = cmp.Or(t.User, way.User), t.Port
+		common.Hosts, seen[i].Target, at[t.Address] = append(common.Hosts, h), t, i
+	}
+	s := newSession(Options{Inventory: common, Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig})
+	defer s.close()
+	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
+	meet := func(hosts []inventory.Host) {
+		_ = each(hosts, func(h inventory.Host) error {
+			seen[at[h.Address]].Left = asReason(h, s.meet(ctx, h))
+			return nil
+		})
+	}
+	meet(common.Hosts)
+	again, err := o.trust(ctx, seen, common.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	meet(again)
+	if ctx.Err() != nil {
+		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; nothing was written", Advice: "run the same command again"}
+	}
+	for i, h := range common.Hosts {
+		seen[i].Facts, seen[i].Skew = s.facts[h.ID()], s.skew[h.ID()]
+		advise(seen[i].Left)
+	}
+	return seen, nil
+}
+
+// asReason is err as one with a reason, as all are that come from a host.
+func asReason(h inventory.Host, err error) *reason.Error {
+	if err == nil {
+		return nil
+	}
+	if all := reason.All(err); len(all) > 0 {
+		return all[0]
+	}
+	return &reason.Error{ID: reason.FactsFailed, Host: h.ID(), Err: err}
+}
+
+// trust finds the hosts whose keys nobody knows, and pins the keys if somebody says so. It returns those to be met again.
+func (o InitOptions) trust(ctx context.Context, seen []proposal.Seen, hosts []inventory.Host) ([]inventory.Host, error) {
+	var keys []NewKey
+	var again []*inventory.Host
+	for i := range seen {
+		if unknown := unknownKey(seen[i].Left); unknown != nil && !unknown.Bastion {
+			keys = append(keys, NewKey{Address: hosts[i].Address, Fingerprint: unknown.Fingerprint(), File: unknown.File()})
+			again = append(again, &hosts[i])
+			seen[i].HostKey = unknown.Line()
+		}
+	}
+	if len(keys) == 0 || ctx.Err() != nil {
+		return nil, nil
+	}
+	if o.Trust == nil {
+		for i := range seen {
+			advise(seen[i].Left)
+		}
+		return nil, errors.Join(leftOut(seen)...)
+	}
+	how, err := o.Trust(keys)
+	if err != nil {
+		return nil, err
+	}
+	var out []inventory.Host
+	for i := range seen {
+		if seen[i].HostKey == "" {
+			continue
+		}
+		seen[i].HostKeyNote = fmt.Sprintf("%s, %s", keys[len(out)].Fingerprint, how)
+		h := again[len(out)]
+		h.SSH.HostKey = seen[i].HostKey
+		out = append(out, *h)
+	}
+	return out, nil
+}
+
+// unknownKey is the key for which a host was not spoken to; nil: that was not the reason.
+func unknownKey(e *reason.Error) *remote.UnknownKeyError {
+	var unknown *remote.UnknownKeyError
+	if e == nil || !errors.As(e.Err, &unknown) {
+		return nil
+	}
+	return unknown
+}
+
+// advise says what helps here, where there is no inventory yet.
+func advise(e *reason.Error) {
+	if e == nil {
+		return
+	}
+	switch unknown := unknownKey(e); {
+	case unknown != nil && unknown.Bastion:
+		e.Advice = "that is a host on the way: log in there once with ssh, which asks, and puts its key into known_hosts"
+	case unknown != nil:
+		e.Advice = fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf %s`). Then run this on a terminal, which asks, or with --accept-new", unknown.File())
+	case e.ID == reason.SSHAuthFailed:
+		e.Advice = "name the user and the key: `kgpu init --user USER --key FILE …`, or USER@ADDRESS; the public key must be in the user's authorized_keys on the host"
+	case e.ID == reason.SudoRefused:
+		e.Advice = "give the user sudo rights, or say where the password is: --sudo-password '${NAME}' (an environment variable) or file:PATH"
+	}
+}
+
+func leftOut(seen []proposal.Seen) []error {
+	var out []error
+	for _, s := range seen {
+		if s.Left != nil {
+			out = append(out, s.Left)
+		}
+	}
+	return out
+}
+
+// write writes the inventory, and says what is in it and what to do next.
+func (o InitOptions) write(p *proposal.Proposal) error {
+	where := o.File
+	if o.File == "-" {
+		if _, err := o.Out.Write(p.Text); err != nil {
+			return err
+		}
+		where = "not written to a file"
+	} else if err := inventory.CreateFile(o.File, p.Text); errors.Is(err, fs.ErrExist) {
+		return o.there()
+	} else if err != nil {
+		return fmt.Errorf("writing the inventory: %w", err)
+	}
+	return report.PrintProposal(o.Talk, p, where, o.next())
+}
+
+// next is what to do with the inventory.
+func (o InitOptions) next() [][2]string {
+	return [][2]string{
+		{"kgpu plan" + o.Follow, "what would be done on each host, and why; changes nothing"},
+		{"kgpu up" + o.Follow, "makes the cluster"},
+	}
+}

@@ -1,0 +1,77 @@
+package proposal
+
+import (
+	"cmp"
+	"slices"
+
+	"kgpu.dev/kgpu/bootstrap/preflight"
+	"kgpu.dev/kgpu/inventory"
+)
+
+const onlyHost = "it is the only host"
+
+// chooseControlPlane chooses a host, and has it say why: one that is a control plane already, else one that is large enough
+// for it and has the fewest cards, for they are of no use there; of several the one with the most memory, then the first.
+func chooseControlPlane(in []*candidate) *candidate {
+	order := slices.Clone(in)
+	slices.SortStableFunc(order, func(a, b *candidate) int {
+		return cmp.Or(
+			-compareBool(a.Facts.ControlPlane != nil, b.Facts.ControlPlane != nil),
+			-compareBool(large(a), large(b)),
+			cmp.Compare(len(a.Facts.NVIDIA.Cards), len(b.Facts.NVIDIA.Cards)),
+			-cmp.Compare(memory(a), memory(b)),
+		)
+	})
+	best := order[0]
+	best.why = why(best, in)
+	return best
+}
+
+func large(c *candidate) bool { return preflight.BigEnough(inventory.ControlPlane, c.Facts) }
+
+// memory in GiB: machines with the same modules differ by what their firmware takes.
+func memory(c *candidate) int64 { return GiB(c.Facts.MemoryKiB) }
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// why says by which rule a host was chosen.
+func why(best *candidate, in []*candidate) string {
+	switch {
+	case len(in) == 1:
+		return onlyHost
+	case best.Facts.ControlPlane != nil:
+		return "it is one already"
+	}
+	rivals := like(in, best, large)
+	small := ""
+	if len(rivals) < len(in) {
+		small = " (others are too small for it)"
+	}
+	fewest := like(rivals, best, func(c *candidate) int { return len(c.Facts.NVIDIA.Cards) })
+	among := "without cards"
+	if len(best.Facts.NVIDIA.Cards) > 0 {
+		among = "with the fewest cards"
+	}
+	switch {
+	case len(rivals) == 1:
+		return "it is the only host that is large enough for it"
+	case len(fewest) == 1:
+		return "it is the only host " + among + small
+	case len(like(fewest, best, memory)) == 1:
+		return "it has the most memory of the hosts " + among + small
+	}
+	return "it was named first of the hosts " + among + " that have the most memory" + small
+}
+
+// like are those of the hosts in which something is as it is in one of them.
+func like[T comparable](in []*candidate, one *candidate, what func(*candidate) T) []*candidate {
+	return slices.DeleteFunc(slices.Clone(in), func(c *candidate) bool { return what(c) != what(one) })
+}

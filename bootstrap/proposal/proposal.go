@@ -1,0 +1,211 @@
+// Package proposal makes an inventory out of what was found on hosts: who is the control plane, how the nodes are called, by
+// which addresses they find each other, and what a person should know of each. It is pure.
+package proposal
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/preflight"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Seen is a host that was looked at.
+type Seen struct {
+	inventory.Target
+	Facts *facts.Host   // nil: nobody got there, and Left says why
+	Skew  time.Duration // of the host's clock
+	Left  *reason.Error // why the host is not to be part of the cluster; nil: it is
+
+	HostKey     string // to pin, as in authorized_keys; empty: known_hosts has it
+	HostKeyNote string // how it came to be trusted
+}
+
+// Options are what an inventory says that no host can tell.
+type Options struct {
+	Path    string // where the file will be: paths in it start there
+	Cluster string
+	Version string // of Kubernetes
+	SSH     inventory.DraftSSH
+	Decode  inventory.Options
+}
+
+// Proposal is an inventory as it can be written, and what it is made of.
+type Proposal struct {
+	Text      []byte
+	Inventory *inventory.Inventory
+	Machines  []preflight.Machine // the hosts of the inventory
+	Left      []*reason.Error     // hosts that stand in the file as comments
+	Problems  []*reason.Error     // what preflight finds already; they stand in the file, too
+}
+
+// Make proposes an inventory. At least one host must not be left out. An error is that of a draft that is no valid inventory.
+func Make(seen []Seen, o Options) (*Proposal, error) {
+	all, ssh := hoisted(unlike(seen), o.SSH)
+	p := &Proposal{}
+	var in []*candidate
+	var left []inventory.DraftHost
+	for _, s := range all {
+		if s.Left == nil {
+			in = append(in, &candidate{Seen: s})
+			continue
+		}
+		p.Left = append(p.Left, s.Left)
+		left = append(left, leftOut(s))
+	}
+	plane := chooseControlPlane(in)
+	in = first(in, plane)
+	giveNames(in)
+	givePrivateAddresses(in)
+	draft := inventory.Draft{Head: head(len(in)), Cluster: o.Cluster, Version: o.Version, SSH: ssh}
+	draft.PodCIDR, draft.ServiceCIDR, draft.RangesNote = chooseRanges(in)
+	for _, c := range in {
+		draft.Hosts = append(draft.Hosts, c.entry(c == plane))
+	}
+	// What preflight says depends on the inventory, which has it as comments.
+	var err error
+	if p.Inventory, err = inventory.Decode(o.Path, draft.Text(), o.Decode); err != nil {
+		return nil, err
+	}
+	for i, h := range p.Inventory.Hosts {
+		p.Machines = append(p.Machines, preflight.Machine{Host: h, Facts: in[i].Facts, Skew: in[i].Skew})
+	}
+	p.Problems = preflight.Check(p.Inventory, p.Machines, nil)
+	for i, m := range p.Machines {
+		draft.Hosts[i].Notes = append(draft.Hosts[i].Notes, warnings(m.ID(), p.Problems)...)
+	}
+	draft.Hosts = append(draft.Hosts, left...)
+	p.Text = draft.Text()
+	p.Inventory, err = inventory.Decode(o.Path, p.Text, o.Decode)
+	return p, err
+}
+
+func head(n int) []string {
+	return []string{
+		fmt.Sprintf("Written by `kgpu init`, out of what it found on %s. It is yours: read it, and change what you like.", hosts(n)),
+		"`kgpu plan` says what would be done on each host, and changes nothing; `kgpu up` makes the cluster.",
+	}
+}
+
+// hoisted says once, for all hosts, what they have in common of the way there.
+func hoisted(seen []Seen, ssh inventory.DraftSSH) ([]Seen, inventory.DraftSSH) {
+	if ssh.User == "" {
+		ssh.User = common(seen, func(s Seen) string { return s.User })
+	}
+	ssh.Port = common(seen, func(s Seen) int { return s.Port })
+	for i := range seen {
+		if seen[i].User == ssh.User {
+			seen[i].User = ""
+		}
+		if seen[i].Port == ssh.Port {
+			seen[i].Port = 0
+		}
+	}
+	return seen, ssh
+}
+
+// common is the value that all have; the zero value where they differ.
+func common[T comparable](seen []Seen, of func(Seen) T) T {
+	for _, s := range seen {
+		if of(s) != of(seen[0]) {
+			var none T
+			return none
+		}
+	}
+	return of(seen[0])
+}
+
+// candidate is a host that will be in the cluster, and what is decided about it.
+type candidate struct {
+	Seen
+	name, nameNote string
+	private        netip.Addr // its address in the cluster, where that is not the one by which it was reached
+	privateNote    string
+	why            string // it is the control plane
+}
+
+// first is the list with one moved to its beginning.
+func first(list []*candidate, one *candidate) []*candidate {
+	out := []*candidate{one}
+	for _, c := range list {
+		if c != one {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (c *candidate) entry(plane bool) inventory.DraftHost {
+	h := inventory.DraftHost{
+		Address: c.Address, Name: c.name, PrivateAddress: c.private, PrivateNote: c.privateNote, Role: inventory.Worker,
+		User: c.User, Port: c.Port, HostKey: c.HostKey, HostKeyNote: c.HostKeyNote,
+		Notes: []string{c.note()},
+	}
+	if plane {
+		h.Role = inventory.ControlPlane
+		h.Notes = append(h.Notes, "The control plane, because "+c.why+".")
+		h.Notes = append(h.Notes, c.workload(c.why == onlyHost)...)
+	}
+	if c.nameNote != "" {
+		h.Notes = append(h.Notes, c.nameNote)
+	}
+	h.Notes = append(h.Notes, c.remarks()...)
+	return h
+}
+
+// workload says what runs on a control plane that somebody may want to use as a worker, too.
+func (c *candidate) workload(alone bool) []string {
+	if !alone && len(cards(c.Facts)) == 0 {
+		return nil
+	}
+	return []string{
+		"Pods of yours do not run on a control plane. This lets them, once the cluster is up:",
+		fmt.Sprintf("  kubectl taint nodes %s node-role.kubernetes.io/control-plane-", c.name),
+	}
+}
+
+// leftOut is the entry of a host that is a comment.
+func leftOut(s Seen) inventory.DraftHost {
+	return inventory.DraftHost{
+		Address: s.Address, Role: inventory.Worker, User: s.User, Port: s.Port, Left: true,
+		Notes: []string{"Left out: " + bare(s.Left), "  → " + s.Left.AdviceLine()},
+	}
+}
+
+// warnings are the problems of a host as the file tells them: those of one kind with one advice.
+func warnings(host string, problems []*reason.Error) []string {
+	var out []string
+	last := ""
+	for _, e := range problems {
+		if e.Host != host {
+			continue
+		}
+		advice := "  → " + e.AdviceLine()
+		if advice == last {
+			out = out[:len(out)-1]
+		}
+		out = append(out, "WARNING: "+bare(e), advice)
+		last = advice
+	}
+	return out
+}
+
+// bare is an error without its host, which stands there anyway.
+func bare(e *reason.Error) string {
+	without := *e
+	without.Host = ""
+	if without.Doing == "preflight" {
+		without.Doing = ""
+	}
+	return without.Error()
+}
+
+func hosts(n int) string {
+	if n == 1 {
+		return "one host"
+	}
+	return fmt.Sprintf("%d hosts", n)
+}

@@ -1,0 +1,86 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Target is a machine as people name it on a command line.
+type Target struct {
+	User    string // empty: not said
+	Address string // IP address or DNS name
+	Port    int    // zero: not said
+}
+
+// bracketed is an IPv6 address in brackets, with what follows it.
+var bracketed = regexp.MustCompile(`^\[([^\[\]]*:[^\[\]]*)\](.*)$`)
+
+// ParseTargets reads [user@]address[:port]. The address may be a range; an IPv6 address with a port stands in brackets.
+func ParseTargets(s string) ([]Target, error) {
+	var t Target
+	rest := s
+	if at := strings.LastIndexByte(s, '@'); at >= 0 {
+		user := s[:at]
+		if strings.Contains(user, ":") { // a password, perhaps: it is not repeated
+			return nil, errors.New("a host is named as user@address:port, without a password")
+		}
+		if _, err := userName(user); err != nil {
+			return nil, fmt.Errorf("%q: %w", s, err)
+		}
+		t.User, rest = user, s[at+1:]
+	}
+	port := ""
+	if m := bracketed.FindStringSubmatch(rest); m != nil {
+		rest, port = m[1], m[2]
+	} else if at := strings.LastIndexByte(rest, ':'); at >= 0 && !isIP(rest) {
+		rest, port = rest[:at], rest[at:]
+	}
+	if port != "" {
+		n, err := strconv.Atoi(strings.TrimPrefix(port, ":"))
+		if err != nil || port[0] != ':' || n < 1 || n > 65535 {
+			return nil, fmt.Errorf("%q: the port must be a number from 1 to 65535", s)
+		}
+		t.Port = n
+	}
+	addresses, err := ExpandRange(rest)
+	if err != nil {
+		return nil, err
+	}
+	var out []Target
+	for _, a := range addresses {
+		if t.Address, err = address(a); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// DistinctTargets drops targets that are there before. Two that differ in user or port only are an error: an inventory names
+// a machine by its address.
+func DistinctTargets(targets []Target) ([]Target, error) {
+	var out []Target
+	first := map[string]Target{}
+	for _, t := range targets {
+		switch other, there := first[canonical(t.Address)]; {
+		case !there:
+			first[canonical(t.Address)] = t
+			out = append(out, t)
+		case other.User != t.User || other.Port != t.Port:
+			return nil, fmt.Errorf("%s is named twice, with another user or port: a host is named once, by its address", t.Address)
+		}
+	}
+	if len(out) > maxHosts {
+		return nil, errTooMany
+	}
+	return out, nil
+}
