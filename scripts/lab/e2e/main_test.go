@@ -52,6 +52,9 @@ func runAll(m *testing.M) (code int, err error) {
 			return 0, err
 		}
 	}
+	if eventSchema, err = schemaOf("event"); err != nil {
+		return 0, err
+	}
 	if err := destroyLabs(); err != nil {
 		return 0, err
 	}
