@@ -15,6 +15,9 @@ func TestExitStatus(t *testing.T) {
 	if err := os.WriteFile("bad.yaml", []byte("host: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile("named.yaml", []byte("hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want int
@@ -41,6 +44,15 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "up", "good.yaml", "--ignore", "HOST_SWAP"}, 3},
 		{[]string{"kgpu", "up", "good.yaml", "--output", "yaml"}, 3},
 		{[]string{"kgpu", "reset", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
+		{[]string{"kgpu", "remove-worker", "-i", "good.yaml"}, 3},
+		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
+		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "192.0.2.1", "--yes"}, 3}, // the control plane
+		{[]string{"kgpu", "render", "good.yaml"}, 3},
+		{[]string{"kgpu", "render", "good.yaml", "--out", "new", "--assume", "debian-3"}, 3},
+		{[]string{"kgpu", "render", "good.yaml", "--out", "new", "--assume", "debian-12"}, 3}, // it has no name
+		{[]string{"kgpu", "render", "named.yaml", "--out", "new", "--assume", "debian-12"}, 0},
+		{[]string{"kgpu", "render", "named.yaml", "--out", "new", "--assume", "debian-13"}, 0},
+		{[]string{"kgpu", "render", "named.yaml", "--out", ".", "--assume", "debian-12"}, 92},
 		{[]string{"kgpu", "validate", "good.yaml"}, 0},
 		{[]string{"kgpu", "validate", "bad.yaml"}, 10},
 	} {

@@ -48,12 +48,7 @@ func (s *session) meetToWatch(ctx context.Context, h inventory.Host) error {
 	if err == nil || ctx.Err() != nil || h.Role == inventory.ControlPlane {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if conn := s.hosts[h.ID()]; conn != nil {
-		conn.Close()
-		delete(s.hosts, h.ID())
-	}
+	s.drop(h.ID())
 	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: h.ID(), Kind: event.Warning, Text: "this host is not watched: " + err.Error()})
 	return nil
 }

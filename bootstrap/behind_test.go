@@ -40,6 +40,9 @@ type site struct {
 	mu     sync.Mutex
 	did    []string                             // host and step
 	joined map[string]bool                      // hosts
+	gone   map[string]bool                      // nodes that were deleted, of hosts that have not noticed
+	clean  map[string]bool                      // hosts on which nothing of kgpu's is left
+	pods   string                               // what pods.sh prints
 	token  bool                                 // there is one
 	at     map[string]func(e *sshtest.Exec) int // what happens at a step of a host, instead; by both
 }
@@ -58,7 +61,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}}
+	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}}
 	s.adminConf = filepath.Join(t.TempDir(), "admin.conf")
 	if err := os.WriteFile(s.adminConf, []byte("clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -115,6 +118,10 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		fmt.Fprintln(e.Stdout, "end=1")
 		return 0
 	}
+	if bytes.Contains(script, []byte("# Prints the pods of the cluster")) {
+		fmt.Fprint(e.Stdout, s.pods)
+		return 0
+	}
 	if s.looked != nil && s.looked(host) {
 		return sshtest.Vanish
 	}
@@ -130,6 +137,9 @@ func (s *site) facts(host string) string {
 	if !s.joined[host] {
 		text = ofNodes.ReplaceAllString(text, "") + "end=1\n"
 	}
+	if s.clean[host] {
+		text = strings.Replace(text, "ledger=37\n", "ledger=0\n", 1)
+	}
 	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
 	text = certificates.ReplaceAllString(text, "")
 	if host != "cp1" && s.joined[host] {
@@ -138,7 +148,7 @@ func (s *site) facts(host string) string {
 	if host == "cp1" && s.joined[host] {
 		more := "control-plane=1\nkubeadm=init-done\napi=1\n" + strings.Replace(authority.FindString(text), "kubelet-ca=", "cluster-ca=", 1)
 		for i, node := range []string{"cp1", "w1", "w2"} {
-			if s.joined[node] {
+			if s.joined[node] && !s.gone[node] {
 				more += fmt.Sprintf("cluster=node\t%[1]s\tuid-%[1]s\tTrue\t\tv1.36.3\tcontainerd://1.7.24\t10.0.0.%[2]d\n", node, 10+i)
 			}
 		}
@@ -181,8 +191,16 @@ func (s *site) batch(host string, e *sshtest.Exec) int {
 		s.mu.Lock()
 		s.did = append(s.did, host+" "+id)
 		s.token = id == "cluster/token" || s.token && id != "cluster/untoken"
-		if id == "cluster/init" || id == "cluster/join" {
+		switch node, deletes := strings.CutPrefix(id, "node/delete/"); {
+		case id == "cluster/init", id == "cluster/join":
 			s.joined[host] = true
+			delete(s.gone, host)
+			delete(s.clean, host)
+		case deletes:
+			s.gone[node] = true
+		case id == "host/reset":
+			delete(s.joined, host)
+			s.clean[host] = true
 		}
 		s.mu.Unlock()
 		fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\n", id)

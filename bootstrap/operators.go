@@ -16,11 +16,25 @@ import (
 // openAlone is open for stories that change something. It ends as soon as the control plane tells that somebody else holds
 // the cluster, whatever the other hosts are still busy with.
 func openAlone(ctx context.Context, o Options, hosts []inventory.Host) (*session, error) {
+	return openAloneWithout(ctx, o, hosts, func(inventory.Host, error) bool { return false })
+}
+
+// openAloneWithout goes on without the workers whose loss the story can do with: lost is asked, perhaps by several at the
+// same time.
+func openAloneWithout(ctx context.Context, o Options, hosts []inventory.Host, lost func(inventory.Host, error) bool) (*session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := newSession(o)
 	err := each(hosts, func(h inventory.Host) error {
-		if err := s.meet(ctx, h); err != nil || h.Role != inventory.ControlPlane {
+		err := s.meet(ctx, h)
+		if h.Role != inventory.ControlPlane {
+			if err != nil && ctx.Err() == nil && lost(h, err) {
+				s.drop(h.ID())
+				return nil
+			}
+			return err
+		}
+		if err != nil {
 			return err
 		}
 		busy := s.busy()

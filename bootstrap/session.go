@@ -98,6 +98,16 @@ func (s *session) meet(ctx context.Context, h inventory.Host) error {
 	return s.look(ctx, h.ID())
 }
 
+// drop ends the connection to a host that the story goes on without.
+func (s *session) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if conn := s.hosts[id]; conn != nil {
+		conn.Close()
+		delete(s.hosts, id)
+	}
+}
+
 func (s *session) close() {
 	for _, h := range s.hosts {
 		h.Close()

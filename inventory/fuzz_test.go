@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode: decoding never panics, problems lie within the file, what is accepted stays accepted, and can be added to.
+// FuzzDecode: decoding never panics, problems lie within the file, what is accepted stays accepted, and can be added to
+// and removed from.
 func FuzzDecode(f *testing.F) {
 	for _, path := range append(badFiles(f), goodFiles(f)...) {
 		data, err := os.ReadFile(path)
@@ -39,6 +40,9 @@ func FuzzDecode(f *testing.F) {
 		if edited, err := AddHosts(data, []NewHost{{Address: "new.example"}}); err == nil {
 			if !containsInOrder(edited, data) {
 				t.Errorf("AddHosts lost something:\n%s\n%s", data, edited)
+			}
+			if removed, err := RemoveHosts(edited, []string{"new.example"}); err == nil && !containsInOrder(edited, removed) {
+				t.Errorf("RemoveHosts made something up:\n%s\n%s", edited, removed)
 			}
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib steps facts.sh reach.sh pods.sh support.sh
+//go:embed lib steps facts.sh reach.sh pods.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -35,6 +35,12 @@ func Pods() []byte {
 // by root.
 func Support() []byte {
 	return mustRead("support.sh")
+}
+
+// Render returns the script that runs the steps beside it by hand; it wants to be a file that is called as the list of its
+// steps is.
+func Render() []byte {
+	return mustRead("render.sh")
 }
 
 // Lib returns the library that every step reads.

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func testApp() *cli.App { return App("test", Group("", Up(), AddWorker(), Reset())) }
+func testApp() *cli.App { return App("test", Group("", Up(), AddWorker(), RemoveWorker(), Reset())) }
 
 func TestFlagsFirst(t *testing.T) {
 	for _, c := range []struct{ typed, want []string }{

@@ -38,8 +38,11 @@ func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 // again is the command that carries on with the run that c began: the same, which may be repeated.
 func again(c *cli.Context, inv *inventory.Inventory) string {
 	words := []string{"kgpu", c.Command.Name, "--inventory", inv.Path}
-	if c.Command.Name == "add-worker" || c.Command.Name == "reset" {
-		words = append(words, c.Args().Slice()...) // hosts; of the others, the inventory
+	switch c.Command.Name { // hosts; of the others, the arguments are the inventory
+	case "add-worker", "reset":
+		words = append(words, c.Args().Slice()...)
+	case "remove-worker":
+		words = append(words, bootstrap.StillNamed(inv.Path, c.Args().Slice())...)
 	}
 	for _, flag := range []string{"only", "skip", "limit", "ignore"} {
 		for _, value := range c.StringSlice(flag) {
@@ -51,7 +54,7 @@ func again(c *cli.Context, inv *inventory.Inventory) string {
 			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
 		}
 	}
-	for _, flag := range []string{"adopt", "yes"} {
+	for _, flag := range []string{"adopt", "force", "yes"} {
 		if c.Bool(flag) {
 			words = append(words, "--"+flag)
 		}

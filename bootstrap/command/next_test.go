@@ -18,6 +18,7 @@ func TestAgain(t *testing.T) {
 		"add-worker 10.0.0.[1-2]":                 "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
 		"up --yes --adopt":                        "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
 		"reset w1":                                "kgpu reset --inventory 'my hosts.yaml' w1",
+		"remove-worker --force w1":                "kgpu remove-worker --inventory 'my hosts.yaml' w1 --force",
 	} {
 		app := testApp()
 		got := ""

@@ -10,10 +10,10 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Outputs of steps that other steps take in.
+// Outputs of steps that other steps take in: what lets hosts join.
 const (
-	outputToken  = "token"
-	outputCAHash = "ca_hash"
+	OutputToken  = "token"
+	OutputCAHash = "ca_hash"
 )
 
 // cluster plans what happens between hosts: init, joins, network, labels, and the wait for all of it.
@@ -132,7 +132,7 @@ func (b *builder) untoken(token, joined []Ref) {
 		Late: func(out Outputs) (Input, error) {
 			ids := slices.Clone(left)
 			for _, t := range token {
-				id, _, _ := strings.Cut(string(out[t][outputToken]), ".")
+				id, _, _ := strings.Cut(string(out[t][OutputToken]), ".")
 				ids = append(ids, id)
 			}
 			return Input{Values: map[string]string{"tokens": lines(ids...)}}, nil
@@ -151,7 +151,7 @@ func (b *builder) join(h *host, token Ref) Ref {
 		Needs: needs, Timeout: medium,
 		Late: func(out Outputs) (Input, error) {
 			secret := out[token]
-			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[outputToken])), strings.TrimSpace(string(secret[outputCAHash])))
+			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))
 			return Input{Values: b.withFlags(map[string]string{
 				"kubeadm": config, "criSocket": b.criSocket(), "endpoint": b.endpoint(), "node": h.node,
 			})}, err
@@ -172,7 +172,7 @@ func joinReason(s Standing) string {
 func (b *builder) deleteNode(h *host, s Standing) Ref {
 	before := slices.Clone(h.last)
 	if s.Drain {
-		before = append(before, b.evict(h, s.Why))
+		before = append(before, b.evict(h, s.Why, drainBriefly))
 	}
 	return b.side(b.cp, Step{
 		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why, Script: "node-delete",

@@ -55,7 +55,8 @@ type Step struct {
 	Later   bool          // is done when the cards are proven: no other step needs it
 	Serial  string        // steps with the same word never run at the same time anywhere; empty: no limit
 
-	disturbs string // what becomes of the containers that run on the host; empty: nothing
+	disturbs  string // what becomes of the containers that run on the host; empty: nothing
+	undrained bool   // deletes a node that was not drained: its pods end where they are
 }
 
 // Skipped is a step that has nothing to do on a host, and why.
@@ -73,11 +74,11 @@ type Graph struct {
 	windows []window
 }
 
-// Drained lists the nodes that the plan drains, in its order, and why.
+// Drained lists the nodes that the plan drains, or deletes with their pods, in its order, and why.
 func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
 	reasons = map[string]string{}
 	for _, s := range g.Steps {
-		if s.Script == drainScript || s.Script == leaveScript {
+		if s.Script == drainScript || s.Script == leaveScript || s.undrained {
 			node := s.Input.Values["node"]
 			nodes, reasons[node] = append(nodes, node), s.Reason
 		}

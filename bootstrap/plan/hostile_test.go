@@ -56,7 +56,7 @@ func outputs(t *testing.T, g *Graph) map[string]string {
 	out := map[string]string{}
 	known := Outputs{}
 	for _, s := range g.Steps {
-		known[s.Ref] = map[string][]byte{outputToken: []byte("abcdef.0123456789abcdef"), outputCAHash: []byte("sha256:00"), outputFeatures: []byte("nvidia.com/gpu.count=1")}
+		known[s.Ref] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"), outputFeatures: []byte("nvidia.com/gpu.count=1")}
 	}
 	for _, s := range g.Steps {
 		if _, err := scripts.Step(s.Script); err != nil || strings.Contains(s.Script+s.ID, evilMark) {

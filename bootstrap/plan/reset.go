@@ -46,7 +46,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 			continue
 		}
 		if goesOn && !h.adopted() {
-			b.leave(h)
+			b.leave(h, drainBriefly)
 		}
 		gone = append(gone, b.resetHost(h)...)
 	}
@@ -60,13 +60,19 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 // leaveScript empties a node that goes.
 const leaveScript = "node-drain"
 
+// How long pods have to end when their node goes, as kubectl writes it. Both are less than the step's own time.
+const (
+	drainBriefly = "120s"
+	drainSlowly  = "540s" // training that saves what it has is given the time
+)
+
 // leave drains the node and deletes it, on the control plane.
-func (b *builder) leave(h *host) {
+func (b *builder) leave(h *host, within string) {
 	if b.nodeOf(h) == nil {
 		b.skip(b.cp, "node/delete/"+h.node, "the cluster has no such node")
 		return
 	}
-	drained := b.evict(h, "it leaves the cluster")
+	drained := b.evict(h, "it leaves the cluster", within)
 	deleted := b.side(b.cp, Step{
 		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster", Script: "node-delete",
 		Needs: []Ref{drained}, Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short,
@@ -75,10 +81,10 @@ func (b *builder) leave(h *host) {
 }
 
 // evict moves the pods away from a node that goes.
-func (b *builder) evict(h *host, why string) Ref {
+func (b *builder) evict(h *host, why, within string) Ref {
 	return b.side(b.cp, Step{
 		Ref: Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: leaveScript,
-		Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node, "timeout": "120s"}}, Timeout: medium,
+		Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node, "timeout": within}}, Timeout: medium,
 	})
 }
 

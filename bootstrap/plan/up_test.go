@@ -97,7 +97,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		if s.Late != nil {
 			out := Outputs{}
 			for _, need := range s.Needs {
-				out[need] = map[string][]byte{outputToken: []byte("abcdef.0123456789abcdef"), outputCAHash: []byte("sha256:00"), outputFeatures: []byte(featuresOf(seen[need.Host]))}
+				out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"), outputFeatures: []byte(featuresOf(seen[need.Host]))}
 			}
 			var err error
 			if input, err = s.Late(out); err != nil {

@@ -97,7 +97,7 @@ func joinInput(t *testing.T, s *Step) Input {
 	t.Helper()
 	out := Outputs{}
 	for _, need := range s.Needs {
-		out[need] = map[string][]byte{outputToken: []byte("abcdef.0123456789abcdef"), outputCAHash: []byte("sha256:00ff")}
+		out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00ff")}
 	}
 	input, err := s.Late(out)
 	if err != nil {

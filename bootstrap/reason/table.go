@@ -103,6 +103,8 @@ const (
 	APIUnreachable      ID = "API_UNREACHABLE"
 	NodeNotReady        ID = "NODE_NOT_READY"
 	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
+	NodeUnknown         ID = "NODE_UNKNOWN"
+	RenderFolderTaken   ID = "RENDER_FOLDER_TAKEN"
 	Cancelled           ID = "CANCELLED"
 )
 
@@ -384,6 +386,12 @@ var table = index([]Reason{
 	{NodeDrainBlocked, 90,
 		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them. The node takes pods again as before, and its driver was not touched.",
 		"end the pods named above, or loosen their disruption budget, then run the same command again"},
+	{NodeUnknown, 91,
+		"A worker that cannot be asked for its name is to leave the cluster: the inventory does not give its name either, none of the nodes has its address, and there are nodes that no other host of the inventory accounts for.",
+		"write the `name:` of its node, one of those named above, into the inventory, then run the same command again"},
+	{RenderFolderTaken, 92,
+		"The folder that `kgpu render` is to write has files in it that it did not write.",
+		"name another folder, or an empty one"},
 	{Cancelled, 130,
 		"The run was stopped, by Ctrl-C or by another run. Steps that had begun go on on their hosts to their end, and no more steps were begun.",
 		"run the same command again: it carries on where it stopped"},

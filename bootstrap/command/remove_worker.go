@@ -1,0 +1,42 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// RemoveWorker is kgpu remove-worker.
+func RemoveWorker() *cli.Command {
+	return &cli.Command{
+		Name: "remove-worker", Usage: "take hosts out of the cluster and the inventory, and undo what kgpu changed on them", ArgsUsage: "HOST…",
+		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, forceFlags, yesFlags), Action: removeWorker,
+	}
+}
+
+var forceFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "force", Usage: "go on without hosts that cannot be reached: their nodes and inventory entries go, the hosts stay as they are"},
+}
+
+func removeWorker(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usagef("which host? kgpu remove-worker HOST…")
+	}
+	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
+		return bootstrap.RemoveWorker(c.Context, o, bootstrap.Removal{
+			Names: c.Args().Slice(), Force: c.Bool("force"), Show: t.showPlan,
+			Sure: func() error {
+				switch {
+				case c.Bool("yes"):
+					return nil
+				case t.kind == report.JSON:
+					return usagef("not confirmed, nothing was changed (--yes agrees)")
+				}
+				return confirm(c, "This takes hosts out of the cluster.", "yes")
+			},
+		})
+	})
+}

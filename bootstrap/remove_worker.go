@@ -1,0 +1,209 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Removal says how workers leave.
+type Removal struct {
+	Names []string                // of the workers, their addresses, or ranges of these
+	Force bool                    // go on without workers that cannot be reached: only their nodes and entries go
+	Show  func(*plan.Graph) error // is called with the plan before anything is touched
+	Sure  func() error            // is asked where something is to be done and no pods have to be agreed about
+}
+
+// RemoveWorker takes workers out of the cluster, resets them and removes them from the inventory file. Only the control
+// plane and these workers are contacted. What one of them has done already is not done again: the command may be repeated.
+func RemoveWorker(ctx context.Context, o Options, r Removal) error {
+	ids, err := o.leaving(r.Names)
+	if err != nil {
+		return err
+	}
+	// A file that cannot be edited is found before anything is changed.
+	if _, err := withoutHosts(o.Inventory.Path, ids); err != nil {
+		return err
+	}
+	o.Limit = ids
+	hosts, err := o.selected()
+	if err != nil {
+		return err
+	}
+	lost := func(h inventory.Host, err error) bool {
+		if !r.Force || !unreachable(err) {
+			return false
+		}
+		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Host: h.ID(), Kind: event.Warning, Text: "going on without it: " + err.Error()})
+		return true
+	}
+	s, err := openAloneWithout(ctx, o, hosts, lost)
+	if err != nil {
+		return adviseForce(err)
+	}
+	defer s.close()
+	var left map[string][]plan.Ref
+	design := func(ctx context.Context) (*plan.Graph, error) {
+		if err := s.stop(ctx); err != nil {
+			return nil, err
+		}
+		graph, after, err := plan.Remove(s.Inventory, s.facts, ids, r.Force)
+		left = after
+		return graph, err
+	}
+	graph, err := design(ctx)
+	if err != nil {
+		return err
+	}
+	s.skips(graph)
+	ask := func(graph *plan.Graph) error { return s.sure(ctx, graph, r) }
+	if err := ask(graph); err != nil {
+		return err
+	}
+	return s.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
+		result, err := s.engine().Execute(ctx, graph)
+		return errors.Join(err, s.forget(ids, left, result))
+	})
+}
+
+// leaving turns names into the IDs of workers.
+func (o Options) leaving(names []string) ([]string, error) {
+	names, err := expand(names)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := o.named(names)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for _, h := range o.Inventory.Hosts {
+		if h.Role == inventory.ControlPlane && slices.Contains(ids, h.ID()) {
+			return nil, &UsageError{fmt.Sprintf("%s is the control plane: without it there is no cluster. `kgpu reset` takes the whole cluster apart", h.ID())}
+		}
+	}
+	return ids, nil
+}
+
+// unreachable reports whether nothing could be asked of a host.
+func unreachable(err error) bool {
+	all := reason.All(err)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(e *reason.Error) bool { return !slices.Contains(connecting, e.ID) })
+}
+
+// adviseForce adds to the errors of workers that could not be reached how to do without them.
+func adviseForce(err error) error {
+	for _, e := range reason.All(err) {
+		if slices.Contains(connecting, e.ID) && e.Step == "" {
+			e.Advice = e.AdviceLine() + "; or, if a worker will not come back: the same command with --force"
+		}
+	}
+	return err
+}
+
+// sure shows the plan, and asks: which pods may be moved, or else whether all of this is meant.
+func (s *session) sure(ctx context.Context, graph *plan.Graph, r Removal) error {
+	if err := r.Show(graph); err != nil || graph.Empty() {
+		return err
+	}
+	found, err := s.disturbances(ctx, graph)
+	switch {
+	case err != nil:
+		return err
+	case len(found) > 0:
+		return s.Agree(found)
+	}
+	return r.Sure()
+}
+
+// forget removes the workers that have left from the inventory file, and says what became of those that were not reached.
+func (s *session) forget(ids []string, left map[string][]plan.Ref, result *run.Result) error {
+	var gone []string
+	for _, id := range ids {
+		if !slices.ContainsFunc(left[id], func(last plan.Ref) bool { return !done(result, last) }) {
+			gone = append(gone, id)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	edited, err := withoutHosts(s.Inventory.Path, gone)
+	if err != nil {
+		return err
+	}
+	if edited != nil {
+		if err := inventory.WriteFile(s.Inventory.Path, edited); err != nil {
+			return err
+		}
+	}
+	for _, id := range gone {
+		if s.hosts[id] == nil {
+			s.Events.Emit(event.Event{
+				Time: time.Now(), Run: s.Run, Host: id, Kind: event.Warning,
+				Text: "the host itself was not cleaned: kgpu's packages and files, and the keys of its kubelet, are still on it. When it can be reached, write it into " +
+					s.Inventory.Path + " again and run `kgpu remove-worker " + id + "`; a host that is installed anew needs nothing",
+			})
+		}
+	}
+	return nil
+}
+
+// done reports whether a step ended well.
+func done(result *run.Result, step plan.Ref) bool {
+	return slices.ContainsFunc(result.Steps, func(s run.StepResult) bool { return s.Ref == step && s.Outcome == run.Done })
+}
+
+// withoutHosts is the text of an inventory file without these hosts; nil: it has none of them any more.
+func withoutHosts(path string, ids []string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	edited, err := inventory.RemoveHosts(data, ids)
+	if err != nil || bytes.Equal(edited, data) {
+		return nil, err
+	}
+	before, err := inventory.Decode(path, data, inventory.Options{})
+	if err != nil {
+		return nil, err
+	}
+	after, err := inventory.Decode(path, edited, inventory.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if len(before.Hosts)-len(after.Hosts) > len(ids) { // the name of one is the address of another
+		return nil, &UsageError{fmt.Sprintf("%s names several hosts by the same word: remove them from the file by hand", path)}
+	}
+	return edited, nil
+}
+
+// StillNamed are those of the names, or of what ranges stand for, that the inventory file at path has: what is left to
+// remove when some have left. It is all of them when the file cannot be read.
+func StillNamed(path string, names []string) []string {
+	inv, err := inventory.Load(path, inventory.Options{})
+	all, problem := expand(names)
+	if err != nil || problem != nil {
+		return names
+	}
+	var out []string
+	for _, name := range all {
+		if _, err := (Options{Inventory: inv}).named([]string{name}); err == nil {
+			out = append(out, name)
+		}
+	}
+	if len(out) == len(all) {
+		return names
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/inventory"
+)
+
+const threeNamed = `kubernetes: {version: 1.36.3}
+runtime: containerd
+network: flannel
+hosts:
+  - {address: 10.0.0.10, name: cp1, role: control-plane}
+  # by the window
+  - {address: 10.0.0.11, name: w1}
+  - {address: 10.0.0.12, name: w2} # its fan is loud
+`
+
+// leavers is a site whose hosts are nodes, with an inventory file.
+func leavers(t *testing.T) (*site, Options) {
+	t.Helper()
+	s, o := newSite(t, "cp1", "w1", "w2")
+	for _, h := range []string{"cp1", "w1", "w2"} {
+		s.joined[h] = true
+	}
+	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")
+	if err := os.WriteFile(o.Inventory.Path, []byte(threeNamed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Agree = func(d []Disturbance) error { t.Errorf("asked about %+v", d); return nil }
+	return s, o
+}
+
+// leave is a removal that is agreed to.
+func leave(names ...string) Removal {
+	return Removal{Names: names, Show: func(*plan.Graph) error { return nil }, Sure: func() error { return nil }}
+}
+
+func wantFile(t *testing.T, o Options, gone ...string) {
+	t.Helper()
+	want := threeNamed
+	for _, line := range gone {
+		want = strings.Replace(want, line, "", 1)
+	}
+	if got, err := os.ReadFile(o.Inventory.Path); err != nil || string(got) != want {
+		t.Errorf("%v: the file is\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+const (
+	w1Entry = "  # by the window\n  - {address: 10.0.0.11, name: w1}\n"
+	w2Entry = "  - {address: 10.0.0.12, name: w2} # its fan is loud\n"
+)
+
+// told are the warnings of a run.
+func (s *site) told() string {
+	var out []string
+	for _, e := range s.Events() {
+		if e.Kind == event.Warning {
+			out = append(out, e.Host+" "+e.Text)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// A worker leaves; the pods that its drain concerns are named, with those that hold cards; the other worker is not touched.
+// It may come again afterwards.
+func TestRemoveWorker(t *testing.T) {
+	s, o := leavers(t)
+	s.pods = "w2\tml/train-0\tcards\nw2\tweb/shop\t\nw1\tml/other\tcards\n"
+	var asked []Disturbance
+	o.Agree = func(d []Disturbance) error { asked = d; wantFile(t, o); return nil }
+	if err := RemoveWorker(t.Context(), o, leave("w2")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset"}; !slices.Equal(s.did, want) {
+		t.Errorf("did %q, want %q", s.did, want)
+	}
+	if len(asked) != 1 || fmt.Sprint(asked[0]) != "{w2 it leaves the cluster [ml/train-0 web/shop] [ml/train-0]}" {
+		t.Errorf("asked about %+v", asked)
+	}
+	wantFile(t, o, w2Entry)
+	if told := s.told(); told != "" {
+		t.Errorf("warned %q", told)
+	}
+	for _, e := range s.Events() {
+		if e.Kind == event.Connect && e.Host == "w1" {
+			t.Error("w1 was contacted")
+		}
+	}
+
+	// The same again, as add-worker would: the file is written by it.
+	data, err := os.ReadFile(o.Inventory.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited, err := inventory.AddHosts(data, []inventory.NewHost{{Address: "10.0.0.12", Name: "w2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inventory.WriteFile(o.Inventory.Path, edited); err != nil {
+		t.Fatal(err)
+	}
+	s.did = nil
+	o.Limit = []string{"w2"}
+	if err := Up(t.Context(), o, func(*plan.Graph) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(s.did, "w2 cluster/join") || !s.joined["w2"] {
+		t.Errorf("did %q", s.did)
+	}
+}
+
+func TestRemoveWorkerAsks(t *testing.T) {
+	no := errors.New("no")
+	t.Run("about pods", func(t *testing.T) {
+		s, o := leavers(t)
+		s.pods = "w2\tml/train-0\tcards\n"
+		o.Agree = func([]Disturbance) error { return no }
+		if err := RemoveWorker(t.Context(), o, leave("w2")); !errors.Is(err, no) || len(s.did) > 0 {
+			t.Errorf("%v; did %q", err, s.did)
+		}
+		wantFile(t, o)
+	})
+	t.Run("where there are none", func(t *testing.T) {
+		s, o := leavers(t)
+		r := leave("w2")
+		r.Sure = func() error { return no }
+		if err := RemoveWorker(t.Context(), o, r); !errors.Is(err, no) || len(s.did) > 0 {
+			t.Errorf("%v; did %q", err, s.did)
+		}
+		wantFile(t, o)
+	})
+}
+
+// What was interrupted is repeated: nothing is done twice, and what has left is only edited out.
+func TestRemoveWorkerCarriesOn(t *testing.T) {
+	t.Run("the node is gone", func(t *testing.T) {
+		s, o := leavers(t)
+		s.gone["w2"] = true
+		if err := RemoveWorker(t.Context(), o, leave("w2")); err != nil || !slices.Equal(s.did, []string{"w2 host/reset"}) {
+			t.Errorf("%v; did %q", err, s.did)
+		}
+		wantFile(t, o, w2Entry)
+	})
+	t.Run("the host is clean, too", func(t *testing.T) {
+		s, o := leavers(t)
+		s.clean["w1"] = true
+		delete(s.joined, "w1")
+		r := leave("w1")
+		r.Sure = func() error { t.Error("asked, and nothing is to be done"); return nil }
+		if err := RemoveWorker(t.Context(), o, r); err != nil || len(s.did) > 0 {
+			t.Errorf("%v; did %q", err, s.did)
+		}
+		wantFile(t, o, w1Entry)
+	})
+	t.Run("one fails", func(t *testing.T) {
+		s, o := leavers(t)
+		s.at["w1 host/reset"] = func(e *sshtest.Exec) int {
+			fmt.Fprint(e.Stdout, "D\thost/reset\t1\t1\tSTEP_FAILED\tno\nE\t1\n")
+			return 0
+		}
+		err := RemoveWorker(t.Context(), o, leave("w1", "w2", "w1"))
+		if all := reason.All(err); len(all) != 1 || all[0].Host != "w1" || all[0].ID != reason.StepFailed {
+			t.Errorf("%v", err)
+		}
+		wantFile(t, o, w2Entry)
+		if left := StillNamed(o.Inventory.Path, []string{"w1", "w2"}); !slices.Equal(left, []string{"w1"}) {
+			t.Errorf("still named: %q", left)
+		}
+		s.at, s.did = nil, nil
+		if err := RemoveWorker(t.Context(), o, leave("w1")); err != nil || !slices.Equal(s.did, []string{"w1 host/reset"}) {
+			t.Errorf("%v; did %q", err, s.did)
+		}
+		wantFile(t, o, w1Entry, w2Entry)
+	})
+}
+
+// A worker that is dead stops the story, unless somebody says that it is.
+func TestRemoveWorkerThatIsDead(t *testing.T) {
+	s, o := leavers(t)
+	s.servers["w2"].Stop()
+	err := RemoveWorker(t.Context(), o, leave("w2"))
+	all := reason.All(err)
+	if len(all) != 1 || all[0].Host != "w2" || !strings.Contains(all[0].AdviceLine(), "--force") || len(s.did) > 0 {
+		t.Fatalf("%v; did %q", err, s.did)
+	}
+	wantFile(t, o)
+	r := leave("w2")
+	r.Force = true
+	if err := RemoveWorker(t.Context(), o, r); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"cp1 node/delete/w2"}; !slices.Equal(s.did, want) {
+		t.Errorf("did %q, want %q", s.did, want)
+	}
+	wantFile(t, o, w2Entry)
+	for _, want := range []string{"w2 going on without it: ", "w2 the host itself was not cleaned", "`kgpu remove-worker w2`"} {
+		if told := s.told(); !strings.Contains(told, want) {
+			t.Errorf("not a word of %s in\n%s", want, told)
+		}
+	}
+	t.Run("with the control plane", func(t *testing.T) {
+		s, o := leavers(t)
+		s.servers["cp1"].Stop()
+		if err := RemoveWorker(t.Context(), o, r); len(reason.All(err)) != 1 || reason.All(err)[0].Host != "cp1" {
+			t.Errorf("%v", err)
+		}
+		wantFile(t, o)
+	})
+}
+
+func TestRemoveWorkerRefuses(t *testing.T) {
+	s, o := leavers(t)
+	for name, want := range map[string]string{
+		"cp1":          "control plane",
+		"w3":           `no host "w3"`,
+		"10.0.0.[5-1]": "runs backwards",
+	} {
+		err := RemoveWorker(t.Context(), o, leave("w2", name))
+		var usage *UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A file that cannot be edited is found before a host is touched.
+	if err := os.WriteFile(o.Inventory.Path, []byte("hosts: [{address: 10.0.0.12, name: w2}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveWorker(t.Context(), o, leave("w2")); !errors.Is(err, &reason.Error{ID: reason.InventoryInvalid}) {
+		t.Errorf("%v", err)
+	}
+	if len(s.Events()) > 0 {
+		t.Errorf("a host was contacted: %+v", s.Events())
+	}
+}

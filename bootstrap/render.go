@@ -1,0 +1,70 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/render"
+)
+
+// Render writes what Up would do into the folder dir, as scripts for people to run by hand, and returns in words what it
+// wrote. It looks at the hosts and changes nothing; with assume, a release of facts.Fresh, it takes all of them for fresh
+// machines of that release, without cards, and contacts none.
+func Render(ctx context.Context, o Options, dir, assume string) (string, error) {
+	graph, err := o.rendered(ctx, assume)
+	if err != nil {
+		return "", err
+	}
+	files, err := render.Files(o.Inventory, graph)
+	if err != nil {
+		return "", err
+	}
+	if err := render.Write(dir, files); err != nil {
+		return "", err
+	}
+	for _, w := range graph.Warnings {
+		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Warning, Text: w})
+	}
+	return fmt.Sprintf("done: %s says what to run where", filepath.Join(dir, "README.md")), nil
+}
+
+// rendered is the plan for the hosts as they are, or as they are assumed to be.
+func (o Options) rendered(ctx context.Context, assume string) (*plan.Graph, error) {
+	if assume == "" {
+		return Plan(ctx, o)
+	}
+	hosts, err := o.selected()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]*facts.Host{}
+	for _, h := range hosts {
+		address := h.PrivateAddress.String()
+		if !h.PrivateAddress.IsValid() {
+			address = h.Address
+		}
+		fresh, err := facts.Fresh(assume, h.Name, address)
+		if err != nil {
+			return nil, &UsageError{fmt.Sprintf("--assume %s: %s: %v", assume, h.ID(), err)}
+		}
+		seen[h.ID()] = fresh
+	}
+	graph, err := plan.Up(o.Inventory, seen)
+	if err != nil {
+		return nil, err
+	}
+	graph.Pace(max(o.MaxUnavailable, 1))
+	graph.Warnings = append(graph.Warnings, "no host was looked at: they are taken for fresh machines with "+assume+", without cards")
+	return graph, nil
+}
+
+// Releases are the words for --assume.
+func Releases() string { return strings.Join(slices.Sorted(maps.Keys(facts.Releases)), ", ") }

@@ -1,0 +1,121 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+	"kgpu.dev/kgpu/scripts/runner"
+)
+
+// credentials are the outputs of a step that others take in: the values have places for them, such as @token@, which the
+// script fills.
+var credentials = []string{plan.OutputToken, plan.OutputCAHash}
+
+// tokenLife is how long the token to join with lives: a person needs longer than kgpu does.
+const tokenLife = "24h"
+
+// tokenStep makes the credentials.
+const tokenStep = "cluster/token"
+
+// Files are what carries out the plan by hand, by slash-separated paths: a folder for each host that has something to do,
+// and README.md. The same plan makes the same files. There are no secrets among them, but for passwords that the inventory's
+// addresses of proxies and repositories have in them: those files have mode 0600.
+func Files(inv *inventory.Inventory, g *plan.Graph) (map[string]plan.File, error) {
+	all := turns(inv, g)
+	out := map[string]plan.File{}
+	for _, t := range all {
+		if err := t.write(out); err != nil {
+			return nil, err
+		}
+	}
+	for i, t := range all {
+		out[path.Join(t.host, t.name+".next")] = text(next(all, i))
+		dir := path.Join(t.host, "kgpu")
+		out[path.Join(dir, "lib.sh")] = plan.File{Mode: 0o600, Content: scripts.Lib()}
+		out[path.Join(dir, "start.sh")] = plan.File{Mode: 0o600, Content: runner.Start}
+		out[path.Join(dir, "runner.sh")] = plan.File{Mode: 0o600, Content: runner.Runner}
+		out[path.Join(dir, "follow.sh")] = plan.File{Mode: 0o600, Content: runner.Follow}
+		lock := inv.Timeouts.Lock
+		if lock == 0 {
+			lock = inventory.DefaultTimeouts().Lock
+		}
+		out[path.Join(dir, "lock-timeout")] = text(seconds(lock))
+	}
+	out["README.md"] = text(readme(inv, g, all))
+	return out, nil
+}
+
+// write adds the files of a turn.
+func (t *turn) write(out map[string]plan.File) error {
+	var list []string
+	for _, s := range t.steps {
+		if err := s.write(out, path.Join(t.host, s.folder)); err != nil {
+			return fmt.Errorf("%s: %w", s.Ref, err)
+		}
+		list = append(list, s.folder)
+		if s.Script == "cluster-untoken" {
+			out[path.Join(t.host, t.name+".last")] = text("the token ends with this run\n")
+		}
+	}
+	out[path.Join(t.host, t.name+".steps")] = text(strings.Join(list, "\n") + "\n")
+	out[path.Join(t.host, t.name+".sh")] = plan.File{Mode: 0o700, Content: scripts.Render()}
+	return nil
+}
+
+// write adds the files of a step below its folder.
+func (s *step) write(out map[string]plan.File, dir string) error {
+	script, err := scripts.Step(s.Script)
+	if err != nil {
+		return err
+	}
+	input := s.Input
+	if s.Late != nil {
+		known := plan.Outputs{}
+		for _, need := range s.Needs {
+			known[need] = map[string][]byte{}
+			for _, name := range credentials {
+				known[need][name] = []byte("@" + name + "@")
+			}
+		}
+		if input, err = s.Late(known); err != nil {
+			return err
+		}
+		for _, name := range credentials {
+			for _, value := range input.Values {
+				if strings.Contains(value, "@"+name+"@") && !slices.Contains(s.late, name) {
+					s.late = append(s.late, name)
+				}
+			}
+		}
+		if len(s.late) > 0 {
+			out[path.Join(dir, "late")] = text(strings.Join(s.late, "\n") + "\n")
+		}
+	}
+	out[path.Join(dir, "script.sh")] = plan.File{Mode: 0o600, Content: script}
+	out[path.Join(dir, "id")] = text(s.ID + "\n")
+	out[path.Join(dir, "timeout")] = text(seconds(s.Timeout))
+	for name, value := range input.Values {
+		if s.ID == tokenStep && name == "ttl" {
+			value = tokenLife
+		}
+		out[path.Join(dir, "values", name)] = text(value)
+	}
+	for file, content := range input.Files {
+		out[path.Join(dir, "files", file)] = plan.File{Mode: content.Mode.Perm(), Content: bytes.Clone(content.Content)}
+	}
+	return nil
+}
+
+func text(s string) plan.File { return plan.File{Mode: 0o600, Content: []byte(s)} }
+
+func seconds(d time.Duration) string {
+	return strconv.Itoa(int((d+time.Second-1)/time.Second)) + "\n"
+}

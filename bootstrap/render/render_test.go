@@ -1,0 +1,213 @@
+package render
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/inventory"
+)
+
+var update = flag.Bool("update", false, "write the golden file")
+
+const twoHosts = `
+cluster: lab
+kubernetes: {version: 1.36.3}
+runtime: containerd
+network: flannel
+hosts:
+  - {address: 10.0.0.10, name: cp1, role: control-plane}
+  - {address: 10.0.0.11, name: w1}
+`
+
+// planned is the plan for fresh hosts, with these cards on the workers.
+func planned(t *testing.T, yaml string, cards ...facts.Card) (*inventory.Inventory, *plan.Graph) {
+	t.Helper()
+	inv, err := inventory.Decode("inventory.yaml", []byte(yaml), inventory.Options{
+		Env: func(string) (string, bool) { return "", false }, Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]*facts.Host{}
+	for _, h := range inv.Hosts {
+		if seen[h.ID()], err = facts.Fresh("ubuntu-24.04", h.Name, h.Address); err != nil {
+			t.Fatal(err)
+		}
+		if h.Role == inventory.Worker {
+			seen[h.ID()].NVIDIA.Cards = cards
+		}
+	}
+	g, err := plan.Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Pace(1)
+	return inv, g
+}
+
+func files(t *testing.T, yaml string, cards ...facts.Card) map[string]plan.File {
+	t.Helper()
+	out, err := Files(planned(t, yaml, cards...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The folders of two hosts: which files there are, what a person reads, and what kubeadm reads.
+func TestFiles(t *testing.T) {
+	all := files(t, twoHosts)
+	var b strings.Builder
+	names := slices.Sorted(maps.Keys(all))
+	for _, name := range names {
+		fmt.Fprintf(&b, "%v %s\n", all[name].Mode, name)
+	}
+	for _, name := range names {
+		switch base := filepath.Base(name); {
+		case base == "README.md", base == "kubeadm", base == "late", strings.HasSuffix(base, ".next"), strings.HasSuffix(base, ".steps"):
+			fmt.Fprintf(&b, "\n==> %s\n%s", name, all[name].Content)
+		}
+	}
+	const golden = "testdata/two-hosts.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("it is now (go test ./bootstrap/render -update writes it):\n%s", b.String())
+	}
+}
+
+// Each script comes after those of what its steps need, on hosts with cards, too.
+func TestOrder(t *testing.T) {
+	_, g := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1), facts.Card{Address: "0000:17:00.0", ID: "20b0"})
+	inv, _ := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1))
+	all := turns(inv, g)
+	var order []string
+	done := map[plan.Ref]bool{}
+	for _, s := range g.Steps {
+		done[s.Ref] = slices.Contains(untold, s.ID)
+	}
+	for _, turn := range all {
+		order = append(order, turn.host+" "+turn.name)
+		for _, s := range turn.steps {
+			for _, need := range s.Needs {
+				if ended, planned := done[need]; planned && !ended {
+					t.Errorf("%s comes before %s", s.Ref, need)
+				}
+			}
+			done[s.Ref] = true
+		}
+	}
+	for ref, ended := range done {
+		if !ended {
+			t.Errorf("%s is left out", ref)
+		}
+	}
+	want := "cp1 init-master, w1 init-worker, w2 init-worker, cp1 init-master-2"
+	if got := strings.Join(order, ", "); !strings.HasPrefix(got, want) {
+		t.Errorf("the order is %s, want %s first", got, want)
+	}
+}
+
+// The same plan makes the same bytes, and writing them again changes nothing. Files that are somebody else's stay.
+func TestWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	for range 2 {
+		if err := Write(dir, files(t, twoHosts)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := tree(t, dir)
+	other := filepath.Join(t.TempDir(), "other")
+	if err := Write(other, files(t, twoHosts)); err != nil {
+		t.Fatal(err)
+	}
+	if second := tree(t, other); !maps.Equal(first, second) {
+		t.Error("the second time is not like the first")
+	}
+	if got := first["cp1/init-master.sh"]; !strings.HasPrefix(got, "-rwx------ #!/usr/bin/env bash\n") {
+		t.Errorf("%.60q", got)
+	}
+
+	theirs := filepath.Join(dir, "w1", "join.env")
+	if err := os.WriteFile(theirs, []byte("token=x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	only := strings.Replace(twoHosts, "\n  - {address: 10.0.0.11, name: w1}", "", 1)
+	if err := Write(dir, files(t, only)); err != nil {
+		t.Fatal(err)
+	}
+	for name := range tree(t, dir) {
+		if strings.HasPrefix(name, "w1/") && name != "w1/join.env" {
+			t.Errorf("%s was left", name)
+		}
+	}
+	if text, err := os.ReadFile(theirs); err != nil || string(text) != "token=x\n" {
+		t.Errorf("join.env: %q, %v", text, err)
+	}
+}
+
+func TestWriteRefuses(t *testing.T) {
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "README.md")
+	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir, files(t, twoHosts)); err == nil || !strings.Contains(err.Error(), "[RENDER_FOLDER_TAKEN]") {
+		t.Errorf("a folder with files: %v", err)
+	}
+	if got := tree(t, dir); len(got) != 1 {
+		t.Errorf("it has %q", slices.Collect(maps.Keys(got)))
+	}
+	// A folder of kgpu's, in which a file of somebody's is in the way; and a marker that names what is not below.
+	if err := os.WriteFile(filepath.Join(dir, marker), []byte("../"+filepath.Base(dir)+"/README.md\n/etc/passwd\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir, files(t, twoHosts)); err == nil || !strings.Contains(err.Error(), "README.md is there") {
+		t.Errorf("a file in the way: %v", err)
+	}
+	if text, err := os.ReadFile(mine); err != nil || string(text) != "mine" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// tree is the files below a folder, with their modes.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		out[name] = fmt.Sprintf("%v %s", info.Mode(), text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

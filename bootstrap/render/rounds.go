@@ -1,0 +1,90 @@
+// Package render writes a plan as folders of scripts, kubeadm configurations and manifests, which people carry to the hosts
+// and run by hand. It is pure but for Write: no clock, no network.
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// turn is what a host does without news from others: one script that a person runs.
+type turn struct {
+	host  string
+	name  string // of the script, without .sh
+	round int
+	steps []*step
+}
+
+// step is a step with the folder it has below its host's.
+type step struct {
+	*plan.Step
+	folder string
+	late   []string // names of the credentials that its values have places for
+}
+
+// The names of the first scripts; later ones have a number behind.
+const (
+	master = "init-master"
+	worker = "init-worker"
+)
+
+// untold are steps that hosts cannot do by hand: what nodes are labelled with is made of what the cluster finds out.
+var untold = []string{"gpu/features", "gpu/labels"}
+
+// turns parts a plan into turns, in an order in which each comes after what it needs. In each round the control plane goes
+// first, and the others in the order of the inventory.
+func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
+	order := map[string]int{}
+	for i, h := range inv.Hosts {
+		order[h.ID()] = i + 1
+		if h.Role == inventory.ControlPlane {
+			order[h.ID()] = 0
+		}
+	}
+	round := map[plan.Ref]int{}
+	var all []*turn
+	for _, s := range g.Steps {
+		if slices.Contains(untold, s.ID) {
+			continue
+		}
+		r := 1
+		for _, need := range s.Needs {
+			at := round[need] // zero: not in the plan
+			if at > 0 && order[need.Host] > order[s.Host] {
+				at++
+			}
+			r = max(r, at)
+		}
+		round[s.Ref] = r
+		i := slices.IndexFunc(all, func(t *turn) bool { return t.host == s.Host && t.round == r })
+		if i < 0 {
+			i, all = len(all), append(all, &turn{host: s.Host, round: r})
+		}
+		all[i].steps = append(all[i].steps, &step{Step: s})
+	}
+	slices.SortStableFunc(all, func(a, b *turn) int {
+		if a.round != b.round {
+			return a.round - b.round
+		}
+		return order[a.host] - order[b.host]
+	})
+	count, number := map[string]int{}, map[string]int{}
+	for _, t := range all {
+		t.name = worker
+		if order[t.host] == 0 {
+			t.name = master
+		}
+		if count[t.host]++; count[t.host] > 1 {
+			t.name = fmt.Sprintf("%s-%d", t.name, count[t.host])
+		}
+		for _, s := range t.steps {
+			number[t.host]++
+			s.folder = fmt.Sprintf("%02d-%s", number[t.host], strings.ReplaceAll(s.ID, "/", "-"))
+		}
+	}
+	return all
+}

@@ -1,0 +1,124 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// marker lists the files that Write made, one a line, in the folder that it made them in.
+const marker = ".kgpu-render"
+
+// Write makes the files below the folder dir, which is new, empty, or was written by Write before: of that, the files that
+// are not among these go. Files that Write did not make stay as they are; where one of them is in the way, or the folder has
+// files and no marker, nothing is written, and the error has the reason RENDER_FOLDER_TAKEN.
+func Write(dir string, files map[string]plan.File) (err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	old, err := written(root, dir)
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		_, err := root.Lstat(name)
+		if err == nil && !slices.Contains(old, name) {
+			return taken(fmt.Sprintf("%s is there, and kgpu did not write it", filepath.Join(dir, name)))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	// Whatever happens on the way, the marker names all that is kgpu's.
+	both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(old, names))))
+	if err := mark(root, both); err != nil {
+		return err
+	}
+	for _, name := range old {
+		if _, stays := files[name]; !stays {
+			if err := remove(root, name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range names {
+		if err := put(root, name, files[name]); err != nil {
+			return err
+		}
+	}
+	return mark(root, names)
+}
+
+func taken(detail string) error {
+	return &reason.Error{ID: reason.RenderFolderTaken, Doing: "rendering", Detail: detail}
+}
+
+// written are the files that a former Write made.
+func written(root *os.Root, dir string) ([]string, error) {
+	text, err := root.ReadFile(marker)
+	if err == nil {
+		return slices.DeleteFunc(strings.Split(string(text), "\n"), func(name string) bool { return !filepath.IsLocal(name) }), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	there, err := fs.ReadDir(root.FS(), ".")
+	if err == nil && len(there) > 0 {
+		err = taken(fmt.Sprintf("%s has files that kgpu did not write, such as %s", dir, there[0].Name()))
+	}
+	return nil, err
+}
+
+func mark(root *os.Root, names []string) error {
+	return put(root, marker, text(strings.Join(names, "\n")+"\n"))
+}
+
+// put writes a file in one rename.
+func put(root *os.Root, name string, f plan.File) error {
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	temporary := name + ".kgpu-new"
+	err := root.WriteFile(temporary, f.Content, 0o600)
+	if err == nil {
+		err = root.Chmod(temporary, f.Mode)
+	}
+	if err == nil {
+		err = root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.RemoveAll(temporary))
+	}
+	return nil
+}
+
+// remove takes a file away, and the folders above it that are empty then.
+func remove(root *os.Root, name string) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if left, err := fs.ReadDir(root.FS(), dir); err != nil || len(left) > 0 {
+			break
+		}
+		if err := root.Remove(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

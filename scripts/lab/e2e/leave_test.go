@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRemoveWorker takes a worker out of a cluster that goes on: the host is as it was before kgpu came, the inventory has
+// lost its entry and nothing else, and the worker may come again. One that is dead leaves, too.
+func TestRemoveWorker(t *testing.T) {
+	l := newLab(t, nil, "--workers", "2")
+	fresh := l.snapshot(t, "w2")
+	c := newCluster(t, l, desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+		hosts: []string{l.host("cp1", ""), l.host("w1", "") + " # stays", l.host("w2", "") + " # goes"},
+	})
+	entry := "  - " + l.host("w2", "") + " # goes\n"
+	before, err := os.ReadFile(c.inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := strings.Replace(string(before), entry, "", 1)
+	lost := func(t *testing.T) {
+		t.Helper()
+		if now, err := os.ReadFile(c.inventory); err != nil || string(now) != without || without == string(before) {
+			t.Errorf("%v: the inventory is now\n%s", err, now)
+		}
+	}
+
+	must(t, "up", func(t *testing.T) {
+		c.up(t)
+		c.ready(t, "cp1", "w1", "w2")
+	})
+	t.Run("the control plane does not leave", func(t *testing.T) {
+		kgpu(t, 3, "remove-worker", "--yes", "--inventory", c.inventory, l.addr["cp1"])
+	})
+	must(t, "leaves", func(t *testing.T) {
+		s := kgpu(t, 0, "remove-worker", "--yes", "--inventory", c.inventory, "--output", "json", l.addr["w2"])
+		wantSteps(t, c.did(s), "cp1 node/delete/w2", "cp1 node/drain/w2", "w2 host/reset")
+		c.ready(t, "cp1", "w1")
+		l.unchanged(t, fresh)
+		lost(t)
+		kgpu(t, 0, "plan", c.inventory)
+	})
+	must(t, "comes again", func(t *testing.T) {
+		kgpu(t, 0, "add-worker", "--inventory", c.inventory, l.addr["w2"])
+		c.ready(t, "cp1", "w1", "w2")
+		kgpu(t, 0, "plan", c.inventory)
+	})
+	t.Run("is dead", func(t *testing.T) {
+		l.verb(t, "kill", "w2")
+		s := start(t, "", "remove-worker", "--yes", "--inventory", c.inventory, l.addr["w2"])
+		if code := s.wait(t); code == 0 || !strings.Contains(s.stderr.String(), "--force") {
+			t.Fatalf("exit status %d\n%s", code, s.stderr.String())
+		}
+		s = kgpu(t, 0, "remove-worker", "--yes", "--force", "--inventory", c.inventory, l.addr["w2"])
+		if said := s.stdout.String(); !strings.Contains(said, "the host itself was not cleaned") {
+			t.Errorf("kgpu says\n%s", said)
+		}
+		c.ready(t, "cp1", "w1")
+		lost(t)
+		kgpu(t, 0, "plan", c.inventory)
+	})
+}
+
+// TestRender makes a cluster as those do who may not automate: the folders are carried to the hosts, and the scripts in them
+// run by hand, in the order of the README.
+func TestRender(t *testing.T) {
+	l := newLab(t, nil, "--workers", "1")
+	fresh := l.snapshot(t, "cp1", "w1")
+	c := newCluster(t, l, desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+		hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1")},
+	})
+	out := filepath.Join(t.TempDir(), "by-hand")
+	kgpu(t, 0, "render", "--out", out, c.inventory)
+	l.unchanged(t, fresh)
+	for _, host := range []string{"cp1", "w1"} {
+		l.carry(t, out, host)
+	}
+
+	must(t, "init-master.sh", func(t *testing.T) { l.exec(t, "cp1", "bash /root/cp1/init-master.sh 2>&1") })
+	join := l.exec(t, "cp1", "cat /root/cp1/join.env")
+	must(t, "init-worker.sh", func(t *testing.T) {
+		l.exec(t, "w1", "umask 077; cat >/root/w1/join.env <<'end'\n"+join+"\nend\nbash /root/w1/init-worker.sh 2>&1")
+	})
+	must(t, "init-master-2.sh", func(t *testing.T) {
+		l.exec(t, "cp1", "bash /root/cp1/init-master-2.sh 2>&1; [ ! -e /root/cp1/join.env ]")
+	})
+	if nodes := l.exec(t, "cp1", "kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers"); strings.Count(nodes, " Ready ") != 2 {
+		t.Errorf("the nodes are\n%s", nodes)
+	}
+	kgpu(t, 0, "plan", c.inventory)
+	if secrets := l.exec(t, "cp1", "kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system get secrets -o name"); strings.Contains(secrets, "bootstrap-token-") {
+		t.Errorf("a token is left:\n%s", secrets)
+	}
+	// What was made by hand goes as if kgpu had made it.
+	for host := range fresh {
+		l.exec(t, host, "rm -rf /root/"+host)
+	}
+	kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+	l.unchanged(t, fresh)
+}
+
+// carry puts a host's folder into root's home there.
+func (l *lab) carry(t *testing.T, dir, host string) {
+	t.Helper()
+	packed, err := exec.CommandContext(t.Context(), "tar", "-czf", "-", "-C", dir, host).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.exec(t, host, "base64 -d <<'end' | tar -xzpf - -C /root\n"+base64.StdEncoding.EncodeToString(packed)+"\nend")
+}
