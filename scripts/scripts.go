@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib steps facts.sh reach.sh pods.sh support.sh render.sh
+//go:embed lib steps facts.sh reach.sh pods.sh status.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -29,6 +29,12 @@ func Reach() []byte {
 // `bash -s`, run by root on the control plane.
 func Pods() []byte {
 	return mustRead("pods.sh")
+}
+
+// Status returns the script that prints the certificates of a host, and on the control plane what the API server knows of
+// nodes and pods; it wants to be the standard input of `bash -s`, run by root.
+func Status() []byte {
+	return mustRead("status.sh")
 }
 
 // Support returns the script that prints what helps to find a fault; it wants to be the standard input of `bash -s`, run

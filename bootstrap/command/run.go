@@ -26,7 +26,7 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 	switch {
 	case err == nil:
 		return reason.ExitOK
-	case errors.Is(err, errPending):
+	case errors.Is(err, errPending), errors.Is(err, errNotWell):
 		return reason.ExitPending
 	case errors.As(err, &usage), errors.As(err, &step):
 		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)

@@ -18,6 +18,9 @@ var networkWorkload = map[inventory.Network]string{
 	inventory.Calico:  "kube-system/daemonset/calico-node",
 }
 
+// NetworkWorkload is the DaemonSet that makes a pod network, as facts name workloads; empty: kgpu does not apply it.
+func NetworkWorkload(network inventory.Network) string { return networkWorkload[network] }
+
 // network plans the pod network on the control plane and returns its step, or nothing when it is there.
 func (b *builder) network(needs []Ref) ([]Ref, error) {
 	id := "network/" + string(b.inv.Network)

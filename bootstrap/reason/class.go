@@ -96,7 +96,7 @@ func Generals() []General {
 	return []General{
 		{ExitOK, "done, or nothing to do"},
 		{ExitInternal, "a defect of kgpu, or a failure that has no reason of its own"},
-		{ExitPending, "`kgpu plan`: changes are pending"},
+		{ExitPending, "`kgpu plan`: changes are pending; `kgpu status`: something is not well"},
 		{ExitUsage, "the command line is wrong"},
 		{ExitSeveral, "several different reasons at once: each is printed, and is in the events with `--output json`"},
 	}

@@ -101,7 +101,7 @@ func All(err error) []*Error {
 const (
 	ExitOK       = 0
 	ExitInternal = 1
-	ExitPending  = 2  // kgpu plan: changes are pending
+	ExitPending  = 2  // kgpu plan: changes are pending; kgpu status: something is not well
 	ExitUsage    = 3  // the command line is wrong
 	ExitSeveral  = 40 // several different reasons at once
 )

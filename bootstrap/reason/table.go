@@ -55,6 +55,8 @@ const (
 	HostPackageHeld      ID = "HOST_PACKAGE_HELD"
 	HostPackagePinned    ID = "HOST_PACKAGE_PINNED"
 	HostAptConfig        ID = "HOST_APT_CONFIG"
+	HostCertificateEnds  ID = "HOST_CERTIFICATE_ENDS"
+	HostNotInInventory   ID = "HOST_NOT_IN_INVENTORY"
 	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
 	NetPortBlocked       ID = "NET_PORT_BLOCKED"
 	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
@@ -246,6 +248,12 @@ var table = index([]Reason{
 	{HostAptConfig, 37,
 		"apt cannot read one of its own files, or two of them contradict each other, and refuses all its work. The message names file and line.",
 		"correct or remove the entry named above: apt refuses all its work until then"},
+	{HostCertificateEnds, 46,
+		"A certificate of Kubernetes on the host ends in less than 30 days, has ended, or cannot be read. When it has ended, those who show it are refused: the kubelet, the API server, or you.",
+		"on the control plane: `kubeadm certs renew all`, then restart its pods; a kubelet renews its own: `journalctl -u kubelet` says why it did not"},
+	{HostNotInInventory, 47,
+		"The cluster has a node, and the inventory no host that it is. Nothing that kgpu does reaches it.",
+		"add the host to the inventory, or take it out of the cluster: `kubectl drain` and `kubectl delete node`"},
 	{NetRangeOverlap, 73,
 		"The range of pod or service addresses contains an address of the host, or overlaps with one of its routes: packets for the one would go to the other.",
 		"choose another `podCIDR` or `serviceCIDR`"},

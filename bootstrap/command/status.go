@@ -1,0 +1,154 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/status"
+)
+
+// Status is kgpu status.
+func Status() *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "show hosts, nodes, cards and who uses them, certificates, and what is not as the inventory says", ArgsUsage: "[INVENTORY]",
+		Description: "Looks at all hosts, and changes nothing. The exit status is 0 when all is well and 2 when something is not: a host\n" +
+			"that cannot be reached, a node that is not ready or takes no pods, cards that cannot be used, a certificate that\n" +
+			"ends in less than 30 days, something for `kgpu up` to do. With --watch it is that of the last look.\n" +
+			"The fields of --output json and yaml are described by `kgpu schema status`.",
+		Flags: slices.Concat(inventoryFlags, sshFlags, statusFlags), Action: showStatus,
+	}
+}
+
+var statusFlags = []cli.Flag{
+	&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: table, wide, json or yaml", Value: "table"},
+	&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "look again and again, until Ctrl-C"},
+	&cli.DurationFlag{Name: "interval", Usage: "pause between two looks of --watch: `TIME`, such as 5s or 1m", Value: 5 * time.Second},
+}
+
+// errNotWell is the answer that something is not well.
+var errNotWell = errors.New("something is not well")
+
+func showStatus(c *cli.Context) error {
+	inv, err := load(c, 1)
+	if err != nil {
+		return err
+	}
+	print, ok := statusFormats[c.String("output")]
+	if !ok {
+		return usagef("--output is table, wide, json or yaml, not %q", c.String("output"))
+	}
+	every := time.Duration(0)
+	switch {
+	case c.Bool("watch") && c.Duration("interval") < time.Second:
+		return usagef("--interval is at least 1s, not %s", c.Duration("interval"))
+	case c.Bool("watch"):
+		every = c.Duration("interval")
+	case c.IsSet("interval"):
+		return usagef("--interval is for --watch")
+	}
+	people := c.String("output") == "table" || c.String("output") == "wide"
+	well := true
+	err = bootstrap.Status(c.Context, bootstrap.Options{
+		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: event.Discard, SSHConfig: c.String("ssh-config"),
+	}, every, func(r *status.Report) error {
+		well = r.Well
+		s := &screen{out: c.App.Writer}
+		s.width, s.height = terminalSize(os.Stdout) // it may be another now
+		switch {
+		case every == 0 || !people:
+			return print(s.out, r, s.width)
+		case s.height > 0:
+			return s.draw(r, every, print)
+		}
+		return s.append(r, print)
+	})
+	if err == nil && !well {
+		err = errNotWell
+	}
+	return err
+}
+
+// statusFormats are the values of --output. A width of zero has room for everything.
+var statusFormats = map[string]func(w io.Writer, r *status.Report, width int) error{
+	"table": func(w io.Writer, r *status.Report, width int) error {
+		return report.PrintStatus(w, r, report.StatusOptions{Width: width})
+	},
+	"wide": func(w io.Writer, r *status.Report, _ int) error {
+		return report.PrintStatus(w, r, report.StatusOptions{Wide: true})
+	},
+	"json": func(w io.Writer, r *status.Report, _ int) error { return report.StatusJSON(w, r) },
+	"yaml": func(w io.Writer, r *status.Report, _ int) error { return report.StatusYAML(w, r) },
+}
+
+// terminalSize is in columns and lines; zero: it is no terminal.
+func terminalSize(f *os.File) (width, height int) {
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
+}
+
+// screen is a terminal on which one picture takes the place of another.
+type screen struct {
+	out           io.Writer
+	width, height int
+}
+
+// Control sequences of ECMA-48. What is on the screen is overwritten and not erased before, or it would flicker.
+const (
+	home      = "\x1b[H"
+	eraseLine = "\x1b[K"
+	eraseRest = "\x1b[J"
+)
+
+// draw shows the report at the top of the screen, as much of it as there is room for.
+func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Writer, *status.Report, int) error) error {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s, every %s; Ctrl-C ends it\n\n", r.Time.Local().Format(time.TimeOnly), every)
+	if err := print(&text, r, s.width); err != nil {
+		return err
+	}
+	var lines []string
+	for line := range strings.Lines(text.String()) {
+		lines = append(lines, clipped(strings.TrimSuffix(line, "\n"), s.width))
+	}
+	if room := s.height - 1; len(lines) > room && room > 1 { // the cursor's line stays free
+		more := len(lines) - room + 1
+		lines = append(lines[:room-1], clipped(fmt.Sprintf("… %d more lines: without --watch there is room for all", more), s.width))
+	}
+	_, err := io.WriteString(s.out, home+strings.Join(lines, eraseLine+"\n")+eraseLine+"\n"+eraseRest)
+	return err
+}
+
+// append shows the report after those before, with the time above it: there is no screen.
+func (s *screen) append(r *status.Report, print func(io.Writer, *status.Report, int) error) error {
+	if _, err := fmt.Fprintln(s.out, r.Time.Format(time.RFC3339)); err != nil {
+		return err
+	}
+	if err := print(s.out, r, s.width); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(s.out)
+	return err
+}
+
+// clipped is a line that leaves the last column free: a character there would be erased with the rest of the line.
+func clipped(line string, width int) string {
+	if runes := []rune(line); width > 0 && len(runes) >= width {
+		return string(runes[:width-1])
+	}
+	return line
+}

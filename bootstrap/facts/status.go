@@ -1,0 +1,206 @@
+package facts
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Status is what scripts/status.sh found: what changes by itself while a cluster works.
+type Status struct {
+	Certificates []Certificate
+	API          *API // nil: no control plane here
+}
+
+// Certificate is one of Kubernetes on a host.
+type Certificate struct {
+	Path string    // of the file that it is in
+	Ends time.Time // zero: it cannot be read
+}
+
+// API is what the API server of a host says of the cluster.
+type API struct {
+	Answers bool
+	Version string // v1.36.3; empty: it did not say
+	Error   string // kubectl's last words, where it does not answer
+	Nodes   []NodeStatus
+	Pods    []Pod // those that hold cards, and those that make the network
+}
+
+// NodeStatus is how a node is.
+type NodeStatus struct {
+	Name               string
+	Ready              string    // of the condition: True, False, or Unknown when the kubelet is silent; empty: nobody said yet
+	Since              time.Time // it is so; zero: unknown
+	Reason, Message    string    // of that condition
+	NetworkUnavailable bool
+	Unschedulable      bool
+	Version            string // kubelet's
+	Runtime            string // docker://26.1.5
+	Kernel, OS         string
+	InternalIP         string
+
+	// What it has of NVIDIA's resources, and how much of that pods can have.
+	Capacity, Allocatable map[string]int
+}
+
+// Pod is a pod that was given to a node, or waits for one.
+type Pod struct {
+	Namespace, Name string
+	Node            string // empty: none yet
+	Phase           string // Pending, Running, Succeeded, Failed, Unknown
+	Ready           bool
+	Waiting         string         // why a container of it does not run: CrashLoopBackOff; empty: none waits
+	Cards           map[string]int // that it asks for, by resource; nil: none
+}
+
+// ParseStatus reads what scripts/status.sh printed. What it does not know is skipped, and so is what it cannot read of one
+// object, as other versions of Kubernetes may say more, or less.
+func ParseStatus(output []byte) (*Status, error) {
+	a, err := split(output, "kgpu-status=1")
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{}
+	for _, line := range a["certificate"] {
+		path, der, _ := strings.Cut(line, " ")
+		s.Certificates = append(s.Certificates, Certificate{path, ends(base64.StdEncoding.DecodeString(der))})
+	}
+	for _, line := range a["certificate-within"] {
+		path, encoded, _ := strings.Cut(line, " ")
+		s.Certificates = append(s.Certificates, Certificate{path, ends(firstCertificate(encoded))})
+	}
+	if a.has("control-plane") {
+		s.API = &API{Answers: a.has("api"), Version: a.first("api-version"), Error: a.first("api-error")}
+	}
+	for _, line := range a["cluster"] {
+		if s.API == nil {
+			return nil, bad("cluster", line, errors.New("of a host that is no control plane"))
+		}
+		if err := s.API.object(strings.Split(line, "\t")); err != nil {
+			return nil, bad("cluster", line, err)
+		}
+	}
+	return s, nil
+}
+
+// ends is when a certificate does; zero where there is none.
+func ends(der []byte, err error) time.Time {
+	if err != nil {
+		return time.Time{}
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return time.Time{}
+	}
+	return cert.NotAfter
+}
+
+// object reads a line of status.sh's template for kubectl.
+func (api *API) object(f []string) error {
+	const nodeFields, podFields = 15, 9
+	fields := make([]string, max(nodeFields, podFields))
+	for i := range min(len(f), len(fields)) { // trailing empty fields are trimmed
+		fields[i] = unescaped(f[i])
+	}
+	f = fields
+	switch f[0] {
+	case "node":
+		n := NodeStatus{
+			Name: f[1], Ready: f[2], Reason: f[4], Message: f[5], NetworkUnavailable: f[6] == "True", Unschedulable: f[7] == "true",
+			Version: f[8], Runtime: f[9], Kernel: f[10], OS: f[11], InternalIP: firstWord(f[12]), Capacity: amounts(f[13]), Allocatable: amounts(f[14]),
+		}
+		if since, err := time.Parse(time.RFC3339, f[3]); err == nil {
+			n.Since = since
+		}
+		if n.Name == "" {
+			return errors.New("no name")
+		}
+		api.Nodes = append(api.Nodes, n)
+	case "pod":
+		if f[1] == "" || f[2] == "" {
+			return errors.New("no name")
+		}
+		api.Pods = append(api.Pods, Pod{
+			Namespace: f[1], Name: f[2], Node: f[3], Phase: f[4], Ready: f[5] == "True", Cards: needed(amounts(f[6]), most(f[7])), Waiting: firstWord(f[8]),
+		})
+	}
+	return nil
+}
+
+// needed is what a pod takes: its containers run together, and those that prepare it before them, one after the other.
+func needed(together, before map[string]int) map[string]int {
+	for what, n := range before {
+		if together == nil {
+			together = map[string]int{}
+		}
+		together[what] = max(together[what], n)
+	}
+	return together
+}
+
+// amounts adds up words such as nvidia.com/gpu=2, by resource; nil: there are none.
+func amounts(words string) map[string]int {
+	return collect(words, func(have, more int) int { return have + more })
+}
+
+// most is the largest for each resource.
+func most(words string) map[string]int {
+	return collect(words, func(have, more int) int { return max(have, more) })
+}
+
+func collect(words string, join func(have, more int) int) map[string]int {
+	var out map[string]int
+	for word := range strings.FieldsSeq(words) {
+		what, much, _ := strings.Cut(word, "=")
+		n, ok := quantity(much)
+		if !ok {
+			continue
+		}
+		if out == nil {
+			out = map[string]int{}
+		}
+		out[what] = join(out[what], n)
+	}
+	return out
+}
+
+// quantity reads a number of cards as Kubernetes writes it: 1000 is 1k.
+// Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
+func quantity(s string) (int, bool) {
+	const most = 1_000_000 // of whatever a node may say that it has
+	digits, thousands := strings.CutSuffix(s, "k")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > most {
+		return 0, false
+	}
+	if thousands {
+		n *= 1000
+	}
+	return n, true
+}
+
+// unescaped is what the template's js was given: \u003D and, of Go's older versions, \x3D are an equals sign.
+func unescaped(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		if rest, ok := strings.CutPrefix(s, `\'`); ok {
+			b.WriteByte('\'')
+			s = rest
+			continue
+		}
+		c, _, rest, err := strconv.UnquoteChar(s, '"')
+		if err != nil { // nothing that js writes
+			c, rest = rune(s[0]), s[1:]
+		}
+		b.WriteRune(c)
+		s = rest
+	}
+	return b.String()
+}

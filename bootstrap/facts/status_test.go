@@ -1,0 +1,83 @@
+package facts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func statusOf(lines ...string) []byte {
+	return []byte("kgpu-status=1\n" + strings.Join(append(lines, "end=1", ""), "\n"))
+}
+
+// What js of Go's old and new templates escaped is what it was.
+func TestUnescaped(t *testing.T) {
+	for escaped, want := range map[string]string{
+		"plain": "plain", `a\u003Db\u0009c`: "a=b\tc", `a\x3Db`: "a=b", `it\'s \"x\" \\n`: `it's "x" \n`, `\`: `\`, `\q"`: `\q"`, `ü\u00fc`: "üü",
+	} {
+		if got := unescaped(escaped); got != want {
+			t.Errorf("%q: %q, want %q", escaped, got, want)
+		}
+	}
+}
+
+// A pod takes what its containers take together, or the greediest of those that prepare it.
+func TestCardsOfAPod(t *testing.T) {
+	for _, c := range []struct{ together, before, want string }{
+		{"g=1 g=2 ", "", "map[g:3]"}, {"g=1 ", "g=2 g=4 ", "map[g:4]"}, {"", "g=1 ", "map[g:1]"}, {"g=2k ", "", "map[g:2000]"},
+		{"", "", "map[]"}, {"g=-1 h=x i=99999999999999999999 j=2000000 ", "", "map[]"},
+	} {
+		s, err := ParseStatus(statusOf("control-plane=1", "cluster=pod\tn\tp\tw1\tRunning\tTrue\t"+c.together+"\t"+c.before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(s.API.Pods[0].Cards); got != c.want {
+			t.Errorf("%q and %q: %s, want %s", c.together, c.before, got, c.want)
+		}
+	}
+}
+
+func TestStatusThatIsNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer    []byte
+		truncated bool
+	}{
+		"nothing":                   {nil, true},
+		"another answer":            {[]byte("kgpu-facts=1\nend=1\n"), true},
+		"without an end":            {[]byte("kgpu-status=1\ncontrol-plane=1\n"), true},
+		"a node without a name":     {statusOf("control-plane=1", "cluster=node\t\tTrue"), false},
+		"a pod without a name":      {statusOf("control-plane=1", "cluster=pod\tkube-system"), false},
+		"a worker that knows nodes": {statusOf("cluster=node\tw1\tTrue"), false},
+	} {
+		if _, err := ParseStatus(c.answer); err == nil || errors.Is(err, ErrTruncated) != c.truncated {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What there is of a short line is taken, and what is no time is none.
+func TestStatusOfANodeThatSaysLittle(t *testing.T) {
+	s, err := ParseStatus(statusOf("control-plane=1", "api=1", "cluster=node\tw1\tTrue\tyesterday", "cluster=node\tw2\tFalse\t2026-11-21T11:40:00Z", "cluster=lease\tx", "certificate=/a.crt", "certificate=/b.crt !"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.API.Nodes; len(n) != 2 || n[0].Ready != "True" || !n[0].Since.IsZero() || !n[1].Since.Equal(time.Date(2026, 11, 21, 11, 40, 0, 0, time.UTC)) {
+		t.Errorf("nodes: %+v", n)
+	}
+	if c := s.Certificates; len(c) != 2 || c[0].Path != "/a.crt" || !c[0].Ends.IsZero() || !c[1].Ends.IsZero() {
+		t.Errorf("certificates: %+v", c)
+	}
+}
+
+// FuzzParseStatus: what a host says never makes the parser panic.
+func FuzzParseStatus(f *testing.F) {
+	f.Add(statusOf("control-plane=1", "api=1", `cluster=node	w1	True	2026-11-21T11:40:00Z	r	m\u003D		true	v1	docker://1	k	o	10.0.0.1 	nvidia.com/gpu=1k 	nvidia.com/gpu=1 `))
+	f.Add(statusOf("control-plane=1", "api-error=x", "cluster=pod\tn\tp\tw1\tRunning\tTrue\tg=1 \tg=2 \tX ", "certificate=/a AA==", "certificate-within=/b LS0t"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := ParseStatus(data); (s == nil) == (err == nil) {
+			t.Fatalf("%v, %v", s, err)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/status"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// statusBounds are what a host may take for one of the two scripts. Somebody waits for the table: a host that is slower has a
+// row that says so.
+var statusBounds = remote.Bounds{Bytes: factsBounds.Bytes, Time: time.Minute}
+
+// Status looks at all hosts at the same time, changes nothing, and calls show with what they told: one connection to each and
+// two commands. A host that cannot be asked is in the report, not an error. With every above zero it looks again and again,
+// with that pause, over the same connections, until ctx ends, which then is no error.
+func Status(ctx context.Context, o Options, every time.Duration, show func(*status.Report) error) error {
+	s := newSession(o)
+	defer s.close()
+	for shown := false; ; shown = true {
+		report := s.observe(ctx)
+		switch {
+		case ctx.Err() == nil:
+		case shown:
+			return nil
+		default:
+			return &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled before the hosts had told how they are"}
+		}
+		if err := show(report); err != nil || every <= 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+	}
+}
+
+// observe asks every host how it is.
+func (s *session) observe(ctx context.Context) *status.Report {
+	hosts := s.Inventory.Hosts
+	seen := make([]status.Seen, len(hosts))
+	at := make(map[string]int, len(hosts))
+	for i, h := range hosts {
+		at[h.ID()] = i
+	}
+	_ = each(hosts, func(h inventory.Host) error { // what fails is in what was seen
+		seen[at[h.ID()]] = s.observeHost(ctx, h)
+		return nil
+	})
+	return status.Judge(s.Inventory, seen, status.Plan(s.Inventory, seen), time.Now())
+}
+
+// observeHost asks one. A connection over which something failed is not used again.
+func (s *session) observeHost(ctx context.Context, h inventory.Host) status.Seen {
+	seen := status.Seen{Host: h}
+	s.mu.Lock()
+	conn := s.hosts[h.ID()]
+	s.mu.Unlock()
+	if conn == nil {
+		if conn, seen.Err = s.dialer.Dial(ctx, h); seen.Err != nil {
+			return seen
+		}
+		s.mu.Lock()
+		s.hosts[h.ID()] = conn
+		s.mu.Unlock()
+	}
+	output, err := conn.Output(ctx, remote.Command{Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts())}, statusBounds)
+	if err == nil {
+		seen.Facts, err = facts.Parse(output)
+	}
+	if err == nil {
+		output, err = conn.Output(ctx, remote.Command{Name: "status", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Status())}, statusBounds)
+	}
+	if err == nil {
+		seen.Status, err = facts.ParseStatus(output)
+	}
+	if err != nil {
+		seen.Err = factsError(h.ID(), err)
+		s.mu.Lock()
+		delete(s.hosts, h.ID())
+		s.mu.Unlock()
+		conn.Close()
+	}
+	return seen
+}

@@ -1,0 +1,73 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// FewDays is how many days before its end a certificate is a problem. A kubelet renews its own long before.
+const FewDays = 30
+
+// certificateNames are those that have one, by their paths below /etc/kubernetes.
+var certificateNames = map[string]string{
+	"pki/ca.crt": "CA", "pki/apiserver.crt": "API server", "pki/apiserver-kubelet-client.crt": "API server to kubelets",
+	"pki/apiserver-etcd-client.crt": "API server to etcd", "pki/front-proxy-ca.crt": "front proxy CA", "pki/front-proxy-client.crt": "front proxy",
+	"pki/etcd/ca.crt": "etcd CA", "pki/etcd/server.crt": "etcd", "pki/etcd/peer.crt": "etcd peer", "pki/etcd/healthcheck-client.crt": "etcd health check",
+	"admin.conf": "admin", "super-admin.conf": "super admin", "controller-manager.conf": "controller manager", "scheduler.conf": "scheduler", "kubelet.conf": "kubelet",
+}
+
+// certificateName is whose a certificate is.
+func certificateName(file string) string {
+	if below, ok := strings.CutPrefix(file, "/etc/kubernetes/"); ok {
+		return cmp.Or(certificateNames[below], below)
+	}
+	if strings.HasPrefix(path.Base(file), "kubelet-client") {
+		return "kubelet"
+	}
+	return file
+}
+
+// certificates tells when a host's end, and is one problem however many do soon: they are made together, and end together.
+func (j *judge) certificates(h *Host, s *Seen) {
+	if s.Status == nil {
+		return
+	}
+	for _, c := range s.Status.Certificates {
+		out := Certificate{Name: said(certificateName(c.Path)), Path: said(c.Path)}
+		if !c.Ends.IsZero() {
+			ends := c.Ends.UTC()
+			out.Ends, out.Days = &ends, int(math.Floor(c.Ends.Sub(j.now).Hours()/24))
+		}
+		h.Certificates = append(h.Certificates, out)
+	}
+	slices.SortStableFunc(h.Certificates, func(a, b Certificate) int { return begin(a).Compare(begin(b)) })
+	var soon []string
+	for _, c := range h.Certificates {
+		switch {
+		case c.Ends == nil:
+			soon = append(soon, c.Name+" ("+c.Path+") cannot be read")
+		case c.Days < 0:
+			soon = append(soon, c.Name+" has ended on "+c.Ends.Format(time.DateOnly))
+		case c.Days < FewDays:
+			soon = append(soon, fmt.Sprintf("%s ends in %d days, on %s", c.Name, c.Days, c.Ends.Format(time.DateOnly)))
+		}
+	}
+	if len(soon) > 0 {
+		j.problem(h.Host, reason.HostCertificateEnds, "certificates: "+strings.Join(soon, "; "), "")
+	}
+}
+
+// begin is what certificates are ordered by: those that cannot be read come first.
+func begin(c Certificate) time.Time {
+	if c.Ends == nil {
+		return time.Time{}
+	}
+	return *c.Ends
+}

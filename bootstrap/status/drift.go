@@ -1,0 +1,80 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Todo is what `kgpu up` would do, by host ID.
+type Todo struct {
+	Steps   map[string][]Step
+	Refused map[string]plan.Standing // hosts that are not kgpu's to change
+	Known   bool
+	Err     error // why it is not known; nil also where the control plane could not be asked
+}
+
+// Plan plans, as `kgpu plan` does, for the hosts that told what they are. Nobody knows what cluster there is without the
+// control plane.
+func Plan(inv *inventory.Inventory, hosts []Seen) *Todo {
+	t := &Todo{Steps: map[string][]Step{}, Refused: map[string]plan.Standing{}}
+	seen := map[string]*facts.Host{}
+	control := false
+	for _, s := range hosts {
+		if s.Facts != nil {
+			seen[s.Host.ID()] = s.Facts
+			control = control || s.Host.Role == inventory.ControlPlane
+		}
+	}
+	if !control {
+		return t
+	}
+	for id, standing := range plan.Standings(inv, seen, false) {
+		if standing.Refused != "" {
+			t.Refused[id] = standing
+		}
+	}
+	graph, err := plan.Up(inv, seen)
+	if err != nil {
+		t.Err = err
+		return t
+	}
+	t.Known = true
+	for _, s := range graph.Steps {
+		t.Steps[s.Host] = append(t.Steps[s.Host], Step{said(s.ID), said(s.Title), said(s.Reason)})
+	}
+	return t
+}
+
+// shownSteps is how many steps a problem names; the report has all.
+const shownSteps = 3
+
+// drift tells what is to do on a host that told what it is.
+func (j *judge) drift(h *Host) {
+	if s, refused := j.todo.Refused[h.Host]; refused {
+		j.problem(h.Host, s.Refused, s.Detail, "")
+		return // what would be done to it, nobody would do
+	}
+	h.Drift.Known = j.todo.Known
+	h.Drift.Pending = append(h.Drift.Pending, j.todo.Steps[h.Host]...)
+	steps := h.Drift.Pending
+	if len(steps) == 0 {
+		return
+	}
+	var list []string
+	for _, s := range steps[:min(shownSteps, len(steps))] {
+		list = append(list, s.Step+" ("+s.Reason+")")
+	}
+	if more := len(steps) - shownSteps; more > 0 {
+		list = append(list, fmt.Sprintf("%d more", more))
+	}
+	what := "steps are"
+	if len(steps) == 1 {
+		what = "step is"
+	}
+	j.problem(h.Host, "", fmt.Sprintf("%d %s to do: %s", len(steps), what, strings.Join(list, ", ")),
+		fmt.Sprintf("`kgpu plan %s` lists them with their reasons, `kgpu up %[1]s` does them", j.inv.Path))
+}

@@ -1,0 +1,94 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// gpu tells of a host's cards.
+func (j *judge) gpu(h *Host, s *Seen, node *facts.NodeStatus) {
+	if s.Facts != nil {
+		j.cards(h, s.Facts)
+	}
+	if node == nil {
+		return
+	}
+	use := map[string]int{}
+	for _, p := range j.api.Pods {
+		if p.Node != node.Name || len(p.Cards) == 0 || p.Phase == "Succeeded" || p.Phase == "Failed" {
+			continue
+		}
+		held := map[string]int{}
+		for what, n := range p.Cards {
+			use[what] += n
+			held[said(what)] = n
+		}
+		h.GPU.Pods = append(h.GPU.Pods, Pod{said(p.Namespace), said(p.Name), said(p.Phase), held})
+	}
+	names := maps.Clone(node.Capacity)
+	if names == nil {
+		names = map[string]int{}
+	}
+	maps.Copy(names, node.Allocatable)
+	maps.Copy(names, use)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r := Resource{said(name), node.Capacity[name], node.Allocatable[name], use[name]}
+		if r.Capacity+r.Allocatable+r.InUse == 0 {
+			continue // Kubernetes 1.6 offers none of it on every node, the device plugin what it offered once
+		}
+		h.GPU.Resources = append(h.GPU.Resources, r)
+		j.total(r)
+		if r.Allocatable < r.Capacity {
+			j.problem(h.Host, reason.GPUNotAllocatable, fmt.Sprintf("%s: %d of %d can be given to pods", r.Name, r.Allocatable, r.Capacity),
+				"a card is not healthy: look for its Xid in `journalctl -k`, and at `kubectl -n kube-system logs ds/nvidia-device-plugin`")
+		}
+	}
+}
+
+// total adds to what all nodes have.
+func (j *judge) total(r Resource) {
+	all := &j.report.Cluster.Cards
+	i, found := slices.BinarySearchFunc(*all, r.Name, func(have Resource, name string) int { return strings.Compare(have.Name, name) })
+	if !found {
+		*all = slices.Insert(*all, i, Resource{Name: r.Name})
+	}
+	have := &(*all)[i]
+	have.Capacity, have.Allocatable, have.InUse = have.Capacity+r.Capacity, have.Allocatable+r.Allocatable, have.InUse+r.InUse
+}
+
+// cards tells what the bus and the driver say.
+func (j *judge) cards(h *Host, f *facts.Host) {
+	n := f.NVIDIA
+	h.GPU.Driver = Driver{said(n.Loaded), said(n.Module), said(n.Library)}
+	h.GPU.Toolkit = said(f.Packages["nvidia-container-toolkit"].Version)
+	var missing []string
+	for _, c := range plan.Cards(f) {
+		i := slices.IndexFunc(n.Seen, func(g facts.GPU) bool { return g.Address == c.Address })
+		if i < 0 {
+			known, _ := catalog.LookupGPU(c.ID)
+			h.GPU.Cards = append(h.GPU.Cards, Card{Address: said(c.Address), Name: said(known.Name)})
+			missing = append(missing, c.Address)
+			continue
+		}
+		g := n.Seen[i]
+		h.GPU.Cards = append(h.GPU.Cards, Card{said(c.Address), said(g.Name), said(g.UUID), g.MemoryMiB, len(g.Instances)})
+	}
+	switch {
+	case len(h.GPU.Cards) == 0:
+	case n.SMI == 124 || n.SMI == 137: // ended by timeout, or killed when that did not help
+		j.problem(h.Host, reason.GPUHung, "nvidia-smi gave no answer", "")
+	case n.Loaded != "" && n.Library != "" && n.Loaded != n.Library:
+		j.problem(h.Host, reason.GPUDriverMismatch, fmt.Sprintf("driver %s is loaded, and its libraries are %s", n.Loaded, n.Library), "")
+	case n.Loaded != "" && n.Module != "" && n.Loaded != n.Module:
+		j.problem(h.Host, reason.GPUDriverMismatch, fmt.Sprintf("driver %s is loaded, and %s is installed", n.Loaded, n.Module), "")
+	case n.Loaded != "" && len(missing) > 0:
+		j.problem(h.Host, reason.GPUNotAllCards, fmt.Sprintf("the driver sees %d of %d cards: not %s", len(n.Seen), len(h.GPU.Cards), strings.Join(missing, ", ")), "")
+	}
+}

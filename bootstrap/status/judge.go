@@ -1,0 +1,291 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Seen is what a host told.
+type Seen struct {
+	Host   inventory.Host
+	Facts  *facts.Host   // nil: it could not be asked
+	Status *facts.Status // nil: it did not tell
+	Err    error         // why it did not; nil: it did
+}
+
+// Judge holds what the hosts told against the inventory, and what is to do. Hosts are in the inventory's order.
+func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *Report {
+	j := &judge{
+		inv: inv, hosts: hosts, todo: todo, now: now,
+		report: &Report{Schema: Schema, Time: now.UTC().Truncate(time.Second), Hosts: []Host{}, OtherNodes: []OtherNode{}, Problems: []Problem{}},
+	}
+	j.find()
+	j.cluster()
+	for i := range j.hosts {
+		j.host(&j.hosts[i])
+	}
+	j.others()
+	j.report.Well = len(j.report.Problems) == 0
+	return j.report
+}
+
+// judge collects the report.
+type judge struct {
+	inv    *inventory.Inventory
+	hosts  []Seen
+	todo   *Todo
+	now    time.Time
+	report *Report
+
+	cp    *Seen
+	api   *facts.API                   // of a control plane that answers; nil: there is none
+	nodes map[string]*facts.NodeStatus // by host ID
+}
+
+// find looks for the control plane, and for the node of each host.
+func (j *judge) find() {
+	for i := range j.hosts {
+		if j.hosts[i].Host.Role == inventory.ControlPlane {
+			j.cp = &j.hosts[i]
+		}
+	}
+	j.nodes = map[string]*facts.NodeStatus{}
+	if j.cp == nil || j.cp.Status == nil || j.cp.Status.API == nil || !j.cp.Status.API.Answers {
+		return
+	}
+	j.api = j.cp.Status.API
+	for i := range j.hosts {
+		for k := range j.api.Nodes {
+			if n := &j.api.Nodes[k]; nodeOf(&j.hosts[i], n) {
+				j.nodes[j.hosts[i].Host.ID()] = n
+			}
+		}
+	}
+}
+
+// nodeOf reports whether the node is the host's: by its name, which a host that cannot be asked and has none in the
+// inventory does not tell, and then by its address.
+func nodeOf(s *Seen, n *facts.NodeStatus) bool {
+	switch {
+	case s.Facts != nil:
+		return n.Name == plan.NodeName(s.Host, s.Facts)
+	case s.Host.Name != "":
+		return n.Name == s.Host.Name
+	case s.Host.PrivateAddress.IsValid():
+		return n.InternalIP == s.Host.PrivateAddress.String()
+	}
+	return n.InternalIP == s.Host.Address || n.Name == s.Host.Address
+}
+
+// problem adds to what is not well. Without advice it is the reason's.
+func (j *judge) problem(host string, id reason.ID, text, advice string) {
+	j.report.Problems = append(j.report.Problems, Problem{host, id, said(text), cmp.Or(said(advice), reason.Lookup(id).Advice)})
+}
+
+// failed adds an error's parts; most are about one host.
+func (j *judge) failed(host string, err error) {
+	all := reason.All(err)
+	for _, e := range all {
+		text := strings.TrimPrefix(e.Error(), e.Host+": ")
+		j.problem(cmp.Or(e.Host, host), e.ID, strings.TrimSuffix(text, fmt.Sprintf(" [%s]", e.ID)), e.AdviceLine())
+	}
+	if len(all) == 0 {
+		j.problem(host, "", err.Error(), "`kgpu support` gathers what helps to find out why")
+	}
+}
+
+// cluster tells what concerns all hosts.
+func (j *judge) cluster() {
+	c := &j.report.Cluster
+	*c = Cluster{
+		Name: j.inv.Cluster, Inventory: j.inv.Path, Kubernetes: "v" + j.inv.Kubernetes.Version.String(),
+		Network: Network{Name: string(j.inv.Network)}, Cards: []Resource{},
+	}
+	j.apiServer(c)
+	if j.todo.Err != nil {
+		j.failed("", fmt.Errorf("what is to do cannot be told: %w", j.todo.Err))
+	}
+	if j.cp == nil || j.cp.Facts == nil {
+		return
+	}
+	if o := j.cp.Facts.Operator; o != nil {
+		c.AtWork = said(o.Describe(j.cp.Facts.Now))
+	}
+	if control := j.cp.Facts.ControlPlane; control != nil && control.Answers {
+		c.Network.Pods = workload(control, plan.NetworkWorkload(j.inv.Network))
+		if c.DNS = workload(control, "kube-system/deployment/coredns"); c.DNS == nil {
+			c.DNS = workload(control, "kube-system/deployment/kube-dns")
+		}
+	}
+	if w := c.DNS; w != nil && w.Ready < max(w.Desired, 1) {
+		j.problem("", "", fmt.Sprintf("%s: %d of %d pods are ready: names of services do not resolve", w.Name, w.Ready, w.Desired), "`kubectl -n kube-system describe deployment "+w.Name+"`")
+	}
+}
+
+// workload is one that the facts name; nil: there is none.
+func workload(c *facts.ControlPlane, name string) *Workload {
+	w, ok := c.Workloads[name]
+	if !ok {
+		return nil
+	}
+	return &Workload{Name: said(name[strings.LastIndexByte(name, '/')+1:]), Desired: w.Desired, Ready: w.Ready}
+}
+
+// apiServer tells whether the API server answers, and why that is unknown. A host that could not be asked is a problem of
+// its own.
+func (j *judge) apiServer(c *Cluster) {
+	switch {
+	case j.cp == nil:
+		c.API.Error = "the inventory has no control plane"
+	case j.cp.Facts == nil:
+		c.API.Error = "the control plane " + j.cp.Host.ID() + " cannot be asked: nodes, pods and drift are unknown until it can"
+	case j.cp.Status == nil:
+		c.API.Error = "the control plane " + j.cp.Host.ID() + " did not tell"
+	case j.cp.Status.API == nil:
+		c.API.Error = "there is no control plane on " + j.cp.Host.ID() + " yet"
+	default:
+		api := j.cp.Status.API
+		c.API = API{Answers: api.Answers, Version: said(api.Version)}
+		if !api.Answers {
+			c.API.Error = cmp.Or(said(api.Error), "it does not answer")
+			j.problem(j.cp.Host.ID(), reason.APIUnreachable, "the API server does not answer: "+c.API.Error,
+				"`journalctl -u kubelet` and `crictl ps -a` on the control plane say why it does not run")
+		}
+	}
+}
+
+// host tells about one.
+func (j *judge) host(s *Seen) {
+	id := s.Host.ID()
+	h := Host{
+		Host: id, Address: s.Host.Address, Role: string(s.Host.Role), Reached: s.Facts != nil,
+		Certificates: []Certificate{}, Network: []NetworkPod{}, Drift: Drift{Pending: []Step{}},
+		GPU: GPU{Cards: []Card{}, Resources: []Resource{}, Pods: []Pod{}},
+	}
+	if s.Err != nil {
+		j.failed(id, s.Err)
+	}
+	node := j.nodes[id]
+	j.node(&h, node)
+	j.versions(&h, s, node)
+	j.gpu(&h, s, node)
+	j.network(&h, node)
+	j.certificates(&h, s)
+	if s.Facts != nil {
+		j.drift(&h)
+		if r := s.Facts.Run; r != nil {
+			h.AtWork = said(r.Step)
+		}
+	}
+	if h.State == NoNode && len(h.Drift.Pending) == 0 {
+		j.problem(id, reason.NodeNotReady, "the cluster has no node for it", "`kgpu up "+j.inv.Path+"` joins it")
+	}
+	j.report.Hosts = append(j.report.Hosts, h)
+}
+
+// node tells what the cluster says of the host.
+func (j *judge) node(h *Host, n *facts.NodeStatus) {
+	switch {
+	case n != nil:
+	case j.api != nil, j.cp != nil && j.cp.Status != nil && j.cp.Status.API == nil:
+		h.State = NoNode
+		return
+	default:
+		h.State = Unknown
+		return
+	}
+	h.State = state(n)
+	h.Node = &Node{Name: said(n.Name), Reason: said(n.Reason), Message: said(n.Message), Schedulable: !n.Unschedulable}
+	since := ""
+	if !n.Since.IsZero() {
+		at := n.Since.UTC()
+		h.Node.Since = &at
+		since = " since " + at.Format("2006-01-02 15:04:05 UTC")
+	}
+	if h.State == NotReady {
+		text := "node " + n.Name + " is not ready" + since
+		if why := n.Reason + ": " + n.Message; why != ": " {
+			text += ": " + why
+		}
+		j.problem(h.Host, reason.NodeNotReady, text, "")
+	}
+	if n.NetworkUnavailable {
+		j.problem(h.Host, reason.NodeNotReady, "node "+n.Name+" has no pod network", "look at the pods of the network: `kubectl get pods -A -o wide`")
+	}
+	if n.Unschedulable {
+		j.problem(h.Host, "", "node "+n.Name+" takes no new pods (SchedulingDisabled)", "when the work on it is done: `kubectl uncordon "+n.Name+"`")
+	}
+}
+
+func state(n *facts.NodeStatus) State {
+	if n.Ready == "True" {
+		return Ready
+	}
+	return NotReady
+}
+
+// versions are the node's, else the host's own: a host without a node has packages, too.
+func (j *judge) versions(h *Host, s *Seen, n *facts.NodeStatus) {
+	v := &h.Versions
+	if n != nil {
+		*v = Versions{said(n.Version), said(n.Runtime), said(n.Kernel), said(n.OS)}
+	}
+	f := s.Facts
+	if f == nil {
+		return
+	}
+	if kubelet := f.Packages["kubelet"].Version; v.Kubelet == "" && kubelet != "" {
+		version, _, _ := strings.Cut(kubelet, "-")
+		v.Kubelet = said("v" + version)
+	}
+	if docker := f.DockerInfo["version"]; v.Runtime == "" && docker != "" {
+		v.Runtime = said("docker://" + docker)
+	}
+	if containerd := cmp.Or(f.Packages["containerd.io"].Version, f.Packages["containerd"].Version); v.Runtime == "" && containerd != "" {
+		version, _, _ := strings.Cut(containerd, "-")
+		v.Runtime = said("containerd://" + version)
+	}
+	v.Kernel, v.OS = cmp.Or(said(f.Kernel), v.Kernel), cmp.Or(said(f.OS.PrettyName), v.OS)
+}
+
+// others are nodes that the inventory does not have.
+func (j *judge) others() {
+	if j.api == nil {
+		return
+	}
+	mine := slices.Collect(maps.Values(j.nodes))
+	var unsure []string // hosts that may be one of them
+	for i := range j.hosts {
+		if id := j.hosts[i].Host.ID(); j.hosts[i].Facts == nil && j.nodes[id] == nil {
+			unsure = append(unsure, id)
+		}
+	}
+	for i := range j.api.Nodes {
+		n := &j.api.Nodes[i]
+		if slices.Contains(mine, n) {
+			continue
+		}
+		j.report.OtherNodes = append(j.report.OtherNodes, OtherNode{said(n.Name), said(n.InternalIP), state(n)})
+		text := fmt.Sprintf("node %s (%s) is no host of the inventory", n.Name, cmp.Or(n.InternalIP, "no address"))
+		if len(unsure) > 0 {
+			text += ", unless it is one that cannot be asked: " + strings.Join(unsure, ", ")
+		}
+		j.problem("", reason.HostNotInInventory, text, "")
+	}
+}
+
+// said is what somebody else said, as one line of a table: without tabs, and not without an end.
+func said(s string) string {
+	const most = 600
+	return printable.Short(strings.NewReplacer("\t", " ", "\n", " ").Replace(s), most)
+}

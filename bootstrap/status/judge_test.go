@@ -1,0 +1,332 @@
+package status
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/inventory"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+const gpu = "nvidia.com/gpu"
+
+// well is a cluster of a control plane and a worker with two cards, one of which a pod has, where nothing is wrong.
+func well(t *testing.T) (*inventory.Inventory, []Seen, *Todo) {
+	t.Helper()
+	inv, err := inventory.Decode("inventory.yaml", []byte(`
+cluster: lab
+kubernetes: {version: 1.36.3}
+runtime: containerd
+network: flannel
+hosts:
+  - {address: 10.0.0.10, name: cp1, role: control-plane}
+  - {address: 10.0.0.11}
+`), inventory.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := func(name string) *facts.Host {
+		return &facts.Host{Hostname: name, Kernel: "6.8.0-90-generic", OS: facts.OS{PrettyName: "Ubuntu 24.04.3 LTS"}, Now: now, Packages: map[string]facts.Package{}}
+	}
+	cp, w1 := host("cp1"), host("w1")
+	cp.ControlPlane = &facts.ControlPlane{Answers: true, Workloads: map[string]facts.Workload{
+		"kube-flannel/daemonset/kube-flannel-ds": {Desired: 2, Ready: 2}, "kube-system/deployment/coredns": {Desired: 2, Ready: 2},
+	}}
+	w1.Packages["nvidia-container-toolkit"] = facts.Package{Version: "1.19.1-1"}
+	w1.NVIDIA = facts.NVIDIA{
+		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:18:00.0", ID: "20b0", Driver: "nvidia"}},
+		Loaded: "580.95.05", Module: "580.95.05", Library: "580.95.05",
+		Seen: []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:17:00.0", MemoryMiB: 40960}, {UUID: "GPU-2", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:18:00.0", MemoryMiB: 40960}},
+	}
+	node := func(name, ip string, cards int) facts.NodeStatus {
+		n := facts.NodeStatus{Name: name, Ready: "True", Since: now.Add(-time.Hour), Reason: "KubeletReady", Version: "v1.36.3", Runtime: "containerd://1.7.28", Kernel: "6.8.0-90-generic", OS: "Ubuntu", InternalIP: ip}
+		if cards > 0 {
+			n.Capacity, n.Allocatable = map[string]int{gpu: cards}, map[string]int{gpu: cards}
+		}
+		return n
+	}
+	network := func(name, node string) facts.Pod {
+		return facts.Pod{Namespace: "kube-flannel", Name: name, Node: node, Phase: "Running", Ready: true}
+	}
+	certificate := func(path string, days int) facts.Certificate {
+		return facts.Certificate{Path: path, Ends: now.AddDate(0, 0, days)}
+	}
+	return inv, []Seen{
+		{Host: inv.Hosts[0], Facts: cp, Status: &facts.Status{
+			Certificates: []facts.Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650), certificate("/etc/kubernetes/pki/apiserver.crt", 364)},
+			API: &facts.API{Answers: true, Version: "v1.36.3", Nodes: []facts.NodeStatus{node("cp1", "10.0.0.10", 0), node("w1", "10.0.0.11", 2)}, Pods: []facts.Pod{
+				network("kube-flannel-ds-aaaaa", "cp1"), network("kube-flannel-ds-bbbbb", "w1"),
+				{Namespace: "ml", Name: "train", Node: "w1", Phase: "Running", Ready: true, Cards: map[string]int{gpu: 1}},
+				{Namespace: "ml", Name: "done", Node: "w1", Phase: "Succeeded", Cards: map[string]int{gpu: 2}},
+				{Namespace: "ml", Name: "waits", Phase: "Pending", Cards: map[string]int{gpu: 2}},
+			}},
+		}},
+		{Host: inv.Hosts[1], Facts: w1, Status: &facts.Status{Certificates: []facts.Certificate{certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300)}}},
+	}, &Todo{Known: true}
+}
+
+// valid fails the test where the report is not as its schema says.
+func valid(t *testing.T, r *Report) {
+	t.Helper()
+	text, err := schema.Named("status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource("status.json", document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile("status.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err = json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiled.Validate(object); err != nil {
+		t.Errorf("%v in %s", err, text)
+	}
+}
+
+func TestAllIsWell(t *testing.T) {
+	inv, seen, todo := well(t)
+	r := Judge(inv, seen, todo, now)
+	valid(t, r)
+	if !r.Well || len(r.Problems) != 0 || len(r.OtherNodes) != 0 || len(r.Hosts) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	c, w1 := r.Cluster, r.Hosts[1]
+	if !c.API.Answers || c.API.Version != "v1.36.3" || c.Kubernetes != "v1.36.3" || c.DNS.Ready != 2 || c.Network.Pods.Name != "kube-flannel-ds" || c.AtWork != "" {
+		t.Errorf("cluster: %+v", c)
+	}
+	if want := []Resource{{gpu, 2, 2, 1}}; !slices.Equal(c.Cards, want) || !slices.Equal(w1.GPU.Resources, want) {
+		t.Errorf("cards: %+v, %+v", c.Cards, w1.GPU.Resources)
+	}
+	if p := w1.GPU.Pods; len(p) != 1 || p[0].Name != "train" {
+		t.Errorf("pods: %+v", p)
+	}
+	if w1.State != Ready || w1.Node.Name != "w1" || w1.Host != "10.0.0.11" || w1.Versions.Runtime != "containerd://1.7.28" || w1.Versions.OS != "Ubuntu 24.04.3 LTS" ||
+		w1.GPU.Driver.Loaded != "580.95.05" || w1.GPU.Toolkit != "1.19.1-1" || len(w1.GPU.Cards) != 2 || w1.GPU.Cards[1].UUID != "GPU-2" || len(w1.Network) != 1 || !w1.Drift.Known {
+		t.Errorf("w1: %+v", w1)
+	}
+	if first := r.Hosts[0].Certificates[0]; first.Name != "API server" || first.Days != 364 {
+		t.Errorf("the first certificate to end: %+v", first)
+	}
+}
+
+// Each thing that goes wrong is one problem, with the host, the reason and words that say what it is.
+func TestWhatIsNotWell(t *testing.T) {
+	api := func(s []Seen) *facts.API { return s[0].Status.API }
+	w1 := func(s []Seen) *facts.NodeStatus { return &api(s).Nodes[1] }
+	silent := &reason.Error{ID: reason.SSHUnreachable, Host: "10.0.0.11", Doing: "connecting to 10.0.0.11:22", Err: errors.New("i/o timeout")}
+	for name, c := range map[string]struct {
+		change func(inv *inventory.Inventory, s []Seen, todo *Todo)
+		want   []string // host, reason, words
+	}{
+		"a host that is off": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[1] = Seen{Host: s[1].Host, Err: silent}
+			w1(s).Ready, w1(s).Reason, w1(s).Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
+		}, []string{"10.0.0.11 SSH_UNREACHABLE connecting to 10.0.0.11:22: i/o timeout", "10.0.0.11 NODE_NOT_READY node w1 is not ready since 2026-11-21 11:00:00 UTC: NodeStatusUnknown: Kubelet stopped"}},
+		"a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Ready = "False" }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
+		"a node without network":   {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
+		"a node that is cordoned":  {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Unschedulable = true }, []string{"10.0.0.11  node w1 takes no new pods (SchedulingDisabled)"}},
+		"no node":                  {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Nodes = api(s).Nodes[:1] }, []string{"10.0.0.11 NODE_NOT_READY the cluster has no node for it"}},
+		"no node, and a plan for it": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
+			api(s).Nodes = api(s).Nodes[:1]
+			todo.Steps = map[string][]Step{"10.0.0.11": {{"cluster/join", "join", "the cluster has no node w1"}}}
+		}, []string{"10.0.0.11  1 step is to do: cluster/join (the cluster has no node w1)"}},
+		"a lot to do": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
+			todo.Steps = map[string][]Step{"cp1": {{"a/a", "", "x"}, {"b/b", "", "y"}, {"c/c", "", "z"}, {"d/d", "", "q"}, {"e/e", "", "q"}}}
+		}, []string{"cp1  5 steps are to do: a/a (x), b/b (y), c/c (z), 2 more"}},
+		"a host of another cluster": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
+			todo.Refused = map[string]plan.Standing{"10.0.0.11": {Refused: reason.HostForeignCluster, Detail: "the kubelet belongs to another"}}
+			todo.Steps = map[string][]Step{"10.0.0.11": {{"a/a", "", "x"}}}
+		}, []string{"10.0.0.11 HOST_FOREIGN_CLUSTER the kubelet belongs to another"}},
+		"no plan": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
+			*todo = Todo{Err: errors.New("the catalog has no such version")}
+		},
+			[]string{"  what is to do cannot be told: the catalog has no such version"}},
+		"a node of somebody else": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			api(s).Nodes = append(api(s).Nodes, facts.NodeStatus{Name: "stranger", InternalIP: "10.0.0.99", Ready: "True"})
+		}, []string{" HOST_NOT_IN_INVENTORY node stranger (10.0.0.99) is no host of the inventory"}},
+		"a driver that hangs": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[1].Facts.NVIDIA.SMI, s[1].Facts.NVIDIA.Seen = 124, nil
+		},
+			[]string{"10.0.0.11 GPU_HUNG nvidia-smi gave no answer"}},
+		"a driver of two versions": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Facts.NVIDIA.Library = "580.99.01" },
+			[]string{"10.0.0.11 GPU_DRIVER_MISMATCH driver 580.95.05 is loaded, and its libraries are 580.99.01"}},
+		"a driver that waits for a boot": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Facts.NVIDIA.Module = "590.1" },
+			[]string{"10.0.0.11 GPU_DRIVER_MISMATCH driver 580.95.05 is loaded, and 590.1 is installed"}},
+		"a card that is lost": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[1].Facts.NVIDIA.Seen = s[1].Facts.NVIDIA.Seen[:1]
+			w1(s).Allocatable = map[string]int{gpu: 1}
+		}, []string{"10.0.0.11 GPU_NOT_ALL_CARDS the driver sees 1 of 2 cards: not 0000:18:00.0", "10.0.0.11 GPU_NOT_ALLOCATABLE nvidia.com/gpu: 1 of 2 can be given to pods"}},
+		"a network pod that crashes": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			p := &api(s).Pods[1]
+			p.Ready, p.Waiting = false, "CrashLoopBackOff"
+		}, []string{"10.0.0.11  pod kube-flannel-ds-bbbbb of the network is not ready: CrashLoopBackOff"}},
+		"no network pod": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Pods = slices.Delete(api(s).Pods, 1, 2) },
+			[]string{"10.0.0.11  no pod of kube-flannel-ds runs on node w1"}},
+		"no DNS": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[0].Facts.ControlPlane.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
+		}, []string{"  coredns: 1 of 2 pods are ready"}},
+		"certificates": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[0].Status.Certificates = append(s[0].Status.Certificates, facts.Certificate{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(29*24*time.Hour + time.Hour)},
+				facts.Certificate{Path: "/etc/kubernetes/scheduler.conf", Ends: now.Add(-time.Hour)}, facts.Certificate{Path: "/etc/kubernetes/pki/etcd/ca.crt"},
+				facts.Certificate{Path: "/etc/kubernetes/controller-manager.conf", Ends: now.AddDate(0, 0, FewDays)})
+		}, []string{"cp1 HOST_CERTIFICATE_ENDS certificates: etcd CA (/etc/kubernetes/pki/etcd/ca.crt) cannot be read; scheduler has ended on 2026-11-21; admin ends in 29 days, on 2026-12-20"}},
+		"no API server": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
+			*api(s) = facts.API{Error: "The connection to the server was refused"}
+			s[0].Facts.ControlPlane.Answers = false
+		}, []string{"cp1 API_UNREACHABLE the API server does not answer: The connection to the server was refused"}},
+		"no control plane": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
+			s[0] = Seen{Host: s[0].Host, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
+			*todo = *Plan(inv(t), s)
+		}, []string{"cp1 SSH_AUTH_FAILED logging in: none of the keys was taken"}},
+		"a control plane that tells half": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[0].Status, s[0].Err = nil, &reason.Error{ID: reason.HostUnending, Host: "cp1", Doing: "running status", Detail: "it is not done after 1m0s"}
+		}, []string{"cp1 HOST_UNENDING running status: it is not done after 1m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv, seen, todo := well(t)
+			c.change(inv, seen, todo)
+			r := Judge(inv, seen, todo, now)
+			valid(t, r)
+			if r.Well || len(r.Hosts) != 2 {
+				t.Errorf("well: %t, hosts: %+v", r.Well, r.Hosts)
+			}
+			for i, p := range r.Problems {
+				if got := fmt.Sprintf("%s %s %s", p.Host, p.Reason, p.Text); i >= len(c.want) || !strings.HasPrefix(got, c.want[i]) {
+					t.Errorf("problem %d: %s", i, got)
+				}
+				if p.Advice == "" || strings.Contains(p.Advice, "\n") {
+					t.Errorf("the advice is %q", p.Advice)
+				}
+			}
+			if len(r.Problems) != len(c.want) {
+				t.Errorf("%d problems, want %q", len(r.Problems), c.want)
+			}
+		})
+	}
+}
+
+func inv(t *testing.T) *inventory.Inventory { i, _, _ := well(t); return i }
+
+// Without the control plane the hosts tell of themselves, and nothing is claimed that nobody knows.
+func TestHostsWithoutTheControlPlane(t *testing.T) {
+	inv, seen, _ := well(t)
+	seen[0] = Seen{Host: seen[0].Host, Err: errors.New("gone")}
+	seen[1].Facts.Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"}
+	seen[1].Facts.Packages["containerd"] = facts.Package{Version: "1.7.28-0ubuntu1"}
+	r := Judge(inv, seen, Plan(inv, seen), now)
+	valid(t, r)
+	w1 := r.Hosts[1]
+	if r.Cluster.API.Answers || r.Cluster.API.Error == "" || w1.State != Unknown || w1.Drift.Known || !w1.Reached || r.Hosts[0].Reached {
+		t.Errorf("%+v", r)
+	}
+	if w1.Versions != (Versions{"v1.36.3", "containerd://1.7.28", "6.8.0-90-generic", "Ubuntu 24.04.3 LTS"}) || len(w1.GPU.Cards) != 2 || len(w1.Certificates) != 1 {
+		t.Errorf("w1 tells %+v", w1)
+	}
+}
+
+// Bare hosts have no cluster yet: what is to do says so, and nothing else.
+func TestBareHosts(t *testing.T) {
+	inv, seen, _ := well(t)
+	for i := range seen {
+		f := seen[i].Facts
+		f.ControlPlane, f.NVIDIA = nil, facts.NVIDIA{}
+		f.OS = facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble"}
+		f.Arch = "amd64"
+		f.Addresses = []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.1%d/24", i))}}
+		seen[i].Status = &facts.Status{}
+	}
+	r := Judge(inv, seen, Plan(inv, seen), now)
+	valid(t, r)
+	if len(r.Problems) != 2 || r.Hosts[0].State != NoNode || r.Cluster.API.Answers {
+		t.Fatalf("%+v", r)
+	}
+	for i, h := range r.Hosts {
+		if len(h.Drift.Pending) < 3 || h.Drift.Pending[0].Reason == "" || !strings.Contains(r.Problems[i].Text, "steps are to do") || !strings.Contains(r.Problems[i].Advice, "kgpu up inventory.yaml") {
+			t.Errorf("%+v, %+v", h.Drift, r.Problems[i])
+		}
+	}
+}
+
+// A host that cannot be asked and has no name may be a node that nobody claims: that is said, and a node at its address is it.
+func TestNodeOfAHostThatIsOff(t *testing.T) {
+	inv, seen, todo := well(t)
+	seen[1] = Seen{Host: seen[1].Host, Err: errors.New("off")}
+	if r := Judge(inv, seen, todo, now); len(r.OtherNodes) != 0 || r.Hosts[1].State != Ready || r.Hosts[1].Reached {
+		t.Errorf("%+v", r)
+	}
+	seen[0].Status.API.Nodes[1].InternalIP = "192.168.7.7" // behind another address than SSH's
+	r := Judge(inv, seen, todo, now)
+	if len(r.OtherNodes) != 1 || !strings.Contains(r.Problems[len(r.Problems)-1].Text, "unless it is one that cannot be asked: 10.0.0.11") {
+		t.Errorf("%+v", r)
+	}
+	valid(t, r)
+}
+
+// Who is at work is told, and so is where.
+func TestAtWork(t *testing.T) {
+	inv, seen, todo := well(t)
+	seen[0].Facts.Operator = &facts.Operator{Who: "ada@laptop", Command: "up inventory.yaml"}
+	seen[1].Facts.Run = &facts.Run{Step: "driver/install"}
+	r := Judge(inv, seen, todo, now)
+	valid(t, r)
+	if !strings.Contains(r.Cluster.AtWork, "ada@laptop") || r.Hosts[1].AtWork != "driver/install" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What a host says of itself cannot reach a terminal as anything but text of one line.
+func TestHostsThatLie(t *testing.T) {
+	const evil = "\x1b]0;evil\x07\x1b[2J\u009b31m\u202e\xff\x00a\tb\nc"
+	inv, seen, todo := well(t)
+	f, api := seen[1].Facts, seen[0].Status.API
+	f.Hostname, f.Kernel, f.OS.PrettyName, f.NVIDIA.Loaded, f.NVIDIA.Seen[0].Name = evil, evil, evil, evil, evil
+	f.Packages["kubelet"] = facts.Package{Version: evil}
+	api.Version = evil
+	api.Nodes[1] = facts.NodeStatus{Name: evil, Ready: "False", Reason: evil, Message: strings.Repeat(evil, 1000), Version: evil, Runtime: evil, InternalIP: evil, Capacity: map[string]int{evil: 1}}
+	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Cards: map[string]int{evil: 1}}
+	seen[1].Status.Certificates[0].Path = evil
+	seen[1].Err = errors.New(evil)
+	r := Judge(inv, seen, todo, now)
+	valid(t, r)
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{`\u001b`, `\u0000`, `\u0007`, `\t`, `\n`, "\u202e", "\u009b"} {
+		if bytes.Contains(text, []byte(bad)) {
+			t.Errorf("%s is in %s", bad, text)
+		}
+	}
+	if len(text) > 64<<10 {
+		t.Errorf("%d bytes", len(text))
+	}
+}

@@ -1,0 +1,41 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+)
+
+// networkPods are how the pods begin that make a node's network, of those that scripts/status.sh prints.
+var networkPods = []string{"weave-net-", "kube-flannel-ds-", "calico-node-", "kube-proxy-"}
+
+// network tells of the pods that make a host's network. On a node that is not ready nobody reports them.
+func (j *judge) network(h *Host, node *facts.NodeStatus) {
+	if node == nil {
+		return
+	}
+	_, daemon, _ := strings.Cut(plan.NetworkWorkload(j.inv.Network), "/daemonset/")
+	here := false
+	for _, p := range j.api.Pods {
+		if p.Node != node.Name || !slices.ContainsFunc(networkPods, func(begin string) bool { return strings.HasPrefix(p.Name, begin) }) {
+			continue
+		}
+		here = here || daemon != "" && strings.HasPrefix(p.Name, daemon+"-")
+		pod := NetworkPod{said(p.Namespace), said(p.Name), p.Ready, said(p.Waiting)}
+		h.Network = append(h.Network, pod)
+		if p.Ready || h.State != Ready {
+			continue
+		}
+		text := "pod " + p.Name + " of the network is not ready"
+		if p.Waiting != "" {
+			text += ": " + p.Waiting
+		}
+		j.problem(h.Host, "", text, fmt.Sprintf("`kubectl -n %s describe pod %s`, and its logs", p.Namespace, p.Name))
+	}
+	if daemon != "" && !here && h.State == Ready {
+		j.problem(h.Host, "", "no pod of "+daemon+" runs on node "+node.Name, "`kubectl get daemonsets -A`: is the node tainted, or its network deleted?")
+	}
+}

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// clusterStatus is what of `kgpu status --output json` the test looks at.
+type clusterStatus struct {
+	Schema  int
+	Well    bool
+	Cluster struct {
+		API struct {
+			Answers        bool
+			Version, Error string
+		}
+		DNS struct{ Desired, Ready int }
+	}
+	Hosts []struct {
+		Host, State, Role string
+		Reached           bool
+		Node              struct{ Name, Reason string }
+		Versions          struct{ Kubelet, Runtime, Kernel, OS string }
+		Certificates      []struct {
+			Name string
+			Days int
+		}
+		Network []struct{ Ready bool }
+		Drift   struct {
+			Known   bool
+			Pending []struct{ Step, Reason string }
+		}
+	}
+	OtherNodes []struct{ Name string }
+	Problems   []struct{ Host, Reason, Text, Advice string }
+}
+
+// status runs kgpu status, which must end so, and returns what it says as JSON.
+func (c *cluster) status(t *testing.T, want int, inventory string) clusterStatus {
+	t.Helper()
+	s := kgpu(t, want, "status", "--output=json", inventory)
+	var got clusterStatus
+	if err := json.Unmarshal(s.stdout.Bytes(), &got); err != nil {
+		t.Fatalf("%v in %s", err, s.stdout.String())
+	}
+	if got.Schema != 1 || got.Well != (want == 0) || (len(got.Problems) == 0) != got.Well {
+		t.Errorf("schema %d, well %t: %+v", got.Schema, got.Well, got.Problems)
+	}
+	return got
+}
+
+// problems are host and reason of each.
+func (s clusterStatus) problems() []string {
+	var out []string
+	for _, p := range s.Problems {
+		out = append(out, p.Host+" "+p.Reason)
+	}
+	return out
+}
+
+// TestStatus looks at a cluster that is well, and at one that loses its hosts one after the other.
+func TestStatus(t *testing.T) {
+	l := newLab(t, nil, "--workers", "2")
+	d := desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+	}
+	hosts := []string{"cp1", "w1", "w2"}
+	c := newCluster(t, l, d)
+	must(t, "nothing is there yet", func(t *testing.T) {
+		before := l.snapshot(t, hosts...)
+		got := c.status(t, 2, c.inventory)
+		for _, h := range got.Hosts {
+			if !h.Reached || h.State != "no-node" || len(h.Drift.Pending) == 0 {
+				t.Errorf("%+v", h)
+			}
+		}
+		l.unchanged(t, before)
+	})
+	must(t, "all is well", func(t *testing.T) {
+		c.up(t)
+		c.ready(t, hosts...)
+		for _, name := range []string{"kube-system daemonset/kube-proxy", "kube-flannel daemonset/kube-flannel-ds", "kube-system deployment/coredns"} {
+			namespace, workload, _ := strings.Cut(name, " ")
+			c.k(t, "-n", namespace, "rollout", "status", workload, "--timeout=60s")
+		}
+		before := l.snapshot(t, hosts...)
+		got := c.status(t, 0, c.inventory)
+		if !got.Cluster.API.Answers || !strings.HasPrefix(got.Cluster.API.Version, "v1.36.") || got.Cluster.DNS.Ready != 2 || len(got.Hosts) != 3 || len(got.OtherNodes) != 0 {
+			t.Errorf("%+v", got)
+		}
+		for i, h := range got.Hosts {
+			if h.Host != l.addr[hosts[i]] || h.Node.Name != hosts[i] || !h.Reached || h.State != "ready" || !h.Drift.Known || len(h.Drift.Pending) != 0 || len(h.Network) != 2 ||
+				!strings.HasPrefix(h.Versions.Kubelet, "v1.36.") || !strings.HasPrefix(h.Versions.Runtime, "containerd://") || h.Versions.Kernel == "" || h.Versions.OS == "" {
+				t.Errorf("%+v", h)
+			}
+			want := 2 // the kubelet's and the CA's
+			if hosts[i] == "cp1" {
+				want = 15 // kubeadm's own, too
+			}
+			if n := len(h.Certificates); n != want || h.Certificates[0].Days < 300 || h.Certificates[0].Days > 365 {
+				t.Errorf("%s: %d certificates: %+v", hosts[i], n, h.Certificates)
+			}
+		}
+		s := kgpu(t, 0, "status", c.inventory)
+		said := s.stdout.String()
+		if strings.Count(said, " Ready ") != 3 || !strings.Contains(said, "All is well.") {
+			t.Errorf("the table is\n%s", said)
+		}
+		l.unchanged(t, before)
+	})
+	t.Run("a node that the inventory does not have", func(t *testing.T) {
+		part := d
+		part.hosts = d.hosts[:2]
+		got := c.status(t, 2, newCluster(t, l, part).inventory)
+		if len(got.OtherNodes) != 1 || got.OtherNodes[0].Name != "w2" || !slices.Contains(got.problems(), " HOST_NOT_IN_INVENTORY") {
+			t.Errorf("%+v, %+v", got.OtherNodes, got.Problems)
+		}
+	})
+	t.Run("a kubelet that does not run", func(t *testing.T) {
+		l.exec(t, "w1", "systemctl stop kubelet")
+		c.k(t, "wait", "--for=condition=Ready=Unknown", "node/w1", "--timeout=150s")
+		got := c.status(t, 2, c.inventory)
+		w1 := got.Hosts[1]
+		if w1.State != "not-ready" || !w1.Reached || w1.Node.Reason != "NodeStatusUnknown" || len(w1.Drift.Pending) == 0 || !slices.Contains(got.problems(), l.addr["w1"]+" NODE_NOT_READY") {
+			t.Errorf("%+v, %+v", w1, got.Problems)
+		}
+		if said := kgpu(t, 2, "status", c.inventory).stdout.String(); !strings.Contains(said, "NotReady for ") {
+			t.Errorf("the table is\n%s", said)
+		}
+		l.exec(t, "w1", "systemctl start kubelet")
+		c.k(t, "wait", "--for=condition=Ready", "node/w1", "--timeout=150s")
+	})
+	t.Run("hosts that are off", func(t *testing.T) {
+		l.verb(t, "kill", "w2")
+		got := c.status(t, 2, c.inventory)
+		if w2 := got.Hosts[2]; w2.Reached || !slices.Contains(got.problems(), l.addr["w2"]+" SSH_UNREACHABLE") || !got.Cluster.API.Answers {
+			t.Errorf("%+v, %+v", w2, got.Problems)
+		}
+		l.verb(t, "kill", "cp1")
+		got = c.status(t, 2, c.inventory)
+		if w1 := got.Hosts[1]; got.Cluster.API.Answers || got.Cluster.API.Error == "" || !w1.Reached || w1.State != "unknown" || w1.Drift.Known {
+			t.Errorf("%+v", got)
+		}
+		said := kgpu(t, 2, "status", c.inventory).stdout.String()
+		for host, want := range map[string]string{"cp1": "unreachable", "w1": "unknown", "w2": "unreachable"} {
+			if row := fmt.Sprintf("%s  %s", l.addr[host], l.addr[host]); !slices.ContainsFunc(lines(said), func(line string) bool { return strings.HasPrefix(line, row) && strings.Contains(line, want) }) {
+				t.Errorf("no row of %s says %s:\n%s", host, want, said)
+			}
+		}
+	})
+}

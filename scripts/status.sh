@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# Prints what changes by itself while a cluster works, as key=value lines between kgpu-status=1 and end=1: the certificates
+# of this host, never their keys, and on the control plane what the API server knows of nodes and pods. It is read by `bash
+# -s` as root, writes nothing, and waits for no program without a time limit. It only collects: bootstrap/facts understands.
+set -u
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+echo kgpu-status=1
+
+# certificate FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.
+certificate() {
+  local line der='' inside=
+  while IFS= read -r line; do
+    case $line in
+      '-----BEGIN CERTIFICATE-----') inside=yes ;;
+      '-----END CERTIFICATE-----') break ;;
+      *) [[ -z $inside ]] || der+=$line ;;
+    esac
+  done <"$1"
+  printf 'certificate=%s %s\n' "$1" "$der"
+}
+
+# within FILE prints the client's certificate in a kubeconfig, as base64 of PEM, if it is not in a file of its own.
+within() {
+  local key value
+  while read -r key value _; do
+    if [[ $key == client-certificate-data: ]]; then
+      printf 'certificate-within=%s %s\n' "$1" "$value"
+      break
+    fi
+  done <"$1"
+}
+
+for file in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
+  [[ ! -f $file ]] || certificate "$file"
+done
+for file in /etc/kubernetes/{admin,super-admin,controller-manager,scheduler}.conf; do
+  [[ ! -f $file ]] || within "$file"
+done
+# The kubelet renews what is in its own directory; a kubeconfig may still have the one that it began with.
+rotated=/var/lib/kubelet/pki/kubelet-client-current.pem
+first=/var/lib/kubelet/pki/kubelet-client.crt
+if [[ -f $rotated ]]; then
+  certificate "$rotated"
+elif [[ -f $first ]]; then
+  certificate "$first"
+elif [[ -f /etc/kubernetes/kubelet.conf ]]; then
+  within /etc/kubernetes/kubelet.conf
+fi
+
+# Two questions to the API server: its version, and its nodes and pods. The answers are lines of tab-separated fields. What a
+# kubelet may write as it likes is escaped (js): a node that lies about itself must not get a line about another. Go's old
+# templates know neither assignments nor prefixes: the beginning of a word is what a format leaves of it.
+# shellcheck disable=SC2016 # Go's templates
+cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{js .}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .reason}}{{js (printf "%.100s" .)}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{js (printf "%.500s" .)}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{with .status}}{{js .}}{{end}}{{end}}{{end}}	{{with .spec.unschedulable}}{{.}}{{end}}	{{with .status.nodeInfo}}{{with .kubeletVersion}}{{js .}}{{end}}	{{with .containerRuntimeVersion}}{{js .}}{{end}}	{{with .kernelVersion}}{{js .}}{{end}}	{{with .osImage}}{{js .}}{{end}}{{else}}			{{end}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{js .address}} {{end}}{{end}}	{{range $what, $much := .status.capacity}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{js $what}}={{js $much}} {{end}}{{end}}	{{range $what, $much := .status.allocatable}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{js $what}}={{js $much}} {{end}}{{end}}
+{{else}}pod	{{.metadata.namespace}}	{{.metadata.name}}	{{with .spec.nodeName}}{{.}}{{end}}	{{with .status.phase}}{{js .}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{js .}}{{end}}{{end}}{{end}}	{{range .spec.containers}}{{with .resources}}{{range $what, $much := .limits}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{$what}}={{$much}} {{end}}{{end}}{{end}}{{end}}	{{range .spec.initContainers}}{{with .resources}}{{range $what, $much := .limits}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{$what}}={{$much}} {{end}}{{end}}{{end}}{{end}}	{{range .status.containerStatuses}}{{with .state}}{{with .waiting}}{{with .reason}}{{js (printf "%.100s" .)}} {{end}}{{end}}{{end}}{{end}}
+{{end}}{{end}}'
+conf=/etc/kubernetes/admin.conf
+# kubectl keeps its cache below HOME; there can be none. It has --cache-dir since 1.8, -A since 1.14.
+ask() {
+  timeout -k 2 20 env HOME=/proc/kgpu-no-home kubectl --kubeconfig "$conf" --request-timeout=15s get "$@" 2>&1
+}
+# failed STATUS ANSWER prints the last thing that kubectl said.
+failed() {
+  local last
+  if [[ $1 == 124 || $1 == 137 ]]; then
+    last='no answer within 20 s'
+  else
+    last=$(printf '%s\n' "$2" | grep -v '^[[:space:]]*$' | tail -n 1 | head -c 500)
+  fi
+  printf 'api-error=%s\n' "${last:-kubectl ended with status $1}"
+}
+if [[ -f $conf ]]; then
+  echo control-plane=1
+  answer=$(ask --raw /version)
+  status=$?
+  if [[ $status == 0 ]]; then
+    [[ ! $answer =~ \"gitVersion\":\ *\"([^\"]*)\" ]] || printf 'api-version=%s\n' "${BASH_REMATCH[1]}"
+    answer=$(ask nodes,pods --all-namespaces -o go-template="$cluster_template")
+    status=$?
+  fi
+  if [[ $status == 0 ]]; then
+    echo api=1
+    # All nodes, and of the pods those that hold cards and those that make a network.
+    printf '%s\n' "$answer" | awk -F '\t' '
+      $1 == "node" || $1 == "pod" && ($7 $8 != "" || $3 ~ /^(weave-net|kube-flannel-ds|calico-node|kube-proxy)-/) { print "cluster=" $0 }'
+  else
+    failed "$status" "$answer"
+  fi
+fi
+echo end=1

@@ -1,0 +1,238 @@
+package scripts
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// asKubectl is what `kubectl get -o go-template` makes of what an API server answers.
+func asKubectl(t *testing.T, answer any) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?s)\ncluster_template='([^']*)'`).FindSubmatch(Status())
+	if found == nil {
+		t.Fatal("status.sh has no cluster_template")
+	}
+	var out strings.Builder
+	if err := template.Must(template.New("").Parse(string(found[1]))).Execute(&out, answer); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// recorded is the answer of a version of Kubernetes.
+func recorded(t *testing.T, version string) any {
+	t.Helper()
+	var answer any
+	if err := json.Unmarshal([]byte(readFile(t, filepath.Join("testdata/kubectl", version+".json"))), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// kubectlStub answers as an API server of this version that has these nodes and pods.
+func (s *sandbox) kubectlStub(version, list string) {
+	s.t.Helper()
+	s.write("list", list)
+	s.stub("kubectl", `#!/bin/sh
+case "$*" in
+  *'get --raw /version') printf '{\n  "major": "1",\n  "gitVersion": "`+version+`"\n}' ;;
+  *'get nodes,pods --all-namespaces'*) cat /list ;;
+  *) echo "what is $*?" >&2; exit 1 ;;
+esac
+`)
+}
+
+// told runs status.sh with the sandbox's stubs in front and little patience.
+func (s *sandbox) told() *facts.Status {
+	s.t.Helper()
+	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "timeout -k 2 20", "timeout -k 1 1").Replace(string(Status()))
+	r := s.ok(s.bash(text))
+	if strings.Contains(r.output, "the-key") {
+		s.t.Errorf("a key is printed:\n%s", r.output)
+	}
+	got, err := facts.ParseStatus([]byte(r.output))
+	if err != nil {
+		s.t.Fatalf("%v in\n%s", err, r.output)
+	}
+	return got
+}
+
+// On a worker there are certificates only, and nothing is changed by looking.
+func TestStatusOfAWorker(t *testing.T) {
+	s := newSandbox(t)
+	s.write("etc/kubernetes/pki/ca.crt", authority(t))
+	s.write("var/lib/kubelet/pki/kubelet-client-current.pem", "-----BEGIN EC PRIVATE KEY-----\nthe-key\n-----END EC PRIVATE KEY-----\n"+authority(t))
+	s.write("etc/kubernetes/kubelet.conf", "    client-certificate-data: b2xk\n    client-key-data: the-key\n")
+	before := s.snapshot()
+	got := s.told()
+	s.same(before)
+	if got.API != nil {
+		t.Errorf("a worker speaks for the API server: %+v", got.API)
+	}
+	want := []string{"/etc/kubernetes/pki/ca.crt true", "/var/lib/kubelet/pki/kubelet-client-current.pem true"}
+	if paths := described(got.Certificates); !slices.Equal(paths, want) {
+		t.Errorf("certificates: %q", paths)
+	}
+}
+
+// described is each certificate's path, and whether its end is known.
+func described(list []facts.Certificate) []string {
+	var out []string
+	for _, c := range list {
+		out = append(out, fmt.Sprintf("%s %t", c.Path, c.Ends.After(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))))
+	}
+	return out
+}
+
+// On a control plane kubeadm's own are among them, wherever they are, and what is no certificate is told, not hidden.
+func TestStatusOfAControlPlane(t *testing.T) {
+	s := newSandbox(t)
+	s.write("etc/kubernetes/pki/apiserver.crt", authority(t))
+	s.write("etc/kubernetes/pki/ca.key", "the-key")
+	s.write("etc/kubernetes/pki/etcd/ca.crt", "-----BEGIN CERTIFICATE-----\nbm90\n-----END CERTIFICATE-----\n")
+	s.write("etc/kubernetes/pki/front-proxy-ca.crt", "")
+	s.write("etc/kubernetes/admin.conf", "users:\n- name: a\n  user:\n    client-certificate-data: "+base64.StdEncoding.EncodeToString([]byte(authority(t)))+"\n    client-key-data: the-key\n")
+	s.write("etc/kubernetes/kubelet.conf", "    client-certificate-data: "+base64.StdEncoding.EncodeToString([]byte(authority(t)))+"\n")
+	s.kubectlStub("v1.36.3", asKubectl(t, recorded(t, "1.36.3")))
+	before := s.snapshot()
+	got := s.told()
+	s.same(before)
+	want := []string{
+		"/etc/kubernetes/pki/apiserver.crt true", "/etc/kubernetes/pki/front-proxy-ca.crt false", "/etc/kubernetes/pki/etcd/ca.crt false",
+		"/etc/kubernetes/admin.conf true", "/etc/kubernetes/kubelet.conf true",
+	}
+	paths := described(got.Certificates)
+	slices.Sort(want)
+	slices.Sort(paths)
+	if !slices.Equal(paths, want) {
+		t.Errorf("certificates: %q", paths)
+	}
+	if api := got.API; api == nil || !api.Answers || api.Version != "v1.36.3" || len(api.Nodes) != 4 {
+		t.Fatalf("API: %+v", api)
+	}
+	var pods []string // CoreDNS is no part of a node's network
+	for _, p := range got.API.Pods {
+		pods = append(pods, p.Name)
+	}
+	if want := []string{"weave-net-abcde", "kube-proxy-abcde", "notebook-5b7c6d7f9-x2v4b", "slice", "prepare"}; !slices.Equal(pods, want) {
+		t.Errorf("pods: %q", pods)
+	}
+}
+
+// An API server that does not answer is told with kubectl's last words.
+func TestStatusWithoutAPIServer(t *testing.T) {
+	for name, c := range map[string]struct{ kubectl, want string }{
+		"refused": {"echo 'E1121 memcache.go:265' >&2; echo 'The connection to the server 10.0.0.10:6443 was refused' >&2; exit 1", "The connection to the server 10.0.0.10:6443 was refused"},
+		"hangs":   {"exec sleep 20", "no answer within 20 s"},
+		"is mute": {"exit 7", "kubectl ended with status 7"},
+		"lists nothing": {`case "$*" in *--raw*) echo '{"gitVersion":"v1.36.3"}' ;; *) echo 'Error from server (Forbidden): nodes is forbidden' >&2; exit 1 ;; esac`,
+			"Error from server (Forbidden): nodes is forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			s.write("etc/kubernetes/admin.conf", "")
+			s.stub("kubectl", "#!/bin/sh\n"+c.kubectl+"\n")
+			if api := s.told().API; api == nil || api.Answers || api.Error != c.want {
+				t.Errorf("%+v, want %q", api, c.want)
+			}
+		})
+	}
+}
+
+// Every version of Kubernetes tells its nodes and cards, in its own words.
+func TestStatusOfVersions(t *testing.T) {
+	const gpu, accelerator = "nvidia.com/gpu", "alpha.kubernetes.io/nvidia-gpu"
+	type amounts = map[string]int
+	for version, c := range map[string]struct {
+		node     string
+		ready    string
+		runtime  string
+		capacity amounts
+		given    amounts
+		pods     map[string]amounts // that hold cards
+	}{
+		"1.6.13":  {"w1", "True", "docker://1.12.6", amounts{accelerator: 2}, amounts{accelerator: 2}, map[string]amounts{"train": {accelerator: 1}}},
+		"1.10.13": {"w1", "True", "docker://18.6.3", amounts{accelerator: 0, gpu: 4}, amounts{accelerator: 0, gpu: 3}, map[string]amounts{"train-0": {gpu: 2}, "done": {gpu: 1}}},
+		"1.23.17": {"w1", "True", "docker://20.10.24", amounts{gpu: 1000, gpu + ".shared": 8}, amounts{gpu: 1000, gpu + ".shared": 8},
+			map[string]amounts{"shared": {gpu + ".shared": 1}, "waits": {gpu: 1}}},
+		"1.36.3": {"w2", "Unknown", "containerd://1.7.28", amounts{gpu: 2}, amounts{gpu: 2},
+			map[string]amounts{"notebook-5b7c6d7f9-x2v4b": {gpu: 1}, "slice": {"nvidia.com/mig-1g.5gb": 2}, "prepare": {gpu: 2}}},
+	} {
+		t.Run(version, func(t *testing.T) {
+			s := newSandbox(t)
+			s.write("etc/kubernetes/admin.conf", "")
+			s.kubectlStub("v"+version, asKubectl(t, recorded(t, version)))
+			api := s.told().API
+			if api == nil || !api.Answers || api.Version != "v"+version {
+				t.Fatalf("API: %+v", api)
+			}
+			i := slices.IndexFunc(api.Nodes, func(n facts.NodeStatus) bool { return n.Name == c.node })
+			if i < 0 {
+				t.Fatalf("nodes: %+v", api.Nodes)
+			}
+			n := api.Nodes[i]
+			if n.Ready != c.ready || n.Since.IsZero() || n.Runtime != c.runtime || n.Version != "v"+version || n.Kernel == "" || n.OS == "" || n.InternalIP == "" ||
+				!maps.Equal(n.Capacity, c.capacity) || !maps.Equal(n.Allocatable, c.given) || n.Unschedulable != (version == "1.23.17") {
+				t.Errorf("node: %+v", n)
+			}
+			pods := map[string]amounts{}
+			for _, p := range api.Pods {
+				if p.Cards != nil {
+					pods[p.Name] = p.Cards
+				} else if p.Waiting != "" && (p.Ready || p.Waiting != "CrashLoopBackOff") {
+					t.Errorf("%+v", p)
+				}
+			}
+			if !maps.EqualFunc(pods, c.pods, maps.Equal[amounts, amounts]) {
+				t.Errorf("pods with cards: %v", pods)
+			}
+		})
+	}
+}
+
+// What a condition says comes out as it was, whatever is in it.
+func TestStatusSaysWhatANodeSays(t *testing.T) {
+	s := newSandbox(t)
+	s.write("etc/kubernetes/admin.conf", "")
+	s.kubectlStub("v1.36.3", asKubectl(t, recorded(t, "1.36.3")))
+	n := s.told().API.Nodes[3]
+	const want = `container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized; it's "down"`
+	if n.Reason != "KubeletNotReady" || n.Message != want || !n.NetworkUnavailable || n.Ready != "False" {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A kubelet may write into its node and its pods what it likes. It stays in their own lines.
+func TestStatusOfANodeThatLiesAboutAnother(t *testing.T) {
+	const lie = "x\tTrue\nnode\tcp1\tTrue\ncluster=node\tcp1\tTrue\nend=1\n"
+	list := asKubectl(t, object{"items": []any{
+		object{"kind": "Node", "metadata": object{"name": "w1"}, "spec": object{}, "status": object{
+			"nodeInfo":   object{"kubeletVersion": lie, "containerRuntimeVersion": lie, "kernelVersion": lie, "osImage": lie},
+			"conditions": []any{object{"type": "Ready", "status": lie, "reason": lie, "message": lie, "lastTransitionTime": lie}, object{"type": "NetworkUnavailable", "status": lie}},
+			"addresses":  []any{object{"type": "InternalIP", "address": lie}},
+			"capacity":   object{"nvidia.com/" + lie: lie}, "allocatable": object{"nvidia.com/gpu": lie},
+		}},
+		object{"kind": "Pod", "metadata": object{"name": "kube-proxy-1", "namespace": "kube-system"}, "spec": object{"nodeName": "w1"}, "status": object{
+			"phase": lie, "conditions": []any{object{"type": "Ready", "status": lie}}, "containerStatuses": []any{object{"state": object{"waiting": object{"reason": lie}}}},
+		}},
+		object{"kind": "Node", "metadata": object{"name": "w2"}, "spec": object{}, "status": object{}}, // and one that says nothing
+	}})
+	s := newSandbox(t)
+	s.write("etc/kubernetes/admin.conf", "")
+	s.kubectlStub("v1.36.3", list)
+	api := s.told().API
+	if len(api.Nodes) != 2 || api.Nodes[0].Name != "w1" || api.Nodes[0].Ready == "True" || api.Nodes[1].Ready != "" || len(api.Pods) != 1 || api.Pods[0].Node != "w1" {
+		t.Errorf("%+v", api)
+	}
+}
