@@ -2,10 +2,7 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,9 +13,7 @@ import (
 var version = "development"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C leaves at once; work on hosts goes on in its units
-	os.Exit(command.Run(ctx, newApp(), os.Args))
+	os.Exit(command.Run(command.Interruptible(), newApp(), os.Args))
 }
 
 func newApp() *cli.App {

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -38,4 +40,40 @@ func confirm(c *cli.Context, what, word string) error {
 		return usagef("not confirmed, nothing was changed (kgpu %s --yes does not ask)", c.Command.Name)
 	}
 	return nil
+}
+
+// answers is what a person types. A question is over with its line, and with the story.
+type answers struct {
+	io.Reader
+	over <-chan struct{}
+	view *report.View // that gives way meanwhile; nil: there is none
+}
+
+// Read waits for what is typed, until the story is interrupted: whoever asks goes on then, without an answer.
+func (a *answers) Read(p []byte) (int, error) {
+	if a.view != nil {
+		a.view.Ask()
+	}
+	type typed struct {
+		text []byte
+		err  error
+	}
+	came := make(chan typed, 1)
+	go func() {
+		text := make([]byte, len(p)) // its own: nobody may look at p any more
+		n, err := a.Reader.Read(text)
+		came <- typed{text[:n], err}
+	}()
+	select {
+	case t := <-came:
+		if a.view != nil && (t.err != nil || bytes.ContainsRune(t.text, '\n')) {
+			a.view.Answered()
+		}
+		return copy(p, t.text), t.err
+	case <-a.over:
+		if a.view != nil {
+			a.view.Answered()
+		}
+		return 0, io.EOF
+	}
 }

@@ -21,6 +21,8 @@ func commandLine(c *cli.Context) string {
 // next is the last line of a run: what to do with the cluster, or again.
 func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 	switch {
+	case err != nil && c.Context != nil && c.Context.Err() != nil:
+		return "stopped; this carries on: " + again(c, inv)
 	case err != nil && slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool { return e.Step != "" || e.ID == reason.SSHLost }):
 		return "failed; this carries on: " + again(c, inv)
 	case err != nil:

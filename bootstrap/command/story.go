@@ -24,8 +24,35 @@ type terminal struct {
 	out      io.Writer
 	kind     report.Kind
 	detail   report.Detail
+	stopped  *interruption
 	notebook *bootstrap.Notebook // that was opened; nil: none
 	ended    string              // how the story ended, where it says so itself
+}
+
+// Emit shows e.
+func (t *terminal) Emit(e event.Event) {
+	t.stopped.note(e)
+	t.Sink.Emit(e)
+}
+
+// open sets up what events are shown by: a picture where a person looks at a terminal and wants to see more than errors.
+// What is printed and asked meanwhile goes through it.
+func (t *terminal) open(c *cli.Context) (restore func()) {
+	t.stopped = &interruption{errs: c.App.ErrWriter, atWork: map[event.Ref]bool{}}
+	out, in := c.App.Writer, c.App.Reader
+	answers := &answers{Reader: in, over: c.Context.Done()}
+	if t.kind == report.Terminal && t.detail != report.Quiet && out == os.Stdout && c.Command.Name != "plan" {
+		view := report.NewView(os.Stdout, t.detail)
+		t.Sink, t.out, t.stopped.view, answers.view = view, view, view, view
+	} else {
+		t.Sink = report.New(t.kind, out, t.detail)
+	}
+	c.App.Writer, c.App.Reader = t.out, answers
+	told.Store(t.stopped)
+	return func() {
+		told.Store(nil)
+		c.App.Writer, c.App.Reader = out, in
+	}
 }
 
 // showNotebook prints how to get into the notebook, with its token: never among events, which are kept.
@@ -73,7 +100,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	case c.Bool("quiet"):
 		t.detail = report.Quiet
 	}
-	t.Sink = report.New(t.kind, t.out, t.detail)
+	defer t.open(c)()
 	id := bootstrap.NewRunID(time.Now())
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})

@@ -39,7 +39,8 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		for _, detail := range []Detail{Quiet, Verbose} {
 			s := New(kind, &out, detail)
 			for _, k := range []event.Kind{event.Connect, event.Command, event.StepStart, event.Log, event.Wait, event.StepDone, event.StepSkip, event.Proof, event.Warning, event.Error, event.Result} {
-				s.Emit(event.Event{Time: time.Now(), Host: "h", Step: "s" + evil, Kind: k, Reason: "R" + evil, Text: evil + "words", Exit: &status})
+				s.Emit(event.Event{Time: time.Now(), Host: "h", Step: "s" + evil, Kind: k, Reason: "R" + evil, Text: evil + "words", Exit: &status,
+					Plan: []event.Planned{{Host: "h" + evil, Step: evil, Title: evil, Reason: evil, Needs: []event.Ref{{Host: evil, Step: evil}}}}})
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/term"
@@ -20,7 +21,7 @@ type Kind string
 // The kinds of report.
 const (
 	Plain    Kind = "plain"    // a line with the time, the host and the step: for pipes and files
-	Terminal Kind = "terminal" // the same with elapsed time and colour, unless NO_COLOR is set
+	Terminal Kind = "terminal" // the same with elapsed time and colour, unless NO_COLOR is set; a View has a picture, too
 	JSON     Kind = "json"     // one event a line, every event, as package event defines it
 )
 
@@ -56,9 +57,9 @@ func New(kind Kind, w io.Writer, detail Detail) Sink {
 	return l
 }
 
-// Detect returns Terminal when f is one, else Plain.
+// Detect returns Terminal when f is one that draws, else Plain. NO_COLOR is taken as the wish for nothing but text.
 func Detect(f *os.File) Kind {
-	if term.IsTerminal(int(f.Fd())) {
+	if term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
 		return Terminal
 	}
 	return Plain
@@ -101,6 +102,17 @@ func (j *jsonLines) Close() error {
 func printed(e event.Event) event.Event {
 	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
 		*field = printable.Text(*field)
+	}
+	e.Plan = slices.Clone(e.Plan)
+	for i := range e.Plan {
+		p := &e.Plan[i]
+		for _, field := range []*string{&p.Host, &p.Step, &p.Title, &p.Reason} {
+			*field = printable.Text(*field)
+		}
+		p.Needs = slices.Clone(p.Needs)
+		for j := range p.Needs {
+			p.Needs[j] = event.Ref{Host: printable.Text(p.Needs[j].Host), Step: printable.Text(p.Needs[j].Step)}
+		}
 	}
 	return e
 }

@@ -1,0 +1,159 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// mood is how a host is, the one that needs eyes most first.
+type mood int
+
+const (
+	bad     mood = iota // a step failed
+	works               // a step is at work
+	waits               // for somebody else
+	idle                // not begun, or between two steps
+	stopped             // the rest is left out, because something failed elsewhere
+	well                // all is done, or there is nothing to do
+	unknown             // nothing is planned yet
+)
+
+// row is a host, as it is drawn.
+type row struct {
+	host      string
+	mood      mood
+	step      string // that is at work; empty: none is
+	text      string
+	since     time.Time // zero: no matter
+	done, all int       // steps
+}
+
+// row says how the host is.
+func (h *host) row(planned bool) row {
+	r := row{host: h.id, all: len(h.steps)}
+	var at, next, broken, out *step
+	left := 0
+	for _, t := range h.steps {
+		switch {
+		case t.phase == done:
+			r.done++
+		case t.phase == running && at == nil:
+			at = t
+		case t.phase == pending && next == nil:
+			next = t
+		case t.phase == failed && broken == nil:
+			broken = t
+		case t.phase == leftOut:
+			if left++; out == nil {
+				out = t
+			}
+		}
+	}
+	if at != nil {
+		r.step = at.Step
+	}
+	switch {
+	case h.wait != "" && (at != nil || next != nil || !planned):
+		r.mood, r.text, r.since = waits, waitWords(h.wait), h.since
+	case at != nil && at.wait != "":
+		r.mood, r.text, r.since = waits, at.Step+" "+waitWords(at.wait), at.began
+	case at != nil:
+		r.mood, r.text, r.since = works, joined("  ", or(at.title, at.Step), at.progress.String()), at.began
+	case next != nil:
+		r.mood, r.text, r.since = h.ahead(next)
+	case out != nil:
+		r.mood, r.text = stopped, fmt.Sprintf("left out: %s%s, %s", out.Step, more(left-1), out.reason)
+	case planned || len(h.steps) > 0:
+		r.mood = well
+	default:
+		r.mood = unknown
+	}
+	if broken != nil {
+		now := ""
+		if at != nil || next != nil {
+			now = "now " + r.text
+		} else if left > 0 {
+			now = fmt.Sprintf("%s left out", counted(left, "step"))
+		}
+		r.mood, r.text = bad, joined("; ", fmt.Sprintf("failed: %s [%s]", broken.Step, broken.reason), now)
+	}
+	return r
+}
+
+// ahead says what keeps a host from going on: others, by the first step that waits for them, or what an event told of a
+// step that could begin.
+func (h *host) ahead(next *step) (mood, string, time.Time) {
+	for _, t := range h.steps {
+		if t.phase != pending {
+			continue
+		}
+		near := false
+		var far []*step
+		for _, need := range t.needs {
+			switch {
+			case need.phase == done:
+			case need.Host == h.id:
+				near = true
+			default:
+				far = append(far, need)
+			}
+		}
+		switch {
+		case len(far) > 0:
+			return waits, fmt.Sprintf("waits for %s on %s%s", far[0].Step, far[0].Host, more(len(far)-1)), h.since
+		case near: // a step before it is what counts
+		case t.wait != "":
+			return waits, t.Step + " " + waitWords(t.wait), h.since
+		default:
+			return idle, "next: " + or(t.title, t.Step), time.Time{}
+		}
+	}
+	return idle, "next: " + or(next.title, next.Step), time.Time{}
+}
+
+// rows are the hosts, those that need eyes first in front, the others as they were first heard of.
+func (s *State) rows() []row {
+	var rows []row
+	for _, h := range s.hosts {
+		rows = append(rows, h.row(s.planned))
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return min(int(a.mood), 1) - min(int(b.mood), 1) })
+	return rows
+}
+
+// waitWords is what an event says that it waits for, as a verb.
+func waitWords(what string) string {
+	if strings.HasPrefix(what, "for ") {
+		return "waits " + what
+	}
+	return "waits: " + what
+}
+
+// more is " and 3 more", or nothing.
+func more(n int) string {
+	if n < 1 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// joined joins the parts that are not empty.
+func joined(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
