@@ -38,6 +38,8 @@ type fakeHost struct {
 	reach func(e *sshtest.Exec) int
 	batch func(e *sshtest.Exec, steps []string) int
 	sftp  func(e *sshtest.Exec) int
+
+	script func(e *sshtest.Exec, script []byte) int // answers all that is asked by a script
 }
 
 func (f *fakeHost) exec(e *sshtest.Exec) int {
@@ -69,6 +71,9 @@ func (f *fakeHost) exec(e *sshtest.Exec) int {
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)
+		if f.script != nil {
+			return f.script(e, script)
+		}
 		asked := f.facts
 		if bytes.Contains(script, []byte("kgpu-reach=1")) {
 			if asked = f.reach; asked == nil {
