@@ -36,6 +36,12 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "support"}, 3}, // no ./inventory.yaml
 		{[]string{"kgpu", "support", "bad.yaml"}, 10},
 		{[]string{"kgpu", "support", "good.yaml", "-o", "good.yaml"}, 3}, // which is there
+		{[]string{"kgpu", "doctor"}, 3},                                  // no ./inventory.yaml
+		{[]string{"kgpu", "doctor", "-i", "good.yaml", "no-such-host"}, 3},
+		{[]string{"kgpu", "doctor", "-i", "good.yaml", "--fix", "--install-watch"}, 3},
+		{[]string{"kgpu", "doctor", "-i", "good.yaml", "--fix", "--output", "json"}, 3}, // which cannot ask
+		{[]string{"kgpu", "doctor", "-i", "good.yaml", "--ignore", "GPU_LOST"}, 3},
+		{[]string{"kgpu", "schema", "doctor"}, 0},
 		{[]string{"kgpu", "upp"}, 3},
 		{[]string{"kgpu", "up", "--outptu", "json"}, 3},
 		{[]string{"kgpu", "up"}, 3}, // no ./inventory.yaml

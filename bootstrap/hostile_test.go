@@ -40,6 +40,8 @@ type fakeHost struct {
 	pods  func(e *sshtest.Exec) int
 	batch func(e *sshtest.Exec, steps []string) int
 	sftp  func(e *sshtest.Exec) int
+
+	script func(e *sshtest.Exec, script []byte) int // answers all that is asked by a script
 }
 
 func (f *fakeHost) exec(e *sshtest.Exec) int {
@@ -71,6 +73,9 @@ func (f *fakeHost) exec(e *sshtest.Exec) int {
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)
+		if f.script != nil {
+			return f.script(e, script)
+		}
 		if f.pods != nil && bytes.Equal(script, scripts.Pods()) {
 			return f.pods(e)
 		}

@@ -126,8 +126,15 @@ if [[ -n $cards ]]; then
     fields=uuid,name,pci.bus_id,memory.total
     read -r version </sys/module/nvidia/version
     [[ ${version%%.*} -lt 450 ]] || fields+=,mig.mode.current # drivers before that do not know the word
-    listed=$(timeout -k 5 20 nvidia-smi --query-gpu="$fields" --format=csv,noheader 2>/dev/null)
-    status=$?
+    # One that is stuck in the kernel cannot be ended, nor can who waits for it: only what reads from it is waited for.
+    listed=$(timeout -k 2 28 cat < <(
+      exec 2>/dev/null </dev/null
+      timeout -k 5 20 nvidia-smi --query-gpu="$fields" --format=csv,noheader
+      echo "status $?"
+    ))
+    status=124
+    [[ $listed != *'status '* ]] || status=${listed##*status }
+    listed=${listed%status *}
     if [[ $status == 0 ]]; then
       while IFS= read -r line; do
         [[ -z $line ]] || printf 'gpu=%s\n' "$line"

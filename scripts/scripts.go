@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib steps facts.sh reach.sh pods.sh status.sh support.sh render.sh
+//go:embed lib node steps facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -47,6 +47,17 @@ func Support() []byte {
 // steps is.
 func Render() []byte {
 	return mustRead("render.sh")
+}
+
+// Doctor returns the script that prints what may be wrong with a host beyond its facts; it wants to be the standard input
+// of `bash -s`, run by root.
+func Doctor() []byte {
+	return mustRead("doctor.sh")
+}
+
+// Watch returns the program that tells the cluster of a node's cards; it runs on the node.
+func Watch() []byte {
+	return mustRead("node/gpu-watch.sh")
 }
 
 // Lib returns the library that every step reads.

@@ -26,8 +26,10 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 	switch {
 	case err == nil:
 		return reason.ExitOK
-	case errors.Is(err, errPending), errors.Is(err, errNotWell):
+	case errors.Is(err, errPending), errors.Is(err, errNotWell), errors.Is(err, errWarned):
 		return reason.ExitPending
+	case errors.Is(err, errFound):
+		return reason.ExitFound
 	case errors.As(err, &usage), errors.As(err, &step):
 		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)
 		return reason.ExitUsage

@@ -49,6 +49,12 @@ func Parse(output []byte) (*Host, error) {
 	return h, nil
 }
 
+// Lines reads the output of another script that prints as scripts/facts.sh does, between a line begin and the line end=1:
+// for each key its values, in order. The error is ErrTruncated.
+func Lines(output []byte, begin string) (map[string][]string, error) {
+	return split(output, begin)
+}
+
 // split reads the lines from the one that says begin to the last, end=1.
 func split(output []byte, begin string) (answer, error) {
 	lines := strings.Split(strings.TrimSuffix(string(output), "\n"), "\n")

@@ -78,7 +78,7 @@ type Graph struct {
 func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
 	reasons = map[string]string{}
 	for _, s := range g.Steps {
-		if s.Script == drainScript || s.Script == leaveScript || s.undrained {
+		if s.Script == drainScript || s.Script == hungDrainScript || s.Script == leaveScript || s.undrained {
 			node := s.Input.Values["node"]
 			nodes, reasons[node] = append(nodes, node), s.Reason
 		}

@@ -95,8 +95,8 @@ type General struct {
 func Generals() []General {
 	return []General{
 		{ExitOK, "done, or nothing to do"},
-		{ExitInternal, "a defect of kgpu, or a failure that has no reason of its own"},
-		{ExitPending, "`kgpu plan`: changes are pending; `kgpu status`: something is not well"},
+		{ExitInternal, "a defect of kgpu, or a failure that has no reason of its own; `kgpu doctor`: something does not work"},
+		{ExitPending, "`kgpu plan`: changes are pending; `kgpu status`: something is not well; `kgpu doctor`: there are warnings only"},
 		{ExitUsage, "the command line is wrong"},
 		{ExitSeveral, "several different reasons at once: each is printed, and is in the events with `--output json`"},
 	}

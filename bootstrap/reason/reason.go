@@ -101,7 +101,8 @@ func All(err error) []*Error {
 const (
 	ExitOK       = 0
 	ExitInternal = 1
-	ExitPending  = 2  // kgpu plan: changes are pending; kgpu status: something is not well
+	ExitFound    = 1  // kgpu doctor: something does not work
+	ExitPending  = 2  // kgpu plan: changes are pending; kgpu status: something is not well; kgpu doctor: there are warnings only
 	ExitUsage    = 3  // the command line is wrong
 	ExitSeveral  = 40 // several different reasons at once
 )

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Reboots the host, once. Values: boot_id (of the boot that is to end), reason (what for), stale (yes: only if the driver
-# in the kernel is not the one that is installed, and cannot be unloaded).
+# in the kernel is not the one that is installed, and cannot be unloaded), force (yes: units are not waited for, as those
+# that use a driver that hangs do not stop).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -19,7 +20,9 @@ if [[ $(value_or stale no) == yes ]]; then
 fi
 waiting "the reboot: $reason"
 sync
-systemctl reboot || fail STEP_FAILED 'the host refuses to reboot'
+how=()
+if [[ $(value_or force no) == yes ]]; then how=(--force); fi
+systemctl reboot "${how[@]}" || fail STEP_FAILED 'the host refuses to reboot'
 # The step ends with this boot. The runner begins it again in the next one.
 while :; do
   [[ $(seconds_left) -gt 0 ]] || fail STEP_TIMEOUT 'systemctl reboot did not end this boot'

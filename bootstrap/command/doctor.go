@@ -1,0 +1,153 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/doctor"
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// Doctor is kgpu doctor.
+func Doctor() *cli.Command {
+	return &cli.Command{
+		Name: "doctor", Usage: "find out what is wrong with hosts and their cards, and repair what can be repaired safely", ArgsUsage: "[HOST…]",
+		Description: "Looks at all hosts at the same time, and changes nothing without --fix. Exit status: 0, nothing was found; 1, something does not\n" +
+			"work; 2, there are warnings only. A host that cannot be reached is an error. `--ignore ID` leaves a finding out.\n\n" +
+			"--fix asks before it does anything (--yes does not): it starts units that are down, loads the driver's modules, restarts a\n" +
+			"node's device plugin and holds packages again; a node whose card is lost or whose driver hangs is cordoned, drained and\n" +
+			"rebooted; what is left for `kgpu up` it says. Then it looks again.\n\n" +
+			"--install-watch puts a check of the cards on the nodes that have some: each minute it sets the condition GPUHealthy of the\n" +
+			"node. `kgpu reset` removes it.",
+		Flags: slices.Concat(inventoryFlags, connectionFlags, formatFlags, yesFlags, doctorFlags), Action: examine,
+	}
+}
+
+var doctorFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "fix", Usage: "repair what can be repaired safely, after asking"},
+	&cli.BoolFlag{Name: "install-watch", Usage: "check the cards on the nodes themselves, every minute"},
+	&cli.IntFlag{Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1},
+}
+
+// Doctor's answers that something was found.
+var (
+	errFound  = errors.New("something does not work")
+	errWarned = errors.New("there are warnings")
+)
+
+func examine(c *cli.Context) error {
+	inv, err := load(c, 0)
+	if err != nil {
+		return err
+	}
+	asJSON := c.String("output") == "json"
+	switch {
+	case !asJSON && c.String("output") != "text":
+		return usagef("--output is text or json, not %q", c.String("output"))
+	case c.Bool("fix") && c.Bool("install-watch"):
+		return usagef("--fix and --install-watch are two things: one after the other")
+	case asJSON && c.Bool("install-watch"):
+		return usagef("--install-watch finds nothing out: it has no --output json")
+	case asJSON && c.Bool("fix") && !c.Bool("yes"):
+		return usagef("--fix asks, and --output json cannot: --yes agrees")
+	case c.Int("max-unavailable") < 1:
+		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
+	}
+	for _, id := range c.StringSlice("ignore") {
+		if !doctor.Known(id) {
+			return usagef("--ignore %s: no finding is called so", id)
+		}
+	}
+	out, kind := c.App.Writer, report.Detect(os.Stdout)
+	if asJSON {
+		out, kind = c.App.ErrWriter, report.Plain // the answer is one object
+	}
+	progress := report.New(kind, out, report.Normal)
+	o := bootstrap.Options{
+		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: event.Discard, SSHConfig: c.String("ssh-config"),
+		Ignore: c.StringSlice("ignore"), Command: commandLine(c), MaxUnavailable: c.Int("max-unavailable"),
+	}
+	names := c.Args().Slice()
+	if c.Bool("install-watch") {
+		o.Events = progress
+		show := func(g *plan.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
+		return errors.Join(bootstrap.InstallWatch(c.Context, o, names, show), progress.Close())
+	}
+	d, err := bootstrap.Doctor(c.Context, o, names)
+	if err != nil {
+		return err
+	}
+	if c.Bool("fix") && len(d.Findings()) > 0 {
+		if !asJSON {
+			if err := report.PrintDiagnosis(out, d); err != nil {
+				return err
+			}
+		}
+		o.Events = progress
+		done, err := fix(c, o, names, printable.Writer(out))
+		if err := errors.Join(err, progress.Close()); err != nil {
+			return err
+		}
+		if done {
+			o.Events = event.Discard
+			if d, err = bootstrap.Doctor(c.Context, o, names); err != nil {
+				return err
+			}
+		} else if !asJSON {
+			return verdict(d)
+		}
+	}
+	print := report.PrintDiagnosis
+	if asJSON {
+		print = report.DiagnosisJSON
+	}
+	if err := print(c.App.Writer, d); err != nil {
+		return err
+	}
+	return verdict(d)
+}
+
+// verdict is the answer in the exit status.
+func verdict(d *report.Diagnosis) error {
+	switch failures, warnings := doctor.Count(d.Findings()); {
+	case failures > 0:
+		return errFound
+	case warnings > 0:
+		return errWarned
+	}
+	return nil
+}
+
+// fix repairs, and reports whether anything was done.
+func fix(c *cli.Context, o bootstrap.Options, names []string, out interface{ Write([]byte) (int, error) }) (done bool, err error) {
+	up, err := bootstrap.Fix(c.Context, o, names, func(m bootstrap.Mended) (bool, error) {
+		what := "This repairs, and disturbs no pods:"
+		if m.Reboot {
+			what = "This drains nodes and reboots hosts:"
+		}
+		fmt.Fprintf(out, "\n%s\n%s\n", what, m.Text)
+		if !c.Bool("yes") {
+			fmt.Fprint(out, "Type yes to do it: ")
+			var answer string
+			if _, err := fmt.Fscanln(c.App.Reader, &answer); err != nil || answer != "yes" {
+				fmt.Fprintln(out, "not confirmed, nothing of this was done")
+				return false, nil
+			}
+		}
+		done = true
+		return true, nil
+	})
+	if up {
+		fmt.Fprintf(out, "The rest is for `kgpu up %s`.\n", o.Inventory.Path)
+	}
+	return done, err
+}

@@ -1,0 +1,310 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kgpu.dev/kgpu/bootstrap/doctor"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// What a host may take to tell what is wrong with it. The scripts' own limits add up to about two minutes on a host where
+// everything hangs.
+var doctorBounds = remote.Bounds{Bytes: 8 << 20, Time: 3 * time.Minute}
+
+const (
+	doctorTogether = 64              // hosts that are asked at the same time
+	doctorPatience = 4 * time.Minute // for one host, with all that is tried to reach it
+)
+
+// patient is the session with the hosts that were looked at, and what was seen.
+type patient struct {
+	*session
+	machines []doctor.Machine
+	named    []string // IDs of the hosts that findings are wanted of
+}
+
+// Doctor looks what is wrong with the named hosts (none: all), and changes nothing. A host that cannot be reached is a
+// finding. The control plane is asked in any case: it knows what the cluster thinks of its nodes.
+func Doctor(ctx context.Context, o Options, names []string) (*report.Diagnosis, error) {
+	p, err := examine(ctx, o, names)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	return p.diagnosis(), nil
+}
+
+// examine asks the hosts. Who calls closes the session.
+func examine(ctx context.Context, o Options, names []string) (*patient, error) {
+	ids, err := o.named(names)
+	if err != nil {
+		return nil, err
+	}
+	o.Limit = ids
+	hosts, err := o.selected()
+	if err != nil {
+		return nil, err
+	}
+	p := &patient{session: newSession(o), machines: make([]doctor.Machine, len(hosts)), named: ids}
+	var group errgroup.Group
+	group.SetLimit(doctorTogether)
+	for i, h := range hosts {
+		group.Go(func() error {
+			p.machines[i] = p.look(ctx, h)
+			return nil
+		})
+	}
+	_ = group.Wait() // what fails is a finding
+	if ctx.Err() != nil {
+		p.close()
+		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled", Advice: "run the same command again"}
+	}
+	return p, nil
+}
+
+// look asks one host, over one connection: its facts, and at the same time what may be wrong with it. A driver that hangs
+// may hold up the one, and the other tells of it.
+func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
+	ctx, cancel := context.WithTimeoutCause(ctx, doctorPatience, fmt.Errorf("the host took more than %s", doctorPatience))
+	defer cancel()
+	m := doctor.Machine{Host: h}
+	conn, err := p.dialer.Dial(ctx, h)
+	if err != nil {
+		m.Err = err
+		return m
+	}
+	p.mu.Lock()
+	p.hosts[h.ID()] = conn
+	p.mu.Unlock()
+	var group errgroup.Group
+	var looking, telling error
+	group.Go(func() error {
+		looking = p.session.look(ctx, h.ID())
+		return nil
+	})
+	group.Go(func() error {
+		m.Seen, telling = evidenceOf(ctx, conn)
+		return nil
+	})
+	_ = group.Wait() // both errors are looked at
+	p.mu.Lock()
+	m.Facts, m.Skew = p.facts[h.ID()], p.skew[h.ID()]
+	p.mu.Unlock()
+	if m.Err = errors.Join(looking, telling); m.Err != nil && looking != nil {
+		m.Facts = nil
+	}
+	return m
+}
+
+func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error) {
+	out, err := conn.Output(ctx, remote.Command{Name: "doctor", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Doctor())}, doctorBounds)
+	if err != nil {
+		return nil, factsError(conn.ID(), err)
+	}
+	seen, err := doctor.ParseEvidence(out)
+	if err != nil {
+		return nil, factsError(conn.ID(), err)
+	}
+	return seen, nil
+}
+
+// diagnosis judges what was seen.
+func (p *patient) diagnosis() *report.Diagnosis {
+	found := doctor.Check(p.Inventory, p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
+	found = append(found, p.drift(found)...)
+	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now()}
+	for _, m := range p.machines {
+		if len(p.named) > 0 && !slices.Contains(p.named, m.ID()) {
+			continue
+		}
+		h := report.Examined{Host: m.ID(), Role: string(m.Role), Reached: m.Facts != nil || m.Seen != nil}
+		if m.Facts != nil {
+			h.Cards = len(plan.Cards(m.Facts))
+		}
+		for _, f := range found {
+			if f.Host == m.ID() {
+				h.Findings = append(h.Findings, f)
+			}
+		}
+		doctor.Worst(h.Findings)
+		d.Hosts = append(d.Hosts, h)
+	}
+	return d
+}
+
+// drift is what `kgpu up` would do, on hosts without trouble. What is wrong with one host may be why something is planned on
+// another, and half of the hosts are not what the inventory has: it is told where all have told and none has an error.
+func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
+	failures, _ := doctor.Count(found)
+	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
+	if failures > 0 || silent || len(p.named) > 0 || p.other() != "" {
+		return nil
+	}
+	graph, err := p.plan()
+	if err != nil {
+		return nil // hosts in another cluster and the like, which preflight tells
+	}
+	steps := map[string][]string{}
+	for _, s := range graph.Steps {
+		steps[s.Host] = append(steps[s.Host], s.ID+": "+s.Reason)
+	}
+	var out []doctor.Finding
+	for _, m := range p.machines {
+		if len(steps[m.ID()]) == 0 {
+			continue
+		}
+		if f := doctor.Drift(m.Host, steps[m.ID()]); !slices.Contains(p.Ignore, f.ID) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Mended is what a repair is about to do, for the one who agrees.
+type Mended struct {
+	Text   string // what is done, a line each
+	Reboot bool   // nodes are drained and hosts reboot
+}
+
+// Fix repairs what can be repaired safely of what is wrong with the named hosts, each kind after agree has said yes: first
+// what disturbs nothing, then reboots. It returns whether `kgpu up` is what is left to do, and changes nothing if nothing
+// was agreed to.
+func Fix(ctx context.Context, o Options, names []string, agree func(Mended) (bool, error)) (up bool, err error) {
+	p, err := examine(ctx, o, names)
+	if err != nil {
+		return false, err
+	}
+	defer p.close()
+	gentle, reboots := map[string]*plan.Mend{}, map[string]*plan.Mend{}
+	for _, h := range p.diagnosis().Hosts {
+		for _, f := range h.Findings {
+			up = up || f.Repair == doctor.Converge
+			if f.Repair == doctor.Reboot {
+				reboots[h.Host] = mend(reboots[h.Host], f)
+			} else if f.Repair != doctor.ByHand && f.Repair != doctor.Converge {
+				gentle[h.Host] = mend(gentle[h.Host], f)
+			}
+		}
+	}
+	for id := range reboots { // after it everything starts anew
+		if m := gentle[id]; m != nil {
+			*m = plan.Mend{Host: m.Host, Why: m.Why, Packages: m.Packages}
+		}
+	}
+	for _, round := range []struct {
+		mends  map[string]*plan.Mend
+		reboot bool
+	}{{gentle, false}, {reboots, true}} {
+		if err := p.repair(ctx, round.mends, round.reboot, agree); err != nil {
+			return up, err
+		}
+	}
+	return up, nil
+}
+
+// mend adds a finding's repair.
+func mend(m *plan.Mend, f doctor.Finding) *plan.Mend {
+	if m == nil {
+		m = &plan.Mend{Host: f.Host}
+	}
+	if !strings.Contains(m.Why, f.ID) {
+		m.Why = strings.TrimPrefix(m.Why+", "+f.ID, ", ")
+	}
+	for _, u := range f.Units {
+		if f.Repair == doctor.RestartUnit && !slices.Contains(m.Units, u) {
+			m.Units = append(m.Units, u)
+		}
+	}
+	m.Packages = append(m.Packages, f.Packages...)
+	m.Module = m.Module || f.Repair == doctor.LoadModule
+	m.Plugin = m.Plugin || f.Repair == doctor.RestartPlugin
+	m.Reboot = m.Reboot || f.Repair == doctor.Reboot
+	m.Force = m.Force || f.Force
+	return m
+}
+
+// repair carries out what is agreed to.
+func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboot bool, agree func(Mended) (bool, error)) error {
+	var list []plan.Mend
+	for _, m := range p.machines {
+		if w := mends[m.ID()]; w != nil && m.Facts != nil {
+			list = append(list, *w)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	if busy := p.busy(); busy != nil {
+		return busy
+	}
+	graph, err := plan.Repair(p.Inventory, p.facts, list)
+	if err != nil || graph.Empty() {
+		return err
+	}
+	graph.Pace(max(p.MaxUnavailable, 1))
+	var what strings.Builder
+	for _, s := range graph.Steps {
+		fmt.Fprintf(&what, "%s: %s (%s)\n", s.Host, s.Title, s.Reason)
+	}
+	disturbed, err := p.disturbances(ctx, graph)
+	if err != nil {
+		disturbed = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
+	}
+	for _, d := range disturbed {
+		fmt.Fprintf(&what, "pods of %s move to other nodes, or wait: %s\n", d.Node, strings.Join(d.Pods, ", "))
+	}
+	if yes, err := agree(Mended{Text: strings.TrimSuffix(what.String(), "\n"), Reboot: reboot}); err != nil || !yes {
+		return err
+	}
+	return p.holding(ctx, func(ctx context.Context) error {
+		_, err := p.engine().Execute(ctx, graph)
+		return err
+	})
+}
+
+// InstallWatch puts the check of cards on the named hosts (none: all) that are nodes with cards: a timer that tells the
+// cluster by the condition GPUHealthy when a card is lost or hangs. show is called before anything changes.
+func InstallWatch(ctx context.Context, o Options, names []string, show func(*plan.Graph) error) error {
+	ids, err := o.named(names)
+	if err != nil {
+		return err
+	}
+	o.Limit = ids
+	hosts, err := o.selected()
+	if err != nil {
+		return err
+	}
+	s, err := openAlone(ctx, o, hosts)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	design := func(context.Context) (*plan.Graph, error) {
+		return plan.Watch(s.Inventory, s.facts, ids, scripts.Watch())
+	}
+	graph, err := design(ctx)
+	if err != nil {
+		return err
+	}
+	s.skips(graph)
+	if err := show(graph); err != nil {
+		return err
+	}
+	return s.changing(ctx, graph, design, show, func(ctx context.Context, graph *plan.Graph) error {
+		_, err := s.engine().Execute(ctx, graph)
+		return err
+	})
+}

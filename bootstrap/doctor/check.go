@@ -1,0 +1,218 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// most is how many lines of evidence a finding has.
+const most = 4
+
+// subject is a machine while it is examined. Nothing of it is nil.
+type subject struct {
+	Machine
+	inv     *inventory.Inventory
+	f       *facts.Host
+	e       *Evidence
+	told    bool // both scripts have told
+	node    *Node
+	plugin  []Pod // the device plugin on it
+	events  []Event
+	said    []string // what its device plugin said
+	weave   []string // what weave said on it
+	member  bool
+	cards   int  // that the driver should have
+	cluster bool // the API server answered somewhere
+}
+
+// Check returns what is wrong with the machines, in their order, the worst first. Reasons in ignore are left out.
+func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Finding {
+	var all *Cluster
+	for _, m := range machines {
+		if m.Seen != nil && m.Seen.Cluster != nil {
+			all = m.Seen.Cluster
+		}
+	}
+	before := checkBefore(inv, machines)
+	var out []Finding
+	for _, m := range machines {
+		var found []Finding
+		s := newSubject(inv, m, all)
+		found = append(found, unreached(m)...)
+		for _, row := range catalogue {
+			if (m.Facts == nil && m.Seen == nil) || row.find == nil {
+				continue
+			}
+			if evidence := row.find(s); len(evidence) > 0 {
+				found = append(found, s.finding(row, evidence))
+			}
+		}
+		for _, f := range before[m.ID()] {
+			if !slices.ContainsFunc(found, func(other Finding) bool { return other.ID == f.ID }) {
+				found = append(found, f)
+			}
+		}
+		found = slices.DeleteFunc(withoutConsequences(found), func(f Finding) bool { return slices.Contains(ignore, f.ID) })
+		Worst(found)
+		out = append(out, found...)
+	}
+	return out
+}
+
+func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
+	s := &subject{Machine: m, inv: inv, f: m.Facts, e: m.Seen, told: m.Facts != nil && m.Seen != nil}
+	if s.f == nil {
+		s.f = &facts.Host{}
+	}
+	if s.e == nil {
+		s.e = &Evidence{}
+	}
+	s.member = s.f.Kubelet != nil || s.f.ControlPlane != nil
+	s.cards = len(plan.Cards(s.f))
+	if all == nil {
+		return s
+	}
+	s.cluster = true
+	name := plan.NodeName(m.Host, s.f)
+	for i, n := range all.Nodes {
+		if n.Name == name {
+			s.node = &all.Nodes[i]
+		}
+	}
+	for _, p := range all.Pods {
+		if p.Node != name {
+			continue
+		}
+		s.plugin = append(s.plugin, p)
+		s.said = append(s.said, saidBy(p.Name, all.PluginSaid)...)
+	}
+	for pod, node := range all.WeavePods {
+		if node == name {
+			s.weave = append(s.weave, saidBy(pod, all.WeaveSaid)...)
+		}
+	}
+	for _, e := range all.Events {
+		if e.Node == name && s.f.Now.Sub(e.Time) < recent {
+			s.events = append(s.events, e)
+		}
+	}
+	return s
+}
+
+// saidBy are the lines of a pod.
+func saidBy(pod string, lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, "[pod/"+pod+"/") })
+}
+
+// recent is how old a warning of the cluster's may be: it keeps them for an hour, and what they tell of may be over.
+const recent = 10 * time.Minute
+
+// finding is a row's, with its evidence, where commands name the host.
+func (s *subject) finding(r Row, evidence []string) Finding {
+	f := Finding{ID: r.ID, Severity: r.Severity, Host: s.ID(), Cause: r.Cause, Repair: r.Repair, Force: r.force}
+	if s.f.Hostname != "" || s.Name != "" {
+		f.Node = plan.NodeName(s.Host, s.f)
+	}
+	for _, line := range evidence[:min(len(evidence), most)] {
+		f.Evidence = append(f.Evidence, printable.Short(line, 300))
+	}
+	f.Fix = strings.NewReplacer("HOST", s.ID(), "NODE", cmp.Or(f.Node, s.ID())).Replace(r.Fix)
+	if r.units != nil {
+		if f.Units = r.units(s); len(f.Units) == 0 && r.Repair == RestartUnit {
+			f.Repair = ByHand
+		}
+	}
+	if r.Repair == Hold {
+		f.Packages = s.e.HoldsLost
+	}
+	if r.repairable != nil && !r.repairable(s) {
+		f.Repair = ByHand
+	}
+	return f
+}
+
+// unreached are the findings of a host that did not tell, or not everything.
+func unreached(m Machine) []Finding {
+	if m.Err == nil {
+		return nil
+	}
+	var out []Finding
+	for _, e := range reason.All(m.Err) {
+		out = append(out, fromReason(m.ID(), e))
+	}
+	if len(out) == 0 {
+		out = append(out, fromReason(m.ID(), &reason.Error{ID: reason.FactsFailed, Host: m.ID(), Err: m.Err}))
+	}
+	return out
+}
+
+// fromReason is what kgpu calls by a reason anyway.
+func fromReason(host string, e *reason.Error) Finding {
+	evidence := e.Detail
+	if evidence == "" && e.Err != nil {
+		evidence = e.Err.Error()
+	}
+	f := Finding{ID: string(e.ID), Severity: Error, Host: host, Cause: reason.Lookup(e.ID).Meaning, Fix: e.AdviceLine()}
+	if slices.Contains(onlyWarnings, e.ID) {
+		f.Severity = Warning
+	}
+	if evidence != "" {
+		f.Evidence = []string{printable.Short(evidence, 300)}
+	}
+	return f
+}
+
+// onlyWarnings are what preflight refuses before anything is made, and what a node can live with.
+var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld}
+
+// pointless are checks of preflight that say nothing new about a node: they are for the choice of what is to be installed.
+var pointless = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}
+
+// checkBefore is the preflight list, on the hosts that told what they are.
+func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Finding {
+	var list []preflight.Machine
+	works := map[string]bool{}
+	control := false
+	for _, m := range machines {
+		if m.Facts != nil {
+			list = append(list, preflight.Machine{Host: m.Host, Facts: m.Facts, Skew: m.Skew})
+			works[m.ID()] = m.Facts.NVIDIA.Loaded != ""
+			control = control || m.Role == inventory.ControlPlane
+		}
+	}
+	out := map[string][]Finding{}
+	if !control {
+		return out // who is in which cluster is told by its control plane
+	}
+	for _, e := range preflight.Check(inv, list, inv.Ignore) {
+		if slices.Contains(pointless, e.ID) && works[e.Host] {
+			continue
+		}
+		out[e.Host] = append(out[e.Host], fromReason(e.Host, e))
+	}
+	return out
+}
+
+// withoutConsequences leaves out what another finding of the same host explains.
+func withoutConsequences(found []Finding) []Finding {
+	gone := map[string]bool{}
+	for _, f := range found {
+		i := slices.IndexFunc(catalogue, func(r Row) bool { return r.ID == f.ID })
+		if i < 0 {
+			continue
+		}
+		for _, id := range catalogue[i].explains {
+			gone[id] = gone[id] || id != f.ID
+		}
+	}
+	return slices.DeleteFunc(found, func(f Finding) bool { return gone[f.ID] })
+}

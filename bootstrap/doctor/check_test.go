@@ -1,0 +1,491 @@
+package doctor
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// world is a control plane and a worker with two cards, by what their scripts printed, and what a test makes of that.
+type world struct {
+	t       testing.TB
+	inv     *inventory.Inventory
+	control string // output of doctor.sh
+	worker  string
+	cp, w1  *facts.Host
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: \"1.36\"}\nruntime: containerd\nnetwork: flannel\nhosts:\n"+
+		"  - {address: 10.199.1.10, name: cp1, role: control-plane}\n  - {address: 10.199.1.11, name: w1}\n"), inventory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, inv: inv, control: read(t, "testdata/healthy-control.txt"), worker: read(t, "testdata/healthy-worker.txt")}
+	w.cp, w.w1 = parsed(t, "../facts/testdata/control-plane.txt"), parsed(t, "../facts/testdata/worker.txt")
+	for _, f := range []*facts.Host{w.cp, w.w1} {
+		f.CgroupV2, f.Kernels = true, []string{f.Kernel}
+	}
+	w.cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: w.cp.ControlPlane.CAHash, UID: w.cp.ControlPlane.Nodes[0].UID}
+	w.w1.Recorded = &facts.Record{Join: true, Done: true, CAHash: w.w1.Kubelet.CAHash, UID: w.cp.ControlPlane.Nodes[1].UID}
+	w.w1.NVIDIA = facts.NVIDIA{
+		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:65:00.0", ID: "20b0", Driver: "nvidia"}},
+		Loaded: "595.91.07", Module: "595.91.07", Library: "595.91.07",
+		Seen: []facts.GPU{{UUID: "GPU-1", Name: "A100", Address: "0000:17:00.0"}, {UUID: "GPU-2", Name: "A100", Address: "0000:65:00.0"}},
+	}
+	w.w1.ContainerdLoaded["nvidia"] = "runtime"
+	return w
+}
+
+func read(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func parsed(t testing.TB, name string) *facts.Host {
+	t.Helper()
+	f, err := facts.Parse([]byte(read(t, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// says puts lines into an output, before its end.
+func says(output *string, lines ...string) {
+	*output = strings.TrimSuffix(*output, "end=1\n") + strings.Join(lines, "\n") + "\nend=1\n"
+}
+
+// instead replaces the lines that begin so.
+func instead(output *string, prefix string, lines ...string) {
+	var kept []string
+	for line := range strings.Lines(*output) {
+		if !strings.HasPrefix(line, prefix) {
+			kept = append(kept, line)
+		}
+	}
+	*output = strings.Join(kept, "")
+	says(output, lines...)
+}
+
+// logs are lines of the kernel's log.
+func (w *world) logs(lines ...string) {
+	for _, line := range lines {
+		says(&w.worker, "kernel-log=2026-11-20T15:00:00+00:00 w1 kernel: "+line)
+	}
+}
+
+// node replaces what the cluster says of w1: whether it is cordoned, its capacity and what is allocatable, conditions.
+func (w *world) node(cordoned, capacity, allocatable, drained, conditions string) {
+	instead(&w.control, "node=\tw1", "node=\tw1\t"+cordoned+"\t"+capacity+"\t"+allocatable+"\t"+drained+"\t"+conditions+" \t\tkubelet stopped posting node status.")
+}
+
+func (w *world) check() []Finding {
+	w.t.Helper()
+	var machines []Machine
+	for _, m := range []struct {
+		host   inventory.Host
+		facts  *facts.Host
+		output string
+	}{{w.inv.Hosts[0], w.cp, w.control}, {w.inv.Hosts[1], w.w1, w.worker}} {
+		seen, err := ParseEvidence([]byte(m.output))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		machines = append(machines, Machine{Host: m.host, Facts: m.facts, Seen: seen})
+	}
+	return Check(w.inv, machines, nil)
+}
+
+func ids(found []Finding) []string {
+	var out []string
+	for _, f := range found {
+		out = append(out, f.Host+" "+f.ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestHealthy(t *testing.T) {
+	if found := newWorld(t).check(); len(found) > 0 {
+		t.Errorf("on healthy hosts: %+v", found)
+	}
+}
+
+// A row's test is named after its ID. The texts of faults are those of the threads, documents and sources that the catalogue
+// names, as far as those quote the programs.
+var rows = map[string]func(*world){
+	"w1 GPU_CONTAINERS_LOST_CARDS": func(w *world) { // 1: nvidia-container-toolkit#48
+		says(&w.control, "plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] E1120 main.go:173] Failed to initialize NVML: Unknown Error")
+	},
+	"w1 GPU_DRIVER_MISMATCH": func(w *world) { // 2: homelab#4110
+		w.w1.NVIDIA.Library, w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = "595.99.01", nil, 18
+		instead(&w.worker, "card", "card-said=Failed to initialize NVML: Driver/library version mismatch", "card-said=NVML library version: 595.99", "card-status=18",
+			"driver-upgraded=2026-11-20 06:12:44 /usr/bin/unattended-upgrade")
+	},
+	"w1 HOST_HOLD_LOST": func(w *world) { says(&w.worker, "hold-lost=nvidia-dkms-open", "hold-lost=kubelet") }, // 2: how it comes about
+	"w1 GPU_PLUGIN_NO_DEVICES": func(w *world) { // 3: k8s-device-plugin#1220
+		w.node("<no value>", "0", "0", "", "Ready=True")
+		says(&w.control, "plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] E1120 factory.go:112] Incompatible strategy detected auto",
+			"plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] I1120 main.go:381] No devices found. Waiting indefinitely.")
+	},
+	"w1 GPU_PLUGIN_FAILS": func(w *world) { // 4: k8s-device-plugin#1470
+		w.node("<no value>", "0", "0", "", "Ready=True")
+		instead(&w.control, "pod=", "pod=\tw1\tnvidia-device-plugin-x7k2p\tRunning\tnvidia-device-plugin CrashLoopBackOff back-off 5m0s restarting failed container; ",
+			"plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] error starting plugins: unable to create resource manager: invalid device discovery strategy")
+	},
+	"w1 CONTAINERD_DROPIN_IGNORED": func(w *world) { // 5: nvidia-container-toolkit#1404
+		delete(w.w1.ContainerdLoaded, "nvidia")
+		says(&w.worker, "containerd-stray=/etc/containerd/config.d/99-nvidia.toml")
+	},
+	"w1 CONTAINERD_CRI_DISABLED": func(w *world) { // 6: nvidia-container-toolkit#1430
+		w.w1.ContainerdLoaded = map[string]string{"cri": "disabled"}
+		w.w1.ContainerdTOML = []byte("disabled_plugins = [\"cri\"]\n")
+	},
+	"w1 GPU_RUNTIME_CGROUP": func(w *world) { instead(&w.worker, "nvidia-cgroup=") }, // 7: nvidia-docker#1788
+	"w1 GPU_RUNTIME_MISSING": func(w *world) { // 8: gpu-operator, troubleshooting
+		delete(w.w1.ContainerdLoaded, "nvidia")
+		says(&w.control, "event=\t"+w.w1.Now.Add(-time.Minute).UTC().Format(time.RFC3339)+"\tw1\tFailedCreatePodSandBox\tkube-system/nvidia-device-plugin-x7k2p\t"+
+			`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for \"nvidia\" is configured`)
+	},
+	"w1 GPU_NOUVEAU_BUSY": func(w *world) { // 9: gpu-operator, troubleshooting
+		w.withoutDriver("595.91.07", "595.91.07")
+		w.w1.NVIDIA.Cards[0].Driver, w.w1.NVIDIA.Cards[1].Driver = "nouveau", "nouveau"
+		w.w1.NVIDIA.Nouveau = facts.Nouveau{Loaded: true, Users: 1}
+	},
+	"w1 GPU_MODULE_REJECTED": func(w *world) { // 10: gpu-driver-container#44
+		w.withoutDriver("595.91.07", "595.91.07")
+		w.w1.SecureBoot = true
+		w.logs("Loading of module with unavailable key is rejected")
+	},
+	"w1 GPU_MODULE_BUILD": func(w *world) { // 11: gpu-operator#583
+		w.withoutDriver("", "595.91.07")
+		instead(&w.worker, "dkms=", "dkms=nvidia/595.91.07, 6.8.0-85-generic, x86_64: installed")
+	},
+	"w1 GPU_MODULE_NEXT_KERNEL": func(w *world) { says(&w.worker, "kernel=6.8.0-101-generic no no ") }, // 11
+	"w1 GPU_COMPILER_DIFFERS":   func(w *world) { instead(&w.worker, "compiler=", "compiler=13 12") },  // 12: void-packages#5287
+	"w1 APT_KEY_RETIRED": func(w *world) { // 14: deepops#1167
+		says(&w.worker, "apt-source=/etc/apt/sources.list.d/cuda.list\thttps://developer.download.nvidia.com/compute/cuda/repos/ubuntu2004/x86_64\t")
+	},
+	"w1 GPU_DRIVER_MIXED": func(w *world) { // 13: ansible-role-nvidia-driver#11
+		w.w1.Packages["libnvidia-compute"] = facts.Package{Version: "595.91.07-1ubuntu1"}
+		w.w1.Packages["nvidia-dkms-580-open"] = facts.Package{Version: "580.173.02-0ubuntu0.24.04.1"}
+	},
+	"w1 APT_SIGNED_BY_CONFLICT": func(w *world) { // 15: container toolkit, troubleshooting
+		says(&w.worker, "apt-source=/etc/apt/sources.list.d/docker.list\thttps://download.docker.com/linux/ubuntu\t/etc/apt/keyrings/docker.gpg",
+			"apt-source=/etc/apt/sources.list.d/docker.sources\thttps://download.docker.com/linux/ubuntu/\t/etc/apt/keyrings/docker.asc")
+	},
+	"w1 GPU_FELL_OFF_BUS": func(w *world) { // 16: k8s-device-plugin#231
+		w.logs("NVRM: GPU at PCI:0000:65:00: GPU-2", "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+			"NVRM: GPU 0000:65:00.0: GPU has fallen off the bus.")
+		w.oneCard()
+		w.node("<no value>", "2", "1", "", "Ready=True GPUHealthy=False")
+	},
+	"w1 GPU_NOT_ALL_CARDS": func(w *world) { w.oneCard(); w.node("<no value>", "2", "1", "", "Ready=True") }, // 16: by counting
+	"w1 GPU_UNHEALTHY": func(w *world) { // 17: k8s-device-plugin#1014
+		w.node("<no value>", "2", "1", "", "Ready=True")
+		says(&w.control, "plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] I1120 health.go:190] XidCriticalError: Xid=94 on Device=GPU-2; marking device as unhealthy.")
+	},
+	"w1 GPU_XID": func(w *world) { // 17: an error of memory
+		w.logs("NVRM: Xid (PCI:0000:17:00): 94, pid=4711, name=python, Contained: CE User Channel (0x9). RST: No, D-RST: No")
+	},
+	"w1 GPU_HUNG": func(w *world) { // 18: founding document 000
+		for line := range strings.Lines(read(w.t, "testdata/founding-hung.txt")) {
+			says(&w.worker, "kernel-log="+strings.TrimSpace(line))
+		}
+	},
+	"w1 GPU_GSP_TIMEOUT": func(w *world) { // 19: open-gpu-kernel-modules#446
+		w.logs("NVRM: Xid (PCI:0000:17:00): 119, pid=3157, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20802a02 0x8).")
+	},
+	"w1 GPU_FABRIC_FAILED": func(w *world) { // 20: gpu-operator#544
+		w.w1.NVIDIA.Switches = 4
+		says(&w.worker, "nvswitch=0000:c4:00.0", "unit=nvidia-fabricmanager failed exit-code 0 enabled",
+			"unit-said=nvidia-fabricmanager fabric manager NVIDIA GPU driver interface version 530.30.02 don't match with driver version 530.41.03")
+	},
+	"w1 GPU_FABRIC_NEEDLESS": func(w *world) { // 21: gpu-operator#610
+		says(&w.worker, "unit=nvidia-fabricmanager failed exit-code 0 enabled",
+			"unit-said=nvidia-fabricmanager request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]")
+	},
+	"w1 GPU_PERSISTENCE_OFF": func(w *world) { // 22: nvidia-container-toolkit#202
+		instead(&w.worker, "card=", "card=00000000:17:00.0, Disabled", "card=00000000:65:00.0, Disabled")
+		instead(&w.worker, "unit=nvidia-persistenced", "unit=nvidia-persistenced inactive success 0 enabled")
+	},
+	"w1 GPU_MIG_PENDING": func(w *world) { // 23: mig-parted#485
+		instead(&w.worker, "mig=", "mig=00000000:17:00.0, Disabled, Enabled")
+	},
+	"w1 GPU_MIG_DRIVER": func(w *world) { // 24: gpu-operator#1361
+		w.inv.GPU.MIGStrategy = inventory.MIGMixed
+		w.w1.NVIDIA.Loaded, w.w1.NVIDIA.Library, w.w1.NVIDIA.Module = "570.133.20", "570.133.20", "570.133.20"
+		w.w1.NVIDIA.Seen[0].MIG, w.w1.NVIDIA.Seen[0].Instances = true, []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}}
+		instead(&w.worker, "cdi=", "cdi=/var/run/cdi/nvidia.yaml 570.133.20")
+	},
+	"w1 CGROUP_DRIVER_MISMATCH": func(w *world) { // 25: cri-dockerd#101
+		w.docker()
+		w.w1.DockerInfo["cgroup-driver"] = "cgroupfs"
+	},
+	"w1 CRI_DOCKERD_DOWN": func(w *world) { // 26: holodeck
+		w.docker()
+		instead(&w.worker, "unit=cri-docker", "unit=cri-docker failed start-limit-hit 3 enabled", "unit-said=cri-docker cri-docker.service: Start request repeated too quickly.")
+	},
+	"w1 GPU_TOOLKIT_OLD": func(w *world) { // 27: nvidia-container-runtime#127
+		w.w1.Packages["libnvidia-container1"] = facts.Package{Version: "1.7.0-1"}
+	},
+	"w1 GPU_RUNTIME_LEGACY": func(w *world) { // 28: k8s-device-plugin#1400
+		says(&w.control, "event=\t"+w.w1.Now.Add(-time.Minute).UTC().Format(time.RFC3339)+"\tw1\tFailed\tdefault/job\t"+
+			`Error: failed to create containerd task: nvidia-container-runtime-hook: Auto-detected mode as \'legacy\' nvidia-container-cli: ldcache error: process /sbin/ldconfig.real terminated with signal 9`)
+	},
+	"w1 GPU_CDI_STALE": func(w *world) { // 29: AgentBaker, cse_config.sh
+		instead(&w.worker, "cdi=", "cdi=/var/run/cdi/nvidia.yaml 580.173.02")
+	},
+	"w1 GPU_INFOROM": func(w *world) { // 30: AgentBaker, validateGPUDrivers
+		instead(&w.worker, "card-status", "card-said=WARNING: infoROM is corrupted at gpu 0000:17:00.0", "card-status=14")
+	},
+	"cp1 WEAVE_BRIDGE": func(w *world) { // 31: weave#3731
+		says(&w.control, "weave-pod=weave-net-abcde cp1",
+			"weave-said=[pod/weave-net-abcde/weave] Inconsistent bridge state detected. Please do 'weave reset' and try again")
+	},
+	"w1 IPTABLES_MIXED": func(w *world) { says(&w.worker, "kubernetes-rules=legacy 120", "kubernetes-rules=nft 14") }, // 32: rajch/weave#24
+	"w1 GPU_LEAK_POSSIBLE": func(w *world) { // 33: README of the device plugin
+		instead(&w.worker, "default-runtime=", "default-runtime=nvidia")
+		instead(&w.worker, "toolkit=")
+	},
+	"w1 GPU_UNSUPPORTED": func(w *world) { // 34: driver guide, kernel modules
+		w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 6
+		instead(&w.worker, "card", "card-said=No devices were found", "card-status=6")
+		w.logs("NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:102d) installed in this system is not supported by the NVIDIA 595.91.07 driver release.")
+		w.node("<no value>", "0", "0", "", "Ready=True")
+	},
+	"w1 HOST_CGROUP_V1": func(w *world) { w.w1.CgroupV2 = false }, // 35: node-problem-detector#1161
+
+	"w1 GPU_DRIVER_MISSING":    func(w *world) { w.withoutDriver("", "") },
+	"w1 GPU_MODULE_NOT_LOADED": func(w *world) { w.withoutDriver("595.91.07", "595.91.07") },
+	"w1 GPU_DEVICE_NODES":      func(w *world) { instead(&w.worker, "device-node=") },
+	"w1 GPU_WATCH_ALARM":       func(w *world) { w.node("<no value>", "2", "2", "", "Ready=True GPUHealthy=False") },
+	"w1 GPU_NOT_ALLOCATABLE":   func(w *world) { w.node("<no value>", "", "", "", "Ready=True"); instead(&w.control, "pod=") },
+	"w1 RUNTIME_DOWN": func(w *world) {
+		instead(&w.worker, "unit=containerd", "unit=containerd failed exit-code 0 enabled")
+		w.w1.ContainerdLoaded = nil
+		w.node("<no value>", "2", "2", "", "Ready=False")
+	},
+	"w1 KUBELET_DOWN": func(w *world) {
+		instead(&w.worker, "unit=kubelet", "unit=kubelet inactive success 0 enabled")
+		w.node("<no value>", "2", "2", "", "Ready=Unknown")
+	},
+	"w1 NODE_NOT_READY":        func(w *world) { w.node("<no value>", "2", "2", "", "Ready=Unknown") },
+	"w1 NODE_CORDONED":         func(w *world) { w.node("true", "0", "0", "kgpu", "Ready=True") },
+	"cp1 API_UNREACHABLE":      func(w *world) { w.control = strings.Replace(w.control, "api=1\n", "", 1) },
+	"w1 HOST_DISK_FULL":        func(w *world) { instead(&w.worker, "disk=", "disk=/ 93") },
+	"w1 HOST_FILES_READONLY":   func(w *world) { w.logs("EXT4-fs (sda1): Remounting filesystem read-only") },
+	"w1 HOST_MEMORY_EXHAUSTED": func(w *world) { w.logs("Out of memory: Killed process 4711 (python) total-vm:90000000kB") },
+	"w1 APPARMOR_DENIED": func(w *world) {
+		w.logs(`audit: type=1400 audit(1): apparmor="DENIED" operation="signal" class="signal" profile="cri-containerd.apparmor.d" pid=1 comm="runc"`)
+	},
+	"w1 HOST_CLOCK_SKEW":     nil, // see TestPreflight
+	"w1 CERTIFICATE_EXPIRED": nil, // see TestCertificates
+	"w1 CERTIFICATE_EXPIRES": nil,
+	"w1 GPU_OFFERED_LOST":    nil, // see TestConsequences
+}
+
+// oneCard is a nvidia-smi that cannot reach the second card.
+func (w *world) oneCard() {
+	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 15
+	instead(&w.worker, "card", "card=00000000:17:00.0, Enabled", "card-said=Unable to determine the device handle for GPU1: GPU is lost", "card-status=15")
+	instead(&w.worker, "mig")
+}
+
+// withoutDriver is a host on which no module is loaded.
+func (w *world) withoutDriver(module, library string) {
+	n := &w.w1.NVIDIA
+	n.Loaded, n.Module, n.Library, n.Seen = "", module, library, nil
+	n.Cards[0].Driver, n.Cards[1].Driver = "", ""
+	instead(&w.worker, "card")
+	instead(&w.worker, "mig")
+	instead(&w.worker, "device-node")
+	w.node("<no value>", "0", "0", "", "Ready=True")
+}
+
+// docker makes it the runtime.
+func (w *world) docker() {
+	w.inv.Runtime = inventory.Docker
+	for _, f := range []*facts.Host{w.cp, w.w1} {
+		f.DockerInfo = map[string]string{"nvidia": "yes", "cgroup-driver": "systemd"}
+		f.ContainerdLoaded = nil
+	}
+	says(&w.worker, "unit=docker active success 0 enabled", "unit=cri-docker active success 0 enabled")
+}
+
+// TestRows holds that each row finds its own fault, and no other row does.
+func TestRows(t *testing.T) {
+	for name, plant := range rows {
+		if plant == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			plant(w)
+			found := w.check()
+			if got := ids(found); !slices.Equal(got, []string{name}) {
+				t.Fatalf("found %v: %+v", got, found)
+			}
+			f := found[0]
+			if len(f.Evidence) == 0 || len(f.Evidence) > most || f.Cause == "" || f.Fix == "" || f.Severity == "" {
+				t.Errorf("the finding is %+v", f)
+			}
+			if strings.Contains(f.Fix, "HOST ") || strings.Contains(f.Fix, "NODE") {
+				t.Errorf("the fix does not name the host: %s", f.Fix)
+			}
+		})
+	}
+}
+
+// TestEveryRowHasATest goes through the catalogue: no row without a test, no mode without a row.
+func TestEveryRowHasATest(t *testing.T) {
+	modes := map[int]bool{}
+	seen := map[string]bool{}
+	for _, r := range Catalogue() {
+		_, onWorker := rows["w1 "+r.ID]
+		_, onControl := rows["cp1 "+r.ID]
+		if !onWorker && !onControl {
+			t.Errorf("%s has no test", r.ID)
+		}
+		if seen[r.ID] {
+			t.Errorf("%s is there twice", r.ID)
+		}
+		seen[r.ID] = true
+		for _, n := range r.Modes {
+			modes[n] = true
+		}
+		for _, id := range r.explains {
+			if !Known(id) {
+				t.Errorf("%s explains %s, which is none", r.ID, id)
+			}
+		}
+		if r.Severity != Error && r.Severity != Warning || r.Repair == RestartUnit && r.units == nil {
+			t.Errorf("%s: severity %q, repair %q", r.ID, r.Severity, r.Repair)
+		}
+	}
+	for n := 1; n <= 36; n++ {
+		if !modes[n] {
+			t.Errorf("no row has mode %d", n)
+		}
+	}
+}
+
+// The kernel's log of the founding document means one thing to do.
+func TestFoundingLog(t *testing.T) {
+	w := newWorld(t)
+	rows["w1 GPU_HUNG"](w)
+	f := w.check()[0]
+	if f.Repair != Reboot || !f.Force || f.Node != "w1" {
+		t.Errorf("the repair is %q, force %v, node %q", f.Repair, f.Force, f.Node)
+	}
+	all := strings.Join(f.Evidence, "\n")
+	for _, want := range []string{"task kworker/2:3:1275 blocked for more than 120 seconds", "os_execute_work_item [nvidia]"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the evidence has no %q: %q", want, f.Evidence)
+		}
+	}
+	for _, want := range []string{"kgpu doctor w1 --fix", "kubectl drain w1", "systemctl reboot --force", "kubectl uncordon w1"} {
+		if !strings.Contains(f.Fix, want) {
+			t.Errorf("the fix has no %q: %q", want, f.Fix)
+		}
+	}
+}
+
+// A task that waits for a disk is none of the driver's, also when the driver speaks soon after.
+func TestHungTaskOfAnother(t *testing.T) {
+	w := newWorld(t)
+	w.logs("INFO: task jbd2/sda1-8:311 blocked for more than 120 seconds.", "Workqueue: writeback wb_workfn", "INFO: task kworker/u8:1:99 blocked for more than 120 seconds.")
+	if found := w.check(); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// A nvidia-smi that does not answer is a driver that hangs, also where no facts came because of it.
+func TestHungTool(t *testing.T) {
+	w := newWorld(t)
+	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 124
+	instead(&w.worker, "card", "card-status=124", "stuck=4711 nvidia-smi")
+	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_HUNG"}) {
+		t.Errorf("found %v", got)
+	}
+	seen, err := ParseEvidence([]byte(w.worker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Seen: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
+	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_HUNG", "w1 HOST_UNENDING"}) {
+		t.Errorf("without facts: %v", got)
+	}
+}
+
+// A lost card that is still offered is two things to do.
+func TestConsequences(t *testing.T) {
+	w := newWorld(t)
+	w.oneCard()
+	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_NOT_ALL_CARDS", "w1 GPU_OFFERED_LOST"}) {
+		t.Errorf("found %v", got)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	w := newWorld(t)
+	seen, err := ParseEvidence([]byte(w.control))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := Check(w.inv, []Machine{
+		{Host: w.inv.Hosts[0], Facts: w.cp, Seen: seen},
+		{Host: w.inv.Hosts[1], Err: &reason.Error{ID: reason.SSHUnreachable, Host: "w1", Detail: "connection refused"}},
+	}, nil)
+	if got := ids(found); !slices.Equal(got, []string{"w1 SSH_UNREACHABLE"}) || found[0].Fix == "" || found[0].Evidence[0] != "connection refused" {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestIgnore(t *testing.T) {
+	w := newWorld(t)
+	rows["w1 GPU_FELL_OFF_BUS"](w)
+	seen, _ := ParseEvidence([]byte(w.worker))
+	if found := Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Facts: w.w1, Seen: seen}}, []string{"GPU_FELL_OFF_BUS"}); len(found) > 0 {
+		t.Errorf("what is ignored leaves its consequences: %v", ids(found))
+	}
+}
+
+// The preflight list is applied to members, too.
+func TestPreflight(t *testing.T) {
+	w := newWorld(t)
+	seen, _ := ParseEvidence([]byte(w.worker))
+	control, _ := ParseEvidence([]byte(w.control))
+	w.w1.RebootPending = true
+	found := Check(w.inv, []Machine{
+		{Host: w.inv.Hosts[0], Facts: w.cp, Seen: control},
+		{Host: w.inv.Hosts[1], Facts: w.w1, Seen: seen, Skew: time.Hour},
+	}, nil)
+	if got := ids(found); !slices.Equal(got, []string{"w1 HOST_CLOCK_SKEW", "w1 HOST_REBOOT_PENDING"}) || found[0].Severity != Warning {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// What a host says is printed, and does nothing to a terminal.
+func TestEvilEvidence(t *testing.T) {
+	w := newWorld(t)
+	w.logs("NVRM: Xid (PCI:0000:65:00): 79, \x1b]0;evil\x07\x1b[2J" + strings.Repeat("x", 5000))
+	found := w.check()
+	text, err := json.Marshal(found)
+	if err != nil || len(found) != 1 || strings.Contains(found[0].Evidence[0], "\x1b") || len(text) > 3000 {
+		t.Errorf("%v: %d bytes: %.300s", err, len(text), text)
+	}
+}

@@ -1,0 +1,306 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/inventory"
+)
+
+func nouveau(s *subject) []string {
+	var out []string
+	for _, c := range plan.Cards(s.f) {
+		if c.Driver == "nouveau" {
+			out = append(out, "card "+c.Address+" has the kernel driver nouveau")
+		}
+	}
+	return out
+}
+
+// seen is how many cards nvidia-smi lists.
+func (s *subject) seen() int { return max(len(s.e.Cards), len(s.f.NVIDIA.Seen)) }
+
+func seesAll(s *subject) bool { return s.cards > 0 && s.seen() >= s.cards && s.e.SMI == 0 }
+
+func notAllCards(s *subject) []string {
+	if s.cards == 0 || s.f.NVIDIA.Loaded == "" || !s.e.Asked || s.seen() >= s.cards && s.e.SMI == 0 {
+		return nil
+	}
+	if s.e.SMI == 0 || s.lost() {
+		return append([]string{fmt.Sprintf("%d of %d cards in nvidia-smi's list", len(s.e.Cards), s.cards)}, s.e.SMISaid...)
+	}
+	return append([]string{fmt.Sprintf("nvidia-smi ends with status %d", s.e.SMI)}, s.e.SMISaid...)
+}
+
+// lost reports whether nvidia-smi says that a card cannot be reached.
+func (s *subject) lost() bool {
+	return slices.ContainsFunc(s.e.SMISaid, func(line string) bool {
+		return strings.Contains(line, "Unable to determine the device handle") || strings.Contains(line, "GPU is lost")
+	})
+}
+
+// Statuses of nvidia-smi. Source: its manual, "Return value".
+const (
+	smiMismatch = 18
+	smiInfoROM  = 14
+)
+
+func infoROM(s *subject) []string {
+	says := func(line string) bool { return strings.Contains(strings.ToLower(line), "inforom is corrupted") }
+	if s.e.SMI != smiInfoROM && !slices.ContainsFunc(s.e.SMISaid, says) {
+		return nil
+	}
+	return append([]string{fmt.Sprintf("nvidia-smi ends with status %d", s.e.SMI)}, s.e.SMISaid...)
+}
+
+func mismatch(s *subject) []string {
+	n := s.f.NVIDIA
+	if s.cards == 0 || n.Loaded == "" {
+		return nil
+	}
+	var out []string
+	if n.Library != "" && n.Loaded != n.Library {
+		out = append(out, fmt.Sprintf("the loaded module is %s, the libraries are %s", n.Loaded, n.Library))
+	}
+	for _, line := range s.e.SMISaid {
+		if s.e.SMI == smiMismatch || strings.Contains(line, "version mismatch") {
+			out = append(out, line)
+		}
+	}
+	if len(out) > 0 && s.e.DriverUpgraded != "" {
+		out = append(out, "last upgrade of a driver: "+s.e.DriverUpgraded)
+	}
+	return out
+}
+
+func driverMissing(s *subject) []string {
+	if n := s.f.NVIDIA; s.cards == 0 || n.Loaded != "" || n.Library != "" || n.Module != "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d cards, no module and no libraries of a driver", s.cards)}
+}
+
+func noModule(s *subject) []string {
+	if n := s.f.NVIDIA; s.cards == 0 || n.Loaded != "" || n.Library == "" || n.Module != "" {
+		return nil
+	}
+	return append([]string{fmt.Sprintf("the libraries are %s, kernel %s has no module", s.f.NVIDIA.Library, s.f.Kernel)}, s.e.DKMS...)
+}
+
+func notLoaded(s *subject) []string {
+	if n := s.f.NVIDIA; s.cards == 0 || n.Loaded != "" || n.Module == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("module %s is installed for kernel %s and not loaded", s.f.NVIDIA.Module, s.f.Kernel)}
+}
+
+// nextKernel looks at the newest kernel, which a boot would take.
+func nextKernel(s *subject) []string {
+	if s.cards == 0 || len(s.e.Kernels) < 2 {
+		return nil
+	}
+	var running Kernel
+	for _, k := range s.e.Kernels {
+		if k.Running {
+			running = k
+		}
+	}
+	newest := slices.MaxFunc(s.e.Kernels, func(a, b Kernel) int { return compareVersions(a.Release, b.Release) })
+	if !running.Module || newest.Module || newest.Running {
+		return nil
+	}
+	what := "kernel " + newest.Release + " is installed, without a module of the driver"
+	if !newest.Headers {
+		what += " and without headers to build one"
+	}
+	return []string{what}
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// compareVersions compares the numbers in two versions, one after the other.
+func compareVersions(a, b string) int {
+	numbers := func(s string) []int {
+		var out []int
+		for _, d := range digits.FindAllString(s, -1) {
+			n, _ := strconv.Atoi(d) // digits that are too many are none of a version
+			out = append(out, n)
+		}
+		return out
+	}
+	return slices.Compare(numbers(a), numbers(b))
+}
+
+func compiler(s *subject) []string {
+	if s.cards == 0 || s.e.KernelGCC == "" || s.e.GCC == "" || s.e.KernelGCC == s.e.GCC || len(s.e.DKMS) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the kernel was built with gcc %s, the host has gcc %s", s.e.KernelGCC, s.e.GCC)}
+}
+
+// driverPart are packages that are of one version, if they are of one driver.
+var driverPart = regexp.MustCompile(`^(libnvidia-compute|libnvidia-ml1|libcuda1|nvidia-dkms|nvidia-kernel-(open-)?dkms|nvidia-kernel-source|nvidia-headless|nvidia-utils|nvidia-compute-utils)(-|$)`)
+
+// mixed compares versions, and the archive's revisions (-0ubuntu…) with those of NVIDIA's repository (-1, -1ubuntu1).
+func mixed(s *subject) []string {
+	kinds := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.f.Packages)) {
+		if !driverPart.MatchString(name) {
+			continue
+		}
+		version := s.f.Packages[name].Version
+		upstream, revision, _ := strings.Cut(version[strings.IndexByte(version, ':')+1:], "-")
+		kind := upstream
+		if strings.HasPrefix(revision, "0ubuntu") {
+			kind += " of Ubuntu"
+		}
+		if kinds[kind] == "" {
+			kinds[kind] = name + " " + version
+		}
+	}
+	if len(kinds) < 2 {
+		return nil
+	}
+	return slices.Sorted(maps.Values(kinds))
+}
+
+// cardNode is the node of one card; the others are the driver's own.
+var cardNode = regexp.MustCompile(`^/dev/nvidia\d+$`)
+
+func deviceNodes(s *subject) []string {
+	have := 0
+	for _, path := range s.e.DeviceNodes {
+		if cardNode.MatchString(path) {
+			have++
+		}
+	}
+	if !s.told || s.cards == 0 || s.f.NVIDIA.Loaded == "" || have >= s.cards {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d device nodes for %d cards", have, s.cards)}
+}
+
+func persistence(s *subject) []string {
+	var out []string
+	for _, c := range s.e.Cards {
+		if !c.Persistent {
+			out = append(out, "card "+c.Address+": persistence mode Disabled")
+		}
+	}
+	if u, ok := s.e.Units["nvidia-persistenced"]; ok && len(out) > 0 {
+		out = append(out, append([]string{"nvidia-persistenced is " + u.State}, u.Said...)...)
+	}
+	return out
+}
+
+// persistenceUnit is started where it does not run. One that runs was told not to keep the cards (--no-persistence-mode, as
+// some packages do): to start it again would change nothing.
+func persistenceUnit(s *subject) []string {
+	if u, ok := s.e.Units["nvidia-persistenced"]; ok && u.State != "active" {
+		return []string{"nvidia-persistenced.service"}
+	}
+	return nil
+}
+
+func (s *subject) switches() int { return max(s.e.Switches, s.f.NVIDIA.Switches) }
+
+func fabric(s *subject) []string {
+	if s.switches() == 0 || s.cards == 0 || s.f.NVIDIA.Loaded == "" {
+		return nil
+	}
+	u, ok := s.e.Units["nvidia-fabricmanager"]
+	switch {
+	case !s.told:
+		return nil
+	case !ok:
+		return []string{fmt.Sprintf("%d NVSwitches, and no fabric manager", s.switches())}
+	case u.State != "active":
+		return append([]string{"nvidia-fabricmanager is " + u.State}, u.Said...)
+	}
+	for name, p := range s.f.Packages {
+		if !strings.HasPrefix(name, "nvidia-fabricmanager") {
+			continue
+		}
+		version, _, _ := strings.Cut(p.Version[strings.IndexByte(p.Version, ':')+1:], "-")
+		if version != s.f.NVIDIA.Loaded {
+			return []string{fmt.Sprintf("%s is %s, the driver is %s", name, version, s.f.NVIDIA.Loaded)}
+		}
+	}
+	return nil
+}
+
+func fabricNeedless(s *subject) []string {
+	u := s.e.Units["nvidia-fabricmanager"]
+	if s.switches() > 0 || u.State != "failed" {
+		return nil
+	}
+	return append([]string{"nvidia-fabricmanager has failed, and there is no NVSwitch"}, u.Said...)
+}
+
+func migPending(s *subject) []string {
+	var out []string
+	for _, m := range s.e.MIG {
+		if m.Current != m.Pending && m.Pending != "" {
+			out = append(out, fmt.Sprintf("card %s: MIG is %s, and %s is pending", m.Address, m.Current, m.Pending))
+		}
+	}
+	for _, g := range s.f.NVIDIA.Seen {
+		if g.MIG && len(g.Instances) == 0 && s.inv.GPU.MIGStrategy != inventory.MIGNone {
+			out = append(out, "card "+g.Address+": MIG is on, and there are no instances")
+		}
+	}
+	return out
+}
+
+// Those of branch 570 that NVIDIA's documentation warns of. Source: GPU operator, troubleshooting.
+const migFirst, migLast = "570.124", "570.158.01.999"
+
+func migDriver(s *subject) []string {
+	loaded := s.f.NVIDIA.Loaded
+	cut := slices.ContainsFunc(s.f.NVIDIA.Seen, func(g facts.GPU) bool { return g.MIG })
+	if !cut || s.inv.GPU.MIGStrategy != inventory.MIGMixed || compareVersions(loaded, migFirst) < 0 || compareVersions(loaded, migLast) > 0 {
+		return nil
+	}
+	return []string{"driver " + loaded + " with `migStrategy: mixed`"}
+}
+
+func retiredKey(s *subject) []string {
+	var out []string
+	for _, a := range s.e.Sources {
+		if strings.Contains(a.URL, "developer.download.nvidia.com/compute/cuda/") && a.SignedBy == "" {
+			out = append(out, a.File+" has "+a.URL+" without signed-by")
+		}
+	}
+	return out
+}
+
+func signedBy(s *subject) []string {
+	of := map[string]Source{}
+	var out []string
+	for _, a := range s.e.Sources {
+		key := strings.TrimRight(a.URL, "/")
+		other, ok := of[key]
+		if !ok {
+			of[key] = a
+			continue
+		}
+		if path.Clean(other.SignedBy) != path.Clean(a.SignedBy) {
+			out = append(out, fmt.Sprintf("%s is in %s (%s) and in %s (%s)", key, other.File, other.SignedBy, a.File, a.SignedBy))
+		}
+	}
+	return out
+}
+
+func holdLost(s *subject) []string {
+	if len(s.e.HoldsLost) == 0 {
+		return nil
+	}
+	return []string{"no longer held: " + strings.Join(s.e.HoldsLost, ", ")}
+}

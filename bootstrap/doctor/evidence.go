@@ -1,0 +1,342 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/printable"
+)
+
+// Evidence is what scripts/doctor.sh found on one machine. It judges nothing.
+type Evidence struct {
+	KernelLog   []string // of this boot, what concerns cards, memory, disks and confinement
+	DeviceNodes []string // /dev/nvidia0, …
+	Switches    int      // NVSwitches that the driver has
+	Asked       bool     // nvidia-smi was asked
+	SMI         int      // its exit status; 124: it hangs
+	SMISaid     []string // what it says besides its list
+	Cards       []Card   // its list
+	MIG         []MIG
+	Stuck       []string // "PID NAME" of what waits in the kernel
+	Kernels     []Kernel
+	DKMS        []string // lines of `dkms status nvidia`
+	KernelGCC   string   // major version of the compiler that built the kernel; empty: nothing is compiled here
+	GCC         string   // major version of the compiler that is there
+	Units       map[string]Unit
+
+	ContainerdStray []string          // drop-ins where containerd does not look
+	NVIDIACgroup    string            // SystemdCgroup of containerd's runtime nvidia, as loaded: true, false; empty: it says nothing
+	DefaultRuntime  string            // containerd's, as loaded
+	CDI             map[string]string // specification → version of the driver that it names
+	Toolkit         map[string]string // settings of the container toolkit
+	KubeletCgroup   string            // cgroupDriver of the kubelet's configuration
+
+	Sources        []Source // apt's, of those that kgpu knows
+	HoldsLost      []string // packages that kgpu held and nobody holds
+	DriverUpgraded string   // when and by what a driver was last upgraded; empty: unknown
+
+	Disks        map[string]int // mount point → used per cent
+	Rules        map[string]int // backend of iptables → number of Kubernetes' rules in it
+	Certificates []Certificate
+
+	ControlPlane bool
+	Cluster      *Cluster // what the API server says; nil: none here, or it did not answer
+}
+
+// Card is one of nvidia-smi's list.
+type Card struct {
+	Address    string // 00000000:17:00.0
+	Persistent bool   // the driver keeps it initialised
+}
+
+// MIG is the mode of a card that can be cut into instances.
+type MIG struct{ Address, Current, Pending string } // Enabled, Disabled
+
+// Kernel is an installed kernel.
+type Kernel struct {
+	Release                  string
+	Module, Headers, Running bool // it has the driver's module; headers to build one; it runs
+}
+
+// Unit is a systemd unit that is there.
+type Unit struct {
+	State    string // active, inactive, failed, activating
+	Result   string // exit-code, start-limit-hit, …
+	Restarts int
+	Said     []string // its last words, where it is not well
+}
+
+// Source is a package repository as a file of apt names it.
+type Source struct{ File, URL, SignedBy string }
+
+// Certificate is one that Kubernetes uses.
+type Certificate struct {
+	File  string
+	Until time.Time
+}
+
+// Cluster is what the API server says.
+type Cluster struct {
+	Nodes      []Node
+	Pods       []Pod // of the device plugin
+	Events     []Event
+	PluginSaid []string // "[pod/NAME/CONTAINER] TEXT"
+	WeaveSaid  []string
+	WeavePods  map[string]string // name of a pod of weave → its node
+}
+
+// Node is a node object.
+type Node struct {
+	Name                  string
+	Cordoned              bool
+	Drained               bool // by kgpu
+	Capacity, Allocatable int  // of nvidia.com/gpu
+	Conditions            map[string]string
+	WatchSays             string // message of the condition GPUHealthy
+	ReadySays             string // message of the condition Ready
+}
+
+// Pod is a pod of the device plugin.
+type Pod struct {
+	Node, Name, Phase string
+	Waiting           string // what its containers wait for; empty: they are ready
+}
+
+// Event is a warning of the cluster's.
+type Event struct {
+	Time                          time.Time
+	Node, Reason, Object, Message string
+}
+
+// maxLine bounds what is kept of a line, in bytes.
+const maxLine = 600
+
+// ParseEvidence reads what scripts/doctor.sh printed. Keys it does not know are skipped. The error is facts.ErrTruncated, or
+// names the line that cannot be read.
+func ParseEvidence(output []byte) (*Evidence, error) {
+	a, err := facts.Lines(output, "kgpu-doctor=1")
+	if err != nil {
+		return nil, err
+	}
+	e := &Evidence{
+		KernelLog: short(a["kernel-log"]), DeviceNodes: short(a["device-node"]), Switches: len(a["nvswitch"]), SMISaid: short(a["card-said"]),
+		Stuck: short(a["stuck"]), DKMS: short(a["dkms"]), ContainerdStray: short(a["containerd-stray"]), HoldsLost: short(a["hold-lost"]),
+		NVIDIACgroup: first(a["nvidia-cgroup"]), DefaultRuntime: first(a["default-runtime"]), KubeletCgroup: first(a["kubelet-cgroup"]),
+		DriverUpgraded: first(a["driver-upgraded"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
+		Units: map[string]Unit{}, CDI: map[string]string{}, Toolkit: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
+	}
+	if e.Asked {
+		if e.SMI, err = number("card-status", first(a["card-status"])); err != nil {
+			return nil, err
+		}
+	}
+	for _, parse := range []func(map[string][]string, *Evidence) error{machine, units, certificates, cluster} {
+		if err := parse(a, e); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func short(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		out = append(out, printable.Short(line, maxLine))
+	}
+	return out
+}
+
+func first(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return printable.Short(lines[0], maxLine)
+}
+
+// bad is the error of a value that cannot be read.
+func bad(key, value string) error {
+	return fmt.Errorf("the host's answer: %s=%s cannot be read", key, printable.Short(value, 200))
+}
+
+func number(key, value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 {
+		return 0, bad(key, value)
+	}
+	return n, nil
+}
+
+// machine reads what has some words in a line.
+func machine(a map[string][]string, e *Evidence) error {
+	for _, line := range short(a["card"]) {
+		f := strings.Split(line, ", ")
+		e.Cards = append(e.Cards, Card{Address: f[0], Persistent: len(f) < 2 || f[1] != "Disabled"})
+	}
+	for _, line := range short(a["mig"]) {
+		if f := strings.Split(line, ", "); len(f) == 3 && f[1] != "[N/A]" {
+			e.MIG = append(e.MIG, MIG{f[0], f[1], f[2]})
+		}
+	}
+	for _, line := range short(a["kernel"]) {
+		f := strings.Fields(line)
+		if len(f) < 3 {
+			return bad("kernel", line)
+		}
+		e.Kernels = append(e.Kernels, Kernel{Release: f[0], Module: f[1] == "yes", Headers: f[2] == "yes", Running: len(f) > 3})
+	}
+	if f := strings.Fields(first(a["compiler"])); len(f) == 2 {
+		e.KernelGCC, e.GCC = f[0], f[1]
+	}
+	for _, line := range short(a["cdi"]) {
+		if file, version, ok := strings.Cut(line, " "); ok {
+			e.CDI[file] = strings.TrimRight(version, ".")
+		}
+	}
+	for _, line := range short(a["toolkit"]) {
+		if key, value, ok := strings.Cut(line, "="); ok {
+			e.Toolkit[key] = value
+		}
+	}
+	for _, line := range short(a["apt-source"]) {
+		f := strings.Split(line, "\t")
+		if len(f) < 2 {
+			return bad("apt-source", line)
+		}
+		s := Source{File: f[0], URL: f[1]}
+		if len(f) > 2 {
+			s.SignedBy = f[2]
+		}
+		e.Sources = append(e.Sources, s)
+	}
+	for key, into := range map[string]map[string]int{"disk": e.Disks, "kubernetes-rules": e.Rules} {
+		for _, line := range short(a[key]) {
+			name, value, _ := strings.Cut(line, " ")
+			n, err := number(key, value)
+			if err != nil {
+				return err
+			}
+			into[name] = n
+		}
+	}
+	return nil
+}
+
+// units reads lines "NAME STATE RESULT RESTARTS FILE-STATE" and "NAME WORDS".
+func units(a map[string][]string, e *Evidence) error {
+	for _, line := range short(a["unit"]) {
+		f := strings.Fields(line)
+		if len(f) != 5 {
+			return bad("unit", line)
+		}
+		restarts, err := number("unit", f[3])
+		if err != nil {
+			return err
+		}
+		e.Units[f[0]] = Unit{State: f[1], Result: f[2], Restarts: restarts}
+	}
+	for _, line := range short(a["unit-said"]) {
+		name, words, _ := strings.Cut(line, " ")
+		if u, ok := e.Units[name]; ok {
+			u.Said = append(u.Said, words)
+			e.Units[name] = u
+		}
+	}
+	return nil
+}
+
+// certificates reads lines "FILE BASE64", of DER or of PEM. The host sends certificates, never keys.
+func certificates(a map[string][]string, e *Evidence) error {
+	for _, key := range []string{"certificate", "certificate-pem"} {
+		for _, line := range a[key] {
+			file, encoded, _ := strings.Cut(line, " ")
+			der, err := base64.StdEncoding.DecodeString(encoded)
+			if err != nil {
+				return bad(key, file)
+			}
+			if block, _ := pem.Decode(der); key == "certificate-pem" && block != nil {
+				der = block.Bytes
+			}
+			cert, err := x509.ParseCertificate(der)
+			if err != nil {
+				continue // what the kubelet cannot read either is seen by what it does
+			}
+			e.Certificates = append(e.Certificates, Certificate{File: printable.Short(file, maxLine), Until: cert.NotAfter})
+		}
+	}
+	return nil
+}
+
+// cluster reads the lines of a control plane, fields between tabs.
+func cluster(a map[string][]string, e *Evidence) error {
+	if len(a["api"]) == 0 {
+		return nil
+	}
+	c := &Cluster{PluginSaid: short(a["plugin-said"]), WeaveSaid: short(a["weave-said"]), WeavePods: map[string]string{}}
+	e.Cluster = c
+	for _, line := range a["node"] {
+		f := fields(line, 10)
+		if f == nil {
+			return bad("node", line)
+		}
+		n := Node{Name: f[1], Cordoned: f[2] == "true", Drained: f[5] != "", Conditions: map[string]string{}, WatchSays: unescaped.Replace(f[7]), ReadySays: unescaped.Replace(f[8])}
+		for at, into := range map[int]*int{3: &n.Capacity, 4: &n.Allocatable} {
+			if f[at] == "" {
+				continue
+			}
+			var err error
+			if *into, err = number("node", f[at]); err != nil {
+				return err
+			}
+		}
+		for _, condition := range strings.Fields(f[6]) {
+			kind, status, _ := strings.Cut(condition, "=")
+			n.Conditions[kind] = status
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+	for _, line := range a["pod"] {
+		f := fields(line, 5)
+		if f == nil {
+			return bad("pod", line)
+		}
+		c.Pods = append(c.Pods, Pod{Node: f[1], Name: f[2], Phase: f[3], Waiting: unescaped.Replace(strings.TrimSpace(f[4]))})
+	}
+	for _, line := range short(a["weave-pod"]) {
+		if name, node, ok := strings.Cut(line, " "); ok {
+			c.WeavePods[name] = node
+		}
+	}
+	for _, line := range a["event"] {
+		f := fields(line, 6)
+		if f == nil {
+			return bad("event", line)
+		}
+		at, err := time.Parse(time.RFC3339, f[1])
+		if err != nil {
+			continue // one that does not say when it was
+		}
+		c.Events = append(c.Events, Event{Time: at, Node: f[2], Reason: f[3], Object: f[4], Message: unescaped.Replace(f[5])})
+	}
+	return nil
+}
+
+// unescaped undoes, for people, what the script's templates did to what others may write as they like.
+var unescaped = strings.NewReplacer(`\\`, `\`, `\'`, `'`, `\"`, `"`, `\u003D`, "=", `\u003C`, "<", `\u003E`, ">", `\u0026`, "&", `\u000A`, " ")
+
+// fields are at least so many, between tabs; those that the end of the line lost are empty. nil: half of them are missing.
+func fields(line string, want int) []string {
+	f := strings.Split(printable.Short(line, 4*maxLine), "\t")
+	if len(f) < want/2 {
+		return nil
+	}
+	for len(f) < want {
+		f = append(f, "")
+	}
+	return f
+}

@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// hungTask begins what the kernel says of a task that is stuck.
+// Source: gpud's regular expression for it, and check_hung_task in kernel/hung_task.c.
+var hungTask = regexp.MustCompile(`(?:INFO: )?task ([^:]+(?::[^:]+)*):(\d+) blocked for more than \d+ seconds`)
+
+const (
+	stackLines = 40  // in which a stack names the driver
+	smiHangs   = 124 // status of a nvidia-smi that gave no answer; 137: it had to be killed
+)
+
+// ofDriver is how a stack names the driver's modules: "os_execute_work_item [nvidia]".
+var ofDriver = regexp.MustCompile(`\[nvidia(_uvm|_modeset|_drm)?\]|\btask (nvidia|nv_queue|irq/\d+-nvidia|UVM )`)
+
+// hung finds tasks that are stuck in the driver, by the kernel's own words or because nvidia-smi does not answer.
+func hung(s *subject) []string {
+	var out []string
+	log := s.e.KernelLog
+	for i, line := range log {
+		if !hungTask.MatchString(line) {
+			continue
+		}
+		for j, of := range log[i:min(i+stackLines, len(log))] {
+			if j > 0 && hungTask.MatchString(of) {
+				break // another task's
+			}
+			if ofDriver.MatchString(of) {
+				out = append(out, line)
+				if j > 0 {
+					out = append(out, of)
+				}
+				break
+			}
+		}
+	}
+	if hangs(s) {
+		out = append(out, "nvidia-smi does not answer")
+		for _, process := range s.e.Stuck {
+			if strings.Contains(process, "nvidia") {
+				out = append(out, "waits in the kernel: process "+process)
+			}
+		}
+	}
+	return out
+}
+
+func hangs(s *subject) bool {
+	status := s.f.NVIDIA.SMI
+	if s.e.Asked {
+		status = s.e.SMI
+	}
+	return status == smiHangs || status == 137
+}
+
+// xid reads what the driver says of an error: "NVRM: Xid (PCI:0000:17:00): 79, pid=…, GPU has fallen off the bus."
+var xid = regexp.MustCompile(`NVRM: Xid \([^)]*\): (\d+)`)
+
+// xids finds errors with one of these numbers.
+func xids(numbers ...string) func(*subject) []string {
+	return func(s *subject) []string {
+		return logLines(s, func(line string) bool {
+			m := xid.FindStringSubmatch(line)
+			return m != nil && slices.Contains(numbers, m[1])
+		})
+	}
+}
+
+// Of applications, which the device plugin ignores, too: they are no failures of a card. Source: k8s-device-plugin 0.19,
+// internal/rm/health.go.
+var applications = []string{"13", "31", "43", "45", "68", "109"}
+
+// otherXids finds those that no other row has and no application causes.
+func otherXids(s *subject) []string {
+	return logLines(s, func(line string) bool {
+		m := xid.FindStringSubmatch(line)
+		return m != nil && !slices.Contains(applications, m[1]) && !slices.Contains([]string{"79", "119", "120"}, m[1])
+	})
+}
+
+func fellOff(s *subject) []string {
+	return logLines(s, func(line string) bool {
+		m := xid.FindStringSubmatch(line)
+		return m != nil && m[1] == "79" || strings.Contains(line, "has fallen off the bus")
+	})
+}
+
+var notSupported = regexp.MustCompile(`NVRM:?.*(not supported by|requires use of the NVIDIA open)`)
+
+func unsupported(s *subject) []string {
+	if len(s.e.Cards) >= s.cards && s.cards > 0 {
+		return nil // a display of another make, perhaps
+	}
+	return logLines(s, notSupported.MatchString)
+}
+
+func rejected(s *subject) []string {
+	if s.f.NVIDIA.Loaded != "" || s.cards == 0 {
+		return nil
+	}
+	out := logLines(s, func(line string) bool {
+		return strings.Contains(line, "Loading of module with unavailable key") || strings.Contains(line, "Key was rejected")
+	})
+	if len(out) > 0 && s.f.SecureBoot {
+		out = append(out, "Secure Boot is on")
+	}
+	return out
+}
+
+func readOnly(s *subject) []string {
+	return logLines(s, func(line string) bool { return strings.Contains(line, "Remounting filesystem read-only") })
+}
+
+func outOfMemory(s *subject) []string {
+	return logLines(s, func(line string) bool {
+		return strings.Contains(line, "Out of memory: Killed") && !strings.Contains(line, "Memory cgroup")
+	})
+}
+
+var confined = regexp.MustCompile(`apparmor="DENIED".*(nvidia|cri-containerd|docker-default|containerd|runc)`)
+
+func apparmor(s *subject) []string { return logLines(s, confined.MatchString) }
+
+// logLines are the lines of the kernel's log that are such, without repetitions but for their time.
+func logLines(s *subject, is func(string) bool) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, line := range s.e.KernelLog {
+		_, text, ok := strings.Cut(line, "kernel: ")
+		if !ok {
+			text = line
+		}
+		if is(line) && !seen[text] {
+			seen[text] = true
+			out = append(out, line)
+		}
+	}
+	return out
+}

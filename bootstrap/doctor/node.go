@@ -1,0 +1,358 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/inventory"
+)
+
+func (s *subject) saysAny(lines []string, parts ...string) []string {
+	var out []string
+	for _, line := range lines {
+		if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(line, part) }) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// warned are the cluster's recent warnings about this node that have one of these words.
+func (s *subject) warned(parts ...string) []string {
+	var out []string
+	for _, e := range s.events {
+		line := fmt.Sprintf("%s %s: %s", e.Object, e.Reason, e.Message)
+		out = append(out, s.saysAny([]string{line}, parts...)...)
+	}
+	return out
+}
+
+func lostCards(s *subject) []string {
+	return s.saysAny(s.said, "Failed to initialize NVML: Unknown Error")
+}
+
+func noDevices(s *subject) []string {
+	if s.node == nil || s.node.Allocatable > 0 {
+		return nil // it said so before it found them
+	}
+	return s.saysAny(s.said, "Incompatible strategy detected", "No devices found. Waiting indefinitely")
+}
+
+func pluginFails(s *subject) []string {
+	var out []string
+	for _, p := range s.plugin {
+		if p.Waiting == "" || p.Phase == "Pending" && !failing.MatchString(p.Waiting) || strings.HasPrefix(p.Waiting, "gpu-feature-discovery ") {
+			continue
+		}
+		if failing.MatchString(p.Waiting) {
+			out = append(out, p.Name+": "+p.Waiting)
+		}
+	}
+	if len(out) > 0 {
+		out = append(out, s.saysAny(s.said, "invalid device discovery strategy", "NVML")...)
+	}
+	return out
+}
+
+// failing are the words for containers that will not come by waiting.
+var failing = regexp.MustCompile(`CrashLoopBackOff|Error|ErrImage|ImagePull|Invalid`)
+
+// expected is how many cards the node should offer; none: that depends.
+func (s *subject) expected() int {
+	if s.inv.Kubernetes.Version.Minor < 10 || s.inv.GPU.MIGStrategy != inventory.MIGNone {
+		return 0
+	}
+	n := 0
+	for _, o := range plan.Offers(s.inv, s.f) {
+		if o.Resource == catalog.GPUResource {
+			n += o.Share
+		}
+	}
+	return n
+}
+
+// offeredLost compares with the cards that the driver can reach.
+func offeredLost(s *subject) []string {
+	share := max(s.inv.GPU.Share(), 1)
+	if s.node == nil || !s.e.Asked || !s.lost() || s.node.Allocatable <= len(s.e.Cards)*share {
+		return nil
+	}
+	return []string{fmt.Sprintf("the node offers %d, the driver reaches %d", s.node.Allocatable, len(s.e.Cards)*share)}
+}
+
+func unhealthy(s *subject) []string {
+	if s.node == nil || s.node.Capacity <= s.node.Allocatable {
+		return nil
+	}
+	return append([]string{fmt.Sprintf("nvidia.com/gpu: %d of %d can be had", s.node.Allocatable, s.node.Capacity)}, s.saysAny(s.said, "marking device as unhealthy")...)
+}
+
+func notAllocatable(s *subject) []string {
+	want := s.expected()
+	if s.node == nil || !s.member || want == 0 || s.node.Capacity != s.node.Allocatable || s.node.Allocatable >= want {
+		return nil
+	}
+	out := []string{fmt.Sprintf("nvidia.com/gpu: the node offers %d, the driver sees %d", s.node.Allocatable, want)}
+	if len(s.plugin) == 0 {
+		return append(out, "no pod of the device plugin is on the node")
+	}
+	for _, p := range s.plugin {
+		out = append(out, strings.TrimSpace(p.Name+": "+p.Phase+" "+p.Waiting))
+	}
+	return out
+}
+
+func watchAlarm(s *subject) []string {
+	if s.node == nil || s.node.Conditions["GPUHealthy"] != "False" {
+		return nil
+	}
+	return []string{"condition GPUHealthy is False: " + s.node.WatchSays}
+}
+
+// --- the container runtime
+
+func (s *subject) containerd() bool { return s.inv.Runtime == inventory.Containerd }
+
+// hasRuntime reports whether the container runtime has loaded the runtime nvidia; known is false where nobody can tell.
+func (s *subject) hasRuntime() (has, known bool) {
+	if s.containerd() {
+		return s.f.ContainerdLoaded["nvidia"] != "", s.f.ContainerdLoaded != nil
+	}
+	return s.f.DockerInfo["nvidia"] == "yes", s.f.DockerInfo != nil
+}
+
+func stray(s *subject) []string {
+	if has, known := s.hasRuntime(); has || !known || !s.containerd() {
+		return nil
+	}
+	return s.e.ContainerdStray
+}
+
+func criDisabled(s *subject) []string {
+	if !s.containerd() || s.f.ContainerdLoaded["cri"] != "disabled" {
+		return nil
+	}
+	out := []string{"containerd has loaded disabled_plugins with cri"}
+	for line := range bytes.Lines(s.f.ContainerdTOML) {
+		if bytes.Contains(line, []byte("disabled_plugins")) {
+			out = append(out, "/etc/containerd/config.toml: "+strings.TrimSpace(string(line)))
+		}
+	}
+	return out
+}
+
+func runtimeCgroup(s *subject) []string {
+	runc := s.f.ContainerdLoaded["SystemdCgroup"]
+	if has, _ := s.hasRuntime(); !s.containerd() || !has || runc == "" || (s.e.NVIDIACgroup == "true") == (runc == "true") {
+		return nil
+	}
+	return []string{fmt.Sprintf("SystemdCgroup: runc %s, nvidia %s", runc, or(s.e.NVIDIACgroup, "false"))}
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+func runtimeMissing(s *subject) []string {
+	out := s.warned(`no runtime for "nvidia" is configured`)
+	if has, known := s.hasRuntime(); known && !has && s.member && s.cards > 0 && s.f.NVIDIA.Loaded != "" && s.inv.Kubernetes.Version.Minor >= 10 {
+		out = append([]string{string(s.inv.Runtime) + " has loaded no runtime nvidia"}, out...)
+	} else if has {
+		return nil // the warnings are from before
+	}
+	return out
+}
+
+func legacy(s *subject) []string { return s.warned("Auto-detected mode as", "ldcache") }
+
+func cdiStale(s *subject) []string {
+	var out []string
+	for _, file := range slices.Sorted(maps.Keys(s.e.CDI)) {
+		if version := s.e.CDI[file]; s.f.NVIDIA.Loaded != "" && version != s.f.NVIDIA.Loaded {
+			out = append(out, fmt.Sprintf("%s is of driver %s, %s is loaded", file, version, s.f.NVIDIA.Loaded))
+		}
+	}
+	if u := s.e.Units["nvidia-cdi-refresh"]; u.State == "failed" {
+		out = append(out, append([]string{"nvidia-cdi-refresh has failed"}, u.Said...)...)
+	}
+	return out
+}
+
+func cdiUnit(s *subject) []string {
+	if _, ok := s.e.Units["nvidia-cdi-refresh"]; ok {
+		return []string{"nvidia-cdi-refresh.service"}
+	}
+	return nil
+}
+
+func toolkitOld(s *subject) []string {
+	p, ok := s.f.Packages["libnvidia-container1"]
+	if !ok || !s.f.CgroupV2 || compareVersions(p.Version, "1.8") >= 0 {
+		return nil
+	}
+	return []string{"libnvidia-container1 " + p.Version + " on cgroup v2"}
+}
+
+func leak(s *subject) []string {
+	byDefault := s.containerd() && s.e.DefaultRuntime == "nvidia"
+	if !s.containerd() {
+		var config struct {
+			Default string `json:"default-runtime"`
+		}
+		_ = json.Unmarshal(s.f.DaemonJSON, &config) // preflight tells what is no JSON
+		byDefault = config.Default == "nvidia"
+	}
+	const setting = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+	if !byDefault || s.cards == 0 || s.e.Toolkit[setting] == "false" {
+		return nil
+	}
+	return []string{"nvidia is the default runtime, " + setting + " is " + or(s.e.Toolkit[setting], "not set (true)")}
+}
+
+// --- units
+
+// down says what is wrong with units of a member that should run; one that is not there is none of its runtime.
+func (s *subject) down(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		u, ok := s.e.Units[name]
+		if !s.member || !ok || u.State == "active" || u.State == "reloading" {
+			continue
+		}
+		out = append(out, append([]string{strings.TrimSuffix(fmt.Sprintf("%s is %s (%s)", name, u.State, u.Result), " (-)")}, u.Said...)...)
+	}
+	return out
+}
+
+// downUnits are those of these that do not run.
+func downUnits(names ...string) func(*subject) []string {
+	return func(s *subject) []string {
+		var out []string
+		for _, name := range names {
+			if u, ok := s.e.Units[name]; ok && u.State != "active" {
+				out = append(out, name+".service")
+			}
+		}
+		return out
+	}
+}
+
+func runtimes(s *subject) []string {
+	if s.containerd() {
+		return []string{"containerd"}
+	}
+	return []string{"containerd", "docker"}
+}
+
+func runtimeDown(s *subject) []string    { return s.down(runtimes(s)...) }
+func criDockerdDown(s *subject) []string { return s.down("cri-docker") }
+func kubeletDown(s *subject) []string    { return s.down("kubelet") }
+func runtimeUnits(s *subject) []string {
+	return downUnits(append(runtimes(s), "cri-docker")...)(s)
+}
+
+// --- the node in its cluster
+
+func notReady(s *subject) []string {
+	switch {
+	case !s.cluster || !s.member:
+		return nil
+	case s.node == nil:
+		return []string{"the cluster has no node " + plan.NodeName(s.Host, s.f)}
+	case s.node.Conditions["Ready"] != "True":
+		return []string{strings.TrimSpace("Ready is " + or(s.node.Conditions["Ready"], "not told") + ": " + s.node.ReadySays)}
+	}
+	return nil
+}
+
+func cordoned(s *subject) []string {
+	switch {
+	case s.node == nil || !s.node.Cordoned:
+		return nil
+	case s.node.Drained:
+		return []string{"kgpu drained it, and did not let it have pods again"}
+	}
+	return []string{"somebody cordoned it"}
+}
+
+func drainedByUs(s *subject) bool { return s.node != nil && s.node.Drained }
+
+func apiSilent(s *subject) []string {
+	if s.Role != inventory.ControlPlane || !s.e.ControlPlane || s.e.Cluster != nil {
+		return nil
+	}
+	return []string{"kubectl got no answer on the control plane"}
+}
+
+func cgroupDriver(s *subject) []string {
+	runtime := s.f.DockerInfo["cgroup-driver"]
+	if s.containerd() {
+		runtime = map[string]string{"true": "systemd", "false": "cgroupfs"}[s.f.ContainerdLoaded["SystemdCgroup"]]
+	}
+	if !s.member || runtime == "" || s.e.KubeletCgroup == "" || s.e.KubeletCgroup == runtime {
+		return nil
+	}
+	return []string{fmt.Sprintf("the kubelet has %s, %s has %s", s.e.KubeletCgroup, s.inv.Runtime, runtime)}
+}
+
+// fullPercent is where the kubelet begins to evict: nodefs.available<10%.
+const fullPercent = 90
+
+func diskFull(s *subject) []string {
+	var out []string
+	for _, mount := range slices.Sorted(maps.Keys(s.e.Disks)) {
+		if used := s.e.Disks[mount]; used >= fullPercent {
+			out = append(out, fmt.Sprintf("%s is used by %d %%", mount, used))
+		}
+	}
+	if s.node != nil && s.node.Conditions["DiskPressure"] == "True" {
+		out = append(out, "the kubelet reports DiskPressure")
+	}
+	return out
+}
+
+// soon is when somebody should see to a certificate; kubelets renew theirs, of a year, in its last tenth to third.
+const soon = 21 * 24 * time.Hour
+
+func expired(s *subject) []string {
+	return s.certificates(func(left time.Duration) bool { return left <= 0 })
+}
+
+func expires(s *subject) []string {
+	return s.certificates(func(left time.Duration) bool { return left > 0 && left < soon })
+}
+
+func (s *subject) certificates(is func(left time.Duration) bool) []string {
+	var out []string
+	for _, c := range s.e.Certificates {
+		if !s.f.Now.IsZero() && is(c.Until.Sub(s.f.Now)) {
+			out = append(out, c.File+" is valid until "+c.Until.UTC().Format(time.DateOnly))
+		}
+	}
+	return out
+}
+
+// --- the pod network
+
+func weaveBridge(s *subject) []string {
+	return s.saysAny(s.weave, "Inconsistent bridge state", "is different than requested")
+}
+
+func iptablesMixed(s *subject) []string {
+	out := s.saysAny(s.weave, "Set cannot be destroyed")
+	if s.e.Rules["legacy"] > 0 && s.e.Rules["nft"] > 0 {
+		out = append(out, fmt.Sprintf("%d of Kubernetes' rules are in iptables-legacy, %d in iptables-nft", s.e.Rules["legacy"], s.e.Rules["nft"]))
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+package bootstrap
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/doctor"
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// examinedHost answers facts.sh and doctor.sh as recorded, with more lines of the latter, and counts what it is asked.
+type examinedHost struct {
+	fakeHost
+	asked atomic.Int32
+	more  atomic.Pointer[string]
+}
+
+func newExamined(t *testing.T, name, recorded, healthy string) *examinedHost {
+	t.Helper()
+	known, err := os.ReadFile("facts/testdata/" + recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := os.ReadFile("doctor/testdata/" + healthy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &examinedHost{fakeHost: fakeHost{name: name}}
+	nothing := ""
+	h.more.Store(&nothing)
+	h.script = func(e *sshtest.Exec, script []byte) int {
+		h.asked.Add(1)
+		if bytes.Contains(script, []byte("kgpu-doctor=1")) {
+			fmt.Fprint(e.Stdout, strings.TrimSuffix(string(told), "end=1\n"), *h.more.Load(), "end=1\n")
+			return 0
+		}
+		_, _ = e.Stdout.Write(known)
+		return 0
+	}
+	return h
+}
+
+func foundIDs(d *report.Diagnosis) []string {
+	var out []string
+	for _, f := range d.Findings() {
+		if f.ID != "HOST_DRIFT" { // recorded hosts are of no inventory here
+			out = append(out, f.Host+" "+f.ID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Each host is asked two things over one connection; one that cannot be reached is a finding, and the others are told of.
+func TestDoctor(t *testing.T) {
+	cp, w1, gone := newExamined(t, "cp1", "control-plane.txt", "healthy-control.txt"), newExamined(t, "w1", "worker.txt", "healthy-worker.txt"), newExamined(t, "w2", "worker.txt", "healthy-worker.txt")
+	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost, &gone.fakeHost)
+	o.Events = event.Discard
+	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return id == "SSH_UNREACHABLE" || strings.HasPrefix(id, "GPU_") })
+	nobody := silent(t, "w2")
+	o.Inventory.Hosts[2].Address, o.Inventory.Hosts[2].SSH = nobody.Address, nobody.SSH
+	line := "kernel-log=NVRM: Xid (PCI:0000:65:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
+	w1.more.Store(&line)
+	d, err := Doctor(t.Context(), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := foundIDs(d), []string{"w1 GPU_GSP_TIMEOUT", "w2 SSH_UNREACHABLE"}; !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+	if len(d.Hosts) != 3 || !d.Hosts[1].Reached || d.Hosts[2].Reached {
+		t.Errorf("the hosts: %+v", d.Hosts)
+	}
+	for _, h := range []*examinedHost{cp, w1} {
+		if n := h.asked.Load(); n != 2 {
+			t.Errorf("%s was asked %d things", h.name, n)
+		}
+	}
+	// Of one host: the control plane is asked, and nothing is said of it.
+	if d, err = Doctor(t.Context(), o, []string{"w1"}); err != nil || len(d.Hosts) != 1 || !slices.Equal(foundIDs(d), []string{"w1 GPU_GSP_TIMEOUT"}) {
+		t.Errorf("%v: %+v", err, d)
+	}
+	if _, err = Doctor(t.Context(), o, []string{"w8"}); err == nil {
+		t.Error("a host that there is not is looked at")
+	}
+}
+
+// Nothing is done that nobody agreed to, and what is agreed to is what was said.
+func TestFix(t *testing.T) {
+	cp, w1 := newExamined(t, "cp1", "control-plane.txt", "healthy-control.txt"), newExamined(t, "w1", "worker.txt", "healthy-worker.txt")
+	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost)
+	o.Events = event.Discard
+	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return strings.HasPrefix(id, "GPU_") })
+	var steps []string
+	w1.batch = func(e *sshtest.Exec, names []string) int {
+		steps = append(steps, names...)
+		for _, step := range names {
+			fmt.Fprintf(e.Stdout, "B\t%s\t0\nD\t%[1]s\t0\t1\t\t\n", step)
+		}
+		fmt.Fprint(e.Stdout, "E\t0\n")
+		return 0
+	}
+	lines := "hold-lost=kubelet\nunit=nvidia-persistenced inactive success 0 enabled\ncard=00000000:66:00.0, Disabled\n"
+	w1.more.Store(&lines)
+	var asked []Mended
+	answer := false
+	agree := func(m Mended) (bool, error) {
+		asked = append(asked, m)
+		return answer, nil
+	}
+	if _, err := Fix(t.Context(), o, []string{"w1"}, agree); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 1 || asked[0].Reboot || len(steps) > 0 {
+		t.Fatalf("asked %+v, did %v", asked, steps)
+	}
+	for _, want := range []string{"w1: hold packages again (", "w1: start units that are down (", "HOST_HOLD_LOST", "GPU_PERSISTENCE_OFF"} {
+		if !strings.Contains(asked[0].Text, want) {
+			t.Errorf("it does not ask for %q: %q", want, asked[0].Text)
+		}
+	}
+	answer = true
+	if _, err := Fix(t.Context(), o, []string{"w1"}, agree); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"doctor/hold", "doctor/units"}; !slices.Equal(steps, want) {
+		t.Errorf("did %v, want %v", steps, want)
+	}
+}
+
+// A driver that hangs is asked for as what it is: a drain and a reboot.
+func TestFixAsksForAReboot(t *testing.T) {
+	cp, w1 := newExamined(t, "cp1", "control-plane.txt", "healthy-control.txt"), newExamined(t, "w1", "worker.txt", "healthy-worker.txt")
+	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost)
+	o.Events = event.Discard
+	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return strings.HasPrefix(id, "GPU_") })
+	log, err := os.ReadFile("doctor/testdata/founding-hung.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := ""
+	for line := range strings.Lines(string(log)) {
+		lines += "kernel-log=" + line
+	}
+	w1.more.Store(&lines)
+	d, err := Doctor(t.Context(), o, []string{"w1"})
+	if err != nil || len(d.Findings()) == 0 || d.Findings()[0].ID != "GPU_HUNG" || d.Findings()[0].Repair != doctor.Reboot {
+		t.Fatalf("%v: %+v", err, d)
+	}
+	asked := 0
+	if _, err = Fix(t.Context(), o, []string{"w1"}, func(m Mended) (bool, error) {
+		asked++
+		for _, want := range []string{"drain node w1", "w1: reboot", "let node w1 have pods again"} {
+			if !m.Reboot || !strings.Contains(m.Text, want) {
+				t.Errorf("it does not ask for %q: %+v", want, m)
+			}
+		}
+		return false, nil
+	}); err != nil || asked != 1 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+}

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Mend is what is to be done about what is wrong with a host.
+type Mend struct {
+	Host     string   // its ID
+	Why      string   // in a few words
+	Units    []string // that are down: they start
+	Packages []string // that kgpu held: they are held again
+	Module   bool     // the driver's modules are loaded
+	Plugin   bool     // the node's device plugin starts anew
+	Reboot   bool     // drained, rebooted, and with pods again
+	Force    bool     // of a reboot: the driver hangs, and what uses it does not end
+}
+
+// hungDrainScript empties a node whose driver hangs.
+const hungDrainScript = "doctor-drain"
+
+// hungPatience is for the pods of such a node that can end, in seconds.
+const hungPatience = 120
+
+// Repair plans what `kgpu doctor --fix` does. Hosts without facts are left out.
+func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.identities(); err != nil {
+		return nil, err
+	}
+	for _, m := range mends {
+		i := slices.IndexFunc(b.hosts, func(h *host) bool { return h.id == m.Host })
+		if i < 0 {
+			continue
+		}
+		h := b.hosts[i]
+		h.cards = len(Cards(h.facts))
+		b.mend(h, m)
+	}
+	b.letIn(nil)
+	return &b.graph, b.graph.Validate()
+}
+
+func (b *builder) mend(h *host, m Mend) {
+	if len(m.Packages) > 0 {
+		b.add(h, Step{
+			Ref: Ref{ID: "doctor/hold"}, Title: "hold packages again", Reason: m.Why, Script: "doctor-hold",
+			Input: Input{Values: map[string]string{"packages": lines(m.Packages...)}}, Timeout: short,
+		})
+	}
+	if m.Reboot {
+		b.restart(h, m)
+		return // it starts everything anew
+	}
+	if m.Module {
+		b.add(h, Step{
+			Ref: Ref{ID: "doctor/module"}, Title: "load the driver", Reason: m.Why, Script: "driver-load",
+			Input: Input{Values: map[string]string{"cards": strconv.Itoa(h.cards), "persistence": persistence}}, Timeout: medium,
+		})
+	}
+	if len(m.Units) > 0 {
+		b.add(h, Step{
+			Ref: Ref{ID: "doctor/units"}, Title: "start units that are down", Reason: m.Why, Script: "doctor-units",
+			Input: Input{Values: map[string]string{"units": lines(m.Units...)}}, Timeout: medium,
+		})
+	}
+	if m.Plugin && b.nodeOf(h) != nil {
+		b.side(b.cp, Step{
+			Ref: Ref{ID: "doctor/plugin/" + h.node}, Title: "restart the device plugin of " + h.node, Reason: m.Why, Script: "doctor-plugin",
+			Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node}}, Timeout: medium,
+		})
+	}
+}
+
+// restart plans a reboot, of a node after it was drained.
+func (b *builder) restart(h *host, m Mend) {
+	b.drainNode(h, m.Why)
+	force := "no"
+	if m.Force {
+		force = "yes"
+		for _, s := range b.graph.Steps {
+			if h.drain != (Ref{}) && s.Ref == h.drain {
+				s.Script, s.Input.Values["patience"], s.Timeout = hungDrainScript, fmt.Sprint(hungPatience), medium
+			}
+		}
+	}
+	b.reboot(h, "reboot", m.Why, m.Why, "no")
+	b.graph.Steps[len(b.graph.Steps)-1].Input.Values["force"] = force
+}

@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Files of the check of cards that runs on nodes.
+const (
+	watchProgram = "/usr/local/sbin/kgpu-gpu-watch"
+	watchService = "/etc/systemd/system/kgpu-gpu-watch.service"
+	watchTimer   = "/etc/systemd/system/kgpu-gpu-watch.timer"
+)
+
+// watchSince is the minor from which kubectl can patch the status of a node (--subresource).
+const watchSince = 24
+
+// watchServiceFile checks the cards of a node once. Its name is none that systemd or a shell would read as more than a name.
+func watchServiceFile(node string) File {
+	return text("# Tells the cluster whether the node's cards answer, written by kgpu.\n[Unit]\nDescription=Check of this node's cards\n\n" +
+		"[Service]\nType=oneshot\nExecStart=" + watchProgram + " " + node + "\nTimeoutStartSec=120\n")
+}
+
+var watchTimerFile = text("# Written by kgpu.\n[Unit]\nDescription=Check of this node's cards, every minute\n\n" +
+	"[Timer]\nOnActiveSec=5\nOnBootSec=60\nOnUnitInactiveSec=60\nAccuracySec=5\n\n[Install]\nWantedBy=timers.target\n")
+
+// Watch plans the check of cards on the nodes with cards, of those with these IDs (none: all). program is the check.
+func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string, program []byte) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.identities(); err != nil {
+		return nil, err
+	}
+	if v := inv.Kubernetes.Version; v.Minor < watchSince {
+		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "planning", Err: errors.New("the version is too old"),
+			Detail: fmt.Sprintf("the check of cards on nodes needs Kubernetes 1.%d, the inventory has %s", watchSince, v.MinorString())}
+	}
+	for _, h := range b.hosts {
+		if len(only) > 0 && !slices.Contains(only, h.id) {
+			continue
+		}
+		if len(Cards(h.facts)) == 0 || h.facts.Kubelet == nil {
+			b.skip(h, "doctor/watch", "it is no node with cards")
+			continue
+		}
+		files := map[string]File{
+			watchProgram: {Mode: 0o755, Content: program},
+			watchService: watchServiceFile(h.node),
+			watchTimer:   watchTimerFile,
+		}
+		b.unless(h, changed(h.facts, files), "its cards are checked every minute", Step{
+			Ref: Ref{ID: "doctor/watch"}, Title: "check the cards every minute", Script: "doctor-watch",
+			Input: Input{Files: files}, Timeout: short,
+		})
+	}
+	return &b.graph, b.graph.Validate()
+}

@@ -1,0 +1,225 @@
+# shellcheck shell=bash
+# Prints what may be wrong with this host beyond its facts, as key=value lines between kgpu-doctor=1 and end=1. It is read by
+# `bash -s` as root, writes nothing, waits for no program without a time limit, and bounds what each may print. It only
+# collects: bootstrap/doctor judges.
+set -u
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_PAGER='' SYSTEMD_COLORS=0
+patience=8 # seconds for a program
+most=400   # lines of one thing
+width=600  # bytes of a line
+echo kgpu-doctor=1
+
+# lines KEY prints a line KEY=… for each line of standard input, as many as there may be.
+lines() {
+  local key=$1
+  awk -v key="$key" -v most="$most" -v width="$width" '
+    { sub(/\r$/, "") }
+    $0 == "" { next }
+    n < most { n++; print key "=" substr($0, 1, width) }'
+}
+
+# asked COMMAND... prints what a program says. One that is stuck in the kernel, as nvidia-smi with a sick driver, cannot be
+# ended, and neither can what waits for it: it is left behind, and only what reads from it ends.
+asked() {
+  command -v "$1" >/dev/null || return 127
+  timeout --kill-after=1 "$((patience + 2))" cat < <(
+    exec 2>&1 </dev/null # whatever is left behind holds nothing of this session
+    status=0
+    timeout --kill-after=1 "$patience" "$@" || status=$?
+    printf '\n[status %s]\n' "$status"
+  )
+}
+
+# each KEY COMMAND... prints the lines that a program says, without how it ended.
+each() {
+  local key=$1
+  shift
+  asked "$@" | grep -v '^\[status [0-9]*\]$' | lines "$key"
+}
+
+# --- the kernel's log of this boot: what concerns cards, memory, disks and confinement, and the stack of a task that hangs.
+# The first and the last lines of that are the interesting ones.
+kernel_log() {
+  if command -v journalctl >/dev/null; then
+    timeout --kill-after=1 "$patience" journalctl -q -k -b --no-pager -o short-iso 2>/dev/null </dev/null
+  else
+    timeout --kill-after=1 "$patience" dmesg 2>/dev/null
+  fi
+}
+kernel_log | awk -v width="$width" '
+  /blocked for more than/ { stack = 40 }
+  /NVRM|[Nn][Vv][Ii][Dd][Ii][Aa]|nouveau|SXid|Out of memory: Killed|apparmor="DENIED"|Loading of module with unavailable key|Key was rejected|Remounting filesystem read-only|fallen off the bus/ || stack > 0 {
+    stack--
+    n++
+    text = substr($0, 1, width)
+    if (n <= 150) print "kernel-log=" text; else last[n % 250] = text
+  }
+  END { for (i = n < 400 ? 151 : n - 249; i <= n; i++) print "kernel-log=" last[i % 250] }'
+
+# --- cards and driver
+for path in /dev/nvidia[0-9]*; do [[ ! -e $path ]] || echo "device-node=$path"; done
+for path in /proc/driver/nvidia-nvswitch/devices/*; do [[ ! -e $path ]] || echo "nvswitch=${path##*/}"; done
+# smi KEY FIELDS prints what nvidia-smi lists, what else it says, and its exit status; 124 where it hangs.
+smi() {
+  local key=$1 line status=124
+  shift
+  while IFS= read -r line; do
+    if [[ $line =~ ^\[status\ ([0-9]+)\]$ ]]; then
+      status=${BASH_REMATCH[1]}
+    elif [[ $line =~ ^[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}: ]]; then
+      printf '%s=%s\n' "$key" "${line:0:200}"
+    elif [[ -n $line ]]; then
+      printf '%s-said=%s\n' "$key" "${line:0:$width}"
+    fi
+  done < <(asked nvidia-smi --query-gpu="$1" --format=csv,noheader | head -n 100)
+  printf '%s-status=%s\n' "$key" "$status"
+}
+if [[ -e /sys/module/nvidia/version ]] && command -v nvidia-smi >/dev/null; then
+  answer=$(smi card pci.bus_id,persistence_mode)
+  printf '%s\n' "$answer"
+  # Whoever hangs once hangs again. Old drivers, and cards without MIG, do not know the second question.
+  [[ $answer == *'card-status=0'* ]] && smi mig pci.bus_id,mig.mode.current,mig.mode.pending
+fi
+# Who waits in the kernel, without end perhaps.
+ps -eo state=,pid=,comm= 2>/dev/null | awk '$1 == "D" { print $2, $3 }' | lines stuck
+
+# For each installed kernel: has it the driver's module, and headers to build one?
+read -r running </proc/sys/kernel/osrelease
+for image in /boot/vmlinuz-*; do
+  release=${image#/boot/vmlinuz-}
+  [[ -d /lib/modules/$release ]] || continue
+  module=no headers=no
+  ! grep -qsE '/nvidia(-current|-tesla-470)?\.ko' "/lib/modules/$release/modules.dep" || module=yes
+  [[ ! -e /lib/modules/$release/build/Makefile ]] || headers=yes
+  printf 'kernel=%s %s %s %s\n' "$release" "$module" "$headers" "$([[ $release == "$running" ]] && echo running)"
+done
+each dkms dkms status nvidia
+if [[ -d /var/lib/dkms ]] && command -v gcc >/dev/null; then
+  read -r version </proc/version
+  version=${version#*gcc}
+  built='([0-9]+)\.[0-9]+\.[0-9]+'
+  [[ ! ${version%%,*} =~ $built ]] || printf 'compiler=%s %s\n' "${BASH_REMATCH[1]}" "$(timeout 5 gcc -dumpversion 2>/dev/null | cut -d. -f1)"
+fi
+
+# --- units: name, state, result and how often it was started again; and the last words of those that are not well
+units=(kubelet containerd docker cri-docker nvidia-persistenced nvidia-fabricmanager nvidia-cdi-refresh)
+while read -r id state result restarts file; do
+  printf 'unit=%s %s %s %s %s\n' "$id" "$state" "$result" "$restarts" "$file"
+  if [[ $state == failed || $state == activating || ($state == inactive && $id =~ ^(kubelet|containerd|docker|cri-docker)$) ]]; then
+    timeout 5 journalctl -q --no-pager -o cat -n 3 -u "$id.service" 2>/dev/null </dev/null | sed "s/^/$id /" | lines unit-said
+  fi
+done < <({
+  timeout 10 systemctl show -p Id -p LoadState -p ActiveState -p Result -p NRestarts -p UnitFileState -- "${units[@]/%/.service}" 2>/dev/null
+  echo # systemd puts an empty line between units
+} | awk -F= '
+    $1 != "" { have[$1] = $2; next }
+    have["LoadState"] == "loaded" {
+      sub(/\.service$/, "", have["Id"])
+      print have["Id"], have["ActiveState"], word("Result", "-"), word("NRestarts", 0), word("UnitFileState", "-")
+    }
+    { split("", have) }
+    function word(name, other) { return have[name] == "" ? other : have[name] }')
+
+# --- how containers get their cards
+for file in /etc/containerd/config.d/*.toml; do [[ ! -e $file ]] || echo "containerd-stray=$file"; done
+if pgrep -x containerd >/dev/null 2>&1; then
+  timeout "$patience" containerd config dump 2>/dev/null | awk '
+    /^ *\[/ { section = $0 }
+    section ~ /runtimes\.nvidia\.options/ && $1 == "SystemdCgroup" { print "nvidia-cgroup=" $3 }
+    $1 == "default_runtime_name" { gsub(/["\047]/, "", $3); print "default-runtime=" $3 }'
+fi
+for file in /var/run/cdi/nvidia.yaml /etc/cdi/nvidia.yaml; do
+  [[ ! -f $file ]] || head -c 1048576 "$file" | grep -ohE '\.so\.[0-9]{3}\.[0-9.]+' | sort | uniq -c | sort -rn | head -n 1 | awk -v file="$file" '{ sub(/^\.so\./, "", $2); print "cdi=" file " " $2 }'
+done
+grep -hsE '^[[:blank:]]*(mode|accept-nvidia-visible-devices-envvar-when-unprivileged)[[:blank:]]*=' /etc/nvidia-container-runtime/config.toml | tr -d ' \t"' | lines toolkit
+awk '$1 == "cgroupDriver:" { print "kubelet-cgroup=" $2 }' /var/lib/kubelet/config.yaml 2>/dev/null
+
+# --- packages: repositories by their files, holds of kgpu's that are gone, and the last upgrade of a driver
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+  [[ -f $file ]] || continue
+  awk -v file="$file" '
+    function say(url, by) {
+      if (url ~ /nvidia\.com|nvidia\.github\.io|download\.docker\.com|pkgs\.k8s\.io/) print "apt-source=" file "\t" url "\t" by
+    }
+    file ~ /\.list$/ && $1 ~ /^deb(-src)?$/ {
+      by = ""
+      if (match($0, /signed-by=[^] ]*/)) by = substr($0, RSTART + 10, RLENGTH - 10)
+      sub(/\[[^]]*\]/, "")
+      say($2, by)
+    }
+    file ~ /\.sources$/ && tolower($1) == "uris:" { uri = $2 }
+    file ~ /\.sources$/ && tolower($1) == "signed-by:" { signed = $2 }
+    file ~ /\.sources$/ && NF == 0 { say(uri, signed); uri = signed = "" }
+    END { if (uri != "") say(uri, signed) }' "$file"
+done | head -n "$most"
+for entry in /var/lib/kgpu/ledger/[0-9]*/; do
+  kind='' package=''
+  read -r kind 2>/dev/null <"$entry/kind"
+  [[ $kind == hold ]] || continue
+  read -r package 2>/dev/null <"$entry/args"
+  [[ $(dpkg-query -W -f '${db:Status-Want} ${db:Status-Status}' -- "$package" 2>/dev/null) != 'install installed' ]] || echo "hold-lost=$package"
+done | head -n "$most"
+awk '/^Start-Date:/ { date = $2 " " $3 } /^Commandline:/ { command = substr($0, 14) }
+  /^Upgrade:.*nvidia/ { last = date " " command } END { if (last != "") print "driver-upgraded=" last }' /var/log/apt/history.log 2>/dev/null
+
+# --- disks, firewall, certificates (never keys)
+paths=()
+for path in / /var /var/lib/kubelet /var/lib/containerd /var/lib/docker /var/lib/etcd; do [[ ! -d $path ]] || paths+=("$path"); done
+timeout 5 df --output=source,pcent,target -- "${paths[@]}" 2>/dev/null | awk 'NR > 1 && !seen[$1]++ { sub(/%/, "", $2); print "disk=" $3 " " $2 }'
+if [[ -s /proc/net/ip_tables_names ]]; then
+  for backend in legacy nft; do
+    printf 'kubernetes-rules=%s %s\n' "$backend" "$(timeout 5 "iptables-$backend-save" 2>/dev/null | grep -cE '^-A (KUBE|WEAVE)-')"
+  done
+fi
+# certificate FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.
+certificate() {
+  local line der='' inside=
+  while IFS= read -r line; do
+    case $line in
+      '-----BEGIN CERTIFICATE-----') inside=yes ;;
+      '-----END CERTIFICATE-----') break ;;
+      *) [[ -z $inside ]] || der+=$line ;;
+    esac
+  done <"$1"
+  printf 'certificate=%s %s\n' "$1" "${der:0:20000}"
+}
+for file in /var/lib/kubelet/pki/kubelet-client-current.pem /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
+  [[ ! -r $file ]] || certificate "$file"
+done
+while read -r key der _; do
+  [[ $key != client-certificate-data: ]] || printf 'certificate-pem=%s %s\n' /etc/kubernetes/admin.conf "${der:0:20000}"
+done 2>/dev/null </etc/kubernetes/admin.conf
+
+# --- the cluster, as its control plane sees it. What kubelets and pods may write as they like is escaped (js): a node that lies
+# about itself must not get a line about another.
+# shellcheck disable=SC2016 # Go's templates
+node_template='{{range .items}}node=	{{.metadata.name}}	{{.spec.unschedulable}}	{{with .status.capacity}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .metadata.labels}}{{with index . "kgpu.dev/drained"}}{{.}}{{end}}{{end}}	{{range .status.conditions}}{{js .type}}={{js .status}} {{end}}	{{range .status.conditions}}{{if eq .type "GPUHealthy"}}{{js .message}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{js .message}}{{end}}{{end}}
+{{end}}'
+# shellcheck disable=SC2016
+pod_template='{{range .items}}pod=	{{.spec.nodeName}}	{{.metadata.name}}	{{js .status.phase}}	{{range .status.containerStatuses}}{{if not .ready}}{{.name}} {{with .state.waiting}}{{js .reason}} {{with .message}}{{js .}}{{end}}{{end}}{{with .state.terminated}}{{js .reason}}{{end}}; {{end}}{{end}}
+{{end}}'
+# shellcheck disable=SC2016
+event_template='{{range .items}}event=	{{with .lastTimestamp}}{{.}}{{else}}{{.eventTime}}{{end}}	{{with .source}}{{with .host}}{{js .}}{{end}}{{end}}	{{js .reason}}	{{.metadata.namespace}}/{{with .involvedObject}}{{js .name}}{{end}}	{{with .message}}{{js .}}{{end}}
+{{end}}'
+conf=/etc/kubernetes/admin.conf
+if [[ -f $conf ]]; then
+  echo control-plane=1
+  # kubectl keeps its cache below HOME; there can be none.
+  ask=(timeout --kill-after=1 "$patience" env HOME=/proc/kgpu-no-home kubectl --kubeconfig "$conf" --request-timeout=6s)
+  if nodes=$("${ask[@]}" get nodes -o go-template="$node_template" 2>/dev/null); then
+    echo api=1
+    printf '%s\n' "$nodes" | head -n 5000
+    "${ask[@]}" -n kube-system get pods -l app.kubernetes.io/name=nvidia-device-plugin -o go-template="$pod_template" 2>/dev/null | head -n 5000
+    "${ask[@]}" get events --all-namespaces --field-selector type=Warning -o go-template="$event_template" 2>/dev/null |
+      grep -E 'FailedCreatePodSandBox|no runtime for|Auto-detected mode as|ldcache|nvidia|NVML' | tail -n "$most"
+    # said KEY SELECTOR PATTERN prints what pods say of themselves, with [pod/NAME/CONTAINER] in front.
+    said() {
+      "${ask[@]}" -n kube-system logs -l "$2" --all-containers --prefix --tail=60 --max-log-requests=50 2>/dev/null | grep -E "$3" | tail -n "$most" | lines "$1"
+    }
+    said plugin-said app.kubernetes.io/name=nvidia-device-plugin 'Incompatible strategy|No devices found. Waiting|invalid device discovery strategy|Failed to initialize NVML|marking device as unhealthy|ERROR_GPU_IS_LOST'
+    "${ask[@]}" -n kube-system get pods -l name=weave-net -o go-template='{{range .items}}weave-pod={{.metadata.name}} {{.spec.nodeName}}
+{{end}}' 2>/dev/null | head -n 5000
+    said weave-said name=weave-net 'Inconsistent bridge state|is different than requested|Set cannot be destroyed'
+  fi
+fi
+echo end=1

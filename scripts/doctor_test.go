@@ -1,0 +1,271 @@
+package scripts
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+
+	"kgpu.dev/kgpu/bootstrap/doctor"
+)
+
+// examined runs doctor.sh on a host with cards, with the sandbox's stubs in front and little patience.
+func (s gpuHost) examined() *doctor.Evidence {
+	s.t.Helper()
+	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=8", "patience=1").Replace(string(Doctor()))
+	r := s.ok(s.sandbox.bash(enterGPUHost + text))
+	e, err := doctor.ParseEvidence([]byte(r.output))
+	if err != nil {
+		s.t.Fatalf("%v in\n%s", err, r.output)
+	}
+	return e
+}
+
+func newPatient(t *testing.T) gpuHost {
+	t.Helper()
+	s := newGPUHost(t, "0000:17:00.0", "0000:65:00.0")
+	s.write("gpu/sys/module/nvidia/version", "595.91.07\n")
+	s.write("gpu/dev/nvidia0", "")
+	s.write("gpu/kernel-log", "")
+	s.stub("nvidia-smi", `#!/bin/sh
+case $* in
+*mig.mode*) printf '00000000:17:00.0, Disabled, Enabled\n00000000:65:00.0, [N/A], [N/A]\n' ;;
+*) printf '00000000:17:00.0, Enabled\n00000000:65:00.0, Disabled\n' ;;
+esac
+`)
+	s.stub("systemctl", "#!/bin/sh\nprintf 'LoadState=loaded\\nId=kubelet.service\\nActiveState=failed\\nResult=start-limit-hit\\nNRestarts=5\\nUnitFileState=enabled\\n\\n"+
+		"Id=docker.service\\nLoadState=not-found\\nActiveState=inactive\\n'\n")
+	return s
+}
+
+// TestDoctor holds that the script changes nothing, and tells what there is.
+func TestDoctor(t *testing.T) {
+	s := newPatient(t)
+	s.write("gpu/kernel-log", "2026-11-20T13:00:00+00:00 w1 kernel: usb 1-1: new device\n2026-11-20T13:00:01+00:00 w1 kernel: NVRM: Xid (PCI:0000:65:00): 79, GPU has fallen off the bus.\n"+
+		"w1 kernel: INFO: task kworker/2:3:1275 blocked for more than 120 seconds.\nw1 kernel: Workqueue: events os_execute_work_item\n")
+	s.stub("journalctl", "#!/bin/sh\ncase $* in *-k*) cat /gpu/kernel-log ;; *kubelet*) echo 'kubelet: no such flag' ;; esac\n")
+	s.write("var/run/cdi/nvidia.yaml", "hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.580.173.02\nhostPath: /usr/lib/libnvidia-ml.so.580.173.02\n")
+	s.write("etc/containerd/config.d/99-nvidia.toml", "")
+	s.write("etc/nvidia-container-runtime/config.toml", "accept-nvidia-visible-devices-envvar-when-unprivileged = false\n[nvidia-container-runtime]\nmode = \"auto\"\n")
+	s.write("etc/apt/sources.list.d/docker.list", "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] https://download.docker.com/linux/debian trixie stable\n")
+	s.write("etc/apt/sources.list.d/docker.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nSigned-By: /etc/apt/keyrings/docker.asc\n")
+	s.write("etc/apt/sources.list.d/other.list", "deb https://example.org/debian trixie main\n")
+	s.write("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ncgroupDriver: systemd\n")
+	s.write("etc/kubernetes/pki/ca.key", "the-key\n")
+	before := s.snapshot()
+	e := s.examined()
+	s.same(before)
+	if len(e.KernelLog) != 3 || !strings.Contains(e.KernelLog[0], "Xid") || !strings.Contains(e.KernelLog[2], "Workqueue") {
+		t.Errorf("the kernel's log: %q", e.KernelLog)
+	}
+	if !e.Asked || e.SMI != 0 || len(e.Cards) != 2 || e.Cards[1].Persistent || len(e.MIG) != 1 || e.MIG[0].Pending != "Enabled" {
+		t.Errorf("the cards: %+v, %+v, status %d", e.Cards, e.MIG, e.SMI)
+	}
+	if u := e.Units["kubelet"]; len(e.Units) != 1 || u.State != "failed" || u.Result != "start-limit-hit" || u.Restarts != 5 || !slices.Equal(u.Said, []string{"kubelet: no such flag"}) {
+		t.Errorf("the units: %+v", e.Units)
+	}
+	if len(e.Sources) != 2 || e.Sources[0].SignedBy != "/etc/apt/keyrings/docker.gpg" || e.Sources[1].SignedBy != "/etc/apt/keyrings/docker.asc" || e.Sources[0].URL != e.Sources[1].URL {
+		t.Errorf("the repositories: %+v", e.Sources)
+	}
+	if e.CDI["/var/run/cdi/nvidia.yaml"] != "580.173.02" || len(e.ContainerdStray) != 1 || e.Toolkit["mode"] != "auto" || e.KubeletCgroup != "systemd" || len(e.DeviceNodes) != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A nvidia-smi that nobody can end keeps nothing else from being told, and one whose log never ends is cut.
+func TestDoctorOfASickHost(t *testing.T) {
+	s := newPatient(t)
+	s.stub("nvidia-smi", "#!/bin/sh\nsetsid sh -c 'trap \"\" TERM; sleep 20' &\nwait\n")
+	s.stub("dkms", "#!/bin/sh\nexec yes\n")
+	s.stub("journalctl", "#!/bin/sh\ncase $* in *-k*) for i in $(seq 3000); do echo \"NVRM: line $i\"; done ;; esac\n")
+	e := s.examined()
+	if !e.Asked || e.SMI != 124 {
+		t.Errorf("nvidia-smi: %d", e.SMI)
+	}
+	if n := len(e.DKMS); n == 0 || n > 400 {
+		t.Errorf("dkms: %d lines", n)
+	}
+	if n := len(e.KernelLog); n != 400 || e.KernelLog[0] != "NVRM: line 1" || e.KernelLog[n-1] != "NVRM: line 3000" || e.KernelLog[150] != "NVRM: line 2751" {
+		t.Errorf("the kernel's log: %d lines, the last is %q", n, e.KernelLog[n-1])
+	}
+}
+
+// Facts come of such a host, too.
+func TestFactsOfASickHost(t *testing.T) {
+	s := newPatient(t)
+	// Nobody can end what left the group, and it holds the pipe until the test lets it go: as if it were stuck in the kernel.
+	s.stub("nvidia-smi", "#!/bin/sh\nsetsid sh -c 'trap \"\" TERM; for i in $(seq 150); do [ -e /tmp/over ] && exit; sleep 0.2; done; touch /tmp/waited-for' &\nwait\n")
+	for _, id := range []string{"0000:17:00.0", "0000:65:00.0"} {
+		s.write("gpu/sys/bus/pci/devices/"+id+"/device", "0x20b0\n")
+	}
+	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "-k 2 28", "-k 1 3", "-k 5 20", "-k 1 1").Replace(string(Facts()))
+	r := s.ok(s.sandbox.bash(enterGPUHost + text))
+	s.write("tmp/over", "")
+	if s.exists("tmp/waited-for") || !strings.Contains(r.output, "\nnvidia-smi=124\n") || !strings.HasSuffix(r.output, "end=1\n") {
+		t.Errorf("it says:\n%s", r.output)
+	}
+}
+
+// The holds of kgpu's ledger are compared with dpkg's.
+func TestDoctorHolds(t *testing.T) {
+	s := newPatient(t)
+	s.repository(deb{name: "kubelet", version: "1.36.3-1.1"}, deb{name: "kubectl", version: "1.36.3-1.1"})
+	s.stub("systemctl", readFile(t, "testdata/systemctl"))
+	s.ok(s.script("apt-get update; apt-get install -y kubelet kubectl; hold kubelet kubectl; apt-mark unhold kubelet"))
+	if got := s.examined().HoldsLost; !slices.Equal(got, []string{"kubelet"}) {
+		t.Errorf("lost: %v", got)
+	}
+	s.value("packages", "kubelet\n")
+	s.ok(s.step("doctor-hold"))
+	if got := s.examined().HoldsLost; len(got) > 0 {
+		t.Errorf("lost after it was held again: %v", got)
+	}
+	s.value("packages", "bash\n")
+	s.fails(s.step("doctor-hold"), 1, "STEP_FAILED")
+}
+
+// The answers of the API server are read by templates, which go through objects that lack anything.
+func TestDoctorTemplates(t *testing.T) {
+	text := string(Doctor())
+	for name, c := range map[string]struct{ object, want string }{
+		"node_template": {`{"items":[{"metadata":{"name":"new"},"spec":{},"status":{}},
+			{"metadata":{"name":"w1","labels":{"kgpu.dev/drained":"kgpu"}},"spec":{"unschedulable":true},
+			 "status":{"capacity":{"nvidia.com/gpu":"2"},"allocatable":{"nvidia.com/gpu":"1"},"conditions":[{"type":"Ready","status":"True","message":"fine\nnode=\tcp1"},{"type":"GPUHealthy","status":"False","message":"lost"}]}}]}`,
+			"node=\tnew\t<no value>\t\t\t\t\t\t\nnode=\tw1\ttrue\t2\t1\tkgpu\tReady=True GPUHealthy=False \tlost\tfine\\u000Anode\\u003D\\u0009cp1\n"},
+		"pod_template": {`{"items":[{"metadata":{"name":"p"},"spec":{"nodeName":"w1"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}},{"name":"d","ready":true,"state":{}}]}}]}`,
+			"pod=\tw1\tp\tRunning\tc CrashLoopBackOff ; \n"},
+		"event_template": {`{"items":[{"metadata":{"namespace":"x"},"reason":"Failed","eventTime":null},{"metadata":{"namespace":"x"},"lastTimestamp":"2026-11-20T13:00:00Z","source":{"host":"w1"},"reason":"Failed","involvedObject":{"name":"p"},"message":"m\nevent=\t"}]}`,
+			"event=\t<no value>\t\tFailed\tx/\t\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tm\\u000Aevent\\u003D\\u0009\n"},
+	} {
+		_, rest, ok := strings.Cut(text, name+"='")
+		source, _, ended := strings.Cut(rest, "'\n")
+		if !ok || !ended {
+			t.Fatalf("no %s", name)
+		}
+		var object any
+		if err := json.Unmarshal([]byte(c.object), &object); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := template.Must(template.New(name).Parse(source)).Execute(&out, object); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(out.String(), "<nil>", "<no value>"); got != c.want {
+			t.Errorf("%s:\n%q, want\n%q", name, got, c.want)
+		}
+	}
+}
+
+// Units that are down start, and those that would disturb containers are not started anew.
+func TestDoctorUnits(t *testing.T) {
+	s := newSandbox(t)
+	s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
+	s.write("var/units/nvidia-persistenced.service", "loaded,failed,enabled\n")
+	s.value("units", "kubelet.service\nnvidia-persistenced.service\n")
+	s.ok(s.step("doctor-units"))
+	log := s.read("var/units.log")
+	if !strings.Contains(log, "start -- kubelet.service\n") || strings.Contains(log, "restart -- kubelet") || !strings.Contains(log, "restart -- nvidia-persistenced.service\n") {
+		t.Errorf("systemctl was told:\n%s", log)
+	}
+	if s.exists("var/lib/kgpu/ledger/000001") {
+		t.Error("what does not last is in the ledger")
+	}
+	s.value("units", "docker.service\n")
+	s.fails(s.step("doctor-units"), 1, "STEP_FAILED")
+}
+
+// A node whose driver hangs is drained of what can go; what was told to end and cannot is no hindrance.
+func TestDoctorDrain(t *testing.T) {
+	s := nodeHost(t)
+	s.value("patience", "120\n")
+	s.write("stuck", "There are pending pods in node \"w1\" when an error occurred: global timeout reached: 2m0s\n")
+	s.write("pods", "")
+	s.ok(s.step("doctor-drain"))
+	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
+
+	s = nodeHost(t)
+	s.value("patience", "120\n")
+	s.write("stuck", "Cannot evict pod as it would violate the pod's disruption budget.\n")
+	s.write("pods", "default/train-1 Running\n")
+	s.fails(s.step("doctor-drain"), 1, "NODE_DRAIN_BLOCKED")
+	s.detail("disruption budget", "default/train-1")
+	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "uncordon w1", "label node w1 kgpu.dev/drained-")
+}
+
+// The device plugin is waited for until another pod runs and no card is unhealthy.
+func TestDoctorPlugin(t *testing.T) {
+	s := newSandbox(t)
+	s.value("node", "w1\n")
+	s.write("calls", "")
+	s.stub("sleep", "#!/bin/sh\n")
+	s.stub("kubectl", `#!/bin/bash
+case "$* " in
+*" /readyz "*) printf ok ;;
+*" get pods "*deletionTimestamp*) if [[ -e /young ]]; then echo 'b True'; else touch /young; echo 'b False'; fi ;;
+*" get pods "*) printf 'a ' ;;
+*" delete pods "*) call=$*; echo "${call#*--request-timeout=30s }" >>/calls ;;
+*" get node w1 "*) if [[ -e /healthy ]]; then printf '2 2'; else touch /healthy; printf '2 1'; fi ;;
+esac
+`)
+	r := s.ok(s.step("doctor-plugin"))
+	s.called("delete pods -n kube-system -l app.kubernetes.io/name=nvidia-device-plugin --field-selector spec.nodeName=w1 --wait=false")
+	for _, want := range []string{"the device plugin of w1", "the cards of w1: 1 of 2 can be had"} {
+		if !strings.Contains(r.output, want) {
+			t.Errorf("it does not wait for %q:\n%s", want, r.output)
+		}
+	}
+}
+
+// The check that runs on the node tells the cluster whether its cards answer, and says since when.
+func TestGPUWatch(t *testing.T) {
+	for name, c := range map[string]struct{ smi, log, before, want string }{
+		"well":         {"printf '00000000:17:00.0\\n00000000:65:00.0\\n'", "", "True 2026-01-01T00:00:00Z", `"status":"True","reason":"AllCardsAnswer","message":"the driver reaches 2 of 2 cards"`},
+		"one is lost":  {"echo 00000000:17:00.0; exit 15", "", "", `"status":"False","reason":"CardLost","message":"the driver reaches 1 of 2 cards"`},
+		"off the bus":  {"printf '00000000:17:00.0\\n00000000:65:00.0\\n'", `NVRM: Xid (PCI:0000:65:00): 79, pid='"x\`, "", `"reason":"CardLost","message":"NVRM: Xid (PCI:0000:65:00): 79, pid='x"`},
+		"it hangs":     {"exec sleep 30", "", "", `"status":"False","reason":"DriverHangs","message":"nvidia-smi does not answer"`},
+		"nothing said": {"exit 9", "", "", `"reason":"CardLost","message":"the driver reaches 0 of 2 cards"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newGPUHost(t, "0000:17:00.0", "0000:65:00.0")
+			s.stub("nvidia-smi", "#!/bin/sh\n"+c.smi+"\n")
+			s.write("gpu/kernel-log", c.log+"\n")
+			s.write("before", c.before+"\n")
+			s.stub("kubectl", "#!/bin/bash\ncase $* in *' get node '*) cat /before ;; *) echo \"$*\" >>/patched ;; esac\n")
+			text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=20", "patience=1", "name=$1", "name=w1").Replace(string(Watch()))
+			s.ok(s.sandbox.bash(enterGPUHost + text))
+			said := s.read("patched")
+			if !strings.Contains(said, c.want) || !strings.Contains(said, "--kubeconfig /etc/kubernetes/kubelet.conf") || !strings.Contains(said, "patch node w1 --subresource=status") {
+				t.Fatalf("it says:\n%s\nwant %s", said, c.want)
+			}
+			if kept := strings.Contains(said, `"lastTransitionTime":"2026-01-01T00:00:00Z"`); kept != (c.before != "") {
+				t.Errorf("the time of the transition: %s", said)
+			}
+			_, patch, _ := strings.Cut(said, " -p ")
+			if !json.Valid([]byte(patch)) {
+				t.Errorf("no JSON: %s", patch)
+			}
+		})
+	}
+}
+
+// The check is put there, and undo takes it away.
+func TestDoctorWatch(t *testing.T) {
+	s := newSandbox(t)
+	s.must(os.MkdirAll(s.path("etc/systemd/system"), 0o755))
+	s.file("/opt/kgpu-gpu-watch", "#!/bin/sh\n")
+	s.write("var/units/kgpu-gpu-watch.timer", "loaded,inactive,disabled\n") // systemd's view of the file that comes
+	before := s.snapshot()
+	for range 2 {
+		s.ok(s.step("doctor-watch"))
+	}
+	if got := s.read("var/units/kgpu-gpu-watch.timer"); got != "loaded,active,enabled\n" {
+		t.Errorf("the timer is %q", got)
+	}
+	if strings.Contains(s.read("var/units.log"), "daemon-reload") {
+		t.Error("systemd was told to reload")
+	}
+	s.ok(s.script("undo_all"))
+	s.same(before)
+}

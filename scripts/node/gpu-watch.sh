@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Tells the cluster by the condition GPUHealthy of this node whether the driver reaches all cards. kgpu doctor --install-watch
+# put it here; kgpu-gpu-watch.timer runs it every minute. It asks with the kubelet's own credentials, which may write the
+# status of their own node and nothing of others (NodeRestriction); taints they may not set. Argument: the node's name.
+set -euo pipefail
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+conf=/etc/kubernetes/kubelet.conf
+patience=20 # seconds for nvidia-smi
+kube=(env HOME=/proc/kgpu-no-home timeout 20 kubectl --kubeconfig "$conf" --request-timeout=15s)
+
+# cards prints how many cards the PCI bus has that are not given to virtual machines.
+cards() {
+  local device vendor class driver count=0
+  for device in /sys/bus/pci/devices/*; do
+    read -r vendor 2>/dev/null <"$device/vendor" || continue
+    read -r class <"$device/class"
+    [[ $vendor == 0x10de && $class == 0x03* ]] || continue
+    driver=$(readlink "$device/driver") || driver=
+    [[ ${driver##*/} == vfio-pci ]] || count=$((count + 1))
+  done
+  printf '%s' "$count"
+}
+
+# listed prints what nvidia-smi lists, and its status. One that is stuck in the kernel cannot be ended: it is left behind.
+listed() {
+  timeout -k 1 "$((patience + 4))" cat < <(
+    exec 2>&1 </dev/null
+    status=0
+    timeout -k 2 "$patience" nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader || status=$?
+    printf '\nstatus %s\n' "$status"
+  ) || true
+}
+
+# verdict sets status, reason and message of the condition.
+verdict() {
+  local want have answer log
+  want=$(cards)
+  answer=$(listed)
+  have=$(grep -cE '^[0-9A-Fa-f]{8}:' <<<"$answer") || have=0
+  log=$(timeout 10 journalctl -q -k -b --no-pager -o cat 2>/dev/null </dev/null | grep -E 'NVRM: Xid \([^)]*\): 79,|has fallen off the bus' | tail -n 1) || log=
+  status=False
+  if [[ ! $answer =~ status\ ([0-9]+)$ || ${BASH_REMATCH[1]} == 124 || ${BASH_REMATCH[1]} == 137 ]]; then
+    reason=DriverHangs message='nvidia-smi does not answer'
+  elif [[ -n $log ]]; then
+    reason=CardLost message=$log
+  elif [[ $have -lt $want ]]; then
+    reason=CardLost message="the driver reaches $have of $want cards"
+  else
+    status=True reason=AllCardsAnswer message="the driver reaches $have of $want cards"
+  fi
+}
+
+name=$1
+verdict
+echo "GPUHealthy=$status: $message"
+now=$(date -u +%FT%TZ)
+read -r before since <<<"$("${kube[@]}" get node "$name" -o go-template='{{range .status.conditions}}{{if eq .type "GPUHealthy"}}{{.status}} {{.lastTransitionTime}}{{end}}{{end}}')"
+if [[ $before != "$status" || -z ${since:-} ]]; then since=$now; fi
+# What the kernel said becomes a word of JSON: without quotes, backslashes and control characters.
+message=$(tr -d '\\"\000-\037' <<<"${message:0:300}")
+"${kube[@]}" patch node "$name" --subresource=status --type=strategic -p "{\"status\":{\"conditions\":[{\"type\":\"GPUHealthy\",\"status\":\"$status\",\"reason\":\"$reason\",\"message\":\"$message\",\"lastHeartbeatTime\":\"$now\",\"lastTransitionTime\":\"$since\"}]}}" >/dev/null

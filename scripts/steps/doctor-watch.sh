@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Installs the check of cards that runs on the node itself. Files: the check, kgpu-gpu-watch.service and .timer.
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+timer=kgpu-gpu-watch.timer
+install_files
+remember_unit "$timer"
+# A reload of systemd takes the cards from containers that have them by the old way: only where units changed that it knows.
+if [[ $(unit_property "$timer" NeedDaemonReload) == yes || $(unit_property kgpu-gpu-watch.service NeedDaemonReload) == yes ]]; then systemctl daemon-reload; fi
+systemctl enable -q --no-reload -- "$timer"
+systemctl start -- "$timer" || unit_failed "$timer"
