@@ -25,7 +25,7 @@ func newApp() *cli.App {
 	return command.App(version,
 		command.Group("Make a cluster", command.Validate(), command.Plan(), command.Up(), command.AddWorker()),
 		command.Group("Use it", command.Smoke()),
-		command.Group("When something goes wrong", command.Attach(), command.Explain(), command.Support()),
+		command.Group("When something goes wrong", command.Attach(), command.Runs(), command.Logs(), command.Timeline(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),
 		command.Group("For your editor and shell", command.Schema()),
 	)

@@ -9,6 +9,7 @@ import (
 
 func TestExitStatus(t *testing.T) {
 	t.Chdir(t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	if err := os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +39,16 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "up", "good.yaml", "--ignore", "HOST_SWAP"}, 3},
 		{[]string{"kgpu", "up", "good.yaml", "--output", "yaml"}, 3},
 		{[]string{"kgpu", "reset", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
+		{[]string{"kgpu", "runs"}, 0},
+		{[]string{"kgpu", "runs", "-o", "json", "--cluster", "kgpu"}, 0},
+		{[]string{"kgpu", "runs", "-o", "yaml"}, 3},
+		{[]string{"kgpu", "logs"}, 0}, // of the reset above
+		{[]string{"kgpu", "logs", "no-such-run"}, 3},
+		{[]string{"kgpu", "logs", "last", "no-such-host"}, 3},
+		{[]string{"kgpu", "logs", "./good.yaml"}, 19},
+		{[]string{"kgpu", "timeline", "-o", "-"}, 0},
+		{[]string{"kgpu", "timeline", "-o", "run.html", "--trace", "run.json"}, 3},
+		{[]string{"kgpu", "timeline", "./no-such-folder"}, 3},
 		{[]string{"kgpu", "validate", "good.yaml"}, 0},
 		{[]string{"kgpu", "validate", "bad.yaml"}, 10},
 	} {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/term"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Kind is a way to show events.
@@ -97,10 +96,5 @@ func (j *jsonLines) Close() error {
 	return j.writer.err
 }
 
-// printed is e as a terminal may get it. JSON leaves some control characters as they are, and people look at it, too.
-func printed(e event.Event) event.Event {
-	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
-		*field = printable.Text(*field)
-	}
-	return e
-}
+// printed is e as a terminal may get it.
+func printed(e event.Event) event.Event { return e.Printed() }
