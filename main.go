@@ -21,7 +21,8 @@ func newApp() *cli.App {
 		command.Group("Make a cluster",
 			command.Init(), command.Validate(), command.Plan(), command.Up(), command.AddWorker(), command.RemoveWorker(), command.Render()),
 		command.Group("Use it", command.Status(), command.Smoke()),
-		command.Group("When something goes wrong", command.Doctor(), command.Attach(), command.Explain(), command.Support()),
+		command.Group("When something goes wrong",
+			command.Doctor(), command.Attach(), command.Runs(), command.Logs(), command.Timeline(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),
 		command.Group("For your editor and shell", command.Schema()),
 	)

@@ -9,6 +9,7 @@ import (
 
 func TestExitStatus(t *testing.T) {
 	t.Chdir(t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	if err := os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,16 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "render", "named.yaml", "--out", "new", "--assume", "debian-12"}, 0},
 		{[]string{"kgpu", "render", "named.yaml", "--out", "new", "--assume", "debian-13"}, 0},
 		{[]string{"kgpu", "render", "named.yaml", "--out", ".", "--assume", "debian-12"}, 92},
+		{[]string{"kgpu", "runs"}, 0},
+		{[]string{"kgpu", "runs", "-o", "json", "--cluster", "kgpu"}, 0},
+		{[]string{"kgpu", "runs", "-o", "yaml"}, 3},
+		{[]string{"kgpu", "logs"}, 0}, // of the reset above
+		{[]string{"kgpu", "logs", "no-such-run"}, 3},
+		{[]string{"kgpu", "logs", "last", "no-such-host"}, 3},
+		{[]string{"kgpu", "logs", "./good.yaml"}, 19},
+		{[]string{"kgpu", "timeline", "-o", "-"}, 0},
+		{[]string{"kgpu", "timeline", "-o", "run.html", "--trace", "run.json"}, 3},
+		{[]string{"kgpu", "timeline", "./no-such-folder"}, 3},
 		{[]string{"kgpu", "validate", "good.yaml"}, 0},
 		{[]string{"kgpu", "validate", "bad.yaml"}, 10},
 	} {

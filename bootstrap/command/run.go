@@ -20,9 +20,24 @@ import (
 // Run runs the application, tells on standard error why it failed, and returns the exit status.
 func Run(ctx context.Context, app *cli.App, args []string) int {
 	err := app.RunContext(ctx, flagsFirst(app, args))
+	status := exitStatus(err)
+	var invalid inventory.Errors
+	switch {
+	case err == nil, status == reason.ExitPending:
+	case status == reason.ExitUsage:
+		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)
+	case errors.As(err, &invalid): // file:line:column first, as editors want it
+		fmt.Fprintln(printable.Writer(app.ErrWriter), invalid)
+	default:
+		report.PrintError(app.ErrWriter, err)
+	}
+	return status
+}
+
+// exitStatus is kgpu's, after this error.
+func exitStatus(err error) int {
 	var usage *bootstrap.UsageError
 	var step *plan.UnknownStepError
-	var invalid inventory.Errors
 	switch {
 	case err == nil:
 		return reason.ExitOK
@@ -31,13 +46,8 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 	case errors.Is(err, errFound):
 		return reason.ExitFound
 	case errors.As(err, &usage), errors.As(err, &step):
-		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)
 		return reason.ExitUsage
-	case errors.As(err, &invalid): // file:line:column first, as editors want it
-		fmt.Fprintln(printable.Writer(app.ErrWriter), invalid)
-		return reason.ExitStatus(err)
 	}
-	report.PrintError(app.ErrWriter, err)
 	return reason.ExitStatus(err)
 }
 

@@ -102,6 +102,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	}
 	defer t.open(c)()
 	id := bootstrap.NewRunID(time.Now())
+	ended := record(c, inv, id, t)
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
 	}
@@ -117,6 +118,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
+	ended(err)
 	return errors.Join(err, t.showNotebook(), t.Close())
 }
 

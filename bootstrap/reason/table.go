@@ -8,8 +8,9 @@ import (
 
 // The reasons. Exit statuses are distinct per reason so that a script can tell them apart; their ranges are the classes.
 const (
-	InventoryInvalid ID = "INVENTORY_INVALID"
-	SecretMissing    ID = "SECRET_MISSING"
+	InventoryInvalid  ID = "INVENTORY_INVALID"
+	SecretMissing     ID = "SECRET_MISSING"
+	HistoryUnreadable ID = "HISTORY_UNREADABLE"
 
 	SSHUnreachable     ID = "SSH_UNREACHABLE"
 	SSHHostKeyUnknown  ID = "SSH_HOST_KEY_UNKNOWN"
@@ -117,6 +118,9 @@ var table = index([]Reason{
 	{SecretMissing, 11,
 		"The inventory refers to a secret (a password, or the passphrase of a key) by an environment variable or a file, and that is not there or is empty.",
 		"set the environment variable or create the file that the inventory refers to"},
+	{HistoryUnreadable, 19,
+		"What a former run left on this machine, or the recorded events that were named, cannot be read, or are not what kgpu wrote. The clusters are not touched by that.",
+		"look at the file named above; runs are folders below ~/.local/state/kgpu/runs, of which any can be removed"},
 
 	{SSHUnreachable, 20,
 		"No SSH connection came about: the name does not resolve, nothing answers at the address and port, or the server hung up or fell silent before the login. The same is said when a bastion does not let kgpu through.",

@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"slices"
 	"sync"
 
 	"golang.org/x/term"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Kind is a way to show events.
@@ -98,21 +96,5 @@ func (j *jsonLines) Close() error {
 	return j.writer.err
 }
 
-// printed is e as a terminal may get it. JSON leaves some control characters as they are, and people look at it, too.
-func printed(e event.Event) event.Event {
-	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
-		*field = printable.Text(*field)
-	}
-	e.Plan = slices.Clone(e.Plan)
-	for i := range e.Plan {
-		p := &e.Plan[i]
-		for _, field := range []*string{&p.Host, &p.Step, &p.Title, &p.Reason} {
-			*field = printable.Text(*field)
-		}
-		p.Needs = slices.Clone(p.Needs)
-		for j := range p.Needs {
-			p.Needs[j] = event.Ref{Host: printable.Text(p.Needs[j].Host), Step: printable.Text(p.Needs[j].Step)}
-		}
-	}
-	return e
-}
+// printed is e as a terminal may get it.
+func printed(e event.Event) event.Event { return e.Printed() }

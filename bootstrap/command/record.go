@@ -1,0 +1,54 @@
+package command
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/history"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// recorded are the commands whose runs leave a folder: those that run steps.
+var recorded = []string{"up", "add-worker", "remove-worker", "reset", "smoke"}
+
+// recording is a report that is recorded, too.
+type recording struct {
+	report.Sink
+	recorder *history.Recorder
+}
+
+// Emit shows e and records it.
+func (r recording) Emit(e event.Event) {
+	r.Sink.Emit(e)
+	r.recorder.Emit(e)
+}
+
+// record lets what t tells from now on be recorded, if the command's runs are. The function that it returns ends that.
+func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (ended func(error)) {
+	if !slices.Contains(recorded, c.Command.Name) {
+		return func(error) {}
+	}
+	shown := t.Sink
+	warn := func(err error) {
+		shown.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Warning, Text: err.Error()})
+	}
+	root, err := history.Root()
+	if err != nil {
+		warn(err)
+		return func(error) {}
+	}
+	path, err := filepath.Abs(inv.Path)
+	if err != nil {
+		path = inv.Path
+	}
+	recorder := history.Begin(root, history.Result{
+		Run: id, Cluster: inv.Cluster, Command: commandLine(c), Inventory: path, Version: c.App.Version,
+	}, warn)
+	t.Sink = recording{shown, recorder}
+	return func(err error) { recorder.End(outcome(err), exitStatus(err)) }
+}

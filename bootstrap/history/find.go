@@ -1,0 +1,97 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+)
+
+// Last is the word for the newest run.
+const Last = "last"
+
+// Find returns the run that a person means: by its ID, by the beginning of it, or the newest one, where the word is empty
+// or "last". The runs are List's. An error is for who typed the word.
+func Find(runs []Run, word string) (Run, error) {
+	if len(runs) == 0 {
+		return Run{}, errors.New("no run is recorded yet: kgpu up, add-worker, remove-worker, reset and smoke leave one each")
+	}
+	if word == "" || word == Last {
+		return runs[0], nil
+	}
+	var ids []string
+	var found []Run
+	for _, r := range runs {
+		ids = append(ids, r.Run)
+		if strings.HasPrefix(r.Run, word) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Run{}, fmt.Errorf("no run %q%s (kgpu runs lists them)", word, hint(word, append(ids, Last)))
+	case 1:
+		return found[0], nil
+	}
+	return Run{}, fmt.Errorf("%d runs begin with %q, the newest is %s (kgpu runs lists them)", len(found), word, found[0].Run)
+}
+
+// hint names the one of these that word is most likely a misspelling of, or a few of them.
+func hint(word string, known []string) string {
+	known = slices.Compact(slices.Sorted(slices.Values(known)))
+	best, distance := "", max(2, len(word)/3)+1
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(word, k); len(word) <= longName && d < distance {
+			best, distance = k, d
+		}
+	}
+	switch {
+	case best != "":
+		return fmt.Sprintf(". Did you mean %q?", best)
+	case len(known) > shortList:
+		return fmt.Sprintf("; there are %s, and %d more", strings.Join(known[:shortList], ", "), len(known)-shortList)
+	case len(known) > 0:
+		return "; there are " + strings.Join(known, ", ")
+	}
+	return ""
+}
+
+// shortList is how many names a person reads.
+const shortList = 8
+
+// Lines selects, of a run's events, what steps printed and how they failed: all, or a host's, or a step's; of the steps
+// that failed only. An error is for who typed the host or the step.
+func Lines(events []event.Event, host, step string, failed bool) ([]event.Event, error) {
+	var hosts, steps []string
+	bad := map[place]bool{}
+	for _, e := range events {
+		if e.Step == "" {
+			continue
+		}
+		hosts = append(hosts, e.Host)
+		if host == "" || e.Host == host {
+			steps = append(steps, e.Step)
+		}
+		bad[place{e.Host, e.Step}] = bad[place{e.Host, e.Step}] || e.Kind == event.Error
+	}
+	if host != "" && !slices.Contains(hosts, host) {
+		return nil, fmt.Errorf("no step of this run on a host %q%s", host, hint(host, hosts))
+	}
+	if step != "" && !slices.Contains(steps, step) {
+		return nil, fmt.Errorf("no step %q in this run%s", step, hint(step, steps))
+	}
+	var out []event.Event
+	for _, e := range events {
+		switch {
+		case e.Kind != event.Log && e.Kind != event.Error, e.Step == "":
+		case host != "" && e.Host != host, step != "" && e.Step != step, failed && !bad[place{e.Host, e.Step}]:
+		default:
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}

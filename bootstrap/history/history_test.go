@@ -1,0 +1,449 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/schema"
+)
+
+// begin begins to record a run; warnings fail the test.
+func begin(t *testing.T, root, run string) *Recorder {
+	t.Helper()
+	return Begin(root, Result{Run: run, Cluster: "lab", Command: "up lab.yaml", Inventory: "/home/somebody/lab.yaml", Version: "1.0"}, func(err error) { t.Error(err) })
+}
+
+// story is what a run tells, in which a step fails.
+func story(run string) []event.Event {
+	begun := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
+	exit := 100
+	events := []event.Event{
+		{Kind: event.Begin, Schema: event.Schema, Text: "up lab.yaml"},
+		{Host: "gpu-1", Kind: event.Connect, Millis: 120},
+		{Kind: event.Plan, Plan: []event.Planned{{Host: "gpu-1", Step: "os/packages", Title: "install basic packages", Reason: "missing: socat"}}},
+		{Kind: event.Plan, Plan: []event.Planned{{Host: "gpu-2", Step: "os/packages", Title: "install basic packages", Reason: "missing: socat"}}},
+		{Host: "gpu-1", Step: "os/packages", Kind: event.StepStart, Text: "install basic packages"},
+		{Host: "gpu-2", Step: "os/packages", Kind: event.StepStart, Text: "install basic packages"},
+		{Host: "gpu-1", Step: "os/packages", Kind: event.Log, Text: "Reading package lists..."},
+		{Host: "gpu-2", Step: "os/packages", Kind: event.Log, Text: "E: \x1b[31mno such package\x1b[0m <b>"},
+		{Host: "gpu-1", Step: "os/packages", Kind: event.StepDone, Millis: 3000},
+		{Host: "gpu-2", Step: "os/packages", Kind: event.Error, Reason: "PACKAGE_MISSING", Text: "socat", Exit: &exit},
+		{Kind: event.Result, Reason: "PACKAGE_MISSING", Text: "failed"},
+	}
+	for i := range events {
+		events[i].Time, events[i].Run = begun.Add(time.Duration(i)*time.Second), run
+	}
+	return events
+}
+
+func list(t *testing.T, root string) []Run {
+	t.Helper()
+	runs, err := List(root, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestRecord(t *testing.T) {
+	root := t.TempDir()
+	const id = "20260314-150926-5f3a9c"
+	r := begin(t, root, id)
+	for _, e := range story(id) {
+		r.Emit(e)
+	}
+	r.End("PACKAGE_MISSING", 85)
+
+	runs := list(t, root)
+	if len(runs) != 1 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	run := runs[0]
+	want := Result{Run: id, Cluster: "lab", Command: "up lab.yaml", Inventory: "/home/somebody/lab.yaml", Version: "1.0", Reason: "PACKAGE_MISSING", Exit: 85}
+	if run.State != Ended || run.Ended.Before(run.Begun) || !slices.Equal(run.Hosts, []string{"gpu-1", "gpu-2"}) {
+		t.Errorf("%+v", run)
+	}
+	run.Result.Begun, run.Result.Ended, run.Result.Hosts = time.Time{}, time.Time{}, nil
+	if fmt.Sprint(run.Result) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", run.Result, want)
+	}
+	events, err := run.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != len(story(id)) || events[7].Text != "E: no such package <b>" || len(events[2].Plan) != 1 {
+		t.Errorf("%+v", events)
+	}
+	var plan []event.Planned
+	if err := json.Unmarshal([]byte(content(t, filepath.Join(run.Folder, "plan.json"))), &plan); err != nil || len(plan) != 2 || plan[1].Host != "gpu-2" {
+		t.Errorf("the plan is %+v: %v", plan, err)
+	}
+	const log = "== os/packages begun 2026-03-14T15:09:31Z\nE: no such package <b>\n== failed 2026-03-14T15:09:35Z: socat [PACKAGE_MISSING]\n"
+	if got := content(t, filepath.Join(run.Folder, "logs", "gpu-2", "os+packages.log")); got != log {
+		t.Errorf("the log is %q, want %q", got, log)
+	}
+	valid(t, content(t, filepath.Join(run.Folder, "events.jsonl")))
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		info, err := d.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if path != root && info.Mode().Perm() != want {
+			t.Errorf("%s has the mode %s", path, info.Mode())
+		}
+		if strings.HasSuffix(path, ".new") || d.Name() == lockFile {
+			t.Errorf("%s is left", path)
+		}
+		return nil
+	})
+}
+
+// valid holds a stream against the published schema.
+func valid(t *testing.T, stream string) {
+	t.Helper()
+	text, err := schema.Named("event")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("event", document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile("event")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(stream) {
+		e, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+		if err == nil {
+			err = compiled.Validate(e)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// TestStates follows a run from its begin: at work while its lock is held, killed when that is gone without a result, lost
+// when it came to its end and nothing could be written.
+func TestStates(t *testing.T) {
+	root := t.TempDir()
+	is := func(want State) Run {
+		t.Helper()
+		run := list(t, root)[0]
+		if run.State != want {
+			t.Errorf("the run is %q, want %q", run.State, want)
+		}
+		return run
+	}
+	r := begin(t, root, "20260314-150926-000001")
+	r.Emit(story("")[0])
+	r.Emit(story("")[1])
+	run := is(AtWork)
+	if run.Command != "up lab.yaml" || run.Cluster != "lab" || run.Run != "20260314-150926-000001" || run.Begun.IsZero() || !slices.Equal(run.Hosts, []string{"gpu-1"}) {
+		t.Errorf("%+v", run)
+	}
+	if took := run.Took(run.Begun.Add(time.Minute)); took != time.Minute {
+		t.Errorf("it took %s", took)
+	}
+	if err := r.lock.Close(); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
+	if run := is(Killed); run.Took(time.Time{}) != time.Second {
+		t.Errorf("it took %s", run.Took(time.Time{}))
+	}
+
+	r = begin(t, root, "20260314-150926-000002")
+	r.Emit(story("")[0])
+	r.End("ok", 0)
+	is(Ended)
+	if err := os.Remove(filepath.Join(r.folder, resultFile)); err != nil {
+		t.Fatal(err)
+	}
+	is(Lost)
+	if err := os.WriteFile(filepath.Join(r.folder, resultFile), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if run := is(Lost); run.Run != "20260314-150926-000002" || run.Begun.Format(nameTime) != "20260314-150926" || len(list(t, root)) != 2 {
+		t.Errorf("%+v", run)
+	}
+}
+
+func TestHostileNames(t *testing.T) {
+	around := t.TempDir()
+	root := filepath.Join(around, "runs")
+	r := begin(t, root, "r1")
+	steps := []string{"../../../../escaped", "/etc/passwd", "..", ".", "", "a/b", "a+b", strings.Repeat("x", 4000), strings.Repeat("x", 4001), "a\x00b", ".hidden", "-rf"}
+	for _, host := range []string{"../../../escaped", "..", "fe80::1%eth0", strings.Repeat("h", 300)} {
+		for _, step := range steps {
+			r.Emit(event.Event{Host: host, Step: step, Kind: event.Log, Text: "line"})
+		}
+	}
+	r.End("ok", 0)
+	logs := filepath.Join(root, "lab", "r1", "logs")
+	files := 0
+	_ = filepath.WalkDir(around, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.IsDir() && strings.HasSuffix(path, ".log") {
+			files++
+			if rel, err := filepath.Rel(logs, path); err != nil || strings.Count(rel, "/") != 1 || strings.HasPrefix(rel, ".") || strings.HasPrefix(d.Name(), ".") {
+				t.Errorf("%s", path)
+			}
+		}
+		return nil
+	})
+	// Each has its own, but what differs by what is not printable only: a\x00b is written as ab.
+	if want := 4 * len(steps); files != want {
+		t.Errorf("%d logs, want %d", files, want)
+	}
+	if entries, err := os.ReadDir(around); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestUnwritable wants one warning, and a run that goes on.
+func TestUnwritable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var warnings []error
+	r := Begin(filepath.Join(file, "runs"), Result{Run: "r1", Cluster: "lab"}, func(err error) { warnings = append(warnings, err) })
+	for _, e := range story("r1") {
+		r.Emit(e)
+	}
+	r.End("ok", 0)
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Error(), "this run is not recorded") {
+		t.Errorf("%v", warnings)
+	}
+}
+
+// TestFull fills the disk in the middle of a run: one warning, and the result says what is missing.
+func TestFull(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	root := t.TempDir()
+	var warnings []error
+	var r *Recorder
+	r = Begin(root, Result{Run: "r1", Cluster: "lab"}, func(err error) {
+		warnings = append(warnings, err)
+		r.Emit(event.Event{Kind: event.Warning, Text: err.Error()}) // who is warned may emit
+	})
+	r.Emit(story("r1")[0])
+	kept := r.events
+	r.events = full
+	for _, e := range story("r1")[1:] {
+		r.Emit(e)
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.End("ok", 0)
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Error(), "no space left") {
+		t.Errorf("%v", warnings)
+	}
+	if run := list(t, root)[0]; run.State != Ended || run.Reason != "ok" || !strings.Contains(run.Cut, "no space left") {
+		t.Errorf("%+v", run)
+	}
+}
+
+func TestUnendingOutput(t *testing.T) {
+	root := t.TempDir()
+	r := begin(t, root, "r1")
+	r.limit = newLog + 100
+	for range 50 {
+		r.Emit(event.Event{Host: "gpu-1", Step: "os/packages", Kind: event.Log, Text: "0123456789"})
+	}
+	r.Emit(event.Event{Host: "gpu-1", Step: "os/packages", Kind: event.StepDone})
+	r.End("ok", 0)
+	run := list(t, root)[0]
+	events, err := run.Events()
+	if err != nil || len(events) != 11 || events[10].Kind != event.StepDone || run.Cut == "" {
+		t.Errorf("%d events, cut %q: %v", len(events), run.Cut, err)
+	}
+	if log := content(t, filepath.Join(run.Folder, "logs", "gpu-1", "os+packages.log")); len(log) > 110 {
+		t.Errorf("the log has %d bytes", len(log))
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	root := t.TempDir()
+	r := begin(t, root, "r1")
+	const hosts, each = 250, 8 // more than logs are open
+	var group sync.WaitGroup
+	for i := range hosts {
+		group.Go(func() {
+			for range each {
+				r.Emit(event.Event{Host: fmt.Sprintf("gpu-%d", i), Step: "os/packages", Kind: event.Log, Text: "line"})
+			}
+		})
+	}
+	group.Wait()
+	if len(r.logs) > mostOpen {
+		t.Errorf("%d logs are open", len(r.logs))
+	}
+	r.End("ok", 0)
+	for i := range hosts {
+		if got := content(t, filepath.Join(root, "lab", "r1", "logs", fmt.Sprintf("gpu-%d", i), "os+packages.log")); got != strings.Repeat("line\n", each) {
+			t.Fatalf("gpu-%d has %q", i, got)
+		}
+	}
+}
+
+// TestPrune keeps the newest runs, and those at work.
+func TestPrune(t *testing.T) {
+	root := t.TempDir()
+	name := func(i int) string { return fmt.Sprintf("20260314-15%04d-aaaaaa", i) }
+	oldest := begin(t, root, name(0)) // at work
+	for i := range Kept + 5 {
+		begin(t, root, name(i+1)).End("ok", 0)
+	}
+	other := filepath.Join(root, "other", name(0))
+	if err := os.MkdirAll(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	leftover := filepath.Join(root, "lab", ".20260313-000000-bbbbbb")
+	if err := os.Mkdir(leftover, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, root, name(Kept+6)).End("ok", 0)
+	var got []string
+	runs, err := List(root, "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs {
+		got = append(got, r.Run)
+	}
+	want := []string{name(0)}
+	for i := range Kept {
+		want = append(want, name(i+7))
+	}
+	slices.Reverse(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("kept %v, want %v", got, want)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("another cluster's run: %v", err)
+	}
+	if _, err := os.Stat(leftover); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was left of a begin: %v", err)
+	}
+	oldest.End("ok", 0)
+}
+
+func TestReadEvents(t *testing.T) {
+	const whole = `{"time":"2026-03-14T15:09:26Z","run":"r1","host":"","step":"","event":"begin","reason":"","ms":0,"text":"up","schema":1,"later":true}` + "\n"
+	for name, c := range map[string]struct {
+		text string
+		want int
+		err  string
+	}{
+		"cut off":        {whole + whole[:40], 1, ""},
+		"empty":          {"", 0, ""},
+		"something":      {whole + "hello\n", 0, ":2: no event of kgpu"},
+		"a later kgpu's": {strings.Replace(whole, `"schema":1`, `"schema":99`, 1), 0, "version 99"},
+	} {
+		path := filepath.Join(t.TempDir(), "events.jsonl")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		events, err := ReadEvents(path)
+		if len(events) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %d events, %v", name, len(events), err)
+		}
+	}
+}
+
+func TestRoot(t *testing.T) {
+	t.Setenv("HOME", "/home/somebody")
+	for state, want := range map[string]string{"/state": "/state/kgpu/runs", "": "/home/somebody/.local/state/kgpu/runs", "relative": "/home/somebody/.local/state/kgpu/runs"} {
+		t.Setenv("XDG_STATE_HOME", state)
+		if got, err := Root(); got != want || err != nil {
+			t.Errorf("%q: %s, %v", state, got, err)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	var runs []Run
+	for _, id := range []string{"20260314-160000-cccccc", "20260314-150926-bbbbbb", "20260313-150926-aaaaaa"} {
+		runs = append(runs, Run{Result: Result{Run: id}})
+	}
+	for _, c := range []struct{ word, want, err string }{
+		{"", "20260314-160000-cccccc", ""},
+		{"last", "20260314-160000-cccccc", ""},
+		{"20260313", "20260313-150926-aaaaaa", ""},
+		{"20260314-150926-bbbbbb", "20260314-150926-bbbbbb", ""},
+		{"20260314", "", "2 runs begin with"},
+		{"20260314-150926-bbbbbc", "", `Did you mean "20260314-150926-bbbbbb"?`},
+		{"lats", "", `Did you mean "last"?`},
+		{"gpu-1", "", "kgpu runs lists them"},
+	} {
+		got, err := Find(runs, c.word)
+		if got.Run != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: %s, %v", c.word, got.Run, err)
+		}
+	}
+	if _, err := Find(nil, ""); err == nil {
+		t.Error("a run was found where there is none")
+	}
+}
+
+func TestLines(t *testing.T) {
+	events := story("r1")
+	for _, c := range []struct {
+		host, step string
+		failed     bool
+		want       int
+		err        string
+	}{
+		{"", "", false, 3, ""},
+		{"gpu-1", "", false, 1, ""},
+		{"gpu-2", "os/packages", false, 2, ""},
+		{"", "", true, 2, ""},
+		{"gpu-1", "", true, 0, ""},
+		{"gpu1", "", false, 0, `Did you mean "gpu-1"?`},
+		{"gpu-1", "os/package", false, 0, `Did you mean "os/packages"?`},
+		{"somewhere-else", "", false, 0, "there are gpu-1, gpu-2"},
+	} {
+		got, err := Lines(events, c.host, c.step, c.failed)
+		if len(got) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v: %d lines, %v", c, len(got), err)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// State is where a run is.
+type State string
+
+// The states of a run.
+const (
+	Ended  State = "ended"   // with a result
+	AtWork State = "at work" // now
+	Killed State = "killed"  // it has no result, and nobody is at work on it
+	Lost   State = "lost"    // it came to its end, and the result could not be written; or what is there cannot be read
+)
+
+// Run is a run that was recorded. Of one that has not ended, the events tell the fields, as far as they go: Ended is the
+// time of the last one, and there is no reason and no exit status.
+type Run struct {
+	Result
+	State  State
+	Folder string
+}
+
+// Took is how long the run took, or is at work.
+func (r Run) Took(now time.Time) time.Duration {
+	if r.State == AtWork {
+		return now.Sub(r.Begun)
+	}
+	return r.Ended.Sub(r.Begun)
+}
+
+// List reads all runs below root, the newest first; cluster, unless it is empty, narrows.
+func List(root, cluster string) ([]Run, error) {
+	folders, err := filepath.Glob(filepath.Join(root, "*", "*"))
+	if err != nil {
+		return nil, err
+	}
+	if len(folders) == 0 { // which a folder that cannot be read looks like
+		if _, err := os.ReadDir(root); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, unreadable(err)
+		}
+	}
+	var runs []Run
+	for _, folder := range folders {
+		if strings.HasPrefix(filepath.Base(folder), ".") || cluster != "" && filepath.Base(filepath.Dir(folder)) != fileName(cluster) {
+			continue
+		}
+		run, err := read(folder)
+		if errors.Is(err, os.ErrNotExist) { // removed meanwhile
+			continue
+		}
+		if err != nil { // one that cannot be read does not hide the others
+			run = lost(folder)
+		}
+		runs = append(runs, run)
+	}
+	slices.SortFunc(runs, func(a, b Run) int { return cmp.Or(cmp.Compare(b.Run, a.Run), cmp.Compare(a.Cluster, b.Cluster)) })
+	return runs, nil
+}
+
+// lost is a run of which only the folder's name is known. It begins with the time.
+func lost(folder string) Run {
+	r := Run{State: Lost, Folder: folder}
+	r.Run, r.Cluster = filepath.Base(folder), filepath.Base(filepath.Dir(folder))
+	if begun, err := time.Parse(nameTime, r.Run[:min(len(r.Run), len(nameTime))]); err == nil {
+		r.Begun, r.Ended = begun, begun
+	}
+	return r
+}
+
+// nameTime is the time at the beginning of a run's ID.
+const nameTime = "20060102-150405"
+
+// unreadable is the error of what cannot be read.
+func unreadable(err error) error {
+	return &reason.Error{ID: reason.HistoryUnreadable, Doing: "reading what runs left", Err: err}
+}
+
+// read reads a run's folder but most of its events.
+func read(folder string) (Run, error) {
+	r := Run{Folder: folder, State: Ended}
+	locked, err := atWork(folder) // first: who lets go of the lock has written the result
+	if err != nil {
+		return r, err
+	}
+	text, err := os.ReadFile(filepath.Join(folder, resultFile))
+	if err == nil {
+		if err := json.Unmarshal(text, &r.Result); err != nil {
+			return r, fmt.Errorf("%s: %w", filepath.Join(folder, resultFile), err)
+		}
+		return r, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	r.State = Killed
+	if _, err := os.Stat(filepath.Join(folder, lockFile)); errors.Is(err, os.ErrNotExist) {
+		r.State = Lost
+	}
+	if locked {
+		r.State = AtWork
+	}
+	events, err := ReadEvents(filepath.Join(folder, eventsFile))
+	if err != nil {
+		return r, err
+	}
+	r.Run, r.Cluster = filepath.Base(folder), filepath.Base(filepath.Dir(folder))
+	for _, e := range events {
+		if e.Kind == event.Begin {
+			r.Command = e.Text
+		}
+		if r.Begun.IsZero() {
+			r.Begun = e.Time
+		}
+		r.Ended = e.Time
+		if e.Host != "" && !slices.Contains(r.Hosts, e.Host) {
+			r.Hosts = append(r.Hosts, e.Host)
+		}
+	}
+	return r, nil
+}
+
+// Events reads what the run told.
+func (r Run) Events() ([]event.Event, error) {
+	events, err := ReadEvents(filepath.Join(r.Folder, eventsFile))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return events, nil
+}
+
+// Open reads a run from elsewhere: a run's folder, or a file with the stream of --output json.
+func Open(path string) (Run, []event.Event, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Run{}, nil, unreadable(err)
+	}
+	if info.IsDir() {
+		run, err := read(filepath.Clean(path))
+		if err != nil {
+			return Run{}, nil, unreadable(err)
+		}
+		events, err := run.Events()
+		return run, events, err
+	}
+	events, err := ReadEvents(path)
+	if err != nil {
+		return Run{}, nil, unreadable(err)
+	}
+	return Run{Folder: filepath.Dir(path)}, events, nil
+}
+
+// ReadEvents reads a stream of events from a file. Its last line may be cut off: who wrote it was killed.
+func ReadEvents(path string) ([]event.Event, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var events []event.Event
+	lines := bufio.NewReader(f)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return events, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var e event.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("%s:%d: no event of kgpu: %w", path, n, err)
+		}
+		if e.Schema > event.Schema {
+			return nil, fmt.Errorf("%s:%d: a stream of version %d; this kgpu knows %d: take the kgpu that wrote it, or a newer one", path, n, e.Schema, event.Schema)
+		}
+		events = append(events, e.Printed())
+	}
+}

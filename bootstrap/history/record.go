@@ -1,0 +1,257 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+)
+
+// What a recorder keeps at most, in bytes and files: a host may print without an end.
+const (
+	mostLogs = 256 << 20 // of the lines that steps print, in a run
+	newLog   = 4 << 10   // what a log costs beyond its lines
+	mostOpen = 200       // logs that are open at the same time
+)
+
+// place is a step on a host.
+type place struct{ host, step string }
+
+// Recorder is an event.Sink that writes a run's folder. What goes wrong with that is a warning and stops nothing.
+type Recorder struct {
+	warn func(error) // is called once, at most
+
+	mu     sync.Mutex
+	folder string
+	lock   *flock.Flock // nil: nothing is recorded
+	events *os.File
+	logs   map[place]*os.File
+	known  map[place]bool // that have a log
+	size   int            // of what was logged
+	limit  int            // of size
+	plan   []event.Planned
+	result Result
+	err    error // the first; after it nothing more is recorded
+	warned bool
+}
+
+// Begin makes the folder of the run that begins, below root, and removes those that are too old. Of about, the run, its
+// cluster, command, inventory and version are wanted. warn hears why a run is not recorded, or not to its end.
+func Begin(root string, about Result, warn func(error)) *Recorder {
+	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, limit: mostLogs, result: about}
+	r.result.Begun = time.Now()
+	if err := r.open(root); err != nil {
+		r.err = fmt.Errorf("this run is not recorded: %w", err)
+		r.tell()
+		return r
+	}
+	prune(filepath.Dir(r.folder), Kept)
+	return r
+}
+
+// open makes the folder. It gets its name when its lock is held: nobody sees a run that seems to be killed.
+func (r *Recorder) open(root string) (err error) {
+	cluster := filepath.Join(root, fileName(r.result.Cluster))
+	r.folder = filepath.Join(cluster, fileName(r.result.Run))
+	hidden := filepath.Join(cluster, "."+fileName(r.result.Run))
+	if err := os.MkdirAll(cluster, 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		return err
+	}
+	lock := flock.New(filepath.Join(hidden, lockFile), flock.SetPermissions(0o600))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close(), os.RemoveAll(hidden))
+		}
+	}()
+	held, err := lock.TryLock()
+	if err != nil {
+		return err
+	}
+	if !held {
+		return fmt.Errorf("%s is locked", lock.Path())
+	}
+	events, err := os.OpenFile(filepath.Join(hidden, eventsFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(hidden, r.folder); err != nil {
+		return errors.Join(err, events.Close())
+	}
+	r.lock, r.events = lock, events
+	return nil
+}
+
+// Folder is where the run is recorded.
+func (r *Recorder) Folder() string { return r.folder }
+
+// Emit writes e: all of a run but what hosts print beyond any measure.
+func (r *Recorder) Emit(e event.Event) {
+	r.mu.Lock()
+	r.emit(e.Printed())
+	r.mu.Unlock()
+	r.tell()
+}
+
+// tell warns, once, outside of the lock: who is warned may emit events.
+func (r *Recorder) tell() {
+	r.mu.Lock()
+	err := r.err
+	if r.warned {
+		err = nil
+	}
+	r.warned = r.err != nil
+	r.mu.Unlock()
+	if err != nil {
+		r.warn(err)
+	}
+}
+
+func (r *Recorder) emit(e event.Event) {
+	if r.lock == nil || r.err != nil {
+		return
+	}
+	if e.Host != "" && !slices.Contains(r.result.Hosts, e.Host) {
+		r.result.Hosts = append(r.result.Hosts, e.Host)
+	}
+	if e.Kind == event.Log && !r.mayLog(e) {
+		return
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = r.events.Write(append(line, '\n')) // at once: nothing that was told is lost with the process
+	}
+	r.failed(err)
+	switch e.Kind {
+	case event.Plan:
+		r.plan = append(r.plan, e.Plan...)
+		r.failed(writeJSON(filepath.Join(r.folder, planFile), r.plan))
+	case event.StepStart:
+		r.log(e, fmt.Sprintf("== %s begun %s\n", e.Step, e.Time.Format(time.RFC3339)))
+	case event.Log:
+		r.log(e, e.Text+"\n")
+	case event.Error:
+		if e.Step != "" {
+			r.log(e, fmt.Sprintf("== failed %s: %s [%s]\n", e.Time.Format(time.RFC3339), e.Text, e.Reason))
+		}
+		r.close(place{e.Host, e.Step})
+	case event.StepDone:
+		r.close(place{e.Host, e.Step})
+	}
+}
+
+func (r *Recorder) failed(err error) {
+	if r.err == nil && err != nil {
+		r.err = fmt.Errorf("the rest of this run is not recorded: %w", err)
+	}
+}
+
+// mayLog counts what steps print.
+func (r *Recorder) mayLog(e event.Event) bool {
+	r.size += len(e.Text)
+	if r.size > r.limit {
+		if r.result.Cut == "" {
+			r.result.Cut = fmt.Sprintf("the steps printed more than %d MiB: the rest of it was left out", r.limit>>20)
+		}
+		return false
+	}
+	return true
+}
+
+// log appends to the log of e's step.
+func (r *Recorder) log(e event.Event, text string) {
+	at := place{e.Host, e.Step}
+	f := r.logs[at]
+	if f == nil {
+		if !r.known[at] {
+			r.known[at] = true
+			r.size += newLog
+		}
+		if r.size > r.limit {
+			return
+		}
+		if len(r.logs) >= mostOpen {
+			for other := range r.logs {
+				r.close(other)
+			}
+		}
+		folder := filepath.Join(r.folder, logsFolder, fileName(e.Host))
+		err := os.MkdirAll(folder, 0o700)
+		if err == nil {
+			f, err = os.OpenFile(filepath.Join(folder, fileName(e.Step)+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		}
+		if err != nil {
+			r.failed(err)
+			return
+		}
+		r.logs[at] = f
+	}
+	_, err := f.WriteString(text)
+	r.failed(err)
+}
+
+func (r *Recorder) close(at place) {
+	if f := r.logs[at]; f != nil {
+		delete(r.logs, at)
+		r.failed(f.Close())
+	}
+}
+
+// End says how the run ended: reason is that of the result, exit kgpu's exit status.
+func (r *Recorder) End(reason string, exit int) {
+	r.mu.Lock()
+	r.end(reason, exit)
+	r.mu.Unlock()
+	r.tell()
+}
+
+func (r *Recorder) end(reason string, exit int) {
+	if r.lock == nil {
+		return
+	}
+	for at := range r.logs {
+		r.close(at)
+	}
+	r.failed(r.events.Sync())
+	r.failed(r.events.Close())
+	r.result.Ended, r.result.Reason, r.result.Exit = time.Now(), reason, exit
+	if r.err != nil {
+		r.result.Cut = r.err.Error()
+	}
+	r.failed(writeJSON(filepath.Join(r.folder, resultFile), r.result)) // there may be room for that again
+	// A run without a result and without a lock was not killed, whatever else went wrong.
+	r.failed(os.Remove(filepath.Join(r.folder, lockFile)))
+	r.failed(r.lock.Close())
+	r.lock = nil
+}
+
+// writeJSON writes a file that is there whole or not at all.
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(path+".new"))
+	}
+	return err
+}

@@ -1,0 +1,59 @@
+package timeline
+
+import (
+	"fmt"
+	"time"
+)
+
+// Tick is a mark of the time axis.
+type Tick struct {
+	At    int64 // milliseconds
+	Label string
+}
+
+// intervals are the distances between ticks that people find natural, in seconds.
+var intervals = []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400}
+
+// ticks are at most so many marks of an axis of this length.
+func ticks(total int64, most int) []Tick {
+	step := intervals[len(intervals)-1] * 1000
+	for _, seconds := range intervals {
+		if total/(seconds*1000) < int64(most) {
+			step = seconds * 1000
+			break
+		}
+	}
+	for total/step >= int64(most) { // a run of weeks
+		step *= 2
+	}
+	var out []Tick
+	for at := int64(0); at <= total; at += step {
+		out = append(out, Tick{at, clock(at)})
+	}
+	return out
+}
+
+// clock is minutes and seconds, and hours where there are some.
+func clock(ms int64) string {
+	s := ms / 1000
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// duration is short: tenths of seconds below a minute, then seconds, then minutes.
+func duration(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", ms)
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	s := d.Round(time.Second) / time.Second
+	if s < 3600 {
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	}
+	return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
+}

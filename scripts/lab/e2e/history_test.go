@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recordedRun is what `runs -o json` says of a run, as far as it is wanted here.
+type recordedRun struct {
+	Run, State, Reason, Command, Folder string
+	Exit                                *int
+	Hosts                               []string
+}
+
+// TestHistory kills a run and lets another one come to its end: both leave a folder, and kgpu shows what was in it.
+func TestHistory(t *testing.T) {
+	l := newLab(t, nil, "--workers", "1")
+	c := newCluster(t, l, desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+		hosts: []string{l.host("cp1", ""), l.host("w1", "")},
+	})
+	c.rename(t, "history") // other tests' runs of the cluster e2e are in the same state directory
+
+	begun := start(t, "", "up", "--output", "json", c.inventory)
+	id := begun.await(t, "a step", func(e event) bool { return e.Event == "step.start" }).Run
+	if got := recordedRuns(t); len(got) != 1 || got[0].Run != id || got[0].State != "at work" || got[0].Exit != nil {
+		t.Errorf("while it is at work: %+v", got)
+	}
+	begun.kill()
+	if got := recordedRuns(t); len(got) != 1 || got[0].State != "killed" || got[0].Exit != nil || !strings.HasPrefix(got[0].Command, "up ") {
+		t.Errorf("after kill -9: %+v", got)
+	}
+	if out := kgpu(t, 0, "runs", "--cluster", "history").stdout.String(); !strings.Contains(out, "killed") {
+		t.Errorf("runs says\n%s", out)
+	}
+
+	s := c.up(t)
+	got := recordedRuns(t)
+	if len(got) != 2 || got[0].Run != s.events[0].Run || got[0].State != "ended" || got[0].Reason != "ok" || *got[0].Exit != 0 || len(got[0].Hosts) != 2 {
+		t.Fatalf("after up: %+v", got)
+	}
+	run := got[0]
+	t.Run("logs", func(t *testing.T) {
+		out := kgpu(t, 0, "logs", run.Run, c.addr["cp1"], "cluster/init").stdout.String()
+		if !strings.Contains(out, "control-plane has initialized successfully") {
+			t.Errorf("kubeadm init said\n%s", out)
+		}
+		if log, err := os.ReadFile(filepath.Join(run.Folder, "logs", c.addr["cp1"], "cluster+init.log")); err != nil || !strings.Contains(string(log), "control-plane has initialized successfully") {
+			t.Errorf("%v\n%s", err, log)
+		}
+		if out := kgpu(t, 3, "logs", run.Run, c.addr["cp1"], "cluster/inti").stderr.String(); !strings.Contains(out, `Did you mean "cluster/init"?`) {
+			t.Errorf("a step that is none: %s", out)
+		}
+	})
+	t.Run("timeline", func(t *testing.T) {
+		page := kgpu(t, 0, "timeline", run.Run, "-o", "-").stdout.String()
+		for _, host := range []string{"cp1", "w1"} {
+			if !strings.Contains(page, `title="`+c.addr[host]+`"`) {
+				t.Errorf("no row for %s", host)
+			}
+		}
+		for _, e := range s.of("step.done") {
+			if !strings.Contains(page, `aria-label="`+e.Step+" on "+cmp.Or(e.Host, "kgpu")+", done") {
+				t.Errorf("no bar for %v", e)
+			}
+		}
+		var trace struct{ TraceEvents []json.RawMessage }
+		if err := json.Unmarshal(kgpu(t, 0, "timeline", run.Run, "--trace", "-").stdout.Bytes(), &trace); err != nil || len(trace.TraceEvents) < len(s.of("step.done")) {
+			t.Errorf("the trace has %d events: %v", len(trace.TraceEvents), err)
+		}
+	})
+}
+
+// rename gives the cluster another name, before it is made.
+func (c *cluster) rename(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(c.inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.inventory, []byte(strings.Replace(string(text), "cluster: e2e", "cluster: "+name, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recordedRuns are the runs of the cluster history, the newest first.
+func recordedRuns(t *testing.T) (runs []recordedRun) {
+	t.Helper()
+	out := kgpu(t, 0, "runs", "--cluster", "history", "-o=json").stdout.Bytes() // one array: -o json is for streams of events
+	if err := json.Unmarshal(out, &runs); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return runs
+}
