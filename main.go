@@ -24,7 +24,7 @@ func main() {
 func newApp() *cli.App {
 	return command.App(version,
 		command.Group("Make a cluster", command.Validate(), command.Plan(), command.Up(), command.AddWorker()),
-		command.Group("Use it", command.Smoke()),
+		command.Group("Use it", command.Smoke(), command.Kubeconfig(), command.Kubectl(), command.SSH(), command.Notebook(), command.User(), command.Dashboard()),
 		command.Group("When something goes wrong", command.Attach(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),
 		command.Group("For your editor and shell", command.Schema()),

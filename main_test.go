@@ -38,6 +38,18 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "up", "good.yaml", "--ignore", "HOST_SWAP"}, 3},
 		{[]string{"kgpu", "up", "good.yaml", "--output", "yaml"}, 3},
 		{[]string{"kgpu", "reset", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
+		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--merge", "--tunnel"}, 3},
+		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--use"}, 3},
+		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--port", "70000", "--tunnel"}, 3},
+		{[]string{"kgpu", "kubectl", "get", "nodes"}, 3}, // no ./inventory.yaml
+		{[]string{"kgpu", "ssh", "-i", "good.yaml", "no-such-host"}, 3},
+		{[]string{"kgpu", "notebook", "-i", "good.yaml", "-o", "yaml"}, 3},
+		{[]string{"kgpu", "dashboard", "-i", "good.yaml", "now"}, 3},
+		{[]string{"kgpu", "user"}, 0},
+		{[]string{"kgpu", "user", "crate"}, 3},
+		{[]string{"kgpu", "user", "create", "-i", "good.yaml"}, 3},
+		{[]string{"kgpu", "user", "create", "-i", "good.yaml", "Joe"}, 3},
+		{[]string{"kgpu", "user", "create", "-i", "good.yaml", "joe", "--rule", "edit"}, 3},
 		{[]string{"kgpu", "validate", "good.yaml"}, 0},
 		{[]string{"kgpu", "validate", "bad.yaml"}, 10},
 	} {

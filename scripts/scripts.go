@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib steps facts.sh reach.sh pods.sh support.sh
+//go:embed access lib steps facts.sh reach.sh pods.sh support.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -35,6 +35,12 @@ func Pods() []byte {
 // by root.
 func Support() []byte {
 	return mustRead("support.sh")
+}
+
+// Access returns the script called name that prints how something in the cluster is reached, such as "notebook"; it wants to be
+// the standard input of `bash -s`, run by root on the control plane.
+func Access(name string) []byte {
+	return mustRead("access/" + name + ".sh")
 }
 
 // Lib returns the library that every step reads.

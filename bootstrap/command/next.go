@@ -15,7 +15,15 @@ import (
 
 // commandLine is what others are told that this kgpu does: the command and its arguments, which hold no secrets.
 func commandLine(c *cli.Context) string {
-	return strings.Join(append([]string{c.Command.Name}, c.Args().Slice()...), " ")
+	return strings.Join(append([]string{commandName(c)}, c.Args().Slice()...), " ")
+}
+
+// commandName is how the command is typed: "user create".
+func commandName(c *cli.Context) string {
+	if words := c.Lineage(); len(words) > 1 && words[1].Command != nil && words[1].Command.Name == "user" {
+		return "user " + c.Command.Name
+	}
+	return c.Command.Name
 }
 
 // next is the last line of a run: what to do with the cluster, or again.
@@ -37,21 +45,22 @@ func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 
 // again is the command that carries on with the run that c began: the same, which may be repeated.
 func again(c *cli.Context, inv *inventory.Inventory) string {
-	words := []string{"kgpu", c.Command.Name, "--inventory", inv.Path}
-	if c.Command.Name == "add-worker" || c.Command.Name == "reset" {
-		words = append(words, c.Args().Slice()...) // hosts; of the others, the inventory
+	words := append(strings.Fields("kgpu "+commandName(c)), "--inventory", inv.Path)
+	switch c.Command.Name {
+	case "add-worker", "reset", "create", "delete":
+		words = append(words, c.Args().Slice()...) // hosts and users; of the others, the inventory
 	}
 	for _, flag := range []string{"only", "skip", "limit", "ignore"} {
 		for _, value := range c.StringSlice(flag) {
 			words = append(words, "--"+flag, value)
 		}
 	}
-	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable"} {
+	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable", "namespace", "role", "days", "file", "port"} {
 		if c.IsSet(flag) {
 			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
 		}
 	}
-	for _, flag := range []string{"adopt", "yes"} {
+	for _, flag := range []string{"adopt", "yes", "admin", "remove"} {
 		if c.Bool(flag) {
 			words = append(words, "--"+flag)
 		}

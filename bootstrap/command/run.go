@@ -23,9 +23,12 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 	var usage *bootstrap.UsageError
 	var step *plan.UnknownStepError
 	var invalid inventory.Errors
+	var other *bootstrap.ExitError
 	switch {
 	case err == nil:
 		return reason.ExitOK
+	case errors.As(err, &other):
+		return other.Status // that of a program which has said why
 	case errors.Is(err, errPending):
 		return reason.ExitPending
 	case errors.As(err, &usage), errors.As(err, &step):

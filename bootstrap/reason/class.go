@@ -54,7 +54,7 @@ func (c ClassInfo) Ranges() string {
 // classes is in the order of the run: what can go wrong first comes first. Exit statuses are never given to another class.
 var classes = []ClassInfo{
 	{Inventory, []Range{{10, 11}}, "what you wrote: the inventory, and the secrets that it refers to"},
-	{Connection, []Range{{12, 26}}, "the way to a host: SSH, keys, sudo"},
+	{Connection, []Range{{12, 26}}, "the way to a host, or into the cluster: SSH, keys, sudo, kubeconfigs"},
 	{Operator, []Range{{27, 30}}, "somebody else is at work there"},
 	{Machine, []Range{{35, 39}, {41, 72}, {89, 89}}, "what a host is, or lacks"},
 	{Network, []Range{{31, 34}, {73, 79}}, "the network between the hosts, and to what they download from"},
