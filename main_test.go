@@ -70,6 +70,18 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "timeline", "-o", "-"}, 0},
 		{[]string{"kgpu", "timeline", "-o", "run.html", "--trace", "run.json"}, 3},
 		{[]string{"kgpu", "timeline", "./no-such-folder"}, 3},
+		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--merge", "--tunnel"}, 3},
+		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--use"}, 3},
+		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--port", "70000", "--tunnel"}, 3},
+		{[]string{"kgpu", "kubectl", "get", "nodes"}, 3}, // no ./inventory.yaml
+		{[]string{"kgpu", "ssh", "-i", "good.yaml", "no-such-host"}, 3},
+		{[]string{"kgpu", "notebook", "-i", "good.yaml", "-o", "yaml"}, 3},
+		{[]string{"kgpu", "dashboard", "-i", "good.yaml", "now"}, 3},
+		{[]string{"kgpu", "user"}, 0},
+		{[]string{"kgpu", "user", "crate"}, 3},
+		{[]string{"kgpu", "user", "create", "-i", "good.yaml"}, 3},
+		{[]string{"kgpu", "user", "create", "-i", "good.yaml", "Joe"}, 3},
+		{[]string{"kgpu", "user", "create", "-i", "good.yaml", "joe", "--rule", "edit"}, 3},
 		{[]string{"kgpu", "validate", "good.yaml"}, 0},
 		{[]string{"kgpu", "validate", "bad.yaml"}, 10},
 	} {

@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -44,26 +45,36 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 			return nil
 		}
 	}
-	var conf []byte
-	err := s.steadily(ctx, cp.ID(), func(h *remote.Host) (err error) {
-		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
-		return err
-	})
+	conf, err := s.adminConf(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // --only or --skip left kubeadm init out
 	}
 	if err != nil {
-		return fmt.Errorf("%s: fetching the kubeconfig: %w", cp.ID(), err)
+		return err
 	}
 	local, err := rewriteKubeconfig(conf, s.Inventory.Cluster, cp)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", cp.ID(), adminConf, err)
 	}
-	if err := writeSecretFile(path, local); err != nil {
+	if err := kubeconfig.WriteFile(path, local); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.StepDone, Step: "kubeconfig", Text: path})
 	return nil
+}
+
+// adminConf reads the administrator's kubeconfig of the control plane; errors.Is tells fs.ErrNotExist.
+func (s *session) adminConf(ctx context.Context) ([]byte, error) {
+	cp := s.controlPlane().ID()
+	var conf []byte
+	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
+		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: fetching the kubeconfig: %w", cp, err)
+	}
+	return conf, nil
 }
 
 // The first line of a kubeconfig that kgpu wrote tells which admin.conf it was made of.
@@ -121,21 +132,4 @@ func rewriteKubeconfig(conf []byte, cluster string, cp inventory.Host) ([]byte, 
 	}
 	sum := sha256.Sum256(conf)
 	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"), out...), nil
-}
-
-// writeSecretFile writes a file only its owner can read, whole or not at all.
-func writeSecretFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -16,7 +17,7 @@ func TestKubeconfigIsReplacedWhole(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("an older, longer file\n", 100)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeSecretFile(path, []byte("new\n")); err != nil {
+	if err := kubeconfig.WriteFile(path, []byte("new\n")); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(path)
@@ -30,7 +31,7 @@ func TestKubeconfigIsReplacedWhole(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
-	if err := writeSecretFile(filepath.Join(path, "no-folder", "x"), nil); err == nil {
+	if err := kubeconfig.WriteFile(filepath.Join(path, "no-folder", "x"), nil); err == nil {
 		t.Error("a kubeconfig was written where there is no folder")
 	}
 }
@@ -44,7 +45,7 @@ func TestRewriteKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeSecretFile(path, out); err != nil {
+	if err := kubeconfig.WriteFile(path, out); err != nil {
 		t.Fatal(err)
 	}
 	if sum := sourceOf(path); len(sum) != 64 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed lib node steps facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
+//go:embed access lib node steps facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -58,6 +58,12 @@ func Doctor() []byte {
 // Watch returns the program that tells the cluster of a node's cards; it runs on the node.
 func Watch() []byte {
 	return mustRead("node/gpu-watch.sh")
+}
+
+// Access returns the script called name that prints how something in the cluster is reached, such as "notebook"; it wants to be
+// the standard input of `bash -s`, run by root on the control plane.
+func Access(name string) []byte {
+	return mustRead("access/" + name + ".sh")
 }
 
 // Lib returns the library that every step reads.

@@ -26,7 +26,9 @@ func App(version string, groups ...[]*cli.Command) *cli.App {
 		Commands: slices.Concat(groups...),
 	}
 	for _, command := range app.Commands {
-		command.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
+		for _, c := range append(command.Subcommands, command) {
+			c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
+		}
 	}
 	app.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
 	return app

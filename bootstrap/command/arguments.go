@@ -7,6 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// verbatim are the commands whose arguments are another program's: from the first that is no flag on they stay as they are.
+var verbatim = map[string]bool{"kubectl": true, "ssh": true}
+
 // flagsFirst moves a command's flags before its arguments, so that `kgpu up inventory.yaml --output json` means what
 // it says: the library stops at the first argument that is no flag.
 func flagsFirst(app *cli.App, args []string) []string {
@@ -14,8 +17,15 @@ func flagsFirst(app *cli.App, args []string) []string {
 	if at < 0 {
 		return args
 	}
+	command := app.Command(args[at])
+	if at+1 < len(args) {
+		if sub := slices.IndexFunc(command.Subcommands, func(c *cli.Command) bool { return c.HasName(args[at+1]) }); sub >= 0 {
+			command = command.Subcommands[sub]
+			at++
+		}
+	}
 	takesValue := map[string]bool{}
-	for _, f := range app.Command(args[at]).Flags {
+	for _, f := range command.Flags {
 		_, boolean := f.(*cli.BoolFlag)
 		for _, name := range f.Names() {
 			takesValue[name] = !boolean
@@ -27,6 +37,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 		switch a := rest[i]; {
 		case a == "--":
 			positional = append(positional, rest[i+1:]...)
+			i = len(rest)
+		case (!strings.HasPrefix(a, "-") || a == "-") && verbatim[command.Name]:
+			positional = append(positional, rest[i:]...)
 			i = len(rest)
 		case !strings.HasPrefix(a, "-") || a == "-":
 			positional = append(positional, a)

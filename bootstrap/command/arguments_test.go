@@ -7,7 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func testApp() *cli.App { return App("test", Group("", Up(), AddWorker(), RemoveWorker(), Reset())) }
+func testApp() *cli.App {
+	return App("test", Group("", Up(), AddWorker(), RemoveWorker(), Reset(), Kubectl(), SSH(), User()))
+}
 
 func TestFlagsFirst(t *testing.T) {
 	for _, c := range []struct{ typed, want []string }{
@@ -19,6 +21,12 @@ func TestFlagsFirst(t *testing.T) {
 		{[]string{"kgpu", "reset", "w1", "--yes", "w2"}, []string{"kgpu", "reset", "--yes", "--", "w1", "w2"}},
 		{[]string{"kgpu", "reset", "w1", "--inventory=a.yaml"}, []string{"kgpu", "reset", "--inventory=a.yaml", "--", "w1"}},
 		{[]string{"kgpu", "add-worker", "-i", "a.yaml", "10.0.0.1", "--", "--odd"}, []string{"kgpu", "add-worker", "-i", "a.yaml", "--", "10.0.0.1", "--odd"}},
+		{[]string{"kgpu", "kubectl", "--", "get", "nodes", "-o", "wide"}, []string{"kgpu", "kubectl", "--", "get", "nodes", "-o", "wide"}},
+		{[]string{"kgpu", "kubectl", "-i", "a.yaml", "exec", "pod", "--", "ls", "-l"}, []string{"kgpu", "kubectl", "-i", "a.yaml", "--", "exec", "pod", "--", "ls", "-l"}},
+		{[]string{"kgpu", "kubectl", "-i", "a.yaml", "--", "exec", "pod", "--", "ls"}, []string{"kgpu", "kubectl", "-i", "a.yaml", "--", "exec", "pod", "--", "ls"}},
+		{[]string{"kgpu", "ssh", "w1", "--", "nvidia-smi", "-L"}, []string{"kgpu", "ssh", "--", "w1", "--", "nvidia-smi", "-L"}},
+		{[]string{"kgpu", "user", "create", "joe", "--namespace", "lab", "-o", "f"}, []string{"kgpu", "user", "create", "--namespace", "lab", "-o", "f", "--", "joe"}},
+		{[]string{"kgpu", "user"}, []string{"kgpu", "user", "--"}},
 	} {
 		if got := flagsFirst(testApp(), c.typed); !slices.Equal(got, c.want) {
 			t.Errorf("%q became %q, want %q", c.typed, got, c.want)

@@ -15,7 +15,15 @@ import (
 
 // commandLine is what others are told that this kgpu does: the command and its arguments, which hold no secrets.
 func commandLine(c *cli.Context) string {
-	return strings.Join(append([]string{c.Command.Name}, c.Args().Slice()...), " ")
+	return strings.Join(append([]string{commandName(c)}, c.Args().Slice()...), " ")
+}
+
+// commandName is how the command is typed: "user create".
+func commandName(c *cli.Context) string {
+	if words := c.Lineage(); len(words) > 1 && words[1].Command != nil && words[1].Command.Name == "user" {
+		return "user " + c.Command.Name
+	}
+	return c.Command.Name
 }
 
 // next is the last line of a run: what to do with the cluster, or again.
@@ -39,9 +47,9 @@ func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 
 // again is the command that carries on with the run that c began: the same, which may be repeated.
 func again(c *cli.Context, inv *inventory.Inventory) string {
-	words := []string{"kgpu", c.Command.Name, "--inventory", inv.Path}
-	switch c.Command.Name { // hosts; of the others, the arguments are the inventory
-	case "add-worker", "reset":
+	words := append(strings.Fields("kgpu "+commandName(c)), "--inventory", inv.Path)
+	switch c.Command.Name { // hosts and users; of the others, the arguments are the inventory
+	case "add-worker", "reset", "create", "delete":
 		words = append(words, c.Args().Slice()...)
 	case "remove-worker":
 		words = append(words, bootstrap.StillNamed(inv.Path, c.Args().Slice())...)
@@ -51,12 +59,12 @@ func again(c *cli.Context, inv *inventory.Inventory) string {
 			words = append(words, "--"+flag, value)
 		}
 	}
-	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable"} {
+	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable", "namespace", "role", "days", "file", "port"} {
 		if c.IsSet(flag) {
 			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
 		}
 	}
-	for _, flag := range []string{"adopt", "force", "yes"} {
+	for _, flag := range []string{"adopt", "force", "yes", "admin", "remove"} {
 		if c.Bool(flag) {
 			words = append(words, "--"+flag)
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,12 +18,13 @@ func TestAgain(t *testing.T) {
 		"up --max-unavailable 2 --kubeconfig k":   "kgpu up --inventory 'my hosts.yaml' --kubeconfig k --max-unavailable 2",
 		"add-worker 10.0.0.[1-2]":                 "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
 		"up --yes --adopt":                        "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
+		"user create joe --days 9 -o joe.conf":    "kgpu user create --inventory 'my hosts.yaml' joe --days 9 --file joe.conf",
 		"reset w1":                                "kgpu reset --inventory 'my hosts.yaml' w1",
 		"remove-worker --force w1":                "kgpu remove-worker --inventory 'my hosts.yaml' w1 --force",
 	} {
 		app := testApp()
 		got := ""
-		for _, command := range app.Commands {
+		for _, command := range slices.Concat(app.Commands, app.Command("user").Subcommands) {
 			command.Action = func(c *cli.Context) error {
 				got = again(c, &inventory.Inventory{Path: "my hosts.yaml"})
 				return nil

@@ -22,8 +22,9 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	status := exitStatus(err)
 	var invalid inventory.Errors
+	var other *bootstrap.ExitError
 	switch {
-	case err == nil, status == reason.ExitPending:
+	case err == nil, status == reason.ExitPending, errors.Is(err, errFound), errors.As(err, &other): // all is said
 	case status == reason.ExitUsage:
 		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)
 	case errors.As(err, &invalid): // file:line:column first, as editors want it
@@ -38,9 +39,12 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 func exitStatus(err error) int {
 	var usage *bootstrap.UsageError
 	var step *plan.UnknownStepError
+	var other *bootstrap.ExitError
 	switch {
 	case err == nil:
 		return reason.ExitOK
+	case errors.As(err, &other):
+		return other.Status // that of a program which has said why
 	case errors.Is(err, errPending), errors.Is(err, errNotWell), errors.Is(err, errWarned):
 		return reason.ExitPending
 	case errors.Is(err, errFound):

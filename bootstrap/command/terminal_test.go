@@ -239,7 +239,7 @@ func TestCtrlCStops(t *testing.T) {
 
 func TestCtrlCTwiceLeaves(t *testing.T) {
 	s := perform(t, "stuck")
-	s.await("install basic packages")
+	s.awaitMatch(`0/1 [^\n]*[0-9]:[0-9][0-9][^\n]*install basic packages`) // it is at work
 	s.types("\x03")
 	s.await("stopping: nothing more is begun. Ctrl-C again leaves at once")
 	s.types("\x03")

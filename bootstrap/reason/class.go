@@ -56,7 +56,7 @@ func (c ClassInfo) Ranges() string {
 var classes = []ClassInfo{
 	{Inventory, []Range{{10, 11}}, "what you wrote: the inventory, and the secrets that it refers to"},
 	{Local, []Range{{19, 19}}, "what kgpu keeps on the machine that it runs on"},
-	{Connection, []Range{{12, 18}, {20, 26}}, "the way to a host: SSH, keys, sudo"},
+	{Connection, []Range{{12, 18}, {20, 26}}, "the way to a host, or into the cluster: SSH, keys, sudo, kubeconfigs"},
 	{Operator, []Range{{27, 30}}, "somebody else is at work there"},
 	{Machine, []Range{{35, 39}, {41, 72}, {89, 89}}, "what a host is, or lacks"},
 	{Network, []Range{{31, 34}, {73, 79}}, "the network between the hosts, and to what they download from"},

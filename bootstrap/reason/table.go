@@ -22,6 +22,12 @@ const (
 	HostOutputTooLarge ID = "HOST_OUTPUT_TOO_LARGE"
 	HostUnending       ID = "HOST_UNENDING"
 
+	KubeconfigConflict   ID = "KUBECONFIG_CONFLICT"
+	KubeconfigUnwritable ID = "KUBECONFIG_UNWRITABLE"
+	ClusterMissing       ID = "CLUSTER_MISSING"
+	UserRefused          ID = "USER_REFUSED"
+	DashboardFailed      ID = "DASHBOARD_FAILED"
+
 	HostBusy             ID = "HOST_BUSY"
 	HostOSUnsupported    ID = "HOST_OS_UNSUPPORTED"
 	HostArchUnsupported  ID = "HOST_ARCH_UNSUPPORTED"
@@ -149,6 +155,21 @@ var table = index([]Reason{
 	{HostUnending, 45,
 		"A host answered and did not come to an end, long after the step that it was at had to be over.",
 		"the host answers and does not come to an end: look at its load and its disks (`uptime`, `journalctl -p err`), then run the same command again"},
+	{KubeconfigConflict, 14,
+		"Your kubeconfig has a cluster, a user or a context of the same name that belongs to another cluster, and that kgpu did not make of this inventory. Nothing was changed in it.",
+		"rename the other entry (`kubectl config rename-context`), give the cluster another name (`cluster:` in the inventory), or use a file of its own: `kgpu kubeconfig -o FILE`"},
+	{KubeconfigUnwritable, 15,
+		"A kubeconfig on this machine cannot be read or written, is not one, or another program changes it just now.",
+		"look at the file named above, its folder and who owns them; `kgpu kubeconfig -o FILE` takes another one"},
+	{ClusterMissing, 16,
+		"The control plane was reached, and there is no cluster on it: it has no kubeconfig of an administrator.",
+		"`kgpu up` makes the cluster, `kgpu plan` says what is missing"},
+	{UserRefused, 17,
+		"The API server refused an object that a user needs, or nobody in the cluster signed the user's certificate. The message has the words of the API server.",
+		"look at the words above; `kubectl get certificatesigningrequests` and `kubectl -n kube-system logs -l component=kube-controller-manager` say more; the same command begins again"},
+	{DashboardFailed, 18,
+		"The API server refused the dashboard, its pod did not get ready in time, or its namespace did not go away.",
+		"`kubectl -n kgpu-dashboard describe pods` says why; the same command carries on, and `kgpu dashboard --remove` takes it away"},
 
 	{HostBusy, 30,
 		"Another run of kgpu is at work: it holds the cluster, or a unit of it holds the host. The message says whose run it is, from where, since when and what it does.",

@@ -28,3 +28,8 @@ var MPS []byte
 //
 //go:embed notebook.yaml
 var Notebook []byte
+
+// Dashboard is Headlamp 0.45.0, a web UI for the cluster that nothing leads to from outside.
+//
+//go:embed dashboard.yaml
+var Dashboard []byte

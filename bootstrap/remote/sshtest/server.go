@@ -165,6 +165,13 @@ func (s *Server) SetHostKeys(keys ...ssh.Signer) {
 	s.config.HostKeys = keys
 }
 
+// Handle lets commands be run by another handler.
+func (s *Server) Handle(h Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.Exec = h
+}
+
 // Refuse lets nobody in, or again those who may.
 func (s *Server) Refuse(yes bool) {
 	s.mu.Lock()

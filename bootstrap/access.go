@@ -1,0 +1,113 @@
+package bootstrap
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// ExitError ends kgpu with the exit status of a program that it ran for the user. The program has said why itself.
+type ExitError struct{ Status int }
+
+func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
+
+// enter connects to the control plane alone, and asks it nothing.
+func enter(ctx context.Context, o Options) (*session, error) {
+	s := newSession(o)
+	cp := s.controlPlane()
+	conn, err := s.dialer.Dial(ctx, cp)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.hosts[cp.ID()] = conn
+	return s, nil
+}
+
+// admin is the administrator's way into the cluster, as the control plane has it.
+func (s *session) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
+	cp := s.controlPlane().ID()
+	conf, err = s.adminConf(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &reason.Error{ID: reason.ClusterMissing, Host: cp, Detail: "there is no " + adminConf}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if a, err = kubeconfig.Parse(conf); err != nil {
+		return nil, nil, fmt.Errorf("%s: %s: %w", cp, adminConf, err)
+	}
+	return conf, a, nil
+}
+
+// outside is the administrator's way in as it is used from here: with names after the cluster, and the server where SSH
+// reaches it. text is the file.
+func (s *session) outside(conf []byte) (text []byte, a *kubeconfig.Access, err error) {
+	cp := s.controlPlane()
+	if text, err = rewriteKubeconfig(conf, s.Inventory.Cluster, cp); err == nil {
+		a, err = kubeconfig.Parse(text)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %s: %w", cp.ID(), adminConf, err)
+	}
+	return text, a, nil
+}
+
+// apiDial is how long the API server may take to show its certificate.
+const apiDial = 5 * time.Second
+
+type dialFunc func(ctx context.Context, address string) (net.Conn, error)
+
+func directly(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}
+
+// reachAPI reports whether the API server of a answers, and is the one of its certificate authority.
+func reachAPI(ctx context.Context, a *kubeconfig.Access, dial dialFunc) error {
+	address, err := a.Address()
+	if err != nil {
+		return err
+	}
+	config, err := a.TLS()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiDial)
+	defer cancel()
+	conn, err := dial(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return tls.Client(conn, config).HandshakeContext(ctx)
+}
+
+// isAnother reports whether what answered is another cluster's API server, or this one's after it was made anew.
+func isAnother(err error) bool {
+	var wrong *tls.CertificateVerificationError
+	return errors.As(err, &wrong)
+}
+
+func (s *session) warn(text string, args ...any) {
+	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: s.controlPlane().ID(), Kind: event.Warning, Text: fmt.Sprintf(text, args...)})
+}
+
+// local makes an error of a file here that holds a kubeconfig.
+func local(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var conflict *kubeconfig.ConflictError
+	if errors.As(err, &conflict) {
+		return &reason.Error{ID: reason.KubeconfigConflict, Doing: doing, Detail: conflict.Error(), Err: err}
+	}
+	return &reason.Error{ID: reason.KubeconfigUnwritable, Doing: doing, Err: err}
+}

@@ -1,0 +1,516 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// insideAPI is where the API server is, as the control plane sees the network.
+const insideAPI = "10.0.0.10:6443"
+
+// apiHost is a control plane with an API server that only it can reach, and with programs of its own.
+type apiHost struct {
+	event.Recorder
+	server *sshtest.Server
+	api    *httptest.Server
+	bin    string // folder with its programs
+	conf   string // path of its admin.conf
+	closed atomic.Bool
+	dialed atomic.Int64 // how often something was reached through SSH
+}
+
+func newAPIHost(t *testing.T) (*apiHost, Options) {
+	t.Helper()
+	h := &apiHost{bin: t.TempDir(), conf: filepath.Join(t.TempDir(), "admin.conf")}
+	ca, config := serverCertificate(t)
+	h.api = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "the API at %s\n", r.URL.Path) }))
+	h.api.TLS = config
+	h.api.StartTLS()
+	t.Cleanup(h.api.Close)
+	admin := kubeconfig.Access{
+		Cluster: "kubernetes", User: "kubernetes-admin", Context: "kubernetes-admin@kubernetes", Server: "https://" + insideAPI,
+		CA: ca, Certificate: ca, Key: []byte("THE-ADMINS-KEY"),
+	}
+	text, err := admin.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.conf, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	local := sshtest.Local("PATH=" + h.bin + ":" + os.Getenv("PATH"))
+	h.server = sshtest.Listen(t, sshtest.Config{
+		Exec: func(e *sshtest.Exec) int {
+			if strings.Contains(e.Line, "sftp-server") {
+				f := adminConfFile{h.conf}
+				_ = sftp.NewRequestServer(struct {
+					io.Reader
+					io.WriteCloser
+				}{e.Stdin, nopCloser{e.Stdout}}, sftp.Handlers{FileGet: f, FileList: f}).Serve()
+				return 0
+			}
+			return local(e)
+		},
+		Dial: func(network, address string) (net.Conn, error) {
+			if h.closed.Load() {
+				return nil, errors.New("prohibited")
+			}
+			h.dialed.Add(1)
+			if address == insideAPI {
+				address = h.api.Listener.Addr().String()
+			}
+			return net.Dial(network, address)
+		},
+	})
+	cp := h.server.Host()
+	cp.Name, cp.Role, cp.PrivateAddress = "cp1", inventory.ControlPlane, netip.MustParseAddr("10.0.0.10")
+	dir := t.TempDir()
+	return h, Options{
+		Inventory: &inventory.Inventory{Path: filepath.Join(dir, "inventory.yaml"), Cluster: "lab", Hosts: []inventory.Host{cp}, Notebook: inventory.Notebook{Framework: "tensorflow"}},
+		Run:       "r", Events: h,
+	}
+}
+
+// program puts a shell script among the host's programs.
+func (h *apiHost) program(t *testing.T, name, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(h.bin, name), []byte("#!/bin/bash\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said is what the host's events tell a person.
+func (h *apiHost) said() string {
+	var b strings.Builder
+	for _, e := range h.Events() {
+		fmt.Fprintf(&b, "%s %s\n", e.Kind, e.Text)
+	}
+	return b.String()
+}
+
+// serverCertificate is an authority and what a server needs that is known as 10.0.0.10.
+func serverCertificate(t *testing.T) (ca []byte, config *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 10)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+}
+
+// askVersion asks the API server of a kubeconfig, as kubectl would.
+func askVersion(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	a, err := kubeconfig.Parse(data)
+	if err != nil {
+		return "", err
+	}
+	config, err := a.TLS()
+	if err != nil {
+		return "", err
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	answer, err := client.Get(a.Server + "/version")
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
+
+// notices is a writer that tells when something was written.
+type notices struct {
+	all   bytes.Buffer
+	wrote chan struct{}
+}
+
+func (n *notices) String() string { return n.all.String() }
+
+func (n *notices) Write(p []byte) (int, error) {
+	defer func() {
+		select {
+		case n.wrote <- struct{}{}:
+		default:
+		}
+	}()
+	return n.all.Write(p)
+}
+
+func TestFetchKubeconfig(t *testing.T) {
+	h, o := newAPIHost(t)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "mine"))
+	var out bytes.Buffer
+	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &out}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(o.Inventory.Path), "lab.kubeconfig")
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 || !strings.Contains(out.String(), path) {
+		t.Errorf("%v, %v; said %s", info, err, out.String())
+	}
+	if sourceOf(path) == "" {
+		t.Error("up would fetch it again")
+	}
+	// This machine has no API server at the address of the host.
+	if said := h.said(); !strings.Contains(said, "warning the API server cannot be reached from here") || !strings.Contains(said, "kgpu kubectl") {
+		t.Errorf("said %s", said)
+	}
+
+	out.Reset()
+	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{File: "-", Out: &out}); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := kubeconfig.Parse(out.Bytes()); err != nil || a.Context != "lab" || string(a.Key) != "THE-ADMINS-KEY" {
+		t.Errorf("printed %s, %v", out.String(), err)
+	}
+
+	for range 2 {
+		out.Reset()
+		if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Out: &out}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err := os.ReadFile(os.Getenv("KUBECONFIG")); err != nil || !strings.Contains(string(data), "current-context: lab") || !strings.Contains(out.String(), "--context lab") {
+		t.Errorf("%v; said %s; merged\n%s", err, out.String(), data)
+	}
+	if err := os.WriteFile(os.Getenv("KUBECONFIG"), []byte("clusters: [{name: lab, cluster: {server: x}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Out: &out}); !errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) {
+		t.Error(err)
+	}
+	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{File: filepath.Join(path, "x"), Out: &out}); !errors.Is(err, &reason.Error{ID: reason.KubeconfigUnwritable}) {
+		t.Error(err)
+	}
+	if err := os.Remove(h.conf); err != nil {
+		t.Fatal(err)
+	}
+	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &out}); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+		t.Error(err)
+	}
+	if strings.Contains(h.said(), "THE-ADMINS-KEY") {
+		t.Error("an event has the key")
+	}
+}
+
+// The tunnel leads to the API server, which is known by its name inside, and goes with its kubeconfig.
+func TestTunnel(t *testing.T) {
+	_, o := newAPIHost(t)
+	ctx, end := context.WithCancel(t.Context())
+	out := &notices{wrote: make(chan struct{}, 1)}
+	ended := make(chan error, 1)
+	go func() { ended <- Kubeconfig(ctx, o, KubeconfigOptions{Tunnel: true, Out: out}) }()
+	select {
+	case <-out.wrote:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(o.Inventory.Path), "lab-tunnel.kubeconfig")
+	for range 2 {
+		if got, err := askVersion(path); err != nil || got != "the API at /version\n" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+}
+
+// localKubectl is a program that tells what it was given, and ends with 7.
+func localKubectl(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubectl")
+	script := "#!/bin/bash\nprintf '<%s>' \"$@\"\ncat\ngrep -o 'server: .*' \"$KUBECONFIG\"\nstat -c %a \"$KUBECONFIG\"\necho trouble >&2\nexit 7\n"
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestKubectl(t *testing.T) {
+	run := func(o Options, program string, args ...string) (out, errs string, err error) {
+		var stdout, stderr bytes.Buffer
+		err = Kubectl(t.Context(), o, KubectlOptions{Program: program, Args: args, Stdin: strings.NewReader("input\n"), Stdout: &stdout, Stderr: &stderr})
+		return stdout.String(), stderr.String(), err
+	}
+	wants := func(t *testing.T, err error, status int) {
+		t.Helper()
+		var exit *ExitError
+		if !errors.As(err, &exit) || exit.Status != status {
+			t.Errorf("%v, want the exit status %d", err, status)
+		}
+	}
+	t.Run("through SSH", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		t.Setenv("TMPDIR", t.TempDir())
+		out, errs, err := run(o, localKubectl(t), "get", "a b")
+		wants(t, err, 7)
+		if !strings.HasPrefix(out, "<get><a b>input\nserver: https://127.0.0.1:") || !strings.HasSuffix(out, "\n600\n") || errs != "trouble\n" {
+			t.Errorf("said %q and %q", out, errs)
+		}
+		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+			t.Errorf("left %q", left)
+		}
+		if _, err := os.Stat(KubeconfigPath(o.Inventory)); err != nil || h.dialed.Load() == 0 {
+			t.Errorf("%v; the API was reached %d times", err, h.dialed.Load())
+		}
+	})
+	t.Run("directly", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		data, err := os.ReadFile(h.conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := kubeconfig.Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Server, a.TLSServerName = h.api.URL, "10.0.0.10"
+		text, err := a.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kubeconfig.WriteFile(KubeconfigPath(o.Inventory), text); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := run(o, localKubectl(t))
+		wants(t, err, 7)
+		if !strings.Contains(out, "server: "+h.api.URL) || h.server.Accepted() != 0 {
+			t.Errorf("said %q after %d SSH connections", out, h.server.Accepted())
+		}
+	})
+	there := "printf '<%s>' \"$@\"; cat; echo trouble >&2; exit 9\n"
+	args := []string{"get", "a b", "", `"';$(id)` + "\n*", "-o", "é"}
+	const printed = "<--kubeconfig></etc/kubernetes/admin.conf><get><a b><><\"';$(id)\n*><-o><é>input\n"
+	t.Run("no kubectl here", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		h.program(t, "kubectl", there)
+		out, errs, err := run(o, "", args...)
+		wants(t, err, 9)
+		if out != printed || errs != "trouble\n" {
+			t.Errorf("said %q and %q, want %q", out, errs, printed)
+		}
+		for _, line := range h.server.Lines() {
+			if strings.Contains(line, "id)") {
+				t.Errorf("an argument is in the command line: %s", line)
+			}
+		}
+	})
+	t.Run("SSH lets nothing through", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		h.closed.Store(true)
+		h.program(t, "kubectl", there)
+		out, _, err := run(o, localKubectl(t), args...)
+		wants(t, err, 9)
+		if out != printed || !strings.Contains(h.said(), "warning kubectl runs there") {
+			t.Errorf("said %q; %s", out, h.said())
+		}
+	})
+	t.Run("it ends well", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		h.program(t, "kubectl", "echo $#\n")
+		if out, _, err := run(o, ""); err != nil || out != "2\n" {
+			t.Errorf("%q, %v", out, err)
+		}
+	})
+}
+
+// kubectlOfNotebook answers scripts/access/notebook.sh.
+const kubectlOfNotebook = `case "$*" in
+*' get service notebook '*) printf 'service=%s\nport=1\n' "SERVICE" ;;
+*' get deployment notebook '*) echo ready=READY ;;
+*' get secret notebook '*) echo token=dG9rJmVu ;;
+*) exit 1 ;;
+esac
+`
+
+func TestOpenNotebook(t *testing.T) {
+	notebook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "notebook %s", r.URL.Query().Get("token"))
+	}))
+	t.Cleanup(notebook.Close)
+	answer := func(ready string) string {
+		return strings.NewReplacer("SERVICE", notebook.Listener.Addr().String(), "READY", ready).Replace(kubectlOfNotebook)
+	}
+	t.Run("through SSH", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		h.program(t, "kubectl", answer("1"))
+		ctx, end := context.WithCancel(t.Context())
+		out := &notices{wrote: make(chan struct{}, 1)}
+		opened, ended := make(chan string, 1), make(chan error, 1)
+		go func() {
+			ended <- OpenNotebook(ctx, o, DoorOptions{Out: out, Open: func(_ context.Context, url string) error { opened <- url; return nil }})
+		}()
+		var url string
+		select {
+		case url = <-opened:
+		case err := <-ended:
+			t.Fatal(err)
+		}
+		got, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(got.Body)
+		got.Body.Close()
+		if err != nil || string(body) != "notebook tok&en" {
+			t.Errorf("%q, %v at %s", body, err, url)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if said := out.String(); !strings.Contains(said, url) || !strings.Contains(said, "Ctrl-C") || strings.Contains(h.said(), "tok") {
+			t.Errorf("said %s; events %s", said, h.said())
+		}
+	})
+	t.Run("for programs", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		h.program(t, "kubectl", answer("1"))
+		ctx, end := context.WithCancel(t.Context())
+		out := &notices{wrote: make(chan struct{}, 1)}
+		ended := make(chan error, 1)
+		go func() { ended <- OpenNotebook(ctx, o, DoorOptions{Out: out, JSON: true}) }()
+		<-out.wrote
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if said := out.String(); !strings.HasPrefix(said, `{"url":"http://127.0.0.1:`) || !strings.HasSuffix(said, "/\",\"tunnel\":true}\n") {
+			t.Errorf("said %s", said)
+		}
+	})
+	for name, script := range map[string]string{"not ready": answer("0"), "not there": "exit 0\n"} {
+		t.Run(name, func(t *testing.T) {
+			h, o := newAPIHost(t)
+			h.program(t, "kubectl", script)
+			err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard})
+			var e *reason.Error
+			if !errors.As(err, &e) || e.ID != reason.NotebookFailed || !strings.Contains(e.AdviceLine(), "kgpu smoke") {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("the API does not answer", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		h.program(t, "kubectl", "echo refused >&2; exit 1\n")
+		err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard})
+		var e *reason.Error
+		if !errors.As(err, &e) || e.ID != reason.APIUnreachable || !strings.Contains(e.Stderr, "refused") {
+			t.Error(err)
+		}
+	})
+	t.Run("none is wanted", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		o.Inventory.Notebook.Framework = "none"
+		var usage *UsageError
+		if err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard}); !errors.As(err, &usage) || h.server.Accepted() != 0 {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOpenDashboard(t *testing.T) {
+	h, o := newAPIHost(t)
+	h.program(t, "kubectl", `case "$*" in
+*' get service headlamp '*) echo service=10.96.0.7:80 ;;
+*' create token admin --duration=8h') printf 'the.token' ;;
+*) exit 1 ;;
+esac
+`)
+	ctx, end := context.WithCancel(t.Context())
+	out := &notices{wrote: make(chan struct{}, 1)}
+	ended := make(chan error, 1)
+	shown := func(ctx context.Context, url string) error { end(); return nil }
+	go func() { ended <- OpenDashboard(ctx, o, DoorOptions{Out: out, Admin: true, Open: shown}) }()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if said := out.String(); !strings.Contains(said, "http://127.0.0.1:") || !strings.Contains(said, "\nthe.token\n") || strings.Contains(h.said(), "the.token") {
+		t.Errorf("said %s; events %s", said, h.said())
+	}
+}
+
+// What the browser is started with leads to the secret address once.
+func TestBrowse(t *testing.T) {
+	const secret = "http://127.0.0.1:1/?token=x"
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	get := func(url string) (status int, to string) {
+		answer, err := client.Get(url)
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		answer.Body.Close()
+		return answer.StatusCode, answer.Header.Get("Location")
+	}
+	err := browse(t.Context(), secret, time.Minute, func(once string) error {
+		if strings.Contains(once, "token") {
+			t.Errorf("the browser is started with %s", once)
+		}
+		if status, to := get(once[:strings.LastIndex(once, "/")] + "/guess"); status != http.StatusNotFound || to != "" {
+			t.Errorf("a guess leads to %d %q", status, to)
+		}
+		if status, to := get(once); status != http.StatusFound || to != secret {
+			t.Errorf("it leads to %d %q", status, to)
+		}
+		if status, to := get(once); status != http.StatusNotFound || to != "" {
+			t.Errorf("the second time it leads to %d %q", status, to)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	none := errors.New("none here")
+	if err := browse(t.Context(), secret, time.Minute, func(string) error { return none }); !errors.Is(err, none) {
+		t.Error(err)
+	}
+	if err := browse(t.Context(), secret, time.Nanosecond, func(string) error { return nil }); err == nil {
+		t.Error("a browser that never asks is taken for one that does")
+	}
+}

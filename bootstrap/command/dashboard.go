@@ -1,0 +1,53 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// Dashboard is kgpu dashboard.
+func Dashboard() *cli.Command {
+	return &cli.Command{
+		Name: "dashboard", Usage: "deploy a web UI for the cluster, and lead there through SSH until Ctrl-C (with --output json, only deploy it); nothing is exposed",
+		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, []cli.Flag{
+			&cli.BoolFlag{Name: "admin", Usage: "with all rights in the cluster, not only to look"},
+			&cli.BoolFlag{Name: "remove", Usage: "delete it"}, portFlag,
+		}), Action: dashboard,
+	}
+}
+
+func dashboard(c *cli.Context) error {
+	d, err := doorOptions(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("remove") {
+		return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+			t.ended, err = ended(bootstrap.RemoveDashboard(c.Context, o))
+			return err
+		})
+	}
+	d.Admin = c.Bool("admin")
+	err = story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+		t.ended, err = ended(bootstrap.Dashboard(c.Context, o, d.Admin))
+		return err
+	})
+	if err != nil || d.JSON { // the stream of events is over, and the token is not for programs
+		return err
+	}
+	return standardError(c, report.Normal, func(o bootstrap.Options) error {
+		return bootstrap.OpenDashboard(c.Context, o, d)
+	})
+}
+
+// ended is how a story ended, if it ended well.
+func ended(text string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}

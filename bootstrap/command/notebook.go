@@ -1,0 +1,48 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// Notebook is kgpu notebook.
+func Notebook() *cli.Command {
+	return &cli.Command{
+		Name: "notebook", Usage: "say how the Jupyter notebook is opened, and lead there through SSH where needed",
+		Flags: slices.Concat(inventoryFlags, sshFlags, formatFlags, []cli.Flag{
+			&cli.BoolFlag{Name: "open", Usage: "open it in a browser"}, portFlag,
+		}), Action: notebook,
+	}
+}
+
+func notebook(c *cli.Context) error {
+	d, err := doorOptions(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("open") {
+		d.Open = bootstrap.Browse
+	}
+	return standardError(c, report.Normal, func(o bootstrap.Options) error {
+		return bootstrap.OpenNotebook(c.Context, o, d)
+	})
+}
+
+func doorOptions(c *cli.Context) (bootstrap.DoorOptions, error) {
+	d := bootstrap.DoorOptions{Port: c.Int("port"), Out: c.App.Writer}
+	switch c.String("output") {
+	case "text":
+	case "json":
+		d.JSON = true
+	default:
+		return d, usagef("--output is text or json, not %q", c.String("output"))
+	}
+	if err := noArguments(c); err != nil {
+		return d, err
+	}
+	return d, checkPort(c)
+}

@@ -1,0 +1,34 @@
+package command
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// SSH is kgpu ssh.
+func SSH() *cli.Command {
+	return &cli.Command{
+		Name: "ssh", Usage: "log in to a host, or run a command there, the way that the inventory says", ArgsUsage: "[HOST [-- COMMAND…]]",
+		Flags: slices.Concat(inventoryFlags, sshFlags), Action: ssh,
+	}
+}
+
+func ssh(c *cli.Context) error {
+	program, err := exec.LookPath("ssh")
+	if err != nil {
+		return usagef("there is no ssh on this machine: install the OpenSSH client")
+	}
+	so := bootstrap.SSHOptions{Program: program, Host: c.Args().First(), Command: c.Args().Tail(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if len(so.Command) > 0 && so.Command[0] == "--" {
+		so.Command = so.Command[1:]
+	}
+	return standardError(c, report.Quiet, func(o bootstrap.Options) error {
+		return bootstrap.SSH(c.Context, o, so)
+	})
+}

@@ -1,0 +1,87 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// User is kgpu user.
+func User() *cli.Command {
+	format := &cli.StringFlag{Name: "output", Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"}
+	return &cli.Command{
+		Name: "user", Usage: "let others work in the cluster who do not rule it",
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("no command %q: kgpu user has create, list and delete", c.Args().First())
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+		Subcommands: []*cli.Command{
+			{
+				Name: "create", Usage: "make a kubeconfig for somebody, with rights in one namespace; again: renew it", ArgsUsage: "NAME",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, []cli.Flag{
+					&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` to work in, made where it is missing (default: NAME)"},
+					&cli.StringFlag{Name: "role", Usage: "`ROLE` in it: view, edit or admin", Value: "edit"},
+					&cli.IntFlag{Name: "days", Usage: "the certificate is valid for `N` days, or as long as the cluster signs for", Value: 365},
+					&cli.StringFlag{Name: "file", Aliases: []string{"o"}, Usage: "write the kubeconfig to `FILE` (default: CLUSTER-NAME.kubeconfig beside the inventory)", TakesFile: true},
+					format,
+				}, outputFlags[1:]), Action: createUser,
+			},
+			{
+				Name: "list", Usage: "list those who may work in the cluster", Flags: slices.Concat(inventoryFlags, sshFlags), Action: listUsers,
+			},
+			{
+				Name: "delete", Usage: "take all rights from a user; what they made stays", ArgsUsage: "NAME",
+				Flags: slices.Concat(inventoryFlags, connectionFlags, []cli.Flag{format}, outputFlags[1:]), Action: deleteUser,
+			},
+		},
+	}
+}
+
+func oneName(c *cli.Context) (string, error) {
+	if c.NArg() != 1 {
+		return "", usagef("kgpu user %s takes the name of one user", c.Command.Name)
+	}
+	return c.Args().First(), nil
+}
+
+func createUser(c *cli.Context) error {
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+		t.ended, err = ended(bootstrap.CreateUser(c.Context, o, bootstrap.UserOptions{
+			Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file"),
+		}))
+		return err
+	})
+}
+
+func deleteUser(c *cli.Context) error {
+	name, err := oneName(c)
+	if err != nil {
+		return err
+	}
+	return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+		t.ended, err = ended(bootstrap.DeleteUser(c.Context, o, name))
+		return err
+	})
+}
+
+func listUsers(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	return standardError(c, report.Normal, func(o bootstrap.Options) error {
+		users, err := bootstrap.Users(c.Context, o)
+		if err != nil {
+			return err
+		}
+		return report.PrintUsers(c.App.Writer, users)
+	})
+}

@@ -1,0 +1,174 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/jupyter"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// DoorOptions are what OpenNotebook and OpenDashboard need beyond what all stories need.
+type DoorOptions struct {
+	Port  int                                         // of this machine, where a tunnel is needed; 0: a free one
+	JSON  bool                                        // an object for programs, without the token
+	Admin bool                                        // of the dashboard: with all rights
+	Out   io.Writer                                   // hears where it is
+	Open  func(ctx context.Context, url string) error // opens a browser; nil: the user does
+}
+
+// answers are the lines NAME=VALUE of a script of scripts/access.
+func (s *session) answers(ctx context.Context, name, input string) (map[string]string, error) {
+	text, err := s.ask(ctx, name, input)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if !ok {
+			return nil, s.misunderstood(name)
+		}
+		out[key] = value
+	}
+	if encoded, ok := out["token"]; ok {
+		token, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return nil, s.misunderstood(name)
+		}
+		out["token"] = string(token)
+	}
+	return out, nil
+}
+
+// OpenNotebook tells how the notebook is opened, and leads there until ctx ends where its port cannot be reached from here.
+func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
+	if o.Inventory.Notebook.Framework == catalog.NoFramework {
+		return &UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
+	}
+	s, err := enter(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	cp := s.controlPlane().ID()
+	said, err := s.answers(ctx, "notebook", "")
+	if err != nil {
+		return err
+	}
+	missing := func(detail string) error {
+		return &reason.Error{ID: reason.NotebookFailed, Host: cp, Doing: "opening the notebook", Detail: detail,
+			Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
+	}
+	switch {
+	case said["service"] == "" || said["token"] == "":
+		return missing("there is no notebook")
+	case said["ready"] == "0" || said["ready"] == "":
+		return missing("the notebook is not ready")
+	}
+	open := func(at string) string {
+		return (&url.URL{Scheme: "http", Host: at, Path: "/", RawQuery: url.Values{"token": {said["token"]}}.Encode()}).String()
+	}
+	if a := s.hosts[cp].Addr(); a.IsValid() {
+		at := net.JoinHostPort(a.String(), said["port"])
+		way := door{client: jupyter.New(at, "", func(ctx context.Context, _, address string) (net.Conn, error) { return directly(ctx, address) })}
+		if way.answers(ctx) == nil {
+			return d.show(ctx, "the notebook", at, open(at), "", false)
+		}
+	}
+	return s.lead(ctx, d, "the notebook", said["service"], open, "")
+}
+
+// OpenDashboard tells how the dashboard is opened, and leads there until ctx ends: no other way does.
+func OpenDashboard(ctx context.Context, o Options, d DoorOptions) error {
+	s, err := enter(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	account := plan.DashboardViewer
+	if d.Admin {
+		account = plan.DashboardAdmin
+	}
+	said, err := s.answers(ctx, "dashboard", account+"\n")
+	if err != nil {
+		return err
+	}
+	if said["service"] == "" || said["token"] == "" {
+		return s.misunderstood("dashboard")
+	}
+	return s.lead(ctx, d, "the dashboard", said["service"], func(at string) string { return "http://" + at + "/" }, said["token"])
+}
+
+// lead passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.
+func (s *session) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
+	l, err := listen(d.Port)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	served, end := context.WithCancel(ctx)
+	defer end()
+	forwarded := make(chan error, 1)
+	go func() { forwarded <- s.forward(served, l, s.controlPlane().ID(), service) }()
+	at := l.Addr().String()
+	if err := d.show(ctx, what, at, open(at), token, true); err != nil {
+		end()
+		<-forwarded
+		return err
+	}
+	return <-forwarded
+}
+
+// show tells where it is. Programs are not told secrets.
+func (d DoorOptions) show(ctx context.Context, what, at, open, token string, tunnel bool) error {
+	if d.JSON {
+		return json.NewEncoder(d.Out).Encode(struct {
+			URL    string `json:"url"`
+			Tunnel bool   `json:"tunnel"` // it ends with this program
+		}{"http://" + at + "/", tunnel})
+	}
+	if err := report.PrintDoor(d.Out, what, open, token, tunnel); err != nil || d.Open == nil {
+		return err
+	}
+	if err := d.Open(ctx, open); err != nil {
+		return report.PrintNoBrowser(d.Out, err)
+	}
+	return nil
+}
+
+// Dashboard deploys the dashboard, and OpenDashboard opens it. It returns, for people, what has become of it.
+func Dashboard(ctx context.Context, o Options, admin bool) (string, error) {
+	if v := o.Inventory.Kubernetes.Version; v.Minor < plan.DashboardSince {
+		return "", &UsageError{Message: fmt.Sprintf("the dashboard needs Kubernetes 1.%d or newer, and the inventory has %s", plan.DashboardSince, v)}
+	}
+	return "done: the dashboard is deployed", onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
+		graph, err := plan.Dashboard(s.Inventory, s.facts, admin)
+		if err != nil {
+			return err
+		}
+		_, err = s.engine().Execute(ctx, graph)
+		return err
+	})
+}
+
+// RemoveDashboard deletes the dashboard with all that it needed.
+func RemoveDashboard(ctx context.Context, o Options) (string, error) {
+	return "done: the dashboard is gone", onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
+		graph, err := plan.RemoveDashboard(s.Inventory, s.facts)
+		if err != nil {
+			return err
+		}
+		_, err = s.engine().Execute(ctx, graph)
+		return err
+	})
+}

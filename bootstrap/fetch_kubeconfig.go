@@ -1,0 +1,147 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
+)
+
+// KubeconfigOptions are what Kubeconfig needs beyond what all stories need.
+type KubeconfigOptions struct {
+	File   string    // where it goes; empty: as after up; "-": Out
+	Merge  bool      // into the user's own, instead of a file
+	Use    bool      // and make its context the current one
+	Tunnel bool      // the server is a port of this machine, which leads there until ctx ends
+	Port   int       // of this machine; 0: a free one
+	Out    io.Writer // hears what was done, for people
+}
+
+// Kubeconfig fetches the administrator's kubeconfig of the cluster.
+func Kubeconfig(ctx context.Context, o Options, k KubeconfigOptions) error {
+	s, err := enter(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	conf, inside, err := s.admin(ctx)
+	if err != nil {
+		return err
+	}
+	text, a, err := s.outside(conf)
+	if err != nil {
+		return err
+	}
+	if k.Tunnel {
+		return s.tunnelled(ctx, k, inside, a)
+	}
+	switch {
+	case k.Merge:
+		if k.File, err = s.merge(a, k.Use); err == nil {
+			err = report.PrintMerged(k.Out, k.File, a.Context)
+		}
+	case k.File == "-":
+		_, err = io.Copy(k.Out, bytes.NewReader(text))
+	default:
+		if k.File == "" {
+			k.File = s.kubeconfigPath()
+		}
+		if err = local("writing "+k.File, kubeconfig.WriteFile(k.File, text)); err == nil {
+			err = report.PrintKubeconfig(k.Out, k.File)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := reachAPI(ctx, a, directly); err != nil && ctx.Err() == nil {
+		s.warn("the API server cannot be reached from here at %s: %v. Through SSH it can: `kgpu kubectl -- get nodes`, or `kgpu kubeconfig --tunnel`", a.Server, err)
+	}
+	return nil
+}
+
+func (s *session) kubeconfigPath() string {
+	if s.Kubeconfig != "" {
+		return s.Kubeconfig
+	}
+	return KubeconfigPath(s.Inventory)
+}
+
+// merge puts the way in into the user's own kubeconfig, and returns where that is.
+func (s *session) merge(a *kubeconfig.Access, use bool) (string, error) {
+	path, err := kubeconfig.DefaultPath()
+	if err != nil {
+		return "", local("finding the kubeconfig", err)
+	}
+	origin, err := filepath.Abs(s.Inventory.Path)
+	if err != nil {
+		return "", local("finding the inventory", err)
+	}
+	return path, local("merging into "+path, kubeconfig.Update(path, func(before []byte) ([]byte, error) {
+		return kubeconfig.Merge(before, a, origin, filepath.Dir(path), use)
+	}))
+}
+
+// tunnelled is the way in through a port of this machine: the server is known by a name in its certificate.
+func tunnelled(l net.Listener, inside, named *kubeconfig.Access) *kubeconfig.Access {
+	a := *named
+	a.Server, a.TLSServerName = "https://"+l.Addr().String(), inside.Name()
+	return &a
+}
+
+// tunnelled writes a kubeconfig for a port of this machine, and passes on what comes there until ctx ends. The file goes with
+// the tunnel.
+func (s *session) tunnelled(ctx context.Context, k KubeconfigOptions, inside, named *kubeconfig.Access) error {
+	cp := s.controlPlane().ID()
+	address, err := inside.Address()
+	if err != nil {
+		return err
+	}
+	if err := reachAPI(ctx, inside, s.through(cp)); err != nil {
+		return &reason.Error{ID: reason.APIUnreachable, Host: cp, Doing: "reaching " + inside.Server + " through SSH", Err: err}
+	}
+	l, err := listen(k.Port)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if k.File == "" {
+		k.File = filepath.Join(filepath.Dir(s.kubeconfigPath()), s.Inventory.Cluster+"-tunnel.kubeconfig")
+	}
+	text, err := tunnelled(l, inside, named).Encode()
+	if err != nil {
+		return err
+	}
+	if k.File == "-" {
+		_, err = k.Out.Write(text)
+	} else if err = local("writing "+k.File, kubeconfig.WriteFile(k.File, text)); err == nil {
+		defer os.Remove(k.File)
+		err = report.PrintTunnel(k.Out, k.File, l.Addr().String())
+	}
+	if err != nil {
+		return err
+	}
+	return s.forward(ctx, l, cp, address)
+}
+
+// fetched brings the kubeconfig beside the inventory.
+func (s *session) fetched(ctx context.Context) (inside, named *kubeconfig.Access, err error) {
+	conf, inside, err := s.admin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, named, err := s.outside(conf)
+	if err != nil {
+		return nil, nil, err
+	}
+	path := s.kubeconfigPath()
+	if err := kubeconfig.WriteFile(path, text); err != nil {
+		return nil, nil, local("writing "+path, err)
+	}
+	return inside, named, nil
+}

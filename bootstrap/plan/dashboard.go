@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/manifests"
+)
+
+// DashboardNamespace has the dashboard and nothing else.
+const DashboardNamespace = "kgpu-dashboard"
+
+// DashboardSince is the first minor that kgpu deploys the dashboard to: `kubectl create token` is since then.
+const DashboardSince = 24
+
+// ServiceAccounts whose tokens let somebody into the dashboard.
+const (
+	DashboardViewer = "viewer"
+	DashboardAdmin  = "admin"
+)
+
+// Dashboard plans the deployment of the dashboard, whether or not it is there; with the account of an administrator where that
+// is wanted. One that is there stays: a token for it can be had by administrators only.
+func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := decodeManifest(manifests.Dashboard)
+	if err != nil {
+		return nil, err
+	}
+	if !admin {
+		objects = slices.DeleteFunc(objects, func(o object) bool {
+			labels, _ := o["metadata"].(object)["labels"].(object)
+			return labels["kgpu.dev/dashboard"] == DashboardAdmin
+		})
+	}
+	b.pullFromRegistry(objects)
+	manifest, err := manifests.Encode(Adapt(b.minor, objects)...)
+	if err != nil {
+		return nil, err
+	}
+	b.side(b.cp, Step{
+		Ref: Ref{ID: "dashboard/deploy"}, Title: "deploy the dashboard", Reason: "you asked for it", Script: "dashboard",
+		Input: Input{Values: map[string]string{"manifest": manifest}}, Retry: Transient, Timeout: 20 * time.Minute, // the image may come over a slow link
+	})
+	return &b.graph, b.graph.Validate()
+}
+
+// RemoveDashboard plans its end.
+func RemoveDashboard(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	b.side(b.cp, Step{
+		Ref: Ref{ID: "dashboard/remove"}, Title: "delete the dashboard", Reason: "you asked for it", Script: "dashboard-remove",
+		Retry: Transient, Timeout: medium,
+	})
+	return &b.graph, b.graph.Validate()
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
+)
+
+// User is somebody who may work in a namespace.
+type User struct {
+	Name      string
+	Namespace string
+	Role      string
+	Until     time.Time // end of the certificate; zero: not known
+}
+
+// PrintUsers writes a table of users.
+func PrintUsers(w io.Writer, users []User) error {
+	if len(users) == 0 {
+		_, err := fmt.Fprintln(w, "there are no users yet: kgpu user create NAME")
+		return err
+	}
+	t := tabwriter.NewWriter(printable.Writer(w), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "USER\tNAMESPACE\tROLE\tCERTIFICATE ENDS")
+	for _, u := range users {
+		until := "-"
+		if !u.Until.IsZero() {
+			until = u.Until.Format(time.DateOnly)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable.Line(u.Name), printable.Line(u.Namespace), printable.Line(u.Role), until)
+	}
+	return t.Flush()
+}
+
+// PrintKubeconfig says where the kubeconfig is, and how it is used.
+func PrintKubeconfig(w io.Writer, file string) error {
+	_, err := fmt.Fprintf(printable.Writer(w), "%s: kubectl --kubeconfig %s get nodes\n", file, file)
+	return err
+}
+
+// PrintMerged says which context leads to the cluster now.
+func PrintMerged(w io.Writer, file, context string) error {
+	_, err := fmt.Fprintf(printable.Writer(w), "%s has the context %s: kubectl --context %s get nodes\n", file, context, context)
+	return err
+}
+
+// PrintTunnel says what leads to the API server, and for how long.
+func PrintTunnel(w io.Writer, file, address string) error {
+	_, err := fmt.Fprintf(printable.Writer(w), "%s leads to the API server, through SSH, as long as this runs:\n\n  kubectl --kubeconfig %s get nodes\n\n%s goes with it. Ctrl-C ends it.\n", address, file, file)
+	return err
+}
+
+// PrintDoor says where something in the cluster is opened with a browser. token is what it asks for; empty: nothing.
+// tunnel: it leads there through SSH, as long as kgpu runs.
+func PrintDoor(w io.Writer, what, url, token string, tunnel bool) error {
+	p := printable.Writer(w)
+	_, err := fmt.Fprintf(p, "%s: %s\n", what, url)
+	if err == nil && token != "" {
+		_, err = fmt.Fprintf(p, "\nIt asks for a token:\n\n%s\n", token)
+	}
+	if err == nil && tunnel {
+		_, err = fmt.Fprintln(p, "\nThis leads there through SSH as long as this runs; nothing is exposed. Ctrl-C ends it.")
+	}
+	return err
+}
+
+// PrintNoBrowser says that no browser came up.
+func PrintNoBrowser(w io.Writer, why error) error {
+	_, err := fmt.Fprintf(printable.Writer(w), "No browser was opened (%v): open the address yourself.\n", why)
+	return err
+}

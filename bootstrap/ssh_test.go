@@ -1,0 +1,95 @@
+package bootstrap
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// What ssh is told is what it understands: the configuration is read by ssh itself.
+func TestSSHConfig(t *testing.T) {
+	dir := t.TempDir()
+	config, err := sshConfig(dir, []remote.Hop{
+		{User: "b", Host: "bastion", Port: 2222, Agent: true, KnownHosts: []string{"/home/me/.ssh/known hosts", "/more"}, Policy: inventory.AcceptNew},
+		{User: "ubuntu", Host: "10.0.0.11", Port: 22, Keys: []string{"/home/me/my 100% \"key\""}, HostKey: "ssh-ed25519 AAAA", Policy: inventory.Strict},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func(alias string) string {
+		out, err := exec.Command("ssh", "-F", config, "-G", alias).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for alias, want := range map[string][]string{
+		"kgpu-0": {"user b", "hostname bastion", "port 2222", "stricthostkeychecking accept-new", `userknownhostsfile "/home/me/.ssh/known hosts" /more`, "globalknownhostsfile /dev/null"},
+		"kgpu-1": {
+			"user ubuntu", "hostname 10.0.0.11", "port 22", "identityagent none", "proxyjump kgpu-0", "hostkeyalias kgpu-1", "updatehostkeys false",
+			"userknownhostsfile " + filepath.Join(dir, "known-1"), `identityfile /home/me/my 100% "key"`,
+		},
+	} {
+		got := strings.ReplaceAll(told(alias), "100%%", "100%") // releases differ in when they resolve it
+		for _, line := range want {
+			plain := strings.ReplaceAll(line, `"/home/me/.ssh/known hosts"`, "/home/me/.ssh/known hosts")
+			if !strings.Contains(got, line+"\n") && !strings.Contains(got, plain+"\n") {
+				t.Errorf("%s: no %q in\n%s", alias, line, got)
+			}
+		}
+	}
+	if !strings.Contains(told("kgpu-1"), "stricthostkeychecking") || strings.Contains(told("kgpu-1"), "stricthostkeychecking accept-new") {
+		t.Error("the host's key is taken as it comes")
+	}
+	if known, err := os.ReadFile(filepath.Join(dir, "known-1")); err != nil || string(known) != "kgpu-1 ssh-ed25519 AAAA\n" {
+		t.Errorf("%q, %v", known, err)
+	}
+}
+
+// The system's ssh goes through a bastion to a host whose key is pinned, and its exit status is handed on; another host key is
+// refused.
+func TestSSH(t *testing.T) {
+	program, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, bastion := sshtest.Listen(t, sshtest.Config{}), sshtest.Listen(t, sshtest.Config{})
+	h := sshtest.Behind(host.Host(), bastion.Host())
+	h.Name, h.Role = "w1", inventory.Worker
+	cp := sshtest.Listen(t, sshtest.Config{})
+	c := cp.Host()
+	c.Name, c.Role = "cp1", inventory.ControlPlane
+	o := Options{Inventory: &inventory.Inventory{Path: "inventory.yaml", Hosts: []inventory.Host{h, c}}, Events: event.Discard}
+	run := func(name string, command ...string) (string, string, error) {
+		var out, errs bytes.Buffer
+		err := SSH(t.Context(), o, SSHOptions{Program: program, Host: name, Command: command, Stdin: strings.NewReader("input\n"), Stdout: &out, Stderr: &errs})
+		return out.String(), errs.String(), err
+	}
+	var exit *ExitError
+	out, errs, err := run("w1", "cat; echo trouble >&2;", "exit", "7")
+	if !errors.As(err, &exit) || exit.Status != 7 || out != "input\n" || !strings.Contains(errs, "trouble\n") || bastion.Accepted() == 0 {
+		t.Errorf("%v; said %q and %q, through the bastion %d times", err, out, errs, bastion.Accepted())
+	}
+	if _, errs, err = run("", "exit", "3"); !errors.As(err, &exit) || exit.Status != 3 || cp.Accepted() == 0 {
+		t.Errorf("the control plane: %v, %s", err, errs)
+	}
+	host.SetHostKeys(sshtest.NewKey())
+	if _, errs, err = run("w1", "true"); !errors.As(err, &exit) || exit.Status != 255 || !strings.Contains(errs, "Host key verification failed") {
+		t.Errorf("another host key: %v, %s", err, errs)
+	}
+	var usage *UsageError
+	for name, want := range map[string]string{"w2": `it has w1, cp1. Did you mean "w1"?`, "somewhere": "it has w1, cp1"} {
+		if _, _, err := run(name); !errors.As(err, &usage) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// UserOptions are what CreateUser needs beyond what all stories need.
+type UserOptions struct {
+	Name      string
+	Namespace string // empty: like the user
+	Role      string // view, edit or admin
+	Days      int    // that the certificate shall be valid
+	File      string // the kubeconfig; empty: CLUSTER-USER.kubeconfig beside the inventory
+}
+
+const maxDays = 10 * 365
+
+// A kubeconfig that begins so is one that kgpu made for a user, and may be replaced.
+const userMark = "# kgpu: the kubeconfig of user "
+
+// CreateUser makes a kubeconfig for somebody who may work in one namespace, and lets them. The private key is made here and
+// never leaves this machine. It returns, for people, what has become of it.
+func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) {
+	u := plan.User{Name: uo.Name, Namespace: uo.Namespace, Role: uo.Role, Lifetime: time.Duration(uo.Days) * 24 * time.Hour}
+	if u.Namespace == "" {
+		u.Namespace = u.Name
+	}
+	if err := u.Valid(); err != nil {
+		return "", &UsageError{Message: err.Error()}
+	}
+	if uo.Days < 1 || uo.Days > maxDays {
+		return "", &UsageError{Message: fmt.Sprintf("--days is 1 to %d, not %d", maxDays, uo.Days)}
+	}
+	file := uo.File
+	if file == "" {
+		file = filepath.Join(filepath.Dir(o.Inventory.Path), o.Inventory.Cluster+"-"+u.Name+".kubeconfig")
+	}
+	if err := replaceable(file, u.Name); err != nil {
+		return "", err
+	}
+	key, request, err := newRequest(u.Name)
+	if err != nil {
+		return "", err
+	}
+	u.Request = request
+	var out string
+	err = onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
+		graph, err := plan.CreateUser(s.Inventory, s.facts, u)
+		if err != nil {
+			return err
+		}
+		conf, _, err := s.admin(ctx)
+		if err != nil {
+			return err
+		}
+		_, a, err := s.outside(conf)
+		if err != nil {
+			return err
+		}
+		done, err := s.engine().Execute(ctx, graph)
+		if err != nil {
+			return err
+		}
+		said := done.Outputs[graph.Steps[0].Ref]
+		cert, err := s.userCertificate(said[plan.OutputCertificate], u.Name)
+		if err != nil {
+			return err
+		}
+		mine := kubeconfig.Access{
+			Cluster: a.Cluster, User: u.Name, Context: u.Name + "@" + a.Cluster, Namespace: u.Namespace,
+			Server: a.Server, CA: a.CA, Certificate: said[plan.OutputCertificate], Key: key,
+		}
+		text, err := mine.Encode()
+		if err != nil {
+			return err
+		}
+		if err := kubeconfig.WriteFile(file, append([]byte(userMark+u.Name+"\n"), text...)); err != nil {
+			return local("writing "+file, err)
+		}
+		s.warnOfUser(u, cert, strings.TrimSpace(string(said[plan.OutputEnforced])))
+		out = fmt.Sprintf("done: %s is for %s, until %s: kubectl --kubeconfig %s get pods", file, u.Name, cert.NotAfter.Format(time.DateOnly), file)
+		return nil
+	})
+	return out, err
+}
+
+// replaceable refuses a file that is not the kubeconfig of this user.
+func replaceable(file, user string) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return local("looking at "+file, err)
+	}
+	if line, _, _ := bytes.Cut(data, []byte("\n")); string(line) != userMark+user {
+		return &UsageError{Message: fmt.Sprintf("%s is there already, is no kubeconfig that kgpu made for %s, and stays as it is: name another file with -o", file, user)}
+	}
+	return nil
+}
+
+// newRequest makes a key, and asks for a certificate that says whose it is; both PEM.
+func newRequest(user string) (key, request []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: user, Organization: []string{plan.UsersGroup}},
+	}, private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}), nil
+}
+
+// userCertificate reads what the cluster has signed.
+func (s *session) userCertificate(data []byte, user string) (*x509.Certificate, error) {
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, s.userRefused("what came is no certificate", nil)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, s.userRefused("", err)
+	}
+	if cert.Subject.CommonName != user {
+		return nil, s.userRefused(fmt.Sprintf("the certificate is %q's", cert.Subject.CommonName), nil)
+	}
+	return cert, nil
+}
+
+func (s *session) userRefused(detail string, err error) error {
+	return &reason.Error{ID: reason.UserRefused, Host: s.controlPlane().ID(), Doing: "reading the user's certificate", Detail: detail, Err: err}
+}
+
+// warnOfUser tells what the user's rights are not.
+func (s *session) warnOfUser(u plan.User, cert *x509.Certificate, enforced string) {
+	if short := u.Lifetime - time.Until(cert.NotAfter); short > 24*time.Hour {
+		s.warn("the cluster signs for a shorter time than you asked for: the certificate ends on %s", cert.NotAfter.Format(time.DateOnly))
+	} else if -short > 24*time.Hour {
+		s.warn("this Kubernetes signs for a longer time than you asked for: the certificate ends on %s", cert.NotAfter.Format(time.DateOnly))
+	}
+	if u.Role == "view" || enforced == "baseline" || enforced == "restricted" {
+		return
+	}
+	if plan.NamespacesRefusePods(s.Inventory) {
+		s.warn("the namespace %[1]s lets pods have the files and the network of their node, and with those the cluster: `kubectl label namespace %[1]s pod-security.kubernetes.io/enforce=baseline` refuses them", u.Namespace)
+		return
+	}
+	s.warn("Kubernetes before 1.23 does not refuse pods that have the files and the network of their node, and with those the cluster: give this kubeconfig only to whom you trust with that")
+}
+
+// DeleteUser takes all rights from a user that CreateUser gave. It returns, for people, what is left.
+func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
+	if err := (plan.User{Name: name, Namespace: "x", Role: "view"}).Valid(); err != nil {
+		return "", &UsageError{Message: err.Error()}
+	}
+	var out string
+	err := onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
+		graph, err := plan.DeleteUser(s.Inventory, s.facts, name)
+		if err != nil {
+			return err
+		}
+		done, err := s.engine().Execute(ctx, graph)
+		if err != nil {
+			return err
+		}
+		spaces := strings.Fields(string(done.Outputs[graph.Steps[0].Ref][plan.OutputNamespaces]))
+		if len(spaces) == 0 {
+			out = fmt.Sprintf("done: %s had no rights that kgpu gave (kgpu user list)", name)
+			return nil
+		}
+		out = fmt.Sprintf("done: %s has no rights any more. The certificate cannot be revoked: until its end it says who they are, which opens nothing; "+
+			"what they made is still there, in %s", name, strings.Join(spaces, ", "))
+		return nil
+	})
+	return out, err
+}
+
+// Users are the users that CreateUser made.
+func Users(ctx context.Context, o Options) ([]report.User, error) {
+	s, err := enter(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	answer, err := s.ask(ctx, "users", "")
+	if err != nil {
+		return nil, err
+	}
+	var out []report.User
+	for line := range strings.Lines(answer) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(f) != 4 {
+			return nil, s.misunderstood("users")
+		}
+		u := report.User{Name: f[0], Namespace: f[1], Role: f[2]}
+		if end, err := time.Parse("Jan _2 15:04:05 2006 MST", f[3]); err == nil {
+			u.Until = end
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// onControlPlane looks at the control plane, and does work there while no other kgpu changes the cluster.
+func onControlPlane(ctx context.Context, o Options, work func(context.Context, *session) error) error {
+	var cp []inventory.Host
+	for _, h := range o.Inventory.Hosts {
+		if h.Role == inventory.ControlPlane {
+			cp = append(cp, h)
+		}
+	}
+	s, err := openAlone(ctx, o, cp)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if s.facts[s.controlPlane().ID()].ControlPlane == nil {
+		return &reason.Error{ID: reason.ClusterMissing, Host: s.controlPlane().ID(), Detail: "there is no cluster on this host"}
+	}
+	return s.holding(ctx, func(ctx context.Context) error { return work(ctx, s) })
+}
+
+// What is asked about something in the cluster is answered in some kilobytes.
+var askBounds = remote.Bounds{Bytes: 4 << 20, Time: 3 * time.Minute}
+
+// ask runs a script of scripts/access on the control plane, with this behind it, and returns what it prints between its first
+// and its last line.
+func (s *session) ask(ctx context.Context, name, input string) (string, error) {
+	cp := s.controlPlane().ID()
+	var out []byte
+	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
+		out, err = h.Output(ctx, remote.Command{
+			Name: name, Line: "bash -s", Root: true, Stdin: strings.NewReader(string(scripts.Access(name)) + input),
+		}, askBounds)
+		return err
+	})
+	var exit *remote.ExitError
+	if errors.As(err, &exit) {
+		return "", &reason.Error{ID: reason.APIUnreachable, Host: cp, Doing: "asking the API server", Exit: &exit.Status, Stderr: exit.Stderr, Err: err}
+	}
+	if err != nil {
+		return "", err
+	}
+	text, begins := strings.CutPrefix(string(out), "kgpu-"+name+"=1\n")
+	text, ends := strings.CutSuffix(text, "end=1\n")
+	if !begins || !ends {
+		return "", s.misunderstood(name)
+	}
+	return text, nil
+}
+
+func (s *session) misunderstood(what string) error {
+	return &reason.Error{ID: reason.FactsFailed, Host: s.controlPlane().ID(), Doing: "asking about the " + what, Detail: "the host's answer is not one that kgpu understands"}
+}

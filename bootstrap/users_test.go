@@ -1,0 +1,253 @@
+package bootstrap
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+)
+
+// signer is a cluster's certificate authority.
+type signer struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newSigner(t *testing.T) *signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &signer{key, cert}
+}
+
+func (s *signer) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.cert.Raw})
+}
+
+// sign signs what a CertificateSigningRequest asks for, for a year at most.
+func (s *signer) sign(t *testing.T, object []byte) []byte {
+	t.Helper()
+	var request struct {
+		Spec struct {
+			Request           string
+			ExpirationSeconds int64 `yaml:"expirationSeconds"`
+		}
+	}
+	if err := yaml.Unmarshal(object, &request); err != nil {
+		t.Fatal(err)
+	}
+	data, err := base64.StdEncoding.DecodeString(request.Spec.Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, rest := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
+		t.Fatalf("the request is %q", data)
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := csr.CheckSignature(); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(time.Duration(request.Spec.ExpirationSeconds) * time.Second)
+	if year := time.Now().AddDate(1, 0, 0); end.After(year) {
+		end = year
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: csr.Subject, NotBefore: s.cert.NotBefore, NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, csr.PublicKey, s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// userSite is a cluster whose control plane signs what user/create brings.
+func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
+	t.Helper()
+	s, o := newSite(t, "cp1")
+	s.joined["cp1"] = true
+	authority := newSigner(t)
+	admin := kubeconfig.Access{Cluster: "k", User: "k", Context: "k", Server: "https://10.0.0.10:6443", CA: authority.pem(), Certificate: authority.pem(), Key: []byte("THE-ADMINS-KEY")}
+	text, err := admin.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.adminConf, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Inventory.Path, o.Inventory.Cluster = filepath.Join(t.TempDir(), "inventory.yaml"), "lab"
+	sent := new([]byte)
+	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
+		if !strings.Contains(e.Line, "/start.sh") {
+			return s.exec("cp1", e)
+		}
+		zip, err := gzip.NewReader(e.Stdin)
+		if err != nil {
+			return sshtest.Vanish
+		}
+		var request []byte
+		for archive := tar.NewReader(zip); ; {
+			h, err := archive.Next()
+			if err != nil {
+				break
+			}
+			content, _ := io.ReadAll(archive)
+			*sent = append(*sent, content...)
+			if path.Base(h.Name) == "request" {
+				request = content
+			}
+		}
+		const id = "user/create"
+		fmt.Fprintf(e.Stdout, "B\t%s\t0\n", id)
+		for name, value := range map[string][]byte{"certificate": authority.sign(t, request), "enforced": []byte(enforced)} {
+			fmt.Fprintf(e.Stdout, "O\t%s\t%s\t%s\n", id, name, base64.StdEncoding.EncodeToString(value))
+		}
+		fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\nE\t0\n", id)
+		return 0
+	})
+	return s, o, sent
+}
+
+// The kubeconfig is the user's, in their namespace; its key fits the certificate and was told to nobody.
+func TestCreateUser(t *testing.T) {
+	s, o, sent := userSite(t, "baseline")
+	ended, err := CreateUser(t.Context(), o, UserOptions{Name: "joe", Role: "edit", Days: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(filepath.Dir(o.Inventory.Path), "lab-joe.kubeconfig")
+	data, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(ended, file) {
+		t.Fatalf("%v; ended with %q", err, ended)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	a, err := kubeconfig.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Context != "joe@lab" || a.User != "joe" || a.Cluster != "lab" || !strings.Contains(string(data), "namespace: joe") || strings.Contains(string(data), base64.StdEncoding.EncodeToString([]byte("THE-ADMINS-KEY"))) {
+		t.Errorf("%s", data)
+	}
+	pair, err := tls.X509KeyPair(a.Certificate, a.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := pair.Leaf.Subject; name.CommonName != "joe" || len(name.Organization) != 1 || name.Organization[0] != plan.UsersGroup {
+		t.Errorf("the certificate is %s's", name)
+	}
+	if left := time.Until(pair.Leaf.NotAfter); left < 29*24*time.Hour || left > 31*24*time.Hour {
+		t.Errorf("it is valid for %s", left)
+	}
+	block, _ := pem.Decode(a.Key)
+	for _, secret := range []string{string(a.Key), string(block.Bytes), base64.StdEncoding.EncodeToString(block.Bytes)} {
+		if strings.Contains(string(*sent), secret) || strings.Contains(fmt.Sprint(s.Events()), secret) {
+			t.Error("the key was told")
+		}
+	}
+	for _, e := range s.Events() {
+		if e.Kind == "warning" {
+			t.Errorf("warned of %s", e.Text)
+		}
+	}
+
+	// Again: another key. A file that is not the user's stays.
+	if _, err := CreateUser(t.Context(), o, UserOptions{Name: "joe", Role: "edit", Days: 30}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(file); err != nil || string(again) == string(data) {
+		t.Errorf("it was not renewed: %v", err)
+	}
+	var usage *UsageError
+	if _, err := CreateUser(t.Context(), o, UserOptions{Name: "ann", Role: "edit", Days: 30, File: file}); !errors.As(err, &usage) {
+		t.Errorf("joe's file became ann's: %v", err)
+	}
+	for _, bad := range []UserOptions{
+		{Name: "Joe", Role: "edit", Days: 1}, {Name: "-joe", Role: "edit", Days: 1}, {Name: "kube-system", Role: "edit", Days: 1}, {Name: "joe", Namespace: "kgpu-notebook", Role: "edit", Days: 1},
+		{Name: "joe", Role: "cluster-admin", Days: 1}, {Name: "joe", Role: "edit"}, {Name: "joe\nx", Role: "edit", Days: 1}, {Name: "joe", Namespace: "a/b", Role: "edit", Days: 1},
+	} {
+		if _, err := CreateUser(t.Context(), o, bad); !errors.As(err, &usage) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+// What the user's rights are not is told.
+func TestWarningsOfUsers(t *testing.T) {
+	s, o, _ := userSite(t, "")
+	if _, err := CreateUser(t.Context(), o, UserOptions{Name: "joe", Role: "edit", Days: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	var all string
+	for _, e := range s.Events() {
+		if e.Kind == "warning" {
+			all += e.Text + "\n"
+		}
+	}
+	for _, want := range []string{"signs for a shorter time", "pod-security.kubernetes.io/enforce=baseline"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no warning of %q in %q", want, all)
+		}
+	}
+}
+
+func TestNoClusterNoUser(t *testing.T) {
+	_, o := newSite(t, "cp1")
+	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")
+	if _, err := CreateUser(t.Context(), o, UserOptions{Name: "joe", Role: "edit", Days: 1}); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+		t.Error(err)
+	}
+}
+
+func TestUsers(t *testing.T) {
+	h, o := newAPIHost(t)
+	h.program(t, "kubectl", `printf 'joe\tjoe\tedit\tDec  1 10:00:00 2026 GMT\nann\tlab\tview\t\n'`)
+	got, err := Users(t.Context(), o)
+	if err != nil || len(got) != 2 || got[0].Name != "joe" || got[0].Until.Format(time.DateOnly) != "2026-12-01" || got[1].Role != "view" || !got[1].Until.IsZero() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.program(t, "kubectl", `echo what; exit 0`)
+	if _, err := Users(t.Context(), o); !errors.Is(err, &reason.Error{ID: reason.FactsFailed}) {
+		t.Error(err)
+	}
+}

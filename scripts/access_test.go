@@ -1,0 +1,189 @@
+package scripts
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+// userHost is a sandbox whose kubectl signs what it is asked to. Its objects are files: /namespace, /role, /request.
+func userHost(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	s.stub("sleep", "#!/bin/sh\n")
+	s.stub("openssl", "#!/bin/sh\necho 'notAfter=Dec  1 10:00:00 2026 GMT'\n")
+	s.stub("kubectl", `#!/bin/bash
+while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
+echo "$*" >>/calls
+case "$*" in
+"get --raw /readyz") echo -n ok ;;
+"get namespace lab --ignore-not-found -o name") if [[ -e /namespace ]]; then echo namespace/lab; fi ;;
+"get namespace lab -o go-template="*) echo -n baseline ;;
+"create -f "*/namespaceObject) cp "$3" /namespace ;;
+"-n lab get rolebinding kgpu-user-joe --ignore-not-found "*) if [[ -e /role ]]; then cat /role; fi ;;
+"apply --server-side "*) if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi; cp "${@: -1}" /applied ;;
+"delete certificatesigningrequest kgpu-user-joe --ignore-not-found") rm -f /request ;;
+"create -f "*/request) [[ ! -e /request ]] || exit 1; cp "$3" /request ;;
+"certificate approve kgpu-user-joe") : >/approved ;;
+"get certificatesigningrequest kgpu-user-joe "*) if [[ -e /denies ]]; then cat /denies; elif [[ -e /asked ]]; then echo "yes $(printf THE-CERTIFICATE | base64)"; else : >/asked; fi ;;
+"get rolebindings --all-namespaces -l kgpu.dev/user=joe,app.kubernetes.io/managed-by=kgpu "*) cat /spaces ;;
+esac
+`)
+	for name, value := range map[string]string{
+		"user": "joe", "namespace": "lab", "role": "edit", "namespaceObject": "the namespace\n", "manifest": "the rights\n", "request": "the request\n",
+	} {
+		s.value(name, value)
+	}
+	return s
+}
+
+func TestUserCreate(t *testing.T) {
+	s := userHost(t)
+	s.write("request", "left by another run\n")
+	s.ok(s.step("user-create"))
+	for path, want := range map[string]string{
+		"namespace": "the namespace\n", "applied": "the rights\n", stepDir + "/out/certificate": "THE-CERTIFICATE", stepDir + "/out/enforced": "baseline",
+	} {
+		if got := s.read(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	calls := s.read("calls")
+	if !s.exists("approved") || s.exists("request") || strings.Contains(calls, "delete rolebinding") ||
+		!strings.Contains(calls, "annotate --overwrite rolebinding kgpu-user-joe kgpu.dev/certificate-end=Dec  1 10:00:00 2026 GMT\n") {
+		t.Errorf("calls:\n%s", calls)
+	}
+
+	// Again, with another role: the namespace stays as it is, what leads to the former role goes.
+	s.write("role", "view")
+	s.write("namespace", "somebody's\n")
+	s.ok(s.step("user-create"))
+	if s.read("namespace") != "somebody's\n" || !strings.Contains(s.read("calls"), "-n lab delete rolebinding kgpu-user-joe\n") {
+		t.Errorf("calls:\n%s", s.read("calls"))
+	}
+
+	s.write("denies", "no Denied: Policy not you")
+	if r := s.step("user-create"); r.status != 1 || r.failure != "USER_REFUSED\tthe certificate is refused: Denied: Policy not you" {
+		t.Errorf("%+v", r)
+	}
+	s.write("refuses", "no such role")
+	if r := s.step("user-create"); r.status != 75 || !strings.HasPrefix(r.failure, "USER_REFUSED\t") || !strings.Contains(r.failure, "no such role") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestUserDelete(t *testing.T) {
+	s := userHost(t)
+	s.write("spaces", "lab\nother\n")
+	s.ok(s.step("user-delete"))
+	calls := s.read("calls")
+	for _, want := range []string{"-n lab delete rolebindings -l kgpu.dev/user=joe,", "-n other delete rolebindings -l kgpu.dev/user=joe,", "\ndelete clusterrolebindings -l kgpu.dev/user=joe,"} {
+		if !strings.Contains(calls, want) {
+			t.Errorf("no %q in\n%s", want, calls)
+		}
+	}
+	if got := s.read(stepDir + "/out/namespaces"); got != "lab\nother\n" {
+		t.Errorf("namespaces %q", got)
+	}
+	s.write("spaces", "")
+	s.ok(s.step("user-delete"))
+	if strings.TrimSpace(s.read(stepDir+"/out/namespaces")) != "" {
+		t.Error("a user without rights had some")
+	}
+}
+
+// dashboardHost is a sandbox whose Deployment and pods are those of the files /deployment.1, /pods.1 and so on.
+func dashboardHost(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	s.stub("sleep", "#!/bin/sh\n")
+	s.stub("kubectl", `#!/bin/bash
+while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
+if [[ $1 == -n ]]; then [[ $2 == kgpu-dashboard ]] || exit 1; shift 2; fi
+echo "$1 $2 $3 $4" >>/calls
+round() {
+  local n=$(($(cat "/tmp/$1" 2>/dev/null || echo 0) + 1)); echo $n >"/tmp/$1"
+  while [[ ! -e /$1.$n && $n -gt 1 ]]; do n=$((n - 1)); done
+  cat "/$1.$n"
+}
+case "$*" in
+"get --raw /readyz") echo -n ok ;;
+"apply --server-side "*) cp "${@: -1}" /applied ;;
+"get deployment headlamp "*) round deployment ;;
+"get pods -l app.kubernetes.io/name=headlamp "*) round pods ;;
+"get events "*) cat /events 2>/dev/null ;;
+"get namespace kgpu-dashboard --ignore-not-found -o name") if [[ -e /namespace ]]; then echo namespace/kgpu-dashboard; fi ;;
+"delete namespace kgpu-dashboard "*) rm -f /namespace ;;
+esac
+`)
+	s.value("manifest", "the manifest\n")
+	s.write("deployment.1", "1 1 1 0")
+	return s
+}
+
+func TestDashboardIsDeployed(t *testing.T) {
+	s := dashboardHost(t)
+	s.write("pods.1", "")
+	s.write("pods.2", "headlamp-1 headlamp-1 Pending ContainerCreating:\n")
+	s.write("deployment.4", "1 1 1 1")
+	r := s.ok(s.step("dashboard"))
+	if s.read("applied") != "the manifest\n" || !strings.Contains(r.output, "W\tthe dashboard: ContainerCreating\n") {
+		t.Errorf("applied %q; output\n%s", s.read("applied"), r.output)
+	}
+}
+
+func TestDashboardDoesNotCome(t *testing.T) {
+	for name, c := range map[string]struct{ pod, want string }{
+		"no such image": {`headlamp-1 headlamp-1 Pending ErrImagePull: "failed to pull image ghcr.io/headlamp-k8s/headlamp:v0: not found"`, "IMAGE_UNAVAILABLE\t"},
+		"no such name":  {`headlamp-1 headlamp-1 Pending ErrImagePull: "dial tcp: lookup ghcr.io on 10.0.0.2:53: no such host"`, "NET_NAME_UNRESOLVED\t"},
+		"it crashes":    {`headlamp-1 headlamp-1 Running CrashLoopBackOff: "back-off restarting"`, "DASHBOARD_FAILED\tCrashLoopBackOff: back-off restarting"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := dashboardHost(t)
+			s.write("pods.1", c.pod+"\n")
+			if r := s.step("dashboard"); r.status != 1 || !strings.HasPrefix(r.failure, c.want) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+func TestDashboardRemove(t *testing.T) {
+	s := dashboardHost(t)
+	s.write("namespace", "")
+	s.ok(s.step("dashboard-remove"))
+	if s.exists("namespace") || !strings.Contains(s.read("calls"), "delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=headlamp,app.kubernetes.io/managed-by=kgpu\n") {
+		t.Errorf("calls:\n%s", s.read("calls"))
+	}
+}
+
+// The scripts that tell how something is reached keep secrets out of arguments, and end early when kubectl does.
+func TestAccessScripts(t *testing.T) {
+	s := newSandbox(t)
+	s.stub("kubectl", `#!/bin/bash
+echo "$*" >>/arguments
+case "$*" in
+*"create token viewer --duration=8h") printf the.token ;;
+*"get service headlamp "*) echo service=10.96.0.7:80 ;;
+*"get service notebook "*) printf 'service=10.96.0.8:8888\nport=30061\n' ;;
+*"get secret notebook "*) echo token=dG9rZW4= ;;
+*"get deployment notebook "*) if [[ -e /fails ]]; then exit 1; fi; echo ready=1 ;;
+esac
+`)
+	r := s.bash("bash -s <<'END'\n" + string(Access("dashboard")) + "viewer\nEND\n")
+	want := "kgpu-dashboard=1\nservice=10.96.0.7:80\ntoken=" + base64.StdEncoding.EncodeToString([]byte("the.token")) + "\nend=1\n"
+	if s.ok(r); r.output != want {
+		t.Errorf("the dashboard: %q, want %q", r.output, want)
+	}
+	r = s.bash(string(Access("notebook")))
+	if want := "kgpu-notebook=1\nservice=10.96.0.8:8888\nport=30061\nready=1\ntoken=dG9rZW4=\nend=1\n"; r.output != want {
+		t.Errorf("the notebook: %q, want %q", r.output, want)
+	}
+	if strings.Contains(s.read("arguments"), "the.token") {
+		t.Error("a token is an argument")
+	}
+	s.write("fails", "")
+	if r := s.bash(string(Access("notebook"))); r.status == 0 || strings.Contains(r.output, "end=1") {
+		t.Errorf("%+v", r)
+	}
+}
