@@ -27,6 +27,6 @@ func newApp() *cli.App {
 		command.Group("Use it", command.Smoke()),
 		command.Group("When something goes wrong", command.Attach(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),
-		command.Group("For your editor and shell", command.Schema()),
+		command.Group("For your editor and shell", command.Schema(), command.Completion(), command.Man()),
 	)
 }
