@@ -1,4 +1,4 @@
-# kgpu: build, try, test. `make demo`, `make test`, `make chaos` and `make bench` need root: the lab boots hosts.
+# kgpu: build, try, test. `make demo`, `make recording`, `make test`, `make chaos` and `make bench` need root: the lab boots hosts.
 
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LAB         := scripts/lab/lab
@@ -18,6 +18,10 @@ demo: build ## boot three hosts, make a cluster of them, show that it works
 demo-down: ## stop the demo's hosts and remove them
 	$(LAB) destroy
 	rm -f examples/lab.kubeconfig
+
+.PHONY: recording
+recording: build ## docs/recording.cast: the first afternoon, on the lab's hosts
+	scripts/lab/recording.sh
 
 .PHONY: test
 test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts

@@ -25,6 +25,6 @@ func newApp() *cli.App {
 		command.Group("When something goes wrong",
 			command.Doctor(), command.Attach(), command.Runs(), command.Logs(), command.Timeline(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),
-		command.Group("For your editor and shell", command.Schema()),
+		command.Group("For your editor and shell", command.Schema(), command.Completion(), command.Man()),
 	)
 }

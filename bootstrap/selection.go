@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -33,14 +34,14 @@ func (o Options) selected() ([]inventory.Host, error) {
 
 // named turns names or addresses of hosts into host IDs.
 func (o Options) named(names []string) ([]string, error) {
-	var ids, known []string
+	var ids, known, words []string
 	for _, h := range o.Inventory.Hosts {
-		known = append(known, h.ID())
+		known, words = append(known, h.ID()), append(words, h.ID(), h.Address)
 	}
 	for _, name := range names {
 		i := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return name == h.Name || name == h.Address })
 		if i < 0 {
-			return nil, &UsageError{fmt.Sprintf("no host %q in %s; it has %s", name, o.Inventory.Path, strings.Join(known, ", "))}
+			return nil, &UsageError{fmt.Sprintf("no host %q in %s.%s It has %s", name, o.Inventory.Path, nearest.Hint(name, words), strings.Join(known, ", "))}
 		}
 		ids = append(ids, o.Inventory.Hosts[i].ID())
 	}

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -12,18 +11,5 @@ var update = flag.Bool("update", false, "write the pages that are made from the 
 
 // TestReasons holds that the page about reasons is the one that the table makes.
 func TestReasons(t *testing.T) {
-	const page = "reasons.md"
-	want := report.ReasonsMarkdown()
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is not what bootstrap/reason makes: go test ./docs -update writes it", page)
-	}
+	made(t, "reasons.md", report.ReasonsMarkdown())
 }

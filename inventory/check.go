@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
 // finding is a problem of several values together, at the path where it is best put right.
@@ -102,10 +103,10 @@ func gateProblem(name string, on bool, v Version) (finding, bool) {
 
 // unknownGate names a gate that was probably meant, in this version or in another.
 func unknownGate(name string, v Version) finding {
-	if c := closest(name, catalog.GateNames(v)); c != "" {
+	if c := nearest.Word(name, catalog.GateNames(v)); c != "" {
 		return finding{message: "no such feature gate", suggestion: c}
 	}
-	if c := closest(name, catalog.AllGateNames()); c != "" {
+	if c := nearest.Word(name, catalog.AllGateNames()); c != "" {
 		return finding{message: fmt.Sprintf("no such feature gate; %s is one, but only of %s", c, catalog.GateVersions(c))}
 	}
 	return finding{message: "no such feature gate"}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/agnivade/levenshtein"
 )
 
 // Problem is one thing that is wrong with an inventory.
@@ -62,22 +60,3 @@ func (e Errors) sorted() Errors {
 type hint struct{ message, suggestion string }
 
 func (h hint) Error() string { return h.message }
-
-// closest returns the candidate that word is most likely a misspelling of, or nothing.
-func closest(word string, candidates []string) string {
-	if len(word) > maxSubdomain {
-		return ""
-	}
-	limit := max(1, len(word)/3)
-	if len(word) > 3 {
-		limit = max(2, limit)
-	}
-	best, bestDistance := "", limit+1
-	lower := strings.ToLower(word)
-	for _, c := range slices.Sorted(slices.Values(candidates)) {
-		if d := levenshtein.ComputeDistance(lower, strings.ToLower(c)); d < bestDistance {
-			best, bestDistance = c, d
-		}
-	}
-	return best
-}

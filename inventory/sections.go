@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
 // sections lists every mapping of the file with the keys it may have. Each repository and artifact has its own line, a bastion
@@ -39,7 +41,7 @@ func names[T any](ks keys[T]) []string { return slices.Sorted(maps.Keys(ks)) }
 
 // unknownKey says what is wrong with a key that its mapping does not have.
 func (d *decoder) unknownKey(key string, known []string) hint {
-	if c := closest(key, known); c != "" {
+	if c := nearest.Word(key, known); c != "" {
 		return hint{fmt.Sprintf("unknown key %q", key), c}
 	}
 	if where := d.home(key); where != "" {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -29,7 +30,7 @@ func oneOf[T ~string](allowed ...T) func(string) (T, error) {
 		for i, a := range allowed {
 			names[i] = string(a)
 		}
-		return "", hint{fmt.Sprintf("%q is not one of %s", s, strings.Join(names, ", ")), closest(s, names)}
+		return "", hint{fmt.Sprintf("%q is not one of %s", s, strings.Join(names, ", ")), nearest.Word(s, names)}
 	}
 }
 
@@ -227,7 +228,7 @@ func cudaVersion(s string) (string, error) {
 	for _, c := range catalog.CUDAToolkits() {
 		known = append(known, c.Version)
 	}
-	return "", hint{fmt.Sprintf("%q is not one of %s", s, strings.Join(known, ", ")), cmp.Or(catalog.NearestCUDA(s), closest(s, known))}
+	return "", hint{fmt.Sprintf("%q is not one of %s", s, strings.Join(known, ", ")), cmp.Or(catalog.NearestCUDA(s), nearest.Word(s, known))}
 }
 
 func fingerprint(s string) (string, error) {
@@ -285,7 +286,7 @@ func reasonID(s string) (string, error) {
 	for _, r := range reason.Table() {
 		known = append(known, string(r.ID))
 	}
-	return "", hint{fmt.Sprintf("no check has the ID %q", s), closest(s, known)}
+	return "", hint{fmt.Sprintf("no check has the ID %q", s), nearest.Word(s, known)}
 }
 
 // hostKey is a public key as known_hosts and authorized_keys write it, without options.

@@ -5,32 +5,24 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
 // App is kgpu with these groups of commands.
 func App(version string, groups ...[]*cli.Command) *cli.App {
 	app := &cli.App{
 		Name: "kgpu", Version: version,
-		Usage:                "a Kubernetes cluster that runs GPU work, out of bare machines",
-		EnableBashCompletion: true,
-		HideHelpCommand:      true,
-		Suggest:              true,
-		ErrWriter:            os.Stderr,
-		ExitErrHandler:       func(*cli.Context, error) {}, // run prints errors and chooses the exit status
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef("no command %q. %s (kgpu --help lists them)", c.Args().First(), cli.SuggestCommand(c.App.Commands, c.Args().First()))
-			}
-			return cli.ShowAppHelp(c)
-		},
-		Commands: slices.Concat(groups...),
+		Usage:           "a Kubernetes cluster that runs GPU work, out of bare machines",
+		HideHelpCommand: true,
+		Writer:          os.Stdout,
+		ErrWriter:       os.Stderr,
+		ExitErrHandler:  func(*cli.Context, error) {}, // run prints errors and chooses the exit status
+		Action:          general,
+		Commands:        slices.Concat(groups...),
 	}
-	for _, command := range app.Commands {
-		for _, c := range append(command.Subcommands, command) {
-			c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
-		}
-	}
-	app.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
+	app.OnUsageError = usageError("kgpu", &app.Flags)
+	prepare(app.Commands, "kgpu")
 	return app
 }
 
@@ -40,4 +32,45 @@ func Group(title string, commands ...*cli.Command) []*cli.Command {
 		command.Category = title
 	}
 	return commands
+}
+
+// prepare gives commands, and those below them, what all have: examples, and a word about mistyped options.
+func prepare(commands []*cli.Command, parent string) {
+	for _, command := range commands {
+		name := parent + " " + command.Name
+		if command.UsageText == "" {
+			command.UsageText = exampleLines(name)
+		}
+		command.OnUsageError = usageError(name, &command.Flags)
+		prepare(command.Subcommands, name)
+	}
+}
+
+// general is kgpu without a command, or with one that is not there.
+func general(c *cli.Context) error {
+	word := c.Args().First()
+	asked := word == "help"
+	if asked {
+		word = c.Args().Get(1)
+	}
+	command := c.App.Command(word)
+	switch {
+	case asked && command != nil:
+		return cli.ShowCommandHelp(c, word)
+	case word != "" && word != "--": // which flagsFirst put there
+		return usagef("no command %q.%s (kgpu --help lists them)", word, nearest.Hint(word, commandNames(c.App.Commands)))
+	}
+	if err := cli.ShowAppHelp(c); err != nil || asked {
+		return err
+	}
+	return printFirstStep(c.App.Writer)
+}
+
+func commandNames(commands []*cli.Command) (names []string) {
+	for _, command := range commands {
+		if !command.Hidden {
+			names = append(names, command.Name)
+		}
+	}
+	return names
 }

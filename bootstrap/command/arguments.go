@@ -45,10 +45,13 @@ func flagsFirst(app *cli.App, args []string) []string {
 			positional = append(positional, a)
 		default:
 			options = append(options, a)
-			if takesValue[strings.TrimLeft(a, "-")] && i+1 < len(rest) {
-				i++
-				options = append(options, rest[i])
+			if !takesValue[strings.TrimLeft(a, "-")] {
+				continue
 			}
+			if i++; i == len(rest) { // the library says so; the mark below must not become the value
+				return slices.Concat(args[:at+1], options)
+			}
+			options = append(options, rest[i])
 		}
 	}
 	return slices.Concat(args[:at+1], options, []string{"--"}, positional)

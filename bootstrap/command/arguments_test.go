@@ -17,6 +17,7 @@ func TestFlagsFirst(t *testing.T) {
 		{[]string{"kgpu", "--help"}, []string{"kgpu", "--help"}},
 		{[]string{"kgpu", "up"}, []string{"kgpu", "up", "--"}},
 		{[]string{"kgpu", "up", "a.yaml", "--output", "json"}, []string{"kgpu", "up", "--output", "json", "--", "a.yaml"}},
+		{[]string{"kgpu", "up", "a.yaml", "--limit"}, []string{"kgpu", "up", "--limit"}},
 		{[]string{"kgpu", "up", "a.yaml", "-v"}, []string{"kgpu", "up", "-v", "--", "a.yaml"}},
 		{[]string{"kgpu", "reset", "w1", "--yes", "w2"}, []string{"kgpu", "reset", "--yes", "--", "w1", "w2"}},
 		{[]string{"kgpu", "reset", "w1", "--inventory=a.yaml"}, []string{"kgpu", "reset", "--inventory=a.yaml", "--", "w1"}},

@@ -11,7 +11,7 @@ import (
 // Attach is kgpu attach.
 func Attach() *cli.Command {
 	return &cli.Command{
-		Name: "attach", Usage: "show the progress of the run that is at work on the cluster, whoever began it; changes nothing", ArgsUsage: "[INVENTORY]",
+		Name: "attach", Usage: "show the run that is at work on the cluster; changes nothing", ArgsUsage: "[INVENTORY]",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: attach,
 	}
 }

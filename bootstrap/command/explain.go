@@ -9,7 +9,7 @@ import (
 // Explain is kgpu explain.
 func Explain() *cli.Command {
 	return &cli.Command{
-		Name: "explain", Usage: "say what a reason, such as HOST_APT_LOCKED, or an exit status means, and what to do", ArgsUsage: "[REASON]",
+		Name: "explain", Usage: "say what a reason or an exit status means, and what to do", ArgsUsage: "[REASON]",
 		Flags: formatFlags, Action: explain,
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 )
 
-// typed runs kgpu init with an action in place of its own.
-func typed(t *testing.T, stdin string, action func(*cli.Context) error, args ...string) error {
+// typedInit runs kgpu init with an action in place of its own.
+func typedInit(t *testing.T, stdin string, action func(*cli.Context) error, args ...string) error {
 	t.Helper()
 	app := App("test", Group("", Init()))
 	app.Reader, app.Writer, app.ErrWriter = strings.NewReader(stdin), io.Discard, io.Discard
@@ -45,7 +45,7 @@ func TestTargets(t *testing.T) {
 		"--cluster x -o - --scan=": "error --scan",
 	} {
 		var got []string
-		err := typed(t, "stdin1\n", func(c *cli.Context) error {
+		err := typedInit(t, "stdin1\n", func(c *cli.Context) error {
 			list, err := targets(c)
 			for _, x := range list {
 				got = append(got, x.Address)
@@ -63,7 +63,7 @@ func TestTargets(t *testing.T) {
 // TestTrust: nobody is asked who is not at a terminal, nor one whose terminal gives the hosts.
 func TestTrust(t *testing.T) {
 	for line, want := range map[string]bool{"h": false, "--accept-new h": true, "--scan -": false} {
-		err := typed(t, "", func(c *cli.Context) error {
+		err := typedInit(t, "", func(c *cli.Context) error {
 			if got := trust(c) != nil; got != want {
 				t.Errorf("%s: %t", line, got)
 			}
@@ -104,7 +104,7 @@ func TestFollow(t *testing.T) {
 		{"mine.yaml", "-o inventory.yaml h", " inventory.yaml"},
 	} {
 		t.Setenv("KGPU_INVENTORY", c.variable)
-		err := typed(t, "", func(ctx *cli.Context) error {
+		err := typedInit(t, "", func(ctx *cli.Context) error {
 			if got := follow(ctx); got != c.want {
 				t.Errorf("%s with %q: %q, want %q", c.line, c.variable, got, c.want)
 			}

@@ -12,7 +12,7 @@ import (
 // Reset is kgpu reset.
 func Reset() *cli.Command {
 	return &cli.Command{
-		Name: "reset", Usage: "take hosts, or the whole cluster, apart and undo what kgpu changed", ArgsUsage: "[HOST…]",
+		Name: "reset", Usage: "take hosts or the whole cluster apart, and undo what kgpu changed", ArgsUsage: "[HOST…]",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: reset,
 	}
 }

@@ -19,6 +19,10 @@ import (
 
 // Run runs the application, tells on standard error why it failed, and returns the exit status.
 func Run(ctx context.Context, app *cli.App, args []string) int {
+	if len(args) > 1 && args[1] == completeWord {
+		complete(printable.Writer(app.Writer), app, args[2:])
+		return reason.ExitOK
+	}
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	status := exitStatus(err)
 	var invalid inventory.Errors

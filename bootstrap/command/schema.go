@@ -12,7 +12,8 @@ import (
 // Schema is kgpu schema.
 func Schema() *cli.Command {
 	return &cli.Command{
-		Name: "schema", Usage: "print the JSON schema of the inventory, or of an output: " + strings.Join(schema.Names(), ", "), ArgsUsage: "[NAME]",
+		Name: "schema", Usage: "print the JSON schema of the inventory, or of an output", ArgsUsage: "[SCHEMA]",
+		Description: "SCHEMA is inventory, which it is without one, or " + strings.Join(schema.Names(), ", ") + ".",
 		Action: func(c *cli.Context) error {
 			text, err := inventory.Schema(), error(nil)
 			if name := c.Args().First(); name != "" && name != "inventory" {

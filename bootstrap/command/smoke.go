@@ -11,7 +11,7 @@ import (
 // Smoke is kgpu smoke.
 func Smoke() *cli.Command {
 	return &cli.Command{
-		Name: "smoke", Usage: "prove that every card can be used: nvidia-smi on each, and a notebook that lists one", ArgsUsage: "[INVENTORY]",
+		Name: "smoke", Usage: "prove every card with a pod, and list one from a notebook", ArgsUsage: "[INVENTORY]",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: smoke,
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Support is kgpu support.
 func Support() *cli.Command {
 	return &cli.Command{
-		Name: "support", Usage: "gather logs, facts and versions in one file for somebody who helps, with secrets scrubbed", ArgsUsage: "[INVENTORY]",
+		Name: "support", Usage: "gather facts and logs in one file for somebody who helps", ArgsUsage: "[INVENTORY]",
 		Flags: slices.Concat(inventoryFlags, sshFlags, bundleFlags), Action: support,
 	}
 }

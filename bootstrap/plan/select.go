@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
 // Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*"; they
@@ -70,5 +72,5 @@ type UnknownStepError struct {
 }
 
 func (e *UnknownStepError) Error() string {
-	return fmt.Sprintf("no step %q; there are %s", e.Pattern, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("no step %q.%s There are %s", e.Pattern, nearest.Hint(e.Pattern, e.Known), strings.Join(e.Known, ", "))
 }

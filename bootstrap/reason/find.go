@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
+	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
 // Find returns the reason that a person means: by its ID, in any case and with dashes for underscores, or by its exit status.
@@ -24,18 +24,15 @@ func Find(word string) (Reason, bool) {
 // Closest returns the ID that word is most likely a misspelling, or a part, of; empty: none is near.
 func Closest(word string) ID {
 	word = normal(word)
-	if len(word) < 3 || len(word) > maxID {
+	if len(word) < 3 {
 		return ""
 	}
-	var best ID
-	distance := max(2, len(word)/3) + 1
+	var ids []string
 	for _, r := range Table() {
-		if d := levenshtein.ComputeDistance(word, string(r.ID)); d < distance {
-			best, distance = r.ID, d
-		}
+		ids = append(ids, string(r.ID))
 	}
-	if best != "" {
-		return best
+	if near := nearest.Word(word, ids); near != "" {
+		return ID(near)
 	}
 	for _, r := range Table() {
 		if strings.Contains(string(r.ID), word) {
@@ -44,8 +41,5 @@ func Closest(word string) ID {
 	}
 	return ""
 }
-
-// maxID is longer than any ID.
-const maxID = 64
 
 func normal(word string) string { return strings.ToUpper(strings.ReplaceAll(word, "-", "_")) }

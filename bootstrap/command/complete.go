@@ -1,0 +1,215 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// completeWord is the first argument with which the scripts of kgpu completion ask what a word may become. It is not one of the
+// library's own ways: that runs the command itself where `--` is among the words, and knows nothing of an empty last word.
+const completeWord = "__complete"
+
+// fileNames is the line that stands for names of files, which the shell knows best.
+const fileNames = ":files"
+
+// candidate is what a word may become.
+type candidate struct{ word, what string }
+
+// complete writes what the last of words may become; it may be empty. A line is a word, or a word, a tab and what it is. Nothing
+// is contacted, and what cannot be known is left out.
+func complete(w io.Writer, app *cli.App, words []string) {
+	if len(words) == 0 {
+		return
+	}
+	last := len(words) - 1
+	t := typed{app: app, current: words[last]}
+	t.read(slices.DeleteFunc(slices.Clone(words[:last]), func(word string) bool { return word == "=" })) // bash: --only = os/
+	for _, c := range t.candidates() {
+		if len(c.word) < len(t.current) || !strings.EqualFold(c.word[:len(t.current)], t.current) {
+			if c.word != fileNames {
+				continue
+			}
+		}
+		if c.what != "" {
+			c.word += "\t" + c.what
+		}
+		fmt.Fprintln(w, c.word)
+	}
+}
+
+// typed is a command line up to the word that is being typed.
+type typed struct {
+	app     *cli.App
+	command *cli.Command        // nil: none yet
+	values  map[string][]string // of options, by the first of their names
+	used    map[string]bool     // options, by the first of their names
+	args    []string            // of the command
+	pending cli.Flag            // the option whose value is being typed
+	foreign bool                // behind `--`: the words are not kgpu's
+	current string
+}
+
+func (t *typed) read(words []string) {
+	t.values, t.used = map[string][]string{}, map[string]bool{}
+	for _, word := range words {
+		switch {
+		case t.pending != nil:
+			name := t.pending.Names()[0]
+			t.values[name], t.pending = append(t.values[name], word), nil
+		case word == "--":
+			t.foreign = true
+			return
+		case strings.HasPrefix(word, "-"):
+			t.readOption(word)
+		case t.command == nil:
+			if t.command = t.app.Command(word); t.command == nil {
+				t.args = append(t.args, word) // help, or a mistake
+			}
+		case len(t.args) == 0 && t.command.Command(word) != nil:
+			t.command = t.command.Command(word)
+		default:
+			t.args = append(t.args, word)
+		}
+	}
+}
+
+func (t *typed) readOption(word string) {
+	name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	flag := t.flag(name)
+	if flag == nil {
+		return
+	}
+	first := flag.Names()[0]
+	t.used[first] = true
+	switch {
+	case !takesValue(flag):
+	case given:
+		t.values[first] = append(t.values[first], value)
+	default:
+		t.pending = flag
+	}
+}
+
+func (t *typed) flags() []cli.Flag {
+	if t.command == nil {
+		return []cli.Flag{cli.VersionFlag}
+	}
+	return t.command.Flags
+}
+
+func (t *typed) flag(name string) cli.Flag {
+	i := slices.IndexFunc(t.flags(), func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	if i < 0 {
+		return nil
+	}
+	return t.flags()[i]
+}
+
+func takesValue(flag cli.Flag) bool {
+	f, ok := flag.(cli.DocGenerationFlag)
+	return ok && f.TakesValue()
+}
+
+// candidates are what the current word may become, before the shell's choice of those that begin like it.
+func (t *typed) candidates() []candidate {
+	switch {
+	case t.foreign:
+		return nil
+	case t.pending != nil:
+		return t.optionValues(t.pending, "")
+	case strings.HasPrefix(t.current, "-"):
+		option, _, valued := strings.Cut(t.current, "=")
+		if flag := t.flag(strings.TrimLeft(option, "-")); valued && flag != nil {
+			return t.optionValues(flag, option+"=")
+		}
+		return t.options()
+	case t.command == nil && (len(t.args) == 0 || t.args[0] == "help" && len(t.args) == 1):
+		return commandCandidates(t.app.Commands)
+	case t.command == nil:
+		return nil
+	}
+	return slices.Concat(commandCandidates(t.command.Subcommands), t.arguments())
+}
+
+func commandCandidates(commands []*cli.Command) (out []candidate) {
+	for _, command := range commands {
+		if !command.Hidden {
+			out = append(out, candidate{command.Name, command.Usage})
+		}
+	}
+	return out
+}
+
+// options are those of the command that are not there yet, or may be there again.
+func (t *typed) options() (out []candidate) {
+	for _, flag := range t.flags() {
+		_, again := flag.(*cli.StringSliceFlag)
+		if t.used[flag.Names()[0]] && !again {
+			continue
+		}
+		usage := ""
+		if f, ok := flag.(cli.DocGenerationFlag); ok {
+			_, usage = placeholder(f.GetUsage())
+		}
+		for _, name := range flag.Names() {
+			if len(name) > 1 {
+				out = append(out, candidate{dashes(name), usage})
+			}
+		}
+	}
+	return append(out, candidate{"--help", "show help"})
+}
+
+// optionValues are those that the word in the option's usage stands for, with a prefix.
+func (t *typed) optionValues(flag cli.Flag, prefix string) []candidate {
+	f, ok := flag.(cli.DocGenerationFlag)
+	if !ok {
+		return nil
+	}
+	word, usage := placeholder(f.GetUsage())
+	out := t.kind(word, usage)
+	out = without(out, t.values[flag.Names()[0]])
+	for i := range out {
+		if out[i].word != fileNames {
+			out[i].word = prefix + out[i].word
+		}
+	}
+	return out
+}
+
+// arguments are those that the command's usage names at this place: HOST, RUN, INVENTORY.
+func (t *typed) arguments() []candidate {
+	places := strings.Fields(strings.NewReplacer("[-- ", "-- ", "[", "", "]", "").Replace(t.command.ArgsUsage))
+	if dashes := slices.Index(places, "--"); dashes >= 0 {
+		places = places[:dashes] // what follows is another program's
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	place := min(len(t.args), len(places)-1)
+	repeats := strings.Contains(places[place], "…")
+	if len(t.args) >= len(places) && !repeats {
+		return nil
+	}
+	var out []candidate
+	for word := range strings.SplitSeq(strings.Trim(places[place], "…."), "|") { // RUN|last
+		if word == strings.ToLower(word) {
+			out = append(out, candidate{word: word})
+		}
+		out = append(out, t.kind(word, t.command.Description)...)
+	}
+	return without(out, t.args)
+}
+
+// without drops what is there already.
+func without(candidates []candidate, there []string) []candidate {
+	return slices.DeleteFunc(candidates, func(c candidate) bool { return slices.Contains(there, c.word) })
+}
+
+// formats are the words for formats that a usage may name.
+var formats = regexp.MustCompile(`\b(text|json|yaml|wide|table)\b`)

@@ -1,0 +1,44 @@
+package command
+
+import "strings"
+
+// examples are one or two lines for each command, as a person types them. --help shows them, and so does the man page.
+var examples = map[string][]string{
+	"kgpu init":          {"kgpu init --user ubuntu 10.0.0.10 '10.0.0.[11-12]'", "kgpu init -o lab.yaml ubuntu@gpu1.lab:2222 ubuntu@gpu2.lab"},
+	"kgpu validate":      {"kgpu validate"},
+	"kgpu plan":          {"kgpu plan", "kgpu plan --limit gpu1 --output json"},
+	"kgpu up":            {"kgpu up", "kgpu up --limit gpu1 --only 'driver/*'"},
+	"kgpu add-worker":    {"kgpu add-worker 10.0.0.15", "kgpu add-worker 'gpu[5-8].lab'"},
+	"kgpu smoke":         {"kgpu smoke"},
+	"kgpu status":        {"kgpu status", "kgpu status -o wide --watch"},
+	"kgpu notebook":      {"kgpu notebook"},
+	"kgpu dashboard":     {"kgpu dashboard"},
+	"kgpu kubeconfig":    {"kgpu kubeconfig --merge", "kgpu kubeconfig -o lab.kubeconfig"},
+	"kgpu kubectl":       {"kgpu kubectl -- get nodes -o wide"},
+	"kgpu ssh":           {"kgpu ssh gpu1"},
+	"kgpu user":          {"kgpu user create alice"},
+	"kgpu user create":   {"kgpu user create alice"},
+	"kgpu user list":     {"kgpu user list"},
+	"kgpu user delete":   {"kgpu user delete alice"},
+	"kgpu doctor":        {"kgpu doctor", "kgpu doctor gpu1 --fix"},
+	"kgpu explain":       {"kgpu explain HOST_APT_LOCKED", "kgpu explain 65"},
+	"kgpu runs":          {"kgpu runs"},
+	"kgpu logs":          {"kgpu logs", "kgpu logs 20260314-091500-a1b2c3 gpu1 driver/install"},
+	"kgpu timeline":      {"kgpu timeline --open", "kgpu timeline -o timeline.html"},
+	"kgpu attach":        {"kgpu attach"},
+	"kgpu support":       {"kgpu support", "kgpu support -o kgpu-support.tar.gz"},
+	"kgpu remove-worker": {"kgpu remove-worker gpu2"},
+	"kgpu reset":         {"kgpu reset gpu2", "kgpu reset --yes"},
+	"kgpu render":        {"kgpu render --out by-hand"},
+	"kgpu schema":        {"kgpu schema > inventory.schema.json", "kgpu schema event"},
+	"kgpu completion":    {"source <(kgpu completion bash)", "kgpu completion fish > ~/.config/fish/completions/kgpu.fish"},
+	"kgpu man":           {"kgpu man > kgpu.1"},
+}
+
+func exampleLines(command string) string {
+	var b strings.Builder
+	for _, line := range examples[command] {
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}

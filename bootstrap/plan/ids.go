@@ -1,0 +1,21 @@
+package plan
+
+import "slices"
+
+// stepIDs are the IDs of all steps that there are. Those that a node's name follows (node/drain/w1) stand without it.
+var stepIDs = []string{
+	"cluster/adopt", "cluster/init", "cluster/join", "cluster/nodes", "cluster/ready", "cluster/token", "cluster/untoken",
+	"driver/drain", "driver/fabric", "driver/install", "driver/load", "driver/nouveau", "driver/reboot", "driver/remove", "driver/uncordon",
+	"gpu/accelerators", "gpu/cuda", "gpu/device-plugin", "gpu/features", "gpu/labels", NotebookStep, "gpu/notebook-remove", "gpu/ready",
+	"gpu/smoke", "gpu/toolkit",
+	"host/leftovers", "host/reset",
+	"kube/packages",
+	"network/calico", "network/flannel", "network/weave",
+	"node/delete", "node/drain",
+	"os/dpkg", "os/modules", "os/packages", "os/proxy", "os/swap", "os/sysctl", "os/time",
+	"repo/cuda", "repo/debian", "repo/docker", "repo/graphics-drivers", "repo/kubernetes", "repo/nvidia-container-toolkit",
+	"runtime/containerd", "runtime/cri-dockerd", "runtime/docker",
+}
+
+// StepIDs returns the IDs of all steps that any plan may have, sorted, for those who choose steps before there is a plan.
+func StepIDs() []string { return slices.Sorted(slices.Values(stepIDs)) }

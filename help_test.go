@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap/command"
+)
+
+// said is what kgpu prints, on both streams.
+func said(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	app := newApp()
+	app.Writer, app.ErrWriter = &out, &out
+	command.Run(t.Context(), app, append([]string{"kgpu"}, args...))
+	return out.String()
+}
+
+// TestHelp holds that help is in the order of the table of commands, and fits a terminal of 80 columns.
+func TestHelp(t *testing.T) {
+	help := said(t, "--help")
+	var groups []string
+	for _, c := range newApp().Commands {
+		if !slices.Contains(groups, c.Category) {
+			groups = append(groups, c.Category)
+		}
+	}
+	at := -1
+	for _, group := range groups {
+		i := strings.Index(help, "\n"+group+"\n")
+		if i <= at {
+			t.Errorf("%q is not where it belongs", group)
+		}
+		at = i
+	}
+	if n := strings.Count(help, "\n"); n > 50 {
+		t.Errorf("help has %d lines", n)
+	}
+	fits(t, help)
+	var walk func(parent []string, commands []*cli.Command)
+	walk = func(parent []string, commands []*cli.Command) {
+		for _, c := range commands {
+			words := append(slices.Clone(parent), c.Name)
+			if !strings.Contains(help, "  "+words[0]+" ") {
+				t.Errorf("help does not name %s", words[0])
+			}
+			text := said(t, append(words, "--help")...)
+			if !strings.Contains(text, strings.Join(words, " ")) || !strings.Contains(text, "\nExamples\n") || !strings.Contains(text, c.Usage[:10]) {
+				t.Errorf("help of %q is\n%s", words, text)
+			}
+			fits(t, text)
+			walk(words, c.Subcommands)
+		}
+	}
+	walk(nil, newApp().Commands)
+	for _, words := range [][]string{{"help"}, {"-h"}} {
+		if got := said(t, words...); got != help {
+			t.Errorf("kgpu %q says\n%s", words, got)
+		}
+	}
+	if got := said(t, "help", "up"); got != said(t, "up", "--help") {
+		t.Errorf("kgpu help up says\n%s", got)
+	}
+	fits(t, said(t))
+	if got, ok := strings.CutPrefix(said(t), help); !ok || !strings.Contains(got, "kgpu init ADDRESS…") {
+		t.Errorf("kgpu alone says at its end\n%s", got)
+	}
+}
+
+func fits(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > 80 {
+			t.Errorf("wider than a terminal: %s", line)
+		}
+	}
+}
+
+// TestDidYouMean holds that a mistyped word is answered with the one that was meant.
+func TestDidYouMean(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for typed, want := range map[string]string{
+		"rest":                          `no command "rest". Did you mean "reset"?`,
+		"help rest":                     `no command "rest". Did you mean "reset"?`,
+		"up --outptu json":              `kgpu up has no option "--outptu". Did you mean "--output"?`,
+		"--verison":                     `kgpu has no option "--verison". Did you mean "--version"?`,
+		"explain HOST_APT_LOKED":        `Did you mean "HOST_APT_LOCKED"?`,
+		"completion bsh":                `Did you mean "bash"?`,
+		"completion":                    `for which shell?`,
+		"up --limit":                    `flag needs an argument`,
+		"kubernetes":                    `no command "kubernetes". (kgpu --help lists them)`,
+		"explain HOST_APT_LOKED -o jsn": `--output is text or json, not "jsn"`,
+	} {
+		if got := said(t, strings.Fields(typed)...); !strings.Contains(got, want) {
+			t.Errorf("kgpu %s says %s", typed, got)
+		}
+	}
+}
+
+// TestManual holds that the page of the manual has every command, argument and option.
+func TestManual(t *testing.T) {
+	page := said(t, "man")
+	if !strings.HasPrefix(page, ".") || !strings.Contains(page, ".TH") {
+		t.Fatalf("the page begins with %.60q", page)
+	}
+	plain := strings.NewReplacer(`\-`, "-", `\fB`, "", `\fR`, "", `\fI`, "", `\fP`, "", `\[la]`, "<", `\&`, "").Replace(page)
+	for _, c := range newApp().Commands {
+		for _, want := range []string{"kgpu " + c.Name, c.ArgsUsage} {
+			if !strings.Contains(plain, want) {
+				t.Errorf("the page lacks %q", want)
+			}
+		}
+		for _, flag := range c.Flags {
+			if name := flag.Names()[0]; !strings.Contains(plain, "--"+name) {
+				t.Errorf("the page lacks --%s of %s", name, c.Name)
+			}
+		}
+	}
+}
