@@ -91,11 +91,11 @@ func TestRender(t *testing.T) {
 	must(t, "init-master-2.sh", func(t *testing.T) {
 		l.exec(t, "cp1", "bash /root/cp1/init-master-2.sh 2>&1; [ ! -e /root/cp1/join.env ]")
 	})
-	if nodes := l.exec(t, "cp1", "kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers"); strings.Count(nodes, " Ready ") != 2 {
+	if nodes := l.exec(t, "cp1", "HOME=/proc/none kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers"); strings.Count(nodes, " Ready ") != 2 {
 		t.Errorf("the nodes are\n%s", nodes)
 	}
 	kgpu(t, 0, "plan", c.inventory)
-	if secrets := l.exec(t, "cp1", "kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system get secrets -o name"); strings.Contains(secrets, "bootstrap-token-") {
+	if secrets := l.exec(t, "cp1", "HOME=/proc/none kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system get secrets -o name"); strings.Contains(secrets, "bootstrap-token-") {
 		t.Errorf("a token is left:\n%s", secrets)
 	}
 	// What was made by hand goes as if kgpu had made it.
