@@ -271,7 +271,7 @@ func (e *editor) cutFromFlow(i int) []byte {
 	end := flowEnd(e.data, start)
 	comma := e.commaAfter(end)
 	isLast := i+1 == len(e.list.Content)
-	edited := e.data
+	var edited []byte
 	if comma >= 0 {
 		end = comma + 1
 	}

@@ -124,6 +124,15 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
+// Drivers that do not know the question about MIG answer it in words.
+func TestMIGUnknown(t *testing.T) {
+	w := newWorld(t)
+	instead(&w.worker, "mig=", `mig=00000000:17:00.0, Disabled, Field "mig.mode.pending" is not a valid field to query.`, "mig=00000000:65:00.0, Disabled, [N/A]")
+	if found := w.check(); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
 // A row's test is named after its ID. The texts of faults are those of the threads, documents and sources that the catalogue
 // names, as far as those quote the programs.
 var rows = map[string]func(*world){

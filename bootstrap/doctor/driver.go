@@ -247,7 +247,7 @@ func fabricNeedless(s *subject) []string {
 func migPending(s *subject) []string {
 	var out []string
 	for _, m := range s.e.MIG {
-		if m.Current != m.Pending && m.Pending != "" {
+		if known := m.Pending == "Enabled" || m.Pending == "Disabled"; known && m.Current != m.Pending { // not "[N/A]", nor what else it says
 			out = append(out, fmt.Sprintf("card %s: MIG is %s, and %s is pending", m.Address, m.Current, m.Pending))
 		}
 	}

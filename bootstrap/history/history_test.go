@@ -106,6 +106,9 @@ func TestRecord(t *testing.T) {
 	}
 	valid(t, content(t, filepath.Join(run.Folder, "events.jsonl")))
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			t.Fatal(err)
+		}
 		info, err := d.Info()
 		if err != nil {
 			t.Fatal(err)

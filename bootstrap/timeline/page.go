@@ -338,7 +338,6 @@ func (p *page) waits() {
 	type sum struct {
 		hosts   []string
 		longest int64
-		total   int64
 	}
 	sums := map[string]*sum{}
 	add := func(host string, w Wait) {
