@@ -163,7 +163,7 @@ func TestDoctorUnits(t *testing.T) {
 	s := newSandbox(t)
 	s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
 	s.write("var/units/nvidia-persistenced.service", "loaded,failed,enabled\n")
-	s.value("units", "kubelet.service\nnvidia-persistenced.service\n")
+	s.value("units", "kubelet.service\nnvidia-persistenced.service") // as the planner writes it
 	s.ok(s.step("doctor-units"))
 	log := s.read("var/units.log")
 	if !strings.Contains(log, "start -- kubelet.service\n") || strings.Contains(log, "restart -- kubelet") || !strings.Contains(log, "restart -- nvidia-persistenced.service\n") {

@@ -80,7 +80,7 @@ chmod 755 /usr/local/sbin/journalctl; mkdir -p /etc/kgpu-lab`)
 				t.Errorf("found %v, want %s", found, fault.want)
 			}
 			for _, id := range found {
-				if name := strings.TrimPrefix(id, "w1 "); name != fault.want && !slices.Contains(fault.also, name) {
+				if _, name, _ := strings.Cut(id, " "); name != fault.want && !slices.Contains(fault.also, name) {
 					t.Errorf("found %s, too", id)
 				}
 			}
