@@ -47,8 +47,7 @@ func TestInterruptions(t *testing.T) {
 	})
 	must(t, "reset", func(t *testing.T) { kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory) })
 	must(t, "reset of a run that waits", func(t *testing.T) {
-		l.verb(t, "fault", "add", "ghcr.io/v2/flannel-io", "status=503") // so that it waits as long as it takes
-		defer l.verb(t, "fault", "clear")
+		l.fault(t, "ghcr.io/v2/flannel-io", "status=503") // so that it waits as long as it takes
 		s := start(t, "", "up", "--output", "json", c.inventory)
 		s.await(t, "cp1 waits for the cluster", begins("cp1", "cluster/ready"))
 		s.kill()
