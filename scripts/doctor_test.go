@@ -232,17 +232,19 @@ func TestGPUWatch(t *testing.T) {
 			s.stub("nvidia-smi", "#!/bin/sh\n"+c.smi+"\n")
 			s.write("gpu/kernel-log", c.log+"\n")
 			s.write("before", c.before+"\n")
-			s.stub("kubectl", "#!/bin/bash\ncase $* in *' get node '*) cat /before ;; *) echo \"$*\" >>/patched ;; esac\n")
+			s.stub("kubectl", "#!/bin/bash\ncase $* in *' get node '*) cat /before ;; *) exit 1 ;; esac\n")
+			s.stub("curl", "#!/bin/bash\n{ echo \"$*\"; cat; } >>/patched\n")
+			s.write("etc/kubernetes/kubelet.conf", "clusters:\n- cluster:\n    certificate-authority-data: Y2E=\n    server: https://10.0.0.1:6443\nusers:\n- user:\n    client-certificate: /pki/current.pem\n")
 			text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=20", "patience=1", "name=$1", "name=w1").Replace(string(Watch()))
 			s.ok(s.sandbox.bash(enterGPUHost + text))
 			said := s.read("patched")
-			if !strings.Contains(said, c.want) || !strings.Contains(said, "--kubeconfig /etc/kubernetes/kubelet.conf") || !strings.Contains(said, "patch node w1 --subresource=status") {
+			if !strings.Contains(said, c.want) || !strings.Contains(said, "--cert /pki/current.pem https://10.0.0.1:6443/api/v1/nodes/w1/status\n") {
 				t.Fatalf("it says:\n%s\nwant %s", said, c.want)
 			}
 			if kept := strings.Contains(said, `"lastTransitionTime":"2026-01-01T00:00:00Z"`); kept != (c.before != "") {
 				t.Errorf("the time of the transition: %s", said)
 			}
-			_, patch, _ := strings.Cut(said, " -p ")
+			_, patch, _ := strings.Cut(said, "\n")
 			if !json.Valid([]byte(patch)) {
 				t.Errorf("no JSON: %s", patch)
 			}

@@ -80,9 +80,4 @@ func TestWatch(t *testing.T) {
 	if g, err = Watch(inv, seen, []string{"w1"}, []byte("#!/bin/sh\n")); err != nil || !g.Empty() {
 		t.Errorf("it comes again: %v, %v", err, refs(g))
 	}
-	old := decode(t, threeHosts+containerd)
-	old.Kubernetes.Version.Minor = 23
-	if _, err := Watch(old, seen, nil, nil); err == nil {
-		t.Error("Kubernetes 1.23 gets it")
-	}
 }

@@ -1,12 +1,9 @@
 package plan
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -16,9 +13,6 @@ const (
 	watchService = "/etc/systemd/system/kgpu-gpu-watch.service"
 	watchTimer   = "/etc/systemd/system/kgpu-gpu-watch.timer"
 )
-
-// watchSince is the minor from which kubectl can patch the status of a node (--subresource).
-const watchSince = 24
 
 // watchServiceFile checks the cards of a node once. Its name is none that systemd or a shell would read as more than a name.
 func watchServiceFile(node string) File {
@@ -37,10 +31,6 @@ func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string,
 	}
 	if err := b.identities(); err != nil {
 		return nil, err
-	}
-	if v := inv.Kubernetes.Version; v.Minor < watchSince {
-		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "planning", Err: errors.New("the version is too old"),
-			Detail: fmt.Sprintf("the check of cards on nodes needs Kubernetes 1.%d, the inventory has %s", watchSince, v.MinorString())}
 	}
 	for _, h := range b.hosts {
 		if len(only) > 0 && !slices.Contains(only, h.id) {

@@ -8,6 +8,11 @@ conf=/etc/kubernetes/kubelet.conf
 patience=20 # seconds for nvidia-smi
 kube=(env HOME=/proc/kgpu-no-home timeout 20 kubectl --kubeconfig "$conf" --request-timeout=15s)
 
+# field NAME prints what the kubelet's kubeconfig has under this name.
+field() {
+  sed -nE "s/^ *$1: *//p" "$conf" | head -n 1
+}
+
 # cards prints how many cards the PCI bus has that are not given to virtual machines.
 cards() {
   local device vendor class driver count=0
@@ -58,4 +63,7 @@ read -r before since <<<"$("${kube[@]}" get node "$name" -o go-template='{{range
 if [[ $before != "$status" || -z ${since:-} ]]; then since=$now; fi
 # What the kernel said becomes a word of JSON: without quotes, backslashes and control characters.
 message=$(tr -d '\\"\000-\037' <<<"${message:0:300}")
-"${kube[@]}" patch node "$name" --subresource=status --type=strategic -p "{\"status\":{\"conditions\":[{\"type\":\"GPUHealthy\",\"status\":\"$status\",\"reason\":\"$reason\",\"message\":\"$message\",\"lastHeartbeatTime\":\"$now\",\"lastTransitionTime\":\"$since\"}]}}" >/dev/null
+# kubectl reads the status before it writes it, which a kubelet may not.
+curl -fsS --max-time 20 --request PATCH --header 'Content-Type: application/strategic-merge-patch+json' --data @- \
+  --cacert <(field certificate-authority-data | base64 -d) --cert "$(field client-certificate)" \
+  "$(field server)/api/v1/nodes/$name/status" >/dev/null <<<"{\"status\":{\"conditions\":[{\"type\":\"GPUHealthy\",\"status\":\"$status\",\"reason\":\"$reason\",\"message\":\"$message\",\"lastHeartbeatTime\":\"$now\",\"lastTransitionTime\":\"$since\"}]}}"
