@@ -3,7 +3,6 @@ package docs
 import (
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -55,9 +54,6 @@ func TestYAML(t *testing.T) {
 // link is one to a file of the repository.
 var link = regexp.MustCompile(`(?:\]\(|srcset="|src=")([^)#":]+)(#[^)":]*)?[)"]`)
 
-// coming are files that pages link to and that are about to come.
-var coming = []string{"../docs/recording.cast"}
-
 // TestLinks holds that the pages lead to files that are there.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
@@ -70,12 +66,8 @@ func TestLinks(t *testing.T) {
 			links++
 			path := filepath.Join(filepath.Dir(page), m[1])
 			found, err := filepath.Glob(path)
-			missing := slices.Contains(coming, path)
-			switch {
-			case err == nil && len(found) == 0 && !missing:
+			if err == nil && len(found) == 0 {
 				t.Errorf("%s links to %s, which is not there", page, m[1])
-			case len(found) > 0 && missing:
-				t.Errorf("%s is there: take it off the list of those that are about to come", path)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import sys
 import termios
@@ -31,7 +32,7 @@ class Cast:
 
     def show(self, text, after):
         self.at += min(after, LONGEST_PAUSE)
-        self.line([round(self.at, 3), "o", text])
+        self.line([round(self.at, 3), "o", re.sub(r"token=[0-9a-f]{20,}", "token=(a secret)", text)])
 
     def type(self, text):
         self.show("\x1b[1m$\x1b[0m ", 1.0)

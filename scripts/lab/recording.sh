@@ -9,9 +9,10 @@ out=$PWD/docs/recording.cast
 repository=$PWD
 
 home=$(mktemp -d)
+person=$HOME
 finish() {
   local status=$?
-  "$lab" destroy || status=1
+  HOME=$person "$lab" destroy || status=1
   rm -rf "$home"
   exit "$status"
 }
