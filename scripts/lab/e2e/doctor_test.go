@@ -144,8 +144,9 @@ chmod 755 /usr/local/sbin/journalctl; mkdir -p /etc/kgpu-lab`)
 	})
 	t.Run("reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
-		l.exec(t, "w1", "rm -f /etc/kgpu-lab/gpu-faults")
+		delete(fresh, "w1") // it was booted anew, which changes its units and mounts
 		l.unchanged(t, fresh)
+		l.exec(t, "w1", "! ls /usr/local/sbin/kgpu-* /etc/systemd/system/kgpu-* 2>/dev/null && [ -z \"$(systemctl list-units --all --no-legend 'kgpu-gpu-watch*')\" ]")
 	})
 }
 
