@@ -26,11 +26,12 @@ type round struct {
 
 	faults sync.WaitGroup
 	mu     sync.Mutex
-	errs   error // of the faults themselves
+	struck map[string]bool // hosts that a fault is at work on
+	errs   error           // of the faults themselves
 }
 
 func newRound(ctx context.Context, s *Storm, hits []Hit) *round {
-	r := &round{Storm: s, ctx: ctx, pending: slices.Clone(hits), logs: map[string]*hostLog{}}
+	r := &round{Storm: s, ctx: ctx, pending: slices.Clone(hits), logs: map[string]*hostLog{}, struck: map[string]bool{}}
 	r.before = chains(s.Steps)
 	for _, host := range s.Lab.Hosts {
 		r.logs[host] = newHostLog(s.Lab, host)
@@ -171,10 +172,15 @@ func (r *round) comesBy(p Point, before map[Ref]bool) bool {
 	}
 }
 
-// heldBack says whether a kill has to wait for one that must hit the very next step of a host: kgpu would not be back in
-// time for that.
+// heldBack says whether a hit has to wait. A fault waits for the one that is at work on its host: nothing can be done to a
+// host that is off. A kill waits for one that must hit the very next step of a host: kgpu would not be back in time for that.
 func (r *round) heldBack(h Hit) bool {
-	return h.Fault == Kill && !h.Must && slices.ContainsFunc(r.pending, func(must Hit) bool {
+	if h.Fault != Kill {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.struck[h.Point.Host]
+	}
+	return !h.Must && slices.ContainsFunc(r.pending, func(must Hit) bool {
 		ref := must.Point.Ref
 		_, done := r.logs[ref.Host].done[ref.Step]
 		before := r.before[ref]
@@ -191,11 +197,16 @@ func (r *round) strike(h Hit) {
 	if f.down {
 		r.logs[host].down()
 	}
+	r.mu.Lock()
+	r.struck[host] = true
+	r.mu.Unlock()
 	r.faults.Go(func() {
-		if err := f.strike(r.ctx, r.Lab, host, h.For); err != nil && r.ctx.Err() == nil {
-			r.mu.Lock()
+		err := f.strike(r.ctx, r.Lab, host, h.For)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.struck[host] = false
+		if err != nil && r.ctx.Err() == nil {
 			r.errs = errors.Join(r.errs, fmt.Errorf("%s: %w", h, err))
-			r.mu.Unlock()
 		}
 		r.say("%s: over", h)
 	})

@@ -11,6 +11,7 @@ func quiet() *round {
 	return &round{
 		Storm:   &Storm{Lab: &Lab{Hosts: []string{"w1"}, address: map[string]string{"w1": "10.0.0.1"}}, Tally: newTally()},
 		logs:    map[string]*hostLog{"w1": newHostLog(&Lab{}, "w1")},
+		struck:  map[string]bool{},
 		session: &session{connected: map[string]bool{}, follows: map[string]bool{}, attached: map[string]bool{}},
 	}
 }
@@ -124,5 +125,22 @@ func TestKillsLeaveRoomForThoseThatMustHit(t *testing.T) {
 			t.Errorf("during %s: what must not wait is held back", c.begins)
 		}
 		log.line("1-1", []string{"D", c.begins, "0", "5", "", ""}, time.Now())
+	}
+}
+
+// TestOneFaultAtATimeOnAHost: the next one waits, a kill of kgpu does not.
+func TestOneFaultAtATimeOnAHost(t *testing.T) {
+	r := quiet()
+	w1 := Point{Ref{"w1", "os/packages"}, During, 0}
+	r.struck["w2"] = true
+	if r.heldBack(Hit{Fault: Dpkg, Point: w1}) {
+		t.Error("a fault waits for that of another host")
+	}
+	r.struck["w1"] = true
+	if !r.heldBack(Hit{Fault: Dpkg, Point: w1}) {
+		t.Error("a fault does not wait")
+	}
+	if r.heldBack(Hit{Fault: Kill, Point: w1}) {
+		t.Error("a kill waits")
 	}
 }
