@@ -38,6 +38,7 @@ esac
 }
 
 func TestUserCreate(t *testing.T) {
+	t.Parallel()
 	s := userHost(t)
 	s.write("request", "left by another run\n")
 	s.ok(s.step("user-create"))
@@ -73,6 +74,7 @@ func TestUserCreate(t *testing.T) {
 }
 
 func TestUserDelete(t *testing.T) {
+	t.Parallel()
 	s := userHost(t)
 	s.write("spaces", "lab\nother\n")
 	s.ok(s.step("user-delete"))
@@ -122,6 +124,7 @@ esac
 }
 
 func TestDashboardIsDeployed(t *testing.T) {
+	t.Parallel()
 	s := dashboardHost(t)
 	s.write("pods.1", "")
 	s.write("pods.2", "headlamp-1 headlamp-1 Pending ContainerCreating:\n")
@@ -133,6 +136,7 @@ func TestDashboardIsDeployed(t *testing.T) {
 }
 
 func TestDashboardDoesNotCome(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ pod, want string }{
 		"no such image": {`headlamp-1 headlamp-1 Pending ErrImagePull: "failed to pull image ghcr.io/headlamp-k8s/headlamp:v0: not found"`, "IMAGE_UNAVAILABLE\t"},
 		"no such name":  {`headlamp-1 headlamp-1 Pending ErrImagePull: "dial tcp: lookup ghcr.io on 10.0.0.2:53: no such host"`, "NET_NAME_UNRESOLVED\t"},
@@ -149,6 +153,7 @@ func TestDashboardDoesNotCome(t *testing.T) {
 }
 
 func TestDashboardRemove(t *testing.T) {
+	t.Parallel()
 	s := dashboardHost(t)
 	s.write("namespace", "")
 	s.ok(s.step("dashboard-remove"))
@@ -159,6 +164,7 @@ func TestDashboardRemove(t *testing.T) {
 
 // The scripts that tell how something is reached keep secrets out of arguments, and end early when kubectl does.
 func TestAccessScripts(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.stub("kubectl", `#!/bin/bash
 echo "$*" >>/arguments

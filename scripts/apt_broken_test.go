@@ -25,6 +25,7 @@ func (s *sandbox) interrupt(install, name, state string) {
 }
 
 func TestInterruptedPackages(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		broken deb
 		state  string
@@ -73,6 +74,7 @@ func TestInterruptedPackages(t *testing.T) {
 
 // dpkg keeps what it did last in a journal, which a killed one leaves.
 func TestJournalOfDpkg(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "one", version: "1"}, deb{name: "two", version: "1"})
 	s.ok(s.script("apt-get update; apt-get install -y one"))
@@ -85,6 +87,7 @@ func TestJournalOfDpkg(t *testing.T) {
 
 // What cannot be mended is refused by its name and with the error, before anything is installed or recorded.
 func TestPackagesThatStayBroken(t *testing.T) {
+	t.Parallel()
 	t.Run("a script that fails", func(t *testing.T) {
 		s := newSandbox(t)
 		s.repository(deb{name: "theirs", version: "1", postinst: "echo 'no such luck'; exit 7"}, deb{name: "two", version: "1"})

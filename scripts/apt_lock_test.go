@@ -29,6 +29,7 @@ sleep() { clock=$((clock + $1)); }
 
 // Whatever program has a lock, and whichever: it is named, and left alone.
 func TestHolderOfALock(t *testing.T) {
+	t.Parallel()
 	for _, path := range []string{"var/lib/dpkg/lock-frontend", "var/lib/dpkg/lock", "var/lib/apt/lists/lock", "var/cache/apt/archives/lock"} {
 		s := newSandbox(t)
 		s.write(stepDir+"/../../lock-timeout", "0\n")
@@ -43,6 +44,7 @@ func TestHolderOfALock(t *testing.T) {
 
 // A name may have spaces and parentheses, and the time is that since the start of the process.
 func TestProcessWords(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.ok(s.script(`cp /bin/sleep "/tmp/a) b ("`))
 	holder := exec.Command(s.path("tmp/a) b ("), "600")
@@ -62,6 +64,7 @@ for n in 0 59 60 3599 3600 7500; do duration_words $n; done`, holder.Process.Pid
 // The wait is told when it begins and every half minute, it is bounded by its own limit, and it takes nothing of the
 // step's time.
 func TestPatienceWithALock(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.lock("var/lib/dpkg/lock-frontend")
 	s.write(stepDir+"/timeout", "60\n")
@@ -96,6 +99,7 @@ seconds_left`))
 
 // While a step waits, the account is ahead of the time, so that the runner does not end it.
 func TestAccountWhileItWaits(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.lock("var/lib/dpkg/lock-frontend")
 	r := s.ok(s.script(fakeClock + `
@@ -110,6 +114,7 @@ apt_wait`))
 
 // Somebody else wants the batch to stop.
 func TestWaitThatIsToStop(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.lock("var/lib/dpkg/lock-frontend")
 	s.write(stepDir+"/../../stop", "")
@@ -119,6 +124,7 @@ func TestWaitThatIsToStop(t *testing.T) {
 // Somebody is quicker than kgpu: it waits again. That apt is not asked while the lock is held shows in that a program
 // runs in vain only once.
 func TestLockLostToAnother(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ said, who string }{
 		{"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (aptd)", "aptd (pid 4711)"},
 		{"E: Could not get lock /var/lib/dpkg/lock - open (11: Resource temporarily unavailable)", "a process that does not show"},
@@ -143,6 +149,7 @@ echo $runs $(lock_waited)`))
 
 // The real thing: a lock that is free again lets the step go on.
 func TestLockThatIsLetGo(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "one", version: "1"})
 	free := s.lock("var/lib/apt/lists/lock")

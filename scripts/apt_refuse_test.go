@@ -21,6 +21,7 @@ func (s *sandbox) kubernetes() {
 
 // A hold that is not kgpu's is never overruled, and one that fits stays its owner's.
 func TestHoldOfTheOwners(t *testing.T) {
+	t.Parallel()
 	t.Run("at another version", func(t *testing.T) {
 		s := newSandbox(t)
 		s.kubernetes()
@@ -72,6 +73,7 @@ func TestHoldOfTheOwners(t *testing.T) {
 
 // The refusal names the file that keeps a package away.
 func TestPinOfTheOwners(t *testing.T) {
+	t.Parallel()
 	const other = "# nothing to do with it\nPackage: nginx*\nPin: release *\nPin-Priority: -1\n\nPackage: *\nPin: origin example.org\nPin-Priority: 200\n"
 	for name, c := range map[string]struct{ pin, script, want string }{
 		"forbidden": {
@@ -122,6 +124,7 @@ func TestPinOfTheOwners(t *testing.T) {
 
 // apt works for nobody while a file of its configuration is broken: the refusal names file and line.
 func TestBrokenConfigurationOfApt(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ file, content, want string }{
 		"list":        {"etc/apt/sources.list.d/theirs.list", "# ours\n\ndeb http://example.org\n", "Malformed entry 3 in list file /etc/apt/sources.list.d/theirs.list"},
 		"type":        {"etc/apt/sources.list.d/theirs.list", "dep http://example.org stable main\n", "Type 'dep' is not known on line 1 in source list /etc/apt/sources.list.d/theirs.list"},

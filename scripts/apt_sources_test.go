@@ -16,6 +16,7 @@ until [[ -e /tmp/ready ]]; do command sleep 0.05; done
 
 // A repository of somebody else that does not work is no failure, whatever is wrong with it; what it does not have is said.
 func TestDeadRepositoriesOfSomebody(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		sources string // of the other one
 		server  string
@@ -64,6 +65,7 @@ func TestDeadRepositoriesOfSomebody(t *testing.T) {
 
 // apt, which waits for a server that does not come to an end, is ended, and the other repositories are read by themselves.
 func TestRepositoryWithoutEnd(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "one", version: "1"})
 	s.write("etc/apt/sources.list.d/theirs.list", "deb http://127.0.0.1:8000/x stable main\n")
@@ -75,6 +77,7 @@ func TestRepositoryWithoutEnd(t *testing.T) {
 
 // The same entry twice, or the host's own twice: apt says so, and works.
 func TestDoubleEntries(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.value("fingerprint", s.signedRepository(deb{name: "kubelet", version: "1.36.3-1.1"}))
 	s.repositoryOf("theirs", deb{name: "theirs", version: "1"})
@@ -91,6 +94,7 @@ func TestDoubleEntries(t *testing.T) {
 
 // Addresses of sources may hold the passwords of their owner.
 func TestPasswordsInSources(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "one", version: "1"})
 	s.write("etc/apt/sources.list.d/theirs.list", "deb http://ada:hidden@127.0.0.1:1/x stable main\n")

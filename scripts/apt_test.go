@@ -70,6 +70,7 @@ func (s *sandbox) status(name string) string {
 }
 
 func TestPackagesComeAndGo(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(
 		deb{name: "kubelet", version: "1.36.3-1.1", depends: "kubernetes-cni"}, deb{name: "kubernetes-cni", version: "1.8.0-1.1"},
@@ -96,6 +97,7 @@ func TestPackagesComeAndGo(t *testing.T) {
 }
 
 func TestPackageThatIsNotOffered(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "kubelet", version: "1.36.2-1.1"})
 	s.fails(s.script("apt_install no-such-package"), 1, "PACKAGE_MISSING")
@@ -106,6 +108,7 @@ func TestPackageThatIsNotOffered(t *testing.T) {
 
 // The revision is looked up, not guessed, and 1.36.3 is not 1.36.30.
 func TestExactVersion(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("var/units/kubelet.service", "loaded,inactive,disabled\n")
 	var debs []deb
@@ -128,6 +131,7 @@ func TestExactVersion(t *testing.T) {
 }
 
 func TestAlternativesOfPackages(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "docker.io", version: "26"}, deb{name: "docker-cli", version: "26"}, deb{name: "docker-ce", version: "28"})
 	s.value("packages", "docker-ce docker-ce-cli\ndocker.io docker-cli\n")
@@ -143,6 +147,7 @@ func TestAlternativesOfPackages(t *testing.T) {
 }
 
 func TestNothingOfTheOwnersIsRemoved(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "theirs", version: "1"}, deb{name: "ours", version: "1", conflicts: "theirs"})
 	s.ok(s.script("apt-get update; apt-get install -y theirs"))
@@ -154,6 +159,7 @@ func TestNothingOfTheOwnersIsRemoved(t *testing.T) {
 
 // Somebody installed a package that needs one of ours: that one stays, and undo says so.
 func TestPackageThatSomethingNeedsByNow(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "socat", version: "1"}, deb{name: "conntrack", version: "1"}, deb{name: "theirs", version: "1", depends: "socat"})
 	s.ok(s.script("apt_install socat conntrack; apt-get install -y theirs"))
@@ -215,6 +221,7 @@ func (s *sandbox) signedRepository(debs ...deb) (fingerprint string) {
 }
 
 func TestRepository(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	fingerprint := s.signedRepository(deb{name: "kubelet", version: "1.36.3-1.1"})
 	before := s.snapshot()
@@ -252,6 +259,7 @@ func TestRepository(t *testing.T) {
 
 // Somebody has the same repository with a key of their own, for which apt would refuse both.
 func TestRepositoryOfSomebody(t *testing.T) {
+	t.Parallel()
 	const line, stanza = "deb [arch=amd64 signed-by=/etc/apt/keyrings/theirs.asc] file:///repo /\n", "Types: deb\nURIs: file:///repo/\nSuites: /\nSigned-By: /etc/apt/keyrings/theirs.asc\n"
 	const otherLine, otherStanza = "#deb file:///repo /\ndeb [trusted=yes] file:///other /\n", "# another\nTypes: deb\nURIs: file:///other/\nSuites: /\nTrusted: yes\n"
 	for _, c := range []struct{ file, content, want string }{
@@ -278,6 +286,7 @@ func TestRepositoryOfSomebody(t *testing.T) {
 }
 
 func TestFetch(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("data", "content")
 	sum := fmt.Sprintf("%X", sha256.Sum256([]byte("content")))

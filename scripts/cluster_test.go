@@ -56,6 +56,7 @@ func (s *sandbox) calls() string {
 }
 
 func TestInit(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	r := s.ok(s.step("cluster-init"))
 	calls := s.calls()
@@ -75,6 +76,7 @@ func TestInit(t *testing.T) {
 }
 
 func TestInitAfterOneThatDied(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("kubeadm-fails", "[preflight] Some fatal errors occurred:\n\t[ERROR Port-6443]: Port 6443 is in use\n")
 	s.fails(s.step("cluster-init"), 1, "HOST_PORT_TAKEN")
@@ -89,6 +91,7 @@ func TestInitAfterOneThatDied(t *testing.T) {
 }
 
 func TestForeignClusterIsNotTouched(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{"cluster-init", "cluster-join"} {
 		s := clusterHost(t)
 		s.write("etc/kubernetes/kubelet.conf", "theirs")
@@ -103,6 +106,7 @@ func TestForeignClusterIsNotTouched(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
 	s.write("kubeadm-fails", "error execution phase kubelet-start: timed out\n")
@@ -128,6 +132,7 @@ func TestJoin(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	r := s.ok(s.step("cluster-token"))
 	if got := s.read(stepDir+"/out/token") + s.read(stepDir+"/out/ca_hash"); got != "abcdef.0123456789abcdef\nsha256:00ff\n" {
@@ -144,6 +149,7 @@ func TestToken(t *testing.T) {
 }
 
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("node-is-there", "u1\n")
 	s.value("nodes", "w1\tlabel\tdisk=fast\nw2\ttaint\tgpu=yes:NoSchedule\nw1\tlabel\tnode-role.kubernetes.io/worker=\n")
@@ -157,6 +163,7 @@ func TestNodes(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.value("nodes", "cp1\nw1\n")
 	s.value("workloads", "kube-system/daemonset/weave-net\nkube-system/deployment/coredns\n")
@@ -188,6 +195,7 @@ func TestReady(t *testing.T) {
 }
 
 func TestResetOfAHostThatKgpuDidNotJoin(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("etc/kubernetes/kubelet.conf", "theirs")
 	s.write("tmp/calls", "")
@@ -205,6 +213,7 @@ func TestResetOfAHostThatKgpuDidNotJoin(t *testing.T) {
 
 // facts.sh runs on any machine, writes nothing, and what it prints can be read.
 func TestFactsWriteNothing(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/os-release", "ID=debian\nVERSION_ID=\"13\"\nVERSION_CODENAME=trixie\n")
 	s.write("etc/machine-id", "0123456789abcdef0123456789abcdef\n")

@@ -44,6 +44,7 @@ func (s cudaHost) cuda() result {
 }
 
 func TestCUDAComesAndGoes(t *testing.T) {
+	t.Parallel()
 	s := newCUDAHost(t, "echo 'Cuda compilation tools, release 12.9'")
 	before := s.snapshot()
 	for range 2 {
@@ -65,6 +66,7 @@ func TestCUDAComesAndGoes(t *testing.T) {
 
 // Folders that were there before are the owner's.
 func TestCUDABesideTheOwners(t *testing.T) {
+	t.Parallel()
 	s := newCUDAHost(t, "true")
 	s.write("local/cuda-12.8/bin/nvcc", "theirs")
 	s.write("opt/nvidia/theirs", "theirs")
@@ -80,6 +82,7 @@ func TestCUDABesideTheOwners(t *testing.T) {
 }
 
 func TestCUDAThatDoesNotCome(t *testing.T) {
+	t.Parallel()
 	s := newCUDAHost(t, "echo 'cannot execute: required file not found'; exit 127")
 	s.fails(s.cuda(), 1, "STEP_FAILED")
 	if !strings.Contains(s.read(stepDir+"/failure"), "required file not found") {
@@ -92,6 +95,7 @@ func TestCUDAThatDoesNotCome(t *testing.T) {
 
 // A repository of which some packages are not wanted is known to apt only together with that.
 func TestRepositoryWithPreferences(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.repository(deb{name: "nvidia-utils-580", version: "580.1-0ubuntu0.24.04.1"})
 	if out, err := exec.Command("cp", "-a", s.path("repo"), s.path("archive")).CombinedOutput(); err != nil {

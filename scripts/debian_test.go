@@ -38,6 +38,7 @@ func (s *sandbox) debianArchive(debs ...deb) {
 
 // Components come from the mirror and with the key that the host has, however its sources are written.
 func TestDebianComponents(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ path, sources, want string }{
 		"paragraphs": {"etc/apt/sources.list.d/debian.sources", `# The archive.
 
@@ -94,6 +95,7 @@ Components: contrib non-free
 
 // Debian's packages name the module's file after themselves.
 func TestDebianModules(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	for _, name := range []string{"nvidia-current", "nvidia-tesla-470"} {
 		s.stub("modinfo", "#!/bin/sh\n[ \"$3\" = "+name+" ] || { echo \"modinfo: ERROR: Module $3 not found.\" >&2; exit 1; }\necho 535.261.03\n")
@@ -108,6 +110,7 @@ func TestDebianModules(t *testing.T) {
 }
 
 func TestDebianComponentsWithoutAnArchive(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.debianArchive(deb{name: "nvidia-smi", version: "535.261.03-1"})
 	s.value("components", "non-free\n")

@@ -7,6 +7,7 @@ import (
 
 // A full file system is found by what programs say, and by itself when they say something else, or nothing.
 func TestVerdictOfAFullDisk(t *testing.T) {
+	t.Parallel()
 	const full = `
 mkdir -p /var/lib/containerd /var/lib/kubelet
 mount -t tmpfs -o size=2m tmpfs /var/lib/containerd
@@ -57,6 +58,7 @@ printf 'L\tx\t%s\n' 'touch: /var/lib/containerd/c: No space left on device' | di
 
 // The biggest come first, what cannot be counted in time before all, and three are enough.
 func TestBiggestUsers(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	r := s.ok(s.script(`
 mkdir -p /srv/x; mount -t tmpfs -o size=30m tmpfs /srv
@@ -73,6 +75,7 @@ disk_biggest /srv`))
 
 // A clock that is set while a step runs takes no time away from it. SECONDS follows the clock.
 func TestSecondsLeftDoNotFollowTheClock(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write(stepDir+"/timeout", "600\n")
 	r := s.ok(s.script(`SECONDS=3600; left=$(seconds_left); [[ $left -gt 500 && $left -le 585 ]] || echo "$left"; SECONDS=-3600; left=$(seconds_left); [[ $left -le 585 ]] || echo "$left"`))

@@ -42,6 +42,7 @@ esac
 
 // TestDoctor holds that the script changes nothing, and tells what there is.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	s := newPatient(t)
 	s.write("gpu/kernel-log", "2026-11-20T13:00:00+00:00 w1 kernel: usb 1-1: new device\n2026-11-20T13:00:01+00:00 w1 kernel: NVRM: Xid (PCI:0000:65:00): 79, GPU has fallen off the bus.\n"+
 		"w1 kernel: INFO: task kworker/2:3:1275 blocked for more than 120 seconds.\nw1 kernel: Workqueue: events os_execute_work_item\n")
@@ -76,6 +77,7 @@ func TestDoctor(t *testing.T) {
 
 // A nvidia-smi that nobody can end keeps nothing else from being told, and one whose log never ends is cut.
 func TestDoctorOfASickHost(t *testing.T) {
+	t.Parallel()
 	s := newPatient(t)
 	s.stub("nvidia-smi", "#!/bin/sh\nsetsid sh -c 'trap \"\" TERM; sleep 20' &\nwait\n")
 	s.stub("dkms", "#!/bin/sh\nexec yes\n")
@@ -94,6 +96,7 @@ func TestDoctorOfASickHost(t *testing.T) {
 
 // Facts come of such a host, too.
 func TestFactsOfASickHost(t *testing.T) {
+	t.Parallel()
 	s := newPatient(t)
 	// Nobody can end what left the group, and it holds the pipe until the test lets it go: as if it were stuck in the kernel.
 	s.stub("nvidia-smi", "#!/bin/sh\nsetsid sh -c 'trap \"\" TERM; for i in $(seq 150); do [ -e /tmp/over ] && exit; sleep 0.2; done; touch /tmp/waited-for' &\nwait\n")
@@ -110,6 +113,7 @@ func TestFactsOfASickHost(t *testing.T) {
 
 // The holds of kgpu's ledger are compared with dpkg's.
 func TestDoctorHolds(t *testing.T) {
+	t.Parallel()
 	s := newPatient(t)
 	s.repository(deb{name: "kubelet", version: "1.36.3-1.1"}, deb{name: "kubectl", version: "1.36.3-1.1"})
 	s.stub("systemctl", readFile(t, "testdata/systemctl"))
@@ -128,6 +132,7 @@ func TestDoctorHolds(t *testing.T) {
 
 // The answers of the API server are read by templates, which go through objects that lack anything.
 func TestDoctorTemplates(t *testing.T) {
+	t.Parallel()
 	text := string(Doctor())
 	for name, c := range map[string]struct{ object, want string }{
 		"node_template": {`{"items":[{"metadata":{"name":"new"},"spec":{},"status":{}},
@@ -160,6 +165,7 @@ func TestDoctorTemplates(t *testing.T) {
 
 // Units that are down start, and those that would disturb containers are not started anew.
 func TestDoctorUnits(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
 	s.write("var/units/nvidia-persistenced.service", "loaded,failed,enabled\n")
@@ -178,6 +184,7 @@ func TestDoctorUnits(t *testing.T) {
 
 // A node whose driver hangs is drained of what can go; what was told to end and cannot is no hindrance.
 func TestDoctorDrain(t *testing.T) {
+	t.Parallel()
 	s := nodeHost(t)
 	s.value("patience", "120\n")
 	s.write("stuck", "There are pending pods in node \"w1\" when an error occurred: global timeout reached: 2m0s\n")
@@ -196,6 +203,7 @@ func TestDoctorDrain(t *testing.T) {
 
 // The device plugin is waited for until another pod runs and no card is unhealthy.
 func TestDoctorPlugin(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.value("node", "w1\n")
 	s.write("calls", "")
@@ -220,6 +228,7 @@ esac
 
 // The check that runs on the node tells the cluster whether its cards answer, and says since when.
 func TestGPUWatch(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ smi, log, before, want string }{
 		"well":         {"printf '00000000:17:00.0\\n00000000:65:00.0\\n'", "", "True 2026-01-01T00:00:00Z", `"status":"True","reason":"AllCardsAnswer","message":"the driver reaches 2 of 2 cards"`},
 		"one is lost":  {"echo 00000000:17:00.0; exit 15", "", "", `"status":"False","reason":"CardLost","message":"the driver reaches 1 of 2 cards"`},
@@ -254,6 +263,7 @@ func TestGPUWatch(t *testing.T) {
 
 // The check is put there, and undo takes it away.
 func TestDoctorWatch(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.must(os.MkdirAll(s.path("etc/systemd/system"), 0o755))
 	s.file("/opt/kgpu-gpu-watch", "#!/bin/sh\n")

@@ -18,6 +18,7 @@ func (s *sandbox) flip(name string) {
 
 // A package that is not what the lists say is got once more, and then refused: what was expected and what came is told.
 func TestOtherPackageThanTheListsSay(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(s *sandbox, deb string){
 		"tampered":  func(s *sandbox, deb string) { s.flip(deb) },
 		"truncated": func(s *sandbox, deb string) { s.must(os.Truncate(s.path(deb), 100)) },
@@ -52,6 +53,7 @@ apt_install one`))
 }
 
 func TestTamperedRepository(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.value("fingerprint", s.signedRepository(deb{name: "kubelet", version: "1.36.3-1.1"}))
 	before := s.snapshot()
@@ -78,6 +80,7 @@ func TestTamperedRepository(t *testing.T) {
 
 // Nothing resolves in the sandbox, whose network has nobody else in it.
 func TestNamesThatDoNotResolve(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/apt/sources.list", "deb [trusted=yes] http://mirror.invalid/x ./\n")
 	s.write("var/lib/apt/lists/mirror.invalid_x_._Packages", "Package: one\nVersion: 1\nArchitecture: all\nMaintainer: t <t@example.org>\nDescription: t\nFilename: ./one.deb\nSize: 9\nSHA256: "+strings.Repeat("0", 64)+"\n\n")
@@ -98,6 +101,7 @@ perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.
   open my $f, "<", "/served"; local $/; my $t = <$f>; print $c "HTTP/1.1 $n x\r\nConnection: close\r\nContent-Length: " . length($t) . "\r\n\r\n$t"; close $c }' `
 
 func TestServersThatRefuse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		statuses, reason string
 		exit             int
@@ -130,6 +134,7 @@ fetch http://127.0.0.1:8080/x /tmp/got`)
 
 // A download that was cut short is whole the second time; one that stays another is refused.
 func TestFetchTriesAnotherContentOnce(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("data", "cont")
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("content")))

@@ -42,6 +42,7 @@ func (s gpuHost) packagesOf() string {
 
 // Another driver takes the place of the owner's, and undo brings that back: packages, holds, configuration, modules, units.
 func TestDriverRemove(t *testing.T) {
+	t.Parallel()
 	s := replacedHost(t)
 	before, packages := s.snapshot(), s.packagesOf()
 	for range 2 {
@@ -75,6 +76,7 @@ func TestDriverRemove(t *testing.T) {
 }
 
 func TestDriverRemoveWhatIsNoLongerOffered(t *testing.T) {
+	t.Parallel()
 	s := replacedHost(t)
 	s.ok(s.step("driver-remove"))
 	s.repository(deb{name: "libnvidia-compute", version: "610.57.04-1"}, deb{name: "nvidia-persistenced", version: "595.91.07-1"})
@@ -91,6 +93,7 @@ func TestDriverRemoveWhatIsNoLongerOffered(t *testing.T) {
 
 // What kgpu installed does not come back.
 func TestDriverRemoveOfKgpus(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t, "0000:17:00.0")
 	s.driver("580.173.02")
 	s.repository(deb{name: "libnvidia-compute-580", version: "580.173.02-1"}, deb{name: "libnvidia-compute", version: "595.91.07-1"})
@@ -121,6 +124,7 @@ func TestDriverRemoveOfKgpus(t *testing.T) {
 
 // A driver is not removed where something else would go with it.
 func TestDriverRemoveThatTakesOthers(t *testing.T) {
+	t.Parallel()
 	s := replacedHost(t)
 	s.repository(deb{name: "cuda-12-9", version: "12.9.1-1", depends: "libnvidia-compute"}, deb{name: "theirs", version: "1", depends: "cuda-12-9"})
 	s.ok(s.script("apt-get update; apt-get install -y theirs"))
@@ -137,6 +141,7 @@ func TestDriverRemoveThatTakesOthers(t *testing.T) {
 }
 
 func TestDriverRebootOnlyIfStale(t *testing.T) {
+	t.Parallel()
 	s := replacedHost(t)
 	s.value("stale", "yes")
 	s.value("reason", "the modules of driver 595.91.07 are in use")
@@ -158,6 +163,7 @@ func TestDriverRebootOnlyIfStale(t *testing.T) {
 
 // A fabric manager that was stopped to unload the driver runs again.
 func TestDriverLoadStartsTheFabricManager(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.write("var/units/nvidia-fabricmanager.service", "loaded,inactive,enabled\n")
 	s.ok(s.step("driver-load"))
@@ -216,6 +222,7 @@ const drainCall = "drain w1 --ignore-daemonsets --delete-emptydir-data --timeout
 var drainTimeout = regexp.MustCompile(`--timeout [1-9]\d*s`)
 
 func TestDriverDrainAndBack(t *testing.T) {
+	t.Parallel()
 	s := nodeHost(t)
 	s.ok(s.step("driver-drain"))
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
@@ -230,6 +237,7 @@ func TestDriverDrainAndBack(t *testing.T) {
 
 // A node that somebody else cordoned stays cordoned.
 func TestDriverDrainOfACordonedNode(t *testing.T) {
+	t.Parallel()
 	s := nodeHost(t)
 	s.write("unschedulable", "true")
 	s.ok(s.step("driver-drain"))
@@ -242,6 +250,7 @@ func TestDriverDrainOfACordonedNode(t *testing.T) {
 
 // A pod that nothing starts again is not deleted, and a disruption budget is kept; the node goes on as before.
 func TestDriverDrainBlocked(t *testing.T) {
+	t.Parallel()
 	s := nodeHost(t)
 	s.write("pods", s.read("pods")+"default/mine Running Ready=True\ndefault/yours Pending\n")
 	s.fails(s.step("driver-drain"), 1, "NODE_DRAIN_BLOCKED")
@@ -259,6 +268,7 @@ func TestDriverDrainBlocked(t *testing.T) {
 
 // A node without cards has no device plugin that goes and comes back.
 func TestDriverDrainWithoutCards(t *testing.T) {
+	t.Parallel()
 	s := nodeHost(t)
 	s.value("cards", "0\n")
 	s.write("node", "True cpu=4\n")
@@ -271,6 +281,7 @@ func TestDriverDrainWithoutCards(t *testing.T) {
 }
 
 func TestDriverDrainOfNoNode(t *testing.T) {
+	t.Parallel()
 	s := nodeHost(t)
 	s.remove("node")
 	s.ok(s.step("driver-drain"))
@@ -282,6 +293,7 @@ func TestDriverDrainOfNoNode(t *testing.T) {
 
 // The node is let in only when its cards can be had.
 func TestDriverUncordonWaits(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ node, pods, reason, detail string }{
 		"not ready":   {"False nvidia.com/gpu=2", "p Running DaemonSet cards Ready=True", "NODE_NOT_READY", "node w1 is not ready; it stays cordoned"},
 		"no plugin":   {"True nvidia.com/gpu=2", "p Running DaemonSet Ready=True", "GPU_NOT_ALLOCATABLE", "the device plugin of w1 is not ready"},
@@ -312,6 +324,7 @@ func TestDriverUncordonWaits(t *testing.T) {
 
 // A plugin that holds a card for unhealthy is restarted, once.
 func TestGPUReadyRestartsAPlugin(t *testing.T) {
+	t.Parallel()
 	s := allocatableHost(t)
 	s.write("nodes", offered(2, 1, 1, 1))
 	s.write("pods", "w10 nvidia-device-plugin-c Running\nw1 nvidia-device-plugin-a Running\n")
@@ -325,6 +338,7 @@ func TestGPUReadyRestartsAPlugin(t *testing.T) {
 
 // kubectl runs the templates on objects that may lack anything.
 func TestDrainTemplates(t *testing.T) {
+	t.Parallel()
 	text := Lib()
 	uncordon, err := Step("driver-uncordon")
 	if err != nil {
@@ -363,6 +377,7 @@ func TestDrainTemplates(t *testing.T) {
 
 // Cards are all display controllers of NVIDIA's, as in facts.sh; NVSwitches are bridges.
 func TestCardsByClass(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t, "0000:17:00.0")
 	s.pci("0000:18:00.0", "0x10de", "0x030000")
 	s.pci("0000:19:00.0", "0x10de", "0x038000")

@@ -12,6 +12,7 @@ const featuresFile = "etc/kubernetes/node-feature-discovery/features.d/gfd"
 
 // What was found out with another driver does not count.
 func TestFeatures(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
 	s.write(featuresFile, "nvidia.com/cuda.driver-version.full=570.133.20\n")
@@ -25,6 +26,7 @@ func TestFeatures(t *testing.T) {
 }
 
 func TestFeaturesGivesUp(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.fails(s.step("gpu-features"), 1, "GPU_DRIVER_MISSING")
 	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
@@ -34,6 +36,7 @@ func TestFeaturesGivesUp(t *testing.T) {
 }
 
 func TestNodesGetAndLoseLabels(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("node-is-there", "")
 	s.value("nodes", "w1\tlabel\tnvidia.com/gpu.count=2\nw1\tlabel\tnvidia.com/mig.strategy-\nw1\tannotation\tkgpu.dev/gpu-labels=nvidia.com/gpu.count\n")
@@ -50,6 +53,7 @@ func TestNodesGetAndLoseLabels(t *testing.T) {
 
 // What the device plugin's pods leave on a host goes with kgpu; what was there before them stays.
 func TestToolkitClaimsWhatPodsWrite(t *testing.T) {
+	t.Parallel()
 	for name, there := range map[string]string{"nothing before": "", "features of somebody else": "etc/kubernetes/node-feature-discovery/features.d/theirs"} {
 		t.Run(name, func(t *testing.T) {
 			s := toolkitHost(t, "containerd")
@@ -72,6 +76,7 @@ func TestToolkitClaimsWhatPodsWrite(t *testing.T) {
 
 // MPS keeps cards to itself until its control daemon ends in peace.
 func TestLeavingGivesCardsBack(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.must(os.MkdirAll(s.path("run/nvidia/mps/nvidia.com/gpu"), 0o755))
 	s.ok(s.script("mps_off"))
@@ -89,6 +94,7 @@ func TestLeavingGivesCardsBack(t *testing.T) {
 
 // facts.sh lists instances only where a card is in MIG mode, and reads what was found out about the cards.
 func TestFactsOfInstancesAndFeatures(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t, "0000:17:00.0")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x20b0\n")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.1/device", "0x1aef\n")
@@ -109,6 +115,7 @@ func TestFactsOfInstancesAndFeatures(t *testing.T) {
 
 // What kubectl makes of a node for facts.sh ends with its instances of cards and the labels that kgpu put there.
 func TestFactsTemplateOfNodes(t *testing.T) {
+	t.Parallel()
 	found := regexp.MustCompile(`(?s)\ncluster_template='(.*?)'\n`).FindSubmatch(Facts())
 	if found == nil {
 		t.Fatal("no template")

@@ -122,6 +122,7 @@ func (s *sandbox) detail(want ...string) {
 }
 
 func TestDriverNouveauGoes(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.write("gpu/modules/nouveau", "")
 	s.write("gpu/sys/module/nouveau/version", "")
@@ -144,6 +145,7 @@ func TestDriverNouveauGoes(t *testing.T) {
 }
 
 func TestDriverNouveauInUse(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.write("gpu/modules/nouveau", "")
 	s.write("gpu/sys/module/nouveau/version", "")
@@ -162,6 +164,7 @@ func TestDriverNouveauInUse(t *testing.T) {
 
 // The initramfs is made again by a step that comes after one which could not.
 func TestDriverNouveauAfterAnInitramfsThatFailed(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.file("/etc/modprobe.d/kgpu-nouveau.conf", "blacklist nouveau\n")
 	s.write("initramfs-fails", "")
@@ -194,6 +197,7 @@ func (s gpuHost) cudaRepository(build string) {
 }
 
 func TestDriverInstall(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.cudaRepository("echo 595.91.07 >/gpu/modules/nvidia; mkdir -p /sys/module/nvidia")
 	s.write("etc/apt/preferences.d/theirs", "")
@@ -222,6 +226,7 @@ func TestDriverInstall(t *testing.T) {
 }
 
 func TestDriverExactVersion(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.write("gpu/modules/nvidia", "580.173.02\n")
 	s.repository(deb{name: "nvidia-utils-580-server", version: "580.173.02-0ubuntu0.24.04.1"}, deb{name: "nvidia-utils-580-server", version: "580.95.05-0ubuntu0.24.04.1"})
@@ -241,6 +246,7 @@ func TestDriverExactVersion(t *testing.T) {
 }
 
 func TestDriverThatIsNotOffered(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.repository(deb{name: "nvidia-dkms-570-open", version: "570.1-1"}, deb{name: "nvidia-dkms-575", version: "575.1-1"}, deb{name: "linux-headers-6.8.0-41-generic", version: "1"})
 	s.value("version_package", "nvidia-dkms-580-open")
@@ -256,6 +262,7 @@ func TestDriverThatIsNotOffered(t *testing.T) {
 }
 
 func TestDriverWhoseModuleDoesNotBuild(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.cudaRepository(`mkdir -p /var/lib/dkms/nvidia/595.91.07/build
 echo "nv.c:1: error: implicit declaration of function" >/var/lib/dkms/nvidia/595.91.07/build/make.log
@@ -280,6 +287,7 @@ exit 10`)
 
 // Packages may come without a word although no module was built.
 func TestDriverWithoutAModule(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.cudaRepository("")
 	s.fails(s.step("driver-install"), 1, "GPU_MODULE_BUILD")
@@ -287,6 +295,7 @@ func TestDriverWithoutAModule(t *testing.T) {
 }
 
 func TestDriverReboot(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.value("reason", "nouveau has the cards")
 	s.value("boot_id", "another boot\n")
@@ -320,6 +329,7 @@ func twoCards(t *testing.T) gpuHost {
 }
 
 func TestDriverLoad(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.write("gpu/devices", "Character devices:\n195 nvidia\n511 nvidia-uvm\n")
 	s.stub("mknod", "#!/bin/sh\necho \"mknod $*\" >>/tmp/calls\n: >\"$3\"\n")
@@ -343,6 +353,7 @@ func TestDriverLoad(t *testing.T) {
 
 // A driver that was loaded before kgpu came is loaded afterwards.
 func TestDriverThatIsLoadedAlready(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.write("var/units/nvidia-persistenced.service", "loaded,active,enabled\n")
 	s.write("gpu/sys/module/nvidia/version", "595.91.07\n")
@@ -358,6 +369,7 @@ func TestDriverThatIsLoadedAlready(t *testing.T) {
 
 // Packages may load the module and start its daemon as they come: at the end both are gone before the packages go.
 func TestDriverThatItsPackagesLoad(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.repository(deb{name: "nvidia-utils", version: "595.91.07-1", postinst: "/stubs/modprobe nvidia; echo loaded,active,enabled >/var/units/nvidia-persistenced.service"})
 	s.value("packages", "nvidia-utils\n")
@@ -377,6 +389,7 @@ func TestDriverThatItsPackagesLoad(t *testing.T) {
 }
 
 func TestDriverThatDoesNotWork(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(gpuHost)
 		reason string
@@ -424,6 +437,7 @@ func TestDriverThatDoesNotWork(t *testing.T) {
 
 // Cards that virtual machines have are nobody's loss, and a warning of nvidia-smi is no failure.
 func TestDriverCardsOfVirtualMachines(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.bound("0000:b1:00.0", "vfio-pci")
 	s.write("gpu/smi", "00000000:17:00.0\nWARNING: infoROM is corrupted at gpu 0000:17:00.0\n")
@@ -439,6 +453,7 @@ func TestDriverCardsOfVirtualMachines(t *testing.T) {
 }
 
 func TestDriverReload(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
 	s.write("gpu/sys/module/nvidia_uvm/version", "")
@@ -467,6 +482,7 @@ func TestDriverReload(t *testing.T) {
 
 // No reload helps when there is no module of the libraries' version.
 func TestDriverReloadWithoutAModule(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
 	s.write("gpu/modules/nvidia", "580.173.02\n")
@@ -477,6 +493,7 @@ func TestDriverReloadWithoutAModule(t *testing.T) {
 }
 
 func TestDriverToolThatHangs(t *testing.T) {
+	t.Parallel()
 	s := twoCards(t)
 	s.stub("timeout", "#!/bin/bash\n[[ \"$1 $2 $3\" == '-k 5 30' ]] || exit 9\nshift 3\nexec /usr/bin/timeout -k 0.1 0.1 \"$@\"\n")
 	s.stub("nvidia-smi", "#!/bin/bash\ntrap '' TERM\nwhile :; do sleep 1; done\n")
@@ -491,6 +508,7 @@ func TestDriverToolThatHangs(t *testing.T) {
 }
 
 func TestDriverFabric(t *testing.T) {
+	t.Parallel()
 	s := newGPUHost(t)
 	s.driver("580.173.02")
 	s.repository(
@@ -572,6 +590,7 @@ func containerd1(text string) string {
 }
 
 func TestToolkit(t *testing.T) {
+	t.Parallel()
 	for runtime, c := range map[string]struct{ file, units, restarts string }{
 		"containerd": {"/etc/containerd/conf.d/60-kgpu-nvidia.toml", "containerd.service", "restart -- containerd.service\n"},
 		"docker":     {"/etc/docker/daemon.json", "docker.service cri-docker.service cri-docker.socket", "restart -- docker.service\nrestart -- cri-docker.service\n"},
@@ -612,6 +631,7 @@ func TestToolkit(t *testing.T) {
 
 // The toolkit's own units describe the cards where they can; a driver that changed needs a new description.
 func TestToolkitRefreshService(t *testing.T) {
+	t.Parallel()
 	s := toolkitHost(t, "containerd")
 	for _, unit := range []string{"nvidia-cdi-refresh.service", "nvidia-cdi-refresh.path"} {
 		s.write("var/units/"+unit, "loaded,inactive,disabled\n")
@@ -642,6 +662,7 @@ func TestToolkitRefreshService(t *testing.T) {
 
 // A step that was killed between the configuration and the restart leaves a runtime that does not know it.
 func TestToolkitRestartsWhatDoesNotKnowNVIDIA(t *testing.T) {
+	t.Parallel()
 	for runtime, program := range map[string]string{"containerd": "crictl", "docker": "curl"} {
 		s := toolkitHost(t, runtime)
 		s.write("var/units/"+runtime+".service", "loaded,active,enabled\n")
@@ -657,6 +678,7 @@ func TestToolkitRestartsWhatDoesNotKnowNVIDIA(t *testing.T) {
 }
 
 func TestToolkitVerifiesWhatTheRuntimeLoaded(t *testing.T) {
+	t.Parallel()
 	nvidiaCgroup := strings.Replace(containerd2, "SystemdCgroup = true", "SystemdCgroup = false", 1)
 	for name, c := range map[string]struct{ dump, detail string }{
 		"containerd 2":                       {containerd2, ""},
@@ -685,6 +707,7 @@ func TestToolkitVerifiesWhatTheRuntimeLoaded(t *testing.T) {
 
 // All steps of a host with cards, twice, and then undo.
 func TestGPUHostFromNouveauAndBack(t *testing.T) {
+	t.Parallel()
 	s := toolkitHost(t, "containerd")
 	s.pci("0000:17:00.0", "0x10de", "0x030200")
 	s.bound("0000:17:00.0", "nouveau")
@@ -777,6 +800,7 @@ w2 allocatable nvidia.com/mig-1g.5gb 7
 }
 
 func TestGPUReady(t *testing.T) {
+	t.Parallel()
 	s := allocatableHost(t)
 	r := s.ok(s.step("gpu-ready"))
 	if r.output != "" {
@@ -792,6 +816,7 @@ func TestGPUReady(t *testing.T) {
 
 // What a device plugin offers that is about to be replaced does not count, nor does what is offered instead of instances.
 func TestGPUReadyWaitsForTheNewPlugin(t *testing.T) {
+	t.Parallel()
 	s := allocatableHost(t)
 	s.write("configs", "w1 Running c0ffee\nw2 Running old\nw2 Pending c0ffee\n")
 	s.write("nodes", strings.ReplaceAll(offered(2, 2, 1, 1), "w2 allocatable nvidia.com/mig-1g.5gb 7", "w2 allocatable nvidia.com/mig-1g.5gb 6"))
@@ -803,6 +828,7 @@ func TestGPUReadyWaitsForTheNewPlugin(t *testing.T) {
 }
 
 func TestGPUReadyGivesUp(t *testing.T) {
+	t.Parallel()
 	s := allocatableHost(t)
 	s.write(stepDir+"/timeout", "0")
 	s.write("nodes", offered(2, 1, 0, 0))
@@ -818,6 +844,7 @@ func TestGPUReadyGivesUp(t *testing.T) {
 }
 
 func TestGPUReadyWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	s := allocatableHost(t)
 	s.write(stepDir+"/timeout", "0")
 	s.remove("nodes")
@@ -826,6 +853,7 @@ func TestGPUReadyWithoutAnAnswer(t *testing.T) {
 
 // kubectl runs the templates on objects that may lack anything.
 func TestGPUReadyTemplates(t *testing.T) {
+	t.Parallel()
 	text, err := Step("gpu-ready")
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ var habits = []struct{ why, never string }{
 
 // TestHabits reads every script that runs on hosts.
 func TestHabits(t *testing.T) {
+	t.Parallel()
 	comment := regexp.MustCompile(`^\s*#`)
 	read := 0
 	for _, h := range habits {
@@ -58,6 +59,7 @@ func TestHabits(t *testing.T) {
 
 // TestHabitsAreFound holds that the patterns see what they are for.
 func TestHabitsAreFound(t *testing.T) {
+	t.Parallel()
 	for i, bad := range []string{
 		"set -xe", "iptables -t nat -F", "apt-get -y --allow-unauthenticated install x", "pgrep -f kubelet | xargs kill -9", "sed -i /swap/d /etc/fstab",
 		"kubeadm reset -f || true", "kubeadm init --ignore-preflight-errors=all", "kubeadm join --discovery-token-unsafe-skip-ca-verification", "rm -rf /etc/cni/net.d", "set +o pipefail",
@@ -70,6 +72,7 @@ func TestHabitsAreFound(t *testing.T) {
 
 // TestCardsWithoutLspci holds that a host without pciutils is no host without cards.
 func TestCardsWithoutLspci(t *testing.T) {
+	t.Parallel()
 	if strings.Contains(string(Facts()), "lspci") {
 		t.Error("the facts are of lspci, which a fresh machine does not have")
 	}

@@ -18,6 +18,7 @@ var nasty = []string{
 
 // A name that a host tells of itself is no option to kubectl and no command, in whatever step it is used.
 func TestNodesThatAreNoNames(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	for step, input := range map[string][]string{
 		"node-delete": {"node", ""}, "node-drain": {"node", ""}, "driver-drain": {"node", ""}, "driver-uncordon": {"node", ""},
@@ -46,6 +47,7 @@ func TestNodesThatAreNoNames(t *testing.T) {
 
 // Values go through the library as they are, and run nothing.
 func TestValuesThatAShellWouldRun(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	var script strings.Builder
 	script.WriteString(`value text | cmp - "$KGPU_STEP/values/text"
@@ -78,6 +80,7 @@ rm -rf "$ledger" /etc/kgpu-test
 
 // A kubelet may write into its node what it likes. What it writes stays in its own line of the facts of the control plane.
 func TestANodeThatLiesAboutAnother(t *testing.T) {
+	t.Parallel()
 	found := regexp.MustCompile(`(?s)\ncluster_template='([^']*)'`).FindSubmatch(Facts())
 	if found == nil {
 		t.Fatal("facts.sh has no cluster_template")
@@ -112,6 +115,7 @@ func TestANodeThatLiesAboutAnother(t *testing.T) {
 
 // So does what it writes about its pods.
 func TestAPodThatSpeaksForAnother(t *testing.T) {
+	t.Parallel()
 	lib := string(Lib())
 	found := regexp.MustCompile(`(?s)\npods_template='([^']*)'`).FindStringSubmatch(lib)
 	if found == nil {

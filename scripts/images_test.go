@@ -8,6 +8,7 @@ import (
 
 // What container runtimes and kubeadm say when an image does not come.
 func TestReasonsOfPulls(t *testing.T) {
+	t.Parallel()
 	const kubeadm = `failed to pull image "registry.k8s.io/pause:3.10": failed to pull image registry.k8s.io/pause:3.10: rpc error: code = Unknown desc = failed to pull and unpack image "registry.k8s.io/pause:3.10": `
 	const resolve = kubeadm + `failed to resolve reference "registry.k8s.io/pause:3.10": `
 	s := newSandbox(t)
@@ -59,6 +60,7 @@ esac
 `
 
 func TestClusterReadyTellsWhichImageDoesNotCome(t *testing.T) {
+	t.Parallel()
 	const busy = `failed to pull image \"ghcr.io/x:1\": unexpected status from HEAD request to https://ghcr.io/v2/x/manifests/1: 500 Internal Server Error`
 	const other = `failed to pull image \"ghcr.io/x:1\": unexpected commit digest sha256:bb, expected sha256:aa: failed precondition`
 	for _, c := range []struct {
@@ -101,6 +103,7 @@ func TestClusterReadyTellsWhichImageDoesNotCome(t *testing.T) {
 
 // A registry that refuses for now is given time; whatever happens, nothing has begun before all images are there.
 func TestInitWaitsForTheRegistry(t *testing.T) {
+	t.Parallel()
 	const image = `failed to pull image "registry.k8s.io/pause:3.10": rpc error: code = Unknown desc = `
 	for _, c := range []struct {
 		name, words string

@@ -34,6 +34,7 @@ func changed(t *testing.T) (*sandbox, map[string]string) {
 }
 
 func TestUndoBringsEverythingBack(t *testing.T) {
+	t.Parallel()
 	s, before := changed(t)
 	if got := s.read("etc/theirs.conf") + s.read("etc/deep/file"); got != "changed again\ndeep\n" {
 		t.Fatalf("files were not written: %q", got)
@@ -64,6 +65,7 @@ undo_all`,
 }
 
 func TestUndoKilledAnywhereAndRunAgain(t *testing.T) {
+	t.Parallel()
 	for name, undo := range killAt {
 		t.Run(name, func(t *testing.T) {
 			for kill := 1; ; kill++ {
@@ -85,6 +87,7 @@ func TestUndoKilledAnywhereAndRunAgain(t *testing.T) {
 
 // A step that dies between the record and the change, or in the middle of the change, leaves a ledger that undoes it.
 func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{
 		"file recorded, not written":   `mv() { [[ $* != *kgpu-new* ]] || kill -KILL $$; command mv "$@"; }; put_file /etc/a/b 644 <<<x`,
 		"directory recorded, not made": `mkdir() { [[ $* != *' /etc/a' ]] || kill -KILL $$; command mkdir "$@"; }; put_file /etc/a/b 644 <<<x`,
@@ -105,6 +108,7 @@ func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
 }
 
 func TestUndoLeavesWhatWasEditedSince(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/theirs.conf", "theirs\n")
 	s.ok(s.script("put_file /etc/theirs.conf 644 <<<ours; put_file /etc/ours.conf 644 <<<ours"))
@@ -121,6 +125,7 @@ func TestUndoLeavesWhatWasEditedSince(t *testing.T) {
 
 // The facts need the path of a file in the ledger even when it was right from the beginning; undo leaves such a file.
 func TestFileThatIsRightAlready(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/same.conf", "same\n")
 	before := s.snapshot()
@@ -138,6 +143,7 @@ func TestFileThatIsRightAlready(t *testing.T) {
 }
 
 func TestInstallFilesKeepsModes(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.file("/etc/secret.conf", "secret")
 	s.must(os.Chmod(s.path(stepDir+"/files/etc/secret.conf"), 0o600))
@@ -151,6 +157,7 @@ func TestInstallFilesKeepsModes(t *testing.T) {
 }
 
 func TestHowAStepFails(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.fails(s.script("x=$(value nothing)"), 1, "STEP_FAILED")
 	s.fails(s.script("fail HOST_SWAP_ON $'two\\nlines\\twith a tab'"), 1, "HOST_SWAP_ON")

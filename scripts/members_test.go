@@ -65,6 +65,7 @@ func (s *sandbox) facts() *facts.Host {
 
 // A join is remembered with the cluster and the node's UID, and facts tell both.
 func TestJoinIsRemembered(t *testing.T) {
+	t.Parallel()
 	s := joined(t)
 	h := s.facts()
 	if r := h.Recorded; r == nil || !r.Join || !r.Done || r.Init || r.Adopted || r.UID != "u1" || len(r.CAHash) != 64 {
@@ -82,6 +83,7 @@ func TestJoinIsRemembered(t *testing.T) {
 
 // A join of which only the end is missing in the ledger is no reason to throw it away.
 func TestJoinWhoseEndIsNotRecorded(t *testing.T) {
+	t.Parallel()
 	s := joined(t)
 	s.ok(s.script("ledger_forget kubeadm join-done"))
 	s.ok(s.step("cluster-join"))
@@ -95,6 +97,7 @@ func TestJoinWhoseEndIsNotRecorded(t *testing.T) {
 
 // A host that its owner took to another cluster since is the owner's.
 func TestClusterThatIsAnother(t *testing.T) {
+	t.Parallel()
 	s := joined(t)
 	s.write("etc/kubernetes/pki/ca.crt", authority(t))
 	for _, step := range []string{"cluster-join", "cluster-init", "host-reset"} {
@@ -104,6 +107,7 @@ func TestClusterThatIsAnother(t *testing.T) {
 
 // An old ledger does not say which cluster; that the host is a control plane now says enough.
 func TestResetOfAControlPlaneThatKgpuDidNotMake(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.ok(s.script("record kubeadm join; record kubeadm join-done"))
 	s.write("etc/kubernetes/admin.conf", "theirs")
@@ -112,10 +116,12 @@ func TestResetOfAControlPlaneThatKgpuDidNotMake(t *testing.T) {
 }
 
 func TestInitOnAWorker(t *testing.T) {
+	t.Parallel()
 	joined(t).untouched("cluster-init", "HOST_FOREIGN_CLUSTER")
 }
 
 func TestJoinOfAControlPlane(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.ok(s.step("cluster-init"))
 	s.calls()
@@ -124,6 +130,7 @@ func TestJoinOfAControlPlane(t *testing.T) {
 
 // An init that was killed after its last work has made a control plane: it is kept.
 func TestInitWhoseEndIsNotRecorded(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("ca", authority(t))
 	s.ok(s.step("cluster-init"))
@@ -141,6 +148,7 @@ func TestInitWhoseEndIsNotRecorded(t *testing.T) {
 
 // The data of an etcd is removed only where kgpu's own init, which did not end, made it.
 func TestEtcdData(t *testing.T) {
+	t.Parallel()
 	const data = "var/lib/etcd/member/snap/db"
 	t.Run("somebody's", func(t *testing.T) {
 		s := clusterHost(t)
@@ -185,6 +193,7 @@ func TestEtcdData(t *testing.T) {
 
 // The control plane that kgpu made was reset by hand: it is made anew.
 func TestInitAfterAResetByHand(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.ok(s.step("cluster-init"))
 	s.calls()
@@ -198,6 +207,7 @@ func TestInitAfterAResetByHand(t *testing.T) {
 
 // What was made by hand is taken over as it is, and reset undoes what kgpu changed and nothing of the owner's.
 func TestAdopt(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("etc/kubernetes/admin.conf", "theirs")
 	s.write("etc/kubernetes/kubelet.conf", "    server: https://10.0.0.10:6443\n")
@@ -224,6 +234,7 @@ func TestAdopt(t *testing.T) {
 
 // Where the owner's cluster runs on kgpu's packages, reset would destroy it: it refuses.
 func TestResetOfWhatRunsOnKgpusPackages(t *testing.T) {
+	t.Parallel()
 	for _, adopted := range []string{"", "record_membership adopted control-plane u7"} {
 		s := clusterHost(t)
 		s.ok(s.script("claim_tree /etc/kubernetes"))
@@ -236,6 +247,7 @@ func TestResetOfWhatRunsOnKgpusPackages(t *testing.T) {
 }
 
 func TestAdoptForgetsWhatKgpuDidBefore(t *testing.T) {
+	t.Parallel()
 	s := joined(t)
 	s.write("etc/kubernetes/pki/ca.crt", authority(t))
 	s.value("kind", "worker")
@@ -252,6 +264,7 @@ func TestAdoptForgetsWhatKgpuDidBefore(t *testing.T) {
 
 // What flannel left goes, and what others put beside it stays.
 func TestLeftoversGo(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("tmp/calls", "")
 	s.write("etc/cni/net.d/10-flannel.conflist", "{}")
@@ -271,6 +284,7 @@ func TestLeftoversGo(t *testing.T) {
 
 // What the manifests of a control plane say is in the facts.
 func TestFactsOfAControlPlane(t *testing.T) {
+	t.Parallel()
 	s := clusterHost(t)
 	s.write("etc/kubernetes/admin.conf", "theirs")
 	s.write("etc/kubernetes/pki/ca.crt", authority(t))

@@ -75,6 +75,7 @@ func notebookPod(t *testing.T, phase string, status object) string {
 var creating = containerState("waiting", object{"reason": "ContainerCreating"})
 
 func TestNotebook(t *testing.T) {
+	t.Parallel()
 	s := notebookHost(t)
 	s.write("pods.1", "")
 	s.write("pods.2", notebookPod(t, "Pending", creating))
@@ -119,6 +120,7 @@ func TestNotebook(t *testing.T) {
 }
 
 func TestNotebookThatCannotBe(t *testing.T) {
+	t.Parallel()
 	const pod = "notebook-5f-x7"
 	waits := func(reason, message string) object {
 		return containerState("waiting", object{"reason": reason, "message": message})
@@ -178,6 +180,7 @@ func TestNotebookThatCannotBe(t *testing.T) {
 
 // A pull that takes long hinders nothing.
 func TestNotebookIsPatient(t *testing.T) {
+	t.Parallel()
 	s := notebookHost(t)
 	s.write("pods.1", notebookPod(t, "Pending", creating))
 	s.write("events.notebook-5f-x7", "Normal Pulling: \"Pulling image\"\n")
@@ -186,6 +189,7 @@ func TestNotebookIsPatient(t *testing.T) {
 }
 
 func TestNotebookRemove(t *testing.T) {
+	t.Parallel()
 	s := notebookHost(t)
 	s.write("namespace", "")
 	s.write("secret", "token")
@@ -198,6 +202,7 @@ func TestNotebookRemove(t *testing.T) {
 
 // What the container runs takes the program that the image has, whatever its generation.
 func TestNotebookCommand(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("command", notebookCommand(t))
 	for i, program := range []string{"jupyter-server", "jupyter-notebook", "jupyter-lab"} { // the last one is preferred

@@ -35,6 +35,7 @@ func oldPackage(version string) string {
 }
 
 func TestInitOfOldVersions(t *testing.T) {
+	t.Parallel()
 	for version, c := range map[string]struct{ want, not []string }{
 		"1.6.13-00": {[]string{"init --config " + stepDir + "/values/kubeadm --skip-preflight-checks\n"}, []string{"images pull", "--skip-token-print"}},
 		"1.8.15-00": {[]string{"--skip-preflight-checks --skip-token-print\n"}, []string{"images pull"}},
@@ -58,6 +59,7 @@ func TestInitOfOldVersions(t *testing.T) {
 
 // kubeadm 1.6 prints its token.
 func TestInitTellsNoToken(t *testing.T) {
+	t.Parallel()
 	s := oldHost(t, "1.6.13-00")
 	s.write("kubeadm-fails", "[token] Using token: abcdef.0123456789abcdef\nerror: no\n")
 	r := s.step("cluster-init")
@@ -68,6 +70,7 @@ func TestInitTellsNoToken(t *testing.T) {
 }
 
 func TestTokenOfOldVersions(t *testing.T) {
+	t.Parallel()
 	s := oldHost(t, "1.8.15-00")
 	s.stub("kubeadm", "#!/bin/bash\necho \"kubeadm $*\" >>/tmp/calls\necho '[kubeadm] WARNING: a warning'\necho abcdef.0123456789abcdef\n")
 	s.write("etc/ssl/openssl.cnf", "[req]\ndistinguished_name=name\n[name]\n")
@@ -94,6 +97,7 @@ func TestTokenOfOldVersions(t *testing.T) {
 }
 
 func TestResetOfOldVersions(t *testing.T) {
+	t.Parallel()
 	for version, want := range map[string]string{
 		"1.8.15-00":  "kubeadm reset\n",
 		"1.10.13-00": "kubeadm reset --cri-socket unix:///run/containerd/containerd.sock\n",
@@ -108,6 +112,7 @@ func TestResetOfOldVersions(t *testing.T) {
 }
 
 func TestApplyAndDrainOfOldVersions(t *testing.T) {
+	t.Parallel()
 	s := oldHost(t, "1.9.11-00")
 	s.value("manifest", "kind: x\n")
 	s.ok(s.step("network-apply"))
@@ -122,6 +127,7 @@ func TestApplyAndDrainOfOldVersions(t *testing.T) {
 
 // A drop-in that changes restarts a kubelet that runs, one that is there already does not, and nothing of it stays in the end.
 func TestKubeletDropIn(t *testing.T) {
+	t.Parallel()
 	const path = "etc/systemd/system/kubelet.service.d/90-kgpu.conf"
 	s := newSandbox(t)
 	s.repository(deb{name: "kubelet", version: "1.6.13-00"}, deb{name: "kubeadm", version: "1.6.13-00"}, deb{name: "kubectl", version: "1.6.13-00"})
@@ -145,6 +151,7 @@ func TestKubeletDropIn(t *testing.T) {
 
 // Old versions of kubectl hide pods that have ended, and know no wait.
 func TestSmokeOfOldVersions(t *testing.T) {
+	t.Parallel()
 	s := smokeHost(t)
 	s.write("var/lib/dpkg/status", oldPackage("1.9.11-00"))
 	s.stub("kubectl", strings.NewReplacer("-l kgpu.dev/smoke ", "-l kgpu.dev/smoke --show-all ", " --wait=false", "", "job.batch", "jobs", "/readyz", "/healthz").Replace(s.read("stubs/kubectl")))
@@ -154,6 +161,7 @@ func TestSmokeOfOldVersions(t *testing.T) {
 }
 
 func TestAcceleratorsWithoutDevices(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.fails(s.step("gpu-accelerators"), 1, "GPU_DRIVER_MISSING")
 	s.detail("the driver has made no /dev/nvidiactl\n")
@@ -161,6 +169,7 @@ func TestAcceleratorsWithoutDevices(t *testing.T) {
 
 // What kubectl makes of nodes by the template of facts.sh is read as the cards that they offer under both names.
 func TestCardsInFacts(t *testing.T) {
+	t.Parallel()
 	found := regexp.MustCompile(`(?s)\ncluster_template='([^']*)'`).FindSubmatch(Facts())
 	if found == nil {
 		t.Fatal("facts.sh has no cluster_template")
@@ -204,6 +213,7 @@ func TestCardsInFacts(t *testing.T) {
 // The linker's cache tells where the driver is: the libraries of this machine's kind, the names that programs look for, and
 // of a name the first path.
 func TestDriverFilesInFacts(t *testing.T) {
+	t.Parallel()
 	found := regexp.MustCompile(`(?s)\n  # What a container needs of the driver.*?\n  \)\n`).Find(Facts())
 	if found == nil {
 		t.Fatal("facts.sh does not look for the driver's files")

@@ -7,6 +7,7 @@ import (
 
 // The facts name who holds the cluster exactly while somebody does, however many ask at the same time.
 func TestFactsOfTheOperator(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("facts.sh", string(Facts()))
 	s.stub("systemctl", "#!/bin/sh\n")

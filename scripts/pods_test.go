@@ -4,6 +4,7 @@ import "testing"
 
 // TestPods lists what a drain would move: no pods of DaemonSets, no mirrors, none that ended.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.stub("kubectl", `#!/bin/bash
 printf '%s\t%s\t%s\t%s\t%s\n' w1 default/train-1 Running Job 'cpu nvidia.com/gpu ' w1 default/mine Pending '' '' \

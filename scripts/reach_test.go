@@ -15,6 +15,7 @@ import (
 
 // reach.sh is read from standard input, and its endpoints come after it.
 func TestReach(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +54,7 @@ func TestReach(t *testing.T) {
 
 // A route that leads nowhere is told apart from a machine that does not answer.
 func TestReachWithoutNetwork(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command("unshare", "--net", "bash", "-s")
 	cmd.Stdin = io.MultiReader(bytes.NewReader(Reach()), strings.NewReader("192.0.2.1 6443\n"))
 	out, err := cmd.Output()

@@ -48,6 +48,7 @@ func record(t *testing.T, commands string) (header map[string]any, shown string,
 
 // TestRecording holds that the recorder shows what is typed and what comes of it, on a terminal of that size, without long pauses.
 func TestRecording(t *testing.T) {
+	t.Parallel()
 	header, shown, pauses, err := record(t, "# what now?\n0 echo grüße\n0 stty size; [ -t 1 ] && echo terminal\n2,3 sleep 2.2; echo late; exit 3\n")
 	if err != nil {
 		t.Fatalf("%v: %s", err, shown)

@@ -177,6 +177,7 @@ func (s *sandbox) gone() {
 }
 
 func TestSmoke(t *testing.T) {
+	t.Parallel()
 	s := smokeHost(t)
 	s.write("namespace", "of a run that was killed")
 	s.allLooked()
@@ -221,6 +222,7 @@ func TestSmoke(t *testing.T) {
 }
 
 func TestSmokeThatCannotBe(t *testing.T) {
+	t.Parallel()
 	pulling := smokePod("smi-w2-0", "Pending", containerState("waiting", object{"reason": "ContainerCreating"}))
 	unpullable := smokePod("smi-w2-0", "Pending", containerState("waiting", object{"reason": "ImagePullBackOff",
 		"message": "Back-off pulling image \"reg.lan/cuda:1\":\nnot found"}))
@@ -296,6 +298,7 @@ func noCard(job string) object {
 
 // A card that somebody else has is not waited for, and the proof says who; a card that nobody has is.
 func TestSmokeOfHeldCards(t *testing.T) {
+	t.Parallel()
 	s := smokeHost(t)
 	s.allLooked()
 	s.looked("plain-w2", "kgpu-held nobody/believes-it\nkgpu-status 127\nkgpu-end\n")
@@ -344,6 +347,7 @@ func holder(namespace, name, node string, limits ...string) object {
 
 // A pull that takes long hinders nothing, and a pod that waits for it does not hide one that never will run.
 func TestSmokeIsPatient(t *testing.T) {
+	t.Parallel()
 	s := smokeHost(t)
 	s.allLooked()
 	pulling := func(job string) object {
@@ -373,6 +377,7 @@ func TestSmokeIsPatient(t *testing.T) {
 
 // A pod that is being deleted holds its card no longer: its successor is waited for.
 func TestSmokeOfAPodThatGoes(t *testing.T) {
+	t.Parallel()
 	s := smokeHost(t)
 	s.allLooked()
 	going := smokePod("smi-w2-0", "Running", ready)
@@ -386,6 +391,7 @@ func TestSmokeOfAPodThatGoes(t *testing.T) {
 }
 
 func TestSmokeLeavesNothing(t *testing.T) {
+	t.Parallel()
 	s := smokeHost(t)
 	s.pods(1, smokePods(nil))
 	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
@@ -424,6 +430,7 @@ echo "$pid" >/tmp/pid; kill -TERM "$pid"
 
 // What the pods run tells what nvidia-smi says and how it ends, and is ready only then.
 func TestSmokeLooks(t *testing.T) {
+	t.Parallel()
 	s := smokeHost(t)
 	var job struct {
 		Spec struct {

@@ -70,6 +70,7 @@ func (s *sandbox) told() *facts.Status {
 
 // On a worker there are certificates only, and nothing is changed by looking.
 func TestStatusOfAWorker(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/kubernetes/pki/ca.crt", authority(t))
 	s.write("var/lib/kubelet/pki/kubelet-client-current.pem", "-----BEGIN EC PRIVATE KEY-----\nthe-key\n-----END EC PRIVATE KEY-----\n"+authority(t))
@@ -97,6 +98,7 @@ func described(list []facts.Certificate) []string {
 
 // On a control plane kubeadm's own are among them, wherever they are, and what is no certificate is told, not hidden.
 func TestStatusOfAControlPlane(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/kubernetes/pki/apiserver.crt", authority(t))
 	s.write("etc/kubernetes/pki/ca.key", "the-key")
@@ -132,6 +134,7 @@ func TestStatusOfAControlPlane(t *testing.T) {
 
 // An API server that does not answer is told with kubectl's last words.
 func TestStatusWithoutAPIServer(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ kubectl, want string }{
 		"refused": {"echo 'E1121 memcache.go:265' >&2; echo 'The connection to the server 10.0.0.10:6443 was refused' >&2; exit 1", "The connection to the server 10.0.0.10:6443 was refused"},
 		"hangs":   {"exec sleep 20", "no answer within 20 s"},
@@ -152,6 +155,7 @@ func TestStatusWithoutAPIServer(t *testing.T) {
 
 // Every version of Kubernetes tells its nodes and cards, in its own words.
 func TestStatusOfVersions(t *testing.T) {
+	t.Parallel()
 	const gpu, accelerator = "nvidia.com/gpu", "alpha.kubernetes.io/nvidia-gpu"
 	type amounts = map[string]int
 	for version, c := range map[string]struct {
@@ -203,6 +207,7 @@ func TestStatusOfVersions(t *testing.T) {
 
 // What a condition says comes out as it was, whatever is in it.
 func TestStatusSaysWhatANodeSays(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/kubernetes/admin.conf", "")
 	s.kubectlStub("v1.36.3", asKubectl(t, recorded(t, "1.36.3")))
@@ -215,6 +220,7 @@ func TestStatusSaysWhatANodeSays(t *testing.T) {
 
 // A kubelet may write into its node and its pods what it likes. It stays in their own lines.
 func TestStatusOfANodeThatLiesAboutAnother(t *testing.T) {
+	t.Parallel()
 	const lie = "x\tTrue\nnode\tcp1\tTrue\ncluster=node\tcp1\tTrue\nend=1\n"
 	list := asKubectl(t, object{"items": []any{
 		object{"kind": "Node", "metadata": object{"name": "w1"}, "spec": object{}, "status": object{

@@ -25,6 +25,7 @@ func (s *sandbox) supported() map[string]string {
 
 // TestSupport holds that the script changes nothing, tells what kgpu did, and takes no keys.
 func TestSupport(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("etc/os-release", "ID=debian\n")
 	s.write("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n")
@@ -63,6 +64,7 @@ func TestSupport(t *testing.T) {
 // TestSupportOfSickPrograms holds that neither a program that hangs, whatever one does to it, nor one that prints without
 // an end keeps the rest from being told.
 func TestSupportOfSickPrograms(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	// Nobody can end what left the group, and it holds the pipe: as if it were stuck in the kernel.
 	s.stub("nvidia-smi", "#!/bin/sh\necho begun\nsetsid sh -c 'trap \"\" TERM; sleep 20' &\nwait\n")

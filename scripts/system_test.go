@@ -7,6 +7,7 @@ import (
 )
 
 func TestFstabSwap(t *testing.T) {
+	t.Parallel()
 	const mark = "# off while kgpu runs Kubernetes here: "
 	for name, c := range map[string]struct{ before, want string }{
 		"plain":             {"/swap.img none swap sw 0 0\n", mark + "/swap.img none swap sw 0 0\n"},
@@ -36,6 +37,7 @@ func TestFstabSwap(t *testing.T) {
 }
 
 func TestSwapUnits(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.stub("swapoff", "#!/bin/sh\n")
 	s.write("etc/fstab", "/swap.img none swap sw 0 0\n")
@@ -56,6 +58,7 @@ func TestSwapUnits(t *testing.T) {
 }
 
 func TestUnitsComeBackToWhatTheyWere(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	for unit, state := range map[string]string{
 		"stopped.service": "loaded,inactive,disabled\n", "running.service": "loaded,active,enabled\n", "masked.service": "masked,inactive,masked\n",
@@ -75,6 +78,7 @@ systemctl unmask masked.service`))
 }
 
 func TestSysctls(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.file("/etc/sysctl.d/90-kgpu.conf", "# a comment\nnet.ipv4.ip_forward = 1\nnet.ipv4.tcp_rmem=4096 87380 6291456\n-net.ipv4.conf.all.rp_filter = 2\n")
 	step, err := Step("os-sysctl")
@@ -103,6 +107,7 @@ sysctl ` + keys + ` | diff /tmp/before -`))
 }
 
 func TestModuleThatIsNotThere(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.fails(s.script("load_module no_such_module_at_all"), 1, "HOST_MODULE_MISSING")
 	if n := s.entries(); n != 0 {
@@ -190,6 +195,7 @@ COMMIT
 `
 
 func TestRulesOfOthersStay(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("theirs", theirs)
 	s.write("kubernetes", kubernetes)
@@ -206,6 +212,7 @@ rules | diff /tmp/before -`))
 }
 
 func TestDockerNetwork(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.write("theirs", theirs)
 	s.ok(s.script(`
@@ -239,6 +246,7 @@ rules | diff /tmp/before -
 }
 
 func TestPodNetworkFilesOfOthersStay(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	for _, name := range []string{
 		"etc/cni/net.d/87-podman-bridge.conflist", "etc/cni/net.d/10-weave.conflist", "etc/cni/net.d/10-flannel.conflist",
