@@ -46,6 +46,6 @@ func (n TestNet) Vanish(address string) {
 	n.n.mu.Lock()
 	server := n.n.servers[address]
 	n.n.mu.Unlock()
+	n.n.serve(address, nil) // before the connections end: who is quick is refused, too
 	server.Stop()
-	n.n.serve(address, nil)
 }
