@@ -43,15 +43,14 @@ fill() {
   done
 }
 
-# steps prints the folders of the steps. The one that deletes the token has nothing to do when it is gone already.
+# steps prints the folders of the steps.
 steps() {
   local step
   while IFS= read -r step; do
-    if [[ ! -e $here/$step/late || -e $join ]]; then
-      printf '%s\n' "$step"
-    elif [[ ! -e $here/$run.last ]]; then
+    if [[ -e $here/$step/late && ! -e $join ]]; then
       stop "there is no $join: copy it here from the control plane's folder"
     fi
+    printf '%s\n' "$step"
   done <"$here/$run.steps"
 }
 

@@ -39,7 +39,7 @@ func (b *builder) cluster() error {
 	for _, h := range joining {
 		joined = append(joined, b.join(h, token[0]))
 	}
-	b.untoken(token, joined)
+	b.untoken(started, token, joined)
 	b.letIn(plugin)
 	labelled := b.nodes(slices.Concat(started, joined))
 	b.ready(slices.Concat(started, network, joined, labelled))
@@ -113,30 +113,25 @@ func (b *builder) token(needs []Ref, joining []*host) Ref {
 	})
 }
 
-// untoken plans the end of this run's token, once the workers have joined, and of those that former runs left.
-func (b *builder) untoken(token, joined []Ref) {
-	var left []string
-	if c := b.cp.facts.ControlPlane; c != nil {
-		left = c.Tokens
-	}
+// untoken plans the end of kgpu's tokens: this run's, once the workers have joined, and those that former runs left. Which
+// there are is known only where the API server answers.
+func (b *builder) untoken(started, token, joined []Ref) {
 	reason := "all workers have joined"
-	switch {
-	case len(joined) == 0 && len(left) == 0:
-		return
-	case len(joined) == 0:
-		reason = "a run that was interrupted left it"
+	if len(joined) == 0 {
+		switch c := b.cp.facts.ControlPlane; {
+		case c == nil:
+			return
+		case !c.Answers:
+			reason = "a run that was interrupted may have left it"
+		case len(c.Tokens) == 0:
+			return
+		default:
+			reason = "a run that was interrupted left it"
+		}
 	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "cluster/untoken"}, Title: "delete the bootstrap token", Reason: reason, Script: "cluster-untoken",
-		Needs: slices.Concat(token, joined), Retry: Transient, Timeout: short,
-		Late: func(out Outputs) (Input, error) {
-			ids := slices.Clone(left)
-			for _, t := range token {
-				id, _, _ := strings.Cut(string(out[t][OutputToken]), ".")
-				ids = append(ids, id)
-			}
-			return Input{Values: map[string]string{"tokens": lines(ids...)}}, nil
-		},
+		Needs: slices.Concat(started, token, joined), Retry: Transient, Timeout: short,
 	})
 }
 
