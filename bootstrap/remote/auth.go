@@ -31,6 +31,18 @@ const saidMost = 400
 // usualKeys are tried when the user names none: IdentityFile in ssh_config(5), less what needs hardware.
 var usualKeys = []string{"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"}
 
+// keyFiles are the files of private keys that may let kgpu in.
+func (t *target) keyFiles() []string {
+	if len(t.keys) > 0 {
+		return t.keys
+	}
+	var paths []string
+	for _, p := range usualKeys {
+		paths = append(paths, expandHome(p))
+	}
+	return paths
+}
+
 // login holds the keys for one handshake and remembers what became of each.
 type login struct {
 	offers  []*offer
@@ -43,16 +55,11 @@ type login struct {
 // when none was named, the agent's and the usual files. The agent is let go when ctx ends.
 func (d *Dialer) newLogin(ctx context.Context, t *target) (*login, error) {
 	l := &login{}
-	paths, named := t.keys, len(t.keys) > 0
-	if !named {
-		for _, p := range usualKeys {
-			paths = append(paths, expandHome(p))
-		}
-	}
+	named := len(t.keys) > 0
 	inAgent := l.askAgent(ctx, t)
 
 	var own []*offer
-	for _, path := range paths {
+	for _, path := range t.keyFiles() {
 		id := d.keys.load(path, t.passphrase, d.secret)
 		var unresolved *reason.Error
 		if errors.As(id.err, &unresolved) {

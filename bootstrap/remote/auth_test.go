@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -303,6 +305,23 @@ func TestSecretThatCannotBeResolved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who types a passphrase may take longer than a host may take to answer.
+func TestPassphraseTakesItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, server := newMemNet(), sshtest.New(sshtest.Config{})
+		d := n.dialer(t, Options{Secret: func(inventory.Secret) (string, error) {
+			time.Sleep(4 * DefaultConnectTimeout)
+			return "swordfish", nil
+		}})
+		in := n.host(t, "10.0.0.2:22", server)
+		server.ClientKey().WriteEncrypted(t, in.SSH.Key, "swordfish")
+		in.SSH.Passphrase = secretOf(t, "${PASSPHRASE}")
+		if _, err := d.Dial(t.Context(), in); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A hundred hosts with one key ask for its passphrase once.

@@ -16,8 +16,12 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// handshake makes one connection to t and logs in, all within the connect timeout.
+// handshake makes one connection to t and logs in, all within the connect timeout. That begins when the keys are read:
+// decrypting one takes a while, and somebody may have to be asked for its passphrase.
 func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.PublicKey) (*conn, error) {
+	for _, path := range t.keyFiles() {
+		d.keys.load(path, t.passphrase, d.secret)
+	}
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, d.opt.ConnectTimeout)
 	defer cancel()
