@@ -74,8 +74,15 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("runs does not say %q:\n%s", want, out)
 		}
 	}
-	if out, _ := do(t, "runs", "--cluster", "another"); !strings.Contains(out, "No run is recorded") {
-		t.Errorf("another cluster's runs: %s", out)
+	for _, c := range []struct{ args, want string }{
+		{"runs --cluster lbb", `Did you mean "lab"? There are runs of lab`},
+		{"logs", "failed: 127.0.0.1: "}, // of a run that did not come to its steps
+		{"logs 127.0.0.1", "kgpu logs last 127.0.0.1"},
+		{"logs last 127.0.0.1 --failed", "[SSH_UNREACHABLE]"},
+	} {
+		if out, _ := do(t, strings.Fields(c.args)...); !strings.Contains(out, c.want) {
+			t.Errorf("%s does not say %q: %s", c.args, c.want, out)
+		}
 	}
 	if out, status := do(t, "timeline", r.Run[:20]); status != 0 || strings.TrimSpace(out) != filepath.Join(r.Folder, "timeline.html") {
 		t.Errorf("timeline ended with %d: %s", status, out)

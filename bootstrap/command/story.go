@@ -65,6 +65,11 @@ func columns(w io.Writer) int {
 	return width
 }
 
+// look is how a command prints that tells no story.
+func look(c *cli.Context) report.Look {
+	return report.Look{Width: columns(c.App.Writer), Colour: c.App.Writer == os.Stdout && report.Detect(os.Stdout) == report.Terminal}
+}
+
 // showNotebook prints how to get into the notebook, with its token: never among events, which are kept.
 func (t *terminal) showNotebook() error {
 	if t.notebook == nil || t.kind == report.JSON {
@@ -122,9 +127,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
 		Agree:  func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
 	}, t)
-	if t.kind == report.JSON {
-		t.failures(id, err)
-	}
+	t.failures(id, err)
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
@@ -132,11 +135,20 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	return errors.Join(err, t.showNotebook(), t.Close())
 }
 
-// failures puts what failed outside of steps into the stream of events; text has it on standard error.
+// failures puts what failed outside of steps into the stream of events, and into the run's folder; text has it on standard
+// error.
 func (t *terminal) failures(id string, err error) {
+	var to event.Sink = t
+	if t.kind != report.JSON {
+		r, recorded := t.Sink.(recording)
+		if !recorded {
+			return
+		}
+		to = r.recorder
+	}
 	for _, e := range reason.All(err) {
 		if e.Step == "" {
-			t.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: e.Error()})
+			to.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: e.Error()})
 		}
 	}
 }

@@ -32,12 +32,12 @@ var marks = map[mood]struct{ sign, style string }{
 const (
 	hostMost = 24 // of a host's name
 	barWidth = 20
-	barFrom  = 60  // narrower terminals have no bar
-	slowest  = 10  // hosts in a summary
+	barFrom  = 60 // narrower terminals have no bar
+	slowest  = 10 // hosts in a summary
 
-	titleLeast = 10 // of the command line
-	above    = 6   // lines that are left for what is printed above, where there is room
-	overflow = "…" // ends what is cut
+	titleLeast = 10  // of the command line
+	above      = 6   // lines that are left for what is printed above, where there is room
+	overflow   = "…" // ends what is cut
 )
 
 // Frame draws the state as lines for a terminal of that size, none of which is wider, and which leave room for what is
