@@ -25,11 +25,11 @@ const otherPods = 8
 // disturbed says which nodes are drained, why, and what that ends. A terminal is so many columns wide; zero: there is none.
 func disturbed(nodes []bootstrap.Disturbance, width int) string {
 	var lines []string
-	say := func(text string) { lines = append(lines, report.Wrapped(text, width, "    ")) }
+	say := func(text, indent string) { lines = append(lines, report.Wrapped(text, width, indent)) }
 	for _, d := range nodes {
-		say(fmt.Sprintf("Node %s is drained (%s). This ends", d.Node, d.Reason))
+		say(fmt.Sprintf("Node %s is drained (%s). This ends", d.Node, d.Reason), "")
 		if len(d.WithCards) > 0 {
-			say("  with cards: " + strings.Join(d.WithCards, ", "))
+			say("  with cards: " + strings.Join(d.WithCards, ", "), "    ")
 		}
 		others := slices.DeleteFunc(slices.Clone(d.Pods), func(pod string) bool { return slices.Contains(d.WithCards, pod) })
 		if len(others) > 0 {
@@ -37,10 +37,10 @@ func disturbed(nodes []bootstrap.Disturbance, width int) string {
 			if n := len(others) - otherPods; n > 0 {
 				others, more = others[:otherPods], fmt.Sprintf(" and %d more", n)
 			}
-			say("  without: " + strings.Join(others, ", ") + more)
+			say("  without: " + strings.Join(others, ", ")+more, "    ")
 		}
 	}
-	say("Pods with a controller begin anew on other nodes, or wait for room there. One without does not come back.")
+	say("Pods with a controller begin anew on other nodes, or wait for room there. One without does not come back.", "")
 	return strings.Join(lines, "\n")
 }
 

@@ -32,7 +32,7 @@ func TestDisturbed(t *testing.T) {
 Node gpu-2 is drained (it leaves the cluster). This ends
   with cards: ml/train-resnet-0
 Pods with a controller begin anew on other nodes, or wait for room there. One
-    without does not come back.`
+without does not come back.`
 	if got := disturbed(nodes, 80); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
