@@ -29,7 +29,7 @@ func disturbed(nodes []bootstrap.Disturbance, width int) string {
 	for _, d := range nodes {
 		say(fmt.Sprintf("Node %s is drained (%s). This ends", d.Node, d.Reason), "")
 		if len(d.WithCards) > 0 {
-			say("  with cards: " + strings.Join(d.WithCards, ", "), "    ")
+			say("  with cards: "+strings.Join(d.WithCards, ", "), "    ")
 		}
 		others := slices.DeleteFunc(slices.Clone(d.Pods), func(pod string) bool { return slices.Contains(d.WithCards, pod) })
 		if len(others) > 0 {
@@ -37,7 +37,7 @@ func disturbed(nodes []bootstrap.Disturbance, width int) string {
 			if n := len(others) - otherPods; n > 0 {
 				others, more = others[:otherPods], fmt.Sprintf(" and %d more", n)
 			}
-			say("  without: " + strings.Join(others, ", ")+more, "    ")
+			say("  without: "+strings.Join(others, ", ")+more, "    ")
 		}
 	}
 	say("Pods with a controller begin anew on other nodes, or wait for room there. One without does not come back.", "")
