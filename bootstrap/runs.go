@@ -56,11 +56,11 @@ func Logs(w io.Writer, run, host, step string, failed bool, look report.Look) er
 	return report.PrintLogs(w, lines, look)
 }
 
-// adviseLast adds to the error of a word that names no run, and a host of the newest one, what was meant perhaps.
+// adviseLast is the error of a word that names no run, and says what was meant where it is a host of the newest one.
 func adviseLast(err error, word string) error {
 	var usage *UsageError
 	if last, _, problem := recorded(history.Last); problem == nil && errors.As(err, &usage) && slices.Contains(last.Hosts, word) {
-		return &UsageError{Message: fmt.Sprintf("%s. It is a host of the newest run: kgpu logs last %s", usage.Message, word)}
+		return &UsageError{Message: fmt.Sprintf("no run %q, but a host of the newest one: kgpu logs last %s", word, word)}
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func Find(runs []Run, word string) (Run, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Run{}, fmt.Errorf("no run %q%s (kgpu runs lists them)", word, hint(word, append(ids, Last)))
+		return Run{}, fmt.Errorf("no run %q.%s kgpu runs lists them", word, nearest.Hint(word, append(ids, Last)))
 	case 1:
 		return found[0], nil
 	}

@@ -13,6 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // Look is what the terminal that is printed on can do; the zero value is that of a file.
@@ -27,8 +28,8 @@ const (
 	shortCommand = 16
 )
 
-// PrintRuns writes a line for each run, in this order: those that failed in red, those of which nobody knows the end in
-// yellow. A narrow terminal gets less of each.
+// PrintRuns writes a line for each run, in this order: those that failed in red, those that somebody stopped, or of which
+// nobody knows the end, in yellow. A narrow terminal gets less of each.
 func PrintRuns(w io.Writer, runs []history.Run, now time.Time, look Look) error {
 	out := &writer{w: w}
 	if len(runs) == 0 {
@@ -73,11 +74,14 @@ func runRows(runs []history.Run, now time.Time, command int) [][]string {
 	return rows
 }
 
+// usage is the result of a run that was not wanted in the end: a question was answered with no.
+const usage = "USAGE"
+
 func colourOf(r history.Run) string {
 	switch {
 	case r.State == history.AtWork, r.State == history.Ended && r.Reason == "ok":
 		return plain
-	case r.State == history.Ended:
+	case r.State == history.Ended && r.Reason != string(reason.Cancelled) && r.Reason != usage:
 		return red
 	}
 	return yellow
@@ -127,7 +131,8 @@ func RunsJSON(w io.Writer, runs []history.Run) error {
 	return encoder.Encode(out)
 }
 
-// PrintLogs writes what steps printed, and how they failed, a line each with its time, host and step; failures in red.
+// PrintLogs writes what steps printed, and how they failed, a line each with its time, host and step; failures in red, and in yellow what
+// was cut short.
 func PrintLogs(w io.Writer, events []event.Event, look Look) error {
 	out := &writer{w: w}
 	if len(events) == 0 {
@@ -141,7 +146,11 @@ func PrintLogs(w io.Writer, events []event.Event, look Look) error {
 	for _, e := range events {
 		e = printed(e)
 		text, colour := e.Text, plain
-		if e.Kind == event.Error {
+		switch {
+		case e.Kind != event.Error:
+		case e.Reason == string(reason.Cancelled):
+			colour = yellow
+		default:
 			text, colour = join("failed:", e.Text, exit(e), "["+e.Reason+"]"), red
 		}
 		for line := range strings.Lines(text) {

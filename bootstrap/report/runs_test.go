@@ -24,6 +24,7 @@ func someRuns() ([]history.Run, time.Time) {
 		run("20260314-150925-000001", "up inventory.yaml", "", history.AtWork),
 		run("20260314-150924-000002", "add-worker 10.0.0.21 10.0.0.22 10.0.0.23 10.0.0.24", "ok", history.Ended),
 		run("20260314-150923-000003", "up inventory.yaml"+evil, "SSH_UNREACHABLE", history.Ended),
+		run("20260314-150922-000006", "up inventory.yaml", "CANCELLED", history.Ended),
 		run("20260314-150922-000004", "reset", "", history.Killed),
 		back,
 	}, begun.Add(time.Hour)
@@ -50,6 +51,7 @@ func TestPrintLogs(t *testing.T) {
 		{Time: fleetBegins, Host: "w1", Step: "os/packages", Kind: event.Log, Text: "Setting up" + evil},
 		{Time: fleetBegins, Host: "control-1", Step: "cluster/init", Kind: event.Error, Text: "no\nroom", Reason: "HOST_DISK_FULL", Exit: &status},
 	}
+	cut := event.Event{Time: fleetBegins, Host: "w1", Step: "os/packages", Kind: event.Error, Text: "cancelled; it goes on", Reason: "CANCELLED"}
 	print := func(look Look, events ...event.Event) string {
 		var out bytes.Buffer
 		if err := PrintLogs(&out, events, look); err != nil {
@@ -66,6 +68,9 @@ func TestPrintLogs(t *testing.T) {
 	coloured := print(Look{Colour: true}, events...)
 	if strings.Count(coloured, red) != 2 || strings.Count(coloured, "\x1b") != 4 {
 		t.Errorf("failures are not red, or others are: %q", coloured)
+	}
+	if got, want := print(Look{Colour: true}, cut), yellow+"15:09:26  w1  os/packages  cancelled; it goes on"+reset+"\n"; got != want {
+		t.Errorf("cut short: %q, want %q", got, want)
 	}
 	if got := print(Look{}); got != "Nothing was printed.\n" {
 		t.Errorf("of nothing: %q", got)
