@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -12,17 +14,19 @@ import (
 // Attach shows what the run does that holds the cluster, or what a former one left at work, until its end. It changes
 // nothing. It returns how that ended, in words.
 func Attach(ctx context.Context, o Options) (string, error) {
+	seen := &tally{Sink: o.Events, done: map[event.Ref]bool{}, failed: map[event.Ref]bool{}}
+	o.Events = seen
 	s := newSession(o)
 	defer s.close()
 	if err := each(o.Inventory.Hosts, func(h inventory.Host) error { return s.meetToWatch(ctx, h) }); err != nil {
 		return "", err
 	}
 	tell := func(kind event.Kind, text string) {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: s.controlPlane().ID(), Kind: kind, Text: text})
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: kind, Text: text})
 	}
 	ended := "the run has ended"
 	left := func() {
-		ended = "what ran has ended: `kgpu up` carries on"
+		ended = "what ran has ended, and `kgpu up` carries on"
 		tell(event.Warning, "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, `kgpu up` carries on")
 	}
 	other := s.other()
@@ -39,7 +43,49 @@ func Attach(ctx context.Context, o Options) (string, error) {
 		return "left; the run goes on", &reason.Error{ID: reason.Cancelled, Doing: "watching", Err: err,
 			Detail: "left; what is at work on the hosts goes on", Advice: "`kgpu attach` shows it again"}
 	}
-	return ended, err
+	return ended + seen.words(), err
+}
+
+// tally counts the steps that events tell of.
+type tally struct {
+	event.Sink
+
+	mu           sync.Mutex
+	done, failed map[event.Ref]bool
+}
+
+// Emit counts e and passes it on.
+func (t *tally) Emit(e event.Event) {
+	step := event.Ref{Host: e.Host, Step: e.Step}
+	t.mu.Lock()
+	switch {
+	case e.Step == "":
+	case e.Kind == event.StepDone:
+		t.done[step] = true
+		delete(t.failed, step)
+	case e.Kind == event.Error:
+		t.failed[step] = true
+	}
+	t.mu.Unlock()
+	t.Sink.Emit(e)
+}
+
+// words are what was counted, for the end of a sentence; empty: nothing was.
+func (t *tally) words() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.done)+len(t.failed) == 0 {
+		return ""
+	}
+	hosts := map[string]bool{}
+	for step := range t.done {
+		hosts[step.Host] = true
+	}
+	failed := "none failed"
+	if n := len(t.failed); n > 0 {
+		failed = fmt.Sprintf("%d failed", n)
+	}
+	return fmt.Sprintf(". Seen from here: %s done on %s, %s", plural(len(t.done), "step"), plural(len(hosts), "host"), failed)
 }
 
 // meetToWatch connects to a host. A worker that cannot be reached, because it reboots perhaps, is not watched.
@@ -61,4 +107,11 @@ func (s *session) anyRun() bool {
 		}
 	}
 	return false
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -202,7 +202,7 @@ func TestAttachWithoutAWorker(t *testing.T) {
 			told = append(told, e.Host+" "+string(e.Kind)+" "+e.Text)
 		}
 	}
-	if all := strings.Join(told, "\n"); len(told) != 2 || !strings.Contains(all, "w1 warning this host is not watched: ") || !strings.Contains(all, "cp1 wait for the end of a run: ada@desk from 192.0.2.7") {
+	if all := strings.Join(told, "\n"); len(told) != 2 || !strings.Contains(all, "w1 warning this host is not watched: ") || !strings.Contains(all, " wait for the end of a run: ada@desk from 192.0.2.7") {
 		t.Errorf("told:\n%s", all)
 	}
 }

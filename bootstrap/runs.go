@@ -2,19 +2,22 @@ package bootstrap
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
+	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
 // Runs writes the runs that left a folder, the newest first, as a table or as JSON: all, or a cluster's.
-func Runs(w io.Writer, cluster string, json bool, now time.Time) error {
+func Runs(w io.Writer, cluster string, json bool, now time.Time, look report.Look) error {
 	root, err := history.Root()
 	if err != nil {
 		return err
@@ -26,21 +29,40 @@ func Runs(w io.Writer, cluster string, json bool, now time.Time) error {
 	if json {
 		return report.RunsJSON(w, runs)
 	}
-	return report.PrintRuns(w, runs, now)
+	if len(runs) == 0 && cluster != "" {
+		if all, err := history.List(root, ""); err == nil && len(all) > 0 {
+			var names []string
+			for _, r := range all {
+				names = append(names, r.Cluster)
+			}
+			slices.Sort(names)
+			return &UsageError{Message: fmt.Sprintf("no run of a cluster %q is recorded.%s There are runs of %s", cluster, nearest.Hint(cluster, names), strings.Join(slices.Compact(names), ", "))}
+		}
+	}
+	return report.PrintRuns(w, runs, now, look)
 }
 
 // Logs writes what the steps of a run printed, and how they failed. run is as history.Find takes it, or a path; an empty
 // host or step means all.
-func Logs(w io.Writer, run, host, step string, failed bool) error {
+func Logs(w io.Writer, run, host, step string, failed bool, look report.Look) error {
 	_, events, err := recorded(run)
 	if err != nil {
-		return err
+		return adviseLast(err, run)
 	}
 	lines, err := history.Lines(events, host, step, failed)
 	if err != nil {
 		return &UsageError{Message: err.Error()}
 	}
-	return report.PrintLogs(w, lines)
+	return report.PrintLogs(w, lines, look)
+}
+
+// adviseLast is the error of a word that names no run, and says what was meant where it is a host of the newest one.
+func adviseLast(err error, word string) error {
+	var usage *UsageError
+	if last, _, problem := recorded(history.Last); problem == nil && errors.As(err, &usage) && slices.Contains(last.Hosts, word) {
+		return &UsageError{Message: fmt.Sprintf("no run %q, but a host of the newest one: kgpu logs last %s", word, word)}
+	}
+	return err
 }
 
 // recorded finds a run and reads its events. A word with a slash, or the name of a stream of events, is a path.

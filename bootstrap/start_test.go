@@ -33,7 +33,7 @@ func TestHostOutOfReachAtTheStart(t *testing.T) {
 			}
 			var out bytes.Buffer
 			report.PrintError(&out, err)
-			if n := strings.Count(out.String(), c.advice+"\n"); n != len(c.down) {
+			if strings.Count(out.String(), c.advice+"\n") != 1 { // once, also for two
 				t.Errorf("%q is not in\n%s", c.advice, out.String())
 			}
 		})

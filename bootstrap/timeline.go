@@ -9,6 +9,7 @@ import (
 
 	"github.com/cli/browser"
 
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/timeline"
 )
 
@@ -45,7 +46,7 @@ func Timeline(o TimelineOptions) error {
 	if err := draw(&drawn, model); err != nil {
 		return fmt.Errorf("drawing the timeline: %w", err)
 	}
-	if err := os.WriteFile(path, drawn.Bytes(), 0o600); err != nil { // what steps printed is not for everybody
+	if err := writePicture(path, drawn.Bytes()); err != nil {
 		return fmt.Errorf("writing the timeline: %w", err)
 	}
 	if _, err := fmt.Fprintln(o.Out, path); err != nil || !o.Open {
@@ -59,4 +60,13 @@ func Timeline(o TimelineOptions) error {
 		return fmt.Errorf("opening the browser: %w; open the file above yourself", err)
 	}
 	return nil
+}
+
+// writePicture writes a file as a whole, for its owner only: what steps printed is not for everybody. What is no file, such
+// as a pipe, stays what it is.
+func writePicture(path string, text []byte) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, text, 0o600)
+	}
+	return kubeconfig.WriteFile(path, text)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -15,31 +16,53 @@ import (
 
 // agree asks before pods that run are moved away from their nodes.
 func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) error {
+	return t.confirm(c, disturbed(nodes, t.columns), "yes")
+}
+
+// otherPods is how many of the pods without cards are named.
+const otherPods = 8
+
+// disturbed says which nodes are drained, why, and what that ends. A terminal is so many columns wide; zero: there is none.
+func disturbed(nodes []bootstrap.Disturbance, width int) string {
+	var lines []string
+	say := func(text, indent string) { lines = append(lines, report.Wrapped(text, width, indent)) }
+	for _, d := range nodes {
+		say(fmt.Sprintf("Node %s is drained (%s). This ends", d.Node, d.Reason), "")
+		if len(d.WithCards) > 0 {
+			say("  with cards: "+strings.Join(d.WithCards, ", "), "    ")
+		}
+		others := slices.DeleteFunc(slices.Clone(d.Pods), func(pod string) bool { return slices.Contains(d.WithCards, pod) })
+		if len(others) > 0 {
+			more := ""
+			if n := len(others) - otherPods; n > 0 {
+				others, more = others[:otherPods], fmt.Sprintf(" and %d more", n)
+			}
+			say("  without: "+strings.Join(others, ", ")+more, "    ")
+		}
+	}
+	say("Pods with a controller begin anew on other nodes, or wait for room there. One without does not come back.", "")
+	return strings.Join(lines, "\n")
+}
+
+// confirm asks for a word, unless --yes agrees to all, and changes nothing without it. A program cannot be asked.
+func (t *terminal) confirm(c *cli.Context, what, word string) error {
 	if c.Bool("yes") {
 		return nil
 	}
-	var what strings.Builder
-	for _, d := range nodes {
-		fmt.Fprintf(&what, "%s has to be drained: %s. Its pods move to other nodes, or wait: %s", d.Node, d.Reason, strings.Join(d.Pods, ", "))
-		if len(d.WithCards) > 0 {
-			fmt.Fprintf(&what, "; cards are held by %s", strings.Join(d.WithCards, ", "))
-		}
-		what.WriteString(".\n")
-	}
+	var err error
 	if t.kind == report.JSON {
-		return usagef("%snot confirmed, nothing was changed (--yes agrees)", what.String())
+		err = usagef("%s\nnot confirmed, nothing was changed (--yes agrees)", what)
+	} else {
+		fmt.Fprintf(printable.Writer(c.App.Writer), "%s\nType %s to go on: ", what, word)
+		var answer string
+		if _, broken := fmt.Fscanln(c.App.Reader, &answer); broken != nil || answer != word {
+			err = usagef("not confirmed, nothing was changed (kgpu %s --yes does not ask)", c.Command.Name)
+		}
 	}
-	return confirm(c, strings.TrimSuffix(what.String(), "\n"), "yes")
-}
-
-// confirm asks for a word, and changes nothing without it.
-func confirm(c *cli.Context, what, word string) error {
-	fmt.Fprintf(printable.Writer(c.App.Writer), "%s\nType %s to go on: ", what, word)
-	var answer string
-	if _, err := fmt.Fscanln(c.App.Reader, &answer); err != nil || answer != word {
-		return usagef("not confirmed, nothing was changed (kgpu %s --yes does not ask)", c.Command.Name)
+	if err != nil {
+		t.ended = "nothing was changed"
 	}
-	return nil
+	return err
 }
 
 // answers is what a person types. A question is over with its line, and with the story.

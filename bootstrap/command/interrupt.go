@@ -57,8 +57,9 @@ func tell(what func(*interruption)) {
 
 // interruption tells a person what becomes of the story that is interrupted.
 type interruption struct {
-	view *report.View // nil: there is none, and lines go to errors
-	errs io.Writer
+	view    *report.View // nil: there is none, and lines go to errors
+	errs    io.Writer
+	watches bool // somebody else's run
 
 	mu     sync.Mutex
 	atWork map[event.Ref]bool
@@ -77,9 +78,13 @@ func (i *interruption) note(e event.Event) {
 }
 
 func (i *interruption) stopping() {
-	const line = "stopping: nothing more is begun. Ctrl-C again leaves at once"
+	word, what := "stopping", "nothing more is begun. Ctrl-C again leaves at once"
+	if i.watches {
+		word, what = "leaving", "the run that was watched goes on"
+	}
+	line := word + ": " + what
 	if i.view != nil {
-		i.view.Stopping(line)
+		i.view.Stopping(word, line)
 		return
 	}
 	fmt.Fprintln(i.errs, line)

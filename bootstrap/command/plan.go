@@ -31,7 +31,7 @@ func showPlan(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := report.PrintPlan(c.App.Writer, g, report.PlanOptions{JSON: t.kind == report.JSON, Verbose: c.Bool("verbose")}); err != nil {
+		if err := report.PrintPlan(c.App.Writer, g, report.PlanOptions{JSON: t.kind == report.JSON, Verbose: c.Bool("verbose"), Width: t.columns}); err != nil {
 			return err
 		}
 		if !g.Empty() {

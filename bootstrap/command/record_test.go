@@ -74,8 +74,15 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("runs does not say %q:\n%s", want, out)
 		}
 	}
-	if out, _ := do(t, "runs", "--cluster", "another"); !strings.Contains(out, "No run is recorded") {
-		t.Errorf("another cluster's runs: %s", out)
+	for _, c := range []struct{ args, want string }{
+		{"runs --cluster lbb", `Did you mean "lab"? There are runs of lab`},
+		{"logs", "failed: 127.0.0.1: "}, // of a run that did not come to its steps
+		{"logs 127.0.0.1", "kgpu logs last 127.0.0.1"},
+		{"logs last 127.0.0.1 --failed", "[SSH_UNREACHABLE]"},
+	} {
+		if out, _ := do(t, strings.Fields(c.args)...); !strings.Contains(out, c.want) {
+			t.Errorf("%s does not say %q: %s", c.args, c.want, out)
+		}
 	}
 	if out, status := do(t, "timeline", r.Run[:20]); status != 0 || strings.TrimSpace(out) != filepath.Join(r.Folder, "timeline.html") {
 		t.Errorf("timeline ended with %d: %s", status, out)
@@ -83,8 +90,20 @@ func TestRecorded(t *testing.T) {
 	if out, status := do(t, "timeline", "last", "--trace", "-"); status != 0 || !strings.Contains(out, `"traceEvents"`) {
 		t.Errorf("timeline --trace ended with %d: %s", status, out)
 	}
+	if err := os.WriteFile("run.html", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if out, status := do(t, "timeline", filepath.Join(r.Folder, "events.jsonl"), "-o", "run.html"); status != 0 || strings.TrimSpace(out) != "run.html" {
 		t.Errorf("timeline of a stream ended with %d: %s", status, out)
+	}
+	if info, err := os.Stat("run.html"); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
+		t.Errorf("what steps printed is for everybody: %v, %v", info.Mode(), err)
+	}
+	if _, status := do(t, "timeline", "last", "-o", os.DevNull); status != 0 {
+		t.Errorf("timeline to a device ended with %d", status)
+	}
+	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
+		t.Errorf("a device is replaced: %v, %v", info, err)
 	}
 }
 

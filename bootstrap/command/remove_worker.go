@@ -1,7 +1,9 @@
 package command
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -29,13 +31,8 @@ func removeWorker(c *cli.Context) error {
 		return bootstrap.RemoveWorker(c.Context, o, bootstrap.Removal{
 			Names: c.Args().Slice(), Force: c.Bool("force"), Show: t.showPlan,
 			Sure: func() error {
-				switch {
-				case c.Bool("yes"):
-					return nil
-				case t.kind == report.JSON:
-					return usagef("not confirmed, nothing was changed (--yes agrees)")
-				}
-				return confirm(c, "This takes hosts out of the cluster.", "yes")
+				what := fmt.Sprintf("This takes %s out of the cluster %s and the inventory, and undoes what kgpu changed there.", strings.Join(c.Args().Slice(), ", "), o.Inventory.Cluster)
+				return t.confirm(c, report.Wrapped(what, t.columns, ""), "yes")
 			},
 		})
 	})

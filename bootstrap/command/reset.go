@@ -1,12 +1,16 @@
 package command
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // Reset is kgpu reset.
@@ -20,10 +24,22 @@ func Reset() *cli.Command {
 func reset(c *cli.Context) error {
 	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
 		return bootstrap.Reset(c.Context, o, c.Args().Slice(), func(g *plan.Graph) error {
-			if err := t.showPlan(g); err != nil || g.Empty() || c.Bool("yes") {
+			if err := t.showPlan(g); err != nil || g.Empty() {
 				return err
 			}
-			return confirm(c, "This takes the cluster's hosts apart.", o.Inventory.Cluster)
+			return t.confirm(c, report.Wrapped(apart(o.Inventory, c.Args().Slice()), t.columns, ""), o.Inventory.Cluster)
 		})
 	})
+}
+
+// apart says what a reset of these hosts, or of all, takes away.
+func apart(inv *inventory.Inventory, names []string) string {
+	if len(names) > 0 {
+		return fmt.Sprintf("This takes %s out of the cluster %s, ends what runs there, and undoes what kgpu changed there.", strings.Join(names, ", "), inv.Cluster)
+	}
+	hosts := fmt.Sprintf("all its %d hosts", len(inv.Hosts))
+	if len(inv.Hosts) == 1 {
+		hosts = "its host"
+	}
+	return fmt.Sprintf("This takes the cluster %s and %s apart: what runs in it ends, and what it keeps is lost.", inv.Cluster, hosts)
 }

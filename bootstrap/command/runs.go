@@ -27,5 +27,5 @@ func runs(c *cli.Context) error {
 	if format != "text" && format != "json" {
 		return usagef("--output is text or json, not %q", format)
 	}
-	return bootstrap.Runs(c.App.Writer, c.String("cluster"), format == "json", time.Now())
+	return bootstrap.Runs(c.App.Writer, c.String("cluster"), format == "json", time.Now(), look(c))
 }

@@ -24,6 +24,7 @@ type terminal struct {
 	out      io.Writer
 	kind     report.Kind
 	detail   report.Detail
+	columns  int // of the terminal; zero: it is none
 	stopped  *interruption
 	notebook *bootstrap.Notebook // that was opened; nil: none
 	ended    string              // how the story ended, where it says so itself
@@ -38,7 +39,7 @@ func (t *terminal) Emit(e event.Event) {
 // open sets up what events are shown by: a picture where a person looks at a terminal and wants to see more than errors.
 // What is printed and asked meanwhile goes through it.
 func (t *terminal) open(c *cli.Context) (restore func()) {
-	t.stopped = &interruption{errs: c.App.ErrWriter, atWork: map[event.Ref]bool{}}
+	t.stopped = &interruption{errs: c.App.ErrWriter, watches: c.Command.Name == "attach", atWork: map[event.Ref]bool{}}
 	out, in := c.App.Writer, c.App.Reader
 	answers := &answers{Reader: in, over: c.Context.Done()}
 	if t.kind == report.Terminal && t.detail != report.Quiet && out == os.Stdout && c.Command.Name != "plan" {
@@ -55,6 +56,20 @@ func (t *terminal) open(c *cli.Context) (restore func()) {
 	}
 }
 
+// columns is how wide the terminal is to which w leads; zero: to none.
+func columns(w io.Writer) int {
+	if w != os.Stdout {
+		return 0
+	}
+	width, _ := terminalSize(os.Stdout)
+	return width
+}
+
+// look is how a command prints that tells no story.
+func look(c *cli.Context) report.Look {
+	return report.Look{Width: columns(c.App.Writer), Colour: c.App.Writer == os.Stdout && report.Detect(os.Stdout) == report.Terminal}
+}
+
 // showNotebook prints how to get into the notebook, with its token: never among events, which are kept.
 func (t *terminal) showNotebook() error {
 	if t.notebook == nil || t.kind == report.JSON {
@@ -68,7 +83,7 @@ func (t *terminal) showPlan(g *plan.Graph) error {
 	if t.kind == report.JSON || t.detail == report.Quiet {
 		return nil
 	}
-	return report.PrintPlan(t.out, g, report.PlanOptions{Verbose: t.detail == report.Verbose})
+	return report.PrintPlan(t.out, g, report.PlanOptions{Verbose: t.detail == report.Verbose, Told: true, Width: t.columns})
 }
 
 // story loads the inventory, sets up the report and tells a command's story. An inventory may be the command's only
@@ -86,11 +101,11 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	if c.IsSet("max-unavailable") && c.Int("max-unavailable") < 1 {
 		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
 	}
-	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
+	t := &terminal{out: c.App.Writer, columns: columns(c.App.Writer), kind: report.Detect(os.Stdout)}
 	switch c.String("output") {
 	case "text":
 	case "json":
-		t.kind = report.JSON
+		t.kind, t.columns = report.JSON, 0
 	default:
 		return usagef("--output is text or json, not %q", c.String("output"))
 	}
@@ -112,9 +127,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
 		Agree:  func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
 	}, t)
-	if t.kind == report.JSON {
-		t.failures(id, err)
-	}
+	t.failures(id, err)
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
@@ -122,11 +135,20 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	return errors.Join(err, t.showNotebook(), t.Close())
 }
 
-// failures puts what failed outside of steps into the stream of events; text has it on standard error.
+// failures puts what failed outside of steps into the stream of events, and into the run's folder; text has it on standard
+// error.
 func (t *terminal) failures(id string, err error) {
+	var to event.Sink = t
+	if t.kind != report.JSON {
+		r, recorded := t.Sink.(recording)
+		if !recorded {
+			return
+		}
+		to = r.recorder
+	}
 	for _, e := range reason.All(err) {
 		if e.Step == "" {
-			t.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: e.Error()})
+			to.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: e.Error()})
 		}
 	}
 }

@@ -41,12 +41,25 @@ var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int
 	"question": func(ctx context.Context, _ *testing.T, file string) int {
 		var c *cli.Context
 		command := begun(func(_ bootstrap.Options, t *terminal) error {
-			err := confirm(c, "This is a question.", "yes")
+			err := t.confirm(c, "This is a question.", "yes")
 			t.Emit(event.Event{Time: time.Now(), Host: "cp", Step: "os/packages", Kind: event.StepDone})
 			return err
 		})
 		command.Before = func(now *cli.Context) error { c = now; return nil }
 		return Run(ctx, App("test", Group("", command)), []string{"kgpu", "up", "--inventory", file})
+	},
+	// One that looks at somebody else's run.
+	"attach": func(ctx context.Context, _ *testing.T, file string) int {
+		command := Attach()
+		command.Action = func(c *cli.Context) error {
+			return story(c, 1, func(_ bootstrap.Options, t *terminal) error {
+				t.Emit(event.Event{Time: time.Now(), Kind: event.Wait, Text: "for the end of a run: ada"})
+				t.Emit(event.Event{Time: time.Now(), Host: "cp", Step: "os/packages", Kind: event.StepStart})
+				<-c.Context.Done()
+				return nil
+			})
+		}
+		return Run(ctx, App("test", Group("", command)), []string{"kgpu", "attach", file})
 	},
 	"panic": func(ctx context.Context, _ *testing.T, file string) int {
 		command := begun(func(bootstrap.Options, *terminal) error {
@@ -234,6 +247,18 @@ func TestCtrlCStops(t *testing.T) {
 	wantInOrder(t, text, "stopping: nothing more is begun", "kgpu up ", "stopped; this carries on: kgpu up --inventory")
 	if status != 130 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// Who only looks on stops nothing.
+func TestCtrlCLeavesAttach(t *testing.T) {
+	s := perform(t, "attach")
+	s.awaitMatch(`os/packages`)
+	s.types("\x03")
+	text, _ := s.end()
+	wantInOrder(t, text, "waiting: for the end of a run: ada", "leaving: the run that was watched goes on")
+	if strings.Contains(text, "stopping") {
+		t.Errorf("something is stopped: %q", text)
 	}
 }
 

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
-
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
 // Last is the word for the newest run.
@@ -33,7 +32,7 @@ func Find(runs []Run, word string) (Run, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Run{}, fmt.Errorf("no run %q%s (kgpu runs lists them)", word, hint(word, append(ids, Last)))
+		return Run{}, fmt.Errorf("no run %q.%s kgpu runs lists them", word, nearest.Hint(word, append(ids, Last)))
 	case 1:
 		return found[0], nil
 	}
@@ -43,12 +42,7 @@ func Find(runs []Run, word string) (Run, error) {
 // hint names the one of these that word is most likely a misspelling of, or a few of them.
 func hint(word string, known []string) string {
 	known = slices.Compact(slices.Sorted(slices.Values(known)))
-	best, distance := "", max(2, len(word)/3)+1
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(word, k); len(word) <= longName && d < distance {
-			best, distance = k, d
-		}
-	}
+	best := nearest.Word(word, known)
 	switch {
 	case best != "":
 		return fmt.Sprintf(". Did you mean %q?", best)
@@ -63,16 +57,19 @@ func hint(word string, known []string) string {
 // shortList is how many names a person reads.
 const shortList = 8
 
-// Lines selects, of a run's events, what steps printed and how they failed: all, or a host's, or a step's; of the steps
-// that failed only. An error is for who typed the host or the step.
+// Lines selects, of a run's events, what steps printed and how they, or the run, failed: all, or a host's, or a step's; of
+// the steps that failed only. An error is for who typed the host or the step.
 func Lines(events []event.Event, host, step string, failed bool) ([]event.Event, error) {
 	var hosts, steps []string
 	bad := map[place]bool{}
 	for _, e := range events {
-		if e.Step == "" {
+		if e.Step == "" && e.Kind != event.Error {
 			continue
 		}
 		hosts = append(hosts, e.Host)
+		if e.Step == "" {
+			continue
+		}
 		if host == "" || e.Host == host {
 			steps = append(steps, e.Step)
 		}
@@ -87,8 +84,8 @@ func Lines(events []event.Event, host, step string, failed bool) ([]event.Event,
 	var out []event.Event
 	for _, e := range events {
 		switch {
-		case e.Kind != event.Log && e.Kind != event.Error, e.Step == "":
-		case host != "" && e.Host != host, step != "" && e.Step != step, failed && !bad[place{e.Host, e.Step}]:
+		case e.Kind != event.Error && (e.Kind != event.Log || e.Step == ""):
+		case host != "" && e.Host != host, step != "" && e.Step != step, failed && e.Step != "" && !bad[place{e.Host, e.Step}]:
 		default:
 			out = append(out, e)
 		}

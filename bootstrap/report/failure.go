@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -14,13 +15,48 @@ import (
 // reason's ID and what to do. An error without a reason is written as it is.
 func PrintError(w io.Writer, err error) {
 	w = printable.Writer(w)
-	for _, e := range failures(err) {
-		if known, ok := e.(*reason.Error); ok {
-			printReason(w, known)
-		} else {
+	all := atOnce(failures(err))
+	for i, e := range all {
+		known, ok := e.(*reason.Error)
+		if !ok {
 			fmt.Fprintf(w, "error: %v\n", e)
+			continue
+		}
+		printReason(w, known)
+		if advice := known.AdviceLine(); advice != "" && (i == len(all)-1 || advice != adviceOf(all[i+1])) {
+			fmt.Fprintf(w, "  → %s\n", advice)
 		}
 	}
+}
+
+// adviceOf is what is said below an error.
+func adviceOf(err error) string {
+	if e, ok := err.(*reason.Error); ok {
+		return e.AdviceLine()
+	}
+	return ""
+}
+
+// atOnce makes one error of those of the steps that were cut short: somebody who stops kgpu knows that, and not where.
+func atOnce(all []error) []error {
+	var hosts []string
+	first := -1
+	for i, err := range all {
+		if e, ok := err.(*reason.Error); ok && e.ID == reason.Cancelled && e.Step != "" {
+			if first < 0 {
+				first = i
+			}
+			hosts = append(hosts, e.Host)
+		}
+	}
+	if len(hosts) < 2 {
+		return all
+	}
+	all[first] = &reason.Error{ID: reason.Cancelled, Host: strings.Join(hosts, ", "), Detail: "cancelled; what was begun goes on there, and nothing more is started"}
+	return slices.DeleteFunc(all, func(err error) bool {
+		e, ok := err.(*reason.Error)
+		return ok && e.ID == reason.Cancelled && e.Step != ""
+	})
 }
 
 // failures takes joined errors apart, down to those with a reason.
@@ -62,9 +98,6 @@ func printReason(w io.Writer, e *reason.Error) {
 	fmt.Fprintf(w, "error: %s%s [%s]\n", where, indented(found, "  "), e.ID)
 	if tail := strings.TrimRight(printable.Text(e.Stderr), "\n "); tail != "" && e.Step == "" { // of a step, the run has shown it already
 		fmt.Fprintf(w, "    | %s\n", strings.ReplaceAll(tail, "\n", "\n    | "))
-	}
-	if advice := e.AdviceLine(); advice != "" {
-		fmt.Fprintf(w, "  → %s\n", advice)
 	}
 }
 

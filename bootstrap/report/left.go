@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -62,7 +64,7 @@ func (l *leftover) note(e event.Event) {
 		if failure(e.Reason) {
 			h.left = append(h.left, e.Step)
 			if !h.failed {
-				h.reason = strings.TrimPrefix(e.Text, "not begun, ")
+				h.reason = strings.TrimPrefix(e.Text, "not begun, because ")
 			}
 		}
 	}
@@ -74,8 +76,21 @@ func failure(id string) bool { return reason.Lookup(reason.ID(id)).Advice != "" 
 // shownSteps is how many of a host's steps the table names.
 const shownSteps = 3
 
-// table has a line for each host on which something is left; empty: nothing is.
-func (l *leftover) table() string {
+// table has a line for each host on which something is left; empty: nothing is. It names fewer steps where a terminal of
+// that width has no room for more; zero: there is room.
+func (l *leftover) table(width int) string {
+	text := ""
+	for shown := shownSteps; shown > 0; shown-- {
+		text = l.naming(shown)
+		if fits := func(line string) bool { return ansi.StringWidthWc(line) <= width }; width == 0 || !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool { return !fits(line) }) {
+			break
+		}
+	}
+	return text
+}
+
+// naming is the table with so many steps of each host.
+func (l *leftover) naming(shown int) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "HOST\tREACHED\tLEFT TO DO\tREASON")
@@ -85,8 +100,8 @@ func (l *leftover) table() string {
 			continue
 		}
 		rows++
-		left := strings.Join(h.left[:min(len(h.left), shownSteps)], ", ")
-		if more := len(h.left) - shownSteps; more > 0 {
+		left := strings.Join(h.left[:min(len(h.left), shown)], ", ")
+		if more := len(h.left) - shown; more > 0 {
 			left += fmt.Sprintf(" and %d more", more)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.id, or(h.reached, "-"), or(left, "-"), h.reason)

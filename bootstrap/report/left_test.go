@@ -13,6 +13,7 @@ import (
 func TestWhatIsLeft(t *testing.T) {
 	begin := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 	events := []event.Event{
+		{Kind: event.Plan},
 		{Host: "cp1", Step: "cluster/init", Kind: event.StepStart, Text: "start the control plane (kubeadm init)"},
 		{Host: "w1", Step: "cluster/join", Kind: event.Wait, Text: "for cp1: cluster/token"},
 		{Host: "cp1", Step: "cluster/init", Kind: event.StepDone, Millis: 31000},

@@ -35,13 +35,16 @@ type lines struct {
 	writer  *writer
 	detail  Detail
 	colour  bool
-	elapsed bool // show the time since the first event instead of the time of day
+	elapsed bool       // show the time since the first event instead of the time of day
+	picture bool       // shows the hosts' steps and waits
+	width   func() int // of the terminal, in columns; nil: it does not matter
 
 	mu    sync.Mutex
 	first time.Time
 	host  int                // width of the widest host so far
 	tails map[place][]string // ends of the outputs of the steps that run
 	left  leftover
+	plans bool // the run told one: what is left of it is known
 }
 
 // Emit shows e, if the level of detail asks for it.
@@ -55,6 +58,8 @@ func (l *lines) Emit(e event.Event) {
 	l.left.note(e)
 	at := place{e.Host, e.Step}
 	switch e.Kind {
+	case event.Plan:
+		l.plans = true
 	case event.Connect:
 		l.line(Verbose, e, dim, join("connected", e.Text, took(e)))
 	case event.Command:
@@ -93,7 +98,11 @@ func (l *lines) wait(e event.Event) {
 		l.line(Normal, e, plain, join("waited:", e.Text, took(e)))
 		return
 	}
-	l.line(Normal, e, yellow, "waiting: "+e.Text)
+	from := Normal
+	if l.picture && e.Host == "" { // the run as a whole, which has no row
+		from = Quiet
+	}
+	l.line(from, e, yellow, "waiting: "+e.Text)
 }
 
 // skip counts what has nothing to do, and shows what is left out because something failed: then the reason is the
@@ -107,6 +116,10 @@ func (l *lines) skip(e event.Event) {
 }
 
 func (l *lines) failure(e event.Event, tail []string) {
+	if e.Reason == string(reason.Cancelled) && e.Step != "" { // somebody stops kgpu, and the step goes on
+		l.line(Normal, e, yellow, e.Text)
+		return
+	}
 	text := join("failed", took(e)) + ": " + or(e.Text, "failed")
 	l.line(Quiet, e, red, join(text, exit(e), "["+e.Reason+"]"))
 	if l.detail < Verbose {
@@ -121,11 +134,12 @@ func (l *lines) failure(e event.Event, tail []string) {
 
 // result ends a run. One that failed shows what is left first.
 func (l *lines) result(e event.Event) {
-	if table := l.left.table(); table != "" && e.Reason != "ok" {
+	const in = "  "
+	if table := l.left.table(max(l.columns()-len(in), 0)); table != "" && e.Reason != "ok" && l.plans {
 		l.print(plain, "")
 		l.print(plain, "what is left:")
 		for line := range strings.Lines(table) {
-			l.print(plain, "  "+line)
+			l.print(plain, in+line)
 		}
 	}
 	colour := red
@@ -152,12 +166,25 @@ func (l *lines) line(from Detail, e event.Event, colour, text string) {
 	if e.Step != "" {
 		front = append(front, fmt.Sprintf("%-18s", e.Step))
 	}
-	l.print(colour, strings.Join(append(front, text), "  "))
+	const below = "      "
+	text = strings.ReplaceAll(strings.TrimRight(strings.Join(append(front, text), "  "), "\n "), "\n", "\n"+below)
+	if e.Kind != event.Result { // it has a command, which may be copied
+		text = Wrapped(text, l.columns(), below)
+	}
+	l.print(colour, text)
 }
 
-// print writes text, indenting what follows its first line.
+// columns is the width of the terminal; zero: it does not matter.
+func (l *lines) columns() int {
+	if l.width == nil {
+		return 0
+	}
+	return l.width()
+}
+
+// print writes text, in a colour where there are any.
 func (l *lines) print(colour, text string) {
-	text = strings.ReplaceAll(strings.TrimRight(text, "\n "), "\n", "\n      ")
+	text = strings.TrimRight(text, "\n ")
 	if l.colour && colour != plain {
 		text = colour + text + reset
 	}
@@ -198,7 +225,7 @@ func duration(d time.Duration) string {
 
 // clock is minutes and seconds with tenths.
 func clock(d time.Duration) string {
-	tenths := d.Round(100*time.Millisecond).Milliseconds() / 100
+	tenths := max(d, 0).Round(100*time.Millisecond).Milliseconds() / 100
 	return fmt.Sprintf("%d:%02d.%d", tenths/600, tenths/10%60, tenths%10)
 }
 

@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -15,19 +19,31 @@ import (
 type PlanOptions struct {
 	JSON    bool // as one JSON object
 	Verbose bool // list the steps that have nothing to do instead of counting them
+	Told    bool // its warnings were told already
+	Width   int  // of the terminal, in columns: lines that are longer are broken between words; zero: there is room
 }
 
-// PrintPlan writes what would be done on each host, and why. Inputs are left out: they may be secret.
+// PrintPlan writes what would be done on each host, and why; hosts where it is the same stand together. Inputs are left
+// out: they may be secret.
 func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 	if o.JSON {
 		return planJSON(w, g)
 	}
 	out := &writer{w: printable.Writer(w)}
-	for _, warning := range g.Warnings {
-		fmt.Fprintf(out, "warning: %s\n", warning)
+	if !o.Told {
+		for _, warning := range g.Warnings {
+			fmt.Fprintln(out, Wrapped("warning: "+warning, o.Width, "  "))
+		}
 	}
-	for _, h := range planned(g) {
-		h.print(out, o.Verbose)
+	groups := planned(g, o.Verbose)
+	narrow := slices.ContainsFunc(groups, func(h *hostPlan) bool { return o.Width > 0 && h.width(o.Verbose) > o.Width })
+	for _, h := range groups {
+		fmt.Fprintln(out, Wrapped(h.headline(), o.Width, "  "))
+		if narrow {
+			h.lines(out, o)
+		} else {
+			_, _ = io.WriteString(out, h.table(o.Verbose)) // the writer keeps the error
+		}
 	}
 	if g.Empty() {
 		fmt.Fprintln(out, "Nothing to do.")
@@ -37,20 +53,21 @@ func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 	return out.err
 }
 
-// hostPlan is one host's share of a graph.
+// hostPlan is the share of a graph that a host has, or several the same.
 type hostPlan struct {
-	id      string
+	ids     []string
 	steps   []*plan.Step
 	skipped []plan.Skipped
 }
 
-// planned splits a graph by host: first those that have something to do, in the graph's order.
-func planned(g *plan.Graph) []*hostPlan {
-	var hosts []*hostPlan
-	byID := map[string]*hostPlan{}
+// planned splits a graph by host: first those that have something to do, in the graph's order. Those that would be shown
+// in the same words are one.
+func planned(g *plan.Graph, verbose bool) []*hostPlan {
+	var hosts, groups []*hostPlan
+	byID, byText := map[string]*hostPlan{}, map[string]*hostPlan{}
 	of := func(id string) *hostPlan {
 		if byID[id] == nil {
-			byID[id] = &hostPlan{id: id}
+			byID[id] = &hostPlan{ids: []string{id}}
 			hosts = append(hosts, byID[id])
 		}
 		return byID[id]
@@ -63,20 +80,41 @@ func planned(g *plan.Graph) []*hostPlan {
 		h := of(s.Host)
 		h.skipped = append(h.skipped, s)
 	}
-	return hosts
+	for _, h := range hosts {
+		text := h.what(false) + "\n" + h.table(verbose)
+		if same := byText[text]; same != nil {
+			same.ids = append(same.ids, h.ids...)
+			continue
+		}
+		byText[text] = h
+		groups = append(groups, h)
+	}
+	return groups
 }
 
-func (h *hostPlan) print(w io.Writer, verbose bool) {
-	satisfied := ""
+// what is how much there is to do on a host, or on each of several.
+func (h *hostPlan) what(each bool) string {
+	text := "nothing to do"
+	if len(h.steps) > 0 {
+		text = count(len(h.steps), "step")
+		if each {
+			text += " each"
+		}
+	}
 	if len(h.skipped) > 0 {
-		satisfied = fmt.Sprintf(" (%s in order already)", count(len(h.skipped), "step"))
+		text += fmt.Sprintf(" (%s in order already)", count(len(h.skipped), "step"))
 	}
-	if len(h.steps) == 0 {
-		fmt.Fprintf(w, "%s: nothing to do%s\n", h.id, satisfied)
-	} else {
-		fmt.Fprintf(w, "%s: %s%s\n", h.id, count(len(h.steps), "step"), satisfied)
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	return text
+}
+
+func (h *hostPlan) headline() string {
+	return strings.Join(h.ids, ", ") + ": " + h.what(len(h.ids) > 1)
+}
+
+// table has a line for each step.
+func (h *hostPlan) table(verbose bool) string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range h.steps {
 		fmt.Fprintf(table, "  + %s\t%s\t%s\n", s.ID, s.Title, s.Reason)
 	}
@@ -85,7 +123,33 @@ func (h *hostPlan) print(w io.Writer, verbose bool) {
 			fmt.Fprintf(table, "  · %s\t\t%s\n", s.ID, s.Reason)
 		}
 	}
-	_ = table.Flush() // the writer below keeps the error
+	_ = table.Flush() // to memory
+	return b.String()
+}
+
+// width is how wide the table is.
+func (h *hostPlan) width(verbose bool) int {
+	most := 0
+	for line := range strings.Lines(h.table(verbose)) {
+		most = max(most, ansi.StringWidthWc(strings.TrimSuffix(line, "\n")))
+	}
+	return most
+}
+
+// lines writes what the table has for terminals that are narrower: the reason below the step.
+func (h *hostPlan) lines(w io.Writer, o PlanOptions) {
+	const below = "      "
+	for _, s := range h.steps {
+		fmt.Fprintln(w, Wrapped(fmt.Sprintf("  + %-18s  %s", s.ID, s.Title), o.Width, below+below))
+		if s.Reason != "" {
+			fmt.Fprintln(w, Wrapped(below+s.Reason, o.Width, below))
+		}
+	}
+	if o.Verbose {
+		for _, s := range h.skipped {
+			fmt.Fprintln(w, Wrapped(fmt.Sprintf("  · %-18s  %s", s.ID, s.Reason), o.Width, below))
+		}
+	}
 }
 
 func count(n int, what string) string {

@@ -25,6 +25,7 @@ func story() []event.Event {
 		{Host: "control-1", Kind: event.Connect, Millis: 120, Text: "via bastion"},
 		{Host: "worker-12", Kind: event.Connect, Millis: 95},
 		{Host: "control-1", Kind: event.Command, Millis: 80, Text: "facts", Exit: &ok},
+		{Kind: event.Plan, Plan: []event.Planned{{Host: "control-1", Step: "runtime/docker", Title: "install docker", Reason: "docker is not installed"}}},
 		{Kind: event.Warning, Text: "weave has had no release since 2024-12"},
 		{Host: "control-1", Step: "os/swap", Kind: event.StepSkip, Reason: "satisfied", Text: "no swap is on"},
 		{Host: "control-1", Step: "os/time", Kind: event.StepSkip, Reason: "satisfied", Text: "chrony runs"},
@@ -167,12 +168,20 @@ func TestPrintPlan(t *testing.T) {
 		"plan.json":         {graph(), PlanOptions{JSON: true}},
 		"plan-nothing.txt":  {&plan.Graph{Skipped: graph().Skipped}, PlanOptions{}},
 		"plan-nothing.json": {&plan.Graph{}, PlanOptions{JSON: true}},
+		"plan-narrow.txt":   {joining(), PlanOptions{Width: 60, Verbose: true}},
+		"plan-alike.txt":    {joining(), PlanOptions{}},
+		"plan-told.txt":     {graph(), PlanOptions{Told: true}},
 	} {
 		var out bytes.Buffer
 		if err := PrintPlan(&out, c.graph, c.options); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
+		for line := range strings.Lines(out.String()) {
+			if width := c.options.Width; width > 0 && len([]rune(line)) > width+1 && strings.Contains(strings.TrimSpace(line), " ") {
+				t.Errorf("%s: a line of %d: %s", name, len([]rune(line)), line)
+			}
+		}
 		if strings.Contains(out.String(), "top secret") {
 			t.Errorf("%s has the input", name)
 		}
@@ -197,4 +206,30 @@ func TestPrintError(t *testing.T) {
 	PrintError(&out, err)
 	PrintError(&out, nil)
 	golden(t, "errors.txt", out.String())
+}
+
+// Who stops a run on many hosts is told once, and advice that is the same stands once.
+func TestPrintErrorOfMany(t *testing.T) {
+	var all []error
+	for _, host := range []string{"w1", "w2", "w3"} {
+		all = append(all, &reason.Error{ID: reason.Cancelled, Host: host, Step: "os/packages", Doing: "install basic packages", Detail: "cancelled; what was begun goes on"})
+	}
+	for _, host := range []string{"w4", "w5"} {
+		all = append(all, &reason.Error{ID: reason.SSHUnreachable, Host: host, Detail: "no route to host"})
+	}
+	var out bytes.Buffer
+	PrintError(&out, errors.Join(all...))
+	golden(t, "errors-many.txt", out.String())
+}
+
+// A step that is cut short goes on: it did not fail, and its output is no explanation.
+func TestACutShortStepIsNoFailure(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	var out bytes.Buffer
+	s := New(Terminal, &out, Normal)
+	s.Emit(event.Event{Host: "w1", Step: "a", Kind: event.Log, Text: "Reading"})
+	s.Emit(event.Event{Host: "w1", Step: "a", Kind: event.Error, Reason: "CANCELLED", Text: "cancelled; what was begun goes on on the host"})
+	if got, want := out.String(), yellow+" 0:00.0  w1  a                   cancelled; what was begun goes on on the host"+reset+"\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

@@ -8,26 +8,91 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// PrintRuns writes a line for each run, in this order.
-func PrintRuns(w io.Writer, runs []history.Run, now time.Time) error {
-	out := &writer{w: printable.Writer(w)}
+// Look is what the terminal that is printed on can do; the zero value is that of a file.
+type Look struct {
+	Colour bool
+	Width  int // in columns; zero: there is room
+}
+
+// How much of a command is shown, in columns.
+const (
+	wholeCommand = 40
+	shortCommand = 16
+)
+
+// PrintRuns writes a line for each run, in this order: those that failed in red, those that somebody stopped, or of which
+// nobody knows the end, in yellow. A narrow terminal gets less of each.
+func PrintRuns(w io.Writer, runs []history.Run, now time.Time, look Look) error {
+	out := &writer{w: w}
 	if len(runs) == 0 {
 		fmt.Fprintln(out, "No run is recorded yet.")
 		return out.err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tCLUSTER\tCOMMAND\tBEGUN\tTOOK\tRESULT\tHOSTS")
-	for _, r := range runs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", r.Run, r.Cluster, printable.Short(r.Command, 40),
-			r.Begun.Local().Format("2006-01-02 15:04:05"), duration(r.Took(now).Round(time.Second)), result(r), len(r.Hosts))
+	rows := runRows(runs, now, wholeCommand)
+	if look.Width > 0 && tableWidth(rows) > look.Width {
+		fit := func(command int) [][]string {
+			rows := runRows(runs, now, command)
+			narrow(rows, []int{0, 2, 0, 3, 4, 0, 1}, look.Width)
+			return rows
+		}
+		rows = fit(shortCommand + max(look.Width-tableWidth(fit(shortCommand)), 0)) // the command gets what is left
 	}
-	_ = table.Flush() // the writer below keeps the error
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	_ = table.Flush() // to memory
+	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
+		colour := plain
+		if i > 0 {
+			colour = colourOf(runs[i-1])
+		}
+		fmt.Fprintln(out, look.painted(colour, line))
+	}
 	return out.err
+}
+
+// runRows are the cells of the table of runs, with so much of the commands.
+func runRows(runs []history.Run, now time.Time, command int) [][]string {
+	rows := [][]string{{"RUN", "CLUSTER", "COMMAND", "BEGUN", "TOOK", "RESULT", "HOSTS"}}
+	for _, r := range runs {
+		typed := printable.Line(r.Command)
+		rows = append(rows, []string{
+			printable.Line(r.Run), printable.Line(r.Cluster), ansi.TruncateWc(typed, command, "…"), r.Begun.Local().Format("Jan _2 15:04"),
+			duration(max(r.Took(now), 0).Round(time.Second)), printable.Line(result(r)), fmt.Sprint(len(r.Hosts)),
+		})
+	}
+	return rows
+}
+
+// usage is the result of a run that was not wanted in the end: a question was answered with no.
+const usage = "USAGE"
+
+func colourOf(r history.Run) string {
+	switch {
+	case r.State == history.AtWork, r.State == history.Ended && r.Reason == "ok":
+		return plain
+	case r.State == history.Ended && r.Reason != string(reason.Cancelled) && r.Reason != usage:
+		return red
+	}
+	return yellow
+}
+
+// painted is a line in a colour, where there are any.
+func (l Look) painted(colour, line string) string {
+	if !l.Colour || colour == plain {
+		return line
+	}
+	return colour + line + reset
 }
 
 // result is how a run ended, or why nothing is known of that.
@@ -66,20 +131,31 @@ func RunsJSON(w io.Writer, runs []history.Run) error {
 	return encoder.Encode(out)
 }
 
-// PrintLogs writes what steps printed, and how they failed, a line each with its time, host and step.
-func PrintLogs(w io.Writer, events []event.Event) error {
-	out := &writer{w: printable.Writer(w)}
+// PrintLogs writes what steps printed, and how they failed, a line each with its time, host and step; failures in red, and in yellow what
+// was cut short.
+func PrintLogs(w io.Writer, events []event.Event, look Look) error {
+	out := &writer{w: w}
+	if len(events) == 0 {
+		fmt.Fprintln(out, "Nothing was printed.")
+		return out.err
+	}
 	hosts, steps := 0, 0
 	for _, e := range events {
 		hosts, steps = max(hosts, len(e.Host)), max(steps, len(e.Step))
 	}
 	for _, e := range events {
-		text := e.Text
-		if e.Kind == event.Error {
-			text = join("failed:", e.Text, exit(e), "["+e.Reason+"]")
+		e = printed(e)
+		text, colour := e.Text, plain
+		switch {
+		case e.Kind != event.Error:
+		case e.Reason == string(reason.Cancelled):
+			colour = yellow
+		default:
+			text, colour = join("failed:", e.Text, exit(e), "["+e.Reason+"]"), red
 		}
 		for line := range strings.Lines(text) {
-			fmt.Fprintf(out, "%s  %-*s  %-*s  %s\n", e.Time.Local().Format(time.TimeOnly), hosts, e.Host, steps, e.Step, strings.TrimRight(line, "\n"))
+			line = fmt.Sprintf("%s  %-*s  %-*s  %s", e.Time.Local().Format(time.TimeOnly), hosts, e.Host, steps, e.Step, strings.TrimRight(line, "\n"))
+			fmt.Fprintln(out, look.painted(colour, line))
 		}
 	}
 	return out.err

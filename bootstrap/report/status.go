@@ -141,20 +141,12 @@ func statusHosts(w io.Writer, r *status.Report, o StatusOptions) {
 			rows[i+1] = append(rows[i+1], or(c.cell(h), "-"))
 		}
 	}
-	for !o.Wide && o.Width > 0 && tableWidth(rows) > o.Width {
-		first := -1
+	if !o.Wide {
+		leave := make([]int, len(columns))
 		for i, c := range columns {
-			if c.leave > 0 && (first < 0 || c.leave < columns[first].leave) {
-				first = i
-			}
+			leave[i] = c.leave
 		}
-		if first < 0 {
-			break
-		}
-		columns = slices.Delete(columns, first, first+1)
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], first, first+1)
-		}
+		narrow(rows, leave, o.Width)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
 	for _, row := range rows {
@@ -164,6 +156,26 @@ func statusHosts(w io.Writer, r *status.Report, o StatusOptions) {
 }
 
 const columnGap = 2
+
+// narrow takes columns out of a table until it fits in width columns of a terminal, or none may leave: those with the
+// smallest number in leave first, and none with zero. A width of zero has room for all.
+func narrow(rows [][]string, leave []int, width int) {
+	for width > 0 && tableWidth(rows) > width {
+		first := -1
+		for i, n := range leave {
+			if n > 0 && (first < 0 || n < leave[first]) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return
+		}
+		leave = slices.Delete(leave, first, first+1)
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], first, first+1)
+		}
+	}
+}
 
 // tableWidth is how wide the table of these rows becomes.
 func tableWidth(rows [][]string) int {

@@ -68,7 +68,11 @@ func newView(screen *live.Screen, detail Detail) *View {
 	if detail < Verbose {
 		detail = Quiet // the picture has the steps
 	}
-	v.lines = &lines{writer: &writer{w: &v.text}, detail: detail, colour: true, elapsed: true, tails: map[place][]string{}}
+	v.lines = &lines{writer: &writer{w: &v.text}, detail: detail, colour: true, elapsed: true, picture: true, tails: map[place][]string{}}
+	v.lines.width = func() int {
+		width, _ := v.size()
+		return width
+	}
 	return v
 }
 
@@ -171,10 +175,10 @@ func (v *View) Answered() {
 	v.awake()
 }
 
-// Stopping prints a line at once, and says in the picture that the run comes to its end.
-func (v *View) Stopping(line string) {
+// Stopping prints a line at once, and says in the picture, in a word, that the run comes to its end.
+func (v *View) Stopping(word, line string) {
 	v.mu.Lock()
-	v.state.Close("stopping")
+	v.state.Close(word)
 	if v.asking {
 		line = "\n" + line
 	}

@@ -13,7 +13,7 @@ func (b *builder) path() {
 	var last *Bar
 	for _, h := range b.model.Hosts {
 		for _, bar := range h.Bars {
-			if last == nil || bar.End > last.End {
+			if last == nil || bar.End > last.End || bar.End == last.End && bar.ended > last.ended {
 				last = bar
 			}
 		}
@@ -29,7 +29,8 @@ func (b *builder) path() {
 func (b *builder) before(bar *Bar) *Bar {
 	var best *Bar
 	consider := func(other *Bar) {
-		if other != nil && other != bar && other.End <= bar.Start && (best == nil || other.End > best.End) {
+		told := other != nil && other.ended > 0 && other.ended < bar.begun // times may be the same, and clocks wrong
+		if told && other.End <= bar.Start && (best == nil || other.End > best.End) {
 			best = other
 		}
 	}

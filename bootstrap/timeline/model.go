@@ -64,6 +64,8 @@ type Bar struct {
 	Exit     *int     `json:"exit,omitempty"`
 	Tail     []string `json:"tail,omitempty"` // the last lines that it printed
 	Lines    int      `json:"lines"`          // that it printed
+
+	begun, ended int // number of the event with which it did; ended is zero while it runs
 }
 
 // Wait is a time in which something was waited for.
@@ -126,6 +128,9 @@ type builder struct {
 	planned map[event.Ref]event.Planned
 	order   []string // hosts, as the plan has them
 	plans   []int64  // when each plan was told: what was planned before is over then
+	number  int      // of the event
+	at      int64    // of the event before
+	back    int64    // how far the clock was set back meanwhile, in all
 }
 
 func (b *builder) host(name string) *Host {
@@ -138,8 +143,24 @@ func (b *builder) host(name string) *Host {
 	return h
 }
 
+// setBack is how far the time of an event may be before that of the event before: more is a clock that was set.
+const setBack = 1000
+
+// time is when an event was told. Events come in order, whatever a clock that is set meanwhile says.
+func (b *builder) time(e event.Event) int64 {
+	at := e.Time.Sub(b.model.Begun).Milliseconds() + b.back
+	if at < b.at-setBack {
+		b.back += b.at - at
+		at = b.at
+	}
+	b.at = max(b.at, at)
+	return max(0, at)
+}
+
 func (b *builder) add(e event.Event) {
-	at := max(0, e.Time.Sub(b.model.Begun).Milliseconds())
+	b.number++
+	at := b.time(e)
+	e.Millis = max(0, e.Millis)
 	b.model.Total = max(b.model.Total, at)
 	ref := event.Ref{Host: e.Host, Step: e.Step}
 	switch e.Kind {
@@ -228,7 +249,7 @@ func (b *builder) begin(h *Host, ref event.Ref, at int64, title string) *Bar {
 	if title == "" {
 		title = p.Title
 	}
-	bar := &Bar{Host: ref.Host, Step: ref.Step, Title: title, Why: p.Reason, State: Running, Start: at, End: at, Tries: 1}
+	bar := &Bar{Host: ref.Host, Step: ref.Step, Title: title, Why: p.Reason, State: Running, Start: at, End: at, Tries: 1, begun: b.number}
 	h.Bars = append(h.Bars, bar)
 	b.bars[ref] = bar
 	return bar
@@ -239,7 +260,7 @@ func (b *builder) end(ref event.Ref, at int64, e event.Event, state State) {
 	if bar == nil { // its beginning was not heard
 		bar = b.begin(b.host(ref.Host), ref, max(0, at-e.Millis), "")
 	}
-	bar.State, bar.End = state, max(at, bar.Start)
+	bar.State, bar.End, bar.ended = state, max(at, bar.Start), b.number
 	closeWait(bar.Waits, at)
 	if state == Failed {
 		bar.Reason, bar.Text, bar.Exit = e.Reason, e.Text, e.Exit
@@ -258,7 +279,7 @@ func (b *builder) wait(ref event.Ref, e event.Event, at int64) {
 	}
 	if n := len(*waits); n > 0 {
 		if w := &(*waits)[n-1]; w.open && w.Step == e.Step && w.reason == e.Reason && (e.Reason != "" || w.Text == e.Text) {
-			w.End = at
+			w.End = max(at, w.Start)
 			w.open = e.Millis == 0
 			return
 		}

@@ -78,6 +78,13 @@ func TestModel(t *testing.T) {
 		"a clock that goes back": {[]event.Event{
 			{Time: time.Unix(100, 0), Host: "a", Step: "x", Kind: start}, {Time: time.Unix(90, 0), Host: "a", Step: "x", Kind: done}},
 			"a x done 0:00 0:00"},
+		"a clock that is set back": {[]event.Event{
+			{Time: time.Unix(100, 0), Host: "a", Step: "x", Kind: start}, {Time: time.Unix(107, 0), Host: "a", Step: "x", Kind: done},
+			{Time: time.Unix(50, 0), Host: "a", Step: "y", Kind: start}, {Time: time.Unix(53, 0), Host: "a", Step: "y", Kind: done}},
+			"a x done 0:00 0:07\na y done 0:07 0:10"},
+		"a wait that is told again after that": {[]event.Event{
+			{Time: time.Unix(100, 0), Host: "a", Step: "y", Kind: event.Wait, Text: "z", Millis: -5000}, {Time: time.Unix(99, 500), Host: "a", Step: "y", Kind: event.Wait, Text: "z"}},
+			"a wait 0:00 0:00 z"},
 	} {
 		if got := summary(model(t, c.events)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
@@ -120,6 +127,37 @@ func TestCriticalPath(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %s\nwant %s", name, strings.Join(got, ", "), c.want)
+		}
+	}
+}
+
+// A run in which all happened at the same time has its order, and nothing on its page is outside of it.
+func TestNoTimeAtAll(t *testing.T) {
+	for name, change := range map[string]func(*event.Event){
+		"no time":     func(e *event.Event) { e.Time = time.Unix(100, 0) },
+		"below zero":  func(e *event.Event) { e.Millis = -e.Millis * 1000 },
+		"without end": func(e *event.Event) { e.Millis = 1 << 62 },
+	} {
+		events := three()
+		for i := range events {
+			change(&events[i])
+		}
+		m := model(t, events)
+		path := m.Path
+		if len(path) < 9 || path[0].Step != "os/packages" || path[len(path)-1].Step != "gpu/smoke" {
+			t.Errorf("%s: the critical path has %d steps", name, len(path))
+		}
+		for _, h := range m.Hosts {
+			for _, l := range h.Looks {
+				if l.Start < 0 || l.End < l.Start || l.End > m.Total {
+					t.Errorf("%s: %+v", name, l)
+				}
+			}
+			for _, w := range h.Waits {
+				if w.Start < 0 || w.End < w.Start || w.End > m.Total {
+					t.Errorf("%s: %+v", name, w)
+				}
+			}
 		}
 	}
 }

@@ -162,7 +162,7 @@ func newPage(m *Model) *page {
 	p := &page{
 		Model: m, Style: template.CSS(pageStyle), Script: template.JS(pageScript),
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
-		Title:  cmp.Or(m.Cluster, "kgpu"), Good: m.Reason == "ok", Ending: cmp.Or(m.Reason, "no end"),
+		Title:  cmp.Or(m.Cluster, "kgpu"), Good: m.Reason == "ok", Ending: cmp.Or(m.Reason, "no end told"),
 		When: m.Begun.Format("2 January 2006, 15:04:05 MST"), Took: duration(m.Total), Low: len(m.Hosts) >= crowd,
 	}
 	p.rows()
@@ -434,9 +434,16 @@ func (p *page) facts() {
 		{"Hosts", fmt.Sprint(hosts), ""},
 		{"Steps done", fmt.Sprint(count[Done]), strings.Join(more, ", ")},
 		{"Nothing to do", fmt.Sprint(p.Satisfied), "steps already in place"},
-		{"Critical path", fmt.Sprintf("%d steps", len(p.Path)), duration(onPath) + " of work"},
+		{"Critical path", counted(len(p.Path), "step"), duration(onPath) + " of work"},
 	}
 	if len(p.Waited) > 0 {
 		p.Facts = append(p.Facts, fact{"Longest wait", p.Waited[0].Longest, p.Waited[0].Text})
 	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

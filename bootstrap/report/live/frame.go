@@ -32,10 +32,12 @@ var marks = map[mood]struct{ sign, style string }{
 const (
 	hostMost = 24 // of a host's name
 	barWidth = 20
-	barFrom  = 60  // narrower terminals have no bar
-	slowest  = 10  // hosts in a summary
-	above    = 6   // lines that are left for what is printed above, where there is room
-	overflow = "…" // ends what is cut
+	barFrom  = 60 // narrower terminals have no bar
+	slowest  = 10 // hosts in a summary
+
+	titleLeast = 10  // of the command line
+	above      = 6   // lines that are left for what is printed above, where there is room
+	overflow   = "…" // ends what is cut
 )
 
 // Frame draws the state as lines for a terminal of that size, none of which is wider, and which leave room for what is
@@ -89,8 +91,10 @@ func (f *frame) headline(s *State, rows []row) {
 			connected++
 		}
 	}
-	parts := []string{joined(" ", "kgpu", s.title), clock(f.now.Sub(s.began))}
+	parts := []string{clock(f.now.Sub(s.began))}
 	switch {
+	case len(s.steps) == 0 && s.watches:
+		parts = append(parts, "watching", "no step was heard of yet")
 	case len(s.steps) == 0:
 		parts = append(parts, "looking at the hosts", counted(connected, "connection"))
 	case !s.planned:
@@ -108,7 +112,9 @@ func (f *frame) headline(s *State, rows []row) {
 	if s.closing != "" && s.ended.IsZero() {
 		parts = append(parts, s.closing)
 	}
-	f.line(bold, strings.Join(parts, "  "))
+	rest := "  " + strings.Join(parts, "  ")
+	title := joined(" ", "kgpu", s.title) // with the hosts that were typed: the numbers matter more
+	f.line(bold, cut(title, max(f.width-ansi.StringWidthWc(rest), titleLeast))+rest)
 }
 
 // hosts adds a line for each host, those where all is done together in one; or, where there are more than lines, a summary.
@@ -232,8 +238,11 @@ func (f *frame) rows(rows []row) {
 	var ids, steps, times []string
 	for _, r := range rows {
 		progress, long := "", ""
-		if r.all > 0 {
+		switch {
+		case r.all > 0:
 			progress = fmt.Sprintf("%d/%d", r.done, r.all)
+		case r.done > 0:
+			progress = fmt.Sprintf("%d done", r.done)
 		}
 		if !r.since.IsZero() {
 			long = clock(f.now.Sub(r.since))

@@ -71,7 +71,9 @@ func TestCriticalPath(t *testing.T) {
 	}{
 		{"whole", []event.Event{plan}, 200, "cp a → init → token → w1 join → end"},
 		{"cut", []event.Event{plan}, 31, "cp a → init → … → w1 end"},
-		{"no room", []event.Event{plan}, 4, "w1 …"},
+		{"no room for its end", []event.Event{plan}, 12, "cp a → …"},
+		{"no room", []event.Event{plan}, 4, "cp …"},
+		{"cut on one host", []event.Event{planned("w1:a", "w1:b < w1:a", "w1:c < w1:b", "w1:d < w1:c")}, 14, "w1 a → … → d"},
 		{"what is done is no part of it", []event.Event{plan, at("cp:a", event.StepDone, ""), at("cp:init", event.StepDone, "")}, 200, "w1 a → b → join → end"},
 		{"another way", []event.Event{plan, at("w1:a", event.StepDone, ""), at("w1:b", event.StepDone, ""), at("cp:a", event.StepDone, "")}, 200, "cp init → token → w1 join → end"},
 		{"what failed is no part of it", []event.Event{plan, broken("w1:b"), leftOutFor("w1:join", "w1 b"), leftOutFor("w1:end", "w1 b"), leftOutFor("cp:ready", "w1 b")}, 200, "cp a → init → token"},
@@ -194,5 +196,39 @@ func TestStateKeepsLittleOfMuch(t *testing.T) {
 	}
 	if len(s.steps) != maxSteps {
 		t.Errorf("%d steps are kept", len(s.steps))
+	}
+}
+
+// Of somebody else's run nobody knows how many steps there are, so no host is done before the run is.
+func TestARunThatIsWatched(t *testing.T) {
+	events := []event.Event{
+		{Kind: event.Begin, Text: "attach"}, at("w1:", event.Connect, ""), at("w2:", event.Connect, ""), {Kind: event.Wait, Text: "for the end of a run"},
+		at("w1:a", event.StepStart, ""), at("w1:a", event.StepDone, ""), at("w2:a", event.StepStart, ""),
+	}
+	frame := func(n int) string {
+		return ansi.Strip(strings.Join(state(events[:n]...).Frame(100, 24, begin.Add(10*time.Second)), "\n"))
+	}
+	for n, want := range map[int]string{
+		4: "kgpu attach  0:10  watching  no step was heard of yet",
+		7: "kgpu attach  0:10  1 step done\n· w1  1 done  0:05  between two steps\n● w2          0:04  a",
+	} {
+		if got := frame(n); got != want {
+			t.Errorf("after %d events:\n%s\nwant\n%s", n, got, want)
+		}
+	}
+	events = append(events, at("w2:a", event.StepDone, ""), event.Event{Kind: event.Result})
+	if got := frame(len(events)); !strings.HasSuffix(got, "✓ 2 hosts done: w1, w2") {
+		t.Errorf("at its end:\n%s", got)
+	}
+}
+
+// The hosts stand as in the plan, whoever connected first; and however much was typed, the numbers are there.
+func TestOrderAndTitle(t *testing.T) {
+	s := state(event.Event{Kind: event.Begin, Text: "add-worker " + strings.Repeat("10.0.0.21 ", 40)}, at("w2:", event.Connect, ""), at("w1:", event.Connect, ""), planned("w1:a", "w2:a"))
+	lines := s.Frame(80, 24, begin)
+	for i, want := range []string{"0 of 2 steps", "w1 ", "w2 "} {
+		if !strings.Contains(ansi.Strip(lines[i]), want) {
+			t.Errorf("no %q in %q", want, lines[i])
+		}
 	}
 }

@@ -33,7 +33,7 @@ func (s *State) criticalPath() []*step {
 	return chain
 }
 
-// pathWords is the chain in at most width cells: its begin and its end, with the host where it changes.
+// pathWords is the chain in at most width cells: its begin and its end, or its begin, with the host where it changes.
 func pathWords(chain []*step, width int) string {
 	const arrow = " → "
 	for shown := len(chain); shown > 1; shown-- {
@@ -43,14 +43,14 @@ func pathWords(chain []*step, width int) string {
 			words, host = append(words, place(t, host)), t.Host
 		}
 		if shown < len(chain) {
-			words, host = append(words, overflow), ""
+			words = append(words, overflow)
 		}
 		words = append(words, place(chain[len(chain)-1], host))
 		if text := strings.Join(words, arrow); ansi.StringWidthWc(text) <= width {
 			return text
 		}
 	}
-	return cut(place(chain[len(chain)-1], ""), width)
+	return cut(place(chain[0], "")+arrow+overflow, width)
 }
 
 // place is a step, with its host unless that is the one before.

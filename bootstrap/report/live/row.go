@@ -27,12 +27,15 @@ type row struct {
 	step      string // that is at work; empty: none is
 	text      string
 	since     time.Time // zero: no matter
-	done, all int       // steps
+	done, all int       // steps; all is zero where nobody knows how many there are
 }
 
-// row says how the host is.
-func (h *host) row(planned bool) row {
+// row says how the host is. known: all its steps are, so that it is done when they are.
+func (h *host) row(planned, known bool) row {
 	r := row{host: h.id, all: len(h.steps)}
+	if !planned {
+		r.all = 0
+	}
 	var at, next, broken, out *step
 	left := 0
 	for _, t := range h.steps {
@@ -65,13 +68,18 @@ func (h *host) row(planned bool) row {
 		r.mood, r.text, r.since = h.ahead(next)
 	case out != nil:
 		r.mood, r.text = stopped, fmt.Sprintf("left out: %s%s, %s", out.Step, more(left-1), out.reason)
-	case planned || len(h.steps) > 0:
+	case known:
 		r.mood = well
+	case len(h.steps) > 0:
+		r.mood, r.text, r.since = idle, "between two steps", h.since
 	default:
 		r.mood = unknown
 	}
 	if broken != nil {
 		now := ""
+		if at == nil && next == nil {
+			r.since = time.Time{}
+		}
 		if at != nil || next != nil {
 			now = "now " + r.text
 		} else if left > 0 {
@@ -117,7 +125,7 @@ func (h *host) ahead(next *step) (mood, string, time.Time) {
 func (s *State) rows() []row {
 	var rows []row
 	for _, h := range s.hosts {
-		rows = append(rows, h.row(s.planned))
+		rows = append(rows, h.row(s.planned, s.planned || !s.ended.IsZero() && len(h.steps) > 0))
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return min(int(a.mood), 1) - min(int(b.mood), 1) })
 	return rows

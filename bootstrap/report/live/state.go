@@ -18,8 +18,9 @@ type State struct {
 	began   time.Time
 	ended   time.Time // zero: the run goes on
 	planned bool      // a plan was told
+	watches bool      // somebody else's run, of which no plan is told
 	closing string    // why the run comes to its end before it is done; empty: it does not
-	hosts   []*host   // in the order in which they were first heard of
+	hosts   []*host   // in the order of the first plan, and then in which they were first heard of
 	byID    map[string]*host
 	steps   []*step // each behind those it needs
 	byRef   map[event.Ref]*step
@@ -100,6 +101,7 @@ func (s *State) Note(e event.Event) {
 		s.ended = e.Time
 		return
 	case e.Host == "":
+		s.watches = s.watches || e.Kind == event.Wait
 		return
 	}
 	h := s.host(e.Host)
@@ -125,6 +127,9 @@ func (s *State) Note(e event.Event) {
 // plan makes its steps those that are to be done, again where they were done or failed before. A plan has a step behind
 // those it needs: so have the lists, in which its steps go to the end.
 func (s *State) plan(e event.Event) {
+	if !s.planned {
+		s.order(e)
+	}
 	s.planned = true
 	again := map[*step]bool{}
 	for _, p := range e.Plan {
@@ -155,6 +160,21 @@ func (s *State) plan(e event.Event) {
 			}
 		}
 	}
+}
+
+// order puts the hosts as the plan has them: before, each was where its connection came up.
+func (s *State) order(e event.Event) {
+	at := map[string]int{}
+	for i, p := range slices.Backward(e.Plan) {
+		at[p.Host] = i
+	}
+	place := func(h *host) int {
+		if i, ok := at[h.id]; ok {
+			return i
+		}
+		return len(e.Plan)
+	}
+	slices.SortStableFunc(s.hosts, func(a, b *host) int { return place(a) - place(b) })
 }
 
 func (s *State) host(id string) *host {

@@ -119,7 +119,8 @@ func (l *lab) refuses(t *testing.T, d desired, r refusal) {
 	}
 }
 
-// errorLines splits what kgpu printed into errors with the lines that belong to each.
+// errorLines splits what kgpu printed into errors with the lines that belong to each. Advice that several share stands below
+// the last of them.
 func errorLines(text string) []string {
 	var out []string
 	for _, line := range lines(text) {
@@ -128,6 +129,12 @@ func errorLines(text string) []string {
 			out = append(out, line)
 		case len(out) > 0:
 			out[len(out)-1] += "\n" + line
+		}
+	}
+	const advice = "\n  → "
+	for i := len(out) - 2; i >= 0; i-- {
+		if _, below, found := strings.Cut(out[i+1], advice); found && !strings.Contains(out[i], advice) {
+			out[i] += advice + below
 		}
 	}
 	return out

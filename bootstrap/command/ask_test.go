@@ -1,0 +1,70 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// The question before a drain names the pods that lose a card first, all of them, and does not break a name.
+func TestDisturbed(t *testing.T) {
+	var pods []string
+	for i := range 12 {
+		pods = append(pods, fmt.Sprintf("default/shop-7d9c5b6f4-%05d", i))
+	}
+	cards := []string{"ml/train-resnet-0", "ml/train-resnet-1"}
+	nodes := []bootstrap.Disturbance{
+		{Node: "gpu-1", Reason: "nouveau is in use: the host reboots", Pods: slices.Concat(pods, cards), WithCards: cards},
+		{Node: "gpu-2", Reason: "it leaves the cluster", Pods: cards[:1], WithCards: cards[:1]},
+	}
+	const want = `Node gpu-1 is drained (nouveau is in use: the host reboots). This ends
+  with cards: ml/train-resnet-0, ml/train-resnet-1
+  without: default/shop-7d9c5b6f4-00000, default/shop-7d9c5b6f4-00001,
+    default/shop-7d9c5b6f4-00002, default/shop-7d9c5b6f4-00003,
+    default/shop-7d9c5b6f4-00004, default/shop-7d9c5b6f4-00005,
+    default/shop-7d9c5b6f4-00006, default/shop-7d9c5b6f4-00007 and 4 more
+Node gpu-2 is drained (it leaves the cluster). This ends
+  with cards: ml/train-resnet-0
+Pods with a controller begin anew on other nodes, or wait for room there. One
+without does not come back.`
+	if got := disturbed(nodes, 80); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestApart(t *testing.T) {
+	inv := &inventory.Inventory{Cluster: "lab", Hosts: make([]inventory.Host, 3)}
+	for want, names := range map[string][]string{
+		"This takes the cluster lab and all its 3 hosts apart: what runs in it ends, and what it keeps is lost.": nil,
+		"This takes w1, w2 out of the cluster lab, ends what runs there, and undoes what kgpu changed there.":    {"w1", "w2"},
+	} {
+		if got := apart(inv, names); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A program that reads events cannot be asked: the stream stays one, and nothing is changed.
+func TestNoQuestionAmongEvents(t *testing.T) {
+	file := inventoryOf(t, &answering{facts: strings.Replace(bareFacts, "ledger=0", "ledger=7", 1)})
+	var out, errs bytes.Buffer
+	app := App("test", Group("", Reset()))
+	app.Writer, app.ErrWriter, app.Reader = &out, &errs, strings.NewReader("kgpu\n")
+	if status := Run(t.Context(), app, []string{"kgpu", "reset", "--output", "json", "--inventory", file}); status != 3 {
+		t.Errorf("exit status %d", status)
+	}
+	for line := range strings.Lines(out.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("%q is no event", line)
+		}
+	}
+	if !strings.Contains(out.String(), `"text":"nothing was changed"`) || !strings.Contains(errs.String(), "--yes agrees") {
+		t.Errorf("told %s and %s", out.String(), errs.String())
+	}
+}
