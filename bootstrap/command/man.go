@@ -16,6 +16,9 @@ func Man() *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print kgpu's page of the manual",
 		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
 			_, err := c.App.Writer.Write(md2man.Render([]byte(manual(c.App))))
 			return err
 		},
