@@ -136,4 +136,9 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
+	for _, want := range []string{"the inventory FILE (default: inventory.yaml) [$KGPU_INVENTORY]", "at the same time (default: 1)"} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
 }

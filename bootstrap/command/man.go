@@ -105,7 +105,7 @@ func manualOf(b *strings.Builder, parent string, command *cli.Command) {
 		for _, n := range flag.Names() {
 			names = append(names, "**"+dashes(n)+"**")
 		}
-		word, usage := placeholder(f.GetUsage())
+		word, usage := described(f)
 		if f.TakesValue() {
 			names[len(names)-1] += " *" + word + "*"
 		}
