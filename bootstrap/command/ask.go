@@ -26,14 +26,14 @@ func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) error {
 		}
 		what.WriteString(".\n")
 	}
-	if t.kind == report.JSON {
-		return usagef("%snot confirmed, nothing was changed (--yes agrees)", what.String())
-	}
 	return confirm(c, strings.TrimSuffix(what.String(), "\n"), "yes")
 }
 
-// confirm asks for a word, and changes nothing without it.
+// confirm asks for a word, and changes nothing without it. Who reads JSON is not asked.
 func confirm(c *cli.Context, what, word string) error {
+	if c.String("output") == "json" {
+		return usagef("%s\nnot confirmed, nothing was changed (--yes agrees)", what)
+	}
 	fmt.Fprintf(printable.Writer(c.App.Writer), "%s\nType %s to go on: ", what, word)
 	var answer string
 	if _, err := fmt.Fscanln(c.App.Reader, &answer); err != nil || answer != word {

@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
-	"kgpu.dev/kgpu/bootstrap/report"
 )
 
 // RemoveWorker is kgpu remove-worker.
@@ -32,11 +31,8 @@ func removeWorker(c *cli.Context) error {
 		return bootstrap.RemoveWorker(c.Context, o, bootstrap.Removal{
 			Names: c.Args().Slice(), Force: c.Bool("force"), Show: t.showPlan,
 			Sure: func() error {
-				switch {
-				case c.Bool("yes"):
+				if c.Bool("yes") {
 					return nil
-				case t.kind == report.JSON:
-					return usagef("not confirmed, nothing was changed (--yes agrees)")
 				}
 				return confirm(c, "This takes hosts out of the cluster.", "yes")
 			},
