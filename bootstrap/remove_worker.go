@@ -78,10 +78,6 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 
 // leaving turns names into the IDs of workers.
 func (o Options) leaving(names []string) ([]string, error) {
-	names, err := expand(names)
-	if err != nil {
-		return nil, err
-	}
 	ids, err := o.named(names)
 	if err != nil {
 		return nil, err
