@@ -58,6 +58,8 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "up", "one.yaml", "two.yaml"}, 3},
 		{[]string{"kgpu", "up", "good.yaml", "--ignore", "HOST_SWAP"}, 3},
 		{[]string{"kgpu", "up", "good.yaml", "--output", "yaml"}, 3},
+		{[]string{"kgpu", "up", "good.yaml", "--kubeconfig", "."}, 3},
+		{[]string{"kgpu", "up", "good.yaml", "--kubeconfig", "none/admin.conf"}, 3},
 		{[]string{"kgpu", "reset", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
 		{[]string{"kgpu", "remove-worker", "-i", "good.yaml"}, 3},
 		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "no-such-host", "--yes"}, 3},

@@ -84,6 +84,9 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	if c.IsSet("max-unavailable") && c.Int("max-unavailable") < 1 {
 		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
 	}
+	if err := checkKubeconfig(c.String("kubeconfig")); err != nil {
+		return err
+	}
 	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
 	switch c.String("output") {
 	case "text":
