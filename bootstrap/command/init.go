@@ -171,7 +171,11 @@ func askTrust(w io.Writer, r io.Reader, keys []bootstrap.NewKey) error {
 	}
 	fmt.Fprint(w, "Type yes if they are the same: the keys are pinned in the inventory. ")
 	var answer string
-	if _, err := fmt.Fscanln(r, &answer); err != nil || answer != "yes" {
+	_, err := fmt.Fscanln(r, &answer)
+	if errors.Is(err, io.EOF) {
+		fmt.Fprintln(w) // where a person's own would be
+	}
+	if err != nil || answer != "yes" {
 		return usagef("not confirmed: nothing was written (log in to each host with ssh once, or leave those out that you do not trust)")
 	}
 	return nil
