@@ -59,13 +59,19 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk(nil, newApp().Commands)
-	for _, words := range [][]string{{"help"}, {"-h"}} {
+	for _, words := range [][]string{{"help"}, {"-h"}, {"help", "help"}, {"help", "--help"}} {
 		if got := said(t, words...); got != help {
 			t.Errorf("kgpu %q says\n%s", words, got)
 		}
 	}
-	if got := said(t, "help", "up"); got != said(t, "up", "--help") {
-		t.Errorf("kgpu help up says\n%s", got)
+	for typed, want := range map[string][]string{
+		"help up": {"up", "--help"}, "-h up": {"up", "--help"}, "up gone.yaml --help": {"up", "--help"}, "up --yes -h gone.yaml": {"up", "--help"},
+		"help user create": {"user", "create", "--help"}, "user create alice -h": {"user", "create", "--help"}, "user help": {"user", "--help"},
+		"help ssh": {"ssh", "--help"}, "version": {"--version"},
+	} {
+		if got := said(t, strings.Fields(typed)...); got != said(t, want...) {
+			t.Errorf("kgpu %s says\n%s", typed, got)
+		}
 	}
 	fits(t, said(t))
 	if got, ok := strings.CutPrefix(said(t), help); !ok || !strings.Contains(got, "kgpu init ADDRESS…") {
@@ -93,11 +99,19 @@ func TestDidYouMean(t *testing.T) {
 		"explain HOST_APT_LOKED":        `Did you mean "HOST_APT_LOCKED"?`,
 		"completion bsh":                `Did you mean "bash"?`,
 		"completion":                    `for which shell?`,
-		"up --limit":                    `flag needs an argument`,
+		"up --limit":                    `kgpu up: --limit needs a value`,
+		"up --max-unavailable some":     `kgpu up: --max-unavailable cannot be "some"`,
+		"up --yes=perhaps":              `kgpu up: --yes cannot be "perhaps"`,
+		"-i a.yaml up":                  `-i stands behind a command: kgpu COMMAND -i`,
+		"--output json plan":            `--output stands behind a command: kgpu COMMAND --output`,
+		"man page":                      `kgpu man takes no arguments`,
+		"user list alice":               `kgpu user list takes no arguments`,
+		"reset h":                       `there is no inventory inventory.yaml`,
+		"reset help --yes":              `there is no inventory inventory.yaml`,
 		"kubernetes":                    `no command "kubernetes". (kgpu --help lists them)`,
 		"explain HOST_APT_LOKED -o jsn": `--output is text or json, not "jsn"`,
 	} {
-		if got := said(t, strings.Fields(typed)...); !strings.Contains(got, want) {
+		if got := said(t, strings.Fields(typed)...); !strings.Contains(got, want) || strings.HasPrefix(got, "kgpu: kgpu") {
 			t.Errorf("kgpu %s says %s", typed, got)
 		}
 	}
@@ -120,6 +134,11 @@ func TestManual(t *testing.T) {
 			if name := flag.Names()[0]; !strings.Contains(plain, "--"+name) {
 				t.Errorf("the page lacks --%s of %s", name, c.Name)
 			}
+		}
+	}
+	for _, want := range []string{"the inventory FILE (default: inventory.yaml) [$KGPU_INVENTORY]", "at the same time (default: 1)"} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

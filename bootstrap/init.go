@@ -203,11 +203,13 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 	}
 	meet(common.Hosts)
 	again, err := o.trust(ctx, seen, common.Hosts)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		meet(again)
 	}
-	meet(again)
-	if ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return nil, err
+	case ctx.Err() != nil:
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; nothing was written", Advice: "run the same command again"}
 	}
 	for i, h := range common.Hosts {

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,6 +87,11 @@ type written struct {
 
 func (n *newcomers) init(change func(*InitOptions)) written {
 	n.t.Helper()
+	return n.initUntil(n.t.Context(), change)
+}
+
+func (n *newcomers) initUntil(ctx context.Context, change func(*InitOptions)) written {
+	n.t.Helper()
 	config := filepath.Join(n.dir, "ssh_config")
 	if err := os.WriteFile(config, []byte(n.config.String()), 0o600); err != nil {
 		n.t.Fatal(err)
@@ -98,7 +104,7 @@ func (n *newcomers) init(change func(*InitOptions)) written {
 	if change != nil {
 		change(&o)
 	}
-	w := written{err: Init(n.t.Context(), o), file: o.File}
+	w := written{err: Init(ctx, o), file: o.File}
 	w.said = said.String()
 	text, err := os.ReadFile(o.File)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -215,6 +221,22 @@ func TestInitTrustsNobody(t *testing.T) {
 				t.Errorf("written: %q; the stranger was asked %q", w.text, n.servers["stranger"].Lines())
 			}
 		})
+	}
+}
+
+// TestInitInterruptedQuestion: Ctrl-C at the question is no refusal.
+func TestInitInterruptedQuestion(t *testing.T) {
+	n := newNewcomers(t)
+	n.host("stranger", false)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := n.initUntil(ctx, func(o *InitOptions) {
+		o.Trust = func([]NewKey) (string, error) {
+			cancel()
+			return "", errors.New("no answer")
+		}
+	})
+	if !errors.Is(w.err, &reason.Error{ID: reason.Cancelled}) || w.text != "" {
+		t.Errorf("%v, written: %q", w.err, w.text)
 	}
 }
 

@@ -49,7 +49,7 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	}
 	s, err := openAloneWithout(ctx, o, hosts, lost)
 	if err != nil {
-		return adviseForce(err)
+		return adviseForce(err, ids)
 	}
 	defer s.close()
 	var left map[string][]plan.Ref
@@ -78,10 +78,6 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 
 // leaving turns names into the IDs of workers.
 func (o Options) leaving(names []string) ([]string, error) {
-	names, err := expand(names)
-	if err != nil {
-		return nil, err
-	}
 	ids, err := o.named(names)
 	if err != nil {
 		return nil, err
@@ -103,9 +99,9 @@ func unreachable(err error) bool {
 }
 
 // adviseForce adds to the errors of workers that could not be reached how to do without them.
-func adviseForce(err error) error {
+func adviseForce(err error, workers []string) error {
 	for _, e := range reason.All(err) {
-		if slices.Contains(connecting, e.ID) && e.Step == "" {
+		if slices.Contains(workers, e.Host) && slices.Contains(connecting, e.ID) && e.Step == "" {
 			e.Advice = e.AdviceLine() + "; or, if a worker will not come back: the same command with --force"
 		}
 	}

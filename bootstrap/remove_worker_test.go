@@ -213,6 +213,10 @@ func TestRemoveWorkerThatIsDead(t *testing.T) {
 	t.Run("with the control plane", func(t *testing.T) {
 		s, o := leavers(t)
 		s.servers["cp1"].Stop()
+		err := RemoveWorker(t.Context(), o, leave("w2"))
+		if all := reason.All(err); len(all) != 1 || all[0].Host != "cp1" || strings.Contains(all[0].AdviceLine(), "--force") { // which cannot do without it
+			t.Errorf("%v", err)
+		}
 		if err := RemoveWorker(t.Context(), o, r); len(reason.All(err)) != 1 || reason.All(err)[0].Host != "cp1" {
 			t.Errorf("%v", err)
 		}

@@ -32,8 +32,12 @@ func (o Options) selected() ([]inventory.Host, error) {
 	return out, nil
 }
 
-// named turns names or addresses of hosts into host IDs.
+// named turns names or addresses of hosts, or ranges of these, into host IDs.
 func (o Options) named(names []string) ([]string, error) {
+	names, err := expand(names)
+	if err != nil {
+		return nil, err
+	}
 	var ids, known, words []string
 	for _, h := range o.Inventory.Hosts {
 		known, words = append(known, h.ID()), append(words, h.ID(), h.Address)

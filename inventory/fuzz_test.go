@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"strings"
@@ -35,6 +36,11 @@ func FuzzDecode(f *testing.F) {
 		for _, h := range inv.Hosts {
 			if h.Line < 1 || h.Line > newText(data).lines() || h.Address == "" || h.SSH.Port < 0 || h.SSH.Port > 65535 {
 				t.Errorf("host %+v", h)
+			}
+		}
+		for _, h := range inv.Hosts[:min(len(inv.Hosts), 20)] {
+			if removed, err := RemoveHosts(data, []string{h.ID()}); err == nil && !bytes.ContainsRune(data, '[') && !containsInOrder(data, removed) { // a range may become two
+				t.Errorf("RemoveHosts of %s made something up:\n%s\n%s", h.ID(), data, removed)
 			}
 		}
 		if edited, err := AddHosts(data, []NewHost{{Address: "new.example"}}); err == nil {

@@ -19,10 +19,16 @@ type Target struct {
 // bracketed is an IPv6 address in brackets, with what follows it.
 var bracketed = regexp.MustCompile(`^\[([^\[\]]*:[^\[\]]*)\](.*)$`)
 
+// Ways to write several hosts that others have: 10.0.0.1-5, 10.0.0.0/24.
+var otherRange = regexp.MustCompile(`^[0-9]+(\.[0-9]+){3}(-[0-9.]+|/[0-9]+)$`)
+
 // ParseTargets reads [user@]address[:port]. The address may be a range; an IPv6 address with a port stands in brackets.
 func ParseTargets(s string) ([]Target, error) {
 	var t Target
 	rest := s
+	if strings.Contains(s, "://") {
+		return nil, errors.New("a host is named as user@address:port, without ssh:// and without a password")
+	}
 	if at := strings.LastIndexByte(s, '@'); at >= 0 {
 		user := s[:at]
 		if strings.Contains(user, ":") { // a password, perhaps: it is not repeated
@@ -45,6 +51,14 @@ func ParseTargets(s string) ([]Target, error) {
 			return nil, fmt.Errorf("%q: the port must be a number from 1 to 65535", s)
 		}
 		t.Port = n
+	}
+	switch {
+	case rest == "":
+		return nil, fmt.Errorf("%q has no address: a host is named as user@address:port", s)
+	case otherRange.MatchString(rest):
+		return nil, fmt.Errorf("%q: several hosts are written as 10.0.0.[1-5]", s)
+	case strings.Contains(rest, ",") && !strings.Contains(rest, "["):
+		return nil, fmt.Errorf("%q: hosts have blanks between them, no commas", s)
 	}
 	addresses, err := ExpandRange(rest)
 	if err != nil {

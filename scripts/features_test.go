@@ -3,6 +3,7 @@ package scripts
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -48,6 +49,57 @@ func TestNodesGetAndLoseLabels(t *testing.T) {
 		if !strings.Contains(calls, want) {
 			t.Errorf("no %q in\n%s", want, calls)
 		}
+	}
+}
+
+// By hand a host labels its own node, with the kubelet's rights, as the control plane does for kgpu.
+func TestHostsLabelTheirNode(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.stub("kubectl", "#!/bin/sh\necho \"$*\" >>/tmp/calls\ncase $* in *' get node w1 '*) cat /before ;; esac\n")
+	s.value("node", "w1")
+	s.value("keys", `^nvidia\.com/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	s.value("texts", `^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
+	s.value("own", "nvidia.com/gpu.product\n")
+	const kubelet = "--kubeconfig /etc/kubernetes/kubelet.conf --request-timeout=30s "
+	for _, c := range []struct{ name, features, before, label, annotate string }{
+		{
+			"a new node", "nvidia.com/gpu.count=2\nnvidia.com/gpu.product=Tesla-T4\nnvidia.com/gpu.family=\n", "",
+			"nvidia.com/gpu.count=2 nvidia.com/gpu.family=", "nvidia.com/gpu.count,nvidia.com/gpu.family",
+		},
+		{
+			"labels that nobody reports any more, and some that are not kgpu's", "nvidia.com/gpu.count=2\n",
+			"--all,kgpu.dev/gpu,nvidia.com/gpu.count,nvidia.com/gpu.product,nvidia.com/mig.strategy", "nvidia.com/gpu.count=2 nvidia.com/mig.strategy-", "nvidia.com/gpu.count",
+		},
+		{
+			"what is no label", "=x\n\nnvidia.com/gpu.count=2\nnvidia.com/a=b c\nnvidia.com/b=$(touch /bad)\nnvidia.com/$(touch /bad)=x\n--all=x\nkubernetes.io/a=b\n", "nvidia.com/gpu.count",
+			"nvidia.com/gpu.count=2", "",
+		},
+		{"nothing at all", "", "", "", ""},
+	} {
+		s.write(featuresFile, c.features)
+		s.write("before", c.before)
+		s.write("tmp/calls", "")
+		s.ok(s.step("gpu-labels"))
+		var label, annotate string
+		for line := range strings.Lines(s.read("tmp/calls")) {
+			line, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), kubelet)
+			if !ok {
+				t.Errorf("%s: kubectl %s", c.name, line)
+			}
+			if words, ok := strings.CutPrefix(line, "label --overwrite node w1 "); ok {
+				label = strings.Join(slices.Sorted(strings.FieldsSeq(words)), " ")
+			}
+			if words, ok := strings.CutPrefix(line, "annotate --overwrite node w1 kgpu.dev/gpu-labels="); ok {
+				annotate = words
+			}
+		}
+		if label != c.label || annotate != c.annotate {
+			t.Errorf("%s: the labels are %q, annotated %q", c.name, label, annotate)
+		}
+	}
+	if s.exists("bad") {
+		t.Error("what the host says was run")
 	}
 }
 

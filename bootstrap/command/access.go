@@ -35,7 +35,7 @@ func checkPort(c *cli.Context) error {
 
 func noArguments(c *cli.Context) error {
 	if c.Args().Present() {
-		return usagef("kgpu %s takes no arguments: %q", c.Command.Name, c.Args().Slice())
+		return usagef("kgpu %s takes no arguments: %q", commandName(c), c.Args().Slice())
 	}
 	return nil
 }

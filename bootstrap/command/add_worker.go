@@ -20,6 +20,9 @@ func addWorker(c *cli.Context) error {
 	if !c.Args().Present() {
 		return usagef("which host? kgpu add-worker ADDRESS…")
 	}
+	if err := noFiles(c, "-i"); err != nil {
+		return err
+	}
 	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
 		return bootstrap.AddWorker(c.Context, o, c.Args().Slice(), t.showPlan)
 	})

@@ -21,7 +21,7 @@ func App(version string, groups ...[]*cli.Command) *cli.App {
 		Action:          general,
 		Commands:        slices.Concat(groups...),
 	}
-	app.OnUsageError = usageError("kgpu", &app.Flags)
+	app.OnUsageError = misplaced(app)
 	prepare(app.Commands, "kgpu")
 	return app
 }
@@ -42,6 +42,7 @@ func prepare(commands []*cli.Command, parent string) {
 			command.UsageText = exampleLines(name)
 		}
 		command.OnUsageError = usageError(name, &command.Flags)
+		command.HideHelpCommand = len(command.Subcommands) == 0 // help, and h, may be the name of a host
 		prepare(command.Subcommands, name)
 	}
 }
@@ -53,11 +54,11 @@ func general(c *cli.Context) error {
 	if asked {
 		word = c.Args().Get(1)
 	}
-	command := c.App.Command(word)
 	switch {
-	case asked && command != nil:
-		return cli.ShowCommandHelp(c, word)
-	case word != "" && word != "--": // which flagsFirst put there
+	case word == "version":
+		cli.ShowVersion(c)
+		return nil
+	case word != "" && !(asked && (word == "help" || asksForHelp(word))):
 		return usagef("no command %q.%s (kgpu --help lists them)", word, nearest.Hint(word, commandNames(c.App.Commands)))
 	}
 	if err := cli.ShowAppHelp(c); err != nil || asked {

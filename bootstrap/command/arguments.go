@@ -1,6 +1,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,18 +13,23 @@ import (
 var verbatim = map[string]bool{"kubectl": true, "ssh": true}
 
 // flagsFirst moves a command's flags before its arguments, so that `kgpu up inventory.yaml --output json` means what
-// it says: the library stops at the first argument that is no flag.
+// it says: the library stops at the first argument that is no flag. Who asks for help gets that, whatever else is there.
 func flagsFirst(app *cli.App, args []string) []string {
 	at := slices.IndexFunc(args, func(a string) bool { return app.Command(a) != nil })
 	if at < 0 {
 		return args
 	}
+	asked := at == 2 && (args[1] == "help" || asksForHelp(args[1]))
 	command := app.Command(args[at])
 	if at+1 < len(args) {
 		if sub := slices.IndexFunc(command.Subcommands, func(c *cli.Command) bool { return c.HasName(args[at+1]) }); sub >= 0 {
 			command = command.Subcommands[sub]
 			at++
 		}
+	}
+	help := slices.Concat(args[:at+1], []string{"--help"})
+	if asked {
+		return slices.Delete(help, 1, 2)
 	}
 	takesValue := map[string]bool{}
 	for _, f := range command.Flags {
@@ -43,6 +50,8 @@ func flagsFirst(app *cli.App, args []string) []string {
 			i = len(rest)
 		case !strings.HasPrefix(a, "-") || a == "-":
 			positional = append(positional, a)
+		case asksForHelp(a):
+			return help
 		default:
 			options = append(options, a)
 			if !takesValue[strings.TrimLeft(a, "-")] {
@@ -55,4 +64,18 @@ func flagsFirst(app *cli.App, args []string) []string {
 		}
 	}
 	return slices.Concat(args[:at+1], options, []string{"--"}, positional)
+}
+
+func asksForHelp(word string) bool {
+	return slices.Contains([]string{"-h", "--help", "-help", "--h"}, word)
+}
+
+// noFiles refuses files in the place of hosts, which an option takes: people forget it.
+func noFiles(c *cli.Context, option string) error {
+	for _, a := range c.Args().Slice() {
+		if info, err := os.Stat(a); err == nil && !info.IsDir() && slices.Contains([]string{".yaml", ".yml", ".txt"}, filepath.Ext(a)) {
+			return usagef("%[1]s is a file, and no host: kgpu %[2]s %[3]s %[1]s", a, c.Command.Name, option)
+		}
+	}
+	return nil
 }

@@ -27,6 +27,11 @@ func TestFlagsFirst(t *testing.T) {
 		{[]string{"kgpu", "kubectl", "-i", "a.yaml", "--", "exec", "pod", "--", "ls"}, []string{"kgpu", "kubectl", "-i", "a.yaml", "--", "exec", "pod", "--", "ls"}},
 		{[]string{"kgpu", "ssh", "w1", "--", "nvidia-smi", "-L"}, []string{"kgpu", "ssh", "--", "w1", "--", "nvidia-smi", "-L"}},
 		{[]string{"kgpu", "user", "create", "joe", "--namespace", "lab", "-o", "f"}, []string{"kgpu", "user", "create", "--namespace", "lab", "-o", "f", "--", "joe"}},
+		{[]string{"kgpu", "up", "a.yaml", "--yes", "--help"}, []string{"kgpu", "up", "--help"}},
+		{[]string{"kgpu", "up", "--", "--help"}, []string{"kgpu", "up", "--", "--help"}},
+		{[]string{"kgpu", "help", "user", "create"}, []string{"kgpu", "user", "create", "--help"}},
+		{[]string{"kgpu", "-h", "up", "a.yaml"}, []string{"kgpu", "up", "--help"}},
+		{[]string{"kgpu", "kubectl", "get", "--help"}, []string{"kgpu", "kubectl", "--", "get", "--help"}},
 		{[]string{"kgpu", "user"}, []string{"kgpu", "user", "--"}},
 	} {
 		if got := flagsFirst(testApp(), c.typed); !slices.Equal(got, c.want) {

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/urfave/cli/v2"
+
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -66,5 +69,36 @@ func TestNoQuestionAmongEvents(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), `"text":"nothing was changed"`) || !strings.Contains(errs.String(), "--yes agrees") {
 		t.Errorf("told %s and %s", out.String(), errs.String())
+	}
+}
+
+// TestConfirm: nothing but the word goes on.
+func TestConfirm(t *testing.T) {
+	for _, c := range []struct {
+		kind  report.Kind
+		typed string
+		asked bool
+		ok    bool
+	}{
+		{report.Plain, "lab\n", true, true}, {report.Plain, "LAB\n", true, false}, {report.Plain, "yes\n", true, false}, {report.Plain, "", true, false},
+		{report.JSON, "lab\n", false, false},
+	} {
+		var said bytes.Buffer
+		app := App("test", Group("", Reset()))
+		app.Reader, app.Writer = strings.NewReader(c.typed), &said
+		var err error
+		app.Commands[0].Action = func(ctx *cli.Context) error {
+			err = (&terminal{kind: c.kind}).confirm(ctx, "This takes it apart.", "lab")
+			return nil
+		}
+		if wrong := app.Run([]string{"kgpu", "reset"}); wrong != nil {
+			t.Fatal(wrong)
+		}
+		if asked := strings.Contains(said.String(), "Type lab to go on: "); asked != c.asked || (err == nil) != c.ok {
+			t.Errorf("%+v: %v, said %q", c, err, said.String())
+		}
+		if err != nil && exitStatus(err) != 3 {
+			t.Errorf("%+v ends with %d", c, exitStatus(err))
+		}
 	}
 }

@@ -24,9 +24,10 @@ func completed(app *cli.App, words ...string) (out []string) {
 }
 
 func TestComplete(t *testing.T) {
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
+	t.Chdir(dir)
 	t.Setenv("KGPU_INVENTORY", "")
-	t.Setenv("XDG_STATE_HOME", "state")
+	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	logs := &cli.Command{Name: "logs", ArgsUsage: "[RUN|last [HOST [STEP]]]", Flags: inventoryFlags}
 	user := &cli.Command{Name: "user", Subcommands: []*cli.Command{{Name: "create", ArgsUsage: "NAME", Flags: formatFlags}}}
 	ssh := &cli.Command{Name: "ssh", ArgsUsage: "[HOST [-- COMMAND…]]"}

@@ -6,7 +6,7 @@ import (
 
 var (
 	inventoryFlags = []cli.Flag{
-		&cli.StringFlag{Name: "inventory", Aliases: []string{"i"}, Usage: "the inventory `FILE`", EnvVars: []string{"KGPU_INVENTORY"}, Value: "inventory.yaml"},
+		&cli.StringFlag{Name: "inventory", Aliases: []string{"i"}, Usage: "the inventory `FILE`", EnvVars: []string{inventoryVariable}, Value: usualInventory},
 	}
 	sshFlags = []cli.Flag{
 		&cli.StringFlag{Name: "ssh-config", Usage: "honour this ssh_config `FILE`, for example ~/.ssh/config", TakesFile: true},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -126,20 +127,23 @@ func option(b *strings.Builder, flag cli.Flag) {
 	if !ok {
 		return
 	}
-	word, usage := placeholder(f.GetUsage())
+	word, usage := described(f)
 	if f.TakesValue() {
-		if word == "" {
-			word = "VALUE"
-		}
 		long += " " + word
-		if value := strings.Trim(f.GetValue(), `"`); value != "" && value != "[]" {
-			usage += " (default: " + value + ")"
-		}
+	}
+	row(b, 25, short+long, usage)
+}
+
+// described is the word for a flag's value, and what the flag does, with its default and its variable.
+func described(f cli.DocGenerationFlag) (word, usage string) {
+	word, usage = placeholder(f.GetUsage())
+	if value := strings.Trim(f.GetValue(), `"`); f.TakesValue() && value != "" && value != "[]" {
+		usage += " (default: " + value + ")"
 	}
 	if names := f.GetEnvVars(); len(names) > 0 {
 		usage += " [$" + strings.Join(names, ", $") + "]"
 	}
-	row(b, 25, short+long, usage)
+	return cmp.Or(word, "VALUE"), usage
 }
 
 // placeholder is the word in backquotes of a flag's usage, which stands for its value, and the usage without the quotes.

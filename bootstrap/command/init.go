@@ -21,15 +21,12 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// usualInventory is the file that commands take when none is named.
-const usualInventory = "inventory.yaml"
-
 // Init is kgpu init.
 func Init() *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "look at hosts and write an inventory of what is found; changes nothing on them", ArgsUsage: "[USER@]ADDRESS[:PORT]…",
 		Flags: slices.Concat([]cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{"KGPU_INVENTORY"}, TakesFile: true},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{inventoryVariable}, TakesFile: true},
 			&cli.StringFlag{Name: "scan", Usage: "take hosts from `FILE`, or from standard input (-): one a line, # begins a comment", TakesFile: true},
 			&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "kgpu"},
 			&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: root)"},
@@ -42,11 +39,17 @@ func Init() *cli.Command {
 }
 
 func initInventory(c *cli.Context) error {
+	keyboard := c.App.Reader
+	c.App.Reader = &answers{Reader: keyboard, over: c.Context.Done()}
+	defer func() { c.App.Reader = keyboard }()
 	targets, err := targets(c)
 	if err != nil {
 		return err
 	}
-	file := c.String("output")
+	file, err := inventoryPath(c, "output")
+	if err != nil {
+		return err
+	}
 	talk := c.App.Writer
 	if file == "-" {
 		talk = c.App.ErrWriter
@@ -56,7 +59,7 @@ func initInventory(c *cli.Context) error {
 	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
 		Targets: targets, File: file, Cluster: c.String("cluster"),
 		User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), SSHConfig: c.String("ssh-config"),
-		Trust: trust(c), Follow: follow(c), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
+		Trust: trust(c, isTerminal(keyboard)), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
 	})
 	return errors.Join(err, events.Close())
 }
@@ -72,6 +75,9 @@ func targets(c *cli.Context) ([]inventory.Target, error) {
 		out = append(out, list...)
 		return nil
 	}
+	if err := noFiles(c, "--scan"); err != nil {
+		return nil, err
+	}
 	for _, text := range c.Args().Slice() {
 		if err := add(text, ""); err != nil {
 			return nil, err
@@ -82,8 +88,12 @@ func targets(c *cli.Context) ([]inventory.Target, error) {
 			return nil, err
 		}
 	}
-	if len(out) == 0 {
-		return nil, usagef("which hosts? kgpu init ADDRESS…, such as: kgpu init --user ubuntu 10.0.0.10 10.0.0.[11-14]")
+	switch {
+	case len(out) > 0:
+	case c.IsSet("scan"):
+		return nil, usagef("--scan %s: no host is named there", c.String("scan"))
+	default:
+		return nil, usagef("which hosts? kgpu init ADDRESS…, such as: kgpu init --user ubuntu 10.0.0.10 '10.0.0.[11-14]'")
 	}
 	out, err := inventory.DistinctTargets(out)
 	if err != nil {
@@ -121,13 +131,13 @@ func scan(c *cli.Context, add func(text, where string) error) error {
 }
 
 // trust is who says whether new hosts are the right ones: --accept-new, or the person at the terminal; nil: nobody.
-func trust(c *cli.Context) func([]bootstrap.NewKey) (string, error) {
+func trust(c *cli.Context, terminal bool) func([]bootstrap.NewKey) (string, error) {
 	switch {
 	case c.Bool("accept-new"):
 		return func([]bootstrap.NewKey) (string, error) {
 			return "taken as it was shown when this was written (--accept-new)", nil
 		}
-	case c.String("scan") != "-" && isTerminal(c.App.Reader):
+	case c.String("scan") != "-" && terminal:
 		return func(keys []bootstrap.NewKey) (string, error) {
 			return "confirmed when this was written", askTrust(c.App.ErrWriter, c.App.Reader, keys)
 		}
@@ -161,20 +171,24 @@ func askTrust(w io.Writer, r io.Reader, keys []bootstrap.NewKey) error {
 	}
 	fmt.Fprint(w, "Type yes if they are the same: the keys are pinned in the inventory. ")
 	var answer string
-	if _, err := fmt.Fscanln(r, &answer); err != nil || answer != "yes" {
+	_, err := fmt.Fscanln(r, &answer)
+	if errors.Is(err, io.EOF) {
+		fmt.Fprintln(w) // where a person's own would be
+	}
+	if err != nil || answer != "yes" {
 		return usagef("not confirmed: nothing was written (log in to each host with ssh once, or leave those out that you do not trust)")
 	}
 	return nil
 }
 
 // follow is what names the inventory to the commands that come next.
-func follow(c *cli.Context) string {
+func follow(c *cli.Context, file string) string {
 	var words []string
 	if c.IsSet("ssh-config") {
 		words = append(words, "--ssh-config", c.String("ssh-config"))
 	}
-	switch file := c.String("output"); file {
-	case cmp.Or(os.Getenv("KGPU_INVENTORY"), usualInventory): // is found
+	switch file {
+	case cmp.Or(os.Getenv(inventoryVariable), usualInventory): // is found
 	case "-":
 		words = append(words, "FILE")
 	default:

@@ -2,10 +2,10 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,6 +32,11 @@ func TestTargets(t *testing.T) {
 	if err := os.WriteFile("bad", []byte("10.0.0.1\nno host\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"hosts.txt", "none"} {
+		if err := os.WriteFile(name, []byte("# none yet\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for line, want := range map[string]string{
 		"10.0.0.9 gpu[1-2]":        "10.0.0.9 gpu1 gpu2",
 		"--scan hosts":             "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.9",
@@ -41,7 +46,10 @@ func TestTargets(t *testing.T) {
 		"--scan bad":               "error bad:2: ",
 		"--scan nowhere":           "error nowhere",
 		"10.0.0.2 --scan hosts":    "error named twice",
-		"10.0.0.0/24":              "error neither",
+		"10.0.0.0":                 "10.0.0.0",
+		"10.0.0.0/24":              "error 10.0.0.[1-5]",
+		"hosts.txt":                "error kgpu init --scan hosts.txt",
+		"--scan none":              "error --scan none: no host is named there",
 		"--cluster x -o - --scan=": "error --scan",
 	} {
 		var got []string
@@ -62,13 +70,18 @@ func TestTargets(t *testing.T) {
 
 // TestTrust: nobody is asked who is not at a terminal, nor one whose terminal gives the hosts.
 func TestTrust(t *testing.T) {
-	for line, want := range map[string]bool{"h": false, "--accept-new h": true, "--scan -": false} {
+	for _, x := range []struct {
+		line           string
+		terminal, want bool
+	}{
+		{"h", false, false}, {"h", true, true}, {"--accept-new h", false, true}, {"--scan -", true, false}, {"--scan file", true, true},
+	} {
 		err := typedInit(t, "", func(c *cli.Context) error {
-			if got := trust(c) != nil; got != want {
-				t.Errorf("%s: %t", line, got)
+			if got := trust(c, x.terminal) != nil; got != x.want {
+				t.Errorf("%+v: %t", x, got)
 			}
 			return nil
-		}, strings.Fields(line)...)
+		}, strings.Fields(x.line)...)
 		if err != nil {
 			t.Error(err)
 		}
@@ -105,10 +118,11 @@ func TestFollow(t *testing.T) {
 	} {
 		t.Setenv("KGPU_INVENTORY", c.variable)
 		err := typedInit(t, "", func(ctx *cli.Context) error {
-			if got := follow(ctx); got != c.want {
+			file, err := inventoryPath(ctx, "output")
+			if got := follow(ctx, file); got != c.want {
 				t.Errorf("%s with %q: %q, want %q", c.line, c.variable, got, c.want)
 			}
-			return nil
+			return err
 		}, strings.Fields(c.line)...)
 		if err != nil {
 			t.Error(err)
@@ -116,12 +130,23 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestNoInventory says how to come by one.
-func TestNoInventory(t *testing.T) {
-	app := App("test", Group("", Validate()))
-	err := app.Run([]string{"kgpu", "validate", filepath.Join(t.TempDir(), "none.yaml")})
-	var usage *bootstrap.UsageError
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "kgpu init ADDRESS…") {
-		t.Error(err)
+// TestInterruptedQuestion: whoever does not answer and presses Ctrl-C is not waited for.
+func TestInterruptedQuestion(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	app := App("test", Group("", Init()))
+	never, typed := io.Pipe()
+	defer typed.Close()
+	app.Reader, app.Writer, app.ErrWriter = readerFunc(func(p []byte) (int, error) {
+		cancel(errors.New("interrupt signal received"))
+		return never.Read(p)
+	}), io.Discard, io.Discard
+	err := app.RunContext(ctx, []string{"kgpu", "init", "--scan", "-"})
+	if _, there := os.Stat(usualInventory); err == nil || there == nil {
+		t.Errorf("%v, %v", err, there)
 	}
 }
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

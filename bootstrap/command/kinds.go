@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/schema"
@@ -56,7 +57,7 @@ func (t *typed) inventory() *inventory.Inventory {
 	if t.command.ArgsUsage == "[INVENTORY]" && len(t.args) == 1 {
 		path = t.args[0]
 	}
-	inv, err := inventory.Load(cmp.Or(path, os.Getenv("KGPU_INVENTORY"), "inventory.yaml"), inventory.Options{})
+	inv, err := inventory.Load(cmp.Or(path, os.Getenv(inventoryVariable), usualInventory), inventory.Options{})
 	if err != nil {
 		return nil
 	}
@@ -80,19 +81,15 @@ func (t *typed) hosts() (out []candidate) {
 
 // runs are the names of the runs' folders, the newest first: of the inventory's cluster, or of all where there is none.
 func (t *typed) runs() (out []string) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil
-		}
-		state = filepath.Join(home, ".local", "state")
+	root, err := history.Root()
+	if err != nil {
+		return nil
 	}
 	cluster := "*"
 	if inv := t.inventory(); inv != nil {
 		cluster = inv.Cluster
 	}
-	folders, err := filepath.Glob(filepath.Join(state, "kgpu", "runs", cluster, "[0-9]*"))
+	folders, err := filepath.Glob(filepath.Join(root, cluster, "[0-9]*"))
 	if err != nil {
 		return nil
 	}

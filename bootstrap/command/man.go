@@ -16,6 +16,9 @@ func Man() *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print kgpu's page of the manual",
 		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
 			_, err := c.App.Writer.Write(md2man.Render([]byte(manual(c.App))))
 			return err
 		},
@@ -102,7 +105,7 @@ func manualOf(b *strings.Builder, parent string, command *cli.Command) {
 		for _, n := range flag.Names() {
 			names = append(names, "**"+dashes(n)+"**")
 		}
-		word, usage := placeholder(f.GetUsage())
+		word, usage := described(f)
 		if f.TakesValue() {
 			names[len(names)-1] += " *" + word + "*"
 		}

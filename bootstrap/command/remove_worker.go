@@ -27,6 +27,9 @@ func removeWorker(c *cli.Context) error {
 	if !c.Args().Present() {
 		return usagef("which host? kgpu remove-worker HOST…")
 	}
+	if err := noFiles(c, "-i"); err != nil {
+		return err
+	}
 	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
 		return bootstrap.RemoveWorker(c.Context, o, bootstrap.Removal{
 			Names: c.Args().Slice(), Force: c.Bool("force"), Show: t.showPlan,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,7 +31,11 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 	switch {
 	case err == nil, status == reason.ExitPending, errors.Is(err, errFound), errors.As(err, &other): // all is said
 	case status == reason.ExitUsage:
-		fmt.Fprintf(printable.Writer(app.ErrWriter), "kgpu: %v\n", err)
+		text := err.Error()
+		if !strings.HasPrefix(text, "kgpu ") { // which names the command, too
+			text = "kgpu: " + text
+		}
+		fmt.Fprintln(printable.Writer(app.ErrWriter), text)
 	case errors.As(err, &invalid): // file:line:column first, as editors want it
 		fmt.Fprintln(printable.Writer(app.ErrWriter), invalid)
 	default:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -15,7 +14,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
-	"kgpu.dev/kgpu/inventory"
 )
 
 // terminal is where a story shows itself.
@@ -101,6 +99,9 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	if c.IsSet("max-unavailable") && c.Int("max-unavailable") < 1 {
 		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
 	}
+	if err := checkKubeconfig(c.String("kubeconfig")); err != nil {
+		return err
+	}
 	t := &terminal{out: c.App.Writer, columns: columns(c.App.Writer), kind: report.Detect(os.Stdout)}
 	switch c.String("output") {
 	case "text":
@@ -166,22 +167,4 @@ func outcome(err error) string {
 		return "USAGE"
 	}
 	return "INTERNAL"
-}
-
-// load reads the inventory: the positional argument, --inventory, $KGPU_INVENTORY or ./inventory.yaml.
-func load(c *cli.Context, positional int) (*inventory.Inventory, error) {
-	path := c.String("inventory")
-	if positional == 1 {
-		if c.NArg() > 1 {
-			return nil, usagef("one inventory at a time, not %d: %q", c.NArg(), c.Args().Slice())
-		}
-		if c.NArg() == 1 {
-			path = c.Args().First()
-		}
-	}
-	inv, err := inventory.Load(path, inventory.Options{})
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, usagef("there is no inventory %s: `kgpu init ADDRESS…` looks at your hosts and writes one, or name yours: kgpu %s -i FILE", filepath.Clean(path), c.Command.Name)
-	}
-	return inv, err
 }

@@ -2,24 +2,49 @@ package command
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
-// notDefined is what the library says of an option that a command does not have.
-var notDefined = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+// What the library says of an option that a command does not have, of one without its value, and of one with another.
+var (
+	notDefined = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+	noValue    = regexp.MustCompile(`^flag needs an argument: -(.*)$`)
+	wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value ("(?s:.*)") for (?:flag )?-(.*?): `)
+)
 
 // usageError says what is wrong with the options of a command, and which one was meant. The flags are read when it is needed:
 // the library adds its own.
 func usageError(command string, flags *[]cli.Flag) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
-		unknown := notDefined.FindStringSubmatch(err.Error())
-		if unknown == nil {
-			return usagef("%s: %v", command, err)
+		text := err.Error()
+		if m := notDefined.FindStringSubmatch(text); m != nil {
+			return usagef("%s has no option %q.%s (%s --help lists them)", command, dashes(m[1]), nearest.Hint(dashes(m[1]), optionNames(*flags)), command)
 		}
-		return usagef("%s has no option %q.%s (%s --help lists them)", command, dashes(unknown[1]), nearest.Hint(dashes(unknown[1]), optionNames(*flags)), command)
+		if m := noValue.FindStringSubmatch(text); m != nil {
+			return usagef("%s: %s needs a value", command, dashes(m[1]))
+		}
+		if m := wrongValue.FindStringSubmatch(text); m != nil {
+			return usagef("%s: %s cannot be %s", command, dashes(m[2]), m[1])
+		}
+		return usagef("%s: %v", command, err)
+	}
+}
+
+// misplaced is usageError of what stands before a command: options of commands stand behind it.
+func misplaced(app *cli.App) cli.OnUsageErrorFunc {
+	return func(c *cli.Context, err error, sub bool) error {
+		if m := notDefined.FindStringSubmatch(err.Error()); m != nil {
+			for _, command := range app.Commands {
+				if slices.ContainsFunc(command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), m[1]) }) {
+					return usagef("%[1]s stands behind a command: kgpu COMMAND %[1]s", dashes(m[1]))
+				}
+			}
+		}
+		return usageError(app.Name, &app.Flags)(c, err, sub)
 	}
 }
 

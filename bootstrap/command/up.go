@@ -1,6 +1,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -14,6 +16,17 @@ func Up() *cli.Command {
 		Name: "up", Usage: "make the cluster of the inventory, or carry on where a run stopped", ArgsUsage: "[INVENTORY]",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags, kubeconfigFlags, yesFlags), Action: up,
 	}
+}
+
+// checkKubeconfig finds before a long run that its end could not write the kubeconfig.
+func checkKubeconfig(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return usagef("--kubeconfig %s is a folder: name the file in it", path)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return usagef("--kubeconfig %s: there is no folder %s", path, filepath.Dir(path))
+	}
+	return nil
 }
 
 func up(c *cli.Context) error {

@@ -19,6 +19,10 @@ func validate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %d hosts\n", inv.Path, inv.Cluster, inv.Kubernetes.Version, len(inv.Hosts))
-	return nil
+	hosts := "1 host"
+	if n := len(inv.Hosts); n != 1 {
+		hosts = fmt.Sprintf("%d hosts", n)
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %s\n", inv.Path, inv.Cluster, inv.Kubernetes.Version, hosts)
+	return err
 }

@@ -54,6 +54,7 @@ type Step struct {
 	Timeout time.Duration // of the script; zero is not allowed
 	Later   bool          // is done when the cards are proven: no other step needs it
 	Serial  string        // steps with the same word never run at the same time anywhere; empty: no limit
+	ByHand  []*Step       // do the same where people run the steps, and carry no outputs; nil: the step itself
 
 	disturbs  string // what becomes of the containers that run on the host; empty: nothing
 	undrained bool   // deletes a node that was not drained: its pods end where they are

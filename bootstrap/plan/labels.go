@@ -27,6 +27,7 @@ func (b *builder) gpuLabels(needs []Ref, fresh string) {
 	}
 	var read []Ref
 	var reasons []string
+	var byHand []*Step
 	nodes := map[Ref]*host{}
 	for _, h := range b.hosts {
 		if h.cards == 0 {
@@ -45,13 +46,20 @@ func (b *builder) gpuLabels(needs []Ref, fresh string) {
 			Needs: slices.Concat(needs, h.gpuLast), Timeout: medium,
 		})
 		read, reasons, nodes[ref] = append(read, ref), append(reasons, h.node), h
+		byHand = append(byHand, &Step{
+			Ref: Ref{h.id, "gpu/labels"}, Title: "label the node with its cards", Reason: reason, Script: "gpu-labels",
+			Needs: []Ref{ref}, Timeout: short,
+			Input: Input{Values: map[string]string{
+				"node": h.node, "keys": labelKey.String(), "texts": labelValue.String(), "own": lines(sortedKeys(h.Labels)...),
+			}},
+		})
 	}
 	if len(read) == 0 {
 		return
 	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "gpu/labels"}, Title: "label nodes with their cards", Reason: "missing or changed on " + strings.Join(reasons, ", "), Script: "cluster-nodes",
-		Needs: slices.Concat(needs, read), Retry: Transient, Timeout: short,
+		Needs: slices.Concat(needs, read), Retry: Transient, Timeout: short, ByHand: byHand,
 		Late: func(out Outputs) (Input, error) {
 			var list []string
 			for _, ref := range read {

@@ -131,6 +131,25 @@ func TestGPULabels(t *testing.T) {
 	}
 }
 
+// Where people run the steps each host labels its own node: by the same rules, and behind what it finds out.
+func TestGPULabelsByHand(t *testing.T) {
+	seen := settledWith(t, withCards, driven())
+	seen["w1"].NVIDIA.Features = nil
+	g, err := Up(decode(t, strings.Replace(withCards, "{disk: fast}", "{nvidia.com/gpu.product: mine}", 1)), seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "gpu/labels" })
+	if at < 0 || len(g.Steps[at].ByHand) != 1 {
+		t.Fatalf("planned %q", refs(g))
+	}
+	s := g.Steps[at].ByHand[0]
+	want := map[string]string{"node": "w1", "keys": labelKey.String(), "texts": labelValue.String(), "own": "nvidia.com/gpu.product"}
+	if s.Ref != (Ref{"w1", "gpu/labels"}) || !slices.Equal(s.Needs, []Ref{{"w1", "gpu/features"}}) || !maps.Equal(s.Input.Values, want) {
+		t.Errorf("%s needs %q, with %q", s.Ref, s.Needs, s.Input.Values)
+	}
+}
+
 // What the inventory sets is not overwritten by what is found out.
 func TestGPULabelsOfTheInventory(t *testing.T) {
 	h := &host{node: "w1"}

@@ -423,7 +423,7 @@ var table = index([]Reason{
 		"A worker that cannot be asked for its name is to leave the cluster: the inventory does not give its name either, none of the nodes has its address, and there are nodes that no other host of the inventory accounts for.",
 		"write the `name:` of its node, one of those named above, into the inventory, then run the same command again"},
 	{RenderFolderTaken, 92,
-		"The folder that `kgpu render` is to write has files in it that it did not write.",
+		"The folder that `kgpu render` is to write is a file, or has files in it that it did not write.",
 		"name another folder, or an empty one"},
 	{Cancelled, 130,
 		"The run was stopped, by Ctrl-C or by another run. Steps that had begun go on on their hosts to their end, and no more steps were begun.",

@@ -91,10 +91,6 @@ func readme(inv *inventory.Inventory, g *plan.Graph, all []*turn) string {
 		fmt.Fprintf(&b, " The notebook's token, which is made there, is in the\nSecret `notebook` of the namespace `%s`.", plan.NotebookNamespace)
 	}
 	b.WriteString("\n")
-	if left := notHere(g); left != "" {
-		fmt.Fprintf(&b, "\nThe labels `nvidia.com/…` of nodes are not among these steps (%s), because they are made of what the cluster itself finds\n"+
-			"out. Nothing here needs them. `kgpu plan` names them, `kgpu up` sets them, and so does node-feature-discovery.\n", left)
-	}
 	b.WriteString("\n## What each script does\n")
 	for _, t := range all {
 		fmt.Fprintf(&b, "\n### %s: %s.sh\n\n", t.host, t.name)
@@ -105,15 +101,4 @@ func readme(inv *inventory.Inventory, g *plan.Graph, all []*turn) string {
 	b.WriteString("\nA folder of a step has `script.sh`, which reads `values/` (a kubeadm configuration, a manifest, names) and puts `files/` into\n" +
 		"place; `late` names what is filled in from `join.env`.\n")
 	return b.String()
-}
-
-// notHere are the steps of the plan that nobody can do by hand.
-func notHere(g *plan.Graph) string {
-	var out []string
-	for _, id := range untold {
-		if g.Has(id) {
-			out = append(out, "`"+id+"`")
-		}
-	}
-	return strings.Join(out, " and ")
 }

@@ -32,9 +32,6 @@ const (
 	worker = "init-worker"
 )
 
-// untold are steps that hosts cannot do by hand: what nodes are labelled with is made of what the cluster finds out.
-var untold = []string{"gpu/features", "gpu/labels"}
-
 // turns parts a plan into turns, in an order in which each comes after what it needs. In each round the control plane goes
 // first, and the others in the order of the inventory.
 func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
@@ -47,10 +44,7 @@ func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
 	}
 	round := map[plan.Ref]int{}
 	var all []*turn
-	for _, s := range g.Steps {
-		if slices.Contains(untold, s.ID) {
-			continue
-		}
+	for _, s := range byHand(g) {
 		r := 1
 		for _, need := range s.Needs {
 			at := round[need] // zero: not in the plan
@@ -87,4 +81,15 @@ func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
 		}
 	}
 	return all
+}
+
+// byHand are the steps of the plan as people run them.
+func byHand(g *plan.Graph) (out []*plan.Step) {
+	for _, s := range g.Steps {
+		if s.ByHand == nil {
+			out = append(out, s)
+		}
+		out = append(out, s.ByHand...)
+	}
+	return out
 }

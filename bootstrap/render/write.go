@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -22,7 +23,9 @@ const marker = ".kgpu-render"
 // are not among these go. Files that Write did not make stay as they are; where one of them is in the way, or the folder has
 // files and no marker, nothing is written, and the error has the reason RENDER_FOLDER_TAKEN.
 func Write(dir string, files map[string]plan.File) (err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOTDIR) {
+		return taken(dir + " is, or is below, a file")
+	} else if err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dir)

@@ -68,12 +68,12 @@ func TestRemoveWorker(t *testing.T) {
 }
 
 // TestRender makes a cluster as those do who may not automate: the folders are carried to the hosts, and the scripts in them
-// run by hand, in the order of the README.
+// run by hand, in the order of the README. What comes of it is what kgpu would have made: it has nothing left to do.
 func TestRender(t *testing.T) {
-	l := newLab(t, nil, "--workers", "1")
+	l := newLab(t, []string{"gpu"}, "--workers", "1", "--gpus", "w1=1xT4")
 	fresh := l.snapshot(t, "cp1", "w1")
 	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\n",
 		hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1")},
 	})
 	out := filepath.Join(t.TempDir(), "by-hand")
@@ -91,6 +91,10 @@ func TestRender(t *testing.T) {
 	must(t, "init-master-2.sh", func(t *testing.T) {
 		l.exec(t, "cp1", "bash /root/cp1/init-master-2.sh 2>&1; [ ! -e /root/cp1/join.env ]")
 	})
+	must(t, "init-worker-2.sh", func(t *testing.T) { l.exec(t, "w1", "bash /root/w1/init-worker-2.sh 2>&1") })
+	if labels := l.exec(t, "cp1", "HOME=/proc/none kubectl --kubeconfig /etc/kubernetes/admin.conf get node w1 --show-labels"); !strings.Contains(labels, "nvidia.com/gpu.product=Tesla-T4") {
+		t.Errorf("the labels of the cards are not among\n%s", labels)
+	}
 	if nodes := l.exec(t, "cp1", "HOME=/proc/none kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers"); strings.Count(nodes, " Ready ") != 2 {
 		t.Errorf("the nodes are\n%s", nodes)
 	}

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/inventory"
+)
+
+const (
+	// usualInventory is the file that commands take when none is named.
+	usualInventory = "inventory.yaml"
+	// inventoryVariable names another one.
+	inventoryVariable = "KGPU_INVENTORY"
+)
+
+// load reads the inventory: the positional argument, --inventory, $KGPU_INVENTORY or ./inventory.yaml.
+func load(c *cli.Context, positional int) (*inventory.Inventory, error) {
+	path, err := inventoryPath(c, "inventory")
+	if positional == 1 && c.Args().Present() {
+		path, err = onlyInventory(c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, usagef("%s is a folder: name the inventory itself, such as %s", path, filepath.Join(path, usualInventory))
+	}
+	inv, err := inventory.Load(path, inventory.Options{})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, noInventory(c, path)
+	}
+	return inv, err
+}
+
+// inventoryPath is the value of an option that names an inventory. An empty variable names none; an empty value is one that a
+// script forgot.
+func inventoryPath(c *cli.Context, option string) (string, error) {
+	path := c.String(option)
+	if path != "" {
+		return path, nil
+	}
+	if variable, set := os.LookupEnv(inventoryVariable); set && variable == "" {
+		return usualInventory, nil
+	}
+	return "", usagef("--%s has an empty value: it wants the name of a file", option)
+}
+
+// onlyInventory is the inventory that is the command's argument. Another one beside it may be of another cluster.
+func onlyInventory(c *cli.Context) (string, error) {
+	path, option := c.Args().First(), c.String("inventory")
+	switch {
+	case c.NArg() > 1:
+		return "", usagef("one inventory at a time, not %d: %q", c.NArg(), c.Args().Slice())
+	case path == "":
+		return "", usagef("the inventory's name is empty: kgpu %s FILE", c.Command.Name)
+	case c.IsSet("inventory") && option != os.Getenv(inventoryVariable) && option != path:
+		return "", usagef("one inventory at a time, not %s and --inventory %s", path, option)
+	}
+	return path, nil
+}
+
+// noInventory says what to do without the file, or what was meant by its name.
+func noInventory(c *cli.Context, path string) error {
+	name := c.Command.Name
+	if path == "help" {
+		return usagef("there is no inventory help: kgpu %s --help tells about the command", name)
+	}
+	if inv, err := inventory.Load(usualInventory, inventory.Options{}); err == nil &&
+		slices.ContainsFunc(inv.Hosts, func(h inventory.Host) bool { return path == h.Name || path == h.Address }) {
+		how := ""
+		if slices.Contains(optionNames(c.Command.Flags), "--limit") {
+			how = fmt.Sprintf(". kgpu %s --limit %s is for that host", name, path)
+		}
+		return usagef("%s is a host of %s; the argument of kgpu %s is an inventory%s", path, usualInventory, name, how)
+	}
+	return usagef("there is no inventory %s: `kgpu init ADDRESS…` looks at your hosts and writes one, or name yours: kgpu %s -i FILE", filepath.Clean(path), name)
+}

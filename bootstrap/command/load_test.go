@@ -1,0 +1,70 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap"
+)
+
+// TestLoad holds which inventory is taken, and what is said where there is none.
+func TestLoad(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("folder", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, cluster := range map[string]string{"inventory.yaml": "usual", "other.yaml": "other", "third.yaml": "third"} {
+		text := "cluster: " + cluster + "\nhosts: [{address: 192.0.2.1, name: cp1, role: control-plane}]\n"
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unread := inventoryFlags
+	t.Cleanup(func() { inventoryFlags = unread })
+	for _, c := range []struct{ variable, typed, want string }{
+		{"unset", "validate", "cluster usual"},
+		{"", "validate", "cluster usual"},
+		{"other.yaml", "validate", "cluster other"},
+		{"other.yaml", "validate third.yaml", "cluster third"},
+		{"other.yaml", "validate -i third.yaml", "cluster third"},
+		{"unset", "validate other.yaml", "cluster other, Kubernetes 1.36.3, 1 host\n"},
+		{"unset", "validate -i other.yaml other.yaml", "cluster other"},
+		{"unset", "validate -i other.yaml third.yaml", "one inventory at a time, not third.yaml and --inventory other.yaml"},
+		{"unset", "validate other.yaml third.yaml", "one inventory at a time"},
+		{"unset", "validate -i=", "--inventory has an empty value"},
+		{"unset", "validate none.yaml", "there is no inventory none.yaml: `kgpu init ADDRESS…`"},
+		{"none.yaml", "validate", "there is no inventory none.yaml"},
+		{"unset", "validate folder", "folder is a folder: name the inventory itself, such as folder/inventory.yaml"},
+		{"unset", "validate -i folder", "folder is a folder"},
+		{"unset", "validate cp1", "cp1 is a host of inventory.yaml; the argument of kgpu validate is an inventory"},
+		{"unset", "up 192.0.2.1", "kgpu up --limit 192.0.2.1 is for that host"},
+		{"unset", "up help", "kgpu up --help tells about the command"},
+	} {
+		t.Setenv(inventoryVariable, c.variable)
+		if c.variable == "unset" {
+			if err := os.Unsetenv(inventoryVariable); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flag := *unread[0].(*cli.StringFlag) // which keeps what it read of the variable
+		inventoryFlags = []cli.Flag{&flag}
+		var said strings.Builder
+		app := App("test", Group("", Validate(), Up()))
+		app.Writer, app.ErrWriter = &said, io.Discard
+		err := app.Run(flagsFirst(app, append([]string{"kgpu"}, strings.Fields(c.typed)...)))
+		var usage *bootstrap.UsageError
+		if errors.As(err, &usage) {
+			said.WriteString(err.Error())
+		} else if err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if !strings.Contains(said.String(), c.want) {
+			t.Errorf("%+v says %s", c, said.String())
+		}
+	}
+}
