@@ -49,11 +49,10 @@ func noDevices(s *subject) []string {
 func pluginFails(s *subject) []string {
 	var out []string
 	for _, p := range s.plugin {
-		if p.Waiting == "" || p.Phase == "Pending" && !failing.MatchString(p.Waiting) || strings.HasPrefix(p.Waiting, "gpu-feature-discovery ") {
-			continue
-		}
-		if failing.MatchString(p.Waiting) {
-			out = append(out, p.Name+": "+p.Waiting)
+		for _, container := range strings.Split(p.Waiting, "; ") {
+			if failing.MatchString(container) && !strings.HasPrefix(container, "gpu-feature-discovery ") {
+				out = append(out, p.Name+": "+container)
+			}
 		}
 	}
 	if len(out) > 0 {
