@@ -3,10 +3,11 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
-timer=kgpu-gpu-watch.timer
+timer=kgpu-gpu-watch.timer service=kgpu-gpu-watch.service
 install_files
+remember_unit "$service" # or systemd would go on listing a check that failed
 remember_unit "$timer"
 # A reload of systemd takes the cards from containers that have them by the old way: only where units changed that it knows.
-if [[ $(unit_property "$timer" NeedDaemonReload) == yes || $(unit_property kgpu-gpu-watch.service NeedDaemonReload) == yes ]]; then systemctl daemon-reload; fi
+if [[ $(unit_property "$timer" NeedDaemonReload) == yes || $(unit_property "$service" NeedDaemonReload) == yes ]]; then systemctl daemon-reload; fi
 systemctl enable -q --no-reload -- "$timer"
 systemctl start -- "$timer" || unit_failed "$timer"
