@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -78,9 +79,11 @@ func examine(c *cli.Context) error {
 	}
 	names := c.Args().Slice()
 	if c.Bool("install-watch") {
-		o.Events = progress
 		show := func(g *plan.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
-		return errors.Join(bootstrap.InstallWatch(c.Context, o, names, show), progress.Close())
+		ended := recordDoctor(c, &o, progress)
+		err := bootstrap.InstallWatch(c.Context, o, names, show)
+		ended(err)
+		return errors.Join(err, progress.Close())
 	}
 	d, err := bootstrap.Doctor(c.Context, o, names)
 	if err != nil {
@@ -92,8 +95,9 @@ func examine(c *cli.Context) error {
 				return err
 			}
 		}
-		o.Events = progress
+		ended := recordDoctor(c, &o, progress)
 		done, err := fix(c, o, names, printable.Writer(out))
+		ended(err)
 		if err := errors.Join(err, progress.Close()); err != nil {
 			return err
 		}
@@ -116,6 +120,15 @@ func examine(c *cli.Context) error {
 	return verdict(d)
 }
 
+// recordDoctor lets what runs on hosts be shown and leave a folder. The function that it returns ends that.
+func recordDoctor(c *cli.Context, o *bootstrap.Options, progress report.Sink) (ended func(error)) {
+	t := &terminal{Sink: progress}
+	ended = record(c, o.Inventory, o.Run, t)
+	o.Events = t.Sink
+	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
+	return ended
+}
+
 // verdict is the answer in the exit status.
 func verdict(d *report.Diagnosis) error {
 	switch failures, warnings := doctor.Count(d.Findings()); {
@@ -128,8 +141,10 @@ func verdict(d *report.Diagnosis) error {
 }
 
 // fix repairs, and reports whether anything was done.
-func fix(c *cli.Context, o bootstrap.Options, names []string, out interface{ Write([]byte) (int, error) }) (done bool, err error) {
+func fix(c *cli.Context, o bootstrap.Options, names []string, out io.Writer) (done bool, err error) {
+	asked := false
 	up, err := bootstrap.Fix(c.Context, o, names, func(m bootstrap.Mended) (bool, error) {
+		asked = true
 		what := "This repairs, and disturbs no pods:"
 		if m.Reboot {
 			what = "This drains nodes and reboots hosts:"
@@ -146,8 +161,12 @@ func fix(c *cli.Context, o bootstrap.Options, names []string, out interface{ Wri
 		done = true
 		return true, nil
 	})
-	if up {
+	switch {
+	case err != nil:
+	case up:
 		fmt.Fprintf(out, "The rest is for `kgpu up %s`.\n", o.Inventory.Path)
+	case !asked:
+		fmt.Fprintln(out, "Nothing of this is repaired by --fix: each finding says what to do.")
 	}
 	return done, err
 }
