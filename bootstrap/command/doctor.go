@@ -80,7 +80,7 @@ func examine(c *cli.Context) error {
 	names := c.Args().Slice()
 	if c.Bool("install-watch") {
 		show := func(g *plan.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
-		ended := recordDoctor(c, &o, progress)
+		ended := acting(c, &o, progress)
 		err := bootstrap.InstallWatch(c.Context, o, names, show)
 		ended(err)
 		return errors.Join(err, progress.Close())
@@ -95,7 +95,7 @@ func examine(c *cli.Context) error {
 				return err
 			}
 		}
-		ended := recordDoctor(c, &o, progress)
+		ended := acting(c, &o, progress)
 		done, err := fix(c, o, names, printable.Writer(out))
 		ended(err)
 		if err := errors.Join(err, progress.Close()); err != nil {
@@ -120,13 +120,18 @@ func examine(c *cli.Context) error {
 	return verdict(d)
 }
 
-// recordDoctor lets what runs on hosts be shown and leave a folder. The function that it returns ends that.
-func recordDoctor(c *cli.Context, o *bootstrap.Options, progress report.Sink) (ended func(error)) {
-	t := &terminal{Sink: progress}
-	ended = record(c, o.Inventory, o.Run, t)
-	o.Events = t.Sink
-	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
-	return ended
+// acting lets what runs on hosts be shown, leave a folder, and be interrupted as other stories are. The function that it
+// returns ends that.
+func acting(c *cli.Context, o *bootstrap.Options, progress report.Sink) (ended func(error)) {
+	t := &terminal{Sink: progress, stopped: &interruption{errs: c.App.ErrWriter, atWork: map[event.Ref]bool{}}}
+	recorded := record(c, o.Inventory, o.Run, t)
+	told.Store(t.stopped)
+	o.Events = t
+	t.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
+	return func(err error) {
+		told.Store(nil)
+		recorded(err)
+	}
 }
 
 // verdict is the answer in the exit status.
@@ -142,7 +147,7 @@ func verdict(d *report.Diagnosis) error {
 
 // fix repairs, and reports whether anything was done.
 func fix(c *cli.Context, o bootstrap.Options, names []string, out io.Writer) (done bool, err error) {
-	asked := false
+	asked, in := false, &answers{Reader: c.App.Reader, over: c.Context.Done()}
 	up, err := bootstrap.Fix(c.Context, o, names, func(m bootstrap.Mended) (bool, error) {
 		asked = true
 		what := "This repairs, and disturbs no pods:"
@@ -153,7 +158,7 @@ func fix(c *cli.Context, o bootstrap.Options, names []string, out io.Writer) (do
 		if !c.Bool("yes") {
 			fmt.Fprint(out, "Type yes to do it: ")
 			var answer string
-			if _, err := fmt.Fscanln(c.App.Reader, &answer); err != nil || answer != "yes" {
+			if _, err := fmt.Fscanln(in, &answer); err != nil || answer != "yes" {
 				fmt.Fprintln(out, "not confirmed, nothing of this was done")
 				return false, nil
 			}

@@ -2,6 +2,9 @@ package command
 
 import (
 	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -45,5 +48,57 @@ func TestDoctorUsage(t *testing.T) {
 		if out, status := examined(t, strings.Fields(args)...); status != 3 {
 			t.Errorf("%s: status %d:\n%s", args, status, out)
 		}
+	}
+}
+
+// unheld is a host on which a package is no longer held that kgpu held.
+func unheld() *answering {
+	return &answering{facts: bareFacts, doctor: "hold-lost=kubelet\n"}
+}
+
+// until calls then when the text has been written.
+type until struct {
+	said strings.Builder
+	text string
+	then func()
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	n, err := u.said.Write(p)
+	if strings.Contains(u.said.String(), u.text) {
+		u.then()
+	}
+	return n, err
+}
+
+// A question ends with the first Ctrl-C, whatever is typed, or not, after it.
+func TestDoctorInterruptedAtAQuestion(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	silent, typing := io.Pipe()
+	defer typing.Close()
+	app := App("1.2.3", Group("all", Doctor()))
+	out := &until{text: "Type yes to do it: ", then: cancel}
+	app.Writer, app.ErrWriter, app.Reader = out, io.Discard, silent
+	status := Run(ctx, app, []string{"kgpu", "doctor", "--fix", "-i", inventoryOf(t, unheld())})
+	if status == 0 || !strings.Contains(out.said.String(), "not confirmed, nothing of this was done") {
+		t.Errorf("status %d:\n%s", status, out.said.String())
+	}
+}
+
+// What was agreed to is done, shown and kept.
+func TestDoctorFixIsRecorded(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	h := unheld()
+	h.lines = map[string]string{"doctor/hold": fmt.Sprintf("L\tdoctor/hold\t%s\n", "kubelet set on hold.")}
+	app := App("1.2.3", Group("all", Doctor()))
+	var out bytes.Buffer
+	app.Writer, app.ErrWriter, app.Reader = &out, &out, strings.NewReader("yes\n")
+	Run(t.Context(), app, []string{"kgpu", "doctor", "--fix", "-i", inventoryOf(t, h)})
+	if !strings.Contains(out.String(), "hold packages again") || strings.Contains(out.String(), "not confirmed") {
+		t.Fatalf("it said\n%s", &out)
+	}
+	if log, status := do(t, "logs"); status != 0 || !strings.Contains(log, "kubelet set on hold.") {
+		t.Errorf("status %d, the log:\n%s", status, log)
 	}
 }
