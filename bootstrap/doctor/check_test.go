@@ -301,10 +301,10 @@ var rows = map[string]func(*world){
 	"w1 APPARMOR_DENIED": func(w *world) {
 		w.logs(`audit: type=1400 audit(1): apparmor="DENIED" operation="signal" class="signal" profile="cri-containerd.apparmor.d" pid=1 comm="runc"`)
 	},
-	"w1 HOST_CLOCK_SKEW":     nil, // see TestPreflight
-	"w1 CERTIFICATE_EXPIRED": nil, // see TestCertificates
-	"w1 CERTIFICATE_EXPIRES": nil,
-	"w1 GPU_OFFERED_LOST":    nil, // see TestConsequences
+	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflight
+	"w1 CERTIFICATE_EXPIRED":   nil, // see TestCertificates
+	"w1 HOST_CERTIFICATE_ENDS": nil,
+	"w1 GPU_OFFERED_LOST":      nil, // see TestConsequences
 }
 
 // oneCard is a nvidia-smi that cannot reach the second card.

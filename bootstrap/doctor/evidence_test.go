@@ -69,7 +69,8 @@ func TestCertificates(t *testing.T) {
 		want []string
 	}{
 		{90 * 24 * time.Hour, nil},
-		{5 * 24 * time.Hour, []string{"w1 CERTIFICATE_EXPIRES"}},
+		{31 * 24 * time.Hour, nil},
+		{29 * 24 * time.Hour, []string{"w1 HOST_CERTIFICATE_ENDS"}}, // the ID and the limit of kgpu status
 		{-time.Hour, []string{"w1 CERTIFICATE_EXPIRED"}},
 	} {
 		for key, encode := range map[string]func([]byte) []byte{

@@ -321,8 +321,9 @@ func diskFull(s *subject) []string {
 	return out
 }
 
-// soon is when somebody should see to a certificate; kubelets renew theirs, of a year, in its last tenth to third.
-const soon = 21 * 24 * time.Hour
+// soon is when somebody should see to a certificate, as `kgpu status` has it; kubelets renew theirs, of a year, in its last
+// tenth to third.
+const soon = 30 * 24 * time.Hour
 
 func expired(s *subject) []string {
 	return s.certificates(func(left time.Duration) bool { return left <= 0 })

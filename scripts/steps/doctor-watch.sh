@@ -5,7 +5,8 @@
 
 timer=kgpu-gpu-watch.timer service=kgpu-gpu-watch.service
 install_files
-remember_unit "$service" # or systemd would go on listing a check that failed
+# The check, too: undo makes systemd forget one that failed.
+remember_unit "$service"
 remember_unit "$timer"
 # A reload of systemd takes the cards from containers that have them by the old way: only where units changed that it knows.
 if [[ $(unit_property "$timer" NeedDaemonReload) == yes || $(unit_property "$service" NeedDaemonReload) == yes ]]; then systemctl daemon-reload; fi
