@@ -30,7 +30,7 @@ test: setup lint build ## everything: lint, unit tests, real clusters on lab hos
 	cd scripts/lab && go test -race -count=1 -p 1 -timeout 80m ./... # what they test is outside of what the cache of results knows
 
 .PHONY: bench
-bench: build ## kgpu up with nothing to do, beside a bare program that runs the same facts script
+bench: build ## kgpu up with nothing to do, doctor and status, beside a bare program that runs the same scripts
 	cd scripts/lab && go run ./bench
 
 .PHONY: chaos

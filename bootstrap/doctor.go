@@ -49,12 +49,7 @@ func Doctor(ctx context.Context, o Options, names []string) (*report.Diagnosis, 
 
 // examine asks the hosts. Who calls closes the session.
 func examine(ctx context.Context, o Options, names []string) (*patient, error) {
-	ids, err := o.named(names)
-	if err != nil {
-		return nil, err
-	}
-	o.Limit = ids
-	hosts, err := o.selected()
+	ids, hosts, err := o.narrow(names)
 	if err != nil {
 		return nil, err
 	}
@@ -278,12 +273,7 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 // InstallWatch puts the check of cards on the named hosts (none: all) that are nodes with cards: a timer that tells the
 // cluster by the condition GPUHealthy when a card is lost or hangs. show is called before anything changes.
 func InstallWatch(ctx context.Context, o Options, names []string, show func(*plan.Graph) error) error {
-	ids, err := o.named(names)
-	if err != nil {
-		return err
-	}
-	o.Limit = ids
-	hosts, err := o.selected()
+	ids, hosts, err := o.narrow(names)
 	if err != nil {
 		return err
 	}

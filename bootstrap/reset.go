@@ -12,12 +12,7 @@ import (
 // Reset takes the named hosts (none: the whole cluster) out of the cluster and undoes what kgpu changed on them.
 // confirm is called with the plan before anything is touched.
 func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Graph) error) error {
-	ids, err := o.named(names)
-	if err != nil {
-		return err
-	}
-	o.Limit = ids
-	hosts, err := o.selected()
+	ids, hosts, err := o.narrow(names)
 	if err != nil {
 		return err
 	}

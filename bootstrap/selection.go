@@ -32,6 +32,17 @@ func (o Options) selected() ([]inventory.Host, error) {
 	return out, nil
 }
 
+// narrow limits the story to the named hosts (none: all) and the control plane: the IDs of those that were named, and all that
+// it looks at.
+func (o *Options) narrow(names []string) (ids []string, hosts []inventory.Host, err error) {
+	if ids, err = o.named(names); err != nil {
+		return nil, nil, err
+	}
+	o.Limit = ids
+	hosts, err = o.selected()
+	return ids, hosts, err
+}
+
 // named turns names or addresses of hosts, or ranges of these, into host IDs.
 func (o Options) named(names []string) ([]string, error) {
 	names, err := expand(names)

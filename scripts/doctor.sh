@@ -38,13 +38,15 @@ each() {
 }
 
 # --- the kernel's log of this boot: what concerns cards, memory, disks and confinement, and the stack of a task that hangs.
-# The first and the last lines of that are the interesting ones.
+# The first and the last lines of that are the interesting ones. A journal of many months may take too long to read: the
+# kernel itself has the last lines.
 kernel_log() {
+  local status=127
   if command -v journalctl >/dev/null; then
     timeout --kill-after=1 "$patience" journalctl -q -k -b --no-pager -o short-iso 2>/dev/null </dev/null
-  else
-    timeout --kill-after=1 "$patience" dmesg 2>/dev/null
+    status=$?
   fi
+  [[ $status -lt 124 ]] || timeout --kill-after=1 "$patience" dmesg 2>/dev/null </dev/null
 }
 kernel_log | awk -v width="$width" '
   /blocked for more than/ { stack = 40 }
@@ -81,7 +83,7 @@ if [[ -e /sys/module/nvidia/version ]] && command -v nvidia-smi >/dev/null; then
   [[ $answer == *'card-status=0'* ]] && smi mig pci.bus_id,mig.mode.current,mig.mode.pending
 fi
 # Who waits in the kernel, without end perhaps.
-ps -eo state=,pid=,comm= 2>/dev/null | awk '$1 == "D" { print $2, $3 }' | lines stuck
+asked ps -eo state=,pid=,comm= | awk '$1 == "D" { print $2, $3 }' | lines stuck
 
 # For each installed kernel: has it the driver's module, and headers to build one?
 read -r running </proc/sys/kernel/osrelease
@@ -122,7 +124,7 @@ done < <({
 
 # --- how containers get their cards
 for file in /etc/containerd/config.d/*.toml; do [[ ! -e $file ]] || echo "containerd-stray=$file"; done
-if pgrep -x containerd >/dev/null 2>&1; then
+if timeout 5 pgrep -x containerd >/dev/null 2>&1; then
   timeout "$patience" containerd config dump 2>/dev/null | awk '
     /^ *\[/ { section = $0 }
     section ~ /runtimes\.nvidia\.options/ && $1 == "SystemdCgroup" { print "nvidia-cgroup=" $3 }
@@ -149,8 +151,14 @@ for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/source
     }
     file ~ /\.sources$/ && tolower($1) == "uris:" { uri = $2 }
     file ~ /\.sources$/ && tolower($1) == "signed-by:" { signed = $2 }
-    file ~ /\.sources$/ && NF == 0 { say(uri, signed); uri = signed = "" }
-    END { if (uri != "") say(uri, signed) }' "$file"
+    file ~ /\.sources$/ && tolower($1) == "enabled:" { off = tolower($2) ~ /^(no|false|without|off|disable|0)$/ }
+    file ~ /\.sources$/ && NF == 0 { stanza() }
+    END { stanza() }
+    function stanza() {
+      if (uri != "" && !off) say(uri, signed)
+      uri = signed = ""
+      off = 0
+    }' "$file"
 done | head -n "$most"
 for entry in /var/lib/kgpu/ledger/[0-9]*/; do
   kind='' package=''
@@ -165,7 +173,7 @@ awk '/^Start-Date:/ { date = $2 " " $3 } /^Commandline:/ { command = substr($0, 
 # --- disks, firewall, certificates (never keys)
 paths=()
 for path in / /var /var/lib/kubelet /var/lib/containerd /var/lib/docker /var/lib/etcd; do [[ ! -d $path ]] || paths+=("$path"); done
-timeout 5 df --output=source,pcent,target -- "${paths[@]}" 2>/dev/null | awk 'NR > 1 && !seen[$1]++ { sub(/%/, "", $2); print "disk=" $3 " " $2 }'
+timeout 5 df --output=source,pcent,target -- "${paths[@]}" 2>/dev/null | awk 'NR > 1 && $2 ~ /^[0-9]+%$/ && !seen[$1]++ { sub(/%/, "", $2); print "disk=" $3 " " $2 }'
 if [[ -s /proc/net/ip_tables_names ]]; then
   for backend in legacy nft; do
     printf 'kubernetes-rules=%s %s\n' "$backend" "$(timeout 5 "iptables-$backend-save" 2>/dev/null | grep -cE '^-A (KUBE|WEAVE)-')"

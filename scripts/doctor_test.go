@@ -52,6 +52,7 @@ func TestDoctor(t *testing.T) {
 	s.write("etc/nvidia-container-runtime/config.toml", "accept-nvidia-visible-devices-envvar-when-unprivileged = false\n[nvidia-container-runtime]\nmode = \"auto\"\n")
 	s.write("etc/apt/sources.list.d/docker.list", "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] https://download.docker.com/linux/debian trixie stable\n")
 	s.write("etc/apt/sources.list.d/docker.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nSigned-By: /etc/apt/keyrings/docker.asc\n")
+	s.write("etc/apt/sources.list.d/off.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nEnabled: no\n")
 	s.write("etc/apt/sources.list.d/other.list", "deb https://example.org/debian trixie main\n")
 	s.write("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ncgroupDriver: systemd\n")
 	s.write("etc/kubernetes/pki/ca.key", "the-key\n")
@@ -94,6 +95,21 @@ func TestDoctorOfASickHost(t *testing.T) {
 	}
 }
 
+// A journal that cannot be read in time is no reason to miss what the kernel has said since.
+func TestDoctorOfALongJournal(t *testing.T) {
+	t.Parallel()
+	s := newPatient(t)
+	s.stub("journalctl", "#!/bin/sh\ncase $* in *-k*) echo 'NVRM: long ago'; exec sleep 20 ;; esac\n")
+	s.stub("dmesg", "#!/bin/sh\necho '[ 9.1] NVRM: lately'\n")
+	if got := s.examined().KernelLog; !slices.Equal(got, []string{"NVRM: long ago", "[ 9.1] NVRM: lately"}) {
+		t.Errorf("the kernel's log: %q", got)
+	}
+	s.stub("journalctl", "#!/bin/sh\ncase $* in *-k*) echo 'NVRM: all of it' ;; esac\n")
+	if got := s.examined().KernelLog; !slices.Equal(got, []string{"NVRM: all of it"}) {
+		t.Errorf("the kernel's log: %q", got)
+	}
+}
+
 // Facts come of such a host, too.
 func TestFactsOfASickHost(t *testing.T) {
 	t.Parallel()
@@ -133,7 +149,11 @@ func TestDoctorHolds(t *testing.T) {
 // The answers of the API server are read by templates, which go through objects that lack anything.
 func TestDoctorTemplates(t *testing.T) {
 	t.Parallel()
-	text := string(Doctor())
+	plugin, err := Step("doctor-plugin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(Doctor()) + string(plugin)
 	for name, c := range map[string]struct{ object, want string }{
 		"node_template": {`{"items":[{"metadata":{"name":"new"},"spec":{},"status":{}},
 			{"metadata":{"name":"w1","labels":{"kgpu.dev/drained":"kgpu"}},"spec":{"unschedulable":true},
@@ -141,6 +161,8 @@ func TestDoctorTemplates(t *testing.T) {
 			"node=\tnew\t<no value>\t\t\t\t\t\t\nnode=\tw1\ttrue\t2\t1\tkgpu\tReady=True GPUHealthy=False \tlost\tfine\\u000Anode\\u003D\\u0009cp1\n"},
 		"pod_template": {`{"items":[{"metadata":{"name":"p"},"spec":{"nodeName":"w1"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}},{"name":"d","ready":true,"state":{}}]}}]}`,
 			"pod=\tw1\tp\tRunning\tc CrashLoopBackOff ; \n"},
+		"quantities": {`{"status":{"capacity":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"7"},"allocatable":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"6"}}}`,
+			"have 0\nhave 7\ncan 0\ncan 6\n"},
 		"event_template": {`{"items":[{"metadata":{"namespace":"x"},"reason":"Failed","eventTime":null},{"metadata":{"namespace":"x"},"lastTimestamp":"2026-11-20T13:00:00Z","source":{"host":"w1"},"reason":"Failed","involvedObject":{"name":"p"},"message":"m\nevent=\t"}]}`,
 			"event=\t<no value>\t\tFailed\tx/\t\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tm\\u000Aevent\\u003D\\u0009\n"},
 	} {
@@ -188,7 +210,7 @@ func TestDoctorDrain(t *testing.T) {
 	s := nodeHost(t)
 	s.value("patience", "120\n")
 	s.write("stuck", "There are pending pods in node \"w1\" when an error occurred: global timeout reached: 2m0s\n")
-	s.write("pods", "")
+	s.write("pods", "default/train-1 Running ReplicaSet Ready=True ending\nkube-system/kube-proxy-y Running DaemonSet Ready=True\nkube-system/etcd-w1 Running mirror Node\ndefault/done Succeeded\n")
 	s.ok(s.step("doctor-drain"))
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
 
@@ -214,7 +236,7 @@ case "$* " in
 *" get pods "*deletionTimestamp*) if [[ -e /young ]]; then echo 'b True'; else touch /young; echo 'b False'; fi ;;
 *" get pods "*) printf 'a ' ;;
 *" delete pods "*) call=$*; echo "${call#*--request-timeout=30s }" >>/calls ;;
-*" get node w1 "*) if [[ -e /healthy ]]; then printf '2 2'; else touch /healthy; printf '2 1'; fi ;;
+*" get node w1 "*) if [[ -e /healthy ]]; then printf 'have 0\nhave 2\ncan 0\ncan 2\n'; else touch /healthy; printf 'have 0\nhave 2\ncan 0\ncan 1\n'; fi ;;
 esac
 `)
 	r := s.ok(s.step("doctor-plugin"))
@@ -261,6 +283,24 @@ func TestGPUWatch(t *testing.T) {
 	}
 }
 
+// A check that hangs in the kernel is not joined by another each minute.
+func TestGPUWatchOfAHungDriver(t *testing.T) {
+	t.Parallel()
+	s := newGPUHost(t, "0000:17:00.0")
+	s.stub("nvidia-smi", "#!/bin/sh\ntouch /asked\necho 00000000:17:00.0\n")
+	s.stub("kubectl", "#!/bin/sh\n")
+	s.stub("curl", "#!/bin/sh\ncat >/patched\n")
+	s.write("etc/kubernetes/kubelet.conf", "")
+	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "name=$1", "name=w1").Replace(string(Watch()))
+	for processes, hangs := range map[string]bool{"D 75 nvidia-smi": true, "D 2 nvidia-smi": false, "S 75 nvidia-smi": false, "D 75 kworker/2:3": false} {
+		s.stub("ps", "#!/bin/sh\necho 'S 900 systemd'\necho '"+processes+"'\n")
+		s.ok(s.sandbox.bash("rm -f /asked; " + enterGPUHost + text))
+		if said := s.read("patched"); strings.Contains(said, "DriverHangs") != hangs || s.exists("asked") == hangs {
+			t.Errorf("%s: it says\n%s", processes, said)
+		}
+	}
+}
+
 // The check is put there, and undo takes it away.
 func TestDoctorWatch(t *testing.T) {
 	t.Parallel()
@@ -268,10 +308,12 @@ func TestDoctorWatch(t *testing.T) {
 	s.must(os.MkdirAll(s.path("etc/systemd/system"), 0o755))
 	s.file("/opt/kgpu-gpu-watch", "#!/bin/sh\n")
 	s.write("var/units/kgpu-gpu-watch.timer", "loaded,inactive,disabled\n") // systemd's view of the file that comes
+	s.write("var/units/kgpu-gpu-watch.service", "loaded,inactive,static\n")
 	before := s.snapshot()
 	for range 2 {
 		s.ok(s.step("doctor-watch"))
 	}
+	s.write("var/units/kgpu-gpu-watch.service", "loaded,failed,static\n") // its last check came to no end
 	if got := s.read("var/units/kgpu-gpu-watch.timer"); got != "loaded,active,enabled\n" {
 		t.Errorf("the timer is %q", got)
 	}

@@ -221,6 +221,18 @@ const drainCall = "drain w1 --ignore-daemonsets --delete-emptydir-data --timeout
 
 var drainTimeout = regexp.MustCompile(`--timeout [1-9]\d*s`)
 
+// Before 1.20 the flag for pods with files of their own had another name.
+func TestDrainsOfOldVersions(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"driver-drain", "doctor-drain"} {
+		s := nodeHost(t)
+		s.write("var/lib/dpkg/status", oldPackage("1.19.16-00"))
+		s.value("patience", "120\n")
+		s.ok(s.step(step))
+		s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", "drain w1 --ignore-daemonsets --delete-local-data --timeout …", "label --overwrite node w1 kgpu.dev/gpu=drained")
+	}
+}
+
 func TestDriverDrainAndBack(t *testing.T) {
 	t.Parallel()
 	s := nodeHost(t)
@@ -355,9 +367,10 @@ func TestDrainTemplates(t *testing.T) {
 			object{"metadata": object{"namespace": "default", "name": "a"}, "spec": object{}, "status": object{"phase": "Pending"}},
 			object{"metadata": object{"namespace": "default", "name": "b", "ownerReferences": controller, "annotations": object{"x": "y"}}, "spec": object{"nodeSelector": object{"kgpu.dev/gpu": "true"}},
 				"status": object{"phase": "Running", "conditions": []any{object{"type": "PodScheduled", "status": "True"}, object{"type": "Ready", "status": "False"}}}},
+			object{"metadata": object{"namespace": "default", "name": "d", "deletionTimestamp": "2026-11-20T13:00:00Z"}, "spec": object{}, "status": object{"phase": "Running"}},
 			object{"metadata": object{"namespace": "kube-system", "name": "c", "annotations": object{"kubernetes.io/config.mirror": "1"}, "ownerReferences": []any{object{"kind": "Node", "controller": true}}},
 				"spec": object{"nodeSelector": object{"disk": "fast"}}, "status": object{"phase": "Running"}},
-		}}, "default/a Pending\ndefault/b Running ReplicaSet cards Ready=False\nkube-system/c Running mirror Node\n"},
+		}}, "default/a Pending\ndefault/b Running ReplicaSet cards Ready=False\ndefault/d Running ending\nkube-system/c Running mirror Node\n"},
 		"node": {object{"status": object{"conditions": []any{object{"type": "DiskPressure", "status": "False"}, object{"type": "Ready", "status": "True"}},
 			"allocatable": object{"cpu": "4", "nvidia.com/gpu": "2"}}}, "True cpu=4 nvidia.com/gpu=2\n"},
 	} {

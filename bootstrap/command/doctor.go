@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -78,9 +79,11 @@ func examine(c *cli.Context) error {
 	}
 	names := c.Args().Slice()
 	if c.Bool("install-watch") {
-		o.Events = progress
 		show := func(g *plan.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
-		return errors.Join(bootstrap.InstallWatch(c.Context, o, names, show), progress.Close())
+		ended := acting(c, &o, progress)
+		err := bootstrap.InstallWatch(c.Context, o, names, show)
+		ended(err)
+		return errors.Join(err, progress.Close())
 	}
 	d, err := bootstrap.Doctor(c.Context, o, names)
 	if err != nil {
@@ -92,8 +95,9 @@ func examine(c *cli.Context) error {
 				return err
 			}
 		}
-		o.Events = progress
+		ended := acting(c, &o, progress)
 		done, err := fix(c, o, names, printable.Writer(out))
+		ended(err)
 		if err := errors.Join(err, progress.Close()); err != nil {
 			return err
 		}
@@ -116,6 +120,20 @@ func examine(c *cli.Context) error {
 	return verdict(d)
 }
 
+// acting lets what runs on hosts be shown, leave a folder, and be interrupted as other stories are. The function that it
+// returns ends that.
+func acting(c *cli.Context, o *bootstrap.Options, progress report.Sink) (ended func(error)) {
+	t := &terminal{Sink: progress, stopped: &interruption{errs: c.App.ErrWriter, atWork: map[event.Ref]bool{}}}
+	recorded := record(c, o.Inventory, o.Run, t)
+	told.Store(t.stopped)
+	o.Events = t
+	t.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
+	return func(err error) {
+		told.Store(nil)
+		recorded(err)
+	}
+}
+
 // verdict is the answer in the exit status.
 func verdict(d *report.Diagnosis) error {
 	switch failures, warnings := doctor.Count(d.Findings()); {
@@ -128,8 +146,10 @@ func verdict(d *report.Diagnosis) error {
 }
 
 // fix repairs, and reports whether anything was done.
-func fix(c *cli.Context, o bootstrap.Options, names []string, out interface{ Write([]byte) (int, error) }) (done bool, err error) {
+func fix(c *cli.Context, o bootstrap.Options, names []string, out io.Writer) (done bool, err error) {
+	asked, in := false, &answers{Reader: c.App.Reader, over: c.Context.Done()}
 	up, err := bootstrap.Fix(c.Context, o, names, func(m bootstrap.Mended) (bool, error) {
+		asked = true
 		what := "This repairs, and disturbs no pods:"
 		if m.Reboot {
 			what = "This drains nodes and reboots hosts:"
@@ -138,7 +158,7 @@ func fix(c *cli.Context, o bootstrap.Options, names []string, out interface{ Wri
 		if !c.Bool("yes") {
 			fmt.Fprint(out, "Type yes to do it: ")
 			var answer string
-			if _, err := fmt.Fscanln(c.App.Reader, &answer); err != nil || answer != "yes" {
+			if _, err := fmt.Fscanln(in, &answer); err != nil || answer != "yes" {
 				fmt.Fprintln(out, "not confirmed, nothing of this was done")
 				return false, nil
 			}
@@ -146,8 +166,12 @@ func fix(c *cli.Context, o bootstrap.Options, names []string, out interface{ Wri
 		done = true
 		return true, nil
 	})
-	if up {
+	switch {
+	case err != nil:
+	case up:
 		fmt.Fprintf(out, "The rest is for `kgpu up %s`.\n", o.Inventory.Path)
+	case !asked:
+		fmt.Fprintln(out, "Nothing of this is repaired by --fix: each finding says what to do.")
 	}
 	return done, err
 }

@@ -26,9 +26,10 @@ import (
 // answering is a host that does as kgpu's scripts do: it says these facts, and of each step what lines has for it. A step
 // ends well unless that says otherwise.
 type answering struct {
-	facts string
-	lines map[string]string
-	begun func(*sshtest.Exec) // answers a batch instead; nil: nothing does
+	facts  string
+	doctor string // lines of doctor.sh
+	lines  map[string]string
+	begun  func(*sshtest.Exec) // answers a batch instead; nil: nothing does
 }
 
 func (a *answering) exec(e *sshtest.Exec) int {
@@ -53,9 +54,12 @@ func (a *answering) exec(e *sshtest.Exec) int {
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)
-		if bytes.Contains(script, []byte("kgpu-reach=1")) {
+		switch {
+		case bytes.Contains(script, []byte("kgpu-reach=1")):
 			fmt.Fprint(e.Stdout, "kgpu-reach=1\nend=1\n")
-		} else {
+		case bytes.Contains(script, []byte("kgpu-doctor=1")):
+			fmt.Fprintf(e.Stdout, "kgpu-doctor=1\n%send=1\n", a.doctor)
+		default:
 			fmt.Fprintf(e.Stdout, "kgpu-facts=1\nnow=%d.0\n%send=1\n", time.Now().Unix(), a.facts)
 		}
 		return 0

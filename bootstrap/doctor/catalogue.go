@@ -194,7 +194,7 @@ var catalogue = []Row{
 	{ID: "CERTIFICATE_EXPIRED", Severity: Error, find: expired, explains: []string{"API_UNREACHABLE", "NODE_NOT_READY"},
 		Cause: "A certificate of Kubernetes is no longer valid: its owner is refused.",
 		Fix:   "on the control plane: `kubeadm certs renew all`, then restart its static pods; for a kubelet: remove /var/lib/kubelet/pki/kubelet-client-* and join again (`kgpu reset HOST`, `kgpu up`)"},
-	{ID: "CERTIFICATE_EXPIRES", Severity: Warning, find: expires,
+	{ID: string(reason.HostCertificateEnds), Severity: Warning, find: expires,
 		Cause: "A certificate of Kubernetes will expire soon. kubelets renew their own; those of the control plane are renewed by kubeadm.",
 		Fix:   "on the control plane: `kubeadm certs renew all`, then restart its static pods"},
 

@@ -32,6 +32,7 @@ type subject struct {
 	member  bool
 	cards   int  // that the driver should have
 	cluster bool // the API server answered somewhere
+	slow    bool // nvidia-smi answers, and not within the time that doctor.sh has for it
 }
 
 // Check returns what is wrong with the machines, in their order, the worst first. Reasons in ignore are left out.
@@ -76,6 +77,11 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	if s.e == nil {
 		s.e = &Evidence{}
 	}
+	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && gaveUp(s.e.SMI) && !gaveUp(s.f.NVIDIA.SMI); s.slow {
+		answered := *s.e
+		answered.SMI = s.f.NVIDIA.SMI // facts.sh has more patience
+		s.e = &answered
+	}
 	s.member = s.f.Kubelet != nil || s.f.ControlPlane != nil
 	s.cards = len(plan.Cards(s.f))
 	if all == nil {
@@ -101,7 +107,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 		}
 	}
 	for _, e := range all.Events {
-		if e.Node == name && s.f.Now.Sub(e.Time) < recent {
+		if e.Node == name && !s.f.Now.IsZero() && s.f.Now.Sub(e.Time) < recent {
 			s.events = append(s.events, e)
 		}
 	}

@@ -301,10 +301,10 @@ var rows = map[string]func(*world){
 	"w1 APPARMOR_DENIED": func(w *world) {
 		w.logs(`audit: type=1400 audit(1): apparmor="DENIED" operation="signal" class="signal" profile="cri-containerd.apparmor.d" pid=1 comm="runc"`)
 	},
-	"w1 HOST_CLOCK_SKEW":     nil, // see TestPreflight
-	"w1 CERTIFICATE_EXPIRED": nil, // see TestCertificates
-	"w1 CERTIFICATE_EXPIRES": nil,
-	"w1 GPU_OFFERED_LOST":    nil, // see TestConsequences
+	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflight
+	"w1 CERTIFICATE_EXPIRED":   nil, // see TestCertificates
+	"w1 HOST_CERTIFICATE_ENDS": nil,
+	"w1 GPU_OFFERED_LOST":      nil, // see TestConsequences
 }
 
 // oneCard is a nvidia-smi that cannot reach the second card.
@@ -437,6 +437,51 @@ func TestHungTool(t *testing.T) {
 	found := Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Seen: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_HUNG", "w1 HOST_UNENDING"}) {
 		t.Errorf("without facts: %v", got)
+	}
+}
+
+// A nvidia-smi that answers facts.sh, which has more patience, does not hang: nobody is told to reboot.
+func TestSlowTool(t *testing.T) {
+	w := newWorld(t)
+	instead(&w.worker, "card", "card-status=124")
+	if found := w.check(); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+	instead(&w.worker, "unit=nvidia-persistenced", "unit=nvidia-persistenced inactive success 0 enabled")
+	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_PERSISTENCE_OFF"}) {
+		t.Errorf("where nothing keeps the driver: %v", got)
+	}
+	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 15
+	if got := ids(w.check()); !slices.Contains(got, "w1 GPU_NOT_ALL_CARDS") || slices.Contains(got, "w1 GPU_HUNG") {
+		t.Errorf("with a late answer that is an error: %v", got)
+	}
+}
+
+// The containers of a pod are told of in one line, in the order of their names.
+func TestPluginFailsBesideAnother(t *testing.T) {
+	w := newWorld(t)
+	w.node("<no value>", "0", "0", "", "Ready=True")
+	instead(&w.control, "pod=", "pod=\tw1\tnvidia-device-plugin-x7k2p\tRunning\tgpu-feature-discovery CrashLoopBackOff ; nvidia-device-plugin CrashLoopBackOff ; ")
+	found := w.check()
+	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_PLUGIN_FAILS"}) || strings.Contains(found[0].Evidence[0], "gpu-feature") {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// Nobody knows how old a warning is of a host that did not tell the time.
+func TestWarningsWithoutFacts(t *testing.T) {
+	w := newWorld(t)
+	says(&w.control, "event=\t2026-11-20T13:00:00Z\tw1\tFailed\tdefault/job\tAuto-detected mode as legacy")
+	control, err := ParseEvidence([]byte(w.control))
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := ParseEvidence([]byte(w.worker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := Check(w.inv, []Machine{{Host: w.inv.Hosts[0], Facts: w.cp, Seen: control}, {Host: w.inv.Hosts[1], Seen: worker}}, nil); len(found) > 0 {
+		t.Errorf("found %+v", found)
 	}
 }
 

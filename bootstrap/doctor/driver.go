@@ -34,7 +34,7 @@ func notAllCards(s *subject) []string {
 		return nil
 	}
 	if s.e.SMI == 0 || s.lost() {
-		return append([]string{fmt.Sprintf("%d of %d cards in nvidia-smi's list", len(s.e.Cards), s.cards)}, s.e.SMISaid...)
+		return append([]string{fmt.Sprintf("%d of %d cards in nvidia-smi's list", s.seen(), s.cards)}, s.e.SMISaid...)
 	}
 	return append([]string{fmt.Sprintf("nvidia-smi ends with status %d", s.e.SMI)}, s.e.SMISaid...)
 }
@@ -194,7 +194,11 @@ func persistence(s *subject) []string {
 			out = append(out, "card "+c.Address+": persistence mode Disabled")
 		}
 	}
-	if u, ok := s.e.Units["nvidia-persistenced"]; ok && len(out) > 0 {
+	u, ok := s.e.Units["nvidia-persistenced"]
+	if s.slow && u.State != "active" {
+		out = append(out, "nvidia-smi takes many seconds to answer")
+	}
+	if ok && len(out) > 0 {
 		out = append(out, append([]string{"nvidia-persistenced is " + u.State}, u.Said...)...)
 	}
 	return out

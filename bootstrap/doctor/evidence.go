@@ -136,11 +136,12 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 			return nil, err
 		}
 	}
-	for _, parse := range []func(map[string][]string, *Evidence) error{machine, units, certificates, cluster} {
+	for _, parse := range []func(map[string][]string, *Evidence) error{machine, units, cluster} {
 		if err := parse(a, e); err != nil {
 			return nil, err
 		}
 	}
+	certificates(a, e)
 	return e, nil
 }
 
@@ -251,14 +252,11 @@ func units(a map[string][]string, e *Evidence) error {
 }
 
 // certificates reads lines "FILE BASE64", of DER or of PEM. The host sends certificates, never keys.
-func certificates(a map[string][]string, e *Evidence) error {
+func certificates(a map[string][]string, e *Evidence) {
 	for _, key := range []string{"certificate", "certificate-pem"} {
 		for _, line := range a[key] {
 			file, encoded, _ := strings.Cut(line, " ")
-			der, err := base64.StdEncoding.DecodeString(encoded)
-			if err != nil {
-				return bad(key, file)
-			}
+			der, _ := base64.StdEncoding.DecodeString(encoded) // what is none is no certificate either
 			if block, _ := pem.Decode(der); key == "certificate-pem" && block != nil {
 				der = block.Bytes
 			}
@@ -269,7 +267,6 @@ func certificates(a map[string][]string, e *Evidence) error {
 			e.Certificates = append(e.Certificates, Certificate{File: printable.Short(file, maxLine), Until: cert.NotAfter})
 		}
 	}
-	return nil
 }
 
 // cluster reads the lines of a control plane, fields between tabs.
@@ -285,15 +282,8 @@ func cluster(a map[string][]string, e *Evidence) error {
 			return bad("node", line)
 		}
 		n := Node{Name: f[1], Cordoned: f[2] == "true", Drained: f[5] != "", Conditions: map[string]string{}, WatchSays: unescaped.Replace(f[7]), ReadySays: unescaped.Replace(f[8])}
-		for at, into := range map[int]*int{3: &n.Capacity, 4: &n.Allocatable} {
-			if f[at] == "" {
-				continue
-			}
-			var err error
-			if *into, err = number("node", f[at]); err != nil {
-				return err
-			}
-		}
+		n.Capacity, _ = facts.Quantity(f[3]) // what a kubelet says of its own node must not hide the others
+		n.Allocatable, _ = facts.Quantity(f[4])
 		for _, condition := range strings.Fields(f[6]) {
 			kind, status, _ := strings.Cut(condition, "=")
 			n.Conditions[kind] = status

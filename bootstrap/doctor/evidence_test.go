@@ -27,13 +27,24 @@ func TestParseEvidence(t *testing.T) {
 		e.Units["kubelet"].State != "active" || len(e.Sources) != 2 || e.Disks["/"] != 41 || e.Cluster != nil || !e.Kernels[0].Running {
 		t.Errorf("%+v", e)
 	}
-	for _, bad := range []string{"card-status=x", "card-status=-1", "unit=a b", "unit=a b c d e", "disk=/ much", "node=\tw1", "kernel=6", "apt-source=x", "certificate=/x ???"} {
+	for _, bad := range []string{"card-status=x", "card-status=-1", "unit=a b", "unit=a b c d e", "disk=/ much", "node=\tw1", "kernel=6", "apt-source=x"} {
 		if _, err := ParseEvidence([]byte("kgpu-doctor=1\napi=1\n" + bad + "\nend=1\n")); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
 	if _, err := ParseEvidence([]byte("kgpu-doctor=1\n")); !errors.Is(err, facts.ErrTruncated) {
 		t.Errorf("half an answer: %v", err)
+	}
+}
+
+// What one object or file says that cannot be read hides nothing else.
+func TestParseEvidenceLeniently(t *testing.T) {
+	e, err := ParseEvidence([]byte("kgpu-doctor=1\ncertificate=/x ???\ncertificate-pem=/y LS0t\napi=1\nnode=\tw1\t\t1k\tmany\t\t\t\t\nnode=\tw2\t\t2\t1\t\t\t\t\nend=1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := e.Cluster.Nodes; len(e.Certificates) > 0 || len(n) != 2 || n[0].Capacity != 1000 || n[0].Allocatable != 0 || n[1].Capacity != 2 || n[1].Allocatable != 1 {
+		t.Errorf("%+v, %+v", e.Certificates, n)
 	}
 }
 
@@ -58,7 +69,8 @@ func TestCertificates(t *testing.T) {
 		want []string
 	}{
 		{90 * 24 * time.Hour, nil},
-		{5 * 24 * time.Hour, []string{"w1 CERTIFICATE_EXPIRES"}},
+		{31 * 24 * time.Hour, nil},
+		{29 * 24 * time.Hour, []string{"w1 HOST_CERTIFICATE_ENDS"}}, // the ID and the limit of kgpu status
 		{-time.Hour, []string{"w1 CERTIFICATE_EXPIRED"}},
 	} {
 		for key, encode := range map[string]func([]byte) []byte{

@@ -12,7 +12,8 @@ var hungTask = regexp.MustCompile(`(?:INFO: )?task ([^:]+(?::[^:]+)*):(\d+) bloc
 
 const (
 	stackLines = 40  // in which a stack names the driver
-	smiHangs   = 124 // status of a nvidia-smi that gave no answer; 137: it had to be killed
+	smiHangs   = 124 // status of a nvidia-smi that gave no answer
+	smiKilled  = 137 // of one that had to be killed
 )
 
 // ofDriver is how a stack names the driver's modules: "os_execute_work_item [nvidia]".
@@ -55,8 +56,11 @@ func hangs(s *subject) bool {
 	if s.e.Asked {
 		status = s.e.SMI
 	}
-	return status == smiHangs || status == 137
+	return gaveUp(status)
 }
+
+// gaveUp reports whether a status says that nvidia-smi had to be ended.
+func gaveUp(status int) bool { return status == smiHangs || status == smiKilled }
 
 // xid reads what the driver says of an error: "NVRM: Xid (PCI:0000:17:00): 79, pid=…, GPU has fallen off the bus."
 var xid = regexp.MustCompile(`NVRM: Xid \([^)]*\): (\d+)`)
@@ -93,7 +97,7 @@ func fellOff(s *subject) []string {
 var notSupported = regexp.MustCompile(`NVRM:?.*(not supported by|requires use of the NVIDIA open)`)
 
 func unsupported(s *subject) []string {
-	if len(s.e.Cards) >= s.cards && s.cards > 0 {
+	if s.seen() >= s.cards && s.cards > 0 {
 		return nil // a display of another make, perhaps
 	}
 	return logLines(s, notSupported.MatchString)

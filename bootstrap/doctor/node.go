@@ -49,11 +49,10 @@ func noDevices(s *subject) []string {
 func pluginFails(s *subject) []string {
 	var out []string
 	for _, p := range s.plugin {
-		if p.Waiting == "" || p.Phase == "Pending" && !failing.MatchString(p.Waiting) || strings.HasPrefix(p.Waiting, "gpu-feature-discovery ") {
-			continue
-		}
-		if failing.MatchString(p.Waiting) {
-			out = append(out, p.Name+": "+p.Waiting)
+		for _, container := range strings.Split(p.Waiting, "; ") {
+			if failing.MatchString(container) && !strings.HasPrefix(container, "gpu-feature-discovery ") {
+				out = append(out, p.Name+": "+container)
+			}
 		}
 	}
 	if len(out) > 0 {
@@ -322,8 +321,9 @@ func diskFull(s *subject) []string {
 	return out
 }
 
-// soon is when somebody should see to a certificate; kubelets renew theirs, of a year, in its last tenth to third.
-const soon = 21 * 24 * time.Hour
+// soon is when somebody should see to a certificate, as `kgpu status` has it; kubelets renew theirs, of a year, in its last
+// tenth to third.
+const soon = 30 * 24 * time.Hour
 
 func expired(s *subject) []string {
 	return s.certificates(func(left time.Duration) bool { return left <= 0 })

@@ -156,7 +156,7 @@ func collect(words string, join func(have, more int) int) map[string]int {
 	var out map[string]int
 	for word := range strings.FieldsSeq(words) {
 		what, much, _ := strings.Cut(word, "=")
-		n, ok := quantity(much)
+		n, ok := Quantity(much)
 		if !ok {
 			continue
 		}
@@ -168,9 +168,9 @@ func collect(words string, join func(have, more int) int) map[string]int {
 	return out
 }
 
-// quantity reads a number of cards as Kubernetes writes it: 1000 is 1k.
+// Quantity reads a number of cards as Kubernetes writes it: 1000 is 1k. ok is false for what is none.
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
-func quantity(s string) (int, bool) {
+func Quantity(s string) (n int, ok bool) {
 	const most = 1_000_000 // of whatever a node may say that it has
 	digits, thousands := strings.CutSuffix(s, "k")
 	n, err := strconv.Atoi(digits)

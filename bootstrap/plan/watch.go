@@ -17,7 +17,7 @@ const (
 // watchServiceFile checks the cards of a node once. Its name is none that systemd or a shell would read as more than a name.
 func watchServiceFile(node string) File {
 	return text("# Tells the cluster whether the node's cards answer, written by kgpu.\n[Unit]\nDescription=Check of this node's cards\n\n" +
-		"[Service]\nType=oneshot\nExecStart=" + watchProgram + " " + node + "\nTimeoutStartSec=120\n")
+		"[Service]\nType=oneshot\nExecStart=" + watchProgram + " " + node + "\nTimeoutStartSec=120\nTimeoutStopSec=10\n")
 }
 
 var watchTimerFile = text("# Written by kgpu.\n[Unit]\nDescription=Check of this node's cards, every minute\n\n" +

@@ -42,10 +42,15 @@ gpu_label() {
   kube get node "$1" -o go-template='{{with .metadata.labels}}{{with index . "kgpu.dev/gpu"}}{{.}}{{end}}{{end}}'
 }
 
-# A line for each pod of a node: its name, its phase, "mirror" if the kubelet made it, the kind of its controller, and
-# "cards" if it runs where cards are.
-node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{js .status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{js .status}}{{end}}{{end}}
+# A line for each pod of a node: its name, its phase, "mirror" if the kubelet made it, the kind of its controller,
+# "cards" if it runs where cards are, and "ending" if it was told to end.
+node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{js .status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{js .status}}{{end}}{{end}}{{if .metadata.deletionTimestamp}} ending{{end}}
 {{end}}'
+
+# local_data prints the flag by which a drain takes pods that have files of their own.
+local_data() {
+  if kubernetes_before 20; then echo --delete-local-data; else echo --delete-emptydir-data; fi
+}
 
 # node_pods NODE prints its pods.
 node_pods() {

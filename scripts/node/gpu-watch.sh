@@ -36,11 +36,17 @@ listed() {
   ) || true
 }
 
+# stuck tells whether a nvidia-smi waits in the kernel for longer than one is waited for: another would only join it, and
+# none of them ever ends.
+stuck() {
+  ps -eo state=,etimes=,comm= | awk -v patience="$patience" '$1 == "D" && $2 > patience && $3 == "nvidia-smi" { n++ } END { exit !n }'
+}
+
 # verdict sets status, reason and message of the condition.
 verdict() {
-  local want have answer log
+  local want have answer='' log
   want=$(cards)
-  answer=$(listed)
+  stuck || answer=$(listed)
   have=$(grep -cE '^[0-9A-Fa-f]{8}:' <<<"$answer") || have=0
   log=$(timeout 10 journalctl -q -k -b --no-pager -o cat 2>/dev/null </dev/null | grep -E 'NVRM: Xid \([^)]*\): 79,|has fallen off the bus' | tail -n 1) || log=
   status=False

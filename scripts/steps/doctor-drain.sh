@@ -9,12 +9,8 @@ valid_nodes "$node"
 log=$KGPU_STEP/drain.log
 
 # staying prints the pods that nobody told to end and that a drain concerns: not the kubelet's own, nor a DaemonSet's.
-# shellcheck disable=SC2016 # Go's template
-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{$own := false}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}}{{$own = true}}{{end}}{{end}}{{range .metadata.ownerReferences}}{{if eq .kind "DaemonSet"}}{{$own = true}}{{end}}{{end}}{{if not $own}}{{.metadata.namespace}}/{{.metadata.name}} {{js .status.phase}}
-{{end}}{{end}}{{end}}'
 staying() {
-  kube get pods --all-namespaces --field-selector "spec.nodeName=$node" -o go-template="$template" |
-    awk '$2 != "Succeeded" && $2 != "Failed" { print $1 }' | paste -sd, | sed 's/,/, /g'
+  node_pods "$node" | awk '$2 != "Succeeded" && $2 != "Failed" && !/ (mirror|DaemonSet|ending)( |$)/ { print $1 }' | paste -sd, | sed 's/,/, /g'
 }
 
 if ! node_there "$node"; then
@@ -22,7 +18,7 @@ if ! node_there "$node"; then
   exit 0
 fi
 cordon "$node"
-if ! kube drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout "$(value patience)s" 2>&1 | tee "$log"; then
+if ! kube drain "$node" --ignore-daemonsets "$(local_data)" --timeout "$(value patience)s" 2>&1 | tee "$log"; then
   left=$(staying)
   if [[ -n $left ]]; then
     uncordon "$node" || true

@@ -9,7 +9,9 @@ valid_nodes "$node"
 of_node=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin --field-selector "spec.nodeName=$node")
 
 # shellcheck disable=SC2016 # Go's templates
-quantities='{{with index .status.capacity "nvidia.com/gpu"}}{{.}}{{end}} {{with index .status.allocatable "nvidia.com/gpu"}}{{.}}{{end}}'
+quantities='{{range $what, $much := .status.capacity}}{{if eq (printf "%.11s" $what) "nvidia.com/"}}have {{$much}}
+{{end}}{{end}}{{range $what, $much := .status.allocatable}}{{if eq (printf "%.11s" $what) "nvidia.com/"}}can {{$much}}
+{{end}}{{end}}'
 # shellcheck disable=SC2016
 pods='{{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.uid}}{{range .status.conditions}}{{if eq .type "Ready"}} {{js .status}}{{end}}{{end}}
 {{end}}{{end}}'
@@ -22,7 +24,7 @@ lacks() {
     printf 'the device plugin of %s' "$node"
     return
   fi
-  read -r have can <<<"$(kube get node "$node" -o go-template="$quantities" 2>/dev/null)" || true
+  read -r have can <<<"$(kube get node "$node" -o go-template="$quantities" 2>/dev/null | awk '{ n[$1] += $2 } END { print n["have"] + 0, n["can"] + 0 }')" || true
   [[ ${have:-0} -gt 0 && ${can:-0} -ge ${have:-0} ]] || printf 'the cards of %s: %s of %s can be had' "$node" "${can:-0}" "${have:-0}"
 }
 

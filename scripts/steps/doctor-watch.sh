@@ -3,10 +3,12 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
-timer=kgpu-gpu-watch.timer
+timer=kgpu-gpu-watch.timer service=kgpu-gpu-watch.service
 install_files
+# The check, too: undo makes systemd forget one that failed.
+remember_unit "$service"
 remember_unit "$timer"
 # A reload of systemd takes the cards from containers that have them by the old way: only where units changed that it knows.
-if [[ $(unit_property "$timer" NeedDaemonReload) == yes || $(unit_property kgpu-gpu-watch.service NeedDaemonReload) == yes ]]; then systemctl daemon-reload; fi
+if [[ $(unit_property "$timer" NeedDaemonReload) == yes || $(unit_property "$service" NeedDaemonReload) == yes ]]; then systemctl daemon-reload; fi
 systemctl enable -q --no-reload -- "$timer"
 systemctl start -- "$timer" || unit_failed "$timer"

@@ -34,7 +34,7 @@ served=$(gpu_label "$node")
 log=$KGPU_STEP/drain.log
 left=$(seconds_left)
 if [[ $left -lt 1 ]]; then left=1; fi # nothing is no limit to kubectl
-kube drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout "${left}s" 2>&1 | tee "$log" ||
+kube drain "$node" --ignore-daemonsets "$(local_data)" --timeout "${left}s" 2>&1 | tee "$log" ||
   give_up "node $node: $(grep -m 1 -iE 'disruption budget|^error|cannot delete' "$log" || tail -n 1 "$log")"
 [[ -n $served ]] || exit 0
 set_gpu_label "$node" drained

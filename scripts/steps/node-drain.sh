@@ -10,7 +10,5 @@ if ! kube get --raw "/api/v1/nodes/$node" >/dev/null 2>&1; then
   echo "there is no node $node"
   exit 0
 fi
-local_data=--delete-emptydir-data
-if kubernetes_before 20; then local_data=--delete-local-data; fi
-kube drain "$node" --ignore-daemonsets "$local_data" --force --timeout "$(value_or timeout 5m)" ||
+kube drain "$node" --ignore-daemonsets "$(local_data)" --force --timeout "$(value_or timeout 5m)" ||
   fail STEP_FAILED "node $node cannot be drained"

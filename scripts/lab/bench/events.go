@@ -5,7 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
+
+// allReached reads the object that kgpu doctor or status prints and wants all hosts in it, and that each has told what it is.
+func allReached(object io.Reader, hosts []string) error {
+	var report struct {
+		Hosts []struct {
+			Host    string
+			Reached bool
+		}
+	}
+	if err := json.NewDecoder(object).Decode(&report); err != nil {
+		return fmt.Errorf("kgpu's report: %w", err)
+	}
+	var reached []string
+	for _, h := range report.Hosts {
+		if h.Reached {
+			reached = append(reached, h.Host)
+		}
+	}
+	if !slices.Equal(reached, hosts) {
+		return fmt.Errorf("kgpu reached %v, want %v", reached, hosts)
+	}
+	return nil
+}
 
 // onceEach reads kgpu's stream of events and wants one connection and one command for each host, no step and no other
 // result than ok.

@@ -28,3 +28,17 @@ func TestOnceEach(t *testing.T) {
 		}
 	}
 }
+
+func TestAllReached(t *testing.T) {
+	hosts := []string{"cp1", "w1"}
+	for text, well := range map[string]bool{
+		`{"hosts": [{"host": "cp1", "reached": true}, {"host": "w1", "reached": true}]}`:  true,
+		`{"hosts": [{"host": "cp1", "reached": true}, {"host": "w1", "reached": false}]}`: false,
+		`{"hosts": [{"host": "cp1", "reached": true}]}`:                                   false,
+		``: false,
+	} {
+		if err := allReached(strings.NewReader(text), hosts); (err == nil) != well {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 // Command bench times `kgpu up` with nothing to do beside a bare program (package main in ./bare) that runs the very same
-// facts script over one SSH connection per host: for 1, 10 and 50 hosts, near and with 20 ms more of round trip. The two
-// take turns on the same hosts. Exit status 1: kgpu took more than 1.5 times as long; 2: there is no result.
+// facts script over one SSH connection per host: for 1, 10 and 50 hosts, near and with 20 ms more of round trip. Then it
+// times `kgpu doctor` and `kgpu status` for 10 hosts in the same way, with their scripts. The two take turns on the same
+// hosts. Exit status 1: kgpu took more than 1.5 times as long, or doctor more than 10 s; 2: there is no result.
 //
 // One machine cannot carry fifty kubelets, so the cluster has two real hosts, cp1 and w1 of a lab of its own, and the
 // others are thin hosts inside w1 (thin.sh): each a real sshd with its own host key, address, host name and machine-id.
@@ -27,6 +28,9 @@ var (
 	delays = []time.Duration{0, 20 * time.Millisecond}
 )
 
+// lookedAt is how many hosts doctor and status are measured with.
+const lookedAt = 10
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
@@ -35,7 +39,7 @@ func main() {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "bench:", err)
-	if errors.Is(err, errSlow) {
+	if errors.Is(err, errSlow) || errors.Is(err, errLate) {
 		os.Exit(1)
 	}
 	os.Exit(2)
@@ -69,6 +73,17 @@ func run(ctx context.Context) (err error) {
 			}
 			results = append(results, r)
 		}
+	}
+	for _, k := range looks {
+		c, err := newLook(l, k, l.hosts[:lookedAt], bare)
+		if err != nil {
+			return err
+		}
+		r, err := c.measure(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		results = append(results, r)
 	}
 	if err := printTable(os.Stdout, results); err != nil {
 		return err

@@ -37,6 +37,10 @@ func TestJudge(t *testing.T) {
 	if err := judge([]result{even}); err != nil {
 		t.Error(err)
 	}
+	late := result{name: "late", kgpu: seconds(11), bare: seconds(11), most: 10 * time.Second}
+	if err := judge([]result{even, late}); !errors.Is(err, errLate) || errors.Is(err, errSlow) {
+		t.Errorf("judgement %v", err)
+	}
 	err := judge([]result{even, slow})
 	if !errors.Is(err, errSlow) || !strings.Contains(err.Error(), "slow: ") || strings.Contains(err.Error(), "even") {
 		t.Errorf("judgement %v", err)
@@ -49,7 +53,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `
-median of 7 (shortest–longest)  kgpu up             bare program        ratio
+median of 7 (shortest–longest)  kgpu                bare program        ratio
 1 host                          1.50 s (1.00–9.00)  1.00 s (0.50–2.00)  1.50
 `
 	if out.String() != want {

@@ -143,7 +143,11 @@ chmod 755 /usr/local/sbin/journalctl; mkdir -p /etc/kgpu-lab`)
 		c.k(t, "wait", "--for=condition=GPUHealthy", "node/w1", "--timeout=170s")
 	})
 	t.Run("reset", func(t *testing.T) {
+		l.exec(t, "w1", "chmod -x /usr/local/sbin/kgpu-gpu-watch; systemctl start kgpu-gpu-watch.service || :") // a check that failed
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		if left := l.exec(t, "w1", "systemctl list-units --all --plain --no-legend 'kgpu-gpu-watch*'"); left != "" {
+			t.Errorf("systemd still knows %s", left)
+		}
 		delete(fresh, "w1") // it was booted anew, which changes its units and mounts
 		l.unchanged(t, fresh)
 		if left := l.exec(t, "w1", "ls -d /usr/local/sbin/kgpu-* /etc/systemd/system/kgpu-* 2>/dev/null || :"); left != "" {

@@ -1,5 +1,5 @@
-// Command bare is what kgpu's speed is measured by: it runs a script as root on all hosts at the same time, over one SSH
-// connection each, reads what it prints, and does nothing else.
+// Command bare is what kgpu's speed is measured by: it runs scripts as root on all hosts at the same time, over one SSH
+// connection each, reads what they print, and does nothing else.
 package main
 
 import (
@@ -18,19 +18,21 @@ func main() {
 	user := flag.String("user", "", "login `NAME`")
 	key := flag.String("key", "", "private key `FILE`")
 	known := flag.String("known-hosts", "", "`FILE` with the hosts' ed25519 keys")
-	script := flag.String("script", "", "`FILE` to run")
+	together := flag.Bool("together", false, "run a host's scripts at the same time, not one after the other")
+	var scripts [][]byte
+	flag.Func("script", "`FILE` to run, once or more", func(file string) error {
+		text, err := os.ReadFile(file)
+		scripts = append(scripts, text)
+		return err
+	})
 	flag.Parse()
-	if err := run(*user, *key, *known, *script, flag.Args()); err != nil {
+	if err := run(*user, *key, *known, scripts, *together, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bare:", err)
 		os.Exit(1)
 	}
 }
 
-func run(user, key, known, script string, servers []string) error {
-	text, err := os.ReadFile(script)
-	if err != nil {
-		return err
-	}
+func run(user, key, known string, scripts [][]byte, together bool, servers []string) error {
 	private, err := os.ReadFile(key)
 	if err != nil {
 		return err
@@ -50,30 +52,45 @@ func run(user, key, known, script string, servers []string) error {
 	errs := make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, server := range servers {
-		wg.Go(func() { errs[i] = facts(server, config, text) })
+		wg.Go(func() {
+			if err := visit(server, config, scripts, together); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", server, err)
+			}
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// facts runs the script on one server and wants the line that it ends with.
-func facts(server string, config *ssh.ClientConfig, script []byte) error {
+// visit runs the scripts on one server, over one connection.
+func visit(server string, config *ssh.ClientConfig, scripts [][]byte, together bool) error {
 	client, err := ssh.Dial("tcp", server, config)
 	if err != nil {
-		return fmt.Errorf("%s: %w", server, err)
+		return err
 	}
 	defer client.Close()
+	errs := make([]error, len(scripts))
+	var wg sync.WaitGroup
+	for i, script := range scripts {
+		wg.Go(func() { errs[i] = ask(client, script) })
+		if !together {
+			wg.Wait()
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// ask runs a script and wants the line that it ends with.
+func ask(client *ssh.Client, script []byte) error {
 	session, err := client.NewSession()
 	if err != nil {
-		return fmt.Errorf("%s: %w", server, err)
+		return err
 	}
 	session.Stdin = bytes.NewReader(script)
 	out, err := session.Output("sudo -n bash -s")
 	if err == nil && !bytes.HasSuffix(out, []byte("\nend=1\n")) {
 		err = errors.New("the script did not come to its end")
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", server, err)
-	}
-	return nil
+	return err
 }
