@@ -4,6 +4,7 @@ package support
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"regexp"
 	"slices"
@@ -34,7 +35,7 @@ func NewScrubber(secrets ...string) *Scrubber {
 			case len(line) <= shortSecret:
 				short = append(short, regexp.QuoteMeta(line))
 			default:
-				long = append(long, line, url.QueryEscape(line), url.PathEscape(line))
+				long = append(long, line, url.QueryEscape(line), url.PathEscape(line), inJSON(line))
 			}
 		}
 	}
@@ -48,6 +49,15 @@ func NewScrubber(secrets ...string) *Scrubber {
 		scrubber.short = regexp.MustCompile(`(^|[^0-9A-Za-z_])(?:` + strings.Join(short, "|") + `)($|[^0-9A-Za-z_])`)
 	}
 	return scrubber
+}
+
+// inJSON is text as it stands in a JSON string, such as kgpu writes its facts and events.
+func inJSON(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return text // never: strings can be encoded
+	}
+	return string(quoted[1 : len(quoted)-1])
 }
 
 // rule takes out what looks like a secret. What is kept stands in $1, $2 …
