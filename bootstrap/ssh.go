@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -78,6 +79,9 @@ func (s *session) sshCommand(ctx context.Context, program string, h inventory.Ho
 	return exec.CommandContext(ctx, program, slices.Concat(args, []string{"--", sshAlias(len(hops) - 1)}, command)...), done, nil
 }
 
+// A host that is not there is given up as kgpu itself does; a link that is dead, in under 20 s: after 3 questions.
+const sshPatience, sshAlive = remote.DefaultConnectTimeout, 6 * time.Second
+
 func sshAlias(hop int) string { return fmt.Sprintf("kgpu-%d", hop) }
 
 // sshConfig writes an ssh_config with the way to the last of the hops into a folder, and returns its path.
@@ -89,6 +93,7 @@ func sshConfig(dir string, hops []remote.Hop) (string, error) {
 			known[i] = quotedPath(path)
 		}
 		fmt.Fprintf(&b, "Host %s\n  HostName %s\n  Port %d\n  User %s\n", sshAlias(i), quotedPath(hop.Host), hop.Port, quoted(hop.User))
+		fmt.Fprintf(&b, "  ConnectTimeout %d\n  ServerAliveInterval %d\n", int(sshPatience.Seconds()), int(sshAlive.Seconds()))
 		checking := "yes"
 		if hop.HostKey != "" {
 			file := filepath.Join(dir, fmt.Sprintf("known-%d", i))

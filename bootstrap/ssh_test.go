@@ -34,7 +34,7 @@ func TestSSHConfig(t *testing.T) {
 		return string(out)
 	}
 	for alias, want := range map[string][]string{
-		"kgpu-0": {"user b", "hostname bastion", "port 2222", "stricthostkeychecking accept-new", `userknownhostsfile "/home/me/.ssh/known hosts" /more`, "globalknownhostsfile /dev/null"},
+		"kgpu-0": {"user b", "hostname bastion", "port 2222", "stricthostkeychecking accept-new", `userknownhostsfile "/home/me/.ssh/known hosts" /more`, "globalknownhostsfile /dev/null", "connecttimeout 15", "serveraliveinterval 6"},
 		"kgpu-1": {
 			"user ubuntu", "hostname 10.0.0.11", "port 22", "identityagent none", "proxyjump kgpu-0", "hostkeyalias kgpu-1", "updatehostkeys false",
 			"userknownhostsfile " + filepath.Join(dir, "known-1"), `identityfile /home/me/my 100% "key"`,
