@@ -22,7 +22,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 	o.Limit = nil
 	var added []inventory.NewHost
 	for _, t := range targets {
-		at := slices.IndexFunc(o.Inventory.Hosts, t.IsAt)
+		at := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return t.IsAt(h) || t.Address == h.Name })
 		if at < 0 {
 			added = append(added, inventory.NewHost{Address: t.Address, User: t.User, Port: t.Port})
 			o.Limit = append(o.Limit, t.Address)

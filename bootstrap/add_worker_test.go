@@ -74,7 +74,7 @@ func TestAddWorker(t *testing.T) {
 	o.Inventory, s.did = inv, nil
 	before = content(t, o.Inventory.Path)
 	w1.Address = "LOCALHOST."
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "127.0.0.1"}}, func(*plan.Graph) error { return nil }); err != nil {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}}, func(*plan.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
