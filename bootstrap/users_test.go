@@ -231,6 +231,32 @@ func TestWarningsOfUsers(t *testing.T) {
 	}
 }
 
+// A certificate that is somebody else's, or for another key, makes no kubeconfig.
+func TestUserCertificate(t *testing.T) {
+	_, o := newSite(t, "cp1")
+	s := newSession(o)
+	defer s.close()
+	authority := newSigner(t)
+	certificate := func(user string) (cert, key []byte) {
+		key, request, err := newRequest(user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return authority.sign(t, fmt.Appendf(nil, "spec: {request: %s, expirationSeconds: 86400}", base64.StdEncoding.EncodeToString(request))), key
+	}
+	joe, key := certificate("joe")
+	again, _ := certificate("joe")
+	ann, anns := certificate("ann")
+	if _, err := s.userCertificate(joe, key, "joe"); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string][2][]byte{"another key's": {again, key}, "another user's": {ann, anns}, "nothing": {nil, key}} {
+		if _, err := s.userCertificate(c[0], c[1], "joe"); !errors.Is(err, &reason.Error{ID: reason.UserRefused}) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNoClusterNoUser(t *testing.T) {
 	_, o := newSite(t, "cp1")
 	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")
