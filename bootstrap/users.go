@@ -110,7 +110,10 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 // replaceable refuses a file that is not the kubeconfig of this user.
 func replaceable(file, user string) error {
 	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // a folder that is missing is told before the user has rights
+		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+			return &UsageError{Message: fmt.Sprintf("there is no folder %s for the kubeconfig", filepath.Dir(file))}
+		}
 		return nil
 	}
 	if err != nil {

@@ -205,6 +205,7 @@ func TestCreateUser(t *testing.T) {
 	for _, bad := range []UserOptions{
 		{Name: "Joe", Role: "edit", Days: 1}, {Name: "-joe", Role: "edit", Days: 1}, {Name: "kube-system", Role: "edit", Days: 1}, {Name: "joe", Namespace: "kgpu-notebook", Role: "edit", Days: 1},
 		{Name: "joe", Role: "cluster-admin", Days: 1}, {Name: "joe", Role: "edit"}, {Name: "joe\nx", Role: "edit", Days: 1}, {Name: "joe", Namespace: "a/b", Role: "edit", Days: 1},
+		{Name: "joe", Role: "edit", Days: 1, File: filepath.Join(filepath.Dir(file), "nowhere", "joe")},
 	} {
 		if _, err := CreateUser(t.Context(), o, bad); !errors.As(err, &usage) {
 			t.Errorf("%+v: %v", bad, err)
