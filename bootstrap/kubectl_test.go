@@ -60,6 +60,7 @@ func TestKubectlAtATerminal(t *testing.T) {
 			keyboard, screen, terminal := person(t)
 			ended := make(chan error, 1)
 			go func() {
+				defer terminal.Close() // which ends what is on the screen
 				ended <- Kubectl(t.Context(), o, KubectlOptions{SSH: ssh, Args: []string{"exec", "-it", "a b", "--", "$(id)"}, Stdin: terminal, Stdout: terminal, Stderr: terminal})
 			}()
 			on := bufio.NewReader(screen)
