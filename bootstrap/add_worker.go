@@ -1,7 +1,9 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"slices"
 
@@ -10,30 +12,35 @@ import (
 )
 
 // AddWorker adds hosts to the inventory file and makes them nodes. Only the control plane and the new hosts are contacted.
-// An address that the file has already is no error: the command may be repeated.
-func AddWorker(ctx context.Context, o Options, addresses []string, show func(*plan.Graph) error) error {
-	data, err := os.ReadFile(o.Inventory.Path)
+// A host that the file has already is no error: the command may be repeated.
+func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show func(*plan.Graph) error) error {
+	path := o.Inventory.Path
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if addresses, err = expand(addresses); err != nil {
-		return err
-	}
+	o.Limit = nil
 	var added []inventory.NewHost
-	for _, a := range addresses {
-		if !slices.ContainsFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return h.Address == a }) {
-			added = append(added, inventory.NewHost{Address: a})
+	for _, t := range targets {
+		at := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return t.IsAt(h) || t.Address == h.Name })
+		if at < 0 {
+			added = append(added, inventory.NewHost{Address: t.Address, User: t.User, Port: t.Port})
+			o.Limit = append(o.Limit, t.Address)
+			continue
 		}
+		h := o.Inventory.Hosts[at]
+		if err := o.sameWay(t, h); err != nil {
+			return err
+		}
+		o.Limit = append(o.Limit, h.ID())
 	}
 	edited, err := inventory.AddHosts(data, added)
 	if err != nil {
 		return err
 	}
-	inv, err := inventory.Decode(o.Inventory.Path, edited, inventory.Options{})
-	if err != nil {
+	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
 		return err
 	}
-	o.Inventory, o.Limit = inv, addresses
 	hosts, err := o.selected()
 	if err != nil {
 		return err
@@ -43,19 +50,28 @@ func AddWorker(ctx context.Context, o Options, addresses []string, show func(*pl
 		if len(added) == 0 {
 			return nil
 		}
-		return inventory.WriteFile(o.Inventory.Path, edited)
+		now, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(now, data) { // while hosts were looked at, or somebody was asked
+			return &UsageError{fmt.Sprintf("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)}
+		}
+		return inventory.WriteFile(path, edited)
 	})
 }
 
-// expand writes ranges such as 10.0.0.[11-14] out.
-func expand(addresses []string) ([]string, error) {
-	var out []string
-	for _, a := range addresses {
-		list, err := inventory.ExpandRange(a)
-		if err != nil {
-			return nil, &UsageError{err.Error()}
-		}
-		out = append(out, list...)
+// sameWay refuses another user or port than the inventory has for the host.
+func (o Options) sameWay(t inventory.Target, h inventory.Host) error {
+	s := newSession(o)
+	defer s.close()
+	hops, err := s.dialer.Route(h)
+	if err != nil {
+		return err
 	}
-	return out, nil
+	is := hops[len(hops)-1]
+	if t.User != "" && t.User != is.User || t.Port != 0 && t.Port != is.Port {
+		return &UsageError{fmt.Sprintf("%s is in %s already, as %s@%s:%d: change its `ssh: {user: …, port: …}` there", t.Address, o.Inventory.Path, is.User, is.Host, is.Port)}
+	}
+	return nil
 }

@@ -5,11 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"os/exec"
-	"runtime"
 	"sync"
 	"time"
+
+	"github.com/cli/browser"
 )
 
 // browserPatience is how long a browser may take to come up and ask.
@@ -18,20 +19,11 @@ const browserPatience = 30 * time.Second
 // Browse opens the user's browser at an address that may be secret. The browser's arguments, which everybody on this machine
 // can read, have an address that leads there once. It returns when the browser has asked.
 func Browse(ctx context.Context, address string) error {
-	opener := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		opener = "open"
-	}
-	return browse(ctx, address, browserPatience, func(once string) error {
-		cmd := exec.Command(opener, once)
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		go func() { _ = cmd.Wait() }() // some stay as long as the browser does
-		return nil
-	})
+	browser.Stdout, browser.Stderr = io.Discard, io.Discard // its chatter is not kgpu's
+	return browse(ctx, address, browserPatience, browser.OpenURL)
 }
 
+// browse has open called with the address that leads to the secret one. open may end at once, or with the browser.
 func browse(ctx context.Context, address string, patience time.Duration, open func(once string) error) error {
 	l, err := listen(0)
 	if err != nil {
@@ -60,14 +52,19 @@ func browse(ctx context.Context, address string, patience time.Duration, open fu
 		defer cancel()
 		_ = server.Shutdown(end)
 	}()
-	if err := open(fmt.Sprintf("http://%s%s", l.Addr(), path)); err != nil {
-		return err
-	}
+	failed := make(chan error, 1)
+	go func() {
+		if err := open(fmt.Sprintf("http://%s%s", l.Addr(), path)); err != nil {
+			failed <- err
+		}
+	}()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-asked:
 		return nil
+	case err := <-failed:
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:

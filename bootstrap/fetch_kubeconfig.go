@@ -52,7 +52,7 @@ func Kubeconfig(ctx context.Context, o Options, k KubeconfigOptions) error {
 		if k.File == "" {
 			k.File = s.kubeconfigPath()
 		}
-		if err = local("writing "+k.File, kubeconfig.WriteFile(k.File, text)); err == nil {
+		if err = s.writeKubeconfig(k.File, text); err == nil {
 			err = report.PrintKubeconfig(k.Out, k.File)
 		}
 	}
@@ -119,7 +119,7 @@ func (s *session) tunnelled(ctx context.Context, k KubeconfigOptions, inside, na
 	}
 	if k.File == "-" {
 		_, err = k.Out.Write(text)
-	} else if err = local("writing "+k.File, kubeconfig.WriteFile(k.File, text)); err == nil {
+	} else if err = s.writeKubeconfig(k.File, text); err == nil {
 		defer os.Remove(k.File)
 		err = report.PrintTunnel(k.Out, k.File, l.Addr().String())
 	}
@@ -139,9 +139,8 @@ func (s *session) fetched(ctx context.Context) (inside, named *kubeconfig.Access
 	if err != nil {
 		return nil, nil, err
 	}
-	path := s.kubeconfigPath()
-	if err := kubeconfig.WriteFile(path, text); err != nil {
-		return nil, nil, local("writing "+path, err)
+	if err := s.writeKubeconfig(s.kubeconfigPath(), text); err != nil {
+		return nil, nil, err
 	}
 	return inside, named, nil
 }

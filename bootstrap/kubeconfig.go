@@ -17,6 +17,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -35,10 +36,7 @@ var kubeconfigBounds = remote.Bounds{Bytes: 1 << 20, Time: 2 * time.Minute}
 // made it; otherwise facts tell whether there is one.
 func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 	cp := s.controlPlane()
-	path := s.Kubeconfig
-	if path == "" {
-		path = KubeconfigPath(s.Inventory)
-	}
+	path := s.kubeconfigPath()
 	if !changed {
 		seen := s.facts[cp.ID()].ControlPlane
 		if seen == nil || sourceOf(path) == seen.AdminConfSHA256 {
@@ -52,15 +50,32 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 	if err != nil {
 		return err
 	}
-	local, err := rewriteKubeconfig(conf, s.Inventory.Cluster, cp)
+	text, err := rewriteKubeconfig(conf, s.Inventory.Cluster, cp)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", cp.ID(), adminConf, err)
 	}
-	if err := kubeconfig.WriteFile(path, local); err != nil {
-		return fmt.Errorf("writing the kubeconfig: %w", err)
+	if err := s.writeKubeconfig(path, text); err != nil {
+		return err
 	}
 	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.StepDone, Step: "kubeconfig", Text: path})
 	return nil
+}
+
+// writeKubeconfig writes a kubeconfig of the cluster where there is none, or one with nothing but this cluster in it.
+func (s *session) writeKubeconfig(path string, text []byte) error {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			return local("looking at "+path, err)
+		}
+		if a, err := kubeconfig.Parse(before); !bytes.HasPrefix(before, []byte(sourceMark)) && (err != nil || a.Cluster != s.Inventory.Cluster) {
+			return &reason.Error{
+				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is there already, has something else in it, and stays as it is",
+				Advice: "name another file; or let kgpu add the cluster to your kubeconfig: `kgpu kubeconfig --merge`",
+			}
+		}
+	}
+	return local("writing "+path, kubeconfig.WriteFile(path, text))
 }
 
 // adminConf reads the administrator's kubeconfig of the control plane; errors.Is tells fs.ErrNotExist.
@@ -112,7 +127,7 @@ func rewriteKubeconfig(conf []byte, cluster string, cp inventory.Host) ([]byte, 
 		Preferences    map[string]any `yaml:"preferences,omitempty"`
 	}
 	if err := yaml.Unmarshal(conf, &k); err != nil {
-		return nil, err
+		return nil, errors.New("it is not the YAML of a kubeconfig") // the error may repeat a part of a key
 	}
 	if len(k.Clusters) != 1 || len(k.Users) != 1 {
 		return nil, fmt.Errorf("%d clusters and %d users, one of each expected", len(k.Clusters), len(k.Users))

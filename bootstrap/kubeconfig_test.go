@@ -1,12 +1,16 @@
 package bootstrap
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -34,6 +38,13 @@ func TestKubeconfigIsReplacedWhole(t *testing.T) {
 	if err := kubeconfig.WriteFile(filepath.Join(path, "no-folder", "x"), nil); err == nil {
 		t.Error("a kubeconfig was written where there is no folder")
 	}
+	pipe := filepath.Join(filepath.Dir(path), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubeconfig.WriteFile(pipe, nil); err == nil {
+		t.Error("what is no file was replaced")
+	}
 }
 
 // TestRewriteKubeconfig holds that the file tells what it was made of, and so that it is fetched anew for another cluster.
@@ -53,5 +64,42 @@ func TestRewriteKubeconfig(t *testing.T) {
 	}
 	if _, err := rewriteKubeconfig([]byte("clusters: []\n"), "lab", inventory.Host{}); err == nil {
 		t.Error("a file without a cluster was taken")
+	}
+	if _, err := rewriteKubeconfig([]byte("users: THE-KEY\n"), "lab", inventory.Host{}); err == nil || strings.Contains(err.Error(), "THE-KEY") {
+		t.Errorf("a file that is none: %v", err)
+	}
+}
+
+// What somebody else's file has in it is not lost; a file of this cluster alone is brought up to date, also without kgpu's mark,
+// which kubectl drops.
+func TestWriteKubeconfig(t *testing.T) {
+	s := newSession(Options{Inventory: &inventory.Inventory{Cluster: "lab"}, Events: event.Discard})
+	defer s.close()
+	a := kubeconfig.Access{Cluster: "lab", User: "u", Context: "c", Server: "https://10.0.0.1:6443", CA: []byte("ca"), Certificate: []byte("cert"), Key: []byte("key")}
+	alone, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Cluster = "another"
+	another, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config")
+	for before, may := range map[string]bool{
+		"": true, string(alone): true, sourceMark + "0\n" + string(another): true,
+		string(another): false, "clusters: [{name: a}, {name: lab}]\n": false, "notes\n": false,
+	} {
+		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := s.writeKubeconfig(path, []byte("new"))
+		after := content(t, path)
+		switch {
+		case may && (err != nil || after != "new"):
+			t.Errorf("%q: %v", before, err)
+		case !may && (!errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || after != before):
+			t.Errorf("%q became %q: %v", before, after, err)
+		}
 	}
 }

@@ -9,17 +9,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/remote"
 )
 
 // KubectlOptions are what Kubectl needs beyond what all stories need.
 type KubectlOptions struct {
 	Program string // kubectl on this machine; empty: there is none
+	SSH     string // ssh on this machine; empty: there is none
 	Args    []string
 
 	Stdin          io.Reader
@@ -139,25 +143,75 @@ func runChild(cmd *exec.Cmd) error {
 	return nil
 }
 
-// kubectlLine reads kubectl's arguments from its first line, in base64, a NUL after each; the rest of its input is kubectl's.
-const kubectlLine = `bash -c 'IFS= read -r line || exit
-mapfile -t -d "" args < <(base64 -d <<<"$line")
-exec kubectl --kubeconfig /etc/kubernetes/admin.conf "${args[@]}"'`
+// kubectlRuns runs kubectl with the arguments that line has in base64, a NUL after each. kubectl keeps its cache below HOME;
+// there is to be none.
+const kubectlRuns = `mapfile -t -d "" args < <(base64 -d <<<"$line"); ` +
+	`HOME=/proc/kgpu-no-home exec kubectl --kubeconfig /etc/kubernetes/admin.conf "${args[@]}"`
 
-// kubectlThere runs the kubectl of the control plane, without a terminal.
-func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
+func (k KubectlOptions) encodedArgs() string {
 	var args strings.Builder
 	for _, a := range k.Args {
 		args.WriteString(a + "\x00")
 	}
-	first := base64.StdEncoding.EncodeToString([]byte(args.String())) + "\n"
+	return base64.StdEncoding.EncodeToString([]byte(args.String()))
+}
+
+// kubectlThere runs the kubectl of the control plane, with a terminal where that is wanted and kgpu has one. Without, its
+// arguments are the first line of its input.
+func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
+	if k.wantsTerminal() && isTerminal(k.Stdin) && isTerminal(k.Stdout) {
+		if k.SSH != "" {
+			return s.kubectlAtTerminal(ctx, k)
+		}
+		s.warn("kubectl has no terminal there: that needs ssh on this machine. Install the OpenSSH client")
+	}
 	err := s.hosts[s.controlPlane().ID()].Run(ctx, remote.Command{
-		Name: "kubectl", Line: kubectlLine, Root: true,
-		Stdin: io.MultiReader(strings.NewReader(first), k.Stdin), Stdout: k.Stdout, Stderr: k.Stderr,
+		Name: "kubectl", Line: `bash -c 'IFS= read -r line || exit; ` + kubectlRuns + `'`, Root: true,
+		Stdin: io.MultiReader(strings.NewReader(k.encodedArgs()+"\n"), k.Stdin), Stdout: forTerminal(k.Stdout), Stderr: forTerminal(k.Stderr),
 	})
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
 		return &ExitError{Status: exit.Status}
 	}
 	return err
+}
+
+// forTerminal is w, without what a host could do to a terminal with it. A pipe gets what comes.
+func forTerminal(w io.Writer) io.Writer {
+	if isTerminal(w) {
+		return printable.Writer(w)
+	}
+	return w
+}
+
+// terminalFlag is kubectl's --tty, also among other flags of one letter.
+var terminalFlag = regexp.MustCompile(`^(-[iq]*t|--tty$|--tty=true$)`)
+
+// wantsTerminal reports whether kubectl is to have a terminal: for a program in a pod, or an editor.
+func (k KubectlOptions) wantsTerminal() bool {
+	own := k.Args
+	if end := slices.Index(own, "--"); end >= 0 {
+		own = own[:end]
+	}
+	return slices.ContainsFunc(own, func(a string) bool { return a == "edit" || terminalFlag.MatchString(a) })
+}
+
+// kubectlAtTerminal runs the kubectl of the control plane with kgpu's terminal, as ssh hands it on: sudo may ask there.
+func (s *session) kubectlAtTerminal(ctx context.Context, k KubectlOptions) error {
+	cp := s.controlPlane()
+	hops, err := s.dialer.Route(cp)
+	if err != nil {
+		return err
+	}
+	line := `bash -c 'line=$1; ` + kubectlRuns + `' kgpu ` + k.encodedArgs()
+	if hops[len(hops)-1].User != "root" {
+		line = "sudo -- " + line
+	}
+	cmd, done, err := s.sshCommand(ctx, k.SSH, cp, true, line)
+	if err != nil {
+		return err
+	}
+	defer done()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = k.Stdin, k.Stdout, k.Stderr
+	return runChild(cmd)
 }

@@ -23,7 +23,7 @@ import (
 type Notebook struct {
 	Devices *smoke.Devices
 	URL     string // with the token: secret
-	Tunnel  string // the command that makes the URL work where the port cannot be reached from here; empty: it can
+	Tunnel  int    // the port of this machine that the URL has, which OpenNotebook leads from; zero: the URL needs no tunnel
 }
 
 // Time for what the notebook does. TensorFlow's first start reads gigabytes.
@@ -32,6 +32,9 @@ const (
 	notebookDial    = 3 * time.Second
 	notebookLists   = 5 * time.Minute
 )
+
+// notebookTunnel is the port that a tunnel to the notebook has on this machine: Jupyter's own.
+const notebookTunnel = 8888
 
 // openNotebook deploys the notebook and uses it as a person would: through its port, with its token, in a kernel of its
 // own, which lists the devices. It returns nil where the inventory wants no notebook.
@@ -75,7 +78,7 @@ type door struct {
 	client *jupyter.Client
 	host   string // inventory's
 	at     string // host:port, as a browser here would write it
-	tunnel string // command that is needed for this
+	tunnel int    // port of this machine in it; zero: it needs no tunnel
 }
 
 func (d *door) url(token string) string {
@@ -125,8 +128,7 @@ func (s *session) reachNotebook(ctx context.Context, id, token string) (*door, e
 		return (&net.Dialer{Timeout: notebookDial}).DialContext(ctx, network, address)
 	}
 	ways := []*door{{
-		client: jupyter.New(inside, token, through), host: id, at: "127.0.0.1:8888",
-		tunnel: fmt.Sprintf("ssh -N -L 8888:%s %s", inside, s.sshTarget(id)),
+		client: jupyter.New(inside, token, through), host: id, at: net.JoinHostPort("127.0.0.1", strconv.Itoa(notebookTunnel)), tunnel: notebookTunnel,
 	}}
 	if a := host.Addr(); a.IsValid() {
 		at := net.JoinHostPort(a.String(), port)
@@ -158,7 +160,7 @@ func firstOpen(ctx context.Context, ways []*door) (*door, error) {
 				return d, nil
 			}
 			way := "directly"
-			if d.tunnel != "" {
+			if d.tunnel != 0 {
 				way = "through SSH"
 			}
 			errs = append(errs, way+": "+err.Error())
@@ -197,36 +199,4 @@ func (s *session) nodeAddress(id string) string {
 func (s *session) host(id string) inventory.Host {
 	i := slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.ID() == id })
 	return s.Inventory.Hosts[i]
-}
-
-// sshTarget is how ssh is told the way to a host, as the inventory has it.
-func (s *session) sshTarget(id string) string {
-	h := s.host(id)
-	words := []string{s.login(h.SSH, h.Address)}
-	if h.SSH.Port != 0 {
-		words = append([]string{"-p", strconv.Itoa(h.SSH.Port)}, words...)
-	}
-	var jumps []string
-	for b := h.SSH.Bastion; b != nil; b = b.SSH.Bastion {
-		at := s.login(b.SSH, b.Address)
-		if b.SSH.Port != 0 {
-			at += ":" + strconv.Itoa(b.SSH.Port)
-		}
-		jumps = append([]string{at}, jumps...)
-	}
-	if len(jumps) > 0 {
-		words = append([]string{"-J", strings.Join(jumps, ",")}, words...)
-	}
-	return strings.Join(words, " ")
-}
-
-// login is user@address; without an ssh_config, which may name one, nobody in particular is root.
-func (s *session) login(ssh inventory.SSH, address string) string {
-	switch {
-	case ssh.User != "":
-		return ssh.User + "@" + address
-	case s.SSHConfig == "":
-		return "root@" + address
-	}
-	return address
 }

@@ -11,11 +11,10 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/jupyter"
-	"kgpu.dev/kgpu/inventory"
 )
 
 // behind is a door with this server behind it; it can be opened from the n-th try on.
-func behind(s *httptest.Server, n int32, tunnel string) *door {
+func behind(s *httptest.Server, n int32, tunnel int) *door {
 	var tries atomic.Int32
 	at := strings.TrimPrefix(s.URL, "http://")
 	return &door{at: at, tunnel: tunnel, client: jupyter.New(at, "token", func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -41,12 +40,12 @@ func TestFirstOpen(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		direct, through *door
-		want            string // the tunnel's command
+		want            int // the tunnel's port
 	}{
-		{"both", behind(notebook, 1, ""), behind(notebook, 1, "ssh"), ""},
-		{"late", behind(notebook, 2, ""), behind(notebook, 1, "ssh"), ""},
-		{"firewalled", behind(notebook, never, ""), behind(notebook, 2, "ssh"), "ssh"},
-		{"another server", behind(other, 1, ""), behind(notebook, 1, "ssh"), "ssh"},
+		{"both", behind(notebook, 1, 0), behind(notebook, 1, 8888), 0},
+		{"late", behind(notebook, 2, 0), behind(notebook, 1, 8888), 0},
+		{"firewalled", behind(notebook, never, 0), behind(notebook, 2, 8888), 8888},
+		{"another server", behind(other, 1, 0), behind(notebook, 1, 8888), 8888},
 	} {
 		d, err := firstOpen(context.Background(), []*door{c.direct, c.through})
 		if err != nil || d.tunnel != c.want {
@@ -55,7 +54,7 @@ func TestFirstOpen(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := firstOpen(ctx, []*door{behind(notebook, never, ""), behind(notebook, never, "ssh")}); err == nil ||
+	if _, err := firstOpen(ctx, []*door{behind(notebook, never, 0), behind(notebook, never, 8888)}); err == nil ||
 		!strings.Contains(err.Error(), "directly: ") || !strings.Contains(err.Error(), "; through SSH: ") {
 		t.Errorf("%v", err)
 	}
@@ -67,24 +66,6 @@ func TestNotebookURL(t *testing.T) {
 		t.Error(got)
 	}
 	if got := d.url(""); got != "http://10.0.0.11:30061/" {
-		t.Error(got)
-	}
-}
-
-func TestSSHTarget(t *testing.T) {
-	inner := &inventory.Bastion{Address: "inner", SSH: inventory.SSH{User: "b"}}
-	outer := &inventory.Bastion{Address: "outer", SSH: inventory.SSH{User: "a", Port: 2222}}
-	inner.SSH.Bastion = outer
-	s := &session{Options: Options{Inventory: &inventory.Inventory{Hosts: []inventory.Host{
-		{Address: "10.0.0.1"}, {Name: "w1", Address: "10.0.0.2", SSH: inventory.SSH{User: "me", Port: 22, Bastion: inner}},
-	}}}}
-	for id, want := range map[string]string{"10.0.0.1": "root@10.0.0.1", "w1": "-J a@outer:2222,b@inner -p 22 me@10.0.0.2"} {
-		if got := s.sshTarget(id); got != want {
-			t.Errorf("%s: %s, want %s", id, got, want)
-		}
-	}
-	s.SSHConfig = "/home/me/.ssh/config"
-	if got := s.sshTarget("10.0.0.1"); got != "10.0.0.1" {
 		t.Error(got)
 	}
 }

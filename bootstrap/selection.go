@@ -62,3 +62,16 @@ func (o Options) named(names []string) ([]string, error) {
 	}
 	return ids, nil
 }
+
+// expand writes ranges such as 10.0.0.[11-14] out.
+func expand(addresses []string) ([]string, error) {
+	var out []string
+	for _, a := range addresses {
+		list, err := inventory.ExpandRange(a)
+		if err != nil {
+			return nil, &UsageError{err.Error()}
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}

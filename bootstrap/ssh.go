@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
-	"github.com/agnivade/levenshtein"
+	"golang.org/x/term"
 
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
@@ -25,54 +27,60 @@ type SSHOptions struct {
 	Stdout, Stderr io.Writer
 }
 
-// SSH logs in to a host with the system's ssh, the way that the inventory says. What ssh ends with, unless that is 0, is an
-// *ExitError.
+// SSH logs in to a host with the system's ssh, the way that the inventory says. Where kgpu has a terminal, what is run there
+// has one, too. What ssh ends with, unless that is 0, is an *ExitError.
 func SSH(ctx context.Context, o Options, so SSHOptions) error {
-	h, err := o.hostCalled(so.Host)
-	if err != nil {
-		return err
-	}
 	s := newSession(o)
 	defer s.close()
-	hops, err := s.dialer.Route(h)
+	h := s.controlPlane()
+	if so.Host != "" {
+		ids, err := o.named([]string{so.Host})
+		if err != nil {
+			return err
+		}
+		h = s.host(ids[0])
+	}
+	cmd, done, err := s.sshCommand(ctx, so.Program, h, isTerminal(so.Stdin) && isTerminal(so.Stdout), so.Command...)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "kgpu-ssh-") // mode 0700
-	if err != nil {
-		return fmt.Errorf("telling ssh the way: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	config, err := sshConfig(dir, hops)
-	if err != nil {
-		return fmt.Errorf("telling ssh the way: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, so.Program, append([]string{"-F", config, "--", sshAlias(len(hops) - 1)}, so.Command...)...)
+	defer done()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = so.Stdin, so.Stdout, so.Stderr
 	return runChild(cmd)
 }
 
-// hostCalled is the host of this name or address; the control plane for none.
-func (o Options) hostCalled(name string) (inventory.Host, error) {
-	var known []string
-	near, distance := "", 1<<30
-	for _, h := range o.Inventory.Hosts {
-		if name == "" && h.Role == inventory.ControlPlane || name != "" && (name == h.Name || name == h.Address) {
-			return h, nil
-		}
-		known = append(known, h.ID())
-		for _, word := range []string{h.Name, h.Address} {
-			if d := levenshtein.ComputeDistance(name, word); word != "" && d < distance && d <= max(1, len(word)/3) {
-				near, distance = word, d
-			}
-		}
-	}
-	text := fmt.Sprintf("no host %q in %s; it has %s", name, o.Inventory.Path, strings.Join(known, ", "))
-	if near != "" {
-		text += fmt.Sprintf(". Did you mean %q?", near)
-	}
-	return inventory.Host{}, &UsageError{Message: text}
+// isTerminal reports whether a person is at the other end of a stream.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
+
+// sshCommand is the system's ssh that logs in to a host the way that the inventory says. With terminal, a command has that of
+// this process, as a shell has it anyway. done is called when the command has ended.
+func (s *session) sshCommand(ctx context.Context, program string, h inventory.Host, terminal bool, command ...string) (cmd *exec.Cmd, done func(), err error) {
+	hops, err := s.dialer.Route(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "kgpu-ssh-") // mode 0700
+	if err != nil {
+		return nil, nil, fmt.Errorf("telling ssh the way: %w", err)
+	}
+	done = func() { os.RemoveAll(dir) }
+	config, err := sshConfig(dir, hops)
+	if err != nil {
+		done()
+		return nil, nil, fmt.Errorf("telling ssh the way: %w", err)
+	}
+	args := []string{"-F", config}
+	if terminal {
+		args = append(args, "-t")
+	}
+	return exec.CommandContext(ctx, program, slices.Concat(args, []string{"--", sshAlias(len(hops) - 1)}, command)...), done, nil
+}
+
+// A host that is not there is given up as kgpu itself does; a link that is dead, in under 20 s: after 3 questions.
+const sshPatience, sshAlive = remote.DefaultConnectTimeout, 6 * time.Second
 
 func sshAlias(hop int) string { return fmt.Sprintf("kgpu-%d", hop) }
 
@@ -85,6 +93,7 @@ func sshConfig(dir string, hops []remote.Hop) (string, error) {
 			known[i] = quotedPath(path)
 		}
 		fmt.Fprintf(&b, "Host %s\n  HostName %s\n  Port %d\n  User %s\n", sshAlias(i), quotedPath(hop.Host), hop.Port, quoted(hop.User))
+		fmt.Fprintf(&b, "  ConnectTimeout %d\n  ServerAliveInterval %d\n", int(sshPatience.Seconds()), int(sshAlive.Seconds()))
 		checking := "yes"
 		if hop.HostKey != "" {
 			file := filepath.Join(dir, fmt.Sprintf("known-%d", i))

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"os"
@@ -33,7 +34,7 @@ func TestSSHConfig(t *testing.T) {
 		return string(out)
 	}
 	for alias, want := range map[string][]string{
-		"kgpu-0": {"user b", "hostname bastion", "port 2222", "stricthostkeychecking accept-new", `userknownhostsfile "/home/me/.ssh/known hosts" /more`, "globalknownhostsfile /dev/null"},
+		"kgpu-0": {"user b", "hostname bastion", "port 2222", "stricthostkeychecking accept-new", `userknownhostsfile "/home/me/.ssh/known hosts" /more`, "globalknownhostsfile /dev/null", "connecttimeout 15", "serveraliveinterval 6"},
 		"kgpu-1": {
 			"user ubuntu", "hostname 10.0.0.11", "port 22", "identityagent none", "proxyjump kgpu-0", "hostkeyalias kgpu-1", "updatehostkeys false",
 			"userknownhostsfile " + filepath.Join(dir, "known-1"), `identityfile /home/me/my 100% "key"`,
@@ -87,9 +88,31 @@ func TestSSH(t *testing.T) {
 		t.Errorf("another host key: %v, %s", err, errs)
 	}
 	var usage *UsageError
-	for name, want := range map[string]string{"w2": `it has w1, cp1. Did you mean "w1"?`, "somewhere": "it has w1, cp1"} {
+	for name, want := range map[string]string{"w2": `inventory.yaml. Did you mean "w1"? It has w1, cp1`, "somewhere": "inventory.yaml. It has w1, cp1"} {
 		if _, _, err := run(name); !errors.As(err, &usage) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What is run on a host has kgpu's terminal, where kgpu has one.
+func TestSSHAtATerminal(t *testing.T) {
+	program, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sshtest.Listen(t, sshtest.Config{}).Host()
+	h.Role = inventory.ControlPlane
+	o := Options{Inventory: &inventory.Inventory{Path: "inventory.yaml", Hosts: []inventory.Host{h}}, Events: event.Discard}
+	_, screen, terminal := person(t)
+	so := SSHOptions{Program: program, Command: []string{"[ -t 0 ] && echo at a terminal || echo at none"}, Stdin: terminal, Stdout: terminal, Stderr: terminal}
+	if err := SSH(t.Context(), o, so); err != nil {
+		t.Fatal(err)
+	}
+	screenUpTo(t, bufio.NewReader(screen), "at a terminal")
+	var out bytes.Buffer
+	so.Stdout = &out
+	if err := SSH(t.Context(), o, so); err != nil || out.String() != "at none\n" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }

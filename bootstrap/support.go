@@ -39,9 +39,9 @@ const (
 	supportPatience = 4 * time.Minute // for one host
 )
 
-// Support gathers what helps to find a fault: versions, the inventory, and from every host that can be reached its facts,
-// logs and state, all scrubbed. It changes nothing anywhere. A host that cannot be reached is told about in the bundle; it
-// is an error only if no host can be reached.
+// Support gathers what helps to find a fault: versions, the inventory, what the last runs left here, and from every host that
+// can be reached its facts, logs and state, all scrubbed. It changes nothing anywhere. A host that cannot be reached is told
+// about in the bundle; it is an error only if no host can be reached.
 func Support(ctx context.Context, o Options, so SupportOptions) error {
 	name := support.Name(o.Inventory.Cluster, so.Now)
 	file := so.File
@@ -53,7 +53,7 @@ func Support(ctx context.Context, o Options, so SupportOptions) error {
 		return &UsageError{Message: fmt.Sprintf("%s is there already, and stays as it is: name another file with -o", file)}
 	}
 	if err != nil {
-		return err
+		return &UsageError{Message: fmt.Sprintf("the bundle cannot be written: %v; name another file with -o", err)}
 	}
 	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: fmt.Sprintf("facts and logs of %d hosts", len(o.Inventory.Hosts))})
 	unreached, err := gather(ctx, o, so, bundle)
@@ -85,6 +85,11 @@ func gather(ctx context.Context, o Options, so SupportOptions, bundle *support.B
 	told, failures := make([]int, len(hosts)), make([]error, len(hosts))
 	var group errgroup.Group
 	group.SetLimit(supportTogether)
+	var runs string
+	group.Go(func() (err error) {
+		runs, err = addRuns(o.Inventory, bundle)
+		return err
+	})
 	for i, h := range hosts {
 		group.Go(func() error {
 			files, err := s.tell(ctx, h)
@@ -116,6 +121,7 @@ func gather(ctx context.Context, o Options, so SupportOptions, bundle *support.B
 			unreached = append(unreached, failures[i])
 		}
 	}
+	about.WriteString("\n" + runs)
 	text, err := os.ReadFile(o.Inventory.Path)
 	if err != nil {
 		text = []byte(err.Error())

@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -84,7 +85,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 			return err
 		}
 		said := done.Outputs[graph.Steps[0].Ref]
-		cert, err := s.userCertificate(said[plan.OutputCertificate], u.Name)
+		cert, err := s.userCertificate(said[plan.OutputCertificate], key, u.Name)
 		if err != nil {
 			return err
 		}
@@ -109,7 +110,10 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 // replaceable refuses a file that is not the kubeconfig of this user.
 func replaceable(file, user string) error {
 	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // a folder that is missing is told before the user has rights
+		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+			return &UsageError{Message: fmt.Sprintf("there is no folder %s for the kubeconfig", filepath.Dir(file))}
+		}
 		return nil
 	}
 	if err != nil {
@@ -140,20 +144,16 @@ func newRequest(user string) (key, request []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}), nil
 }
 
-// userCertificate reads what the cluster has signed.
-func (s *session) userCertificate(data []byte, user string) (*x509.Certificate, error) {
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return nil, s.userRefused("what came is no certificate", nil)
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
+// userCertificate reads what the cluster has signed: it must be the user's, and for their key.
+func (s *session) userCertificate(data, key []byte, user string) (*x509.Certificate, error) {
+	pair, err := tls.X509KeyPair(data, key)
 	if err != nil {
 		return nil, s.userRefused("", err)
 	}
-	if cert.Subject.CommonName != user {
-		return nil, s.userRefused(fmt.Sprintf("the certificate is %q's", cert.Subject.CommonName), nil)
+	if pair.Leaf.Subject.CommonName != user {
+		return nil, s.userRefused(fmt.Sprintf("the certificate is %q's", pair.Leaf.Subject.CommonName), nil)
 	}
-	return cert, nil
+	return pair.Leaf, nil
 }
 
 func (s *session) userRefused(detail string, err error) error {

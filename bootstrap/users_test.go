@@ -205,6 +205,7 @@ func TestCreateUser(t *testing.T) {
 	for _, bad := range []UserOptions{
 		{Name: "Joe", Role: "edit", Days: 1}, {Name: "-joe", Role: "edit", Days: 1}, {Name: "kube-system", Role: "edit", Days: 1}, {Name: "joe", Namespace: "kgpu-notebook", Role: "edit", Days: 1},
 		{Name: "joe", Role: "cluster-admin", Days: 1}, {Name: "joe", Role: "edit"}, {Name: "joe\nx", Role: "edit", Days: 1}, {Name: "joe", Namespace: "a/b", Role: "edit", Days: 1},
+		{Name: "joe", Role: "edit", Days: 1, File: filepath.Join(filepath.Dir(file), "nowhere", "joe")},
 	} {
 		if _, err := CreateUser(t.Context(), o, bad); !errors.As(err, &usage) {
 			t.Errorf("%+v: %v", bad, err)
@@ -227,6 +228,32 @@ func TestWarningsOfUsers(t *testing.T) {
 	for _, want := range []string{"signs for a shorter time", "pod-security.kubernetes.io/enforce=baseline"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning of %q in %q", want, all)
+		}
+	}
+}
+
+// A certificate that is somebody else's, or for another key, makes no kubeconfig.
+func TestUserCertificate(t *testing.T) {
+	_, o := newSite(t, "cp1")
+	s := newSession(o)
+	defer s.close()
+	authority := newSigner(t)
+	certificate := func(user string) (cert, key []byte) {
+		key, request, err := newRequest(user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return authority.sign(t, fmt.Appendf(nil, "spec: {request: %s, expirationSeconds: 86400}", base64.StdEncoding.EncodeToString(request))), key
+	}
+	joe, key := certificate("joe")
+	again, _ := certificate("joe")
+	ann, anns := certificate("ann")
+	if _, err := s.userCertificate(joe, key, "joe"); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string][2][]byte{"another key's": {again, key}, "another user's": {ann, anns}, "nothing": {nil, key}} {
+		if _, err := s.userCertificate(c[0], c[1], "joe"); !errors.Is(err, &reason.Error{ID: reason.UserRefused}) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type NewHost struct {
 	PrivateAddress string
 	Labels         map[string]string
 	Taints         []string // key=value:Effect
+	User           string   // that SSH logs in as
+	Port           int      // of SSH; zero: left out
 }
 
 // AddHosts appends hosts to the list of hosts in an inventory's text, in the style of the last one there. It only inserts:
@@ -233,6 +235,16 @@ func (e *editor) fields(h NewHost, flow bool) []string {
 		}
 		out = append(out, key("taints")+"["+strings.Join(taints, ", ")+"]")
 	}
+	var ssh []string
+	if h.User != "" {
+		ssh = append(ssh, scalar("user", keyStyle, true)+": "+quote(h.User, true))
+	}
+	if h.Port != 0 {
+		ssh = append(ssh, scalar("port", keyStyle, true)+": "+strconv.Itoa(h.Port))
+	}
+	if len(ssh) > 0 {
+		out = append(out, key("ssh")+"{"+strings.Join(ssh, ", ")+"}")
+	}
 	return out
 }
 
@@ -287,10 +299,14 @@ func onlyAdded(original *yaml.Node, edited []byte, hosts []NewHost) bool {
 			PrivateAddress string            `yaml:"privateAddress"`
 			Labels         map[string]string `yaml:"labels"`
 			Taints         []string          `yaml:"taints"`
+			SSH            struct {
+				User string `yaml:"user"`
+				Port int    `yaml:"port"`
+			} `yaml:"ssh"`
 		}
 		h := hosts[i]
 		if n.Decode(&got) != nil || got.Address != h.Address || got.Name != h.Name || got.PrivateAddress != h.PrivateAddress ||
-			!maps.Equal(got.Labels, h.Labels) || !slices.Equal(got.Taints, h.Taints) {
+			!maps.Equal(got.Labels, h.Labels) || !slices.Equal(got.Taints, h.Taints) || got.SSH.User != h.User || got.SSH.Port != h.Port {
 			return false
 		}
 	}

@@ -15,6 +15,7 @@ func TestAddHosts(t *testing.T) {
 		Address: "10.0.0.[12-13]", Name: "gpu[1-2]", PrivateAddress: "192.168.0.[12-13]",
 		Labels: map[string]string{"example.com/rack": "a1", "cards": "8"}, Taints: []string{"gpu=present:NoSchedule"},
 	}}
+	way := []NewHost{{Address: "10.0.0.12", User: "ubuntu", Port: 2222}, {Address: "10.0.0.13", User: "07"}, {Address: "10.0.0.14", Port: 22}}
 	for _, c := range []struct {
 		name   string
 		before string
@@ -47,6 +48,10 @@ func TestAddHosts(t *testing.T) {
 			"hosts:\n  - address: a\n«  - address: \"[1-2]\"\n    name: \"07\"\n    taints: [a b]\n»"},
 		{"last value is a block of text", "hosts:\n  - address: a\n    ssh:\n      hostKey: |\n        ssh-ed25519 AAAA\n        # no comment\n\nswap: refuse\n", one,
 			"hosts:\n  - address: a\n    ssh:\n      hostKey: |\n        ssh-ed25519 AAAA\n        # no comment\n«  - address: 10.0.0.12\n»\nswap: refuse\n"},
+		{"the way of SSH", "hosts:\n  - address: a\n", way, "hosts:\n  - address: a\n" +
+			"«  - address: 10.0.0.12\n    ssh: {user: ubuntu, port: 2222}\n  - address: 10.0.0.13\n    ssh: {user: \"07\"}\n  - address: 10.0.0.14\n    ssh: {port: 22}\n»"},
+		{"the way of SSH in JSON", "{\"hosts\": [{\"address\": \"a\"}]}", way[:1],
+			"{\"hosts\": [{\"address\": \"a\"}«, {\"address\": \"10.0.0.12\", \"ssh\": {\"user\": \"ubuntu\", \"port\": 2222}}»]}"},
 		{"entries in braces", "hosts:\n  - {address: a, role: worker}\n", full, "hosts:\n  - {address: a, role: worker}\n" +
 			"«  - {address: \"10.0.0.[12-13]\", name: \"gpu[1-2]\", privateAddress: \"192.168.0.[12-13]\", labels: {cards: \"8\", example.com/rack: a1}, taints: [gpu=present:NoSchedule]}\n»"},
 		{"entries in spaced braces", "hosts:\n  - { address: a }\n", one, "hosts:\n  - { address: a }\n«  - { address: 10.0.0.12 }\n»"},

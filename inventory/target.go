@@ -74,6 +74,9 @@ func ParseTargets(s string) ([]Target, error) {
 	return out, nil
 }
 
+// IsAt reports whether the host is the machine that the target names: by its address, in whatever spelling.
+func (t Target) IsAt(h Host) bool { return canonical(t.Address) == canonical(h.Address) }
+
 func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil

@@ -63,6 +63,14 @@ func TestParseTargets(t *testing.T) {
 	}
 }
 
+func TestTargetIsAt(t *testing.T) {
+	for address, want := range map[string]bool{"GPU1.lab.": true, "gpu1.lab": true, "gpu2.lab": false} {
+		if got := (Target{Address: "gpu1.LAB"}).IsAt(Host{Name: "gpu2.lab", Address: address}); got != want {
+			t.Errorf("%s: %t", address, got)
+		}
+	}
+}
+
 func TestDistinctTargets(t *testing.T) {
 	same := []Target{{Address: "10.0.0.1"}, {Address: "GPU1.lab"}, {Address: "gpu1.lab."}, {Address: "::ffff:10.0.0.1"}}
 	if got, err := DistinctTargets(same); err != nil || len(got) != 2 {

@@ -3,6 +3,8 @@
 # end=1. It is read by `bash -s` as root, writes nothing, waits for no program without a time limit, and bounds what each may
 # print. It takes no files that are made to hold secrets; kgpu scrubs the others.
 set -u
+# kubectl keeps its cache below HOME; there can be none.
+export HOME=/proc/kgpu-no-home
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_PAGER='' SYSTEMD_COLORS=0
 base=/var/lib/kgpu
 most=262144 # bytes of one thing

@@ -34,7 +34,7 @@ func TestSupport(t *testing.T) {
 	s.write("etc/kubernetes/manifests/etcd.yaml", "kind: Pod\n")
 	s.write("var/lib/kgpu/run/20260701-120000-abcdef-1/events", "B\tos/swap\t1\nE\t0\n")
 	s.write("var/lib/kgpu/run/20260701-120000-abcdef-1/steps/01/values/token", "the-key")
-	s.stub("kubectl", "#!/bin/sh\necho \"kubectl $*\"\n")
+	s.stub("kubectl", "#!/bin/sh\nmkdir -p \"$HOME/.kube/cache\"\necho \"kubectl $*\"\n")
 	s.ok(s.script("put_file /etc/ours.conf 644 <<<x"))
 	before := s.snapshot()
 	got := s.supported()

@@ -25,6 +25,9 @@ func dashboard(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("remove") && (c.Bool("admin") || c.IsSet("port")) {
+		return usagef("--remove goes neither with --admin nor with --port")
+	}
 	if c.Bool("remove") {
 		return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
 			t.ended, err = ended(bootstrap.RemoveDashboard(c.Context, o))

@@ -1,16 +1,13 @@
 package command
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"slices"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"kgpu.dev/kgpu/bootstrap"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -23,20 +20,10 @@ func Kubectl() *cli.Command {
 }
 
 func kubectl(c *cli.Context) error {
-	program, err := exec.LookPath("kubectl")
-	k := bootstrap.KubectlOptions{Program: program, Args: c.Args().Slice(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	if err != nil { // what comes is a host's
-		k.Program, k.Stdout, k.Stderr = "", forTerminal(os.Stdout), forTerminal(os.Stderr)
-	}
+	k := bootstrap.KubectlOptions{Args: c.Args().Slice(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	k.Program, _ = exec.LookPath("kubectl") // where there is none, the control plane has one
+	k.SSH, _ = exec.LookPath("ssh")
 	return standardError(c, report.Normal, func(o bootstrap.Options) error {
 		return bootstrap.Kubectl(c.Context, o, k)
 	})
-}
-
-// forTerminal is f, without what a host could do to a terminal with it. A pipe gets what comes.
-func forTerminal(f *os.File) io.Writer {
-	if term.IsTerminal(int(f.Fd())) {
-		return printable.Writer(f)
-	}
-	return f
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"kgpu.dev/kgpu/bootstrap"
+	proof "kgpu.dev/kgpu/bootstrap/smoke"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -33,5 +35,21 @@ func TestAgain(t *testing.T) {
 		if err := app.Run(flagsFirst(app, append([]string{"kgpu"}, strings.Fields(typed)...))); err != nil || got != want {
 			t.Errorf("%s: %s, want %s (%v)", typed, got, want, err)
 		}
+	}
+}
+
+// Where the notebook's port cannot be reached from here, kgpu itself leads there: its way has the key, the port and the bastion.
+func TestTunnelToTheNotebook(t *testing.T) {
+	var out strings.Builder
+	app := testApp()
+	app.Command("up").Action = func(c *cli.Context) error {
+		shown := &terminal{out: &out, notebook: &bootstrap.Notebook{Devices: &proof.Devices{Names: []string{"/gpu:0"}}, URL: "http://127.0.0.1:8888/?token=x", Tunnel: 8888}}
+		return shown.showNotebook(c, &inventory.Inventory{Path: "my hosts.yaml"})
+	}
+	if err := app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "`kgpu notebook --inventory 'my hosts.yaml' --port 8888 --ssh-config conf`"; !strings.Contains(out.String(), want) {
+		t.Errorf("%q, want %s", out.String(), want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -14,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // terminal is where a story shows itself.
@@ -69,11 +71,19 @@ func look(c *cli.Context) report.Look {
 }
 
 // showNotebook prints how to get into the notebook, with its token: never among events, which are kept.
-func (t *terminal) showNotebook() error {
+func (t *terminal) showNotebook(c *cli.Context, inv *inventory.Inventory) error {
 	if t.notebook == nil || t.kind == report.JSON {
 		return nil
 	}
-	return report.PrintNotebook(t.out, t.notebook.Devices.Names, t.notebook.URL, t.notebook.Tunnel)
+	tunnel := ""
+	if port := t.notebook.Tunnel; port != 0 {
+		words := []string{"kgpu", "notebook", "--inventory", inv.Path, "--port", strconv.Itoa(port)}
+		if c.IsSet("ssh-config") {
+			words = append(words, "--ssh-config", c.String("ssh-config"))
+		}
+		tunnel = shellLine(words)
+	}
+	return report.PrintNotebook(t.out, t.notebook.Devices.Names, t.notebook.URL, tunnel)
 }
 
 // showPlan prints what is about to happen; a stream of JSON events tells it by its steps.
@@ -133,7 +143,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
 	ended(err)
-	return errors.Join(err, t.showNotebook(), t.Close())
+	return errors.Join(err, t.showNotebook(c, inv), t.Close())
 }
 
 // failures puts what failed outside of steps into the stream of events, and into the run's folder; text has it on standard

@@ -25,6 +25,9 @@ func support(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.String("output") == "-" {
+		return usagef("a bundle is a file: name it with -o, and look through it before you pass it on")
+	}
 	now := time.Now()
 	events := report.New(report.Detect(os.Stdout), c.App.Writer, report.Normal)
 	err = bootstrap.Support(c.Context, bootstrap.Options{

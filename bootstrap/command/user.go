@@ -54,6 +54,9 @@ func createUser(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.String("file") == "-" {
+		return usagef("a kubeconfig with a key in it is a file, for its owner only: name it with -o")
+	}
 	return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
 		t.ended, err = ended(bootstrap.CreateUser(c.Context, o, bootstrap.UserOptions{
 			Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file"),

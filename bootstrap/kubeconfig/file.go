@@ -23,11 +23,14 @@ func DefaultPath() (string, error) {
 }
 
 // WriteFile writes a file that only its owner can read, whole or not at all. A symbolic link stays one: what it leads to is
-// replaced.
+// replaced. What is no file, such as /dev/null, stays.
 func WriteFile(path string, data []byte) error {
 	path, err := behindLinks(path)
 	if err != nil {
 		return err
+	}
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "replace", Path: path, Err: errors.New("it is no regular file")}
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {

@@ -156,7 +156,7 @@ var table = index([]Reason{
 		"A host answered and did not come to an end, long after the step that it was at had to be over.",
 		"the host answers and does not come to an end: look at its load and its disks (`uptime`, `journalctl -p err`), then run the same command again"},
 	{KubeconfigConflict, 14,
-		"Your kubeconfig has a cluster, a user or a context of the same name that belongs to another cluster, and that kgpu did not make of this inventory. Nothing was changed in it.",
+		"Your kubeconfig has a cluster, a user or a context of the same name that belongs to another cluster, and that kgpu did not make of this inventory; or the file that kgpu was to write is there, with something else in it. Nothing was changed in it.",
 		"rename the other entry (`kubectl config rename-context`), give the cluster another name (`cluster:` in the inventory), or use a file of its own: `kgpu kubeconfig -o FILE`"},
 	{KubeconfigUnwritable, 15,
 		"A kubeconfig on this machine cannot be read or written, is not one, or another program changes it just now.",

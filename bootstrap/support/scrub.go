@@ -4,6 +4,7 @@ package support
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ const scrubbed = "[scrubbed]"
 type Scrubber struct {
 	long  *strings.Replacer // known secrets, wherever they stand
 	short *regexp.Regexp    // known secrets that other words may contain: as words of their own; nil: none
+	may   func([]byte) bool // cheap: whether there can be a short one
 }
 
 // shortSecret is the length up to which a secret may be a part of words that are none.
@@ -25,16 +27,16 @@ const shortSecret = 5
 
 // NewScrubber makes a Scrubber that knows these secrets by their values.
 func NewScrubber(secrets ...string) *Scrubber {
-	var long, short []string
+	var long, short, words []string
 	for _, s := range secrets {
 		for _, line := range strings.Split(s, "\n") {
 			line = strings.TrimSpace(line)
 			switch {
 			case line == "":
 			case len(line) <= shortSecret:
-				short = append(short, regexp.QuoteMeta(line))
+				short, words = append(short, regexp.QuoteMeta(line)), append(words, line)
 			default:
-				long = append(long, line, url.QueryEscape(line), url.PathEscape(line))
+				long = append(long, line, url.QueryEscape(line), url.PathEscape(line), inJSON(line))
 			}
 		}
 	}
@@ -43,11 +45,20 @@ func NewScrubber(secrets ...string) *Scrubber {
 	for _, s := range slices.Compact(long) {
 		pairs = append(pairs, s, scrubbed)
 	}
-	scrubber := &Scrubber{long: strings.NewReplacer(pairs...)}
+	scrubber := &Scrubber{long: strings.NewReplacer(pairs...), may: has(words...)}
 	if len(short) > 0 {
 		scrubber.short = regexp.MustCompile(`(^|[^0-9A-Za-z_])(?:` + strings.Join(short, "|") + `)($|[^0-9A-Za-z_])`)
 	}
 	return scrubber
+}
+
+// inJSON is text as it stands in a JSON string, such as kgpu writes its facts and events.
+func inJSON(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return text // never: strings can be encoded
+	}
+	return string(quoted[1 : len(quoted)-1])
 }
 
 // rule takes out what looks like a secret. What is kept stands in $1, $2 …
@@ -158,7 +169,7 @@ func (s *Scrubber) scrub(text []byte, depth int) []byte {
 }
 
 func (s *Scrubber) line(line []byte, depth int) []byte {
-	if s.short != nil {
+	if s.short != nil && s.may(line) {
 		for range 2 { // what ends one match is not there to begin the next one
 			line = s.short.ReplaceAll(line, []byte("${1}"+scrubbed+"${2}"))
 		}

@@ -18,7 +18,7 @@ const (
 
 // TestScrub holds for each kind of secret that it goes, and that what tells something about the fault stays.
 func TestScrub(t *testing.T) {
-	s := NewScrubber("s3cret+sudo/pass", "ab1", "proxy pässword", "")
+	s := NewScrubber("s3cret+sudo/pass", "ab1", "proxy pässword", "R&B \"duo\" <3", "")
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	for _, c := range []struct{ name, text, secret, stays string }{
 		{"bootstrap token", "kubeadm join --token " + bootstrapToken + " --discovery", "0123456789abcdef", "kubeadm join"},
@@ -49,6 +49,8 @@ func TestScrub(t *testing.T) {
 		{"secret of the inventory", "sudo: s3cret+sudo/pass: wrong", "s3cret", "wrong"},
 		{"secret of the inventory in a URL", "q=s3cret%2Bsudo%2Fpass.", "s3cret", "q="},
 		{"secret of the inventory in base64", "x " + encode("user=s3cret+sudo/pass;") + " y", encode("s3cret"), " y"},
+		{"secret of the inventory in JSON", `{"text":"got R\u0026B \"duo\" \u003c3 here"}`, "duo", " here"},
+		{"secret of the inventory as it is", `got R&B "duo" <3 here`, "duo", " here"},
 		{"short secret", "pw ab1 ab1, not cab12", " ab1", "cab12"},
 		{"letters with dots", "proxy pässword", "pässword", ""},
 		{"output of a step", "O\tkube/token\ttoken\tYWJjZGVmLg==\nD\tkube/token", "YWJjZGVm", "D\tkube/token"},

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/creack/pty"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -19,7 +20,14 @@ type Exec struct {
 	Line           string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	Terminal       *Terminal       // that the client wants; nil: none
 	Gone           <-chan struct{} // closed when the client closed the channel, the connection ended, or SIGTERM or SIGKILL was sent
+}
+
+// Terminal is what a client asks for with a pty-req.
+type Terminal struct {
+	Name          string // for $TERM
+	Columns, Rows uint32
 }
 
 // Handler runs a command and returns its exit status; Vanish, and the channel closes without one.
@@ -34,19 +42,14 @@ func Local(env ...string) Handler {
 	return func(e *Exec) int {
 		cmd := exec.Command("sh", "-c", e.Line)
 		cmd.Env = append(os.Environ(), env...)
-		cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		stdin, err := cmd.StdinPipe()
+		begin := onPipes
+		if e.Terminal != nil {
+			begin = onTerminal
+		}
+		rest, err := begin(cmd, e)
 		if err != nil {
 			return 255
 		}
-		if err := cmd.Start(); err != nil {
-			return 255
-		}
-		go func() {
-			_, _ = io.Copy(stdin, e.Stdin)
-			stdin.Close()
-		}()
 		ended := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -59,6 +62,7 @@ func Local(env ...string) Handler {
 		err = cmd.Wait()
 		close(ended)
 		wg.Wait()
+		rest()
 		var exit *exec.ExitError
 		switch {
 		case err == nil:
@@ -71,6 +75,40 @@ func Local(env ...string) Handler {
 	}
 }
 
+// onPipes starts a command; rest ends what belongs to it, once the command has ended.
+func onPipes(cmd *exec.Cmd, e *Exec) (rest func(), err error) {
+	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_, _ = io.Copy(stdin, e.Stdin)
+		stdin.Close()
+	}()
+	return func() {}, nil
+}
+
+// onTerminal is onPipes with the terminal that the client wants.
+func onTerminal(cmd *exec.Cmd, e *Exec) (rest func(), err error) {
+	cmd.Env = append(cmd.Env, "TERM="+e.Terminal.Name)
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(e.Terminal.Rows), Cols: uint16(e.Terminal.Columns)})
+	if err != nil {
+		return nil, err
+	}
+	go func() { _, _ = io.Copy(terminal, e.Stdin) }()
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		_, _ = io.Copy(e.Stdout, terminal) // until nobody has it open any more
+	}()
+	return func() { <-printed; terminal.Close() }, nil
+}
+
 func (s *Server) session(user string, nc ssh.NewChannel) {
 	ch, requests, err := nc.Accept()
 	if err != nil {
@@ -79,9 +117,22 @@ func (s *Server) session(user string, nc ssh.NewChannel) {
 	gone := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(gone) })
 	var wg sync.WaitGroup
+	var terminal *Terminal
 	for r := range requests {
 		var text struct{ Text string }
 		switch r.Type {
+		case "pty-req":
+			var want struct {
+				Name                         string
+				Columns, Rows, Width, Height uint32
+				Modes                        string
+			}
+			if ssh.Unmarshal(r.Payload, &want) != nil {
+				_ = r.Reply(false, nil)
+				continue
+			}
+			terminal = &Terminal{want.Name, want.Columns, want.Rows}
+			_ = r.Reply(true, nil)
 		case "exec":
 			if ssh.Unmarshal(r.Payload, &text) != nil {
 				_ = r.Reply(false, nil)
@@ -94,7 +145,7 @@ func (s *Server) session(user string, nc ssh.NewChannel) {
 			_ = r.Reply(true, nil)
 			wg.Go(func() {
 				defer ch.Close()
-				status := handler(&Exec{User: user, Line: text.Text, Stdin: ch, Stdout: ch, Stderr: ch.Stderr(), Gone: gone})
+				status := handler(&Exec{User: user, Line: text.Text, Stdin: ch, Stdout: ch, Stderr: ch.Stderr(), Terminal: terminal, Gone: gone})
 				if status != Vanish {
 					_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
 				}

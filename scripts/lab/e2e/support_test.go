@@ -71,6 +71,15 @@ func TestSupport(t *testing.T) {
 		if !strings.Contains(events, "B\tcluster/init\t") {
 			t.Errorf("no events of cluster/init: %q", events)
 		}
+		recorded := ""
+		for name, content := range files {
+			if strings.HasPrefix(name, "runs/") && strings.HasSuffix(name, "/events.jsonl") {
+				recorded += content
+			}
+		}
+		if !strings.Contains(recorded, `"cluster/init"`) {
+			t.Errorf("what the run recorded here is not there: %q", recorded)
+		}
 		keys := l.exec(t, "cp1", "grep -rhv -e ----- -e '^$' --include='*.key' /etc/kubernetes/pki; grep -oh 'client-key-data: .*' /etc/kubernetes/*.conf | cut -d' ' -f2")
 		wantsNone(t, s, files, append(secrets, lines(keys)...))
 	})

@@ -1,0 +1,100 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// growing is a site with a control plane that is one, and a host w1 that its inventory, which is a file, does not have yet.
+func growing(t *testing.T) (s *site, o Options, w1 inventory.Target) {
+	t.Helper()
+	s, o = newSite(t)
+	s.member = strings.ReplaceAll(s.member, "10.199.1.11", "10.0.0.11") // where the cluster has the node
+	key := sshtest.NewKey()
+	cp := sshtest.Listen(t, sshtest.Config{HostKeys: []ssh.Signer{key}, Exec: func(e *sshtest.Exec) int { return s.exec("cp1", e) }})
+	s.servers["w1"] = sshtest.Listen(t, sshtest.Config{
+		HostKeys: []ssh.Signer{key}, Authorized: []ssh.PublicKey{cp.ClientKey().PublicKey()}, Exec: func(e *sshtest.Exec) int { return s.exec("w1", e) },
+	})
+	s.joined["cp1"] = true
+	path := filepath.Join(t.TempDir(), "inventory.yaml")
+	at := cp.Host()
+	text := fmt.Sprintf("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\nnotebook: {framework: none}\nssh: {key: %s, hostKey: %q}\n"+
+		"hosts:\n  - {address: 127.0.0.1, name: cp1, privateAddress: 10.0.0.10, role: control-plane, ssh: {port: %d}} # the first\n", at.SSH.Key, at.SSH.HostKey, at.SSH.Port)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inv, err := inventory.Load(path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Inventory = inv
+	return s, o, inventory.Target{User: "root", Address: "localhost", Port: s.servers["w1"].Host().SSH.Port}
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The new host is reached as the command line says, and stands so in the inventory before it is changed.
+func TestAddWorker(t *testing.T) {
+	s, o, w1 := growing(t)
+	before := content(t, o.Inventory.Path)
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := before + fmt.Sprintf("  - {address: localhost, ssh: {user: root, port: %d}}\n", w1.Port); content(t, o.Inventory.Path) != want {
+		t.Errorf("the inventory is\n%s\nwant\n%s", content(t, o.Inventory.Path), want)
+	}
+	if !slices.Contains(s.did, "w1 cluster/join") {
+		t.Errorf("done: %q", s.did)
+	}
+
+	// Again, in another spelling: there is nothing to do.
+	inv, err := inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Inventory, s.did = inv, nil
+	before = content(t, o.Inventory.Path)
+	w1.Address = "LOCALHOST."
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}}, func(*plan.Graph) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
+		t.Errorf("again: %q, and the inventory is\n%s", s.did, content(t, o.Inventory.Path))
+	}
+	var usage *UsageError
+	for _, other := range []inventory.Target{{Address: "localhost", User: "joe"}, {Address: "localhost", Port: 22}} {
+		if err := AddWorker(t.Context(), o, []inventory.Target{other}, nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), fmt.Sprintf("as root@localhost:%d", w1.Port)) {
+			t.Errorf("%+v: %v", other, err)
+		}
+	}
+}
+
+// What somebody writes into the inventory while the plan is read is not lost.
+func TestAddWorkerToAFileThatChanges(t *testing.T) {
+	s, o, w1 := growing(t)
+	mine := content(t, o.Inventory.Path) + "# mine\n"
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return os.WriteFile(o.Inventory.Path, []byte(mine), 0o600) })
+	var usage *UsageError
+	if !errors.As(err, &usage) || content(t, o.Inventory.Path) != mine || len(s.did) > 0 {
+		t.Errorf("%v; done %q; the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
+	}
+}
