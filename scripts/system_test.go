@@ -106,6 +106,19 @@ sysctl ` + keys + ` | diff /tmp/before -`))
 	s.fails(s.script("echo 'net.ipv4.no_such_key = 1' >/tmp/f; apply_sysctls /tmp/f"), 1, "HOST_MODULE_MISSING")
 }
 
+// TestSysctlsBeforeTheirFile: a boot that finds the file sets the values, and what they were would be lost.
+func TestSysctlsBeforeTheirFile(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.stub("sysctl", "#!/bin/sh\n[ \"$2\" = -w ] || { echo 0; exit; }\n[ ! -e /etc/sysctl.d/90-kgpu.conf ] || echo 'there is the file' >&2\nexit 1\n")
+	s.file("/etc/sysctl.d/90-kgpu.conf", "net.ipv4.ip_forward = 1\n")
+	r := s.step("os-sysctl")
+	s.fails(r, 1, "STEP_FAILED")
+	if strings.Contains(r.output, "there is the file") || s.exists("etc/sysctl.d/90-kgpu.conf") || s.entries() != 1 {
+		t.Errorf("%d entries:\n%s", s.entries(), r.output)
+	}
+}
+
 func TestModuleThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
