@@ -140,7 +140,11 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	}, t)
 	t.failures(id, err)
 	if c.Command.Name != "plan" {
-		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
+		to := event.Sink(t)
+		if outcome(err) == misused && t.ended == "" {
+			to = t.unseen() // what is wrong with the command line is all there is to say
+		}
+		to.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
 	ended(err)
 	return errors.Join(err, t.showNotebook(c, inv), t.Close())
@@ -149,20 +153,27 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 // failures puts what failed outside of steps into the stream of events, and into the run's folder; text has it on standard
 // error.
 func (t *terminal) failures(id string, err error) {
-	var to event.Sink = t
-	if t.kind != report.JSON {
-		r, recorded := t.Sink.(recording)
-		if !recorded {
-			return
-		}
-		to = r.recorder
-	}
+	to := t.unseen()
 	for _, e := range reason.All(err) {
 		if e.Step == "" {
 			to.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: e.Error()})
 		}
 	}
 }
+
+// unseen hears what text has on standard error already: the stream of events, and the run's folder.
+func (t *terminal) unseen() event.Sink {
+	if t.kind == report.JSON {
+		return t
+	}
+	if r, recorded := t.Sink.(recording); recorded {
+		return r.recorder
+	}
+	return event.Discard
+}
+
+// misused is the outcome of a command line that cannot be carried out.
+const misused = "USAGE"
 
 // outcome is the result's reason: ok, or the ID of the failure, or the first of several.
 func outcome(err error) string {
@@ -174,7 +185,7 @@ func outcome(err error) string {
 	case err == nil:
 		return "ok"
 	case errors.As(err, &usage):
-		return "USAGE"
+		return misused
 	}
 	return "INTERNAL"
 }

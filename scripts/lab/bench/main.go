@@ -51,6 +51,9 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Setenv("XDG_STATE_HOME", dir); err != nil { // where kgpu's runs leave their folders
+		return err
+	}
 	bare, err := buildBare(ctx, dir)
 	if err != nil {
 		return err

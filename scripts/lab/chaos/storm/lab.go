@@ -114,9 +114,16 @@ func (l *Lab) exec(ctx context.Context, host, script string) (string, error) {
 	return l.verb(ctx, "exec", host, "bash", "-ec", script)
 }
 
+// kgpu is a run of kgpu, whose folder is among the storm's files.
+func (l *Lab) kgpu(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := process.Group(ctx, l.Kgpu, args...)
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.dir)
+	return cmd
+}
+
 // kgpuTo runs kgpu to its end.
 func (l *Lab) kgpuTo(ctx context.Context, args ...string) (string, error) {
-	return output(process.Group(ctx, l.Kgpu, args...))
+	return output(l.kgpu(ctx, args...))
 }
 
 // Record is the file with the events of all runs of kgpu.

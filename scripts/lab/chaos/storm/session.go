@@ -13,8 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // event is what the storm reads of a line of kgpu's --output json.
@@ -56,7 +54,7 @@ func (l *Lab) startUp(ctx context.Context) (_ *session, err error) {
 		}
 	}()
 	s := &session{
-		cmd:   process.Group(ctx, l.Kgpu, "up", "--output", "json", l.inventory()),
+		cmd:   l.kgpu(ctx, "up", "--output", "json", l.inventory()),
 		ended: make(chan struct{}), connected: map[string]bool{}, follows: map[string]bool{}, attached: map[string]bool{},
 	}
 	s.cmd.Stderr = &s.stderr
