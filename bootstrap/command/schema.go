@@ -21,7 +21,7 @@ func Schema() *cli.Command {
 			text, err := inventory.Schema(), error(nil)
 			if name := c.Args().First(); name != "" && name != "inventory" {
 				if text, err = schema.Named(name); err != nil {
-					return usagef("%v", err)
+					return usagef("no schema %q: there are inventory, %s", name, strings.Join(schema.Names(), ", "))
 				}
 			}
 			_, err = c.App.Writer.Write(text)
