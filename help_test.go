@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"slices"
+	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -91,25 +92,29 @@ func fits(t *testing.T, text string) {
 // TestDidYouMean holds that a mistyped word is answered with the one that was meant.
 func TestDidYouMean(t *testing.T) {
 	t.Chdir(t.TempDir())
+	if err := os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for typed, want := range map[string]string{
-		"rest":                          `no command "rest". Did you mean "reset"?`,
-		"help rest":                     `no command "rest". Did you mean "reset"?`,
-		"up --outptu json":              `kgpu up has no option "--outptu". Did you mean "--output"?`,
-		"--verison":                     `kgpu has no option "--verison". Did you mean "--version"?`,
-		"explain HOST_APT_LOKED":        `Did you mean "HOST_APT_LOCKED"?`,
-		"completion bsh":                `Did you mean "bash"?`,
-		"completion":                    `for which shell?`,
-		"up --limit":                    `kgpu up: --limit needs a value`,
-		"up --max-unavailable some":     `kgpu up: --max-unavailable cannot be "some"`,
-		"up --yes=perhaps":              `kgpu up: --yes cannot be "perhaps"`,
-		"-i a.yaml up":                  `-i stands behind a command: kgpu COMMAND -i`,
-		"--output json plan":            `--output stands behind a command: kgpu COMMAND --output`,
-		"man page":                      `kgpu man takes no arguments`,
-		"user list alice":               `kgpu user list takes no arguments`,
-		"reset h":                       `there is no inventory inventory.yaml`,
-		"reset help --yes":              `there is no inventory inventory.yaml`,
-		"kubernetes":                    `no command "kubernetes". (kgpu --help lists them)`,
-		"explain HOST_APT_LOKED -o jsn": `--output is text or json, not "jsn"`,
+		"rest":                           `no command "rest". Did you mean "reset"?`,
+		"help rest":                      `no command "rest". Did you mean "reset"?`,
+		"up --outptu json":               `kgpu up has no option "--outptu". Did you mean "--output"?`,
+		"--verison":                      `kgpu has no option "--verison". Did you mean "--version"?`,
+		"explain HOST_APT_LOKED":         `Did you mean "HOST_APT_LOCKED"?`,
+		"completion bsh":                 `Did you mean "bash"?`,
+		"completion":                     `for which shell?`,
+		"up --limit":                     `kgpu up: --limit needs a value`,
+		"up --max-unavailable some":      `kgpu up: --max-unavailable cannot be "some"`,
+		"up --yes=perhaps":               `kgpu up: --yes cannot be "perhaps"`,
+		"-i a.yaml up":                   `-i stands behind a command: kgpu COMMAND -i`,
+		"--output json plan":             `--output stands behind a command: kgpu COMMAND --output`,
+		"man page":                       `kgpu man takes no arguments`,
+		"user list alice":                `kgpu user list takes no arguments`,
+		"reset h":                        `there is no inventory inventory.yaml`,
+		"reset help --yes":               `there is no inventory inventory.yaml`,
+		"up good.yaml --skip os/modlues": `no step "os/modlues". Did you mean "os/modules"?`,
+		"kubernetes":                     `no command "kubernetes". (kgpu --help lists them)`,
+		"explain HOST_APT_LOKED -o jsn":  `--output is text or json, not "jsn"`,
 	} {
 		if got := said(t, strings.Fields(typed)...); !strings.Contains(got, want) || strings.HasPrefix(got, "kgpu: kgpu") {
 			t.Errorf("kgpu %s says %s", typed, got)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -108,6 +109,9 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	}
 	if c.IsSet("max-unavailable") && c.Int("max-unavailable") < 1 {
 		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
+	}
+	if err := plan.CheckPatterns(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
+		return err
 	}
 	if err := checkKubeconfig(c.String("kubeconfig")); err != nil {
 		return err

@@ -65,6 +65,19 @@ func (g *Graph) known(pattern string) error {
 	return &UnknownStepError{Pattern: pattern, Known: ids}
 }
 
+// CheckPatterns refuses a pattern that no step of any plan matches, before there is a plan.
+func CheckPatterns(patterns []string) error {
+	ids := StepIDs()
+	for _, pattern := range patterns {
+		if !slices.ContainsFunc(ids, func(id string) bool {
+			return matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // the step of one node: node/drain/w1
+		}) {
+			return &UnknownStepError{Pattern: pattern, Known: ids}
+		}
+	}
+	return nil
+}
+
 // UnknownStepError names a step that does not exist.
 type UnknownStepError struct {
 	Pattern string
