@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"slices"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
