@@ -12,8 +12,8 @@ import (
 )
 
 // Remove plans that workers leave a cluster that goes on: their nodes are drained and deleted, and they are reset, as Reset
-// does it. Of a worker without facts only the node goes. It is not drained, nor are, with force, nodes that are not ready. left are the steps after which a host has left, by host ID; one that has none has left
-// already.
+// does it. Of a worker without facts only the node goes. It is not drained, nor are, with force, nodes that are not ready.
+// left are the steps after which a host has left, by host ID; one that has none has left already.
 func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string, force bool) (g *Graph, left map[string][]Ref, err error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
