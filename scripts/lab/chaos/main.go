@@ -43,7 +43,7 @@ type options struct {
 func main() {
 	o := options{}
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "what decides where which fault strikes")
-	flag.IntVar(&o.faults, "faults", 200, "how many faults, beside a kill and a host that goes down in each step")
+	flag.IntVar(&o.faults, "faults", 250, "how many faults are planned, beside a kill and a host that goes down in each step; some find no occasion")
 	flag.IntVar(&o.only, "only", 0, "only the fault with this number in the schedule")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
