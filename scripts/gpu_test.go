@@ -317,6 +317,24 @@ func TestDriverReboot(t *testing.T) {
 	s.fails(s.step("driver-reboot"), 1, "STEP_TIMEOUT")
 }
 
+// Who looks at a host that has just booted must not see a kubelet that is on its way.
+func TestRebootEndsWithTheKubelet(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.value("reason", "GPU_HUNG")
+	s.value("boot_id", "another boot\n")
+	s.write("etc/kubernetes/kubelet.conf", "")
+	s.write("var/units/kubelet.service", "loaded,activating,enabled\n")
+	s.stub("sleep", "#!/bin/sh\necho >>/tmp/slept\n[ $(wc -l </tmp/slept) -lt 4 ] || echo loaded,active,enabled >/var/units/kubelet.service\n")
+	s.ok(s.step("driver-reboot"))
+	if got := strings.Count(s.read("tmp/slept"), "\n"); got != 7 {
+		t.Errorf("it looked %d times, want 4 until the kubelet runs and 3 more", got)
+	}
+	s.stub("sleep", "#!/bin/sh\n")
+	s.write("var/units/kubelet.service", "loaded,failed,enabled\n")
+	s.ok(s.step("driver-reboot"))
+}
+
 // twoCards is a host with a driver that sees its two cards.
 func twoCards(t *testing.T) gpuHost {
 	t.Helper()

@@ -5,8 +5,20 @@
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
+# kubelet_settles returns when the kubelet has run for some seconds, or will not: at boot it ends and begins again until the
+# container runtime answers, and who looks meanwhile sees a host that is not well.
+kubelet_settles() {
+  local steady=0 tries
+  for ((tries = 0; tries < 120 && steady < 3; tries++)); do
+    if [[ $tries == 1 ]]; then waiting 'the kubelet'; fi
+    if unit_active kubelet.service; then steady=$((steady + 1)); else steady=0; fi
+    sleep 1
+  done
+}
+
 if [[ $(</proc/sys/kernel/random/boot_id) != "$(value boot_id)" ]]; then
   echo 'the host was rebooted'
+  if [[ -e /etc/kubernetes/kubelet.conf ]]; then kubelet_settles; fi
   exit 0
 fi
 reason=$(value reason)

@@ -95,7 +95,7 @@ func (c *cluster) asks(t *testing.T) {
 			t.Errorf("%q: exit status %d, want 3", flags, code)
 		}
 		said := s.stdout.String() + s.stderr.String()
-		if !strings.Contains(said, "cards are held by default/training-") || !strings.Contains(said, "nothing was changed") {
+		if !strings.Contains(said, "with cards: default/training-") || !strings.Contains(said, "nothing was changed") {
 			t.Errorf("%q: kgpu says\n%s", flags, said)
 		}
 		if begun := s.of("step.start"); len(begun) > 0 {
