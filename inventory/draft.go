@@ -17,6 +17,8 @@ type Draft struct {
 	PodCIDR     netip.Prefix // zero: the default
 	ServiceCIDR netip.Prefix // zero: the default
 	RangesNote  string       // why they are not the defaults
+	Runtime     Runtime      // of the cluster that is there; empty: the default
+	Network     Network      // the same
 	SSH         DraftSSH
 	Hosts       []DraftHost
 }
@@ -61,9 +63,19 @@ func (d Draft) Text() []byte {
 	p.cidr("podCIDR", d.PodCIDR, newFile("").Kubernetes.PodCIDR, "addresses of pods")
 	p.cidr("serviceCIDR", d.ServiceCIDR, newFile("").Kubernetes.ServiceCIDR, "addresses of services")
 	p.line("")
+	if d.Runtime != "" {
+		p.line("runtime: %s # as in the cluster that is there", d.Runtime)
+	}
+	if d.Network != "" {
+		p.line("network: %s # as in the cluster that is there", d.Network)
+	}
 	p.line("# What is commented out below has this value by default. Every setting there is: `kgpu schema`, or examples/full.yaml.")
-	p.line("# runtime: %s # or containerd", Docker)
-	p.line("# network: %s # or flannel, calico, none (bring your own)", Weave)
+	if d.Runtime == "" {
+		p.line("# runtime: %s # or containerd", Docker)
+	}
+	if d.Network == "" {
+		p.line("# network: %s # or flannel, calico, none (bring your own)", Weave)
+	}
 	p.line("# swap: %s # or disable: kgpu turns swap off on every host, `kgpu reset` turns it on again", SwapRefuse)
 	p.line("# gpu: # kgpu chooses the driver for each host's cards; `driver` overrides that")
 	p.line("#   cudnn: true # with the CUDA toolkit, 10 GB on hosts with cards; `cuda: none` does without both: pods bring their own")

@@ -61,6 +61,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 	giveNames(in)
 	givePrivateAddresses(in)
 	draft := inventory.Draft{Head: head(len(in)), Cluster: o.Cluster, Version: o.Version, SSH: ssh}
+	draft.Runtime, draft.Network = running(plane.Facts.ControlPlane)
 	draft.PodCIDR, draft.ServiceCIDR, draft.RangesNote = chooseRanges(in)
 	for _, c := range in {
 		draft.Hosts = append(draft.Hosts, c.entry(c == plane))
