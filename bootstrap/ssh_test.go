@@ -88,7 +88,7 @@ func TestSSH(t *testing.T) {
 		t.Errorf("another host key: %v, %s", err, errs)
 	}
 	var usage *UsageError
-	for name, want := range map[string]string{"w2": `inventory.yaml. Did you mean "w1"? It has w1, cp1`, "somewhere": "inventory.yaml. It has w1, cp1"} {
+	for name, want := range map[string]string{"v1": `inventory.yaml. Did you mean "w1"? It has w1, cp1`, "w2": "inventory.yaml. It has w1, cp1", "somewhere": "inventory.yaml. It has w1, cp1"} {
 		if _, _, err := run(name); !errors.As(err, &usage) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

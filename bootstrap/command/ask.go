@@ -56,7 +56,7 @@ func (t *terminal) confirm(c *cli.Context, what, word string) error {
 		fmt.Fprintf(printable.Writer(c.App.Writer), "%s\nType %s to go on: ", what, word)
 		var answer string
 		if _, broken := fmt.Fscanln(c.App.Reader, &answer); broken != nil || answer != word {
-			err = usagef("not confirmed, nothing was changed (kgpu %s --yes does not ask)", c.Command.Name)
+			err = usagef("not confirmed, nothing was changed: the word is %s (kgpu %s --yes does not ask)", word, c.Command.Name)
 		}
 	}
 	if err != nil {

@@ -137,7 +137,7 @@ func TestLogs(t *testing.T) {
 		{nil, "  control-1  cluster/init  failed: no (exit status 1) [STEP_FAILED]\n", 0},
 		{[]string{"gpu-1"}, "  gpu-1  os/packages  Setting up socat\n", 0},
 		{[]string{"--failed"}, "  control-1  cluster/init  failed: no (exit status 1) [STEP_FAILED]\n", 0},
-		{[]string{"gpu-2"}, `Did you mean "gpu-1"?`, 3},
+		{[]string{"gpo-1"}, `Did you mean "gpu-1"?`, 3},
 		{[]string{"gpu-1", "os/pakages"}, `Did you mean "os/packages"?`, 3},
 		{[]string{"a", "b", "c"}, "a run, a host and a step", 3},
 	} {

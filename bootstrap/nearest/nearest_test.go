@@ -13,7 +13,8 @@ func TestWord(t *testing.T) {
 		{"paln", "plan"},
 		{"rest", "reset"},
 		{"os/swp", "os/swap"},
-		{"gpu3", "gpu1"}, // as near to the one as to the other: the first
+		{"gpu3", ""}, // another host
+		{"gpo1", "gpu1"},
 		{"host_apt_loked", "HOST_APT_LOCKED"},
 		{"kubernetes", ""},
 		{"x", ""},

@@ -85,5 +85,8 @@ type UnknownStepError struct {
 }
 
 func (e *UnknownStepError) Error() string {
-	return fmt.Sprintf("no step %q.%s There are %s", e.Pattern, nearest.Hint(e.Pattern, e.Known), strings.Join(e.Known, ", "))
+	if hint := nearest.Hint(e.Pattern, e.Known); hint != "" {
+		return fmt.Sprintf("no step %q.%s", e.Pattern, hint)
+	}
+	return fmt.Sprintf("no step %q. There are %s", e.Pattern, strings.Join(e.Known, ", "))
 }

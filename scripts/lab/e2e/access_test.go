@@ -124,7 +124,7 @@ func TestAccess(t *testing.T) {
 			}
 		}
 		kgpu(t, 7, "ssh", "-i", c.inventory, "w1", "exit", "7")
-		if s := kgpu(t, 3, "ssh", "-i", c.inventory, "w2"); !strings.Contains(s.stderr.String(), `Did you mean "w1"?`) {
+		if s := kgpu(t, 3, "ssh", "-i", c.inventory, "v1"); !strings.Contains(s.stderr.String(), `Did you mean "w1"?`) {
 			t.Errorf("said %s", s.stderr.String())
 		}
 	})
