@@ -192,6 +192,8 @@ func TestDoctorUnits(t *testing.T) {
 	s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
 	s.write("var/units/nvidia-persistenced.service", "loaded,failed,enabled\n")
 	s.value("units", "kubelet.service\nnvidia-persistenced.service") // as the planner writes it
+	s.value("node", "w1\n")
+	s.value("cards", "2\n")
 	s.ok(s.step("doctor-units"))
 	log := s.read("var/units.log")
 	if !strings.Contains(log, "start -- kubelet.service\n") || strings.Contains(log, "restart -- kubelet") || !strings.Contains(log, "restart -- nvidia-persistenced.service\n") {
@@ -202,6 +204,41 @@ func TestDoctorUnits(t *testing.T) {
 	}
 	s.value("units", "docker.service\n")
 	s.fails(s.step("doctor-units"), 1, "STEP_FAILED")
+}
+
+// A kubelet that starts anew offers no card for some seconds, and before it speaks the cluster has what it said last: who
+// looked then would find a node that is well, or one without cards.
+func TestDoctorUnitsUntilTheNodeHasSettled(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.write("etc/kubernetes/kubelet.conf", "")
+	s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
+	s.value("units", "kubelet.service\n")
+	s.value("node", "w1\n")
+	s.value("cards", "2\n")
+	s.stub("kubectl", `#!/bin/bash
+echo >>/asked
+case $(wc -l </asked) in
+1) echo 'True 2020-01-01T00:00:00Z 2' ;; # what it said before it went down
+2) exit 1 ;;
+3) echo "False $(date -u +%FT%TZ) 2" ;;
+4) echo "True $(date -u +%FT%TZ) 0" ;;
+*) echo "True $(date -u +%FT%TZ) 2" ;;
+esac
+`)
+	r := s.ok(s.step("doctor-units"))
+	var waits []string
+	for line := range strings.Lines(r.output) {
+		if what, ok := strings.CutPrefix(strings.TrimSpace(line), "W\t"); ok {
+			waits = append(waits, what)
+		}
+	}
+	if want := []string{"the node w1", "the cards of w1: 0 of 2"}; !slices.Equal(waits, want) {
+		t.Errorf("it waited for %q, want %q", waits, want)
+	}
+	if got := strings.Count(s.read("asked"), "\n"); got != 5 {
+		t.Errorf("it asked %d times, want 5", got)
+	}
 }
 
 // A node whose driver hangs is drained of what can go; what was told to end and cannot is no hindrance.

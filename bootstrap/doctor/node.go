@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -64,20 +63,6 @@ func pluginFails(s *subject) []string {
 // failing are the words for containers that will not come by waiting.
 var failing = regexp.MustCompile(`CrashLoopBackOff|Error|ErrImage|ImagePull|Invalid`)
 
-// expected is how many cards the node should offer; none: that depends.
-func (s *subject) expected() int {
-	if s.inv.Kubernetes.Version.Minor < 10 || s.inv.GPU.MIGStrategy != inventory.MIGNone {
-		return 0
-	}
-	n := 0
-	for _, o := range plan.Offers(s.inv, s.f) {
-		if o.Resource == catalog.GPUResource {
-			n += o.Share
-		}
-	}
-	return n
-}
-
 // offeredLost compares with the cards that the driver can reach.
 func offeredLost(s *subject) []string {
 	share := max(s.inv.GPU.Share(), 1)
@@ -95,7 +80,7 @@ func unhealthy(s *subject) []string {
 }
 
 func notAllocatable(s *subject) []string {
-	want := s.expected()
+	want := plan.Offered(s.inv, s.f)
 	if s.node == nil || !s.member || want == 0 || s.node.Capacity != s.node.Allocatable || s.node.Allocatable >= want {
 		return nil
 	}

@@ -69,7 +69,9 @@ func (b *builder) mend(h *host, m Mend) {
 	if len(m.Units) > 0 {
 		b.add(h, Step{
 			Ref: Ref{ID: "doctor/units"}, Title: "start units that are down", Reason: m.Why, Script: "doctor-units",
-			Input: Input{Values: map[string]string{"units": lines(m.Units...)}}, Timeout: medium,
+			Input: Input{Values: map[string]string{
+				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(Offered(b.inv, h.facts)),
+			}}, Timeout: medium,
 		})
 	}
 	if m.Plugin && b.nodeOf(h) != nil {

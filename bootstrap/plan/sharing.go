@@ -38,6 +38,20 @@ func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
 	return out
 }
 
+// Offered is how many cards (nvidia.com/gpu) the host's node should offer; 0: none, or it depends.
+func Offered(inv *inventory.Inventory, f *facts.Host) int {
+	if inv.Kubernetes.Version.Minor < 10 || inv.GPU.MIGStrategy != inventory.MIGNone {
+		return 0
+	}
+	n := 0
+	for _, o := range Offers(inv, f) {
+		if o.Resource == catalog.GPUResource {
+			n += o.Share
+		}
+	}
+	return n
+}
+
 // cut tells whether instances of the card are offered in its place.
 func cut(inv *inventory.Inventory, g facts.GPU) bool {
 	return g.MIG && inv.GPU.MIGStrategy != inventory.MIGNone

@@ -6,6 +6,11 @@ kube() {
   HOME=/var/lib/kgpu/kube-cache kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=30s "$@"
 }
 
+# as_kubelet is kube with the kubelet's credentials, which every node has: they may read and label their own node.
+as_kubelet() {
+  HOME=/var/lib/kgpu/kube-cache kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout=30s "$@"
+}
+
 # kubernetes_before MINOR tells whether the Kubernetes that is installed is older than 1.MINOR: its programs do not have what
 # came then. Source of the minors that the steps name: pkg/kubectl/cmd and cmd/kubeadm/app/cmd of k8s.io/kubernetes.
 kubernetes_before() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Labels the node of this host with what gpu-features.sh has waited for, where people run the steps by hand: nobody carries it
-# to the control plane. It uses the kubelet's credentials, which may label their own node.
+# to the control plane.
 # Values: node; keys and texts (patterns of what Kubernetes takes for a key and for a value); own (a line for each key that the
 # inventory sets: those stay).
 # shellcheck source=/dev/null
@@ -10,10 +10,6 @@ node=$(value node)
 valid_nodes "$node"
 key_pattern=$(value keys)
 text_pattern=$(value texts)
-
-as_kubelet() {
-  HOME=/var/lib/kgpu/kube-cache kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout=30s "$@"
-}
 
 declare -A own=() wanted=()
 mapfile -t list < <(value_lines own)
