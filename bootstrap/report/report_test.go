@@ -191,6 +191,25 @@ func TestPrintPlan(t *testing.T) {
 	}
 }
 
+// What a run counts first is told where it is less than the plan has.
+func TestPlanInTurns(t *testing.T) {
+	step := func(id string, later bool) *plan.Step {
+		return &plan.Step{Ref: plan.Ref{Host: "w1", ID: id}, Later: later}
+	}
+	packages, ready, notebook, cuda := step("os/packages", false), step("gpu/ready", false), step(plan.NotebookStep, false), step("gpu/cuda", true)
+	for want, steps := range map[string][]*plan.Step{
+		"2 steps to do.": {packages, ready},
+		"4 steps to do: 2 first, 2 when the cards are proven.": {packages, ready, notebook, cuda},
+		"2 steps to do: 1 first, and then 1.":                  {packages, cuda},
+		"1 step to do.":                                        {notebook},
+	} {
+		var out bytes.Buffer
+		if err := PrintPlan(&out, &plan.Graph{Steps: steps}, PlanOptions{}); err != nil || !strings.HasSuffix(out.String(), "\n"+want+"\n") {
+			t.Errorf("%v: %q, want %q", err, out.String(), want)
+		}
+	}
+}
+
 func TestPrintError(t *testing.T) {
 	status := 100
 	err := fmt.Errorf("up: %w", errors.Join(
