@@ -66,7 +66,7 @@ func (l *lines) Emit(e event.Event) {
 		l.line(Verbose, e, dim, join("ran", e.Text, took(e), exit(e)))
 	case event.StepStart:
 		delete(l.tails, at)
-		l.line(Normal, e, plain, or(e.Text, "begun"))
+		l.line(Normal, e, plain, join(or(e.Text, "begun"), ago(e)))
 	case event.StepDone:
 		delete(l.tails, at)
 		l.line(Normal, e, green, join("done", took(e)))
@@ -203,6 +203,14 @@ func took(e event.Event) string {
 		return ""
 	}
 	return "after " + duration(time.Duration(e.Millis)*time.Millisecond)
+}
+
+// ago is when a step began of which somebody heard late.
+func ago(e event.Event) string {
+	if e.Millis == 0 {
+		return ""
+	}
+	return duration(time.Duration(e.Millis)*time.Millisecond) + " ago"
 }
 
 func exit(e event.Event) string {

@@ -119,6 +119,15 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
+func TestAStepThatIsHeardOfLate(t *testing.T) {
+	var out bytes.Buffer
+	s := New(Plain, &out, Normal)
+	s.Emit(event.Event{Host: "w1", Step: "os/x", Kind: event.StepStart, Millis: 192_000})
+	if err := s.Close(); err != nil || !strings.HasSuffix(out.String(), "  begun 3m12s ago\n") {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
 func TestCloseReturnsTheWriteError(t *testing.T) {
 	for _, kind := range []Kind{Plain, JSON} {
 		s := New(kind, full{}, Normal)
