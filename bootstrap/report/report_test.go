@@ -128,6 +128,22 @@ func TestAStepThatIsHeardOfLate(t *testing.T) {
 	}
 }
 
+// A warning that is an error's words names its host once.
+func TestWarningsNameTheHostOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"w1: connecting to 10.0.0.1:22: refused":                     "w1  warning: connecting to 10.0.0.1:22: refused",
+		"this host is not watched: w1: connecting to w1:22: refused": "w1  warning: this host is not watched: connecting to w1:22: refused",
+		"going on without w1: the others are made ready":             "w1  warning: going on without w1: the others are made ready",
+	} {
+		var out bytes.Buffer
+		s := New(Plain, &out, Normal)
+		s.Emit(event.Event{Host: "w1", Kind: event.Warning, Text: text})
+		if err := s.Close(); err != nil || !strings.HasSuffix(out.String(), "  "+want+"\n") {
+			t.Errorf("%v: %q, want %q", err, out.String(), want)
+		}
+	}
+}
+
 func TestCloseReturnsTheWriteError(t *testing.T) {
 	for _, kind := range []Kind{Plain, JSON} {
 		s := New(kind, full{}, Normal)
