@@ -405,6 +405,9 @@ func TestFoundingLog(t *testing.T) {
 		t.Errorf("the repair is %q, force %v, node %q", f.Repair, f.Force, f.Node)
 	}
 	all := strings.Join(f.Evidence, "\n")
+	if !strings.HasSuffix(f.Evidence[0], "nvidia-smi answers now") || f.Severity != Error {
+		t.Errorf("%s: %q", f.Severity, f.Evidence)
+	}
 	for _, want := range []string{"task kworker/2:3:1275 blocked for more than 120 seconds", "os_execute_work_item [nvidia]"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the evidence has no %q: %q", want, f.Evidence)
