@@ -206,6 +206,11 @@ node_template='{{range .items}}node=	{{.metadata.name}}	{{.spec.unschedulable}}	
 # shellcheck disable=SC2016
 pod_template='{{range .items}}pod=	{{.spec.nodeName}}	{{.metadata.name}}	{{js .status.phase}}	{{range .status.containerStatuses}}{{if not .ready}}{{.name}} {{with .state.waiting}}{{js .reason}} {{with .message}}{{js .}}{{end}}{{end}}{{with .state.terminated}}{{js .reason}}{{end}}; {{end}}{{end}}
 {{end}}'
+# What waits, for a node or with a container, of the namespaces that the cluster has for itself. Go's old templates know neither
+# assignments nor prefixes: the beginning of a word is what a format leaves of it.
+# shellcheck disable=SC2016
+waiting_template='{{range .items}}{{if .metadata.deletionTimestamp}}{{else}}{{if or (eq (printf "%.5s" .metadata.namespace) "kube-") (eq (printf "%.5s" .metadata.namespace) "kgpu-")}}waiting-pod=	{{.metadata.namespace}}	{{.metadata.name}}	{{with .spec.nodeName}}{{.}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.initContainerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}
+{{end}}{{end}}{{end}}'
 # shellcheck disable=SC2016
 event_template='{{range .items}}event=	{{with .lastTimestamp}}{{.}}{{else}}{{.eventTime}}{{end}}	{{with .source}}{{with .host}}{{js .}}{{end}}{{end}}	{{js .reason}}	{{.metadata.namespace}}/{{with .involvedObject}}{{js .name}}{{end}}	{{with .message}}{{js .}}{{end}}
 {{end}}'
@@ -218,6 +223,7 @@ if [[ -f $conf ]]; then
     echo api=1
     printf '%s\n' "$nodes" | head -n 5000
     "${ask[@]}" -n kube-system get pods -l app.kubernetes.io/name=nvidia-device-plugin -o go-template="$pod_template" 2>/dev/null | head -n 5000
+    "${ask[@]}" get pods --all-namespaces -o go-template="$waiting_template" 2>/dev/null | awk -F '\t' '$6 $8 != ""' | head -n "$most"
     "${ask[@]}" get events --all-namespaces --field-selector type=Warning -o go-template="$event_template" 2>/dev/null |
       grep -E 'FailedCreatePodSandBox|no runtime for|Auto-detected mode as|ldcache|nvidia|NVML' | tail -n "$most"
     # said KEY SELECTOR PATTERN prints what pods say of themselves, with [pod/NAME/CONTAINER] in front.

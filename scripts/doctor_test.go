@@ -76,6 +76,27 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// Of all pods the control plane tells those that wait, with one question.
+func TestDoctorOfPodsThatWait(t *testing.T) {
+	t.Parallel()
+	s := newPatient(t)
+	s.write("etc/kubernetes/admin.conf", "")
+	s.stub("kubectl", `#!/bin/sh
+case "$*" in
+  *'get nodes '*) ;;
+  *'get pods --all-namespaces '*)
+    echo >>/asked
+    printf 'waiting-pod=\tkube-system\tnew\t\t\t\t\n\nwaiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\n'
+    for i in $(seq 3000); do printf 'waiting-pod=\tkgpu-notebook\tn%s\t\t\t2026-11-20T13:00:00Z\tno card\n' "$i"; done ;;
+  *) exit 1 ;;
+esac
+`)
+	e := s.examined()
+	if e.Cluster == nil || len(e.Cluster.Waiting) != 400 || e.Cluster.Waiting[0].Name != "web" || e.Cluster.Waiting[1].Scheduler != "no card" || s.read("asked") != "\n" {
+		t.Errorf("%+v", e.Cluster)
+	}
+}
+
 // A nvidia-smi that nobody can end keeps nothing else from being told, and one whose log never ends is cut.
 func TestDoctorOfASickHost(t *testing.T) {
 	t.Parallel()
@@ -161,6 +182,16 @@ func TestDoctorTemplates(t *testing.T) {
 			"node=\tnew\t<no value>\t\t\t\t\t\t\nnode=\tw1\ttrue\t2\t1\tkgpu\tReady=True GPUHealthy=False \tlost\tfine\\u000Anode\\u003D\\u0009cp1\n"},
 		"pod_template": {`{"items":[{"metadata":{"name":"p"},"spec":{"nodeName":"w1"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}},{"name":"d","ready":true,"state":{}}]}}]}`,
 			"pod=\tw1\tp\tRunning\tc CrashLoopBackOff ; \n"},
+		"waiting_template": {`{"items":[{"metadata":{"namespace":"ml","name":"p"},"status":{"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"ErrImagePull"}}}]}},
+			{"metadata":{"namespace":"kube-system","name":"goes","deletionTimestamp":"2026-11-20T13:00:00Z"},"status":{}},
+			{"metadata":{"namespace":"kube-system","name":"new"},"spec":{},"status":{}},
+			{"metadata":{"namespace":"kgpu-notebook","name":"waits"},"spec":{},"status":{"conditions":[{"type":"PodScheduled","status":"False","lastTransitionTime":"2026-11-20T13:00:00Z","reason":"Unschedulable","message":"0/1 nodes are available."}]}},
+			{"metadata":{"namespace":"kgpu-dashboard","name":"web"},"spec":{"nodeName":"w1"},"status":{"conditions":[{"type":"PodScheduled","status":"True"},{"type":"Ready","status":"False","lastTransitionTime":"2026-11-20T13:00:00Z"}],
+			 "initContainerStatuses":[{"name":"i","state":{"terminated":{"reason":"Completed"}}}],
+			 "containerStatuses":[{"name":"c","state":{"waiting":{"reason":"ImagePullBackOff","message":"m\nwaiting-pod=\t"}}},{"name":"d","state":{"waiting":{}}},{"name":"e","state":{"running":{}}}]}}]}`,
+			"waiting-pod=\tkube-system\tnew\t\t\t\t\n" +
+				"waiting-pod=\tkgpu-notebook\twaits\t\t\t2026-11-20T13:00:00Z\t0/1 nodes are available.\n" +
+				"waiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\\u000Awaiting-pod\\u003D\\u0009\n"},
 		"quantities": {`{"status":{"capacity":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"7"},"allocatable":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"6"}}}`,
 			"have 0\nhave 7\ncan 0\ncan 6\n"},
 		"event_template": {`{"items":[{"metadata":{"namespace":"x"},"reason":"Failed","eventTime":null},{"metadata":{"namespace":"x"},"lastTimestamp":"2026-11-20T13:00:00Z","source":{"host":"w1"},"reason":"Failed","involvedObject":{"name":"p"},"message":"m\nevent=\t"}]}`,

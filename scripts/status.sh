@@ -53,7 +53,8 @@ fi
 # shellcheck disable=SC2016 # Go's templates
 cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{js .}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .reason}}{{js (printf "%.100s" .)}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{js (printf "%.500s" .)}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{with .status}}{{js .}}{{end}}{{end}}{{end}}	{{with .spec.unschedulable}}{{.}}{{end}}	{{with .status.nodeInfo}}{{with .kubeletVersion}}{{js .}}{{end}}	{{with .containerRuntimeVersion}}{{js .}}{{end}}	{{with .kernelVersion}}{{js .}}{{end}}	{{with .osImage}}{{js .}}{{end}}{{else}}			{{end}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{js .address}} {{end}}{{end}}	{{range $what, $much := .status.capacity}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{js $what}}={{js $much}} {{end}}{{end}}	{{range $what, $much := .status.allocatable}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{js $what}}={{js $much}} {{end}}{{end}}
 {{else}}pod	{{.metadata.namespace}}	{{.metadata.name}}	{{with .spec.nodeName}}{{.}}{{end}}	{{with .status.phase}}{{js .}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{js .}}{{end}}{{end}}{{end}}	{{range .spec.containers}}{{with .resources}}{{range $what, $much := .limits}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{$what}}={{$much}} {{end}}{{end}}{{end}}{{end}}	{{range .spec.initContainers}}{{with .resources}}{{range $what, $much := .limits}}{{if or (eq (printf "%.11s" $what) "nvidia.com/") (eq $what "alpha.kubernetes.io/nvidia-gpu")}}{{$what}}={{$much}} {{end}}{{end}}{{end}}{{end}}	{{range .status.containerStatuses}}{{with .state}}{{with .waiting}}{{with .reason}}{{js (printf "%.100s" .)}} {{end}}{{end}}{{end}}{{end}}
-{{end}}{{end}}'
+{{if .metadata.deletionTimestamp}}{{else}}{{if or (eq (printf "%.5s" .metadata.namespace) "kube-") (eq (printf "%.5s" .metadata.namespace) "kgpu-")}}waits	{{.metadata.namespace}}	{{.metadata.name}}	{{with .spec.nodeName}}{{.}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.initContainerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}
+{{end}}{{end}}{{end}}{{end}}'
 conf=/etc/kubernetes/admin.conf
 # kubectl keeps its cache below HOME; there can be none. It has --cache-dir since 1.8, -A since 1.14.
 ask() {
@@ -80,9 +81,11 @@ if [[ -f $conf ]]; then
   fi
   if [[ $status == 0 ]]; then
     echo api=1
-    # All nodes, and of the pods those that hold cards and those that make a network.
+    # All nodes, and of the pods those that hold cards, those that make a network, and those of the cluster's own namespaces
+    # that wait for a node or with a container.
     printf '%s\n' "$answer" | awk -F '\t' '
-      $1 == "node" || $1 == "pod" && ($7 $8 != "" || $3 ~ /^(weave-net|kube-flannel-ds|calico-node|kube-proxy)-/) { print "cluster=" $0 }'
+      $1 == "node" || $1 == "pod" && ($7 $8 != "" || $3 ~ /^(weave-net|kube-flannel-ds|calico-node|kube-proxy)-/) ||
+      $1 == "waits" && $6 $8 != "" { print "cluster=" $0 }'
   else
     failed "$status" "$answer"
   fi

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -230,7 +231,8 @@ func TestStatusOfANodeThatLiesAboutAnother(t *testing.T) {
 			"capacity":   object{"nvidia.com/" + lie: lie}, "allocatable": object{"nvidia.com/gpu": lie},
 		}},
 		object{"kind": "Pod", "metadata": object{"name": "kube-proxy-1", "namespace": "kube-system"}, "spec": object{"nodeName": "w1"}, "status": object{
-			"phase": lie, "conditions": []any{object{"type": "Ready", "status": lie}}, "containerStatuses": []any{object{"state": object{"waiting": object{"reason": lie}}}},
+			"phase": lie, "conditions": []any{object{"type": "Ready", "status": lie, "lastTransitionTime": lie}, object{"type": "PodScheduled", "status": "False", "lastTransitionTime": lie, "message": lie}},
+			"containerStatuses": []any{object{"name": "c", "state": object{"waiting": object{"reason": lie, "message": lie}}}},
 		}},
 		object{"kind": "Node", "metadata": object{"name": "w2"}, "spec": object{}, "status": object{}}, // and one that says nothing
 	}})
@@ -238,7 +240,38 @@ func TestStatusOfANodeThatLiesAboutAnother(t *testing.T) {
 	s.write("etc/kubernetes/admin.conf", "")
 	s.kubectlStub("v1.36.3", list)
 	api := s.told().API
-	if len(api.Nodes) != 2 || api.Nodes[0].Name != "w1" || api.Nodes[0].Ready == "True" || api.Nodes[1].Ready != "" || len(api.Pods) != 1 || api.Pods[0].Node != "w1" {
+	if len(api.Nodes) != 2 || api.Nodes[0].Name != "w1" || api.Nodes[0].Ready == "True" || api.Nodes[1].Ready != "" || len(api.Pods) != 1 || api.Pods[0].Node != "w1" ||
+		len(api.Waiting) != 1 || api.Waiting[0].Node != "w1" || len(api.Waiting[0].Containers) != 1 {
 		t.Errorf("%+v", api)
+	}
+}
+
+// Of the pods in the cluster's own namespaces those are told that wait: for a node, or with a container.
+func TestStatusOfPodsThatWait(t *testing.T) {
+	t.Parallel()
+	pod := func(namespace, name string, status object) any {
+		return object{"kind": "Pod", "metadata": object{"name": name, "namespace": namespace}, "spec": object{}, "status": status}
+	}
+	const at = "2026-11-21T11:40:00Z"
+	pulls := object{"conditions": []any{object{"type": "Ready", "status": "False", "lastTransitionTime": at}},
+		"containerStatuses": []any{object{"name": "web", "state": object{"waiting": object{"reason": "ImagePullBackOff", "message": `Back-off pulling image "x"`}}}}}
+	prepares := object{"initContainerStatuses": []any{object{"name": "i", "state": object{"waiting": object{"reason": "CrashLoopBackOff"}}}}}
+	ending := pod("kube-system", "ends", pulls)
+	ending.(object)["metadata"].(object)["deletionTimestamp"] = at
+	s := newSandbox(t)
+	s.write("etc/kubernetes/admin.conf", "")
+	s.kubectlStub("v1.6.13", asKubectl(t, object{"items": []any{
+		pod("ml", "train", pulls), pod("kgpu", "mine", pulls), pod("kgpu-dashboard", "web", pulls), pod("kube-system", "weave-net-x", prepares), ending,
+		pod("kube-system", "new", object{}), pod("kube-system", "runs", object{"conditions": []any{object{"type": "Ready", "status": "True"}}, "containerStatuses": []any{object{"name": "c", "state": object{"running": object{}}}}}),
+		pod("kgpu-notebook", "notebook", object{"conditions": []any{object{"type": "PodScheduled", "status": "False", "lastTransitionTime": at, "message": "no card"}}}),
+	}}))
+	since := time.Date(2026, 11, 21, 11, 40, 0, 0, time.UTC)
+	want := []facts.WaitingPod{
+		{Namespace: "kgpu-dashboard", Name: "web", NotReady: since, Containers: []facts.WaitingContainer{{Name: "web", Reason: "ImagePullBackOff", Message: `Back-off pulling image "x"`}}},
+		{Namespace: "kube-system", Name: "weave-net-x", Containers: []facts.WaitingContainer{{Name: "i", Reason: "CrashLoopBackOff"}}},
+		{Namespace: "kgpu-notebook", Name: "notebook", Unscheduled: since, Scheduler: "no card"},
+	}
+	if got := s.told().API.Waiting; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -31,7 +31,7 @@ func Catalogue() []Row { return slices.Clone(catalogue) }
 // What follows from a driver that does not work.
 var withoutDriver = []string{
 	"GPU_NOT_ALL_CARDS", "GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY", "GPU_OFFERED_LOST", "GPU_PLUGIN_FAILS", "GPU_PLUGIN_NO_DEVICES", "GPU_PERSISTENCE_OFF",
-	"GPU_DEVICE_NODES", "GPU_CDI_STALE", "GPU_MODULE_NOT_LOADED", "GPU_DRIVER_MISSING", "GPU_MODULE_BUILD", "GPU_WATCH_ALARM", "GPU_FABRIC_NEEDLESS",
+	"GPU_DEVICE_NODES", "GPU_CDI_STALE", "GPU_MODULE_NOT_LOADED", "GPU_DRIVER_MISSING", "GPU_MODULE_BUILD", "GPU_WATCH_ALARM", "GPU_FABRIC_NEEDLESS", "POD_STUCK",
 }
 
 const (
@@ -135,13 +135,13 @@ var catalogue = []Row{
 	{ID: "CONTAINERD_DROPIN_IGNORED", Modes: []int{5}, Severity: Error, find: stray, explains: []string{"GPU_RUNTIME_MISSING"},
 		Cause: "The container toolkit wrote its settings where containerd does not look for them (toolkit 1.18.0), so that there is no runtime nvidia.",
 		Fix:   "`kgpu up` installs a newer toolkit and the settings that containerd reads; then remove the file"},
-	{ID: "CONTAINERD_CRI_DISABLED", Modes: []int{6}, Severity: Error, find: criDisabled, Repair: Converge, explains: []string{"GPU_RUNTIME_MISSING", "KUBELET_DOWN", "NODE_NOT_READY"},
+	{ID: "CONTAINERD_CRI_DISABLED", Modes: []int{6}, Severity: Error, find: criDisabled, Repair: Converge, explains: []string{"GPU_RUNTIME_MISSING", "KUBELET_DOWN", "NODE_NOT_READY", "POD_STUCK"},
 		Cause: "containerd's interface for the kubelet is turned off (disabled_plugins has cri), as in the configuration that docker's package brings: the kubelet can start no pod.",
 		Fix:   "`kgpu up` puts the configuration right and restarts containerd"},
 	{ID: "GPU_RUNTIME_CGROUP", Modes: []int{7}, Severity: Error, find: runtimeCgroup, Repair: Converge,
 		Cause: "containerd's runtime nvidia has another driver for cgroups than its runtime runc: pods with cards are restarted again and again.",
 		Fix:   "`kgpu up` writes the settings anew; a file of another tool in /etc/containerd/conf.d may be in its way"},
-	{ID: "GPU_RUNTIME_MISSING", Modes: []int{8}, Severity: Error, find: runtimeMissing, Repair: Converge, explains: []string{"GPU_PLUGIN_FAILS", "GPU_NOT_ALLOCATABLE"},
+	{ID: "GPU_RUNTIME_MISSING", Modes: []int{8}, Severity: Error, find: runtimeMissing, Repair: Converge, explains: []string{"GPU_PLUGIN_FAILS", "GPU_NOT_ALLOCATABLE", "POD_STUCK"},
 		Cause: "The container runtime has no runtime called nvidia loaded (`no runtime for \"nvidia\" is configured`): the toolkit is not installed, or the runtime was not restarted.",
 		Fix:   "`kgpu up` configures it; what is loaded: `containerd config dump`, `docker info`"},
 	{ID: "GPU_RUNTIME_LEGACY", Modes: []int{28}, Severity: Error, find: legacy, Repair: RestartUnit, units: cdiUnit,
@@ -158,18 +158,21 @@ var catalogue = []Row{
 		Fix:   "`kgpu up` sets `accept-nvidia-visible-devices-envvar-when-unprivileged=false`"},
 
 	// The node.
-	{ID: "RUNTIME_DOWN", Severity: Error, find: runtimeDown, Repair: RestartUnit, units: runtimeUnits, explains: []string{"NODE_NOT_READY", "API_UNREACHABLE", "GPU_RUNTIME_MISSING", "GPU_NOT_ALLOCATABLE", "GPU_PLUGIN_FAILS", "GPU_WATCH_ALARM", "CRI_DOCKERD_DOWN"},
+	{ID: "RUNTIME_DOWN", Severity: Error, find: runtimeDown, Repair: RestartUnit, units: runtimeUnits, explains: []string{"NODE_NOT_READY", "API_UNREACHABLE", "GPU_RUNTIME_MISSING", "GPU_NOT_ALLOCATABLE", "GPU_PLUGIN_FAILS", "GPU_WATCH_ALARM", "CRI_DOCKERD_DOWN", "POD_STUCK"},
 		Cause: "The container runtime does not run.",
 		Fix:   "`kgpu doctor HOST --fix` starts it; `journalctl -u containerd -u docker` on the host says why it ended"},
-	{ID: "CRI_DOCKERD_DOWN", Modes: []int{26}, Severity: Error, find: criDockerdDown, Repair: RestartUnit, units: downUnits("cri-docker"), explains: []string{"NODE_NOT_READY", "API_UNREACHABLE"},
+	{ID: "CRI_DOCKERD_DOWN", Modes: []int{26}, Severity: Error, find: criDockerdDown, Repair: RestartUnit, units: downUnits("cri-docker"), explains: []string{"NODE_NOT_READY", "API_UNREACHABLE", "POD_STUCK"},
 		Cause: "cri-dockerd, through which the kubelet talks to docker, does not run; systemd gives up on it when docker restarts too often.",
 		Fix:   "`kgpu doctor HOST --fix` starts it: `systemctl reset-failed cri-docker && systemctl restart cri-docker`"},
-	{ID: "KUBELET_DOWN", Severity: Error, find: kubeletDown, Repair: RestartUnit, units: downUnits("kubelet"), explains: []string{"NODE_NOT_READY", "API_UNREACHABLE"},
+	{ID: "KUBELET_DOWN", Severity: Error, find: kubeletDown, Repair: RestartUnit, units: downUnits("kubelet"), explains: []string{"NODE_NOT_READY", "API_UNREACHABLE", "POD_STUCK"},
 		Cause: "The kubelet does not run: the node starts no pods and is not ready.",
 		Fix:   "`kgpu doctor HOST --fix` starts it; `journalctl -u kubelet` on the host says why it ended"},
-	{ID: "NODE_NOT_READY", Severity: Error, find: notReady, explains: []string{"GPU_NOT_ALLOCATABLE"},
+	{ID: "NODE_NOT_READY", Severity: Error, find: notReady, explains: []string{"GPU_NOT_ALLOCATABLE", "POD_STUCK"},
 		Cause: "The cluster has no such node, or its kubelet says that it is not ready, or says nothing any more.",
 		Fix:   "`kubectl describe node NODE`, and `journalctl -u kubelet` on the host; `kgpu up` carries on with a node that is not there yet"},
+	{ID: string(reason.PodStuck), Severity: Warning, find: podsStuck,
+		Cause: "A pod of the cluster itself, in a namespace kube-… or kgpu-…, does not come by waiting: its image cannot be pulled, what it is configured with is not there, it ends again and again, or no node takes it.",
+		Fix:   "`kubectl -n NAMESPACE describe pod POD` says why; of one that ends again and again, `kubectl -n NAMESPACE logs POD --all-containers`; an image that cannot be pulled: does the host reach its registry, or the mirror?"},
 	{ID: "NODE_CORDONED", Severity: Warning, find: cordoned, explains: []string{"GPU_NOT_ALLOCATABLE"}, Repair: Converge, repairable: drainedByUs,
 		Cause: "The node takes no new pods.",
 		Fix:   "`kubectl uncordon NODE`, if nobody wants it so; a node that kgpu drained has pods again after `kgpu up`"},
@@ -210,7 +213,7 @@ var catalogue = []Row{
 		Fix:   "on the host: remove the older of the files above, then `apt-get update`"},
 
 	// The pod network.
-	{ID: "WEAVE_BRIDGE", Modes: []int{31}, Severity: Error, find: weaveBridge,
+	{ID: "WEAVE_BRIDGE", Modes: []int{31}, Severity: Error, find: weaveBridge, explains: []string{"POD_STUCK"},
 		Cause: "weave found a bridge of a former network: after a reset that left it, or with other settings.",
 		Fix:   "drain the node; on the host: `ip link delete weave; ip link delete datapath`, remove /var/lib/weave, and delete the node's weave pod"},
 	{ID: "IPTABLES_MIXED", Modes: []int{32}, Severity: Warning, find: iptablesMixed,

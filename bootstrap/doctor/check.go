@@ -25,7 +25,8 @@ type subject struct {
 	e       *Evidence
 	told    bool // both scripts have told
 	node    *Node
-	plugin  []Pod // the device plugin on it
+	plugin  []Pod              // the device plugin on it
+	waiting []facts.WaitingPod // on it, or on the control plane for no node yet
 	events  []Event
 	said    []string // what its device plugin said
 	weave   []string // what weave said on it
@@ -100,6 +101,11 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 		}
 		s.plugin = append(s.plugin, p)
 		s.said = append(s.said, saidBy(p.Name, all.PluginSaid)...)
+	}
+	for _, p := range all.Waiting {
+		if p.Node != "" && p.Node == name || p.Node == "" && m.Role == inventory.ControlPlane {
+			s.waiting = append(s.waiting, p)
+		}
 	}
 	for pod, node := range all.WeavePods {
 		if node == name {

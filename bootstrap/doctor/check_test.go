@@ -292,7 +292,11 @@ var rows = map[string]func(*world){
 		instead(&w.worker, "unit=kubelet", "unit=kubelet inactive success 0 enabled")
 		w.node("<no value>", "2", "2", "", "Ready=Unknown")
 	},
-	"w1 NODE_NOT_READY":        func(w *world) { w.node("<no value>", "2", "2", "", "Ready=Unknown") },
+	"w1 NODE_NOT_READY": func(w *world) { w.node("<no value>", "2", "2", "", "Ready=Unknown") },
+	"w1 POD_STUCK": func(w *world) {
+		since := w.w1.Now.Add(-time.Hour).UTC().Format(time.RFC3339)
+		says(&w.control, "waiting-pod=\tkgpu-dashboard\tweb-1\tw1\t"+since+"\t\t\tweb ImagePullBackOff Back-off pulling image \\\"x\\\"")
+	},
 	"w1 NODE_CORDONED":         func(w *world) { w.node("true", "0", "0", "kgpu", "Ready=True") },
 	"cp1 API_UNREACHABLE":      func(w *world) { w.control = strings.Replace(w.control, "api=1\n", "", 1) },
 	"w1 HOST_DISK_FULL":        func(w *world) { instead(&w.worker, "disk=", "disk=/ 93") },
@@ -401,6 +405,9 @@ func TestFoundingLog(t *testing.T) {
 		t.Errorf("the repair is %q, force %v, node %q", f.Repair, f.Force, f.Node)
 	}
 	all := strings.Join(f.Evidence, "\n")
+	if !strings.HasSuffix(f.Evidence[0], "nvidia-smi answers now") || f.Severity != Error {
+		t.Errorf("%s: %q", f.Severity, f.Evidence)
+	}
 	for _, want := range []string{"task kworker/2:3:1275 blocked for more than 120 seconds", "os_execute_work_item [nvidia]"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the evidence has no %q: %q", want, f.Evidence)
@@ -454,6 +461,28 @@ func TestSlowTool(t *testing.T) {
 	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 15
 	if got := ids(w.check()); !slices.Contains(got, "w1 GPU_NOT_ALL_CARDS") || slices.Contains(got, "w1 GPU_HUNG") {
 		t.Errorf("with a late answer that is an error: %v", got)
+	}
+}
+
+// A pod that no node takes is the control plane's; one that may only be starting is nobody's, and the device plugin has a
+// row of its own.
+func TestPodsStuck(t *testing.T) {
+	w := newWorld(t)
+	ago := func(d time.Duration) string { return w.w1.Now.Add(-d).UTC().Format(time.RFC3339) }
+	says(&w.control, "waiting-pod=\tkgpu-notebook\tnotebook\t\t\t"+ago(time.Hour)+"\t0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+		"waiting-pod=\tkgpu-dashboard\tnew\tw1\t"+ago(time.Minute)+"\t\t\tc ImagePullBackOff ",
+		"waiting-pod=\tkube-system\told\telsewhere\t"+ago(time.Hour)+"\t\t\tc ImagePullBackOff ",
+		"waiting-pod=", "waiting-pod=\tx")
+	found := w.check()
+	if got := ids(found); !slices.Equal(got, []string{"cp1 POD_STUCK"}) || found[0].Severity != Warning ||
+		found[0].Evidence[0] != "pod kgpu-notebook/notebook: no node takes it: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu." {
+		t.Errorf("found %+v", found)
+	}
+	w = newWorld(t)
+	rows["w1 GPU_PLUGIN_FAILS"](w)
+	says(&w.control, "waiting-pod=\tkube-system\tnvidia-device-plugin-x7k2p\tw1\t"+ago(time.Hour)+"\t\t\tnvidia-device-plugin CrashLoopBackOff back-off 5m0s restarting failed container")
+	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_PLUGIN_FAILS"}) {
+		t.Errorf("found %v", got)
 	}
 }
 

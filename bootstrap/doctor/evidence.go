@@ -85,6 +85,7 @@ type Certificate struct {
 type Cluster struct {
 	Nodes      []Node
 	Pods       []Pod // of the device plugin
+	Waiting    []facts.WaitingPod
 	Events     []Event
 	PluginSaid []string // "[pod/NAME/CONTAINER] TEXT"
 	WeaveSaid  []string
@@ -296,6 +297,12 @@ func cluster(a map[string][]string, e *Evidence) error {
 			return bad("pod", line)
 		}
 		c.Pods = append(c.Pods, Pod{Node: f[1], Name: f[2], Phase: f[3], Waiting: unescaped.Replace(strings.TrimSpace(f[4]))})
+	}
+	for _, line := range a["waiting-pod"] {
+		f := fields(line, 2)
+		if p, ok := facts.ParseWaitingPod(f[min(1, len(f)):]); ok {
+			c.Waiting = append(c.Waiting, p)
+		}
 	}
 	for _, line := range short(a["weave-pod"]) {
 		if name, node, ok := strings.Cut(line, " "); ok {

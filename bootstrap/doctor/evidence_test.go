@@ -101,6 +101,7 @@ func FuzzEvidence(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte("kgpu-doctor=1\ncard=\nmig=,,\nkernel=a b c\nkernel=1 yes no running\ncompiler=1\nunit-said=x\ncertificate=a AAAA\ncertificate-pem=a LS0t\napi=1\nnode=\ta\t\t\nevent=\t\t\t\nend=1\n"))
+	f.Add([]byte("kgpu-doctor=1\napi=1\nwaiting-pod=\nwaiting-pod=\tn\tp\tw1\t2020-01-01T00:00:00Z\t\t\tc ErrImagePull m\tc CrashLoopBackOff back-off 9h restarting\nend=1\n"))
 	w := newWorld(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := ParseEvidence(data)

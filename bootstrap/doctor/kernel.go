@@ -40,6 +40,9 @@ func hung(s *subject) []string {
 			}
 		}
 	}
+	if len(out) > 0 && seesAll(s) { // the kernel may have said it long ago; that a task waits no more it never says
+		out = slices.Insert(out, 0, "since the host booted the kernel has said what follows; nvidia-smi answers now")
+	}
 	if hangs(s) {
 		out = append(out, "nvidia-smi does not answer")
 		for _, process := range s.e.Stuck {

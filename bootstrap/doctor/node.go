@@ -260,6 +260,25 @@ func notReady(s *subject) []string {
 	return nil
 }
 
+// podsStuck leaves the device plugin to the row that restarts it.
+func podsStuck(s *subject) []string {
+	if s.f.Now.IsZero() {
+		return nil
+	}
+	told := map[string]bool{}
+	for _, line := range pluginFails(s) {
+		name, _, _ := strings.Cut(line, ":")
+		told[name] = true
+	}
+	var out []string
+	for _, p := range s.waiting {
+		if why := p.Stuck(s.f.Now); why != "" && !told[p.Name] {
+			out = append(out, "pod "+p.Namespace+"/"+p.Name+": "+why)
+		}
+	}
+	return out
+}
+
 func cordoned(s *subject) []string {
 	switch {
 	case s.node == nil || !s.node.Cordoned:

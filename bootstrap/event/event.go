@@ -41,7 +41,7 @@ type Event struct {
 	Step   string    `json:"step"`
 	Kind   Kind      `json:"event"`
 	Reason string    `json:"reason"`
-	Millis int64     `json:"ms"`             // how long it took, where it took time
+	Millis int64     `json:"ms"`             // how long it took, where it took time; of a step.start that was heard of late: how long ago it was
 	Text   string    `json:"text,omitempty"` // for people; no secrets
 	Exit   *int      `json:"exit,omitempty"` // exit status of a remote command
 	Schema int       `json:"schema,omitempty"`

@@ -28,6 +28,7 @@ type API struct {
 	Error   string // kubectl's last words, where it does not answer
 	Nodes   []NodeStatus
 	Pods    []Pod // those that hold cards, and those that make the network
+	Waiting []WaitingPod
 }
 
 // NodeStatus is how a node is.
@@ -101,6 +102,14 @@ func ends(der []byte, err error) time.Time {
 
 // object reads a line of status.sh's template for kubectl.
 func (api *API) object(f []string) error {
+	if f[0] == "waits" {
+		p, ok := ParseWaitingPod(f[1:])
+		if !ok {
+			return errors.New("no name")
+		}
+		api.Waiting = append(api.Waiting, p)
+		return nil
+	}
 	const nodeFields, podFields = 15, 9
 	fields := make([]string, max(nodeFields, podFields))
 	for i := range min(len(f), len(fields)) { // trailing empty fields are trimmed
@@ -110,11 +119,8 @@ func (api *API) object(f []string) error {
 	switch f[0] {
 	case "node":
 		n := NodeStatus{
-			Name: f[1], Ready: f[2], Reason: f[4], Message: f[5], NetworkUnavailable: f[6] == "True", Unschedulable: f[7] == "true",
+			Name: f[1], Ready: f[2], Since: moment(f[3]), Reason: f[4], Message: f[5], NetworkUnavailable: f[6] == "True", Unschedulable: f[7] == "true",
 			Version: f[8], Runtime: f[9], Kernel: f[10], OS: f[11], InternalIP: firstWord(f[12]), Capacity: amounts(f[13]), Allocatable: amounts(f[14]),
-		}
-		if since, err := time.Parse(time.RFC3339, f[3]); err == nil {
-			n.Since = since
 		}
 		if n.Name == "" {
 			return errors.New("no name")

@@ -75,6 +75,7 @@ func TestStatusOfANodeThatSaysLittle(t *testing.T) {
 func FuzzParseStatus(f *testing.F) {
 	f.Add(statusOf("control-plane=1", "api=1", `cluster=node	w1	True	2026-11-21T11:40:00Z	r	m\u003D		true	v1	docker://1	k	o	10.0.0.1 	nvidia.com/gpu=1k 	nvidia.com/gpu=1 `))
 	f.Add(statusOf("control-plane=1", "api-error=x", "cluster=pod\tn\tp\tw1\tRunning\tTrue\tg=1 \tg=2 \tX ", "certificate=/a AA==", "certificate-within=/b LS0t"))
+	f.Add(statusOf("control-plane=1", "api=1", `cluster=waits	n	p		2026-11-21T11:40:00Z	2026-11-21T11:40:00Z	why	c CrashLoopBackOff back-off 99999999h restarting`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if s, err := ParseStatus(data); (s == nil) == (err == nil) {
 			t.Fatalf("%v, %v", s, err)

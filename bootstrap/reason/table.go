@@ -114,6 +114,7 @@ const (
 	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
 	NodeUnknown         ID = "NODE_UNKNOWN"
 	RenderFolderTaken   ID = "RENDER_FOLDER_TAKEN"
+	PodStuck            ID = "POD_STUCK"
 	Cancelled           ID = "CANCELLED"
 )
 
@@ -425,6 +426,9 @@ var table = index([]Reason{
 	{RenderFolderTaken, 92,
 		"The folder that `kgpu render` is to write is a file, or has files in it that it did not write.",
 		"name another folder, or an empty one"},
+	{PodStuck, 93,
+		"A pod of the cluster itself, in a namespace kube-… or kgpu-…, does not come by waiting: its image cannot be pulled, what it is configured with is not there, it ends again and again, or no node takes it.",
+		"`kubectl -n NAMESPACE describe pod POD` says why; of one that ends again and again, `kubectl -n NAMESPACE logs POD --all-containers`"},
 	{Cancelled, 130,
 		"The run was stopped, by Ctrl-C or by another run. Steps that had begun go on on their hosts to their end, and no more steps were begun.",
 		"run the same command again: it carries on where it stopped"},

@@ -66,7 +66,7 @@ func (l *lines) Emit(e event.Event) {
 		l.line(Verbose, e, dim, join("ran", e.Text, took(e), exit(e)))
 	case event.StepStart:
 		delete(l.tails, at)
-		l.line(Normal, e, plain, or(e.Text, "begun"))
+		l.line(Normal, e, plain, join(or(e.Text, "begun"), ago(e)))
 	case event.StepDone:
 		delete(l.tails, at)
 		l.line(Normal, e, green, join("done", took(e)))
@@ -84,7 +84,7 @@ func (l *lines) Emit(e event.Event) {
 	case event.Proof:
 		l.line(Quiet, e, green, "proven: "+e.Text)
 	case event.Warning:
-		l.line(Quiet, e, yellow, "warning: "+e.Text)
+		l.line(Quiet, e, yellow, withoutHost("warning: "+e.Text, e.Host))
 	case event.Error:
 		l.failure(e, l.tails[at])
 		delete(l.tails, at)
@@ -203,6 +203,22 @@ func took(e event.Event) string {
 		return ""
 	}
 	return "after " + duration(time.Duration(e.Millis)*time.Millisecond)
+}
+
+// withoutHost is text without the host that stands in front of it anyway: an error names its own.
+func withoutHost(text, host string) string {
+	if host == "" {
+		return text
+	}
+	return strings.Replace(text, ": "+host+": ", ": ", 1)
+}
+
+// ago is when a step began of which somebody heard late.
+func ago(e event.Event) string {
+	if e.Millis == 0 {
+		return ""
+	}
+	return duration(time.Duration(e.Millis)*time.Millisecond) + " ago"
 }
 
 func exit(e event.Event) string {

@@ -48,9 +48,22 @@ func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 	if g.Empty() {
 		fmt.Fprintln(out, "Nothing to do.")
 	} else {
-		fmt.Fprintf(out, "%s to do.\n", count(len(g.Steps), "step"))
+		fmt.Fprintf(out, "%s to do%s.\n", count(len(g.Steps), "step"), turns(g))
 	}
 	return out.err
+}
+
+// turns says how many of the steps are done first, as a run counts them; empty: all.
+func turns(g *plan.Graph) string {
+	now, _ := g.Split()
+	first := len(now.Without(plan.NotebookStep).Steps)
+	switch {
+	case first == 0 || first == len(g.Steps):
+		return ""
+	case now.Has("gpu/ready") || now.Has(plan.NotebookStep):
+		return fmt.Sprintf(": %d first, %d when the cards are proven", first, len(g.Steps)-first)
+	}
+	return fmt.Sprintf(": %d first, and then %d", first, len(g.Steps)-first)
 }
 
 // hostPlan is the share of a graph that a host has, or several the same.

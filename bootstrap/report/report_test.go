@@ -119,6 +119,31 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
+func TestAStepThatIsHeardOfLate(t *testing.T) {
+	var out bytes.Buffer
+	s := New(Plain, &out, Normal)
+	s.Emit(event.Event{Host: "w1", Step: "os/x", Kind: event.StepStart, Millis: 192_000})
+	if err := s.Close(); err != nil || !strings.HasSuffix(out.String(), "  begun 3m12s ago\n") {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
+// A warning that is an error's words names its host once.
+func TestWarningsNameTheHostOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"w1: connecting to 10.0.0.1:22: refused":                     "w1  warning: connecting to 10.0.0.1:22: refused",
+		"this host is not watched: w1: connecting to w1:22: refused": "w1  warning: this host is not watched: connecting to w1:22: refused",
+		"going on without w1: the others are made ready":             "w1  warning: going on without w1: the others are made ready",
+	} {
+		var out bytes.Buffer
+		s := New(Plain, &out, Normal)
+		s.Emit(event.Event{Host: "w1", Kind: event.Warning, Text: text})
+		if err := s.Close(); err != nil || !strings.HasSuffix(out.String(), "  "+want+"\n") {
+			t.Errorf("%v: %q, want %q", err, out.String(), want)
+		}
+	}
+}
+
 func TestCloseReturnsTheWriteError(t *testing.T) {
 	for _, kind := range []Kind{Plain, JSON} {
 		s := New(kind, full{}, Normal)
@@ -188,6 +213,25 @@ func TestPrintPlan(t *testing.T) {
 	}
 	if err := PrintPlan(full{}, graph(), PlanOptions{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("PrintPlan returned %v", err)
+	}
+}
+
+// What a run counts first is told where it is less than the plan has.
+func TestPlanInTurns(t *testing.T) {
+	step := func(id string, later bool) *plan.Step {
+		return &plan.Step{Ref: plan.Ref{Host: "w1", ID: id}, Later: later}
+	}
+	packages, ready, notebook, cuda := step("os/packages", false), step("gpu/ready", false), step(plan.NotebookStep, false), step("gpu/cuda", true)
+	for want, steps := range map[string][]*plan.Step{
+		"2 steps to do.": {packages, ready},
+		"4 steps to do: 2 first, 2 when the cards are proven.": {packages, ready, notebook, cuda},
+		"2 steps to do: 1 first, and then 1.":                  {packages, cuda},
+		"1 step to do.":                                        {notebook},
+	} {
+		var out bytes.Buffer
+		if err := PrintPlan(&out, &plan.Graph{Steps: steps}, PlanOptions{}); err != nil || !strings.HasSuffix(out.String(), "\n"+want+"\n") {
+			t.Errorf("%v: %q, want %q", err, out.String(), want)
+		}
 	}
 }
 

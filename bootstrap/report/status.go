@@ -61,7 +61,7 @@ func statusHead(w io.Writer, r *status.Report) {
 	}
 	line("NETWORK", "%s", strings.Join(network, ", "))
 	if len(c.Cards) > 0 {
-		line("CARDS", "%s", inUse(c.Cards))
+		line("CARDS", "%s (used/all)", inUse(c.Cards))
 	}
 	if host, first := firstToEnd(r); first != nil {
 		line("CERTIFICATES", "the first to end: %s on %s, %s (%s)", first.Name, host, first.Ends.Format(time.DateOnly), days(first.Days))
@@ -122,7 +122,7 @@ func hostColumns(now time.Time) []column {
 		{title: "OS", cell: func(h status.Host) string { return h.Versions.OS }, wide: true},
 		{title: "KERNEL", cell: func(h status.Host) string { return h.Versions.Kernel }, wide: true},
 		{title: "CARDS", cell: cardsOf, wide: true},
-		{title: "IN USE", cell: func(h status.Host) string { return inUse(h.GPU.Resources) }},
+		{title: "CARDS USED", cell: func(h status.Host) string { return inUse(h.GPU.Resources) }},
 		{title: "DRIVER", cell: driverOf, leave: 6},
 		{title: "TOOLKIT", cell: func(h status.Host) string { return h.GPU.Toolkit }, wide: true},
 		{title: "NETWORK", cell: networkOf, leave: 7},
@@ -366,7 +366,8 @@ func statusSteps(w io.Writer, r *status.Report) {
 	_ = table.Flush() // the writer below keeps the error
 }
 
-// statusProblems writes what is not well, and what to do about it.
+// statusProblems writes what is not well, and what to do about it. Hosts where it is the same stand together, and advice that
+// is for several things stands below them.
 func statusProblems(w io.Writer, r *status.Report) {
 	if r.Well {
 		fmt.Fprintln(w, "All is well.")
@@ -377,11 +378,24 @@ func statusProblems(w io.Writer, r *status.Report) {
 		names[h.Host] = nameOf(h)
 	}
 	fmt.Fprintln(w, "Not well:")
+	alike := map[status.Problem][]string{} // hosts where it is the same
+	var order []status.Problem
 	for _, p := range r.Problems {
+		host := or(names[p.Host], p.Host)
+		p.Host = ""
+		if alike[p] == nil {
+			order = append(order, p)
+		}
+		alike[p] = append(alike[p], host)
+	}
+	for i, p := range order {
 		text := p.Text
 		if p.Reason != "" {
 			text += fmt.Sprintf(" [%s]", p.Reason)
 		}
-		fmt.Fprintf(w, "  %s\n    → %s\n", joinBy(": ", or(names[p.Host], p.Host), text), p.Advice)
+		fmt.Fprintf(w, "  %s\n", joinBy(": ", joinBy(", ", alike[p]...), text))
+		if i == len(order)-1 || order[i+1].Advice != p.Advice {
+			fmt.Fprintf(w, "    → %s\n", p.Advice)
+		}
 	}
 }

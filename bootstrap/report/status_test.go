@@ -116,6 +116,28 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// Hosts that are alike are told of once.
+func TestStatusFolds(t *testing.T) {
+	r := healthy()
+	r.Well = false
+	for i, text := range []string{"14 steps are to do: a", "9 steps are to do: a", "9 steps are to do: a", "it is off", "9 steps are to do: b"} {
+		p := status.Problem{Host: r.Hosts[min(i, 2)].Host, Text: text, Advice: "`kgpu up`"}
+		if text == "it is off" {
+			p.Reason, p.Advice = reason.SSHUnreachable, "turn it on"
+		}
+		r.Problems = append(r.Problems, p)
+	}
+	var out bytes.Buffer
+	if err := PrintStatus(&out, r, StatusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Not well:\n  cp0: 14 steps are to do: a\n  gpu-one, gpu-two2: 9 steps are to do: a\n    → `kgpu up`\n" +
+		"  gpu-two2: it is off [SSH_UNREACHABLE]\n    → turn it on\n  gpu-two2: 9 steps are to do: b\n    → `kgpu up`\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("it says\n%s", &out)
+	}
+}
+
 // In a terminal of 80 columns a host is a line.
 func TestStatusFits(t *testing.T) {
 	var out bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -74,9 +75,18 @@ func (g *guest) emit(step string, ev event.Event) {
 	g.engine.emit(ev)
 }
 
-func (g *guest) begun(step string) {
+func (g *guest) begun(step string, at int64) {
 	g.step, g.tail = step, nil
-	g.emit(step, event.Event{Kind: event.StepStart})
+	g.emit(step, event.Event{Kind: event.StepStart, Millis: ago(at, time.Now())})
+}
+
+// ago is how long a step goes on of which somebody hears late; 0: it began just now, or the host's clock is wrong.
+func ago(at int64, now time.Time) int64 {
+	d := now.Sub(time.UnixMilli(at))
+	if d < time.Second || d > 24*time.Hour {
+		return 0
+	}
+	return d.Milliseconds()
 }
 
 func (g *guest) logged(step, text string) {

@@ -33,7 +33,7 @@ func newTaskListener(s *schedule, tasks []*task) *taskListener {
 	return l
 }
 
-func (l *taskListener) begun(step string) {
+func (l *taskListener) begun(step string, _ int64) {
 	if t := l.tasks[step]; t != nil && l.current != step {
 		l.current = step
 		l.tail, l.outputs = nil, map[string][]byte{}

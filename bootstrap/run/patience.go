@@ -102,14 +102,14 @@ func (p *patience) over() {
 }
 
 // begun gives each step its own time, once.
-func (p *patience) begun(step string) {
+func (p *patience) begun(step string, at int64) {
 	p.mu.Lock()
 	if limit, ok := p.limits[step]; ok {
 		delete(p.limits, step)
 		p.give(step, limit)
 	}
 	p.mu.Unlock()
-	p.listener.begun(step)
+	p.listener.begun(step, at)
 }
 
 func (p *patience) done(step string, d done) {

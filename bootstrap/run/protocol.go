@@ -13,7 +13,7 @@ import (
 
 // listener hears what a batch does, in order.
 type listener interface {
-	begun(step string)
+	begun(step string, at int64) // milliseconds since 1970, by the host's clock; 0: unknown
 	logged(step, text string)
 	waiting(step, what string)
 	output(step, name string, content []byte)
@@ -176,7 +176,8 @@ func (r *reader) line(line string, length int64) {
 	step = printable.Line(step)
 	switch kind {
 	case "B":
-		r.listener.begun(step)
+		at, _ := strconv.ParseInt(rest, 10, 64) // what is none is unknown
+		r.listener.begun(step, at)
 	case "L":
 		r.listener.logged(step, printable.Line(rest)+cut)
 	case "W":

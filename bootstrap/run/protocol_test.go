@@ -11,9 +11,9 @@ import (
 // notes is a listener that writes down what it hears.
 type notes []string
 
-func (n *notes) begun(step string)         { *n = append(*n, "begun "+step) }
-func (n *notes) logged(step, text string)  { *n = append(*n, "log "+step+" "+text) }
-func (n *notes) waiting(step, what string) { *n = append(*n, "wait "+step+" "+what) }
+func (n *notes) begun(step string, at int64) { *n = append(*n, fmt.Sprintf("begun %s %d", step, at)) }
+func (n *notes) logged(step, text string)    { *n = append(*n, "log "+step+" "+text) }
+func (n *notes) waiting(step, what string)   { *n = append(*n, "wait "+step+" "+what) }
 func (n *notes) output(step, name string, content []byte) {
 	*n = append(*n, fmt.Sprintf("output %s %s %q", step, name, content))
 }
@@ -30,7 +30,7 @@ const dialogue = "B\tos/x\t1700000000000\n" +
 	"E\t1\n"
 
 var heard = []string{
-	"begun os/x", "log os/x a\ttab", "log os/x red bell �", "wait os/x the lock", `output os/x token "abc"`,
+	"begun os/x 1700000000000", "log os/x a\ttab", "log os/x red bell �", "wait os/x the lock", `output os/x token "abc"`,
 	"done os/x {exit:0 millis:12 reason: detail:}", "done os/y {exit:1 millis:3 reason:HOST_BUSY detail:somebody}",
 }
 

@@ -79,6 +79,22 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// A step that was at work before somebody watched is told with how long it has been.
+func TestWatchTellsWhenAStepBegan(t *testing.T) {
+	var heard event.Recorder
+	g := &guest{engine: &Engine{Events: &heard}, host: "a"}
+	g.begun("os/x", time.Now().Add(-time.Hour).UnixMilli())
+	if e := heard.Events()[0]; e.Kind != event.StepStart || e.Millis < time.Hour.Milliseconds() {
+		t.Errorf("heard %+v", e)
+	}
+	now := time.UnixMilli(1700000000000)
+	for at, want := range map[int64]int64{1700000000000 - 5000: 5000, 1700000000000 - 999: 0, 1700000000000 + 5000: 0, 0: 0, -1 << 63: 0, 1<<63 - 1: 0} {
+		if got := ago(at, now); got != want {
+			t.Errorf("at %d: %d, want %d", at, got, want)
+		}
+	}
+}
+
 // What ended before is history.
 func TestWatchOfNothing(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()

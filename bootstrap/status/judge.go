@@ -35,6 +35,7 @@ func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *R
 		j.host(&j.hosts[i])
 	}
 	j.others()
+	j.pods()
 	j.report.Well = len(j.report.Problems) == 0
 	return j.report
 }

@@ -191,6 +191,23 @@ func TestWhatIsNotWell(t *testing.T) {
 		}, []string{"10.0.0.11  pod kube-flannel-ds-bbbbb of the network is not ready: CrashLoopBackOff"}},
 		"no network pod": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Pods = slices.Delete(api(s).Pods, 1, 2) },
 			[]string{"10.0.0.11  no pod of kube-flannel-ds runs on node w1"}},
+		"pods of the cluster that do not come": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			pull := []facts.WaitingContainer{{Name: "web", Reason: "ImagePullBackOff", Message: "Back-off pulling image \"x\""}}
+			api(s).Waiting = []facts.WaitingPod{
+				{Namespace: "kgpu-dashboard", Name: "web-1", Node: "w1", NotReady: now.Add(-time.Hour), Containers: pull},
+				{Namespace: "kgpu-dashboard", Name: "web-2", Node: "w1", NotReady: now.Add(-time.Minute), Containers: pull},
+				{Namespace: "kgpu-notebook", Name: "notebook", NotReady: now.Add(-time.Hour), Unscheduled: now.Add(-time.Hour), Scheduler: "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."},
+				{Namespace: "kube-system", Name: "weave-net-x", Node: "w1", NotReady: now.Add(-time.Hour), Containers: pull},
+				{Namespace: "kube-system", Name: "dns", Node: "elsewhere", NotReady: now.Add(-time.Hour), Containers: pull},
+			}
+		}, []string{
+			"10.0.0.11 POD_STUCK pod kgpu-dashboard/web-1: container web: ImagePullBackOff: Back-off pulling image", " POD_STUCK pod kgpu-notebook/notebook: no node takes it: 0/2 nodes are available",
+			" POD_STUCK pod kube-system/dns on node elsewhere: container web",
+		}},
+		"pods on a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			w1(s).Ready = "False"
+			api(s).Waiting = []facts.WaitingPod{{Namespace: "kube-system", Name: "p", Node: "w1", NotReady: now.Add(-time.Hour), Containers: []facts.WaitingContainer{{Reason: "ErrImagePull"}}}}
+		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
 		"no DNS": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
 			s[0].Facts.ControlPlane.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
 		}, []string{"  coredns: 1 of 2 pods are ready"}},

@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -20,7 +19,7 @@ func (j *judge) network(h *Host, node *facts.NodeStatus) {
 	_, daemon, _ := strings.Cut(plan.NetworkWorkload(j.inv.Network), "/daemonset/")
 	here := false
 	for _, p := range j.api.Pods {
-		if p.Node != node.Name || !slices.ContainsFunc(networkPods, func(begin string) bool { return strings.HasPrefix(p.Name, begin) }) {
+		if p.Node != node.Name || !makesNetwork(p.Name) {
 			continue
 		}
 		here = here || daemon != "" && strings.HasPrefix(p.Name, daemon+"-")

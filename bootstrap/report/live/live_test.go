@@ -125,6 +125,15 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// A step that is heard of late has been at work since it began.
+func TestTimeOfAStepThatIsHeardOfLate(t *testing.T) {
+	late := at("w1:a", event.StepStart, "do a")
+	late.Millis = 192_000
+	if frame := strings.Join(state(event.Event{Kind: event.Begin}, late).Frame(100, 24, begin.Add(11*time.Second)), "\n"); !strings.Contains(ansi.Strip(frame), "w1    3:22  do a") {
+		t.Errorf("the frame is\n%s", frame)
+	}
+}
+
 func TestProgress(t *testing.T) {
 	for _, c := range []struct{ log, want string }{
 		{"Reading package lists...", ""},

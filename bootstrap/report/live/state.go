@@ -220,7 +220,8 @@ func (h *host) note(e event.Event) {
 func (t *step) note(e event.Event) {
 	switch e.Kind {
 	case event.StepStart:
-		t.phase, t.began, t.wait, t.progress = running, e.Time, "", progress{}
+		began := e.Time.Add(-time.Duration(e.Millis) * time.Millisecond)
+		t.phase, t.began, t.wait, t.progress = running, began, "", progress{}
 		if e.Text != "" {
 			t.title = e.Text
 		}

@@ -1,0 +1,49 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// pods tells of the cluster's own that do not come by waiting. Those of a host's network were told, and of those on a node
+// that is not ready nobody knows.
+func (j *judge) pods() {
+	if j.api == nil {
+		return
+	}
+	for _, p := range j.api.Waiting {
+		host, node := j.place(p.Node)
+		why := p.Stuck(j.cp.Facts.Now)
+		if why == "" || node != nil && state(node) != Ready || host != "" && makesNetwork(p.Name) {
+			continue
+		}
+		text := fmt.Sprintf("pod %s/%s", p.Namespace, p.Name)
+		if host == "" && p.Node != "" {
+			text += " on node " + p.Node
+		}
+		j.problem(host, reason.PodStuck, text+": "+why, fmt.Sprintf("`kubectl -n %s describe pod %s`, and its logs", p.Namespace, p.Name))
+	}
+}
+
+// place is a node, and the host that it is of; empty: none of the inventory's.
+func (j *judge) place(name string) (host string, node *facts.NodeStatus) {
+	for i := range j.api.Nodes {
+		if j.api.Nodes[i].Name == name {
+			node = &j.api.Nodes[i]
+		}
+	}
+	for id, n := range j.nodes {
+		if n == node && node != nil {
+			host = id
+		}
+	}
+	return host, node
+}
+
+func makesNetwork(pod string) bool {
+	return slices.ContainsFunc(networkPods, func(begin string) bool { return strings.HasPrefix(pod, begin) })
+}
