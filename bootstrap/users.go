@@ -265,6 +265,9 @@ func (s *session) ask(ctx context.Context, name, input string) (string, error) {
 	})
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
+		if missing := s.clusterMissing(ctx); missing != nil {
+			return "", missing
+		}
 		return "", &reason.Error{ID: reason.APIUnreachable, Host: cp, Doing: "asking the API server", Exit: &exit.Status, Stderr: exit.Stderr, Err: err}
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -43,7 +45,9 @@ func dashboard(c *cli.Context) error {
 		return err
 	}
 	return standardError(c, report.Normal, func(o bootstrap.Options) error {
-		return bootstrap.OpenDashboard(c.Context, o, d)
+		err := bootstrap.OpenDashboard(c.Context, o, d)
+		_, said := fmt.Fprintln(c.App.Writer, "The dashboard stays in the cluster; this takes it away: "+dashboardRemoval(c, o.Inventory))
+		return errors.Join(err, said)
 	})
 }
 
