@@ -27,6 +27,7 @@ case "$*" in
 "certificate approve kgpu-user-joe") : >/approved ;;
 "get certificatesigningrequest kgpu-user-joe "*) if [[ -e /denies ]]; then cat /denies; elif [[ -e /asked ]]; then echo "yes $(printf THE-CERTIFICATE | base64)"; else : >/asked; fi ;;
 "get rolebindings --all-namespaces -l kgpu.dev/user=joe,app.kubernetes.io/managed-by=kgpu "*) cat /spaces ;;
+"get clusterrolebindings -l kgpu.dev/user=joe,app.kubernetes.io/managed-by=kgpu -o name") if [[ -e /bound ]]; then cat /bound; fi ;;
 esac
 `)
 	for name, value := range map[string]string{
@@ -87,10 +88,16 @@ func TestUserDelete(t *testing.T) {
 	if got := s.read(stepDir + "/out/namespaces"); got != "lab\nother\n" {
 		t.Errorf("namespaces %q", got)
 	}
-	s.write("spaces", "")
-	s.ok(s.step("user-delete"))
-	if strings.TrimSpace(s.read(stepDir+"/out/namespaces")) != "" {
-		t.Error("a user without rights had some")
+	for _, c := range []struct{ spaces, bound, want string }{
+		{"lab\n", "", "lab"}, {"", "", ""},
+		{"", "clusterrolebinding/kgpu:nodes-view:joe\n", "clusterrolebinding/kgpu:nodes-view:joe"}, // of a try that was cut short
+	} {
+		s.write("spaces", c.spaces)
+		s.write("bound", c.bound)
+		s.ok(s.step("user-delete"))
+		if got := strings.TrimSpace(s.read(stepDir + "/out/rights")); got != c.want {
+			t.Errorf("%+v: rights %q", c, got)
+		}
 	}
 }
 
