@@ -77,16 +77,11 @@ func takesAway(c *cli.Context, inv *inventory.Inventory) string {
 	if c.Command.Name != "dashboard" || c.Bool("remove") {
 		return ""
 	}
-	return "; this takes it away: " + dashboardRemoval(c, inv)
-}
-
-// dashboardRemoval is the command that deletes the dashboard.
-func dashboardRemoval(c *cli.Context, inv *inventory.Inventory) string {
 	words := []string{"kgpu", "dashboard", "--inventory", inv.Path}
 	if c.IsSet("ssh-config") {
 		words = append(words, "--ssh-config", c.String("ssh-config"))
 	}
-	return shellLine(append(words, "--remove"))
+	return "; this takes it away: " + shellLine(append(words, "--remove"))
 }
 
 // shellLine is words as a person types them.

@@ -63,17 +63,19 @@ func TestTakesAway(t *testing.T) {
 		"up":                                  "",
 	} {
 		app := App("test", Group("", Up(), Dashboard()))
+		var out strings.Builder
+		app.Writer = &out
 		got := "nothing"
 		for _, command := range app.Commands {
 			command.Action = func(c *cli.Context) error {
 				failed := &reason.Error{ID: reason.DashboardFailed, Step: "dashboard/deploy"}
 				inv := &inventory.Inventory{Path: "my hosts.yaml"}
 				_, got, _ = strings.Cut(next(c, inv, failed), again(c, inv))
-				return nil
+				return sayItStays(c, inv)
 			}
 		}
-		if err := app.Run(append([]string{"kgpu"}, strings.Fields(typed)...)); err != nil || got != want {
-			t.Errorf("%s: %q, want %q (%v)", typed, got, want, err)
+		if err := app.Run(append([]string{"kgpu"}, strings.Fields(typed)...)); err != nil || got != want || out.String() != "The dashboard stays in the cluster"+want+"\n" {
+			t.Errorf("%s: %q and %q, want %q (%v)", typed, got, out.String(), want, err)
 		}
 	}
 }
