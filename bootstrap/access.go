@@ -48,6 +48,14 @@ func (s *session) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access,
 	return conf, a, nil
 }
 
+// clusterMissing is the error of a control plane that has none; nil: it has one, or cannot tell.
+func (s *session) clusterMissing(ctx context.Context) error {
+	if _, _, err := s.admin(ctx); errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+		return err
+	}
+	return nil
+}
+
 // outside is the administrator's way in as it is used from here: with names after the cluster, and the server where SSH
 // reaches it. text is the file.
 func (s *session) outside(conf []byte) (text []byte, a *kubeconfig.Access, err error) {

@@ -475,6 +475,41 @@ esac
 	}
 }
 
+// After a reset there is neither a cluster nor its kubectl: every way in says so, and not that the API server is silent.
+func TestNoClusterNoDoor(t *testing.T) {
+	for name, open := range map[string]func(context.Context, Options) error{
+		"notebook":  func(ctx context.Context, o Options) error { return OpenNotebook(ctx, o, DoorOptions{Out: io.Discard}) },
+		"dashboard": func(ctx context.Context, o Options) error { return OpenDashboard(ctx, o, DoorOptions{Out: io.Discard}) },
+		"user list": func(ctx context.Context, o Options) error { _, err := Users(ctx, o); return err },
+		"kubeconfig": func(ctx context.Context, o Options) error {
+			return Kubeconfig(ctx, o, KubeconfigOptions{Out: io.Discard})
+		},
+		"kubectl": func(ctx context.Context, o Options) error {
+			return Kubectl(ctx, o, KubectlOptions{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
+		},
+		"kubectl here": func(ctx context.Context, o Options) error {
+			return Kubectl(ctx, o, KubectlOptions{Program: "kubectl", Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, o := newAPIHost(t)
+			if err := os.Remove(h.conf); err != nil {
+				t.Fatal(err)
+			}
+			h.program(t, "kubectl", "echo kubectl: command not found >&2; exit 127\n")
+			if err := open(t.Context(), o); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+				t.Error(err)
+			}
+		})
+	}
+	h, o := newAPIHost(t) // a plugin of kubectl, say, that is not there
+	h.program(t, "kubectl", "exit 127\n")
+	var exit *ExitError
+	if err := Kubectl(t.Context(), o, KubectlOptions{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}); !errors.As(err, &exit) || exit.Status != 127 {
+		t.Error(err)
+	}
+}
+
 // What the browser is started with leads to the secret address once.
 func TestBrowse(t *testing.T) {
 	const secret = "http://127.0.0.1:1/?token=x"

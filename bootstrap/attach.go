@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +25,10 @@ func Attach(ctx context.Context, o Options) (string, error) {
 	tell := func(kind event.Kind, text string) {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: kind, Text: text})
 	}
-	ended := "the run has ended"
+	ended, abandoned := "the run has ended", false
 	left := func() {
-		ended = "what ran has ended, and `kgpu up` carries on"
-		tell(event.Warning, "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, `kgpu up` carries on")
+		abandoned = true
+		tell(event.Warning, "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, "+s.carriesOn(seen.begun())+" carries on")
 	}
 	other := s.other()
 	switch {
@@ -43,6 +44,9 @@ func Attach(ctx context.Context, o Options) (string, error) {
 		return "left; the run goes on", &reason.Error{ID: reason.Cancelled, Doing: "watching", Err: err,
 			Detail: "left; what is at work on the hosts goes on", Advice: "`kgpu attach` shows it again"}
 	}
+	if abandoned {
+		ended = "what ran has ended, and " + s.carriesOn(seen.begun()) + " carries on"
+	}
 	return ended + seen.words(), err
 }
 
@@ -52,6 +56,7 @@ type tally struct {
 
 	mu           sync.Mutex
 	done, failed map[event.Ref]bool
+	steps        []string // IDs of those that began
 }
 
 // Emit counts e and passes it on.
@@ -60,6 +65,8 @@ func (t *tally) Emit(e event.Event) {
 	t.mu.Lock()
 	switch {
 	case e.Step == "":
+	case e.Kind == event.StepStart:
+		t.steps = append(t.steps, e.Step)
 	case e.Kind == event.StepDone:
 		t.done[step] = true
 		delete(t.failed, step)
@@ -68,6 +75,13 @@ func (t *tally) Emit(e event.Event) {
 	}
 	t.mu.Unlock()
 	t.Sink.Emit(e)
+}
+
+// begun are the IDs of the steps that began.
+func (t *tally) begun() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.steps)
 }
 
 // words are what was counted, for the end of a sentence; empty: nothing was.

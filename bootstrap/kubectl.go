@@ -171,10 +171,18 @@ func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
 	})
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
+		if exit.Status == noProgram {
+			if missing := s.clusterMissing(ctx); missing != nil {
+				return missing
+			}
+		}
 		return &ExitError{Status: exit.Status}
 	}
 	return err
 }
+
+// noProgram is a shell's exit status where the program is not there.
+const noProgram = 127
 
 // forTerminal is w, without what a host could do to a terminal with it. A pipe gets what comes.
 func forTerminal(w io.Writer) io.Writer {

@@ -76,7 +76,7 @@ func (s *session) openNotebook(ctx context.Context) (*smoke.Devices, error) {
 // door is a way to the notebook.
 type door struct {
 	client *jupyter.Client
-	host   string // inventory's
+	host   string // of the inventory, on which the notebook runs
 	at     string // host:port, as a browser here would write it
 	tunnel int    // port of this machine in it; zero: it needs no tunnel
 }
@@ -119,10 +119,12 @@ func (d *door) list(ctx context.Context) (*smoke.Devices, error) {
 	return devices, err
 }
 
-// reachNotebook finds out how the notebook can be reached from here: directly, or through the SSH connection to the host.
+// reachNotebook finds out how the notebook, which runs on the host id, can be reached from here: directly, or through SSH. Every
+// node leads to it, and the one that is taken is the control plane, as by OpenNotebook: a person sees one address.
 func (s *session) reachNotebook(ctx context.Context, id, token string) (*door, error) {
-	host, port := s.hosts[id], strconv.Itoa(s.Inventory.Notebook.NodePort)
-	inside := net.JoinHostPort(s.nodeAddress(id), port)
+	cp := s.controlPlane().ID()
+	host, port := s.hosts[cp], strconv.Itoa(s.Inventory.Notebook.NodePort)
+	inside := net.JoinHostPort(s.nodeAddress(cp), port)
 	through := func(ctx context.Context, _, _ string) (net.Conn, error) { return host.DialTCP(ctx, inside) }
 	direct := func(ctx context.Context, network, address string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: notebookDial}).DialContext(ctx, network, address)
@@ -140,7 +142,10 @@ func (s *session) reachNotebook(ctx context.Context, id, token string) (*door, e
 	if err == nil {
 		return d, nil
 	}
-	const doing = "opening the notebook"
+	doing := "opening the notebook"
+	if id != cp {
+		doing += " on " + id + " through " + cp
+	}
 	if ctx.Err() != nil {
 		return nil, ways[0].failure(reason.Cancelled, doing, "", context.Cause(ctx))
 	}
@@ -181,8 +186,7 @@ func (d *door) answers(ctx context.Context) error {
 	return err
 }
 
-// hostOfNode is the host whose node this is, or the control plane's where kgpu has no connection to it: every node leads to
-// the notebook.
+// hostOfNode is the host whose node this is, or the control plane's where kgpu has no connection to it.
 func (s *session) hostOfNode(node string) string {
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil && s.hosts[h.ID()] != nil && plan.NodeName(h, f) == node {

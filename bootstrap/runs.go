@@ -16,8 +16,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
-// Runs writes the runs that left a folder, the newest first, as a table or as JSON: all, or a cluster's.
-func Runs(w io.Writer, cluster string, json bool, now time.Time, look report.Look) error {
+// Runs writes the runs that left a folder, the newest first, of all clusters or of one: as a table of so many at most, or as
+// JSON. A most of zero means all, and JSON has all.
+func Runs(w io.Writer, cluster string, most int, json bool, now time.Time, look report.Look) error {
 	root, err := history.Root()
 	if err != nil {
 		return err
@@ -39,19 +40,30 @@ func Runs(w io.Writer, cluster string, json bool, now time.Time, look report.Loo
 			return &UsageError{Message: fmt.Sprintf("no run of a cluster %q is recorded.%s There are runs of %s", cluster, nearest.Hint(cluster, names), strings.Join(slices.Compact(names), ", "))}
 		}
 	}
-	return report.PrintRuns(w, runs, now, look)
+	older := 0
+	if most > 0 {
+		older = max(len(runs)-most, 0)
+	}
+	if err := report.PrintRuns(w, runs[:len(runs)-older], now, look); err != nil || older == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s left out: --all lists them, too\n", plural(older, "older run"))
+	return err
 }
 
 // Logs writes what the steps of a run printed, and how they failed. run is as history.Find takes it, or a path; an empty
 // host or step means all.
 func Logs(w io.Writer, run, host, step string, failed bool, look report.Look) error {
-	_, events, err := recorded(run)
+	found, events, err := recorded(run)
 	if err != nil {
 		return adviseLast(err, run)
 	}
 	lines, err := history.Lines(events, host, step, failed)
 	if err != nil {
 		return &UsageError{Message: err.Error()}
+	}
+	if len(lines) == 0 {
+		return report.PrintSilence(w, found, events, failed)
 	}
 	return report.PrintLogs(w, lines, look)
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
@@ -101,7 +102,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 			return local("writing "+file, err)
 		}
 		s.warnOfUser(u, cert, strings.TrimSpace(string(said[plan.OutputEnforced])))
-		out = fmt.Sprintf("done: %s is for %s, until %s: kubectl --kubeconfig %s get pods", file, u.Name, cert.NotAfter.Format(time.DateOnly), file)
+		out = fmt.Sprintf("done: wrote %s for %s, valid until %s: kubectl --kubeconfig %s get pods", file, u.Name, cert.NotAfter.Format(time.DateOnly), file)
 		return nil
 	})
 	return out, err
@@ -177,7 +178,8 @@ func (s *session) warnOfUser(u plan.User, cert *x509.Certificate, enforced strin
 	s.warn("Kubernetes before 1.23 does not refuse pods that have the files and the network of their node, and with those the cluster: give this kubeconfig only to whom you trust with that")
 }
 
-// DeleteUser takes all rights from a user that CreateUser gave. It returns, for people, what is left.
+// DeleteUser takes all rights from a user that CreateUser gave. It returns, for people, what is left. Where there is no such
+// user, the error is a *UsageError.
 func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 	if err := (plan.User{Name: name, Namespace: "x", Role: "view"}).Valid(); err != nil {
 		return "", &UsageError{Message: err.Error()}
@@ -192,16 +194,30 @@ func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 		if err != nil {
 			return err
 		}
-		spaces := strings.Fields(string(done.Outputs[graph.Steps[0].Ref][plan.OutputNamespaces]))
-		if len(spaces) == 0 {
-			out = fmt.Sprintf("done: %s had no rights that kgpu gave (kgpu user list)", name)
-			return nil
+		said := done.Outputs[graph.Steps[0].Ref]
+		if strings.TrimSpace(string(said[plan.OutputRights])) == "" {
+			return s.noSuchUser(ctx, name)
 		}
-		out = fmt.Sprintf("done: %s has no rights any more. The certificate cannot be revoked: until its end it says who they are, which opens nothing; "+
-			"what they made is still there, in %s", name, strings.Join(spaces, ", "))
+		out = fmt.Sprintf("done: %s has no rights any more. The certificate cannot be revoked: until its end it says who they are, which opens nothing", name)
+		if spaces := strings.Fields(string(said[plan.OutputNamespaces])); len(spaces) > 0 {
+			out += "; what they made is still there, in " + strings.Join(spaces, ", ")
+		}
 		return nil
 	})
 	return out, err
+}
+
+// noSuchUser is the error of a name that is no user's, and says whose may be meant.
+func (s *session) noSuchUser(ctx context.Context, name string) error {
+	hint := ""
+	if users, err := s.users(ctx); err == nil {
+		var names []string
+		for _, u := range users {
+			names = append(names, u.Name)
+		}
+		hint = nearest.Hint(name, names)
+	}
+	return &UsageError{Message: fmt.Sprintf("kgpu has made no user %q in this cluster.%s (kgpu user list)", name, hint)}
 }
 
 // Users are the users that CreateUser made.
@@ -211,6 +227,10 @@ func Users(ctx context.Context, o Options) ([]report.User, error) {
 		return nil, err
 	}
 	defer s.close()
+	return s.users(ctx)
+}
+
+func (s *session) users(ctx context.Context) ([]report.User, error) {
 	answer, err := s.ask(ctx, "users", "")
 	if err != nil {
 		return nil, err
@@ -265,6 +285,9 @@ func (s *session) ask(ctx context.Context, name, input string) (string, error) {
 	})
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
+		if missing := s.clusterMissing(ctx); missing != nil {
+			return "", missing
+		}
 		return "", &reason.Error{ID: reason.APIUnreachable, Host: cp, Doing: "asking the API server", Exit: &exit.Status, Stderr: exit.Stderr, Err: err}
 	}
 	if err != nil {

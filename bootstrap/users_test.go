@@ -258,6 +258,39 @@ func TestUserCertificate(t *testing.T) {
 	}
 }
 
+// Who deletes a user that is none is told so, and who may be meant.
+func TestDeleteUser(t *testing.T) {
+	s, o := newSite(t, "cp1")
+	s.joined["cp1"] = true
+	s.users = "joe\tjoe\tedit\t\n"
+	outputs := map[string]string{}
+	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
+		if !strings.Contains(e.Line, "/start.sh") {
+			return s.exec("cp1", e)
+		}
+		const id = "user/delete"
+		fmt.Fprintf(e.Stdout, "B\t%s\t0\n", id)
+		for name, value := range outputs {
+			fmt.Fprintf(e.Stdout, "O\t%s\t%s\t%s\n", id, name, base64.StdEncoding.EncodeToString([]byte(value)))
+		}
+		fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\nE\t0\n", id)
+		return 0
+	})
+	outputs["rights"], outputs["namespaces"] = "lab\nother\n", "lab\nother\n"
+	if said, err := DeleteUser(t.Context(), o, "joe"); err != nil || !strings.Contains(said, "joe has no rights any more") || !strings.HasSuffix(said, "in lab, other") {
+		t.Errorf("%q, %v", said, err)
+	}
+	outputs["rights"], outputs["namespaces"] = "clusterrolebinding/x\n", "\n"
+	if said, err := DeleteUser(t.Context(), o, "joe"); err != nil || !strings.HasSuffix(said, "opens nothing") {
+		t.Errorf("of what another run left: %q, %v", said, err)
+	}
+	outputs["rights"] = "\n"
+	var usage *UsageError
+	if said, err := DeleteUser(t.Context(), o, "jo"); !errors.As(err, &usage) || said != "" || !strings.Contains(err.Error(), `no user "jo" in this cluster. Did you mean "joe"?`) {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
 func TestNoClusterNoUser(t *testing.T) {
 	_, o := newSite(t, "cp1")
 	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")

@@ -27,6 +27,7 @@ case "$*" in
 "certificate approve kgpu-user-joe") : >/approved ;;
 "get certificatesigningrequest kgpu-user-joe "*) if [[ -e /denies ]]; then cat /denies; elif [[ -e /asked ]]; then echo "yes $(printf THE-CERTIFICATE | base64)"; else : >/asked; fi ;;
 "get rolebindings --all-namespaces -l kgpu.dev/user=joe,app.kubernetes.io/managed-by=kgpu "*) cat /spaces ;;
+"get clusterrolebindings -l kgpu.dev/user=joe,app.kubernetes.io/managed-by=kgpu -o name") if [[ -e /bound ]]; then cat /bound; fi ;;
 esac
 `)
 	for name, value := range map[string]string{
@@ -87,10 +88,16 @@ func TestUserDelete(t *testing.T) {
 	if got := s.read(stepDir + "/out/namespaces"); got != "lab\nother\n" {
 		t.Errorf("namespaces %q", got)
 	}
-	s.write("spaces", "")
-	s.ok(s.step("user-delete"))
-	if strings.TrimSpace(s.read(stepDir+"/out/namespaces")) != "" {
-		t.Error("a user without rights had some")
+	for _, c := range []struct{ spaces, bound, want string }{
+		{"lab\n", "", "lab"}, {"", "", ""},
+		{"", "clusterrolebinding/kgpu:nodes-view:joe\n", "clusterrolebinding/kgpu:nodes-view:joe"}, // of a try that was cut short
+	} {
+		s.write("spaces", c.spaces)
+		s.write("bound", c.bound)
+		s.ok(s.step("user-delete"))
+		if got := strings.TrimSpace(s.read(stepDir + "/out/rights")); got != c.want {
+			t.Errorf("%+v: rights %q", c, got)
+		}
 	}
 }
 
@@ -113,6 +120,7 @@ case "$*" in
 "apply --server-side "*) cp "${@: -1}" /applied ;;
 "get deployment headlamp "*) round deployment ;;
 "get pods -l app.kubernetes.io/name=headlamp "*) round pods ;;
+"get pods -n kgpu-dashboard -l app.kubernetes.io/name=headlamp --field-selector=status.phase=Pending "*) cat /waiting 2>/dev/null ;;
 "get events "*) cat /events 2>/dev/null ;;
 "get namespace kgpu-dashboard --ignore-not-found -o name") if [[ -e /namespace ]]; then echo namespace/kgpu-dashboard; fi ;;
 "delete namespace kgpu-dashboard "*) rm -f /namespace ;;
@@ -149,6 +157,25 @@ func TestDashboardDoesNotCome(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// A pod whose image does not come says by turns that it tries and that it pauses: one cause is told once, with its reason in
+// front, and the step ends with it.
+func TestDashboardImage(t *testing.T) {
+	t.Parallel()
+	s := dashboardHost(t)
+	s.write("pods.1", `headlamp-1 headlamp-1 Pending ErrImagePull: "rpc error: no such host"`+"\n")
+	s.write("pods.3", `headlamp-1 headlamp-1 Pending ImagePullBackOff: "Back-off pulling image"`+"\n")
+	const words = `failed to pull image "ghcr.io/x:v1": dial tcp: lookup ghcr.io on 10.0.0.2:53: no such host`
+	s.write("waiting", `kgpu-dashboard headlamp-1 w1 ImagePullBackOff "`+strings.ReplaceAll(words, `"`, `\"`)+`"`+"\n")
+	s.write("events", "Warning Failed: \"Error: ErrImagePull\"\n")
+	r := s.step("dashboard")
+	if r.status != 1 || r.failure != "NET_NAME_UNRESOLVED\tnode w1: "+words {
+		t.Errorf("%+v", r)
+	}
+	if n := strings.Count(r.output, "W\tthe dashboard: its image (NET_NAME_UNRESOLVED): node w1: failed"); n != 1 || strings.Count(r.output, "W\tthe dashboard") != 1 || strings.Contains(r.output, "Error: ErrImagePull") {
+		t.Errorf("told %d times; output\n%s", n, r.output)
 	}
 }
 

@@ -1,12 +1,15 @@
 package command
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // Dashboard is kgpu dashboard.
@@ -43,8 +46,14 @@ func dashboard(c *cli.Context) error {
 		return err
 	}
 	return standardError(c, report.Normal, func(o bootstrap.Options) error {
-		return bootstrap.OpenDashboard(c.Context, o, d)
+		return errors.Join(bootstrap.OpenDashboard(c.Context, o, d), sayItStays(c, o.Inventory))
 	})
+}
+
+// sayItStays is said to who leaves the dashboard.
+func sayItStays(c *cli.Context, inv *inventory.Inventory) error {
+	_, err := fmt.Fprintln(c.App.Writer, "The dashboard stays in the cluster"+takesAway(c, inv))
+	return err
 }
 
 // ended is how a story ended, if it ended well.

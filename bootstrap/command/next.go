@@ -30,9 +30,9 @@ func commandName(c *cli.Context) string {
 func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 	switch {
 	case err != nil && c.Context != nil && c.Context.Err() != nil:
-		return "stopped; this carries on: " + again(c, inv)
+		return "stopped; this carries on: " + again(c, inv) + takesAway(c, inv)
 	case err != nil && slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool { return e.Step != "" || e.ID == reason.SSHLost }):
-		return "failed; this carries on: " + again(c, inv)
+		return "failed; this carries on: " + again(c, inv) + takesAway(c, inv)
 	case err != nil:
 		return "failed"
 	case c.Command.Name == "reset", c.Command.Name == "smoke":
@@ -70,6 +70,18 @@ func again(c *cli.Context, inv *inventory.Inventory) string {
 		}
 	}
 	return shellLine(words)
+}
+
+// takesAway says, of a dashboard that may be deployed in part, how it goes; empty: that is not what c does.
+func takesAway(c *cli.Context, inv *inventory.Inventory) string {
+	if c.Command.Name != "dashboard" || c.Bool("remove") {
+		return ""
+	}
+	words := []string{"kgpu", "dashboard", "--inventory", inv.Path}
+	if c.IsSet("ssh-config") {
+		words = append(words, "--ssh-config", c.String("ssh-config"))
+	}
+	return "; this takes it away: " + shellLine(append(words, "--remove"))
 }
 
 // shellLine is words as a person types them.

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	proof "kgpu.dev/kgpu/bootstrap/smoke"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -51,5 +52,30 @@ func TestTunnelToTheNotebook(t *testing.T) {
 	}
 	if want := "`kgpu notebook --inventory 'my hosts.yaml' --port 8888 --ssh-config conf`"; !strings.Contains(out.String(), want) {
 		t.Errorf("%q, want %s", out.String(), want)
+	}
+}
+
+// Who cannot deploy the dashboard, or stops that, is told how what there is of it goes.
+func TestTakesAway(t *testing.T) {
+	for typed, want := range map[string]string{
+		"dashboard --admin --ssh-config conf": "; this takes it away: kgpu dashboard --inventory 'my hosts.yaml' --ssh-config conf --remove",
+		"dashboard --remove":                  "",
+		"up":                                  "",
+	} {
+		app := App("test", Group("", Up(), Dashboard()))
+		var out strings.Builder
+		app.Writer = &out
+		got := "nothing"
+		for _, command := range app.Commands {
+			command.Action = func(c *cli.Context) error {
+				failed := &reason.Error{ID: reason.DashboardFailed, Step: "dashboard/deploy"}
+				inv := &inventory.Inventory{Path: "my hosts.yaml"}
+				_, got, _ = strings.Cut(next(c, inv, failed), again(c, inv))
+				return sayItStays(c, inv)
+			}
+		}
+		if err := app.Run(append([]string{"kgpu"}, strings.Fields(typed)...)); err != nil || got != want || out.String() != "The dashboard stays in the cluster"+want+"\n" {
+			t.Errorf("%s: %q and %q, want %q (%v)", typed, got, out.String(), want, err)
+		}
 	}
 }

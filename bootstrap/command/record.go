@@ -14,7 +14,7 @@ import (
 )
 
 // recorded are the commands whose runs leave a folder: those that run steps. doctor does where its flags say so.
-var recorded = []string{"up", "add-worker", "remove-worker", "reset", "smoke"}
+var recorded = []string{"up", "add-worker", "remove-worker", "reset", "smoke", "dashboard", "user create", "user delete"}
 
 // recording is a report that is recorded, too.
 type recording struct {
@@ -30,7 +30,7 @@ func (r recording) Emit(e event.Event) {
 
 // record lets what t tells from now on be recorded, if the command's runs are. The function that it returns ends that.
 func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (ended func(error)) {
-	if !slices.Contains(recorded, c.Command.Name) && !c.Bool("fix") && !c.Bool("install-watch") {
+	if !slices.Contains(recorded, commandName(c)) && !c.Bool("fix") && !c.Bool("install-watch") {
 		return func(error) {}
 	}
 	shown := t.Sink

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // do runs kgpu and returns what it printed and its exit status.
 func do(t *testing.T, args ...string) (string, int) {
 	t.Helper()
-	app := App("1.2.3", Group("all", Plan(), Smoke(), Reset(), Runs(), Logs(), Timeline()))
+	app := App("1.2.3", Group("all", Plan(), Smoke(), Reset(), Dashboard(), Notebook(), User(), Runs(), Logs(), Timeline()))
 	var out, errs bytes.Buffer
 	app.Writer, app.ErrWriter = &out, &errs
 	status := Run(t.Context(), app, append([]string{"kgpu"}, args...))
@@ -104,6 +105,69 @@ func TestRecorded(t *testing.T) {
 	}
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("a device is replaced: %v, %v", info, err)
+	}
+}
+
+// TestWhoIsRecorded holds that whatever changes the cluster leaves a run, and that what only looks leaves none.
+func TestWhoIsRecorded(t *testing.T) {
+	place(t)
+	for _, command := range []string{"notebook", "user list"} {
+		if out, status := do(t, strings.Fields(command)...); status != 20 {
+			t.Fatalf("%s ended with %d: %s", command, status, out)
+		}
+	}
+	if out, _ := do(t, "runs"); out != "No run is recorded yet.\n" {
+		t.Errorf("what looks leaves runs:\n%s", out)
+	}
+	for _, command := range []string{"dashboard", "dashboard --remove", "user create joe", "user delete joe", "smoke"} {
+		if out, status := do(t, strings.Fields(command)...); status != 20 {
+			t.Fatalf("%s ended with %d: %s", command, status, out)
+		}
+	}
+	out, _ := do(t, "runs", "-o", "json")
+	for command, want := range map[string]int{"dashboard": 2, "user create joe": 1, "user delete joe": 1, "smoke": 1} {
+		if got := strings.Count(out, `"command": "`+command+`"`); got != want {
+			t.Errorf("%d runs of %s, want %d:\n%s", got, command, want, out)
+		}
+	}
+	if out, _ := do(t, "logs"); strings.Count(out, "[SSH_UNREACHABLE]") != 1 {
+		t.Errorf("the reason is not there once:\n%s", out)
+	}
+}
+
+// A person sees the newest runs, and is told how many more there are; a program gets all.
+func TestNewestRuns(t *testing.T) {
+	root := filepath.Join(place(t), "kgpu", "runs", "lab")
+	for i := range 22 {
+		folder := filepath.Join(root, fmt.Sprintf("20260314-1509%02d-aaaaaa", i))
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf(`{"run": %q, "cluster": "lab", "command": "up", "begun": "2026-03-14T15:09:26Z", "ended": "2026-03-14T15:09:27Z", "reason": "ok"}`, filepath.Base(folder))
+		for name, text := range map[string]string{"result.json": text, "events.jsonl": `{"event":"result","text":"done: all of it"}` + "\n"} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		args string
+		runs int
+		more string
+	}{
+		{"runs", 20, "\n2 older runs left out: --all lists them, too\n"}, {"runs --cluster lab", 20, "2 older runs"}, {"runs --all", 22, ""}, {"runs -o json", 22 * 2, ""}, // each with its folder
+	} {
+		out, status := do(t, strings.Fields(c.args)...)
+		if status != 0 || strings.Count(out, "-aaaaaa") != c.runs || !strings.Contains(out, c.more) || c.more == "" && strings.Contains(out, "left out") {
+			t.Errorf("%s ended with %d:\n%s", c.args, status, out)
+		}
+	}
+	for args, want := range map[string]string{
+		"logs": "run 20260314-150921-aaaaaa (kgpu up, ok): nothing was printed; done: all of it\n", "logs --failed": "run 20260314-150921-aaaaaa (kgpu up, ok): nothing failed; done: all of it\n",
+	} {
+		if out, status := do(t, strings.Fields(args)...); status != 0 || out != want {
+			t.Errorf("%s: %d, %q", args, status, out)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -160,7 +161,8 @@ func (t *terminal) failures(id string, err error) {
 	to := t.unseen()
 	for _, e := range reason.All(err) {
 		if e.Step == "" {
-			to.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: e.Error()})
+			text := strings.TrimSuffix(e.Error(), " ["+string(e.ID)+"]") // which every event has beside its text
+			to.Emit(event.Event{Time: time.Now(), Run: id, Host: e.Host, Kind: event.Error, Reason: string(e.ID), Text: text})
 		}
 	}
 }

@@ -17,7 +17,7 @@ const Last = "last"
 // or "last". The runs are List's. An error is for who typed the word.
 func Find(runs []Run, word string) (Run, error) {
 	if len(runs) == 0 {
-		return Run{}, errors.New("no run is recorded yet: kgpu up, add-worker, remove-worker, reset and smoke leave one each")
+		return Run{}, errors.New("no run is recorded yet: commands that change hosts or the cluster leave one each, such as kgpu up")
 	}
 	if word == "" || word == Last {
 		return runs[0], nil

@@ -29,6 +29,7 @@ const (
 	OutputCertificate = "certificate" // of the user, PEM
 	OutputEnforced    = "enforced"    // Pod Security Standard of the namespace; empty: none
 	OutputNamespaces  = "namespaces"  // in which a user had rights
+	OutputRights      = "rights"      // of a user; empty: none
 )
 
 // userLabel names the user of an object.

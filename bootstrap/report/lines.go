@@ -122,6 +122,9 @@ func (l *lines) failure(e event.Event, tail []string) {
 	}
 	text := join("failed", took(e)) + ": " + or(e.Text, "failed")
 	l.line(Quiet, e, red, join(text, exit(e), "["+e.Reason+"]"))
+	if n := len(tail); n > 0 && strings.TrimSpace(tail[n-1]) == strings.TrimSpace(e.Text) {
+		tail = tail[:n-1] // what a step ends with it prints, too
+	}
 	if l.detail < Verbose {
 		for _, line := range tail {
 			l.print(dim, "    | "+line)

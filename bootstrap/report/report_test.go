@@ -277,3 +277,16 @@ func TestACutShortStepIsNoFailure(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// What a step fails with it has printed as its last line, too: it stands there once.
+func TestAFailureIsToldOnce(t *testing.T) {
+	var out bytes.Buffer
+	s := New(Plain, &out, Normal)
+	for _, line := range []string{"Reading", "no such image"} {
+		s.Emit(event.Event{Host: "w1", Step: "a", Kind: event.Log, Text: line})
+	}
+	s.Emit(event.Event{Host: "w1", Step: "a", Kind: event.Error, Reason: "IMAGE_UNAVAILABLE", Text: "no such image"})
+	if got := out.String(); strings.Count(got, "no such image") != 1 || !strings.Contains(got, "    | Reading\n") {
+		t.Errorf("%s", got)
+	}
+}

@@ -131,14 +131,30 @@ func RunsJSON(w io.Writer, runs []history.Run) error {
 	return encoder.Encode(out)
 }
 
+// PrintSilence says of a run that there is nothing to show of its steps, or nothing that failed, and how it ended.
+func PrintSilence(w io.Writer, r history.Run, events []event.Event, failed bool) error {
+	name, said := r.Run, ""
+	for _, e := range events {
+		name = or(name, e.Run)
+		if e.Kind == event.Result {
+			said = e.Text
+		}
+	}
+	if r.Command != "" {
+		name += fmt.Sprintf(" (kgpu %s, %s)", r.Command, result(r))
+	}
+	what := "nothing was printed"
+	if failed {
+		what = "nothing failed"
+	}
+	_, err := fmt.Fprintln(w, printable.Line(joinBy("; ", "run "+name+": "+what, said)))
+	return err
+}
+
 // PrintLogs writes what steps printed, and how they failed, a line each with its time, host and step; failures in red, and in yellow what
 // was cut short.
 func PrintLogs(w io.Writer, events []event.Event, look Look) error {
 	out := &writer{w: w}
-	if len(events) == 0 {
-		fmt.Fprintln(out, "Nothing was printed.")
-		return out.err
-	}
 	hosts, steps := 0, 0
 	for _, e := range events {
 		hosts, steps = max(hosts, len(e.Host)), max(steps, len(e.Step))

@@ -72,8 +72,24 @@ func TestPrintLogs(t *testing.T) {
 	if got, want := print(Look{Colour: true}, cut), yellow+"15:09:26  w1  os/packages  cancelled; it goes on"+reset+"\n"; got != want {
 		t.Errorf("cut short: %q, want %q", got, want)
 	}
-	if got := print(Look{}); got != "Nothing was printed.\n" {
-		t.Errorf("of nothing: %q", got)
+}
+
+func TestPrintSilence(t *testing.T) {
+	runs, _ := someRuns()
+	told := []event.Event{{Run: "r1", Kind: event.Begin, Text: "up"}, {Run: "r1", Kind: event.Result, Text: "done: well" + evil}}
+	for _, c := range []struct {
+		run    history.Run
+		failed bool
+		want   string
+	}{
+		{runs[1], false, "run 20260314-150924-000002 (kgpu add-worker 10.0.0.21 10.0.0.22 10.0.0.23 10.0.0.24, ok): nothing was printed; done: well"},
+		{runs[0], true, "run 20260314-150925-000001 (kgpu up inventory.yaml, at work): nothing failed; done: well"},
+		{history.Run{}, false, "run r1: nothing was printed; done: well"}, // of a stream
+	} {
+		var out bytes.Buffer
+		if err := PrintSilence(&out, c.run, told, c.failed); err != nil || !strings.HasPrefix(out.String(), c.want) || dangerous(out.String()) != "" {
+			t.Errorf("%q, %v, want %q", out.String(), err, c.want)
+		}
 	}
 }
 

@@ -78,6 +78,23 @@ pull_hindrance() {
   done < <(kube get pods "$@" --field-selector=status.phase=Pending -o go-template="$waiting_template" 2>/dev/null)
 }
 
+# note_pulls WORDS ARG... keeps what pull_hindrance says in $pulls, while the words of the pods that ARG chooses say that an
+# image does not come. It asks again when they change.
+pulls='' pulls_asked=''
+note_pulls() {
+  if ! image_missing "$1"; then
+    pulls=
+  elif [[ -z $pulls || $1 != "$pulls_asked" ]]; then
+    pulls=$(pull_hindrance "${@:2}")
+  fi
+  pulls_asked=$1
+}
+
+# pull_words HINDRANCE prints what pull_hindrance said, the reason first: of a long line, a narrow terminal shows the begin.
+pull_words() {
+  printf 'its image (%s): %s' "${1%%$'\t'*}" "${1#*$'\t'}"
+}
+
 # watch_pulls ARG... is called in every round, of a second, of a loop that waits for the pods that ARG chooses. $pull is what
 # pull_hindrance says. The kubelet tries again by itself, with pauses that grow; what it meets again and again and no time
 # heals ends the step.

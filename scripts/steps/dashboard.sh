@@ -21,6 +21,10 @@ is_up() {
 # give_up WHY PHASE WORDS ends the step.
 give_up() {
   local reason=DASHBOARD_FAILED
+  if [[ -n $pulls ]]; then # which has all that the pods and their events would say
+    of_other_hosts
+    fail "${pulls%%$'\t'*}" "${pulls#*$'\t'}"
+  fi
   if image_missing "$3"; then reason=$(image_reason "$1") || reason=IMAGE_UNAVAILABLE; fi
   explain_pods >&2
   fail "$reason" "${1:-the dashboard is not ready (${2/#-/there is no pod})}"
@@ -37,6 +41,8 @@ wait_for_it() {
     if [[ "$pod $phase" == "$before" ]]; then still=$((still + 1)); else still=0; fi
     before="$pod $phase"
     why=${words:-${phase/#-/no pod yet}}
+    note_pulls "$words" -n "$namespace" -l "$mine"
+    if [[ -n $pulls ]]; then why=$(pull_words "$pulls"); fi
     if [[ $why != "$told" ]]; then
       waiting "the dashboard: $(unquoted "$why")"
       told=$why

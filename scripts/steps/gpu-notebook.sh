@@ -77,7 +77,10 @@ wait_for_it() {
     if [[ "$pod $phase" == "$before" ]]; then still=$((still + 1)); else still=0; fi
     before="$pod $phase"
     why=${words:-${phase/#-/no pod yet}}
-    if [[ $phase == Pending ]]; then
+    note_pulls "$words" -n "$namespace" -l "$mine"
+    if [[ -n $pulls ]]; then
+      why=$(pull_words "$pulls") # and not by turns what each try and each pause are called
+    elif [[ $phase == Pending ]]; then
       last=$(last_event "$pod")
       if [[ -n $last ]]; then why=${last#* }; fi
     fi

@@ -178,6 +178,9 @@ func TestAccess(t *testing.T) {
 				t.Errorf("joe is gone, and may %s: %s", args, out)
 			}
 		}
+		if s := kgpu(t, 3, "user", "delete", "joe", "-i", c.inventory); !strings.Contains(s.stderr.String(), `no user "joe"`) {
+			t.Errorf("it deleted nobody, and said %s", s.stderr.String())
+		}
 		kgpu(t, 3, "user", "create", "ann", "-i", c.inventory, "--namespace", "kube-system")
 	})
 	t.Run("dashboard", func(t *testing.T) {
