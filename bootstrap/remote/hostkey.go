@@ -69,13 +69,16 @@ func readKnownHosts(paths []string) (*knownhosts.HostKeyDB, error) {
 	return knownhosts.NewDB(exist...)
 }
 
+// asSSH are the algorithms in the order in which OpenSSH asks for them: a key that is new to kgpu is the one that ssh shows.
+var asSSH = []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+
 // preferred puts the algorithms of known keys first, so that a server with several keys shows the one we know. Host
 // certificates are asked for only where an authority is known; algorithms that are not safe any more are not asked for.
 func preferred(known []string) []string {
 	supported := ssh.SupportedAlgorithms().HostKeys
 	out := slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(supported, a) })
-	for _, a := range supported {
-		if !slices.Contains(out, a) && !strings.Contains(a, "-cert-") {
+	for _, a := range slices.Concat(asSSH, supported) {
+		if slices.Contains(supported, a) && !slices.Contains(out, a) && !strings.Contains(a, "-cert-") {
 			out = append(out, a)
 		}
 	}
