@@ -75,6 +75,9 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 		p.Machines = append(p.Machines, preflight.Machine{Host: h, Facts: in[i].Facts, Skew: in[i].Skew})
 	}
 	p.Problems = preflight.Check(p.Inventory, p.Machines, nil)
+	if len(p.Problems) > 0 {
+		draft.Head = append(draft.Head, "`kgpu up` begins when each WARNING is put right, or ignored by its name: `preflight: {ignore: [REASON]}`.")
+	}
 	for i, m := range p.Machines {
 		draft.Hosts[i].Notes = append(draft.Hosts[i].Notes, warnings(m.ID(), p.Problems)...)
 	}
@@ -198,7 +201,7 @@ func warnings(host string, problems []*reason.Error) []string {
 func bare(e *reason.Error) string {
 	without := *e
 	without.Host = ""
-	if without.Doing == "preflight" {
+	if without.Doing == preflight.Doing {
 		without.Doing = ""
 	}
 	return without.Error()

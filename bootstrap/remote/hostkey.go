@@ -152,7 +152,7 @@ func (h *hostKeys) lookUp(address string, remote net.Addr, key ssh.PublicKey) *r
 			ID:     reason.SSHHostKeyUnknown,
 			Err:    &UnknownKeyError{Server: h.target.String(), Key: plainKey(key), Bastion: h.target.bastion},
 			Detail: fmt.Sprintf("the host key %s is not known: no line for %s in %s", fingerprint(key), xknownhosts.Normalize(address), strings.Join(h.target.knownHosts, ", ")),
-			Advice: fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`), then pin `hostKey: %q`, add the machine to known_hosts, or set `hostKeyPolicy: accept-new`",
+			Advice: fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`), then add the machine to known_hosts, or under `ssh:` in the inventory pin `hostKey: %q`, or set `hostKeyPolicy: accept-new`",
 				keyFile(key), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))),
 		}
 	default:

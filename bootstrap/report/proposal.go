@@ -52,7 +52,7 @@ func printProblems(w io.Writer, problems []*reason.Error) {
 		fmt.Fprintf(w, "  → %s\n", first.AdviceLine())
 	}
 	if len(problems) > 0 {
-		fmt.Fprintln(w, "These stand as comments in the inventory, too. `kgpu up` refuses to begin until they are put right, or ignored by name.")
+		fmt.Fprintln(w, "These stand as comments in the inventory, too. `kgpu up` refuses to begin until they are put right, or ignored by name: "+byName+".")
 		fmt.Fprintln(w)
 	}
 }
