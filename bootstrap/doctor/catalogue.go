@@ -1,9 +1,9 @@
 package doctor
 
 import (
-	"fmt"
 	"slices"
 
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -236,7 +236,7 @@ func Drift(h inventory.Host, steps []string) Finding {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
 	}
 	if more := len(steps) - most; more > 0 {
-		f.Evidence = append(f.Evidence, fmt.Sprintf("and %d more steps", more))
+		f.Evidence = append(f.Evidence, "and "+plural.Of(more, "more step"))
 	}
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -89,7 +90,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 
 func head(n int) []string {
 	return []string{
-		fmt.Sprintf("Written by `kgpu init`, out of what it found on %s. It is yours: read it, and change what you like.", hosts(n)),
+		fmt.Sprintf("Written by `kgpu init`, out of what it found on %s. It is yours: read it, and change what you like.", plural.Of(n, "host")),
 		"`kgpu plan` says what would be done on each host, and changes nothing; `kgpu up` makes the cluster.",
 	}
 }
@@ -205,11 +206,4 @@ func bare(e *reason.Error) string {
 		without.Doing = ""
 	}
 	return without.Error()
-}
-
-func hosts(n int) string {
-	if n == 1 {
-		return "one host"
-	}
-	return fmt.Sprintf("%d hosts", n)
 }
