@@ -15,7 +15,7 @@ demo: build ## boot three hosts, make a cluster of them, show that it works
 	scripts/lab/demo.sh
 
 .PHONY: demo-down
-demo-down: ## stop the demo's hosts and remove them
+demo-down: ## remove the demo's hosts
 	$(LAB) destroy
 	rm -f examples/lab.kubeconfig
 

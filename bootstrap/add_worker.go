@@ -7,12 +7,14 @@ import (
 	"os"
 	"slices"
 
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/inventory"
 )
 
-// AddWorker adds hosts to the inventory file and makes them nodes. Only the control plane and the new hosts are contacted.
-// A host that the file has already is no error: the command may be repeated.
+// AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only the control plane and the
+// new hosts are contacted. A host that the file has already is no error: the command may be repeated.
 func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show func(*plan.Graph) error) error {
 	path := o.Inventory.Path
 	data, err := os.ReadFile(path)
@@ -46,9 +48,14 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 		return err
 	}
 	// The file is written once the hosts have been reached and judged, and before anything on them changes.
-	return converge(ctx, o, hosts, show, func() error {
+	return converge(ctx, o, hosts, show, func(seen map[string]*facts.Host) error {
 		if len(added) == 0 {
 			return nil
+		}
+		nameNew(added, o.Inventory.Hosts, seen)
+		edited, err := inventory.AddHosts(data, added)
+		if err != nil {
+			return err
 		}
 		now, err := os.ReadFile(path)
 		if err != nil {
@@ -59,6 +66,19 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 		}
 		return inventory.WriteFile(path, edited)
 	})
+}
+
+// nameNew gives new hosts the names of the nodes that they are in the plan, so that the inventory knows them by these from now
+// on, whatever they call themselves later. A name that the inventory would not take, or has for another host, is left out.
+func nameNew(added []inventory.NewHost, all []inventory.Host, seen map[string]*facts.Host) {
+	for i, n := range added {
+		at := slices.IndexFunc(all, func(h inventory.Host) bool { return h.Address == n.Address })
+		name := plan.NodeName(all[at], seen[all[at].ID()])
+		another := func(h inventory.Host) bool { return h.Address != n.Address && (h.Name == name || h.Address == name) }
+		if proposal.ValidName(name) && !slices.ContainsFunc(all, another) {
+			added[i].Name = name
+		}
+	}
 }
 
 // sameWay refuses another user or port than the inventory has for the host.

@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -52,21 +54,21 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-// The new host is reached as the command line says, and stands so in the inventory before it is changed.
+// The new host is reached as the command line says, and stands so in the inventory, by its node's name, before it is changed.
 func TestAddWorker(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
 	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if want := before + fmt.Sprintf("  - {address: localhost, ssh: {user: root, port: %d}}\n", w1.Port); content(t, o.Inventory.Path) != want {
+	if want := before + fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d}}\n", w1.Port); content(t, o.Inventory.Path) != want {
 		t.Errorf("the inventory is\n%s\nwant\n%s", content(t, o.Inventory.Path), want)
 	}
 	if !slices.Contains(s.did, "w1 cluster/join") {
 		t.Errorf("done: %q", s.did)
 	}
 
-	// Again, in another spelling: there is nothing to do.
+	// Again, in another spelling or by its name: there is nothing to do.
 	inv, err := inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func TestAddWorker(t *testing.T) {
 	o.Inventory, s.did = inv, nil
 	before = content(t, o.Inventory.Path)
 	w1.Address = "LOCALHOST."
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}}, func(*plan.Graph) error { return nil }); err != nil {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, func(*plan.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
@@ -84,6 +86,30 @@ func TestAddWorker(t *testing.T) {
 	for _, other := range []inventory.Target{{Address: "localhost", User: "joe"}, {Address: "localhost", Port: 22}} {
 		if err := AddWorker(t.Context(), o, []inventory.Target{other}, nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), fmt.Sprintf("as root@localhost:%d", w1.Port)) {
 			t.Errorf("%+v: %v", other, err)
+		}
+	}
+}
+
+// A host that nobody got to is not written.
+func TestAddWorkerOutOfReach(t *testing.T) {
+	s, o, w1 := growing(t)
+	before := content(t, o.Inventory.Path)
+	s.servers["w1"].Stop()
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil })
+	if !errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) || content(t, o.Inventory.Path) != before {
+		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
+	}
+}
+
+// A new host has the name of its node, unless the inventory would not take that, or has it for another host.
+func TestNameNew(t *testing.T) {
+	for _, c := range []struct{ hostname, want string }{
+		{"gpu1", "gpu1"}, {"GPU1", "gpu1"}, {"gpu1.example.org", "gpu1.example.org"}, {"gpu_1", ""}, {strings.Repeat("x", 64), ""}, {"cp1", ""}, {"other.host", ""}, {"new.host", "new.host"},
+	} {
+		added := []inventory.NewHost{{Address: "new.host"}}
+		nameNew(added, []inventory.Host{{Address: "10.0.0.10", Name: "cp1"}, {Address: "other.host"}, {Address: "new.host"}}, map[string]*facts.Host{"new.host": {Hostname: c.hostname}})
+		if added[0].Name != c.want {
+			t.Errorf("%s is named %q, want %q", c.hostname, added[0].Name, c.want)
 		}
 	}
 }

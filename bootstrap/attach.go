@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -99,7 +100,7 @@ func (t *tally) words() string {
 	if n := len(t.failed); n > 0 {
 		failed = fmt.Sprintf("%d failed", n)
 	}
-	return fmt.Sprintf(". Seen from here: %s done on %s, %s", plural(len(t.done), "step"), plural(len(hosts), "host"), failed)
+	return fmt.Sprintf(". Seen from here: %s done on %s, %s", plural.Of(len(t.done), "step"), plural.Of(len(hosts), "host"), failed)
 }
 
 // meetToWatch connects to a host. A worker that cannot be reached, because it reboots perhaps, is not watched.
@@ -121,11 +122,4 @@ func (s *session) anyRun() bool {
 		}
 	}
 	return false
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -17,11 +17,21 @@ import (
 
 // Render writes what Up would do into the folder dir, as scripts for people to run by hand, and returns in words what it
 // wrote. It looks at the hosts and changes nothing; with assume, a release of facts.Fresh, it takes all of them for fresh
-// machines of that release, without cards, and contacts none.
+// machines of that release, without cards, and contacts none. Where nothing is to be done it writes nothing.
 func Render(ctx context.Context, o Options, dir, assume string) (string, error) {
 	graph, err := o.rendered(ctx, assume)
 	if err != nil {
 		return "", err
+	}
+	return o.render(dir, graph)
+}
+
+func (o Options) render(dir string, graph *plan.Graph) (string, error) {
+	for _, w := range graph.Warnings {
+		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Warning, Text: w})
+	}
+	if graph.Empty() {
+		return fmt.Sprintf("nothing was written: the hosts have all of it already; --assume RELEASE renders what bare hosts need (%s)", Releases()), nil
 	}
 	files, err := render.Files(o.Inventory, graph)
 	if err != nil {
@@ -29,9 +39,6 @@ func Render(ctx context.Context, o Options, dir, assume string) (string, error) 
 	}
 	if err := render.Write(dir, files); err != nil {
 		return "", err
-	}
-	for _, w := range graph.Warnings {
-		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Warning, Text: w})
 	}
 	return fmt.Sprintf("done: %s says what to run where", filepath.Join(dir, "README.md")), nil
 }

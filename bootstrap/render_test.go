@@ -39,6 +39,18 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// Where nothing is left to do there is nothing to run by hand, and no folder that looks as if there were.
+func TestRenderNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	said, err := Options{}.render(dir, &plan.Graph{})
+	if err != nil || !strings.Contains(said, "nothing was written") || !strings.Contains(said, "--assume RELEASE") || !strings.Contains(said, "debian-12") {
+		t.Errorf("%q, %v", said, err)
+	}
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder: %v", err)
+	}
+}
+
 // Nobody is contacted where hosts are assumed to be fresh.
 func TestRenderAssumes(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1")

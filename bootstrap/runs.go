@@ -13,6 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -47,7 +48,7 @@ func Runs(w io.Writer, cluster string, most int, json bool, now time.Time, look 
 	if err := report.PrintRuns(w, runs[:len(runs)-older], now, look); err != nil || older == 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s left out: --all lists them, too\n", plural(older, "older run"))
+	_, err = fmt.Fprintf(w, "%s left out: --all lists them, too\n", plural.Of(older, "older run"))
 	return err
 }
 

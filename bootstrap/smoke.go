@@ -2,13 +2,13 @@ package bootstrap
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/smoke"
 	"kgpu.dev/kgpu/inventory"
@@ -75,7 +75,7 @@ func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[
 	for _, n := range nodes {
 		cards += len(n.Cards)
 	}
-	graph, err := plan.Smoke(s.Inventory, s.facts, manifest, fmt.Sprintf("%d cards on %d nodes", cards, len(nodes)))
+	graph, err := plan.Smoke(s.Inventory, s.facts, manifest, plural.Of(cards, "card")+" on "+plural.Of(len(nodes), "node"))
 	if err != nil {
 		return nil, err
 	}

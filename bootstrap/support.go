@@ -18,6 +18,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -55,7 +56,7 @@ func Support(ctx context.Context, o Options, so SupportOptions) error {
 	if err != nil {
 		return &UsageError{Message: fmt.Sprintf("the bundle cannot be written: %v; name another file with -o", err)}
 	}
-	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: fmt.Sprintf("facts and logs of %d hosts", len(o.Inventory.Hosts))})
+	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: "facts and logs of " + plural.Of(len(o.Inventory.Hosts), "host")})
 	unreached, err := gather(ctx, o, so, bundle)
 	if ctx.Err() != nil {
 		err = &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; no bundle was written", Advice: "run the same command again"}
@@ -112,7 +113,7 @@ func gather(ctx context.Context, o Options, so SupportOptions, bundle *support.B
 	var about bytes.Buffer
 	fmt.Fprintf(&about, "kgpu %s (%s, %s/%s)\nrun %s, %s\n\n", so.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, o.Run, so.Now.UTC().Format(time.RFC3339))
 	for i, h := range hosts {
-		fmt.Fprintf(&about, "%s: %d files", h.ID(), told[i])
+		fmt.Fprintf(&about, "%s: %s", h.ID(), plural.Of(told[i], "file"))
 		if failures[i] != nil {
 			fmt.Fprintf(&about, "; %v", failures[i])
 		}

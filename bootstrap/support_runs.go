@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/history"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/support"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -39,7 +40,7 @@ func addRuns(inv *inventory.Inventory, bundle *support.Bundle) (about string, er
 	for _, r := range runs[:min(len(runs), supportRuns)] {
 		name := filepath.Base(r.Folder)
 		entries, left := support.ReadFolder(r.Folder, &room)
-		fmt.Fprintf(&b, "run %s: %s, %s: %d files\n", name, r.Command, r.State, len(entries))
+		fmt.Fprintf(&b, "run %s: %s, %s: %s\n", name, r.Command, r.State, plural.Of(len(entries), "file"))
 		for _, what := range left {
 			fmt.Fprintf(&b, "  %s\n", what)
 		}

@@ -157,7 +157,7 @@ func TestSupport(t *testing.T) {
 	a.has(t, "hosts/w1/failed.txt", "")
 	a.has(t, "hosts/w2/facts.txt", "kgpu-facts=1")
 	a.has(t, "hosts/w2/df.txt", "^[[2J")
-	a.has(t, "hosts/w2/error.txt", "2 lines are not as kgpu's script prints them")
+	a.has(t, "hosts/w2/error.txt", "2 lines not as kgpu's script prints them")
 	a.has(t, "hosts/w3/error.txt", "SSH_UNREACHABLE")
 	if len(a.files) != 11 {
 		t.Errorf("%d files", len(a.files))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -16,7 +17,7 @@ func Up(ctx context.Context, o Options, show func(*plan.Graph) error) error {
 	if err != nil {
 		return err
 	}
-	return o.adviseLimit(hosts, converge(ctx, o, hosts, show, func() error { return nil }))
+	return o.adviseLimit(hosts, converge(ctx, o, hosts, show, func(map[string]*facts.Host) error { return nil }))
 }
 
 // Plan says what Up would do. It changes nothing.
@@ -49,8 +50,9 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 }
 
 // converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do
-// what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes.
-func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error, begin func() error) error {
+// what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes, with
+// what was seen on them, by their IDs.
+func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error, begin func(map[string]*facts.Host) error) error {
 	s, err := openAlone(ctx, o, hosts)
 	if err != nil {
 		return err
@@ -83,7 +85,7 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 		return s.plan()
 	}
 	return s.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
-		if err := begin(); err != nil {
+		if err := begin(s.facts); err != nil {
 			return err
 		}
 		return s.converge(ctx, graph)

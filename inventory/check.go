@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // finding is a problem of several values together, at the path where it is best put right.
@@ -135,7 +136,7 @@ func (f *file) checkRanges() []finding {
 		case bits > nodeBits:
 			add("kubernetes.podCIDR", "%s is too small: each node needs a /%d", pods, nodeBits)
 		case len(f.Hosts) > 1<<(nodeBits-bits):
-			add("kubernetes.podCIDR", "%s has room for %s with a /%d each, the inventory has %d", pods, count(1<<(nodeBits-bits), "node"), nodeBits, len(f.Hosts))
+			add("kubernetes.podCIDR", "%s has room for %s with a /%d each, the inventory has %d", pods, plural.Of(1<<(nodeBits-bits), "node"), nodeBits, len(f.Hosts))
 		}
 	}
 	if services.IsValid() {

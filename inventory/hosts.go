@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"gopkg.in/yaml.v3"
+
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // entry is one entry of the file's list of hosts: one machine, or several by a range.
@@ -110,15 +112,8 @@ func (d *decoder) hosts(f *file) {
 // sameSize reports a range that does not give each address its own value.
 func (d *decoder) sameSize(e *entry, path string, size int) {
 	if n, ok := d.nodes[path]; ok && size > 0 && len(e.addresses) > 0 && size != len(e.addresses) {
-		d.fail(n, path, "names %s, the address names %s: each needs its own", count(size, "host"), count(len(e.addresses), "host"))
+		d.fail(n, path, "names %s, the address names %s: each needs its own", plural.Of(size, "host"), plural.Of(len(e.addresses), "host"))
 	}
-}
-
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // add appends the hosts that an entry stands for.

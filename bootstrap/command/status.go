@@ -15,6 +15,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/status"
 )
@@ -127,7 +128,7 @@ func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Write
 	}
 	if room := s.height - 1; len(lines) > room && room > 1 { // the cursor's line stays free
 		more := len(lines) - room + 1
-		lines = append(lines[:room-1], clipped(fmt.Sprintf("… %d more lines: without --watch there is room for all", more), s.width))
+		lines = append(lines[:room-1], clipped("… "+plural.Of(more, "more line")+": without --watch there is room for all", s.width))
 	}
 	_, err := io.WriteString(s.out, home+strings.Join(lines, eraseLine+"\n")+eraseLine+"\n"+eraseRest)
 	return err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // Validate is kgpu validate.
@@ -19,10 +21,6 @@ func validate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	hosts := "1 host"
-	if n := len(inv.Hosts); n != 1 {
-		hosts = fmt.Sprintf("%d hosts", n)
-	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %s\n", inv.Path, inv.Cluster, inv.Kubernetes.Version, hosts)
+	_, err = fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %s\n", inv.Path, inv.Cluster, inv.Kubernetes.Version, plural.Of(len(inv.Hosts), "host"))
 	return err
 }

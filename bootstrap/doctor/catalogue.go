@@ -1,9 +1,9 @@
 package doctor
 
 import (
-	"fmt"
 	"slices"
 
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -190,7 +190,7 @@ var catalogue = []Row{
 		Fix:   "drain the node; look at the disk (`smartctl -a`), reboot with a check of the file system"},
 	{ID: "HOST_MEMORY_EXHAUSTED", Severity: Warning, find: outOfMemory,
 		Cause: "The whole host ran out of memory since it booted, and the kernel killed a process. (A pod that only met its own limit is not meant.)",
-		Fix:   "give pods limits of memory, or reserve some for the system (`kubeletConfiguration: {systemReserved: {memory: 1Gi}}`)"},
+		Fix:   "give pods limits of memory, or reserve some for the system (`kubernetes: {kubeletConfiguration: {systemReserved: {memory: 1Gi}}}` in the inventory)"},
 	{ID: "APPARMOR_DENIED", Severity: Warning, find: apparmor,
 		Cause: "AppArmor kept a container, or the runtime, from something: containers that do not end, or that do not see the card.",
 		Fix:   "look at the profile in the line; `aa-status` on the host lists them; update the container runtime"},
@@ -223,7 +223,7 @@ var catalogue = []Row{
 	// Found by preflight on facts.
 	{ID: "HOST_CGROUP_V1", Modes: []int{35}, Severity: Error,
 		Cause: "The host uses cgroup v1, which the kubelet refuses from Kubernetes 1.35 on.",
-		Fix:   "boot with systemd.unified_cgroup_hierarchy=1, or a newer release; or `kubeletConfiguration: {failCgroupV1: false}`"},
+		Fix:   "boot with systemd.unified_cgroup_hierarchy=1, or a newer release; or `kubernetes: {kubeletConfiguration: {failCgroupV1: false}}` in the inventory"},
 }
 
 const driftID = "HOST_DRIFT"
@@ -239,7 +239,7 @@ func Drift(h inventory.Host, steps []string) Finding {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
 	}
 	if more := len(steps) - most; more > 0 {
-		f.Evidence = append(f.Evidence, fmt.Sprintf("and %d more steps", more))
+		f.Evidence = append(f.Evidence, "and "+plural.Of(more, "more step"))
 	}
 	return f
 }

@@ -572,3 +572,10 @@ func TestEvilEvidence(t *testing.T) {
 		t.Errorf("%v: %d bytes: %.300s", err, len(text), text)
 	}
 }
+
+// One card is said as one.
+func TestOneCard(t *testing.T) {
+	if got := driverMissing(&subject{f: &facts.Host{}, cards: 1}); len(got) != 1 || !strings.HasPrefix(got[0], "1 card, ") {
+		t.Errorf("%q", got)
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -34,7 +35,7 @@ func notAllCards(s *subject) []string {
 		return nil
 	}
 	if s.e.SMI == 0 || s.lost() {
-		return append([]string{fmt.Sprintf("%d of %d cards in nvidia-smi's list", s.seen(), s.cards)}, s.e.SMISaid...)
+		return append([]string{fmt.Sprintf("%d of %s in nvidia-smi's list", s.seen(), plural.Of(s.cards, "card"))}, s.e.SMISaid...)
 	}
 	return append([]string{fmt.Sprintf("nvidia-smi ends with status %d", s.e.SMI)}, s.e.SMISaid...)
 }
@@ -84,7 +85,7 @@ func driverMissing(s *subject) []string {
 	if n := s.f.NVIDIA; s.cards == 0 || n.Loaded != "" || n.Library != "" || n.Module != "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d cards, no module and no libraries of a driver", s.cards)}
+	return []string{plural.Of(s.cards, "card") + ", no module and no libraries of a driver"}
 }
 
 func noModule(s *subject) []string {
@@ -184,7 +185,7 @@ func deviceNodes(s *subject) []string {
 	if !s.told || s.cards == 0 || s.f.NVIDIA.Loaded == "" || have >= s.cards {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d device nodes for %d cards", have, s.cards)}
+	return []string{plural.Of(have, "device node") + " for " + plural.Of(s.cards, "card")}
 }
 
 func persistence(s *subject) []string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // accelerators plans that the kubelets find the cards: they look for them once, when they start, and most start before there
@@ -31,7 +32,7 @@ func (b *builder) accelerators(joined []Ref) []Ref {
 		}
 		found = append(found, b.side(h, Step{
 			Ref: Ref{ID: "gpu/accelerators"}, Title: "restart the kubelet, so that it looks for cards", Script: "gpu-accelerators",
-			Reason: fmt.Sprintf("it offers %d of %d cards", have, h.cards), Needs: needs, Timeout: medium,
+			Reason: fmt.Sprintf("it offers %d of %s", have, plural.Of(h.cards, "card")), Needs: needs, Timeout: medium,
 		}))
 	}
 	return found

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -109,7 +110,7 @@ func describeCluster(f *facts.Host) string {
 		parts = append(parts, c.Version)
 	}
 	if c.Answers {
-		parts = append(parts, plural(len(c.Nodes), "node"))
+		parts = append(parts, plural.Of(len(c.Nodes), "node"))
 	}
 	if !c.Since.IsZero() {
 		parts = append(parts, "made "+age(f.Now.Sub(c.Since))+" ago")
@@ -141,12 +142,5 @@ func age(d time.Duration) string {
 	case d >= 2*time.Hour:
 		return fmt.Sprintf("%d hours", int(d.Hours()))
 	}
-	return plural(max(int(d.Minutes()), 0), "minute")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return plural.Of(max(int(d.Minutes()), 0), "minute")
 }

@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -192,7 +193,7 @@ func whatIsThere(f *facts.Host) string {
 	case n.SMI != 0:
 		return fmt.Sprintf("nvidia-smi fails with status %d", n.SMI)
 	}
-	return fmt.Sprintf("nvidia-smi shows %d of %d cards", len(n.Seen), len(Cards(f)))
+	return fmt.Sprintf("nvidia-smi shows %d of %s", len(n.Seen), plural.Of(len(Cards(f)), "card"))
 }
 
 func branchOf(version string) int {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // Files of the steps for cards.
@@ -76,7 +78,7 @@ func (b *builder) loadDriver(h *host, files map[string]File) {
 	if u, ok := h.facts.Units[persistence]; ok && u.Active != "active" {
 		reasons = append(reasons, persistence+" is not running")
 	}
-	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %d cards", len(h.facts.NVIDIA.Seen), h.cards), Step{
+	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.facts.NVIDIA.Seen), plural.Of(h.cards, "card")), Step{
 		Ref: Ref{ID: "driver/load"}, Title: "load the driver and see all cards", Script: "driver-load",
 		Input: Input{Values: map[string]string{"cards": strconv.Itoa(h.cards), "persistence": persistence}, Files: files}, Timeout: medium,
 	})

@@ -234,10 +234,15 @@ var requiredModules = map[inventory.Network][]string{
 }
 
 func (c *checker) modules(m Machine) {
-	for _, name := range slices.Concat([]string{"overlay", "br_netfilter"}, requiredModules[c.inv.Network]) {
+	missing := func(name, who string) {
 		if s := m.Facts.Modules[name]; s == facts.ModuleMissing || s == "" {
-			c.problem(m.ID(), reason.HostModuleMissing, "the kernel has no module %s", name)
+			c.problem(m.ID(), reason.HostModuleMissing, "the kernel has no module %s, which %s", name, who)
 		}
+	}
+	missing("overlay", "containers need")
+	missing("br_netfilter", "every pod network needs")
+	for _, name := range requiredModules[c.inv.Network] {
+		missing(name, fmt.Sprintf("the pod network %s needs", c.inv.Network))
 	}
 }
 

@@ -26,6 +26,9 @@ type Machine struct {
 	Adopt bool
 }
 
+// Doing is what is being done in the errors of Check.
+const Doing = "preflight"
+
 // Check returns the problems of all machines, in inventory order. Reasons in ignore are left out.
 func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*reason.Error {
 	c := &checker{inv: inv, ignore: ignore}
@@ -71,7 +74,7 @@ func (c *checker) problem(host string, id reason.ID, format string, args ...any)
 	if slices.Contains(c.ignore, string(id)) {
 		return
 	}
-	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: "preflight", Detail: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: Doing, Detail: fmt.Sprintf(format, args...)})
 }
 
 // member reports whether the host is a node of this cluster already: what a running cluster uses is no problem.

@@ -123,7 +123,7 @@ func TestCheck(t *testing.T) {
 		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
 		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
 			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443 (CA x), and this one does not exist yet"},
-		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy"},
+		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy, which the pod network weave needs"},
 		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
 			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},
 		{name: "repository", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, facts.Silent) },

@@ -22,7 +22,7 @@ func giveNames(in []*candidate) {
 	}
 	taken := map[string]bool{}
 	for _, c := range in {
-		if own := ownName(c); fits(own) && wanted[own] == 1 {
+		if own := ownName(c); ValidName(own) && wanted[own] == 1 {
 			c.name, taken[own] = own, true
 		}
 	}
@@ -33,12 +33,12 @@ func giveNames(in []*candidate) {
 		own := ownName(c)
 		base := tidy(own)
 		c.nameNote = fmt.Sprintf("The machine calls itself %q, which cannot be the name of a node: this one was made up.", printable.Short(own, 80))
-		if fits(own) {
+		if ValidName(own) {
 			c.nameNote = fmt.Sprintf("Other hosts call themselves %s, too: the number was added.", own)
 		}
 		for n := 1; c.name == ""; n++ {
 			name := fmt.Sprintf("%s-%d", base, n)
-			if n == 1 && !fits(own) && fits(base) {
+			if n == 1 && !ValidName(own) && ValidName(base) {
 				name = base
 			}
 			if !taken[name] && wanted[name] == 0 {
@@ -50,13 +50,14 @@ func giveNames(in []*candidate) {
 
 // ownName is what the machine is called.
 func ownName(c *candidate) string {
-	if k := c.Facts.Kubelet; k != nil && fits(k.NodeName) {
+	if k := c.Facts.Kubelet; k != nil && ValidName(k.NodeName) {
 		return k.NodeName
 	}
 	return strings.ToLower(c.Facts.Hostname)
 }
 
-func fits(name string) bool { return len(name) <= maxName && plan.ValidNodeName(name) }
+// ValidName tells whether kgpu writes the name into an inventory: a node can have it, and its label, too.
+func ValidName(name string) bool { return len(name) <= maxName && plan.ValidNodeName(name) }
 
 // tidy is the name that a machine nearly has; "node" where nothing of it can be one. There is room for a number behind it.
 func tidy(name string) string {
@@ -64,7 +65,7 @@ func tidy(name string) string {
 	if len(name) > maxName-5 {
 		name = name[:maxName-5]
 	}
-	if name = strings.Trim(name, ".-"); !fits(name) {
+	if name = strings.Trim(name, ".-"); !ValidName(name) {
 		return "node"
 	}
 	return name

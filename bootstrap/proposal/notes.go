@@ -7,6 +7,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -17,7 +18,7 @@ const longest = 120
 // note is what a host is, in one line.
 func (c *candidate) note() string {
 	f := c.Facts
-	return fmt.Sprintf("%s, %s, %s, %d GiB of memory, %s.", System(f), printable.Short(f.Arch, longest), plural(f.CPUs, "CPU"), GiB(f.MemoryKiB), Cards(f))
+	return fmt.Sprintf("%s, %s, %s, %d GiB of memory, %s.", System(f), printable.Short(f.Arch, longest), plural.Of(f.CPUs, "CPU"), GiB(f.MemoryKiB), Cards(f))
 }
 
 // System is the host's operating system by its name.
@@ -51,7 +52,7 @@ func Cards(f *facts.Host) string {
 			names[i] = fmt.Sprintf("%d of %s", number[name], name)
 		}
 	}
-	return plural(len(list), "card") + ": " + strings.Join(names, ", ")
+	return plural.Of(len(list), "card") + ": " + strings.Join(names, ", ")
 }
 
 func cards(f *facts.Host) []facts.Card { return plan.Cards(f) }
@@ -61,14 +62,14 @@ func (c *candidate) remarks() []string {
 	f := c.Facts
 	var out []string
 	if passed := len(f.NVIDIA.Cards) - len(cards(f)); passed > 0 {
-		out = append(out, fmt.Sprintf("%s more: passed on to virtual machines (vfio-pci), kgpu leaves that as it is.", plural(passed, "card")))
+		out = append(out, fmt.Sprintf("%s more: passed on to virtual machines (vfio-pci), kgpu leaves that as it is.", plural.Of(passed, "card")))
 	}
 	if len(cards(f)) == 0 {
 		return out
 	}
 	switch n := f.NVIDIA; {
 	case n.Loaded != "":
-		out = append(out, fmt.Sprintf("NVIDIA's driver %s runs here and sees %s.", printable.Short(n.Loaded, longest), plural(len(n.Seen), "card")))
+		out = append(out, fmt.Sprintf("NVIDIA's driver %s runs here and sees %s.", printable.Short(n.Loaded, longest), plural.Of(len(n.Seen), "card")))
 	case n.Nouveau.Loaded:
 		out = append(out, "The kernel's driver nouveau has the cards: kgpu puts NVIDIA's in its place, with a reboot if nouveau cannot be unloaded.")
 	}
@@ -99,10 +100,3 @@ func unlike(seen []Seen) []Seen {
 
 // GiB is kibibytes as the next whole gibibytes.
 func GiB(kib int64) int64 { return (kib + 1<<19) >> 20 }
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -75,6 +76,9 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 		p.Machines = append(p.Machines, preflight.Machine{Host: h, Facts: in[i].Facts, Skew: in[i].Skew})
 	}
 	p.Problems = preflight.Check(p.Inventory, p.Machines, nil)
+	if len(p.Problems) > 0 {
+		draft.Head = append(draft.Head, "`kgpu up` begins when each WARNING is put right, or ignored by its name: `preflight: {ignore: [REASON]}`.")
+	}
 	for i, m := range p.Machines {
 		draft.Hosts[i].Notes = append(draft.Hosts[i].Notes, warnings(m.ID(), p.Problems)...)
 	}
@@ -86,7 +90,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 
 func head(n int) []string {
 	return []string{
-		fmt.Sprintf("Written by `kgpu init`, out of what it found on %s. It is yours: read it, and change what you like.", hosts(n)),
+		fmt.Sprintf("Written by `kgpu init`, out of what it found on %s. It is yours: read it, and change what you like.", plural.Of(n, "host")),
 		"`kgpu plan` says what would be done on each host, and changes nothing; `kgpu up` makes the cluster.",
 	}
 }
@@ -198,15 +202,8 @@ func warnings(host string, problems []*reason.Error) []string {
 func bare(e *reason.Error) string {
 	without := *e
 	without.Host = ""
-	if without.Doing == "preflight" {
+	if without.Doing == preflight.Doing {
 		without.Doing = ""
 	}
 	return without.Error()
-}
-
-func hosts(n int) string {
-	if n == 1 {
-		return "one host"
-	}
-	return fmt.Sprintf("%d hosts", n)
 }

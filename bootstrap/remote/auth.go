@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -87,7 +88,7 @@ func (d *Dialer) newLogin(ctx context.Context, t *target) (*login, error) {
 		return slices.ContainsFunc(own, func(p *offer) bool { return o.sameAs(p) })
 	})
 	if room := min(maxOthers, max(0, maxKeys-len(own))); len(others) > room {
-		l.notes = append(l.notes, fmt.Sprintf("%d more keys in the agent: not offered, the server hangs up at the sixth (name the right one with `key:`)", len(others)-room))
+		l.notes = append(l.notes, plural.Of(len(others)-room, "more key")+" in the agent: not offered, the server hangs up at the sixth (name the right one with `key:`)")
 		others = others[:room]
 	}
 	if named {

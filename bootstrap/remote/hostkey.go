@@ -69,13 +69,16 @@ func readKnownHosts(paths []string) (*knownhosts.HostKeyDB, error) {
 	return knownhosts.NewDB(exist...)
 }
 
+// asSSH are the algorithms in the order in which OpenSSH asks for them: a key that is new to kgpu is the one that ssh shows.
+var asSSH = []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+
 // preferred puts the algorithms of known keys first, so that a server with several keys shows the one we know. Host
 // certificates are asked for only where an authority is known; algorithms that are not safe any more are not asked for.
 func preferred(known []string) []string {
 	supported := ssh.SupportedAlgorithms().HostKeys
 	out := slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(supported, a) })
-	for _, a := range supported {
-		if !slices.Contains(out, a) && !strings.Contains(a, "-cert-") {
+	for _, a := range slices.Concat(asSSH, supported) {
+		if slices.Contains(supported, a) && !slices.Contains(out, a) && !strings.Contains(a, "-cert-") {
 			out = append(out, a)
 		}
 	}
@@ -149,7 +152,7 @@ func (h *hostKeys) lookUp(address string, remote net.Addr, key ssh.PublicKey) *r
 			ID:     reason.SSHHostKeyUnknown,
 			Err:    &UnknownKeyError{Server: h.target.String(), Key: plainKey(key), Bastion: h.target.bastion},
 			Detail: fmt.Sprintf("the host key %s is not known: no line for %s in %s", fingerprint(key), xknownhosts.Normalize(address), strings.Join(h.target.knownHosts, ", ")),
-			Advice: fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`), then pin `hostKey: %q`, add the machine to known_hosts, or set `hostKeyPolicy: accept-new`",
+			Advice: fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`), then add the machine to known_hosts, or under `ssh:` in the inventory pin `hostKey: %q`, or set `hostKeyPolicy: accept-new`",
 				keyFile(key), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))),
 		}
 	default:

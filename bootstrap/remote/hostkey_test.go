@@ -66,6 +66,7 @@ func TestHostKeys(t *testing.T) {
 			detail: []string{ownSum, "the inventory pins ssh-ed25519 " + otherSum}},
 
 		{name: "new, accepted", policy: inventory.AcceptNew, after: func(a string) string { return line(a, own.PublicKey()) }},
+		{name: "new with several keys, accepted", policy: inventory.AcceptNew, keys: []ssh.Signer{second, own}, after: func(a string) string { return line(a, own.PublicKey()) }},
 		{name: "new, accepted, known already", policy: inventory.AcceptNew, known: func(a string) string { return line(a, own.PublicKey()) }},
 		{name: "new, accepted, in a file without a last line end", policy: inventory.AcceptNew,
 			known: func(a string) string { return "# mine" }, after: func(a string) string { return "# mine\n" + line(a, own.PublicKey()) }},
@@ -127,6 +128,19 @@ func TestHostKeys(t *testing.T) {
 				t.Errorf("the file became %q, want %q", data, want)
 			}
 		})
+	}
+}
+
+// A server is asked for a key that is known first, whatever its type, and then as ssh asks.
+func TestPreferred(t *testing.T) {
+	const rest = "ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 ecdsa-sha2-nistp521 rsa-sha2-512 rsa-sha2-256"
+	for known, want := range map[string]string{
+		"":                                  rest,
+		"rsa-sha2-512 rsa-sha2-256 ssh-rsa": "rsa-sha2-512 rsa-sha2-256 ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 ecdsa-sha2-nistp521",
+	} {
+		if got := strings.Join(preferred(strings.Fields(known)), " "); !strings.HasPrefix(got, want) || strings.Contains(got, "ssh-rsa") || strings.Contains(got, "-cert-") {
+			t.Errorf("known %q: asks for %s, want %s", known, got, want)
+		}
 	}
 }
 

@@ -57,10 +57,6 @@ func readme(inv *inventory.Inventory, g *plan.Graph, all []*turn) string {
 		"is left to do, `kgpu reset` takes all of it back. What is written here is made for the hosts as they were: render it again\n"+
 		"when they, or the inventory, have changed.\n\n",
 		inv.Kubernetes.Version, inv.Runtime, inv.Network)
-	if len(all) == 0 {
-		b.WriteString("Nothing is to be done.\n")
-		return b.String()
-	}
 	for _, w := range g.Warnings {
 		fmt.Fprintf(&b, "> %s\n\n", printable.Line(w))
 	}

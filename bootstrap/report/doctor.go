@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
@@ -76,7 +77,7 @@ func PrintDiagnosis(w io.Writer, d *Diagnosis) error {
 		p.printf("\n")
 	}
 	failures, warnings := doctor.Count(d.Findings())
-	p.printf("%d of %d hosts have findings: %s, %s\n", sick, len(hosts), count(failures, "error"), count(warnings, "warning"))
+	p.printf("%d of %s with findings: %s, %s\n", sick, plural.Of(len(hosts), "host"), plural.Of(failures, "error"), plural.Of(warnings, "warning"))
 	return p.err
 }
 

@@ -37,7 +37,7 @@ func TestPrintDiagnosis(t *testing.T) {
 	}
 	golden(t, "doctor.txt", out.String())
 	out.Reset()
-	if err := PrintDiagnosis(&out, &Diagnosis{Hosts: diagnosis().Hosts[:1]}); err != nil || out.String() != "healthy: control\n0 of 1 hosts have findings: 0 errors, 0 warnings\n" {
+	if err := PrintDiagnosis(&out, &Diagnosis{Hosts: diagnosis().Hosts[:1]}); err != nil || out.String() != "healthy: control\n0 of 1 host with findings: 0 errors, 0 warnings\n" {
 		t.Errorf("%v: %q", err, out.String())
 	}
 }

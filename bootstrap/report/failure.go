@@ -7,15 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
+// byName is how to go on in spite of what preflight found.
+const byName = "`--ignore REASON`, or `preflight: {ignore: [REASON]}` in the inventory"
+
 // PrintError writes every failure in err for a person: where, during what, what went wrong, the end of the output, the
-// reason's ID and what to do. An error without a reason is written as it is.
+// reason's ID and what to do. An error without a reason is written as it is. Behind what preflight found stands how to ignore
+// it.
 func PrintError(w io.Writer, err error) {
 	w = printable.Writer(w)
 	all := atOnce(failures(err))
+	found := false
 	for i, e := range all {
 		known, ok := e.(*reason.Error)
 		if !ok {
@@ -23,9 +29,13 @@ func PrintError(w io.Writer, err error) {
 			continue
 		}
 		printReason(w, known)
+		found = found || known.Doing == preflight.Doing
 		if advice := known.AdviceLine(); advice != "" && (i == len(all)-1 || advice != adviceOf(all[i+1])) {
 			fmt.Fprintf(w, "  → %s\n", advice)
 		}
+	}
+	if found {
+		fmt.Fprintln(w, "What preflight found can be ignored by its name in brackets: "+byName+".")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
@@ -48,7 +49,7 @@ func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 	if g.Empty() {
 		fmt.Fprintln(out, "Nothing to do.")
 	} else {
-		fmt.Fprintf(out, "%s to do%s.\n", count(len(g.Steps), "step"), turns(g))
+		fmt.Fprintf(out, "%s to do%s.\n", plural.Of(len(g.Steps), "step"), turns(g))
 	}
 	return out.err
 }
@@ -109,13 +110,13 @@ func planned(g *plan.Graph, verbose bool) []*hostPlan {
 func (h *hostPlan) what(each bool) string {
 	text := "nothing to do"
 	if len(h.steps) > 0 {
-		text = count(len(h.steps), "step")
+		text = plural.Of(len(h.steps), "step")
 		if each {
 			text += " each"
 		}
 	}
 	if len(h.skipped) > 0 {
-		text += fmt.Sprintf(" (%s in order already)", count(len(h.skipped), "step"))
+		text += fmt.Sprintf(" (%s in order already)", plural.Of(len(h.skipped), "step"))
 	}
 	return text
 }
@@ -163,13 +164,6 @@ func (h *hostPlan) lines(w io.Writer, o PlanOptions) {
 			fmt.Fprintln(w, Wrapped(fmt.Sprintf("  · %-18s  %s", s.ID, s.Reason), o.Width, below))
 		}
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 type jsonPlan struct {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -13,7 +14,7 @@ import (
 // PrintProposal writes what kgpu init found and proposes, and as its last lines what to do next: commands with what they do.
 func PrintProposal(w io.Writer, p *proposal.Proposal, where string, next [][2]string) error {
 	out := &writer{w: printable.Writer(w)}
-	fmt.Fprintf(out, "%s: cluster %s, Kubernetes %s, %s\n\n", where, p.Inventory.Cluster, p.Inventory.Kubernetes.Version, count(len(p.Machines), "host"))
+	fmt.Fprintf(out, "%s: cluster %s, Kubernetes %s, %s\n\n", where, p.Inventory.Cluster, p.Inventory.Kubernetes.Version, plural.Of(len(p.Machines), "host"))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "HOST\tADDRESS\tROLE\tSYSTEM\tCPUS\tMEMORY\tCARDS")
 	for _, m := range p.Machines {
@@ -52,7 +53,7 @@ func printProblems(w io.Writer, problems []*reason.Error) {
 		fmt.Fprintf(w, "  → %s\n", first.AdviceLine())
 	}
 	if len(problems) > 0 {
-		fmt.Fprintln(w, "These stand as comments in the inventory, too. `kgpu up` refuses to begin until they are put right, or ignored by name.")
+		fmt.Fprintln(w, "These stand as comments in the inventory, too. `kgpu up` refuses to begin until they are put right, or ignored by name: "+byName+".")
 		fmt.Fprintln(w)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -264,6 +265,17 @@ func TestPrintErrorOfMany(t *testing.T) {
 	var out bytes.Buffer
 	PrintError(&out, errors.Join(all...))
 	golden(t, "errors-many.txt", out.String())
+}
+
+// How preflight's problems are ignored is said once, behind them.
+func TestPrintPreflight(t *testing.T) {
+	var all []error
+	for _, host := range []string{"w1", "w2"} {
+		all = append(all, &reason.Error{ID: reason.HostFirewallActive, Host: host, Doing: preflight.Doing, Detail: "ufw is active"})
+	}
+	var out bytes.Buffer
+	PrintError(&out, errors.Join(all...))
+	golden(t, "errors-preflight.txt", out.String())
 }
 
 // A step that is cut short goes on: it did not fail, and its output is no explanation.

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/status"
 )
@@ -311,7 +312,7 @@ func days(n int) string {
 	if n < 0 {
 		return "ended"
 	}
-	return count(n, "day")
+	return plural.Of(n, "day")
 }
 
 func driftOf(h status.Host) string {

@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -192,7 +193,7 @@ func (s *schedule) result(cancelled error) (*Result, error) {
 		}
 	}
 	if left > 0 && len(following) == 0 {
-		failures = append(failures, &reason.Error{ID: reason.Cancelled, Err: cancelled, Detail: fmt.Sprintf("cancelled; %d steps were not begun", left)})
+		failures = append(failures, &reason.Error{ID: reason.Cancelled, Err: cancelled, Detail: "cancelled; left out: " + plural.Of(left, "step")})
 	}
 	return r, errors.Join(failures...)
 }

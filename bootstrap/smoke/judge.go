@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -161,7 +162,7 @@ func (j *judge) cover(nodes []Node) *Table {
 			case held == nil:
 				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, share, names)
 			case held.cards < unseen:
-				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s): %d cards of the node are unseen, and %s can have %d of them", c.UUID, c.Name, unseen, list(held.pods), held.cards)
+				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s): the node has %s unseen, and %s can have %d of them", c.UUID, c.Name, plural.Of(unseen, "card"), list(held.pods), held.cards)
 			default:
 				row.Held = slices.Clone(held.pods)
 			}

@@ -111,8 +111,8 @@ func TestHeld(t *testing.T) {
 
 	_, got = rows(map[string]string{"smi-w1-0": "kgpu-held default/train-0\n", "smi-w1-1": noDevices})
 	if want := "w1 SMOKE_FAILED nvidia-smi in Job smi-w1-1 ended with status 6: \"No devices found.\"\n" +
-		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (NVIDIA A100-SXM4-40GB): 2 cards of the node are unseen, and default/train-0 can have 1 of them\n" +
-		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB): 2 cards of the node are unseen, and default/train-0 can have 1 of them"; got != want {
+		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them\n" +
+		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

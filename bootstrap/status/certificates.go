@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -56,7 +57,7 @@ func (j *judge) certificates(h *Host, s *Seen) {
 		case c.Days < 0:
 			soon = append(soon, c.Name+" has ended on "+c.Ends.Format(time.DateOnly))
 		case c.Days < FewDays:
-			soon = append(soon, fmt.Sprintf("%s ends in %d days, on %s", c.Name, c.Days, c.Ends.Format(time.DateOnly)))
+			soon = append(soon, fmt.Sprintf("%s ends in %s, on %s", c.Name, plural.Of(c.Days, "day"), c.Ends.Format(time.DateOnly)))
 		}
 	}
 	if len(soon) > 0 {

@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -89,6 +90,6 @@ func (j *judge) cards(h *Host, f *facts.Host) {
 	case n.Loaded != "" && n.Module != "" && n.Loaded != n.Module:
 		j.problem(h.Host, reason.GPUDriverMismatch, fmt.Sprintf("driver %s is loaded, and %s is installed", n.Loaded, n.Module), "")
 	case n.Loaded != "" && len(missing) > 0:
-		j.problem(h.Host, reason.GPUNotAllCards, fmt.Sprintf("the driver sees %d of %d cards: not %s", len(n.Seen), len(h.GPU.Cards), strings.Join(missing, ", ")), "")
+		j.problem(h.Host, reason.GPUNotAllCards, fmt.Sprintf("the driver sees %d of %s: not %s", len(n.Seen), plural.Of(len(h.GPU.Cards), "card"), strings.Join(missing, ", ")), "")
 	}
 }

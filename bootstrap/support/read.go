@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // Limits of what one host may send: a bundle of many hosts must fit on the disk of who asks for it.
@@ -58,7 +60,7 @@ func Read(output []byte) ([]Entry, error) {
 	case !ended:
 		return entries, errCut
 	case strange > 0:
-		return entries, fmt.Errorf("%d lines are not as kgpu's script prints them", strange)
+		return entries, fmt.Errorf("%s not as kgpu's script prints them", plural.Of(strange, "line"))
 	}
 	return entries, nil
 }

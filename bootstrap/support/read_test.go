@@ -25,8 +25,8 @@ func TestRead(t *testing.T) {
 		{"cut off", stream("kgpu-support=1", "df "+hello, "ip aGV"), []Entry{{"df", []byte("hello\n")}}, "ends before its end"},
 		{"end that is cut off", []byte("df " + hello + "\nend=1"), []Entry{{"df", []byte("hello\n")}}, "ends before its end"},
 		{"names that lead elsewhere", stream("../../etc/passwd "+hello, "/etc/passwd "+hello, ".bashrc "+hello, "a/b "+hello, "facts.json "+hello, "facts "+hello, "end=1"), nil, "6 lines"},
-		{"twice", stream("df "+hello, "df ", "end=1"), []Entry{{"df", []byte("hello\n")}}, "1 lines"},
-		{"no base64", stream("df hello! 0", "end=1"), nil, "1 lines"},
+		{"twice", stream("df "+hello, "df ", "end=1"), []Entry{{"df", []byte("hello\n")}}, "1 line not"},
+		{"no base64", stream("df hello! 0", "end=1"), nil, "1 line not"},
 		{"more than two words", stream("df "+hello+" 0", "df", "end=1"), nil, "2 lines"},
 		{"nothing", nil, nil, "ends before its end"},
 	} {

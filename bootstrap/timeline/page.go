@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -275,7 +276,7 @@ func (p *page) bar(host string, bar *Bar, g group) box {
 		d.Error, d.Advice = bar.Text+" ["+bar.Reason+"]", reason.Lookup(reason.ID(bar.Reason)).Advice
 	}
 	if hidden := bar.Lines - len(bar.Tail); hidden > 0 {
-		d.Log = fmt.Sprintf("… %d lines before\n%s", hidden, d.Log)
+		d.Log = fmt.Sprintf("… %s before\n%s", plural.Of(hidden, "line"), d.Log)
 	}
 	out.Number = p.detail(d)
 	out.Speech = fmt.Sprintf("%s on %s, %s", bar.Step, host, d.State)
@@ -434,16 +435,9 @@ func (p *page) facts() {
 		{"Hosts", fmt.Sprint(hosts), ""},
 		{"Steps done", fmt.Sprint(count[Done]), strings.Join(more, ", ")},
 		{"Nothing to do", fmt.Sprint(p.Satisfied), "steps already in place"},
-		{"Critical path", counted(len(p.Path), "step"), duration(onPath) + " of work"},
+		{"Critical path", plural.Of(len(p.Path), "step"), duration(onPath) + " of work"},
 	}
 	if len(p.Waited) > 0 {
 		p.Facts = append(p.Facts, fact{"Longest wait", p.Waited[0].Longest, p.Waited[0].Text})
 	}
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -30,5 +30,5 @@ Three Ready nodes, three cards that work, and a notebook that lists one: its add
   scripts/lab/lab ssh w1                                       # look around on a worker
   scripts/lab/lab up --workers 3 && bin/kgpu add-worker -i examples/lab.yaml 10.199.0.13
   bin/kgpu reset -i examples/lab.yaml                          # undo everything
-  make demo-down                                               # stop the hosts
+  make demo-down                                               # remove the hosts
 NEXT

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // The styles, as ANSI sequences.
@@ -96,15 +98,15 @@ func (f *frame) headline(s *State, rows []row) {
 	case len(s.steps) == 0 && s.watches:
 		parts = append(parts, "watching", "no step was heard of yet")
 	case len(s.steps) == 0:
-		parts = append(parts, "looking at the hosts", counted(connected, "connection"))
+		parts = append(parts, "looking at the hosts", plural.Of(connected, "connection"))
 	case !s.planned:
-		parts = append(parts, counted(doneSteps, "step")+" done")
+		parts = append(parts, plural.Of(doneSteps, "step")+" done")
 	default:
 		if f.width >= barFrom {
 			filled := barWidth * doneSteps / len(s.steps)
 			parts = append(parts, strings.Repeat("━", filled)+strings.Repeat("─", barWidth-filled))
 		}
-		parts = append(parts, fmt.Sprintf("%d of %s", doneSteps, counted(len(s.steps), "step")))
+		parts = append(parts, fmt.Sprintf("%d of %s", doneSteps, plural.Of(len(s.steps), "step")))
 	}
 	if broken > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", broken))
@@ -135,7 +137,7 @@ func (f *frame) hosts(rows []row) {
 	}
 	f.rows(open)
 	if len(finished) > 0 {
-		f.line(green, fmt.Sprintf("%s %s done: %s", marks[well].sign, counted(len(finished), "host"), names(finished)))
+		f.line(green, fmt.Sprintf("%s %s done: %s", marks[well].sign, plural.Of(len(finished), "host"), names(finished)))
 	}
 }
 
@@ -157,7 +159,7 @@ func (f *frame) summary(open, finished []row) {
 	if f.left() < 1 {
 		return
 	}
-	f.line(plain, fmt.Sprintf("%s: %s", counted(len(open)+len(finished), "host"), strings.Join(counts, ", ")))
+	f.line(plain, fmt.Sprintf("%s: %s", plural.Of(len(open)+len(finished), "host"), strings.Join(counts, ", ")))
 
 	if f.left() > 2 && len(by[works]) > 1 {
 		f.line(plain, "at work on: "+stepCounts(by[works]))
@@ -215,7 +217,7 @@ func grouped(rows []row) []row {
 	for i := range order {
 		order[i] = i
 		if members[i] > 1 {
-			out[i].host, out[i].done, out[i].all = counted(members[i], "host"), 0, 0
+			out[i].host, out[i].done, out[i].all = plural.Of(members[i], "host"), 0, 0
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(members[b], members[a]) })

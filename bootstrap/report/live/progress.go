@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // progress is how far apt is, by what it prints: the sizes before it downloads, and each file as it comes to it.
@@ -57,9 +59,9 @@ func (p *progress) String() string {
 		}
 		return fmt.Sprintf("%.*f of %.*f MB", digits, min(p.got, p.total)/1e6, digits, p.total/1e6)
 	case p.setUp > 0 && p.setUp < p.packages:
-		return fmt.Sprintf("sets up %d of %d packages", p.setUp, p.packages)
+		return fmt.Sprintf("sets up %d of %s", p.setUp, plural.Of(p.packages, "package"))
 	case p.unpacked > 0 && p.setUp == 0 && p.unpacked <= p.packages:
-		return fmt.Sprintf("unpacks %d of %d packages", p.unpacked, p.packages)
+		return fmt.Sprintf("unpacks %d of %s", p.unpacked, plural.Of(p.packages, "package"))
 	}
 	return ""
 }

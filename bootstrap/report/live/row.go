@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // mood is how a host is, the one that needs eyes most first.
@@ -83,7 +85,7 @@ func (h *host) row(planned, known bool) row {
 		if at != nil || next != nil {
 			now = "now " + r.text
 		} else if left > 0 {
-			now = fmt.Sprintf("%s left out", counted(left, "step"))
+			now = fmt.Sprintf("%s left out", plural.Of(left, "step"))
 		}
 		r.mood, r.text = bad, joined("; ", fmt.Sprintf("failed: %s [%s]", broken.Step, broken.reason), now)
 	}
@@ -145,13 +147,6 @@ func more(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(" and %d more", n)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // joined joins the parts that are not empty.

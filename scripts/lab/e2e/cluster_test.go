@@ -172,7 +172,7 @@ func (c *cluster) nothingToDo(t *testing.T, hosts ...string) {
 func (c *cluster) did(s *session) []string {
 	name := map[string]string{}
 	for host, address := range c.addr {
-		name[address] = host
+		name[address], name[host] = host, host
 	}
 	var out []string
 	for _, e := range s.of("step.start") {

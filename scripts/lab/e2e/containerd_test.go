@@ -155,8 +155,8 @@ func (c *cluster) addWorker(t *testing.T) {
 			t.Errorf("the inventory changed once more: %v\n%s", err, again)
 		}
 	})
-	t.Run("reset", func(t *testing.T) {
-		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json", c.addr["w3"])
+	t.Run("reset by the node's name", func(t *testing.T) {
+		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json", "w3")
 		wantSteps(t, c.did(s), "cp1 node/delete/w3", "cp1 node/drain/w3", "w3 host/reset")
 		c.ready(t, "cp1", "w1", "w2")
 		c.unchanged(t, fresh)

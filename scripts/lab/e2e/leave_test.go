@@ -99,6 +99,9 @@ func TestRender(t *testing.T) {
 		t.Errorf("the nodes are\n%s", nodes)
 	}
 	kgpu(t, 0, "plan", c.inventory)
+	if said := kgpu(t, 0, "render", "--out", out, c.inventory).stdout.String(); !strings.Contains(said, "nothing was written") {
+		t.Errorf("rendered once more, kgpu says\n%s", said)
+	}
 	if secrets := l.exec(t, "cp1", "HOME=/proc/none kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system get secrets -o name"); strings.Contains(secrets, "bootstrap-token-") {
 		t.Errorf("a token is left:\n%s", secrets)
 	}
