@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -19,7 +20,8 @@ import (
 const patience = time.Second
 
 // Interruptible is a context that ends with the first Ctrl-C, or SIGTERM: the story stops and says how to go on. With the
-// second the program ends at once. What hosts have begun goes on there either way, in its units.
+// second the program ends at once. What hosts have begun goes on there either way, in its units. The cause of its end has the
+// reason CANCELLED, wherever the story was.
 func Interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -27,7 +29,7 @@ func Interruptible() context.Context {
 	go func() {
 		first := <-signals
 		tell((*interruption).stopping)
-		cancel(fmt.Errorf("%s signal received", first))
+		cancel(&reason.Error{ID: reason.Cancelled, Detail: first.String() + " signal received"})
 		second := <-signals
 		tell((*interruption).leave)
 		os.Exit(128 + int(second.(syscall.Signal)))

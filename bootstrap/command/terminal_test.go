@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -31,6 +33,27 @@ const scene = "KGPU_TEST_SCENE"
 var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int{
 	// An up whose first step does not end.
 	"up": func(ctx context.Context, t *testing.T, file string) int {
+		return Run(ctx, App("test", Group("", Up())), anyway("up", "--inventory", file))
+	},
+	// An up of hosts that never say who they are.
+	"mute": func(ctx context.Context, t *testing.T, _ string) int {
+		text := "cluster: mute\nhosts:\n"
+		for i, role := range []string{"control-plane", "worker"} {
+			address := fmt.Sprintf("127.0.0.%d", i+1)
+			l, err := net.Listen("tcp", address+":0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				conn, err := l.Accept()
+				fmt.Fprintf(os.Stderr, "the %s: connection %v, %v\n", role, conn != nil, err)
+			}()
+			text += fmt.Sprintf("- {address: %s, name: %s, role: %s, ssh: {port: %d, user: root}}\n", address, role, role, l.Addr().(*net.TCPAddr).Port)
+		}
+		file := filepath.Join(t.TempDir(), "mute.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		return Run(ctx, App("test", Group("", Up())), anyway("up", "--inventory", file))
 	},
 	// A story that does not stop when it is told to.
@@ -247,6 +270,20 @@ func TestCtrlCStops(t *testing.T) {
 	wantInOrder(t, text, "stopping: nothing more is begun", "kgpu up ", "stopped; this carries on: kgpu up --inventory")
 	if status != 130 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// Before a step has begun it is no failure of the hosts either.
+func TestCtrlCWhileItConnects(t *testing.T) {
+	s := perform(t, "mute")
+	for _, role := range []string{"control-plane", "worker"} {
+		s.await("the " + role + ": connection true")
+	}
+	s.types("\x03")
+	text, status := s.end()
+	wantInOrder(t, text, "stopping: nothing more is begun", "stopped; this carries on: kgpu up --inventory", "error: control-plane, worker: interrupt signal received [CANCELLED]")
+	if status != 130 || strings.Count(text, "error:") != 1 {
+		t.Errorf("exit status %d, it said %q", status, text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,26 +48,33 @@ func adviceOf(err error) string {
 	return ""
 }
 
-// atOnce makes one error of those of the steps that were cut short: somebody who stops kgpu knows that, and not where.
+// atOnce makes one error of those of the hosts and steps that were cut short: somebody who stops kgpu knows that, and not where.
 func atOnce(all []error) []error {
-	var hosts []string
-	first := -1
-	for i, err := range all {
-		if e, ok := err.(*reason.Error); ok && e.ID == reason.Cancelled && e.Step != "" {
-			if first < 0 {
-				first = i
-			}
+	cut := func(err error) bool {
+		e, ok := err.(*reason.Error)
+		return ok && e.ID == reason.Cancelled
+	}
+	first := slices.IndexFunc(all, cut)
+	one, hosts := reason.Error{ID: reason.Cancelled}, []string(nil)
+	for _, err := range all {
+		if !cut(err) {
+			continue
+		}
+		e := err.(*reason.Error)
+		if e.Host != "" && !slices.Contains(hosts, e.Host) {
 			hosts = append(hosts, e.Host)
+		}
+		one.Detail = cmp.Or(one.Detail, e.Detail)
+		if e.Step != "" {
+			one.Detail = "cancelled; what was begun goes on there, and nothing more is started"
 		}
 	}
 	if len(hosts) < 2 {
 		return all
 	}
-	all[first] = &reason.Error{ID: reason.Cancelled, Host: strings.Join(hosts, ", "), Detail: "cancelled; what was begun goes on there, and nothing more is started"}
-	return slices.DeleteFunc(all, func(err error) bool {
-		e, ok := err.(*reason.Error)
-		return ok && e.ID == reason.Cancelled && e.Step != ""
-	})
+	one.Host = strings.Join(hosts, ", ")
+	all[first] = &one
+	return slices.DeleteFunc(all, func(err error) bool { return cut(err) && err != error(&one) })
 }
 
 // failures takes joined errors apart, down to those with a reason.
