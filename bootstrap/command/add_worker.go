@@ -12,6 +12,8 @@ import (
 func AddWorker() *cli.Command {
 	return &cli.Command{
 		Name: "add-worker", Usage: "add hosts to the inventory and to the cluster", ArgsUsage: "[USER@]ADDRESS[:PORT]…",
+		Description: "The inventory gets each host with the name of its node, which is the machine's own: the other commands know it by that.\n" +
+			"`kgpu remove-worker HOST` undoes it.",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: addWorker,
 	}
 }

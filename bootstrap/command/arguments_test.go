@@ -8,7 +8,7 @@ import (
 )
 
 func testApp() *cli.App {
-	return App("test", Group("", Up(), AddWorker(), RemoveWorker(), Reset(), Kubectl(), SSH(), User()))
+	return App("test", Group("", Up(), AddWorker(), RemoveWorker(), Reset(), Render(), Kubectl(), SSH(), User()))
 }
 
 func TestFlagsFirst(t *testing.T) {

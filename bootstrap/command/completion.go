@@ -16,7 +16,7 @@ var shellNames = []string{"bash", "zsh", "fish"}
 // Completion is kgpu completion.
 func Completion() *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print a script that completes commands, hosts and reasons", ArgsUsage: "SHELL",
+		Name: "completion", Usage: "print a script that completes commands, hosts, steps, reasons", ArgsUsage: "SHELL",
 		Description: "SHELL is bash, zsh or fish. No host is contacted when something is completed: hosts are those of the inventory.",
 		Action:      completion,
 	}

@@ -29,7 +29,7 @@ func Init() *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{inventoryVariable}, TakesFile: true},
 			&cli.StringFlag{Name: "scan", Usage: "take hosts from `FILE`, or from standard input (-): one a line, # begins a comment", TakesFile: true},
 			&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "kgpu"},
-			&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: root)"},
+			&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: what --ssh-config says, else root)"},
 			&cli.StringFlag{Name: "key", Usage: "log in with this private key `FILE` (default: the agent's keys, then the usual ones in ~/.ssh)", TakesFile: true},
 			&cli.StringFlag{Name: "sudo-password", Usage: "where sudo's password is: `REFERENCE` ${NAME} (an environment variable) or file:PATH"},
 			&cli.BoolFlag{Name: "accept-new", Usage: "trust hosts that are not in known_hosts, as they show themselves now, and pin their keys in the inventory"},

@@ -17,7 +17,7 @@ func Kubeconfig() *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`, - prints it (default: CLUSTER.kubeconfig beside the inventory)", TakesFile: true},
 			&cli.BoolFlag{Name: "merge", Usage: "add the cluster to $KUBECONFIG or ~/.kube/config, with a context named after it; everything else there stays"},
 			&cli.BoolFlag{Name: "use", Usage: "with --merge: make it the current context"},
-			&cli.BoolFlag{Name: "tunnel", Usage: "lead to the API server through SSH until Ctrl-C, and write a kubeconfig for that"},
+			&cli.BoolFlag{Name: "tunnel", Usage: "lead to the API server through SSH until Ctrl-C; the kubeconfig for that, CLUSTER-tunnel.kubeconfig or -o, goes with it"},
 			portFlag,
 		}), Action: kubeconfig,
 	}

@@ -74,12 +74,15 @@ NO_COLOR
 : no colours, when it is set
 
 XDG_STATE_HOME
-: where kgpu/runs keeps what runs said; ~/.local/state without it
+: the folder in which kgpu/runs keeps what runs said; ~/.local/state without it
 
 # FILES
 
 ./inventory.yaml
 : the inventory, where none is named
+
+CLUSTER.kubeconfig
+: beside the inventory: the administrator's way into the cluster, which kgpu up writes
 
 /var/lib/kgpu/ledger
 : on each host: what kgpu changed there, and what was there before

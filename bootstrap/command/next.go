@@ -59,7 +59,7 @@ func again(c *cli.Context, inv *inventory.Inventory) string {
 			words = append(words, "--"+flag, value)
 		}
 	}
-	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable", "namespace", "role", "days", "file", "port"} {
+	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable", "namespace", "role", "days", "file", "port", "out", "assume"} {
 		if c.IsSet(flag) {
 			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
 		}

@@ -12,6 +12,8 @@ import (
 func Render() *cli.Command {
 	return &cli.Command{
 		Name: "render", Usage: "write what up would do as scripts, configurations and manifests for each host, to be run by hand; changes no host", ArgsUsage: "[INVENTORY]",
+		Description: "README.md in the folder says what to run where. Where the hosts have all of it already, nothing is written: --assume\n" +
+			"writes what fresh machines need.",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, renderFlags, outputFlags), Action: render,
 	}
 }

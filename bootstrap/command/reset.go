@@ -17,6 +17,8 @@ import (
 func Reset() *cli.Command {
 	return &cli.Command{
 		Name: "reset", Usage: "take hosts or the whole cluster apart, and undo what kgpu changed", ArgsUsage: "[HOST…]",
+		Description: "Without HOST it is the whole cluster, with what is stored in it, and the kubeconfig beside the inventory. It asks for the\n" +
+			"cluster's name first. The inventory stays: `kgpu up` makes the cluster anew.",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: reset,
 	}
 }

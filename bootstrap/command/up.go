@@ -14,6 +14,8 @@ import (
 func Up() *cli.Command {
 	return &cli.Command{
 		Name: "up", Usage: "make the cluster of the inventory, or carry on where a run stopped", ArgsUsage: "[INVENTORY]",
+		Description: "Shows the plan and carries it out. It asks only before pods that run have to leave a node. Ctrl-C stops it: what the\n" +
+			"hosts have begun goes on there, and the same command carries on with the rest. `kgpu reset` takes all of it back.",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags, kubeconfigFlags, yesFlags), Action: up,
 	}
 }

@@ -99,7 +99,7 @@ func Generals() []General {
 		{ExitOK, "done, or nothing to do"},
 		{ExitInternal, "a defect of kgpu, or a failure that has no reason of its own; `kgpu doctor`: something does not work"},
 		{ExitPending, "`kgpu plan`: changes are pending; `kgpu status`: something is not well; `kgpu doctor`: there are warnings only"},
-		{ExitUsage, "the command line is wrong"},
+		{ExitUsage, "the command line is wrong, or names what is not there; or a question was not answered with the word that it wants"},
 		{ExitSeveral, "several different reasons at once: each is printed, and is in the events with `--output json`"},
 	}
 }

@@ -103,7 +103,7 @@ const (
 	ExitInternal = 1
 	ExitFound    = 1  // kgpu doctor: something does not work
 	ExitPending  = 2  // kgpu plan: changes are pending; kgpu status: something is not well; kgpu doctor: there are warnings only
-	ExitUsage    = 3  // the command line is wrong
+	ExitUsage    = 3  // the command line is wrong, or names what is not there; or a question was not answered
 	ExitSeveral  = 40 // several different reasons at once
 )
 

@@ -430,7 +430,7 @@ var table = index([]Reason{
 		"A pod of the cluster itself, in a namespace kube-… or kgpu-…, does not come by waiting: its image cannot be pulled, what it is configured with is not there, it ends again and again, or no node takes it.",
 		"`kubectl -n NAMESPACE describe pod POD` says why; of one that ends again and again, `kubectl -n NAMESPACE logs POD --all-containers`"},
 	{Cancelled, 130,
-		"The run was stopped, by Ctrl-C or by another run. Steps that had begun go on on their hosts to their end, and no more steps were begun.",
+		"The run was stopped, by Ctrl-C or by another run. What the hosts had begun goes on there to its end, and they were given nothing more.",
 		"run the same command again: it carries on where it stopped"},
 })
 
