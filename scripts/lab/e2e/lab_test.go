@@ -3,11 +3,15 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"kgpu.dev/kgpu/scripts/lab/place"
 )
@@ -62,7 +66,7 @@ func (l *lab) up(t *testing.T, args ...string) {
 	}
 }
 
-// run runs a verb of the lab and returns what it printed and its exit status.
+// run runs a verb of the lab and returns what it printed and its exit status; -1: it could not be run.
 func (l *lab) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := labCommand(t.Context(), l.Name, args...)
@@ -74,7 +78,7 @@ func (l *lab) run(t *testing.T, args ...string) (stdout, stderr string, code int
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("lab %v: %v", args, err)
+		return "", err.Error(), -1
 	}
 	return strings.TrimSpace(out.String()), strings.TrimSpace(errs.String()), cmd.ProcessState.ExitCode()
 }
@@ -114,9 +118,19 @@ func (l *lab) snapshot(t *testing.T, hosts ...string) snapshots {
 	t.Helper()
 	s := snapshots{}
 	dir := t.TempDir()
+	var group errgroup.Group
 	for _, h := range hosts {
-		s[h] = filepath.Join(dir, h)
-		l.verb(t, "snapshot", "-o", s[h], h)
+		file := filepath.Join(dir, h)
+		s[h] = file
+		group.Go(func() error {
+			if _, errs, code := l.run(t, "snapshot", "-o", file, h); code != 0 {
+				return fmt.Errorf("lab snapshot %s: exit status %d: %s", h, code, errs)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -125,16 +139,19 @@ func (l *lab) snapshot(t *testing.T, hosts ...string) snapshots {
 // snapshot/ignore.txt lists it with reasons, and nothing more is allowed here.
 func (l *lab) unchanged(t *testing.T, before snapshots) {
 	t.Helper()
+	var group sync.WaitGroup
 	for host, file := range before {
-		out, errs, code := l.run(t, "diff", host, file)
-		switch code {
-		case 0:
-		case 1:
-			t.Errorf("%s has changed:\n%s", host, out)
-		default:
-			t.Fatalf("lab diff %s: exit status %d: %s", host, code, errs)
-		}
+		group.Go(func() {
+			switch out, errs, code := l.run(t, "diff", host, file); code {
+			case 0:
+			case 1:
+				t.Errorf("%s has changed:\n%s", host, out)
+			default:
+				t.Errorf("lab diff %s: exit status %d: %s", host, code, errs)
+			}
+		})
 	}
+	group.Wait()
 }
 
 // dump logs what a person wants to see after a failure.
