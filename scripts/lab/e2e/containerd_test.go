@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestContainerd follows one cluster through its life: up, up again, a repair, a worker more, a worker less, reset. (TestReset
-// has what comes after one.)
+// TestContainerd follows one cluster through its life: up, up again, a repair, a worker more, a worker less, reset, up.
 func TestContainerd(t *testing.T) {
 	l := newLab(t, nil, "--workers", "2")
 	fresh := l.snapshot(t, "cp1", "w1", "w2")
@@ -48,6 +47,10 @@ func TestContainerd(t *testing.T) {
 			t.Errorf("the kubeconfig of a cluster that is gone: %v", err)
 		}
 		wantSteps(t, c.did(kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")))
+	})
+	t.Run("up after reset", func(t *testing.T) {
+		c.up(t)
+		c.ready(t, "cp1", "w1", "w2", "w3")
 	})
 }
 
