@@ -4,9 +4,15 @@
 apt_locks=(/var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock /var/cache/apt/archives/lock)
 lock_told='' lock_told_at=0
 
-# apt_holder prints the process ID of who holds a lock of apt or dpkg; fails when nobody does.
+# apt_holder prints the process ID of who holds a lock of apt or dpkg; fails when nobody does. A look at the kernel's
+# list misses a lock when others go while it reads: who holds none is seen twice.
 apt_holder() {
-  local lock inode pid where fd arrow
+  look_for_holder || look_for_holder
+}
+
+look_for_holder() {
+  local locks lock inode pid where fd arrow
+  locks=$(cat /proc/locks) # in few reads: bash alone would make one for every line
   for lock in "${apt_locks[@]}"; do
     inode=$(stat -c %i "$lock" 2>/dev/null) || continue
     while read -r _ arrow _ _ pid where _; do
@@ -16,7 +22,7 @@ apt_holder() {
         printf '%s\n' "$pid"
         return 0
       done
-    done </proc/locks
+    done <<<"$locks"
   done
   return 1
 }
