@@ -86,9 +86,9 @@ func containerdFiles(have []byte, cards bool, pause string) (files map[string]Fi
 			reasons = append(reasons, containerdConfig+" does not import "+containerdImport)
 			edited = setArray(edited, "imports", append(main.Imports, containerdImport))
 		}
-		if slices.Contains(main.DisabledPlugins, "cri") {
+		if slices.ContainsFunc(main.DisabledPlugins, isCRI) {
 			reasons = append(reasons, containerdConfig+" disables the CRI plugin")
-			edited = setArray(edited, "disabled_plugins", slices.DeleteFunc(main.DisabledPlugins, func(p string) bool { return p == "cri" }))
+			edited = setArray(edited, "disabled_plugins", slices.DeleteFunc(main.DisabledPlugins, isCRI))
 		}
 		if !versionLine.Match(edited) {
 			reasons = append(reasons, containerdConfig+" has no version")
@@ -102,6 +102,16 @@ func containerdFiles(have []byte, cards bool, pause string) (files map[string]Fi
 		files[containerdConfig] = File{Mode: 0o644, Content: edited}
 	}
 	return files, reasons, nil
+}
+
+// isCRI tells the CRI plugin's names: that of files of version 1, and those of versions 2 and 3.
+// Source: https://github.com/containerd/containerd/blob/main/docs/man/containerd-config.toml.5.md, disabled_plugins.
+func isCRI(plugin string) bool {
+	switch plugin {
+	case "cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images":
+		return true
+	}
+	return false
 }
 
 var versionLine = regexp.MustCompile(`(?m)^\s*version\s*=\s*\d`)
