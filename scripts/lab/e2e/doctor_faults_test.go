@@ -1,0 +1,280 @@
+package e2e
+
+import "strings"
+
+// The faults that hosts of a lab can have, of those that kgpu doctor knows. It has no cgroup v2 (GPU_TOOLKIT_OLD) and no
+// tables of iptables-legacy (IPTABLES_MIXED), its inventories ignore full disks, and what needs MIG, DKMS, docker or a
+// driver of many years ago is planted in the answers of hosts by the tests of package doctor.
+
+var faultsOfCards = []fault{
+	{
+		name:  "persistence is off",
+		plant: "systemctl stop nvidia-persistenced",
+		exit:  withWarnings, want: "w1 GPU_PERSISTENCE_OFF",
+	},
+	{
+		name:  "the fabric manager is down",
+		plant: "systemctl stop nvidia-fabricmanager",
+		exit:  withErrors, want: "w1 GPU_FABRIC_FAILED",
+	},
+	{
+		name: "a fabric manager without switches", on: "cp1",
+		plant: "printf '[Service]\nExecStart=/bin/false\n' >/etc/systemd/system/nvidia-fabricmanager.service; systemctl daemon-reload; systemctl start nvidia-fabricmanager || :",
+		heal:  "rm /etc/systemd/system/nvidia-fabricmanager.service; systemctl daemon-reload; systemctl reset-failed",
+		exit:  withWarnings, want: "cp1 GPU_FABRIC_NEEDLESS",
+	},
+	{
+		name:  "a card fell off the bus",
+		plant: kernelLog("2026-11-20T13:00:01+00:00 w1 kernel: NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', GPU has fallen off the bus.\n"),
+		heal:  noKernelLog,
+		exit:  withErrors, want: "w1 GPU_FELL_OFF_BUS",
+	},
+	{
+		name:  "the firmware does not answer",
+		plant: kernelLog("NVRM: Xid (PCI:0000:17:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"),
+		heal:  noKernelLog,
+		exit:  withErrors, want: "w1 GPU_GSP_TIMEOUT",
+	},
+	{
+		name:  "a card has an error",
+		plant: kernelLog("NVRM: Xid (PCI:0000:17:00): 94, pid=4711, name=python, Contained\n"),
+		heal:  noKernelLog,
+		exit:  withWarnings, want: "w1 GPU_XID",
+	},
+	{
+		name: "the driver is not of this card",
+		plant: kernelLog("NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:2330)\nNVRM: installed in this system is not supported by the\nNVRM: NVIDIA 470.256.02 driver release.\n") +
+			"; " + smi("echo 'No devices were found'; exit 6"),
+		heal: noKernelLog + "; " + noSMI,
+		exit: withErrors, want: "w1 GPU_UNSUPPORTED",
+	},
+	{
+		name:  "the card's InfoROM is corrupted",
+		plant: smi(`real "$@"; echo 'WARNING: infoROM is corrupted at gpu 0000:17:00.0'; exit 14`),
+		heal:  noSMI,
+		exit:  withWarnings, want: "w1 GPU_INFOROM",
+	},
+	{
+		name:  "MIG waits for a reset",
+		plant: smi(`case $* in *mig.mode.pending*) echo '00000000:17:00.0, Disabled, Enabled' ;; *) real "$@" ;; esac`),
+		heal:  noSMI,
+		exit:  withErrors, want: "w1 GPU_MIG_PENDING",
+	},
+	{
+		name:  "the driver hangs",
+		plant: "echo hang >/etc/kgpu-lab/gpu-faults",
+		heal:  ": >/etc/kgpu-lab/gpu-faults",
+		exit:  withErrors, want: "w1 GPU_HUNG",
+	},
+	{
+		name:  "the library is another",
+		plant: "echo mismatch >/etc/kgpu-lab/gpu-faults",
+		heal:  ": >/etc/kgpu-lab/gpu-faults",
+		exit:  withErrors, want: "w1 GPU_DRIVER_MISMATCH",
+	},
+	{
+		name:  "a card is lost",
+		plant: "echo lost 1 >/etc/kgpu-lab/gpu-faults",
+		heal:  ": >/etc/kgpu-lab/gpu-faults",
+		exit:  withErrors, want: "w1 GPU_NOT_ALL_CARDS", also: "GPU_OFFERED_LOST",
+	},
+	{
+		name:  "the module is not loaded",
+		plant: unload,
+		exit:  withErrors, want: "w1 GPU_MODULE_NOT_LOADED",
+	},
+	{
+		name:  "there is no module for this kernel",
+		plant: unload + `f=$(modinfo -F filename nvidia); printf '%s\n' "$f" >/root/module.path; mv "$f" /root/module`,
+		heal:  `mv /root/module "$(</root/module.path)"; ` + load,
+		exit:  withErrors, want: "w1 GPU_MODULE_BUILD",
+	},
+	{
+		name:  "nouveau has the card",
+		plant: unload + "modprobe nouveau",
+		heal:  "rmmod nouveau; " + load,
+		exit:  withErrors, want: "w1 GPU_NOUVEAU_BUSY",
+	},
+	{
+		name:  "the kernel trusts no such module",
+		plant: unload + kernelLog("Loading of module with unavailable key is rejected\n"),
+		heal:  noKernelLog + "; " + load,
+		exit:  withErrors, want: "w1 GPU_MODULE_REJECTED",
+	},
+	{
+		name:  "the next kernel has no module", // of the one that runs hosts of a lab have no image, and depmod has not read its module
+		plant: `r=$(uname -r); touch "/boot/vmlinuz-$r" /boot/vmlinuz-99.0.0; mkdir /lib/modules/99.0.0; cp -a "/lib/modules/$r/modules.dep" /root; echo updates/dkms/nvidia.ko: >>"/lib/modules/$r/modules.dep"`,
+		heal:  `r=$(uname -r); mv /root/modules.dep "/lib/modules/$r/"; rm -r "/boot/vmlinuz-$r" /boot/vmlinuz-99.0.0 /lib/modules/99.0.0`,
+		exit:  withWarnings, want: "w1 GPU_MODULE_NEXT_KERNEL", also: "HOST_REBOOT_PENDING",
+	},
+	{
+		name: "parts of another driver",
+		plant: `d=$(mktemp -d); mkdir "$d/DEBIAN"
+printf '%s\n' 'Package: nvidia-utils-550' 'Version: 550.1-0ubuntu1' 'Architecture: all' 'Maintainer: e2e <e2e@lab>' 'Description: of another driver' >"$d/DEBIAN/control"
+dpkg-deb --build "$d" /root/other.deb; dpkg -i /root/other.deb; rm -r "$d" /root/other.deb`,
+		heal: "dpkg --purge nvidia-utils-550",
+		exit: withWarnings, want: "w1 GPU_DRIVER_MIXED",
+	},
+}
+
+var faultsOfContainers = []fault{
+	{
+		name:  "the cards are described of another driver",
+		plant: "cp -a /var/run/cdi/nvidia.yaml /root/cdi.was; sed -i -E 's/\\.so\\.[0-9]{3}\\.[0-9.]+/.so.580.11.22/' /var/run/cdi/nvidia.yaml",
+		heal:  "mv /root/cdi.was /var/run/cdi/nvidia.yaml",
+		exit:  withErrors, want: "w1 GPU_CDI_STALE",
+	},
+	{
+		name:  "the runtime nvidia is missing",
+		plant: restarted(dropIn, "sed -i 's/runtimes\\.nvidia/runtimes.other/' "+dropIn),
+		heal:  restored(dropIn),
+		exit:  withErrors, want: "w1 GPU_RUNTIME_MISSING",
+	},
+	{
+		name:  "the runtime is where containerd does not look",
+		plant: "mkdir /etc/containerd/config.d; touch /etc/containerd/config.d/99-nvidia.toml; " + restarted(dropIn, "sed -i 's/runtimes\\.nvidia/runtimes.other/' "+dropIn),
+		heal:  "rm -r /etc/containerd/config.d; " + restored(dropIn),
+		exit:  withErrors, want: "w1 CONTAINERD_DROPIN_IGNORED",
+	},
+	{
+		name:  "the runtimes' drivers for cgroups differ",
+		plant: restarted(dropIn, "sed -i '/runtimes\\.nvidia\\.options/,/SystemdCgroup/s/SystemdCgroup.*/SystemdCgroup = false/' "+dropIn),
+		heal:  restored(dropIn),
+		exit:  withErrors, want: "w1 GPU_RUNTIME_CGROUP",
+	},
+	{
+		name:  "containerd does not listen to the kubelet",
+		plant: restarted(mainFile, `sed -i '/^version/a disabled_plugins = ["io.containerd.grpc.v1.cri"]' `+mainFile),
+		heal:  restored(mainFile),
+		exit:  withErrors, want: "w1 CONTAINERD_CRI_DISABLED",
+	},
+	{
+		name:  "any image gets the cards",
+		plant: "cp -a " + toolkit + " /root/toolkit.toml; sed -i '/envvar-when-unprivileged/s/false/true/' " + toolkit + "; " + restarted(dropIn, `sed -i "/\.containerd\]$/a default_runtime_name = 'nvidia'" `+dropIn),
+		heal:  "mv /root/toolkit.toml " + toolkit + "; " + restored(dropIn),
+		exit:  withWarnings, want: "w1 GPU_LEAK_POSSIBLE",
+	},
+	{
+		name: "the toolkit found no description", on: "cp1",
+		plant: `now=$(date -u +%FT%TZ); ` + strings.Replace(onCluster(`{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e2e", "namespace": "kube-system"}, "type": "Warning", "reason": "Failed",
+"involvedObject": {"kind": "Pod", "name": "job", "namespace": "kube-system"}, "source": {"component": "kubelet", "host": "w1"}, "firstTimestamp": "$now", "lastTimestamp": "$now",
+"message": "Error: failed to create containerd task: Auto-detected mode as 'legacy': nvidia-container-cli: ldcache error: open failed"}`), "'END'", "END", 1),
+		heal: notOnCluster("event", "e2e"),
+		exit: withErrors, want: "w1 GPU_RUNTIME_LEGACY",
+	},
+	{
+		name: "containers lost their cards", on: "cp1",
+		plant: saying("app.kubernetes.io/name=nvidia-device-plugin", "Failed to initialize NVML: Unknown Error"),
+		heal:  notOnCluster("deployment", "e2e"),
+		exit:  withErrors, want: "w1 GPU_CONTAINERS_LOST_CARDS",
+	},
+	{
+		name: "the device plugin does not start", on: "cp1",
+		plant: admin + "-n kube-system set image daemonset/nvidia-device-plugin '*=nvcr.io/nvidia/none:1'",
+		heal:  admin + "-n kube-system rollout undo daemonset/nvidia-device-plugin",
+		exit:  withErrors, want: "w1 GPU_PLUGIN_FAILS",
+	},
+}
+
+var faultsOfNodes = []fault{
+	{
+		name:  "a hold is lost",
+		plant: "apt-mark unhold kubelet",
+		exit:  withWarnings, want: "w1 HOST_HOLD_LOST",
+	},
+	{
+		name:  "the kubelet is down",
+		plant: "systemctl stop kubelet",
+		exit:  withErrors, want: "w1 KUBELET_DOWN",
+	},
+	{
+		name:  "the container runtime is down",
+		plant: "systemctl stop containerd",
+		exit:  withErrors, want: "w1 RUNTIME_DOWN",
+	},
+	{
+		name:  "the kubelet is silent",
+		plant: "systemctl kill --signal=STOP kubelet",
+		heal:  "systemctl kill --signal=CONT kubelet",
+		exit:  withErrors, want: "w1 NODE_NOT_READY",
+	},
+	{
+		name: "the API server is gone", on: "cp1",
+		plant: "mv /etc/kubernetes/manifests/kube-apiserver.yaml /root/",
+		heal:  "mv /root/kube-apiserver.yaml /etc/kubernetes/manifests/",
+		exit:  withErrors, want: "cp1 API_UNREACHABLE",
+	},
+	{
+		name: "the node's own check alarms", on: "cp1",
+		plant: admin + `patch node w1 --subresource=status -p '{"status": {"conditions": [{"type": "GPUHealthy", "status": "False", "reason": "E2E", "message": "a card is lost"}]}}'`,
+		heal:  admin + `patch node w1 --subresource=status -p '{"status": {"conditions": [{"type": "GPUHealthy", "$patch": "delete"}]}}'`,
+		exit:  withWarnings, want: "w1 GPU_WATCH_ALARM",
+	},
+	{
+		name:  "the drivers for cgroups differ",
+		plant: "sed -i.was 's/^cgroupDriver: systemd/cgroupDriver: cgroupfs/' /var/lib/kubelet/config.yaml",
+		heal:  "mv /var/lib/kubelet/config.yaml.was /var/lib/kubelet/config.yaml",
+		exit:  withErrors, want: "w1 CGROUP_DRIVER_MISMATCH",
+	},
+	{
+		name:  "a file system is read-only",
+		plant: kernelLog("EXT4-fs (sda1): Remounting filesystem read-only\n"),
+		heal:  noKernelLog,
+		exit:  withErrors, want: "w1 HOST_FILES_READONLY",
+	},
+	{
+		name:  "the host has no memory left",
+		plant: kernelLog("Out of memory: Killed process 4711 (python)\n"),
+		heal:  noKernelLog,
+		exit:  withWarnings, want: "w1 HOST_MEMORY_EXHAUSTED",
+	},
+	{
+		name:  "AppArmor is in a container's way",
+		plant: kernelLog(`audit: type=1400 audit(1.2:3): apparmor="DENIED" operation="signal" profile="cri-containerd.apparmor.d" pid=9 comm="runc"` + "\n"),
+		heal:  noKernelLog,
+		exit:  withWarnings, want: "w1 APPARMOR_DENIED",
+	},
+	{
+		name: "a certificate ends soon", on: "cp1",
+		plant: "openssl req -x509 -newkey ed25519 -nodes -keyout /dev/null -subj /CN=e2e -days 10 -out /etc/kubernetes/pki/e2e.crt",
+		heal:  "rm /etc/kubernetes/pki/e2e.crt",
+		exit:  withWarnings, want: "cp1 HOST_CERTIFICATE_ENDS",
+	},
+	{
+		name: "a certificate has ended", on: "cp1",
+		plant: "openssl req -x509 -newkey ed25519 -nodes -keyout /dev/null -subj /CN=e2e -not_before 20200101000000Z -not_after 20210101000000Z -out /etc/kubernetes/pki/e2e.crt",
+		heal:  "rm /etc/kubernetes/pki/e2e.crt",
+		exit:  withErrors, want: "cp1 CERTIFICATE_EXPIRED",
+	},
+	{
+		name:  "a key of before 2022",
+		plant: "echo 'deb https://developer.download.nvidia.com/compute/cuda/repos/ubuntu1804/x86_64 /' >/etc/apt/sources.list.d/cuda.list",
+		heal:  "rm /etc/apt/sources.list.d/cuda.list",
+		exit:  withWarnings, want: "w1 APT_KEY_RETIRED",
+	},
+	{
+		name: "repositories contradict each other",
+		plant: "echo 'deb [signed-by=/etc/a.gpg] https://download.docker.com/linux/debian trixie stable' >/etc/apt/sources.list.d/zz-a.list; " +
+			"echo 'deb [signed-by=/etc/b.gpg] https://download.docker.com/linux/debian trixie stable' >/etc/apt/sources.list.d/zz-b.list",
+		heal: "rm /etc/apt/sources.list.d/zz-*",
+		exit: withErrors, want: "w1 APT_SIGNED_BY_CONFLICT",
+	},
+	{
+		name: "weave found another's bridge", on: "cp1",
+		plant: saying("name=weave-net", "Inconsistent bridge state detected. Please do a weave reset and try again"),
+		heal:  notOnCluster("deployment", "e2e"),
+		exit:  withErrors, want: "w1 WEAVE_BRIDGE",
+	},
+	{
+		name:  "an update waits for a reboot",
+		plant: "touch /run/reboot-required",
+		heal:  "rm /run/reboot-required",
+		exit:  withWarnings, want: "w1 HOST_REBOOT_PENDING",
+	},
+	{
+		name:  "the hosts' networks differ",
+		plant: "ip link set eth0 mtu 1400",
+		heal:  "ip link set eth0 mtu 1500",
+		exit:  withWarnings, want: "w1 NET_MTU_DIFFERS",
+	},
+}

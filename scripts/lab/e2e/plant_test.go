@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The exit statuses of kgpu doctor where it finds something.
+const withErrors, withWarnings = 1, 2
+
+// patience is how often kgpu doctor is asked, a second or more apart.
+const patience = 60
+
+// fault is something that a test plants on a host.
+type fault struct {
+	name  string
+	on    string // the host; empty: w1
+	plant string // script on the host
+	heal  string // script on the host; empty: `kgpu doctor --fix` does it
+	exit  int    // of kgpu doctor
+	want  string // the finding, "host ID"
+	also  string // IDs that may come with it, with blanks between: HOST_DRIFT always may
+}
+
+// diagnoses plants a fault, has kgpu doctor find it and nothing else, heals it, and has kgpu doctor find nothing.
+func (c *cluster) diagnoses(t *testing.T, f fault) {
+	t.Helper()
+	host := f.on
+	if host == "" {
+		host = "w1"
+	}
+	c.exec(t, host, f.plant)
+	var found []string
+	for range patience { // kubelets and containers take their time to show it
+		look := start(t, "", "doctor", "--output=json", "-i", c.inventory)
+		code := look.wait(t)
+		if found = c.found(t, look); code == f.exit && slices.Contains(found, f.want) {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if !slices.Contains(found, f.want) {
+		t.Errorf("found %v, want %s", found, f.want)
+	}
+	for _, one := range found {
+		if _, id, _ := strings.Cut(one, " "); one != f.want && id != "HOST_DRIFT" && !slices.Contains(strings.Fields(f.also), id) {
+			t.Errorf("found %s, too", one)
+		}
+	}
+	if f.heal != "" {
+		c.exec(t, host, f.heal)
+	}
+	for range patience {
+		if start(t, "", "doctor", "--fix", "--yes", "-i", c.inventory).wait(t) == 0 {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	c.diagnosed(t, 0)
+}
+
+// standInForKernelLog has hosts tell a kernel's log of their own, a file for each boot: they share the machine's.
+func (l *lab) standInForKernelLog(t *testing.T, hosts ...string) {
+	t.Helper()
+	for _, host := range hosts {
+		l.exec(t, host, `cat >/usr/local/sbin/journalctl <<'END'
+#!/bin/bash
+read -r boot </proc/sys/kernel/random/boot_id
+case " $* " in *" -k "*) cat "/etc/kgpu-lab/kernel-log-$boot" 2>/dev/null; exit 0 ;; esac
+exec /usr/bin/journalctl "$@"
+END
+chmod 755 /usr/local/sbin/journalctl; mkdir -p /etc/kgpu-lab`)
+	}
+}
+
+// kernelLog is a script that makes this the log of the present boot.
+func kernelLog(text string) string {
+	return "read -r boot </proc/sys/kernel/random/boot_id; base64 -d >/etc/kgpu-lab/kernel-log-$boot <<<" + base64.StdEncoding.EncodeToString([]byte(text))
+}
+
+const noKernelLog = "rm -f /etc/kgpu-lab/kernel-log-*"
+
+// smi is a script that puts a stand-in before nvidia-smi: body may go on to the host's with `real "$@"`.
+func smi(body string) string {
+	return "cat >/usr/local/sbin/nvidia-smi <<'END'\n#!/bin/bash\nreal() { /usr/bin/nvidia-smi \"$@\"; }\n" + body + "\nEND\nchmod 755 /usr/local/sbin/nvidia-smi"
+}
+
+const noSMI = "rm /usr/local/sbin/nvidia-smi"
+
+const (
+	unload = "systemctl stop nvidia-fabricmanager nvidia-persistenced; rmmod nvidia_uvm nvidia; "
+	load   = "modprobe nvidia; modprobe nvidia_uvm; systemctl start nvidia-persistenced nvidia-fabricmanager"
+)
+
+// restarted is a script that changes a file of containerd's and has it read it.
+func restarted(file, edit string) string {
+	return fmt.Sprintf("cp -a %[1]s /root/was.toml; %[2]s; systemctl restart containerd", file, edit)
+}
+
+// restored undoes it.
+func restored(file string) string {
+	return "mv /root/was.toml " + file + "; systemctl restart containerd"
+}
+
+const (
+	mainFile = "/etc/containerd/config.toml"
+	dropIn   = "/etc/containerd/conf.d/50-kgpu.toml"
+	toolkit  = "/etc/nvidia-container-runtime/config.toml"
+)
+
+// admin runs kubectl as the administrator on the control plane, where it leaves no cache.
+const admin = "HOME=/proc/no-home kubectl --kubeconfig /etc/kubernetes/admin.conf "
+
+// onCluster is a script on the control plane that applies an object.
+func onCluster(object string) string {
+	return admin + "apply -f - <<'END'\n" + object + "\nEND"
+}
+
+// notOnCluster deletes it.
+func notOnCluster(kind, name string) string {
+	return admin + "-n kube-system delete --wait=true " + kind + " " + name
+}
+
+// saying is a deployment on w1 whose pod has this label and says this.
+func saying(label, text string) string {
+	key, value, _ := strings.Cut(label, "=")
+	return onCluster(fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "e2e", "namespace": "kube-system"}, "spec": {
+"selector": {"matchLabels": {"e2e": "1"}}, "template": {"metadata": {"labels": {"e2e": "1", %[1]q: %[2]q}}, "spec": {"nodeName": "w1", "terminationGracePeriodSeconds": 0,
+"containers": [{"name": "c", "image": "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", "command": ["bash", "-c", "echo '%[3]s'; exec sleep infinity"]}]}}}}`, key, value, text))
+}
