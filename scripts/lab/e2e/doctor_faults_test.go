@@ -2,9 +2,9 @@ package e2e
 
 import "strings"
 
-// The faults that hosts of a lab can have, of those that kgpu doctor knows. It has no cgroup v2 (GPU_TOOLKIT_OLD) and no
-// tables of iptables-legacy (IPTABLES_MIXED), its inventories ignore full disks, and what needs MIG, DKMS, docker or a
-// driver of many years ago is planted in the answers of hosts by the tests of package doctor.
+// Not here is what hosts of the lab cannot have (cgroup v2, tables of iptables-legacy), what its inventories ignore (a full
+// disk), and what shows only on other hosts (compilers, instances of MIG, cards without device nodes, a device plugin that
+// finds none): the tests of package doctor plant those in what hosts answer.
 
 var faultsOfCards = []fault{
 	{
