@@ -120,7 +120,7 @@ rm -rf /run/flannel /etc/cni/net.d/10-flannel.conflist /var/lib/cni
 cat >/root/cluster.yaml <<end
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
-localAPIEndpoint: {advertiseAddress: %s}
+localAPIEndpoint: {advertiseAddress: %[1]s}
 nodeRegistration: {criSocket: "unix:///run/containerd/containerd.sock", ignorePreflightErrors: [SystemVerification]}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
@@ -140,5 +140,10 @@ end
 kubeadm init --config /root/cluster.yaml >/root/init.log 2>&1 || { cat /root/init.log; exit 1; }
 until kubectl --kubeconfig /etc/kubernetes/admin.conf get node w2; do sleep 0.2; done
 kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system rollout status daemonset/kube-proxy --timeout 60s
+for _ in {1..180}; do # until kube-proxy has put its rules in the place of the former worker's
+  if iptables-save -t nat | grep -qF -- '--to-destination %[1]s:6443'; then exit 0; fi
+  sleep 1
+done
+exit 1
 `, address)
 }
