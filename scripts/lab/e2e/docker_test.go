@@ -48,7 +48,7 @@ func TestDocker(t *testing.T) {
 	t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "ubuntu1") })
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
 	t.Run("cri-dockerd is down", func(t *testing.T) {
-		c.diagnoses(t, fault{plant: "systemctl stop cri-docker.socket cri-docker.service", exit: withErrors, want: "w1 CRI_DOCKERD_DOWN"})
+		c.diagnoses(t, fault{slow: true, plant: "systemctl stop cri-docker.socket cri-docker.service", exit: withErrors, want: "w1 CRI_DOCKERD_DOWN"})
 	})
 	t.Run("reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)

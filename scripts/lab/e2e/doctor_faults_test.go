@@ -81,7 +81,7 @@ var faultsOfCards = []fault{
 	{
 		name:  "the module is not loaded",
 		plant: unload,
-		exit:  withErrors, want: "w1 GPU_MODULE_NOT_LOADED",
+		slow:  true, exit: withErrors, want: "w1 GPU_MODULE_NOT_LOADED",
 	},
 	{
 		name:  "there is no module for this kernel",
@@ -166,13 +166,13 @@ var faultsOfContainers = []fault{
 		name: "containers lost their cards", on: "cp1",
 		plant: saying("app.kubernetes.io/name=nvidia-device-plugin", "Failed to initialize NVML: Unknown Error"),
 		heal:  notOnCluster("deployment", "e2e"),
-		exit:  withErrors, want: "w1 GPU_CONTAINERS_LOST_CARDS",
+		slow:  true, exit: withErrors, want: "w1 GPU_CONTAINERS_LOST_CARDS",
 	},
 	{
 		name: "the device plugin does not start", on: "cp1",
 		plant: admin + "-n kube-system set image daemonset/nvidia-device-plugin '*=nvcr.io/nvidia/none:1'",
 		heal:  admin + "-n kube-system rollout undo daemonset/nvidia-device-plugin",
-		exit:  withErrors, want: "w1 GPU_PLUGIN_FAILS",
+		slow:  true, exit: withErrors, want: "w1 GPU_PLUGIN_FAILS",
 	},
 }
 
@@ -190,19 +190,19 @@ var faultsOfNodes = []fault{
 	{
 		name:  "the container runtime is down",
 		plant: "systemctl stop containerd",
-		exit:  withErrors, want: "w1 RUNTIME_DOWN",
+		slow:  true, exit: withErrors, want: "w1 RUNTIME_DOWN",
 	},
 	{
 		name:  "the kubelet is silent",
 		plant: "systemctl kill --signal=STOP kubelet",
 		heal:  "systemctl kill --signal=CONT kubelet",
-		exit:  withErrors, want: "w1 NODE_NOT_READY",
+		slow:  true, exit: withErrors, want: "w1 NODE_NOT_READY",
 	},
 	{
 		name: "the API server is gone", on: "cp1",
 		plant: "mv /etc/kubernetes/manifests/kube-apiserver.yaml /root/",
 		heal:  "mv /root/kube-apiserver.yaml /etc/kubernetes/manifests/",
-		exit:  withErrors, want: "cp1 API_UNREACHABLE",
+		slow:  true, exit: withErrors, want: "cp1 API_UNREACHABLE",
 	},
 	{
 		name: "the node's own check alarms", on: "cp1",
@@ -263,7 +263,7 @@ var faultsOfNodes = []fault{
 		name: "weave found another's bridge", on: "cp1",
 		plant: saying("name=weave-net", "Inconsistent bridge state detected. Please do a weave reset and try again"),
 		heal:  notOnCluster("deployment", "e2e"),
-		exit:  withErrors, want: "w1 WEAVE_BRIDGE",
+		slow:  true, exit: withErrors, want: "w1 WEAVE_BRIDGE",
 	},
 	{
 		name:  "an update waits for a reboot",

@@ -107,7 +107,7 @@ func TestDoctor(t *testing.T) {
 		start(t, "", "doctor", "--fix", "--yes", "-i", c.inventory).wait(t) // what the device plugin gave up meanwhile
 	})
 	t.Run("a pod of the cluster's is stuck", func(t *testing.T) {
-		c.diagnoses(t, fault{on: "cp1", plant: ":", heal: notOnCluster("pod", "e2e"), exit: withWarnings, want: "w1 POD_STUCK"})
+		c.diagnoses(t, fault{on: "cp1", slow: true, plant: ":", heal: notOnCluster("pod", "e2e"), exit: withWarnings, want: "w1 POD_STUCK"})
 	})
 	t.Run("reset", func(t *testing.T) {
 		l.exec(t, "w1", "chmod -x /usr/local/sbin/kgpu-gpu-watch; systemctl start kgpu-gpu-watch.service || :") // a check that failed
