@@ -133,7 +133,6 @@ fi
 for file in /var/run/cdi/nvidia.yaml /etc/cdi/nvidia.yaml; do
   [[ ! -f $file ]] || head -c 1048576 "$file" | grep -ohE '\.so\.[0-9]{3}\.[0-9.]+' | sort | uniq -c | sort -rn | head -n 1 | awk -v file="$file" '{ sub(/^\.so\./, "", $2); print "cdi=" file " " $2 }'
 done
-grep -hsE '^[[:blank:]]*(mode|accept-nvidia-visible-devices-envvar-when-unprivileged)[[:blank:]]*=' /etc/nvidia-container-runtime/config.toml | tr -d ' \t"' | lines toolkit
 awk '$1 == "cgroupDriver:" { print "kubelet-cgroup=" $2 }' /var/lib/kubelet/config.yaml 2>/dev/null
 
 # --- packages: repositories by their files, holds of kgpu's that are gone, and the last upgrade of a driver

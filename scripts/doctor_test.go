@@ -49,7 +49,6 @@ func TestDoctor(t *testing.T) {
 	s.stub("journalctl", "#!/bin/sh\ncase $* in *-k*) cat /gpu/kernel-log ;; *kubelet*) echo 'kubelet: no such flag' ;; esac\n")
 	s.write("var/run/cdi/nvidia.yaml", "hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.580.173.02\nhostPath: /usr/lib/libnvidia-ml.so.580.173.02\n")
 	s.write("etc/containerd/config.d/99-nvidia.toml", "")
-	s.write("etc/nvidia-container-runtime/config.toml", "accept-nvidia-visible-devices-envvar-when-unprivileged = false\n[nvidia-container-runtime]\nmode = \"auto\"\n")
 	s.write("etc/apt/sources.list.d/docker.list", "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] https://download.docker.com/linux/debian trixie stable\n")
 	s.write("etc/apt/sources.list.d/docker.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nSigned-By: /etc/apt/keyrings/docker.asc\n")
 	s.write("etc/apt/sources.list.d/off.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nEnabled: no\n")
@@ -71,7 +70,7 @@ func TestDoctor(t *testing.T) {
 	if len(e.Sources) != 2 || e.Sources[0].SignedBy != "/etc/apt/keyrings/docker.gpg" || e.Sources[1].SignedBy != "/etc/apt/keyrings/docker.asc" || e.Sources[0].URL != e.Sources[1].URL {
 		t.Errorf("the repositories: %+v", e.Sources)
 	}
-	if e.CDI["/var/run/cdi/nvidia.yaml"] != "580.173.02" || len(e.ContainerdStray) != 1 || e.Toolkit["mode"] != "auto" || e.KubeletCgroup != "systemd" || len(e.DeviceNodes) != 1 {
+	if e.CDI["/var/run/cdi/nvidia.yaml"] != "580.173.02" || len(e.ContainerdStray) != 1 || e.KubeletCgroup != "systemd" || len(e.DeviceNodes) != 1 {
 		t.Errorf("%+v", e)
 	}
 }

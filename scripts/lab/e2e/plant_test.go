@@ -20,11 +20,14 @@ type fault struct {
 	name  string
 	on    string // the host; empty: w1
 	plant string // script on the host
-	heal  string // script on the host; empty: `kgpu doctor --fix` does it
+	heal  string // script on the host, or byUp; empty: `kgpu doctor --fix` does it
 	exit  int    // of kgpu doctor
 	want  string // the finding, "host ID"
 	also  string // IDs that may come with it, with blanks between: HOST_DRIFT always may
 }
+
+// byUp heals what kgpu doctor says that `kgpu up` heals.
+const byUp = "kgpu up"
 
 // diagnoses plants a fault, has kgpu doctor find it and nothing else, heals it, and has kgpu doctor find nothing.
 func (c *cluster) diagnoses(t *testing.T, f fault) {
@@ -51,7 +54,11 @@ func (c *cluster) diagnoses(t *testing.T, f fault) {
 			t.Errorf("found %s, too", one)
 		}
 	}
-	if f.heal != "" {
+	switch f.heal {
+	case "":
+	case byUp:
+		c.up(t)
+	default:
 		c.exec(t, host, f.heal)
 	}
 	for range patience {
@@ -96,20 +103,14 @@ const (
 	load   = "modprobe nvidia; modprobe nvidia_uvm; systemctl start nvidia-persistenced nvidia-fabricmanager"
 )
 
-// restarted is a script that changes a file of containerd's and has it read it.
-func restarted(file, edit string) string {
-	return fmt.Sprintf("cp -a %[1]s /root/was.toml; %[2]s; systemctl restart containerd", file, edit)
-}
-
-// restored undoes it.
-func restored(file string) string {
-	return "mv /root/was.toml " + file + "; systemctl restart containerd"
+// edited is a script that changes a file of containerd's by sed, and has it read it.
+func edited(file, expression string) string {
+	return fmt.Sprintf("sed -i '%s' %s; systemctl restart containerd", expression, file)
 }
 
 const (
 	mainFile = "/etc/containerd/config.toml"
 	dropIn   = "/etc/containerd/conf.d/50-kgpu.toml"
-	toolkit  = "/etc/nvidia-container-runtime/config.toml"
 )
 
 // admin runs kubectl as the administrator on the control plane, where it leaves no cache.
