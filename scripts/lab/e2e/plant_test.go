@@ -37,17 +37,18 @@ func (c *cluster) diagnoses(t *testing.T, f fault) {
 		host = "w1"
 	}
 	c.exec(t, host, f.plant)
+	var code int
 	var found []string
 	for range patience { // kubelets and containers take their time to show it
 		look := start(t, "", "doctor", "--output=json", "-i", c.inventory)
-		code := look.wait(t)
+		code = look.wait(t)
 		if found = c.found(t, look); code == f.exit && slices.Contains(found, f.want) {
 			break
 		}
 		time.Sleep(time.Second)
 	}
-	if !slices.Contains(found, f.want) {
-		t.Errorf("found %v, want %s", found, f.want)
+	if code != f.exit || !slices.Contains(found, f.want) {
+		t.Errorf("found %v, status %d, want %s, %d", found, code, f.want, f.exit)
 	}
 	for _, one := range found {
 		if _, id, _ := strings.Cut(one, " "); one != f.want && id != "HOST_DRIFT" && !slices.Contains(strings.Fields(f.also), id) {
@@ -62,8 +63,8 @@ func (c *cluster) diagnoses(t *testing.T, f fault) {
 		c.exec(t, host, f.heal)
 	}
 	for range patience {
-		if start(t, "", "doctor", "--fix", "--yes", "-i", c.inventory).wait(t) == 0 {
-			break
+		if start(t, "", "doctor", "--fix", "--yes", "-i", c.inventory).wait(t) == 0 { // it has looked again
+			return
 		}
 		time.Sleep(time.Second)
 	}
