@@ -133,7 +133,7 @@ var faultsOfContainers = []fault{
 	{
 		name:  "the runtime is where containerd does not look",
 		plant: "mkdir /etc/containerd/config.d; touch /etc/containerd/config.d/99-nvidia.toml; " + edited(dropIn, `s/runtimes\.nvidia/runtimes.other/`),
-		heal:  byUp,
+		heal:  "rm -r /etc/containerd/config.d; " + edited(dropIn, `s/runtimes\.other/runtimes.nvidia/`),
 		exit:  withErrors, want: "w1 CONTAINERD_DROPIN_IGNORED",
 	},
 	{
