@@ -133,7 +133,6 @@ fi
 for file in /var/run/cdi/nvidia.yaml /etc/cdi/nvidia.yaml; do
   [[ ! -f $file ]] || head -c 1048576 "$file" | grep -ohE '\.so\.[0-9]{3}\.[0-9.]+' | sort | uniq -c | sort -rn | head -n 1 | awk -v file="$file" '{ sub(/^\.so\./, "", $2); print "cdi=" file " " $2 }'
 done
-grep -hsE '^[[:blank:]]*(mode|accept-nvidia-visible-devices-envvar-when-unprivileged)[[:blank:]]*=' /etc/nvidia-container-runtime/config.toml | tr -d ' \t"' | lines toolkit
 awk '$1 == "cgroupDriver:" { print "kubelet-cgroup=" $2 }' /var/lib/kubelet/config.yaml 2>/dev/null
 
 # --- packages: repositories by their files, holds of kgpu's that are gone, and the last upgrade of a driver
@@ -201,39 +200,47 @@ done 2>/dev/null </etc/kubernetes/admin.conf
 # --- the cluster, as its control plane sees it. What kubelets and pods may write as they like is escaped (js): a node that lies
 # about itself must not get a line about another.
 # shellcheck disable=SC2016 # Go's templates
-node_template='{{range .items}}node=	{{.metadata.name}}	{{.spec.unschedulable}}	{{with .status.capacity}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .metadata.labels}}{{with index . "kgpu.dev/drained"}}{{.}}{{end}}{{end}}	{{range .status.conditions}}{{js .type}}={{js .status}} {{end}}	{{range .status.conditions}}{{if eq .type "GPUHealthy"}}{{js .message}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{js .message}}{{end}}{{end}}
-{{end}}'
+node_template='node=	{{.metadata.name}}	{{.spec.unschedulable}}	{{with .status.capacity}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .metadata.labels}}{{with index . "kgpu.dev/drained"}}{{.}}{{end}}{{end}}	{{range .status.conditions}}{{js .type}}={{js .status}} {{end}}	{{range .status.conditions}}{{if eq .type "GPUHealthy"}}{{js .message}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{js .message}}{{end}}{{end}}
+'
 # shellcheck disable=SC2016
-pod_template='{{range .items}}pod=	{{.spec.nodeName}}	{{.metadata.name}}	{{js .status.phase}}	{{range .status.containerStatuses}}{{if not .ready}}{{.name}} {{with .state.waiting}}{{js .reason}} {{with .message}}{{js .}}{{end}}{{end}}{{with .state.terminated}}{{js .reason}}{{end}}; {{end}}{{end}}
-{{end}}'
+plugin_template='pod=	{{.spec.nodeName}}	{{.metadata.name}}	{{js .status.phase}}	{{range .status.containerStatuses}}{{if not .ready}}{{.name}} {{with .state.waiting}}{{js .reason}} {{with .message}}{{js .}}{{end}}{{end}}{{with .state.terminated}}{{js .reason}}{{end}}; {{end}}{{end}}
+'
 # What waits, for a node or with a container, of the namespaces that the cluster has for itself. Go's old templates know neither
 # assignments nor prefixes: the beginning of a word is what a format leaves of it.
 # shellcheck disable=SC2016
-waiting_template='{{range .items}}{{if .metadata.deletionTimestamp}}{{else}}{{if or (eq (printf "%.5s" .metadata.namespace) "kube-") (eq (printf "%.5s" .metadata.namespace) "kgpu-")}}waiting-pod=	{{.metadata.namespace}}	{{.metadata.name}}	{{with .spec.nodeName}}{{.}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.initContainerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}
-{{end}}{{end}}{{end}}'
+waiting_template='{{if .metadata.deletionTimestamp}}{{else}}{{if or (eq (printf "%.5s" .metadata.namespace) "kube-") (eq (printf "%.5s" .metadata.namespace) "kgpu-")}}waiting-pod=	{{.metadata.namespace}}	{{.metadata.name}}	{{with .spec.nodeName}}{{.}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .lastTransitionTime}}{{js .}}{{end}}{{end}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.initContainerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{$name := .name}}{{with .state}}{{with .waiting}}	{{$name}} {{with .reason}}{{js (printf "%.100s" .)}}{{end}} {{with .message}}{{js (printf "%.300s" .)}}{{end}}{{end}}{{end}}{{end}}
+{{end}}{{end}}'
 # shellcheck disable=SC2016
-event_template='{{range .items}}event=	{{with .lastTimestamp}}{{.}}{{else}}{{.eventTime}}{{end}}	{{with .source}}{{with .host}}{{js .}}{{end}}{{end}}	{{js .reason}}	{{.metadata.namespace}}/{{with .involvedObject}}{{js .name}}{{end}}	{{with .message}}{{js .}}{{end}}
-{{end}}'
+event_template='event=	{{with .lastTimestamp}}{{.}}{{else}}{{.eventTime}}{{end}}	{{with .source}}{{with .host}}{{js .}}{{end}}{{end}}	{{js .reason}}	{{.metadata.namespace}}/{{with .involvedObject}}{{js .name}}{{end}}	{{with .message}}{{js .}}{{end}}
+'
+# One question for all of it: a kubectl takes longer to begin than the API server to answer.
+# shellcheck disable=SC2016
+cluster_template='{{range .items}}{{if eq .kind "Node"}}'$node_template'{{else if eq .kind "Event"}}{{if eq (printf "%v" .type) "Warning"}}'$event_template'{{end}}{{else}}'\
+'{{if eq .metadata.namespace "kube-system"}}{{if .metadata.labels}}{{if eq (printf "%v" (index .metadata.labels "app.kubernetes.io/name")) "nvidia-device-plugin"}}'$plugin_template'{{end}}'\
+'{{if eq (printf "%v" (index .metadata.labels "name")) "weave-net"}}weave-pod={{.metadata.name}} {{.spec.nodeName}}
+{{end}}{{end}}{{end}}'$waiting_template'{{end}}{{end}}'
 conf=/etc/kubernetes/admin.conf
 if [[ -f $conf ]]; then
   echo control-plane=1
   # kubectl keeps its cache below HOME; there can be none.
   ask=(timeout --kill-after=1 "$patience" env HOME=/proc/kgpu-no-home kubectl --kubeconfig "$conf" --request-timeout=6s)
-  if nodes=$("${ask[@]}" get nodes -o go-template="$node_template" 2>/dev/null); then
+  if cluster=$("${ask[@]}" get nodes,pods,events --all-namespaces -o go-template="$cluster_template" 2>/dev/null); then
     echo api=1
-    printf '%s\n' "$nodes" | head -n 5000
-    "${ask[@]}" -n kube-system get pods -l app.kubernetes.io/name=nvidia-device-plugin -o go-template="$pod_template" 2>/dev/null | head -n 5000
-    "${ask[@]}" get pods --all-namespaces -o go-template="$waiting_template" 2>/dev/null | awk -F '\t' '$6 $8 != ""' | head -n "$most"
-    "${ask[@]}" get events --all-namespaces --field-selector type=Warning -o go-template="$event_template" 2>/dev/null |
-      grep -E 'FailedCreatePodSandBox|no runtime for|Auto-detected mode as|ldcache|nvidia|NVML' | tail -n "$most"
+    # of KEY prints the lines with this key.
+    of() {
+      grep "^$1=" <<<"$cluster"
+    }
+    of node | head -n 5000
+    of pod | head -n 5000
+    of weave-pod | head -n 5000
+    of waiting-pod | awk -F '\t' '$6 $8 != ""' | head -n "$most"
+    of event | grep -E 'FailedCreatePodSandBox|no runtime for|Auto-detected mode as|ldcache|nvidia|NVML' | tail -n "$most"
     # said KEY SELECTOR PATTERN prints what pods say of themselves, with [pod/NAME/CONTAINER] in front.
     said() {
       "${ask[@]}" -n kube-system logs -l "$2" --all-containers --prefix --tail=60 --max-log-requests=50 2>/dev/null | grep -E "$3" | tail -n "$most" | lines "$1"
     }
-    said plugin-said app.kubernetes.io/name=nvidia-device-plugin 'Incompatible strategy|No devices found. Waiting|invalid device discovery strategy|Failed to initialize NVML|marking device as unhealthy|ERROR_GPU_IS_LOST'
-    "${ask[@]}" -n kube-system get pods -l name=weave-net -o go-template='{{range .items}}weave-pod={{.metadata.name}} {{.spec.nodeName}}
-{{end}}' 2>/dev/null | head -n 5000
-    said weave-said name=weave-net 'Inconsistent bridge state|is different than requested|Set cannot be destroyed'
+    ! of pod >/dev/null || said plugin-said app.kubernetes.io/name=nvidia-device-plugin 'Incompatible strategy|No devices found. Waiting|invalid device discovery strategy|Failed to initialize NVML|marking device as unhealthy|ERROR_GPU_IS_LOST'
+    ! of weave-pod >/dev/null || said weave-said name=weave-net 'Inconsistent bridge state|is different than requested|Set cannot be destroyed'
   fi
 fi
 echo end=1

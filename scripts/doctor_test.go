@@ -3,6 +3,7 @@ package scripts
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,6 @@ func TestDoctor(t *testing.T) {
 	s.stub("journalctl", "#!/bin/sh\ncase $* in *-k*) cat /gpu/kernel-log ;; *kubelet*) echo 'kubelet: no such flag' ;; esac\n")
 	s.write("var/run/cdi/nvidia.yaml", "hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.580.173.02\nhostPath: /usr/lib/libnvidia-ml.so.580.173.02\n")
 	s.write("etc/containerd/config.d/99-nvidia.toml", "")
-	s.write("etc/nvidia-container-runtime/config.toml", "accept-nvidia-visible-devices-envvar-when-unprivileged = false\n[nvidia-container-runtime]\nmode = \"auto\"\n")
 	s.write("etc/apt/sources.list.d/docker.list", "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] https://download.docker.com/linux/debian trixie stable\n")
 	s.write("etc/apt/sources.list.d/docker.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nSigned-By: /etc/apt/keyrings/docker.asc\n")
 	s.write("etc/apt/sources.list.d/off.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nEnabled: no\n")
@@ -71,29 +71,43 @@ func TestDoctor(t *testing.T) {
 	if len(e.Sources) != 2 || e.Sources[0].SignedBy != "/etc/apt/keyrings/docker.gpg" || e.Sources[1].SignedBy != "/etc/apt/keyrings/docker.asc" || e.Sources[0].URL != e.Sources[1].URL {
 		t.Errorf("the repositories: %+v", e.Sources)
 	}
-	if e.CDI["/var/run/cdi/nvidia.yaml"] != "580.173.02" || len(e.ContainerdStray) != 1 || e.Toolkit["mode"] != "auto" || e.KubeletCgroup != "systemd" || len(e.DeviceNodes) != 1 {
+	if e.CDI["/var/run/cdi/nvidia.yaml"] != "580.173.02" || len(e.ContainerdStray) != 1 || e.KubeletCgroup != "systemd" || len(e.DeviceNodes) != 1 {
 		t.Errorf("%+v", e)
 	}
 }
 
-// Of all pods the control plane tells those that wait, with one question.
-func TestDoctorOfPodsThatWait(t *testing.T) {
+// The control plane asks one question about its objects, and what device plugins say where there are any.
+func TestDoctorOfACluster(t *testing.T) {
 	t.Parallel()
 	s := newPatient(t)
 	s.write("etc/kubernetes/admin.conf", "")
 	s.stub("kubectl", `#!/bin/sh
+echo "$4 $5 $6 $7" >>/asked
 case "$*" in
-  *'get nodes '*) ;;
-  *'get pods --all-namespaces '*)
-    echo >>/asked
+  *'get nodes,pods,events --all-namespaces '*)
     printf 'waiting-pod=\tkube-system\tnew\t\t\t\t\n\nwaiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\n'
-    for i in $(seq 3000); do printf 'waiting-pod=\tkgpu-notebook\tn%s\t\t\t2026-11-20T13:00:00Z\tno card\n' "$i"; done ;;
+    printf 'event=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tno NVML\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tof no concern\n'
+    printf 'node=\tw1\t<no value>\t2\t2\t\tReady=True \t\t\n'
+    for i in $(seq 3000); do printf 'waiting-pod=\tkgpu-notebook\tn%s\t\t\t2026-11-20T13:00:00Z\tno card\n' "$i"; done
+    [ ! -f /more ] || cat /more ;;
+  *'logs -l app.kubernetes.io/name=nvidia-device-plugin '*) echo '[pod/plugin/c] No devices found. Waiting indefinitely.'; echo '[pod/plugin/c] well' ;;
   *) exit 1 ;;
 esac
 `)
 	e := s.examined()
-	if e.Cluster == nil || len(e.Cluster.Waiting) != 400 || e.Cluster.Waiting[0].Name != "web" || e.Cluster.Waiting[1].Scheduler != "no card" || s.read("asked") != "\n" {
+	if e.Cluster == nil || len(e.Cluster.Waiting) != 400 || e.Cluster.Waiting[0].Name != "web" || e.Cluster.Waiting[1].Scheduler != "no card" || len(e.Cluster.Nodes) != 1 || len(e.Cluster.Events) != 1 {
 		t.Errorf("%+v", e.Cluster)
+	}
+	if asked := s.read("asked"); strings.Count(asked, "\n") != 1 {
+		t.Errorf("it asked\n%s", asked)
+	}
+	s.write("more", "pod=\tw1\tplugin\tRunning\t\nweave-pod=weave-net-x w1\n")
+	e = s.examined()
+	if len(e.Cluster.Pods) != 1 || !slices.Equal(e.Cluster.PluginSaid, []string{"[pod/plugin/c] No devices found. Waiting indefinitely."}) || len(e.Cluster.WeavePods) != 1 {
+		t.Errorf("%+v", e.Cluster)
+	}
+	if asked := s.read("asked"); strings.Count(asked, "\n") != 4 {
+		t.Errorf("it asked\n%s", asked)
 	}
 }
 
@@ -174,40 +188,45 @@ func TestDoctorTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(Doctor()) + string(plugin)
-	for name, c := range map[string]struct{ object, want string }{
-		"node_template": {`{"items":[{"metadata":{"name":"new"},"spec":{},"status":{}},
-			{"metadata":{"name":"w1","labels":{"kgpu.dev/drained":"kgpu"}},"spec":{"unschedulable":true},
+	_, quantities, _ := strings.Cut(string(plugin), "quantities='")
+	quantities, _, _ = strings.Cut(quantities, "'\n")
+	_, assignments, _ := strings.Cut(string(Doctor()), "# shellcheck disable=SC2016 # Go's templates\n")
+	assignments, _, ended := strings.Cut(assignments, "\nconf=")
+	cluster, err := exec.Command("bash", "-c", assignments+"\nprintf %s \"$cluster_template\"").Output()
+	if err != nil || !ended {
+		t.Fatalf("no templates: %v", err)
+	}
+	for name, c := range map[string]struct{ source, object, want string }{
+		"nodes": {string(cluster), `{"items":[{"kind":"Node","metadata":{"name":"new"},"spec":{},"status":{}},
+			{"kind":"Node","metadata":{"name":"w1","labels":{"kgpu.dev/drained":"kgpu"}},"spec":{"unschedulable":true},
 			 "status":{"capacity":{"nvidia.com/gpu":"2"},"allocatable":{"nvidia.com/gpu":"1"},"conditions":[{"type":"Ready","status":"True","message":"fine\nnode=\tcp1"},{"type":"GPUHealthy","status":"False","message":"lost"}]}}]}`,
 			"node=\tnew\t<no value>\t\t\t\t\t\t\nnode=\tw1\ttrue\t2\t1\tkgpu\tReady=True GPUHealthy=False \tlost\tfine\\u000Anode\\u003D\\u0009cp1\n"},
-		"pod_template": {`{"items":[{"metadata":{"name":"p"},"spec":{"nodeName":"w1"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}},{"name":"d","ready":true,"state":{}}]}}]}`,
-			"pod=\tw1\tp\tRunning\tc CrashLoopBackOff ; \n"},
-		"waiting_template": {`{"items":[{"metadata":{"namespace":"ml","name":"p"},"status":{"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"ErrImagePull"}}}]}},
-			{"metadata":{"namespace":"kube-system","name":"goes","deletionTimestamp":"2026-11-20T13:00:00Z"},"status":{}},
-			{"metadata":{"namespace":"kube-system","name":"new"},"spec":{},"status":{}},
-			{"metadata":{"namespace":"kgpu-notebook","name":"waits"},"spec":{},"status":{"conditions":[{"type":"PodScheduled","status":"False","lastTransitionTime":"2026-11-20T13:00:00Z","reason":"Unschedulable","message":"0/1 nodes are available."}]}},
-			{"metadata":{"namespace":"kgpu-dashboard","name":"web"},"spec":{"nodeName":"w1"},"status":{"conditions":[{"type":"PodScheduled","status":"True"},{"type":"Ready","status":"False","lastTransitionTime":"2026-11-20T13:00:00Z"}],
+		"device plugins": {string(cluster), `{"items":[{"kind":"Pod","metadata":{"namespace":"kube-system","name":"p","labels":{"app.kubernetes.io/name":"nvidia-device-plugin"}},"spec":{"nodeName":"w1"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}},{"name":"d","ready":true,"state":{}}]}}]}`,
+			"pod=\tw1\tp\tRunning\tc CrashLoopBackOff ; \nwaiting-pod=\tkube-system\tp\tw1\t\t\t\tc CrashLoopBackOff \n"},
+		"weave": {string(cluster), `{"items":[{"kind":"Pod","metadata":{"namespace":"kube-system","name":"weave-net-x","labels":{"name":"weave-net"}},"spec":{"nodeName":"w1"},"status":{}},
+			{"kind":"Pod","metadata":{"namespace":"ml","name":"weave-net-y","labels":{"name":"weave-net","app.kubernetes.io/name":"nvidia-device-plugin"}},"spec":{"nodeName":"w1"},"status":{}}]}`,
+			"weave-pod=weave-net-x w1\nwaiting-pod=\tkube-system\tweave-net-x\tw1\t\t\t\n"},
+		"pods that wait": {string(cluster), `{"items":[{"kind":"Pod","metadata":{"namespace":"ml","name":"p"},"status":{"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"ErrImagePull"}}}]}},
+			{"kind":"Pod","metadata":{"namespace":"kube-system","name":"goes","deletionTimestamp":"2026-11-20T13:00:00Z"},"status":{}},
+			{"kind":"Pod","metadata":{"namespace":"kube-system","name":"new"},"spec":{},"status":{}},
+			{"kind":"Pod","metadata":{"namespace":"kgpu-notebook","name":"waits"},"spec":{},"status":{"conditions":[{"type":"PodScheduled","status":"False","lastTransitionTime":"2026-11-20T13:00:00Z","reason":"Unschedulable","message":"0/1 nodes are available."}]}},
+			{"kind":"Pod","metadata":{"namespace":"kgpu-dashboard","name":"web"},"spec":{"nodeName":"w1"},"status":{"conditions":[{"type":"PodScheduled","status":"True"},{"type":"Ready","status":"False","lastTransitionTime":"2026-11-20T13:00:00Z"}],
 			 "initContainerStatuses":[{"name":"i","state":{"terminated":{"reason":"Completed"}}}],
 			 "containerStatuses":[{"name":"c","state":{"waiting":{"reason":"ImagePullBackOff","message":"m\nwaiting-pod=\t"}}},{"name":"d","state":{"waiting":{}}},{"name":"e","state":{"running":{}}}]}}]}`,
 			"waiting-pod=\tkube-system\tnew\t\t\t\t\n" +
 				"waiting-pod=\tkgpu-notebook\twaits\t\t\t2026-11-20T13:00:00Z\t0/1 nodes are available.\n" +
 				"waiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\\u000Awaiting-pod\\u003D\\u0009\n"},
-		"quantities": {`{"status":{"capacity":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"7"},"allocatable":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"6"}}}`,
+		"quantities": {quantities, `{"status":{"capacity":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"7"},"allocatable":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"6"}}}`,
 			"have 0\nhave 7\ncan 0\ncan 6\n"},
-		"event_template": {`{"items":[{"metadata":{"namespace":"x"},"reason":"Failed","eventTime":null},{"metadata":{"namespace":"x"},"lastTimestamp":"2026-11-20T13:00:00Z","source":{"host":"w1"},"reason":"Failed","involvedObject":{"name":"p"},"message":"m\nevent=\t"}]}`,
+		"warnings": {string(cluster), `{"items":[{"kind":"Event","type":"Normal","metadata":{"namespace":"x"},"reason":"Started"},{"kind":"Event","metadata":{"namespace":"x"},"reason":"Started"},{"kind":"Event","type":"Warning","metadata":{"namespace":"x"},"reason":"Failed","eventTime":null},{"kind":"Event","type":"Warning","metadata":{"namespace":"x"},"lastTimestamp":"2026-11-20T13:00:00Z","source":{"host":"w1"},"reason":"Failed","involvedObject":{"name":"p"},"message":"m\nevent=\t"}]}`,
 			"event=\t<no value>\t\tFailed\tx/\t\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tm\\u000Aevent\\u003D\\u0009\n"},
 	} {
-		_, rest, ok := strings.Cut(text, name+"='")
-		source, _, ended := strings.Cut(rest, "'\n")
-		if !ok || !ended {
-			t.Fatalf("no %s", name)
-		}
 		var object any
 		if err := json.Unmarshal([]byte(c.object), &object); err != nil {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		if err := template.Must(template.New(name).Parse(source)).Execute(&out, object); err != nil {
+		if err := template.Must(template.New(name).Parse(c.source)).Execute(&out, object); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.ReplaceAll(out.String(), "<nil>", "<no value>"); got != c.want {

@@ -265,6 +265,8 @@ if [[ $active == *' docker.service '* ]]; then
     [[ ! $docker =~ \"$field\":\"([^\"]*)\" ]] || printf 'docker-info=%s %s\n' "$field" "${BASH_REMATCH[1]}"
   done
 fi
+toolkit=/etc/nvidia-container-runtime/config.toml
+[[ ! -f $toolkit ]] || each toolkit-setting grep -E '^[[:blank:]]*accept-nvidia-visible-devices-' "$toolkit"
 [[ ! -x /usr/local/bin/cri-dockerd ]] || printf 'cri-dockerd=%s\n' "$(timeout 10 /usr/local/bin/cri-dockerd --version 2>&1)"
 
 # --- clusters

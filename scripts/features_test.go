@@ -153,12 +153,16 @@ func TestFactsOfInstancesAndFeatures(t *testing.T) {
 	s.write("gpu/sys/bus/pci/devices/0000:00:02.0/device", "0x9bc4\n")
 	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
 	s.write(featuresFile, "nvidia.com/gpu.product=A100\nnvidia.com/cuda.driver.rev=02\n")
+	s.write("etc/nvidia-container-runtime/config.toml", "#accept-nvidia-visible-devices-envvar-when-unprivileged = true\naccept-nvidia-visible-devices-as-volume-mounts = true\nmode = \"auto\"\n")
 	const list = "GPU 0: A100 (UUID: GPU-0)\n  MIG 1g.5gb      Device  0: (UUID: MIG-0)\n"
 	script := strings.Replace(string(Facts()), "PATH=", "PATH=$PATH:", 1) // the stubs first
 	for mode, want := range map[string]string{"Disabled": "", "Enabled": "mig=GPU 0: A100 (UUID: GPU-0)\nmig=  MIG 1g.5gb      Device  0: (UUID: MIG-0)\n"} {
 		s.stub("nvidia-smi", "#!/bin/sh\nif [ \"$1\" = -L ]; then printf '"+strings.ReplaceAll(list, "\n", "\\n")+"'; else echo 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, "+mode+"'; fi\n")
 		r := s.bash(enterGPUHost + script)
 		want = "gpu=GPU-0, A100, 00000000:17:00.0, 40960 MiB, " + mode + "\n" + want + "gpu-feature=nvidia.com/gpu.product=A100\ngpu-feature=nvidia.com/cuda.driver.rev=02\n"
+		if settings := "\ntoolkit-setting=accept-nvidia-visible-devices-as-volume-mounts = true\n"; !strings.Contains(r.output, settings) || strings.Count(r.output, "toolkit-setting=") != 1 {
+			t.Errorf("the toolkit's settings are not in\n%s", r.output)
+		}
 		if !strings.Contains(r.output, want) {
 			t.Errorf("%s: no\n%s\nin\n%s", mode, want, r.output)
 		}

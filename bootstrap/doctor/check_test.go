@@ -268,7 +268,7 @@ var rows = map[string]func(*world){
 	"w1 IPTABLES_MIXED": func(w *world) { says(&w.worker, "kubernetes-rules=legacy 120", "kubernetes-rules=nft 14") }, // 32: rajch/weave#24
 	"w1 GPU_LEAK_POSSIBLE": func(w *world) { // 33: README of the device plugin
 		instead(&w.worker, "default-runtime=", "default-runtime=nvidia")
-		instead(&w.worker, "toolkit=")
+		w.w1.Toolkit = nil
 	},
 	"w1 GPU_UNSUPPORTED": func(w *world) { // 34: driver guide, kernel modules
 		w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 6

@@ -34,7 +34,6 @@ type Evidence struct {
 	NVIDIACgroup    string            // SystemdCgroup of containerd's runtime nvidia, as loaded: true, false; empty: it says nothing
 	DefaultRuntime  string            // containerd's, as loaded
 	CDI             map[string]string // specification → version of the driver that it names
-	Toolkit         map[string]string // settings of the container toolkit
 	KubeletCgroup   string            // cgroupDriver of the kubelet's configuration
 
 	Sources        []Source // apt's, of those that kgpu knows
@@ -130,7 +129,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 		Stuck: short(a["stuck"]), DKMS: short(a["dkms"]), ContainerdStray: short(a["containerd-stray"]), HoldsLost: short(a["hold-lost"]),
 		NVIDIACgroup: first(a["nvidia-cgroup"]), DefaultRuntime: first(a["default-runtime"]), KubeletCgroup: first(a["kubelet-cgroup"]),
 		DriverUpgraded: first(a["driver-upgraded"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
-		Units: map[string]Unit{}, CDI: map[string]string{}, Toolkit: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
+		Units: map[string]Unit{}, CDI: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
 	}
 	if e.Asked {
 		if e.SMI, err = number("card-status", first(a["card-status"])); err != nil {
@@ -198,11 +197,6 @@ func machine(a map[string][]string, e *Evidence) error {
 	for _, line := range short(a["cdi"]) {
 		if file, version, ok := strings.Cut(line, " "); ok {
 			e.CDI[file] = strings.TrimRight(version, ".")
-		}
-	}
-	for _, line := range short(a["toolkit"]) {
-		if key, value, ok := strings.Cut(line, "="); ok {
-			e.Toolkit[key] = value
 		}
 	}
 	for _, line := range short(a["apt-source"]) {

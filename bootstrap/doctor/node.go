@@ -198,10 +198,10 @@ func leak(s *subject) []string {
 		byDefault = config.Default == "nvidia"
 	}
 	const setting = "accept-nvidia-visible-devices-envvar-when-unprivileged"
-	if !byDefault || s.cards == 0 || s.e.Toolkit[setting] == "false" {
+	if !byDefault || s.cards == 0 || s.f.Toolkit[setting] == "false" {
 		return nil
 	}
-	return []string{"nvidia is the default runtime, " + setting + " is " + or(s.e.Toolkit[setting], "not set (true)")}
+	return []string{"nvidia is the default runtime, " + setting + " is " + or(s.f.Toolkit[setting], "not set (true)")}
 }
 
 // --- units
@@ -308,6 +308,9 @@ func cgroupDriver(s *subject) []string {
 	}
 	return []string{fmt.Sprintf("the kubelet has %s, %s has %s", s.e.KubeletCgroup, s.inv.Runtime, runtime)}
 }
+
+// ofRuntime reports whether it is the runtime's driver that is not as kgpu sets it.
+func ofRuntime(s *subject) bool { return s.e.KubeletCgroup == "systemd" }
 
 // fullPercent is where the kubelet begins to evict: nodefs.available<10%.
 const fullPercent = 90

@@ -42,6 +42,7 @@ type Host struct {
 	ContainerdTOML   []byte            // /etc/containerd/config.toml; nil: no such file
 	ContainerdLoaded map[string]string // of `containerd config dump`: SystemdCgroup, sandbox, bin_dir, cri ("enabled"|"disabled"), nvidia ("runtime": the runtime is there); nil when containerd does not run
 	DockerInfo       map[string]string // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver, nvidia ("yes": the runtime is there); nil when dockerd does not answer
+	Toolkit          map[string]string // settings of NVIDIA's container toolkit that decide who gets cards: accept-nvidia-visible-devices-…, "true" or "false"
 	CRIDockerd       string            // version of the installed cri-dockerd; empty: none
 
 	NVIDIA     NVIDIA

@@ -35,7 +35,7 @@ func Parse(output []byte) (*Host, error) {
 		Units:         units(a["unit"]),
 		Foreign:       foreign(a),
 		KubeadmFiles:  a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
-		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")),
+		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]),
 		DockerInfo: dockerInfo(a["docker-info"]),
 	}
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])

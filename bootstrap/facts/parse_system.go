@@ -244,6 +244,18 @@ func configurations(a answer, h *Host) error {
 	return nil
 }
 
+// toolkitSettings reads lines of the toolkit's TOML, without its comments.
+func toolkitSettings(lines []string) map[string]string {
+	settings := map[string]string{}
+	for _, line := range lines {
+		line, _, _ = strings.Cut(line, "#")
+		if key, value, ok := strings.Cut(line, "="); ok {
+			settings[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+	}
+	return settings
+}
+
 // containerd reads `containerd config dump`, of version 2 (containerd 1.x) or 3 (2.x).
 // Source: https://github.com/containerd/containerd/blob/main/docs/cri/config.md.
 func containerd(a answer, h *Host) error {

@@ -237,6 +237,7 @@ func TestTheRest(t *testing.T) {
 		"run=20261120-130501-a1b2c3-2", "run-step=runtime/docker", "run-since-ms=1795181171626", "run-by=ada@laptop",
 		"foreign=/var/lib/rancher/k3s", "foreign=/usr/local/bin/k3s", "foreign=/var/lib/rancher/rke2",
 		"docker-info=ServerVersion 26.1.5", "docker-info=CgroupDriver systemd", "cri-dockerd=cri-dockerd 0.4.4 (HEAD)", "reboot-required=1",
+		"toolkit-setting=accept-nvidia-visible-devices-envvar-when-unprivileged = true # as it comes", "toolkit-setting=accept-nvidia-visible-devices-as-volume-mounts=false",
 		"control-plane=1", "kubeadm=init", "kubeadm=init-done", "token=YWJjZGVm a2dwdSBqb2lu", "token=Z2hpamts <no value>",
 	)
 	if want := (Run{ID: "20261120-130501-a1b2c3-2", Unit: "kgpu-20261120-130501-a1b2c3-2.service", Step: "runtime/docker", Since: time.UnixMilli(1795181171626), By: "ada@laptop"}); *h.Run != want {
@@ -244,6 +245,9 @@ func TestTheRest(t *testing.T) {
 	}
 	if !reflect.DeepEqual(h.Foreign, []string{"k3s", "rke2"}) || h.CRIDockerd != "0.4.4" || !h.RebootPending {
 		t.Errorf("%v %q %v", h.Foreign, h.CRIDockerd, h.RebootPending)
+	}
+	if want := map[string]string{"accept-nvidia-visible-devices-envvar-when-unprivileged": "true", "accept-nvidia-visible-devices-as-volume-mounts": "false"}; !reflect.DeepEqual(h.Toolkit, want) {
+		t.Errorf("toolkit: %v", h.Toolkit)
 	}
 	if want := map[string]string{"version": "26.1.5", "cgroup-driver": "systemd"}; !reflect.DeepEqual(h.DockerInfo, want) {
 		t.Errorf("docker: %v", h.DockerInfo)

@@ -22,6 +22,10 @@ func TestDisturbedContainers(t *testing.T) {
 			[]string{"cp1 driver/drain/w1", "w1 gpu/toolkit", "cp1 driver/uncordon/w1"}},
 		{"docker, a proxy", "docker", proxy, func(*facts.Host) {},
 			[]string{"cp1 driver/drain/w1", "w1 os/proxy", "cp1 driver/uncordon/w1"}},
+		{"docker, a setting of the toolkit", "docker", "", func(f *facts.Host) { delete(f.Toolkit, "accept-nvidia-visible-devices-as-volume-mounts") }, []string{"w1 gpu/toolkit"}},
+		{"containerd, a setting of the toolkit", "containerd", "", func(f *facts.Host) {
+			f.Toolkit["accept-nvidia-visible-devices-envvar-when-unprivileged"] = "true"
+		}, []string{"w1 gpu/toolkit"}},
 		{"containerd, a setting", "containerd", "", func(f *facts.Host) { f.Files[containerdDropIn] = "other" }, []string{"w1 runtime/containerd"}},
 		{"containerd, a proxy", "containerd", proxy, func(*facts.Host) {}, []string{"w1 os/proxy"}},
 	} {
@@ -49,7 +53,7 @@ func TestDisturbedContainers(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("steps: %q, want %q", got, c.want)
 			}
-			if nodes, reasons := g.Drained(); slices.Contains(nodes, "w1") != (c.runtime == "docker") {
+			if nodes, reasons := g.Drained(); slices.Contains(nodes, "w1") != slices.Contains(c.want, "cp1 driver/drain/w1") {
 				t.Errorf("drained: %v %v", nodes, reasons)
 			}
 			settles(t, inv, seen, g)

@@ -1,6 +1,10 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
+
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -40,8 +44,12 @@ func (b *builder) toolkit(h *host) {
 			reasons = append(reasons, name+" is not "+catalog.ToolkitVersion)
 		}
 	}
+	settings := toolkitSettings[b.inv.Runtime]
+	var unset []string // these it reads for each container
 	if len(reasons) == len(specs) {
 		reasons = []string{"it is not installed"}
+	} else {
+		unset = h.unset(settings)
 	}
 	if h.replaced {
 		reasons = append(reasons, "what it tells containers of the driver changes")
@@ -53,13 +61,17 @@ func (b *builder) toolkit(h *host) {
 		content, missing := nvidiaDaemonJSON(merged)
 		files["/etc/docker/daemon.json"], reasons = File{Mode: 0o644, Content: content}, append(reasons, missing...)
 	}
-	b.unless(h, reasons, "the container toolkit is installed", Step{
+	disturbs := b.dockerRestarts()
+	if len(reasons) == 0 {
+		disturbs = ""
+	}
+	b.unless(h, append(reasons, unset...), "the container toolkit is installed", Step{
 		Ref: Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + catalog.ToolkitVersion, Script: "gpu-toolkit",
 		Input: Input{
-			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(toolkitSettings[b.inv.Runtime]...)},
+			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(settings...)},
 			Files:  files,
 		},
-		Retry: Transient, Timeout: medium, disturbs: b.dockerRestarts(),
+		Retry: Transient, Timeout: medium, disturbs: disturbs,
 	})
 }
 
@@ -71,6 +83,18 @@ var toolkitSettings = map[inventory.Runtime][]string{
 		"accept-nvidia-visible-devices-envvar-when-unprivileged=false",
 		"accept-nvidia-visible-devices-as-volume-mounts=true",
 	},
+}
+
+// unset says which of these settings the toolkit has otherwise.
+func (h *host) unset(settings []string) []string {
+	var reasons []string
+	for _, setting := range settings {
+		name, want, _ := strings.Cut(setting, "=")
+		if have := h.facts.Toolkit[name]; have != want {
+			reasons = append(reasons, fmt.Sprintf("%s is %s", name, cmp.Or(have, "not set")))
+		}
+	}
+	return reasons
 }
 
 // missing are those of the packages that the host does not have.

@@ -179,6 +179,11 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				name, version, _ := strings.Cut(spec, "=")
 				f.Packages[name] = facts.Package{Version: version, Held: true}
 			}
+			f.Toolkit = map[string]string{}
+			for _, setting := range strings.Fields(input.Values["settings"]) {
+				name, value, _ := strings.Cut(setting, "=")
+				f.Toolkit[name] = value
+			}
 		case "gpu/cuda":
 			for _, name := range strings.Fields(input.Values["packages"]) {
 				f.Packages[name] = facts.Package{Version: "1"}

@@ -92,7 +92,7 @@ var faultsOfCards = []fault{
 	{
 		name:  "nouveau has the card",
 		plant: unload + "modprobe nouveau",
-		heal:  "rmmod nouveau; " + load,
+		heal:  byUp,
 		exit:  withErrors, want: "w1 GPU_NOUVEAU_BUSY",
 	},
 	{
@@ -126,32 +126,32 @@ var faultsOfContainers = []fault{
 	},
 	{
 		name:  "the runtime nvidia is missing",
-		plant: restarted(dropIn, "sed -i 's/runtimes\\.nvidia/runtimes.other/' "+dropIn),
-		heal:  restored(dropIn),
+		plant: edited(dropIn, `s/runtimes\.nvidia/runtimes.other/`),
+		heal:  byUp,
 		exit:  withErrors, want: "w1 GPU_RUNTIME_MISSING",
 	},
 	{
 		name:  "the runtime is where containerd does not look",
-		plant: "mkdir /etc/containerd/config.d; touch /etc/containerd/config.d/99-nvidia.toml; " + restarted(dropIn, "sed -i 's/runtimes\\.nvidia/runtimes.other/' "+dropIn),
-		heal:  "rm -r /etc/containerd/config.d; " + restored(dropIn),
+		plant: "mkdir /etc/containerd/config.d; touch /etc/containerd/config.d/99-nvidia.toml; " + edited(dropIn, `s/runtimes\.nvidia/runtimes.other/`),
+		heal:  "rm -r /etc/containerd/config.d; " + edited(dropIn, `s/runtimes\.other/runtimes.nvidia/`),
 		exit:  withErrors, want: "w1 CONTAINERD_DROPIN_IGNORED",
 	},
 	{
 		name:  "the runtimes' drivers for cgroups differ",
-		plant: restarted(dropIn, "sed -i '/runtimes\\.nvidia\\.options/,/SystemdCgroup/s/SystemdCgroup.*/SystemdCgroup = false/' "+dropIn),
-		heal:  restored(dropIn),
+		plant: edited(dropIn, `/runtimes\.nvidia\.options/,/SystemdCgroup/s/SystemdCgroup.*/SystemdCgroup = false/`),
+		heal:  byUp,
 		exit:  withErrors, want: "w1 GPU_RUNTIME_CGROUP",
 	},
 	{
 		name:  "containerd does not listen to the kubelet",
-		plant: restarted(mainFile, `sed -i '/^version/a disabled_plugins = ["io.containerd.grpc.v1.cri"]' `+mainFile),
-		heal:  restored(mainFile),
+		plant: edited(mainFile, `/^version/a disabled_plugins = ["io.containerd.grpc.v1.cri"]`),
+		heal:  byUp,
 		exit:  withErrors, want: "w1 CONTAINERD_CRI_DISABLED",
 	},
 	{
 		name:  "any image gets the cards",
-		plant: "cp -a " + toolkit + " /root/toolkit.toml; sed -i '/envvar-when-unprivileged/s/false/true/' " + toolkit + "; " + restarted(dropIn, `sed -i "/\.containerd\]$/a default_runtime_name = 'nvidia'" `+dropIn),
-		heal:  "mv /root/toolkit.toml " + toolkit + "; " + restored(dropIn),
+		plant: "sed -i '/envvar-when-unprivileged/s/false/true/' /etc/nvidia-container-runtime/config.toml; " + edited(dropIn, `/\.containerd\]$/a default_runtime_name = "nvidia"`),
+		heal:  byUp,
 		exit:  withWarnings, want: "w1 GPU_LEAK_POSSIBLE",
 	},
 	{
@@ -211,7 +211,13 @@ var faultsOfNodes = []fault{
 		exit:  withWarnings, want: "w1 GPU_WATCH_ALARM",
 	},
 	{
-		name:  "the drivers for cgroups differ",
+		name:  "the runtime's driver for cgroups is another",
+		plant: edited(dropIn, `/runtimes\.runc\.options/,/SystemdCgroup/s/SystemdCgroup.*/SystemdCgroup = false/`),
+		heal:  byUp,
+		exit:  withErrors, want: "w1 CGROUP_DRIVER_MISMATCH", also: "GPU_RUNTIME_CGROUP",
+	},
+	{
+		name:  "the kubelet's driver for cgroups is another",
 		plant: "sed -i.was 's/^cgroupDriver: systemd/cgroupDriver: cgroupfs/' /var/lib/kubelet/config.yaml",
 		heal:  "mv /var/lib/kubelet/config.yaml.was /var/lib/kubelet/config.yaml",
 		exit:  withErrors, want: "w1 CGROUP_DRIVER_MISMATCH",

@@ -20,12 +20,15 @@ type fault struct {
 	name  string
 	on    string // the host; empty: w1
 	plant string // script on the host
-	heal  string // script on the host; empty: `kgpu doctor --fix` does it
+	heal  string // script on the host, or byUp; empty: `kgpu doctor --fix` does it
 	slow  bool   // kubelets and containers take their time to show it, or that it is over
 	exit  int    // of kgpu doctor
 	want  string // the finding, "host ID"
 	also  string // IDs that may come with it, with blanks between: HOST_DRIFT always may
 }
+
+// byUp heals what kgpu doctor says that `kgpu up` heals.
+const byUp = "kgpu up"
 
 // diagnoses plants a fault, has kgpu doctor find it and nothing else, heals it, and has kgpu doctor find nothing.
 func (c *cluster) diagnoses(t *testing.T, f fault) {
@@ -54,13 +57,16 @@ func (c *cluster) diagnoses(t *testing.T, f fault) {
 		}
 	}
 	switch {
+	case f.heal == byUp:
+		c.up(t)
+		c.settles(t)
 	case f.heal != "":
 		c.exec(t, host, f.heal)
 		c.settles(t)
 	case f.slow:
 		c.settles(t)
 	default:
-		kgpu(t, 0, "doctor", "--fix", "--yes", "-i", c.inventory, c.addr[host])
+		kgpu(t, 0, "doctor", "--fix", "--yes", "-i", c.inventory, c.addr[host]) // it has looked again
 	}
 	c.diagnosed(t, 0)
 }
@@ -109,20 +115,14 @@ const (
 	load   = "modprobe nvidia; modprobe nvidia_uvm; systemctl start nvidia-persistenced nvidia-fabricmanager"
 )
 
-// restarted is a script that changes a file of containerd's and has it read it.
-func restarted(file, edit string) string {
-	return fmt.Sprintf("cp -a %[1]s /root/was.toml; %[2]s; systemctl restart containerd", file, edit)
-}
-
-// restored undoes it.
-func restored(file string) string {
-	return "mv /root/was.toml " + file + "; systemctl restart containerd"
+// edited is a script that changes a file of containerd's by sed, and has it read it.
+func edited(file, expression string) string {
+	return fmt.Sprintf("sed -i '%s' %s; systemctl restart containerd", expression, file)
 }
 
 const (
 	mainFile = "/etc/containerd/config.toml"
 	dropIn   = "/etc/containerd/conf.d/50-kgpu.toml"
-	toolkit  = "/etc/nvidia-container-runtime/config.toml"
 )
 
 // admin runs kubectl as the administrator on the control plane, where it leaves no cache.

@@ -54,16 +54,18 @@ func hostOf(r *http.Request) string {
 	return strings.ToLower(r.Host)
 }
 
-// accessLog writes one line per request: time, client, status, bytes, seconds, request.
+// accessLog writes one line per request: time, client, status (0: no answer), bytes, seconds, request.
 func accessLog(out io.Writer, next http.Handler) http.Handler {
 	var lock sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start, counted := time.Now(), &countingWriter{ResponseWriter: w, status: http.StatusOK}
+		start, counted := time.Now(), &countingWriter{ResponseWriter: w}
+		defer func() {
+			lock.Lock()
+			defer lock.Unlock()
+			fmt.Fprintf(out, "%s %s %d %d %.3f %s %s%s\n", start.UTC().Format(time.RFC3339), r.RemoteAddr, counted.status, counted.bytes,
+				time.Since(start).Seconds(), r.Method, r.Host, r.URL.RequestURI())
+		}()
 		next.ServeHTTP(counted, r)
-		lock.Lock()
-		defer lock.Unlock()
-		fmt.Fprintf(out, "%s %s %d %d %.3f %s %s%s\n", start.UTC().Format(time.RFC3339), r.RemoteAddr, counted.status, counted.bytes,
-			time.Since(start).Seconds(), r.Method, r.Host, r.URL.RequestURI())
 	})
 }
 
@@ -79,6 +81,9 @@ func (c *countingWriter) WriteHeader(status int) {
 }
 
 func (c *countingWriter) Write(b []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
 	n, err := c.ResponseWriter.Write(b)
 	c.bytes += int64(n)
 	return n, err
