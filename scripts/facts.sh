@@ -135,9 +135,9 @@ if [[ -n $cards ]]; then
     status=124
     [[ $listed != *'status '* ]] || status=${listed##*status }
     listed=${listed%status *}
-    if [[ $status == 0 ]]; then
+    if [[ $status == 0 || $status == 14 ]]; then # 14 is a warning of a corrupted infoROM (nvidia-smi(1)), beside a whole list
       while IFS= read -r line; do
-        [[ -z $line ]] || printf 'gpu=%s\n' "$line"
+        [[ $line != GPU-* ]] || printf 'gpu=%s\n' "$line" # it says more on its standard output than what it is asked for
       done <<<"$listed"
       [[ $listed != *', Enabled'* ]] || each mig timeout -k 5 8 nvidia-smi -L
     else

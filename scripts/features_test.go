@@ -144,27 +144,60 @@ func TestLeavingGivesCardsBack(t *testing.T) {
 	s.ok(s.script("mps_off"))
 }
 
-// facts.sh lists instances only where a card is in MIG mode, and reads what was found out about the cards.
-func TestFactsOfInstancesAndFeatures(t *testing.T) {
-	t.Parallel()
+// newHostForFacts is a host whose cards facts.sh can look at.
+func newHostForFacts(t *testing.T) gpuHost {
 	s := newGPUHost(t, "0000:17:00.0")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x20b0\n")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.1/device", "0x1aef\n")
 	s.write("gpu/sys/bus/pci/devices/0000:00:02.0/device", "0x9bc4\n")
 	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
+	return s
+}
+
+// factsScript is facts.sh with the stubs before what the host has.
+func factsScript() string {
+	return enterGPUHost + strings.Replace(string(Facts()), "PATH=", "PATH=$PATH:", 1)
+}
+
+// facts.sh lists instances only where a card is in MIG mode, and reads what was found out about the cards.
+func TestFactsOfInstancesAndFeatures(t *testing.T) {
+	t.Parallel()
+	s := newHostForFacts(t)
 	s.write(featuresFile, "nvidia.com/gpu.product=A100\nnvidia.com/cuda.driver.rev=02\n")
 	s.write("etc/nvidia-container-runtime/config.toml", "#accept-nvidia-visible-devices-envvar-when-unprivileged = true\naccept-nvidia-visible-devices-as-volume-mounts = true\nmode = \"auto\"\n")
 	const list = "GPU 0: A100 (UUID: GPU-0)\n  MIG 1g.5gb      Device  0: (UUID: MIG-0)\n"
-	script := strings.Replace(string(Facts()), "PATH=", "PATH=$PATH:", 1) // the stubs first
 	for mode, want := range map[string]string{"Disabled": "", "Enabled": "mig=GPU 0: A100 (UUID: GPU-0)\nmig=  MIG 1g.5gb      Device  0: (UUID: MIG-0)\n"} {
 		s.stub("nvidia-smi", "#!/bin/sh\nif [ \"$1\" = -L ]; then printf '"+strings.ReplaceAll(list, "\n", "\\n")+"'; else echo 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, "+mode+"'; fi\n")
-		r := s.bash(enterGPUHost + script)
+		r := s.bash(factsScript())
 		want = "gpu=GPU-0, A100, 00000000:17:00.0, 40960 MiB, " + mode + "\n" + want + "gpu-feature=nvidia.com/gpu.product=A100\ngpu-feature=nvidia.com/cuda.driver.rev=02\n"
 		if settings := "\ntoolkit-setting=accept-nvidia-visible-devices-as-volume-mounts = true\n"; !strings.Contains(r.output, settings) || strings.Count(r.output, "toolkit-setting=") != 1 {
 			t.Errorf("the toolkit's settings are not in\n%s", r.output)
 		}
 		if !strings.Contains(r.output, want) {
 			t.Errorf("%s: no\n%s\nin\n%s", mode, want, r.output)
+		}
+	}
+}
+
+// What nvidia-smi warns of does not hide the cards that work.
+func TestFactsOfCardsWithAWarning(t *testing.T) {
+	t.Parallel()
+	s := newHostForFacts(t)
+	for status, want := range map[string][]string{
+		"0":  {"gpu=GPU-0, A100, 00000000:17:00.0, 40960 MiB, Disabled"},
+		"14": {"gpu=GPU-0, A100, 00000000:17:00.0, 40960 MiB, Disabled"},
+		"15": {"nvidia-smi=15"},
+	} {
+		s.write("gpu/smi-status", status)
+		s.write("gpu/smi", "GPU-0, A100, 00000000:17:00.0, 40960 MiB, Disabled\nWARNING: infoROM is corrupted at gpu 0000:17:00.0\n")
+		var got []string
+		for line := range strings.Lines(s.bash(factsScript()).output) {
+			if strings.HasPrefix(line, "gpu=") || strings.HasPrefix(line, "nvidia-smi=") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("status %s: %q, want %q", status, got, want)
 		}
 	}
 }

@@ -73,10 +73,10 @@ var faultsOfCards = []fault{
 		exit:  withErrors, want: "w1 GPU_DRIVER_MISMATCH",
 	},
 	{
-		name:  "a card is lost",
-		plant: "echo lost 1 >/etc/kgpu-lab/gpu-faults",
-		heal:  ": >/etc/kgpu-lab/gpu-faults",
-		exit:  withErrors, want: "w1 GPU_NOT_ALL_CARDS", also: "GPU_OFFERED_LOST",
+		name:  "a card is lost", // and the device plugin has not seen it
+		plant: smi(`real "$@" | head -n 1; echo 'Unable to determine the device handle for GPU1: GPU is lost'; exit 15`),
+		heal:  noSMI,
+		exit:  withErrors, want: "w1 GPU_OFFERED_LOST", also: "GPU_NOT_ALL_CARDS",
 	},
 	{
 		name:  "the module is not loaded",

@@ -44,6 +44,9 @@ func TestDoctor(t *testing.T) {
 	t.Run("a card that is back", func(t *testing.T) { // the device plugin does not take it back by itself
 		l.exec(t, "w1", "echo lost 1 >/etc/kgpu-lab/gpu-faults")
 		c.awaitOffer(t, "cp1= w1=1")
+		if found := c.diagnosed(t, withErrors); !slices.Equal(found, []string{"w1 GPU_NOT_ALL_CARDS"}) {
+			t.Errorf("found %v of a card that is lost", found)
+		}
 		l.exec(t, "w1", ": >/etc/kgpu-lab/gpu-faults")
 		if found := c.diagnosed(t, withErrors); !slices.Equal(found, []string{"w1 GPU_UNHEALTHY"}) {
 			t.Errorf("found %v of a card that is back", found)

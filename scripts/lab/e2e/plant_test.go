@@ -12,8 +12,11 @@ import (
 // The exit statuses of kgpu doctor where it finds something.
 const withErrors, withWarnings = 1, 2
 
-// patience is how often kgpu doctor is asked, a second or more apart.
-const patience = 60
+// patience is how often kgpu doctor is asked, between the time from one to the next: it shares the machine with other tests.
+const (
+	patience = 30
+	between  = 4 * time.Second
+)
 
 // fault is something that a test plants on a host.
 type fault struct {
@@ -46,7 +49,7 @@ func (c *cluster) diagnoses(t *testing.T, f fault) {
 		if found = c.found(t, look); !f.slow || code == f.exit && slices.Contains(found, f.want) {
 			break
 		}
-		time.Sleep(time.Second)
+		time.Sleep(between)
 	}
 	if code != f.exit || !slices.Contains(found, f.want) {
 		t.Errorf("found %v, status %d, want %s, %d", found, code, f.want, f.exit)
@@ -78,7 +81,7 @@ func (c *cluster) settles(t *testing.T) {
 		if start(t, "", "doctor", "--fix", "--yes", "-i", c.inventory).wait(t) == 0 {
 			return
 		}
-		time.Sleep(time.Second)
+		time.Sleep(between)
 	}
 }
 

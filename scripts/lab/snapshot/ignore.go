@@ -11,13 +11,19 @@ import (
 var ignoreText string
 
 // ignore says which facts a snapshot leaves out.
-type ignore map[string][]string // patterns by kind
+type ignore map[string][]rule // by kind
 
-func loadIgnore(text string) (ignore, error) {
+type rule struct {
+	pattern string // a glob
+	below   bool   // everything below what the pattern names, too deep for path.Match
+	literal string // what every key begins with that the pattern names
+}
+
+func loadIgnore(list string) (ignore, error) {
 	ig := ignore{}
-	for line := range strings.Lines(text) {
-		rule, reason, _ := strings.Cut(line, "#")
-		f := strings.Fields(rule)
+	for line := range strings.Lines(list) {
+		text, reason, _ := strings.Cut(line, "#")
+		f := strings.Fields(text)
 		if len(f) == 0 {
 			continue
 		}
@@ -27,20 +33,28 @@ func loadIgnore(text string) (ignore, error) {
 		if _, err := path.Match(f[1], ""); err != nil {
 			return nil, fmt.Errorf("ignore list: %q: %w", line, err)
 		}
-		ig[f[0]] = append(ig[f[0]], f[1])
+		pattern, below := strings.CutSuffix(f[1], "/**")
+		literal := pattern
+		if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
+			literal = pattern[:i]
+		}
+		ig[f[0]] = append(ig[f[0]], rule{pattern, below, literal})
 	}
 	return ig, nil
 }
 
 func (ig ignore) has(kind, key string) bool {
-	for _, pattern := range ig[kind] {
-		if below, ok := strings.CutSuffix(pattern, "/**"); ok {
-			if above := path.Dir(key); above != key && matchesOrIsBelow(below, above) {
+	for _, r := range ig[kind] {
+		if !strings.HasPrefix(key, r.literal) {
+			continue
+		}
+		if r.below {
+			if above := path.Dir(key); above != key && matchesOrIsBelow(r.pattern, above) {
 				return true
 			}
 			continue
 		}
-		if ok, _ := path.Match(pattern, key); ok {
+		if ok, _ := path.Match(r.pattern, key); ok {
 			return true
 		}
 	}
@@ -49,8 +63,8 @@ func (ig ignore) has(kind, key string) bool {
 
 // allBelow says whether everything below key is left out.
 func (ig ignore) allBelow(kind, key string) bool {
-	for _, pattern := range ig[kind] {
-		if below, ok := strings.CutSuffix(pattern, "/**"); ok && matchesOrIsBelow(below, key) {
+	for _, r := range ig[kind] {
+		if r.below && strings.HasPrefix(key, r.literal) && matchesOrIsBelow(r.pattern, key) {
 			return true
 		}
 	}

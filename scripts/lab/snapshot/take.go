@@ -124,7 +124,7 @@ func files(ctx context.Context, path string, ig ignore) ([]Fact, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	w := walk{root: root, ignore: ig, seen: map[string]bool{}}
+	w := walk{root: root, ignore: ig, seen: map[string]bool{}, buffer: make([]byte, 1<<16)}
 	for _, tree := range trees {
 		w.tree = tree
 		err := fs.WalkDir(root.FS(), tree, func(path string, d fs.DirEntry, err error) error {
@@ -151,6 +151,7 @@ type walk struct {
 	device uint64 // of tree
 	seen   map[string]bool
 	facts  []Fact
+	buffer []byte
 }
 
 func (w *walk) visit(path string, d fs.DirEntry) error {
@@ -206,7 +207,7 @@ func (w *walk) hash(path string) (string, error) {
 	}
 	defer func() { _ = f.Close() }()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, w.buffer); err != nil { // a file alone would make a buffer of its own
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
