@@ -205,7 +205,7 @@ func (p *newcomer) labInventory(t *testing.T) {
 	head := `cluster: kgpu
 kubernetes:
   version: "1.36"
-  kubeletConfiguration: {failCgroupV1: false}
+  kubeletConfiguration: {failCgroupV1: false, ` + ownDisk + `}
   ignorePreflightErrors: [SystemVerification]
   kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}}
 runtime: containerd

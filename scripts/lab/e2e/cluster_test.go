@@ -37,20 +37,25 @@ func (l *lab) host(name, more string) string {
 	return "{" + strings.TrimSuffix("address: "+l.addr[name]+", "+more, ", ") + "}"
 }
 
+// ownDisk are a kubelet's settings for a host that shares the machine's disk: how full that is must not make it evict pods and
+// delete images.
+const ownDisk = "evictionHard: {memory.available: 100Mi, nodefs.available: 1Gi, imagefs.available: 1Gi}, imageGCHighThresholdPercent: 100"
+
 // write writes an inventory for the lab's hosts and returns its path.
 func (l *lab) write(t *testing.T, dir string, d desired) string {
 	t.Helper()
-	kubelet := ""
+	kubelet, old := ownDisk, ""
 	if d.version >= "1.35" {
-		kubelet = "\n  kubeletConfiguration: {failCgroupV1: false} # this machine may have cgroup v1"
+		kubelet += ", failCgroupV1: false" // this machine may have cgroup v1
 	}
 	if d.endOfLife {
-		kubelet += "\n  allowEndOfLife: true"
+		old = "\n  allowEndOfLife: true"
 	}
 	text := fmt.Sprintf(`# An inventory of the end-to-end tests.
 cluster: e2e
 kubernetes:
   version: %q%s
+  kubeletConfiguration: {%s}
   ignorePreflightErrors: [SystemVerification%s]
   kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}} # the kernel is shared
 runtime: %s
@@ -62,7 +67,7 @@ ssh:
   knownHosts: %s
 %s
 hosts:
-`, d.version, kubelet, d.ignore, d.runtime, d.network, l.env["KGPU_LAB_KEY"], l.env["KGPU_LAB_KNOWN_HOSTS"], d.more)
+`, d.version, old, kubelet, d.ignore, d.runtime, d.network, l.env["KGPU_LAB_KEY"], l.env["KGPU_LAB_KNOWN_HOSTS"], d.more)
 	for _, h := range d.hosts {
 		text += "  - " + h + "\n"
 	}

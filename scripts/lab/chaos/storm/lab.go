@@ -147,7 +147,10 @@ func (l *Lab) writeInventory(ctx context.Context) error {
 cluster: chaos
 kubernetes:
   version: "1.36"
-  kubeletConfiguration: {failCgroupV1: false} # this machine may have cgroup v1
+  kubeletConfiguration:
+    failCgroupV1: false # this machine may have cgroup v1
+    evictionHard: {memory.available: 100Mi, nodefs.available: 1Gi, imagefs.available: 1Gi} # the disk is the machine's
+    imageGCHighThresholdPercent: 100
   ignorePreflightErrors: [SystemVerification]
   kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}} # the kernel is shared
 runtime: containerd
