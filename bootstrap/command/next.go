@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,11 +40,24 @@ func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 	case c.Command.Name == "reset", c.Command.Name == "smoke":
 		return "done"
 	}
-	path := c.String("kubeconfig")
-	if path == "" {
-		path = bootstrap.KubeconfigPath(inv)
+	return "done: " + shellLine(append(kubectlWords(c, inv), "get", "nodes"))
+}
+
+// kubectlWords is how the cluster is asked from here: this machine's kubectl or, where there is none, kgpu's way to the control plane's.
+func kubectlWords(c *cli.Context, inv *inventory.Inventory) []string {
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return []string{"kubectl", "--kubeconfig", cmp.Or(c.String("kubeconfig"), bootstrap.KubeconfigPath(inv))}
 	}
-	return "done: kubectl --kubeconfig " + path + " get nodes"
+	return append(sameCluster(c, inv, "kubectl"), "--")
+}
+
+// sameCluster is a command of kgpu's for the cluster that c is about.
+func sameCluster(c *cli.Context, inv *inventory.Inventory, command string) []string {
+	words := []string{"kgpu", command, "--inventory", inv.Path}
+	if c.IsSet("ssh-config") {
+		words = append(words, "--ssh-config", c.String("ssh-config"))
+	}
+	return words
 }
 
 // again is the command that carries on with the run that c began: the same, which may be repeated.
@@ -77,11 +92,7 @@ func takesAway(c *cli.Context, inv *inventory.Inventory) string {
 	if c.Command.Name != "dashboard" || c.Bool("remove") {
 		return ""
 	}
-	words := []string{"kgpu", "dashboard", "--inventory", inv.Path}
-	if c.IsSet("ssh-config") {
-		words = append(words, "--ssh-config", c.String("ssh-config"))
-	}
-	return "; this takes it away: " + shellLine(append(words, "--remove"))
+	return "; this takes it away: " + shellLine(append(sameCluster(c, inv, "dashboard"), "--remove"))
 }
 
 // shellLine is words as a person types them.

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +42,36 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// The last line of a run that made a cluster works on this machine, with kubectl or without.
+func TestDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		typed, want string
+		kubectl     bool
+	}{
+		"with kubectl":                   {"up", "done: kubectl --kubeconfig lab.kubeconfig get nodes", true},
+		"with kubectl, kubeconfig named": {"up --kubeconfig k", "done: kubectl --kubeconfig k get nodes", true},
+		"without kubectl":                {"up --ssh-config conf", "done: kgpu kubectl --inventory lab.yaml --ssh-config conf -- get nodes", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bin := t.TempDir()
+			t.Setenv("PATH", bin)
+			if c.kubectl {
+				if err := os.WriteFile(filepath.Join(bin, "kubectl"), nil, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			app, got := testApp(), ""
+			app.Command("up").Action = func(ctx *cli.Context) error {
+				got = next(ctx, &inventory.Inventory{Cluster: "lab", Path: "lab.yaml"}, nil)
+				return nil
+			}
+			if err := app.Run(append([]string{"kgpu"}, strings.Fields(c.typed)...)); err != nil || got != c.want {
+				t.Errorf("%q, want %q (%v)", got, c.want, err)
+			}
+		})
+	}
+}
+
 // Where the notebook's port cannot be reached from here, kgpu itself leads there: its way has the key, the port and the bastion.
 func TestTunnelToTheNotebook(t *testing.T) {
 	var out strings.Builder
@@ -51,7 +83,7 @@ func TestTunnelToTheNotebook(t *testing.T) {
 	if err := app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "`kgpu notebook --inventory 'my hosts.yaml' --port 8888 --ssh-config conf`"; !strings.Contains(out.String(), want) {
+	if want := "`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --port 8888`"; !strings.Contains(out.String(), want) {
 		t.Errorf("%q, want %s", out.String(), want)
 	}
 }

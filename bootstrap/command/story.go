@@ -79,11 +79,7 @@ func (t *terminal) showNotebook(c *cli.Context, inv *inventory.Inventory) error 
 	}
 	tunnel := ""
 	if port := t.notebook.Tunnel; port != 0 {
-		words := []string{"kgpu", "notebook", "--inventory", inv.Path, "--port", strconv.Itoa(port)}
-		if c.IsSet("ssh-config") {
-			words = append(words, "--ssh-config", c.String("ssh-config"))
-		}
-		tunnel = shellLine(words)
+		tunnel = shellLine(append(sameCluster(c, inv, "notebook"), "--port", strconv.Itoa(port)))
 	}
 	return report.PrintNotebook(t.out, t.notebook.Devices.Names, t.notebook.URL, tunnel)
 }

@@ -335,7 +335,7 @@ func TestAnswers(t *testing.T) {
 	s.await("Type yes to go on: ")
 	s.types("yes\n")
 	text, status := s.end()
-	wantInOrder(t, text, "This is a question.\r\nType yes to go on: ", "yes\r\n", "1 of 1 step", "done: kubectl")
+	wantInOrder(t, text, "This is a question.\r\nType yes to go on: ", "yes\r\n", "1 of 1 step", "done: k")
 	if _, after, _ := strings.Cut(text, "Type yes to go on: "); strings.Contains(after[:strings.Index(after, "yes\r\n")], "kgpu up") {
 		t.Errorf("there is a picture where the answer goes: %q", after)
 	}
