@@ -2,9 +2,11 @@ package scripts
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
@@ -199,6 +201,64 @@ func TestReady(t *testing.T) {
 	s.write("cluster", strings.ReplaceAll(ready, "Ready=True", "Ready=False"))
 	s.value("network", "none")
 	s.ok(s.step("cluster-ready"))
+}
+
+// Of pods that do not come while all nodes are ready, it says what keeps the first of them.
+func TestReadyTellsWhatKeepsAPod(t *testing.T) {
+	t.Parallel()
+	step, err := Step("cluster-ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)\nstuck_template='([^']*)'`).FindSubmatch(step)
+	if found == nil {
+		t.Fatal("cluster-ready.sh has no stuck_template")
+	}
+	pods := template.Must(template.New("").Parse(string(found[1])))
+	pod := func(name string, status object) object {
+		return object{"metadata": object{"name": name}, "status": status}
+	}
+	waiting := func(state object) object {
+		return object{"containerStatuses": []any{object{"state": object{"waiting": state}}}}
+	}
+	other := pod("weave-net-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "of another workload"}))
+	for name, c := range map[string]struct {
+		pod  object
+		node string
+		want string
+	}{
+		"a taint":                      {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }."})), "True", "; pod kube-system/coredns-1: 0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }."},
+		"a program that fails":         {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"})), "True", "; pod kube-system/coredns-1: CrashLoopBackOff: back-off 10s restarting"},
+		"a reason without words":       {pod("coredns-1", waiting(object{"reason": "CreateContainerError"})), "True", "; pod kube-system/coredns-1: CreateContainerError"},
+		"it starts":                    {pod("coredns-1", waiting(object{"reason": "ContainerCreating"})), "True", ""},
+		"its init containers run":      {pod("coredns-1", waiting(object{"reason": "PodInitializing"})), "True", ""},
+		"it runs":                      {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "True"})), "True", ""},
+		"the node is not ready itself": {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "not ready"})), "False", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			s.stub("kubectl", `#!/bin/bash
+case $* in
+  *' get nodes,'*) cat /cluster ;;
+  *' -n kube-system get pods -o'*) cat /pods ;;
+esac
+`)
+			var out strings.Builder
+			if err := pods.Execute(&out, object{"items": []any{other, c.pod}}); err != nil {
+				t.Fatal(err)
+			}
+			s.write("pods", out.String())
+			s.write("cluster", "node cp1 Ready="+c.node+"\nkube-system/deployment/coredns 2 0 2\n")
+			s.write(stepDir+"/timeout", "0")
+			s.value("nodes", "cp1\n")
+			s.value("workloads", "kube-system/deployment/coredns\n")
+			s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
+			if got := strings.TrimSpace(s.read(stepDir + "/failure")); !strings.HasSuffix(got, "kube-system/deployment/coredns (0 of 2)"+c.want) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
 }
 
 func TestResetOfAHostThatKgpuDidNotJoin(t *testing.T) {

@@ -44,6 +44,29 @@ pending() {
   printf '%s' "${missing[*]}"
 }
 
+# What keeps a pod from running, a line each: its name, and the words, quoted.
+# shellcheck disable=SC2016 # Go's template
+stuck_template='{{range .items}}{{$pod := .metadata.name}}{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{$pod}} {{printf "%q" (or .message .reason "")}}
+{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
+{{end}}{{end}}{{end}}{{end}}'
+
+# stuck LATE prints what keeps a pod of the first workload that has one: a node under pressure, a taint, a program that fails.
+# A node that is not ready explains its pods, too.
+stuck() {
+  local item space pod words
+  local -a items
+  if [[ $1 == *'node '* ]]; then return; fi
+  IFS=, read -r -a items <<<"$1"
+  for item in "${items[@]%% (*}"; do
+    space=${item%%/*}
+    read -r pod words <<<"$(kube -n "$space" get pods -o go-template="$stuck_template" 2>/dev/null | grep -m 1 "^${item##*/}-")" || true
+    if [[ -n $pod ]]; then
+      printf '; pod %s/%s: %s' "$space" "$pod" "$(unquoted "$words")"
+      return
+    fi
+  done
+}
+
 # explain prints what the cluster says about what is not ready.
 explain() {
   local node
@@ -55,10 +78,13 @@ explain() {
   kube get events --all-namespaces --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15
 }
 
-told=
+told='' rounds=0 kept=''
 while late=$(pending) && [[ -n $late ]]; do
   watch_pulls --all-namespaces
-  why="${late//,/, }$(pull_text)"
+  if [[ $((rounds % 5)) -eq 0 ]]; then kept=$(stuck "$late"); fi
+  rounds=$((rounds + 1))
+  words=$(pull_text)
+  why="${late//,/, }${words:-$kept}"
   if [[ $(seconds_left) -le 0 ]]; then
     explain "$late" 2>&1 || true
     reason=${pull%%$'\t'*}
