@@ -4,8 +4,8 @@
 // hosts. Exit status 1: kgpu took more than 1.5 times as long, or doctor more than 10 s; 2: there is no result.
 //
 // One machine cannot carry fifty kubelets, so the cluster has two real hosts, cp1 and w1 of a lab of its own, and the
-// others are thin hosts inside w1 (thin.sh): each a real sshd with its own host key, address, host name and machine-id.
-// Everything else is w1's own, systemd, packages, containerd, kubelet, so that the facts script has all of its work to do.
+// others are thin hosts inside w1 (thin.sh): each a real sshd with its own host key, address, host name, machine-id and
+// kubelet's certificate. Everything else is w1's own, systemd, packages, containerd, kubelet, so that the facts script has all of its work to do.
 // Their nodes are made by hand: with `network: none` kgpu waits for nodes to be registered, not to be ready. All of them
 // see the board of the one machine, as every lab's hosts do: the inventory ignores HOST_PRODUCT_UUID_DUPLICATE, and
 // nothing else.
