@@ -41,11 +41,6 @@ func (p *preparer) buildAll(ctx context.Context) error {
 		if err := p.do(ctx, p.kubernetes(r)); err != nil {
 			return err
 		}
-		if r.generated {
-			if err := p.do(ctx, p.apiserver(r)); err != nil {
-				return err
-			}
-		}
 		if err := p.do(ctx, p.build(etcd(r.etcd))); err != nil {
 			return err
 		}
@@ -119,9 +114,11 @@ func (p *preparer) compile(ctx context.Context, dir, ldflags, out string, packag
 	return command{dir: dir, env: p.goEnv()}.run(ctx, "nice", args...)
 }
 
-// goEnv makes static programs with a build cache of the lab's own.
+// goEnv makes static programs with a build cache of the lab's own. Nobody debugs them, and a compiler that collects no garbage
+// before it has 2 GiB of it takes a quarter less of the processor.
 func (p *preparer) goEnv() []string {
 	return []string{
-		"CGO_ENABLED=0", "GOOS=linux", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod", "GOWORK=off", "GOCACHE=" + filepath.Join(p.work(), "gocache"),
+		"CGO_ENABLED=0", "GOOS=linux", "GOTOOLCHAIN=local", "GOWORK=off", "GOCACHE=" + filepath.Join(p.work(), "gocache"),
+		"GOFLAGS=-mod=mod -gcflags=all=-dwarf=false", "GOGC=off", "GOMEMLIMIT=2GiB",
 	}
 }

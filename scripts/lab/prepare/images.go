@@ -34,7 +34,7 @@ func (p *preparer) images(ctx context.Context) error {
 		return err
 	}
 	for _, r := range p.releases {
-		inputs := []any{p.kubernetes(r).inputs, p.apiserver(r).inputs, p.build(etcd(r.etcd)).inputs, p.build(coredns(r.coredns)).inputs}
+		inputs := []any{p.kubernetes(r).inputs, p.build(etcd(r.etcd)).inputs, p.build(coredns(r.coredns)).inputs}
 		if err := p.do(ctx, p.imageSet("kubernetes "+r.version, p.kubernetesImages(r), tools, inputs)); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (p *preparer) kubernetesImages(r release) []image {
 	var all []image
 	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
 		all = append(all, image{
-			names: []string{"registry.k8s.io/" + c + ":v" + r.version}, program: p.commandFile(r, c), at: "usr/local/bin/" + c,
+			names: []string{"registry.k8s.io/" + c + ":v" + r.version}, program: p.kubernetesCommand(r, c), at: "usr/local/bin/" + c,
 			tools: c == "kube-proxy",
 		})
 	}

@@ -5,8 +5,9 @@ import (
 	"context"
 	"path/filepath"
 	"runtime"
-	"slices"
 )
+
+const kubernetesModule = "k8s.io/kubernetes"
 
 var kubernetesCommands = []string{
 	"kubeadm", "kubelet", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
@@ -15,32 +16,35 @@ var kubernetesCommands = []string{
 // kubernetes builds the commands of a release. The tag
 // providerless is that of releases before 1.30 for a build without the cloud providers, most of what there is to compile.
 func (p *preparer) kubernetes(r release) item {
-	dir, commands := p.Bin("kubernetes", r.version), kubernetesCommands
-	if r.generated {
-		commands = slices.DeleteFunc(slices.Clone(commands), func(c string) bool { return c == "kube-apiserver" })
-	}
-	return item{
+	dir := p.Bin("kubernetes", r.version)
+	i := item{
 		name: "kubernetes " + r.version, path: dir,
-		inputs: []any{r.version, commands, runtime.Version()},
+		inputs: []any{r.version, kubernetesCommands, runtime.Version()},
 		make: func(ctx context.Context) error {
-			wrapper, err := p.wrapper(ctx, "kubernetes", "k8s.io/kubernetes", r.version)
+			wrapper, err := p.wrapper(ctx, "kubernetes", kubernetesModule, r.version)
 			if err != nil {
 				return err
 			}
-			var packages []string
-			for _, c := range commands {
-				packages = append(packages, "k8s.io/kubernetes/cmd/"+c)
+			if r.generated {
+				if err := p.complete(ctx, wrapper, r); err != nil {
+					return err
+				}
 			}
-			return p.compile(ctx, wrapper, kubernetesVersionFlags(r), dir+"/", append([]string{"-tags", "providerless"}, packages...)...)
+			args := []string{"-tags", "providerless"}
+			for _, c := range kubernetesCommands {
+				args = append(args, kubernetesModule+"/cmd/"+c)
+			}
+			return p.compile(ctx, wrapper, kubernetesVersionFlags(r), dir+"/", args...)
 		},
 	}
+	if r.generated {
+		i.inputs, i.files = append(i.inputs, xToolsForGenerator), []string{"openapi.go"}
+	}
+	return i
 }
 
-// commandFile is where the release's command lies once it is built.
-func (p *preparer) commandFile(r release, name string) string {
-	if r.generated && name == "kube-apiserver" {
-		return filepath.Join(p.Bin(name, r.version), name)
-	}
+// kubernetesCommand is where the release's command lies once it is built.
+func (p *preparer) kubernetesCommand(r release, name string) string {
 	return filepath.Join(p.Bin("kubernetes", r.version), name)
 }
 

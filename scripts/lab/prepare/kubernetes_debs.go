@@ -21,7 +21,7 @@ func (p *preparer) kubernetesRepository(r release) item {
 	dir := filepath.Join(p.Cache, "www", filepath.FromSlash(r.repository))
 	return item{
 		name: "packages kubernetes " + r.version, path: dir,
-		inputs: []any{fmt.Sprintf("%+v", r), p.kubernetes(r).inputs, p.apiserver(r).inputs, p.build(plugins).inputs, p.fingerprints()},
+		inputs: []any{fmt.Sprintf("%+v", r), p.kubernetes(r).inputs, p.build(plugins).inputs, p.fingerprints()},
 		files: []string{"kubernetes_debs.go", "deb.go", "repository.go",
 			"files/kubelet.service", "files/10-kubeadm.conf", "files/kubelet.postinst"},
 		make: func(ctx context.Context) error {
@@ -110,5 +110,5 @@ func (p *preparer) cniDeb(_ release, tree string) (deb, error) {
 }
 
 func (p *preparer) command(r release, name, tree string) error {
-	return copyFile(p.commandFile(r, name), filepath.Join(tree, "usr/bin", name), 0o755)
+	return copyFile(p.kubernetesCommand(r, name), filepath.Join(tree, "usr/bin", name), 0o755)
 }

@@ -6,43 +6,57 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
 
-const apiserverPackage = "k8s.io/kubernetes/cmd/kube-apiserver"
-
 // xToolsForGenerator replaces the generator's own golang.org/x/tools, which today's Go no longer compiles.
 const xToolsForGenerator = "v0.41.0"
 
-// apiserver builds kube-apiserver of a release whose module lacks the generated OpenAPI table: its authors generate that file when
-// they build, and so does this, with the release's own generator, in a vendor folder of the unmodified modules.
-func (p *preparer) apiserver(r release) item {
-	dir := p.Bin("kube-apiserver", r.version)
-	return item{
-		name: "kube-apiserver " + r.version, path: dir,
-		inputs: []any{r.version, xToolsForGenerator, runtime.Version()}, files: []string{"openapi.go"},
-		make: func(ctx context.Context) error {
-			wrapper, err := p.wrapper(ctx, "kube-apiserver", "k8s.io/kubernetes", r.version)
-			if err != nil {
-				return err
-			}
-			if err := p.vendor(ctx, wrapper); err != nil {
-				return err
-			}
-			if err := p.generateOpenAPI(ctx, wrapper); err != nil {
-				return err
-			}
-			return p.compile(ctx, wrapper, kubernetesVersionFlags(r), dir+"/", "-mod=vendor", "-tags", "providerless", apiserverPackage)
-		},
+// openAPITable is the generated file, relative to the module.
+const openAPITable = "pkg/generated/openapi/zz_generated.openapi.go"
+
+// complete has the wrapper take Kubernetes from a copy of its module to which the OpenAPI table is added: the release's authors
+// generate that file when they build, and so does this, with the release's own generator.
+func (p *preparer) complete(ctx context.Context, wrapper string, r release) error {
+	module, err := download(ctx, kubernetesModule+"@v"+r.version)
+	if err != nil {
+		return err
 	}
+	table, err := p.generatedTable(ctx, r)
+	if err != nil {
+		return err
+	}
+	source := filepath.Join(p.work(), "build", "kubernetes-source")
+	if err := os.RemoveAll(source); err != nil {
+		return err
+	}
+	if err := (command{}).run(ctx, "cp", "-r", "--no-preserve=mode", module, source); err != nil {
+		return err
+	}
+	if err := copyFile(table, filepath.Join(source, openAPITable), 0o644); err != nil {
+		return err
+	}
+	return command{dir: wrapper, env: p.goEnv()}.run(ctx, "go", "mod", "edit", "-replace", kubernetesModule+"="+source)
+}
+
+// generatedTable makes the table in a vendor folder of what kube-apiserver is made of, which is what the generator can read.
+func (p *preparer) generatedTable(ctx context.Context, r release) (string, error) {
+	wrapper, err := p.wrapper(ctx, "kube-apiserver", kubernetesModule, r.version)
+	if err != nil {
+		return "", err
+	}
+	if err := p.vendor(ctx, wrapper); err != nil {
+		return "", err
+	}
+	return filepath.Join(wrapper, "vendor", kubernetesModule, openAPITable), p.generateOpenAPI(ctx, wrapper)
 }
 
 // vendor copies the packages that kube-apiserver is made of into the wrapper's vendor folder.
 func (p *preparer) vendor(ctx context.Context, wrapper string) error {
-	imports := fmt.Sprintf("//go:build vendor\n\npackage vendor\n\nimport _ %q\n", apiserverPackage)
+	imports := fmt.Sprintf("//go:build vendor\n\npackage vendor\n\nimport _ %q\n", kubernetesModule+"/cmd/kube-apiserver")
 	if err := os.WriteFile(filepath.Join(wrapper, "vendor.go"), []byte(imports), 0o644); err != nil {
 		return err
 	}
@@ -75,7 +89,7 @@ func (p *preparer) generateOpenAPI(ctx context.Context, wrapper string) error {
 	}
 	inGopath := command{dir: filepath.Join(gopath, "src"), env: []string{"GO111MODULE=off", "GOPATH=" + gopath, "GOFLAGS=", "GODEBUG=gotypesalias=0"}}
 	return inGopath.run(ctx, "nice", "-n", "10", generator, "--logtostderr", "-i", strings.Join(inputs, ","),
-		"-p", "k8s.io/kubernetes/pkg/generated/openapi", "-O", "zz_generated.openapi", "-h", os.DevNull,
+		"-p", path.Join(kubernetesModule, path.Dir(openAPITable)), "-O", strings.TrimSuffix(path.Base(openAPITable), ".go"), "-h", os.DevNull,
 		"-r", filepath.Join(p.work(), "violations"), "--output-base", vendored)
 }
 

@@ -11,7 +11,7 @@ type release struct {
 	corednsTag string // tag of the image kubeadm asks for
 	repository string // URL path of the package repository: host/path
 	unitDir    string // where the kubelet package puts its unit
-	generated  bool   // kube-apiserver needs a file that its module lacks: see apiserver
+	generated  bool   // kube-apiserver needs a file that its module lacks: see complete
 }
 
 var (
@@ -25,7 +25,7 @@ var (
 	}
 	// pkgs.k8s.io starts at 1.24: older versions come from a company's mirror.
 	release123 = release{
-		version: "1.23.17", etcd: "3.5.6", etcdTag: "3.5.6-0", coredns: "1.8.6", corednsTag: "v1.8.6",
+		version: "1.23.17", etcd: "3.5.6", etcdTag: "3.5.6-0", coredns: "1.14.2", corednsTag: "v1.8.6",
 		repository: "mirror.example.internal/kubernetes/v1.23/deb", unitDir: "lib/systemd/system", generated: true,
 	}
 )
