@@ -227,7 +227,8 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 		node string
 		want string
 	}{
-		"a taint":                      {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }."})), "True", "; pod kube-system/coredns-1: 0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }."},
+		"a taint":                      {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }. preemption: none"})), "True", "; pod kube-system/coredns-1: 0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }; node.kubernetes.io/disk-pressure on cp1, w1"},
+		"a taint that is not named":    {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available: 2 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."})), "True", "; pod kube-system/coredns-1: 0/2 nodes are available: 2 node(s) had untolerated taint(s); node.kubernetes.io/disk-pressure on cp1, w1"},
 		"a program that fails":         {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"})), "True", "; pod kube-system/coredns-1: CrashLoopBackOff: back-off 10s restarting"},
 		"a reason without words":       {pod("coredns-1", waiting(object{"reason": "CreateContainerError"})), "True", "; pod kube-system/coredns-1: CreateContainerError"},
 		"it starts":                    {pod("coredns-1", waiting(object{"reason": "ContainerCreating"})), "True", ""},
@@ -242,6 +243,7 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 case $* in
   *' get nodes,'*) cat /cluster ;;
   *' -n kube-system get pods -o'*) cat /pods ;;
+  *' get nodes -o'*) printf '%s node.kubernetes.io/disk-pressure\n' cp1 w1; echo cp1 node-role.kubernetes.io/control-plane ;;
 esac
 `)
 			var out strings.Builder

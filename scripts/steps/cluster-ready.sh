@@ -50,6 +50,22 @@ stuck_template='{{range .items}}{{$pod := .metadata.name}}{{range .status.condit
 {{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
 {{end}}{{end}}{{end}}{{end}}'
 
+# What keeps pods off nodes, a line each: the node's name and the taint's key.
+# shellcheck disable=SC2016 # Go's template
+taints_template='{{range .items}}{{$node := .metadata.name}}{{range .spec.taints}}{{$node}} {{.key}}
+{{end}}{{end}}'
+
+# taints prints the taints of nodes, which newer schedulers do not name. Those of roles are there on purpose.
+taints() {
+  local node key
+  local -A on=()
+  while read -r node key; do
+    case $key in '' | node-role.kubernetes.io/*) continue ;; esac
+    on[$key]+="${on[$key]:+, }$node"
+  done < <(kube get nodes -o go-template="$taints_template" 2>/dev/null)
+  for key in "${!on[@]}"; do printf '; %s on %s' "$key" "$(cut -c 1-100 <<<"${on[$key]}")"; done
+}
+
 # stuck LATE prints what keeps a pod of the first workload that has one: a node under pressure, a taint, a program that fails.
 # A node that is not ready explains its pods, too.
 stuck() {
@@ -61,7 +77,10 @@ stuck() {
     space=${item%%/*}
     read -r pod words <<<"$(kube -n "$space" get pods -o go-template="$stuck_template" 2>/dev/null | grep -m 1 "^${item##*/}-")" || true
     if [[ -n $pod ]]; then
-      printf '; pod %s/%s: %s' "$space" "$pod" "$(unquoted "$words")"
+      words=$(unquoted "$words")
+      words=${words%%. no new claims*}
+      printf '; pod %s/%s: %s' "$space" "$pod" "${words%%. preemption:*}"
+      if [[ $words == *taint* ]]; then taints; fi
       return
     fi
   done
