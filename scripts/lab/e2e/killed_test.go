@@ -17,14 +17,11 @@ const leastKills = 30
 // round must end with what an undisturbed run makes, without two package managers or two kubeadm at work on a host at the
 // same time, and reset must leave nothing. KGPU_SEED chooses another seed; `make chaos` is the long one.
 func TestKilled(t *testing.T) {
-	t.Parallel()
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("KGPU_SEED"), "4"), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := <-labNames
-	t.Cleanup(func() { labNames <- name })
-	p, err := place.New(name)
+	p, err := place.New(labs.take(t))
 	if err != nil {
 		t.Fatal(err)
 	}

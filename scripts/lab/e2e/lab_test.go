@@ -23,13 +23,10 @@ type lab struct {
 	addr map[string]string // address by host
 }
 
-// newLab prepares what the test needs beyond the default set, and boots fresh hosts. The test runs beside others: most of its
-// time it waits.
+// newLab prepares what the test needs beyond the default set, and boots fresh hosts.
 func newLab(t *testing.T, prepare []string, up ...string) *lab {
 	t.Helper()
-	t.Parallel()
-	name := <-labNames
-	t.Cleanup(func() { labNames <- name })
+	name := labs.take(t)
 	p, err := place.New(name)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +58,9 @@ func runAll(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, destroyLabs()) }()
+	if err := labs.open(); err != nil {
+		return 0, err
+	}
 	return m.Run(), nil
 }
 
@@ -71,15 +73,6 @@ func build(program, source string) error {
 	}
 	return nil
 }
-
-// labNames are the labs that tests take, one each: tests run beside each other, and have hosts and an internet of their own.
-var labNames = func() chan string {
-	names := make(chan string, 8)
-	for i := range cap(names) {
-		names <- fmt.Sprintf("%s%d", cmp.Or(os.Getenv("KGPU_E2E_LAB"), "e2e"), i+1)
-	}
-	return names
-}()
 
 func labCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, labProgram, append([]string{"--name", name}, args...)...)
@@ -95,10 +88,8 @@ func destroyLab(name string) error {
 // destroyLabs destroys what tests that were killed left.
 func destroyLabs() error {
 	var problems []error
-	for range cap(labNames) {
-		name := <-labNames
-		labNames <- name
-		problems = append(problems, destroyLab(name))
+	for i := range mostLabs {
+		problems = append(problems, destroyLab(labName(i)))
 	}
 	return errors.Join(problems...)
 }

@@ -24,11 +24,11 @@ func (l *lab) watchArguments() (found func() []string) {
 		seen := map[string]bool{}
 		ticker := time.NewTicker(100 * time.Millisecond)
 		defer ticker.Stop()
+		var machine processes
 		for ctx.Err() == nil {
-			all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-			for _, path := range all {
-				arguments, err := os.ReadFile(path)
-				if err == nil && token.Match(arguments) && l.concerns(filepath.Dir(path)) {
+			for _, process := range machine.changed() {
+				arguments, err := os.ReadFile(filepath.Join(process, "cmdline"))
+				if err == nil && token.Match(arguments) && l.concerns(process) {
 					seen[strings.ReplaceAll(string(arguments), "\x00", " ")] = true
 				}
 			}

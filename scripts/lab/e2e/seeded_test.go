@@ -296,9 +296,9 @@ func (l *lab) watchProcesses(t *testing.T) func(secrets) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
+		var machine processes
 		for {
-			all, _ := filepath.Glob("/proc/[0-9]*")
-			for _, process := range all {
+			for _, process := range machine.changed() {
 				for _, name := range []string{"cmdline", "environ"} {
 					if text, err := os.ReadFile(filepath.Join(process, name)); err == nil {
 						mu.Lock()

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// longest are the tests that take the longest, in order. They begin first: none of them runs alone at the end.
+var longest = []string{"TestDoctor", "TestKilled", "TestReset", "TestInterruptions", "TestCards", "TestCardsInTrouble", "TestDrivers", "TestDocker", "TestContainerd"}
+
+// mostLabs is how many labs there are at most.
+const mostLabs = 8
+
+func labName(i int) string { return fmt.Sprintf("%s%d", cmp.Or(os.Getenv("KGPU_E2E_LAB"), "e2e"), i+1) }
+
+// turns hands out the labs, one to each test at work, and decides who is next.
+type turns struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	free    []string // names of labs
+	waiting []string // names of tests
+}
+
+var labs turns
+
+// open makes as many labs as -parallel says, and has all tests ask for one: the testing package would choose by chance.
+func (q *turns) open() error {
+	flag.Parse()
+	parallel := flag.Lookup("test.parallel").Value
+	count, err := strconv.Atoi(parallel.String())
+	if err != nil {
+		return err
+	}
+	q.changed = sync.NewCond(&q.mu)
+	for i := range min(count, mostLabs) {
+		q.free = append(q.free, labName(i))
+	}
+	return parallel.Set("1000")
+}
+
+// take waits for the test's turn and returns the name of its lab, which is free again when the test has ended. The test runs
+// beside others: most of its time it waits.
+func (q *turns) take(t *testing.T) string {
+	t.Helper()
+	q.mu.Lock()
+	q.waiting = append(q.waiting, t.Name())
+	q.mu.Unlock()
+	t.Parallel() // which ends when all tests have come here
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.free) == 0 || q.next() != t.Name() {
+		q.changed.Wait()
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(name string) bool { return name == t.Name() })
+	name := q.free[0]
+	q.free = q.free[1:]
+	q.changed.Broadcast()
+	t.Cleanup(func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.free = append(q.free, name)
+		q.changed.Broadcast()
+	})
+	return name
+}
+
+// next is the test whose turn it is.
+func (q *turns) next() string {
+	for _, name := range longest {
+		if slices.Contains(q.waiting, name) {
+			return name
+		}
+	}
+	return q.waiting[0]
+}
