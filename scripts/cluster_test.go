@@ -263,6 +263,21 @@ esac
 	}
 }
 
+// An API server that does not answer is not asked for pods.
+func TestReadyWithoutAPIServer(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.value("nodes", "cp1\n")
+	s.write(stepDir+"/timeout", "0")
+	s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
+	if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: the API server\n" {
+		t.Errorf("%q", got)
+	}
+	if calls := s.calls(); strings.Contains(calls, "-n the API server") {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
 func TestResetOfAHostThatKgpuDidNotJoin(t *testing.T) {
 	t.Parallel()
 	s := clusterHost(t)

@@ -67,11 +67,11 @@ taints() {
 }
 
 # stuck LATE prints what keeps a pod of the first workload that has one: a node under pressure, a taint, a program that fails.
-# A node that is not ready explains its pods, too.
+# A node that is not ready explains its pods, too, and an API server that is away tells nothing.
 stuck() {
   local item space pod words
   local -a items
-  if [[ $1 == *'node '* ]]; then return; fi
+  if [[ $1 != */*/* || $1 == *'node '* ]]; then return; fi
   IFS=, read -r -a items <<<"$1"
   for item in "${items[@]%% (*}"; do
     space=${item%%/*}
