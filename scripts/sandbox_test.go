@@ -37,11 +37,11 @@ func newSandbox(t *testing.T) *sandbox {
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
 		s.must(os.Symlink("usr/"+name, s.path(name)))
 	}
-	for _, name := range []string{"passwd", "group", "shadow", "gshadow", "nsswitch.conf", "alternatives"} {
-		if out, err := exec.Command("cp", "-a", "/etc/"+name, s.path("etc")).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	names := []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/nsswitch.conf"}
+	if out, err := exec.Command("cp", append([]string{"-a", "-t", s.path("etc")}, names...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
+	s.alternatives()
 	s.write("etc/ld.so.cache", readFile(t, "/etc/ld.so.cache"))
 	s.write("etc/apt/apt.conf.d/00sandbox", "APT::Sandbox::User \"root\";\n")
 	s.write("var/lib/dpkg/status", "")
@@ -50,6 +50,19 @@ func newSandbox(t *testing.T) *sandbox {
 	s.stub("systemctl", readFile(t, "testdata/systemctl"))
 	s.stub("sync", "#!/bin/sh\n") // no test pulls the plug, and many entries are written
 	return s
+}
+
+// alternatives are this machine's choices of programs, without those of their pages and of whole suites: there are hundreds.
+func (s *sandbox) alternatives() {
+	s.t.Helper()
+	s.must(os.Mkdir(s.path("etc/alternatives"), 0o755))
+	links, err := filepath.Glob("/etc/alternatives/*")
+	s.must(err)
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && (filepath.Dir(target) == "/usr/bin" || filepath.Dir(target) == "/usr/sbin") {
+			s.must(os.Symlink(target, s.path(link)))
+		}
+	}
 }
 
 func (s *sandbox) must(err error) {
