@@ -217,8 +217,9 @@ tidy() {
             rm -rf "$old"/steps/*/{values,files,out}
         fi
     done
-    find "$base/run" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort --numeric-sort --reverse |
-        tail --lines="+$((keep_batches + 1))" | cut --delimiter=' ' --fields=2- | xargs --no-run-if-empty -d '\n' rm -rf
+    # This batch is not for the clock to judge, which may have gone back.
+    find "$base/run" -mindepth 1 -maxdepth 1 -type d ! -name "$batch" -printf '%T@ %p\n' | sort --numeric-sort --reverse |
+        tail --lines="+$keep_batches" | cut --delimiter=' ' --fields=2- | xargs --no-run-if-empty -d '\n' rm -rf
 }
 
 # forget removes everything that kgpu keeps here. A hold on the cluster lasts until the end of the run that has it, and
@@ -245,6 +246,7 @@ main() {
         exit 0
     fi
     tidy
+    rm -f "$base/forget" # of a reset that was cut off: this batch may not be one
     make_reserve
     run_steps || status=$?
     finish "$status"

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"kgpu.dev/kgpu/scripts/runner"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
@@ -466,5 +467,36 @@ func TestForget(t *testing.T) {
 	}
 	if _, err := os.Stat(h.Dir); !os.IsNotExist(err) {
 		t.Errorf("%s: %v", h.Dir, err)
+	}
+}
+
+// A reset that was cut off before the very end leaves a note to forget everything: not for the next kgpu up.
+func TestForgetOfAnEarlierReset(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	start(t, h, put(t, h, "b-1", 60, `true`))
+	if err := os.WriteFile(filepath.Join(h.Dir, "forget"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, h, put(t, h, "b-2", 60, `mkdir -p "`+h.Dir+`/ledger/0001"`))
+	if _, err := os.Stat(filepath.Join(h.Dir, "ledger/0001")); err != nil {
+		t.Error(err)
+	}
+}
+
+// To a clock that went back, all other batches are younger.
+func TestClockThatWentBack(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	later := time.Now().Add(24 * time.Hour)
+	for i := range 5 {
+		id := fmt.Sprintf("b-%d", i+1)
+		start(t, h, put(t, h, id, 60, `true`))
+		if err := os.Chtimes(filepath.Join(h.Dir, "run", id), later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := start(t, h, put(t, h, "b-6", 60, `echo here`)); !strings.Contains(got, "L\tstep/1\there\n") || !strings.HasSuffix(got, "E\t0\n") {
+		t.Errorf("printed %q", got)
 	}
 }
