@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/user"
 	"sync"
@@ -38,9 +39,10 @@ type Options struct {
 	Command    string   // what others are told this run does: "up inventory.yaml"; no secret
 	Adopt      bool     // take over what was made by hand, where that is safe
 
-	Agree          func([]Disturbance) error // is asked before pods that run are moved: an error ends the story, nothing is changed
-	Opened         func(Notebook)            // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
-	MaxUnavailable int                       // nodes that may be drained at the same time; zero: one
+	Agree          func([]Disturbance) error   // is asked before pods that run are moved: an error ends the story, nothing is changed
+	Without        func(hosts []string) string // the command for these hosts only; without any, HOST… stands for them; nil: no command is told
+	Opened         func(Notebook)              // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
+	MaxUnavailable int                         // nodes that may be drained at the same time; zero: one
 }
 
 // NewRunID names a run: the time, for people, and random digits, so that two runs never share a name.
@@ -123,8 +125,9 @@ var factsBounds = remote.Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
 func (s *session) look(ctx context.Context, id string) error {
 	var out []byte
 	var begun time.Time
+	var reached netip.Addr
 	err := s.steadily(ctx, id, func(h *remote.Host) (err error) {
-		begun = time.Now()
+		begun, reached = time.Now(), h.Addr()
 		out, err = h.Output(ctx, remote.Command{
 			Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()),
 		}, factsBounds)
@@ -137,6 +140,7 @@ func (s *session) look(ctx context.Context, id string) error {
 	if err != nil {
 		return factsError(id, err)
 	}
+	seen.Reached = reached
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.facts[id] = seen
@@ -207,7 +211,9 @@ func (s *session) former(ctx context.Context, follow func(*run.Engine, context.C
 		}
 	}
 	err := each(busy, func(h inventory.Host) error {
+		s.mu.Lock()
 		former := s.facts[h.ID()].Run
+		s.mu.Unlock()
 		s.Events.Emit(event.Event{
 			Time: time.Now(), Run: s.Run, Host: h.ID(), Step: former.Step, Kind: event.Wait,
 			Text: fmt.Sprintf("a former run (%s, by %s) is still at work here", former.ID, former.By),

@@ -155,7 +155,7 @@ func endpoint(s string) (string, error) {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return "", fmt.Errorf("%s: the port must be a number from 1 to 65535", shown(s))
 	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), port), nil
 }
 
 // urlExpression are the characters of a URL, less the quote and the braces and brackets that curl makes several of one by.

@@ -137,7 +137,11 @@ func TestJoin(t *testing.T) {
 func TestToken(t *testing.T) {
 	t.Parallel()
 	s := clusterHost(t)
+	s.value("ttl", "24h")
 	r := s.ok(s.step("cluster-token"))
+	if calls := s.read("tmp/calls"); !strings.Contains(calls, " --ttl 24h ") {
+		t.Errorf("calls:\n%s", calls)
+	}
 	if got := s.read(stepDir+"/out/token") + s.read(stepDir+"/out/ca_hash"); got != "abcdef.0123456789abcdef\nsha256:00ff\n" {
 		t.Errorf("outputs %q", got)
 	}

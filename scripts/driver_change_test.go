@@ -311,6 +311,7 @@ func TestDriverUncordonWaits(t *testing.T) {
 		"no plugin":   {"True nvidia.com/gpu=2", "p Running DaemonSet Ready=True", "GPU_NOT_ALLOCATABLE", "the device plugin of w1 is not ready"},
 		"plugin late": {"True nvidia.com/gpu=2", "p Pending DaemonSet cards", "GPU_NOT_ALLOCATABLE", "the device plugin of w1 is not ready"},
 		"one card":    {"True nvidia.com/gpu=1", "p Running DaemonSet cards Ready=True", "GPU_NOT_ALLOCATABLE", "w1: 1 of 2 cards; the node stays cordoned"},
+		"thousands":   {"True nvidia.com/gpu=1k", "p Running DaemonSet cards Ready=True", "", ""},
 		"in parts":    {"True cpu=4 nvidia.com/gpu=1 nvidia.com/mig-1g.5gb=7", "p Running DaemonSet cards Ready=True", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -181,7 +181,7 @@ each_of ufw /etc/ufw/ufw.conf
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
   systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
   unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
-  k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service)
+  k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
 for batch in /var/lib/kgpu/run/*/; do
   [[ -d $batch && ! -e $batch/result ]] || continue
   batch=${batch%/}
@@ -317,6 +317,16 @@ certificate() {
 }
 
 if [[ -f /etc/kubernetes/kubelet.conf ]]; then member /etc/kubernetes/kubelet.conf; fi
+# The address that its kubelet was given: of a flag that is there twice the last one counts, in these files that of the first.
+for path in /etc/default/kubelet /etc/systemd/system/kubelet.service.d/*.conf /var/lib/kubelet/kubeadm-flags.env; do
+  [[ -f $path ]] || continue
+  while read -r -a words; do
+    [[ ${words[0]:-} != '#'* ]] || continue
+    for word in "${words[@]//\"/}"; do
+      [[ $word != *--node-ip=* ]] || printf 'node-ip=%s\n' "${word##*--node-ip=}"
+    done
+  done <"$path"
+done
 
 # One question to the API server: its nodes and workloads; and one for the names of tokens, never their secrets.
 # The answers are lines of tab-separated fields. What a kubelet may write as it likes is escaped (js): a node that lies about

@@ -225,6 +225,21 @@ func TestDriverInstall(t *testing.T) {
 	}
 }
 
+// What dkms has for others, and the key that their owner enrolled, are not kgpu's.
+func TestUndoOfADriverBesideModulesOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.ok(s.script("claim_tree /var/lib/dkms /var/lib/shim-signed /var/lib/shim-signed/mok"))
+	s.repository(deb{name: "dkms", version: "3.0.11"})
+	s.ok(s.script("apt_update; apt_get install dkms"))
+	s.write("var/lib/dkms/zfs/2.2.2/source", "")
+	s.write("var/lib/shim-signed/mok/MOK.priv", "")
+	r := s.ok(s.script("undo_all"))
+	if !s.exists("var/lib/dkms/zfs/2.2.2/source") || !s.exists("var/lib/shim-signed/mok/MOK.priv") || !strings.Contains(r.output, "not undone: /var/lib/dkms: dkms is installed") {
+		t.Errorf("they are gone: %s", r.output)
+	}
+}
+
 func TestDriverExactVersion(t *testing.T) {
 	t.Parallel()
 	s := newGPUHost(t)
@@ -242,6 +257,49 @@ func TestDriverExactVersion(t *testing.T) {
 	s.ok(s.step("driver-install"))
 	if got := s.status("nvidia-utils-580-server"); got != "hold installed 580.95.05-0ubuntu0.24.04.1" {
 		t.Errorf("%q", got)
+	}
+}
+
+// What brings the modules of kernels to come must not bring a kernel.
+func TestDriverFollowsTheKernel(t *testing.T) {
+	t.Parallel()
+	const next = "linux-modules-nvidia-580-server-open-generic"
+	for name, c := range map[string]struct {
+		there []deb // installed before
+		want  map[string]string
+	}{
+		"up to date":       {[]deb{{name: "linux-image-6.8.0-50-generic", version: "6.8.0-50.51"}}, map[string]string{next: "install installed 6.8.0-50.51"}},
+		"kernel lags":      {nil, map[string]string{next: "", "linux-image-6.8.0-50-generic": ""}},
+		"hardware enabled": {[]deb{{name: "linux-image-generic-hwe-24.04", version: "6.14.0-37.37"}}, map[string]string{next: "", next + "-hwe-24.04": "install installed 6.14.0-37.37"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newGPUHost(t)
+			s.write("gpu/modules/nvidia", "580.173.02\n")
+			debs := append(c.there,
+				deb{name: "libnvidia-compute-580-server", version: "580.173.02-0ubuntu0.24.04.1"},
+				deb{name: next, version: "6.8.0-50.51", depends: "linux-modules-nvidia-580-server-open-6.8.0-50-generic"},
+				deb{name: "linux-modules-nvidia-580-server-open-6.8.0-50-generic", version: "6.8.0-50.51", depends: "linux-image-6.8.0-50-generic"},
+				deb{name: next + "-hwe-24.04", version: "6.14.0-37.37"},
+			)
+			if name != "up to date" {
+				debs = append(debs, deb{name: "linux-image-6.8.0-50-generic", version: "6.8.0-50.51"})
+			}
+			s.repository(debs...)
+			for _, d := range c.there {
+				s.ok(s.script("apt_update; apt_get install " + d.name))
+			}
+			s.value("packages", "libnvidia-compute-580-server\n")
+			s.value("version_package", "libnvidia-compute-580-server")
+			s.value("next", next+"\n")
+			for range 2 {
+				s.ok(s.step("driver-install"))
+			}
+			for name, want := range c.want {
+				if got := s.status(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -824,7 +882,12 @@ func TestGPUReady(t *testing.T) {
 	if r.output != "" {
 		t.Errorf("it says:\n%s", r.output)
 	}
+	// Kubernetes writes 2000 as 2k.
+	s.value("nodes", "w1 2000 nvidia.com/gpu\n")
+	s.write("nodes", "w1 capacity nvidia.com/gpu 2k\nw1 allocatable nvidia.com/gpu 2k\n")
+	s.ok(s.step("gpu-ready"))
 	// A node's cards come while the step waits.
+	s.value("nodes", "w1 2 nvidia.com/gpu\nw2 1 nvidia.com/gpu\n")
 	s.write("nodes", offered(2, 2, 0, 0))
 	s.stub("sleep", "#!/bin/sh\nsed -i '/^w2.*gpu/s/0/1/' /nodes\n")
 	if r := s.ok(s.step("gpu-ready")); r.output != "W\tw2: 0 of 1 cards\n" {

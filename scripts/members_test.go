@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -67,7 +68,11 @@ func (s *sandbox) facts() *facts.Host {
 func TestJoinIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := joined(t)
+	s.write("var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--pod-infra-container-image=x --node-ip=10.0.0.11\"\n")
 	h := s.facts()
+	if h.NodeIP != netip.MustParseAddr("10.0.0.11") {
+		t.Errorf("the node's address: %s", h.NodeIP)
+	}
 	if r := h.Recorded; r == nil || !r.Join || !r.Done || r.Init || r.Adopted || r.UID != "u1" || len(r.CAHash) != 64 {
 		t.Fatalf("recorded: %+v", h.Recorded)
 	}
@@ -78,6 +83,26 @@ func TestJoinIsRemembered(t *testing.T) {
 	s.ok(s.step("cluster-join"))
 	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset") || !strings.Contains(calls, "kubeadm join") {
 		t.Errorf("a node that was made anew: calls:\n%s", calls)
+	}
+}
+
+// A control plane that reboots is waited for, as long as there is time for kubeadm afterwards.
+func TestJoinWaitsForTheControlPlane(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.stub("timeout", `#!/bin/bash
+if [[ $* == */dev/tcp/* ]]; then [[ -e /up ]]; exit; fi
+exec /usr/bin/timeout "$@"
+`)
+	s.stub("sleep", "#!/bin/sh\n: >/up\n")
+	s.write(stepDir+"/timeout", "300")
+	s.fails(s.step("cluster-join"), 1, "API_UNREACHABLE")
+	if s.exists("tmp/calls") {
+		t.Errorf("calls:\n%s", s.calls())
+	}
+	s.write(stepDir+"/timeout", "600")
+	if r := s.ok(s.step("cluster-join")); !strings.Contains(r.output, "W\tthe API server at 10.0.0.10:6443\n") {
+		t.Errorf("it says:\n%s", r.output)
 	}
 }
 

@@ -75,6 +75,7 @@ func TestTokenOfOldVersions(t *testing.T) {
 	s.stub("kubeadm", "#!/bin/bash\necho \"kubeadm $*\" >>/tmp/calls\necho '[kubeadm] WARNING: a warning'\necho abcdef.0123456789abcdef\n")
 	s.write("etc/ssl/openssl.cnf", "[req]\ndistinguished_name=name\n[name]\n")
 	s.ok(s.script("mkdir -p /etc/kubernetes/pki && openssl req -x509 -newkey rsa:2048 -nodes -keyout /dev/null -subj /CN=kubernetes -out /etc/kubernetes/pki/ca.crt 2>/dev/null"))
+	s.value("ttl", "24h")
 	r := s.ok(s.step("cluster-token"))
 	if calls := s.calls(); !strings.Contains(calls, "token create") || strings.Contains(calls, "--print-join-command") {
 		t.Errorf("calls:\n%s", calls)

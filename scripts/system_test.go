@@ -36,6 +36,25 @@ func TestFstabSwap(t *testing.T) {
 	}
 }
 
+// Without room for a new fstab the old one stays, and so does the entry, for the next try.
+func TestFstabOfAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.write("etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n")
+	s.ok(s.script("fstab_swap_off"))
+	off := s.read("etc/fstab")
+	if r := s.script("awk() { return 2; }; undo_all"); r.status == 0 {
+		t.Error("it says nothing")
+	}
+	if got := s.read("etc/fstab"); got != off || s.entries() != 1 {
+		t.Errorf("fstab is %q, with %d entries", got, s.entries())
+	}
+	s.ok(s.script("undo_all"))
+	if got := s.read("etc/fstab"); strings.Contains(got, "off while") {
+		t.Errorf("fstab is %q", got)
+	}
+}
+
 func TestSwapUnits(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
@@ -282,4 +301,66 @@ func TestPodNetworkFilesOfOthersStay(t *testing.T) {
 	if strings.Contains(r.output, "weave") || !strings.Contains(r.output, "other0") {
 		t.Errorf("links left: %s", r.output)
 	}
+}
+
+// The plugins that podman uses name their chains, addresses and namespaces like those of a pod network.
+func TestContainersOfOthersKeepTheirNetwork(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	for _, name := range []string{"networks/podman/10.88.0.2", "networks/podman/last_reserved_ip.0", "networks/cbr0/10.244.0.2", "results/podman-1-eth0", "results/cbr0-2-eth0"} {
+		s.write("var/lib/cni/"+name, "")
+	}
+	s.write("rules", `*nat
+:CNI-DN-podman - [0:0]
+:KUBE-SERVICES - [0:0]
+-A PREROUTING -j CNI-DN-podman
+-A PREROUTING -j KUBE-SERVICES
+COMMIT
+`)
+	found := func(r result) string { return r.output[strings.Index(r.output, "--\n"):] }
+	r := s.ok(s.script(`
+iptables-restore </rules
+mkdir -p /run/netns
+touch /run/netns/cni-theirs /run/netns/cni-ours
+unshare --net sleep 60 &
+theirs=$!
+until [[ ! /proc/$theirs/ns/net -ef /proc/$$/ns/net ]]; do sleep 0.1; done
+mount --bind "/proc/$theirs/ns/net" /run/netns/cni-theirs
+containers_off
+pod_network_off
+echo --
+iptables-save -t nat | grep '^-A'
+find /var/lib/cni /run/netns -type f | sort
+echo "${undo_incomplete[@]}"
+kill "$theirs"`))
+	want := `--
+-A PREROUTING -j CNI-DN-podman
+/run/netns/cni-theirs
+/var/lib/cni/networks/podman/10.88.0.2
+/var/lib/cni/networks/podman/last_reserved_ip.0
+/var/lib/cni/results/podman-1-eth0
+the packet filter chains CNI-*: containers that are not the cluster's have theirs among them
+`
+	if got := found(r); got != want {
+		t.Errorf("beside podman there is left:\n%s", got)
+	}
+	r = s.ok(s.script("iptables-restore </rules; pod_network_off; echo --; iptables-save -t nat | grep '^-A' || true; find /var/lib/cni -type f"))
+	if got := found(r); got != "--\n" {
+		t.Errorf("without its containers there is left:\n%s", got)
+	}
+}
+
+// Whoever gave /var/lib/kubelet a file system of its own has it in fstab.
+func TestKubeletsFileSystemStaysMounted(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.ok(s.script(`
+mkdir -p /var/lib/kubelet
+mount -t tmpfs none /var/lib/kubelet
+mkdir -p /var/lib/kubelet/pods/1
+mount -t tmpfs none /var/lib/kubelet/pods/1
+echo x >/var/lib/kubelet/config.yaml
+kubelet_off
+mountpoint -q /var/lib/kubelet
+[[ -z $(ls -A /var/lib/kubelet) ]]`))
 }

@@ -25,6 +25,8 @@ type Host struct {
 	TimeSync    string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
 
 	Addresses []Address
+	Reached   netip.Addr     // by SSH, which the host does not tell; zero: unknown, behind a bastion
+	NodeIP    netip.Addr     // that the kubelet was given for its node; zero: none
 	Routes    []netip.Prefix // destinations of the main table, without the default route
 	Listening []Socket       // TCP sockets that accept connections
 	Mounts    []Mount        // the file systems that hold /, /var, /var/lib, /boot, /tmp

@@ -54,7 +54,4 @@ func TestNodeWithInstances(t *testing.T) {
 	if want := []string{"nvidia.com/gpu.count", "nvidia.com/gpu.product"}; !reflect.DeepEqual(got.GPULabels, want) {
 		t.Errorf("labels %q", got.GPULabels)
 	}
-	if _, err := Parse(answerOf("control-plane=1", node+"nvidia.com/mig-1g.5gb=many")); err == nil {
-		t.Error("many instances were read")
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -42,6 +43,7 @@ func membership(a answer, h *Host) error {
 		m.NodeName = strings.TrimPrefix(cert.Subject.CommonName, "system:node:")
 	}
 	h.Kubelet = m
+	h.NodeIP, _ = netip.ParseAddr(a.first("node-ip"))
 	return nil
 }
 
@@ -126,23 +128,14 @@ func (c *ControlPlane) object(f []string) error {
 		for len(f) < 14 {
 			f = append(f, "") // trailing empty fields are trimmed
 		}
-		gpus, err := count(f[11])
-		if err != nil {
-			return err
-		}
+		// A kubelet says these of its own node: what is no number must not hide the others.
+		gpus, _ := Quantity(f[11])
 		allocatable := quantities(strings.Fields(f[12]))
-		accelerators, err := count(allocatable["alpha.kubernetes.io/nvidia-gpu"])
-		if err != nil {
-			return err
-		}
-		instances, err := migResources(allocatable)
-		if err != nil {
-			return err
-		}
+		accelerators, _ := Quantity(allocatable["alpha.kubernetes.io/nvidia-gpu"])
 		c.Nodes = append(c.Nodes, Node{
 			Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6],
 			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), GPUs: gpus, Accelerators: accelerators,
-			Instances: instances, GPULabels: listed(f[13]),
+			Instances: migResources(allocatable), GPULabels: listed(f[13]),
 		})
 		return nil
 	}
@@ -182,22 +175,19 @@ func quantities(words []string) map[string]string {
 }
 
 // migResources are those of a node's resources that are instances of cards; nil: there are none.
-func migResources(all map[string]string) (map[string]int, error) {
+func migResources(all map[string]string) map[string]int {
 	var out map[string]int
 	for name, quantity := range all {
-		if !strings.HasPrefix(name, "nvidia.com/mig-") {
+		n, ok := Quantity(quantity)
+		if !ok || !strings.HasPrefix(name, "nvidia.com/mig-") {
 			continue
-		}
-		n, err := strconv.Atoi(quantity)
-		if err != nil {
-			return nil, err
 		}
 		if out == nil {
 			out = map[string]int{}
 		}
 		out[name] = n
 	}
-	return out, nil
+	return out
 }
 
 // listed takes a list apart whose parts have commas between them.

@@ -9,6 +9,32 @@ import (
 	"time"
 )
 
+// Kubernetes writes 2000 as 2k. What a node says of itself must not hide the others.
+func TestCardsOfNodes(t *testing.T) {
+	c := &ControlPlane{}
+	node := func(name, cards, all string) []string {
+		return []string{"node", name, "uid", "True", "", "v1.36.3", "", "", "", "", "", cards, all, ""}
+	}
+	for _, fields := range [][]string{
+		node("w1", "2k", "nvidia.com/gpu=2k nvidia.com/mig-1g.5gb=7 alpha.kubernetes.io/nvidia-gpu=2"),
+		node("liar", "-1Zi", "nvidia.com/mig-1g.5gb=many alpha.kubernetes.io/nvidia-gpu=x"),
+		node("none", "", "cpu=4"),
+	} {
+		if err := c.object(fields); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w1 := c.Nodes[0]
+	if w1.GPUs != 2000 || w1.Accelerators != 2 || w1.Instances["nvidia.com/mig-1g.5gb"] != 7 {
+		t.Errorf("%+v", w1)
+	}
+	for _, n := range c.Nodes[1:] {
+		if n.GPUs != 0 || n.Accelerators != 0 || n.Instances != nil {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
 func TestRecord(t *testing.T) {
 	old := recorded(t, "control-plane.txt")
 	if r := old.Recorded; r != nil {

@@ -105,11 +105,15 @@ func (b *builder) nodeOf(h *host) *facts.Node {
 	return nil
 }
 
+// tokenLife is how long a token lives that nobody deletes, as kubeadm has it. A worker may need hours before it joins: for
+// its driver, its reboot, somebody's lock, and for its turn among a hundred.
+const tokenLife = "24h"
+
 func (b *builder) token(needs []Ref, joining []*host) Ref {
 	return b.side(b.cp, Step{
 		Ref: Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
 		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
-		Input: Input{Values: map[string]string{"ttl": "30m"}}, Retry: Transient, Timeout: short,
+		Input: Input{Values: map[string]string{"ttl": tokenLife}}, Retry: Transient, Timeout: short,
 	})
 }
 
@@ -143,7 +147,7 @@ func (b *builder) join(h *host, token Ref) Ref {
 	}
 	b.add(h, Step{
 		Ref: Ref{ID: "cluster/join"}, Title: "join the cluster (kubeadm join)", Reason: joinReason(s), Script: "cluster-join",
-		Needs: needs, Timeout: medium,
+		Needs: needs, Retry: Transient, Timeout: medium, // only the pull of the images is tried again
 		Late: func(out Outputs) (Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))

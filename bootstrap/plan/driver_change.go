@@ -167,9 +167,24 @@ func (b *builder) drainNode(h *host, why string) {
 
 // letIn plans that drained nodes have pods again, each when its cards can be had.
 func (b *builder) letIn(plugin []Ref) {
-	for _, h := range b.hosts {
+	// The device plugin waits for the steps of the control plane, so the others wait for its node.
+	hosts := slices.Clone(b.hosts)
+	slices.SortStableFunc(hosts, func(x, y *host) int {
+		switch {
+		case x == b.cp && y != b.cp:
+			return -1
+		case y == b.cp && x != b.cp:
+			return 1
+		}
+		return 0
+	})
+	for _, h := range hosts {
 		if !h.away {
 			continue
+		}
+		plugin := plugin
+		if h != b.cp && b.drained(h) && b.cp.drain != (Ref{}) {
+			plugin = nil // its turn is before the control plane's
 		}
 		last := b.side(b.cp, Step{
 			Ref: Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",

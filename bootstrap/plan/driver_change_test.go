@@ -182,3 +182,80 @@ func TestSelectDrain(t *testing.T) {
 		t.Errorf("selected are %q", refs(g))
 	}
 }
+
+// TestDriverOfARunThatDied: a driver that kgpu installed gets what a run that died did not come to.
+func TestDriverOfARunThatDied(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lose func(*facts.Host)
+		want []string
+	}{
+		{"nothing", func(*facts.Host) {}, nil},
+		{"before its modules are loaded at boot", func(f *facts.Host) { delete(f.Files, driverModules) }, []string{"w2 driver/load", "w2 gpu/features"}},
+		{"before the fabric manager", func(f *facts.Host) {
+			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { return strings.Contains(name, "fabricmanager") })
+			delete(f.Units, "nvidia-fabricmanager.service")
+		}, []string{"w2 driver/fabric", "w2 gpu/features"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, seen := decode(t, threeHosts+containerd), workersWithCards(t)
+			c.lose(seen["w2"])
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range g.Steps {
+				if s.Host == "w2" {
+					got = append(got, s.String())
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("steps %q, want %q", got, c.want)
+			}
+			settles(t, inv, seen, g)
+		})
+	}
+}
+
+// TestDrainsAndThePlugin: the control plane is drained for a change, and so is a worker before it in the inventory; the device
+// plugin waits for the control plane. Whoever was drained by a run that died goes first.
+func TestDrainsAndThePlugin(t *testing.T) {
+	hosts := "hosts: [{address: 10.0.0.11, name: w1}, {address: 10.0.0.10, name: cp1, role: control-plane}]\nruntime: docker\nnetwork: flannel\n"
+	for name, drained := range map[string]string{"by this run": "", "by a run that died": "kgpu"} {
+		t.Run(name, func(t *testing.T) {
+			inv := decode(t, hosts)
+			seen := hostFacts(inv)
+			seen["w1"].NVIDIA.Cards = cards("20b0")
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(t, inv, seen, g)
+			if drained != "" {
+				for i := range seen["cp1"].ControlPlane.Nodes {
+					if n := &seen["cp1"].ControlPlane.Nodes[i]; n.Name == "w1" {
+						n.Labels[drainedLabel], n.Unschedulable = drained, true
+					}
+				}
+			}
+			inv = decode(t, hosts+"proxy: {http: \"http://proxy.example.com:3128\"}\ngpu: {timeSlicing: {replicas: 4}}\n")
+			if g, err = Up(inv, seen); err != nil {
+				t.Fatal(err)
+			}
+			g.Pace(1)
+			before := map[Ref]bool{}
+			for _, s := range g.Steps {
+				for _, need := range s.Needs {
+					if !before[need] && g.Has(need.ID) && slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.Ref == need }) {
+						t.Errorf("%s needs %s, which comes later", s.Ref, need)
+					}
+				}
+				before[s.Ref] = true
+			}
+			if !g.Has("driver/drain/cp1") || !g.Has("gpu/device-plugin") {
+				t.Errorf("nothing is shown: %s", describe(g))
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
@@ -27,7 +28,15 @@ var (
 func (b *builder) driver(h *host, c Choice) {
 	if c.Keep {
 		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.facts.NVIDIA.Loaded, c.Why))
-		b.loadDriver(h, nil)
+		if _, ours := h.facts.Files[driverUpgrades]; !ours {
+			b.loadDriver(h, nil)
+			return
+		}
+		// The run that installed it may have got no further.
+		b.loadDriver(h, map[string]File{driverModules: modulesFile})
+		if d, ok := h.switchedDriver(); ok {
+			b.fabricManager(h, Choice{Driver: d})
+		}
 		return
 	}
 	reboot := b.replace(h, c)
@@ -85,6 +94,21 @@ func (b *builder) loadDriver(h *host, files map[string]File) {
 }
 
 const persistence = "nvidia-persistenced.service"
+
+// switchedDriver is the driver that a host with NVSwitches has, by its packages, where its source has the fabric manager.
+func (h *host) switchedDriver() (catalog.Driver, bool) {
+	if h.facts.NVIDIA.Switches == 0 {
+		return catalog.Driver{}, false
+	}
+	for _, source := range catalog.DriverSources(h.facts.OS.ID + " " + h.facts.OS.VersionID) {
+		d := catalog.Driver{Source: source, Branch: branchOf(h.facts.NVIDIA.Loaded)}
+		library := d.Packages(h.facts.OS.ID, h.facts.Kernel).Library
+		if catalog.HasFabricManager(source) && len(h.missing([]string{library})) == 0 {
+			return d, true
+		}
+	}
+	return catalog.Driver{}, false
+}
 
 func (b *builder) fabricManager(h *host, c Choice) {
 	name := c.FabricManager(h.facts.OS.ID)

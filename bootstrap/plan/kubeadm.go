@@ -155,6 +155,9 @@ func (b *builder) certSANs() []string {
 	if host, _, err := net.SplitHostPort(b.inv.Kubernetes.ControlPlaneEndpoint); err == nil {
 		names = append(names, host)
 	}
+	for i := range names {
+		names[i] = strings.TrimSuffix(strings.ToLower(names[i]), ".") // kubeadm takes no others
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -122,13 +122,21 @@ func NodeName(h inventory.Host, f *facts.Host) string {
 	return strings.ToLower(f.Hostname)
 }
 
-// NodeAddress is the host's address inside the cluster: privateAddress, else the address SSH uses when it is one of the
-// host's own, else the host's first global IPv4 address. It is zero when there is none.
+// NodeAddress is the host's address inside the cluster: privateAddress, else the address of the inventory, else the one that
+// its kubelet was given or, of a host that is no node yet, that SSH reached, each when it is one of the host's own, else the
+// host's first global IPv4 address. It is zero when there is none.
 func NodeAddress(h inventory.Host, f *facts.Host) netip.Addr {
 	if h.PrivateAddress.IsValid() {
 		return h.PrivateAddress
 	}
 	if a, err := netip.ParseAddr(h.Address); err == nil && HasAddress(f, a) {
+		return a
+	}
+	a := f.Reached
+	if f.Kubelet != nil {
+		a = f.NodeIP // a node has its address, however it is reached now
+	}
+	if a.Is4() && !a.IsLoopback() && HasAddress(f, a) {
 		return a
 	}
 	for _, a := range f.Addresses {

@@ -196,6 +196,9 @@ func (c *checker) packages(m Machine) {
 	if _, ok := m.Facts.Packages["podman-docker"]; ok && c.inv.Runtime == inventory.Docker {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "podman-docker takes docker's place")
 	}
+	if m.Facts.Units["snap.docker.dockerd.service"].Active == "active" && c.inv.Runtime == inventory.Docker {
+		c.problem(m.ID(), reason.HostRuntimeConflict, "docker runs here as a snap: `sudo snap remove docker`, or choose `runtime: containerd`")
+	}
 	if have := m.Facts.DaemonJSON; len(have) > 0 && c.inv.Runtime == inventory.Docker && !json.Valid(have) {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "/etc/docker/daemon.json is not valid JSON")
 	}

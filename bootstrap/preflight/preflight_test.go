@@ -120,6 +120,9 @@ func TestCheck(t *testing.T) {
 		}},
 		{name: "daemon.json", spoil: func(_, w *Machine) { w.Facts.DaemonJSON = []byte("{") }, want: "w1 HOST_RUNTIME_CONFLICT /etc/docker/daemon.json is not valid JSON"},
 		{name: "firewall", spoil: func(_, w *Machine) { w.Facts.Firewall = "ufw" }, want: "w1 HOST_FIREWALL_ACTIVE ufw is active"},
+		{name: "docker of a snap", spoil: func(_, w *Machine) {
+			w.Facts.Units = map[string]facts.Unit{"snap.docker.dockerd.service": {Active: "active", Enabled: "enabled"}}
+		}, want: "w1 HOST_RUNTIME_CONFLICT docker runs here as a snap: `sudo snap remove docker`, or choose `runtime: containerd`"},
 		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
 		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
 			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443 (CA x), and this one does not exist yet"},

@@ -263,7 +263,7 @@ var table = index([]Reason{
 		"The host groups processes by cgroup v2, of which the kubelet of the chosen, old Kubernetes does not know.",
 		"choose Kubernetes 1.19 or newer, or boot with cgroup v1 (`systemd.unified_cgroup_hierarchy=0` on the kernel's command line)"},
 	{HostRuntimeConflict, 72,
-		"Something of yours is in the way of the chosen container runtime: podman-docker, a package that apt would have to remove, or a daemon.json that is not valid JSON.",
+		"Something of yours is in the way of the chosen container runtime: podman-docker, docker as a snap, a package that apt would have to remove, or a daemon.json that is not valid JSON.",
 		"remove the conflicting packages named above"},
 	{HostPackageHeld, 35,
 		"A package that kgpu needs in another version is held at the one that is there, and it was not kgpu that held it.",

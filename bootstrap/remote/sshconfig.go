@@ -80,6 +80,7 @@ func (c *clientConfig) targetAt(alias string, s inventory.SSH, depth int) (*targ
 	if name := c.get(alias, "HostName"); name != "" {
 		t.host = strings.NewReplacer("%h", alias, "%%", "%").Replace(name)
 	}
+	t.host = strings.ToLower(t.host) // as ssh does, which writes such names into known_hosts
 	if t.user == "" {
 		t.user = c.get(alias, "User")
 	}

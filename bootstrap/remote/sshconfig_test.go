@@ -53,6 +53,7 @@ Host *
 			keys: []string{"/home/op/.ssh/lab key", "/home/op/keys/ubuntu@gpu7.lab.example"}, known: []string{"/home/op/.ssh/lab_hosts", "/etc/lab_hosts"}},
 		{alias: "gpu7", ssh: inventory.SSH{User: "root", Port: 22, Key: "~/id", KnownHosts: "~/known", Bastion: &inventory.Bastion{Address: "direct"}},
 			want: "root@gpu7.lab.example:22 through op@direct:22", keys: []string{"/home/op/id"}, known: []string{"/home/op/known"}},
+		{alias: "GPU7", ssh: inventory.SSH{Bastion: &inventory.Bastion{Address: "direct"}}, want: "op@gpu7:22 through op@direct:22"}, // as in known_hosts
 		{alias: "direct", want: "op@direct:22", known: []string{"/home/op/.ssh/known_hosts"}},
 		{alias: "chain", want: "op@chain:22 through op@[2001:db8::1]:22 through op@one:22"},
 		{alias: "round", fails: "jumps on the way"},

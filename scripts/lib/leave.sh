@@ -40,11 +40,21 @@ pod_network_file() {
   esac
 }
 
+# others_have_networks tells whether containers run, podman's say, whose networks CNI's plugins made: those of the cluster
+# have ended.
+others_have_networks() {
+  local space
+  for space in /run/netns/cni-*; do
+    if [[ -e $space && -n $(ip netns pids "${space##*/}" 2>/dev/null) ]]; then return 0; fi
+  done
+  return 1
+}
+
 kubelet_off() {
   local target
   systemctl stop kubelet.service 2>/dev/null || true
   systemctl reset-failed kubelet.service 2>/dev/null || true
-  unmount_below /var/lib/kubelet
+  unmount_below /var/lib/kubelet inside # a file system of its own there is its owner's, and in fstab
   [[ ! -d /var/lib/kubelet ]] || find /var/lib/kubelet -xdev -mindepth 1 -delete
   for target in kubepods.slice kubelet.slice; do systemctl stop "$target" 2>/dev/null || true; done
   # Those of version 1 that systemd does not manage stay behind, empty.
@@ -65,6 +75,7 @@ containers_off() {
   fi
   for space in /run/netns/cni-*; do
     [[ -e $space ]] || continue
+    [[ -z $(ip netns pids "${space##*/}" 2>/dev/null) ]] || continue # somebody else's container
     umount "$space" 2>/dev/null || true
     rm -f "$space"
   done
@@ -95,7 +106,15 @@ pod_network_off() {
   done
   ip route flush proto 80 2>/dev/null || true
   ip route flush proto bird 2>/dev/null || true
-  rules_drop "$kubernetes_chains" "$kubernetes_rules"
+  if ! others_have_networks; then
+    rules_drop "$kubernetes_chains" "$kubernetes_rules"
+    rm -rf /var/lib/cni/networks /var/lib/cni/cache /var/lib/cni/results
+  else
+    # The plugins name their chains alike for everybody.
+    rules_drop "${kubernetes_chains/|CNI/}" "$kubernetes_rules"
+    rm -rf /var/lib/cni/networks/{cbr0,weave,k8s-pod-network} /var/lib/cni/{results,cache/results}/{cbr0,weave,k8s-pod-network,kgpu-leave,cni-loopback}-*
+    undo_left "the packet filter chains CNI-*: containers that are not the cluster's have theirs among them"
+  fi
   if command -v nft >/dev/null; then
     nft list tables 2>/dev/null | grep -E '^table (ip|ip6|inet) (kube-proxy|flannel-ipv[46]|calico)$' |
       while read -r _ family set; do nft delete table "$family" "$set"; done || true
@@ -108,18 +127,18 @@ pod_network_off() {
   for file in /etc/cni/net.d/*; do
     if pod_network_file "$file"; then rm -f "$file"; fi
   done
-  rm -rf /run/flannel /var/lib/cni/networks /var/lib/cni/cache /var/lib/cni/results /var/lib/cni/flannel \
-    /var/lib/weave /run/calico /var/lib/calico /var/log/calico /opt/cni/bin/{weave-net,weave-ipam,flannel,calico,calico-ipam} \
-    /opt/cni/bin/weave-plugin-*
+  rm -rf /run/flannel /var/lib/cni/flannel /var/lib/weave /run/calico /var/lib/calico /var/log/calico \
+    /opt/cni/bin/{weave-net,weave-ipam,flannel,calico,calico-ipam} /opt/cni/bin/weave-plugin-*
 }
 
-# unmount_below PATH unmounts everything under PATH, deepest first, and PATH itself.
+# unmount_below PATH [inside] unmounts everything under PATH, deepest first, and PATH itself unless only what is inside of
+# it is meant.
 unmount_below() {
   local mount
   while read -r mount; do
     umount -- "$mount" 2>/dev/null || umount -l -- "$mount" || true
   done < <(while read -r _ _ _ _ mount _; do
-    mount=$(printf '%b' "$mount")
-    if [[ $mount == "$1" || $mount == "$1"/* ]]; then printf '%s\n' "$mount"; fi
+    printf -v mount '%b' "$mount"
+    if [[ $mount == "$1"/* || ($mount == "$1" && ${2:-} != inside) ]]; then printf '%s\n' "$mount"; fi
   done </proc/self/mountinfo | sort -r)
 }

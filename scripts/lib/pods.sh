@@ -25,10 +25,10 @@ resource() {
   value_or resource nvidia.com/gpu
 }
 
-# holding prints a line for each pod outside of $namespace that has cards: its node, its name, how many.
+# holding RESOURCE prints a line for each pod outside of $namespace that has some of it: its node, its name, how many.
 holding() {
   kube get pods --all-namespaces --field-selector='status.phase!=Succeeded,status.phase!=Failed' -o go-template="$holders_template" 2>/dev/null |
-    awk -v resource="$(resource)" -v own="$namespace/" '
+    awk -v resource="$1" -v own="$namespace/" '
       index($2, own) == 1 { next }
       {
         cards = 0
@@ -37,10 +37,19 @@ holding() {
       }' || true
 }
 
-# holders prints which pods have cards.
+# lacking WORDS prints the resource of which the scheduler says that there is too little: cards, or instances of cards.
+lacking() {
+  local name
+  name=$(grep -oE 'Insufficient (nvidia\.com/[A-Za-z0-9._-]+)' <<<"$1" | head -n 1)
+  name=${name#* }
+  name=${name%.}
+  printf '%s' "${name:-$(resource)}"
+}
+
+# holders WORDS prints which pods have what the scheduler lacks.
 holders() {
   local list
-  list=$(holding | awk '{ print $2 " on " $1 }' | paste -sd , | sed 's/,/, /g')
+  list=$(holding "$(lacking "$1")" | awk '{ print $2 " on " $1 }' | paste -sd , | sed 's/,/, /g')
   printf '%s' "${list:-nobody}"
 }
 
@@ -76,7 +85,7 @@ hindrance() {
         printf 'neither the scheduler nor the kubelet of its node does anything about its pod'
       fi
       ;;
-    *Insufficient*) printf '%s; cards are held by: %s' "$(unquoted "$words")" "$(holders)" ;;
+    *Insufficient*) printf '%s; cards are held by: %s' "$(unquoted "$words")" "$(holders "$words")" ;;
     *) unquoted "$words" ;;
   esac
 }

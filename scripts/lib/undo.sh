@@ -42,7 +42,10 @@ undo_entry() {
     nvidia) undo_nvidia ;;
     initramfs) initramfs_build || undo_left 'the initramfs still has what kgpu put into modprobe.d' ;;
     sysctl) undo_sysctl "${args[@]}" ;;
-    fstab-swap) fstab_swap_on && undo_reload=yes ;;
+    fstab-swap)
+      fstab_swap_on
+      undo_reload=yes
+      ;;
     swap) undo_swap "${args[@]}" ;;
     docker-network) undo_docker_network "${args[@]}" ;;
     cni-mute) rm -f /etc/cni/net.d/00-kgpu-leave.conflist ;;
@@ -78,6 +81,10 @@ make_way() {
 }
 
 undo_tree() {
+  if [[ $1 == /var/lib/dkms || $1 == /var/lib/shim-signed* ]] && installed dkms; then
+    undo_left "$1: dkms is installed for modules that kgpu did not bring"
+    return
+  fi
   unmount_below "$1"
   rm -rf --one-file-system -- "$1" || undo_left "$1 cannot be removed"
 }

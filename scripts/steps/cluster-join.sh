@@ -56,11 +56,12 @@ reachable() {
   timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$(tr -d '[]' <<<"${endpoint%:*}")" "${endpoint##*:}" 2>/dev/null
 }
 
-tries=0
+# A control plane that reboots takes minutes. The other half of the step's time is kubeadm's.
+told=
 until reachable; do
-  tries=$((tries + 1))
-  if [[ $tries -ge 10 ]]; then fail_transient API_UNREACHABLE "nothing answers at $endpoint from here"; fi
-  if [[ $tries -eq 1 ]]; then waiting "the API server at $endpoint"; fi
+  if [[ $(seconds_left) -le 300 ]]; then fail API_UNREACHABLE "nothing answers at $endpoint from here"; fi
+  if [[ -z $told ]]; then waiting "the API server at $endpoint"; fi
+  told=yes
   sleep 2
 done
 if [[ -e /etc/kubernetes/admin.conf ]]; then fail HOST_FOREIGN_CLUSTER 'this host is a control plane'; fi

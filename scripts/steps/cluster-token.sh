@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a short-lived token for workers to join with. Values: ttl (20m). Outputs: token, ca_hash.
+# Makes a short-lived token for workers to join with. Values: ttl (how long it lives: 24h). Outputs: token, ca_hash.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -8,9 +8,10 @@ ca_hash() {
   openssl x509 -pubkey -noout -in /etc/kubernetes/pki/ca.crt | openssl pkey -pubin -outform der | sha256sum | sed -E 's/^([0-9a-f]{64}).*/sha256:\1/'
 }
 
+ttl=$(value ttl)
 wait_api
 if kubernetes_before 9; then
-  token=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$(value_or ttl 20m)" 2>"$KGPU_STEP/token.log" |
+  token=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$ttl" 2>"$KGPU_STEP/token.log" |
     grep -oE '^[a-z0-9]{6}\.[a-z0-9]{16}$') || {
     cat "$KGPU_STEP/token.log" >&2
     fail_transient API_UNREACHABLE 'kubeadm token create failed'
@@ -19,7 +20,7 @@ if kubernetes_before 9; then
   ca_hash | output ca_hash
   exit 0
 fi
-join=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$(value_or ttl 20m)" --print-join-command 2>"$KGPU_STEP/token.log") || {
+join=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$ttl" --print-join-command 2>"$KGPU_STEP/token.log") || {
   cat "$KGPU_STEP/token.log" >&2
   fail_transient API_UNREACHABLE 'kubeadm token create failed'
 }

@@ -45,6 +45,15 @@ want() {
   [[ -z $lacks ]] || refuse_missing "$lacks is not offered; there is: $(offered "$lacks")" "${lacks%%=*}"
 }
 
+# of_its_line PACKAGE prints the package of this kind for the line of kernels that the host follows: linux-headers-generic
+# is linux-headers-generic-hwe-24.04 where that line's kernels are installed.
+of_its_line() {
+  local line=${1##*-} image
+  image=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "linux-image-$line-hwe-*" 2>/dev/null | sed -n '/^installed /{s///p;q}') || true
+  image=${image:-linux-image-$line}
+  printf '%s%s\n' "${1%"$line"}" "${image#linux-image-}"
+}
+
 claim_group nvidia-persistenced
 claim_user nvidia-persistenced
 # dkms makes a key of its own, for Secure Boot.
@@ -67,7 +76,14 @@ want "${packages[@]}"
 apt_install "${packages[@]}"
 hold "${packages[@]%%=*}"
 for spec in "${next[@]}"; do
-  if apt_offers "$spec"; then apt_install "$spec"; fi
+  spec=$(of_its_line "$spec")
+  if installed "$spec" || ! apt_offers "$spec"; then continue; fi
+  # Modules come with the kernel that they are for, but not with the rest of it: network drivers may be missing then.
+  if apt_simulate "$spec" && apt_says '^Inst linux-(image|modules-[0-9])' >/dev/null; then
+    echo "$spec is left out: it would bring another kernel than the one that runs"
+  else
+    apt_install "$spec"
+  fi
 done
 
 installed "$version_package" || fail STEP_FAILED "$version_package did not come with the driver"

@@ -23,7 +23,8 @@ lacks() {
   fi
   [[ $cards -gt 0 ]] || return 0
   for word in $resources; do
-    if [[ $word =~ ^nvidia\.com/[^=]*=[0-9]+$ ]]; then count=$((count + ${word#*=})); fi
+    # Kubernetes writes 2000 as 2k.
+    if [[ $word =~ ^nvidia\.com/[^=]*=([0-9]+)(k?)$ ]]; then count=$((count + ${BASH_REMATCH[1]}${BASH_REMATCH[2]:+ * 1000})); fi
   done
   pods=$(node_pods "$node" 2>/dev/null | awk '/ cards( |$)/ { print / Ready=True/ ? "ready" : "waits" }') || pods=
   if [[ -z $pods || $pods == *waits* ]]; then

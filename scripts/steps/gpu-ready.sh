@@ -27,11 +27,11 @@ pods_template='{{range .items}}{{.spec.nodeName}} {{.metadata.name}} {{js .statu
 plugin=(-n kube-system -l app.kubernetes.io/name=nvidia-device-plugin)
 no_answer='the API server'
 
-# quantity NODE capacity|allocatable RESOURCE prints how much there is.
+# quantity NODE capacity|allocatable RESOURCE prints how much there is: Kubernetes writes 2000 as 2k.
 quantity() {
   awk -v node="$1" -v what="$2" -v resource="$3" '
     $1 == node && $2 == what && $3 == resource { n = $4 }
-    END { print n + 0 }' <<<"$state"
+    END { if (sub(/k$/, "", n)) n *= 1000; print n + 0 }' <<<"$state"
 }
 
 # pending prints the nodes that lack cards, or where another device plugin still offers them, separated by commas.
