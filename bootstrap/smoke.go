@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -30,13 +32,17 @@ func Smoke(ctx context.Context, o Options) error {
 // prove runs nvidia-smi in the cluster, once for each card that the hosts list, and then opens the notebook.
 func (s *session) prove(ctx context.Context) error {
 	nodes, hosts := s.nodesWithCards()
+	missing := s.missingCards()
+	if len(nodes) == 0 && missing != nil {
+		return missing
+	}
 	if len(nodes) == 0 {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: "no host has a card that its driver sees: there is nothing to prove"})
 		return nil
 	}
 	table, err := s.proveCards(ctx, nodes, hosts)
 	if err != nil {
-		return err
+		return errors.Join(missing, err)
 	}
 	var held []*smoke.Row // by the notebook of a former run, perhaps, which tells its card
 	for i := range table.Rows {
@@ -53,7 +59,29 @@ func (s *session) prove(ctx context.Context) error {
 	for _, r := range held {
 		s.proven(hosts, r)
 	}
-	return err
+	return errors.Join(missing, err)
+}
+
+// missingCards are those of the cluster's hosts that the bus has and the driver does not list: no pod can have them.
+func (s *session) missingCards() error {
+	var errs []error
+	for _, h := range s.Inventory.Hosts {
+		f := s.facts[h.ID()]
+		if f == nil || f.Kubelet == nil {
+			continue
+		}
+		var no *plan.Refused
+		if _, err := plan.ChooseDriver(s.Inventory, f); errors.As(err, &no) && no.Kind != plan.DriverMissing {
+			continue // there is no driver for its cards, and it is in the cluster without them
+		}
+		if have, want := len(f.NVIDIA.Seen), len(plan.Cards(f)); have < want {
+			errs = append(errs, &reason.Error{
+				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the cards",
+				Detail: fmt.Sprintf("nvidia-smi lists %d of %s (status %d)", have, plural.Of(want, "card"), f.NVIDIA.SMI),
+			})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // proven tells what became of a card.
@@ -115,7 +143,9 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 		return nil
 	}
 	err := each(s.Inventory.Hosts, func(h inventory.Host) error {
+		s.mu.Lock()
 		f := s.facts[h.ID()]
+		s.mu.Unlock()
 		if f == nil || !hasCards(f) && h.Role != inventory.ControlPlane {
 			return nil
 		}

@@ -64,7 +64,11 @@ esac
 			node = "gpu-1.lab"
 		}
 		pod := smokePod(job, "Pending", nil)
-		pod["spec"] = object{"nodeSelector": object{"kubernetes.io/hostname": node}}
+		container := object{"name": "look"}
+		if strings.HasPrefix(job, "smi-") {
+			container["resources"] = object{"limits": object{"nvidia.com/gpu": 1}}
+		}
+		pod["spec"] = object{"nodeSelector": object{"kubernetes.io/hostname": node}, "containers": []any{container}}
 		asked = append(asked, pod)
 	}
 	s.write("asked", rendered(t, "asked_template", asked))
@@ -294,6 +298,42 @@ func TestSmokeThatCannotBe(t *testing.T) {
 func noCard(job string) object {
 	return smokePod(job, "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 		"message": "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector."}))
+}
+
+// An instance that somebody else has is not waited for either; a Job that lacks something else is.
+func TestSmokeOfHeldInstances(t *testing.T) {
+	t.Parallel()
+	const instance = "nvidia.com/mig-1g.5gb"
+	s := smokeHost(t)
+	s.allLooked()
+	asks := func(job, node string) object {
+		pod := smokePod(job, "Pending", nil)
+		pod["spec"] = object{"nodeSelector": object{"kubernetes.io/hostname": node}, "containers": []any{object{"resources": object{"limits": object{instance: 1}}}}}
+		return pod
+	}
+	s.write("asked", rendered(t, "asked_template", []any{asks("smi-w2-0", "w2"), asks("smi-gpu-1.lab-0", "gpu-1.lab")}))
+	s.write("holders", rendered(t, "holders_template", []any{holder("default", "train-0", "w2", instance), holder("default", "whole", "gpu-1.lab", "nvidia.com/gpu")}))
+	lacks := func(job, what string) object {
+		return smokePod(job, "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available: 1 Insufficient " + what + "."}))
+	}
+	s.pods(1, smokePods(map[string]object{"smi-w2-0": lacks("smi-w2-0", instance), "smi-gpu-1.lab-0": lacks("smi-gpu-1.lab-0", instance)}))
+	s.write(stepDir+"/timeout", "0")
+	r := s.step("gpu-smoke")
+	if want := "SMOKE_FAILED\tJob smi-gpu-1.lab-0: Unschedulable: 0/3 nodes are available: 1 Insufficient " + instance + ".; cards are held by: default/train-0 on w2"; r.failure != want {
+		t.Errorf("failure\n%s\nwant\n%s", r.failure, want)
+	}
+	s.gone()
+	s.remove(stepDir + "/timeout")
+	s.pods(1, smokePods(map[string]object{"smi-w2-0": lacks("smi-w2-0", instance)}))
+	s.ok(s.step("gpu-smoke"))
+	if logs := s.read(stepDir + "/out/logs"); !strings.Contains(logs, "smi-w2-0\tkgpu-held default/train-0\n") {
+		t.Errorf("logs:\n%s", logs)
+	}
+	s.gone()
+	s.pods(1, smokePods(map[string]object{"smi-w2-0": lacks("smi-w2-0", "cpu")}))
+	if r := s.step("gpu-smoke"); r.status == 0 {
+		t.Error("a Job without a processor is held to lack a card")
+	}
 }
 
 // A card that somebody else has is not waited for, and the proof says who; a card that nobody has is.

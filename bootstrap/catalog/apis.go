@@ -33,6 +33,8 @@ func (m Minor) RuntimeClassAPI() string {
 
 // The minors in which things came that kgpu uses where they are there, with their places in k8s.io/kubernetes.
 const (
+	osLabelSince         = 14 // pkg/kubelet: kubernetes.io/os
+	priorityAnywhere     = 17 // plugin/pkg/admission/priority: the system's classes outside of kube-system
 	hostPathTypeSince    = 8  // HostPathVolumeSource.Type
 	backoffLimitSince    = 8  // JobSpec.BackoffLimit
 	serviceLinksSince    = 13 // PodSpec.EnableServiceLinks
@@ -49,6 +51,7 @@ const (
 	cniListSince         = 7  // pkg/kubelet/network/cni: *.conflist
 	dnsFolderSince       = 21 // cmd/kubeadm/app/images: CoreDNS is coredns/coredns
 	cgroupV2Since        = 19 // pkg/kubelet/cm: IsCgroup2UnifiedMode
+	cdiDevicesSince      = 29 // DevicePluginCDIDevices is on
 	dockerOfTodaySince   = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
 )
 
@@ -63,6 +66,15 @@ func (m Minor) HasServiceLinks() bool { return m.Number >= serviceLinksSince }
 
 // HasPriorityClasses reports whether system-node-critical is there.
 func (m Minor) HasPriorityClasses() bool { return m.Number >= priorityClassSince }
+
+// HasOSLabel reports whether nodes say their operating system as kubernetes.io/os.
+func (m Minor) HasOSLabel() bool { return m.Number >= osLabelSince }
+
+// TakesPriorityAnywhere reports whether system-node-critical is for pods outside of kube-system, too.
+func (m Minor) TakesPriorityAnywhere() bool { return m.Number >= priorityAnywhere }
+
+// PassesCDIDevices reports whether the kubelet hands on the CDI devices that a device plugin names.
+func (m Minor) PassesCDIDevices() bool { return m.Number >= cdiDevicesSince }
 
 // HasKubeletConfig reports whether kubeadm configures the kubelet by a file; before, flags in a drop-in do.
 func (m Minor) HasKubeletConfig() bool { return m.Number >= kubeletConfigSince }

@@ -42,8 +42,14 @@ func adaptPod(m catalog.Minor, workload object) {
 	if !m.HasServiceLinks() {
 		delete(pod, "enableServiceLinks")
 	}
-	if !m.HasPriorityClasses() {
+	meta, _ := workload["metadata"].(object)
+	if !m.HasPriorityClasses() || !m.TakesPriorityAnywhere() && meta["namespace"] != "kube-system" {
 		delete(pod, "priorityClassName")
+	}
+	if selector, ok := pod["nodeSelector"].(object); ok && !m.HasOSLabel() {
+		if delete(selector, "kubernetes.io/os"); len(selector) == 0 {
+			delete(pod, "nodeSelector")
+		}
 	}
 	if !m.HasHostPathType() {
 		volumes, _ := pod["volumes"].([]any)

@@ -36,6 +36,13 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 			}
 		}
 	}
+	if b.inv.Runtime == inventory.Containerd && !b.minor.PassesCDIDevices() {
+		containers(objects, func(c object) {
+			if c["name"] == pluginContainer {
+				setEnv(c, "DEVICE_LIST_STRATEGY", "cdi-annotations")
+			}
+		})
+	}
 	config, err := b.share(objects)
 	if err != nil {
 		return nil, err

@@ -75,7 +75,7 @@ func (b *builder) deployNotebook(manifest, reason string) {
 	b.side(b.cp, Step{
 		Ref: Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
 		Needs: []Ref{{b.cp.id, "cluster/ready"}, {b.cp.id, "gpu/ready"}},
-		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}},
+		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.notebookResource()}},
 		Retry: Transient, Timeout: time.Hour, // the image has gigabytes, and a slow link takes what it takes
 	})
 }
@@ -100,6 +100,7 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 	n := b.inv.Notebook
 	containers(objects, func(c object) {
 		c["image"] = b.notebookImage()
+		c["resources"] = object{"limits": object{b.notebookResource(): 1}}
 		if n.Storage != "" {
 			c["workingDir"] = notebookDir
 			c["volumeMounts"] = []any{object{"name": "notebooks", "mountPath": notebookDir}}
@@ -111,8 +112,9 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 		case "Service":
 			spec["ports"].([]any)[0].(object)["nodePort"] = n.NodePort
 		case "Deployment":
+			pod := spec["template"].(object)["spec"].(object)
+			pod["tolerations"] = append(pod["tolerations"].([]any), b.tolerated()...)
 			if n.Storage != "" {
-				pod := spec["template"].(object)["spec"].(object)
 				pod["securityContext"] = object{"fsGroup": usersGroup}
 				pod["volumes"] = []any{object{"name": "notebooks", "persistentVolumeClaim": object{"claimName": "notebooks"}}}
 			}
@@ -130,9 +132,41 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 	return encodeManifest(Adapt(b.minor, objects))
 }
 
+// notebookResource is what the notebook asks for: a whole card, or else an instance of one, where all are cut.
+func (b *builder) notebookResource() string {
+	if b.mechanism() == catalog.Accelerators {
+		return catalog.Accelerators.Resource()
+	}
+	offered := map[string]bool{}
+	for _, h := range b.hosts {
+		for _, o := range Offers(b.inv, h.facts) {
+			offered[o.Resource] = true
+		}
+	}
+	if len(offered) == 0 || offered[catalog.GPUResource] {
+		return catalog.GPUResource
+	}
+	return sortedKeys(offered)[0]
+}
+
+// tolerated are the taints that the inventory puts on nodes: they keep others away, not what is to prove the cards.
+func (b *builder) tolerated() []any {
+	var out []any
+	seen := map[inventory.Taint]bool{}
+	for _, h := range b.inv.Hosts {
+		for _, t := range h.Taints {
+			if !seen[t] {
+				out = append(out, object{"key": t.Key, "operator": "Equal", "value": t.Value, "effect": t.Effect})
+			}
+			seen[t] = true
+		}
+	}
+	return out
+}
+
 // withoutPlugin writes the notebook for kubelets that give pods the devices only: it runs where the driver that is mounted is.
 func (b *builder) withoutPlugin(objects []object) {
-	at := slices.IndexFunc(b.hosts, func(h *host) bool { return h.cards > 0 })
+	at := slices.IndexFunc(b.hosts, func(h *host) bool { return len(Cards(h.facts)) > 0 })
 	if at < 0 {
 		return
 	}

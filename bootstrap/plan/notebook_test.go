@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,67 @@ func TestNotebookOfTheProof(t *testing.T) {
 	g, err = Notebook(decode(t, oneCard+"notebook: {framework: none}\n"), seen)
 	if err != nil || !g.Empty() {
 		t.Errorf("planned %q, %v", refs(g), err)
+	}
+}
+
+// TestNotebookAsksForWhatThereIs: a card, an instance where all cards are cut, and the card of an old Kubernetes.
+func TestNotebookAsksForWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		name, more string
+		harm       func(*facts.Host)
+		want       string
+	}{
+		{"whole", containerd, func(*facts.Host) {}, "nvidia.com/gpu"},
+		{"cut, as cards", containerd + "gpu: {driver: {source: none}, migStrategy: single}\n", cutCard, "nvidia.com/gpu"},
+		{"cut", containerd + "gpu: {driver: {source: none}, migStrategy: mixed}\n", cutCard, "nvidia.com/mig-1g.5gb"},
+		{"cut and whole", containerd + "gpu: {driver: {source: none}, migStrategy: mixed}\n", func(f *facts.Host) {
+			cutCard(f)
+			f.NVIDIA.Seen = append(f.NVIDIA.Seen, facts.GPU{UUID: "GPU-2", Name: "A100"})
+		}, "nvidia.com/gpu"},
+		{"of old", "kubernetes: {version: \"1.9\", allowEndOfLife: true}\n" + mirrors, func(f *facts.Host) { f.NVIDIA.Files = driver375 }, "alpha.kubernetes.io/nvidia-gpu"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seen := withNotebook(t)
+			for _, f := range seen {
+				if len(f.NVIDIA.Cards) > 0 {
+					c.harm(f)
+				}
+			}
+			g, err := Notebook(decode(t, threeHosts+c.more), seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := g.Steps[0].Input.Values
+			if !strings.Contains(values["manifest"], c.want+": 1") || values["resource"] != c.want {
+				t.Errorf("it waits for %s, and asks for another:\n%s", values["resource"], values["manifest"])
+			}
+		})
+	}
+}
+
+// cutCard is a host whose only card is cut in two.
+func cutCard(f *facts.Host) {
+	f.NVIDIA.Seen = []facts.GPU{{UUID: "GPU-1", Name: "A100", MIG: true, Instances: []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}, {UUID: "MIG-2", Profile: "1g.5gb"}}}}
+}
+
+// TestTaintsOfTheInventory: what keeps others away from the nodes does not keep away what kgpu makes there.
+func TestTaintsOfTheInventory(t *testing.T) {
+	inv := decode(t, strings.Replace(oneCard, "name: w1", "taints: [\"dedicated=ml:NoSchedule\", \"x:NoExecute\"], name: w1", 1))
+	g, err := Notebook(inv, withNotebook(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := decodeManifest([]byte(g.Steps[0].Input.Values["manifest"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tolerations := objects[len(objects)-1]["spec"].(object)["template"].(object)["spec"].(object)["tolerations"].([]any)
+	for _, want := range []object{
+		{"key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}, {"key": "x", "operator": "Equal", "value": "", "effect": "NoExecute"},
+	} {
+		if !slices.ContainsFunc(tolerations, func(have any) bool { return maps.Equal(have.(object), want) }) {
+			t.Errorf("%v is not among %v", want, tolerations)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 		leaving[id] = true
 	}
 	all := len(only) == 0 || leaving[b.cp.id]
-	if leaving[b.cp.id] && len(only) < len(inv.Hosts) {
+	if leaving[b.cp.id] && len(leaving) < len(inv.Hosts) {
 		return nil, fmt.Errorf("%s is the control plane: without it there is no cluster; reset the whole cluster, or its workers", b.cp.id)
 	}
 	if !all { // nodes of a cluster that goes on are drained and deleted by their names
@@ -31,6 +31,9 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 		}
 	}
 	goesOn := !all || b.cp.recorded().Adopted && b.cp.facts.ControlPlane != nil
+	if c := b.cp.facts.ControlPlane; goesOn && c != nil && !c.Answers {
+		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.cp.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
+	}
 	var gone []Ref
 	var foreign []error
 	for _, h := range b.hosts {

@@ -3,6 +3,7 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -536,10 +538,25 @@ func TestReset(t *testing.T) {
 			t.Errorf("planned %q, %v", refs(g), err)
 		}
 	})
-	t.Run("the control plane alone", func(t *testing.T) {
+	t.Run("the control plane from under its workers", func(t *testing.T) {
 		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
-		if _, err := Reset(inv, seen, []string{"cp1"}); err == nil {
-			t.Error("the control plane was taken from under its workers")
+		for _, only := range [][]string{{"cp1"}, {"cp1", "w1", "w1"}} {
+			if _, err := Reset(inv, seen, only); err == nil {
+				t.Errorf("%q is planned", only)
+			}
+		}
+	})
+	t.Run("without an answer of the API server", func(t *testing.T) {
+		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+		for _, f := range seen {
+			f.Ledger = 7
+		}
+		seen["cp1"].ControlPlane.Answers, seen["cp1"].ControlPlane.Nodes = false, nil
+		if _, err := Reset(inv, seen, []string{"w2"}); !errors.Is(err, &reason.Error{ID: reason.APIUnreachable}) {
+			t.Errorf("a node would stay in the cluster: %v", err)
+		}
+		if g, err := Reset(inv, seen, nil); err != nil || len(g.Steps) != 3 {
+			t.Errorf("all hosts: %v, %v", refs(g), err)
 		}
 	})
 }

@@ -40,6 +40,8 @@ func TestVersions(t *testing.T) {
 		{"1.11", "1.11", "  featureGates: {ExpandPersistentVolumes: true}\nnetwork: flannel\n" + mirrors},
 		{"1.12", "1.12", "  featureGates: {RuntimeClass: true}\n" + mirrors},
 		{"1.14", "1.14", mirrors},
+		{"1.16-flannel", "1.16", "network: flannel\n" + mirrors},
+		{"1.28-containerd", "1.28", "runtime: containerd\nnetwork: flannel\n" + mirrors},
 		{"1.23", "1.23", mirrors},
 		{"1.35", "1.35", ""},
 		{"1.36", "1.36", ""},
@@ -190,3 +192,42 @@ spec:
   selector: {app: tf-jupyter}
   ports: [{port: 8888, protocol: TCP, nodePort: 30061}]
 `
+
+// TestPortsHaveTheirProtocol: API servers before 1.21 do not merge ports without one.
+func TestPortsHaveTheirProtocol(t *testing.T) {
+	count := 0
+	var look func(any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case object:
+			ports, _ := v["ports"].([]any)
+			for _, p := range ports {
+				if p, ok := p.(object); ok {
+					count++
+					if p["protocol"] == nil {
+						t.Errorf("a port without a protocol: %v", p)
+					}
+				}
+			}
+			for _, inside := range v {
+				look(inside)
+			}
+		case []any:
+			for _, inside := range v {
+				look(inside)
+			}
+		}
+	}
+	for _, text := range [][]byte{manifests.Notebook, manifests.Dashboard, manifests.Weave, manifests.Flannel, manifests.DevicePlugin} {
+		objects, err := decodeManifest(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			look(o)
+		}
+	}
+	if count < 4 {
+		t.Errorf("%d ports were looked at", count)
+	}
+}

@@ -147,20 +147,22 @@ func (j *judge) cover(nodes []Node) *Table {
 		held := j.held[n.Name]
 		unseen := 0
 		for _, c := range n.Cards {
-			unseen += max(0, n.share(c)-len(j.jobs[c.UUID]))
+			least, _ := n.sights(c)
+			unseen += max(0, least-len(j.jobs[c.UUID]))
 		}
 		for _, c := range n.Cards {
-			jobs, share := j.jobs[c.UUID], n.share(c)
+			jobs := j.jobs[c.UUID]
+			least, most := n.sights(c)
 			row, names := Row{Node: n.Name, Card: c.Name, UUID: c.UUID}, strings.Join(jobs, ", ")
 			switch {
-			case len(jobs) == share, held != nil && held.cards >= unseen && 0 < len(jobs) && len(jobs) < share:
+			case len(jobs) >= least && len(jobs) <= most, held != nil && held.cards >= unseen && 0 < len(jobs) && len(jobs) < least:
 				row.Job = names
-			case len(jobs) > share:
+			case len(jobs) > most:
 				j.violation(reason.SmokeCardTwice, n, "the card %s (%s) is seen by the Jobs %s", c.UUID, c.Name, names)
 			case held == nil && len(jobs) == 0:
 				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s)", c.UUID, c.Name)
 			case held == nil:
-				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, share, names)
+				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, least, names)
 			case held.cards < unseen:
 				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s): the node has %s unseen, and %s can have %d of them", c.UUID, c.Name, plural.Of(unseen, "card"), list(held.pods), held.cards)
 			default:

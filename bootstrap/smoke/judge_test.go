@@ -246,6 +246,24 @@ func TestShared(t *testing.T) {
 	expect(t, node, logsOf("w1", a, a, b, a),
 		"SMOKE_CARD_TWICE the card GPU-w1-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-1, smi-w1-3",
 		"SMOKE_CARD_MISSING the card GPU-w1-1 (Tesla T4), which 2 Jobs share, is seen only by smi-w1-2")
+	// Where there are more places than Jobs, a pod of somebody shifts the balance.
+	busy := Node{Name: "w1", Cards: cards("w1", 4, "Tesla T4")}
+	var logs []string
+	for i, jobs := range []int{7, 8, 8, 9} {
+		busy.Cards[i].Share = 10
+		for range jobs {
+			logs = append(logs, saw(busy.Cards[i].UUID))
+		}
+	}
+	if table, err := Judge([]Node{busy}, logsOf("w1", logs...)); err != nil || len(table.Rows) != 4 {
+		t.Errorf("%+v, %v", table, err)
+	}
+	for i := range logs[:7] {
+		logs[i] = saw("GPU-w1-" + fmt.Sprint(1+i%3))
+	}
+	expect(t, busy, logsOf("w1", logs...), "SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (Tesla T4)",
+		"SMOKE_CARD_TWICE the card GPU-w1-1 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-3, smi-w1-6, smi-w1-7, smi-w1-8, smi-w1-9, smi-w1-10, smi-w1-11, smi-w1-12, smi-w1-13, smi-w1-14",
+		"SMOKE_CARD_TWICE the card GPU-w1-3 (Tesla T4) is seen by the Jobs smi-w1-2, smi-w1-5, smi-w1-23, smi-w1-24, smi-w1-25, smi-w1-26, smi-w1-27, smi-w1-28, smi-w1-29, smi-w1-30, smi-w1-31")
 	node.Cards[0].Share, node.Cards[1].Share = 1000, 1000
 	if n := len(node.asked()); n != mostShares {
 		t.Errorf("%d Jobs for cards with a thousand places each", n)

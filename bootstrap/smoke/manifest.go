@@ -89,6 +89,7 @@ func pod(node, image string) object {
 		"tolerations": []object{
 			{"key": "nvidia.com/gpu", "operator": "Exists"},
 			{"operator": "Exists", "effect": "NoSchedule"},
+			{"operator": "Exists", "effect": "NoExecute"},
 		},
 		"serviceAccountName":            account,
 		"restartPolicy":                 "Never",

@@ -28,12 +28,22 @@ type Card struct {
 }
 
 // mostShares bounds how many Jobs share the cards of a node: it runs 110 pods at most, by default. Where that is less than the
-// cards' places, each card still gets the same number of Jobs: the device plugin prefers the card that has the fewest.
+// cards' places, each card still gets Jobs: the device plugin prefers the card that has the fewest pods.
 // Source: k8s-device-plugin 0.19.1, internal/rm/allocate.go.
 const mostShares = 32
 
-// share is how many Jobs see the card.
+// share is how many Jobs there are for the card.
 func (n Node) share(c Card) int { return max(1, min(c.Share, mostShares/len(n.Cards))) }
+
+// sights is how many Jobs at least, and at most, see the card. Where not all places are asked for, the device plugin also
+// counts the pods of others when it looks for the card that has the fewest.
+func (n Node) sights(c Card) (least, most int) {
+	share := n.share(c)
+	if share < c.Share {
+		return 1, c.Share
+	}
+	return share, share
+}
 
 // asked are the resources that the Jobs of the proof ask for, one each: every card as often as it is shared.
 func (n Node) asked() []string {

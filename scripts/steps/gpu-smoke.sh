@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lets the Jobs of a manifest look at the cards, all at the same time, and tells what they saw. Values: manifest (all of it
 # in the namespace kgpu-smoke; each pod has its Job's name as label kgpu.dev/smoke, is ready when it has looked, and then
-# holds its card), resource (what they ask for). Output: logs (a line "job<tab>line" for each line of a log; the line
+# holds its card), resource (what a card is called). Output: logs (a line "job<tab>line" for each line of a log; the line
 # "job<tab>kgpu-held namespace/pod" for each pod that may have the card a Job did not get).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
@@ -11,8 +11,9 @@ ended_too=()
 if kubernetes_before 10; then ended_too=(--show-all); fi # later ones do not hide pods that have ended, and the flag is gone
 patience=120 # rounds of a second that something may hinder a pod; a pull that goes on hinders nothing
 
-# A line for each pod: its Job, and the node that it must run on.
-asked_template='{{range .items}}{{index .metadata.labels "kgpu.dev/smoke"}} {{index .spec.nodeSelector "kubernetes.io/hostname"}}
+# A line for each pod: its Job, the node that it must run on, and what it asks for, if anything.
+# shellcheck disable=SC2016 # Go's template
+asked_template='{{range .items}}{{index .metadata.labels "kgpu.dev/smoke"}} {{index .spec.nodeSelector "kubernetes.io/hostname"}}{{range .spec.containers}}{{range $what, $much := .resources.limits}} {{$what}}{{end}}{{end}}
 {{end}}'
 
 # late PODS prints the Jobs whose pods do not hold what they asked for, those that never will first: Job, pod or -, phase
@@ -35,31 +36,33 @@ late() {
 }
 
 # set_held LINES finds the Jobs among these that ask for a card of a node where pods outside of the proof hold as many as
-# are asked for in vain: they are not waited for. held has the names of those pods, a line each.
+# are asked for in vain, or as many instances of them: they are not waited for. held has the names of those pods, a line each.
 declare -A held=()
 set_held() {
-  local job phase words node name count
-  local -a waiting=()
-  local -A node_of=() asked=() cards=() names=()
+  local job phase words node name count want place
+  local -A words_of=() place_of=() asked=() have=() names=()
   held=()
   while read -r job _ phase words; do
-    if [[ $phase == Pending && $words == *"Insufficient $(resource)"* ]]; then waiting+=("$job"); fi
+    if [[ $phase == Pending && $words == *'Insufficient '* ]]; then words_of[$job]=$words; fi
   done <<<"$1"
-  [[ ${#waiting[@]} -gt 0 ]] || return 0
-  while read -r job node; do
-    if [[ -n $job ]]; then node_of[$job]=$node; fi
+  [[ ${#words_of[@]} -gt 0 ]] || return 0
+  while read -r job node want; do
+    [[ -n $job && -n $want && ${words_of[$job]:-} == *"Insufficient $want"* ]] || continue
+    place="$node $want"
+    place_of[$job]=$place
+    asked[$place]=$((${asked[$place]:-0} + 1))
   done < <(kube -n "$namespace" get pods -l kgpu.dev/smoke -o go-template="$asked_template" 2>/dev/null)
-  for job in "${waiting[@]}"; do
-    node=${node_of[$job]:--}
-    asked[$node]=$((${asked[$node]:-0} + 1))
-  done
-  while read -r node name count; do
-    cards[$node]=$((${cards[$node]:-0} + count))
-    names[$node]+=$name$'\n'
-  done < <(holding)
-  for job in "${waiting[@]}"; do
-    node=${node_of[$job]:--}
-    if [[ ${cards[$node]:-0} -ge ${asked[$node]} ]]; then held[$job]=${names[$node]}; fi
+  while read -r want; do
+    [[ -n $want ]] || continue
+    while read -r node name count; do
+      place="$node $want"
+      have[$place]=$((${have[$place]:-0} + count))
+      names[$place]+=$name$'\n'
+    done < <(holding "$want")
+  done < <(printf '%s\n' "${place_of[@]#* }" | sort -u)
+  for job in "${!place_of[@]}"; do
+    place=${place_of[$job]}
+    if [[ ${have[$place]:-0} -ge ${asked[$place]} ]]; then held[$job]=${names[$place]}; fi
   done
 }
 
