@@ -83,7 +83,7 @@ func (s *session) merge(a *kubeconfig.Access, use bool) (string, error) {
 		return "", local("finding the inventory", err)
 	}
 	return path, local("merging into "+path, kubeconfig.Update(path, func(before []byte) ([]byte, error) {
-		return kubeconfig.Merge(before, a, origin, filepath.Dir(path), use)
+		return kubeconfig.Merge(before, a, origin, filepath.Dir(path), use || !kubeconfig.HasCurrent())
 	}))
 }
 

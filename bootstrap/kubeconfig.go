@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -68,10 +69,18 @@ func (s *session) writeKubeconfig(path string, text []byte) error {
 		if err != nil {
 			return local("looking at "+path, err)
 		}
-		if a, err := kubeconfig.Parse(before); !bytes.HasPrefix(before, []byte(sourceMark)) && (err != nil || a.Cluster != s.Inventory.Cluster) {
+		a, err := kubeconfig.Parse(before)
+		ours := bytes.HasPrefix(before, []byte(sourceMark)) && kubeconfig.Alone(before)
+		if !ours && (err != nil || a.Cluster != s.Inventory.Cluster) {
 			return &reason.Error{
 				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is there already, has something else in it, and stays as it is",
 				Advice: "name another file; or let kgpu add the cluster to your kubeconfig: `kgpu kubeconfig --merge`",
+			}
+		}
+		if now, unclear := kubeconfig.Parse(text); s.isOfAnother(before) && (err != nil || unclear != nil || !bytes.Equal(a.CA, now.CA)) {
+			return &reason.Error{
+				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is of the cluster whose control plane is " + hostOf(before) + ", and stays as it is",
+				Advice: "give each inventory in a folder its own `cluster:`, or name another file",
 			}
 		}
 	}
@@ -92,8 +101,28 @@ func (s *session) adminConf(ctx context.Context) ([]byte, error) {
 	return conf, nil
 }
 
-// The first line of a kubeconfig that kgpu wrote tells which admin.conf it was made of.
-const sourceMark = "# kgpu: made of admin.conf with sha256 "
+// The first lines of a kubeconfig that kgpu wrote tell which admin.conf it was made of, and on which host of the inventory.
+const (
+	sourceMark = "# kgpu: made of admin.conf with sha256 "
+	hostMark   = "# kgpu: of the control plane "
+)
+
+// hostOf is the address of the control plane that a kubeconfig was fetched from; empty: it does not say.
+func hostOf(text []byte) string {
+	for line := range bytes.Lines(text) {
+		if host, ok := bytes.CutPrefix(line, []byte(hostMark)); ok {
+			return strings.TrimSpace(string(host))
+		}
+	}
+	return ""
+}
+
+// isOfAnother reports whether a kubeconfig was fetched from another control plane than the inventory's: another inventory in
+// the folder calls its cluster the same.
+func (s *session) isOfAnother(text []byte) bool {
+	host := hostOf(text)
+	return host != "" && host != s.controlPlane().Address
+}
 
 func sourceOf(path string) string {
 	data, err := os.ReadFile(path)
@@ -146,5 +175,5 @@ func rewriteKubeconfig(conf []byte, cluster string, cp inventory.Host) ([]byte, 
 		return nil, err
 	}
 	sum := sha256.Sum256(conf)
-	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"), out...), nil
+	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"+hostMark+cp.Address+"\n"), out...), nil
 }

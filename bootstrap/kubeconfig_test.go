@@ -73,7 +73,9 @@ func TestRewriteKubeconfig(t *testing.T) {
 // What somebody else's file has in it is not lost; a file of this cluster alone is brought up to date, also without kgpu's mark,
 // which kubectl drops.
 func TestWriteKubeconfig(t *testing.T) {
-	s := newSession(Options{Inventory: &inventory.Inventory{Cluster: "lab"}, Events: event.Discard})
+	s := newSession(Options{
+		Inventory: &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.1", Role: inventory.ControlPlane}}}, Events: event.Discard,
+	})
 	defer s.close()
 	a := kubeconfig.Access{Cluster: "lab", User: "u", Context: "c", Server: "https://10.0.0.1:6443", CA: []byte("ca"), Certificate: []byte("cert"), Key: []byte("key")}
 	alone, err := a.Encode()
@@ -88,6 +90,8 @@ func TestWriteKubeconfig(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	for before, may := range map[string]bool{
 		"": true, string(alone): true, sourceMark + "0\n" + string(another): true,
+		sourceMark + "0\n" + "clusters: [{name: a}, {name: lab}]\n":  false,
+		sourceMark + "0\n" + hostMark + "10.0.0.1\n" + string(alone): true, sourceMark + "0\n" + hostMark + "10.0.0.2\n" + string(alone): false,
 		string(another): false, "clusters: [{name: a}, {name: lab}]\n": false, "notes\n": false,
 	} {
 		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
@@ -100,6 +104,33 @@ func TestWriteKubeconfig(t *testing.T) {
 			t.Errorf("%q: %v", before, err)
 		case !may && (!errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || after != before):
 			t.Errorf("%q became %q: %v", before, after, err)
+		}
+	}
+}
+
+// A reset takes the kubeconfig of its cluster along, and nobody else's.
+func TestForgetKubeconfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lab.kubeconfig")
+	s := newSession(Options{
+		Inventory:  &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.1", Role: inventory.ControlPlane}}},
+		Kubeconfig: path, Events: event.Discard,
+	})
+	defer s.close()
+	for text, goes := range map[string]bool{
+		sourceMark + "0\nclusters: [{name: lab}]\n":                              true,
+		sourceMark + "0\n" + hostMark + "10.0.0.1\nclusters: [{name: lab}]\n":    true,
+		sourceMark + "0\n" + hostMark + "10.0.0.2\nclusters: [{name: lab}]\n":    false,
+		sourceMark + "0\nclusters: [{name: lab}, {name: merged}]\nusers: [{}]\n": false,
+		"clusters: [{name: lab}]\n":                                              false,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.forgetKubeconfig(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); os.IsNotExist(err) != goes {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

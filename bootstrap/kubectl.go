@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -39,7 +41,7 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 	path := s.kubeconfigPath()
 	var blocked error
 	if k.Program != "" {
-		if a, err := readKubeconfig(path); err == nil {
+		if a, err := s.readKubeconfig(path); err == nil {
 			if blocked = reachAPI(ctx, a, directly); blocked == nil {
 				return k.here(ctx, path)
 			}
@@ -73,10 +75,14 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 	return s.kubectlThrough(ctx, k, inside, a)
 }
 
-func readKubeconfig(path string) (*kubeconfig.Access, error) {
+// readKubeconfig is what a kubeconfig that was fetched before opens, if that is this cluster.
+func (s *session) readKubeconfig(path string) (*kubeconfig.Access, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if s.isOfAnother(data) {
+		return nil, errors.New("it is of another cluster")
 	}
 	return kubeconfig.Parse(data)
 }
@@ -187,9 +193,31 @@ const noProgram = 127
 // forTerminal is w, without what a host could do to a terminal with it. A pipe gets what comes.
 func forTerminal(w io.Writer) io.Writer {
 	if isTerminal(w) {
-		return printable.Writer(w)
+		return &whole{to: printable.Writer(w)}
 	}
 	return w
+}
+
+// whole passes whole characters on: what is cut off at the end of a piece waits for the next.
+type whole struct {
+	to   io.Writer
+	rest []byte
+}
+
+func (w *whole) Write(p []byte) (int, error) {
+	text := append(w.rest, p...)
+	end := len(text)
+	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {
+		if utf8.RuneStart(text[i]) {
+			if !utf8.FullRune(text[i:]) {
+				end = i
+			}
+			break
+		}
+	}
+	_, err := w.to.Write(text[:end])
+	w.rest = bytes.Clone(text[end:])
+	return len(p), err
 }
 
 // terminalFlag is kubectl's --tty, also among other flags of one letter.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // person is somebody at a terminal of 100 columns.
@@ -134,5 +136,30 @@ func TestWantsTerminal(t *testing.T) {
 		if got := (KubectlOptions{Args: strings.Fields(args)}).wantsTerminal(); got != want {
 			t.Errorf("%s: %t", args, got)
 		}
+	}
+}
+
+// What comes over SSH is cut anywhere, also within a character.
+func TestWholeCharacters(t *testing.T) {
+	const text = "50%|█████     | größe 日本 \U0001F600\n"
+	for size := 1; size < 9; size++ {
+		var out strings.Builder
+		w := &whole{to: printable.Writer(&out)}
+		for rest := []byte(text); len(rest) > 0; rest = rest[min(size, len(rest)):] {
+			if _, err := w.Write(rest[:min(size, len(rest))]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.String() != text {
+			t.Errorf("in pieces of %d: %q", size, out.String())
+		}
+	}
+	var out strings.Builder
+	w := &whole{to: printable.Writer(&out)}
+	for range 10 {
+		_, _ = w.Write([]byte{0x80})
+	}
+	if got := strings.Count(out.String(), "\uFFFD"); got != 10 {
+		t.Errorf("of bytes that are no characters: %q", out.String())
 	}
 }

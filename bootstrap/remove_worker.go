@@ -35,6 +35,9 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	if _, err := withoutHosts(o.Inventory.Path, ids); err != nil {
 		return err
 	}
+	if err := inventory.Writable(o.Inventory.Path); err != nil {
+		return &UsageError{fmt.Sprintf("the hosts cannot be taken out of the file: %v", err)}
+	}
 	o.Limit = ids
 	hosts, err := o.selected()
 	if err != nil {
@@ -167,14 +170,22 @@ func withoutHosts(path string, ids []string) ([]byte, error) {
 		return nil, err
 	}
 	edited, err := inventory.RemoveHosts(data, ids)
-	if err != nil || bytes.Equal(edited, data) {
-		return nil, err
-	}
-	before, err := inventory.Decode(path, data, inventory.Options{})
 	if err != nil {
 		return nil, err
 	}
 	after, err := inventory.Decode(path, edited, inventory.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range after.Hosts {
+		if slices.Contains(ids, h.ID()) {
+			return nil, &UsageError{fmt.Sprintf("%s names %s by a variable of the environment: `kgpu reset %s`, then remove it from the file by hand", path, h.ID(), h.ID())}
+		}
+	}
+	if bytes.Equal(edited, data) {
+		return nil, nil
+	}
+	before, err := inventory.Decode(path, data, inventory.Options{})
 	if err != nil {
 		return nil, err
 	}

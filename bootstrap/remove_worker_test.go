@@ -238,6 +238,14 @@ func TestRemoveWorkerRefuses(t *testing.T) {
 		}
 	}
 	// A file that cannot be edited is found before a host is touched.
+	text := content(t, o.Inventory.Path)
+	t.Setenv("W2", "w2")
+	if err := os.WriteFile(o.Inventory.Path, []byte(strings.Replace(text, "name: w2", "name: \"${W2}\"", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveWorker(t.Context(), o, leave("w2")); err == nil || !strings.Contains(err.Error(), "names w2 by a variable") {
+		t.Errorf("%v", err)
+	}
 	if err := os.WriteFile(o.Inventory.Path, []byte("hosts: [{address: 10.0.0.12, name: w2}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

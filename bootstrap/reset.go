@@ -1,11 +1,14 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
@@ -39,7 +42,7 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		if _, err := s.engine().Execute(ctx, graph); err != nil {
 			return err
 		}
-		if len(ids) == 0 {
+		if len(ids) == 0 || slices.Contains(ids, s.controlPlane().ID()) {
 			return s.forgetKubeconfig()
 		}
 		return nil
@@ -52,7 +55,9 @@ func (s *session) forgetKubeconfig() error {
 	if path == "" {
 		path = KubeconfigPath(s.Inventory)
 	}
-	if sourceOf(path) == "" {
+	// One that is another cluster's, or has come to open others, too, stays.
+	text, err := os.ReadFile(path)
+	if err != nil || !bytes.HasPrefix(text, []byte(sourceMark)) || !kubeconfig.Alone(text) || s.isOfAnother(text) {
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

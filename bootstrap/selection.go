@@ -54,6 +54,9 @@ func (o Options) named(names []string) ([]string, error) {
 		known, words = append(known, h.ID()), append(words, h.ID(), h.Address)
 	}
 	for _, name := range names {
+		if name == "" { // of a variable that a script forgot; hosts without a name have none
+			return nil, &UsageError{"a host's name is empty"}
+		}
 		i := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return name == h.Name || name == h.Address })
 		if i < 0 {
 			return nil, &UsageError{fmt.Sprintf("no host %q in %s.%s It has %s", name, o.Inventory.Path, nearest.Hint(name, words), strings.Join(known, ", "))}

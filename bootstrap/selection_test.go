@@ -13,6 +13,9 @@ func TestNamed(t *testing.T) {
 	o := Options{Inventory: &inventory.Inventory{Path: "lab.yaml", Hosts: []inventory.Host{
 		{Address: "10.0.0.10", Name: "cp1"}, {Address: "10.0.0.11", Name: "gpu1"}, {Address: "10.0.0.12", Name: "gpu2"}, {Address: "10.0.0.13"},
 	}}}
+	if _, err := o.named([]string{"gpu1", ""}); err == nil || !strings.Contains(err.Error(), "name is empty") {
+		t.Errorf("no name at all: %v", err)
+	}
 	for typed, want := range map[string]string{
 		"gpu1 10.0.0.10":   "gpu1 cp1",
 		"gpu[1-2]":         "gpu1 gpu2",

@@ -3,7 +3,6 @@ package bootstrap
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -30,9 +29,9 @@ func (o Options) adviseLimit(hosts []inventory.Host, err error) error {
 	for _, h := range hosts {
 		switch {
 		case out[h.ID()] == nil:
-			others = append(others, "--limit "+h.ID())
+			others = append(others, h.ID())
 			if h.Role == inventory.Worker {
-				workers = append(workers, "--limit "+h.ID())
+				workers = append(workers, h.ID())
 			}
 		case h.Role == inventory.ControlPlane:
 			return err // nothing goes without it
@@ -41,12 +40,14 @@ func (o Options) adviseLimit(hosts []inventory.Host, err error) error {
 	if len(workers) > 0 {
 		others = workers // the control plane is always among them
 	}
-	limit := strings.Join(others, " ")
+	if o.Without == nil {
+		return err
+	}
 	if len(others) > longList {
-		limit = "--limit HOST…" // the flag may be repeated
+		others = nil
 	}
 	for _, e := range out {
-		e.Advice = fmt.Sprintf("%s; or go on without it: `kgpu up %s %s`", e.AdviceLine(), limit, o.Inventory.Path)
+		e.Advice = fmt.Sprintf("%s; or go on without it: `%s`", e.AdviceLine(), o.Without(others))
 	}
 	return err
 }

@@ -23,6 +23,9 @@ func TestHostOutOfReachAtTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := newSite(t, "cp1", "w1", "w2")
+			o.Without = func(hosts []string) string {
+				return "kgpu up --limit " + strings.Join(hosts, " --limit ") + " inventory.yaml"
+			}
 			for _, h := range c.down {
 				s.servers[h].Stop()
 			}

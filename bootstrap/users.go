@@ -198,7 +198,7 @@ func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 		if strings.TrimSpace(string(said[plan.OutputRights])) == "" {
 			return s.noSuchUser(ctx, name)
 		}
-		out = fmt.Sprintf("done: %s has no rights any more. The certificate cannot be revoked: until its end it says who they are, which opens nothing", name)
+		out = fmt.Sprintf("done: %s has no rights any more. The certificate cannot be revoked: until its end it says who they are, which opens nothing as long as there is no new user of that name", name)
 		if spaces := strings.Fields(string(said[plan.OutputNamespaces])); len(spaces) > 0 {
 			out += "; what they made is still there, in " + strings.Join(spaces, ", ")
 		}

@@ -281,7 +281,7 @@ func TestDeleteUser(t *testing.T) {
 		t.Errorf("%q, %v", said, err)
 	}
 	outputs["rights"], outputs["namespaces"] = "clusterrolebinding/x\n", "\n"
-	if said, err := DeleteUser(t.Context(), o, "joe"); err != nil || !strings.HasSuffix(said, "opens nothing") {
+	if said, err := DeleteUser(t.Context(), o, "joe"); err != nil || !strings.HasSuffix(said, "opens nothing as long as there is no new user of that name") {
 		t.Errorf("of what another run left: %q, %v", said, err)
 	}
 	outputs["rights"] = "\n"

@@ -33,6 +33,19 @@ func WriteFile(path string, data []byte) error {
 	return syncDir(filepath.Dir(target))
 }
 
+// Writable reports why WriteFile cannot replace a file.
+func Writable(path string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // CreateFile writes a file that is not there yet, whole or not at all. Its error is fs.ErrExist where something has that
 // name; that stays as it is.
 func CreateFile(path string, data []byte) error {

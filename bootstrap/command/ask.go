@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -54,8 +55,7 @@ func (t *terminal) confirm(c *cli.Context, what, word string) error {
 		err = usagef("%s\nnot confirmed, nothing was changed (--yes agrees)", what)
 	} else {
 		fmt.Fprintf(printable.Writer(c.App.Writer), "%s\nType %s to go on: ", what, word)
-		var answer string
-		if _, broken := fmt.Fscanln(c.App.Reader, &answer); broken != nil || answer != word {
+		if answer, broken := answer(c.App.Reader); broken != nil || answer != word {
 			err = usagef("not confirmed, nothing was changed: the word is %s (kgpu %s --yes does not ask)", word, c.Command.Name)
 		}
 	}
@@ -63,6 +63,21 @@ func (t *terminal) confirm(c *cli.Context, what, word string) error {
 		t.ended = "nothing was changed"
 	}
 	return err
+}
+
+// answer reads what a person types: the whole line, or the next question would get its rest, or the shell.
+func answer(r io.Reader) (string, error) {
+	var line []byte
+	for b := make([]byte, 1); ; {
+		n, err := r.Read(b)
+		line = append(line, b[:n]...)
+		switch {
+		case bytes.HasSuffix(line, []byte{'\n'}), errors.Is(err, io.EOF) && len(line) > 0:
+			return strings.TrimSpace(string(line)), nil
+		case err != nil:
+			return "", err
+		}
+	}
 }
 
 // answers is what a person types. A question is over with its line, and with the story.

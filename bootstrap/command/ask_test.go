@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,19 @@ func TestNoQuestionAmongEvents(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), `"text":"nothing was changed"`) || !strings.Contains(errs.String(), "--yes agrees") {
 		t.Errorf("told %s and %s", out.String(), errs.String())
+	}
+}
+
+// An answer is a line, whole: its rest is for nobody else.
+func TestAnswer(t *testing.T) {
+	r := strings.NewReader("no thanks\nyes \nyes")
+	for _, want := range []string{"no thanks", "yes", "yes"} {
+		if got, err := answer(r); got != want || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	if _, err := answer(r); err != io.EOF {
+		t.Errorf("%v at the end", err)
 	}
 }
 

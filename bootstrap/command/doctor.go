@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -130,6 +131,8 @@ func acting(c *cli.Context, o *bootstrap.Options, progress report.Sink) (ended f
 	t.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
 	return func(err error) {
 		told.Store(nil)
+		t.failures(o.Run, err)
+		t.unseen().Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Result, Reason: outcome(err)})
 		recorded(err)
 	}
 }
@@ -157,10 +160,9 @@ func fix(c *cli.Context, o bootstrap.Options, names []string, out io.Writer) (do
 		fmt.Fprintf(out, "\n%s\n%s\n", what, m.Text)
 		if !c.Bool("yes") {
 			fmt.Fprint(out, "Type yes to do it: ")
-			var answer string
-			if _, err := fmt.Fscanln(in, &answer); err != nil || answer != "yes" {
+			if answer, err := answer(in); err != nil || answer != "yes" || c.Context.Err() != nil {
 				fmt.Fprintln(out, "not confirmed, nothing of this was done")
-				return false, nil
+				return false, context.Cause(c.Context)
 			}
 		}
 		done = true

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // examined runs kgpu doctor on a host where nothing listens.
@@ -74,14 +76,14 @@ func (u *until) Write(p []byte) (int, error) {
 // A question ends with the first Ctrl-C, whatever is typed, or not, after it.
 func TestDoctorInterruptedAtAQuestion(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancelCause(t.Context())
 	silent, typing := io.Pipe()
 	defer typing.Close()
 	app := App("1.2.3", Group("all", Doctor()))
-	out := &until{text: "Type yes to do it: ", then: cancel}
+	out := &until{text: "Type yes to do it: ", then: func() { cancel(&reason.Error{ID: reason.Cancelled}) }}
 	app.Writer, app.ErrWriter, app.Reader = out, io.Discard, silent
 	status := Run(ctx, app, []string{"kgpu", "doctor", "--fix", "-i", inventoryOf(t, unheld())})
-	if status == 0 || !strings.Contains(out.said.String(), "not confirmed, nothing of this was done") {
+	if status != 130 || !strings.Contains(out.said.String(), "not confirmed, nothing of this was done") {
 		t.Errorf("status %d:\n%s", status, out.said.String())
 	}
 }
@@ -100,5 +102,8 @@ func TestDoctorFixIsRecorded(t *testing.T) {
 	}
 	if log, status := do(t, "logs"); status != 0 || !strings.Contains(log, "kubelet set on hold.") {
 		t.Errorf("status %d, the log:\n%s", status, log)
+	}
+	if page, status := do(t, "timeline", "last", "-o", "-"); status != 0 || strings.Contains(page, "no end told") {
+		t.Errorf("the run has no end in its timeline (status %d)", status)
 	}
 }

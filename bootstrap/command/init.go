@@ -170,8 +170,7 @@ func askTrust(w io.Writer, r io.Reader, keys []bootstrap.NewKey) error {
 		fmt.Fprintf(w, "  ssh-keygen -lf %s\n", f)
 	}
 	fmt.Fprint(w, "Type yes if they are the same: the keys are pinned in the inventory. ")
-	var answer string
-	_, err := fmt.Fscanln(r, &answer)
+	answer, err := answer(r)
 	if errors.Is(err, io.EOF) {
 		fmt.Fprintln(w) // where a person's own would be
 	}

@@ -62,6 +62,20 @@ func sameCluster(c *cli.Context, inv *inventory.Inventory, command string) []str
 
 // again is the command that carries on with the run that c began: the same, which may be repeated.
 func again(c *cli.Context, inv *inventory.Inventory) string {
+	return limited(c, inv, c.StringSlice("limit"))
+}
+
+// onlyFor is the same command for these hosts only; where there are none, the flag, which may be repeated, is for the
+// person to fill in.
+func onlyFor(c *cli.Context, inv *inventory.Inventory, hosts []string) string {
+	if len(hosts) == 0 {
+		return limited(c, inv, nil) + " --limit HOST…"
+	}
+	return limited(c, inv, hosts)
+}
+
+// limited is the same command, for these hosts.
+func limited(c *cli.Context, inv *inventory.Inventory, hosts []string) string {
 	words := append(strings.Fields("kgpu "+commandName(c)), "--inventory", inv.Path)
 	switch c.Command.Name { // hosts and users; of the others, the arguments are the inventory
 	case "add-worker", "reset", "create", "delete":
@@ -70,7 +84,11 @@ func again(c *cli.Context, inv *inventory.Inventory) string {
 		words = append(words, bootstrap.StillNamed(inv.Path, c.Args().Slice())...)
 	}
 	for _, flag := range []string{"only", "skip", "limit", "ignore"} {
-		for _, value := range c.StringSlice(flag) {
+		values := c.StringSlice(flag)
+		if flag == "limit" {
+			values = hosts
+		}
+		for _, value := range values {
 			words = append(words, "--"+flag, value)
 		}
 	}

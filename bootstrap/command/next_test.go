@@ -42,6 +42,25 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// Who goes on without a host keeps what else was typed.
+func TestOnlyFor(t *testing.T) {
+	for want, hosts := range map[string][]string{
+		"kgpu up --inventory lab.yaml --skip 'os/*' --limit w2 --limit w3 --ignore HOST_REBOOT_PENDING --ssh-config c": {"w2", "w3"},
+		"kgpu up --inventory lab.yaml --skip 'os/*' --ignore HOST_REBOOT_PENDING --ssh-config c --limit HOST…":         nil,
+	} {
+		app := testApp()
+		got := ""
+		app.Command("up").Action = func(c *cli.Context) error {
+			got = onlyFor(c, &inventory.Inventory{Path: "lab.yaml"}, hosts)
+			return nil
+		}
+		typed := "up --ssh-config c --skip os/* --limit w1 --ignore HOST_REBOOT_PENDING"
+		if err := app.Run(flagsFirst(app, append([]string{"kgpu"}, strings.Fields(typed)...))); err != nil || got != want {
+			t.Errorf("%s, want %s (%v)", got, want, err)
+		}
+	}
+}
+
 // The last line of a run that made a cluster works on this machine, with kubectl or without.
 func TestDone(t *testing.T) {
 	for name, c := range map[string]struct {

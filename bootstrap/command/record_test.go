@@ -46,6 +46,9 @@ func TestRecorded(t *testing.T) {
 	if out, status := do(t, "plan"); status != 20 {
 		t.Fatalf("plan ended with %d: %s", status, out)
 	}
+	if out, _ := do(t, "plan", "-o", "json"); strings.Contains(out, `"event"`) {
+		t.Errorf("plan prints events: %s", out)
+	}
 	if entries, _ := os.ReadDir(state); len(entries) > 0 {
 		t.Errorf("plan left %v", entries)
 	}

@@ -136,11 +136,12 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
 		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
-		Opened: func(n bootstrap.Notebook) { t.notebook = &n },
-		Agree:  func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
+		Without: func(hosts []string) string { return onlyFor(c, inv, hosts) },
+		Opened:  func(n bootstrap.Notebook) { t.notebook = &n },
+		Agree:   func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
 	}, t)
-	t.failures(id, err)
 	if c.Command.Name != "plan" {
+		t.failures(id, err)
 		to := event.Sink(t)
 		if outcome(err) == misused && t.ended == "" {
 			to = t.unseen() // what is wrong with the command line is all there is to say

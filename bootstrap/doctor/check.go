@@ -59,7 +59,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 			}
 		}
 		for _, f := range before[m.ID()] {
-			if !slices.ContainsFunc(found, func(other Finding) bool { return other.ID == f.ID }) {
+			if !slices.ContainsFunc(found, func(other Finding) bool { return other.ID == f.ID || explains(other.ID, f.ID) }) {
 				found = append(found, f)
 			}
 		}
@@ -212,6 +212,12 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 		out[e.Host] = append(out[e.Host], fromReason(e.Host, e))
 	}
 	return out
+}
+
+// explains reports whether the row of one ID says why there is another.
+func explains(id, other string) bool {
+	i := slices.IndexFunc(catalogue, func(r Row) bool { return r.ID == id })
+	return i >= 0 && slices.Contains(catalogue[i].explains, other)
 }
 
 // withoutConsequences leaves out what another finding of the same host explains.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -337,6 +338,25 @@ func (w *world) docker() {
 		f.ContainerdLoaded = nil
 	}
 	says(&w.worker, "unit=docker active success 0 enabled", "unit=cri-docker active success 0 enabled")
+}
+
+// The inventory that says the driver is there is no reason not to say what is wrong with it.
+func TestDriverOfSomebody(t *testing.T) {
+	for want, module := range map[string]string{"GPU_MODULE_NOT_LOADED": "595.91.07", "GPU_MODULE_BUILD": ""} {
+		w := newWorld(t)
+		w.inv.GPU.Driver.Source = catalog.NoDriver
+		w.withoutDriver(module, "595.91.07")
+		if module == "" {
+			instead(&w.worker, "dkms=", "dkms=nvidia/595.91.07, 6.8.0-85-generic, x86_64: installed")
+		}
+		var got []string
+		for _, f := range w.check() {
+			got = append(got, f.Host+" "+f.ID)
+		}
+		if !slices.Equal(got, []string{"w1 " + want}) {
+			t.Errorf("%q, want %s", got, want)
+		}
+	}
 }
 
 // TestRows holds that each row finds its own fault, and no other row does.

@@ -22,6 +22,26 @@ func DefaultPath() (string, error) {
 	return filepath.Join(home, ".kube", "config"), nil
 }
 
+// HasCurrent reports whether one of the files that kubectl reads names a current context: kubectl takes the first that does.
+func HasCurrent() bool {
+	path, err := DefaultPath()
+	if err != nil {
+		return false
+	}
+	for _, path := range append(filepath.SplitList(os.Getenv("KUBECONFIG")), path) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if _, top, err := decode(data); err == nil {
+			if current := get(top, "current-context"); current != nil && current.Value != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // WriteFile writes a file that only its owner can read, whole or not at all. A symbolic link stays one: what it leads to is
 // replaced. What is no file, such as /dev/null, stays.
 func WriteFile(path string, data []byte) error {

@@ -97,6 +97,12 @@ func Parse(data []byte) (*Access, error) {
 	return a, nil
 }
 
+// Alone reports whether a kubeconfig has no more than one cluster and one user in it.
+func Alone(data []byte) bool {
+	var f file
+	return yaml.Unmarshal(data, &f) == nil && len(f.Clusters) <= 1 && len(f.Users) <= 1 && len(f.Contexts) <= 1
+}
+
 // Encode is a kubeconfig with nothing else in it. It is secret.
 func (a *Access) Encode() ([]byte, error) {
 	f := file{APIVersion: "v1", Kind: "Config", Current: a.Context}

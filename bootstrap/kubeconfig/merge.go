@@ -32,7 +32,7 @@ const mark = "kgpu.dev"
 // Merge adds the entries of a to a kubeconfig, or brings those up to date that are there; everything else stays, with its
 // comments. origin is the inventory: an entry that kgpu made of the same inventory is replaced even when the cluster was
 // made anew. An entry of the same name that is somebody else's is a *ConflictError, and nothing is changed. The current
-// context becomes that of a when use is set or there is none. dir is the folder that paths in the file are relative to.
+// context becomes that of a when use is set. dir is the folder that paths in the file are relative to.
 func Merge(data []byte, a *Access, origin, dir string, use bool) ([]byte, error) {
 	root, top, err := decode(data)
 	if err != nil {
@@ -44,7 +44,7 @@ func Merge(data []byte, a *Access, origin, dir string, use bool) ([]byte, error)
 			return nil, err
 		}
 	}
-	if current := get(top, "current-context"); use || current == nil || current.Value == "" {
+	if use {
 		set(top, "current-context", text(a.Context))
 	}
 	var out bytes.Buffer

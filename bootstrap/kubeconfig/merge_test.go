@@ -91,14 +91,14 @@ func TestMerge(t *testing.T) {
 		conflict     string // kind
 		fails        string
 	}{
-		{name: "nothing"},
-		{name: "kubectls-own-empty-file", before: "apiVersion: v1\nclusters: []\ncontexts: null\ncurrent-context: \"\"\nkind: Config\npreferences: {}\nusers: []\n"},
-		{name: "only-a-comment", before: "# later\n"},
+		{name: "nothing", use: true},
+		{name: "kubectls-own-empty-file", use: true, before: "apiVersion: v1\nclusters: []\ncontexts: null\ncurrent-context: \"\"\nkind: Config\npreferences: {}\nusers: []\n"},
+		{name: "only-a-comment", use: true, before: "# later\n"},
 		{name: "others", before: others},
 		{name: "others-use", before: others, use: true},
-		{name: "same-cluster", before: entry(ours, "", "")},
-		{name: "same-cluster-by-file", before: strings.Replace(entry(ours, "", ""), "certificate-authority-data: "+b64(ours.CA), "certificate-authority: "+filepath.Base(file), 1)},
-		{name: "made-anew", before: entry(theirs, made, made)},
+		{name: "same-cluster", use: true, before: entry(ours, "", "")},
+		{name: "same-cluster-by-file", use: true, before: strings.Replace(entry(ours, "", ""), "certificate-authority-data: "+b64(ours.CA), "certificate-authority: "+filepath.Base(file), 1)},
+		{name: "made-anew", use: true, before: entry(theirs, made, made)},
 		{name: "json", before: `{"apiVersion":"v1","kind":"Config","clusters":[],"users":[],"contexts":[],"current-context":"x"}`},
 		{name: "another cluster", before: entry(theirs, "", ""), conflict: "cluster"},
 		{name: "another inventory's cluster", before: entry(theirs, elsewhere, elsewhere), conflict: "cluster"},
@@ -248,6 +248,27 @@ func mode(t *testing.T, path, want string) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, mode %v", err, info.Mode())
+	}
+}
+
+// Of several files, kubectl takes the first current context that there is.
+func TestHasCurrent(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	for name, text := range map[string]string{"none": "kind: Config\n", "empty": "current-context: \"\"\n", "one": "current-context: x\n", "broken": "{"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for files, want := range map[string]bool{"": false, "none:empty": false, "absent:none:one": true, "broken:one": true, "broken": false} {
+		var paths []string
+		for _, name := range strings.Split(files, ":") {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+		t.Setenv("KUBECONFIG", strings.Join(paths, ":"))
+		if got := HasCurrent(); got != want {
+			t.Errorf("%q: %v", files, got)
+		}
 	}
 }
 

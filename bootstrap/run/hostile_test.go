@@ -256,3 +256,25 @@ func TestLiesAboutSteps(t *testing.T) {
 		})
 	}
 }
+
+// A host that names batches without end is not followed for ever.
+func TestBatchesWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &liar{}
+		l.says = func(ctx context.Context, w io.Writer) error {
+			for i := 0; ctx.Err() == nil; i++ {
+				_, _ = fmt.Fprintf(w, "ended b-%d\n", i)
+				if i%100 == 0 {
+					time.Sleep(time.Second)
+				}
+			}
+			return ctx.Err()
+		}
+		e := &Engine{Run: "r", Hosts: map[string]Host{"h": l}, Events: event.Discard, pause: func(int) time.Duration { return time.Second }}
+		err := e.Watch(t.Context(), "h", func() {})
+		var r *reason.Error
+		if !errors.As(err, &r) || r.ID != reason.HostOutputTooLarge {
+			t.Errorf("%v", err)
+		}
+	})
+}

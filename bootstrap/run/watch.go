@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -86,14 +87,19 @@ func (w *watcher) tellLeft() {
 
 // host watches one host, over as many connections as it takes, and returns when every batch it found there has ended.
 func (w *watcher) host(ctx context.Context, h Host) {
-	v := &view{watcher: w, host: h, ctx: ctx, known: map[string]bool{}}
+	own, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	v := &view{watcher: w, host: h, ctx: own, refuse: refuse, known: map[string]bool{}}
 	defer v.batches.Wait()
 	defer v.seen()
 	for lost := 0; !w.isOver(); {
 		v.partial, v.heard = nil, false
-		err := w.engine.lasting(ctx, h, "watch", runner.Watch, nil, w.over, v)
+		err := w.engine.lasting(own, h, "watch", runner.Watch, nil, w.over, v)
 		switch {
 		case ctx.Err() != nil, w.isOver():
+			return
+		case own.Err() != nil:
+			w.gone(h, context.Cause(own))
 			return
 		case errors.Is(err, remote.ErrLost):
 			if lost++; v.heard {
@@ -164,13 +170,17 @@ func (w *watcher) failures() error {
 	return errors.Join(errs...)
 }
 
+// mostBatches is how many batches a host may name: an honest one keeps a handful.
+const mostBatches = 1000
+
 // view is what watch.sh says of a host.
 type view struct {
 	*watcher
 	host    Host
 	ctx     context.Context
-	looked  bool            // once
-	known   map[string]bool // batches
+	refuse  context.CancelCauseFunc // ends it for this host
+	looked  bool                    // once
+	known   map[string]bool         // batches
 	batches sync.WaitGroup
 	partial []byte
 	heard   bool // anything, over the connection there is
@@ -201,6 +211,10 @@ func (v *view) line(line string) {
 	case "looked":
 		v.seen()
 	case "runs", "ended":
+		if !v.known[batch] && len(v.known) == mostBatches {
+			v.refuse(&reason.Error{ID: reason.HostOutputTooLarge, Host: v.host.ID(), Detail: fmt.Sprintf("it names more than %d batches", mostBatches)})
+			return
+		}
 		// What had ended before the first look is history; later it was too quick for the eye, or the link was lost.
 		if !v.known[batch] && (word == "runs" || v.looked) {
 			v.follow(batch)
