@@ -75,6 +75,8 @@ k cp client:/tmp/file "$scratch/back" >/dev/null || fail 'cp from the pod'
 cmp -s "$scratch/there" "$scratch/back" || fail 'cp brought back something else'
 say 'cp: works'
 
+# What a background job writes to is there before somebody looks for it.
+touch "$scratch/attached" "$scratch/forward"
 timeout 15 "$kubectl" -n "$namespace" attach web </dev/null >"$scratch/attached" 2>&1 &
 attached=$!
 for _ in $(seq 50); do
