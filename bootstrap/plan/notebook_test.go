@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
 )
 
 const oneCard = threeHosts + "runtime: containerd\nnetwork: flannel\ngpu: {driver: {source: none}}\n"
@@ -134,9 +135,9 @@ func cutCard(f *facts.Host) {
 	f.NVIDIA.Seen = []facts.GPU{{UUID: "GPU-1", Name: "A100", MIG: true, Instances: []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}, {UUID: "MIG-2", Profile: "1g.5gb"}}}}
 }
 
-// TestTaintsOfTheInventory: what keeps others away from the nodes does not keep away what kgpu makes there.
-func TestTaintsOfTheInventory(t *testing.T) {
-	inv := decode(t, strings.Replace(oneCard, "name: w1", "taints: [\"dedicated=ml:NoSchedule\", \"x:NoExecute\"], name: w1", 1))
+// notebookObjects are what the notebook of the inventory consists of, in a cluster that has one.
+func notebookObjects(t *testing.T, inv *inventory.Inventory) []object {
+	t.Helper()
 	g, err := Notebook(inv, withNotebook(t))
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +146,13 @@ func TestTaintsOfTheInventory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return objects
+}
+
+// TestTaintsOfTheInventory: what keeps others away from the nodes does not keep away what kgpu makes there.
+func TestTaintsOfTheInventory(t *testing.T) {
+	inv := decode(t, strings.Replace(oneCard, "name: w1", "taints: [\"dedicated=ml:NoSchedule\", \"x:NoExecute\"], name: w1", 1))
+	objects := notebookObjects(t, inv)
 	tolerations := objects[len(objects)-1]["spec"].(object)["template"].(object)["spec"].(object)["tolerations"].([]any)
 	for _, want := range []object{
 		{"key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}, {"key": "x", "operator": "Equal", "value": "", "effect": "NoExecute"},
@@ -159,14 +167,7 @@ func TestTaintsOfTheInventory(t *testing.T) {
 func TestNotebookStorage(t *testing.T) {
 	inv := decode(t, oneCard)
 	inv.Notebook.Storage, inv.Notebook.Image = "10Gi\n  x: y", "reg.lan/nb: x\nprivileged: true #"
-	g, err := Notebook(inv, withNotebook(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := decodeManifest([]byte(g.Steps[0].Input.Values["manifest"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := notebookObjects(t, inv)
 	var kinds []string
 	for _, o := range objects {
 		kinds = append(kinds, o["kind"].(string))
