@@ -329,3 +329,16 @@ func TestFactsWriteNothing(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 }
+
+// Who waits leaves a slow control plane more time.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.ok(s.script(`sleep() { echo "$1" >>/tmp/slept; }
+pause
+read -r up _ </proc/uptime; pause_ended=$((10#${up/./} + 100000)); pause # a look that took no time
+pause_ended=0; pause # one that took as long as the machine is up`))
+	if got := s.read("tmp/slept"); got != "1.0\n1.0\n3.0\n" {
+		t.Errorf("it slept\n%s", got)
+	}
+}

@@ -204,13 +204,16 @@ func TestSmoke(t *testing.T) {
 	var order []string
 	for line := range strings.Lines(s.calls()) {
 		if word, rest, _ := strings.Cut(strings.TrimSpace(line), " "); word == "delete" || word == "create" || word == "logs" {
+			if word == "delete" {
+				word, _, _ = strings.Cut(rest, " ")
+			}
 			order = append(order, word)
 			if word == "logs" && strings.HasPrefix(rest, "smi-w2-0-x7x7x ") {
 				order = append(order, "w2")
 			}
 		}
 	}
-	if got := strings.Join(order, " "); got != "delete create logs logs logs logs logs w2 logs logs delete delete" {
+	if got := strings.Join(order, " "); got != "jobs namespace create logs logs logs logs logs w2 logs logs jobs namespace" {
 		t.Errorf("order of calls: %s", got)
 	}
 	for _, want := range []string{

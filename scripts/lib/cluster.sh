@@ -47,7 +47,7 @@ wait_api() {
       waiting 'the API server'
       told=yes
     fi
-    sleep 1
+    pause
   done
 }
 

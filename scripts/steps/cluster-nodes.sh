@@ -29,7 +29,7 @@ wait_node() {
       waiting "node $1 to appear"
       told=yes
     fi
-    sleep 1
+    pause
   done
 }
 

@@ -113,5 +113,5 @@ while late=$(pending) && [[ -n $late ]]; do
     waiting "$why"
     told=$why
   fi
-  sleep 1
+  pause
 done

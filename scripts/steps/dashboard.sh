@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034 # the library uses it
 namespace=kgpu-dashboard
 mine=app.kubernetes.io/name=headlamp
-patience=30 # rounds of a second that something may hinder the pod; a pull that goes on hinders nothing
+patience=30 # rounds of a second or more that something may hinder the pod; a pull that goes on hinders nothing
 
 # The generation of the Deployment, the one that was acted upon, how many pods there are of it, how many are ready.
 deployment_template='{{.metadata.generation}} {{or .status.observedGeneration 0}} {{or .status.updatedReplicas 0}} {{or .status.readyReplicas 0}}'
@@ -51,7 +51,7 @@ wait_for_it() {
       why=$(hindrance "$pod" "$phase" "$words" 'the dashboard in it does not answer')
       if [[ -n $why || $(seconds_left) -le 0 ]]; then give_up "$why" "$phase" "$words"; fi
     fi
-    sleep 1
+    pause
   done
 }
 

@@ -40,5 +40,5 @@ while late=$(lacks) && [[ -n $late ]]; do
     waiting "$late"
     told=$late
   fi
-  sleep 1
+  pause
 done

@@ -33,7 +33,7 @@ node_settles() {
       waiting "$late"
       told=$late
     fi
-    sleep 1
+    pause
   done
   if [[ -n $late ]]; then echo "not there after a minute: $late"; fi
 }

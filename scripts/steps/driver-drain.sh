@@ -48,5 +48,5 @@ while held=$(cards_held || echo 'what the API server does not tell') && [[ -n $h
     waiting "the end of $held"
     told=yes
   fi
-  sleep 1
+  pause
 done

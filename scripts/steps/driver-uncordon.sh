@@ -49,6 +49,6 @@ while late=$(lacks) && [[ -n $late ]]; do
     waiting "$late"
     told=$late
   fi
-  sleep 1
+  pause
 done
 uncordon "$node"

@@ -7,7 +7,7 @@
 
 namespace=kgpu-notebook
 mine=app.kubernetes.io/name=notebook
-patience=180 # rounds of a second that something may hinder the pod; a pull that goes on hinders nothing
+patience=180 # rounds of a second or more that something may hinder the pod; a pull that goes on hinders nothing
 no_card=30   # the same for a card, which nobody is about to give back
 
 # The generation of the Deployment, the one that was acted upon, how many pods there are of it, how many are ready, how many
@@ -92,7 +92,7 @@ wait_for_it() {
       why=$(hindrance "$pod" "$phase" "$words" 'Jupyter in it does not answer')
       if [[ -n $why || $(seconds_left) -le 0 ]]; then give_up "$why" "$pod" "$phase" "$words"; fi
     fi
-    sleep 1
+    pause
   done
 }
 

@@ -122,5 +122,5 @@ while late=$(pending) && [[ -n $late ]]; do
     told=$why
   fi
   revive "$late"
-  sleep 1
+  pause
 done

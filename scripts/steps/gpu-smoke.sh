@@ -9,7 +9,7 @@
 namespace=kgpu-smoke
 ended_too=()
 if kubernetes_before 10; then ended_too=(--show-all); fi # later ones do not hide pods that have ended, and the flag is gone
-patience=120 # rounds of a second that something may hinder a pod; a pull that goes on hinders nothing
+patience=120 # rounds of a second or more that something may hinder a pod; a pull that goes on hinders nothing
 
 # A line for each pod: its Job, the node that it must run on, and what it asks for, if anything.
 # shellcheck disable=SC2016 # Go's template
@@ -114,7 +114,7 @@ wait_for_all() {
       told=$why
     fi
     if [[ $still -ge $patience ]]; then give_up_hindered "$lines"; fi
-    sleep 1
+    pause
   done
 }
 
@@ -154,3 +154,4 @@ wait_for_all
 logs >"$KGPU_STEP/logs"
 output logs <"$KGPU_STEP/logs"
 clear_away 'this run' SMOKE_FAILED
+trap - EXIT

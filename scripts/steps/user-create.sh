@@ -44,7 +44,7 @@ wait_for_it() {
       'no '*) fail USER_REFUSED "the certificate is refused: ${answer#no }" ;;
     esac
     [[ $(seconds_left) -gt 0 ]] || fail USER_REFUSED 'nobody signs the certificate: is kube-controller-manager at work?'
-    sleep 1
+    pause
   done
 }
 
