@@ -6,9 +6,11 @@ export LC_ALL=C SYSTEMD_COLORS=0
 # Packages, with their holds.
 dpkg-query -W -f='package\t${Package}:${Architecture}\t${Version} ${db:Status-Status} ${db:Status-Want}\n'
 
-# Units: what is enabled, and what is active or failed. Inactive units come and go with systemd's memory.
+# Units: what is enabled, and what is active or failed. Inactive units come and go with systemd's memory. A timer is running
+# while what it starts is at work, and waits before and after that.
 systemctl list-unit-files --plain --no-legend --no-pager | awk '{ print "unit-file\t" $1 "\t" $2 }'
-systemctl list-units --plain --no-legend --no-pager --full | awk '{ print "unit\t" $1 "\t" $2 " " $3 " " $4 }'
+systemctl list-units --plain --no-legend --no-pager --full |
+  awk '$1 ~ /\.timer$/ && $4 == "running" { $4 = "waiting" } { print "unit\t" $1 "\t" $2 " " $3 " " $4 }'
 
 # Links without the number of their peer, addresses, routes and rules.
 for link in /sys/class/net/*; do
