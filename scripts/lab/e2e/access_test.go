@@ -11,13 +11,8 @@ import (
 	"testing"
 )
 
-// TestAccess goes into one small cluster by all the ways that kgpu opens.
-func TestAccess(t *testing.T) {
-	l := newLab(t, nil, "--workers", "1")
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories() + "notebook: {framework: none}\n",
-		hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1")},
-	})
+// access goes into the cluster by all the ways that kgpu opens.
+func (c *cluster) access(t *testing.T) {
 	dir := filepath.Dir(c.inventory)
 	// kubectl runs the lab's kubectl with a kubeconfig, whatever it ends with.
 	kubectl := func(t *testing.T, kubeconfig string, args ...string) (string, bool) {
@@ -45,12 +40,6 @@ func TestAccess(t *testing.T) {
 			t.Errorf("the nodes are\n%s", out)
 		}
 	}
-
-	must(t, "nothing to enter yet", func(t *testing.T) {
-		kgpu(t, 16, "kubeconfig", "-i", c.inventory)
-		kgpu(t, 16, "user", "create", "joe", "-i", c.inventory)
-	})
-	must(t, "up", func(t *testing.T) { c.up(t); c.ready(t, "cp1", "w1") })
 
 	t.Run("kubeconfig", func(t *testing.T) {
 		file := filepath.Join(dir, "mine")
@@ -106,9 +95,9 @@ func TestAccess(t *testing.T) {
 		on(t, nowhere, "", 1, "kubectl", "-i", c.inventory, "--", "get", "node", "no such node; true")
 	})
 	t.Run("the API server cannot be reached", func(t *testing.T) {
-		from := l.addr["cp1"][:strings.LastIndex(l.addr["cp1"], ".")] + ".1"
-		l.exec(t, "cp1", "iptables -I INPUT -p tcp --dport 6443 -s "+from+" -j REJECT")
-		defer l.exec(t, "cp1", "iptables -D INPUT -p tcp --dport 6443 -s "+from+" -j REJECT")
+		from := c.addr["cp1"][:strings.LastIndex(c.addr["cp1"], ".")] + ".1"
+		c.exec(t, "cp1", "iptables -I INPUT -p tcp --dport 6443 -s "+from+" -j REJECT")
+		defer c.exec(t, "cp1", "iptables -D INPUT -p tcp --dport 6443 -s "+from+" -j REJECT")
 		if out, ok := kubectl(t, c.kubeconfig, "get", "nodes", "--request-timeout=5s"); ok {
 			t.Errorf("it can: %s", out)
 		}

@@ -5,72 +5,56 @@ import (
 	"testing"
 )
 
-// TestApt makes a cluster of hosts whose package manager is in a bad way, as its owner's business leaves it.
-func TestApt(t *testing.T) {
-	l := newLab(t, nil, "--workers", "1")
-	hosts := []string{"cp1", "w1"}
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
-		hosts: []string{l.host("cp1", ""), l.host("w1", "")},
-	})
-	l.interruptDpkg(t, "w1", "socat")
-	l.exec(t, "w1", oldKubelet)
-	before := l.snapshot(t, hosts...)
+// heldKubelet has somebody's kubelet of another version on w1, which is held: kgpu refuses, and changes nothing.
+func (c *cluster) heldKubelet(t *testing.T) {
+	c.exec(t, "w1", oldKubelet)
+	before := c.snapshot(t, "cp1", "w1")
+	s := kgpu(t, 35, "up", c.inventory)
+	if said := s.stderr.String(); !strings.Contains(said, "kubelet is held at 1.30.2-1.1") || !strings.Contains(said, "[HOST_PACKAGE_HELD]") {
+		t.Errorf("said %s", said)
+	}
+	c.unchanged(t, before)
+	c.exec(t, "w1", "apt-mark unhold kubelet")
+}
 
-	must(t, "a hold at another version is its owner's to undo", func(t *testing.T) {
-		s := kgpu(t, 35, "up", c.inventory)
-		if said := s.stderr.String(); !strings.Contains(said, "kubelet is held at 1.30.2-1.1") || !strings.Contains(said, "[HOST_PACKAGE_HELD]") {
-			t.Errorf("said %s", said)
-		}
-		l.unchanged(t, before)
-		l.exec(t, "w1", "apt-mark unhold kubelet")
-	})
+// brokenSources has a file of apt's on cp1 that apt does not understand, and a dpkg on w1 that was interrupted.
+func (c *cluster) brokenSources(t *testing.T) {
 	const broken = "/etc/apt/sources.list.d/broken.list"
-	must(t, "a broken file of apt's sources", func(t *testing.T) {
-		l.exec(t, "cp1", "rm -rf /var/lib/apt/lists/*; echo 'deb https://ppa.example.invalid' >"+broken)
-		s := kgpu(t, 37, "up", "--output", "json", c.inventory)
-		if e := s.of("error"); len(e) == 0 || e[0].Reason != "HOST_APT_CONFIG" || !strings.Contains(e[0].Text, "Malformed entry 1 in list file "+broken) {
-			t.Errorf("errors: %v", e)
-		}
-		if got := l.exec(t, "w1", "dpkg-query -W -f '${db:Status-Abbrev}' socat; dpkg --audit"); got != "ii" {
-			t.Errorf("socat, whose installation was interrupted, on w1: %q", got)
-		}
-		if did := strings.Join(c.did(s), "\n"); !strings.Contains(did, "w1 os/dpkg") || strings.Contains(did, "cp1 os/dpkg") {
-			t.Errorf("steps:\n%s", did)
-		}
-		l.exec(t, "cp1", "rm "+broken)
+	c.exec(t, "cp1", "rm -rf /var/lib/apt/lists/*; echo 'deb https://ppa.example.invalid' >"+broken)
+	s := kgpu(t, 37, "up", "--output", "json", c.inventory)
+	if e := s.of("error"); len(e) == 0 || e[0].Reason != "HOST_APT_CONFIG" || !strings.Contains(e[0].Text, "Malformed entry 1 in list file "+broken) {
+		t.Errorf("errors: %v", e)
+	}
+	if got := c.exec(t, "w1", "dpkg-query -W -f '${db:Status-Abbrev}' socat; dpkg --audit"); got != "ii" {
+		t.Errorf("socat, whose installation was interrupted, on w1: %q", got)
+	}
+	if did := strings.Join(c.did(s), "\n"); !strings.Contains(did, "w1 os/dpkg") || strings.Contains(did, "cp1 os/dpkg") {
+		t.Errorf("steps:\n%s", did)
+	}
+	c.exec(t, "cp1", "rm "+broken)
+}
+
+// upgrading starts kgpu up while somebody upgrades cp1, which has dead repositories, too: kgpu names who has the lock, and waits
+// until that one has ended by itself.
+func (c *cluster) upgrading(t *testing.T, flags ...string) *session {
+	t.Helper()
+	const dead = "/etc/apt/sources.list.d/dead.list"
+	c.exec(t, "cp1", "rm -rf /var/lib/apt/lists/*; printf '%s\\n' 'deb http://127.0.0.1:1/x stable main' 'deb https://ppa.example.invalid/x stable main' >"+dead)
+	t.Cleanup(func() { c.exec(t, "cp1", "rm "+dead) })
+	pid := c.upgrade(t, "cp1")
+	s := start(t, "", append([]string{"up", "--output", "json", c.inventory}, flags...)...)
+	warned := s.await(t, "it warned of the one that has the lock", func(e event) bool { return e.Event == "warning" && strings.Contains(e.Text, "unattended-upgr") })
+	if !strings.Contains(warned.Text, "unattended-upgr (pid "+pid+")") {
+		t.Errorf("the warning is %v", warned)
+	}
+	waits := s.await(t, "cp1 waits for the lock", func(e event) bool {
+		return e.Event == "wait" && e.Host == c.addr["cp1"] && strings.Contains(e.Text, "the package manager")
 	})
-	must(t, "up while somebody upgrades, with repositories that are dead", func(t *testing.T) {
-		l.exec(t, "cp1", "printf '%s\\n' 'deb http://127.0.0.1:1/x stable main' 'deb https://ppa.example.invalid/x stable main' >/etc/apt/sources.list.d/dead.list")
-		pid := l.upgrade(t, "cp1")
-		s := start(t, "", "up", "--output", "json", c.inventory)
-		warned := s.await(t, "it warned of the one that has the lock", func(e event) bool { return e.Event == "warning" && strings.Contains(e.Text, "unattended-upgr") })
-		if !strings.Contains(warned.Text, "unattended-upgr (pid "+pid+")") {
-			t.Errorf("the warning is %v", warned)
-		}
-		waits := s.await(t, "cp1 waits for the lock", func(e event) bool {
-			return e.Event == "wait" && e.Host == l.addr["cp1"] && strings.Contains(e.Text, "the package manager")
-		})
-		if !strings.Contains(waits.Text, "held by unattended-upgr (pid "+pid+", of e2e-upgrade.service, for ") || !strings.Contains(waits.Text, "; kgpu waits for another ") {
-			t.Errorf("the wait is %v", waits)
-		}
-		l.exec(t, "cp1", "kill -0 "+pid+"; : >/run/e2e-let-go; while kill -0 "+pid+" 2>/dev/null; do sleep 0.1; done; [ -e /run/e2e-went-by-itself ]")
-		if code := s.wait(t); code != 0 {
-			t.Fatalf("exit status %d", code)
-		}
-		told := false
-		for _, e := range s.of("log") {
-			told = told || e.Host == l.addr["cp1"] && strings.Contains(e.Text, "some repositories did not answer")
-		}
-		if !told {
-			t.Error("nothing is said of the dead repositories")
-		}
-		c.ready(t, hosts...)
-		if got := l.exec(t, "w1", "apt-mark showhold kubelet; kubelet --version"); !strings.HasPrefix(got, "kubelet\nKubernetes v1.36.") {
-			t.Errorf("kubelet on w1: %s", got)
-		}
-	})
-	t.Run("reset", func(t *testing.T) { kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory) })
+	if !strings.Contains(waits.Text, "held by unattended-upgr (pid "+pid+", of e2e-upgrade.service, for ") || !strings.Contains(waits.Text, "; kgpu waits for another ") {
+		t.Errorf("the wait is %v", waits)
+	}
+	c.exec(t, "cp1", "kill -0 "+pid+"; : >/run/e2e-let-go; while kill -0 "+pid+" 2>/dev/null; do sleep 0.1; done; [ -e /run/e2e-went-by-itself ]")
+	return s
 }
 
 // oldKubelet installs a kubelet of somebody else's, and holds it.

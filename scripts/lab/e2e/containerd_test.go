@@ -8,15 +8,13 @@ import (
 	"testing"
 )
 
-// TestContainerd follows one cluster through its life: up, up again, a repair, a worker more, a worker less, reset, up.
-func TestContainerd(t *testing.T) {
-	l := newLab(t, nil, "--workers", "2")
-	fresh := l.snapshot(t, "cp1", "w1", "w2")
+// life is that of a cluster with containerd: up, up again, a repair, a worker more, a worker less. It returns the cluster, whose
+// inventory has the host w3, too.
+func (l *lab) life(t *testing.T) *cluster {
 	c := newCluster(t, l, desired{
 		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
 		hosts: []string{l.host("cp1", ""), l.host("w1", "labels: {e2e.example.com/rack: a1}, taints: [e2e.example.com/kept=yes:PreferNoSchedule]") + " # the first", l.host("w2", "")},
 	})
-
 	must(t, "up", func(t *testing.T) {
 		found := l.watchArguments()
 		s := c.up(t)
@@ -37,21 +35,7 @@ func TestContainerd(t *testing.T) {
 	t.Run("repair", c.repair)
 	t.Run("add-worker", c.addWorker)
 	t.Run("reset refused", c.resetRefused)
-	t.Run("reset", func(t *testing.T) {
-		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")
-		if n := len(s.of("error")); n > 0 {
-			t.Errorf("%d errors", n)
-		}
-		l.unchanged(t, fresh)
-		if _, err := os.Stat(c.kubeconfig); !os.IsNotExist(err) {
-			t.Errorf("the kubeconfig of a cluster that is gone: %v", err)
-		}
-		wantSteps(t, c.did(kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")))
-	})
-	t.Run("up after reset", func(t *testing.T) {
-		c.up(t)
-		c.ready(t, "cp1", "w1", "w2", "w3")
-	})
+	return c
 }
 
 // wholeStream wants what holds for the events of every run that went well.

@@ -6,17 +6,14 @@ import (
 	"testing"
 )
 
-// TestDocker is docker behind cri-dockerd: the distribution's docker on two hosts, Docker's own on an Ubuntu. One host has
-// settings of its own for docker, and a package manager at work when kgpu comes.
-func TestDocker(t *testing.T) {
-	l := newLab(t, []string{"docker", "noble"}, "--workers", "1", "--with", "ubuntu")
-	l.exec(t, "w1", `mkdir -p /etc/docker; printf '{"log-level": "warn"}\n' >/etc/docker/daemon.json`)
-	hosts := []string{"cp1", "w1", "ubuntu1"}
-	fresh := l.snapshot(t, hosts...)
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "docker", network: "flannel", more: l.repositories(),
-		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("ubuntu1", "")},
-	})
+// withDocker makes a cluster of docker behind cri-dockerd: the distribution's docker, its owner's where he has one, and Docker's own
+// on ubuntu1. A package manager is at work on w1 when kgpu comes.
+func (l *lab) withDocker(t *testing.T, hosts ...string) *cluster {
+	d := desired{version: "1.36", runtime: "docker", network: "flannel", more: l.repositories()}
+	for _, h := range hosts {
+		d.hosts = append(d.hosts, l.host(h, ""))
+	}
+	c := newCluster(t, l, d)
 	must(t, "up waits for the package manager", func(t *testing.T) {
 		release := l.lockPackages(t, "w1")
 		s := start(t, "", "up", "--output", "json", c.inventory)
@@ -31,7 +28,7 @@ func TestDocker(t *testing.T) {
 		c.ready(t, hosts...)
 		c.noSecrets(t, s, hosts...)
 	})
-	t.Run("docker", func(t *testing.T) {
+	t.Run("packages", func(t *testing.T) {
 		for host, want := range map[string]string{"cp1": "docker.io", "w1": "docker.io", "ubuntu1": "docker-ce"} {
 			if got := l.exec(t, host, "dpkg -S $(readlink -f $(command -v dockerd)) | cut -d: -f1"); got != want {
 				t.Errorf("%s: dockerd is of package %s, want %s", host, got, want)
@@ -50,10 +47,7 @@ func TestDocker(t *testing.T) {
 	t.Run("cri-dockerd is down", func(t *testing.T) {
 		c.diagnoses(t, fault{slow: true, plant: "systemctl stop cri-docker.socket cri-docker.service", exit: withErrors, want: "w1 CRI_DOCKERD_DOWN"})
 	})
-	t.Run("reset", func(t *testing.T) {
-		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
-		l.unchanged(t, fresh)
-	})
+	return c
 }
 
 // TestDockershim is Kubernetes 1.23, the last with docker support of its own, from a company's mirror; its cards come by

@@ -16,49 +16,73 @@ type recordedRun struct {
 	Hosts                               []string
 }
 
-// TestHistory kills a run and lets another one come to its end: both leave a folder, and kgpu shows what was in it.
+// TestHistory kills two runs, looks at what goes on without them, and lets a third one come to its end: all leave a folder, and
+// kgpu shows what was in it.
 func TestHistory(t *testing.T) {
 	l := newLab(t, nil, "--workers", "1")
+	hosts := []string{"cp1", "w1"}
 	c := newCluster(t, l, desired{
 		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
 		hosts: []string{l.host("cp1", ""), l.host("w1", "")},
 	})
 	c.rename(t, "history") // other tests' runs of the cluster e2e are in the same state directory
+	secrets := l.seededJournal(t, "cp1")
 
-	begun := start(t, "", "up", "--output", "json", c.inventory)
-	id := begun.await(t, "a step", func(e event) bool { return e.Event == "step.start" }).Run
+	first := start(t, "", "up", "--output", "json", c.inventory)
+	id := first.await(t, "a host installs", func(e event) bool { return e.Event == "step.start" && e.Step == "kube/packages" }).Run
 	if got := recordedRuns(t); len(got) != 1 || got[0].Run != id || got[0].State != "at work" || got[0].Exit != nil {
 		t.Errorf("while it is at work: %+v", got)
 	}
-	begun.kill()
+	first.kill()
 	if got := recordedRuns(t); len(got) != 1 || got[0].State != "killed" || got[0].Exit != nil || !strings.HasPrefix(got[0].Command, "up ") {
 		t.Errorf("after kill -9: %+v", got)
 	}
 	if out := kgpu(t, 0, "runs", "--cluster", "history").stdout.String(); !strings.Contains(out, "killed") {
 		t.Errorf("runs says\n%s", out)
 	}
+	attached := start(t, "", "attach", "--output", "json", c.inventory)
+	attached.await(t, "attach says that nobody steers", func(e event) bool {
+		return e.Event == "warning" && strings.Contains(e.Text, "nobody steers")
+	})
+
+	second := start(t, "", "up", "--output", "json", c.inventory)
+	second.await(t, "it found its former run", func(e event) bool {
+		return e.Event == "wait" && strings.Contains(e.Text, "a former run")
+	})
+	second.await(t, "kubeadm init", func(e event) bool { return e.Event == "step.done" && e.Step == "cluster/init" })
+	second.kill()
+	if code := attached.wait(t); code != 0 {
+		t.Errorf("attach: exit status %d", code)
+	}
+	t.Run("support", func(t *testing.T) { c.supportOfHalfACluster(t, secrets) })
 
 	s := c.up(t)
+	c.ready(t, hosts...)
+	for _, h := range hosts {
+		if n := l.exec(t, h, "grep -c '^Install:.*kubelet' /var/log/apt/history.log"); n != "1" {
+			t.Errorf("%s: kubelet was installed %s times, want once", h, n)
+		}
+	}
 	got := recordedRuns(t)
-	if len(got) != 2 || got[0].Run != s.events[0].Run || got[0].State != "ended" || got[0].Reason != "ok" || *got[0].Exit != 0 || len(got[0].Hosts) != 2 {
+	if len(got) != 3 || got[0].Run != s.events[0].Run || got[0].State != "ended" || got[0].Reason != "ok" || *got[0].Exit != 0 || len(got[0].Hosts) != 2 {
 		t.Fatalf("after up: %+v", got)
 	}
-	run := got[0]
+	run, inited := got[0], got[1]
 	t.Run("logs", func(t *testing.T) {
-		out := kgpu(t, 0, "logs", run.Run, c.addr["cp1"], "cluster/init").stdout.String()
+		out := kgpu(t, 0, "logs", inited.Run, c.addr["cp1"], "cluster/init").stdout.String()
 		if !strings.Contains(out, "control-plane has initialized successfully") {
 			t.Errorf("kubeadm init said\n%s", out)
 		}
-		if log, err := os.ReadFile(filepath.Join(run.Folder, "logs", c.addr["cp1"], "cluster+init.log")); err != nil || !strings.Contains(string(log), "control-plane has initialized successfully") {
+		if log, err := os.ReadFile(filepath.Join(inited.Folder, "logs", c.addr["cp1"], "cluster+init.log")); err != nil || !strings.Contains(string(log), "control-plane has initialized successfully") {
 			t.Errorf("%v\n%s", err, log)
 		}
-		if out := kgpu(t, 3, "logs", run.Run, c.addr["cp1"], "cluster/inti").stderr.String(); !strings.Contains(out, `Did you mean "cluster/init"?`) {
+		if out := kgpu(t, 3, "logs", inited.Run, c.addr["cp1"], "cluster/inti").stderr.String(); !strings.Contains(out, `Did you mean "cluster/init"?`) {
 			t.Errorf("a step that is none: %s", out)
 		}
 	})
 	t.Run("timeline", func(t *testing.T) {
 		page := kgpu(t, 0, "timeline", run.Run, "-o", "-").stdout.String()
-		for _, host := range []string{"cp1", "w1"} {
+		for _, host := range hosts {
 			if !strings.Contains(page, `title="`+c.addr[host]+`"`) {
 				t.Errorf("no row for %s", host)
 			}

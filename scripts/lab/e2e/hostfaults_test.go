@@ -1,12 +1,13 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestHostFaults has hosts, mirrors and registries go wrong while a cluster comes up. Each run of kgpu up ends with the
-// reason, and the next one carries on when the fault is gone.
+// TestHostFaults has hosts, their package managers, mirrors and registries go wrong while a cluster comes up. Each run of kgpu up
+// ends with the reason, and the next one carries on when the fault is gone.
 func TestHostFaults(t *testing.T) {
 	l := newLab(t, nil, "--workers", "1")
 	c := newCluster(t, l, desired{
@@ -14,6 +15,8 @@ func TestHostFaults(t *testing.T) {
 		hosts: []string{l.host("cp1", ""), l.host("w1", "")},
 	})
 	const kubernetes, registry = "pkgs.k8s.io/core:/stable:/v1.36/deb/", "registry.k8s.io/v2/kube-controller-manager/"
+	l.interruptDpkg(t, "w1", "socat")
+	must(t, "a hold at another version is its owner's to undo", c.heldKubelet)
 	fresh := l.snapshot(t, "cp1", "w1")
 
 	t.Run("a clock an hour wrong", func(t *testing.T) {
@@ -25,6 +28,7 @@ func TestHostFaults(t *testing.T) {
 		c.stops(t, stop{exit: 75, host: "w1", reason: "NET_NAME_UNRESOLVED", words: []string{"registry.k8s.io", "does not resolve"}})
 	})
 	l.unchanged(t, fresh)
+	must(t, "a broken file of apt's sources", c.brokenSources)
 	t.Run("the key of a repository is another", func(t *testing.T) {
 		l.fault(t, kubernetes+"Release.key", "tamper")
 		c.stops(t, stop{exit: 83, host: "cp1", step: "repo/kubernetes", reason: "REPO_KEY_MISMATCH", words: []string{l.env["KGPU_LAB_FINGERPRINT"]}},
@@ -47,10 +51,13 @@ func TestHostFaults(t *testing.T) {
 			t.Error("nobody was told what is waited for")
 		}
 	})
-	t.Run("a package is another", func(t *testing.T) {
+	t.Run("a package is another, while somebody upgrades", func(t *testing.T) {
 		l.fault(t, kubernetes+"amd64/kubeadm_", "tamper")
-		c.stops(t, stop{exit: 34, host: "cp1", step: "kube/packages", reason: "REPO_CONTENT_MISMATCH", words: []string{"kubeadm_1.36", "it has sha256 ", "expected "}},
-			"--limit", l.addr["cp1"])
+		s := c.upgrading(t, "--limit", l.addr["cp1"])
+		c.stopped(t, s, stop{exit: 34, host: "cp1", step: "kube/packages", reason: "REPO_CONTENT_MISMATCH", words: []string{"kubeadm_1.36", "it has sha256 ", "expected "}})
+		if !slices.ContainsFunc(s.of("log"), func(e event) bool { return strings.Contains(e.Text, "some repositories did not answer") }) {
+			t.Error("nothing is said of the dead repositories")
+		}
 		if left := l.exec(t, "cp1", "dpkg-query -W -f '${db:Status-Status}' kubeadm 2>/dev/null || :"); left == "installed" {
 			t.Error("the other package was installed")
 		}
@@ -84,6 +91,9 @@ func TestHostFaults(t *testing.T) {
 			t.Fatalf("exit status %d", code)
 		}
 		c.ready(t, "cp1", "w1")
+		if got := l.exec(t, "w1", "apt-mark showhold kubelet; kubelet --version"); !strings.HasPrefix(got, "kubelet\nKubernetes v1.36.") {
+			t.Errorf("kubelet on w1: %s", got)
+		}
 	})
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1") })
 }
@@ -99,7 +109,17 @@ type stop struct {
 // stops runs kgpu up and wants it to end like this.
 func (c *cluster) stops(t *testing.T, want stop, flags ...string) *session {
 	t.Helper()
-	s := kgpu(t, want.exit, append([]string{"up", "--output", "json", c.inventory}, flags...)...)
+	s := start(t, "", append([]string{"up", "--output", "json", c.inventory}, flags...)...)
+	c.stopped(t, s, want)
+	return s
+}
+
+// stopped waits for the end of a run, and wants it to be like this.
+func (c *cluster) stopped(t *testing.T, s *session, want stop) {
+	t.Helper()
+	if got := s.wait(t); got != want.exit {
+		t.Fatalf("exit status %d, want %d", got, want.exit)
+	}
 	errors := s.of("error")
 	if len(errors) == 0 || want.step != "" && len(errors) > 1 {
 		t.Errorf("errors: %v", errors)
@@ -128,7 +148,6 @@ func (c *cluster) stops(t *testing.T, want stop, flags ...string) *session {
 	if want.step != "" && (tries > 1) != want.retried {
 		t.Errorf("%d tries", tries)
 	}
-	return s
 }
 
 // fault lets the lab's internet go wrong until the test ends.

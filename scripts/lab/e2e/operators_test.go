@@ -101,24 +101,7 @@ func TestOperators(t *testing.T) {
 		}
 	})
 
-	must(t, "nothing to do", func(t *testing.T) { c.nothingToDo(t, hosts...) })
-
-	must(t, "one that was killed is nobody", func(t *testing.T) {
-		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
-		l.unchanged(t, fresh)
-		first := start(t, "", "up", "--output", "json", c.inventory)
-		first.await(t, "it installs", begins("kube/packages"))
-		first.kill()
-		attached := start(t, "", "attach", "--output", "json", c.inventory)
-		attached.await(t, "attach says that nobody steers", func(e event) bool {
-			return e.Event == "warning" && strings.Contains(e.Text, "nobody steers")
-		})
-		c.up(t)
-		c.ready(t, hosts...)
-		if code := attached.wait(t); code != 0 {
-			t.Errorf("attach: exit status %d", code)
-		}
-	})
+	t.Run("nothing to do", func(t *testing.T) { c.nothingToDo(t, hosts...) })
 }
 
 // startOn starts kgpu on a machine of another name.

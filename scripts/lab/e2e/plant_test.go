@@ -62,27 +62,26 @@ func (c *cluster) diagnoses(t *testing.T, f fault) {
 	switch {
 	case f.heal == byUp:
 		c.up(t)
-		c.settles(t)
 	case f.heal != "":
 		c.exec(t, host, f.heal)
-		c.settles(t)
-	case f.slow:
-		c.settles(t)
-	default:
-		kgpu(t, 0, "doctor", "--fix", "--yes", "-i", c.inventory, c.addr[host]) // it has looked again
+	case !f.slow:
+		kgpu(t, 0, "doctor", "--fix", "--yes", "-i", c.inventory, c.addr[host])
+		c.diagnosed(t, 0) // on the other hosts, too
+		return
 	}
-	c.diagnosed(t, 0)
+	c.settles(t)
 }
 
-// settles waits until nothing of what somebody healed is left, and mends what the device plugin gave up meanwhile.
+// settles waits until kgpu doctor finds nothing any more: it mends what the device plugin gave up meanwhile.
 func (c *cluster) settles(t *testing.T) {
 	t.Helper()
 	for range patience {
-		if start(t, "", "doctor", "--fix", "--yes", "-i", c.inventory).wait(t) == 0 {
+		if start(t, "", "doctor", "--fix", "--yes", "-i", c.inventory).wait(t) == 0 { // it has looked again
 			return
 		}
 		time.Sleep(between)
 	}
+	c.diagnosed(t, 0)
 }
 
 // standInForKernelLog has hosts tell a kernel's log of their own, a file for each boot: they share the machine's.

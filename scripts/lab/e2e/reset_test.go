@@ -2,47 +2,48 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
 
 // TestReset makes a cluster and takes it apart three times, on hosts whose owners have firewall rules, links, routes,
-// containers and images of their own: afterwards, nothing is different. The first round is whole; in the second, with docker,
-// reset is interrupted on every host; in the third, reset finds a cluster that is half made.
+// containers and images of their own: afterwards, nothing is different. The first cluster has a whole life with containerd; of
+// the second, with docker, reset is interrupted on every host; the third one is half made, and a step of it waits.
 func TestReset(t *testing.T) {
-	l := newLab(t, []string{"docker"}, "--workers", "2")
-	hosts := []string{"cp1", "w1", "w2"}
+	l := newLab(t, []string{"docker", "noble"}, "--workers", "2", "--with", "ubuntu")
+	hosts := []string{"cp1", "w1", "w2", "ubuntu1"}
 	// It will have a power cut: what only a first boot does is not in the snapshot then.
 	l.verb(t, "kill", "cp1")
-	l.verb(t, "up", "--workers", "2")
+	l.verb(t, "start", "cp1")
 	l.owned(t, hosts...)
 	fresh := l.snapshot(t, hosts...)
-	round := func(runtime string) *cluster {
-		return newCluster(t, l, desired{
-			version: "1.36", runtime: runtime, network: "flannel", more: l.repositories(),
-			hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
-		})
-	}
 	begins := func(host, step string) func(event) bool {
 		return func(e event) bool { return e.Event == "step.start" && e.Host == l.addr[host] && e.Step == step }
 	}
 
-	must(t, "reset", func(t *testing.T) {
-		c := round("containerd")
-		c.up(t)
-		c.ready(t, hosts...)
+	var c *cluster
+	must(t, "containerd", func(t *testing.T) {
+		c = l.life(t)
 		l.stillOwned(t)
-		c.proof(t, "w1", "w2")
-		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+	})
+	must(t, "reset", func(t *testing.T) {
+		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")
+		if n := len(s.of("error")); n > 0 {
+			t.Errorf("%d errors", n)
+		}
 		l.unchanged(t, fresh)
+		l.stillOwned(t)
+		if _, err := os.Stat(c.kubeconfig); !os.IsNotExist(err) {
+			t.Errorf("the kubeconfig of a cluster that is gone: %v", err)
+		}
+		wantSteps(t, c.did(kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")))
+	})
+	must(t, "docker", func(t *testing.T) {
+		c = l.withDocker(t, hosts...)
 		l.stillOwned(t)
 	})
 	must(t, "reset that is interrupted", func(t *testing.T) {
-		c := round("docker")
-		c.up(t)
-		c.ready(t, hosts...)
-		l.stillOwned(t)
-
 		s := start(t, "", "reset", "--yes", "--inventory", c.inventory, "--output", "json")
 		s.await(t, "w1 began to reset", begins("w1", "host/reset"))
 		s.kill()
@@ -63,18 +64,25 @@ func TestReset(t *testing.T) {
 		l.stillOwned(t)
 	})
 	must(t, "reset of a cluster that is half made", func(t *testing.T) {
-		c := round("containerd")
+		c = newCluster(t, l, desired{
+			version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
+			hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+		})
+		l.fault(t, "ghcr.io/v2/flannel-io", "status=503") // so that it waits as long as it takes
 		s := start(t, "", "up", "--output", "json", c.inventory)
-		s.await(t, "w2 began to join", begins("w2", "cluster/join"))
+		s.await(t, "cp1 waits for the cluster", begins("cp1", "cluster/ready"))
 		s.kill()
-		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		reset := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		if said := reset.stdout.String(); !strings.Contains(said, "another run asked this one to stop; not ready: ") {
+			t.Errorf("the step that waits was not stopped:\n%s", said)
+		}
 		l.unchanged(t, fresh)
 		l.stillOwned(t)
 	})
 }
 
-// owned gives hosts what their owners may have: all of them a network and firewall rules, w1 docker with a container, w2
-// containerd with one that runs.
+// owned gives hosts what their owners may have: all of them a network and firewall rules, w1 docker with settings and a container,
+// w2 containerd with one that runs.
 func (l *lab) owned(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, h := range hosts {
@@ -82,7 +90,7 @@ func (l *lab) owned(t *testing.T, hosts ...string) {
 		l.ownedUntilBoot(t, h)
 	}
 	const install = "apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends %s >/dev/null 2>&1; "
-	l.exec(t, "w1", fmt.Sprintf(install, "docker.io docker-cli")+
+	l.exec(t, "w1", `mkdir -p /etc/docker; printf '{"log-level": "warn"}\n' >/etc/docker/daemon.json; `+fmt.Sprintf(install, "docker.io docker-cli")+
 		"docker run --rm --network host docker.io/library/busybox:1.37 true 2>/dev/null; docker pull -q registry.k8s.io/pause:3.10; docker create --name owner --network none registry.k8s.io/pause:3.10; apt-mark hold docker.io")
 	l.exec(t, "w2", fmt.Sprintf(install, "containerd")+
 		"ip netns add owner; ctr -n owner images pull docker.io/library/busybox:1.37 >/dev/null; ctr -n owner run -d --null-io docker.io/library/busybox:1.37 owner sleep 86400")

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -61,95 +60,81 @@ func (s clusterStatus) problems() []string {
 	return out
 }
 
-// TestStatus looks at a cluster that is well, and at one that loses its hosts one after the other.
-func TestStatus(t *testing.T) {
-	l := newLab(t, nil, "--workers", "2")
-	d := desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
-		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+// statusOfBareHosts looks at hosts of which a cluster is to be made.
+func (c *cluster) statusOfBareHosts(t *testing.T) {
+	for _, h := range c.status(t, 2, c.inventory).Hosts {
+		if !h.Reached || h.State != "no-node" || len(h.Drift.Pending) == 0 {
+			t.Errorf("%+v", h)
+		}
 	}
+}
+
+// statusOfAllWell looks at a cluster of cp1, w1 and w2, changes nothing there, and finds a node that an inventory does not have.
+func (c *cluster) statusOfAllWell(t *testing.T) {
 	hosts := []string{"cp1", "w1", "w2"}
-	c := newCluster(t, l, d)
-	must(t, "nothing is there yet", func(t *testing.T) {
-		before := l.snapshot(t, hosts...)
-		got := c.status(t, 2, c.inventory)
-		for _, h := range got.Hosts {
-			if !h.Reached || h.State != "no-node" || len(h.Drift.Pending) == 0 {
-				t.Errorf("%+v", h)
-			}
+	for _, name := range []string{"kube-system daemonset/kube-proxy", "kube-flannel daemonset/kube-flannel-ds", "kube-system deployment/coredns"} {
+		namespace, workload, _ := strings.Cut(name, " ")
+		c.k(t, "-n", namespace, "rollout", "status", workload, "--timeout=60s")
+	}
+	before := c.snapshot(t, hosts...)
+	got := c.status(t, 0, c.inventory)
+	if !got.Cluster.API.Answers || !strings.HasPrefix(got.Cluster.API.Version, "v1.36.") || got.Cluster.DNS.Ready != 2 || len(got.Hosts) != 3 || len(got.OtherNodes) != 0 {
+		t.Errorf("%+v", got)
+	}
+	for i, h := range got.Hosts {
+		if h.Host != hosts[i] || h.Node.Name != hosts[i] || !h.Reached || h.State != "ready" || !h.Drift.Known || len(h.Drift.Pending) != 0 || len(h.Network) != 2 ||
+			!strings.HasPrefix(h.Versions.Kubelet, "v1.36.") || !strings.HasPrefix(h.Versions.Runtime, "containerd://") || h.Versions.Kernel == "" || h.Versions.OS == "" {
+			t.Errorf("%+v", h)
 		}
-		l.unchanged(t, before)
-	})
-	must(t, "all is well", func(t *testing.T) {
-		c.up(t)
-		c.ready(t, hosts...)
-		for _, name := range []string{"kube-system daemonset/kube-proxy", "kube-flannel daemonset/kube-flannel-ds", "kube-system deployment/coredns"} {
-			namespace, workload, _ := strings.Cut(name, " ")
-			c.k(t, "-n", namespace, "rollout", "status", workload, "--timeout=60s")
+		want := 2 // the kubelet's and the CA's
+		if hosts[i] == "cp1" {
+			want = 15 // kubeadm's own, too
 		}
-		before := l.snapshot(t, hosts...)
-		got := c.status(t, 0, c.inventory)
-		if !got.Cluster.API.Answers || !strings.HasPrefix(got.Cluster.API.Version, "v1.36.") || got.Cluster.DNS.Ready != 2 || len(got.Hosts) != 3 || len(got.OtherNodes) != 0 {
-			t.Errorf("%+v", got)
+		if n := len(h.Certificates); n != want || h.Certificates[0].Days < 300 || h.Certificates[0].Days > 365 {
+			t.Errorf("%s: %d certificates: %+v", hosts[i], n, h.Certificates)
 		}
-		for i, h := range got.Hosts {
-			if h.Host != l.addr[hosts[i]] || h.Node.Name != hosts[i] || !h.Reached || h.State != "ready" || !h.Drift.Known || len(h.Drift.Pending) != 0 || len(h.Network) != 2 ||
-				!strings.HasPrefix(h.Versions.Kubelet, "v1.36.") || !strings.HasPrefix(h.Versions.Runtime, "containerd://") || h.Versions.Kernel == "" || h.Versions.OS == "" {
-				t.Errorf("%+v", h)
-			}
-			want := 2 // the kubelet's and the CA's
-			if hosts[i] == "cp1" {
-				want = 15 // kubeadm's own, too
-			}
-			if n := len(h.Certificates); n != want || h.Certificates[0].Days < 300 || h.Certificates[0].Days > 365 {
-				t.Errorf("%s: %d certificates: %+v", hosts[i], n, h.Certificates)
-			}
+	}
+	said := kgpu(t, 0, "status", c.inventory).stdout.String()
+	if strings.Count(said, " Ready ") != 3 || !strings.Contains(said, "All is well.") {
+		t.Errorf("the table is\n%s", said)
+	}
+	c.unchanged(t, before)
+
+	part := desired{version: "1.36", runtime: "containerd", network: "flannel", more: c.repositories(), hosts: []string{c.host("cp1", "name: cp1"), c.host("w1", "name: w1")}}
+	got = c.status(t, 2, c.write(t, t.TempDir(), part))
+	if len(got.OtherNodes) != 1 || got.OtherNodes[0].Name != "w2" || !slices.Contains(got.problems(), " HOST_NOT_IN_INVENTORY") {
+		t.Errorf("%+v, %+v", got.OtherNodes, got.Problems)
+	}
+}
+
+// statusWithoutKubelet looks at w1 while its kubelet does not run.
+func (c *cluster) statusWithoutKubelet(t *testing.T) {
+	c.exec(t, "w1", "systemctl stop kubelet")
+	c.k(t, "wait", "--for=condition=Ready=Unknown", "node/w1", "--timeout=150s")
+	got := c.status(t, 2, c.inventory)
+	w1 := got.Hosts[1]
+	if w1.State != "not-ready" || !w1.Reached || w1.Node.Reason != "NodeStatusUnknown" || len(w1.Drift.Pending) == 0 || !slices.Contains(got.problems(), "w1 NODE_NOT_READY") {
+		t.Errorf("%+v, %+v", w1, got.Problems)
+	}
+	if said := kgpu(t, 2, "status", c.inventory).stdout.String(); !strings.Contains(said, "NotReady for ") {
+		t.Errorf("the table is\n%s", said)
+	}
+	c.exec(t, "w1", "systemctl start kubelet")
+	c.k(t, "wait", "--for=condition=Ready", "node/w1", "--timeout=150s")
+}
+
+// statusWithoutControlPlane switches cp1 off for good and looks.
+func (c *cluster) statusWithoutControlPlane(t *testing.T) {
+	c.verb(t, "kill", "cp1")
+	got := c.status(t, 2, c.inventory)
+	if w1 := got.Hosts[1]; got.Cluster.API.Answers || got.Cluster.API.Error == "" || !w1.Reached || w1.State != "unknown" || w1.Drift.Known {
+		t.Errorf("%+v", got)
+	}
+	said := kgpu(t, 2, "status", c.inventory).stdout.String()
+	for host, want := range map[string]string{"cp1": "unreachable", "w1": "unknown"} {
+		row := host + " "
+		if !slices.ContainsFunc(lines(said), func(line string) bool { return strings.HasPrefix(line, row) && strings.Contains(line, want) }) {
+			t.Errorf("no row of %s says %s:\n%s", host, want, said)
 		}
-		s := kgpu(t, 0, "status", c.inventory)
-		said := s.stdout.String()
-		if strings.Count(said, " Ready ") != 3 || !strings.Contains(said, "All is well.") {
-			t.Errorf("the table is\n%s", said)
-		}
-		l.unchanged(t, before)
-	})
-	t.Run("a node that the inventory does not have", func(t *testing.T) {
-		part := d
-		part.hosts = d.hosts[:2]
-		got := c.status(t, 2, newCluster(t, l, part).inventory)
-		if len(got.OtherNodes) != 1 || got.OtherNodes[0].Name != "w2" || !slices.Contains(got.problems(), " HOST_NOT_IN_INVENTORY") {
-			t.Errorf("%+v, %+v", got.OtherNodes, got.Problems)
-		}
-	})
-	t.Run("a kubelet that does not run", func(t *testing.T) {
-		l.exec(t, "w1", "systemctl stop kubelet")
-		c.k(t, "wait", "--for=condition=Ready=Unknown", "node/w1", "--timeout=150s")
-		got := c.status(t, 2, c.inventory)
-		w1 := got.Hosts[1]
-		if w1.State != "not-ready" || !w1.Reached || w1.Node.Reason != "NodeStatusUnknown" || len(w1.Drift.Pending) == 0 || !slices.Contains(got.problems(), l.addr["w1"]+" NODE_NOT_READY") {
-			t.Errorf("%+v, %+v", w1, got.Problems)
-		}
-		if said := kgpu(t, 2, "status", c.inventory).stdout.String(); !strings.Contains(said, "NotReady for ") {
-			t.Errorf("the table is\n%s", said)
-		}
-		l.exec(t, "w1", "systemctl start kubelet")
-		c.k(t, "wait", "--for=condition=Ready", "node/w1", "--timeout=150s")
-	})
-	t.Run("hosts that are off", func(t *testing.T) {
-		l.verb(t, "kill", "w2")
-		got := c.status(t, 2, c.inventory)
-		if w2 := got.Hosts[2]; w2.Reached || !slices.Contains(got.problems(), l.addr["w2"]+" SSH_UNREACHABLE") || !got.Cluster.API.Answers {
-			t.Errorf("%+v, %+v", w2, got.Problems)
-		}
-		l.verb(t, "kill", "cp1")
-		got = c.status(t, 2, c.inventory)
-		if w1 := got.Hosts[1]; got.Cluster.API.Answers || got.Cluster.API.Error == "" || !w1.Reached || w1.State != "unknown" || w1.Drift.Known {
-			t.Errorf("%+v", got)
-		}
-		said := kgpu(t, 2, "status", c.inventory).stdout.String()
-		for host, want := range map[string]string{"cp1": "unreachable", "w1": "unknown", "w2": "unreachable"} {
-			if row := fmt.Sprintf("%s  %s", l.addr[host], l.addr[host]); !slices.ContainsFunc(lines(said), func(line string) bool { return strings.HasPrefix(line, row) && strings.Contains(line, want) }) {
-				t.Errorf("no row of %s says %s:\n%s", host, want, said)
-			}
-		}
-	})
+	}
 }

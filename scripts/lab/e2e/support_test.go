@@ -12,21 +12,21 @@ import (
 	"testing"
 )
 
-// TestSupport gathers bundles of bare hosts and of a cluster that is half made: what helps is in them, and none of the
-// secrets that are on the hosts, nor does gathering leave anything there.
+// seededJournal has a host's journal tell secrets.
+func (l *lab) seededJournal(t *testing.T, host string) (secrets []string) {
+	t.Helper()
+	const jwt, bearer, word = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJlMmUifQ.c2lnbmF0dXJl", "e2e-bearer-0123456789", "e2e-hunter22"
+	l.exec(t, host, "systemd-run --quiet --wait --unit=kgpu-seeded printf '%s\\n' "+
+		"'seeded --token abcdef.0123456789abcdef' 'seeded "+jwt+"' 'seeded Authorization: Bearer "+bearer+"' 'seeded http://joe:"+word+"@proxy:3128'")
+	return []string{jwt, bearer, word, "0123456789abcdef"}
+}
+
+// TestSupport gathers bundles of bare hosts: what helps is in them, and none of the secrets that are on the hosts, nor does
+// gathering leave anything there. TestHistory gathers one of a cluster that is half made.
 func TestSupport(t *testing.T) {
 	l := newLab(t, nil, "--workers", "0", "--with", "password")
-	password, err := os.ReadFile(l.Place.Password())
-	if err != nil {
-		t.Fatal(err)
-	}
-	const jwt, bearer, word = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJlMmUifQ.c2lnbmF0dXJl", "e2e-bearer-0123456789", "e2e-hunter22"
-	secrets := []string{strings.TrimSpace(string(password)), jwt, bearer, word, "0123456789abcdef"}
-	l.exec(t, "cp1", "systemd-run --quiet --wait --unit=kgpu-seeded printf '%s\\n' "+
-		"'seeded --token abcdef.0123456789abcdef' 'seeded "+jwt+"' 'seeded Authorization: Bearer "+bearer+"' 'seeded http://joe:"+word+"@proxy:3128'")
-
+	secrets := append(l.seededJournal(t, "cp1"), strings.TrimSpace(read(t, l.Place.Password())))
 	d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(), hosts: []string{l.host("cp1", "")}}
-	c := newCluster(t, l, d)
 	d.hosts = append(d.hosts, l.host("password1", `ssh: {sudoPassword: "file:`+l.Place.Password()+`"}`), "{address: 127.0.0.1, name: nobody, ssh: {port: 1}}")
 	everybody := l.write(t, t.TempDir(), d)
 
@@ -49,40 +49,6 @@ func TestSupport(t *testing.T) {
 			t.Errorf("kgpu said %q", said)
 		}
 	})
-	must(t, "half a cluster", func(t *testing.T) {
-		up := start(t, "", "up", "--output", "json", c.inventory)
-		up.await(t, "kubeadm init", func(e event) bool { return e.Event == "step.done" && e.Step == "cluster/init" })
-		up.kill()
-		s, files := bundle(t, 0, c.inventory)
-		cp := "hosts/" + l.addr["cp1"] + "/"
-		for name, want := range map[string]string{
-			"cluster-nodes": "cp1", "cluster-pods": "kube-system", "cluster-kubeadm": "ClusterConfiguration", "cluster-version": "v1.36",
-			"kubelet-config": "KubeletConfiguration", "journal-kubelet": "kubelet", "journal-containerd": "containerd", "ledger": "package",
-			"nvidia-smi": "nvidia-smi", "batches": "cluster/init", "units": "kubelet.service",
-		} {
-			wants(t, files, cp+name+".txt", want)
-		}
-		events := ""
-		for name, content := range files {
-			if strings.HasPrefix(name, cp+"run-") {
-				events += content
-			}
-		}
-		if !strings.Contains(events, "B\tcluster/init\t") {
-			t.Errorf("no events of cluster/init: %q", events)
-		}
-		recorded := ""
-		for name, content := range files {
-			if strings.HasPrefix(name, "runs/") && strings.HasSuffix(name, "/events.jsonl") {
-				recorded += content
-			}
-		}
-		if !strings.Contains(recorded, `"cluster/init"`) {
-			t.Errorf("what the run recorded here is not there: %q", recorded)
-		}
-		keys := l.exec(t, "cp1", "grep -rhv -e ----- -e '^$' --include='*.key' /etc/kubernetes/pki; grep -oh 'client-key-data: .*' /etc/kubernetes/*.conf | cut -d' ' -f2")
-		wantsNone(t, s, files, append(secrets, lines(keys)...))
-	})
 	t.Run("nobody", func(t *testing.T) {
 		d.hosts = []string{"{address: 127.0.0.1, name: nobody, role: control-plane, ssh: {port: 1}}"}
 		_, files := bundle(t, 20, l.write(t, t.TempDir(), d))
@@ -95,6 +61,39 @@ func TestSupport(t *testing.T) {
 		}
 		kgpu(t, 3, "explain", "SSH_UNREACHABEL")
 	})
+}
+
+// supportOfHalfACluster gathers a bundle of a cluster whose kubeadm init has ended.
+func (c *cluster) supportOfHalfACluster(t *testing.T, secrets []string) {
+	s, files := bundle(t, 0, c.inventory)
+	cp := "hosts/" + c.addr["cp1"] + "/"
+	for name, want := range map[string]string{
+		"cluster-nodes": "cp1", "cluster-pods": "kube-system", "cluster-kubeadm": "ClusterConfiguration", "cluster-version": "v1.36",
+		"kubelet-config": "KubeletConfiguration", "journal-kubelet": "kubelet", "journal-containerd": "containerd", "ledger": "package",
+		"nvidia-smi": "nvidia-smi", "batches": "cluster/init", "units": "kubelet.service",
+	} {
+		wants(t, files, cp+name+".txt", want)
+	}
+	events := ""
+	for name, content := range files {
+		if strings.HasPrefix(name, cp+"run-") {
+			events += content
+		}
+	}
+	if !strings.Contains(events, "B\tcluster/init\t") {
+		t.Errorf("no events of cluster/init: %q", events)
+	}
+	recorded := ""
+	for name, content := range files {
+		if strings.HasPrefix(name, "runs/") && strings.HasSuffix(name, "/events.jsonl") {
+			recorded += content
+		}
+	}
+	if !strings.Contains(recorded, `"cluster/init"`) {
+		t.Errorf("what the run recorded here is not there: %q", recorded)
+	}
+	keys := c.exec(t, "cp1", "grep -rhv -e ----- -e '^$' --include='*.key' /etc/kubernetes/pki; grep -oh 'client-key-data: .*' /etc/kubernetes/*.conf | cut -d' ' -f2")
+	wantsNone(t, s, files, append(secrets, lines(keys)...))
 }
 
 // bundle runs kgpu support and returns the files of the bundle by their names, without the folder that all are in.
@@ -129,7 +128,7 @@ func bundle(t *testing.T, exit int, inventory string) (*session, map[string]stri
 			t.Fatal(err)
 		}
 		top, name, _ := strings.Cut(header.Name, "/")
-		if !strings.HasPrefix(top, "kgpu-support-e2e-") || !filepath.IsLocal(name) {
+		if !strings.HasPrefix(top, "kgpu-support-") || !filepath.IsLocal(name) {
 			t.Errorf("a file is called %q", header.Name)
 		}
 		files[name] = string(content)

@@ -2,70 +2,11 @@ package e2e
 
 import (
 	"encoding/base64"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// TestRemoveWorker takes a worker out of a cluster that goes on: the host is as it was before kgpu came, the inventory has
-// lost its entry and nothing else, and the worker may come again. One that is dead leaves, too.
-func TestRemoveWorker(t *testing.T) {
-	l := newLab(t, nil, "--workers", "2")
-	fresh := l.snapshot(t, "w2")
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
-		hosts: []string{l.host("cp1", ""), l.host("w1", "") + " # stays", l.host("w2", "") + " # goes"},
-	})
-	entry := "  - " + l.host("w2", "") + " # goes\n"
-	before, err := os.ReadFile(c.inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	without := strings.Replace(string(before), entry, "", 1)
-	lost := func(t *testing.T) {
-		t.Helper()
-		if now, err := os.ReadFile(c.inventory); err != nil || string(now) != without || without == string(before) {
-			t.Errorf("%v: the inventory is now\n%s", err, now)
-		}
-	}
-
-	must(t, "up", func(t *testing.T) {
-		c.up(t)
-		c.ready(t, "cp1", "w1", "w2")
-	})
-	t.Run("the control plane does not leave", func(t *testing.T) {
-		kgpu(t, 3, "remove-worker", "--yes", "--inventory", c.inventory, l.addr["cp1"])
-	})
-	must(t, "leaves", func(t *testing.T) {
-		s := kgpu(t, 0, "remove-worker", "--yes", "--inventory", c.inventory, "--output", "json", l.addr["w2"])
-		wantSteps(t, c.did(s), "cp1 node/delete/w2", "cp1 node/drain/w2", "w2 host/reset")
-		c.ready(t, "cp1", "w1")
-		l.unchanged(t, fresh)
-		lost(t)
-		kgpu(t, 0, "plan", c.inventory)
-	})
-	must(t, "comes again", func(t *testing.T) {
-		kgpu(t, 0, "add-worker", "--inventory", c.inventory, l.addr["w2"])
-		c.ready(t, "cp1", "w1", "w2")
-		kgpu(t, 0, "plan", c.inventory)
-	})
-	t.Run("is dead", func(t *testing.T) {
-		l.verb(t, "kill", "w2")
-		s := start(t, "", "remove-worker", "--yes", "--inventory", c.inventory, l.addr["w2"])
-		if code := s.wait(t); code == 0 || !strings.Contains(s.stderr.String(), "--force") {
-			t.Fatalf("exit status %d\n%s", code, s.stderr.String())
-		}
-		s = kgpu(t, 0, "remove-worker", "--yes", "--force", "--inventory", c.inventory, l.addr["w2"])
-		if said := s.stdout.String(); !strings.Contains(said, "the host itself was not cleaned") {
-			t.Errorf("kgpu says\n%s", said)
-		}
-		c.ready(t, "cp1", "w1")
-		lost(t)
-		kgpu(t, 0, "plan", c.inventory)
-	})
-}
 
 // TestRender makes a cluster as those do who may not automate: the folders are carried to the hosts, and the scripts in them
 // run by hand, in the order of the README. What comes of it is what kgpu would have made: it has nothing left to do.

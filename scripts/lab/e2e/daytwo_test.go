@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestDayTwo lives with a cluster: goes into it by all the ways that kgpu opens, looks at it while it is well and while it loses
+// its hosts one after the other, and takes a worker out of it. The host is as it was before kgpu came then, the inventory has
+// lost its entry and nothing else, and the worker may come again. One that is dead leaves, too.
+func TestDayTwo(t *testing.T) {
+	l := newLab(t, nil, "--workers", "2")
+	fresh := l.snapshot(t, "cp1", "w1", "w2")
+	c := newCluster(t, l, desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories() + "notebook: {framework: none}\n",
+		hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1") + " # stays", l.host("w2", "name: w2") + " # goes"},
+	})
+	entry := "  - " + l.host("w2", "name: w2") + " # goes\n"
+	before, err := os.ReadFile(c.inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := strings.Replace(string(before), entry, "", 1)
+	lost := func(t *testing.T) {
+		t.Helper()
+		if now, err := os.ReadFile(c.inventory); err != nil || string(now) != without || without == string(before) {
+			t.Errorf("%v: the inventory is now\n%s", err, now)
+		}
+	}
+
+	must(t, "nothing is there yet", func(t *testing.T) {
+		kgpu(t, 16, "kubeconfig", "-i", c.inventory)
+		kgpu(t, 16, "user", "create", "joe", "-i", c.inventory)
+		c.statusOfBareHosts(t)
+		l.unchanged(t, fresh)
+	})
+	must(t, "up, while a host reboots and another is cut off", func(t *testing.T) {
+		c.upInterrupted(t)
+		c.ready(t, "cp1", "w1", "w2")
+	})
+	t.Run("status", c.statusOfAllWell)
+	t.Run("access", c.access)
+	t.Run("the control plane does not leave", func(t *testing.T) {
+		kgpu(t, 3, "remove-worker", "--yes", "--inventory", c.inventory, l.addr["cp1"])
+	})
+	must(t, "leaves", func(t *testing.T) {
+		s := kgpu(t, 0, "remove-worker", "--yes", "--inventory", c.inventory, "--output", "json", l.addr["w2"])
+		wantSteps(t, c.did(s), "cp1 node/delete/w2", "cp1 node/drain/w2", "w2 host/reset")
+		c.ready(t, "cp1", "w1")
+		l.unchanged(t, snapshots{"w2": fresh["w2"]})
+		lost(t)
+		if got := c.status(t, 0, c.inventory); len(got.Hosts) != 2 || len(got.OtherNodes) != 0 {
+			t.Errorf("%+v", got)
+		}
+		kgpu(t, 0, "plan", c.inventory)
+	})
+	must(t, "comes again", func(t *testing.T) {
+		kgpu(t, 0, "add-worker", "--inventory", c.inventory, l.addr["w2"])
+		c.ready(t, "cp1", "w1", "w2")
+		kgpu(t, 0, "plan", c.inventory)
+	})
+	t.Run("a kubelet that does not run", c.statusWithoutKubelet)
+	t.Run("is dead", func(t *testing.T) {
+		l.verb(t, "kill", "w2")
+		got := c.status(t, 2, c.inventory)
+		if w2 := got.Hosts[2]; w2.Reached || !slices.Contains(got.problems(), l.addr["w2"]+" SSH_UNREACHABLE") || !got.Cluster.API.Answers {
+			t.Errorf("%+v, %+v", w2, got.Problems)
+		}
+		s := start(t, "", "remove-worker", "--yes", "--inventory", c.inventory, l.addr["w2"])
+		if code := s.wait(t); code == 0 || !strings.Contains(s.stderr.String(), "--force") {
+			t.Fatalf("exit status %d\n%s", code, s.stderr.String())
+		}
+		s = kgpu(t, 0, "remove-worker", "--yes", "--force", "--inventory", c.inventory, l.addr["w2"])
+		if said := s.stdout.String(); !strings.Contains(said, "the host itself was not cleaned") {
+			t.Errorf("kgpu says\n%s", said)
+		}
+		c.ready(t, "cp1", "w1")
+		lost(t)
+		kgpu(t, 0, "plan", c.inventory)
+	})
+	t.Run("the control plane is off", c.statusWithoutControlPlane)
+}
+
+// upInterrupted runs kgpu up while the host w1 reboots and w2 is cut off. Both have names.
+func (c *cluster) upInterrupted(t *testing.T) {
+	s := start(t, "", "up", "--output", "json", c.inventory)
+	var both sync.WaitGroup
+	s.await(t, "w1 began to install", func(e event) bool {
+		return e.Event == "step.start" && e.Host == "w1" && e.Step == "runtime/containerd"
+	})
+	both.Go(func() { c.verb(t, "reboot", "w1") })
+	c.verb(t, "cut", "w2")
+	// Long enough for kgpu to notice, which takes it less than 20 s.
+	time.Sleep(25 * time.Second)
+	c.verb(t, "heal", "w2")
+	both.Wait()
+	if code := s.wait(t); code != 0 {
+		t.Fatalf("exit status %d", code)
+	}
+	for _, h := range []string{"w1", "w2"} {
+		if n := s.perHost("connect")[h]; n < 2 {
+			t.Errorf("%s: %d connections: the interruption was not one", h, n)
+		}
+	}
+}
