@@ -8,15 +8,19 @@ import (
 	"testing"
 )
 
-// life is that of a cluster with containerd: up, up again, a repair, a worker more, a worker less. It returns the cluster, whose
-// inventory has the host w3, too.
-func (l *lab) life(t *testing.T) *cluster {
-	c := newCluster(t, l, desired{
+// withContainerd is the inventory of containerdLife.
+func (l *lab) withContainerd(t *testing.T) *cluster {
+	t.Helper()
+	return newCluster(t, l, desired{
 		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
 		hosts: []string{l.host("cp1", ""), l.host("w1", "labels: {e2e.example.com/rack: a1}, taints: [e2e.example.com/kept=yes:PreferNoSchedule]") + " # the first", l.host("w2", "")},
 	})
+}
+
+// containerdLife is up, up again, a repair, a worker more, a worker less. The inventory has the host w3, too, in the end.
+func (c *cluster) containerdLife(t *testing.T) {
 	must(t, "up", func(t *testing.T) {
-		found := l.watchArguments()
+		found := c.watchArguments()
 		s := c.up(t)
 		if arguments := found(); len(arguments) > 0 {
 			t.Errorf("tokens in the arguments of processes: %q", arguments)
@@ -35,7 +39,6 @@ func (l *lab) life(t *testing.T) *cluster {
 	t.Run("repair", c.repair)
 	t.Run("add-worker", c.addWorker)
 	t.Run("reset refused", c.resetRefused)
-	return c
 }
 
 // wholeStream wants what holds for the events of every run that went well.

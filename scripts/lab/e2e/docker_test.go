@@ -6,19 +6,24 @@ import (
 	"testing"
 )
 
-// withDocker makes a cluster of docker behind cri-dockerd: the distribution's docker, its owner's where he has one, and Docker's own
-// on ubuntu1. A package manager is at work on w1 when kgpu comes.
+// withDocker is the inventory of dockerLife.
 func (l *lab) withDocker(t *testing.T, hosts ...string) *cluster {
+	t.Helper()
 	d := desired{version: "1.36", runtime: "docker", network: "flannel", more: l.repositories()}
 	for _, h := range hosts {
 		d.hosts = append(d.hosts, l.host(h, ""))
 	}
-	c := newCluster(t, l, d)
+	return newCluster(t, l, d)
+}
+
+// dockerLife is docker behind cri-dockerd: the distribution's docker, its owner's where he has one, and Docker's own on ubuntu1. A
+// package manager is at work on w1 when kgpu comes.
+func (c *cluster) dockerLife(t *testing.T, hosts ...string) {
 	must(t, "up waits for the package manager", func(t *testing.T) {
-		release := l.lockPackages(t, "w1")
+		release := c.lockPackages(t, "w1")
 		s := start(t, "", "up", "--output", "json", c.inventory)
 		e := s.await(t, "it waited for the package manager", func(e event) bool {
-			return e.Event == "wait" && e.Host == l.addr["w1"] && strings.Contains(e.Text, lockHolder)
+			return e.Event == "wait" && e.Host == c.addr["w1"] && strings.Contains(e.Text, lockHolder)
 		})
 		t.Log(e.Text)
 		release()
@@ -30,14 +35,14 @@ func (l *lab) withDocker(t *testing.T, hosts ...string) *cluster {
 	})
 	t.Run("packages", func(t *testing.T) {
 		for host, want := range map[string]string{"cp1": "docker.io", "w1": "docker.io", "ubuntu1": "docker-ce"} {
-			if got := l.exec(t, host, "dpkg -S $(readlink -f $(command -v dockerd)) | cut -d: -f1"); got != want {
+			if got := c.exec(t, host, "dpkg -S $(readlink -f $(command -v dockerd)) | cut -d: -f1"); got != want {
 				t.Errorf("%s: dockerd is of package %s, want %s", host, got, want)
 			}
-			if got := l.exec(t, host, "curl -fsS --unix-socket /run/docker.sock http://localhost/info"); !strings.Contains(got, `"CgroupDriver":"systemd"`) {
+			if got := c.exec(t, host, "curl -fsS --unix-socket /run/docker.sock http://localhost/info"); !strings.Contains(got, `"CgroupDriver":"systemd"`) {
 				t.Errorf("%s: docker has another cgroup driver: %s", host, got)
 			}
 		}
-		if got := l.exec(t, "w1", "cat /etc/docker/daemon.json"); !strings.Contains(got, `"log-level": "warn"`) || !strings.Contains(got, "native.cgroupdriver=systemd") {
+		if got := c.exec(t, "w1", "cat /etc/docker/daemon.json"); !strings.Contains(got, `"log-level": "warn"`) || !strings.Contains(got, "native.cgroupdriver=systemd") {
 			t.Errorf("daemon.json was not merged: %s", got)
 		}
 		c.runtime(t, "docker://")
@@ -47,7 +52,6 @@ func (l *lab) withDocker(t *testing.T, hosts ...string) *cluster {
 	t.Run("cri-dockerd is down", func(t *testing.T) {
 		c.diagnoses(t, fault{slow: true, plant: "systemctl stop cri-docker.socket cri-docker.service", exit: withErrors, want: "w1 CRI_DOCKERD_DOWN"})
 	})
-	return c
 }
 
 // TestDockershim is Kubernetes 1.23, the last with docker support of its own, from a company's mirror; its cards come by

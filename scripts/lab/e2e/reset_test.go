@@ -22,9 +22,9 @@ func TestReset(t *testing.T) {
 		return func(e event) bool { return e.Event == "step.start" && e.Host == l.addr[host] && e.Step == step }
 	}
 
-	var c *cluster
+	c := l.withContainerd(t)
 	must(t, "containerd", func(t *testing.T) {
-		c = l.life(t)
+		c.containerdLife(t)
 		l.stillOwned(t)
 	})
 	must(t, "reset", func(t *testing.T) {
@@ -39,8 +39,9 @@ func TestReset(t *testing.T) {
 		}
 		wantSteps(t, c.did(kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")))
 	})
+	c = l.withDocker(t, hosts...)
 	must(t, "docker", func(t *testing.T) {
-		c = l.withDocker(t, hosts...)
+		c.dockerLife(t, hosts...)
 		l.stillOwned(t)
 	})
 	must(t, "reset that is interrupted", func(t *testing.T) {
