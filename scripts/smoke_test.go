@@ -339,6 +339,17 @@ func TestSmokeOfHeldInstances(t *testing.T) {
 	}
 }
 
+// A node that is too busy to start a container may start it in a moment.
+func TestSmokeOnABusyNode(t *testing.T) {
+	t.Parallel()
+	s := smokeHost(t)
+	s.pods(1, smokePods(map[string]object{"plain-w2": smokePod("plain-w2", "Failed", containerState("terminated", object{"reason": "StartError", "exitCode": 128,
+		"message": "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: " +
+			"error during container init: error setting cgroup config for procHooks process: unable to freeze: unknown"}))}))
+	s.fails(s.step("gpu-smoke"), 75, "SMOKE_FAILED")
+	s.gone()
+}
+
 // A card that somebody else has is not waited for, and the proof says who; a card that nobody has is.
 func TestSmokeOfHeldCards(t *testing.T) {
 	t.Parallel()

@@ -81,15 +81,23 @@ hinders() {
   hindrance "$object" "$3" "$4" 'nvidia-smi in it does not come back'
 }
 
+# too_busy WORDS tells whether a container did not start because its node is very busy: runc tries a thousand times, within a
+# second, to freeze a process in its control group (libcontainer/cgroups/fs/freezer.go of opencontainers/runc), and nobody
+# starts the container of such a Job again.
+too_busy() {
+  [[ $1 == *'unable to freeze'* ]]
+}
+
 # give_up WHY JOB POD PHASE WORDS ends the step. An image that does not come has a reason of its own.
 give_up() {
-  local reason=SMOKE_FAILED
+  local reason=SMOKE_FAILED end=fail
   if image_missing "$5"; then reason=$(missing_reason "$5"); fi
+  if too_busy "$5"; then end=fail_transient; fi
   {
     explain_pods
     if [[ $3 != - ]]; then kube -n "$namespace" logs "$3" --tail=10; fi
   } >&2 || true
-  fail "$reason" "Job $2: ${1:-its pod is not ready (${4/#-/there is none})}"
+  "$end" "$reason" "Job $2: ${1:-its pod is not ready (${4/#-/there is none})}"
 }
 
 # wait_for_all waits until all pods hold what they asked for, or somebody else does; $pods tells then which they are.
