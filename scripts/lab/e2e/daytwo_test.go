@@ -53,6 +53,7 @@ func TestDayTwo(t *testing.T) {
 		c.ready(t, "cp1", "w1")
 		l.unchanged(t, snapshots{"w2": fresh["w2"]})
 		lost(t)
+		c.rolledOut(t)
 		if got := c.status(t, 0, c.inventory); len(got.Hosts) != 2 || len(got.OtherNodes) != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -67,7 +68,7 @@ func TestDayTwo(t *testing.T) {
 	t.Run("is dead", func(t *testing.T) {
 		l.verb(t, "kill", "w2")
 		got := c.status(t, 2, c.inventory)
-		if w2 := got.Hosts[2]; w2.Reached || !slices.Contains(got.problems(), l.addr["w2"]+" SSH_UNREACHABLE") || !got.Cluster.API.Answers {
+		if w2 := got.Hosts[2]; w2.Reached || !slices.Contains(got.problems(), w2.Host+" SSH_UNREACHABLE") || !got.Cluster.API.Answers {
 			t.Errorf("%+v, %+v", w2, got.Problems)
 		}
 		s := start(t, "", "remove-worker", "--yes", "--inventory", c.inventory, l.addr["w2"])
@@ -80,6 +81,7 @@ func TestDayTwo(t *testing.T) {
 		}
 		c.ready(t, "cp1", "w1")
 		lost(t)
+		c.rolledOut(t) // its pods were not ready any more
 		kgpu(t, 0, "plan", c.inventory)
 	})
 	t.Run("the control plane is off", c.statusWithoutControlPlane)

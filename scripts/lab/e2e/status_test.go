@@ -72,10 +72,7 @@ func (c *cluster) statusOfBareHosts(t *testing.T) {
 // statusOfAllWell looks at a cluster of cp1, w1 and w2, changes nothing there, and finds a node that an inventory does not have.
 func (c *cluster) statusOfAllWell(t *testing.T) {
 	hosts := []string{"cp1", "w1", "w2"}
-	for _, name := range []string{"kube-system daemonset/kube-proxy", "kube-flannel daemonset/kube-flannel-ds", "kube-system deployment/coredns"} {
-		namespace, workload, _ := strings.Cut(name, " ")
-		c.k(t, "-n", namespace, "rollout", "status", workload, "--timeout=60s")
-	}
+	c.rolledOut(t)
 	before := c.snapshot(t, hosts...)
 	got := c.status(t, 0, c.inventory)
 	if !got.Cluster.API.Answers || !strings.HasPrefix(got.Cluster.API.Version, "v1.36.") || got.Cluster.DNS.Ready != 2 || len(got.Hosts) != 3 || len(got.OtherNodes) != 0 {
@@ -104,6 +101,15 @@ func (c *cluster) statusOfAllWell(t *testing.T) {
 	got = c.status(t, 2, c.write(t, t.TempDir(), part))
 	if len(got.OtherNodes) != 1 || got.OtherNodes[0].Name != "w2" || !slices.Contains(got.problems(), " HOST_NOT_IN_INVENTORY") {
 		t.Errorf("%+v, %+v", got.OtherNodes, got.Problems)
+	}
+}
+
+// rolledOut waits until all workloads of the cluster's own are ready.
+func (c *cluster) rolledOut(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"kube-system daemonset/kube-proxy", "kube-flannel daemonset/kube-flannel-ds", "kube-system deployment/coredns"} {
+		namespace, workload, _ := strings.Cut(name, " ")
+		c.k(t, "-n", namespace, "rollout", "status", workload, "--timeout=60s")
 	}
 }
 
