@@ -109,6 +109,7 @@ func (c *cluster) rename(t *testing.T, name string) {
 	if err := os.WriteFile(c.inventory, []byte(strings.Replace(string(text), "cluster: e2e", "cluster: "+name, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	c.kubeconfig = filepath.Join(filepath.Dir(c.inventory), name+".kubeconfig")
 }
 
 // recordedRuns are the runs of the cluster history, the newest first.
