@@ -37,12 +37,13 @@ const (
 const notebookTunnel = 8888
 
 // openNotebook deploys the notebook and uses it as a person would: through its port, with its token, in a kernel of its
-// own, which lists the devices. It returns nil where the inventory wants no notebook.
-func (s *session) openNotebook(ctx context.Context) (*smoke.Devices, error) {
+// own, which lists the devices. One that runs is replaced where that was planned only. It returns nil where the inventory wants
+// no notebook.
+func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
 	if !plan.Selected(s.Only, s.Skip, plan.NotebookStep) {
 		return nil, nil
 	}
-	graph, err := plan.Notebook(s.Inventory, s.facts)
+	graph, err := plan.Notebook(s.Inventory, s.facts, planned)
 	if err != nil || graph.Empty() {
 		return nil, err
 	}
@@ -52,7 +53,11 @@ func (s *session) openNotebook(ctx context.Context) (*smoke.Devices, error) {
 	}
 	said := done.Outputs[graph.Steps[0].Ref]
 	token := strings.TrimSpace(string(said[plan.OutputNotebookToken]))
-	door, err := s.reachNotebook(ctx, s.hostOfNode(strings.TrimSpace(string(said[plan.OutputNotebookNode]))), token)
+	port := s.Inventory.Notebook.NodePort
+	if p, err := strconv.ParseUint(strings.TrimSpace(string(said[plan.OutputNotebookPort])), 10, 16); err == nil {
+		port = int(p) // of one that stays as it is, which the inventory has another for by now
+	}
+	door, err := s.reachNotebook(ctx, s.hostOfNode(strings.TrimSpace(string(said[plan.OutputNotebookNode]))), token, port)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +126,9 @@ func (d *door) list(ctx context.Context) (*smoke.Devices, error) {
 
 // reachNotebook finds out how the notebook, which runs on the host id, can be reached from here: directly, or through SSH. Every
 // node leads to it, and the one that is taken is the control plane, as by OpenNotebook: a person sees one address.
-func (s *session) reachNotebook(ctx context.Context, id, token string) (*door, error) {
+func (s *session) reachNotebook(ctx context.Context, id, token string, nodePort int) (*door, error) {
 	cp := s.controlPlane().ID()
-	host, port := s.hosts[cp], strconv.Itoa(s.Inventory.Notebook.NodePort)
+	host, port := s.hosts[cp], strconv.Itoa(nodePort)
 	inside := net.JoinHostPort(s.nodeAddress(cp), port)
 	through := func(ctx context.Context, _, _ string) (net.Conn, error) { return host.DialTCP(ctx, inside) }
 	direct := func(ctx context.Context, network, address string) (net.Conn, error) {

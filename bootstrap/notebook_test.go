@@ -92,7 +92,7 @@ func TestReachNotebook(t *testing.T) {
 	if s.hosts["w1"], err = s.dialer.Dial(t.Context(), inv.Hosts[1]); err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.reachNotebook(t.Context(), "w1", "token")
+	d, err := s.reachNotebook(t.Context(), "w1", "token", inv.Notebook.NodePort)
 	if err != nil || d.host != "w1" || d.tunnel != notebookTunnel {
 		t.Fatalf("%+v, %v", d, err)
 	}

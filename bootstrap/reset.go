@@ -7,9 +7,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/run"
 )
 
 // Reset takes the named hosts (none: the whole cluster) out of the cluster and undoes what kgpu changed on them.
@@ -39,7 +44,9 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		return err
 	}
 	return s.changing(ctx, graph, design, confirm, func(ctx context.Context, graph *plan.Graph) error {
-		if _, err := s.engine().Execute(ctx, graph); err != nil {
+		result, err := s.engine().Execute(ctx, graph)
+		s.tellLeft(result)
+		if err != nil {
 			return err
 		}
 		if len(ids) == 0 || slices.Contains(ids, s.controlPlane().ID()) {
@@ -47,6 +54,24 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		}
 		return nil
 	})
+}
+
+// mostLeft bounds what a host is believed that it could not take back.
+const mostLeft = 50
+
+// tellLeft warns of what hosts could not take back.
+func (s *session) tellLeft(result *run.Result) {
+	for _, step := range result.Steps {
+		left := strings.Split(strings.TrimSpace(string(result.Outputs[step.Ref][plan.OutputLeft])), "\n")
+		for _, what := range left[:min(len(left), mostLeft)] {
+			if what != "" {
+				s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: step.Host, Kind: event.Warning, Text: "not taken back: " + printable.Short(what, 300)})
+			}
+		}
+		if more := len(left) - mostLeft; more > 0 {
+			s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: step.Host, Kind: event.Warning, Text: fmt.Sprintf("and %d more, which its log has", more)})
+		}
+	}
 }
 
 // forgetKubeconfig removes the kubeconfig of a cluster that is gone, if kgpu wrote it.

@@ -26,11 +26,12 @@ func Smoke(ctx context.Context, o Options) error {
 	if err := s.attach(ctx); err != nil {
 		return err
 	}
-	return s.holding(ctx, s.prove)
+	return s.holding(ctx, func(ctx context.Context) error { return s.prove(ctx, false, s.owesProof()) })
 }
 
-// prove runs nvidia-smi in the cluster, once for each card that the hosts list, and then opens the notebook.
-func (s *session) prove(ctx context.Context) error {
+// prove runs nvidia-smi in the cluster, once for each card that the hosts list, and then opens the notebook, a new one if that was
+// planned. owed says that a former run owes a proof of all cards.
+func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
 	nodes, hosts := s.nodesWithCards()
 	missing := s.missingCards()
 	if len(nodes) == 0 && missing != nil {
@@ -52,14 +53,36 @@ func (s *session) prove(ctx context.Context) error {
 			s.proven(hosts, r)
 		}
 	}
-	devices, err := s.openNotebook(ctx)
+	devices, err := s.openNotebook(ctx, newNotebook)
 	if devices != nil {
 		table.Seen(plan.NotebookNamespace, "the notebook", devices.Cards)
 	}
 	for _, r := range held {
 		s.proven(hosts, r)
 	}
-	return errors.Join(missing, err)
+	if err = errors.Join(missing, err); err != nil {
+		return err
+	}
+	if owed && len(s.facts) < len(s.Inventory.Hosts) {
+		return nil // this proof was of the cards of some hosts only
+	}
+	return s.remember(ctx)
+}
+
+// owesProof reports whether a former run did not come to the end of its proof.
+func (s *session) owesProof() bool {
+	f := s.facts[s.controlPlane().ID()]
+	return f != nil && f.Unproven
+}
+
+// remember has the control plane know that the proof came to its end.
+func (s *session) remember(ctx context.Context) error {
+	graph, err := plan.Proven(s.Inventory, s.facts)
+	if err != nil {
+		return err
+	}
+	_, err = s.engine().Execute(ctx, graph)
+	return err
 }
 
 // missingCards are those of the cluster's hosts that the bus has and the driver does not list: no pod can have them.
@@ -142,6 +165,7 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 	if !done.Has("gpu/ready") && !done.Has(plan.NotebookStep) {
 		return nil
 	}
+	owed := s.owesProof()
 	err := each(s.Inventory.Hosts, func(h inventory.Host) error {
 		s.mu.Lock()
 		f := s.facts[h.ID()]
@@ -154,7 +178,7 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 	if err != nil {
 		return err
 	}
-	return s.prove(ctx)
+	return s.prove(ctx, done.Has(plan.NotebookStep), owed)
 }
 
 func hasCards(f *facts.Host) bool { return len(plan.Cards(f)) > 0 }

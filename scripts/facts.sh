@@ -249,6 +249,7 @@ for entry in /var/lib/kgpu/ledger/[0-9]*/; do
   fi
 done
 echo "ledger=$count"
+[[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // gpuHost is a sandbox with /sys, /dev and /proc/devices of its own, which lie under /gpu and last from one script to the
@@ -892,6 +894,29 @@ func TestGPUReady(t *testing.T) {
 	s.stub("sleep", "#!/bin/sh\nsed -i '/^w2.*gpu/s/0/1/' /nodes\n")
 	if r := s.ok(s.step("gpu-ready")); r.output != "W\tw2: 0 of 1 cards\n" {
 		t.Errorf("it says:\n%s", r.output)
+	}
+}
+
+// A proof is owed from when cards are waited for until one came to its end, whoever is killed meanwhile.
+func TestProofThatIsOwed(t *testing.T) {
+	t.Parallel()
+	s := allocatableHost(t)
+	const owed = "var/lib/kgpu/unproven"
+	s.ok(s.step("gpu-ready"))
+	if s.exists(owed) {
+		t.Error("a proof is owed that nobody will make")
+	}
+	s.value("prove", "yes\n")
+	s.ok(s.step("gpu-ready"))
+	h, err := facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))
+	if err != nil || !h.Unproven || !s.exists(owed) {
+		t.Errorf("%v: no proof is owed", err)
+	}
+	s.ok(s.step("gpu-proven"))
+	s.ok(s.step("gpu-proven"))
+	h, err = facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))
+	if err != nil || h.Unproven || s.exists(owed) {
+		t.Errorf("%v: a proof is owed still", err)
 	}
 }
 

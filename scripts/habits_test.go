@@ -22,6 +22,7 @@ var habits = []struct{ why, never string }{
 	{"Kubernetes is joined by the hash of its certificate", `unsafe-skip-ca-verification`},
 	{"others have files there", `rm -rf? (-- )?/etc/cni( |$|/ )|rm -rf? (-- )?/etc/cni/net\.d/?( |$)`},
 	{"what a pipe starts with may fail", `set \+o pipefail`},
+	{"a server's page of an error is no answer", `(^|[|;&(])\s*curl +([^-]|--[a-z]|-[a-eg-zA-Z]+ )`},
 }
 
 // TestHabits reads every script that runs on hosts.
@@ -63,6 +64,7 @@ func TestHabitsAreFound(t *testing.T) {
 	for i, bad := range []string{
 		"set -xe", "iptables -t nat -F", "apt-get -y --allow-unauthenticated install x", "pgrep -f kubelet | xargs kill -9", "sed -i /swap/d /etc/fstab",
 		"kubeadm reset -f || true", "kubeadm init --ignore-preflight-errors=all", "kubeadm join --discovery-token-unsafe-skip-ca-verification", "rm -rf /etc/cni/net.d", "set +o pipefail",
+		"curl -sSL https://example.org/x | tar -xz",
 	} {
 		if !regexp.MustCompile(habits[i].never).MatchString(bad) {
 			t.Errorf("%q is not seen", bad)

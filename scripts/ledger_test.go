@@ -121,6 +121,50 @@ func TestUndoLeavesWhatWasEditedSince(t *testing.T) {
 	if strings.Count(r.output, "not undone: ") != 2 {
 		t.Errorf("it does not say so: %s", r.output)
 	}
+	if left := s.read(stepDir + "/out/left"); strings.Count(left, " was edited since kgpu wrote it\n") != 2 {
+		t.Errorf("its output says %q", left)
+	}
+}
+
+func TestImagesThatCameSince(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	const theirs = "docker.io/library/theirs:1\n"
+	s.write("var/lib/containerd/theirs", "")
+	s.write("images", theirs)
+	s.stub("ctr", `case "$*" in
+  "-n k8s.io images list -q") cat /images ;;
+  "-n k8s.io images rm --sync "*) shift 5; for image in "$@"; do sed -i "\|^$image\$|d" /images; done ;;
+  *) exit 1 ;;
+esac`)
+	s.ok(s.script("claim_containers; remember_images unix:///run/containerd/containerd.sock"))
+	s.write("images", theirs+"registry.k8s.io/pause:3.10\nsha256:0123\n")
+	r := s.ok(s.script("remember_images unix:///run/containerd/containerd.sock; undo_all"))
+	if got := s.read("images"); got != theirs || strings.Contains(r.output, "not undone") {
+		t.Errorf("the images are now %q: %s", got, r.output)
+	}
+
+	s.ok(s.script("remember_images unix:///run/containerd/containerd.sock"))
+	s.stub("ctr", "exit 1")
+	if r := s.ok(s.script("undo_all")); !strings.Contains(r.output, "not undone: images of the cluster in containerd") {
+		t.Errorf("it does not say that containerd could not be asked: %s", r.output)
+	}
+
+	// A cluster that its owner made stays, with its images.
+	s.write("images", theirs)
+	s.stub("ctr", `cat /images; [ "$4" != rm ] || : >/images`)
+	s.ok(s.script("remember_images unix:///run/containerd/containerd.sock"))
+	s.write("images", theirs+"registry.k8s.io/pause:3.10\n")
+	s.write("etc/kubernetes/admin.conf", "x")
+	s.write("etc/kubernetes/pki/ca.crt", "x")
+	if s.ok(s.script("undo_all")); !strings.Contains(s.read("images"), "pause") {
+		t.Errorf("the images of a cluster that stays are now %q", s.read("images"))
+	}
+
+	// With docker it is docker that has the images, and with a containerd of kgpu's all its images go.
+	s.ok(s.script("remember_images unix:///run/cri-dockerd.sock; ! ledger_has images"))
+	s.must(os.RemoveAll(s.path("var/lib/containerd")))
+	s.ok(s.script("claim_containers; remember_images unix:///run/containerd/containerd.sock; ! ledger_has images"))
 }
 
 // The facts need the path of a file in the ledger even when it was right from the beginning; undo leaves such a file.

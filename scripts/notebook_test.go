@@ -39,6 +39,8 @@ case "$*" in
 "create secret generic notebook --from-file=token="*) [[ -e /namespace ]] || exit 1
   stat -c %a "${5#*=token=}" >/tmp/mode; cp "${5#*=token=}" /secret ;;
 "apply --server-side "*) if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi; cp "${@: -1}" /applied ;;
+"get deployment notebook --ignore-not-found "*) cat /ready 2>/dev/null ;;
+"get service notebook "*) echo -n 30061 ;;
 "get deployment notebook "*) round deployment ;;
 "get pods -l app.kubernetes.io/name=notebook -o go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.spec.nodeName}}"*) echo w2 ;;
 "get pods -l app.kubernetes.io/name=notebook "*) round pods ;;
@@ -116,6 +118,25 @@ func TestNotebook(t *testing.T) {
 	s.ok(s.step("gpu-notebook"))
 	if again := s.read(stepDir + "/out/token"); again != "my own\n" {
 		t.Errorf("the user's token became %q", again)
+	}
+}
+
+// Another manifest would end the pod of a notebook that serves: a proof that nobody planned that for leaves it alone.
+func TestNotebookStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	for ready, applied := range map[string]bool{"": true, "0": true, "1": false} {
+		s := notebookHost(t)
+		s.write("pods.1", notebookPod(t, "Running", nil))
+		s.write("deployment.1", deployment(t, deployed))
+		s.write("ready", ready)
+		s.value("keep", "yes")
+		s.ok(s.step("gpu-notebook"))
+		if s.exists("applied") != applied {
+			t.Errorf("of %q ready: applied is %t", ready, !applied)
+		}
+		if s.read(stepDir+"/out/token") == "" || s.read(stepDir+"/out/node") != "w2\n" || s.read(stepDir+"/out/port") != "30061" {
+			t.Errorf("of %q ready: there is no token, no node, or no port", ready)
+		}
 	}
 }
 

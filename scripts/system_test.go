@@ -1,8 +1,11 @@
 package scripts
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -226,17 +229,27 @@ COMMIT
 COMMIT
 `
 
+// ofIPv6 are the same rules for ip6tables.
+func ofIPv6(rules string) string {
+	rules = strings.ReplaceAll(rules, "10.244.0.2:53", "[fd00::2]:53")
+	return regexp.MustCompile(`\d+\.\d+\.\d+\.\d+(/\d+)?`).ReplaceAllString(rules, "fd00::/64")
+}
+
 func TestRulesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
-	s.write("theirs", theirs)
-	s.write("kubernetes", kubernetes)
+	s.write("theirs/iptables", theirs)
+	s.write("theirs/ip6tables", ofIPv6(theirs))
+	s.write("kubernetes/iptables", kubernetes)
+	s.write("kubernetes/ip6tables", ofIPv6(kubernetes))
 	s.ok(s.script(`
 rules() { for tool in iptables ip6tables; do $tool-save; done | sed -E '/^#/d; s/\[[0-9:]+\]$//'; }
-iptables-restore </theirs
+for tool in iptables ip6tables; do $tool-restore </theirs/$tool; done
 rules >/tmp/before
-iptables-restore --noflush </kubernetes
-[[ $(iptables-save | grep -cE 'KUBE-|WEAVE|cali-|FLANNEL') -gt 30 ]]
+for tool in iptables ip6tables; do
+  $tool-restore --noflush </kubernetes/$tool
+  [[ $($tool-save | grep -cE 'KUBE-|WEAVE|cali-|FLANNEL') -gt 30 ]]
+done
 rules_drop "$kubernetes_chains" "$kubernetes_rules"
 rules | diff /tmp/before -
 rules_drop "$kubernetes_chains" "$kubernetes_rules"
@@ -347,6 +360,68 @@ the packet filter chains CNI-*: containers that are not the cluster's have their
 	r = s.ok(s.script("iptables-restore </rules; pod_network_off; echo --; iptables-save -t nat | grep '^-A' || true; find /var/lib/cni -type f"))
 	if got := found(r); got != "--\n" {
 		t.Errorf("without its containers there is left:\n%s", got)
+	}
+}
+
+// What a cluster left goes, and what is others' stays as it is, whether kubeadm reset does its part or not.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{"after kubeadm reset": "exit 0", "after a kubeadm reset that fails": "exit 1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.stub("kubeadm", "#!/bin/bash\nls /etc/cni/net.d >/tmp/networks\n"+end+"\n")
+			// A container with a process cannot be deleted, and a kubelet that runs starts it again.
+			s.stub("ctr", `#!/bin/bash
+[[ $1 == -n ]] && cd "/ctr/$2" || exit
+case "$3 $4" in
+"tasks list" | "containers list") ls "$3" ;;
+"tasks delete") [[ $(</var/units/kubelet.service) == *,active,* ]] || rm "tasks/$6" ;;
+"containers delete") [[ ! -e tasks/$5 ]] && rm "containers/$5" ;;
+esac
+`)
+			// The kernel keeps a set that rules name.
+			s.stub("ipset", `#!/bin/bash
+case $1 in
+list) cat /sets ;;
+destroy) ! iptables-save | grep -q WEAVE-NPC && grep -vxF -e "$2" /sets >/tmp/sets && cat /tmp/sets >/sets ;;
+esac
+`)
+			const sets = "f2b-sshd\nmy-weave-set\nKUBELIKE\n"
+			files := func(names ...string) {
+				for _, name := range names {
+					s.write(name, "")
+				}
+			}
+			files("etc/cni/net.d/87-podman-bridge.conflist", "opt/cni/bin/bridge", "ctr/moby/tasks/theirs", "ctr/moby/containers/theirs", "ctr/default/tasks/theirs", "ctr/default/containers/theirs")
+			for _, dir := range []string{"ctr/k8s.io/tasks", "ctr/k8s.io/containers", "etc/kubernetes/manifests", "var/lib/kubelet", "var/lib/cni", "run/containerd"} {
+				s.must(os.MkdirAll(s.path(dir), 0o755))
+			}
+			s.must(syscall.Mknod(s.path("run/containerd/containerd.sock"), syscall.S_IFSOCK|0o600, 0))
+			s.write("sets", sets)
+			s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
+			before := s.snapshot()
+
+			files("etc/cni/net.d/10-weave.conflist", "opt/cni/bin/weave-net", "var/lib/weave/weave-netdata.db", "var/lib/cni/networks/weave/10.32.0.2", "etc/kubernetes/kubelet.conf",
+				"etc/kubernetes/pki/ca.crt", "etc/kubernetes/manifests/kube-apiserver.yaml", "var/lib/kubelet/config.yaml",
+				"ctr/k8s.io/tasks/a", "ctr/k8s.io/tasks/b", "ctr/k8s.io/containers/a", "ctr/k8s.io/containers/b", "ctr/k8s.io/containers/ended")
+			s.write("sets", "weave-k?Z;25^M}|1s7P3|H9i;*;MhG\nweaver-no-masq-local\nKUBE-CLUSTER-IP\nKUBE-6-CLUSTER-IP\ncali40masq-ipam-pools\n"+sets)
+			s.write("var/units/kubelet.service", "loaded,active,enabled\n")
+			s.write("tmp/kubernetes", kubernetes)
+			r := s.ok(s.script(`
+iptables-restore --noflush </tmp/kubernetes
+ip link add weave type bridge
+leave_cluster "$(value criSocket)"
+[[ ! -e /sys/class/net/weave ]]
+if iptables-save | grep -E 'KUBE-|WEAVE'; then exit 1; fi`))
+			s.same(before)
+			if got := s.read("tmp/networks"); got != "00-kgpu-leave.conflist\n87-podman-bridge.conflist\n" {
+				t.Errorf("when kubeadm reset ran there were the networks\n%s", got)
+			}
+			if strings.Contains(r.output, "kubeadm reset failed") != (end == "exit 1") {
+				t.Errorf("it says:\n%s", r.output)
+			}
+		})
 	}
 }
 

@@ -61,6 +61,7 @@ type Host struct {
 	Run          *Run          // a kgpu run that holds this host now; nil: none
 	Operator     *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
 	Ledger       int           // number of changes recorded in the ledger
+	Unproven     bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
 }
 
 // OS is /etc/os-release.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +96,9 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 			continue
 		}
 		needs = append(needs, h.gpuLast...)
+		if node := b.nodeOf(h); node != nil && len(node.GPULabels) == 0 && b.mechanism() == catalog.DevicePlugins && b.labelsMissing(h) != "" {
+			reasons = append(reasons, h.node+" was not labelled with its cards") // which comes after this: its cards were never proven
+		}
 		units := b.units(h)
 		for _, resource := range sortedKeys(units) {
 			want = append(want, fmt.Sprintf("%s %d %s", h.node, units[resource], resource))
@@ -103,15 +107,24 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 			}
 		}
 	}
+	if len(want) > 0 && b.cp.facts.Unproven {
+		reasons = append(reasons, "the cards were not proven to the end")
+	}
 	if len(reasons) == 0 {
 		b.skip(b.cp, "gpu/ready", "all cards can be had")
 		b.gpuLabels(needs, "")
 		return
 	}
-	ready := b.side(b.cp, Step{
+	step := Step{
 		Ref: Ref{ID: "gpu/ready"}, Title: "wait until all cards can be had", Reason: strings.Join(reasons, ", "), Script: "gpu-ready",
 		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...), "config": b.pluginConfig}}, Timeout: 15 * time.Minute,
-	})
+	}
+	byHand := step // no proof follows
+	byHand.Host = b.cp.id
+	step.Input.Values = maps.Clone(step.Input.Values)
+	step.Input.Values["prove"] = "yes"
+	step.ByHand = []*Step{&byHand}
+	ready := b.side(b.cp, step)
 	fresh := ""
 	if len(plugin) > 0 {
 		fresh = reasons[0]

@@ -8,7 +8,7 @@ var stepIDs = []string{
 	"dashboard/deploy", "dashboard/remove",
 	"doctor/hold", "doctor/module", "doctor/plugin", "doctor/units", "doctor/watch",
 	"driver/drain", "driver/fabric", "driver/install", "driver/load", "driver/nouveau", "driver/reboot", "driver/remove", "driver/uncordon",
-	"gpu/accelerators", "gpu/cuda", "gpu/device-plugin", "gpu/features", "gpu/labels", NotebookStep, "gpu/notebook-remove", "gpu/ready",
+	"gpu/accelerators", "gpu/cuda", "gpu/device-plugin", "gpu/features", "gpu/labels", NotebookStep, "gpu/notebook-remove", "gpu/proven", "gpu/ready",
 	"gpu/smoke", "gpu/toolkit",
 	"host/leftovers", "host/reset",
 	"kube/packages",

@@ -18,6 +18,7 @@ const NotebookStep = "gpu/notebook"
 const (
 	OutputNotebookToken = "token" // secret
 	OutputNotebookNode  = "node"  // where its pod runs
+	OutputNotebookPort  = "port"  // of every node
 )
 
 // NotebookNamespace has the notebook and nothing else.
@@ -25,9 +26,9 @@ const NotebookNamespace = "kgpu-notebook"
 
 const notebookWorkload = NotebookNamespace + "/deployment/notebook"
 
-// Notebook plans the deployment of the notebook, whether or not it is there: the step tells its token. There are no steps
-// where the inventory wants none.
-func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+// Notebook plans the deployment of the notebook, whether or not it is there: the step tells its token. One that runs stays as it
+// is unless another one was agreed to. There are no steps where the inventory wants none.
+func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool) (*Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -40,6 +41,9 @@ func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, er
 		return nil, err
 	}
 	b.deployNotebook(manifest, "the proof opens it")
+	if !agreed {
+		b.graph.Steps[0].Input.Values["keep"] = "yes"
+	}
 	return &b.graph, b.graph.Validate()
 }
 

@@ -82,14 +82,19 @@ func TestNotebook(t *testing.T) {
 // What the proof deploys is what up deploys: the next up has nothing to do.
 func TestNotebookOfTheProof(t *testing.T) {
 	seen := withNotebook(t)
-	g, err := Notebook(decode(t, oneCard), seen)
+	g, err := Notebook(decode(t, oneCard), seen, true)
 	if err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/notebook"}) {
 		t.Fatalf("planned %q, %v", refs(g), err)
 	}
 	if got := manifestHashOf(t, g.Steps[0].Input.Values["manifest"]); got != seen["cp1"].ControlPlane.Workloads[notebookWorkload].Hash {
 		t.Error("the proof deploys another notebook")
 	}
-	g, err = Notebook(decode(t, oneCard+"notebook: {framework: none}\n"), seen)
+	for agreed, keep := range map[bool]string{true: "", false: "yes"} {
+		if g, err := Notebook(decode(t, oneCard), seen, agreed); err != nil || g.Steps[0].Input.Values["keep"] != keep {
+			t.Errorf("agreed: %t: %v, keep is %q, want %q", agreed, err, g.Steps[0].Input.Values["keep"], keep)
+		}
+	}
+	g, err = Notebook(decode(t, oneCard+"notebook: {framework: none}\n"), seen, true)
 	if err != nil || !g.Empty() {
 		t.Errorf("planned %q, %v", refs(g), err)
 	}
@@ -118,7 +123,7 @@ func TestNotebookAsksForWhatThereIs(t *testing.T) {
 					c.harm(f)
 				}
 			}
-			g, err := Notebook(decode(t, threeHosts+c.more), seen)
+			g, err := Notebook(decode(t, threeHosts+c.more), seen, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +143,7 @@ func cutCard(f *facts.Host) {
 // notebookObjects are what the notebook of the inventory consists of, in a cluster that has one.
 func notebookObjects(t *testing.T, inv *inventory.Inventory) []object {
 	t.Helper()
-	g, err := Notebook(inv, withNotebook(t))
+	g, err := Notebook(inv, withNotebook(t), true)
 	if err != nil {
 		t.Fatal(err)
 	}

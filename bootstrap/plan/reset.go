@@ -91,6 +91,9 @@ func (b *builder) evict(h *host, why, within string) Ref {
 	})
 }
 
+// OutputLeft is what the reset of a host could not take back, a line each.
+const OutputLeft = "left"
+
 // resetHost touches only what kgpu made: a host without a ledger may be somebody else's node.
 func (b *builder) resetHost(h *host) []Ref {
 	if h.facts.Ledger == 0 {

@@ -86,6 +86,32 @@ func TestSharing(t *testing.T) {
 	}
 }
 
+// A run that was killed during the proof, or failed in it, did all that it planned: the next one proves the cards.
+func TestCardsThatWereNotProven(t *testing.T) {
+	seen := settledWith(t, withCards, driven())
+	inv := decode(t, withCards)
+	seen["cp1"].Unproven = true
+	g, err := Up(inv, seen)
+	if err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/ready"}) || g.Steps[0].Reason != "the cards were not proven to the end" {
+		t.Fatalf("%v, planned:\n%s", err, describe(g))
+	}
+	if by := g.Steps[0].ByHand; g.Steps[0].Input.Values["prove"] != "yes" || len(by) != 1 || by[0].Input.Values["prove"] != "" || by[0].Ref != g.Steps[0].Ref {
+		t.Errorf("by hand: %+v", by)
+	}
+	seen["cp1"].Unproven = false
+	if g, err := Up(inv, seen); err != nil || !g.Empty() {
+		t.Errorf("%v, planned:\n%s", err, describe(g))
+	}
+
+	// Or it was killed before that, and what was left of its steps let the node offer its cards.
+	node := &seen["cp1"].ControlPlane.Nodes[1]
+	maps.DeleteFunc(node.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "nvidia.com/") })
+	node.GPULabels = nil
+	if g, err := Up(inv, seen); err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/ready", "w1 gpu/features", "cp1 gpu/labels"}) {
+		t.Errorf("%v, planned:\n%s", err, describe(g))
+	}
+}
+
 // TestGPULabels changes what is found out about cards, or what the node has, of a running cluster.
 func TestGPULabels(t *testing.T) {
 	node := func(f map[string]*facts.Host) *facts.Node { return &f["cp1"].ControlPlane.Nodes[1] }

@@ -27,6 +27,19 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 	return &b.graph, b.graph.Validate()
 }
 
+// Proven plans to remember, on the control plane, that the cards were proven.
+func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	b.side(b.cp, Step{
+		Ref: Ref{ID: "gpu/proven"}, Title: "remember that the cards were proven", Reason: "they were", Script: "gpu-proven",
+		Retry: Transient, Timeout: short,
+	})
+	return &b.graph, b.graph.Validate()
+}
+
 // Has reports whether a step with this ID is to be done on any host.
 func (g *Graph) Has(id string) bool {
 	return slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.ID == id })

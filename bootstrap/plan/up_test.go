@@ -508,6 +508,63 @@ func TestAddWorker(t *testing.T) {
 	golden(t, "add-worker", describe(g))
 }
 
+// TestAddWorkerBesideCards adds a worker where w1 serves with its cards: w1's pods and the device plugin that they depend on
+// stay as they are. Only a taint that is new to the cluster makes the notebook anew, which is to tolerate it.
+func TestAddWorkerBesideCards(t *testing.T) {
+	members := []string{"cp1 cluster/token", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}
+	for _, c := range []struct {
+		name, taints string
+		cards        []facts.Card
+		want         []string // on the control plane
+	}{
+		{"without cards", "", nil, members},
+		{"with cards", "", cards("1eb8"), append(slices.Clone(members), "cp1 gpu/ready", "cp1 gpu/labels")},
+		{"with a new taint", ", taints: [a=b:NoSchedule]", nil, append(slices.Clone(members), "cp1 gpu/notebook")},
+	} {
+		for _, runtime := range []string{"containerd", "docker"} {
+			t.Run(c.name+", "+runtime, func(t *testing.T) {
+				rest := "runtime: " + runtime + "\nnetwork: flannel\n"
+				before, _, _ := strings.Cut(threeHosts, "  - {address: 10.0.0.12")
+				seen := settledWith(t, before+rest, func(f map[string]*facts.Host) { f["w1"].NVIDIA.Cards = cards("20b0", "20b0") })
+				seen["w2"] = bare(12)
+				seen["w2"].NVIDIA.Cards = c.cards
+				inv := decode(t, before+"  - {address: 10.0.0.12, name: w2"+c.taints+"}\n"+rest)
+				got, offered := besideW2(t, inv, seen)
+				if !slices.Equal(got, c.want) || c.cards != nil && offered != "w1 2 nvidia.com/gpu\nw2 1 nvidia.com/gpu" {
+					t.Errorf("up: planned %q, which waits for %q", got, offered)
+				}
+				delete(seen, "w1")
+				want := slices.DeleteFunc(slices.Clone(c.want), func(s string) bool { return s == "cp1 gpu/notebook" })
+				got, offered = besideW2(t, inv, seen)
+				if !slices.Equal(got, want) || c.cards != nil && offered != "w2 1 nvidia.com/gpu" {
+					t.Errorf("add-worker: planned %q, which waits for %q", got, offered)
+				}
+			})
+		}
+	}
+}
+
+// besideW2 lists the steps of a plan that are not on w2, and what is waited for. Labels and taints are w2's only.
+func besideW2(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host) (steps []string, offered string) {
+	t.Helper()
+	g, err := Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range g.Steps {
+		if s.Host != "w2" {
+			steps = append(steps, s.String())
+		}
+		switch nodes := s.Input.Values["nodes"]; {
+		case s.ID == "gpu/ready":
+			offered = nodes
+		case s.ID == "cluster/nodes" && strings.Contains(nodes, "w1"):
+			t.Errorf("sets %q", nodes)
+		}
+	}
+	return steps, offered
+}
+
 func TestReset(t *testing.T) {
 	for _, c := range []struct {
 		name string

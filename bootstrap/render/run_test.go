@@ -171,7 +171,7 @@ func TestGoingAway(t *testing.T) {
 	err = cmd.Wait()
 	text, problem := os.ReadFile(said.Name())
 	if err == nil || problem != nil || !strings.Contains(string(text), "the steps go on") {
-		t.Errorf("%v, %v: %s", err, problem, text)
+		t.Fatalf("%v, %v: %s", err, problem, text)
 	}
 	if err := os.WriteFile(go1, []byte("\n"), 0); err != nil {
 		t.Fatal(err)

@@ -309,7 +309,7 @@ func TestHostBusyAndAttach(t *testing.T) {
 	f.pipe(t, "go")
 	first := make(chan error)
 	go func() {
-		_, err := f.Execute(t.Context(), graph(step("a", "one", `echo begun >begun; cat go; echo said`), step("a", "two", `exit 7`)))
+		_, err := f.Execute(t.Context(), graph(step("a", "one", `echo missed; echo begun >begun; cat go; echo said`), step("a", "two", `exit 7`)))
 		first <- err
 	}()
 	f.read(t, "begun")
@@ -336,7 +336,7 @@ func TestHostBusyAndAttach(t *testing.T) {
 	if err := <-first; len(reason.All(err)) != 1 {
 		t.Errorf("first: %v", err)
 	}
-	if told := other.told(event.Log); !slices.Equal(told, []string{"log a one said"}) {
+	if told := other.told(event.Log); !slices.Equal(told, []string{"log a one missed", "log a one said"}) {
 		t.Errorf("attached heard %q", told)
 	}
 	if err := other.Attach(t.Context(), "a", "nobody-1"); err != nil {

@@ -89,6 +89,20 @@ claim_user() {
   done
 }
 
+# remember_images CRI_SOCKET records, before a cluster's come, which images the kubelet had in a containerd that was there before
+# kgpu. Others' are in other namespaces.
+remember_images() {
+  if [[ $1 != *containerd.sock ]] || ledger_has tree /var/lib/containerd || ledger_has images; then return; fi
+  command -v ctr >/dev/null || return 0
+  entry_begin images
+  kubelet_images >"$entry/before/images" || fail STEP_FAILED 'containerd does not list its images: ctr -n k8s.io images list'
+  entry_commit
+}
+
+kubelet_images() {
+  timeout 60 ctr -n k8s.io images list -q
+}
+
 # claim_containers does so for what container runtimes and their packages put somewhere or start.
 claim_containers() {
   claim_dir /opt

@@ -16,7 +16,20 @@ leave_cluster() {
   # On a worker, the data of an etcd is somebody else's.
   if ledger_has kubeadm init || ledger_has kubeadm init-done; then rm -rf /var/lib/etcd/member; fi
   rm -rf /etc/kubernetes/pki /etc/kubernetes/manifests/*.yaml /etc/kubernetes/*.conf
+  images_stay "$1"
   ledger_forget kubeadm
+}
+
+# images_stay CRI_SOCKET says so where it is not known which ones came for the cluster: docker has one list, with its owner's, and keeps
+# it in containerd or by itself; an older kgpu recorded none.
+images_stay() {
+  if [[ $1 == *containerd.sock ]]; then
+    ledger_has tree /var/lib/containerd || ledger_has images || undo_left 'the images that the cluster pulled: ctr -n k8s.io images list'
+  elif ! ledger_has tree /var/lib/docker; then
+    undo_left 'the images that the cluster pulled, among those of your docker: docker image list'
+  elif ! ledger_has tree /var/lib/containerd && [[ -n $(timeout 20 ctr -n moby images list -q 2>/dev/null) ]]; then
+    undo_left 'the images that the cluster pulled, in your containerd: ctr -n moby images list'
+  fi
 }
 
 # pod_network_mute lets containers be removed without the pod network's own agent, which goes with the first of them:

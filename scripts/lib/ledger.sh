@@ -43,6 +43,12 @@ ledger_entries() {
   done
 }
 
+# proof_owed notes, as durably, that the cards are to be proven: gpu-proven.sh takes the note away.
+proof_owed() {
+  : >/var/lib/kgpu/unproven
+  sync /var/lib/kgpu/unproven /var/lib/kgpu
+}
+
 # ledger_find KIND ARG... prints the entries of this kind whose first arguments are these.
 ledger_find() {
   local kind=$1 number have i

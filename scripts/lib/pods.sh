@@ -109,7 +109,7 @@ namespace_there() {
   [[ -n $name ]]
 }
 
-# delete_namespace lets it go, with all in it. Jobs first: Kubernetes 1.22 and newer keep the pods of a Job until its
+# delete_namespace lets it go, with all in it. Jobs first: from 1.22 on Kubernetes may keep the pods of a Job until its
 # controller has counted them, and who deletes a namespace looks only every eight seconds whether that is so (source:
 # finalizerEstimateSeconds in pkg/controller/namespace/deletion of k8s.io/kubernetes).
 delete_namespace() {

@@ -3,17 +3,18 @@
 
 undo_incomplete=()
 
-# undo_all undoes every entry and says what had to stay.
+# undo_all undoes every entry and says what had to stay, also in its output called left.
 undo_all() {
-  local number
+  local number stays
   undo_reload=
   for number in $(ledger_entries | sort -r); do
     undo_entry "$number"
   done
   undo_daemon_reload
-  for number in "${undo_incomplete[@]}"; do
-    echo "not undone: $number"
+  for stays in "${undo_incomplete[@]}"; do
+    echo "not undone: $stays"
   done
+  [[ ${#undo_incomplete[@]} -eq 0 ]] || printf '%s\n' "${undo_incomplete[@]}" | output left
 }
 
 # undo_left WHAT remembers something that stays as it is.
@@ -48,6 +49,7 @@ undo_entry() {
       ;;
     swap) undo_swap "${args[@]}" ;;
     docker-network) undo_docker_network "${args[@]}" ;;
+    images) undo_images ;;
     cni-mute) rm -f /etc/cni/net.d/00-kgpu-leave.conflist ;;
     kubeadm | adopted | initramfs-built) ;;
     *) fail STEP_FAILED "the ledger has an entry of the unknown kind $kind" ;;
@@ -207,6 +209,20 @@ undo_sysctl() {
 undo_swap() {
   grep -qF "$1 " /proc/swaps && return
   if [[ -e $1 ]]; then swapon -p "$2" -- "$1" 2>/dev/null || swapon -- "$1" || undo_left "swap on $1"; fi
+}
+
+# undo_images removes those that came for the kubelet since, unless a cluster is here that stays.
+undo_images() {
+  local now
+  local -a came
+  [[ -z $(cluster_ca) ]] || return 0
+  if now=$(kubelet_images); then
+    [[ -n $now ]] || return 0
+    mapfile -t came < <(grep -vxFf "$before/images" <<<"$now")
+    [[ ${#came[@]} -gt 0 ]] || return 0
+    if timeout 120 ctr -n k8s.io images rm --sync "${came[@]}" >/dev/null; then return; fi
+  fi
+  undo_left 'images of the cluster in containerd: ctr -n k8s.io images list'
 }
 
 # undo_docker_network TOOL=POLICY... removes what a stopped docker leaves, and puts the FORWARD policies back.

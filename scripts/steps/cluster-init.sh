@@ -76,6 +76,7 @@ elif part_of_cluster; then
   fail HOST_FOREIGN_CLUSTER 'there is a cluster here that kgpu did not make'
 fi
 
+remember_images "$socket"
 kubernetes_before 11 || pull_images
 remember_kubernetes_sysctls
 ledger_forget adopted

@@ -79,6 +79,7 @@ elif part_of_cluster; then
   fail HOST_FOREIGN_CLUSTER 'this host belongs to a cluster that kgpu did not make'
 fi
 
+remember_images "$socket"
 remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm join

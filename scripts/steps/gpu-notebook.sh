@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Deploys the notebook and waits until it answers. Values: manifest (all of it in the namespace kgpu-notebook; the Deployment
-# notebook reads its token from the Secret notebook), resource (what its pod asks for). Outputs: token (a secret), node (where
-# its pod runs).
+# notebook reads its token from the Secret notebook), resource (what its pod asks for), keep (yes: one that serves stays as it
+# is: another manifest would end its pod). Outputs: token (a secret), node (where its pod runs), port (of every node, that leads there).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -37,6 +37,15 @@ set_token() {
   kube -n "$namespace" create secret generic notebook --from-file=token="$file" >/dev/null 2>"$KGPU_STEP/errors" ||
     fail_transient NOTEBOOK_FAILED "the API server refuses the notebook's Secret: $(<"$KGPU_STEP/errors")"
   token=$(<"$file")
+}
+
+# kept tells whether a notebook serves, and stays as it is.
+kept() {
+  local ready
+  [[ $(value_or keep no) == yes ]] || return 1
+  ready=$(kube -n "$namespace" get deployment notebook --ignore-not-found -o jsonpath='{.status.readyReplicas}') ||
+    fail_transient API_UNREACHABLE 'the notebook cannot be looked at'
+  [[ ${ready:-0} -gt 0 ]]
 }
 
 # is_up STATE tells whether the Deployment has one pod, as it wants it, and that is ready.
@@ -99,10 +108,13 @@ wait_for_it() {
 wait_api
 make_namespace
 set_token
-kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
+kept || kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
   fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
 wait_for_it
 output token <<<"$token"
 kube -n "$namespace" get pods -l "$mine" -o go-template="$node_template" | head -n 1 >"$KGPU_STEP/node" ||
   fail_transient API_UNREACHABLE 'the node of the notebook cannot be read'
 output node <"$KGPU_STEP/node"
+kube -n "$namespace" get service notebook -o jsonpath='{.spec.ports[0].nodePort}' >"$KGPU_STEP/port" ||
+  fail_transient API_UNREACHABLE 'the port of the notebook cannot be read'
+output port <"$KGPU_STEP/port"

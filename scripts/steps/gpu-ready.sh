@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Waits until the scheduler has all cards. The drivers of the nodes see all of them. Values: nodes (a line each: node, how
-# many, of which resource), config (of the device
-# plugin: what its pods must be annotated with; empty: the cluster has none, its kubelets offer cards).
+# many, of which resource), config (of the device plugin: what its pods must be annotated with; empty: the cluster has none, its
+# kubelets offer cards), prove (yes: a proof of the cards follows, which every run owes until one came to its end).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -9,6 +9,7 @@ mapfile -t nodes < <(value_lines nodes)
 mapfile -t names < <(value_lines nodes | cut -d ' ' -f 1 | sort -u)
 config=$(value_or config '')
 valid_nodes "${names[@]}"
+if [[ $(value_or prove no) == yes ]]; then proof_owed; fi
 
 # A line for each resource of each node: how much it has (capacity), and how much of that is healthy (allocatable).
 # shellcheck disable=SC2016 # Go's templates

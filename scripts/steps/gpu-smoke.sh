@@ -151,6 +151,7 @@ logs() {
   done
 }
 
+proof_owed
 wait_api
 clear_away 'a former run' SMOKE_FAILED
 trap delete_namespace EXIT

@@ -1,0 +1,38 @@
+package bootstrap
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+)
+
+// What a host could not take back is a warning, of however many words that host makes it.
+func TestResetTellsWhatIsLeft(t *testing.T) {
+	for name, takeApart := range map[string]func(Options) error{
+		"reset":         func(o Options) error { return Reset(t.Context(), o, nil, func(*plan.Graph) error { return nil }) },
+		"remove-worker": func(o Options) error { return RemoveWorker(t.Context(), o, leave("w2")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := leavers(t)
+			left := "/etc/hosts was edited since kgpu wrote it\n\x1b[2Jmodule dummy is in use\n" + strings.Repeat("and so on\n", 1000)
+			s.at["w2 host/reset"] = func(e *sshtest.Exec) int {
+				fmt.Fprintf(e.Stdout, "O\thost/reset\tleft\t%s\nD\thost/reset\t0\t1\t\t\nE\t0\n", base64.StdEncoding.EncodeToString([]byte(left)))
+				return 0
+			}
+			if err := takeApart(o); err != nil {
+				t.Fatal(err)
+			}
+			told := s.told()
+			if !strings.HasPrefix(told, "w2 not taken back: /etc/hosts was edited since kgpu wrote it\nw2 not taken back: module dummy is in use\n") {
+				t.Errorf("warned %q", told)
+			}
+			if n := strings.Count(told, "not taken back"); n != mostLeft || !strings.HasSuffix(told, "w2 and 952 more, which its log has") {
+				t.Errorf("%d warnings, want %d", n, mostLeft)
+			}
+		})
+	}
+}
