@@ -1,7 +1,7 @@
 // Command chaos makes a cluster on lab hosts again and again while kgpu, the hosts and their network fail: hundreds of
 // faults, at points that a seed chooses. After each round the cluster must be what an undisturbed run makes, and reset must
-// leave nothing. Exit status 1: a fault was lost, which means that the cluster did not come out right; what to type to see
-// it again is printed. 2: the storm itself failed.
+// leave nothing. Exit status 1: a fault was lost, which means that the cluster did not come out right, or one that must
+// strike a step never did; what to type to see it again is printed. 2: the storm itself failed.
 package main
 
 import (
@@ -43,7 +43,7 @@ type options struct {
 func main() {
 	o := options{}
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "what decides where which fault strikes")
-	flag.IntVar(&o.faults, "faults", 250, "how many faults are planned, beside a kill and a host that goes down in each step; some find no occasion")
+	flag.IntVar(&o.faults, "faults", 250, "how many faults are planned, beside a kill, a power cut and a reboot in each step; some find no occasion")
 	flag.IntVar(&o.only, "only", 0, "only the fault with this number in the schedule")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -96,8 +96,9 @@ func weather(ctx context.Context, s *storm.Storm, o options) error {
 	if err := s.Prepare(ctx); err != nil {
 		return err
 	}
+	wishes := everyStepGoesDown(s.Steps)
 	schedule := storm.NewSchedule(o.seed, s.Steps, storm.Want{
-		Hits: o.faults, Faults: weights, Wishes: everyStepGoesDown(s.Steps), Rounds: (o.faults + perRound - 1) / perRound,
+		Hits: o.faults, Faults: weights, Wishes: wishes, Rounds: (o.faults + len(wishes) + perRound - 1) / perRound,
 	})
 	if o.only > 0 {
 		var err error
@@ -121,14 +122,16 @@ func weather(ctx context.Context, s *storm.Storm, o options) error {
 	return fmt.Errorf("%w: %w\n%s", errLost, failure, replay(o, s))
 }
 
-// everyStepGoesDown wishes that a host goes down in every step.
+// everyStepGoesDown wishes that a host loses power, and that one reboots, in every step.
 func everyStepGoesDown(steps []storm.Ref) []storm.Wish {
 	var wishes []storm.Wish
 	seen := map[string]bool{}
 	for _, ref := range steps {
 		if !seen[ref.Step] {
 			seen[ref.Step] = true
-			wishes = append(wishes, storm.Wish{Step: ref.Step, Faults: []string{storm.Power, storm.Reboot}})
+			for _, fault := range []string{storm.Power, storm.Reboot} {
+				wishes = append(wishes, storm.Wish{Step: ref.Step, Faults: []string{fault}})
+			}
 		}
 	}
 	return wishes

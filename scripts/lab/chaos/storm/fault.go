@@ -20,7 +20,7 @@ const (
 // fault is what strikes. strike returns when the fault is over.
 type fault struct {
 	lasts  []time.Duration // how long it may last; none: it has no duration
-	down   bool            // the host goes down: what runs there does not end
+	down   bool            // the host, or kgpu's unit on it, goes down: what runs there does not end
 	strike func(ctx context.Context, l *Lab, host string, lasting time.Duration) error
 }
 

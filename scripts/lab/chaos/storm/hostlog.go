@@ -19,6 +19,7 @@ type hostLog struct {
 	partial map[string][]byte
 
 	batch   string // that told something last
+	dead    string // the batch that was at work when the host, or its unit, went down
 	running string // the step at work there; empty: none
 	since   time.Time
 	begun   []string             // the steps that have begun, in order, each once
@@ -81,7 +82,10 @@ func (h *hostLog) take(batch, path string) error {
 func (h *hostLog) line(batch string, fields []string, now time.Time) {
 	switch {
 	case len(fields) >= 3 && fields[0] == "B":
-		h.batch, h.running, h.since = batch, fields[1], now
+		h.batch, h.since = batch, now
+		if batch != h.dead {
+			h.running = fields[1]
+		}
 		if !slices.Contains(h.begun, fields[1]) {
 			h.begun = append(h.begun, fields[1])
 		}
@@ -96,5 +100,14 @@ func (h *hostLog) line(batch string, fields []string, now time.Time) {
 	}
 }
 
-// down says that the host or its unit went down: what ran does not run any more.
-func (h *hostLog) down() { h.running = "" }
+// down says that the host or its unit goes down: what runs there does not end, and what its batch may begin until then
+// neither.
+func (h *hostLog) down() { h.dead, h.running = h.batch, "" }
+
+// cutOff is the step that did not end in a batch whose host went down; empty: none was at work. It may be called from
+// anywhere.
+func (h *hostLog) cutOff(batch string) string {
+	again := &hostLog{read: map[string]int64{}, partial: map[string][]byte{}, done: map[string]time.Time{}}
+	_ = again.take(batch, filepath.Join(h.runs, batch, "events")) // a batch that told nothing was at no step
+	return again.running
+}

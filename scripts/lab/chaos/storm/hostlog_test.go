@@ -49,11 +49,22 @@ func TestHostLogFollowsBatches(t *testing.T) {
 	is("1-1", "os/modules", "os/packages")
 	h.down()
 	is("1-1", "", "os/packages")
+	write("1-1", "D\tos/modules\t0\t12\t\t\nB\tos/sysctl\t17\nL\tos/sysctl\tmore\n") // until it is really down
+	is("1-1", "", "os/modules", "os/packages")
+	if at := h.cutOff("1-1"); at != "os/sysctl" {
+		t.Errorf("it went down during %q", at)
+	}
+	if at := h.cutOff("no-such"); at != "" {
+		t.Errorf("a batch that does not exist was at %s", at)
+	}
 	write("2-1", "B\tos/modules\t18\n")
 	is("2-1", "os/modules", "os/packages")
 	write("2-1", "D\tos/modules\t1\t12\tSTEP_FAILED\tno\nE\t1\n")
 	is("2-1", "", "os/packages")
-	if !slices.Equal(h.begun, []string{"os/packages", "os/modules"}) {
+	if at := h.cutOff("2-1"); at != "" {
+		t.Errorf("a batch that ended was at %s", at)
+	}
+	if !slices.Equal(h.begun, []string{"os/packages", "os/modules", "os/sysctl"}) {
 		t.Errorf("begun: %v", h.begun)
 	}
 }

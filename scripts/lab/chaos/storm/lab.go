@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,6 +29,7 @@ type Lab struct {
 	address map[string]string // by host
 	host    map[string]string // by address
 	dir     string            // of the storm's own files
+	limit   time.Duration     // of a run of kgpu; zero: the usual one
 	group   string            // the control group above those of the hosts
 }
 
@@ -93,6 +95,11 @@ func output(cmd *exec.Cmd) (string, error) {
 func tail(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func head(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[:min(len(lines), n)], "\n")
 }
 
 // each does something for every host, at the same time.

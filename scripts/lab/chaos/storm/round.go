@@ -27,16 +27,33 @@ type round struct {
 	faults sync.WaitGroup
 	mu     sync.Mutex
 	struck map[string]bool // hosts that a fault is at work on
-	errs   error           // of the faults themselves
+	blows  []blow
+	errs   error // of the faults themselves
+}
+
+// blow is what a fault of a host has struck.
+type blow struct {
+	Hit
+	step string // that was at work there; empty: none
 }
 
 func newRound(ctx context.Context, s *Storm, hits []Hit) *round {
 	r := &round{Storm: s, ctx: ctx, pending: slices.Clone(hits), logs: map[string]*hostLog{}, struck: map[string]bool{}}
+	// A host that goes down begins its step again. When kgpu is back that was killed, a quick step is over.
+	slices.SortStableFunc(r.pending, func(a, b Hit) int { return rank(a) - rank(b) })
 	r.before = chains(s.Steps)
 	for _, host := range s.Lab.Hosts {
 		r.logs[host] = newHostLog(s.Lab, host)
 	}
 	return r
+}
+
+// rank is which of two hits comes first where both can.
+func rank(h Hit) int {
+	if h.Must && h.Fault != Kill {
+		return 0
+	}
+	return 1
 }
 
 // chains says of each step which one comes before it on its host.
@@ -69,6 +86,9 @@ func (r *round) run() error {
 		killed, err := r.follow()
 		if err != nil {
 			r.session.kill()
+			return errors.Join(err, r.session.defect(true))
+		}
+		if err := r.session.defect(killed); err != nil {
 			return err
 		}
 		r.Tally.Attached += r.session.attachments()
@@ -173,18 +193,19 @@ func (r *round) comesBy(p Point, before map[Ref]bool) bool {
 }
 
 // heldBack says whether a hit has to wait. A fault waits for the one that is at work on its host: nothing can be done to a
-// host that is off. A kill waits for one that must hit the very next step of a host: kgpu would not be back in time for that.
+// host that is off. One that must hit its step is not content with a step that is just done, as others are: it would strike
+// the next one. A kill waits for one that must hit the begin of the very next step of a host: kgpu would not be back in time.
 func (r *round) heldBack(h Hit) bool {
 	if h.Fault != Kill {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.struck[h.Point.Host]
+		return r.struck[h.Point.Host] || h.Must && r.logs[h.Point.Host].running != h.Point.Step
 	}
 	return !h.Must && slices.ContainsFunc(r.pending, func(must Hit) bool {
 		ref := must.Point.Ref
 		_, done := r.logs[ref.Host].done[ref.Step]
 		before := r.before[ref]
-		return must.Must && !done && before != "" && r.logs[ref.Host].running == before
+		return must.Must && must.Point.Phase == Begin && !done && before != "" && r.logs[ref.Host].running == before
 	})
 }
 
@@ -192,24 +213,47 @@ func (r *round) heldBack(h Hit) bool {
 func (r *round) strike(h Hit) {
 	r.say("%s, while %s", h, r.atWork())
 	f, host := faults[h.Fault], h.Point.Host
+	log := r.logs[host]
+	batch, step, dead := log.batch, log.running, log.batch == log.dead
 	r.disturbed++
 	r.Tally.inject(h.Fault)
 	if f.down {
-		r.logs[host].down()
+		log.down()
 	}
 	r.mu.Lock()
 	r.struck[host] = true
 	r.mu.Unlock()
 	r.faults.Go(func() {
 		err := f.strike(r.ctx, r.Lab, host, h.For)
+		// Until the power is gone a quick step comes to its end, and only what did not was struck. An orderly reboot lets such
+		// a step end: it was struck when the host was told to reboot.
+		if h.Fault == Power && !dead {
+			step = log.cutOff(batch)
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.struck[host] = false
+		r.blows = append(r.blows, blow{h, step})
 		if err != nil && r.ctx.Err() == nil {
 			r.errs = errors.Join(r.errs, fmt.Errorf("%s: %w", h, err))
 		}
 		r.say("%s: over", h)
 	})
+}
+
+// count says to the tally what the hosts' faults, which are over, have struck. What must be struck, and was not, comes again.
+func (r *round) count() {
+	for _, b := range r.blows {
+		if b.step != "" {
+			r.Tally.hit(b.Fault, Ref{b.Point.Host, b.step})
+		}
+	}
+	for _, b := range r.blows {
+		if b.Must && !r.Tally.Struck(b.Fault, b.Point.Step) {
+			r.say("%s: the step was over before, it comes again", b.Hit)
+			r.passed = append(r.passed, b.Hit)
+		}
+	}
 }
 
 // kill is kill -9 of kgpu, and says whether that is what ended it.
@@ -224,10 +268,10 @@ func (r *round) kill(h Hit) bool {
 	// What is at work now was at work when kgpu was killed: only that counts as hit, and only where kgpu knew of it.
 	for host, log := range r.logs {
 		if log.running != "" && r.listening(host) {
-			r.Tally.Hit[Ref{host, log.running}]++
+			r.Tally.hit(Kill, Ref{host, log.running})
 		}
 	}
-	if h.Must && !r.Tally.Struck(h.Point.Step) {
+	if h.Must && !r.Tally.Struck(Kill, h.Point.Step) {
 		r.passed = append(r.passed, h)
 	}
 	return true

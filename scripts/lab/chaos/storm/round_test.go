@@ -85,7 +85,7 @@ func TestOnlyStepsAtWorkAreHit(t *testing.T) {
 		if !r.kill(Hit{Point: Point{Ref{"w1", "os/modules"}, Begin, 0}, Fault: Kill, Must: true}) {
 			t.Fatal("it was not killed")
 		}
-		if got := len(r.Tally.Hit); got != c.hits || len(r.passed) != c.left || r.Tally.Faults[Kill].Injected != 1 {
+		if got := len(r.Tally.Hit[Kill]); got != c.hits || len(r.passed) != c.left || r.Tally.Faults[Kill].Injected != 1 {
 			t.Errorf("%s: %d steps hit, %d to come again, %d kills", name, got, len(r.passed), r.Tally.Faults[Kill].Injected)
 		}
 	}
@@ -111,6 +111,7 @@ func TestKillsLeaveRoomForThoseThatMustHit(t *testing.T) {
 	r.before = chains([]Ref{{"w1", "os/packages"}, {"w2", "os/packages"}, {"w1", "os/modules"}, {"w1", "os/sysctl"}})
 	other := Hit{Fault: Kill, Point: Point{Ref{"w1", "os/packages"}, During, 0}}
 	must := Hit{Fault: Kill, Point: Point{Ref{"w1", "os/modules"}, Begin, 0}, Must: true}
+	later := Hit{Fault: Power, Point: Point{must.Point.Ref, During, time.Second}, Must: true}
 	r.pending = []Hit{other, must}
 	log := r.logs["w1"]
 	for _, c := range []struct {
@@ -121,6 +122,11 @@ func TestKillsLeaveRoomForThoseThatMustHit(t *testing.T) {
 		if got := r.heldBack(other); got != c.want {
 			t.Errorf("during %s it is held back: %v", c.begins, got)
 		}
+		r.pending[1] = later
+		if r.heldBack(other) {
+			t.Errorf("during %s it waits for one that does not strike at once", c.begins)
+		}
+		r.pending[1] = must
 		if r.heldBack(must) || r.heldBack(Hit{Fault: Power}) {
 			t.Errorf("during %s: what must not wait is held back", c.begins)
 		}

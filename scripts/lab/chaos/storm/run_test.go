@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kgpu.dev/kgpu/scripts/lab/place"
 )
@@ -18,11 +19,7 @@ runs=$base/state/hosts/w1/var/lib/kgpu/run
 run=$(date +%s%N)
 say() { printf '{"run":"%s","host":"10.0.0.1","step":"%s","event":"%s","reason":"%s","text":"%s"}\n' "$run" "$1" "$2" "$3" "$4"; }
 say '' connect '' ''
-if [[ -e $base/fail ]]; then
-	say os/a error STEP_FAILED 'it does not work'
-	say '' result STEP_FAILED ''
-	exit 10
-fi
+if [[ -e $base/ending ]]; then . "$base/ending"; fi
 if [[ -e $base/batch ]]; then
 	say os/a wait '' 'a former run (x, by me) is still at work here'
 	batch=$(<"$base/batch")
@@ -60,6 +57,38 @@ done
 printf 'E\t0\n' >>"$1"
 `
 
+// ends lets the stand-in do something as soon as it is connected.
+func ends(t *testing.T, dir, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "ending"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// found lets no step wait for more runs.
+func found(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "found"), []byte("1\n2\n3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// letEnd waits for the end of a batch that nobody follows any more.
+func letEnd(t *testing.T, dir string) {
+	batch, err := os.ReadFile(filepath.Join(dir, "batch"))
+	if err != nil {
+		return // none was begun
+	}
+	found(t, dir)
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		events, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(batch)), "events"))
+		if err == nil && strings.Contains(string(events), "\nE\t") {
+			return
+		}
+	}
+	t.Error("the batch does not end")
+}
+
 // onStandIn is a round with the stand-in for kgpu.
 func onStandIn(t *testing.T, hits ...Hit) (*round, string) {
 	t.Helper()
@@ -69,6 +98,7 @@ func onStandIn(t *testing.T, hits ...Hit) (*round, string) {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() { letEnd(t, dir) })
 	l := &Lab{
 		Place: place.Place{Name: "x", State: filepath.Join(dir, "state")}, Kgpu: filepath.Join(dir, "kgpu"), Hosts: []string{"w1"},
 		address: map[string]string{"w1": "10.0.0.1"}, dir: dir,
@@ -89,7 +119,7 @@ func TestRunIsKilledAndFoundAgain(t *testing.T) {
 	if n := r.Tally.Faults[Kill].Injected; n != 2 || r.Tally.Attached != 2 {
 		t.Errorf("%d kills, %d attachments; want 2 and 2", n, r.Tally.Attached)
 	}
-	if len(r.Tally.Hit) != 2 || !r.Tally.Struck("os/a") || !r.Tally.Struck("os/b") {
+	if len(r.Tally.Hit[Kill]) != 2 || !r.Tally.Struck(Kill, "os/a") || !r.Tally.Struck(Kill, "os/b") {
 		t.Errorf("struck: %v", r.Tally.Hit)
 	}
 	if len(r.passed) != 1 || r.passed[0] != never {
@@ -103,9 +133,7 @@ func TestRunIsKilledAndFoundAgain(t *testing.T) {
 
 func TestRunThatFailsUndisturbedIsAFailure(t *testing.T) {
 	r, dir := onStandIn(t)
-	if err := os.WriteFile(filepath.Join(dir, "fail"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ends(t, dir, `say os/a error STEP_FAILED 'it does not work'; say '' result STEP_FAILED ''; exit 10`)
 	err := r.run()
 	if err == nil || !strings.Contains(err.Error(), "STEP_FAILED (exit status 10); 10.0.0.1 os/a: it does not work [STEP_FAILED]") {
 		t.Errorf("got %v", err)

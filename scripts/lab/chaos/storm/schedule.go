@@ -17,6 +17,15 @@ type Hit struct {
 	Must   bool          // it is there so that its step is hit while it runs, and comes again until it was
 }
 
+// again is a hit that found no occasion, when it comes again. The step of one that must strike a host was over before: it
+// strikes as soon as the step begins.
+func (h Hit) again() Hit {
+	if h.Must {
+		h.Point.Phase, h.Point.After = Begin, 0
+	}
+	return h
+}
+
 // String is how hits are printed.
 func (h Hit) String() string {
 	text := fmt.Sprintf("#%d %s at %s", h.Number, h.Fault, h.Point)
@@ -26,7 +35,7 @@ func (h Hit) String() string {
 	return text
 }
 
-// Wish is a step that a fault shall hit, on a host that the seed chooses.
+// Wish is a step that a fault must hit, on a host that the seed chooses.
 type Wish struct {
 	Step   string
 	Faults []string // one of these
@@ -78,7 +87,7 @@ func NewSchedule(seed uint64, steps []Ref, want Want) Schedule {
 	for i, wish := range want.Wishes {
 		if all := hosts[wish.Step]; len(all) > 0 {
 			fault := pick(d, wish.Faults)
-			add(i%len(s.Rounds), Hit{Point: Point{pick(d, all), During, d.after()}, Fault: fault, For: d.lasting(fault)})
+			add(i%len(s.Rounds), Hit{Point: Point{pick(d, all), During, d.soon()}, Fault: fault, For: d.lasting(fault), Must: true})
 		}
 	}
 	all := sorted(steps)
@@ -181,6 +190,11 @@ func (d *dice) phase() Phase {
 
 func (d *dice) after() time.Duration {
 	return pick(d, []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second})
+}
+
+// soon is after what most steps are at work still.
+func (d *dice) soon() time.Duration {
+	return pick(d, []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second})
 }
 
 // lasting is how long a fault lasts: shorter and longer than kgpu needs to notice that a link is dead.

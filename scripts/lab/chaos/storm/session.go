@@ -3,6 +3,7 @@ package storm
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,8 @@ type session struct {
 	stderr bytes.Buffer
 	record *os.File // of what all runs told
 	ended  chan struct{}
+	late   bool   // the limit ended it
+	cutOff string // a last line without an end
 
 	mu        sync.Mutex
 	run       string          // its ID
@@ -39,6 +42,7 @@ type session struct {
 	attached  map[string]bool // by address: it found a former run at work there
 	errors    []event
 	result    event
+	malformed string // the first line that is no event
 	doing     string // the last thing that it told
 }
 
@@ -47,7 +51,7 @@ const limit = 15 * time.Minute
 
 // startUp starts kgpu up.
 func (l *Lab) startUp(ctx context.Context) (_ *session, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.limit, limit))
 	defer func() {
 		if err != nil {
 			cancel()
@@ -74,13 +78,15 @@ func (l *Lab) startUp(ctx context.Context) (_ *session, err error) {
 		for {
 			line, err := lines.ReadBytes('\n')
 			if err != nil {
-				break // a line that kgpu had not written completely when it was killed is none
+				s.cutOff = string(line)
+				break
 			}
 			_, _ = s.record.Write(line) // for people; nothing depends on it
 			s.hear(line)
 		}
 		_ = s.record.Close()
 		_ = s.cmd.Wait() // the exit status is in ProcessState
+		s.late = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		close(s.ended)
 	}()
 	return s, nil
@@ -90,8 +96,9 @@ func (s *session) hear(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var e event
-	if err := json.Unmarshal(line, &e); err != nil {
-		e = event{Event: "error", Reason: "MALFORMED_EVENT", Text: string(line)}
+	if err := json.Unmarshal(line, &e); err != nil || e.Event == "" {
+		s.malformed = cmp.Or(s.malformed, string(line))
+		return
 	}
 	s.run = e.Run
 	switch e.Event {

@@ -73,49 +73,63 @@ func (s *Storm) reset(ctx context.Context) error {
 // extraRounds is how many rounds may follow those of a schedule, for what found no occasion in them.
 const extraRounds = 3
 
-// Run lets the rounds of a schedule go by, and further ones until kgpu was killed so often and in every step that the
-// schedule wants it to be killed in.
+// Run lets the rounds of a schedule go by, and further ones until kgpu was killed so often, and every step was struck by
+// what the schedule wants it to be struck by.
 func (s *Storm) Run(ctx context.Context, schedule Schedule, kills int) error {
-	var passed []Hit
-	count := 0
-	for ; count < len(schedule.Rounds); count++ {
-		left, err := s.round(ctx, count+1, schedule.Rounds[count])
-		if err != nil {
-			return err
-		}
-		passed = append(passed, left...)
-	}
-	for end := count + extraRounds; count < end; count++ {
-		again := s.Tally.missing(passed, kills)
-		if len(again) == 0 {
+	var left []Hit // found no occasion
+	for count := 0; count < len(schedule.Rounds)+extraRounds; count++ {
+		hits := s.hits(schedule, count, left, kills)
+		if count >= len(schedule.Rounds) && len(hits) == 0 {
 			break
 		}
-		left, err := s.round(ctx, count+1, again)
+		passed, err := s.round(ctx, count+1, hits)
 		if err != nil {
 			return err
 		}
-		passed = left
+		left = append(slices.DeleteFunc(left, func(h Hit) bool {
+			return slices.ContainsFunc(hits, func(tried Hit) bool { return tried.Number == h.Number })
+		}), passed...)
 	}
 	return s.complete(schedule, kills)
 }
 
-// complete wants the kills that there should be.
+// hits are those of a round: the schedule's, and of those that are left from former rounds what must be.
+func (s *Storm) hits(schedule Schedule, count int, left []Hit, kills int) []Hit {
+	var planned []Hit
+	if count < len(schedule.Rounds) {
+		planned, kills = schedule.Rounds[count], 0
+	}
+	var list []Hit
+	for _, h := range s.Tally.missing(left, kills) {
+		list = append(list, h.again())
+	}
+	return append(list, planned...)
+}
+
+// complete wants the kills that there should be, and every fault that must strike a step to have struck it.
 func (s *Storm) complete(schedule Schedule, kills int) error {
-	got := s.Tally.Faults[Kill].Injected
-	if missing := s.Tally.missing(slices.Concat(schedule.Rounds...), 0); got < kills || len(missing) > 0 {
-		return fmt.Errorf("kgpu was killed %d times, of at least %d; the steps that it was never killed in: %v", got, kills, missing)
+	var missing []string
+	for _, h := range s.Tally.missing(slices.Concat(schedule.Rounds...), 0) {
+		missing = append(missing, h.Fault+" in "+h.Point.Step)
+	}
+	if got := s.Tally.Faults[Kill].Injected; got < kills {
+		missing = append(missing, fmt.Sprintf("%d kills, of at least %d", kills-got, kills))
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("what should have struck, and found no occasion: %s", strings.Join(missing, ", "))
 	}
 	return nil
 }
 
 // round makes the cluster under these faults, judges it and undoes it. It returns the hits that found no occasion: their
-// steps were done while no kgpu was there to be killed.
+// steps were done while no kgpu was there, or before the fault struck.
 func (s *Storm) round(ctx context.Context, number int, hits []Hit) (passed []Hit, err error) {
 	s.say("round %d: %d faults", number, len(hits))
 	watch := NewWatch(ctx, s.Lab.group)
 	r := newRound(ctx, s, hits)
 	err = r.run()
 	r.faults.Wait()
+	r.count()
 	overlaps, blind := watch.Found()
 	if len(overlaps) > 0 {
 		err = errors.Join(err, errors.New("at the same time:\n"+strings.Join(overlaps, "\n")))

@@ -10,8 +10,8 @@ import (
 // Tally counts what became of the faults.
 type Tally struct {
 	Faults   map[string]*Count
-	Hit      map[Ref]int // how often kgpu was killed while the step was at work and kgpu followed it
-	Attached int         // how often a run found a former one at work on a host, and followed it
+	Hit      map[string]map[Ref]int // by fault: how often it struck while the step was at work; a kill: and kgpu followed it
+	Attached int                    // how often a run found a former one at work on a host, and followed it
 }
 
 // Count is what became of the faults of one name.
@@ -26,9 +26,9 @@ type Count struct {
 }
 
 func newTally() Tally {
-	t := Tally{Faults: map[string]*Count{}, Hit: map[Ref]int{}}
+	t := Tally{Faults: map[string]*Count{}, Hit: map[string]map[Ref]int{}}
 	for name := range faults {
-		t.Faults[name] = &Count{}
+		t.Faults[name], t.Hit[name] = &Count{}, map[Ref]int{}
 	}
 	return t
 }
@@ -37,6 +37,8 @@ func (t *Tally) inject(fault string) {
 	t.Faults[fault].Injected++
 	t.Faults[fault].open++
 }
+
+func (t *Tally) hit(fault string, at Ref) { t.Hit[fault][at]++ }
 
 // refuse says that a run of kgpu ended with an error: because of a fault that struck a host, of which one is taken.
 func (t *Tally) refuse() {
@@ -61,9 +63,9 @@ func (t *Tally) close(well bool) {
 	}
 }
 
-// Struck says whether kgpu was killed in the step, on some host.
-func (t *Tally) Struck(step string) bool {
-	for ref := range t.Hit {
+// Struck says whether the fault has struck while the step was at work, on some host.
+func (t *Tally) Struck(fault, step string) bool {
+	for ref := range t.Hit[fault] {
 		if ref.Step == step {
 			return true
 		}
@@ -71,13 +73,12 @@ func (t *Tally) Struck(step string) bool {
 	return false
 }
 
-// missing are those hits that are needed still: where a step was never struck, and where there were too few kills.
+// missing are those hits that are needed still: where a fault never struck its step, and where there were too few kills.
 func (t *Tally) missing(hits []Hit, kills int) []Hit {
 	var list []Hit
 	for _, h := range hits {
 		switch {
-		case h.Fault != Kill:
-		case h.Must && !t.Struck(h.Point.Step), !h.Must && t.Faults[Kill].Injected < kills:
+		case h.Must && !t.Struck(h.Fault, h.Point.Step), !h.Must && h.Fault == Kill && t.Faults[Kill].Injected < kills:
 			list = append(list, h)
 		}
 	}
@@ -115,10 +116,14 @@ func (t *Tally) Print(w io.Writer) error {
 	if err := line("all", t.Sum()); err != nil {
 		return err
 	}
-	steps := map[string]int{}
-	for ref, n := range t.Hit {
-		steps[ref.Step] += n
+	where := func(fault string) string {
+		steps := map[string]bool{}
+		for ref := range t.Hit[fault] {
+			steps[ref.Step] = true
+		}
+		return fmt.Sprintf("in %d steps on %d places", len(steps), len(t.Hit[fault]))
 	}
-	_, err := fmt.Fprintf(w, "kgpu was killed in %d steps on %d places; %d times a run attached to a former one\n", len(steps), len(t.Hit), t.Attached)
+	_, err := fmt.Fprintf(w, "kgpu was killed %s; %d times a run attached to a former one\nhosts lost power %s, and rebooted %s\n",
+		where(Kill), t.Attached, where(Power), where(Reboot))
 	return err
 }

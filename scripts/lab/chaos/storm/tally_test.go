@@ -24,15 +24,17 @@ func TestTally(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	n.Hit[Ref{"w1", "kube/packages"}]++
-	if !n.Struck("kube/packages") || n.Struck("cluster/init") {
+	n.hit(Kill, Ref{"w1", "kube/packages"})
+	n.hit(Power, Ref{"w1", "os/modules"})
+	n.hit(Power, Ref{"w2", "os/modules"})
+	if !n.Struck(Kill, "kube/packages") || n.Struck(Kill, "cluster/init") || n.Struck(Kill, "os/modules") || !n.Struck(Power, "os/modules") {
 		t.Error("what was struck is wrong")
 	}
 	var text strings.Builder
 	if err := n.Print(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"all              5          2                  1     2\n", "killed in 1 steps"} {
+	for _, want := range []string{"all              5          2                  1     2\n", "killed in 1 steps", "lost power in 1 steps on 2 places, and rebooted in 0 steps"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -43,17 +45,22 @@ func TestWhatIsMissing(t *testing.T) {
 	n := newTally()
 	must := Hit{Point: Point{Ref{"w1", "kube/packages"}, Begin, 0}, Fault: Kill, Must: true}
 	other := Hit{Point: Point{Ref{"w1", "os/modules"}, Begin, 0}, Fault: Kill}
-	hits := []Hit{must, other, {Fault: Power}}
+	down := Hit{Point: Point{Ref{"w1", "kube/packages"}, During, 0}, Fault: Power, Must: true}
+	hits := []Hit{must, other, down, {Fault: Power}}
 	want := func(when string, kills int, list ...Hit) {
 		t.Helper()
 		if got := n.missing(hits, kills); !slices.Equal(got, list) {
 			t.Errorf("%s: %v, want %v", when, got, list)
 		}
 	}
-	want("nothing was struck", 1, must, other)
+	want("nothing was struck", 1, must, other, down)
 	n.inject(Kill)
-	want("enough kills", 1, must)
-	n.Hit[Ref{"w2", "kube/packages"}]++
+	want("enough kills", 1, must, down)
+	n.hit(Kill, Ref{"w2", "kube/packages"})
+	n.hit(Reboot, Ref{"w1", "kube/packages"})
+	n.hit(Power, Ref{"w1", "os/modules"})
+	want("too few kills, and no power cut", 2, other, down)
+	n.hit(Power, Ref{"w2", "kube/packages"})
 	want("too few kills", 2, other)
 	want("all is well", 1)
 }
