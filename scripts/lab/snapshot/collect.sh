@@ -12,6 +12,12 @@ systemctl list-unit-files --plain --no-legend --no-pager | awk '{ print "unit-fi
 systemctl list-units --plain --no-legend --no-pager --full |
   awk '$1 ~ /\.timer$/ && $4 == "running" { $4 = "waiting" } { print "unit\t" $1 "\t" $2 " " $3 " " $4 }'
 
+# A new link's own IPv6 address has no route until the kernel has asked for a second or two whether another has it.
+for _ in {1..30}; do
+	[ -n "$(ip -6 addr show tentative)" ] || break
+	sleep 0.1
+done
+
 # Links without the number of their peer, addresses, routes and rules.
 for link in /sys/class/net/*; do
 	[ -e "$link/mtu" ] || continue

@@ -7,8 +7,10 @@ import (
 	"strings"
 )
 
+// AllowList is what may differ between two moments, a kind and a pattern a line, with reasons.
+//
 //go:embed ignore.txt
-var ignoreText string
+var AllowList string
 
 // ignore says which facts a snapshot leaves out.
 type ignore map[string][]rule // by kind

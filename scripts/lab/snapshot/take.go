@@ -31,7 +31,7 @@ type Host struct {
 
 // Take records the host.
 func Take(ctx context.Context, h Host) (Snapshot, error) {
-	ig, err := loadIgnore(ignoreText)
+	ig, err := loadIgnore(AllowList)
 	if err != nil {
 		return nil, err
 	}
