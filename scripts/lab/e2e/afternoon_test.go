@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +18,8 @@ import (
 )
 
 // TestAfternoon does what the README's first afternoon says, and nothing else: every command of it, in its order, in a folder of
-// somebody who has a key and kgpu and has read nothing but that page. What the output of a command suggests is done, too.
+// somebody who has a key and kgpu and has read nothing but that page. What the output of a command suggests is done, too. Before
+// it gives the hosts back, as they were, the cluster shows what its cards can do.
 func TestAfternoon(t *testing.T) {
 	commands := afternoonCommands(t)
 	for _, name := range []string{"ssh", "kgpu init", "kgpu plan", "kgpu up", "kgpu notebook", "kgpu doctor", "kgpu reset"} {
@@ -27,7 +30,11 @@ func TestAfternoon(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=1xT4")
 	p := newNewcomer(t, l)
 	fresh := l.snapshot(t, "cp1", "w1", "w2")
+	t.Run("without CUDA", l.planWithoutCUDA)
 	for _, command := range commands {
+		if strings.HasPrefix(command, "kgpu reset") {
+			t.Run("cards", func(t *testing.T) { p.cluster(t).cards(t, p.made(t)) })
+		}
 		must(t, command, func(t *testing.T) {
 			said := p.does(t, command)
 			for _, next := range suggested(said) {
@@ -215,6 +222,42 @@ ssh: {user: ubuntu}
 	if err := os.WriteFile(path, []byte(head+"hosts:\n"+hosts), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// cluster is the person's cluster, seen from an inventory that says the same of it.
+func (p *newcomer) cluster(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t, p.lab, desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: p.forCards(),
+		hosts: []string{p.host("cp1", ""), p.host("w1", ""), p.host("w2", "")},
+	})
+	c.rename(t, "kgpu")
+	kgpu(t, 0, "kubeconfig", "-i", c.inventory)
+	return c
+}
+
+// made is the run that made the cluster, as it recorded itself.
+func (p *newcomer) made(t *testing.T) *session {
+	t.Helper()
+	var runs []recordedRun
+	if err := json.Unmarshal([]byte(p.does(t, "kgpu runs -o=json")), &runs); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(runs, func(r recordedRun) bool { return strings.HasPrefix(r.Command, "up") })
+	if i < 0 {
+		t.Fatalf("no run of kgpu up among %+v", runs)
+	}
+	s := &session{}
+	for line := range strings.Lines(read(t, filepath.Join(runs[i].Folder, "events.jsonl"))) {
+		e, err := decode([]byte(line))
+		if err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		e.Host = cmp.Or(p.addr[e.Host], e.Host) // kgpu init gave hosts their names
+		s.events = append(s.events, e)
+		s.stdout.WriteString(line)
+	}
+	return s
 }
 
 // watched is an output that something waits for.

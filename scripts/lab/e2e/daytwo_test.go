@@ -84,7 +84,7 @@ func TestDayTwo(t *testing.T) {
 		c.rolledOut(t) // its pods were not ready any more
 		kgpu(t, 0, "plan", c.inventory)
 	})
-	t.Run("the control plane is off", c.statusWithoutControlPlane)
+	t.Run("the control plane is off", func(t *testing.T) { c.statusWithoutControlPlane(t, file(t, "inventory.yaml", string(before))) })
 }
 
 // upInterrupted runs kgpu up while the host w1 reboots and w2 is cut off. Both have names.

@@ -26,6 +26,8 @@ modprobe nvidia_uvm
 func TestDrivers(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=2xH100,nvswitch")
 	l.verb(t, "reboot", "w1") // it will again: what only the first boot does is not in the snapshot then
+	l.verb(t, "kill", "w2")   // the same
+	l.verb(t, "start", "w2")
 	l.exec(t, "w1", theirDriver)
 	theirs := l.snapshot(t, "cp1", "w1", "w2")
 	d := desired{
@@ -35,12 +37,36 @@ func TestDrivers(t *testing.T) {
 	const branch = "gpu: {cuda: none, driver: {branch: 595}}\nnotebook: {framework: none}\n"
 	d.more = l.repositories() + branch
 	c := newCluster(t, l, d)
-	must(t, "another driver is replaced", func(t *testing.T) {
-		s := c.up(t)
+	must(t, "another driver is replaced, while kgpu is killed and a host loses power", func(t *testing.T) {
+		begins := func(host, step string) func(event) bool {
+			return func(e event) bool { return e.Event == "step.start" && e.Host == l.addr[host] && e.Step == step }
+		}
+		first := start(t, "", "up", "--output", "json", c.inventory)
+		first.await(t, "w1 gets its driver", begins("w1", "driver/install"))
+		first.kill()
+		second := start(t, "", "up", "--output", "json", c.inventory)
+		second.await(t, "w2 gets the container toolkit", begins("w2", "gpu/toolkit"))
+		l.verb(t, "kill", "w2")
+		l.verb(t, "start", "w2")
+		second.await(t, "cards are proven", begins("cp1", "gpu/smoke"))
+		second.kill()
+		third := c.up(t)
 		c.offers(t, "cp1= w1=2 w2=2")
 		c.drivers(t, "595.91.07")
-		if len(s.steps("step.start", "driver/remove")) != 1 || len(s.steps("step.start", "driver/drain/")) != 0 {
-			t.Error("not exactly one driver was removed, or a host that was no node was drained")
+		if cards := third.cards(); len(cards) != 4 {
+			t.Errorf("proven are %q, want four", cards)
+		}
+		var removed []string
+		for _, s := range []*session{first, second, third} {
+			for _, e := range s.steps("step.start", "driver/remove") {
+				removed = append(removed, e.Host)
+			}
+			if drained := s.steps("step.start", "driver/drain/"); len(drained) > 0 {
+				t.Errorf("a host that was no node was drained: %v", drained)
+			}
+		}
+		if slices.Sort(removed); !slices.Equal(slices.Compact(removed), []string{l.addr["w1"]}) {
+			t.Errorf("a driver was removed on %q, want on w1", removed)
 		}
 	})
 	manifest := filepath.Join(t.TempDir(), "training.yaml")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,8 +17,8 @@ type recordedRun struct {
 	Hosts                               []string
 }
 
-// TestHistory kills two runs, looks at what goes on without them, and lets a third one come to its end: all leave a folder, and
-// kgpu shows what was in it.
+// TestHistory kills two runs, looks at what goes on without them, and lets a third one come to its end, which a second operator
+// is told of and watches: all leave a folder, and kgpu shows what was in it.
 func TestHistory(t *testing.T) {
 	l := newLab(t, nil, "--workers", "1")
 	hosts := []string{"cp1", "w1"}
@@ -27,6 +28,14 @@ func TestHistory(t *testing.T) {
 	})
 	c.rename(t, "history") // other tests' runs of the cluster e2e are in the same state directory
 	secrets := l.seededJournal(t, "cp1")
+	t.Run("nothing at work", func(t *testing.T) {
+		before := l.snapshot(t, hosts...)
+		s := kgpu(t, 0, "attach", c.inventory)
+		if said := s.stdout.String(); !strings.Contains(said, "nothing is at work") {
+			t.Errorf("attach said %s", said)
+		}
+		l.unchanged(t, before)
+	})
 
 	first := start(t, "", "up", "--output", "json", c.inventory)
 	id := first.await(t, "a host installs", func(e event) bool { return e.Event == "step.start" && e.Step == "kube/packages" }).Run
@@ -56,7 +65,7 @@ func TestHistory(t *testing.T) {
 	}
 	t.Run("support", func(t *testing.T) { c.supportOfHalfACluster(t, secrets) })
 
-	s := c.up(t)
+	s := c.upWatched(t, hosts...)
 	c.ready(t, hosts...)
 	for _, h := range hosts {
 		if n := l.exec(t, h, "grep -c '^Install:.*kubelet' /var/log/apt/history.log"); n != "1" {
@@ -112,12 +121,12 @@ func (c *cluster) rename(t *testing.T, name string) {
 	c.kubeconfig = filepath.Join(filepath.Dir(c.inventory), name+".kubeconfig")
 }
 
-// recordedRuns are the runs of the cluster history, the newest first.
+// recordedRuns are the runs of the cluster history, the newest first, without those that found it taken.
 func recordedRuns(t *testing.T) (runs []recordedRun) {
 	t.Helper()
 	out := kgpu(t, 0, "runs", "--cluster", "history", "-o=json").stdout.Bytes() // one array: -o json is for streams of events
 	if err := json.Unmarshal(out, &runs); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return runs
+	return slices.DeleteFunc(runs, func(r recordedRun) bool { return r.Reason == "HOST_BUSY" })
 }

@@ -62,6 +62,10 @@ func TestHostFaults(t *testing.T) {
 			t.Error("the other package was installed")
 		}
 	})
+	t.Run("a package comes cut short", func(t *testing.T) {
+		l.fault(t, kubernetes+"amd64/kubeadm_", "truncate")
+		c.stops(t, stop{exit: 34, host: "cp1", step: "kube/packages", reason: "REPO_CONTENT_MISMATCH", words: []string{"kubeadm_1.36"}}, "--limit", l.addr["cp1"])
+	})
 	t.Run("a layer of an image is another", func(t *testing.T) {
 		l.fault(t, registry+"blobs/", "tamper")
 		c.stops(t, stop{exit: 33, host: "cp1", step: "cluster/init", reason: "IMAGE_MISMATCH", words: []string{"kube-controller-manager", "digest"}})

@@ -25,7 +25,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &storm.Lab{Place: p, Program: labProgram, Kgpu: kgpuProgram, Hosts: []string{"cp1", "w1", "w2"}}
+	l := &storm.Lab{Place: p, Program: labProgram, Kgpu: kgpuProgram, Hosts: []string{"cp1", "w1"}}
 	t.Cleanup(func() {
 		if err := l.Destroy(); err != nil {
 			t.Error(err)

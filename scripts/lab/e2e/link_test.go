@@ -12,17 +12,21 @@ import (
 	"time"
 )
 
-// TestLink takes hosts away while a cluster comes up: one for good, one by a bastion that acknowledges and forwards
-// nothing, one by a cut.
+// TestLink makes a cluster of hosts that are not plain: one is Ubuntu with Docker's packages of containerd, the way to another
+// leads through a bastion. They are taken away while the cluster comes up: one for good, one by a bastion that acknowledges and
+// forwards nothing, one by a cut.
 func TestLink(t *testing.T) {
-	l := newLab(t, nil, "--workers", "1", "--with", "bastion")
+	l := newLab(t, []string{"noble"}, "--workers", "0", "--with", "ubuntu", "--with", "bastion")
+	hosts := []string{"cp1", "ubuntu1", "inner1"}
+	// SSH gets to the private segment through the bastion alone. Nodes must reach each other, for which an administrator
+	// sets routes.
 	segment := l.addr["inner1"][:strings.LastIndex(l.addr["inner1"], ".")] + ".0/24"
-	for _, h := range []string{"cp1", "w1"} {
+	for _, h := range hosts[:2] {
 		l.exec(t, h, "ip route add "+segment+" via "+l.addr["bastion1"])
 	}
 	d := desired{
 		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories() + "timeouts: {link: 25s, reboot: 25s}\n",
-		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("inner1", "ssh: {bastion: {address: "+l.addr["bastion1"]+"}}")},
+		hosts: []string{l.host("cp1", ""), l.host("ubuntu1", ""), l.host("inner1", "ssh: {bastion: {address: "+l.addr["bastion1"]+"}}")},
 	}
 	c := newCluster(t, l, d)
 
@@ -31,15 +35,15 @@ func TestLink(t *testing.T) {
 		s.awaitText(t, `:\d\d  `+l.addr["inner1"]+`\s+runtime/containerd`) // the plan, which comes first, has no times
 		// Those that serve the connection; who connects from now on gets others.
 		frozen := strings.Join(strings.Fields(l.exec(t, "bastion1", "pids=$(pgrep -f '^sshd(-session)?: ubuntu'); kill -STOP $pids; echo $pids")), " ")
-		s.awaitText(t, `:\d\d  `+l.addr["w1"]+`\s+(repo/kubernetes|runtime/containerd|kube/packages)`)
-		l.verb(t, "kill", "w1")
+		s.awaitText(t, `:\d\d  `+l.addr["ubuntu1"]+`\s+(repo/kubernetes|runtime/containerd|kube/packages)`)
+		l.verb(t, "kill", "ubuntu1")
 		code := s.wait(t)
 		l.exec(t, "bastion1", "kill -KILL "+frozen+" 2>/dev/null || :")
 		said := s.stdout.String()
 		if code != 24 {
 			t.Fatalf("exit status %d, want 24\n%s", code, said)
 		}
-		for host, want := range map[string]string{"w1": `giving up in 25s`, "inner1": `giving up in 25s`} {
+		for host, want := range map[string]string{"ubuntu1": `giving up in 25s`, "inner1": `giving up in 25s`} {
 			lost := regexp.MustCompile(l.addr[host] + `\s+waiting: connection lost (\d+)s ago.*` + want).FindStringSubmatch(said)
 			if lost == nil {
 				t.Fatalf("%s: the loss was not told:\n%s", host, said)
@@ -50,9 +54,9 @@ func TestLink(t *testing.T) {
 		}
 		for _, want := range []string{
 			l.addr["inner1"] + `\s+waited: the connection is back after`,
-			`\n  ` + l.addr["w1"] + `\s+\S+\s+\S+, .*SSH_LOST\n`,
+			`\n  ` + l.addr["ubuntu1"] + `\s+\S+\s+\S+, .*SSH_LOST\n`,
 			`this carries on: kgpu up --inventory ` + regexp.QuoteMeta(c.inventory),
-			`warning: going on without ` + l.addr["w1"],
+			`warning: going on without ` + l.addr["ubuntu1"],
 		} {
 			if !regexp.MustCompile(want).MatchString(said) {
 				t.Errorf("%s is not in\n%s", want, said)
@@ -61,24 +65,26 @@ func TestLink(t *testing.T) {
 		c.ready(t, "cp1", "inner1")
 	})
 	must(t, "the worker is back, and its link is cut", func(t *testing.T) {
-		l.verb(t, "start", "w1")
-		l.exec(t, "w1", "ip route add "+segment+" via "+l.addr["bastion1"])
+		l.verb(t, "start", "ubuntu1")
+		l.exec(t, "ubuntu1", "ip route add "+segment+" via "+l.addr["bastion1"])
 		d.more = l.repositories()
 		l.write(t, filepath.Dir(c.inventory), d)
 		s := start(t, "", "up", "--output", "json", c.inventory)
-		s.await(t, "w1 works", func(e event) bool { return e.Event == "step.start" && e.Host == l.addr["w1"] })
-		l.verb(t, "cut", "w1")
+		s.await(t, "ubuntu1 works", func(e event) bool { return e.Event == "step.start" && e.Host == l.addr["ubuntu1"] })
+		l.verb(t, "cut", "ubuntu1")
 		time.Sleep(3 * time.Second)
-		l.verb(t, "heal", "w1")
-		s.await(t, "w1 installs", func(e event) bool {
-			return e.Event == "step.start" && e.Host == l.addr["w1"] && e.Step == "kube/packages"
+		l.verb(t, "heal", "ubuntu1")
+		s.await(t, "ubuntu1 installs", func(e event) bool {
+			return e.Event == "step.start" && e.Host == l.addr["ubuntu1"] && e.Step == "kube/packages"
 		})
-		l.verb(t, "cut", "w1")
+		l.verb(t, "cut", "ubuntu1")
 		cut := time.Now()
 		var healed sync.WaitGroup
 		healed.Go(func() {
 			time.Sleep(time.Until(cut.Add(time.Minute)))
-			l.verb(t, "heal", "w1")
+			// Longer than the step, and all that was to follow it.
+			l.exec(t, "ubuntu1", "while systemctl list-units --plain --no-legend 'kgpu-*' | grep -q .; do sleep 0.2; done")
+			l.verb(t, "heal", "ubuntu1")
 		})
 		code := s.wait(t)
 		healed.Wait()
@@ -87,7 +93,7 @@ func TestLink(t *testing.T) {
 		}
 		var waits []event
 		for _, e := range s.of("wait") {
-			if e.Host == l.addr["w1"] && e.Reason == "SSH_LOST" {
+			if e.Host == l.addr["ubuntu1"] && e.Reason == "SSH_LOST" {
 				waits = append(waits, e)
 			}
 		}
@@ -100,9 +106,27 @@ func TestLink(t *testing.T) {
 		if last := waits[len(waits)-1]; last.Millis < 40_000 || last.Time.Sub(cut) < time.Minute {
 			t.Errorf("the end of the cut was told as %v", last)
 		}
-		c.ready(t, "cp1", "w1", "inner1")
-		l.heardOnce(t, s, "w1")
+		c.ready(t, hosts...)
+		c.noSecrets(t, s, hosts...)
+		l.heardOnce(t, s, "ubuntu1")
+		for _, e := range s.of("connect") {
+			if e.Host == l.addr["inner1"] && !strings.Contains(e.Text, l.addr["bastion1"]) {
+				t.Errorf("inner1 was not reached through the bastion: %v", e)
+			}
+		}
 	})
+	t.Run("packages", func(t *testing.T) {
+		for host, want := range map[string]string{"cp1": "containerd", "inner1": "containerd", "ubuntu1": "containerd.io"} {
+			if got := l.exec(t, host, "dpkg -S $(readlink -f $(command -v containerd)) | cut -d: -f1"); got != want {
+				t.Errorf("%s: containerd is of package %s, want %s", host, got, want)
+			}
+		}
+		if got := l.exec(t, "ubuntu1", "cat /etc/apt/sources.list.d/kgpu-docker.list"); !strings.Contains(got, "https://download.docker.com/linux/ubuntu noble stable") {
+			t.Errorf("ubuntu1's repository: %s", got)
+		}
+	})
+	t.Run("proof", func(t *testing.T) { c.proof(t, "inner1", "ubuntu1") })
+	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
 }
 
 // awaitText waits until what kgpu said so far has the expression.

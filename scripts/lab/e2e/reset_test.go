@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/scripts/lab/snapshot"
 )
 
 // TestReset makes a cluster and takes it apart three times, on hosts whose owners have firewall rules, links, routes,
@@ -17,6 +19,7 @@ func TestReset(t *testing.T) {
 	l.verb(t, "kill", "cp1")
 	l.verb(t, "start", "cp1")
 	l.owned(t, hosts...)
+	t.Logf("what a host may differ in afterwards:\n%s", snapshot.AllowList)
 	fresh := l.snapshot(t, hosts...)
 	begins := func(host, step string) func(event) bool {
 		return func(e event) bool { return e.Event == "step.start" && e.Host == l.addr[host] && e.Step == step }
@@ -34,6 +37,7 @@ func TestReset(t *testing.T) {
 		}
 		l.unchanged(t, fresh)
 		l.stillOwned(t)
+		l.noImagesOfTheCluster(t)
 		if _, err := os.Stat(c.kubeconfig); !os.IsNotExist(err) {
 			t.Errorf("the kubeconfig of a cluster that is gone: %v", err)
 		}
@@ -83,7 +87,7 @@ func TestReset(t *testing.T) {
 }
 
 // owned gives hosts what their owners may have: all of them a network and firewall rules, w1 docker with settings and a container,
-// w2 containerd with one that runs.
+// w2 containerd with one that runs, ubuntu1 settings of a docker that is not there.
 func (l *lab) owned(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, h := range hosts {
@@ -91,7 +95,9 @@ func (l *lab) owned(t *testing.T, hosts ...string) {
 		l.ownedUntilBoot(t, h)
 	}
 	const install = "apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends %s >/dev/null 2>&1; "
-	l.exec(t, "w1", `mkdir -p /etc/docker; printf '{"log-level": "warn"}\n' >/etc/docker/daemon.json; `+fmt.Sprintf(install, "docker.io docker-cli")+
+	const settings = `mkdir -p /etc/docker; printf '{"log-level": "warn"}\n' >/etc/docker/daemon.json; `
+	l.exec(t, "ubuntu1", settings)
+	l.exec(t, "w1", settings+fmt.Sprintf(install, "docker.io docker-cli")+
 		"docker run --rm --network host docker.io/library/busybox:1.37 true 2>/dev/null; docker pull -q registry.k8s.io/pause:3.10; docker create --name owner --network none registry.k8s.io/pause:3.10; apt-mark hold docker.io")
 	l.exec(t, "w2", fmt.Sprintf(install, "containerd")+
 		"ip netns add owner; ctr -n owner images pull docker.io/library/busybox:1.37 >/dev/null; ctr -n owner run -d --null-io docker.io/library/busybox:1.37 owner sleep 86400")
@@ -115,5 +121,13 @@ func (l *lab) stillOwned(t *testing.T) {
 	}
 	if got := l.exec(t, "w2", "ctr -n owner tasks list -q; ctr -n owner tasks list | grep -c RUNNING; ctr -n owner images list -q"); strings.Join(lines(got), " ") != "owner 1 docker.io/library/busybox:1.37" {
 		t.Errorf("containerd's container and image on w2 are now: %s", got)
+	}
+}
+
+// noImagesOfTheCluster wants none in the containerd that w2's owner has.
+func (l *lab) noImagesOfTheCluster(t *testing.T) {
+	t.Helper()
+	if got := l.exec(t, "w2", "ctr -n k8s.io images list -q; ctr -n k8s.io containers list -q"); got != "" {
+		t.Errorf("the cluster left on w2:\n%s", got)
 	}
 }

@@ -36,11 +36,11 @@ func (c *cluster) sharedCards(t *testing.T) {
 	write(string(before) + "\ngpu: {timeSlicing: {replicas: 2}}\n")
 	s := c.up(t)
 	c.offers(t, "cp1= w1=4 w2=2")
-	c.proven(t, s)
+	c.proven(t, s, 3)
 	c.labelled(t, "w1", map[string]string{"gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED", "gpu.count": "2", "gpu.replicas": "2", "gpu.sharing-strategy": "time-slicing"})
 	c.nothingToDo(t, "cp1", "w1", "w2")
 	write(string(before))
-	c.proven(t, c.up(t))
+	c.proven(t, c.up(t), 3)
 	c.offers(t, "cp1= w1=2 w2=1")
 	c.labelled(t, "w1", map[string]string{"gpu.product": "NVIDIA-A100-SXM4-40GB", "gpu.replicas": "1", "gpu.sharing-strategy": "none"})
 }

@@ -109,7 +109,7 @@ func (c *cluster) rolledOut(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"kube-system daemonset/kube-proxy", "kube-flannel daemonset/kube-flannel-ds", "kube-system deployment/coredns"} {
 		namespace, workload, _ := strings.Cut(name, " ")
-		c.k(t, "-n", namespace, "rollout", "status", workload, "--timeout=60s")
+		c.k(t, "-n", namespace, "rollout", "status", workload, "--timeout=150s") // pods of a node that is gone are let go after a minute
 	}
 }
 
@@ -129,15 +129,15 @@ func (c *cluster) statusWithoutKubelet(t *testing.T) {
 	c.k(t, "wait", "--for=condition=Ready", "node/w1", "--timeout=150s")
 }
 
-// statusWithoutControlPlane switches cp1 off for good and looks.
-func (c *cluster) statusWithoutControlPlane(t *testing.T) {
+// statusWithoutControlPlane switches cp1 off for good and looks. This inventory has w2 still, which is off, too.
+func (c *cluster) statusWithoutControlPlane(t *testing.T, inventory string) {
 	c.verb(t, "kill", "cp1")
-	got := c.status(t, 2, c.inventory)
+	got := c.status(t, 2, inventory)
 	if w1 := got.Hosts[1]; got.Cluster.API.Answers || got.Cluster.API.Error == "" || !w1.Reached || w1.State != "unknown" || w1.Drift.Known {
 		t.Errorf("%+v", got)
 	}
-	said := kgpu(t, 2, "status", c.inventory).stdout.String()
-	for host, want := range map[string]string{"cp1": "unreachable", "w1": "unknown"} {
+	said := kgpu(t, 2, "status", inventory).stdout.String()
+	for host, want := range map[string]string{"cp1": "unreachable", "w1": "unknown", "w2": "unreachable"} {
 		row := host + " "
 		if !slices.ContainsFunc(lines(said), func(line string) bool { return strings.HasPrefix(line, row) && strings.Contains(line, want) }) {
 			t.Errorf("no row of %s says %s:\n%s", host, want, said)

@@ -13,15 +13,20 @@ import (
 )
 
 // TestWeave needs images that the lab cannot make: a tester puts them into the lab's folder for extra artefacts. Without
-// them everything up to the pull of the images is tried.
+// them everything up to the pull of the images is tried. Reset leaves nothing in either case.
 func TestWeave(t *testing.T) {
-	l := newLab(t, nil, "--workers", "2")
-	hosts := []string{"cp1", "w1", "w2"}
+	l := newLab(t, nil, "--workers", "1")
+	hosts := []string{"cp1", "w1"}
 	d := desired{
 		version: "1.36", runtime: "containerd", network: "weave", more: l.repositories(),
-		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
+		hosts: []string{l.host("cp1", ""), l.host("w1", "")},
 	}
 	c := newCluster(t, l, d)
+	fresh := l.snapshot(t, hosts...)
+	reset := func(t *testing.T) {
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, fresh)
+	}
 	driver := l.exec(t, "w1", "ip link add e2e type dummy 2>/dev/null && ip link delete e2e && echo yes || :") == "yes"
 	var flags []string
 	if !driver {
@@ -37,13 +42,14 @@ func TestWeave(t *testing.T) {
 	up := append([]string{"up", "--output", "json", c.inventory}, flags...)
 	if driver && l.hasWeave(t) {
 		must(t, "up", func(t *testing.T) { kgpu(t, 0, up...); c.ready(t, hosts...) })
-		t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "w2") })
+		t.Run("proof", func(t *testing.T) { c.proof(t, "cp1", "w1") })
 		t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
+		t.Run("reset", reset)
 		return
 	}
 	s := start(t, "", up...)
 	s.await(t, "it waited for weave", func(e event) bool {
-		return e.Event == "wait" && e.Step == "cluster/ready" && strings.Contains(e.Text, "kube-system/daemonset/weave-net (0 of 3)")
+		return e.Event == "wait" && e.Step == "cluster/ready" && strings.Contains(e.Text, "kube-system/daemonset/weave-net (0 of 2)")
 	})
 	for _, step := range []string{"network/weave", "cluster/join", "cluster/nodes"} {
 		if !slices.ContainsFunc(s.seen(), func(e event) bool { return e.Event == "step.done" && e.Step == step }) {
@@ -58,6 +64,7 @@ func TestWeave(t *testing.T) {
 		t.Errorf("weave-net has %s, want %s", got, want)
 	}
 	s.kill()
+	t.Run("reset", reset)
 	fmt.Printf("TestWeave stopped at the pull of weave's images: the machine has the dummy driver: %t, %s has the images: %t\n", driver, l.Extra, l.hasWeave(t))
 }
 
