@@ -2,10 +2,12 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +26,8 @@ type actor struct {
 	mu    sync.Mutex
 	facts []string // lines beyond the least, of one look after the other; the last stays; "hang": no answer
 	held  int      // how often the cluster was held
+	holds bool     // it is held now
+	heard []bool   // the batch of a former run was followed: whether the cluster was held then
 	stays bool     // somebody goes on to hold it
 }
 
@@ -32,6 +36,7 @@ func (a *actor) run(x *sshtest.Exec) int {
 	case strings.Contains(x.Line, "exec bash -s /var/lib/kgpu "):
 		a.mu.Lock()
 		a.held++
+		a.holds = true
 		a.mu.Unlock()
 		_, _ = io.WriteString(x.Stdout, "held\n") // as hold.sh or watch.sh
 		if !a.stays {
@@ -39,7 +44,15 @@ func (a *actor) run(x *sshtest.Exec) int {
 		}
 		_, _ = io.WriteString(x.Stdout, "looked\n")
 		_, _ = io.Copy(io.Discard, x.Stdin)
+		a.mu.Lock()
+		a.holds = false
+		a.mu.Unlock()
 		return 0
+	case strings.Contains(x.Line, "/follow.sh "):
+		a.mu.Lock()
+		a.heard = append(a.heard, a.holds)
+		a.mu.Unlock()
+		return 1
 	case x.Line != "exec sh -c 'bash -s'":
 		return 1
 	}
@@ -141,6 +154,37 @@ func TestChangedBeforeTheHold(t *testing.T) {
 	}
 	if !warned {
 		t.Error("nobody was told")
+	}
+}
+
+// Who waits for the end of a run that lost its kgpu holds the cluster meanwhile, so that others hear of it at once; to think
+// about the plan, it does not.
+func TestWaitingForAFormerRunHolds(t *testing.T) {
+	const former = "ledger=1\nrun=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"
+	for name, story := range map[string]func(Options, func(*plan.Graph) error) error{
+		"up":    func(o Options, show func(*plan.Graph) error) error { return Up(t.Context(), o, show) },
+		"reset": func(o Options, show func(*plan.Graph) error) error { return Reset(t.Context(), o, nil, show) },
+		"remove-worker": func(o Options, show func(*plan.Graph) error) error {
+			return RemoveWorker(t.Context(), o, Removal{Names: []string{"w1"}, Show: show})
+		},
+		"smoke": func(o Options, _ func(*plan.Graph) error) error { return Smoke(t.Context(), o) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cp, w := &actor{facts: []string{former, "ledger=1\n"}}, &actor{facts: []string{"ledger=1\n"}}
+			o, _ := stage(t, cp, w)
+			_ = story(o, func(*plan.Graph) error { // with the plan, or before it: there is no cluster on these hosts
+				if cp.holds {
+					t.Error("the cluster is held while the plan is shown")
+				}
+				return errors.New("no, thanks")
+			})
+			if len(cp.heard) == 0 || slices.Contains(cp.heard, false) {
+				t.Errorf("followed %d times, holding the cluster: %v", len(cp.heard), cp.heard)
+			}
+			if cp.holds || cp.held != 1 {
+				t.Errorf("held %d times, and now: %t", cp.held, cp.holds)
+			}
+		})
 	}
 }
 

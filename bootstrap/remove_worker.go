@@ -55,6 +55,9 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 		return adviseForce(err, ids)
 	}
 	defer s.close()
+	if err := s.awaiting(ctx, s.stop); err != nil {
+		return err
+	}
 	var left map[string][]plan.Ref
 	design := func(ctx context.Context) (*plan.Graph, error) {
 		if err := s.stop(ctx); err != nil {

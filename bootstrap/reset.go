@@ -29,6 +29,9 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		return err
 	}
 	defer s.close()
+	if err := s.awaiting(ctx, s.stop); err != nil {
+		return err
+	}
 	design := func(ctx context.Context) (*plan.Graph, error) {
 		if err := s.stop(ctx); err != nil {
 			return nil, err

@@ -203,13 +203,27 @@ func (s *session) stop(ctx context.Context) error {
 	return s.former(ctx, (*run.Engine).Stop)
 }
 
-func (s *session) former(ctx context.Context, follow func(*run.Engine, context.Context, string, string) error) error {
+// awaiting is attach or stop before there is a plan: who comes while it waits is told at once, as during any work.
+func (s *session) awaiting(ctx context.Context, end func(context.Context) error) error {
+	if len(s.stillAtWork()) == 0 {
+		return nil
+	}
+	return s.holding(ctx, end)
+}
+
+// stillAtWork are the hosts on which a run of a former kgpu goes on.
+func (s *session) stillAtWork() []inventory.Host {
 	var busy []inventory.Host
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil && f.Run != nil {
 			busy = append(busy, h)
 		}
 	}
+	return busy
+}
+
+func (s *session) former(ctx context.Context, follow func(*run.Engine, context.Context, string, string) error) error {
+	busy := s.stillAtWork()
 	err := each(busy, func(h inventory.Host) error {
 		s.mu.Lock()
 		former := s.facts[h.ID()].Run

@@ -23,10 +23,12 @@ func Smoke(ctx context.Context, o Options) error {
 		return err
 	}
 	defer s.close()
-	if err := s.attach(ctx); err != nil {
-		return err
-	}
-	return s.holding(ctx, func(ctx context.Context) error { return s.prove(ctx, false, s.owesProof()) })
+	return s.holding(ctx, func(ctx context.Context) error {
+		if err := s.attach(ctx); err != nil {
+			return err
+		}
+		return s.prove(ctx, false, s.owesProof())
+	})
 }
 
 // prove runs nvidia-smi in the cluster, once for each card that the hosts list, and then opens the notebook, a new one if that was

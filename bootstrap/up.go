@@ -58,7 +58,7 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 		return err
 	}
 	defer s.close()
-	if err := s.attach(ctx); err != nil {
+	if err := s.awaiting(ctx, s.attach); err != nil {
 		return err
 	}
 	if err := s.preflight(ctx); err != nil {
