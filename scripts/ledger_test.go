@@ -126,6 +126,29 @@ func TestUndoLeavesWhatWasEditedSince(t *testing.T) {
 	}
 }
 
+// What the first undo left is out of the ledger when the second one begins.
+func TestUndoThatWasKilledTellsWhatItLeft(t *testing.T) {
+	t.Parallel()
+	for name, undo := range killAt {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t)
+			s.ok(s.script("put_file /etc/first.conf 644 <<<ours; put_file /etc/second.conf 644 <<<ours; put_file /etc/third.conf 644 <<<ours"))
+			s.write("etc/third.conf", "edited\n")
+			s.write("etc/first.conf", "edited\n")
+			s.value("kill", "2")
+			notes := "undo_notes_in /var/lib/kgpu/left\n"
+			if r := s.script(notes + undo); r.status == 0 {
+				t.Fatalf("was not killed: %s", r.output)
+			}
+			s.ok(s.script(notes + "undo_all"))
+			want := "/etc/third.conf was edited since kgpu wrote it\n/etc/first.conf was edited since kgpu wrote it\n"
+			if left := s.read(stepDir + "/out/left"); left != want {
+				t.Errorf("its output says %q", left)
+			}
+		})
+	}
+}
+
 func TestImagesThatCameSince(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)

@@ -2,6 +2,7 @@
 # Undo: the ledger played backwards. An entry goes when its change is undone, so undo can be killed and run again.
 
 undo_incomplete=()
+undo_notes='' # the file that keeps them
 
 # undo_all undoes every entry and says what had to stay, also in its output called left.
 undo_all() {
@@ -17,9 +18,22 @@ undo_all() {
   [[ ${#undo_incomplete[@]} -eq 0 ]] || printf '%s\n' "${undo_incomplete[@]}" | output left
 }
 
-# undo_left WHAT remembers something that stays as it is.
+# undo_notes_in FILE keeps what had to stay in FILE, and tells what an undo that was killed had found: its entries are gone.
+undo_notes_in() {
+  undo_notes=$1
+  [[ ! -e $undo_notes ]] || mapfile -t undo_incomplete <"$undo_notes"
+}
+
+# undo_left WHAT [until-boot] remembers something that stays as it is.
 undo_left() {
+  local known
+  for known in "${undo_incomplete[@]}"; do
+    [[ $known != "$1" ]] || return 0
+  done
   undo_incomplete+=("$1")
+  if [[ -n $undo_notes && ${2:-} != until-boot ]]; then
+    { printf '%s\n' "$1" >>"$undo_notes" && sync "$undo_notes"; } || true # a full disk is no reason to leave more
+  fi
 }
 
 undo_entry() {
@@ -38,7 +52,7 @@ undo_entry() {
     removed) undo_removed "${args[@]}" ;;
     hold) undo_hold "${args[0]}" ;;
     unit) undo_unit "${args[@]}" ;;
-    module) modprobe -r -q -- "${args[0]}" 2>/dev/null || [[ ! -d /sys/module/${args[0]} ]] || undo_left "module ${args[0]} is in use: it stays until the next boot" ;;
+    module) modprobe -r -q -- "${args[0]}" 2>/dev/null || [[ ! -d /sys/module/${args[0]} ]] || undo_left "module ${args[0]} is in use: it stays until the next boot" until-boot ;;
     unloaded) modprobe -q -- "${args[0]}" || undo_left "module ${args[0]} does not load again" ;;
     nvidia) undo_nvidia ;;
     initramfs) initramfs_build || undo_left 'the initramfs still has what kgpu put into modprobe.d' ;;
@@ -193,7 +207,7 @@ undo_daemon_reload() {
 
 # undo_nvidia takes the driver that kgpu brought out of the kernel, before its packages go.
 undo_nvidia() {
-  nvidia_away || undo_left "the driver's modules, in use by: $(nvidia_users); they stay until the next boot"
+  nvidia_away || undo_left "the driver's modules, in use by: $(nvidia_users); they stay until the next boot" until-boot
 }
 
 # undo_sysctl KEY=VALUE... sets the values that were there; a key that went with its module is no matter.
