@@ -12,20 +12,23 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// watches lets another kgpu watch the machines and returns when it knows that the cluster is held.
+// watches lets another kgpu watch the machines and returns when it has looked at all of them.
 func (f *fleet) watches(t *testing.T, ctx context.Context, leader string, silence time.Duration, left func()) (*fleet, chan error) {
 	t.Helper()
 	other := f.another("watcher").quick()
 	other.Silence = silence
-	a := eavesdrop(f.Hosts[leader])
 	other.Hosts = map[string]Host{}
+	var hosts []*eavesdropper
 	for id, h := range f.Hosts {
-		other.Hosts[id] = h
+		e := eavesdrop(h)
+		hosts = append(hosts, e)
+		other.Hosts[id] = e
 	}
-	other.Hosts[leader] = a
 	ended := make(chan error, 1)
 	go func() { ended <- other.Watch(ctx, leader, left) }()
-	a.await("looked")
+	for _, e := range hosts {
+		e.await("looked")
+	}
 	return other, ended
 }
 
@@ -222,7 +225,6 @@ func TestWatchOverLostConnections(t *testing.T) {
 	lost := make(chan struct{})
 	var ended chan error
 	other := f.another("watcher").quick()
-	other.Silence = time.Minute
 	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
 		a := f.machines["a"]
 		a.cutAfter = []int64{int64(len("held\nlooked\n"))}

@@ -10,9 +10,9 @@ mine=app.kubernetes.io/name=notebook
 patience=180 # rounds of a second or more that something may hinder the pod; a pull that goes on hinders nothing
 no_card=30   # the same for a card, which nobody is about to give back
 
-# How many pods the Deployment shall have, its generation, the one that was acted upon, how many pods there are of it, how many
-# are ready, how many there are in all, and why there is none, quoted.
-deployment_template='{{.spec.replicas}} {{.metadata.generation}} {{or .status.observedGeneration 0}} {{or .status.updatedReplicas 0}} {{or .status.readyReplicas 0}} {{or .status.replicas 0}}
+# The generation of the Deployment, the one that was acted upon, how many pods there are of it, how many are ready, how many
+# there are in all, and why there is none, quoted.
+deployment_template='{{.metadata.generation}} {{or .status.observedGeneration 0}} {{or .status.updatedReplicas 0}} {{or .status.readyReplicas 0}} {{or .status.replicas 0}}
 {{- range .status.conditions}}{{if and (eq .type "ReplicaFailure") (eq .status "True")}} {{.reason}}: {{printf "%q" .message}}{{end}}{{end}}'
 
 node_template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{.spec.nodeName}}{{"\n"}}{{end}}{{end}}'
@@ -48,14 +48,11 @@ kept() {
   [[ ${ready:-0} -gt 0 ]]
 }
 
-# is_up STATE tells whether the Deployment has its pods, one unless its owner wants more, as it wants them, and they are ready.
+# is_up STATE tells whether the Deployment has one pod, as it wants it, and that is ready.
 is_up() {
-  local pods wanted seen new ready all
-  read -r pods wanted seen new ready all _ <<<"$1"
-  if [[ $pods == 0 ]]; then
-    fail NOTEBOOK_FAILED "somebody scaled the notebook to no pod at all: kubectl -n $namespace scale deployment notebook --replicas=1 brings it back"
-  fi
-  [[ -n $wanted && $seen == "$wanted" && $new == "$pods" && $ready == "$pods" && $all == "$pods" ]]
+  local wanted seen new ready all
+  read -r wanted seen new ready all _ <<<"$1"
+  [[ -n $wanted && $seen == "$wanted" && $new == 1 && $ready == 1 && $all == 1 ]]
 }
 
 # give_up WHY POD PHASE WORDS ends the step.
@@ -84,7 +81,7 @@ wait_for_it() {
     read -r _ pod phase words <<<"$(kube -n "$namespace" get pods -l "$mine" -o go-template="$pods_template" 2>/dev/null)" || true
     if [[ -z $pod ]]; then
       pod=- phase=-
-      read -r _ _ _ _ _ _ words <<<"$state" || true
+      read -r _ _ _ _ _ words <<<"$state" || true
     fi
     if [[ "$pod $phase" == "$before" ]]; then still=$((still + 1)); else still=0; fi
     before="$pod $phase"
@@ -111,11 +108,9 @@ wait_for_it() {
 wait_api
 make_namespace
 set_token
-if ! kept; then
-  kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
-    fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
-  wait_for_it
-fi
+kept || kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
+  fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
+wait_for_it
 output token <<<"$token"
 kube -n "$namespace" get pods -l "$mine" -o go-template="$node_template" | head -n 1 >"$KGPU_STEP/node" ||
   fail_transient API_UNREACHABLE 'the node of the notebook cannot be read'
