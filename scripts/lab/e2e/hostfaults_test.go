@@ -66,6 +66,15 @@ func TestHostFaults(t *testing.T) {
 		l.fault(t, kubernetes+"amd64/kubeadm_", "truncate")
 		c.stops(t, stop{exit: 34, host: "cp1", step: "kube/packages", reason: "REPO_CONTENT_MISMATCH", words: []string{"kubeadm_1.36"}}, "--limit", l.addr["cp1"])
 	})
+	t.Run("a package fills the disk", func(t *testing.T) {
+		l.exec(t, "cp1", "mount -t tmpfs -o size=8m tmpfs /opt") // dpkg unpacks kubernetes-cni there
+		t.Cleanup(func() { l.exec(t, "cp1", "umount /opt") })
+		c.stops(t, stop{exit: 55, host: "cp1", step: "kube/packages", reason: "HOST_DISK_FULL",
+			words: []string{"/opt has ", " of 8.0MiB free", "most is in /opt (", "No space left on device"}}, "--limit", l.addr["cp1"])
+		if got := l.exec(t, "cp1", "dpkg-query -W -f '${db:Status-Status}' kubernetes-cni 2>/dev/null || :"); got == "installed" {
+			t.Error("there was room after all")
+		}
+	})
 	t.Run("a layer of an image is another", func(t *testing.T) {
 		l.fault(t, registry+"blobs/", "tamper")
 		c.stops(t, stop{exit: 33, host: "cp1", step: "cluster/init", reason: "IMAGE_MISMATCH", words: []string{"kube-controller-manager", "digest"}})
