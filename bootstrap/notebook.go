@@ -37,15 +37,18 @@ const (
 const notebookTunnel = 8888
 
 // openNotebook deploys the notebook and uses it as a person would: through its port, with its token, in a kernel of its
-// own, which lists the devices. One that runs is replaced where that was planned only. It returns nil where the inventory wants
-// no notebook.
+// own, which lists the devices. One that runs is replaced where that was planned only. It returns nil where no notebook is
+// wanted.
 func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
 	if !plan.Selected(s.Only, s.Skip, plan.NotebookStep) {
 		return nil, nil
 	}
 	graph, err := plan.Notebook(s.Inventory, s.facts, planned)
-	if err != nil || graph.Empty() {
+	if err != nil {
 		return nil, err
+	}
+	if s.skips(graph); graph.Empty() {
+		return nil, nil
 	}
 	done, err := s.engine().Execute(ctx, graph)
 	if err != nil {

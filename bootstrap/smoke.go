@@ -65,8 +65,8 @@ func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
 	if err = errors.Join(missing, err); err != nil {
 		return err
 	}
-	if owed && len(s.facts) < len(s.Inventory.Hosts) {
-		return nil // this proof was of the cards of some hosts only
+	if owed && !plan.AllCards(s.Inventory, s.facts) {
+		return nil // this proof was of some of them only
 	}
 	return s.remember(ctx)
 }

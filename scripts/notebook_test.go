@@ -40,6 +40,7 @@ case "$*" in
   stat -c %a "${5#*=token=}" >/tmp/mode; cp "${5#*=token=}" /secret ;;
 "apply --server-side "*) if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi; cp "${@: -1}" /applied ;;
 "get deployment notebook --ignore-not-found "*) cat /ready 2>/dev/null ;;
+"get service notebook --ignore-not-found -o name") if [[ ! -e /no-door ]]; then echo service/notebook; fi ;;
 "get service notebook "*) echo -n 30061 ;;
 "get deployment notebook "*) round deployment ;;
 "get pods -l app.kubernetes.io/name=notebook -o go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.spec.nodeName}}"*) echo w2 ;;
@@ -124,10 +125,17 @@ func TestNotebook(t *testing.T) {
 // Another manifest would end the pod of a notebook that serves: a proof that nobody planned that for leaves it alone.
 func TestNotebookStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	for ready, applied := range map[string]bool{"": true, "0": true, "1": false} {
+	for ready, applied := range map[string]bool{"": true, "0": true, "1": false, "1 without a door": true} {
 		s := notebookHost(t)
 		s.write("pods.1", notebookPod(t, "Running", nil))
-		s.write("deployment.1", deployment(t, deployed))
+		s.write("deployment.1", deployment(t, object{"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 1})) // two are wanted
+		if applied {
+			s.write("deployment.1", deployment(t, deployed))
+		}
+		var door string
+		if ready, door, _ = strings.Cut(ready, " "); door != "" {
+			s.write("no-door", "")
+		}
 		s.write("ready", ready)
 		s.value("keep", "yes")
 		s.ok(s.step("gpu-notebook"))

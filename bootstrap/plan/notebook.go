@@ -27,7 +27,8 @@ const NotebookNamespace = "kgpu-notebook"
 const notebookWorkload = NotebookNamespace + "/deployment/notebook"
 
 // Notebook plans the deployment of the notebook, whether or not it is there: the step tells its token. One that runs stays as it
-// is unless another one was agreed to. There are no steps where the inventory wants none.
+// is unless another one was agreed to. There are no steps where the inventory wants none, or where somebody scaled it to nothing
+// and so has the card back.
 func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool) (*Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
@@ -35,6 +36,13 @@ func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool
 	}
 	if inv.Notebook.Framework == catalog.NoFramework {
 		return &b.graph, nil
+	}
+	if c := b.cp.facts.ControlPlane; c != nil && !agreed {
+		if have, there := c.Workloads[notebookWorkload]; there && have.Desired == 0 {
+			b.graph.Warnings = append(b.graph.Warnings,
+				"the notebook was scaled to nothing and stays so: `kubectl -n "+NotebookNamespace+" scale deployment notebook --replicas=1` brings it back")
+			return &b.graph, nil
+		}
 	}
 	manifest, _, err := b.notebookManifest()
 	if err != nil {

@@ -94,6 +94,13 @@ func TestNotebookOfTheProof(t *testing.T) {
 			t.Errorf("agreed: %t: %v, keep is %q, want %q", agreed, err, g.Steps[0].Input.Values["keep"], keep)
 		}
 	}
+	workloads := seen["cp1"].ControlPlane.Workloads
+	workloads[notebookWorkload] = facts.Workload{Hash: workloads[notebookWorkload].Hash} // somebody wanted the card back
+	for agreed, steps := range map[bool]int{true: 1, false: 0} {
+		if g, err := Notebook(decode(t, oneCard), seen, agreed); err != nil || len(g.Steps) != steps || len(g.Warnings) != 1-steps {
+			t.Errorf("agreed: %t: planned %q, warned %q, %v", agreed, refs(g), g.Warnings, err)
+		}
+	}
 	g, err = Notebook(decode(t, oneCard+"notebook: {framework: none}\n"), seen, true)
 	if err != nil || !g.Empty() {
 		t.Errorf("planned %q, %v", refs(g), err)

@@ -86,6 +86,22 @@ func TestSharing(t *testing.T) {
 	}
 }
 
+// A proof that is owed is paid when no card of the cluster was left out, whatever other hosts were.
+func TestAllCards(t *testing.T) {
+	seen := settledWith(t, withCards, driven())
+	inv := decode(t, withCards)
+	for _, c := range []struct {
+		without string
+		want    bool
+	}{{"", true}, {"w1", false}, {"w2", true}} {
+		some := maps.Clone(seen)
+		delete(some, c.without)
+		if got := AllCards(inv, some); got != c.want {
+			t.Errorf("without %q: %t, want %t", c.without, got, c.want)
+		}
+	}
+}
+
 // A run that was killed during the proof, or failed in it, did all that it planned: the next one proves the cards.
 func TestCardsThatWereNotProven(t *testing.T) {
 	seen := settledWith(t, withCards, driven())

@@ -40,6 +40,24 @@ func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, erro
 	return &b.graph, b.graph.Validate()
 }
 
+// AllCards reports whether the hosts that were seen, the control plane among them, have all cards of the cluster.
+func AllCards(inv *inventory.Inventory, seen map[string]*facts.Host) bool {
+	known := map[string]bool{}
+	var nodes []facts.Node
+	for _, h := range inv.Hosts {
+		if f := seen[h.ID()]; f != nil {
+			known[NodeName(h, f)] = true
+			if f.ControlPlane != nil {
+				nodes = f.ControlPlane.Nodes
+			}
+		}
+	}
+	return !slices.ContainsFunc(nodes, func(n facts.Node) bool {
+		_, cards := n.Labels[gpuLabel]
+		return cards && !known[n.Name]
+	})
+}
+
 // Has reports whether a step with this ID is to be done on any host.
 func (g *Graph) Has(id string) bool {
 	return slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.ID == id })

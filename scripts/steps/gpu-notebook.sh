@@ -39,13 +39,14 @@ set_token() {
   token=$(<"$file")
 }
 
-# kept tells whether a notebook serves, and stays as it is.
+# kept tells whether a notebook serves, and stays as it is, with as many pods as its owner wants.
 kept() {
-  local ready
+  local ready door
   [[ $(value_or keep no) == yes ]] || return 1
-  ready=$(kube -n "$namespace" get deployment notebook --ignore-not-found -o jsonpath='{.status.readyReplicas}') ||
+  ready=$(kube -n "$namespace" get deployment notebook --ignore-not-found -o jsonpath='{.status.readyReplicas}') &&
+    door=$(kube -n "$namespace" get service notebook --ignore-not-found -o name) ||
     fail_transient API_UNREACHABLE 'the notebook cannot be looked at'
-  [[ ${ready:-0} -gt 0 ]]
+  [[ ${ready:-0} -gt 0 && -n $door ]]
 }
 
 # is_up STATE tells whether the Deployment has one pod, as it wants it, and that is ready.
@@ -108,9 +109,11 @@ wait_for_it() {
 wait_api
 make_namespace
 set_token
-kept || kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
-  fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
-wait_for_it
+if ! kept; then
+  kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
+    fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
+  wait_for_it
+fi
 output token <<<"$token"
 kube -n "$namespace" get pods -l "$mine" -o go-template="$node_template" | head -n 1 >"$KGPU_STEP/node" ||
   fail_transient API_UNREACHABLE 'the node of the notebook cannot be read'
