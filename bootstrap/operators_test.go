@@ -29,6 +29,7 @@ type actor struct {
 	holds bool     // it is held now
 	heard []bool   // the batch of a former run was followed: whether the cluster was held then
 	stays bool     // somebody goes on to hold it
+	tells string   // the events of the batch of a former run; empty: it is gone
 }
 
 func (a *actor) run(x *sshtest.Exec) int {
@@ -52,7 +53,11 @@ func (a *actor) run(x *sshtest.Exec) int {
 		a.mu.Lock()
 		a.heard = append(a.heard, a.holds)
 		a.mu.Unlock()
-		return 1
+		_, _ = io.WriteString(x.Stdout, a.tells)
+		if a.tells == "" {
+			return 1
+		}
+		return 0
 	case x.Line != "exec sh -c 'bash -s'":
 		return 1
 	}
@@ -172,12 +177,17 @@ func TestWaitingForAFormerRunHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cp, w := &actor{facts: []string{former, "ledger=1\n"}}, &actor{facts: []string{"ledger=1\n"}}
 			o, _ := stage(t, cp, w)
-			_ = story(o, func(*plan.Graph) error { // with the plan, or before it: there is no cluster on these hosts
-				if cp.holds {
+			shown := 0
+			no := errors.New("no, thanks")
+			err := story(o, func(*plan.Graph) error {
+				if shown++; cp.holds {
 					t.Error("the cluster is held while the plan is shown")
 				}
-				return errors.New("no, thanks")
+				return no
 			})
+			if shows := name == "reset" || name == "remove-worker"; shows != (shown == 1) || shows != errors.Is(err, no) { // the others want hosts that a cluster can be made of
+				t.Errorf("%d plans were shown: %v", shown, err)
+			}
 			if len(cp.heard) == 0 || slices.Contains(cp.heard, false) {
 				t.Errorf("followed %d times, holding the cluster: %v", len(cp.heard), cp.heard)
 			}

@@ -78,7 +78,7 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	}
 	return s.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
 		result, err := s.engine().Execute(ctx, graph)
-		s.tellLeft(result)
+		s.tellWhatIsLeft(result)
 		return errors.Join(err, s.forget(ids, left, result))
 	})
 }

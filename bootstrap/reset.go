@@ -48,7 +48,7 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 	}
 	return s.changing(ctx, graph, design, confirm, func(ctx context.Context, graph *plan.Graph) error {
 		result, err := s.engine().Execute(ctx, graph)
-		s.tellLeft(result)
+		s.tellWhatIsLeft(result)
 		if err != nil {
 			return err
 		}
@@ -62,18 +62,23 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 // mostLeft bounds what a host is believed that it could not take back.
 const mostLeft = 50
 
-// tellLeft warns of what hosts could not take back.
-func (s *session) tellLeft(result *run.Result) {
+// tellWhatIsLeft warns of what hosts could not take back.
+func (s *session) tellWhatIsLeft(result *run.Result) {
 	for _, step := range result.Steps {
-		left := strings.Split(strings.TrimSpace(string(result.Outputs[step.Ref][plan.OutputLeft])), "\n")
-		for _, what := range left[:min(len(left), mostLeft)] {
-			if what != "" {
-				s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: step.Host, Kind: event.Warning, Text: "not taken back: " + printable.Short(what, 300)})
-			}
+		s.tellLeft(step.Host, result.Outputs[step.Ref][plan.OutputLeft])
+	}
+}
+
+// tellLeft does so for one host.
+func (s *session) tellLeft(host string, output []byte) {
+	left := strings.Split(strings.TrimSpace(string(output)), "\n")
+	for _, what := range left[:min(len(left), mostLeft)] {
+		if what != "" {
+			s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: host, Kind: event.Warning, Text: "not taken back: " + printable.Short(what, 300)})
 		}
-		if more := len(left) - mostLeft; more > 0 {
-			s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: step.Host, Kind: event.Warning, Text: fmt.Sprintf("and %d more, which its log has", more)})
-		}
+	}
+	if more := len(left) - mostLeft; more > 0 {
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: host, Kind: event.Warning, Text: fmt.Sprintf("and %d more, which its log has", more)})
 	}
 }
 

@@ -3,9 +3,11 @@ package bootstrap
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 )
@@ -34,5 +36,22 @@ func TestResetTellsWhatIsLeft(t *testing.T) {
 				t.Errorf("%d warnings, want %d", n, mostLeft)
 			}
 		})
+	}
+}
+
+// The unit of a reset whose kgpu was killed goes on, and who follows it hears what it could not take back.
+func TestResetTellsWhatAFormerOneLeft(t *testing.T) {
+	cp := &actor{
+		facts: []string{"ledger=1\nrun=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=host/reset\n", "ledger=0\n"},
+		tells: fmt.Sprintf("B\thost/reset\t0\nO\thost/reset\tleft\t%s\nD\thost/reset\t0\t1\t\t\nE\t0\n", base64.StdEncoding.EncodeToString([]byte("/etc/hosts was edited\n"))),
+	}
+	o, events := stage(t, cp)
+	if err := Reset(t.Context(), o, nil, func(*plan.Graph) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(events.Events(), func(e event.Event) bool {
+		return e.Kind == event.Warning && e.Host == "cp1" && e.Text == "not taken back: /etc/hosts was edited"
+	}) {
+		t.Errorf("told %+v", events.Events())
 	}
 }

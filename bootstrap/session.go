@@ -273,6 +273,11 @@ func (s *session) engine() *run.Engine {
 	}
 	return &run.Engine{
 		Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Script: scripts.Step, Lib: scripts.Lib(), Timeouts: s.Inventory.Timeouts,
+		Heard: func(host, name string, value []byte) {
+			if name == plan.OutputLeft {
+				s.tellLeft(host, value)
+			}
+		},
 	}
 }
 

@@ -126,24 +126,36 @@ func TestUndoLeavesWhatWasEditedSince(t *testing.T) {
 	}
 }
 
-// What the first undo left is out of the ledger when the second one begins.
+// What the first undo left is out of the ledger when the second one begins, and what it left of the entry at which it was
+// killed may be undone by then.
 func TestUndoThatWasKilledTellsWhatItLeft(t *testing.T) {
 	t.Parallel()
+	const first, second, third = "/etc/first.conf was edited since kgpu wrote it\n", "/etc/second.conf was edited since kgpu wrote it\n", "/etc/third.conf was edited since kgpu wrote it\n"
 	for name, undo := range killAt {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t)
 			s.ok(s.script("put_file /etc/first.conf 644 <<<ours; put_file /etc/second.conf 644 <<<ours; put_file /etc/third.conf 644 <<<ours"))
-			s.write("etc/third.conf", "edited\n")
-			s.write("etc/first.conf", "edited\n")
+			for _, file := range []string{"first", "second", "third"} {
+				s.write("etc/"+file+".conf", "edited\n")
+			}
 			s.value("kill", "2")
-			notes := "undo_notes_in /var/lib/kgpu/left\n"
+			notes := "undo_notes_in /var/lib/kgpu/left; undo_begin cluster; undo_left 'the images'\n"
 			if r := s.script(notes + undo); r.status == 0 {
 				t.Fatalf("was not killed: %s", r.output)
 			}
+			s.write("etc/second.conf", "ours\n") // its owner's change is gone
+			s.write("logger", "")
+			s.stub("logger", "#!/bin/sh\ncat >>/logger\n")
 			s.ok(s.script(notes + "undo_all"))
-			want := "/etc/third.conf was edited since kgpu wrote it\n/etc/first.conf was edited since kgpu wrote it\n"
+			want := "the images\n" + third + first
+			if name == "taken out of the ledger but not removed" {
+				want = "the images\n" + third + second + first // nobody comes back to it
+			}
 			if left := s.read(stepDir + "/out/left"); left != want {
 				t.Errorf("its output says %q", left)
+			}
+			if told := s.read("logger"); strings.ReplaceAll(told, "kgpu reset: not taken back: ", "") != want {
+				t.Errorf("the journal says %q", told)
 			}
 		})
 	}

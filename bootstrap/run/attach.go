@@ -98,7 +98,11 @@ func (g *guest) waiting(step, what string) {
 	g.emit(step, event.Event{Kind: event.Wait, Text: what})
 }
 
-func (g *guest) output(string, string, []byte) {}
+func (g *guest) output(_, name string, value []byte) {
+	if g.engine.Heard != nil {
+		g.engine.Heard(g.host, name, value)
+	}
+}
 
 func (g *guest) done(step string, d done) {
 	if d.exit == 0 {

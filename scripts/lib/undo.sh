@@ -1,39 +1,53 @@
 # shellcheck shell=bash
 # Undo: the ledger played backwards. An entry goes when its change is undone, so undo can be killed and run again.
 
-undo_incomplete=()
-undo_notes='' # the file that keeps them
+undo_incomplete=() # what had to stay, as far as this process knows
+undo_notes=''      # a directory that has it, too: a file for each part of the work
+undo_part=''       # the file of the part that is at work
 
-# undo_all undoes every entry and says what had to stay, also in its output called left.
+# undo_all undoes every entry and says what had to stay: in the log, in the journal, which remains, and in its output called
+# left.
 undo_all() {
   local number stays
   undo_reload=
   for number in $(ledger_entries | sort -r); do
+    undo_begin "$number"
     undo_entry "$number"
   done
   undo_daemon_reload
-  for stays in "${undo_incomplete[@]}"; do
-    echo "not undone: $stays"
-  done
-  [[ ${#undo_incomplete[@]} -eq 0 ]] || printf '%s\n' "${undo_incomplete[@]}" | output left
+  stays=$(undo_stays)
+  [[ -n $stays ]] || return 0
+  printf '%s\n' "$stays" | sed 's/^/not undone: /'
+  printf '%s\n' "$stays" | sed 's/^/kgpu reset: not taken back: /' | logger -t kgpu 2>/dev/null || true
+  printf '%s\n' "$stays" | output left
 }
 
-# undo_notes_in FILE keeps what had to stay in FILE, and tells what an undo that was killed had found: its entries are gone.
+# undo_notes_in DIRECTORY keeps what has to stay there, for an undo that comes after one that was killed: the entries that
+# would tell again are gone by then.
 undo_notes_in() {
-  undo_notes=$1
-  [[ ! -e $undo_notes ]] || mapfile -t undo_incomplete <"$undo_notes"
+  if (umask 077 && mkdir -p "$1"); then undo_notes=$1; fi
+}
+
+# undo_begin PART begins a part of the work, perhaps once more: what was noted of it does not count any longer.
+undo_begin() {
+  undo_part=$1
+  [[ -z $undo_notes ]] || rm -f "$undo_notes/$1"
 }
 
 # undo_left WHAT [until-boot] remembers something that stays as it is.
 undo_left() {
-  local known
-  for known in "${undo_incomplete[@]}"; do
-    [[ $known != "$1" ]] || return 0
-  done
   undo_incomplete+=("$1")
   if [[ -n $undo_notes && ${2:-} != until-boot ]]; then
-    { printf '%s\n' "$1" >>"$undo_notes" && sync "$undo_notes"; } || true # a full disk is no reason to leave more
+    { printf '%s\n' "$1" >>"$undo_notes/$undo_part" && sync "$undo_notes/$undo_part" "$undo_notes"; } || true # a full disk is no reason to leave more
   fi
+}
+
+# undo_stays prints what had to stay.
+undo_stays() {
+  {
+    [[ -z $undo_notes ]] || find "$undo_notes" -type f | sort -r | xargs -r cat
+    [[ ${#undo_incomplete[@]} -eq 0 ]] || printf '%s\n' "${undo_incomplete[@]}"
+  } | awk '!told[$0]++'
 }
 
 undo_entry() {
