@@ -24,7 +24,7 @@ const held = "operator=held\noperator=who=ada@desk\noperator=from=192.0.2.7\nope
 // actor is a host that answers what the test tells it to.
 type actor struct {
 	mu    sync.Mutex
-	facts []string // lines beyond the least, of one look after the other; the last stays; "hang": no answer
+	facts []string // lines beyond the least, of one look after the other; the last stays; "hang": no answer; "killed": 143
 	held  int      // how often the cluster was held
 	holds bool     // it is held now
 	heard []bool   // the batch of a former run was followed: whether the cluster was held then
@@ -70,6 +70,9 @@ func (a *actor) run(x *sshtest.Exec) int {
 	if facts == "hang" {
 		<-x.Gone
 		return sshtest.Vanish
+	}
+	if facts == "killed" {
+		return 143
 	}
 	fmt.Fprintf(x.Stdout, "kgpu-facts=1\nnow=1795181171.5\ncpus=2\nmemory-kib=2048\n%send=1\n", facts)
 	return 0
@@ -195,6 +198,19 @@ func TestWaitingForAFormerRunHolds(t *testing.T) {
 				t.Errorf("held %d times, and now: %t", cp.held, cp.holds)
 			}
 		})
+	}
+}
+
+// A host that goes down kills what looks at it, and is back a moment later; one that does so again has something else.
+func TestLookThatIsKilled(t *testing.T) {
+	none := func(*plan.Graph) error { return nil }
+	o, _ := stage(t, &actor{facts: []string{"killed", "ledger=0\n"}})
+	if err := Reset(t.Context(), o, nil, none); err != nil {
+		t.Error(err)
+	}
+	o, _ = stage(t, &actor{facts: []string{"killed"}})
+	if err := Reset(t.Context(), o, nil, none); !errors.Is(err, &reason.Error{ID: reason.FactsFailed}) {
+		t.Error(err)
 	}
 }
 

@@ -151,13 +151,26 @@ func (s *session) look(ctx context.Context, id string) error {
 // losses is how often a connection may be lost during one thing that takes seconds.
 const losses = 3
 
-// steadily does what may be done twice, over as many connections as it takes.
+// settles is how long a host that goes down may take to end its connections, after its programs.
+const settles = time.Second
+
+// steadily does what may be done twice, over as many connections as it takes. What fails is done once more: the host may be
+// going down.
 func (s *session) steadily(ctx context.Context, id string, do func(*remote.Host) error) error {
 	s.mu.Lock()
 	h := s.hosts[id]
 	s.mu.Unlock()
+	failed := false
 	for lost := 1; ; lost++ {
 		err := do(h)
+		if exit := (*remote.ExitError)(nil); errors.As(err, &exit) && !failed {
+			failed = true
+			select {
+			case <-ctx.Done():
+			case <-time.After(settles):
+				continue
+			}
+		}
 		if !errors.Is(err, remote.ErrLost) || ctx.Err() != nil || lost > losses {
 			return err
 		}

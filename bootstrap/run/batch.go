@@ -12,7 +12,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/remote"
 )
 
-// oddEnds is how often following may end early over a living connection before the engine gives up.
+// oddEnds is how often a command may end early over a living connection before the engine gives up: a host that goes down
+// ends its programs first, and its connections a moment later.
 const oddEnds = 3
 
 // biggest prints who may have filled the disk of a host that had no room for a batch.
@@ -55,14 +56,26 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 			}
 			starting = false
 		case starting && unheard:
-			return notYet, b.startError(err, end)
+			failed := b.startError(err, end)
+			if odd++; odd > oddEnds || end == never || !errors.Is(failed, &reason.Error{ID: reason.StepFailed}) {
+				return notYet, failed
+			}
+			if err := b.engine.again(ctx, b.host, odd, failed); err != nil {
+				return notYet, err
+			}
 		case unheard:
 			starting = true // it never arrived; if it did after all, starting it again changes nothing
 		case end == never, missing(err):
 			return b.vanished(offset), nil
 		default:
+			failed := b.followError(err)
 			if odd++; odd > oddEnds {
-				return notYet, b.followError(err)
+				return notYet, failed
+			}
+			if odd > 1 {
+				if err := b.engine.again(ctx, b.host, odd-1, failed); err != nil {
+					return notYet, err
+				}
 			}
 			starting = false
 		}
@@ -135,6 +148,19 @@ func (e *Engine) back(ctx context.Context, h Host, lost int, away time.Duration)
 		}
 	}
 	return h.Reconnect(ctx)
+}
+
+// again waits before what failed on a host is tried once more, and says so.
+func (e *Engine) again(ctx context.Context, h Host, try int, failed error) error {
+	pause := e.before(try)
+	e.emit(event.Event{Host: h.ID(), Kind: event.Wait, Reason: string(reason.StepFailed),
+		Text: fmt.Sprintf("%s; the next try is in %s", oneLine(failed.Error()), pause.Round(100*time.Millisecond))})
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(pause):
+		return nil
+	}
 }
 
 // vanished is how a batch ended whose directory is no longer there, or that nobody started.

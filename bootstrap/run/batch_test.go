@@ -81,6 +81,13 @@ func TestBatchRun(t *testing.T) {
 			id:       reason.StepFailed,
 			text:     "following the batch r-1: the remote command failed (exit status 143)",
 			commands: []string{"batch", "follow 6", "follow 6", "follow 6"},
+			pauses:   2,
+		},
+		"the host goes down while it is to start": {
+			answers:  []answer{{"", exits(1, "")}, {"", exits(143, "")}, {"", lost}, {"", exits(127, "no such file")}, {"E\t0\n", nil}},
+			end:      ended,
+			commands: []string{"batch", "batch", "batch", "reconnect", "follow 0", "batch"},
+			pauses:   2,
 		},
 		"lost again and again without news": {
 			answers:  []answer{{"B\ta\t0\n", lost}, {"", lost}, {"", lost}, {"L\ta\tx\n", lost}, {"E\t0\n", nil}},
@@ -115,10 +122,11 @@ func TestBatchRun(t *testing.T) {
 			commands: []string{"batch"},
 		},
 		"no word at all": {
-			answers:  []answer{{"", nil}},
+			answers:  []answer{{"", nil}, {"", nil}, {"", nil}, {"", nil}},
 			id:       reason.StepFailed,
 			text:     "the output ended before the batch did",
-			commands: []string{"batch"},
+			commands: []string{"batch", "batch", "batch", "batch"},
+			pauses:   3,
 		},
 		"disk full": {
 			answers:  []answer{{"", exits(2, "tar: r-1/by: Cannot write: No space left on device\n")}},

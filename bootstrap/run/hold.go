@@ -82,10 +82,10 @@ type hold struct {
 // keep holds the cluster until the hold is over, which is no error.
 func (h *hold) keep(ctx context.Context) error {
 	first := sync.OnceFunc(func() { close(h.held) })
-	lost := 0
+	lost, odd := 0, 0
 	for {
 		had := false
-		r := &reply{held: func() { first(); had, lost = true, 0 }}
+		r := &reply{held: func() { first(); had, lost, odd = true, 0, 0 }}
 		err := h.engine.lasting(ctx, h.host, "hold", runner.Hold, []string{h.engine.Run, h.engine.By, h.command}, h.over, r)
 		switch {
 		case h.isOver(), ctx.Err() != nil:
@@ -98,11 +98,27 @@ func (h *hold) keep(ctx context.Context) error {
 				return err
 			}
 		case err != nil:
-			return h.engine.commandError(h.host.ID(), holding, err)
+			failed := h.engine.commandError(h.host.ID(), holding, err)
+			if odd++; odd > oddEnds || !h.began() {
+				return failed
+			}
+			if h.engine.again(ctx, h.host, odd, failed) != nil {
+				return nil // ctx ended
+			}
 		case !had:
 			return h.engine.commandError(h.host.ID(), holding, errors.New("the host did not say who has it"))
 		}
 		// It ended by itself: this machine slept, say, and nothing was sent.
+	}
+}
+
+// began reports whether the run had the cluster once.
+func (h *hold) began() bool {
+	select {
+	case <-h.held:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -129,10 +145,8 @@ func (h *hold) reconnect(ctx context.Context, lost int) error {
 // busy says that another run has the cluster.
 func (h *hold) busy(r *reply) error {
 	detail := "the cluster has just been taken by " + r.holder()
-	select {
-	case <-h.held:
+	if h.began() {
 		detail += "; this run had lost it with the connection: nothing new is begun, and what runs on the hosts goes on"
-	default:
 	}
 	return &reason.Error{ID: reason.HostBusy, Host: h.host.ID(), Detail: detail}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +171,39 @@ func TestHoldingIsTakenAgain(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// dying is a host that goes down: it ends a program, the second that holds the cluster, before it ends the connection.
+type dying struct {
+	Host
+	holds int
+}
+
+func (d *dying) Run(ctx context.Context, c remote.Command) error {
+	if c.Name == "hold" {
+		if d.holds++; d.holds == 2 {
+			return &remote.ExitError{Host: "a", Command: "hold", Status: 143}
+		}
+	}
+	return d.Host.Run(ctx, c)
+}
+
+func TestHoldingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
+	f := newFleet(t, "a").quick()
+	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	a := eavesdrop(&dying{Host: f.Hosts["a"]})
+	f.Hosts["a"] = a
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		a.await("held")
+		a.await("held")
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if waits := f.told(event.Wait); !slices.ContainsFunc(waits, func(w string) bool { return strings.Contains(w, "the next try is in") }) {
+		t.Errorf("told %q", waits)
 	}
 }
 
