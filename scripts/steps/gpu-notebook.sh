@@ -43,9 +43,10 @@ set_token() {
 kept() {
   local ready door
   [[ $(value_or keep no) == yes ]] || return 1
-  ready=$(kube -n "$namespace" get deployment notebook --ignore-not-found -o jsonpath='{.status.readyReplicas}') &&
-    door=$(kube -n "$namespace" get service notebook --ignore-not-found -o name) ||
+  if ! ready=$(kube -n "$namespace" get deployment notebook --ignore-not-found -o jsonpath='{.status.readyReplicas}') ||
+    ! door=$(kube -n "$namespace" get service notebook --ignore-not-found -o name); then
     fail_transient API_UNREACHABLE 'the notebook cannot be looked at'
+  fi
   [[ ${ready:-0} -gt 0 && -n $door ]]
 }
 
