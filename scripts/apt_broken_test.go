@@ -72,6 +72,31 @@ func TestInterruptedPackages(t *testing.T) {
 	}
 }
 
+// A package that another one needs could not be unpacked, and that one was: with room, say, both are installed.
+func TestPackagesWhoseDependencyIsMissing(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.repository(deb{name: "one", version: "1", depends: "three"}, deb{name: "two", version: "1"}, deb{name: "three", version: "1", preinst: "[ -e /room ]"})
+	if r := s.script("apt_install one"); r.status == 0 {
+		t.Fatalf("it is installed:\n%s", r.output)
+	}
+	if s.status("one") != "install unpacked 1" || s.status("three") == "install installed 1" {
+		t.Fatalf("one %q, three %q: nothing is left half done", s.status("one"), s.status("three"))
+	}
+	s.fails(s.step("os-dpkg"), 1, "HOST_DPKG_BROKEN")
+	s.write("room", "")
+	s.ok(s.step("os-dpkg"))
+	for _, name := range []string{"one", "three"} {
+		if got := s.status(name); got != "install installed 1" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	s.ok(s.script("apt_install two; undo_all"))
+	if !s.purged("one") || !s.purged("two") || !s.purged("three") {
+		t.Errorf("after undo: one %q, two %q, three %q", s.status("one"), s.status("two"), s.status("three"))
+	}
+}
+
 // dpkg keeps what it did last in a journal, which a killed one leaves.
 func TestJournalOfDpkg(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ dpkg_repair() {
   cp "$apt_log" "$KGPU_STEP/configure.log"
   mapfile -t torn < <(dpkg_torn)
   if [[ ${#torn[@]} -gt 0 ]]; then dpkg_unpack_again "${torn[@]}"; fi
+  if [[ -n $(dpkg_broken) ]]; then dpkg_complete; fi
   broken=$(dpkg_broken | paste -sd' ')
   [[ -n $broken ]] || return 0
   if line=$(apt_says 'No space left on device'); then fail HOST_DISK_FULL "finishing an interrupted installation: $line"; fi
@@ -52,6 +53,15 @@ dpkg_unpack_again() {
   apt_simulate --reinstall "$@" || { apt_update && apt_simulate --reinstall "$@"; } || return 0
   if apt_says '^Remv ' >/dev/null; then return 0; fi
   apt_get install --reinstall "$@" || true
+}
+
+# dpkg_complete has apt fetch what packages that are unpacked need and lack: a full disk kept it away, perhaps. What comes is
+# recorded, and nothing is removed for it.
+dpkg_complete() {
+  apt_simulate --fix-broken || { apt_update && apt_simulate --fix-broken; } || return 0
+  if apt_says '^Remv ' >/dev/null; then return 0; fi
+  apt_record
+  when_free apt_run install --fix-broken "${change_held[@]}" || true
 }
 
 # dpkg_purge_torn PACKAGE purges a package whose files are not all there: apt would want to fetch it first.
