@@ -231,7 +231,7 @@ var table = index([]Reason{
 		"another program is installing packages; kgpu waits for it, look at the process named above if it never ends"},
 	{HostDpkgBroken, 66,
 		"dpkg lists packages that are half-installed, after an installation that was cut off, or apt finds dependencies that are not met; nothing can be installed before that is put right. kgpu finishes what can be finished, which did not help here.",
-		"kgpu ran `dpkg --configure -a`, which did not help: repair the packages named above, or remove them"},
+		"kgpu ran `dpkg --configure -a` and `apt-get --fix-broken install`, which did not help: repair the packages named above, or remove them"},
 	{HostRebootPending, 67,
 		"An update wants a reboot (/run/reboot-required), or a newer kernel than the running one is installed. Modules that are built now would be for the wrong kernel.",
 		"reboot the host, or go on with `--ignore HOST_REBOOT_PENDING`"},
