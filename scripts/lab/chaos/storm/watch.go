@@ -63,14 +63,35 @@ type worker struct {
 	command     string
 }
 
-// look takes one sample.
+// look notes what two samples show, one after the other: a host that goes down ends processes while one is taken, and a child
+// is seen without its parent then.
 func (w *Watch) look() {
-	entries, err := os.ReadDir(w.proc)
-	if err != nil {
+	first := overlaps(w.sample())
+	if len(first) == 0 {
 		return
 	}
-	var workers []worker
-	parents := map[int]int{}
+	for _, text := range inBoth(first, overlaps(w.sample())) {
+		w.found[text] = true
+	}
+}
+
+// inBoth are the overlaps of the first sample that the second one has, too.
+func inBoth(first, second map[[2]int]string) (texts []string) {
+	for pids, text := range first {
+		if second[pids] != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// sample finds the workers that there are, and the parent of every process.
+func (w *Watch) sample() (workers []worker, parents map[int]int) {
+	parents = map[int]int{}
+	entries, err := os.ReadDir(w.proc)
+	if err != nil {
+		return nil, parents
+	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -100,18 +121,16 @@ func (w *Watch) look() {
 	}
 	w.looks++
 	w.most = max(w.most, len(workers))
-	for _, text := range overlaps(workers, parents) {
-		w.found[text] = true
-	}
+	return workers, parents
 }
 
-// overlaps finds two workers of a kind on a host, neither of which is at work for the other.
-func overlaps(workers []worker, parents map[int]int) []string {
-	var found []string
+// overlaps finds two workers of a kind on a host, neither of which is at work for the other, by their process IDs.
+func overlaps(workers []worker, parents map[int]int) map[[2]int]string {
+	found := map[[2]int]string{}
 	for i, a := range workers {
 		for _, b := range workers[i+1:] {
 			if a.host == b.host && a.kind == b.kind && !descends(a.pid, b.pid, parents) && !descends(b.pid, a.pid, parents) {
-				found = append(found, fmt.Sprintf("%s: two of %s: %q in %s and %q in %s", a.host, a.kind, a.command, a.unit, b.command, b.unit))
+				found[[2]int{a.pid, b.pid}] = fmt.Sprintf("%s: two of %s: %q in %s and %q in %s", a.host, a.kind, a.command, a.unit, b.command, b.unit)
 			}
 		}
 	}

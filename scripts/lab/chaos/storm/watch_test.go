@@ -16,6 +16,24 @@ type program struct {
 	command     string // its first word is the name
 }
 
+func (p program) write(t *testing.T, proc string) {
+	t.Helper()
+	dir := filepath.Join(proc, fmt.Sprint(p.pid))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(p.command)
+	for file, text := range map[string]string{
+		"stat":    fmt.Sprintf("%d (%s) S %d 1 1", p.pid, words[0], p.parent),
+		"cmdline": strings.Join(words, "\x00") + "\x00",
+		"cgroup":  "9:name=systemd:" + p.group + "\n8:pids:" + strings.Join(strings.Split(p.group, "/")[:2], "/") + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 const unitOf = "/kgpu-lab/kgl3/%s/system.slice/kgpu-%s.service"
 
 func TestWatch(t *testing.T) {
@@ -41,20 +59,7 @@ func TestWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &Watch{proc: t.TempDir(), group: "kgpu-lab/kgl3", found: map[string]bool{}}
 			for _, p := range c.list {
-				dir := filepath.Join(w.proc, fmt.Sprint(p.pid))
-				if err := os.Mkdir(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				words := strings.Fields(p.command)
-				for file, text := range map[string]string{
-					"stat":    fmt.Sprintf("%d (%s) S %d 1 1", p.pid, words[0], p.parent),
-					"cmdline": strings.Join(words, "\x00") + "\x00",
-					"cgroup":  "9:name=systemd:" + p.group + "\n8:pids:" + strings.Join(strings.Split(p.group, "/")[:2], "/") + "\n",
-				} {
-					if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
+				p.write(t, w.proc)
 			}
 			w.look()
 			var found []string
@@ -66,6 +71,26 @@ func TestWatch(t *testing.T) {
 				t.Errorf("%d found, want %d: %q", len(found), c.want, found)
 			}
 		})
+	}
+}
+
+// A sample that is taken while a host goes down shows a dpkg whose apt-get was read when it lived, and has another parent by now.
+func TestWatchOfProcessesThatEnd(t *testing.T) {
+	apt, child, other := worker{pid: 10, parent: 1, host: "w1", kind: "apt"}, worker{pid: 11, parent: 1, host: "w1", kind: "apt"}, worker{pid: 12, parent: 1, host: "w1", kind: "apt"}
+	sample := func(workers ...worker) map[[2]int]string { return overlaps(workers, nil) }
+	for _, c := range []struct {
+		first, second map[[2]int]string
+		want          int
+	}{
+		{sample(apt, child), sample(child), 0},
+		{sample(apt, child), sample(child, other), 0},
+		{sample(apt, child), sample(), 0},
+		{sample(apt, child), sample(apt, child), 1},
+		{sample(apt, child), sample(apt, child, other), 1},
+	} {
+		if got := inBoth(c.first, c.second); len(got) != c.want {
+			t.Errorf("%v and then %v: %q, want %d", c.first, c.second, got, c.want)
+		}
 	}
 }
 
