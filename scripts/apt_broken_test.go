@@ -97,6 +97,25 @@ func TestPackagesWhoseDependencyIsMissing(t *testing.T) {
 	}
 }
 
+// What comes while dpkg is mended in the middle of an undo goes with that undo.
+func TestUndoWhereDpkgWasInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.repository(deb{name: "one", version: "1", depends: "three"}, deb{name: "three", version: "1", preinst: "[ -e /room ]"})
+	if r := s.script("apt_install one"); r.status == 0 {
+		t.Fatalf("it is installed:\n%s", r.output)
+	}
+	s.write("var/lib/dpkg/updates/0001", "Package: one\nStatus: install ok unpacked\nArchitecture: all\nMaintainer: test <test@example.org>\nVersion: 1\nDepends: three\nDescription: test\n")
+	s.write("room", "")
+	r := s.ok(s.script("undo_all"))
+	if !strings.Contains(r.output, "dpkg was interrupted") {
+		t.Errorf("nothing was mended:\n%s", r.output)
+	}
+	if n := s.entries(); n != 0 || !s.purged("one") || !s.purged("three") {
+		t.Errorf("after undo: one %q, three %q, %d entries", s.status("one"), s.status("three"), n)
+	}
+}
+
 // dpkg keeps what it did last in a journal, which a killed one leaves.
 func TestJournalOfDpkg(t *testing.T) {
 	t.Parallel()

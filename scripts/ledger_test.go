@@ -139,8 +139,8 @@ func TestUndoThatWasKilledTellsWhatItLeft(t *testing.T) {
 				s.write("etc/"+file+".conf", "edited\n")
 			}
 			s.value("kill", "2")
-			notes := "undo_notes_in /var/lib/kgpu/left; undo_begin cluster; undo_left 'the images'\n"
-			if r := s.script(notes + undo); r.status == 0 {
+			const notes = "undo_notes_in /var/lib/kgpu/left\n"
+			if r := s.script(notes + "undo_begin cluster; undo_left 'the images'\n" + undo); r.status == 0 {
 				t.Fatalf("was not killed: %s", r.output)
 			}
 			s.write("etc/second.conf", "ours\n") // its owner's change is gone

@@ -127,9 +127,10 @@ func TestNotebookStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	for ready, applied := range map[string]bool{"": true, "0": true, "1": false, "1 without a door": true} {
 		s := notebookHost(t)
+		s.value("manifest", string(manifests.Notebook))
 		s.write("pods.1", notebookPod(t, "Running", nil))
 		s.write("deployment.1", deployment(t, object{"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 1})) // two are wanted
-		if applied {
+		if ready != "1" {
 			s.write("deployment.1", deployment(t, deployed))
 		}
 		var door string
@@ -141,6 +142,9 @@ func TestNotebookStaysAsItIs(t *testing.T) {
 		s.ok(s.step("gpu-notebook"))
 		if s.exists("applied") != applied {
 			t.Errorf("of %q ready: applied is %t", ready, !applied)
+		}
+		if door != "" && (!strings.Contains(s.read("applied"), "kind: Service") || strings.Contains(s.read("applied"), "kind: Deployment")) {
+			t.Errorf("its Service was to come back, and nothing else: applied\n%s", s.read("applied"))
 		}
 		if s.read(stepDir+"/out/token") == "" || s.read(stepDir+"/out/node") != "w2\n" || s.read(stepDir+"/out/port") != "30061" {
 			t.Errorf("of %q ready: there is no token, no node, or no port", ready)

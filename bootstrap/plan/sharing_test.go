@@ -100,6 +100,11 @@ func TestAllCards(t *testing.T) {
 			t.Errorf("without %q: %t, want %t", c.without, got, c.want)
 		}
 	}
+	cp := seen["cp1"].ControlPlane
+	cp.Nodes = append(slices.Clone(cp.Nodes), facts.Node{Name: "gone", Labels: map[string]string{gpuLabel: "true"}})
+	if !AllCards(inv, seen) {
+		t.Error("a node that the inventory does not have any more owes a proof")
+	}
 }
 
 // A run that was killed during the proof, or failed in it, did all that it planned: the next one proves the cards.

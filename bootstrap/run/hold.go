@@ -102,8 +102,8 @@ func (h *hold) keep(ctx context.Context) error {
 			if odd++; odd > oddEnds || !h.began() {
 				return failed
 			}
-			if h.engine.again(ctx, h.host, odd, failed) != nil {
-				return nil // ctx ended
+			if err := h.again(ctx, odd, failed); err != nil || h.isOver() {
+				return nil
 			}
 		case !had:
 			return h.engine.commandError(h.host.ID(), holding, errors.New("the host did not say who has it"))
@@ -129,6 +129,13 @@ func (h *hold) isOver() bool {
 	default:
 		return false
 	}
+}
+
+// again waits before the next try, unless the hold is over before.
+func (h *hold) again(ctx context.Context, try int, failed error) error {
+	ctx, cancel := until(ctx, h.over)
+	defer cancel()
+	return h.engine.again(ctx, h.host, try, failed)
 }
 
 // reconnect brings the lost host back, unless the hold is over before.

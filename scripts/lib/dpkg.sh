@@ -34,9 +34,14 @@ dpkg_repair() {
   if [[ -n $(dpkg_broken) ]]; then dpkg_complete; fi
   broken=$(dpkg_broken | paste -sd' ')
   [[ -n $broken ]] || return 0
-  if line=$(apt_says 'No space left on device'); then fail HOST_DISK_FULL "finishing an interrupted installation: $line"; fi
-  if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "dpkg --configure -a: $line"; fi
+  if line=$(dpkg_said 'No space left on device'); then fail HOST_DISK_FULL "finishing an interrupted installation: $line"; fi
+  if line=$(dpkg_said '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "dpkg --configure -a: $line"; fi
   fail HOST_DPKG_BROKEN "$broken: $(dpkg_error "$KGPU_STEP/configure.log" "$apt_log")"
+}
+
+# dpkg_said PATTERN prints the first line that dpkg, or then apt, said of it.
+dpkg_said() {
+  cat "$KGPU_STEP/configure.log" "$apt_log" | grep -m 1 -E "$1"
 }
 
 # dpkg_error FILE... prints the first error of dpkg with what it says about it, or else apt's.
@@ -58,10 +63,12 @@ dpkg_unpack_again() {
 # dpkg_complete has apt fetch what packages that are unpacked need and lack: a full disk kept it away, perhaps. What comes is
 # recorded, and nothing is removed for it.
 dpkg_complete() {
+  local line
   apt_simulate --fix-broken || { apt_update && apt_simulate --fix-broken; } || return 0
-  if apt_says '^Remv ' >/dev/null; then return 0; fi
+  if apt_says '^Remv ' >/dev/null || ! apt_says '^Inst ' >/dev/null; then return 0; fi
   apt_record
-  when_free apt_run install --fix-broken "${change_held[@]}" || true
+  if when_free apt_run install --fix-broken "${change_held[@]}"; then return 0; fi
+  if line=$(apt_says "$apt_fetch_errors"); then fail_transient REPO_UNREACHABLE "finishing an interrupted installation: $line"; fi
 }
 
 # dpkg_purge_torn PACKAGE purges a package whose files are not all there: apt would want to fetch it first.

@@ -10,8 +10,9 @@ undo_part=''       # the file of the part that is at work
 undo_all() {
   local number stays
   undo_reload=
-  for number in $(ledger_entries | sort -r); do
-    undo_begin "$number"
+  # What mends a broken dpkg on the way makes new entries.
+  while number=$(ledger_entries | tail -n 1) && [[ -n $number ]]; do
+    undo_begin "$number-$(cat "$ledger/$number"/{kind,args} | cksum | cut -d ' ' -f 1)" # numbers come again
     undo_entry "$number"
   done
   undo_daemon_reload

@@ -39,7 +39,13 @@ set_token() {
   token=$(<"$file")
 }
 
-# kept tells whether a notebook serves, and stays as it is, with as many pods as its owner wants.
+# apply FILE makes the notebook's objects what the manifest says.
+apply() {
+  kube_apply "$1" >/dev/null 2>"$KGPU_STEP/errors" ||
+    fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
+}
+
+# kept tells whether a notebook serves, and stays as it is, with as many pods as its owner wants. It gets its Service back.
 kept() {
   local ready door
   [[ $(value_or keep no) == yes ]] || return 1
@@ -47,7 +53,11 @@ kept() {
     ! door=$(kube -n "$namespace" get service notebook --ignore-not-found -o name); then
     fail_transient API_UNREACHABLE 'the notebook cannot be looked at'
   fi
-  [[ ${ready:-0} -gt 0 && -n $door ]]
+  [[ ${ready:-0} -gt 0 ]] || return 1
+  if [[ -z $door ]]; then
+    awk -v RS='---\n' '/(^|\n)kind: Service\n/' "$KGPU_STEP/values/manifest" >"$KGPU_STEP/service"
+    apply "$KGPU_STEP/service"
+  fi
 }
 
 # is_up STATE tells whether the Deployment has one pod, as it wants it, and that is ready.
@@ -111,8 +121,7 @@ wait_api
 make_namespace
 set_token
 if ! kept; then
-  kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
-    fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
+  apply "$KGPU_STEP/values/manifest"
   wait_for_it
 fi
 output token <<<"$token"

@@ -4,7 +4,6 @@
 . "$KGPU_STEP/../../lib.sh"
 
 undo_notes_in /var/lib/kgpu/left
-undo_begin cluster
 if ledger_has adopted; then
   # The cluster is its owner's, and stays. Where kgpu brought the programs that it runs on, they cannot go from under it.
   if [[ -n $(cluster_ca) ]] && ledger_has tree /etc/kubernetes; then
@@ -13,6 +12,7 @@ if ledger_has adopted; then
 elif cluster_changed kubeadm; then
   fail HOST_FOREIGN_CLUSTER 'there is another cluster here than the one that kgpu made: kubeadm reset this host first'
 elif ledger_has kubeadm || ledger_has cni-mute; then
+  undo_begin cluster
   leave_cluster "$(value criSocket)"
 elif [[ -n $(cluster_ca) ]] && ledger_has tree /etc/kubernetes; then
   fail HOST_MADE_BY_HAND 'there is a cluster here that kgpu did not make, on packages that kgpu installed: kubeadm reset this host first'
