@@ -5,6 +5,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -44,7 +45,7 @@ type Options struct {
 	Limit            int           // simultaneous handshakes; 0: DefaultLimit
 	Keepalive        time.Duration // how often a host is asked for a sign of life; 0: DefaultKeepalive
 	KeepaliveTimeout time.Duration // how long it may be silent then; 0: DefaultKeepaliveTimeout
-	ConnectTimeout   time.Duration // for connecting and logging in, per attempt; 0: DefaultConnectTimeout
+	ConnectTimeout   time.Duration // for connecting and logging in, at the first attempt; 0: DefaultConnectTimeout
 
 	// How long Reconnect tries: a host that gives no sign at all, and one that goes down or boots. 0: the defaults.
 	LinkTimeout, RebootTimeout time.Duration
@@ -119,7 +120,7 @@ func (d *Dialer) Dial(ctx context.Context, h inventory.Host) (*Host, error) {
 			return nil, inHost(err, host.id)
 		}
 	}
-	if host.conn, err = d.connect(ctx, host.target, host.id, nil); err != nil {
+	if host.conn, err = d.first(ctx, host.target, host.id); err != nil {
 		return nil, inHost(err, host.id)
 	}
 	return host, nil
@@ -136,14 +137,33 @@ func (d *Dialer) secret(s inventory.Secret) (string, error) {
 const (
 	connectTries = 5
 	firstPause   = 250 * time.Millisecond
+	slower       = 2 // times the connect timeout has a host that takes connections and is slow then
 )
+
+// first opens the first connection to a host. One that takes the connection and is slow then is asked once more, with more
+// patience: the kernel of a very busy host still answers at once.
+func (d *Dialer) first(ctx context.Context, t *target, host string) (*conn, error) {
+	begun, patience := time.Now(), d.opt.ConnectTimeout
+	c, err := d.connect(ctx, t, host, nil, patience)
+	if !errors.Is(err, errSlow) || ctx.Err() != nil {
+		return c, err
+	}
+	wait := event.Event{Time: time.Now(), Run: d.opt.Run, Host: host, Kind: event.Wait, Reason: string(reason.SSHUnreachable)}
+	wait.Text = fmt.Sprintf("for the login, which took longer than %s; giving up in %s", patience, slower*patience)
+	d.opt.Events.Emit(wait)
+	if c, err = d.connect(ctx, t, host, nil, slower*patience); err == nil {
+		wait.Time, wait.Millis, wait.Text = time.Now(), max(1, time.Since(begun).Milliseconds()), "for the login"
+		d.opt.Events.Emit(wait)
+	}
+	return c, err
+}
 
 // connect opens a connection to t, through its bastion if it has one. An SSH server that is too busy to answer is asked
 // again a few times. Where same is given, the server must have that host key.
-func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.PublicKey) (*conn, error) {
+func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.PublicKey, patience time.Duration) (*conn, error) {
 	start := time.Now()
 	for try := 1; ; try++ {
-		c, err := d.attempt(ctx, t, same)
+		c, err := d.attempt(ctx, t, same, patience)
 		if err == nil {
 			d.opt.Events.Emit(event.Event{
 				Time: time.Now(), Run: d.opt.Run, Host: host, Kind: event.Connect,
@@ -158,11 +178,11 @@ func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.P
 }
 
 // attempt waits for its turn and makes one handshake.
-func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey) (*conn, error) {
+func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey, patience time.Duration) (*conn, error) {
 	var via *conn
 	if t.via != nil {
 		var err error
-		if via, err = d.bastion(ctx, t.via); err != nil {
+		if via, err = d.bastion(ctx, t.via, patience); err != nil {
 			return nil, err
 		}
 	}
@@ -175,11 +195,11 @@ func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey) (*c
 		}
 	}
 	if via == nil {
-		return d.handshake(ctx, t, nil, same)
+		return d.handshake(ctx, t, nil, same, patience)
 	}
 	via.use(1)
 	defer via.use(-1)
-	c, err := d.handshake(ctx, t, via, same)
+	c, err := d.handshake(ctx, t, via, same, patience)
 	if errors.Is(err, errNoAnswer) {
 		d.retire(t.via, via)
 	}
@@ -215,7 +235,7 @@ func (d *Dialer) server(t *target) chan struct{} {
 
 // bastion returns the one connection to the bastion t, opening it when there is none that lives. The connection belongs
 // to the Dialer, not to ctx: others may be waiting for it too.
-func (d *Dialer) bastion(ctx context.Context, t *target) (*conn, error) {
+func (d *Dialer) bastion(ctx context.Context, t *target, patience time.Duration) (*conn, error) {
 	key := t.key()
 	result := d.dialing.DoChan(key, func() (any, error) {
 		d.mu.Lock()
@@ -224,7 +244,7 @@ func (d *Dialer) bastion(ctx context.Context, t *target) (*conn, error) {
 		if c != nil && c.alive() {
 			return c, nil
 		}
-		c, err := d.connect(d.ctx, t, "", nil)
+		c, err := d.connect(d.ctx, t, "", nil, patience)
 		if err != nil {
 			return nil, err
 		}

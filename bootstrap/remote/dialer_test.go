@@ -82,11 +82,39 @@ func TestServerThatSaysNothing(t *testing.T) {
 				start := time.Now()
 				_, err := n.dialer(t, Options{}).Dial(context.Background(), in)
 				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.SSHUnreachable || e.Detail != "no answer within 15s" {
+				if !errors.As(err, &e) || e.ID != reason.SSHUnreachable || e.Detail != "the port is open; no answer to the login within 30s" {
 					t.Errorf("%v", err)
 				}
-				if took := time.Since(start); took != DefaultConnectTimeout {
+				if took := time.Since(start); took != 3*DefaultConnectTimeout {
 					t.Errorf("given up after %s", took)
+				}
+			})
+		})
+	}
+}
+
+// A host that is very busy takes the connection at once, its kernel does that, and its SSH server is slow then.
+func TestServerThatIsSlow(t *testing.T) {
+	for name, behind := range map[string]bool{"direct": false, "behind a bastion": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newMemNet()
+				in := n.host(t, "10.0.0.4:22", sshtest.New(sshtest.Config{Slow: 29 * time.Second}))
+				if behind {
+					in = sshtest.Behind(in, n.host(t, "10.0.0.2:22", sshtest.New(sshtest.Config{Dial: n.dial})))
+				}
+				var told []string
+				d := n.dialer(t, Options{})
+				d.opt.Events = event.SinkFunc(func(e event.Event) {
+					if e.Host != "" {
+						told = append(told, string(e.Kind)+" "+e.Reason+" "+e.Text)
+					}
+				})
+				if _, err := d.Dial(context.Background(), in); err != nil {
+					t.Fatal(err)
+				}
+				if len(told) != 3 || !strings.HasPrefix(told[0], "wait SSH_UNREACHABLE for the login, which took longer than 15s; giving up in 30s") || !strings.HasPrefix(told[1], "connect ") || !strings.HasPrefix(told[2], "wait ") {
+					t.Errorf("told %q", told)
 				}
 			})
 		})

@@ -16,8 +16,9 @@ var (
 	errClosed = errors.New("the connection was closed on this side")
 	// errBusy: the server hung up before it said anything, as sshd does when too many log in at once.
 	errBusy = errors.New("the SSH server hung up before it said anything")
-	// errNoAnswer: the connect timeout was over.
+	// errNoAnswer: the time for connecting was over. errSlow: the same, and the server had taken the connection.
 	errNoAnswer = errors.New("no answer")
+	errSlow     = fmt.Errorf("the port is open; %w to the login", errNoAnswer)
 )
 
 // ExitError is a remote command that ran and failed.

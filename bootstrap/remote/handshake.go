@@ -16,30 +16,32 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// handshake makes one connection to t and logs in, all within the connect timeout. That begins when the keys are read:
+// handshake makes one connection to t and logs in, all with this patience. It counts from when the keys are read:
 // decrypting one takes a while, and somebody may have to be asked for its passphrase.
-func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.PublicKey) (*conn, error) {
+func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.PublicKey, patience time.Duration) (*conn, error) {
 	for _, path := range t.keyFiles() {
 		d.keys.load(path, t.passphrase, d.secret)
 	}
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, d.opt.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
+	silence, within := errNoAnswer, patience.Round(time.Millisecond)
 	fail := func(id reason.ID, detail string, err error) error {
-		if caller.Err() != nil {
+		switch {
+		case caller.Err() != nil:
 			return context.Cause(caller)
-		}
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+		case ctx.Err() != nil:
+			detail, err = fmt.Sprintf("%s within %s", silence, within), fmt.Errorf("%w: %w", silence, err)
 		}
 		return &reason.Error{ID: id, Doing: "connecting to " + t.String(), Detail: detail, Err: err}
 	}
 
 	netConn, err := d.open(ctx, t, via)
 	if err != nil {
-		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, err), err)
+		return nil, fail(reason.SSHUnreachable, whyNot(err), err)
 	}
+	silence = errSlow
 	raw := watch(netConn)
 	stop := context.AfterFunc(ctx, func() { raw.Close() }) // also when this fails
 
@@ -71,7 +73,7 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 		return newConn(d.ctx, client, raw, via, seen, d.opt.Keepalive, d.opt.KeepaliveTimeout), nil
 	case err == nil:
 		sshConn.Close()
-		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, ctx.Err()), ctx.Err())
+		return nil, fail(reason.SSHUnreachable, "", ctx.Err())
 	case unfit != nil && caller.Err() == nil:
 		unfit.Doing = "connecting to " + t.String()
 		return nil, unfit
@@ -80,7 +82,7 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 	case ctx.Err() == nil && hungUp(err):
 		return nil, fail(reason.SSHUnreachable, errBusy.Error(), fmt.Errorf("%w: %w", errBusy, err))
 	default:
-		return nil, fail(reason.SSHUnreachable, d.whyNot(ctx, err), err)
+		return nil, fail(reason.SSHUnreachable, whyNot(err), err)
 	}
 }
 
@@ -97,14 +99,12 @@ func (d *Dialer) open(ctx context.Context, t *target, via *conn) (net.Conn, erro
 }
 
 // whyNot says in a few words why a connection could not be made.
-func (d *Dialer) whyNot(ctx context.Context, err error) string {
+func whyNot(err error) string {
 	var refused *ssh.OpenChannelError
 	var algorithms *ssh.AlgorithmNegotiationError
 	switch {
 	case errors.As(err, &algorithms):
 		return fmt.Sprintf("the server has no %s that is safe: it offers %s", algorithms.What, printable.Short(strings.Join(algorithms.RequestedAlgorithms, ", "), saidMost))
-	case ctx.Err() != nil:
-		return fmt.Sprintf("no answer within %s", d.opt.ConnectTimeout.Round(time.Millisecond))
 	case errors.As(err, &refused) && refused.Reason == ssh.Prohibited:
 		return "the bastion does not allow TCP forwarding to there"
 	case errors.As(err, &refused):

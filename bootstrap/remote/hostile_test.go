@@ -298,7 +298,7 @@ func TestAServerThatIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _ := newDialer(t, Options{})
-			_, err := d.attempt(context.Background(), mustResolve(t, d, raw(t, text)), nil)
+			_, err := d.attempt(context.Background(), mustResolve(t, d, raw(t, text)), nil, DefaultConnectTimeout)
 			e := wantReason(t, err, reason.SSHUnreachable)
 			if obeyed(e.Detail) || len(e.Detail) > 2*saidMost {
 				t.Errorf("%q", e.Detail)

@@ -24,9 +24,9 @@ func (h *Host) Reconnect(ctx context.Context) error {
 	a, ctx := h.leave(ctx, old)
 	defer a.over()
 	old.close(errClosed)
-	refusals := 0
+	refusals, patience := 0, h.dialer.opt.ConnectTimeout
 	for try := 1; ; try++ {
-		c, err := h.dialer.connect(ctx, h.target, h.id, old.hostKey)
+		c, err := h.dialer.connect(ctx, h.target, h.id, old.hostKey, patience)
 		if err == nil {
 			h.mu.Lock()
 			h.conn = c
@@ -34,8 +34,11 @@ func (h *Host) Reconnect(ctx context.Context) error {
 			a.back()
 			return nil
 		}
-		if refused(err) {
+		switch {
+		case refused(err):
 			refusals++
+		case errors.Is(err, errSlow):
+			patience = slower * h.dialer.opt.ConnectTimeout
 		}
 		if final(err) || refusals == maxRefusals || h.dialer.ctx.Err() != nil {
 			return inHost(err, h.id)

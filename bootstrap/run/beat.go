@@ -62,6 +62,15 @@ func until(ctx context.Context, over <-chan struct{}) (context.Context, context.
 	return ctx, cancel
 }
 
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 func (e *Engine) beat() time.Duration {
 	if e.Beat > 0 {
 		return e.Beat

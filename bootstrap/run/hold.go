@@ -113,23 +113,9 @@ func (h *hold) keep(ctx context.Context) error {
 }
 
 // began reports whether the run had the cluster once.
-func (h *hold) began() bool {
-	select {
-	case <-h.held:
-		return true
-	default:
-		return false
-	}
-}
+func (h *hold) began() bool { return closed(h.held) }
 
-func (h *hold) isOver() bool {
-	select {
-	case <-h.over:
-		return true
-	default:
-		return false
-	}
-}
+func (h *hold) isOver() bool { return closed(h.over) }
 
 // again waits before the next try, unless the hold is over before.
 func (h *hold) again(ctx context.Context, try int, failed error) error {

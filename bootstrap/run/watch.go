@@ -67,14 +67,7 @@ func (w *watcher) change(f func()) {
 	}
 }
 
-func (w *watcher) isOver() bool {
-	select {
-	case <-w.over:
-		return true
-	default:
-		return false
-	}
-}
+func (w *watcher) isOver() bool { return closed(w.over) }
 
 // tellLeft says that batches run which nobody steers, if that is so still.
 func (w *watcher) tellLeft() {

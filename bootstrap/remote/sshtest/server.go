@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -28,6 +29,7 @@ type Config struct {
 	MaxTries   int             // refused keys before the server hangs up, as sshd's MaxAuthTries; 0: the ssh package's default
 	HangUps    int             // so many connections are closed before a word is said
 	Mute       bool            // connections are accepted and nothing is ever said
+	Slow       time.Duration   // after a connection is accepted, before the first word
 	Deaf       bool            // keepalives are not answered
 	NoTCP      bool            // TCP forwarding is prohibited
 
@@ -206,6 +208,7 @@ func (s *Server) Serve(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1))
 		return
 	}
+	time.Sleep(config.Slow)
 	conn, channels, requests, err := ssh.NewServerConn(c, s.sshConfig(config))
 	if err != nil {
 		return
