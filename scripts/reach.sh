@@ -5,15 +5,16 @@
 set -u
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# try HOST PORT prints the state of one endpoint.
+# try HOST PORT prints the state of one endpoint. The resolver waits 5 s for each name server that is dead before it asks the
+# next one, for either address family (resolv.conf(5)).
 try() {
   local said status=0
-  if ! timeout 5 getent ahosts "$1" >/dev/null 2>&1; then
+  if ! timeout 25 getent ahosts "$1" >/dev/null 2>&1; then
     printf 'reach=%s %s unresolved\n' "$1" "$2"
     return
   fi
   # shellcheck disable=SC2016 # the arguments of the inner bash
-  said=$(timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>&1 </dev/null) || status=$?
+  said=$(timeout 10 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>&1 </dev/null) || status=$?
   case $status:$said in
     0:*) printf 'reach=%s %s open\n' "$1" "$2" ;;
     124:* | *'timed out'*) printf 'reach=%s %s silent\n' "$1" "$2" ;;

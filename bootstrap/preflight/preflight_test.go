@@ -130,7 +130,7 @@ func TestCheck(t *testing.T) {
 		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
 			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},
 		{name: "repository", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, facts.Silent) },
-			want: "w1 REPO_UNREACHABLE pkgs.k8s.io port 443, for packages: no answer within 5 s"},
+			want: "w1 REPO_UNREACHABLE pkgs.k8s.io port 443, for packages: no answer within 10 s"},
 		{name: "reached", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, facts.Open) }},
 		{name: "DNS", spoil: func(_, w *Machine) { needing(w, "registry.k8s.io", plan.Images, true, facts.Unresolved) },
 			want: "w1 NET_NAME_UNRESOLVED registry.k8s.io port 443, for images: the name does not resolve"},
@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 		{name: "API server that is there", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, true, facts.Refused) },
 			want: "w1 NET_PORT_BLOCKED 10.0.0.10 port 443, for the API server: the connection was refused"},
 		{name: "way between nodes", spoil: func(cp, _ *Machine) { needing(cp, "10.0.0.11", plan.ToNode, false, facts.Silent) },
-			want: "cp1 NET_PORT_BLOCKED 10.0.0.11 port 443, for another node: no answer within 5 s"},
+			want: "cp1 NET_PORT_BLOCKED 10.0.0.11 port 443, for another node: no answer within 10 s"},
 		{name: "card", spoil: func(_, w *Machine) { w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}} }},
 		{name: "card that no driver runs", spoil: func(_, w *Machine) {
 			w.Facts.OS.VersionID = "26.04"

@@ -31,7 +31,7 @@ var unreached = map[plan.Purpose]reason.ID{
 
 var unreachedBecause = map[facts.Reach]string{
 	facts.Refused:     "the connection was refused",
-	facts.Silent:      "no answer within 5 s",
+	facts.Silent:      "no answer within 10 s",
 	facts.Unresolved:  "the name does not resolve",
 	facts.Unreachable: "there is no way there",
 }
