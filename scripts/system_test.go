@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -316,6 +317,77 @@ func TestPodNetworkFilesOfOthersStay(t *testing.T) {
 	}
 }
 
+// A module that the kernel had stays; one that kgpu loaded goes, or is told of while it is in use.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.stub("modprobe", `#!/bin/bash
+echo "$*" >>/tried
+name=${*: -1}
+case $* in
+"-n -q -- "*) [[ $name != absent ]] ;;
+"-r -q -- "*) [[ $name != busy ]] && rmdir "/sys/module/${name//-/_}" ;;
+*) mkdir "/sys/module/${name//-/_}" ;;
+esac
+`)
+	s.ok(s.script(`
+mount -t tmpfs none /sys/module
+mkdir /sys/module/owners_own
+load_module owners-own br-netfilter busy
+load_module br-netfilter
+ls /sys/module >/loaded
+undo_all
+ls /sys/module >/after
+printf '%s' "${undo_incomplete[*]}" >/told`))
+	for file, want := range map[string]string{
+		"tried":  "-n -q -- br-netfilter\n-- br-netfilter\n-n -q -- busy\n-- busy\n-r -q -- busy\n-r -q -- br-netfilter\n",
+		"loaded": "br_netfilter\nbusy\nowners_own\n",
+		"after":  "busy\nowners_own\n",
+		"told":   "module busy is in use: it stays until the next boot",
+	} {
+		if got := s.read(file); got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+	s.fails(s.script("load_module absent"), 1, "HOST_MODULE_MISSING")
+}
+
+// An agent makes ipsets without the program, which the host may lack, and the kernel keeps what is in use: it is told.
+func TestSetsThatStay(t *testing.T) {
+	t.Parallel()
+	const program = `#!/bin/bash
+case $1 in
+list) grep -xF -e "${3:-$(</sets)}" /sets ;;
+destroy) %s || exit; grep -vxF -e "$2" /sets >/left; cat /left >/sets ;;
+esac
+`
+	for name, c := range map[string]struct{ link, destroyed, want string }{
+		"flannel makes none":  {link: "cni0"},
+		"without the program": {link: "weave", want: "the ipsets of the pod network, which this host has no program for: they stay until the next boot"},
+		"destroyed":           {link: "weave", destroyed: "true"},
+		"named by a list":     {link: "cali1", destroyed: "[[ $2 == cali40all || $(</sets) != *cali40all* ]]"},
+		"in use":              {link: "weave", destroyed: "[[ $2 != weave-1 ]]", want: "the ipset weave-1 is in use: it stays until the next boot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			hide := "command() { [[ $* != '-v ipset' ]] && builtin command \"$@\"; }\n"
+			if c.destroyed != "" {
+				s.stub("ipset", fmt.Sprintf(program, c.destroyed))
+				hide = ""
+			}
+			s.write("sets", "cali40a\nweave-1\ncali40all\nf2b-sshd\n")
+			r := s.ok(s.script(hide + "ip link add " + c.link + " type bridge; pod_network_off; echo --; printf '%s' \"${undo_incomplete[*]}\""))
+			if got := r.output[strings.Index(r.output, "--\n")+3:]; got != c.want {
+				t.Errorf("told %q, want %q", got, c.want)
+			}
+			if sets := s.read("sets"); c.destroyed != "" && c.want == "" && sets != "f2b-sshd\n" || !strings.Contains(sets, "f2b-sshd") {
+				t.Errorf("left: %q", sets)
+			}
+		})
+	}
+}
+
 // The plugins that podman uses name their chains, addresses and namespaces like those of a pod network.
 func TestContainersOfOthersKeepTheirNetwork(t *testing.T) {
 	t.Parallel()
@@ -383,7 +455,7 @@ esac
 			// The kernel keeps a set that rules name.
 			s.stub("ipset", `#!/bin/bash
 case $1 in
-list) cat /sets ;;
+list) grep -xF -e "${3:-$(</sets)}" /sets ;;
 destroy) ! iptables-save | grep -q WEAVE-NPC && grep -vxF -e "$2" /sets >/tmp/sets && cat /tmp/sets >/sets ;;
 esac
 `)

@@ -105,7 +105,7 @@ mps_off() {
 }
 
 pod_network_off() {
-  local link file set
+  local link file set agent=no
   rm -f /etc/cni/net.d/00-kgpu-leave.conflist
   ledger_forget cni-mute
   for link in /sys/class/net/*; do
@@ -113,6 +113,7 @@ pod_network_off() {
       weave | vethwe-* | vethwepl* | datapath | vxlan-6784 | cni0 | flannel.[0-9]* | flannel-v6.[0-9]* | cali* | vxlan.calico | \
         vxlan-v6.calico | wireguard.cali | wg-v6.cali | kube-ipvs0)
         ip link delete "${link##*/}" 2>/dev/null || true
+        [[ ${link##*/} != @(weave|cali*|vxlan.calico) ]] || agent=yes
         ;;
       tunl0) ip address flush dev tunl0 && ip link set tunl0 down ;;
     esac
@@ -132,16 +133,28 @@ pod_network_off() {
     nft list tables 2>/dev/null | grep -E '^table (ip|ip6|inet) (kube-proxy|flannel-ipv[46]|calico)$' |
       while read -r _ family set; do nft delete table "$family" "$set"; done || true
   fi
-  if command -v ipset >/dev/null; then
-    for set in $(ipset list -n 2>/dev/null | grep -E '^(weaver-no-masq-local|weave-.*|KUBE-.*|cali[46].*)$'); do
-      ipset destroy "$set" 2>/dev/null || true
-    done
-  fi
+  sets_drop "$agent"
   for file in /etc/cni/net.d/*; do
     if pod_network_file "$file"; then rm -f "$file"; fi
   done
   rm -rf /run/flannel /var/lib/cni/flannel /var/lib/weave /run/calico /var/lib/calico /var/log/calico \
     /opt/cni/bin/{weave-net,weave-ipam,flannel,calico,calico-ipam} /opt/cni/bin/weave-plugin-*
+}
+
+# sets_drop AGENT destroys the ipsets of pod networks. Agents make them from their containers, with the kernel's help only: AGENT
+# is yes where one did that was there until now, and a host without the program cannot even list them.
+sets_drop() {
+  local set left='the ipsets of the pod network, which this host has no program for: they stay until the next boot'
+  if ! command -v ipset >/dev/null; then
+    [[ $1 != yes ]] || undo_left "$left" until-boot
+    return
+  fi
+  local -a sets
+  mapfile -t sets < <(ipset list -n 2>/dev/null | grep -E '^(weaver-no-masq-local|weave-.*|KUBE-.*|cali[46].*)$')
+  for set in "${sets[@]}"; do ipset destroy "$set" 2>/dev/null || true; done
+  for set in "${sets[@]}"; do # one that a set named which was destroyed after it
+    if ipset list -n "$set" >/dev/null 2>&1; then ipset destroy "$set" 2>/dev/null || undo_left "the ipset $set is in use: it stays until the next boot" until-boot; fi
+  done
 }
 
 # unmount_below PATH [inside] unmounts everything under PATH, deepest first, and PATH itself unless only what is inside of
