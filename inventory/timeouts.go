@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Timeouts are how long kgpu waits, in all, for what passes by itself.
+// Timeouts are how long kgpu waits each time for what passes by itself.
 type Timeouts struct {
 	Link      time.Duration // for a host that is cut off; default 10m
 	Reboot    time.Duration // for a host that goes down and comes back; default 15m

@@ -46,7 +46,7 @@ type Engine struct {
 	Heard  func(host, name string, value []byte) // the outputs of batches that others began, secrets among them; nil: nobody
 
 	Limit    int                // batches that run at the same time
-	Timeouts inventory.Timeouts // how long is waited, in all, for what passes by itself
+	Timeouts inventory.Timeouts // how long is waited each time for what passes by itself
 	Dir      string             // kgpu's directory on every host
 	Beat     time.Duration      // how often a command that lasts as long as kgpu does gets a line from here
 	Silence  time.Duration      // how long such a command goes on when nothing comes any more

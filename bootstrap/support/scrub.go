@@ -128,6 +128,9 @@ var rules = []rule{
 	{named, regexp.MustCompile(`(?i)((?:` + keyNames + `)\\?["']?[ \t]*[:=][ \t]*\\?")(?:[^"\\\n]|\\[^"\n])+`), "${1}" + scrubbed},
 	{named, regexp.MustCompile(`(?i)((?:` + keyNames + `)["']?[ \t]*[:=][ \t]*')[^'\n]+`), "${1}" + scrubbed},
 	{named, regexp.MustCompile(`(?i)((?:` + keyNames + `)["']?[ \t]*[:=][ \t]*)[^\s"'\\,;&}\]][^\s"'\\,;&}]*`), "${1}" + scrubbed},
+	// People choose passwords: they may have blanks, and in a file of settings all of the line is one.
+	{has("pass"), regexp.MustCompile(`(?i)^([ \t]*(?:- )?[\w.-]*(?:passwd|password|passphrase)[ \t]*:[ \t]+)[^\s"'][^\n]*`), "${1}" + scrubbed},
+	{has("pass"), regexp.MustCompile(`(?i)((?:passwd|password|passphrase)[ \t]*[:=][ \t]*)[^\s"'\\][^\s"'\\]*`), "${1}" + scrubbed},
 	// kgpu's tokens for the notebook: 24 random bytes. Nothing else has this length.
 	{runs(isHex, 48), regexp.MustCompile(`\b[0-9a-f]{48}\b`), scrubbed},
 }
