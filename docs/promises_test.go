@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,46 @@ func TestPromises(t *testing.T) {
 	if rows < 10+20 || all < 60 {
 		t.Errorf("only %d rows with %d tests were found", rows, all)
 	}
+}
+
+var command = regexp.MustCompile("`((?:cd scripts/lab && )?go test [^`]*)`")
+
+// TestPromisesCommands holds that the commands of a promise run every test that it names.
+func TestPromisesCommands(t *testing.T) {
+	page, err := os.ReadFile("promises.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		commands := command.FindAllStringSubmatch(strings.ReplaceAll(line, `\|`, "|"), -1)
+		if len(commands) == 0 {
+			continue
+		}
+		rows++
+		for _, test := range named.FindAllStringSubmatch(line, -1) {
+			if !slices.ContainsFunc(commands, func(c []string) bool { return covers(c[1], test[1], test[2]) }) {
+				t.Errorf("no command of its row runs %s.%s", test[1], test[2])
+			}
+		}
+	}
+	if rows != 10 {
+		t.Errorf("%d rows have commands, want one for each of the ten promises", rows)
+	}
+}
+
+// covers reports whether a command that runs tests runs this one.
+func covers(command, folder, test string) bool {
+	rest, inLab := strings.CutPrefix(command, "cd scripts/lab && ")
+	if inLab != strings.HasPrefix(folder, "scripts/lab/") {
+		return false
+	}
+	words := strings.Fields(rest)
+	if !slices.Contains(words, "./"+strings.TrimPrefix(folder, "scripts/lab/")) || slices.Contains(words, "-fuzz") {
+		return false
+	}
+	at := slices.Index(words, "-run")
+	return at < 0 || regexp.MustCompile(strings.Trim(words[at+1], "'")).MatchString(test)
 }
 
 // testsIn are the tests in a folder of the repository. The command itself is called main.

@@ -62,4 +62,7 @@ func TestError(t *testing.T) {
 	if !errors.As(err, &e) || e.AdviceLine() != Lookup(StepFailed).Advice {
 		t.Error("errors.As or the advice is wrong")
 	}
+	if bare := (&Error{ID: StepFailed}).Error(); bare != "failed [STEP_FAILED]" {
+		t.Errorf("without a cause it prints %q", bare)
+	}
 }
