@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +63,16 @@ func TestReset(t *testing.T) {
 		if code := s.wait(t); code != 0 {
 			t.Fatalf("exit status %d", code)
 		}
+		// Among the images of an owner's docker nothing tells those of the cluster.
+		var told []string
+		for _, e := range s.of("warning") {
+			if strings.HasPrefix(e.Text, "not taken back: ") && strings.Contains(e.Text, "docker image list") {
+				told = append(told, e.Host)
+			}
+		}
+		if !slices.Equal(told, []string{l.addr["w1"]}) {
+			t.Errorf("images that stay in docker are told of %q, want w1 alone", told)
+		}
 		wantSteps(t, c.did(kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json")))
 		// What lives in the kernel only did not outlive the power cut.
 		l.ownedUntilBoot(t, "cp1")
@@ -116,8 +127,8 @@ func (l *lab) ownedUntilBoot(t *testing.T, host string) {
 // stillOwned looks at what no snapshot holds: running containers and images.
 func (l *lab) stillOwned(t *testing.T) {
 	t.Helper()
-	if got := l.exec(t, "w1", "docker inspect --format '{{.Name}} {{.State.Status}}' owner; docker image inspect --format '{{.Id}}' registry.k8s.io/pause:3.10"); !strings.HasPrefix(got, "/owner created\nsha256:") {
-		t.Errorf("docker's container and image on w1 are now: %s", got)
+	if got := l.exec(t, "w1", "docker inspect --format '{{.Name}} {{.State.Status}}' owner; docker image inspect --format '{{.Id}}' registry.k8s.io/pause:3.10; docker run --rm --network none docker.io/library/busybox:1.37 echo runs"); !strings.HasPrefix(got, "/owner created\nsha256:") || !strings.HasSuffix(got, "\nruns") {
+		t.Errorf("docker's container and image on w1 are now, and what it starts says: %s", got)
 	}
 	if got := l.exec(t, "w2", "ctr -n owner tasks list -q; ctr -n owner tasks list | grep -c RUNNING; ctr -n owner images list -q"); strings.Join(lines(got), " ") != "owner 1 docker.io/library/busybox:1.37" {
 		t.Errorf("containerd's container and image on w2 are now: %s", got)
