@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"text/template"
@@ -172,12 +173,13 @@ func TestDriverLoadStartsTheFabricManager(t *testing.T) {
 	}
 }
 
-// nodeHost has a control plane with a node w1, whose state is in files.
+// nodeHost has a control plane with a node w1, whose state is in files. Each line of /fails is a part of a call that fails, once.
 func nodeHost(t *testing.T) *sandbox {
 	t.Helper()
 	s := newSandbox(t)
 	s.stub("kubectl", `#!/bin/bash
 call="$* "
+if [[ -s /fails && $call == *"$(head -n 1 /fails)"* ]]; then sed -i 1d /fails; echo "Unable to connect to the server: net/http: timeout" >&2; exit 1; fi
 case $call in
 *" /readyz "*) printf ok; exit ;;
 *" get node w1 --ignore-not-found "*) if [[ -e /node ]]; then echo node/w1; fi; exit ;;
@@ -300,6 +302,76 @@ func TestDriverDrainOfNoNode(t *testing.T) {
 	s.ok(s.step("driver-uncordon"))
 	if got := s.read("calls"); got != "" {
 		t.Errorf("calls:\n%s", got)
+	}
+}
+
+// An API server that does not tell whether there is a node has not said that there is none: it is asked again.
+func TestDrainWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for step, want := range map[string]string{"driver-drain": "drain w1 ", "doctor-drain": "drain w1 ", "node-drain": "drain w1 ", "driver-uncordon": "uncordon w1\n"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			s := nodeHost(t)
+			s.stub("sleep", "#!/bin/sh\n")
+			s.value("patience", "120\n")
+			s.value("cards", "0\n")
+			s.write("drained", "kgpu")
+			s.write("fails", "node w1 --ignore-not-found\nnode w1 --ignore-not-found\n")
+			s.ok(s.step(step))
+			if calls := s.read("calls"); !strings.Contains(calls, want) {
+				t.Errorf("calls:\n%s", calls)
+			}
+			s.write("calls", "")
+			s.write("fails", "node w1 --ignore-not-found\n")
+			s.write(stepDir+"/timeout", "0")
+			s.fails(s.step(step), 1, "API_UNREACHABLE")
+			if calls := s.read("calls"); calls != "" {
+				t.Errorf("calls:\n%s", calls)
+			}
+		})
+	}
+}
+
+// Who cordoned a node is not lost when the API server does not answer.
+func TestCordonWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ script, drained, unschedulable, fails string }{
+		"who did, before it is cordoned":       {"cordon w1", "other", "true", "kgpu.dev/drained"},
+		"whether somebody did":                 {"cordon w1", "", "true", "unschedulable"},
+		"who did, in a step that gives up":     {"uncordon w1 || exit 1", "kgpu", "true", "kgpu.dev/drained"},
+		"to uncordon, in a step that gives up": {"uncordon w1 || exit 1", "kgpu", "true", "uncordon w1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := nodeHost(t)
+			s.write("drained", c.drained)
+			s.write("unschedulable", c.unschedulable)
+			s.write("fails", c.fails+"\n")
+			if r := s.script(c.script); r.status == 0 {
+				t.Errorf("it is taken for done:\n%s", r.output)
+			}
+			if calls := s.read("calls"); calls != "" || s.read("drained") != c.drained || s.read("fails") != "" {
+				t.Errorf("drained by %q; calls:\n%s", s.read("drained"), calls)
+			}
+		})
+	}
+}
+
+// A drain leaves time to let the node in again.
+func TestDriverDrainLeavesTime(t *testing.T) {
+	t.Parallel()
+	s := nodeHost(t)
+	for limit, most := range map[string]int{"300": 300 - 15 - 60, "60": 1} {
+		s.write(stepDir+"/timeout", limit)
+		s.write("calls", "")
+		s.ok(s.step("driver-drain"))
+		found := regexp.MustCompile(`--timeout (\d+)s`).FindStringSubmatch(s.read("calls"))
+		if found == nil {
+			t.Fatalf("calls:\n%s", s.read("calls"))
+		}
+		if seconds, err := strconv.Atoi(found[1]); err != nil || seconds < 1 || seconds > most {
+			t.Errorf("of %s s it takes %s for the drain, want %d at most", limit, found[1], most)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ echo "kubectl $*" >>/tmp/calls
 case "$*" in
 *--cache-dir* | *--server-side* | *--wait=* | *-emptydir-* | *-A* | *--field-selector*) echo "Error: unknown flag" >&2; exit 1 ;;
 *"get --raw /healthz") echo -n ok ;;
+*"get node w1 --ignore-not-found -o name") echo nodes/w1 ;;
 *"get secrets -o name") printf 'secrets/default-token-x\nsecret/bootstrap-token-abcdef\n' ;;
 esac
 `)

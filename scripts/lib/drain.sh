@@ -4,18 +4,26 @@
 # stay so.
 drained_label=kgpu.dev/drained
 
-# node_there NODE tells whether there is such a node, once the API server answers.
+# node_there NODE tells whether there is such a node, once the API server tells: a look that fails says nothing about it.
 node_there() {
+  local name
   wait_api
-  [[ -n $(kube get node "$1" --ignore-not-found -o name) ]]
+  until name=$(kube get node "$1" --ignore-not-found -o name); do
+    [[ $(seconds_left) -gt 0 ]] || fail API_UNREACHABLE "the API server does not tell whether there is a node $1"
+    pause
+  done
+  [[ -n $name ]]
 }
 
 # cordon NODE keeps new pods away.
 cordon() {
-  local by=kgpu
-  if [[ -z $(drained_by "$1") ]]; then
-    if [[ $(kube get node "$1" -o go-template='{{.spec.unschedulable}}') == true ]]; then by=other; fi
-    kube label --overwrite node "$1" "$drained_label=$by"
+  local by unschedulable
+  by=$(drained_by "$1") || return 1
+  if [[ -z $by ]]; then
+    unschedulable=$(kube get node "$1" -o go-template='{{.spec.unschedulable}}') || return 1
+    by=kgpu
+    if [[ $unschedulable == true ]]; then by=other; fi
+    kube label --overwrite node "$1" "$drained_label=$by" || return 1
   fi
   kube cordon "$1"
 }
@@ -24,11 +32,15 @@ drained_by() {
   kube get node "$1" -o go-template="{{with .metadata.labels}}{{with index . \"$drained_label\"}}{{.}}{{end}}{{end}}"
 }
 
-# uncordon NODE lets pods come again, if it is kgpu that has kept them away.
+# uncordon NODE lets pods come again, if it is kgpu that has kept them away. Who has is forgotten only when that is done.
 uncordon() {
   local by
-  by=$(drained_by "$1")
-  if [[ $by == kgpu ]]; then kube uncordon "$1"; else echo "node $1 stays cordoned: it was before kgpu came"; fi
+  by=$(drained_by "$1") || return 1
+  if [[ $by == kgpu ]]; then
+    kube uncordon "$1" || return 1
+  else
+    echo "node $1 stays cordoned: it was before kgpu came"
+  fi
   kube label node "$1" "$drained_label-"
 }
 

@@ -32,7 +32,7 @@ blocked=$(unmanaged)
 cordon "$node"
 served=$(gpu_label "$node")
 log=$KGPU_STEP/drain.log
-left=$(seconds_left)
+left=$(($(seconds_left) - 60)) # what cannot be drained is let in again, and that takes time, too
 if [[ $left -lt 1 ]]; then left=1; fi # nothing is no limit to kubectl
 kube drain "$node" --ignore-daemonsets "$(local_data)" --timeout "${left}s" 2>&1 | tee "$log" ||
   give_up "node $node: $(grep -m 1 -iE 'disruption budget|^error|cannot delete' "$log" || tail -n 1 "$log")"

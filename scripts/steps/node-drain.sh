@@ -5,8 +5,7 @@
 
 node=$(value node)
 valid_nodes "$node"
-if ! kube get --raw "/api/v1/nodes/$node" >/dev/null 2>&1; then
-  wait_api
+if ! node_there "$node"; then
   echo "there is no node $node"
   exit 0
 fi
