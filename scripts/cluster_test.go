@@ -12,7 +12,9 @@ import (
 )
 
 // clusterHost is a sandbox in which kubeadm and kubectl only do what a test of the scripts needs of them, and write down
-// what they were asked. kubeadm fails when /kubeadm-fails is there, in the way that a half-way death leaves things.
+// what they were asked. kubeadm fails when /kubeadm-fails is there, in the way that a half-way death leaves things. Each line of
+// /fails is a part of a call of kubectl that fails, once, and after a tab what it says. The API server is not ready while
+// /api-down is there.
 func clusterHost(t *testing.T) *sandbox {
 	t.Helper()
 	s := newSandbox(t)
@@ -32,8 +34,13 @@ exit 0
 `)
 	s.stub("kubectl", `#!/bin/bash
 echo "kubectl $*" >>/tmp/calls
+if [[ -s /fails ]]; then
+  IFS=$'\t' read -r part words </fails
+  if [[ $* == *"$part"* ]]; then sed -i 1d /fails; echo "$words" >&2; exit 1; fi
+fi
 case "$*" in
-*"get --raw /readyz") echo -n ok ;;
+*"get --raw /readyz") [[ -e /api-down ]] || echo -n ok ;;
+*"--ignore-not-found -o name") [[ -e /no-add-ons ]] || echo "$5/$6" ;;
 *"get --raw /api/v1/nodes/"*) [[ -e /node-is-there ]] && printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
 *get\ nodes,*) cat /cluster ;;
 *get\ secrets*) cat /tokens ;;

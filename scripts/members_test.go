@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +168,129 @@ func TestInitWhoseEndIsNotRecorded(t *testing.T) {
 		t.Errorf("calls:\n%s", calls)
 	}
 	if r := s.facts().Recorded; !r.Init || !r.Done || len(r.CAHash) != 64 {
+		t.Errorf("recorded: %+v", r)
+	}
+}
+
+// unrecorded is a control plane of whose kubeadm init nobody recorded the end. No second passes in a sleep.
+func unrecorded(t *testing.T) *sandbox {
+	t.Helper()
+	s := clusterHost(t)
+	s.write("ca", authority(t))
+	s.ok(s.step("cluster-init"))
+	s.ok(s.script("ledger_forget kubeadm init-done"))
+	s.write("var/lib/etcd/member/snap/db", "precious")
+	s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
+	s.stub("sleep", "#!/bin/sh\necho sleep >>/tmp/calls\n")
+	s.calls()
+	return s
+}
+
+const waitsForInit = "W\tthe API server of an earlier kubeadm init, which may have come to its end\n"
+
+// A control plane that is slow, or starts after a boot, may be a finished one: it is waited for before it is judged.
+func TestInitWaitsForOneThatMayHaveEnded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(s *sandbox)
+		waits   bool
+	}{
+		"its API server starts": {func(s *sandbox) {
+			s.write("api-down", "")
+			s.stub("sleep", "#!/bin/sh\nrm /api-down\n")
+		}, true},
+		"it is slow": {func(s *sandbox) {
+			s.write("fails", "get daemonset\tUnable to connect to the server: net/http: TLS handshake timeout\nget deployment\tError from server (Timeout): the server was unable to return a response\n")
+		}, false},
+		"its token cannot be deleted": {func(s *sandbox) { s.write("fails", "delete secrets\tetcdserver: request timed out\n") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := unrecorded(t)
+			c.prepare(s)
+			r := s.ok(s.step("cluster-init"))
+			if calls := s.calls(); strings.Contains(calls, "kubeadm reset") || strings.Contains(calls, "kubeadm init --config") || !s.exists("var/lib/etcd/member/snap/db") {
+				t.Errorf("calls:\n%s", calls)
+			}
+			if strings.Contains(r.output, waitsForInit) != c.waits || c.waits && s.read("var/units/kubelet.service") != "loaded,active,enabled\n" {
+				t.Errorf("the kubelet is %q; it says:\n%s", s.read("var/units/kubelet.service"), r.output)
+			}
+			if !s.facts().Recorded.Done {
+				t.Error("its end is not recorded")
+			}
+		})
+	}
+}
+
+// One that is half-made is made anew: after a while, where its API server may come, and at once, where it cannot.
+func TestInitAfterOneThatIsHalfMade(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(s *sandbox)
+		waits   bool
+	}{
+		"it does not come": {func(s *sandbox) {
+			s.write("api-down", "")
+			s.stub("sleep", "#!/bin/sh\necho 300 >"+stepDir+"/timeout\nmv /api-down /api-was-down\n[ -e /once ] || mv /api-was-down /api-down\n: >/once\n")
+		}, true},
+		"etcd never ran": {func(s *sandbox) {
+			s.must(os.RemoveAll(s.path("var/lib/etcd")))
+			s.write("fails", "/readyz\trefused\n")
+		}, false},
+		"it has no add-ons": {func(s *sandbox) { s.write("no-add-ons", "") }, false},
+		"its administrator may not do anything": {func(s *sandbox) {
+			s.write("fails", "get daemonset\tError from server (Forbidden): daemonsets.apps \"kube-proxy\" is forbidden\n")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := unrecorded(t)
+			c.prepare(s)
+			r := s.ok(s.step("cluster-init"))
+			if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") || !strings.Contains(calls, "kubeadm init --config") || !c.waits && strings.Contains(calls, "sleep") {
+				t.Errorf("calls:\n%s", calls)
+			}
+			if strings.Contains(r.output, waitsForInit) != c.waits {
+				t.Errorf("it says:\n%s", r.output)
+			}
+		})
+	}
+}
+
+// Who stops the run, or an API server that does not tell, has not said that the control plane is half-made.
+func TestInitThatIsNotTold(t *testing.T) {
+	t.Parallel()
+	s := unrecorded(t)
+	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
+	s.write("var/lib/kgpu/run/test-1/stop", "")
+	s.write("api-down", "")
+	s.untouched("cluster-init", "API_UNREACHABLE")
+	s.remove("api-down")
+	s.write("fails", "get daemonset\tUnable to connect to the server: EOF\n")
+	before := s.snapshot()
+	delete(before, "fails")
+	s.fails(s.step("cluster-init"), 1, "API_UNREACHABLE")
+	s.remove("fails")
+	s.same(before)
+}
+
+// That kubeadm init came to its end is recorded before anything that an API server at work may refuse.
+func TestInitIsRecordedFirst(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.write("ca", authority(t))
+	s.write("fails", "delete secrets\tetcdserver: request timed out\n")
+	s.ok(s.step("cluster-init"))
+	if r := s.facts().Recorded; !r.Done {
+		t.Errorf("recorded: %+v", r)
+	}
+
+	s = clusterHost(t)
+	s.write("ca", authority(t))
+	s.write("api-down", "")
+	s.write(stepDir+"/timeout", "0")
+	s.fails(s.step("cluster-init"), 1, "API_UNREACHABLE")
+	if r := s.facts().Recorded; !r.Done {
 		t.Errorf("recorded: %+v", r)
 	}
 }

@@ -11,6 +11,12 @@ as_kubelet() {
   HOME=/var/lib/kgpu/kube-cache kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout=30s "$@"
 }
 
+# said_no FILE tells whether the errors of kubectl there are an answer: there is no such object, or these credentials are not,
+# or not yet, good for it. All others may pass.
+said_no() {
+  grep -qE '\((NotFound|Forbidden|Unauthorized)\)|must be logged in to the server|x509:|tls: failed to|client-(cert|key)|config file|invalid configuration' "$1"
+}
+
 # kubernetes_before MINOR tells whether the Kubernetes that is installed is older than 1.MINOR: its programs do not have what
 # came then. Source of the minors that the steps name: pkg/kubectl/cmd and cmd/kubeadm/app/cmd of k8s.io/kubernetes.
 kubernetes_before() {

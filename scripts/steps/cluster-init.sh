@@ -29,18 +29,45 @@ part_of_cluster() {
 
 # init_ended tells whether kubeadm init did all it does, though nobody recorded it: the add-ons are its last work.
 init_ended() {
-  [[ -e /etc/kubernetes/admin.conf ]] && api_ready && kube -n kube-system get daemonset kube-proxy >/dev/null 2>&1 &&
-    { kube -n kube-system get deployment coredns || kube -n kube-system get deployment kube-dns; } >/dev/null 2>&1
+  [[ -e /etc/kubernetes/admin.conf ]] && api_comes && added daemonset kube-proxy && { added deployment coredns || added deployment kube-dns; }
 }
 
-# drop_tokens deletes the token that init makes by itself, which lives for a day; workers get one of their own.
+# api_comes tells whether the API server gets ready. Where etcd has run it may be about to start, after a boot say, and has as
+# long as kubeadm itself would give it.
+api_comes() {
+  local left least=$(($(seconds_left) - 240))
+  if api_ready; then return 0; fi
+  [[ -e /etc/kubernetes/manifests/kube-apiserver.yaml ]] && etcd_data || return 1
+  unit_active kubelet.service || systemctl start kubelet.service || true
+  waiting 'the API server of an earlier kubeadm init, which may have come to its end'
+  until api_ready; do
+    left=$(seconds_left)
+    [[ $left -gt 0 ]] || fail API_UNREACHABLE 'the API server of an earlier kubeadm init does not get ready'
+    [[ $left -gt $least ]] || return 1
+    pause
+  done
+}
+
+# added KIND NAME tells whether the cluster has this part of an add-on. An administrator who may not look is one whom kubeadm
+# init has not come to yet, and a look that fails otherwise says nothing.
+added() {
+  local name
+  until name=$(kube -n kube-system get "$1" "$2" --ignore-not-found -o name 2>"$KGPU_STEP/errors"); do
+    if said_no "$KGPU_STEP/errors"; then return 1; fi
+    [[ $(seconds_left) -gt 0 ]] || fail API_UNREACHABLE 'the API server does not tell whether kubeadm init came to its end'
+    pause
+  done
+  [[ -n $name ]]
+}
+
+# drop_tokens deletes the token that init makes by itself; workers get one of their own. One that stays lives for a minute.
 drop_tokens() {
   local -a tokens
   if kubernetes_before 11; then
     mapfile -t tokens < <(kube -n kube-system get secrets -o name | sed -n 's/^secrets*\/bootstrap-token-/bootstrap-token-/p')
-    [[ ${#tokens[@]} -eq 0 ]] || kube -n kube-system delete secrets "${tokens[@]}"
+    [[ ${#tokens[@]} -eq 0 ]] || kube -n kube-system delete secrets "${tokens[@]}" || true
   else
-    kube -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token
+    kube -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token || true
   fi
 }
 
@@ -62,9 +89,10 @@ fi
 if ledger_has kubeadm init && ! ledger_has kubeadm init-done && init_ended; then
   echo 'kubeadm init came to its end, which was not recorded'
   # kubeadm may have died between the add-ons and what lets them in; to make them again changes nothing.
-  kubernetes_before 13 || kubeadm init phase addon all --config "$config" </dev/null 2>&1
-  drop_tokens
+  kubernetes_before 13 || kubeadm init phase addon all --config "$config" </dev/null 2>&1 ||
+    fail_transient API_UNREACHABLE 'kubeadm cannot make the add-ons again'
   record_membership kubeadm init-done
+  drop_tokens
   exit 0
 fi
 if ledger_has kubeadm join-done && part_of_cluster; then fail HOST_FOREIGN_CLUSTER 'kgpu joined this host to a cluster as a worker: reset it there first'; fi
@@ -83,6 +111,6 @@ ledger_forget adopted
 record kubeadm init
 # kubeadm's output would show a token.
 kubeadm init --config "$config" "${flags[@]}" </dev/null 2>&1 | hide_tokens | tee "$kubeadm_log" || kubeadm_failed 'kubeadm init'
+record_membership kubeadm init-done # before anything that an API server at work may refuse: what is not recorded may be reset
 wait_api
 drop_tokens
-record_membership kubeadm init-done
