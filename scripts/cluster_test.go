@@ -41,7 +41,9 @@ fi
 case "$*" in
 *"get --raw /readyz") [[ -e /api-down ]] || echo -n ok ;;
 *"--ignore-not-found -o name") [[ -e /no-add-ons ]] || echo "$5/$6" ;;
-*"get --raw /api/v1/nodes/"*) [[ -e /node-is-there ]] && printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
+*"get --raw /api/v1/nodes/"*)
+  if [[ ! -e /node-is-there ]]; then echo 'Error from server (NotFound): nodes "w1" not found' >&2; exit 1; fi
+  printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
 *get\ nodes,*) cat /cluster ;;
 *get\ secrets*) cat /tokens ;;
 esac

@@ -121,6 +121,89 @@ func TestJoinWhoseEndIsNotRecorded(t *testing.T) {
 	}
 }
 
+// notTold are ways in which an API server does not tell about a node.
+var notTold = []string{"Unable to connect to the server: net/http: TLS handshake timeout", "Error from server (TooManyRequests): the server is busy", "Error from server: etcdserver: request timed out", ""}
+
+// An API server that is busy has not said that a host is no member: it is asked again.
+func TestJoinOfAMemberThatIsNotTold(t *testing.T) {
+	t.Parallel()
+	s := joined(t)
+	s.stub("sleep", "#!/bin/sh\n")
+	fails := ""
+	for _, words := range notTold {
+		fails += "nodes/w1\t" + words + "\n"
+	}
+	s.write("fails", fails)
+	if r := s.ok(s.step("cluster-join")); strings.Count(r.output, "W\twhat the API server at 10.0.0.10:6443 says of node w1\n") != 1 {
+		t.Errorf("it says:\n%s", r.output)
+	}
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") || s.read("fails") != "" {
+		t.Errorf("calls:\n%s", calls)
+	}
+	s.stub("sleep", "#!/bin/sh\necho 300 >"+stepDir+"/timeout\n")
+	s.write("fails", fails)
+	s.fails(s.step("cluster-join"), 1, "API_UNREACHABLE")
+	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
+// One whose credentials are not the cluster's, or are broken, is none.
+func TestJoinOfNoMember(t *testing.T) {
+	t.Parallel()
+	for _, words := range []string{
+		"error: You must be logged in to the server (Unauthorized)",
+		"error: You must be logged in to the server (the server has asked for the client to provide credentials)",
+		`Error from server (Forbidden): nodes "w1" is forbidden: User "system:node:w3" cannot get resource`,
+		"Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority",
+		"error: invalid configuration: [unable to read client-cert /var/lib/kubelet/pki/kubelet-client-current.pem for default-auth: no such file or directory]",
+		"error: tls: failed to find any PEM data in certificate input",
+	} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			s := joined(t)
+			s.write("fails", "nodes/w1\t"+words+"\n")
+			s.ok(s.step("cluster-join"))
+			if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") || !strings.Contains(calls, "kubeadm join --config") {
+				t.Errorf("calls:\n%s", calls)
+			}
+		})
+	}
+}
+
+// No UID is not recorded, nor taken for another one, because the API server did not tell it.
+func TestUIDThatIsNotTold(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("nodes/w1\trefused\n", 20)
+	s := clusterHost(t)
+	s.stub("sleep", "#!/bin/sh\n")
+	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
+	s.write("ca", authority(t))
+	s.write("fails", long)
+	s.fails(s.step("cluster-join"), 75, "API_UNREACHABLE")
+	if r := s.facts().Recorded; r.Done {
+		t.Errorf("recorded: %+v", r)
+	}
+	s.calls()
+	s.ok(s.step("cluster-join"))
+	if r := s.facts().Recorded; !r.Done || r.UID != "u1" || strings.Contains(s.calls(), "kubeadm") {
+		t.Errorf("recorded: %+v", r)
+	}
+	// The first look is whether it is a member.
+	s.write("node-is-there", "u2\n")
+	s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "if [[ -s /fails ]]", "if [[ $* == *nodes/w1 && ! -e /first ]]; then : >/first; elif [[ -s /fails ]]", 1))
+	s.write("fails", long)
+	s.fails(s.step("cluster-join"), 75, "API_UNREACHABLE")
+
+	s = clusterHost(t)
+	s.stub("sleep", "#!/bin/sh\n")
+	s.write("etc/kubernetes/kubelet.conf", "theirs")
+	s.write("node-is-there", "u1\n")
+	s.value("kind", "worker")
+	s.write("fails", long)
+	s.fails(s.step("cluster-adopt"), 1, "API_UNREACHABLE")
+}
+
 // A host that its owner took to another cluster since is the owner's.
 func TestClusterThatIsAnother(t *testing.T) {
 	t.Parallel()

@@ -147,7 +147,7 @@ func (b *builder) join(h *host, token Ref) Ref {
 	}
 	b.add(h, Step{
 		Ref: Ref{ID: "cluster/join"}, Title: "join the cluster (kubeadm join)", Reason: joinReason(s), Script: "cluster-join",
-		Needs: needs, Retry: Transient, Timeout: medium, // only the pull of the images is tried again
+		Needs: needs, Retry: Transient, Timeout: medium, // kubeadm join itself is not tried again
 		Late: func(out Outputs) (Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))

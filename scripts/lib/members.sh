@@ -31,16 +31,19 @@ record_membership() {
   entry_commit
 }
 
-# node_uid NODE KUBECONFIG prints the UID of a node object. A kubelet that has just joined makes it in a moment.
+# node_uid NODE KUBECONFIG prints the UID of a node object, or nothing if there is none. A kubelet that has just joined makes it
+# in a moment. It fails where the cluster does not tell.
 node_uid() {
   local answer tries
   for ((tries = 0; tries < 20; tries++)); do
-    if answer=$(timeout 15 kubectl --kubeconfig "$2" --request-timeout=10s get --raw "/api/v1/nodes/$1" 2>/dev/null); then
+    if answer=$(timeout 15 kubectl --kubeconfig "$2" --request-timeout=10s get --raw "/api/v1/nodes/$1" 2>"$KGPU_STEP/errors"); then
       [[ ! $answer =~ \"uid\":\ ?\"([0-9A-Za-z-]+)\" ]] || printf '%s\n' "${BASH_REMATCH[1]}"
       return 0
     fi
+    if [[ $(seconds_left) -le 0 ]] && ! said_no "$KGPU_STEP/errors"; then return 1; fi
     sleep 1
   done
+  said_no "$KGPU_STEP/errors"
 }
 
 # etcd_data tells whether there is data of an etcd here.

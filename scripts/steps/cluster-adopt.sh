@@ -17,7 +17,7 @@ if [[ $kind == control-plane ]]; then
   [[ -e $config ]] || fail HOST_HALF_MADE "there is no $config"
   wait_api
 fi
-uid=$(node_uid "$node" "$config")
+uid=$(node_uid "$node" "$config") || fail API_UNREACHABLE "the API server does not tell about node $node"
 [[ -n $uid ]] || fail HOST_HALF_MADE "the cluster has no node $node"
 # What kgpu did here before was another membership, which its owner ended.
 ledger_forget kubeadm

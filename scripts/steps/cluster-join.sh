@@ -10,11 +10,21 @@ endpoint=$(value endpoint)
 socket=$(value criSocket)
 mapfile -t flags < <(value_lines flags)
 node=$(value_or node "${HOSTNAME,,}")
+not_told="the API server at $endpoint does not tell about node $node"
 
-# member tells whether this host is the node it should be, by what the cluster says.
+# member tells whether this host is the node it should be, by what the cluster says. What its API server does not tell is
+# waited for: no member is reset because that was busy.
 member() {
-  grep -qF "server: https://$endpoint" /etc/kubernetes/kubelet.conf 2>/dev/null &&
-    timeout 15 kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout=10s get --raw "/api/v1/nodes/$node" >/dev/null 2>&1
+  local told=
+  grep -qF "server: https://$endpoint" /etc/kubernetes/kubelet.conf 2>/dev/null || return 1
+  until timeout 15 kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout=10s get --raw "/api/v1/nodes/$node" \
+    >/dev/null 2>"$KGPU_STEP/errors"; do
+    if said_no "$KGPU_STEP/errors"; then return 1; fi
+    if [[ $(seconds_left) -le 300 ]]; then fail API_UNREACHABLE "$not_told"; fi
+    if [[ -z $told ]]; then waiting "what the API server at $endpoint says of node $node"; fi
+    told=yes
+    pause
+  done
 }
 
 # other_node tells whether the node object is another than the one that kgpu's join made.
@@ -22,7 +32,7 @@ other_node() {
   local number uid now
   number=$(ledger_find kubeadm join-done | tail -n 1)
   uid=$(sed -n 2p "$ledger/$number/args")
-  now=$(node_uid "$node" /etc/kubernetes/kubelet.conf)
+  now=$(node_uid "$node" /etc/kubernetes/kubelet.conf) || fail_transient API_UNREACHABLE "$not_told"
   [[ -n $uid && -n $now && $uid != "$now" ]]
 }
 
@@ -42,7 +52,7 @@ stays() {
 # remember_join records the end of a join, with the cluster and the UID of the node: both tell later whether this is still it.
 remember_join() {
   local uid
-  uid=$(node_uid "$node" /etc/kubernetes/kubelet.conf)
+  uid=$(node_uid "$node" /etc/kubernetes/kubelet.conf) || fail_transient API_UNREACHABLE "$not_told"
   record_membership kubeadm join-done ${uid:+"$uid"}
 }
 
