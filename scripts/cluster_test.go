@@ -184,6 +184,49 @@ func TestNodes(t *testing.T) {
 	}
 }
 
+// What can be done again is, where the API server was too busy for it once.
+func TestWritesThatTimeOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ step, fails string }{
+		"labels":      {"cluster-nodes", "label --overwrite"},
+		"annotations": {"cluster-nodes", "annotate --overwrite"},
+		"taints":      {"cluster-nodes", "taint --overwrite"},
+		"a node":      {"node-delete", "delete node w1"},
+		"tokens":      {"cluster-untoken", "delete secrets"},
+		"add-ons":     {"cluster-init", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.write("node-is-there", "u1\n")
+			s.write("tokens", "bootstrap-token-abcdef a2dwdSBqb2lu\n")
+			s.value("nodes", "w1\tlabel\tdisk=fast\nw1\tannotation\ta=b\nw1\ttaint\tgpu=yes:NoSchedule\n")
+			if c.fails != "" {
+				s.write("fails", c.fails+"\tError from server (Timeout): the server was unable to return a response\n")
+			} else {
+				s.write("etc/kubernetes/admin.conf", "")
+				s.ok(s.script("record kubeadm init"))
+				s.stub("kubeadm", "#!/bin/bash\n[[ $* != *addon* || -e /again ]] || { : >/again; exit 1; }\n")
+			}
+			s.fails(s.step(c.step), 75, "API_UNREACHABLE")
+			s.ok(s.step(c.step))
+		})
+	}
+}
+
+// The API server has as long to say that it is ready as what follows gives it, and less when there is less.
+func TestAPIReadyIsPatient(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	for limit, want := range map[string]string{"600": "--request-timeout=30s get", "0": "--request-timeout=5s get"} {
+		s.write(stepDir+"/timeout", limit)
+		s.ok(s.script("api_ready"))
+		if calls := s.calls(); !strings.Contains(calls, want) {
+			t.Errorf("with a limit of %s s it asks %s", limit, calls)
+		}
+	}
+}
+
 func TestReady(t *testing.T) {
 	t.Parallel()
 	s := clusterHost(t)

@@ -444,6 +444,20 @@ func TestSmokeOfAPodThatGoes(t *testing.T) {
 	}
 }
 
+// A kubelet that is too busy once to tell a log does not fail the proof.
+func TestSmokeOfALogThatIsLate(t *testing.T) {
+	t.Parallel()
+	s := smokeHost(t)
+	s.allLooked()
+	s.pods(1, smokePods(nil))
+	s.must(os.Rename(s.path("logs/plain-w2-x7x7x"), s.path("late")))
+	s.stub("sleep", "#!/bin/sh\n[ ! -e /late ] || mv /late /logs/plain-w2-x7x7x\n")
+	s.ok(s.step("gpu-smoke"))
+	if got := s.read(stepDir + "/out/logs"); strings.Count(got, "plain-w2\tkgpu-status 127\n") != 1 {
+		t.Errorf("logs:\n%s", got)
+	}
+}
+
 func TestSmokeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := smokeHost(t)

@@ -37,11 +37,14 @@ hide_tokens() {
   sed -uE 's/\b[a-z0-9]{6}\.[a-z0-9]{16}\b/(token)/g'
 }
 
-# api_ready tells whether the API server of this control plane is ready.
+# api_ready tells whether the API server of this control plane is ready. It has as long to answer as what is asked of it then.
 api_ready() {
-  local path=/readyz
+  local path=/readyz patience
+  patience=$(seconds_left)
+  if [[ $patience -gt 30 ]]; then patience=30; fi
+  if [[ $patience -lt 5 ]]; then patience=5; fi
   if kubernetes_before 16; then path=/healthz; fi
-  [[ $(timeout 10 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=5s get --raw "$path" 2>/dev/null) == ok ]]
+  [[ $(timeout $((patience + 5)) kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout="${patience}s" get --raw "$path" 2>/dev/null) == ok ]]
 }
 
 # wait_api returns when the API server of this control plane is ready.

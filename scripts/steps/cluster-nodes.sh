@@ -33,18 +33,14 @@ wait_node() {
   done
 }
 
-for node in "${!labels[@]}"; do
-  wait_node "$node"
-  read -r -a words <<<"${labels[$node]}"
-  kube label --overwrite node "$node" "${words[@]}"
-done
-for node in "${!annotations[@]}"; do
-  wait_node "$node"
-  read -r -a words <<<"${annotations[$node]}"
-  kube annotate --overwrite node "$node" "${words[@]}"
-done
-for node in "${!taints[@]}"; do
-  wait_node "$node"
-  read -r -a words <<<"${taints[$node]}"
-  kube taint --overwrite node "$node" "${words[@]}"
-done
+# mark VERB NODE TEXT labels, annotates or taints a node; to do so again changes nothing.
+mark() {
+  local -a words
+  wait_node "$2"
+  read -r -a words <<<"$3"
+  kube "$1" --overwrite node "$2" "${words[@]}" || fail_transient API_UNREACHABLE "kubectl $1 of node $2 failed"
+}
+
+for node in "${!labels[@]}"; do mark label "$node" "${labels[$node]}"; done
+for node in "${!annotations[@]}"; do mark annotate "$node" "${annotations[$node]}"; done
+for node in "${!taints[@]}"; do mark taint "$node" "${taints[$node]}"; done

@@ -12,4 +12,5 @@ tokens=$(kube -n kube-system get secrets --field-selector type=bootstrap.kuberne
   fail_transient API_UNREACHABLE 'the API server does not tell which tokens there are'
 ours=$(printf 'kgpu join' | base64)
 mapfile -t secrets < <(awk -v ours="$ours" '$2 == ours { print $1 }' <<<"$tokens")
-[[ ${#secrets[@]} -eq 0 ]] || kube -n kube-system delete secrets --ignore-not-found "${secrets[@]}"
+[[ ${#secrets[@]} -eq 0 ]] || kube -n kube-system delete secrets --ignore-not-found "${secrets[@]}" ||
+  fail_transient API_UNREACHABLE 'the API server does not delete the tokens'

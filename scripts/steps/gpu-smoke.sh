@@ -135,13 +135,21 @@ give_up_hindered() {
   done <<<"$1"
 }
 
+# read_log JOB POD keeps what a pod said in the file log. A kubelet that is busy is asked more than once.
+read_log() {
+  for _ in {1..5}; do
+    if kube -n "$namespace" logs "$2" --limit-bytes=16384 >"$KGPU_STEP/log" 2>"$KGPU_STEP/errors"; then return; fi
+    pause
+  done
+  fail SMOKE_FAILED "the log of Job $1 cannot be read: $(<"$KGPU_STEP/errors")"
+}
+
 # logs prints what all pods said; that cards are held says this step only.
 logs() {
   local job pod name
   while read -r job pod _; do
     [[ -z ${held[$job]:-} ]] || continue
-    kube -n "$namespace" logs "$pod" --limit-bytes=16384 >"$KGPU_STEP/log" 2>"$KGPU_STEP/errors" ||
-      fail SMOKE_FAILED "the log of Job $job cannot be read: $(<"$KGPU_STEP/errors")"
+    read_log "$job" "$pod"
     tr -d '\000' <"$KGPU_STEP/log" | awk -v job="$job" '!/^kgpu-held /{print job "\t" $0}'
   done <<<"$pods"
   for job in "${!held[@]}"; do

@@ -6,4 +6,4 @@
 node=$(value node)
 valid_nodes "$node"
 wait_api
-kube delete node "$node" --ignore-not-found
+kube delete node "$node" --ignore-not-found || fail_transient API_UNREACHABLE "kubectl delete of node $node failed"
