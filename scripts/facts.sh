@@ -6,13 +6,27 @@ export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 echo kgpu-facts=1
 echo "now=${EPOCHREALTIME:-$(date +%s.%N)}"
 
-# each KEY COMMAND... prints a line KEY=… for each line of the command's output.
-each() {
+# told KEY COMMAND... prints a line KEY=… for each line of the command's output, and returns its status.
+told() {
   local key=$1 line
   shift
   while IFS= read -r line; do
     [[ -z $line ]] || printf '%s=%s\n' "$key" "$line"
-  done < <(timeout 10 "$@" 2>/dev/null)
+  done < <(timeout 30 "$@" 2>/dev/null)
+  wait $! 2>/dev/null
+}
+
+# in_time STATUS PROGRAM ends the script where a program had to be ended. One that waits for a disk has not said that there
+# are no packages, or no addresses: better no facts than wrong ones.
+in_time() {
+  [[ $1 == 124 || $1 == 137 ]] || return 0
+  echo "$2 did not answer in time" >&2
+  exit 1
+}
+
+# each KEY COMMAND... prints what has to be known.
+each() {
+  told "$@" || in_time $? "$2"
 }
 
 # each_of KEY FILE does so for the lines of a file.
@@ -117,10 +131,13 @@ if [[ -n $cards ]]; then
     names+="$name "
     path=$(readlink -e "$path") && printf 'nvidia-file=%s %s\n' "$name" "$path"
   done < <(
-    timeout 10 ldconfig -p 2>/dev/null | sed -nE \
+    timeout 30 ldconfig -p 2>/dev/null | sed -nE \
       's/^[[:blank:]]*(lib(cuda|cudadebugger|nvidia-(ml|cfg|opencl|gpucomp|ptxjitcompiler|fatbinaryloader|allocator|compiler|nvvm))\.so\.[0-9.]+) \(libc6,(x86-64|AArch64).* => (.*)$/\1 \5/p'
+    status=${PIPESTATUS[0]}
     if path=$(command -v nvidia-smi); then printf 'nvidia-smi %s\n' "$path"; fi
+    exit "$status"
   )
+  wait $! 2>/dev/null || in_time $? ldconfig
   # A sick driver hangs whoever asks it.
   if [[ -e /sys/module/nvidia/version ]]; then
     fields=uuid,name,pci.bus_id,memory.total
@@ -139,7 +156,7 @@ if [[ -n $cards ]]; then
       while IFS= read -r line; do
         [[ $line != GPU-* ]] || printf 'gpu=%s\n' "$line" # it says more on its standard output than what it is asked for
       done <<<"$listed"
-      [[ $listed != *', Enabled'* ]] || each mig timeout -k 5 8 nvidia-smi -L
+      [[ $listed != *', Enabled'* ]] || told mig timeout -k 5 8 nvidia-smi -L
     else
       printf 'nvidia-smi=%s\n' "$status"
     fi
@@ -170,10 +187,14 @@ cri-o cri-tools curl docker-ce docker-ce-cli docker.io docker-cli docker-engine 
 gnupg gpg ipset iptables iproute2 kmod kubeadm kubectl kubelet kubernetes-cni libseccomp2 moby-containerd moby-engine moby-runc
 nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-timesyncd tar ufw util-linux'
 # shellcheck disable=SC2016 # the fields are dpkg's and awk's
-each package awk -v wanted="${wanted//$'\n'/ }" '
+told package awk -v wanted="${wanted//$'\n'/ }" '
+  NF == 2 && $1 == "dpkg-query" { exit $2 }
   BEGIN { n = split(wanted, names, " "); for (i = 1; i <= n; i++) want[names[i]] = 1 }
   ($1 in want) || $1 ~ /nvidia|^linux-headers-|^cuda-(drivers|keyring|toolkit-[0-9]+-[0-9]+$)|^cudnn9-cuda-[0-9]+$|^libcuda1$/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
-' < <(timeout 10 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version}\n' 2>/dev/null)
+' < <(
+  timeout 30 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version}\n' 2>/dev/null
+  echo "dpkg-query $?"
+) || in_time $? dpkg-query
 [[ ! -e /run/reboot-required ]] || echo reboot-required=1
 each_of ufw /etc/ufw/ufw.conf
 
@@ -191,13 +212,7 @@ done
 for file in {/etc,/run,/usr/local/lib,/usr/lib,/lib}/systemd/system/*.swap /run/systemd/generator{,.early,.late}/*.swap; do
   [[ ! -e $file && ! -L $file ]] || units+=("${file##*/}")
 done
-# A busy systemd that does not answer in time is no host without units: better no facts than wrong ones.
-answered=0
-shown=$(timeout 20 systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState -- "${units[@]}" 2>/dev/null) || answered=$?
-if [[ $answered == 124 ]]; then
-  echo 'systemd did not answer within 20 s' >&2
-  exit 1
-fi
+shown=$(timeout 20 systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState -- "${units[@]}" 2>/dev/null) || in_time $? systemd
 active=' '
 while IFS='=' read -r key value; do
   case $key in
@@ -257,7 +272,8 @@ echo "ledger=$count"
 blob daemon-json /etc/docker/daemon.json
 blob containerd-toml /etc/containerd/config.toml
 if [[ $active == *' containerd.service '* ]]; then
-  printf 'containerd-dump=%s\n' "$(timeout 10 containerd config dump 2>/dev/null | base64 -w 0)"
+  dump=$(set -o pipefail && timeout 30 containerd config dump 2>/dev/null | base64 -w 0) || in_time $? containerd
+  printf 'containerd-dump=%s\n' "$dump"
 fi
 if [[ $active == *' docker.service '* ]]; then
   docker=$(timeout 10 curl -fsS --unix-socket /run/docker.sock http://localhost/info 2>/dev/null)
@@ -268,7 +284,10 @@ if [[ $active == *' docker.service '* ]]; then
 fi
 toolkit=/etc/nvidia-container-runtime/config.toml
 [[ ! -f $toolkit ]] || each toolkit-setting grep -E '^[[:blank:]]*accept-nvidia-visible-devices-' "$toolkit"
-[[ ! -x /usr/local/bin/cri-dockerd ]] || printf 'cri-dockerd=%s\n' "$(timeout 10 /usr/local/bin/cri-dockerd --version 2>&1)"
+if [[ -x /usr/local/bin/cri-dockerd ]]; then
+  version=$(timeout 30 /usr/local/bin/cri-dockerd --version 2>&1) || in_time $? cri-dockerd
+  printf 'cri-dockerd=%s\n' "$version"
+fi
 
 # --- clusters
 for path in /usr/local/bin/k3s /var/lib/rancher/k3s /var/lib/rancher/rke2 /var/lib/k0s /var/snap/microk8s /var/lib/minikube \

@@ -141,7 +141,7 @@ type Record struct {
 
 // EtcdData is what is in etcd's directory.
 type EtcdData struct {
-	KiB     int64
+	KiB     int64 // zero: the host could not tell in time
 	Changed time.Time
 }
 

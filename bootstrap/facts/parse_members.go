@@ -40,16 +40,19 @@ func record(a answer, h *Host) error {
 	return nil
 }
 
-// etcdData reads "KIB SECONDS", the size of etcd's directory and when it was written to last.
+// etcdData reads "KIB SECONDS", the size of etcd's directory, where it could be measured in time, and when it was written to last.
 func etcdData(a answer, h *Host) error {
 	line := a.first("etcd-data")
 	if line == "" {
 		return nil
 	}
 	size, changed, _ := strings.Cut(line, " ")
-	kib, err := strconv.ParseInt(size, 10, 64)
-	if err != nil {
-		return bad("etcd-data", line, err)
+	var kib int64
+	var err error
+	if size != "" {
+		if kib, err = strconv.ParseInt(size, 10, 64); err != nil {
+			return bad("etcd-data", line, err)
+		}
 	}
 	seconds, err := strconv.ParseInt(changed, 10, 64)
 	if err != nil {

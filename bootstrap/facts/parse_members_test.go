@@ -86,6 +86,9 @@ func TestWhatClustersLeave(t *testing.T) {
 	if want := (EtcdData{KiB: 65600, Changed: time.Unix(1795100000, 0)}); h.Etcd == nil || *h.Etcd != want {
 		t.Errorf("%+v", h.Etcd)
 	}
+	if want := (EtcdData{Changed: time.Unix(1795100000, 0)}); *parse(t, "etcd-data= 1795100000").Etcd != want {
+		t.Error("data whose size takes too long to tell")
+	}
 	if k := parse(t, "kubelet-server=https://10.0.0.10:6443").Kubelet; k == nil || k.CAHash != "" {
 		t.Errorf("a kubeconfig that was half written: %+v", k)
 	}

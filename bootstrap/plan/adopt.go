@@ -119,7 +119,10 @@ func describeCluster(f *facts.Host) string {
 }
 
 func describeEtcd(f *facts.Host) string {
-	parts := []string{fmt.Sprintf("%d MiB", (f.Etcd.KiB+1023)/1024), "last written " + age(f.Now.Sub(f.Etcd.Changed)) + " ago"}
+	parts := []string{"last written " + age(f.Now.Sub(f.Etcd.Changed)) + " ago"}
+	if f.Etcd.KiB > 0 {
+		parts = slices.Insert(parts, 0, fmt.Sprintf("%d MiB", (f.Etcd.KiB+1023)/1024))
+	}
 	return strings.Join(slices.Concat(parts, f.KubeadmFiles), ", ")
 }
 

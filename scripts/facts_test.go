@@ -1,0 +1,61 @@
+package scripts
+
+import (
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// factsOf is facts.sh on a host that has the stubs in /usr/local/bin, with other times.
+func factsOf(times ...string) string {
+	return enterGPUHost + "mount --bind /stubs /usr/local/bin\n" + strings.NewReplacer(times...).Replace(string(Facts()))
+}
+
+// busyHost has all that the facts ask programs about.
+func busyHost(t *testing.T) gpuHost {
+	t.Helper()
+	s := newHostForFacts(t)
+	s.stub("systemctl", "#!/bin/sh\nfor unit in containerd docker; do printf 'Id=%s.service\\nLoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n' $unit; done\n")
+	for _, program := range []string{"containerd", "cri-dockerd", "curl", "kubectl"} {
+		s.stub(program, "#!/bin/sh\n")
+	}
+	s.stub("nvidia-smi", "#!/bin/sh\necho 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, Enabled'\n")
+	s.write("var/lib/etcd/member/wal/0", "")
+	s.write("etc/kubernetes/admin.conf", "")
+	return s
+}
+
+// A program that hangs, on a disk that stands still, is no answer: a host without packages or addresses would be another one.
+func TestFactsOfAHostThatStandsStill(t *testing.T) {
+	t.Parallel()
+	for program, name := range map[string]string{
+		"nproc": "nproc", "ip": "ip", "df": "df", "grep": "grep", "modinfo": "modinfo", "ldconfig": "ldconfig", "dpkg": "dpkg", "dpkg-query": "dpkg-query",
+		"systemctl": "systemd", "sha256sum": "sha256sum", "containerd": "containerd", "cri-dockerd": "cri-dockerd",
+	} {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			s := busyHost(t)
+			s.stub(program, "#!/bin/sh\nexec sleep 20\n")
+			if r := s.bash(factsOf("timeout 30", "timeout 3", "timeout 20", "timeout 3")); r.status != 1 || !strings.HasSuffix(r.output, name+" did not answer in time\n") {
+				t.Errorf("status %d, it says:\n%s", r.status, r.output)
+			}
+		})
+	}
+}
+
+// What hangs and is not needed for a plan does not keep the rest.
+func TestFactsWithoutWhatHangs(t *testing.T) {
+	t.Parallel()
+	s := busyHost(t)
+	s.stub("nvidia-smi", "#!/bin/sh\n[ \"$1\" != -L ] || exec sleep 20\necho 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, Enabled'\n")
+	s.stub("curl", "#!/bin/sh\nexec sleep 20\n")
+	s.stub("du", "#!/bin/sh\nexec sleep 20\n")
+	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("timeout 10", "timeout 1", "-k 5 8", "-k 1 1"))).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.NVIDIA.Seen) != 1 || h.DockerInfo != nil || h.Etcd == nil || h.Etcd.KiB != 0 || h.Etcd.Changed.IsZero() {
+		t.Errorf("%+v, %+v, %+v", h.NVIDIA, h.DockerInfo, h.Etcd)
+	}
+}
