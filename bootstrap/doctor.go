@@ -20,7 +20,7 @@ import (
 	"kgpu.dev/kgpu/scripts"
 )
 
-// What a host may take to tell what is wrong with it. The scripts' own limits add up to about two minutes on a host where
+// What a host may take to tell what is wrong with it. The script's own limits add up to less than that on a host where
 // everything hangs.
 var doctorBounds = remote.Bounds{Bytes: 8 << 20, Time: 3 * time.Minute}
 

@@ -223,8 +223,11 @@ conf=/etc/kubernetes/admin.conf
 if [[ -f $conf ]]; then
   echo control-plane=1
   # kubectl keeps its cache below HOME; there can be none.
-  ask=(timeout --kill-after=1 "$patience" env HOME=/proc/kgpu-no-home kubectl --kubeconfig "$conf" --request-timeout=6s)
-  if cluster=$("${ask[@]}" get nodes,pods,events --all-namespaces -o go-template="$cluster_template" 2>/dev/null); then
+  # ask SECONDS ARG... asks the API server, which may be slow and take this long.
+  ask() {
+    timeout --kill-after=1 "$1" env HOME=/proc/kgpu-no-home kubectl --kubeconfig "$conf" --request-timeout="$(($1 - 2))s" "${@:2}"
+  }
+  if cluster=$(ask 22 get nodes,pods,events --all-namespaces -o go-template="$cluster_template" 2>/dev/null); then
     echo api=1
     # of KEY prints the lines with this key.
     of() {
@@ -237,7 +240,7 @@ if [[ -f $conf ]]; then
     of event | grep -E 'FailedCreatePodSandBox|no runtime for|Auto-detected mode as|ldcache|nvidia|NVML' | tail -n "$most"
     # said KEY SELECTOR PATTERN prints what pods say of themselves, with [pod/NAME/CONTAINER] in front.
     said() {
-      "${ask[@]}" -n kube-system logs -l "$2" --all-containers --prefix --tail=60 --max-log-requests=50 2>/dev/null | grep -E "$3" | tail -n "$most" | lines "$1"
+      ask 8 -n kube-system logs -l "$2" --all-containers --prefix --tail=60 --max-log-requests=50 2>/dev/null | grep -E "$3" | tail -n "$most" | lines "$1"
     }
     ! of pod >/dev/null || said plugin-said app.kubernetes.io/name=nvidia-device-plugin 'Incompatible strategy|No devices found. Waiting|invalid device discovery strategy|Failed to initialize NVML|marking device as unhealthy|ERROR_GPU_IS_LOST'
     ! of weave-pod >/dev/null || said weave-said name=weave-net 'Inconsistent bridge state|is different than requested|Set cannot be destroyed'

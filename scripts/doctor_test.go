@@ -111,6 +111,17 @@ esac
 	}
 }
 
+// An API server that is slow is waited for, longer than a program of the host.
+func TestDoctorOfASlowCluster(t *testing.T) {
+	t.Parallel()
+	s := newPatient(t)
+	s.write("etc/kubernetes/admin.conf", "")
+	s.stub("kubectl", "#!/bin/sh\ncase $* in *=20s*) sleep 2.5 ;; *) exit 1 ;; esac\nprintf 'node=\\tw1\\t<no value>\\t2\\t2\\t\\tReady=True \\t\\t\\n'\n")
+	if e := s.examined(); e.Cluster == nil || len(e.Cluster.Nodes) != 1 {
+		t.Errorf("%+v", e.Cluster)
+	}
+}
+
 // A nvidia-smi that nobody can end keeps nothing else from being told, and one whose log never ends is cut.
 func TestDoctorOfASickHost(t *testing.T) {
 	t.Parallel()

@@ -59,3 +59,32 @@ func TestFactsWithoutWhatHangs(t *testing.T) {
 		t.Errorf("%+v, %+v, %+v", h.NVIDIA, h.DockerInfo, h.Etcd)
 	}
 }
+
+// An API server that is slow is asked once more, with more patience; one that refuses is not.
+func TestFactsOfASlowCluster(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kubectl string
+		answers bool
+		asked   int
+	}{
+		"it answers":       {"cat /cluster", true, 1},
+		"it is slow":       {"case $* in *=28s*) cat /cluster ;; *) sleep 3; exit 1 ;; esac", true, 2},
+		"it never answers": {"sleep 3; exit 1", false, 2},
+		"it refuses":       {"exit 1", false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := busyHost(t)
+			s.stub("kubectl", "#!/bin/sh\ncase $* in *secrets*) exit ;; esac\necho x >>/asked\n"+c.kubectl+"\n")
+			s.write("cluster", "deployment\tkgpu-notebook\tnotebook\t1\t1\n")
+			h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked := strings.Count(s.read("asked"), "x"); h.ControlPlane.Answers != c.answers || len(h.ControlPlane.Workloads) > 0 != c.answers || asked != c.asked {
+				t.Errorf("asked %d times: %+v", asked, h.ControlPlane)
+			}
+		})
+	}
+}
