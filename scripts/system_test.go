@@ -100,6 +100,21 @@ systemctl unmask masked.service`))
 	s.same(before)
 }
 
+// A systemd that is too busy to answer tells nothing that reset could bring a unit back to.
+func TestUnitOfWhichSystemdDoesNotTell(t *testing.T) {
+	t.Parallel()
+	for property, answer := range map[string]string{"LoadState": "exit 1", "ActiveState": "exit 1", "UnitFileState": "exit 1", "-p ActiveState": "exit 0"} {
+		s := newSandbox(t)
+		s.write("var/units/theirs.service", "loaded,active,enabled\n")
+		s.write("systemctl", s.read("stubs/systemctl"))
+		s.stub("systemctl", "#!/bin/sh\ncase $* in show*"+property+"*) "+answer+" ;; esac\nexec bash /systemctl \"$@\"\n")
+		s.fails(s.script("unit_restart theirs.service"), 75, "STEP_FAILED")
+		if n := s.entries(); n != 0 {
+			t.Errorf("%s, %s: %d entries", property, answer, n)
+		}
+	}
+}
+
 func TestSysctls(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)

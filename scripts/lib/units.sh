@@ -10,10 +10,14 @@ unit_active() {
 }
 
 remember_unit() {
-  local load
+  local load='' active='' enabled
   ledger_has unit "$1" && return
-  load=$(unit_property "$1" LoadState)
-  record unit "$1" "$load" "$(unit_property "$1" ActiveState)" "$(unit_property "$1" UnitFileState)"
+  # A state that nobody told would be what reset brings the unit back to.
+  if ! { load=$(unit_property "$1" LoadState) && active=$(unit_property "$1" ActiveState) && enabled=$(unit_property "$1" UnitFileState); } ||
+    [[ -z $load || -z $active ]]; then
+    fail_transient STEP_FAILED "systemd does not tell how $1 is"
+  fi
+  record unit "$1" "$load" "$active" "$enabled"
 }
 
 # unit_enabled tells whether a unit runs and will run after the next boot.
