@@ -75,6 +75,23 @@ func TestRepositoryWithoutEnd(t *testing.T) {
 	}
 }
 
+// What is not offered while lists did not come in time may be in them, whatever is wrong with other repositories.
+func TestPackageOfALateRepository(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{"to install": "apt_install two", "to choose from": "apt_update\nrefuse_missing 'apt does not offer two' two"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			s.repository(deb{name: "one", version: "1"})
+			s.write("etc/apt/apt.conf.d/99quick", "Acquire::Retries::Delay \"false\";\n")
+			s.write("etc/apt/sources.list.d/dead.list", "deb http://127.0.0.2:1/x stable main\n")
+			s.write("etc/apt/sources.list.d/theirs.list", "deb http://127.0.0.1:8000/x stable main\n")
+			s.fails(s.script("set --"+nobody+"seconds_left() { echo 4; }\napt_silence=600\n"+script), 75, "REPO_UNREACHABLE")
+			s.detail("the package lists of /etc/apt/sources.list.d/theirs.list did not come in time")
+		})
+	}
+}
+
 // The same entry twice, or the host's own twice: apt says so, and works.
 func TestDoubleEntries(t *testing.T) {
 	t.Parallel()

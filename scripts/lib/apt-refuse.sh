@@ -35,6 +35,7 @@ refuse_dependencies() {
     fi
     refuse_pinned "$1" "$name"
   done < <(sed -nE 's/^[^:]*: (Pre-)?Depends: ([^ :]+).*/\2/p' <<<"$all")
+  refuse_late "$1"
   fail STEP_FAILED "$1: ${all//$'\n'/; }"
 }
 
@@ -62,7 +63,13 @@ refuse_held() {
 refuse_missing() {
   apt-cache policy 2>&1 | without_passwords >"$apt_log" || refuse_config
   refuse_pinned "$@"
+  refuse_late "$1"
   fail PACKAGE_MISSING "$1"
+}
+
+# refuse_late WHAT ends the step when package lists did not come in time: what is missing may be in them.
+refuse_late() {
+  [[ -z $apt_late ]] || fail_transient REPO_UNREACHABLE "$1; the package lists of$apt_late did not come in time"
 }
 
 # refuse_pinned WHAT PACKAGE... ends the step when apt does not offer a package because of a pin.

@@ -3,15 +3,21 @@
 
 # How many seconds apt waits for a server that says nothing, and how many it may take in all; 0: as many as the step.
 apt_silence=20 apt_limit=0
+# The sources files whose lists did not come in time, a blank before each.
+apt_late=
 
-# apt_run ARG... runs apt-get; its last output stays in $apt_log, without passwords that sources have in their addresses.
+# apt_run ARG... runs apt-get; its last output stays in $apt_log, without passwords that sources have in their addresses, and
+# its status in $apt_status.
 apt_log=$KGPU_STEP/apt.log
+apt_status=0
 apt_run() {
+  apt_status=0
   env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none UCF_FORCE_CONFFOLD=1 \
     timeout --foreground -k 5 "$apt_limit" apt-get -q -y -o DPkg::Lock::Timeout=5 -o Dpkg::Use-Pty=0 -o Acquire::Retries=2 \
     -o Acquire::http::Timeout="$apt_silence" -o Acquire::https::Timeout="$apt_silence" -o Acquire::ftp::Timeout="$apt_silence" \
     -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --no-install-recommends "$@" \
-    </dev/null 2>&1 | without_passwords | tee "$apt_log"
+    </dev/null 2>&1 | without_passwords | tee "$apt_log" || apt_status=$?
+  return "$apt_status"
 }
 
 without_passwords() {
@@ -44,6 +50,7 @@ apt_failed() {
   if line=$(apt_says 'Unable to locate package|has no installation candidate|^E: Version .* was not found'); then
     # shellcheck disable=SC2046 # names
     refuse_pinned "$1" $(sed -nE "s/^E: Package '?([^' ]+)'? has no installation candidate.*/\1/p" "$apt_log")
+    refuse_late "$1"
     fail PACKAGE_MISSING "$1: $line"
   fi
   if line=$(apt_says "$apt_fetch_errors"); then fail_transient REPO_UNREACHABLE "$1: $line"; fi
@@ -58,25 +65,38 @@ apt_says() {
 
 # apt_update reads the package lists. A repository of somebody else that does not answer is no failure.
 apt_update() {
-  local status=0 file
-  apt_limited apt_get update || status=$?
+  local status=0 file share=half
+  local -a files=()
+  apt_late=
+  apt_limited half apt_get update || status=$?
   if [[ $status == 0 ]] && ! apt_says "$apt_fetch_errors" >/dev/null; then return 0; fi
   echo 'some repositories did not answer, kgpu goes on with the others:'
   grep -E '^[WE]: ' "$apt_log" || true
-  if apt_says "^E: |$apt_fetch_errors" >/dev/null; then return 0; fi
+  if ! apt_ended && apt_says "^E: |$apt_fetch_errors" >/dev/null; then return 0; fi
   # One that never comes to an end: apt, which was ended, keeps nothing of what it had of the others.
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
-    [[ -s $file ]] || continue
-    apt_limited apt_update_list "$file" || echo "$file was left out"
+    if [[ -s $file ]]; then files+=("$file"); fi
+  done
+  for file in "${files[@]}"; do
+    if [[ $file == "${files[-1]}" ]]; then share=most; fi
+    apt_limited "$share" apt_update_list "$file" && continue
+    echo "$file was left out"
+    if apt_ended; then apt_late+=" $file"; fi
   done
 }
 
-# apt_limited COMMAND... runs a program of apt, which gets half of the time that is left.
+# apt_ended tells whether apt was ended because its time was over.
+apt_ended() {
+  [[ $apt_status == 124 || $apt_status == 137 ]]
+}
+
+# apt_limited half|most COMMAND... runs a program of apt, which gets half of the time that is left, or all of it but for a minute.
 apt_limited() {
   local left status=0
   left=$(seconds_left)
   apt_limit=$((left > 8 ? left / 2 : 4))
-  "$@" || status=$?
+  if [[ $1 == most && $((left - 60)) -gt $apt_limit ]]; then apt_limit=$((left - 60)); fi
+  "${@:2}" || status=$?
   apt_limit=0
   return "$status"
 }
