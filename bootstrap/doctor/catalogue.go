@@ -22,8 +22,12 @@ type Row struct {
 	explains   []string                // IDs of what is there because of it, and says nothing more
 	units      func(*subject) []string // that RestartUnit starts
 	repairable func(*subject) bool     // nil: always
+	otherwise  *said                   // what is said where it is not repairable; nil: the same
 	force      bool
 }
+
+// said is what a row says.
+type said struct{ cause, fix string }
 
 // Catalogue is the list of all failure modes that are looked for, beside preflight's.
 func Catalogue() []Row { return slices.Clone(catalogue) }
@@ -39,9 +43,15 @@ const (
 	pluginFix = "`kgpu doctor HOST --fix` restarts the device plugin of the node: `kubectl -n kube-system delete pod -l app.kubernetes.io/name=nvidia-device-plugin --field-selector spec.nodeName=NODE`; its log says why"
 )
 
+// What is said of a nvidia-smi of which nothing is known but that its time was over.
+var unanswered = said{
+	"nvidia-smi gave no answer in time, and the kernel tells of no task that is stuck in the driver: it hangs, or the host is only busy.",
+	"wait and look again: `kgpu doctor HOST`; `uptime` on the host says how busy it is. If nvidia-smi never answers, only a reboot helps: `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=120s`, then `systemctl reboot --force` on the host, `kubectl uncordon NODE`",
+}
+
 var catalogue = []Row{
 	// The cards and what the kernel says of them.
-	{ID: "GPU_HUNG", Modes: []int{18}, Severity: Error, find: hung, Repair: Reboot, force: true, explains: withoutDriver,
+	{ID: "GPU_HUNG", Modes: []int{18}, Severity: Error, find: hung, Repair: Reboot, force: true, repairable: stuck, otherwise: &unanswered, explains: withoutDriver,
 		Cause: "A task of the driver is stuck in the kernel. Programs that use the card hang with it, pods do not end, and the driver does not recover by itself.",
 		Fix:   "only a reboot helps: `kgpu doctor HOST --fix` cordons and drains the node and reboots it; by hand: `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=120s`, then `systemctl reboot --force` on the host, `kubectl uncordon NODE`. If it comes again: a newer driver, or the card"},
 	{ID: "GPU_FELL_OFF_BUS", Modes: []int{16}, Severity: Error, find: fellOff, Repair: Reboot, explains: []string{"GPU_NOT_ALL_CARDS", "GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY", "GPU_WATCH_ALARM"},

@@ -137,7 +137,14 @@ func (s *subject) finding(r Row, evidence []string) Finding {
 	for _, line := range evidence[:min(len(evidence), most)] {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
 	}
-	f.Fix = strings.NewReplacer("HOST", s.ID(), "NODE", cmp.Or(f.Node, s.ID())).Replace(r.Fix)
+	fix := r.Fix
+	if r.repairable != nil && !r.repairable(s) {
+		f.Repair, f.Force = ByHand, false
+		if r.otherwise != nil {
+			f.Cause, fix = r.otherwise.cause, r.otherwise.fix
+		}
+	}
+	f.Fix = strings.NewReplacer("HOST", s.ID(), "NODE", cmp.Or(f.Node, s.ID())).Replace(fix)
 	if r.units != nil {
 		if f.Units = r.units(s); len(f.Units) == 0 && r.Repair == RestartUnit {
 			f.Repair = ByHand
@@ -145,9 +152,6 @@ func (s *subject) finding(r Row, evidence []string) Finding {
 	}
 	if r.Repair == Hold {
 		f.Packages = s.e.HoldsLost
-	}
-	if r.repairable != nil && !r.repairable(s) {
-		f.Repair = ByHand
 	}
 	return f
 }

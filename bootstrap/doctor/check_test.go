@@ -467,6 +467,21 @@ func TestHungTool(t *testing.T) {
 	}
 }
 
+// Where only its time was over, the host may be busy: nobody is told to reboot, nor offered to.
+func TestToolWithoutAnAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 124
+	instead(&w.worker, "card", "card-status=124", "stuck=99 jbd2/sda1-8")
+	f := w.check()[0]
+	if f.ID != "GPU_HUNG" || f.Repair != ByHand || f.Force || strings.Contains(f.Fix, "--fix") || !strings.Contains(f.Fix, "`kgpu doctor w1`") {
+		t.Errorf("found %+v", f)
+	}
+	says(&w.worker, "stuck=4711 nvidia-smi")
+	if f = w.check()[0]; f.ID != "GPU_HUNG" || f.Repair != Reboot || !f.Force || !strings.Contains(f.Fix, "`kgpu doctor w1 --fix`") {
+		t.Errorf("with a process that waits in the kernel: %+v", f)
+	}
+}
+
 // A nvidia-smi that answers facts.sh, which has more patience, does not hang: nobody is told to reboot.
 func TestSlowTool(t *testing.T) {
 	w := newWorld(t)

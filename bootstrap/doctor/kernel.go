@@ -21,6 +21,31 @@ var ofDriver = regexp.MustCompile(`\[nvidia(_uvm|_modeset|_drm)?\]|\btask (nvidi
 
 // hung finds tasks that are stuck in the driver, by the kernel's own words or because nvidia-smi does not answer.
 func hung(s *subject) []string {
+	out := hungTasks(s)
+	if len(out) > 0 && seesAll(s) { // the kernel may have said it long ago; that a task waits no more it never says
+		out = slices.Insert(out, 0, "since the host booted the kernel has said what follows; nvidia-smi answers now")
+	}
+	if hangs(s) {
+		out = append(append(out, "nvidia-smi does not answer"), waitsInKernel(s)...)
+	}
+	return out
+}
+
+// stuck reports whether more than a time that is over says so: a nvidia-smi on a busy host is only slow.
+func stuck(s *subject) bool { return len(hungTasks(s)) > 0 || len(waitsInKernel(s)) > 0 }
+
+func waitsInKernel(s *subject) []string {
+	var out []string
+	for _, process := range s.e.Stuck {
+		if strings.Contains(process, "nvidia") {
+			out = append(out, "waits in the kernel: process "+process)
+		}
+	}
+	return out
+}
+
+// hungTasks are the kernel's words of tasks that are stuck in the driver.
+func hungTasks(s *subject) []string {
 	var out []string
 	log := s.e.KernelLog
 	for i, line := range log {
@@ -37,17 +62,6 @@ func hung(s *subject) []string {
 					out = append(out, of)
 				}
 				break
-			}
-		}
-	}
-	if len(out) > 0 && seesAll(s) { // the kernel may have said it long ago; that a task waits no more it never says
-		out = slices.Insert(out, 0, "since the host booted the kernel has said what follows; nvidia-smi answers now")
-	}
-	if hangs(s) {
-		out = append(out, "nvidia-smi does not answer")
-		for _, process := range s.e.Stuck {
-			if strings.Contains(process, "nvidia") {
-				out = append(out, "waits in the kernel: process "+process)
 			}
 		}
 	}

@@ -84,7 +84,8 @@ func (j *judge) cards(h *Host, f *facts.Host) {
 	switch {
 	case len(h.GPU.Cards) == 0:
 	case n.SMI == 124 || n.SMI == 137: // ended by timeout, or killed when that did not help
-		j.problem(h.Host, reason.GPUHung, "nvidia-smi gave no answer", "")
+		j.problem(h.Host, reason.GPUHung, "nvidia-smi gave no answer",
+			"`kgpu doctor "+h.Host+"` says whether a task is stuck in the driver, which only a reboot helps, or the host may only be busy")
 	case n.Loaded != "" && n.Library != "" && n.Loaded != n.Library:
 		j.problem(h.Host, reason.GPUDriverMismatch, fmt.Sprintf("driver %s is loaded, and its libraries are %s", n.Loaded, n.Library), "")
 	case n.Loaded != "" && n.Module != "" && n.Loaded != n.Module:
