@@ -707,6 +707,29 @@ func TestToolkit(t *testing.T) {
 	}
 }
 
+// A host that goes down in the middle comes back with a docker that starts containers: its settings name nvidia's runtime only
+// while that is there.
+func TestToolkitBeforeItsRuntime(t *testing.T) {
+	t.Parallel()
+	s := toolkitHost(t, "docker")
+	s.file("/etc/docker/daemon.json", "the runtime nvidia\n")
+	s.repository(deb{name: "nvidia-container-toolkit", version: "1.19.0-1"})
+	s.fails(s.step("gpu-toolkit"), 1, "PACKAGE_MISSING")
+	if s.exists("etc/docker/daemon.json") {
+		t.Error("docker is to use a runtime that is not there")
+	}
+
+	s = toolkitHost(t, "docker")
+	s.write("var/units/docker.service", "loaded,active,enabled\n")
+	s.file("/etc/docker/daemon.json", "the runtime nvidia\n")
+	s.ok(s.step("gpu-toolkit"))
+	s.ok(s.script(`undo_packages() { if [[ -e /etc/docker/daemon.json ]]; then touch /too-late; fi; }
+undo_all`))
+	if s.exists("too-late") {
+		t.Error("the runtime goes before the settings that name it")
+	}
+}
+
 // The toolkit's own units describe the cards where they can; a driver that changed needs a new description.
 func TestToolkitRefreshService(t *testing.T) {
 	t.Parallel()

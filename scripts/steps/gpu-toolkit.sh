@@ -88,11 +88,12 @@ verify_containerd() {
 claim_dir /etc/cdi /run/cdi /etc/kubernetes/node-feature-discovery /etc/kubernetes/node-feature-discovery/features.d /run/nvidia
 claim_tree /etc/kubernetes/node-feature-discovery/features.d/gfd /run/nvidia/mps
 claim_tree /etc/nvidia-container-runtime /run/cdi/nvidia.yaml /run/cdi/k8s.device-plugin.nvidia.com-gpu.json /etc/cdi/nvidia.yaml
-install_files
 apt_install "${packages[@]}"
 hold "${packages[@]%%=*}"
 configure
 describe_cards
+# Not before all that it names is there: docker, beginning after a power cut, could start nothing.
+install_files
 # A step that ended before the restart wrote the configuration, and this one finds it unchanged.
 if changed '/etc/containerd/*' '/etc/docker/*' || ! knows_nvidia; then restart_runtime; fi
 knows_nvidia || fail GPU_RUNTIME_MISSING "$runtime has no runtime called nvidia"
