@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -89,6 +90,62 @@ func TestDriverRemoveWhatIsNoLongerOffered(t *testing.T) {
 	}
 	if got := s.status("nvidia-persistenced"); !strings.HasPrefix(got, "install installed") {
 		t.Errorf("nvidia-persistenced: %q", got)
+	}
+}
+
+// What cannot be had today may be there tomorrow: the entry, which is all that knows of the owner's driver, stays until then.
+func TestDriverComesBackWhenItCan(t *testing.T) {
+	t.Parallel()
+	const fails = "#!/bin/sh\ncase \" $* \" in *' install '*) echo %q; exit 100 ;; esac\nexec /usr/bin/apt-get \"$@\"\n"
+	for name, c := range map[string]struct {
+		status         int
+		reason, detail string
+		hinder         func(gpuHost)
+	}{
+		"no network": {75, "REPO_UNREACHABLE", "bringing back ", func(s gpuHost) {
+			s.stub("apt-get", fmt.Sprintf(fails, "E: Failed to fetch http://mirror/libnvidia.deb  Connection timed out"))
+		}},
+		"no room": {1, "HOST_DISK_FULL", "bringing back ", func(s gpuHost) {
+			s.stub("apt-get", fmt.Sprintf(fails, "dpkg: error: No space left on device\nE: Sub-process /usr/bin/dpkg returned an error code (1)"))
+		}},
+		"the mirror is down": {75, "REPO_UNREACHABLE", "bringing back libnvidia-compute 595.91.07-1: ", func(s gpuHost) {
+			s.stub("apt-get", "#!/bin/sh\ncase \" $* \" in *' update '*) echo 'W: Failed to fetch http://mirror/Packages  Connection failed' ;; esac\n")
+			s.stub("apt-cache", "#!/bin/sh\n")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := replacedHost(t)
+			packages := s.packagesOf()
+			s.ok(s.step("driver-remove"))
+			c.hinder(s)
+			s.fails(s.script("undo_all"), c.status, c.reason)
+			s.detail(c.detail)
+			s.ok(s.script("ledger_has removed"))
+			for _, stub := range []string{"apt-get", "apt-cache"} {
+				_ = os.Remove(s.path("stubs/" + stub))
+			}
+			if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
+				t.Errorf("it says:\n%s", r.output)
+			}
+			if got := s.packagesOf(); got != packages || s.read("opt/libnvidia-compute/conf") != "edited by the owner" {
+				t.Errorf("packages:\n%s\nwant:\n%s", got, packages)
+			}
+		})
+	}
+}
+
+// Packages that have no place here any more are told, and keep no reset from its end.
+func TestDriverThatDoesNotFitAnyMore(t *testing.T) {
+	t.Parallel()
+	s := replacedHost(t)
+	s.ok(s.step("driver-remove"))
+	s.repository(
+		deb{name: "libnvidia-compute", version: "595.91.07-1", depends: "gone"}, deb{name: "nvidia-dkms-open", version: "595.91.07-1"},
+		deb{name: "nvidia-persistenced", version: "595.91.07-1"}, deb{name: "libnvoptix1", version: "595.91.07-1"},
+	)
+	if r := s.ok(s.script("undo_all")); !strings.Contains(r.output, "which another driver replaced: E: Unable to ") || s.entries() != 0 {
+		t.Errorf("%d entries, it says:\n%s", s.entries(), r.output)
 	}
 }
 

@@ -107,6 +107,20 @@ func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
 	}
 }
 
+// The ledger has the only copy of what was there: an entry goes when that is on the disk.
+func TestUndoSyncsBeforeItForgets(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.write("etc/theirs.conf", "theirs\n")
+	s.ok(s.script("put_file /etc/theirs.conf 644 <<<ours"))
+	s.stub("sync", "#!/bin/sh\necho \"$@\" >>/order\n")
+	s.ok(s.script(`mv() { echo "mv ${*: -2}" >>/order; command mv "$@"; }; undo_all`))
+	want := "/etc/theirs.conf.kgpu-new\nmv /etc/theirs.conf.kgpu-new /etc/theirs.conf\n/etc/\nmv /var/lib/kgpu/ledger/000001 /var/lib/kgpu/ledger/.old\n"
+	if got := s.read("order"); !strings.HasPrefix(got, want) {
+		t.Errorf("order:\n%s", got)
+	}
+}
+
 func TestUndoLeavesWhatWasEditedSince(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)

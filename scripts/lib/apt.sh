@@ -3,8 +3,9 @@
 
 # How many seconds apt waits for a server that says nothing, and how many it may take in all; 0: as many as the step.
 apt_silence=20 apt_limit=0
-# The sources files whose lists did not come in time, a blank before each.
+# The sources files whose lists did not come in time, a blank before each; and what a repository that did not answer was about.
 apt_late=
+apt_unanswered=
 
 # apt_run ARG... runs apt-get; its last output stays in $apt_log, without passwords that sources have in their addresses, and
 # its status in $apt_status.
@@ -63,16 +64,19 @@ apt_says() {
   grep -m 1 -E "$1" "$apt_log"
 }
 
-# apt_update reads the package lists. A repository of somebody else that does not answer is no failure.
+# apt_update reads the package lists. A repository of somebody else that does not answer is no failure; $apt_unanswered says
+# what there was of it.
 apt_update() {
   local status=0 file share=half
   local -a files=()
   apt_late=
   apt_limited half apt_get update || status=$?
-  if [[ $status == 0 ]] && ! apt_says "$apt_fetch_errors" >/dev/null; then return 0; fi
+  apt_unanswered=$(apt_says "$apt_fetch_errors") || true
+  if [[ $status == 0 && -z $apt_unanswered ]]; then return 0; fi
   echo 'some repositories did not answer, kgpu goes on with the others:'
   grep -E '^[WE]: ' "$apt_log" || true
   if ! apt_ended && apt_says "^E: |$apt_fetch_errors" >/dev/null; then return 0; fi
+  apt_unanswered='a repository does not come to an end'
   # One that never comes to an end: apt, which was ended, keeps nothing of what it had of the others.
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
     if [[ -s $file ]]; then files+=("$file"); fi

@@ -29,28 +29,39 @@ remember_removed() {
   entry_commit
 }
 
-# undo_removed NAME=VERSION... installs what kgpu removed, as far as it can still be had.
+# undo_removed NAME=VERSION... installs what kgpu removed, as far as it can still be had. It is the last that knows of these
+# packages: where tomorrow may have what today has not, it ends the step and the entry stays.
 undo_removed() {
   local spec path
-  local -a lost=() back=()
+  local -a back=()
+  if ! installed_all "$@"; then apt_update; fi
   for spec in "$@"; do
-    if ! removed_offered "$spec"; then lost+=("$spec"); fi
-  done
-  if [[ ${#lost[@]} -gt 0 ]]; then apt_update; fi
-  for spec in "$@"; do
-    if removed_offered "$spec"; then back+=("$spec"); else undo_left "package ${spec/=/ }, which another driver replaced: it is not offered any more"; fi
+    if removed_offered "$spec"; then
+      back+=("$spec")
+    elif [[ -n $apt_unanswered ]]; then
+      fail_transient REPO_UNREACHABLE "bringing back ${spec/=/ }: $apt_unanswered"
+    else
+      undo_left "package ${spec/=/ }, which another driver replaced: it is not offered any more"
+    fi
   done
   [[ ${#back[@]} -gt 0 ]] || return 0
   if ! apt_get install --allow-downgrades "${back[@]}"; then
-    undo_left "the packages ${back[*]}, which another driver replaced: $(apt_says '^E: ' || printf 'apt-get failed')"
+    removed_unfit || apt_failed "bringing back ${back[*]}"
+    undo_left "the packages ${back[*]}, which another driver replaced: $(apt_says '^E: ')"
     return
   fi
   removed_mark auto "$before/auto"
   removed_mark hold "$before/held"
   while IFS= read -r path; do
     make_way "/${path%/*}"
-    cp -a "$before/files/$path" "/$path"
+    put_back "$before/files/$path" "/$path"
   done < <(find "$before/files" -type f -printf '%P\n')
+}
+
+# removed_unfit tells whether the packages are there but have no place on this host any more: what they depend on went, or
+# their own scripts fail.
+removed_unfit() {
+  ! apt_says '[Nn]o space left on device' >/dev/null && apt_says '^E: (Unable to (correct problems|satisfy dependencies)|Sub-process .* returned an error code)' >/dev/null
 }
 
 removed_offered() {

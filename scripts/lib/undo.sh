@@ -97,14 +97,22 @@ undo_file() {
       return
     fi
     make_way "${path%/*}"
-    cp -a "$before/file" "$path.kgpu-new"
-    mv -fT "$path.kgpu-new" "$path"
+    put_back "$before/file" "$path"
   elif [[ -n $sum && $sum != "$2" ]]; then
     undo_left "$path was edited since kgpu wrote it"
   else
     rm -f "$path"
   fi
   if [[ $path == /etc/systemd/system/* ]]; then undo_reload=yes; fi
+}
+
+# put_back COPY PATH gives PATH what the ledger kept of it. It is on the disk before the entry, which has the only copy, goes.
+put_back() {
+  rm -f "$2.kgpu-new"
+  cp -a "$1" "$2.kgpu-new"
+  [[ -L $2.kgpu-new ]] || sync "$2.kgpu-new"
+  mv -fT "$2.kgpu-new" "$2"
+  sync "${2%/*}/"
 }
 
 make_way() {
