@@ -17,6 +17,7 @@ put_file() {
     return
   fi
   record_file "$path" "$sum"
+  outdate "$path"
   sync "$new"
   mv -f "$new" "$path"
   changed_files+=("$path")

@@ -16,6 +16,7 @@ undo_all() {
     undo_entry "$number"
   done
   undo_daemon_reload
+  undo_restarts
   stays=$(undo_stays)
   [[ -n $stays ]] || return 0
   printf '%s\n' "$stays" | sed 's/^/not undone: /'
@@ -97,13 +98,49 @@ undo_file() {
       return
     fi
     make_way "${path%/*}"
+    cmp -s "$before/file" "$path" || undo_outdates "$path"
     put_back "$before/file" "$path"
   elif [[ -n $sum && $sum != "$2" ]]; then
     undo_left "$path was edited since kgpu wrote it"
   else
+    [[ -z $sum ]] || undo_outdates "$path"
     rm -f "$path"
   fi
   if [[ $path == /etc/systemd/system/* ]]; then undo_reload=yes; fi
+}
+
+undo_outdates() {
+  outdate "$1" || true # a full disk keeps nothing from going back
+}
+
+# undo_restarts has the owner's docker and containerd, which go on, read the settings that are back: docker would look for a runtime
+# that is gone, for each container. It is for its owner to say when containers end.
+undo_restarts() {
+  local unit
+  undo_begin restarts
+  for unit in containerd.service docker.service; do
+    unit_outdated "$unit" || continue
+    if docker_would_end; then
+      undo_left "$unit runs with kgpu's settings until it is restarted: containers of docker's would end with that" until-boot
+      continue
+    fi
+    systemctl reset-failed -- "$unit" 2>/dev/null || true
+    systemctl restart -- "$unit" || undo_left "$unit does not start"
+    rm -f "$outdated/$unit"
+  done
+}
+
+# docker_would_end tells whether containers would end with docker: one that runs has a process of containerd's beside it. A unit
+# of docker's may end with that of containerd, whose own containers go on.
+docker_would_end() {
+  local process
+  local -a words
+  if grep -qsE '"live-restore"[[:space:]]*:[[:space:]]*true' /etc/docker/daemon.json; then return 1; fi
+  for process in /proc/[0-9]*; do
+    { mapfile -d '' -t words <"$process/cmdline"; } 2>/dev/null || continue
+    if [[ ${words[0]:-} == *containerd-shim* && " ${words[*]} " == *' moby '* ]]; then return 0; fi
+  done
+  return 1
 }
 
 # put_back COPY PATH gives PATH what the ledger kept of it. It is on the disk before the entry, which has the only copy, goes.

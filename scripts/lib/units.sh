@@ -35,6 +35,41 @@ unit_enable() {
   done
 }
 
+# Units that run with what a file said before it changed: a file for each, which names that run of the unit. It outlives the step,
+# which may be killed before it restarts the unit and finds nothing to change when it begins again.
+outdated=/var/lib/kgpu/outdated
+
+# outdate PATH notes, before the file changes, that the unit which read it is owed a restart.
+outdate() {
+  local unit=${1#/etc/systemd/system/}
+  case $1 in
+    /etc/docker/*) unit=docker.service ;;
+    /etc/containerd/*) unit=containerd.service ;;
+    /usr/local/bin/cri-dockerd | /etc/systemd/system/cri-docker.socket) unit=cri-docker.service ;;
+    /etc/systemd/system/*.service.d/* | /etc/systemd/system/*.service) unit=${unit%%.d/*} ;;
+    *) return 0 ;;
+  esac
+  unit_active "$unit" || return 0
+  (umask 077 && mkdir -p "$outdated")
+  unit_property "$unit" InvocationID >"$outdated/$unit"
+}
+
+# unit_outdated UNIT tells whether a unit that runs is owed a restart.
+unit_outdated() {
+  [[ -f $outdated/$1 ]] && unit_active "$1" && [[ $(unit_property "$1" InvocationID) == "$(<"$outdated/$1")" ]]
+}
+
+# units_reload UNIT... has systemd read the files of units that changed since it did.
+units_reload() {
+  local unit
+  for unit in "$@"; do
+    if [[ $(unit_property "$unit" NeedDaemonReload) == yes ]]; then
+      systemctl daemon-reload
+      return
+    fi
+  done
+}
+
 # unit_restart UNIT... restarts units.
 unit_restart() {
   local unit
@@ -42,6 +77,7 @@ unit_restart() {
     remember_unit "$unit"
     systemctl reset-failed -- "$unit" 2>/dev/null || true
     systemctl restart -- "$unit" || unit_failed "$unit"
+    rm -f "$outdated/$unit"
   done
 }
 

@@ -94,7 +94,6 @@ configure
 describe_cards
 # Not before all that it names is there: docker, beginning after a power cut, could start nothing.
 install_files
-# A step that ended before the restart wrote the configuration, and this one finds it unchanged.
-if changed '/etc/containerd/*' '/etc/docker/*' || ! knows_nvidia; then restart_runtime; fi
+if changed '/etc/containerd/*' '/etc/docker/*' || unit_outdated "$runtime.service" || ! knows_nvidia; then restart_runtime; fi
 knows_nvidia || fail GPU_RUNTIME_MISSING "$runtime has no runtime called nvidia"
 if [[ $runtime == containerd ]]; then verify_containerd; fi

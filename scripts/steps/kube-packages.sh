@@ -13,6 +13,6 @@ claim_tree /etc/kubernetes /usr/libexec/kubernetes /var/lib/kubelet /var/lib/etc
 install_files
 apt_install_version "$version" "${packages[@]}"
 hold "${packages[@]}"
-if [[ ${#changed_files[@]} -gt 0 ]]; then systemctl daemon-reload; fi
-if changed '/etc/systemd/system/kubelet.service.d/*' && unit_active kubelet.service; then unit_restart kubelet.service; fi
+if [[ ${#changed_files[@]} -gt 0 ]]; then systemctl daemon-reload; else units_reload kubelet.service; fi
+if unit_outdated kubelet.service; then unit_restart kubelet.service; fi
 systemctl is-enabled -q kubelet.service || unit_enable kubelet.service

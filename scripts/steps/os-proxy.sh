@@ -6,5 +6,5 @@
 install_files
 systemctl daemon-reload
 for unit in containerd docker cri-docker; do
-  if changed "/etc/systemd/system/$unit.service.d/*" && unit_active "$unit.service"; then unit_restart "$unit.service"; fi
+  if unit_outdated "$unit.service"; then unit_restart "$unit.service"; fi
 done

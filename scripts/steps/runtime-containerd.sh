@@ -5,11 +5,9 @@
 . "$KGPU_STEP/../../lib.sh"
 
 claim_containers
-ran=no
-if unit_active containerd.service; then ran=yes; fi
 install_files
 apt_install_first packages
-if [[ $ran == yes ]] && changed '/etc/containerd/*'; then unit_restart containerd.service; fi
+if unit_outdated containerd.service; then unit_restart containerd.service; fi
 unit_enable containerd.service
 
 # What counts is what containerd read, not what was written.

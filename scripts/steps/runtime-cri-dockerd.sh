@@ -13,8 +13,6 @@ if [[ ! -x $binary || $("$binary" --version 2>&1) != *" $(value version) "* ]]; 
   rm -rf "$KGPU_STEP/cri-dockerd" "$KGPU_STEP/cri-dockerd.tgz"
 fi
 install_files
-if [[ ${#changed_files[@]} -gt 0 ]]; then
-  systemctl daemon-reload
-  if unit_active cri-docker.service; then unit_restart cri-docker.socket cri-docker.service; fi
-fi
+if [[ ${#changed_files[@]} -gt 0 ]]; then systemctl daemon-reload; else units_reload cri-docker.service cri-docker.socket; fi
+if unit_outdated cri-docker.service; then unit_restart cri-docker.socket cri-docker.service; fi
 unit_enable cri-docker.socket cri-docker.service

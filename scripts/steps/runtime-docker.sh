@@ -14,11 +14,9 @@ if [[ ! -e /sys/class/net/docker0 ]]; then
     record docker-network "iptables=$(forward_policy iptables)" "ip6tables=$(forward_policy ip6tables)"
   fi
 fi
-ran=no
-if unit_active docker.service; then ran=yes; fi
 install_files
 apt_install_first packages
-if [[ $ran == yes ]] && changed '/etc/docker/*'; then
+if unit_outdated docker.service; then
   unit_restart docker.service
   # Its client gives up while docker restarts.
   if unit_active cri-docker.socket; then unit_restart cri-docker.service; fi
