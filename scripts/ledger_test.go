@@ -92,11 +92,16 @@ func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
 		"file recorded, not written":   `mv() { [[ $* != *kgpu-new* ]] || kill -KILL $$; command mv "$@"; }; put_file /etc/a/b 644 <<<x`,
 		"directory recorded, not made": `mkdir() { [[ $* != *' /etc/a' ]] || kill -KILL $$; command mkdir "$@"; }; put_file /etc/a/b 644 <<<x`,
 		"entry being written":          `find() { kill -KILL $$; }; put_file /etc/a/b 644 <<<x`,
+		"entry being begun":            `entry_begin() { [[ $1 != file ]] || kill -KILL $$; record_entry "$@"; }; put_file /etc/a/b 644 <<<x`,
+		"new file being written":       `sync() { [[ $* != *kgpu-new ]] || kill -KILL $$; command sync "$@"; }; put_file /etc/a/b 644 <<<x`,
+		"entry of fstab being written": `find() { kill -KILL $$; }; fstab_swap_off`,
+		"fstab being written":          `sync() { [[ $* != *kgpu-new ]] || kill -KILL $$; command sync "$@"; }; fstab_swap_off`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t)
+			s.write("etc/fstab", "/swap.img none swap sw 0 0\n")
 			before := s.snapshot()
-			if r := s.script(body); r.status == 0 {
+			if r := s.script("eval \"$(declare -f entry_begin | sed '1s/entry_begin/record_entry/')\"\n" + body); r.status == 0 {
 				t.Fatalf("was not killed: %s", r.output)
 			}
 			s.ok(s.script("undo_all"))

@@ -4,11 +4,14 @@
 # The paths that this step changed.
 changed_files=()
 
+# What a file will have is kept with the step's input until the ledger knows of the file: it may be secret, and goes as that does.
+new_file=$KGPU_STEP/values/.new
+
 # put_file PATH MODE writes standard input to PATH, owned by root. Content that is there already is only recorded.
 put_file() {
-  local path=$1 mode=$2 new=$1.kgpu-new sum
+  local path=$1 mode=$2 new=$new_file sum
+  (umask 077 && mkdir -p "${new%/*}" && cat >"$new")
   make_dir "${path%/*}"
-  (umask 077 && cat >"$new")
   chmod "$mode" "$new"
   read -r sum _ < <(sha256sum "$new")
   if [[ -f $path && ! -L $path ]] && cmp -s "$new" "$path" && [[ $(stat -c %a "$path") == "$(stat -c %a "$new")" ]]; then
@@ -18,8 +21,10 @@ put_file() {
   fi
   record_file "$path" "$sum"
   outdate "$path"
-  sync "$new"
-  mv -f "$new" "$path"
+  cp -p --remove-destination "$new" "$path.kgpu-new"
+  rm -f "$new"
+  sync "$path.kgpu-new"
+  mv -f "$path.kgpu-new" "$path"
   changed_files+=("$path")
 }
 

@@ -38,15 +38,17 @@ fstab_swap_on() {
 
 # rewrite PATH FILTER... replaces a file by what the filter makes of it, in one rename, mode and owner kept.
 rewrite() {
-  local path=$1 new=$1.kgpu-new
+  local path=$1 new=$new_file
   shift
-  cp -a "$path" "$new"
+  mkdir -p "${new%/*}"
   "$@" <"$path" >"$new"
   if cmp -s "$path" "$new"; then
     rm -f "$new"
     return
   fi
   if [[ $path == /etc/fstab ]]; then record_once fstab-swap; fi
-  sync "$new"
-  mv -f "$new" "$path"
+  cp -a "$path" "$path.kgpu-new"
+  cat "$new" >"$path.kgpu-new"
+  sync "$path.kgpu-new"
+  mv -f "$path.kgpu-new" "$path"
 }

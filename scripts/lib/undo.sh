@@ -74,6 +74,7 @@ undo_entry() {
     initramfs) initramfs_build || undo_left 'the initramfs still has what kgpu put into modprobe.d' ;;
     sysctl) undo_sysctl "${args[@]}" ;;
     fstab-swap)
+      rm -f /etc/fstab.kgpu-new
       fstab_swap_on
       undo_reload=yes
       ;;
