@@ -263,6 +263,11 @@ for entry in /var/lib/kgpu/ledger/[0-9]*/; do
     blob recorded-ca "$entry/before/ca.crt"
   fi
 done
+# A reset that was cut off after the last entry has not told what it left, nor forgotten all. One that does so now has the lock.
+if [[ -d /var/lib/kgpu/left ]]; then
+  lock=$(stat -c %i /var/lib/kgpu/lock 2>/dev/null || echo none)
+  grep -q ":$lock " /proc/locks || count=$((count + 1))
+fi
 echo "ledger=$count"
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)

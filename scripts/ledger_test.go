@@ -273,3 +273,25 @@ func TestHowAStepFails(t *testing.T) {
 		t.Errorf("an output has mode %v", info.Mode())
 	}
 }
+
+// A reset that was cut off between its last entry and its end has something to tell still; one that comes to its end has not.
+func TestFactsOfAResetThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.ok(s.script("put_file /etc/ours.conf 644 <<<ours"))
+	s.write("etc/ours.conf", "edited\n")
+	reset := readFile(t, "steps/host-reset.sh")
+	s.value("criSocket", "unix:///run/containerd/containerd.sock")
+	if r := s.bash(strings.Replace(reset, "undo_all\n", "undo_stays() { kill -KILL $$; }\nundo_all\n", 1)); r.status == 0 || s.entries() != 0 {
+		t.Fatalf("was not killed at the end: %s", r.output)
+	}
+	if r := s.ok(s.bash(string(Facts()))); !strings.Contains(r.output, "\nledger=1\n") {
+		t.Errorf("the facts are:\n%s", r.output)
+	}
+	if r := s.ok(s.bash("exec 9>/var/lib/kgpu/lock\nflock 9\n" + string(Facts()))); !strings.Contains(r.output, "\nledger=0\n") {
+		t.Errorf("the facts are:\n%s", r.output)
+	}
+	if r := s.ok(s.bash(reset)); !strings.Contains(r.output, "not undone: /etc/ours.conf was edited") {
+		t.Errorf("it says:\n%s", r.output)
+	}
+}

@@ -223,11 +223,13 @@ tidy() {
 }
 
 # forget removes everything that kgpu keeps here. A hold on the cluster lasts until the end of the run that has it, and
-# takes the rest along; one that nobody has is left of a host that went down.
+# takes the rest along; one that nobody has is left of a host that went down. The folder of what the reset left goes last:
+# while it is there and nobody has the lock, another reset comes back to this host.
 forget() {
     cd /
     flock --nonblock "$base/operator/lock" rm -rf "$base/operator" 2>/dev/null || :
-    find "$base" -mindepth 1 -maxdepth 1 ! -name operator -exec rm -rf {} +
+    find "$base" -mindepth 1 -maxdepth 1 ! -name operator ! -name left ! -name lock -exec rm -rf {} +
+    rm -rf "$base/left" "$base/lock"
     rmdir "$base" 2>/dev/null || :
 }
 

@@ -470,6 +470,26 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// One that is cut off while it forgets leaves what brings the next reset back.
+func TestForgetThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	start(t, h, put(t, h, "b-1", 60, `mkdir -p "`+h.Dir+`/left" "`+h.Dir+`/ledger"; : >"`+h.Dir+`/forget"
+cat >"`+h.Dir+`/../bin/find" <<'X'
+#!/bin/bash
+case "$*" in *operator*) PATH=${PATH#*:} find "$@"; kill -KILL $PPID ;; *) PATH=${PATH#*:} exec find "$@" ;; esac
+X
+chmod +x "`+h.Dir+`/../bin/find"`))
+	want := []string{h.Dir + "/left", h.Dir + "/lock"}
+	var left []string
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && !slices.Equal(left, want); time.Sleep(50 * time.Millisecond) {
+		left, _ = filepath.Glob(h.Dir + "/*")
+	}
+	if !slices.Equal(left, want) {
+		t.Errorf("there are still %q", left)
+	}
+}
+
 // A reset that was cut off before the very end leaves a note to forget everything: not for the next kgpu up.
 func TestForgetOfAnEarlierReset(t *testing.T) {
 	t.Parallel()
