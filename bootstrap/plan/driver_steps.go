@@ -44,7 +44,7 @@ func (b *builder) driver(h *host, c Choice) {
 	b.driverRepository(h, c)
 	p := c.Packages(h.facts.OS.ID, h.facts.Kernel)
 	files := map[string]File{driverUpgrades: upgradesFile}
-	reasons := changed(h.facts, files)
+	reasons := append(changed(h.facts, files), h.unheld(p.Driver)...)
 	missing := h.missing(append(p.First, p.Driver...))
 	if len(missing) > 0 {
 		reasons = []string{fmt.Sprintf("driver %s for %s", c.Driver, c.Why)}

@@ -107,3 +107,43 @@ func TestDriverRepository(t *testing.T) {
 		}
 	}
 }
+
+// A step that ended between its packages and their holds is begun again; nothing that runs is disturbed for a hold.
+func TestHoldsThatAreMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		unheld string
+		loaded bool
+		want   string
+	}{
+		"toolkit":                 {"nvidia-container-toolkit", true, "w1 gpu/toolkit"},
+		"driver":                  {"libnvidia-compute-580-server", false, "w1 driver/install,w1 driver/load,w1 gpu/features,cp1 gpu/labels"},
+		"driver that runs":        {"libnvidia-compute-580-server", true, ""},
+		"driver, nothing missing": {"", false, "w1 driver/load,w1 gpu/features,cp1 gpu/labels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := decode(t, threeHosts+"runtime: docker\nnetwork: flannel\n")
+			seen := hostFacts(inv)
+			seen["w1"].NVIDIA.Cards = cards("1eb8")
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(t, inv, seen, g)
+			f := seen["w1"]
+			if p, ok := f.Packages[c.unheld]; ok {
+				f.Packages[c.unheld] = facts.Package{Version: p.Version}
+			} else if c.unheld != "" {
+				t.Fatalf("%s is not among %v", c.unheld, f.Packages)
+			}
+			if !c.loaded {
+				f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
+			}
+			if g, err = Up(inv, seen); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(refs(g), ","); got != c.want {
+				t.Errorf("planned %q, want %q", got, c.want)
+			}
+		})
+	}
+}

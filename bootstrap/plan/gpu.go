@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -37,11 +38,14 @@ func (b *builder) gpus(h *host) error {
 func (b *builder) toolkit(h *host) {
 	source := effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "/gpgkey", h.facts.Arch)
 	b.repository(h, repository{name: "nvidia-container-toolkit", title: "the NVIDIA container toolkit", source: source, suite: "/"})
-	var specs, reasons []string
+	var specs, reasons, unheld []string
 	for _, name := range catalog.ToolkitPackages {
 		specs = append(specs, name+"="+catalog.ToolkitVersion)
-		if have := h.facts.Packages[name].Version; have != catalog.ToolkitVersion {
+		switch have := h.facts.Packages[name]; {
+		case have.Version != catalog.ToolkitVersion:
 			reasons = append(reasons, name+" is not "+catalog.ToolkitVersion)
+		case !have.Held:
+			unheld = append(unheld, name+" is not held")
 		}
 	}
 	settings := toolkitSettings[b.inv.Runtime]
@@ -65,7 +69,7 @@ func (b *builder) toolkit(h *host) {
 	if len(reasons) == 0 {
 		disturbs = ""
 	}
-	b.unless(h, append(reasons, unset...), "the container toolkit is installed", Step{
+	b.unless(h, slices.Concat(reasons, unset, unheld), "the container toolkit is installed", Step{
 		Ref: Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + catalog.ToolkitVersion, Script: "gpu-toolkit",
 		Input: Input{
 			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(settings...)},
@@ -92,6 +96,17 @@ func (h *host) unset(settings []string) []string {
 		name, want, _ := strings.Cut(setting, "=")
 		if have := h.facts.Toolkit[name]; have != want {
 			reasons = append(reasons, fmt.Sprintf("%s is %s", name, cmp.Or(have, "not set")))
+		}
+	}
+	return reasons
+}
+
+// unheld says which of the packages that the host has may be replaced by an upgrade.
+func (h *host) unheld(names []string) []string {
+	var reasons []string
+	for _, name := range names {
+		if p, ok := h.facts.Packages[name]; ok && !p.Held {
+			reasons = append(reasons, name+" is not held")
 		}
 	}
 	return reasons
