@@ -231,6 +231,8 @@ func (b *builder) memberStanding(h *host, ours, adopted bool) Standing {
 		s := again("the node object has another UID (%s, it was %s): somebody deleted the node and its kubelet made it anew", node.UID, r.UID)
 		s.Replaces, s.Drain = true, true
 		return s
+	case ours && !adopted && !r.Done:
+		return inside("kubeadm join did not come to its end, and the kubelet made the node without it")
 	case (ours || adopted) && len(h.notRunning("kubelet.service")) > 0:
 		return inside("the kubelet does not run")
 	case ours, adopted:

@@ -168,6 +168,8 @@ func TestStandings(t *testing.T) {
 		{name: "node with another UID", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[1].UID = "new" },
 			want: "again|the node object has another UID (new, it was uid-w1): somebody deleted the node and its kubelet made it anew|replaces|drain"},
 		{name: "node of a ledger without a UID", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Recorded.UID = "" }, want: "inside|"},
+		{name: "node whose kubeadm join was cut off", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Recorded = &facts.Record{Join: true} },
+			want: "inside|kubeadm join did not come to its end, and the kubelet made the node without it"},
 		{name: "node that is another machine", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[1].InternalIP = "10.0.0.77" },
 			want: "foreign|HOST_NAME_DUPLICATE|the cluster's node w1 is another machine, at 10.0.0.77"},
 		{name: "node at another address of the host", host: "w1", change: func(f map[string]*facts.Host) {

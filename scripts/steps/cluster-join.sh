@@ -56,6 +56,16 @@ remember_join() {
   record_membership kubeadm join-done ${uid:+"$uid"}
 }
 
+# finish_join does what is left of a kubeadm join that did not see its end: after a boot, the kubelet comes into the cluster by
+# itself. kubeadm deletes the kubeconfig with the token then, and names the runtime's socket, up to 1.33 in an annotation
+# (cmd/kubeadm/app/phases/patchnode).
+finish_join() {
+  rm -f /etc/kubernetes/bootstrap-kubelet.conf
+  ! kubernetes_before 34 || as_kubelet annotate --overwrite node "$node" "kubeadm.alpha.kubernetes.io/cri-socket=$socket" ||
+    fail_transient API_UNREACHABLE "kubectl annotate of node $node failed"
+  remember_join
+}
+
 # part_of_cluster tells whether there is anything of a kubelet's or a control plane's membership here.
 part_of_cluster() {
   [[ -e /etc/kubernetes/kubelet.conf || -e /etc/kubernetes/bootstrap-kubelet.conf || -e /etc/kubernetes/manifests/kube-apiserver.yaml ]]
@@ -77,7 +87,7 @@ done
 if [[ -e /etc/kubernetes/admin.conf ]]; then fail HOST_FOREIGN_CLUSTER 'this host is a control plane'; fi
 if cluster_changed kubeadm; then fail HOST_FOREIGN_CLUSTER 'this host belongs to another cluster than the one that kgpu joined it to'; fi
 if stays; then
-  ledger_has adopted || ledger_has kubeadm join-done || remember_join # kubeadm ended well, and was not seen to
+  ledger_has adopted || ledger_has kubeadm join-done || finish_join
   unit_enable kubelet.service
   echo 'this host is a member already'
   exit 0
