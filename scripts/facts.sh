@@ -263,6 +263,10 @@ for entry in /var/lib/kgpu/ledger/[0-9]*/; do
     blob recorded-ca "$entry/before/ca.crt"
   fi
 done
+# A step that was cut off between new settings and the restart that has them read.
+for file in /var/lib/kgpu/outdated/*; do
+  [[ ! -f $file || $(timeout 20 systemctl show --value -p InvocationID -- "${file##*/}" 2>/dev/null) != "$(<"$file")" ]] || echo "outdated=${file##*/}"
+done
 # A reset that was cut off after the last entry has not told what it left, nor forgotten all. One that does so now has the lock.
 if [[ -d /var/lib/kgpu/left ]]; then
   lock=$(stat -c %i /var/lib/kgpu/lock 2>/dev/null || echo none)

@@ -1,8 +1,11 @@
 package scripts
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // restarts counts how often a unit was restarted.
@@ -39,11 +42,24 @@ func TestRestartThatIsOwed(t *testing.T) {
 				t.Fatalf("was not killed: %s", r.output)
 			}
 			s.stub("systemctl", systemctl)
+			outdated := func() []string {
+				h, err := facts.Parse([]byte(s.ok(s.bash("mount --bind /stubs /usr/local/bin\n" + string(Facts()))).output))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h.Outdated
+			}
+			if got := outdated(); !slices.Equal(got, []string{c.unit}) {
+				t.Errorf("the facts have %q, want %s", got, c.unit)
+			}
 			for range 2 {
 				s.ok(s.step(step))
 			}
 			if n := s.restarts(c.unit); n != 1 {
 				t.Errorf("%d restarts of %s", n, c.unit)
+			}
+			if got := outdated(); len(got) > 0 {
+				t.Errorf("after the restart the facts have %q", got)
 			}
 		})
 	}

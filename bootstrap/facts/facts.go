@@ -39,6 +39,7 @@ type Host struct {
 	RebootPending    bool
 	Firewall         string            // active firewall: ufw, firewalld; empty: none
 	Units            map[string]Unit   // of those kgpu cares for
+	Outdated         []string          // units that run with what kgpu's files said before they changed
 	Files            map[string]string // path → hexadecimal SHA-256, of the files that kgpu writes (its ledger's)
 	DaemonJSON       []byte            // /etc/docker/daemon.json; nil: no such file
 	ContainerdTOML   []byte            // /etc/containerd/config.toml; nil: no such file

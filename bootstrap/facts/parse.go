@@ -33,6 +33,7 @@ func Parse(output []byte) (*Host, error) {
 		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
 		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"),
 		Units:        units(a["unit"]),
+		Outdated:     a["outdated"],
 		Foreign:      foreign(a),
 		KubeadmFiles: a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
 		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]),

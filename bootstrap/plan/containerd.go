@@ -26,7 +26,7 @@ func (b *builder) containerd(h *host) {
 	}
 	dropIn := map[string]File{containerdDropIn: files[containerdDropIn]}
 	reasons = append(reasons, changed(h.facts, dropIn)...)
-	reasons = append(reasons, h.notRunning("containerd.service")...)
+	reasons = slices.Concat(reasons, h.notRunning("containerd.service"), h.outdated("containerd.service"))
 	reasons = append(reasons, containerdLoaded(h.facts, cards)...)
 	if !b.hasRuntimePackage(h) {
 		reasons = []string{"containerd is not installed"}

@@ -147,3 +147,29 @@ func TestHoldsThatAreMissing(t *testing.T) {
 		})
 	}
 }
+
+// A step that was cut off between settings and the restart is begun again; a docker that restarts takes containers along.
+func TestRestartThatIsOwed(t *testing.T) {
+	for runtime, want := range map[string]map[string]string{
+		"containerd": {"containerd.service": "runtime/containerd", "kubelet.service": "kube/packages"},
+		"docker":     {"docker.service": "runtime/docker", "cri-docker.service": "runtime/cri-dockerd", "kubelet.service": "kube/packages"},
+	} {
+		for unit, step := range want {
+			t.Run(runtime+" "+unit, func(t *testing.T) {
+				inv, seen := settled(t, threeHosts+"runtime: "+runtime+"\nnetwork: flannel\n")
+				seen["w1"].Outdated = []string{unit}
+				g, err := Up(inv, seen)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.Ref == Ref{Host: "w1", ID: step} })
+				if at < 0 || g.Steps[at].Reason != unit+" runs with settings that have changed since" {
+					t.Fatalf("planned %v", refs(g))
+				}
+				if drained := strings.Contains(strings.Join(refs(g), ","), "driver/drain"); drained != (unit == "docker.service") {
+					t.Errorf("planned %v", refs(g))
+				}
+			})
+		}
+	}
+}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +27,7 @@ func (b *builder) packages(h *host) {
 		reasons = append(reasons, "not installed: "+strings.Join(missing, ", "))
 	}
 	files := b.kubeletFiles(h)
-	reasons = append(reasons, changed(h.facts, files)...)
+	reasons = slices.Concat(reasons, changed(h.facts, files), h.outdated("kubelet.service"))
 	b.unless(h, reasons, "Kubernetes "+version+" is installed", Step{
 		Ref: Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version, Script: "kube-packages",
 		Input: Input{Values: map[string]string{"version": version}, Files: files}, Retry: Transient, Timeout: long,

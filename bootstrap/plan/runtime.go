@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -99,9 +100,17 @@ func (h *host) notRunning(unit string) []string {
 	return nil
 }
 
+// outdated gives the reason why a unit has to restart, if a step was cut off before it did that.
+func (h *host) outdated(unit string) []string {
+	if slices.Contains(h.facts.Outdated, unit) {
+		return []string{unit + " runs with settings that have changed since"}
+	}
+	return nil
+}
+
 func (b *builder) docker(h *host) {
 	merged, reasons := mergeDaemonJSON(h.facts.DaemonJSON)
-	reasons = append(reasons, h.notRunning("docker.service")...)
+	reasons = slices.Concat(reasons, h.notRunning("docker.service"), h.outdated("docker.service"))
 	if info := h.facts.DockerInfo; info != nil && info["cgroup-driver"] != "systemd" {
 		reasons = append(reasons, fmt.Sprintf("docker runs with cgroup driver %q", info["cgroup-driver"]))
 	}
@@ -148,7 +157,7 @@ func (b *builder) criDockerdStep(h *host) {
 		reasons = append(reasons, "cri-dockerd is "+h.facts.CRIDockerd)
 	}
 	reasons = append(reasons, h.notRunning("cri-docker.socket")...)
-	reasons = append(reasons, h.notRunning("cri-docker.service")...)
+	reasons = slices.Concat(reasons, h.notRunning("cri-docker.service"), h.outdated("cri-docker.service"))
 	if h.facts.CRIDockerd == "" {
 		reasons = []string{"cri-dockerd is not installed"}
 	}
