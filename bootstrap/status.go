@@ -15,7 +15,7 @@ import (
 
 // statusBounds are what a host may take for one of the two scripts. Somebody waits for the table: a host that is slower has a
 // row that says so.
-var statusBounds = remote.Bounds{Bytes: factsBounds.Bytes, Time: time.Minute}
+var statusBounds = remote.Bounds{Bytes: factsBounds.Bytes, Time: 2 * time.Minute}
 
 // Status looks at all hosts at the same time, changes nothing, and calls show with what they told: one connection to each and
 // two commands. A host that cannot be asked is in the report, not an error. With every above zero it looks again and again,

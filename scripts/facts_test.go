@@ -66,7 +66,7 @@ func TestFactsOfASlowCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		kubectl string
 		answers bool
-		asked   int
+		least   int // times that it is asked; a shell that a busy machine holds up for a second asks once more
 	}{
 		"it answers":       {"cat /cluster", true, 1},
 		"it is slow":       {"case $* in *=28s*) cat /cluster ;; *) sleep 3; exit 1 ;; esac", true, 2},
@@ -82,7 +82,7 @@ func TestFactsOfASlowCluster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if asked := strings.Count(s.read("asked"), "x"); h.ControlPlane.Answers != c.answers || len(h.ControlPlane.Workloads) > 0 != c.answers || asked != c.asked {
+			if asked := strings.Count(s.read("asked"), "x"); h.ControlPlane.Answers != c.answers || len(h.ControlPlane.Workloads) > 0 != c.answers || asked < c.least || c.answers && asked > c.least {
 				t.Errorf("asked %d times: %+v", asked, h.ControlPlane)
 			}
 		})

@@ -305,21 +305,6 @@ func TestDriverFollowsTheKernel(t *testing.T) {
 	}
 }
 
-// A hold says that all of the step is done: the plan looks for it.
-func TestDriverIsHeldLast(t *testing.T) {
-	t.Parallel()
-	s := newGPUHost(t)
-	s.write("gpu/modules/nvidia", "580.173.02\n")
-	s.repository(deb{name: "libnvidia-compute-580-server", version: "580.173.02-1"}, deb{name: "next", version: "1", preinst: "exit 1"})
-	s.value("packages", "libnvidia-compute-580-server\n")
-	s.value("version_package", "libnvidia-compute-580-server")
-	s.value("next", "next\n")
-	s.fails(s.step("driver-install"), 1, "STEP_FAILED")
-	if got := s.status("libnvidia-compute-580-server"); got != "install installed 580.173.02-1" {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestDriverThatIsNotOffered(t *testing.T) {
 	t.Parallel()
 	s := newGPUHost(t)

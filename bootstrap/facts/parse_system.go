@@ -130,7 +130,7 @@ func packages(a answer) (Apt, map[string]Package) {
 		case flag != "ok" || !slices.Contains([]string{"installed", "config-files", "not-installed"}, state):
 			apt.Broken = append(apt.Broken, name)
 		case state == "installed" && len(f) == 5:
-			installed[name] = Package{Version: f[4], Held: f[1] == "hold"}
+			installed[name] = Package{Version: f[4], Held: f[1] == "hold" || installed[name].Held} // another architecture's has the same name
 		}
 	}
 	return apt, installed

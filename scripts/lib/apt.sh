@@ -69,10 +69,10 @@ apt_says() {
 apt_update() {
   local status=0 file share=half
   local -a files=()
-  apt_late=
+  apt_late='' apt_unanswered=''
   apt_limited half apt_get update || status=$?
-  apt_unanswered=$(apt_says "$apt_fetch_errors") || true
-  if [[ $status == 0 && -z $apt_unanswered ]]; then return 0; fi
+  if [[ $status == 0 ]] && ! apt_says "$apt_fetch_errors" >/dev/null; then return 0; fi
+  apt_unanswered=$(grep -E "$apt_fetch_errors" "$apt_log" | grep -vE -m 1 'does not have a Release file| 404 |NO_PUBKEY|KEYSIG') || true
   echo 'some repositories did not answer, kgpu goes on with the others:'
   grep -E '^[WE]: ' "$apt_log" || true
   if ! apt_ended && apt_says "^E: |$apt_fetch_errors" >/dev/null; then return 0; fi
@@ -94,12 +94,12 @@ apt_ended() {
   [[ $apt_status == 124 || $apt_status == 137 ]]
 }
 
-# apt_limited half|most COMMAND... runs a program of apt, which gets half of the time that is left, or all of it but for a minute.
+# apt_limited half|most COMMAND... runs a program of apt, which gets half of the time that is left, or three quarters.
 apt_limited() {
   local left status=0
   left=$(seconds_left)
   apt_limit=$((left > 8 ? left / 2 : 4))
-  if [[ $1 == most && $((left - 60)) -gt $apt_limit ]]; then apt_limit=$((left - 60)); fi
+  if [[ $1 == most && $((left * 3 / 4)) -gt $apt_limit ]]; then apt_limit=$((left * 3 / 4)); fi
   "${@:2}" || status=$?
   apt_limit=0
   return "$status"

@@ -18,6 +18,7 @@ entry_begin() {
 entry_commit() {
   local last number
   last=$(ledger_entries | tail -n 1)
+  [[ -n $last ]] || rm -rf "${ledger%/*}/left" # of an earlier reset, which was cut off at its very end
   printf -v number %06d $((10#${last:-0} + 1))
   find "$entry" \( -type f -o -type d \) -exec sync {} +
   mv "$entry" "$ledger/$number"

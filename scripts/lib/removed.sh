@@ -38,7 +38,7 @@ undo_removed() {
   for spec in "$@"; do
     if removed_offered "$spec"; then
       back+=("$spec")
-    elif [[ -n $apt_unanswered ]]; then
+    elif [[ -n $apt_unanswered && -z $(apt_versions "${spec%%=*}") ]]; then # whoever offers others of it has answered
       fail_transient REPO_UNREACHABLE "bringing back ${spec/=/ }: $apt_unanswered"
     else
       undo_left "package ${spec/=/ }, which another driver replaced: it is not offered any more"
@@ -46,8 +46,8 @@ undo_removed() {
   done
   [[ ${#back[@]} -gt 0 ]] || return 0
   if ! apt_get install --allow-downgrades "${back[@]}"; then
-    removed_unfit || apt_failed "bringing back ${back[*]}"
-    undo_left "the packages ${back[*]}, which another driver replaced: $(apt_says '^E: ')"
+    if apt_says "$apt_fetch_errors|[Nn]o space left on device" >/dev/null; then apt_failed "bringing back ${back[*]}"; fi
+    undo_left "the packages ${back[*]}, which another driver replaced: $(apt_says '^E: ' || printf 'apt-get failed')"
     return
   fi
   removed_mark auto "$before/auto"
@@ -56,12 +56,6 @@ undo_removed() {
     make_way "/${path%/*}"
     put_back "$before/files/$path" "/$path"
   done < <(find "$before/files" -type f -printf '%P\n')
-}
-
-# removed_unfit tells whether the packages are there but have no place on this host any more: what they depend on went, or
-# their own scripts fail.
-removed_unfit() {
-  ! apt_says '[Nn]o space left on device' >/dev/null && apt_says '^E: (Unable to (correct problems|satisfy dependencies)|Sub-process .* returned an error code)' >/dev/null
 }
 
 removed_offered() {

@@ -111,7 +111,7 @@ undo_file() {
 }
 
 undo_outdates() {
-  outdate "$1" || true # a full disk keeps nothing from going back
+  (outdate "$1") || rm -f "$KGPU_STEP/failure" # a full disk keeps nothing from going back
 }
 
 # undo_restarts has the owner's docker and containerd, which go on, read the settings that are back: docker would look for a runtime

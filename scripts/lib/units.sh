@@ -51,7 +51,7 @@ outdate() {
   esac
   unit_active "$unit" || return 0
   (umask 077 && mkdir -p "$outdated")
-  unit_property "$unit" InvocationID >"$outdated/$unit"
+  unit_property "$unit" InvocationID >"$outdated/$unit" || fail_transient STEP_FAILED "systemd does not tell how $unit is"
 }
 
 # unit_outdated UNIT tells whether a unit that runs is owed a restart.

@@ -74,6 +74,7 @@ for spec in "${packages[@]}"; do
 done
 want "${packages[@]}"
 apt_install "${packages[@]}"
+hold "${packages[@]%%=*}"
 for spec in "${next[@]}"; do
   spec=$(of_its_line "$spec")
   if installed "$spec" || ! apt_offers "$spec"; then continue; fi
@@ -84,8 +85,6 @@ for spec in "${next[@]}"; do
     apt_install "$spec"
   fi
 done
-# By this the plan knows that the step came as far as here.
-hold "${packages[@]%%=*}"
 
 installed "$version_package" || fail STEP_FAILED "$version_package did not come with the driver"
 version=$(dpkg-query -W -f '${source:Upstream-Version}' "$version_package")
