@@ -87,7 +87,7 @@ func TestPackageOfALateRepository(t *testing.T) {
 			s.write("etc/apt/sources.list.d/dead.list", "deb http://127.0.0.2:1/x stable main\n")
 			s.write("etc/apt/sources.list.d/theirs.list", "deb http://127.0.0.1:8000/x stable main\n")
 			s.fails(s.script("set --"+nobody+"seconds_left() { echo 4; }\napt_silence=600\n"+script), 75, "REPO_UNREACHABLE")
-			s.detail("the package lists of /etc/apt/sources.list.d/theirs.list did not come in time")
+			s.detail("/etc/apt/sources.list.d/theirs.list did not come in time") // on a busy machine, others may be late, too
 		})
 	}
 }

@@ -36,8 +36,8 @@ func TestFactsOfAHostThatStandsStill(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
 			s := busyHost(t)
-			s.stub(program, "#!/bin/sh\nexec sleep 20\n")
-			if r := s.bash(factsOf("timeout 30", "timeout 3", "timeout 20", "timeout 3")); r.status != 1 || !strings.HasSuffix(r.output, name+" did not answer in time\n") {
+			s.stub(program, "#!/bin/sh\nexec sleep 60\n")
+			if r := s.bash(factsOf("timeout 30", "timeout 5", "timeout 20", "timeout 5")); r.status != 1 || !strings.HasSuffix(r.output, name+" did not answer in time\n") {
 				t.Errorf("status %d, it says:\n%s", r.status, r.output)
 			}
 		})
@@ -49,8 +49,8 @@ func TestFactsWithoutWhatHangs(t *testing.T) {
 	t.Parallel()
 	s := busyHost(t)
 	s.stub("nvidia-smi", "#!/bin/sh\n[ \"$1\" != -L ] || exec sleep 20\necho 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, Enabled'\n")
-	s.stub("curl", "#!/bin/sh\nexec sleep 20\n")
-	s.stub("du", "#!/bin/sh\nexec sleep 20\n")
+	s.stub("curl", "#!/bin/sh\nexec sleep 60\n")
+	s.stub("du", "#!/bin/sh\nexec sleep 60\n")
 	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("timeout 10", "timeout 1", "-k 5 8", "-k 1 1"))).output))
 	if err != nil {
 		t.Fatal(err)
