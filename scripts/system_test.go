@@ -129,6 +129,7 @@ sysctl -q -w net.ipv4.conf.all.accept_redirects=0
 sysctl ` + keys + ` >/tmp/before
 bash /step.sh
 bash /step.sh
+remember_sysctls net.ipv4.ip_forward net.ipv4.tcp_rmem
 sysctl net.ipv4.ip_forward net.ipv4.tcp_rmem net.ipv4.conf.all.rp_filter
 find /var/lib/kgpu/ledger -name kind -exec cat {} +
 undo_all
@@ -139,7 +140,7 @@ sysctl ` + keys + ` | diff /tmp/before -`))
 		}
 	}
 	if n := strings.Count(r.output, "sysctl\n"); n != 1 {
-		t.Errorf("%d sysctl entries, want 1 (the second run changes nothing):\n%s", n, r.output)
+		t.Errorf("%d sysctl entries, want 1 (the second run changes nothing, and what is there since the first is not what was):\n%s", n, r.output)
 	}
 	s.fails(s.script("echo 'net.ipv4.no_such_key = 1' >/tmp/f; apply_sysctls /tmp/f"), 1, "HOST_MODULE_MISSING")
 }

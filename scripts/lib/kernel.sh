@@ -25,11 +25,22 @@ sysctl_get() {
   echo "${value//$'\t'/ }"
 }
 
-# remember_sysctls KEY... records values that another program is about to change.
+# sysctl_remembered KEY tells whether the ledger has the value that was there before kgpu.
+sysctl_remembered() {
+  local number
+  for number in $(ledger_find sysctl); do
+    if grep -q "^${1//./\\.}=" "$ledger/$number/args"; then return 0; fi
+  done
+  return 1
+}
+
+# remember_sysctls KEY... records values that another program is about to change. What is there after it did, in a step that is
+# begun again say, is no such value.
 remember_sysctls() {
   local key value
   local -a pairs=()
   for key in "$@"; do
+    if sysctl_remembered "$key"; then continue; fi
     if value=$(sysctl_get "$key"); then pairs+=("$key=$value"); fi
     # The kernel changes the second with the first: it has to be put back after it.
     if [[ $key == net.ipv4.ip_forward ]]; then pairs+=("net.ipv4.conf.all.accept_redirects=$(sysctl_get net.ipv4.conf.all.accept_redirects)"); fi

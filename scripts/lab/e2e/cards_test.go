@@ -89,7 +89,7 @@ func (c *cluster) undisturbed(t *testing.T, pod string) {
 		s := c.up(t)
 		wantSteps(t, c.did(s), "w1 runtime/containerd")
 		// The kubelet, whose connection ended with the restart, tries again when gRPC lets it, after a second or so.
-		c.exec(t, "cp1", "for i in $(seq 20); do kubectl --kubeconfig /etc/kubernetes/admin.conf exec "+pod+" -- true && exit; sleep 1; done; exit 1")
+		c.exec(t, "cp1", "for i in $(seq 20); do HOME=/proc/none kubectl --kubeconfig /etc/kubernetes/admin.conf exec "+pod+" -- true && exit; sleep 1; done; exit 1")
 	}
 	if after := state(); after != before {
 		t.Errorf("the pod %s was\n%s\nbefore kgpu up, and is\n%s\nafter it", pod, before, after)

@@ -3,8 +3,9 @@
 set -euo pipefail
 export LC_ALL=C SYSTEMD_COLORS=0
 
-# Packages, with their holds.
+# Packages, with their holds, and those that came for others only.
 dpkg-query -W -f='package\t${Package}:${Architecture}\t${Version} ${db:Status-Status} ${db:Status-Want}\n'
+apt-mark showauto | sed 's/.*/package-auto\t&\t/'
 
 # Units: what is enabled, and what is active or failed. Inactive units come and go with systemd's memory. A timer is running
 # while what it starts is at work, and waits before and after that.
