@@ -65,7 +65,7 @@ apt_says() {
 }
 
 # apt_update reads the package lists. A repository of somebody else that does not answer is no failure; $apt_unanswered says
-# what there was of it.
+# what apt said of it, unless it will not answer tomorrow either.
 apt_update() {
   local status=0 file share=half
   local -a files=()

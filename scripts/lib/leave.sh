@@ -144,9 +144,9 @@ pod_network_off() {
 # sets_drop AGENT destroys the ipsets of pod networks. Agents make them from their containers, with the kernel's help only: AGENT
 # is yes where one did that was there until now, and a host without the program cannot even list them.
 sets_drop() {
-  local set left='the ipsets of the pod network, which this host has no program for: they stay until the next boot'
+  local set
   if ! command -v ipset >/dev/null; then
-    [[ $1 != yes ]] || undo_left "$left" until-boot
+    [[ $1 != yes ]] || undo_left 'the ipsets of the pod network, which this host has no program for: they stay until the next boot' until-boot
     return
   fi
   local -a sets

@@ -125,8 +125,7 @@ undo_restarts() {
       undo_left "$unit runs with kgpu's settings until it is restarted: containers of docker's would end with that" until-boot
       continue
     fi
-    systemctl reset-failed -- "$unit" 2>/dev/null || true
-    systemctl restart -- "$unit" || undo_left "$unit does not start"
+    unit_anew "$unit" || undo_left "$unit does not start"
     rm -f "$outdated/$unit"
   done
 }

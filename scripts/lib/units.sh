@@ -75,10 +75,15 @@ unit_restart() {
   local unit
   for unit in "$@"; do
     remember_unit "$unit"
-    systemctl reset-failed -- "$unit" 2>/dev/null || true
-    systemctl restart -- "$unit" || unit_failed "$unit"
+    unit_anew "$unit" || unit_failed "$unit"
     rm -f "$outdated/$unit"
   done
+}
+
+# unit_anew UNIT restarts a unit, however often it failed before.
+unit_anew() {
+  systemctl reset-failed -- "$1" 2>/dev/null || true
+  systemctl restart -- "$1"
 }
 
 # unit_off UNIT... stops units and keeps them from coming back.
