@@ -11,7 +11,7 @@ disk_tight=1024
 disk_places=("$KGPU_STEP" / /etc /run /tmp /usr /var /var/cache/apt /var/lib/apt /var/lib/containerd /var/lib/docker /var/lib/dpkg /var/lib/etcd
   /var/lib/kubelet /var/log)
 disk_users=(/boot /home /opt /root /srv /tmp /usr /var/cache/apt /var/lib/apt /var/lib/containerd /var/lib/docker /var/lib/etcd
-  /var/lib/kgpu /var/lib/kubelet /var/lib/snapd /var/log /var/tmp)
+  /var/lib/kgpu /var/lib/kgpu-tmp /var/lib/kubelet /var/lib/snapd /var/log /var/tmp)
 
 # of_other_hosts says that this step tells what happens on other hosts: their disks are not this one's.
 of_other_hosts() {

@@ -8,6 +8,7 @@ umask 077
 dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 base=${dir%/run/*}
 batch=${dir##*/}
+scratch=$base-tmp
 keep_batches=5
 kill_after=5 # seconds between TERM and KILL when a step's time is up
 
@@ -101,6 +102,7 @@ script_under_timeout() {
     (
         umask 022
         cd /
+        if [[ -d $scratch ]]; then export TMPDIR=$scratch; fi
         KGPU_STEP=$step exec bash "$step/script.sh"
     ) >"$step/output" 2>&1 </dev/null 8>&- 9>&- &
     group=$!
@@ -172,6 +174,13 @@ run_step() {
     printf '%s\t%s\t%s\n' "$status" "$reason" "$detail" | save "$step/result"
     tell D "$id" "$status" "$took" "$reason" "$detail"
     return "$status"
+}
+
+# make_scratch makes the folder for temporary files of the programs that the steps run, which some of them do as another user: in
+# /tmp, those of a program that is killed would stay for good. Where there is no room for it, they find another one.
+make_scratch() {
+    rm -rf "$scratch"
+    mkdir --mode=1777 "$scratch" || :
 }
 
 # run_steps runs them until one fails or somebody leaves a file `stop`.
@@ -250,7 +259,9 @@ main() {
     tidy
     rm -f "$base/forget" # of a reset that was cut off: this batch may not be one
     make_reserve
+    make_scratch
     run_steps || status=$?
+    rm -rf "$scratch"
     finish "$status"
     if [[ -e $base/forget ]]; then
         exec 7>>following

@@ -306,6 +306,41 @@ func TestKilledRunner(t *testing.T) {
 	}
 }
 
+// A program that is killed takes no leave of its temporary files: where they are, the next batch finds them.
+func TestTemporaryFiles(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	scratch := h.Dir + "-tmp"
+	shared := t.TempDir()
+	begun := pipe(t, shared, "begun")
+	cmd := h.Shell("bash " + put(t, h, "a-1", 60, `mktemp >`+begun+`; exec sleep 600`) + "/start.sh")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left := strings.TrimSpace(read(t, begun))
+	if filepath.Dir(left) != scratch {
+		t.Errorf("a temporary file is %s", left)
+	}
+	if got := start(t, h, put(t, h, "b-1", 60, `:`)); !strings.Contains(got, "HOST_BUSY") {
+		t.Errorf("printed %q", got)
+	}
+	if info, err := os.Stat(scratch); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
+		t.Errorf("beside a batch that was refused: %v, %v", info, err)
+	}
+	h.PowerOff() // and on again
+	_ = cmd.Wait()
+	if _, err := os.Stat(left); err != nil {
+		t.Fatal("there is nothing to be tidied up:", err)
+	}
+
+	if got := start(t, h, put(t, h, "b-2", 60, `ls -A "$TMPDIR"; mktemp >/dev/null; exit 3`)); !strings.HasSuffix(timeless(got), "B\tstep/1\tT\nD\tstep/1\t3\tT\tSTEP_FAILED\t\nE\t3\n") {
+		t.Errorf("printed %q", got)
+	}
+	if _, err := os.Stat(scratch); !os.IsNotExist(err) {
+		t.Errorf("%s: %v", scratch, err)
+	}
+}
+
 func TestFollowFromAnyOffset(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
