@@ -173,7 +173,7 @@ var table = index([]Reason{
 		"`kubectl -n kgpu-dashboard describe pods` says why; the same command carries on, and `kgpu dashboard --remove` takes it away"},
 
 	{HostBusy, 30,
-		"Another run of kgpu is at work: it holds the cluster, or a unit of it holds the host. The message says whose run it is, from where, since when and what it does.",
+		"Another run of kgpu is at work: it holds the cluster, or a unit of it holds the host. The message says whose run it is, from where, since when and what it does. Of a run that was killed while the link was cut, the host learns after 20 s of silence.",
 		"`kgpu attach` shows what the other run does: wait for its end, then run the same command again"},
 	{HostAddressDuplicate, 48,
 		"Two hosts would have the same address in the cluster, where nodes find each other by their addresses. That is the `privateAddress:` of the inventory, or the one that SSH reached.",

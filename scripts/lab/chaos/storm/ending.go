@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 )
 
 // explained are the reasons with which kgpu may end because of what the storm does. Any other is no answer to a fault:
@@ -14,8 +15,8 @@ import (
 var explained = []string{
 	// A host is off, or cut off, or boots and lets nobody in yet; it goes down while it is asked.
 	"SSH_UNREACHABLE", "SSH_LOST", "SSH_AUTH_FAILED", "SUDO_REFUSED", "HOST_FACTS_FAILED",
-	// A host that is cut off does not know yet that the run before was killed.
-	"HOST_BUSY",
+	// A host that was cut off does not know yet that the run before was killed.
+	busy,
 	// A host goes down during a step, or a part of the step is killed.
 	"STEP_FAILED", "STEP_TIMEOUT", "STEP_INTERRUPTED", "HOST_DPKG_BROKEN",
 	// A step waits for another host that goes down.
@@ -24,6 +25,13 @@ var explained = []string{
 	"NET_PORT_BLOCKED", "NET_NAME_UNRESOLVED", "REPO_UNREACHABLE", "REGISTRY_UNREACHABLE", "PACKAGE_MISSING",
 	"REPO_CONTENT_MISMATCH", "IMAGE_MISMATCH",
 }
+
+// busy is the reason of a run that finds another one at work.
+const busy = "HOST_BUSY"
+
+// holdSilence is how long the hold of a run that was killed while its host was cut off may last, with a second for the host:
+// run.DefaultSilence of kgpu.
+const holdSilence = 21 * time.Second
 
 // cancelled is the reason of a step that is cut short because the hold on the cluster is lost. A run does not end with it
 // unless somebody stops it.

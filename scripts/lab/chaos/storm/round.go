@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,8 +107,19 @@ func (r *round) run() error {
 		}
 		r.say("kgpu up ended: %s", why)
 		r.Tally.refuse()
+		if r.session.result.Reason == busy {
+			r.pause(cmp.Or(r.Lab.silence, holdSilence))
+		}
 	}
 	return context.Cause(r.ctx)
+}
+
+// pause waits, as somebody does who was told that another run is at work.
+func (r *round) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-r.ctx.Done():
+	}
 }
 
 // look reads what the hosts' batches told.

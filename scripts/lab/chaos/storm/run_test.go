@@ -131,6 +131,21 @@ func TestRunIsKilledAndFoundAgain(t *testing.T) {
 	}
 }
 
+// TestHoldOfAKilledRun: who is told that another run is at work does not ask at once again.
+func TestHoldOfAKilledRun(t *testing.T) {
+	r, dir := onStandIn(t)
+	r.disturbed, r.Lab.silence = 1, 200*time.Millisecond
+	found(t, dir)
+	ends(t, dir, `rm "$base/ending"; say '' result HOST_BUSY ''; exit 30`)
+	begun := time.Now()
+	if err := r.run(); err != nil || r.refused != 1 {
+		t.Errorf("refused %d times, %v", r.refused, err)
+	}
+	if took := time.Since(begun); took < r.Lab.silence {
+		t.Errorf("the next run began after %s", took)
+	}
+}
+
 func TestRunThatFailsUndisturbedIsAFailure(t *testing.T) {
 	r, dir := onStandIn(t)
 	ends(t, dir, `say os/a error STEP_FAILED 'it does not work'; say '' result STEP_FAILED ''; exit 10`)
