@@ -12,6 +12,10 @@ import (
 	"kgpu.dev/kgpu/scripts/lab/problem"
 )
 
+// stopLimit is how long systemd may wait for the units of a host that shuts down: DefaultTimeoutStopSec= of systemd-system.conf(5),
+// which a container that takes no signal makes use of, and a little for the rest.
+const stopLimit = 100 * time.Second
+
 // Reboot shuts a running host down and boots it again, and returns when its
 // sshd answers.
 func (l *Lab) Reboot(ctx context.Context, name string) error {
@@ -27,7 +31,7 @@ func (l *Lab) Reboot(ctx context.Context, name string) error {
 	if err := sup.Signal(askReboot); err != nil {
 		return err
 	}
-	if err := h.waitSSH(ctx, sup, b.Count); err != nil {
+	if err := h.waitSSH(ctx, sup, b.Count, stopLimit+bootLimit); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(l.Out, h.line())

@@ -112,13 +112,13 @@ func (h *Host) start(ctx context.Context) error {
 			return h.fail("start its supervisor", "LAB_HOST_START", "", err)
 		}
 	}
-	return h.waitSSH(ctx, sup, 0)
+	return h.waitSSH(ctx, sup, 0, bootLimit)
 }
 
-// waitSSH waits for the banner of the host's sshd in a boot after number after.
-func (h *Host) waitSSH(ctx context.Context, sup process.Record, after int) error {
+// waitSSH waits, so long at most, for the banner of the host's sshd in a boot after number after.
+func (h *Host) waitSSH(ctx context.Context, sup process.Record, after int, limit time.Duration) error {
 	ended := false
-	up := process.Poll(bootLimit, func() bool {
+	up := process.Poll(limit, func() bool {
 		if ctx.Err() != nil || !sup.Alive() {
 			ended = true
 			return true
@@ -133,7 +133,7 @@ func (h *Host) waitSSH(ctx context.Context, sup process.Record, after int) error
 		return h.fail("boot", "LAB_HOST_ENDED", "See "+h.path("console.log")+".", errors.New(tail(h.path("console.log"))))
 	case !up:
 		return h.fail("wait for its sshd", "LAB_HOST_NO_SSHD",
-			fmt.Sprintf("`lab exec %s journalctl -b` tells more.", h.Name), fmt.Errorf("no banner within %s", bootLimit))
+			fmt.Sprintf("`lab exec %s journalctl -b` tells more.", h.Name), fmt.Errorf("no banner within %s", limit))
 	}
 	return nil
 }
