@@ -179,9 +179,12 @@ run_step() {
 # make_scratch makes the folder for temporary files of the programs that the steps run, which some of them do as another user: in
 # /tmp, those of a program that is killed would stay for good. Where there is no room for it, they find another one.
 make_scratch() {
-    rm -rf "$scratch"
+    drop_scratch
     mkdir --mode=1777 "$scratch" || :
 }
+
+# drop_scratch: a process that left its step's group may write there still, which is no reason to end without a result.
+drop_scratch() { rm -rf "$scratch" || :; }
 
 # run_steps runs them until one fails or somebody leaves a file `stop`.
 run_steps() {
@@ -261,7 +264,7 @@ main() {
     make_reserve
     make_scratch
     run_steps || status=$?
-    rm -rf "$scratch"
+    drop_scratch
     finish "$status"
     if [[ -e $base/forget ]]; then
         exec 7>>following
