@@ -9,6 +9,7 @@ import (
 
 	"github.com/cli/browser"
 
+	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/timeline"
 )
@@ -31,6 +32,9 @@ func Timeline(o TimelineOptions) error {
 	model, err := timeline.Of(events, run.Cluster)
 	if err != nil {
 		return &UsageError{Message: err.Error()}
+	}
+	if run.State != history.Ended {
+		model.Fate = string(run.State)
 	}
 	path, draw := o.Page, timeline.Page
 	if o.Trace != "" {

@@ -30,6 +30,7 @@ type Model struct {
 	Total     int64     `json:"total"`            // until the last event
 	Reason    string    `json:"reason,omitempty"` // of the result; empty: the run has not told its end
 	Text      string    `json:"text,omitempty"`   // of the result
+	Fate      string    `json:"fate,omitempty"`   // of a run that has not told its end, where it is known: at work, killed, lost
 	Hosts     []*Host   `json:"hosts"`
 	Path      []*Bar    `json:"-"`               // the critical path, from its first step to its last
 	Notes     []Note    `json:"notes,omitempty"` // warnings, proofs, and failures outside of steps

@@ -163,7 +163,7 @@ func newPage(m *Model) *page {
 	p := &page{
 		Model: m, Style: template.CSS(pageStyle), Script: template.JS(pageScript),
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
-		Title:  cmp.Or(m.Cluster, "kgpu"), Good: m.Reason == "ok", Ending: cmp.Or(m.Reason, "no end told"),
+		Title:  cmp.Or(m.Cluster, "kgpu"), Good: m.Reason == "ok", Ending: cmp.Or(m.Reason, m.Fate, "no end told"),
 		When: m.Begun.Format("2 January 2006, 15:04:05 MST"), Took: duration(m.Total), Low: len(m.Hosts) >= crowd,
 	}
 	p.rows()

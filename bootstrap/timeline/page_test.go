@@ -166,6 +166,21 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestEnding holds the word for how a run ended: its reason, else what became of it, where that is known.
+func TestEnding(t *testing.T) {
+	whole := three()
+	for _, c := range []struct {
+		events     []event.Event
+		fate, want string
+	}{{whole, "", "ok"}, {whole, "killed", "ok"}, {whole[:len(whole)-1], "killed", "killed"}, {whole[:len(whole)-1], "", "no end told"}} {
+		m := model(t, c.events)
+		m.Fate = c.fate
+		if got := newPage(m).Ending; got != c.want {
+			t.Errorf("%d of %d events, %q: %q, want %q", len(c.events), len(whole), c.fate, got, c.want)
+		}
+	}
+}
+
 // TestTwoHundredHosts holds the page of a large run within what a browser opens at once.
 func TestTwoHundredHosts(t *testing.T) {
 	document, page := drawn(t, many(200))
