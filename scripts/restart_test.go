@@ -14,6 +14,16 @@ func (s *sandbox) restarts(unit string) int {
 	return strings.Count(s.read("var/units.log"), "restart -- "+unit+"\n")
 }
 
+// outdated gives the units that the facts have as owed a restart.
+func (s *sandbox) outdated() []string {
+	s.t.Helper()
+	h, err := facts.Parse([]byte(s.ok(s.bash("mount --bind /stubs /usr/local/bin\n" + string(Facts()))).output))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return h.Outdated
+}
+
 // A step that is killed before the restart finds the file as it should be when it begins again.
 func TestRestartThatIsOwed(t *testing.T) {
 	t.Parallel()
@@ -42,14 +52,7 @@ func TestRestartThatIsOwed(t *testing.T) {
 				t.Fatalf("was not killed: %s", r.output)
 			}
 			s.stub("systemctl", systemctl)
-			outdated := func() []string {
-				h, err := facts.Parse([]byte(s.ok(s.bash("mount --bind /stubs /usr/local/bin\n" + string(Facts()))).output))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return h.Outdated
-			}
-			if got := outdated(); !slices.Equal(got, []string{c.unit}) {
+			if got := s.outdated(); !slices.Equal(got, []string{c.unit}) {
 				t.Errorf("the facts have %q, want %s", got, c.unit)
 			}
 			for range 2 {
@@ -58,10 +61,41 @@ func TestRestartThatIsOwed(t *testing.T) {
 			if n := s.restarts(c.unit); n != 1 {
 				t.Errorf("%d restarts of %s", n, c.unit)
 			}
-			if got := outdated(); len(got) > 0 {
+			if got := s.outdated(); len(got) > 0 {
 				t.Errorf("after the restart the facts have %q", got)
 			}
 		})
+	}
+}
+
+// cri-dockerd, which gives up while docker restarts, is restarted by the next run where this one is killed in between.
+func TestRestartThatDockersClientIsOwed(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.stub("cri-dockerd", "#!/bin/sh\necho 'cri-dockerd 1.0 (x)'\n")
+	s.value("version", "1.0")
+	for _, unit := range []string{"docker.service", "cri-docker.service", "cri-docker.socket"} {
+		s.write("var/units/"+unit, "loaded,active,enabled\n")
+	}
+	systemctl := s.read("stubs/systemctl")
+	s.stub("systemctl", "#!/bin/bash\ncase $* in 'restart -- cri-docker.service') kill -KILL $PPID; exit ;; esac\n"+strings.TrimPrefix(systemctl, "#!/usr/bin/env bash\n"))
+	if r := s.script("runtime_restart docker"); r.status == 0 || s.restarts("docker.service") != 1 {
+		t.Fatalf("was not killed in between: %s", r.output)
+	}
+	s.stub("systemctl", systemctl)
+	if got := s.outdated(); !slices.Equal(got, []string{"cri-docker.service"}) {
+		t.Errorf("the facts have %q", got)
+	}
+	step, err := Step("runtime-cri-dockerd")
+	s.must(err)
+	for range 2 {
+		s.ok(s.bash("mount --bind /stubs /usr/local/bin\n" + string(step)))
+	}
+	if n, docker := s.restarts("cri-docker.service"), s.restarts("docker.service"); n != 1 || docker != 1 {
+		t.Errorf("%d restarts of cri-docker.service, %d of docker.service", n, docker)
+	}
+	if got := s.outdated(); len(got) > 0 {
+		t.Errorf("after the restart the facts have %q", got)
 	}
 }
 

@@ -35,8 +35,8 @@ unit_enable() {
   done
 }
 
-# Units that run with what a file said before it changed: a file for each, which names that run of the unit. It outlives the step,
-# which may be killed before it restarts the unit and finds nothing to change when it begins again.
+# Units that are owed a restart: a file for each, which names that run of the unit. It outlives the step, which may be killed before
+# it restarts the unit and finds nothing to change when it begins again.
 outdated=/var/lib/kgpu/outdated
 
 # outdate PATH notes, before the file changes, that the unit which read it is owed a restart.
@@ -49,9 +49,14 @@ outdate() {
     /etc/systemd/system/*.service.d/* | /etc/systemd/system/*.service) unit=${unit%%.d/*} ;;
     *) return 0 ;;
   esac
-  unit_active "$unit" || return 0
+  owe_restart "$unit"
+}
+
+# owe_restart UNIT notes that a unit, if it runs, is owed a restart.
+owe_restart() {
+  unit_active "$1" || return 0
   (umask 077 && mkdir -p "$outdated")
-  unit_property "$unit" InvocationID >"$outdated/$unit" || fail_transient STEP_FAILED "systemd does not tell how $unit is"
+  unit_property "$1" InvocationID >"$outdated/$1" || fail_transient STEP_FAILED "systemd does not tell how $1 is"
 }
 
 # unit_outdated UNIT tells whether a unit that runs is owed a restart.
@@ -78,6 +83,13 @@ unit_restart() {
     unit_anew "$unit" || unit_failed "$unit"
     rm -f "$outdated/$unit"
   done
+}
+
+# runtime_restart docker|containerd restarts a container runtime, and cri-dockerd, which gives up while docker restarts.
+runtime_restart() {
+  if [[ $1 == docker ]]; then owe_restart cri-docker.service; fi
+  unit_restart "$1.service"
+  if [[ $1 == docker ]] && unit_active cri-docker.socket; then unit_restart cri-docker.service; fi
 }
 
 # unit_anew UNIT restarts a unit, however often it failed before.

@@ -54,13 +54,6 @@ knows_nvidia() {
   [[ $info =~ \"nvidia\":\ *\{ ]]
 }
 
-# restart_runtime has the runtime read its configuration.
-restart_runtime() {
-  unit_restart "$runtime.service"
-  # docker's client gives up while docker restarts.
-  if [[ $runtime == docker ]] && unit_active cri-docker.socket; then unit_restart cri-docker.service; fi
-}
-
 # containerd_setting SECTION KEY prints a setting of what containerd reads; a section is named by how its name ends.
 containerd_setting() {
   awk -v section="$1" -v key="$2" '
@@ -94,6 +87,6 @@ configure
 describe_cards
 # Not before all that it names is there: docker, beginning after a power cut, could start nothing.
 install_files
-if changed '/etc/containerd/*' '/etc/docker/*' || unit_outdated "$runtime.service" || ! knows_nvidia; then restart_runtime; fi
+if changed '/etc/containerd/*' '/etc/docker/*' || unit_outdated "$runtime.service" || ! knows_nvidia; then runtime_restart "$runtime"; fi
 knows_nvidia || fail GPU_RUNTIME_MISSING "$runtime has no runtime called nvidia"
 if [[ $runtime == containerd ]]; then verify_containerd; fi

@@ -5,6 +5,7 @@
 
 install_files
 systemctl daemon-reload
-for unit in containerd docker cri-docker; do
-  if unit_outdated "$unit.service"; then unit_restart "$unit.service"; fi
+for runtime in containerd docker; do
+  if unit_outdated "$runtime.service"; then runtime_restart "$runtime"; fi
 done
+if unit_outdated cri-docker.service; then unit_restart cri-docker.service; fi

@@ -7,7 +7,7 @@
 claim_containers
 install_files
 apt_install_first packages
-if unit_outdated containerd.service; then unit_restart containerd.service; fi
+if unit_outdated containerd.service; then runtime_restart containerd; fi
 unit_enable containerd.service
 
 # What counts is what containerd read, not what was written.

@@ -16,11 +16,7 @@ if [[ ! -e /sys/class/net/docker0 ]]; then
 fi
 install_files
 apt_install_first packages
-if unit_outdated docker.service; then
-  unit_restart docker.service
-  # Its client gives up while docker restarts.
-  if unit_active cri-docker.socket; then unit_restart cri-docker.service; fi
-fi
+if unit_outdated docker.service; then runtime_restart docker; fi
 unit_enable docker.service
 
 # Not every distribution brings the command line with the daemon.
