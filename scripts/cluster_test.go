@@ -184,6 +184,26 @@ func TestNodes(t *testing.T) {
 	}
 }
 
+// What is refused is not tried again.
+func TestNodesRefused(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.write("node-is-there", "u1\n")
+	s.value("nodes", "w1\tlabel\tdisk=fast\n")
+	for _, words := range []string{
+		`The Node "w1" is invalid: metadata.labels: Invalid value: "fast!": a valid label must be an empty string`,
+		`error: invalid label value: "disk=fast!": a valid label must be an empty string`,
+		"Error from server (BadRequest): the body of the request was in an unknown format",
+	} {
+		s.write("fails", "label --overwrite\t"+words+"\n")
+		r := s.step("cluster-nodes")
+		s.fails(r, 1, "STEP_FAILED")
+		if !strings.Contains(r.output, words) {
+			t.Errorf("it does not say %s:\n%s", words, r.output)
+		}
+	}
+}
+
 // What can be done again is, where the API server was too busy for it once.
 func TestWritesThatTimeOut(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,11 @@ said_no() {
   grep -qE '\((NotFound|Forbidden|Unauthorized)\)|must be logged in to the server|x509:|tls: failed to|client-(cert|key)|config file|invalid configuration' "$1"
 }
 
+# refused FILE tells whether the errors of kubectl there refuse what was asked for: it would be refused again.
+refused() {
+  grep -qE '^The .* is invalid: |\(BadRequest\)|^error: invalid ' "$1"
+}
+
 # kubernetes_before MINOR tells whether the Kubernetes that is installed is older than 1.MINOR: its programs do not have what
 # came then. Source of the minors that the steps name: pkg/kubectl/cmd and cmd/kubeadm/app/cmd of k8s.io/kubernetes.
 kubernetes_before() {

@@ -35,10 +35,15 @@ wait_node() {
 
 # mark VERB NODE TEXT labels, annotates or taints a node; to do so again changes nothing.
 mark() {
+  local status=0
   local -a words
   wait_node "$2"
   read -r -a words <<<"$3"
-  kube "$1" --overwrite node "$2" "${words[@]}" || fail_transient API_UNREACHABLE "kubectl $1 of node $2 failed"
+  kube "$1" --overwrite node "$2" "${words[@]}" 2>"$KGPU_STEP/errors" || status=$?
+  cat "$KGPU_STEP/errors" >&2
+  [[ $status != 0 ]] || return 0
+  if refused "$KGPU_STEP/errors"; then fail STEP_FAILED "kubectl $1 of node $2 is refused"; fi
+  fail_transient API_UNREACHABLE "kubectl $1 of node $2 failed"
 }
 
 for node in "${!labels[@]}"; do mark label "$node" "${labels[$node]}"; done
