@@ -855,7 +855,8 @@ func TestGPUHostFromNouveauAndBack(t *testing.T) {
 	if s.loaded("nouveau") || !s.loaded("nvidia") {
 		t.Error("nvidia is not there in place of nouveau")
 	}
-	if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
+	// The machine of the tests may have containers of docker's.
+	if r := s.ok(s.script("docker_would_end() { false; }\nundo_all")); strings.Contains(r.output, "not undone") {
 		t.Errorf("%s", r.output)
 	}
 	s.same(before)
