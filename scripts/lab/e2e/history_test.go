@@ -49,7 +49,7 @@ func TestHistory(t *testing.T) {
 	if out := kgpu(t, 0, "runs", "--cluster", "history").stdout.String(); !strings.Contains(out, "killed") {
 		t.Errorf("runs says\n%s", out)
 	}
-	if page := kgpu(t, 0, "timeline", "last", "-o", "-").stdout.String(); !strings.Contains(page, ">killed</span>") {
+	if page := kgpu(t, 0, "timeline", id, "-o", "-").stdout.String(); !strings.Contains(page, ">killed</span>") {
 		t.Error("its timeline does not say that it was killed")
 	}
 	attached := start(t, "", "attach", "--output", "json", c.inventory)
