@@ -110,7 +110,7 @@ func (d *Dialer) Close() error {
 
 // Dial connects to h and logs in. Errors are a *reason.Error, unless ctx ended.
 func (d *Dialer) Dial(ctx context.Context, h inventory.Host) (*Host, error) {
-	host := &Host{dialer: d, id: h.ID()}
+	host := &Host{dialer: d, id: h.ID(), reconnecting: make(chan struct{}, 1)}
 	var err error
 	if host.target, err = d.resolve(h); err != nil {
 		return nil, inHost(err, host.id)

@@ -16,7 +16,7 @@ type Host struct {
 	target   *target
 	password string // for sudo; empty: sudo must not ask
 
-	reconnecting sync.Mutex
+	reconnecting chan struct{} // has one place: who is in it reconnects
 
 	mu   sync.Mutex
 	conn *conn

@@ -15,8 +15,12 @@ const maxRefusals = 8
 // one, or the keys are refused again and again. A connection that lives is left alone: several commands heard of the loss of
 // the one before, and another of them was first.
 func (h *Host) Reconnect(ctx context.Context) error {
-	h.reconnecting.Lock()
-	defer h.reconnecting.Unlock()
+	select {
+	case h.reconnecting <- struct{}{}:
+		defer func() { <-h.reconnecting }()
+	case <-ctx.Done(): // who reconnects already may be more patient
+		return &reason.Error{ID: reason.SSHUnreachable, Host: h.id, Doing: "connecting again to " + h.target.String(), Err: context.Cause(ctx)}
+	}
 	old := h.current()
 	if old.alive() {
 		return nil

@@ -123,6 +123,35 @@ func TestReconnectTogether(t *testing.T) {
 	wg.Wait()
 }
 
+// One whose time is over, or who is told to stop, does not wait for another who reconnects and is more patient.
+func TestReconnectBehindAPatientOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNet()
+		h := dialWith(t, n.dialer(t, Options{}), n.host(t, "10.0.0.4:22", sshtest.New(sshtest.Config{})))
+		n.serve("10.0.0.4:22", nil)
+		h.Close()
+		patient, stop := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = h.Reconnect(patient)
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		err := h.Reconnect(ctx)
+		if !errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("told to stop after a second, it ended after %s", took)
+		}
+		stop()
+		<-ended
+	})
+}
+
 // One who hears of the loss when another has connected again leaves that connection alone.
 func TestReconnectLate(t *testing.T) {
 	server := sshtest.Listen(t, sshtest.Config{})
