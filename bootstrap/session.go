@@ -63,6 +63,8 @@ type session struct {
 	hosts map[string]*remote.Host
 	facts map[string]*facts.Host
 	skew  map[string]time.Duration
+
+	forgets bool // the story makes hosts forget everything of kgpu
 }
 
 // newSession has no connections yet.
@@ -286,7 +288,7 @@ func (s *session) engine() *run.Engine {
 		hosts[id] = h
 	}
 	return &run.Engine{
-		Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Script: scripts.Step, Lib: scripts.Lib(), Timeouts: s.Inventory.Timeouts,
+		Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Script: scripts.Step, Lib: scripts.Lib(), Timeouts: s.Inventory.Timeouts, Forgets: s.forgets,
 		Heard: func(host, name string, value []byte) {
 			if name == plan.OutputLeft {
 				s.tellLeft(host, value)

@@ -273,6 +273,10 @@ if [[ -d /var/lib/kgpu/left ]]; then
   grep -q ":$lock " /proc/locks || count=$((count + 1))
 fi
 echo "ledger=$count"
+# What kgpu keeps for itself: of steps that ended before their first change there is no more than that.
+for file in /var/lib/kgpu/*; do
+  [[ ! -e $file || ${file##*/} == @(operator|lock|left) ]] || { echo notes=1 && break; }
+done
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
@@ -405,5 +409,7 @@ held() (
 if held; then
   echo operator=held
   each_of operator /var/lib/kgpu/operator/holder
+elif [[ -e /var/lib/kgpu/operator ]]; then
+  echo operator-left=1 # by a run that was cut off or killed
 fi
 echo end=1

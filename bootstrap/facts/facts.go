@@ -61,7 +61,9 @@ type Host struct {
 	PodLinks     []string      // links that pod networks make: cni0, flannel.1, weave…
 	Run          *Run          // a kgpu run that holds this host now; nil: none
 	Operator     *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
+	OperatorLeft bool          // one that was killed or cut off has left who it was
 	Ledger       int           // number of changes recorded in the ledger
+	Notes        bool          // there is what kgpu keeps for itself, the ledger or what its steps told
 	Unproven     bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
 }
 

@@ -96,7 +96,12 @@ const OutputLeft = "left"
 
 // resetHost touches only what kgpu made: a host without a ledger may be somebody else's node.
 func (b *builder) resetHost(h *host) []Ref {
-	if h.facts.Ledger == 0 {
+	why := fmt.Sprintf("%d recorded changes", h.facts.Ledger)
+	switch {
+	case h.facts.Ledger > 0:
+	case h.facts.Notes:
+		why = "kgpu has left notes here, and changed nothing else"
+	default:
 		b.skip(h, "host/reset", "kgpu has changed nothing here")
 		return nil
 	}
@@ -107,7 +112,7 @@ func (b *builder) resetHost(h *host) []Ref {
 	}
 	b.add(h, Step{
 		Ref: Ref{ID: "host/reset"}, Title: title,
-		Reason: fmt.Sprintf("%d recorded changes", h.facts.Ledger), Script: "host-reset",
+		Reason: why, Script: "host-reset",
 		Input: Input{Values: map[string]string{"criSocket": b.criSocket()}}, Timeout: long,
 	})
 	return h.last

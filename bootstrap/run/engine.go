@@ -50,6 +50,7 @@ type Engine struct {
 	Dir      string             // kgpu's directory on every host
 	Beat     time.Duration      // how often a command that lasts as long as kgpu does gets a line from here
 	Silence  time.Duration      // how long such a command goes on when nothing comes any more
+	Forgets  bool               // the run makes the hosts forget everything of kgpu, holds too
 
 	pause func(try int) time.Duration // before the next try; nil: backoff
 }
@@ -97,6 +98,8 @@ func (e *Engine) Execute(ctx context.Context, g *plan.Graph) (*Result, error) {
 	}
 	e.announce(g)
 	s := newSchedule(e, g)
+	s.hold = holdOf(ctx)
+	s.hold.tell(func() { s.change(func() {}) })
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
 

@@ -9,27 +9,32 @@ import (
 	"sync"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/scripts/runner"
 )
 
-// releaseTime is how long a host may take to let go of a hold.
-const releaseTime = 10 * time.Second
+const (
+	releaseTime = 10 * time.Second // that a host may take to let go of a hold
+	toldAfter   = 5 * time.Second  // the time after which a wait for the hold is told
+)
 
 // Holding does work while this run holds the cluster on host, its control plane: no other run can hold it then. command is
 // what the others are told this one does; no secret. Where another run has the cluster, work is not begun and the error's
 // reason is HOST_BUSY.
 //
-// A lost connection takes the hold along, which is taken again as soon as the host is back. If another run was faster, or
-// the host stays away, work's context ends, so that nothing new is started, and the error says why.
+// A lost connection takes the hold along, which is taken again as soon as the host is back. Meanwhile no batch begins
+// anywhere. If another run was faster, even if it has come to its end since, or the host stays away, work's context ends, so
+// that nothing new is started, and the error says why.
 func (e *Engine) Holding(ctx context.Context, host, command string, work func(context.Context) error) error {
 	h := &hold{engine: e, host: e.Hosts[host], command: command, held: make(chan struct{}), over: make(chan struct{})}
+	h.first = sync.OnceFunc(func() { close(h.held) })
 	if h.host == nil {
 		return fmt.Errorf("host %s: no connection to this host", host)
 	}
-	within, lose := context.WithCancelCause(ctx)
+	within, lose := context.WithCancelCause(context.WithValue(ctx, holdKey{}, h))
 	defer lose(nil)
 	// The hold does not end with ctx: what was begun is heard of before others get the cluster.
 	kept, drop := context.WithCancel(context.WithoutCancel(ctx))
@@ -75,28 +80,77 @@ type hold struct {
 	engine  *Engine
 	host    Host
 	command string
+	first   func()        // closes held
 	held    chan struct{} // closed when the run has the cluster for the first time
 	over    chan struct{} // closed when the run needs it no more
+
+	mu        sync.Mutex
+	firm      bool     // the run has the cluster now
+	listeners []func() // hear when that changes
+}
+
+type holdKey struct{}
+
+// holdOf is the hold under which ctx's work is done; nil: none.
+func holdOf(ctx context.Context) *hold {
+	h, _ := ctx.Value(holdKey{}).(*hold)
+	return h
+}
+
+// isFirm reports whether the run has the cluster now; what is done without a hold needs none.
+func (h *hold) isFirm() bool {
+	if h == nil {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.firm
+}
+
+// tell lets somebody hear when isFirm changes.
+func (h *hold) tell(changed func()) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listeners = append(h.listeners, changed)
+}
+
+func (h *hold) set(firm bool) {
+	h.mu.Lock()
+	h.firm = firm
+	listeners := h.listeners
+	h.mu.Unlock()
+	for _, changed := range listeners {
+		changed()
+	}
 }
 
 // keep holds the cluster until the hold is over, which is no error.
 func (h *hold) keep(ctx context.Context) error {
-	first := sync.OnceFunc(func() { close(h.held) })
-	lost, odd := 0, 0
+	var away time.Duration // since the cluster was held last
+	lost, odd, brief := 0, 0, 0
 	for {
-		had := false
-		r := &reply{held: func() { first(); had, lost, odd = true, 0, 0 }}
-		err := h.engine.lasting(ctx, h.host, "hold", runner.Hold, []string{h.engine.Run, h.engine.By, h.command}, h.over, r)
+		var had time.Time
+		r := &reply{held: func() { had, away, lost, odd = time.Now(), 0, 0, 0 }}
+		err := h.ask(ctx, r)
 		switch {
 		case h.isOver(), ctx.Err() != nil:
 			return nil
 		case r.busy:
 			return h.busy(r)
+		case r.changed:
+			return h.changed()
+		case given(err) != nil:
+			return err
 		case errors.Is(err, remote.ErrLost):
 			lost++
-			if err := h.reconnect(ctx, lost); err != nil {
+			begun := time.Now()
+			if err := h.reconnect(ctx, lost, away); err != nil {
 				return err
 			}
+			away += time.Since(begun)
 		case err != nil:
 			failed := h.engine.commandError(h.host.ID(), holding, err)
 			if odd++; odd > oddEnds || !h.began() {
@@ -105,11 +159,60 @@ func (h *hold) keep(ctx context.Context) error {
 			if err := h.again(ctx, odd, failed); err != nil || h.isOver() {
 				return nil
 			}
-		case !had:
+		case had.IsZero():
 			return h.engine.commandError(h.host.ID(), holding, errors.New("the host did not say who has it"))
+		case time.Since(had) > h.engine.beat(): // it ended by itself: this machine slept, say, and nothing was sent
+			brief = 0
+		default:
+			if brief++; brief > oddEnds {
+				return h.engine.commandError(h.host.ID(), holding, errors.New("the host lets go of it at once, again and again"))
+			}
 		}
-		// It ended by itself: this machine slept, say, and nothing was sent.
 	}
+}
+
+// ask takes hold of the cluster, and returns when that has ended. A host that answers has some time to say who has it, in which
+// it may wait for the silence of this run's own former connection; after a while it is told what is waited for.
+func (h *hold) ask(ctx context.Context, r *reply) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	e := h.engine
+	limit := time.AfterFunc(2*e.silence()+settleTime, func() {
+		giveUp(&reason.Error{ID: reason.HostUnending, Host: h.host.ID(), Doing: holding, Detail: "the host answers, and does not say who has the cluster"})
+	})
+	defer limit.Stop()
+	begun := time.Now()
+	wait := event.Event{Host: h.host.ID(), Kind: event.Wait, Text: "for the hold on the cluster"}
+	slow := time.AfterFunc(toldAfter, func() { e.emit(wait) })
+	defer slow.Stop()
+	took := r.held
+	r.held = func() {
+		limit.Stop()
+		took()
+		if !slow.Stop() {
+			wait.Millis = max(1, time.Since(begun).Milliseconds())
+			e.emit(wait)
+		}
+		h.set(true)
+		h.first()
+	}
+	err := e.lasting(ctx, h.host, "hold", runner.Hold, []string{e.Run, e.By, h.command, h.how()}, h.over, r)
+	h.set(false)
+	if met := given(context.Cause(ctx)); met != nil {
+		return met
+	}
+	return err
+}
+
+// how tells the host what this run knows of the hold.
+func (h *hold) how() string {
+	switch {
+	case !h.began():
+		return "first"
+	case h.engine.Forgets:
+		return "reset"
+	}
+	return "again"
 }
 
 // began reports whether the run had the cluster once.
@@ -124,11 +227,11 @@ func (h *hold) again(ctx context.Context, try int, failed error) error {
 	return h.engine.again(ctx, h.host, try, failed)
 }
 
-// reconnect brings the lost host back, unless the hold is over before.
-func (h *hold) reconnect(ctx context.Context, lost int) error {
+// reconnect brings the lost host back, which was away for so long before, unless the hold is over first.
+func (h *hold) reconnect(ctx context.Context, lost int, away time.Duration) error {
 	ctx, cancel := until(ctx, h.over)
 	defer cancel()
-	err := h.engine.back(ctx, h.host, lost, 0)
+	err := h.engine.back(ctx, h.host, lost, away)
 	if err == nil || h.isOver() {
 		return nil
 	}
@@ -139,15 +242,24 @@ func (h *hold) reconnect(ctx context.Context, lost int) error {
 func (h *hold) busy(r *reply) error {
 	detail := "the cluster has just been taken by " + r.holder()
 	if h.began() {
-		detail += "; this run had lost it with the connection: nothing new is begun, and what runs on the hosts goes on"
+		detail += lostIt
 	}
 	return &reason.Error{ID: reason.HostBusy, Host: h.host.ID(), Detail: detail}
+}
+
+const lostIt = "; this run had lost it with the connection: nothing new is begun, and what runs on the hosts goes on"
+
+// changed says that another run had the cluster while this one was cut off: what this one knows of the hosts is old.
+func (h *hold) changed() error {
+	return &reason.Error{ID: reason.HostBusy, Host: h.host.ID(), Detail: "another run had the cluster meanwhile" + lostIt,
+		Advice: "run the same command again: it looks at the hosts anew"}
 }
 
 // reply is what hold.sh prints.
 type reply struct {
 	held    func()
 	busy    bool
+	changed bool
 	known   []string // of the other run, key=value
 	partial []byte
 }
@@ -168,6 +280,8 @@ func (r *reply) Write(p []byte) (int, error) {
 			r.held()
 		case line == "busy":
 			r.busy = true
+		case line == "changed":
+			r.changed = true
 		case r.busy && len(r.known) < 10:
 			r.known = append(r.known, line)
 		}

@@ -127,7 +127,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := outputs(); strings.Contains(left, "\nO\t") || !strings.Contains(left, "\tsaid\n") || !strings.HasSuffix(left, "E\t0\n") {
+	if left := outputs(); !strings.Contains(left, "\nO\ttoken\ttoken\t--------\n") || !strings.Contains(left, "\tsaid\n") || !strings.HasSuffix(left, "E\t0\n") {
 		t.Errorf("left are %q", left)
 	}
 }
@@ -239,6 +239,69 @@ func TestHoldingIsLost(t *testing.T) {
 	close(free)
 	faster.Wait()
 	f.open(t, "go").Close() // what runs goes on
+}
+
+// One who had the cluster while a connection was lost has changed it, also when he has come to his end since.
+func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	f.pipe(t, "go")
+	a := f.machines["a"]
+	a.cutAfter = []int64{int64(len("held\n"))}
+	a.onLost = func() {
+		if err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	var r *Result
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		var err error
+		r, err = f.Execute(ctx, graph(step("b", "one", "cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		return err
+	})
+	wantBusy(t, err, "another run had the cluster meanwhile", "nothing new is begun")
+	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+	f.open(t, "go").Close() // what runs goes on
+}
+
+// absent is a host that takes its time to come back.
+type absent struct {
+	Host
+	lost, back chan struct{}
+}
+
+func (a *absent) Reconnect(ctx context.Context) error {
+	close(a.lost)
+	<-a.back
+	return a.Host.Reconnect(ctx)
+}
+
+// While it is not known who has the cluster nothing begins, on any host.
+func TestNothingBeginsWithoutTheHold(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	a := &absent{f.Hosts["a"], make(chan struct{}), make(chan struct{})}
+	f.Hosts["a"] = a
+	var once sync.Once
+	f.Engine.Events = event.SinkFunc(func(e event.Event) {
+		f.Recorder.Emit(e)
+		if e.Kind == event.Wait && e.Text == "for the hold on the cluster, which was lost with the connection to a" {
+			once.Do(func() {
+				if begun := f.told(event.StepStart); len(begun) > 0 {
+					t.Errorf("begun are %q", begun)
+				}
+				close(a.back)
+			})
+		}
+	})
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		<-a.lost
+		r, err := f.Execute(ctx, graph(step("b", "one", "true")))
+		f.outcomes(t, r, map[string]Outcome{"b one": Done})
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // A host that stays away ends the run that can no longer hold it.

@@ -26,7 +26,7 @@ type liar struct {
 
 func (*liar) ID() string { return "h" }
 
-func (l *liar) Reconnect(context.Context) error { l.reconnects++; return nil }
+func (l *liar) Reconnect(ctx context.Context) error { l.reconnects++; return ctx.Err() }
 
 func (l *liar) Run(ctx context.Context, c remote.Command) error {
 	l.runs++
@@ -97,6 +97,77 @@ func TestHostsThatNeverEnd(t *testing.T) {
 				}
 				if took := time.Since(begun); took > 2*time.Hour { // by a clock that only this test has
 					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// A control plane that does not say who has the cluster, or says so and lets go of it, does not hold a run up for ever.
+func TestControlPlanesThatNeverSayWhoHolds(t *testing.T) {
+	mute := func(ctx context.Context, _ io.Writer) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	for name, story := range map[string]struct {
+		says func(context.Context, io.Writer) error
+		want reason.ID
+	}{
+		"mute":            {mute, reason.HostUnending},
+		"lost every time": {func(context.Context, io.Writer) error { return remote.ErrLost }, reason.SSHLost},
+		"lets go at once": {says("held\n"), reason.StepFailed},
+		"mute after a cut": {func() func(context.Context, io.Writer) error {
+			begun := false
+			return func(ctx context.Context, w io.Writer) error {
+				if begun {
+					return mute(ctx, w)
+				}
+				begun = true
+				_, _ = io.WriteString(w, "held\n")
+				return remote.ErrLost
+			}
+		}(), reason.HostUnending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told := &event.Recorder{}
+				e := &Engine{Run: "r", Hosts: map[string]Host{"h": &liar{says: story.says}}, Events: told, pause: func(int) time.Duration { return time.Second }}
+				err := e.Holding(t.Context(), "h", "up", func(ctx context.Context) error {
+					<-ctx.Done()
+					return &reason.Error{ID: reason.Cancelled, Err: ctx.Err()}
+				})
+				if all := reason.All(err); len(all) != 1 || all[0].ID != story.want || all[0].Host != "h" {
+					t.Errorf("%v", err)
+				}
+				waits := 0
+				for _, ev := range told.Events() {
+					if ev.Kind == event.Wait {
+						waits++
+					}
+				}
+				if waits == 0 && story.want != reason.StepFailed {
+					t.Error("it was not told what was waited for")
+				}
+			})
+		})
+	}
+}
+
+func TestWatchOfHostsThatAreMute(t *testing.T) {
+	for name, says := range map[string]func(context.Context, io.Writer) error{
+		"for ever": func(ctx context.Context, _ io.Writer) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
+		"and end":     says("\n"),
+		"and hang up": func(context.Context, io.Writer) error { return remote.ErrLost },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := &Engine{Run: "r", Hosts: map[string]Host{"h": &liar{says: says}}, pause: func(int) time.Duration { return time.Second }}
+				err := e.Watch(t.Context(), "h", func() {})
+				if all := reason.All(err); len(all) != 1 || all[0].Host != "h" {
+					t.Errorf("%v", err)
 				}
 			})
 		})

@@ -39,6 +39,7 @@ type schedule struct {
 	engine *Engine
 	tasks  []*task            // in the graph's order
 	hosts  map[string][]*task // the same, by host
+	hold   *hold              // without which nothing begins; nil: none is needed
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -72,7 +73,7 @@ func (s *schedule) next(host string) []*task {
 	defer s.mu.Unlock()
 	var told obstacle
 	for !s.stopped && s.anyPending(host) {
-		if s.active < s.engine.limit() {
+		if s.active < s.engine.limit() && s.hold.isFirm() {
 			if chain := s.chain(host); len(chain) > 0 {
 				s.take(chain)
 				return chain
@@ -150,6 +151,8 @@ func (s *schedule) obstacle(host string) (obstacle, string) {
 		case len(far) == 1:
 			return obstacle{t, "steps"}, fmt.Sprintf("for %s: %s", far[0].step.Host, far[0].step.ID)
 		case len(open) > 0: // on this host, and before this step
+		case !s.hold.isFirm():
+			return obstacle{t, "hold"}, "for the hold on the cluster, which was lost with the connection to " + s.hold.host.ID()
 		case holder != nil:
 			return obstacle{t, "word"}, fmt.Sprintf("for %s: %s, one host at a time", holder.step.Host, holder.step.ID)
 		case s.active >= s.engine.limit():

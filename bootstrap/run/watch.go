@@ -85,9 +85,18 @@ func (w *watcher) host(ctx context.Context, h Host) {
 	v := &view{watcher: w, host: h, ctx: own, refuse: refuse, known: map[string]bool{}}
 	defer v.batches.Wait()
 	defer v.seen()
-	for lost := 0; !w.isOver(); {
+	mute := &reason.Error{ID: reason.HostUnending, Host: h.ID(), Detail: "the host answers, and does not say what runs there"}
+	v.limit = time.AfterFunc(settleTime, func() { refuse(mute) })
+	defer v.limit.Stop()
+	var away time.Duration // since something was heard
+	for lost, brief := 0, 0; !w.isOver(); {
+		asked := time.Now()
 		v.partial, v.heard = nil, false
+		if !v.looked {
+			v.limit.Reset(settleTime)
+		}
 		err := w.engine.lasting(own, h, "watch", runner.Watch, nil, w.over, v)
+		v.limit.Stop()
 		switch {
 		case ctx.Err() != nil, w.isOver():
 			return
@@ -96,24 +105,33 @@ func (w *watcher) host(ctx context.Context, h Host) {
 			return
 		case errors.Is(err, remote.ErrLost):
 			if lost++; v.heard {
-				lost = 1
+				lost, away = 1, 0
 			}
-			if err := w.back(ctx, h, lost); err != nil {
+			begun := time.Now()
+			if err := w.back(ctx, h, lost, away); err != nil {
 				w.gone(h, err)
 				return
 			}
+			away += time.Since(begun)
 		case err != nil:
 			w.gone(h, w.engine.commandError(h.ID(), "watching the host", err))
 			return
+		case time.Since(asked) > w.engine.beat(): // it ended by itself: this machine slept, say, and nothing was sent
+			brief = 0
+		default:
+			if brief++; brief > oddEnds {
+				w.gone(h, w.engine.commandError(h.ID(), "watching the host", errors.New("it ends at once, again and again")))
+				return
+			}
 		}
 	}
 }
 
-// back brings a lost host back, unless there is nothing more to see before.
-func (w *watcher) back(ctx context.Context, h Host, lost int) error {
+// back brings a lost host back, which was away for so long before, unless there is nothing more to see first.
+func (w *watcher) back(ctx context.Context, h Host, lost int, away time.Duration) error {
 	ctx, cancel := until(ctx, w.over)
 	defer cancel()
-	if err := w.engine.back(ctx, h, lost, 0); err != nil && !w.isOver() {
+	if err := w.engine.back(ctx, h, lost, away); err != nil && !w.isOver() {
 		return err
 	}
 	return nil
@@ -173,6 +191,7 @@ type view struct {
 	ctx     context.Context
 	refuse  context.CancelCauseFunc // ends it for this host
 	looked  bool                    // once
+	limit   *time.Timer             // until it must have looked
 	known   map[string]bool         // batches
 	batches sync.WaitGroup
 	partial []byte
@@ -220,6 +239,7 @@ func (v *view) line(line string) {
 func (v *view) seen() {
 	if !v.looked {
 		v.looked = true
+		v.limit.Stop()
 		v.change(func() { v.unseen-- })
 	}
 }

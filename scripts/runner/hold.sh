@@ -1,8 +1,12 @@
 # shellcheck shell=bash
 # Holds the cluster for one run of kgpu. It is read by `bash -s DIRECTORY SECONDS`, run by root on the control plane; what
-# follows it on standard input is the run's ID, who runs it and the command, a line each, and then a line every now and
-# then. It prints `held` when it has the cluster, and ends, leaving nothing behind, when its input ends or nothing came for
-# so many seconds. When another run has the cluster it prints `busy` and what is known of that run, and ends at once.
+# follows it on standard input is the run's ID, who runs it, the command and a word, a line each, and then a line every now
+# and then. It prints `held` when it has the cluster, and ends when it hears `over`, leaving nothing behind, or when its
+# input ends or nothing came for so many seconds: then it leaves who had the cluster. When another run has the cluster it
+# prints `busy` and what is known of that run, and ends at once. The word is
+#   first   the run has not had the cluster yet
+#   again   it had, and lost it with the connection. Where another run had it since, this prints `changed` and ends
+#   reset   as again, of a run that makes this host forget everything, that it had the cluster too
 set -euo pipefail
 umask 077
 
@@ -39,50 +43,66 @@ take() {
         fi
         if ! flock --wait 1 9; then
             grep --quiet --line-regexp --fixed-strings "run=$1" "$dir/holder" 2>/dev/null || return 1
-            flock 9
-        fi
-        if [[ /proc/self/fd/9 -ef $dir/lock ]]; then
+        elif [[ /proc/self/fd/9 -ef $dir/lock ]]; then
             return 0
         fi
     done
     exit 1
 }
 
+# untouched HOW RUN: whether nobody else has had the cluster since this run had it.
+untouched() {
+    [[ $1 == first ]] || grep --quiet --line-regexp --fixed-strings "run=$2" "$dir/holder" 2>/dev/null ||
+        [[ $1 == reset && ! -e $base/run ]]
+}
+
 # leave takes along what a reset left of the directory around it, too. The lock goes last: who comes then finds all gone.
+# Who had the cluster stays known of a run that did not say that it is over, and may come again.
 # shellcheck disable=SC2317 # the trap calls it
 leave() {
-    rm -f "$dir"/holder{,.tmp}
+    rm -f "$dir/holder.tmp"
+    [[ $line != over ]] || rm -f "$dir/holder"
     rm -f "$dir/lock"
     rmdir "$dir" "$base" 2>/dev/null || :
 }
 
 # forget_outputs takes the outputs of steps out of the events of batches that ended: they may be secrets, and the run that
-# wanted them has heard them. The age of the folders, by which old batches are removed, stays.
+# wanted them has heard them. All other bytes stay where they are, for those who still read. The age of the folders, by which
+# old batches are removed, stays.
 forget_outputs() {
     local batch kept
     for batch in "$base"/run/*; do
         if [[ -e $batch/result ]] && grep -q $'^O\t' "$batch/events"; then
-            kept=$(grep -v $'^O\t' "$batch/events")
-            printf '%s\n' "$kept" >"$batch/events"
+            kept=$(awk -F '\t' -v OFS='\t' '$1 == "O" { gsub(/./, "-", $4) } { print }' "$batch/events")
+            printf '%s\n' "$kept" 1<>"$batch/events"
         fi
     done
 }
 
 hold() {
-    local run who command since line=
+    local run who command how since
     IFS= read -r run
     IFS= read -r who
     IFS= read -r command
+    IFS= read -r how
     if ! take "$run"; then
         echo busy
         cat "$dir/holder" 2>/dev/null || :
         printf 'now=%(%s)T\n' -1
         exit 0
     fi
+    line=over
     trap leave EXIT
+    if ! untouched "$how" "$run"; then
+        echo changed
+        exit 0
+    fi
+    line=
     printf -v since '%(%s)T' -1
     printf '%s\n' "who=$who" "from=$(came_from)" "since=$since" "command=$command" "run=$run" >"$dir/holder.tmp"
+    sync "$dir/holder.tmp"
     mv "$dir/holder.tmp" "$dir/holder"
+    sync "$dir"
     echo held
     while IFS= read -r -t "$silence" line && [[ $line != over ]]; do :; done
     if [[ $line == over ]]; then forget_outputs; fi

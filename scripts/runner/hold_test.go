@@ -26,6 +26,12 @@ type holder struct {
 // holds starts hold.sh on a host for a run; silence is in seconds.
 func holds(t *testing.T, h *runnertest.Host, run, silence string) *holder {
 	t.Helper()
+	return asks(t, h, run, silence, "first")
+}
+
+// asks does so for a run that knows this of its hold: first, again or reset.
+func asks(t *testing.T, h *runnertest.Host, run, silence, how string) *holder {
+	t.Helper()
 	cmd := h.Shell("exec bash -s " + h.Dir + " " + silence)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -44,7 +50,7 @@ func holds(t *testing.T, h *runnertest.Host, run, silence string) *holder {
 		x.ended <- err
 	}()
 	t.Cleanup(func() { in.Close() })
-	if _, err := io.Copy(in, bytes.NewReader(append(bytes.Clone(runner.Hold), run+"\nme@here\nup x.yaml\n"...))); err != nil {
+	if _, err := io.Copy(in, bytes.NewReader(append(bytes.Clone(runner.Hold), run+"\nme@here\nup x.yaml\n"+how+"\n"...))); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -65,6 +71,15 @@ func (x *holder) ends() {
 	}
 }
 
+// over says that the run needs the hold no more.
+func (x *holder) over() {
+	x.t.Helper()
+	if _, err := io.WriteString(x.in, "over\n"); err != nil {
+		x.t.Fatal(err)
+	}
+	x.ends()
+}
+
 func wantGone(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
@@ -83,9 +98,11 @@ func TestHoldEndsWithItsInput(t *testing.T) {
 	b.ends()
 	a.in.Close()
 	a.ends()
-	wantGone(t, h.Dir)
+	wantGone(t, filepath.Join(h.Dir, "operator/lock"))
 	c := holds(t, h, "r3", "600")
 	c.says("held")
+	c.over()
+	wantGone(t, h.Dir)
 }
 
 // Nothing closes the input of a hold whose link was cut.
@@ -95,7 +112,7 @@ func TestHoldEndsInSilence(t *testing.T) {
 	a := holds(t, h, "r1", "0.3")
 	a.says("held")
 	a.ends()
-	wantGone(t, h.Dir)
+	wantGone(t, filepath.Join(h.Dir, "operator/lock"))
 }
 
 // The run that lost its connection waits for the hold that this connection still has.
@@ -104,7 +121,7 @@ func TestHoldAfterItself(t *testing.T) {
 	h := runnertest.NewHost(t)
 	a := holds(t, h, "r1", "2")
 	a.says("held")
-	b := holds(t, h, "r1", "600")
+	b := asks(t, h, "r1", "600", "again")
 	b.says("held")
 	a.ends()
 	if got := read(t, h.Dir, "operator/holder"); !strings.Contains(got, "run=r1\n") {
@@ -128,9 +145,79 @@ func TestHoldAfterAKill(t *testing.T) {
 	if got := read(t, h.Dir, "operator/holder"); !strings.Contains(got, "run=r2\n") {
 		t.Errorf("the holder is %q", got)
 	}
-	b.in.Close()
-	b.ends()
+	b.over()
 	wantGone(t, h.Dir)
+}
+
+// A run that was cut off may have the cluster again, unless another had it meanwhile: also one that has come to its end, and
+// one that was cut off itself.
+func TestHoldAgain(t *testing.T) {
+	t.Parallel()
+	over := func(x *holder) { x.over() }
+	cut := func(x *holder) { x.in.Close(); x.ends() }
+	for _, tc := range []struct {
+		name, how string
+		meanwhile func(*holder)
+		reset     bool
+		want      string
+	}{
+		{"nobody came", "again", nil, false, "held"},
+		{"another came to its end", "again", over, false, "changed"},
+		{"another was cut off too", "again", cut, false, "changed"},
+		{"another was a reset", "again", over, true, "changed"},
+		{"it is a reset itself", "reset", nil, true, "held"},
+		{"another came to its end during a reset", "reset", over, false, "changed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			h := runnertest.NewHost(t)
+			write(t, filepath.Join(h.Dir, "run/r1-1/result"), "0\n")
+			write(t, filepath.Join(h.Dir, "run/r1-1/events"), "E\t0\n")
+			a := holds(t, h, "r1", "600")
+			a.says("held")
+			cut(a)
+			if tc.meanwhile != nil {
+				b := holds(t, h, "r2", "600")
+				b.says("held")
+				tc.meanwhile(b)
+			}
+			if tc.reset {
+				if err := os.RemoveAll(h.Dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := asks(t, h, "r1", "600", tc.how)
+			c.says(tc.want)
+			if tc.want == "held" {
+				c.over()
+			} else {
+				c.ends()
+			}
+			wantGone(t, filepath.Join(h.Dir, "operator"))
+		})
+	}
+}
+
+// What steps handed out goes with the hold; who still reads the events of a batch finds the rest where it was.
+func TestHoldForgetsOutputs(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	events := filepath.Join(h.Dir, "run/r1-1/events")
+	write(t, filepath.Join(h.Dir, "run/r1-1/result"), "0\n")
+	const before = "B\ta/b\t1\nL\ta/b\tO\tö %s \\n\nO\ta/b\ttoken\tc2VjcmV0\nD\ta/b\t0\t1\t\t\nE\t0\n"
+	write(t, events, before)
+	reading, err := os.Open(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Close()
+	a := holds(t, h, "r1", "600")
+	a.says("held")
+	a.over()
+	got, err := io.ReadAll(reading)
+	if want := strings.Replace(before, "c2VjcmV0", "--------", 1); err != nil || string(got) != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
 }
 
 // A reset forgets everything but the hold it runs under, which takes the rest along.
@@ -147,8 +234,7 @@ func TestForgetUnderAHold(t *testing.T) {
 	b := holds(t, h, "r2", "600")
 	b.says("busy")
 	b.ends()
-	a.in.Close()
-	a.ends()
+	a.over()
 	wantGone(t, h.Dir)
 }
 
