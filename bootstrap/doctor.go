@@ -259,11 +259,16 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 		disturbed = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
 	}
 	for _, d := range disturbed {
+		if len(d.Pods) == 0 {
+			continue
+		}
 		fmt.Fprintf(&what, "pods of %s move to other nodes, or wait: %s\n", d.Node, strings.Join(d.Pods, ", "))
 	}
 	if yes, err := agree(Mended{Text: strings.TrimSuffix(what.String(), "\n"), Reboot: reboot}); err != nil || !yes {
 		return err
 	}
+	nodes, _ := graph.Drained()
+	graph.Agreed(nodes)
 	return p.holding(ctx, func(ctx context.Context) error {
 		_, err := p.engine().Execute(ctx, graph)
 		return err
