@@ -20,6 +20,7 @@ import (
 func (s *session) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph, error) {
 	var failed error
 	for {
+		graph.Agreed(s.drains)
 		now, _ := graph.Split()
 		// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
 		result, err := s.engine().Execute(ctx, now.Without(plan.NotebookStep))

@@ -46,6 +46,8 @@ type site struct {
 	users  string                               // what users.sh prints between its first and its last line
 	token  bool                                 // there is one
 	at     map[string]func(e *sshtest.Exec) int // what happens at a step of a host, instead; by both
+	more   map[string]string                    // lines of facts that a host has beside
+	agreed map[string]string                    // the value agreed of steps that have it, by their IDs
 }
 
 // ofNodes are the lines that a bare host does not have.
@@ -62,7 +64,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}}
+	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}, more: map[string]string{}, agreed: map[string]string{}}
 	s.adminConf = filepath.Join(t.TempDir(), "admin.conf")
 	if err := os.WriteFile(s.adminConf, []byte("clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -147,6 +149,7 @@ func (s *site) facts(host string) string {
 	}
 	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
 	text = certificates.ReplaceAllString(text, "")
+	text = strings.Replace(text, "end=1\n", s.more[host]+"end=1\n", 1)
 	if host != "cp1" && s.joined[host] {
 		text = strings.Replace(text, "end=1\n", "kubeadm=join-done uid-"+host+"\nend=1\n", 1)
 	}
@@ -171,16 +174,23 @@ func (s *site) batch(host string, e *sshtest.Exec) int {
 	if err != nil {
 		return sshtest.Vanish
 	}
+	id := ""
 	for archive := tar.NewReader(zip); ; {
 		h, err := archive.Next()
 		if err != nil {
 			break
 		}
+		if path.Base(h.Name) == "agreed" { // comes after the step's ID
+			text, _ := io.ReadAll(archive)
+			s.mu.Lock()
+			s.agreed[id] = string(text)
+			s.mu.Unlock()
+		}
 		if path.Base(h.Name) != "id" {
 			continue
 		}
 		text, _ := io.ReadAll(archive)
-		id := strings.TrimSpace(string(text))
+		id = strings.TrimSpace(string(text))
 		fmt.Fprintf(e.Stdout, "B\t%s\t0\n", id)
 		s.mu.Lock()
 		at := s.at[host+" "+id]

@@ -11,14 +11,15 @@ import (
 	"kgpu.dev/kgpu/scripts"
 )
 
-// Disturbance is a node whose pods a plan moves away, or ends where no other node can have them.
+// Disturbance is a node whose pods a plan moves away, or ends where no other node can have them. It may have none now, and get
+// some before its turn, from the nodes that are drained before it, say.
 type Disturbance struct {
 	Node, Reason string
 	Pods         []string // namespace/name, of those that a drain concerns
 	WithCards    []string // of these, those that hold cards
 }
 
-// disturbances are the nodes with pods that the plan drains. Where it drains none, nothing is asked of any host.
+// disturbances are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
 func (s *session) disturbances(ctx context.Context, g *plan.Graph) ([]Disturbance, error) {
 	nodes, reasons := g.Drained()
 	if len(nodes) == 0 {
@@ -46,20 +47,32 @@ func (s *session) disturbances(ctx context.Context, g *plan.Graph) ([]Disturbanc
 				d.WithCards = append(d.WithCards, f[1])
 			}
 		}
-		if len(d.Pods) > 0 {
-			slices.Sort(d.Pods)
-			slices.Sort(d.WithCards)
-			found = append(found, d)
-		}
+		slices.Sort(d.Pods)
+		slices.Sort(d.WithCards)
+		found = append(found, d)
 	}
 	return found, nil
 }
 
-// agreed asks whether the plan may disturb what runs.
+// Disturbing reports whether any of the nodes has pods.
+func Disturbing(nodes []Disturbance) bool {
+	return slices.ContainsFunc(nodes, func(d Disturbance) bool { return len(d.Pods) > 0 })
+}
+
+// agreed asks whether the plan may disturb what runs, and keeps the answer: the nodes that may be drained whatever runs
+// there when it is their turn.
 func (s *session) agreed(ctx context.Context, g *plan.Graph) error {
+	s.drains = nil
 	found, err := s.disturbances(ctx, g)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return s.Agree(found)
+	yes, err := s.Agree(found)
+	if err != nil || !yes {
+		return err
+	}
+	for _, d := range found {
+		s.drains = append(s.drains, d.Node)
+	}
+	return nil
 }

@@ -183,6 +183,11 @@ func Fix(ctx context.Context, o Options, names []string, agree func(Mended) (boo
 		return false, err
 	}
 	defer p.close()
+	for _, m := range p.machines {
+		if m.Facts == nil { // nor would it tell when it is asked again
+			p.drop(m.ID())
+		}
+	}
 	gentle, reboots := map[string]*plan.Mend{}, map[string]*plan.Mend{}
 	for _, h := range p.diagnosis().Hosts {
 		for _, f := range h.Findings {
@@ -231,11 +236,15 @@ func mend(m *plan.Mend, f doctor.Finding) *plan.Mend {
 	return m
 }
 
-// repair carries out what is agreed to.
+// errDeclined ends a repair that nobody wants.
+var errDeclined = errors.New("declined")
+
+// repair carries out what is agreed to. The question may have waited for hours: what the hosts are by then decides.
 func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboot bool, agree func(Mended) (bool, error)) error {
 	var list []plan.Mend
 	for _, m := range p.machines {
 		if w := mends[m.ID()]; w != nil && m.Facts != nil {
+			w.Seen = m.Facts
 			list = append(list, *w)
 		}
 	}
@@ -245,11 +254,56 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 	if busy := p.busy(); busy != nil {
 		return busy
 	}
-	graph, err := plan.Repair(p.Inventory, p.facts, list)
-	if err != nil || graph.Empty() {
+	graph, err := p.remedy(list)
+	if err != nil {
 		return err
 	}
+	p.skips(graph)
+	if graph.Empty() {
+		return nil
+	}
+	ask := func(graph *plan.Graph) error {
+		if graph.Empty() {
+			return nil
+		}
+		yes, err := agree(Mended{Text: p.told(ctx, graph), Reboot: reboot})
+		if err == nil && !yes {
+			err = errDeclined
+		}
+		return err
+	}
+	design := func(ctx context.Context) (*plan.Graph, error) {
+		if err := p.attach(ctx); err != nil {
+			return nil, err
+		}
+		return p.remedy(list)
+	}
+	if err = ask(graph); err == nil {
+		err = p.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
+			nodes, _ := graph.Drained()
+			graph.Agreed(nodes)
+			_, err := p.engine().Execute(ctx, graph)
+			return err
+		})
+	}
+	if errors.Is(err, errDeclined) {
+		return nil
+	}
+	return err
+}
+
+// remedy plans mends for the hosts as they are by their facts.
+func (p *patient) remedy(list []plan.Mend) (*plan.Graph, error) {
+	graph, err := plan.Repair(p.Inventory, p.facts, list)
+	if err != nil {
+		return nil, err
+	}
 	graph.Pace(max(p.MaxUnavailable, 1))
+	return graph, nil
+}
+
+// told is what the graph does, in lines.
+func (p *patient) told(ctx context.Context, graph *plan.Graph) string {
 	var what strings.Builder
 	for _, s := range graph.Steps {
 		fmt.Fprintf(&what, "%s: %s (%s)\n", s.Host, s.Title, s.Reason)
@@ -259,15 +313,11 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 		disturbed = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
 	}
 	for _, d := range disturbed {
-		fmt.Fprintf(&what, "pods of %s move to other nodes, or wait: %s\n", d.Node, strings.Join(d.Pods, ", "))
+		if len(d.Pods) > 0 {
+			fmt.Fprintf(&what, "pods of %s move to other nodes, or wait: %s\n", d.Node, strings.Join(d.Pods, ", "))
+		}
 	}
-	if yes, err := agree(Mended{Text: strings.TrimSuffix(what.String(), "\n"), Reboot: reboot}); err != nil || !yes {
-		return err
-	}
-	return p.holding(ctx, func(ctx context.Context) error {
-		_, err := p.engine().Execute(ctx, graph)
-		return err
-	})
+	return strings.TrimSuffix(what.String(), "\n")
 }
 
 // InstallWatch puts the check of cards on the named hosts (none: all) that are nodes with cards: a timer that tells the

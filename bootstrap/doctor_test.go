@@ -20,6 +20,8 @@ type examinedHost struct {
 	fakeHost
 	asked atomic.Int32
 	more  atomic.Pointer[string]
+	known atomic.Pointer[string] // what facts.sh prints
+	did   []string
 }
 
 func newExamined(t *testing.T, name, recorded, healthy string) *examinedHost {
@@ -33,15 +35,24 @@ func newExamined(t *testing.T, name, recorded, healthy string) *examinedHost {
 		t.Fatal(err)
 	}
 	h := &examinedHost{fakeHost: fakeHost{name: name}}
-	nothing := ""
+	nothing, text := "", string(known)
 	h.more.Store(&nothing)
+	h.known.Store(&text)
 	h.script = func(e *sshtest.Exec, script []byte) int {
 		h.asked.Add(1)
 		if bytes.Contains(script, []byte("kgpu-doctor=1")) {
 			fmt.Fprint(e.Stdout, strings.TrimSuffix(string(told), "end=1\n"), *h.more.Load(), "end=1\n")
 			return 0
 		}
-		_, _ = e.Stdout.Write(known)
+		fmt.Fprint(e.Stdout, *h.known.Load())
+		return 0
+	}
+	h.batch = func(e *sshtest.Exec, names []string) int {
+		h.did = append(h.did, names...)
+		for _, step := range names {
+			fmt.Fprintf(e.Stdout, "B\t%s\t0\nD\t%[1]s\t0\t1\t\t\n", step)
+		}
+		fmt.Fprint(e.Stdout, "E\t0\n")
 		return 0
 	}
 	return h
@@ -98,15 +109,6 @@ func TestFix(t *testing.T) {
 	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost)
 	o.Events = event.Discard
 	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return strings.HasPrefix(id, "GPU_") })
-	var steps []string
-	w1.batch = func(e *sshtest.Exec, names []string) int {
-		steps = append(steps, names...)
-		for _, step := range names {
-			fmt.Fprintf(e.Stdout, "B\t%s\t0\nD\t%[1]s\t0\t1\t\t\n", step)
-		}
-		fmt.Fprint(e.Stdout, "E\t0\n")
-		return 0
-	}
 	lines := "hold-lost=kubelet\nunit=nvidia-persistenced inactive success 0 enabled\ncard=00000000:66:00.0, Disabled\n"
 	w1.more.Store(&lines)
 	var asked []Mended
@@ -118,8 +120,8 @@ func TestFix(t *testing.T) {
 	if _, err := Fix(t.Context(), o, []string{"w1"}, agree); err != nil {
 		t.Fatal(err)
 	}
-	if len(asked) != 1 || asked[0].Reboot || len(steps) > 0 {
-		t.Fatalf("asked %+v, did %v", asked, steps)
+	if len(asked) != 1 || asked[0].Reboot || len(w1.did) > 0 {
+		t.Fatalf("asked %+v, did %v", asked, w1.did)
 	}
 	for _, want := range []string{"w1: hold packages again (", "w1: start units that are down (", "HOST_HOLD_LOST", "GPU_PERSISTENCE_OFF"} {
 		if !strings.Contains(asked[0].Text, want) {
@@ -130,8 +132,91 @@ func TestFix(t *testing.T) {
 	if _, err := Fix(t.Context(), o, []string{"w1"}, agree); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"doctor/hold", "doctor/units"}; !slices.Equal(steps, want) {
-		t.Errorf("did %v, want %v", steps, want)
+	if want := []string{"doctor/hold", "doctor/units"}; !slices.Equal(w1.did, want) {
+		t.Errorf("did %v, want %v", w1.did, want)
+	}
+}
+
+// While the question waits, somebody resets a host, or reboots it: a yes that comes then is none to a repair of what is there
+// now. What is left is asked for again.
+func TestFixLooksAgain(t *testing.T) {
+	mine := func(h *examinedHost, change func(string) string) {
+		text := change(*h.known.Load())
+		h.known.Store(&text)
+	}
+	reset := func(h *examinedHost) {
+		mine(h, func(s string) string {
+			return strings.Replace(ofNodes.ReplaceAllString(s, "")+"end=1\n", "ledger=37\n", "ledger=0\n", 1)
+		})
+	}
+	rebooted := func(h *examinedHost) {
+		mine(h, func(s string) string { return strings.Replace(s, "boot-id=", "boot-id=5", 1) })
+	}
+	hung := "card=00000000:66:00.0, Disabled\n"
+	log, err := os.ReadFile("doctor/testdata/founding-hung.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		hung += "kernel-log=" + line
+	}
+	for name, c := range map[string]struct {
+		lines   string
+		during  func(w1, w2 *examinedHost)
+		answers []bool
+		w1, w2  bool // is repaired
+	}{
+		"nothing":                   {"hold-lost=kubelet\n", func(_, _ *examinedHost) {}, []bool{true}, true, true},
+		"one is reset":              {"hold-lost=kubelet\n", func(_, w2 *examinedHost) { reset(w2) }, []bool{true, true}, true, false},
+		"one is reset, and then no": {"hold-lost=kubelet\n", func(_, w2 *examinedHost) { reset(w2) }, []bool{true, false}, false, false},
+		"both are reset":            {"hold-lost=kubelet\n", func(w1, w2 *examinedHost) { reset(w1); reset(w2) }, []bool{true}, false, false},
+		"both that hung are reset":  {hung, func(w1, w2 *examinedHost) { reset(w1); reset(w2) }, []bool{true}, false, false},
+		"one that hung rebooted":    {hung, func(w1, _ *examinedHost) { rebooted(w1) }, []bool{true, true}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cp, w1, w2 := newExamined(t, "cp1", "control-plane.txt", "healthy-control.txt"), newExamined(t, "w1", "worker.txt", "healthy-worker.txt"), newExamined(t, "w2", "worker.txt", "healthy-worker.txt")
+			o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost, &w2.fakeHost)
+			events := &event.Recorder{}
+			o.Events = events
+			o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return strings.HasPrefix(id, "GPU_") })
+			w1.more.Store(&c.lines)
+			w2.more.Store(&c.lines)
+			var asked []string
+			_, err := Fix(t.Context(), o, []string{"w1", "w2"}, func(m Mended) (bool, error) {
+				asked = append(asked, m.Text)
+				switch {
+				case len(asked) > len(c.answers):
+					return false, nil
+				case len(asked) == 1:
+					c.during(w1, w2)
+				case strings.Contains(m.Text, "w1: ") == strings.Contains(m.Text, "w2: "):
+					t.Errorf("asked again for %q", m.Text)
+				}
+				return c.answers[len(asked)-1], nil
+			})
+			if err != nil || len(asked) != len(c.answers) || len(w1.did) > 0 != c.w1 || len(w2.did) > 0 != c.w2 {
+				t.Errorf("%v, asked %q, w1 did %v, w2 did %v", err, asked, w1.did, w2.did)
+			}
+			told := slices.ContainsFunc(events.Events(), func(e event.Event) bool {
+				return e.Kind == event.Warning && strings.Contains(e.Text, "is not repaired (")
+			})
+			if told != (name != "nothing") {
+				t.Errorf("told of a host that is left alone: %t", told)
+			}
+		})
+	}
+}
+
+// A host that does not tell its facts keeps no other from being repaired.
+func TestFixBesideAHostThatTellsNothing(t *testing.T) {
+	cp, w1, w2 := newExamined(t, "cp1", "control-plane.txt", "healthy-control.txt"), newExamined(t, "w1", "worker.txt", "healthy-worker.txt"), newExamined(t, "w2", "worker.txt", "healthy-worker.txt")
+	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost, &w2.fakeHost)
+	o.Events = event.Discard
+	lines, none := "hold-lost=kubelet\n", "nothing\n"
+	w1.more.Store(&lines)
+	w2.known.Store(&none)
+	if _, err := Fix(t.Context(), o, nil, func(Mended) (bool, error) { return true, nil }); err != nil || len(w1.did) != 1 {
+		t.Errorf("%v, did %v", err, w1.did)
 	}
 }
 

@@ -124,8 +124,9 @@ func (s *session) sure(ctx context.Context, graph *plan.Graph, r Removal) error 
 	switch {
 	case err != nil:
 		return err
-	case len(found) > 0:
-		return s.Agree(found)
+	case Disturbing(found):
+		_, err := s.Agree(found)
+		return err
 	}
 	return r.Sure()
 }

@@ -33,6 +33,8 @@ func (o Options) render(dir string, graph *plan.Graph) (string, error) {
 	if graph.Empty() {
 		return fmt.Sprintf("nothing was written: the hosts have all of it already; --assume RELEASE renders what bare hosts need (%s)", Releases()), nil
 	}
+	nodes, _ := graph.Drained()
+	graph.Agreed(nodes) // by whoever runs the scripts
 	files, err := render.Files(o.Inventory, graph)
 	if err != nil {
 		return "", err

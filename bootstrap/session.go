@@ -39,7 +39,9 @@ type Options struct {
 	Command    string   // what others are told this run does: "up inventory.yaml"; no secret
 	Adopt      bool     // take over what was made by hand, where that is safe
 
-	Agree          func([]Disturbance) error   // is asked before pods that run are moved: an error ends the story, nothing is changed
+	// Agree is asked before nodes are drained: an error ends the story, nothing is changed. It need not bother anybody where no
+	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
+	Agree          func([]Disturbance) (agreed bool, err error)
 	Without        func(hosts []string) string // the command for these hosts only; without any, HOST… stands for them; nil: no command is told
 	Opened         func(Notebook)              // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int                         // nodes that may be drained at the same time; zero: one
@@ -58,6 +60,7 @@ func NewRunID(now time.Time) string {
 type session struct {
 	Options
 	dialer *remote.Dialer
+	drains []string // nodes that the operator agreed to have drained
 
 	mu    sync.Mutex
 	hosts map[string]*remote.Host

@@ -337,6 +337,46 @@ func TestDriverDrainBlocked(t *testing.T) {
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "uncordon w1", "label node w1 kgpu.dev/drained-")
 }
 
+// A node that had no pods when the plan was shown was nobody's worry. One that has pods with cards by the time of its turn is
+// left alone, unless somebody agreed to all drains.
+func TestDrainNobodyAgreedTo(t *testing.T) {
+	t.Parallel()
+	const harmless = "default/train-0 Running ReplicaSet limit=cpu\ndefault/done Succeeded Job limit=nvidia.com/gpu\nkube-system/x Running DaemonSet limit=nvidia.com/gpu\n" +
+		"kube-system/y Running mirror Node limit=nvidia.com/gpu\ndefault/other Running ReplicaSet limit=example.com/nvidia.com\n"
+	const come = "ml/train-1 Running Job limit=cpu limit=nvidia.com/gpu Ready=True\nml/train-2 Pending ReplicaSet limit=nvidia.com/mig-1g.5gb\nml/old Running ReplicaSet limit=alpha.kubernetes.io/nvidia-gpu\n"
+	drained := []string{"label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained"}
+	for _, step := range []string{"driver-drain", "doctor-drain"} {
+		s := nodeHost(t)
+		s.value("patience", "120\n")
+		s.write("pods", harmless)
+		s.ok(s.step(step))
+		s.called(drained...)
+
+		s.write("pods", harmless+come)
+		s.write("drained", "")
+		s.write("unschedulable", "")
+		s.fails(s.step(step), 1, "NODE_DRAIN_BLOCKED")
+		s.detail("pods have come to node w1 since the plan was shown: ml/train-1, ml/train-2, ml/old")
+		if got := s.read("calls"); got != "" {
+			t.Errorf("%s: calls:\n%s", step, got)
+		}
+
+		s.value("agreed", "yes") // as the planner writes it
+		s.ok(s.step(step))
+		s.called(drained...)
+
+		// One that is there by the time when no more can come.
+		s.value("agreed", "no")
+		s.write("pods", "")
+		s.write("drained", "")
+		s.write("unschedulable", "")
+		s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "printf true >/unschedulable", "printf true >/unschedulable; echo ml/late Running Job limit=nvidia.com/gpu >/pods", 1))
+		s.fails(s.step(step), 1, "NODE_DRAIN_BLOCKED")
+		s.detail("since the plan was shown: ml/late")
+		s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", "uncordon w1", "label node w1 kgpu.dev/drained-")
+	}
+}
+
 // A node without cards has no device plugin that goes and comes back.
 func TestDriverDrainWithoutCards(t *testing.T) {
 	t.Parallel()
@@ -497,10 +537,11 @@ func TestDrainTemplates(t *testing.T) {
 			object{"metadata": object{"namespace": "default", "name": "a"}, "spec": object{}, "status": object{"phase": "Pending"}},
 			object{"metadata": object{"namespace": "default", "name": "b", "ownerReferences": controller, "annotations": object{"x": "y"}}, "spec": object{"nodeSelector": object{"kgpu.dev/gpu": "true"}},
 				"status": object{"phase": "Running", "conditions": []any{object{"type": "PodScheduled", "status": "True"}, object{"type": "Ready", "status": "False"}}}},
-			object{"metadata": object{"namespace": "default", "name": "d", "deletionTimestamp": "2026-11-20T13:00:00Z"}, "spec": object{}, "status": object{"phase": "Running"}},
+			object{"metadata": object{"namespace": "default", "name": "d", "deletionTimestamp": "2026-11-20T13:00:00Z"}, "spec": object{"containers": []any{object{"resources": object{}}, object{"resources": object{"limits": object{"cpu": "1", "nvidia.com/gpu": "1"}}}}},
+				"status": object{"phase": "Running"}},
 			object{"metadata": object{"namespace": "kube-system", "name": "c", "annotations": object{"kubernetes.io/config.mirror": "1"}, "ownerReferences": []any{object{"kind": "Node", "controller": true}}},
 				"spec": object{"nodeSelector": object{"disk": "fast"}}, "status": object{"phase": "Running"}},
-		}}, "default/a Pending\ndefault/b Running ReplicaSet cards Ready=False\ndefault/d Running ending\nkube-system/c Running mirror Node\n"},
+		}}, "default/a Pending\ndefault/b Running ReplicaSet cards Ready=False\ndefault/d Running limit=cpu limit=nvidia.com/gpu ending\nkube-system/c Running mirror Node\n"},
 		"node": {object{"status": object{"conditions": []any{object{"type": "DiskPressure", "status": "False"}, object{"type": "Ready", "status": "True"}},
 			"allocatable": object{"cpu": "4", "nvidia.com/gpu": "2"}}}, "True cpu=4 nvidia.com/gpu=2\n"},
 	} {

@@ -15,9 +15,14 @@ import (
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
-// agree asks before pods that run are moved away from their nodes.
-func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) error {
-	return t.confirm(c, disturbed(nodes, t.columns), "yes")
+// agree asks before pods that run are moved away from their nodes. --yes agrees to all drains; without it, nobody is asked
+// about nodes that have nothing to lose.
+func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) (bool, error) {
+	if !c.Bool("yes") && !bootstrap.Disturbing(nodes) {
+		return false, nil
+	}
+	err := t.confirm(c, disturbed(nodes, t.columns), "yes")
+	return err == nil, err
 }
 
 // otherPods is how many of the pods without cards are named.
@@ -25,9 +30,13 @@ const otherPods = 8
 
 // disturbed says which nodes are drained, why, and what that ends. A terminal is so many columns wide; zero: there is none.
 func disturbed(nodes []bootstrap.Disturbance, width int) string {
-	var lines []string
+	var lines, idle []string
 	say := func(text, indent string) { lines = append(lines, report.Wrapped(text, width, indent)) }
 	for _, d := range nodes {
+		if len(d.Pods) == 0 {
+			idle = append(idle, d.Node)
+			continue
+		}
 		say(fmt.Sprintf("Node %s is drained (%s). This ends", d.Node, d.Reason), "")
 		if len(d.WithCards) > 0 {
 			say("  with cards: "+strings.Join(d.WithCards, ", "), "    ")
@@ -40,6 +49,9 @@ func disturbed(nodes []bootstrap.Disturbance, width int) string {
 			}
 			say("  without: "+strings.Join(others, ", ")+more, "    ")
 		}
+	}
+	if len(idle) > 0 {
+		say("Drained as well, with whatever comes there before: "+strings.Join(idle, ", "), "  ")
 	}
 	say("Pods with a controller begin anew on other nodes, or wait for room there. One without does not come back.", "")
 	return strings.Join(lines, "\n")

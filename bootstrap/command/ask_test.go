@@ -26,6 +26,7 @@ func TestDisturbed(t *testing.T) {
 	nodes := []bootstrap.Disturbance{
 		{Node: "gpu-1", Reason: "nouveau is in use: the host reboots", Pods: slices.Concat(pods, cards), WithCards: cards},
 		{Node: "gpu-2", Reason: "it leaves the cluster", Pods: cards[:1], WithCards: cards[:1]},
+		{Node: "gpu-3", Reason: "it is drained in its turn"}, {Node: "gpu-4", Reason: "so is that"},
 	}
 	const want = `Node gpu-1 is drained (nouveau is in use: the host reboots). This ends
   with cards: ml/train-resnet-0, ml/train-resnet-1
@@ -35,10 +36,45 @@ func TestDisturbed(t *testing.T) {
     default/shop-7d9c5b6f4-00006, default/shop-7d9c5b6f4-00007 and 4 more
 Node gpu-2 is drained (it leaves the cluster). This ends
   with cards: ml/train-resnet-0
+Drained as well, with whatever comes there before: gpu-3, gpu-4
 Pods with a controller begin anew on other nodes, or wait for room there. One
 without does not come back.`
 	if got := disturbed(nodes, 80); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Whoever says yes, or --yes, agrees to all drains. Where nothing runs nobody is asked, and nobody has agreed.
+func TestAgree(t *testing.T) {
+	idle := []bootstrap.Disturbance{{Node: "gpu-1"}}
+	busy := append(slices.Clone(idle), bootstrap.Disturbance{Node: "gpu-2", Pods: []string{"ml/train-0"}})
+	for _, c := range []struct {
+		nodes             []bootstrap.Disturbance
+		typed             string
+		flags             []string
+		asked, agreed, ok bool
+	}{
+		{idle, "", nil, false, false, true},
+		{idle, "", []string{"--yes"}, false, true, true},
+		{busy, "yes\n", nil, true, true, true},
+		{busy, "no\n", nil, true, false, false},
+		{busy, "", []string{"--yes"}, false, true, true},
+	} {
+		var said bytes.Buffer
+		app := App("test", Group("", Up()))
+		app.Reader, app.Writer = strings.NewReader(c.typed), &said
+		var agreed bool
+		var err error
+		app.Commands[0].Action = func(ctx *cli.Context) error {
+			agreed, err = (&terminal{kind: report.Plain}).agree(ctx, c.nodes)
+			return nil
+		}
+		if wrong := app.Run(append([]string{"kgpu", "up"}, c.flags...)); wrong != nil {
+			t.Fatal(wrong)
+		}
+		if asked := said.Len() > 0; asked != c.asked || agreed != c.agreed || (err == nil) != c.ok {
+			t.Errorf("%+v: agreed %t, %v, said %q", c, agreed, err, said.String())
+		}
 	}
 }
 

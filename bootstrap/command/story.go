@@ -138,7 +138,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
 		Without: func(hosts []string) string { return onlyFor(c, inv, hosts) },
 		Opened:  func(n bootstrap.Notebook) { t.notebook = &n },
-		Agree:   func(d []bootstrap.Disturbance) error { return t.agree(c, d) },
+		Agree:   func(d []bootstrap.Disturbance) (bool, error) { return t.agree(c, d) },
 	}, t)
 	if c.Command.Name != "plan" {
 		t.failures(id, err)

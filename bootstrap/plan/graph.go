@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 )
 
@@ -85,6 +86,16 @@ func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
 		}
 	}
 	return nodes, reasons
+}
+
+// Agreed lets the steps that drain these nodes end whatever holds cards there. Where nobody agreed, they refuse if such pods
+// have come since the plan was shown.
+func (g *Graph) Agreed(nodes []string) {
+	for _, s := range g.Steps {
+		if (s.Script == drainScript || s.Script == hungDrainScript) && slices.Contains(nodes, s.Input.Values["node"]) {
+			s.Input.Values["agreed"] = "yes"
+		}
+	}
 }
 
 // Empty reports whether there is nothing to do.

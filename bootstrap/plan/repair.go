@@ -19,6 +19,25 @@ type Mend struct {
 	Plugin   bool     // the node's device plugin starts anew
 	Reboot   bool     // drained, rebooted, and with pods again
 	Force    bool     // of a reboot: the driver hangs, and what uses it does not end
+
+	Seen *facts.Host // the host when it was found out; nil: it is as it was
+}
+
+// outdated says why a mend is not for the host as it is now; empty: it is.
+func (m Mend) outdated(now *facts.Host) string {
+	was := m.Seen
+	if was == nil {
+		was = now
+	}
+	switch {
+	case was.BootID != now.BootID:
+		return "the host has rebooted since it was looked at"
+	case (was.Kubelet == nil) != (now.Kubelet == nil), was.Kubelet != nil && was.Kubelet.CAHash != now.Kubelet.CAHash:
+		return "the host has left its cluster, or come to one, since it was looked at"
+	case was.Ledger > 0 && now.Ledger == 0:
+		return "what kgpu changed on the host was taken back since it was looked at"
+	}
+	return ""
 }
 
 // hungDrainScript empties a node whose driver hangs.
@@ -27,7 +46,8 @@ const hungDrainScript = "doctor-drain"
 // hungPatience is for the pods of such a node that can end, in seconds.
 const hungPatience = 120
 
-// Repair plans what `kgpu doctor --fix` does. Hosts without facts are left out.
+// Repair plans what `kgpu doctor --fix` does. Hosts without facts are left out, and those that are not what they were when they
+// were found to need it.
 func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend) (*Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
@@ -42,6 +62,10 @@ func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend)
 			continue
 		}
 		h := b.hosts[i]
+		if why := m.outdated(h.facts); why != "" {
+			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s is not repaired (%s): %s", h.id, m.Why, why))
+			continue
+		}
 		h.cards = len(Cards(h.facts))
 		b.mend(h, m)
 	}

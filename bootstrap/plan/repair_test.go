@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // TestDoctorRepair holds that what disturbs is drained before and let in after, and the rest is not.
@@ -39,6 +41,28 @@ func TestDoctorRepair(t *testing.T) {
 				t.Fatalf("steps %q, want %q", got, c.want)
 			}
 		})
+	}
+	// What is not the host any more that was found to need it is left alone.
+	was := workersWithCards(t)["w1"]
+	was.BootID, was.Ledger = "5f0c", 3
+	for name, c := range map[string]struct {
+		now  func(*facts.Host)
+		want string // in the warning; empty: it is repaired
+	}{
+		"the same":           {func(*facts.Host) {}, ""},
+		"rebooted":           {func(f *facts.Host) { f.BootID = "5f0d" }, "has rebooted"},
+		"no node any more":   {func(f *facts.Host) { f.Kubelet = nil }, "has left its cluster"},
+		"of another cluster": {func(f *facts.Host) { k := *f.Kubelet; k.CAHash += "0"; f.Kubelet = &k }, "has left its cluster"},
+		"reset":              {func(f *facts.Host) { f.Ledger = 0 }, "was taken back"},
+	} {
+		seen := workersWithCards(t)
+		now := *was
+		c.now(&now)
+		seen["w1"] = &now
+		g, err := Repair(inv, seen, []Mend{{Host: "w1", Why: "X", Reboot: true, Seen: was}})
+		if err != nil || g.Empty() != (c.want != "") || !strings.Contains(strings.Join(g.Warnings, " "), c.want) {
+			t.Errorf("%s: %v, %q, warnings %q", name, err, refs(g), g.Warnings)
+		}
 	}
 	g, err := Repair(inv, workersWithCards(t), []Mend{{Host: "w2", Why: "GPU_HUNG", Reboot: true, Force: true}})
 	if err != nil {

@@ -28,6 +28,30 @@ cordon() {
   kube cordon "$1"
 }
 
+# begin_drain NODE cordons a node, unless nobody was asked about drains (value agreed: yes, somebody was, and agreed) and pods
+# with cards are there now: those have come since the plan was shown, and the step ends.
+begin_drain() {
+  local come
+  come=$(newcomers "$1") || return 1
+  [[ -z $come ]] || fail NODE_DRAIN_BLOCKED "$come"
+  cordon "$1" || return 1
+  come=$(newcomers "$1") || return 1 # until that moment more could come
+  if [[ -n $come ]]; then
+    uncordon "$1" || true
+    fail NODE_DRAIN_BLOCKED "$come"
+  fi
+}
+
+# newcomers NODE names those pods, of the pods that scripts/pods.sh asks about.
+newcomers() {
+  local pods
+  [[ $(value_or agreed no) != yes ]] || return 0
+  pods=$(node_pods "$1" | awk '
+    $2 != "Succeeded" && $2 != "Failed" && !/ (mirror|DaemonSet|Node)( |$)/ && / limit=(nvidia\.com\/|alpha\.kubernetes\.io\/nvidia-gpu)/ { print $1 }' |
+    paste -sd, | sed 's/,/, /g') || return 1
+  [[ -z $pods ]] || printf 'pods have come to node %s since the plan was shown: %s' "$1" "$pods"
+}
+
 drained_by() {
   kube get node "$1" -o go-template="{{with .metadata.labels}}{{with index . \"$drained_label\"}}{{.}}{{end}}{{end}}"
 }
@@ -55,8 +79,10 @@ gpu_label() {
 }
 
 # A line for each pod of a node: its name, its phase, "mirror" if the kubelet made it, the kind of its controller,
-# "cards" if it runs where cards are, and "ending" if it was told to end.
-node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{js .status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{js .status}}{{end}}{{end}}{{if .metadata.deletionTimestamp}} ending{{end}}
+# "cards" if it runs where cards are, what its containers may have of which there are limits, and "ending" if it was told to
+# end.
+# shellcheck disable=SC2016 # Go's template
+node_pods_template='{{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{js .status.phase}}{{with .metadata.annotations}}{{if index . "kubernetes.io/config.mirror"}} mirror{{end}}{{end}}{{range .metadata.ownerReferences}}{{if .controller}} {{.kind}}{{end}}{{end}}{{with .spec.nodeSelector}}{{if index . "kgpu.dev/gpu"}} cards{{end}}{{end}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{js .status}}{{end}}{{end}}{{range .spec.containers}}{{range $what, $much := .resources.limits}} limit={{$what}}{{end}}{{end}}{{if .metadata.deletionTimestamp}} ending{{end}}
 {{end}}'
 
 # local_data prints the flag by which a drain takes pods that have files of their own.

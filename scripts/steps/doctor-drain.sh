@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Moves the pods away from a node whose driver hangs, before its host reboots. Pods that were told to end and cannot, because
-# they wait for the card, are no hindrance: the reboot ends them. Values: node, patience (seconds for those that can).
+# they wait for the card, are no hindrance: the reboot ends them. Values: node, patience (seconds for those that can),
+# agreed (yes: so did the operator, to the end of what holds cards there).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -17,7 +18,7 @@ if ! node_there "$node"; then
   echo "there is no node $node"
   exit 0
 fi
-cordon "$node"
+begin_drain "$node"
 if ! kube drain "$node" --ignore-daemonsets "$(local_data)" --timeout "$(value patience)s" 2>&1 | tee "$log"; then
   left=$(staying)
   if [[ -n $left ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Moves the pods away from a node whose containers are about to be disturbed, and then the device plugin, if it has one. Pods
-# of DaemonSets stay. Values: node.
+# of DaemonSets stay. Values: node, agreed (yes: so did the operator, to the end of what holds cards there).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -29,7 +29,7 @@ if ! node_there "$node"; then
 fi
 blocked=$(unmanaged)
 [[ -z $blocked ]] || fail NODE_DRAIN_BLOCKED "node $node has pods without a controller, which would be lost: $blocked"
-cordon "$node"
+begin_drain "$node"
 served=$(gpu_label "$node")
 log=$KGPU_STEP/drain.log
 left=$(($(seconds_left) - 60)) # what cannot be drained is let in again, and that takes time, too

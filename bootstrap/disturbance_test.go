@@ -1,0 +1,87 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
+)
+
+// drivers is a site whose workers are nodes, and are drained for a driver.
+func drivers(t *testing.T) (*site, Options) {
+	t.Helper()
+	s, o := newSite(t, "cp1", "w1", "w2")
+	for _, h := range []string{"cp1", "w1", "w2"} {
+		s.joined[h] = true
+	}
+	for _, w := range []string{"w1", "w2"} {
+		s.more[w] = "pci=0000:17:00.0 030200 20b0 nouveau\nnouveau=3\n"
+	}
+	o.Only = []string{"driver/*"}
+	return s, o
+}
+
+// Whoever is asked about one node is told of all that are drained, and agrees to all. Where nobody was asked the steps do not
+// have the agreement, so that pods that come later stop them; an agreement to another plan is none to this one.
+func TestAgreementReachesTheDrains(t *testing.T) {
+	const all = "map[driver/drain/w1:yes driver/drain/w2:yes]"
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		pods    string
+		agree   func(asked int, d []Disturbance) (bool, error)
+		changes bool // a worker's, after the plan was shown
+		asked   int
+		want    string // what the drains were given
+		err     error
+	}{
+		"pods on one":               {pods: "w1\tml/train-0\tcards\n", agree: func(int, []Disturbance) (bool, error) { return true, nil }, asked: 1, want: all},
+		"nobody to ask about":       {agree: func(int, []Disturbance) (bool, error) { return false, nil }, asked: 1, want: "map[]"},
+		"agreed without a question": {agree: func(int, []Disturbance) (bool, error) { return true, nil }, asked: 1, want: all},
+		"no":                        {pods: "w1\tml/train-0\tcards\n", agree: func(int, []Disturbance) (bool, error) { return false, no }, asked: 1, want: "map[]", err: no},
+		"another plan":              {agree: func(asked int, _ []Disturbance) (bool, error) { return asked == 1, nil }, changes: true, asked: 2, want: "map[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := drivers(t)
+			s.pods = c.pods
+			asked := 0
+			o.Agree = func(d []Disturbance) (bool, error) {
+				asked++
+				if len(d) != 2-(asked-1) || Disturbing(d) != (c.pods != "") {
+					t.Errorf("asked about %+v", d)
+				}
+				if c.changes {
+					s.mu.Lock()
+					s.more["w2"] = ""
+					s.mu.Unlock()
+				}
+				return c.agree(asked, d)
+			}
+			err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+			if c.err != nil && !errors.Is(err, c.err) {
+				t.Errorf("%v, want %v", err, c.err)
+			}
+			if got := fmt.Sprint(s.agreed); got != c.want || asked != c.asked {
+				t.Errorf("asked %d times, the drains were told %s, want %s; %v; did %q", asked, got, c.want, err, s.did)
+			}
+		})
+	}
+}
+
+// What people run by hand they have agreed to.
+func TestRenderedDrains(t *testing.T) {
+	_, o := drivers(t)
+	dir := filepath.Join(t.TempDir(), "out")
+	if _, err := Render(t.Context(), o, dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "cp1", "*driver-drain-w?", "values", "agreed"))
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	if text, err := os.ReadFile(found[0]); err != nil || string(text) != "yes" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
