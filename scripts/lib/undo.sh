@@ -68,7 +68,7 @@ undo_entry() {
     removed) undo_removed "${args[@]}" ;;
     hold) undo_hold "${args[0]}" ;;
     unit) undo_unit "${args[@]}" ;;
-    module) modprobe -r -q -- "${args[0]}" 2>/dev/null || [[ ! -d /sys/module/${args[0]//-/_} ]] || undo_left "module ${args[0]} is in use: it stays until the next boot" until-boot ;;
+    module) unload_module "${args[0]}" || undo_left "module ${args[0]} is in use: it stays until the next boot" until-boot ;;
     unloaded) modprobe -q -- "${args[0]}" || undo_left "module ${args[0]} does not load again" ;;
     nvidia) undo_nvidia ;;
     initramfs) initramfs_build || undo_left 'the initramfs still has what kgpu put into modprobe.d' ;;
