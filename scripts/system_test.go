@@ -568,3 +568,46 @@ kubelet_off
 mountpoint -q /var/lib/kubelet
 [[ -z $(ls -A /var/lib/kubelet) ]]`))
 }
+
+// The cluster's containers in docker are those with kubelet's label; kubeadm reset may have been cut short.
+func TestLeavingEndsContainersInDocker(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.stub("kubeadm", "#!/bin/bash\nexit 1\n")
+	s.stub("docker", `#!/bin/bash
+echo "$*" >>/tmp/docker
+[[ ! -e /docker-hangs ]] || exit 1
+case $* in
+"ps -aq --filter label=io.kubernetes.pod.uid") cat /pods ;;
+"rm -fv "*) shift 2; for id; do [[ $id == stuck ]] || sed -i "/^$id\$/d" /pods; done ;;
+*) exit 1 ;;
+esac
+`)
+	const told = "\nprintf '%s' \"${undo_incomplete[*]}\" >/told"
+	s.value("criSocket", "unix:///run/cri-dockerd.sock")
+	s.write("var/lib/docker/theirs", "")
+	s.write("pods", "one\ntwo\n")
+	s.write("var/units/docker.service", "loaded,active,enabled\n")
+	s.ok(s.script(`images_stay() { :; }; leave_cluster "$(value criSocket)"` + told))
+	if pods, told := s.read("pods"), s.read("told"); pods != "" || told != "" {
+		t.Errorf("there is left %q, told %q", pods, told)
+	}
+	if calls := s.read("tmp/docker"); !strings.Contains(calls, "\nrm -fv one two\n") {
+		t.Errorf("docker was asked:\n%s", calls)
+	}
+	s.write("pods", "stuck\nthree\n")
+	s.ok(s.script("docker_containers_off" + told))
+	if pods, told := s.read("pods"), s.read("told"); pods != "stuck\n" || told != "containers of the cluster in docker: docker rm -f stuck" {
+		t.Errorf("with one that stays there is left %q, told %q", pods, told)
+	}
+	s.write("docker-hangs", "")
+	s.ok(s.script("docker_containers_off" + told))
+	if told := s.read("told"); !strings.HasPrefix(told, "containers of the cluster, perhaps") {
+		t.Errorf("where docker does not say, told %q", told)
+	}
+	s.remove("tmp/docker")
+	s.write("var/units/docker.service", "loaded,inactive,enabled\n")
+	if s.ok(s.script("docker_containers_off" + told)); s.exists("tmp/docker") || s.read("told") != "" {
+		t.Error("a docker that does not run was asked")
+	}
+}

@@ -11,6 +11,7 @@ leave_cluster() {
   fi
   kubelet_off
   containers_off
+  docker_containers_off
   mps_off
   pod_network_off
   # On a worker, the data of an etcd is somebody else's.
@@ -92,6 +93,28 @@ containers_off() {
     umount "$space" 2>/dev/null || true
     rm -f "$space"
   done
+}
+
+# docker_pods prints the containers of the cluster's in docker: dockershim and cri-dockerd label them so.
+docker_pods() {
+  timeout -k 5 20 docker ps -aq --filter label=io.kubernetes.pod.uid
+}
+
+# docker_containers_off ends those that kubeadm reset left. Asking a docker that does not run would start it.
+docker_containers_off() {
+  local there
+  local -a ids
+  if ! command -v docker >/dev/null || ! unit_active docker.service; then return 0; fi
+  if there=$(docker_pods) && [[ -n $there ]]; then
+    mapfile -t ids <<<"$there"
+    echo "ending the containers ${ids[*]}, which kubeadm reset left"
+    timeout -k 5 60 docker rm -fv "${ids[@]}" >/dev/null || true
+  fi
+  if ! there=$(docker_pods); then
+    undo_left 'containers of the cluster, perhaps: docker does not say: docker ps -a --filter label=io.kubernetes.pod.uid'
+  elif [[ -n $there ]]; then
+    undo_left "containers of the cluster in docker: docker rm -f ${there//$'\n'/ }"
+  fi
 }
 
 # mps_off lets any process have a card again: MPS, where its control daemon could not say goodbye, left them to itself.
