@@ -122,7 +122,9 @@ mps_off() {
   local started
   for started in /run/nvidia/mps/nvidia.com/*/.started; do
     [[ -e $started ]] || continue
-    timeout -k 5 30 nvidia-smi -c DEFAULT || echo 'the cards stay in the compute mode EXCLUSIVE_PROCESS until the driver is loaded anew'
+    nvidia_smi_try -c DEFAULT
+    cat "$smi_log"
+    [[ $smi_status == 0 ]] || echo 'the cards stay in the compute mode EXCLUSIVE_PROCESS until the driver is loaded anew'
     return 0
   done
 }
