@@ -611,3 +611,37 @@ esac
 		t.Error("a docker that does not run was asked")
 	}
 }
+
+// BIRD is no part of calico where there is no calico, and tunl0 is LVS' as well.
+func TestRoutesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	const leave = "leave_cluster unix:///run/containerd/containerd.sock"
+	for name, c := range map[string]struct {
+		begin, leave string
+		stay         bool
+	}{
+		"flannel":                    {"ip link add cni0 type bridge", "pod_network_off", true},
+		"no calico, leaving":         {"mkdir -p /etc/cni/net.d; : >/etc/cni/net.d/10-flannel.conflist", leave, true},
+		"calico's links":             {"ip link add cali1 type bridge", "pod_network_off", false},
+		"calico's data":              {"mkdir -p /var/lib/calico", "pod_network_off", false},
+		"calico's settings, leaving": {"mkdir -p /etc/cni/net.d; : >/etc/cni/net.d/10-calico.conflist", leave, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.ok(s.script(c.begin + `
+ip link add tunl0 type bridge
+ip address add 192.0.2.1/32 dev tunl0
+ip route add 198.51.100.0/24 dev lo proto 12
+ip route add 203.0.113.0/24 dev lo proto 80
+` + c.leave + `
+{ ip -o -4 address show dev tunl0; ip route show; } >/left`))
+			left := s.read("left")
+			for _, what := range []string{"192.0.2.1", "198.51.100.0/24", "203.0.113.0/24"} {
+				if strings.Contains(left, what) != c.stay {
+					t.Errorf("%s: left is\n%s", what, left)
+				}
+			}
+		})
+	}
+}
