@@ -142,6 +142,18 @@ func TestLeavingGivesCardsBack(t *testing.T) {
 	}
 	s.write("gpu/smi-status", "9")
 	s.ok(s.script("mps_off"))
+
+	// No signal ends one that is stuck in the kernel, and who waits for it waits as long; here it ends when the test lets it.
+	s.stub("timeout", "#!/bin/bash\nread -r -t 20 _ <>/tmp/stuck || : >/tmp/waited\nexit 1\n")
+	r := s.ok(s.script("mkfifo /tmp/stuck; smi_patience=0; mps_off"))
+	if s.exists("tmp/waited") || !strings.Contains(r.output, "the cards stay in the compute mode") {
+		t.Errorf("with a driver that hangs:\n%s", r.output)
+	}
+	stuck, err := os.OpenFile(s.path("tmp/stuck"), os.O_RDWR, 0)
+	s.must(err)
+	_, err = stuck.WriteString("\n")
+	s.must(err)
+	s.must(stuck.Close())
 }
 
 // newHostForFacts is a host whose cards facts.sh can look at.

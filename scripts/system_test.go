@@ -333,39 +333,80 @@ func TestPodNetworkFilesOfOthersStay(t *testing.T) {
 	}
 }
 
-// A module that the kernel had stays; one that kgpu loaded goes, or is told of while it is in use.
+// A module that the kernel had stays; one that kgpu loaded goes with those that came along, each by itself and after those that
+// need it, or is told of while it is in use. modprobe -r would take those along that nothing counts as theirs: a bridge does not.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	s.stub("modprobe", `#!/bin/bash
-echo "$*" >>/tried
 name=${*: -1}
 case $* in
 "-n -q -- "*) [[ $name != absent ]] ;;
-"-r -q -- "*) [[ $name != busy ]] && rmdir "/sys/module/${name//-/_}" ;;
-*) mkdir "/sys/module/${name//-/_}" ;;
+"--show-depends -- "*)
+  case $name in
+  br-netfilter) printf 'insmod /lib/modules/6/kernel/%s \n' 802/stp.ko.zst owners-own.ko bridge/bridge.ko br_netfilter.ko.xz ;;
+  busy) printf 'builtin inside\ninsmod /lib/modules/6/kernel/held.ko x=1\ninsmod /lib/modules/6/kernel/busy.ko\n' ;;
+  inside) echo 'builtin inside' ;;
+  command) echo 'install /sbin/modprobe --ignore-install command' ;;
+  esac ;;
+"-r "*) exit 9 ;;
+*) for module in $name $(sed -n "s/^$name: //p" /needs); do mkdir -p "/sys/module/${module//-/_}"; done; rmdir /sys/module/inside 2>/dev/null || true ;;
 esac
 `)
-	s.ok(s.script(`
+	s.write("needs", "br-netfilter: bridge stp\nbusy: held\n")
+	s.stub("rmmod", "#!/bin/bash\necho \"${*: -1}\" >>/tried\n[[ ${*: -1} != @(busy|held) ]] && rmdir \"/sys/module/${*: -1}\"\n")
+	// The tests' machine has networks that are none of the sandbox's.
+	const begin = `
+eval "$(declare -f network_spaces | sed '1s/network/all/')"
+network_spaces() { echo /proc/self/ns/net; }
 mount -t tmpfs none /sys/module
 mkdir /sys/module/owners_own
-load_module owners-own br-netfilter busy
-load_module br-netfilter
-ls /sys/module >/loaded
+`
+	const end = `
 undo_all
 ls /sys/module >/after
-printf '%s' "${undo_incomplete[*]}" >/told`))
-	for file, want := range map[string]string{
-		"tried":  "-n -q -- br-netfilter\n-- br-netfilter\n-n -q -- busy\n-- busy\n-r -q -- busy\n-r -q -- br-netfilter\n",
-		"loaded": "br_netfilter\nbusy\nowners_own\n",
-		"after":  "busy\nowners_own\n",
-		"told":   "module busy is in use: it stays until the next boot",
-	} {
+printf '%s\n' "${undo_incomplete[@]}" >/told`
+	check := func(file, want string) {
+		t.Helper()
 		if got := s.read(file); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
+		s.remove(file)
 	}
+	const inUse = " is in use: it stays until the next boot\n"
+
+	s.ok(s.script(begin + `
+load_module owners-own br-netfilter busy inside command
+load_module br-netfilter
+ls /sys/module >/loaded` + end))
+	check("loaded", "br_netfilter\nbridge\nbusy\ncommand\nheld\nowners_own\nstp\n")
+	check("tried", "command\nbusy\nheld\nbr_netfilter\nbridge\nstp\n")
+	check("after", "busy\nheld\nowners_own\n")
+	check("told", "module busy"+inUse+"module held"+inUse)
+
+	// What an older kgpu recorded, as it was told the name.
+	s.ok(s.script(begin + "record module br-netfilter; modprobe br-netfilter" + end))
+	check("tried", "br_netfilter\n")
+	check("after", "bridge\nowners_own\nstp\n")
+	check("told", "\n")
+
+	for _, bridge := range []string{"ip link add br0 type bridge\n", `
+mkdir -p /run/netns
+touch /run/netns/theirs
+unshare --net=/run/netns/theirs ip link add br0 type bridge
+grep -qxF /run/netns/theirs <<<"$(all_spaces)"
+network_spaces() { printf '%s\n' /proc/self/ns/net /run/netns/theirs; }
+`} {
+		s.ok(s.script(begin + "load_module br-netfilter\n" + bridge + end))
+		check("tried", "br_netfilter\nstp\n")
+		check("after", "bridge\nowners_own\n")
+		check("told", "module bridge"+inUse)
+	}
+
 	s.fails(s.script("load_module absent"), 1, "HOST_MODULE_MISSING")
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries for nothing", n)
+	}
 }
 
 // An agent makes ipsets without the program, which the host may lack, and the kernel keeps what is in use: it is told.
@@ -526,4 +567,81 @@ echo x >/var/lib/kubelet/config.yaml
 kubelet_off
 mountpoint -q /var/lib/kubelet
 [[ -z $(ls -A /var/lib/kubelet) ]]`))
+}
+
+// The cluster's containers in docker are those with kubelet's label; kubeadm reset may have been cut short.
+func TestLeavingEndsContainersInDocker(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.stub("kubeadm", "#!/bin/bash\nexit 1\n")
+	s.stub("docker", `#!/bin/bash
+echo "$*" >>/tmp/docker
+[[ ! -e /docker-hangs ]] || exit 1
+case $* in
+"ps -aq --filter label=io.kubernetes.pod.uid") cat /pods ;;
+"rm -fv "*) shift 2; for id; do [[ $id == stuck ]] || sed -i "/^$id\$/d" /pods; done ;;
+*) exit 1 ;;
+esac
+`)
+	const told = "\nprintf '%s' \"${undo_incomplete[*]}\" >/told"
+	s.value("criSocket", "unix:///run/cri-dockerd.sock")
+	s.write("var/lib/docker/theirs", "")
+	s.write("pods", "one\ntwo\n")
+	s.write("var/units/docker.service", "loaded,active,enabled\n")
+	s.ok(s.script(`images_stay() { :; }; leave_cluster "$(value criSocket)"` + told))
+	if pods, told := s.read("pods"), s.read("told"); pods != "" || told != "" {
+		t.Errorf("there is left %q, told %q", pods, told)
+	}
+	if calls := s.read("tmp/docker"); !strings.Contains(calls, "\nrm -fv one two\n") {
+		t.Errorf("docker was asked:\n%s", calls)
+	}
+	s.write("pods", "stuck\nthree\n")
+	s.ok(s.script("docker_containers_off" + told))
+	if pods, told := s.read("pods"), s.read("told"); pods != "stuck\n" || told != "containers of the cluster in docker: docker rm -f stuck" {
+		t.Errorf("with one that stays there is left %q, told %q", pods, told)
+	}
+	s.write("docker-hangs", "")
+	s.ok(s.script("docker_containers_off" + told))
+	if told := s.read("told"); !strings.HasPrefix(told, "containers of the cluster, perhaps") {
+		t.Errorf("where docker does not say, told %q", told)
+	}
+	s.remove("tmp/docker")
+	s.write("var/units/docker.service", "loaded,inactive,enabled\n")
+	if s.ok(s.script("docker_containers_off" + told)); s.exists("tmp/docker") || s.read("told") != "" {
+		t.Error("a docker that does not run was asked")
+	}
+}
+
+// BIRD is no part of calico where there is no calico, and tunl0 is LVS' as well.
+func TestRoutesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	const leave = "leave_cluster unix:///run/containerd/containerd.sock"
+	for name, c := range map[string]struct {
+		begin, leave string
+		stay         bool
+	}{
+		"flannel":                    {"ip link add cni0 type bridge", "pod_network_off", true},
+		"no calico, leaving":         {"mkdir -p /etc/cni/net.d; : >/etc/cni/net.d/10-flannel.conflist", leave, true},
+		"calico's links":             {"ip link add cali1 type bridge", "pod_network_off", false},
+		"calico's data":              {"mkdir -p /var/lib/calico", "pod_network_off", false},
+		"calico's settings, leaving": {"mkdir -p /etc/cni/net.d; : >/etc/cni/net.d/10-calico.conflist", leave, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.ok(s.script(c.begin + `
+ip link add tunl0 type bridge
+ip address add 192.0.2.1/32 dev tunl0
+ip route add 198.51.100.0/24 dev lo proto 12
+ip route add 203.0.113.0/24 dev lo proto 80
+` + c.leave + `
+{ ip -o -4 address show dev tunl0; ip route show; } >/left`))
+			left := s.read("left")
+			for _, what := range []string{"192.0.2.1", "198.51.100.0/24", "203.0.113.0/24"} {
+				if strings.Contains(left, what) != c.stay {
+					t.Errorf("%s: left is\n%s", what, left)
+				}
+			}
+		})
+	}
 }

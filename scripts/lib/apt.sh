@@ -233,6 +233,7 @@ apt_record() {
   [[ ${#coming[@]} -gt 0 || ${#upgraded[@]} -gt 0 ]] || return 0
   entry_begin packages "${coming[@]}"
   if [[ ${#upgraded[@]} -gt 0 ]]; then printf '%s\n' "${upgraded[@]}" >"$entry/before/upgraded"; fi
+  remember_kept "${coming[@]}"
   entry_commit
 }
 

@@ -71,7 +71,7 @@ dpkg_complete() {
   if line=$(apt_says "$apt_fetch_errors"); then fail_transient REPO_UNREACHABLE "finishing an interrupted installation: $line"; fi
 }
 
-# dpkg_purge_torn PACKAGE purges a package whose files are not all there: apt would want to fetch it first.
-dpkg_purge_torn() {
-  dpkg --force-remove-reinstreq --purge "$1" </dev/null 2>&1 | tee "$apt_log"
+# dpkg_drop_torn purge|remove PACKAGE does so to a package whose files are not all there: apt would want to fetch it first.
+dpkg_drop_torn() {
+  dpkg --force-remove-reinstreq "--$1" "$2" </dev/null 2>&1 | tee "$apt_log"
 }

@@ -1,15 +1,55 @@
 # shellcheck shell=bash
 # Kernel modules and sysctls.
 
-# load_module NAME... loads modules that are not in the kernel yet.
+# load_module NAME... loads modules that are not in the kernel yet. Each that comes along has an entry of its own: undo, which
+# goes backwards, unloads it after those that need it.
 load_module() {
-  local name
+  local name module
   for name in "$@"; do
     [[ ! -d /sys/module/${name//-/_} ]] || continue
     modprobe -n -q -- "$name" || fail HOST_MODULE_MISSING "kernel $(uname -r) has no module $name"
-    record_once module "$name"
+    for module in $(modules_coming "$name"); do record_once module "$module"; done
     modprobe -- "$name" || fail HOST_MODULE_MISSING "modprobe $name failed"
   done
+}
+
+# modules_coming NAME prints the modules that are to be loaded for this one, each after those that it needs. What is built in is
+# in the kernel already; modprobe says nothing of one that the host's owner loads with a command of their own.
+modules_coming() {
+  local how file module seen=
+  while read -r how file _; do
+    module=${file##*/}
+    module=${module%%.ko*}
+    module=${module//-/_}
+    if [[ $module == "${1//-/_}" ]]; then seen=yes; fi
+    if [[ $how == insmod && ! -d /sys/module/$module ]]; then printf '%s\n' "$module"; fi
+  done < <(modprobe --show-depends -- "$1" 2>/dev/null)
+  [[ -n $seen ]] || printf '%s\n' "${1//-/_}"
+}
+
+# unload_module NAME takes a module, and no other, out of the kernel; fails while something uses it.
+unload_module() {
+  local module=${1//-/_}
+  [[ -d /sys/module/$module ]] || return 0
+  if module_links "$module"; then return 1; fi
+  rmmod -- "$module" 2>/dev/null || [[ ! -d /sys/module/$module ]]
+}
+
+# module_links NAME tells whether there are links of the module's: a bridge does not keep its module from being unloaded, and goes
+# with it. Containers may have theirs in a network of their own. dummy makes one by itself where nobody told it not to.
+module_links() {
+  local space links
+  for space in $(network_spaces); do
+    links=$(nsenter --net="$space" ip -o link show type "$1" 2>/dev/null | grep -vE '^[0-9]+: dummy0: <[A-Z,]*NOARP>') || continue
+    if [[ -n $links ]]; then return 0; fi
+  done
+  return 1
+}
+
+# network_spaces prints a path of each network namespace.
+network_spaces() {
+  { stat -L -c '%i %n' /proc/self/ns/net /proc/[0-9]*/ns/net /run/netns/* /run/docker/netns/* 2>/dev/null || true; } |
+    awk '!seen[$1]++ { print $2 }'
 }
 
 # initramfs_build makes the initramfs of every kernel anew, where there are such.

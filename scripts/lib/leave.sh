@@ -3,7 +3,9 @@
 
 # leave_cluster CRI_SOCKET makes this host a member of nothing. It can be repeated.
 leave_cluster() {
+  local calico=no
   local -a flags=(-f --cri-socket "$1")
+  if calico_here; then calico=yes; fi
   if kubernetes_before 9; then flags=(); elif kubernetes_before 11; then flags=("${flags[@]:1}"); fi
   pod_network_mute
   if command -v kubeadm >/dev/null; then
@@ -11,8 +13,9 @@ leave_cluster() {
   fi
   kubelet_off
   containers_off
+  docker_containers_off
   mps_off
-  pod_network_off
+  pod_network_off "$calico"
   # On a worker, the data of an etcd is somebody else's.
   if ledger_has kubeadm init || ledger_has kubeadm init-done; then rm -rf /var/lib/etcd/member; fi
   rm -rf /etc/kubernetes/pki /etc/kubernetes/manifests/*.yaml /etc/kubernetes/*.conf
@@ -94,18 +97,53 @@ containers_off() {
   done
 }
 
+# docker_pods prints the containers of the cluster's in docker: dockershim and cri-dockerd label them so.
+docker_pods() {
+  timeout -k 5 20 docker ps -aq --filter label=io.kubernetes.pod.uid
+}
+
+# docker_containers_off ends those that kubeadm reset left. Asking a docker that does not run would start it.
+docker_containers_off() {
+  local there
+  local -a ids
+  if ! command -v docker >/dev/null || ! unit_active docker.service; then return 0; fi
+  if there=$(docker_pods) && [[ -n $there ]]; then
+    mapfile -t ids <<<"$there"
+    echo "ending the containers ${ids[*]}, which kubeadm reset left"
+    timeout -k 5 60 docker rm -fv "${ids[@]}" >/dev/null || true
+  fi
+  if ! there=$(docker_pods); then
+    undo_left 'containers of the cluster, perhaps: docker does not say: docker ps -a --filter label=io.kubernetes.pod.uid'
+  elif [[ -n $there ]]; then
+    undo_left "containers of the cluster in docker: docker rm -f ${there//$'\n'/ }"
+  fi
+}
+
 # mps_off lets any process have a card again: MPS, where its control daemon could not say goodbye, left them to itself.
 mps_off() {
   local started
   for started in /run/nvidia/mps/nvidia.com/*/.started; do
     [[ -e $started ]] || continue
-    timeout -k 5 30 nvidia-smi -c DEFAULT || echo 'the cards stay in the compute mode EXCLUSIVE_PROCESS until the driver is loaded anew'
+    nvidia_smi_try -c DEFAULT
+    cat "$smi_log"
+    [[ $smi_status == 0 ]] || echo 'the cards stay in the compute mode EXCLUSIVE_PROCESS until the driver is loaded anew'
     return 0
   done
 }
 
+# calico_here tells whether calico is, or was, this host's pod network.
+calico_here() {
+  local trace
+  for trace in /sys/class/net/{cali*,vxlan.calico} /var/lib/calico /etc/cni/net.d/{10-calico.conflist,calico-kubeconfig}; do
+    if [[ -e $trace ]]; then return 0; fi
+  done
+  return 1
+}
+
+# pod_network_off [CALICO] removes what pod networks leave. CALICO is yes where calico was found before its files went.
 pod_network_off() {
-  local link file set agent=no
+  local link file set agent=no calico=${1:-no}
+  if calico_here; then calico=yes; fi
   rm -f /etc/cni/net.d/00-kgpu-leave.conflist
   ledger_forget cni-mute
   for link in /sys/class/net/*; do
@@ -115,11 +153,9 @@ pod_network_off() {
         ip link delete "${link##*/}" 2>/dev/null || true
         [[ ${link##*/} != @(weave|cali*|vxlan.calico) ]] || agent=yes
         ;;
-      tunl0) ip address flush dev tunl0 && ip link set tunl0 down ;;
     esac
   done
-  ip route flush proto 80 2>/dev/null || true
-  ip route flush proto bird 2>/dev/null || true
+  if [[ $calico == yes ]]; then calico_off; fi
   if ! others_have_networks; then
     rules_drop "$kubernetes_chains" "$kubernetes_rules"
     rm -rf /var/lib/cni/networks /var/lib/cni/cache /var/lib/cni/results
@@ -139,6 +175,13 @@ pod_network_off() {
   done
   rm -rf /run/flannel /var/lib/cni/flannel /var/lib/weave /run/calico /var/lib/calico /var/log/calico \
     /opt/cni/bin/{weave-net,weave-ipam,flannel,calico,calico-ipam} /opt/cni/bin/weave-plugin-*
+}
+
+# calico_off removes calico's routes and addresses from where others may have theirs: BIRD's routes, the tunnel of LVS.
+calico_off() {
+  if [[ -e /sys/class/net/tunl0 ]]; then ip address flush dev tunl0 && ip link set tunl0 down; fi
+  ip route flush proto 80 2>/dev/null || true
+  ip route flush proto bird 2>/dev/null || true
 }
 
 # sets_drop AGENT destroys the ipsets of pod networks. Agents make them from their containers, with the kernel's help only: AGENT

@@ -95,12 +95,12 @@ nvidia_users() {
     done | paste -sd, || true
 }
 
-# nvidia_smi ARG... leaves what nvidia-smi prints in $smi_log and its status in $smi_status. With a sick driver it may be
+# nvidia_smi_try ARG... leaves what nvidia-smi prints in $smi_log and its status in $smi_status. With a sick driver it may be
 # stuck in the kernel, where no signal reaches it, nor the one who waits for it: after $smi_patience seconds nobody does.
 smi_log=$KGPU_STEP/nvidia-smi.log
 smi_status=0
 smi_patience=40
-nvidia_smi() {
+nvidia_smi_try() {
   local smi end=$(($(uptime_seconds) + smi_patience))
   timeout -k 5 30 nvidia-smi "$@" >"$smi_log" 2>&1 </dev/null &
   smi=$!
@@ -110,6 +110,11 @@ nvidia_smi() {
     smi_status=0
     wait "$smi" || smi_status=$?
   fi
+}
+
+# nvidia_smi ARG... does so, and ends the step where it does not answer.
+nvidia_smi() {
+  nvidia_smi_try "$@"
   [[ $smi_status == 124 || $smi_status == 137 ]] || return 0
   nvidia_said >&2
   fail GPU_HUNG 'nvidia-smi does not answer'

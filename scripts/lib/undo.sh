@@ -68,7 +68,7 @@ undo_entry() {
     removed) undo_removed "${args[@]}" ;;
     hold) undo_hold "${args[0]}" ;;
     unit) undo_unit "${args[@]}" ;;
-    module) modprobe -r -q -- "${args[0]}" 2>/dev/null || [[ ! -d /sys/module/${args[0]//-/_} ]] || undo_left "module ${args[0]} is in use: it stays until the next boot" until-boot ;;
+    module) unload_module "${args[0]}" || undo_left "module ${args[0]} is in use: it stays until the next boot" until-boot ;;
     unloaded) modprobe -q -- "${args[0]}" || undo_left "module ${args[0]} does not load again" ;;
     nvidia) undo_nvidia ;;
     initramfs) initramfs_build || undo_left 'the initramfs still has what kgpu put into modprobe.d' ;;
@@ -172,15 +172,23 @@ undo_account() {
 
 # undo_packages NAME... purges the packages that came; one that something else needs by now stays.
 undo_packages() {
-  local package line
-  local -a gone=()
+  local line
   if [[ -f $before/upgraded ]]; then
     while IFS= read -r line; do undo_left "the upgrade of $line"; done <"$before/upgraded"
   fi
+  undo_packages_away "$@"
+  undo_kept
+}
+
+undo_packages_away() {
+  local package how
+  local -a gone=() purged=() removed=()
   for package in "$@"; do
-    case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
-      '' | not-installed) ;;
-      half-installed) when_free dpkg_purge_torn "$package" || gone+=("$package") ;;
+    how=purge
+    if was_kept "$package"; then how=remove; fi
+    case $how-$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+      *- | *-not-installed | remove-config-files) ;;
+      *-half-installed) when_free dpkg_drop_torn "$how" "$package" || gone+=("$package") ;;
       *) gone+=("$package") ;;
     esac
   done
@@ -190,7 +198,15 @@ undo_packages() {
   [[ ${#gone[@]} -gt 0 ]] || return 0
   undo_package_units "${gone[@]}"
   undo_packages_keep "${gone[@]}"
-  apt_get purge --allow-change-held-packages "${gone[@]}" || apt_failed "purging ${gone[*]}"
+  for package in "${gone[@]}"; do
+    if was_kept "$package"; then removed+=("$package"); else purged+=("$package"); fi
+  done
+  if [[ ${#removed[@]} -gt 0 ]]; then # with those that need them and are purged next
+    apt_get remove --allow-change-held-packages "${removed[@]}" || apt_failed "removing ${removed[*]}"
+  fi
+  if [[ ${#purged[@]} -gt 0 ]]; then
+    apt_get purge --allow-change-held-packages "${purged[@]}" || apt_failed "purging ${purged[*]}"
+  fi
   [[ -d /opt ]] || mkdir -m 755 /opt # dpkg removes it when it gets empty
 }
 
