@@ -59,6 +59,9 @@ type session struct {
 	Options
 	dialer *remote.Dialer
 
+	goesOn bool  // without workers that are lost after the start
+	left   error // what those failed with that it went on without
+
 	mu    sync.Mutex
 	hosts map[string]*remote.Host
 	facts map[string]*facts.Host
@@ -238,7 +241,7 @@ func (s *session) stillAtWork() []inventory.Host {
 
 func (s *session) former(ctx context.Context, follow func(*run.Engine, context.Context, string, string) error) error {
 	busy := s.stillAtWork()
-	err := each(busy, func(h inventory.Host) error {
+	err := s.visit(ctx, busy, func(h inventory.Host) error {
 		s.mu.Lock()
 		former := s.facts[h.ID()].Run
 		s.mu.Unlock()

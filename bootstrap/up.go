@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -51,13 +52,22 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 
 // converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do
 // what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes, with
-// what was seen on them, by their IDs.
+// what was seen on them, by their IDs. Workers that are lost on the way are left out; what they failed with is in the error.
 func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error, begin func(map[string]*facts.Host) error) error {
 	s, err := openAlone(ctx, o, hosts)
 	if err != nil {
 		return err
 	}
 	defer s.close()
+	s.goesOn = true
+	err = s.converge(ctx, show, begin)
+	if s.left != nil {
+		err = errors.Join(s.left, err)
+	}
+	return err
+}
+
+func (s *session) converge(ctx context.Context, show func(*plan.Graph) error, begin func(map[string]*facts.Host) error) error {
 	if err := s.awaiting(ctx, s.attach); err != nil {
 		return err
 	}
@@ -88,17 +98,12 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 		if err := begin(s.facts); err != nil {
 			return err
 		}
-		return s.converge(ctx, graph)
+		rest, err := s.carryOut(ctx, graph)
+		if err != nil {
+			return err
+		}
+		return s.finish(ctx, rest)
 	})
-}
-
-// converge carries out the plan.
-func (s *session) converge(ctx context.Context, graph *plan.Graph) error {
-	rest, failed := s.carryOut(ctx, graph)
-	if rest == nil {
-		return failed
-	}
-	return errors.Join(failed, s.finish(ctx, rest))
 }
 
 // finish is what comes when all that has to be done now is done: by graph, the last one.
@@ -110,6 +115,8 @@ func (s *session) finish(ctx context.Context, graph *plan.Graph) error {
 	if err := s.proveNew(ctx, now); err != nil {
 		return err
 	}
+	s.tellLeftOut(later)
+	later.Steps = slices.DeleteFunc(later.Steps, func(step *plan.Step) bool { return s.facts[step.Host] == nil })
 	_, err := s.engine().Execute(ctx, later)
 	return err
 }
@@ -124,5 +131,9 @@ func (s *session) plan() (*plan.Graph, error) {
 		return nil, err
 	}
 	graph.Pace(max(s.MaxUnavailable, 1))
-	return graph.Select(s.Only, s.Skip)
+	selected, err := graph.Select(s.Only, s.Skip)
+	if unknown := (*plan.UnknownStepError)(nil); s.left != nil && errors.As(err, &unknown) {
+		return &plan.Graph{}, nil // the hosts that had such a step were left out
+	}
+	return selected, err
 }
