@@ -80,6 +80,9 @@ func (s *session) converge(ctx context.Context, show func(*plan.Graph) error, be
 	}
 	s.skips(graph)
 	ask := func(graph *plan.Graph) error {
+		if err := s.checkKubeconfig(graph); err != nil {
+			return err
+		}
 		if err := show(graph); err != nil {
 			return err
 		}
@@ -106,19 +109,26 @@ func (s *session) converge(ctx context.Context, show func(*plan.Graph) error, be
 	})
 }
 
-// finish is what comes when all that has to be done now is done: by graph, the last one.
+// finish is what comes when all that has to be done now is done: by graph, the last one. A kubeconfig that could not be
+// written keeps nothing of it from being done.
 func (s *session) finish(ctx context.Context, graph *plan.Graph) error {
 	now, later := graph.Split()
-	if err := s.kubeconfig(ctx, !now.Empty()); err != nil {
-		return err
+	unwritten := s.kubeconfig(ctx, !now.Empty())
+	if unwritten != nil && !unwritable(unwritten) {
+		return unwritten
 	}
 	if err := s.proveNew(ctx, now); err != nil {
-		return err
+		return errors.Join(unwritten, err)
 	}
 	s.tellLeftOut(later)
 	later.Steps = slices.DeleteFunc(later.Steps, func(step *plan.Step) bool { return s.facts[step.Host] == nil })
 	_, err := s.engine().Execute(ctx, later)
-	return err
+	return errors.Join(unwritten, err)
+}
+
+// unwritable reports whether the kubeconfig of a cluster has no place on this machine.
+func unwritable(err error) bool {
+	return errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || errors.Is(err, &reason.Error{ID: reason.KubeconfigUnwritable})
 }
 
 func (s *session) plan() (*plan.Graph, error) {
