@@ -37,7 +37,7 @@ type site struct {
 	member  string // facts of a host that is a node
 
 	adminConf string                 // path of the control plane's
-	former    map[string]string      // host → lines of facts.sh about a run of a former kgpu there
+	more      map[string]string      // host → what facts.sh prints there, too
 	looked    func(host string) bool // by facts.sh; true: the connection is lost by that. nil: never
 
 	mu     sync.Mutex
@@ -150,7 +150,7 @@ func (s *site) facts(host string) string {
 	if s.clean[host] {
 		text = strings.Replace(text, "ledger=37\n", "ledger=0\n", 1)
 	}
-	text = strings.Replace(text, "end=1\n", s.former[host]+"end=1\n", 1)
+	text = strings.Replace(text, "end=1\n", s.more[host]+"end=1\n", 1)
 	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
 	text = certificates.ReplaceAllString(text, "")
 	if host != "cp1" && s.joined[host] {
@@ -313,14 +313,14 @@ func TestAWorkerIsLostOutsideOfSteps(t *testing.T) {
 		},
 		"while a former run is followed": {
 			set: func(s *site) {
-				s.former = map[string]string{"w1": "run=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"}
+				s.more = map[string]string{"w1": "run=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"}
 				s.at["w1 follow"] = vanish(s)
 			},
 			left: []string{"w1 - - SSH_LOST"},
 		},
 		"when a former run has ended": {
 			set: func(s *site) {
-				s.former = map[string]string{"w1": "run=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"}
+				s.more = map[string]string{"w1": "run=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"}
 				s.at["w1 follow"] = func(*sshtest.Exec) int { return 1 }
 				looks := 0
 				s.looked = func(host string) bool {
