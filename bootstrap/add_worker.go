@@ -47,8 +47,10 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 	if err != nil {
 		return err
 	}
-	// The file is written once the hosts have been reached and judged, and before anything on them changes.
+	// The file is written once the hosts have been reached and judged, and before anything on them changes. A new host that
+	// is lost until then is none of it: the command may be repeated.
 	return converge(ctx, o, hosts, show, func(seen map[string]*facts.Host) error {
+		added := slices.DeleteFunc(added, func(n inventory.NewHost) bool { return seen[n.Address] == nil })
 		if len(added) == 0 {
 			return nil
 		}

@@ -32,7 +32,7 @@ func growing(t *testing.T) (s *site, o Options, w1 inventory.Target) {
 	s.joined["cp1"] = true
 	path := filepath.Join(t.TempDir(), "inventory.yaml")
 	at := cp.Host()
-	text := fmt.Sprintf("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\nnotebook: {framework: none}\nssh: {key: %s, hostKey: %q}\n"+
+	text := fmt.Sprintf("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\nnotebook: {framework: none}\ntimeouts: {link: 1s, reboot: 1s}\nssh: {key: %s, hostKey: %q}\n"+
 		"hosts:\n  - {address: 127.0.0.1, name: cp1, privateAddress: 10.0.0.10, role: control-plane, ssh: {port: %d}} # the first\n", at.SSH.Key, at.SSH.HostKey, at.SSH.Port)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -98,6 +98,19 @@ func TestAddWorkerOutOfReach(t *testing.T) {
 	err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil })
 	if !errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) || content(t, o.Inventory.Path) != before {
 		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
+	}
+}
+
+// Nor is one that is lost while the plan is read: what it has left is the same command's.
+func TestAddWorkerThatIsLost(t *testing.T) {
+	s, o, w1 := growing(t)
+	before := content(t, o.Inventory.Path)
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { s.servers["w1"].Stop(); return nil })
+	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.SSHLost || all[0].Host != "localhost" || content(t, o.Inventory.Path) != before {
+		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
+	}
+	if _, err := os.Stat(o.Kubeconfig); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -15,33 +15,30 @@ import (
 
 // carryOut runs what has to be done now. Where workers fail, or never come back, the cluster does without them: the other
 // hosts are looked at again and what is left to do for them is planned anew, as `--limit` would, so that their nodes get
-// ready and their cards are proven. It returns the graph that was carried out to its end, nil when there is none, and
-// what failed on the way.
+// ready and their cards are proven. It returns the graph that was carried out to its end; an error: there is none.
 func (s *session) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph, error) {
-	var failed error
 	for {
 		graph.Agreed(s.drains)
 		now, _ := graph.Split()
 		// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
 		result, err := s.engine().Execute(ctx, now.Without(plan.NotebookStep))
 		if err == nil {
-			return graph, failed
+			return graph, nil
 		}
 		behind := s.behind(result)
 		if ctx.Err() != nil || s.controlPlaneFailed(err) {
-			return nil, errors.Join(failed, err)
+			return nil, err
 		}
 		for id, lost := range s.lookAgain(ctx, behind) {
 			behind = append(behind, id)
 			err = errors.Join(err, lost)
 		}
 		if len(behind) == 0 || ctx.Err() != nil || slices.Contains(behind, s.controlPlane().ID()) {
-			return nil, errors.Join(failed, err)
+			return nil, err
 		}
-		err = concerning(behind, err)
-		failed = errors.Join(failed, err)
-		if graph, err = s.without(behind, err); err != nil {
-			return nil, errors.Join(failed, err)
+		s.leaveOut(behind, err)
+		if graph, err = s.plan(); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -72,11 +69,8 @@ func (s *session) controlPlaneFailed(err error) bool {
 // lookAgain gathers the facts of all hosts but those, and returns why it could not, by host.
 func (s *session) lookAgain(ctx context.Context, but []string) map[string]error {
 	lost := map[string]error{}
-	_ = each(s.Inventory.Hosts, func(h inventory.Host) error {
-		s.mu.Lock()
-		known := s.facts[h.ID()] != nil
-		s.mu.Unlock()
-		if !known || slices.Contains(but, h.ID()) {
+	_ = each(s.known(), func(h inventory.Host) error {
+		if slices.Contains(but, h.ID()) {
 			return nil
 		}
 		if err := s.look(ctx, h.ID()); err != nil {
@@ -100,10 +94,49 @@ func concerning(hosts []string, err error) error {
 	return errors.Join(out...)
 }
 
-// without plans what is left to do for the others. failed is why those are behind.
-func (s *session) without(behind []string, failed error) (*plan.Graph, error) {
+// known are the hosts that the story goes on with.
+func (s *session) known() []inventory.Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []inventory.Host
+	for _, h := range s.Inventory.Hosts {
+		if s.facts[h.ID()] != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// visit looks at hosts all at the same time, outside of steps. Workers that cannot be looked at any more are left out, as
+// those are that fail in a step, where the story goes on without them.
+func (s *session) visit(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
+	var behind []string
+	var lost error
+	err := each(hosts, func(h inventory.Host) error {
+		err := look(h)
+		if err == nil || !s.goesOn || h.Role == inventory.ControlPlane || ctx.Err() != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		behind, lost = append(behind, h.ID()), errors.Join(lost, err)
+		return nil
+	})
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, lost)
+	}
+	s.leaveOut(behind, lost)
+	return nil
+}
+
+// leaveOut goes on without hosts. failed is why those are behind.
+func (s *session) leaveOut(behind []string, failed error) {
+	failed = concerning(behind, failed)
+	s.left = errors.Join(s.left, failed)
 	for _, id := range behind {
+		s.mu.Lock()
 		delete(s.facts, id)
+		s.mu.Unlock()
 		e := event.Event{Time: time.Now(), Run: s.Run, Host: id, Kind: event.Warning, Text: "going on without " + id + ": the other hosts are made ready"}
 		for _, why := range reason.All(failed) {
 			if why.Host == id {
@@ -112,10 +145,20 @@ func (s *session) without(behind []string, failed error) (*plan.Graph, error) {
 		}
 		s.Events.Emit(e)
 	}
-	graph, err := s.plan()
-	var unknown *plan.UnknownStepError
-	if errors.As(err, &unknown) {
-		return &plan.Graph{}, nil // of --only or --skip: the hosts that had such a step are behind
+}
+
+// tellLeftOut tells which steps of a plan that was shown are not begun, because their hosts were left out since.
+func (s *session) tellLeftOut(shown *plan.Graph) {
+	why := map[string]reason.ID{}
+	for _, e := range reason.All(s.left) {
+		why[e.Host] = e.ID
 	}
-	return graph, err
+	for _, step := range shown.Steps {
+		if id, out := why[step.Host]; out {
+			s.Events.Emit(event.Event{
+				Time: time.Now(), Run: s.Run, Host: step.Host, Step: step.ID, Kind: event.StepSkip, Reason: string(id),
+				Text: "not begun, because " + step.Host + " is left out",
+			})
+		}
+	}
 }

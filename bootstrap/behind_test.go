@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -21,6 +22,7 @@ import (
 	"github.com/pkg/sftp"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
@@ -35,6 +37,7 @@ type site struct {
 	member  string // facts of a host that is a node
 
 	adminConf string                 // path of the control plane's
+	more      map[string]string      // host → what facts.sh prints there, too
 	looked    func(host string) bool // by facts.sh; true: the connection is lost by that. nil: never
 
 	mu     sync.Mutex
@@ -95,6 +98,8 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 	switch {
 	case strings.Contains(e.Line, "/start.sh"):
 		return s.batch(host, e)
+	case strings.Contains(e.Line, "/follow.sh "):
+		return s.at[host+" follow"](e)
 	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
 		fmt.Fprintln(e.Stdout, "held")
 		_, _ = io.Copy(io.Discard, e.Stdin)
@@ -147,6 +152,7 @@ func (s *site) facts(host string) string {
 	if s.clean[host] {
 		text = strings.Replace(text, "ledger=37\n", "ledger=0\n", 1)
 	}
+	text = strings.Replace(text, "end=1\n", s.more[host]+"end=1\n", 1)
 	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
 	text = certificates.ReplaceAllString(text, "")
 	text = strings.Replace(text, "end=1\n", s.more[host]+"end=1\n", 1)
@@ -292,34 +298,143 @@ func TestAWorkerNeverComesBack(t *testing.T) {
 			s, o := newSite(t, "cp1", "w1", "w2")
 			s.at[c.step] = c.at(s)
 			err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
-			all := reason.All(err)
-			if len(all) != 1 || all[0].ID != c.id || all[0].Host != "w1" || reason.ExitStatus(err) != reason.Lookup(c.id).Exit {
-				t.Fatalf("%v", err)
-			}
-			for _, want := range []string{"w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/ready"} {
-				if n := len(slices.DeleteFunc(slices.Clone(s.did), func(did string) bool { return did != want })); n != 1 {
-					t.Errorf("%s was done %d times: %q", want, n, s.did)
+			s.wantWithoutW1(t, o, err, c.id, c.left)
+		})
+	}
+}
+
+// The same holds outside of steps: what is left of a worker's plan, where one was shown, is told with the rest.
+func TestAWorkerIsLostOutsideOfSteps(t *testing.T) {
+	vanish := func(s *site) func(*sshtest.Exec) int {
+		return func(e *sshtest.Exec) int {
+			go s.servers["w1"].Stop()
+			<-e.Gone
+			return sshtest.Vanish
+		}
+	}
+	for name, c := range map[string]struct {
+		set  func(s *site)
+		show func(s *site)
+		left []string
+	}{
+		"while the plan is read": {
+			show: func(s *site) { s.servers["w1"].Stop() },
+			left: []string{"w1 - os/modules, os/sysctl, repo/kubernetes and 3 more SSH_LOST"},
+		},
+		"while a former run is followed": {
+			set: func(s *site) {
+				s.more = map[string]string{"w1": "run=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"}
+				s.at["w1 follow"] = vanish(s)
+			},
+			left: []string{"w1 - - SSH_LOST"},
+		},
+		"when a former run has ended": {
+			set: func(s *site) {
+				s.more = map[string]string{"w1": "run=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"}
+				s.at["w1 follow"] = func(*sshtest.Exec) int { return 1 }
+				looks := 0
+				s.looked = func(host string) bool {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					if host != "w1" {
+						return false
+					}
+					if looks++; looks == 2 {
+						go s.servers["w1"].Stop()
+					}
+					return looks > 1
 				}
+			},
+			left: []string{"w1 - - SSH_LOST"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := newSite(t, "cp1", "w1", "w2")
+			if c.set != nil {
+				c.set(s)
 			}
-			if _, err := os.Stat(o.Kubeconfig); err != nil {
-				t.Error(err)
+			err := Up(t.Context(), o, func(*plan.Graph) error {
+				if show := c.show; show != nil {
+					c.show = nil
+					show(s)
+				}
+				return nil
+			})
+			s.wantWithoutW1(t, o, err, reason.SSHLost, c.left)
+		})
+	}
+}
+
+// What comes after the steps goes on, too: the cards of the others are proven.
+func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
+	site, o := newSite(t, "cp1", "w1")
+	s, err := open(t.Context(), o, o.Inventory.Hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.goesOn = true
+	s.facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
+	site.servers["w1"].Stop()
+	err = s.finish(t.Context(), &plan.Graph{Steps: []*plan.Step{
+		{Ref: plan.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: plan.Ref{Host: "w1", ID: "cuda/toolkit"}, Later: true},
+	}})
+	if all := reason.All(s.left); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
+		t.Errorf("%v; left %v; told %s", err, s.left, site.told())
+	}
+}
+
+// Without the control plane nothing goes on there, either; nor does a story that has no rest without a worker.
+func TestWhoIsNotLeftOut(t *testing.T) {
+	for name, story := range map[string]func(s *site, o Options) error{
+		"the control plane": func(s *site, o Options) error {
+			return Up(t.Context(), o, func(*plan.Graph) error { s.servers["cp1"].Stop(); return nil })
+		},
+		"reset": func(s *site, o Options) error {
+			return Reset(t.Context(), o, nil, func(*plan.Graph) error { s.servers["w1"].Stop(); return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := newSite(t, "cp1", "w1")
+			if err := story(s, o); !errors.Is(err, &reason.Error{ID: reason.SSHLost}) {
+				t.Errorf("%v", err)
 			}
-			var out bytes.Buffer
-			sink := report.New(report.Plain, &out, report.Quiet)
-			for _, e := range s.Events() {
-				sink.Emit(e)
-			}
-			sink.Emit(event.Event{Kind: event.Result, Reason: string(c.id), Text: "failed; this carries on: kgpu up"})
-			_, table, _ := strings.Cut(out.String(), "what is left:\n")
-			var rows []string
-			for line := range strings.Lines(table) {
-				rows = append(rows, strings.Join(strings.Fields(line), " "))
-			}
-			want := slices.Concat([]string{"HOST REACHED LEFT TO DO REASON"}, c.left, []string{"00:00:00 failed; this carries on: kgpu up"})
-			if !slices.Equal(rows, want) {
-				t.Errorf("the last words are %q", rows)
+			if len(s.did) > 0 || strings.Contains(s.told(), "going on without") {
+				t.Errorf("did %q; told %s", s.did, s.told())
 			}
 		})
+	}
+}
+
+// wantWithoutW1 holds that a run lost w1 for that reason, did all for the others, and told what is left.
+func (s *site) wantWithoutW1(t *testing.T, o Options, err error, id reason.ID, left []string) {
+	t.Helper()
+	all := reason.All(err)
+	if len(all) != 1 || all[0].ID != id || all[0].Host != "w1" || reason.ExitStatus(err) != reason.Lookup(id).Exit {
+		t.Fatalf("%v", err)
+	}
+	for _, want := range []string{"w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/ready"} {
+		if n := len(slices.DeleteFunc(slices.Clone(s.did), func(did string) bool { return did != want })); n != 1 {
+			t.Errorf("%s was done %d times: %q", want, n, s.did)
+		}
+	}
+	if _, err := os.Stat(o.Kubeconfig); err != nil {
+		t.Error(err)
+	}
+	var out bytes.Buffer
+	sink := report.New(report.Plain, &out, report.Quiet)
+	for _, e := range s.Events() {
+		sink.Emit(e)
+	}
+	sink.Emit(event.Event{Kind: event.Result, Reason: string(id), Text: "failed; this carries on: kgpu up"})
+	_, table, _ := strings.Cut(out.String(), "what is left:\n")
+	var rows []string
+	for line := range strings.Lines(table) {
+		rows = append(rows, strings.Join(strings.Fields(line), " "))
+	}
+	want := slices.Concat([]string{"HOST REACHED LEFT TO DO REASON"}, left, []string{"00:00:00 failed; this carries on: kgpu up"})
+	if !slices.Equal(rows, want) {
+		t.Errorf("the last words are %q", rows)
 	}
 }
 

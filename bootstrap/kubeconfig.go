@@ -17,7 +17,9 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
@@ -62,8 +64,42 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 	return nil
 }
 
+// checkKubeconfig finds before anything changes that the end of this plan could not write the kubeconfig. It writes nothing.
+func (s *session) checkKubeconfig(graph *plan.Graph) error {
+	path := s.kubeconfigPath()
+	now, _ := graph.Split()
+	seen := s.facts[s.controlPlane().ID()].ControlPlane
+	switch {
+	case now.Empty() && (seen == nil || sourceOf(path) == seen.AdminConfSHA256):
+		return nil
+	case seen == nil && !now.Has("cluster/init"):
+		return nil // --only or --skip left it out
+	}
+	same := func(a *kubeconfig.Access) bool {
+		hash, err := facts.CAHash(a.CA)
+		return err == nil && seen != nil && hash == seen.CAHash
+	}
+	if err := s.mayWriteKubeconfig(path, same); err != nil {
+		return err
+	}
+	return local("writing "+path, kubeconfig.Writable(path))
+}
+
 // writeKubeconfig writes a kubeconfig of the cluster where there is none, or one with nothing but this cluster in it.
 func (s *session) writeKubeconfig(path string, text []byte) error {
+	same := func(a *kubeconfig.Access) bool {
+		now, err := kubeconfig.Parse(text)
+		return err == nil && bytes.Equal(a.CA, now.CA)
+	}
+	if err := s.mayWriteKubeconfig(path, same); err != nil {
+		return err
+	}
+	return local("writing "+path, kubeconfig.WriteFile(path, text))
+}
+
+// mayWriteKubeconfig refuses to replace a file with something else in it than this cluster. same tells whether a way in is
+// one into this cluster.
+func (s *session) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) bool) error {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		before, err := os.ReadFile(path)
 		if err != nil {
@@ -77,14 +113,14 @@ func (s *session) writeKubeconfig(path string, text []byte) error {
 				Advice: "name another file; or let kgpu add the cluster to your kubeconfig: `kgpu kubeconfig --merge`",
 			}
 		}
-		if now, unclear := kubeconfig.Parse(text); s.isOfAnother(before) && (err != nil || unclear != nil || !bytes.Equal(a.CA, now.CA)) {
+		if s.isOfAnother(before) && (err != nil || !same(a)) {
 			return &reason.Error{
 				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is of the cluster whose control plane is " + hostOf(before) + ", and stays as it is",
 				Advice: "give each inventory in a folder its own `cluster:`, or name another file",
 			}
 		}
 	}
-	return local("writing "+path, kubeconfig.WriteFile(path, text))
+	return nil
 }
 
 // adminConf reads the administrator's kubeconfig of the control plane; errors.Is tells fs.ErrNotExist.

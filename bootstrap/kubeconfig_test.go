@@ -1,15 +1,19 @@
 package bootstrap
 
 import (
+	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -105,6 +109,110 @@ func TestWriteKubeconfig(t *testing.T) {
 		case !may && (!errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || after != before):
 			t.Errorf("%q became %q: %v", before, after, err)
 		}
+	}
+}
+
+// What keeps the kubeconfig from being written is found before a plan is shown, and by looking only.
+func TestNoPlaceForTheKubeconfig(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, path string)
+		id      reason.ID
+	}{
+		"something else": {func(t *testing.T, path string) { put(t, path, "notes\n") }, reason.KubeconfigConflict},
+		"another cluster": {func(t *testing.T, path string) {
+			put(t, path, sourceMark+"0\n"+hostMark+"10.9.9.9\nclusters: [{name: c}]\n")
+		}, reason.KubeconfigConflict},
+		"a pipe": {func(t *testing.T, path string) {
+			if err := syscall.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, reason.KubeconfigUnwritable},
+		"no folder": {func(t *testing.T, path string) {
+			if err := os.Remove(filepath.Dir(path)); err != nil {
+				t.Fatal(err)
+			}
+		}, reason.KubeconfigUnwritable},
+	} {
+		for command, story := range map[string]func(t *testing.T, prepare func(path string)) (*site, Options, error){
+			"up": func(t *testing.T, prepare func(string)) (*site, Options, error) {
+				s, o := newSite(t, "cp1")
+				prepare(o.Kubeconfig)
+				return s, o, Up(t.Context(), o, noPlan(t))
+			},
+			"add-worker": func(t *testing.T, prepare func(string)) (*site, Options, error) {
+				s, o, w1 := growing(t)
+				prepare(o.Kubeconfig)
+				before := content(t, o.Inventory.Path)
+				err := AddWorker(t.Context(), o, []inventory.Target{w1}, noPlan(t))
+				if content(t, o.Inventory.Path) != before {
+					t.Error("the inventory was changed")
+				}
+				return s, o, err
+			},
+		} {
+			t.Run(command+" "+name, func(t *testing.T) {
+				var before []string
+				s, o, err := story(t, func(path string) { c.prepare(t, path); before, _ = filepath.Glob(filepath.Dir(path) + "/*") })
+				if all := reason.All(err); len(all) != 1 || all[0].ID != c.id || len(s.did) > 0 {
+					t.Errorf("%v; did %q", err, s.did)
+				}
+				if after, _ := filepath.Glob(filepath.Dir(o.Kubeconfig) + "/*"); !slices.Equal(before, after) {
+					t.Errorf("%q became %q", before, after)
+				}
+			})
+		}
+	}
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func noPlan(t *testing.T) func(*plan.Graph) error {
+	return func(*plan.Graph) error { t.Error("a plan was shown"); return nil }
+}
+
+// A file that was fetched from another address of the same control plane is no other cluster's.
+func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
+	s, o, w1 := growing(t)
+	_, encoded, _ := strings.Cut(strings.TrimSpace(authority.FindString(s.member)), "=")
+	ca, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := kubeconfig.Access{Cluster: "c", User: "u", Context: "c", Server: "https://10.9.9.9:6443", CA: ca, Certificate: []byte("cert"), Key: []byte("key")}
+	text, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, o.Kubeconfig, sourceMark+"0\n"+hostMark+"10.9.9.9\n"+string(text))
+	no := errors.New("no, thanks")
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return no }); !errors.Is(err, no) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Where the kubeconfig loses its place later, that is an error beside the rest, which is done.
+func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
+	site, o := newSite(t, "cp1")
+	s, err := open(t.Context(), o, o.Inventory.Hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	put(t, o.Kubeconfig, "notes\n")
+	err = s.finish(t.Context(), &plan.Graph{Steps: []*plan.Step{
+		{Ref: plan.Ref{Host: "cp1", ID: "gpu/ready"}},
+		{Ref: plan.Ref{Host: "cp1", ID: "cuda/toolkit"}, Script: "os-modules", Timeout: time.Minute, Later: true},
+	}})
+	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.KubeconfigConflict || content(t, o.Kubeconfig) != "notes\n" {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(site.told(), "there is nothing to prove") || !slices.Equal(site.did, []string{"cp1 cuda/toolkit"}) {
+		t.Errorf("told %s; did %q", site.told(), site.did)
 	}
 }
 

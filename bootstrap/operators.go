@@ -105,6 +105,7 @@ func (s *session) changing(ctx context.Context, graph *plan.Graph, design func(c
 		if err != nil {
 			return err
 		}
+		s.tellLeftOut(graph)
 		if !sameSteps(graph, now) {
 			s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: "the hosts have changed since the plan was made: this is the plan now"})
 			s.skips(now)
@@ -118,12 +119,7 @@ func (s *session) changing(ctx context.Context, graph *plan.Graph, design func(c
 
 // lookAtAll gathers the facts of the session's hosts once more.
 func (s *session) lookAtAll(ctx context.Context) error {
-	return each(s.Inventory.Hosts, func(h inventory.Host) error {
-		if s.hosts[h.ID()] == nil {
-			return nil
-		}
-		return s.look(ctx, h.ID())
-	})
+	return s.visit(ctx, s.known(), func(h inventory.Host) error { return s.look(ctx, h.ID()) })
 }
 
 // sameSteps reports whether two graphs do the same on the same hosts, for the same reasons.

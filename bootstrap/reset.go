@@ -43,8 +43,15 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		return err
 	}
 	s.skips(graph)
-	if err := confirm(graph); err != nil || graph.Empty() {
+	if err := confirm(graph); err != nil {
 		return err
+	}
+	whole := len(ids) == 0 || slices.Contains(ids, s.controlPlane().ID())
+	if graph.Empty() {
+		if whole && s.facts[s.controlPlane().ID()].ControlPlane == nil {
+			return s.forgetKubeconfig() // a reset that was cut off after its last step left it
+		}
+		return nil
 	}
 	return s.changing(ctx, graph, design, confirm, func(ctx context.Context, graph *plan.Graph) error {
 		result, err := s.engine().Execute(ctx, graph)
@@ -52,7 +59,7 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		if err != nil {
 			return err
 		}
-		if len(ids) == 0 || slices.Contains(ids, s.controlPlane().ID()) {
+		if whole {
 			return s.forgetKubeconfig()
 		}
 		return nil

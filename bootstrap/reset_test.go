@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -53,5 +54,43 @@ func TestResetTellsWhatAFormerOneLeft(t *testing.T) {
 		return e.Kind == event.Warning && e.Host == "cp1" && e.Text == "not taken back: /etc/hosts was edited"
 	}) {
 		t.Errorf("told %+v", events.Events())
+	}
+}
+
+// A reset that was cut off after its last step, and before the kubeconfig was removed, is repeated to that end: where the whole
+// cluster is meant, and there is none any more.
+func TestResetForgetsTheKubeconfigLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		names []string
+		set   func(s *site)
+		text  string
+		goes  bool
+	}{
+		"nothing is left":       {text: sourceMark + "0\nclusters: [{name: lab}]\n", goes: true},
+		"a worker":              {names: []string{"w1"}, text: sourceMark + "0\nclusters: [{name: lab}]\n"},
+		"the cluster is there":  {set: func(s *site) { s.more = map[string]string{"cp1": "control-plane=1\n"} }, text: sourceMark + "0\nclusters: [{name: lab}]\n"},
+		"others are in it, too": {text: sourceMark + "0\nclusters: [{name: lab}, {name: merged}]\n"},
+		"it is not kgpu's":      {text: "clusters: [{name: lab}]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := newSite(t, "cp1", "w1")
+			s.clean = map[string]bool{"cp1": true, "w1": true}
+			if c.set != nil {
+				c.set(s)
+			}
+			put(t, o.Kubeconfig, c.text)
+			err := Reset(t.Context(), o, c.names, func(g *plan.Graph) error {
+				if !g.Empty() {
+					t.Errorf("%d steps are left", len(g.Steps))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(o.Kubeconfig); os.IsNotExist(err) != c.goes {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }

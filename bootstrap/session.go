@@ -62,6 +62,9 @@ type session struct {
 	dialer *remote.Dialer
 	drains []string // nodes that the operator agreed to have drained
 
+	goesOn bool  // without workers that are lost after the start
+	left   error // what those failed with that it went on without
+
 	mu    sync.Mutex
 	hosts map[string]*remote.Host
 	facts map[string]*facts.Host
@@ -133,6 +136,7 @@ func (s *session) look(ctx context.Context, id string) error {
 	var begun time.Time
 	var reached netip.Addr
 	err := s.steadily(ctx, id, func(h *remote.Host) (err error) {
+		defer s.tellSlow(id)()
 		begun, reached = time.Now(), h.Addr()
 		out, err = h.Output(ctx, remote.Command{
 			Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()),
@@ -152,6 +156,29 @@ func (s *session) look(ctx context.Context, id string) error {
 	s.facts[id] = seen
 	s.skew[id] = skew(seen.Now, begun, time.Now())
 	return nil
+}
+
+// slowFacts is what facts take where nothing hangs, with some patience.
+var slowFacts = 5 * time.Second
+
+// tellSlow tells that a host's facts are waited for, once they are late, until what it returns is called.
+func (s *session) tellSlow(id string) (over func()) {
+	begun, told := time.Now(), make(chan struct{})
+	wait := event.Event{Run: s.Run, Host: id, Kind: event.Wait}
+	timer := time.AfterFunc(slowFacts, func() {
+		defer close(told)
+		e := wait
+		e.Time, e.Text = time.Now(), fmt.Sprintf("for its facts: its driver or docker may hang; giving up after %s in all", factsBounds.Time)
+		s.Events.Emit(e)
+	})
+	return func() {
+		if timer.Stop() {
+			return
+		}
+		<-told
+		wait.Time, wait.Text, wait.Millis = time.Now(), "for its facts", max(1, time.Since(begun).Milliseconds())
+		s.Events.Emit(wait)
+	}
 }
 
 // losses is how often a connection may be lost during one thing that takes seconds.
@@ -243,7 +270,7 @@ func (s *session) stillAtWork() []inventory.Host {
 
 func (s *session) former(ctx context.Context, follow func(*run.Engine, context.Context, string, string) error) error {
 	busy := s.stillAtWork()
-	err := each(busy, func(h inventory.Host) error {
+	err := s.visit(ctx, busy, func(h inventory.Host) error {
 		s.mu.Lock()
 		former := s.facts[h.ID()].Run
 		s.mu.Unlock()

@@ -1,8 +1,11 @@
 package bootstrap
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/event"
 )
 
 // A clock is wrong only by what the time that the question took does not explain.
@@ -16,5 +19,47 @@ func TestSkew(t *testing.T) {
 		if got := skew(clock, begun, ended); got != want {
 			t.Errorf("%s read from %s to %s: %s, want %s", clock, begun, ended, got, want)
 		}
+	}
+}
+
+// A host whose facts hang is told of while they do, and that it is over; one that answers is not told of.
+func TestFactsThatHang(t *testing.T) {
+	before := slowFacts
+	t.Cleanup(func() { slowFacts = before })
+	site, o := newSite(t, "cp1", "w1")
+	waits := make(chan struct{})
+	o.Events = event.SinkFunc(func(e event.Event) {
+		site.Emit(e)
+		if e.Kind == event.Wait && e.Millis == 0 {
+			close(waits)
+		}
+	})
+	site.looked = func(host string) bool {
+		if host == "w1" {
+			<-waits // what hangs ends when it was told of
+		}
+		return false
+	}
+	slowFacts = time.Millisecond
+	s, err := open(t.Context(), o, o.Inventory.Hosts[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	slowFacts = time.Hour
+	if err := s.meet(t.Context(), o.Inventory.Hosts[0]); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, e := range site.Events() {
+		if e.Kind == event.Wait {
+			told = append(told, e.Host+" "+e.Text)
+			if over := len(told) == 2; over != (e.Millis > 0) {
+				t.Errorf("told %+v", e)
+			}
+		}
+	}
+	if want := []string{"w1 for its facts: its driver or docker may hang; giving up after 5m0s in all", "w1 for its facts"}; !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
 	}
 }

@@ -168,16 +168,13 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 		return nil
 	}
 	owed := s.owesProof()
-	err := each(s.Inventory.Hosts, func(h inventory.Host) error {
-		s.mu.Lock()
-		f := s.facts[h.ID()]
-		s.mu.Unlock()
-		if f == nil || !hasCards(f) && h.Role != inventory.ControlPlane {
-			return nil
+	var concerned []inventory.Host
+	for _, h := range s.known() {
+		if hasCards(s.facts[h.ID()]) || h.Role == inventory.ControlPlane {
+			concerned = append(concerned, h)
 		}
-		return s.look(ctx, h.ID())
-	})
-	if err != nil {
+	}
+	if err := s.visit(ctx, concerned, func(h inventory.Host) error { return s.look(ctx, h.ID()) }); err != nil {
 		return err
 	}
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -51,13 +52,22 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 
 // converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do
 // what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes, with
-// what was seen on them, by their IDs.
+// what was seen on them, by their IDs. Workers that are lost on the way are left out; what they failed with is in the error.
 func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error, begin func(map[string]*facts.Host) error) error {
 	s, err := openAlone(ctx, o, hosts)
 	if err != nil {
 		return err
 	}
 	defer s.close()
+	s.goesOn = true
+	err = s.converge(ctx, show, begin)
+	if s.left != nil {
+		err = errors.Join(s.left, err)
+	}
+	return err
+}
+
+func (s *session) converge(ctx context.Context, show func(*plan.Graph) error, begin func(map[string]*facts.Host) error) error {
 	if err := s.awaiting(ctx, s.attach); err != nil {
 		return err
 	}
@@ -70,6 +80,9 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	}
 	s.skips(graph)
 	ask := func(graph *plan.Graph) error {
+		if err := s.checkKubeconfig(graph); err != nil {
+			return err
+		}
 		if err := show(graph); err != nil {
 			return err
 		}
@@ -88,30 +101,34 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 		if err := begin(s.facts); err != nil {
 			return err
 		}
-		return s.converge(ctx, graph)
+		rest, err := s.carryOut(ctx, graph)
+		if err != nil {
+			return err
+		}
+		return s.finish(ctx, rest)
 	})
 }
 
-// converge carries out the plan.
-func (s *session) converge(ctx context.Context, graph *plan.Graph) error {
-	rest, failed := s.carryOut(ctx, graph)
-	if rest == nil {
-		return failed
-	}
-	return errors.Join(failed, s.finish(ctx, rest))
-}
-
-// finish is what comes when all that has to be done now is done: by graph, the last one.
+// finish is what comes when all that has to be done now is done: by graph, the last one. A kubeconfig that could not be
+// written keeps nothing of it from being done.
 func (s *session) finish(ctx context.Context, graph *plan.Graph) error {
 	now, later := graph.Split()
-	if err := s.kubeconfig(ctx, !now.Empty()); err != nil {
-		return err
+	unwritten := s.kubeconfig(ctx, !now.Empty())
+	if unwritten != nil && !unwritable(unwritten) {
+		return unwritten
 	}
 	if err := s.proveNew(ctx, now); err != nil {
-		return err
+		return errors.Join(unwritten, err)
 	}
+	s.tellLeftOut(later)
+	later.Steps = slices.DeleteFunc(later.Steps, func(step *plan.Step) bool { return s.facts[step.Host] == nil })
 	_, err := s.engine().Execute(ctx, later)
-	return err
+	return errors.Join(unwritten, err)
+}
+
+// unwritable reports whether the kubeconfig of a cluster has no place on this machine.
+func unwritable(err error) bool {
+	return errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || errors.Is(err, &reason.Error{ID: reason.KubeconfigUnwritable})
 }
 
 func (s *session) plan() (*plan.Graph, error) {
@@ -124,5 +141,9 @@ func (s *session) plan() (*plan.Graph, error) {
 		return nil, err
 	}
 	graph.Pace(max(s.MaxUnavailable, 1))
-	return graph.Select(s.Only, s.Skip)
+	selected, err := graph.Select(s.Only, s.Skip)
+	if unknown := (*plan.UnknownStepError)(nil); s.left != nil && errors.As(err, &unknown) {
+		return &plan.Graph{}, nil // the hosts that had such a step were left out
+	}
+	return selected, err
 }

@@ -57,6 +57,11 @@ func caHash(encoded string) (string, error) {
 	return publicKeyHash(cert), nil
 }
 
+// CAHash is the same of the first certificate in PEM.
+func CAHash(text []byte) (string, error) {
+	return caHash(base64.StdEncoding.EncodeToString(text))
+}
+
 func firstParsed(encoded string) (*x509.Certificate, error) {
 	der, err := firstCertificate(encoded)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // DefaultPath is the file that kubectl adds new entries to: the first of $KUBECONFIG, or ~/.kube/config.
@@ -45,12 +46,9 @@ func HasCurrent() bool {
 // WriteFile writes a file that only its owner can read, whole or not at all. A symbolic link stays one: what it leads to is
 // replaced. What is no file, such as /dev/null, stays.
 func WriteFile(path string, data []byte) error {
-	path, err := behindLinks(path)
+	path, err := replaceable(path)
 	if err != nil {
 		return err
-	}
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "replace", Path: path, Err: errors.New("it is no regular file")}
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
@@ -65,6 +63,31 @@ func WriteFile(path string, data []byte) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// Writable reports why WriteFile would not write a file. It writes nothing.
+func Writable(path string) error {
+	path, err := replaceable(path)
+	if err != nil {
+		return err
+	}
+	const write, enter = 2, 1 // of access(2)
+	if err := syscall.Access(filepath.Dir(path), write|enter); err != nil {
+		return &fs.PathError{Op: "write into", Path: filepath.Dir(path), Err: err}
+	}
+	return nil
+}
+
+// replaceable is the file that a path leads to, unless something else is there.
+func replaceable(path string) (string, error) {
+	path, err := behindLinks(path)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return "", &fs.PathError{Op: "replace", Path: path, Err: errors.New("it is no regular file")}
+	}
+	return path, nil
 }
 
 // maxLinks ends a circle of links.

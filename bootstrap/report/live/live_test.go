@@ -109,6 +109,9 @@ func TestRows(t *testing.T) {
 		{"left out", []event.Event{at("w1:a", event.StepDone, ""), broken("cp:init"), leftOutFor("w1:join", "cp init")}, "– w1  1/2  left out: join, because cp init failed"},
 		{"cut short", []event.Event{at("w1:a", event.StepStart, "do a"), {Host: "w1", Step: "a", Kind: event.Error, Reason: "CANCELLED"}}, "● w1  0/2  do a"},
 		{"done", []event.Event{at("w1:a", event.StepDone, ""), at("w1:join", event.StepDone, "")}, "✓ 1 host done: w1"},
+		{"looked at when it is done", []event.Event{at("w1:a", event.StepDone, ""), at("w1:join", event.StepDone, ""), at("w1:", event.Wait, "for its facts: x")}, "○ w1  2/2  waits for its facts: x"},
+		{"lost, and done without", []event.Event{at("w1:", event.Wait, "connection lost 17s ago"), {Host: "w1", Kind: event.Warning, Reason: "SSH_LOST"}, leftOutFor("w1:a", "w1 x"), leftOutFor("w1:join", "w1")},
+			"– w1  0/2  left out: a and 1 more, because w1 x failed"},
 		{"planned again", []event.Event{broken("w1:a"), leftOutFor("w1:join", "w1 a"), planned("w1:a")}, "· w1  0/2  next: do a"},
 		{"a step of another run", []event.Event{at("w1:x", event.StepStart, "")}, "● w1  0/3  x"},
 	} {

@@ -60,7 +60,7 @@ func (h *host) row(planned, known bool) row {
 		r.step = at.Step
 	}
 	switch {
-	case h.wait != "" && (at != nil || next != nil || !planned):
+	case h.wait != "":
 		r.mood, r.text, r.since = waits, waitWords(h.wait), h.since
 	case at != nil && at.wait != "":
 		r.mood, r.text, r.since = waits, at.Step+" "+waitWords(at.wait), at.began

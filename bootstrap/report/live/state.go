@@ -214,6 +214,10 @@ func (h *host) note(e event.Event) {
 		h.since = e.Time
 	case event.Command:
 		h.wait = ""
+	case event.Warning:
+		if failure(e.Reason) {
+			h.wait = "" // the run goes on without it
+		}
 	}
 }
 
