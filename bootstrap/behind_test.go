@@ -49,7 +49,6 @@ type site struct {
 	users  string                               // what users.sh prints between its first and its last line
 	token  bool                                 // there is one
 	at     map[string]func(e *sshtest.Exec) int // what happens at a step of a host, instead; by both
-	more   map[string]string                    // lines of facts that a host has beside
 	agreed map[string]string                    // the value agreed of steps that have it, by their IDs
 }
 
@@ -155,7 +154,6 @@ func (s *site) facts(host string) string {
 	text = strings.Replace(text, "end=1\n", s.more[host]+"end=1\n", 1)
 	text = strings.Replace(text, "hostname=w1", "hostname="+host, 1)
 	text = certificates.ReplaceAllString(text, "")
-	text = strings.Replace(text, "end=1\n", s.more[host]+"end=1\n", 1)
 	if host != "cp1" && s.joined[host] {
 		text = strings.Replace(text, "end=1\n", "kubeadm=join-done uid-"+host+"\nend=1\n", 1)
 	}

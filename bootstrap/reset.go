@@ -48,11 +48,12 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 	}
 	whole := len(ids) == 0 || slices.Contains(ids, s.controlPlane().ID())
 	if graph.Empty() {
-		if whole && s.facts[s.controlPlane().ID()].ControlPlane == nil {
-			return s.forgetKubeconfig() // a reset that was cut off after its last step left it
+		if whole {
+			return s.forgetRest(ctx)
 		}
 		return nil
 	}
+	s.forgets = true
 	return s.changing(ctx, graph, design, confirm, func(ctx context.Context, graph *plan.Graph) error {
 		result, err := s.engine().Execute(ctx, graph)
 		s.tellWhatIsLeft(result)
@@ -64,6 +65,20 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		}
 		return nil
 	})
+}
+
+// forgetRest is the end of a reset that was cut off after its last step.
+func (s *session) forgetRest(ctx context.Context) error {
+	cp := s.facts[s.controlPlane().ID()]
+	if cp.OperatorLeft { // who takes hold of the cluster and lets go of it takes that along
+		if err := s.holding(ctx, func(context.Context) error { return nil }); err != nil {
+			return err
+		}
+	}
+	if cp.ControlPlane != nil {
+		return nil
+	}
+	return s.forgetKubeconfig()
 }
 
 // mostLeft bounds what a host is believed that it could not take back.

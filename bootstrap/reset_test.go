@@ -94,3 +94,37 @@ func TestResetForgetsTheKubeconfigLate(t *testing.T) {
 		})
 	}
 }
+
+// A run that was killed on a host that knows nothing else of kgpu leaves who it was: a reset takes that along, and notes of steps
+// that ended before they changed anything.
+func TestResetOfWhatWasHardlyBegun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		facts string
+		holds bool
+		steps []string
+	}{
+		"nothing":         {"ledger=0\n", false, nil},
+		"who was at work": {"ledger=0\noperator-left=1\n", true, nil},
+		"notes":           {"ledger=0\nnotes=1\n", true, []string{"host/reset"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cp := &actor{facts: []string{tc.facts}, tells: "B\thost/reset\t0\nD\thost/reset\t0\t1\t\t\nE\t0\n"}
+			o, _ := stage(t, cp)
+			var steps []string
+			if err := Reset(t.Context(), o, nil, func(g *plan.Graph) error {
+				for _, s := range g.Steps {
+					steps = append(steps, s.ID)
+				}
+				return nil
+			}); err != nil && len(tc.steps) == 0 {
+				t.Error(err)
+			}
+			if !slices.Equal(steps, tc.steps) {
+				t.Errorf("steps %q, want %q", steps, tc.steps)
+			}
+			if (cp.held > 0) != tc.holds {
+				t.Errorf("held %d times", cp.held)
+			}
+		})
+	}
+}
