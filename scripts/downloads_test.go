@@ -78,6 +78,32 @@ func TestTamperedRepository(t *testing.T) {
 	}
 }
 
+// A key that is cut short is refused, also where gpg can tell its fingerprint. Nothing of it is installed.
+func TestKeyThatIsCutShort(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.value("fingerprint", s.signedRepository(deb{name: "kubelet", version: "1.36.3-1.1"}))
+	s.value("key_url", "file:///tmp/key")
+	s.ok(s.script("mkdir -m 700 /tmp/home; gpg --batch --homedir /tmp/home --dearmor </repo/key >/tmp/binary"))
+	before := s.snapshot()
+	for _, key := range []string{s.read("repo/key"), s.read("tmp/binary")} {
+		said := map[string]bool{}
+		for _, part := range []int{2, 8, 13} {
+			s.write("tmp/key", key[:len(key)*part/16])
+			s.fails(s.step("repository"), 1, "REPO_KEY_MISMATCH")
+			_, words, _ := strings.Cut(s.read(stepDir+"/failure"), "sent is ")
+			word, _, _ := strings.Cut(words, ";")
+			said[word] = true
+		}
+		if !said["cut short"] {
+			t.Errorf("said: %v", said)
+		}
+	}
+	s.same(before)
+	s.write("tmp/key", s.read("repo/key"))
+	s.ok(s.step("repository"))
+}
+
 // Nothing resolves in the sandbox, whose network has nobody else in it.
 func TestNamesThatDoNotResolve(t *testing.T) {
 	t.Parallel()

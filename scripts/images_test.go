@@ -25,6 +25,11 @@ func TestReasonsOfPulls(t *testing.T) {
 		{kubeadm + `failed commit on ref "layer-sha256:aa": unexpected commit digest sha256:bb, expected sha256:aa: failed precondition`, "IMAGE_MISMATCH"},
 		{kubeadm + `failed commit on ref "layer-sha256:aa": "layer-sha256:aa" failed size validation: 100 != 200: failed precondition`, "IMAGE_MISMATCH"},
 		{"filesystem layer verification failed for digest sha256:aa", "IMAGE_MISMATCH"},
+		// What is cut short: docker looks at the digest, containerd, which goes on where it stopped, at the size. It may be whole the next time.
+		{kubeadm + "failed to read expected number of bytes: unexpected EOF", "REGISTRY_UNREACHABLE"},
+		{kubeadm + `failed to copy: httpReadSeeker: failed open: failed to do request: Get "https://registry.k8s.io/v2/pause/blobs/sha256:aa": unexpected EOF`, "REGISTRY_UNREACHABLE"},
+		{kubeadm + "failed to copy: httpReadSeeker: failed open: unable to discard to offset", "REGISTRY_UNREACHABLE"},
+		{"Error response from daemon: error pulling image configuration: download failed after attempts=6: unexpected EOF", "REGISTRY_UNREACHABLE"},
 		{kubeadm + "failed to extract layer sha256:aa: write /var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs/x: no space left on device: unknown", "HOST_DISK_FULL"},
 		{resolve + `failed to do request: Head "https://registry.k8s.io/v2/pause/manifests/3.10": dial tcp: lookup registry.k8s.io on 10.0.0.1:53: no such host`, "NET_NAME_UNRESOLVED"},
 		{resolve + `failed to do request: Head "https://registry.k8s.io/v2/pause/manifests/3.10": dial tcp: lookup registry.k8s.io on 10.0.0.1:53: read udp 10.0.0.2:1->10.0.0.1:53: i/o timeout`, "NET_NAME_UNRESOLVED"},
@@ -116,6 +121,7 @@ func TestInitWaitsForTheRegistry(t *testing.T) {
 		{"another image", image + "unexpected commit digest sha256:bb, expected sha256:aa: failed precondition", 99, "IMAGE_MISMATCH", 1, 1},
 		{"no such image", image + "registry.k8s.io/pause:3.10: not found", 99, "IMAGE_UNAVAILABLE", 1, 1},
 		{"no room", image + "write /var/lib/containerd/x: no space left on device", 99, "HOST_DISK_FULL", 1, 1},
+		{"cut short each time", image + "failed to read expected number of bytes: unexpected EOF", 99, "REGISTRY_UNREACHABLE", 75, 1},
 		{"the runtime is down", image + "connection error", 99, "STEP_FAILED", 75, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

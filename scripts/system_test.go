@@ -419,11 +419,12 @@ destroy) %s || exit; grep -vxF -e "$2" /sets >/left; cat /left >/sets ;;
 esac
 `
 	for name, c := range map[string]struct{ link, destroyed, want string }{
-		"flannel makes none":  {link: "cni0"},
-		"without the program": {link: "weave", want: "the ipsets of the pod network, which this host has no program for: they stay until the next boot"},
-		"destroyed":           {link: "weave", destroyed: "true"},
-		"named by a list":     {link: "cali1", destroyed: "[[ $2 == cali40all || $(</sets) != *cali40all* ]]"},
-		"in use":              {link: "weave", destroyed: "[[ $2 != weave-1 ]]", want: "the ipset weave-1 is in use: it stays until the next boot"},
+		"flannel makes none":    {link: "cni0"},
+		"kube-proxy's, without": {link: "kube-ipvs0", want: "the ipsets of the pod network, which this host has no program for: they stay until the next boot"},
+		"without the program":   {link: "weave", want: "the ipsets of the pod network, which this host has no program for: they stay until the next boot"},
+		"destroyed":             {link: "weave", destroyed: "true"},
+		"named by a list":       {link: "cali1", destroyed: "[[ $2 == cali40all || $(</sets) != *cali40all* ]]"},
+		"in use":                {link: "weave", destroyed: "[[ $2 != weave-1 ]]", want: "the ipset weave-1 is in use: it stays until the next boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -442,6 +443,28 @@ esac
 				t.Errorf("left: %q", sets)
 			}
 		})
+	}
+}
+
+// kgpu brings the program that destroys ipsets, and reset takes it away: not before the cluster's sets are gone.
+func TestProgramOfTheSetsGoesLast(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.repository(deb{name: "ipset", version: "1"})
+	s.stub("ipset", `#!/bin/bash
+[[ $(dpkg-query -W -f '${db:Status-Status}' ipset 2>/dev/null) == installed ]] || exit 1
+case $1 in
+list) cat /sets ;;
+destroy) : >/sets ;;
+esac
+`)
+	s.value("packages", "ipset\n")
+	s.ok(s.step("os-packages"))
+	s.ok(s.script("record kubeadm init"))
+	s.write("sets", "weave-1\n")
+	s.ok(s.step("host-reset"))
+	if sets, status := s.read("sets"), s.status("ipset"); sets != "" || strings.HasPrefix(status, "install") || s.entries() > 0 {
+		t.Errorf("sets %q, ipset is %q, %d entries", sets, status, s.entries())
 	}
 }
 

@@ -13,6 +13,10 @@ import (
 // conntrack and iptables for kube-proxy, socat for port-forward, ethtool for kubeadm's preflight.
 var basePackages = []string{"ca-certificates", "conntrack", "curl", "ethtool", "gpg", "iptables", "socat"}
 
+// setPackages show and destroy ipsets. The agents of weave and calico, and kube-proxy in its mode ipvs, make them out of their
+// containers; without the program of its own a host could not get rid of them.
+var setPackages = []string{"ipset"}
+
 func (b *builder) prepareOS(h *host) {
 	b.proxy(h)
 	b.interrupted(h)
@@ -75,8 +79,12 @@ func (b *builder) interrupted(h *host) {
 }
 
 func (b *builder) basePackages(h *host) {
+	want := basePackages
+	if b.makesSets() {
+		want = slices.Concat(basePackages, setPackages)
+	}
 	var missing []string
-	for _, p := range basePackages {
+	for _, p := range want {
 		if _, ok := h.facts.Packages[p]; !ok {
 			missing = append(missing, p)
 		}
@@ -90,6 +98,15 @@ func (b *builder) basePackages(h *host) {
 		Script: "os-packages", Input: Input{Values: map[string]string{"packages": lines(missing...)}},
 		Retry: Transient, Timeout: long,
 	})
+}
+
+// makesSets reports whether something in the cluster makes ipsets.
+func (b *builder) makesSets() bool {
+	switch b.inv.Network {
+	case inventory.Weave, inventory.Calico:
+		return true
+	}
+	return b.inv.Kubernetes.KubeProxyConfiguration["mode"] == "ipvs"
 }
 
 func (b *builder) swap(h *host) {

@@ -47,3 +47,23 @@ func TestPackageManagerAtWork(t *testing.T) {
 		t.Errorf("warnings: %q", g.Warnings)
 	}
 }
+
+// What makes ipsets brings the program that destroys them, and nothing else does.
+func TestProgramOfTheSets(t *testing.T) {
+	for more, want := range map[string]bool{
+		"": true, "network: calico\n": true, "network: flannel\n": false, "network: none\n": false,
+		"network: flannel\nkubernetes: {kubeProxyConfiguration: {mode: ipvs}}\n":     true,
+		"network: flannel\nkubernetes: {kubeProxyConfiguration: {mode: nftables}}\n": false,
+	} {
+		inv := decode(t, threeHosts+more)
+		g, err := Up(inv, hostFacts(inv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range g.Steps {
+			if s.ID == "os/packages" && slices.Contains(strings.Fields(s.Input.Values["packages"]), "ipset") != want {
+				t.Errorf("%q: %s gets %q", more, s.Host, s.Input.Values["packages"])
+			}
+		}
+	}
+}

@@ -8,7 +8,7 @@ image_reason() {
   local busy='toomanyrequests|[] :](429|50[0-4])( [a-z]|$)|status( code)?:? (429|50[0-4])'
   local refused='[] :](401|403|404) [a-z]|: not found|manifest unknown|name unknown|repository does not exist|access denied|access to the resource is denied|unauthorized'
   local other='unexpected (commit )?digest|failed size validation|failed (layer|manifest|filesystem layer) verification|verification failed for digest|digest (mismatch|did not match)'
-  local lost='connection (refused|reset)|i/o timeout|tls handshake|no route to host|network is unreachable|unexpected eof|deadline exceeded|x509:|client.timeout|short read'
+  local lost='connection (refused|reset)|i/o timeout|tls handshake|no route to host|network is unreachable|unexpected eof|to discard to offset|deadline exceeded|x509:|client.timeout|short read'
   if [[ $words =~ $disk_words ]]; then
     echo HOST_DISK_FULL
   elif [[ $words =~ $other ]]; then

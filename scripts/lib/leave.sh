@@ -151,7 +151,7 @@ pod_network_off() {
       weave | vethwe-* | vethwepl* | datapath | vxlan-6784 | cni0 | flannel.[0-9]* | flannel-v6.[0-9]* | cali* | vxlan.calico | \
         vxlan-v6.calico | wireguard.cali | wg-v6.cali | kube-ipvs0)
         ip link delete "${link##*/}" 2>/dev/null || true
-        [[ ${link##*/} != @(weave|cali*|vxlan.calico) ]] || agent=yes
+        [[ ${link##*/} != @(weave|cali*|vxlan.calico|kube-ipvs0) ]] || agent=yes
         ;;
     esac
   done

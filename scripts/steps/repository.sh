@@ -17,12 +17,15 @@ lists_prefix() {
   if [[ $suite == / ]]; then printf '%s_\n' "$url"; else printf '%s_dists_%s_\n' "$url" "${suite//\//_}"; fi
 }
 
-# check_key FILE fails unless every primary key in FILE has one of the fingerprints.
+# check_key FILE fails unless every primary key in FILE has one of the fingerprints, and all of it came.
 check_key() {
-  local found allowed good
-  mapfile -t found < <(gpg --batch --homedir "$home" --with-colons --show-keys "$1" 2>/dev/null |
+  local found allowed good wrong=''
+  mapfile -t found < <(LC_ALL=C gpg --batch --homedir "$home" --with-colons --show-keys "$1" 2>"$KGPU_STEP/errors" |
     awk -F: '$1 == "pub" { primary = 1 } $1 == "fpr" && primary { print $10; primary = 0 }')
-  [[ ${#found[@]} -gt 0 ]] || fail REPO_KEY_MISMATCH "$(value name): what the server sent is no key; expected one with fingerprint ${fingerprints[*]}"
+  [[ ${#found[@]} -gt 0 ]] || wrong='no key'
+  # gpg tells the fingerprint of one that ends in the middle of what vouches for it.
+  if grep -q 'premature eof' "$KGPU_STEP/errors" || { armored "$1" && ! grep -q 'END PGP PUBLIC KEY' "$1"; }; then wrong='cut short'; fi
+  [[ -z $wrong ]] || fail REPO_KEY_MISMATCH "$(value name): what the server sent is $wrong; expected a key with fingerprint ${fingerprints[*]}"
   for key in "${found[@]}"; do
     good=
     for allowed in "${fingerprints[@]}"; do
@@ -31,6 +34,10 @@ check_key() {
     done
     [[ -n $good ]] || fail REPO_KEY_MISMATCH "$(value name): the key has fingerprint $key, expected ${fingerprints[*]}"
   done
+}
+
+armored() {
+  grep -q 'BEGIN PGP PUBLIC KEY' "$1"
 }
 
 # give_way FILE takes the entries out of use that name the same repository: apt refuses two keys for one.
@@ -76,7 +83,7 @@ rm -rf "$home"
 mkdir -m 700 "$home"
 fetch "$(value key_url)" "$KGPU_STEP/key"
 check_key "$KGPU_STEP/key"
-if grep -q 'BEGIN PGP PUBLIC KEY' "$KGPU_STEP/key"; then
+if armored "$KGPU_STEP/key"; then
   gpg --batch --homedir "$home" --dearmor <"$KGPU_STEP/key" >"$KGPU_STEP/keyring"
 else
   cp "$KGPU_STEP/key" "$KGPU_STEP/keyring"

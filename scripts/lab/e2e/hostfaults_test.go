@@ -34,6 +34,11 @@ func TestHostFaults(t *testing.T) {
 		c.stops(t, stop{exit: 83, host: "cp1", step: "repo/kubernetes", reason: "REPO_KEY_MISMATCH", words: []string{l.env["KGPU_LAB_FINGERPRINT"]}},
 			"--limit", l.addr["cp1"])
 	})
+	t.Run("the key of a repository comes cut short", func(t *testing.T) {
+		l.fault(t, kubernetes+"Release.key", "truncate")
+		c.stops(t, stop{exit: 83, host: "cp1", step: "repo/kubernetes", reason: "REPO_KEY_MISMATCH", words: []string{"cut short", l.env["KGPU_LAB_FINGERPRINT"]}},
+			"--limit", l.addr["cp1"])
+	})
 	t.Run("what a repository lists is another", func(t *testing.T) {
 		l.fault(t, kubernetes+"InRelease", "tamper")
 		c.stops(t, stop{exit: 34, host: "cp1", step: "repo/kubernetes", reason: "REPO_CONTENT_MISMATCH", words: []string{"signed"}},
@@ -78,6 +83,13 @@ func TestHostFaults(t *testing.T) {
 	t.Run("a layer of an image is another", func(t *testing.T) {
 		l.fault(t, registry+"blobs/", "tamper")
 		c.stops(t, stop{exit: 33, host: "cp1", step: "cluster/init", reason: "IMAGE_MISMATCH", words: []string{"kube-controller-manager", "digest"}})
+	})
+	t.Run("a layer of an image comes cut short", func(t *testing.T) {
+		l.fault(t, registry+"blobs/", "truncate")
+		c.stops(t, stop{exit: 77, host: "cp1", step: "cluster/init", reason: "REGISTRY_UNREACHABLE", words: []string{"kube-controller-manager"}, retried: true})
+		if got := l.exec(t, "cp1", "ctr -n k8s.io images list -q | grep kube-controller-manager || :"); got != "" {
+			t.Errorf("the image is there: %s", got)
+		}
 	})
 	t.Run("an image fills the disk", func(t *testing.T) {
 		l.exec(t, "cp1", "systemctl stop containerd; mount -t tmpfs -o size=24m tmpfs /var/lib/containerd; systemctl start containerd")

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
 	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
@@ -290,6 +294,7 @@ func snapshots(l testLab) {
 		{"useradd -M new", "userdel new", "+ user new"},
 		{"echo dummy > /etc/modules-load.d/new.conf", "rm /etc/modules-load.d/new.conf", "+ module /etc/modules-load.d/new.conf dummy"},
 		{"echo '/swap.img none swap sw 0 0' >> /etc/fstab", "sed -i '$d' /etc/fstab", "+ swap /swap.img"},
+		{"mkdir /sys/fs/cgroup/pids/kubepods || mkdir /sys/fs/cgroup/kubepods", "rmdir /sys/fs/cgroup/pids/kubepods || rmdir /sys/fs/cgroup/kubepods", "+ cgroup "},
 	} {
 		l.must("exec", "cp1", "sh", "-c", c.do)
 		out, errs, code := l.run("diff", "cp1", file(0))
@@ -298,10 +303,46 @@ func snapshots(l testLab) {
 		}
 		l.must("exec", "cp1", "sh", "-c", c.undo)
 	}
+	l.makeSets("cp1")
+	out, errs, code := l.run("diff", "cp1", file(0))
+	for _, want := range []string{"+ ipset new  hash:ip of 0\n", "+ nft 2 new set addresses\n"} {
+		if code != 1 || !strings.Contains(out, want) {
+			t.Errorf("with sets: exit %d, want 1 and %q in\n%s%s", code, want, out, errs)
+		}
+	}
 	l.fails("LAB_NO_SNAPSHOT", "diff", "cp1")
 	kept := l.must("snapshot", "cp1")
 	l.must("diff", "cp1")
 	l.must("diff", "cp1", kept, kept)
+}
+
+// makeSets makes sets of addresses on a host, which has no programs for them: an agent in a container would do so.
+func (l testLab) makeSets(host string) {
+	l.t.Helper()
+	ns, err := netns.GetFromPid(l.boot(host).Init.PID)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = ns.Close() }()
+	kernel, err := netlink.NewHandleAt(ns, syscall.NETLINK_NETFILTER)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer kernel.Close()
+	if err := kernel.IpsetCreate("new", "hash:ip", netlink.IpsetCreateOptions{Family: syscall.AF_INET}); err != nil {
+		l.t.Fatal(err)
+	}
+	nft, err := nftables.New(nftables.WithNetNSFd(int(ns)))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	table := nft.AddTable(&nftables.Table{Name: "new", Family: nftables.TableFamilyIPv4})
+	if err := nft.AddSet(&nftables.Set{Table: table, Name: "addresses", KeyType: nftables.TypeIPAddr}, nil); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := nft.Flush(); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 func TestTwoLabsSideBySide(t *testing.T) {

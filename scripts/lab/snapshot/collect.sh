@@ -56,9 +56,6 @@ done
 awk 'NR > 1 { print "swap\t" $1 "\ton" }' /proc/swaps
 awk '$1 !~ /^#/ && $3 == "swap" { print "swap\t" $1 "\tin fstab" }' /etc/fstab
 
-# Sets of addresses, which firewall rules name.
-if [ -n "$(command -v ipset)" ]; then ipset list -name | sed 's/.*/ipset\t&\t/'; fi
-
 # Control groups of containers and pods. Those of units are above.
 find /sys/fs/cgroup -type d \( -name 'kubepods*' -o -name 'kubelet*' -o -name 'cri-containerd*' -o -name 'docker-*' -o -path '*/docker/*' -o -name k8s.io \) \
 	! -name '*.service' -printf 'cgroup\t%P\t\n' -prune

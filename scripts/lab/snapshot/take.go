@@ -46,6 +46,7 @@ func Take(ctx context.Context, h Host) (Snapshot, error) {
 	for _, more := range []func() ([]Fact, error){
 		func() ([]Fact, error) { return mounts(h.PID) },
 		func() ([]Fact, error) { return tables(h.PID) },
+		func() ([]Fact, error) { return ipsets(h.PID) },
 		func() ([]Fact, error) { return files(ctx, filepath.Join("/proc", strconv.Itoa(h.PID), "root"), ig) },
 	} {
 		f, err := more()
@@ -80,8 +81,8 @@ func mounts(pid int) ([]Fact, error) {
 	return facts, nil
 }
 
-// tables lists nftables' chains with their number of rules, whatever tool made
-// them: the host may have no program that shows them. A hook that lets everything
+// tables lists nftables' chains with their number of rules, and its sets, whatever
+// tool made them: the host may have no program that shows them. A hook that lets everything
 // pass does nothing, and iptables leaves such ones behind wherever it looked: it is
 // left out, and so is a table that has nothing else.
 func tables(pid int) ([]Fact, error) {
@@ -112,7 +113,8 @@ func tables(pid int) ([]Fact, error) {
 		}
 		facts = append(facts, Fact{"nft", fmt.Sprintf("%d %s %s", chain.Table.Family, chain.Table.Name, chain.Name), fmt.Sprintf("chain of %d rules", len(rules))})
 	}
-	return facts, nil
+	sets, err := namedSets(c)
+	return append(facts, sets...), err
 }
 
 // trees are the file systems of a host that hold files of its own.
