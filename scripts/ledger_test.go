@@ -118,9 +118,9 @@ func TestUndoSyncsBeforeItForgets(t *testing.T) {
 	s := newSandbox(t)
 	s.write("etc/theirs.conf", "theirs\n")
 	s.ok(s.script("put_file /etc/theirs.conf 644 <<<ours"))
-	s.stub("sync", "#!/bin/sh\necho \"$@\" >>/order\n")
+	s.stub("sync", "#!/bin/sh\necho \"sync $*\" >>/order\n")
 	s.ok(s.script(`mv() { echo "mv ${*: -2}" >>/order; command mv "$@"; }; undo_all`))
-	want := "/etc/theirs.conf.kgpu-new\nmv /etc/theirs.conf.kgpu-new /etc/theirs.conf\n/etc/\nmv /var/lib/kgpu/ledger/000001 /var/lib/kgpu/ledger/.old\n"
+	want := "sync -d /etc/theirs.conf.kgpu-new\nmv /etc/theirs.conf.kgpu-new /etc/theirs.conf\nsync -d /etc/\nmv /var/lib/kgpu/ledger/000001 /var/lib/kgpu/ledger/.old\n"
 	if got := s.read("order"); !strings.HasPrefix(got, want) {
 		t.Errorf("order:\n%s", got)
 	}

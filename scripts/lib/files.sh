@@ -23,7 +23,7 @@ put_file() {
   outdate "$path"
   cp -p --remove-destination "$new" "$path.kgpu-new"
   rm -f "$new"
-  sync "$path.kgpu-new"
+  sync -d "$path.kgpu-new"
   mv -f "$path.kgpu-new" "$path"
   changed_files+=("$path")
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The ledger: what kgpu changed on this host and what was there before. An entry is durable before the change begins;
-# undo.sh plays the entries backwards.
+# undo.sh plays the entries backwards. Everywhere, sync has -d: see save of runner.sh.
 ledger=/var/lib/kgpu/ledger
 
 # entry_begin KIND ARG... begins an entry. The caller puts what was there under $entry/before, then calls entry_commit.
@@ -20,9 +20,9 @@ entry_commit() {
   last=$(ledger_entries | tail -n 1)
   [[ -n $last ]] || rm -rf "${ledger%/*}/left" # of an earlier reset, which was cut off at its very end
   printf -v number %06d $((10#${last:-0} + 1))
-  find "$entry" \( -type f -o -type d \) -exec sync {} +
+  find "$entry" \( -type f -o -type d \) -exec sync -d {} +
   mv "$entry" "$ledger/$number"
-  sync "$ledger"
+  sync -d "$ledger"
 }
 
 # record KIND ARG... makes an entry that needs nothing but its arguments.
@@ -47,7 +47,7 @@ ledger_entries() {
 # proof_owed notes, as durably, that the cards are to be proven: gpu-proven.sh takes the note away.
 proof_owed() {
   : >/var/lib/kgpu/unproven
-  sync /var/lib/kgpu/unproven /var/lib/kgpu
+  sync -d /var/lib/kgpu/unproven /var/lib/kgpu
 }
 
 # ledger_find KIND ARG... prints the entries of this kind whose first arguments are these.
@@ -82,6 +82,6 @@ ledger_forget() {
 entry_drop() {
   rm -rf "$ledger/.old"
   mv "$ledger/$1" "$ledger/.old"
-  sync "$ledger"
+  sync -d "$ledger"
   rm -rf "$ledger/.old"
 }

@@ -49,6 +49,6 @@ rewrite() {
   if [[ $path == /etc/fstab ]]; then record_once fstab-swap; fi
   cp -a "$path" "$path.kgpu-new"
   cat "$new" >"$path.kgpu-new"
-  sync "$path.kgpu-new"
+  sync -d "$path.kgpu-new"
   mv -f "$path.kgpu-new" "$path"
 }

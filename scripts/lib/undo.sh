@@ -40,7 +40,7 @@ undo_begin() {
 undo_left() {
   undo_incomplete+=("$1")
   if [[ -n $undo_notes && ${2:-} != until-boot ]]; then
-    { printf '%s\n' "$1" >>"$undo_notes/$undo_part" && sync "$undo_notes/$undo_part" "$undo_notes"; } || true # a full disk is no reason to leave more
+    { printf '%s\n' "$1" >>"$undo_notes/$undo_part" && sync -d "$undo_notes/$undo_part" "$undo_notes"; } || true # a full disk is no reason to leave more
   fi
 }
 
@@ -147,9 +147,9 @@ docker_would_end() {
 put_back() {
   rm -f "$2.kgpu-new"
   cp -a "$1" "$2.kgpu-new"
-  [[ -L $2.kgpu-new ]] || sync "$2.kgpu-new"
+  [[ -L $2.kgpu-new ]] || sync -d "$2.kgpu-new"
   mv -fT "$2.kgpu-new" "$2"
-  sync "${2%/*}/"
+  sync -d "${2%/*}/"
 }
 
 make_way() {

@@ -25,9 +25,19 @@ done
 
 exec 5<events 6<alive 7>&-
 
-# The runner holds `alive` while it lives, also across a reuse of its process ID; tail ends with the one that waits for it.
-flock --shared 6 &
-tail --bytes="+$((offset + 1))" --follow --sleep-interval=0.05 --pid=$! <&5
+# The runner holds `alive` while it lives, also across a reuse of its process ID. Who finds it free reads a last time. Not
+# for tail: the one of Ubuntu 25.10 and later (uutils) does not follow its standard input. perl is on every host, dpkg needs it.
+# shellcheck disable=SC2016 # perl expands
+perl -e '
+    open my $events, "<&=5" and open my $alive, "<&=6" or die;
+    sysseek $events, $ARGV[0], 0;
+    $| = 1;
+    while (1) {
+        my $over = flock $alive, 1 | 4; # LOCK_SH | LOCK_NB
+        while (sysread $events, my $read, 65536) { print $read or die }
+        last if $over;
+        select undef, undef, undef, 0.05;
+    }' "$offset"
 
 # A batch that made the host forget everything took its directory along, after its last event.
 if [[ -e events && $(tail --lines=1 events) != E$'\t'* ]]; then

@@ -36,20 +36,40 @@ uptime_ms() {
 
 one_line() { tr '\t\n\r' '   ' | sed 's/ *$//'; }
 
-# save FILE: stdin becomes FILE, complete and on the disk or not at all.
+# save FILE: stdin becomes FILE, complete and on the disk or not at all. Without -d, the sync of Ubuntu 25.10 and later (uutils)
+# writes every file system of the host, and says nothing of errors.
 save() {
     cat >"$1.tmp"
-    sync "$1.tmp"
+    sync -d "$1.tmp"
     mv "$1.tmp" "$1"
-    sync "$(dirname "$1")"
+    sync -d "$(dirname "$1")"
 }
 
-# log_lines STEP: makes events of a step's output. Of a progress bar the last state stays; lines end at 4 KiB, and cut
-# spares sed the work with those that are much longer.
+# log_lines STEP: makes events of a step's output, of each line when it ends. Of a progress bar the last state stays; lines
+# end at 4 KiB, and what is beyond 16 KiB is not kept. In perl, which is on every host, as dpkg needs it: cut of Ubuntu 25.10
+# and later (uutils) keeps back what it writes, whatever stdbuf says, and the whole of a line that does not end.
+# shellcheck disable=SC2016 # perl expands
 log_lines() {
-    export LC_ALL=C
-    exec stdbuf -oL sed -e 's/\x00//g' -e 's/\r*$//' -e 's/.*\r//' -e 's/^\(.\{4096\}\).\{1,\}/\1 [cut]/' \
-        -e "s|^|L\t$1\t|" -e "s|^L\t$1\tW\t|W\t$1\t|" < <(exec stdbuf -oL cut --bytes=1-16384)
+    LC_ALL=C exec perl -e '
+        $| = 1;
+        my ($step, $line) = ($ARGV[0], "");
+        sub event {
+            $line =~ tr/\0//d;
+            my $text = (split /\r/, $line)[-1] // "";
+            $line = "";
+            $text =~ s/^(.{4096}).+/$1 [cut]/;
+            return $text =~ s/^W\t// ? "W\t$step\t$text\n" : "L\t$step\t$text\n";
+        }
+        while (sysread STDIN, my $read, 65536) {
+            my $events = "";
+            for (split /^/, $read) {
+                my $ends = chomp;
+                $line .= substr $_, 0, 16384 - length $line;
+                $events .= event if $ends;
+            }
+            print $events or die "events: $!\n";
+        }
+        print event if length $line;' "$1"
 }
 
 end_line() {
@@ -206,7 +226,7 @@ run_steps() {
 finish() {
     rm -rf "$dir"/steps/*/values "$dir"/steps/*/files "$dir/reserve"
     tell E "$1"
-    sync "$dir/events"
+    sync -d "$dir/events"
     echo "$1" | save "$dir/result"
 }
 
