@@ -100,9 +100,9 @@ hold() {
     line=
     printf -v since '%(%s)T' -1
     printf '%s\n' "who=$who" "from=$(came_from)" "since=$since" "command=$command" "run=$run" >"$dir/holder.tmp"
-    sync "$dir/holder.tmp"
+    sync -d "$dir/holder.tmp"
     mv "$dir/holder.tmp" "$dir/holder"
-    sync "$dir"
+    sync -d "$dir"
     echo held
     while IFS= read -r -t "$silence" line && [[ $line != over ]]; do :; done
     if [[ $line == over ]]; then forget_outputs; fi

@@ -180,7 +180,10 @@ func TestLogLines(t *testing.T) {
 func TestPipeLeftToADaemon(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	out := timeless(start(t, h, put(t, h, "b-1", 60, `setsid sleep 600 & echo $!`, `echo next`)))
+	out := timeless(start(t, h, put(t, h, "b-1", 60, `
+		setsid sleep 600 &
+		until read -r _ _ _ _ group _ <"/proc/$!/stat" && [[ $group == "$!" ]]; do sleep 0.05; done # it has left
+		echo $!`, `echo next`)))
 	daemon := regexp.MustCompile(`L\tstep/1\t(\d+)\n`).FindStringSubmatch(out)
 	if daemon == nil {
 		t.Fatalf("no process ID in %q", out)
