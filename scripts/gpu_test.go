@@ -761,6 +761,29 @@ func TestToolkitRefreshService(t *testing.T) {
 	s.fails(s.step("gpu-toolkit"), 1, "GPU_HUNG")
 }
 
+// By the settings the next run knows that a step came so far: they are not there before the cards are described.
+func TestToolkitThatDidNotDescribeTheCards(t *testing.T) {
+	t.Parallel()
+	s := toolkitHost(t, "containerd")
+	s.value("settings", "some-setting=false\n")
+	ctk := func(describe string) {
+		s.stub("nvidia-ctk", "#!/bin/bash\nif [[ $1 == config ]]; then echo \"${*:3}\"; else mkdir -p /var/run/cdi; "+describe+"; fi\n")
+	}
+	set := func() bool {
+		return strings.Contains(s.read("etc/nvidia-container-runtime/config.toml"), "some-setting=false")
+	}
+	ctk("exit 1")
+	s.fails(s.step("gpu-toolkit"), 1, "STEP_FAILED")
+	if set() {
+		t.Error("the settings say that all is done")
+	}
+	ctk("echo 'hostPath: /usr/lib/libcuda.so.595.91.07' >/var/run/cdi/nvidia.yaml")
+	s.ok(s.step("gpu-toolkit"))
+	if !set() {
+		t.Error("the settings are missing")
+	}
+}
+
 // A step that was killed between the configuration and the restart leaves a runtime that does not know it.
 func TestToolkitRestartsWhatDoesNotKnowNVIDIA(t *testing.T) {
 	t.Parallel()

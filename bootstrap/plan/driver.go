@@ -65,7 +65,7 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 		}
 		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: branchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
 	}
-	if works(f) && want == (inventory.Driver{}) {
+	if works(f) && want == (inventory.Driver{}) && !unheldDriver(f, cards, architectures) {
 		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	c, err := choose(want, f, cards, architectures)
@@ -80,6 +80,22 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 		return Choice{}, &Refused{DriverForeign, foreign(f, c.Driver)}
 	}
 	return c, nil
+}
+
+// unheldDriver reports whether the driver that runs is the one that kgpu chooses, which it has begun to install, and did not
+// come to hold: the host went down before, and has loaded it at its boot. Once the next step has left its file, a hold that is
+// missing is the owner's doing.
+func unheldDriver(f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) bool {
+	_, begun := f.Files[driverUpgrades]
+	if _, over := f.Files[driverModules]; !begun || over {
+		return false
+	}
+	c, err := choose(inventory.Driver{}, f, cards, architectures)
+	if err != nil || c.Branch != branchOf(f.NVIDIA.Loaded) || len(otherDriver(f, c.Driver)) > 0 {
+		return false
+	}
+	h, packages := host{facts: f}, c.Packages(f.OS.ID, f.Kernel).Driver
+	return len(h.missing(packages)) == 0 && len(h.unheld(packages)) > 0
 }
 
 // knownCards looks the host's cards up, each kind once.

@@ -192,6 +192,15 @@ func TestDriverOfARunThatDied(t *testing.T) {
 	}{
 		{"nothing", func(*facts.Host) {}, nil},
 		{"before its modules are loaded at boot", func(f *facts.Host) { delete(f.Files, driverModules) }, []string{"w2 driver/load", "w2 gpu/features"}},
+		{"before its packages are held, and the host loads it at boot", func(f *facts.Host) {
+			for name, p := range f.Packages {
+				if _, ok := installedDriver(f, name); ok {
+					p.Held = false
+					f.Packages[name] = p
+				}
+			}
+			delete(f.Files, driverModules)
+		}, []string{"w2 driver/install", "w2 driver/load", "w2 gpu/features"}},
 		{"before the fabric manager", func(f *facts.Host) {
 			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { return strings.Contains(name, "fabricmanager") })
 			delete(f.Units, "nvidia-fabricmanager.service")

@@ -83,8 +83,9 @@ claim_tree /etc/kubernetes/node-feature-discovery/features.d/gfd /run/nvidia/mps
 claim_tree /etc/nvidia-container-runtime /run/cdi/nvidia.yaml /run/cdi/k8s.device-plugin.nvidia.com-gpu.json /etc/cdi/nvidia.yaml
 apt_install "${packages[@]}"
 hold "${packages[@]%%=*}"
-configure
 describe_cards
+# By its settings the next run knows that a step came so far.
+configure
 # Not before all that it names is there: docker, beginning after a power cut, could start nothing.
 install_files
 if changed '/etc/containerd/*' '/etc/docker/*' || unit_outdated "$runtime.service" || ! knows_nvidia; then runtime_restart "$runtime"; fi

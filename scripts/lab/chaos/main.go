@@ -38,13 +38,18 @@ type options struct {
 	seed   uint64
 	faults int
 	only   int
+	cards  bool
 }
+
+// cards are those of a storm with cards. NVSwitches want a step of their own.
+var cards = []string{"w1=2xA100,nvswitch"}
 
 func main() {
 	o := options{}
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "what decides where which fault strikes")
 	flag.IntVar(&o.faults, "faults", 250, "how many faults are planned, beside a kill, a power cut and a reboot in each step; some find no occasion")
 	flag.IntVar(&o.only, "only", 0, "only the fault with this number in the schedule")
+	flag.BoolVar(&o.cards, "cards", false, "a worker has cards (the lab's stand-ins), so that there are the steps for them, too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
@@ -61,7 +66,7 @@ func main() {
 
 func run(ctx context.Context, o options) (err error) {
 	if flag.NArg() > 0 || o.faults < 0 || o.only < 0 {
-		return errors.New("usage: chaos [-seed N] [-faults N] [-only N]")
+		return errors.New("usage: chaos [-cards] [-seed N] [-faults N] [-only N]")
 	}
 	dir, err := os.MkdirTemp("", "kgpu-chaos-")
 	if err != nil {
@@ -72,6 +77,9 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	l := &storm.Lab{Place: p, Program: filepath.Join(dir, "lab"), Kgpu: filepath.Join(dir, "kgpu"), Hosts: []string{"cp1", "w1", "w2"}}
+	if o.cards {
+		l.Cards = cards
+	}
 	for program, source := range map[string]string{l.Program: ".", l.Kgpu: "../.."} {
 		if err := build(ctx, program, source); err != nil {
 			return err
@@ -140,6 +148,9 @@ func everyStepGoesDown(steps []storm.Ref) []storm.Wish {
 // replay says how to see a failure again, and what there is to read.
 func replay(o options, s *storm.Storm) string {
 	text := fmt.Sprintf("again: go run ./chaos -seed %d -faults %d", o.seed, o.faults)
+	if o.cards {
+		text += " -cards"
+	}
 	if o.only > 0 {
 		text += fmt.Sprintf(" -only %d", o.only)
 	} else {

@@ -26,6 +26,14 @@ var explained = []string{
 	"REPO_CONTENT_MISMATCH", "IMAGE_MISMATCH",
 }
 
+// ofCards are the reasons that hosts with cards add to those.
+var ofCards = []string{
+	// A host goes down, or is cut off, while pods of the proof are there: they end, or cannot be asked what they saw.
+	"SMOKE_FAILED",
+	// The same with the notebook: its pod ends, or begins anew and has its card, and its port, only after a while.
+	"NOTEBOOK_FAILED", "NOTEBOOK_NO_CARD", "NOTEBOOK_UNREACHABLE",
+}
+
 // busy is the reason of a run that finds another one at work.
 const busy = "HOST_BUSY"
 
@@ -59,13 +67,13 @@ func (s *session) defect(killed bool) error {
 	case s.result.Event == "":
 		return fmt.Errorf("kgpu up ended without a result: %s", s.why())
 	}
-	unexplained := func(e event) bool { return e.Reason != cancelled && !slices.Contains(explained, e.Reason) }
+	unexplained := func(e event) bool { return e.Reason != cancelled && !slices.Contains(s.explained, e.Reason) }
 	switch i := slices.IndexFunc(s.errors, unexplained); {
 	case i >= 0:
 		return fmt.Errorf("no fault explains %s: %s", cmp.Or(s.errors[i].Reason, "an error without a reason"), s.why())
 	case (s.exit() == 0) != (s.result.Reason == "ok"):
 		return fmt.Errorf("the exit status does not go with the result: %s", s.why())
-	case s.exit() != 0 && !slices.Contains(explained, s.result.Reason):
+	case s.exit() != 0 && !slices.Contains(s.explained, s.result.Reason):
 		return fmt.Errorf("no fault explains that kgpu up ended so: %s", s.why())
 	}
 	return nil

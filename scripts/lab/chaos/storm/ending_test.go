@@ -3,6 +3,7 @@ package storm
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +15,16 @@ func TestHowRunsMayEnd(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		kill         bool   // kgpu is killed after the script
+		cards        bool   // a host has some
 		want         string // in the error; empty: all is well
 	}{
 		{name: "a reason that a fault explains", script: `rm "$base/ending"; say os/a error CANCELLED cut; say '' result SSH_LOST ''; exit 24`},
 		{name: "a reason that none explains", script: `say '' result HOST_FOREIGN_CLUSTER ''; exit 69`, want: "no fault explains that kgpu up ended so: HOST_FOREIGN_CLUSTER (exit status 69)"},
 		{name: "one of several that none explains", script: `say os/a error REPO_KEY_MISMATCH x; say '' result SSH_LOST ''; exit 40`, want: "no fault explains REPO_KEY_MISMATCH"},
 		{name: "an error without a reason", script: `say os/a error '' x; say '' result SSH_LOST ''; exit 24`, want: "no fault explains an error without a reason"},
+		{name: "a proof that a fault ends", cards: true, script: `rm "$base/ending"; say gpu/smoke error SMOKE_FAILED x; say '' result SMOKE_FAILED ''; exit 113`},
+		{name: "a proof where no host has cards", script: `say '' result SMOKE_FAILED ''; exit 113`, want: "no fault explains that kgpu up ended so: SMOKE_FAILED"},
+		{name: "a card that two pods see", cards: true, script: `say '' result SMOKE_CARD_TWICE ''; exit 116`, want: "no fault explains that kgpu up ended so: SMOKE_CARD_TWICE"},
 		{name: "a defect", script: `say '' result INTERNAL ''; exit 1`, want: "INTERNAL"},
 		{name: "cancelled by nobody", script: `say '' result CANCELLED ''; exit 130`, want: "CANCELLED"},
 		{name: "no result", script: `exit 24`, want: "without a result"},
@@ -38,6 +43,9 @@ func TestHowRunsMayEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, dir := onStandIn(t)
 			r.disturbed = 1
+			if c.cards {
+				r.Lab.Cards = []string{"w1=1xT4"}
+			}
 			if c.kill {
 				r.pending = []Hit{kill}
 			} else {
@@ -103,7 +111,7 @@ func TestExplainedReasonsAreKgpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range append([]string{cancelled}, explained...) {
+	for _, id := range slices.Concat([]string{cancelled}, explained, ofCards) {
 		if !strings.Contains(string(table), `ID = "`+id+`"`) {
 			t.Errorf("kgpu has no reason %s", id)
 		}

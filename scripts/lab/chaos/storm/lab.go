@@ -25,6 +25,7 @@ type Lab struct {
 	Program string   // lab's
 	Kgpu    string   // kgpu's
 	Hosts   []string // by name, the control plane first
+	Cards   []string // that hosts have, as `lab up --gpus` takes them: w1=2xA100
 
 	address map[string]string // by host
 	host    map[string]string // by address
@@ -37,7 +38,7 @@ type Lab struct {
 // Open makes the lab's hosts, anew, and waits until they have booted. The files of the storm go to dir.
 func Open(ctx context.Context, l *Lab, dir string) error {
 	l.dir, l.address, l.host = dir, map[string]string{}, map[string]string{}
-	for _, verb := range [][]string{{"destroy"}, {"prepare"}, {"up", "--workers", fmt.Sprint(len(l.Hosts) - 1)}} {
+	for _, verb := range l.making() {
 		if _, err := l.verb(ctx, verb...); err != nil {
 			return err
 		}
@@ -71,6 +72,18 @@ func Open(ctx context.Context, l *Lab, dir string) error {
 	}
 	l.group = "kgpu-lab/" + made.Bridge()
 	return l.writeInventory(ctx)
+}
+
+// making are the verbs that make the hosts.
+func (l *Lab) making() [][]string {
+	prepare, up := []string{"prepare"}, []string{"up", "--workers", fmt.Sprint(len(l.Hosts) - 1)}
+	if len(l.Cards) > 0 {
+		prepare = append(prepare, "gpu")
+	}
+	for _, hand := range l.Cards {
+		up = append(up, "--gpus", hand)
+	}
+	return [][]string{{"destroy"}, prepare, up}
 }
 
 // booted waits until a host has booted: addresses and units that are still to come would count as changes.
@@ -139,7 +152,14 @@ func (l *Lab) Record() string { return filepath.Join(l.dir, "kgpu.json") }
 
 func (l *Lab) inventory() string { return filepath.Join(l.dir, "inventory.yaml") }
 
-// writeInventory writes the inventory of a cluster of all hosts: containerd and flannel, the newest Kubernetes.
+// forCards is what an inventory says of the lab where hosts have cards.
+const forCards = `  cuda: {fingerprint: %[1]s}
+  nvidiaContainerToolkit: {fingerprint: %[1]s}
+preflight: {ignore: [HOST_DISK_FULL]} # the lab's CUDA has none of its gigabytes
+`
+
+// writeInventory writes the inventory of a cluster of all hosts: containerd and flannel, the newest Kubernetes, and for cards
+// all that kgpu does for them.
 func (l *Lab) writeInventory(ctx context.Context) error {
 	env, err := l.verb(ctx, "env")
 	if err != nil {
@@ -167,8 +187,11 @@ ssh: {user: ubuntu, key: %s, agent: false, knownHosts: %s}
 repositories:
   kubernetes: {fingerprint: %[3]s}
   docker: {fingerprint: %[3]s}
-hosts:
 `, value["KGPU_LAB_KEY"], value["KGPU_LAB_KNOWN_HOSTS"], value["KGPU_LAB_FINGERPRINT"])
+	if len(l.Cards) > 0 {
+		fmt.Fprintf(&b, forCards, value["KGPU_LAB_FINGERPRINT"])
+	}
+	b.WriteString("hosts:\n")
 	for i, host := range l.Hosts {
 		role := "worker"
 		if i == 0 {

@@ -3,6 +3,7 @@ package storm
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,28 @@ func TestRunThatFailsUndisturbedIsAFailure(t *testing.T) {
 	err := r.run()
 	if err == nil || !strings.Contains(err.Error(), "STEP_FAILED (exit status 10); 10.0.0.1 os/a: it does not work [STEP_FAILED]") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestBatchesThatAHostForgets: a host keeps its last few batches, and the steps of all are noted.
+func TestBatchesThatAHostForgets(t *testing.T) {
+	r, dir := onStandIn(t)
+	s := r.Storm
+	s.Steps = nil
+	ends(t, dir, `for step in os/a os/b gpu/a os/a; do
+	rm -rf "$runs"
+	mkdir -p "$runs/$(date +%s%N)-1"
+	printf 'B\t%s\t1\nD\t%s\t0\t1\t\t\n' $step $step >"$(echo "$runs"/*)/events"
+	sleep 0.5
+done
+exit 0`)
+	if err := s.undisturbed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []Ref{{"w1", "os/a"}, {"w1", "os/b"}, {"w1", "gpu/a"}}; !slices.Equal(s.Steps, want) {
+		t.Errorf("noted are %v, want %v", s.Steps, want)
+	}
+	if want := []string{"os/a", "os/b", "gpu/a"}; !slices.Equal(s.Tally.Steps, want) {
+		t.Errorf("counted are %v, want %v", s.Tally.Steps, want)
 	}
 }

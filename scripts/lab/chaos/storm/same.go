@@ -134,12 +134,13 @@ func (l *Lab) state(ctx context.Context) (State, error) {
 	return s, nil
 }
 
-// clusterFacts prints the nodes with their labels, taints and readiness, and the names of all that kgpu and kubeadm made.
+// clusterFacts prints the nodes with their labels, taints, readiness and the cards that they offer, and the names of all that
+// kgpu and kubeadm made, and of Jobs and namespaces, which a proof leaves none of.
 const clusterFacts = `HOME=$(mktemp -d) # for kubectl's cache
 export HOME KUBECONFIG=/etc/kubernetes/admin.conf
 trap 'rm -r "$HOME"' EXIT
-kubectl get nodes -o jsonpath='{range .items[*]}node {.metadata.name} {.metadata.labels} {.spec.taints} Ready={.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}'
-kubectl get daemonsets,deployments,configmaps,secrets,serviceaccounts,services,roles,rolebindings,clusterroles,clusterrolebindings --all-namespaces \
+kubectl get nodes -o jsonpath='{range .items[*]}node {.metadata.name} {.metadata.labels} {.spec.taints} Ready={.status.conditions[?(@.type=="Ready")].status} cards={.status.allocatable.nvidia\.com/gpu}{"\n"}{end}'
+kubectl get namespaces,daemonsets,deployments,jobs,runtimeclasses,configmaps,secrets,serviceaccounts,services,roles,rolebindings,clusterroles,clusterrolebindings --all-namespaces \
   -o jsonpath='{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}'`
 
 func (l *Lab) snapshot(ctx context.Context, host, name string) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"kgpu.dev/kgpu/scripts/lab/snapshot"
@@ -34,6 +35,7 @@ func TestWhatDiffersIsTold(t *testing.T) {
 		{Kind: "unit", Key: "cri-containerd-1234.scope", Value: "loaded active running"},
 		{Kind: "unit", Key: "kubelet.service", Value: "loaded active running"},
 		{Kind: "link", Key: "flannel.1", Value: "aa:bb mtu 1450 unknown"},
+		{Kind: "iptables-save", Key: `nat -A KUBE-SERVICES -d 10.97.3.4/32 -p tcp -m comment --comment "kgpu-notebook/notebook:http cluster IP" -m tcp --dport 8888 -j KUBE-SVC-A`},
 	}
 	same := slices.Clone(undisturbed)
 	same[0].Value = "0600 0:0 bbbb"
@@ -41,6 +43,7 @@ func TestWhatDiffersIsTold(t *testing.T) {
 	same[4].Key = "fe80::/64 dev veth5678 proto kernel"
 	same[5].Key = "cri-containerd-5678.scope"
 	same[7].Value = "cc:dd mtu 1450 unknown"
+	same[8].Key = strings.Replace(same[8].Key, "10.97.3.4", "10.101.2.1", 1)
 	if d := differences(comparable(undisturbed, rules), comparable(same, rules)); len(d) > 0 {
 		t.Errorf("two undisturbed runs differ: %q", d)
 	}
@@ -51,6 +54,10 @@ func TestWhatDiffersIsTold(t *testing.T) {
 		"a unit":            func(f []snapshot.Fact) []snapshot.Fact { f[6].Value = "loaded failed failed"; return f },
 		"a file too many": func(f []snapshot.Fact) []snapshot.Fact {
 			return append(f, snapshot.Fact{Kind: "file", Key: "/etc/apt/sources.list.d/x.list", Value: "0644 0:0 a"})
+		},
+		"another port of the notebook": func(f []snapshot.Fact) []snapshot.Fact {
+			f[8].Key = strings.Replace(f[8].Key, "8888", "8889", 1)
+			return f
 		},
 		"a route too few": func(f []snapshot.Fact) []snapshot.Fact { return slices.Delete(f, 3, 4) },
 		"a route twice":   func(f []snapshot.Fact) []snapshot.Fact { return append(f, f[3]) },

@@ -49,6 +49,11 @@ type Want struct {
 	Rounds int // at least strides
 }
 
+// withDpkg are the steps in which dpkg runs, on hosts that have them.
+var withDpkg = []string{
+	"os/packages", "runtime/containerd", "runtime/docker", "kube/packages", "driver/install", "driver/fabric", "gpu/toolkit", "gpu/cuda",
+}
+
 // strides is over how many rounds the kills for each step are spread. Steps that follow each other on a host are struck
 // in different rounds: kgpu needs about a second to come back, and many a step takes less.
 const strides = 3
@@ -101,7 +106,7 @@ func NewSchedule(seed uint64, steps []Ref, want Want) Schedule {
 			point.Step = ""
 		}
 		if fault == Dpkg { // which runs in some steps only
-			point = Point{pick(d, only(all, "os/packages", "runtime/containerd", "runtime/docker", "kube/packages")), During, d.after()}
+			point = Point{pick(d, only(all, withDpkg...)), During, d.after()}
 		}
 		add(i%len(s.Rounds), Hit{Point: point, Fault: fault, For: d.lasting(fault)})
 	}

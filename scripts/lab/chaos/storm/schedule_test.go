@@ -3,6 +3,7 @@ package storm
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -113,6 +114,23 @@ func TestQuickStepsAreApart(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestDpkgIsKilledWhereItRuns: in the steps for cards, too.
+func TestDpkgIsKilledWhereItRuns(t *testing.T) {
+	all := append(steps(), Ref{"w1", "driver/install"}, Ref{"w1", "driver/load"}, Ref{"w1", "gpu/toolkit"}, Ref{"cp1", "gpu/smoke"}, Ref{"w1", "gpu/cuda"})
+	struck := map[string]bool{}
+	for _, round := range NewSchedule(1, all, Want{Hits: 300, Faults: map[string]int{Dpkg: 1}}).Rounds {
+		for _, h := range round {
+			if h.Fault == Dpkg {
+				struck[h.Point.Step] = true
+			}
+		}
+	}
+	want := []string{"driver/install", "gpu/cuda", "gpu/toolkit", "kube/packages", "os/packages", "runtime/containerd"}
+	if got := slices.Sorted(maps.Keys(struck)); !slices.Equal(got, want) {
+		t.Errorf("in %q, want %q", got, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,8 @@ type session struct {
 	ended  chan struct{}
 	late   bool   // the limit ended it
 	cutOff string // a last line without an end
+
+	explained []string // reasons with which it may end
 
 	mu        sync.Mutex
 	run       string          // its ID
@@ -60,6 +63,10 @@ func (l *Lab) startUp(ctx context.Context) (_ *session, err error) {
 	s := &session{
 		cmd:   l.kgpu(ctx, "up", "--output", "json", l.inventory()),
 		ended: make(chan struct{}), connected: map[string]bool{}, follows: map[string]bool{}, attached: map[string]bool{},
+		explained: explained,
+	}
+	if len(l.Cards) > 0 {
+		s.explained = slices.Concat(explained, ofCards)
 	}
 	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()

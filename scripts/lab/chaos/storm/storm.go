@@ -37,23 +37,54 @@ func (s *Storm) Prepare(ctx context.Context) error {
 		}
 	}
 	s.say("an undisturbed run, to compare with")
-	if _, err := s.Lab.kgpuTo(ctx, "up", "--output", "json", s.Lab.inventory()); err != nil {
+	begun := time.Now()
+	if err := s.undisturbed(ctx); err != nil {
 		return err
 	}
-	for _, host := range s.Lab.Hosts {
-		log := newHostLog(s.Lab, host)
-		if err := log.look(); err != nil {
-			return err
-		}
-		for _, step := range log.begun {
-			s.Steps = append(s.Steps, Ref{host, step})
-		}
-	}
+	s.say("%d steps in %d places, in %s", len(s.Tally.Steps), len(s.Steps), time.Since(begun).Round(time.Second))
 	var err error
 	if s.reference, err = s.Lab.state(ctx); err != nil {
 		return err
 	}
 	return s.reset(ctx)
+}
+
+// undisturbed is a run without faults, whose steps are noted. Hosts keep their last few batches only: they are read while
+// it goes on.
+func (s *Storm) undisturbed(ctx context.Context) error {
+	var logs []*hostLog
+	for _, host := range s.Lab.Hosts {
+		logs = append(logs, newHostLog(s.Lab, host))
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Lab.kgpuTo(ctx, "up", "--output", "json", s.Lab.inventory())
+		ended <- err
+	}()
+	for over := false; !over; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				return err
+			}
+			over = true
+		case <-time.After(20 * time.Millisecond):
+		}
+		for _, log := range logs {
+			if err := log.look(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, log := range logs {
+		for _, step := range log.begun {
+			s.Steps = append(s.Steps, Ref{log.host, step})
+			if !slices.Contains(s.Tally.Steps, step) {
+				s.Tally.Steps = append(s.Tally.Steps, step)
+			}
+		}
+	}
+	return nil
 }
 
 // reset undoes everything, and wants nothing to be left.

@@ -5,10 +5,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Tally counts what became of the faults.
 type Tally struct {
+	Steps    []string // of an undisturbed run, each once
 	Faults   map[string]*Count
 	Hit      map[string]map[Ref]int // by fault: how often it struck while the step was at work; a kill: and kgpu followed it
 	Attached int                    // how often a run found a former one at work on a host, and followed it
@@ -116,14 +118,26 @@ func (t *Tally) Print(w io.Writer) error {
 	if err := line("all", t.Sum()); err != nil {
 		return err
 	}
-	where := func(fault string) string {
-		steps := map[string]bool{}
-		for ref := range t.Hit[fault] {
-			steps[ref.Step] = true
-		}
-		return fmt.Sprintf("in %d steps on %d places", len(steps), len(t.Hit[fault]))
-	}
 	_, err := fmt.Fprintf(w, "kgpu was killed %s; %d times a run attached to a former one\nhosts lost power %s, and rebooted %s\n",
-		where(Kill), t.Attached, where(Power), where(Reboot))
+		t.where(Kill), t.Attached, t.where(Power), t.where(Reboot))
 	return err
+}
+
+// where says in how many steps a fault has struck. Steps that only faults bring are named.
+func (t *Tally) where(fault string) string {
+	steps := map[string]bool{}
+	for ref := range t.Hit[fault] {
+		steps[ref.Step] = true
+	}
+	var others []string
+	for _, step := range slices.Sorted(maps.Keys(steps)) {
+		if !slices.Contains(t.Steps, step) {
+			others = append(others, step)
+		}
+	}
+	text := fmt.Sprintf("in %d of %d steps", len(steps)-len(others), len(t.Steps))
+	if len(others) > 0 {
+		text += " (and in " + strings.Join(others, ", ") + ")"
+	}
+	return text + fmt.Sprintf(" on %d places", len(t.Hit[fault]))
 }

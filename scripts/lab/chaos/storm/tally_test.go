@@ -27,6 +27,8 @@ func TestTally(t *testing.T) {
 	n.hit(Kill, Ref{"w1", "kube/packages"})
 	n.hit(Power, Ref{"w1", "os/modules"})
 	n.hit(Power, Ref{"w2", "os/modules"})
+	n.hit(Power, Ref{"w2", "os/dpkg"})
+	n.Steps = []string{"kube/packages", "os/modules"}
 	if !n.Struck(Kill, "kube/packages") || n.Struck(Kill, "cluster/init") || n.Struck(Kill, "os/modules") || !n.Struck(Power, "os/modules") {
 		t.Error("what was struck is wrong")
 	}
@@ -34,7 +36,7 @@ func TestTally(t *testing.T) {
 	if err := n.Print(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"all              5          2                  1     2\n", "killed in 1 steps", "lost power in 1 steps on 2 places, and rebooted in 0 steps"} {
+	for _, want := range []string{"all              5          2                  1     2\n", "killed in 1 of 2 steps on 1 places", "lost power in 1 of 2 steps (and in os/dpkg) on 3 places, and rebooted in 0 of 2 steps"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

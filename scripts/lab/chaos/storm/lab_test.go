@@ -1,0 +1,55 @@
+package storm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// withEnv is a lab whose program prints what clients need.
+func withEnv(t *testing.T) *Lab {
+	t.Helper()
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"export KGPU_LAB_KEY='/key'\"\necho \"export KGPU_LAB_KNOWN_HOSTS='/hosts'\"\necho \"export KGPU_LAB_FINGERPRINT='AB12'\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "lab"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &Lab{
+		Program: filepath.Join(dir, "lab"), Hosts: []string{"cp1", "w1"}, dir: dir,
+		address: map[string]string{"cp1": "10.0.0.1", "w1": "10.0.0.2"},
+	}
+}
+
+// TestHostsWithCards: the lab makes them, and the inventory says where what they need comes from; others hear nothing of it.
+func TestHostsWithCards(t *testing.T) {
+	for _, c := range []struct {
+		cards []string
+		want  [][]string
+	}{
+		{nil, [][]string{{"destroy"}, {"prepare"}, {"up", "--workers", "1"}}},
+		{[]string{"w1=2xA100"}, [][]string{{"destroy"}, {"prepare", "gpu"}, {"up", "--workers", "1", "--gpus", "w1=2xA100"}}},
+	} {
+		l := withEnv(t)
+		l.Cards = c.cards
+		if got := l.making(); !slices.EqualFunc(got, c.want, slices.Equal) {
+			t.Errorf("made by %q, want %q", got, c.want)
+		}
+		if err := l.writeInventory(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(l.inventory())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{"  cuda: {fingerprint: AB12}\n", "  nvidiaContainerToolkit: {fingerprint: AB12}\n", "preflight: {ignore: [HOST_DISK_FULL]}"} {
+			if strings.Contains(string(text), line) != (c.cards != nil) {
+				t.Errorf("cards %q, and the inventory is\n%s", c.cards, text)
+			}
+		}
+		if !strings.HasSuffix(string(text), "hosts:\n  - {address: 10.0.0.1, role: control-plane}\n  - {address: 10.0.0.2, role: worker}\n") {
+			t.Errorf("the hosts are\n%s", text)
+		}
+	}
+}
