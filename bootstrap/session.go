@@ -159,7 +159,7 @@ func (s *session) look(ctx context.Context, id string) error {
 }
 
 // slowFacts is what facts take where nothing hangs, with some patience.
-var slowFacts = 5 * time.Second
+var slowFacts = 10 * time.Second
 
 // tellSlow tells that a host's facts are waited for, once they are late, until what it returns is called.
 func (s *session) tellSlow(id string) (over func()) {

@@ -52,7 +52,7 @@ type session struct {
 }
 
 // limit bounds a run of kgpu: a hang ends the test, not the whole suite.
-const limit = 12 * time.Minute
+const limit = 25 * time.Minute
 
 // start starts kgpu with this on its standard input.
 func start(t *testing.T, stdin string, args ...string) *session {
