@@ -27,7 +27,7 @@ recording: build ## docs/recording.cast: the first afternoon, on the lab's hosts
 test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts
 	go test -race -vet=off -parallel 4 -timeout 30m ./... # lint has vetted; most of what they do is wait for programs
 	$(LAB) prepare docker noble k8s-1.23 gpu
-	cd scripts/lab && go test -race -vet=off -count=1 -p 1 -parallel 3 -timeout 80m ./... # what they test is outside of what the cache of results knows
+	cd scripts/lab && go test -v -race -vet=off -count=1 -p 1 -parallel 3 -timeout 65m ./... # what they test is outside of what the cache of results knows
 
 .PHONY: bench
 bench: build ## kgpu up with nothing to do, doctor and status, beside a bare program that runs the same scripts

@@ -51,7 +51,7 @@ type session struct {
 	err    error
 }
 
-// limit bounds a run of kgpu: a hang ends the test, not the whole suite.
+// limit bounds a run of kgpu, and of the lab: a hang ends the test, not the whole suite.
 const limit = 25 * time.Minute
 
 // start starts kgpu with this on its standard input.

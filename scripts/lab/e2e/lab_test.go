@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -66,13 +67,22 @@ func (l *lab) up(t *testing.T, args ...string) {
 // run runs a verb of the lab and returns what it printed and its exit status; -1: it could not be run.
 func (l *lab) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := labCommand(t.Context(), l.Name, args...)
-	if t.Context().Err() != nil { // in a cleanup
-		cmd = exec.Command(labProgram, cmd.Args[1:]...)
+	ctx := t.Context()
+	if ctx.Err() != nil { // in a cleanup
+		ctx = context.WithoutCancel(ctx)
 	}
+	if args[0] != "prepare" { // which may have much to build
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	cmd := labCommand(ctx, l.Name, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "", fmt.Sprintf("not done after %s; %s", limit, errs.String()), -1
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return "", err.Error(), -1

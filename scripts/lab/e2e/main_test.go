@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/scripts/lab/place"
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // The programs that the tests run, built for them.
@@ -75,12 +76,14 @@ func build(program, source string) error {
 }
 
 func labCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, labProgram, append([]string{"--name", name}, args...)...)
+	return process.Group(ctx, labProgram, append([]string{"--name", name}, args...)...)
 }
 
 func destroyLab(name string) error {
-	if out, err := labCommand(context.Background(), name, "destroy").CombinedOutput(); err != nil {
-		return fmt.Errorf("lab %s: destroy: %w\n%s", name, err, out)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if out, err := labCommand(ctx, name, "destroy").CombinedOutput(); err != nil {
+		return fmt.Errorf("lab %s: destroy: %w\n%s", name, errors.Join(ctx.Err(), err), out)
 	}
 	return nil
 }

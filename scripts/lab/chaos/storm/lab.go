@@ -2,6 +2,7 @@ package storm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type Lab struct {
 	address map[string]string // by host
 	host    map[string]string // by address
 	dir     string            // of the storm's own files
-	limit   time.Duration     // of a run of kgpu; zero: the usual one
+	limit   time.Duration     // of a run of a program; zero: the usual one
 	silence time.Duration     // of a run that was killed and still has the cluster; zero: holdSilence
 	group   string            // the control group above those of the hosts
 }
@@ -95,13 +96,17 @@ func (l *Lab) Destroy() error {
 	return err
 }
 
-// output runs a program and returns what it printed; the error has the end of what it said.
-func output(cmd *exec.Cmd) (string, error) {
+// output makes a program's command, runs it for so long at most, and returns what it printed; the error has the end of what it
+// said.
+func output(ctx context.Context, most time.Duration, program func(context.Context) *exec.Cmd) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("not done after %s", most))
+	defer cancel()
+	cmd := program(ctx)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if err != nil {
-		err = fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, tail(stdout.String()+stderr.String(), 40))
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), errors.Join(context.Cause(ctx), err), tail(stdout.String()+stderr.String(), 40))
 	}
 	return stdout.String(), err
 }
@@ -125,9 +130,18 @@ func (l *Lab) each(do func(host string) error) error {
 	return all.Wait()
 }
 
+// preparing bounds what the lab builds where it never built anything.
+const preparing = time.Hour
+
 // verb runs a verb of the lab's program.
 func (l *Lab) verb(ctx context.Context, args ...string) (string, error) {
-	return output(process.Group(ctx, l.Program, append([]string{"--name", l.Name}, args...)...))
+	most := cmp.Or(l.limit, limit)
+	if args[0] == "prepare" {
+		most = preparing
+	}
+	return output(ctx, most, func(ctx context.Context) *exec.Cmd {
+		return process.Group(ctx, l.Program, append([]string{"--name", l.Name}, args...)...)
+	})
 }
 
 // exec runs a bash script as root on a host.
@@ -144,7 +158,7 @@ func (l *Lab) kgpu(ctx context.Context, args ...string) *exec.Cmd {
 
 // kgpuTo runs kgpu to its end.
 func (l *Lab) kgpuTo(ctx context.Context, args ...string) (string, error) {
-	return output(l.kgpu(ctx, args...))
+	return output(ctx, cmp.Or(l.limit, limit), func(ctx context.Context) *exec.Cmd { return l.kgpu(ctx, args...) })
 }
 
 // Record is the file with the events of all runs of kgpu.

@@ -1,11 +1,13 @@
 package storm
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // withEnv is a lab whose program prints what clients need.
@@ -50,6 +52,20 @@ func TestHostsWithCards(t *testing.T) {
 		}
 		if !strings.HasSuffix(string(text), "hosts:\n  - {address: 10.0.0.1, role: control-plane}\n  - {address: 10.0.0.2, role: worker}\n") {
 			t.Errorf("the hosts are\n%s", text)
+		}
+	}
+}
+
+// TestProgramsHaveALimit: a storm does not wait for ever for kgpu plan or kgpu reset, and not for the lab.
+func TestProgramsHaveALimit(t *testing.T) {
+	sleeper := filepath.Join(t.TempDir(), "sleeper")
+	if err := os.WriteFile(sleeper, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{Program: sleeper, Kgpu: sleeper, dir: t.TempDir(), limit: 200 * time.Millisecond}
+	for _, run := range []func(context.Context, ...string) (string, error){l.verb, l.kgpuTo} {
+		if _, err := run(t.Context(), "plan"); err == nil || !strings.Contains(err.Error(), "not done after 200ms") {
+			t.Errorf("got %v", err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ type session struct {
 	doing     string // the last thing that it told
 }
 
-// limit bounds a run of kgpu: a hang ends the storm.
+// limit bounds a run of kgpu, and of the lab: a hang ends the storm.
 const limit = 15 * time.Minute
 
 // startUp starts kgpu up.
