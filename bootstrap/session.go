@@ -168,7 +168,7 @@ func (s *session) tellSlow(id string) (over func()) {
 	timer := time.AfterFunc(slowFacts, func() {
 		defer close(told)
 		e := wait
-		e.Time, e.Text = time.Now(), fmt.Sprintf("for its facts: its driver or docker may hang; giving up after %s in all", factsBounds.Time)
+		e.Time, e.Text = time.Now(), fmt.Sprintf("for its facts: it is busy, or its driver or docker hangs; giving up after %s in all", factsBounds.Time)
 		s.Events.Emit(e)
 	})
 	return func() {

@@ -59,7 +59,7 @@ func TestFactsThatHang(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"w1 for its facts: its driver or docker may hang; giving up after 5m0s in all", "w1 for its facts"}; !slices.Equal(told, want) {
+	if want := []string{"w1 for its facts: it is busy, or its driver or docker hangs; giving up after 5m0s in all", "w1 for its facts"}; !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
 }
