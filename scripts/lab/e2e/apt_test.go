@@ -72,7 +72,7 @@ printf '%s\n' '#!/bin/bash' 'if [[ $1 != --fsys-tarfile ]]; then exec /usr/bin/d
   '/usr/bin/dpkg-deb "$@" | head -c 20000' ': >half' 'exec sleep 600' >dpkg-deb
 chmod +x dpkg-deb
 PATH=$PWD:$PATH dpkg -i --force-all ./$name*.deb >log 2>&1 &
-until [ -e half ]; do sleep 0.1; done
+timeout 60 bash -c 'until [ -e half ]; do sleep 0.1; done' || { cat log; exit 1; }
 kill -KILL $!
 wait $! 2>/dev/null || :
 pkill -x -f "sleep 600" || :

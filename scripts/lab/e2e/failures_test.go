@@ -31,7 +31,7 @@ func TestFailures(t *testing.T) {
 	// The faults stay for the whole test: those that a run is not about are on hosts that it does not name, or ignored.
 	l.exec(t, "cp1", "systemd-run --quiet --unit=e2e-listener perl -MIO::Socket::INET -e "+
 		"'my $s = IO::Socket::INET->new(LocalPort => 6443, Listen => 9) or die; while (my $c = $s->accept) { close $c }'; "+
-		"until ss -Hltn | grep -q ':6443 '; do sleep 0.1; done")
+		"timeout 60 bash -c \"until ss -Hltn | grep -q ':6443 '; do sleep 0.1; done\"")
 	l.exec(t, "w1", "echo "+l.exec(t, "cp1", "cat /etc/machine-id")+" >/etc/machine-id")
 	l.exec(t, "w2", `printf '/e2e.swap\tfile\t1048572\t0\t-2\n' >>/proc/swaps`)
 	l.exec(t, "cp1", "iptables -A INPUT -p tcp -s "+l.addr["w1"]+" --dport 6443 -j DROP")

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kgpu.dev/kgpu/scripts/lab/chaos/storm"
 	"kgpu.dev/kgpu/scripts/lab/place"
 )
 
@@ -58,8 +59,7 @@ func (l *lab) up(t *testing.T, args ...string) {
 	for _, line := range lines(l.verb(t, "status")) {
 		if f := strings.Fields(line); len(f) > 2 && f[0] != "internet" {
 			l.addr[f[0]] = f[1]
-			// Addresses and units of a host that still boots would count as changes.
-			l.exec(t, f[0], "systemctl is-system-running --wait >/dev/null || :; until [ -z \"$(ip address show tentative)\" ]; do sleep 0.1; done")
+			l.exec(t, f[0], storm.Booted)
 		}
 	}
 }

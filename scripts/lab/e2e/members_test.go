@@ -35,7 +35,7 @@ func TestMembers(t *testing.T) {
 		s.await(t, "cp1 began cluster/init", func(e event) bool {
 			return e.Event == "step.start" && e.Host == l.addr["cp1"] && e.Step == "cluster/init"
 		})
-		l.exec(t, "cp1", "until [ -e /etc/kubernetes/manifests/kube-apiserver.yaml ]; do sleep 0.1; done; kill -9 $(pidof kubeadm)")
+		l.exec(t, "cp1", "timeout 300 bash -c 'until [ -e /etc/kubernetes/manifests/kube-apiserver.yaml ]; do sleep 0.1; done'; kill -9 $(pidof kubeadm)")
 		if code := s.wait(t); code == 0 {
 			t.Fatal("kgpu did not notice")
 		}
@@ -58,7 +58,7 @@ func TestMembers(t *testing.T) {
 	t.Run("a node is made anew by its kubelet", func(t *testing.T) {
 		whole.k(t, "delete", "node", "w1")
 		l.exec(t, "w1", "systemctl restart kubelet")
-		l.exec(t, "cp1", "until kubectl --kubeconfig /etc/kubernetes/admin.conf get node w1; do sleep 0.2; done")
+		l.exec(t, "cp1", "timeout 300 bash -c 'until kubectl --kubeconfig /etc/kubernetes/admin.conf get node w1; do sleep 0.2; done'")
 		plan := kgpu(t, 2, "plan", whole.inventory)
 		if said := plan.stdout.String(); !strings.Contains(said, "join again: the node object has another UID") {
 			t.Errorf("the plan does not say why w1 joins:\n%s", said)
@@ -139,7 +139,7 @@ kind: KubeProxyConfiguration
 conntrack: {maxPerCore: 0, min: 0}
 end
 kubeadm init --config /root/cluster.yaml >/root/init.log 2>&1 || { cat /root/init.log; exit 1; }
-until kubectl --kubeconfig /etc/kubernetes/admin.conf get node w2; do sleep 0.2; done
+timeout 300 bash -c 'until kubectl --kubeconfig /etc/kubernetes/admin.conf get node w2; do sleep 0.2; done'
 kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system rollout status daemonset/kube-proxy --timeout 60s
 for _ in {1..180}; do # until kube-proxy has put its rules in the place of the former worker's
   if iptables-save -t nat | grep -qF -- '--to-destination %[1]s:6443'; then exit 0; fi

@@ -55,13 +55,13 @@ func Open(ctx context.Context, l *Lab, dir string) error {
 	}
 	err = l.each(func(host string) error {
 		// What a host does at its first boot only, faults would make differ. Nothing may be half done when it goes down.
-		if _, err := l.exec(ctx, host, booted); err != nil {
+		if _, err := l.exec(ctx, host, Booted); err != nil {
 			return err
 		}
 		if _, err := l.verb(ctx, "reboot", host); err != nil {
 			return err
 		}
-		_, err := l.exec(ctx, host, booted)
+		_, err := l.exec(ctx, host, Booted)
 		return err
 	})
 	if err != nil {
@@ -87,8 +87,9 @@ func (l *Lab) making() [][]string {
 	return [][]string{{"destroy"}, prepare, up}
 }
 
-// booted waits until a host has booted: addresses and units that are still to come would count as changes.
-const booted = `systemctl is-system-running --wait >/dev/null || :; until [ -z "$(ip address show tentative)" ]; do sleep 0.1; done`
+// Booted is a bash script that waits until a host has booted: addresses and units that are still to come would count as changes.
+const Booted = `timeout 300 systemctl is-system-running --wait >/dev/null || [ $? != 124 ]
+timeout 60 bash -c 'until [ -z "$(ip address show tentative)" ]; do sleep 0.1; done'`
 
 // Destroy takes the hosts away.
 func (l *Lab) Destroy() error {
