@@ -100,6 +100,24 @@ systemctl unmask masked.service`))
 	s.same(before)
 }
 
+// A unit that comes up by itself, as the kubelet of a host that has just booted, is none of kgpu's changes.
+func TestUnitThatComesByItself(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.write("var/units/coming.service", "loaded,activating,enabled\n")
+	s.write("var/units/later.service", "loaded,queued,enabled\n")
+	s.write("var/units/once.service", "loaded,activating,disabled\n")
+	s.ok(s.script("unit_enable coming.service later.service once.service"))
+	for _, unit := range []string{"coming", "later", "once"} {
+		if got := s.read("var/units/" + unit + ".service"); got != "loaded,active,enabled\n" {
+			t.Errorf("%s is %q", unit, got)
+		}
+	}
+	if n := s.entries(); n != 1 {
+		t.Errorf("%d entries, want that of the unit that kgpu enabled", n)
+	}
+}
+
 // A systemd that is too busy to answer tells nothing that reset could bring a unit back to.
 func TestUnitOfWhichSystemdDoesNotTell(t *testing.T) {
 	t.Parallel()

@@ -25,12 +25,17 @@ unit_enabled() {
   unit_active "$1" && systemctl is-enabled -q -- "$1" 2>/dev/null
 }
 
-# unit_enable UNIT... enables units and starts them.
+# unit_coming tells whether a unit is about to run by itself, as after a boot.
+unit_coming() {
+  [[ $(unit_property "$1" ActiveState) == activating || $(unit_property "$1" Job) -gt 0 ]] && systemctl is-enabled -q -- "$1" 2>/dev/null
+}
+
+# unit_enable UNIT... enables units and starts them. One that comes by itself is only waited for: kgpu changes nothing of it.
 unit_enable() {
   local unit
   for unit in "$@"; do
     if unit_enabled "$unit"; then continue; fi
-    remember_unit "$unit"
+    unit_coming "$unit" || remember_unit "$unit"
     systemctl enable -q --now -- "$unit" || unit_failed "$unit"
   done
 }
