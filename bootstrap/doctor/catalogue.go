@@ -218,7 +218,7 @@ var catalogue = []Row{
 	{ID: string(reason.RepoKeyExpired), Severity: Error, find: keyExpired, Repair: Converge,
 		Cause: "The key of a package repository that kgpu added has expired on the host: apt refuses the repository, and nothing of it is updated.",
 		Fix:   "`kgpu up` fetches the key again, which its owner extends beneath the same fingerprint; a mirror of yours (`keyURL`) has to serve the extended one"},
-	{ID: "REPO_KEY_ENDS", Severity: Warning, find: keyEnds, Repair: Converge,
+	{ID: KeyEnds, Severity: Warning, find: keyEnds, Repair: Converge,
 		Cause: "The key of a package repository that kgpu added ends soon: apt on the host will refuse the repository.",
 		Fix:   "`kgpu up` fetches the key again, once a week at most, until its owner has extended it; a mirror of yours (`keyURL`) has to serve the extended one"},
 	{ID: "APT_KEY_RETIRED", Modes: []int{14}, Severity: Warning, find: retiredKey,
@@ -243,6 +243,9 @@ var catalogue = []Row{
 }
 
 const driftID = "HOST_DRIFT"
+
+// KeyEnds is the ID of the finding that the key of a repository ends soon.
+const KeyEnds = "REPO_KEY_ENDS"
 
 // Drift is the finding that the host is not as the inventory has it: steps are those of the plan, with their reasons.
 func Drift(h inventory.Host, steps []string) Finding {
