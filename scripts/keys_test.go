@@ -201,6 +201,8 @@ func TestKeyThatExpiresLater(t *testing.T) {
 		if s.exists(stepDir + "/failure") {
 			t.Error("there is a failure")
 		}
+		// What is missing may be there.
+		s.fails(s.script("apt_install kubelet=1.36.5-1.1"), 1, "REPO_KEY_EXPIRED")
 		if got := s.keysIn(keyring); got != k.fingerprint {
 			t.Errorf("the keyring has %s, want %s", got, k.fingerprint)
 		}

@@ -6,14 +6,14 @@
 key_name=
 key_urls=() key_allowed=()
 key_home=$KGPU_STEP/gnupg # thrown away with the step
-key_renewed=
+key_renewed='' key_dead=''
 key_notes=/var/lib/kgpu/repositories
 
 key_gpg() {
   gpg --batch --no-options --no-autostart --homedir "$key_home" "$@"
 }
 
-# key_for NAME sets what a keyring is made from, by the lines of addresses and of fingerprints in two files.
+# key_for NAME URLS FINGERPRINTS sets what a keyring is made from: the lines of two files.
 key_for() {
   key_name=$1
   mapfile -t key_urls < <(sed '/^$/d' "$2")
@@ -92,11 +92,11 @@ key_note() (
   cp "$3" "$key_notes/$key_name/fingerprint"
 )
 
-# key_renew fetches the keys of kgpu's repositories that have expired; $key_renewed says whether one lives again. What does not
-# answer is no failure: apt goes on without that repository, as before.
+# key_renew fetches the keys of kgpu's repositories that have expired. $key_renewed says whether one lives again, $key_dead names
+# those repositories whose keys do not, a blank before each: that is no failure, apt goes on without them.
 key_renew() {
   local note keyring
-  key_renewed=
+  key_renewed='' key_dead=''
   for note in "$key_notes"/*/; do
     note=${note%/}
     if [[ ! -f $note/keyring ]]; then continue; fi
@@ -110,6 +110,7 @@ key_renew() {
       key_renewed=yes
     else
       rm -f "$KGPU_STEP/failure"
+      key_dead+=" $key_name"
     fi
   done
 }
