@@ -3,6 +3,7 @@ package doctor
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -25,7 +26,11 @@ func (s *subject) keyrings(is func(facts.Keyring) bool) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(s.f.Keyrings)) {
 		if k := s.f.Keyrings[path]; is(k) {
-			out = append(out, "the key in "+path+" is valid until "+plan.KeyEnds(k).UTC().Format(time.DateOnly))
+			var names []string
+			for _, key := range k.Keys {
+				names = append(names, key.Fingerprint)
+			}
+			out = append(out, path+" is valid until "+plan.KeyEnds(k).UTC().Format(time.DateOnly)+": key "+strings.Join(names, ", "))
 		}
 	}
 	return out

@@ -32,8 +32,14 @@ func TestKeysOfRepositories(t *testing.T) {
 			"/etc/apt/keyrings/kgpu-docker.gpg":     {Keys: []facts.Key{{Fingerprint: "A"}}},
 			"/etc/apt/keyrings/kgpu-kubernetes.gpg": {Accepted: w.w1.Now.Add(c.accepted), Keys: []facts.Key{{Fingerprint: "B", Until: w.w1.Now.Add(c.left)}}},
 		}
-		if got := ids(w.check()); !slices.Equal(got, c.want) {
+		found := w.check()
+		if got := ids(found); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		for _, f := range found {
+			if want := "/etc/apt/keyrings/kgpu-kubernetes.gpg is valid until " + w.w1.Now.Add(c.left).UTC().Format(time.DateOnly) + ": key B"; !slices.Equal(f.Evidence, []string{want}) {
+				t.Errorf("%s: %q, want %q", name, f.Evidence, want)
+			}
 		}
 	}
 }
