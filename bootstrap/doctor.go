@@ -141,7 +141,8 @@ func (p *patient) diagnosis() *report.Diagnosis {
 }
 
 // drift is what `kgpu up` would do, on hosts without trouble. What is wrong with one host may be why something is planned on
-// another, and half of the hosts are not what the inventory has: it is told where all have told and none has an error.
+// another, and half of the hosts are not what the inventory has: it is told where all have told and none has an error. That a
+// key which ends soon is fetched again is no drift.
 func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 	failures, _ := doctor.Count(found)
 	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
@@ -154,6 +155,10 @@ func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 	}
 	steps := map[string][]string{}
 	for _, s := range graph.Steps {
+		ends := func(f doctor.Finding) bool { return f.Host == s.Host && f.ID == doctor.KeyEnds }
+		if strings.HasPrefix(s.ID, "repo/") && slices.ContainsFunc(found, ends) {
+			continue
+		}
 		steps[s.Host] = append(steps[s.Host], s.ID+": "+s.Reason)
 	}
 	var out []doctor.Finding

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -100,6 +102,30 @@ func TestDoctor(t *testing.T) {
 	}
 	if _, err = Doctor(t.Context(), o, []string{"w8"}); err == nil {
 		t.Error("a host that there is not is looked at")
+	}
+}
+
+// A key that ends soon is told of once: that kgpu up fetches it again is no drift.
+func TestKeyThatEndsIsNoDrift(t *testing.T) {
+	cp, w1 := newExamined(t, "cp1", "control-plane.txt", "healthy-control.txt"), newExamined(t, "w1", "worker.txt", "healthy-worker.txt")
+	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost)
+	o.Events = event.Discard
+	const path = "/etc/apt/keyrings/kgpu-kubernetes.gpg"
+	known := fmt.Sprintf("keyring=1 %s\nkeyring-key=%[1]s=pub:-:4096:1:AB:1661519093:%d::-:::scSC::::::23::0:\nend=1\n", path, time.Now().Add(30*24*time.Hour).Unix())
+	known = strings.Replace(*w1.known.Load(), "end=1\n", known, 1)
+	known = regexp.MustCompile("(?m)^now=.*$").ReplaceAllString(known, fmt.Sprintf("now=%d.0", time.Now().Unix()))
+	w1.known.Store(&known)
+	d, err := Doctor(t.Context(), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := foundIDs(d); !slices.Equal(got, []string{"w1 REPO_KEY_ENDS"}) {
+		t.Errorf("found %v", got)
+	}
+	for _, f := range d.Findings() {
+		if f.ID == "HOST_DRIFT" && strings.Contains(strings.Join(f.Evidence, "\n"), "repo/") {
+			t.Errorf("%s has drifted: %q", f.Host, f.Evidence)
+		}
 	}
 }
 

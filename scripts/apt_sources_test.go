@@ -35,6 +35,12 @@ func TestDeadRepositoriesOfSomebody(t *testing.T) {
 			s.sign(home, "old", "Valid-Until: Sat, 21 Nov 2020 12:00:00 UTC\n")
 			s.write("etc/apt/keyrings/theirs.asc", s.read("repo/key"))
 		}},
+		"an expired key": {"deb [signed-by=/etc/apt/keyrings/theirs.asc] file:/old ./", "", "EXPKEYSIG", func(s *sandbox) {
+			k := s.newSigner("theirs", "20250601T000000")
+			s.write("etc/apt/keyrings/theirs.asc", k.armored())
+			k.extend()
+			s.sign(k.home, "old", "")
+		}},
 		"another key": {"deb [signed-by=/etc/apt/keyrings/theirs.asc] file:/old ./", "", "NO_PUBKEY", func(s *sandbox) {
 			home, _ := s.keyring()
 			s.sign(home, "old", "")

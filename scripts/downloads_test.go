@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -168,5 +169,31 @@ func TestFetchTriesAnotherContentOnce(t *testing.T) {
 fetch file:///data /tmp/got ` + sum))
 	if s.read("tmp/got") != "content" || strings.Count(r.output, "once more") != 1 {
 		t.Errorf("got %q\n%s", s.read("tmp/got"), r.output)
+	}
+}
+
+// A download that began with TLS does not end without.
+func TestDownloadsDoNotLeaveTLS(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.write("served", "content")
+	s.write("web/x", "HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:8080/x\r\nContent-Length: 0\r\n\r\n")
+	s.write("web/y", "HTTP/1.0 200 OK\r\n\r\ncontent")
+	certify := exec.Command("openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=localhost", "-days", "1", "-keyout", s.path("tmp/key.pem"), "-out", s.path("tmp/cert.pem"))
+	if out, err := certify.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r := s.script(`curl() { command curl --insecure "$@"; }
+coproc server { ` + serve + `200 2>&1; }
+read -r <&"${server[0]}"; trap 'kill $(jobs -p) $(pgrep -P "$server_PID")' EXIT
+cd /web
+coproc tls { exec env OPENSSL_CONF=/dev/null openssl s_server -accept 4433 -key /tmp/key.pem -cert /tmp/cert.pem -HTTP 2>&1; }
+until [[ $REPLY == ACCEPT* ]]; do read -r <&"${tls[0]}"; done
+fetch https://127.0.0.1:4433/y /tmp/y
+fetch http://127.0.0.1:8080/x /tmp/plain
+fetch https://127.0.0.1:4433/x /tmp/got`)
+	s.fails(r, 1, "REPO_UNREACHABLE")
+	if s.read("tmp/y") != "content" || s.read("tmp/plain") != "content" || s.exists("tmp/got") {
+		t.Errorf("y %q, plain %q, got: %v", s.read("tmp/y"), s.read("tmp/plain"), s.exists("tmp/got"))
 	}
 }

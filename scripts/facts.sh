@@ -280,6 +280,16 @@ done
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
+# When apt last took what a key of its repositories signed, and when the key ends. gpg may be gone; here it needs no home and
+# writes nothing.
+keyrings=' '
+for path in "${recorded[@]}"; do # a file that changed twice is there twice
+  [[ $path == /etc/apt/keyrings/kgpu-*.gpg && $keyrings != *" $path "* ]] || continue
+  keyrings+="$path "
+  told keyring stat -c '%Y %n' -- "$path"
+  told "keyring-key=$path" gpg --batch --no-options --no-autostart --homedir /proc --lock-never --trust-model always --no-auto-check-trustdb \
+    --no-default-keyring --keyring "$path" --with-colons --list-keys
+done
 
 # --- container runtimes
 blob daemon-json /etc/docker/daemon.json

@@ -3,6 +3,7 @@ package scripts
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
@@ -86,5 +87,42 @@ func TestFactsOfASlowCluster(t *testing.T) {
 				t.Errorf("asked %d times: %+v", asked, h.ControlPlane)
 			}
 		})
+	}
+}
+
+// The facts tell when the keys end that kgpu has put on a host, of others nothing, and looking leaves nothing behind.
+func TestFactsOfKeyrings(t *testing.T) {
+	t.Parallel()
+	s := newHostForFacts(t)
+	s.write("repo/Packages", "")
+	k := s.endedRepository()
+	s.value("keyring", "/etc/apt/keyrings/kgpu-kubernetes.gpg")
+	s.value("line", "deb [signed-by=/etc/apt/keyrings/kgpu-kubernetes.gpg] file:///repo/ /")
+	s.write("etc/apt/keyrings/kgpu-theirs.gpg", k.gpg("--export"))
+	look := func() map[string]facts.Keyring {
+		t.Helper()
+		before := s.snapshot()
+		h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.same(before)
+		return h.Keyrings
+	}
+	s.fails(s.step("repository"), 1, "REPO_KEY_EXPIRED")
+	got := look()["/etc/apt/keyrings/kgpu-kubernetes.gpg"]
+	if len(got.Keys) != 1 || got.Keys[0].Fingerprint != k.fingerprint || got.Keys[0].Until.UTC().Format(time.DateOnly) != "2025-06-01" || !got.Accepted.IsZero() {
+		t.Errorf("of a key that has expired: %+v", got)
+	}
+	s.value("key_url", "file:///repo/new")
+	s.ok(s.step("repository"))
+	all := look()
+	got = all["/etc/apt/keyrings/kgpu-kubernetes.gpg"]
+	if len(all) != 1 || len(got.Keys) != 1 || time.Until(got.Keys[0].Until) < 364*24*time.Hour || time.Since(got.Accepted) > time.Hour {
+		t.Errorf("of a key that was extended: %+v", all)
+	}
+	s.stub("gpg", "#!/bin/sh\nexit 127\n")
+	if got := look()["/etc/apt/keyrings/kgpu-kubernetes.gpg"]; got.Keys != nil {
+		t.Errorf("without gpg: %+v", got)
 	}
 }

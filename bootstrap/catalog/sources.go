@@ -1,9 +1,12 @@
 package catalog
 
+import "fmt"
+
 // Source is an apt repository: where it is and whose key signs it.
 type Source struct {
 	URL          string   // base URL; %s is the Kubernetes minor or the distribution
 	KeyURL       string   // of the armoured public key
+	SameKeyURLs  []string // that serve the same key, and are asked in order where that of KeyURL has expired
 	Fingerprints []string // of the keys that may sign it: 40 hexadecimal digits, upper case
 }
 
@@ -14,6 +17,20 @@ var KubernetesSource = Source{
 	URL:          "https://pkgs.k8s.io/core:/stable:/v%s/deb",
 	KeyURL:       "https://pkgs.k8s.io/core:/stable:/v%s/deb/Release.key",
 	Fingerprints: []string{"DE15B14486CD377B9E876E1A234654DA9A296436"},
+}
+
+// KubernetesKeyURLs lists where the two newest minors but this one have the key of KubernetesSource: it signs all minors, and the
+// Release.key of one that gets no more fixes is not always extended with it. A minor of the catalog that is too old by then
+// serves no worse than its own.
+// Source: kubernetes/kubernetes issue 128609, kubernetes/release issue 3818.
+func KubernetesKeyURLs(minor string) []string {
+	var urls []string
+	for n := newestMinor; n >= firstPublished && len(urls) < 2; n-- {
+		if other := minors[n].Version().MinorString(); other != minor {
+			urls = append(urls, fmt.Sprintf(KubernetesSource.KeyURL, other))
+		}
+	}
+	return urls
 }
 
 // DockerSource is Docker's repository; %s is ubuntu or debian.

@@ -215,6 +215,12 @@ var catalogue = []Row{
 	{ID: "HOST_HOLD_LOST", Modes: []int{2}, Severity: Warning, find: holdLost, Repair: Hold,
 		Cause: "Packages that kgpu held at their version are held no more: the next upgrade replaces a driver or a kubelet beneath running pods.",
 		Fix:   "`kgpu doctor HOST --fix` holds them again (apt-mark hold)"},
+	{ID: string(reason.RepoKeyExpired), Severity: Error, find: keyExpired, Repair: Converge,
+		Cause: "The key of a package repository that kgpu added has expired on the host: apt refuses the repository, and nothing of it is updated.",
+		Fix:   "`kgpu up` fetches the key again, which its owner extends beneath the same fingerprint; a mirror of yours (`keyURL`) has to serve the extended one"},
+	{ID: KeyEnds, Severity: Warning, find: keyEnds, Repair: Converge,
+		Cause: "The key of a package repository that kgpu added ends soon: apt on the host will refuse the repository.",
+		Fix:   "`kgpu up` fetches the key again, once a week at most, until its owner has extended it; a mirror of yours (`keyURL`) has to serve the extended one"},
 	{ID: "APT_KEY_RETIRED", Modes: []int{14}, Severity: Warning, find: retiredKey,
 		Cause: "A list of NVIDIA's CUDA repository names no key, as those from before 2022 whose key (7fa2af80) is revoked: `apt-get update` ends with NO_PUBKEY A4B469963BF863CC.",
 		Fix:   "on the host: remove that file; `kgpu up` adds the repository with its present key where it is needed"},
@@ -237,6 +243,9 @@ var catalogue = []Row{
 }
 
 const driftID = "HOST_DRIFT"
+
+// KeyEnds is the ID of the finding that the key of a repository ends soon.
+const KeyEnds = "REPO_KEY_ENDS"
 
 // Drift is the finding that the host is not as the inventory has it: steps are those of the plan, with their reasons.
 func Drift(h inventory.Host, steps []string) Finding {

@@ -186,6 +186,8 @@ var rows = map[string]func(*world){
 	},
 	"w1 GPU_MODULE_NEXT_KERNEL": func(w *world) { says(&w.worker, "kernel=6.8.0-101-generic no no ") }, // 11
 	"w1 GPU_COMPILER_DIFFERS":   func(w *world) { instead(&w.worker, "compiler=", "compiler=13 12") },  // 12: void-packages#5287
+	"w1 REPO_KEY_EXPIRED":       func(w *world) { w.keyEnds(-time.Hour) },
+	"w1 REPO_KEY_ENDS":          func(w *world) { w.keyEnds(59 * 24 * time.Hour) },
 	"w1 APT_KEY_RETIRED": func(w *world) { // 14: deepops#1167
 		says(&w.worker, "apt-source=/etc/apt/sources.list.d/cuda.list\thttps://developer.download.nvidia.com/compute/cuda/repos/ubuntu2004/x86_64\t")
 	},

@@ -37,16 +37,17 @@ type Host struct {
 	Apt              Apt
 	Packages         map[string]Package // installed, of those kgpu cares for
 	RebootPending    bool
-	Firewall         string            // active firewall: ufw, firewalld; empty: none
-	Units            map[string]Unit   // of those kgpu cares for
-	Outdated         []string          // units that run with what kgpu's files said before they changed
-	Files            map[string]string // path → hexadecimal SHA-256, of the files that kgpu writes (its ledger's)
-	DaemonJSON       []byte            // /etc/docker/daemon.json; nil: no such file
-	ContainerdTOML   []byte            // /etc/containerd/config.toml; nil: no such file
-	ContainerdLoaded map[string]string // of `containerd config dump`: SystemdCgroup, sandbox, bin_dir, cri ("enabled"|"disabled"), nvidia ("runtime": the runtime is there); nil when containerd does not run
-	DockerInfo       map[string]string // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver, nvidia ("yes": the runtime is there); nil when dockerd does not answer
-	Toolkit          map[string]string // settings of NVIDIA's container toolkit that decide who gets cards: accept-nvidia-visible-devices-…, "true" or "false"
-	CRIDockerd       string            // version of the installed cri-dockerd; empty: none
+	Firewall         string             // active firewall: ufw, firewalld; empty: none
+	Units            map[string]Unit    // of those kgpu cares for
+	Outdated         []string           // units that run with what kgpu's files said before they changed
+	Files            map[string]string  // path → hexadecimal SHA-256, of the files that kgpu writes (its ledger's)
+	Keyrings         map[string]Keyring // path → what is in it, of those that kgpu made for apt
+	DaemonJSON       []byte             // /etc/docker/daemon.json; nil: no such file
+	ContainerdTOML   []byte             // /etc/containerd/config.toml; nil: no such file
+	ContainerdLoaded map[string]string  // of `containerd config dump`: SystemdCgroup, sandbox, bin_dir, cri ("enabled"|"disabled"), nvidia ("runtime": the runtime is there); nil when containerd does not run
+	DockerInfo       map[string]string  // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver, nvidia ("yes": the runtime is there); nil when dockerd does not answer
+	Toolkit          map[string]string  // settings of NVIDIA's container toolkit that decide who gets cards: accept-nvidia-visible-devices-…, "true" or "false"
+	CRIDockerd       string             // version of the installed cri-dockerd; empty: none
 
 	NVIDIA     NVIDIA
 	SecureBoot bool // the firmware lets only signed kernels and modules run
@@ -112,6 +113,18 @@ const (
 type Apt struct {
 	LockHolder string   // "unattended-upgr (pid 812)"; empty: free
 	Broken     []string // packages that an interrupted dpkg left half done
+}
+
+// Keyring is a file with keys that sign package repositories.
+type Keyring struct {
+	Accepted time.Time // when apt last took what they sign, by the host's clock; long ago: it has not yet
+	Keys     []Key     // nil: the host has no gpg that could tell
+}
+
+// Key is one that signs package repositories.
+type Key struct {
+	Fingerprint string
+	Until       time.Time // when the last of its parts that can sign expires; zero: never
 }
 
 // Package is an installed package.

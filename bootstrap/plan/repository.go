@@ -11,6 +11,9 @@ import (
 func (b *builder) repositories(h *host) {
 	minor := b.inv.Kubernetes.Version.MinorString()
 	kubernetes := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "/Release.key", minor)
+	if r := b.inv.Repositories.Kubernetes; r.URL == "" && r.KeyURL == "" { // a mirror knows nothing of other minors
+		kubernetes.SameKeyURLs = catalog.KubernetesKeyURLs(minor)
+	}
 	b.repository(h, repository{
 		name: "kubernetes", title: "Kubernetes " + minor, source: kubernetes,
 		suite: "/",
@@ -65,8 +68,11 @@ func (b *builder) repository(h *host, r repository) {
 	if _, ok := h.facts.Files[keyring]; !ok && len(reasons) == 0 {
 		reasons = []string{keyring + " is missing"}
 	}
+	if due := keyDue(h.facts, keyring); due != "" {
+		reasons = append(reasons, due)
+	}
 	values := map[string]string{
-		"name": r.name, "key_url": r.source.KeyURL, "fingerprint": lines(r.source.Fingerprints...),
+		"name": r.name, "key_url": lines(append([]string{r.source.KeyURL}, r.source.SameKeyURLs...)...), "fingerprint": lines(r.source.Fingerprints...),
 		"keyring": keyring, "list": list, "line": line,
 	}
 	if r.optional {

@@ -105,6 +105,7 @@ const (
 	StepTimeout         ID = "STEP_TIMEOUT"
 	StepInterrupted     ID = "STEP_INTERRUPTED"
 	RepoKeyMismatch     ID = "REPO_KEY_MISMATCH"
+	RepoKeyExpired      ID = "REPO_KEY_EXPIRED"
 	RepoUnreachable     ID = "REPO_UNREACHABLE"
 	PackageMissing      ID = "PACKAGE_MISSING"
 	ChecksumMismatch    ID = "CHECKSUM_MISMATCH"
@@ -397,8 +398,11 @@ var table = index([]Reason{
 		"The host went down, or somebody killed the unit, while the step ran. kgpu begins such a step once more by itself, and says this if it happens again, or if nobody was there to do so.",
 		"the host went down during the step; the same command carries on"},
 	{RepoKeyMismatch, 83,
-		"A package repository is signed with a key that is not the one that kgpu knows or the inventory names, or its signature is bad or expired. Nothing was installed from it.",
+		"A package repository is signed with a key that is not the one that kgpu knows or the inventory names, or that key was revoked, or no signature is there. Nothing was installed from it.",
 		"the repository's key is not the one kgpu expects: check it, then name its fingerprint under `repositories:`"},
+	{RepoKeyExpired, 94,
+		"The key that signs a package repository has expired on the host, where apt refuses it. Owners extend a key beneath the same fingerprint; kgpu fetches one of its own repositories again when it has expired, and got the old one.",
+		"a mirror of yours (`keyURL`) has to serve the key as its owner extended it: `curl KEYURL | gpg --show-keys` says when it ends; then run the same command again. Of a repository that is not kgpu's, put the new key where its `signed-by` says, or disable it. A host whose clock is ahead says so too early"},
 	{RepoUnreachable, 84,
 		"A host could not fetch from a package repository or download a file: no connection, a failed transfer, a server whose certificate is not trusted, or an address that is not there.",
 		"check DNS, the proxy and the firewall of the host, or name a mirror under `repositories:`"},

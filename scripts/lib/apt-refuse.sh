@@ -67,8 +67,10 @@ refuse_missing() {
   fail PACKAGE_MISSING "$1"
 }
 
-# refuse_late WHAT ends the step when package lists did not come in time: what is missing may be in them.
+# refuse_late WHAT ends the step when package lists did not come in time, or apt refuses them for an expired key of kgpu's own
+# repositories: what is missing may be in them.
 refuse_late() {
+  [[ -z $key_dead ]] || fail REPO_KEY_EXPIRED "$1; the key of$key_dead has expired, and what was fetched is no better"
   [[ -z $apt_late ]] || fail_transient REPO_UNREACHABLE "$1; the package lists of$apt_late did not come in time"
 }
 

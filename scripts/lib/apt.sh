@@ -47,7 +47,8 @@ apt_failed() {
   if line=$(apt_says '^E: The package .* needs to be reinstalled|dpkg was interrupted'); then fail HOST_DPKG_BROKEN "$1: ${line#E: }"; fi
   if line=$(apt_says '^E: Unmet dependencies'); then fail HOST_DPKG_BROKEN "$1: there are broken dependencies: $(apt_dependencies | paste -sd';')"; fi
   apt_download_failed "$1"
-  if line=$(apt_says 'NO_PUBKEY|(EXP|REV)KEYSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
+  if line=$(apt_says "$apt_key_expired"); then fail REPO_KEY_EXPIRED "$1: $line"; fi
+  if line=$(apt_says 'NO_PUBKEY|REVKEYSIG|is not signed|Missing key|Signing-key'); then fail REPO_KEY_MISMATCH "$1: $line"; fi
   if line=$(apt_says 'Unable to locate package|has no installation candidate|^E: Version .* was not found'); then
     # shellcheck disable=SC2046 # names
     refuse_pinned "$1" $(sed -nE "s/^E: Package '?([^' ]+)'? has no installation candidate.*/\1/p" "$apt_log")
@@ -60,6 +61,9 @@ apt_failed() {
 }
 apt_fetch_errors='(Failed|Unable) to fetch|Could not (resolve|connect|handshake)|Temporary failure|Connection (refused|timed out|failed)|does not have a Release file'
 
+# A key that had expired when the signature was looked at (gpgv), or made (sqv, of apt 3).
+apt_key_expired='EXPKEYSIG|KEYEXPIRED|Expired on [0-9]'
+
 apt_says() {
   grep -m 1 -E "$1" "$apt_log"
 }
@@ -71,6 +75,13 @@ apt_update() {
   local -a files=()
   apt_late='' apt_unanswered=''
   apt_limited half apt_get update || status=$?
+  if apt_says "$apt_key_expired" >/dev/null; then
+    key_renew
+    if [[ -n $key_renewed ]]; then
+      status=0
+      apt_limited half apt_get update || status=$?
+    fi
+  fi
   if [[ $status == 0 ]] && ! apt_says "$apt_fetch_errors" >/dev/null; then return 0; fi
   apt_unanswered=$(grep -E "$apt_fetch_errors" "$apt_log" | grep -vE -m 1 'does not have a Release file| 404 |NO_PUBKEY|KEYSIG') || true
   echo 'some repositories did not answer, kgpu goes on with the others:'

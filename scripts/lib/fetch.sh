@@ -26,6 +26,8 @@ fetch_part() {
   shift 3
   host=${shown#*//}
   host=${host%%[/:]*}
+  # Who asks for TLS is not led away from it.
+  if [[ $url == https:* ]]; then set -- --proto-redir =https "$@"; fi
   rm -f "$file"
   answer=$({
     curl_option url "$url"
@@ -34,6 +36,7 @@ fetch_part() {
     -w '%{http_code}' -o "$file" -K - "$@") || status=$?
   case $status:$answer in
     0:*) ;;
+    1:3??) fail REPO_UNREACHABLE "$shown leads to an address without TLS" ;;
     5:*) fail_transient NET_NAME_UNRESOLVED "$shown: the name of the proxy does not resolve" ;;
     6:*) fail_transient NET_NAME_UNRESOLVED "$shown: the name $host does not resolve" ;;
     22:408 | 22:429 | 22:5??) fail_transient REPO_UNREACHABLE "$shown: the server answers $answer" ;;

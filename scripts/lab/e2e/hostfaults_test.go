@@ -120,6 +120,7 @@ func TestHostFaults(t *testing.T) {
 			t.Errorf("kubelet on w1: %s", got)
 		}
 	})
+	t.Run("the key of a repository has expired", c.keyExpires)
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1") })
 }
 

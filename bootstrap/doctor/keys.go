@@ -1,0 +1,37 @@
+package doctor
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+)
+
+func keyExpired(s *subject) []string {
+	return s.keyrings(func(k facts.Keyring) bool { return plan.KeyRefused(k, s.f.Now) })
+}
+
+func keyEnds(s *subject) []string {
+	return s.keyrings(func(k facts.Keyring) bool {
+		ends := plan.KeyEnds(k)
+		return !ends.IsZero() && !s.f.Now.IsZero() && ends.Sub(s.f.Now) <= plan.KeySoon && !plan.KeyRefused(k, s.f.Now)
+	})
+}
+
+// keyrings names those of kgpu's that are so, and until when.
+func (s *subject) keyrings(is func(facts.Keyring) bool) []string {
+	var out []string
+	for _, path := range slices.Sorted(maps.Keys(s.f.Keyrings)) {
+		if k := s.f.Keyrings[path]; is(k) {
+			var names []string
+			for _, key := range k.Keys {
+				names = append(names, key.Fingerprint)
+			}
+			out = append(out, path+" is valid until "+plan.KeyEnds(k).UTC().Format(time.DateOnly)+": key "+strings.Join(names, ", "))
+		}
+	}
+	return out
+}
