@@ -401,8 +401,8 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
     timeout "$1" "${ask[@]}" nodes,daemonsets,deployments --all-namespaces --request-timeout="$(($1 - 2))s" -o go-template="$cluster_template" 2>/dev/null
   }
   # One that is down refuses at once. One that is slow is asked again: without its answer a plan begins from an empty cluster.
-  asked=$SECONDS
-  if answer=$(objects 10) || { ((SECONDS - asked >= 2)) && answer=$(objects 30); }; then
+  read -r asked _ </proc/uptime
+  if answer=$(objects 10) || { read -r told_at _ </proc/uptime && ((${told_at%.*} - ${asked%.*} >= 2)) && answer=$(objects 30); }; then
     echo api=1
     while IFS= read -r line; do
       [[ -z $line ]] || printf 'cluster=%s\n' "$line"

@@ -112,7 +112,7 @@ func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
 	}
 }
 
-// The ledger has the only copy of what was there: an entry goes when that is on the disk.
+// The ledger has the only copy of what was there: an entry goes when that is on the disk. See TestUndoAndPowerCuts.
 func TestUndoSyncsBeforeItForgets(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
@@ -120,7 +120,7 @@ func TestUndoSyncsBeforeItForgets(t *testing.T) {
 	s.ok(s.script("put_file /etc/theirs.conf 644 <<<ours"))
 	s.stub("sync", "#!/bin/sh\necho \"sync $*\" >>/order\n")
 	s.ok(s.script(`mv() { echo "mv ${*: -2}" >>/order; command mv "$@"; }; undo_all`))
-	want := "sync -d /etc/theirs.conf.kgpu-new\nmv /etc/theirs.conf.kgpu-new /etc/theirs.conf\nsync -d /etc/\nmv /var/lib/kgpu/ledger/000001 /var/lib/kgpu/ledger/.old\n"
+	want := "sync -d /etc/theirs.conf.kgpu-new\nmv /etc/theirs.conf.kgpu-new /etc/theirs.conf\nsync -f /etc\nmv /var/lib/kgpu/ledger/000001 /var/lib/kgpu/ledger/.old\n"
 	if got := s.read("order"); !strings.HasPrefix(got, want) {
 		t.Errorf("order:\n%s", got)
 	}

@@ -18,15 +18,16 @@ import (
 // sandbox is a root directory of its own with this machine's programs in it, read-only. What runs in it has its own mounts
 // and its own network.
 type sandbox struct {
-	t    *testing.T
-	root string
+	t      *testing.T
+	root   string
+	mounts string // bash, which mounts more below $0, the root
 }
 
 const stepDir = "/var/lib/kgpu/run/test-1/steps/01"
 
 func newSandbox(t *testing.T) *sandbox {
 	t.Helper()
-	s := &sandbox{t, t.TempDir()}
+	s := &sandbox{t: t, root: t.TempDir()}
 	for _, dir := range []string{
 		"usr", "etc", "proc", "dev", "sys", "run", "opt", "tmp", "root", "stubs", stepDir + "/values", "var/units", "var/log/apt",
 		"etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/apt/preferences.d", "etc/apt/keyrings", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers",
@@ -120,7 +121,7 @@ type result struct {
 	failure string // reason and detail
 }
 
-const enter = `set -e
+const enter = `
 mount --rbind /usr "$0/usr"
 mount -o remount,bind,ro "$0/usr"
 mount --rbind /proc "$0/proc"
@@ -148,7 +149,7 @@ func (s *sandbox) bash(text string) result {
 	s.t.Helper()
 	s.write(stepDir+"/script.sh", text)
 	os.Remove(s.path(stepDir + "/failure"))
-	cmd := exec.Command("unshare", "--mount", "--net", "--", "bash", "-c", enter, s.root)
+	cmd := exec.Command("unshare", "--mount", "--net", "--", "bash", "-c", "set -e\n"+s.mounts+enter, s.root)
 	out, err := cmd.CombinedOutput()
 	r := result{output: string(out)}
 	var exit *exec.ExitError

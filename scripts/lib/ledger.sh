@@ -1,7 +1,12 @@
 # shellcheck shell=bash
-# The ledger: what kgpu changed on this host and what was there before. An entry is durable before the change begins;
-# undo.sh plays the entries backwards. Everywhere, sync has -d: see save of runner.sh.
+# The ledger: what kgpu changed on this host and what was there before. An entry is durable before the change begins, and what
+# is undone is durable before its entry goes. undo.sh plays the entries backwards. Everywhere, sync has -d or -f: see save of
+# runner.sh.
 ledger=/var/lib/kgpu/ledger
+
+# Where the programs that steps start change files: apt and dpkg, systemctl, userdel, update-initramfs, kubeadm, container
+# runtimes. Each of these places may be a file system of its own.
+ledger_places=(/ /boot /boot/efi /etc /opt /usr /usr/local /var /var/cache /var/lib /var/lib/{containerd,docker,etcd,kubelet})
 
 # entry_begin KIND ARG... begins an entry. The caller puts what was there under $entry/before, then calls entry_commit.
 entry_begin() {
@@ -20,6 +25,7 @@ entry_commit() {
   last=$(ledger_entries | tail -n 1)
   [[ -n $last ]] || rm -rf "${ledger%/*}/left" # of an earlier reset, which was cut off at its very end
   printf -v number %06d $((10#${last:-0} + 1))
+  [[ -n $last ]] || sync -d "$ledger" "${ledger%/*}" "${ledger%/*/*}" # they may be new
   find "$entry" \( -type f -o -type d \) -exec sync -d {} +
   mv "$entry" "$ledger/$number"
   sync -d "$ledger"
@@ -78,8 +84,31 @@ ledger_forget() {
   done
 }
 
-# entry_drop NUMBER removes an entry in one rename, so that half an entry never remains.
+# entry_settle NUMBER waits until what was done about the change of this entry is on the disk. Its own path is asked for too,
+# and then the nearest directory that is there still. syncfs(2), which sync -f is, writes all of a file system: a journal
+# (ext4, XFS) might carry along what was written to the same file system as the ledger, but nothing of another one, and btrfs
+# logs single inodes for fsync(2). So no layout of file systems needs to be known here.
+entry_settle() {
+  local place
+  local -a args places=() systems
+  mapfile -t args <"$ledger/$1/args"
+  place=${args[0]-}
+  [[ $place == /* ]] || place=/
+  while [[ ! -d $place || -L $place ]]; do
+    place=${place%/*}
+    place=${place:-/}
+  done
+  places=("$place")
+  for place in "${ledger_places[@]}"; do
+    [[ ! -d $place ]] || places+=("$place")
+  done
+  mapfile -t systems < <(stat -c '%d %n' -- "${places[@]}" | awk '!seen[$1]++ { sub(/^[0-9]+ /, ""); print }')
+  sync -f "${systems[@]}" || fail STEP_FAILED "what was undone cannot be written to the disk (${systems[*]}): the ledger's entry $1 stays"
+}
+
+# entry_drop NUMBER removes an entry, whose change is undone, in one rename, so that half an entry never remains.
 entry_drop() {
+  entry_settle "$1"
   rm -rf "$ledger/.old"
   mv "$ledger/$1" "$ledger/.old"
   sync -d "$ledger"

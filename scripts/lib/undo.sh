@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Undo: the ledger played backwards. An entry goes when its change is undone, so undo can be killed and run again.
+# Undo: the ledger played backwards. An entry goes when its change is undone and that is on the disk, so undo can be killed, or the
+# host lose power, and it is run again.
 
 undo_incomplete=() # what had to stay, as far as this process knows
 undo_notes=''      # a directory that has it, too: a file for each part of the work
@@ -143,13 +144,13 @@ docker_would_end() {
   return 1
 }
 
-# put_back COPY PATH gives PATH what the ledger kept of it. It is on the disk before the entry, which has the only copy, goes.
+# put_back COPY PATH gives PATH what the ledger kept of it. Its content is on the disk before its name is: after a power cut, half
+# a file would be taken for one that somebody edited.
 put_back() {
   rm -f "$2.kgpu-new"
   cp -a "$1" "$2.kgpu-new"
   [[ -L $2.kgpu-new ]] || sync -d "$2.kgpu-new"
   mv -fT "$2.kgpu-new" "$2"
-  sync -d "${2%/*}/"
 }
 
 make_way() {

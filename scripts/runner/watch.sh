@@ -44,15 +44,23 @@ look() {
     done
 }
 
+# uptime_seconds prints for how long the machine is up: time that nobody sets.
+uptime_seconds() {
+    local up
+    read -r up _ </proc/uptime
+    echo "${up%%.*}"
+}
+
 watch() {
-    local status heard=$SECONDS
+    local status heard
+    heard=$(uptime_seconds)
     look
     echo looked
-    while ((SECONDS - heard < ${silence%.*} + 1)); do
+    while (($(uptime_seconds) - heard < ${silence%.*} + 1)); do
         status=0
         IFS= read -r -t "$pause" _ || status=$?
         if ((status == 0)); then
-            heard=$SECONDS
+            heard=$(uptime_seconds)
         elif ((status <= 128)); then
             break
         fi

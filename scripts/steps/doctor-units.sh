@@ -27,8 +27,8 @@ lacks() {
 # node_settles waits until the node is as it was, for a minute: who looks sooner would find it unwell, and repair what heals by
 # itself. What it still lacks then has another cause, which the next look tells.
 node_settles() {
-  local late told='' end=$((SECONDS + 60))
-  while late=$(lacks) && [[ -n $late && $SECONDS -lt $end ]]; do
+  local late told='' end=$(($(uptime_seconds) + 60))
+  while late=$(lacks) && [[ -n $late && $(uptime_seconds) -lt $end ]]; do
     if [[ $late != "$told" ]]; then
       waiting "$late"
       told=$late
