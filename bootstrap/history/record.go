@@ -15,11 +15,11 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 )
 
-// What a recorder keeps at most, in bytes and files: a host may print without an end.
+// What a recorder keeps at most, in bytes and files: event.Budget has the bound of each host, and event.MostOfRun that of all.
 const (
-	mostLogs = 256 << 20 // of the lines that steps print, in a run
-	newLog   = 4 << 10   // what a log costs beyond its lines
-	mostOpen = 200       // logs that are open at the same time
+	newLog   = 4 << 10 // what a log costs beyond its lines
+	mostOpen = 200     // logs that are open at the same time
+	mostEnds = 4 << 20 // bytes beyond the bounds for how steps and the run ended
 )
 
 // place is a step on a host.
@@ -35,7 +35,9 @@ type Recorder struct {
 	events *os.File
 	logs   map[place]*os.File
 	known  map[place]bool // that have a log
-	size   int            // of what was logged
+	budget event.Budget   // of the hosts
+	size   int            // of events and logs
+	ends   int            // of size, what is beyond the bounds
 	limit  int            // of size
 	plan   []event.Planned
 	result Result
@@ -46,14 +48,14 @@ type Recorder struct {
 // Begin makes the folder of the run that begins, below root, and removes those that are too old. Of about, the run, its
 // cluster, command, inventory and version are wanted. warn hears why a run is not recorded, or not to its end.
 func Begin(root string, about Result, warn func(error)) *Recorder {
-	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, limit: mostLogs, result: about}
+	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, limit: event.MostOfRun, result: about}
 	r.result.Begun = time.Now()
 	if err := r.open(root); err != nil {
 		r.err = fmt.Errorf("this run is not recorded: %w", err)
 		r.tell()
 		return r
 	}
-	prune(filepath.Dir(r.folder), Kept)
+	prune(filepath.Dir(r.folder), Kept, KeptBytes)
 	return r
 }
 
@@ -124,10 +126,10 @@ func (r *Recorder) emit(e event.Event) {
 	if e.Host != "" && !slices.Contains(r.result.Hosts, e.Host) {
 		r.result.Hosts = append(r.result.Hosts, e.Host)
 	}
-	if e.Kind == event.Log && !r.mayLog(e) {
+	line, err := json.Marshal(e)
+	if err == nil && !r.hasRoom(e, len(line)+len(e.Text)) {
 		return
 	}
-	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = r.events.Write(append(line, '\n')) // at once: nothing that was told is lost with the process
 	}
@@ -156,16 +158,26 @@ func (r *Recorder) failed(err error) {
 	}
 }
 
-// mayLog counts what steps print.
-func (r *Recorder) mayLog(e event.Event) bool {
-	r.size += len(e.Text)
-	if r.size > r.limit {
-		if r.result.Cut == "" {
-			r.result.Cut = fmt.Sprintf("the steps printed more than %d MiB: the rest of it was left out", r.limit>>20)
-		}
-		return false
+// hasRoom counts what an event adds to the folder, and reports whether that is to be written: all but what a host tells beyond
+// its bound, or all hosts beyond theirs. How a step or the run ended has some room beyond.
+func (r *Recorder) hasRoom(e event.Event, bytes int) bool {
+	within := e.Host == "" || r.budget.Spend(e.Host, bytes)
+	if within && r.size+bytes <= r.limit {
+		r.size += bytes
+		return true
 	}
-	return true
+	if r.result.Cut == "" {
+		r.result.Cut = fmt.Sprintf("the hosts told more than %d MiB in all: the rest of it was left out", r.limit>>20)
+		if !within {
+			r.result.Cut = fmt.Sprintf("%s told more than %d MiB: the rest of it was left out", e.Host, event.MostOfHost>>20)
+		}
+	}
+	switch e.Kind {
+	case event.StepDone, event.StepSkip, event.Error, event.Result:
+		r.ends += bytes
+		return r.ends <= mostEnds
+	}
+	return false
 }
 
 // log appends to the log of e's step.
@@ -174,11 +186,11 @@ func (r *Recorder) log(e event.Event, text string) {
 	f := r.logs[at]
 	if f == nil {
 		if !r.known[at] {
+			if r.size+newLog > r.limit || !r.budget.Spend(e.Host, newLog) {
+				return
+			}
 			r.known[at] = true
 			r.size += newLog
-		}
-		if r.size > r.limit {
-			return
 		}
 		if len(r.logs) >= mostOpen {
 			for other := range r.logs {

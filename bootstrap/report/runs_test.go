@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestPrintLogs(t *testing.T) {
 	cut := event.Event{Time: fleetBegins, Host: "w1", Step: "os/packages", Kind: event.Error, Text: "cancelled; it goes on", Reason: "CANCELLED"}
 	print := func(look Look, events ...event.Event) string {
 		var out bytes.Buffer
-		if err := PrintLogs(&out, events, look); err != nil {
+		if err := PrintLogs(&out, slices.Values(events), look); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -87,7 +88,7 @@ func TestPrintSilence(t *testing.T) {
 		{history.Run{}, false, "run r1: nothing was printed; done: well"}, // of a stream
 	} {
 		var out bytes.Buffer
-		if err := PrintSilence(&out, c.run, told, c.failed); err != nil || !strings.HasPrefix(out.String(), c.want) || dangerous(out.String()) != "" {
+		if err := PrintSilence(&out, c.run, slices.Values(told), c.failed); err != nil || !strings.HasPrefix(out.String(), c.want) || dangerous(out.String()) != "" {
 			t.Errorf("%q, %v, want %q", out.String(), err, c.want)
 		}
 	}
