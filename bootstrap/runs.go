@@ -70,7 +70,7 @@ func Logs(w io.Writer, run, host, step string, failed bool, look report.Look) er
 	_, some := next()
 	stop()
 	if some {
-		return errors.Join(report.PrintLogs(w, lines, look), events.Err())
+		return errors.Join(report.PrintLogs(w, found, lines, look), events.Err())
 	}
 	return errors.Join(report.PrintSilence(w, found, events.All(), failed), events.Err())
 }

@@ -332,6 +332,9 @@ func TestUnendingEvents(t *testing.T) {
 				t.Errorf("cut: %q", run.Cut)
 			}
 			events := told(t, run)
+			if n := len(slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool { return e.Kind != event.Warning || e.Text != run.Cut })); n != 1 {
+				t.Errorf("%d events say that something is left out", n)
+			}
 			if last := events[len(events)-1]; last.Text != "other" {
 				t.Errorf("the last is %.100v", last)
 			}

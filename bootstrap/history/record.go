@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,11 +35,12 @@ type Recorder struct {
 	lock   *flock.Flock // nil: nothing is recorded
 	events *os.File
 	logs   map[place]*os.File
-	known  map[place]bool // that have a log
-	budget event.Budget   // of the hosts
-	size   int            // of events and logs
-	ends   int            // of size, what is beyond the bounds
-	limit  int            // of size
+	known  map[place]bool  // that have a log
+	budget event.Budget    // of the hosts
+	size   int             // of events and logs
+	ends   int             // of what is beyond the bounds, in bytes
+	cut    map[string]bool // hosts of which not all is there; "": of all
+	limit  int             // of size
 	plan   []event.Planned
 	result Result
 	err    error // the first; after it nothing more is recorded
@@ -48,7 +50,7 @@ type Recorder struct {
 // Begin makes the folder of the run that begins, below root, and removes those that are too old. Of about, the run, its
 // cluster, command, inventory and version are wanted. warn hears why a run is not recorded, or not to its end.
 func Begin(root string, about Result, warn func(error)) *Recorder {
-	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, limit: event.MostOfRun, result: about}
+	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, cut: map[string]bool{}, limit: event.MostOfRun, result: about}
 	r.result.Begun = time.Now()
 	if err := r.open(root); err != nil {
 		r.err = fmt.Errorf("this run is not recorded: %w", err)
@@ -166,11 +168,10 @@ func (r *Recorder) hasRoom(e event.Event, bytes int) bool {
 		r.size += bytes
 		return true
 	}
-	if r.result.Cut == "" {
-		r.result.Cut = fmt.Sprintf("the hosts told more than %d MiB in all: the rest of it was left out", r.limit>>20)
-		if !within {
-			r.result.Cut = fmt.Sprintf("%s told more than %d MiB: the rest of it was left out", e.Host, event.MostOfHost>>20)
-		}
+	if within {
+		r.leaveOut("", fmt.Sprintf("the hosts told more than %d MiB in all: the rest of it was left out", r.limit>>20), e)
+	} else {
+		r.leaveOut(e.Host, fmt.Sprintf("%s told more than %d MiB: the rest of it was left out", e.Host, event.MostOfHost>>20), e)
 	}
 	switch e.Kind {
 	case event.StepDone, event.StepSkip, event.Error, event.Result:
@@ -178,6 +179,20 @@ func (r *Recorder) hasRoom(e event.Event, bytes int) bool {
 		return r.ends <= mostEnds
 	}
 	return false
+}
+
+// leaveOut says once, in the result and in the stream, that from e on not all is there that a host told, or all of them.
+func (r *Recorder) leaveOut(host, why string, e event.Event) {
+	if r.cut[host] {
+		return
+	}
+	r.cut[host] = true
+	r.result.Cut = cmp.Or(r.result.Cut, why)
+	line, err := json.Marshal(event.Event{Time: e.Time, Run: e.Run, Host: host, Kind: event.Warning, Text: why})
+	if err == nil {
+		_, err = r.events.Write(append(line, '\n'))
+	}
+	r.failed(err)
 }
 
 // log appends to the log of e's step.

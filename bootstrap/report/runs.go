@@ -152,9 +152,9 @@ func PrintSilence(w io.Writer, r history.Run, events iter.Seq[event.Event], fail
 	return err
 }
 
-// PrintLogs writes what steps printed, and how they failed, a line each with its time, host and step; failures in red, and in yellow what
-// was cut short.
-func PrintLogs(w io.Writer, events iter.Seq[event.Event], look Look) error {
+// PrintLogs writes what steps of a run printed, and how they failed, a line each with its time, host and step; failures in red, and in
+// yellow what was cut short, and that not all was recorded.
+func PrintLogs(w io.Writer, r history.Run, events iter.Seq[event.Event], look Look) error {
 	out := &writer{w: w}
 	hosts, steps := 0, 0
 	for e := range events {
@@ -174,6 +174,9 @@ func PrintLogs(w io.Writer, events iter.Seq[event.Event], look Look) error {
 			line = fmt.Sprintf("%s  %-*s  %-*s  %s", e.Time.Local().Format(time.TimeOnly), hosts, e.Host, steps, e.Step, strings.TrimRight(line, "\n"))
 			fmt.Fprintln(out, look.painted(colour, line))
 		}
+	}
+	if r.Cut != "" {
+		fmt.Fprintln(out, look.painted(yellow, "not all of it is here: "+printable.Line(r.Cut)))
 	}
 	return out.err
 }
