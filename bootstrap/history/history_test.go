@@ -318,7 +318,7 @@ func TestUnendingEvents(t *testing.T) {
 			r := begin(t, root, "r1")
 			r.budget.Spend("gpu-1", event.MostOfHost-1<<20) // before
 			text := strings.Repeat("x", 32<<10)
-			for i := range 512 {
+			for i := range 192 {
 				r.Emit(event.Event{Host: "gpu-1", Step: fmt.Sprint("step-", i%300), Kind: kind, Text: text})
 			}
 			r.Emit(event.Event{Host: "gpu-1", Step: "os/packages", Kind: event.StepDone})
@@ -405,7 +405,7 @@ func TestStreamOfALongRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, bytes.Repeat(append(line, '\n'), 64<<10), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.Repeat(append(line, '\n'), 16<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, stream, err := Open(path)
@@ -421,7 +421,7 @@ func TestStreamOfALongRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range lines {
-		if n++; n%(16<<10) == 0 {
+		if n++; n%(4<<10) == 0 {
 			runtime.GC()
 			runtime.ReadMemStats(&m)
 			if m.HeapAlloc > before+8<<20 {
@@ -429,7 +429,7 @@ func TestStreamOfALongRun(t *testing.T) {
 			}
 		}
 	}
-	if n != 64<<10 || stream.Err() != nil {
+	if n != 16<<10 || stream.Err() != nil {
 		t.Errorf("%d lines, %v", n, stream.Err())
 	}
 }

@@ -320,21 +320,23 @@ func TestLinesWithoutEnd(t *testing.T) {
 				n := 0
 				l := &liar{says: func(ctx context.Context, w io.Writer) error {
 					_, _ = io.WriteString(w, "B\ta\t0\n")
-					for ; ctx.Err() == nil && n < 1<<20; n++ {
+					for ; ctx.Err() == nil && n < 1<<16; n++ {
 						_, _ = io.WriteString(w, line(n))
 					}
 					_, _ = io.WriteString(w, "E\t0\n")
 					return context.Cause(ctx)
 				}}
-				heard := &counter{}
+				const left = 4 << 20
+				heard, budget := &counter{}, &event.Budget{}
+				budget.Spend("h", event.MostOfHost-left)
 				err := follow(&Engine{
-					Run: "r", Hosts: map[string]Host{"h": l}, Events: heard, Script: func(string) ([]byte, error) { return nil, nil },
+					Run: "r", Budget: budget, Hosts: map[string]Host{"h": l}, Events: heard, Script: func(string) ([]byte, error) { return nil, nil },
 					pause: func(int) time.Duration { return 0 },
 				})
 				if _, mark := marks[kind]; !mark && !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {
 					t.Errorf("after %d lines: %v", n, err)
 				}
-				if heard.bytes > event.MostOfHost {
+				if heard.bytes > left {
 					t.Errorf("%d bytes are told", heard.bytes)
 				}
 			})
