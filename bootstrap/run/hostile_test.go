@@ -451,3 +451,20 @@ func TestBatchesWithoutEnd(t *testing.T) {
 		}
 	})
 }
+
+// A control plane that says again and again that the cluster was taken and let go of has that told once, when it comes to rest.
+func TestLeftThatIsToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := &watcher{engine: &Engine{}, leader: "h", left: func() { n++ }, unseen: 1, following: 1, over: make(chan struct{})}
+		v := &view{watcher: w, host: &liar{}}
+		for range 1000 {
+			v.line("held")
+			v.line("free")
+		}
+		time.Sleep(time.Hour)
+		if n != 1 {
+			t.Errorf("it was told %d times", n)
+		}
+	})
+}
