@@ -3,6 +3,7 @@
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LAB         := scripts/lab/lab
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZ        := 3600
 SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') $(LAB) .ci/run
 PACKAGES    := apt-utils curl dpkg-dev e2fsprogs gcc git gpg gpgv groff-base iproute2 iptables libc6-dev make openssh-client openssh-server procps python3 rust-coreutils shellcheck sudo tmux util-linux
 
@@ -26,8 +27,13 @@ recording: build ## docs/recording.cast: the first afternoon, on the lab's hosts
 .PHONY: test
 test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts
 	go test -race -vet=off -parallel 4 -timeout 30m ./... # lint has vetted; most of what they do is wait for programs
+	scripts/fuzz.sh 1000x
 	$(LAB) prepare docker noble k8s-1.23 gpu
 	cd scripts/lab && go test -v -race -vet=off -count=1 -p 1 -parallel 3 -timeout 65m ./... # what they test is outside of what the cache of results knows
+
+.PHONY: fuzz
+fuzz: ## an hour of fuzzing, which all targets share (FUZZ=SECONDS), with how often each was executed
+	scripts/fuzz.sh $(FUZZ)
 
 .PHONY: bench
 bench: build ## kgpu up with nothing to do, doctor and status, beside a bare program that runs the same scripts

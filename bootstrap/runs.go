@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/plural"
@@ -59,14 +59,20 @@ func Logs(w io.Writer, run, host, step string, failed bool, look report.Look) er
 	if err != nil {
 		return adviseLast(err, run)
 	}
-	lines, err := history.Lines(events, host, step, failed)
+	lines, err := history.Lines(events.All(), host, step, failed)
+	if unread := events.Err(); unread != nil {
+		return unread
+	}
 	if err != nil {
 		return &UsageError{Message: err.Error()}
 	}
-	if len(lines) == 0 {
-		return report.PrintSilence(w, found, events, failed)
+	next, stop := iter.Pull(lines)
+	_, some := next()
+	stop()
+	if some {
+		return errors.Join(report.PrintLogs(w, found, lines, look), events.Err())
 	}
-	return report.PrintLogs(w, lines, look)
+	return errors.Join(report.PrintSilence(w, found, events.All(), failed), events.Err())
 }
 
 // adviseLast is the error of a word that names no run, and says what was meant where it is a host of the newest one.
@@ -78,8 +84,8 @@ func adviseLast(err error, word string) error {
 	return err
 }
 
-// recorded finds a run and reads its events. A word with a slash, or the name of a stream of events, is a path.
-func recorded(word string) (history.Run, []event.Event, error) {
+// recorded finds a run and what it told. A word with a slash, or the name of a stream of events, is a path.
+func recorded(word string) (history.Run, *history.Stream, error) {
 	if strings.ContainsRune(word, filepath.Separator) || strings.HasSuffix(word, ".jsonl") {
 		run, events, err := history.Open(word)
 		if errors.Is(err, os.ErrNotExist) {
@@ -99,6 +105,5 @@ func recorded(word string) (history.Run, []event.Event, error) {
 	if err != nil {
 		return run, nil, &UsageError{Message: err.Error()}
 	}
-	events, err := run.Events()
-	return run, events, err
+	return run, run.Stream(), nil
 }

@@ -60,7 +60,8 @@ func NewRunID(now time.Time) string {
 type session struct {
 	Options
 	dialer *remote.Dialer
-	drains []string // nodes that the operator agreed to have drained
+	budget event.Budget // of what the hosts may tell
+	drains []string     // nodes that the operator agreed to have drained
 
 	goesOn bool  // without workers that are lost after the start
 	left   error // what those failed with that it went on without
@@ -318,7 +319,8 @@ func (s *session) engine() *run.Engine {
 		hosts[id] = h
 	}
 	return &run.Engine{
-		Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Script: scripts.Step, Lib: scripts.Lib(), Timeouts: s.Inventory.Timeouts, Forgets: s.forgets,
+		Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Script: scripts.Step, Lib: scripts.Lib(),
+		Timeouts: s.Inventory.Timeouts, Forgets: s.forgets,
 		Heard: func(host, name string, value []byte) {
 			if name == plan.OutputLeft {
 				s.tellLeft(host, value)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // A clock is wrong only by what the time that the question took does not explain.
@@ -61,5 +62,14 @@ func TestFactsThatHang(t *testing.T) {
 	}
 	if want := []string{"w1 for its facts: it is busy, or its driver or docker hangs; giving up after 5m0s in all", "w1 for its facts"}; !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
+	}
+}
+
+// A host has one budget for all that it tells a run, whatever number of engines the run takes.
+func TestEnginesShareABudget(t *testing.T) {
+	s := newSession(Options{Inventory: &inventory.Inventory{}})
+	defer s.close()
+	if first := s.engine().Budget; first == nil || s.engine().Budget != first {
+		t.Error("an engine has a budget of its own")
 	}
 }

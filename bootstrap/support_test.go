@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,9 +239,12 @@ func TestSupportOfRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		read, events, err := history.Open(folder)
-		if err != nil || read.Exit != 40 || len(events) != 3 {
-			t.Errorf("%s: %+v, %d events, %v", run, read, len(events), err)
+		read, told, err := history.Open(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if events := slices.Collect(told.All()); told.Err() != nil || read.Exit != 40 || len(events) != 3 {
+			t.Errorf("%s: %+v, %d events, %v", run, read, len(events), told.Err())
 		}
 	}
 	a.has(t, "runs/20260701-100004-abcdef/logs/w1/driver+install.log", `wrong: [scrubbed]; password="[scrubbed]" of 4`)

@@ -29,7 +29,10 @@ func Timeline(o TimelineOptions) error {
 	if err != nil {
 		return err
 	}
-	model, err := timeline.Of(events, run.Cluster)
+	model, err := timeline.Of(events.All(), run.Cluster)
+	if unread := events.Err(); unread != nil {
+		return unread
+	}
 	if err != nil {
 		return &UsageError{Message: err.Error()}
 	}

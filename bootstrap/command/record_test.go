@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,8 +69,9 @@ func TestRecorded(t *testing.T) {
 	if r.State != "ended" || r.Reason != "SSH_UNREACHABLE" || r.Exit != 20 || r.Command != "smoke" || r.Version != "1.2.3" || r.Cluster != "lab" || !filepath.IsAbs(r.Inventory) {
 		t.Errorf("%+v", r)
 	}
-	events, err := history.ReadEvents(filepath.Join(r.Folder, "events.jsonl"))
-	if err != nil || len(events) < 2 || events[0].Kind != event.Begin || events[len(events)-1].Kind != event.Result {
+	told := history.Run{Folder: r.Folder}.Stream()
+	events := slices.Collect(told.All())
+	if err := told.Err(); err != nil || len(events) < 2 || events[0].Kind != event.Begin || events[len(events)-1].Kind != event.Result {
 		t.Errorf("%v, %+v", err, events)
 	}
 	out, _ = do(t, "runs")

@@ -3,6 +3,8 @@ package history
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,8 +42,8 @@ func Find(runs []Run, word string) (Run, error) {
 }
 
 // hint names the one of these that word is most likely a misspelling of, or a few of them.
-func hint(word string, known []string) string {
-	known = slices.Compact(slices.Sorted(slices.Values(known)))
+func hint(word string, names map[string]bool) string {
+	known := slices.Sorted(maps.Keys(names))
 	best := nearest.Word(word, known)
 	switch {
 	case best != "":
@@ -59,36 +61,37 @@ const shortList = 8
 
 // Lines selects, of a run's events, what steps printed and how they, or the run, failed: all, or a host's, or a step's; of
 // the steps that failed only. An error is for who typed the host or the step.
-func Lines(events []event.Event, host, step string, failed bool) ([]event.Event, error) {
-	var hosts, steps []string
-	bad := map[place]bool{}
-	for _, e := range events {
+func Lines(events iter.Seq[event.Event], host, step string, failed bool) (iter.Seq[event.Event], error) {
+	hosts, steps, bad := map[string]bool{}, map[string]bool{}, map[place]bool{}
+	for e := range events {
 		if e.Step == "" && e.Kind != event.Error {
 			continue
 		}
-		hosts = append(hosts, e.Host)
+		hosts[e.Host] = true
 		if e.Step == "" {
 			continue
 		}
 		if host == "" || e.Host == host {
-			steps = append(steps, e.Step)
+			steps[e.Step] = true
 		}
-		bad[place{e.Host, e.Step}] = bad[place{e.Host, e.Step}] || e.Kind == event.Error
+		if e.Kind == event.Error {
+			bad[place{e.Host, e.Step}] = true
+		}
 	}
-	if host != "" && !slices.Contains(hosts, host) {
+	if host != "" && !hosts[host] {
 		return nil, fmt.Errorf("no step of this run on a host %q%s", host, hint(host, hosts))
 	}
-	if step != "" && !slices.Contains(steps, step) {
+	if step != "" && !steps[step] {
 		return nil, fmt.Errorf("no step %q in this run%s", step, hint(step, steps))
 	}
-	var out []event.Event
-	for _, e := range events {
-		switch {
-		case e.Kind != event.Error && (e.Kind != event.Log || e.Step == ""):
-		case host != "" && e.Host != host, step != "" && e.Step != step, failed && e.Step != "" && !bad[place{e.Host, e.Step}]:
-		default:
-			out = append(out, e)
+	return func(yield func(event.Event) bool) {
+		for e := range events {
+			switch {
+			case e.Kind != event.Error && (e.Kind != event.Log || e.Step == ""):
+			case host != "" && e.Host != host, step != "" && e.Step != step, failed && e.Step != "" && !bad[place{e.Host, e.Step}]:
+			case !yield(e):
+				return
+			}
 		}
-	}
-	return out, nil
+	}, nil
 }

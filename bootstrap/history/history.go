@@ -8,7 +8,7 @@
 //   - result.json: how the run ended; a run that was killed has none
 //   - lock: held while the run is at work, gone when it came to its end
 //
-// Only the user can read them. The newest runs of a cluster are kept (Kept); older ones go when a run begins.
+// Only the user can read them. The newest runs of a cluster are kept (Kept, KeptBytes); older ones go when a run begins.
 package history
 
 import (
@@ -22,8 +22,11 @@ import (
 	"time"
 )
 
-// Kept is how many runs of a cluster are kept, the newest ones.
-const Kept = 50
+// How many runs of a cluster are kept, and how many bytes of them: the newest ones, and in any case the newest that has ended.
+const (
+	Kept      = 50
+	KeptBytes = 1 << 30
+)
 
 // The files of a run's folder.
 const (

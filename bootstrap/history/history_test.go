@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -45,6 +46,17 @@ func story(run string) []event.Event {
 	}
 	for i := range events {
 		events[i].Time, events[i].Run = begun.Add(time.Duration(i)*time.Second), run
+	}
+	return events
+}
+
+// told is what a run told.
+func told(t *testing.T, run Run) []event.Event {
+	t.Helper()
+	stream := run.Stream()
+	events := slices.Collect(stream.All())
+	if err := stream.Err(); err != nil {
+		t.Error(err)
 	}
 	return events
 }
@@ -89,10 +101,7 @@ func TestRecord(t *testing.T) {
 	if fmt.Sprint(run.Result) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", run.Result, want)
 	}
-	events, err := run.Events()
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := told(t, run)
 	if len(events) != len(story(id)) || events[7].Text != "E: no such package <b>" || len(events[2].Plan) != 1 {
 		t.Errorf("%+v", events)
 	}
@@ -284,22 +293,144 @@ func TestFull(t *testing.T) {
 	}
 }
 
-func TestUnendingOutput(t *testing.T) {
+// kinds are all kinds of event, as the schema has them.
+func kinds(t *testing.T) (kinds []event.Kind) {
+	t.Helper()
+	var document struct {
+		Properties struct{ Event struct{ Enum []event.Kind } }
+	}
+	text, err := schema.Named("event")
+	if err == nil {
+		err = json.Unmarshal(text, &document)
+	}
+	if err != nil || len(document.Properties.Event.Enum) < 10 {
+		t.Fatalf("%v, %v", document, err)
+	}
+	return document.Properties.Event.Enum
+}
+
+// TestUnendingEvents lets a host tell without an end, each kind of event: its folder has a bound, in which how its steps ended
+// has a place, and what others tell is all there.
+func TestUnendingEvents(t *testing.T) {
+	for _, kind := range kinds(t) {
+		t.Run(string(kind), func(t *testing.T) {
+			root := t.TempDir()
+			r := begin(t, root, "r1")
+			r.budget.Spend("gpu-1", event.MostOfHost-1<<20) // before
+			text := strings.Repeat("x", 32<<10)
+			for i := range 192 {
+				r.Emit(event.Event{Host: "gpu-1", Step: fmt.Sprint("step-", i%300), Kind: kind, Text: text})
+			}
+			r.Emit(event.Event{Host: "gpu-1", Step: "os/packages", Kind: event.StepDone})
+			r.Emit(event.Event{Host: "gpu-2", Step: "os/packages", Kind: event.Log, Text: "other"})
+			r.End("ok", 0)
+			run := list(t, root)[0]
+			if size := sizeOf(run.Folder); size > mostEnds+2<<20 {
+				t.Errorf("the folder has %d bytes", size)
+			}
+			if !strings.Contains(run.Cut, "gpu-1 told more than 32 MiB") {
+				t.Errorf("cut: %q", run.Cut)
+			}
+			events := told(t, run)
+			if n := len(slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool { return e.Kind != event.Warning || e.Text != run.Cut })); n != 1 {
+				t.Errorf("%d events say that something is left out", n)
+			}
+			if last := events[len(events)-1]; last.Text != "other" {
+				t.Errorf("the last is %.100v", last)
+			}
+			if ended := events[len(events)-2]; ended.Kind != event.StepDone && kind != event.StepDone && kind != event.StepSkip && kind != event.Error && kind != event.Result {
+				t.Errorf("how its step ended is not there, but %.100v", ended)
+			}
+			if log := content(t, filepath.Join(run.Folder, "logs", "gpu-2", "os+packages.log")); log != "other\n" {
+				t.Errorf("the other's log is %q", log)
+			}
+		})
+	}
+}
+
+// TestManyHostsWithoutEnd holds that a run's folder has a bound, too, beside that of each host.
+func TestManyHostsWithoutEnd(t *testing.T) {
 	root := t.TempDir()
 	r := begin(t, root, "r1")
-	r.limit = newLog + 100
-	for range 50 {
-		r.Emit(event.Event{Host: "gpu-1", Step: "os/packages", Kind: event.Log, Text: "0123456789"})
+	r.limit = 1 << 20
+	for i := range 1 << 10 {
+		r.Emit(event.Event{Host: fmt.Sprint("gpu-", i), Step: "os/packages", Kind: event.Log, Text: strings.Repeat("x", 8<<10)})
 	}
-	r.Emit(event.Event{Host: "gpu-1", Step: "os/packages", Kind: event.StepDone})
+	r.Emit(event.Event{Kind: event.Result, Reason: "ok"})
 	r.End("ok", 0)
 	run := list(t, root)[0]
-	events, err := run.Events()
-	if err != nil || len(events) != 11 || events[10].Kind != event.StepDone || run.Cut == "" {
-		t.Errorf("%d events, cut %q: %v", len(events), run.Cut, err)
+	events := told(t, run)
+	if size := sizeOf(run.Folder); size > 2<<20 || events[len(events)-1].Kind != event.Result || !strings.Contains(run.Cut, "more than 1 MiB in all") {
+		t.Errorf("%d bytes, cut %q, in the end %.100v", size, run.Cut, events[len(events)-1])
 	}
-	if log := content(t, filepath.Join(run.Folder, "logs", "gpu-1", "os+packages.log")); len(log) > 110 {
-		t.Errorf("the log has %d bytes", len(log))
+}
+
+// TestListOfALongRun holds that a list of runs reads no more than the ends of one that was killed.
+func TestListOfALongRun(t *testing.T) {
+	root := t.TempDir()
+	r := begin(t, root, "20260314-150926-000001")
+	for _, e := range story("")[:4] {
+		r.Emit(e)
+	}
+	line, err := json.Marshal(event.Event{Time: story("")[4].Time, Host: "gpu-1", Kind: event.Wait, Text: strings.Repeat("w", 1<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := bytes.Repeat(append(line, '\n'), 1<<10)
+	for range 300 {
+		if _, err := r.events.Write(block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Emit(story("")[10])
+	if err := r.lock.Close(); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run := list(t, root)[0]
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 24*end {
+		t.Errorf("%d bytes were allocated", got)
+	}
+	if run.State != Killed || run.Command != "up lab.yaml" || !run.Ended.Equal(story("")[10].Time) || !slices.Equal(run.Hosts, []string{"gpu-1", "gpu-2"}) {
+		t.Errorf("%+v", run)
+	}
+}
+
+// TestStreamOfALongRun holds that who looks into a run has one event at a time.
+func TestStreamOfALongRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	line, err := json.Marshal(event.Event{Host: "gpu-1", Step: "s", Kind: event.Log, Text: strings.Repeat("w", 1<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Repeat(append(line, '\n'), 16<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stream, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	before, n := m.HeapAlloc, 0
+	lines, err := Lines(stream.All(), "gpu-1", "s", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range lines {
+		if n++; n%(4<<10) == 0 {
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			if m.HeapAlloc > before+8<<20 {
+				t.Errorf("after %d lines the heap has %d bytes more", n, m.HeapAlloc-before)
+			}
+		}
+	}
+	if n != 16<<10 || stream.Err() != nil {
+		t.Errorf("%d lines, %v", n, stream.Err())
 	}
 }
 
@@ -369,7 +500,35 @@ func TestPrune(t *testing.T) {
 	oldest.End("ok", 0)
 }
 
-func TestReadEvents(t *testing.T) {
+// TestPruneByBytes lets the oldest go where there are too many bytes, but neither what is at work nor the newest that has ended.
+func TestPruneByBytes(t *testing.T) {
+	root := t.TempDir()
+	cluster := filepath.Join(root, "lab")
+	working := begin(t, root, "20260314-150000-aaaaaa")
+	for i := range 5 {
+		r := begin(t, root, fmt.Sprintf("20260314-15000%d-bbbbbb", i+1))
+		r.Emit(event.Event{Kind: event.Log, Text: strings.Repeat("x", 1<<20)})
+		r.End("ok", 0)
+	}
+	left := func(bytes int64) (names []string) {
+		prune(cluster, Kept, bytes)
+		for _, r := range list(t, root) {
+			names = append(names, r.Run[12:15])
+		}
+		return names
+	}
+	for _, c := range []struct {
+		bytes int64
+		want  []string
+	}{{11 << 20, []string{"005", "004", "003", "002", "001", "000"}}, {5 << 20, []string{"005", "004", "000"}}, {1, []string{"005", "000"}}} {
+		if got := left(c.bytes); !slices.Equal(got, c.want) {
+			t.Errorf("of %d bytes: %v are left, want %v", c.bytes, got, c.want)
+		}
+	}
+	working.End("ok", 0)
+}
+
+func TestStream(t *testing.T) {
 	const whole = `{"time":"2026-03-14T15:09:26Z","run":"r1","host":"","step":"","event":"begin","reason":"","ms":0,"text":"up","schema":1,"later":true}` + "\n"
 	for name, c := range map[string]struct {
 		text string
@@ -378,14 +537,19 @@ func TestReadEvents(t *testing.T) {
 	}{
 		"cut off":        {whole + whole[:40], 1, ""},
 		"empty":          {"", 0, ""},
-		"something":      {whole + "hello\n", 0, ":2: no event of kgpu"},
+		"something":      {whole + "hello\n", 1, ":2: no event of kgpu"},
 		"a later kgpu's": {strings.Replace(whole, `"schema":1`, `"schema":99`, 1), 0, "version 99"},
 	} {
 		path := filepath.Join(t.TempDir(), "events.jsonl")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		events, err := ReadEvents(path)
+		_, stream, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := slices.Collect(stream.All())
+		err = stream.Err()
 		if len(events) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %d events, %v", name, len(events), err)
 		}
@@ -444,7 +608,11 @@ func TestLines(t *testing.T) {
 		{"gpu-1", "os/package", false, 0, `Did you mean "os/packages"?`},
 		{"somewhere-else", "", false, 0, "there are gpu-1, gpu-2"},
 	} {
-		got, err := Lines(events, c.host, c.step, c.failed)
+		lines, err := Lines(slices.Values(events), c.host, c.step, c.failed)
+		var got []event.Event
+		if err == nil {
+			got = slices.Collect(lines)
+		}
 		if len(got) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%+v: %d lines, %v", c, len(got), err)
 		}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,9 +9,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// prune removes the folders of a cluster's runs but the newest ones, and but those of runs at work. What cannot be removed
-// stays until the next run.
-func prune(cluster string, kept int) {
+// prune removes the folders of a cluster's runs but the newest ones, so many and of so many bytes, and but those of runs at
+// work and of the newest one that is not. What cannot be removed stays until the next run.
+func prune(cluster string, kept int, bytes int64) {
 	entries, err := os.ReadDir(cluster)
 	if err != nil {
 		return
@@ -28,12 +29,34 @@ func prune(cluster string, kept int) {
 		}
 	}
 	slices.Sort(names) // by time: so runs are named
-	for _, name := range names[:max(0, len(names)-kept)] {
+	slices.Reverse(names)
+	rest := false // the newest that is not at work was seen
+	for i, name := range names {
 		folder := filepath.Join(cluster, name)
-		if locked, err := atWork(folder); err == nil && !locked {
+		locked, err := atWork(folder)
+		bytes -= sizeOf(folder)
+		switch {
+		case err != nil || locked:
+		case rest && (i >= kept || bytes < 0):
 			_ = os.RemoveAll(folder)
+		default:
+			rest = true
 		}
 	}
+}
+
+// sizeOf is the size of the files below a folder, in bytes.
+func sizeOf(folder string) (size int64) {
+	_ = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be read is counted as nothing
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
 }
 
 // atWork reports whether the run of this folder holds its lock. A folder without a lock is of a run that came to its end.

@@ -1,20 +1,16 @@
 package history
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -29,8 +25,8 @@ const (
 	Lost   State = "lost"    // it came to its end, and the result could not be written; or what is there cannot be read
 )
 
-// Run is a run that was recorded. Of one that has not ended, the events tell the fields, as far as they go: Ended is the
-// time of the last one, and there is no reason and no exit status.
+// Run is a run that was recorded. Of one that has not ended, the first and the last events tell the fields, as far as they go:
+// Ended is the time of the last one, and there is no reason and no exit status.
 type Run struct {
 	Result
 	State  State
@@ -92,7 +88,7 @@ func unreadable(err error) error {
 	return &reason.Error{ID: reason.HistoryUnreadable, Doing: "reading what runs left", Err: err}
 }
 
-// read reads a run's folder but most of its events.
+// read reads a run's folder; of its events, where there is no result, the first and the last ones.
 func read(folder string) (Run, error) {
 	r := Run{Folder: folder, State: Ended}
 	locked, err := atWork(folder) // first: who lets go of the lock has written the result
@@ -116,37 +112,15 @@ func read(folder string) (Run, error) {
 	if locked {
 		r.State = AtWork
 	}
-	events, err := ReadEvents(filepath.Join(folder, eventsFile))
-	if err != nil {
-		return r, err
-	}
 	r.Run, r.Cluster = filepath.Base(folder), filepath.Base(filepath.Dir(folder))
-	for _, e := range events {
-		if e.Kind == event.Begin {
-			r.Command = e.Text
-		}
-		if r.Begun.IsZero() {
-			r.Begun = e.Time
-		}
-		r.Ended = e.Time
-		if e.Host != "" && !slices.Contains(r.Hosts, e.Host) {
-			r.Hosts = append(r.Hosts, e.Host)
-		}
-	}
-	return r, nil
+	return r, r.glance()
 }
 
-// Events reads what the run told.
-func (r Run) Events() ([]event.Event, error) {
-	events, err := ReadEvents(filepath.Join(r.Folder, eventsFile))
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	return events, nil
-}
+// Stream is what the run told.
+func (r Run) Stream() *Stream { return &Stream{path: filepath.Join(r.Folder, eventsFile)} }
 
-// Open reads a run from elsewhere: a run's folder, or a file with the stream of --output json.
-func Open(path string) (Run, []event.Event, error) {
+// Open opens a run from elsewhere: a run's folder, or a file with the stream of --output json.
+func Open(path string) (Run, *Stream, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return Run{}, nil, unreadable(err)
@@ -156,43 +130,7 @@ func Open(path string) (Run, []event.Event, error) {
 		if err != nil {
 			return Run{}, nil, unreadable(err)
 		}
-		events, err := run.Events()
-		return run, events, err
+		return run, run.Stream(), nil
 	}
-	events, err := ReadEvents(path)
-	if err != nil {
-		return Run{}, nil, unreadable(err)
-	}
-	return Run{Folder: filepath.Dir(path)}, events, nil
-}
-
-// ReadEvents reads a stream of events from a file. Its last line may be cut off: who wrote it was killed.
-func ReadEvents(path string) ([]event.Event, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var events []event.Event
-	lines := bufio.NewReader(f)
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return events, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		var e event.Event
-		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("%s:%d: no event of kgpu: %w", path, n, err)
-		}
-		if e.Schema > event.Schema {
-			return nil, fmt.Errorf("%s:%d: a stream of version %d; this kgpu knows %d: take the kgpu that wrote it, or a newer one", path, n, e.Schema, event.Schema)
-		}
-		events = append(events, e.Printed())
-	}
+	return Run{Folder: filepath.Dir(path)}, &Stream{path: path}, nil
 }

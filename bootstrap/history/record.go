@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,11 +16,11 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 )
 
-// What a recorder keeps at most, in bytes and files: a host may print without an end.
+// What a recorder keeps at most, in bytes and files: event.Budget has the bound of each host, and event.MostOfRun that of all.
 const (
-	mostLogs = 256 << 20 // of the lines that steps print, in a run
-	newLog   = 4 << 10   // what a log costs beyond its lines
-	mostOpen = 200       // logs that are open at the same time
+	newLog   = 4 << 10 // what a log costs beyond its lines
+	mostOpen = 200     // logs that are open at the same time
+	mostEnds = 4 << 20 // bytes beyond the bounds for how steps and the run ended
 )
 
 // place is a step on a host.
@@ -34,9 +35,12 @@ type Recorder struct {
 	lock   *flock.Flock // nil: nothing is recorded
 	events *os.File
 	logs   map[place]*os.File
-	known  map[place]bool // that have a log
-	size   int            // of what was logged
-	limit  int            // of size
+	known  map[place]bool  // that have a log
+	budget event.Budget    // of the hosts
+	size   int             // of events and logs
+	ends   int             // of what is beyond the bounds, in bytes
+	cut    map[string]bool // hosts of which not all is there; "": of all
+	limit  int             // of size
 	plan   []event.Planned
 	result Result
 	err    error // the first; after it nothing more is recorded
@@ -46,14 +50,14 @@ type Recorder struct {
 // Begin makes the folder of the run that begins, below root, and removes those that are too old. Of about, the run, its
 // cluster, command, inventory and version are wanted. warn hears why a run is not recorded, or not to its end.
 func Begin(root string, about Result, warn func(error)) *Recorder {
-	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, limit: mostLogs, result: about}
+	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, cut: map[string]bool{}, limit: event.MostOfRun, result: about}
 	r.result.Begun = time.Now()
 	if err := r.open(root); err != nil {
 		r.err = fmt.Errorf("this run is not recorded: %w", err)
 		r.tell()
 		return r
 	}
-	prune(filepath.Dir(r.folder), Kept)
+	prune(filepath.Dir(r.folder), Kept, KeptBytes)
 	return r
 }
 
@@ -124,10 +128,10 @@ func (r *Recorder) emit(e event.Event) {
 	if e.Host != "" && !slices.Contains(r.result.Hosts, e.Host) {
 		r.result.Hosts = append(r.result.Hosts, e.Host)
 	}
-	if e.Kind == event.Log && !r.mayLog(e) {
+	line, err := json.Marshal(e)
+	if err == nil && !r.hasRoom(e, len(line)+len(e.Text)) {
 		return
 	}
-	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = r.events.Write(append(line, '\n')) // at once: nothing that was told is lost with the process
 	}
@@ -156,16 +160,39 @@ func (r *Recorder) failed(err error) {
 	}
 }
 
-// mayLog counts what steps print.
-func (r *Recorder) mayLog(e event.Event) bool {
-	r.size += len(e.Text)
-	if r.size > r.limit {
-		if r.result.Cut == "" {
-			r.result.Cut = fmt.Sprintf("the steps printed more than %d MiB: the rest of it was left out", r.limit>>20)
-		}
-		return false
+// hasRoom counts what an event adds to the folder, and reports whether that is to be written: all but what a host tells beyond
+// its bound, or all hosts beyond theirs. How a step or the run ended has some room beyond.
+func (r *Recorder) hasRoom(e event.Event, bytes int) bool {
+	within := e.Host == "" || r.budget.Spend(e.Host, bytes)
+	if within && r.size+bytes <= r.limit {
+		r.size += bytes
+		return true
 	}
-	return true
+	if within {
+		r.leaveOut("", fmt.Sprintf("the hosts told more than %d MiB in all: the rest of it was left out", r.limit>>20), e)
+	} else {
+		r.leaveOut(e.Host, fmt.Sprintf("%s told more than %d MiB: the rest of it was left out", e.Host, event.MostOfHost>>20), e)
+	}
+	switch e.Kind {
+	case event.StepDone, event.StepSkip, event.Error, event.Result:
+		r.ends += bytes
+		return r.ends <= mostEnds
+	}
+	return false
+}
+
+// leaveOut says once, in the result and in the stream, that from e on not all is there that a host told, or all of them.
+func (r *Recorder) leaveOut(host, why string, e event.Event) {
+	if r.cut[host] {
+		return
+	}
+	r.cut[host] = true
+	r.result.Cut = cmp.Or(r.result.Cut, why)
+	line, err := json.Marshal(event.Event{Time: e.Time, Run: e.Run, Host: host, Kind: event.Warning, Text: why})
+	if err == nil {
+		_, err = r.events.Write(append(line, '\n'))
+	}
+	r.failed(err)
 }
 
 // log appends to the log of e's step.
@@ -174,11 +201,11 @@ func (r *Recorder) log(e event.Event, text string) {
 	f := r.logs[at]
 	if f == nil {
 		if !r.known[at] {
+			if r.size+newLog > r.limit || !r.budget.Spend(e.Host, newLog) {
+				return
+			}
 			r.known[at] = true
 			r.size += newLog
-		}
-		if r.size > r.limit {
-			return
 		}
 		if len(r.logs) >= mostOpen {
 			for other := range r.logs {

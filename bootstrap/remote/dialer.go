@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -86,7 +87,7 @@ func NewDialer(opt Options) *Dialer {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Dialer{
 		opt:      opt,
-		config:   sync.OnceValues(func() (*clientConfig, error) { return loadConfig(opt.SSHConfig) }),
+		config:   sync.OnceValues(func() (*clientConfig, error) { return loadConfig(os.DirFS("/"), opt.SSHConfig) }),
 		dialTCP:  (&net.Dialer{}).DialContext,
 		ctx:      ctx,
 		cancel:   cancel,

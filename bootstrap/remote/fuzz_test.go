@@ -1,26 +1,32 @@
 package remote
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 
 	"kgpu.dev/kgpu/inventory"
 
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 )
 
-// FuzzSSHConfig: a user's ssh_config is understood or refused, and leads to an end.
+// FuzzSSHConfig: a user's ssh_config is understood or refused, and leads to an end. It has files of its own to include.
 func FuzzSSHConfig(f *testing.F) {
+	f.Setenv("HOME", "/home/op")
 	f.Add([]byte("Host *\n  User me\n  Port 22\nHost a\n  ProxyJump b,c:22,ssh://d@[::1]:5\n  IdentityFile %d/%h\n"))
 	f.Add([]byte("Host a\n  ProxyJump a\n"))
 	f.Add([]byte("Match all\nPort x\nInclude /dev/null\n"))
-	path := filepath.Join(f.TempDir(), "config")
+	f.Add([]byte("Host \"a\" !b*\nInclude=config conf.d/* /dev/*ull\nMatch host a,b?c\nUser \"x y\" # z\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
+		machine := fstest.MapFS{
+			"home/op/.ssh/config":     {Data: data},
+			"home/op/.ssh/conf.d/one": {Data: data},
+			"home/op/.ssh/conf.d/two": {Data: []byte("Host b\nUser two\n")},
+			"dev/full":                {Mode: fs.ModeDevice | fs.ModeCharDevice},
 		}
-		c, err := loadConfig(path)
+		c, err := loadConfig(machine, "/home/op/.ssh/config")
 		if err != nil {
 			return
 		}

@@ -2,12 +2,11 @@ package remote
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
-	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/kevinburke/ssh_config"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -25,42 +24,57 @@ const maxJumps = 8
 
 // clientConfig is the user's ssh_config; its zero value says nothing.
 type clientConfig struct {
-	path string
-	file *ssh_config.Config
+	path     string
+	settings []setting
 }
 
-func loadConfig(path string) (*clientConfig, error) {
-	if path == "" {
-		return &clientConfig{}, nil
-	}
+// loadConfig reads a file of root, or none where path is empty. Paths of what it includes are of root, too.
+func loadConfig(root fs.FS, path string) (*clientConfig, error) {
 	c := &clientConfig{path: path}
-	data, err := os.ReadFile(path)
+	if path == "" {
+		return c, nil
+	}
+	whole, err := filepath.Abs(path)
 	if err != nil {
 		return nil, c.problem(err)
 	}
-	if c.file, err = ssh_config.DecodeBytes(data); err != nil {
+	f, err := root.Open(strings.TrimPrefix(whole, "/"))
+	if err != nil {
 		return nil, c.problem(err)
 	}
+	defer f.Close()
+	r := &configReader{root: root, home: expandHome("~/")}
+	if err := r.read(f, path, nil, 0); err != nil {
+		return nil, c.problem(err)
+	}
+	c.settings = r.settings
 	return c, nil
 }
 
 func (c *clientConfig) problem(err error) error {
 	return &reason.Error{
 		ID: reason.InventoryInvalid, Doing: "reading the ssh_config " + c.path, Err: err,
-		Advice: "correct that file; kgpu understands Host, HostName, Port, User, IdentityFile, ProxyJump, UserKnownHostsFile and Include",
+		Advice: "correct that file; kgpu understands Host, HostName, Port, User, IdentityFile, ProxyJump, UserKnownHostsFile, Include and Match host",
 	}
 }
 
 // get returns the first value of a keyword for the host that the user calls alias, or "".
 func (c *clientConfig) get(alias, keyword string) string {
-	if c.file == nil {
-		return ""
+	if all := c.all(alias, keyword); len(all) > 0 {
+		return all[0]
 	}
-	v, err := c.file.Get(alias, keyword)
-	if err != nil {
-		return ""
+	return ""
+}
+
+// all returns all values of a keyword for a host.
+func (c *clientConfig) all(alias, keyword string) (values []string) {
+	keyword = strings.ToLower(keyword)
+	for _, s := range c.settings {
+		if s.key == keyword && s.is(alias) {
+			values = append(values, s.value)
+		}
 	}
-	return v
+	return values
 }
 
 // target applies the ssh_config and the defaults to what the inventory says about a server.
@@ -116,15 +130,8 @@ func (c *clientConfig) identities(alias, key string, t *target) []string {
 	if key != "" {
 		return []string{expandHome(key)}
 	}
-	if c.file == nil {
-		return nil
-	}
-	files, err := c.file.GetAll(alias, "IdentityFile")
-	if err != nil {
-		return nil
-	}
 	var out []string
-	for _, f := range files {
+	for _, f := range c.all(alias, "IdentityFile") {
 		if strings.EqualFold(f, "none") {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -132,9 +133,9 @@ func RunsJSON(w io.Writer, runs []history.Run) error {
 }
 
 // PrintSilence says of a run that there is nothing to show of its steps, or nothing that failed, and how it ended.
-func PrintSilence(w io.Writer, r history.Run, events []event.Event, failed bool) error {
+func PrintSilence(w io.Writer, r history.Run, events iter.Seq[event.Event], failed bool) error {
 	name, said := r.Run, ""
-	for _, e := range events {
+	for e := range events {
 		name = or(name, e.Run)
 		if e.Kind == event.Result {
 			said = e.Text
@@ -151,15 +152,15 @@ func PrintSilence(w io.Writer, r history.Run, events []event.Event, failed bool)
 	return err
 }
 
-// PrintLogs writes what steps printed, and how they failed, a line each with its time, host and step; failures in red, and in yellow what
-// was cut short.
-func PrintLogs(w io.Writer, events []event.Event, look Look) error {
+// PrintLogs writes what steps of a run printed, and how they failed, a line each with its time, host and step; failures in red, and in
+// yellow what was cut short, and that not all was recorded.
+func PrintLogs(w io.Writer, r history.Run, events iter.Seq[event.Event], look Look) error {
 	out := &writer{w: w}
 	hosts, steps := 0, 0
-	for _, e := range events {
+	for e := range events {
 		hosts, steps = max(hosts, len(e.Host)), max(steps, len(e.Step))
 	}
-	for _, e := range events {
+	for e := range events {
 		e = printed(e)
 		text, colour := e.Text, plain
 		switch {
@@ -173,6 +174,9 @@ func PrintLogs(w io.Writer, events []event.Event, look Look) error {
 			line = fmt.Sprintf("%s  %-*s  %-*s  %s", e.Time.Local().Format(time.TimeOnly), hosts, e.Host, steps, e.Step, strings.TrimRight(line, "\n"))
 			fmt.Fprintln(out, look.painted(colour, line))
 		}
+	}
+	if r.Cut != "" {
+		fmt.Fprintln(out, look.painted(yellow, "not all of it is here: "+printable.Line(r.Cut)))
 	}
 	return out.err
 }

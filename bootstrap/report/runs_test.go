@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,9 +53,10 @@ func TestPrintLogs(t *testing.T) {
 		{Time: fleetBegins, Host: "control-1", Step: "cluster/init", Kind: event.Error, Text: "no\nroom", Reason: "HOST_DISK_FULL", Exit: &status},
 	}
 	cut := event.Event{Time: fleetBegins, Host: "w1", Step: "os/packages", Kind: event.Error, Text: "cancelled; it goes on", Reason: "CANCELLED"}
+	left := ""
 	print := func(look Look, events ...event.Event) string {
 		var out bytes.Buffer
-		if err := PrintLogs(&out, events, look); err != nil {
+		if err := PrintLogs(&out, history.Run{Result: history.Result{Cut: left}}, slices.Values(events), look); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -72,6 +74,10 @@ func TestPrintLogs(t *testing.T) {
 	if got, want := print(Look{Colour: true}, cut), yellow+"15:09:26  w1  os/packages  cancelled; it goes on"+reset+"\n"; got != want {
 		t.Errorf("cut short: %q, want %q", got, want)
 	}
+	left = "w1 told more" + evil
+	if got := print(Look{}, cut); !strings.Contains(got, "\nnot all of it is here: w1 told more") || dangerous(got) != "" {
+		t.Errorf("what is left out is not told: %q", got)
+	}
 }
 
 func TestPrintSilence(t *testing.T) {
@@ -87,7 +93,7 @@ func TestPrintSilence(t *testing.T) {
 		{history.Run{}, false, "run r1: nothing was printed; done: well"}, // of a stream
 	} {
 		var out bytes.Buffer
-		if err := PrintSilence(&out, c.run, told, c.failed); err != nil || !strings.HasPrefix(out.String(), c.want) || dangerous(out.String()) != "" {
+		if err := PrintSilence(&out, c.run, slices.Values(told), c.failed); err != nil || !strings.HasPrefix(out.String(), c.want) || dangerous(out.String()) != "" {
 			t.Errorf("%q, %v, want %q", out.String(), err, c.want)
 		}
 	}

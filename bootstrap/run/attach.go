@@ -44,7 +44,7 @@ func (e *Engine) attach(ctx context.Context, host, name string, g *guest) error 
 	}
 	g.engine, g.host = e, host
 	p := &patience{listener: g, host: host, left: guestLimit, grace: e.grace()}
-	b := &batch{engine: e, host: h, name: name, stop: g.stopped, reader: reader{listener: p}, time: p}
+	b := &batch{engine: e, host: h, name: name, stop: g.stopped, reader: reader{listener: p, host: host, budget: e.Budget}, time: p}
 	end, err := b.run(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:

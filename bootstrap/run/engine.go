@@ -41,6 +41,7 @@ type Engine struct {
 	By     string                                // who runs it, as user@machine: told to others who want the host
 	Hosts  map[string]Host                       // by ID
 	Events event.Sink                            // hears everything; never a secret
+	Budget *event.Budget                         // of what the hosts may tell, across the engines of a run; nil: of each batch
 	Script func(name string) ([]byte, error)     // the script of a step
 	Lib    []byte                                // the library the scripts source
 	Heard  func(host, name string, value []byte) // the outputs of batches that others began, secrets among them; nil: nobody
@@ -185,7 +186,7 @@ func (e *Engine) runTasks(ctx context.Context, s *schedule, h Host, tasks []*tas
 		}
 	})
 	p := e.patient(l, h.ID(), tasks)
-	b := &batch{engine: e, host: h, name: name, reader: reader{listener: p}, time: p}
+	b := &batch{engine: e, host: h, name: name, reader: reader{listener: p, host: h.ID(), budget: e.Budget}, time: p}
 	end, err := b.run(ctx, e.bundle(name, parcels))
 	l.batchEnded(ctx, tasks, end, err)
 }

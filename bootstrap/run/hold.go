@@ -257,7 +257,8 @@ func (h *hold) changed() error {
 
 // reply is what hold.sh prints.
 type reply struct {
-	held    func()
+	held    func() // is called once
+	has     bool
 	busy    bool
 	changed bool
 	known   []string // of the other run, key=value
@@ -276,7 +277,8 @@ func (r *reply) Write(p []byte) (int, error) {
 			continue
 		}
 		switch line := string(r.partial); {
-		case line == "held":
+		case line == "held" && !r.has:
+			r.has = true
 			r.held()
 		case line == "busy":
 			r.busy = true

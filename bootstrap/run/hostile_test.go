@@ -3,10 +3,13 @@ package run
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -231,14 +234,12 @@ func heapBeyond(size uint64, f func(look func())) bool {
 
 func TestEventsOfAGigabyte(t *testing.T) {
 	block := strings.Repeat("x", 1<<20)
-	lines := strings.Repeat("L\ta\twords and words\n", 1<<14)
 	output := "O\ta\tname\t" + base64.StdEncoding.EncodeToString([]byte(block)) + "\n"
 	for name, c := range map[string]struct {
 		begin, piece, end string
 		want              reason.ID
 	}{
 		"a line":             {"B\ta\t0\nL\ta\t", block, "\nD\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
-		"lines":              {"B\ta\t0\n", lines, "D\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
 		"a detail":           {"B\ta\t0\nD\ta\t1\t1\tSTEP_FAILED\t", block, "\nE\t1\n", reason.StepFailed},
 		"no kind of line":    {"B\ta\t0\n", block, "\nD\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n", ""},
 		"an output":          {"B\ta\t0\nO\ta\tname\t", block, "\n", reason.HostOutputTooLarge},
@@ -247,10 +248,7 @@ func TestEventsOfAGigabyte(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			size := 1 << 30
-			if c.piece == lines {
-				size = 1 << 25 // each of which would be several times its size as an event
-			}
+			const size = 1 << 30
 			if heapBeyond(96<<20, func(look func()) {
 				_, err = lied(t, &liar{says: func(ctx context.Context, w io.Writer) error {
 					_, _ = io.WriteString(w, c.begin)
@@ -275,6 +273,110 @@ func TestEventsOfAGigabyte(t *testing.T) {
 				t.Errorf("%d bytes of detail, host %q", len(e.Detail), e.Host)
 			}
 		})
+	}
+}
+
+// endless has lines of each kind that there is, which a host may send for ever.
+var endless = map[string]func(n int) string{
+	"B": func(n int) string { return fmt.Sprintf("B\t%c\t0\n", 'a'+n%2) },
+	"L": func(int) string { return "L\ta\twords\n" },
+	"W": func(n int) string { return fmt.Sprintf("W\ta\tthe lock of %d\n", n) },
+	"O": func(n int) string { return fmt.Sprintf("O\ta\tname-%d\t\n", n) },
+	"D": func(n int) string { return fmt.Sprintf("B\tb\t0\nD\tb\t75\t0\t\ttry %d\n", n) },
+	"X": func(int) string { return "X\n" },
+	"N": func(int) string { return "N\n" },
+	"E": func(int) string { return "E\t0\n" },
+	"":  func(n int) string { return fmt.Sprintf("no kind of line %d\n", n) },
+}
+
+// counter counts what a run told, as --output json writes it.
+type counter struct{ bytes, waits int }
+
+func (c *counter) Emit(e event.Event) {
+	text, _ := json.Marshal(e)
+	c.bytes += len(text)
+	if e.Kind == event.Wait {
+		c.waits++
+	}
+}
+
+// A host that sends lines without an end, of whatever kind, is ended, and before that has told no more than it may: to a run
+// of its own, and to one that only follows.
+func TestLinesWithoutEnd(t *testing.T) {
+	known := append(slices.Collect(maps.Keys(kinds)), slices.Collect(maps.Keys(marks))...)
+	for _, kind := range append(known, "E", "") {
+		for name, follow := range map[string]func(*Engine) error{
+			"its own": func(e *Engine) error {
+				_, err := e.Execute(t.Context(), graph(step("h", "a", "x"), step("h", "b", "x", ref("h", "a"))))
+				return err
+			},
+			"another's": func(e *Engine) error { return e.Attach(t.Context(), "h", "other-1") },
+		} {
+			t.Run(fmt.Sprintf("%q of %s", kind, name), func(t *testing.T) {
+				line := endless[kind]
+				if line == nil {
+					t.Fatal("there is a kind of line that this test does not know")
+				}
+				n := 0
+				l := &liar{says: func(ctx context.Context, w io.Writer) error {
+					_, _ = io.WriteString(w, "B\ta\t0\n")
+					for ; ctx.Err() == nil && n < 1<<16; n++ {
+						_, _ = io.WriteString(w, line(n))
+					}
+					_, _ = io.WriteString(w, "E\t0\n")
+					return context.Cause(ctx)
+				}}
+				const left = 4 << 20
+				heard, budget := &counter{}, &event.Budget{}
+				budget.Spend("h", event.MostOfHost-left)
+				err := follow(&Engine{
+					Run: "r", Budget: budget, Hosts: map[string]Host{"h": l}, Events: heard, Script: func(string) ([]byte, error) { return nil, nil },
+					pause: func(int) time.Duration { return 0 },
+				})
+				if _, mark := marks[kind]; !mark && !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {
+					t.Errorf("after %d lines: %v", n, err)
+				}
+				if heard.bytes > left {
+					t.Errorf("%d bytes are told", heard.bytes)
+				}
+			})
+		}
+	}
+}
+
+// What a host may tell is counted over all batches of a run, and over nobody else's.
+func TestBudgetOfARun(t *testing.T) {
+	budget := &event.Budget{}
+	budget.Spend("h", event.MostOfHost-3*event.Cost)
+	e := &Engine{Run: "r", Hosts: map[string]Host{}, Events: event.Discard, Budget: budget}
+	for _, host := range []string{"h", "other"} {
+		e.Hosts[host] = &liar{says: says("B\ta\t0\nL\ta\tx\nL\ta\ty\nL\ta\tz\nD\ta\t0\t1\t\t\nE\t0\n")}
+	}
+	if err := e.Attach(t.Context(), "h", "b-1"); !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {
+		t.Errorf("%v", err)
+	}
+	if err := e.Attach(t.Context(), "other", "b-1"); err != nil {
+		t.Errorf("another host: %v", err)
+	}
+}
+
+// A wait that is told again and again is one, until something else is told.
+func TestWaitsThatAreToldAgain(t *testing.T) {
+	heard := &counter{}
+	_, err := lied(t, &liar{says: says("B\ta\t0\n" + strings.Repeat("W\ta\tthe lock\n", 1000) + "L\ta\tx\nW\ta\tthe lock\nW\ta\tanother\n" +
+		"D\ta\t0\t1\t\t\nB\tb\t0\nD\tb\t0\t1\t\t\nE\t0\n")}, heard)
+	if err != nil || heard.waits != 3 {
+		t.Errorf("%d waits, %v", heard.waits, err)
+	}
+}
+
+// A control plane that says again and again that this run has the cluster is heard once.
+func TestHeldThatIsToldAgain(t *testing.T) {
+	n := 0
+	r := &reply{held: func() { n++ }}
+	_, _ = io.WriteString(r, strings.Repeat("held\n", 1000))
+	if n != 1 {
+		t.Errorf("it was heard %d times", n)
 	}
 }
 
@@ -346,6 +448,23 @@ func TestBatchesWithoutEnd(t *testing.T) {
 		var r *reason.Error
 		if !errors.As(err, &r) || r.ID != reason.HostOutputTooLarge {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A control plane that says again and again that the cluster was taken and let go of has that told once, when it comes to rest.
+func TestLeftThatIsToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := &watcher{engine: &Engine{}, leader: "h", left: func() { n++ }, unseen: 1, following: 1, over: make(chan struct{})}
+		v := &view{watcher: w, host: &liar{}}
+		for range 1000 {
+			v.line("held")
+			v.line("free")
+		}
+		time.Sleep(time.Hour)
+		if n != 1 {
+			t.Errorf("it was told %d times", n)
 		}
 	})
 }

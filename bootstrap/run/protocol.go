@@ -3,10 +3,12 @@ package run
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -38,26 +40,26 @@ const (
 	never  ending = "never" // the batch was never started
 )
 
-// Bounds of what a host may say. The runner ends lines at a few KiB; only outputs are longer: the logs of the proof have
-// 16 KiB for each card.
+// Bounds of a line; event.Budget has that of all of them. The runner ends lines at a few KiB; only outputs are longer: the
+// logs of the proof have 16 KiB for each card.
 const (
-	maxText    = 64 << 10 // of a line
-	maxOutput  = 16 << 20 // of a line that holds an output
-	maxOutputs = 32 << 20 // of all outputs of a batch
-	outputCost = 1 << 10  // that even an empty output counts for
+	maxText   = 64 << 10
+	maxOutput = 16 << 20 // of a line that holds an output
 )
 
 // reader takes a batch's event lines apart. offset is where the line after the last complete one begins, so that
 // following goes on exactly there over another connection. It keeps no more of a line than there can honestly be.
 type reader struct {
 	listener listener
+	host     string
+	budget   *event.Budget // nil: one of its own
 
 	mu      sync.Mutex
 	offset  int64
 	ending  ending
 	partial []byte // beginning of the line
 	length  int64  // of the line so far
-	outputs int64  // size of the outputs so far
+	waited  string // the line before, if it told a wait
 	attempt int
 	refuse  func(error) // hears why the host is not listened to any more; nil: nobody does
 }
@@ -148,54 +150,74 @@ func (r *reader) tooMuch(what string) {
 	}
 }
 
+// told is a line about a step.
+type told struct {
+	step, rest string
+	cut        string // mark of a line that is not there whole
+}
+
+// kinds are the lines about steps, by the letter that they begin with.
+var kinds = map[string]func(*reader, told){
+	"B": func(r *reader, t told) {
+		at, _ := strconv.ParseInt(t.rest, 10, 64) // what is none is unknown
+		r.listener.begun(t.step, at)
+	},
+	"L": func(r *reader, t told) { r.listener.logged(t.step, printable.Line(t.rest)+t.cut) },
+	"W": func(r *reader, t told) { r.listener.waiting(t.step, printable.Line(t.rest)+t.cut) },
+	"O": (*reader).output,
+	"D": func(r *reader, t told) {
+		if d, ok := parseDone(t.rest); ok {
+			r.listener.done(t.step, d)
+		}
+	},
+}
+
+// marks are the lines that say how a batch ended where its runner cannot; they are no part of its events.
+var marks = map[string]ending{"X": gone, "N": never}
+
 // line handles a complete line, or the beginning of one of that length; what is not an event (the torn end of a file after
-// a power cut) is left out.
+// a power cut) is left out, and so is a wait that was told just before. Whatever it is, the host has that much less to say.
 func (r *reader) line(line string, length int64) {
-	switch line {
-	case "X":
-		r.ending = gone
+	if mark, ok := marks[line]; ok {
+		r.ending = mark
 		return
-	case "N":
-		r.ending = never
-		return
-	}
-	cut := ""
-	if length > int64(len(line)) {
-		cut = " [cut]"
 	}
 	r.offset += length + 1
+	if r.budget == nil {
+		r.budget = &event.Budget{}
+	}
+	if !r.budget.Spend(r.host, len(line)+event.Cost) {
+		r.tooMuch(fmt.Sprintf("its steps told more than %d MiB, and what they told since is left out", event.MostOfHost>>20))
+		return
+	}
+	again := line == r.waited
+	r.waited = ""
 	kind, rest, _ := strings.Cut(line, "\t")
-	if kind == "E" {
+	switch kind {
+	case "E":
 		r.ending = ended
 		return
+	case "W":
+		r.waited = line
 	}
 	step, rest, found := strings.Cut(rest, "\t")
-	if !found {
+	if handle := kinds[kind]; found && handle != nil && !again {
+		cut := ""
+		if length > int64(len(line)) {
+			cut = " [cut]"
+		}
+		handle(r, told{printable.Line(step), rest, cut})
+	}
+}
+
+func (r *reader) output(t told) {
+	if t.cut != "" {
+		r.tooMuch("an output is longer than there is any use for")
 		return
 	}
-	step = printable.Line(step)
-	switch kind {
-	case "B":
-		at, _ := strconv.ParseInt(rest, 10, 64) // what is none is unknown
-		r.listener.begun(step, at)
-	case "L":
-		r.listener.logged(step, printable.Line(rest)+cut)
-	case "W":
-		r.listener.waiting(step, printable.Line(rest)+cut)
-	case "O":
-		name, encoded, _ := strings.Cut(rest, "\t")
-		r.outputs += int64(len(encoded)) + outputCost
-		if cut != "" || r.outputs > maxOutputs {
-			r.tooMuch("the outputs are longer than there is any use for")
-			return
-		}
-		if content, err := base64.StdEncoding.DecodeString(encoded); err == nil {
-			r.listener.output(step, name, content)
-		}
-	case "D":
-		if d, ok := parseDone(rest); ok {
-			r.listener.done(step, d)
-		}
+	name, encoded, _ := strings.Cut(t.rest, "\t")
+	if content, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+		r.listener.output(t.step, name, content)
 	}
 }
 

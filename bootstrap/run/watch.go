@@ -249,6 +249,9 @@ func (v *view) seen() {
 func (v *view) hold(held bool) {
 	v.change(func() {
 		if v.held && !held && v.following > 0 {
+			if v.leaving != nil {
+				v.leaving.Stop()
+			}
 			v.leaving = time.AfterFunc(v.engine.silence()/4, v.tellLeft)
 		}
 		v.held = held

@@ -107,17 +107,30 @@ const keyMark = "private key"
 var keyLine = regexp.MustCompile(`[A-Za-z0-9+/]{60,}={0,2}`)
 
 // keyNames are words before a colon or an equals sign, perhaps the ends of longer ones, behind which a secret stands.
-const keyNames = `token|passwd|password|passphrase|secret|api[-_]?key|access[-_]?key|secret[-_]?key|certificate[-_]?key|private[-_]?key|` +
+const keyNames = `token|passwd|password|passphrase|credentials?|secret|api[-_]?key|access[-_]?key|secret[-_]?key|certificate[-_]?key|private[-_]?key|` +
 	`client-key-data|client-certificate-data|certificate-authority-data|tls\.key|auth`
 
-var named = has("token", "pass", "secret", "key", "-data", "auth")
+var named = has("token", "pass", "secret", "key", "-data", "auth", "credential")
+
+// authorization is the header of that name, up to its value.
+const authorization = `\bauthorization\\?["']?[ \t]*[:=][ \t]*\\?["']?`
 
 // rules are for lines.
 var rules = []rule{
 	// What a step gives to another, join tokens among it: events of a run have it in base64.
 	{has("o\t"), regexp.MustCompile(`^(O\t[^\t\n]*\t[^\t\n]*\t)[^\n]*`), "${1}" + scrubbed},
 	{has("bearer"), regexp.MustCompile(`(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}`), "${1}" + scrubbed},
-	{has("authorization"), regexp.MustCompile(`(?i)\b(authorization["']?[ \t]*:[ \t]*["']?basic\s+)[A-Za-z0-9+/=]+`), "${1}" + scrubbed},
+	// A header's scheme stays, and of one that nobody knows nothing does.
+	{has("authorization"), regexp.MustCompile(`(?i)(` + authorization + `(?:basic|token|apikey|bearer)[ \t]+)[^\s"'\\]+`), "${1}" + scrubbed},
+	{has("authorization"), regexp.MustCompile(`(?i)(` + authorization + `(?:digest|negotiate|ntlm|aws4-hmac-sha256)[ \t]+)[^'\\\n]+`), "${1}" + scrubbed},
+	{has("authorization"), regexp.MustCompile(`(?i)(` + authorization + `)[^\s"'\\]{20,}`), "${1}" + scrubbed},
+	{has("cookie"), regexp.MustCompile(`(?i)\b((?:set-)?cookie\\?["']?[ \t]*[:=][ \t]*\\?["']?)[^"'\\\n]+`), "${1}" + scrubbed},
+	{has("curl"), regexp.MustCompile(`((?:[ \t]-[A-Za-z]*u|--(?:proxy-)?user)[ \t=]*["']?[^\s:"']+:)[^\s"']+`), "${1}" + scrubbed},
+	{has("login"), regexp.MustCompile(`(\blogin\b[^\n]*[ \t]-p[ \t=]*["']?)[^\s"']+`), "${1}" + scrubbed},
+	// Tokens that tell by their beginning whose they are, which stays: Hugging Face, GitHub, GitLab, NVIDIA, Slack, OpenAI, AWS.
+	{has("hf_", "gh", "gl", "nvapi-", "xox", "sk-"), regexp.MustCompile(`\b(hf_|gh[opusr]_|github_pat_|nvapi-|xox[a-z]-|sk-|` +
+		`gl(?:pat|ptt|dt|rt|cbt|soat|ft|imt|agent|oas)-)[A-Za-z0-9_-]{16,}`), "${1}" + scrubbed},
+	{has("akia", "asia"), regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`), "${1}" + scrubbed},
 	{has("eyj"), regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?`), scrubbed},
 	// The user's name in a URL stays; what stands alone before the @ may be a token.
 	{has("://"), regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/:@"'<>]*):[^\s/"'<>]*@`), "${1}${2}:" + scrubbed + "@"},
@@ -128,6 +141,8 @@ var rules = []rule{
 	{named, regexp.MustCompile(`(?i)((?:` + keyNames + `)\\?["']?[ \t]*[:=][ \t]*\\?")(?:[^"\\\n]|\\[^"\n])+`), "${1}" + scrubbed},
 	{named, regexp.MustCompile(`(?i)((?:` + keyNames + `)["']?[ \t]*[:=][ \t]*')[^'\n]+`), "${1}" + scrubbed},
 	{named, regexp.MustCompile(`(?i)((?:` + keyNames + `)["']?[ \t]*[:=][ \t]*)[^\s"'\\,;&}\]][^\s"'\\,;&}]*`), "${1}" + scrubbed},
+	// $PWD is a folder.
+	{has("pwd", "pass"), regexp.MustCompile(`(?i)((?:^|[^A-Za-z])(?:pwd|pass)\\?["']?[ \t]*[:=][ \t]*\\?["']?)[^\s"'\\,;&}/][^\s"'\\]*`), "${1}" + scrubbed},
 	// People choose passwords: they may have blanks, and in a file of settings all of the line is one.
 	{has("pass"), regexp.MustCompile(`(?i)^([ \t]*(?:- )?[\w.-]*(?:passwd|password|passphrase)[ \t]*:[ \t]+)[^\s"'][^\n]*`), "${1}" + scrubbed},
 	{has("pass"), regexp.MustCompile(`(?i)((?:passwd|password|passphrase)[ \t]*[:=][ \t]*)[^\s"'\\][^\s"'\\]*`), "${1}" + scrubbed},
@@ -163,6 +178,7 @@ func (s *Scrubber) scrub(text []byte, depth int) []byte {
 	if clean := apply(keys, text); !bytes.Equal(clean, text) {
 		text = keyLine.ReplaceAll(clean, []byte(scrubbed))
 	}
+	text = withoutSecretData(text)
 	var out bytes.Buffer
 	out.Grow(len(text))
 	for line := range bytes.Lines(text) {

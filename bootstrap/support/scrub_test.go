@@ -3,6 +3,8 @@ package support
 import (
 	"encoding/base64"
 	"encoding/json"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -125,5 +127,56 @@ func TestScrubbedJSON(t *testing.T) {
 	}
 	if strings.Contains(string(got), base64.StdEncoding.EncodeToString([]byte(`{"password":"hunter22"}`))) {
 		t.Errorf("the password is there: %s", got)
+	}
+}
+
+// corpus are the lines of a file of testdata that are no comments.
+func corpus(t *testing.T, name string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line[0] != '#' {
+			lines = append(lines, strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "⏎", "\n"))
+		}
+	}
+	return lines
+}
+
+// marked is a secret of the corpus.
+var marked = regexp.MustCompile(`(?s)«(.*?)»`)
+
+// marks are characters that stand between words, and may move.
+var marks = strings.NewReplacer(`"`, " ", `\`, " ", "{", " ", "}", " ", ":", " ", ",", " ")
+
+// TestScrubGoes holds that the secrets of the corpus go, and nothing but them.
+func TestScrubGoes(t *testing.T) {
+	for _, line := range corpus(t, "goes.txt") {
+		got := string(NewScrubber().Scrub([]byte(strings.NewReplacer("«", "", "»", "").Replace(line))))
+		for _, secret := range marked.FindAllStringSubmatch(line, -1) {
+			for word := range strings.FieldsSeq(secret[1]) {
+				if len(word) > 2 && strings.Contains(got, word) {
+					t.Errorf("%q is left of %q: %q", word, line, got)
+				}
+			}
+		}
+		for _, rest := range marked.Split(line, -1) {
+			for word := range strings.FieldsSeq(marks.Replace(rest)) {
+				if !strings.Contains(got, word) {
+					t.Errorf("%q went with %q: %q", word, line, got)
+				}
+			}
+		}
+	}
+}
+
+// TestScrubStays holds that what looks like a secret and is none is left alone.
+func TestScrubStays(t *testing.T) {
+	for _, line := range corpus(t, "stays.txt") {
+		if got := string(NewScrubber().Scrub([]byte(line))); got != line {
+			t.Errorf("%q became %q", line, got)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -40,7 +41,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 func model(t *testing.T, events []event.Event) *Model {
 	t.Helper()
-	m, err := Of(events, "lab")
+	m, err := Of(slices.Values(events), "lab")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package timeline
 
 import (
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -106,16 +107,19 @@ type Note struct {
 const tailLines = 15
 
 // Of makes the model of a run from what it told, to its end or as far as it got.
-func Of(events []event.Event, cluster string) (*Model, error) {
-	if len(events) == 0 {
-		return nil, errors.New("this run has told nothing yet: there is nothing to draw")
-	}
+func Of(events iter.Seq[event.Event], cluster string) (*Model, error) {
 	b := &builder{
-		model: &Model{Cluster: cluster, Run: events[0].Run, Begun: events[0].Time},
+		model: &Model{Cluster: cluster},
 		hosts: map[string]*Host{}, bars: map[event.Ref]*Bar{}, planned: map[event.Ref]event.Planned{},
 	}
-	for _, e := range events {
+	for e := range events {
+		if b.number == 0 {
+			b.model.Run, b.model.Begun = e.Run, e.Time
+		}
 		b.add(e)
+	}
+	if b.number == 0 {
+		return nil, errors.New("this run has told nothing yet: there is nothing to draw")
 	}
 	b.finish()
 	return b.model, nil

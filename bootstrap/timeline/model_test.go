@@ -3,6 +3,7 @@ package timeline
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func TestModel(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	if _, err := Of(nil, ""); err == nil {
+	if _, err := Of(slices.Values([]event.Event(nil)), ""); err == nil {
 		t.Error("there is a model of nothing")
 	}
 }

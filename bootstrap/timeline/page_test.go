@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -219,7 +220,7 @@ func TestHostile(t *testing.T) {
 		for i := range events {
 			events[i].Time, events[i].Run = begun.Add(time.Duration(i)*time.Second), evil
 		}
-		m, err := Of(events, evil)
+		m, err := Of(slices.Values(events), evil)
 		if err != nil {
 			t.Fatal(err)
 		}

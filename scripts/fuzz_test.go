@@ -1,0 +1,70 @@
+package scripts
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFuzzTargets holds that fuzz.sh finds every target by itself, in files that are not committed, too, and fails where one
+// finds something or is hardly executed.
+func TestFuzzTargets(t *testing.T) {
+	script, err := os.ReadFile("fuzz.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"scripts/fuzz.sh":       string(script),
+		"a/a_test.go":           "func FuzzOne(f *testing.F) {\nfunc TestNone(t *testing.T) {\nfunc FuzzTwo(f *testing.F) {\n",
+		"a/a.go":                "func FuzzNone() {\n",
+		"b/c/new_test.go":       "func FuzzThree(f *testing.F) {\n",
+		"scripts/lab/a_test.go": "func FuzzNone(f *testing.F) {\n",
+		"bin/go":                "#!/bin/sh\necho \"$*\" >>calls\necho 'fuzz: elapsed: 1s, execs: 7 (7/sec), new interesting: 0 (total: 1)'\necho \"fuzz: elapsed: 3s, execs: $EXECUTED (9/sec), new interesting: 0 (total: 1)\"\nexit $STATUS\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("git", "-C", dir, "init", "-q").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const told = "a.FuzzOne\n a.FuzzTwo\n b/c.FuzzThree\n"
+	for _, c := range []struct {
+		amount, executed, status string
+		each                     string
+		well                     bool
+	}{
+		{"90", "1500", "0", "30s", true}, {"90", "1499", "0", "30s", false}, {"90", "1500", "1", "30s", false},
+		{"1000x", "1000", "0", "1000x", true}, {"1000x", "999", "0", "1000x", false},
+	} {
+		run := exec.Command("bash", "scripts/fuzz.sh", c.amount)
+		run.Dir = dir
+		run.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "EXECUTED="+c.executed, "STATUS="+c.status)
+		out, err := run.Output()
+		if (err == nil) != c.well {
+			t.Errorf("%+v: %v: %s", c, err, out)
+		}
+		for want := range strings.Lines(told) {
+			if want = strings.TrimSpace(want); !strings.Contains(string(out), c.executed+"  "+want+"\n") {
+				t.Errorf("%+v: no %s in %s", c, want, out)
+			}
+		}
+		if strings.Contains(string(out), "None") {
+			t.Errorf("what is no target ran: %s", out)
+		}
+		calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+		if err != nil || !strings.Contains(string(calls), "-fuzz ^FuzzThree$ -fuzztime "+c.each+" -fuzzminimizetime 5x ./b/c\n") {
+			t.Errorf("%+v: %v, %s", c, err, calls)
+		}
+		if err := os.Remove(filepath.Join(dir, "calls")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
