@@ -118,7 +118,7 @@ func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error
 
 // diagnosis judges what was seen.
 func (p *patient) diagnosis() *report.Diagnosis {
-	found := doctor.Check(p.Inventory, p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
+	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
 	found = append(found, p.drift(found)...)
 	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now()}
 	for _, m := range p.machines {
@@ -150,7 +150,7 @@ func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 	}
 	graph, err := p.plan()
 	if err != nil {
-		return nil // hosts in another cluster and the like, which preflight tells
+		return doctor.Refused(err) // hosts in another cluster and the like, preflight tells
 	}
 	steps := map[string][]string{}
 	for _, s := range graph.Steps {

@@ -306,11 +306,14 @@ func (s *session) preflight(ctx context.Context) error {
 		}
 	}
 	var errs []error
-	for _, p := range preflight.Check(s.Inventory, machines, append(s.Inventory.Ignore, s.Ignore...)) {
+	for _, p := range preflight.Check(s.settled(), machines, append(s.Inventory.Ignore, s.Ignore...)) {
 		errs = append(errs, p)
 	}
 	return errors.Join(errs...)
 }
+
+// settled is the inventory with the version of Kubernetes that the cluster runs, as far as it was looked at.
+func (s *session) settled() *inventory.Inventory { return plan.Settled(s.Inventory, s.facts) }
 
 func (s *session) engine() *run.Engine {
 	hosts := make(map[string]run.Host, len(s.hosts))

@@ -9,7 +9,7 @@ import (
 )
 
 func (b *builder) repositories(h *host) {
-	minor := b.inv.Kubernetes.Version.MinorString()
+	minor := b.version(h).MinorString()
 	kubernetes := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "/Release.key", minor)
 	b.repository(h, repository{
 		name: "kubernetes", title: "Kubernetes " + minor, source: kubernetes,
