@@ -67,7 +67,22 @@ func examine(ctx context.Context, o Options, names []string) (*patient, error) {
 		p.close()
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled", Advice: "run the same command again"}
 	}
+	if err := p.miswritten(); err != nil {
+		p.close()
+		return nil, err
+	}
 	return p, nil
+}
+
+// miswritten is what is wrong with the files that say how hosts are reached: nothing of it is wrong with a host.
+func (p *patient) miswritten() error {
+	var errs []error
+	for _, m := range p.machines {
+		if errors.Is(m.Err, &reason.Error{ID: reason.InventoryInvalid}) {
+			errs = append(errs, m.Err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // look asks one host, over one connection: its facts, and at the same time what may be wrong with it. A driver that hangs

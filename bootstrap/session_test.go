@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // A clock is wrong only by what the time that the question took does not explain.
@@ -61,5 +62,18 @@ func TestFactsThatHang(t *testing.T) {
 	}
 	if want := []string{"w1 for its facts: it is busy, or its driver or docker hangs; giving up after 5m0s in all", "w1 for its facts"}; !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
+	}
+}
+
+// An inventory without a control plane cannot be loaded. A story of one all the same ends with an error.
+func TestNoControlPlane(t *testing.T) {
+	_, o := newSite(t, "cp1")
+	o.Inventory.Hosts[0].Role = inventory.Worker
+	if s, err := enter(t.Context(), o); err == nil {
+		s.close()
+		t.Error("the control plane of a cluster without one was reached")
+	}
+	if _, err := Plan(t.Context(), o); err == nil {
+		t.Error("a cluster without a control plane is planned")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -85,5 +86,20 @@ func TestAddWorkerOfTheClustersVersion(t *testing.T) {
 	}
 	if !slices.Equal(shown, []string{"localhost 1.36.1"}) {
 		t.Errorf("the packages: %q", shown)
+	}
+}
+
+// What is rendered says for which version it is.
+func TestRenderOfTheClustersVersion(t *testing.T) {
+	s, o := newSite(t, "cp1", "w1")
+	s.joined["cp1"] = true
+	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.1")
+	o.Inventory.Kubernetes.Pin = inventory.NotPinned
+	dir := t.TempDir()
+	if _, err := Render(t.Context(), o, dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	if text := content(t, filepath.Join(dir, "README.md")); !strings.Contains(text, "Kubernetes 1.36.1") {
+		t.Error(text)
 	}
 }

@@ -430,7 +430,7 @@ var table = index([]Reason{
 		"A worker that cannot be asked for its name is to leave the cluster: the inventory does not give its name either, none of the nodes has its address, and there are nodes that no other host of the inventory accounts for.",
 		"write the `name:` of its node, one of those named above, into the inventory, then run the same command again"},
 	{RenderFolderTaken, 92,
-		"The folder that `kgpu render` is to write is a file, or has files in it that it did not write.",
+		"The folder that `kgpu render` is to write is a file, cannot be made, or has files in it that it did not write.",
 		"name another folder, or an empty one"},
 	{PodStuck, 93,
 		"A pod of the cluster itself, in a namespace kube-… or kgpu-…, does not come by waiting: its image cannot be pulled, what it is configured with is not there, it ends again and again, or no node takes it.",
