@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -135,7 +136,7 @@ func RunsJSON(w io.Writer, runs []history.Run) error {
 func PrintSilence(w io.Writer, r history.Run, events []event.Event, failed bool) error {
 	name, said := r.Run, ""
 	for _, e := range events {
-		name = or(name, e.Run)
+		name = cmp.Or(name, e.Run)
 		if e.Kind == event.Result {
 			said = e.Text
 		}
