@@ -19,6 +19,10 @@ func TestExitStatus(t *testing.T) {
 	if err := os.WriteFile("named.yaml", []byte("hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	two := "hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}, {address: 192.0.2.2}]\n"
+	if err := os.WriteFile("two.yaml", []byte(two), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want int
@@ -61,6 +65,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "up", "good.yaml", "--kubeconfig", "."}, 3},
 		{[]string{"kgpu", "up", "good.yaml", "--kubeconfig", "none/admin.conf"}, 3},
 		{[]string{"kgpu", "reset", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
+		{[]string{"kgpu", "reset", "-i", "two.yaml", "cp1", "--yes"}, 3}, // the control plane alone
 		{[]string{"kgpu", "remove-worker", "-i", "good.yaml"}, 3},
 		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "no-such-host", "--yes"}, 3},
 		{[]string{"kgpu", "remove-worker", "-i", "good.yaml", "192.0.2.1", "--yes"}, 3}, // the control plane

@@ -40,6 +40,9 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 	if err != nil {
 		return err
 	}
+	if err := inventory.Writable(path); len(added) > 0 && err != nil {
+		return &UsageError{fmt.Sprintf("the hosts cannot be written into the file: %v", err)}
+	}
 	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
 		return err
 	}

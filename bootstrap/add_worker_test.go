@@ -137,3 +137,18 @@ func TestAddWorkerToAFileThatChanges(t *testing.T) {
 		t.Errorf("%v; done %q; the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
 	}
 }
+
+// A file that cannot be written is found before any host is contacted: here its name leaves no room for that of its successor.
+func TestAddWorkerToAFileThatCannotBeWritten(t *testing.T) {
+	s, o, w1 := growing(t)
+	path := filepath.Join(t.TempDir(), strings.Repeat("x", 255))
+	if err := os.Rename(o.Inventory.Path, path); err != nil {
+		t.Fatal(err)
+	}
+	o.Inventory.Path = path
+	s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
+	usage := (*UsageError)(nil)
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil }); !errors.As(err, &usage) {
+		t.Errorf("%v", err)
+	}
+}

@@ -67,7 +67,22 @@ func examine(ctx context.Context, o Options, names []string) (*patient, error) {
 		p.close()
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled", Advice: "run the same command again"}
 	}
+	if err := p.miswritten(); err != nil {
+		p.close()
+		return nil, err
+	}
 	return p, nil
+}
+
+// miswritten is what is wrong with the files that say how hosts are reached: nothing of it is wrong with a host.
+func (p *patient) miswritten() error {
+	var errs []error
+	for _, m := range p.machines {
+		if errors.Is(m.Err, &reason.Error{ID: reason.InventoryInvalid}) {
+			errs = append(errs, m.Err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // look asks one host, over one connection: its facts, and at the same time what may be wrong with it. A driver that hangs
@@ -118,7 +133,7 @@ func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error
 
 // diagnosis judges what was seen.
 func (p *patient) diagnosis() *report.Diagnosis {
-	found := doctor.Check(p.Inventory, p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
+	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
 	found = append(found, p.drift(found)...)
 	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now()}
 	for _, m := range p.machines {
@@ -151,7 +166,7 @@ func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 	}
 	graph, err := p.plan()
 	if err != nil {
-		return nil // hosts in another cluster and the like, which preflight tells
+		return doctor.Refused(err) // hosts in another cluster and the like, preflight tells
 	}
 	steps := map[string][]string{}
 	for _, s := range graph.Steps {

@@ -148,10 +148,10 @@ func (d DoorOptions) show(ctx context.Context, what, at, open, token string, tun
 
 // Dashboard deploys the dashboard, and OpenDashboard opens it. It returns, for people, what has become of it.
 func Dashboard(ctx context.Context, o Options, admin bool) (string, error) {
-	if v := o.Inventory.Kubernetes.Version; v.Minor < plan.DashboardSince {
-		return "", &UsageError{Message: fmt.Sprintf("the dashboard needs Kubernetes 1.%d or newer, and the inventory has %s", plan.DashboardSince, v)}
-	}
 	return "done: the dashboard is deployed", onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
+		if v := s.settled().Kubernetes.Version; v.Minor < plan.DashboardSince {
+			return &UsageError{Message: fmt.Sprintf("the dashboard needs Kubernetes 1.%d or newer, and the cluster has %s", plan.DashboardSince, v)}
+		}
 		graph, err := plan.Dashboard(s.Inventory, s.facts, admin)
 		if err != nil {
 			return err

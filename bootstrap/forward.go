@@ -16,8 +16,11 @@ import (
 // listen opens a port of this machine for this machine alone; 0: a free one.
 func listen(port int) (net.Listener, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
+	if err != nil && port == 0 {
 		return nil, fmt.Errorf("listening on this machine: %w", err)
+	}
+	if err != nil {
+		return nil, &UsageError{Message: fmt.Sprintf("port %d of this machine cannot be had: %v; choose another with --port, or leave it out for a free one", port, err)}
 	}
 	return l, nil
 }

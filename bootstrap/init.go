@@ -314,7 +314,7 @@ func (o InitOptions) write(p *proposal.Proposal) error {
 	} else if err := inventory.CreateFile(o.File, p.Text); errors.Is(err, fs.ErrExist) {
 		return o.there()
 	} else if err != nil {
-		return fmt.Errorf("writing the inventory: %w", err)
+		return &UsageError{fmt.Sprintf("the inventory cannot be written: %v; name another file with -o, or -o - to see what would be written", err)}
 	}
 	return report.PrintProposal(o.Talk, p, where, o.next())
 }

@@ -318,6 +318,16 @@ func TestInitOverwritesNothing(t *testing.T) {
 	}
 }
 
+// A folder may be there that takes no files.
+func TestInitWhereNothingCanBeWritten(t *testing.T) {
+	n := newNewcomers(t)
+	n.host("head", true)
+	usage := (*UsageError)(nil)
+	if w := n.init(func(o *InitOptions) { o.File = "/proc/self/inventory.yaml" }); !errors.As(w.err, &usage) {
+		t.Errorf("%v", w.err)
+	}
+}
+
 // TestInitToStdout prints the inventory and nothing else where it goes.
 func TestInitToStdout(t *testing.T) {
 	n := newNewcomers(t)

@@ -13,16 +13,18 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/render"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // Render writes what Up would do into the folder dir, as scripts for people to run by hand, and returns in words what it
 // wrote. It looks at the hosts and changes nothing; with assume, a release of facts.Fresh, it takes all of them for fresh
 // machines of that release, without cards, and contacts none. Where nothing is to be done it writes nothing.
 func Render(ctx context.Context, o Options, dir, assume string) (string, error) {
-	graph, err := o.rendered(ctx, assume)
+	graph, inv, err := o.rendered(ctx, assume)
 	if err != nil {
 		return "", err
 	}
+	o.Inventory = inv
 	return o.render(dir, graph)
 }
 
@@ -45,14 +47,14 @@ func (o Options) render(dir string, graph *plan.Graph) (string, error) {
 	return fmt.Sprintf("done: %s says what to run where", filepath.Join(dir, "README.md")), nil
 }
 
-// rendered is the plan for the hosts as they are, or as they are assumed to be.
-func (o Options) rendered(ctx context.Context, assume string) (*plan.Graph, error) {
+// rendered is the plan for the hosts as they are, or as they are assumed to be, and the inventory with the version it is made for.
+func (o Options) rendered(ctx context.Context, assume string) (*plan.Graph, *inventory.Inventory, error) {
 	if assume == "" {
-		return Plan(ctx, o)
+		return o.planned(ctx)
 	}
 	hosts, err := o.selected()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	seen := map[string]*facts.Host{}
 	for _, h := range hosts {
@@ -62,17 +64,17 @@ func (o Options) rendered(ctx context.Context, assume string) (*plan.Graph, erro
 		}
 		fresh, err := facts.Fresh(assume, h.Name, address)
 		if err != nil {
-			return nil, &UsageError{fmt.Sprintf("--assume %s: %s: %v", assume, h.ID(), err)}
+			return nil, nil, &UsageError{fmt.Sprintf("--assume %s: %s: %v", assume, h.ID(), err)}
 		}
 		seen[h.ID()] = fresh
 	}
 	graph, err := plan.Up(o.Inventory, seen)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	graph.Pace(max(o.MaxUnavailable, 1))
 	graph.Warnings = append(graph.Warnings, "no host was looked at: they are taken for fresh machines with "+assume+", without cards")
-	return graph, nil
+	return graph, o.Inventory, nil
 }
 
 // Releases are the words for --assume.

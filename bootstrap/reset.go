@@ -15,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // Reset takes the named hosts (none: the whole cluster) out of the cluster and undoes what kgpu changed on them.
@@ -22,6 +23,9 @@ import (
 func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Graph) error) error {
 	ids, hosts, err := o.narrow(names)
 	if err != nil {
+		return err
+	}
+	if err := o.wholeOrWorkers(ids); err != nil {
 		return err
 	}
 	s, err := openAlone(ctx, o, hosts)
@@ -65,6 +69,23 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 		}
 		return nil
 	})
+}
+
+// wholeOrWorkers refuses to take the control plane from under the workers of a cluster.
+func (o Options) wholeOrWorkers(ids []string) error {
+	cp, workers := "", 0
+	for _, h := range o.Inventory.Hosts {
+		switch named := slices.Contains(ids, h.ID()); {
+		case named && h.Role == inventory.ControlPlane:
+			cp = h.ID()
+		case !named:
+			workers++
+		}
+	}
+	if cp == "" || workers == 0 {
+		return nil
+	}
+	return &UsageError{fmt.Sprintf("%s is the control plane: without it there is no cluster. `kgpu reset` without a host takes the whole cluster apart; name workers only to take those out", cp)}
 }
 
 // forgetRest is the end of a reset that was cut off after its last step.

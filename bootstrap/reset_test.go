@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -126,5 +127,32 @@ func TestResetOfWhatWasHardlyBegun(t *testing.T) {
 				t.Errorf("held %d times", cp.held)
 			}
 		})
+	}
+}
+
+// The control plane alone cannot be reset: nobody is contacted for that. With all of its workers it is the whole cluster.
+func TestResetOfTheControlPlane(t *testing.T) {
+	_, o := newSite(t, "cp1", "w1", "w2")
+	for _, c := range []struct {
+		ids     []string
+		refused bool
+	}{
+		{nil, false}, {[]string{"w1"}, false}, {[]string{"w1", "w2"}, false}, {[]string{"w2", "cp1", "w1"}, false},
+		{[]string{"cp1"}, true}, {[]string{"cp1", "cp1", "cp1"}, true}, {[]string{"w1", "cp1"}, true},
+	} {
+		usage := (*UsageError)(nil)
+		if err := o.wholeOrWorkers(c.ids); errors.As(err, &usage) != c.refused {
+			t.Errorf("%v: %v", c.ids, err)
+		}
+	}
+	dead := *o.Inventory
+	dead.Hosts = slices.Clone(dead.Hosts)
+	for i := range dead.Hosts {
+		dead.Hosts[i].SSH.Port = 1
+	}
+	o.Inventory = &dead
+	usage := (*UsageError)(nil)
+	if err := Reset(t.Context(), o, []string{"cp1"}, func(*plan.Graph) error { return nil }); !errors.As(err, &usage) {
+		t.Errorf("not refused before anything: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"os/user"
+	"slices"
 	"sync"
 	"time"
 
@@ -307,11 +308,14 @@ func (s *session) preflight(ctx context.Context) error {
 		}
 	}
 	var errs []error
-	for _, p := range preflight.Check(s.Inventory, machines, append(s.Inventory.Ignore, s.Ignore...)) {
+	for _, p := range preflight.Check(s.settled(), machines, append(s.Inventory.Ignore, s.Ignore...)) {
 		errs = append(errs, p)
 	}
 	return errors.Join(errs...)
 }
+
+// settled is the inventory with the version of Kubernetes that the cluster runs, as far as it was looked at.
+func (s *session) settled() *inventory.Inventory { return plan.Settled(s.Inventory, s.facts) }
 
 func (s *session) engine() *run.Engine {
 	hosts := make(map[string]run.Host, len(s.hosts))
@@ -341,13 +345,13 @@ func operator() string {
 	return name + "@" + machine
 }
 
+// controlPlane is the inventory's. Every inventory that can be loaded has one; of another it is no host, which no connection leads to.
 func (s *session) controlPlane() inventory.Host {
-	for _, h := range s.Inventory.Hosts {
-		if h.Role == inventory.ControlPlane {
-			return h
-		}
+	i := slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.Role == inventory.ControlPlane })
+	if i < 0 {
+		return inventory.Host{}
 	}
-	panic("a valid inventory has a control plane")
+	return s.Inventory.Hosts[i]
 }
 
 // skips tells about the steps that have nothing to do.

@@ -73,3 +73,16 @@ func TestEnginesShareABudget(t *testing.T) {
 		t.Error("an engine has a budget of its own")
 	}
 }
+
+// An inventory without a control plane cannot be loaded. A story of one all the same ends with an error.
+func TestNoControlPlane(t *testing.T) {
+	_, o := newSite(t, "cp1")
+	o.Inventory.Hosts[0].Role = inventory.Worker
+	if s, err := enter(t.Context(), o); err == nil {
+		s.close()
+		t.Error("the control plane of a cluster without one was reached")
+	}
+	if _, err := Plan(t.Context(), o); err == nil {
+		t.Error("a cluster without a control plane is planned")
+	}
+}

@@ -118,7 +118,7 @@ func (s *session) proven(hosts map[string]string, r *smoke.Row) {
 
 // proveCards runs a Job for each card.
 func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[string]string) (*smoke.Table, error) {
-	k := s.Inventory.Kubernetes
+	k := s.settled().Kubernetes
 	minor, _ := catalog.Kubernetes(k.Version.Minor)
 	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage), minor, k.FeatureGates)
 	if err != nil {

@@ -23,23 +23,29 @@ func Up(ctx context.Context, o Options, show func(*plan.Graph) error) error {
 
 // Plan says what Up would do. It changes nothing.
 func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
+	graph, _, err := o.planned(ctx)
+	return graph, err
+}
+
+// planned is Plan, and the inventory with the version of Kubernetes that it plans for.
+func (o Options) planned(ctx context.Context) (*plan.Graph, *inventory.Inventory, error) {
 	hosts, err := o.selected()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := open(ctx, o, hosts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer s.close()
 	other := s.other()
 	found := s.preflight(ctx)
 	if found != nil && (other == "" || ctx.Err() != nil) {
-		return nil, found
+		return nil, nil, found
 	}
 	graph, err := s.plan()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if other != "" {
 		graph.Warnings = append(graph.Warnings, atWork+other+"; `kgpu attach` shows the progress")
@@ -47,7 +53,7 @@ func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
 			graph.Warnings = append(graph.Warnings, e.Error())
 		}
 	}
-	return graph, nil
+	return graph, s.settled(), nil
 }
 
 // converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do

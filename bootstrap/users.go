@@ -171,7 +171,7 @@ func (s *session) warnOfUser(u plan.User, cert *x509.Certificate, enforced strin
 	if u.Role == "view" || enforced == "baseline" || enforced == "restricted" {
 		return
 	}
-	if plan.NamespacesRefusePods(s.Inventory) {
+	if plan.NamespacesRefusePods(s.settled()) {
 		s.warn("the namespace %[1]s lets pods have the files and the network of their node, and with those the cluster: `kubectl label namespace %[1]s pod-security.kubernetes.io/enforce=baseline` refuses them", u.Namespace)
 		return
 	}

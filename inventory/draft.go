@@ -58,7 +58,7 @@ func (d Draft) Text() []byte {
 	p.line("cluster: %s # also in the name of the kubeconfig", valueText(d.Cluster))
 	p.line("")
 	p.line("kubernetes:")
-	p.line("  version: %q # exactly this one; a minor, such as %q, is the newest of it that your kgpu knows", d.Version, minorOf(d.Version))
+	p.line("  version: %q # exactly this one; a minor, such as %q, is any patch of it", d.Version, minorOf(d.Version))
 	p.comment("  # ", d.RangesNote)
 	p.cidr("podCIDR", d.PodCIDR, newFile("").Kubernetes.PodCIDR, "addresses of pods")
 	p.cidr("serviceCIDR", d.ServiceCIDR, newFile("").Kubernetes.ServiceCIDR, "addresses of services")

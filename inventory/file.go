@@ -71,7 +71,7 @@ func section[T, V any](field func(*T) *V, ks keys[V]) func(*decoder, *T, *yaml.N
 
 func kubernetesKeys() keys[Kubernetes] {
 	return keys[Kubernetes]{
-		"version":                rawValue(func(k *Kubernetes) *Version { return &k.Version }, catalog.Resolve),
+		"version":                kubernetesVersion,
 		"allowEndOfLife":         boolean(func(k *Kubernetes) *bool { return &k.AllowEndOfLife }),
 		"podCIDR":                value(func(k *Kubernetes) *netip.Prefix { return &k.PodCIDR }, cidr),
 		"serviceCIDR":            value(func(k *Kubernetes) *netip.Prefix { return &k.ServiceCIDR }, cidr),
@@ -82,6 +82,16 @@ func kubernetesKeys() keys[Kubernetes] {
 		"kubeProxyConfiguration": passthrough(func(k *Kubernetes) *map[string]any { return &k.KubeProxyConfiguration }),
 		"ignorePreflightErrors":  values(func(k *Kubernetes) *[]string { return &k.IgnorePreflightErrors }, word),
 	}
+}
+
+func kubernetesVersion(d *decoder, k *Kubernetes, n *yaml.Node, path string) {
+	rawValue(func(k *Kubernetes) *Version { return &k.Version }, func(s string) (Version, error) {
+		k.Pin = PinnedExact
+		if catalog.IsMinor(s) {
+			k.Pin = PinnedMinor
+		}
+		return catalog.Resolve(s)
+	})(d, k, n, path)
 }
 
 func gates(d *decoder, k *Kubernetes, n *yaml.Node, path string) {

@@ -10,6 +10,17 @@ import (
 // Version is an exact Kubernetes version.
 type Version = catalog.Version
 
+// Pin says how much of a cluster's version the file fixes. What it leaves open, a running cluster decides by what it runs, and
+// for a new one the catalog.
+type Pin string
+
+// The pins.
+const (
+	NotPinned   Pin = ""      // no version: any
+	PinnedMinor Pin = "minor" // 1.36: any patch of it
+	PinnedExact Pin = "exact" // 1.36.3
+)
+
 // Role says what a host is in the cluster.
 type Role string
 
@@ -78,7 +89,8 @@ type Inventory struct {
 
 // Kubernetes is the cluster's version and settings.
 type Kubernetes struct {
-	Version        Version // exact, resolved through the catalog when the file gives a minor
+	Version        Version // exact; what the file leaves open is the catalog's, as it is for a new cluster
+	Pin            Pin     // how much of it the file says
 	AllowEndOfLife bool    // accept a version that is out of support
 
 	PodCIDR              netip.Prefix // default 10.244.0.0/16

@@ -47,7 +47,6 @@ const (
 	imageRepositorySince = 8  // MasterConfiguration.ImageRepository; before, the environment of kubeadm
 	ignorePreflightSince = 9  // kubeadm --ignore-preflight-errors; before, only all checks can be skipped
 	ignoreInFileSince    = 15 // NodeRegistrationOptions.IgnorePreflightErrors, v1beta2
-	skipTokenPrintSince  = 7  // kubeadm init --skip-token-print
 	cniListSince         = 7  // pkg/kubelet/network/cni: *.conflist
 	dnsFolderSince       = 21 // cmd/kubeadm/app/images: CoreDNS is coredns/coredns
 	cgroupV2Since        = 19 // pkg/kubelet/cm: IsCgroup2UnifiedMode
@@ -104,9 +103,6 @@ func (m Minor) HasIgnorePreflightErrors() bool { return m.Number >= ignorePrefli
 
 // IgnoresInFile reports whether kubeadm's file says which checks to ignore; before, a flag does.
 func (m Minor) IgnoresInFile() bool { return m.Number >= ignoreInFileSince }
-
-// CanHideToken reports whether kubeadm init can keep its token to itself.
-func (m Minor) CanHideToken() bool { return m.Number >= skipTokenPrintSince }
 
 // ReadsCNILists reports whether the kubelet reads CNI configurations of several plugins.
 func (m Minor) ReadsCNILists() bool { return m.Number >= cniListSince }

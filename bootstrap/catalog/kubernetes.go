@@ -111,6 +111,9 @@ func SupportedMinors(now time.Time) []string {
 
 var minorVersion = regexp.MustCompile(`^v?1\.(\d{1,3})$`)
 
+// IsMinor reports whether s names a minor version alone, such as 1.36.
+func IsMinor(s string) bool { return minorVersion.MatchString(s) }
+
 // Resolve turns a minor (1.36) into its newest patch, and checks that an exact version (1.36.3) can exist.
 func Resolve(s string) (Version, error) {
 	if m := minorVersion.FindStringSubmatch(s); m != nil {

@@ -83,26 +83,34 @@ func limited(c *cli.Context, inv *inventory.Inventory, hosts []string) string {
 	case "remove-worker":
 		words = append(words, bootstrap.StillNamed(inv.Path, c.Args().Slice())...)
 	}
-	for _, flag := range []string{"only", "skip", "limit", "ignore"} {
-		values := c.StringSlice(flag)
-		if flag == "limit" {
-			values = hosts
-		}
-		for _, value := range values {
-			words = append(words, "--"+flag, value)
-		}
-	}
-	for _, flag := range []string{"ssh-config", "kubeconfig", "max-unavailable", "namespace", "role", "days", "file", "port", "out", "assume"} {
-		if c.IsSet(flag) {
-			words = append(words, "--"+flag, fmt.Sprint(c.Value(flag)))
-		}
-	}
-	for _, flag := range []string{"adopt", "force", "yes", "admin", "remove"} {
-		if c.Bool(flag) {
-			words = append(words, "--"+flag)
-		}
+	words = append(words, setFlags(c, "inventory", "limit", "output", "verbose", "quiet")...)
+	for _, host := range hosts {
+		words = append(words, "--limit", host)
 	}
 	return shellLine(words)
+}
+
+// setFlags are the command's options as they were given, but for some of another meaning: what is left out on purpose is named.
+func setFlags(c *cli.Context, but ...string) (words []string) {
+	for _, flag := range c.Command.Flags {
+		name := flag.Names()[0]
+		if !c.IsSet(name) || slices.Contains(but, name) {
+			continue
+		}
+		switch flag.(type) {
+		case *cli.BoolFlag:
+			if c.Bool(name) {
+				words = append(words, "--"+name)
+			}
+		case *cli.StringSliceFlag:
+			for _, value := range c.StringSlice(name) {
+				words = append(words, "--"+name, value)
+			}
+		default:
+			words = append(words, "--"+name, fmt.Sprint(c.Value(name)))
+		}
+	}
+	return words
 }
 
 // takesAway says, of a dashboard that may be deployed in part, how it goes; empty: that is not what c does.

@@ -20,7 +20,7 @@ func TestAgain(t *testing.T) {
 	for typed, want := range map[string]string{
 		"up a.yaml": "kgpu up --inventory 'my hosts.yaml'",
 		"up --limit w1 --limit w2 --skip os/* -v":        "kgpu up --inventory 'my hosts.yaml' --skip 'os/*' --limit w1 --limit w2",
-		"up --max-unavailable 2 --kubeconfig k":          "kgpu up --inventory 'my hosts.yaml' --kubeconfig k --max-unavailable 2",
+		"up --max-unavailable 2 --kubeconfig k":          "kgpu up --inventory 'my hosts.yaml' --max-unavailable 2 --kubeconfig k",
 		"add-worker 10.0.0.[1-2]":                        "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
 		"up --yes --adopt":                               "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
 		"user create joe --days 9 -o joe.conf":           "kgpu user create --inventory 'my hosts.yaml' joe --days 9 --file joe.conf",
@@ -42,11 +42,40 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// Every option that was given is in the command that carries on, whatever options there will be; how it is told is not.
+func TestAgainWithEveryOption(t *testing.T) {
+	app := testApp()
+	for _, command := range slices.Concat(app.Commands, app.Command("user").Subcommands) {
+		for _, flag := range command.Flags {
+			name := flag.Names()[0]
+			if slices.Contains([]string{"inventory", "output", "verbose", "quiet", "help"}, name) {
+				continue
+			}
+			typed := []string{"--" + name + "=3"}
+			if _, isBool := flag.(*cli.BoolFlag); isBool {
+				typed = []string{"--" + name}
+			}
+			got := ""
+			command.Action = func(c *cli.Context) error {
+				got = again(c, &inventory.Inventory{Path: "a.yaml"})
+				return nil
+			}
+			words := []string{"kgpu", command.Name}
+			if slices.Contains(app.Command("user").Subcommands, command) {
+				words = []string{"kgpu", "user", command.Name}
+			}
+			if err := app.Run(append(words, typed...)); err != nil || !strings.Contains(got, " --"+name) {
+				t.Errorf("%s %s: %s (%v)", command.Name, typed, got, err)
+			}
+		}
+	}
+}
+
 // Who goes on without a host keeps what else was typed.
 func TestOnlyFor(t *testing.T) {
 	for want, hosts := range map[string][]string{
-		"kgpu up --inventory lab.yaml --skip 'os/*' --limit w2 --limit w3 --ignore HOST_REBOOT_PENDING --ssh-config c": {"w2", "w3"},
-		"kgpu up --inventory lab.yaml --skip 'os/*' --ignore HOST_REBOOT_PENDING --ssh-config c --limit HOST…":         nil,
+		"kgpu up --inventory lab.yaml --ssh-config c --ignore HOST_REBOOT_PENDING --skip 'os/*' --limit w2 --limit w3": {"w2", "w3"},
+		"kgpu up --inventory lab.yaml --ssh-config c --ignore HOST_REBOOT_PENDING --skip 'os/*' --limit HOST…":         nil,
 	} {
 		app := testApp()
 		got := ""

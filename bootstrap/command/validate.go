@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // Validate is kgpu validate.
@@ -21,6 +22,17 @@ func validate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %s\n", inv.Path, inv.Cluster, inv.Kubernetes.Version, plural.Of(len(inv.Hosts), "host"))
+	_, err = fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %s\n", inv.Path, inv.Cluster, versionOf(inv.Kubernetes), plural.Of(len(inv.Hosts), "host"))
 	return err
+}
+
+// versionOf says which version a cluster has, or gets.
+func versionOf(k inventory.Kubernetes) string {
+	switch k.Pin {
+	case inventory.PinnedExact:
+		return k.Version.String()
+	case inventory.PinnedMinor:
+		return k.Version.MinorString() + " (" + k.Version.String() + " for a new cluster)"
+	}
+	return "as the cluster has it (" + k.Version.String() + " for a new one)"
 }

@@ -171,6 +171,17 @@ func unreached(m Machine) []Finding {
 	return out
 }
 
+// Refused is the finding of a plan that refuses to change the cluster's version, which works as it is.
+func Refused(err error) []Finding {
+	var out []Finding
+	for _, e := range reason.All(err) {
+		if e.ID == reason.KubernetesVersionChange {
+			out = append(out, fromReason(e.Host, e))
+		}
+	}
+	return out
+}
+
 // fromReason is what kgpu calls by a reason anyway.
 func fromReason(host string, e *reason.Error) Finding {
 	evidence := e.Detail
@@ -187,8 +198,8 @@ func fromReason(host string, e *reason.Error) Finding {
 	return f
 }
 
-// onlyWarnings are what preflight refuses before anything is made, and what a node can live with.
-var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld}
+// onlyWarnings are what preflight or the plan refuses before anything is made, and what a node can live with.
+var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange}
 
 // pointless are checks of preflight that say nothing new about a node: they are for the choice of what is to be installed.
 var pointless = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}

@@ -276,7 +276,7 @@ func cluster(a map[string][]string, e *Evidence) error {
 		if f == nil {
 			return bad("node", line)
 		}
-		n := Node{Name: f[1], Cordoned: f[2] == "true", Drained: f[5] != "", Conditions: map[string]string{}, WatchSays: unescaped.Replace(f[7]), ReadySays: unescaped.Replace(f[8])}
+		n := Node{Name: f[1], Cordoned: f[2] == "true", Drained: f[5] != "", Conditions: map[string]string{}, WatchSays: inLine(f[7]), ReadySays: inLine(f[8])}
 		n.Capacity, _ = facts.Quantity(f[3]) // what a kubelet says of its own node must not hide the others
 		n.Allocatable, _ = facts.Quantity(f[4])
 		for _, condition := range strings.Fields(f[6]) {
@@ -290,7 +290,7 @@ func cluster(a map[string][]string, e *Evidence) error {
 		if f == nil {
 			return bad("pod", line)
 		}
-		c.Pods = append(c.Pods, Pod{Node: f[1], Name: f[2], Phase: f[3], Waiting: unescaped.Replace(strings.TrimSpace(f[4]))})
+		c.Pods = append(c.Pods, Pod{Node: f[1], Name: f[2], Phase: f[3], Waiting: inLine(strings.TrimSpace(f[4]))})
 	}
 	for _, line := range a["waiting-pod"] {
 		f := fields(line, 2)
@@ -312,13 +312,15 @@ func cluster(a map[string][]string, e *Evidence) error {
 		if err != nil {
 			continue // one that does not say when it was
 		}
-		c.Events = append(c.Events, Event{Time: at, Node: f[2], Reason: f[3], Object: f[4], Message: unescaped.Replace(f[5])})
+		c.Events = append(c.Events, Event{Time: at, Node: f[2], Reason: f[3], Object: f[4], Message: inLine(f[5])})
 	}
 	return nil
 }
 
-// unescaped undoes, for people, what the script's templates did to what others may write as they like.
-var unescaped = strings.NewReplacer(`\\`, `\`, `\'`, `'`, `\"`, `"`, `\u003D`, "=", `\u003C`, "<", `\u003E`, ">", `\u0026`, "&", `\u000A`, " ")
+// inLine is what the script's templates were given, which others may write as they like, on one line that can be printed.
+func inLine(escaped string) string {
+	return printable.Short(strings.NewReplacer("\n", " ", "\t", " ").Replace(facts.Unescaped(escaped)), 4*maxLine)
+}
 
 // fields are at least so many, between tabs; those that the end of the line lost are empty. nil: half of them are missing.
 func fields(line string, want int) []string {

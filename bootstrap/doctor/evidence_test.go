@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,18 @@ func TestParseEvidenceLeniently(t *testing.T) {
 	}
 	if n := e.Cluster.Nodes; len(e.Certificates) > 0 || len(n) != 2 || n[0].Capacity != 1000 || n[0].Allocatable != 0 || n[1].Capacity != 2 || n[1].Allocatable != 1 {
 		t.Errorf("%+v, %+v", e.Certificates, n)
+	}
+}
+
+// Words of others are what they were before the templates escaped them, on one line, and steer no terminal.
+func TestWordsOfOthers(t *testing.T) {
+	e, err := ParseEvidence([]byte("kgpu-doctor=1\napi=1\nevent=\t2026-11-20T10:00:00Z\tw1\tBackOff\tPod/x\t" +
+		`can\u0027t pull \u0022a\u0022 \u003D\x3D b:\u000A d\u00e9fense \\n \u001b[31mred` + "\nend=1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := e.Cluster.Events[0].Message, `can't pull "a" == b:  défense \n `; !strings.HasPrefix(got, want) || strings.Contains(got, "\x1b") {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -138,14 +139,7 @@ func runtimeCgroup(s *subject) []string {
 	if has, _ := s.hasRuntime(); !s.containerd() || !has || runc == "" || (s.e.NVIDIACgroup == "true") == (runc == "true") {
 		return nil
 	}
-	return []string{fmt.Sprintf("SystemdCgroup: runc %s, nvidia %s", runc, or(s.e.NVIDIACgroup, "false"))}
-}
-
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
+	return []string{fmt.Sprintf("SystemdCgroup: runc %s, nvidia %s", runc, cmp.Or(s.e.NVIDIACgroup, "false"))}
 }
 
 func runtimeMissing(s *subject) []string {
@@ -201,7 +195,7 @@ func leak(s *subject) []string {
 	if !byDefault || s.cards == 0 || s.f.Toolkit[setting] == "false" {
 		return nil
 	}
-	return []string{"nvidia is the default runtime, " + setting + " is " + or(s.f.Toolkit[setting], "not set (true)")}
+	return []string{"nvidia is the default runtime, " + setting + " is " + cmp.Or(s.f.Toolkit[setting], "not set (true)")}
 }
 
 // --- units
@@ -255,7 +249,7 @@ func notReady(s *subject) []string {
 	case s.node == nil:
 		return []string{"the cluster has no node " + plan.NodeName(s.Host, s.f)}
 	case s.node.Conditions["Ready"] != "True":
-		return []string{strings.TrimSpace("Ready is " + or(s.node.Conditions["Ready"], "not told") + ": " + s.node.ReadySays)}
+		return []string{strings.TrimSpace("Ready is " + cmp.Or(s.node.Conditions["Ready"], "not told") + ": " + s.node.ReadySays)}
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (api *API) object(f []string) error {
 	const nodeFields, podFields = 15, 9
 	fields := make([]string, max(nodeFields, podFields))
 	for i := range min(len(f), len(fields)) { // trailing empty fields are trimmed
-		fields[i] = unescaped(f[i])
+		fields[i] = Unescaped(f[i])
 	}
 	f = fields
 	switch f[0] {
@@ -189,8 +189,8 @@ func Quantity(s string) (n int, ok bool) {
 	return n, true
 }
 
-// unescaped is what the template's js was given: \u003D and, of Go's older versions, \x3D are an equals sign.
-func unescaped(s string) string {
+// Unescaped is what the template's js was given: \u003D and, of Go's older versions, \x3D are an equals sign.
+func Unescaped(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}

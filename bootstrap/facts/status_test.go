@@ -17,7 +17,7 @@ func TestUnescaped(t *testing.T) {
 	for escaped, want := range map[string]string{
 		"plain": "plain", `a\u003Db\u0009c`: "a=b\tc", `a\x3Db`: "a=b", `it\'s \"x\" \\n`: `it's "x" \n`, `\`: `\`, `\q"`: `\q"`, `ü\u00fc`: "üü",
 	} {
-		if got := unescaped(escaped); got != want {
+		if got := Unescaped(escaped); got != want {
 			t.Errorf("%q: %q, want %q", escaped, got, want)
 		}
 	}

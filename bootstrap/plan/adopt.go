@@ -25,7 +25,7 @@ func (b *builder) unfitControlPlane(h *host) []string {
 			unfit = append(unfit, fmt.Sprintf("its %s is %s, the inventory's %s", what, have, want))
 		}
 	}
-	differs("version", c.Version, "v"+k.Version.String())
+	differs("version", c.Version, "v"+b.versions.Wanted.String())
 	if b.inv.Network != inventory.None {
 		differs("podCIDR", c.PodCIDR, k.PodCIDR.String())
 	}
@@ -51,7 +51,7 @@ func (b *builder) unfitNode(h *host) []string {
 		unfit = append(unfit, fmt.Sprintf("its runtime is %s, the inventory's %s", node.Runtime, b.inv.Runtime))
 	}
 	if want := "v" + b.inv.Kubernetes.Version.String(); node.Version != want {
-		unfit = append(unfit, fmt.Sprintf("its kubelet is %s, the inventory's version %s", node.Version, want))
+		unfit = append(unfit, fmt.Sprintf("its kubelet is %s, its cluster's version %s", node.Version, want))
 	}
 	return unfit
 }

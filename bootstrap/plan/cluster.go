@@ -105,15 +105,15 @@ func (b *builder) nodeOf(h *host) *facts.Node {
 	return nil
 }
 
-// tokenLife is how long a token lives that nobody deletes, as kubeadm has it. A worker may need hours before it joins: for
+// TokenLife is how long a token lives that nobody deletes, as kubeadm has it. A worker may need hours before it joins: for
 // its driver, its reboot, somebody's lock, and for its turn among a hundred.
-const tokenLife = "24h"
+const TokenLife = "24h"
 
 func (b *builder) token(needs []Ref, joining []*host) Ref {
 	return b.side(b.cp, Step{
 		Ref: Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
 		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
-		Input: Input{Values: map[string]string{"ttl": tokenLife}}, Retry: Transient, Timeout: short,
+		Input: Input{Values: map[string]string{"ttl": TokenLife}}, Retry: Transient, Timeout: short,
 	})
 }
 

@@ -130,7 +130,9 @@ func TestNotebookAsksForWhatThereIs(t *testing.T) {
 					c.harm(f)
 				}
 			}
-			g, err := Notebook(decode(t, threeHosts+c.more), seen, true)
+			inv := decode(t, threeHosts+c.more)
+			seen["cp1"].ControlPlane.Version = "v" + inv.Kubernetes.Version.String()
+			g, err := Notebook(inv, seen, true)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// KubernetesPackages are pinned to the cluster's version and held.
+// KubernetesPackages are pinned to the cluster's version and held. Those of a node are never changed for another version.
 var KubernetesPackages = []string{"kubelet", "kubeadm", "kubectl"}
 
 func (b *builder) packages(h *host) {
-	version := b.inv.Kubernetes.Version.String()
+	version := b.version(h)
 	var missing, reasons []string
 	for _, name := range KubernetesPackages {
 		p, ok := h.facts.Packages[name]
 		switch {
 		case !ok:
 			missing = append(missing, name)
-		case !strings.HasPrefix(p.Version, version+"-"):
+		case !b.keeps(h) && !strings.HasPrefix(p.Version, version.String()+"-"):
 			reasons = append(reasons, fmt.Sprintf("%s is %s", name, p.Version))
 		case !p.Held:
 			reasons = append(reasons, name+" is not held")
@@ -28,8 +28,8 @@ func (b *builder) packages(h *host) {
 	}
 	files := b.kubeletFiles(h)
 	reasons = slices.Concat(reasons, changed(h.facts, files), h.outdated("kubelet.service"))
-	b.unless(h, reasons, "Kubernetes "+version+" is installed", Step{
-		Ref: Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version, Script: "kube-packages",
-		Input: Input{Values: map[string]string{"version": version}, Files: files}, Retry: Transient, Timeout: long,
+	b.unless(h, reasons, "Kubernetes "+version.String()+" is installed", Step{
+		Ref: Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version.String(), Script: "kube-packages",
+		Input: Input{Values: map[string]string{"version": version.String()}, Files: files}, Retry: Transient, Timeout: long,
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func (b *builder) repositories(h *host) {
-	minor := b.inv.Kubernetes.Version.MinorString()
+	minor := b.version(h).MinorString()
 	kubernetes := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "/Release.key", minor)
 	if r := b.inv.Repositories.Kubernetes; r.URL == "" && r.KeyURL == "" { // a mirror knows nothing of other minors
 		kubernetes.SameKeyURLs = catalog.KubernetesKeyURLs(minor)

@@ -35,6 +35,9 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*Gra
 	}
 	b.adopt = adopt
 	b.judge()
+	if err := b.refuseVersionChange(); err != nil {
+		return nil, err
+	}
 	for _, h := range b.hosts {
 		h.away = b.drained(h)
 		b.clean(h)
@@ -73,12 +76,13 @@ type host struct {
 
 // builder collects the graph.
 type builder struct {
-	inv   *inventory.Inventory
-	minor catalog.Minor
-	hosts []*host
-	cp    *host
-	graph Graph
-	adopt bool // what was made by hand is taken over
+	inv      *inventory.Inventory // settled: with the version that the cluster runs, if there is one
+	versions Versions
+	minor    catalog.Minor
+	hosts    []*host
+	cp       *host
+	graph    Graph
+	adopt    bool // what was made by hand is taken over
 
 	standings map[string]Standing // of the hosts, by ID; nil: not judged yet
 
@@ -86,20 +90,20 @@ type builder struct {
 }
 
 func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {
-	version := inv.Kubernetes.Version
-	minor, ok := catalog.Kubernetes(version.Minor)
-	if !ok {
+	b := &builder{inv: inv}
+	b.enter(seen)
+	version := b.inv.Kubernetes.Version
+	var ok bool
+	if b.minor, ok = catalog.Kubernetes(version.Minor); !ok {
 		return nil, fmt.Errorf("the catalog has no Kubernetes %s", version.MinorString())
 	}
-	b := &builder{inv: inv, minor: minor}
-	b.enter(seen)
 	if b.cp == nil {
 		return nil, fmt.Errorf("no facts of a control plane host")
 	}
 	return b, nil
 }
 
-// enter takes the hosts with facts in.
+// enter takes the hosts with facts in, and the version that their cluster runs.
 func (b *builder) enter(seen map[string]*facts.Host) {
 	for _, entry := range b.inv.Hosts {
 		f := seen[entry.ID()]
@@ -112,6 +116,8 @@ func (b *builder) enter(seen map[string]*facts.Host) {
 			b.cp = h
 		}
 	}
+	b.versions = b.findVersions()
+	b.inv = b.versions.settle(b.inv)
 }
 
 // NodeName is the name of the host's node object: the inventory's, or the machine's own host name.
@@ -192,6 +198,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 func (b *builder) warnings() {
 	b.oldWarnings()
 	b.lockWarnings()
+	b.versionWarnings()
 	if b.inv.Network == inventory.Weave {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}

@@ -202,12 +202,6 @@ func (c *checker) packages(m Machine) {
 	if have := m.Facts.DaemonJSON; len(have) > 0 && c.inv.Runtime == inventory.Docker && !json.Valid(have) {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "/etc/docker/daemon.json is not valid JSON")
 	}
-	for name, p := range m.Facts.Packages {
-		v := c.inv.Kubernetes.Version
-		if name == "kubelet" && member(m) && !strings.HasPrefix(p.Version, v.String()+"-") {
-			c.problem(m.ID(), reason.HostForeignCluster, "the node runs Kubernetes %s, the inventory wants %s: kgpu does not upgrade clusters yet", p.Version, v)
-		}
-	}
 }
 
 // held refuses hosts whose owner holds a package of Kubernetes at another version. Where kgpu has worked before, the hold

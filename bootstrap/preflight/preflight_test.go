@@ -253,7 +253,7 @@ func TestMembers(t *testing.T) {
 		t.Errorf("found %v", found)
 	}
 	w.Packages["kubelet"] = facts.Package{Version: "1.35.6-1.1"}
-	if found := Check(inv, machines, nil); len(found) != 1 || found[0].Host != "w1" {
-		t.Errorf("an upgrade was not refused: %v", found)
+	if found := Check(inv, machines, nil); len(found) > 0 {
+		t.Errorf("of what only the plan decides, preflight says: %v", found)
 	}
 }

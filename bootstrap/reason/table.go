@@ -54,25 +54,28 @@ const (
 	HostMadeByHand       ID = "HOST_MADE_BY_HAND"
 	HostHalfMade         ID = "HOST_HALF_MADE"
 	HostEtcdStale        ID = "HOST_ETCD_STALE"
-	HostPodNetworkLeft   ID = "HOST_POD_NETWORK_LEFT"
-	HostModuleMissing    ID = "HOST_MODULE_MISSING"
-	HostCgroupV1         ID = "HOST_CGROUP_V1"
-	HostCgroupV2         ID = "HOST_CGROUP_V2"
-	HostRuntimeConflict  ID = "HOST_RUNTIME_CONFLICT"
-	HostPackageHeld      ID = "HOST_PACKAGE_HELD"
-	HostPackagePinned    ID = "HOST_PACKAGE_PINNED"
-	HostAptConfig        ID = "HOST_APT_CONFIG"
-	HostCertificateEnds  ID = "HOST_CERTIFICATE_ENDS"
-	HostNotInInventory   ID = "HOST_NOT_IN_INVENTORY"
-	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
-	NetPortBlocked       ID = "NET_PORT_BLOCKED"
-	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
-	NetMTUDiffers        ID = "NET_MTU_DIFFERS"
-	RegistryUnreachable  ID = "REGISTRY_UNREACHABLE"
-	RegistryBusy         ID = "REGISTRY_BUSY"
-	ImageUnavailable     ID = "IMAGE_UNAVAILABLE"
-	ImageMismatch        ID = "IMAGE_MISMATCH"
-	ProxyUnreachable     ID = "PROXY_UNREACHABLE"
+
+	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
+
+	HostPodNetworkLeft  ID = "HOST_POD_NETWORK_LEFT"
+	HostModuleMissing   ID = "HOST_MODULE_MISSING"
+	HostCgroupV1        ID = "HOST_CGROUP_V1"
+	HostCgroupV2        ID = "HOST_CGROUP_V2"
+	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
+	HostPackageHeld     ID = "HOST_PACKAGE_HELD"
+	HostPackagePinned   ID = "HOST_PACKAGE_PINNED"
+	HostAptConfig       ID = "HOST_APT_CONFIG"
+	HostCertificateEnds ID = "HOST_CERTIFICATE_ENDS"
+	HostNotInInventory  ID = "HOST_NOT_IN_INVENTORY"
+	NetRangeOverlap     ID = "NET_RANGE_OVERLAP"
+	NetPortBlocked      ID = "NET_PORT_BLOCKED"
+	NetNameUnresolved   ID = "NET_NAME_UNRESOLVED"
+	NetMTUDiffers       ID = "NET_MTU_DIFFERS"
+	RegistryUnreachable ID = "REGISTRY_UNREACHABLE"
+	RegistryBusy        ID = "REGISTRY_BUSY"
+	ImageUnavailable    ID = "IMAGE_UNAVAILABLE"
+	ImageMismatch       ID = "IMAGE_MISMATCH"
+	ProxyUnreachable    ID = "PROXY_UNREACHABLE"
 
 	GPUUnsupported        ID = "GPU_UNSUPPORTED"
 	GPUDriverImpossible   ID = "GPU_DRIVER_IMPOSSIBLE"
@@ -240,7 +243,7 @@ var table = index([]Reason{
 		"ufw or firewalld is active on a host that is no node yet. kgpu changes no rules of yours, and the default rules keep nodes and pods from each other.",
 		"open the ports of Kubernetes and of the pod network, or turn the firewall off"},
 	{HostForeignCluster, 69,
-		"The host is a node of another cluster, has another kind of Kubernetes on it (k3s, microk8s …), or was set up with kubeadm by somebody else; or its Kubernetes has another version than the inventory. kgpu tells clusters apart by their certificates.",
+		"The host is a node of another cluster, has another kind of Kubernetes on it (k3s, microk8s …), or was set up with kubeadm by somebody else. kgpu tells clusters apart by their certificates.",
 		"the host belongs to another cluster: `kubeadm reset` it there first; kgpu takes nothing over"},
 	{HostMadeByHand, 38,
 		"The host works in a cluster, and it was not kgpu that made it a part of that: somebody ran kubeadm by hand. The message has the evidence, and what does not fit the inventory if it cannot be taken over.",
@@ -251,6 +254,9 @@ var table = index([]Reason{
 	{HostEtcdStale, 41,
 		"The host has the data of an etcd, with all that a cluster knew, and no cluster around it. kubeadm would refuse to begin, and nobody but you knows whether the data is needed.",
 		"where nobody needs the data: remove /var/lib/etcd/member; else keep a copy elsewhere, or bring back the /etc/kubernetes that belongs to it"},
+	{KubernetesVersionChange, 43,
+		"The inventory wants another version of Kubernetes than the cluster runs, or the cluster runs one that this kgpu does not know. kgpu does not change the version of a cluster yet: nothing is planned, and no `--ignore` goes on.",
+		"write the version that the cluster runs into the inventory as `kubernetes: {version: …}`, or leave `version` out: then the cluster's own counts; for a version that kgpu does not know, take a newer kgpu"},
 	{HostPodNetworkLeft, 42,
 		"A pod network that kgpu did not make has left its configuration, its links or its addresses on the host. Pods would get addresses of the wrong range, or two hosts the same one.",
 		"remove what the message names (files, and links by `ip link delete`); `kgpu up --adopt` removes what weave, flannel and calico left"},
@@ -428,7 +434,7 @@ var table = index([]Reason{
 		"A worker that cannot be asked for its name is to leave the cluster: the inventory does not give its name either, none of the nodes has its address, and there are nodes that no other host of the inventory accounts for.",
 		"write the `name:` of its node, one of those named above, into the inventory, then run the same command again"},
 	{RenderFolderTaken, 92,
-		"The folder that `kgpu render` is to write is a file, or has files in it that it did not write.",
+		"The folder that `kgpu render` is to write is a file, cannot be made, or has files in it that it did not write.",
 		"name another folder, or an empty one"},
 	{PodStuck, 93,
 		"A pod of the cluster itself, in a namespace kube-… or kgpu-…, does not come by waiting: its image cannot be pulled, what it is configured with is not there, it ends again and again, or no node takes it.",

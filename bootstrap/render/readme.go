@@ -81,7 +81,7 @@ func readme(inv *inventory.Inventory, g *plan.Graph, all []*turn) string {
 	}
 	b.WriteString("\nHosts whose scripts follow each other may be done at the same time, but for those that drain or reboot nodes. A script that\n" +
 		"fails says why; run it again when that is mended, it carries on. The steps run in a systemd unit: a lost connection stops nothing.\n" +
-		"The token in `join.env` lives for " + tokenLife + ", or until the control plane's later run deletes it; its earlier run makes another one.\n")
+		"The token in `join.env` lives for " + plan.TokenLife + ", or until the control plane's later run deletes it; its earlier run makes another one.\n")
 	b.WriteString("\n## Afterwards\n\nThe administrator's kubeconfig is `/etc/kubernetes/admin.conf` on the control plane.")
 	if g.Has(plan.NotebookStep) {
 		fmt.Fprintf(&b, " The notebook's token, which is made there, is in the\nSecret `notebook` of the namespace `%s`.", plan.NotebookNamespace)

@@ -19,9 +19,6 @@ import (
 // script fills.
 var credentials = []string{plan.OutputToken, plan.OutputCAHash}
 
-// tokenLife is how long the token to join with lives: a person needs longer than kgpu does.
-const tokenLife = "24h"
-
 // tokenStep makes the credentials.
 const tokenStep = "cluster/token"
 
@@ -103,9 +100,6 @@ func (s *step) write(out map[string]plan.File, dir string) error {
 	out[path.Join(dir, "id")] = text(s.ID + "\n")
 	out[path.Join(dir, "timeout")] = text(seconds(s.Timeout))
 	for name, value := range input.Values {
-		if s.ID == tokenStep && name == "ttl" {
-			value = tokenLife
-		}
 		out[path.Join(dir, "values", name)] = text(value)
 	}
 	for file, content := range input.Files {

@@ -26,11 +26,11 @@ func Write(dir string, files map[string]plan.File) (err error) {
 	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOTDIR) {
 		return taken(dir + " is, or is below, a file")
 	} else if err != nil {
-		return err
+		return taken(err.Error())
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return err
+		return taken(err.Error())
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	old, err := written(root, dir)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (l *leftover) naming(shown int) string {
 		if more := len(h.left) - shown; more > 0 {
 			left += fmt.Sprintf(" and %d more", more)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.id, or(h.reached, "-"), or(left, "-"), h.reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.id, cmp.Or(h.reached, "-"), cmp.Or(left, "-"), h.reason)
 	}
 	if rows == 0 {
 		return ""

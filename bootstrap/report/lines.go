@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func (l *lines) Emit(e event.Event) {
 		l.line(Verbose, e, dim, join("ran", e.Text, took(e), exit(e)))
 	case event.StepStart:
 		delete(l.tails, at)
-		l.line(Normal, e, plain, join(or(e.Text, "begun"), ago(e)))
+		l.line(Normal, e, plain, join(cmp.Or(e.Text, "begun"), ago(e)))
 	case event.StepDone:
 		delete(l.tails, at)
 		l.line(Normal, e, green, join("done", took(e)))
@@ -120,7 +121,7 @@ func (l *lines) failure(e event.Event, tail []string) {
 		l.line(Normal, e, yellow, e.Text)
 		return
 	}
-	text := join("failed", took(e)) + ": " + or(e.Text, "failed")
+	text := join("failed", took(e)) + ": " + cmp.Or(e.Text, "failed")
 	l.line(Quiet, e, red, join(text, exit(e), "["+e.Reason+"]"))
 	if n := len(tail); n > 0 && strings.TrimSpace(tail[n-1]) == strings.TrimSpace(e.Text) {
 		tail = tail[:n-1] // what a step ends with it prints, too
@@ -149,7 +150,7 @@ func (l *lines) result(e event.Event) {
 	if e.Reason == "ok" {
 		colour = green
 	}
-	l.line(Quiet, e, colour, join(or(e.Text, e.Reason), took(e)))
+	l.line(Quiet, e, colour, join(cmp.Or(e.Text, e.Reason), took(e)))
 }
 
 // line prints text with time, host and step in front when the level of detail is at least from.
@@ -253,11 +254,4 @@ func join(parts ...string) string { return joinBy(" ", parts...) }
 // joinBy joins the parts that are not empty.
 func joinBy(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

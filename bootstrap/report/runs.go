@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -136,7 +137,7 @@ func RunsJSON(w io.Writer, runs []history.Run) error {
 func PrintSilence(w io.Writer, r history.Run, events iter.Seq[event.Event], failed bool) error {
 	name, said := r.Run, ""
 	for e := range events {
-		name = or(name, e.Run)
+		name = cmp.Or(name, e.Run)
 		if e.Kind == event.Result {
 			said = e.Text
 		}

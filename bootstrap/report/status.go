@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -49,7 +50,7 @@ func statusHead(w io.Writer, r *status.Report) {
 	case c.API.Version == c.Kubernetes:
 		line("KUBERNETES", "%s, the API server answers", c.API.Version)
 	default:
-		line("KUBERNETES", "%s, the API server answers; the inventory wants %s", or(c.API.Version, "unknown version"), c.Kubernetes)
+		line("KUBERNETES", "%s, the API server answers; the inventory wants %s", cmp.Or(c.API.Version, "unknown version"), c.Kubernetes)
 	}
 	var network []string
 	if p := c.Network.Pods; p != nil {
@@ -139,7 +140,7 @@ func statusHosts(w io.Writer, r *status.Report, o StatusOptions) {
 	for _, c := range columns {
 		rows[0] = append(rows[0], c.title)
 		for i, h := range r.Hosts {
-			rows[i+1] = append(rows[i+1], or(c.cell(h), "-"))
+			rows[i+1] = append(rows[i+1], cmp.Or(c.cell(h), "-"))
 		}
 	}
 	if !o.Wide {
@@ -382,7 +383,7 @@ func statusProblems(w io.Writer, r *status.Report) {
 	alike := map[status.Problem][]string{} // hosts where it is the same
 	var order []status.Problem
 	for _, p := range r.Problems {
-		host := or(names[p.Host], p.Host)
+		host := cmp.Or(names[p.Host], p.Host)
 		p.Host = ""
 		if alike[p] == nil {
 			order = append(order, p)

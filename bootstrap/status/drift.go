@@ -21,14 +21,7 @@ type Todo struct {
 // control plane.
 func Plan(inv *inventory.Inventory, hosts []Seen) *Todo {
 	t := &Todo{Steps: map[string][]Step{}, Refused: map[string]plan.Standing{}}
-	seen := map[string]*facts.Host{}
-	control := false
-	for _, s := range hosts {
-		if s.Facts != nil {
-			seen[s.Host.ID()] = s.Facts
-			control = control || s.Host.Role == inventory.ControlPlane
-		}
-	}
+	seen, control := factsOf(hosts)
 	if !control {
 		return t
 	}
@@ -47,6 +40,32 @@ func Plan(inv *inventory.Inventory, hosts []Seen) *Todo {
 		t.Steps[s.Host] = append(t.Steps[s.Host], Step{said(s.ID), said(s.Title), said(s.Reason)})
 	}
 	return t
+}
+
+// factsOf are the facts of the hosts that told them, by ID, and whether the control plane's are among them.
+func factsOf(hosts []Seen) (seen map[string]*facts.Host, control bool) {
+	seen = map[string]*facts.Host{}
+	for _, s := range hosts {
+		if s.Facts != nil {
+			seen[s.Host.ID()] = s.Facts
+			control = control || s.Host.Role == inventory.ControlPlane
+		}
+	}
+	return seen, control
+}
+
+// skew tells of a node whose version is not the cluster's: `kgpu up` does not change it.
+func (j *judge) skew(h *Host) {
+	if text, ok := j.skewed[h.Host]; ok {
+		j.problem(h.Host, "", text, skewAdvice(h))
+	}
+}
+
+func skewAdvice(h *Host) string {
+	if h.Role == string(inventory.ControlPlane) {
+		return "bring its packages to the version of its API server by hand, as https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-upgrade/ says"
+	}
+	return "`kgpu remove-worker " + h.Host + "` drains it and takes it out, `kgpu add-worker " + h.Address + "` joins it again with the cluster's version"
 }
 
 // shownSteps is how many steps a problem names; the report has all.

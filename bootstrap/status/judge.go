@@ -25,8 +25,9 @@ type Seen struct {
 
 // Judge holds what the hosts told against the inventory, and what is to do. Hosts are in the inventory's order.
 func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *Report {
+	seen, _ := factsOf(hosts)
 	j := &judge{
-		inv: inv, hosts: hosts, todo: todo, now: now,
+		inv: plan.Settled(inv, seen), kubernetes: plan.VersionsOf(inv, seen), skewed: plan.Skewed(inv, seen), hosts: hosts, todo: todo, now: now,
 		report: &Report{Schema: Schema, Time: now.UTC().Truncate(time.Second), Hosts: []Host{}, OtherNodes: []OtherNode{}, Problems: []Problem{}},
 	}
 	j.find()
@@ -42,11 +43,13 @@ func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *R
 
 // judge collects the report.
 type judge struct {
-	inv    *inventory.Inventory
-	hosts  []Seen
-	todo   *Todo
-	now    time.Time
-	report *Report
+	inv        *inventory.Inventory // with the version that the cluster runs
+	kubernetes plan.Versions
+	skewed     map[string]string
+	hosts      []Seen
+	todo       *Todo
+	now        time.Time
+	report     *Report
 
 	cp    *Seen
 	api   *facts.API                   // of a control plane that answers; nil: there is none
@@ -109,7 +112,7 @@ func (j *judge) failed(host string, err error) {
 func (j *judge) cluster() {
 	c := &j.report.Cluster
 	*c = Cluster{
-		Name: j.inv.Cluster, Inventory: j.inv.Path, Kubernetes: "v" + j.inv.Kubernetes.Version.String(),
+		Name: j.inv.Cluster, Inventory: j.inv.Path, Kubernetes: "v" + j.kubernetes.Wanted.String(),
 		Network: Network{Name: string(j.inv.Network)}, Cards: []Resource{},
 	}
 	j.apiServer(c)
@@ -183,6 +186,7 @@ func (j *judge) host(s *Seen) {
 	j.network(&h, node)
 	j.certificates(&h, s)
 	if s.Facts != nil {
+		j.skew(&h)
 		j.drift(&h)
 		if r := s.Facts.Run; r != nil {
 			h.AtWork = said(r.Step)

@@ -170,6 +170,15 @@ func TestWhatIsNotWell(t *testing.T) {
 			*todo = Todo{Err: errors.New("the catalog has no such version")}
 		},
 			[]string{"  what is to do cannot be told: the catalog has no such version"}},
+		"another version than the inventory's": {func(inv *inventory.Inventory, s []Seen, todo *Todo) {
+			runsVersion(s, "1.36.3")
+			inv.Kubernetes.Version.Minor, inv.Kubernetes.Pin = 37, inventory.PinnedExact
+			*todo = *Plan(inv, s)
+		}, []string{"cp1 KUBERNETES_VERSION_CHANGE planning: the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.3"}},
+		"a node of another version": {func(inv *inventory.Inventory, s []Seen, _ *Todo) {
+			runsVersion(s, "1.36.4")
+			inv.Kubernetes.Pin = inventory.NotPinned
+		}, []string{"10.0.0.11  node w1 has Kubernetes 1.36.3, and the cluster runs 1.36.4: kgpu changes no version of a node"}},
 		"a node of somebody else": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
 			api(s).Nodes = append(api(s).Nodes, facts.NodeStatus{Name: "stranger", InternalIP: "10.0.0.99", Ready: "True"})
 		}, []string{" HOST_NOT_IN_INVENTORY node stranger (10.0.0.99) is no host of the inventory"}},
@@ -249,6 +258,15 @@ func TestWhatIsNotWell(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runsVersion makes a member of the worker, with Kubernetes 1.36.3, of a cluster of another version.
+func runsVersion(s []Seen, version string) {
+	s[0].Facts.ControlPlane.Version, s[0].Facts.ControlPlane.Nodes = "v"+version, []facts.Node{{Name: "cp1"}, {Name: "w1"}}
+	s[0].Facts.ControlPlane.Finished, s[0].Facts.Recorded = true, &facts.Record{Init: true, Done: true}
+	s[0].Facts.Packages["kubelet"] = facts.Package{Version: version + "-1.1"}
+	s[1].Facts.Kubelet, s[1].Facts.Recorded = &facts.Member{}, &facts.Record{Join: true, Done: true}
+	s[1].Facts.Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"}
 }
 
 func inv(t *testing.T) *inventory.Inventory { i, _, _ := well(t); return i }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func (h *host) row(planned, known bool) row {
 	case at != nil && at.wait != "":
 		r.mood, r.text, r.since = waits, at.Step+" "+waitWords(at.wait), at.began
 	case at != nil:
-		r.mood, r.text, r.since = works, joined("  ", or(at.title, at.Step), at.progress.String()), at.began
+		r.mood, r.text, r.since = works, joined("  ", cmp.Or(at.title, at.Step), at.progress.String()), at.began
 	case next != nil:
 		r.mood, r.text, r.since = h.ahead(next)
 	case out != nil:
@@ -117,10 +118,10 @@ func (h *host) ahead(next *step) (mood, string, time.Time) {
 		case t.wait != "":
 			return waits, t.Step + " " + waitWords(t.wait), h.since
 		default:
-			return idle, "next: " + or(t.title, t.Step), time.Time{}
+			return idle, "next: " + cmp.Or(t.title, t.Step), time.Time{}
 		}
 	}
-	return idle, "next: " + or(next.title, next.Step), time.Time{}
+	return idle, "next: " + cmp.Or(next.title, next.Step), time.Time{}
 }
 
 // rows are the hosts, those that need eyes first in front, the others as they were first heard of.
@@ -152,11 +153,4 @@ func more(n int) string {
 // joined joins the parts that are not empty.
 func joined(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

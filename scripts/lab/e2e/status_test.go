@@ -102,6 +102,16 @@ func (c *cluster) statusOfAllWell(t *testing.T) {
 	if len(got.OtherNodes) != 1 || got.OtherNodes[0].Name != "w2" || !slices.Contains(got.problems(), " HOST_NOT_IN_INVENTORY") {
 		t.Errorf("%+v, %+v", got.OtherNodes, got.Problems)
 	}
+
+	other := part
+	other.version = "1.35"
+	file := c.write(t, t.TempDir(), other)
+	got = c.status(t, 2, file)
+	if !slices.Contains(got.problems(), "cp1 KUBERNETES_VERSION_CHANGE") || len(got.Hosts[0].Drift.Pending) > 0 {
+		t.Errorf("another version: %+v, %+v", got.Problems, got.Hosts[0].Drift)
+	}
+	kgpu(t, 43, "up", "--ignore", "HOST_FOREIGN_CLUSTER", file)
+	c.unchanged(t, before)
 }
 
 // rolledOut waits until all workloads of the cluster's own are ready.

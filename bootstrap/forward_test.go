@@ -1,0 +1,21 @@
+package bootstrap
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+// A port of this machine that somebody has is the choice of whoever typed it.
+func TestPortThatIsTaken(t *testing.T) {
+	taken, err := listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	usage := (*UsageError)(nil)
+	if _, err := listen(taken.Addr().(*net.TCPAddr).Port); !errors.As(err, &usage) || !strings.Contains(usage.Message, "--port") {
+		t.Errorf("a taken port: %v", err)
+	}
+}
