@@ -32,7 +32,8 @@ func enter(ctx context.Context, o Options) (*session, error) {
 	return s, nil
 }
 
-// admin is the administrator's way into the cluster, as the control plane has it.
+// admin is the administrator's way into the cluster, as the control plane has it, and the file there that says so. The file is
+// for its sum only: what is used and written here is a.
 func (s *session) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
 	cp := s.controlPlane().ID()
 	conf, err = s.adminConf(ctx)
@@ -42,8 +43,8 @@ func (s *session) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access,
 	if err != nil {
 		return nil, nil, err
 	}
-	if a, err = kubeconfig.Parse(conf); err != nil {
-		return nil, nil, fmt.Errorf("%s: %s: %w", cp, adminConf, err)
+	if a, err = kubeconfig.FromHost(conf); err != nil {
+		return nil, nil, &reason.Error{ID: reason.KubeconfigUntrusted, Host: cp, Doing: "reading " + adminConf, Detail: err.Error()}
 	}
 	return conf, a, nil
 }
@@ -56,17 +57,12 @@ func (s *session) clusterMissing(ctx context.Context) error {
 	return nil
 }
 
-// outside is the administrator's way in as it is used from here: with names after the cluster, and the server where SSH
-// reaches it. text is the file.
-func (s *session) outside(conf []byte) (text []byte, a *kubeconfig.Access, err error) {
+// outside is the administrator's way in as it is used from here, and the file of it.
+func (s *session) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
 	cp := s.controlPlane()
-	if text, err = rewriteKubeconfig(conf, s.Inventory.Cluster, cp); err == nil {
-		a, err = kubeconfig.Parse(text)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %s: %w", cp.ID(), adminConf, err)
-	}
-	return text, a, nil
+	a = renamed(inside, s.Inventory.Cluster, cp)
+	text, err = withSource(a, conf, cp)
+	return text, a, err
 }
 
 // apiDial is how long the API server may take to show its certificate.

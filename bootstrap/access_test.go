@@ -9,7 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -24,8 +24,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/pkg/sftp"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
@@ -44,6 +42,7 @@ type apiHost struct {
 	api    *httptest.Server
 	bin    string // folder with its programs
 	conf   string // path of its admin.conf
+	key    string // the administrator's, PEM
 	closed atomic.Bool
 	dialed atomic.Int64 // how often something was reached through SSH
 }
@@ -51,32 +50,19 @@ type apiHost struct {
 func newAPIHost(t *testing.T) (*apiHost, Options) {
 	t.Helper()
 	h := &apiHost{bin: t.TempDir(), conf: filepath.Join(t.TempDir(), "admin.conf")}
-	ca, config := serverCertificate(t)
+	authority := newSigner(t)
 	h.api = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "the API at %s\n", r.URL.Path) }))
-	h.api.TLS = config
+	h.api.TLS = authority.serving(t)
 	h.api.StartTLS()
 	t.Cleanup(h.api.Close)
-	admin := kubeconfig.Access{
-		Cluster: "kubernetes", User: "kubernetes-admin", Context: "kubernetes-admin@kubernetes", Server: "https://" + insideAPI,
-		CA: ca, Certificate: ca, Key: []byte("THE-ADMINS-KEY"),
-	}
-	text, err := admin.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.conf, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	admin := authority.admin(t, "https://"+insideAPI)
+	h.key = string(admin.Key)
+	put(t, h.conf, adminConfText(t, admin))
 	local := sshtest.Local("PATH=" + h.bin + ":" + os.Getenv("PATH"))
 	h.server = sshtest.Listen(t, sshtest.Config{
 		Exec: func(e *sshtest.Exec) int {
 			if strings.Contains(e.Line, "sftp-server") {
-				f := adminConfFile{h.conf}
-				_ = sftp.NewRequestServer(struct {
-					io.Reader
-					io.WriteCloser
-				}{e.Stdin, nopCloser{e.Stdout}}, sftp.Handlers{FileGet: f, FileList: f}).Serve()
-				return 0
+				return serveFile(e, h.conf)
 			}
 			return local(e)
 		},
@@ -117,22 +103,21 @@ func (h *apiHost) said() string {
 	return b.String()
 }
 
-// serverCertificate is an authority and what a server needs that is known as 10.0.0.10.
-func serverCertificate(t *testing.T) (ca []byte, config *tls.Config) {
+// serving is what a server needs that is known as 10.0.0.10.
+func (s *signer) serving(t *testing.T) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 10)},
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(4), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: s.cert.NotBefore, NotAfter: s.cert.NotAfter, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 10)},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, &key.PublicKey, s.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
 // askVersion asks the API server of a kubeconfig, as kubectl would.
@@ -200,7 +185,7 @@ func TestFetchKubeconfig(t *testing.T) {
 	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{File: "-", Out: &out}); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := kubeconfig.Parse(out.Bytes()); err != nil || a.Context != "lab" || string(a.Key) != "THE-ADMINS-KEY" {
+	if a, err := kubeconfig.Parse(out.Bytes()); err != nil || a.Context != "lab" || string(a.Key) != h.key {
 		t.Errorf("printed %s, %v", out.String(), err)
 	}
 
@@ -228,7 +213,7 @@ func TestFetchKubeconfig(t *testing.T) {
 	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &out}); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		t.Error(err)
 	}
-	if strings.Contains(h.said(), "THE-ADMINS-KEY") {
+	if strings.Contains(h.said(), base64.StdEncoding.EncodeToString([]byte(h.key))) {
 		t.Error("an event has the key")
 	}
 }

@@ -68,9 +68,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 	}
 	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}, more: map[string]string{}, agreed: map[string]string{}}
 	s.adminConf = filepath.Join(t.TempDir(), "admin.conf")
-	if err := os.WriteFile(s.adminConf, []byte("clusters: [{name: c, cluster: {server: x}}]\nusers: [{name: u, user: {}}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, s.adminConf, adminConfText(t, newSigner(t).admin(t, "https://10.0.0.10:6443")))
 	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\n"+
 		"timeouts: {link: 1s, reboot: 1s}\nhosts: [{address: 10.0.0.10, role: control-plane}]\n"), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
 	if err != nil {
@@ -104,12 +102,7 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		_, _ = io.Copy(io.Discard, e.Stdin)
 		return 0
 	case strings.Contains(e.Line, "sftp-server"):
-		f := adminConfFile{s.adminConf}
-		_ = sftp.NewRequestServer(struct {
-			io.Reader
-			io.WriteCloser
-		}{e.Stdin, nopCloser{e.Stdout}}, sftp.Handlers{FileGet: f, FileList: f}).Serve()
-		return 0
+		return serveFile(e, s.adminConf)
 	}
 	script, err := io.ReadAll(e.Stdin)
 	if err != nil {
@@ -234,6 +227,16 @@ func (nopCloser) Close() error { return nil }
 
 // adminConfFile serves one file over sftp.
 type adminConfFile struct{ path string }
+
+// serveFile is an sftp-server with one file.
+func serveFile(e *sshtest.Exec, path string) int {
+	f := adminConfFile{path}
+	_ = sftp.NewRequestServer(struct {
+		io.Reader
+		io.WriteCloser
+	}{e.Stdin, nopCloser{e.Stdout}}, sftp.Handlers{FileGet: f, FileList: f}).Serve()
+	return 0
+}
 
 func (f adminConfFile) Fileread(*sftp.Request) (io.ReaderAt, error) { return os.Open(f.path) }
 

@@ -34,7 +34,7 @@ func Kubeconfig(ctx context.Context, o Options, k KubeconfigOptions) error {
 	if err != nil {
 		return err
 	}
-	text, a, err := s.outside(conf)
+	text, a, err := s.outside(conf, inside)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *session) fetched(ctx context.Context) (inside, named *kubeconfig.Access
 	if err != nil {
 		return nil, nil, err
 	}
-	text, named, err := s.outside(conf)
+	text, named, err := s.outside(conf, inside)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,14 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"gopkg.in/yaml.v3"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -33,7 +30,7 @@ func KubeconfigPath(inv *inventory.Inventory) string {
 }
 
 // Some kilobytes over a link that works.
-var kubeconfigBounds = remote.Bounds{Bytes: 1 << 20, Time: 2 * time.Minute}
+var kubeconfigBounds = remote.Bounds{Bytes: kubeconfig.MaxFromHost, Time: 2 * time.Minute}
 
 // kubeconfig brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that ran may have
 // made it; otherwise facts tell whether there is one.
@@ -46,16 +43,16 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 			return nil
 		}
 	}
-	conf, err := s.adminConf(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
+	conf, inside, err := s.admin(ctx)
+	if errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		return nil // --only or --skip left kubeadm init out
 	}
 	if err != nil {
 		return err
 	}
-	text, err := rewriteKubeconfig(conf, s.Inventory.Cluster, cp)
+	text, _, err := s.outside(conf, inside)
 	if err != nil {
-		return fmt.Errorf("%s: %s: %w", cp.ID(), adminConf, err)
+		return err
 	}
 	if err := s.writeKubeconfig(path, text); err != nil {
 		return err
@@ -173,43 +170,23 @@ func sourceOf(path string) string {
 	return string(sum)
 }
 
-// rewriteKubeconfig names cluster, user and context after the cluster, and lets the server be reached the way SSH
-// reaches the host: that name is in the API server's certificate.
-func rewriteKubeconfig(conf []byte, cluster string, cp inventory.Host) ([]byte, error) {
-	var k struct {
-		APIVersion string `yaml:"apiVersion"`
-		Kind       string `yaml:"kind"`
-		Clusters   []struct {
-			Name    string         `yaml:"name"`
-			Cluster map[string]any `yaml:"cluster"`
-		} `yaml:"clusters"`
-		Users []struct {
-			Name string         `yaml:"name"`
-			User map[string]any `yaml:"user"`
-		} `yaml:"users"`
-		Contexts       []any          `yaml:"contexts"`
-		CurrentContext string         `yaml:"current-context"`
-		Preferences    map[string]any `yaml:"preferences,omitempty"`
+// renamed is the way in with cluster, user and context named after the cluster, and the server where SSH reaches the host: that
+// name is in the API server's certificate.
+func renamed(inside *kubeconfig.Access, cluster string, cp inventory.Host) *kubeconfig.Access {
+	a := *inside
+	a.Cluster, a.User, a.Context = cluster, cluster+"-admin", cluster
+	if at, err := netip.ParseAddr(cp.Address); err == nil && cp.SSH.Bastion == nil && cp.PrivateAddress.IsValid() {
+		a.Server = "https://" + netip.AddrPortFrom(at, 6443).String()
 	}
-	if err := yaml.Unmarshal(conf, &k); err != nil {
-		return nil, errors.New("it is not the YAML of a kubeconfig") // the error may repeat a part of a key
-	}
-	if len(k.Clusters) != 1 || len(k.Users) != 1 {
-		return nil, fmt.Errorf("%d clusters and %d users, one of each expected", len(k.Clusters), len(k.Users))
-	}
-	if k.Clusters[0].Cluster == nil || k.Users[0].User == nil {
-		return nil, errors.New("a cluster or a user without anything in it")
-	}
-	user := cluster + "-admin"
-	k.Clusters[0].Name, k.Users[0].Name, k.CurrentContext = cluster, user, cluster
-	k.Contexts = []any{map[string]any{"name": cluster, "context": map[string]any{"cluster": cluster, "user": user}}}
-	if a, err := netip.ParseAddr(cp.Address); err == nil && cp.SSH.Bastion == nil && cp.PrivateAddress.IsValid() {
-		k.Clusters[0].Cluster["server"] = "https://" + netip.AddrPortFrom(a, 6443).String()
-	}
-	out, err := yaml.Marshal(k)
+	return &a
+}
+
+// withSource is the file of a way in, which tells what admin.conf it was made of.
+func withSource(a *kubeconfig.Access, conf []byte, cp inventory.Host) ([]byte, error) {
+	text, err := a.Encode()
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(conf)
-	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"+hostMark+cp.Address+"\n"), out...), nil
+	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"+hostMark+cp.Address+"\n"), text...), nil
 }

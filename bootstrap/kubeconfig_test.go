@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"encoding/base64"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,26 +52,29 @@ func TestKubeconfigIsReplacedWhole(t *testing.T) {
 	}
 }
 
-// TestRewriteKubeconfig holds that the file tells what it was made of, and so that it is fetched anew for another cluster.
-func TestRewriteKubeconfig(t *testing.T) {
-	const conf = "apiVersion: v1\nkind: Config\nclusters: [{name: kubernetes, cluster: {server: \"https://10.0.0.4:6443\"}}]\n" +
-		"users: [{name: kubernetes-admin, user: {client-key-data: aGVsbG8=}}]\n"
-	path := filepath.Join(t.TempDir(), "lab.kubeconfig")
-	out, err := rewriteKubeconfig([]byte(conf), "lab", inventory.Host{Address: "10.0.0.4"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := kubeconfig.WriteFile(path, out); err != nil {
-		t.Fatal(err)
-	}
-	if sum := sourceOf(path); len(sum) != 64 {
-		t.Errorf("it was made of %q", sum)
-	}
-	if _, err := rewriteKubeconfig([]byte("clusters: []\n"), "lab", inventory.Host{}); err == nil {
-		t.Error("a file without a cluster was taken")
-	}
-	if _, err := rewriteKubeconfig([]byte("users: THE-KEY\n"), "lab", inventory.Host{}); err == nil || strings.Contains(err.Error(), "THE-KEY") {
-		t.Errorf("a file that is none: %v", err)
+// The file tells what it was made of, so that it is fetched anew for another cluster; the server is where SSH reaches it.
+func TestKubeconfigTellsItsSource(t *testing.T) {
+	inside := newSigner(t).admin(t, "https://10.0.0.4:6443")
+	for name, c := range map[string]struct {
+		cp   inventory.Host
+		want string
+	}{
+		"as it is":  {inventory.Host{Address: "192.0.2.4"}, "https://10.0.0.4:6443"},
+		"elsewhere": {inventory.Host{Address: "192.0.2.4", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://192.0.2.4:6443"},
+		"by a name": {inventory.Host{Address: "cp", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://10.0.0.4:6443"},
+		"a bastion": {inventory.Host{Address: "192.0.2.4", PrivateAddress: netip.MustParseAddr("10.0.0.4"), SSH: inventory.SSH{Bastion: &inventory.Bastion{}}}, "https://10.0.0.4:6443"},
+		"version 6": {inventory.Host{Address: "2001:db8::4", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://[2001:db8::4]:6443"},
+	} {
+		a := renamed(inside, "lab", c.cp)
+		out, err := withSource(a, []byte("the admin.conf"), c.cp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "lab.kubeconfig")
+		put(t, path, string(out))
+		if sum := sourceOf(path); len(sum) != 64 || hostOf(out) != c.cp.Address || a.Server != c.want || a.Context != "lab" || a.User != "lab-admin" {
+			t.Errorf("%s: made of %q, on %q: %s of %s at %s", name, sum, hostOf(out), a.Context, a.User, a.Server)
+		}
 	}
 }
 

@@ -73,14 +73,11 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 		if err != nil {
 			return err
 		}
-		conf, _, err := s.admin(ctx)
+		_, inside, err := s.admin(ctx)
 		if err != nil {
 			return err
 		}
-		_, a, err := s.outside(conf)
-		if err != nil {
-			return err
-		}
+		a := renamed(inside, s.Inventory.Cluster, s.controlPlane())
 		done, err := s.engine().Execute(ctx, graph)
 		if err != nil {
 			return err

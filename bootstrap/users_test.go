@@ -36,7 +36,7 @@ type signer struct {
 	cert *x509.Certificate
 }
 
-func newSigner(t *testing.T) *signer {
+func newSigner(t testing.TB) *signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -59,6 +59,40 @@ func newSigner(t *testing.T) *signer {
 
 func (s *signer) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.cert.Raw})
+}
+
+// admin is the administrator's way in as kubeadm makes it.
+func (s *signer) admin(t testing.TB, server string) *kubeconfig.Access {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "kubernetes-admin"}, NotBefore: s.cert.NotBefore, NotAfter: s.cert.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, &key.PublicKey, s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &kubeconfig.Access{
+		Cluster: "kubernetes", User: "kubernetes-admin", Context: "kubernetes-admin@kubernetes", Server: server, CA: s.pem(),
+		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
+	}
+}
+
+// adminConfText is a kubeconfig as kubeadm writes it.
+func adminConfText(t testing.TB, a *kubeconfig.Access) string {
+	t.Helper()
+	text, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + "preferences: {}\n"
 }
 
 // sign signs what a CertificateSigningRequest asks for, for a year at most.
@@ -106,14 +140,7 @@ func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
 	s, o := newSite(t, "cp1")
 	s.joined["cp1"] = true
 	authority := newSigner(t)
-	admin := kubeconfig.Access{Cluster: "k", User: "k", Context: "k", Server: "https://10.0.0.10:6443", CA: authority.pem(), Certificate: authority.pem(), Key: []byte("THE-ADMINS-KEY")}
-	text, err := admin.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(s.adminConf, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, s.adminConf, adminConfText(t, authority.admin(t, "https://10.0.0.10:6443")))
 	o.Inventory.Path, o.Inventory.Cluster = filepath.Join(t.TempDir(), "inventory.yaml"), "lab"
 	sent := new([]byte)
 	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {

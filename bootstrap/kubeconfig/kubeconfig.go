@@ -66,12 +66,12 @@ type contextEntry struct {
 	} `yaml:"context"`
 }
 
-// Parse reads a kubeconfig of one cluster and one user with its certificates in it, such as kubeadm and kgpu make. Its errors
-// do not repeat what is in the file.
+// Parse reads a kubeconfig of this machine, of one cluster and one user with its certificates in it, such as kgpu makes; FromHost
+// reads what a host has sent. Its errors do not repeat what is in the file.
 func Parse(data []byte) (*Access, error) {
 	var f file
 	if err := yaml.Unmarshal(data, &f); err != nil {
-		return nil, errors.New("it is not the YAML of a kubeconfig")
+		return nil, errNoKubeconfig
 	}
 	if len(f.Clusters) != 1 || len(f.Users) != 1 {
 		return nil, fmt.Errorf("%d clusters and %d users, one of each expected", len(f.Clusters), len(f.Users))

@@ -24,6 +24,7 @@ const (
 
 	KubeconfigConflict   ID = "KUBECONFIG_CONFLICT"
 	KubeconfigUnwritable ID = "KUBECONFIG_UNWRITABLE"
+	KubeconfigUntrusted  ID = "KUBECONFIG_UNTRUSTED"
 	ClusterMissing       ID = "CLUSTER_MISSING"
 	UserRefused          ID = "USER_REFUSED"
 	DashboardFailed      ID = "DASHBOARD_FAILED"
@@ -166,6 +167,9 @@ var table = index([]Reason{
 	{KubeconfigUnwritable, 15,
 		"A kubeconfig on this machine cannot be read or written, is not one, or another program changes it just now.",
 		"look at the file named above, its folder and who owns them; `kgpu kubeconfig -o FILE` takes another one"},
+	{KubeconfigUntrusted, 12,
+		"The administrator's kubeconfig on the control plane is not one that kubeadm makes: it has something else in it than a server, a certificate authority, a certificate and its key, or those do not belong together. Such a file can have kubectl run programs and send files of the machine that it is used on, so kgpu wrote none.",
+		"ask who changed it; where nobody did, the host is not to be trusted. `kubeadm init phase kubeconfig admin` on the control plane makes it anew when it was moved away"},
 	{ClusterMissing, 16,
 		"The control plane was reached, and there is no cluster on it: it has no kubeconfig of an administrator.",
 		"`kgpu up` makes the cluster, `kgpu plan` says what is missing"},
