@@ -35,7 +35,7 @@ func User() *cli.Command {
 				Name: "list", Usage: "list those who may work in the cluster", Flags: slices.Concat(inventoryFlags, sshFlags), Action: listUsers,
 			},
 			{
-				Name: "delete", Usage: "take all rights from a user; what they made stays", ArgsUsage: "NAME",
+				Name: "delete", Usage: "take all rights from a user, and ask the API server what is left; what they made stays", ArgsUsage: "NAME",
 				Flags: slices.Concat(inventoryFlags, connectionFlags, []cli.Flag{format}, outputFlags[1:]), Action: deleteUser,
 			},
 		},

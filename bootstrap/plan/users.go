@@ -28,8 +28,13 @@ const UsersGroup = "kgpu:users"
 const (
 	OutputCertificate = "certificate" // of the user, PEM
 	OutputEnforced    = "enforced"    // Pod Security Standard of the namespace; empty: none
-	OutputNamespaces  = "namespaces"  // in which a user had rights
-	OutputRights      = "rights"      // of a user; empty: none
+	OutputFound       = "found"       // something that led a user to rights; empty: there is no such user
+	OutputNamespaces  = "namespaces"  // in which they had rights, a line each
+	OutputEnd         = "end"         // of their certificates, as openssl prints it, a line each; where it is known
+	OutputMay         = "may"         // what they still may: namespace, tab, rule of kubectl auth can-i --list
+	OutputBindings    = "bindings"    // bindings that lead others there, too: arguments of kubectl, a line each
+	OutputAccounts    = "accounts"    // NAMESPACE/NAME of ServiceAccounts with rights whose tokens they may have
+	OutputPods        = "pods"        // NAMESPACE/NAME of those that run in namespaces of theirs alone
 )
 
 // userLabel names the user of an object.
