@@ -34,6 +34,7 @@ type UserOptions struct {
 	Namespace string // empty: like the user
 	Role      string // view, edit or admin
 	Days      int    // that the certificate shall be valid
+	GPUs      *int   // cards, of each kind, that pods of the namespace may have at once; nil: no limit, or the one that there is
 	File      string // the kubeconfig; empty: CLUSTER-USER.kubeconfig beside the inventory
 }
 
@@ -45,7 +46,7 @@ const userMark = "# kgpu: the kubeconfig of user "
 // CreateUser makes a kubeconfig for somebody who may work in one namespace, and lets them. The private key is made here and
 // never leaves this machine. It returns, for people, what has become of it.
 func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) {
-	u := plan.User{Name: uo.Name, Namespace: uo.Namespace, Role: uo.Role, Lifetime: time.Duration(uo.Days) * 24 * time.Hour}
+	u := plan.User{Name: uo.Name, Namespace: uo.Namespace, Role: uo.Role, Lifetime: time.Duration(uo.Days) * 24 * time.Hour, GPUs: uo.GPUs}
 	if u.Namespace == "" {
 		u.Namespace = u.Name
 	}
@@ -54,6 +55,9 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 	}
 	if uo.Days < 1 || uo.Days > maxDays {
 		return "", &UsageError{Message: fmt.Sprintf("--days is 1 to %d, not %d", maxDays, uo.Days)}
+	}
+	if v := o.Inventory.Kubernetes.Version; uo.GPUs != nil && v.Minor < plan.CardQuotasSince {
+		return "", &UsageError{Message: fmt.Sprintf("--gpus needs Kubernetes 1.%d or newer, and the inventory has %s", plan.CardQuotasSince, v)}
 	}
 	file := uo.File
 	if file == "" {

@@ -18,7 +18,13 @@ echo "$*" >>/calls
 case "$*" in
 "get --raw /readyz") echo -n ok ;;
 "get namespace lab --ignore-not-found -o name") if [[ -e /namespace ]]; then echo namespace/lab; fi ;;
+"get namespace lab -o go-template="*managed-by*) [[ -e /foreign ]] || echo -n kgpu ;;
 "get namespace lab -o go-template="*) echo -n baseline ;;
+"get nodes -o go-template="*) printf '%s\n' cpu nvidia.com/mig-1g.5gb 'nvidia.com/x","a' nvidia.com/gpu nvidia.com/gpu ;;
+"-n lab get resourcequota kgpu-gpus "*) if [[ -e /quota ]]; then echo there; fi ;;
+"-n lab create quota kgpu-gpus "*) : >/quota ;;
+"-n lab patch resourcequota kgpu-gpus --type=merge -p "*) echo "${@: -1}" >/quota ;;
+"apply --server-side "*/limits) cp "${@: -1}" /limits ;;
 "create -f "*/namespaceObject) cp "$3" /namespace ;;
 "-n lab get rolebinding kgpu-user-joe --ignore-not-found "*) if [[ -e /role ]]; then cat /role; fi ;;
 "apply --server-side "*) if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi; cp "${@: -1}" /applied ;;
@@ -69,6 +75,32 @@ func TestUserCreate(t *testing.T) {
 	s.write("refuses", "no such role")
 	if r := s.step("user-create"); r.status != 75 || !strings.HasPrefix(r.failure, "USER_REFUSED\t") || !strings.Contains(r.failure, "no such role") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What pods in the namespace of a user may have: cards where somebody said how many, no priority of the system's where kgpu made it.
+func TestUserIsLimited(t *testing.T) {
+	t.Parallel()
+	s := userHost(t)
+	s.value("limits", "the limits\n")
+	s.write("foreign", "")
+	s.ok(s.step("user-create"))
+	if s.exists("limits") || s.exists("quota") {
+		t.Error("a namespace of somebody else, or one without a limit, got one")
+	}
+	s.remove("foreign")
+	s.value("gpus", "2")
+	for range 2 {
+		s.ok(s.step("user-create"))
+		if got := s.read("limits"); got != "the limits\n" {
+			t.Errorf("limits %q", got)
+		}
+		if got, want := s.read("quota"), `{"spec":{"hard":{"requests.nvidia.com/gpu":2,"requests.nvidia.com/mig-1g.5gb":2}}}`+"\n"; got != want {
+			t.Errorf("the quota is %s", got)
+		}
+	}
+	if calls := s.read("calls"); strings.Count(calls, "create quota") != 1 {
+		t.Errorf("calls:\n%s", calls)
 	}
 }
 

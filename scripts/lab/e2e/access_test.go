@@ -189,7 +189,15 @@ func (c *cluster) access(t *testing.T) {
 		if left := c.k(t, "get", "rolebindings,clusterrolebindings", "-A", "-o", "jsonpath={.items[*].subjects[*].name}"); slices.Contains(strings.Fields(left), "joe") || slices.Contains(strings.Fields(left), "helper") {
 			t.Errorf("bindings of %s are left", left)
 		}
-		kgpu(t, 0, "user", "create", "joe", "-i", c.inventory)
+		kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--gpus", "1")
+		for what, spec := range map[string]string{
+			"a system's priority": `{"spec":{"priorityClassName":"system-node-critical"}}`,
+			"two cards":           `{"spec":{"containers":[{"name":"x","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`,
+		} {
+			if out, ok := kubectl(t, file, "run", "x", "--image=x", "--overrides", spec); ok || !strings.Contains(out, "quota") {
+				t.Errorf("joe gets %s: %s", what, out)
+			}
+		}
 		kgpu(t, 0, "user", "delete", "joe", "-i", c.inventory)
 		for _, args := range []string{"get pods", "get nodes"} {
 			if out, ok := kubectl(t, file, strings.Fields(args)...); ok || !strings.Contains(out, "orbidden") {
