@@ -34,6 +34,7 @@ type UserOptions struct {
 	Namespace string // empty: like the user
 	Role      string // view, edit or admin
 	Days      int    // that the certificate shall be valid
+	GPUs      *int   // cards, of each kind, that pods of the namespace may have at once; nil: no limit, or the one that there is
 	File      string // the kubeconfig; empty: CLUSTER-USER.kubeconfig beside the inventory
 }
 
@@ -45,7 +46,7 @@ const userMark = "# kgpu: the kubeconfig of user "
 // CreateUser makes a kubeconfig for somebody who may work in one namespace, and lets them. The private key is made here and
 // never leaves this machine. It returns, for people, what has become of it.
 func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) {
-	u := plan.User{Name: uo.Name, Namespace: uo.Namespace, Role: uo.Role, Lifetime: time.Duration(uo.Days) * 24 * time.Hour}
+	u := plan.User{Name: uo.Name, Namespace: uo.Namespace, Role: uo.Role, Lifetime: time.Duration(uo.Days) * 24 * time.Hour, GPUs: uo.GPUs}
 	if u.Namespace == "" {
 		u.Namespace = u.Name
 	}
@@ -54,6 +55,9 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 	}
 	if uo.Days < 1 || uo.Days > maxDays {
 		return "", &UsageError{Message: fmt.Sprintf("--days is 1 to %d, not %d", maxDays, uo.Days)}
+	}
+	if v := o.Inventory.Kubernetes.Version; uo.GPUs != nil && v.Minor < plan.CardQuotasSince {
+		return "", &UsageError{Message: fmt.Sprintf("--gpus needs Kubernetes 1.%d or newer, and the inventory has %s", plan.CardQuotasSince, v)}
 	}
 	file := uo.File
 	if file == "" {
@@ -175,35 +179,6 @@ func (s *session) warnOfUser(u plan.User, cert *x509.Certificate, enforced strin
 	s.warn("Kubernetes before 1.23 does not refuse pods that have the files and the network of their node, and with those the cluster: give this kubeconfig only to whom you trust with that")
 }
 
-// DeleteUser takes all rights from a user that CreateUser gave. It returns, for people, what is left. Where there is no such
-// user, the error is a *UsageError.
-func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
-	if err := (plan.User{Name: name, Namespace: "x", Role: "view"}).Valid(); err != nil {
-		return "", &UsageError{Message: err.Error()}
-	}
-	var out string
-	err := onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
-		graph, err := plan.DeleteUser(s.Inventory, s.facts, name)
-		if err != nil {
-			return err
-		}
-		done, err := s.engine().Execute(ctx, graph)
-		if err != nil {
-			return err
-		}
-		said := done.Outputs[graph.Steps[0].Ref]
-		if strings.TrimSpace(string(said[plan.OutputRights])) == "" {
-			return s.noSuchUser(ctx, name)
-		}
-		out = fmt.Sprintf("done: %s has no rights any more. The certificate cannot be revoked: until its end it says who they are, which opens nothing as long as there is no new user of that name", name)
-		if spaces := strings.Fields(string(said[plan.OutputNamespaces])); len(spaces) > 0 {
-			out += "; what they made is still there, in " + strings.Join(spaces, ", ")
-		}
-		return nil
-	})
-	return out, err
-}
-
 // noSuchUser is the error of a name that is no user's, and says whose may be meant.
 func (s *session) noSuchUser(ctx context.Context, name string) error {
 	hint := ""
@@ -239,12 +214,19 @@ func (s *session) users(ctx context.Context) ([]report.User, error) {
 			return nil, s.misunderstood("users")
 		}
 		u := report.User{Name: f[0], Namespace: f[1], Role: f[2]}
-		if end, err := time.Parse("Jan _2 15:04:05 2006 MST", f[3]); err == nil {
-			u.Until = end
-		}
+		u.Until = certificateEnd(f[3])
 		out = append(out, u)
 	}
 	return out, nil
+}
+
+// certificateEnd reads what openssl prints; zero: it is not known.
+func certificateEnd(text string) time.Time {
+	end, err := time.Parse("Jan _2 15:04:05 2006 MST", text)
+	if err != nil {
+		return time.Time{}
+	}
+	return end
 }
 
 // onControlPlane looks at the control plane, and does work there while no other kgpu changes the cluster.

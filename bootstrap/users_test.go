@@ -18,12 +18,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gopkg.in/yaml.v3"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -303,15 +305,33 @@ func TestDeleteUser(t *testing.T) {
 		fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\nE\t0\n", id)
 		return 0
 	})
-	outputs["rights"], outputs["namespaces"] = "lab\nother\n", "lab\nother\n"
-	if said, err := DeleteUser(t.Context(), o, "joe"); err != nil || !strings.Contains(said, "joe has no rights any more") || !strings.HasSuffix(said, "in lab, other") {
-		t.Errorf("%q, %v", said, err)
+	outputs["found"], outputs["namespaces"], outputs["end"] = "yes\n", "lab\nother\n", "Dec  1 10:00:00 2026 GMT\nDec  1 10:00:00 2027 GMT\n"
+	outputs["pods"] = "lab/a\nlab/b\nlab/c\nlab/d\nlab/e\nlab/f\n"
+	said, err := DeleteUser(t.Context(), o, "joe")
+	for _, want := range []string{"grants joe nothing any more", "until 2027-12-01", "in lab, other;", "pods run on: lab/a, lab/b, lab/c, lab/d, lab/e and 1 more"} {
+		if err != nil || !strings.Contains(said, want) {
+			t.Errorf("no %q in %q, %v", want, said, err)
+		}
 	}
-	outputs["rights"], outputs["namespaces"] = "clusterrolebinding/x\n", "\n"
+	outputs["may"], outputs["bindings"], outputs["accounts"] = "ops\tpods [] [] [get\x1b[1m list]\n", "-n ops rolebinding team\n", "lab/helper\n"
+	said, err = DeleteUser(t.Context(), o, "joe")
+	if !errors.Is(err, &reason.Error{ID: reason.UserRightsLeft}) || said != "" {
+		t.Fatalf("%q, %v", said, err)
+	}
+	for _, want := range []string{"`kubectl edit -n ops rolebinding team`", "in ops: pods [] [] [get list]"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+	if e := s.Events(); !slices.ContainsFunc(e, func(e event.Event) bool { return e.Kind == event.Warning && strings.Contains(e.Text, "lab/helper") }) {
+		t.Errorf("nothing of lab/helper in %v", e)
+	}
+	clear(outputs)
+	outputs["found"] = "yes\n"
 	if said, err := DeleteUser(t.Context(), o, "joe"); err != nil || !strings.HasSuffix(said, "opens nothing as long as there is no new user of that name") {
 		t.Errorf("of what another run left: %q, %v", said, err)
 	}
-	outputs["rights"] = "\n"
+	outputs["found"] = "\n"
 	var usage *UsageError
 	if said, err := DeleteUser(t.Context(), o, "jo"); !errors.As(err, &usage) || said != "" || !strings.Contains(err.Error(), `no user "jo" in this cluster. Did you mean "joe"?`) {
 		t.Errorf("%q, %v", said, err)

@@ -18,7 +18,13 @@ echo "$*" >>/calls
 case "$*" in
 "get --raw /readyz") echo -n ok ;;
 "get namespace lab --ignore-not-found -o name") if [[ -e /namespace ]]; then echo namespace/lab; fi ;;
+"get namespace lab -o go-template="*managed-by*) [[ -e /foreign ]] || echo -n kgpu ;;
 "get namespace lab -o go-template="*) echo -n baseline ;;
+"get nodes -o go-template="*) printf '%s\n' cpu nvidia.com/mig-1g.5gb 'nvidia.com/x","a' nvidia.com/gpu nvidia.com/gpu ;;
+"-n lab get resourcequota kgpu-gpus "*) if [[ -e /quota ]]; then echo there; fi ;;
+"-n lab create quota kgpu-gpus "*) : >/quota ;;
+"-n lab patch resourcequota kgpu-gpus --type=merge -p "*) echo "${@: -1}" >/quota ;;
+"apply --server-side "*/limits) cp "${@: -1}" /limits ;;
 "create -f "*/namespaceObject) cp "$3" /namespace ;;
 "-n lab get rolebinding kgpu-user-joe --ignore-not-found "*) if [[ -e /role ]]; then cat /role; fi ;;
 "apply --server-side "*) if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi; cp "${@: -1}" /applied ;;
@@ -26,8 +32,6 @@ case "$*" in
 "create -f "*/request) [[ ! -e /request ]] || exit 1; cp "$3" /request ;;
 "certificate approve kgpu-user-joe") : >/approved ;;
 "get certificatesigningrequest kgpu-user-joe "*) if [[ -e /denies ]]; then cat /denies; elif [[ -e /asked ]]; then echo "yes $(printf THE-CERTIFICATE | base64)"; else : >/asked; fi ;;
-"get rolebindings --all-namespaces -l kgpu.dev/user=joe,app.kubernetes.io/managed-by=kgpu "*) cat /spaces ;;
-"get clusterrolebindings -l kgpu.dev/user=joe,app.kubernetes.io/managed-by=kgpu -o name") if [[ -e /bound ]]; then cat /bound; fi ;;
 esac
 `)
 	for name, value := range map[string]string{
@@ -74,30 +78,29 @@ func TestUserCreate(t *testing.T) {
 	}
 }
 
-func TestUserDelete(t *testing.T) {
+// What pods in the namespace of a user may have: cards where somebody said how many, no priority of the system's where kgpu made it.
+func TestUserIsLimited(t *testing.T) {
 	t.Parallel()
 	s := userHost(t)
-	s.write("spaces", "lab\nother\n")
-	s.ok(s.step("user-delete"))
-	calls := s.read("calls")
-	for _, want := range []string{"-n lab delete rolebindings -l kgpu.dev/user=joe,", "-n other delete rolebindings -l kgpu.dev/user=joe,", "\ndelete clusterrolebindings -l kgpu.dev/user=joe,"} {
-		if !strings.Contains(calls, want) {
-			t.Errorf("no %q in\n%s", want, calls)
+	s.value("limits", "the limits\n")
+	s.write("foreign", "")
+	s.ok(s.step("user-create"))
+	if s.exists("limits") || s.exists("quota") {
+		t.Error("a namespace of somebody else, or one without a limit, got one")
+	}
+	s.remove("foreign")
+	s.value("gpus", "2")
+	for range 2 {
+		s.ok(s.step("user-create"))
+		if got := s.read("limits"); got != "the limits\n" {
+			t.Errorf("limits %q", got)
+		}
+		if got, want := s.read("quota"), `{"spec":{"hard":{"requests.nvidia.com/gpu":2,"requests.nvidia.com/mig-1g.5gb":2}}}`+"\n"; got != want {
+			t.Errorf("the quota is %s", got)
 		}
 	}
-	if got := s.read(stepDir + "/out/namespaces"); got != "lab\nother\n" {
-		t.Errorf("namespaces %q", got)
-	}
-	for _, c := range []struct{ spaces, bound, want string }{
-		{"lab\n", "", "lab"}, {"", "", ""},
-		{"", "clusterrolebinding/kgpu:nodes-view:joe\n", "clusterrolebinding/kgpu:nodes-view:joe"}, // of a try that was cut short
-	} {
-		s.write("spaces", c.spaces)
-		s.write("bound", c.bound)
-		s.ok(s.step("user-delete"))
-		if got := strings.TrimSpace(s.read(stepDir + "/out/rights")); got != c.want {
-			t.Errorf("%+v: rights %q", c, got)
-		}
+	if calls := s.read("calls"); strings.Count(calls, "create quota") != 1 {
+		t.Errorf("calls:\n%s", calls)
 	}
 }
 

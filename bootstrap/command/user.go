@@ -26,6 +26,7 @@ func User() *cli.Command {
 				Flags: slices.Concat(inventoryFlags, connectionFlags, []cli.Flag{
 					&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` to work in, made where it is missing (default: NAME)"},
 					&cli.StringFlag{Name: "role", Usage: "`ROLE` in it: view, edit or admin", Value: "edit"},
+					&cli.IntFlag{Name: "gpus", Usage: "pods in the namespace may have `N` cards at once, of each kind that nodes offer", DefaultText: "no limit, or the one that there is"},
 					&cli.IntFlag{Name: "days", Usage: "the certificate is valid for `N` days, or as long as the cluster signs for", Value: 365},
 					&cli.StringFlag{Name: "file", Aliases: []string{"o"}, Usage: "write the kubeconfig to `FILE` (default: CLUSTER-NAME.kubeconfig beside the inventory)", TakesFile: true},
 					format,
@@ -35,7 +36,7 @@ func User() *cli.Command {
 				Name: "list", Usage: "list those who may work in the cluster", Flags: slices.Concat(inventoryFlags, sshFlags), Action: listUsers,
 			},
 			{
-				Name: "delete", Usage: "take all rights from a user; what they made stays", ArgsUsage: "NAME",
+				Name: "delete", Usage: "take all rights from a user, and ask the API server what is left; what they made stays", ArgsUsage: "NAME",
 				Flags: slices.Concat(inventoryFlags, connectionFlags, []cli.Flag{format}, outputFlags[1:]), Action: deleteUser,
 			},
 		},
@@ -58,9 +59,12 @@ func createUser(c *cli.Context) error {
 		return usagef("a kubeconfig with a key in it is a file, for its owner only: name it with -o")
 	}
 	return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
-		t.ended, err = ended(bootstrap.CreateUser(c.Context, o, bootstrap.UserOptions{
-			Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file"),
-		}))
+		uo := bootstrap.UserOptions{Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file")}
+		if c.IsSet("gpus") {
+			n := c.Int("gpus")
+			uo.GPUs = &n
+		}
+		t.ended, err = ended(bootstrap.CreateUser(c.Context, o, uo))
 		return err
 	})
 }

@@ -72,6 +72,34 @@ func TestCreateUser(t *testing.T) {
 	}
 }
 
+// Pods of a user take no priority of the system's, where quotas can say so, and as many cards as somebody said.
+func TestLimitsOfUsers(t *testing.T) {
+	cards := 2
+	for minor, limits := range map[int]bool{36: true, 17: true, 16: false} {
+		inv := decode(t, threeHosts)
+		inv.Kubernetes.Version = inventory.Version{Major: 1, Minor: minor}
+		g, err := CreateUser(inv, hostFacts(inv), User{Name: "joe", Namespace: "lab", Role: "edit", GPUs: &cards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if values := g.Steps[0].Input.Values; values["gpus"] != "2" || (values["limits"] != "") != limits {
+			t.Errorf("1.%d: %v", minor, values)
+		}
+		if !limits {
+			continue
+		}
+		quota := objectsOf(t, g, "limits")["ResourceQuota kgpu-no-system-priority"]
+		scope := quota["spec"].(object)["scopeSelector"].(object)["matchExpressions"].([]any)[0].(object)
+		if quota["metadata"].(object)["namespace"] != "lab" || quota["spec"].(object)["hard"].(object)["pods"] != 0 || scope["scopeName"] != "PriorityClass" || len(scope["values"].([]any)) != 2 {
+			t.Errorf("1.%d: %v", minor, quota)
+		}
+	}
+	bad := -1
+	if err := (User{Name: "joe", Namespace: "lab", Role: "edit", GPUs: &bad}).Valid(); err == nil {
+		t.Error("fewer cards than none")
+	}
+}
+
 // The dashboard cannot be reached from outside, has no rights of its own, and an administrator only where one is wanted.
 func TestDashboard(t *testing.T) {
 	inv := decode(t, threeHosts+"images: {registry: reg.lan:5000/k8s}\n")

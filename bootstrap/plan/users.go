@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type User struct {
 	Role      string        // ClusterRole of the rights in the namespace: view, edit or admin
 	Request   []byte        // certificate signing request, PEM
 	Lifetime  time.Duration // of the certificate, as far as the cluster heeds it
+	GPUs      *int          // cards, of each kind that nodes offer, that pods of the namespace may have at once; nil: as it is
 }
 
 // UsersGroup is the group that is in the certificates of users. kgpu gives it no rights.
@@ -28,8 +30,13 @@ const UsersGroup = "kgpu:users"
 const (
 	OutputCertificate = "certificate" // of the user, PEM
 	OutputEnforced    = "enforced"    // Pod Security Standard of the namespace; empty: none
-	OutputNamespaces  = "namespaces"  // in which a user had rights
-	OutputRights      = "rights"      // of a user; empty: none
+	OutputFound       = "found"       // something that led a user to rights; empty: there is no such user
+	OutputNamespaces  = "namespaces"  // in which they had rights, a line each
+	OutputEnd         = "end"         // of their certificates, as openssl prints it, a line each; where it is known
+	OutputMay         = "may"         // what they still may: namespace, tab, rule of kubectl auth can-i --list
+	OutputBindings    = "bindings"    // bindings that lead others there, too: arguments of kubectl, a line each
+	OutputAccounts    = "accounts"    // NAMESPACE/NAME of ServiceAccounts with rights whose tokens they may have
+	OutputPods        = "pods"        // NAMESPACE/NAME of those that run in namespaces of theirs alone
 )
 
 // userLabel names the user of an object.
@@ -52,6 +59,9 @@ func (u User) Valid() error {
 			return fmt.Errorf("%s is a namespace of the cluster itself: who works in it could take it over; choose another with --namespace", u.Namespace)
 		}
 	}
+	if u.GPUs != nil && *u.GPUs < 0 {
+		return fmt.Errorf("a number of cards is 0 or more, not %d", *u.GPUs)
+	}
 	switch u.Role {
 	case "view", "edit", "admin":
 		return nil
@@ -73,8 +83,13 @@ func HeedsLifetime(inv *inventory.Inventory) bool {
 const (
 	podSecuritySince = 23 // Pod Security admission, on by default: https://kubernetes.io/docs/concepts/security/pod-security-admission/
 	expirationSince  = 22 // expirationSeconds: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/
+	prioritySince    = 17 // quotas of priority classes; until then, pods outside kube-system cannot have a system class: CHANGELOG-1.17 of k8s.io/kubernetes
 	certificatesV1   = 19 // certificates.k8s.io/v1, same place
 )
+
+// CardQuotasSince is the minor of Kubernetes since which quotas count cards.
+// Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#resource-quota-for-extended-resources
+const CardQuotasSince = 10
 
 // CreateUser plans the rights of a user and their certificate, or other rights and another certificate for one who is there.
 func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (*Graph, error) {
@@ -83,9 +98,14 @@ func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (
 		return nil, err
 	}
 	values := map[string]string{"user": u.Name, "namespace": u.Namespace, "role": u.Role}
-	for name, objects := range map[string][]object{
-		"namespaceObject": {b.userNamespace(u)}, "manifest": Adapt(b.minor, userRights(u)), "request": {b.userRequest(u)},
-	} {
+	if u.GPUs != nil {
+		values["gpus"] = strconv.Itoa(*u.GPUs)
+	}
+	all := map[string][]object{"namespaceObject": {b.userNamespace(u)}, "manifest": Adapt(b.minor, userRights(u)), "request": {b.userRequest(u)}}
+	if inv.Kubernetes.Version.Minor >= prioritySince {
+		all["limits"] = []object{noSystemPriority(u.Namespace)}
+	}
+	for name, objects := range all {
 		if values[name], err = manifests.Encode(objects...); err != nil {
 			return nil, err
 		}
@@ -118,6 +138,16 @@ func (b *builder) userNamespace(u User) object {
 		labels["pod-security.kubernetes.io/enforce"] = "baseline"
 	}
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": u.Namespace, "labels": labels}}
+}
+
+// noSystemPriority refuses pods that would push others from their nodes, those of the cluster itself among them.
+// Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#resource-quota-per-priorityclass
+func noSystemPriority(namespace string) object {
+	classes := object{"scopeName": "PriorityClass", "operator": "In", "values": []any{"system-node-critical", "system-cluster-critical"}}
+	return object{
+		"apiVersion": "v1", "kind": "ResourceQuota", "metadata": object{"name": "kgpu-no-system-priority", "namespace": namespace, "labels": managed},
+		"spec": object{"hard": object{"pods": 0}, "scopeSelector": object{"matchExpressions": []any{classes}}},
+	}
 }
 
 // userRights are the role in the namespace, and to see the nodes, which are in none: of the user alone, so that nothing is

@@ -27,6 +27,7 @@ const (
 	KubeconfigUntrusted  ID = "KUBECONFIG_UNTRUSTED"
 	ClusterMissing       ID = "CLUSTER_MISSING"
 	UserRefused          ID = "USER_REFUSED"
+	UserRightsLeft       ID = "USER_RIGHTS_LEFT"
 	DashboardFailed      ID = "DASHBOARD_FAILED"
 
 	HostBusy             ID = "HOST_BUSY"
@@ -176,6 +177,9 @@ var table = index([]Reason{
 	{UserRefused, 17,
 		"The API server refused an object that a user needs, or nobody in the cluster signed the user's certificate. The message has the words of the API server.",
 		"look at the words above; `kubectl get certificatesigningrequests` and `kubectl -n kube-system logs -l component=kube-controller-manager` say more; the same command begins again"},
+	{UserRightsLeft, 13,
+		"A user was deleted, and the API server says that who has their certificate still has rights: by a binding that names others, too, or all users, or by a group, which kgpu leaves to its owner. The message says what they may, and names the bindings that kgpu knows of.",
+		"take the user out of the bindings named above (`kubectl edit`), or delete these; `kgpu user delete NAME` looks again"},
 	{DashboardFailed, 18,
 		"The API server refused the dashboard, its pod did not get ready in time, or its namespace did not go away.",
 		"`kubectl -n kgpu-dashboard describe pods` says why; the same command carries on, and `kgpu dashboard --remove` takes it away"},

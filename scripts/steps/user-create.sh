@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Gives a user rights in a namespace, and has the cluster's authority sign the certificate that the user asks for. Values:
 # user, namespace, role (a ClusterRole), namespaceObject (which is made where it is missing), manifest (the rights), request (a
-# CertificateSigningRequest called kgpu-user-USER). Outputs: certificate (PEM), enforced (the Pod Security Standard of the
+# CertificateSigningRequest called kgpu-user-USER), limits (quotas for a namespace that kgpu made; may be missing), gpus (how many
+# cards of each kind its pods may have at once; missing: as it is). Outputs: certificate (PEM), enforced (the Pod Security Standard of the
 # namespace; empty: none).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
@@ -22,6 +23,37 @@ drop_other_role() {
   role=$(kube -n "$namespace" get rolebinding "$request" --ignore-not-found -o go-template='{{.roleRef.name}}') ||
     fail_transient API_UNREACHABLE 'the rights of the user cannot be read'
   [[ -z $role || $role == "$(value role)" ]] || kube -n "$namespace" delete rolebinding "$request"
+}
+
+# limit_pods sets the quotas of the namespace. Where somebody else made it, what is at work in it may need a system's priority.
+limit_pods() {
+  local made
+  made=$(kube get namespace "$namespace" -o go-template='{{with .metadata.labels}}{{with index . "app.kubernetes.io/managed-by"}}{{.}}{{end}}{{end}}') ||
+    fail_transient API_UNREACHABLE 'the namespace cannot be read'
+  if [[ $made == kgpu && -f $KGPU_STEP/values/limits ]]; then
+    kube_apply "$KGPU_STEP/values/limits" >/dev/null 2>"$KGPU_STEP/errors" ||
+      fail_transient USER_REFUSED "the API server refuses a quota: $(<"$KGPU_STEP/errors")"
+  fi
+  if [[ -f $KGPU_STEP/values/gpus ]]; then limit_cards; fi
+}
+
+# shellcheck disable=SC2016 # Go's template
+resources_template='{{range .items}}{{range $name, $number := .status.allocatable}}{{$name}}{{"\n"}}{{end}}{{end}}'
+
+# limit_cards sets how many cards, or instances of cards, the pods may have at once, of each kind that nodes offer.
+limit_cards() {
+  local offered there name hard=
+  offered=$(kube get nodes -o go-template="$resources_template") || fail_transient API_UNREACHABLE 'the nodes cannot be read'
+  while read -r name; do
+    if [[ $name =~ ^nvidia\.com/[A-Za-z0-9._-]+$ ]]; then hard+=",\"requests.$name\":$(value gpus)"; fi
+  done < <(printf 'nvidia.com/gpu\n%s\n' "$offered" | sort -u)
+  there=$(kube -n "$namespace" get resourcequota kgpu-gpus --ignore-not-found -o name) || fail_transient API_UNREACHABLE 'the quotas cannot be read'
+  if [[ -z $there ]]; then
+    kube -n "$namespace" create quota kgpu-gpus --hard=requests.nvidia.com/gpu="$(value gpus)" >/dev/null 2>"$KGPU_STEP/errors" ||
+      fail_transient USER_REFUSED "the API server refuses the quota of cards: $(<"$KGPU_STEP/errors")"
+  fi
+  kube -n "$namespace" patch resourcequota kgpu-gpus --type=merge -p "{\"spec\":{\"hard\":{${hard#,}}}}" >/dev/null 2>"$KGPU_STEP/errors" ||
+    fail_transient USER_REFUSED "the API server refuses the quota of cards: $(<"$KGPU_STEP/errors")"
 }
 
 # forget_request deletes the request: what came of it is handed over.
@@ -51,6 +83,7 @@ wait_for_it() {
 wait_api
 there=$(kube get namespace "$namespace" --ignore-not-found -o name) || fail_transient API_UNREACHABLE 'the namespace cannot be read'
 [[ -n $there ]] || make "$KGPU_STEP/values/namespaceObject"
+limit_pods
 drop_other_role
 kube_apply "$KGPU_STEP/values/manifest" >/dev/null 2>"$KGPU_STEP/errors" ||
   fail_transient USER_REFUSED "the API server refuses the rights of the user: $(<"$KGPU_STEP/errors")"

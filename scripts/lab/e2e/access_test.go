@@ -161,6 +161,43 @@ func (c *cluster) access(t *testing.T) {
 		if out, ok := kubectl(t, file, "create", "configmap", "y"); ok {
 			t.Errorf("joe only views, and may: %s", out)
 		}
+		// What joe gives themselves in their namespace goes, too; what somebody gives to them and others stays, and is told.
+		kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--role", "admin")
+		for _, args := range []string{
+			"create rolebinding mine --clusterrole admin --user joe", "create serviceaccount helper",
+			"create rolebinding helper --clusterrole admin --serviceaccount joe:helper",
+		} {
+			if out, ok := kubectl(t, file, strings.Fields(args)...); !ok {
+				t.Errorf("joe may not %s: %s", args, out)
+			}
+		}
+		token, _ := kubectl(t, file, "create", "token", "helper", "--duration", "48h")
+		server := strings.TrimSpace(c.k(t, "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"))
+		asHelper := []string{"--server", server, "--insecure-skip-tls-verify", "--token", strings.TrimSpace(token), "-n", "joe", "get", "secrets"}
+		if out, ok := kubectl(t, os.DevNull, asHelper...); !ok {
+			t.Errorf("the ServiceAccount may not get secrets: %s", out)
+		}
+		c.k(t, "-n", "default", "create", "rolebinding", "team", "--clusterrole", "view", "--user", "joe", "--user", "ann")
+		s = kgpu(t, 13, "user", "delete", "joe", "-i", c.inventory)
+		if said := s.stderr.String(); !strings.Contains(said, "`kubectl edit -n default rolebinding team`") || !strings.Contains(said, "in default: ") {
+			t.Errorf("joe is in a team, and kgpu said %s", said)
+		}
+		if out, ok := kubectl(t, os.DevNull, asHelper...); ok {
+			t.Errorf("joe is gone, and their ServiceAccount may get secrets: %s", out)
+		}
+		c.k(t, "-n", "default", "delete", "rolebinding", "team")
+		if left := c.k(t, "get", "rolebindings,clusterrolebindings", "-A", "-o", "jsonpath={.items[*].subjects[*].name}"); slices.Contains(strings.Fields(left), "joe") || slices.Contains(strings.Fields(left), "helper") {
+			t.Errorf("bindings of %s are left", left)
+		}
+		kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--gpus", "1")
+		for what, spec := range map[string]string{
+			"a system's priority": `{"spec":{"priorityClassName":"system-node-critical"}}`,
+			"two cards":           `{"spec":{"containers":[{"name":"x","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`,
+		} {
+			if out, ok := kubectl(t, file, "run", "x", "--image=x", "--overrides", spec); ok || !strings.Contains(out, "quota") {
+				t.Errorf("joe gets %s: %s", what, out)
+			}
+		}
 		kgpu(t, 0, "user", "delete", "joe", "-i", c.inventory)
 		for _, args := range []string{"get pods", "get nodes"} {
 			if out, ok := kubectl(t, file, strings.Fields(args)...); ok || !strings.Contains(out, "orbidden") {
