@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/command"
 )
 
@@ -72,6 +74,11 @@ func TestHelp(t *testing.T) {
 	} {
 		if got := said(t, strings.Fields(typed)...); got != said(t, want...) {
 			t.Errorf("kgpu %s says\n%s", typed, got)
+		}
+	}
+	for _, words := range [][]string{{"--version"}, {"-v"}, {"--version", "-v"}} {
+		if got := said(t, words...); got != "kgpu version "+version+"\ncatalog of "+catalog.AsOf.Format(time.DateOnly)+"\n" {
+			t.Errorf("kgpu %q says\n%s", words, got)
 		}
 	}
 	fits(t, said(t))

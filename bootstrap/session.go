@@ -46,6 +46,7 @@ type Options struct {
 	Without        func(hosts []string) string // the command for these hosts only; without any, HOST… stands for them; nil: no command is told
 	Opened         func(Notebook)              // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int                         // nodes that may be drained at the same time; zero: one
+	Now            func() time.Time            // the clock; nil: this machine's
 }
 
 // NewRunID names a run: the time, for people, and random digits, so that two runs never share a name.

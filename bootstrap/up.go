@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -147,9 +149,22 @@ func (s *session) plan() (*plan.Graph, error) {
 		return nil, err
 	}
 	graph.Pace(max(s.MaxUnavailable, 1))
+	graph.Warnings = append(graph.Warnings, s.agedCatalog()...)
 	selected, err := graph.Select(s.Only, s.Skip)
 	if unknown := (*plan.UnknownStepError)(nil); s.left != nil && errors.As(err, &unknown) {
 		return &plan.Graph{}, nil // the hosts that had such a step were left out
 	}
 	return selected, err
+}
+
+// agedCatalog warns of a kgpu whose knowledge of versions, drivers and repositories is old.
+func (s *session) agedCatalog() []string {
+	now := time.Now
+	if s.Now != nil {
+		now = s.Now
+	}
+	if !catalog.Aged(now()) {
+		return nil
+	}
+	return []string{"what this kgpu knows of versions, drivers and repositories is of " + catalog.AsOf.Format(time.DateOnly) + ", more than six months ago: take a newer kgpu"}
 }

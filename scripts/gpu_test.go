@@ -293,6 +293,7 @@ func TestDriverFollowsTheKernel(t *testing.T) {
 			s.value("packages", "libnvidia-compute-580-server\n")
 			s.value("version_package", "libnvidia-compute-580-server")
 			s.value("next", next+"\n")
+			s.value("line", "generic\n")
 			for range 2 {
 				s.ok(s.step("driver-install"))
 			}
@@ -302,6 +303,31 @@ func TestDriverFollowsTheKernel(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A line of kernels may have a dash in its name, and a sister whose name ends alike.
+func TestDriverFollowsALineWithADash(t *testing.T) {
+	t.Parallel()
+	const next = "linux-modules-nvidia-580-server-open-generic-64k"
+	s := newGPUHost(t)
+	s.write("gpu/modules/nvidia", "580.173.02\n")
+	s.repository(
+		deb{name: "libnvidia-compute-580-server", version: "580.173.02-0ubuntu0.24.04.1"},
+		deb{name: "linux-image-generic-64k-hwe-24.04", version: "6.14.0-37.37"}, deb{name: "linux-image-64k-hwe-24.04", version: "1"},
+		deb{name: next, version: "6.8.0-50.51"}, deb{name: next + "-hwe-24.04", version: "6.14.0-37.37"},
+	)
+	s.ok(s.script("apt_update; apt_get install linux-image-generic-64k-hwe-24.04"))
+	s.value("packages", "libnvidia-compute-580-server\n")
+	s.value("version_package", "libnvidia-compute-580-server")
+	s.value("next", next+"\n")
+	s.value("line", "generic-64k\n")
+	s.ok(s.step("driver-install"))
+	if got := s.status(next + "-hwe-24.04"); got != "install installed 6.14.0-37.37" {
+		t.Errorf("what follows the kernel's line is %q", got)
+	}
+	if got := s.status(next); got != "" {
+		t.Errorf("what follows another line is %q", got)
 	}
 }
 

@@ -26,11 +26,9 @@ type Minor struct {
 // Source: kubernetes.io/blog/2023/08/15/pkgs-k8s-io-introduction.
 const firstPublished = 24
 
-// asOf is when the table was last compared with its sources: minors that had ended by then get no more patches.
-var asOf = day("2026-08-22")
-
-// The minors. Final patches and ends of life up to 1.31: kubernetes.io/releases/patch-releases (data/releases/eol.yaml),
-// later ones: endoflife.date/kubernetes, which follows the same page.
+// The minors. Those that had ended by AsOf get no more patches. Final patches and ends of life up to 1.31: kubernetes.io/releases/patch-releases (data/releases/eol.yaml),
+// later ones: endoflife.date/kubernetes, which follows the same page. Newest patches: the tags of k8s.io/kubernetes and of k8s.io/api,
+// whose v0.36.6 comes with 1.36.6, on the Go module proxy: 1.34.13, 1.35.10, 1.36.6 and 1.37.2 were there on 2026-11-25.
 // kubeadm's API versions: kubernetes.io/docs/reference/config-api, v1beta2 since 1.15, v1beta3 since 1.22, v1beta4 since 1.31;
 // older ones: cmd/kubeadm/app/apis/kubeadm of k8s.io/kubernetes, where kubeadm 1.6 and 1.7 read v1alpha1 files too.
 var minors = map[int]Minor{
@@ -62,24 +60,16 @@ var minors = map[int]Minor{
 	31: {31, 14, day("2025-11-11"), "v1beta4"},
 	32: {32, 13, day("2026-02-28"), "v1beta4"},
 	33: {33, 13, day("2026-06-28"), "v1beta4"},
-	34: {34, 11, day("2026-10-27"), "v1beta4"},
-	35: {35, 8, day("2027-02-28"), "v1beta4"},
-	36: {36, 3, day("2027-06-28"), "v1beta4"}, // 1.36.4 exists; kgpu is tried with 1.36.3
-	37: {37, 1, day("2027-10-28"), "v1beta4"},
+	34: {34, 13, day("2026-10-27"), "v1beta4"},
+	35: {35, 10, day("2027-02-28"), "v1beta4"},
+	36: {36, 3, day("2027-06-28"), "v1beta4"}, // 1.36.6 exists; kgpu is tried with 1.36.3
+	37: {37, 2, day("2027-10-28"), "v1beta4"},
 }
 
 const (
 	oldestMinor = 6
 	newestMinor = 37
 )
-
-func day(s string) time.Time {
-	t, err := time.Parse(time.DateOnly, s)
-	if err != nil {
-		panic(err)
-	}
-	return t
-}
 
 func newest() Version { return minors[newestMinor].Version() }
 
@@ -135,7 +125,7 @@ func Resolve(s string) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	if v.Patch > minor.Patch && !minor.Supported(asOf) {
+	if v.Patch > minor.Patch && !minor.Supported(AsOf) {
 		return Version{}, fmt.Errorf("Kubernetes %s does not exist: the last %s is %s", v, v.MinorString(), minor.Version())
 	}
 	return v, nil

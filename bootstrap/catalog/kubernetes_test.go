@@ -20,7 +20,9 @@ func TestResolve(t *testing.T) {
 		{"1.6", "1.6.13", ""},
 		{"1.5", "", "too old"},
 		{"1.5.8", "", "--experimental-nvidia-gpus"},
-		{"1.37", "1.37.1", ""},
+		{"1.37", "1.37.2", ""},
+		{"1.34", "1.34.13", ""},
+		{"1.34.14", "", "the last 1.34 is 1.34.13"},
 		{"1.38", "", "not known"},
 		{"1.38.0", "", "not known"},
 		{"2.0.0", "", "does not exist"},
@@ -101,7 +103,7 @@ func TestMinors(t *testing.T) {
 	if len(minors) != newestMinor-oldestMinor+1 {
 		t.Errorf("%d minors", len(minors))
 	}
-	if v, err := Resolve(Default); err != nil || !minors[v.Minor].Supported(asOf) {
+	if v, err := Resolve(Default); err != nil || !minors[v.Minor].Supported(AsOf) {
 		t.Errorf("Default resolves to %s, %v", v, err)
 	}
 }

@@ -1,11 +1,14 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
@@ -21,9 +24,15 @@ func App(version string, groups ...[]*cli.Command) *cli.App {
 		Action:          general,
 		Commands:        slices.Concat(groups...),
 	}
+	cli.VersionPrinter = printVersion
 	app.OnUsageError = misplaced(app)
 	prepare(app.Commands, "kgpu")
 	return app
+}
+
+// printVersion says which kgpu this is, and of when what it knows of the world is.
+func printVersion(c *cli.Context) {
+	_, _ = fmt.Fprintf(c.App.Writer, "%s version %s\ncatalog of %s\n", c.App.Name, c.App.Version, catalog.AsOf.Format(time.DateOnly))
 }
 
 // Group puts commands under the title under which --help lists them.

@@ -24,6 +24,9 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 		complete(printable.Writer(app.Writer), app, args[2:])
 		return reason.ExitOK
 	}
+	if len(args) == 3 && args[1] == "--version" && args[2] == "-v" {
+		args = args[:2] // -v is the same here, and all there is to say is said
+	}
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	status := exitStatus(err)
 	var invalid inventory.Errors

@@ -69,6 +69,9 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	c, err := choose(want, f, cards, architectures)
+	if err != nil && works(f) && satisfies(want, f) {
+		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+	}
 	if err != nil {
 		return Choice{}, err
 	}
@@ -126,9 +129,26 @@ func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architect
 		return Choice{}, &Refused{Unsigned, fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
 	}
 	if want != (inventory.Driver{}) {
-		return Choice{}, &Refused{Impossible, fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s", names, asked(want), release)}
+		return Choice{}, &Refused{Impossible, fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, asked(want), release, instead(want, release, architectures))}
 	}
 	return Choice{}, &Refused{NoSuchDriver, fmt.Sprintf("no driver for %s is offered for %s", names, release)}
+}
+
+// instead says what is wrong with what the inventory asks for, or what there is; empty: a source or a branch that has nothing for it.
+func instead(want inventory.Driver, release string, architectures []catalog.Architecture) string {
+	branch, _ := catalog.LookupDriverBranch(want.Branch)
+	flavours := branch.Flavours(architectures)
+	next, succeeded := catalog.DriverSuccessor(want.Source, want.Branch)
+	offer := catalog.DriverOffer(want.Source, release)
+	switch {
+	case succeeded:
+		return fmt.Sprintf(": there it has become %d, ask for branch %d", next, next)
+	case want.Branch != 0 && len(flavours) > 0 && want.Flavour != "" && !slices.Contains(flavours, want.Flavour):
+		return fmt.Sprintf(": %d has %s modules only for such cards", want.Branch, flavours[0])
+	case want.Branch != 0 && len(offer) > 0 && !slices.Contains(offer, want.Branch):
+		return fmt.Sprintf(": there are %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(offer), " ", ", "), "[]"))
+	}
+	return ""
 }
 
 // best takes the best source first, and of it the best branch that runs all cards, and their NVSwitches.
@@ -138,7 +158,7 @@ func best(want inventory.Driver, release string, architectures []catalog.Archite
 		sources = []catalog.DriverSource{want.Source}
 	}
 	for _, source := range sources {
-		if switches && !catalog.HasFabricManager(source) || signed && !catalog.PrebuiltModules(source) {
+		if switches && !catalog.HasFabricManager(source) {
 			continue
 		}
 		for _, number := range catalog.DriverOffer(source, release) {
@@ -147,22 +167,27 @@ func best(want inventory.Driver, release string, architectures []catalog.Archite
 			if want.Branch != 0 && want.Branch != number || len(flavours) == 0 || want.Flavour != "" && !slices.Contains(flavours, want.Flavour) {
 				continue
 			}
-			return catalog.Driver{Source: source, Branch: number, Flavour: cmp.Or(want.Flavour, flavours[0])}, true
+			if d := (catalog.Driver{Source: source, Branch: number, Flavour: cmp.Or(want.Flavour, flavours[0])}); d.Prebuilt() || !signed {
+				return d, true
+			}
 		}
 	}
 	return catalog.Driver{}, false
 }
 
+// why says for which cards a driver is, why this one, and for how long it gets fixes.
 func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) string {
+	branch, _ := catalog.LookupDriverBranch(d.Branch)
+	out := []string{names}
 	switch {
 	case want != (inventory.Driver{}):
-		return names + "; the inventory asks for " + asked(want)
+		out = append(out, "the inventory asks for "+asked(want))
 	case f.SecureBoot:
-		return names + "; Secure Boot wants signed modules"
-	case catalog.PrebuiltModules(d.Source):
-		return names + "; modules come built and signed"
+		out = append(out, "Secure Boot wants signed modules")
+	case d.Prebuilt():
+		out = append(out, "modules come built and signed")
 	}
-	return names
+	return strings.Join(append(out, branch.Support()), "; ")
 }
 
 func asked(want inventory.Driver) string {

@@ -45,6 +45,7 @@ func (b *builder) driver(h *host, c Choice) {
 	p := c.Packages(h.facts.OS.ID, h.facts.Kernel)
 	files := map[string]File{driverUpgrades: upgradesFile}
 	reasons := append(changed(h.facts, files), h.unheld(p.Driver)...)
+	_, line := catalog.SplitKernel(h.facts.Kernel)
 	missing := h.missing(append(p.First, p.Driver...))
 	if len(missing) > 0 {
 		reasons = []string{fmt.Sprintf("driver %s for %s", c.Driver, c.Why)}
@@ -52,7 +53,7 @@ func (b *builder) driver(h *host, c Choice) {
 	b.unless(h, reasons, fmt.Sprintf("driver %s is installed", c.Driver), Step{
 		Ref: Ref{ID: "driver/install"}, Title: fmt.Sprintf("install the driver %d", c.Branch), Script: "driver-install",
 		Input: Input{
-			Values: map[string]string{"headers": lines(p.First...), "packages": lines(p.Driver...), "next": lines(p.Next...), "version_package": p.Library},
+			Values: map[string]string{"headers": lines(p.First...), "packages": lines(p.Driver...), "next": lines(p.Next...), "line": line, "version_package": p.Library},
 			Files:  files,
 		},
 		Retry: Transient, Timeout: 45 * time.Minute, // DKMS compiles for minutes on a small machine
@@ -93,6 +94,22 @@ func (b *builder) loadDriver(h *host, files map[string]File) {
 	})
 }
 
+// endedDrivers warns of drivers that get no more fixes: where kgpu puts them, or the inventory asks for their branch.
+func (b *builder) endedDrivers() {
+	for _, h := range b.hosts {
+		branch, known := catalog.LookupDriverBranch(h.choice.Branch)
+		asked := b.inv.GPU.Driver.Branch != 0
+		if h.cards == 0 || !known || !branch.Ended() || h.choice.Source == catalog.NoDriver || h.choice.Keep && !asked {
+			continue
+		}
+		advice := "kgpu knows of no newer one for these cards and this release"
+		if asked {
+			advice = "without `gpu.driver.branch` kgpu chooses one that gets them, where there is one"
+		}
+		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: driver %d is of a %s: %s", h.id, branch.Number, branch.Support(), advice))
+	}
+}
+
 const persistence = "nvidia-persistenced.service"
 
 // switchedDriver is the driver that a host with NVSwitches has, by its packages, where its source has the fabric manager.
@@ -111,7 +128,7 @@ func (h *host) switchedDriver() (catalog.Driver, bool) {
 }
 
 func (b *builder) fabricManager(h *host, c Choice) {
-	name := c.FabricManager(h.facts.OS.ID)
+	name := c.FabricManager()
 	reasons := h.notRunning("nvidia-fabricmanager.service")
 	if missing := h.missing([]string{name}); len(missing) > 0 {
 		reasons = []string{fmt.Sprintf("%d NVSwitches, and no fabric manager", h.facts.NVIDIA.Switches)}

@@ -18,7 +18,7 @@ var cardIDs = []struct{ name, id string }{
 }
 
 var releases = []facts.OS{
-	{ID: "ubuntu", VersionID: "20.04"}, {ID: "ubuntu", VersionID: "22.04"}, {ID: "ubuntu", VersionID: "24.04"}, {ID: "ubuntu", VersionID: "26.04"},
+	{ID: "ubuntu", VersionID: "22.04"}, {ID: "ubuntu", VersionID: "24.04"}, {ID: "ubuntu", VersionID: "26.04"},
 	{ID: "debian", VersionID: "12"}, {ID: "debian", VersionID: "13"},
 }
 
@@ -44,7 +44,7 @@ func TestDrivers(t *testing.T) {
 			for _, secure := range []bool{false, true} {
 				f := bare(10)
 				f.OS, f.SecureBoot = release, secure
-				f.Kernel = map[string]string{"ubuntu": "6.8.0-31-generic", "debian": "6.12.41+deb13-amd64"}[release.ID]
+				f.Kernel = map[string]string{"ubuntu": "6.8.0-146-generic", "debian": "6.12.41+deb13-amd64"}[release.ID]
 				f.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: card.id}}
 				boot := ""
 				if secure {
@@ -70,6 +70,13 @@ func TestDrivers(t *testing.T) {
 		{"RTX 3090", "2204", "ubuntu", "24.04", "source: ppa", true, 0},
 		{"RTX 5090", "2b85", "ubuntu", "24.04", "source: ppa", false, 0},
 		{"RTX 3090", "2204", "debian", "12", "source: ppa", false, 0},
+		{"RTX 3090", "2204", "ubuntu", "24.04", "branch: 610", false, 0},
+		{"RTX 3090", "2204", "ubuntu", "24.04", "source: ubuntu, branch: 610", false, 0},
+		{"RTX 3090", "2204", "ubuntu", "24.04", "branch: 615, flavour: proprietary", false, 0},
+		{"RTX 3090", "2204", "ubuntu", "26.04", "source: cuda, branch: 580", false, 0},
+		{"GTX 1080 Ti", "1b06", "ubuntu", "26.04", "source: cuda", false, 0},
+		{"H100 SXM with NVSwitches", "2330", "ubuntu", "24.04", "source: cuda, branch: 580", false, 4},
+		{"H100", "2330", "debian", "13", "branch: 620", false, 0},
 	} {
 		f := bare(10)
 		f.OS, f.SecureBoot, f.NVIDIA.Switches = facts.OS{ID: c.distribution, VersionID: c.version}, c.secure, c.switches

@@ -8,17 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
-
-// supported releases by distribution. Kubernetes and docker publish packages for them.
-var supported = map[string][]string{
-	"ubuntu": {"20.04", "22.04", "24.04", "25.10", "26.04"},
-	"debian": {"12", "13"},
-}
 
 // minKernel is what kubeadm asks for since 1.32 (cgroup v2 and nftables work from here).
 // Source: https://kubernetes.io/docs/reference/node/kernel-version-requirements/.
@@ -26,8 +21,11 @@ var minKernel = []int{4, 19}
 
 func (c *checker) system(m Machine) {
 	f := m.Facts
-	if versions, ok := supported[f.OS.ID]; !ok || !slices.Contains(versions, f.OS.VersionID) {
+	switch release, ok := catalog.LookupRelease(f.OS.ID + " " + f.OS.VersionID); {
+	case !ok:
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s", f.OS.PrettyName)
+	case release.Ended() && !member(m):
+		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s, which has had no updates for everybody since %s", f.OS.PrettyName, release.End.Format("January 2006"))
 	}
 	if f.Arch != "amd64" && f.Arch != "arm64" {
 		c.problem(m.ID(), reason.HostArchUnsupported, "the host's architecture is %s", f.Arch)

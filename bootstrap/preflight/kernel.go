@@ -4,34 +4,32 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 var number = regexp.MustCompile(`\d+`)
 
-// kernelVersion splits a release, such as 6.8.0-31-generic, into its numbers and its flavour.
-func kernelVersion(release string) (numbers []int, flavour string) {
-	if at := strings.LastIndexByte(release, '-'); at >= 0 {
-		release, flavour = release[:at], release[at+1:]
-	}
-	for _, digits := range number.FindAllString(release, -1) {
+// kernelVersion splits a release, such as 6.8.0-45-generic-64k, into its numbers and its line.
+func kernelVersion(release string) (numbers []int, line string) {
+	version, line := catalog.SplitKernel(release)
+	for _, digits := range number.FindAllString(version, -1) {
 		n, err := strconv.Atoi(digits)
 		if err != nil {
 			break // more digits than any version has
 		}
 		numbers = append(numbers, n)
 	}
-	return numbers, flavour
+	return numbers, line
 }
 
-// newestKernel is the installed kernel that a reboot would start: the newest of the running one's flavour.
+// newestKernel is the installed kernel that a reboot would start: the newest of the running one's line.
 func newestKernel(f *facts.Host) string {
 	newest := f.Kernel
 	for _, k := range f.Kernels {
-		numbers, flavour := kernelVersion(k)
-		if best, want := kernelVersion(newest); flavour == want && slices.Compare(numbers, best) > 0 {
+		numbers, line := kernelVersion(k)
+		if best, want := kernelVersion(newest); line == want && slices.Compare(numbers, best) > 0 {
 			newest = k
 		}
 	}

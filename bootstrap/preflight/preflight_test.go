@@ -73,6 +73,14 @@ func TestCheck(t *testing.T) {
 		{name: "healthy"},
 		{name: "other distribution", spoil: func(_, w *Machine) { w.Facts.OS = facts.OS{ID: "fedora", VersionID: "42", PrettyName: "Fedora 42"} },
 			want: "w1 HOST_OS_UNSUPPORTED the host runs Fedora 42"},
+		{name: "a release that has ended", spoil: func(_, w *Machine) {
+			w.Facts.OS = facts.OS{ID: "ubuntu", VersionID: "20.04", PrettyName: "Ubuntu 20.04.6 LTS"}
+		},
+			want: "w1 HOST_OS_UNSUPPORTED the host runs Ubuntu 20.04.6 LTS, which has had no updates for everybody since May 2025"},
+		{name: "an interim release that has ended", spoil: func(_, w *Machine) {
+			w.Facts.OS = facts.OS{ID: "ubuntu", VersionID: "25.10", PrettyName: "Ubuntu 25.10"}
+		},
+			want: "w1 HOST_OS_UNSUPPORTED the host runs Ubuntu 25.10, which has had no updates for everybody since July 2026"},
 		{name: "architecture", spoil: func(_, w *Machine) { w.Facts.Arch = "riscv64" }, want: "w1 HOST_ARCH_UNSUPPORTED the host's architecture is riscv64"},
 		{name: "no systemd", spoil: func(_, w *Machine) { w.Facts.Systemd = false }, want: "w1 HOST_NO_SYSTEMD PID 1 is not systemd"},
 		{name: "kernel", spoil: func(_, w *Machine) { w.Facts.Kernel = "4.15.0-20-generic" }, want: "w1 HOST_KERNEL_TOO_OLD kernel 4.15.0-20-generic is older than 4.19"},
@@ -82,6 +90,9 @@ func TestCheck(t *testing.T) {
 		{name: "newer kernel", spoil: func(cp, _ *Machine) {
 			cp.Facts.Kernels = []string{"6.8.0-31-generic", "6.8.0-4-generic", "6.8.0-45-generic", "6.11.0-8-lowlatency"}
 		}, want: "cp1 HOST_REBOOT_PENDING the host runs kernel 6.8.0-31-generic, 6.8.0-45-generic is installed"},
+		{name: "newer kernels of other lines", spoil: func(cp, _ *Machine) {
+			cp.Facts.Kernel, cp.Facts.Kernels = "6.8.0-31-generic-64k", []string{"6.8.0-45-nvidia-64k", "6.8.0-45-generic"}
+		}},
 		{name: "CPU", spoil: func(cp, _ *Machine) { cp.Facts.CPUs = 1 }, want: "cp1 HOST_TOO_SMALL 1 CPU, a control-plane needs 2"},
 		{name: "memory", spoil: func(_, w *Machine) { w.Facts.MemoryKiB = 512 << 10 }, want: "w1 HOST_TOO_SMALL 512 MiB of memory, a worker needs 900"},
 		{name: "disk", spoil: func(_, w *Machine) { w.Facts.Mounts[1].AvailableKiB = 100 << 10 }, want: "w1 HOST_DISK_FULL /var has 100 MiB free, 4096 MiB are needed"},
@@ -251,6 +262,10 @@ func TestMembers(t *testing.T) {
 	machines := []Machine{{Host: inv.Hosts[0], Facts: cp}, {Host: inv.Hosts[1], Facts: w}}
 	if found := Check(inv, machines, nil); len(found) > 0 {
 		t.Errorf("found %v", found)
+	}
+	w.OS = facts.OS{ID: "ubuntu", VersionID: "20.04", PrettyName: "Ubuntu 20.04.6 LTS"}
+	if found := Check(inv, machines, nil); len(found) > 0 {
+		t.Errorf("a node whose release has ended meanwhile: %v", found)
 	}
 	w.Packages["kubelet"] = facts.Package{Version: "1.35.6-1.1"}
 	if found := Check(inv, machines, nil); len(found) > 0 {

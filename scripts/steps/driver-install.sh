@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs NVIDIA's driver and holds it. Values: packages (name or name=version, a line each), headers (the same, for
 # the kernels that a module is built for), version_package (the one whose version is the driver's), next (what brings the
-# modules of kernels to come, where it is offered). Files: apt.conf.d.
+# modules of kernels to come, where it is offered), line (the running kernel's, with which those names end: generic-64k).
+# Files: apt.conf.d.
 # Output: version.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
@@ -48,7 +49,8 @@ want() {
 # of_its_line PACKAGE prints the package of this kind for the line of kernels that the host follows: linux-headers-generic
 # is linux-headers-generic-hwe-24.04 where that line's kernels are installed.
 of_its_line() {
-  local line=${1##*-} image
+  local line image
+  line=$(value line)
   image=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "linux-image-$line-hwe-*" 2>/dev/null | sed -n '/^installed /{s///p;q}') || true
   image=${image:-linux-image-$line}
   printf '%s%s\n' "${1%"$line"}" "${image#linux-image-}"

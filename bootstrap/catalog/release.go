@@ -1,0 +1,33 @@
+package catalog
+
+import "time"
+
+// Release is a release of a distribution that kgpu makes nodes of, or once did.
+type Release struct {
+	Name string    // ubuntu 24.04: what /etc/os-release has as ID and VERSION_ID
+	End  time.Time // last day with updates that cost nothing and need no account, UTC midnight
+}
+
+// The releases. Ends: endoflife.date/ubuntu (standard support) and endoflife.date/debian (long-term support).
+var releases = []Release{
+	{"ubuntu 20.04", day("2025-05-31")},
+	{"ubuntu 22.04", day("2027-04-01")},
+	{"ubuntu 24.04", day("2029-05-31")},
+	{"ubuntu 25.10", day("2026-07-01")},
+	{"ubuntu 26.04", day("2031-04-30")},
+	{"debian 12", day("2028-06-30")},
+	{"debian 13", day("2030-06-30")},
+}
+
+// LookupRelease returns the release with this name; false: kgpu does not know it.
+func LookupRelease(name string) (Release, bool) {
+	for _, r := range releases {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return Release{}, false
+}
+
+// Ended reports whether the release had got its last updates when the catalog was made: nobody tries it any more.
+func (r Release) Ended() bool { return r.End.Before(AsOf) }

@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// kernelsOf are three kernels of each release: the newest of its line that was seen with modules of driver 580 (of Debian a late
+// one), the one of the release's first installer, and one of a line with a dash in its name.
+// Sources: packages.ubuntu.com, linux-modules-nvidia-580-server-open-generic; packages.debian.org, source package linux.
+var kernelsOf = map[string][3]string{
+	"ubuntu 22.04": {"5.15.0-186-generic", "5.15.0-25-generic", "5.15.0-186-generic-64k"},
+	"ubuntu 24.04": {"6.8.0-146-generic", "6.8.0-31-generic", "6.8.0-146-generic-64k"},
+	"ubuntu 26.04": {"7.0.0-34-generic", "7.0.0-14-generic", "7.0.0-34-generic-64k"},
+	"debian 12":    {"6.1.0-40-amd64", "6.1.0-9-amd64", "6.1.0-40-cloud-arm64"},
+	"debian 13":    {"6.12.48+deb13-amd64", "6.12.38+deb13-amd64", "6.12.48+deb13-arm64-16k"},
+}
+
+var cardsOf = []struct {
+	name     string
+	ids      []string
+	switches int
+}{
+	{"RTX 4090", []string{"2684"}, 0}, {"RTX 5090", []string{"2b85"}, 0}, {"H100 SXM with NVSwitches", []string{"2330"}, 4},
+	{"GTX 1080 Ti", []string{"1b06"}, 0}, {"GT 710 and RTX 3090", []string{"128b", "2204"}, 0}, {"no card", nil, 0},
+	{"HGX B200", []string{"2901"}, 0}, {"GB200", []string{"2941"}, 0},
+}
+
+// existing are the packages that are known to exist, by distribution: (V) is a kernel's version, (L) its line.
+// Sources. Ubuntu's archive: packages.ubuntu.com, jammy-updates, noble-updates and resolute-updates; those of 470 stop at the
+// kernels of the releases themselves, those of 610 are empty and lead to 615. NVIDIA's repository: the driver installation guide,
+// "Compute-only (headless) installation" and "Version locking"; its nvidia-fabricmanager of 580 has no branch in its name.
+// Debian: packages.debian.org, bookworm and trixie, non-free and contrib.
+var existing = map[string][]string{
+	"ubuntu": {
+		`linux-modules-nvidia-(580|595)-server(-open)?-((V)-)?(L)`, `linux-modules-nvidia-615-server-open-((V)-)?(L)`,
+		`nvidia-headless-no-dkms-(580|595)-server(-open)?`, `nvidia-headless-no-dkms-(470-server|615-server-open)`, `nvidia-dkms-470-server`,
+		`(nvidia-utils|libnvidia-compute)-(470|580|595|615)-server`, `nvidia-fabricmanager(-(580|595|615))?`, `linux-headers-((V)-)?(L)`,
+		`nvidia-driver-pinning-(580|595|610|615|620)`, `nvidia-dkms-580(-open)?`, `(libnvidia-compute|nvidia-utils|nvidia-compute-utils)-580`,
+		`nvidia-dkms(-open)?`, `libnvidia-compute`, `nvidia-persistenced`,
+		`nvidia-dkms-550(-open)?`, `(libnvidia-compute|nvidia-utils|nvidia-compute-utils)-550`,
+	},
+	"debian": {
+		`linux-headers-((V)-)?(L)`, `nvidia-driver-pinning-(580|595|610|615|620)`, `nvidia-kernel(-open)?-dkms`, `nvidia-open-kernel-dkms`, `nvidia-driver-cuda`,
+		`libnvidia-ml1`, `libcuda1`, `nvidia-smi`, `nvidia-persistenced`, `nvidia-fabricmanager`,
+		`nvidia-tesla-470-(kernel-dkms|smi)`, `libnvidia-tesla-470-(cuda1|ml1|cfg1)`,
+	},
+}
+
+// exists fails the test where a package is named for this kernel that nobody has.
+func exists(t *testing.T, f *facts.Host, names []string) {
+	t.Helper()
+	version, line := catalog.SplitKernel(f.Kernel)
+	kernel := strings.NewReplacer("(V)", regexp.QuoteMeta(version), "(L)", regexp.QuoteMeta(line))
+	for _, name := range names {
+		if !slices.ContainsFunc(existing[f.OS.ID], func(e string) bool { return regexp.MustCompile("^" + kernel.Replace(e) + "$").MatchString(name) }) {
+			t.Errorf("%s %s with kernel %s: there is no %s", f.OS.ID, f.OS.VersionID, f.Kernel, name)
+		}
+	}
+}
+
+// packagesOf are all that are named for a driver.
+func packagesOf(d catalog.Driver, f *facts.Host) []string {
+	p := d.Packages(f.OS.ID, f.Kernel)
+	names := slices.Concat(p.First, p.Driver, p.Next)
+	if f.NVIDIA.Switches > 0 {
+		names = append(names, d.FabricManager())
+	}
+	return names
+}
+
+// TestDriverMatrix writes down which driver kgpu chooses for what people have, with the names of its packages.
+func TestDriverMatrix(t *testing.T) {
+	inv := decode(t, threeHosts)
+	var out strings.Builder
+	for _, c := range cardsOf {
+		for _, release := range releases {
+			for _, kernel := range kernelsOf[release.ID+" "+release.VersionID] {
+				f := bare(10)
+				f.OS, f.Kernel, f.NVIDIA.Cards, f.NVIDIA.Switches = release, kernel, cards(c.ids...), c.switches
+				fmt.Fprintf(&out, "%s, %s %s, %s: %s\n", c.name, release.ID, release.VersionID, kernel, chosen(t, inv, f))
+			}
+		}
+	}
+	golden(t, "driver-matrix", out.String())
+}
+
+// chosen says which driver a host gets and what of.
+func chosen(t *testing.T, inv *inventory.Inventory, f *facts.Host) string {
+	if len(f.NVIDIA.Cards) == 0 {
+		return "no driver"
+	}
+	var refused *Refused
+	c, err := ChooseDriver(inv, f)
+	if errors.As(err, &refused) {
+		return "refused: " + refused.Detail
+	}
+	names := packagesOf(c.Driver, f)
+	exists(t, f, names)
+	return fmt.Sprintf("%s: %s", c.Driver, strings.Join(names, " "))
+}
+
+// Whatever an inventory asks for: what is named exists.
+func TestDriversExist(t *testing.T) {
+	tried := 0
+	for _, release := range releases {
+		for _, source := range []catalog.DriverSource{catalog.FromUbuntu, catalog.FromCUDA, catalog.FromDebian, catalog.FromPPA} {
+			for _, number := range catalog.DriverOffer(source, release.ID+" "+release.VersionID) {
+				branch, _ := catalog.LookupDriverBranch(number)
+				for _, flavour := range branch.Flavours([]catalog.Architecture{cmp.Or(map[int]catalog.Architecture{470: catalog.Kepler}[number], catalog.Ampere)}) {
+					f := bare(10)
+					f.OS, f.Kernel, f.NVIDIA.Switches = release, kernelsOf[release.ID+" "+release.VersionID][2], 0
+					if catalog.HasFabricManager(source) && number != 470 {
+						f.NVIDIA.Switches = 4
+					}
+					exists(t, f, packagesOf(catalog.Driver{Source: source, Branch: number, Flavour: flavour}, f))
+					tried++
+				}
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("%d drivers were tried", tried)
+	}
+}
+
+// A driver of a branch that ended is put there, or left there, and said.
+func TestEndedDrivers(t *testing.T) {
+	for _, c := range []struct {
+		name, gpu, card, debian string
+		loaded, want            string
+	}{
+		{"asked for", "gpu: {driver: {source: cuda, branch: 610}}\n", "20b0", "13", "",
+			"w1: driver 610 is of a new feature branch, the last fixes came in August 2026: without `gpu.driver.branch` kgpu chooses one that gets them, where there is one"},
+		{"asked for and there", "gpu: {driver: {branch: 610}}\n", "20b0", "13", "610.57.04",
+			"w1: driver 610 is of a new feature branch, the last fixes came in August 2026: without `gpu.driver.branch` kgpu chooses one that gets them, where there is one"},
+		{"chosen", "", "15f8", "13", "", "w1: driver 550 is of a production branch, the last fixes came in April 2025: kgpu knows of no newer one for these cards and this release"},
+		{"there", "", "20b0", "13", "610.57.04", ""},
+		{"gets fixes", "gpu: {driver: {branch: 595}}\n", "20b0", "13", "", ""},
+		{"the owner's", "gpu: {driver: {source: none}}\n", "20b0", "13", "550.163.01", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv := decode(t, threeHosts+c.gpu)
+			seen := hostFacts(inv)
+			f := seen["w1"]
+			f.OS, f.NVIDIA.Cards = facts.OS{ID: "debian", VersionID: c.debian, Codename: "trixie"}, cards(c.card)
+			if c.loaded != "" {
+				f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.Seen, f.NVIDIA.Runfile = c.loaded, c.loaded, make([]facts.GPU, 1), true
+			}
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range g.Warnings {
+				if strings.Contains(w, "driver") {
+					got = append(got, w)
+				}
+			}
+			if strings.Join(got, "\n") != c.want {
+				t.Errorf("warned %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A driver that is not offered any more, and does its work, is left where it is; where it does not, it is refused with what to ask for.
+func TestDriverThatIsOfferedNoMore(t *testing.T) {
+	inv := decode(t, threeHosts+"gpu: {driver: {source: ubuntu, branch: 610}}\n")
+	f := bare(10)
+	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "610.57.04", Library: "610.57.04", Seen: make([]facts.GPU, 1)}
+	f.Packages["libnvidia-compute-610-server"] = facts.Package{Version: "610.57.04-0ubuntu0.24.04.1"}
+	f.Packages["linux-modules-nvidia-610-server-open-6.8.0-146-generic"] = facts.Package{Version: "6.8.0-146.146"}
+	c, err := ChooseDriver(inv, f)
+	if err != nil || !c.Keep || c.Branch != 610 {
+		t.Errorf("a driver that works: %+v, %v", c, err)
+	}
+	f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
+	var refused *Refused
+	if _, err := ChooseDriver(inv, f); !errors.As(err, &refused) || refused.Kind != Impossible || !strings.HasSuffix(refused.Detail, "there it has become 615, ask for branch 615") {
+		t.Errorf("one that does not: %v", err)
+	}
+}
