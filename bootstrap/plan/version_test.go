@@ -36,7 +36,7 @@ func TestRunningVersion(t *testing.T) {
 		{name: "the very version", version: "1.36.3", wanted: "1.36.3"},
 		{name: "another patch", version: "1.36.4", wanted: "1.36.4", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.36.4"},
 		{name: "an older patch", version: "1.36.1", wanted: "1.36.1", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.36.1"},
-		{name: "another minor", version: "1.37", wanted: "1.37.1", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.1"},
+		{name: "another minor", version: "1.37", wanted: "1.37.2", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.2"},
 		{name: "an older minor", version: "1.35.8", wanted: "1.35.8", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.35.8"},
 		{name: "no version, and the cluster's is not known", harm: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Version = "v1.99.0" },
 			wanted: "1.36.3", refused: "the cluster runs Kubernetes 1.99.0, of which this kgpu knows nothing"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -132,14 +133,14 @@ func dkms(d driver, flavour string) []part {
 var flavours = []struct{ name, suffix string }{{"proprietary", ""}, {"open", "-open"}}
 
 // cudaUbuntu is NVIDIA's repository for Ubuntu: its driver installation guide, "Compute-only (headless) installation". From 590 on
-// the names do not have the branch any more.
+// the names do not have the branch any more; the pinning package and the fabric manager are so since 580.
 func (p *preparer) cudaUbuntu(drivers []driver) []standIn {
 	var all []standIn
 	for _, d := range drivers {
 		v, b, same := d.version+"-1ubuntu1", "-"+d.branch(), func(name string) string { return name + " (= " + d.version + "-1ubuntu1)" }
 		persistence := "nvidia-compute-utils" + b
+		all = append(all, pinning(d, v))
 		if d.branch() >= "590" {
-			all = append(all, pinning(d, v))
 			b, persistence = "", "nvidia-persistenced"
 		}
 		library := "libnvidia-compute" + b
@@ -147,7 +148,7 @@ func (p *preparer) cudaUbuntu(drivers []driver) []standIn {
 			standIn{library, v, []string{same("nvidia-utils" + b)}, "libnvidia-ml.so.1", p.computeLibraries(d)},
 			standIn{"nvidia-utils" + b, v, nil, "nvidia-lab-smi", []part{p.smi(d)}},
 			standIn{persistence, v, []string{same(library)}, "nvidia-lab-persistence", persistenced(d)},
-			standIn{"nvidia-fabricmanager" + b, v, nil, "nvidia-lab-fabric", fabricManager(d)})
+			standIn{"nvidia-fabricmanager", v, nil, "nvidia-lab-fabric", fabricManager(d)})
 		for _, f := range flavours {
 			all = append(all, standIn{"nvidia-dkms" + b + f.suffix, v, nil, "nvidia-lab-dkms", dkms(d, f.name)})
 		}
@@ -217,10 +218,9 @@ func headers() []standIn {
 	}
 }
 
-// kernelLine is what the names of the kernel's meta packages end with, such as generic.
+// kernelLine is what the names of the kernel's meta packages end with, such as generic or cloud-amd64.
 func kernelLine() string {
-	release := kernelRelease()
-	return release[strings.LastIndexByte(release, '-')+1:]
+	return regexp.MustCompile(`^[0-9][^-]*(-[0-9][^-]*)*-`).ReplaceAllString(kernelRelease(), "")
 }
 
 func kernelPackageVersion() string {
