@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,9 @@ func said(t *testing.T, args ...string) string {
 	command.Run(t.Context(), app, append([]string{"kgpu"}, args...))
 	return out.String()
 }
+
+// optionRow is where the row of an option begins.
+var optionRow = regexp.MustCompile(`\n {2}(?:-., | {4}--)`)
 
 // TestHelp holds that help is in the order of the table of commands, and fits a terminal of 80 columns.
 func TestHelp(t *testing.T) {
@@ -56,6 +60,11 @@ func TestHelp(t *testing.T) {
 			text := said(t, append(words, "--help")...)
 			if !strings.Contains(text, strings.Join(words, " ")) || !strings.Contains(text, "\nExamples\n") || !strings.Contains(text, c.Usage[:10]) {
 				t.Errorf("help of %q is\n%s", words, text)
+			}
+			for _, option := range optionRow.Split(text, -1) {
+				if strings.Count(option, "(default:") > 1 {
+					t.Errorf("help of %q tells two defaults of %s", words, option)
+				}
 			}
 			fits(t, text)
 			walk(words, c.Subcommands)

@@ -134,10 +134,10 @@ func option(b *strings.Builder, flag cli.Flag) {
 	row(b, 25, short+long, usage)
 }
 
-// described is the word for a flag's value, and what the flag does, with its default and its variable.
+// described is the word for a flag's value, and what the flag does, with its default, unless that is told in words, and its variable.
 func described(f cli.DocGenerationFlag) (word, usage string) {
 	word, usage = placeholder(f.GetUsage())
-	if value := strings.Trim(f.GetValue(), `"`); f.TakesValue() && value != "" && value != "[]" {
+	if value := strings.Trim(f.GetValue(), `"`); f.TakesValue() && value != "" && value != "[]" && !strings.Contains(usage, "(default: ") {
 		usage += " (default: " + value + ")"
 	}
 	if names := f.GetEnvVars(); len(names) > 0 {

@@ -26,7 +26,7 @@ func User() *cli.Command {
 				Flags: slices.Concat(inventoryFlags, connectionFlags, []cli.Flag{
 					&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` to work in, made where it is missing (default: NAME)"},
 					&cli.StringFlag{Name: "role", Usage: "`ROLE` in it: view, edit or admin", Value: "edit"},
-					&cli.IntFlag{Name: "gpus", Usage: "pods in the namespace may have `N` cards at once, of each kind that nodes offer", DefaultText: "no limit, or the one that there is"},
+					&cli.IntFlag{Name: "gpus", Usage: "pods in the namespace may have `N` cards at once, of each kind that nodes offer (default: no limit, or the one that there is)"},
 					&cli.IntFlag{Name: "days", Usage: "the certificate is valid for `N` days, or as long as the cluster signs for", Value: 365},
 					&cli.StringFlag{Name: "file", Aliases: []string{"o"}, Usage: "write the kubeconfig to `FILE` (default: CLUSTER-NAME.kubeconfig beside the inventory)", TakesFile: true},
 					format,
