@@ -463,6 +463,7 @@ func TestLeftThatIsToldAgain(t *testing.T) {
 			v.line("free")
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if n != 1 {
 			t.Errorf("it was told %d times", n)
 		}
