@@ -104,7 +104,7 @@ nvidia`)
 	t.Run("all drivers can be installed", func(t *testing.T) {
 		l := testLab{l.Place, t}
 		l.repository("ubuntu1", "ubuntu2404")
-		line := regexp.MustCompile(`^[0-9][^-]*(-[0-9][^-]*)*-`).ReplaceAllString(kernel(t), "")
+		line := kernelLine(t)
 		for _, c := range []struct{ host, packages string }{
 			{"cp1", "linux-headers-LINE nvidia-driver-pinning-610 nvidia-kernel-dkms nvidia-driver-cuda libnvidia-ml1 nvidia-persistenced nvidia-fabricmanager"},
 			{"cp1", "nvidia-driver-pinning-595 nvidia-kernel-open-dkms nvidia-driver-cuda libnvidia-ml1 nvidia-persistenced nvidia-fabricmanager"},
@@ -170,7 +170,7 @@ Module                  Size  Used by`)
 		modules := install + "--allow-downgrades nvidia-utils-580-server linux-modules-nvidia-580-server"
 		l.must("exec", "ubuntu1", "bash", "-c", modules+"-$(uname -r)")
 		l.says("ubuntu1", "modprobe nvidia", "modprobe: ERROR: could not insert 'nvidia': No such device")
-		l.must("exec", "ubuntu1", "bash", "-c", "apt-get -qq purge -y linux-modules-nvidia-580-server-$(uname -r); "+modules+"-open-${0##*-}", kernel(t))
+		l.must("exec", "ubuntu1", "bash", "-c", "apt-get -qq purge -y linux-modules-nvidia-580-server-$(uname -r); "+modules+"-open-"+kernelLine(t))
 		l.says("ubuntu1", "modprobe nvidia; modinfo -F license nvidia; nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader; rmmod nvidia",
 			"Dual MIT/GPL\nNVIDIA B200, 10.0")
 		l.must("exec", "ubuntu1", "bash", "-c", install+"linux-headers-$(uname -r) nvidia-dkms-580-open")
@@ -210,6 +210,12 @@ func kernel(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(release))
+}
+
+// kernelLine is what the names of the machine's kernel packages end with.
+func kernelLine(t *testing.T) string {
+	t.Helper()
+	return regexp.MustCompile(`^[0-9][^-]*(-[0-9][^-]*)*-`).ReplaceAllString(kernel(t), "")
 }
 
 // machinesView is what the machine has where hosts have cards.
