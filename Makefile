@@ -39,6 +39,10 @@ fuzz: ## an hour of fuzzing, which all targets share (FUZZ=SECONDS), with how of
 bench: build ## kgpu up with nothing to do, doctor and status, beside a bare program that runs the same scripts
 	cd scripts/lab && go run ./bench
 
+.PHONY: outside
+outside: ## with internet: everything that kgpu names out there, and what of it is dead, changed, aged or has something newer
+	cd scripts/lab && go run ./outside $(OUTSIDE)
+
 .PHONY: chaos
 chaos: build ## hundreds of seeded faults on lab hosts, with a summary
 	cd scripts/lab && go run ./chaos $(CHAOS)
