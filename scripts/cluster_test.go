@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -412,5 +413,32 @@ read -r up _ </proc/uptime; pause_ended=$((10#${up/./} + 100000)); pause # a loo
 pause_ended=0; pause # one that took as long as the machine is up`))
 	if got := s.read("tmp/slept"); got != "1.0\n1.0\n3.0\n" {
 		t.Errorf("it slept\n%s", got)
+	}
+}
+
+// What the API server reads is there for nobody else before kubeadm starts it, with room for its audit log, and all of it goes.
+func TestInitSecuresTheAPIServer(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.file("/etc/kubernetes/kgpu/admission.yaml", "kind: AdmissionConfiguration\n")
+	s.must(os.Chmod(s.path(stepDir+"/files/etc/kubernetes/kgpu/admission.yaml"), 0o600))
+	s.value("auditLog", "/var/log/kubernetes/audit")
+	s.write("kubeadm-fails", "error execution phase wait-control-plane\n")
+	s.fails(s.step("cluster-init"), 1, "STEP_FAILED")
+	s.remove("kubeadm-fails")
+	s.write("var/log/kubernetes/audit/audit.log", "{}\n")
+	s.ok(s.step("cluster-init"))
+	for path, mode := range map[string]os.FileMode{
+		"etc/kubernetes/kgpu/admission.yaml": 0o600, "var/log/kubernetes/audit": 0o700 | os.ModeDir,
+	} {
+		if info, err := os.Stat(s.path(path)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", path, err, info)
+		}
+	}
+	s.ok(s.script("undo_all"))
+	for _, path := range []string{"etc/kubernetes/kgpu", "var/log/kubernetes"} {
+		if s.exists(path) {
+			t.Errorf("%s stays", path)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes this host the control plane of a new cluster. Values: kubeadm (its configuration), criSocket, flags (of
-# kubeadm, one a line).
+# kubeadm, one a line), auditLog (the directory of the API server's audit log, where it has one). The files are those that the
+# API server reads.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -71,6 +72,17 @@ drop_tokens() {
   fi
 }
 
+# secure puts in place what the API server reads to defend the cluster, and makes room for what it writes.
+secure() {
+  local log
+  install_files
+  log=$(value_or auditLog '')
+  [[ -n $log ]] || return 0
+  make_dir "${log%/*}"
+  claim_tree "$log"
+  (umask 077 && mkdir -p "$log")
+}
+
 if ledger_has adopted && [[ -e /etc/kubernetes/admin.conf ]] && ! cluster_changed adopted; then
   wait_api
   echo 'the control plane that kgpu took over is there'
@@ -104,6 +116,7 @@ elif part_of_cluster; then
   fail HOST_FOREIGN_CLUSTER 'there is a cluster here that kgpu did not make'
 fi
 
+secure
 remember_images "$socket"
 kubernetes_before 11 || pull_images
 remember_kubernetes_sysctls
