@@ -23,14 +23,17 @@ const (
 type Security struct {
 	PodSecurity PodSecurity // of namespaces that say nothing else, default baseline
 	AuditLog    bool        // of the API server, on the control plane's disk; default true
+	// EncryptSecrets: they are encrypted in etcd, with a key that is made on the control plane and stays there.
+	EncryptSecrets bool
 }
 
 func defaultSecurity() Security { return Security{PodSecurity: PodsBaseline, AuditLog: true} }
 
 func securityKeys() keys[Security] {
 	return keys[Security]{
-		"podSecurity": value(func(s *Security) *PodSecurity { return &s.PodSecurity }, oneOf(PodsPrivileged, PodsBaseline, PodsRestricted)),
-		"auditLog":    boolean(func(s *Security) *bool { return &s.AuditLog }),
+		"podSecurity":    value(func(s *Security) *PodSecurity { return &s.PodSecurity }, oneOf(PodsPrivileged, PodsBaseline, PodsRestricted)),
+		"auditLog":       boolean(func(s *Security) *bool { return &s.AuditLog }),
+		"encryptSecrets": boolean(func(s *Security) *bool { return &s.EncryptSecrets }),
 	}
 }
 

@@ -442,3 +442,42 @@ func TestInitSecuresTheAPIServer(t *testing.T) {
 		}
 	}
 }
+
+// The key for Secrets is made on the host, is told to nobody, and stays the same when kubeadm has to try again.
+func TestInitMakesAKeyForSecrets(t *testing.T) {
+	t.Parallel()
+	const path = "/etc/kubernetes/kgpu/encryption.yaml"
+	keys := map[string]bool{}
+	for range 2 {
+		s := clusterHost(t)
+		s.value("encryption", path)
+		s.write("kubeadm-fails", "error execution phase wait-control-plane\n")
+		r := s.step("cluster-init")
+		s.fails(r, 1, "STEP_FAILED")
+		made := s.read(path)
+		s.remove("kubeadm-fails")
+		again := s.ok(s.step("cluster-init"))
+		if s.read(path) != made {
+			t.Error("another try made another key")
+		}
+		info, err := os.Stat(s.path(path))
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", err, info)
+		}
+		key := regexp.MustCompile(`secret: ([A-Za-z0-9+/]{43}=)}`).FindStringSubmatch(made)
+		if key == nil {
+			t.Fatalf("no key of 32 bytes: %s", made)
+		}
+		keys[key[1]] = true
+		if strings.Contains(r.output+again.output+s.calls(), key[1]) || s.exists(stepDir+"/values/.new") {
+			t.Error("the key is told, or elsewhere")
+		}
+		s.ok(s.script("undo_all"))
+		if s.exists(path) {
+			t.Error("the key stays")
+		}
+	}
+	if len(keys) != 2 {
+		t.Error("two clusters have one key")
+	}
+}

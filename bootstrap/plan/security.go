@@ -13,6 +13,7 @@ const (
 	securityDir   = "/etc/kubernetes/kgpu"
 	admissionFile = securityDir + "/admission.yaml"
 	auditPolicy   = securityDir + "/audit-policy.yaml"
+	encryption    = securityDir + "/encryption.yaml" // made on the host
 	auditDir      = "/var/log/kubernetes/audit"
 	auditLog      = auditDir + "/audit.log"
 )
@@ -42,6 +43,9 @@ func (b *builder) componentFlags() map[string]map[string]string {
 		api["audit-policy-file"], api["audit-log-path"] = auditPolicy, auditLog
 		api["audit-log-maxage"], api["audit-log-maxbackup"], api["audit-log-maxsize"] = strconv.Itoa(auditDays), strconv.Itoa(auditFiles), strconv.Itoa(auditMiB)
 	}
+	if b.encrypts() {
+		api["encryption-provider-config"] = encryption
+	}
 	return map[string]map[string]string{"apiServer": api, "controllerManager": manager, "scheduler": scheduler}
 }
 
@@ -51,6 +55,8 @@ func (b *builder) limitsPods() bool {
 }
 
 func (b *builder) audits() bool { return b.minor.Secured() && b.inv.Security.AuditLog }
+
+func (b *builder) encrypts() bool { return b.minor.Secured() && b.inv.Security.EncryptSecrets }
 
 // components adds to kubeadm's settings of the cluster what its programs are started with.
 func (b *builder) components(cluster object) {
@@ -67,7 +73,7 @@ func (b *builder) components(cluster object) {
 
 // securityVolumes are the directories that the API server's container sees.
 func (b *builder) securityVolumes() (volumes []any) {
-	if len(b.securityFiles()) > 0 {
+	if len(b.securityFiles()) > 0 || b.encrypts() {
 		volumes = append(volumes, object{"name": "kgpu-security", "hostPath": securityDir, "mountPath": securityDir, "readOnly": true, "pathType": "Directory"})
 	}
 	if b.audits() {
@@ -81,6 +87,9 @@ func (b *builder) initInput(config string) Input {
 	values := map[string]string{"kubeadm": config, "criSocket": b.criSocket()}
 	if b.audits() {
 		values["auditLog"] = auditDir
+	}
+	if b.encrypts() {
+		values["encryption"] = encryption
 	}
 	return Input{Values: b.withFlags(values), Files: b.securityFiles()}
 }

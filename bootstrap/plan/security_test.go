@@ -38,6 +38,10 @@ func TestSecurityOfNewClusters(t *testing.T) {
 		},
 		"without a log":    {"security: {auditLog: false}", []string{admissionFile}, []string{"audit"}, []string{"admission-control-config-file", "DenyServiceExternalIPs"}},
 		"without anything": {"security: {podSecurity: privileged, auditLog: false}", nil, []string{"extraVolumes"}, []string{"DenyServiceExternalIPs", "seccompDefault: true"}},
+		"with encryption":  {"security: {encryptSecrets: true}", []string{admissionFile, auditPolicy}, nil, []string{"name: encryption-provider-config", "value: " + encryption}},
+		"with encryption alone": {
+			"security: {podSecurity: privileged, auditLog: false, encryptSecrets: true}", nil, []string{"kgpu-audit"}, []string{"name: kgpu-security", encryption},
+		},
 		"flags of the owner's": {
 			"kubernetes: {clusterConfiguration: {apiServer: {extraArgs: [{name: audit-log-maxage, value: \"90\"}, {name: v, value: \"4\"}], extraVolumes: [{name: mine, hostPath: /a, mountPath: /a}]}}}",
 			[]string{admissionFile, auditPolicy},
@@ -65,6 +69,9 @@ func TestSecurityOfNewClusters(t *testing.T) {
 			if !strings.Contains(config, word) {
 				t.Errorf("%s: kubeadm's file has no %s:\n%s", name, word, config)
 			}
+		}
+		if _, asked := step.Input.Values["encryption"]; asked != strings.Contains(c.yaml, "encryptSecrets") {
+			t.Errorf("%s: a key: %t", name, asked)
 		}
 		if _, logs := step.Input.Values["auditLog"]; logs != slices.Contains(c.files, auditPolicy) {
 			t.Errorf("%s: room for a log: %t", name, logs)
