@@ -48,5 +48,6 @@ func (f *file) checkSecurity(m catalog.Minor) []finding {
 	if !f.secured || m.Secured() {
 		return nil
 	}
-	return []finding{{path: "security", message: fmt.Sprintf("kgpu sets this up with Kubernetes 1.%d and newer, not with %s: leave the section out", catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
+	return []finding{{path: "security", message: fmt.Sprintf("kgpu sets this up with Kubernetes 1.%d and newer, not with %s: leave the section out",
+		catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
 }

@@ -18,7 +18,7 @@ const (
 	auditLog      = auditDir + "/audit.log"
 )
 
-// Bounds of the audit log: days, former files, and MiB of each. Source: items 1.2.16 to 1.2.19 of the CIS Kubernetes Benchmark 1.10.
+// Bounds of the audit log: days, former files, and MiB of each. Source: items 1.2.16 to 1.2.19 of the CIS Kubernetes Benchmark 1.12.
 const (
 	auditDays  = 30
 	auditFiles = 10
@@ -125,4 +125,12 @@ func podSecurity(level inventory.PodSecurity) string {
 		panic(err) // strings alone can be encoded
 	}
 	return text
+}
+
+// plainSecrets says that a control plane which runs does not do what is asked for, and will not.
+func (b *builder) plainSecrets() {
+	if c := b.cp.facts.ControlPlane; c != nil && c.Answers && b.encrypts() && c.Defences.Encryption == "" {
+		b.graph.Warnings = append(b.graph.Warnings, "security.encryptSecrets: the cluster's API server does not encrypt Secrets, and a control plane that runs is not changed; "+
+			"docs/security.md, \"A cluster that exists\", has the commands")
+	}
 }

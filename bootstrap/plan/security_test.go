@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
@@ -116,5 +117,21 @@ func TestPodsThatNeedTheNode(t *testing.T) {
 	}
 	if found < 3 {
 		t.Errorf("%d objects were looked at", found)
+	}
+}
+
+// A control plane that runs does not come to encrypt Secrets by an up, and the plan says so.
+func TestSecretsOfAClusterThatRuns(t *testing.T) {
+	const asked = threeHosts + "security: {encryptSecrets: true}\n"
+	for file, want := range map[string]int{"": 1, encryption: 0} {
+		seen := settledWith(t, asked, func(map[string]*facts.Host) {})
+		seen["cp1"].ControlPlane.Defences.Encryption = file
+		g, err := Up(decode(t, asked), seen)
+		if err != nil || !g.Empty() {
+			t.Errorf("%v: %q", err, refs(g))
+		}
+		if got := strings.Count(strings.Join(g.Warnings, "\n"), "security.encryptSecrets: "); got != want {
+			t.Errorf("with the flag %q: %q", file, g.Warnings)
+		}
 	}
 }
