@@ -50,7 +50,7 @@ func TestChanges(t *testing.T) {
 				}
 				continue // of a variable
 			}
-			if word != "644" && word != "755" && word[0] != '-' {
+			if word != "600" && word != "644" && word != "755" && word[0] != '-' {
 				changed = append(changed, word)
 			}
 		}

@@ -13,6 +13,7 @@ type file struct {
 	Inventory
 	ssh       SSH // defaults for the hosts
 	hostNodes []*yaml.Node
+	secured   bool  // it has the section security
 	entries   []int // of each host: which entry of the file's list it comes from
 	broken    bool  // the hosts could not all be decoded: checks over all of them would only add noise
 }
@@ -36,6 +37,7 @@ func newFile(path string) *file {
 			Swap:     SwapRefuse,
 			GPU:      GPU{CUDNN: true, MIGStrategy: MIGNone},
 			Notebook: Notebook{Framework: catalog.TensorFlow, NodePort: 30061},
+			Security: defaultSecurity(),
 			Timeouts: DefaultTimeouts(),
 		},
 		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
@@ -51,6 +53,7 @@ func fileKeys() keys[file] {
 		"swap":         value(func(f *file) *Swap { return &f.Swap }, oneOf(SwapRefuse, SwapDisable)),
 		"gpu":          section(func(f *file) *GPU { return &f.GPU }, gpuKeys()),
 		"notebook":     section(func(f *file) *Notebook { return &f.Notebook }, notebookKeys()),
+		"security":     security,
 		"proxy":        section(func(f *file) *Proxy { return &f.Proxy }, proxyKeys()),
 		"repositories": section(func(f *file) *Repositories { return &f.Repositories }, repositoriesKeys()),
 		"images":       section(func(f *file) *Inventory { return &f.Inventory }, imagesKeys()),

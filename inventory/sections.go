@@ -19,6 +19,7 @@ func sections() map[string][]string {
 		"gpu.timeSlicing":                     names(sharingKeys(maxReplicas)),
 		"gpu.mps":                             names(sharingKeys(maxMPSShares)),
 		"notebook":                            names(notebookKeys()),
+		"security":                            names(securityKeys()),
 		"proxy":                               names(proxyKeys()),
 		"repositories":                        names(repositoriesKeys()),
 		"repositories.kubernetes":             names(repositoryKeys()),

@@ -80,6 +80,7 @@ type Inventory struct {
 	Proxy        Proxy
 	GPU          GPU
 	Notebook     Notebook
+	Security     Security
 	Repositories Repositories
 	Registry     string   // images.registry: pull every image from here; empty: upstream
 	Ignore       []string // preflight.ignore: reason IDs

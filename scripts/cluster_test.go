@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -412,5 +413,71 @@ read -r up _ </proc/uptime; pause_ended=$((10#${up/./} + 100000)); pause # a loo
 pause_ended=0; pause # one that took as long as the machine is up`))
 	if got := s.read("tmp/slept"); got != "1.0\n1.0\n3.0\n" {
 		t.Errorf("it slept\n%s", got)
+	}
+}
+
+// What the API server reads is there for nobody else before kubeadm starts it, with room for its audit log, and all of it goes.
+func TestInitSecuresTheAPIServer(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.file("/etc/kubernetes/kgpu/admission.yaml", "kind: AdmissionConfiguration\n")
+	s.must(os.Chmod(s.path(stepDir+"/files/etc/kubernetes/kgpu/admission.yaml"), 0o600))
+	s.value("auditLog", "/var/log/kubernetes/audit")
+	s.write("kubeadm-fails", "error execution phase wait-control-plane\n")
+	s.fails(s.step("cluster-init"), 1, "STEP_FAILED")
+	s.remove("kubeadm-fails")
+	s.write("var/log/kubernetes/audit/audit.log", "{}\n")
+	s.ok(s.step("cluster-init"))
+	for path, mode := range map[string]os.FileMode{
+		"etc/kubernetes/kgpu/admission.yaml": 0o600, "var/log/kubernetes/audit": 0o700 | os.ModeDir,
+	} {
+		if info, err := os.Stat(s.path(path)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", path, err, info)
+		}
+	}
+	s.ok(s.script("undo_all"))
+	for _, path := range []string{"etc/kubernetes/kgpu", "var/log/kubernetes"} {
+		if s.exists(path) {
+			t.Errorf("%s stays", path)
+		}
+	}
+}
+
+// The key for Secrets is made on the host, is told to nobody, and stays the same when kubeadm has to try again.
+func TestInitMakesAKeyForSecrets(t *testing.T) {
+	t.Parallel()
+	const path = "/etc/kubernetes/kgpu/encryption.yaml"
+	keys := map[string]bool{}
+	for range 2 {
+		s := clusterHost(t)
+		s.value("encryption", path)
+		s.write("kubeadm-fails", "error execution phase wait-control-plane\n")
+		r := s.step("cluster-init")
+		s.fails(r, 1, "STEP_FAILED")
+		made := s.read(path)
+		s.remove("kubeadm-fails")
+		again := s.ok(s.step("cluster-init"))
+		if s.read(path) != made {
+			t.Error("another try made another key")
+		}
+		info, err := os.Stat(s.path(path))
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", err, info)
+		}
+		key := regexp.MustCompile(`secret: ([A-Za-z0-9+/]{43}=)}`).FindStringSubmatch(made)
+		if key == nil {
+			t.Fatalf("no key of 32 bytes: %s", made)
+		}
+		keys[key[1]] = true
+		if strings.Contains(r.output+again.output+s.calls(), key[1]) || s.exists(stepDir+"/values/.new") {
+			t.Error("the key is told, or elsewhere")
+		}
+		s.ok(s.script("undo_all"))
+		if s.exists(path) {
+			t.Error("the key stays")
+		}
+	}
+	if len(keys) != 2 {
+		t.Error("two clusters have one key")
 	}
 }

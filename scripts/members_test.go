@@ -527,14 +527,22 @@ func TestFactsOfAControlPlane(t *testing.T) {
     - kube-apiserver
     - --advertise-address=10.0.0.10
     - --service-cluster-ip-range=10.96.0.0/12
+    - --admission-control-config-file=/etc/kubernetes/kgpu/admission.yaml
+    - --audit-log-path=/var/log/kubernetes/audit/audit.log
+    - --enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs
+    - --encryption-provider-config=/etc/kubernetes/kgpu/encryption.yaml
     image: registry.k8s.io/kube-apiserver:v1.36.3
 `)
 	s.write("etc/kubernetes/manifests/kube-controller-manager.yaml", "    - --cluster-cidr=10.244.0.0/16\n    - --cluster-name=kubernetes\n")
 	s.write("etc/kubernetes/manifests/etcd.yaml", "    - --initial-cluster=cp1=https://10.0.0.10:2380,cp2=https://10.0.0.20:2380\n")
 	s.write("cluster", "")
 	c := s.facts().ControlPlane
+	defences := facts.Defences{
+		Plugins: "NodeRestriction,DenyServiceExternalIPs", Admission: "/etc/kubernetes/kgpu/admission.yaml",
+		AuditLog: "/var/log/kubernetes/audit/audit.log", Encryption: "/etc/kubernetes/kgpu/encryption.yaml",
+	}
 	if c == nil || c.Advertised != "10.0.0.10" || c.PodCIDR != "10.244.0.0/16" || c.ServiceCIDR != "10.96.0.0/12" || !slices.Equal(c.EtcdMembers, []string{"cp1", "cp2"}) ||
-		c.Version != "v1.36.3" || !c.Since.Equal(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) || c.Finished {
+		c.Defences != defences || c.Version != "v1.36.3" || !c.Since.Equal(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) || c.Finished {
 		t.Errorf("%+v", c)
 	}
 }

@@ -211,6 +211,10 @@ var catalogue = []Row{
 		Cause: "A certificate of Kubernetes will expire soon. kubelets renew their own; those of the control plane are renewed by kubeadm.",
 		Fix:   "on the control plane: `kubeadm certs renew all`, then restart its static pods"},
 
+	{ID: "CLUSTER_UNDEFENDED", Severity: Warning, find: undefended,
+		Cause: "The API server has less against its own users than that of a new cluster: it is older than what kgpu gives those, or was made by hand. `kgpu up` does not change a control plane that runs.",
+		Fix:   "docs/security.md, \"A cluster that exists\", has the commands; what you do not want, the inventory says (`security: {podSecurity: privileged, auditLog: false}`), or `kgpu doctor --ignore CLUSTER_UNDEFENDED`"},
+
 	// Packages.
 	{ID: "HOST_HOLD_LOST", Modes: []int{2}, Severity: Warning, find: holdLost, Repair: Hold,
 		Cause: "Packages that kgpu held at their version are held no more: the next upgrade replaces a driver or a kubelet beneath running pods.",

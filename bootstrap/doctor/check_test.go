@@ -308,6 +308,7 @@ var rows = map[string]func(*world){
 	"w1 APPARMOR_DENIED": func(w *world) {
 		w.logs(`audit: type=1400 audit(1): apparmor="DENIED" operation="signal" class="signal" profile="cri-containerd.apparmor.d" pid=1 comm="runc"`)
 	},
+	"cp1 CLUSTER_UNDEFENDED":   func(w *world) { w.cp.ControlPlane.Defences = facts.Defences{Plugins: "NodeRestriction"} },
 	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflight
 	"w1 CERTIFICATE_EXPIRED":   nil, // see TestCertificates
 	"w1 HOST_CERTIFICATE_ENDS": nil,

@@ -173,9 +173,18 @@ type ControlPlane struct {
 	PodCIDR         string    // empty: it gives nodes no ranges
 	ServiceCIDR     string
 	EtcdMembers     []string // names of the members with which its etcd began
+	Defences        Defences
 	Nodes           []Node
 	Workloads       map[string]Workload // "kube-system/daemonset/weave-net" → state, of those kgpu applies plus CoreDNS and kube-proxy
 	Tokens          []string            // IDs (not secrets) of kgpu's bootstrap tokens still there
+}
+
+// Defences are flags of the API server, as its manifest has them, by which it defends the cluster; empty: they are not there.
+type Defences struct {
+	Plugins    string // --enable-admission-plugins
+	Admission  string // --admission-control-config-file
+	AuditLog   string // --audit-log-path
+	Encryption string // --encryption-provider-config
 }
 
 // Node is a node object.

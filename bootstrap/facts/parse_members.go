@@ -97,6 +97,14 @@ func (c *ControlPlane) flags(lines []string) {
 				member, _, _ = strings.Cut(member, "=")
 				c.EtcdMembers = append(c.EtcdMembers, member)
 			}
+		case "enable-admission-plugins":
+			c.Defences.Plugins = value
+		case "admission-control-config-file":
+			c.Defences.Admission = value
+		case "audit-log-path":
+			c.Defences.AuditLog = value
+		case "encryption-provider-config":
+			c.Defences.Encryption = value
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (b *builder) initCluster() ([]Ref, error) {
 	}
 	b.add(b.cp, Step{
 		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: s.Why, Script: "cluster-init",
-		Input: Input{Values: b.withFlags(map[string]string{"kubeadm": config, "criSocket": b.criSocket()})},
+		Input: b.initInput(config),
 		Retry: Transient, Timeout: long, // kubeadm init itself is not tried again
 	})
 	return []Ref{{b.cp.id, "cluster/init"}}, nil

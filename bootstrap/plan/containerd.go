@@ -164,7 +164,7 @@ func criPlugins(version int, have map[string]any, cards bool, pause string) map[
 	return want
 }
 
-// merge returns base with over's values on top, map by map. Neither is changed.
+// merge returns base with over's values on top, map by map, and name by name in lists of what has names. Neither is changed.
 func merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	for k, v := range base {
@@ -177,7 +177,40 @@ func merge(base, over map[string]any) map[string]any {
 			out[k] = merge(below, above)
 			continue
 		}
+		if list, ok := mergeNamed(out[k], v); ok {
+			v = list
+		}
 		out[k] = v
 	}
 	return out
+}
+
+// mergeNamed puts the items of over in the place of those of the same names in base, as kubeadm's lists of flags and volumes
+// have them; false: they are no such lists. A flag may be there several times.
+func mergeNamed(base, over any) (merged []any, ok bool) {
+	below, ok1 := base.([]any)
+	above, ok2 := over.([]any)
+	theirs := map[any]bool{}
+	for _, item := range above {
+		name := nameOf(item)
+		ok2 = ok2 && name != nil
+		theirs[name] = true
+	}
+	for _, item := range below {
+		name := nameOf(item)
+		ok1 = ok1 && name != nil
+		if !theirs[name] {
+			merged = append(merged, item)
+		}
+	}
+	return append(merged, above...), ok1 && ok2
+}
+
+func nameOf(item any) any {
+	if m, ok := item.(map[string]any); ok {
+		if name, ok := m["name"].(string); ok {
+			return name
+		}
+	}
+	return nil
 }

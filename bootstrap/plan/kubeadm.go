@@ -72,12 +72,7 @@ func (b *builder) clusterConfiguration() object {
 		return cluster
 	}
 	cluster["apiServer"] = object{"certSANs": b.certSANs()}
-	if gates := formatGates(k.FeatureGates); gates != "" {
-		for _, component := range []string{"apiServer", "controllerManager", "scheduler"} {
-			part, _ := cluster[component].(object)
-			cluster[component] = merge(part, object{"extraArgs": b.extraArgs(map[string]string{"feature-gates": gates})})
-		}
-	}
+	b.components(cluster)
 	return cluster
 }
 
@@ -100,6 +95,9 @@ func (b *builder) kubeletConfiguration() object {
 	}
 	if len(gates) > 0 {
 		kubelet["featureGates"] = gates
+	}
+	if b.minor.Secured() {
+		kubelet["seccompDefault"] = true
 	}
 	return merge(kubelet, b.inv.Kubernetes.KubeletConfiguration)
 }
@@ -140,7 +138,11 @@ func (b *builder) nodeRegistration(h *host) map[string]any {
 // Source: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/.
 func (b *builder) extraArgs(flags map[string]string) any {
 	if b.minor.KubeadmAPI != "v1beta4" {
-		return flags
+		out := object{}
+		for name, value := range flags {
+			out[name] = value
+		}
+		return out
 	}
 	var list []any
 	for _, name := range sortedKeys(flags) {

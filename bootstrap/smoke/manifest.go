@@ -38,7 +38,7 @@ type object = map[string]any
 // minor and its feature gates.
 func Manifest(nodes []Node, image string, minor catalog.Minor, gates map[string]bool) (string, error) {
 	docs := []object{
-		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}},
+		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace, "labels": object{"pod-security.kubernetes.io/enforce": "baseline"}}},
 		// A pod would have to wait until the namespace gets its default account.
 		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": namespace}, "automountServiceAccountToken": false},
 	}

@@ -33,3 +33,8 @@ var Notebook []byte
 //
 //go:embed dashboard.yaml
 var Dashboard []byte
+
+// AuditPolicy says what the API server of a cluster writes into its audit log. It is a file on the control plane, no object.
+//
+//go:embed audit-policy.yaml
+var AuditPolicy []byte

@@ -16,7 +16,7 @@ func TestDayTwo(t *testing.T) {
 	l := newLab(t, nil, "--workers", "2")
 	fresh := l.snapshot(t, "cp1", "w1", "w2")
 	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories() + "notebook: {framework: none}\n",
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories() + "notebook: {framework: none}\nsecurity: {encryptSecrets: true}\n",
 		hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1") + " # stays", l.host("w2", "name: w2") + " # goes"},
 	})
 	entry := "  - " + l.host("w2", "name: w2") + " # goes\n"
@@ -43,6 +43,7 @@ func TestDayTwo(t *testing.T) {
 		c.ready(t, "cp1", "w1", "w2")
 	})
 	t.Run("status", c.statusOfAllWell)
+	t.Run("security", c.defended)
 	t.Run("access", c.access)
 	t.Run("the control plane does not leave", func(t *testing.T) {
 		kgpu(t, 3, "remove-worker", "--yes", "--inventory", c.inventory, l.addr["cp1"])
