@@ -100,10 +100,27 @@ for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf
 done
 
 # --- NVIDIA's cards, their driver
-cards=
+# fabric prints for each card how far it has come with its NVLink fabric.
+fabric() {
+  local line card='' part='' state=''
+  while IFS= read -r line; do
+    if [[ $line == GPU\ * ]]; then
+      card=${line#GPU } part=
+    elif [[ $line =~ ^\ +Fabric$ ]]; then
+      part=yes
+    elif [[ -n $part && $line =~ ^\ +State\ *:\ (.*)$ ]]; then
+      state=${BASH_REMATCH[1]}
+    elif [[ -n $part && $line =~ ^\ +Status\ *:\ (.*)$ ]]; then
+      printf 'fabric=%s\t%s\t%s\n' "$card" "$state" "${BASH_REMATCH[1]}"
+      part=
+    fi
+  done < <(timeout -k 2 28 cat < <(exec 2>/dev/null </dev/null && timeout -k 5 20 nvidia-smi -q))
+}
+cards='' fabric='' bridges=()
 for device in /sys/bus/pci/devices/*; do
   vendor=
   read -r vendor 2>/dev/null <"$device/vendor"
+  [[ $vendor != 0x15b3 || -e $device/physfn || ! -r $device/vpd ]] || bridges+=("$device")
   [[ $vendor == 0x10de ]] || continue
   read -r class <"$device/class"
   [[ $class == 0x03* || $class == 0x0680* ]] || continue
@@ -112,6 +129,19 @@ for device in /sys/bus/pci/devices/*; do
   [[ ! -e $device/driver ]] || driver=$(readlink "$device/driver")
   printf 'pci=%s %s %s %s\n' "${device##*/}" "${class#0x}" "${id#0x}" "${driver##*/}"
   cards=yes
+  # NVSwitches, and the chips of which there are NVLink 5 systems: GB100 and GB110.
+  [[ $class != 0x0680* && $id != 0x29* && $id != 0x31* ]] || fabric=yes
+done
+# NVLink 5 switches are no functions of the bus: they are managed through functions of ConnectX whose vital product data says so.
+# Source: NVIDIA/gpu-driver-container, _assert_nvlink5_system.
+[[ -n $fabric ]] || bridges=()
+for device in "${bridges[@]}"; do
+  driver=$(readlink "$device/driver") # none: it has no driver
+  [[ ${driver##*/} != vfio-pci ]] || continue
+  timeout 20 grep -qa SW_MNG "$device/vpd" 2>/dev/null
+  status=$?
+  in_time "$status" 'the vital product data of ConnectX'
+  [[ $status != 0 ]] || printf 'nvlink-bridge=%s\n' "${device##*/}"
 done
 # A variable of the firmware: four bytes of attributes, then its value.
 variable=/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
@@ -157,6 +187,7 @@ if [[ -n $cards ]]; then
         [[ $line != GPU-* ]] || printf 'gpu=%s\n' "$line" # it says more on its standard output than what it is asked for
       done <<<"$listed"
       [[ $listed != *', Enabled'* ]] || told mig timeout -k 5 8 nvidia-smi -L
+      [[ -z $fabric ]] || fabric
     else
       printf 'nvidia-smi=%s\n' "$status"
     fi
@@ -201,7 +232,7 @@ each_of ufw /etc/ufw/ufw.conf
 # --- units, and runs of kgpu that go on
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
   systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
-  unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
+  unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
   k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
 for batch in /var/lib/kgpu/run/*/; do
   [[ -d $batch && ! -e $batch/result ]] || continue

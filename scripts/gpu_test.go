@@ -43,8 +43,8 @@ func newGPUHost(t *testing.T, cards ...string) gpuHost {
 	s.write("tmp/calls", "")
 	s.write("var/lib/kgpu/run/test-1/lib.sh", string(Lib())+"nvidia_library_dirs=(/nowhere /gpu/lib)\n")
 	s.stub("modprobe", `#!/bin/bash
-remove=
-for word; do case $word in -r) remove=yes ;; -*) ;; *) module=$word ;; esac; done
+remove= dry=
+for word; do case $word in -r) remove=yes ;; -n | --show-depends) dry=yes ;; -*) ;; *) module=$word ;; esac; done
 echo "modprobe $*" >>/tmp/calls
 busy() {
   [[ ! -e /gpu/used/$module ]] || return 0
@@ -61,6 +61,7 @@ if [[ -n $remove ]]; then
 fi
 if [[ -e /gpu/refused ]]; then echo "modprobe: ERROR: could not insert '$module': $(</gpu/refused)" >&2; exit 1; fi
 if [[ ! -e /gpu/modules/$module ]]; then echo "modprobe: FATAL: Module $module not found in directory /lib/modules/6.8.0" >&2; exit 1; fi
+if [[ -n $dry ]]; then exit; fi
 mkdir -p "/sys/module/$module"
 cp "/gpu/modules/$module" "/sys/module/$module/version"
 if [[ $module == nvidia ]]; then touch /dev/nvidia0 /dev/nvidiactl; fi

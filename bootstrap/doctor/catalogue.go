@@ -35,7 +35,7 @@ func Catalogue() []Row { return slices.Clone(catalogue) }
 // What follows from a driver that does not work.
 var withoutDriver = []string{
 	"GPU_NOT_ALL_CARDS", "GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY", "GPU_OFFERED_LOST", "GPU_PLUGIN_FAILS", "GPU_PLUGIN_NO_DEVICES", "GPU_PERSISTENCE_OFF",
-	"GPU_DEVICE_NODES", "GPU_CDI_STALE", "GPU_MODULE_NOT_LOADED", "GPU_DRIVER_MISSING", "GPU_MODULE_BUILD", "GPU_WATCH_ALARM", "GPU_FABRIC_NEEDLESS", "POD_STUCK",
+	"GPU_DEVICE_NODES", "GPU_CDI_STALE", "GPU_MODULE_NOT_LOADED", "GPU_DRIVER_MISSING", "GPU_MODULE_BUILD", "GPU_WATCH_ALARM", "GPU_FABRIC_NEEDLESS", "GPU_FABRIC_INCOMPLETE", "POD_STUCK",
 }
 
 const (
@@ -110,9 +110,12 @@ var catalogue = []Row{
 	{ID: "GPU_PERSISTENCE_OFF", Modes: []int{22}, Severity: Warning, find: persistence, Repair: RestartUnit, units: persistenceUnit,
 		Cause: "Nothing keeps the driver initialised: each program that starts waits for the cards, and containers run into time limits (`driver rpc error: timed out`).",
 		Fix:   "`kgpu doctor HOST --fix` starts nvidia-persistenced where it does not run; where it runs with --no-persistence-mode: `nvidia-smi -pm 1` on the host"},
-	{ID: "GPU_FABRIC_FAILED", Modes: []int{20}, Severity: Error, find: fabric, Repair: RestartUnit, units: downUnits("nvidia-fabricmanager"),
-		Cause: "The cards are connected by NVSwitch, and the fabric manager does not run or is not of the driver's version: CUDA fails with error 802, system not yet initialized.",
+	{ID: "GPU_FABRIC_FAILED", Modes: []int{20}, Severity: Error, find: fabric, Repair: RestartUnit, units: downUnits("nvidia-fabricmanager"), explains: []string{"GPU_FABRIC_INCOMPLETE"},
+		Cause: "The cards are connected by NVSwitch or NVLink 5, and the fabric manager does not run, is not of the driver's version or lacks nvlsm: CUDA fails with error 802, system not yet initialized.",
 		Fix:   "`journalctl -u nvidia-fabricmanager` on the host says why; `kgpu up` installs the one of the driver's version"},
+	{ID: "GPU_FABRIC_INCOMPLETE", Severity: Error, find: fabricIncomplete,
+		Cause: "Cards have not got their place in their NVLink fabric: CUDA fails on them with error 802, system not yet initialized, although nvidia-smi lists them.",
+		Fix:   "`journalctl -u nvidia-fabricmanager` and `nvidia-smi -q` (Fabric) on the host say more. To restart the fabric manager ends what computes on the host's cards: drain the node (`kubectl drain NODE --ignore-daemonsets --delete-emptydir-data`), then `systemctl restart nvidia-fabricmanager`, `kubectl uncordon NODE`. Cards of GB200 and GB300 wait for the switch trays of their rack"},
 	{ID: "GPU_FABRIC_NEEDLESS", Modes: []int{21}, Severity: Warning, find: fabricNeedless,
 		Cause: "The fabric manager is installed on a host that has no NVSwitch, where it cannot start (NV_WARN_NOTHING_TO_DO).",
 		Fix:   "on the host: `apt-get purge nvidia-fabricmanager`, with its version where the package's name has one"},

@@ -226,6 +226,15 @@ var rows = map[string]func(*world){
 		says(&w.worker, "nvswitch=0000:c4:00.0", "unit=nvidia-fabricmanager failed exit-code 0 enabled",
 			"unit-said=nvidia-fabricmanager fabric manager NVIDIA GPU driver interface version 530.30.02 don't match with driver version 530.41.03")
 	},
+	"w1 GPU_FABRIC_INCOMPLETE": func(w *world) { // gpu-operator#2781
+		w.w1.NVIDIA.Bridges = 4
+		for i := range w.w1.NVIDIA.Cards {
+			w.w1.NVIDIA.Cards[i].ID = "2901"
+		}
+		w.w1.NVIDIA.Fabric = []facts.CardFabric{{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, {Address: "00000000:65:00.0", State: "Completed", Status: "Success"}}
+		w.w1.Packages["nvlsm"] = facts.Package{Version: "2025.10.11-1"}
+		says(&w.worker, "unit=nvidia-fabricmanager active success 0 enabled")
+	},
 	"w1 GPU_FABRIC_NEEDLESS": func(w *world) { // 21: gpu-operator#610
 		says(&w.worker, "unit=nvidia-fabricmanager failed exit-code 0 enabled",
 			"unit-said=nvidia-fabricmanager request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]")

@@ -214,41 +214,6 @@ func persistenceUnit(s *subject) []string {
 	return nil
 }
 
-func (s *subject) switches() int { return max(s.e.Switches, s.f.NVIDIA.Switches) }
-
-func fabric(s *subject) []string {
-	if s.switches() == 0 || s.cards == 0 || s.f.NVIDIA.Loaded == "" {
-		return nil
-	}
-	u, ok := s.e.Units["nvidia-fabricmanager"]
-	switch {
-	case !s.told:
-		return nil
-	case !ok:
-		return []string{fmt.Sprintf("%d NVSwitches, and no fabric manager", s.switches())}
-	case u.State != "active":
-		return append([]string{"nvidia-fabricmanager is " + u.State}, u.Said...)
-	}
-	for name, p := range s.f.Packages {
-		if !strings.HasPrefix(name, "nvidia-fabricmanager") {
-			continue
-		}
-		version, _, _ := strings.Cut(p.Version[strings.IndexByte(p.Version, ':')+1:], "-")
-		if version != s.f.NVIDIA.Loaded {
-			return []string{fmt.Sprintf("%s is %s, the driver is %s", name, version, s.f.NVIDIA.Loaded)}
-		}
-	}
-	return nil
-}
-
-func fabricNeedless(s *subject) []string {
-	u := s.e.Units["nvidia-fabricmanager"]
-	if s.switches() > 0 || u.State != "failed" {
-		return nil
-	}
-	return append([]string{"nvidia-fabricmanager has failed, and there is no NVSwitch"}, u.Said...)
-}
-
 func migPending(s *subject) []string {
 	var out []string
 	for _, m := range s.e.MIG {

@@ -10,7 +10,9 @@ import (
 // NVIDIA is a host's cards and its driver for them.
 type NVIDIA struct {
 	Cards    []Card
-	Switches int    // NVSwitches
+	Switches int // NVSwitches
+	Bridges  int // functions of ConnectX through which NVLink 5 switches are managed
+	Fabric   []CardFabric
 	Loaded   string // version of the kernel module that runs; empty: none
 	Module   string // version of the one that a boot would load; empty: none
 	Library  string // version of libnvidia-ml; empty: none
@@ -72,6 +74,14 @@ func nvidia(a answer, h *Host) error {
 	}
 	n.Loaded, n.Module, n.Library = a.first("nvidia-loaded"), a.first("nvidia-module"), a.first("nvidia-library")
 	n.Runfile = a.has("nvidia-runfile")
+	n.Bridges = len(a["nvlink-bridge"])
+	for _, line := range a["fabric"] {
+		c, err := cardFabric(line)
+		if err != nil {
+			return err
+		}
+		n.Fabric = append(n.Fabric, c)
+	}
 	for _, line := range a["nvidia-file"] {
 		name, path, ok := strings.Cut(line, " ")
 		if !ok {

@@ -8,6 +8,7 @@ import (
 func TestNVIDIA(t *testing.T) {
 	h := parse(t,
 		"pci=0000:17:00.0 030200 20b0 nvidia", "pci=0000:65:00.0 030000 1eb8 -", "pci=0000:07:00.0 068000 22a3 nvidia-nvswitch", "secure-boot=1",
+		"nvlink-bridge=0000:a0:00.0", "fabric=00000000:17:00.0\tIn Progress\tN/A",
 		"nouveau=1", "nvidia-loaded=580.173.02", "nvidia-module=580.173.02", "nvidia-library=580.173.02", "nvidia-runfile=1",
 		"nvidia-file=libcuda.so.1 /usr/lib/nvidia-375/libcuda.so.375.82", "nvidia-file=nvidia-smi /usr/bin/nvidia-smi",
 		"gpu=GPU-5c9a1a3e-0000-0000-0000-000000000000, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB, Enabled",
@@ -20,7 +21,7 @@ func TestNVIDIA(t *testing.T) {
 	)
 	want := NVIDIA{
 		Cards:    []Card{{"0000:17:00.0", "20b0", "nvidia"}, {"0000:65:00.0", "1eb8", ""}},
-		Switches: 1, Loaded: "580.173.02", Module: "580.173.02", Library: "580.173.02", Runfile: true,
+		Switches: 1, Bridges: 1, Fabric: []CardFabric{{"00000000:17:00.0", "In Progress", "N/A"}}, Loaded: "580.173.02", Module: "580.173.02", Library: "580.173.02", Runfile: true,
 		Files:   map[string]string{"libcuda.so.1": "/usr/lib/nvidia-375/libcuda.so.375.82", "nvidia-smi": "/usr/bin/nvidia-smi"},
 		Nouveau: Nouveau{Loaded: true, Users: 1},
 		Seen: []GPU{

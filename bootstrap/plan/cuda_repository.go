@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -20,6 +21,9 @@ const cudaKeyring = "cuda-keyring"
 
 // cudaRepository plans NVIDIA's repository, which has the CUDA toolkit and may be where the driver comes from.
 func (b *builder) cudaRepository(h *host, driver Choice) {
+	if slices.ContainsFunc(b.graph.Steps, func(s *Step) bool { return s.Ref == Ref{Host: h.id, ID: "repo/cuda"} }) {
+		return // the driver's fabric wants it, too
+	}
 	if _, ok := h.facts.Packages[cudaKeyring]; ok {
 		b.skip(h, "repo/cuda", "the package "+cudaKeyring+" has set it up")
 		return

@@ -38,6 +38,7 @@ const (
 	Unsigned       Refusal = "unsigned"   // Secure Boot, and no source with signed modules
 	DriverMissing  Refusal = "missing"    // the inventory says that the driver is there
 	DriverForeign  Refusal = "foreign"    // an installer outside of the package manager put another there
+	NoFabric       Refusal = "fabric"     // its source does not have what the cards' fabric needs
 	CUDAImpossible Refusal = "cuda"       // the toolkit that the inventory asks for does not run there
 )
 
@@ -120,13 +121,16 @@ func knownCards(f *facts.Host) ([]catalog.GPU, error) {
 func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) (Choice, error) {
 	release := f.OS.ID + " " + f.OS.VersionID
 	names := cardNames(cards)
-	switches := f.NVIDIA.Switches > 0
+	switches := FabricOf(f) != catalog.NoFabric
 	d, ok := best(want, release, architectures, switches, f.SecureBoot)
 	if ok {
 		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
 	}
 	if d, ok := best(want, release, architectures, switches, false); ok {
 		return Choice{}, &Refused{Unsigned, fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
+	}
+	if d, ok := best(want, release, architectures, false, f.SecureBoot); ok && switches {
+		return Choice{}, lacksFabric(f, d, names)
 	}
 	if want != (inventory.Driver{}) {
 		return Choice{}, &Refused{Impossible, fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, asked(want), release, instead(want, release, architectures))}
@@ -151,7 +155,7 @@ func instead(want inventory.Driver, release string, architectures []catalog.Arch
 	return ""
 }
 
-// best takes the best source first, and of it the best branch that runs all cards, and their NVSwitches.
+// best takes the best source first, and of it the best branch that runs all cards, and their fabric (switches).
 func best(want inventory.Driver, release string, architectures []catalog.Architecture, switches, signed bool) (catalog.Driver, bool) {
 	sources := catalog.DriverSources(release)
 	if want.Source != "" {

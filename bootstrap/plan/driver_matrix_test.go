@@ -29,16 +29,18 @@ var cardsOf = []struct {
 	name     string
 	ids      []string
 	switches int
+	bridges  int
 }{
-	{"RTX 4090", []string{"2684"}, 0}, {"RTX 5090", []string{"2b85"}, 0}, {"H100 SXM with NVSwitches", []string{"2330"}, 4},
-	{"GTX 1080 Ti", []string{"1b06"}, 0}, {"GT 710 and RTX 3090", []string{"128b", "2204"}, 0}, {"no card", nil, 0},
-	{"HGX B200", []string{"2901"}, 0}, {"GB200", []string{"2941"}, 0},
+	{"RTX 4090", []string{"2684"}, 0, 0}, {"RTX 5090", []string{"2b85"}, 0, 0}, {"H100 SXM with NVSwitches", []string{"2330"}, 4, 0},
+	{"GTX 1080 Ti", []string{"1b06"}, 0, 0}, {"GT 710 and RTX 3090", []string{"128b", "2204"}, 0, 0}, {"no card", nil, 0, 0},
+	{"HGX B200", []string{"2901"}, 0, 4}, {"GB200", []string{"2941"}, 0, 0},
 }
 
 // existing are the packages that are known to exist, by distribution: (V) is a kernel's version, (L) its line.
 // Sources. Ubuntu's archive: packages.ubuntu.com, jammy-updates, noble-updates and resolute-updates; those of 470 stop at the
 // kernels of the releases themselves, those of 610 are empty and lead to 615. NVIDIA's repository: the driver installation guide,
 // "Compute-only (headless) installation" and "Version locking"; its nvidia-fabricmanager of 580 has no branch in its name.
+// What NVLink 5 systems want: NVIDIA/gpu-driver-container, ubuntu24.04/precompiled/local-repo.sh, and packages.ubuntu.com.
 // Debian: packages.debian.org, bookworm and trixie, non-free and contrib.
 var existing = map[string][]string{
 	"ubuntu": {
@@ -46,12 +48,12 @@ var existing = map[string][]string{
 		`nvidia-headless-no-dkms-(580|595)-server(-open)?`, `nvidia-headless-no-dkms-(470-server|615-server-open)`, `nvidia-dkms-470-server`,
 		`(nvidia-utils|libnvidia-compute)-(470|580|595|615)-server`, `nvidia-fabricmanager(-(580|595|615))?`, `linux-headers-((V)-)?(L)`,
 		`nvidia-driver-pinning-(580|595|610|615|620)`, `nvidia-dkms-580(-open)?`, `(libnvidia-compute|nvidia-utils|nvidia-compute-utils)-580`,
-		`nvidia-dkms(-open)?`, `libnvidia-compute`, `nvidia-persistenced`,
+		`nvidia-dkms(-open)?`, `libnvidia-compute`, `nvidia-persistenced`, `nvlsm`, `infiniband-diags`, `nvidia-imex(-580)?`,
 		`nvidia-dkms-550(-open)?`, `(libnvidia-compute|nvidia-utils|nvidia-compute-utils)-550`,
 	},
 	"debian": {
 		`linux-headers-((V)-)?(L)`, `nvidia-driver-pinning-(580|595|610|615|620)`, `nvidia-kernel(-open)?-dkms`, `nvidia-open-kernel-dkms`, `nvidia-driver-cuda`,
-		`libnvidia-ml1`, `libcuda1`, `nvidia-smi`, `nvidia-persistenced`, `nvidia-fabricmanager`,
+		`libnvidia-ml1`, `libcuda1`, `nvidia-smi`, `nvidia-persistenced`, `nvidia-fabricmanager`, `nvlsm`, `infiniband-diags`, `nvidia-imex`,
 		`nvidia-tesla-470-(kernel-dkms|smi)`, `libnvidia-tesla-470-(cuda1|ml1|cfg1)`,
 	},
 }
@@ -72,8 +74,9 @@ func exists(t *testing.T, f *facts.Host, names []string) {
 func packagesOf(d catalog.Driver, f *facts.Host) []string {
 	p := d.Packages(f.OS.ID, f.Kernel)
 	names := slices.Concat(p.First, p.Driver, p.Next)
-	if f.NVIDIA.Switches > 0 {
-		names = append(names, d.FabricManager())
+	if fabric := FabricOf(f); fabric != catalog.NoFabric {
+		more := d.FabricPackages(fabric)
+		names = slices.Concat(names, more.Driver, more.Others)
 	}
 	return names
 }
@@ -86,7 +89,7 @@ func TestDriverMatrix(t *testing.T) {
 		for _, release := range releases {
 			for _, kernel := range kernelsOf[release.ID+" "+release.VersionID] {
 				f := bare(10)
-				f.OS, f.Kernel, f.NVIDIA.Cards, f.NVIDIA.Switches = release, kernel, cards(c.ids...), c.switches
+				f.OS, f.Kernel, f.NVIDIA.Cards, f.NVIDIA.Switches, f.NVIDIA.Bridges = release, kernel, cards(c.ids...), c.switches, c.bridges
 				fmt.Fprintf(&out, "%s, %s %s, %s: %s\n", c.name, release.ID, release.VersionID, kernel, chosen(t, inv, f))
 			}
 		}

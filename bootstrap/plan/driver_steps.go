@@ -30,13 +30,14 @@ func (b *builder) driver(h *host, c Choice) {
 		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.facts.NVIDIA.Loaded, c.Why))
 		if _, ours := h.facts.Files[driverUpgrades]; !ours {
 			b.loadDriver(h, nil)
+			if len(h.facts.NVIDIA.FabricWaits()) > 0 {
+				b.keptFabric(h)
+			}
 			return
 		}
 		// The run that installed it may have got no further.
 		b.loadDriver(h, map[string]File{driverModules: modulesFile})
-		if d, ok := h.switchedDriver(); ok {
-			b.fabricManager(h, Choice{Driver: d})
-		}
+		b.keptFabric(h)
 		return
 	}
 	reboot := b.replace(h, c)
@@ -44,6 +45,9 @@ func (b *builder) driver(h *host, c Choice) {
 	b.driverRepository(h, c)
 	p := c.Packages(h.facts.OS.ID, h.facts.Kernel)
 	files := map[string]File{driverUpgrades: upgradesFile}
+	if FabricOf(h.facts) == catalog.NVLinkRack {
+		files[coherentMemory] = coherentFile // before a driver is loaded, as its packages may do
+	}
 	reasons := append(changed(h.facts, files), h.unheld(p.Driver)...)
 	_, line := catalog.SplitKernel(h.facts.Kernel)
 	missing := h.missing(append(p.First, p.Driver...))
@@ -60,9 +64,7 @@ func (b *builder) driver(h *host, c Choice) {
 	})
 	reboot()
 	b.loadDriver(h, map[string]File{driverModules: modulesFile})
-	if h.facts.NVIDIA.Switches > 0 {
-		b.fabricManager(h, c)
-	}
+	b.fabric(h, c)
 }
 
 func (b *builder) nouveau(h *host) {
@@ -111,31 +113,3 @@ func (b *builder) endedDrivers() {
 }
 
 const persistence = "nvidia-persistenced.service"
-
-// switchedDriver is the driver that a host with NVSwitches has, by its packages, where its source has the fabric manager.
-func (h *host) switchedDriver() (catalog.Driver, bool) {
-	if h.facts.NVIDIA.Switches == 0 {
-		return catalog.Driver{}, false
-	}
-	for _, source := range catalog.DriverSources(h.facts.OS.ID + " " + h.facts.OS.VersionID) {
-		d := catalog.Driver{Source: source, Branch: branchOf(h.facts.NVIDIA.Loaded)}
-		library := d.Packages(h.facts.OS.ID, h.facts.Kernel).Library
-		if catalog.HasFabricManager(source) && len(h.missing([]string{library})) == 0 {
-			return d, true
-		}
-	}
-	return catalog.Driver{}, false
-}
-
-func (b *builder) fabricManager(h *host, c Choice) {
-	name := c.FabricManager()
-	reasons := h.notRunning("nvidia-fabricmanager.service")
-	if missing := h.missing([]string{name}); len(missing) > 0 {
-		reasons = []string{fmt.Sprintf("%d NVSwitches, and no fabric manager", h.facts.NVIDIA.Switches)}
-	}
-	b.unless(h, reasons, "the fabric manager runs", Step{
-		Ref: Ref{ID: "driver/fabric"}, Title: "run the fabric manager", Script: "driver-fabric",
-		Input: Input{Values: map[string]string{"packages": name, "version_package": c.Packages(h.facts.OS.ID, h.facts.Kernel).Library}},
-		Retry: Transient, Timeout: medium,
-	})
-}

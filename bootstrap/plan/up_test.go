@@ -174,8 +174,10 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			}
 			f.Units[persistence] = up
 		case "driver/fabric":
-			f.Packages[input.Values["packages"]] = facts.Package{Version: f.NVIDIA.Library + "-1"}
-			f.Units["nvidia-fabricmanager.service"] = up
+			for _, p := range strings.Fields(input.Values["packages"] + "\n" + input.Values["others"]) {
+				f.Packages[p] = facts.Package{Version: f.NVIDIA.Library + "-1"}
+			}
+			f.Units[input.Values["unit"]] = up
 		case "gpu/toolkit":
 			for _, spec := range strings.Fields(input.Values["packages"]) {
 				name, version, _ := strings.Cut(spec, "=")
@@ -399,6 +401,10 @@ kubernetes:
 			f["w1"].OS = facts.OS{ID: "debian", VersionID: "13", Codename: "trixie"}
 			f["w1"].Kernel = "6.12.41+deb13-amd64"
 			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Switches = cards("2330", "2330", "2330", "2330", "2330", "2330", "2330", "2330"), 4
+		}},
+		{name: "cards-nvlink5", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\ngpu: {cuda: none}\n", facts: func(f map[string]*facts.Host) {
+			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Bridges = cards("2901", "2901", "2901", "2901", "2901", "2901", "2901", "2901"), 4
+			f["w2"].NVIDIA.Cards, f["w2"].Arch = cards("2941", "2941", "2941", "2941"), "arm64"
 		}},
 		{name: "driver-there", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n", facts: func(f map[string]*facts.Host) {
 			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}

@@ -57,5 +57,6 @@ var refusals = map[plan.Refusal]reason.ID{
 	plan.Unsigned:       reason.GPUSecureBootUnsigned,
 	plan.DriverMissing:  reason.GPUDriverMissing,
 	plan.DriverForeign:  reason.GPUDriverForeign,
+	plan.NoFabric:       reason.GPUFabricMissing,
 	plan.CUDAImpossible: reason.GPUCUDAImpossible,
 }

@@ -92,6 +92,8 @@ const (
 	GPUModuleBuild        ID = "GPU_MODULE_BUILD"
 	GPUNouveauBusy        ID = "GPU_NOUVEAU_BUSY"
 	GPUFabricFailed       ID = "GPU_FABRIC_FAILED"
+	GPUFabricMissing      ID = "GPU_FABRIC_MISSING"
+	GPUFabricIncomplete   ID = "GPU_FABRIC_INCOMPLETE"
 	GPURuntimeMissing     ID = "GPU_RUNTIME_MISSING"
 	GPUNotAllocatable     ID = "GPU_NOT_ALLOCATABLE"
 	GPUMIGMismatch        ID = "GPU_MIG_MISMATCH"
@@ -360,8 +362,14 @@ var table = index([]Reason{
 		"nouveau, the free driver that the kernel brings, has the cards and cannot be unloaded, most often because it shows the console.",
 		"reboot the host: nouveau is blacklisted and does not come back"},
 	{GPUFabricFailed, 118,
-		"The host's cards are connected by NVSwitch and need the service nvidia-fabricmanager, which does not start.",
-		"`journalctl -u nvidia-fabricmanager` on the host says why; its version must be the driver's"},
+		"The host's cards are connected by NVSwitch or NVLink 5 and need the service nvidia-fabricmanager (nvidia-imex on GB200 and GB300), which does not start.",
+		"`journalctl -u nvidia-fabricmanager` (`-u nvidia-imex`) on the host says why; its version must be the driver's"},
+	{GPUFabricMissing, 205,
+		"What sets up the NVLink fabric of the host's cards cannot be had: the driver's source has no fabric manager, NVIDIA's repository no nvlsm, or the running kernel no ib_umad. Without it CUDA fails on all cards with error 802.",
+		"leave `gpu.driver` out, or take `gpu: {driver: {source: cuda}}`; a mirror (`repositories.cuda`) must have nvlsm, and the kernel's ib_umad is in linux-modules-extra of its version, or in a kernel of another line"},
+	{GPUFabricIncomplete, 206,
+		"Cards have not got their place in the NVLink fabric in time: nvidia-smi does not say `State: Completed`, `Status: Success` of them. CUDA fails on them with error 802, system not yet initialized.",
+		"`nvidia-smi -q` (Fabric) and `journalctl -u nvidia-fabricmanager` on the host say more; the cards of GB200 and GB300 wait for the switch trays of their rack: see to its NMX controller. Then run `kgpu up` again"},
 	{GPURuntimeMissing, 119,
 		"The container toolkit is installed, and docker or containerd does not know the runtime `nvidia`, has it with other settings than runc, or has CDI turned off. kgpu looks at what they have loaded, not at their files.",
 		"look at what the container runtime loaded: `containerd config dump`, `docker info`"},

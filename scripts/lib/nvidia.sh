@@ -78,7 +78,7 @@ nvidia_unload() {
 nvidia_away() {
   local unit
   [[ -d /sys/module/nvidia ]] || return 0
-  for unit in nvidia-fabricmanager.service nvidia-persistenced.service; do
+  for unit in nvidia-imex.service nvidia-fabricmanager.service nvidia-persistenced.service; do
     systemctl stop -- "$unit" 2>/dev/null || true
   done
   nvidia_unload && rm -rf /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-*
@@ -118,6 +118,23 @@ nvidia_smi() {
   [[ $smi_status == 124 || $smi_status == 137 ]] || return 0
   nvidia_said >&2
   fail GPU_HUNG 'nvidia-smi does not answer'
+}
+
+# nvidia_fabric_waits prints what the log of `nvidia-smi -q` says of cards that have not got their place in the fabric, which CUDA
+# waits for; nothing where they all have, or need none.
+nvidia_fabric_waits() {
+  if [[ $smi_status != 0 && $smi_status != 14 ]]; then
+    printf 'nvidia-smi ends with status %s: %s\n' "$smi_status" "$(head -n 1 "$smi_log")"
+    return
+  fi
+  awk -F ' *: ' '
+    /^GPU / { card = substr($0, 5); fabric = 0 }
+    /^ +Fabric$/ { fabric = 1 }
+    fabric && /^ +State +: / { state = $2 }
+    fabric && /^ +Status +: / {
+      fabric = 0
+      if (state != "N/A" && (state != "Completed" || $2 != "Success")) print "card " card ": fabric State: " state ", Status: " $2
+    }' "$smi_log" | paste -sd';' | sed 's/;/; /g'
 }
 
 # nvidia_build_failed DETAIL ends the step when there is no module; the end of the build's log is shown.

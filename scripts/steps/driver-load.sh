@@ -41,7 +41,7 @@ reload() {
   local old=$1 unit file
   file=$(nvidia_module_file) || file=none
   [[ $file == "$library" ]] || fail GPU_DRIVER_MISMATCH "the loaded module is $old, the libraries are $library, and there is no module $library for kernel $(uname -r)"
-  for unit in nvidia-fabricmanager.service "$persistence"; do
+  for unit in nvidia-imex.service nvidia-fabricmanager.service "$persistence"; do
     unit_active "$unit" || continue
     remember_unit "$unit"
     systemctl stop -- "$unit"

@@ -24,7 +24,7 @@ modprobe nvidia_uvm
 // inventory changes: one node at a time is drained, gets its driver and is let in again, while a pod with cards goes where
 // cards are. What the owner had is there again after reset.
 func TestDrivers(t *testing.T) {
-	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=2xH100,nvswitch")
+	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=2xB200,nvlink5")
 	l.verb(t, "reboot", "w1") // it will again: what only the first boot does is not in the snapshot then
 	l.verb(t, "kill", "w2")   // the same
 	l.verb(t, "start", "w2")
@@ -162,7 +162,7 @@ func (c *cluster) trains(t *testing.T) {
 	}
 }
 
-// drivers wants this version in the kernels of both workers, and its fabric manager where there are NVSwitches only.
+// drivers wants this version in the kernels of both workers, and its fabric manager, with what it wants, where there are switches only.
 func (c *cluster) drivers(t *testing.T, version string) {
 	t.Helper()
 	for _, h := range []string{"w1", "w2"} {
@@ -172,10 +172,14 @@ func (c *cluster) drivers(t *testing.T, version string) {
 	}
 	const fabric = "dpkg-query -W -f '${db:Status-Status} ${source:Upstream-Version}' nvidia-fabricmanager 2>/dev/null || :"
 	if got := c.exec(t, "w1", fabric); strings.HasPrefix(got, "installed") {
-		t.Errorf("w1 has no NVSwitches, and a fabric manager: %s", got)
+		t.Errorf("w1 has no switches, and a fabric manager: %s", got)
 	}
 	if got := c.exec(t, "w2", fabric+"; echo; systemctl is-active nvidia-fabricmanager.service"); got != "installed "+version+"\nactive" {
 		t.Errorf("the fabric manager of w2 is %q, want %s", got, version)
+	}
+	const waits = "nvidia-smi -q | grep -m 1 -A2 Fabric | tail -n 2 | tr -s ' ' | paste -sd,; lsmod | grep -c ^ib_umad; dpkg-query -W -f '${db:Status-Want} ${Package}\n' nvlsm infiniband-diags"
+	if got := c.exec(t, "w2", waits); got != " State : Completed, Status : Success\n1\nhold infiniband-diags\nhold nvlsm" {
+		t.Errorf("the fabric of w2 is %q", got)
 	}
 }
 

@@ -23,6 +23,7 @@ type Cards struct {
 	NouveauUsers int  `json:"nouveauUsers,omitempty"`
 	SecureBoot   bool `json:"secureBoot,omitempty"`
 	NVSwitch     bool `json:"nvswitch,omitempty"`
+	NVLink5      bool `json:"nvlink5,omitempty"` // with switches behind ConnectX bridges
 }
 
 // model is one kind of card. IDs: https://pci-ids.ucw.cz/, vendor 10de; names and memory as nvidia-smi reports them; compute
@@ -53,6 +54,7 @@ var models = map[string]model{
 var (
 	cardAddresses   = []string{"0000:17:00.0", "0000:3d:00.0", "0000:60:00.0", "0000:70:00.0", "0000:98:00.0", "0000:b1:00.0", "0000:ca:00.0", "0000:dd:00.0"}
 	switchAddresses = []string{"0000:05:00.0", "0000:06:00.0", "0000:07:00.0", "0000:08:00.0"}
+	bridgeAddresses = []string{"0000:a0:00.0", "0000:a0:00.1"}
 )
 
 // Models lists the kinds of cards.
@@ -102,25 +104,41 @@ func parseHand(hand string) (host string, c Cards, err error) {
 				return "", c, fmt.Errorf("no NVSwitches connect cards of model %s", name)
 			}
 			c.NVSwitch = true
+		case "nvlink5":
+			if name != "B200" {
+				return "", c, fmt.Errorf("no NVLink 5 switches connect cards of model %s", name)
+			}
+			c.NVLink5 = true
 		default:
-			return "", c, fmt.Errorf("unknown word %q: want nouveau, nouveau-busy, secureboot or nvswitch", word)
+			return "", c, fmt.Errorf("unknown word %q: want nouveau, nouveau-busy, secureboot, nvswitch or nvlink5", word)
 		}
 	}
 	return host, c, nil
 }
 
 // function is one PCI function of the host.
-type function struct{ address, class, device, subsystem string }
+type function struct {
+	address, class, device, subsystem string
+	vendor                            uint16
+	vpd                               string // its vital product data; empty: it has none
+}
+
+const nvidia, mellanox = 0x10de, 0x15b3
 
 func (c Cards) functions() []function {
 	m := models[c.Model]
 	var all []function
 	for _, a := range cardAddresses[:c.Count] {
-		all = append(all, function{a, m.class, m.device, m.subsystem})
+		all = append(all, function{a, m.class, m.device, m.subsystem, nvidia, ""})
 	}
 	if c.NVSwitch {
 		for _, a := range switchAddresses {
-			all = append(all, function{a, "068000", m.nvswitch, m.nvswitch})
+			all = append(all, function{a, "068000", m.nvswitch, m.nvswitch, nvidia, ""})
+		}
+	}
+	if c.NVLink5 { // ConnectX-7; a network card of the same kind says something else
+		for _, a := range bridgeAddresses {
+			all = append(all, function{a, "020700", "1021", "0040", mellanox, "\x82\x10\x00NVLink 5 switches\x90\x0e\x00V0\x0bSMDL=SW_MNG\x78"})
 		}
 	}
 	return all
@@ -138,6 +156,11 @@ func (c Cards) table(host string) string {
 	if c.NVSwitch {
 		for _, address := range switchAddresses {
 			fmt.Fprintf(&b, "switch %s\n", address)
+		}
+	}
+	if c.NVLink5 {
+		for _, address := range bridgeAddresses {
+			fmt.Fprintf(&b, "bridge %s\n", address)
 		}
 	}
 	if c.Nouveau {

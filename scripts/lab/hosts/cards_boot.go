@@ -16,7 +16,7 @@ import (
 const secureBoot = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
 // Modules that the host has instead of the machine's own of that name.
-var standInModules = []string{"nvidia", "nvidia_uvm", "nvidia_modeset", "nouveau"}
+var standInModules = []string{"nvidia", "nvidia_uvm", "nvidia_modeset", "nouveau", "mlx5_ib", "ib_umad"}
 
 // showCards puts the host's cards into root's /sys and /proc, over what the machine has there. All of it is in memory and the
 // host's own, so that each boot begins without drivers and none reaches the machine.
@@ -88,7 +88,7 @@ func hideModules(root string) error {
 	return nil
 }
 
-var standInLine = regexp.MustCompile(`(?m)^(nvidia|nvidia_uvm|nvidia_modeset|nouveau) .*\n`)
+var standInLine = regexp.MustCompile(`(?m)^(nvidia|nvidia_uvm|nvidia_modeset|nouveau|mlx5_ib|ib_umad) .*\n`)
 
 // bindModuleList gives the host a list of loaded modules of its own, where the kernel has one.
 func bindModuleList(root, store string) error {
@@ -105,9 +105,15 @@ func bindModuleList(root, store string) error {
 
 // show writes what kernel and lspci tell of a function.
 func (f function) show(dir string) error {
+	vendor := fmt.Sprintf("0x%04x\n", f.vendor)
+	if f.vpd != "" {
+		if err := writeAll(filepath.Join(dir, "vpd"), f.vpd); err != nil {
+			return err
+		}
+	}
 	for name, text := range map[string]string{
-		"vendor": "0x10de\n", "device": "0x" + f.device + "\n", "class": "0x" + f.class + "\n",
-		"subsystem_vendor": "0x10de\n", "subsystem_device": "0x" + f.subsystem + "\n", "revision": "0xa1\n",
+		"vendor": vendor, "device": "0x" + f.device + "\n", "class": "0x" + f.class + "\n",
+		"subsystem_vendor": vendor, "subsystem_device": "0x" + f.subsystem + "\n", "revision": "0xa1\n",
 		"numa_node": "-1\n", "irq": "0\n", "resource": "0x0000000000000000 0x0000000000000000 0x0000000000000000\n",
 		"config": f.configuration(),
 	} {
@@ -120,7 +126,7 @@ func (f function) show(dir string) error {
 
 // configuration is the function's header in PCI configuration space: PCI Local Bus Specification 3.0, figure 6-1.
 func (f function) configuration() string {
-	var vendor, device, subsystem uint16 = 0x10de, hex16(f.device), hex16(f.subsystem)
+	vendor, device, subsystem := f.vendor, hex16(f.device), hex16(f.subsystem)
 	header := make([]byte, 64)
 	for at, word := range map[int]uint16{0x00: vendor, 0x02: device, 0x0a: hex16(f.class[:4]), 0x2c: vendor, 0x2e: subsystem} {
 		header[at], header[at+1] = byte(word), byte(word>>8)

@@ -16,19 +16,20 @@ func TestDeal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hosts.Deal(specs, []string{"w1=2xT4,nouveau,secureboot", "cp1=1xH100,nouveau-busy,nvswitch"}); err != nil {
+	if err := hosts.Deal(specs, []string{"w1=2xT4,nouveau,secureboot", "cp1=1xH100,nouveau-busy,nvswitch", "w2=8xB200,nvlink5"}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]hosts.Cards{
 		"w1":  {Count: 2, Model: "T4", Nouveau: true, SecureBoot: true},
 		"cp1": {Count: 1, Model: "H100", Nouveau: true, NouveauUsers: 1, NVSwitch: true},
+		"w2":  {Count: 8, Model: "B200", NVLink5: true},
 	}
 	for _, s := range specs {
 		if w, ok := want[s.Name]; ok != (s.Cards != nil) || ok && *s.Cards != w {
 			t.Errorf("%s has %+v, want %+v", s.Name, s.Cards, w)
 		}
 	}
-	for _, hand := range []string{"", "w2", "w2=", "w2=T4", "w2=0xT4", "w2=9xT4", "w2=2xVoodoo", "w2=2xT4,disco", "w2=2xT4,nvswitch", "w7=1xT4", "w1=1xT4"} {
+	for _, hand := range []string{"", "w2", "w2=", "w2=T4", "w2=0xT4", "w2=9xT4", "w2=2xVoodoo", "w2=2xT4,disco", "w2=2xT4,nvswitch", "w2=2xH100,nvlink5", "w7=1xT4", "w1=1xT4"} {
 		if err := hosts.Deal(specs, []string{hand}); err == nil {
 			t.Errorf("%q is accepted", hand)
 		}

@@ -16,7 +16,8 @@ var (
 var nvidiaFiles = []string{
 	"nvidia.go", "nvidia_packages.go", "nvidia_cuda.go", "toolkit_debs.go", "repository.go", "files/nvidia-dkms.postinst", "files/nvidia-dkms.prerm",
 	"files/nvidia-units.postinst", "files/nvidia-persistenced.sh", "files/nvidia-persistenced.service", "files/nvidia-fabricmanager.sh",
-	"files/nvidia-fabricmanager.service", "files/nvcc.sh", "files/cuda-toolkit.postinst", "files/cuda-toolkit.prerm",
+	"files/nvidia-fabricmanager.service", "files/nvlsm.sh", "files/ibstat.sh", "files/nvidia-imex.sh", "files/nvidia-imex.service", "nvidia_fabric.go",
+	"files/nvcc.sh", "files/cuda-toolkit.postinst", "files/cuda-toolkit.prerm",
 }
 
 // nvidiaDrivers makes the stand-ins for NVIDIA's driver and the repositories that offer them.
@@ -35,7 +36,7 @@ func (p *preparer) nvidiaDrivers(ctx context.Context) error {
 	}
 	all := []item{
 		p.cudaRepository("debian13", "8793F200.pub", p.cudaDebian(forTrixie), compiled), p.cudaRepository("ubuntu2404", "3bf863cc.pub", p.cudaUbuntu(forUbuntu), compiled),
-		p.inArchive("deb.debian.org/debian", "trixie-updates", []string{"main", "contrib", "non-free", "non-free-firmware"}, headers(), nil),
+		p.inArchive("deb.debian.org/debian", "trixie-updates", []string{"main", "contrib", "non-free", "non-free-firmware"}, append(headers(), diagnostics()), nil),
 	}
 	if p.noble {
 		all = append(all, p.inArchive("archive.ubuntu.com/ubuntu", "noble-updates", []string{"restricted", "main", "universe", "multiverse"},

@@ -135,7 +135,7 @@ var flavours = []struct{ name, suffix string }{{"proprietary", ""}, {"open", "-o
 // cudaUbuntu is NVIDIA's repository for Ubuntu: its driver installation guide, "Compute-only (headless) installation". From 590 on
 // the names do not have the branch any more; the pinning package and the fabric manager are so since 580.
 func (p *preparer) cudaUbuntu(drivers []driver) []standIn {
-	var all []standIn
+	all := []standIn{subnetManager()}
 	for _, d := range drivers {
 		v, b, same := d.version+"-1ubuntu1", "-"+d.branch(), func(name string) string { return name + " (= " + d.version + "-1ubuntu1)" }
 		persistence := "nvidia-compute-utils" + b
@@ -148,7 +148,7 @@ func (p *preparer) cudaUbuntu(drivers []driver) []standIn {
 			standIn{library, v, []string{same("nvidia-utils" + b)}, "libnvidia-ml.so.1", p.computeLibraries(d)},
 			standIn{"nvidia-utils" + b, v, nil, "nvidia-lab-smi", []part{p.smi(d)}},
 			standIn{persistence, v, []string{same(library)}, "nvidia-lab-persistence", persistenced(d)},
-			standIn{"nvidia-fabricmanager", v, nil, "nvidia-lab-fabric", fabricManager(d)})
+			standIn{"nvidia-fabricmanager", v, nil, "nvidia-lab-fabric", fabricManager(d)}, imex("nvidia-imex", v, d))
 		for _, f := range flavours {
 			all = append(all, standIn{"nvidia-dkms" + b + f.suffix, v, nil, "nvidia-lab-dkms", dkms(d, f.name)})
 		}
@@ -158,7 +158,7 @@ func (p *preparer) cudaUbuntu(drivers []driver) []standIn {
 
 // cudaDebian is NVIDIA's repository for Debian: one name for all branches, told apart by their versions.
 func (p *preparer) cudaDebian(drivers []driver) []standIn {
-	var all []standIn
+	all := []standIn{subnetManager()}
 	for _, d := range drivers {
 		v, same := d.version+"-1", func(name string) string { return name + " (= " + d.version + "-1)" }
 		all = append(all, pinning(d, v),
@@ -166,7 +166,7 @@ func (p *preparer) cudaDebian(drivers []driver) []standIn {
 			standIn{"libcuda1", v, []string{same("libnvidia-ml1")}, "", p.library(d, "libcuda")},
 			standIn{"nvidia-driver-cuda", v, []string{same("libnvidia-ml1"), same("libcuda1")}, "", []part{p.smi(d)}},
 			standIn{"nvidia-persistenced", v, []string{same("libnvidia-ml1")}, "", persistenced(d)},
-			standIn{"nvidia-fabricmanager", v, nil, "", fabricManager(d)})
+			standIn{"nvidia-fabricmanager", v, nil, "", fabricManager(d)}, imex("nvidia-imex", v, d))
 		for _, f := range flavours {
 			all = append(all, standIn{"nvidia-kernel" + f.suffix + "-dkms", v, nil, "nvidia-lab-dkms", dkms(d, f.name)})
 		}
@@ -184,7 +184,7 @@ func pinning(d driver, version string) standIn {
 // ubuntuDrivers are those of Ubuntu's archive, with modules that Ubuntu built and signed for each of its kernels.
 func (p *preparer) ubuntuDrivers(drivers []driver) []standIn {
 	kernel := kernelRelease()
-	all := headers()
+	all := append(headers(), diagnostics())
 	for _, d := range drivers {
 		v, server := d.version+"-0ubuntu0.24.04.1", "-"+d.branch()+"-server"
 		same := func(name string) string { return name + " (= " + v + ")" }
@@ -193,7 +193,7 @@ func (p *preparer) ubuntuDrivers(drivers []driver) []standIn {
 			standIn{library, v, nil, "libnvidia-ml.so.1", p.computeLibraries(d)},
 			standIn{"nvidia-utils" + server, v, []string{same(library)}, "nvidia-lab-smi", []part{p.smi(d)}},
 			standIn{"nvidia-compute-utils" + server, v, []string{same(library)}, "nvidia-lab-persistence", persistenced(d)},
-			standIn{"nvidia-fabricmanager-" + d.branch(), v, nil, "nvidia-lab-fabric", fabricManager(d)})
+			standIn{"nvidia-fabricmanager-" + d.branch(), v, nil, "nvidia-lab-fabric", fabricManager(d)}, imex("nvidia-imex-"+d.branch(), v, d))
 		for _, f := range flavours {
 			modules := "linux-modules-nvidia" + server + f.suffix + "-"
 			all = append(all,

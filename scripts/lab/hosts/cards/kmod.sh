@@ -1,6 +1,6 @@
 #!/bin/bash
 # kmod of a lab's host with cards: stands in front of the real one, as modprobe, rmmod, modinfo and lsmod do, for the modules
-# nvidia, nvidia_uvm, nvidia_modeset and nouveau. They are not kernel modules: what they would show in /sys, /proc and /dev is
+# nvidia, nvidia_uvm, nvidia_modeset and nouveau, and mlx5_ib and ib_umad where there are NVLink 5 switches. They are not kernel modules: what they would show in /sys, /proc and /dev is
 # written there. Everything else goes to the real kmod.
 # kmod coldplug: what udev does at boot, load the modules that fit the cards.
 set -u
@@ -27,6 +27,7 @@ ours() {
   case $module in
     nvidia | nvidia_uvm | nvidia_modeset) ;;
     nouveau) has nouveau ;;
+    mlx5_ib | ib_umad) has bridge ;;
     *) false ;;
   esac
 }
@@ -36,6 +37,10 @@ file() {
   local files
   if [[ $1 == nouveau ]]; then
     echo "/lib/modules/${2-$kernel}/kernel/drivers/gpu/drm/nouveau/nouveau.ko"
+    return
+  fi
+  if [[ $1 == mlx5_ib || $1 == ib_umad ]]; then
+    echo "/lib/modules/${2-$kernel}/kernel/drivers/infiniband/$1.ko"
     return
   fi
   files=("/lib/modules/${2-$kernel}"/updates/dkms/nvidia.ko "/lib/modules/${2-$kernel}"/kernel/nvidia-*/nvidia.ko)
@@ -73,12 +78,12 @@ show() {
 list() {
   [[ -e /proc/modules ]] || return 0
   local others
-  others=$(grep -vE '^(nvidia|nvidia_uvm|nvidia_modeset|nouveau) ' /proc/modules)
+  others=$(grep -vE '^(nvidia|nvidia_uvm|nvidia_modeset|nouveau|mlx5_ib|ib_umad) ' /proc/modules)
   { [[ -z $others ]] || echo "$others"; loaded_lines '%s 1048576 %s %s Live 0x0000000000000000\n'; } >/proc/modules
 }
 loaded_lines() { # FORMAT of name, users, used by
   local m by
-  for m in nvidia_uvm nvidia_modeset nvidia nouveau; do
+  for m in nvidia_uvm nvidia_modeset nvidia nouveau ib_umad mlx5_ib; do
     loaded "$m" || continue
     by=-
     [[ $m != nvidia ]] || by=$(holders)
@@ -124,6 +129,10 @@ load() { # MODULE
     show nouveau "$(sed -n 's/^nouveau //p' "$table")"
     # shellcheck disable=SC2046 # addresses are words
     bind nouveau $(addresses gpu)
+    return
+  fi
+  if [[ $1 == mlx5_ib || $1 == ib_umad ]]; then
+    show "$1" 0
     return
   fi
   [[ $1 == nvidia ]] || load nvidia || return
@@ -292,6 +301,7 @@ describe() { # modinfo [-F FIELD] [-k KERNEL] MODULE…
 properties() { # FILE
   local license=NVIDIA
   printf '%-16s%s\n' filename: "$1"
+  [[ $module != @(mlx5_ib|ib_umad) ]] || { printf '%-16s%s\n' license: 'Dual BSD/GPL'; return; }
   [[ $module != nouveau ]] || { printf '%-16s%s\n' license: 'GPL and additional rights' description: 'NVIDIA GPU driver'; return; }
   [[ $(fact "$1" flavour) != open ]] || license='Dual MIT/GPL'
   printf '%-16s%s\n' version: "$(fact "$1" version)" license: "$license" description: "a stand-in of the lab"

@@ -1,10 +1,12 @@
-// nvidia-smi of the lab: lists cards (-L) or fields of them (--query-gpu=… --format=csv,noheader[,nounits]), and nothing else.
+// nvidia-smi of the lab: lists cards (-L), fields of them (--query-gpu=… --format=csv,noheader[,nounits]) or their fabric (-q), and
+// nothing else.
 #include "nvml.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // The library is opened, not linked: the program then says what the real one says where it is missing.
 #define OPEN(f) __typeof__(&f) f##_ = (__typeof__(&f))dlsym(library, #f)
@@ -125,10 +127,58 @@ static int query(unsigned count, const char *fields, int units) {
 	return status;
 }
 
+// has says whether the host's table of cards has a line of this kind.
+static int has(const char *kind) {
+	FILE *table = fopen("/etc/kgpu-lab/gpu-cards", "r");
+	char line[256];
+	int found = 0;
+	while (table && !found && fgets(line, sizeof line, table))
+		found = !strncmp(line, kind, strlen(kind));
+	if (table)
+		fclose(table);
+	return found;
+}
+
+// runs says whether the program that wrote this pid file does.
+static int runs(const char *file) {
+	char path[64];
+	int pid, read = 0;
+	FILE *f = fopen(file, "r");
+	if (f) {
+		read = fscanf(f, "%d", &pid) == 1;
+		fclose(f);
+	}
+	if (read)
+		snprintf(path, sizeof path, "/proc/%d", pid);
+	return read && access(path, F_OK) == 0;
+}
+
+static int fabric(unsigned count) {
+	OPEN(nvmlDeviceGetHandleByIndex_v2);
+	const char *state = "N/A", *status = "N/A";
+	if (has("switch ") || has("bridge ")) {
+		int done = runs("/run/nvidia-fabricmanager/nv-fabricmanager.pid") &&
+			   (!has("bridge ") || runs("/run/nvidia-fabricmanager/nvlsm.pid"));
+		state = done ? "Completed" : "In Progress";
+		status = done ? "Success" : "N/A";
+	}
+	puts("\n==============NVSMI LOG==============\n");
+	for (unsigned i = 0; i < count; i++) {
+		nvmlDevice_t card;
+		nvmlReturn_t r = nvmlDeviceGetHandleByIndex_v2_(i, &card);
+		if (r)
+			return lost(r, i);
+		fputs("GPU ", stdout);
+		field(card, "pci.bus_id", 0);
+		printf("\n    Fabric\n        %-34s: %s\n        %-34s: %s\n", "State", state, "Status", status);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv) {
 	static const char asks[] = "--query-gpu=", formats[] = "--format=csv,noheader";
 	const char *fields = NULL, *format = NULL;
-	int names = 0;
+	int names = 0, whole = 0;
 	for (int i = 1; i < argc; i++) {
 		if (!strncmp(argv[i], asks, strlen(asks)))
 			fields = argv[i] + strlen(asks);
@@ -136,6 +186,8 @@ int main(int argc, char **argv) {
 			format = argv[i] + strlen(formats);
 		else if (!strcmp(argv[i], "-L") || !strcmp(argv[i], "--list-gpus"))
 			names = 1;
+		else if (!strcmp(argv[i], "-q"))
+			whole = 1;
 		else {
 			printf("Invalid combination of input arguments. The lab's nvidia-smi does not know %s.\n", argv[i]);
 			return 2;
@@ -162,5 +214,7 @@ int main(int argc, char **argv) {
 		puts("No devices were found");
 		return NVML_ERROR_NOT_FOUND;
 	}
+	if (whole)
+		return fabric(count);
 	return names || !fields ? list(count) : query(count, fields, strcmp(format, ",nounits") != 0);
 }

@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plan"
+)
+
+// fabricManaged tells what the fabric manager of the host connects its cards by; none: it has nothing to do.
+func (s *subject) fabricManaged() catalog.Fabric {
+	switch kind := plan.FabricOf(s.f); {
+	case kind == catalog.NVLinkRack:
+		return catalog.NoFabric
+	case kind == catalog.NoFabric && s.e.Switches > 0:
+		return catalog.NVSwitches
+	default:
+		return kind
+	}
+}
+
+func fabric(s *subject) []string {
+	kind := s.fabricManaged()
+	if kind == catalog.NoFabric || s.cards == 0 || s.f.NVIDIA.Loaded == "" || !s.told {
+		return nil
+	}
+	u, ok := s.e.Units["nvidia-fabricmanager"]
+	switch {
+	case !ok:
+		return []string{fmt.Sprintf("there are %s, and no fabric manager", kind)}
+	case u.State != "active":
+		return append([]string{"nvidia-fabricmanager is " + u.State}, u.Said...)
+	}
+	if _, ok := s.f.Packages["nvlsm"]; !ok && kind == catalog.NVLinkSwitches {
+		return []string{fmt.Sprintf("there are %s, and no nvlsm", kind)}
+	}
+	for name, p := range s.f.Packages {
+		if !strings.HasPrefix(name, "nvidia-fabricmanager") {
+			continue
+		}
+		version, _, _ := strings.Cut(p.Version[strings.IndexByte(p.Version, ':')+1:], "-")
+		if version != s.f.NVIDIA.Loaded {
+			return []string{fmt.Sprintf("%s is %s, the driver is %s", name, version, s.f.NVIDIA.Loaded)}
+		}
+	}
+	return nil
+}
+
+func fabricIncomplete(s *subject) []string {
+	if s.cards == 0 {
+		return nil
+	}
+	return s.f.NVIDIA.FabricWaits()
+}
+
+func fabricNeedless(s *subject) []string {
+	u := s.e.Units["nvidia-fabricmanager"]
+	if s.fabricManaged() != catalog.NoFabric || u.State != "failed" {
+		return nil
+	}
+	return append([]string{"nvidia-fabricmanager has failed, and there is no NVSwitch"}, u.Said...)
+}
