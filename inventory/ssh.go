@@ -113,6 +113,9 @@ func secretValue[T any](field func(*T) *Secret) func(*decoder, *T, *yaml.Node, s
 		}
 		if file, ok := strings.CutPrefix(s.ref, filePrefix); ok {
 			local, err := d.localPath(file)
+			if err == nil {
+				err = checkSecretFile(local)
+			}
 			if err != nil {
 				d.failHint(n, path, err)
 			}
