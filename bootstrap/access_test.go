@@ -249,7 +249,8 @@ func TestTunnel(t *testing.T) {
 func localKubectl(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubectl")
-	script := "#!/bin/bash\nprintf '<%s>' \"$@\"\ncat\ngrep -o 'server: .*' \"$KUBECONFIG\"\nstat -c %a \"$KUBECONFIG\"\necho trouble >&2\nexit 7\n"
+	script := "#!/bin/bash\nprintf '<%s>' \"$@\"\ncat\nfirst=${KUBECONFIG%%:*}\ngrep -o 'server: .*' \"$first\"\nstat -c %a \"$first\"\n" +
+		"[[ $KUBECONFIG != *:* ]] || ! grep key-data \"$first\"\ngrep -c key-data \"${KUBECONFIG##*:}\"\necho trouble >&2\nexit 7\n"
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +275,7 @@ func TestKubectl(t *testing.T) {
 		t.Setenv("TMPDIR", t.TempDir())
 		out, errs, err := run(o, localKubectl(t), "get", "a b")
 		wants(t, err, 7)
-		if !strings.HasPrefix(out, "<get><a b>input\nserver: https://127.0.0.1:") || !strings.HasSuffix(out, "\n600\n") || errs != "trouble\n" {
+		if !strings.HasPrefix(out, "<get><a b>input\nserver: https://127.0.0.1:") || !strings.HasSuffix(out, "\n600\n1\n") || errs != "trouble\n" {
 			t.Errorf("said %q and %q", out, errs)
 		}
 		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {

@@ -26,8 +26,11 @@ const adminConf = "/etc/kubernetes/admin.conf"
 
 // KubeconfigPath is where the admin kubeconfig of the cluster goes unless somebody says otherwise: beside the inventory.
 func KubeconfigPath(inv *inventory.Inventory) string {
-	return filepath.Join(filepath.Dir(inv.Path), inv.Cluster+".kubeconfig")
+	return filepath.Join(filepath.Dir(inv.Path), inv.Cluster+kubeconfigExtension)
 }
+
+// kubeconfigExtension ends the names of the kubeconfigs that kgpu makes.
+const kubeconfigExtension = ".kubeconfig"
 
 // Some kilobytes over a link that works.
 var kubeconfigBounds = remote.Bounds{Bytes: kubeconfig.MaxFromHost, Time: 2 * time.Minute}
@@ -91,7 +94,11 @@ func (s *session) writeKubeconfig(path string, text []byte) error {
 	if err := s.mayWriteKubeconfig(path, same); err != nil {
 		return err
 	}
-	return local("writing "+path, kubeconfig.WriteFile(path, text))
+	if err := kubeconfig.WriteFile(path, text); err != nil {
+		return local("writing "+path, err)
+	}
+	s.warnOfGit(path)
+	return nil
 }
 
 // mayWriteKubeconfig refuses to replace a file with something else in it than this cluster. same tells whether a way in is

@@ -87,7 +87,8 @@ func (s *session) readKubeconfig(path string) (*kubeconfig.Access, error) {
 	return kubeconfig.Parse(data)
 }
 
-// kubectlThrough runs kubectl here, and passes on what it says to the API server.
+// kubectlThrough runs kubectl here, and passes on what it says to the API server. The file that leads it there has no key in
+// it, which would stay behind if kgpu were killed: kubectl takes that from the file beside the inventory.
 func (s *session) kubectlThrough(ctx context.Context, k KubectlOptions, inside, named *kubeconfig.Access) error {
 	address, err := inside.Address()
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *session) kubectlThrough(ctx context.Context, k KubectlOptions, inside, 
 		return err
 	}
 	defer l.Close()
-	text, err := tunnelled(l, inside, named).Encode()
+	text, err := tunnelled(l, inside, named).EncodeWay()
 	if err != nil {
 		return err
 	}
@@ -107,8 +108,8 @@ func (s *session) kubectlThrough(ctx context.Context, k KubectlOptions, inside, 
 		return local("making a kubeconfig", err)
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "kubeconfig")
-	if err := kubeconfig.WriteFile(path, text); err != nil {
+	path, err := both(dir, text, s.kubeconfigPath())
+	if err != nil {
 		return local("making a kubeconfig", err)
 	}
 	served, end := context.WithCancel(ctx)
@@ -117,6 +118,18 @@ func (s *session) kubectlThrough(ctx context.Context, k KubectlOptions, inside, 
 	err = k.here(ctx, path)
 	end()
 	return errors.Join(err, <-forwarded)
+}
+
+// both is the value of KUBECONFIG for the way in text and the user in the file saved. The first file that has an entry of a
+// name wins. The saved file is linked to: its own path may have a colon, which separates paths.
+// Source: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/.
+func both(dir string, text []byte, saved string) (string, error) {
+	way, user := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "user")
+	saved, err := filepath.Abs(saved)
+	if err != nil {
+		return "", err
+	}
+	return way + string(filepath.ListSeparator) + user, errors.Join(kubeconfig.WriteFile(way, text), os.Symlink(saved, user))
 }
 
 // here runs the kubectl of this machine.

@@ -83,7 +83,7 @@ func newSession(o Options) *session {
 		dialer: remote.NewDialer(remote.Options{
 			Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig,
 			LinkTimeout: o.Inventory.Timeouts.Link, RebootTimeout: o.Inventory.Timeouts.Reboot,
-			Secret: func(ref inventory.Secret) (string, error) { return ref.Resolve(os.LookupEnv, os.ReadFile) },
+			Secret: func(ref inventory.Secret) (string, error) { return ref.Resolve(os.LookupEnv, inventory.ReadSecret) },
 		}),
 		hosts: map[string]*remote.Host{}, facts: map[string]*facts.Host{}, skew: map[string]time.Duration{},
 	}

@@ -189,7 +189,7 @@ func secretsOf(inv *inventory.Inventory) []string {
 	for _, h := range inv.Hosts {
 		for ssh := &h.SSH; ssh != nil; {
 			for _, ref := range []inventory.Secret{ssh.SudoPassword, ssh.Passphrase} {
-				if value, err := ref.Resolve(os.LookupEnv, os.ReadFile); err == nil {
+				if value, err := ref.Resolve(os.LookupEnv, inventory.ReadSecret); err == nil {
 					out = append(out, value)
 				}
 			}

@@ -102,6 +102,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 		if err := kubeconfig.WriteFile(file, append([]byte(userMark+u.Name+"\n"), text...)); err != nil {
 			return local("writing "+file, err)
 		}
+		s.warnOfGit(file)
 		s.warnOfUser(u, cert, strings.TrimSpace(string(said[plan.OutputEnforced])))
 		out = fmt.Sprintf("done: wrote %s for %s, valid until %s: kubectl --kubeconfig %s get pods", file, u.Name, cert.NotAfter.Format(time.DateOnly), file)
 		return nil

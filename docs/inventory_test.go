@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/inventory"
 )
@@ -284,9 +284,14 @@ server completes the keys: ` + "`kgpu schema > inventory.schema.json`" + `, and 
     # yaml-language-server: $schema=inventory.schema.json
 
 - ` + "`${NAME}` in any text is replaced by the environment variable NAME; `$${` stands for `${`" + ` itself.
-- Secrets never stand in the file: ` + "`${NAME}` or `file:PATH`" + ` refers to them.
+- Secrets never stand in the file: ` + "`${NAME}` or `file:PATH`" + ` refers to them. Such a file must be
+  yours, and nobody else may read it: ` + "`chmod 600`" + `.
 - Paths may begin with ` + "`~/`" + `; others that are not absolute begin at the file's own folder.
 - Addresses and names may be ranges: ` + "`10.0.0.[11-14]`, `gpu[01-08].lab`" + `.
 
 All of it in one file: [examples/full.yaml](../examples/full.yaml).
+
+**An inventory is as trusted as a Makefile.** It decides which of your files and environment variables kgpu reads, to which
+machines it logs in with your keys, which of them asks for a password and is given one, and where kgpu notes host keys. ` + "`kgpu plan`" + `
+changes no host, but it does log in. Read an inventory that somebody else wrote before you use it; ` + "`kgpu validate`" + ` contacts nobody.
 `

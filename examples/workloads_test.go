@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // served are the kinds that workloads use, in versions that Kubernetes 1.36 has. extensions/v1beta1, apps/v1beta1 and

@@ -3,7 +3,7 @@ package inventory
 import (
 	"net/netip"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 )

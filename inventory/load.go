@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 )

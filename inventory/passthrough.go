@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // passthrough is a key with a mapping that kgpu hands on: any keys, with references to the environment replaced.

@@ -33,7 +33,7 @@ func ParseSecret(s string) (Secret, error) {
 	return Secret{s}, nil
 }
 
-// Resolve returns the secret. getenv is os.LookupEnv, readFile is os.ReadFile or the like; one line end at the end of a
+// Resolve returns the secret. getenv is os.LookupEnv, readFile is ReadSecret or the like; one line end at the end of a
 // file is dropped. Errors have the reason SECRET_MISSING and never carry the secret.
 func (s Secret) Resolve(getenv func(string) (string, bool), readFile func(string) ([]byte, error)) (string, error) {
 	missing := func(detail string, err error) error {

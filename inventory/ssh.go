@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 func sshKeys() keys[SSH] {
@@ -113,6 +113,9 @@ func secretValue[T any](field func(*T) *Secret) func(*decoder, *T, *yaml.Node, s
 		}
 		if file, ok := strings.CutPrefix(s.ref, filePrefix); ok {
 			local, err := d.localPath(file)
+			if err == nil {
+				err = checkSecretFile(local)
+			}
 			if err != nil {
 				d.failHint(n, path, err)
 			}

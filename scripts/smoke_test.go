@@ -9,7 +9,7 @@ import (
 	"testing"
 	"text/template"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/smoke"

@@ -18,7 +18,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // MaxFromHost is how many bytes a kubeconfig of a host may have: some ten times what kubeadm writes.

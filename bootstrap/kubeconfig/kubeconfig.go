@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net/url"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Access is one way into one cluster.
@@ -104,7 +104,16 @@ func Alone(data []byte) bool {
 }
 
 // Encode is a kubeconfig with nothing else in it. It is secret.
-func (a *Access) Encode() ([]byte, error) {
+func (a *Access) Encode() ([]byte, error) { return yaml.Marshal(a.file()) }
+
+// EncodeWay is a kubeconfig without the user, whom another file has to have. It is not secret.
+func (a *Access) EncodeWay() ([]byte, error) {
+	f := a.file()
+	f.Users = nil
+	return yaml.Marshal(f)
+}
+
+func (a *Access) file() file {
 	f := file{APIVersion: "v1", Kind: "Config", Current: a.Context}
 	f.Clusters, f.Users, f.Contexts = make([]clusterEntry, 1), make([]userEntry, 1), make([]contextEntry, 1)
 	c, u, x := &f.Clusters[0], &f.Users[0], &f.Contexts[0]
@@ -113,7 +122,7 @@ func (a *Access) Encode() ([]byte, error) {
 	u.Name = a.User
 	u.User.Certificate, u.User.Key = base64.StdEncoding.EncodeToString(a.Certificate), base64.StdEncoding.EncodeToString(a.Key)
 	x.Name, x.Context.Cluster, x.Context.User, x.Context.Namespace = a.Context, a.Cluster, a.User, a.Namespace
-	return yaml.Marshal(f)
+	return f
 }
 
 // Address is the server's host:port.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/reason"

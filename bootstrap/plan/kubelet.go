@@ -28,6 +28,7 @@ func (b *builder) kubeletFiles(h *host) map[string]File {
 		"--feature-gates=" + formatGates(b.minor.Gates(b.inv.Kubernetes.FeatureGates)),
 		"--node-ip=" + h.addr.String(),
 	}
+	args = append(args, closedPorts(h)...)
 	if h.node != strings.ToLower(h.facts.Hostname) {
 		args = append(args, "--hostname-override="+h.node)
 	}
@@ -43,6 +44,17 @@ func (b *builder) kubeletFiles(h *host) map[string]File {
 		files[weaveCNI] = text(`{"name": "weave", "type": "weave-net", "hairpinMode": true}` + "\n")
 	}
 	return files
+}
+
+// closedPorts are the flags that leave nobody without a certificate in: the kubelet of that time answers anonymous requests, and
+// has a port where everybody may read. kubeadm init looks for it on the control plane, and fails where it is closed.
+// Whom certificates let in, the packaged unit says: --authorization-mode=Webhook with the cluster's certificate authority.
+// Source: cmd/kubeadm/app/cmd/init.go (waitForAPIAndKubelet) of k8s.io/kubernetes 1.8 to 1.10, and the units above.
+func closedPorts(h *host) []string {
+	if h.Role == inventory.ControlPlane {
+		return []string{"--anonymous-auth=false"}
+	}
+	return []string{"--anonymous-auth=false", "--read-only-port=0"}
 }
 
 const kubeletUnit = `# Written by kgpu.

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"

@@ -144,7 +144,7 @@ func (h *hostKeys) lookUp(address string, remote net.Addr, key ssh.PublicKey) *r
 				keyFile(key), xknownhosts.Normalize(address), keyErr.Want[0].Filename))
 	case errors.As(err, &keyErr) && h.target.policy == inventory.AcceptNew:
 		if err := addKnownHost(h.target.knownHosts[0], address, key); err != nil {
-			return &reason.Error{ID: reason.SSHHostKeyUnknown, Err: err, Advice: "see that the known_hosts file can be written"}
+			return &reason.Error{ID: reason.SSHHostKeyUnknown, Err: err, Advice: "see that `knownHosts:` names a file of known hosts, and that it can be written"}
 		}
 		return nil
 	case errors.As(err, &keyErr):

@@ -217,3 +217,51 @@ func TestHostCertificate(t *testing.T) {
 		t.Errorf("a stranger's certificate: %v", err)
 	}
 }
+
+// What an inventory names is no file of known hosts only because it does so: kgpu makes none with another name, and writes no
+// line that lets somebody log in where it stands in authorized_keys.
+func TestAcceptNewMakesOnlyKnownHosts(t *testing.T) {
+	key := sshtest.NewKey().PublicKey()
+	for name, made := range map[string]bool{
+		"known_hosts": true, "lab.known_hosts": true, "known_hosts-lab": true, "KnownHosts": true,
+		"authorized_keys": false, ".bashrc": false, "link": false, "known_hosts.link": false,
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "ssh", name)
+		if strings.HasSuffix(name, "link") {
+			path = filepath.Join(dir, name)
+			if err := os.Symlink(filepath.Join(dir, "authorized_keys"), path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := addKnownHost(path, "10.0.0.10:22", key)
+		_, missing := os.Stat(path)
+		if made != (err == nil) || made != (missing == nil) {
+			t.Errorf("%s: %v, %v", name, err, missing)
+		}
+	}
+}
+
+// The options of authorized_keys that have no value, in sshd(8) of OpenSSH 10.
+func TestNoHostIsAnOptionOfAuthorizedKeys(t *testing.T) {
+	key := sshtest.NewKey().PublicKey()
+	for _, option := range strings.Fields("agent-forwarding cert-authority no-agent-forwarding no-port-forwarding no-pty no-user-rc " +
+		"no-touch-required no-X11-forwarding port-forwarding pty restrict touch-required user-rc verify-required X11-forwarding") {
+		path := filepath.Join(t.TempDir(), "authorized_keys")
+		writeFile(t, path, nil)
+		if err := addKnownHost(path, option+":22", key); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first, _, _ := strings.Cut(string(data), " "); strings.EqualFold(first, option) {
+			t.Errorf("%s lets the host's key log in", data)
+		}
+		known, err := readKnownHosts([]string{path})
+		if err != nil || len(known.HostKeys(option+":22")) != 1 {
+			t.Errorf("%s is not known: %v", option, err)
+		}
+	}
+}

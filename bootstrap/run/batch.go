@@ -5,19 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/scripts/runner"
 )
 
 // oddEnds is how often a command may end early over a living connection before the engine gives up: a host that goes down
 // ends its programs first, and its connections a moment later.
 const oddEnds = 3
-
-// biggest prints who may have filled the disk of a host that had no room for a batch.
-const biggest = "timeout 20 du -xsh /home /var/cache/apt /var/lib/containerd /var/lib/docker /var/lib/kubelet /var/log 2>/dev/null | sort -rh | head -n 3"
 
 // batch is a chain of steps that a host runs by itself while the engine listens, over as many connections as it takes.
 type batch struct {
@@ -94,8 +93,7 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	runs := b.engine.dir() + "/run"
 	if starting {
 		c.Name = "batch"
-		c.Line = fmt.Sprintf("umask 077; mkdir -p %[1]s && tar -xmzf - -C %[1]s && exec bash %[1]s/%[2]s/start.sh; "+
-			"status=$?; { df -h %[3]s; %[4]s; } >&2; exit $status", runs, b.name, b.engine.dir(), biggest)
+		c.Line = fmt.Sprintf("exec bash -c %s kgpu %s %s", quoted(runner.Receive), b.engine.dir(), b.name)
 		c.Stdin = bytes.NewReader(bundle)
 	} else {
 		c.Name = "follow"
@@ -111,6 +109,9 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	}
 	return err
 }
+
+// quoted makes a script one word for the shell.
+func quoted(script []byte) string { return "'" + strings.ReplaceAll(string(script), "'", `'\''`) + "'" }
 
 // given is the error of a host that was given up on, if err is one: it says too much, or does not come to an end.
 func given(err error) *reason.Error {

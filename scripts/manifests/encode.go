@@ -3,7 +3,7 @@ package manifests
 import (
 	"bytes"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Encode writes objects as a stream of YAML documents.

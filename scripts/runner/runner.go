@@ -1,9 +1,15 @@
 // Package runner holds the scripts that the engine lives on. Three travel with every batch of steps: start.sh makes a
 // systemd unit of the batch, runner.sh is that unit, follow.sh prints what it does. Two concern the whole run: hold.sh
 // keeps the cluster for one operator, watch.sh tells another what happens.
+// receive.sh is how a batch comes to a host.
 package runner
 
 import _ "embed"
+
+// Receive unpacks the batch on its stdin and starts it: `bash -c` with it, a name for it, DIRECTORY and BATCH.
+//
+//go:embed receive.sh
+var Receive []byte
 
 // Start starts the batch it lies in and follows it.
 //
