@@ -21,7 +21,7 @@ type Sharing struct {
 // Share is how often each card is offered: once, unless it is shared.
 func (g GPU) Share() int { return max(1, g.TimeSlicing.Replicas, g.MPS.Replicas) }
 
-// Limits of replicas. Source of MPS's: k8s-device-plugin 0.19.1, cmd/mps-control-daemon/mps/device.go, for Turing and newer.
+// Limits of replicas. Source of MPS's: k8s-device-plugin 0.20.0, cmd/mps-control-daemon/mps/device.go, for Turing and newer.
 const (
 	minReplicas  = 2
 	maxReplicas  = 1000

@@ -90,9 +90,10 @@ const ToolkitVersion = "1.20.0-1"
 // ToolkitPackages are the packages of the NVIDIA container toolkit.
 var ToolkitPackages = []string{"libnvidia-container1", "libnvidia-container-tools", "nvidia-container-toolkit-base", "nvidia-container-toolkit"}
 
-// DevicePluginImage is NVIDIA's device plugin for Kubernetes.
-// Source: https://github.com/NVIDIA/k8s-device-plugin.
-const DevicePluginImage = "nvcr.io/nvidia/k8s-device-plugin:v0.19.1"
+// DevicePluginImage is NVIDIA's device plugin for Kubernetes: the first that names cards of Rubin, and instances of profiles with a
+// suffix (1g.10gb+me) apart. Its environment and its configuration are those of 0.19.1 and more.
+// Source: https://github.com/NVIDIA/k8s-device-plugin, CHANGELOG.md of v0.20.0; kgpu's lab runs 0.19.3.
+const DevicePluginImage = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 // SmokeImage is what the proof runs nvidia-smi in.
 const SmokeImage = "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
@@ -106,7 +107,8 @@ type Download struct {
 
 // CRIDockerd is the adapter between the kubelet (Kubernetes ≥ 1.24) and docker.
 // Sums: the Arch User Repository's PKGBUILD of cri-dockerd-bin 0.4.4 (both architectures; the arm64 one was found
-// independently as well). Releases up to 0.4.4 have the fault that ExtendWebSocketsToKubelet runs into.
+// independently as well). Releases up to 0.4.4 have the fault that ExtendWebSocketsToKubelet runs into. 0.4.10 of 2026-10-30 is the
+// newest; no sums of it for both architectures were found by 2026-11-25.
 var CRIDockerd = Download{
 	Version: "0.4.4",
 	URL:     "https://github.com/Mirantis/cri-dockerd/releases/download/v0.4.4/cri-dockerd-0.4.4.%s.tgz",
@@ -124,6 +126,6 @@ var Calico = Download{
 }
 
 // CRIDockerdWebSocketFault says whether a cri-dockerd version (without v) breaks exec, attach and cp on Kubernetes ≥ 1.36
-// unless the kubelet gate ExtendWebSocketsToKubelet is off: every release so far does.
+// unless the kubelet gate ExtendWebSocketsToKubelet is off: every release up to 0.4.4 does, and of later ones nobody says otherwise.
 // Source: Mirantis/cri-dockerd issues 560 and 569, open pull request 576.
 func CRIDockerdWebSocketFault(string) bool { return true }

@@ -19,7 +19,7 @@ type Offer struct {
 }
 
 // Offers are the cards and instances that the device plugin offers on a host, of those that its nvidia-smi lists.
-// Source: k8s-device-plugin 0.19.1, internal/rm/device_map.go and rm.go; it shares what is called nvidia.com/gpu.
+// Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go and rm.go; it shares what is called nvidia.com/gpu.
 func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
 	var out []Offer
 	for _, g := range f.NVIDIA.Seen {
@@ -98,7 +98,7 @@ const (
 
 // share makes the device plugin share cards as the inventory wants it, and returns the hash of its configuration. Pods are
 // made anew when that changes: none of the programs reads it twice.
-// Source of the format: k8s-device-plugin 0.19.1, api/config/v1.
+// Source of the format: k8s-device-plugin 0.20.0, api/config/v1.
 func (b *builder) share(objects []object) (hash string, err error) {
 	gpu := b.inv.GPU
 	config := object{"version": "v1", "flags": object{"migStrategy": string(gpu.MIGStrategy)}}

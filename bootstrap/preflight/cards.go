@@ -24,7 +24,7 @@ func (c *checker) cards(m Machine) {
 }
 
 // instances refuses hosts on which the device plugin would offer nothing: with the strategy single it wants all cards cut
-// into instances of one profile, or none. Source: k8s-device-plugin 0.19.1, internal/rm/device_map.go.
+// into instances of one profile, or none. Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go.
 func (c *checker) instances(m Machine) {
 	if c.inv.GPU.MIGStrategy != inventory.MIGSingle {
 		return

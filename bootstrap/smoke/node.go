@@ -29,7 +29,7 @@ type Card struct {
 
 // mostShares bounds how many Jobs share the cards of a node: it runs 110 pods at most, by default. Where that is less than the
 // cards' places, each card still gets Jobs: the device plugin prefers the card that has the fewest pods.
-// Source: k8s-device-plugin 0.19.1, internal/rm/allocate.go.
+// Source: k8s-device-plugin 0.20.0, internal/rm/allocate.go.
 const mostShares = 32
 
 // share is how many Jobs there are for the card.

@@ -4,7 +4,7 @@ package manifests
 
 import _ "embed"
 
-// Flannel is flannel 0.28.4 with the vxlan backend.
+// Flannel is flannel 0.28.9 with the vxlan backend.
 //
 //go:embed flannel.yaml
 var Flannel []byte
@@ -14,7 +14,7 @@ var Flannel []byte
 //go:embed weave.yaml
 var Weave []byte
 
-// DevicePlugin is NVIDIA's device plugin 0.19.1 with the RuntimeClass nvidia.
+// DevicePlugin is NVIDIA's device plugin 0.20.0 with the RuntimeClass nvidia.
 //
 //go:embed device-plugin.yaml
 var DevicePlugin []byte

@@ -21,7 +21,7 @@ type program struct {
 
 // The programs that all releases share; those of version 1 are the lab's own.
 var (
-	flanneld      = program{name: "flanneld", version: "0.28.4", module: "github.com/flannel-io/flannel"}
+	flanneld      = program{name: "flanneld", version: "0.28.9", module: "github.com/flannel-io/flannel"}
 	flannelPlugin = program{name: "flannelcni", version: "1"}
 	netbox        = program{name: "netbox", version: "1"}
 	pause         = program{name: "pause", version: "1"}

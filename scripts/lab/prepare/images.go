@@ -26,7 +26,7 @@ type image struct {
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // flannelPluginImage is what flannel's own manifest of this version names.
-const flannelPluginImage = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"
+const flannelPluginImage = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3"
 
 func (p *preparer) images(ctx context.Context) error {
 	tools := p.toolsTree()

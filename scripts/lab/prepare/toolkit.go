@@ -19,9 +19,9 @@ var (
 		ldflags: "'-extldflags=" + unresolved + " -Wl,-z,lazy' -X github.com/NVIDIA/nvidia-container-toolkit/internal/info.version=1.20.0",
 	}
 	devicePlugin = program{
-		name: "k8s-device-plugin", version: "0.19.1", module: "github.com/NVIDIA/k8s-device-plugin",
+		name: "k8s-device-plugin", version: "0.19.3", module: "github.com/NVIDIA/k8s-device-plugin",
 		packages: []string{"github.com/NVIDIA/k8s-device-plugin/cmd/..."},
-		ldflags:  "'-extldflags=" + unresolved + "' -X github.com/NVIDIA/k8s-device-plugin/internal/info.version=v0.19.1",
+		ldflags:  "'-extldflags=" + unresolved + "' -X github.com/NVIDIA/k8s-device-plugin/internal/info.version=v0.19.3",
 	}
 )
 

@@ -12,8 +12,9 @@ import (
 	"kgpu.dev/kgpu/scripts/lab/internet/store"
 )
 
+// devicePluginName is what kgpu asks for. The Go proxy serves no 0.20.0: the newest that it has is under this name.
 const (
-	devicePluginName = "nvcr.io/nvidia/k8s-device-plugin:v0.19.1"
+	devicePluginName = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 	cudaName         = "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
 )
 
