@@ -93,7 +93,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 
 func (s *site) exec(host string, e *sshtest.Exec) int {
 	switch {
-	case strings.Contains(e.Line, "/start.sh"):
+	case strings.Contains(e.Line, "receive.sh"):
 		return s.batch(host, e)
 	case strings.Contains(e.Line, "/follow.sh "):
 		return s.at[host+" follow"](e)

@@ -49,7 +49,7 @@ type fakeHost struct {
 
 func (f *fakeHost) exec(e *sshtest.Exec) int {
 	switch {
-	case strings.Contains(e.Line, "tar -xmzf"):
+	case strings.Contains(e.Line, "receive.sh"):
 		steps := stepsOf(e.Stdin)
 		if f.batch != nil {
 			return f.batch(e, steps)

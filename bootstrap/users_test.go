@@ -146,7 +146,7 @@ func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
 	o.Inventory.Path, o.Inventory.Cluster = filepath.Join(t.TempDir(), "inventory.yaml"), "lab"
 	sent := new([]byte)
 	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
-		if !strings.Contains(e.Line, "/start.sh") {
+		if !strings.Contains(e.Line, "receive.sh") {
 			return s.exec("cp1", e)
 		}
 		zip, err := gzip.NewReader(e.Stdin)
@@ -294,7 +294,7 @@ func TestDeleteUser(t *testing.T) {
 	s.users = "joe\tjoe\tedit\t\n"
 	outputs := map[string]string{}
 	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
-		if !strings.Contains(e.Line, "/start.sh") {
+		if !strings.Contains(e.Line, "receive.sh") {
 			return s.exec("cp1", e)
 		}
 		const id = "user/delete"

@@ -34,10 +34,10 @@ type answering struct {
 
 func (a *answering) exec(e *sshtest.Exec) int {
 	switch {
-	case strings.Contains(e.Line, "tar -xmzf") && a.begun != nil:
+	case strings.Contains(e.Line, "receive.sh") && a.begun != nil:
 		a.begun(e)
 		return 1
-	case strings.Contains(e.Line, "tar -xmzf"):
+	case strings.Contains(e.Line, "receive.sh"):
 		for _, step := range stepsOf(e.Stdin) {
 			fmt.Fprintf(e.Stdout, "B\t%s\t0\n", step)
 			fmt.Fprint(e.Stdout, a.lines[step])

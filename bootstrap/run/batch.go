@@ -3,9 +3,9 @@ package run
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -93,7 +93,7 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	runs := b.engine.dir() + "/run"
 	if starting {
 		c.Name = "batch"
-		c.Line = fmt.Sprintf("exec bash -c %s kgpu %s %s", quoted(runner.Receive), b.engine.dir(), b.name)
+		c.Line = receiveLine(b.engine.dir(), b.name)
 		c.Stdin = bytes.NewReader(bundle)
 	} else {
 		c.Name = "follow"
@@ -110,8 +110,11 @@ func (b *batch) listen(ctx context.Context, starting bool, bundle []byte) error 
 	return err
 }
 
-// quoted makes a script one word for the shell.
-func quoted(script []byte) string { return "'" + strings.ReplaceAll(string(script), "'", `'\''`) + "'" }
+// receiveLine runs receive.sh, whose stdin is the batch. It is one line without quotes of its own: not every login shell takes
+// more in quotes, and sudo writes it to the log.
+func receiveLine(dir, name string) string {
+	return fmt.Sprintf(`exec bash -c "$(echo %s | base64 -d)" receive.sh %s %s`, base64.StdEncoding.EncodeToString(runner.Receive), dir, name)
+}
 
 // given is the error of a host that was given up on, if err is one: it says too much, or does not come to an end.
 func given(err error) *reason.Error {

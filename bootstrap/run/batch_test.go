@@ -180,3 +180,10 @@ func TestBackoffGrowsAndScatters(t *testing.T) {
 		}
 	}
 }
+
+// csh, which may be the shell of whoever logs in, takes no line end in quotes.
+func TestReceivingIsOneLine(t *testing.T) {
+	if line := receiveLine(DefaultDir, "b-1"); strings.ContainsAny(line, "\n'!") {
+		t.Errorf("%q", line)
+	}
+}
