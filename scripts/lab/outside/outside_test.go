@@ -23,7 +23,6 @@ func TestTenFaults(t *testing.T) {
 		cuda13     = "developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64"
 		docker     = "download.docker.com/linux/"
 		criDockerd = "github.com/Mirantis/cri-dockerd/releases/download/v0.4.4/cri-dockerd-0.4.4.amd64.tgz"
-		plugin     = "nvcr.io/nvidia/k8s-device-plugin"
 	)
 	l := newLab(t)
 	before := l.survey()
@@ -56,7 +55,7 @@ func TestTenFaults(t *testing.T) {
 		"key of docker for ubuntu https://" + docker + "ubuntu/gpg":                            "aged the key ends on ",
 		"cri-dockerd-0.4.4.amd64.tgz https://" + criDockerd:                                    "changed its SHA-256 is ",
 		"image registry.k8s.io/pause:3.10.2":                                                   "dead the registry answers Not Found",
-		"image " + plugin + ":v0.19.1":                                                         "dead ",
+		"image " + catalog.DevicePluginImage:                                                   "dead ",
 		"packages of noble-updates amd64 http://archive.ubuntu.com/ubuntu/dists/noble-updates": "dead restricted/binary-amd64/Packages.gz is not",
 	} {
 		if was := before[id]; was == "" || was == after[id] {
