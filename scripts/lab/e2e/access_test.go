@@ -53,6 +53,7 @@ func (c *cluster) access(t *testing.T) {
 			t.Errorf("it printed %.60q", s.stdout.String())
 		}
 	})
+	t.Run("kubeconfig of a host that lies", c.lies)
 	t.Run("kubeconfig merged", func(t *testing.T) {
 		config := filepath.Join(operatorHome, ".kube", "config")
 		if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
