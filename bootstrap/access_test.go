@@ -347,7 +347,7 @@ func TestKubectl(t *testing.T) {
 
 // kubectlOfNotebook answers scripts/access/notebook.sh.
 const kubectlOfNotebook = `case "$*" in
-*' get service notebook '*) printf 'service=%s\nport=1\n' "SERVICE" ;;
+*' get service notebook '*) printf 'service=%s\nport=PORT\n' "SERVICE" ;;
 *' get deployment notebook '*) echo ready=READY ;;
 *' get secret notebook '*) echo token=dG9rJmVu ;;
 *) exit 1 ;;
@@ -359,8 +359,18 @@ func TestOpenNotebook(t *testing.T) {
 		fmt.Fprintf(w, "notebook %s", r.URL.Query().Get("token"))
 	}))
 	t.Cleanup(notebook.Close)
+	// At the port of the node, whoever is on the way may answer.
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("asked for %s without SSH", r.URL)
+		_, _ = w.Write([]byte(`{"version": "7.0.0"}`))
+	}))
+	t.Cleanup(stranger.Close)
+	_, port, err := net.SplitHostPort(stranger.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	answer := func(ready string) string {
-		return strings.NewReplacer("SERVICE", notebook.Listener.Addr().String(), "READY", ready).Replace(kubectlOfNotebook)
+		return strings.NewReplacer("SERVICE", notebook.Listener.Addr().String(), "PORT", port, "READY", ready).Replace(kubectlOfNotebook)
 	}
 	t.Run("through SSH", func(t *testing.T) {
 		h, o := newAPIHost(t)
@@ -390,7 +400,7 @@ func TestOpenNotebook(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if said := out.String(); !strings.Contains(said, url) || !strings.Contains(said, "Ctrl-C") || strings.Contains(h.said(), "tok") {
+		if said := out.String(); !strings.Contains(said, url) || !strings.Contains(said, "Ctrl-C") || !strings.Contains(said, "Port "+port+" of every node leads there, too, in plain HTTP") || strings.Contains(h.said(), "tok") {
 			t.Errorf("said %s; events %s", said, h.said())
 		}
 	})

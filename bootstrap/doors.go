@@ -1,17 +1,16 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
+	"strconv"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/jupyter"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -19,11 +18,13 @@ import (
 
 // DoorOptions are what OpenNotebook and OpenDashboard need beyond what all stories need.
 type DoorOptions struct {
-	Port  int                                         // of this machine, where a tunnel is needed; 0: a free one
+	Port  int                                         // of this machine, which leads there; 0: a free one
 	JSON  bool                                        // an object for programs, without the token
 	Admin bool                                        // of the dashboard: with all rights
 	Out   io.Writer                                   // hears where it is
 	Open  func(ctx context.Context, url string) error // opens a browser; nil: the user does
+
+	port uint16 // of every node, that leads there without encryption; zero: none does
 }
 
 // answers are the lines NAME=VALUE of a script of scripts/access.
@@ -42,7 +43,7 @@ func (s *session) answers(ctx context.Context, name, input string) (map[string]s
 	}
 	if encoded, ok := out["token"]; ok {
 		token, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil {
+		if err != nil || !isToken(string(token)) {
 			return nil, s.misunderstood(name)
 		}
 		out["token"] = string(token)
@@ -50,7 +51,8 @@ func (s *session) answers(ctx context.Context, name, input string) (map[string]s
 	return out, nil
 }
 
-// OpenNotebook tells how the notebook is opened, and leads there until ctx ends where its port cannot be reached from here.
+// OpenNotebook tells how the notebook is opened, and leads there until ctx ends: a port of the nodes may, too, and without
+// encryption.
 func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
 	if o.Inventory.Notebook.Framework == catalog.NoFramework {
 		return &UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
@@ -69,23 +71,17 @@ func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
 		return &reason.Error{ID: reason.NotebookFailed, Host: cp, Doing: "opening the notebook", Detail: detail,
 			Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
 	}
+	ready, wrong := strconv.ParseUint(cmp.Or(said["ready"], "0"), 10, 32)
+	d.port, err = nodePort(said["port"])
 	switch {
+	case wrong != nil || err != nil:
+		return s.misunderstood("notebook")
 	case said["service"] == "" || said["token"] == "":
 		return missing("there is no notebook")
-	case said["ready"] == "0" || said["ready"] == "":
+	case ready == 0:
 		return missing("the notebook is not ready")
 	}
-	open := func(at string) string {
-		return (&url.URL{Scheme: "http", Host: at, Path: "/", RawQuery: url.Values{"token": {said["token"]}}.Encode()}).String()
-	}
-	if a := s.hosts[cp].Addr(); a.IsValid() {
-		at := net.JoinHostPort(a.String(), said["port"])
-		way := door{client: jupyter.New(at, "", func(ctx context.Context, _, address string) (net.Conn, error) { return directly(ctx, address) })}
-		if way.answers(ctx) == nil {
-			return d.show(ctx, "the notebook", at, open(at), "", false)
-		}
-	}
-	return s.lead(ctx, d, "the notebook", said["service"], open, "")
+	return s.lead(ctx, d, "the notebook", said["service"], func(at string) string { return notebookURL(at, said["token"]) }, "")
 }
 
 // OpenDashboard tells how the dashboard is opened, and leads there until ctx ends: no other way does.
@@ -111,6 +107,10 @@ func OpenDashboard(ctx context.Context, o Options, d DoorOptions) error {
 
 // lead passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.
 func (s *session) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
+	at, err := serviceAddress(service)
+	if err != nil {
+		return s.misunderstood(what)
+	}
 	l, err := listen(d.Port)
 	if err != nil {
 		return err
@@ -119,9 +119,9 @@ func (s *session) lead(ctx context.Context, d DoorOptions, what, service string,
 	served, end := context.WithCancel(ctx)
 	defer end()
 	forwarded := make(chan error, 1)
-	go func() { forwarded <- s.forward(served, l, s.controlPlane().ID(), service) }()
-	at := l.Addr().String()
-	if err := d.show(ctx, what, at, open(at), token, true); err != nil {
+	go func() { forwarded <- s.forward(served, l, s.controlPlane().ID(), at) }()
+	here := l.Addr().String()
+	if err := d.show(ctx, what, here, open(here), token); err != nil {
 		end()
 		<-forwarded
 		return err
@@ -130,14 +130,14 @@ func (s *session) lead(ctx context.Context, d DoorOptions, what, service string,
 }
 
 // show tells where it is. Programs are not told secrets.
-func (d DoorOptions) show(ctx context.Context, what, at, open, token string, tunnel bool) error {
+func (d DoorOptions) show(ctx context.Context, what, at, open, token string) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(struct {
 			URL    string `json:"url"`
 			Tunnel bool   `json:"tunnel"` // it ends with this program
-		}{"http://" + at + "/", tunnel})
+		}{"http://" + at + "/", true})
 	}
-	if err := report.PrintDoor(d.Out, what, open, token, tunnel); err != nil || d.Open == nil {
+	if err := report.PrintDoor(d.Out, what, open, token, d.port); err != nil || d.Open == nil {
 		return err
 	}
 	if err := d.Open(ctx, open); err != nil {

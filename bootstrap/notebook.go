@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,13 +24,14 @@ import (
 type Notebook struct {
 	Devices *smoke.Devices
 	URL     string // with the token: secret
-	Tunnel  int    // the port of this machine that the URL has, which OpenNotebook leads from; zero: the URL needs no tunnel
+	Tunnel  int    // the port of this machine that the URL has, which OpenNotebook leads from
+	Port    uint16 // of every node, that leads there, too, without encryption; zero: none does
 }
 
 // Time for what the notebook does. TensorFlow's first start reads gigabytes.
 const (
 	notebookAppears = 30 * time.Second // kube-proxy may be a little behind
-	notebookDial    = 3 * time.Second
+	notebookAnswers = 6 * time.Second
 	notebookLists   = 5 * time.Minute
 )
 
@@ -55,12 +57,13 @@ func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Device
 		return nil, err
 	}
 	said := done.Outputs[graph.Steps[0].Ref]
-	token := strings.TrimSpace(string(said[plan.OutputNotebookToken]))
-	port := s.Inventory.Notebook.NodePort
-	if p, err := strconv.ParseUint(strings.TrimSpace(string(said[plan.OutputNotebookPort])), 10, 16); err == nil {
-		port = int(p) // of one that stays as it is, which the inventory has another for by now
+	text := func(output string) string { return strings.TrimSpace(string(said[output])) }
+	token := text(plan.OutputNotebookToken)
+	port, err := nodePort(text(plan.OutputNotebookPort))
+	if err != nil || !isToken(token) {
+		return nil, s.misunderstood("notebook")
 	}
-	door, err := s.reachNotebook(ctx, s.hostOfNode(strings.TrimSpace(string(said[plan.OutputNotebookNode]))), token, port)
+	door, err := s.reachNotebook(ctx, s.hostOfNode(text(plan.OutputNotebookNode)), token, text(plan.OutputNotebookService))
 	if err != nil {
 		return nil, err
 	}
@@ -73,28 +76,24 @@ func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Device
 	}
 	s.Events.Emit(event.Event{
 		Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Proof,
-		Text: fmt.Sprintf("the notebook at %s lists %s (%s)", door.url(""), strings.Join(devices.Names, ", "), devices.Source),
+		Text: fmt.Sprintf("the notebook lists %s (%s)", strings.Join(devices.Names, ", "), devices.Source),
 	})
 	if s.Opened != nil {
-		s.Opened(Notebook{Devices: devices, URL: door.url(token), Tunnel: door.tunnel})
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(notebookTunnel))
+		s.Opened(Notebook{Devices: devices, URL: notebookURL(at, token), Tunnel: notebookTunnel, Port: port})
 	}
 	return devices, nil
 }
 
-// door is a way to the notebook.
+// door is the way to the notebook: through SSH. Nothing else on the way could answer in its place, or hear the token.
 type door struct {
 	client *jupyter.Client
 	host   string // of the inventory, on which the notebook runs
-	at     string // host:port, as a browser here would write it
-	tunnel int    // port of this machine in it; zero: it needs no tunnel
 }
 
-func (d *door) url(token string) string {
-	u := url.URL{Scheme: "http", Host: d.at, Path: "/"}
-	if token != "" {
-		u.RawQuery = url.Values{"token": {token}}.Encode()
-	}
-	return u.String()
+// notebookURL is what opens the notebook behind at, host:port as a browser here would write it.
+func notebookURL(at, token string) string {
+	return (&url.URL{Scheme: "http", Host: at, Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
 }
 
 func (d *door) failure(id reason.ID, doing, detail string, err error) error {
@@ -127,27 +126,19 @@ func (d *door) list(ctx context.Context) (*smoke.Devices, error) {
 	return devices, err
 }
 
-// reachNotebook finds out how the notebook, which runs on the host id, can be reached from here: directly, or through SSH. Every
-// node leads to it, and the one that is taken is the control plane, as by OpenNotebook: a person sees one address.
-func (s *session) reachNotebook(ctx context.Context, id, token string, nodePort int) (*door, error) {
+// reachNotebook waits until the notebook, which runs on the host id, answers at its service's address, HOST:PORT as the control
+// plane sees it: by the way that OpenNotebook leads, too.
+func (s *session) reachNotebook(ctx context.Context, id, token, service string) (*door, error) {
+	at, err := serviceAddress(service)
+	if err != nil {
+		return nil, s.misunderstood("notebook")
+	}
 	cp := s.controlPlane().ID()
-	host, port := s.hosts[cp], strconv.Itoa(nodePort)
-	inside := net.JoinHostPort(s.nodeAddress(cp), port)
-	through := func(ctx context.Context, _, _ string) (net.Conn, error) { return host.DialTCP(ctx, inside) }
-	direct := func(ctx context.Context, network, address string) (net.Conn, error) {
-		return (&net.Dialer{Timeout: notebookDial}).DialContext(ctx, network, address)
-	}
-	ways := []*door{{
-		client: jupyter.New(inside, token, through), host: id, at: net.JoinHostPort("127.0.0.1", strconv.Itoa(notebookTunnel)), tunnel: notebookTunnel,
-	}}
-	if a := host.Addr(); a.IsValid() {
-		at := net.JoinHostPort(a.String(), port)
-		ways = append([]*door{{client: jupyter.New(at, token, direct), host: id, at: at}}, ways...)
-	}
+	dial := s.through(cp)
+	d := &door{host: id, client: jupyter.New(at, token, func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, at) })}
 	limited, cancel := context.WithTimeout(ctx, notebookAppears)
 	defer cancel()
-	d, err := firstOpen(limited, ways)
-	if err == nil {
+	if err = d.opens(limited); err == nil {
 		return d, nil
 	}
 	doing := "opening the notebook"
@@ -155,32 +146,57 @@ func (s *session) reachNotebook(ctx context.Context, id, token string, nodePort 
 		doing += " on " + id + " through " + cp
 	}
 	if ctx.Err() != nil {
-		return nil, ways[0].failure(reason.Cancelled, doing, "", context.Cause(ctx))
+		return nil, d.failure(reason.Cancelled, doing, "", context.Cause(ctx))
 	}
-	return nil, ways[0].failure(reason.NotebookUnreachable, doing, err.Error(), nil)
+	return nil, d.failure(reason.NotebookUnreachable, doing, err.Error(), nil)
 }
 
-// firstOpen returns the first of the ways behind which a Jupyter server answers, however long that takes.
-func firstOpen(ctx context.Context, ways []*door) (*door, error) {
+// serviceAddress reads the address of a service in the cluster, ADDRESS:PORT as kubectl prints them, which a host tells. It is an
+// address, and no name; one of IPv6 has no brackets there.
+func serviceAddress(text string) (string, error) {
+	wrong := fmt.Errorf("%q is not the address of a service", text)
+	colon := max(strings.LastIndexByte(text, ':'), 0)
+	host, err := netip.ParseAddr(text[:colon])
+	if err != nil || host.IsUnspecified() || host.Zone() != "" {
+		return "", wrong
+	}
+	port, err := strconv.ParseUint(text[min(colon+1, len(text)):], 10, 16)
+	if err != nil || port == 0 {
+		return "", wrong
+	}
+	return netip.AddrPortFrom(host, uint16(port)).String(), nil
+}
+
+// nodePort reads a port of every node, which a host tells; empty: none.
+func nodePort(text string) (uint16, error) {
+	if text == "" {
+		return 0, nil
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err == nil && port == 0 {
+		err = errors.New("no port is 0")
+	}
+	return uint16(port), err
+}
+
+// maxToken is how many bytes a token may have that a host tells: one of a ServiceAccount has a thousand.
+const maxToken = 8 << 10
+
+// isToken reports whether a text that a host tells may be a token: printable ASCII.
+func isToken(text string) bool {
+	return text != "" && len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// opens waits until a Jupyter server answers.
+func (d *door) opens(ctx context.Context) error {
 	for {
-		var errs []string
-		for i, d := range ways {
-			err := d.answers(ctx)
-			switch {
-			case err == nil && i > 0 && ways[0].answers(ctx) == nil:
-				return ways[0], nil // it was only a little late
-			case err == nil:
-				return d, nil
-			}
-			way := "directly"
-			if d.tunnel != 0 {
-				way = "through SSH"
-			}
-			errs = append(errs, way+": "+err.Error())
+		err := d.answers(ctx)
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.New(strings.Join(errs, "; "))
+			return err
 		case <-time.After(time.Second):
 		}
 	}
@@ -188,7 +204,7 @@ func firstOpen(ctx context.Context, ways []*door) (*door, error) {
 
 // answers asks without the token: what listens there may be something else.
 func (d *door) answers(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, 2*notebookDial)
+	limited, cancel := context.WithTimeout(ctx, notebookAnswers)
 	defer cancel()
 	_, err := d.client.Version(limited)
 	return err
@@ -202,10 +218,6 @@ func (s *session) hostOfNode(node string) string {
 		}
 	}
 	return s.controlPlane().ID()
-}
-
-func (s *session) nodeAddress(id string) string {
-	return plan.NodeAddress(s.host(id), s.facts[id]).String()
 }
 
 func (s *session) host(id string) inventory.Host {

@@ -41,7 +41,8 @@ case "$*" in
 "apply --server-side "*) if [[ -e /refuses ]]; then cat /refuses >&2; exit 1; fi; cp "${@: -1}" /applied ;;
 "get deployment notebook --ignore-not-found "*) cat /ready 2>/dev/null ;;
 "get service notebook --ignore-not-found -o name") if [[ ! -e /no-door ]]; then echo service/notebook; fi ;;
-"get service notebook "*) echo -n 30061 ;;
+"get service notebook -o jsonpath={.spec.clusterIP}:{.spec.ports[0].port}") echo -n 10.96.0.8:8888 ;;
+"get service notebook -o jsonpath={.spec.ports[0].nodePort}") echo -n 30061 ;;
 "get deployment notebook "*) round deployment ;;
 "get pods -l app.kubernetes.io/name=notebook -o go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.spec.nodeName}}"*) echo w2 ;;
 "get pods -l app.kubernetes.io/name=notebook "*) round pods ;;
@@ -148,6 +149,9 @@ func TestNotebookStaysAsItIs(t *testing.T) {
 		}
 		if s.read(stepDir+"/out/token") == "" || s.read(stepDir+"/out/node") != "w2\n" || s.read(stepDir+"/out/port") != "30061" {
 			t.Errorf("of %q ready: there is no token, no node, or no port", ready)
+		}
+		if got := s.read(stepDir + "/out/service"); got != "10.96.0.8:8888" {
+			t.Errorf("of %q ready: service %q", ready, got)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// Where the notebook's port cannot be reached from here, kgpu itself leads there: its way has the key, the port and the bastion.
+// kgpu itself leads to the notebook: its way has the key, the port and the bastion.
 func TestTunnelToTheNotebook(t *testing.T) {
 	var out strings.Builder
 	app := testApp()

@@ -77,11 +77,8 @@ func (t *terminal) showNotebook(c *cli.Context, inv *inventory.Inventory) error 
 	if t.notebook == nil || t.kind == report.JSON {
 		return nil
 	}
-	tunnel := ""
-	if port := t.notebook.Tunnel; port != 0 {
-		tunnel = shellLine(append(sameCluster(c, inv, "notebook"), "--port", strconv.Itoa(port)))
-	}
-	return report.PrintNotebook(t.out, t.notebook.Devices.Names, t.notebook.URL, tunnel)
+	tunnel := shellLine(append(sameCluster(c, inv, "notebook"), "--port", strconv.Itoa(t.notebook.Tunnel)))
+	return report.PrintNotebook(t.out, t.notebook.Devices.Names, t.notebook.URL, tunnel, t.notebook.Port)
 }
 
 // showPlan prints what is about to happen; a stream of JSON events tells it by its steps.

@@ -16,9 +16,10 @@ const NotebookStep = "gpu/notebook"
 
 // Outputs of the step.
 const (
-	OutputNotebookToken = "token" // secret
-	OutputNotebookNode  = "node"  // where its pod runs
-	OutputNotebookPort  = "port"  // of every node
+	OutputNotebookToken   = "token"   // secret
+	OutputNotebookNode    = "node"    // where its pod runs
+	OutputNotebookService = "service" // its address in the cluster, and the port
+	OutputNotebookPort    = "port"    // of every node, that leads there; empty: none does
 )
 
 // NotebookNamespace has the notebook and nothing else.

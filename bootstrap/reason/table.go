@@ -407,8 +407,8 @@ var table = index([]Reason{
 		"The notebook's kernel listed its devices, and no GPU is among them, or the listing failed.",
 		"the image's libraries may not fit the driver or the card: name another `notebook: {version: …}` or `{image: …}`"},
 	{NotebookUnreachable, 123,
-		"The notebook runs, and its port answers neither at the address of the control plane, which leads to every node's pods, nor through SSH.",
-		"look at kube-proxy and the pod network on the control plane, and at the port in `kubectl -n kgpu-notebook get service notebook`"},
+		"The notebook runs, and its service does not answer on the control plane, from where kgpu asks through SSH, and which leads to every node's pods.",
+		"look at kube-proxy and the pod network on the control plane, and at the address in `kubectl -n kgpu-notebook get service notebook`"},
 
 	{StepFailed, 80,
 		"A command of a step failed, for a reason that has no name of its own. The message has its last words.",

@@ -54,17 +54,27 @@ func PrintTunnel(w io.Writer, file, address string) error {
 }
 
 // PrintDoor says where something in the cluster is opened with a browser. token is what it asks for; empty: nothing.
-// tunnel: it leads there through SSH, as long as kgpu runs.
-func PrintDoor(w io.Writer, what, url, token string, tunnel bool) error {
+// It leads there through SSH, as long as kgpu runs. port is one of every node that leads there, too; zero: none does.
+func PrintDoor(w io.Writer, what, url, token string, port uint16) error {
 	p := printable.Writer(w)
 	_, err := fmt.Fprintf(p, "%s: %s\n", what, url)
 	if err == nil && token != "" {
 		_, err = fmt.Fprintf(p, "\nIt asks for a token:\n\n%s\n", token)
 	}
-	if err == nil && tunnel {
-		_, err = fmt.Fprintln(p, "\nThis leads there through SSH as long as this runs; nothing is exposed. Ctrl-C ends it.")
+	if err != nil {
+		return err
 	}
+	rest := "nothing is exposed. Ctrl-C ends it."
+	if port != 0 {
+		rest = "Ctrl-C ends it.\n" + plainPort(port)
+	}
+	_, err = fmt.Fprintf(p, "\nThis leads there through SSH as long as this runs; %s\n", rest)
 	return err
+}
+
+// plainPort says what a port of the nodes is.
+func plainPort(port uint16) string {
+	return fmt.Sprintf("Port %d of every node leads there, too, in plain HTTP: who listens on the way hears the token.", port)
 }
 
 // PrintNoBrowser says that no browser came up.

@@ -8,13 +8,13 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// PrintNotebook writes the devices that the notebook lists and where to open it. tunnel is the command that must run
-// meanwhile where its port cannot be reached from here; empty: it can.
-func PrintNotebook(w io.Writer, devices []string, url, tunnel string) error {
-	how := ""
-	if tunnel != "" {
-		how = "  (the port is not reachable from here: run `" + tunnel + "` first)"
+// PrintNotebook writes the devices that the notebook lists and where to open it. tunnel is the command that must run meanwhile;
+// port is one of every node that leads there, too; zero: none does.
+func PrintNotebook(w io.Writer, devices []string, url, tunnel string, port uint16) error {
+	p := printable.Writer(w)
+	_, err := fmt.Fprintf(p, "\nThe notebook lists %s\n%s\nwhile `%s` runs, which leads there through SSH\n", strings.Join(devices, ", "), url, tunnel)
+	if err == nil && port != 0 {
+		_, err = fmt.Fprintln(p, plainPort(port))
 	}
-	_, err := fmt.Fprintf(printable.Writer(w), "\nThe notebook lists %s\n%s%s\n", strings.Join(devices, ", "), url, how)
 	return err
 }

@@ -11,7 +11,7 @@ get() {
 }
 
 echo kgpu-notebook=1
-get service '{{with .spec}}service={{.clusterIP}}:{{(index .ports 0).port}}{{"\n"}}port={{(index .ports 0).nodePort}}{{"\n"}}{{end}}' || exit
+get service '{{with .spec}}service={{.clusterIP}}:{{(index .ports 0).port}}{{"\n"}}{{with (index .ports 0).nodePort}}port={{.}}{{"\n"}}{{end}}{{end}}' || exit
 get deployment '{{with .status}}ready={{or .readyReplicas 0}}{{"\n"}}{{end}}' || exit
 get secret '{{with .data}}{{with .token}}token={{.}}{{"\n"}}{{end}}{{end}}' || exit
 echo end=1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Deploys the notebook and waits until it answers. Values: manifest (all of it in the namespace kgpu-notebook; the Deployment
 # notebook reads its token from the Secret notebook), resource (what its pod asks for), keep (yes: one that serves stays as it
-# is: another manifest would end its pod). Outputs: token (a secret), node (where its pod runs), port (of every node, that leads there).
+# is: another manifest would end its pod). Outputs: token (a secret), node (where its pod runs), service (its
+# address in the cluster, and the port), port (of every node, that leads there; empty: none does).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -128,6 +129,8 @@ output token <<<"$token"
 kube -n "$namespace" get pods -l "$mine" -o go-template="$node_template" | head -n 1 >"$KGPU_STEP/node" ||
   fail_transient API_UNREACHABLE 'the node of the notebook cannot be read'
 output node <"$KGPU_STEP/node"
-kube -n "$namespace" get service notebook -o jsonpath='{.spec.ports[0].nodePort}' >"$KGPU_STEP/port" ||
-  fail_transient API_UNREACHABLE 'the port of the notebook cannot be read'
-output port <"$KGPU_STEP/port"
+for what in 'service={.spec.clusterIP}:{.spec.ports[0].port}' 'port={.spec.ports[0].nodePort}'; do
+  kube -n "$namespace" get service notebook -o jsonpath="${what#*=}" >"$KGPU_STEP/answer" ||
+    fail_transient API_UNREACHABLE 'the Service of the notebook cannot be read'
+  output "${what%%=*}" <"$KGPU_STEP/answer"
+done
