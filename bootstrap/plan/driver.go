@@ -39,6 +39,7 @@ const (
 	DriverMissing  Refusal = "missing"    // the inventory says that the driver is there
 	DriverForeign  Refusal = "foreign"    // an installer outside of the package manager put another there
 	CUDAImpossible Refusal = "cuda"       // the toolkit that the inventory asks for does not run there
+	NoNotebook     Refusal = "notebook"   // no framework of the notebook, or not the inventory's, computes on the cards
 )
 
 func (r *Refused) Error() string { return r.Detail }
