@@ -71,7 +71,11 @@ func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Device
 	if err != nil {
 		return nil, err
 	}
-	if n := s.Inventory.Notebook; n.Image == "" && !strings.EqualFold(devices.Source, string(n.Framework)) {
+	chosen, err := plan.ChooseNotebook(s.Inventory, s.facts)
+	if err != nil {
+		return nil, err
+	}
+	if s.Inventory.Notebook.Image == "" && !strings.EqualFold(devices.Source, string(chosen.Framework)) {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Warning, Text: "in the notebook: " + strings.Join(devices.Tried, "; ")})
 	}
 	s.Events.Emit(event.Event{

@@ -36,7 +36,7 @@ func newFile(path string) *file {
 			Network:  Weave,
 			Swap:     SwapRefuse,
 			GPU:      GPU{CUDNN: true, MIGStrategy: MIGNone},
-			Notebook: Notebook{Framework: catalog.TensorFlow, NodePort: 30061},
+			Notebook: Notebook{NodePort: 30061},
 			Security: defaultSecurity(),
 			Timeouts: DefaultTimeouts(),
 		},

@@ -10,7 +10,7 @@ import (
 
 // Notebook is the Jupyter notebook with one card that ends the proof of a cluster with cards.
 type Notebook struct {
-	Framework catalog.Framework // default tensorflow; catalog.NoFramework: there is none
+	Framework catalog.Framework // empty: the one that computes on the cards; catalog.NoFramework: there is none
 	Version   string            // of the framework; empty: the catalog's
 	Image     string            // overrides both; empty: the framework's
 	NodePort  int               // default 30061

@@ -3,6 +3,7 @@ package catalog
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,14 @@ const (
 	Blackwell Architecture = "Blackwell"
 	Rubin     Architecture = "Rubin"
 )
+
+// generations are the architectures, oldest first.
+var generations = []Architecture{Fermi, Kepler, Maxwell, Pascal, Volta, Turing, Ampere, Ada, Hopper, Blackwell, Rubin}
+
+// Before reports whether an architecture is older than another one.
+func (a Architecture) Before(b Architecture) bool {
+	return slices.Index(generations, a) < slices.Index(generations, b)
+}
 
 var architectures = map[string]Architecture{
 	"GF": Fermi, "GK": Kepler, "GM": Maxwell, "GP": Pascal, "GV": Volta, "TU": Turing,

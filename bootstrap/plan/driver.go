@@ -40,6 +40,7 @@ const (
 	DriverForeign  Refusal = "foreign"    // an installer outside of the package manager put another there
 	NoFabric       Refusal = "fabric"     // its source does not have what the cards' fabric needs
 	CUDAImpossible Refusal = "cuda"       // the toolkit that the inventory asks for does not run there
+	NoNotebook     Refusal = "notebook"   // no framework of the notebook, or not the inventory's, computes on the cards
 )
 
 func (r *Refused) Error() string { return r.Detail }

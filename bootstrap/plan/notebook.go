@@ -45,6 +45,9 @@ func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool
 			return &b.graph, nil
 		}
 	}
+	if !b.chooseNotebook() {
+		return &b.graph, nil
+	}
 	manifest, _, err := b.notebookManifest()
 	if err != nil {
 		return nil, err
@@ -63,6 +66,15 @@ func (b *builder) notebook() error {
 		return nil
 	}
 	if !b.hasCards() {
+		return nil
+	}
+	if c := b.cp.facts.ControlPlane; c != nil && len(b.hosts) < len(b.inv.Hosts) {
+		if _, there := c.Workloads[notebookWorkload]; there {
+			b.skip(b.cp, NotebookStep, "the notebook is deployed; which image fits the cards is told by all hosts together")
+			return nil
+		}
+	}
+	if !b.chooseNotebook() {
 		return nil
 	}
 	manifest, hash, err := b.notebookManifest()
@@ -84,7 +96,24 @@ func (b *builder) notebook() error {
 	return nil
 }
 
+// chooseNotebook sets what the notebook computes with. Without anything there is a warning, and no notebook.
+func (b *builder) chooseNotebook() bool {
+	seen := map[string]*facts.Host{}
+	for _, h := range b.hosts {
+		seen[h.id] = h.facts
+	}
+	var err error
+	if b.notebookChoice, err = ChooseNotebook(b.inv, seen); err != nil {
+		b.graph.Warnings = append(b.graph.Warnings, "no notebook: "+err.Error())
+		return false
+	}
+	return true
+}
+
 func (b *builder) deployNotebook(manifest, reason string) {
+	if b.notebookChoice.Why != "" {
+		reason += "; " + b.notebookChoice.Why
+	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
 		Needs: []Ref{{b.cp.id, "cluster/ready"}, {b.cp.id, "gpu/ready"}},
@@ -126,6 +155,9 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 			spec["ports"].([]any)[0].(object)["nodePort"] = n.NodePort
 		case "Deployment":
 			pod := spec["template"].(object)["spec"].(object)
+			if b.notebookChoice.Pinned {
+				pod["affinity"] = onNodes(b.notebookChoice.Nodes)
+			}
 			pod["tolerations"] = append(pod["tolerations"].([]any), b.tolerated()...)
 			if n.Storage != "" {
 				pod["securityContext"] = object{"fsGroup": usersGroup}
@@ -152,6 +184,9 @@ func (b *builder) notebookResource() string {
 	}
 	offered := map[string]bool{}
 	for _, h := range b.hosts {
+		if !slices.Contains(b.notebookChoice.Nodes, h.node) {
+			continue
+		}
 		for _, o := range Offers(b.inv, h.facts) {
 			offered[o.Resource] = true
 		}
@@ -160,6 +195,12 @@ func (b *builder) notebookResource() string {
 		return catalog.GPUResource
 	}
 	return sortedKeys(offered)[0]
+}
+
+// onNodes lets a pod run on these nodes only.
+func onNodes(names []string) object {
+	term := object{"matchExpressions": []any{object{"key": "kubernetes.io/hostname", "operator": "In", "values": names}}}
+	return object{"nodeAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": object{"nodeSelectorTerms": []any{term}}}}
 }
 
 // tolerated are the taints that the inventory puts on nodes: they keep others away, not what is to prove the cards.
@@ -179,7 +220,7 @@ func (b *builder) tolerated() []any {
 
 // withoutPlugin writes the notebook for kubelets that give pods the devices only: it runs where the driver that is mounted is.
 func (b *builder) withoutPlugin(objects []object) {
-	at := slices.IndexFunc(b.hosts, func(h *host) bool { return len(Cards(h.facts)) > 0 })
+	at := slices.IndexFunc(b.hosts, func(h *host) bool { return slices.Contains(b.notebookChoice.Nodes, h.node) })
 	if at < 0 {
 		return
 	}
@@ -198,13 +239,13 @@ const (
 	usersGroup = 100
 )
 
-// notebookImage is the one that the inventory names, from where it names it, or that of the framework.
+// notebookImage is the one that the inventory names, from where it names it, or that of the framework that was chosen.
 func (b *builder) notebookImage() string {
 	n := b.inv.Notebook
 	if n.Image != "" {
 		return n.Image
 	}
-	return b.image(catalog.NotebookImage(n.Framework, n.Version))
+	return b.image(catalog.NotebookImage(b.notebookChoice.Framework, n.Version))
 }
 
 // Without is the graph without the steps of this ID.

@@ -87,6 +87,8 @@ type builder struct {
 	standings map[string]Standing // of the hosts, by ID; nil: not judged yet
 
 	pluginConfig string // hash of the device plugin's configuration
+
+	notebookChoice NotebookChoice
 }
 
 func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {

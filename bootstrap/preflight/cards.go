@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -21,6 +23,26 @@ func (c *checker) cards(m Machine) {
 		c.problem(m.ID(), refusals[refused.Kind], "%s", refused.Detail)
 	}
 	c.instances(m)
+}
+
+// notebook refuses a framework of the inventory that computes on none of the cluster's cards. Where kgpu chooses and finds none, the
+// plan says so and does without a notebook. A part of the hosts does not tell that.
+func (c *checker) notebook(machines []Machine) {
+	if f := c.inv.Notebook.Framework; f == "" || f == catalog.NoFramework || len(machines) < len(c.inv.Hosts) {
+		return
+	}
+	seen := map[string]*facts.Host{}
+	var first string
+	for _, m := range machines {
+		seen[m.ID()] = m.Facts
+		if first == "" && len(plan.Cards(m.Facts)) > 0 {
+			first = m.ID()
+		}
+	}
+	var refused *plan.Refused
+	if _, err := plan.ChooseNotebook(c.inv, seen); errors.As(err, &refused) {
+		c.problem(first, refusals[refused.Kind], "%s", refused.Detail)
+	}
 }
 
 // instances refuses hosts on which the device plugin would offer nothing: with the strategy single it wants all cards cut
@@ -59,4 +81,5 @@ var refusals = map[plan.Refusal]reason.ID{
 	plan.DriverForeign:  reason.GPUDriverForeign,
 	plan.NoFabric:       reason.GPUFabricMissing,
 	plan.CUDAImpossible: reason.GPUCUDAImpossible,
+	plan.NoNotebook:     reason.NotebookNoFramework,
 }

@@ -40,6 +40,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	c.duplicates(machines)
 	c.mtu(machines)
 	c.members(machines)
+	c.notebook(machines)
 	return c.problems
 }
 

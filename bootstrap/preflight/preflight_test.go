@@ -192,6 +192,15 @@ func TestCheck(t *testing.T) {
 		{name: "CUDA that dropped the card", more: "gpu: {cuda: \"13.0\"}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "1db6"}}
 		}, want: "w1 GPU_CUDA_IMPOSSIBLE gpu.cuda 13.0: it does not compile for Tesla V100 PCIe 32GB (Volta)"},
+		{name: "a framework that does not compute on the card", more: "notebook: {framework: tensorflow}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}}
+		}, want: "w1 NOTEBOOK_NO_FRAMEWORK tensorflow does not compute on GeForce RTX 5090 (Blackwell) of w1"},
+		{name: "no framework computes on the card, and none is asked for", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "1180"}}, Loaded: "470.256.02", Library: "470.256.02", Seen: make([]facts.GPU, 1)}
+		}, more: "gpu: {driver: {source: none}, cuda: none}\n"},
+		{name: "an image of one's own for the card", more: "notebook: {framework: tensorflow, image: \"reg.lan/notebook:1\"}\n", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}}
+		}},
 		{name: "no room for CUDA", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
 			w.Facts.Mounts[0].AvailableKiB = 8 << 20

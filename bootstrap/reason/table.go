@@ -107,6 +107,7 @@ const (
 	NotebookFailed        ID = "NOTEBOOK_FAILED"
 	NotebookNoGPU         ID = "NOTEBOOK_NO_GPU"
 	NotebookUnreachable   ID = "NOTEBOOK_UNREACHABLE"
+	NotebookNoFramework   ID = "NOTEBOOK_NO_FRAMEWORK"
 
 	StepFailed          ID = "STEP_FAILED"
 	StepTimeout         ID = "STEP_TIMEOUT"
@@ -403,6 +404,9 @@ var table = index([]Reason{
 	{NotebookFailed, 121,
 		"The notebook's pod did not get ready, or its server did not do what kgpu asked of it, such as to start a kernel and run the list of devices.",
 		"`kubectl -n kgpu-notebook describe pods` and `kubectl -n kgpu-notebook logs deploy/notebook` say more; `kgpu smoke` tries again"},
+	{NotebookNoFramework, 195,
+		"The framework that the inventory asks for computes on none of the cluster's cards, or has no image for the hosts' processors. The message names the cards and their hosts. Nothing was changed.",
+		"leave `notebook: {framework: …}` out and kgpu takes the one that computes, name an image of your own (`notebook: {image: …}`), or do without (`notebook: {framework: none}`)"},
 	{NotebookNoGPU, 122,
 		"The notebook's kernel listed its devices, and no GPU is among them, or the listing failed.",
 		"the image's libraries may not fit the driver or the card: name another `notebook: {version: …}` or `{image: …}`"},
