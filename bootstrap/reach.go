@@ -18,7 +18,8 @@ type reaches struct {
 	found map[string]map[facts.Endpoint]facts.Reach
 }
 
-// reach lets hosts that are no nodes yet try what they will have to connect to. Others are not asked anything.
+// reach lets hosts that are no nodes yet try what they will have to connect to, and those that are to get a driver how apt can
+// install it. Others are not asked anything.
 func (s *session) reach(ctx context.Context) (*reaches, error) {
 	needs, err := plan.Needs(s.Inventory, s.facts)
 	if err != nil {
@@ -26,8 +27,12 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 	}
 	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}}
 	var asked []inventory.Host
+	ways := map[string][]string{}
 	for _, h := range s.Inventory.Hosts {
-		if len(needs[h.ID()]) > 0 {
+		if f := s.facts[h.ID()]; f != nil {
+			ways[h.ID()] = plan.DriverWays(s.Inventory, f)
+		}
+		if len(needs[h.ID()])+len(ways[h.ID()]) > 0 {
 			asked = append(asked, h)
 		}
 	}
@@ -35,6 +40,9 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		script := bytes.NewBuffer(bytes.Clone(scripts.Reach()))
 		for _, n := range needs[h.ID()] {
 			fmt.Fprintln(script, n.Endpoint)
+		}
+		for _, way := range ways[h.ID()] {
+			fmt.Fprintln(script, "way", way)
 		}
 		var out []byte
 		err := s.steadily(ctx, h.ID(), func(host *remote.Host) (err error) {
@@ -48,9 +56,13 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		if err != nil {
 			return factsError(h.ID(), err)
 		}
+		offered, err := facts.ParseWays(out)
+		if err != nil {
+			return factsError(h.ID(), err)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.found[h.ID()] = found
+		r.found[h.ID()], s.facts[h.ID()].Ways = found, offered
 		return nil
 	})
 	return r, err

@@ -11,7 +11,7 @@ var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "kernel", "nvidia", "swap", "fetch", "keys", "rules", "cluster", "members", "pods", "images", "drain", "leave", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "kernel", "nvidia", "driver-ways", "swap", "fetch", "keys", "rules", "cluster", "members", "pods", "images", "drain", "leave", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
@@ -19,10 +19,10 @@ func Facts() []byte {
 	return mustRead("facts.sh")
 }
 
-// Reach returns the script that tries endpoints; it wants to be the beginning of the standard input of `bash -s`, and the
-// endpoints the rest: a line "HOST PORT" each.
+// Reach returns the script that tries endpoints and ways to a driver; it wants to be the beginning of the standard input of
+// `bash -s`, run by root, and what is to be tried the rest: a line "HOST PORT" or "way …" each, as scripts/reach.sh says.
 func Reach() []byte {
-	return mustRead("reach.sh")
+	return append(mustRead("lib/driver-ways.sh"), mustRead("reach.sh")...)
 }
 
 // Pods returns the script that prints the pods which a drain of their node would move; it wants to be the standard input of

@@ -86,9 +86,10 @@ const firstUnversioned = 590
 
 // Driver is a driver as a host gets it.
 type Driver struct {
-	Source  DriverSource
-	Branch  int
-	Flavour Flavour
+	Source   DriverSource
+	Branch   int
+	Flavour  Flavour
+	Compiled bool // of Ubuntu's archive, with modules that DKMS builds on the host
 }
 
 // String is 580 (open) from ubuntu.
@@ -97,7 +98,7 @@ func (d Driver) String() string { return fmt.Sprintf("%d (%s) from %s", d.Branch
 // Prebuilt reports whether the kernel modules come built and signed. Ubuntu builds those of 470 no more: they stop at
 // 6.8.0-31 of noble, with which it was released, and nvidia-dkms-470-server goes on.
 // Source: packages.ubuntu.com, linux-modules-nvidia-470-server-generic and nvidia-dkms-470-server of jammy and noble.
-func (d Driver) Prebuilt() bool { return d.Source == FromUbuntu && d.Branch != 470 }
+func (d Driver) Prebuilt() bool { return d.Source == FromUbuntu && d.Branch != 470 && !d.Compiled }
 
 // DriverPackages are the packages of a driver without a display.
 type DriverPackages struct {

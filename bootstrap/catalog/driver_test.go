@@ -47,36 +47,41 @@ func TestPackages(t *testing.T) {
 		distribution string
 		want         DriverPackages
 	}{
-		{Driver{FromUbuntu, 580, Open}, "ubuntu", DriverPackages{
+		{Driver{Source: FromUbuntu, Branch: 580, Flavour: Open}, "ubuntu", DriverPackages{
 			Driver:  []string{"linux-modules-nvidia-580-server-open-6.8.0-146-generic", "nvidia-headless-no-dkms-580-server-open", "nvidia-utils-580-server", "libnvidia-compute-580-server"},
 			Library: "libnvidia-compute-580-server", Next: []string{"linux-modules-nvidia-580-server-open-generic"},
 		}},
-		{Driver{FromUbuntu, 470, Proprietary}, "ubuntu", DriverPackages{
+		{Driver{Source: FromUbuntu, Branch: 580, Flavour: Open, Compiled: true}, "ubuntu", DriverPackages{
+			First:   []string{"linux-headers-6.8.0-146-generic"},
+			Driver:  []string{"nvidia-dkms-580-server-open", "nvidia-headless-no-dkms-580-server-open", "nvidia-utils-580-server", "libnvidia-compute-580-server"},
+			Library: "libnvidia-compute-580-server", Next: []string{"linux-headers-generic"},
+		}},
+		{Driver{Source: FromUbuntu, Branch: 470, Flavour: Proprietary}, "ubuntu", DriverPackages{
 			First:   []string{"linux-headers-6.8.0-146-generic"},
 			Driver:  []string{"nvidia-dkms-470-server", "nvidia-headless-no-dkms-470-server", "nvidia-utils-470-server", "libnvidia-compute-470-server"},
 			Library: "libnvidia-compute-470-server", Next: []string{"linux-headers-generic"},
 		}},
-		{Driver{FromCUDA, 580, Proprietary}, "ubuntu", DriverPackages{
+		{Driver{Source: FromCUDA, Branch: 580, Flavour: Proprietary}, "ubuntu", DriverPackages{
 			First:  []string{"linux-headers-6.8.0-146-generic", "nvidia-driver-pinning-580"},
 			Driver: []string{"nvidia-dkms-580", "libnvidia-compute-580", "nvidia-utils-580", "nvidia-compute-utils-580"}, Library: "libnvidia-compute-580",
 			Next: []string{"linux-headers-generic"},
 		}},
-		{Driver{FromCUDA, 595, Open}, "ubuntu", DriverPackages{
+		{Driver{Source: FromCUDA, Branch: 595, Flavour: Open}, "ubuntu", DriverPackages{
 			First:  []string{"linux-headers-6.8.0-146-generic", "nvidia-driver-pinning-595"},
 			Driver: []string{"nvidia-dkms-open", "libnvidia-compute", "nvidia-persistenced"}, Library: "libnvidia-compute",
 			Next: []string{"linux-headers-generic"},
 		}},
-		{Driver{FromCUDA, 580, Open}, "debian", DriverPackages{
+		{Driver{Source: FromCUDA, Branch: 580, Flavour: Open}, "debian", DriverPackages{
 			First:  []string{"linux-headers-6.8.0-146-generic", "nvidia-driver-pinning-580"},
 			Driver: []string{"nvidia-kernel-open-dkms", "nvidia-driver-cuda", "libnvidia-ml1", "nvidia-persistenced"}, Library: "libnvidia-ml1",
 			Next: []string{"linux-headers-generic"},
 		}},
-		{Driver{FromPPA, 595, Open}, "ubuntu", DriverPackages{
+		{Driver{Source: FromPPA, Branch: 595, Flavour: Open}, "ubuntu", DriverPackages{
 			First:  []string{"linux-headers-6.8.0-146-generic"},
 			Driver: []string{"nvidia-dkms-595-open", "libnvidia-compute-595", "nvidia-utils-595", "nvidia-compute-utils-595"}, Library: "libnvidia-compute-595",
 			Next: []string{"linux-headers-generic"},
 		}},
-		{Driver{FromDebian, 550, Proprietary}, "debian", DriverPackages{
+		{Driver{Source: FromDebian, Branch: 550, Flavour: Proprietary}, "debian", DriverPackages{
 			First:  []string{"linux-headers-6.8.0-146-generic"},
 			Driver: []string{"nvidia-kernel-dkms", "libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-persistenced"}, Library: "libnvidia-ml1",
 			Next: []string{"linux-headers-generic"},
@@ -94,19 +99,19 @@ func TestPackagesToCome(t *testing.T) {
 	for kernel, want := range map[string][]string{
 		"6.8.0-146-generic-64k": {"linux-modules-nvidia-580-server-open-generic-64k"}, "6.8.0-1021-aws": {"linux-modules-nvidia-580-server-open-aws"}, "6.12.9": nil,
 	} {
-		if got := (Driver{FromUbuntu, 580, Open}).Packages("ubuntu", kernel).Next; !slices.Equal(got, want) {
+		if got := (Driver{Source: FromUbuntu, Branch: 580, Flavour: Open}).Packages("ubuntu", kernel).Next; !slices.Equal(got, want) {
 			t.Errorf("%s is followed by %q, want %q", kernel, got, want)
 		}
 	}
-	if got := (Driver{FromDebian, 550, Open}).Packages("debian", "6.12.41+deb13-cloud-amd64").Next; !slices.Equal(got, []string{"linux-headers-cloud-amd64"}) {
+	if got := (Driver{Source: FromDebian, Branch: 550, Flavour: Open}).Packages("debian", "6.12.41+deb13-cloud-amd64").Next; !slices.Equal(got, []string{"linux-headers-cloud-amd64"}) {
 		t.Errorf("a cloud's kernel of Debian is followed by %q", got)
 	}
 }
 
 func TestFabricManager(t *testing.T) {
 	for want, drivers := range map[string][]Driver{
-		"nvidia-fabricmanager-580": {{FromUbuntu, 580, Open}}, "nvidia-fabricmanager-595": {{FromUbuntu, 595, Proprietary}},
-		"nvidia-fabricmanager": {{FromCUDA, 580, Open}, {FromCUDA, 595, Open}, {FromCUDA, 620, Open}},
+		"nvidia-fabricmanager-580": {{Source: FromUbuntu, Branch: 580, Flavour: Open}}, "nvidia-fabricmanager-595": {{Source: FromUbuntu, Branch: 595, Flavour: Proprietary}},
+		"nvidia-fabricmanager": {{Source: FromCUDA, Branch: 580, Flavour: Open}, {Source: FromCUDA, Branch: 595, Flavour: Open}, {Source: FromCUDA, Branch: 620, Flavour: Open}},
 	} {
 		for _, d := range drivers {
 			if got := d.FabricManager(); got != want {

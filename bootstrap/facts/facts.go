@@ -50,7 +50,8 @@ type Host struct {
 	CRIDockerd       string             // version of the installed cri-dockerd; empty: none
 
 	NVIDIA     NVIDIA
-	SecureBoot bool // the firmware lets only signed kernels and modules run
+	Ways       []Way // to the driver that the host is to get, as it was asked for beside its facts; nil: it was not
+	SecureBoot bool  // the firmware lets only signed kernels and modules run
 
 	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
 	Kubelet      *Member       // nil: this host never joined a cluster

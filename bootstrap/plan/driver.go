@@ -125,6 +125,7 @@ func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architect
 	switches := FabricOf(f) != catalog.NoFabric
 	d, ok := best(want, release, architectures, switches, f.SecureBoot)
 	if ok {
+		d.Compiled = compiled(f, d)
 		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
 	}
 	if d, ok := best(want, release, architectures, switches, false); ok {
@@ -189,7 +190,7 @@ func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) s
 		out = append(out, "the inventory asks for "+asked(want))
 	case f.SecureBoot:
 		out = append(out, "Secure Boot wants signed modules")
-	case d.Prebuilt():
+	case d.Prebuilt() && (len(f.Ways) == 0 || f.Ways[0].Kernel != ""):
 		out = append(out, "modules come built and signed")
 	}
 	return strings.Join(append(out, branch.Support()), "; ")

@@ -78,7 +78,7 @@ func (b *builder) drained(h *host) bool {
 	return ok
 }
 
-// replace plans what has to be out of the way of a driver, and returns what plans the reboot once the driver is installed.
+// replace plans what has to be out of the way of a driver, and returns what plans the reboot once the driver is installed, if one is.
 // A node is drained before anything of that.
 func (b *builder) replace(h *host, c Choice) (reboot func()) {
 	n := h.facts.NVIDIA
@@ -92,7 +92,7 @@ func (b *builder) replace(h *host, c Choice) (reboot func()) {
 	case stale:
 		why = whatIsThere(h.facts)
 	default:
-		return func() {}
+		return nil
 	}
 	b.drainNode(h, why)
 	if len(c.Replaces) > 0 {
@@ -112,7 +112,7 @@ func (b *builder) replace(h *host, c Choice) (reboot func()) {
 			b.reboot(h, "reboot, but only if the old modules cannot be unloaded", "driver "+n.Loaded+" is loaded", "the modules of driver "+n.Loaded+" are in use", "yes")
 		}
 	}
-	return func() {}
+	return nil
 }
 
 // described names the driver of packages, by the one with its library if that is there.

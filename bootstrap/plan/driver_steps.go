@@ -51,18 +51,19 @@ func (b *builder) driver(h *host, c Choice) {
 	reasons := append(changed(h.facts, files), h.unheld(p.Driver)...)
 	_, line := catalog.SplitKernel(h.facts.Kernel)
 	missing := h.missing(append(p.First, p.Driver...))
+	values := map[string]string{"headers": lines(p.First...), "packages": lines(p.Driver...), "next": lines(p.Next...), "line": line, "version_package": p.Library}
 	if len(missing) > 0 {
-		reasons = []string{fmt.Sprintf("driver %s for %s", c.Driver, c.Why)}
+		reasons = []string{fmt.Sprintf("driver %s for %s%s", c.Driver, c.Why, h.because(c))}
+		reboot = b.goWays(h, c, values, reboot)
 	}
 	b.unless(h, reasons, fmt.Sprintf("driver %s is installed", c.Driver), Step{
 		Ref: Ref{ID: "driver/install"}, Title: fmt.Sprintf("install the driver %d", c.Branch), Script: "driver-install",
-		Input: Input{
-			Values: map[string]string{"headers": lines(p.First...), "packages": lines(p.Driver...), "next": lines(p.Next...), "line": line, "version_package": p.Library},
-			Files:  files,
-		},
+		Input: Input{Values: values, Files: files},
 		Retry: Transient, Timeout: 45 * time.Minute, // DKMS compiles for minutes on a small machine
 	})
-	reboot()
+	if reboot != nil {
+		reboot()
+	}
 	b.loadDriver(h, map[string]File{driverModules: modulesFile})
 	b.fabric(h, c)
 }

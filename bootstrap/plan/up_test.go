@@ -37,7 +37,7 @@ func bare(n int) *facts.Host {
 	return &facts.Host{
 		Hostname: fmt.Sprintf("host%d", n), MachineID: fmt.Sprintf("%032x", n), Virt: "none",
 		OS: facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble", PrettyName: "Ubuntu 24.04 LTS"}, Arch: "amd64",
-		Kernel: "6.8.0-146-generic", Systemd: true, CgroupV2: true, CPUs: 8, MemoryKiB: 32 << 20, TimeSync: "systemd-timesyncd",
+		Kernel: "6.8.0-146-generic", Systemd: true, CgroupV2: true, CPUs: 8, MemoryKiB: 32 << 20, TimeSync: "systemd-timesyncd", Ways: []facts.Way{{Name: wayBuilt, Kernel: "6.8.0-146-generic"}},
 		Addresses: []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", n))}},
 		Modules: map[string]facts.ModuleState{
 			"overlay": facts.ModuleAvailable, "br_netfilter": facts.ModuleAvailable, "vxlan": facts.ModuleAvailable,

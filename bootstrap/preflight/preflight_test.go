@@ -86,6 +86,10 @@ func TestCheck(t *testing.T) {
 		{name: "kernel", spoil: func(_, w *Machine) { w.Facts.Kernel = "4.15.0-20-generic" }, want: "w1 HOST_KERNEL_TOO_OLD kernel 4.15.0-20-generic is older than 4.19"},
 		{name: "cgroup v1", spoil: func(_, w *Machine) { w.Facts.CgroupV2 = false }, want: "w1 HOST_CGROUP_V1 the host uses cgroup v1, which Kubernetes 1.36 refuses"},
 		{name: "cgroup v1, accepted", more: "kubernetes: {kubeletConfiguration: {failCgroupV1: false}}\n", spoil: func(_, w *Machine) { w.Facts.CgroupV2 = false }},
+		{name: "reboot into the kernel of a driver that kgpu began to install", spoil: func(cp, _ *Machine) {
+			cp.Facts.RebootPending, cp.Facts.NVIDIA.Cards = true, []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			cp.Facts.Files = map[string]string{"/etc/apt/apt.conf.d/52kgpu-nvidia": "00"}
+		}},
 		{name: "reboot", spoil: func(cp, _ *Machine) { cp.Facts.RebootPending = true }, want: "cp1 HOST_REBOOT_PENDING an update waits for a reboot"},
 		{name: "newer kernel", spoil: func(cp, _ *Machine) {
 			cp.Facts.Kernels = []string{"6.8.0-31-generic", "6.8.0-4-generic", "6.8.0-45-generic", "6.11.0-8-lowlatency"}

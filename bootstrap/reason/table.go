@@ -90,6 +90,8 @@ const (
 	GPUHung               ID = "GPU_HUNG"
 	GPUModuleRejected     ID = "GPU_MODULE_REJECTED"
 	GPUModuleBuild        ID = "GPU_MODULE_BUILD"
+	GPUNoModules          ID = "GPU_NO_MODULES"
+	GPUKernelNotBooted    ID = "GPU_KERNEL_NOT_BOOTED"
 	GPUNouveauBusy        ID = "GPU_NOUVEAU_BUSY"
 	GPUFabricFailed       ID = "GPU_FABRIC_FAILED"
 	GPUFabricMissing      ID = "GPU_FABRIC_MISSING"
@@ -359,6 +361,12 @@ var table = index([]Reason{
 	{GPUModuleBuild, 110,
 		"The driver is installed, and there is no module of it for the running kernel: it was not built, or building it failed.",
 		"there is no module for the kernel that runs: reboot if a newer kernel is installed; the end of a failed build's log is above"},
+	{GPUNoModules, 200,
+		"apt can install the driver neither with kernel modules that come built for the running kernel, nor with a newer kernel of its line that has such modules, nor, where the firmware lets modules run that nobody signed, with DKMS. Of each way that the host may take, the message says what it lacks. A host whose pods run is not rebooted for that.",
+		"bring the host's packages up to date and reboot it (`apt-get update && apt-get full-upgrade`, then `reboot`), and run the same command again; a mirror may lack the package that is named above"},
+	{GPUKernelNotBooted, 201,
+		"The driver was installed with a newer kernel, for which its modules are, and the reboot started another one: the boot loader prefers it.",
+		"look which kernel the boot loader starts (GRUB_DEFAULT in /etc/default/grub, `grub-editenv list`), reboot into the newest one, and run the same command again"},
 	{GPUNouveauBusy, 111,
 		"nouveau, the free driver that the kernel brings, has the cards and cannot be unloaded, most often because it shows the console.",
 		"reboot the host: nouveau is blacklisted and does not come back"},
@@ -434,7 +442,7 @@ var table = index([]Reason{
 		"check DNS, the proxy and the firewall of the host, or name a mirror under `repositories:`"},
 	{PackageMissing, 85,
 		"apt does not offer a package, or not in the version that is wanted. The message says which versions there are.",
-		"the repository does not offer this version: choose another, or name a mirror under `repositories:`"},
+		"`apt-get update` on the host says whether its repositories answer. A package that follows the kernel is offered for newer kernels only: upgrade the host and reboot it. Where a version is missing, choose another, or name a mirror under `repositories:`"},
 	{ChecksumMismatch, 86,
 		"A downloaded file has another SHA-256 than the catalog or the inventory says. It was thrown away.",
 		"the download is not what kgpu expects: check the mirror, then name its sha256 under `repositories:`"},

@@ -44,12 +44,12 @@ nvidia_library() {
   return 1
 }
 
-# nvidia_module_file prints the version of the module that modprobe would load; fails when there is none.
+# nvidia_module_file [KERNEL] prints the version of the module that modprobe would load; fails when there is none.
 # Debian gives the file another name, and modprobe an alias that modinfo does not know.
 nvidia_module_file() {
   local name
   for name in nvidia nvidia-current nvidia-tesla-470; do
-    if modinfo -F version "$name" 2>/dev/null; then return; fi
+    if modinfo ${1:+-k "$1"} -F version "$name" 2>/dev/null; then return; fi
   done
   return 1
 }

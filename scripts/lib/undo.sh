@@ -186,6 +186,10 @@ undo_packages_away() {
   local -a gone=() purged=() removed=()
   for package in "$@"; do
     how=purge
+    if is_kernel "$package"; then
+      if installed "$package"; then undo_left "package $package: it is the newest kernel, or of it"; fi
+      continue
+    fi
     if was_kept "$package"; then how=remove; fi
     case $how-$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
       *- | *-not-installed | remove-config-files) ;;
@@ -209,6 +213,11 @@ undo_packages_away() {
     apt_get purge --allow-change-held-packages "${purged[@]}" || apt_failed "purging ${purged[*]}"
   fi
   [[ -d /opt ]] || mkdir -m 755 /opt # dpkg removes it when it gets empty
+}
+
+# is_kernel PACKAGE tells whether it is a part of a kernel. No host is left without the one that it runs, or boots next.
+is_kernel() {
+  [[ $1 =~ ^linux-(image|modules|modules-extra)-[0-9] ]]
 }
 
 # undo_packages_keep keeps the purge of docker.io from removing a /var/lib/docker that was there before kgpu.

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs NVIDIA's driver and holds it. Values: packages (name or name=version, a line each), headers (the same, for
 # the kernels that a module is built for), version_package (the one whose version is the driver's), next (what brings the
-# modules of kernels to come, where it is offered), line (the running kernel's, with which those names end: generic-64k).
+# modules of kernels to come, where it is offered), line (the running kernel's, with which those names end: generic-64k), ways (how
+# the packages can be had, best first, where there is more than one way: lines of scripts/lib/driver-ways.sh, of which the first that
+# is one decides), besides (packages of ways that come later).
 # Files: apt.conf.d.
 # Output: version.
 # shellcheck source=/dev/null
@@ -10,6 +12,8 @@
 mapfile -t packages < <(value_lines packages)
 mapfile -t headers < <(value_lines headers)
 mapfile -t next < <(value_lines next)
+mapfile -t ways < <(value_lines ways)
+mapfile -t besides < <(value_lines besides)
 version_package=$(value version_package)
 
 # missing SPEC... prints the first package that is not there and that apt does not offer, or not at this version.
@@ -46,14 +50,51 @@ want() {
   [[ -z $lacks ]] || refuse_missing "$lacks is not offered; there is: $(offered "$lacks")" "${lacks%%=*}"
 }
 
-# of_its_line PACKAGE prints the package of this kind for the line of kernels that the host follows: linux-headers-generic
-# is linux-headers-generic-hwe-24.04 where that line's kernels are installed.
-of_its_line() {
-  local line image
-  line=$(value line)
-  image=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "linux-image-$line-hwe-*" 2>/dev/null | sed -n '/^installed /{s///p;q}') || true
-  image=${image:-linux-image-$line}
-  printf '%s%s\n' "${1%"$line"}" "${image#linux-image-}"
+# choose takes the first way of ways that is one, and says which and why. The ways: scripts/lib/driver-ways.sh.
+of_kernel=$(uname -r)
+choose() {
+  local way detail=''
+  local -a words
+  [[ ${#ways[@]} -gt 0 ]] || return 0
+  apt_wait
+  read -r -a words <<<"${ways[0]}"
+  way_fits "${words[@]}" || apt_update # the lists may be old, or not there yet
+  for way in "${ways[@]}"; do
+    read -r -a words <<<"$way"
+    if way_fits "${words[@]}"; then
+      take "${words[0]}" "$detail"
+      return
+    fi
+    detail+="${detail:+; }$(way_words "${words[0]}"): $way_said"
+  done
+  read -r -a words <<<"${ways[0]}"
+  refuse_pinned "$detail" "${words[@]:3}"
+  refuse_late "$detail"
+  fail GPU_NO_MODULES "$detail"
+}
+
+# way_words WAY says what a way is.
+way_words() {
+  case $1 in
+    built) printf 'modules built for kernel %s' "$of_kernel" ;;
+    newer) printf 'the newest kernel of its line' ;;
+    dkms) printf 'modules built here by DKMS' ;;
+  esac
+}
+
+# take WAY WHY makes way_packages the packages. What the modules need comes before them: the kernel, or headers.
+take() {
+  local spec
+  if [[ $1 != built ]]; then waiting "$(way_words "$1")${2:+, for there is no other way: $2}"; fi
+  if [[ $1 == dkms ]]; then next=("linux-headers-$(value line)"); fi
+  packages=() of_kernel=$way_kernel
+  for spec in "${way_packages[@]}"; do
+    if [[ " ${besides[*]} " == *" ${spec%%=*} "* ]]; then continue; fi
+    case $spec in
+      linux-headers-* | linux-image-* | linux-modules-extra-*) headers+=("$spec") ;;
+      *) packages+=("$spec") ;;
+    esac
+  done
 }
 
 claim_group nvidia-persistenced
@@ -66,6 +107,7 @@ for kernel in /lib/modules/*/; do
 done
 nvidia_claim install
 install_files
+choose
 want "${headers[@]}"
 apt_install "${headers[@]}"
 # The pinning package decides what the names of the others mean.
@@ -78,7 +120,7 @@ want "${packages[@]}"
 apt_install "${packages[@]}"
 hold "${packages[@]%%=*}"
 for spec in "${next[@]}"; do
-  spec=$(of_its_line "$spec")
+  spec=$(of_its_line "$(value line)" "$spec")
   if installed "$spec" || ! apt_offers "$spec"; then continue; fi
   # Modules come with the kernel that they are for, but not with the rest of it: network drivers may be missing then.
   if apt_simulate "$spec" && apt_says '^Inst linux-(image|modules-[0-9])' >/dev/null; then
@@ -90,7 +132,7 @@ done
 
 installed "$version_package" || fail STEP_FAILED "$version_package did not come with the driver"
 version=$(dpkg-query -W -f '${source:Upstream-Version}' "$version_package")
-module=$(nvidia_module_file) || nvidia_build_failed "kernel $(uname -r) has no nvidia module"
-[[ $module == "$version" ]] || nvidia_build_failed "the nvidia module of kernel $(uname -r) is $module, $version_package is $version"
+module=$(nvidia_module_file "$of_kernel") || nvidia_build_failed "kernel $of_kernel has no nvidia module"
+[[ $module == "$version" ]] || nvidia_build_failed "the nvidia module of kernel $of_kernel is $module, $version_package is $version"
 output version <<<"$version"
 echo "driver $version"
