@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func newFarewell(name string, said map[string][]byte) *farewell {
 func (f *farewell) rights() string {
 	text := "kgpu took what it found, and the user still has rights"
 	if len(f.left) > 0 {
-		text += "; by bindings that are not theirs alone: `kubectl edit " + strings.Join(f.left[:min(len(f.left), shownOfUser)], "`, `kubectl edit ") + "`"
+		text += "; by bindings that are not theirs alone: " + strings.Join(edits(f.left[:min(len(f.left), shownOfUser)]), ", ")
 	}
 	byNamespace := map[string]int{}
 	for _, line := range f.may {
@@ -94,6 +95,22 @@ func (f *farewell) rights() string {
 		}
 	}
 	return text
+}
+
+// bindingShape is what names a binding to kubectl and means nothing to a shell.
+var bindingShape = regexp.MustCompile(`^(-n [a-z0-9-]+ )?(cluster)?rolebinding [A-Za-z0-9:._@][A-Za-z0-9:._@-]*$`)
+
+// edits are commands to copy. What could be more than the name of a binding becomes no command.
+func edits(bindings []string) []string {
+	var out []string
+	for _, b := range bindings {
+		if bindingShape.MatchString(b) {
+			out = append(out, "`kubectl edit "+b+"`")
+		} else {
+			out = append(out, fmt.Sprintf("one whose name is no plain word (%q)", b))
+		}
+	}
+	return out
 }
 
 // String says what a user who has no rights any more leaves behind.

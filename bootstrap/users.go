@@ -87,13 +87,13 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 			return err
 		}
 		said := done.Outputs[graph.Steps[0].Ref]
-		cert, err := s.userCertificate(said[plan.OutputCertificate], key, u.Name)
+		cert, certificate, err := s.userCertificate(said[plan.OutputCertificate], key, a.CA, u.Name)
 		if err != nil {
 			return err
 		}
 		mine := kubeconfig.Access{
 			Cluster: a.Cluster, User: u.Name, Context: u.Name + "@" + a.Cluster, Namespace: u.Namespace,
-			Server: a.Server, CA: a.CA, Certificate: said[plan.OutputCertificate], Key: key,
+			Server: a.Server, CA: a.CA, Certificate: certificate, Key: key,
 		}
 		text, err := mine.Encode()
 		if err != nil {
@@ -147,16 +147,21 @@ func newRequest(user string) (key, request []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}), nil
 }
 
-// userCertificate reads what the cluster has signed: it must be the user's, and for their key.
-func (s *session) userCertificate(data, key []byte, user string) (*x509.Certificate, error) {
-	pair, err := tls.X509KeyPair(data, key)
+// userCertificate reads what the cluster has signed: it must be the user's, for their key, and signed by the cluster's authority.
+// It returns the certificate as text too, written anew.
+func (s *session) userCertificate(sent, key, authority []byte, user string) (*x509.Certificate, []byte, error) {
+	text, err := kubeconfig.ClientCertificate(sent, authority)
 	if err != nil {
-		return nil, s.userRefused("", err)
+		return nil, nil, s.userRefused("", err)
+	}
+	pair, err := tls.X509KeyPair(text, key)
+	if err != nil {
+		return nil, nil, s.userRefused("", err)
 	}
 	if pair.Leaf.Subject.CommonName != user {
-		return nil, s.userRefused(fmt.Sprintf("the certificate is %q's", pair.Leaf.Subject.CommonName), nil)
+		return nil, nil, s.userRefused(fmt.Sprintf("the certificate is %q's", pair.Leaf.Subject.CommonName), nil)
 	}
-	return pair.Leaf, nil
+	return pair.Leaf, text, nil
 }
 
 func (s *session) userRefused(detail string, err error) error {

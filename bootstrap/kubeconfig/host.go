@@ -155,12 +155,34 @@ func serverOf(text string) (string, error) {
 	return "https://" + net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
 }
 
+// ClientCertificate is a client certificate as a host sent it, PEM, written anew. An error says that it is none, has something
+// beside it, or was signed by none of the authority's certificates, PEM as well.
+func ClientCertificate(sent, authority []byte) ([]byte, error) {
+	chain, err := certificates("certificate", sent)
+	if err != nil {
+		return nil, err
+	}
+	by, err := certificates("authority's certificate", authority)
+	if err != nil {
+		return nil, err
+	}
+	if !leadsTo(chain, by) {
+		return nil, errors.New("the certificate was not signed by the cluster's authority")
+	}
+	return encodeCertificates(chain), nil
+}
+
 // certificatesOf is the certificates in the base64 of a PEM file, which has nothing else in it.
 func certificatesOf(name, encoded string) ([]*x509.Certificate, error) {
-	rest, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(rest) == 0 {
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(data) == 0 {
 		return nil, fmt.Errorf("there is no %s in it, or it is not base64", name)
 	}
+	return certificates(name, data)
+}
+
+// certificates is the certificates in a PEM file, which has nothing else in it, and one at least.
+func certificates(name string, rest []byte) ([]*x509.Certificate, error) {
 	wrong := fmt.Errorf("its %s is not a certificate", name)
 	var out []*x509.Certificate
 	for len(bytes.TrimSpace(rest)) > 0 {

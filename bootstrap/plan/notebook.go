@@ -165,6 +165,9 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 			}
 		}
 	}
+	if b.minor.Number >= confinedSince {
+		confine(objects)
+	}
 	if n.Storage != "" {
 		objects = slices.Insert(objects, len(objects)-1, object{
 			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": object{"name": "notebooks", "namespace": NotebookNamespace},
@@ -175,6 +178,31 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 		b.withoutPlugin(objects)
 	}
 	return encodeManifest(Adapt(b.minor, objects))
+}
+
+// confinedSince is the first minor whose clusters confine the notebook.
+const confinedSince = 30
+
+// needless are the capabilities that containers have by default and the notebook does not need: those of packages that it may be
+// told to install (changing owners and users) stay.
+var needless = []any{"AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SYS_CHROOT"}
+
+// confine has the pod of a manifest do what a program of a user does, and its namespace take no pod that could do more.
+// Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/.
+func confine(objects []object) {
+	containers(objects, func(c object) {
+		c["securityContext"] = object{"allowPrivilegeEscalation": false, "capabilities": object{"drop": needless}}
+	})
+	for _, o := range objects {
+		switch o["kind"] {
+		case "Namespace":
+			o["metadata"].(object)["labels"] = object{"pod-security.kubernetes.io/enforce": "baseline"}
+		case "Deployment":
+			pod := o["spec"].(object)["template"].(object)["spec"].(object)
+			have, _ := pod["securityContext"].(object)
+			pod["securityContext"] = merge(have, object{"seccompProfile": object{"type": "RuntimeDefault"}})
+		}
+	}
 }
 
 // notebookResource is what the notebook asks for: a whole card, or else an instance of one, where all are cut.

@@ -47,7 +47,7 @@ func newUnit() *unit {
 
 func (u *unit) exec(e *sshtest.Exec) int {
 	offset := 0
-	if strings.Contains(e.Line, "/start.sh") {
+	if strings.Contains(e.Line, "receive.sh") {
 		u.start(e.Stdin)
 	} else {
 		words := strings.Fields(strings.Trim(e.Line, "'"))
