@@ -56,6 +56,8 @@ type FabricPackages struct {
 func (d Driver) FabricPackages(f Fabric) FabricPackages {
 	p := FabricPackages{Driver: []string{d.FabricManager()}, Unit: "nvidia-fabricmanager.service"}
 	switch f {
+	case NoFabric:
+		return FabricPackages{}
 	case NVLinkSwitches:
 		p.Others, p.Modules = []string{"nvlsm", "infiniband-diags"}, []string{"mlx5_ib", "ib_umad"}
 	case NVLinkRack:

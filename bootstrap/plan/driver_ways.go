@@ -59,12 +59,7 @@ func wayLines(f *facts.Host, c Choice, ways ...string) []string {
 }
 
 // besides are the packages that have to be had in the driver's version, and that another step installs.
-func besides(f *facts.Host, c Choice) []string {
-	if f.NVIDIA.Switches == 0 {
-		return nil
-	}
-	return []string{c.FabricManager()}
-}
+func besides(f *facts.Host, c Choice) []string { return c.FabricPackages(FabricOf(f)).Driver }
 
 // found is the first of the ways to the driver that is one, by the host's own answer; false: it was not asked, or there was none,
 // for its package lists may be old, or not there yet.
