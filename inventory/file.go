@@ -36,7 +36,6 @@ func newFile(path string) *file {
 			Network:  Weave,
 			Swap:     SwapRefuse,
 			GPU:      GPU{CUDNN: true, MIGStrategy: MIGNone},
-			Notebook: Notebook{NodePort: 30061},
 			Security: defaultSecurity(),
 			Timeouts: DefaultTimeouts(),
 		},

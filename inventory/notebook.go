@@ -13,7 +13,7 @@ type Notebook struct {
 	Framework catalog.Framework // empty: the one that computes on the cards; catalog.NoFramework: there is none
 	Version   string            // of the framework; empty: the catalog's
 	Image     string            // overrides both; empty: the framework's
-	NodePort  int               // default 30061
+	NodePort  int               // zero: 30061, or none where a host has a public address
 	Storage   string            // a Kubernetes quantity; empty: what is written is gone with the pod
 }
 

@@ -114,6 +114,9 @@ func (b *builder) deployNotebook(manifest, reason string) {
 	if b.notebookChoice.Why != "" {
 		reason += "; " + b.notebookChoice.Why
 	}
+	if _, why := b.nodePort(); why != "" {
+		reason += "; " + why
+	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
 		Needs: []Ref{{b.cp.id, "cluster/ready"}, {b.cp.id, "gpu/ready"}},
@@ -152,7 +155,12 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 		spec, _ := o["spec"].(object)
 		switch o["kind"] {
 		case "Service":
-			spec["ports"].([]any)[0].(object)["nodePort"] = n.NodePort
+			if port, _ := b.nodePort(); port == 0 {
+				spec["type"] = "ClusterIP"
+				delete(spec["ports"].([]any)[0].(object), "nodePort")
+			} else {
+				spec["ports"].([]any)[0].(object)["nodePort"] = port
+			}
 		case "Deployment":
 			pod := spec["template"].(object)["spec"].(object)
 			if b.notebookChoice.Pinned {
