@@ -3,6 +3,7 @@
 # executions. It prints how often each was executed, and fails where one finds something or is hardly executed at all.
 # Inputs that found something are written to testdata/fuzz, which belongs into a commit; all others stay in Go's cache.
 set -euo pipefail
+shopt -s nullglob
 cd "$(dirname "$0")/.."
 
 amount=${1:?how long, in seconds, or how often, as 1000x}
@@ -10,17 +11,22 @@ mapfile -t targets < <(git grep --untracked -oE '^func Fuzz[A-Za-z0-9_]+' -- '*_
 count=${#targets[@]}
 ((count > 0)) || { echo 'there are no fuzz targets' >&2; exit 1; }
 if [[ $amount == *x ]]; then
-  each=$amount floor=${amount%x}
+  each='' floor=${amount%x}
 else
   each=$((amount / count))s floor=$((50 * amount / count)) # the slowest has some hundreds in a second, on two cores
 fi
 
+cache=$(go env GOCACHE)/fuzz/$(go list -m)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=
 for target in "${targets[@]}"; do
-  folder=$(dirname "${target%%:*}") name=${target##* }
-  if ! go test -vet=off -run '^$' -fuzz "^$name\$" -fuzztime "$each" -fuzzminimizetime 5x "./$folder" >"$log" 2>&1; then
+  folder=$(dirname "${target%%:*}") name=${target##* } time=$each
+  if [[ $amount == *x ]]; then # Go counts the inputs that it has kept from earlier, which it executes first
+    kept=("$cache/$folder/$name"/*)
+    time=$((floor + ${#kept[@]}))x
+  fi
+  if ! go test -vet=off -run '^$' -fuzz "^$name\$" -fuzztime "$time" -fuzzminimizetime 5x "./$folder" >"$log" 2>&1; then
     failed=yes
     cat "$log"
   fi
