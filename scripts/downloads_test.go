@@ -123,7 +123,7 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 // and with the file /served.
 const serve = `
 ip link set lo up
-perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 8080, Listen => 9, ReuseAddr => 1) or die; print "\n"; close STDOUT;
+exec perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 8080, Listen => 9, ReuseAddr => 1) or die; print "\n"; close STDOUT;
   while (my $c = $s->accept) { my $n = @ARGV > 1 ? shift @ARGV : $ARGV[0]; while (<$c>) { last if /^\r?$/ }
   open my $f, "<", "/served"; local $/; my $t = <$f>; print $c "HTTP/1.1 $n x\r\nConnection: close\r\nContent-Length: " . length($t) . "\r\n\r\n$t"; close $c }' `
 
@@ -185,7 +185,7 @@ func TestDownloadsDoNotLeaveTLS(t *testing.T) {
 	}
 	r := s.script(`curl() { command curl --insecure "$@"; }
 coproc server { ` + serve + `200 2>&1; }
-read -r <&"${server[0]}"; trap 'kill $(jobs -p) $(pgrep -P "$server_PID")' EXIT
+read -r <&"${server[0]}"; trap 'kill $(jobs -p)' EXIT
 cd /web
 coproc tls { exec env OPENSSL_CONF=/dev/null openssl s_server -accept 4433 -key /tmp/key.pem -cert /tmp/cert.pem -HTTP 2>&1; }
 until [[ $REPLY == ACCEPT* ]]; do read -r <&"${tls[0]}"; done
