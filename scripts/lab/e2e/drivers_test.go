@@ -178,7 +178,7 @@ func (c *cluster) drivers(t *testing.T, version string) {
 		t.Errorf("the fabric manager of w2 is %q, want %s", got, version)
 	}
 	const waits = "nvidia-smi -q | grep -m 1 -A2 Fabric | tail -n 2 | tr -s ' ' | paste -sd,; lsmod | grep -c ^ib_umad; dpkg-query -W -f '${db:Status-Want} ${Package}\n' nvlsm infiniband-diags"
-	if got := c.exec(t, "w2", waits); got != " State : Completed, Status : Success\n1\nhold infiniband-diags\nhold nvlsm" {
+	if got := c.exec(t, "w2", waits); got != "State : Completed, Status : Success\n1\nhold infiniband-diags\nhold nvlsm" {
 		t.Errorf("the fabric of w2 is %q", got)
 	}
 }
