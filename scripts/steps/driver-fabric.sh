@@ -85,7 +85,7 @@ wait_for_cards() {
 
 case $unit in
   nvidia-imex.service) claim_tree /var/log/nvidia-imex.log ;;
-  *) claim_tree /var/log/fabricmanager.log ${others:+/var/log/nvlsm.log} ;;
+  *) claim_tree /run/nvidia-fabricmanager /var/log/fabricmanager.log ${others:+/var/log/nvlsm.log} ;;
 esac
 install_files
 if [[ ${#modules[@]} -gt 0 ]]; then load_modules; fi
