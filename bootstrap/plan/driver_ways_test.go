@@ -42,13 +42,7 @@ func TestOldKernels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var steps []string
-		for _, s := range driverSteps(g).Steps {
-			if name, ok := strings.CutPrefix(s.ID, "driver/"); ok {
-				steps = append(steps, name)
-			}
-		}
-		if got := strings.Join(steps, " "); got != c.want {
+		if got := lastWords(driverSteps(g)); got != c.want {
 			t.Errorf("%s: planned %q, want %q", c.name, got, c.want)
 		}
 		fmt.Fprintf(&out, "# %s\n%s", c.name, describe(&Graph{Steps: slices.DeleteFunc(driverSteps(g).Steps, func(s *Step) bool { return s.ID != "driver/install" && s.ID != "driver/reboot" })}))
@@ -88,13 +82,7 @@ func TestNodesWithOldKernels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var steps []string
-		for _, s := range driverSteps(g).Steps {
-			if name, ok := strings.CutPrefix(s.ID, "driver/"); ok {
-				steps = append(steps, name)
-			}
-		}
-		if got := strings.Join(steps, " "); got != c.want {
+		if got := lastWords(driverSteps(g)); got != c.want {
 			t.Errorf("%s: planned %q, want %q", c.name, got, c.want)
 		}
 		if s := stepOf(g, "w1", "driver/install"); s == nil || strings.Contains(s.Input.Values["ways"], "\nnewer ") != c.newer {
@@ -121,4 +109,15 @@ func TestDriverThatWasCompiled(t *testing.T) {
 	if lines := DriverWays(inv, f); lines != nil {
 		t.Errorf("a host with its driver is asked %q", lines)
 	}
+}
+
+// lastWords are the names of the steps for a driver, without what all of them begin with.
+func lastWords(g *Graph) string {
+	var steps []string
+	for _, s := range g.Steps {
+		if name, ok := strings.CutPrefix(s.ID, "driver/"); ok {
+			steps = append(steps, name)
+		}
+	}
+	return strings.Join(steps, " ")
 }

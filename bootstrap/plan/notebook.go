@@ -173,7 +173,7 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 			}
 		}
 	}
-	if b.minor.Number >= confinedSince {
+	if b.minor.Secured() {
 		confine(objects)
 	}
 	if n.Storage != "" {
@@ -187,9 +187,6 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 	}
 	return encodeManifest(Adapt(b.minor, objects))
 }
-
-// confinedSince is the first minor whose clusters confine the notebook.
-const confinedSince = 30
 
 // needless are the capabilities that containers have by default and the notebook does not need: those of packages that it may be
 // told to install (changing owners and users) stay.

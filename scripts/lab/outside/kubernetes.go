@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -36,15 +35,7 @@ func (s *surveyor) minor(ctx context.Context, m catalog.Minor) {
 	}
 	want := m.Version().String()
 	for _, p := range plan.KubernetesPackages {
-		versions := offers.upstream(p)
-		r := row{name: p + " " + want, where: url}
-		switch later := newestLike(want, versions); {
-		case !slices.Contains(versions, want):
-			r.state, r.found = dead, fmt.Sprintf("there are %v", versions)
-		case later != "":
-			r.state, r.found = newer, "there is "+later
-		}
-		s.add(r)
+		s.version(p, want, offers.upstream(p), url)
 	}
 }
 

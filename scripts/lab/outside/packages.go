@@ -71,19 +71,15 @@ func (s *surveyor) toolkit() []question {
 				return
 			}
 			for _, p := range catalog.ToolkitPackages {
-				s.version(offers, p, catalog.ToolkitVersion, url)
+				s.version(p, catalog.ToolkitVersion, offers.versions(p), url)
 			}
 		})
 	}
 	return out
 }
 
-// version asks for one version of a package.
-func (s *surveyor) version(offers offer, name, want, where string) {
-	var versions []string
-	for _, p := range offers[name] {
-		versions = append(versions, p.version)
-	}
+// version says whether one version of a package is among those that there are, and whether a newer one is.
+func (s *surveyor) version(name, want string, versions []string, where string) {
 	r := row{name: name + " " + want, where: where}
 	switch later := newestLike(want, versions); {
 	case !slices.Contains(versions, want):

@@ -148,11 +148,20 @@ func (o offer) add(other offer) {
 	}
 }
 
+// versions are those of a package.
+func (o offer) versions(name string) []string {
+	var out []string
+	for _, p := range o[name] {
+		out = append(out, p.version)
+	}
+	return out
+}
+
 // upstream are the versions of a package without what its packager added: 1.36.3 of 1.36.3-1.1.
 func (o offer) upstream(name string) []string {
 	var out []string
-	for _, p := range o[name] {
-		version, _, _ := strings.Cut(p.version, "-")
+	for _, v := range o.versions(name) {
+		version, _, _ := strings.Cut(v, "-")
 		out = append(out, version)
 	}
 	slices.SortFunc(out, compareNumbers)
