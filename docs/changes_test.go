@@ -63,7 +63,7 @@ func TestChanges(t *testing.T) {
 			changed = append(changed, m[1])
 		}
 	}
-	changed = slices.Concat(changed, plan.KubernetesPackages, catalog.ToolkitPackages, listed(t, planner, "basePackages = "), listed(t, planner, "setPackages = "), listed(t, planner, "(f *facts.Host) []string {\n\tlist := "))
+	changed = slices.Concat(changed, catalog.KubernetesPackages, catalog.ToolkitPackages, listed(t, planner, "basePackages = "), listed(t, planner, "setPackages = "), listed(t, planner, "(f *facts.Host) []string {\n\tlist := "))
 	for _, line := range listed(t, planner, "sysctls = ") {
 		key, _, _ := strings.Cut(line, " = ")
 		changed = append(changed, key)

@@ -193,11 +193,16 @@ func (s *sandbox) keyring() (home, fingerprint string) {
 	return home, fingerprint
 }
 
-// sign signs a flat repository, whose Release gets more fields.
+// sign signs a flat repository of the origin test, whose Release gets more fields.
 func (s *sandbox) sign(home, repository, more string) {
 	s.t.Helper()
+	s.signAs(home, repository, "Origin: test\n"+more)
+}
+
+func (s *sandbox) signAs(home, repository, fields string) {
+	s.t.Helper()
 	index := s.read(repository + "/Packages")
-	s.write(repository+"/Release", "Date: Fri, 20 Nov 2026 12:00:00 UTC\nOrigin: test\n"+more+fmt.Sprintf("SHA256:\n %x %d Packages\n", sha256.Sum256([]byte(index)), len(index)))
+	s.write(repository+"/Release", "Date: Fri, 20 Nov 2026 12:00:00 UTC\n"+fields+fmt.Sprintf("SHA256:\n %x %d Packages\n", sha256.Sum256([]byte(index)), len(index)))
 	sign := exec.Command("gpg", "--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign", "-o", s.path(repository+"/InRelease"), s.path(repository+"/Release"))
 	if out, err := sign.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)
@@ -213,7 +218,8 @@ func (s *sandbox) signedRepository(debs ...deb) (fingerprint string) {
 	s.sign(home, "repo", "")
 	for name, v := range map[string]string{
 		"name": "kubernetes", "key_url": "file:///repo/key", "keyring": "/etc/apt/keyrings/kgpu.gpg", "list": "/etc/apt/sources.list.d/kgpu.list",
-		"line": "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///repo/ /",
+		"line":        "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///repo/ /",
+		"preferences": "/etc/apt/preferences.d/zz-kgpu", "packages": "kubelet\n",
 	} {
 		s.value(name, v)
 	}
@@ -279,6 +285,9 @@ func TestRepositoryOfSomebody(t *testing.T) {
 		s.ok(s.script("apt_install kubelet=1.36.3-1.1"))
 		if got := s.read("etc/apt/sources.list.d/" + c.file); strings.TrimSpace(got) != strings.TrimSpace(c.want) {
 			t.Errorf("%s of\n%s became\n%s\nwant\n%s", c.file, c.content, got, c.want)
+		}
+		if got := s.read("etc/apt/preferences.d/zz-kgpu"); !strings.HasPrefix(got, "# apt had this repository before") || strings.Contains(got, "Package:") {
+			t.Errorf("what somebody had of it has less priority now:\n%s", got)
 		}
 		s.ok(s.script("undo_all"))
 		s.same(before)

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
 )
 
 // cudaHost is a sandbox whose /usr/local can be written to and lasts from one script to the next, with a toolkit to install.
@@ -114,6 +116,7 @@ func TestRepositoryWithPreferences(t *testing.T) {
 	for name, v := range map[string]string{
 		"name": "cuda", "key_url": "file:///repo/key", "keyring": "/etc/apt/keyrings/kgpu-cuda.gpg", "list": "/etc/apt/sources.list.d/kgpu-cuda.list",
 		"line": "deb [signed-by=/etc/apt/keyrings/kgpu-cuda.gpg] file:///repo/ /", "fingerprint": fingerprint,
+		"preferences": "/etc/apt/preferences.d/zz-kgpu-cuda", "packages": strings.Join(catalog.CUDASource.Packages, "\n"),
 	} {
 		s.value(name, v)
 	}

@@ -1,6 +1,9 @@
 package catalog
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Source is an apt repository: where it is and whose key signs it.
 type Source struct {
@@ -8,6 +11,7 @@ type Source struct {
 	KeyURL       string   // of the armoured public key
 	SameKeyURLs  []string // that serve the same key, and are asked in order where that of KeyURL has expired
 	Fingerprints []string // of the keys that may sign it: 40 hexadecimal digits, upper case
+	Packages     []string // that are wanted from it, with what they bring along; apt's patterns
 }
 
 // KubernetesSource is the community-owned repository, one per minor; %s is the minor. It has nothing older than 1.24.
@@ -17,7 +21,11 @@ var KubernetesSource = Source{
 	URL:          "https://pkgs.k8s.io/core:/stable:/v%s/deb",
 	KeyURL:       "https://pkgs.k8s.io/core:/stable:/v%s/deb/Release.key",
 	Fingerprints: []string{"DE15B14486CD377B9E876E1A234654DA9A296436"},
+	Packages:     slices.Concat(KubernetesPackages, []string{"kubernetes-cni", "cri-tools"}),
 }
+
+// KubernetesPackages are pinned to the cluster's version and held. Those of a node are never changed for another version.
+var KubernetesPackages = []string{"kubelet", "kubeadm", "kubectl"}
 
 // KubernetesKeyURLs lists where the two newest minors but this one have the key of KubernetesSource: it signs all minors, and the
 // Release.key of one that gets no more fixes is not always extended with it. A minor of the catalog that is too old by then
@@ -39,6 +47,8 @@ var DockerSource = Source{
 	URL:          "https://download.docker.com/linux/%s",
 	KeyURL:       "https://download.docker.com/linux/%s/gpg",
 	Fingerprints: []string{"9DC858229FC7DD38854AE2D88D81803C0EBFCD88"},
+	Packages: []string{"docker-ce", "docker-ce-cli", "containerd.io", "docker-buildx-plugin", "docker-compose-plugin", "docker-ce-rootless-extras",
+		"docker-engine"}, // its name of old, in mirrors for Kubernetes that old
 }
 
 // CUDASource is NVIDIA's repository of drivers and CUDA; the URL's verbs are the distribution with its version (ubuntu2404,
@@ -52,7 +62,15 @@ var CUDASource = Source{
 		"02182E60104FCDC26EAE1B8597A5D4CB8793F200", // Kitmaker (Debian 13 Trixie)
 		"14BAFBC7562AD710CA04E69905FBB6DA60DF8A40", // Kitmaker (Ubuntu 26.04)
 	},
+	// A toolkit is a hundred packages, among them libraries that Ubuntu and Debian have too, under other names. dkms is there for
+	// Debian 12, whose own is too old for the driver.
+	Packages: slices.Concat(driverPatterns, []string{"nvlsm", "libnvsdm*", "dkms", "cuda-*", "gds-tools-*", "nsight-*", "cudnn*", "libcudnn*", "libcublas*", "libcufft*",
+		"libcufile*", "libcuobjclient*", "libcurand*", "libcusolver*", "libcusparse*", "libnpp*", "libnvfatbin*", "libnvjitlink*", "libnvjpeg*", "libnvptxcompiler*", "libnvvm*"}),
 }
+
+// driverPatterns are apt's patterns of what a driver consists of. Source: as of driverNames; the pinning packages of the driver
+// installation guide have much the same.
+var driverPatterns = []string{"*nvidia*", "libcuda1", "libcudadebugger1", "libnvcuvid1", "libnvoptix1", "libxnvctrl*"}
 
 // CUDAKeyFile is where CUDASource has the key for a release, such as "debian 13". Newer ones have a key each: apt takes no
 // signature any more that rests on SHA-1, as the first key does.
@@ -73,6 +91,7 @@ var GraphicsDriversSource = Source{
 	URL:          "https://ppa.launchpadcontent.net/graphics-drivers/ppa/ubuntu",
 	KeyURL:       "https://keyserver.ubuntu.com/pks/lookup?op=get&search=0x2388FF3BE10A76F638F80723FCAE110B1118213C",
 	Fingerprints: []string{"2388FF3BE10A76F638F80723FCAE110B1118213C"},
+	Packages:     driverPatterns,
 }
 
 // ToolkitSource is the repository of the NVIDIA container toolkit, the same for all distributions; %s is dpkg's word for
@@ -82,6 +101,7 @@ var ToolkitSource = Source{
 	URL:          "https://nvidia.github.io/libnvidia-container/stable/deb/%s",
 	KeyURL:       "https://nvidia.github.io/libnvidia-container/gpgkey",
 	Fingerprints: []string{"C95B321B61E88C1809C4F759DDCAE044F796ECB0"},
+	Packages:     ToolkitPackages,
 }
 
 // ToolkitVersion is that of all packages of the NVIDIA container toolkit: they belong together.

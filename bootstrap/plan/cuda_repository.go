@@ -29,7 +29,7 @@ func (b *builder) cudaRepository(h *host, driver Choice) {
 		return
 	}
 	r := repository{name: "cuda", title: "NVIDIA's drivers and CUDA", source: b.cudaSource(h), suite: "/"}
-	if h.pinned(driver, r.list()) {
+	if h.pinned(driver) {
 		r.files = map[string]File{driverPin: driverPinFile}
 	}
 	b.repository(h, r)
@@ -37,8 +37,8 @@ func (b *builder) cudaRepository(h *host, driver Choice) {
 
 // pinned reports whether the driver does not come from the CUDA repository. A former run knew where the driver that stays
 // came from: what it did is left as it is.
-func (h *host) pinned(driver Choice, list string) bool {
-	_, before := h.facts.Files[list]
+func (h *host) pinned(driver Choice) bool {
+	_, before := h.facts.Files[listOf("cuda")]
 	_, pinned := h.facts.Files[driverPin]
 	if before && driver.Keep {
 		return pinned

@@ -121,8 +121,9 @@ func TestCUDARepository(t *testing.T) {
 		{name: "the driver is Ubuntu's", nvidia: facts.NVIDIA{Cards: cards("20b0")}, planned: true, later: true, pins: true},
 		{name: "the driver is from there", gpu: "gpu: {driver: {source: cuda}}\n", nvidia: facts.NVIDIA{Cards: cards("20b0")}, planned: true},
 		{name: "the driver is there", nvidia: works, planned: true, later: true, pins: true},
-		{name: "a former run brought the driver from there", nvidia: works, files: map[string]string{list: "old"}, planned: true, later: true},
-		{name: "a former run kept its drivers out", nvidia: works, files: map[string]string{list: "old", driverPin: "old"}, planned: true, later: true, pins: true},
+		{name: "a former run brought the driver from there", nvidia: works, files: map[string]string{list: "old", preferencesOf("cuda"): "x"}, planned: true, later: true},
+		{name: "a former run kept its drivers out", nvidia: works, files: map[string]string{list: "old", preferencesOf("cuda"): "x", driverPin: "old"}, planned: true, later: true, pins: true},
+		{name: "an earlier kgpu added it, and apt may take all from it", nvidia: works, files: map[string]string{list: "old"}, planned: true},
 		{name: "NVIDIA's package brought it", nvidia: works, packages: []string{cudaKeyring}},
 		{name: "no toolkit is wanted", gpu: "gpu: {cuda: none}\n", nvidia: facts.NVIDIA{Cards: cards("20b0")}},
 	} {

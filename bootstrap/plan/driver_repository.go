@@ -17,12 +17,27 @@ func (b *builder) driverRepository(h *host, c Choice) {
 	case catalog.FromCUDA:
 		b.cudaRepository(h, c)
 	case catalog.FromPPA:
-		b.repository(h, repository{
-			name: "graphics-drivers", title: "the graphics-drivers PPA", suite: h.facts.OS.Codename + " main",
-			source: effective(catalog.GraphicsDriversSource, b.inv.Repositories.GraphicsDrivers, "/Release.key"),
-		})
+		b.graphicsDrivers(h)
 	case catalog.FromDebian:
 		b.debianRepository(h, c)
+	}
+}
+
+func (b *builder) graphicsDrivers(h *host) {
+	b.repository(h, repository{
+		name: "graphics-drivers", title: "the graphics-drivers PPA", suite: h.facts.OS.Codename + " main",
+		source: effective(catalog.GraphicsDriversSource, b.inv.Repositories.GraphicsDrivers, "/Release.key"),
+	})
+}
+
+// closeRepositories plans that of the repositories which a driver or CUDA came from apt takes no other packages, where an earlier
+// kgpu has added them.
+func (b *builder) closeRepositories(h *host, c Choice) {
+	if h.opened("cuda") {
+		b.cudaRepository(h, c)
+	}
+	if h.opened("graphics-drivers") {
+		b.graphicsDrivers(h)
 	}
 }
 

@@ -28,6 +28,7 @@ var (
 func (b *builder) driver(h *host, c Choice) {
 	if c.Keep {
 		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.facts.NVIDIA.Loaded, c.Why))
+		b.closeRepositories(h, c)
 		if _, ours := h.facts.Files[driverUpgrades]; !ours {
 			b.loadDriver(h, nil)
 			if len(h.facts.NVIDIA.FabricWaits()) > 0 {

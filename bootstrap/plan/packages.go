@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// KubernetesPackages are pinned to the cluster's version and held. Those of a node are never changed for another version.
-var KubernetesPackages = []string{"kubelet", "kubeadm", "kubectl"}
+	"kgpu.dev/kgpu/bootstrap/catalog"
+)
 
 func (b *builder) packages(h *host) {
 	version := b.version(h)
 	var missing, reasons []string
-	for _, name := range KubernetesPackages {
+	for _, name := range catalog.KubernetesPackages {
 		p, ok := h.facts.Packages[name]
 		switch {
 		case !ok:

@@ -18,7 +18,7 @@ func (b *builder) repositories(h *host) {
 		name: "kubernetes", title: "Kubernetes " + minor, source: kubernetes,
 		suite: "/",
 	})
-	if b.hasRuntimePackage(h) {
+	if b.hasRuntimePackage(h) && !h.opened("docker") {
 		b.skip(h, "repo/docker", "the runtime is installed")
 		return
 	}
@@ -32,7 +32,7 @@ func (b *builder) repositories(h *host) {
 // mirror has the key.
 func effective(c catalog.Source, r inventory.Repository, keyFile string, parts ...any) catalog.Source {
 	fill := func(pattern string) string { return fmt.Sprintf(pattern, parts[:strings.Count(pattern, "%s")]...) }
-	s := catalog.Source{URL: fill(c.URL), KeyURL: fill(c.KeyURL), Fingerprints: c.Fingerprints}
+	s := catalog.Source{URL: fill(c.URL), KeyURL: fill(c.KeyURL), Fingerprints: c.Fingerprints, Packages: c.Packages}
 	if r.URL != "" {
 		s.URL = strings.TrimSuffix(r.URL, "/")
 		s.KeyURL = s.URL + keyFile
@@ -54,11 +54,22 @@ type repository struct {
 	files       map[string]File
 }
 
-func (r repository) list() string { return "/etc/apt/sources.list.d/kgpu-" + r.name + ".list" }
+func listOf(name string) string { return "/etc/apt/sources.list.d/kgpu-" + name + ".list" }
+
+// preferencesOf is the file in which apt reads what it may take from a repository. Of two files that speak of a package apt heeds
+// the first: those of others come before it, and cuda's own kgpu-nvidia, too.
+func preferencesOf(name string) string { return "/etc/apt/preferences.d/zz-kgpu-" + name }
+
+// opened reports whether an earlier kgpu has added a repository without a word on what apt may take from it.
+func (h *host) opened(name string) bool {
+	_, list := h.facts.Files[listOf(name)]
+	_, preferences := h.facts.Files[preferencesOf(name)]
+	return list && !preferences
+}
 
 func (b *builder) repository(h *host, r repository) {
 	keyring := "/etc/apt/keyrings/kgpu-" + r.name + ".gpg"
-	list := r.list()
+	list, preferences := listOf(r.name), preferencesOf(r.name)
 	uri := r.source.URL
 	if r.suite == "/" {
 		uri += "/"
@@ -68,12 +79,15 @@ func (b *builder) repository(h *host, r repository) {
 	if _, ok := h.facts.Files[keyring]; !ok && len(reasons) == 0 {
 		reasons = []string{keyring + " is missing"}
 	}
+	if len(reasons) == 0 && h.opened(r.name) { // what is in it depends on how the repository calls itself
+		reasons = []string{preferences + " is missing"}
+	}
 	if due := keyDue(h.facts, keyring); due != "" {
 		reasons = append(reasons, due)
 	}
 	values := map[string]string{
 		"name": r.name, "key_url": lines(append([]string{r.source.KeyURL}, r.source.SameKeyURLs...)...), "fingerprint": lines(r.source.Fingerprints...),
-		"keyring": keyring, "list": list, "line": line,
+		"keyring": keyring, "list": list, "line": line, "preferences": preferences, "packages": lines(r.source.Packages...),
 	}
 	if r.optional {
 		values["optional"] = "yes"

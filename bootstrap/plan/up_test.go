@@ -138,7 +138,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "repo/kubernetes", "repo/docker", "repo/cuda", "repo/nvidia-container-toolkit":
 			sum := sha256.Sum256([]byte(input.Values["line"] + "\n"))
 			f.Files[input.Values["list"]] = hex.EncodeToString(sum[:])
-			f.Files[input.Values["keyring"]] = "x"
+			f.Files[input.Values["keyring"]], f.Files[input.Values["preferences"]] = "x", "x"
 		case "runtime/docker":
 			f.Packages["docker-ce"] = facts.Package{Version: "5:29.4.3"}
 			f.Units["docker.service"] = up
@@ -222,7 +222,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "gpu/notebook-remove":
 			delete(f.ControlPlane.Workloads, notebookWorkload)
 		case "kube/packages":
-			for _, p := range KubernetesPackages {
+			for _, p := range catalog.KubernetesPackages {
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
 			}
 		case "cluster/init":
@@ -463,6 +463,10 @@ func TestRepair(t *testing.T) {
 	}{
 		{"sysctl", func(f map[string]*facts.Host) { f["w1"].Sysctls["net.ipv4.ip_forward"] = "0" }, []string{"w1 os/sysctl"}},
 		{"file", func(f map[string]*facts.Host) { delete(f["w1"].Files, "/etc/modules-load.d/kgpu.conf") }, []string{"w1 os/modules"}},
+		{"apt's preferences", func(f map[string]*facts.Host) {
+			delete(f["w1"].Files, preferencesOf("kubernetes"))
+			delete(f["w1"].Files, preferencesOf("docker"))
+		}, []string{"w1 repo/kubernetes", "w1 repo/docker"}},
 		{"unheld", func(f map[string]*facts.Host) { f["w2"].Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"} }, []string{"w2 kube/packages"}},
 		{"cgroup driver", func(f map[string]*facts.Host) { f["w2"].ContainerdLoaded["SystemdCgroup"] = "false" }, []string{"w2 runtime/containerd"}},
 		{"runtime down", func(f map[string]*facts.Host) {

@@ -135,7 +135,7 @@ func TestSkewedNodes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inv, seen := settled(t, threeHosts)
 			f := seen[c.host]
-			for _, name := range KubernetesPackages {
+			for _, name := range catalog.KubernetesPackages {
 				f.Packages[name] = facts.Package{Version: c.version + "-1.1", Held: true}
 			}
 			if c.harm != nil {

@@ -210,7 +210,7 @@ func (c *checker) held(m Machine) {
 	if m.Facts.Ledger > 0 || member(m) {
 		return
 	}
-	for _, name := range plan.KubernetesPackages {
+	for _, name := range catalog.KubernetesPackages {
 		v := c.inv.Kubernetes.Version
 		if p := m.Facts.Packages[name]; p.Held && !strings.HasPrefix(p.Version, v.String()+"-") {
 			c.problem(m.ID(), reason.HostPackageHeld, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, v)

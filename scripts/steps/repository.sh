@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Adds a package repository whose key is checked. Values: name, key_url (a line each; the next where the key of one has
-# expired), fingerprint (a line each; any may match), keyring, list, line, optional (yes: a suite that is not there is no
-# failure). Files: preferences.d, if any.
+# expired), fingerprint (a line each; any may match), keyring, list, line, preferences (a file), packages (a line each; what
+# is wanted from there, as apt's patterns), optional (yes: a suite that is not there is no failure). Files: preferences.d, if
+# any.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -53,6 +54,69 @@ give_way() {
   put_file "$file" "$(stat -c %a "$file")" <"$new"
 }
 
+# was_there tells whether apt had this repository before kgpu: an entry of somebody else gave way to the new one.
+was_there() {
+  local url file
+  read -r url _ < <(sed -E 's/^deb +(\[[^]]*\] *)?[a-z]+://' <<<"$line")
+  while read -r file; do
+    if [[ $file != "$list" ]] && ledger_has file "$file"; then return 0; fi
+  done < <(apt_sources_with "$url")
+  return 1
+}
+
+# targets ARG... prints what apt knows of its package lists.
+targets() {
+  apt-get indextargets "$@" 'Identifier: Packages' 2>/dev/null || true
+}
+
+# pin_for FILE prints how apt's preferences tell the repository in this sources file from others: by what its Release file calls
+# it, for a mirror calls it the same, and by its host where it has no name. It fails where one that is not kgpu's is the same.
+pin_for() {
+  awk '
+    function pattern(value) { gsub(/[^A-Za-z0-9 _.:\/~+-]+/, "*", value); sub(/^\//, "*", value); return value }
+    BEGIN { RS = ""; FS = "\n" }
+    {
+      o = l = host = file = ""
+      for (i = 1; i <= NF; i++) {
+        value = $i
+        sub(/^[^:]*: */, "", value)
+        if ($i ~ /^Origin:/) o = value
+        if ($i ~ /^Label:/) l = value
+        if ($i ~ /^Site:/) { host = value; gsub(/^[a-z+]*:\/\/([^\/@]*@)?|[:\/].*/, "", host) }
+        if ($i ~ /^Sourcesentry:/) { file = value; sub(/:[0-9]+$/, "", file) }
+      }
+    }
+    own { origin = o; label = l; site = host; found = 1; next }
+    file ~ /\/kgpu[^\/]*\.list$/ { next }
+    origin == "" && label == "" { if (tolower(host) == tolower(site)) shared = 1; next }
+    (origin == "" || tolower(o) == tolower(origin)) && (label == "" || tolower(l) == tolower(label)) { shared = 1 }
+    END {
+      if (!found || shared) exit 1
+      if (origin == "" && label == "") { print "origin \"" site "\""; exit }
+      print "release " (origin == "" ? "" : "o=" pattern(origin)) (origin != "" && label != "" ? "," : "") (label == "" ? "" : "l=" pattern(label))
+    }' own=1 <(targets -o Dir::Etc::sourcelist="$1" -o Dir::Etc::sourceparts=-) own=0 <(targets)
+}
+
+# preferences FILE prints what apt may take from the repository in this sources file. At priority 1 it takes nothing in the place
+# of what is installed or elsewhere, and what nobody else has by request; 500 is what repositories have.
+preferences() {
+  local pin
+  if was_there || ! pin=$(pin_for "$1"); then
+    echo '# apt had this repository before kgpu, or has it by another way as well: it may take all from it. Written by kgpu.'
+    return
+  fi
+  cat <<EOF
+# Of this repository only what kgpu takes from it may replace other packages, written by kgpu.
+Package: *
+Pin: $pin
+Pin-Priority: 1
+
+Package: $(value_lines packages | paste -sd' ')
+Pin: $pin
+Pin-Priority: 500
+EOF
+}
+
 command -v gpg >/dev/null || apt_install gpg
 command -v curl >/dev/null || apt_install curl ca-certificates
 key_for "$(value name)" "$KGPU_STEP/values/key_url" "$KGPU_STEP/values/fingerprint"
@@ -74,6 +138,8 @@ done
 trial=$KGPU_STEP/trial.list
 printf '%s\n' "$line" >"$trial"
 if apt_update_list "$trial"; then
+  preferences "$trial" >"$KGPU_STEP/preferences"
+  put_file "$(value preferences)" 644 <"$KGPU_STEP/preferences"
   put_file "$list" 644 <"$trial"
   touch "$keyring"
 elif [[ $(value_or optional no) == yes ]] && apt_says ' 404 |does not have a Release file' >/dev/null; then

@@ -34,7 +34,7 @@ func (s *surveyor) minor(ctx context.Context, m catalog.Minor) {
 		return
 	}
 	want := m.Version().String()
-	for _, p := range plan.KubernetesPackages {
+	for _, p := range catalog.KubernetesPackages {
 		s.version(p, want, offers.upstream(p), url)
 	}
 }
