@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
 // kubernetes asks for every minor that pkgs.k8s.io is said to have, and for the one after the newest.
