@@ -14,38 +14,48 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// kernelsOf are three kernels of each release: the newest of its line that was seen with modules of driver 580 (of Debian a late
-// one), the one of the release's first installer, and one of a line with a dash in its name.
-// Sources: packages.ubuntu.com, linux-modules-nvidia-580-server-open-generic; packages.debian.org, source package linux.
-var kernelsOf = map[string][3]string{
-	"ubuntu 22.04": {"5.15.0-186-generic", "5.15.0-25-generic", "5.15.0-186-generic-64k"},
-	"ubuntu 24.04": {"6.8.0-146-generic", "6.8.0-31-generic", "6.8.0-146-generic-64k"},
-	"ubuntu 26.04": {"7.0.0-34-generic", "7.0.0-14-generic", "7.0.0-34-generic-64k"},
-	"debian 12":    {"6.1.0-40-amd64", "6.1.0-9-amd64", "6.1.0-40-cloud-arm64"},
-	"debian 13":    {"6.12.48+deb13-amd64", "6.12.38+deb13-amd64", "6.12.48+deb13-arm64-16k"},
+// kernels are those of a release that the matrix has, for an architecture of dpkg.
+type kernels struct {
+	fresh string // the newest of its line that was seen with modules of driver 580; of Debian a late one
+	old   string // that of the release's first installer, for which Ubuntu's archive has no modules of a driver of today
+	pages string // a fresh one with larger pages; empty: the release has none
 }
 
+// kernelsOf are the kernels by release and architecture. Ubuntu has 64k pages for arm64 alone, Debian 16k since 13, and 64k never.
+// Sources: packages.ubuntu.com, linux-modules-nvidia-580-server(-open)-generic(-64k); packages.debian.org, source package linux.
+var kernelsOf = map[string]map[string]kernels{
+	"ubuntu 22.04": {"amd64": {"5.15.0-186-generic", "5.15.0-25-generic", ""}, "arm64": {"5.15.0-186-generic", "5.15.0-25-generic", "5.15.0-186-generic-64k"}},
+	"ubuntu 24.04": {"amd64": {"6.8.0-146-generic", "6.8.0-31-generic", ""}, "arm64": {"6.8.0-146-generic", "6.8.0-31-generic", "6.8.0-146-generic-64k"}},
+	"ubuntu 26.04": {"amd64": {"7.0.0-34-generic", "7.0.0-14-generic", ""}, "arm64": {"7.0.0-34-generic", "7.0.0-14-generic", "7.0.0-34-generic-64k"}},
+	"debian 12":    {"amd64": {"6.1.0-40-amd64", "6.1.0-9-amd64", ""}, "arm64": {"6.1.0-40-arm64", "6.1.0-9-arm64", ""}},
+	"debian 13":    {"amd64": {"6.12.48+deb13-amd64", "6.12.38+deb13-amd64", ""}, "arm64": {"6.12.48+deb13-arm64", "6.12.38+deb13-arm64", "6.12.48+deb13-arm64-16k"}},
+}
+
+// cardsOf are the cards of the matrix, with the machines that there are with them: "pages" are those for arm64 with larger pages only.
 var cardsOf = []struct {
 	name     string
 	ids      []string
 	switches int
 	bridges  int
+	machines string
 }{
-	{"RTX 4090", []string{"2684"}, 0, 0}, {"RTX 5090", []string{"2b85"}, 0, 0}, {"H100 SXM with NVSwitches", []string{"2330"}, 4, 0},
-	{"GTX 1080 Ti", []string{"1b06"}, 0, 0}, {"GT 710 and RTX 3090", []string{"128b", "2204"}, 0, 0}, {"no card", nil, 0, 0},
-	{"HGX B200", []string{"2901"}, 0, 4}, {"GB200", []string{"2941"}, 0, 0},
+	{"RTX 4090", []string{"2684"}, 0, 0, "amd64 pages"}, {"RTX 5090", []string{"2b85"}, 0, 0, "amd64 pages"},
+	{"H100 SXM with NVSwitches", []string{"2330"}, 4, 0, "amd64"}, {"HGX B200", []string{"2901"}, 0, 4, "amd64"},
+	{"GB200", []string{"2941"}, 0, 0, "arm64 pages"}, {"GTX 1080 Ti", []string{"1b06"}, 0, 0, "amd64 pages"},
+	{"GT 710 and RTX 3090", []string{"128b", "2204"}, 0, 0, "amd64"}, {"no card", nil, 0, 0, "amd64 pages"},
 }
 
-// existing are the packages that are known to exist, by distribution: (V) is a kernel's version, (L) its line.
+// existing are the packages that are known to exist, by distribution: (V) is a kernel's version, (M) that of the kernel of its line
+// which has modules, (L) the line.
 // Sources. Ubuntu's archive: packages.ubuntu.com, jammy-updates, noble-updates and resolute-updates; those of 470 stop at the
 // kernels of the releases themselves, those of 610 are empty and lead to 615. NVIDIA's repository: the driver installation guide,
 // "Compute-only (headless) installation" and "Version locking"; its nvidia-fabricmanager of 580 has no branch in its name.
-// What NVLink 5 systems want: NVIDIA/gpu-driver-container, ubuntu24.04/precompiled/local-repo.sh, and packages.ubuntu.com.
+// nvidia-dkms-*-server: the same pages. What NVLink 5 systems want: NVIDIA/gpu-driver-container, ubuntu24.04/precompiled/local-repo.sh, and packages.ubuntu.com.
 // Debian: packages.debian.org, bookworm and trixie, non-free and contrib.
 var existing = map[string][]string{
 	"ubuntu": {
-		`linux-modules-nvidia-(580|595)-server(-open)?-((V)-)?(L)`, `linux-modules-nvidia-615-server-open-((V)-)?(L)`,
-		`nvidia-headless-no-dkms-(580|595)-server(-open)?`, `nvidia-headless-no-dkms-(470-server|615-server-open)`, `nvidia-dkms-470-server`,
+		`linux-modules-nvidia-(580|595)-server(-open)?-((M)-)?(L)`, `linux-image-(M)-(L)`, `linux-modules-nvidia-615-server-open-((M)-)?(L)`,
+		`nvidia-headless-no-dkms-(580|595)-server(-open)?`, `nvidia-headless-no-dkms-(470-server|615-server-open)`, `nvidia-dkms-(470-server|(580|595)-server(-open)?|615-server-open)`,
 		`(nvidia-utils|libnvidia-compute)-(470|580|595|615)-server`, `nvidia-fabricmanager(-(580|595|615))?`, `linux-headers-((V)-)?(L)`,
 		`nvidia-driver-pinning-(580|595|610|615|620)`, `nvidia-dkms-580(-open)?`, `(libnvidia-compute|nvidia-utils|nvidia-compute-utils)-580`,
 		`nvidia-dkms(-open)?`, `libnvidia-compute`, `nvidia-persistenced`, `nvlsm`, `infiniband-diags`, `nvidia-imex(-580)?`,
@@ -62,7 +72,8 @@ var existing = map[string][]string{
 func exists(t *testing.T, f *facts.Host, names []string) {
 	t.Helper()
 	version, line := catalog.SplitKernel(f.Kernel)
-	kernel := strings.NewReplacer("(V)", regexp.QuoteMeta(version), "(L)", regexp.QuoteMeta(line))
+	with, _ := catalog.SplitKernel(kernelsOf[f.OS.ID+" "+f.OS.VersionID][f.Arch].fresh)
+	kernel := strings.NewReplacer("(V)", regexp.QuoteMeta(version), "(M)", regexp.QuoteMeta(with), "(L)", regexp.QuoteMeta(line))
 	for _, name := range names {
 		if !slices.ContainsFunc(existing[f.OS.ID], func(e string) bool { return regexp.MustCompile("^" + kernel.Replace(e) + "$").MatchString(name) }) {
 			t.Errorf("%s %s with kernel %s: there is no %s", f.OS.ID, f.OS.VersionID, f.Kernel, name)
@@ -81,16 +92,39 @@ func packagesOf(d catalog.Driver, f *facts.Host) []string {
 	return names
 }
 
-// TestDriverMatrix writes down which driver kgpu chooses for what people have, with the names of its packages.
+// TestDriverMatrix writes down which driver kgpu chooses for what people have, with the names of its packages, all of which exist.
+// A host with an old kernel of Ubuntu is one whose apt said that no modules are made for that: with the newest kernel they come, and
+// DKMS makes them where that cannot be had.
+//
+// Left out, for there is no such machine or nobody knows: larger pages on x86-64, which has none; HGX boards of H100 and B200 on
+// arm64; GB200 on x86-64; 64k pages on Debian; Kepler's driver 470 with larger pages. What the names do not tell: Debian takes the
+// headers of an old kernel out of its archive with the next point release, and the step that wants them says which there are; and
+// NVIDIA's repository of Debian 12 may have no arm64, where GB200's driver would come from.
 func TestDriverMatrix(t *testing.T) {
 	inv := decode(t, threeHosts)
 	var out strings.Builder
 	for _, c := range cardsOf {
 		for _, release := range releases {
-			for _, kernel := range kernelsOf[release.ID+" "+release.VersionID] {
+			say := func(arch, kernel, newer string) {
+				if kernel == "" {
+					return
+				}
 				f := bare(10)
-				f.OS, f.Kernel, f.NVIDIA.Cards, f.NVIDIA.Switches, f.NVIDIA.Bridges = release, kernel, cards(c.ids...), c.switches, c.bridges
-				fmt.Fprintf(&out, "%s, %s %s, %s: %s\n", c.name, release.ID, release.VersionID, kernel, chosen(t, inv, f))
+				f.OS, f.Arch, f.Kernel, f.NVIDIA.Cards, f.NVIDIA.Switches, f.NVIDIA.Bridges = release, arch, kernel, cards(c.ids...), c.switches, c.bridges
+				f.Ways = []facts.Way{{Name: wayBuilt, Kernel: kernel}}
+				if newer != "" {
+					f.Ways = []facts.Way{{Name: wayBuilt, Why: "they are not offered"}, {Name: wayNewer, Kernel: newer}}
+				}
+				fmt.Fprintf(&out, "%s, %s %s, %s, %s: %s\n", c.name, release.ID, release.VersionID, arch, kernel, chosen(t, inv, f))
+			}
+			of := kernelsOf[release.ID+" "+release.VersionID]
+			for _, machine := range strings.Fields(c.machines) {
+				if machine == "pages" {
+					say("arm64", of["arm64"].pages, "")
+					continue
+				}
+				say(machine, of[machine].fresh, "")
+				say(machine, of[machine].old, of[machine].fresh)
 			}
 		}
 	}
@@ -108,6 +142,22 @@ func chosen(t *testing.T, inv *inventory.Inventory, f *facts.Host) string {
 		return "refused: " + refused.Detail
 	}
 	names := packagesOf(c.Driver, f)
+	if c.Prebuilt() && f.Ways[0].Kernel == "" {
+		// What stands for the running kernel is taken for the newer one, and the kernel itself, by scripts/lib/driver-ways.sh.
+		built, dkms := strings.Fields(wayLines(f, c, wayNewer)[0])[2:], strings.Fields(wayLines(f, c, wayDKMS)[0])[3:]
+		names = []string{"linux-image-" + f.Ways[1].Kernel}
+		for _, name := range built {
+			if of, ok := strings.CutSuffix(name, "-"+f.Kernel); ok {
+				name = of + "-" + f.Ways[1].Kernel
+			}
+			names = append(names, name)
+		}
+		more := c.FabricPackages(FabricOf(f)).Others
+		names, dkms = append(names, more...), append(dkms, more...)
+		exists(t, f, names)
+		exists(t, f, dkms)
+		return fmt.Sprintf("%s: with kernel %s: %s; or by DKMS: %s", c.Driver, f.Ways[1].Kernel, strings.Join(names, " "), strings.Join(dkms, " "))
+	}
 	exists(t, f, names)
 	return fmt.Sprintf("%s: %s", c.Driver, strings.Join(names, " "))
 }
@@ -121,7 +171,7 @@ func TestDriversExist(t *testing.T) {
 				branch, _ := catalog.LookupDriverBranch(number)
 				for _, flavour := range branch.Flavours([]catalog.Architecture{cmp.Or(map[int]catalog.Architecture{470: catalog.Kepler}[number], catalog.Ampere)}) {
 					f := bare(10)
-					f.OS, f.Kernel, f.NVIDIA.Switches = release, kernelsOf[release.ID+" "+release.VersionID][2], 0
+					f.OS, f.Kernel, f.NVIDIA.Switches = release, kernelsOf[release.ID+" "+release.VersionID][f.Arch].fresh, 0
 					if catalog.HasFabricManager(source) && number != 470 {
 						f.NVIDIA.Switches = 4
 					}
