@@ -363,6 +363,10 @@ func evilKubeconfigs(honest string) map[string]string {
 	}
 }
 
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
+
 // What a lying control plane has in its kubeconfig ends every story that reads it, with its reason, and nothing of it is on this
 // machine afterwards, nor does a program run here with it.
 func TestKubeconfigWithMoreInIt(t *testing.T) {
@@ -379,8 +383,13 @@ func TestKubeconfigWithMoreInIt(t *testing.T) {
 		"merge": func(o Options) error {
 			return Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Out: io.Discard})
 		},
-		"tunnel": func(o Options) error {
-			return Kubeconfig(t.Context(), o, KubeconfigOptions{Tunnel: true, Out: io.Discard})
+		"tunnel": func(o Options) error { // one that is there ends again
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			return Kubeconfig(ctx, o, KubeconfigOptions{Tunnel: true, Out: writerFunc(func(text []byte) (int, error) {
+				cancel()
+				return len(text), nil
+			})})
 		},
 		"kubectl": func(o Options) error {
 			return Kubectl(t.Context(), o, KubectlOptions{Program: kubectl, Args: []string{"get", "nodes"}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})

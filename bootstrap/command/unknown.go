@@ -9,7 +9,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
-// What the library says of an option that a command does not have, of one without its value, and of one with another.
+// What package flag, beneath the library, says of an option that a command does not have, of one without its value, and of one with
+// another: neither of them has types for that.
 var (
 	notDefined = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
 	noValue    = regexp.MustCompile(`^flag needs an argument: -(.*)$`)

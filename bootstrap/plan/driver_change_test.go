@@ -169,6 +169,36 @@ func TestPaceOfNewHosts(t *testing.T) {
 	}
 }
 
+// TestPaceAndSelection: so many nodes at a time are drained, whether the steps are chosen before or after, or parted.
+func TestPaceAndSelection(t *testing.T) {
+	drivers := func(g *Graph) *Graph {
+		g, err := g.Select([]string{"driver/*"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	waits := func(change func(*Graph) *Graph) []Ref {
+		g, err := Up(decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n"), workersWithCards(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stepOf(change(g), "cp1", "driver/drain/w2").Needs
+	}
+	want := waits(func(g *Graph) *Graph { g.Pace(1); return drivers(g) })
+	if !slices.Contains(want, Ref{"cp1", "driver/uncordon/w1"}) {
+		t.Fatalf("the second node does not wait for the first: %v", want)
+	}
+	for name, change := range map[string]func(*Graph) *Graph{
+		"chosen before": func(g *Graph) *Graph { g = drivers(g); g.Pace(1); return g },
+		"parted before": func(g *Graph) *Graph { g, _ = g.Split(); g.Pace(1); return g },
+	} {
+		if got := waits(change); !slices.Equal(got, want) {
+			t.Errorf("%s: the second node waits for %v, want %v", name, got, want)
+		}
+	}
+}
+
 // TestSelectDrain: who selects the steps of drivers does not get them without the drain.
 func TestSelectDrain(t *testing.T) {
 	g, err := Up(decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n"), workersWithCards(t))

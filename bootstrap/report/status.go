@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/status"
@@ -185,7 +187,7 @@ func tableWidth(rows [][]string) int {
 	for i := range rows[0] {
 		most := 0
 		for _, row := range rows {
-			most = max(most, len([]rune(row[i])))
+			most = max(most, ansi.StringWidthWc(row[i]))
 		}
 		all += most + columnGap
 	}

@@ -153,6 +153,22 @@ func TestStatusFits(t *testing.T) {
 }
 
 // JSON and YAML are one object, whatever its strings look like.
+// A character may take two columns of a terminal, or none.
+func TestTableOfWideCharacters(t *testing.T) {
+	for _, c := range []struct {
+		row  []string
+		want int
+	}{
+		{[]string{"w1", "Ready"}, 2 + columnGap + 5},
+		{[]string{"計算機", "Ready"}, 6 + columnGap + 5},
+		{[]string{"nœud", "e\u0301tat"}, 4 + columnGap + 4},
+	} {
+		if got := tableWidth([][]string{c.row}); got != c.want {
+			t.Errorf("%q takes %d columns, want %d", c.row, got, c.want)
+		}
+	}
+}
+
 func TestStatusAsData(t *testing.T) {
 	for _, r := range []*status.Report{healthy(), troubled()} {
 		r.Hosts[0].Versions = status.Versions{Kubelet: "1.30", Runtime: "no", Kernel: "- x: [", OS: `<&> "ü" 0x10`}
