@@ -111,6 +111,10 @@ func TestKeyThatEndsIsNoDrift(t *testing.T) {
 	o, _ := fakes(t, &cp.fakeHost, &w1.fakeHost)
 	o.Events = event.Discard
 	const path = "/etc/apt/keyrings/kgpu-kubernetes.gpg"
+	// The host of the file was set up by an earlier kgpu, which did not put this there.
+	preferences := "file=" + strings.Repeat("0", 64) + "  /etc/apt/preferences.d/zz-kgpu-kubernetes\nend=1\n"
+	of := strings.Replace(*cp.known.Load(), "end=1\n", preferences, 1)
+	cp.known.Store(&of)
 	known := fmt.Sprintf("keyring=1 %s\nkeyring-key=%[1]s=pub:-:4096:1:AB:1661519093:%d::-:::scSC::::::23::0:\nend=1\n", path, time.Now().Add(30*24*time.Hour).Unix())
 	known = strings.Replace(*w1.known.Load(), "end=1\n", known, 1)
 	known = regexp.MustCompile("(?m)^now=.*$").ReplaceAllString(known, fmt.Sprintf("now=%d.0", time.Now().Unix()))
