@@ -16,7 +16,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Smoke proves that every card of the cluster's hosts can be used by exactly one pod, and opens the notebook.
+// Smoke proves that every card of the cluster's hosts computes for exactly one pod, and opens the notebook.
 func Smoke(ctx context.Context, o Options) error {
 	s, err := openAlone(ctx, o, o.Inventory.Hosts)
 	if err != nil {
@@ -31,7 +31,7 @@ func Smoke(ctx context.Context, o Options) error {
 	})
 }
 
-// prove runs nvidia-smi in the cluster, once for each card that the hosts list, and then opens the notebook, a new one if that was
+// prove has pods compute in the cluster, one for each card that the hosts list, and then opens the notebook, a new one if that was
 // planned. owed says that a former run owes a proof of all cards.
 func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
 	nodes, hosts := s.nodesWithCards()
@@ -120,7 +120,7 @@ func (s *session) proven(hosts map[string]string, r *smoke.Row) {
 func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[string]string) (*smoke.Table, error) {
 	k := s.settled().Kubernetes
 	minor, _ := catalog.Kubernetes(k.Version.Minor)
-	manifest, err := smoke.Manifest(nodes, plan.Image(s.Inventory, catalog.SmokeImage), minor, k.FeatureGates)
+	manifest, err := smoke.Manifest(nodes, minor, k.FeatureGates)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 		if f == nil || len(f.NVIDIA.Seen) == 0 {
 			continue
 		}
-		n := smoke.Node{Name: plan.NodeName(h, f), Driver: plan.DriverMounts(f)}
+		n := smoke.Node{Name: plan.NodeName(h, f), Sample: plan.Sample(s.Inventory, f), Driver: plan.DriverMounts(f)}
 		for _, o := range plan.Offers(s.Inventory, f) {
 			n.Cards = append(n.Cards, smoke.Card(o))
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 var gpuNodes = []smoke.Node{
-	{Name: "gpu-1.lab", Cards: []smoke.Card{{UUID: "GPU-a0", Name: "NVIDIA A100-SXM4-40GB"}, {UUID: "GPU-a1", Name: "NVIDIA A100-SXM4-40GB"}}},
-	{Name: "w2", Cards: []smoke.Card{{UUID: "GPU-b0", Name: "Tesla T4"}}},
+	{Name: "gpu-1.lab", Sample: catalog.SampleOf(580), Cards: []smoke.Card{{UUID: "GPU-a0", Name: "NVIDIA A100-SXM4-40GB"}, {UUID: "GPU-a1", Name: "NVIDIA A100-SXM4-40GB"}}},
+	{Name: "w2", Sample: catalog.SampleOf(580), Cards: []smoke.Card{{UUID: "GPU-b0", Name: "Tesla T4"}}},
 }
 
 var smokeJobs = []string{"smi-gpu-1.lab-0", "smi-gpu-1.lab-1", "none-gpu-1.lab", "plain-gpu-1.lab", "smi-w2-0", "none-w2", "plain-w2"}
@@ -53,7 +53,7 @@ case "$*" in
 esac
 `)
 	minor, _ := catalog.Kubernetes(36)
-	manifest, err := smoke.Manifest(gpuNodes, "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", minor, nil)
+	manifest, err := smoke.Manifest(gpuNodes, minor, nil)
 	s.must(err)
 	s.value("manifest", manifest)
 	s.write("holders", "")
@@ -164,7 +164,7 @@ func (s *sandbox) looked(job, log string) {
 func (s *sandbox) allLooked() {
 	s.t.Helper()
 	for job, uuid := range map[string]string{"smi-gpu-1.lab-0": "GPU-a1", "smi-gpu-1.lab-1": "GPU-a0", "smi-w2-0": "GPU-b0"} {
-		s.looked(job, "GPU 0: some card (UUID: "+uuid+")\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-end\n")
+		s.looked(job, "GPU 0: some card (UUID: "+uuid+")\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-sample 0\nkgpu-said Test PASSED\nkgpu-end\n")
 	}
 	for _, node := range []string{"gpu-1.lab", "w2"} {
 		s.looked("none-"+node, "No devices found.\nkgpu-status 6\nkgpu-end\n")
@@ -258,7 +258,7 @@ func TestSmokeThatCannotBe(t *testing.T) {
 		{name: "no RuntimeClass", events: "Warning FailedCreate: \"pod rejected: RuntimeClass \\\"nvidia\\\" not found\"\n",
 			want: "SMOKE_FAILED\tJob smi-w2-0: FailedCreate: pod rejected: RuntimeClass \"nvidia\" not found"},
 		{name: "a hang", pod: smokePod("smi-w2-0", "Running", conditions(object{"type": "Ready", "status": "False"})),
-			want: "SMOKE_FAILED\tJob smi-w2-0: the pod runs, and nvidia-smi in it does not come back"},
+			want: "SMOKE_FAILED\tJob smi-w2-0: the pod runs, and nvidia-smi or the sample in it does not come back"},
 		{name: "a dead node", pod: smokePod("smi-w2-0", "Pending", conditions(object{"type": "PodScheduled", "status": "True"})), events: "Normal Scheduled: \"assigned\"\n",
 			want: "SMOKE_FAILED\tJob smi-w2-0: neither the scheduler nor the kubelet of its node does anything about its pod"},
 		{name: "a slow pull", pod: pulling, late: true, events: "Normal Pulling: \"Pulling image\"\n",
@@ -496,7 +496,8 @@ echo "$pid" >/tmp/pid; kill -TERM "$pid"
 	}
 }
 
-// What the pods run tells what nvidia-smi says and how it ends, and is ready only then.
+// What the pods run tells what nvidia-smi says and how it ends, and the same of the program that computes where there is a card. A
+// pod is ready only then.
 func TestSmokeLooks(t *testing.T) {
 	t.Parallel()
 	s := smokeHost(t)
@@ -513,20 +514,29 @@ func TestSmokeLooks(t *testing.T) {
 		s.must(dec.Decode(&job))
 	}
 	command := job.Spec.Template.Spec.Containers[0].Command
-	if len(command) != 3 || command[0] != "sh" || command[1] != "-c" {
+	if len(command) != 5 || command[0] != "sh" || command[1] != "-c" || command[4] != "/cuda-samples/vectorAdd" {
 		t.Fatalf("command %q", command)
 	}
 	s.write("look", command[2])
-	s.stub("sleep", "#!/bin/sh\necho held\nls /tmp\n")
-	for _, c := range []struct{ program, want string }{
-		{"echo 'GPU 0: Tesla T4 (UUID: GPU-b0)'", "GPU 0: Tesla T4 (UUID: GPU-b0)\nkgpu-status 0\n"},
-		{"[ ! -e /tmp/seen ] || echo too early; echo 'No devices found.' >&2; exit 6", "No devices found.\nkgpu-status 6\n"},
+	s.stub("sleep", "#!/bin/sh\necho held\nls /tmp/seen\n")
+	const card = "echo 'GPU 0: Tesla T4 (UUID: GPU-b0)'"
+	for _, c := range []struct{ program, sample, want, did string }{
+		{card, "echo 'Test PASSED'; echo Done", "GPU 0: Tesla T4 (UUID: GPU-b0)\nkgpu-status 0\n", "\nkgpu-sample 0\nkgpu-said Test PASSED\nkgpu-said Done"},
+		{card, "echo kgpu-end; printf 'no kernel image' >&2; exit 1", "GPU 0: Tesla T4 (UUID: GPU-b0)\nkgpu-status 0\n", "\nkgpu-sample 1\nkgpu-said kgpu-end\nkgpu-said no kernel image"},
+		{card, "[ ! -e /tmp/seen ] || echo too early", "GPU 0: Tesla T4 (UUID: GPU-b0)\nkgpu-status 0\n", "\nkgpu-sample 0\n"},
+		{"[ ! -e /tmp/seen ] || echo too early; echo 'No devices found.' >&2; exit 6", "echo 'Test PASSED'", "No devices found.\nkgpu-status 6\n", ""},
 	} {
 		s.stub("nvidia-smi", "#!/bin/sh\n"+c.program+"\n")
+		s.write("cuda-samples/vectorAdd", "#!/bin/sh\n"+c.sample+"\n")
+		s.must(os.Chmod(s.path("cuda-samples/vectorAdd"), 0o755))
 		os.Remove(s.path("tmp/seen"))
-		r := s.ok(s.bash("exec sh /look"))
-		if !strings.HasPrefix(r.output, c.want) || !strings.HasSuffix(r.output, "\nkgpu-end\nheld\nseen\n") {
+		r := s.ok(s.bash("exec sh /look /cuda-samples/vectorAdd"))
+		if !strings.HasPrefix(r.output, c.want) || !strings.HasSuffix(r.output, c.did+"\nkgpu-end\nheld\n/tmp/seen\n") || c.did == "" && strings.Contains(r.output, "kgpu-sample") {
 			t.Errorf("it printed\n%s", r.output)
 		}
+	}
+	os.Remove(s.path("tmp/seen"))
+	if r := s.ok(s.bash("exec sh /look")); strings.Contains(r.output, "kgpu-sample") {
+		t.Errorf("without a program it printed\n%s", r.output)
 	}
 }

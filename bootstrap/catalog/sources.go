@@ -115,9 +115,6 @@ var ToolkitPackages = []string{"libnvidia-container1", "libnvidia-container-tool
 // Source: https://github.com/NVIDIA/k8s-device-plugin, CHANGELOG.md of v0.20.0; kgpu's lab runs 0.19.3.
 const DevicePluginImage = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
-// SmokeImage is what the proof runs nvidia-smi in.
-const SmokeImage = "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
-
 // Download is a file whose content is known by its SHA-256, per dpkg architecture ("all" where it does not matter).
 type Download struct {
 	Version string

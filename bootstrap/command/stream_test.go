@@ -162,7 +162,8 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 	}}
 	const card = "GPU-8f0e4a2c-0000-0000-0000-000000000001"
 	var seen strings.Builder
-	for _, line := range []string{"smi-cp-0\tGPU 0: NVIDIA A100-SXM4-40GB (UUID: " + card + ")", "smi-cp-0\tkgpu-status 0", "smi-cp-0\tkgpu-device /dev/nvidia0", "smi-cp-0\tkgpu-end",
+	for _, line := range []string{"smi-cp-0\tGPU 0: NVIDIA A100-SXM4-40GB (UUID: " + card + ")", "smi-cp-0\tkgpu-status 0", "smi-cp-0\tkgpu-device /dev/nvidia0",
+		"smi-cp-0\tkgpu-sample 0", "smi-cp-0\tkgpu-said Test PASSED", "smi-cp-0\tkgpu-end",
 		"none-cp\tNo devices found.", "none-cp\tkgpu-status 6", "none-cp\tkgpu-end", "plain-cp\tkgpu-status 127", "plain-cp\tkgpu-end"} {
 		seen.WriteString(line + "\n")
 	}

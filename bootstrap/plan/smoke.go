@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -21,10 +22,17 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 		return nil, err
 	}
 	b.side(b.cp, Step{
-		Ref: Ref{ID: "gpu/smoke"}, Title: "run nvidia-smi on every card", Reason: reason, Script: "gpu-smoke",
+		Ref: Ref{ID: "gpu/smoke"}, Title: "compute on every card", Reason: reason, Script: "gpu-smoke",
 		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node
 	})
 	return &b.graph, b.graph.Validate()
+}
+
+// Sample is what the proof computes with on a host: what the driver that runs there can run.
+func Sample(inv *inventory.Inventory, f *facts.Host) catalog.Sample {
+	s := catalog.SampleOf(branchOf(f.NVIDIA.Loaded))
+	s.Image = Image(inv, s.Image)
+	return s
 }
 
 // Proven plans to remember, on the control plane, that the cards were proven.

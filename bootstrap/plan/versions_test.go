@@ -164,7 +164,7 @@ spec:
       restartPolicy: Never
       runtimeClassName: nvidia
       containers:
-        - {name: nvidia-smi, image: "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", command: [nvidia-smi], resources: {limits: {nvidia.com/gpu: 1}}}
+        - {name: nvidia-smi, image: "registry.k8s.io/cuda-vector-add:v0.1", command: [nvidia-smi], resources: {limits: {nvidia.com/gpu: 1}}}
 `
 
 const jupyterToday = `

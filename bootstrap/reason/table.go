@@ -105,6 +105,7 @@ const (
 	SmokeCardMissing      ID = "SMOKE_CARD_MISSING"
 	SmokeCardTwice        ID = "SMOKE_CARD_TWICE"
 	SmokeCardLeaked       ID = "SMOKE_CARD_LEAKED"
+	SmokeCannotCompute    ID = "SMOKE_CANNOT_COMPUTE"
 	NotebookNoCard        ID = "NOTEBOOK_NO_CARD"
 	NotebookFailed        ID = "NOTEBOOK_FAILED"
 	NotebookNoGPU         ID = "NOTEBOOK_NO_GPU"
@@ -392,7 +393,7 @@ var table = index([]Reason{
 		"The CUDA version under `gpu.cuda` does not compile for the card, is not made for the driver, or is not offered for the host's release.",
 		"leave `gpu.cuda` out and kgpu chooses a version that driver and cards run, or `gpu: {cuda: none}` does without"},
 	{SmokeFailed, 113,
-		"A Job of the proof did not do what it was to do: its pod did not start or end, nvidia-smi failed or hung in it, or it saw a card that no host has.",
+		"A Job of the proof did not do what it was to do: its pod did not start or end, nvidia-smi failed or hung in it, its image has no program that computes, or it saw a card that no host has.",
 		"the Job's own words are above; `kgpu smoke` runs the proof again"},
 	{SmokeImage, 114,
 		"A node could not pull the image of the proof or of the notebook: the kubelet reports ErrImagePull or the like.",
@@ -406,6 +407,9 @@ var table = index([]Reason{
 	{SmokeCardLeaked, 117,
 		"A pod of the proof saw more cards than it asked for, or saw some and asked for none.",
 		"pods see cards that they did not ask for: is nvidia the default runtime, or is NVIDIA_VISIBLE_DEVICES set?"},
+	{SmokeCannotCompute, 193,
+		"nvidia-smi lists the card in a pod, and it does not compute there: NVIDIA's sample that adds two vectors on it failed, got wrong sums, or did not end.",
+		"the sample's own words are above, and `kgpu doctor` looks at the host's driver and fabric; `kgpu smoke` runs the proof again"},
 	{NotebookNoCard, 120,
 		"The notebook asks for one card, and none is free: other pods have them all.",
 		"stop one of the pods named above, or set `notebook: {framework: none}` and go on without the notebook"},

@@ -10,6 +10,7 @@ import (
 func FuzzJudge(f *testing.F) {
 	nodes := []Node{{Name: "w1", Cards: []Card{{UUID: "GPU-1", Name: "A100"}}}}
 	f.Add("w1-0\tGPU 0: A100 (UUID: GPU-1)\nw1-0\tkgpu-status 0\nw1-0\tkgpu-device /dev/nvidia0\nw1-0\tkgpu-end\n")
+	f.Add("smi-w1-0\tGPU 0: A100 (UUID: GPU-1)\nsmi-w1-0\tkgpu-status 0\nsmi-w1-0\tkgpu-sample 1\nsmi-w1-0\tkgpu-said \x1b[2J\nsmi-w1-0\tkgpu-end\n")
 	f.Add("w1-0\tkgpu-held x\nother\t\x1b[2J\n\t\n")
 	f.Fuzz(func(t *testing.T, logs string) {
 		table, err := Judge(nodes, logs)

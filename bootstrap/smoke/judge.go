@@ -13,11 +13,11 @@ import (
 )
 
 // Judge holds the logs of the Jobs, a line "job<tab>line" each, against what the hosts list: each card is seen by exactly
-// one Job, or as many as share it, on its own node, and a Job without a request sees none. What a pod outside of the proof
+// one Job, or as many as share it, on its own node, and computes there, and a Job without a request sees none. What a pod outside of the proof
 // has is no violation: as much of a node's cards may stay unseen as Jobs got none because of such pods. Every violation is a
 // *reason.Error; the table is nil when there is one.
 func Judge(nodes []Node, logs string) (*Table, error) {
-	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}, held: map[string]*holding{}}
+	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}, held: map[string]*holding{}, idle: map[string]bool{}, full: map[string]int{}}
 	for _, n := range nodes {
 		for _, c := range n.Cards {
 			j.home[c.UUID] = n.Name
@@ -49,6 +49,8 @@ type judge struct {
 	home map[string]string   // UUID → node whose host lists it
 	jobs map[string][]string // UUID → Jobs that asked for a card and saw this one
 	held map[string]*holding // by node
+	idle map[string]bool     // UUID → it does not compute
+	full map[string]int      // UUID → how many Jobs that share it found no memory to compute in
 	errs []error
 }
 
@@ -119,6 +121,31 @@ func (j *judge) cardJob(n Node, job string) {
 		}
 		j.jobs[uuid] = append(j.jobs[uuid], job)
 	}
+	if s.status == 0 && len(given) > 0 {
+		j.compute(n, job, s, given[0])
+	}
+}
+
+// compute judges what the sample did on a card. Who shares one with pods that have all of its memory cannot try it.
+func (j *judge) compute(n Node, job string, s *sight, uuid string) {
+	i := slices.IndexFunc(n.Cards, func(c Card) bool { return c.UUID == uuid })
+	name, did := "of another node", fmt.Sprintf("ended with status %d: %s", s.sample, quote(s.said))
+	if i >= 0 {
+		name = n.Cards[i].Name
+	}
+	if s.sample == timedOut || s.sample == killed {
+		did = "did not end within a minute"
+	}
+	switch {
+	case s.sample == 0 && s.passed, j.idle[uuid]:
+	case s.sample < 0, notRun <= s.sample && s.sample <= notThere:
+		j.violation(reason.SmokeFailed, n, "Job %s could not run its program that computes: %s", job, quote(s.said))
+	case i >= 0 && n.Cards[i].Share > 1 && strings.Contains(s.said, "out of memory"):
+		j.full[uuid]++
+	default:
+		j.idle[uuid] = true
+		j.violation(reason.SmokeCannotCompute, n, "the card %s (%s) is listed and does not compute: vectorAdd in Job %s %s", shorten(uuid), name, job, did)
+	}
 }
 
 // given is what a Job got of what it sees: instances, where it is instances of cards that pods are given, else whole cards.
@@ -154,6 +181,9 @@ func (j *judge) cover(nodes []Node) *Table {
 			jobs := j.jobs[c.UUID]
 			least, most := n.sights(c)
 			row, names := Row{Node: n.Name, Card: c.Name, UUID: c.UUID}, strings.Join(jobs, ", ")
+			if full := j.full[c.UUID]; full > 0 && full == len(jobs) {
+				names += ", not computed: its memory is all taken"
+			}
 			switch {
 			case len(jobs) >= least && len(jobs) <= most, held != nil && held.cards >= unseen && 0 < len(jobs) && len(jobs) < least:
 				row.Job = names

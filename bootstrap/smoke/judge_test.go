@@ -16,7 +16,7 @@ var lab = []Node{
 	{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
 }
 
-// saw is the log of a Job in which nvidia-smi lists these cards.
+// saw is the log of a Job in which nvidia-smi lists these cards, and one computes.
 func saw(uuids ...string) string {
 	var b strings.Builder
 	for i, uuid := range uuids {
@@ -26,8 +26,11 @@ func saw(uuids ...string) string {
 	for i := range uuids {
 		fmt.Fprintf(&b, "kgpu-device /dev/nvidia%d\n", i)
 	}
-	return b.String() + "kgpu-end\n"
+	return b.String() + computed + "kgpu-end\n"
 }
+
+// computed is what a pod tells of a card that computes.
+const computed = "kgpu-sample 0\nkgpu-said [Vector addition of 50000 elements]\nkgpu-said Test PASSED\nkgpu-said Done\n"
 
 const (
 	noProgram = "timeout: failed to run command 'nvidia-smi': No such file or directory\nkgpu-status 127\nkgpu-end\n"
@@ -133,7 +136,7 @@ func TestViolations(t *testing.T) {
 			"w1 SMOKE_CARD_TWICE the card GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
 		}},
 		{"device nodes that nvidia-smi hides", map[string]string{
-			"smi-w2-0": "GPU 0: Tesla T4 (UUID: GPU-w2-0)\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-device /dev/nvidia1\nkgpu-end\n",
+			"smi-w2-0": "GPU 0: Tesla T4 (UUID: GPU-w2-0)\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-device /dev/nvidia1\n" + computed + "kgpu-end\n",
 		}, []string{
 			"w2 SMOKE_CARD_LEAKED Job smi-w2-0 asked for one card and sees 2: /dev/nvidia0, /dev/nvidia1",
 		}},
@@ -270,6 +273,41 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestCannotCompute has cards that are listed and do not compute: what the sample says is told, once for each.
+func TestCannotCompute(t *testing.T) {
+	did := func(status int, words string) string {
+		return strings.Replace(saw("GPU-w2-0"), computed, fmt.Sprintf("kgpu-sample %d\nkgpu-said [Vector addition of 50000 elements]\nkgpu-said %s\n", status, words), 1)
+	}
+	const notReady = "Failed to allocate device vector A (error code system not yet initialized)!"
+	const card = "SMOKE_CANNOT_COMPUTE the card GPU-w2-0 (Tesla T4) is listed and does not compute: vectorAdd in Job smi-w2-0 "
+	node := lab[2]
+	for _, c := range []struct{ name, log, want string }{
+		{"the driver cannot", did(1, notReady), card + `ended with status 1: "` + notReady + `"`},
+		{"sums that are wrong", did(1, "Result verification failed at element 7!"), card + `ended with status 1: "Result verification failed at element 7!"`},
+		{"a program that passed nothing", did(0, "Done"), card + `ended with status 0: "Done"`},
+		{"a program that passed and failed", did(1, "Test PASSED"), card + `ended with status 1: "Test PASSED"`},
+		{"a hang", did(124, ""), card + "did not end within a minute"},
+		{"a hang that hears nothing", did(137, ""), card + "did not end within a minute"},
+		{"memory that somebody outside has", did(1, "out of memory"), card + `ended with status 1: "out of memory"`},
+		{"escapes", did(1, "\x1b[2J"), card + `ended with status 1: "\x1b[2J"`},
+		{"another image", did(127, "timeout: failed to run command"), `SMOKE_FAILED Job smi-w2-0 could not run its program that computes: "timeout: failed to run command"`},
+		{"no program", strings.Replace(saw("GPU-w2-0"), computed, "", 1), `SMOKE_FAILED Job smi-w2-0 could not run its program that computes: ""`},
+	} {
+		t.Run(c.name, func(t *testing.T) { expect(t, node, logsOf("w2", c.log), c.want) })
+	}
+	shared := Node{Name: "w2", Cards: []Card{{UUID: "GPU-w2-0", Name: "Tesla T4", Share: 2}}}
+	full := did(1, "Failed to allocate device vector A (error code out of memory)!")
+	expect(t, shared, logsOf("w2", did(1, notReady), did(1, notReady)), card+`ended with status 1: "`+notReady+`"`)
+	for _, c := range []struct{ first, want string }{
+		{saw("GPU-w2-0"), "smi-w2-0, smi-w2-1"},
+		{full, "smi-w2-0, smi-w2-1, not computed: its memory is all taken"},
+	} {
+		if table, err := Judge([]Node{shared}, logsOf("w2", c.first, full)); err != nil || table.Rows[0].By() != c.want {
+			t.Errorf("%+v, %v, want %s", table, err, c.want)
+		}
+	}
+}
+
 // TestInstances has a card that is cut into two instances, and a whole one.
 func TestInstances(t *testing.T) {
 	node := Node{Name: "w1", Cards: []Card{
@@ -282,7 +320,7 @@ func TestInstances(t *testing.T) {
 		for i, uuid := range uuids {
 			log += fmt.Sprintf("  MIG 1g.5gb      Device  %d: (UUID: %s)\n", i, uuid)
 		}
-		return log + "kgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-end\n"
+		return log + "kgpu-status 0\nkgpu-device /dev/nvidia0\n" + computed + "kgpu-end\n"
 	}
 	if table, err := Judge([]Node{node}, logsOf("w1", instance("MIG-b"), instance("MIG-a"), saw("GPU-1"))); err != nil || len(table.Rows) != 3 {
 		t.Errorf("%v, %v", table, err)

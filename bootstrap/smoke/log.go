@@ -1,6 +1,7 @@
 package smoke
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,14 +12,19 @@ import (
 const (
 	statusMark = "kgpu-status "
 	deviceMark = "kgpu-device "
+	sampleMark = "kgpu-sample " // the exit status of the program that computes
+	saidMark   = "kgpu-said "   // a line of its output
 	endMark    = "kgpu-end"
 )
 
 // heldMark is what the step says instead of a Job that got no card: a pod that may have it.
 const heldMark = "kgpu-held "
 
-// timedOut is the status of timeout(1); 137 when the driver did not even hear SIGTERM.
-const timedOut, killed = 124, 137
+// timedOut is the status of timeout(1); 137 when the driver did not even hear SIGTERM, 125 to 127 when it could not run the program.
+const timedOut, killed, notRun, notThere = 124, 137, 125, 127
+
+// passed is what the sample says when its sums are right.
+const passed = "Test PASSED"
 
 // sight is what one Job saw.
 type sight struct {
@@ -29,6 +35,9 @@ type sight struct {
 	status    int      // of nvidia-smi; -1: it is not there
 	whole     bool     // the log has its end
 	last      string   // last words of nvidia-smi
+	sample    int      // status of the program that computes; -1: it did not run
+	passed    bool     // it says that its sums are right
+	said      string   // its last words
 	held      []string // pods outside of the proof that have the cards it could not get
 }
 
@@ -52,7 +61,7 @@ func readLogs(logs string) map[string]*sight {
 		}
 		s := seen[job]
 		if s == nil {
-			s = &sight{status: -1}
+			s = &sight{status: -1, sample: -1}
 			seen[job] = s
 		}
 		s.line(text)
@@ -72,6 +81,17 @@ func (s *sight) line(text string) {
 	}
 	if device, ok := strings.CutPrefix(text, deviceMark); ok {
 		s.devices = append(s.devices, device)
+		return
+	}
+	if status, ok := strings.CutPrefix(text, sampleMark); ok {
+		if n, err := strconv.Atoi(status); err == nil {
+			s.sample = n
+		}
+		return
+	}
+	if said, ok := strings.CutPrefix(text, saidMark); ok {
+		s.passed = s.passed || said == passed
+		s.said = cmp.Or(strings.TrimSpace(said), s.said)
 		return
 	}
 	if pod, ok := strings.CutPrefix(text, heldMark); ok {

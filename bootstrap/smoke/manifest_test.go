@@ -18,9 +18,10 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+// sample is what the nodes of these tests compute with.
+var sample = catalog.SampleOf(580)
 
-const image = "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
+var update = flag.Bool("update", false, "write the golden files")
 
 // cards makes cards whose UUIDs are of this host and nobody else's.
 func cards(host string, count int, name string) []Card {
@@ -37,24 +38,24 @@ func TestManifest(t *testing.T) {
 		minor int
 		nodes []Node
 	}{
-		{"one-card", 36, []Node{{Name: "cp1"}, {Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}},
+		{"one-card", 36, []Node{{Name: "cp1"}, {Name: "w1", Sample: sample, Cards: cards("w1", 1, "Tesla T4")}}},
 		{"two-nodes", 36, []Node{
-			{Name: "gpu-a.lab.example.com", Cards: cards("a", 2, "NVIDIA A100-SXM4-40GB")},
-			{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
+			{Name: "gpu-a.lab.example.com", Sample: sample, Cards: cards("a", 2, "NVIDIA A100-SXM4-40GB")},
+			{Name: "w2", Sample: catalog.SampleOf(470), Cards: cards("w2", 1, "Tesla K80")},
 		}},
-		{"eight-cards", 36, []Node{{Name: "dgx", Cards: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
-		{"shared-and-cut", 36, []Node{{Name: "w1", Cards: []Card{
+		{"eight-cards", 36, []Node{{Name: "dgx", Sample: sample, Cards: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
+		{"shared-and-cut", 36, []Node{{Name: "w1", Sample: sample, Cards: []Card{
 			{UUID: "GPU-w1-0", Name: "Tesla T4", Resource: "nvidia.com/gpu", Share: 2},
 			{UUID: "MIG-w1-0", Name: "NVIDIA A100-SXM4-40GB MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb", Share: 1},
 		}}}},
-		{"accelerators", 6, []Node{{Name: "w1", Cards: cards("w1", 1, "Tesla K80"), Driver: []plan.DriverMount{
+		{"accelerators", 6, []Node{{Name: "w1", Sample: catalog.SampleOf(375), Cards: cards("w1", 1, "Tesla K80"), Driver: []plan.DriverMount{
 			{Name: "lib-nvidia-375-bin", From: "/usr/lib/nvidia-375/bin", To: "/usr/local/nvidia/bin"},
 			{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"},
 			{Name: "lib-x86-64-linux-gnu-libcuda-so-375-82", From: "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82", To: "/usr/local/nvidia/lib64/libcuda.so.1"},
 		}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Manifest(c.nodes, image, minor(t, c.minor), nil)
+			got, err := Manifest(c.nodes, minor(t, c.minor), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,13 +87,13 @@ func minor(t *testing.T, number int) catalog.Minor {
 
 // Where Kubernetes gives pods the devices only, a node that does not tell where its driver is can prove nothing.
 func TestManifestWithoutDriver(t *testing.T) {
-	if m, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla K80")}}, image, minor(t, 6), nil); err == nil {
+	if m, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla K80")}}, minor(t, 6), nil); err == nil {
 		t.Errorf("a manifest without libraries:\n%s", m)
 	}
 }
 
 func TestManifestOfNoCards(t *testing.T) {
-	if m, err := Manifest([]Node{{Name: "cp1"}}, image, minor(t, 36), nil); err == nil {
+	if m, err := Manifest([]Node{{Name: "cp1"}}, minor(t, 36), nil); err == nil {
 		t.Errorf("a manifest that proves nothing:\n%s", m)
 	}
 }
@@ -104,7 +105,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"w", "w-0", "w-0-0", "a.b", "a-b", long + ".x", long + ".y", strings.Repeat("a.", 30) + "z"} {
 		nodes = append(nodes, Node{Name: name, Cards: cards(name, 2, "Tesla T4")})
 	}
-	manifest, err := Manifest(nodes, image, minor(t, 36), nil)
+	manifest, err := Manifest(nodes, minor(t, 36), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestManifestOfVersions(t *testing.T) {
 		{14, 37, "nvidia.com/gpu", true, true, false},
 	} {
 		for number := c.from; number <= c.to; number++ {
-			manifest, err := Manifest([]Node{node}, image, minor(t, number), nil)
+			manifest, err := Manifest([]Node{node}, minor(t, number), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +176,7 @@ func TestManifestOfVersions(t *testing.T) {
 // What comes from elsewhere stays one value in the manifest.
 func TestImageIsQuoted(t *testing.T) {
 	const strange = "reg.lan:5000/cuda: x\n  privileged: true #"
-	manifest, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla T4")}}, strange, minor(t, 36), nil)
+	manifest, err := Manifest([]Node{{Name: "w1", Sample: catalog.Sample{Image: strange}, Cards: cards("w1", 1, "Tesla T4")}}, minor(t, 36), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

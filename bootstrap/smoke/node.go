@@ -1,5 +1,5 @@
-// Package smoke is the proof that every card of every node can be used by exactly one pod, or as many as share it: what the cluster is asked to
-// run, and what its answers mean. It is pure; scripts/steps/gpu-smoke.sh is what happens in between.
+// Package smoke is the proof that every card of every node computes for exactly one pod, or as many as share it: what the cluster is
+// asked to run, and what its answers mean. It is pure; scripts/steps/gpu-smoke.sh is what happens in between.
 package smoke
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
@@ -16,6 +17,7 @@ import (
 type Node struct {
 	Name   string
 	Cards  []Card
+	Sample catalog.Sample     // what computes on them
 	Driver []plan.DriverMount // that pods need where Kubernetes gives them the devices only
 }
 

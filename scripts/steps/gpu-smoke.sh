@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Lets the Jobs of a manifest look at the cards, all at the same time, and tells what they saw. Values: manifest (all of it
-# in the namespace kgpu-smoke; each pod has its Job's name as label kgpu.dev/smoke, is ready when it has looked, and then
-# holds its card), resource (what a card is called). Output: logs (a line "job<tab>line" for each line of a log; the line
+# Lets the Jobs of a manifest look at the cards and compute, all at the same time, and tells what they saw. Values: manifest
+# (all of it in the namespace kgpu-smoke; each pod has its Job's name as label kgpu.dev/smoke, is ready when it has looked
+# and computed, and then holds its card), resource (what a card is called). Output: logs (a line "job<tab>line" for each line of a log; the line
 # "job<tab>kgpu-held namespace/pod" for each pod that may have the card a Job did not get).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
@@ -78,7 +78,7 @@ without_held() {
 hinders() {
   local object=$2
   if [[ $object == - ]]; then object=$1; fi
-  hindrance "$object" "$3" "$4" 'nvidia-smi in it does not come back'
+  hindrance "$object" "$3" "$4" 'nvidia-smi or the sample in it does not come back'
 }
 
 # too_busy WORDS tells whether a container did not start because its node is very busy: runc tries a thousand times, within a

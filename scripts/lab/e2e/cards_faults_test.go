@@ -7,7 +7,8 @@ import (
 )
 
 // TestCardsInTrouble has hosts whose cards do not come easily: nouveau holds one until a reboot, Secure Boot wants signed
-// modules for another and has none for a third; then a card is lost, and a driver hangs. The runtime is docker.
+// modules for another and has none for a third, and two list and do not compute; then a card is lost, and a driver hangs. The runtime
+// is docker.
 func TestCardsInTrouble(t *testing.T) {
 	l := newLab(t, []string{"gpu", "docker", "noble"}, "--workers", "2", "--with", "ubuntu",
 		"--gpus", "w1=1xT4,nouveau-busy", "--gpus", "w2=1xA100,secureboot", "--gpus", "ubuntu1=2xL40S,secureboot")
@@ -25,8 +26,29 @@ func TestCardsInTrouble(t *testing.T) {
 
 	d.hosts = []string{cp, w1, ubuntu}
 	c := newCluster(t, l, d)
+	booted := l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id")
+	must(t, "cards that only list", func(t *testing.T) {
+		l.exec(t, "ubuntu1", "mkdir -p /etc/kgpu-lab; echo not-ready >/etc/kgpu-lab/gpu-faults")
+		defer l.exec(t, "ubuntu1", ": >/etc/kgpu-lab/gpu-faults")
+		s := kgpu(t, 193, "up", "--output", "json", c.inventory)
+		listed := uuidOfCard.FindAllString(l.exec(t, "ubuntu1", "nvidia-smi -L"), -1)
+		var told []string
+		for _, e := range s.of("error") {
+			if e.Reason != "SMOKE_CANNOT_COMPUTE" || e.Host != l.addr["ubuntu1"] || !strings.Contains(e.Text, "(error code system not yet initialized)") {
+				t.Errorf("an error is %v", e)
+			}
+			told = append(told, uuidOfCard.FindString(e.Text))
+		}
+		slices.Sort(listed)
+		slices.Sort(told)
+		if len(listed) != 2 || !slices.Equal(told, listed) {
+			t.Errorf("%q are told of, nvidia-smi lists %q", told, listed)
+		}
+		if len(s.cards()) != 0 {
+			t.Errorf("proven are %q", s.cards())
+		}
+	})
 	must(t, "up", func(t *testing.T) {
-		booted := l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id")
 		s := c.up(t)
 		c.ready(t, "cp1", "w1", "ubuntu1")
 		c.offers(t, "cp1= ubuntu1=2 w1=1")

@@ -224,8 +224,8 @@ func (c *cluster) notebookToken(t *testing.T) string {
 // same node does not exist.
 func (c *cluster) podsWithCards(t *testing.T) {
 	run := func(name, limits string) {
-		c.k(t, "run", name, "--image=docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", "--restart=Never", "--overrides",
-			`{"spec":{"nodeSelector":{"kubernetes.io/hostname":"w1"},"containers":[{"name":"`+name+`","image":"docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04",`+
+		c.k(t, "run", name, "--image=nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", "--restart=Never", "--overrides",
+			`{"spec":{"nodeSelector":{"kubernetes.io/hostname":"w1"},"containers":[{"name":"`+name+`","image":"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04",`+
 				`"command":["sleep","infinity"],"resources":{"limits":{`+limits+`}}}]}}`)
 	}
 	// Who wants the notebook's card back scales it to nothing, and kgpu up leaves it so.

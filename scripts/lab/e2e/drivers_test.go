@@ -148,7 +148,7 @@ spec:
       terminationGracePeriodSeconds: 1
       containers:
         - name: training
-          image: docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04
+          image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04
           command: [sleep, infinity]
           resources: {limits: {nvidia.com/gpu: 2}}
 `

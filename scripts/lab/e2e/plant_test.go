@@ -145,5 +145,5 @@ func saying(label, text string) string {
 	key, value, _ := strings.Cut(label, "=")
 	return onCluster(fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "e2e", "namespace": "kube-system"}, "spec": {
 "selector": {"matchLabels": {"e2e": "1"}}, "template": {"metadata": {"labels": {"e2e": "1", %[1]q: %[2]q}}, "spec": {"nodeName": "w1", "terminationGracePeriodSeconds": 0,
-"containers": [{"name": "c", "image": "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04", "command": ["bash", "-c", "echo '%[3]s'; exec sleep infinity"]}]}}}}`, key, value, text))
+"containers": [{"name": "c", "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", "command": ["bash", "-c", "echo '%[3]s'; exec sleep infinity"]}]}}}}`, key, value, text))
 }

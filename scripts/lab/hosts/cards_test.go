@@ -128,6 +128,7 @@ nvidia`)
 			{"lost 1", strings.Split(cards, "\n")[0] + "\nUnable to determine the device handle for GPU1: GPU is lost\n15"},
 			{"mismatch", "Failed to initialize NVML: Driver/library version mismatch\n18"},
 			{"hang", "124"},
+			{"not-ready", cards + "\n0"},
 			{"", cards + "\n0"},
 		} {
 			l.says("cp1", "echo '"+c.fault+"' > /etc/kgpu-lab/gpu-faults; timeout 5 nvidia-smi -L; echo $?", c.want)

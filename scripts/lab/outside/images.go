@@ -24,7 +24,10 @@ func imageNames() []string {
 		manifests.Flannel, manifests.Weave, manifests.DevicePlugin, manifests.MPS, manifests.Notebook, manifests.Dashboard,
 	}, []byte("\n"))
 	out := []string{
-		catalog.DevicePluginImage, catalog.SmokeImage, catalog.NotebookImage(catalog.TensorFlow, ""), catalog.NotebookImage(catalog.PyTorch, ""),
+		catalog.DevicePluginImage, catalog.NotebookImage(catalog.TensorFlow, ""), catalog.NotebookImage(catalog.PyTorch, ""),
+	}
+	for _, s := range catalog.Samples() {
+		out = append(out, s.Image)
 	}
 	for _, m := range imageLine.FindAllSubmatch(all, -1) {
 		out = append(out, string(m[1]))

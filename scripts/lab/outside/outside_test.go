@@ -126,3 +126,12 @@ func TestNewestLike(t *testing.T) {
 		}
 	}
 }
+
+// TestImagesOfTheProof holds that the registries are asked for every image that may prove a card.
+func TestImagesOfTheProof(t *testing.T) {
+	for _, s := range catalog.Samples() {
+		if !slices.Contains(imageNames(), s.Image) {
+			t.Errorf("%s is not asked for", s.Image)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/scripts/lab/internet/store"
 )
 
@@ -57,7 +58,10 @@ func TestExamplesRunWhatTheLabServes(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
-	served := append([]string{cudaName}, jupyterNames...)
+	served := slices.Clone(jupyterNames)
+	for _, s := range catalog.Samples() {
+		served = append(served, s.Image)
+	}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {

@@ -27,13 +27,13 @@ var (
 
 const unresolved = "-Wl,--export-dynamic -Wl,--unresolved-symbols=ignore-in-object-files"
 
-// nvidiaToolkit makes what runs containers with cards: the toolkit's packages, the device plugin's image and a small image to run.
+// nvidiaToolkit makes what runs containers with cards: the toolkit's packages, the device plugin's image and small images to run.
 func (p *preparer) nvidiaToolkit(ctx context.Context) error {
 	tools, root := p.toolsTree(), p.cudaRoot()
 	for _, i := range []item{
 		p.buildWithC(containerToolkit), p.toolkitRepository(),
 		p.buildWithC(devicePlugin), tools, p.devicePluginImage(tools),
-		root, p.cudaImage(root),
+		root, p.sampleImages(root),
 	} {
 		if err := p.do(ctx, i); err != nil {
 			return err

@@ -3,20 +3,20 @@ package prepare
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/scripts/lab/internet/store"
+	"kgpu.dev/kgpu/scripts/lab/src"
 )
 
 // devicePluginName is what kgpu asks for. The Go proxy serves no 0.20.0: the newest that it has is under this name.
-const (
-	devicePluginName = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
-	cudaName         = "docker.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
-)
+const devicePluginName = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 // givesDevices is the environment by which an image asks the toolkit for all cards.
 var givesDevices = []string{"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
@@ -54,7 +54,7 @@ func (p *preparer) devicePluginImage(tools item) item {
 	}
 }
 
-// cudaPackages make the root of the CUDA image. The original's is Ubuntu's; neither brings nvidia-smi, which the toolkit puts in.
+// cudaPackages make the root of CUDA's images. The originals' is Ubuntu's; none brings nvidia-smi, which the toolkit puts in.
 var cudaPackages = []string{"base-files", "bash", "coreutils", "dash", "findutils", "grep", "libc-bin", "sed"}
 
 func (p *preparer) cudaRoot() item {
@@ -74,13 +74,40 @@ func (p *preparer) cudaRoot() item {
 	}
 }
 
-func (p *preparer) cudaImage(root item) item {
+// sampleImages are those that kgpu proves cards with. They have the lab's vectorAdd where the originals have CUDA's.
+func (p *preparer) sampleImages(root item) item {
+	const source = "vectoradd/vectoradd.c"
+	text, err := fs.ReadFile(src.FS, source)
+	if err != nil {
+		panic(err) // it is embedded
+	}
 	return item{
-		name: "image " + cudaName, path: filepath.Join(p.Registry(), "sets", "cuda"),
-		inputs: []any{root.inputs}, files: append([]string{"toolkit_images.go", "layer.go"}, root.files...),
-		make: func(context.Context) error {
-			config := v1.Config{Cmd: []string{"/bin/bash"}}
-			return p.putImage(cudaName, config, append([]string{"CUDA_VERSION=12.9.1"}, givesDevices...), root.path)
+		name: "images of vectorAdd", path: filepath.Join(p.Registry(), "sets", "samples"),
+		inputs: []any{catalog.Samples(), string(text), root.inputs}, files: append([]string{"toolkit_images.go", "layer.go"}, root.files...),
+		make: func(ctx context.Context) error {
+			if err := p.compiler(ctx); err != nil {
+				return err
+			}
+			code, program := filepath.Join(p.work(), filepath.Base(source)), filepath.Join(p.work(), "vectorAdd")
+			if err := writeFile(code, text, 0o644); err != nil {
+				return err
+			}
+			if err := (command{}).run(ctx, "gcc", "-std=gnu11", "-O2", "-s", "-Wall", "-o", program, code); err != nil {
+				return err
+			}
+			for _, s := range catalog.Samples() {
+				tree := filepath.Join(p.work(), "image")
+				if err := emptyDir(tree); err != nil {
+					return err
+				}
+				if err := copyFile(program, filepath.Join(tree, s.Program), 0o755); err != nil {
+					return err
+				}
+				if err := p.putImage(s.Image, v1.Config{Entrypoint: []string{s.Program}}, givesDevices, root.path, tree); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }

@@ -5,5 +5,5 @@ import "embed"
 
 // FS holds one folder per program.
 //
-//go:embed pause netbox runc flannelcni flanneld coredns nvml
+//go:embed pause netbox runc flannelcni flanneld coredns nvml vectoradd
 var FS embed.FS

@@ -5,7 +5,7 @@
 
 #include "cards.h"
 
-enum { success = 0, invalid_value = 1, not_initialized = 3, no_device = 100, invalid_device = 101 }; // CUresult
+enum { success = 0, invalid_value = 1, not_initialized = 3, no_device = 100, invalid_device = 101, not_ready = 802 }; // CUresult
 
 static struct card cards[most_cards];
 static int count = -1;
@@ -14,6 +14,8 @@ int cuInit(unsigned flags) {
 	(void)flags;
 	while (fault("hang", 0))
 		sleep(1);
+	if (fault("not-ready", 0))
+		return not_ready;
 	count = visible(cards);
 	return count > 0 ? success : no_device;
 }

@@ -1,0 +1,51 @@
+package catalog
+
+// Sample is vectorAdd, the sample of CUDA that adds two vectors on a card, compares the sums with the processor's, and says "Test
+// PASSED" and ends with 0 only where they are equal. Its image has a shell, and what the driver brings comes from the host.
+type Sample struct {
+	Image   string
+	Program string // its path in the image
+}
+
+// samples, newest first. No image suits every driver: a program runs from CUDA's least driver of its major version on, and has
+// machine code for the cards of its time. What is newer gets it from the program's PTX, which a driver of the program's own CUDA or
+// newer compiles.
+//
+// The first has code for compute capabilities 5.0 to 9.0 and PTX of 9.0, so that Blackwell and Rubin compile it, whose drivers are
+// newer than CUDA 12.5. The second has 3.5 to 8.6 and runs Kepler, too. The third was made by Kubernetes for its own tests, of CUDA 8
+// and for amd64 only; the two of NVIDIA are for arm64, too.
+//
+// They are not nvidia/cuda's images, which NVIDIA deletes six months after the end of the driver branch that they came with:
+// gitlab.com/nvidia/container-images/cuda, doc/support-policy.md, which is of those images and not of the samples.
+//
+// Sources: github.com/NVIDIA/k8s-samples, Dockerfile.ubuntu of 11.7.1 and 12.5.0 (where the program is) and multi-arch.mk;
+// github.com/NVIDIA/cuda-samples, the Makefile of vectorAdd at v11.6 and v12.0 (SMS), and issue 384 (12.5.0 was the newest tag in
+// August 2025); kubernetes/kubernetes, test/images/nvidia-cuda/Dockerfile of 1.7; CUDA compatibility guide, "Minor Version
+// Compatibility" (525 for 12.x, 450 for 11.x).
+var samples = []struct {
+	driver int // the oldest branch that runs it
+	Sample
+}{
+	{525, Sample{"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", "/cuda-samples/vectorAdd"}},
+	{450, Sample{"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04", "/cuda-samples/vectorAdd"}},
+	{0, Sample{"registry.k8s.io/cuda-vector-add:v0.1", "/usr/local/cuda/samples/0_Simple/vectorAdd/vectorAdd"}},
+}
+
+// SampleOf is the sample that a driver of this branch runs.
+func SampleOf(branch int) Sample {
+	for _, s := range samples {
+		if branch >= s.driver {
+			return s.Sample
+		}
+	}
+	return samples[len(samples)-1].Sample
+}
+
+// Samples lists them all, newest first.
+func Samples() []Sample {
+	var out []Sample
+	for _, s := range samples {
+		out = append(out, s.Sample)
+	}
+	return out
+}
