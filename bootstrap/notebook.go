@@ -30,16 +30,16 @@ type Notebook struct {
 
 // Time for what the notebook does. TensorFlow's first start reads gigabytes.
 const (
-	notebookAppears = 30 * time.Second // kube-proxy may be a little behind
-	notebookAnswers = 6 * time.Second
-	notebookLists   = 5 * time.Minute
+	notebookAppears  = 30 * time.Second // kube-proxy may be a little behind
+	notebookAnswers  = 6 * time.Second
+	notebookComputes = 5 * time.Minute
 )
 
 // notebookTunnel is the port that a tunnel to the notebook has on this machine: Jupyter's own.
 const notebookTunnel = 8888
 
 // openNotebook deploys the notebook and uses it as a person would: through its port, with its token, in a kernel of its
-// own, which lists the devices. One that runs is replaced where that was planned only. It returns nil where no notebook is
+// own, which computes on its card. One that runs is replaced where that was planned only. It returns nil where no notebook is
 // wanted.
 func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
 	if !plan.Selected(s.Only, s.Skip, plan.NotebookStep) {
@@ -67,7 +67,7 @@ func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Device
 	if err != nil {
 		return nil, err
 	}
-	devices, err := door.list(ctx)
+	devices, err := door.compute(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,11 @@ func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Device
 	if s.Inventory.Notebook.Image == "" && !strings.EqualFold(devices.Source, string(chosen.Framework)) {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Warning, Text: "in the notebook: " + strings.Join(devices.Tried, "; ")})
 	}
-	s.Events.Emit(event.Event{
-		Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Proof,
-		Text: fmt.Sprintf("the notebook lists %s (%s)", strings.Join(devices.Names, ", "), devices.Source),
-	})
+	kind := event.Proof
+	if !devices.Computed() {
+		kind = event.Warning
+	}
+	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: kind, Text: "the notebook " + devices.String()})
 	if s.Opened != nil {
 		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(notebookTunnel))
 		s.Opened(Notebook{Devices: devices, URL: notebookURL(at, token), Tunnel: notebookTunnel, Port: port})
@@ -104,12 +105,12 @@ func (d *door) failure(id reason.ID, doing, detail string, err error) error {
 	return &reason.Error{ID: id, Host: d.host, Doing: doing, Detail: detail, Err: err}
 }
 
-// list runs the code that lists the devices.
-func (d *door) list(ctx context.Context) (*smoke.Devices, error) {
-	const doing = "listing devices in the notebook"
-	limited, cancel := context.WithTimeout(ctx, notebookLists)
+// compute runs the code that computes on the devices.
+func (d *door) compute(ctx context.Context) (*smoke.Devices, error) {
+	const doing = "computing in the notebook"
+	limited, cancel := context.WithTimeout(ctx, notebookComputes)
 	defer cancel()
-	output, err := d.client.Run(limited, smoke.ListDevices)
+	output, err := d.client.Run(limited, smoke.ComputeOnDevices)
 	var hung *jupyter.HungError
 	var raised *jupyter.ExecutionError
 	switch {
@@ -117,7 +118,7 @@ func (d *door) list(ctx context.Context) (*smoke.Devices, error) {
 		return nil, d.failure(reason.Cancelled, doing, "", context.Cause(ctx))
 	case errors.As(err, &hung):
 		return nil, d.failure(reason.NotebookFailed, doing,
-			fmt.Sprintf("the kernel does not answer within %s while %s: a driver that hangs, or a slow disk; it printed %s", notebookLists, hung.Doing, smoke.LastWords(output)), err)
+			fmt.Sprintf("the kernel does not answer within %s while %s: a driver that hangs, or a slow disk; it printed %s", notebookComputes, hung.Doing, smoke.LastWords(output)), err)
 	case errors.As(err, &raised):
 		return nil, d.failure(reason.NotebookNoGPU, doing, fmt.Sprintf("the code raised %s; it printed %s", raised, smoke.LastWords(output)), err)
 	case err != nil:

@@ -57,7 +57,7 @@ func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
 	}
 	devices, err := s.openNotebook(ctx, newNotebook)
 	if devices != nil {
-		table.Seen(plan.NotebookNamespace, "the notebook", devices.Cards)
+		table.Seen(plan.NotebookNamespace, devices.By(), devices.Cards)
 	}
 	for _, r := range held {
 		s.proven(hosts, r)

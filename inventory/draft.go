@@ -80,7 +80,7 @@ func (d Draft) Text() []byte {
 	p.line("# swap: %s # or disable: kgpu turns swap off on every host, `kgpu reset` turns it on again", SwapRefuse)
 	p.line("# gpu: # kgpu chooses the driver for each host's cards; `driver` overrides that")
 	p.line("#   cudnn: true # with the CUDA toolkit, 10 GB on hosts with cards; `cuda: none` does without both: pods bring their own")
-	p.line("# notebook: {} # Jupyter with one card: the proof at the end opens it and lists the card")
+	p.line("# notebook: {} # Jupyter with one card: the proof at the end opens it and computes on the card")
 	p.line("#   # kgpu takes the framework that computes on your cards; `framework: %s` does without the notebook", catalog.NoFramework)
 	p.line("")
 	d.SSH.write(p)

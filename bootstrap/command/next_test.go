@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -125,7 +126,7 @@ func TestTunnelToTheNotebook(t *testing.T) {
 	var out strings.Builder
 	app := testApp()
 	app.Command("up").Action = func(c *cli.Context) error {
-		shown := &terminal{out: &out, notebook: &bootstrap.Notebook{Devices: &proof.Devices{Names: []string{"/gpu:0"}}, URL: "http://127.0.0.1:8888/?token=x", Tunnel: 8888}}
+		shown := &terminal{out: &out, notebook: &bootstrap.Notebook{Devices: &proof.Devices{Source: "PyTorch", Version: "2.11.0", GPUs: []proof.Device{{Name: "cuda:0", Took: 400 * time.Microsecond}}}, URL: "http://127.0.0.1:8888/?token=x", Tunnel: 8888}}
 		return shown.showNotebook(c, &inventory.Inventory{Path: "my hosts.yaml"})
 	}
 	if err := app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}); err != nil {

@@ -78,7 +78,7 @@ func (t *terminal) showNotebook(c *cli.Context, inv *inventory.Inventory) error 
 		return nil
 	}
 	tunnel := shellLine(append(sameCluster(c, inv, "notebook"), "--port", strconv.Itoa(t.notebook.Tunnel)))
-	return report.PrintNotebook(t.out, t.notebook.Devices.Names, t.notebook.URL, tunnel, t.notebook.Port)
+	return report.PrintNotebook(t.out, t.notebook.Devices.String(), t.notebook.URL, tunnel, t.notebook.Port)
 }
 
 // showPlan prints what is about to happen; a stream of JSON events tells it by its steps.

@@ -110,6 +110,7 @@ const (
 	NotebookFailed        ID = "NOTEBOOK_FAILED"
 	NotebookNoGPU         ID = "NOTEBOOK_NO_GPU"
 	NotebookUnreachable   ID = "NOTEBOOK_UNREACHABLE"
+	NotebookCannotCompute ID = "NOTEBOOK_CANNOT_COMPUTE"
 	NotebookNoFramework   ID = "NOTEBOOK_NO_FRAMEWORK"
 
 	StepFailed          ID = "STEP_FAILED"
@@ -414,11 +415,14 @@ var table = index([]Reason{
 		"The notebook asks for one card, and none is free: other pods have them all.",
 		"stop one of the pods named above, or set `notebook: {framework: none}` and go on without the notebook"},
 	{NotebookFailed, 121,
-		"The notebook's pod did not get ready, or its server did not do what kgpu asked of it, such as to start a kernel and run the list of devices.",
+		"The notebook's pod did not get ready, or its server did not do what kgpu asked of it, such as to start a kernel and compute in it.",
 		"`kubectl -n kgpu-notebook describe pods` and `kubectl -n kgpu-notebook logs deploy/notebook` say more; `kgpu smoke` tries again"},
 	{NotebookNoFramework, 195,
 		"The framework that the inventory asks for computes on none of the cluster's cards, or has no image for the hosts' processors. The message names the cards and their hosts. Nothing was changed.",
 		"leave `notebook: {framework: …}` out and kgpu takes the one that computes, name an image of your own (`notebook: {image: …}`), or do without (`notebook: {framework: none}`)"},
+	{NotebookCannotCompute, 194,
+		"The notebook's framework lists a card and cannot compute on it: it has no code for cards of this kind, or its result was wrong. The message names the framework, the card, and what the framework says. Where nothing in the notebook but the driver itself lists the card, the card failed.",
+		"`notebook: {framework: …}` names the other framework, `{version: …}` another release of this one, and `{image: …}` an image of your own, which the next `kgpu up` takes; where all of them fail, `kgpu doctor` looks at the card"},
 	{NotebookNoGPU, 122,
 		"The notebook's kernel listed its devices, and no GPU is among them, or the listing failed.",
 		"the image's libraries may not fit the driver or the card: name another `notebook: {version: …}` or `{image: …}`"},

@@ -1,71 +1,55 @@
-# Lists the devices that a program in this notebook can compute on: by TensorFlow, else by PyTorch, else by the driver
-# itself. A line "kgpu-device SOURCE NAME" for each device, "kgpu-tried SOURCE WHY" where there is no GPU, and
-# "kgpu-card UUID" for each card. It runs on Python 3.5 and later.
+# Has the libraries of this notebook compute, one after the other until one does: TensorFlow, PyTorch, and the driver itself
+# where no framework lists a GPU. code is compute.py's text, whose lines are passed on. Of its own are the lines "kgpu-died
+# LIBRARY WHY", where a library ended the process, and "kgpu-card UUID" for each card; the last one is "kgpu-end", unless
+# somebody killed the process: then nothing is known. It runs on Python 3.5 and later.
 import subprocess
+import sys
 
 
-def tell(mark, source, text):
-    print("kgpu-" + mark + " " + source + " " + " ".join(str(text).split())[:300], flush=True)
+def tell(mark, text):
+    print("kgpu-" + mark + " " + " ".join(str(text).split())[:600], flush=True)
 
 
-def tensorflow():
-    import tensorflow as tf
+def last_words(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
+    return (telling or lines or ["it says nothing"])[-1]
+
+
+def compute():
+    listed = False
+    for library in ("TensorFlow", "PyTorch", "CUDA"):
+        if listed and library == "CUDA":
+            break
+        print("trying " + library, flush=True)
+        done = subprocess.run([sys.executable, "-c", code, library], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        said = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.startswith("kgpu-")]
+        for line in said:
+            print(line, flush=True)
+        if done.returncode in (-9, -15):
+            print(library + " was killed", flush=True)
+            return False
+        if done.returncode != 0:
+            tell("died", "%s exit status %d: %s" % (library, done.returncode, last_words(done.stderr.decode("utf-8", "replace"))))
+        marks = [line.split()[0] for line in said]
+        listed = listed or "kgpu-version" in marks
+        if done.returncode == 0 and "kgpu-version" in marks and "kgpu-failed" not in marks:
+            break
+    return True
+
+
+def cards():
     try:
-        return [d.name for d in tf.config.list_physical_devices()]
-    except AttributeError:  # before 2.1
-        from tensorflow.python.client import device_lib
-        return [d.name for d in device_lib.list_local_devices()]
-
-
-def pytorch():
-    import torch
-    return ["cpu"] + ["cuda:%d %s" % (i, torch.cuda.get_device_name(i)) for i in range(torch.cuda.device_count())]
-
-
-def driver():
-    import ctypes
-    cuda = ctypes.CDLL("libcuda.so.1")
-
-    def call(name, *arguments):
-        status = getattr(cuda, name)(*arguments)
-        if status != 0:
-            raise RuntimeError("%s returns %d" % (name, status))
-
-    count = ctypes.c_int(0)
-    call("cuInit", 0)
-    call("cuDeviceGetCount", ctypes.byref(count))
-    names = []
-    for i in range(count.value):
-        device, text = ctypes.c_int(0), ctypes.create_string_buffer(256)
-        call("cuDeviceGet", ctypes.byref(device), i)
-        call("cuDeviceGetName", text, len(text), device)
-        names.append("cuda:%d %s" % (i, text.value.decode("utf-8", "replace")))
-    return names
-
-
-def is_gpu(name):
-    return "gpu:" in name.lower() or name.startswith("cuda:")
-
-
-for source, devices in (("TensorFlow", tensorflow), ("PyTorch", pytorch), ("CUDA", driver)):
-    try:
-        found = devices()
+        listed = subprocess.check_output(["nvidia-smi", "-L"], stderr=subprocess.STDOUT, timeout=60)
+        for line in listed.decode("utf-8", "replace").splitlines():
+            if "(UUID: " in line:
+                tell("card", line.split("(UUID: ")[1].rstrip(") "))
+            else:
+                tell("tried", "nvidia-smi " + line)
     except Exception as e:
-        tell("tried", source, type(e).__name__ + ": " + str(e))
-        continue
-    if any(is_gpu(name) for name in found):
-        for name in found:
-            tell("device", source, name)
-        break
-    tell("tried", source, "finds no GPU, only " + (", ".join(found) or "nothing"))
+        tell("tried", "nvidia-smi " + type(e).__name__ + ": " + str(e))
 
-try:
-    listed = subprocess.check_output(["nvidia-smi", "-L"], stderr=subprocess.STDOUT, timeout=60)
-    for line in listed.decode("utf-8", "replace").splitlines():
-        if "(UUID: " in line:
-            tell("card", line.split("(UUID: ")[1].rstrip(") "), "")
-        else:
-            tell("tried", "nvidia-smi", line)
-except Exception as e:
-    tell("tried", "nvidia-smi", type(e).__name__ + ": " + str(e))
-print("kgpu-end", flush=True)
+
+if compute():
+    cards()
+    print("kgpu-end", flush=True)

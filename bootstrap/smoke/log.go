@@ -120,8 +120,10 @@ func (s *sight) line(text string) {
 func (s *sight) lastWords() string { return quote(s.last) }
 
 // quote makes a line fit to be printed.
-func quote(line string) string {
-	const most = 200
+func quote(line string) string { return quoteUpTo(line, 200) }
+
+// quoteUpTo is quote for a line of which so many bytes count.
+func quoteUpTo(line string, most int) string {
 	if len(line) > most {
 		return strconv.Quote(line[:most]) + "…"
 	}

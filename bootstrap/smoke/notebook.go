@@ -1,77 +1,240 @@
 package smoke
 
 import (
+	"cmp"
 	_ "embed"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// ListDevices is the Python code that lists the devices from inside a notebook.
-//
 //go:embed devices.py
-var ListDevices string
+var devices string
 
-// Devices is what the code found.
+//go:embed compute.py
+var compute string
+
+// ComputeOnDevices is the Python code that computes on the devices from inside a notebook. What Go quotes in ASCII, Python reads.
+var ComputeOnDevices = "code = " + strconv.QuoteToASCII(compute) + "\n" + devices
+
+// Devices is what computed in the notebook.
 type Devices struct {
-	Source string   // what listed them: TensorFlow, PyTorch, or CUDA for the driver itself
-	Names  []string // as it names them, with a GPU among them
-	Cards  []string // UUIDs; none where the image has no nvidia-smi
-	Tried  []string // what found no GPU before, and why
+	Source  string   // what computed: TensorFlow, PyTorch, or CUDA for the driver itself
+	Version string   // of it; the driver's is that of the newest CUDA that it runs
+	GPUs    []Device // at least one
+	Cards   []string // UUIDs; none where the image has no nvidia-smi
+	Tried   []string // what did not compute before, and why
 }
 
-// How the code tells what it found.
+// Device is a GPU that the source lists.
+type Device struct {
+	Name string        // as the source names it, with the card's name where the source knows it
+	Took time.Duration // how long two matrices were multiplied, or with CUDA memory was filled and read; zero: it was not tried
+	Full string        // why it was not tried: others have its memory
+}
+
+// String says what the notebook does on the GPUs.
+func (d *Devices) String() string {
+	done := "multiplies matrices"
+	if d.Source == driverItself {
+		done = "fills and reads memory"
+	}
+	var all []string
+	for _, g := range d.GPUs {
+		if g.Full != "" {
+			all = append(all, "lists "+g.Name+", and others have its memory: not tried")
+		} else {
+			all = append(all, done+" on "+g.Name+" in "+milliseconds(g.Took))
+		}
+	}
+	return strings.Join(all, ", ") + " (" + d.Source + " " + d.Version + ")"
+}
+
+// By is String for the table of cards.
+func (d *Devices) By() string {
+	words := d.Source + " " + d.Version
+	if len(d.GPUs) == 1 && d.GPUs[0].Full == "" {
+		words += ", " + milliseconds(d.GPUs[0].Took)
+	}
+	return "the notebook (" + words + ")"
+}
+
+// Computed reports whether every GPU did.
+func (d *Devices) Computed() bool {
+	return !slices.ContainsFunc(d.GPUs, func(g Device) bool { return g.Full != "" })
+}
+
+func milliseconds(d time.Duration) string {
+	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64) + " ms"
+}
+
+// driverItself is the source that is no framework.
+const driverItself = "CUDA"
+
+// How the code tells what it found. See compute.py and devices.py.
 const (
-	notebookDevice = "kgpu-device "
-	notebookTried  = "kgpu-tried "
-	notebookCard   = "kgpu-card "
+	notebookVersion  = "kgpu-version"
+	notebookDevice   = "kgpu-device"
+	notebookComputed = "kgpu-computed"
+	notebookFailed   = "kgpu-failed"
+	notebookFull     = "kgpu-busy"
+	notebookTried    = "kgpu-tried"
+	notebookDied     = "kgpu-died"
+	notebookCard     = "kgpu-card"
 )
 
 // gpuName fits the names of GPUs: /gpu:0 of the first TensorFlow, /device:GPU:0 and /physical_device:GPU:0 of later ones,
-// cuda:0 of PyTorch and of the code's own for the driver.
-var gpuName = regexp.MustCompile(`(?i)^(/|.*/)((physical_)?device:)?gpu:[0-9]+$|^cuda:[0-9]+( |$)`)
+// cuda:0 of PyTorch and of the code's own for the driver. The card's name may follow.
+var gpuName = regexp.MustCompile(`(?i)^((/|/(physical_)?device:)gpu|cuda):[0-9]+( |$)`)
 
 // cardName is a UUID of a card, or of a part of one.
 var cardName = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
 
-// JudgeNotebook reads what the code printed. Without a GPU the error is a *reason.Error with what was tried.
+// maxDevices is how many devices a library may have: a host has no more cards, and there is the processor.
+const maxDevices = 32
+
+// maxWords is how many bytes of a framework's error count: TensorFlow's begin with what it launched, and end with the driver's word.
+const maxWords = 500
+
+// library is what one of them said.
+type library struct {
+	source, version string
+	devices         []device
+	words           []string // why it lists no GPU, or ended its process
+}
+
+// device is one of any kind.
+type device struct {
+	Device
+	gpu    bool
+	failed string // why it does not compute
+}
+
+// gpus are those that computed, or could not for want of memory.
+func (l *library) gpus() []Device {
+	var all []Device
+	for _, d := range l.devices {
+		if d.gpu {
+			all = append(all, d.Device)
+		}
+	}
+	return all
+}
+
+// against says why the library does not compute on one of its GPUs; empty: it computes on all of them.
+func (l *library) against() string {
+	for _, d := range l.devices {
+		if !d.gpu || d.failed == "" && (d.Took > 0 || d.Full != "") {
+			continue
+		}
+		why := d.failed
+		if why == "" {
+			why = cmp.Or(strings.Join(l.words, "; "), "it says nothing")
+		}
+		return fmt.Sprintf("%s %s lists %s and cannot compute on it: %s", l.source, l.version, d.Name, why)
+	}
+	return ""
+}
+
+// line reads what the library says of itself.
+func (l *library) line(mark, text string) {
+	if mark == notebookVersion {
+		l.version = shorten(text)
+		return
+	}
+	if mark == notebookDevice {
+		if len(l.devices) < maxDevices {
+			l.devices = append(l.devices, device{Device: Device{Name: shorten(text)}, gpu: gpuName.MatchString(text)})
+		}
+		return
+	}
+	if mark == notebookTried || mark == notebookDied {
+		if len(l.words) < maxDevices {
+			l.words = append(l.words, quoteUpTo(text, maxWords))
+		}
+		return
+	}
+	number, rest, _ := strings.Cut(text, " ")
+	i, err := strconv.ParseUint(number, 10, 8)
+	if err != nil || int(i) >= len(l.devices) {
+		return
+	}
+	d := &l.devices[i]
+	switch mark {
+	case notebookComputed:
+		if took, err := strconv.ParseUint(rest, 10, 32); err == nil {
+			d.Took = max(time.Duration(took)*time.Microsecond, time.Microsecond)
+		}
+	case notebookFailed:
+		d.failed = quoteUpTo(rest, maxWords)
+	case notebookFull:
+		d.Full = quoteUpTo(rest, maxWords)
+	}
+}
+
+// JudgeNotebook reads what the code printed. The first library that computes on all GPUs that it lists is the one. Without one the
+// error is a *reason.Error with what was tried.
 func JudgeNotebook(output string) (*Devices, error) {
-	d := &Devices{}
-	whole, gpu := false, false
+	var all []*library
+	var cards []string
+	whole := false
 	last := ""
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
+		mark, text, _ := strings.Cut(line, " ")
 		switch {
 		case whole || line == "":
 		case line == endMark:
 			whole = true
-		case strings.HasPrefix(line, notebookDevice):
-			source, name, _ := strings.Cut(line[len(notebookDevice):], " ")
-			d.Source = shorten(source)
-			d.Names = append(d.Names, shorten(name))
-			gpu = gpu || gpuName.MatchString(name)
-		case strings.HasPrefix(line, notebookTried):
-			source, why, _ := strings.Cut(line[len(notebookTried):], " ")
-			d.Tried = append(d.Tried, shorten(source)+": "+quote(why))
-		case strings.HasPrefix(line, notebookCard):
-			if uuid := line[len(notebookCard):]; cardName.MatchString(uuid) && !slices.Contains(d.Cards, uuid) {
-				d.Cards = append(d.Cards, uuid)
+		case mark == notebookCard:
+			if cardName.MatchString(text) && !slices.Contains(cards, text) && len(cards) < maxDevices {
+				cards = append(cards, text)
+			}
+		case slices.Contains([]string{notebookVersion, notebookDevice, notebookComputed, notebookFailed, notebookFull, notebookTried, notebookDied}, mark):
+			source, text, _ := strings.Cut(text, " ")
+			source = shorten(source)
+			i := slices.IndexFunc(all, func(l *library) bool { return l.source == source })
+			if i < 0 && len(all) < maxDevices {
+				i, all = len(all), append(all, &library{source: source})
+			}
+			if i >= 0 {
+				all[i].line(mark, text)
 			}
 		default:
 			last = line
 		}
 	}
-	switch {
-	case !whole:
-		return nil, &reason.Error{ID: reason.NotebookFailed, Doing: "listing devices in the notebook", Detail: "the list has no end; the kernel's last words: " + quote(last)}
-	case !gpu:
-		found := "nothing was tried"
-		if len(d.Tried) > 0 {
-			found = strings.Join(d.Tried[:min(len(d.Tried), 8)], "; ")
-		}
-		return nil, &reason.Error{ID: reason.NotebookNoGPU, Doing: "listing devices in the notebook", Detail: "no GPU is in the list: " + found}
+	const doing = "computing in the notebook"
+	if !whole {
+		return nil, &reason.Error{ID: reason.NotebookFailed, Doing: doing, Detail: "its report has no end; the kernel's last words: " + quote(last)}
 	}
-	return d, nil
+	var tried, cannot []string
+	for _, l := range all {
+		gpus, against := l.gpus(), l.against()
+		switch {
+		case len(gpus) > 0 && against == "":
+			return &Devices{Source: l.source, Version: l.version, GPUs: gpus, Cards: cards, Tried: append(cannot, tried...)}, nil
+		case len(gpus) > 0:
+			cannot = append(cannot, against)
+		default:
+			tried = append(tried, l.source+": "+strings.Join(l.words, "; "))
+		}
+	}
+	if len(cannot) > 0 {
+		detail := strings.Join(cannot, "; ")
+		if len(cards) > 0 {
+			detail += " (card " + list(cards) + ")"
+		}
+		return nil, &reason.Error{ID: reason.NotebookCannotCompute, Doing: doing, Detail: detail}
+	}
+	found := "nothing was tried"
+	if len(tried) > 0 {
+		found = strings.Join(tried[:min(len(tried), 8)], "; ")
+	}
+	return nil, &reason.Error{ID: reason.NotebookNoGPU, Doing: doing, Detail: "no GPU is in the list: " + found}
 }

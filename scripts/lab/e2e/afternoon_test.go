@@ -114,6 +114,9 @@ var exits = map[string][]int{
 	"kgpu notebook": {0, 130}, // it may lead there until Ctrl-C
 }
 
+// saysOfNotebook fits what a person reads of the notebook's part of the proof: the device, how long, and by what.
+var saysOfNotebook = regexp.MustCompile(`(?m)^The notebook fills and reads memory on cuda:0 .* in [0-9.]+ ms \(CUDA [0-9.]+\)$`)
+
 // does runs a command as the person's shell does, and returns what it said.
 func (p *newcomer) does(t *testing.T, command string) string {
 	t.Helper()
@@ -133,6 +136,9 @@ func (p *newcomer) does(t *testing.T, command string) string {
 	said := out.String()
 	if code := shell.ProcessState.ExitCode(); code != 0 && !slices.Contains(exits[kind(command)], code) {
 		t.Fatalf("%s ended with exit status %d:\n%s", command, code, said)
+	}
+	if kind(command) == "kgpu up" && !saysOfNotebook.MatchString(said) {
+		t.Errorf("%s does not say what the notebook does on its card:\n%s", command, said)
 	}
 	if kind(command) == "kgpu notebook" && !strings.Contains(said, "token=") {
 		t.Errorf("%s does not say how to get into the notebook:\n%s", command, said)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,23 @@ func TestCardsInTrouble(t *testing.T) {
 		}
 	})
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "ubuntu1") })
+	t.Run("a card that is listed and does not compute", func(t *testing.T) {
+		for _, h := range []string{"w1", "ubuntu1"} { // one of them has the notebook; the other pods of the proof read no memory
+			l.exec(t, h, "echo ecc >/etc/kgpu-lab/gpu-faults")
+			defer l.exec(t, h, ": >/etc/kgpu-lab/gpu-faults")
+		}
+		s := kgpu(t, 194, "smoke", "--output", "json", c.inventory)
+		cannot := regexp.MustCompile(`CUDA [0-9.]+ lists cuda:0 .* and cannot compute on it: "RuntimeError: cuMemcpyDtoH_v2 returns 214" \(card GPU-`)
+		if !slices.ContainsFunc(s.of("error"), func(e event) bool { return e.Reason == "NOTEBOOK_CANNOT_COMPUTE" && cannot.MatchString(e.Text) }) {
+			t.Errorf("no error of the notebook's card: %v", s.of("error"))
+		}
+	})
+	t.Run("a card that computes again", func(t *testing.T) {
+		s := kgpu(t, 0, "smoke", "--output", "json", c.inventory)
+		if !slices.ContainsFunc(s.of("proof"), func(e event) bool { return notebookComputes.MatchString(e.Text) }) {
+			t.Errorf("the notebook does not compute: %v", s.of("proof"))
+		}
+	})
 	for _, fault := range []struct{ name, words, reason, detail string }{
 		{"a driver hangs", "hang", "GPU_HUNG", "nvidia-smi does not answer"},
 		{"a card is lost", "lost 1", "GPU_NOT_ALL_CARDS", "of 2 cards"},

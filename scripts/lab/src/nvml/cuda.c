@@ -1,5 +1,8 @@
 // libcuda.so.1 for hosts without NVIDIA's driver: it counts the cards of the host's table that have a node here, and runs nothing.
+// The memory that it gives, fills and copies is the process's own.
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -58,5 +61,43 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
 	if (device < 0 || device >= count)
 		return invalid_device;
 	*bytes = (size_t)cards[device].mebibytes << 20;
+	return success;
+}
+
+// CUresult: cuMemAlloc, cuMemcpyDtoH of a card whose memory has errors, and what needs a context and has none.
+enum { out_of_memory = 2, invalid_context = 201, ecc_uncorrectable = 214 };
+
+static struct card *current; // a context is the card
+
+int cuDevicePrimaryCtxRetain(struct card **context, int device) {
+	if (device < 0 || device >= count)
+		return invalid_device;
+	*context = &cards[device];
+	return success;
+}
+
+int cuCtxSetCurrent(struct card *context) { return current = context, success; }
+
+int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
+	if (!current)
+		return invalid_context;
+	*memory = (uintptr_t)malloc(bytes);
+	return *memory ? success : out_of_memory;
+}
+
+int cuMemsetD32_v2(uint64_t memory, unsigned value, size_t words) {
+	if (!current)
+		return invalid_context;
+	for (uint32_t *word = (uint32_t *)(uintptr_t)memory; words > 0; words--)
+		*word++ = value;
+	return success;
+}
+
+int cuMemcpyDtoH_v2(void *to, uint64_t memory, size_t bytes) {
+	if (!current)
+		return invalid_context;
+	if (fault("ecc", current->minor))
+		return ecc_uncorrectable;
+	memcpy(to, (void *)(uintptr_t)memory, bytes);
 	return success;
 }
