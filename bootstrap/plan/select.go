@@ -21,7 +21,7 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	if len(only) == 0 && len(skip) == 0 {
 		return g, nil
 	}
-	out := &Graph{Skipped: g.Skipped, Warnings: g.Warnings}
+	out := &Graph{Skipped: g.Skipped, Warnings: g.Warnings, Kubernetes: g.Kubernetes}
 	for _, s := range g.Steps {
 		if !Selected(only, skip, s.ID) {
 			out.Skipped = append(out.Skipped, Skipped{s.Ref, "not selected"})
