@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Offer is what a host's repository has of a minor version of Kubernetes.
@@ -14,6 +15,8 @@ type Offer struct {
 	Versions []catalog.Version // newest first, of which there is all that a node needs; none: Why says why
 	Why      string
 }
+
+const longestWhy = 300 // bytes of what apt said
 
 // ParseOffer reads what scripts/reach.sh printed of the repository; nil: the host was not asked, or told nothing.
 func ParseOffer(output []byte) (*Offer, error) {
@@ -30,7 +33,7 @@ func ParseOffer(output []byte) (*Offer, error) {
 		case !catalog.IsMinor(minor):
 			return nil, bad("offers", line, fmt.Errorf("want a minor version"))
 		case word == "no":
-			offer.Why = rest
+			offer.Why = printable.Short(rest, longestWhy)
 			continue
 		case word != "yes" || rest == "":
 			return nil, bad("offers", line, fmt.Errorf("want yes and versions, or no"))

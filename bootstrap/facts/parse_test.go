@@ -2,7 +2,6 @@ package facts
 
 import (
 	"errors"
-	"kgpu.dev/kgpu/bootstrap/catalog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
 )
 
 // recorded parses an answer of a real host.
@@ -235,6 +236,9 @@ func TestOffer(t *testing.T) {
 		t.Errorf("%+v, %v", offer, err)
 	}
 	if offer, err = ParseOffer([]byte("kgpu-reach=1\nend=1\n")); err != nil || offer != nil {
+		t.Errorf("%+v, %v", offer, err)
+	}
+	if offer, err = ParseOffer([]byte("kgpu-reach=1\noffers=1.36 no \x1b[2J" + strings.Repeat("x", 1<<20) + "\nend=1\n")); err != nil || len(offer.Why) > 1000 || strings.Contains(offer.Why, "\x1b") {
 		t.Errorf("%+v, %v", offer, err)
 	}
 	for _, wrong := range []string{"1.36 yes", "1.36 yes 1.35.3", "1.36 yes 1.36.3-1.1", "1.36", "1.36.3 yes 1.36.3", "1.36 maybe 1.36.3"} {
