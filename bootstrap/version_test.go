@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -118,6 +119,7 @@ func installed(g *plan.Graph) map[string]string {
 // A new cluster gets the newest patch that all hosts can have, unless the inventory fixes one; who asked for more is refused before
 // anything is touched. What a host says of another minor is no answer.
 func TestNewClusterOfTheNewestPatch(t *testing.T) {
+	day := catalog.AsOf.Format(time.DateOnly)
 	for name, c := range map[string]struct {
 		pin     inventory.Pin
 		offers  map[string]string
@@ -126,11 +128,11 @@ func TestNewClusterOfTheNewestPatch(t *testing.T) {
 		advised string
 	}{
 		"newer than the catalog's": {inventory.PinnedMinor, map[string]string{"cp1": "offers=1.36 yes 1.36.5 1.36.4 1.36.3\n", "w1": "offers=1.36 yes 1.36.4 1.36.5\n"},
-			"1.36.5", "Kubernetes 1.36.5, the newest patch that pkgs.k8s.io offers; kgpu was proven with 1.36.3, by 2026-11-25", ""},
+			"1.36.5", "Kubernetes 1.36.5, the newest patch that pkgs.k8s.io offers; kgpu was proven with 1.36.3, by " + day, ""},
 		"a worker that is behind": {inventory.NotPinned, map[string]string{"cp1": "offers=1.36 yes 1.36.5 1.36.4\n", "w1": "offers=1.36 yes 1.36.4\n"},
 			"1.36.4", "Kubernetes 1.36.4, the newest patch that pkgs.k8s.io offers that all hosts have there; ", ""},
 		"nobody knows": {inventory.PinnedMinor, map[string]string{"cp1": "offers=1.36 no it is not signed\n"},
-			"1.36.3", "Kubernetes 1.36.3, of kgpu's catalog of 2026-11-25: which patches pkgs.k8s.io offers is not known (cp1: it is not signed)", ""},
+			"1.36.3", "Kubernetes 1.36.3, of kgpu's catalog of " + day + ": which patches pkgs.k8s.io offers is not known (cp1: it is not signed)", ""},
 		"an exact one": {inventory.PinnedExact, map[string]string{"cp1": "offers=1.36 yes 1.36.5 1.36.3\n"}, "1.36.3", "", ""},
 		"an exact one that is not there": {inventory.PinnedExact, map[string]string{"cp1": "offers=1.36 yes 1.36.5 1.36.4\n"},
 			"", "cp1: preflight: its repository does not have kubelet, kubeadm and kubectl 1.36.3; the newest that it has are 1.36.5, 1.36.4 [PACKAGE_MISSING]",
