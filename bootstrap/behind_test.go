@@ -38,6 +38,7 @@ type site struct {
 
 	adminConf string                 // path of the control plane's
 	more      map[string]string      // host → what facts.sh prints there, too
+	offers    map[string]string      // host → what reach.sh prints of the repository there, if it is asked
 	looked    func(host string) bool // by facts.sh; true: the connection is lost by that. nil: never
 
 	mu     sync.Mutex
@@ -113,6 +114,8 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		for line := range strings.Lines(string(script)) {
 			if f := strings.Fields(line); len(f) == 2 && strings.Trim(f[1], "0123456789") == "" {
 				fmt.Fprintf(e.Stdout, "reach=%s %s open\n", f[0], f[1])
+			} else if len(f) > 4 && f[0] == "kubernetes" {
+				fmt.Fprint(e.Stdout, s.offers[host])
 			}
 		}
 		fmt.Fprintln(e.Stdout, "end=1")

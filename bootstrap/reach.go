@@ -16,23 +16,30 @@ import (
 type reaches struct {
 	needs map[string][]plan.Need
 	found map[string]map[facts.Endpoint]facts.Reach
+
+	offers map[string]*facts.Offer // of Kubernetes
 }
 
-// reach lets hosts that are no nodes yet try what they will have to connect to, and those that are to get a driver how apt can
-// install it. Others are not asked anything.
+// reach lets hosts that are no nodes yet try what they will have to connect to, tell which patches of Kubernetes they can have, and
+// those that are to get a driver how apt can install it. Others are not asked anything.
 func (s *session) reach(ctx context.Context) (*reaches, error) {
 	needs, err := plan.Needs(s.Inventory, s.facts)
 	if err != nil {
 		return nil, err
 	}
-	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}}
+	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}, offers: map[string]*facts.Offer{}}
+	lines, err := plan.VersionQuestions(s.Inventory, s.facts)
+	if err != nil {
+		return nil, err
+	}
 	var asked []inventory.Host
-	ways := map[string][]string{}
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil {
-			ways[h.ID()] = plan.DriverWays(s.Inventory, f)
+			for _, way := range plan.DriverWays(s.Inventory, f) {
+				lines[h.ID()] = append(lines[h.ID()], "way "+way)
+			}
 		}
-		if len(needs[h.ID()])+len(ways[h.ID()]) > 0 {
+		if len(needs[h.ID()])+len(lines[h.ID()]) > 0 {
 			asked = append(asked, h)
 		}
 	}
@@ -41,8 +48,8 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		for _, n := range needs[h.ID()] {
 			fmt.Fprintln(script, n.Endpoint)
 		}
-		for _, way := range ways[h.ID()] {
-			fmt.Fprintln(script, "way", way)
+		for _, line := range lines[h.ID()] {
+			fmt.Fprintln(script, line)
 		}
 		var out []byte
 		err := s.steadily(ctx, h.ID(), func(host *remote.Host) (err error) {
@@ -56,13 +63,17 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		if err != nil {
 			return factsError(h.ID(), err)
 		}
-		offered, err := facts.ParseWays(out)
+		ways, err := facts.ParseWays(out)
+		if err != nil {
+			return factsError(h.ID(), err)
+		}
+		offer, err := facts.ParseOffer(out)
 		if err != nil {
 			return factsError(h.ID(), err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.found[h.ID()], s.facts[h.ID()].Ways = found, offered
+		r.found[h.ID()], r.offers[h.ID()], s.facts[h.ID()].Ways = found, offer, ways
 		return nil
 	})
 	return r, err

@@ -29,6 +29,9 @@ func Render(ctx context.Context, o Options, dir, assume string) (string, error) 
 }
 
 func (o Options) render(dir string, graph *plan.Graph) (string, error) {
+	if graph.Kubernetes != "" { // the folder's README.md says the same as the warnings
+		graph.Warnings = append(graph.Warnings, graph.Kubernetes)
+	}
 	for _, w := range graph.Warnings {
 		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Warning, Text: w})
 	}
@@ -74,6 +77,9 @@ func (o Options) rendered(ctx context.Context, assume string) (*plan.Graph, *inv
 	}
 	graph.Pace(max(o.MaxUnavailable, 1))
 	graph.Warnings = append(graph.Warnings, "no host was looked at: they are taken for fresh machines with "+assume+", without cards")
+	if _, why := plan.ChooseVersion(o.Inventory, seen, nil); why != "" {
+		graph.Warnings = append(graph.Warnings, why)
+	}
 	return graph, o.Inventory, nil
 }
 

@@ -73,6 +73,8 @@ type session struct {
 	facts map[string]*facts.Host
 	skew  map[string]time.Duration
 
+	kubernetes string // which version a new cluster gets, and why; empty: it is fixed
+
 	forgets bool // the story makes hosts forget everything of kgpu
 }
 
@@ -295,16 +297,20 @@ func (s *session) former(ctx context.Context, follow func(*run.Engine, context.C
 	return s.look(ctx, s.controlPlane().ID())
 }
 
+// preflight judges the hosts before anything on them is touched. What they tell of their repositories decides the version of a new
+// cluster: once, for the whole session.
 func (s *session) preflight(ctx context.Context) error {
 	network, err := s.reach(ctx)
 	if err != nil {
 		return err
 	}
+	s.Inventory, s.kubernetes = plan.ChooseVersion(s.Inventory, s.facts, network.offers)
 	var machines []preflight.Machine
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil {
 			machines = append(machines, preflight.Machine{
-				Host: h, Facts: f, Skew: s.skew[h.ID()], Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Adopt: s.Adopt,
+				Host: h, Facts: f, Skew: s.skew[h.ID()], Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Offer: network.offers[h.ID()],
+				Adopt: s.Adopt,
 			})
 		}
 	}

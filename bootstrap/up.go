@@ -148,6 +148,7 @@ func (s *session) plan() (*plan.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	graph.Kubernetes = s.kubernetes
 	graph.Pace(max(s.MaxUnavailable, 1))
 	graph.Warnings = append(graph.Warnings, s.agedCatalog()...)
 	selected, err := graph.Select(s.Only, s.Skip)

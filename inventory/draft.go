@@ -14,7 +14,7 @@ import (
 type Draft struct {
 	Head        []string // paragraphs above everything
 	Cluster     string
-	Version     string       // of Kubernetes
+	Version     string       // minor version of Kubernetes
 	PodCIDR     netip.Prefix // zero: the default
 	ServiceCIDR netip.Prefix // zero: the default
 	RangesNote  string       // why they are not the defaults
@@ -59,7 +59,7 @@ func (d Draft) Text() []byte {
 	p.line("cluster: %s # also in the name of the kubeconfig", valueText(d.Cluster))
 	p.line("")
 	p.line("kubernetes:")
-	p.line("  version: %q # exactly this one; a minor, such as %q, is any patch of it", d.Version, minorOf(d.Version))
+	p.line("  version: %q # a new cluster gets the newest patch that its hosts' repositories have, and keeps it", d.Version)
 	p.comment("  # ", d.RangesNote)
 	p.cidr("podCIDR", d.PodCIDR, newFile("").Kubernetes.PodCIDR, "addresses of pods")
 	p.cidr("serviceCIDR", d.ServiceCIDR, newFile("").Kubernetes.ServiceCIDR, "addresses of services")
@@ -207,10 +207,3 @@ func forComment(text string) string {
 
 // valueText is a string as a value: as it is where YAML takes it so, else in quotes.
 func valueText(s string) string { return scalar(s, 0, false) }
-
-func minorOf(version string) string {
-	if at := strings.LastIndexByte(version, '.'); at >= 0 {
-		return version[:at]
-	}
-	return version
-}

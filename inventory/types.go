@@ -11,7 +11,7 @@ import (
 type Version = catalog.Version
 
 // Pin says how much of a cluster's version the file fixes. What it leaves open, a running cluster decides by what it runs, and
-// for a new one the catalog.
+// for a new one what the hosts' repositories have.
 type Pin string
 
 // The pins.
@@ -90,8 +90,9 @@ type Inventory struct {
 
 // Kubernetes is the cluster's version and settings.
 type Kubernetes struct {
-	Version        Version // exact; what the file leaves open is the catalog's, as it is for a new cluster
+	Version        Version // exact; what the file leaves open is the catalog's, until the hosts have told what they can have
 	Pin            Pin     // how much of it the file says
+	VersionAt      string  // where the file says it: file:line:column; empty: nowhere
 	AllowEndOfLife bool    // accept a version that is out of support
 
 	PodCIDR              netip.Prefix // default 10.244.0.0/16
@@ -104,6 +105,14 @@ type Kubernetes struct {
 	ClusterConfiguration   map[string]any
 	KubeProxyConfiguration map[string]any
 	IgnorePreflightErrors  []string // kubeadm's own checks
+}
+
+// Said is the version as far as the file fixes it: 1.36.3, or 1.36 where the patch, or all of it, is open.
+func (k Kubernetes) Said() string {
+	if k.Pin == PinnedExact {
+		return k.Version.String()
+	}
+	return k.Version.MinorString()
 }
 
 // GPU says how the hosts' cards are used.

@@ -1,9 +1,12 @@
 # shellcheck shell=bash
-# Tells which endpoints this host reaches, and how apt can install a driver: after the script, its input has a line "HOST PORT" for
-# each endpoint, and a line "way WAY LIBRARY META PACKAGE..." for each way to the driver (lib/driver-ways.sh), best first. It prints
+# Tells which endpoints this host reaches, which versions of Kubernetes its repository has, and how apt can install a driver. After
+# the script, its input has a line "HOST PORT" for each endpoint, "kubernetes MINOR URL FINGERPRINT[,FINGERPRINT...] KEYURL..." for
+# the repository, "apt SETTING" for what apt is to be set to for that, and "way WAY LIBRARY META PACKAGE..." for each way to the
+# driver (lib/driver-ways.sh), best first. It prints
 # reach=HOST PORT STATE lines between kgpu-reach=1 and end=1, where STATE is open, refused (the machine answers, nothing
-# listens), silent (no answer in time), unresolved or unreachable; and a line "way=WAY yes KERNEL" for the first way that is one,
-# "way=WAY no REASON" for those before. It is read by `bash -s` behind that part of the library, writes nothing and sends no byte.
+# listens), silent (no answer in time), unresolved or unreachable; a line "offers=MINOR yes VERSION...", newest first, or
+# "offers=MINOR no REASON"; and a line "way=WAY yes KERNEL" for the first way that is one, "way=WAY no REASON" for those before. It
+# is read by `bash -s` behind that part of the library. It changes nothing: what apt fetches for it lies in a folder that goes again.
 set -u
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -42,18 +45,80 @@ try_ways() {
   done
 }
 
+# try_kubernetes MINOR URL FINGERPRINTS KEYURL... tells of the patches of a minor of which its repository has kubelet, kubeadm and
+# kubectl: by an index that is signed with one of the keys. apt gets its lists and its keyring in a folder of their own, and runs
+# nothing of what the host has it run after an update. apt_settings are lines of its configuration. It wants a shell of its own.
+try_kubernetes() {
+  local minor=$1 url=$2 allowed=$3 key said='' offered='' why='it has none'
+  shift 3
+  folder=$(mktemp -d) || return
+  trap 'rm -rf "$folder"' EXIT
+  mkdir -p "$folder/lists/partial"
+  chmod 755 "$folder"
+  if [[ $EUID == 0 ]]; then chown _apt "$folder/lists/partial" 2>/dev/null; fi # as whom apt fetches then
+  cat >"$folder/apt.conf" <<EOF
+Dir::State::Lists "$folder/lists";
+Dir::Cache "$folder/cache";
+Dir::Etc::SourceList "$folder/kubernetes.list";
+Dir::Etc::SourceParts "-";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Acquire::Languages "none";
+Acquire::Retries "1";
+Acquire::http::Timeout "10";
+Acquire::https::Timeout "10";
+EOF
+  printf '%s\n' "${apt_settings[@]}" >>"$folder/apt.conf"
+  for key; do
+    if said=$(offers_fetch "$url" "$allowed" "$key" 2>&1); then
+      offered=$(offers_whole "$minor" | sort -rV | paste -sd' ')
+      [[ -z $offered ]] || break
+    else
+      why='apt does not answer'
+    fi
+  done
+  if [[ -n $offered ]]; then
+    printf 'offers=%s yes %s\n' "$minor" "$offered"
+  else
+    said=$(sed -n 's/^[EW]: //p' <<<"$said" | head -n 1)
+    printf 'offers=%s no %s\n' "$minor" "${said:-$why}"
+  fi
+}
+
+# offers_fetch URL FINGERPRINTS KEYURL reads the repository's lists.
+offers_fetch() {
+  local keyring=$folder/key.gpg
+  timeout 30 /usr/lib/apt/apt-helper -c "$folder/apt.conf" download-file "$3" "$folder/key" || return
+  if grep -aq '^-----BEGIN PGP' "$folder/key"; then keyring=$folder/key.asc; fi # apt tells them apart by their names
+  cat "$folder/key" >"$keyring"
+  rm -f "$folder/key"
+  printf 'deb [signed-by=%s,%s] %s/ /\n' "$keyring" "$2" "$1" >"$folder/kubernetes.list"
+  timeout 60 apt-get -c "$folder/apt.conf" -q update
+}
+
+# offers_whole MINOR prints the patches of which all three packages are there.
+offers_whole() {
+  apt-cache -c "$folder/apt.conf" madison kubelet kubeadm kubectl 2>/dev/null | awk -F ' *[|] *' -v minor="$1." '
+    { sub(/^ +/, ""); sub(/-.*/, "", $2) }
+    $2 ~ /^[0-9]+[.][0-9]+[.][0-9]+$/ && index($2, minor) == 1 && !seen[$1, $2]++ && ++parts[$2] == 3 { print $2 }'
+}
+
 # try_all tries what the rest of the input names, all at the same time.
 try_all() {
   local host rest
-  local -a ways=()
+  local -a ways=() kubernetes=() apt_settings=()
   echo kgpu-reach=1
   while read -r host rest; do
     case $host-$rest in
+      apt-*' '*) apt_settings+=("$rest") ;;
+      kubernetes-*' '*) read -r -a kubernetes <<<"$rest" ;;
       way-[a-z]*) ways+=("$rest") ;;
       *) try "$host" "$rest" </dev/null & ;;
     esac
   done
   try_ways "${ways[@]}" </dev/null &
+  if [[ ${#kubernetes[@]} -gt 0 ]]; then try_kubernetes "${kubernetes[@]}" </dev/null & fi
   wait
   echo end=1
 }

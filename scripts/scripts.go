@@ -19,8 +19,8 @@ func Facts() []byte {
 	return mustRead("facts.sh")
 }
 
-// Reach returns the script that tries endpoints and ways to a driver; it wants to be the beginning of the standard input of
-// `bash -s`, run by root, and what is to be tried the rest: a line "HOST PORT" or "way …" each, as scripts/reach.sh says.
+// Reach returns the script that tries endpoints, the repository of Kubernetes and ways to a driver; it wants to be the beginning
+// of the standard input of `bash -s`, and what is to be tried the rest, a line each, as scripts/reach.sh says.
 func Reach() []byte {
 	return append(mustRead("lib/driver-ways.sh"), mustRead("reach.sh")...)
 }

@@ -14,8 +14,8 @@ const Default = "1.36"
 type Minor struct {
 	Number int // 36 for Kubernetes 1.36
 
-	// Patch is the newest patch release kgpu takes when an inventory names the minor alone. Of a minor that is out of
-	// support it is the last there will ever be.
+	// Patch is the patch release that a new cluster gets where the inventory names the minor alone and no host could tell which
+	// ones its repository has. Of a minor that is out of support it is the last there will ever be.
 	Patch int
 
 	EndOfLife  time.Time // last day with fixes, UTC midnight
@@ -66,6 +66,9 @@ var minors = map[int]Minor{
 	37: {37, 2, day("2027-10-28"), "v1beta4"},
 }
 
+// proven are the patches that kgpu's lab has made clusters of, by minor, on AsOf.
+var proven = map[int]int{23: 17, 35: 4, 36: 3}
+
 const (
 	oldestMinor = 6
 	newestMinor = 37
@@ -79,8 +82,14 @@ func Kubernetes(minor int) (Minor, bool) {
 	return m, ok
 }
 
-// Version is the newest patch of the minor.
+// Version is the patch of the minor that the catalog has.
 func (m Minor) Version() Version { return Version{1, m.Number, m.Patch} }
+
+// Proven is the patch that kgpu was tried with, AsOf; false: with none.
+func (m Minor) Proven() (Version, bool) {
+	patch, ok := proven[m.Number]
+	return Version{1, m.Number, patch}, ok
+}
 
 // Supported reports whether the minor still gets fixes on the day of now.
 func (m Minor) Supported(now time.Time) bool { return now.Before(m.EndOfLife.AddDate(0, 0, 1)) }
@@ -104,7 +113,7 @@ var minorVersion = regexp.MustCompile(`^v?1\.(\d{1,3})$`)
 // IsMinor reports whether s names a minor version alone, such as 1.36.
 func IsMinor(s string) bool { return minorVersion.MatchString(s) }
 
-// Resolve turns a minor (1.36) into its newest patch, and checks that an exact version (1.36.3) can exist.
+// Resolve turns a minor (1.36) into the patch that the catalog has, and checks that an exact version (1.36.3) can exist.
 func Resolve(s string) (Version, error) {
 	if m := minorVersion.FindStringSubmatch(s); m != nil {
 		n, _ := strconv.Atoi(m[1])

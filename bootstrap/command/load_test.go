@@ -32,7 +32,7 @@ func TestLoad(t *testing.T) {
 		{"other.yaml", "validate", "cluster other"},
 		{"other.yaml", "validate third.yaml", "cluster third"},
 		{"other.yaml", "validate -i third.yaml", "cluster third"},
-		{"unset", "validate other.yaml", "cluster other, Kubernetes as the cluster has it (1.36.3 for a new one), 1 host\n"},
+		{"unset", "validate other.yaml", "cluster other, Kubernetes as the cluster has it (a new one gets the newest 1.36 that its hosts' repositories have), 1 host\n"},
 		{"unset", "validate -i other.yaml other.yaml", "cluster other"},
 		{"unset", "validate -i other.yaml third.yaml", "one inventory at a time, not third.yaml and --inventory other.yaml"},
 		{"unset", "validate other.yaml third.yaml", "one inventory at a time"},

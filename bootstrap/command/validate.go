@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -28,11 +29,15 @@ func validate(c *cli.Context) error {
 
 // versionOf says which version a cluster has, or gets.
 func versionOf(k inventory.Kubernetes) string {
+	newest := "the newest " + k.Version.MinorString() + " that its hosts' repositories have"
+	if m, ok := catalog.Kubernetes(k.Version.Minor); ok && !m.Published() {
+		newest = k.Version.String()
+	}
 	switch k.Pin {
 	case inventory.PinnedExact:
 		return k.Version.String()
 	case inventory.PinnedMinor:
-		return k.Version.MinorString() + " (" + k.Version.String() + " for a new cluster)"
+		return k.Version.MinorString() + " (a new cluster gets " + newest + ")"
 	}
-	return "as the cluster has it (" + k.Version.String() + " for a new one)"
+	return "as the cluster has it (a new one gets " + newest + ")"
 }

@@ -40,10 +40,19 @@ func FuzzParse(f *testing.F) {
 func FuzzParseReach(f *testing.F) {
 	f.Add([]byte("kgpu-reach=1\nreach=10.0.0.1 6443 open\nreach=x 443 silent\nend=1\n"))
 	f.Add([]byte("kgpu-reach=1\nreach=a 65536 open\nend=1\n"))
+	f.Add([]byte("kgpu-reach=1\noffers=1.36 yes 1.36.5 1.36.3\nend=1\n"))
+	f.Add([]byte("kgpu-reach=1\noffers=1.36 no not signed\nend=1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		states, err := ParseReach(data)
 		if (states == nil) == (err == nil) {
 			t.Errorf("%v, %v", states, err)
+		}
+		if offer, err := ParseOffer(data); err == nil && offer != nil {
+			for _, v := range offer.Versions {
+				if v.MinorString() != offer.Minor {
+					t.Errorf("%s is taken for a patch of %s", v, offer.Minor)
+				}
+			}
 		}
 	})
 }

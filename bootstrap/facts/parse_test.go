@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
 )
 
 // recorded parses an answer of a real host.
@@ -221,6 +223,27 @@ func TestReach(t *testing.T) {
 	for _, wrong := range []string{"reach=10.0.0.10 open\nend=1\n", "reach=10.0.0.10 70000 open\nend=1\n", "reach=10.0.0.10 6443 open\n"} {
 		if found, err := ParseReach([]byte("kgpu-reach=1\n" + wrong)); err == nil {
 			t.Errorf("%q was read as %v", wrong, found)
+		}
+	}
+}
+
+func TestOffer(t *testing.T) {
+	offer, err := ParseOffer([]byte("kgpu-reach=1\noffers=1.36 yes 1.36.3 1.36.10\nend=1\n"))
+	if want := []catalog.Version{{Major: 1, Minor: 36, Patch: 10}, {Major: 1, Minor: 36, Patch: 3}}; err != nil || !reflect.DeepEqual(offer.Versions, want) {
+		t.Errorf("%+v, %v", offer, err)
+	}
+	if offer, err = ParseOffer([]byte("kgpu-reach=1\noffers=1.36 no it is not signed\nend=1\n")); err != nil || len(offer.Versions) > 0 || offer.Why != "it is not signed" {
+		t.Errorf("%+v, %v", offer, err)
+	}
+	if offer, err = ParseOffer([]byte("kgpu-reach=1\nend=1\n")); err != nil || offer != nil {
+		t.Errorf("%+v, %v", offer, err)
+	}
+	if offer, err = ParseOffer([]byte("kgpu-reach=1\noffers=1.36 no \x1b[2J" + strings.Repeat("x", 1<<20) + "\nend=1\n")); err != nil || len(offer.Why) > 1000 || strings.Contains(offer.Why, "\x1b") {
+		t.Errorf("%+v, %v", offer, err)
+	}
+	for _, wrong := range []string{"1.36 yes", "1.36 yes 1.35.3", "1.36 yes 1.36.3-1.1", "1.36", "1.36.3 yes 1.36.3", "1.36 maybe 1.36.3"} {
+		if offer, err := ParseOffer([]byte("kgpu-reach=1\noffers=" + wrong + "\nend=1\n")); err == nil {
+			t.Errorf("%q was read as %+v", wrong, offer)
 		}
 	}
 }

@@ -73,6 +73,8 @@ type Graph struct {
 	Skipped  []Skipped
 	Warnings []string
 
+	Kubernetes string // which version a new cluster gets, and why that one; empty: nobody chose
+
 	windows []window
 }
 

@@ -32,16 +32,15 @@ func (b *builder) proxy(h *host) {
 	if p.HTTP == "" && p.HTTPS == "" {
 		return
 	}
-	var apt, unit strings.Builder
+	var unit strings.Builder
 	unit.WriteString("[Service]\n")
 	for _, v := range []struct{ scheme, url string }{{"http", p.HTTP}, {"https", p.HTTPS}} {
 		if v.url != "" {
-			fmt.Fprintf(&apt, "Acquire::%s::Proxy %q;\n", v.scheme, v.url)
 			fmt.Fprintf(&unit, "Environment=\"%s_PROXY=%s\"\n", strings.ToUpper(v.scheme), unitText(v.url))
 		}
 	}
 	fmt.Fprintf(&unit, "Environment=\"NO_PROXY=%s\"\n", unitText(strings.Join(b.noProxy(), ",")))
-	files := map[string]File{"/etc/apt/apt.conf.d/90-kgpu-proxy": text(apt.String())}
+	files := map[string]File{"/etc/apt/apt.conf.d/90-kgpu-proxy": text(aptProxy(p))}
 	for _, service := range b.runtimeServices() {
 		// Proxies may carry a password: only root reads it.
 		files["/etc/systemd/system/"+service+".d/90-kgpu-proxy.conf"] = File{Mode: 0o600, Content: []byte(unit.String())}
@@ -55,6 +54,17 @@ func (b *builder) proxy(h *host) {
 // unitText is text in a unit file: a percent sign would begin a specifier. Source: systemd.unit(5), "Specifiers". Quotes and
 // backslashes the inventory does not take.
 func unitText(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+
+// aptProxy is apt's configuration of the proxy, a line for each scheme.
+func aptProxy(p inventory.Proxy) string {
+	var out strings.Builder
+	for _, v := range []struct{ scheme, url string }{{"http", p.HTTP}, {"https", p.HTTPS}} {
+		if v.url != "" {
+			fmt.Fprintf(&out, "Acquire::%s::Proxy %q;\n", v.scheme, v.url)
+		}
+	}
+	return out.String()
+}
 
 // noProxy lists what never goes through the proxy: the hosts, the cluster's ranges and names, and the user's own list.
 func (b *builder) noProxy() []string {

@@ -10,12 +10,8 @@ import (
 
 func (b *builder) repositories(h *host) {
 	minor := b.version(h).MinorString()
-	kubernetes := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "/Release.key", minor)
-	if r := b.inv.Repositories.Kubernetes; r.URL == "" && r.KeyURL == "" { // a mirror knows nothing of other minors
-		kubernetes.SameKeyURLs = catalog.KubernetesKeyURLs(minor)
-	}
 	b.repository(h, repository{
-		name: "kubernetes", title: "Kubernetes " + minor, source: kubernetes,
+		name: "kubernetes", title: "Kubernetes " + minor, source: b.kubernetesSource(minor),
 		suite: "/",
 	})
 	if b.hasRuntimePackage(h) && !h.opened("docker") {
@@ -26,6 +22,14 @@ func (b *builder) repositories(h *host) {
 		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, "/gpg", h.facts.OS.ID),
 		suite: h.facts.OS.Codename + " stable", optional: true,
 	})
+}
+
+func (b *builder) kubernetesSource(minor string) catalog.Source {
+	source := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "/Release.key", minor)
+	if r := b.inv.Repositories.Kubernetes; r.URL == "" && r.KeyURL == "" { // a mirror knows nothing of other minors
+		source.SameKeyURLs = catalog.KubernetesKeyURLs(minor)
+	}
+	return source
 }
 
 // effective is the catalog's source with the parts that its addresses want, and the inventory's overrides. keyFile is where a

@@ -21,7 +21,7 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	if len(only) == 0 && len(skip) == 0 {
 		return g, nil
 	}
-	out := &Graph{Skipped: slices.Clip(g.Skipped), Warnings: g.Warnings, windows: g.windows}
+	out := &Graph{Skipped: slices.Clip(g.Skipped), Warnings: g.Warnings, Kubernetes: g.Kubernetes, windows: g.windows}
 	for _, s := range g.Steps {
 		if !Selected(only, skip, s.ID) {
 			out.Skipped = append(out.Skipped, Skipped{s.Ref, "not selected"})

@@ -22,6 +22,8 @@ type Machine struct {
 	// Needs are the endpoints that the host must reach, Reach what it found there.
 	Needs []plan.Need
 	Reach map[facts.Endpoint]facts.Reach
+	// Offer is what its repository has of Kubernetes; nil: it was not asked.
+	Offer *facts.Offer
 	// Adopt says that the operator lets kgpu take over what was made by hand.
 	Adopt bool
 }
@@ -31,7 +33,11 @@ const Doing = "preflight"
 
 // Check returns the problems of all machines, in inventory order. Reasons in ignore are left out.
 func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*reason.Error {
-	c := &checker{inv: inv, ignore: ignore}
+	seen := map[string]*facts.Host{}
+	for _, m := range machines {
+		seen[m.ID()] = m.Facts
+	}
+	c := &checker{inv: inv, ignore: ignore, running: !plan.VersionsOf(inv, seen).Running.IsZero()}
 	for _, m := range machines {
 		for _, check := range hostChecks {
 			check(c, m)
@@ -60,6 +66,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).modules,
 	(*checker).ranges,
 	(*checker).reach,
+	(*checker).version,
 	(*checker).cards,
 	(*checker).cuda,
 	(*checker).old,
@@ -67,6 +74,7 @@ var hostChecks = []func(*checker, Machine){
 
 type checker struct {
 	inv      *inventory.Inventory
+	running  bool // there is a cluster, which decides what a new node gets
 	ignore   []string
 	problems []*reason.Error
 }

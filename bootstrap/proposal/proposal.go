@@ -29,7 +29,7 @@ type Seen struct {
 type Options struct {
 	Path    string // where the file will be: paths in it start there
 	Cluster string
-	Version string // of Kubernetes
+	Version string // minor version of Kubernetes
 	SSH     inventory.DraftSSH
 	Decode  inventory.Options
 }

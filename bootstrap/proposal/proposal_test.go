@@ -27,7 +27,7 @@ const hostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7kEMAjVUGCuxU6xK0vjXbP3UP
 // options are those of a day on which the version is supported.
 func options() Options {
 	home := func(name string) (string, bool) { return "/home/me", name == "HOME" || name == "SUDO_PASSWORD" }
-	return Options{Path: "inventory.yaml", Cluster: "kgpu", Version: "1.36.3", Decode: inventory.Options{Env: home, Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}}
+	return Options{Path: "inventory.yaml", Cluster: "kgpu", Version: "1.36", Decode: inventory.Options{Env: home, Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}}
 }
 
 // host is one at 10.0.0.N, called hostN, with which nothing is wrong.

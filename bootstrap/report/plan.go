@@ -36,6 +36,9 @@ func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 			fmt.Fprintln(out, Wrapped("warning: "+warning, o.Width, "  "))
 		}
 	}
+	if g.Kubernetes != "" {
+		fmt.Fprintln(out, Wrapped(g.Kubernetes, o.Width, "  "))
+	}
 	groups := planned(g, o.Verbose)
 	narrow := slices.ContainsFunc(groups, func(h *hostPlan) bool { return o.Width > 0 && h.width(o.Verbose) > o.Width })
 	for _, h := range groups {
@@ -170,6 +173,8 @@ type jsonPlan struct {
 	Steps    []jsonStep    `json:"steps"`
 	Skipped  []jsonSkipped `json:"skipped"`
 	Warnings []string      `json:"warnings"`
+
+	Kubernetes string `json:"kubernetes"` // which version a new cluster gets, and why; empty: it is fixed
 }
 
 type jsonStep struct {
@@ -193,7 +198,7 @@ type jsonSkipped struct {
 }
 
 func planJSON(w io.Writer, g *plan.Graph) error {
-	out := jsonPlan{Steps: []jsonStep{}, Skipped: []jsonSkipped{}, Warnings: []string{}}
+	out := jsonPlan{Steps: []jsonStep{}, Skipped: []jsonSkipped{}, Warnings: []string{}, Kubernetes: printable.Text(g.Kubernetes)}
 	for _, w := range g.Warnings {
 		out.Warnings = append(out.Warnings, printable.Text(w))
 	}

@@ -14,7 +14,7 @@ import (
 // PrintProposal writes what kgpu init found and proposes, and as its last lines what to do next: commands with what they do.
 func PrintProposal(w io.Writer, p *proposal.Proposal, where string, next [][2]string) error {
 	out := &writer{w: printable.Writer(w)}
-	fmt.Fprintf(out, "%s: cluster %s, Kubernetes %s, %s\n\n", where, p.Inventory.Cluster, p.Inventory.Kubernetes.Version, plural.Of(len(p.Machines), "host"))
+	fmt.Fprintf(out, "%s: cluster %s, Kubernetes %s, %s\n\n", where, p.Inventory.Cluster, p.Inventory.Kubernetes.Said(), plural.Of(len(p.Machines), "host"))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "HOST\tADDRESS\tROLE\tSYSTEM\tCPUS\tMEMORY\tCARDS")
 	for _, m := range p.Machines {

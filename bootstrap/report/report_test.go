@@ -180,7 +180,8 @@ func graph() *plan.Graph {
 			{Ref: plan.Ref{Host: "control-1", ID: "cluster/init"}, Reason: "is a control plane"},
 			{Ref: plan.Ref{Host: "worker-12", ID: "os/swap"}, Reason: "no swap is on"},
 		},
-		Warnings: []string{"weave has had no release since 2024-12"},
+		Warnings:   []string{"weave has had no release since 2024-12"},
+		Kubernetes: "Kubernetes 1.36.5, the newest patch that pkgs.k8s.io offers; kgpu was proven with 1.36.3, by 2026-11-25",
 	}
 }
 

@@ -1,0 +1,54 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/printable"
+)
+
+// Offer is what a host's repository has of a minor version of Kubernetes.
+type Offer struct {
+	Minor    string            // 1.36
+	Versions []catalog.Version // newest first, of which there is all that a node needs; none: Why says why
+	Why      string
+}
+
+const longestWhy = 300 // bytes of what apt said
+
+// ParseOffer reads what scripts/reach.sh printed of the repository; nil: the host was not asked, or told nothing.
+func ParseOffer(output []byte) (*Offer, error) {
+	a, err := split(output, "kgpu-reach=1")
+	if err != nil {
+		return nil, err
+	}
+	var offer *Offer
+	for _, line := range a["offers"] {
+		minor, rest, _ := strings.Cut(line, " ")
+		word, rest, _ := strings.Cut(rest, " ")
+		offer = &Offer{Minor: minor}
+		switch {
+		case !catalog.IsMinor(minor):
+			return nil, bad("offers", line, fmt.Errorf("want a minor version"))
+		case word == "no":
+			offer.Why = printable.Short(rest, longestWhy)
+			continue
+		case word != "yes" || rest == "":
+			return nil, bad("offers", line, fmt.Errorf("want yes and versions, or no"))
+		}
+		for _, word := range strings.Fields(rest) {
+			v, err := catalog.ParseVersion(word)
+			if err == nil && v.MinorString() != minor {
+				err = fmt.Errorf("%s is no patch of %s", v, minor)
+			}
+			if err != nil {
+				return nil, bad("offers", line, err)
+			}
+			offer.Versions = append(offer.Versions, v)
+		}
+		slices.SortFunc(offer.Versions, func(v, w catalog.Version) int { return w.Compare(v) })
+	}
+	return offer, nil
+}

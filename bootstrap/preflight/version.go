@@ -1,0 +1,35 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// told is how many of a repository's versions a message names, newest first.
+const told = 4
+
+// version refuses hosts whose repository does not have the patch that they are to get.
+func (c *checker) version(m Machine) {
+	want := c.inv.Kubernetes
+	if m.Offer == nil || len(m.Offer.Versions) == 0 || slices.Contains(m.Offer.Versions, want.Version) || slices.Contains(c.ignore, string(reason.PackageMissing)) {
+		return
+	}
+	var there []string
+	for _, v := range m.Offer.Versions[:min(told, len(m.Offer.Versions))] {
+		there = append(there, v.String())
+	}
+	e := &reason.Error{ID: reason.PackageMissing, Host: m.ID(), Doing: Doing, Detail: fmt.Sprintf("its repository does not have kubelet, kubeadm and kubectl %s; the newest that it has are %s", want.Version, strings.Join(there, ", "))}
+	switch {
+	case c.running:
+		e.Advice = "a new node gets the version of its cluster: let the mirror have " + want.Version.String() + ", or take it out of `repositories:`"
+	case want.Pin == inventory.PinnedExact:
+		e.Advice = fmt.Sprintf("%s: take one of these, or %s for the newest patch that all hosts can have", want.VersionAt, want.Version.MinorString())
+	default:
+		e.Advice = "all hosts get one version: let the mirrors of all have the same ones"
+	}
+	c.problems = append(c.problems, e)
+}

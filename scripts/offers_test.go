@@ -1,0 +1,72 @@
+package scripts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// release is Kubernetes at one version.
+func release(version string) []deb {
+	return []deb{{name: "kubelet", version: version}, {name: "kubeadm", version: version}, {name: "kubectl", version: version}}
+}
+
+// A host tells which patches of a minor its repository has whole, and only what an index says that one of the keys signed.
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	fingerprint := s.signedRepository(debs(release("1.36.3-1.1"), release("1.36.10-1.1"), release("1.36.10-2.1"), release("1.36.4-1.1"), release("1.35.12-1.1"), release("1.37.0~rc.1-1.1"),
+		[]deb{{name: "kubelet", version: "1.36.11-1.1"}, {name: "kubectl", version: "1.36.11-1.1"}, {name: "cri-tools", version: "1.36.12-1.1"}})...)
+	s.write("etc/apt/apt.conf.d/50hooks", `APT::Update::Post-Invoke { "touch /etc/hooked"; }; APT::Update::Post-Invoke-Success { "touch /etc/hooked"; }; APT::Update::Pre-Invoke { "touch /etc/hooked"; };`)
+	const other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	ask := func(line string) *facts.Offer {
+		t.Helper()
+		s.write("tmp/asked", strings.Replace(string(Reach()), "PATH=", "PATH=/stubs:", 1)+line+"\n")
+		offer, err := facts.ParseOffer([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
+		if err != nil || offer == nil {
+			t.Fatalf("%v, %v", offer, err)
+		}
+		return offer
+	}
+	lists := s.ok(s.script("ls -R /var/lib/apt /var/cache/apt /tmp | grep -v asked")).output
+	before := s.snapshot()
+	if got := ask("kubernetes 1.36 file:///repo " + other + "," + fingerprint + " file:///repo/key"); !slices.Equal(got.Versions, []catalog.Version{{Major: 1, Minor: 36, Patch: 10}, {Major: 1, Minor: 36, Patch: 4}, {Major: 1, Minor: 36, Patch: 3}}) {
+		t.Errorf("%+v", got)
+	}
+	for line, want := range map[string]string{
+		"kubernetes 1.38 file:///repo " + fingerprint + " file:///repo/key":       "it has none",
+		"kubernetes 1.36 file:///repo " + other + " file:///repo/key":             "signatures couldn't be verified",
+		"kubernetes 1.36 file:///gone " + fingerprint + " file:///repo/key":       "file:/gone",
+		"kubernetes 1.36 file:///repo " + fingerprint + " file:///repo/no":        "file:/repo/no",
+		"kubernetes 1.36 http://127.0.0.1:9 " + fingerprint + " file:///repo/key": "127.0.0.1",
+	} {
+		if got := ask(line); len(got.Versions) > 0 || !strings.Contains(got.Why, want) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	s.same(before)
+	if now := s.ok(s.script("ls -R /var/lib/apt /var/cache/apt /tmp | grep -v asked")).output; now != lists {
+		t.Errorf("who was asked wrote something:\n%s", now)
+	}
+}
+
+// A key that has expired is looked for at the other addresses, and a proxy is taken from the inventory.
+func TestOffersByAnExtendedKey(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	k := s.endedRepository(release("1.36.3-1.1")...)
+	for keys, want := range map[string]int{"file:///repo/key": 0, "file:///repo/key file:///repo/gone file:///repo/new": 1} {
+		s.write("tmp/asked", string(Reach())+"kubernetes 1.36 file:///repo "+k.fingerprint+" "+keys+"\napt Acquire::https::Proxy \"http://127.0.0.1:9\";\n")
+		offer, err := facts.ParseOffer([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
+		if err != nil || len(offer.Versions) != want {
+			t.Errorf("%s: %+v, %v", keys, offer, err)
+		}
+	}
+	s.write("tmp/asked", string(Reach())+"kubernetes 1.36 http://mirror.invalid "+k.fingerprint+" file:///repo/new\napt Acquire::http::Proxy \"http://127.0.0.1:9\";\n")
+	if r := s.ok(s.script("bash -s </tmp/asked")); !strings.Contains(r.output, "127.0.0.1") {
+		t.Errorf("the proxy was not asked:\n%s", r.output)
+	}
+}
