@@ -51,7 +51,7 @@ func app() *cli.App {
 				&cli.StringFlag{Name: "kind", Value: "trixie", Usage: "base system of new hosts"},
 				&cli.StringSliceFlag{Name: "disks", Usage: "new `HOST` whose / and /var are file systems of their own; may be repeated"},
 				&cli.GenericFlag{Name: "gpus", Value: &repeated{}, Usage: "NVIDIA cards of a new host: `HOST=COUNTxMODEL` of " + strings.Join(hosts.Models(), ", ") +
-					", then words: ,nouveau ,nouveau-busy ,secureboot ,nvswitch; may be repeated"},
+					", then words: ,nouveau ,nouveau-busy ,secureboot ,nvswitch ,nvlink5 ,oldkernel; may be repeated"},
 			}},
 			{Name: "status", Usage: "list the hosts", Action: lab((*hosts.Lab).Status)},
 			{Name: "ssh", Usage: "log in to a host as ubuntu, or run a command so", ArgsUsage: "HOST [COMMAND…]", Action: command((*hosts.Lab).SSH), SkipFlagParsing: true},
