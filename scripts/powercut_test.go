@@ -126,3 +126,16 @@ mv() { command mv "$@"; if [[ $* == *kgpu-new* ]]; then struck; fi; }
 mkdir() { command mkdir "$@"; if [[ $* == '-m 755 '* || $* == /opt* ]]; then struck; fi; }
 `+change, before, 7)
 }
+
+// What kubeadm wrote, which syncs nothing, is on the disk before the ledger says that it came to its end.
+func TestMembershipAndPowerCuts(t *testing.T) {
+	t.Parallel()
+	s := newDisks(t)
+	const written = "mkdir -p /etc/kubernetes; echo x >/etc/kubernetes/admin.conf\n"
+	if r := s.script(blackout + written + "record_membership kubeadm init-done; blackout"); r.status == 0 || s.exists("failed") {
+		t.Fatalf("the power does not go: %s", r.output)
+	}
+	if got := s.ok(s.script("ledger_find kubeadm; cat /etc/kubernetes/admin.conf")).output; got != "000001\nx\n" {
+		t.Errorf("after a power cut there are %q", got)
+	}
+}

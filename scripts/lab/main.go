@@ -49,8 +49,9 @@ func app() *cli.App {
 				&cli.IntFlag{Name: "workers", Value: 2, Usage: "workers beside cp1"},
 				&cli.StringSliceFlag{Name: "with", Usage: "further hosts: " + strings.Join(hosts.Extras(), ", ")},
 				&cli.StringFlag{Name: "kind", Value: "trixie", Usage: "base system of new hosts"},
+				&cli.StringSliceFlag{Name: "disks", Usage: "new `HOST` whose / and /var are file systems of their own; may be repeated"},
 				&cli.GenericFlag{Name: "gpus", Value: &repeated{}, Usage: "NVIDIA cards of a new host: `HOST=COUNTxMODEL` of " + strings.Join(hosts.Models(), ", ") +
-					", then words: ,nouveau ,nouveau-busy ,secureboot ,nvswitch; may be repeated"},
+					", then words: ,nouveau ,nouveau-busy ,secureboot ,nvswitch ,nvlink5 ,oldkernel; may be repeated"},
 			}},
 			{Name: "status", Usage: "list the hosts", Action: lab((*hosts.Lab).Status)},
 			{Name: "ssh", Usage: "log in to a host as ubuntu, or run a command so", ArgsUsage: "HOST [COMMAND…]", Action: command((*hosts.Lab).SSH), SkipFlagParsing: true},
@@ -160,7 +161,7 @@ func up(c *cli.Context) error {
 	}
 	wanted, err := hosts.Wanted(c.Int("workers"), c.String("kind"), c.StringSlice("with"))
 	if err == nil {
-		err = hosts.Deal(wanted, *c.Generic("gpus").(*repeated))
+		err = errors.Join(hosts.Deal(wanted, *c.Generic("gpus").(*repeated)), hosts.GiveDisks(wanted, c.StringSlice("disks")))
 	}
 	if err != nil {
 		return fmt.Errorf("%w [LAB_USAGE]", err)

@@ -84,15 +84,13 @@ ledger_forget() {
   done
 }
 
-# entry_settle NUMBER waits until what was done about the change of this entry is on the disk. Its own path is asked for too,
-# and then the nearest directory that is there still. syncfs(2), which sync -f is, writes all of a file system: a journal
-# (ext4, XFS) might carry along what was written to the same file system as the ledger, but nothing of another one, and btrfs
-# logs single inodes for fsync(2). So no layout of file systems needs to be known here.
-entry_settle() {
-  local place
-  local -a args places=() systems
-  mapfile -t args <"$ledger/$1/args"
-  place=${args[0]-}
+# settle PLACE WHAT waits until what was written to the file systems of ledger_places and of PLACE is on the disk, or tells what
+# does not happen then. Of PLACE, the nearest directory counts that is there still. syncfs(2), which sync -f is, writes all of a
+# file system: a journal (ext4, XFS) might carry along what was written to the same file system as the ledger, but nothing of
+# another one, and btrfs logs single inodes for fsync(2). So no layout of file systems needs to be known here.
+settle() {
+  local place=$1
+  local -a places systems
   [[ $place == /* ]] || place=/
   while [[ ! -d $place || -L $place ]]; do
     place=${place%/*}
@@ -103,12 +101,14 @@ entry_settle() {
     [[ ! -d $place ]] || places+=("$place")
   done
   mapfile -t systems < <(stat -c '%d %n' -- "${places[@]}" | awk '!seen[$1]++ { sub(/^[0-9]+ /, ""); print }')
-  sync -f "${systems[@]}" || fail STEP_FAILED "what was undone cannot be written to the disk (${systems[*]}): the ledger's entry $1 stays"
+  sync -f "${systems[@]}" || fail STEP_FAILED "what was done cannot be written to the disk (${systems[*]}): $2"
 }
 
 # entry_drop NUMBER removes an entry, whose change is undone, in one rename, so that half an entry never remains.
 entry_drop() {
-  entry_settle "$1"
+  local -a args
+  mapfile -t args <"$ledger/$1/args"
+  settle "${args[0]-}" "the ledger's entry $1 stays"
   rm -rf "$ledger/.old"
   mv "$ledger/$1" "$ledger/.old"
   sync -d "$ledger"

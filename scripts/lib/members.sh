@@ -24,7 +24,9 @@ cluster_changed() {
 }
 
 # record_membership KIND WHAT [UID] makes an entry that remembers the cluster and the UID of the host's node object in it.
+# What kubeadm wrote, which syncs nothing, is on the disk before: after a power cut, this entry would vouch for empty files.
 record_membership() {
+  settle /etc/kubernetes "the ledger does not remember $*"
   entry_begin "$@"
   cluster_ca >"$entry/before/ca.crt"
   [[ -s $entry/before/ca.crt ]] || rm -f "$entry/before/ca.crt"

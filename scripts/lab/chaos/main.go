@@ -39,6 +39,7 @@ type options struct {
 	faults int
 	only   int
 	cards  bool
+	disks  bool
 }
 
 // cards are those of a storm with cards. NVSwitches want a step of their own.
@@ -50,6 +51,7 @@ func main() {
 	flag.IntVar(&o.faults, "faults", 250, "how many faults are planned, beside a kill, a power cut and a reboot in each step; some find no occasion")
 	flag.IntVar(&o.only, "only", 0, "only the fault with this number in the schedule")
 	flag.BoolVar(&o.cards, "cards", false, "a worker has cards (the lab's stand-ins), so that there are the steps for them, too")
+	flag.BoolVar(&o.disks, "disks", false, "/ and /var of each host are file systems of their own, which lose at a power cut what nobody synced")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
@@ -66,7 +68,7 @@ func main() {
 
 func run(ctx context.Context, o options) (err error) {
 	if flag.NArg() > 0 || o.faults < 0 || o.only < 0 {
-		return errors.New("usage: chaos [-cards] [-seed N] [-faults N] [-only N]")
+		return errors.New("usage: chaos [-cards] [-disks] [-seed N] [-faults N] [-only N]")
 	}
 	dir, err := os.MkdirTemp("", "kgpu-chaos-")
 	if err != nil {
@@ -76,7 +78,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	l := &storm.Lab{Place: p, Program: filepath.Join(dir, "lab"), Kgpu: filepath.Join(dir, "kgpu"), Hosts: []string{"cp1", "w1", "w2"}}
+	l := &storm.Lab{Place: p, Program: filepath.Join(dir, "lab"), Kgpu: filepath.Join(dir, "kgpu"), Hosts: []string{"cp1", "w1", "w2"}, Disks: o.disks}
 	if o.cards {
 		l.Cards = cards
 	}
@@ -150,6 +152,9 @@ func replay(o options, s *storm.Storm) string {
 	text := fmt.Sprintf("again: go run ./chaos -seed %d -faults %d", o.seed, o.faults)
 	if o.cards {
 		text += " -cards"
+	}
+	if o.disks {
+		text += " -disks"
 	}
 	if o.only > 0 {
 		text += fmt.Sprintf(" -only %d", o.only)

@@ -19,10 +19,12 @@ import (
 // pipe, once control groups and network are there.
 type plan struct {
 	Hostname    string             `json:"hostname"`
-	Dir         string             `json:"dir"`  // the host's files
-	Base        string             `json:"base"` // root file system below the overlay
+	Dir         string             `json:"dir"`             // the host's files
+	Disks       int                `json:"disks,omitempty"` // how many there are, mounted, after the plan's pipe
+	Names       string             `json:"names,omitempty"` // of the lab's internet, lines of the hosts file
+	Base        string             `json:"base"`            // root file system below the overlay
 	Hierarchies []cgroup.Hierarchy `json:"hierarchies"`
-	Password    string             `json:"password,omitempty"` // for ubuntu, once
+	Password    string             `json:"password,omitempty"` // for ubuntu, at the first boot
 	Cards       *Cards             `json:"cards,omitempty"`
 }
 
@@ -45,15 +47,24 @@ func Boot() error {
 		return err
 	}
 	unix.Umask(0)
+	var disks drives
+	for i := range p.Disks {
+		disks = append(disks, os.NewFile(uintptr(planFD+1+i), diskDirs[i]))
+	}
 	root := filepath.Join(p.Dir, "root")
-	if err := mountAll(p, root); err != nil {
+	if err := mountAll(p, disks, root); err != nil {
 		return err
 	}
+	if err := refreshNames(filepath.Join(root, "etc/hosts"), p.Names); err != nil {
+		return err
+	}
+	_, err := os.Stat(filepath.Join(p.Dir, systemDir, "upper/etc/shadow"))
+	first := errors.Is(err, os.ErrNotExist)
 	if err := enter(root); err != nil {
 		return err
 	}
 	unix.Umask(0o022)
-	if p.Password != "" {
+	if p.Password != "" && first {
 		if err := setPassword(p.Password); err != nil {
 			return err
 		}
@@ -77,15 +88,19 @@ const (
 	device = unix.MS_NOSUID | unix.MS_NOEXEC
 )
 
-func mountAll(p plan, root string) error {
+func mountAll(p plan, disks drives, root string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", p.Base, filepath.Join(p.Dir, "upper"), filepath.Join(p.Dir, "work"))
+	if err := disks.take(p.Dir); err != nil {
+		return err
+	}
+	system := filepath.Join(p.Dir, systemDir)
+	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", p.Base, filepath.Join(system, "upper"), filepath.Join(system, "work"))
 	if err := mountEach(root, []mount{
 		{"overlay", "", "overlay", 0, overlay},
 		// Container engines put overlays into /var, and an overlay cannot be the upper part of another.
-		{filepath.Join(p.Dir, "var"), "var", "", unix.MS_BIND, ""},
+		{filepath.Join(p.Dir, varDir), "var", "", unix.MS_BIND, ""},
 		{"proc", "proc", "proc", quiet, ""},
 		{"sysfs", "sys", "sysfs", quiet, ""},
 		{"tmpfs", "dev", "tmpfs", unix.MS_NOSUID, "mode=755"},
@@ -169,6 +184,29 @@ func enter(root string) error {
 		return fmt.Errorf("unmount the machine's root: %w", err)
 	}
 	return unix.Chdir("/")
+}
+
+const namesMark = "\t# the lab's internet"
+
+// refreshNames puts the names of the lab's internet into the host's hosts file,
+// which stays as it is when it has them already.
+func refreshNames(path, want string) error {
+	before, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var have, others strings.Builder
+	for line := range strings.Lines(string(before)) {
+		if strings.HasSuffix(line, namesMark+"\n") {
+			have.WriteString(line)
+		} else {
+			others.WriteString(line)
+		}
+	}
+	if have.String() == want {
+		return nil
+	}
+	return os.WriteFile(path, []byte(others.String()+want), 0o644)
 }
 
 func setPassword(password string) error {

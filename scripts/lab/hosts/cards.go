@@ -24,6 +24,8 @@ type Cards struct {
 	SecureBoot   bool `json:"secureBoot,omitempty"`
 	NVSwitch     bool `json:"nvswitch,omitempty"`
 	NVLink5      bool `json:"nvlink5,omitempty"` // with switches behind ConnectX bridges
+	// OldKernel says that the host runs an older kernel of the machine's line, until the package of the machine's is installed.
+	OldKernel bool `json:"oldKernel,omitempty"`
 }
 
 // model is one kind of card. IDs: https://pci-ids.ucw.cz/, vendor 10de; names and memory as nvidia-smi reports them; compute
@@ -109,8 +111,10 @@ func parseHand(hand string) (host string, c Cards, err error) {
 				return "", c, fmt.Errorf("no NVLink 5 switches connect cards of model %s", name)
 			}
 			c.NVLink5 = true
+		case "oldkernel":
+			c.OldKernel = true
 		default:
-			return "", c, fmt.Errorf("unknown word %q: want nouveau, nouveau-busy, secureboot, nvswitch or nvlink5", word)
+			return "", c, fmt.Errorf("unknown word %q: want nouveau, nouveau-busy, secureboot, nvswitch, nvlink5 or oldkernel", word)
 		}
 	}
 	return host, c, nil
@@ -200,12 +204,17 @@ func (h *Host) cardFiles(base string) ([]overlayFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []overlayFile{
+	files := []overlayFile{
 		{cardTable, 0o644, []byte(h.Cards.table(h.Name))},
 		{faults, 0o644, nil},
 		{kmod, 0o755, kmodStandIn},
 		{kmod + ".real", 0o755, real},
-	}, nil
+	}
+	if h.Cards.OldKernel {
+		old, err := oldKernelFiles(base)
+		return append(files, old...), err
+	}
+	return files, nil
 }
 
 // divertKmod writes the diversion into the host's var.

@@ -57,6 +57,11 @@ func showCards(root, dir string, c Cards) error {
 			return err
 		}
 	}
+	if c.OldKernel {
+		if err := bootKernel(root, dir); err != nil {
+			return err
+		}
+	}
 	return bindModuleList(root, store)
 }
 

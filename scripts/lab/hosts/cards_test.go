@@ -16,13 +16,13 @@ func TestDeal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hosts.Deal(specs, []string{"w1=2xT4,nouveau,secureboot", "cp1=1xH100,nouveau-busy,nvswitch", "w2=8xB200,nvlink5"}); err != nil {
+	if err := hosts.Deal(specs, []string{"w1=2xT4,nouveau,secureboot", "cp1=1xH100,nouveau-busy,nvswitch", "w2=8xB200,nvlink5,oldkernel"}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]hosts.Cards{
 		"w1":  {Count: 2, Model: "T4", Nouveau: true, SecureBoot: true},
 		"cp1": {Count: 1, Model: "H100", Nouveau: true, NouveauUsers: 1, NVSwitch: true},
-		"w2":  {Count: 8, Model: "B200", NVLink5: true},
+		"w2":  {Count: 8, Model: "B200", NVLink5: true, OldKernel: true},
 	}
 	for _, s := range specs {
 		if w, ok := want[s.Name]; ok != (s.Cards != nil) || ok && *s.Cards != w {

@@ -25,6 +25,9 @@ func (l *Lab) create(ctx context.Context, s Spec) (*Host, error) {
 		if s.Cards != nil && (h.Cards == nil || *h.Cards != *s.Cards) {
 			return nil, h.fail("give it cards", "LAB_HOST_CARDS", "A host has its cards from the beginning: destroy the lab and make it anew.", nil)
 		}
+		if s.Disks && !h.Disks {
+			return nil, h.fail("give it disks", "LAB_HOST_DISKS", "A host has its disks from the beginning: destroy the lab and make it anew.", nil)
+		}
 		return h, nil
 	}
 	h := &Host{Spec: s, lab: l}
@@ -45,13 +48,14 @@ func (h *Host) fill(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	for _, d := range []string{"upper", "work", "root", "proc"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+	upper := filepath.Join(dir, systemDir, "upper")
+	for _, d := range []string{upper, filepath.Join(dir, systemDir, "work"), filepath.Join(dir, "root"), filepath.Join(dir, "proc")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
 	}
 	base := h.lab.Base(h.Base)
-	if err := copyTree(ctx, filepath.Join(base, "var"), filepath.Join(dir, "var")); err != nil {
+	if err := copyTree(ctx, filepath.Join(base, "var"), filepath.Join(dir, varDir)); err != nil {
 		return err
 	}
 	id := make([]byte, 16)
@@ -85,7 +89,12 @@ func (h *Host) fill(ctx context.Context, dir string) error {
 		return err
 	}
 	for _, f := range append(files, cards...) {
-		if err := f.write(base, filepath.Join(dir, "upper")); err != nil {
+		if err := f.write(base, upper); err != nil {
+			return err
+		}
+	}
+	if h.Disks {
+		if err := makeDisks(ctx, dir); err != nil {
 			return err
 		}
 	}

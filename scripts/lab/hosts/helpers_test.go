@@ -166,6 +166,12 @@ func (l testLab) nothingLeft(bridge string) {
 			l.t.Errorf("still there: %v", left)
 		}
 	}
+	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, path := range loops {
+		if file, _ := os.ReadFile(path); bytes.HasPrefix(file, []byte(l.State+"/")) {
+			l.t.Errorf("a loop device is left: %s", file)
+		}
+	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		l.t.Fatal(err)

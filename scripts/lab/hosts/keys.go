@@ -58,7 +58,7 @@ func (l *Lab) writeTrust(hosts []*Host) error {
 	var known, config strings.Builder
 	for _, h := range hosts {
 		addr := h.Cables()[0].Address
-		keys, err := filepath.Glob(h.path("upper/etc/ssh/ssh_host_*_key.pub"))
+		keys, err := filepath.Glob(h.path(systemDir, "upper/etc/ssh/ssh_host_*_key.pub"))
 		if err != nil {
 			return err
 		}

@@ -414,6 +414,33 @@ func TestUpThatIsKilledLeavesNothingThatDownMisses(t *testing.T) {
 	}
 }
 
+// A power cut takes from a host with disks what nobody synced, on each of them by itself, and an orderly reboot takes nothing.
+func TestDisks(t *testing.T) {
+	l := newLab(t, "labtest-d")
+	l.fails("LAB_USAGE", "up", "--workers", "0", "--disks", "w1")
+	l.must("up", "--workers", "1", "--disks", "w1")
+	l.fails("LAB_HOST_DISKS", "up", "--workers", "1", "--disks", "cp1")
+	l.must("up", "--workers", "1", "--disks", "w1")
+	if got := strings.Fields(l.must("exec", "w1", "stat", "-f", "-c", "%i", "/", "/var")); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("the file systems of / and /var are %q, want two", got)
+	}
+	l.must("exec", "w1", "sh", "-c", "for d in /etc /var/lib; do echo x >$d/orderly; done")
+	l.must("reboot", "w1")
+	l.must("exec", "w1", "sh", "-c", "for d in /etc /var/lib; do echo x >$d/synced; done; sync -d /etc/synced /etc /var/lib/synced /var/lib; for d in /etc /var/lib; do echo x >$d/lost; done")
+	l.must("kill", "w1")
+	l.must("start", "w1")
+	// Their names may be there: who syncs anything writes the journal, with the names of all files.
+	const left = "cd /; grep -s . etc/orderly etc/synced etc/lost var/lib/orderly var/lib/synced var/lib/lost || true"
+	if got := l.must("exec", "w1", "sh", "-c", left); got != "etc/orderly:x\netc/synced:x\nvar/lib/orderly:x\nvar/lib/synced:x" {
+		t.Errorf("after a power cut there are %q", got)
+	}
+	for range 2 {
+		l.must("kill", "w1")
+		l.must("start", "w1")
+	}
+	l.must("exec", "w1", "sh", "-c", "echo x >/etc/synced-later && sync /etc/synced-later")
+}
+
 func TestVerbsOnALabThatIsNotThere(t *testing.T) {
 	l := newLab(t, "labtest-n")
 	for _, verb := range []string{"down", "destroy"} {

@@ -20,6 +20,8 @@ type Spec struct {
 	Inner    bool `json:"inner,omitempty"`
 	Bastion  bool `json:"bastion,omitempty"`
 	Password bool `json:"password,omitempty"` // sudo wants a password
+	// Disks says that / and /var are file systems of their own, which lose at a power cut what nobody synced.
+	Disks bool `json:"disks,omitempty"`
 	// Cards are the host's NVIDIA cards; most hosts have none.
 	Cards *Cards `json:"cards,omitempty"`
 }

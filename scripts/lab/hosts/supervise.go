@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,23 +85,29 @@ func (h *Host) run(commands <-chan os.Signal) (again bool, err error) {
 	if err := group.Create(); err != nil {
 		return false, fmt.Errorf("make control group: %w", err)
 	}
-	if err := h.refreshNames(); err != nil {
+	disks, err := h.openDisks()
+	if err != nil {
 		return false, err
 	}
-	cmd, err := h.startInit(group)
+	defer func() { err = errors.Join(err, disks.close()) }()
+	cmd, err := h.startInit(group, disks)
 	if err != nil {
 		_ = h.clear(group)
 		return false, err
 	}
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
-	again = h.obey(cmd.Process, commands, ended)
+	var root *os.File
+	again = h.obey(cmd.Process, commands, ended, func() { root = cmp.Or(root, disks.pull(cmd.Process)) })
+	if root != nil {
+		err = errors.Join(disks.cut(), root.Close())
+	}
 	_ = os.Remove(h.path("boot.json"))
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	log.Printf("%s: process 1 ended: %s", h.Name, cmd.ProcessState)
 	// reboot(2) in a pid namespace ends its init by SIGHUP, power off by SIGINT: pid_namespaces(7).
 	again = again && status.Signaled() && status.Signal() == syscall.SIGHUP
-	return again, h.clear(group)
+	return again, errors.Join(err, h.clear(group))
 }
 
 // clear removes what a boot leaves, or an earlier supervisor that was killed. A
@@ -121,8 +128,8 @@ func (h *Host) clear(group cgroup.Group) error {
 }
 
 // obey carries commands to process 1 until it ends, and says whether the host
-// may boot again.
-func (h *Host) obey(init *os.Process, commands <-chan os.Signal, ended <-chan struct{}) (again bool) {
+// may boot again. pull is a power cut.
+func (h *Host) obey(init *os.Process, commands <-chan os.Signal, ended <-chan struct{}, pull func()) (again bool) {
 	again = true
 	var grace <-chan time.Time
 	repeat := time.NewTicker(time.Second) // an init that is just starting ignores signals
@@ -141,7 +148,7 @@ func (h *Host) obey(init *os.Process, commands <-chan os.Signal, ended <-chan st
 				_ = init.Signal(systemdPoweroff)
 			case pullPlug:
 				again = false
-				_ = init.Kill()
+				pull()
 			}
 		case <-repeat.C:
 			if grace != nil {
@@ -149,23 +156,30 @@ func (h *Host) obey(init *os.Process, commands <-chan os.Signal, ended <-chan st
 			}
 		case <-grace:
 			log.Printf("%s: no end within %s, pulling the plug", h.Name, shutdownGrace)
-			_ = init.Kill()
+			pull()
 		}
 	}
 }
 
 // startInit starts process 1 in its namespaces, connects its cables, and lets
 // it go on.
-func (h *Host) startInit(group cgroup.Group) (*exec.Cmd, error) {
+func (h *Host) startInit(group cgroup.Group, disks drives) (*exec.Cmd, error) {
 	hierarchies, err := cgroup.Hierarchies()
 	if err != nil {
 		return nil, err
 	}
-	password, err := h.firstPassword()
+	password, err := h.password()
 	if err != nil {
 		return nil, err
 	}
-	p := plan{Hostname: h.Name, Dir: h.path(), Base: h.lab.Base(h.Base), Hierarchies: hierarchies, Password: password, Cards: h.Cards}
+	names, err := h.names()
+	if err != nil {
+		return nil, err
+	}
+	p := plan{
+		Hostname: h.Name, Dir: h.path(), Disks: len(disks), Names: names, Base: h.lab.Base(h.Base), Hierarchies: hierarchies,
+		Password: password, Cards: h.Cards,
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -174,7 +188,7 @@ func (h *Host) startInit(group cgroup.Group) (*exec.Cmd, error) {
 	cmd := exec.Command("/proc/self/exe", "boot")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Dir = "/"
-	cmd.ExtraFiles = []*os.File{r}
+	cmd.ExtraFiles = append([]*os.File{r}, disks...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET,
 		Pdeathsig:  syscall.SIGKILL,
@@ -223,43 +237,24 @@ func (h *Host) equip(pid int, group cgroup.Group) error {
 	return process.Save(h.path("boot.json"), b)
 }
 
-// firstPassword is the password to set at this boot, if the host wants one and
-// has none yet.
-func (h *Host) firstPassword() (string, error) {
-	if _, err := os.Stat(h.path("upper/etc/shadow")); !h.Password || err == nil {
+// password is the one to set at the first boot, if the host wants one.
+func (h *Host) password() (string, error) {
+	if !h.Password {
 		return "", nil
 	}
 	b, err := os.ReadFile(h.lab.Place.Password())
 	return strings.TrimSpace(string(b)), err
 }
 
-const namesMark = "\t# the lab's internet"
-
-// refreshNames puts the names of the lab's internet into the host's hosts file,
-// which stays as it is when it has them already.
-func (h *Host) refreshNames() error {
+// names are the lines of a host's hosts file with the names of the lab's internet.
+func (h *Host) names() (string, error) {
 	names, err := os.ReadFile(h.lab.Names())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return "", err
 	}
-	path := h.path("upper/etc/hosts")
-	before, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var have, others, want strings.Builder
-	for line := range strings.Lines(string(before)) {
-		if strings.HasSuffix(line, namesMark+"\n") {
-			have.WriteString(line)
-		} else {
-			others.WriteString(line)
-		}
-	}
+	var want strings.Builder
 	for _, name := range strings.Fields(string(names)) {
 		fmt.Fprintf(&want, "%s %s%s\n", h.lab.Gateway(), name, namesMark)
 	}
-	if have.String() == want.String() {
-		return nil
-	}
-	return os.WriteFile(path, []byte(others.String()+want.String()), 0o644)
+	return want.String(), nil
 }

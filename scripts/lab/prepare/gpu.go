@@ -11,6 +11,11 @@ func (p *preparer) gpu(ctx context.Context) error {
 	if err := p.nvidiaDrivers(ctx); err != nil {
 		return err
 	}
+	if p.noble {
+		if err := p.do(ctx, p.kernelUpdate()); err != nil {
+			return err
+		}
+	}
 	if err := p.nvidiaToolkit(ctx); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type Lab struct {
 	Kgpu    string   // kgpu's
 	Hosts   []string // by name, the control plane first
 	Cards   []string // that hosts have, as `lab up --gpus` takes them: w1=2xA100
+	Disks   bool     // / and /var of each host are file systems of their own, which lose at a power cut what nobody synced
 
 	address map[string]string // by host
 	host    map[string]string // by address
@@ -83,6 +84,11 @@ func (l *Lab) making() [][]string {
 	}
 	for _, hand := range l.Cards {
 		up = append(up, "--gpus", hand)
+	}
+	if l.Disks {
+		for _, host := range l.Hosts {
+			up = append(up, "--disks", host)
+		}
 	}
 	return [][]string{{"destroy"}, prepare, up}
 }

@@ -56,6 +56,16 @@ func TestHostsWithCards(t *testing.T) {
 	}
 }
 
+// TestHostsWithDisks: all of them have some.
+func TestHostsWithDisks(t *testing.T) {
+	l := withEnv(t)
+	l.Disks = true
+	want := [][]string{{"destroy"}, {"prepare"}, {"up", "--workers", "1", "--disks", "cp1", "--disks", "w1"}}
+	if got := l.making(); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("made by %q, want %q", got, want)
+	}
+}
+
 // TestProgramsHaveALimit: a storm does not wait for ever for kgpu plan or kgpu reset, and not for the lab.
 func TestProgramsHaveALimit(t *testing.T) {
 	sleeper := filepath.Join(t.TempDir(), "sleeper")
