@@ -65,7 +65,7 @@ func TestKubeconfigTellsItsSource(t *testing.T) {
 		"a bastion": {inventory.Host{Address: "192.0.2.4", PrivateAddress: netip.MustParseAddr("10.0.0.4"), SSH: inventory.SSH{Bastion: &inventory.Bastion{}}}, "https://10.0.0.4:6443"},
 		"version 6": {inventory.Host{Address: "2001:db8::4", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://[2001:db8::4]:6443"},
 	} {
-		a := renamed(inside, "lab", c.cp)
+		a := renamed(inside, "lab", c.cp, netip.Addr{})
 		out, err := withSource(a, []byte("the admin.conf"), c.cp)
 		if err != nil {
 			t.Fatal(err)

@@ -474,7 +474,7 @@ func TestRepair(t *testing.T) {
 		}, []string{"cp1 network/flannel"}},
 		{"not ready", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
 		{"control plane down", func(f map[string]*facts.Host) {
-			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca"}
+			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}
 		}, []string{"cp1 cluster/init", "cp1 network/flannel", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 		{"init half-way", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Finished = false }, []string{"cp1 cluster/init"}},
 		{"token left", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
