@@ -319,10 +319,10 @@ var rows = map[string]func(*world){
 		w.logs(`audit: type=1400 audit(1): apparmor="DENIED" operation="signal" class="signal" profile="cri-containerd.apparmor.d" pid=1 comm="runc"`)
 	},
 	"cp1 CLUSTER_UNDEFENDED":  func(w *world) { w.cp.ControlPlane.Defences = facts.Defences{Plugins: "NodeRestriction"} },
-	"cp1 CLUSTER_CANNOT_GROW": func(w *world) { w.cp.ControlPlane.Endpoint = "10.0.0.10:6443" },
+	"cp1 CLUSTER_CANNOT_GROW": func(w *world) { w.cp.ControlPlane.Endpoint = "10.199.1.10:6443" },
 	"w1 HOST_API_NAME": func(w *world) {
 		w.cp.ControlPlane.Endpoint = "api-0123ab.lab.kgpu.internal:6443"
-		w.cp.Names = map[string][]netip.Addr{"api-0123ab.lab.kgpu.internal": {netip.MustParseAddr("10.0.0.10")}}
+		w.cp.Names = map[string][]netip.Addr{"api-0123ab.lab.kgpu.internal": {netip.MustParseAddr("10.199.1.10")}}
 		w.node("<no value>", "2", "2", "", "Ready=Unknown")
 	},
 	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflight
