@@ -402,6 +402,17 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// A cluster that is known by an address that no host of its own has, such as a load balancer's, or by a name, can grow.
+func TestClustersThatCanGrow(t *testing.T) {
+	for _, endpoint := range []string{"10.199.1.100:6443", "k8s.example.com:6443", ""} {
+		w := newWorld(t)
+		w.cp.ControlPlane.Endpoint = endpoint
+		if found := w.check(); len(found) > 0 {
+			t.Errorf("%s: %+v", endpoint, found)
+		}
+	}
+}
+
 // TestEveryRowHasATest goes through the catalogue: no row without a test, no mode without a row.
 func TestEveryRowHasATest(t *testing.T) {
 	modes := map[int]bool{}

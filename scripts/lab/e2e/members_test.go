@@ -67,6 +67,19 @@ func TestMembers(t *testing.T) {
 		whole.ready(t, "cp1", "w1", "w2")
 		kgpu(t, 0, "plan", whole.inventory)
 	})
+	t.Run("hosts forget the API server's name", func(t *testing.T) {
+		const forget = "sed -i '/ # kgpu$/d' /etc/hosts"
+		l.exec(t, "cp1", forget)
+		l.exec(t, "w1", forget)
+		if said := kgpu(t, 2, "plan", whole.inventory).stdout.String(); strings.Count(said, "does not know api-") != 2 {
+			t.Errorf("the plan does not say that two hosts lack the name:\n%s", said)
+		}
+		whole.up(t)
+		whole.ready(t, "cp1", "w1", "w2")
+		kgpu(t, 0, "plan", whole.inventory)
+		l.exec(t, "w1", forget+"; systemctl start kgpu-api-name.service; systemctl is-enabled kgpu-api-name.service; grep -q ' # kgpu$' /etc/hosts")
+		kgpu(t, 0, "plan", whole.inventory)
+	})
 	must(t, "a cluster made by hand", func(t *testing.T) {
 		whole.k(t, "delete", "node", "w2")
 		l.exec(t, "w2", byHand(l.addr["w2"]))
