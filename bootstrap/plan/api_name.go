@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
@@ -27,18 +28,15 @@ var ownAPIName = regexp.MustCompile(`^api-[0-9a-f]{6}\.[a-z0-9]([-a-z0-9]*[a-z0-
 func OwnAPIName(name string) bool { return ownAPIName.MatchString(name) }
 
 // apiName is the name of the API server that kgpu keeps in every host's /etc/hosts. It is empty where the inventory names an
-// endpoint, which its owner looks after, and for a cluster that was made without: that stays as it is.
+// endpoint for a new cluster, which its owner looks after, and for a cluster that was made without: that stays as it is.
 func (b *builder) apiName() string {
-	if b.inv.Kubernetes.ControlPlaneEndpoint != "" {
-		return ""
-	}
 	if b.runs() {
 		if name, _ := b.runningEndpoint(); OwnAPIName(name) {
 			return name
 		}
 		return ""
 	}
-	if !b.minor.NamesAPI() {
+	if b.inv.Kubernetes.ControlPlaneEndpoint != "" || !b.minor.NamesAPI() {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(b.inv.Cluster + "\n" + b.cp.addr.String()))
@@ -65,8 +63,12 @@ func (b *builder) runningEndpoint() (name, port string) {
 	return name, port
 }
 
-// controlPlaneEndpoint is what kubeadm is told of a new cluster; empty: nothing.
+// controlPlaneEndpoint is the name, with a port, by which the nodes know the API server: a cluster keeps the one that it was made
+// with, a new one gets the inventory's, or else kgpu's own. It is empty where they know an address.
 func (b *builder) controlPlaneEndpoint() string {
+	if name, port := b.runningEndpoint(); name != "" {
+		return net.JoinHostPort(name, port)
+	}
 	if e := b.inv.Kubernetes.ControlPlaneEndpoint; e != "" {
 		return e
 	}
@@ -76,15 +78,21 @@ func (b *builder) controlPlaneEndpoint() string {
 	return ""
 }
 
-// endpoint is where the kubelets reach the API server: the inventory's, else the one that the cluster has.
+// endpoint is where the kubelets reach the API server.
 func (b *builder) endpoint() string {
 	if e := b.controlPlaneEndpoint(); e != "" {
 		return e
 	}
-	if name, port := b.runningEndpoint(); name != "" {
-		return net.JoinHostPort(name, port)
-	}
 	return netip.AddrPortFrom(b.cp.addr, apiPort).String()
+}
+
+// otherEndpoint says that a cluster which runs is not known by what the inventory names, and will not be.
+func (b *builder) otherEndpoint() {
+	c, want := b.cp.facts.ControlPlane, b.inv.Kubernetes.ControlPlaneEndpoint
+	if c != nil && c.Answers && c.Endpoint != "" && want != "" && !strings.EqualFold(c.Endpoint, want) {
+		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("kubernetes.controlPlaneEndpoint: the cluster was made with %s, and a control plane that runs is not changed; "+
+			"docs/troubleshooting.md, \"A cluster that cannot grow\", has the commands", c.Endpoint))
+	}
 }
 
 // The unit puts the line back before the kubelet starts: where cloud-init manages /etc/hosts, it makes the file anew at every boot.

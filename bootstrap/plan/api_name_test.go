@@ -26,6 +26,8 @@ func TestAPIName(t *testing.T) {
 		{name: "it was made without", running: "10.0.0.10:6443", endpoint: "10.0.0.10:6443"},
 		{name: "it was made with another name", running: "api-0123ab.was.kgpu.internal:6443", want: "api-0123ab.was.kgpu.internal", endpoint: "api-0123ab.was.kgpu.internal:6443"},
 		{name: "it was made with its owner's", running: "k8s.example.com:8443", endpoint: "k8s.example.com:8443"},
+		{name: "it was made without, and the inventory has one", yaml: "kubernetes: {controlPlaneEndpoint: k8s.example.com}\n", running: "10.0.0.10:6443", endpoint: "k8s.example.com:6443"},
+		{name: "it was made with kgpu's, and the inventory has one", yaml: "kubernetes: {controlPlaneEndpoint: k8s.example.com}\n", running: apiOfLab + ":6443", want: apiOfLab, endpoint: apiOfLab + ":6443"},
 		{name: "half made, without", running: "10.0.0.10:6443", again: true, endpoint: "10.0.0.10:6443"},
 		{name: "half made, before it has an endpoint", running: "nothing", again: true, want: apiOfLab, endpoint: apiOfLab + ":6443"},
 	} {
@@ -49,6 +51,10 @@ func TestAPIName(t *testing.T) {
 			}
 			if got := b.apiName(); got != c.want || b.endpoint() != c.endpoint {
 				t.Errorf("%q and %s, want %q and %s", got, b.endpoint(), c.want, c.endpoint)
+			}
+			b.otherEndpoint()
+			if differs := c.yaml != "" && c.running != ""; len(b.graph.Warnings) > 0 != differs {
+				t.Errorf("it warns of %q", b.graph.Warnings)
 			}
 			if api, err := b.apiEndpoint(); c.want != "" && (err != nil || api.Host != "10.0.0.10") {
 				t.Errorf("a host that is no node yet tries %v, %v", api, err)
