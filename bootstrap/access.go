@@ -59,10 +59,15 @@ func (s *session) clusterMissing(ctx context.Context) error {
 
 // outside is the administrator's way in as it is used from here, and the file of it.
 func (s *session) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
-	cp := s.controlPlane()
-	a = renamed(inside, s.Inventory.Cluster, cp)
-	text, err = withSource(a, conf, cp)
+	a = s.named(inside)
+	text, err = withSource(a, conf, s.controlPlane())
 	return text, a, err
+}
+
+// named is a way in as it is used from here.
+func (s *session) named(inside *kubeconfig.Access) *kubeconfig.Access {
+	cp := s.controlPlane()
+	return renamed(inside, s.Inventory.Cluster, cp, s.hosts[cp.ID()].Addr())
 }
 
 // apiDial is how long the API server may take to show its certificate.

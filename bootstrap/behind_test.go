@@ -323,7 +323,7 @@ func TestAWorkerIsLostOutsideOfSteps(t *testing.T) {
 	}{
 		"while the plan is read": {
 			show: func(s *site) { s.servers["w1"].Stop() },
-			left: []string{"w1 - os/modules, os/sysctl, repo/kubernetes and 3 more SSH_LOST"},
+			left: []string{"w1 - os/hosts, os/modules, os/sysctl and 4 more SSH_LOST"},
 		},
 		"while a former run is followed": {
 			set: func(s *site) {

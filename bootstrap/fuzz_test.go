@@ -59,7 +59,7 @@ func FuzzKubeconfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		out, err := withSource(renamed(inside, "lab", cp), conf, cp)
+		out, err := withSource(renamed(inside, "lab", cp, netip.Addr{}), conf, cp)
 		if err != nil {
 			t.Fatal(err)
 		}

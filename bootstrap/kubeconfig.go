@@ -178,14 +178,33 @@ func sourceOf(path string) string {
 }
 
 // renamed is the way in with cluster, user and context named after the cluster, and the server where SSH reaches the host: that
-// name is in the API server's certificate.
-func renamed(inside *kubeconfig.Access, cluster string, cp inventory.Host) *kubeconfig.Access {
+// name is in the API server's certificate. kgpu's own name of the API server, which this machine does not resolve, is what that is
+// known by. reached is the address that SSH reached; zero: unknown.
+func renamed(inside *kubeconfig.Access, cluster string, cp inventory.Host, reached netip.Addr) *kubeconfig.Access {
 	a := *inside
 	a.Cluster, a.User, a.Context = cluster, cluster+"-admin", cluster
+	if plan.OwnAPIName(inside.Name()) {
+		if at := addressOf(cp, reached); at.IsValid() {
+			a.Server, a.TLSServerName = "https://"+netip.AddrPortFrom(at, 6443).String(), inside.Name()
+		}
+		return &a
+	}
 	if at, err := netip.ParseAddr(cp.Address); err == nil && cp.SSH.Bastion == nil && cp.PrivateAddress.IsValid() {
 		a.Server = "https://" + netip.AddrPortFrom(at, 6443).String()
 	}
 	return &a
+}
+
+// addressOf is where a control plane may be reached from here; zero: nobody knows.
+func addressOf(cp inventory.Host, reached netip.Addr) netip.Addr {
+	at, err := netip.ParseAddr(cp.Address)
+	switch {
+	case err == nil && (cp.SSH.Bastion == nil || !cp.PrivateAddress.IsValid()):
+		return at
+	case cp.PrivateAddress.IsValid():
+		return cp.PrivateAddress
+	}
+	return reached
 }
 
 // withSource is the file of a way in, which tells what admin.conf it was made of.

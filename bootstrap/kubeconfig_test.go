@@ -65,7 +65,7 @@ func TestKubeconfigTellsItsSource(t *testing.T) {
 		"a bastion": {inventory.Host{Address: "192.0.2.4", PrivateAddress: netip.MustParseAddr("10.0.0.4"), SSH: inventory.SSH{Bastion: &inventory.Bastion{}}}, "https://10.0.0.4:6443"},
 		"version 6": {inventory.Host{Address: "2001:db8::4", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://[2001:db8::4]:6443"},
 	} {
-		a := renamed(inside, "lab", c.cp)
+		a := renamed(inside, "lab", c.cp, netip.Addr{})
 		out, err := withSource(a, []byte("the admin.conf"), c.cp)
 		if err != nil {
 			t.Fatal(err)
@@ -75,6 +75,39 @@ func TestKubeconfigTellsItsSource(t *testing.T) {
 		if sum := sourceOf(path); len(sum) != 64 || hostOf(out) != c.cp.Address || a.Server != c.want || a.Context != "lab" || a.User != "lab-admin" {
 			t.Errorf("%s: made of %q, on %q: %s of %s at %s", name, sum, hostOf(out), a.Context, a.User, a.Server)
 		}
+	}
+}
+
+// The name of an API server that only its cluster's hosts resolve is what it is known by from here, and no address.
+func TestKubeconfigOfANamedCluster(t *testing.T) {
+	const name = "api-78e651.lab.kgpu.internal"
+	inside := newSigner(t).admin(t, "https://"+name+":6443")
+	private, bastion := netip.MustParseAddr("10.0.0.4"), inventory.SSH{Bastion: &inventory.Bastion{}}
+	for why, c := range map[string]struct {
+		cp      inventory.Host
+		reached string
+		want    string
+	}{
+		"an address":                 {inventory.Host{Address: "192.0.2.4"}, "192.0.2.4", "192.0.2.4"},
+		"another than inside":        {inventory.Host{Address: "192.0.2.4", PrivateAddress: private}, "192.0.2.4", "192.0.2.4"},
+		"a name":                     {inventory.Host{Address: "cp"}, "192.0.2.4", "192.0.2.4"},
+		"a name, another inside":     {inventory.Host{Address: "cp", PrivateAddress: private}, "192.0.2.4", "10.0.0.4"},
+		"behind a bastion":           {inventory.Host{Address: "192.0.2.4", PrivateAddress: private, SSH: bastion}, "192.0.2.4", "10.0.0.4"},
+		"of one address there":       {inventory.Host{Address: "10.0.0.4", SSH: bastion}, "10.0.0.4", "10.0.0.4"},
+		"nobody knows, from here on": {inventory.Host{Address: "cp", SSH: bastion}, "", ""},
+	} {
+		reached, _ := netip.ParseAddr(c.reached)
+		a := renamed(inside, "lab", c.cp, reached)
+		server, known := "https://"+c.want+":6443", name
+		if c.want == "" {
+			server, known = inside.Server, ""
+		}
+		if a.Server != server || a.TLSServerName != known || a.Name() != name {
+			t.Errorf("%s: %s, known as %q", why, a.Server, a.TLSServerName)
+		}
+	}
+	if a := renamed(newSigner(t).admin(t, "https://k8s.example.com:6443"), "lab", inventory.Host{Address: "192.0.2.4"}, netip.Addr{}); a.Server != "https://k8s.example.com:6443" || a.TLSServerName != "" {
+		t.Errorf("its owner's name: %s, known as %q", a.Server, a.TLSServerName)
 	}
 }
 

@@ -81,7 +81,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 		if err != nil {
 			return err
 		}
-		a := renamed(inside, s.Inventory.Cluster, s.controlPlane())
+		a := s.named(inside)
 		done, err := s.engine().Execute(ctx, graph)
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 		}
 		mine := kubeconfig.Access{
 			Cluster: a.Cluster, User: u.Name, Context: u.Name + "@" + a.Cluster, Namespace: u.Namespace,
-			Server: a.Server, CA: a.CA, Certificate: certificate, Key: key,
+			Server: a.Server, TLSServerName: a.TLSServerName, CA: a.CA, Certificate: certificate, Key: key,
 		}
 		text, err := mine.Encode()
 		if err != nil {

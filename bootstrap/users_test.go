@@ -143,7 +143,7 @@ func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
 	s, o := newSite(t, "cp1")
 	s.joined["cp1"] = true
 	authority := newSigner(t)
-	put(t, s.adminConf, adminConfText(t, authority.admin(t, "https://10.0.0.10:6443")))
+	put(t, s.adminConf, adminConfText(t, authority.admin(t, "https://api-78e651.lab.kgpu.internal:6443")))
 	o.Inventory.Path, o.Inventory.Cluster = filepath.Join(t.TempDir(), "inventory.yaml"), "lab"
 	sent := new([]byte)
 	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
@@ -198,6 +198,9 @@ func TestCreateUser(t *testing.T) {
 	}
 	if a.Context != "joe@lab" || a.User != "joe" || a.Cluster != "lab" || !strings.Contains(string(data), "namespace: joe") || strings.Contains(string(data), base64.StdEncoding.EncodeToString([]byte("THE-ADMINS-KEY"))) {
 		t.Errorf("%s", data)
+	}
+	if a.Server != "https://127.0.0.1:6443" || a.Name() != "api-78e651.lab.kgpu.internal" {
+		t.Errorf("it leads to %s, known as %s", a.Server, a.Name())
 	}
 	pair, err := tls.X509KeyPair(a.Certificate, a.Key)
 	if err != nil {

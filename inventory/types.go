@@ -97,7 +97,7 @@ type Kubernetes struct {
 
 	PodCIDR              netip.Prefix // default 10.244.0.0/16
 	ServiceCIDR          netip.Prefix // default 10.96.0.0/12
-	ControlPlaneEndpoint string       // host:port; empty: the control plane's address
+	ControlPlaneEndpoint string       // host:port; empty: kgpu sees to a name, or to the control plane's address
 	FeatureGates         map[string]bool
 
 	// Merged into what kgpu writes; the user's values win.

@@ -233,7 +233,7 @@ each_of ufw /etc/ufw/ufw.conf
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
   systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
   unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
-  k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
+  kgpu-api-name.service k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
 for batch in /var/lib/kgpu/run/*/; do
   [[ -d $batch && ! -e $batch/result ]] || continue
   batch=${batch%/}
@@ -414,6 +414,9 @@ token_template='{{range .items}}{{index .data "token-id"}} {{index .data "descri
 {{end}}'
 if [[ -f /etc/kubernetes/admin.conf ]]; then
   echo control-plane=1
+  while read -r key value _; do
+    [[ $key != server: ]] || printf 'control-plane-server=%s\n' "$value"
+  done </etc/kubernetes/admin.conf
   blob cluster-ca /etc/kubernetes/pki/ca.crt
   while read -r key value _; do
     [[ $key != image: ]] || printf 'apiserver-image=%s\n' "$value"
@@ -442,6 +445,18 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
     told token "${ask[@]}" secrets -n kube-system --request-timeout=20s --field-selector type=bootstrap.kubernetes.io/token -o go-template="$token_template"
   fi
 fi
+
+# --- the names that this host knows API servers by: of kgpu's lines, and of its kubeconfigs; and where they lead it
+names=' '
+while read -r name; do
+  [[ $name =~ ^[A-Za-z0-9.-]+$ && $name == *[A-Za-z]* && $names != *" $name "* ]] || continue
+  names+="$name "
+  told "resolved=$name" timeout 5 getent ahosts "$name"
+done < <(
+  exec 2>/dev/null
+  sed -nE 's/^[^ ]+ (api-[^ ]+) # kgpu$/\1/p' /etc/hosts
+  sed -nE 's|^ +server: https://([^/:]+):[0-9]+$|\1|p' /etc/kubernetes/{kubelet,admin}.conf
+)
 
 # --- who holds the cluster. Others who only look may do so at the same time.
 held() (

@@ -95,6 +95,13 @@ func (m Minor) HasNodeName() bool { return m.Number >= nodeNameSince }
 // HasControlPlaneEndpoint reports whether kubeadm knows an address of the API server other than the host's.
 func (m Minor) HasControlPlaneEndpoint() bool { return m.Number >= controlEndpointSince }
 
+// namesAPISince is the oldest minor whose new clusters get a name for their API server: what is new in kgpu is for those that are
+// supported, though kubeadm takes one since controlEndpointSince.
+const namesAPISince = 30
+
+// NamesAPI reports whether a new cluster's API server gets a name of kgpu's.
+func (m Minor) NamesAPI() bool { return m.Number >= namesAPISince }
+
 // HasImageRepository reports whether kubeadm's file names the registry of the control plane's images.
 func (m Minor) HasImageRepository() bool { return m.Number >= imageRepositorySince }
 

@@ -218,6 +218,13 @@ var catalogue = []Row{
 		Cause: "The API server has less against its own users than that of a new cluster: it is older than what kgpu gives those, or was made by hand. `kgpu up` does not change a control plane that runs.",
 		Fix:   "docs/security.md, \"A cluster that exists\", has the commands; what you do not want, the inventory says (`security: {podSecurity: privileged, auditLog: false}`), or `kgpu doctor --ignore CLUSTER_UNDEFENDED`"},
 
+	{ID: "CLUSTER_CANNOT_GROW", Severity: Warning, find: cannotGrow,
+		Cause: "The cluster's nodes know its API server by the address of its only control plane: it works as it is, and can never have a second one. New clusters get a name for it, and a cluster keeps what it was made with.",
+		Fix:   "where one control plane is enough, nothing: `kgpu doctor --ignore CLUSTER_CANNOT_GROW`; else make the cluster anew (`kgpu reset`, `kgpu up`), or give it a name by hand: docs/troubleshooting.md, \"A cluster that cannot grow\", has the commands"},
+	{ID: string(reason.HostAPIName), Severity: Error, find: apiNameLost, Repair: Converge, explains: []string{"API_UNREACHABLE", "NODE_NOT_READY"},
+		Cause: reason.Lookup(reason.HostAPIName).Meaning,
+		Fix:   "`kgpu up` writes the line again; where it does not help: `getent ahosts` with the name on the host, other lines of it in /etc/hosts, the line `hosts:` of /etc/nsswitch.conf"},
+
 	// Packages.
 	{ID: "HOST_HOLD_LOST", Modes: []int{2}, Severity: Warning, find: holdLost, Repair: Hold,
 		Cause: "Packages that kgpu held at their version are held no more: the next upgrade replaces a driver or a kubelet beneath running pods.",

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -34,21 +35,33 @@ type subject struct {
 	cards   int  // that the driver should have
 	cluster bool // the API server answered somewhere
 	slow    bool // nvidia-smi answers, and not within the time that doctor.sh has for it
+	api     apiName
+}
+
+// apiName is the name by which the hosts are to know the API server, and where it is to lead; zero: there is none.
+type apiName struct {
+	name string
+	at   netip.Addr
 }
 
 // Check returns what is wrong with the machines, in their order, the worst first. Reasons in ignore are left out.
 func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Finding {
 	var all *Cluster
+	seen := map[string]*facts.Host{}
 	for _, m := range machines {
+		seen[m.ID()] = m.Facts
 		if m.Seen != nil && m.Seen.Cluster != nil {
 			all = m.Seen.Cluster
 		}
 	}
+	var api apiName
+	api.name, api.at = plan.APIName(inv, seen)
 	before := checkBefore(inv, machines)
 	var out []Finding
 	for _, m := range machines {
 		var found []Finding
 		s := newSubject(inv, m, all)
+		s.api = api
 		found = append(found, unreached(m)...)
 		for _, row := range catalogue {
 			if (m.Facts == nil && m.Seen == nil) || row.find == nil {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/json"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -317,7 +318,13 @@ var rows = map[string]func(*world){
 	"w1 APPARMOR_DENIED": func(w *world) {
 		w.logs(`audit: type=1400 audit(1): apparmor="DENIED" operation="signal" class="signal" profile="cri-containerd.apparmor.d" pid=1 comm="runc"`)
 	},
-	"cp1 CLUSTER_UNDEFENDED":   func(w *world) { w.cp.ControlPlane.Defences = facts.Defences{Plugins: "NodeRestriction"} },
+	"cp1 CLUSTER_UNDEFENDED":  func(w *world) { w.cp.ControlPlane.Defences = facts.Defences{Plugins: "NodeRestriction"} },
+	"cp1 CLUSTER_CANNOT_GROW": func(w *world) { w.cp.ControlPlane.Endpoint = "10.199.1.10:6443" },
+	"w1 HOST_API_NAME": func(w *world) {
+		w.cp.ControlPlane.Endpoint = "api-0123ab.lab.kgpu.internal:6443"
+		w.cp.Names = map[string][]netip.Addr{"api-0123ab.lab.kgpu.internal": {netip.MustParseAddr("10.199.1.10")}}
+		w.node("<no value>", "2", "2", "", "Ready=Unknown")
+	},
 	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflight
 	"w1 CERTIFICATE_EXPIRED":   nil, // see TestCertificates
 	"w1 HOST_CERTIFICATE_ENDS": nil,
@@ -392,6 +399,17 @@ func TestRows(t *testing.T) {
 				t.Errorf("the fix does not name the host: %s", f.Fix)
 			}
 		})
+	}
+}
+
+// A cluster that is known by an address that no host of its own has, such as a load balancer's, or by a name, can grow.
+func TestClustersThatCanGrow(t *testing.T) {
+	for _, endpoint := range []string{"10.199.1.100:6443", "k8s.example.com:6443", ""} {
+		w := newWorld(t)
+		w.cp.ControlPlane.Endpoint = endpoint
+		if found := w.check(); len(found) > 0 {
+			t.Errorf("%s: %+v", endpoint, found)
+		}
 	}
 }
 

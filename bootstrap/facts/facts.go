@@ -25,11 +25,12 @@ type Host struct {
 	TimeSync    string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
 
 	Addresses []Address
-	Reached   netip.Addr     // by SSH, which the host does not tell; zero: unknown, behind a bastion
-	NodeIP    netip.Addr     // that the kubelet was given for its node; zero: none
-	Routes    []netip.Prefix // destinations of the main table, without the default route
-	Listening []Socket       // TCP sockets that accept connections
-	Mounts    []Mount        // the file systems that hold /, /var, /var/lib, /boot, /tmp
+	Reached   netip.Addr              // by SSH, which the host does not tell; zero: unknown, behind a bastion
+	Names     map[string][]netip.Addr // that the host may know API servers by → where they lead it; none: it does not resolve
+	NodeIP    netip.Addr              // that the kubelet was given for its node; zero: none
+	Routes    []netip.Prefix          // destinations of the main table, without the default route
+	Listening []Socket                // TCP sockets that accept connections
+	Mounts    []Mount                 // the file systems that hold /, /var, /var/lib, /boot, /tmp
 	Swap      []Swap
 	Modules   map[string]ModuleState // of the modules kgpu may want
 	Sysctls   map[string]string      // of the keys kgpu may set, current values
@@ -170,6 +171,7 @@ type ControlPlane struct {
 	Finished        bool      // kubeadm init ran to its end, by kgpu's ledger
 	Version         string    // v1.36.3
 	Since           time.Time // when its certificate authority was made
+	Endpoint        string    // host:port by which its administrator, and the nodes, know the API server; empty: unknown
 	Advertised      string    // the address that its API server tells others
 	PodCIDR         string    // empty: it gives nodes no ranges
 	ServiceCIDR     string

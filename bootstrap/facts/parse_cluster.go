@@ -8,6 +8,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,6 +103,7 @@ func controlPlane(a answer, h *Host) error {
 		}
 		c.CAHash, c.Since = publicKeyHash(cert), cert.NotBefore
 	}
+	c.Endpoint = endpoint(a.first("control-plane-server"))
 	c.flags(a["control-plane-flag"])
 	if i := strings.LastIndexByte(a.first("apiserver-image"), ':'); i >= 0 {
 		c.Version = strings.Trim(a.first("apiserver-image")[i+1:], `"'`)
@@ -119,6 +122,34 @@ func controlPlane(a answer, h *Host) error {
 		}
 	}
 	h.ControlPlane = c
+	return nil
+}
+
+// serverURL is what kubeadm writes of an API server. Hosts are told what it says: it is a name or an address, and no more.
+var serverURL = regexp.MustCompile(`^https://(([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*:[0-9]{1,5})$`)
+
+// endpoint is the host:port of a server in a kubeconfig; empty: it is none.
+func endpoint(server string) string {
+	m := serverURL.FindStringSubmatch(server)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+// names reads what the host's resolver says of the names that it may know API servers by.
+func names(a answer, h *Host) error {
+	for _, line := range a["resolved"] {
+		name, rest, _ := strings.Cut(line, "=")
+		at, err := netip.ParseAddr(firstWord(rest))
+		if err != nil || slices.Contains(h.Names[name], at) {
+			continue // a type of socket each has a line
+		}
+		if h.Names == nil {
+			h.Names = map[string][]netip.Addr{}
+		}
+		h.Names[name] = append(h.Names[name], at)
+	}
 	return nil
 }
 

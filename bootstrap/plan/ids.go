@@ -14,7 +14,7 @@ var stepIDs = []string{
 	"kube/packages",
 	"network/calico", "network/flannel", "network/weave",
 	"node/delete", "node/drain",
-	"os/dpkg", "os/modules", "os/packages", "os/proxy", "os/swap", "os/sysctl", "os/time",
+	"os/dpkg", "os/hosts", "os/modules", "os/packages", "os/proxy", "os/swap", "os/sysctl", "os/time",
 	"repo/cuda", "repo/debian", "repo/docker", "repo/graphics-drivers", "repo/kubernetes", "repo/nvidia-container-toolkit",
 	"runtime/containerd", "runtime/cri-dockerd", "runtime/docker",
 	"user/create", "user/delete",

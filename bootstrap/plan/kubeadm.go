@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -58,8 +57,8 @@ func (b *builder) clusterConfiguration() object {
 		"kubernetesVersion": "v" + k.Version.String(),
 		"networking":        b.networking(),
 	}
-	if k.ControlPlaneEndpoint != "" {
-		cluster["controlPlaneEndpoint"] = k.ControlPlaneEndpoint
+	if e := b.controlPlaneEndpoint(); e != "" {
+		cluster["controlPlaneEndpoint"] = e
 	}
 	if b.inv.Registry != "" {
 		cluster["imageRepository"] = b.inv.Registry
@@ -154,7 +153,7 @@ func (b *builder) extraArgs(flags map[string]string) any {
 // certSANs are the names under which people reach the API server.
 func (b *builder) certSANs() []string {
 	names := []string{b.cp.addr.String(), b.cp.Address}
-	if host, _, err := net.SplitHostPort(b.inv.Kubernetes.ControlPlaneEndpoint); err == nil {
+	if host, _, err := net.SplitHostPort(b.controlPlaneEndpoint()); err == nil {
 		names = append(names, host)
 	}
 	for i := range names {
@@ -165,14 +164,6 @@ func (b *builder) certSANs() []string {
 }
 
 const apiPort = 6443
-
-// endpoint is where the kubelets reach the API server.
-func (b *builder) endpoint() string {
-	if e := b.inv.Kubernetes.ControlPlaneEndpoint; e != "" {
-		return e
-	}
-	return netip.AddrPortFrom(b.cp.addr, apiPort).String()
-}
 
 func formatGates(gates map[string]bool) string {
 	var list []string

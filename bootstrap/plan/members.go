@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -164,13 +165,13 @@ func (b *builder) workerStanding(h *host) Standing {
 	}
 	ours, adopted := r.Join && same(r.CAHash, k.CAHash), r.Adopted && same(r.CAHash, k.CAHash)
 	switch {
-	case c == nil && ours && b.former(k):
+	case c == nil && ours && b.former(h):
 		return again("the cluster that it was in, at %s, is gone", k.Server)
 	case c == nil:
 		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), and this one does not exist yet", k.Server, brief(k.CAHash))
-	case k.CAHash == "" && ours && b.former(k):
+	case k.CAHash == "" && ours && b.former(h):
 		return again("the kubelet's kubeconfig is half written")
-	case k.CAHash != c.CAHash && ours && b.former(k):
+	case k.CAHash != c.CAHash && ours && b.former(h):
 		return again("the cluster at %s was made anew: its CA is %s, the kubelet's %s", k.Server, brief(c.CAHash), brief(k.CAHash))
 	case k.CAHash != c.CAHash:
 		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), not to this one (CA %s)", k.Server, brief(k.CAHash), brief(c.CAHash))
@@ -180,9 +181,16 @@ func (b *builder) workerStanding(h *host) Standing {
 	return b.memberStanding(h, ours, adopted)
 }
 
-// former reports whether a kubelet's cluster had the address of this one. Another address may be of a cluster that lives.
-func (b *builder) former(k *facts.Member) bool {
-	return b.cp != nil && k.Server == "https://"+b.endpoint()
+// former reports whether the cluster of the host's kubelet had the address of this one, which may have another name since. Another
+// address may be of a cluster that lives.
+func (b *builder) former(h *host) bool {
+	server, ok := strings.CutPrefix(h.facts.Kubelet.Server, "https://")
+	if b.cp == nil || !ok {
+		return false
+	}
+	name, _, err := net.SplitHostPort(server)
+	return server == b.endpoint() || server == netip.AddrPortFrom(b.cp.addr, apiPort).String() ||
+		err == nil && OwnAPIName(name) && b.leadsToAPI(h.facts, name)
 }
 
 // withoutKubeconfig is the rule for a worker whose kubelet has no cluster.

@@ -168,8 +168,11 @@ func endpoints(purpose Purpose, urls ...string) ([]Need, error) {
 	return needs, nil
 }
 
-// apiEndpoint is where the nodes reach the API server.
+// apiEndpoint is where the nodes reach the API server. A host that is none yet does not know kgpu's own name of it.
 func (b *builder) apiEndpoint() (facts.Endpoint, error) {
+	if b.apiName() != "" {
+		return facts.Endpoint{Host: b.cp.addr.String(), Port: apiPort}, nil
+	}
 	host, port, err := net.SplitHostPort(b.endpoint())
 	if err != nil {
 		return facts.Endpoint{}, err

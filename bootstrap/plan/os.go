@@ -18,6 +18,7 @@ var basePackages = []string{"ca-certificates", "conntrack", "curl", "ethtool", "
 var setPackages = []string{"ipset"}
 
 func (b *builder) prepareOS(h *host) {
+	b.hostNames(h)
 	b.proxy(h)
 	b.interrupted(h)
 	b.basePackages(h)

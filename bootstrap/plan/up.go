@@ -95,8 +95,7 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 	b := &builder{inv: inv}
 	b.enter(seen)
 	version := b.inv.Kubernetes.Version
-	var ok bool
-	if b.minor, ok = catalog.Kubernetes(version.Minor); !ok {
+	if _, ok := catalog.Kubernetes(version.Minor); !ok {
 		return nil, fmt.Errorf("the catalog has no Kubernetes %s", version.MinorString())
 	}
 	if b.cp == nil {
@@ -120,6 +119,7 @@ func (b *builder) enter(seen map[string]*facts.Host) {
 	}
 	b.versions = b.findVersions()
 	b.inv = b.versions.settle(b.inv)
+	b.minor, _ = catalog.Kubernetes(b.inv.Kubernetes.Version.Minor)
 }
 
 // NodeName is the name of the host's node object: the inventory's, or the machine's own host name.
@@ -203,6 +203,7 @@ func (b *builder) warnings() {
 	b.versionWarnings()
 	b.endedDrivers()
 	b.plainSecrets()
+	b.otherEndpoint()
 	if b.inv.Network == inventory.Weave {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}

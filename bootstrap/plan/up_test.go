@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,9 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		}
 		up := facts.Unit{Active: "active", Enabled: "enabled"}
 		switch s.ID {
+		case "os/hosts":
+			f.Names = map[string][]netip.Addr{input.Values["name"]: {netip.MustParseAddr(input.Values["address"])}}
+			f.Units[apiNameUnit] = facts.Unit{Active: "inactive", Enabled: "enabled"}
 		case "os/packages":
 			for _, p := range strings.Fields(input.Values["packages"]) {
 				f.Packages[p] = facts.Package{Version: "1"}
@@ -226,7 +230,10 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
 			}
 		case "cluster/init":
-			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Finished: true, Version: "v" + version, Workloads: map[string]facts.Workload{}}
+			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443", Answers: true, Finished: true, Version: "v" + version, Workloads: map[string]facts.Workload{}}
+			if m := regexp.MustCompile(`(?m)^ *controlPlaneEndpoint: (.*)$`).FindStringSubmatch(input.Values["kubeadm"]); m != nil {
+				f.ControlPlane.Endpoint = m[1]
+			}
 			joinNode(f.ControlPlane, f, "cp1")
 			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 		case "cluster/join":
@@ -478,7 +485,7 @@ func TestRepair(t *testing.T) {
 		}, []string{"cp1 network/flannel"}},
 		{"not ready", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
 		{"control plane down", func(f map[string]*facts.Host) {
-			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca"}
+			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}
 		}, []string{"cp1 cluster/init", "cp1 network/flannel", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 		{"init half-way", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Finished = false }, []string{"cp1 cluster/init"}},
 		{"token left", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},

@@ -56,6 +56,7 @@ const (
 	HostMadeByHand       ID = "HOST_MADE_BY_HAND"
 	HostHalfMade         ID = "HOST_HALF_MADE"
 	HostEtcdStale        ID = "HOST_ETCD_STALE"
+	HostAPIName          ID = "HOST_API_NAME"
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
 
@@ -269,6 +270,9 @@ var table = index([]Reason{
 	{HostEtcdStale, 41,
 		"The host has the data of an etcd, with all that a cluster knew, and no cluster around it. kubeadm would refuse to begin, and nobody but you knows whether the data is needed.",
 		"where nobody needs the data: remove /var/lib/etcd/member; else keep a copy elsewhere, or bring back the /etc/kubernetes that belongs to it"},
+	{HostAPIName, 230,
+		"The host does not know the cluster's API server by its name, or the name leads it somewhere else. The kubelet and kube-proxy reach the API server by that name, which kgpu keeps as a line in /etc/hosts.",
+		"on the host, `getent ahosts NAME` says where the name leads: remove other lines of that name from /etc/hosts, have `files` come first in the line `hosts:` of /etc/nsswitch.conf, then run `kgpu up`"},
 	{KubernetesVersionChange, 43,
 		"The inventory wants another version of Kubernetes than the cluster runs, or the cluster runs one that this kgpu does not know. kgpu does not change the version of a cluster yet: nothing is planned, and no `--ignore` goes on.",
 		"write the version that the cluster runs into the inventory as `kubernetes: {version: …}`, or leave `version` out: then the cluster's own counts; for a version that kgpu does not know, take a newer kgpu"},

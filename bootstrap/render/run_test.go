@@ -121,12 +121,12 @@ func TestAWorkerByHand(t *testing.T) {
 	}
 	h.write("join.env", "token="+token+"\nca_hash="+caHash+"\n")
 	seen := filepath.Join(t.TempDir(), "seen")
-	h.write("08-cluster-join/script.sh", "cp \"$KGPU_STEP/values/kubeadm\" "+seen+"\n")
-	h.write("07-kube-packages/script.sh", ". \"$KGPU_STEP/../../lib.sh\"\nfail PACKAGE_MISSING 'no such version'\n")
+	h.write("09-cluster-join/script.sh", "cp \"$KGPU_STEP/values/kubeadm\" "+seen+"\n")
+	h.write("08-kube-packages/script.sh", ". \"$KGPU_STEP/../../lib.sh\"\nfail PACKAGE_MISSING 'no such version'\n")
 	if out, ok := h.run("init-worker"); ok || !strings.Contains(out, "kube/packages failed: no such version [PACKAGE_MISSING]\ninit-worker did not come to its end") {
 		t.Fatalf("with a step that fails: %t:\n%s", ok, out)
 	}
-	h.write("07-kube-packages/script.sh", "")
+	h.write("08-kube-packages/script.sh", "")
 	if out, ok := h.run("init-worker"); !ok || !strings.HasSuffix(out, "Next: init-master-2.sh on cp1.\n") {
 		t.Fatalf("%t:\n%s", ok, out)
 	}
@@ -147,8 +147,8 @@ func TestGoingAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.write("02-os-modules/script.sh", "echo here; read -r _ <"+go1+"\n")
-	h.write("10-network-flannel/script.sh", "cat \"$KGPU_STEP/values/workloads\" >"+ended+"\n")
+	h.write("03-os-modules/script.sh", "echo here; read -r _ <"+go1+"\n")
+	h.write("11-network-flannel/script.sh", "cat \"$KGPU_STEP/values/workloads\" >"+ended+"\n")
 	cmd := h.host.Shell("exec bash " + filepath.Join(h.dir, "init-master.sh"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	said, err := os.Create(filepath.Join(signals, "said")) // no pipe: what waits for the batch's end has it, too

@@ -80,6 +80,7 @@ undo_entry() {
       undo_reload=yes
       ;;
     swap) undo_swap "${args[@]}" ;;
+    api-name) hosts_forget "${args[0]}" ;;
     docker-network) undo_docker_network "${args[@]}" ;;
     images) undo_images ;;
     cni-mute) rm -f /etc/cni/net.d/00-kgpu-leave.conflist ;;

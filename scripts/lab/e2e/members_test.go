@@ -67,12 +67,26 @@ func TestMembers(t *testing.T) {
 		whole.ready(t, "cp1", "w1", "w2")
 		kgpu(t, 0, "plan", whole.inventory)
 	})
+	t.Run("hosts forget the API server's name", func(t *testing.T) {
+		const forget = "sed -i '/ # kgpu$/d' /etc/hosts"
+		l.exec(t, "cp1", forget)
+		l.exec(t, "w1", forget)
+		if said := kgpu(t, 2, "plan", whole.inventory).stdout.String(); strings.Count(said, "does not know api-") != 2 {
+			t.Errorf("the plan does not say that two hosts lack the name:\n%s", said)
+		}
+		whole.up(t)
+		whole.ready(t, "cp1", "w1", "w2")
+		kgpu(t, 0, "plan", whole.inventory)
+		l.exec(t, "w1", forget+"; systemctl start kgpu-api-name.service; systemctl is-enabled kgpu-api-name.service; grep -q ' # kgpu$' /etc/hosts")
+		kgpu(t, 0, "plan", whole.inventory)
+	})
 	must(t, "a cluster made by hand", func(t *testing.T) {
 		whole.k(t, "delete", "node", "w2")
 		l.exec(t, "w2", byHand(l.addr["w2"]))
 		whole.ready(t, "cp1", "w1")
 		before := l.snapshot(t, "cp1", "w1", "w2")
-		both := fmt.Sprintf("https://%s:6443 (CA %s), not to this one (CA %s)", l.addr["cp1"], l.authority(t, "cp1"), l.authority(t, "w2"))
+		server := strings.TrimSpace(l.exec(t, "w1", "sed -n 's/^ *server: //p' /etc/kubernetes/kubelet.conf"))
+		both := fmt.Sprintf("%s (CA %s), not to this one (CA %s)", server, l.authority(t, "cp1"), l.authority(t, "w2"))
 		l.refuses(t, d, refusal{hosts: []string{own}, exit: 38, reasons: []string{"w2 HOST_MADE_BY_HAND CA " + l.authority(t, "w2")}})
 		l.refuses(t, d, refusal{hosts: []string{own, w1}, flags: []string{"--adopt"}, exit: 69, reasons: []string{"w1 HOST_FOREIGN_CLUSTER " + both}})
 		l.refuses(t, d, refusal{hosts: []string{cp1, w1, w2}, exit: 69, reasons: []string{"w2 HOST_FOREIGN_CLUSTER the host is the control plane of a cluster of its own"}})

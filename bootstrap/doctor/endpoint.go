@@ -1,0 +1,42 @@
+package doctor
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plan"
+)
+
+// cannotGrow is a cluster whose nodes know it by the address of its control plane, though a new one of its version gets a name.
+func cannotGrow(s *subject) []string {
+	c := s.f.ControlPlane
+	if c == nil {
+		return nil
+	}
+	version, err := catalog.ParseVersion(c.Version)
+	if minor, ok := catalog.Kubernetes(version.Minor); err != nil || !ok || !minor.NamesAPI() {
+		return nil
+	}
+	host, _, _ := net.SplitHostPort(c.Endpoint)
+	at, err := netip.ParseAddr(host)
+	if err != nil || !plan.HasAddress(s.f, at) { // another machine's is that of a load balancer, or a virtual one
+		return nil
+	}
+	return []string{"the cluster's kubeconfigs lead to https://" + c.Endpoint}
+}
+
+// apiNameLost is a node that does not find its API server by the cluster's name.
+func apiNameLost(s *subject) []string {
+	to := s.f.Names[s.api.name]
+	switch {
+	case !s.member || s.api.name == "":
+		return nil
+	case len(to) == 0:
+		return []string{"the host does not resolve " + s.api.name}
+	case len(to) > 1 || to[0] != s.api.at:
+		return []string{fmt.Sprintf("%s leads to %s, and the control plane is %s", s.api.name, to[0], s.api.at)}
+	}
+	return nil
+}
