@@ -98,7 +98,7 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 	case strings.Contains(e.Line, "/follow.sh "):
 		return s.at[host+" follow"](e)
 	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		fmt.Fprintln(e.Stdout, "held")
+		fmt.Fprintln(e.Stdout, "held 1")
 		_, _ = io.Copy(io.Discard, e.Stdin)
 		return 0
 	case strings.Contains(e.Line, "sftp-server"):

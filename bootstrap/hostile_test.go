@@ -71,7 +71,7 @@ func (f *fakeHost) exec(e *sshtest.Exec) int {
 		}
 		return 127
 	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		fmt.Fprintln(e.Stdout, "held")
+		fmt.Fprintln(e.Stdout, "held 1")
 		_, _ = io.Copy(io.Discard, e.Stdin)
 		return 0
 	case strings.Contains(e.Line, "bash -s"):

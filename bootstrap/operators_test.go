@@ -39,7 +39,7 @@ func (a *actor) run(x *sshtest.Exec) int {
 		a.held++
 		a.holds = true
 		a.mu.Unlock()
-		_, _ = io.WriteString(x.Stdout, "held\n") // as hold.sh or watch.sh
+		_, _ = io.WriteString(x.Stdout, "held 1\nheld\n") // as hold.sh and as watch.sh
 		if !a.stays {
 			_, _ = io.WriteString(x.Stdout, "free\n")
 		}

@@ -49,7 +49,7 @@ func (a *answering) exec(e *sshtest.Exec) int {
 		fmt.Fprint(e.Stdout, "E\t0\n")
 		return 0
 	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		fmt.Fprintln(e.Stdout, "held")
+		fmt.Fprintln(e.Stdout, "held 1")
 		_, _ = io.Copy(io.Discard, e.Stdin)
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
