@@ -26,7 +26,9 @@ const (
 // reason is HOST_BUSY.
 //
 // Each hold has a number, greater than those of all before it, which the batches carry that are begun under it: a host
-// begins none with a lower one than it has seen. A lost connection takes the hold along, which is taken again as soon as the host is back. Meanwhile no batch begins
+// begins none with a lower one than it has seen.
+//
+// A lost connection takes the hold along, which is taken again as soon as the host is back. Meanwhile no batch begins
 // anywhere. If another run was faster, even if it has come to its end since, or the host stays away, work's context ends, so
 // that nothing new is started, and the error says why.
 func (e *Engine) Holding(ctx context.Context, host, command string, work func(context.Context) error) error {
