@@ -19,9 +19,12 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -506,9 +509,16 @@ func TestNoClusterNoDoor(t *testing.T) {
 	}
 }
 
-// What the browser is started with leads to the secret address once.
+// What the browser is started with, which all can read, leads the user alone to the secret address, and once.
 func TestBrowse(t *testing.T) {
 	const secret = "http://127.0.0.1:1/?token=x"
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, dir := range []string{home, filepath.Dir(home)} { // others may pass
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	get := func(url string) (status int, to string) {
 		answer, err := client.Get(url)
@@ -519,13 +529,31 @@ func TestBrowse(t *testing.T) {
 		return answer.StatusCode, answer.Header.Get("Location")
 	}
 	ended := make(chan struct{})
-	err := browse(t.Context(), secret, time.Minute, func(once string) error {
+	err := browse(t.Context(), secret, time.Minute, func(file string) error {
 		defer close(ended) // some stay as long as the browser does
-		if strings.Contains(once, "token") {
-			t.Errorf("the browser is started with %s", once)
+		if rest, found := strings.CutPrefix(file, home+"/"); !found || strings.HasPrefix(rest, ".") {
+			t.Errorf("the browser is started with %s, which a snap cannot read", file)
 		}
-		if status, to := get(once[:strings.LastIndex(once, "/")] + "/guess"); status != http.StatusNotFound || to != "" {
-			t.Errorf("a guess leads to %d %q", status, to)
+		for path, want := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): 0o700} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v, %v", path, info.Mode(), err)
+			}
+		}
+		othersReadOnly(t, filepath.Join(home, "theirs"), file)
+		page, err := os.ReadFile(file)
+		if err != nil || strings.Contains(string(page), "token") {
+			t.Errorf("the page is %s, %v", page, err)
+		}
+		found := regexp.MustCompile(`content="0; url=([^"]+)"`).FindSubmatch(page)
+		if found == nil {
+			t.Errorf("the page leads nowhere: %s", page)
+			return nil
+		}
+		once := string(found[1])
+		for _, guess := range []string{"", filepath.Base(file), filepath.Base(filepath.Dir(file)), "guess"} {
+			if status, to := get(once[:strings.LastIndex(once, "/")+1] + guess); status != http.StatusNotFound || to != "" {
+				t.Errorf("the guess %q leads to %d %q", guess, status, to)
+			}
 		}
 		if status, to := get(once); status != http.StatusFound || to != secret {
 			t.Errorf("it leads to %d %q", status, to)
@@ -538,11 +566,40 @@ func TestBrowse(t *testing.T) {
 	if <-ended; err != nil {
 		t.Error(err)
 	}
+	nothingLeft := func(after string) {
+		if left, err := filepath.Glob(filepath.Join(home, "kgpu-*")); err != nil || len(left) > 0 {
+			t.Errorf("after %s there are %q, %v", after, left, err)
+		}
+	}
+	nothingLeft("a browser that came up")
 	none := errors.New("none here")
 	if err := browse(t.Context(), secret, time.Minute, func(string) error { return none }); !errors.Is(err, none) {
 		t.Error(err)
 	}
 	if err := browse(t.Context(), secret, time.Nanosecond, func(string) error { return nil }); err == nil {
 		t.Error("a browser that never asks is taken for one that does")
+	}
+	interrupted, end := context.WithCancel(t.Context())
+	if err := browse(interrupted, secret, time.Minute, func(string) error { end(); return nil }); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	nothingLeft("those that did not")
+}
+
+// othersReadOnly has another user of this machine read both files, who can read the first alone.
+func othersReadOnly(t *testing.T, theirs, mine string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return // nobody else can be had
+	}
+	if err := os.WriteFile(theirs, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for file, may := range map[string]bool{theirs: true, mine: false} {
+		cmd := exec.Command("cat", file)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if out, err := cmd.CombinedOutput(); (err == nil) != may {
+			t.Errorf("another user reads %s: %v, %s", file, err, out)
+		}
 	}
 }

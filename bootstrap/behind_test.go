@@ -28,6 +28,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
 
 // site is machines that answer kgpu as bare hosts would, and do what its steps say only in so far as their facts change.
@@ -99,8 +100,7 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 	case strings.Contains(e.Line, "/follow.sh "):
 		return s.at[host+" follow"](e)
 	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		fmt.Fprintln(e.Stdout, "held")
-		_, _ = io.Copy(io.Discard, e.Stdin)
+		runnertest.Hold(e.Stdin, e.Stdout)
 		return 0
 	case strings.Contains(e.Line, "sftp-server"):
 		return serveFile(e, s.adminConf)

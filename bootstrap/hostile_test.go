@@ -30,6 +30,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
+	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
 
 // evil is what a terminal would obey, and what is no UTF-8.
@@ -71,8 +72,7 @@ func (f *fakeHost) exec(e *sshtest.Exec) int {
 		}
 		return 127
 	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		fmt.Fprintln(e.Stdout, "held")
-		_, _ = io.Copy(io.Discard, e.Stdin)
+		runnertest.Hold(e.Stdin, e.Stdout)
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)

@@ -17,6 +17,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
 
 const held = "operator=held\noperator=who=ada@desk\noperator=from=192.0.2.7\noperator=since=1795181111\noperator=command=up inventory.yaml\n"
@@ -39,12 +40,12 @@ func (a *actor) run(x *sshtest.Exec) int {
 		a.held++
 		a.holds = true
 		a.mu.Unlock()
-		_, _ = io.WriteString(x.Stdout, "held\n") // as hold.sh or watch.sh
+		_, _ = io.WriteString(x.Stdout, "held\n") // as watch.sh
 		if !a.stays {
 			_, _ = io.WriteString(x.Stdout, "free\n")
 		}
 		_, _ = io.WriteString(x.Stdout, "looked\n")
-		_, _ = io.Copy(io.Discard, x.Stdin)
+		runnertest.Hold(x.Stdin, x.Stdout) // as hold.sh
 		a.mu.Lock()
 		a.holds = false
 		a.mu.Unlock()

@@ -330,7 +330,7 @@ func (s *session) engine() *run.Engine {
 		hosts[id] = h
 	}
 	return &run.Engine{
-		Run: s.Run, By: operator(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Script: scripts.Step, Lib: scripts.Lib(),
+		Run: s.Run, By: operator(), Fence: s.fence(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Script: scripts.Step, Lib: scripts.Lib(),
 		Timeouts: s.Inventory.Timeouts, Forgets: s.forgets,
 		Heard: func(host, name string, value []byte) {
 			if name == plan.OutputLeft {
@@ -338,6 +338,22 @@ func (s *session) engine() *run.Engine {
 			}
 		},
 	}
+}
+
+// mostFence is what is believed of a host's number of a hold, so that one that lies cannot use all numbers up: they grow by one.
+const mostFence = 1 << 62
+
+// fence is the highest number of a hold that the hosts have told of.
+func (s *session) fence() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := int64(0)
+	for _, f := range s.facts {
+		if f.Fence <= mostFence {
+			most = max(most, f.Fence)
+		}
+	}
+	return most
 }
 
 // operator is who runs kgpu, for others who find the host busy.

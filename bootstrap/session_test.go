@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -71,6 +72,16 @@ func TestEnginesShareABudget(t *testing.T) {
 	defer s.close()
 	if first := s.engine().Budget; first == nil || s.engine().Budget != first {
 		t.Error("an engine has a budget of its own")
+	}
+}
+
+// A hold's number is greater than what any host has told of, unless that one lies.
+func TestFenceOfTheFacts(t *testing.T) {
+	s := newSession(Options{Inventory: &inventory.Inventory{}})
+	defer s.close()
+	s.facts = map[string]*facts.Host{"cp": {Fence: 7}, "w1": {Fence: 1795181111}, "w2": {}, "w3": {Fence: 1<<63 - 1}}
+	if got := s.engine().Fence; got != 1795181111 {
+		t.Errorf("the number is %d", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,7 @@ func Decode(name string, data []byte, opts Options) (*Inventory, error) {
 	if len(d.problems) > 0 {
 		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "reading the inventory", Err: d.problems.sorted()}
 	}
+	f.environment = slices.Sorted(maps.Keys(d.used))
 	return &f.Inventory, nil
 }
 
@@ -60,7 +62,7 @@ func (d *decoder) decode(data []byte, now time.Time) *file {
 }
 
 func newDecoder(name string, opts Options) *decoder {
-	return &decoder{file: name, env: opts.Env, nodes: map[string]*yaml.Node{}}
+	return &decoder{file: name, env: opts.Env, nodes: map[string]*yaml.Node{}, used: map[string]bool{}}
 }
 
 // nearest returns the node at path, or that of what it would be in: a default that the file does not spell out has no place of its own.

@@ -14,6 +14,7 @@ import (
 type decoder struct {
 	file     string
 	env      func(string) (string, bool)
+	used     map[string]bool       // variables of the environment whose values are in the text
 	nodes    map[string]*yaml.Node // value by path, for checks that compare fields
 	sections map[string][]string   // sections(), once an unknown key has asked for them
 	problems Errors
@@ -125,7 +126,10 @@ func (d *decoder) rawText(n *yaml.Node, path string) (string, bool) {
 		d.fail(n, path, "must be a single value, is %s", kindName(n))
 		return "", false
 	}
-	value, err := expand(n.Value, d.env)
+	value, err := expand(n.Value, func(name string) (string, bool) {
+		d.used[name] = true
+		return d.env(name)
+	})
 	if err != nil {
 		d.failHint(n, path, err)
 		return "", false

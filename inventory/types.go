@@ -86,6 +86,8 @@ type Inventory struct {
 	Ignore       []string // preflight.ignore: reason IDs
 	Timeouts     Timeouts
 	Hosts        []Host // in file order, ranges expanded
+
+	environment []string // variables whose values it has in it, but for secrets
 }
 
 // Kubernetes is the cluster's version and settings.

@@ -306,8 +306,9 @@ fi
 echo "ledger=$count"
 # What kgpu keeps for itself: of steps that ended before their first change there is no more than that.
 for file in /var/lib/kgpu/*; do
-  [[ ! -e $file || ${file##*/} == @(operator|lock|left) ]] || { echo notes=1 && break; }
+  [[ ! -e $file || ${file##*/} == @(operator|lock|left|fence) ]] || { echo notes=1 && break; }
 done
+each_of fence /var/lib/kgpu/fence
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"

@@ -5,6 +5,24 @@ import (
 	"testing"
 )
 
+// The number of the highest hold is told, and is alone no reason for a reset.
+func TestFactsOfTheFence(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.write("facts.sh", string(Facts()))
+	s.stub("systemctl", "#!/bin/sh\n")
+	ask := func(before string) string {
+		t.Helper()
+		return s.ok(s.bash(before + "; bash -s </facts.sh >/out; grep -e ^fence -e ^notes -e ^end=1 /out")).output
+	}
+	if got := ask("rm -r /var/lib/kgpu/*; echo 1795181111 >/var/lib/kgpu/fence"); got != "fence=1795181111\nend=1\n" {
+		t.Errorf("the host says %q", got)
+	}
+	if got := ask("mkdir -p /var/lib/kgpu/ledger"); got != "notes=1\nfence=1795181111\nend=1\n" {
+		t.Errorf("with a ledger the host says %q", got)
+	}
+}
+
 // The facts name who holds the cluster exactly while somebody does, however many ask at the same time.
 func TestFactsOfTheOperator(t *testing.T) {
 	t.Parallel()

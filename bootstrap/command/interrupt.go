@@ -19,18 +19,24 @@ import (
 // patience is how long a terminal may take for the last line.
 const patience = time.Second
 
-// Interruptible is a context that ends with the first Ctrl-C, or SIGTERM: the story stops and says how to go on. With the
-// second the program ends at once. What hosts have begun goes on there either way, in its units. The cause of its end has the
+// Interruptible is a context that ends with the first Ctrl-C, or SIGTERM, or when the terminal goes away, unless that is
+// ignored (nohup): the story stops and says how to go on. With the second the program ends at once. What hosts have begun goes on there either way, in its units. The cause of its end has the
 // reason CANCELLED, wherever the story was.
 func Interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		first := <-signals
 		tell((*interruption).stopping)
 		cancel(&reason.Error{ID: reason.Cancelled, Detail: first.String() + " signal received"})
 		second := <-signals
+		for second == syscall.SIGHUP { // the kernel and the shell may both say that the terminal is gone
+			second = <-signals
+		}
 		tell((*interruption).leave)
 		os.Exit(128 + int(second.(syscall.Signal)))
 	}()

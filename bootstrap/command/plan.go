@@ -27,6 +27,9 @@ func showPlan(c *cli.Context) error {
 		if t.kind == report.JSON {
 			o.Events = event.Discard // the answer is one object
 		}
+		if err := t.showUses(o.Inventory); err != nil {
+			return err
+		}
 		g, err := bootstrap.Plan(c.Context, o)
 		if err != nil {
 			return err

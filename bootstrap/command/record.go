@@ -42,13 +42,17 @@ func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (e
 		warn(err)
 		return func(error) {}
 	}
-	path, err := filepath.Abs(inv.Path)
-	if err != nil {
-		path = inv.Path
-	}
 	recorder := history.Begin(root, history.Result{
-		Run: id, Cluster: inv.Cluster, Command: commandLine(c), Inventory: path, Version: c.App.Version,
+		Run: id, Cluster: inv.Cluster, Command: commandLine(c), Inventory: recordedPath(inv), Version: c.App.Version,
 	}, warn)
 	t.Sink = recording{shown, recorder}
 	return func(err error) { recorder.End(outcome(err), exitStatus(err)) }
+}
+
+// recordedPath is how the history names an inventory.
+func recordedPath(inv *inventory.Inventory) string {
+	if path, err := filepath.Abs(inv.Path); err == nil {
+		return path
+	}
+	return inv.Path
 }

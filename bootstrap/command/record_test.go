@@ -20,7 +20,7 @@ import (
 // do runs kgpu and returns what it printed and its exit status.
 func do(t *testing.T, args ...string) (string, int) {
 	t.Helper()
-	app := App("1.2.3", Group("all", Plan(), Smoke(), Reset(), Dashboard(), Notebook(), User(), Runs(), Logs(), Timeline()))
+	app := App("1.2.3", Group("all", Plan(), Up(), Smoke(), Reset(), Dashboard(), Notebook(), User(), Runs(), Logs(), Timeline()))
 	var out, errs bytes.Buffer
 	app.Writer, app.ErrWriter = &out, &errs
 	status := Run(t.Context(), app, append([]string{"kgpu"}, args...))
@@ -245,5 +245,38 @@ func valid(t *testing.T, name, printed string) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// Before the first use of an inventory kgpu says, without a connection, what of this machine it uses; never what that is.
+func TestFirstUseOfAnInventory(t *testing.T) {
+	place(t)
+	text := "cluster: lab\nhosts: [{address: 127.0.0.1, role: control-plane, ssh: {port: 1, user: nobody, agent: false, sudoPassword: \"${LAB_SUDO}\", knownHosts: /dev/null}}]\n"
+	if err := os.WriteFile("inventory.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LAB_SUDO", "hunter2")
+	const says = "Of what is yours, it makes use of:\n  ${LAB_SUDO}: is given to sudo on nobody@127.0.0.1\n"
+	for range 2 { // looking is no use
+		if out, status := do(t, "plan"); status != 20 || !strings.Contains(out, says) || strings.Contains(out, "hunter2") {
+			t.Errorf("plan ended with %d: %s", status, out)
+		}
+	}
+	if out, _ := do(t, "plan", "-o", "json"); strings.Contains(out, "makes use") {
+		t.Errorf("plan prints for people: %s", out)
+	}
+	if out, status := do(t, "up"); status != 20 || !strings.Contains(out, says) {
+		t.Errorf("the first up ended with %d: %s", status, out)
+	}
+	for _, again := range []string{"plan", "up"} {
+		if out, status := do(t, again); status != 20 || strings.Contains(out, "makes use") {
+			t.Errorf("%s ended with %d: %s", again, status, out)
+		}
+	}
+	if err := os.Rename("inventory.yaml", "other.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := do(t, "plan", "other.yaml"); !strings.Contains(out, says) {
+		t.Errorf("of another inventory plan says: %s", out)
 	}
 }

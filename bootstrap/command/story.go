@@ -14,6 +14,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -87,6 +88,22 @@ func (t *terminal) showPlan(g *plan.Graph) error {
 		return nil
 	}
 	return report.PrintPlan(t.out, g, report.PlanOptions{Verbose: t.detail == report.Verbose, Told: true, Width: t.columns})
+}
+
+// showUses says, before there is a connection, what of this machine an inventory uses with which no run is recorded here. Who
+// cannot be told what was recorded is told again.
+func (t *terminal) showUses(inv *inventory.Inventory) error {
+	if t.kind == report.JSON || t.detail == report.Quiet {
+		return nil
+	}
+	if root, err := history.Root(); err == nil {
+		runs, _ := history.List(root, inv.Cluster)
+		path := recordedPath(inv)
+		if slices.ContainsFunc(runs, func(r history.Run) bool { return r.Inventory == path }) {
+			return nil
+		}
+	}
+	return report.PrintUses(t.out, inv.Path, inv.Uses(), t.columns)
 }
 
 // story loads the inventory, sets up the report and tells a command's story. An inventory may be the command's only

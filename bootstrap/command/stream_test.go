@@ -21,6 +21,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
 
 // answering is a host that does as kgpu's scripts do: it says these facts, and of each step what lines has for it. A step
@@ -49,8 +50,7 @@ func (a *answering) exec(e *sshtest.Exec) int {
 		fmt.Fprint(e.Stdout, "E\t0\n")
 		return 0
 	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		fmt.Fprintln(e.Stdout, "held")
-		_, _ = io.Copy(io.Discard, e.Stdin)
+		runnertest.Hold(e.Stdin, e.Stdout)
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)

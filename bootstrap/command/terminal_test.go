@@ -273,6 +273,22 @@ func TestCtrlCStops(t *testing.T) {
 	}
 }
 
+// A terminal that goes away stops the story too, however often that is said.
+func TestAHangupStops(t *testing.T) {
+	s := perform(t, "up")
+	s.await("install basic packages")
+	for range 2 {
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			break // it has ended
+		}
+	}
+	text, status := s.end()
+	wantInOrder(t, text, "stopping: nothing more is begun", "stopped; this carries on: kgpu up --inventory")
+	if status != 130 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
 // Before a step has begun it is no failure of the hosts either.
 func TestCtrlCWhileItConnects(t *testing.T) {
 	s := perform(t, "mute")

@@ -33,6 +33,9 @@ func checkKubeconfig(path string) error {
 
 func up(c *cli.Context) error {
 	return story(c, 1, func(o bootstrap.Options, t *terminal) error {
+		if err := t.showUses(o.Inventory); err != nil {
+			return err
+		}
 		return bootstrap.Up(c.Context, o, t.showPlan)
 	})
 }

@@ -57,6 +57,7 @@ type Host struct {
 	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
 	Kubelet      *Member       // nil: this host never joined a cluster
 	ControlPlane *ControlPlane // nil: no control plane here
+	Fence        int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
 	Recorded     *Record       // what kgpu's ledger says of the host's membership; nil: nothing
 	KubeadmFiles []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
 	Etcd         *EtcdData     // nil: etcd has left nothing here

@@ -108,6 +108,11 @@ func numbers(a answer, h *Host) error {
 	if h.Ledger, err = strconv.Atoi(a.first("ledger")); err != nil {
 		return bad("ledger", a.first("ledger"), err)
 	}
+	if a.has("fence") {
+		if h.Fence, err = strconv.ParseInt(a.first("fence"), 10, 64); err != nil {
+			return bad("fence", a.first("fence"), err)
+		}
+	}
 	return nil
 }
 

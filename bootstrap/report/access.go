@@ -53,14 +53,15 @@ func PrintTunnel(w io.Writer, file, address string) error {
 	return err
 }
 
-// PrintDoor says where something in the cluster is opened with a browser. token is what it asks for; empty: nothing.
+// PrintDoor says where something in the cluster is opened with a browser. token is what it asks for; empty: the URL has it.
 // It leads there through SSH, as long as kgpu runs. port is one of every node that leads there, too; zero: none does.
 func PrintDoor(w io.Writer, what, url, token string, port uint16) error {
 	p := printable.Writer(w)
-	_, err := fmt.Fprintf(p, "%s: %s\n", what, url)
-	if err == nil && token != "" {
-		_, err = fmt.Fprintf(p, "\nIt asks for a token:\n\n%s\n", token)
+	secret := "\nThe address has the token in it: who knows it can do there what you can.\n"
+	if token != "" {
+		secret = fmt.Sprintf("\nIt asks for a token, which is secret:\n\n%s\n", token)
 	}
+	_, err := fmt.Fprintf(p, "%s: %s\n%s", what, url, secret)
 	if err != nil {
 		return err
 	}

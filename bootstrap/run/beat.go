@@ -7,11 +7,13 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"kgpu.dev/kgpu/bootstrap/remote"
 )
 
-// The rhythm of commands that last as long as kgpu does: it sends them a line every now and then. Where nothing comes any
-// more, because the link is cut, they end by themselves.
+// The rhythm of commands that last as long as kgpu does: it sends them a line every now and then, with the time here. Where
+// nothing comes any more, because the link is cut, they end by themselves.
 const (
 	DefaultBeat    = 5 * time.Second
 	DefaultSilence = 20 * time.Second
@@ -34,7 +36,7 @@ func (e *Engine) lasting(ctx context.Context, h Host, name string, script []byte
 		for {
 			select {
 			case <-tick.C:
-				fmt.Fprintln(beats)
+				fmt.Fprintln(beats, e.awake().Nanoseconds())
 			case <-over:
 				fmt.Fprintln(beats, "over")
 				return
@@ -69,6 +71,18 @@ func closed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// awake is the time since this machine began, with what it slept: other than Go's clock, this one goes on then.
+func (e *Engine) awake() time.Duration {
+	if e.clock != nil {
+		return e.clock()
+	}
+	var t unix.Timespec
+	if err := unix.ClockGettime(sleeplessClock, &t); err != nil {
+		panic(err) // every system that this is built for has the clock
+	}
+	return time.Duration(t.Nano())
 }
 
 func (e *Engine) beat() time.Duration {

@@ -50,15 +50,18 @@ func (e *Engine) parcel(step *plan.Step, known plan.Outputs) (parcel, error) {
 	return p, nil
 }
 
-// bundle packs a batch as a tar.gz: everything the host needs to run these steps without further news. The same parcels
-// make the same bytes.
-func (e *Engine) bundle(name string, parcels []parcel) []byte {
+// bundle packs a batch as a tar.gz: everything the host needs to run these steps without further news. fence is the number
+// of the hold that it is begun under; 0: of none. The same parcels make the same bytes.
+func (e *Engine) bundle(name string, fence int64, parcels []parcel) []byte {
 	p := &packer{made: map[string]bool{}}
 	for script, content := range map[string][]byte{
 		"start.sh": runner.Start, "runner.sh": runner.Runner, "follow.sh": runner.Follow,
 		"lib.sh": e.Lib, "by": []byte(oneLine(e.By) + "\n"), "lock-timeout": []byte(strconv.Itoa(wholeSeconds(e.timeouts().Lock)) + "\n"),
 	} {
 		p.add(path.Join(name, script), 0o600, content)
+	}
+	if fence > 0 {
+		p.add(path.Join(name, "fence"), 0o600, []byte(strconv.FormatInt(fence, 10)+"\n"))
 	}
 	for i, step := range parcels {
 		dir := path.Join(name, "steps", fmt.Sprintf("%03d", i+1))

@@ -25,9 +25,9 @@ func TestBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed := e.bundle("r-1", []parcel{p})
+	packed := e.bundle("r-1", 0, []parcel{p})
 	for range 20 {
-		if !bytes.Equal(packed, e.bundle("r-1", []parcel{p})) {
+		if !bytes.Equal(packed, e.bundle("r-1", 0, []parcel{p})) {
 			t.Fatal("the same parcels made other bytes")
 		}
 	}

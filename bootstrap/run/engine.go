@@ -51,8 +51,10 @@ type Engine struct {
 	Dir      string             // kgpu's directory on every host
 	Beat     time.Duration      // how often a command that lasts as long as kgpu does gets a line from here
 	Silence  time.Duration      // how long such a command goes on when nothing comes any more
+	Fence    int64              // the highest number of a hold on a cluster that a host has told of
 	Forgets  bool               // the run makes the hosts forget everything of kgpu, holds too
 
+	clock func() time.Duration        // since this machine began, with what it slept; nil: the system's
 	pause func(try int) time.Duration // before the next try; nil: backoff
 }
 
@@ -187,7 +189,7 @@ func (e *Engine) runTasks(ctx context.Context, s *schedule, h Host, tasks []*tas
 	})
 	p := e.patient(l, h.ID(), tasks)
 	b := &batch{engine: e, host: h, name: name, reader: reader{listener: p, host: h.ID(), budget: e.Budget}, time: p}
-	end, err := b.run(ctx, e.bundle(name, parcels))
+	end, err := b.run(ctx, e.bundle(name, s.hold.fence(), parcels))
 	l.batchEnded(ctx, tasks, end, err)
 }
 

@@ -25,6 +25,9 @@ const (
 // what the others are told this one does; no secret. Where another run has the cluster, work is not begun and the error's
 // reason is HOST_BUSY.
 //
+// Each hold has a number, greater than those of all before it, which the batches carry that are begun under it: a host
+// begins none with a lower one than it has seen.
+//
 // A lost connection takes the hold along, which is taken again as soon as the host is back. Meanwhile no batch begins
 // anywhere. If another run was faster, even if it has come to its end since, or the host stays away, work's context ends, so
 // that nothing new is started, and the error says why.
@@ -85,8 +88,10 @@ type hold struct {
 	over    chan struct{} // closed when the run needs it no more
 
 	mu        sync.Mutex
-	firm      bool     // the run has the cluster now
-	listeners []func() // hear when that changes
+	has       bool          // the run has the cluster now, as far as it has heard
+	sent      time.Duration // when it said the last that the host has answered to, by awake
+	number    int64         // of the hold
+	listeners []func()      // hear when that changes
 }
 
 type holdKey struct{}
@@ -97,14 +102,35 @@ func holdOf(ctx context.Context) *hold {
 	return h
 }
 
-// isFirm reports whether the run has the cluster now; what is done without a hold needs none.
+// isFirm reports whether the run has the cluster now: the host has answered to something that was said so lately that it
+// cannot have lost patience since. What is done without a hold needs none.
 func (h *hold) isFirm() bool {
 	if h == nil {
 		return true
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.firm
+	return h.has && h.engine.awake() < h.sent+h.engine.silence()
+}
+
+// lacks says why the hold is not firm.
+func (h *hold) lacks() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.has {
+		return h.host.ID() + " has not confirmed since this machine slept, or the connection got slow"
+	}
+	return "was lost with the connection to " + h.host.ID()
+}
+
+// fence is the number of the hold; 0: work without one has none.
+func (h *hold) fence() int64 {
+	if h == nil {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.number
 }
 
 // tell lets somebody hear when isFirm changes.
@@ -117,9 +143,9 @@ func (h *hold) tell(changed func()) {
 	h.listeners = append(h.listeners, changed)
 }
 
-func (h *hold) set(firm bool) {
+func (h *hold) set(change func()) {
 	h.mu.Lock()
-	h.firm = firm
+	change()
 	listeners := h.listeners
 	h.mu.Unlock()
 	for _, changed := range listeners {
@@ -133,7 +159,7 @@ func (h *hold) keep(ctx context.Context) error {
 	lost, odd, brief := 0, 0, 0
 	for {
 		var had time.Time
-		r := &reply{held: func() { had, away, lost, odd = time.Now(), 0, 0, 0 }}
+		r := &reply{held: func(int64) { had, away, lost, odd = time.Now(), 0, 0, 0 }}
 		err := h.ask(ctx, r)
 		switch {
 		case h.isOver(), ctx.Err() != nil:
@@ -181,23 +207,29 @@ func (h *hold) ask(ctx context.Context, r *reply) error {
 		giveUp(&reason.Error{ID: reason.HostUnending, Host: h.host.ID(), Doing: holding, Detail: "the host answers, and does not say who has the cluster"})
 	})
 	defer limit.Stop()
-	begun := time.Now()
+	begun, said := time.Now(), e.awake()
 	wait := event.Event{Host: h.host.ID(), Kind: event.Wait, Text: "for the hold on the cluster"}
 	slow := time.AfterFunc(toldAfter, func() { e.emit(wait) })
 	defer slow.Stop()
 	took := r.held
-	r.held = func() {
+	r.held = func(number int64) {
 		limit.Stop()
-		took()
+		took(number)
 		if !slow.Stop() {
 			wait.Millis = max(1, time.Since(begun).Milliseconds())
 			e.emit(wait)
 		}
-		h.set(true)
+		h.set(func() { h.has, h.sent, h.number = true, said, number })
 		h.first()
 	}
-	err := e.lasting(ctx, h.host, "hold", runner.Hold, []string{e.Run, e.By, h.command, h.how()}, h.over, r)
-	h.set(false)
+	r.beat = func(sent time.Duration) {
+		if sent <= e.awake() {
+			h.set(func() { h.sent = max(h.sent, sent) })
+		}
+	}
+	known := max(e.Fence, h.fence())
+	err := e.lasting(ctx, h.host, "hold", runner.Hold, []string{e.Run, e.By, h.command, h.how(), strconv.FormatInt(known, 10)}, h.over, r)
+	h.set(func() { h.has = false })
 	if met := given(context.Cause(ctx)); met != nil {
 		return met
 	}
@@ -257,7 +289,8 @@ func (h *hold) changed() error {
 
 // reply is what hold.sh prints.
 type reply struct {
-	held    func() // is called once
+	held    func(number int64)       // is called once
+	beat    func(sent time.Duration) // is called when the host answers to what was said then
 	has     bool
 	busy    bool
 	changed bool
@@ -276,10 +309,15 @@ func (r *reply) Write(p []byte) (int, error) {
 			}
 			continue
 		}
-		switch line := string(r.partial); {
-		case line == "held" && !r.has:
+		line := string(r.partial)
+		word, text, _ := strings.Cut(line, " ")
+		number, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case word == "held" && err == nil && number > 0 && !r.has:
 			r.has = true
-			r.held()
+			r.held(number)
+		case word == "beat" && err == nil && r.has:
+			r.beat(time.Duration(number))
 		case line == "busy":
 			r.busy = true
 		case line == "changed":

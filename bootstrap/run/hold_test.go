@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +38,9 @@ func eavesdrop(h Host) *eavesdropper { return &eavesdropper{h, make(chan string,
 func (e *eavesdropper) Run(ctx context.Context, c remote.Command) error {
 	c.Stdout = io.MultiWriter(c.Stdout, writing(func(p []byte) {
 		for line := range strings.Lines(string(p)) {
-			e.heard <- strings.TrimSpace(line)
+			if word, _, _ := strings.Cut(strings.TrimSpace(line), " "); word != "beat" {
+				e.heard <- word
+			}
 		}
 	}))
 	return e.Host.Run(ctx, c)
@@ -46,11 +50,14 @@ type writing func([]byte)
 
 func (w writing) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// await returns when the host has said this.
-func (e *eavesdropper) await(line string) {
-	for <-e.heard != line {
+// await returns when the host has said this, with whatever comes behind it.
+func (e *eavesdropper) await(word string) {
+	for <-e.heard != word {
 	}
 }
+
+// heldBytes is how long the answer is that says who has the cluster.
+const heldBytes = int64(len("held 1767225600\n"))
 
 func wantBusy(t *testing.T, err error, words ...string) {
 	t.Helper()
@@ -160,7 +167,7 @@ func TestHoldingAtOnce(t *testing.T) {
 
 func TestHoldingIsTakenAgain(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := eavesdrop(f.Hosts["a"])
 	f.Hosts["a"] = a
 	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
@@ -191,7 +198,7 @@ func (d *dying) Run(ctx context.Context, c remote.Command) error {
 
 func TestHoldingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := eavesdrop(&dying{Host: f.Hosts["a"]})
 	f.Hosts["a"] = a
 	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
@@ -212,7 +219,7 @@ func TestHoldingIsLost(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
 	f.pipe(t, "go")
 	a := f.machines["a"]
-	a.cutAfter = []int64{int64(len("held\n"))}
+	a.cutAfter = []int64{heldBytes}
 	taken, free := make(chan struct{}), make(chan struct{})
 	other := f.another("other").quick()
 	var faster sync.WaitGroup
@@ -246,7 +253,7 @@ func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
 	f.pipe(t, "go")
 	a := f.machines["a"]
-	a.cutAfter = []int64{int64(len("held\n"))}
+	a.cutAfter = []int64{heldBytes}
 	a.onLost = func() {
 		if err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
@@ -278,7 +285,7 @@ func (a *absent) Reconnect(ctx context.Context) error {
 // While it is not known who has the cluster nothing begins, on any host.
 func TestNothingBeginsWithoutTheHold(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := &absent{f.Hosts["a"], make(chan struct{}), make(chan struct{})}
 	f.Hosts["a"] = a
 	var once sync.Once
@@ -304,10 +311,109 @@ func TestNothingBeginsWithoutTheHold(t *testing.T) {
 	}
 }
 
+// forgetful is a host whose answers to what is said during a hold do not arrive until it is told to go on.
+type forgetful struct {
+	Host
+	on atomic.Bool
+}
+
+func (h *forgetful) Run(ctx context.Context, c remote.Command) error {
+	to := c.Stdout
+	c.Stdout = writing(func(p []byte) {
+		for line := range strings.Lines(string(p)) {
+			if h.on.Load() || !strings.HasPrefix(line, "beat ") {
+				_, _ = io.WriteString(to, line)
+			}
+		}
+	})
+	return h.Host.Run(ctx, c)
+}
+
+// A machine that slept does not know whether it has the cluster still: nothing begins before the control plane answers to what
+// was said since.
+func TestNothingBeginsOnAnOldAnswer(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	var awake atomic.Int64
+	f.clock = func() time.Duration { return time.Duration(awake.Load()) }
+	a := &forgetful{Host: f.Hosts["a"]}
+	f.Hosts["a"] = a
+	waited := false
+	f.Engine.Events = event.SinkFunc(func(e event.Event) {
+		f.Recorder.Emit(e)
+		if e.Kind == event.Wait && strings.HasPrefix(e.Text, "for the hold on the cluster, which a has not confirmed") {
+			if begun := f.told(event.StepStart); len(begun) > 1 {
+				t.Errorf("begun are %q", begun)
+			}
+			waited = true
+			a.on.Store(true)
+		}
+	})
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		if _, err := f.Execute(ctx, graph(step("b", "before", "true"))); err != nil {
+			return err
+		}
+		awake.Store(int64(f.silence()))
+		r, err := f.Execute(ctx, graph(step("b", "after", "true")))
+		f.outcomes(t, r, map[string]Outcome{"b after": Done})
+		return err
+	})
+	if err != nil || !waited {
+		t.Errorf("%v, waited: %v", err, waited)
+	}
+}
+
+// A batch that was on its way while its run lost the cluster to another does not begin where that one is at work.
+func TestFencedBatch(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	number := func(host string) int64 {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(f.machines[host].Dir, "fence"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	f.Fence = 1 << 40
+	var mine int64
+	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+		_, err := f.Execute(ctx, graph(step("b", "one", "true")))
+		mine = holdOf(ctx).fence()
+		if got := number("b"); got != mine || mine != f.Fence+1 {
+			t.Errorf("the host has noted %d, the hold's number is %d", got, mine)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := f.another("other").quick()
+	other.Fence = mine
+	if err := other.Holding(t.Context(), "a", "reset", func(ctx context.Context) error {
+		_, err := other.Execute(ctx, graph(step("b", "theirs", "true")))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := number("b"); got != mine+1 {
+		t.Errorf("the host has noted %d after %d", got, mine)
+	}
+	late := &hold{engine: f.Engine, host: f.Hosts["a"], has: true, sent: f.awake(), number: mine}
+	r, err := f.Execute(context.WithValue(t.Context(), holdKey{}, late), graph(step("b", "late", "touch late"), step("b", "later", "touch late")))
+	wantBusy(t, err, "another run has taken the cluster since this one had it")
+	f.outcomes(t, r, map[string]Outcome{"b late": Failed, "b later": Skipped})
+	if _, err := os.Stat(filepath.Join(f.shared, "late")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it has begun: %v", err)
+	}
+}
+
 // A host that stays away ends the run that can no longer hold it.
 func TestHoldingWithoutItsHost(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	f.machines["a"].cutAfter = []int64{int64(len("held\n"))}
+	f.machines["a"].cutAfter = []int64{heldBytes}
 	f.machines["a"].refuse = &reason.Error{ID: reason.SSHUnreachable, Host: "a"}
 	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
 		<-ctx.Done()

@@ -118,7 +118,7 @@ func TestControlPlanesThatNeverSayWhoHolds(t *testing.T) {
 	}{
 		"mute":            {mute, reason.HostUnending},
 		"lost every time": {func(context.Context, io.Writer) error { return remote.ErrLost }, reason.SSHLost},
-		"lets go at once": {says("held\n"), reason.StepFailed},
+		"lets go at once": {says("held 1\n"), reason.StepFailed},
 		"mute after a cut": {func() func(context.Context, io.Writer) error {
 			begun := false
 			return func(ctx context.Context, w io.Writer) error {
@@ -126,7 +126,7 @@ func TestControlPlanesThatNeverSayWhoHolds(t *testing.T) {
 					return mute(ctx, w)
 				}
 				begun = true
-				_, _ = io.WriteString(w, "held\n")
+				_, _ = io.WriteString(w, "held 1\n")
 				return remote.ErrLost
 			}
 		}(), reason.HostUnending},
@@ -373,8 +373,8 @@ func TestWaitsThatAreToldAgain(t *testing.T) {
 // A control plane that says again and again that this run has the cluster is heard once.
 func TestHeldThatIsToldAgain(t *testing.T) {
 	n := 0
-	r := &reply{held: func() { n++ }}
-	_, _ = io.WriteString(r, strings.Repeat("held\n", 1000))
+	r := &reply{held: func(int64) { n++ }}
+	_, _ = io.WriteString(r, strings.Repeat("held 1\n", 1000))
 	if n != 1 {
 		t.Errorf("it was heard %d times", n)
 	}

@@ -152,7 +152,7 @@ func (s *schedule) obstacle(host string) (obstacle, string) {
 			return obstacle{t, "steps"}, fmt.Sprintf("for %s: %s", far[0].step.Host, far[0].step.ID)
 		case len(open) > 0: // on this host, and before this step
 		case !s.hold.isFirm():
-			return obstacle{t, "hold"}, "for the hold on the cluster, which was lost with the connection to " + s.hold.host.ID()
+			return obstacle{t, "hold"}, "for the hold on the cluster, which " + s.hold.lacks()
 		case holder != nil:
 			return obstacle{t, "word"}, fmt.Sprintf("for %s: %s, one host at a time", holder.step.Host, holder.step.ID)
 		case s.active >= s.engine.limit():

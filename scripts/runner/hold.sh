@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # Holds the cluster for one run of kgpu. It is read by `bash -s DIRECTORY SECONDS`, run by root on the control plane; what
-# follows it on standard input is the run's ID, who runs it, the command and a word, a line each, and then a line every now
-# and then. It prints `held` when it has the cluster, and ends when it hears `over`, leaving nothing behind, or when its
-# input ends or nothing came for so many seconds: then it leaves who had the cluster. When another run has the cluster it
-# prints `busy` and what is known of that run, and ends at once. The word is
+# follows it on standard input is the run's ID, who runs it, the command, a word and a number, a line each, and then a line
+# every now and then. It prints `held NUMBER` when it has the cluster, and `beat LINE` for each line that it hears then. It ends
+# when it hears `over`, or when its input ends or nothing came for so many seconds: then it leaves who had the cluster. When
+# another run has the cluster it prints `busy` and what is known of that run, and ends at once. The word is
 #   first   the run has not had the cluster yet
 #   again   it had, and lost it with the connection. Where another run had it since, this prints `changed` and ends
 #   reset   as again, of a run that makes this host forget everything, that it had the cluster too
+# The number that it is told is the highest of a hold that the run knows of. The one that it prints is the hold's own, for which see
+# start.sh.
 set -euo pipefail
 umask 077
 
@@ -57,11 +59,17 @@ untouched() {
 }
 
 # leave takes along what a reset left of the directory around it, too. The lock goes last: who comes then finds all gone.
-# Who had the cluster stays known of a run that did not say that it is over, and may come again.
+# Who had the cluster stays known of a run that did not say that it is over, and may come again. The number stays where kgpu
+# keeps anything else.
 # shellcheck disable=SC2317 # the trap calls it
 leave() {
-    rm -f "$dir/holder.tmp"
-    [[ $line != over ]] || rm -f "$dir/holder"
+    local others
+    rm -f "$dir"/*.tmp
+    if [[ $line == over ]]; then
+        rm -f "$dir/holder"
+        others=$(find "$base" -mindepth 1 -maxdepth 1 ! -name operator ! -name fence -print -quit)
+        [[ -n $others ]] || rm -f "$base/fence"
+    fi
     rm -f "$dir/lock"
     rmdir "$dir" "$base" 2>/dev/null || :
 }
@@ -79,12 +87,34 @@ forget_outputs() {
     done
 }
 
+# save FILE: stdin becomes FILE, complete and on the disk or not at all.
+save() {
+    local new=$dir/${1##*/}.tmp
+    cat >"$new"
+    sync -d "$new"
+    mv "$new" "$1"
+    sync -d "${1%/*}"
+}
+
+# give_number HOW KNOWN makes `mine` the hold's number: greater than that of any other, as far as this host and the run know. Where
+# neither knows one, as after a reset, the seconds of the clock are the start, so that runs from before it come later only where
+# the clock was set back. A hold that is taken again keeps its number: nobody else had the cluster since.
+give_number() {
+    mine=0
+    [[ ! -s $base/fence ]] || mine=$(<"$base/fence")
+    ((mine > 0)) || [[ $1 != first ]] || printf -v mine '%(%s)T' -1
+    ((mine >= $2)) || mine=$2
+    [[ $1 != first ]] || mine=$((mine + 1))
+    echo "$mine" | save "$base/fence"
+}
+
 hold() {
-    local run who command how since
+    local run who command how known mine since
     IFS= read -r run
     IFS= read -r who
     IFS= read -r command
     IFS= read -r how
+    IFS= read -r known
     if ! take "$run"; then
         echo busy
         cat "$dir/holder" 2>/dev/null || :
@@ -99,12 +129,10 @@ hold() {
     fi
     line=
     printf -v since '%(%s)T' -1
-    printf '%s\n' "who=$who" "from=$(came_from)" "since=$since" "command=$command" "run=$run" >"$dir/holder.tmp"
-    sync -d "$dir/holder.tmp"
-    mv "$dir/holder.tmp" "$dir/holder"
-    sync -d "$dir"
-    echo held
-    while IFS= read -r -t "$silence" line && [[ $line != over ]]; do :; done
+    printf '%s\n' "who=$who" "from=$(came_from)" "since=$since" "command=$command" "run=$run" | save "$dir/holder"
+    give_number "$how" "$known"
+    echo "held $mine"
+    while IFS= read -r -t "$silence" line && [[ $line != over ]]; do echo "beat $line"; done
     if [[ $line == over ]]; then forget_outputs; fi
 }
 

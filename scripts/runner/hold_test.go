@@ -3,9 +3,11 @@ package runner_test
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +23,8 @@ type holder struct {
 	out   *bufio.Reader
 	pid   int
 	ended chan error
+
+	number int64 // of the hold
 }
 
 // holds starts hold.sh on a host for a run; silence is in seconds.
@@ -31,6 +35,12 @@ func holds(t *testing.T, h *runnertest.Host, run, silence string) *holder {
 
 // asks does so for a run that knows this of its hold: first, again or reset.
 func asks(t *testing.T, h *runnertest.Host, run, silence, how string) *holder {
+	t.Helper()
+	return knows(t, h, run, silence, how, 0)
+}
+
+// knows does so for a run that knows of this number.
+func knows(t *testing.T, h *runnertest.Host, run, silence, how string, number int64) *holder {
 	t.Helper()
 	cmd := h.Shell("exec bash -s " + h.Dir + " " + silence)
 	cmd.Stderr = os.Stderr
@@ -50,7 +60,7 @@ func asks(t *testing.T, h *runnertest.Host, run, silence, how string) *holder {
 		x.ended <- err
 	}()
 	t.Cleanup(func() { in.Close() })
-	if _, err := io.Copy(in, bytes.NewReader(append(bytes.Clone(runner.Hold), run+"\nme@here\nup x.yaml\n"+how+"\n"...))); err != nil {
+	if _, err := io.Copy(in, bytes.NewReader(append(bytes.Clone(runner.Hold), fmt.Sprintf("%s\nme@here\nup x.yaml\n%s\n%d\n", run, how, number)...))); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -58,7 +68,12 @@ func asks(t *testing.T, h *runnertest.Host, run, silence, how string) *holder {
 
 func (x *holder) says(want string) {
 	x.t.Helper()
-	if got, err := x.out.ReadString('\n'); got != want+"\n" {
+	got, err := x.out.ReadString('\n')
+	if word, number, found := strings.Cut(strings.TrimSpace(got), " "); want == "held" && word == want && found {
+		x.number, err = strconv.ParseInt(number, 10, 64)
+		got = word + "\n"
+	}
+	if got != want+"\n" || err != nil {
 		x.t.Fatalf("hold.sh said %q, %v; want %q", got, err, want)
 	}
 }
@@ -244,5 +259,68 @@ func TestForgetAHoldThatNobodyHas(t *testing.T) {
 	write(t, filepath.Join(h.Dir, "operator/lock"), "")
 	write(t, filepath.Join(h.Dir, "operator/holder"), "who=me@here\n")
 	start(t, h, put(t, h, "b-1", 60, `: >"`+h.Dir+`/forget"`))
+	wantGone(t, h.Dir)
+}
+
+// What the run says is answered, so that it knows that it has the cluster.
+func TestHoldAnswers(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	a := holds(t, h, "r1", "600")
+	a.says("held")
+	for _, line := range []string{"17", "18"} {
+		if _, err := io.WriteString(a.in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		a.says("beat " + line)
+	}
+	a.over()
+}
+
+// Each hold has a number that is greater than all before it: also after a kill, a reset, and where a host knows a greater one.
+func TestNumbersOfHolds(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	write(t, filepath.Join(h.Dir, "ledger/keep"), "")
+	held := func(run, how string, known int64) *holder {
+		t.Helper()
+		x := knows(t, h, run, "600", how, known)
+		x.says("held")
+		if got, want := read(t, h.Dir, "fence"), fmt.Sprintln(x.number); got != want {
+			t.Errorf("the host has noted %q of %q", got, want)
+		}
+		return x
+	}
+	wants := func(x *holder, number int64) {
+		t.Helper()
+		if x.number != number {
+			t.Errorf("the number is %d, not %d", x.number, number)
+		}
+	}
+	a := held("r1", "first", 0)
+	if a.number < 1767225600 { // the first seconds of 2026
+		t.Errorf("the first number is %d", a.number)
+	}
+	a.over()
+	b := held("r2", "first", 0)
+	wants(b, a.number+1)
+	b.in.Close()
+	b.ends()
+	again := held("r2", "again", b.number)
+	wants(again, b.number)
+	if err := syscall.Kill(again.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-again.ended
+	c := held("r3", "first", 5*b.number)
+	wants(c, 5*b.number+1)
+	if err := os.RemoveAll(h.Dir); err != nil { // and the connection is lost
+		t.Fatal(err)
+	}
+	c.in.Close()
+	c.ends()
+	reset := held("r3", "reset", c.number)
+	wants(reset, c.number)
+	reset.over()
 	wantGone(t, h.Dir)
 }

@@ -478,6 +478,46 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// A batch of a hold that another one came after begins no more where that one's work has begun, and leaves nothing.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	h := runnertest.NewHost(t)
+	numbered := func(batch string, number int64) (said, dir string) {
+		t.Helper()
+		dir = put(t, h, batch, 60, "echo "+batch)
+		if number > 0 {
+			write(t, filepath.Join(dir, "fence"), fmt.Sprintln(number))
+		}
+		return start(t, h, dir), dir
+	}
+	begins := func(batch string, number int64, want string) string {
+		t.Helper()
+		said, dir := numbered(batch, number)
+		if !strings.Contains(said, "\t"+batch+"\n") || !strings.HasSuffix(said, "E\t0\n") {
+			t.Errorf("%s said %q", batch, said)
+		}
+		if got := read(t, h.Dir, "fence"); got != want+"\n" {
+			t.Errorf("after %s the host has noted %q, not %q", batch, got, want)
+		}
+		return dir
+	}
+	first := begins("a-1", 7, "7")
+	begins("a-2", 7, "7")
+	begins("b-1", 10, "10")
+	begins("c-1", 0, "10")
+	said, dir := numbered("a-3", 9)
+	if !strings.HasPrefix(said, "D\tstep/1\t1\t0\tHOST_BUSY\tanother run has taken the cluster") || !strings.HasSuffix(said, "\nE\t1\n") || strings.Count(said, "\n") != 2 {
+		t.Errorf("it said %q", said)
+	}
+	wantGone(t, dir)
+	if got := start(t, h, first); !strings.Contains(got, "\ta-1\n") { // it has begun before, and is only followed
+		t.Errorf("what had begun said %q", got)
+	}
+	start(t, h, put(t, h, "d-1", 60, `: >"`+h.Dir+`/forget"`))
+	wantGone(t, h.Dir)
+	begins("e-1", 3, "3")
+}
+
 func TestOldBatchesAreRemoved(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
