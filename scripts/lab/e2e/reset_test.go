@@ -17,9 +17,7 @@ import (
 func TestReset(t *testing.T) {
 	l := newLab(t, []string{"docker", "noble"}, "--workers", "2", "--with", "ubuntu", "--disks", "cp1")
 	hosts := []string{"cp1", "w1", "w2", "ubuntu1"}
-	// It will have a power cut: what only a first boot does is not in the snapshot then.
-	l.verb(t, "kill", "cp1")
-	l.verb(t, "start", "cp1")
+	l.verb(t, "reboot", "cp1") // it will have a power cut: what only a first boot does is not in the snapshot then
 	l.owned(t, hosts...)
 	t.Logf("what a host may differ in afterwards:\n%s", snapshot.AllowList)
 	fresh := l.snapshot(t, hosts...)
