@@ -20,8 +20,8 @@ import (
 const patience = time.Second
 
 // Interruptible is a context that ends with the first Ctrl-C, or SIGTERM, or when the terminal goes away, unless that is
-// ignored (nohup): the story stops and says how to go on. With the second the program ends at once. What hosts have begun goes on there either way, in its units. The cause of its end has the
-// reason CANCELLED, wherever the story was.
+// ignored (nohup): the story stops and says how to go on. With the second the program ends at once. What hosts have begun goes
+// on there either way, in its units. The cause of its end has the reason CANCELLED, wherever the story was.
 func Interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -275,6 +276,10 @@ func TestCtrlCStops(t *testing.T) {
 
 // A terminal that goes away stops the story too, however often that is said.
 func TestAHangupStops(t *testing.T) {
+	// A program that is started with nohup ignores it, and so would what it starts; what catches it does not hand that on.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	s := perform(t, "up")
 	s.await("install basic packages")
 	for range 2 {
