@@ -121,6 +121,9 @@ func (e *execution) run(ctx context.Context) error {
 	defer grace.Stop()
 	select {
 	case err := <-done:
+		if err == nil {
+			err = ctx.Err() // one whose input ends early may call that a success
+		}
 		return err
 	case <-grace.C:
 		return errors.Join(ctx.Err(), e.streamsHang())

@@ -75,30 +75,33 @@ func TestRunMovesMuchData(t *testing.T) {
 	}
 }
 
+// What a command says for its end is no news any more: one that is told to stop may call that a success.
 func TestRunEndsWithItsContext(t *testing.T) {
-	gone := make(chan struct{})
-	server := sshtest.Listen(t, sshtest.Config{Exec: func(e *sshtest.Exec) int {
-		_, _ = io.WriteString(e.Stdout, "running\n")
-		<-e.Gone
-		close(gone)
-		return sshtest.Vanish
-	}})
-	d, events := newDialer(t, Options{})
-	h := dialWith(t, d, server.Host())
-	ctx, cancel := context.WithCancelCause(context.Background())
-	why := errors.New("enough")
-	out := writerFunc(func([]byte) { cancel(why) })
-	err := h.Run(ctx, Command{Name: "long", Line: "long", Stdout: out})
-	if !errors.Is(err, why) {
-		t.Error(err)
-	}
-	<-gone // the command was told to stop
-	if e := last(events); e.Kind != event.Command || e.Text != "long" || e.Reason != string(reason.Cancelled) || e.Exit != nil {
-		t.Errorf("%+v", e)
-	}
-	// The connection is none the worse.
-	if !h.current().alive() {
-		t.Error("the connection died")
+	for _, status := range []int{sshtest.Vanish, 0, 143} {
+		gone := make(chan struct{})
+		server := sshtest.Listen(t, sshtest.Config{Exec: func(e *sshtest.Exec) int {
+			_, _ = io.WriteString(e.Stdout, "running\n")
+			<-e.Gone
+			close(gone)
+			return status
+		}})
+		d, events := newDialer(t, Options{})
+		h := dialWith(t, d, server.Host())
+		ctx, cancel := context.WithCancelCause(context.Background())
+		why := errors.New("enough")
+		out := writerFunc(func([]byte) { cancel(why) })
+		err := h.Run(ctx, Command{Name: "long", Line: "long", Stdout: out})
+		if !errors.Is(err, why) {
+			t.Errorf("status %d: %v", status, err)
+		}
+		<-gone // the command was told to stop
+		if e := last(events); e.Kind != event.Command || e.Text != "long" || e.Reason != string(reason.Cancelled) || e.Exit != nil {
+			t.Errorf("status %d: %+v", status, e)
+		}
+		// The connection is none the worse.
+		if !h.current().alive() {
+			t.Error("the connection died")
+		}
 	}
 }
 
