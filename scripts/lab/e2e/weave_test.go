@@ -56,7 +56,8 @@ func TestWeave(t *testing.T) {
 			t.Errorf("%s was not done", step)
 		}
 	}
-	c.kubeconfig = file(t, "kubeconfig", l.exec(t, "cp1", "cat /etc/kubernetes/admin.conf"))
+	c.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig") // up is not at its end, where it writes one
+	kgpu(t, 0, "kubeconfig", "-i", c.inventory, "-o", c.kubeconfig)
 	c.k(t, "-n", "kube-system", "wait", "--for=jsonpath={.status.initContainerStatuses[0].state.waiting.reason}=ImagePullBackOff", "pod", "-l", "name=weave-net", "--timeout=120s")
 	got := c.k(t, "-n", "kube-system", "get", "daemonset", "weave-net", "-o",
 		`jsonpath={.spec.template.spec.containers[*].image} {.spec.template.spec.containers[0].env[?(@.name=="IPALLOC_RANGE")].value}`)
