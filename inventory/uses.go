@@ -24,7 +24,7 @@ func (inv *Inventory) Uses() []Use {
 		}
 	}
 	for _, name := range inv.environment {
-		add("${"+name+"}", "what is in it is a part of the inventory, and goes where that says", "")
+		add("${"+name+"}", "its value is part of the inventory, and goes where the inventory puts it", "")
 	}
 	for _, h := range inv.Hosts {
 		at := login(h.Address, h.SSH)

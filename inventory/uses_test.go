@@ -22,7 +22,7 @@ hosts:
 	}
 	const opens, key, known = "opens, here, the private key for", "is the private key, which stays here, for", "is written to, with keys that are not known yet of"
 	want := []Use{
-		{"${PROXY_HOST}", "what is in it is a part of the inventory, and goes where that says", nil},
+		{"${PROXY_HOST}", "its value is part of the inventory, and goes where the inventory puts it", nil},
 		{"${LAB_SUDO}", "is given to sudo on", []string{"ada@192.0.2.1", "ada@192.0.2.3"}},
 		{"/keys/jump", key, []string{"jump@192.0.2.9"}},
 		{"${JUMP}", opens, []string{"jump@192.0.2.9"}},

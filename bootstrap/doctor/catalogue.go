@@ -265,7 +265,7 @@ const KeyEnds = "REPO_KEY_ENDS"
 func Drift(h inventory.Host, steps []string) Finding {
 	f := Finding{
 		ID: driftID, Severity: Warning, Host: h.ID(), Repair: Converge,
-		Cause: "The host is not as the inventory wants it: somebody changed it, or the inventory.",
+		Cause: "The host is not as the inventory wants it: somebody changed it, or the inventory, or this kgpu is newer than the one that set the host up.",
 		Fix:   "`kgpu plan` says what would be done, `kgpu up` does it",
 	}
 	for _, line := range steps[:min(len(steps), most)] {
