@@ -74,6 +74,7 @@ apt_update() {
   local status=0 file share=half
   local -a files=()
   apt_late='' apt_unanswered=''
+  apt_drop_torn
   apt_limited half apt_get update || status=$?
   if apt_says "$apt_key_expired" >/dev/null; then
     key_renew
@@ -98,6 +99,12 @@ apt_update() {
     echo "$file was left out"
     if apt_ended; then apt_late+=" $file"; fi
   done
+}
+
+# apt_drop_torn removes package lists that a power cut left empty: apt syncs none, and fetches none again that is there as long as the
+# repository has not changed.
+apt_drop_torn() {
+  find /var/lib/apt/lists -maxdepth 1 -type f -empty ! -name lock -delete 2>/dev/null || true
 }
 
 # apt_ended tells whether apt was ended because its time was over.

@@ -206,6 +206,16 @@ func (h *Host) running() (boot, bool) {
 	return b, found && err == nil && b.Init.Alive()
 }
 
+// Root is where the machine sees the root of a host that is up: that of its process 1.
+func (l *Lab) Root(name string) (dir string, up bool) {
+	h, err := l.Host(name)
+	if err != nil {
+		return "", false
+	}
+	b, up := h.running()
+	return fmt.Sprintf("/proc/%d/root", b.Init.PID), up
+}
+
 func (h *Host) needRunning() (boot, error) {
 	b, up := h.running()
 	if !up {

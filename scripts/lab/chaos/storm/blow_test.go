@@ -26,7 +26,7 @@ func striking(t *testing.T, last string) *round {
 	}
 	r := quiet()
 	r.ctx, r.Out, r.Lab.Program, r.session.run = t.Context(), t.Output(), filepath.Join(dir, "lab"), "1-a"
-	r.logs["w1"].runs = dir
+	r.logs["w1"].runs = func() string { return dir }
 	if err := r.look(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// hostLog follows what the batches of one host tell, in the very files that they write. A host's /var is a folder of the
-// machine: what kgpu hears over the network a moment later is known here at once, and while no kgpu runs, too.
+// hostLog follows what the batches of one host tell, in the very files that they write, which the machine sees: what kgpu hears over
+// the network a moment later is known here at once, and while no kgpu runs, too.
 type hostLog struct {
 	host    string
-	runs    string           // the host's /var/lib/kgpu/run
+	runs    func() string    // where the host's /var/lib/kgpu/run is
 	read    map[string]int64 // by batch
 	partial map[string][]byte
 
@@ -28,19 +28,20 @@ type hostLog struct {
 
 func newHostLog(l *Lab, host string) *hostLog {
 	return &hostLog{
-		host: host, runs: filepath.Join(l.Host(host), "var/lib/kgpu/run"),
+		host: host, runs: func() string { return filepath.Join(l.kgpuOf(host), "run") },
 		read: map[string]int64{}, partial: map[string][]byte{}, done: map[string]time.Time{},
 	}
 }
 
 // look reads what is new. It is called often.
 func (h *hostLog) look() error {
-	batches, err := os.ReadDir(h.runs)
+	runs := h.runs()
+	batches, err := os.ReadDir(runs)
 	if err != nil {
 		return nil // nothing was run there yet, or all of it is undone
 	}
 	for _, b := range batches { // in the order of their names, and so of time
-		path := filepath.Join(h.runs, b.Name(), "events")
+		path := filepath.Join(runs, b.Name(), "events")
 		info, err := os.Stat(path)
 		if err != nil || info.Size() <= h.read[b.Name()] {
 			continue
@@ -108,6 +109,6 @@ func (h *hostLog) down() { h.dead, h.running = h.batch, "" }
 // anywhere.
 func (h *hostLog) cutOff(batch string) string {
 	again := &hostLog{read: map[string]int64{}, partial: map[string][]byte{}, done: map[string]time.Time{}}
-	_ = again.take(batch, filepath.Join(h.runs, batch, "events")) // a batch that told nothing was at no step
+	_ = again.take(batch, filepath.Join(h.runs(), batch, "events")) // a batch that told nothing was at no step
 	return again.running
 }

@@ -9,13 +9,14 @@ import (
 
 func TestHostLogFollowsBatches(t *testing.T) {
 	h := newHostLog(&Lab{}, "w1")
-	h.runs = t.TempDir()
+	dir := t.TempDir()
+	h.runs = func() string { return dir }
 	write := func(batch, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Join(h.runs, batch), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, batch), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.OpenFile(filepath.Join(h.runs, batch, "events"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(filepath.Join(dir, batch, "events"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}

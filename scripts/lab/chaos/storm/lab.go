@@ -35,6 +35,7 @@ type Lab struct {
 	limit   time.Duration     // of a run of a program; zero: the usual one
 	silence time.Duration     // of a run that was killed and still has the cluster; zero: holdSilence
 	group   string            // the control group above those of the hosts
+	made    *hosts.Lab
 }
 
 // Open makes the lab's hosts, anew, and waits until they have booted. The files of the storm go to dir.
@@ -68,11 +69,10 @@ func Open(ctx context.Context, l *Lab, dir string) error {
 	if err != nil {
 		return err
 	}
-	made, err := hosts.Open(l.Place, io.Discard)
-	if err != nil {
+	if l.made, err = hosts.Open(l.Place, io.Discard); err != nil {
 		return err
 	}
-	l.group = "kgpu-lab/" + made.Bridge()
+	l.group = "kgpu-lab/" + l.made.Bridge()
 	return l.writeInventory(ctx)
 }
 
@@ -91,6 +91,20 @@ func (l *Lab) making() [][]string {
 		}
 	}
 	return [][]string{{"destroy"}, prepare, up}
+}
+
+// kgpuOf is where the machine sees the host's /var/lib/kgpu. That of a host with disks is seen through its process 1 alone, and while it
+// is off, not at all.
+func (l *Lab) kgpuOf(host string) string {
+	const dir = "var/lib/kgpu"
+	if !l.Disks {
+		return filepath.Join(l.Host(host), dir)
+	}
+	root, up := l.made.Root(host)
+	if !up {
+		return ""
+	}
+	return filepath.Join(root, dir)
 }
 
 // Booted is a bash script that waits until a host has booted: addresses and units that are still to come would count as changes.

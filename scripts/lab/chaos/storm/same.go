@@ -112,7 +112,7 @@ func (l *Lab) state(ctx context.Context) (State, error) {
 		if err != nil {
 			return err
 		}
-		entries, arguments, err := ledger(filepath.Join(l.Host(host), "var/lib/kgpu/ledger"))
+		entries, arguments, err := ledger(filepath.Join(l.kgpuOf(host), "ledger"))
 		if err != nil {
 			return err
 		}
