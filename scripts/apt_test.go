@@ -318,18 +318,20 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// overHTTP begins a script in which /repo is served at http://127.0.0.1:8000/.
+const overHTTP = "python3 -m http.server 8000 --bind 127.0.0.1 -d /repo >/dev/null 2>&1 &\ntrap \"kill $!\" EXIT\n" +
+	"until curl -fs -o /dev/null http://127.0.0.1:8000/key; do command sleep 0.05; done\n"
+
 // apt takes a package list that is there for whole as long as its repository says that nothing is new. A power cut leaves empty ones.
 func TestListsThatAPowerCutEmptied(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	s.value("fingerprint", s.signedRepository(deb{name: "kubelet", version: "1.36.3-1.1"}))
 	s.value("line", "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] http://127.0.0.1:8000/ /")
-	const served = "python3 -m http.server 8000 --bind 127.0.0.1 -d /repo >/dev/null 2>&1 &\ntrap \"kill $!\" EXIT\n" +
-		"until curl -fs -o /dev/null http://127.0.0.1:8000/key; do command sleep 0.05; done\n"
 	text, err := Step("repository")
 	s.must(err)
-	s.ok(s.bash(served + string(text)))
-	r := s.ok(s.script(served + `
+	s.ok(s.bash(overHTTP + string(text)))
+	r := s.ok(s.script(overHTTP + `
 rm -f /var/cache/apt/*.bin
 for list in /var/lib/apt/lists/*Packages*; do : >"$list"; done
 [[ -z $(apt_versions kubelet) ]]
