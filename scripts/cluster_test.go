@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
@@ -336,6 +337,64 @@ esac
 			if got := strings.TrimSpace(s.read(stepDir + "/failure")); !strings.HasSuffix(got, "kube-system/deployment/coredns (0 of 2)"+c.want) {
 				t.Errorf("%q", got)
 			}
+		})
+	}
+}
+
+// A pod of a crash loop is ready for a moment now and then: one that began again just now is looked at once more.
+func TestReadySeesCrashLoops(t *testing.T) {
+	t.Parallel()
+	step, err := Step("cluster-ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)\nrestarts_template='([^']*)'`).FindSubmatch(step)
+	if found == nil {
+		t.Fatal("cluster-ready.sh has no restarts_template")
+	}
+	pods := template.Must(template.New("").Parse(string(found[1])))
+	pod := func(namespace string, restarts int, ago time.Duration) object {
+		return object{"metadata": object{"namespace": namespace, "name": "kube-flannel-ds-x"}, "status": object{"containerStatuses": []any{object{
+			"restartCount": restarts, "state": object{"running": object{"startedAt": time.Now().Add(-ago).UTC().Format(time.RFC3339)}},
+		}}}}
+	}
+	for name, c := range map[string]struct {
+		pod   object
+		waits bool
+	}{
+		"began again":                  {pod("kube-flannel", 3, 0), true},
+		"began again a while ago":      {pod("kube-flannel", 3, time.Minute), false},
+		"began":                        {pod("kube-flannel", 0, 0), false},
+		"somebody else's":              {pod("theirs", 3, 0), false},
+		"by a clock that is far ahead": {pod("kube-flannel", 3, -time.Hour), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			s.stub("kubectl", `#!/bin/bash
+case $* in
+  *' get nodes,'*) printf '%s\n' 'node cp1 Ready=True' 'kube-flannel/daemonset/kube-flannel-ds 1 1 1' ;;
+  *' get pods --all-namespaces -o go-template='*) cat /pods ;;
+esac
+`)
+			var out strings.Builder
+			if err := pods.Execute(&out, object{"items": []any{c.pod}}); err != nil {
+				t.Fatal(err)
+			}
+			s.write("pods", out.String())
+			s.value("nodes", "cp1\n")
+			s.value("workloads", "kube-flannel/daemonset/kube-flannel-ds\n")
+			s.write(stepDir+"/timeout", "0")
+			if !c.waits {
+				s.ok(s.step("cluster-ready"))
+				return
+			}
+			s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
+			if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: pod kube-flannel/kube-flannel-ds-x began again just now\n" {
+				t.Errorf("%q", got)
+			}
+			s.write(stepDir+"/timeout", "60")
+			s.ok(s.step("cluster-ready"))
 		})
 	}
 }

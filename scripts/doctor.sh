@@ -173,7 +173,7 @@ awk '/^Start-Date:/ { date = $2 " " $3 } /^Commandline:/ { command = substr($0, 
 paths=()
 for path in / /var /var/lib/kubelet /var/lib/containerd /var/lib/docker /var/lib/etcd; do [[ ! -d $path ]] || paths+=("$path"); done
 timeout 5 df --output=source,pcent,target -- "${paths[@]}" 2>/dev/null | awk 'NR > 1 && $2 ~ /^[0-9]+%$/ && !seen[$1]++ { sub(/%/, "", $2); print "disk=" $3 " " $2 }'
-if [[ -s /proc/net/ip_tables_names ]]; then
+if grep -q . /proc/net/ip_tables_names 2>/dev/null; then
   for backend in legacy nft; do
     printf 'kubernetes-rules=%s %s\n' "$backend" "$(timeout 5 "iptables-$backend-save" 2>/dev/null | grep -cE '^-A (KUBE|WEAVE)-')"
   done

@@ -54,6 +54,7 @@ each virt systemd-detect-virt
 each cpus nproc
 [[ ! -d /run/systemd/system ]] || echo systemd=1
 [[ ! -f /sys/fs/cgroup/cgroup.controllers ]] || echo cgroup2=1
+[[ $(iptables --version 2>/dev/null) != *'(legacy)'* ]] || echo iptables-legacy=1
 while read -r key value _; do
   if [[ $key == MemTotal: ]]; then
     echo "memory-kib=$value"
@@ -408,8 +409,8 @@ done
 # itself must not get a line about another.
 # shellcheck disable=SC2016 # Go's templates
 cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{js .status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{js .status}}{{end}}{{end}}	{{js .status.nodeInfo.kubeletVersion}}	{{js .status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{js .address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{range $k, $v := .status.allocatable}}{{$k}}={{$v}} {{end}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/gpu-labels"}}{{js .}}{{end}}{{end}}
-{{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberReady}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}
-{{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.readyReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}
+{{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberAvailable}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}	{{range .spec.template.spec.containers}}{{range .env}}{{if eq .name "WEAVE_NO_FASTDP"}}bridge{{end}}{{end}}{{end}}
+{{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.availableReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}
 {{end}}{{end}}'
 token_template='{{range .items}}{{index .data "token-id"}} {{index .data "description"}}
 {{end}}'

@@ -104,26 +104,40 @@ func (b *builder) networkObjects() ([]object, error) {
 }
 
 // setWeave gives weave the pod range, and keeps it off the fast datapath where a host has no openvswitch: it would start
-// once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"').
+// once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"'). So would all
+// of a cluster whose datapath changed: it keeps the one that it has.
 func (b *builder) setWeave(objects []object) {
 	containers(objects, func(c object) {
 		if c["name"] != "weave" {
 			return
 		}
 		setEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
-		if b.noOpenvswitch() {
+		if b.weaveBridge() {
 			setEnv(c, "WEAVE_NO_FASTDP", "1")
 		}
 	})
 }
 
-func (b *builder) noOpenvswitch() bool {
+func (b *builder) weaveBridge() bool {
+	if fast, runs := WeaveDatapath(b.cp.facts); runs {
+		return !fast
+	}
 	for _, h := range b.hosts {
 		if s := h.facts.Modules["openvswitch"]; s == facts.ModuleMissing || s == "" {
 			return true
 		}
 	}
 	return false
+}
+
+// WeaveDatapath says whether the cluster of this control plane runs weave, and on the fast datapath, which needs openvswitch on
+// every node.
+func WeaveDatapath(controlPlane *facts.Host) (fast, runs bool) {
+	if controlPlane == nil || controlPlane.ControlPlane == nil {
+		return false, false
+	}
+	w, runs := controlPlane.ControlPlane.Workloads[networkWorkload[inventory.Weave]]
+	return runs && !w.Bridge, runs
 }
 
 func (b *builder) setFlannel(objects []object) error {

@@ -165,7 +165,7 @@ func nodeMTU(m Machine) int {
 var (
 	workerPorts       = []uint16{10250, 10256}
 	controlPlanePorts = []uint16{6443, 2379, 2380, 10250, 10256, 10257, 10259}
-	weavePorts        = []uint16{6783, 6784}
+	weavePorts        = []uint16{6781, 6782, 6783, 6784} // 6781 and 6782 tell metrics
 )
 
 func (c *checker) ports(m Machine) {
@@ -240,6 +240,12 @@ func (c *checker) modules(m Machine) {
 	missing("br_netfilter", "every pod network needs")
 	for _, name := range requiredModules[c.inv.Network] {
 		missing(name, fmt.Sprintf("the pod network %s needs", c.inv.Network))
+	}
+	if c.inv.Network == inventory.Weave && m.Facts.LegacyRules && !member(m) {
+		c.problem(m.ID(), reason.HostIPTablesLegacy, "iptables is iptables-legacy, which the pod network weave does not work with")
+	}
+	if c.fastWeave && !member(m) {
+		missing("openvswitch", "weave's fast datapath needs, which this cluster has")
 	}
 }
 

@@ -39,6 +39,11 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	}
 	c := &checker{inv: inv, ignore: ignore, running: !plan.VersionsOf(inv, seen).Running.IsZero()}
 	for _, m := range machines {
+		if fast, _ := plan.WeaveDatapath(m.Facts); fast && m.Role == inventory.ControlPlane {
+			c.fastWeave = true
+		}
+	}
+	for _, m := range machines {
 		for _, check := range hostChecks {
 			check(c, m)
 		}
@@ -73,10 +78,11 @@ var hostChecks = []func(*checker, Machine){
 }
 
 type checker struct {
-	inv      *inventory.Inventory
-	running  bool // there is a cluster, which decides what a new node gets
-	ignore   []string
-	problems []*reason.Error
+	inv       *inventory.Inventory
+	running   bool // there is a cluster, which decides what a new node gets
+	fastWeave bool // and its pod network is weave on the fast datapath
+	ignore    []string
+	problems  []*reason.Error
 }
 
 func (c *checker) problem(host string, id reason.ID, format string, args ...any) {

@@ -62,6 +62,12 @@ func cutCards(profiles ...string) facts.NVIDIA {
 	return n
 }
 
+// weaveRuns makes the machine the control plane of a cluster with this weave.
+func weaveRuns(cp *Machine, weave facts.Workload) {
+	cp.Facts.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Finished: true, Workloads: map[string]facts.Workload{"kube-system/daemonset/weave-net": weave}}
+	cp.Facts.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
+}
+
 // TestCheck spoils one thing at a time: that is found, on that host, and nothing else.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -141,6 +147,18 @@ func TestCheck(t *testing.T) {
 		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
 		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
 			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443 (CA x), and this one does not exist yet"},
+		{name: "weave's fast datapath", spoil: func(cp, _ *Machine) {
+			weaveRuns(cp, facts.Workload{})
+		}, want: "w1 HOST_MODULE_MISSING the kernel has no module openvswitch, which weave's fast datapath needs, which this cluster has"},
+		{name: "weave without it", spoil: func(cp, _ *Machine) {
+			weaveRuns(cp, facts.Workload{Bridge: true})
+		}},
+		{name: "legacy iptables", spoil: func(_, w *Machine) { w.Facts.LegacyRules = true },
+			want: "w1 HOST_IPTABLES_LEGACY iptables is iptables-legacy, which the pod network weave does not work with"},
+		{name: "legacy iptables under flannel", more: "network: flannel\n", spoil: func(_, w *Machine) { w.Facts.LegacyRules = true }},
+		{name: "ports of weave", spoil: func(_, w *Machine) {
+			w.Facts.Listening = []facts.Socket{{Addr: netip.MustParseAddrPort("127.0.0.1:6782"), Process: "x"}}
+		}, want: "w1 HOST_PORT_TAKEN port 6782 is taken by x"},
 		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy, which the pod network weave needs"},
 		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
 			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},

@@ -62,6 +62,7 @@ const (
 
 	HostPodNetworkLeft  ID = "HOST_POD_NETWORK_LEFT"
 	HostModuleMissing   ID = "HOST_MODULE_MISSING"
+	HostIPTablesLegacy  ID = "HOST_IPTABLES_LEGACY"
 	HostCgroupV1        ID = "HOST_CGROUP_V1"
 	HostCgroupV2        ID = "HOST_CGROUP_V2"
 	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
@@ -279,6 +280,9 @@ var table = index([]Reason{
 	{HostPodNetworkLeft, 42,
 		"A pod network that kgpu did not make has left its configuration, its links or its addresses on the host. Pods would get addresses of the wrong range, or two hosts the same one.",
 		"remove what the message names (files, and links by `ip link delete`); `kgpu up --adopt` removes what weave, flannel and calico left"},
+	{HostIPTablesLegacy, 240,
+		"The host's iptables is iptables-legacy, and the pod network is weave. Its weave-npc writes to nf_tables whatever the host has, so that no packet would get from pods of one node to pods of another.",
+		"`update-alternatives --set iptables /usr/sbin/iptables-nft` and the same for ip6tables, then reboot the host; or `network: flannel`"},
 	{HostModuleMissing, 70,
 		"The host's kernel has no module that containers or the chosen pod network need, cannot load it, or lacks a setting that comes with it. Small kernels for the cloud leave modules out.",
 		"install the kernel's other modules (Ubuntu: linux-modules-extra-$(uname -r); Debian: linux-image-$(dpkg --print-architecture) in the place of a cloud kernel, then reboot); if it is the pod network that needs the module, another `network:` may do without"},

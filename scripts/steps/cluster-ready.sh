@@ -11,10 +11,10 @@ mapfile -t workloads < <(value_lines workloads)
 network=$(value_or network '')
 
 # The state of the cluster, a line each: the node's name, its Ready and NetworkUnavailable conditions; or the workload,
-# how many pods it wants and how many are ready and current.
+# how many pods it wants and how many are available (ready for its minReadySeconds) and current.
 state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{if eq .type "NetworkUnavailable"}} NetworkUnavailable={{.status}}{{end}}{{end}}
-{{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{.status.numberReady}} {{.status.updatedNumberScheduled}}
-{{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.readyReplicas 0}} {{or .status.updatedReplicas 0}}
+{{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}} {{.status.updatedNumberScheduled}}
+{{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.availableReplicas 0}} {{or .status.updatedReplicas 0}}
 {{end}}{{end}}'
 
 # pending prints what is not ready yet, separated by commas.
@@ -42,6 +42,26 @@ pending() {
   done
   local IFS=,
   printf '%s' "${missing[*]}"
+}
+
+# When containers that ended before began again, a line each: the pod's namespace and name, and the time.
+# shellcheck disable=SC2016 # Go's template
+restarts_template='{{range .items}}{{$pod := printf "%s/%s" .metadata.namespace .metadata.name}}{{range .status.containerStatuses}}{{if .restartCount}}{{with .state.running}}{{$pod}} {{.startedAt}}
+{{end}}{{end}}{{end}}{{end}}'
+
+# settling prints a pod of the workloads that began again less than five seconds ago: in a crash loop, it is ready for a moment.
+settling() {
+  local pod began age workload now
+  now=$(date +%s)
+  while read -r pod began; do
+    age=$((now - $(date -d "$began" +%s 2>/dev/null || echo 0)))
+    for workload in "${workloads[@]}"; do
+      if [[ $pod == "${workload%%/*}/${workload##*/}"-* && $age -ge 0 && $age -lt 5 ]]; then
+        printf 'pod %s began again just now' "$pod"
+        return
+      fi
+    done
+  done < <(kube get pods --all-namespaces -o go-template="$restarts_template" 2>/dev/null)
 }
 
 # What keeps a pod from running, a line each: its name, and the words, quoted.
@@ -98,7 +118,7 @@ explain() {
 }
 
 told='' rounds=0 kept=''
-while late=$(pending) && [[ -n $late ]]; do
+while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
   watch_pulls --all-namespaces
   if [[ $((rounds % 5)) -eq 0 ]]; then kept=$(stuck "$late"); fi
   rounds=$((rounds + 1))
