@@ -1,6 +1,8 @@
 package scripts
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"os"
 	"regexp"
@@ -47,6 +49,7 @@ case "$*" in
   printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
 *get\ nodes,*) cat /cluster ;;
 *get\ secrets*) cat /tokens ;;
+*get\ daemonset\ calico-node*) [[ ! -e /environment ]] || cat /environment ;;
 esac
 `)
 	s.stub("timeout", `#!/bin/bash
@@ -479,5 +482,33 @@ func TestInitMakesAKeyForSecrets(t *testing.T) {
 	}
 	if len(keys) != 2 {
 		t.Error("two clusters have one key")
+	}
+}
+
+// Calico takes the nodes' addresses, unless its owner's manifest says which.
+func TestCalicoTakesTheNodesAddresses(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.write("manifest.yaml", "kind: x\n")
+	s.value("url", "file:///manifest.yaml")
+	sum := sha256.Sum256([]byte("kind: x\n"))
+	s.value("sha256", hex.EncodeToString(sum[:]))
+	s.value("workloads", "kube-system/daemonset/calico-node")
+	s.value("environment", "IP_AUTODETECTION_METHOD=kubernetes-internal-ip")
+	s.value("hash", "00ff")
+	const set, mark = "set env daemonset/calico-node IP_AUTODETECTION_METHOD=kubernetes-internal-ip", "annotate --overwrite daemonset calico-node kgpu.dev/manifest-sha256=00ff"
+	s.ok(s.step("network-apply"))
+	if calls := s.calls(); strings.Index(calls, " apply ") > strings.Index(calls, set) || !strings.Contains(calls, set) || strings.Index(calls, mark) < strings.Index(calls, set) {
+		t.Errorf("calls:\n%s", calls)
+	}
+	s.write("fails", set+"\trefused\n")
+	s.fails(s.step("network-apply"), 75, "STEP_FAILED")
+	if calls := s.calls(); strings.Contains(calls, mark) {
+		t.Errorf("what is not done is marked as done:\n%s", calls)
+	}
+	s.write("environment", "NODENAME IP_AUTODETECTION_METHOD ")
+	s.ok(s.step("network-apply"))
+	if calls := s.calls(); strings.Contains(calls, set) || !strings.Contains(calls, mark) {
+		t.Errorf("the owner's choice is not kept:\n%s", calls)
 	}
 }
