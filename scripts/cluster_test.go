@@ -299,7 +299,7 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 		return object{"metadata": object{"name": name}, "status": status}
 	}
 	waiting := func(state object) object {
-		return object{"containerStatuses": []any{object{"state": object{"waiting": state}}}}
+		return object{"containerStatuses": []any{object{"name": "c", "state": object{"waiting": state}}}}
 	}
 	other := pod("weave-net-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "of another workload"}))
 	for name, c := range map[string]struct {
@@ -309,7 +309,9 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 	}{
 		"a taint":                      {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }. preemption: none"})), "True", "; pod kube-system/coredns-1: 0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }; node.kubernetes.io/disk-pressure on cp1, w1"},
 		"a taint that is not named":    {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available: 2 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."})), "True", "; pod kube-system/coredns-1: 0/2 nodes are available: 2 node(s) had untolerated taint(s); node.kubernetes.io/disk-pressure on cp1, w1"},
-		"a program that fails":         {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"})), "True", "; pod kube-system/coredns-1: CrashLoopBackOff: back-off 10s restarting"},
+		"a program that fails":         {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"})), "True", "; pod kube-system/coredns-1: CrashLoopBackOff: back-off 10s restarting; its log ends: [FATAL] plugin/loop: Loop detected [31m"},
+		"an init container that fails": {pod("coredns-1", object{"initContainerStatuses": []any{object{"name": "c", "state": object{"waiting": object{"reason": "CrashLoopBackOff"}}}}}), "True", "; pod kube-system/coredns-1: CrashLoopBackOff; its log ends: [FATAL] plugin/loop: Loop detected [31m"},
+		"no node is ready for it":      {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff"})), "False", "; pod kube-system/coredns-1: CrashLoopBackOff; its log ends: [FATAL] plugin/loop: Loop detected [31m"},
 		"a reason without words":       {pod("coredns-1", waiting(object{"reason": "CreateContainerError"})), "True", "; pod kube-system/coredns-1: CreateContainerError"},
 		"it starts":                    {pod("coredns-1", waiting(object{"reason": "ContainerCreating"})), "True", ""},
 		"its init containers run":      {pod("coredns-1", waiting(object{"reason": "PodInitializing"})), "True", ""},
@@ -323,6 +325,7 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 case $* in
   *' get nodes,'*) cat /cluster ;;
   *' -n kube-system get pods -o'*) cat /pods ;;
+  *' -n kube-system logs coredns-1 -c c '*) printf 'begins\n[FATAL] plugin/loop: Loop detected \033[31m\n\n' ;;
   *' get nodes -o'*) printf '%s node.kubernetes.io/disk-pressure\n' cp1 w1; echo cp1 node-role.kubernetes.io/control-plane ;;
 esac
 `)
