@@ -237,6 +237,11 @@ if [[ -f $conf ]]; then
     of pod | head -n 5000
     of weave-pod | head -n 5000
     of waiting-pod | awk -F '\t' '$6 $8 != ""' | head -n "$most"
+    # How the logs of those end whose programs end again and again.
+    while IFS=$'\t' read -r space name container; do
+      ask 5 -n "$space" logs "$name" -c "$container" --tail=20 --limit-bytes=16384 2>/dev/null | tr -d '\000-\011\013-\037\177' |
+        grep -v '^ *$' | tail -n 1 | sed -E "s/((token|password|secret|key)[a-z_]*\"?[=:] ?\"?)[^ &\"]+/\1…/gI; s|^|$space/$name |" | lines waiting-said
+    done < <(of waiting-pod | awk -F '\t' '{ for (i = 8; i <= NF; i++) if (split($i, word, " ") > 1 && word[2] == "CrashLoopBackOff") { print $2 "\t" $3 "\t" word[1]; break } }' | head -n 5)
     of event | grep -E 'FailedCreatePodSandBox|no runtime for|Auto-detected mode as|ldcache|nvidia|NVML' | tail -n "$most"
     # said KEY SELECTOR PATTERN prints what pods say of themselves, with [pod/NAME/CONTAINER] in front.
     said() {

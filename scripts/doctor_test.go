@@ -85,12 +85,14 @@ func TestDoctorOfACluster(t *testing.T) {
 echo "$4 $5 $6 $7" >>/asked
 case "$*" in
   *'get nodes,pods,events --all-namespaces '*)
+    [ ! -f /first ] || cat /first
     printf 'waiting-pod=\tkube-system\tnew\t\t\t\t\n\nwaiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\n'
     printf 'event=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tno NVML\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tof no concern\n'
     printf 'node=\tw1\t<no value>\t2\t2\t\tReady=True \t\t\n'
     for i in $(seq 3000); do printf 'waiting-pod=\tkgpu-notebook\tn%s\t\t\t2026-11-20T13:00:00Z\tno card\n' "$i"; done
     [ ! -f /more ] || cat /more ;;
   *'logs -l app.kubernetes.io/name=nvidia-device-plugin '*) echo '[pod/plugin/c] No devices found. Waiting indefinitely.'; echo '[pod/plugin/c] well' ;;
+  *'-n kube-system logs crashes -c c '*) printf 'begins\nplugin/loop: \033Loop\n' ;;
   *) exit 1 ;;
 esac
 `)
@@ -108,6 +110,10 @@ esac
 	}
 	if asked := s.read("asked"); strings.Count(asked, "\n") != 4 {
 		t.Errorf("it asked\n%s", asked)
+	}
+	s.write("first", "waiting-pod=\tkube-system\tcrashes\tw1\t\t\t\ti PodInitializing \tc CrashLoopBackOff back-off 5m0s\n")
+	if e = s.examined(); len(e.Cluster.Waiting) == 0 || e.Cluster.Waiting[0].LogEnd != "plugin/loop: Loop" {
+		t.Errorf("the log of a pod that crashes: %+v", e.Cluster.Waiting[:1])
 	}
 }
 

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -33,6 +35,10 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 		return nil, nil
 	case inventory.Calico:
 		values["url"], values["sha256"] = b.calicoDownload()
+		values["environment"] = calicoAddress
+		sum := sha256.Sum256([]byte(values["sha256"] + "\n" + calicoAddress))
+		hash = hex.EncodeToString(sum[:])
+		values["hash"] = hash
 	case inventory.Flannel, inventory.Weave:
 		manifest, h, err := b.networkManifest()
 		if err != nil {
@@ -68,6 +74,10 @@ func (b *builder) networkMissing(workload, hash string) string {
 	}
 	return ""
 }
+
+// calicoAddress has calico's hosts talk over the network of their nodes' addresses, where it would take the first interface.
+// Source: https://docs.tigera.io/calico/latest/reference/configure-calico-node, IP autodetection methods.
+const calicoAddress = "IP_AUTODETECTION_METHOD=kubernetes-internal-ip"
 
 // calicoDownload is where its manifest comes from, and what it must be.
 func (b *builder) calicoDownload() (url, sha256 string) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -278,7 +279,9 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "network/weave", "network/flannel", "network/calico":
 			w := networkWorkload[inv.Network]
 			manifest := input.Values["manifest"]
-			f.ControlPlane.Workloads[w] = facts.Workload{Hash: manifestHashOf(t, manifest), Bridge: strings.Contains(manifest, "WEAVE_NO_FASTDP")}
+			f.ControlPlane.Workloads[w] = facts.Workload{
+				Hash: cmp.Or(input.Values["hash"], manifestHashOf(t, manifest)), Bridge: strings.Contains(manifest, "WEAVE_NO_FASTDP"),
+			}
 		}
 	}
 }

@@ -64,10 +64,11 @@ settling() {
   done < <(kube get pods --all-namespaces -o go-template="$restarts_template" 2>/dev/null)
 }
 
-# What keeps a pod from running, a line each: its name, and the words, quoted.
+# What keeps a pod from running, a line each: its name, the container (-: it has no node) and the words, quoted.
 # shellcheck disable=SC2016 # Go's template
-stuck_template='{{range .items}}{{$pod := .metadata.name}}{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{$pod}} {{printf "%q" (or .message .reason "")}}
-{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
+stuck_template='{{range .items}}{{$pod := .metadata.name}}{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{$pod}} - {{printf "%q" (or .message .reason "")}}
+{{end}}{{end}}{{end}}{{range .status.initContainerStatuses}}{{$name := .name}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{$name}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
+{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{$name := .name}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{$name}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
 {{end}}{{end}}{{end}}{{end}}'
 
 # What keeps pods off nodes, a line each: the node's name and the taint's key.
@@ -87,20 +88,24 @@ taints() {
 }
 
 # stuck LATE prints what keeps a pod of the first workload that has one: a node under pressure, a taint, a program that fails.
-# A node that is not ready explains its pods, too, and an API server that is away tells nothing.
+# A node that is not ready explains pods without a node, too; a program that ends again and again may be why it is not. An API
+# server that is away tells nothing.
 stuck() {
-  local item space pod words
+  local item space pod container words which=''
   local -a items
-  if [[ $1 != */*/* || $1 == *'node '* ]]; then return; fi
+  if [[ $1 != */*/* ]]; then return; fi
+  if [[ $1 == *'node '* ]]; then which='[^ ]+ "CrashLoopBackOff'; fi
   IFS=, read -r -a items <<<"$1"
   for item in "${items[@]%% (*}"; do
     space=${item%%/*}
-    read -r pod words <<<"$(kube -n "$space" get pods -o go-template="$stuck_template" 2>/dev/null | grep -m 1 "^${item##*/}-")" || true
+    read -r pod container words <<<"$(kube -n "$space" get pods -o go-template="$stuck_template" 2>/dev/null |
+      grep -m 1 -E "^${item##*/}-[^ ]* $which")" || true
     if [[ -n $pod ]]; then
       words=$(unquoted "$words")
       words=${words%%. no new claims*}
       printf '; pod %s/%s: %s' "$space" "$pod" "${words%%. preemption:*}"
       if [[ $words == *taint* ]]; then taints; fi
+      if [[ $words == CrashLoopBackOff* ]]; then last_words "$space" "$pod" "$container"; fi
       return
     fi
   done
