@@ -2,7 +2,6 @@
 # Prints what this host is, as key=value lines between kgpu-facts=1 and end=1. It is read by `bash -s` as root, writes
 # nothing, starts few programs and none without a time limit. It only collects: bootstrap/facts understands.
 set -u
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 echo kgpu-facts=1
 echo "now=${EPOCHREALTIME:-$(date +%s.%N)}"
 
