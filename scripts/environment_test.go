@@ -3,10 +3,14 @@ package scripts
 import (
 	"bytes"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // TestEnvironment holds that one file says in which environment all of it runs.
@@ -65,8 +69,18 @@ func TestEnvironmentOfAnOwner(t *testing.T) {
 	if want := "none C.UTF-8 /usr/bin/uname /usr/local/bin/kubeadm\n"; r.output != want {
 		t.Errorf("steps: %q, want %q", r.output, want)
 	}
-	r = s.ok(s.bash(owner + string(Facts())))
+	s.write("local/sbin/runc", "#!/bin/sh\n")
+	s.write("local/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/local/bin/containerd\n")
+	s.write("etc/systemd/system/docker.service", "[Service]\nExecStart=/usr/bin/dockerd -H fd://\n")
+	s.must(os.Symlink("/dev/null", s.path("etc/systemd/system/kubelet.service")))
+	r = s.ok(s.bash(owner + "chmod a+x /usr/local/sbin/runc\n" + string(Facts())))
+	h, err := facts.Parse([]byte(r.output))
+	s.must(err)
 	if strings.Contains(r.output, "=old\n") {
 		t.Errorf("the facts are of other programs:\n%s", r.output)
+	}
+	// What runs them does so whatever kgpu's environment is.
+	if want := []string{"/usr/local/sbin/runc", "/etc/systemd/system/kubelet.service", "/usr/local/lib/systemd/system/containerd.service"}; !slices.Equal(h.Shadows, want) {
+		t.Errorf("shadows: %q, want %q", h.Shadows, want)
 	}
 }
