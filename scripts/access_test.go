@@ -207,12 +207,12 @@ case "$*" in
 *"get deployment notebook "*) if [[ -e /fails ]]; then exit 1; fi; echo ready=1 ;;
 esac
 `)
-	r := s.bash("bash -s <<'END'\n" + string(Access("dashboard")) + "viewer\nEND\n")
+	r := s.bash("bash -s <<'END'\n" + stubbed(Access("dashboard")) + "viewer\nEND\n")
 	want := "kgpu-dashboard=1\nservice=10.96.0.7:80\ntoken=" + base64.StdEncoding.EncodeToString([]byte("the.token")) + "\nend=1\n"
 	if s.ok(r); r.output != want {
 		t.Errorf("the dashboard: %q, want %q", r.output, want)
 	}
-	r = s.bash(string(Access("notebook")))
+	r = s.bash(stubbed(Access("notebook")))
 	if want := "kgpu-notebook=1\nservice=10.96.0.8:8888\nport=30061\nready=1\ntoken=dG9rZW4=\nend=1\n"; r.output != want {
 		t.Errorf("the notebook: %q, want %q", r.output, want)
 	}
@@ -220,7 +220,7 @@ esac
 		t.Error("a token is an argument")
 	}
 	s.write("fails", "")
-	if r := s.bash(string(Access("notebook"))); r.status == 0 || strings.Contains(r.output, "end=1") {
+	if r := s.bash(stubbed(Access("notebook"))); r.status == 0 || strings.Contains(r.output, "end=1") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -3,7 +3,7 @@
 # `bash -s` as root, writes nothing, waits for no program without a time limit, and bounds what each may print. It only
 # collects: bootstrap/doctor judges.
 set -u
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_PAGER='' SYSTEMD_COLORS=0
+export SYSTEMD_PAGER='' SYSTEMD_COLORS=0
 patience=8 # seconds for a program
 most=400   # lines of one thing
 width=600  # bytes of a line

@@ -15,7 +15,7 @@ import (
 // examined runs doctor.sh on a host with cards, with the sandbox's stubs in front and little patience.
 func (s gpuHost) examined() *doctor.Evidence {
 	s.t.Helper()
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=8", "patience=1").Replace(string(Doctor()))
+	text := strings.NewReplacer("patience=8", "patience=1").Replace(stubbed(Doctor()))
 	r := s.ok(s.sandbox.bash(enterGPUHost + text))
 	e, err := doctor.ParseEvidence([]byte(r.output))
 	if err != nil {
@@ -171,7 +171,7 @@ func TestFactsOfASickHost(t *testing.T) {
 	for _, id := range []string{"0000:17:00.0", "0000:65:00.0"} {
 		s.write("gpu/sys/bus/pci/devices/"+id+"/device", "0x20b0\n")
 	}
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "-k 2 28", "-k 1 3", "-k 5 20", "-k 1 1").Replace(string(Facts()))
+	text := strings.NewReplacer("-k 2 28", "-k 1 3", "-k 5 20", "-k 1 1").Replace(stubbed(Facts()))
 	r := s.ok(s.sandbox.bash(enterGPUHost + text))
 	s.write("tmp/over", "")
 	if s.exists("tmp/waited-for") || !strings.Contains(r.output, "\nnvidia-smi=124\n") || !strings.HasSuffix(r.output, "end=1\n") {
@@ -370,7 +370,7 @@ func TestGPUWatch(t *testing.T) {
 			s.stub("kubectl", "#!/bin/bash\ncase $* in *' get node '*) cat /before ;; *) exit 1 ;; esac\n")
 			s.stub("curl", "#!/bin/bash\n{ echo \"$*\"; cat; } >>/patched\n")
 			s.write("etc/kubernetes/kubelet.conf", "clusters:\n- cluster:\n    certificate-authority-data: Y2E=\n    server: https://10.0.0.1:6443\nusers:\n- user:\n    client-certificate: /pki/current.pem\n")
-			text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=20", "patience=1", "name=$1", "name=w1").Replace(string(Watch()))
+			text := strings.NewReplacer("patience=20", "patience=1", "name=$1", "name=w1").Replace(stubbed(Watch()))
 			s.ok(s.sandbox.bash(enterGPUHost + text))
 			said := s.read("patched")
 			if !strings.Contains(said, c.want) || !strings.Contains(said, "--cert /pki/current.pem https://10.0.0.1:6443/api/v1/nodes/w1/status\n") {
@@ -395,7 +395,7 @@ func TestGPUWatchOfAHungDriver(t *testing.T) {
 	s.stub("kubectl", "#!/bin/sh\n")
 	s.stub("curl", "#!/bin/sh\ncat >/patched\n")
 	s.write("etc/kubernetes/kubelet.conf", "")
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "name=$1", "name=w1").Replace(string(Watch()))
+	text := strings.NewReplacer("name=$1", "name=w1").Replace(stubbed(Watch()))
 	for processes, hangs := range map[string]bool{"D 75 nvidia-smi": true, "D 2 nvidia-smi": false, "S 75 nvidia-smi": false, "D 75 kworker/2:3": false} {
 		s.stub("ps", "#!/bin/sh\necho 'S 900 systemd'\necho '"+processes+"'\n")
 		s.ok(s.sandbox.bash("rm -f /asked; " + enterGPUHost + text))

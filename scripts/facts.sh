@@ -2,7 +2,6 @@
 # Prints what this host is, as key=value lines between kgpu-facts=1 and end=1. It is read by `bash -s` as root, writes
 # nothing, starts few programs and none without a time limit. It only collects: bootstrap/facts understands.
 set -u
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 echo kgpu-facts=1
 echo "now=${EPOCHREALTIME:-$(date +%s.%N)}"
 
@@ -344,6 +343,15 @@ if [[ -x /usr/local/bin/cri-dockerd ]]; then
   version=$(timeout 30 /usr/local/bin/cri-dockerd --version 2>&1) || in_time $? cri-dockerd
   printf 'cri-dockerd=%s\n' "$version"
 fi
+
+# What is run instead of what packages bring: containerd and docker look for their helpers in /usr/local first, and systemd takes
+# the owner's unit.
+for path in /usr/local/{sbin,bin}/{containerd-shim-runc-v2,runc,docker-init,docker-proxy,nvidia-container-runtime-hook,nvidia-container-cli}; do
+  [[ ! -x $path ]] || printf 'shadow=%s\n' "$path"
+done
+for path in {/etc,/usr/local/lib}/systemd/system/{containerd,docker,kubelet}.service; do
+  [[ ! -e $path ]] || grep -qsE '^ExecStart=[-@:+!]*/usr/s?bin/' "$path" || printf 'shadow=%s\n' "$path"
+done
 
 # --- clusters
 for path in /usr/local/bin/k3s /var/lib/rancher/k3s /var/lib/rancher/rke2 /var/lib/k0s /var/snap/microk8s /var/lib/minikube \

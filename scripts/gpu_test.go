@@ -41,7 +41,7 @@ func newGPUHost(t *testing.T, cards ...string) gpuHost {
 	s.write("gpu/devices", "Character devices:\n  1 mem\n195 nvidia\n")
 	s.write("gpu/smi", "")
 	s.write("tmp/calls", "")
-	s.write("var/lib/kgpu/run/test-1/lib.sh", string(Lib())+"nvidia_library_dirs=(/nowhere /gpu/lib)\n")
+	s.write("var/lib/kgpu/run/test-1/lib.sh", stubbed(Lib())+"nvidia_library_dirs=(/nowhere /gpu/lib)\n")
 	s.stub("modprobe", `#!/bin/bash
 remove= dry=
 for word; do case $word in -r) remove=yes ;; -n | --show-depends) dry=yes ;; -*) ;; *) module=$word ;; esac; done

@@ -55,6 +55,8 @@ type Host struct {
 	Ways       []Way // to the driver that the host is to get, as it was asked for beside its facts; nil: it was not
 	SecureBoot bool  // the firmware lets only signed kernels and modules run
 
+	Shadows []string // paths of programs and units that are run instead of those of the same name that packages bring
+
 	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
 	Kubelet      *Member       // nil: this host never joined a cluster
 	ControlPlane *ControlPlane // nil: no control plane here

@@ -36,7 +36,7 @@ func Parse(output []byte) (*Host, error) {
 		Outdated:     a["outdated"],
 		Foreign:      foreign(a),
 		KubeadmFiles: a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
-		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]),
+		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]), Shadows: a["shadow"],
 		DockerInfo: dockerInfo(a["docker-info"]),
 	}
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])

@@ -192,7 +192,9 @@ func (c *checker) ports(m Machine) {
 }
 
 func (c *checker) packages(m Machine) {
-	c.held(m)
+	c.kubernetes(m)
+	c.toolkit(m)
+	c.shadows(m)
 	if _, ok := m.Facts.Packages["podman-docker"]; ok && c.inv.Runtime == inventory.Docker {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "podman-docker takes docker's place")
 	}
@@ -201,20 +203,6 @@ func (c *checker) packages(m Machine) {
 	}
 	if have := m.Facts.DaemonJSON; len(have) > 0 && c.inv.Runtime == inventory.Docker && !json.Valid(have) {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "/etc/docker/daemon.json is not valid JSON")
-	}
-}
-
-// held refuses hosts whose owner holds a package of Kubernetes at another version. Where kgpu has worked before, the hold
-// may be its own: then the step decides, which knows.
-func (c *checker) held(m Machine) {
-	if m.Facts.Ledger > 0 || member(m) {
-		return
-	}
-	for _, name := range catalog.KubernetesPackages {
-		v := c.inv.Kubernetes.Version
-		if p := m.Facts.Packages[name]; p.Held && !strings.HasPrefix(p.Version, v.String()+"-") {
-			c.problem(m.ID(), reason.HostPackageHeld, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, v)
-		}
 	}
 }
 

@@ -86,10 +86,15 @@ type checker struct {
 }
 
 func (c *checker) problem(host string, id reason.ID, format string, args ...any) {
+	c.advised(host, id, "", format, args...)
+}
+
+// advised adds a problem with an advice of its own.
+func (c *checker) advised(host string, id reason.ID, advice, format string, args ...any) {
 	if slices.Contains(c.ignore, string(id)) {
 		return
 	}
-	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: Doing, Detail: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: Doing, Detail: fmt.Sprintf(format, args...), Advice: advice})
 }
 
 // member reports whether the host is a node of this cluster already: what a running cluster uses is no problem.

@@ -39,6 +39,17 @@ refuse_dependencies() {
   fail STEP_FAILED "$1: ${all//$'\n'/; }"
 }
 
+# refuse_newer reads the simulation's answer: no package is replaced by an older one.
+refuse_newer() {
+  local word package rest have want
+  while read -r word package rest; do
+    [[ $word == Inst && $rest == \[* ]] || continue
+    have=${rest#\[} want=${rest#*(}
+    have=${have%%]*} want=${want%% *}
+    if dpkg --compare-versions "$want" lt "$have"; then fail HOST_PACKAGE_NEWER "$package is $have, which is newer than the $want that kgpu wants"; fi
+  done <"$apt_log"
+}
+
 # refuse_held reads the simulation's answer: what somebody else holds does not change. It sets $change_held when holds
 # of kgpu's own have to give way.
 refuse_held() {
@@ -47,12 +58,13 @@ refuse_held() {
   held=$(apt-mark showhold)
   [[ -n $held ]] || return 0
   while read -r word package rest; do
-    [[ $word == Inst && $rest == \[* ]] || continue
+    [[ $word == Inst ]] || continue
     grep -qxF -- "$package" <<<"$held" || continue
     if ledger_has hold "$package"; then
       change_held=(--allow-change-held-packages)
       continue
     fi
+    [[ $rest == \[* ]] || fail HOST_PACKAGE_HELD "$package is held, so that nobody installs it"
     rest=${rest#\[}
     fail HOST_PACKAGE_HELD "$package is held at ${rest%%]*}, kgpu wants $(sed -E 's/^[^(]*\(([^ )]+).*/\1/' <<<"$rest")"
   done <"$apt_log"

@@ -3,7 +3,6 @@
 # put it here; kgpu-gpu-watch.timer runs it every minute. It asks with the kubelet's own credentials, which may write the
 # status of their own node and nothing of others (NodeRestriction); taints they may not set. Argument: the node's name.
 set -euo pipefail
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 conf=/etc/kubernetes/kubelet.conf
 patience=20 # seconds for nvidia-smi
 kube=(env HOME=/proc/kgpu-no-home timeout 20 kubectl --kubeconfig "$conf" --request-timeout=15s)
