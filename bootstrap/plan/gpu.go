@@ -13,9 +13,16 @@ import (
 
 // gpus plans the driver and the container toolkit of a host with cards. Joining the cluster does not wait for them.
 func (b *builder) gpus(h *host) error {
-	h.cards = len(Cards(h.facts))
+	h.cards = len(Cards(b.inv, h.facts))
 	if b.mechanism() == "" {
 		h.cards = 0
+	} else {
+		b.sayLeftOut(h)
+	}
+	if !byNouveau(b.inv, h.facts) {
+		display := *h.facts
+		display.NVIDIA.Nouveau = facts.Nouveau{}
+		h.facts = &display
 	}
 	if h.cards == 0 {
 		return nil
