@@ -60,7 +60,7 @@ func (c *checker) orWrite(v catalog.Version) string {
 // toolkit refuses hosts whose owner holds an older container toolkit. A newer one is good enough.
 func (c *checker) toolkit(m Machine) {
 	minor, _ := catalog.Kubernetes(c.inv.Kubernetes.Version.Minor)
-	if m.Facts.Ledger > 0 || len(plan.Cards(m.Facts)) == 0 || minor.Mechanism(c.inv.Kubernetes.FeatureGates) != catalog.DevicePlugins {
+	if m.Facts.Ledger > 0 || len(plan.Cards(c.inv, m.Facts)) == 0 || minor.Mechanism(c.inv.Kubernetes.FeatureGates) != catalog.DevicePlugins {
 		return
 	}
 	var names, held []string
