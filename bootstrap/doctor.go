@@ -142,7 +142,7 @@ func (p *patient) diagnosis() *report.Diagnosis {
 		}
 		h := report.Examined{Host: m.ID(), Role: string(m.Role), Reached: m.Facts != nil || m.Seen != nil}
 		if m.Facts != nil {
-			h.Cards = len(plan.Cards(m.Facts))
+			h.Cards = len(plan.Cards(p.Inventory, m.Facts))
 		}
 		for _, f := range found {
 			if f.Host == m.ID() {

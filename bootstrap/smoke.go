@@ -99,7 +99,7 @@ func (s *session) missingCards() error {
 		if _, err := plan.ChooseDriver(s.Inventory, f); errors.As(err, &no) && no.Kind != plan.DriverMissing {
 			continue // there is no driver for its cards, and it is in the cluster without them
 		}
-		if have, want := len(f.NVIDIA.Seen), len(plan.Cards(f)); have < want {
+		if have, want := plan.Listed(s.Inventory, f), len(plan.Cards(s.Inventory, f)); have < want {
 			errs = append(errs, &reason.Error{
 				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the cards",
 				Detail: fmt.Sprintf("nvidia-smi lists %d of %s (status %d)", have, plural.Of(want, "card"), f.NVIDIA.SMI),
@@ -170,7 +170,7 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 	owed := s.owesProof()
 	var concerned []inventory.Host
 	for _, h := range s.known() {
-		if hasCards(s.facts[h.ID()]) || h.Role == inventory.ControlPlane {
+		if s.hasCards(s.facts[h.ID()]) || h.Role == inventory.ControlPlane {
 			concerned = append(concerned, h)
 		}
 	}
@@ -180,4 +180,4 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)
 }
 
-func hasCards(f *facts.Host) bool { return len(plan.Cards(f)) > 0 }
+func (s *session) hasCards(f *facts.Host) bool { return len(plan.Cards(s.Inventory, f)) > 0 }

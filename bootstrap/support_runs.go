@@ -16,7 +16,7 @@ import (
 
 // What a bundle takes of what runs left on this machine.
 const (
-	supportRuns      = 3        // the newest ones
+	supportRuns      = 3        // the newest one, and the newest ones in which steps began
 	supportRunsBytes = 16 << 20 // all their files together
 )
 
@@ -35,6 +35,7 @@ func addRuns(inv *inventory.Inventory, bundle *support.Bundle) (about string, er
 	if len(runs) == 0 {
 		return "runs: none is recorded on this machine\n", nil
 	}
+	runs = slices.Concat(runs[:1], slices.DeleteFunc(runs[1:], func(r history.Run) bool { return !r.Stepped() }))
 	var b strings.Builder
 	room := supportRunsBytes
 	for _, r := range runs[:min(len(runs), supportRuns)] {

@@ -217,6 +217,12 @@ func TestSupportOfRuns(t *testing.T) {
 	for i := range 5 {
 		record(t, mine, fmt.Sprintf("20260701-10000%d-abcdef", i), `wrong: a "sudo" & hunter22; password="hunter33" of `+fmt.Sprint(i))
 	}
+	root, err := history.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothingToDo := history.Begin(root, history.Result{Run: "20260701-100005-100002", Cluster: "lab", Command: "up", Inventory: mine}, func(err error) { t.Error(err) })
+	nothingToDo.End("ok", 0)
 	record(t, other, "20260701-110000-abcdef", "of another")
 	record(t, filepath.Join(dir, "moved.yaml"), "20260701-120000-abcdef", "before it was moved")
 	h := silent(t, "w1")

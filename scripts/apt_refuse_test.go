@@ -40,6 +40,12 @@ func TestHoldOfTheOwners(t *testing.T) {
 			t.Errorf("kubelet: %q", got)
 		}
 	})
+	t.Run("that is not there", func(t *testing.T) {
+		s := newSandbox(t)
+		s.kubernetes()
+		s.ok(s.script("apt-mark hold kubelet"))
+		s.fails(s.step("kube-packages"), 1, "HOST_PACKAGE_HELD")
+	})
 	t.Run("of what a package depends on", func(t *testing.T) {
 		s := newSandbox(t)
 		s.kubernetes()
@@ -69,6 +75,33 @@ func TestHoldOfTheOwners(t *testing.T) {
 			t.Errorf("kubelet: %q", got)
 		}
 	})
+}
+
+// No package is replaced by an older one, held or not, and another revision of the version wanted is good enough.
+func TestNewerPackages(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ before, failure, after string }{
+		"newer":                   {"apt-get install -y kubelet=1.36.4-1.1", "HOST_PACKAGE_NEWER\tkubelet is 1.36.4-1.1, which is newer than the 1.36.3-1.1 that kgpu wants", "install installed 1.36.4-1.1"},
+		"newer and held":          {"apt-get install -y kubelet=1.36.4-1.1; apt-mark hold kubelet", "HOST_PACKAGE_NEWER\t", "hold installed 1.36.4-1.1"},
+		"of another origin":       {"apt-get install -y kubelet=1.36.3-2.1", "", "hold installed 1.36.3-2.1"},
+		"held, of another origin": {"apt-get install -y kubelet=1.36.3-2.1; apt-mark hold kubelet", "", "hold installed 1.36.3-2.1"},
+		"older":                   {"apt-get install -y kubelet=1.30.2-1.1", "", "hold installed 1.36.3-1.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			s.repository(deb{name: "kubelet", version: "1.36.4-1.1"}, deb{name: "kubelet", version: "1.36.3-2.1"}, deb{name: "kubelet", version: "1.30.2-1.1"})
+			s.ok(s.script("apt-get update; " + c.before))
+			s.kubernetes()
+			r := s.step("kube-packages")
+			if got := s.status("kubelet"); got != c.after || !strings.HasPrefix(r.failure, c.failure) || (r.status != 0) != (c.failure != "") {
+				t.Errorf("kubelet: %q, status %d, failure %q; output:\n%s", got, r.status, r.failure, r.output)
+			}
+			if c.failure != "" && strings.Contains(r.output, "downgraded") {
+				t.Errorf("apt was called:\n%s", r.output)
+			}
+		})
+	}
 }
 
 // The refusal names the file that keeps a package away.
@@ -159,4 +192,20 @@ func TestBrokenConfigurationOfApt(t *testing.T) {
 		s.value("list", "/etc/apt/sources.list.d/kgpu-debian.sources")
 		s.fails(s.step("repo-debian"), 1, "HOST_APT_CONFIG")
 	})
+}
+
+// On a node only what is missing comes: what its owner upgraded stays, and is held there.
+func TestPackagesOfANode(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.repository(deb{name: "kubectl", version: "1.36.4-1.1"}, deb{name: "kubelet", version: "1.36.3-1.1"})
+	s.ok(s.script("apt-get update; apt-get install -y kubelet kubectl"))
+	s.kubernetes()
+	s.value("packages", "kubeadm\n")
+	s.ok(s.step("kube-packages"))
+	for name, want := range map[string]string{"kubelet": "hold installed 1.36.3-1.1", "kubeadm": "hold installed 1.36.3-1.1", "kubectl": "hold installed 1.36.4-1.1"} {
+		if got := s.status(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }

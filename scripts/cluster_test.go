@@ -1,6 +1,8 @@
 package scripts
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"os"
 	"regexp"
@@ -8,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
@@ -47,6 +50,7 @@ case "$*" in
   printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
 *get\ nodes,*) cat /cluster ;;
 *get\ secrets*) cat /tokens ;;
+*get\ daemonset\ calico-node*) [[ ! -e /environment ]] || cat /environment ;;
 esac
 `)
 	s.stub("timeout", `#!/bin/bash
@@ -296,7 +300,7 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 		return object{"metadata": object{"name": name}, "status": status}
 	}
 	waiting := func(state object) object {
-		return object{"containerStatuses": []any{object{"state": object{"waiting": state}}}}
+		return object{"containerStatuses": []any{object{"name": "c", "state": object{"waiting": state}}}}
 	}
 	other := pod("weave-net-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "of another workload"}))
 	for name, c := range map[string]struct {
@@ -306,7 +310,9 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 	}{
 		"a taint":                      {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }. preemption: none"})), "True", "; pod kube-system/coredns-1: 0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }; node.kubernetes.io/disk-pressure on cp1, w1"},
 		"a taint that is not named":    {pod("coredns-1", conditions(object{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available: 2 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."})), "True", "; pod kube-system/coredns-1: 0/2 nodes are available: 2 node(s) had untolerated taint(s); node.kubernetes.io/disk-pressure on cp1, w1"},
-		"a program that fails":         {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"})), "True", "; pod kube-system/coredns-1: CrashLoopBackOff: back-off 10s restarting"},
+		"a program that fails":         {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"})), "True", "; pod kube-system/coredns-1: CrashLoopBackOff: back-off 10s restarting; its log ends: [FATAL] plugin/loop: Loop detected [31m"},
+		"an init container that fails": {pod("coredns-1", object{"initContainerStatuses": []any{object{"name": "c", "state": object{"waiting": object{"reason": "CrashLoopBackOff"}}}}}), "True", "; pod kube-system/coredns-1: CrashLoopBackOff; its log ends: [FATAL] plugin/loop: Loop detected [31m"},
+		"no node is ready for it":      {pod("coredns-1", waiting(object{"reason": "CrashLoopBackOff"})), "False", "; pod kube-system/coredns-1: CrashLoopBackOff; its log ends: [FATAL] plugin/loop: Loop detected [31m"},
 		"a reason without words":       {pod("coredns-1", waiting(object{"reason": "CreateContainerError"})), "True", "; pod kube-system/coredns-1: CreateContainerError"},
 		"it starts":                    {pod("coredns-1", waiting(object{"reason": "ContainerCreating"})), "True", ""},
 		"its init containers run":      {pod("coredns-1", waiting(object{"reason": "PodInitializing"})), "True", ""},
@@ -320,6 +326,7 @@ func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 case $* in
   *' get nodes,'*) cat /cluster ;;
   *' -n kube-system get pods -o'*) cat /pods ;;
+  *' -n kube-system logs coredns-1 -c c '*) printf 'begins\n[FATAL] plugin/loop: Loop detected \033[31m\n\n' ;;
   *' get nodes -o'*) printf '%s node.kubernetes.io/disk-pressure\n' cp1 w1; echo cp1 node-role.kubernetes.io/control-plane ;;
 esac
 `)
@@ -336,6 +343,64 @@ esac
 			if got := strings.TrimSpace(s.read(stepDir + "/failure")); !strings.HasSuffix(got, "kube-system/deployment/coredns (0 of 2)"+c.want) {
 				t.Errorf("%q", got)
 			}
+		})
+	}
+}
+
+// A pod of a crash loop is ready for a moment now and then: one that began again just now is looked at once more.
+func TestReadySeesCrashLoops(t *testing.T) {
+	t.Parallel()
+	step, err := Step("cluster-ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)\nrestarts_template='([^']*)'`).FindSubmatch(step)
+	if found == nil {
+		t.Fatal("cluster-ready.sh has no restarts_template")
+	}
+	pods := template.Must(template.New("").Parse(string(found[1])))
+	pod := func(namespace string, restarts int, ago time.Duration) object {
+		return object{"metadata": object{"namespace": namespace, "name": "kube-flannel-ds-x"}, "status": object{"containerStatuses": []any{object{
+			"restartCount": restarts, "state": object{"running": object{"startedAt": time.Now().Add(-ago).UTC().Format(time.RFC3339)}},
+		}}}}
+	}
+	for name, c := range map[string]struct {
+		pod   object
+		waits bool
+	}{
+		"began again":                  {pod("kube-flannel", 3, 0), true},
+		"began again a while ago":      {pod("kube-flannel", 3, time.Minute), false},
+		"began":                        {pod("kube-flannel", 0, 0), false},
+		"somebody else's":              {pod("theirs", 3, 0), false},
+		"by a clock that is far ahead": {pod("kube-flannel", 3, -time.Hour), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			s.stub("kubectl", `#!/bin/bash
+case $* in
+  *' get nodes,'*) printf '%s\n' 'node cp1 Ready=True' 'kube-flannel/daemonset/kube-flannel-ds 1 1 1' ;;
+  *' get pods --all-namespaces -o go-template='*) cat /pods ;;
+esac
+`)
+			var out strings.Builder
+			if err := pods.Execute(&out, object{"items": []any{c.pod}}); err != nil {
+				t.Fatal(err)
+			}
+			s.write("pods", out.String())
+			s.value("nodes", "cp1\n")
+			s.value("workloads", "kube-flannel/daemonset/kube-flannel-ds\n")
+			s.write(stepDir+"/timeout", "0")
+			if !c.waits {
+				s.ok(s.step("cluster-ready"))
+				return
+			}
+			s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
+			if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: pod kube-flannel/kube-flannel-ds-x began again just now\n" {
+				t.Errorf("%q", got)
+			}
+			s.write(stepDir+"/timeout", "60")
+			s.ok(s.step("cluster-ready"))
 		})
 	}
 }
@@ -479,5 +544,33 @@ func TestInitMakesAKeyForSecrets(t *testing.T) {
 	}
 	if len(keys) != 2 {
 		t.Error("two clusters have one key")
+	}
+}
+
+// Calico takes the nodes' addresses, unless its owner's manifest says which.
+func TestCalicoTakesTheNodesAddresses(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.write("manifest.yaml", "kind: x\n")
+	s.value("url", "file:///manifest.yaml")
+	sum := sha256.Sum256([]byte("kind: x\n"))
+	s.value("sha256", hex.EncodeToString(sum[:]))
+	s.value("workloads", "kube-system/daemonset/calico-node")
+	s.value("environment", "IP_AUTODETECTION_METHOD=kubernetes-internal-ip")
+	s.value("hash", "00ff")
+	const set, mark = "set env daemonset/calico-node IP_AUTODETECTION_METHOD=kubernetes-internal-ip", "annotate --overwrite daemonset calico-node kgpu.dev/manifest-sha256=00ff"
+	s.ok(s.step("network-apply"))
+	if calls := s.calls(); strings.Index(calls, " apply ") > strings.Index(calls, set) || !strings.Contains(calls, set) || strings.Index(calls, mark) < strings.Index(calls, set) {
+		t.Errorf("calls:\n%s", calls)
+	}
+	s.write("fails", set+"\trefused\n")
+	s.fails(s.step("network-apply"), 75, "STEP_FAILED")
+	if calls := s.calls(); strings.Contains(calls, mark) {
+		t.Errorf("what is not done is marked as done:\n%s", calls)
+	}
+	s.write("environment", "NODENAME IP_AUTODETECTION_METHOD ")
+	s.ok(s.step("network-apply"))
+	if calls := s.calls(); strings.Contains(calls, set) || !strings.Contains(calls, mark) {
+		t.Errorf("the owner's choice is not kept:\n%s", calls)
 	}
 }

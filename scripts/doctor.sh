@@ -3,7 +3,7 @@
 # `bash -s` as root, writes nothing, waits for no program without a time limit, and bounds what each may print. It only
 # collects: bootstrap/doctor judges.
 set -u
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_PAGER='' SYSTEMD_COLORS=0
+export SYSTEMD_PAGER='' SYSTEMD_COLORS=0
 patience=8 # seconds for a program
 most=400   # lines of one thing
 width=600  # bytes of a line
@@ -173,7 +173,7 @@ awk '/^Start-Date:/ { date = $2 " " $3 } /^Commandline:/ { command = substr($0, 
 paths=()
 for path in / /var /var/lib/kubelet /var/lib/containerd /var/lib/docker /var/lib/etcd; do [[ ! -d $path ]] || paths+=("$path"); done
 timeout 5 df --output=source,pcent,target -- "${paths[@]}" 2>/dev/null | awk 'NR > 1 && $2 ~ /^[0-9]+%$/ && !seen[$1]++ { sub(/%/, "", $2); print "disk=" $3 " " $2 }'
-if [[ -s /proc/net/ip_tables_names ]]; then
+if grep -q . /proc/net/ip_tables_names 2>/dev/null; then
   for backend in legacy nft; do
     printf 'kubernetes-rules=%s %s\n' "$backend" "$(timeout 5 "iptables-$backend-save" 2>/dev/null | grep -cE '^-A (KUBE|WEAVE)-')"
   done
@@ -237,6 +237,11 @@ if [[ -f $conf ]]; then
     of pod | head -n 5000
     of weave-pod | head -n 5000
     of waiting-pod | awk -F '\t' '$6 $8 != ""' | head -n "$most"
+    # How the logs of those end whose programs end again and again.
+    while IFS=$'\t' read -r space name container; do
+      ask 5 -n "$space" logs "$name" -c "$container" --tail=20 --limit-bytes=16384 2>/dev/null | tr -d '\000-\011\013-\037\177' |
+        grep -v '^ *$' | tail -n 1 | sed -E "s/((token|password|secret|key)[a-z_]*\"?[=:] ?\"?)[^ &\"]+/\1…/gI; s|^|$space/$name |" | lines waiting-said
+    done < <(of waiting-pod | awk -F '\t' '{ for (i = 8; i <= NF; i++) if (split($i, word, " ") > 1 && word[2] == "CrashLoopBackOff") { print $2 "\t" $3 "\t" word[1]; break } }' | head -n 5)
     of event | grep -E 'FailedCreatePodSandBox|no runtime for|Auto-detected mode as|ldcache|nvidia|NVML' | tail -n "$most"
     # said KEY SELECTOR PATTERN prints what pods say of themselves, with [pod/NAME/CONTAINER] in front.
     said() {

@@ -15,7 +15,7 @@ import (
 // examined runs doctor.sh on a host with cards, with the sandbox's stubs in front and little patience.
 func (s gpuHost) examined() *doctor.Evidence {
 	s.t.Helper()
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=8", "patience=1").Replace(string(Doctor()))
+	text := strings.NewReplacer("patience=8", "patience=1").Replace(stubbed(Doctor()))
 	r := s.ok(s.sandbox.bash(enterGPUHost + text))
 	e, err := doctor.ParseEvidence([]byte(r.output))
 	if err != nil {
@@ -85,12 +85,14 @@ func TestDoctorOfACluster(t *testing.T) {
 echo "$4 $5 $6 $7" >>/asked
 case "$*" in
   *'get nodes,pods,events --all-namespaces '*)
+    [ ! -f /first ] || cat /first
     printf 'waiting-pod=\tkube-system\tnew\t\t\t\t\n\nwaiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\n'
     printf 'event=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tno NVML\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tof no concern\n'
     printf 'node=\tw1\t<no value>\t2\t2\t\tReady=True \t\t\n'
     for i in $(seq 3000); do printf 'waiting-pod=\tkgpu-notebook\tn%s\t\t\t2026-11-20T13:00:00Z\tno card\n' "$i"; done
     [ ! -f /more ] || cat /more ;;
   *'logs -l app.kubernetes.io/name=nvidia-device-plugin '*) echo '[pod/plugin/c] No devices found. Waiting indefinitely.'; echo '[pod/plugin/c] well' ;;
+  *'-n kube-system logs crashes -c c '*) printf 'begins\nplugin/loop: \033Loop\n' ;;
   *) exit 1 ;;
 esac
 `)
@@ -108,6 +110,10 @@ esac
 	}
 	if asked := s.read("asked"); strings.Count(asked, "\n") != 4 {
 		t.Errorf("it asked\n%s", asked)
+	}
+	s.write("first", "waiting-pod=\tkube-system\tcrashes\tw1\t\t\t\ti PodInitializing \tc CrashLoopBackOff back-off 5m0s\n")
+	if e = s.examined(); len(e.Cluster.Waiting) == 0 || e.Cluster.Waiting[0].LogEnd != "plugin/loop: Loop" {
+		t.Errorf("the log of a pod that crashes: %+v", e.Cluster.Waiting[:1])
 	}
 }
 
@@ -165,7 +171,7 @@ func TestFactsOfASickHost(t *testing.T) {
 	for _, id := range []string{"0000:17:00.0", "0000:65:00.0"} {
 		s.write("gpu/sys/bus/pci/devices/"+id+"/device", "0x20b0\n")
 	}
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "-k 2 28", "-k 1 3", "-k 5 20", "-k 1 1").Replace(string(Facts()))
+	text := strings.NewReplacer("-k 2 28", "-k 1 3", "-k 5 20", "-k 1 1").Replace(stubbed(Facts()))
 	r := s.ok(s.sandbox.bash(enterGPUHost + text))
 	s.write("tmp/over", "")
 	if s.exists("tmp/waited-for") || !strings.Contains(r.output, "\nnvidia-smi=124\n") || !strings.HasSuffix(r.output, "end=1\n") {
@@ -364,7 +370,7 @@ func TestGPUWatch(t *testing.T) {
 			s.stub("kubectl", "#!/bin/bash\ncase $* in *' get node '*) cat /before ;; *) exit 1 ;; esac\n")
 			s.stub("curl", "#!/bin/bash\n{ echo \"$*\"; cat; } >>/patched\n")
 			s.write("etc/kubernetes/kubelet.conf", "clusters:\n- cluster:\n    certificate-authority-data: Y2E=\n    server: https://10.0.0.1:6443\nusers:\n- user:\n    client-certificate: /pki/current.pem\n")
-			text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=20", "patience=1", "name=$1", "name=w1").Replace(string(Watch()))
+			text := strings.NewReplacer("patience=20", "patience=1", "name=$1", "name=w1").Replace(stubbed(Watch()))
 			s.ok(s.sandbox.bash(enterGPUHost + text))
 			said := s.read("patched")
 			if !strings.Contains(said, c.want) || !strings.Contains(said, "--cert /pki/current.pem https://10.0.0.1:6443/api/v1/nodes/w1/status\n") {
@@ -389,7 +395,7 @@ func TestGPUWatchOfAHungDriver(t *testing.T) {
 	s.stub("kubectl", "#!/bin/sh\n")
 	s.stub("curl", "#!/bin/sh\ncat >/patched\n")
 	s.write("etc/kubernetes/kubelet.conf", "")
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "name=$1", "name=w1").Replace(string(Watch()))
+	text := strings.NewReplacer("name=$1", "name=w1").Replace(stubbed(Watch()))
 	for processes, hangs := range map[string]bool{"D 75 nvidia-smi": true, "D 2 nvidia-smi": false, "S 75 nvidia-smi": false, "D 75 kworker/2:3": false} {
 		s.stub("ps", "#!/bin/sh\necho 'S 900 systemd'\necho '"+processes+"'\n")
 		s.ok(s.sandbox.bash("rm -f /asked; " + enterGPUHost + text))

@@ -201,7 +201,7 @@ func TestWaysAreTold(t *testing.T) {
 		{name: "nvidia-utils-570-server", version: "570.1-1", depends: "libnvidia-compute-570-server", conflicts: "nvidia-utils-580-server"}})...)
 	s.ok(s.script("apt_update; apt_get install nvidia-utils-570-server; hold nvidia-utils-570-server; rm -f /var/cache/apt/*.bin"))
 	ask := func(more string) []facts.Way {
-		s.write("tmp/asked", strings.Replace(string(Reach()), "PATH=", "PATH=/stubs:", 1)+"way "+builtWay+more+"\nway "+newerWay+more+"\nway "+dkmsWay+more+"\n")
+		s.write("tmp/asked", stubbed(Reach())+"way "+builtWay+more+"\nway "+newerWay+more+"\nway "+dkmsWay+more+"\n")
 		ways, err := facts.ParseWays([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
 		if err != nil {
 			t.Fatal(err)

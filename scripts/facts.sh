@@ -2,7 +2,6 @@
 # Prints what this host is, as key=value lines between kgpu-facts=1 and end=1. It is read by `bash -s` as root, writes
 # nothing, starts few programs and none without a time limit. It only collects: bootstrap/facts understands.
 set -u
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 echo kgpu-facts=1
 echo "now=${EPOCHREALTIME:-$(date +%s.%N)}"
 
@@ -54,6 +53,7 @@ each virt systemd-detect-virt
 each cpus nproc
 [[ ! -d /run/systemd/system ]] || echo systemd=1
 [[ ! -f /sys/fs/cgroup/cgroup.controllers ]] || echo cgroup2=1
+[[ $(iptables --version 2>/dev/null) != *'(legacy)'* ]] || echo iptables-legacy=1
 while read -r key value _; do
   if [[ $key == MemTotal: ]]; then
     echo "memory-kib=$value"
@@ -344,6 +344,15 @@ if [[ -x /usr/local/bin/cri-dockerd ]]; then
   printf 'cri-dockerd=%s\n' "$version"
 fi
 
+# What is run instead of what packages bring: containerd and docker look for their helpers in /usr/local first, and systemd takes
+# the owner's unit.
+for path in /usr/local/{sbin,bin}/{containerd-shim-runc-v2,runc,docker-init,docker-proxy,nvidia-container-runtime-hook,nvidia-container-cli}; do
+  [[ ! -x $path ]] || printf 'shadow=%s\n' "$path"
+done
+for path in {/etc,/usr/local/lib}/systemd/system/{containerd,docker,kubelet}.service; do
+  [[ ! -e $path ]] || grep -qsE '^ExecStart=[-@:+!]*/usr/s?bin/' "$path" || printf 'shadow=%s\n' "$path"
+done
+
 # --- clusters
 for path in /usr/local/bin/k3s /var/lib/rancher/k3s /var/lib/rancher/rke2 /var/lib/k0s /var/snap/microk8s /var/lib/minikube \
   /etc/rancher/rke2 /opt/rke /var/lib/origin; do
@@ -408,8 +417,8 @@ done
 # itself must not get a line about another.
 # shellcheck disable=SC2016 # Go's templates
 cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{js .status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{js .status}}{{end}}{{end}}	{{js .status.nodeInfo.kubeletVersion}}	{{js .status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{js .address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{range $k, $v := .status.allocatable}}{{$k}}={{$v}} {{end}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/gpu-labels"}}{{js .}}{{end}}{{end}}
-{{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberReady}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}
-{{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.readyReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}
+{{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberAvailable}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}	{{range .spec.template.spec.containers}}{{range .env}}{{if eq .name "WEAVE_NO_FASTDP"}}bridge{{end}}{{end}}{{end}}
+{{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.availableReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}
 {{end}}{{end}}'
 token_template='{{range .items}}{{index .data "token-id"}} {{index .data "description"}}
 {{end}}'

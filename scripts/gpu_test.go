@@ -41,7 +41,7 @@ func newGPUHost(t *testing.T, cards ...string) gpuHost {
 	s.write("gpu/devices", "Character devices:\n  1 mem\n195 nvidia\n")
 	s.write("gpu/smi", "")
 	s.write("tmp/calls", "")
-	s.write("var/lib/kgpu/run/test-1/lib.sh", string(Lib())+"nvidia_library_dirs=(/nowhere /gpu/lib)\n")
+	s.write("var/lib/kgpu/run/test-1/lib.sh", stubbed(Lib())+"nvidia_library_dirs=(/nowhere /gpu/lib)\n")
 	s.stub("modprobe", `#!/bin/bash
 remove= dry=
 for word; do case $word in -r) remove=yes ;; -n | --show-depends) dry=yes ;; -*) ;; *) module=$word ;; esac; done
@@ -544,7 +544,7 @@ func TestDriverThatDoesNotWork(t *testing.T) {
 func TestDriverCardsOfVirtualMachines(t *testing.T) {
 	t.Parallel()
 	s := twoCards(t)
-	s.bound("0000:b1:00.0", "vfio-pci")
+	s.bound("0000:b1:00.0", "nvgrace-gpu-vfio-pci")
 	s.write("gpu/smi", "00000000:17:00.0\nWARNING: infoROM is corrupted at gpu 0000:17:00.0\n")
 	s.write("gpu/smi-status", "14")
 	s.value("cards", "1\n")
@@ -555,6 +555,20 @@ func TestDriverCardsOfVirtualMachines(t *testing.T) {
 	if got := s.ok(s.script("nvidia_cards")).output; got != "0000:17:00.0\n" {
 		t.Errorf("cards: %q", got)
 	}
+}
+
+// What is left out is not among the cards that the driver has lost.
+func TestDriverCardsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := twoCards(t)
+	s.bound("0000:b1:00.0", "nouveau")
+	s.value("left_out", "0000:b1:00.0\n")
+	s.value("cards", "1\n")
+	s.write("gpu/smi", "00000000:17:00.0\n")
+	s.ok(s.step("driver-load"))
+	s.write("gpu/smi", "No devices were found\n")
+	s.fails(s.step("driver-load"), 1, "GPU_NOT_ALL_CARDS")
+	s.detail("0 of 1 cards: the driver does not see 0000:17:00.0; nvidia-smi says")
 }
 
 func TestDriverReload(t *testing.T) {

@@ -22,6 +22,7 @@ var habits = []struct{ why, never string }{
 	{"Kubernetes is joined by the hash of its certificate", `unsafe-skip-ca-verification`},
 	{"others have files there", `rm -rf? (-- )?/etc/cni( |$|/ )|rm -rf? (-- )?/etc/cni/net\.d/?( |$)`},
 	{"what a pipe starts with may fail", `set \+o pipefail`},
+	{"files of /proc and /sys have no size", `-s +"?/(proc|sys)/|=/(proc|sys)/\S+.*\B-s\b`},
 	{"SECONDS follows the clock, which somebody may set; the uptime does not", `\bSECONDS\b`},
 	// The next are of uutils 0.8 to 0.12, coreutils of Ubuntu 25.10 and later: src/uu/{sync,tail,cut}/src.
 	{"uutils' sync writes all disks for a file, and hides errors, unless it has -d", `(^|[\s;(])sync +[^-;&|\s]`},
@@ -68,7 +69,7 @@ func TestHabitsAreFound(t *testing.T) {
 	t.Parallel()
 	for i, bad := range []string{
 		"set -xe", "iptables -t nat -F", "apt-get -y --allow-unauthenticated install x", "pgrep -f kubelet | xargs kill -9", "sed -i /swap/d /etc/fstab",
-		"kubeadm reset -f || true", "kubeadm init --ignore-preflight-errors=all", "kubeadm join --discovery-token-unsafe-skip-ca-verification", "rm -rf /etc/cni/net.d", "set +o pipefail", "end=$((SECONDS + 60))",
+		"kubeadm reset -f || true", "kubeadm init --ignore-preflight-errors=all", "kubeadm join --discovery-token-unsafe-skip-ca-verification", "rm -rf /etc/cni/net.d", "set +o pipefail", "if [[ -s /proc/net/ip_tables_names ]]; then", "end=$((SECONDS + 60))",
 		`[[ -L $1 ]] || sync "$1"`, `tail --bytes=+1 --follow --pid=$! <&5`, "stdbuf -oL cut --bytes=1-16384",
 		"curl -sSL https://example.org/x | tar -xz",
 	} {

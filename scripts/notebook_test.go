@@ -173,7 +173,7 @@ func TestNotebookThatCannotBe(t *testing.T) {
 		{name: "no image", pods: notebookPod(t, "Pending", waits("ImagePullBackOff", `Back-off pulling image "reg.lan/nb:1"`)),
 			want: "SMOKE_IMAGE\tImagePullBackOff: Back-off pulling image \"reg.lan/nb:1\""},
 		{name: "no Jupyter", pods: notebookPod(t, "Running", waits("CrashLoopBackOff", "back-off 10s restarting failed container")),
-			want: "NOTEBOOK_FAILED\tCrashLoopBackOff: back-off 10s restarting failed container"},
+			want: "NOTEBOOK_FAILED\tCrashLoopBackOff: back-off 10s restarting failed container; its log ends: open http://notebook:8888/?token=…"},
 		{name: "no answer", pods: notebookPod(t, "Running", nil), want: "NOTEBOOK_FAILED\tthe pod runs, and Jupyter in it does not answer"},
 		{name: "no volume", pods: notebookPod(t, "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 			"message": "pod has unbound immediate PersistentVolumeClaims"})),

@@ -24,7 +24,7 @@ func TestOffers(t *testing.T) {
 	const other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	ask := func(line string) *facts.Offer {
 		t.Helper()
-		s.write("tmp/asked", strings.Replace(string(Reach()), "PATH=", "PATH=/stubs:", 1)+line+"\n")
+		s.write("tmp/asked", stubbed(Reach())+line+"\n")
 		offer, err := facts.ParseOffer([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
 		if err != nil || offer == nil {
 			t.Fatalf("%v, %v", offer, err)

@@ -12,7 +12,7 @@ printf '%s\t%s\t%s\t%s\t%s\n' w1 default/train-1 Running Job 'cpu nvidia.com/gpu
   w2 default/instance Running ReplicaSet 'nvidia.com/mig-1g.5gb '
 echo
 `)
-	r := s.ok(s.bash(string(Pods())))
+	r := s.ok(s.bash(stubbed(Pods())))
 	if want := "w1\tdefault/train-1\tcards\nw1\tdefault/mine\t\nw2\tdefault/instance\tcards\n"; r.output != want {
 		t.Errorf("pods:\n%s\nwant:\n%s", r.output, want)
 	}

@@ -8,7 +8,6 @@
 # "offers=MINOR no REASON"; and a line "way=WAY yes KERNEL" for the first way that is one, "way=WAY no REASON" for those before. It
 # is read by `bash -s` behind that part of the library. It changes nothing: what apt fetches for it lies in a folder that goes again.
 set -u
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # try HOST PORT prints the state of one endpoint. The resolver waits 5 s for each name server that is dead before it asks the
 # next one, for either address family (resolv.conf(5)).

@@ -47,7 +47,7 @@ func newSandbox(t *testing.T) *sandbox {
 	s.write("etc/apt/apt.conf.d/00sandbox", "APT::Sandbox::User \"root\";\n")
 	s.write("var/lib/dpkg/status", "")
 	s.write("var/lib/dpkg/available", "")
-	s.write("var/lib/kgpu/run/test-1/lib.sh", string(Lib()))
+	s.write("var/lib/kgpu/run/test-1/lib.sh", stubbed(Lib()))
 	s.stub("systemctl", readFile(t, "testdata/systemctl"))
 	s.stub("sync", "#!/bin/sh\n") // no test pulls the plug, and many entries are written
 	return s
@@ -104,6 +104,11 @@ func (s *sandbox) stub(name, script string) {
 	s.t.Helper()
 	s.write("stubs/"+name, script)
 	s.must(os.Chmod(s.path("stubs/"+name), 0o755))
+}
+
+// stubbed is a script in whose environment the stubs come first.
+func stubbed(script []byte) string {
+	return strings.Replace(string(script), "PATH=", "PATH=/stubs:", 1)
 }
 
 // value is an input of the next step.

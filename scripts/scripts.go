@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed access lib node steps facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
+//go:embed access lib node steps environment.sh facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -16,31 +16,31 @@ var library = []string{
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
 func Facts() []byte {
-	return mustRead("facts.sh")
+	return script("facts.sh")
 }
 
 // Reach returns the script that tries endpoints, the repository of Kubernetes and ways to a driver; it wants to be the beginning
 // of the standard input of `bash -s`, and what is to be tried the rest, a line each, as scripts/reach.sh says.
 func Reach() []byte {
-	return append(mustRead("lib/driver-ways.sh"), mustRead("reach.sh")...)
+	return script("lib/driver-ways.sh", "reach.sh")
 }
 
 // Pods returns the script that prints the pods which a drain of their node would move; it wants to be the standard input of
 // `bash -s`, run by root on the control plane.
 func Pods() []byte {
-	return mustRead("pods.sh")
+	return script("pods.sh")
 }
 
 // Status returns the script that prints the certificates of a host, and on the control plane what the API server knows of
 // nodes and pods; it wants to be the standard input of `bash -s`, run by root.
 func Status() []byte {
-	return mustRead("status.sh")
+	return script("status.sh")
 }
 
 // Support returns the script that prints what helps to find a fault; it wants to be the standard input of `bash -s`, run
 // by root.
 func Support() []byte {
-	return mustRead("support.sh")
+	return script("support.sh")
 }
 
 // Render returns the script that runs the steps beside it by hand; it wants to be a file that is called as the list of its
@@ -52,27 +52,27 @@ func Render() []byte {
 // Doctor returns the script that prints what may be wrong with a host beyond its facts; it wants to be the standard input
 // of `bash -s`, run by root.
 func Doctor() []byte {
-	return mustRead("doctor.sh")
+	return script("doctor.sh")
 }
 
 // Watch returns the program that tells the cluster of a node's cards; it runs on the node.
 func Watch() []byte {
-	return mustRead("node/gpu-watch.sh")
+	return script("node/gpu-watch.sh")
 }
 
 // Access returns the script called name that prints how something in the cluster is reached, such as "notebook"; it wants to be
 // the standard input of `bash -s`, run by root on the control plane.
 func Access(name string) []byte {
-	return mustRead("access/" + name + ".sh")
+	return script("access/" + name + ".sh")
 }
 
 // Lib returns the library that every step reads.
 func Lib() []byte {
-	var out []byte
+	var paths []string
 	for _, part := range library {
-		out = append(out, mustRead("lib/"+part+".sh")...)
+		paths = append(paths, "lib/"+part+".sh")
 	}
-	return out
+	return script(paths...)
 }
 
 // Step returns the script called name, such as "os-swap".
@@ -82,6 +82,15 @@ func Step(name string) ([]byte, error) {
 		return nil, fmt.Errorf("no script is called %q", name)
 	}
 	return text, nil
+}
+
+// script joins files behind the environment that all of them want.
+func script(paths ...string) []byte {
+	out := mustRead("environment.sh")
+	for _, path := range paths {
+		out = append(out, mustRead(path)...)
+	}
+	return out
 }
 
 func mustRead(path string) []byte {

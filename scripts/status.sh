@@ -3,7 +3,6 @@
 # of this host, never their keys, and on the control plane what the API server knows of nodes and pods. It is read by `bash
 # -s` as root, writes nothing, and waits for no program without a time limit. It only collects: bootstrap/facts understands.
 set -u
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 echo kgpu-status=1
 
 # certificate FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.

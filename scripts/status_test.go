@@ -57,7 +57,7 @@ esac
 // told runs status.sh with the sandbox's stubs in front and little patience.
 func (s *sandbox) told() *facts.Status {
 	s.t.Helper()
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "timeout -k 2 20", "timeout -k 1 1").Replace(string(Status()))
+	text := strings.NewReplacer("timeout -k 2 20", "timeout -k 1 1").Replace(stubbed(Status()))
 	r := s.ok(s.bash(text))
 	if strings.Contains(r.output, "the-key") {
 		s.t.Errorf("a key is printed:\n%s", r.output)

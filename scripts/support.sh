@@ -5,7 +5,7 @@
 set -u
 # kubectl keeps its cache below HOME; there can be none.
 export HOME=/proc/kgpu-no-home
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_PAGER='' SYSTEMD_COLORS=0
+export SYSTEMD_PAGER='' SYSTEMD_COLORS=0
 base=/var/lib/kgpu
 most=262144 # bytes of one thing
 patience=20 # seconds

@@ -10,7 +10,7 @@ import (
 // supported runs support.sh with the sandbox's stubs in front and little patience.
 func (s *sandbox) supported() map[string]string {
 	s.t.Helper()
-	text := strings.NewReplacer("PATH=/usr/local/sbin", "PATH=/stubs:/usr/local/sbin", "patience=20", "patience=1").Replace(string(Support()))
+	text := strings.NewReplacer("patience=20", "patience=1").Replace(stubbed(Support()))
 	r := s.ok(s.bash(text))
 	entries, err := support.Read([]byte(r.output))
 	if err != nil {

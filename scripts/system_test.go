@@ -272,23 +272,28 @@ func ofIPv6(rules string) string {
 
 func TestRulesOfOthersStay(t *testing.T) {
 	t.Parallel()
-	s := newSandbox(t)
-	s.write("theirs/iptables", theirs)
-	s.write("theirs/ip6tables", ofIPv6(theirs))
-	s.write("kubernetes/iptables", kubernetes)
-	s.write("kubernetes/ip6tables", ofIPv6(kubernetes))
-	s.ok(s.script(`
-rules() { for tool in iptables ip6tables; do $tool-save; done | sed -E '/^#/d; s/\[[0-9:]+\]$//'; }
-for tool in iptables ip6tables; do $tool-restore </theirs/$tool; done
+	for _, backend := range []string{"nft", "legacy"} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			s.write("theirs/iptables", theirs)
+			s.write("theirs/ip6tables", ofIPv6(theirs))
+			s.write("kubernetes/iptables", kubernetes)
+			s.write("kubernetes/ip6tables", ofIPv6(kubernetes))
+			s.ok(s.script("tools='iptables-" + backend + " ip6tables-" + backend + "'" + `
+rules() { for tool in $tools; do $tool-save; done | sed -E '/^#/d; s/\[[0-9:]+\]$//'; }
+for tool in $tools; do $tool-restore </theirs/${tool%-*}; done
 rules >/tmp/before
-for tool in iptables ip6tables; do
-  $tool-restore --noflush </kubernetes/$tool
+for tool in $tools; do
+  $tool-restore --noflush </kubernetes/${tool%-*}
   [[ $($tool-save | grep -cE 'KUBE-|WEAVE|cali-|FLANNEL') -gt 30 ]]
 done
 rules_drop "$kubernetes_chains" "$kubernetes_rules"
 rules | diff /tmp/before -
 rules_drop "$kubernetes_chains" "$kubernetes_rules"
 rules | diff /tmp/before -`))
+		})
+	}
 }
 
 func TestDockerNetwork(t *testing.T) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -68,7 +69,7 @@ func general(c *cli.Context) error {
 		cli.ShowVersion(c)
 		return nil
 	case word != "" && !(asked && (word == "help" || asksForHelp(word))):
-		return usagef("no command %q.%s (kgpu --help lists them)", word, nearest.Hint(word, commandNames(c.App.Commands)))
+		return usagef("no command %q.%s (kgpu --help lists them)", word, cmp.Or(meant(word), nearest.Hint(word, commandNames(c.App.Commands))))
 	}
 	if err := cli.ShowAppHelp(c); err != nil || asked {
 		return err

@@ -9,7 +9,7 @@ import (
 // Logs is kgpu logs.
 func Logs() *cli.Command {
 	return &cli.Command{
-		Name: "logs", Usage: "print what the steps of a run printed: of the newest run, or of the one whose ID begins so", ArgsUsage: "[RUN|last [HOST [STEP]]]",
+		Name: "logs", Usage: "print what the steps of a run printed: of the last run in which any began, or of the one whose ID begins so", ArgsUsage: "[RUN|last [HOST [STEP]]]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "failed", Usage: "only the steps that failed"},
 		},

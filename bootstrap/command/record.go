@@ -46,7 +46,13 @@ func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (e
 		Run: id, Cluster: inv.Cluster, Command: commandLine(c), Inventory: recordedPath(inv), Version: c.App.Version,
 	}, warn)
 	t.Sink = recording{shown, recorder}
-	return func(err error) { recorder.End(outcome(err), exitStatus(err)) }
+	return func(err error) {
+		if outcome(err) == misused {
+			recorder.Discard()
+			return
+		}
+		recorder.End(outcome(err), exitStatus(err))
+	}
 }
 
 // recordedPath is how the history names an inventory.

@@ -53,6 +53,12 @@ func TestRecorded(t *testing.T) {
 	if entries, _ := os.ReadDir(state); len(entries) > 0 {
 		t.Errorf("plan left %v", entries)
 	}
+	if out, status := do(t, "user", "create", "Alice_B"); status != 3 {
+		t.Fatalf("user create ended with %d: %s", status, out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(state, "*", "*", "*", "*")); len(left) > 0 {
+		t.Errorf("a mistyped command left %q", left)
+	}
 	if out, status := do(t, "smoke"); status != 20 {
 		t.Fatalf("smoke ended with %d: %s", status, out)
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 
@@ -23,7 +24,9 @@ func usageError(command string, flags *[]cli.Flag) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
 		text := err.Error()
 		if m := notDefined.FindStringSubmatch(text); m != nil {
-			return usagef("%s has no option %q.%s (%s --help lists them)", command, dashes(m[1]), nearest.Hint(dashes(m[1]), optionNames(*flags)), command)
+			have := optionNames(*flags)
+			hint := cmp.Or(meantOption(command, m[1], have), nearest.Hint(dashes(m[1]), have))
+			return usagef("%s has no option %q.%s (%s --help lists them)", command, dashes(m[1]), hint, command)
 		}
 		if m := noValue.FindStringSubmatch(text); m != nil {
 			return usagef("%s: %s needs a value", command, dashes(m[1]))

@@ -97,7 +97,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 		s.e = &answered
 	}
 	s.member = s.f.Kubelet != nil || s.f.ControlPlane != nil
-	s.cards = len(plan.Cards(s.f))
+	s.cards = len(plan.Cards(inv, s.f))
 	if all == nil {
 		return s
 	}

@@ -543,6 +543,10 @@ func TestPodsStuck(t *testing.T) {
 		found[0].Evidence[0] != "pod kgpu-notebook/notebook: no node takes it: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu." {
 		t.Errorf("found %+v", found)
 	}
+	says(&w.control, "waiting-pod=\tkube-system\tcoredns-1\tw1\t"+ago(time.Hour)+"\t\t\tcoredns CrashLoopBackOff back-off 5m0s", "waiting-said=kube-system/coredns-1 plugin/loop: Loop detected")
+	if found := w.check(); len(found) != 2 || found[1].Evidence[0] != "pod kube-system/coredns-1: container coredns: CrashLoopBackOff: back-off 5m0s; its log ends: plugin/loop: Loop detected" {
+		t.Errorf("found %+v", found)
+	}
 	w = newWorld(t)
 	rows["w1 GPU_PLUGIN_FAILS"](w)
 	says(&w.control, "waiting-pod=\tkube-system\tnvidia-device-plugin-x7k2p\tw1\t"+ago(time.Hour)+"\t\t\tnvidia-device-plugin CrashLoopBackOff back-off 5m0s restarting failed container")

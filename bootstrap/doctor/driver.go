@@ -17,7 +17,7 @@ import (
 
 func nouveau(s *subject) []string {
 	var out []string
-	for _, c := range plan.Cards(s.f) {
+	for _, c := range plan.Cards(s.inv, s.f) {
 		if c.Driver == "nouveau" {
 			out = append(out, "card "+c.Address+" has the kernel driver nouveau")
 		}

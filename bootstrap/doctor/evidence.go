@@ -298,6 +298,14 @@ func cluster(a map[string][]string, e *Evidence) error {
 			c.Waiting = append(c.Waiting, p)
 		}
 	}
+	for _, line := range short(a["waiting-said"]) {
+		pod, said, _ := strings.Cut(line, " ")
+		for i, p := range c.Waiting {
+			if pod == p.Namespace+"/"+p.Name {
+				c.Waiting[i].LogEnd = said
+			}
+		}
+	}
 	for _, line := range short(a["weave-pod"]) {
 		if name, node, ok := strings.Cut(line, " "); ok {
 			c.WeavePods[name] = node

@@ -267,6 +267,9 @@ func podsStuck(s *subject) []string {
 	var out []string
 	for _, p := range s.waiting {
 		if why := p.Stuck(s.f.Now); why != "" && !told[p.Name] {
+			if p.LogEnd != "" {
+				why += "; its log ends: " + p.LogEnd
+			}
 			out = append(out, "pod "+p.Namespace+"/"+p.Name+": "+why)
 		}
 	}

@@ -19,6 +19,7 @@ type Host struct {
 	Kernels     []string // releases that are installed in /boot
 	Systemd     bool     // PID 1 is systemd
 	CgroupV2    bool     // /sys/fs/cgroup is the unified hierarchy
+	LegacyRules bool     // iptables is iptables-legacy
 	CPUs        int
 	MemoryKiB   int64
 	Now         time.Time // the host's clock when the script started
@@ -53,6 +54,8 @@ type Host struct {
 	NVIDIA     NVIDIA
 	Ways       []Way // to the driver that the host is to get, as it was asked for beside its facts; nil: it was not
 	SecureBoot bool  // the firmware lets only signed kernels and modules run
+
+	Shadows []string // paths of programs and units that are run instead of those of the same name that packages bring
 
 	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
 	Kubelet      *Member       // nil: this host never joined a cluster
@@ -211,8 +214,9 @@ type Node struct {
 
 // Workload is a DaemonSet or Deployment.
 type Workload struct {
-	Desired, Ready int
+	Desired, Ready int    // pods; ready: for as long as the workload's minReadySeconds say
 	Hash           string // of kgpu's manifest: annotation kgpu.dev/manifest-sha256
+	Bridge         bool   // it is weave without the fast datapath: environment WEAVE_NO_FASTDP
 }
 
 // Run is a kgpu run that holds the host.

@@ -29,14 +29,14 @@ func Parse(output []byte) (*Host, error) {
 	h := &Host{
 		Hostname: a.first("hostname"), MachineID: a.first("machine-id"), ProductUUID: a.first("product-uuid"), BootID: a.first("boot-id"),
 		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"],
-		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), SecureBoot: a.has("secure-boot"),
+		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), LegacyRules: a.has("iptables-legacy"), SecureBoot: a.has("secure-boot"),
 		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
 		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
 		Units:        units(a["unit"]),
 		Outdated:     a["outdated"],
 		Foreign:      foreign(a),
 		KubeadmFiles: a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
-		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]),
+		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]), Shadows: a["shadow"],
 		DockerInfo: dockerInfo(a["docker-info"]),
 	}
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])

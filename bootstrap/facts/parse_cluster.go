@@ -186,6 +186,7 @@ func (c *ControlPlane) object(f []string) error {
 	if len(f) > 5 && f[5] != noValue {
 		w.Hash = f[5]
 	}
+	w.Bridge = len(f) > 6 && f[6] == "bridge"
 	c.Workloads[f[1]+"/"+f[0]+"/"+f[2]] = w
 	return nil
 }

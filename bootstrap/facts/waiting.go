@@ -16,6 +16,7 @@ type WaitingPod struct {
 	Unscheduled     time.Time // no node takes it since then; zero: one did
 	Scheduler       string    // why none does
 	Containers      []WaitingContainer
+	LogEnd          string // the last line of the log of a container that ends again and again; empty: nobody looked
 }
 
 // WaitingContainer is a container that does not run, in the kubelet's words.

@@ -12,17 +12,17 @@ import (
 	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
-// Last is the word for the newest run.
+// Last is the word for the newest run in which a step began: one that found nothing to do, or was refused, hides no other.
 const Last = "last"
 
-// Find returns the run that a person means: by its ID, by the beginning of it, or the newest one, where the word is empty
+// Find returns the run that a person means: by its ID, by the beginning of it, or the last one, where the word is empty
 // or "last". The runs are List's. An error is for who typed the word.
 func Find(runs []Run, word string) (Run, error) {
 	if len(runs) == 0 {
 		return Run{}, errors.New("no run is recorded yet: commands that change hosts or the cluster leave one each, such as kgpu up")
 	}
 	if word == "" || word == Last {
-		return runs[0], nil
+		return runs[max(slices.IndexFunc(runs, Run.Stepped), 0)], nil
 	}
 	var ids []string
 	var found []Run

@@ -569,8 +569,16 @@ func TestRoot(t *testing.T) {
 func TestFind(t *testing.T) {
 	var runs []Run
 	for _, id := range []string{"20260314-160000-cccccc", "20260314-150926-bbbbbb", "20260313-150926-aaaaaa"} {
-		runs = append(runs, Run{Result: Result{Run: id}})
+		runs = append(runs, Run{Result: Result{Run: id}, Folder: t.TempDir()})
 	}
+	if got, err := Find(runs, ""); err != nil || got.Run != runs[0].Run {
+		t.Errorf("where no run began a step: %s, %v", got.Run, err)
+	}
+	if err := os.MkdirAll(filepath.Join(runs[0].Folder, logsFolder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	nothingToDo := Run{Result: Result{Run: "20260315-090000-dddddd"}, Folder: t.TempDir()}
+	runs = slices.Insert(runs, 0, nothingToDo)
 	for _, c := range []struct{ word, want, err string }{
 		{"", "20260314-160000-cccccc", ""},
 		{"last", "20260314-160000-cccccc", ""},

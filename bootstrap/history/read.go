@@ -33,6 +33,12 @@ type Run struct {
 	Folder string
 }
 
+// Stepped reports whether a step began in the run: it changed something, or tried to.
+func (r Run) Stepped() bool {
+	_, err := os.Stat(filepath.Join(r.Folder, logsFolder))
+	return err == nil
+}
+
 // Took is how long the run took, or is at work.
 func (r Run) Took(now time.Time) time.Duration {
 	if r.State == AtWork {

@@ -242,6 +242,16 @@ func (r *Recorder) End(reason string, exit int) {
 	r.tell()
 }
 
+// Discard ends the record and removes it: of a command that could not be meant so, nothing is worth keeping.
+func (r *Recorder) Discard() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock != nil {
+		r.end("", 0)
+		r.failed(os.RemoveAll(r.folder))
+	}
+}
+
 func (r *Recorder) end(reason string, exit int) {
 	if r.lock == nil {
 		return

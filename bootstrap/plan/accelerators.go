@@ -63,7 +63,7 @@ func (b *builder) oldWarnings() {
 // seesCards reports whether a host has cards, whether or not Kubernetes shall have them.
 func (b *builder) seesCards() bool {
 	for _, h := range b.hosts {
-		if len(Cards(h.facts)) > 0 {
+		if len(Cards(b.inv, h.facts)) > 0 {
 			return true
 		}
 	}

@@ -42,7 +42,7 @@ func (b *builder) cluster() error {
 	b.untoken(started, token, joined)
 	b.letIn(plugin)
 	labelled := b.nodes(slices.Concat(started, joined))
-	b.ready(slices.Concat(started, network, joined, labelled))
+	b.ready(network, slices.Concat(started, network, joined, labelled))
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
 	return b.notebook()
 }
@@ -227,13 +227,16 @@ func labelOf(n *facts.Node, key string) (string, bool) {
 	return v, ok
 }
 
-// ready plans the wait for nodes, pod network and DNS.
-func (b *builder) ready(needs []Ref) {
+// ready plans the wait for nodes, pod network and DNS, also when the steps of network put another network in place of this one.
+func (b *builder) ready(network, needs []Ref) {
 	var nodes []string
 	for _, h := range b.hosts {
 		nodes = append(nodes, h.node)
 	}
 	reason := b.notReady()
+	if reason == "" && len(network) > 0 {
+		reason = "the pod network is applied anew"
+	}
 	if reason == "" {
 		b.skip(b.cp, "cluster/ready", "all nodes are ready")
 		return

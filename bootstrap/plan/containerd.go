@@ -19,7 +19,7 @@ const (
 )
 
 func (b *builder) containerd(h *host) {
-	cards := len(Cards(h.facts)) > 0
+	cards := len(Cards(b.inv, h.facts)) > 0
 	files, reasons, err := containerdFiles(h.facts.ContainerdTOML, cards, b.image("registry.k8s.io/pause:"+b.minor.Pause()))
 	if err != nil {
 		reasons = append(reasons, fmt.Sprintf("%s: %v", containerdConfig, err))

@@ -27,7 +27,7 @@ type CUDAPackage struct {
 // ChooseCUDA decides which toolkit a host with this driver gets, and why. The error is a *Refused: what the inventory asks
 // for does not run there.
 func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver Choice) (Toolkit, error) {
-	cards, err := knownCards(f)
+	cards, err := knownCards(inv, f)
 	if err != nil {
 		return Toolkit{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
@@ -22,6 +23,14 @@ func TestDisturbedContainers(t *testing.T) {
 			[]string{"cp1 driver/drain/w1", "w1 gpu/toolkit", "cp1 driver/uncordon/w1"}},
 		{"docker, a proxy", "docker", proxy, func(*facts.Host) {},
 			[]string{"cp1 driver/drain/w1", "w1 os/proxy", "cp1 driver/uncordon/w1"}},
+		{"docker, a newer toolkit", "docker", "", func(f *facts.Host) {
+			for _, name := range catalog.ToolkitPackages {
+				f.Packages[name] = facts.Package{Version: "1.21.0-1", Held: true}
+			}
+		}, nil},
+		{"docker, a toolkit that is newer in part", "docker", "", func(f *facts.Host) {
+			f.Packages["nvidia-container-toolkit"] = facts.Package{Version: "1.21.0-1", Held: true}
+		}, nil},
 		{"docker, a setting of the toolkit", "docker", "", func(f *facts.Host) { delete(f.Toolkit, "accept-nvidia-visible-devices-as-volume-mounts") }, []string{"w1 gpu/toolkit"}},
 		{"containerd, a setting of the toolkit", "containerd", "", func(f *facts.Host) {
 			f.Toolkit["accept-nvidia-visible-devices-envvar-when-unprivileged"] = "true"

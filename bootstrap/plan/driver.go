@@ -45,44 +45,36 @@ const (
 
 func (r *Refused) Error() string { return r.Detail }
 
-// Cards are the host's cards that Kubernetes shall have: those that are passed on to virtual machines are not.
-func Cards(f *facts.Host) []facts.Card {
-	return slices.DeleteFunc(slices.Clone(f.NVIDIA.Cards), func(c facts.Card) bool { return c.Driver == "vfio-pci" })
-}
-
 // ChooseDriver decides which driver a host with cards gets, and why. The error is a *Refused.
 func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
-	cards, err := knownCards(f)
+	cards, err := knownCards(inv, f)
 	if err != nil {
 		return Choice{}, err
 	}
-	var architectures []catalog.Architecture
-	for _, c := range cards {
-		architectures = append(architectures, c.Architecture)
-	}
+	architectures, works := architectures(cards), works(inv, f)
 	want := inv.GPU.Driver
 	if want.Source == catalog.NoDriver {
-		if !works(f) {
-			return Choice{}, &Refused{DriverMissing, "the inventory says that the driver is there, but " + whatIsThere(f)}
+		if !works {
+			return Choice{}, &Refused{DriverMissing, "the inventory says that the driver is there, but " + whatIsThere(inv, f)}
 		}
 		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: branchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
 	}
-	if works(f) && want == (inventory.Driver{}) && !unheldDriver(f, cards, architectures) {
+	if works && want == (inventory.Driver{}) && !unheldDriver(f, cards, architectures) {
 		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	c, err := choose(want, f, cards, architectures)
-	if err != nil && works(f) && satisfies(want, f) {
+	if err != nil && works && satisfies(want, f) {
 		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	if err != nil {
 		return Choice{}, err
 	}
 	c.Replaces = otherDriver(f, c.Driver)
-	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works(f) || sick(f, architectures)) {
+	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works || sick(f, architectures)) {
 		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
 	}
 	if f.NVIDIA.Runfile {
-		return Choice{}, &Refused{DriverForeign, foreign(f, c.Driver)}
+		return Choice{}, &Refused{DriverForeign, foreign(inv, f, c.Driver)}
 	}
 	return c, nil
 }
@@ -103,19 +95,15 @@ func unheldDriver(f *facts.Host, cards []catalog.GPU, architectures []catalog.Ar
 	return len(h.missing(packages)) == 0 && len(h.unheld(packages)) > 0
 }
 
-// knownCards looks the host's cards up, each kind once.
-func knownCards(f *facts.Host) ([]catalog.GPU, error) {
-	var out []catalog.GPU
-	for _, card := range Cards(f) {
-		gpu, ok := catalog.LookupGPU(card.ID)
-		if !ok {
+// knownCards looks the host's cards up, each kind once. One that is unknown counts for nothing where a driver sees it.
+func knownCards(inv *inventory.Inventory, f *facts.Host) ([]catalog.GPU, error) {
+	cards := Cards(inv, f)
+	for _, card := range cards {
+		if _, ok := catalog.LookupGPU(card.ID); !ok && !sees(f, card) {
 			return nil, &Refused{NoSuchDriver, fmt.Sprintf("the card at %s is unknown (PCI ID 10de:%s)", card.Address, card.ID)}
 		}
-		if !slices.Contains(out, gpu) {
-			out = append(out, gpu)
-		}
 	}
-	return out, nil
+	return kinds(cards), nil
 }
 
 // choose finds the driver; under Secure Boot only those count whose modules are signed.
@@ -220,13 +208,12 @@ func cardNames(cards []catalog.GPU) string {
 }
 
 // works reports whether a driver runs and sees all cards.
-func works(f *facts.Host) bool {
-	n := f.NVIDIA
-	return n.Loaded != "" && n.Loaded == n.Library && n.SMI == 0 && len(n.Seen) >= len(Cards(f))
+func works(inv *inventory.Inventory, f *facts.Host) bool {
+	return answers(f) && Listed(inv, f) >= len(Cards(inv, f))
 }
 
 // whatIsThere describes a driver that does not do its work.
-func whatIsThere(f *facts.Host) string {
+func whatIsThere(inv *inventory.Inventory, f *facts.Host) string {
 	n := f.NVIDIA
 	switch {
 	case n.Loaded == "" && n.Library == "":
@@ -240,7 +227,7 @@ func whatIsThere(f *facts.Host) string {
 	case n.SMI != 0:
 		return fmt.Sprintf("nvidia-smi fails with status %d", n.SMI)
 	}
-	return fmt.Sprintf("nvidia-smi shows %d of %s", len(n.Seen), plural.Of(len(Cards(f)), "card"))
+	return fmt.Sprintf("nvidia-smi shows %d of %s", Listed(inv, f), plural.Of(len(Cards(inv, f)), "card"))
 }
 
 func branchOf(version string) int {
@@ -250,9 +237,9 @@ func branchOf(version string) int {
 }
 
 // foreign describes a driver that is in the way of the chosen one and not kgpu's to remove.
-func foreign(f *facts.Host, d catalog.Driver) string {
-	if works(f) {
+func foreign(inv *inventory.Inventory, f *facts.Host, d catalog.Driver) string {
+	if works(inv, f) {
 		return fmt.Sprintf("a .run installer put driver %s there, and the inventory asks for %s", f.NVIDIA.Loaded, d)
 	}
-	return "a .run installer put a driver there that does not work: " + whatIsThere(f)
+	return "a .run installer put a driver there that does not work: " + whatIsThere(inv, f)
 }

@@ -90,7 +90,7 @@ func (b *builder) replace(h *host, c Choice) (reboot func()) {
 	case n.Nouveau.Users > 0:
 		why = "nouveau is in use: the host reboots"
 	case stale:
-		why = whatIsThere(h.facts)
+		why = whatIsThere(b.inv, h.facts)
 	default:
 		return nil
 	}

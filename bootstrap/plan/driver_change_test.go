@@ -131,6 +131,9 @@ func TestDriverThatStays(t *testing.T) {
 		{"that hangs", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.SMI = nil, 124 }, true},
 		{"that sees nothing", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.SMI = nil, 9 }, false},
 		{"that is not loaded", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.Loaded = nil, "" }, false},
+		{"that does not run an older one of the cards", "", func(f *facts.Host) {
+			f.NVIDIA.Cards[1].ID, f.NVIDIA.Seen = "1db6", []facts.GPU{{Address: f.NVIDIA.Cards[0].Address}}
+		}, true},
 		{"that does not run one of the cards", "", func(f *facts.Host) { f.NVIDIA.Cards[1].ID, f.NVIDIA.Seen = "1db6", f.NVIDIA.Seen[:1] }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

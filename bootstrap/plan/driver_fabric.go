@@ -22,7 +22,7 @@ var coherentFile = text("# The memory of the cards is for programs that use the 
 // FabricOf tells what connects the cards of a host, as far as the host runs something for it.
 func FabricOf(f *facts.Host) catalog.Fabric {
 	var ids []string
-	for _, c := range Cards(f) {
+	for _, c := range unbound(f) {
 		ids = append(ids, c.ID)
 	}
 	return catalog.FabricOf(ids, f.NVIDIA.Switches, f.NVIDIA.Bridges)

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -86,15 +85,15 @@ func (b *builder) nouveau(h *host) {
 // loadDriver plans the step that ends with all cards in nvidia-smi's list.
 func (b *builder) loadDriver(h *host, files map[string]File) {
 	reasons := changed(h.facts, files)
-	if !works(h.facts) {
-		reasons = append(reasons, whatIsThere(h.facts))
+	if !works(b.inv, h.facts) {
+		reasons = append(reasons, whatIsThere(b.inv, h.facts))
 	}
 	if u, ok := h.facts.Units[persistence]; ok && u.Active != "active" {
 		reasons = append(reasons, persistence+" is not running")
 	}
 	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.facts.NVIDIA.Seen), plural.Of(h.cards, "card")), Step{
 		Ref: Ref{ID: "driver/load"}, Title: "load the driver and see all cards", Script: "driver-load",
-		Input: Input{Values: map[string]string{"cards": strconv.Itoa(h.cards), "persistence": persistence}, Files: files}, Timeout: medium,
+		Input: Input{Values: b.loadValues(h), Files: files}, Timeout: medium,
 	})
 }
 

@@ -20,7 +20,7 @@ const (
 // DriverWays are the lines in which a host is asked how apt can install the driver that it is to get, before anything is changed on
 // it. There are none where it gets no driver, or one that can be had in one way only.
 func DriverWays(inv *inventory.Inventory, f *facts.Host) []string {
-	if len(Cards(f)) == 0 {
+	if len(Cards(inv, f)) == 0 {
 		return nil
 	}
 	c, err := ChooseDriver(inv, f)
@@ -134,7 +134,7 @@ func compiled(f *facts.Host, d catalog.Driver) bool {
 
 // Interrupted reports whether kgpu began to install a driver, which does not do its work yet: a newer kernel that is installed, or
 // an update that waits for a reboot, may have come with it, and the reboot is kgpu's to plan.
-func Interrupted(f *facts.Host) bool {
+func Interrupted(inv *inventory.Inventory, f *facts.Host) bool {
 	_, begun := f.Files[driverUpgrades]
-	return begun && len(Cards(f)) > 0 && !works(f)
+	return begun && len(Cards(inv, f)) > 0 && !works(inv, f)
 }

@@ -7,14 +7,22 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // gpus plans the driver and the container toolkit of a host with cards. Joining the cluster does not wait for them.
 func (b *builder) gpus(h *host) error {
-	h.cards = len(Cards(h.facts))
+	h.cards = len(Cards(b.inv, h.facts))
 	if b.mechanism() == "" {
 		h.cards = 0
+	} else {
+		b.sayLeftOut(h)
+	}
+	if !byNouveau(b.inv, h.facts) {
+		display := *h.facts
+		display.NVIDIA.Nouveau = facts.Nouveau{}
+		h.facts = &display
 	}
 	if h.cards == 0 {
 		return nil
@@ -39,11 +47,17 @@ func (b *builder) toolkit(h *host) {
 	source := effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "/gpgkey", h.facts.Arch)
 	b.repository(h, repository{name: "nvidia-container-toolkit", title: "the NVIDIA container toolkit", source: source, suite: "/"})
 	var specs, reasons, unheld []string
+	version := toolkitVersion(h.facts)
 	for _, name := range catalog.ToolkitPackages {
-		specs = append(specs, name+"="+catalog.ToolkitVersion)
-		switch have := h.facts.Packages[name]; {
-		case have.Version != catalog.ToolkitVersion:
-			reasons = append(reasons, name+" is not "+catalog.ToolkitVersion)
+		have := h.facts.Packages[name]
+		want := version
+		if catalog.CompareDebian(have.Version, catalog.ToolkitVersion) >= 0 {
+			want = have.Version
+		}
+		specs = append(specs, name+"="+want)
+		switch {
+		case have.Version != want:
+			reasons = append(reasons, name+" is not "+want)
 		case !have.Held:
 			unheld = append(unheld, name+" is not held")
 		}
@@ -70,13 +84,24 @@ func (b *builder) toolkit(h *host) {
 		disturbs = ""
 	}
 	b.unless(h, slices.Concat(reasons, unset, unheld), "the container toolkit is installed", Step{
-		Ref: Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + catalog.ToolkitVersion, Script: "gpu-toolkit",
+		Ref: Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + version, Script: "gpu-toolkit",
 		Input: Input{
 			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(settings...)},
 			Files:  files,
 		},
 		Retry: Transient, Timeout: medium, disturbs: disturbs,
 	})
+}
+
+// toolkitVersion is the one that a host gets: a newer one that is there is good enough, and its other packages have to be as new.
+func toolkitVersion(f *facts.Host) string {
+	version := catalog.ToolkitVersion
+	for _, name := range catalog.ToolkitPackages {
+		if have := f.Packages[name].Version; catalog.CompareDebian(have, version) > 0 {
+			version = have
+		}
+	}
+	return version
 }
 
 // toolkitSettings keep cards from pods that did not ask for them: an image may set NVIDIA_VISIBLE_DEVICES, as NVIDIA's own do.

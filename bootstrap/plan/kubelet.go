@@ -36,7 +36,7 @@ func (b *builder) kubeletFiles(h *host) map[string]File {
 		args = append(args, "--pod-infra-container-image="+b.minor.PauseImage(b.inv.Registry))
 	}
 	unit := fmt.Sprintf(kubeletUnit, clusterDNS(b.inv.Kubernetes.ServiceCIDR), strings.Join(args, " "))
-	if b.mechanism() == catalog.Accelerators && len(Cards(h.facts)) > 0 {
+	if b.mechanism() == catalog.Accelerators && len(Cards(b.inv, h.facts)) > 0 {
 		unit += deviceNodes
 	}
 	files := map[string]File{kubeletDropIn: text(unit)}

@@ -82,7 +82,7 @@ func (b *builder) outside(h *host) ([]Need, error) {
 	if !b.hasRuntimePackage(h) {
 		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, "", h.facts.OS.ID).URL)
 	}
-	if len(Cards(h.facts)) > 0 {
+	if len(Cards(b.inv, h.facts)) > 0 {
 		urls = append(urls, b.cardURLs(h)...)
 	}
 	if url, _ := b.criDockerdDownload(h); b.criDockerd() && h.facts.CRIDockerd == "" {

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -33,6 +35,10 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 		return nil, nil
 	case inventory.Calico:
 		values["url"], values["sha256"] = b.calicoDownload()
+		values["environment"] = calicoAddress
+		sum := sha256.Sum256([]byte(values["sha256"] + "\n" + calicoAddress))
+		hash = hex.EncodeToString(sum[:])
+		values["hash"] = hash
 	case inventory.Flannel, inventory.Weave:
 		manifest, h, err := b.networkManifest()
 		if err != nil {
@@ -69,6 +75,10 @@ func (b *builder) networkMissing(workload, hash string) string {
 	return ""
 }
 
+// calicoAddress has calico's hosts talk over the network of their nodes' addresses, where it would take the first interface.
+// Source: https://docs.tigera.io/calico/latest/reference/configure-calico-node, IP autodetection methods.
+const calicoAddress = "IP_AUTODETECTION_METHOD=kubernetes-internal-ip"
+
 // calicoDownload is where its manifest comes from, and what it must be.
 func (b *builder) calicoDownload() (url, sha256 string) {
 	r := b.inv.Repositories.Calico
@@ -104,26 +114,40 @@ func (b *builder) networkObjects() ([]object, error) {
 }
 
 // setWeave gives weave the pod range, and keeps it off the fast datapath where a host has no openvswitch: it would start
-// once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"').
+// once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"'). So would all
+// of a cluster whose datapath changed: it keeps the one that it has.
 func (b *builder) setWeave(objects []object) {
 	containers(objects, func(c object) {
 		if c["name"] != "weave" {
 			return
 		}
 		setEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
-		if b.noOpenvswitch() {
+		if b.weaveBridge() {
 			setEnv(c, "WEAVE_NO_FASTDP", "1")
 		}
 	})
 }
 
-func (b *builder) noOpenvswitch() bool {
+func (b *builder) weaveBridge() bool {
+	if fast, runs := WeaveDatapath(b.cp.facts); runs {
+		return !fast
+	}
 	for _, h := range b.hosts {
 		if s := h.facts.Modules["openvswitch"]; s == facts.ModuleMissing || s == "" {
 			return true
 		}
 	}
 	return false
+}
+
+// WeaveDatapath says whether the cluster of this control plane runs weave, and on the fast datapath, which needs openvswitch on
+// every node.
+func WeaveDatapath(controlPlane *facts.Host) (fast, runs bool) {
+	if controlPlane == nil || controlPlane.ControlPlane == nil {
+		return false, false
+	}
+	w, runs := controlPlane.ControlPlane.Workloads[networkWorkload[inventory.Weave]]
+	return runs && !w.Bridge, runs
 }
 
 func (b *builder) setFlannel(objects []object) error {

@@ -54,18 +54,19 @@ type cardHost struct {
 	node  string
 	facts *facts.Host
 	cards []catalog.GPU // each kind once
+	count int
 }
 
 func cardHosts(inv *inventory.Inventory, seen map[string]*facts.Host) []cardHost {
 	var out []cardHost
 	for _, h := range inv.Hosts {
 		f := seen[h.ID()]
-		if f == nil || len(Cards(f)) == 0 {
+		if f == nil || len(Cards(inv, f)) == 0 {
 			continue
 		}
-		kinds, err := knownCards(f)
+		kinds, err := knownCards(inv, f)
 		if _, none := ChooseDriver(inv, f); err == nil && none == nil {
-			out = append(out, cardHost{NodeName(h, f), f, kinds})
+			out = append(out, cardHost{NodeName(h, f), f, kinds, len(Cards(inv, f))})
 		}
 	}
 	return out
@@ -97,7 +98,7 @@ func fits(f catalog.Framework, version string, hosts []cardHost) notebookFit {
 		case len(foreign) > 0:
 			fit.against = append(fit.against, fmt.Sprintf("%s does not compute on %s of %s", f, cardNames(foreign), h.node))
 		default:
-			fit.hosts, fit.cards = append(fit.hosts, h), fit.cards+len(Cards(h.facts))
+			fit.hosts, fit.cards = append(fit.hosts, h), fit.cards+h.count
 		}
 	}
 	return fit

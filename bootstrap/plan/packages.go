@@ -27,8 +27,12 @@ func (b *builder) packages(h *host) {
 	}
 	files := b.kubeletFiles(h)
 	reasons = slices.Concat(reasons, changed(h.facts, files), h.outdated("kubelet.service"))
+	values := map[string]string{"version": version.String()}
+	if b.keeps(h) {
+		values["packages"] = lines(missing...)
+	}
 	b.unless(h, reasons, "Kubernetes "+version.String()+" is installed", Step{
 		Ref: Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version.String(), Script: "kube-packages",
-		Input: Input{Values: map[string]string{"version": version.String()}, Files: files}, Retry: Transient, Timeout: long,
+		Input: Input{Values: values, Files: files}, Retry: Transient, Timeout: long,
 	})
 }

@@ -66,7 +66,7 @@ func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend)
 			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s is not repaired (%s): %s", h.id, m.Why, why))
 			continue
 		}
-		h.cards = len(Cards(h.facts))
+		h.cards = len(Cards(b.inv, h.facts))
 		b.mend(h, m)
 	}
 	b.letIn(nil)
@@ -87,7 +87,7 @@ func (b *builder) mend(h *host, m Mend) {
 	if m.Module {
 		b.add(h, Step{
 			Ref: Ref{ID: "doctor/module"}, Title: "load the driver", Reason: m.Why, Script: "driver-load",
-			Input: Input{Values: map[string]string{"cards": strconv.Itoa(h.cards), "persistence": persistence}}, Timeout: medium,
+			Input: Input{Values: b.loadValues(h)}, Timeout: medium,
 		})
 	}
 	if len(m.Units) > 0 {

@@ -90,6 +90,13 @@ func TestWatch(t *testing.T) {
 	if got := refs(g); !slices.Equal(got, []string{"w1 doctor/watch", "w2 doctor/watch"}) {
 		t.Fatalf("steps %q", got)
 	}
+	display := &seen["w1"].NVIDIA
+	display.Cards = append(display.Cards, facts.Card{Address: "0000:01:00.0", ID: "0a65", Driver: "nouveau"}, facts.Card{Address: "0000:02:00.0; reboot", ID: "0a65"})
+	with, err := Watch(inv, seen, []string{"w1"}, []byte("#!/bin/sh\n"))
+	if err != nil || !strings.Contains(string(with.Steps[0].Input.Files[watchService].Content), "\nExecStart=/usr/local/sbin/kgpu-gpu-watch w1 0000:01:00.0\n") {
+		t.Errorf("beside cards that are left out: %v, %s", err, with.Steps[0].Input.Files[watchService].Content)
+	}
+	display.Cards = display.Cards[:len(display.Cards)-2]
 	files := g.Steps[0].Input.Files
 	if unit := string(files[watchService].Content); !strings.Contains(unit, "\nExecStart=/usr/local/sbin/kgpu-gpu-watch w1\n") {
 		t.Errorf("the service is\n%s", unit)

@@ -153,7 +153,11 @@ func (b *builder) criDockerdStep(h *host) {
 		"/etc/systemd/system/cri-docker.socket":  text(criDockerSocket),
 	}
 	reasons := changed(h.facts, files)
-	if h.facts.CRIDockerd != d.Version {
+	version := d.Version
+	if catalog.CompareDebian(h.facts.CRIDockerd, version) > 0 {
+		version = h.facts.CRIDockerd // a newer one is good enough
+	}
+	if h.facts.CRIDockerd != version {
 		reasons = append(reasons, "cri-dockerd is "+h.facts.CRIDockerd)
 	}
 	reasons = append(reasons, h.notRunning("cri-docker.socket")...)
@@ -162,8 +166,8 @@ func (b *builder) criDockerdStep(h *host) {
 		reasons = []string{"cri-dockerd is not installed"}
 	}
 	b.unless(h, reasons, "cri-dockerd runs", Step{
-		Ref: Ref{ID: "runtime/cri-dockerd"}, Title: "install cri-dockerd " + d.Version, Script: "runtime-cri-dockerd",
-		Input:   Input{Values: map[string]string{"url": url, "sha256": sum, "version": d.Version}, Files: files},
+		Ref: Ref{ID: "runtime/cri-dockerd"}, Title: "install cri-dockerd " + version, Script: "runtime-cri-dockerd",
+		Input:   Input{Values: map[string]string{"url": url, "sha256": sum, "version": version}, Files: files},
 		Retry:   Transient,
 		Timeout: medium,
 	})

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -277,7 +278,10 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			}
 		case "network/weave", "network/flannel", "network/calico":
 			w := networkWorkload[inv.Network]
-			f.ControlPlane.Workloads[w] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
+			manifest := input.Values["manifest"]
+			f.ControlPlane.Workloads[w] = facts.Workload{
+				Hash: cmp.Or(input.Values["hash"], manifestHashOf(t, manifest)), Bridge: strings.Contains(manifest, "WEAVE_NO_FASTDP"),
+			}
 		}
 	}
 }
@@ -461,6 +465,30 @@ func settled(t *testing.T, yaml string) (*inventory.Inventory, map[string]*facts
 	return inv, seen
 }
 
+// The datapath of a running weave stays when hosts come or go that have openvswitch, or do not: nodes would crash-loop. Nor is it
+// told to take another network, which would not leave room for the one that is there.
+func TestDatapathOfARunningWeave(t *testing.T) {
+	for name, c := range map[string]struct{ before, after facts.ModuleState }{
+		"the last host without it has it": {facts.ModuleMissing, facts.ModuleAvailable},
+		"the first host loses it":         {facts.ModuleAvailable, facts.ModuleMissing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := decode(t, threeHosts+"runtime: containerd\n")
+			seen := settledWith(t, threeHosts+"runtime: containerd\n", func(f map[string]*facts.Host) { f["w2"].Modules["openvswitch"] = c.before })
+			seen["w2"].Modules["openvswitch"] = c.after
+			g, err := Up(inv, seen)
+			if err != nil || len(g.Warnings) > 0 {
+				t.Fatal(err, g.Warnings)
+			}
+			for _, s := range g.Steps {
+				if s.Host == "cp1" {
+					t.Errorf("%s: %s", s.ID, s.Reason)
+				}
+			}
+		})
+	}
+}
+
 // TestRepair breaks one thing of a running cluster at a time: the plan mends that and nothing else.
 func TestRepair(t *testing.T) {
 	for _, c := range []struct {
@@ -482,7 +510,7 @@ func TestRepair(t *testing.T) {
 		{"label", func(f map[string]*facts.Host) { delete(f["cp1"].ControlPlane.Nodes[1].Labels, "disk") }, []string{"cp1 cluster/nodes"}},
 		{"network", func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = facts.Workload{Desired: 3, Ready: 3, Hash: "other"}
-		}, []string{"cp1 network/flannel"}},
+		}, []string{"cp1 network/flannel", "cp1 cluster/ready"}},
 		{"not ready", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
 		{"control plane down", func(f map[string]*facts.Host) {
 			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
@@ -14,10 +15,11 @@ const (
 	watchTimer   = "/etc/systemd/system/kgpu-gpu-watch.timer"
 )
 
-// watchServiceFile checks the cards of a node once. Its name is none that systemd or a shell would read as more than a name.
-func watchServiceFile(node string) File {
+// watchServiceFile checks the cards of a node once, without those at the addresses that are left out. Neither its name nor an
+// address is anything that systemd or a shell would read as more than that.
+func watchServiceFile(node string, leftOut []string) File {
 	return text("# Tells the cluster whether the node's cards answer, written by kgpu.\n[Unit]\nDescription=Check of this node's cards\n\n" +
-		"[Service]\nType=oneshot\nExecStart=" + watchProgram + " " + node + "\nTimeoutStartSec=120\nTimeoutStopSec=10\n")
+		"[Service]\nType=oneshot\nExecStart=" + strings.Join(append([]string{watchProgram, node}, leftOut...), " ") + "\nTimeoutStartSec=120\nTimeoutStopSec=10\n")
 }
 
 var watchTimerFile = text("# Written by kgpu.\n[Unit]\nDescription=Check of this node's cards, every minute\n\n" +
@@ -36,13 +38,13 @@ func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string,
 		if len(only) > 0 && !slices.Contains(only, h.id) {
 			continue
 		}
-		if len(Cards(h.facts)) == 0 || h.facts.Kubelet == nil {
+		if len(Cards(b.inv, h.facts)) == 0 || h.facts.Kubelet == nil {
 			b.skip(h, "doctor/watch", "it is no node with cards")
 			continue
 		}
 		files := map[string]File{
 			watchProgram: {Mode: 0o755, Content: program},
-			watchService: watchServiceFile(h.node),
+			watchService: watchServiceFile(h.node, b.leftOut(h.facts)),
 			watchTimer:   watchTimerFile,
 		}
 		b.unless(h, changed(h.facts, files), "its cards are checked every minute", Step{

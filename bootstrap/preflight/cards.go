@@ -15,7 +15,7 @@ import (
 
 // cards refuses hosts whose cards no driver can serve, before anything is installed.
 func (c *checker) cards(m Machine) {
-	if len(plan.Cards(m.Facts)) == 0 {
+	if len(plan.Cards(c.inv, m.Facts)) == 0 {
 		return
 	}
 	var refused *plan.Refused
@@ -35,7 +35,7 @@ func (c *checker) notebook(machines []Machine) {
 	var first string
 	for _, m := range machines {
 		seen[m.ID()] = m.Facts
-		if first == "" && len(plan.Cards(m.Facts)) > 0 {
+		if first == "" && len(plan.Cards(c.inv, m.Facts)) > 0 {
 			first = m.ID()
 		}
 	}

@@ -39,7 +39,7 @@ func (c *checker) system(m Machine) {
 	if c.inv.Kubernetes.Version.Minor >= 35 && !f.CgroupV2 && c.inv.Kubernetes.KubeletConfiguration["failCgroupV1"] != false {
 		c.problem(m.ID(), reason.HostCgroupV1, "the host uses cgroup v1, which Kubernetes %s refuses", c.inv.Kubernetes.Version.MinorString())
 	}
-	if newest := newestKernel(f); plan.Interrupted(f) {
+	if newest := newestKernel(f); plan.Interrupted(c.inv, f) {
 		return // what kgpu brought itself waits for the reboot that it plans
 	} else if f.RebootPending {
 		c.problem(m.ID(), reason.HostRebootPending, "an update waits for a reboot")
@@ -165,7 +165,7 @@ func nodeMTU(m Machine) int {
 var (
 	workerPorts       = []uint16{10250, 10256}
 	controlPlanePorts = []uint16{6443, 2379, 2380, 10250, 10256, 10257, 10259}
-	weavePorts        = []uint16{6783, 6784}
+	weavePorts        = []uint16{6781, 6782, 6783, 6784} // 6781 and 6782 tell metrics
 )
 
 func (c *checker) ports(m Machine) {
@@ -192,7 +192,9 @@ func (c *checker) ports(m Machine) {
 }
 
 func (c *checker) packages(m Machine) {
-	c.held(m)
+	c.kubernetes(m)
+	c.toolkit(m)
+	c.shadows(m)
 	if _, ok := m.Facts.Packages["podman-docker"]; ok && c.inv.Runtime == inventory.Docker {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "podman-docker takes docker's place")
 	}
@@ -201,20 +203,6 @@ func (c *checker) packages(m Machine) {
 	}
 	if have := m.Facts.DaemonJSON; len(have) > 0 && c.inv.Runtime == inventory.Docker && !json.Valid(have) {
 		c.problem(m.ID(), reason.HostRuntimeConflict, "/etc/docker/daemon.json is not valid JSON")
-	}
-}
-
-// held refuses hosts whose owner holds a package of Kubernetes at another version. Where kgpu has worked before, the hold
-// may be its own: then the step decides, which knows.
-func (c *checker) held(m Machine) {
-	if m.Facts.Ledger > 0 || member(m) {
-		return
-	}
-	for _, name := range catalog.KubernetesPackages {
-		v := c.inv.Kubernetes.Version
-		if p := m.Facts.Packages[name]; p.Held && !strings.HasPrefix(p.Version, v.String()+"-") {
-			c.problem(m.ID(), reason.HostPackageHeld, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, v)
-		}
 	}
 }
 
@@ -240,6 +228,12 @@ func (c *checker) modules(m Machine) {
 	missing("br_netfilter", "every pod network needs")
 	for _, name := range requiredModules[c.inv.Network] {
 		missing(name, fmt.Sprintf("the pod network %s needs", c.inv.Network))
+	}
+	if c.inv.Network == inventory.Weave && m.Facts.LegacyRules && !member(m) {
+		c.problem(m.ID(), reason.HostIPTablesLegacy, "iptables is iptables-legacy, which the pod network weave does not work with")
+	}
+	if c.fastWeave && !member(m) {
+		missing("openvswitch", "weave's fast datapath needs, which this cluster has")
 	}
 }
 

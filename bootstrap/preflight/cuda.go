@@ -10,7 +10,7 @@ import (
 
 // cuda refuses a toolkit that a host with cards cannot run or has no room for.
 func (c *checker) cuda(m Machine) {
-	if len(plan.Cards(m.Facts)) == 0 {
+	if len(plan.Cards(c.inv, m.Facts)) == 0 {
 		return
 	}
 	driver, err := plan.ChooseDriver(c.inv, m.Facts)

@@ -39,6 +39,11 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	}
 	c := &checker{inv: inv, ignore: ignore, running: !plan.VersionsOf(inv, seen).Running.IsZero()}
 	for _, m := range machines {
+		if fast, _ := plan.WeaveDatapath(m.Facts); fast && m.Role == inventory.ControlPlane {
+			c.fastWeave = true
+		}
+	}
+	for _, m := range machines {
 		for _, check := range hostChecks {
 			check(c, m)
 		}
@@ -73,17 +78,23 @@ var hostChecks = []func(*checker, Machine){
 }
 
 type checker struct {
-	inv      *inventory.Inventory
-	running  bool // there is a cluster, which decides what a new node gets
-	ignore   []string
-	problems []*reason.Error
+	inv       *inventory.Inventory
+	running   bool // there is a cluster, which decides what a new node gets
+	fastWeave bool // and its pod network is weave on the fast datapath
+	ignore    []string
+	problems  []*reason.Error
 }
 
 func (c *checker) problem(host string, id reason.ID, format string, args ...any) {
+	c.advised(host, id, "", format, args...)
+}
+
+// advised adds a problem with an advice of its own.
+func (c *checker) advised(host string, id reason.ID, advice, format string, args ...any) {
 	if slices.Contains(c.ignore, string(id)) {
 		return
 	}
-	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: Doing, Detail: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: Doing, Detail: fmt.Sprintf(format, args...), Advice: advice})
 }
 
 // member reports whether the host is a node of this cluster already: what a running cluster uses is no problem.

@@ -62,6 +62,46 @@ func cutCards(profiles ...string) facts.NVIDIA {
 	return n
 }
 
+// weaveRuns makes the machine the control plane of a cluster with this weave.
+func weaveRuns(cp *Machine, weave facts.Workload) {
+	cp.Facts.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Finished: true, Workloads: map[string]facts.Workload{"kube-system/daemonset/weave-net": weave}}
+	cp.Facts.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
+}
+
+// What is to be done about packages says which: there is a key of the inventory for the version of Kubernetes, and none for others.
+func TestAdviceAboutPackages(t *testing.T) {
+	for _, c := range []struct {
+		name, more string
+		packages   map[string]facts.Package
+		want       string
+	}{
+		{"newer", "", map[string]facts.Package{"kubelet": {Version: "1.36.4-1.1"}},
+			"`apt-get remove --allow-change-held-packages kubelet kubeadm kubectl` on the host lets kgpu install its own; or write `kubernetes: {version: 1.36.4}` into the inventory"},
+		{"newer than a version that the inventory has", "kubernetes: {version: 1.36.2}\n", map[string]facts.Package{"kubelet": {Version: "1.36.4-1.1", Held: true}},
+			"`apt-get remove --allow-change-held-packages kubelet kubeadm kubectl` on the host lets kgpu install its own; or write `kubernetes: {version: 1.36.4}` into the inventory (inventory.yaml:5:23)"},
+		{"newer than what kgpu knows", "", map[string]facts.Package{"kubelet": {Version: "1.99.0-1.1"}},
+			"`apt-get remove --allow-change-held-packages kubelet kubeadm kubectl` on the host lets kgpu install its own"},
+		{"older, held", "", map[string]facts.Package{"kubectl": {Version: "1.36.1-1.1", Held: true}},
+			"`apt-mark unhold kubectl` on the host lets kgpu have its version; or write `kubernetes: {version: 1.36.1}` into the inventory"},
+		{"older toolkit, held", "", map[string]facts.Package{"nvidia-container-toolkit": {Version: "1.17.8-1", Held: true}, "libnvidia-container1": {Version: "1.17.8-1", Held: true}},
+			"`apt-mark unhold libnvidia-container1 nvidia-container-toolkit` on the host lets kgpu have its version"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv := decode(t, c.more)
+			cp, w := Machine{Host: inv.Hosts[0], Facts: healthy(10)}, Machine{Host: inv.Hosts[1], Facts: healthy(11)}
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			w.Facts.Packages = c.packages
+			var got []string
+			for _, e := range Check(inv, []Machine{cp, w}, nil) {
+				got = append(got, e.AdviceLine())
+			}
+			if !slices.Equal(got, []string{c.want}) {
+				t.Errorf("%q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestCheck spoils one thing at a time: that is found, on that host, and nothing else.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -133,6 +173,25 @@ func TestCheck(t *testing.T) {
 			w.Facts.Packages = map[string]facts.Package{"kubelet": {Version: "1.30.2-1.1", Held: true}}
 			w.Facts.Ledger = 3
 		}},
+		{name: "newer Kubernetes", spoil: func(_, w *Machine) {
+			w.Facts.Packages = map[string]facts.Package{"kubelet": {Version: "1.36.4-1.1"}, "kubeadm": {Version: "1.36.3-2.1"}, "kubectl": {Version: "1.37.0-1.1", Held: true}}
+		}, want: "w1 HOST_PACKAGE_NEWER kubelet is 1.36.4-1.1, kubectl is 1.37.0-1.1: newer than the Kubernetes 1.36.3 that the host is to get"},
+		{name: "older Kubernetes", spoil: func(_, w *Machine) {
+			w.Facts.Packages = map[string]facts.Package{"kubelet": {Version: "1.36.2-1.1"}, "kubectl": {Version: "1.30.2-00"}}
+		}},
+		{name: "older toolkit, held", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			w.Facts.Packages = map[string]facts.Package{"nvidia-container-toolkit": {Version: "1.17.8-1", Held: true}, "libnvidia-container1": {Version: "1.17.8-1"}}
+		}, want: "w1 HOST_PACKAGE_HELD nvidia-container-toolkit is held at 1.17.8-1, kgpu wants 1.20.0-1 or newer"},
+		{name: "newer toolkit, held", spoil: func(_, w *Machine) {
+			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+			w.Facts.Packages = map[string]facts.Package{"nvidia-container-toolkit": {Version: "1.21.0-1", Held: true}}
+		}},
+		{name: "older toolkit, held, without cards", spoil: func(_, w *Machine) {
+			w.Facts.Packages = map[string]facts.Package{"nvidia-container-toolkit": {Version: "1.17.8-1", Held: true}}
+		}},
+		{name: "a runc of the owner's", spoil: func(_, w *Machine) { w.Facts.Shadows = []string{"/usr/local/sbin/runc"} },
+			want: "w1 HOST_SHADOWED run instead of what packages bring: /usr/local/sbin/runc"},
 		{name: "daemon.json", spoil: func(_, w *Machine) { w.Facts.DaemonJSON = []byte("{") }, want: "w1 HOST_RUNTIME_CONFLICT /etc/docker/daemon.json is not valid JSON"},
 		{name: "firewall", spoil: func(_, w *Machine) { w.Facts.Firewall = "ufw" }, want: "w1 HOST_FIREWALL_ACTIVE ufw is active"},
 		{name: "docker of a snap", spoil: func(_, w *Machine) {
@@ -141,6 +200,18 @@ func TestCheck(t *testing.T) {
 		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
 		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
 			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443 (CA x), and this one does not exist yet"},
+		{name: "weave's fast datapath", spoil: func(cp, _ *Machine) {
+			weaveRuns(cp, facts.Workload{})
+		}, want: "w1 HOST_MODULE_MISSING the kernel has no module openvswitch, which weave's fast datapath needs, which this cluster has"},
+		{name: "weave without it", spoil: func(cp, _ *Machine) {
+			weaveRuns(cp, facts.Workload{Bridge: true})
+		}},
+		{name: "legacy iptables", spoil: func(_, w *Machine) { w.Facts.LegacyRules = true },
+			want: "w1 HOST_IPTABLES_LEGACY iptables is iptables-legacy, which the pod network weave does not work with"},
+		{name: "legacy iptables under flannel", more: "network: flannel\n", spoil: func(_, w *Machine) { w.Facts.LegacyRules = true }},
+		{name: "ports of weave", spoil: func(_, w *Machine) {
+			w.Facts.Listening = []facts.Socket{{Addr: netip.MustParseAddrPort("127.0.0.1:6782"), Process: "x"}}
+		}, want: "w1 HOST_PORT_TAKEN port 6782 is taken by x"},
 		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy, which the pod network weave needs"},
 		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
 			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},

@@ -10,6 +10,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // longest is what a note takes over of what a host says.
@@ -55,14 +56,15 @@ func Cards(f *facts.Host) string {
 	return plural.Of(len(list), "card") + ": " + strings.Join(names, ", ")
 }
 
-func cards(f *facts.Host) []facts.Card { return plan.Cards(f) }
+// cards are those that the cluster will have by an inventory that says nothing of drivers.
+func cards(f *facts.Host) []facts.Card { return plan.Cards(&inventory.Inventory{}, f) }
 
 // remarks are what is no problem and good to know.
 func (c *candidate) remarks() []string {
 	f := c.Facts
 	var out []string
-	if passed := len(f.NVIDIA.Cards) - len(cards(f)); passed > 0 {
-		out = append(out, fmt.Sprintf("%s more: passed on to virtual machines (vfio-pci), kgpu leaves that as it is.", plural.Of(passed, "card")))
+	for _, c := range plan.NotCards(&inventory.Inventory{}, f) {
+		out = append(out, "C"+c.String()[1:]+".")
 	}
 	if len(cards(f)) == 0 {
 		return out

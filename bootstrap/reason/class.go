@@ -58,7 +58,7 @@ var classes = []ClassInfo{
 	{Local, []Range{{19, 19}, {225, 229}}, "what kgpu keeps on the machine that it runs on"},
 	{Connection, []Range{{12, 18}, {20, 26}, {220, 224}}, "the way to a host, or into the cluster: SSH, keys, sudo, kubeconfigs"},
 	{Operator, []Range{{27, 30}}, "somebody else is at work there"},
-	{Machine, []Range{{35, 39}, {41, 72}, {89, 89}, {230, 239}}, "what a host is, or lacks"},
+	{Machine, []Range{{35, 39}, {41, 72}, {89, 89}, {230, 249}}, "what a host is, or lacks"},
 	{Network, []Range{{31, 34}, {73, 79}}, "the network between the hosts, and to what they download from"},
 	{Step, []Range{{80, 88}, {90, 99}, {210, 219}}, "something that kgpu did on a host, or waited for there"},
 	{GPU, []Range{{100, 112}, {118, 119}, {124, 125}, {200, 209}}, "cards, their driver and what hands them to pods"},

@@ -64,10 +64,13 @@ const (
 
 	HostPodNetworkLeft  ID = "HOST_POD_NETWORK_LEFT"
 	HostModuleMissing   ID = "HOST_MODULE_MISSING"
+	HostIPTablesLegacy  ID = "HOST_IPTABLES_LEGACY"
 	HostCgroupV1        ID = "HOST_CGROUP_V1"
 	HostCgroupV2        ID = "HOST_CGROUP_V2"
 	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
 	HostPackageHeld     ID = "HOST_PACKAGE_HELD"
+	HostPackageNewer    ID = "HOST_PACKAGE_NEWER"
+	HostShadowed        ID = "HOST_SHADOWED"
 	HostPackagePinned   ID = "HOST_PACKAGE_PINNED"
 	HostAptConfig       ID = "HOST_APT_CONFIG"
 	HostCertificateEnds ID = "HOST_CERTIFICATE_ENDS"
@@ -287,6 +290,9 @@ var table = index([]Reason{
 	{HostPodNetworkLeft, 42,
 		"A pod network that kgpu did not make has left its configuration, its links or its addresses on the host. Pods would get addresses of the wrong range, or two hosts the same one.",
 		"remove what the message names (files, and links by `ip link delete`); `kgpu up --adopt` removes what weave, flannel and calico left"},
+	{HostIPTablesLegacy, 240,
+		"The host's iptables is iptables-legacy, and the pod network is weave. Its weave-npc writes to nf_tables whatever the host has, so that no packet would get from pods of one node to pods of another.",
+		"`update-alternatives --set iptables /usr/sbin/iptables-nft` and the same for ip6tables, then reboot the host; or `network: flannel`"},
 	{HostModuleMissing, 70,
 		"The host's kernel has no module that containers or the chosen pod network need, cannot load it, or lacks a setting that comes with it. Small kernels for the cloud leave modules out.",
 		"install the kernel's other modules (Ubuntu: linux-modules-extra-$(uname -r); Debian: linux-image-$(dpkg --print-architecture) in the place of a cloud kernel, then reboot); if it is the pod network that needs the module, another `network:` may do without"},
@@ -301,7 +307,13 @@ var table = index([]Reason{
 		"remove the conflicting packages named above"},
 	{HostPackageHeld, 35,
 		"A package that kgpu needs in another version is held at the one that is there, and it was not kgpu that held it.",
-		"whoever holds the package named above decides: `apt-mark unhold` it, or name the held version in the inventory"},
+		"whoever holds the package named above decides: `apt-mark unhold PACKAGE` on the host lets kgpu have its version. A held Kubernetes may stay where the inventory names its version (`kubernetes: {version: …}`)"},
+	{HostPackageNewer, 234,
+		"A package is newer on the host than kgpu wants it. kgpu replaces no package by an older one.",
+		"`apt-get remove PACKAGE` on the host lets kgpu install its own; a newer Kubernetes may stay where the inventory names its version (`kubernetes: {version: …}`)"},
+	{HostShadowed, 233,
+		"The host has a program in /usr/local, or a unit of its own, that is run instead of the one of the same name that comes with the packages which kgpu installs. The message has the path. kgpu's own calls take the packages' programs; containerd, docker and systemd do not.",
+		"move what is named above out of the way: `mv PATH PATH.old`, and after a unit `systemctl daemon-reload`"},
 	{HostPackagePinned, 36,
 		"A file of apt's preferences keeps a package away that kgpu needs. The message names the file.",
 		"remove the package named above from the file of apt's preferences, or the file: kgpu does not change pins of others"},

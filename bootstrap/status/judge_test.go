@@ -114,6 +114,7 @@ func valid(t *testing.T, r *Report) {
 
 func TestAllIsWell(t *testing.T) {
 	inv, seen, todo := well(t)
+	seen[1].Facts.NVIDIA.Cards = append(seen[1].Facts.NVIDIA.Cards, facts.Card{Address: "0000:01:00.0", ID: "128b", Driver: "nouveau"}) // which the driver is not for
 	r := Judge(inv, seen, todo, now)
 	valid(t, r)
 	if !r.Well || len(r.Problems) != 0 || len(r.OtherNodes) != 0 || len(r.Hosts) != 2 {

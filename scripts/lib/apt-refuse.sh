@@ -8,14 +8,44 @@ refuse_config() {
   local line address
   line=$(apt_says "$apt_config_errors") || return 0
   # Of an address apt does not say where it is written.
-  if address=$(grep -m 1 -oE '//[^ ]+' <<<"$line"); then line+=" ($(apt_sources_with "$address" | paste -sd' '))"; fi
+  if address=$(sed -nE 's/.* regarding source [a-z+]+:([^ ]+) .*/\1/p' <<<"$line" | grep .); then line+=" ($(apt_sources_with "$address" | paste -sd' '))"; fi
   fail HOST_APT_CONFIG "${line#E: }"
 }
 
-# apt_sources_with ADDRESS prints the files of apt's sources that name it, whatever password they have for it.
+# refuse_sources FILE ends the step when apt does not take a sources file.
+refuse_sources() {
+  refuse_config
+  fail HOST_APT_CONFIG "$1: $(dpkg_error "$apt_log")"
+}
+
+# apt_sources prints the files of apt's sources that apt reads: others than those with such names it passes over.
+apt_sources() {
+  local file
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+    if [[ -f $file && ${file##*/} =~ ^[A-Za-z0-9_.-]+$ ]]; then printf '%s\n' "$file"; fi
+  done
+}
+
+# apt_repositories FILE prints what apt makes of a sources file: a line for each list that it would fetch, with the repository, the
+# suite, the repository's address as it is written, and where the list is kept. apt tells repositories apart by their addresses
+# without scheme and password. It fails where apt does, whose words are in $apt_log then.
+apt_repositories() {
+  local said
+  said=$({
+    apt-get indextargets --no-release-info -o Dir::Etc::sourcelist="$1" -o Dir::Etc::sourceparts=- \
+      --format $'$(REPO_URI)\t$(RELEASE)\t$(FILENAME)' 2>&1 >&3 | without_passwords >"$apt_log"
+  } 3>&1) || return 1
+  awk -F '\t' -v OFS='\t' 'NF == 3 { bare = $1; sub(/^[^:]*:(\/\/([^\/@]*@)?)?/, "", bare); print bare, $2 == "" ? "/" : $2, $1, $3 }' <<<"$said"
+}
+
+# apt_sources_with ADDRESS prints the files of apt's sources that name this repository, and those that apt does not take by
+# themselves.
 apt_sources_with() {
-  local address=${1#//}
-  grep -lF -- "${address%/}" /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null || true
+  local file said address=${1#*//}
+  address=${address#*@}
+  for file in $(apt_sources); do
+    if ! said=$(apt_repositories "$file") || cut -f 1 <<<"$said" | grep -xF -- "${address%/}/" >/dev/null; then printf '%s\n' "$file"; fi
+  done
 }
 
 # apt_dependencies prints the dependencies that apt could not satisfy, as "kubelet: Depends: conntrack but …".
@@ -39,6 +69,17 @@ refuse_dependencies() {
   fail STEP_FAILED "$1: ${all//$'\n'/; }"
 }
 
+# refuse_newer reads the simulation's answer: no package is replaced by an older one.
+refuse_newer() {
+  local word package rest have want
+  while read -r word package rest; do
+    [[ $word == Inst && $rest == \[* ]] || continue
+    have=${rest#\[} want=${rest#*(}
+    have=${have%%]*} want=${want%% *}
+    if dpkg --compare-versions "$want" lt "$have"; then fail HOST_PACKAGE_NEWER "$package is $have, which is newer than the $want that kgpu wants"; fi
+  done <"$apt_log"
+}
+
 # refuse_held reads the simulation's answer: what somebody else holds does not change. It sets $change_held when holds
 # of kgpu's own have to give way.
 refuse_held() {
@@ -47,12 +88,13 @@ refuse_held() {
   held=$(apt-mark showhold)
   [[ -n $held ]] || return 0
   while read -r word package rest; do
-    [[ $word == Inst && $rest == \[* ]] || continue
+    [[ $word == Inst ]] || continue
     grep -qxF -- "$package" <<<"$held" || continue
     if ledger_has hold "$package"; then
       change_held=(--allow-change-held-packages)
       continue
     fi
+    [[ $rest == \[* ]] || fail HOST_PACKAGE_HELD "$package is held, so that nobody installs it"
     rest=${rest#\[}
     fail HOST_PACKAGE_HELD "$package is held at ${rest%%]*}, kgpu wants $(sed -E 's/^[^(]*\(([^ )]+).*/\1/' <<<"$rest")"
   done <"$apt_log"

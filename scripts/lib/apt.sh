@@ -178,12 +178,13 @@ apt_install() {
   fi
 }
 
-# apt_install_version VERSION PACKAGE... installs packages at the newest revision of this version.
+# apt_install_version VERSION PACKAGE... installs packages at the newest revision of this version; one that is there has it.
 apt_install_version() {
   local version=$1 package revision
   local -a specs=()
   shift
   for package in "$@"; do
+    if [[ $(dpkg-query -W -f '${db:Status-Status} ${Version}' "$package" 2>/dev/null) == "installed $version-"* ]]; then continue; fi
     revision=$(apt_revision "$package" "$version")
     if [[ -z $revision ]]; then
       apt_update
@@ -192,7 +193,7 @@ apt_install_version() {
     [[ -n $revision ]] || refuse_missing "$package $version is not offered; there are: $(apt_versions "$package" | paste -sd' ')"
     specs+=("$package=$revision")
   done
-  apt_install "${specs[@]}"
+  if [[ ${#specs[@]} -gt 0 ]]; then apt_install "${specs[@]}"; fi
 }
 
 # apt_install_first NAME installs the first set of packages, of those in the lines of the input called NAME, that is
@@ -241,6 +242,7 @@ apt_simulate() {
 apt_record() {
   local word package rest
   local -a coming=() upgraded=()
+  refuse_newer
   refuse_held
   while read -r word package rest; do
     case $word in

@@ -2,7 +2,7 @@
 # What every step uses: its input, its output and how it fails. KGPU_STEP is the directory of the step.
 set -euo pipefail
 umask 022
-export LC_ALL=C.UTF-8
+export LC_ALL=C.UTF-8 # packages' own scripts read files that are not in ASCII
 
 # value NAME prints the input called NAME.
 value() {

@@ -5,7 +5,8 @@
 nvidia_modules=(nvidia_uvm nvidia_peermem nvidia_drm nvidia_modeset nvidia)
 
 # nvidia_cards prints the PCI addresses of the cards (class 03, display controllers), as sysfs writes them, without those
-# that virtual machines have.
+# that another kernel driver than those of displays has (vfio-pci, for virtual machines, say), and those of nvidia_left_out (a line each).
+nvidia_left_out=
 nvidia_cards() {
   local device vendor class driver
   for device in /sys/bus/pci/devices/*; do
@@ -14,7 +15,8 @@ nvidia_cards() {
     read -r class <"$device/class"
     [[ $class == 0x03* ]] || continue
     driver=$(readlink "$device/driver") || driver=
-    [[ ${driver##*/} == vfio-pci ]] || printf '%s\n' "${device##*/}"
+    [[ ${driver##*/} == @(|nvidia|nouveau|nvidiafb|rivafb) && " ${nvidia_left_out//$'\n'/ } " != *" ${device##*/} "* ]] || continue
+    printf '%s\n' "${device##*/}"
   done
 }
 

@@ -68,6 +68,15 @@ unquoted() {
   printf '%s' "${text%:}"
 }
 
+# last_words NAMESPACE POD [CONTAINER] prints how the log of a program ends that ended. It writes what it likes there: that is
+# bounded, without control characters, and without what looks like a secret.
+last_words() {
+  local line
+  line=$(kube -n "$1" logs "$2" ${3:+-c "$3"} --tail=20 --limit-bytes=16384 2>/dev/null | tr -d '\000-\011\013-\037\177' |
+    grep -v '^ *$' | tail -n 1 | sed -E 's/((token|password|secret|key)[a-z_]*"?[=:] ?"?)[^ &"]+/\1…/gI' | cut -c 1-300) || return 0
+  printf '; its log ends: %s' "$line"
+}
+
 # hindrance OBJECT PHASE WORDS UNREADY prints what hinders a pod, if more than time is needed. The events of the object say
 # why; UNREADY is what is wrong when it runs.
 hindrance() {
@@ -86,6 +95,10 @@ hindrance() {
       fi
       ;;
     *Insufficient*) printf '%s; cards are held by: %s' "$(unquoted "$words")" "$(holders "$words")" ;;
+    CrashLoopBackOff:*)
+      unquoted "$words"
+      last_words "$namespace" "$object"
+      ;;
     *) unquoted "$words" ;;
   esac
 }

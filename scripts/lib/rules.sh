@@ -28,7 +28,7 @@ rules_tools() {
       continue
     fi
     echo "$tool-nft"
-    if [[ -s $names ]] && command -v "$tool-legacy-save" >/dev/null; then echo "$tool-legacy"; fi
+    if grep -q . "$names" 2>/dev/null && command -v "$tool-legacy-save" >/dev/null; then echo "$tool-legacy"; fi
   done | sed 's/-save$//'
 }
 

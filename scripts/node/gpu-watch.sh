@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tells the cluster by the condition GPUHealthy of this node whether the driver reaches all cards. kgpu doctor --install-watch
 # put it here; kgpu-gpu-watch.timer runs it every minute. It asks with the kubelet's own credentials, which may write the
-# status of their own node and nothing of others (NodeRestriction); taints they may not set. Argument: the node's name.
+# status of their own node and nothing of others (NodeRestriction); taints they may not set. Arguments: the node's name, and the
+# addresses of the cards that the cluster does without.
 set -euo pipefail
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 conf=/etc/kubernetes/kubelet.conf
 patience=20 # seconds for nvidia-smi
 kube=(env HOME=/proc/kgpu-no-home timeout 20 kubectl --kubeconfig "$conf" --request-timeout=15s)
@@ -13,7 +13,7 @@ field() {
   sed -nE "s/^ *$1: *//p" "$conf" | head -n 1
 }
 
-# cards prints how many cards the PCI bus has that are not given to virtual machines.
+# cards prints how many cards the PCI bus has but for those that are left out, or that others have, virtual machines say.
 cards() {
   local device vendor class driver count=0
   for device in /sys/bus/pci/devices/*; do
@@ -21,7 +21,8 @@ cards() {
     read -r class <"$device/class"
     [[ $vendor == 0x10de && $class == 0x03* ]] || continue
     driver=$(readlink "$device/driver") || driver=
-    [[ ${driver##*/} == vfio-pci ]] || count=$((count + 1))
+    [[ ${driver##*/} == @(|nvidia|nouveau|nvidiafb|rivafb) && " ${left_out[*]} " != *" ${device##*/} "* ]] || continue
+    count=$((count + 1))
   done
   printf '%s' "$count"
 }
@@ -62,6 +63,7 @@ verdict() {
 }
 
 name=$1
+left_out=("${@:2}")
 verdict
 echo "GPUHealthy=$status: $message"
 now=$(date -u +%FT%TZ)

@@ -112,7 +112,9 @@ watch() {
     kill -KILL -- "-$group" || :
 }
 
-# script_under_timeout STEP-DIR: the step's exit status; its whole process group is gone afterwards.
+# script_under_timeout STEP-DIR: the step's exit status; its whole process group is gone afterwards. What a step did is on the
+# disk before it counts as done: programs of packages sync nothing, and a later run sees that the package is there.
+# shellcheck disable=SC2016 # the inner shell expands
 script_under_timeout() {
     local step=$1 group status=0 log watch
     mkfifo "$step/output"
@@ -123,7 +125,8 @@ script_under_timeout() {
         umask 022
         cd /
         if [[ -d $scratch ]]; then export TMPDIR=$scratch; fi
-        KGPU_STEP=$step exec bash "$step/script.sh"
+        export KGPU_STEP=$step
+        bash "$step/script.sh" && exec bash -c '. "$KGPU_STEP/../../lib.sh"; settle / "it is to be done again"'
     ) >"$step/output" 2>&1 </dev/null 8>&- 9>&- &
     group=$!
     set +m

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/scripts"
 	"kgpu.dev/kgpu/scripts/runner"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
@@ -29,6 +30,7 @@ func put(t *testing.T, h *runnertest.Host, batch string, timeout int, scripts ..
 	write(t, filepath.Join(dir, "start.sh"), string(runner.Start))
 	write(t, filepath.Join(dir, "runner.sh"), string(runner.Runner))
 	write(t, filepath.Join(dir, "follow.sh"), string(runner.Follow))
+	write(t, filepath.Join(dir, "lib.sh"), "settle() { :; }\n")
 	write(t, filepath.Join(dir, "by"), "me@here\n")
 	for i, script := range scripts {
 		step := filepath.Join(dir, "steps", fmt.Sprintf("%03d", i+1))
@@ -269,7 +271,7 @@ func TestProcessesLeftInTheGroupEnd(t *testing.T) {
 func TestKilledRunner(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	dir := put(t, h, "b-1", 60, `echo $PPID; exec sleep 600`)
+	dir := put(t, h, "b-1", 60, `cut -d' ' -f4 /proc/$PPID/stat; exec sleep 600`)
 	cmd := h.Shell("bash " + dir + "/start.sh")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -387,6 +389,27 @@ func TestFollowWhileItRuns(t *testing.T) {
 }
 
 // Who asks a batch to stop cuts no step off, and no more steps begin.
+// What a step did is on the disk before anybody hears that it is done; where it cannot be written, the step is not done.
+func TestDoneIsOnTheDisk(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ sync, want string }{
+		"written":    {`[[ $1 != -f ]] || printf 'synced %s\n' "$*"`, "L\tstep/1\tdid\nL\tstep/1\tsynced -f /"},
+		"disk fails": {`[[ $1 != -f ]]`, "D\tstep/1\t1\tT\tSTEP_FAILED\twhat was done cannot be written to the disk (/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := runnertest.NewHost(t)
+			dir := putWithLib(t, h, "b-1", "echo did", "echo next")
+			write(t, filepath.Join(dir, "lib.sh"), string(scripts.Lib())+"\nsync() { "+c.sync+"; }\n")
+			events := timeless(start(t, h, dir))
+			before, after, done := strings.Cut(events, "\nD\tstep/1\t0\t")
+			if !strings.Contains(before, c.want) || done != (name == "written") || done != strings.Contains(after, "L\tstep/2\tnext") {
+				t.Errorf("the events are\n%s", events)
+			}
+		})
+	}
+}
+
 func TestStop(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)

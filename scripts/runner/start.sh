@@ -11,8 +11,8 @@ start() {
     systemd-run --quiet --no-ask-password --collect --unit="$unit" --description="kgpu batch $batch" \
         --property=Type=exec \
         --property=KillMode=control-group --property=SendSIGKILL=yes --property=TimeoutStopSec=15s \
-        --setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        --setenv=HOME=/root --setenv=LC_ALL=C.UTF-8 \
+        --setenv=PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin \
+        --setenv=HOME=/root --setenv=LC_ALL=C.UTF-8 --setenv=LANGUAGE= \
         -- /bin/bash "$dir/runner.sh" </dev/null 2>&1 7>&-
 }
 

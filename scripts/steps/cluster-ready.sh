@@ -11,10 +11,10 @@ mapfile -t workloads < <(value_lines workloads)
 network=$(value_or network '')
 
 # The state of the cluster, a line each: the node's name, its Ready and NetworkUnavailable conditions; or the workload,
-# how many pods it wants and how many are ready and current.
+# how many pods it wants and how many are available (ready for its minReadySeconds) and current.
 state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{if eq .type "NetworkUnavailable"}} NetworkUnavailable={{.status}}{{end}}{{end}}
-{{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{.status.numberReady}} {{.status.updatedNumberScheduled}}
-{{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.readyReplicas 0}} {{or .status.updatedReplicas 0}}
+{{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}} {{.status.updatedNumberScheduled}}
+{{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.availableReplicas 0}} {{or .status.updatedReplicas 0}}
 {{end}}{{end}}'
 
 # pending prints what is not ready yet, separated by commas.
@@ -44,10 +44,31 @@ pending() {
   printf '%s' "${missing[*]}"
 }
 
-# What keeps a pod from running, a line each: its name, and the words, quoted.
+# When containers that ended before began again, a line each: the pod's namespace and name, and the time.
 # shellcheck disable=SC2016 # Go's template
-stuck_template='{{range .items}}{{$pod := .metadata.name}}{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{$pod}} {{printf "%q" (or .message .reason "")}}
-{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
+restarts_template='{{range .items}}{{$pod := printf "%s/%s" .metadata.namespace .metadata.name}}{{range .status.containerStatuses}}{{if .restartCount}}{{with .state.running}}{{$pod}} {{.startedAt}}
+{{end}}{{end}}{{end}}{{end}}'
+
+# settling prints a pod of the workloads that began again less than five seconds ago: in a crash loop, it is ready for a moment.
+settling() {
+  local pod began age workload now
+  now=$(date +%s)
+  while read -r pod began; do
+    age=$((now - $(date -d "$began" +%s 2>/dev/null || echo 0)))
+    for workload in "${workloads[@]}"; do
+      if [[ $pod == "${workload%%/*}/${workload##*/}"-* && $age -ge 0 && $age -lt 5 ]]; then
+        printf 'pod %s began again just now' "$pod"
+        return
+      fi
+    done
+  done < <(kube get pods --all-namespaces -o go-template="$restarts_template" 2>/dev/null)
+}
+
+# What keeps a pod from running, a line each: its name, the container (-: it has no node) and the words, quoted.
+# shellcheck disable=SC2016 # Go's template
+stuck_template='{{range .items}}{{$pod := .metadata.name}}{{range .status.conditions}}{{if eq .type "PodScheduled"}}{{if eq .status "False"}}{{$pod}} - {{printf "%q" (or .message .reason "")}}
+{{end}}{{end}}{{end}}{{range .status.initContainerStatuses}}{{$name := .name}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{$name}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
+{{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{$name := .name}}{{with .state.waiting}}{{if and (ne .reason "ContainerCreating") (ne .reason "PodInitializing")}}{{$pod}} {{$name}} {{if .message}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{else}}{{printf "%q" .reason}}{{end}}
 {{end}}{{end}}{{end}}{{end}}'
 
 # What keeps pods off nodes, a line each: the node's name and the taint's key.
@@ -67,20 +88,24 @@ taints() {
 }
 
 # stuck LATE prints what keeps a pod of the first workload that has one: a node under pressure, a taint, a program that fails.
-# A node that is not ready explains its pods, too, and an API server that is away tells nothing.
+# A node that is not ready explains pods without a node, too; a program that ends again and again may be why it is not. An API
+# server that is away tells nothing.
 stuck() {
-  local item space pod words
+  local item space pod container words which=''
   local -a items
-  if [[ $1 != */*/* || $1 == *'node '* ]]; then return; fi
+  if [[ $1 != */*/* ]]; then return; fi
+  if [[ $1 == *'node '* ]]; then which='[^ ]+ "CrashLoopBackOff'; fi
   IFS=, read -r -a items <<<"$1"
   for item in "${items[@]%% (*}"; do
     space=${item%%/*}
-    read -r pod words <<<"$(kube -n "$space" get pods -o go-template="$stuck_template" 2>/dev/null | grep -m 1 "^${item##*/}-")" || true
+    read -r pod container words <<<"$(kube -n "$space" get pods -o go-template="$stuck_template" 2>/dev/null |
+      grep -m 1 -E "^${item##*/}-[^ ]* $which")" || true
     if [[ -n $pod ]]; then
       words=$(unquoted "$words")
       words=${words%%. no new claims*}
       printf '; pod %s/%s: %s' "$space" "$pod" "${words%%. preemption:*}"
       if [[ $words == *taint* ]]; then taints; fi
+      if [[ $words == CrashLoopBackOff* ]]; then last_words "$space" "$pod" "$container"; fi
       return
     fi
   done
@@ -98,7 +123,7 @@ explain() {
 }
 
 told='' rounds=0 kept=''
-while late=$(pending) && [[ -n $late ]]; do
+while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
   watch_pulls --all-namespaces
   if [[ $((rounds % 5)) -eq 0 ]]; then kept=$(stuck "$late"); fi
   rounds=$((rounds + 1))

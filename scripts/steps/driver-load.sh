@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Loads the driver and looks whether it sees all cards. Values: cards (how many), persistence (the unit that keeps the
-# driver initialised; nvidia-persistenced.service). Files: modules-load.d.
+# Loads the driver and looks whether it sees all cards. Values: cards (how many), left_out (addresses of those that do not
+# count, a line each), persistence (the unit that keeps the driver initialised; nvidia-persistenced.service). Files: modules-load.d.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 cards=$(value cards)
+nvidia_left_out=$(value_or left_out '')
 persistence=$(value_or persistence nvidia-persistenced.service)
 library=$(nvidia_library) || fail GPU_DRIVER_MISSING 'the libraries of the driver are not installed'
 

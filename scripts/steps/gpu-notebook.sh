@@ -112,6 +112,7 @@ wait_for_it() {
     fi
     if [[ $still -ge $patience || $words == *"Insufficient $(resource)"* && $still -ge $no_card || $(seconds_left) -le 0 ]]; then
       why=$(hindrance "$pod" "$phase" "$words" 'Jupyter in it does not answer')
+      why=${why//"$token"/…}
       if [[ -n $why || $(seconds_left) -le 0 ]]; then give_up "$why" "$pod" "$phase" "$words"; fi
     fi
     pause

@@ -78,6 +78,7 @@ plugin_says() {
     return
   fi
   printf 'device plugin on %s: %s' "$node" "$state"
+  if [[ $state == *CrashLoopBackOff* ]]; then last_words kube-system "$pod" nvidia-device-plugin; fi
   printf 'the log of %s ends with:\n' "$pod" >&2
   kube -n kube-system logs "$pod" -c nvidia-device-plugin --tail=15 >&2 || true
   if [[ $state == *restarts* ]]; then kube -n kube-system logs "$pod" -c nvidia-device-plugin --previous --tail=15 >&2 || true; fi

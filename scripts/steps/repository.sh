@@ -18,49 +18,82 @@ lists_prefix() {
   if [[ $suite == / ]]; then printf '%s_\n' "$url"; else printf '%s_dists_%s_\n' "$url" "${suite//\//_}"; fi
 }
 
-# give_way FILE takes the entries out of use that name the same repository: apt refuses two keys for one.
+# is_own tells whether this repository is among what apt makes of sources, in standard input.
+is_own() {
+  cut -f 1,2 | grep -xF -- "$own" >/dev/null
+}
+
+# give_way FILE prints what becomes of a sources file whose entries for this repository go out of use: apt refuses two keys for one.
+# What such an entry has beyond that stays: other repositories as they were, more of this one with the key that is checked.
 give_way() {
-  local file=$1 url suite new=$KGPU_STEP/other
-  read -r url suite _ < <(sed -E 's/^deb +(\[[^]]*\] *)?//' <<<"$line")
-  if [[ $file == *.sources ]]; then
-    awk -v url="${url%/}" -v suite="$suite" '
-      BEGIN { RS = ""; ORS = "\n\n" }
-      {
-        uris = suites = ""
-        count = split($0, lines, "\n")
-        for (i = 1; i <= count; i++) {
-          if (tolower(lines[i]) ~ /^uris:/) { uris = lines[i]; gsub(/^[^:]*:[[:blank:]]*|\/*[[:blank:]]*$/, "", uris) }
-          if (tolower(lines[i]) ~ /^suites:/) { suites = lines[i]; gsub(/^[^:]*:[[:blank:]]*|[[:blank:]]*$/, "", suites) }
-        }
-        if (uris != url || suites != suite) { print; next }
-        found = 1
-        for (i = 1; i <= count; i++) if (tolower(lines[i]) !~ /^enabled:/) printf "%s\n", lines[i]
-        print "Enabled: no"
-      }
-      END { exit !found }' "$file" >"$new" || return 0
-  else
-    awk -v url="${url%/}" -v suite="$suite" '
-      /^[[:blank:]]*deb(-src)?[[:blank:]]/ {
-        rest = $0
-        sub(/^[[:blank:]]*deb(-src)?[[:blank:]]+(\[[^]]*\][[:blank:]]*)?/, "", rest)
-        split(rest, fields, /[[:blank:]]+/)
-        sub(/\/+$/, "", fields[1])
-        if (fields[1] == url && fields[2] == suite) { print "# " $0; found = 1; next }
-      }
-      { print }
-      END { exit !found }' "$file" >"$new" || return 0
+  local text block=''
+  while IFS= read -r text || [[ -n $text ]]; do
+    if [[ $1 == *.list ]]; then
+      entry_way list "$text"
+    elif [[ -n ${text//$'\r'/} ]]; then
+      block+=${block:+$'\n'}$text
+    else
+      if [[ -n $block ]]; then entry_way sources "$block"; fi
+      block=''
+      printf '%s\n' "$text"
+    fi
+  done <"$1"
+  if [[ -n $block ]]; then entry_way sources "$block"; fi
+}
+
+# entry_way KIND ENTRY prints what becomes of an entry: a line of a list, or a paragraph of deb822.
+entry_way() {
+  local kind=$1 text=$2 lists more repository suite address
+  printf '%s\n' "$text" >"$KGPU_STEP/entry.$kind"
+  if ! lists=$(apt_repositories "$KGPU_STEP/entry.$kind") || ! is_own <<<"$lists"; then
+    printf '%s\n' "$text"
+    return
   fi
-  echo "$file: its entry for $url gives way to one whose key is checked"
-  put_file "$file" "$(stat -c %a "$file")" <"$new"
+  more=$(grep -F -- "$own"$'\t' <<<"$lists" | cut -f 4 | grep -vxFf <(cut -f 4 <<<"$own_lists")) || true
+  if [[ $kind == list ]]; then
+    printf '# %s\n' "$text"
+    if [[ -n $more ]]; then checked_line "$text"; fi
+    return
+  fi
+  grep -viE '^enabled[[:blank:]]*:' <<<"$text"
+  echo 'Enabled: no'
+  while IFS=$'\t' read -r repository suite address; do
+    if [[ $repository$'\t'$suite != "$own" ]]; then
+      printf '\n%s\n' "$(fields 0 'enabled|uris|suites' <<<"$text")"
+    elif [[ -n $more ]]; then
+      printf '\n%s\nSigned-By: %s\n' "$(fields 1 'types|components|architectures|languages|targets' <<<"$text")" "$keyring"
+    else
+      continue
+    fi
+    printf 'URIs: %s\nSuites: %s\n' "$address" "$suite"
+  done < <(cut -f 1-3 <<<"$lists" | sort -u)
+}
+
+# fields 1|0 NAMES prints an entry of deb822 with these fields only, or without them.
+fields() {
+  awk -v shown="$1" -v names="^($2)[ \t]*:" '/^#/ { next } /^[^ \t]/ { show = (tolower($0) ~ names) == shown } show'
+}
+
+# checked_line LINE prints a line of a list with the key that is checked, and what else it says of what to fetch.
+checked_line() {
+  local option options kept=''
+  [[ $1 =~ ^[[:blank:]]*(deb|deb-src)[[:blank:]]+(\[([^]]*)\])?[[:blank:]]*(.*)$ ]]
+  read -r -a options <<<"${BASH_REMATCH[3]}"
+  for option in "${options[@]}"; do
+    if [[ $option == @(arch|lang|target)* ]]; then kept+=" $option"; fi
+  done
+  printf '%s [signed-by=%s%s] %s\n' "${BASH_REMATCH[1]}" "$keyring" "$kept" "${BASH_REMATCH[4]}"
 }
 
 # was_there tells whether apt had this repository before kgpu: an entry of somebody else gave way to the new one.
 was_there() {
-  local url file
-  read -r url _ < <(sed -E 's/^deb +(\[[^]]*\] *)?[a-z]+://' <<<"$line")
-  while read -r file; do
-    if [[ $file != "$list" ]] && ledger_has file "$file"; then return 0; fi
-  done < <(apt_sources_with "$url")
+  local number file
+  for number in $(ledger_find file); do
+    read -r file <"$ledger/$number/args"
+    if [[ $file != /etc/apt/sources.list* || $file == "$list" || ! -f $ledger/$number/before/file ]]; then continue; fi
+    cp "$ledger/$number/before/file" "$KGPU_STEP/before.${file##*.}"
+    if apt_repositories "$KGPU_STEP/before.${file##*.}" | is_own; then return 0; fi
+  done
   return 1
 }
 
@@ -117,6 +150,29 @@ Pin-Priority: 500
 EOF
 }
 
+# What apt makes of the list, and of all others beside it, is asked before anything changes: one that is broken is not kgpu's to
+# mend. A list of kgpu's own that is there gives its place to the new one.
+trial=$KGPU_STEP/trial.list
+printf '%s\n' "$line" >"$trial"
+own_lists=$(apt_repositories "$trial") || refuse_sources "$trial"
+own=$(head -n 1 <<<"$own_lists" | cut -f 1,2)
+together=$KGPU_STEP/apt
+mkdir -p "$together/sources.list.d"
+ln -sfn "$trial" "$together/${list#/etc/apt/}"
+giving=()
+for file in $(apt_sources); do
+  if [[ $file == "$list" ]]; then continue; fi
+  others=$(apt_repositories "$file") || refuse_sources "$file"
+  if is_own <<<"$others"; then
+    give_way "$file" >"$together/${file#/etc/apt/}"
+    giving+=("$file")
+  else
+    ln -sfn "$file" "$together/${file#/etc/apt/}"
+  fi
+done
+apt-get indextargets --no-release-info -o Dir::Etc::sourcelist="$together/sources.list" -o Dir::Etc::sourceparts="$together/sources.list.d" \
+  2>&1 >/dev/null | without_passwords >"$apt_log" || refuse_sources "$list"
+
 command -v gpg >/dev/null || apt_install gpg
 command -v curl >/dev/null || apt_install curl ca-certificates
 key_for "$(value name)" "$KGPU_STEP/values/key_url" "$KGPU_STEP/values/fingerprint"
@@ -130,14 +186,12 @@ record_once lists "$prefix"
 # What apt must not take from there it must know before it knows the repository.
 install_files
 
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
-  if [[ -f $file && $file != "$list" ]]; then give_way "$file"; fi
-done
-
 # The list is tried before it is installed: a repository that fails does not stay to disturb every later apt.
-trial=$KGPU_STEP/trial.list
-printf '%s\n' "$line" >"$trial"
 if apt_update_list "$trial"; then
+  for file in "${giving[@]}"; do
+    echo "$file: its entry for ${own%%$'\t'*} gives way to one whose key is checked"
+    put_file "$file" "$(stat -c %a "$file")" <"$together/${file#/etc/apt/}"
+  done
   preferences "$trial" >"$KGPU_STEP/preferences"
   put_file "$(value preferences)" 644 <"$KGPU_STEP/preferences"
   put_file "$list" 644 <"$trial"

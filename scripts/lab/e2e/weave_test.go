@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// TestWeave needs images that the lab cannot make: a tester puts them into the lab's folder for extra artefacts. Without
-// them everything up to the pull of the images is tried. Reset leaves nothing in either case.
+// TestWeave needs images that the lab cannot make, and the kernel's dummy driver: a tester puts the images into the lab's folder
+// for extra artefacts. Without both, everything up to the start of weave is tried. Reset leaves nothing in either case.
 func TestWeave(t *testing.T) {
 	l := newLab(t, nil, "--workers", "1")
 	hosts := []string{"cp1", "w1"}
@@ -27,6 +27,7 @@ func TestWeave(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
 		l.unchanged(t, fresh)
 	}
+	images := l.hasWeave(t)
 	driver := l.exec(t, "w1", "ip link add e2e type dummy 2>/dev/null && ip link delete e2e && echo yes || :") == "yes"
 	var flags []string
 	if !driver {
@@ -40,7 +41,7 @@ func TestWeave(t *testing.T) {
 		})
 	}
 	up := append([]string{"up", "--output", "json", c.inventory}, flags...)
-	if driver && l.hasWeave(t) {
+	if driver && images {
 		must(t, "up", func(t *testing.T) { kgpu(t, 0, up...); c.ready(t, hosts...) })
 		t.Run("proof", func(t *testing.T) { c.proof(t, "cp1", "w1") })
 		t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
@@ -58,7 +59,9 @@ func TestWeave(t *testing.T) {
 	}
 	c.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig") // up is not at its end, where it writes one
 	kgpu(t, 0, "kubeconfig", "-i", c.inventory, "-o", c.kubeconfig)
-	c.k(t, "-n", "kube-system", "wait", "--for=jsonpath={.status.initContainerStatuses[0].state.waiting.reason}=ImagePullBackOff", "pod", "-l", "name=weave-net", "--timeout=120s")
+	if !images {
+		c.k(t, "-n", "kube-system", "wait", "--for=jsonpath={.status.initContainerStatuses[0].state.waiting.reason}=ImagePullBackOff", "pod", "-l", "name=weave-net", "--timeout=120s")
+	}
 	got := c.k(t, "-n", "kube-system", "get", "daemonset", "weave-net", "-o",
 		`jsonpath={.spec.template.spec.containers[*].image} {.spec.template.spec.containers[0].env[?(@.name=="IPALLOC_RANGE")].value}`)
 	if want := "docker.io/rajchaudhuri/weave-kube:2.9.0 docker.io/rajchaudhuri/weave-npc:2.9.0 10.244.0.0/16"; got != want {
@@ -66,7 +69,7 @@ func TestWeave(t *testing.T) {
 	}
 	s.kill()
 	t.Run("reset", reset)
-	fmt.Printf("TestWeave stopped at the pull of weave's images: the machine has the dummy driver: %t, %s has the images: %t\n", driver, l.Extra, l.hasWeave(t))
+	fmt.Printf("TestWeave stopped before weave ran: the machine has the dummy driver: %t, %s has the images: %t\n", driver, l.Extra, images)
 }
 
 // hasWeave says whether the tester's images have weave's.

@@ -1,0 +1,63 @@
+package command
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+func wholeApp() *cli.App {
+	return App("1", Group("all", Init(), Validate(), Plan(), Up(), AddWorker(), RemoveWorker(), Status(), Kubeconfig(), Kubectl(), Notebook(), Dashboard(),
+		SSH(), Smoke(), Doctor(), Attach(), Runs(), Support(), Reset(), Schema()))
+}
+
+// Words of other tools lead to what does here what they do there.
+func TestSynonyms(t *testing.T) {
+	commands := commandNames(wholeApp().Commands)
+	seen := map[string]string{}
+	for command, others := range synonyms {
+		if !slices.Contains(commands, command) {
+			t.Errorf("there is no command %s", command)
+		}
+		for _, word := range others {
+			if slices.Contains(commands, word) || seen[word] != "" {
+				t.Errorf("%s stands for %s, and for %s%s", word, command, seen[word], word)
+			}
+			seen[word] = command
+		}
+	}
+	for _, c := range []struct{ typed, want string }{
+		{"destroy", `no command "destroy". Did you mean "reset"?`},
+		{"Apply", `no command "Apply". Did you mean "up"?`},
+		{"top", `Did you mean "status"?`},
+		{"statsu", `Did you mean "status"?`},
+		{"xyzzy", `no command "xyzzy". (kgpu --help`},
+		{"up --dry-run", "kgpu plan says what it would do"},
+		{"reset -n", "It says what it would do, and asks"},
+		{"up --auto-approve", `Did you mean "--yes"?`},
+		{"status --json", `Did you mean "--output json"?`},
+		{"plan -f x", `Did you mean "--inventory"?`},
+		{"schema --host x", `kgpu schema has no option "--host". (`},
+	} {
+		app := wholeApp()
+		var errs strings.Builder
+		app.Writer, app.ErrWriter = &errs, &errs
+		if status := Run(t.Context(), app, append([]string{"kgpu"}, strings.Fields(c.typed)...)); status != 3 || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("kgpu %s ended with %d: %s", c.typed, status, errs.String())
+		}
+	}
+	options := map[string]bool{}
+	for _, command := range wholeApp().Commands {
+		for _, name := range optionNames(command.Flags) {
+			options[name] = true
+		}
+	}
+	for option := range maps.Keys(optionSynonyms) {
+		if name, _, _ := strings.Cut(option, " "); !options[name] {
+			t.Errorf("there is no option %s", option)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Hosts talk over the network of their nodes' addresses, not over that of the default route, whatever makes the pod network.
+// Weave takes the nodes' addresses by itself.
+func TestPodNetworkTakesTheNodesAddresses(t *testing.T) {
+	for network, want := range map[string][]string{
+		"network: flannel": []string{"--iface=$(NODE_ADDRESS)", "fieldPath: status.hostIP"},
+		"network: calico":  []string{"IP_AUTODETECTION_METHOD=kubernetes-internal-ip"},
+	} {
+		inv := decode(t, threeHosts+network)
+		seen := hostFacts(inv)
+		g, err := Up(inv, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := g.Steps[slices.IndexFunc(g.Steps, func(s *Step) bool { return strings.HasPrefix(s.ID, "network/") })]
+		text := step.Input.Values["manifest"] + step.Input.Values["environment"]
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q", network, w)
+			}
+		}
+	}
+}
+
+// Clusters whose calico was applied without the nodes' addresses get them, once.
+func TestCalicoOfFormerRuns(t *testing.T) {
+	inv := decode(t, threeHosts+"network: calico\n")
+	seen := hostFacts(inv)
+	g, err := Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(t, inv, seen, g)
+	workload := networkWorkload[inv.Network]
+	have := seen["cp1"].ControlPlane.Workloads[workload]
+	for hash, planned := range map[string]bool{have.Hash: false, "": true} {
+		have.Hash = hash
+		seen["cp1"].ControlPlane.Workloads[workload] = have
+		if g, err = Up(inv, seen); err != nil {
+			t.Fatal(err)
+		}
+		if g.Has("network/calico") != planned {
+			t.Errorf("hash %q: planned is not %t", hash, planned)
+		}
+	}
+}

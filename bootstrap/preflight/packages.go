@@ -1,0 +1,84 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// kubernetes refuses hosts that have packages of Kubernetes in another version than they are to get, where apt would not change
+// them: newer ones, and those that their owner holds. Where kgpu has worked before, a hold may be its own: then the step decides,
+// which knows.
+func (c *checker) kubernetes(m Machine) {
+	if member(m) {
+		return
+	}
+	want := c.inv.Kubernetes.Version
+	var newer []string
+	var newest catalog.Version
+	for _, name := range catalog.KubernetesPackages {
+		p, ok := m.Facts.Packages[name]
+		upstream, _, _ := strings.Cut(p.Version, "-")
+		have, err := catalog.ParseVersion(upstream)
+		switch {
+		case !ok || err == nil && have == want:
+		case err == nil && have.Compare(want) > 0:
+			newer = append(newer, name+" is "+p.Version)
+			if have.Compare(newest) > 0 {
+				newest = have
+			}
+		case p.Held && m.Facts.Ledger == 0:
+			advice := fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", name)
+			if err == nil {
+				advice += c.orWrite(have)
+			}
+			c.advised(m.ID(), reason.HostPackageHeld, advice, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, want)
+		}
+	}
+	if len(newer) > 0 {
+		advice := fmt.Sprintf("`apt-get remove --allow-change-held-packages %s` on the host lets kgpu install its own", strings.Join(catalog.KubernetesPackages, " "))
+		c.advised(m.ID(), reason.HostPackageNewer, advice+c.orWrite(newest), "%s: newer than the Kubernetes %s that the host is to get", strings.Join(newer, ", "), want)
+	}
+}
+
+// orWrite is the end of an advice: which version the inventory may have. A cluster that runs has decided.
+func (c *checker) orWrite(v catalog.Version) string {
+	if _, known := catalog.Kubernetes(v.Minor); !known || c.running {
+		return ""
+	}
+	at := ""
+	if c.inv.Kubernetes.Pin == inventory.PinnedExact {
+		at = fmt.Sprintf(" (%s)", c.inv.Kubernetes.VersionAt)
+	}
+	return fmt.Sprintf("; or write `kubernetes: {version: %s}` into the inventory%s", v, at)
+}
+
+// toolkit refuses hosts whose owner holds an older container toolkit. A newer one is good enough.
+func (c *checker) toolkit(m Machine) {
+	minor, _ := catalog.Kubernetes(c.inv.Kubernetes.Version.Minor)
+	if m.Facts.Ledger > 0 || len(plan.Cards(c.inv, m.Facts)) == 0 || minor.Mechanism(c.inv.Kubernetes.FeatureGates) != catalog.DevicePlugins {
+		return
+	}
+	var names, held []string
+	for _, name := range catalog.ToolkitPackages {
+		if p := m.Facts.Packages[name]; p.Held && catalog.CompareDebian(p.Version, catalog.ToolkitVersion) < 0 {
+			names = append(names, name)
+			held = append(held, name+" is held at "+p.Version)
+		}
+	}
+	if len(names) > 0 {
+		c.advised(m.ID(), reason.HostPackageHeld, fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", strings.Join(names, " ")),
+			"%s, kgpu wants %s or newer", strings.Join(held, ", "), catalog.ToolkitVersion)
+	}
+}
+
+// shadows refuses hosts on which others than the packages' programs and units would run. What a node runs has proved itself.
+func (c *checker) shadows(m Machine) {
+	if !member(m) && len(m.Facts.Shadows) > 0 {
+		c.problem(m.ID(), reason.HostShadowed, "run instead of what packages bring: %s", strings.Join(m.Facts.Shadows, ", "))
+	}
+}
