@@ -126,7 +126,7 @@ func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error
 	}
 	seen, err := doctor.ParseEvidence(out)
 	if err != nil {
-		return nil, factsError(conn.ID(), err)
+		return nil, factsError(conn.ID(), err, out...)
 	}
 	return seen, nil
 }

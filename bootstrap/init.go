@@ -277,6 +277,7 @@ func advise(e *reason.Error) {
 	if e == nil {
 		return
 	}
+	var other *remote.NotRunError
 	switch unknown := unknownKey(e); {
 	case unknown != nil && unknown.Bastion:
 		e.Advice = "that is a host on the way: log in there once with ssh, which asks, and puts its key into known_hosts"
@@ -284,6 +285,10 @@ func advise(e *reason.Error) {
 		e.Advice = fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf %s`). Then run this on a terminal, which asks, or with --accept-new", unknown.File())
 	case e.ID == reason.SSHAuthFailed:
 		e.Advice = "name the user and the key: `kgpu init --user USER --key FILE …`, or USER@ADDRESS; the public key must be in the user's authorized_keys on the host"
+	case e.ID == reason.SSHCommandRefused && e.Advice == "":
+		e.Advice = "log in as a user who may run commands: `kgpu init --user USER …`, or USER@ADDRESS"
+	case e.ID == reason.SSHCommandRefused && errors.As(e, &other) && other.User != "":
+		e.Advice = fmt.Sprintf("the host itself says which user to log in as: `kgpu init --user %s …`, or %[1]s@ADDRESS", other.User)
 	case e.ID == reason.SudoRefused:
 		e.Advice = "give the user sudo rights, or say where the password is: --sudo-password '${NAME}' (an environment variable) or file:PATH"
 	}

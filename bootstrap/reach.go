@@ -61,15 +61,15 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		}
 		found, err := facts.ParseReach(out)
 		if err != nil {
-			return factsError(h.ID(), err)
+			return factsError(h.ID(), err, out...)
 		}
 		ways, err := facts.ParseWays(out)
 		if err != nil {
-			return factsError(h.ID(), err)
+			return factsError(h.ID(), err, out...)
 		}
 		offer, err := facts.ParseOffer(out)
 		if err != nil {
-			return factsError(h.ID(), err)
+			return factsError(h.ID(), err, out...)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -4,6 +4,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -20,6 +21,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/run"
@@ -153,7 +155,7 @@ func (s *session) look(ctx context.Context, id string) error {
 	}
 	seen, err := facts.Parse(out)
 	if err != nil {
-		return factsError(id, err)
+		return factsError(id, err, out...)
 	}
 	seen.Reached = reached
 	s.mu.Lock()
@@ -220,18 +222,29 @@ func (s *session) steadily(ctx context.Context, id string, do func(*remote.Host)
 	}
 }
 
-// factsError wraps what went wrong on the way to facts, unless it has a reason of its own.
-func factsError(id string, err error) error {
+// factsError wraps what went wrong on the way to facts, unless it has a reason of its own. Of an answer that is not whole, its end
+// is the host's own word.
+func factsError(id string, err error, answer ...byte) error {
 	if len(reason.All(err)) > 0 {
 		return err
 	}
 	e := &reason.Error{ID: reason.FactsFailed, Host: id, Doing: "gathering facts", Err: err}
 	var exit *remote.ExitError
-	if errors.As(err, &exit) {
+	switch {
+	case errors.As(err, &exit):
 		e.Exit, e.Stderr = &exit.Status, exit.Stderr
+		e.Detail = cmp.Or(printable.Short(exit.LastLine(), answerShown), "the script ended there and said nothing")
+	case errors.Is(err, facts.ErrTruncated):
+		e.Stderr = string(answer[max(0, len(answer)-answerShown):])
+		if len(answer) == 0 {
+			e.Detail = err.Error() + ": the host said nothing"
+		}
 	}
 	return e
 }
+
+// answerShown is how much of a host's answer goes into an error.
+const answerShown = 1000
 
 // skew is how far a clock is outside of the interval in which it was read; zero when it is inside.
 func skew(clock, begun, ended time.Time) time.Duration {

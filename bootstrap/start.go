@@ -10,7 +10,8 @@ import (
 
 // connecting are the reasons why nothing could be asked of a host.
 var connecting = []reason.ID{
-	reason.SSHUnreachable, reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SSHAuthFailed, reason.SudoRefused, reason.FactsFailed,
+	reason.SSHUnreachable, reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SSHAuthFailed,
+	reason.SSHCommandRefused, reason.SSHSessionRefused, reason.SudoRefused, reason.FactsFailed,
 }
 
 // longList is how many hosts an advice names before it is too long to be read.

@@ -83,7 +83,7 @@ func (s *session) observeHost(ctx context.Context, h inventory.Host) status.Seen
 		seen.Status, err = facts.ParseStatus(output)
 	}
 	if err != nil {
-		seen.Err = factsError(h.ID(), err)
+		seen.Err = factsError(h.ID(), err, output...)
 		s.mu.Lock()
 		delete(s.hosts, h.ID())
 		s.mu.Unlock()

@@ -59,7 +59,8 @@ func Lines(output []byte, begin string) (map[string][]string, error) {
 // split reads the lines from the one that says begin to the last, end=1.
 func split(output []byte, begin string) (answer, error) {
 	lines := strings.Split(strings.TrimSuffix(string(output), "\n"), "\n")
-	first := slices.Index(lines, begin) // a login banner or a shell's start-up file may have spoken before
+	// A login banner or a shell's start-up file may have spoken before, and have left its line open.
+	first := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, begin) })
 	if first < 0 || lines[len(lines)-1] != "end=1" || !bytes.HasSuffix(output, []byte("\n")) {
 		return nil, ErrTruncated
 	}

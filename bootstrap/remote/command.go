@@ -41,16 +41,22 @@ func (h *Host) Run(ctx context.Context, c Command) error {
 // run is Run; doing is what errors call it.
 func (h *Host) run(ctx context.Context, c Command, doing string) error {
 	start := time.Now()
-	conn := h.current()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	e := &execution{
-		host: h, command: c, doing: doing, conn: conn,
+		host: h, command: c, doing: doing, conn: h.current(),
 		stdout: newGate(c.Stdout),
 		tail:   &tail{limit: stderrKept},
 	}
 	e.stderr = newGate(c.Stderr, e.tail)
+	stderr := io.Writer(e.stderr)
 	if c.Root && h.target.user != defaultUser {
 		e.sudo = newSudo(h.password, e.stderr)
+		stderr = e.sudo
 	}
+	e.openOut, e.openErr, e.word = openings(e.stdout, stderr, func() {
+		end(&reason.Error{ID: reason.HostOutputTooLarge, Host: h.id, Doing: doing, Detail: fmt.Sprintf("it says more than %d bytes before it runs the command", openingMost)})
+	})
 	err := e.run(ctx)
 	dropped := errors.Join(e.stdout.shut(), e.stderr.shut())
 	err = e.explain(ctx, err)
@@ -88,27 +94,34 @@ type execution struct {
 	stderr  *gate
 	tail    *tail // the end of the command's stderr
 	sudo    *sudo // nil: none needed
+
+	openOut, openErr *opening
+	word             string // that ends them
 }
 
-// run opens a session and waits for the command, for ctx or for the end of the connection, whichever is first.
-func (e *execution) run(ctx context.Context) error {
+// runOn opens a session on c and waits for the command, for ctx or for the end of the connection, whichever is first.
+func (e *execution) runOn(ctx context.Context, c *conn) error {
 	opened := make(chan *ssh.Session, 1)
 	done := make(chan error, 1)
 	go func() {
-		s, err := e.conn.client.NewSession()
+		s, err := c.client.NewSession()
 		if err != nil {
 			close(opened)
 			done <- err
 			return
 		}
+		c.served.Store(true)
+		c.sessions.Add(1)
 		opened <- s
-		done <- e.session(s)
+		err = e.session(s)
+		c.sessions.Add(-1)
+		done <- err
 		s.Close()
 	}()
 	select {
 	case err := <-done:
 		return err
-	case <-e.conn.ctx.Done():
+	case <-c.ctx.Done():
 	case <-ctx.Done():
 		go func() {
 			if s := <-opened; s != nil {
@@ -140,15 +153,17 @@ func (e *execution) session(s *ssh.Session) error {
 	if err != nil {
 		return err
 	}
-	s.Stdout, s.Stderr = e.stdout, e.stderr
-	line := shellLine(e.command.Line)
-	ready := closedChan
+	s.Stdout, s.Stderr = e.openOut, e.openErr
+	line, ready := e.command.Line, closedChan
 	if e.sudo != nil {
 		e.sudo.attach(s, stdin)
-		s.Stderr, line, ready = e.sudo, e.sudo.line(e.command.Line), e.sudo.ready()
+		line, ready = e.sudo.line(line), e.sudo.ready()
 	}
-	if err := s.Start(line); err != nil {
-		return err
+	if err := s.Start(shellLine(line, e.word)); err != nil {
+		if hungUp(err) {
+			return err
+		}
+		return errNotTaken // the ssh package's error has nothing but the whole line
 	}
 	ended := make(chan struct{})
 	copied := make(chan struct{})
@@ -186,21 +201,37 @@ func (e *execution) explain(ctx context.Context, err error) error {
 	h := e.host
 	var exit *ssh.ExitError
 	var missing *ssh.ExitMissingError
+	var met *reason.Error
+	begun := e.openOut.isOver() && e.openErr.isOver()
 	switch {
-	case err == nil && (e.sudo == nil || e.sudo.isRoot()):
+	case err == nil && begun && (e.sudo == nil || e.sudo.isRoot()):
 		return nil
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &met) && met.ID == reason.HostOutputTooLarge:
+		return met
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &met) && met.ID == reason.HostUnending && !begun:
+		return e.notRun(nil)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %s: %w", h.id, e.command.Name, context.Cause(ctx))
+	case errors.As(err, &met):
+		return met
 	case errors.As(err, &exit) || err == nil:
 		status, signal := 0, ""
 		if exit != nil {
 			status, signal = exit.ExitStatus(), exit.Signal()
 		}
+		if !begun && signal == "" { // with one, the host may be going down
+			return e.notRun(&status)
+		}
 		if e.sudo != nil && !e.sudo.isRoot() {
 			return e.sudo.refusal(h.id, e.doing, status)
 		}
 		return &ExitError{Host: h.id, Command: e.command.Name, Status: status, Signal: signal, Stderr: e.tail.String()}
+	case errors.Is(err, errNotTaken):
+		return e.notRun(nil)
 	case e.sudo != nil && e.sudo.wasRefused():
+		if !begun {
+			return e.notRun(nil)
+		}
 		return e.sudo.refusal(h.id, e.doing, 1)
 	case errors.As(err, &missing) || e.conn.diedWith(err):
 		return h.lost(e.conn, e.doing, err)

@@ -22,6 +22,9 @@ type conn struct {
 	ctx   context.Context // ends when the connection is dead; its cause says why
 	close context.CancelCauseFunc
 
+	sessions atomic.Int32 // of ours that run on it
+	served   atomic.Bool  // the server has opened one
+
 	mu      sync.Mutex
 	users   int // connections through this one, and attempts
 	retired bool

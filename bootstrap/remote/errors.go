@@ -16,6 +16,8 @@ var (
 	errClosed = errors.New("the connection was closed on this side")
 	// errBusy: the server hung up before it said anything, as sshd does when too many log in at once.
 	errBusy = errors.New("the SSH server hung up before it said anything")
+	// errNotTaken: the server refuses to run a command for this user.
+	errNotTaken = errors.New("the server took no command")
 	// errNoAnswer: the time for connecting was over. errSlow: the same, and the server had taken the connection.
 	errNoAnswer = errors.New("no answer")
 	errSlow     = fmt.Errorf("the port is open; %w to the login", errNoAnswer)
@@ -37,11 +39,14 @@ func (e *ExitError) Error() string {
 		how = "killed by SIG" + e.Signal
 	}
 	s := fmt.Sprintf("%s: %s: %s", e.Host, e.Command, how)
-	if line := lastLine(e.Stderr); line != "" {
+	if line := e.LastLine(); line != "" {
 		s += ": " + line
 	}
 	return s
 }
+
+// LastLine is the last line of standard error.
+func (e *ExitError) LastLine() string { return lastLine(e.Stderr) }
 
 // inHost returns err as an error of the named host. A bastion's error is shared by the hosts behind it: it is copied.
 func inHost(err error, host string) error {

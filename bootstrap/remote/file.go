@@ -11,15 +11,14 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// sftpServer starts sftp-server where the distributions put it; new files are for root only (-u).
-const sftpServer = `for s in /usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server /usr/libexec/sftp-server /usr/lib/ssh/sftp-server; do
-	if [ -x "$s" ]; then exec "$s" -u 077; fi
-done
-echo "there is no sftp-server on this machine" >&2
-exit 127`
+// sftpServer starts sftp-server where the distributions put it; new files are for root only (-u). It is one line, as shellLine wants.
+const sftpServer = `for s in /usr/lib/openssh /usr/libexec/openssh /usr/libexec /usr/lib/ssh; do ` +
+	`if [ -x "$s/sftp-server" ]; then exec "$s/sftp-server" -u 077; fi; done; ` +
+	`echo "there is no sftp-server on this machine" >&2; exit 127`
 
 // ReadFile reads a file as root. It fails when the file exceeds the bounds, as Output does; errors.Is tells fs.ErrNotExist.
 func (h *Host) ReadFile(ctx context.Context, name string, b Bounds) ([]byte, error) {
@@ -113,8 +112,8 @@ func (h *Host) sftp(ctx context.Context, doing string, do func(*sftp.Client) err
 	case errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, ErrLost): // it talks on after it was given up
 	case err != nil && !errors.As(err, &exit):
 		return err // the connection, sudo or the caller's context
-	case exit != nil && exit.Status == 127:
-		failed = errors.New(lastLine(exit.Stderr))
+	case exit != nil && exit.Stderr != "":
+		failed = errors.New(printable.Short(lastLine(exit.Stderr), saidMost))
 	}
 	return &reason.Error{ID: reason.StepFailed, Host: h.id, Doing: doing, Err: failed}
 }

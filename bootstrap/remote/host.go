@@ -18,8 +18,9 @@ type Host struct {
 
 	reconnecting chan struct{} // has one place: who is in it reconnects
 
-	mu   sync.Mutex
-	conn *conn
+	mu     sync.Mutex
+	conn   *conn
+	others []*conn // further ones, where the server allows one connection too few sessions
 }
 
 // ID is how the inventory names the host in output.
@@ -27,6 +28,7 @@ func (h *Host) ID() string { return h.id }
 
 // Close ends the connection.
 func (h *Host) Close() error {
+	h.leaveOthers()
 	h.current().close(errClosed)
 	return nil
 }

@@ -66,7 +66,8 @@ func startSSHDIn(t *testing.T, wrap []string, extra ...string) *sshd {
 	s.key.Write(t, s.dir+"/id")
 	writeFile(t, s.dir+"/authorized_keys", publicLine(s.key.PublicKey()))
 	writeFile(t, s.dir+"/ca.pub", publicLine(s.authority.PublicKey()))
-	config := strings.NewReplacer("DIR", s.dir).Replace(`
+	// Of two values for a keyword sshd takes the first.
+	config := strings.Join(extra, "\n") + strings.NewReplacer("DIR", s.dir).Replace(`
 HostKey DIR/host_ecdsa
 HostKey DIR/host_ed25519
 AuthorizedKeysFile DIR/authorized_keys
@@ -76,7 +77,7 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
-`) + strings.Join(extra, "\n") + "\n"
+`)
 	writeFile(t, s.dir+"/sshd_config", []byte(config))
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -28,6 +28,7 @@ func (h *Host) Reconnect(ctx context.Context) error {
 	a, ctx := h.leave(ctx, old)
 	defer a.over()
 	old.close(errClosed)
+	h.leaveOthers() // what cut the one may have cut them
 	refusals, patience := 0, h.dialer.opt.ConnectTimeout
 	for try := 1; ; try++ {
 		c, err := h.dialer.connect(ctx, h.target, h.id, old.hostKey, patience)

@@ -64,9 +64,6 @@ func (s *sudo) line(text string) string {
 		ask, bytes.TrimSpace(s.mark), quote(text))
 }
 
-// shellLine runs shell text with sh, whatever shell the user has.
-func shellLine(text string) string { return "exec sh -c " + quote(text) }
-
 // quote makes text one word for the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 

@@ -45,6 +45,7 @@ type Server struct {
 	mu       sync.Mutex
 	config   Config
 	refuse   bool
+	forced   Handler
 	keyFile  string
 	address  string
 	listener net.Listener
@@ -172,6 +173,13 @@ func (s *Server) Handle(h Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.config.Exec = h
+}
+
+// Force lets a handler run in the place of every command, as a forced command or a shell that is none.
+func (s *Server) Force(h Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forced = h
 }
 
 // Refuse lets nobody in, or again those who may.

@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -109,6 +111,19 @@ func onTerminal(cmd *exec.Cmd, e *Exec) (rest func(), err error) {
 	return func() { <-printed; terminal.Close() }, nil
 }
 
+// opened is a line that says first that it runs.
+var opened = regexp.MustCompile(`(?s)^exec sh -c 'printf .*exec sh -c "\$1"' (\w+) '(.*)'$`)
+
+// loginShell does what a login shell does with such a line, so that handlers get the command alone, and returns what the line says
+// on stdout and stderr before.
+func loginShell(line string) (command, mark string) {
+	m := opened.FindStringSubmatch(line)
+	if m == nil {
+		return line, ""
+	}
+	return strings.ReplaceAll(m[2], `'\''`, "'"), "kgpu-" + m[1] + "\n"
+}
+
 func (s *Server) session(user string, nc ssh.NewChannel) {
 	ch, requests, err := nc.Accept()
 	if err != nil {
@@ -138,13 +153,20 @@ func (s *Server) session(user string, nc ssh.NewChannel) {
 				_ = r.Reply(false, nil)
 				continue
 			}
+			line, mark := loginShell(text.Text)
+			text.Text = line
 			s.mu.Lock()
 			s.lines = append(s.lines, text.Text)
 			handler := s.config.Exec
+			if s.forced != nil {
+				handler, mark = s.forced, ""
+			}
 			s.mu.Unlock()
 			_ = r.Reply(true, nil)
 			wg.Go(func() {
 				defer ch.Close()
+				_, _ = io.WriteString(ch, mark)
+				_, _ = io.WriteString(ch.Stderr(), mark)
 				status := handler(&Exec{User: user, Line: text.Text, Stdin: ch, Stdout: ch, Stderr: ch.Stderr(), Terminal: terminal, Gone: gone})
 				if status != Vanish {
 					_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
