@@ -13,7 +13,9 @@ import (
 )
 
 // SwapWanted reports whether the kubelets are told to run beside swap.
-func (i *Inventory) SwapWanted() bool { return i.Kubernetes.KubeletConfiguration["failSwapOn"] == false }
+func (i *Inventory) SwapWanted() bool {
+	return i.Kubernetes.KubeletConfiguration["failSwapOn"] == false
+}
 
 // Threshold is below how much of a file system, or of its inodes, the kubelet evicts pods and has its node take no more. Zero: it
 // does not look.

@@ -40,8 +40,8 @@ type NodeStatus struct {
 	NetworkUnavailable bool
 	Unschedulable      bool
 	Pressure           []string // DiskPressure, MemoryPressure, PIDPressure: it takes no pods; none: it does
-	Version            string // kubelet's
-	Runtime            string // docker://26.1.5
+	Version            string   // kubelet's
+	Runtime            string   // docker://26.1.5
 	Kernel, OS         string
 	InternalIP         string
 
