@@ -279,6 +279,19 @@ func TestReady(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	// What is under pressure takes no pods; to wait for that alone would be for nothing.
+	full := strings.Replace(ready, "node w1 Ready=True", "node w1 MemoryPressure=False DiskPressure=True Ready=True", 1)
+	for late, c := range map[string]struct{ cluster, timeout string }{
+		"node w1 (DiskPressure)": {full, "600"},
+		"node w1 (DiskPressure), kube-system/deployment/coredns (1 of 2)": {strings.Replace(full, "coredns 2 2 2", "coredns 2 1 2", 1), "0"},
+	} {
+		s.write("cluster", c.cluster)
+		s.write(stepDir+"/timeout", c.timeout)
+		s.fails(s.step("cluster-ready"), 1, "NODE_PRESSURE")
+		if got := s.read(stepDir + "/failure"); got != "NODE_PRESSURE\tnot ready: "+late+"\n" {
+			t.Errorf("%q", got)
+		}
+	}
 	s.write("cluster", strings.ReplaceAll(ready, "Ready=True", "Ready=False"))
 	s.value("network", "none")
 	s.ok(s.step("cluster-ready"))

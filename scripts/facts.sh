@@ -326,17 +326,40 @@ done
 # --- container runtimes
 blob daemon-json /etc/docker/daemon.json
 blob containerd-toml /etc/containerd/config.toml
+# Where their images go: what they say themselves while they run, else what their files say.
+docker_root=/var/lib/docker containerd_root=/var/lib/containerd
+if [[ -r /etc/docker/daemon.json && $(</etc/docker/daemon.json) =~ \"(data-root|graph)\"[[:space:]]*:[[:space:]]*\"(/[^\"]*)\" ]]; then
+  docker_root=${BASH_REMATCH[2]}
+fi
+# root_of CONFIGURATION takes containerd's root from the keys before the first table.
+root_of() {
+  local line
+  while IFS= read -r line && [[ $line != \[* ]]; do
+    if [[ $line =~ ^[[:space:]]*root[[:space:]]*=[[:space:]]*[\"\'](/[^\"\']*) ]]; then containerd_root=${BASH_REMATCH[1]}; fi
+  done <<<"$1"
+}
+if [[ -r /etc/containerd/config.toml ]]; then root_of "$(</etc/containerd/config.toml)"; fi
 if [[ $active == *' containerd.service '* ]]; then
   dump=$(set -o pipefail && timeout 30 containerd config dump 2>/dev/null | base64 -w 0) || in_time $? containerd
   printf 'containerd-dump=%s\n' "$dump"
+  root_of "$(base64 -d <<<"$dump" 2>/dev/null)"
 fi
 if [[ $active == *' docker.service '* ]]; then
   docker=$(timeout 10 curl -fsS --unix-socket /run/docker.sock http://localhost/info 2>/dev/null)
   [[ $docker != *'"nvidia":{'* ]] || echo 'docker-info=nvidia yes'
+  if [[ $docker =~ \"DockerRootDir\":\"(/[^\"]*)\" ]]; then docker_root=${BASH_REMATCH[1]}; fi
   for field in ServerVersion CgroupDriver CgroupVersion Driver; do
     [[ ! $docker =~ \"$field\":\"([^\"]*)\" ]] || printf 'docker-info=%s %s\n' "$field" "${BASH_REMATCH[1]}"
   done
 fi
+printf 'docker-root=%s\ncontainerd-root=%s\n' "$docker_root" "$containerd_root"
+# The file systems on which the kubelet looks for room: of what is not there yet, the one where it would be made.
+paths=()
+for path in / /var /var/lib /var/cache/apt /tmp /var/lib/kubelet "$docker_root" "$containerd_root"; do
+  while [[ ! -d $path ]]; do path=$(dirname -- "$path"); done
+  paths+=("$path")
+done
+each file-system df --output=avail,size,iavail,itotal,target,file -k -- "${paths[@]}"
 toolkit=/etc/nvidia-container-runtime/config.toml
 [[ ! -f $toolkit ]] || each toolkit-setting grep -E '^[[:blank:]]*accept-nvidia-visible-devices-' "$toolkit"
 if [[ -x /usr/local/bin/cri-dockerd ]]; then

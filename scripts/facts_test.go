@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,54 @@ func TestFactsWithoutWhatHangs(t *testing.T) {
 	}
 	if len(h.NVIDIA.Seen) != 1 || h.DockerInfo != nil || h.Etcd == nil || h.Etcd.KiB != 0 || h.Etcd.Changed.IsZero() {
 		t.Errorf("%+v, %+v, %+v", h.NVIDIA, h.DockerInfo, h.Etcd)
+	}
+}
+
+// Where images go is what runtimes say of themselves, else what their files say; the file systems are those of the places that there are.
+func TestFactsOfRoots(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files              map[string]string
+		runs               bool
+		docker, containerd string
+	}{
+		"nothing":      {nil, false, "/var/lib/docker", "/var/lib/containerd"},
+		"as they come": {map[string]string{"docker/daemon.json": "{}", "containerd/config.toml": "version = 2\n[plugins]\nroot = \"/no\"\n"}, false, "/var/lib/docker", "/var/lib/containerd"},
+		"configured": {map[string]string{"docker/daemon.json": "{\n  \"log-driver\": \"json-file\",\n  \"data-root\" : \"/data/docker\"}", "containerd/config.toml": "# root = \"/no\"\nroot = '/data/containerd'\n"}, false,
+			"/data/docker", "/data/containerd"},
+		"in the words of old":   {map[string]string{"docker/daemon.json": `{"graph": "/data/docker"}`}, false, "/data/docker", "/var/lib/containerd"},
+		"by what they run with": {map[string]string{"docker/daemon.json": `{"data-root": "/no"}`}, true, "/data/running", "/data/dumped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newHostForFacts(t)
+			if c.runs {
+				s = busyHost(t)
+				s.stub("curl", `#!/bin/sh
+echo '{"DockerRootDir":"/data/running","Driver":"overlay2"}'
+`)
+				s.stub("containerd", "#!/bin/sh\nprintf 'version = 3\\nroot = \"/data/dumped\"\\n'\n")
+			}
+			s.write("data/here", "")
+			for file, text := range c.files {
+				s.write("etc/"+file, text)
+			}
+			h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.DockerRoot != c.docker || h.ContainerdRoot != c.containerd {
+				t.Errorf("docker's root %q, containerd's %q, want %q and %q", h.DockerRoot, h.ContainerdRoot, c.docker, c.containerd)
+			}
+			for _, fs := range h.FileSystems {
+				if fs.SizeKiB == 0 || fs.AvailableKiB == 0 || fs.On == "" {
+					t.Errorf("%+v", fs)
+				}
+			}
+			if told := slices.ContainsFunc(h.FileSystems, func(fs facts.FileSystem) bool { return fs.Path == "/data" }); told != strings.HasPrefix(c.docker, "/data") {
+				t.Errorf("file systems: %+v", h.FileSystems)
+			}
+		})
 	}
 }
 

@@ -54,6 +54,21 @@ esac
 `)
 }
 
+// What keeps a node from taking pods is told, and only while it does.
+func TestStatusOfANodeUnderPressure(t *testing.T) {
+	t.Parallel()
+	type object = map[string]any
+	condition := func(what, status string) any { return object{"type": what, "status": status} }
+	s := newSandbox(t)
+	s.write("etc/kubernetes/admin.conf", "")
+	s.kubectlStub("v1.36.3", asKubectl(t, object{"items": []any{object{"kind": "Node", "metadata": object{"name": "w1"}, "spec": object{}, "status": object{"conditions": []any{
+		condition("MemoryPressure", "False"), condition("DiskPressure", "True"), condition("PIDPressure", "Unknown"), condition("Ready", "True"), condition("Other", "True"),
+	}}}}}))
+	if got := s.told().API.Nodes[0].Pressure; !slices.Equal(got, []string{"DiskPressure"}) {
+		t.Errorf("pressure: %q", got)
+	}
+}
+
 // told runs status.sh with the sandbox's stubs in front and little patience.
 func (s *sandbox) told() *facts.Status {
 	s.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -309,7 +310,7 @@ func cgroupDriver(s *subject) []string {
 // ofRuntime reports whether it is the runtime's driver that is not as kgpu sets it.
 func ofRuntime(s *subject) bool { return s.e.KubeletCgroup == "systemd" }
 
-// fullPercent is where the kubelet begins to evict: nodefs.available<10%.
+// fullPercent is where the kubelet begins to evict, unless the inventory says otherwise: nodefs.available<10%.
 const fullPercent = 90
 
 func diskFull(s *subject) []string {
@@ -318,6 +319,9 @@ func diskFull(s *subject) []string {
 		if used := s.e.Disks[mount]; used >= fullPercent {
 			out = append(out, fmt.Sprintf("%s is used by %d %%", mount, used))
 		}
+	}
+	if len(out) == 0 {
+		out = preflight.Evicts(s.inv, s.f)
 	}
 	if s.node != nil && s.node.Conditions["DiskPressure"] == "True" {
 		out = append(out, "the kubelet reports DiskPressure")

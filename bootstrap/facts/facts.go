@@ -32,9 +32,12 @@ type Host struct {
 	Routes    []netip.Prefix          // destinations of the main table, without the default route
 	Listening []Socket                // TCP sockets that accept connections
 	Mounts    []Mount                 // the file systems that hold /, /var, /var/lib, /boot, /tmp
-	Swap      []Swap
-	Modules   map[string]ModuleState // of the modules kgpu may want
-	Sysctls   map[string]string      // of the keys kgpu may set, current values
+	// FileSystems are those of /, of the packages, of the kubelet and of images, each at the paths that it was looked at.
+	FileSystems                []FileSystem
+	DockerRoot, ContainerdRoot string // where they keep images; empty: it was not told
+	Swap                       []Swap
+	Modules                    map[string]ModuleState // of the modules kgpu may want
+	Sysctls                    map[string]string      // of the keys kgpu may set, current values
 
 	Apt              Apt
 	Packages         map[string]Package // installed, of those kgpu cares for
@@ -96,6 +99,14 @@ type Mount struct {
 	AvailableKiB      int64
 	InodesFreePercent int
 	NoExec            bool // programs on it cannot be run
+}
+
+// FileSystem is one as the kubelet sees it.
+type FileSystem struct {
+	Path                  string // that is on it
+	On                    string // where it is mounted
+	AvailableKiB, SizeKiB int64  // size zero: unknown
+	InodesFreePercent     float64
 }
 
 // Swap is an active swap space or one that would come back at boot.

@@ -39,8 +39,9 @@ type NodeStatus struct {
 	Reason, Message    string    // of that condition
 	NetworkUnavailable bool
 	Unschedulable      bool
-	Version            string // kubelet's
-	Runtime            string // docker://26.1.5
+	Pressure           []string // DiskPressure, MemoryPressure, PIDPressure: it takes no pods; none: it does
+	Version            string   // kubelet's
+	Runtime            string   // docker://26.1.5
 	Kernel, OS         string
 	InternalIP         string
 
@@ -110,7 +111,7 @@ func (api *API) object(f []string) error {
 		api.Waiting = append(api.Waiting, p)
 		return nil
 	}
-	const nodeFields, podFields = 15, 9
+	const nodeFields, podFields = 16, 9
 	fields := make([]string, max(nodeFields, podFields))
 	for i := range min(len(f), len(fields)) { // trailing empty fields are trimmed
 		fields[i] = Unescaped(f[i])
@@ -120,7 +121,7 @@ func (api *API) object(f []string) error {
 	case "node":
 		n := NodeStatus{
 			Name: f[1], Ready: f[2], Since: moment(f[3]), Reason: f[4], Message: f[5], NetworkUnavailable: f[6] == "True", Unschedulable: f[7] == "true",
-			Version: f[8], Runtime: f[9], Kernel: f[10], OS: f[11], InternalIP: firstWord(f[12]), Capacity: amounts(f[13]), Allocatable: amounts(f[14]),
+			Version: f[8], Runtime: f[9], Kernel: f[10], OS: f[11], InternalIP: firstWord(f[12]), Capacity: amounts(f[13]), Allocatable: amounts(f[14]), Pressure: strings.Fields(f[15]),
 		}
 		if n.Name == "" {
 			return errors.New("no name")

@@ -72,25 +72,8 @@ func (c *checker) size(m Machine) {
 	}
 }
 
-// freeKiB is what an installation needs on the file system that holds the path: packages and images.
-var freeKiB = map[string]int64{"/": 1 << 20, "/var": 4 << 20, "/var/lib": 4 << 20, "/tmp": 64 << 10}
-
-func (c *checker) disks(m Machine) {
-	for _, mount := range m.Facts.Mounts {
-		if need := freeKiB[mount.Path]; !member(m) && mount.AvailableKiB < need {
-			c.problem(m.ID(), reason.HostDiskFull, "%s has %d MiB free, %d MiB are needed", mount.Path, mount.AvailableKiB/1024, need/1024)
-		}
-		if mount.InodesFreePercent < 5 {
-			c.problem(m.ID(), reason.HostInodesFull, "%s has %d %% of its inodes free", mount.Path, mount.InodesFreePercent)
-		}
-		if mount.NoExec && strings.HasPrefix(mount.Path, "/var") {
-			c.problem(m.ID(), reason.HostMountNoExec, "%s is mounted noexec, and the images of containers are there", mount.Path)
-		}
-	}
-}
-
 func (c *checker) swap(m Machine) {
-	if c.inv.Swap == inventory.SwapDisable {
+	if c.inv.Swap == inventory.SwapDisable || c.inv.SwapWanted() {
 		return
 	}
 	var on []string

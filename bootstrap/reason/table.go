@@ -130,6 +130,7 @@ const (
 	RepoContentMismatch ID = "REPO_CONTENT_MISMATCH"
 	APIUnreachable      ID = "API_UNREACHABLE"
 	NodeNotReady        ID = "NODE_NOT_READY"
+	NodePressure        ID = "NODE_PRESSURE"
 	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
 	NodeUnknown         ID = "NODE_UNKNOWN"
 	RenderFolderTaken   ID = "RENDER_FOLDER_TAKEN"
@@ -228,14 +229,14 @@ var table = index([]Reason{
 		"The host has less memory or fewer CPUs than its role needs. kgpu saw that before it began, or kubeadm said so.",
 		"a control plane needs 2 CPUs and 1700 MiB, a worker 1 CPU and 900 MiB"},
 	{HostDiskFull, 55,
-		"A file system has not the room for what would come onto it: packages, images, the CUDA toolkit, or kgpu's own files. It was seen before the run began, or a program said \"No space left on device\" during it.",
-		"free space on the file system named above"},
+		"A file system has not the room for what would come onto it: packages, images, the CUDA toolkit, or kgpu's own files. The kubelet keeps 10 % of it free, 15 % where images are (`evictionHard` of `kubeletConfiguration` says otherwise), and takes no pods below that. It was seen before the run began, or a program said \"No space left on device\" during it.",
+		"free space on the file system named above, or keep images on a larger one (`data-root` in /etc/docker/daemon.json, `root` in /etc/containerd/config.toml)"},
 	{HostInodesFull, 56,
 		"Less than 5 % of a file system's inodes are free. Each file takes one, so that no more files can be made, however much space there is.",
 		"remove files on the file system named above: its inodes are used up"},
 	{HostSwapOn, 57,
 		"The host uses swap space, with which the kubelet does not start as kubeadm sets it up; `swap: refuse`, the default, leaves it alone. Also said when kgpu turned swap off and something turned it on again.",
-		"set `swap: disable` in the inventory and kgpu turns swap off (`kgpu reset` turns it on again)"},
+		"set `swap: disable` in the inventory and kgpu turns swap off (`kgpu reset` turns it on again), or keep it: `kubernetes: {kubeletConfiguration: {failSwapOn: false}}`"},
 	{HostClockSkew, 58,
 		"The host's clock is more than 30 s away from the clock of the machine that runs kgpu. Certificates and join tokens are valid by the clock.",
 		"correct the clock: install chrony, or check the time server"},
@@ -487,6 +488,9 @@ var table = index([]Reason{
 	{NodeNotReady, 88,
 		"A host joined, and its node did not appear in the cluster or did not get ready in time. The kubelet reports readiness; it waits for the runtime and the pod network.",
 		"`kubectl describe node` and `journalctl -u kubelet` on the host say why"},
+	{NodePressure, 235,
+		"The kubelet finds too little room on the node's disks (DiskPressure), too little memory (MemoryPressure), or too many processes (PIDPressure). Until that is over the node takes no new pods, and the kubelet ends some of those that it has.",
+		"make room on the node: `df -h` and `free -m` there, `kubectl describe node` for the kubelet's words; it takes pods again some minutes after"},
 	{NodeDrainBlocked, 90,
 		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them; or pods with cards have come since the plan was shown, when it had none, so that nobody agreed to their end. The node takes pods again as before, and its driver was not touched.",
 		"end the pods named above, or loosen their disruption budget, then run the same command again; it asks about pods that have come meanwhile"},

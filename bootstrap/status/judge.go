@@ -227,6 +227,9 @@ func (j *judge) node(h *Host, n *facts.NodeStatus) {
 	if n.NetworkUnavailable {
 		j.problem(h.Host, reason.NodeNotReady, "node "+n.Name+" has no pod network", "look at the pods of the network: `kubectl get pods -A -o wide`")
 	}
+	if len(n.Pressure) > 0 {
+		j.problem(h.Host, reason.NodePressure, "node "+n.Name+" takes no new pods, and evicts some: "+strings.Join(n.Pressure, ", "), "")
+	}
 	if n.Unschedulable {
 		j.problem(h.Host, "", "node "+n.Name+" takes no new pods (SchedulingDisabled)", "when the work on it is done: `kubectl uncordon "+n.Name+"`")
 	}

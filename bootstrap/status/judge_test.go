@@ -153,9 +153,13 @@ func TestWhatIsNotWell(t *testing.T) {
 			w1(s).Ready, w1(s).Reason, w1(s).Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
 		}, []string{"10.0.0.11 SSH_UNREACHABLE connecting to 10.0.0.11:22: i/o timeout", "10.0.0.11 NODE_NOT_READY node w1 is not ready since 2026-11-21 11:00:00 UTC: NodeStatusUnknown: Kubelet stopped"}},
 		"a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Ready = "False" }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
-		"a node without network":   {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
-		"a node that is cordoned":  {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Unschedulable = true }, []string{"10.0.0.11  node w1 takes no new pods (SchedulingDisabled)"}},
-		"no node":                  {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Nodes = api(s).Nodes[:1] }, []string{"10.0.0.11 NODE_NOT_READY the cluster has no node for it"}},
+		"a node with a full disk": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			w1(s).Pressure = []string{"DiskPressure", "PIDPressure"}
+		},
+			[]string{"10.0.0.11 NODE_PRESSURE node w1 takes no new pods, and evicts some: DiskPressure, PIDPressure"}},
+		"a node without network":  {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
+		"a node that is cordoned": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Unschedulable = true }, []string{"10.0.0.11  node w1 takes no new pods (SchedulingDisabled)"}},
+		"no node":                 {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Nodes = api(s).Nodes[:1] }, []string{"10.0.0.11 NODE_NOT_READY the cluster has no node for it"}},
 		"no node, and a plan for it": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
 			api(s).Nodes = api(s).Nodes[:1]
 			todo.Steps = map[string][]Step{"10.0.0.11": {{"cluster/join", "join", "the cluster has no node w1"}}}

@@ -10,9 +10,9 @@ valid_nodes "${nodes[@]}"
 mapfile -t workloads < <(value_lines workloads)
 network=$(value_or network '')
 
-# The state of the cluster, a line each: the node's name, its Ready and NetworkUnavailable conditions; or the workload,
-# how many pods it wants and how many are available (ready for its minReadySeconds) and current.
-state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{if eq .type "NetworkUnavailable"}} NetworkUnavailable={{.status}}{{end}}{{end}}
+# The state of the cluster, a line each: the node's name, its conditions; or the workload, how many pods it wants and how many
+# are available (ready for its minReadySeconds) and current.
+state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{if eq .type "NetworkUnavailable" "DiskPressure" "MemoryPressure" "PIDPressure"}} {{.type}}={{.status}}{{end}}{{end}}
 {{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}} {{.status.updatedNumberScheduled}}
 {{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.availableReplicas 0}} {{or .status.updatedReplicas 0}}
 {{end}}{{end}}'
@@ -28,7 +28,11 @@ pending() {
   for node in "${nodes[@]}"; do
     line=$(grep -m 1 -F "node $node " <<<"$state") || line=
     if [[ $network == none && -n $line ]]; then continue; fi
-    if [[ $line != *' Ready=True'* || $line == *NetworkUnavailable=True* ]]; then missing+=("node $node"); fi
+    if [[ $line != *' Ready=True'* || $line == *NetworkUnavailable=True* ]]; then
+      missing+=("node $node")
+    elif [[ $line =~ \ (Disk|Memory|PID)Pressure=True ]]; then
+      missing+=("node $node (${BASH_REMATCH[1]}Pressure)")
+    fi
   done
   while read -r _ node line; do
     if [[ " ${nodes[*]} " != *" $node "* && " $line " != *' Ready=True '* ]]; then away=$((away + 1)); fi
@@ -122,16 +126,18 @@ explain() {
   kube get events --all-namespaces --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15
 }
 
-told='' rounds=0 kept=''
+told='' rounds=0 kept='' pressed='node [^,( ]+ \([A-Za-z]+Pressure\)'
 while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
   watch_pulls --all-namespaces
   if [[ $((rounds % 5)) -eq 0 ]]; then kept=$(stuck "$late"); fi
   rounds=$((rounds + 1))
   words=$(pull_text)
   why="${late//,/, }${words:-$kept}"
-  if [[ $(seconds_left) -le 0 ]]; then
+  # A kubelet keeps such a condition for minutes after it has made room: nobody waits for that alone.
+  if [[ $late =~ ^$pressed(,$pressed)*$ || $(seconds_left) -le 0 ]]; then
     explain "$late" 2>&1 || true
     reason=${pull%%$'\t'*}
+    if [[ -z $reason && $late =~ $pressed ]]; then reason=NODE_PRESSURE; fi
     fail "${reason:-NODE_NOT_READY}" "not ready: $why"
   fi
   if [[ $why != "$told" ]]; then
