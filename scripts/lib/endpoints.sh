@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Where programs connect to. Nothing here writes, for scripts other than steps use it too.
 
-# endpoint_state HOST PORT SECONDS prints open, refused (the machine answers, nothing listens), silent (no answer in time), unresolved
-# or unreachable. The addresses of a name are tried side by side, as apt, curl and programs in Go try its two families: the way of
+# endpoint_state HOST PORT SECONDS prints open, refused (the machine answers, nothing listens), silent (no answer in time),
+# unresolved or unreachable. The addresses of a name are tried side by side, as apt, curl and programs in Go try its two families: the way of
 # one of them may lead nowhere. The resolver waits 5 s for each name server that is dead before it asks the next one, for either
 # family (resolv.conf(5)).
 endpoint_state() {
@@ -44,7 +44,8 @@ apt_proxy() {
   [[ $scheme == http || $scheme == https ]] || return 0
   host=${host%%/*}
   host=${host##*@}
-  proxy=$(/usr/lib/apt/apt-helper auto-detect-proxy "$scheme://$host/" 2>/dev/null </dev/null | sed -nE "s/^Using proxy '(.*)' for URL .*/\1/p")
+  proxy=$(/usr/lib/apt/apt-helper auto-detect-proxy "$scheme://$host/" 2>/dev/null </dev/null |
+    sed -nE "s/^Using proxy '(.*)' for URL .*/\1/p")
   if [[ $host =~ ^(.*):[0-9]+$ ]]; then host=${BASH_REMATCH[1]}; fi
   host=${host#[}
   host=${host%]}
