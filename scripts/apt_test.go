@@ -311,11 +311,6 @@ func TestFetch(t *testing.T) {
 	if got := s.read(stepDir + "/failure"); strings.Contains(got, "hidden") {
 		t.Errorf("the password is in the failure: %q", got)
 	}
-	s.write("etc/apt/apt.conf.d/90-kgpu-proxy", "Acquire::http::Proxy \"http://u:p@proxy:3128\";\nAcquire::https::Proxy::direct.example \"DIRECT\";\n")
-	r := s.ok(s.script("fetch_proxy http://a.example/x; fetch_proxy https://direct.example/x; fetch_proxy https://b.example:8443/x"))
-	if want := "proxy = \"http://u:p@proxy:3128\"\nproxy = \"http://u:p@proxy:3128\"\n"; r.output != want {
-		t.Errorf("proxies %q, want %q", r.output, want)
-	}
 }
 
 // overHTTP begins a script in which /repo is served at http://127.0.0.1:8000/.

@@ -11,7 +11,7 @@ var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "kernel", "nvidia", "driver-ways", "swap", "hosts", "fetch", "keys", "rules", "cluster", "members", "pods", "images", "drain", "leave", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "fetch", "keys", "rules", "cluster", "members", "pods", "images", "drain", "leave", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
@@ -22,7 +22,7 @@ func Facts() []byte {
 // Reach returns the script that tries endpoints, the repository of Kubernetes and ways to a driver; it wants to be the beginning
 // of the standard input of `bash -s`, and what is to be tried the rest, a line each, as scripts/reach.sh says.
 func Reach() []byte {
-	return script("lib/driver-ways.sh", "reach.sh")
+	return script("lib/driver-ways.sh", "lib/endpoints.sh", "reach.sh")
 }
 
 // Pods returns the script that prints the pods which a drain of their node would move; it wants to be the standard input of

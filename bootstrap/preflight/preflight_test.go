@@ -224,6 +224,8 @@ func TestCheck(t *testing.T) {
 			want: "w1 REGISTRY_UNREACHABLE registry.k8s.io port 443, for images: there is no way there"},
 		{name: "proxy", spoil: func(_, w *Machine) { needing(w, "proxy.lan", plan.ByProxy, true, facts.Refused) },
 			want: "w1 PROXY_UNREACHABLE proxy.lan port 443, for the proxy: the connection was refused"},
+		{name: "the proxy of its own apt", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, "proxy-silent") },
+			want: "w1 PROXY_UNREACHABLE pkgs.k8s.io port 443, for packages, by the proxy that apt on the host is set to: no answer within 10 s"},
 		{name: "API server that is not there yet", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, false, facts.Refused) }},
 		{name: "API server that is there", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, true, facts.Refused) },
 			want: "w1 NET_PORT_BLOCKED 10.0.0.10 port 443, for the API server: the connection was refused"},

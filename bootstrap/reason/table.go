@@ -73,6 +73,8 @@ const (
 	HostShadowed        ID = "HOST_SHADOWED"
 	HostPackagePinned   ID = "HOST_PACKAGE_PINNED"
 	HostAptConfig       ID = "HOST_APT_CONFIG"
+	HostAptHook         ID = "HOST_APT_HOOK"
+	HostAptSource       ID = "HOST_APT_SOURCE"
 	HostCertificateEnds ID = "HOST_CERTIFICATE_ENDS"
 	HostNotInInventory  ID = "HOST_NOT_IN_INVENTORY"
 	NetRangeOverlap     ID = "NET_RANGE_OVERLAP"
@@ -321,6 +323,12 @@ var table = index([]Reason{
 	{HostAptConfig, 37,
 		"apt cannot read one of its own files, or two of them contradict each other, and refuses all its work. The message names file and line.",
 		"correct or remove the entry named above: apt refuses all its work until then"},
+	{HostAptHook, 231,
+		"A program that the host's owner has apt or dpkg run before, during or after its work (a hook, such as APT::Update::Pre-Invoke or DPkg::Pre-Install-Pkgs) fails, and apt gives up. The message names the file that has it. Hooks that would run after an update of the package lists are not run for kgpu's own.",
+		"mend the program named above, or take the hook out of the file named above"},
+	{HostAptSource, 232,
+		"apt would take a package from a disc or a folder of the host, because one of its sources says so, and it is not there. The message has apt's words, and the file and the line.",
+		"comment out the source at the line named above (or put in the disc, or mount the folder), and let the host have a mirror of its distribution beside it; then `apt-get update`"},
 	{HostCertificateEnds, 46,
 		"A certificate of Kubernetes on the host ends in less than 30 days, has ended, or cannot be read. When it has ended, those who show it are refused: the kubelet, the API server, or you.",
 		"on the control plane: `kubeadm certs renew all`, then restart its pods; a kubelet renews its own: `journalctl -u kubelet` says why it did not"},
@@ -343,8 +351,8 @@ var table = index([]Reason{
 		"A host could not connect to a registry that container images come from: no answer in 5 s, a refusal, or no route there; or what it sent was cut short again and again.",
 		"check the firewall of the host and the proxy in between, set `proxy:`, or name your own registry: `images: {registry: …}`"},
 	{ProxyUnreachable, 78,
-		"A host could not connect to the proxy that the inventory names.",
-		"check the address under `proxy:`, and that the host may connect to it"},
+		"A host could not connect to the proxy that the inventory names, or to the one that its own apt is set to.",
+		"check the address under `proxy:`, and that the host may connect to it; of a proxy that the inventory does not name, `apt-config dump Acquire` on the host says where it is"},
 	{RegistryBusy, 31,
 		"A registry answered that it is overloaded or has a fault (429, 500 to 504), and did so again and again until the time for that was over.",
 		"the registry answers, but refuses for now: run the same command again later, or name your own registry: `images: {registry: …}`"},
