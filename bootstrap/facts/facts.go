@@ -28,6 +28,7 @@ type Host struct {
 	Reached   netip.Addr              // by SSH, which the host does not tell; zero: unknown, behind a bastion
 	Names     map[string][]netip.Addr // that the host may know API servers by → where they lead it; none: it does not resolve
 	NodeIP    netip.Addr              // that the kubelet was given for its node; zero: none
+	Resolvers map[string][]netip.Addr // file → the name servers in it, of ResolvConfs; nil: unknown
 	Routes    []netip.Prefix          // destinations of the main table, without the default route
 	Listening []Socket                // TCP sockets that accept connections
 	Mounts    []Mount                 // the file systems that hold /, /var, /var/lib, /boot, /tmp

@@ -42,7 +42,7 @@ func Parse(output []byte) (*Host, error) {
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, mounts, sockets, keyrings, configurations, containerd, nvidia, record, etcdData, membership, controlPlane, currentRun, operator} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, sockets, keyrings, configurations, containerd, nvidia, record, etcdData, membership, controlPlane, currentRun, operator} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}

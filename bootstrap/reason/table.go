@@ -60,25 +60,26 @@ const (
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
 
-	HostPodNetworkLeft  ID = "HOST_POD_NETWORK_LEFT"
-	HostModuleMissing   ID = "HOST_MODULE_MISSING"
-	HostCgroupV1        ID = "HOST_CGROUP_V1"
-	HostCgroupV2        ID = "HOST_CGROUP_V2"
-	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
-	HostPackageHeld     ID = "HOST_PACKAGE_HELD"
-	HostPackagePinned   ID = "HOST_PACKAGE_PINNED"
-	HostAptConfig       ID = "HOST_APT_CONFIG"
-	HostCertificateEnds ID = "HOST_CERTIFICATE_ENDS"
-	HostNotInInventory  ID = "HOST_NOT_IN_INVENTORY"
-	NetRangeOverlap     ID = "NET_RANGE_OVERLAP"
-	NetPortBlocked      ID = "NET_PORT_BLOCKED"
-	NetNameUnresolved   ID = "NET_NAME_UNRESOLVED"
-	NetMTUDiffers       ID = "NET_MTU_DIFFERS"
-	RegistryUnreachable ID = "REGISTRY_UNREACHABLE"
-	RegistryBusy        ID = "REGISTRY_BUSY"
-	ImageUnavailable    ID = "IMAGE_UNAVAILABLE"
-	ImageMismatch       ID = "IMAGE_MISMATCH"
-	ProxyUnreachable    ID = "PROXY_UNREACHABLE"
+	HostPodNetworkLeft   ID = "HOST_POD_NETWORK_LEFT"
+	HostModuleMissing    ID = "HOST_MODULE_MISSING"
+	HostCgroupV1         ID = "HOST_CGROUP_V1"
+	HostCgroupV2         ID = "HOST_CGROUP_V2"
+	HostRuntimeConflict  ID = "HOST_RUNTIME_CONFLICT"
+	HostPackageHeld      ID = "HOST_PACKAGE_HELD"
+	HostResolverUnusable ID = "HOST_RESOLVER_UNUSABLE"
+	HostPackagePinned    ID = "HOST_PACKAGE_PINNED"
+	HostAptConfig        ID = "HOST_APT_CONFIG"
+	HostCertificateEnds  ID = "HOST_CERTIFICATE_ENDS"
+	HostNotInInventory   ID = "HOST_NOT_IN_INVENTORY"
+	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
+	NetPortBlocked       ID = "NET_PORT_BLOCKED"
+	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
+	NetMTUDiffers        ID = "NET_MTU_DIFFERS"
+	RegistryUnreachable  ID = "REGISTRY_UNREACHABLE"
+	RegistryBusy         ID = "REGISTRY_BUSY"
+	ImageUnavailable     ID = "IMAGE_UNAVAILABLE"
+	ImageMismatch        ID = "IMAGE_MISMATCH"
+	ProxyUnreachable     ID = "PROXY_UNREACHABLE"
 
 	GPUUnsupported        ID = "GPU_UNSUPPORTED"
 	GPUDriverImpossible   ID = "GPU_DRIVER_IMPOSSIBLE"
@@ -243,6 +244,9 @@ var table = index([]Reason{
 	{HostAddressMissing, 63,
 		"The address that the node is to have in the cluster is on none of the host's interfaces, or the host has no IPv4 address at all.",
 		"`privateAddress:` must be an address of one of the host's interfaces"},
+	{HostResolverUnusable, 238,
+		"Pods get the name servers of their host, and the cluster's DNS asks them for all names that are not the cluster's. The host's own are at an address that only the host itself can ask, such as 127.0.0.1 of dnsmasq or unbound, or there are none, and no file of a resolver that kgpu knows has others. The cluster's DNS would ask itself, and end (plugin/loop).",
+		"write the servers that the host's own resolver asks into a file on the host, `nameserver ADDRESS` a line, and name it in the inventory: `kubernetes: {kubeletConfiguration: {resolvConf: /etc/resolv-pods.conf}}`"},
 	{HostPortTaken, 64,
 		"A port that Kubernetes or the pod network listens on is taken by another program, on a host that is no node yet.",
 		"stop the program that listens on the port named above"},
