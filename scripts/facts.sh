@@ -319,6 +319,7 @@ for file in /var/lib/kgpu/*; do
 done
 each_of fence /var/lib/kgpu/fence
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
+[[ ! -e /var/lib/kgpu/network-unproven ]] || echo network-unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
 # When apt last took what a key of its repositories signed, and when the key ends. gpg may be gone; here it needs no home and

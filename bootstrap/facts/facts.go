@@ -55,21 +55,22 @@ type Host struct {
 	Ways       []Way // to the driver that the host is to get, as it was asked for beside its facts; nil: it was not
 	SecureBoot bool  // the firmware lets only signed kernels and modules run
 
-	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
-	Kubelet      *Member       // nil: this host never joined a cluster
-	ControlPlane *ControlPlane // nil: no control plane here
-	Fence        int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
-	Recorded     *Record       // what kgpu's ledger says of the host's membership; nil: nothing
-	KubeadmFiles []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
-	Etcd         *EtcdData     // nil: etcd has left nothing here
-	PodNetwork   []string      // paths of CNI's configurations, and what flannel keeps below /run
-	PodLinks     []string      // links that pod networks make: cni0, flannel.1, weave…
-	Run          *Run          // a kgpu run that holds this host now; nil: none
-	Operator     *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
-	OperatorLeft bool          // one that was killed or cut off has left who it was
-	Ledger       int           // number of changes recorded in the ledger
-	Notes        bool          // there is what kgpu keeps for itself, the ledger or what its steps told
-	Unproven     bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
+	Foreign         []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
+	Kubelet         *Member       // nil: this host never joined a cluster
+	ControlPlane    *ControlPlane // nil: no control plane here
+	Fence           int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
+	Recorded        *Record       // what kgpu's ledger says of the host's membership; nil: nothing
+	KubeadmFiles    []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
+	Etcd            *EtcdData     // nil: etcd has left nothing here
+	PodNetwork      []string      // paths of CNI's configurations, and what flannel keeps below /run
+	PodLinks        []string      // links that pod networks make: cni0, flannel.1, weave…
+	Run             *Run          // a kgpu run that holds this host now; nil: none
+	Operator        *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
+	OperatorLeft    bool          // one that was killed or cut off has left who it was
+	Ledger          int           // number of changes recorded in the ledger
+	Notes           bool          // there is what kgpu keeps for itself, the ledger or what its steps told
+	NetworkUnproven bool          // pods of this control plane's cluster were to reach each other and its DNS, and that did not come to its end
+	Unproven        bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
 }
 
 // OS is /etc/os-release.

@@ -31,7 +31,7 @@ func Parse(output []byte) (*Host, error) {
 		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"],
 		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), SecureBoot: a.has("secure-boot"),
 		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
-		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
+		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
 		Units:        units(a["unit"]),
 		Outdated:     a["outdated"],
 		Foreign:      foreign(a),

@@ -483,7 +483,7 @@ func TestRepair(t *testing.T) {
 		{"label", func(f map[string]*facts.Host) { delete(f["cp1"].ControlPlane.Nodes[1].Labels, "disk") }, []string{"cp1 cluster/nodes"}},
 		{"network", func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = facts.Workload{Desired: 3, Ready: 3, Hash: "other"}
-		}, []string{"cp1 network/flannel"}},
+		}, []string{"cp1 network/flannel", "cp1 cluster/ready"}},
 		{"not ready", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
 		{"control plane down", func(f map[string]*facts.Host) {
 			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}

@@ -126,6 +126,8 @@ const (
 	RepoContentMismatch ID = "REPO_CONTENT_MISMATCH"
 	APIUnreachable      ID = "API_UNREACHABLE"
 	NodeNotReady        ID = "NODE_NOT_READY"
+	NetPodsUnreachable  ID = "NET_PODS_UNREACHABLE"
+	NetDNSBroken        ID = "NET_DNS_BROKEN"
 	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
 	NodeUnknown         ID = "NODE_UNKNOWN"
 	RenderFolderTaken   ID = "RENDER_FOLDER_TAKEN"
@@ -471,6 +473,12 @@ var table = index([]Reason{
 	{NodeNotReady, 88,
 		"A host joined, and its node did not appear in the cluster or did not get ready in time. The kubelet reports readiness; it waits for the runtime and the pod network.",
 		"`kubectl describe node` and `journalctl -u kubelet` on the host say why"},
+	{NetPodsUnreachable, 216,
+		"All nodes are ready, and a pod on one of them does not reach a pod on another, which the message names. The pod network wraps the packets of pods into packets between the nodes' addresses, and something on the way drops those: mostly the firewall of a host, of the cloud (its security group) or of the network between them.",
+		"let the hosts' addresses in the cluster (`kubectl get nodes -o wide`) reach each other: flannel needs UDP 8472, calico TCP 179 and IP protocol 4, weave TCP 6783 and UDP 6783 and 6784; then run `kgpu up` again"},
+	{NetDNSBroken, 217,
+		"Pods reach each other, and one of them does not get an answer from the cluster's DNS: programs in it find no Service by its name.",
+		"`kubectl -n kube-system logs -l k8s-app=kube-dns` says what the DNS meets, `kubectl -n kube-system logs -l k8s-app=kube-proxy` whether its address leads to it; then run `kgpu up` again"},
 	{NodeDrainBlocked, 90,
 		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them; or pods with cards have come since the plan was shown, when it had none, so that nobody agreed to their end. The node takes pods again as before, and its driver was not touched.",
 		"end the pods named above, or loosen their disruption budget, then run the same command again; it asks about pods that have come meanwhile"},
