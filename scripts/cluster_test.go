@@ -1,10 +1,12 @@
 package scripts
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -585,5 +587,104 @@ func TestCalicoTakesTheNodesAddresses(t *testing.T) {
 	s.ok(s.step("network-apply"))
 	if calls := s.calls(); strings.Contains(calls, set) || !strings.Contains(calls, mark) {
 		t.Errorf("the owner's choice is not kept:\n%s", calls)
+	}
+}
+
+// The end of the wait is a proof: pods reach each other in a ring, and the DNS. What they do not is told with both nodes' names,
+// and owed until a proof comes to its end.
+func TestReadyProvesTheNetwork(t *testing.T) {
+	t.Parallel()
+	const owed, good = "var/lib/kgpu/network-unproven", "reached\nresolved\n"
+	for name, c := range map[string]struct {
+		pods string
+		said map[string]string // by node; of the others: all is well
+		want string            // the failure; empty: none
+	}{
+		"all is well": {},
+		"nothing comes through": {
+			said: map[string]string{"w1": "does not reach no answer within 5 s\ndoes not resolve no answer within 5 s\n", "w2": "reached\ndoes not resolve no answer within 5 s\n"},
+			want: "NET_PODS_UNREACHABLE\ta pod on w1 does not reach a pod on w2 (10.244.2.2): no answer within 5 s",
+		},
+		"the last reaches the first": {
+			said: map[string]string{"w2": "does not reach No route to host\nresolved\n"},
+			want: "NET_PODS_UNREACHABLE\ta pod on w2 does not reach a pod on cp1 (10.244.0.2): No route to host",
+		},
+		"no DNS": {
+			said: map[string]string{"w1": "reached\ndoes not resolve the name is not known\n"},
+			want: "NET_DNS_BROKEN\ta pod on w1 does not resolve kubernetes.default: the name is not known",
+		},
+		"a kubelet that is not reached": {
+			said: map[string]string{"w1": "fails"},
+			want: "NET_PODS_UNREACHABLE\ta pod on w1 does not reach a pod on w2 (10.244.2.2): kubectl exec: error dialing backend",
+		},
+		"silence": {
+			said: map[string]string{"w1": ""},
+			want: "NET_PODS_UNREACHABLE\ta pod on w1 does not reach a pod on w2 (10.244.2.2): it does not tell why",
+		},
+		"a pod without an address": {
+			pods: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 - \"no space \\\"left\\\"\"\n",
+			want: `NODE_NOT_READY	the pod of the proof on w2 does not run: no space "left"`,
+		},
+		"an address that is none": {
+			pods: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 $(reboot)\n",
+			want: "NODE_NOT_READY\tthe pod of the proof on w2 does not run: it has no address",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.stub("kubectl", `#!/bin/bash
+echo "kubectl $*" >>/tmp/calls
+while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
+case "$*" in
+*"get nodes,"*) printf 'node %s Ready=True\n' cp1 w1 w2 ;;
+"-n kgpu-network get pods -o"*) cat /pods ;;
+"-n kgpu-network exec "*) said=$(</said.$4); [[ $said != fails ]] || { echo error dialing backend >&2; exit 1; }; printf '%s\n' "$said" ;;
+esac
+`)
+			s.stub("timeout", "#!/bin/bash\nexec /usr/bin/timeout \"$@\"\n")
+			s.write("pods", cmp.Or(c.pods, "cp1 10.244.0.2\nw1 10.244.1.2\nw2 10.244.2.2\n"))
+			for _, node := range []string{"cp1", "w1", "w2"} {
+				said, ok := c.said[node]
+				if !ok {
+					said = good
+				}
+				s.write("said."+node, said)
+			}
+			s.value("nodes", "cp1\nw1\nw2\n")
+			s.value("proof", "the pods\n")
+			s.write(stepDir+"/timeout", "0")
+			r := s.step("cluster-ready")
+			if r.failure != c.want || (r.status == 0) != (c.want == "") || s.exists(owed) != (c.want != "") {
+				t.Errorf("status %d, failure %q, owed %t, output\n%s", r.status, r.failure, s.exists(owed), r.output)
+			}
+			calls := s.calls()
+			if !strings.Contains(calls, " delete namespace kgpu-network ") || c.want == "" && !strings.Contains(calls, " exec w2 -- /bin/bash -c ") {
+				t.Errorf("calls:\n%s", calls)
+			}
+			h, err := facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))
+			if err != nil || h.NetworkUnproven != (c.want != "") {
+				t.Errorf("%v: %t is told", err, !h.NetworkUnproven)
+			}
+		})
+	}
+}
+
+// A port that is refused is one that was reached.
+func TestLooksOfAPod(t *testing.T) {
+	t.Parallel()
+	step, err := Step("cluster-ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := regexp.MustCompile(`(?s)\nlooks='([^']*)'`).FindSubmatch(step)
+	if looks == nil {
+		t.Fatal("cluster-ready.sh has no looks")
+	}
+	for address, want := range map[string]string{"127.0.0.1": "reached\n", "255.255.255.255": "does not reach "} {
+		out, err := exec.Command("/bin/bash", "-c", string(looks[1]), address).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), want) || strings.Count(string(out), "resol") != 1 {
+			t.Errorf("%s: %v\n%s", address, err, out)
+		}
 	}
 }

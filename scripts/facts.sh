@@ -67,6 +67,15 @@ each link ip -o link show
 each route ip -4 -o route show table main
 each route ip -6 -o route show table main
 each listen ss -Hltnp
+# The name servers by the files that may have them. The first is the one that programs read, if it is there.
+for path in /etc/resolv.conf /run/systemd/resolve/resolv.conf /run/NetworkManager/no-stub-resolv.conf /run/dnsmasq/resolv.conf; do
+  [[ -r $path || $path == /etc/* ]] || continue
+  servers=
+  while read -r key value _ || [[ -n $key ]]; do
+    [[ $key != nameserver ]] || servers+=" $value"
+  done 2>/dev/null <"$path"
+  printf 'resolv-conf=%s%s\n' "$path" "$servers"
+done
 
 # --- disks and swap
 paths=()
@@ -231,7 +240,7 @@ each_of ufw /etc/ufw/ufw.conf
 
 # --- units, and runs of kgpu that go on
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
-  systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
+  systemd-resolved.service systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
   unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
   kgpu-api-name.service k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
 for batch in /var/lib/kgpu/run/*/; do
@@ -310,6 +319,7 @@ for file in /var/lib/kgpu/*; do
 done
 each_of fence /var/lib/kgpu/fence
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
+[[ ! -e /var/lib/kgpu/network-unproven ]] || echo network-unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
 # When apt last took what a key of its repositories signed, and when the key ends. gpg may be gone; here it needs no home and

@@ -29,6 +29,7 @@ type Host struct {
 	Reached   netip.Addr              // by SSH, which the host does not tell; zero: unknown, behind a bastion
 	Names     map[string][]netip.Addr // that the host may know API servers by → where they lead it; none: it does not resolve
 	NodeIP    netip.Addr              // that the kubelet was given for its node; zero: none
+	Resolvers map[string][]netip.Addr // file → the name servers in it, of ResolvConfs; nil: unknown
 	Routes    []netip.Prefix          // destinations of the main table, without the default route
 	Listening []Socket                // TCP sockets that accept connections
 	Mounts    []Mount                 // the file systems that hold /, /var, /var/lib, /boot, /tmp
@@ -60,21 +61,22 @@ type Host struct {
 
 	Shadows []string // paths of programs and units that are run instead of those of the same name that packages bring
 
-	Foreign      []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
-	Kubelet      *Member       // nil: this host never joined a cluster
-	ControlPlane *ControlPlane // nil: no control plane here
-	Fence        int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
-	Recorded     *Record       // what kgpu's ledger says of the host's membership; nil: nothing
-	KubeadmFiles []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
-	Etcd         *EtcdData     // nil: etcd has left nothing here
-	PodNetwork   []string      // paths of CNI's configurations, and what flannel keeps below /run
-	PodLinks     []string      // links that pod networks make: cni0, flannel.1, weave…
-	Run          *Run          // a kgpu run that holds this host now; nil: none
-	Operator     *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
-	OperatorLeft bool          // one that was killed or cut off has left who it was
-	Ledger       int           // number of changes recorded in the ledger
-	Notes        bool          // there is what kgpu keeps for itself, the ledger or what its steps told
-	Unproven     bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
+	Foreign         []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
+	Kubelet         *Member       // nil: this host never joined a cluster
+	ControlPlane    *ControlPlane // nil: no control plane here
+	Fence           int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
+	Recorded        *Record       // what kgpu's ledger says of the host's membership; nil: nothing
+	KubeadmFiles    []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
+	Etcd            *EtcdData     // nil: etcd has left nothing here
+	PodNetwork      []string      // paths of CNI's configurations, and what flannel keeps below /run
+	PodLinks        []string      // links that pod networks make: cni0, flannel.1, weave…
+	Run             *Run          // a kgpu run that holds this host now; nil: none
+	Operator        *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
+	OperatorLeft    bool          // one that was killed or cut off has left who it was
+	Ledger          int           // number of changes recorded in the ledger
+	Notes           bool          // there is what kgpu keeps for itself, the ledger or what its steps told
+	NetworkUnproven bool          // pods of this control plane's cluster were to reach each other and its DNS, and that did not come to its end
+	Unproven        bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
 }
 
 // OS is /etc/os-release.

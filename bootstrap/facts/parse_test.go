@@ -215,6 +215,17 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+func TestResolvers(t *testing.T) {
+	h := parse(t, "resolv-conf=/etc/resolv.conf 127.0.0.1 fe80::1%eth0 x", "resolv-conf=/etc/shadow 10.0.0.1", "resolv-conf=", "resolv-conf=/run/dnsmasq/resolv.conf")
+	want := map[string][]netip.Addr{"/etc/resolv.conf": {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("fe80::1%eth0")}, "/run/dnsmasq/resolv.conf": {}}
+	if !reflect.DeepEqual(h.Resolvers, want) {
+		t.Errorf("%v", h.Resolvers)
+	}
+	if h := parse(t); h.Resolvers != nil {
+		t.Errorf("a host that did not tell: %v", h.Resolvers)
+	}
+}
+
 func TestReach(t *testing.T) {
 	found, err := ParseReach([]byte("Welcome!\nkgpu-reach=1\nreach=pkgs.k8s.io 443 open\nreach=10.0.0.10 6443 refused\nend=1\n"))
 	if want := map[Endpoint]Reach{{"pkgs.k8s.io", 443}: Open, {"10.0.0.10", 6443}: Refused}; err != nil || !reflect.DeepEqual(found, want) {

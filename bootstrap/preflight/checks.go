@@ -111,6 +111,13 @@ func (c *checker) address(m Machine) {
 	}
 }
 
+// resolver finds hosts whose name servers pods cannot ask: the cluster's DNS would not come up.
+func (c *checker) resolver(m Machine) {
+	if _, why := plan.ResolvConf(c.inv, m.Facts); why != "" && !member(m) {
+		c.problem(m.ID(), reason.HostResolverUnusable, "%s", why)
+	}
+}
+
 // mtu finds machines whose links differ: the pod network takes the size of its packets from each host's own link, and what
 // leaves a host with large ones is lost on the way to a host with small ones.
 func (c *checker) mtu(machines []Machine) {

@@ -102,6 +102,15 @@ func TestAdviceAboutPackages(t *testing.T) {
 	}
 }
 
+// resolvers is what a host has in /etc/resolv.conf and in the file of systemd-resolved; empty: it has no such file.
+func resolvers(own, systemd string) map[string][]netip.Addr {
+	all := map[string][]netip.Addr{"/etc/resolv.conf": {netip.MustParseAddr(own)}}
+	if systemd != "" {
+		all[facts.SystemdResolvConf] = []netip.Addr{netip.MustParseAddr(systemd)}
+	}
+	return all
+}
+
 // TestCheck spoils one thing at a time: that is found, on that host, and nothing else.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -149,6 +158,11 @@ func TestCheck(t *testing.T) {
 		{name: "swap, to be turned off", more: "swap: disable\n", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }},
 		{name: "clock", spoil: func(_, w *Machine) { w.Skew = -2 * time.Minute }, want: "w1 HOST_CLOCK_SKEW the clock is -2m0s off"},
 		{name: "address", spoil: func(_, w *Machine) { w.PrivateAddress = netip.MustParseAddr("10.9.9.9") }, want: "w1 HOST_ADDRESS_MISSING none of the host's interfaces has 10.9.9.9"},
+		{name: "name server at a loopback address", spoil: func(_, w *Machine) { w.Facts.Resolvers = resolvers("127.0.0.1", "") },
+			want: "w1 HOST_RESOLVER_UNUSABLE /etc/resolv.conf names the server 127.0.0.1, which in a pod is not that of the host: the cluster's DNS would ask itself"},
+		{name: "name server at a loopback address, of systemd-resolved", spoil: func(_, w *Machine) { w.Facts.Resolvers = resolvers("127.0.0.53", "10.0.0.1") }},
+		{name: "name server at a loopback address, another chosen", more: "kubernetes: {kubeletConfiguration: {resolvConf: /etc/resolv-pods.conf}}\n",
+			spoil: func(_, w *Machine) { w.Facts.Resolvers = resolvers("127.0.0.1", "") }},
 		{name: "same address", spoil: func(cp, w *Machine) {
 			cp.PrivateAddress = netip.MustParseAddr("10.0.0.11")
 			cp.Facts.Addresses = w.Facts.Addresses

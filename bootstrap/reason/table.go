@@ -62,30 +62,31 @@ const (
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
 
-	HostPodNetworkLeft  ID = "HOST_POD_NETWORK_LEFT"
-	HostModuleMissing   ID = "HOST_MODULE_MISSING"
-	HostIPTablesLegacy  ID = "HOST_IPTABLES_LEGACY"
-	HostCgroupV1        ID = "HOST_CGROUP_V1"
-	HostCgroupV2        ID = "HOST_CGROUP_V2"
-	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
-	HostPackageHeld     ID = "HOST_PACKAGE_HELD"
-	HostPackageNewer    ID = "HOST_PACKAGE_NEWER"
-	HostShadowed        ID = "HOST_SHADOWED"
-	HostPackagePinned   ID = "HOST_PACKAGE_PINNED"
-	HostAptConfig       ID = "HOST_APT_CONFIG"
-	HostAptHook         ID = "HOST_APT_HOOK"
-	HostAptSource       ID = "HOST_APT_SOURCE"
-	HostCertificateEnds ID = "HOST_CERTIFICATE_ENDS"
-	HostNotInInventory  ID = "HOST_NOT_IN_INVENTORY"
-	NetRangeOverlap     ID = "NET_RANGE_OVERLAP"
-	NetPortBlocked      ID = "NET_PORT_BLOCKED"
-	NetNameUnresolved   ID = "NET_NAME_UNRESOLVED"
-	NetMTUDiffers       ID = "NET_MTU_DIFFERS"
-	RegistryUnreachable ID = "REGISTRY_UNREACHABLE"
-	RegistryBusy        ID = "REGISTRY_BUSY"
-	ImageUnavailable    ID = "IMAGE_UNAVAILABLE"
-	ImageMismatch       ID = "IMAGE_MISMATCH"
-	ProxyUnreachable    ID = "PROXY_UNREACHABLE"
+	HostPodNetworkLeft   ID = "HOST_POD_NETWORK_LEFT"
+	HostModuleMissing    ID = "HOST_MODULE_MISSING"
+	HostIPTablesLegacy   ID = "HOST_IPTABLES_LEGACY"
+	HostCgroupV1         ID = "HOST_CGROUP_V1"
+	HostCgroupV2         ID = "HOST_CGROUP_V2"
+	HostRuntimeConflict  ID = "HOST_RUNTIME_CONFLICT"
+	HostPackageHeld      ID = "HOST_PACKAGE_HELD"
+	HostPackageNewer     ID = "HOST_PACKAGE_NEWER"
+	HostShadowed         ID = "HOST_SHADOWED"
+	HostResolverUnusable ID = "HOST_RESOLVER_UNUSABLE"
+	HostPackagePinned    ID = "HOST_PACKAGE_PINNED"
+	HostAptConfig        ID = "HOST_APT_CONFIG"
+	HostAptHook          ID = "HOST_APT_HOOK"
+	HostAptSource        ID = "HOST_APT_SOURCE"
+	HostCertificateEnds  ID = "HOST_CERTIFICATE_ENDS"
+	HostNotInInventory   ID = "HOST_NOT_IN_INVENTORY"
+	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
+	NetPortBlocked       ID = "NET_PORT_BLOCKED"
+	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
+	NetMTUDiffers        ID = "NET_MTU_DIFFERS"
+	RegistryUnreachable  ID = "REGISTRY_UNREACHABLE"
+	RegistryBusy         ID = "REGISTRY_BUSY"
+	ImageUnavailable     ID = "IMAGE_UNAVAILABLE"
+	ImageMismatch        ID = "IMAGE_MISMATCH"
+	ProxyUnreachable     ID = "PROXY_UNREACHABLE"
 
 	GPUUnsupported        ID = "GPU_UNSUPPORTED"
 	GPUDriverImpossible   ID = "GPU_DRIVER_IMPOSSIBLE"
@@ -133,6 +134,8 @@ const (
 	APIUnreachable      ID = "API_UNREACHABLE"
 	NodeNotReady        ID = "NODE_NOT_READY"
 	NodePressure        ID = "NODE_PRESSURE"
+	NetPodsUnreachable  ID = "NET_PODS_UNREACHABLE"
+	NetDNSBroken        ID = "NET_DNS_BROKEN"
 	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
 	NodeUnknown         ID = "NODE_UNKNOWN"
 	RenderFolderTaken   ID = "RENDER_FOLDER_TAKEN"
@@ -257,6 +260,9 @@ var table = index([]Reason{
 	{HostAddressMissing, 63,
 		"The address that the node is to have in the cluster is on none of the host's interfaces, or the host has no IPv4 address at all.",
 		"`privateAddress:` must be an address of one of the host's interfaces"},
+	{HostResolverUnusable, 238,
+		"Pods get the name servers of their host, and the cluster's DNS asks them for all names that are not the cluster's. The host's own are at an address that only the host itself can ask, such as 127.0.0.1 of dnsmasq or unbound, or there are none, and no file of a resolver that kgpu knows has others. The cluster's DNS would ask itself, and end (plugin/loop).",
+		"write the servers that the host's own resolver asks into a file on the host, `nameserver ADDRESS` a line, and name it in the inventory: `kubernetes: {kubeletConfiguration: {resolvConf: /etc/resolv-pods.conf}}`"},
 	{HostPortTaken, 64,
 		"A port that Kubernetes or the pod network listens on is taken by another program, on a host that is no node yet.",
 		"stop the program that listens on the port named above"},
@@ -499,6 +505,12 @@ var table = index([]Reason{
 	{NodePressure, 235,
 		"The kubelet finds too little room on the node's disks (DiskPressure), too little memory (MemoryPressure), or too many processes (PIDPressure). Until that is over the node takes no new pods, and the kubelet ends some of those that it has.",
 		"make room on the node: `df -h` and `free -m` there, `kubectl describe node` for the kubelet's words; it takes pods again some minutes after"},
+	{NetPodsUnreachable, 216,
+		"All nodes are ready, and a pod on one of them does not reach a pod on another, which the message names. The pod network wraps the packets of pods into packets between the nodes' addresses, and something on the way drops those: mostly the firewall of a host, of the cloud (its security group) or of the network between them.",
+		"let the hosts' addresses in the cluster (`kubectl get nodes -o wide`) reach each other: flannel needs UDP 8472, calico TCP 179 and IP protocol 4, weave TCP 6783 and UDP 6783 and 6784; then run `kgpu up` again"},
+	{NetDNSBroken, 217,
+		"Pods reach each other, and one of them does not get an answer from the cluster's DNS: programs in it find no Service by its name.",
+		"`kubectl -n kube-system logs -l k8s-app=kube-dns` says what the DNS meets, `kubectl -n kube-system logs -l k8s-app=kube-proxy` whether its address leads to it; then run `kgpu up` again"},
 	{NodeDrainBlocked, 90,
 		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them; or pods with cards have come since the plan was shown, when it had none, so that nobody agreed to their end. The node takes pods again as before, and its driver was not touched.",
 		"end the pods named above, or loosen their disruption budget, then run the same command again; it asks about pods that have come meanwhile"},
