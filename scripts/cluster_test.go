@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"text/template"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
@@ -374,20 +373,17 @@ func TestReadySeesCrashLoops(t *testing.T) {
 		t.Fatal("cluster-ready.sh has no restarts_template")
 	}
 	pods := template.Must(template.New("").Parse(string(found[1])))
-	pod := func(namespace string, restarts int, ago time.Duration) object {
-		return object{"metadata": object{"namespace": namespace, "name": "kube-flannel-ds-x"}, "status": object{"containerStatuses": []any{object{
-			"restartCount": restarts, "state": object{"running": object{"startedAt": time.Now().Add(-ago).UTC().Format(time.RFC3339)}},
-		}}}}
-	}
 	for name, c := range map[string]struct {
-		pod   object
-		waits bool
+		namespace string
+		restarts  int
+		ago       string // when it began, in words of date; the next time it is asked, it began a while ago
+		waits     bool
 	}{
-		"began again":                  {pod("kube-flannel", 3, 0), true},
-		"began again a while ago":      {pod("kube-flannel", 3, time.Minute), false},
-		"began":                        {pod("kube-flannel", 0, 0), false},
-		"somebody else's":              {pod("theirs", 3, 0), false},
-		"by a clock that is far ahead": {pod("kube-flannel", 3, -time.Hour), false},
+		"began again":                  {"kube-flannel", 3, "now", true},
+		"began again a while ago":      {"kube-flannel", 3, "1 minute ago", false},
+		"began":                        {"kube-flannel", 0, "now", false},
+		"somebody else's":              {"theirs", 3, "now", false},
+		"by a clock that is far ahead": {"kube-flannel", 3, "1 hour", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -395,14 +391,18 @@ func TestReadySeesCrashLoops(t *testing.T) {
 			s.stub("kubectl", `#!/bin/bash
 case $* in
   *' get nodes,'*) printf '%s\n' 'node cp1 Ready=True' 'kube-flannel/daemonset/kube-flannel-ds 1 1 1' ;;
-  *' get pods --all-namespaces -o go-template='*) cat /pods ;;
+  *' get pods --all-namespaces -o go-template='*) sed "s/BEGAN/$(date -u -d "$(cat /ago)" +%FT%TZ)/" /pods; echo '1 minute ago' >/ago ;;
 esac
 `)
 			var out strings.Builder
-			if err := pods.Execute(&out, object{"items": []any{c.pod}}); err != nil {
+			pod := object{"metadata": object{"namespace": c.namespace, "name": "kube-flannel-ds-x"}, "status": object{"containerStatuses": []any{
+				object{"restartCount": c.restarts, "state": object{"running": object{"startedAt": "BEGAN"}}},
+			}}}
+			if err := pods.Execute(&out, object{"items": []any{pod}}); err != nil {
 				t.Fatal(err)
 			}
 			s.write("pods", out.String())
+			s.write("ago", c.ago)
 			s.value("nodes", "cp1\n")
 			s.value("workloads", "kube-flannel/daemonset/kube-flannel-ds\n")
 			s.write(stepDir+"/timeout", "0")
@@ -414,6 +414,7 @@ esac
 			if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: pod kube-flannel/kube-flannel-ds-x began again just now\n" {
 				t.Errorf("%q", got)
 			}
+			s.write("ago", c.ago)
 			s.write(stepDir+"/timeout", "60")
 			s.ok(s.step("cluster-ready"))
 		})
