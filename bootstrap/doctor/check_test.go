@@ -198,7 +198,8 @@ var rows = map[string]func(*world){
 	},
 	"w1 APT_SIGNED_BY_CONFLICT": func(w *world) { // 15: container toolkit, troubleshooting
 		says(&w.worker, "apt-source=/etc/apt/sources.list.d/docker.list\thttps://download.docker.com/linux/ubuntu\t/etc/apt/keyrings/docker.gpg",
-			"apt-source=/etc/apt/sources.list.d/docker.sources\thttps://download.docker.com/linux/ubuntu/\t/etc/apt/keyrings/docker.asc")
+			"apt-source=/etc/apt/sources.list.d/docker.sources\thttps://download.docker.com/linux/ubuntu/\t/etc/apt/keyrings/docker.asc",
+			"apt-refuses=Conflicting values set for option Signed-By regarding source https://download.docker.com/linux/ubuntu/ noble: /etc/apt/keyrings/docker.gpg != /etc/apt/keyrings/docker.asc")
 	},
 	"w1 GPU_FELL_OFF_BUS": func(w *world) { // 16: k8s-device-plugin#231
 		w.logs("NVRM: GPU at PCI:0000:65:00: GPU-2", "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",

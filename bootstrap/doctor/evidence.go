@@ -37,6 +37,7 @@ type Evidence struct {
 	KubeletCgroup   string            // cgroupDriver of the kubelet's configuration
 
 	Sources        []Source // apt's, of those that kgpu knows
+	AptRefuses     string   // what apt says when it takes none of its sources; empty: it takes them
 	HoldsLost      []string // packages that kgpu held and nobody holds
 	DriverUpgraded string   // when and by what a driver was last upgraded; empty: unknown
 
@@ -128,7 +129,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 		KernelLog: short(a["kernel-log"]), DeviceNodes: short(a["device-node"]), Switches: len(a["nvswitch"]), SMISaid: short(a["card-said"]),
 		Stuck: short(a["stuck"]), DKMS: short(a["dkms"]), ContainerdStray: short(a["containerd-stray"]), HoldsLost: short(a["hold-lost"]),
 		NVIDIACgroup: first(a["nvidia-cgroup"]), DefaultRuntime: first(a["default-runtime"]), KubeletCgroup: first(a["kubelet-cgroup"]),
-		DriverUpgraded: first(a["driver-upgraded"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
+		DriverUpgraded: first(a["driver-upgraded"]), AptRefuses: first(a["apt-refuses"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
 		Units: map[string]Unit{}, CDI: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
 	}
 	if e.Asked {
