@@ -123,7 +123,7 @@ func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) 
 // fetchDriver plans that all of a driver is on the host before another one goes.
 func (b *builder) fetchDriver(h *host, found *facts.Host, c Choice) {
 	p := driverPackages(h.facts, c.Driver)
-	values := map[string]string{"headers": lines(p.First...), "packages": lines(p.Driver...), "branch": strconv.Itoa(c.Branch), "gone": lines(c.Replaces...)}
+	values := map[string]string{"headers": lines(p.First...), "packages": lines(append(slices.Clone(p.Driver), besides(h.facts, c)...)...), "branch": strconv.Itoa(c.Branch), "gone": lines(c.Replaces...)}
 	if c.Prebuilt() {
 		way, known := h.found()
 		values["ways"] = lines(wayLines(h.facts, c, installWays(!known || way.Name == wayNewer)...)...)
