@@ -102,6 +102,7 @@ done
 for image in /boot/vmlinuz-*; do
   [[ ! -d /lib/modules/${image#/boot/vmlinuz-} ]] || printf 'kernel-installed=%s\n' "${image#/boot/vmlinuz-}"
 done
+[[ ! -e /lib/modules/$release/build/Makefile ]] || echo kernel-headers=1
 each module-file grep -sHoE "/(${modules//_/[-_]})\.ko" "/lib/modules/$release/modules.builtin" "/lib/modules/$release/modules.dep"
 for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables \
   net.bridge.bridge-nf-call-ip6tables fs.inotify.max_user_instances fs.inotify.max_user_watches vm.max_map_count; do
@@ -227,12 +228,12 @@ cri-o cri-tools curl docker-ce docker-ce-cli docker.io docker-cli docker-engine 
 gnupg gpg ipset iptables iproute2 kmod kubeadm kubectl kubelet kubernetes-cni libseccomp2 moby-containerd moby-engine moby-runc
 nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-timesyncd tar ufw util-linux'
 # shellcheck disable=SC2016 # the fields are dpkg's and awk's
-told package awk -v wanted="${wanted//$'\n'/ }" '
+told package awk -v wanted="${wanted//$'\n'/ }" -v release="-$release" '
   NF == 2 && $1 == "dpkg-query" { exit $2 }
   BEGIN { n = split(wanted, names, " "); for (i = 1; i <= n; i++) want[names[i]] = 1 }
-  ($1 in want) || $1 ~ /nvidia|^linux-headers-|^cuda-(drivers|keyring|toolkit-[0-9]+-[0-9]+$)|^cudnn9-cuda-[0-9]+$|^libcuda1$/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
+  ($1 in want) || index($1, release) || $1 ~ /nvidia|^linux-headers-|^cuda-(drivers|keyring|toolkit-[0-9]+-[0-9]+$)|^cudnn9-cuda-[0-9]+$|^libcuda1$/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
 ' < <(
-  timeout 30 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version}\n' 2>/dev/null
+  timeout 30 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version} ${Architecture}\n' 2>/dev/null
   echo "dpkg-query $?"
 ) || in_time $? dpkg-query
 [[ ! -e /run/reboot-required ]] || echo reboot-required=1

@@ -175,3 +175,22 @@ func TestFactsOfKeyrings(t *testing.T) {
 		t.Errorf("without gpg: %+v", got)
 	}
 }
+
+// Of what the kernel came with, and of other kernels nothing.
+func TestFactsOfTheKernel(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	release := strings.TrimSpace(readFile(t, "/proc/sys/kernel/osrelease"))
+	var status strings.Builder
+	for _, name := range []string{"linux-image-unsigned-" + release, "proxmox-headers-" + release, "linux-image-6.1.0-1-other"} {
+		status.WriteString("Package: " + name + "\nStatus: install ok installed\nMaintainer: x\nArchitecture: all\nVersion: 1\nDescription: x\n\n")
+	}
+	s.write("var/lib/dpkg/status", status.String())
+	h, err := facts.Parse([]byte(s.ok(s.bash(stubbed(Facts()))).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, image := h.Packages["linux-image-unsigned-"+release]; !image || len(h.Packages) != 2 {
+		t.Errorf("packages: %v", h.Packages)
+	}
+}

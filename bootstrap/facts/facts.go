@@ -8,22 +8,23 @@ import (
 
 // Host is what scripts/facts.sh found on one machine.
 type Host struct {
-	Hostname    string
-	MachineID   string
-	ProductUUID string // empty where the firmware has none or it cannot be read
-	BootID      string
-	Virt        string // systemd-detect-virt: "none", "kvm", "lxc", …
-	OS          OS
-	Arch        string   // dpkg's word: amd64, arm64
-	Kernel      string   // uname -r
-	Kernels     []string // releases that are installed in /boot
-	Systemd     bool     // PID 1 is systemd
-	CgroupV2    bool     // /sys/fs/cgroup is the unified hierarchy
-	LegacyRules bool     // iptables is iptables-legacy
-	CPUs        int
-	MemoryKiB   int64
-	Now         time.Time // the host's clock when the script started
-	TimeSync    string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
+	Hostname      string
+	MachineID     string
+	ProductUUID   string // empty where the firmware has none or it cannot be read
+	BootID        string
+	Virt          string // systemd-detect-virt: "none", "kvm", "lxc", …
+	OS            OS
+	Arch          string   // dpkg's word: amd64, arm64
+	Kernel        string   // uname -r
+	Kernels       []string // releases that are installed in /boot
+	KernelHeaders bool     // of the kernel that runs, what modules are built with is there
+	Systemd       bool     // PID 1 is systemd
+	CgroupV2      bool     // /sys/fs/cgroup is the unified hierarchy
+	LegacyRules   bool     // iptables is iptables-legacy
+	CPUs          int
+	MemoryKiB     int64
+	Now           time.Time // the host's clock when the script started
+	TimeSync      string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
 
 	Addresses []Address
 	Reached   netip.Addr              // by SSH, which the host does not tell; zero: unknown, behind a bastion

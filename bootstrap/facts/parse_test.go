@@ -181,6 +181,17 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// Old scripts did not tell the architecture.
+func TestPackagesOfArchitectures(t *testing.T) {
+	h := parse(t, "arch=amd64", "package=libnvidia-compute-550 install installed ok 550.163.01-1 amd64", "package=libnvidia-compute-550 hold installed ok 550.163.01-1 i386",
+		"package=curl install installed ok 8.5.0 all", "package=runc install installed ok 1.3")
+	if want := map[string]Package{
+		"libnvidia-compute-550": {Version: "550.163.01-1"}, "libnvidia-compute-550:i386": {Version: "550.163.01-1", Held: true}, "curl": {Version: "8.5.0"}, "runc": {Version: "1.3"},
+	}; !reflect.DeepEqual(h.Packages, want) {
+		t.Errorf("%v", h.Packages)
+	}
+}
+
 func TestServices(t *testing.T) {
 	h := parse(t, "unit=chrony.service active enabled", "unit=ufw.service active enabled", "unit=run.service active", "ufw=ENABLED=no")
 	if h.TimeSync != "chrony" || h.Firewall != "" || h.Units["run.service"] != (Unit{Active: "active"}) {

@@ -27,6 +27,10 @@ func (c *checker) system(m Machine) {
 	case release.Ended() && !member(m):
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s, which has had no updates for everybody since %s", f.OS.PrettyName, release.End.Format("January 2006"))
 	}
+	if f.Virt == "wsl" || strings.Contains(f.Kernel, "microsoft-standard") {
+		c.advised(m.ID(), reason.HostOSUnsupported, "take a machine of its own, or a virtual machine that has the cards: in WSL, kernel and driver are those of Windows",
+			"the host is Windows' WSL (kernel %s)", f.Kernel)
+	}
 	if f.Arch != "amd64" && f.Arch != "arm64" {
 		c.problem(m.ID(), reason.HostArchUnsupported, "the host's architecture is %s", f.Arch)
 	}

@@ -100,6 +100,7 @@ const (
 	GPUModuleRejected     ID = "GPU_MODULE_REJECTED"
 	GPUModuleBuild        ID = "GPU_MODULE_BUILD"
 	GPUNoModules          ID = "GPU_NO_MODULES"
+	GPUDriverStays        ID = "GPU_DRIVER_STAYS"
 	GPUKernelNotBooted    ID = "GPU_KERNEL_NOT_BOOTED"
 	GPUNouveauBusy        ID = "GPU_NOUVEAU_BUSY"
 	GPUFabricFailed       ID = "GPU_FABRIC_FAILED"
@@ -402,6 +403,9 @@ var table = index([]Reason{
 	{GPUModuleBuild, 110,
 		"The driver is installed, and there is no module of it for the running kernel: it was not built, or building it failed.",
 		"there is no module for the kernel that runs: reboot if a newer kernel is installed; the end of a failed build's log is above"},
+	{GPUDriverStays, 202,
+		"Another driver is to take the place of the one that is there, and apt would not install it on this host, by a simulation of removing the one and installing the other. The message has apt's words. Nothing was removed: the host works as before.",
+		"mend what apt says above, or leave the driver as it is: take `gpu: {driver: …}` out of the inventory"},
 	{GPUNoModules, 200,
 		"apt can install the driver neither with kernel modules that come built for the running kernel, nor with a newer kernel of its line that has such modules, nor, where the firmware lets modules run that nobody signed, with DKMS. Of each way that the host may take, the message says what it lacks. A host whose pods run is not rebooted for that.",
 		"bring the host's packages up to date and reboot it (`apt-get update && apt-get full-upgrade`, then `reboot`), and run the same command again; a mirror may lack the package that is named above"},

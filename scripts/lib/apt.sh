@@ -148,10 +148,18 @@ apt_offers() {
   done
 }
 
+# package_fields PACKAGE FIELD... prints what dpkg knows of a package: where its name has no architecture, of the host's own.
+package_fields() {
+  local native format
+  format=$(printf " \${%s}" "${@:2}")
+  if [[ $1 == *:* ]]; then native='[^ ]+'; else native=$(dpkg --print-architecture); fi
+  dpkg-query -W -f "\${Architecture}$format\n" "$1" 2>/dev/null | sed -nE "s/^(all|$native) //p"
+}
+
 # installed PACKAGE[=VERSION] tells whether the package is installed, at this version if there is one.
 installed() {
   local state
-  state=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "${1%%=*}" 2>/dev/null) || return 1
+  state=$(package_fields "${1%%=*}" db:Status-Status Version) || return 1
   if [[ $1 == *=* ]]; then [[ $state == "installed ${1#*=}" ]]; else [[ $state == 'installed '* ]]; fi
 }
 
@@ -195,7 +203,7 @@ apt_install_version() {
   local -a specs=()
   shift
   for package in "$@"; do
-    if [[ $(dpkg-query -W -f '${db:Status-Status} ${Version}' "$package" 2>/dev/null) == "installed $version-"* ]]; then continue; fi
+    if [[ $(package_fields "$package" db:Status-Status Version) == "installed $version-"* ]]; then continue; fi
     revision=$(apt_revision "$package" "$version")
     if [[ -z $revision ]]; then
       apt_update
