@@ -87,6 +87,71 @@ func TestAdviceInSources(t *testing.T) {
 	}
 }
 
+// TestOptionsInAdvice holds that options which the sources name in an advice outside of a command line are some command's, and those
+// of init's story init's own.
+func TestOptionsInAdvice(t *testing.T) {
+	options := map[string][]string{}
+	for _, c := range newApp().Commands {
+		for _, f := range c.Flags {
+			options[c.Name], options[""] = append(options[c.Name], f.Names()...), append(options[""], f.Names()...)
+		}
+	}
+	advices := 0
+	err := filepath.WalkDir("bootstrap", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		command := ""
+		if path == "bootstrap/init.go" {
+			command = "init"
+		}
+		for _, text := range adviceIn(file) {
+			advices++
+			for _, m := range option.FindAllStringSubmatch(quoted.ReplaceAllString(text, ""), -1) {
+				if !slices.Contains(options[command], strings.TrimLeft(m[1], "-")) {
+					t.Errorf("%s: no option %s: %s", path, m[1], text)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || advices < 30 {
+		t.Errorf("%d texts of advice, %v", advices, err)
+	}
+}
+
+// adviceIn are the texts that a file has for the field Advice.
+func adviceIn(file *ast.File) (texts []string) {
+	collect := func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if text, err := strconv.Unquote(literal.Value); err == nil {
+					texts = append(texts, text)
+				}
+			}
+			return true
+		})
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.AssignStmt:
+			if field, ok := x.Lhs[0].(*ast.SelectorExpr); ok && field.Sel.Name == "Advice" {
+				collect(x.Rhs[0])
+			}
+		case *ast.KeyValueExpr:
+			if key, ok := x.Key.(*ast.Ident); ok && key.Name == "Advice" {
+				collect(x.Value)
+			}
+		}
+		return true
+	})
+	return texts
+}
+
 // TestFollowed holds that the tests above find fault with what cannot be followed.
 func TestFollowed(t *testing.T) {
 	keys := inventoryKeys(t)
