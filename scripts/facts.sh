@@ -388,8 +388,8 @@ for path in {/etc,/usr/local/lib}/systemd/system/{containerd,docker,kubelet}.ser
 done
 
 # --- clusters
-for path in /usr/local/bin/k3s /var/lib/rancher/k3s /var/lib/rancher/rke2 /var/lib/k0s /var/snap/microk8s /var/lib/minikube \
-  /etc/rancher/rke2 /opt/rke /var/lib/origin; do
+for path in /usr/{local/,}bin/{k3s,rke2,k0s}{,-uninstall.sh,-agent-uninstall.sh} /opt/rke2/bin/rke2{,-uninstall.sh} /snap/microk8s \
+  /{var/lib,etc}/rancher/{k3s,rke2} /var/lib/k0s /etc/k0s /var/snap/microk8s /var/lib/minikube /opt/rke /var/lib/origin; do
   [[ ! -e $path ]] || echo "foreign=$path"
 done
 # What kubeadm puts there; what etcd keeps; what pod networks leave.

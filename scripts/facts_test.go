@@ -194,3 +194,26 @@ func TestFactsOfTheKernel(t *testing.T) {
 		t.Errorf("packages: %v", h.Packages)
 	}
 }
+
+// Signs of other kinds of Kubernetes: what they keep, their programs and their uninstallers.
+func TestFactsOfOtherDistributions(t *testing.T) {
+	t.Parallel()
+	s := newHostForFacts(t)
+	signs := []string{"/etc/rancher/k3s", "/opt/rke2/bin/rke2-uninstall.sh", "/usr/local/bin/k3s-uninstall.sh", "/var/lib/minikube", "/var/lib/rancher/k3s"}
+	for _, path := range signs {
+		if strings.HasSuffix(path, ".sh") {
+			s.write(path[1:], "")
+		} else {
+			s.write(path[1:]+"/file", "")
+		}
+	}
+	s.stub("k3s-uninstall.sh", "#!/bin/sh\n") // the stubs are what the host has in /usr/local/bin
+	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(h.ForeignPaths)
+	if !slices.Equal(h.ForeignPaths, signs) || strings.Join(h.Foreign, " ") != "k3s rke2 minikube" {
+		t.Errorf("%q of %q", h.ForeignPaths, h.Foreign)
+	}
+}

@@ -33,6 +33,7 @@ func Init() *cli.Command {
 			&cli.StringFlag{Name: "key", Usage: "log in with this private key `FILE` (default: the agent's keys, then the usual ones in ~/.ssh)", TakesFile: true},
 			&cli.StringFlag{Name: "sudo-password", Usage: "where sudo's password is: `REFERENCE` ${NAME} (an environment variable) or file:PATH"},
 			&cli.BoolFlag{Name: "accept-new", Usage: "trust hosts that are not in known_hosts, as they show themselves now, and pin their keys in the inventory"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show every connection and what is run over it"},
 		}, sshFlags),
 		Action: initInventory,
 	}
@@ -55,7 +56,11 @@ func initInventory(c *cli.Context) error {
 		talk = c.App.ErrWriter
 	}
 	now := time.Now()
-	events := report.New(report.Plain, talk, report.Normal)
+	detail := report.Normal
+	if c.Bool("verbose") {
+		detail = report.Verbose
+	}
+	events := report.New(report.Plain, talk, detail)
 	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
 		Targets: targets, File: file, Cluster: c.String("cluster"),
 		User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), SSHConfig: c.String("ssh-config"),

@@ -62,7 +62,8 @@ type Host struct {
 
 	Shadows []string // paths of programs and units that are run instead of those of the same name that packages bring
 
-	Foreign         []string      // other Kubernetes distributions found: k3s, rke2, k0s, microk8s, minikube, kind…
+	Foreign         []string      // other Kubernetes distributions of which there are signs: k3s, rke2, k0s, microk8s, minikube…
+	ForeignPaths    []string      // the signs: directories, programs, uninstallers
 	Kubelet         *Member       // nil: this host never joined a cluster
 	ControlPlane    *ControlPlane // nil: no control plane here
 	Fence           int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none

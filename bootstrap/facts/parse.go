@@ -34,7 +34,6 @@ func Parse(output []byte) (*Host, error) {
 		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
 		Units:        units(a["unit"]),
 		Outdated:     a["outdated"],
-		Foreign:      foreign(a),
 		KubeadmFiles: a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
 		DockerRoot: a.first("docker-root"), ContainerdRoot: a.first("containerd-root"),
 		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]), Shadows: a["shadow"],
@@ -43,7 +42,7 @@ func Parse(output []byte) (*Host, error) {
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, etcdData, membership, controlPlane, currentRun, operator} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, currentRun, operator} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}

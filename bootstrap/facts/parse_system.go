@@ -3,6 +3,7 @@ package facts
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -182,19 +183,31 @@ var foreignPaths = []struct{ part, name string }{
 	{"k3s", "k3s"}, {"rke2", "rke2"}, {"k0s", "k0s"}, {"microk8s", "microk8s"}, {"minikube", "minikube"}, {"rke", "rke"}, {"origin", "openshift"},
 }
 
-func foreign(a answer) []string {
-	var found []string
-	for _, path := range a["foreign"] {
-		for _, f := range foreignPaths {
-			if strings.Contains(path, f.part) {
-				if !slices.Contains(found, f.name) {
-					found = append(found, f.name)
-				}
-				break
-			}
+// DistributionOf is the distribution that a path belongs to; empty: none that is known.
+func DistributionOf(path string) string {
+	for _, f := range foreignPaths {
+		if strings.Contains(path, f.part) {
+			return f.name
 		}
 	}
-	return found
+	return ""
+}
+
+// foreignPath is what such a path can be: the advice that removes it repeats it.
+var foreignPath = regexp.MustCompile(`^/(usr|opt|snap|var|etc)(/[a-z0-9][a-z0-9-]*(\.sh)?)+$`)
+
+func foreign(a answer, h *Host) error {
+	for _, path := range a["foreign"] {
+		name := DistributionOf(path)
+		if name == "" || !foreignPath.MatchString(path) {
+			continue
+		}
+		h.ForeignPaths = append(h.ForeignPaths, path)
+		if !slices.Contains(h.Foreign, name) {
+			h.Foreign = append(h.Foreign, name)
+		}
+	}
+	return nil
 }
 
 // files reads lines of sha256sum. Names with a backslash or a newline are escaped there; kgpu writes none.

@@ -200,6 +200,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 func (b *builder) warnings() {
 	b.oldWarnings()
 	b.lockWarnings()
+	b.leftDistributions()
 	b.versionWarnings()
 	b.endedDrivers()
 	b.plainSecrets()

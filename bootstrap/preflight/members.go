@@ -10,8 +10,14 @@ import (
 
 // distribution refuses hosts with another distribution of Kubernetes: kgpu knows kubeadm's clusters only.
 func (c *checker) distribution(m Machine) {
-	if len(m.Facts.Foreign) > 0 {
-		c.problem(m.ID(), reason.HostForeignCluster, "found %s", strings.Join(m.Facts.Foreign, ", "))
+	for _, d := range plan.Distributions(m.Facts) {
+		if d.Here {
+			found := d.Name
+			if len(d.Signs) > 0 {
+				found += ": " + strings.Join(d.Signs, ", ")
+			}
+			c.advised(m.ID(), reason.HostForeignCluster, "where nobody needs it: "+d.Away+", then run the same command again; kgpu takes nothing over", "found %s", found)
+		}
 	}
 }
 

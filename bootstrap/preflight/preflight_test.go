@@ -212,6 +212,13 @@ func TestCheck(t *testing.T) {
 			w.Facts.Units = map[string]facts.Unit{"snap.docker.dockerd.service": {Active: "active", Enabled: "enabled"}}
 		}, want: "w1 HOST_RUNTIME_CONFLICT docker runs here as a snap: `sudo snap remove docker`, or choose `runtime: containerd`"},
 		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
+		{name: "other distribution that runs", spoil: func(_, w *Machine) {
+			w.Facts.Foreign, w.Facts.ForeignPaths = []string{"k3s"}, []string{"/usr/local/bin/k3s", "/var/lib/rancher/k3s"}
+			w.Facts.Units = map[string]facts.Unit{"k3s.service": {Active: "active", Enabled: "enabled"}}
+		}, want: "w1 HOST_FOREIGN_CLUSTER found k3s: /var/lib/rancher/k3s, /usr/local/bin/k3s, k3s.service"},
+		{name: "directory of another distribution", spoil: func(_, w *Machine) {
+			w.Facts.Foreign, w.Facts.ForeignPaths = []string{"k3s"}, []string{"/var/lib/rancher/k3s"}
+		}},
 		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
 			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443 (CA x), and this one does not exist yet"},
 		{name: "weave's fast datapath", spoil: func(cp, _ *Machine) {
