@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,24 @@ import (
 // Status is what scripts/status.sh found: what changes by itself while a cluster works.
 type Status struct {
 	Certificates []Certificate
-	API          *API // nil: no control plane here
+	API          *API         // nil: no control plane here
+	PodSubnet    netip.Prefix // of the host's pods; zero: unknown
+	Peer, DNS    Tried        // another host, by the pod network, and the cluster's DNS
+}
+
+// Tried is an address that a host tried to reach; zero: it tried none.
+type Tried struct {
+	Address netip.Addr
+	Silent  bool // nothing came back
+}
+
+func tried(line string) Tried {
+	address, found, _ := strings.Cut(line, " ")
+	at, err := netip.ParseAddr(address)
+	if err != nil {
+		return Tried{}
+	}
+	return Tried{at, found == "silent"}
 }
 
 // Certificate is one of Kubernetes on a host.
@@ -65,7 +83,8 @@ func ParseStatus(output []byte) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{}
+	s := &Status{Peer: tried(a.first("pod-peer")), DNS: tried(a.first("dns"))}
+	s.PodSubnet, _ = netip.ParsePrefix(a.first("pod-subnet")) // zero where it is none
 	for _, line := range a["certificate"] {
 		path, der, _ := strings.Cut(line, " ")
 		s.Certificates = append(s.Certificates, Certificate{path, ends(base64.StdEncoding.DecodeString(der))})
