@@ -34,7 +34,7 @@ func Pods() []byte {
 // Status returns the script that prints the certificates of a host, and on the control plane what the API server knows of
 // nodes and pods; it wants to be the standard input of `bash -s`, run by root.
 func Status() []byte {
-	return mustRead("status.sh")
+	return append(mustRead("lib/pod-network.sh"), mustRead("status.sh")...)
 }
 
 // Support returns the script that prints what helps to find a fault; it wants to be the standard input of `bash -s`, run
@@ -52,7 +52,7 @@ func Render() []byte {
 // Doctor returns the script that prints what may be wrong with a host beyond its facts; it wants to be the standard input
 // of `bash -s`, run by root.
 func Doctor() []byte {
-	return mustRead("doctor.sh")
+	return append(mustRead("lib/pod-network.sh"), mustRead("doctor.sh")...)
 }
 
 // Watch returns the program that tells the cluster of a node's cards; it runs on the node.

@@ -13,9 +13,21 @@ import (
 // Status is what scripts/status.sh found: what changes by itself while a cluster works.
 type Status struct {
 	Certificates []Certificate
-	API          *API         // nil: no control plane here
-	PodSubnet    netip.Prefix // of the host's pods; zero: unknown
-	Peer, DNS    Tried        // another host, by the pod network, and the cluster's DNS
+	API          *API // nil: no control plane here
+	PodNetwork
+}
+
+// PodNetwork is what a host reached by the pod network.
+type PodNetwork struct {
+	PodSubnet netip.Prefix // of the host's pods; zero: unknown
+	Peer, DNS Tried        // another host, by the pod network, and the cluster's DNS
+}
+
+// ParsePodNetwork reads what scripts/lib/pod-network.sh printed.
+func ParsePodNetwork(a map[string][]string) PodNetwork {
+	w := PodNetwork{Peer: tried(answer(a).first("pod-peer")), DNS: tried(answer(a).first("dns"))}
+	w.PodSubnet, _ = netip.ParsePrefix(answer(a).first("pod-subnet")) // zero where it is none
+	return w
 }
 
 // Tried is an address that a host tried to reach; zero: it tried none.
@@ -83,8 +95,7 @@ func ParseStatus(output []byte) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{Peer: tried(a.first("pod-peer")), DNS: tried(a.first("dns"))}
-	s.PodSubnet, _ = netip.ParsePrefix(a.first("pod-subnet")) // zero where it is none
+	s := &Status{PodNetwork: ParsePodNetwork(a)}
 	for _, line := range a["certificate"] {
 		path, der, _ := strings.Cut(line, " ")
 		s.Certificates = append(s.Certificates, Certificate{path, ends(base64.StdEncoding.DecodeString(der))})
