@@ -199,6 +199,9 @@ while read -r key der _; do
   [[ $key != client-certificate-data: ]] || printf 'certificate-pem=%s %s\n' /etc/kubernetes/admin.conf "${der:0:20000}"
 done 2>/dev/null </etc/kubernetes/admin.conf
 
+# --- the pod network
+pod_network_ways
+
 # --- the cluster, as its control plane sees it. What kubelets and pods may write as they like is escaped (js): a node that lies
 # about itself must not get a line about another.
 # shellcheck disable=SC2016 # Go's templates

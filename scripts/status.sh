@@ -46,6 +46,8 @@ elif [[ -f /etc/kubernetes/kubelet.conf ]]; then
   within /etc/kubernetes/kubelet.conf
 fi
 
+pod_network_ways
+
 # Two questions to the API server: its version, and its nodes and pods. The answers are lines of tab-separated fields. What a
 # kubelet may write as it likes is escaped (js): a node that lies about itself must not get a line about another. Go's old
 # templates know neither assignments nor prefixes: the beginning of a word is what a format leaves of it.

@@ -254,6 +254,10 @@ var rows = map[string]func(*world){
 		w.w1.NVIDIA.Seen[0].MIG, w.w1.NVIDIA.Seen[0].Instances = true, []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}}
 		instead(&w.worker, "cdi=", "cdi=/var/run/cdi/nvidia.yaml 570.133.20")
 	},
+	"w1 NET_PODS_UNREACHABLE": func(w *world) {
+		says(&w.worker, "pod-subnet=10.244.1.1/24", "pod-peer=10.244.0.0 silent", "dns=10.96.0.10 silent")
+	},
+	"w1 NET_DNS_BROKEN": func(w *world) { says(&w.worker, "pod-peer=10.244.0.0 reached", "dns=10.96.0.10 silent") },
 	"w1 CGROUP_DRIVER_MISMATCH": func(w *world) { // 25: cri-dockerd#101
 		w.docker()
 		w.w1.DockerInfo["cgroup-driver"] = "cgroupfs"

@@ -45,6 +45,8 @@ type Evidence struct {
 	Rules        map[string]int // backend of iptables → number of Kubernetes' rules in it
 	Certificates []Certificate
 
+	PodNetwork facts.PodNetwork // by the pod network
+
 	ControlPlane bool
 	Cluster      *Cluster // what the API server says; nil: none here, or it did not answer
 }
@@ -130,7 +132,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 		Stuck: short(a["stuck"]), DKMS: short(a["dkms"]), ContainerdStray: short(a["containerd-stray"]), HoldsLost: short(a["hold-lost"]),
 		NVIDIACgroup: first(a["nvidia-cgroup"]), DefaultRuntime: first(a["default-runtime"]), KubeletCgroup: first(a["kubelet-cgroup"]),
 		DriverUpgraded: first(a["driver-upgraded"]), AptRefuses: first(a["apt-refuses"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
-		Units: map[string]Unit{}, CDI: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
+		PodNetwork: facts.ParsePodNetwork(a), Units: map[string]Unit{}, CDI: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
 	}
 	if e.Asked {
 		if e.SMI, err = number("card-status", first(a["card-status"])); err != nil {

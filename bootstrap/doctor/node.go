@@ -255,6 +255,20 @@ func notReady(s *subject) []string {
 	return nil
 }
 
+func podsUnreachable(s *subject) []string {
+	if !s.member || s.quiet || !s.e.PodNetwork.Peer.Silent {
+		return nil
+	}
+	return []string{fmt.Sprintf("no answer from %s, another host's address in the pod network", s.e.PodNetwork.Peer.Address)}
+}
+
+func dnsSilent(s *subject) []string {
+	if !s.member || s.quiet || !s.e.PodNetwork.DNS.Silent {
+		return nil
+	}
+	return []string{fmt.Sprintf("no answer from the cluster's DNS at %s", s.e.PodNetwork.DNS.Address)}
+}
+
 // podsStuck leaves the device plugin to the row that restarts it.
 func podsStuck(s *subject) []string {
 	if s.f.Now.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,35 @@ import (
 type Status struct {
 	Certificates []Certificate
 	API          *API // nil: no control plane here
+	PodNetwork
+}
+
+// PodNetwork is what a host reached by the pod network.
+type PodNetwork struct {
+	PodSubnet netip.Prefix // of the host's pods; zero: unknown
+	Peer, DNS Tried        // another host, by the pod network, and the cluster's DNS
+}
+
+// ParsePodNetwork reads what scripts/lib/pod-network.sh printed.
+func ParsePodNetwork(a map[string][]string) PodNetwork {
+	w := PodNetwork{Peer: tried(answer(a).first("pod-peer")), DNS: tried(answer(a).first("dns"))}
+	w.PodSubnet, _ = netip.ParsePrefix(answer(a).first("pod-subnet")) // zero where it is none
+	return w
+}
+
+// Tried is an address that a host tried to reach; zero: it tried none.
+type Tried struct {
+	Address netip.Addr
+	Silent  bool // nothing came back
+}
+
+func tried(line string) Tried {
+	address, found, _ := strings.Cut(line, " ")
+	at, err := netip.ParseAddr(address)
+	if err != nil {
+		return Tried{}
+	}
+	return Tried{at, found == "silent"}
 }
 
 // Certificate is one of Kubernetes on a host.
@@ -66,7 +96,7 @@ func ParseStatus(output []byte) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{}
+	s := &Status{PodNetwork: ParsePodNetwork(a)}
 	for _, line := range a["certificate"] {
 		path, der, _ := strings.Cut(line, " ")
 		s.Certificates = append(s.Certificates, Certificate{path, ends(base64.StdEncoding.DecodeString(der))})

@@ -62,31 +62,32 @@ const (
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
 
-	HostPodNetworkLeft   ID = "HOST_POD_NETWORK_LEFT"
-	HostModuleMissing    ID = "HOST_MODULE_MISSING"
-	HostIPTablesLegacy   ID = "HOST_IPTABLES_LEGACY"
-	HostCgroupV1         ID = "HOST_CGROUP_V1"
-	HostCgroupV2         ID = "HOST_CGROUP_V2"
-	HostRuntimeConflict  ID = "HOST_RUNTIME_CONFLICT"
-	HostPackageHeld      ID = "HOST_PACKAGE_HELD"
-	HostPackageNewer     ID = "HOST_PACKAGE_NEWER"
-	HostShadowed         ID = "HOST_SHADOWED"
-	HostResolverUnusable ID = "HOST_RESOLVER_UNUSABLE"
-	HostPackagePinned    ID = "HOST_PACKAGE_PINNED"
-	HostAptConfig        ID = "HOST_APT_CONFIG"
-	HostAptHook          ID = "HOST_APT_HOOK"
-	HostAptSource        ID = "HOST_APT_SOURCE"
-	HostCertificateEnds  ID = "HOST_CERTIFICATE_ENDS"
-	HostNotInInventory   ID = "HOST_NOT_IN_INVENTORY"
-	NetRangeOverlap      ID = "NET_RANGE_OVERLAP"
-	NetPortBlocked       ID = "NET_PORT_BLOCKED"
-	NetNameUnresolved    ID = "NET_NAME_UNRESOLVED"
-	NetMTUDiffers        ID = "NET_MTU_DIFFERS"
-	RegistryUnreachable  ID = "REGISTRY_UNREACHABLE"
-	RegistryBusy         ID = "REGISTRY_BUSY"
-	ImageUnavailable     ID = "IMAGE_UNAVAILABLE"
-	ImageMismatch        ID = "IMAGE_MISMATCH"
-	ProxyUnreachable     ID = "PROXY_UNREACHABLE"
+	HostPodNetworkLeft    ID = "HOST_POD_NETWORK_LEFT"
+	HostModuleMissing     ID = "HOST_MODULE_MISSING"
+	HostIPTablesLegacy    ID = "HOST_IPTABLES_LEGACY"
+	HostCgroupV1          ID = "HOST_CGROUP_V1"
+	HostCgroupV2          ID = "HOST_CGROUP_V2"
+	HostRuntimeConflict   ID = "HOST_RUNTIME_CONFLICT"
+	HostRuntimeOverridden ID = "HOST_RUNTIME_OVERRIDDEN"
+	HostPackageHeld       ID = "HOST_PACKAGE_HELD"
+	HostPackageNewer      ID = "HOST_PACKAGE_NEWER"
+	HostShadowed          ID = "HOST_SHADOWED"
+	HostResolverUnusable  ID = "HOST_RESOLVER_UNUSABLE"
+	HostPackagePinned     ID = "HOST_PACKAGE_PINNED"
+	HostAptConfig         ID = "HOST_APT_CONFIG"
+	HostAptHook           ID = "HOST_APT_HOOK"
+	HostAptSource         ID = "HOST_APT_SOURCE"
+	HostCertificateEnds   ID = "HOST_CERTIFICATE_ENDS"
+	HostNotInInventory    ID = "HOST_NOT_IN_INVENTORY"
+	NetRangeOverlap       ID = "NET_RANGE_OVERLAP"
+	NetPortBlocked        ID = "NET_PORT_BLOCKED"
+	NetNameUnresolved     ID = "NET_NAME_UNRESOLVED"
+	NetMTUDiffers         ID = "NET_MTU_DIFFERS"
+	RegistryUnreachable   ID = "REGISTRY_UNREACHABLE"
+	RegistryBusy          ID = "REGISTRY_BUSY"
+	ImageUnavailable      ID = "IMAGE_UNAVAILABLE"
+	ImageMismatch         ID = "IMAGE_MISMATCH"
+	ProxyUnreachable      ID = "PROXY_UNREACHABLE"
 
 	GPUUnsupported        ID = "GPU_UNSUPPORTED"
 	GPUDriverImpossible   ID = "GPU_DRIVER_IMPOSSIBLE"
@@ -315,6 +316,9 @@ var table = index([]Reason{
 	{HostRuntimeConflict, 72,
 		"Something of yours is in the way of the chosen container runtime: podman-docker, docker as a snap, a package that apt would have to remove, or a daemon.json that is not valid JSON.",
 		"remove the conflicting packages named above"},
+	{HostRuntimeOverridden, 239,
+		"A file of yours undoes what kgpu sets for the container runtime: an import of containerd's that comes after kgpu's own, which before containerd 2 replaces a section as a whole, as `nvidia-ctk runtime configure` writes it; or a drop-in of the runtime's unit with another configuration or with flags of its own.",
+		"move the file named above away; what you need of it goes into /etc/containerd/config.toml or /etc/docker/daemon.json, whose settings kgpu keeps"},
 	{HostPackageHeld, 35,
 		"A package that kgpu needs in another version is held at the one that is there, and it was not kgpu that held it.",
 		"whoever holds the package named above decides: `apt-mark unhold PACKAGE` on the host lets kgpu have its version. A held Kubernetes may stay where the inventory names its version (`kubernetes: {version: …}`)"},

@@ -131,6 +131,9 @@ func (j *judge) cluster() {
 			c.DNS = workload(control, "kube-system/deployment/kube-dns")
 		}
 	}
+	if j.cp.Facts.NetworkUnproven && c.AtWork == "" {
+		j.problem("", reason.NetPodsUnreachable, "the last run did not come to the end of its proof that pods of all nodes reach each other and the DNS", "`kgpu up "+j.inv.Path+"` tries again, and says what does not")
+	}
 	if w := c.DNS; w != nil && w.Ready < max(w.Desired, 1) {
 		j.problem("", "", fmt.Sprintf("%s: %d of %d pods are ready: names of services do not resolve", w.Name, w.Ready, w.Desired), "`kubectl -n kube-system describe deployment "+w.Name+"`")
 	}
@@ -184,6 +187,7 @@ func (j *judge) host(s *Seen) {
 	j.versions(&h, s, node)
 	j.gpu(&h, s, node)
 	j.network(&h, node)
+	j.reach(&h, s)
 	j.certificates(&h, s)
 	if s.Facts != nil {
 		j.skew(&h)

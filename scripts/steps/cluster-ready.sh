@@ -132,7 +132,11 @@ explain() {
 sent=
 send_pods() {
   if [[ -n $sent || ! -f $KGPU_STEP/values/proof ]]; then return; fi
-  if kube_apply "$KGPU_STEP/values/proof" >/dev/null 2>"$KGPU_STEP/errors"; then sent=yes; fi
+  if kube_apply "$KGPU_STEP/values/proof" >/dev/null 2>"$KGPU_STEP/errors"; then
+    sent=yes
+  elif grep -q 'may not change fields' "$KGPU_STEP/errors"; then # those of a run that was killed, of another version
+    delete_namespace
+  fi
 }
 
 # A line for each pod of the proof: its node, its address or -, and what its container waits for, quoted.
