@@ -13,13 +13,14 @@ import (
 const wayHeaders = "headers"
 
 // foreignKernel reports whether the kernel that runs is not one of the distribution's, which nobody builds modules for: neither its
-// name nor the package that it came with is.
+// name nor the package that it came with is, and apt has no modules for it.
 func foreignKernel(f *facts.Host) bool {
 	own := func(name string) bool {
 		p, ok := f.Packages[name+f.Kernel]
 		return ok && catalog.KernelPackageOf(f.OS.ID, f.Kernel, p.Version)
 	}
-	return !catalog.DistributionKernel(f.Kernel) && !own("linux-image-") && !own("linux-image-unsigned-")
+	built := slices.ContainsFunc(f.Ways, func(w facts.Way) bool { return w.Name == wayBuilt && w.Kernel == f.Kernel })
+	return !catalog.DistributionKernel(f.Kernel) && !own("linux-image-") && !own("linux-image-unsigned-") && !built
 }
 
 // hasHeaders reports whether modules for the running kernel can be built: in a folder that its own build has left, or by a package.

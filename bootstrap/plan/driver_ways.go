@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -24,20 +23,28 @@ func DriverWays(inv *inventory.Inventory, f *facts.Host) []string {
 	if len(Cards(inv, f)) == 0 {
 		return nil
 	}
-	c, err := ChooseDriver(inv, f)
-	if refused := (*Refused)(nil); errors.As(err, &refused) && refused.Kind == NoModules {
-		headers := catalog.HeadersPackage(f.Kernel)
-		return []string{strings.Join([]string{wayHeaders, headers, "-", headers}, " ")}
-	}
-	h := &host{facts: f}
-	if err != nil || c.Keep || !c.Prebuilt() || len(h.missing(c.Packages(f.OS.ID, f.Kernel).Driver)) == 0 {
+	hopeful := *f // of a kernel that may be nobody's, apt knows whether there are modules
+	hopeful.Ways = []facts.Way{{Name: wayBuilt, Kernel: f.Kernel}}
+	c, err := ChooseDriver(inv, &hopeful)
+	if err != nil || c.Keep || len((&host{facts: f}).missing(c.Packages(f.OS.ID, f.Kernel).Driver)) == 0 {
 		return nil
 	}
-	lines := wayLines(f, c, wayBuilt, wayNewer, wayDKMS)
+	ways := []string{wayBuilt, wayNewer, wayDKMS}
+	if foreignKernel(f) {
+		ways = []string{wayBuilt} // nobody's line has a newer one, and the headers decide about DKMS
+	}
+	var lines []string
+	if c.Prebuilt() {
+		lines = wayLines(f, c, ways...)
+	}
 	for i := range lines {
 		for _, name := range c.Replaces {
 			lines[i] += " " + name + "-"
 		}
+	}
+	if foreignKernel(f) && !hasHeaders(f) {
+		headers := catalog.HeadersPackage(f.Kernel)
+		lines = append(lines, strings.Join([]string{wayHeaders, headers, "-", headers}, " "))
 	}
 	return lines
 }
@@ -70,7 +77,7 @@ func besides(f *facts.Host, c Choice) []string { return c.FabricPackages(FabricO
 // for its package lists may be old, or not there yet.
 func (h *host) found() (facts.Way, bool) {
 	for _, way := range h.facts.Ways {
-		if way.Kernel != "" {
+		if way.Kernel != "" && way.Name != wayHeaders {
 			return way, true
 		}
 	}
