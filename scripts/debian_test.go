@@ -71,6 +71,36 @@ URIs: file:///archive
 Suites: bookworm
 Components: contrib non-free
 `},
+		"a line with settings": {"etc/apt/sources.list", "\tdeb\t[check-valid-until=no lang=none signed-by=/etc/apt/keyrings/archive.asc]\tfile:///archive bookworm main\r\n",
+			`# Where drivers are, written by kgpu.
+Types: deb
+check-valid-until: no
+Languages: none
+Signed-By: /etc/apt/keyrings/archive.asc
+URIs: file:///archive
+Suites: bookworm
+Components: contrib non-free
+`},
+		"ends of lines of Windows": {"etc/apt/sources.list.d/debian.sources", strings.ReplaceAll(`Types: deb
+URIs: file:///nowhere
+Suites: sid
+Components: main
+Enabled: no
+
+Types: deb
+URIs: file:///archive
+Suites: bookworm
+Components: main
+Check-Valid-Until: no
+Signed-By: /etc/apt/keyrings/archive.asc
+`, "\n", "\r\n"), `# Where drivers are, written by kgpu.
+Types: deb
+URIs: file:///archive
+Suites: bookworm
+Check-Valid-Until: no
+Signed-By: /etc/apt/keyrings/archive.asc
+Components: contrib non-free
+`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t)

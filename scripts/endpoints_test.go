@@ -98,9 +98,23 @@ func TestReachByTheProxyOfApt(t *testing.T) {
 		if err := os.WriteFile(config, []byte(`Acquire::http::Proxy "`+proxy+`";`), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		out := inNamespace(t, "export APT_CONFIG="+config, "127.0.0.1 9 https\n127.0.0.1 8101\n")
+		out := inNamespace(t, "export http_proxy=http://192.0.2.1 APT_CONFIG="+config, "127.0.0.1 9 https\n127.0.0.1 8101\n")
 		if !strings.Contains(out, "reach=127.0.0.1 9 "+want+"\n") || !strings.Contains(out, "reach=127.0.0.1 8101 open\n") {
 			t.Errorf("%s: want %s in\n%s", proxy, want, out)
+		}
+	}
+}
+
+// Steps are units of systemd, and so is apt in them: a proxy of the login is none, one of systemd's environment is.
+func TestReachByTheProxyOfUnits(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.stub("systemctl", "#!/bin/sh\n[ \"$*\" != show-environment ] || cat /environment\n")
+	s.write("tmp/asked", strings.Replace(string(Reach()), "PATH=", "PATH=/stubs:", 1)+"127.0.0.1 8102 http\n")
+	for environment, want := range map[string]string{"LANG=C\nhttp_proxy=http://127.0.0.1:9\n": "proxy-refused", "LANG=C\n": "open", "http_proxy=http://127.0.0.1:9\nno_proxy=127.0.0.1\n": "open"} {
+		s.write("environment", environment)
+		if r := s.ok(s.script(listeners + "export http_proxy=http://127.0.0.1:10\nbash -s </tmp/asked")); !strings.Contains(r.output, "reach=127.0.0.1 8102 "+want+"\n") {
+			t.Errorf("%q: want %s in\n%s", environment, want, r.output)
 		}
 	}
 }

@@ -9,6 +9,12 @@
 # is read by `bash -s` behind those parts of the library. It changes nothing: what apt fetches for it lies in a folder that goes again.
 set -u
 
+# Steps are units of systemd: apt has the proxy of its environment there, not that of a login.
+unset http_proxy https_proxy no_proxy
+while IFS='=' read -r name value; do
+  case $name in http_proxy | https_proxy | no_proxy) export "$name=$value" ;; esac
+done < <(timeout 5 systemctl show-environment 2>/dev/null)
+
 # try HOST PORT [SCHEME] prints the state of one endpoint.
 try() {
   local state proxy='' name

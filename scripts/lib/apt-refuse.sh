@@ -40,6 +40,21 @@ apt_repositories() {
     NF == 3 { bare = $1; sub(/^[^:]*:(\/\/([^\/@]*@)?)?/, "", bare); print bare, $2 == "" ? "/" : $2, $1, $3 }' <<<"$said"
 }
 
+# apt_beside TRIAL LIST makes the folder $apt_beside what /etc/apt would be with the sources file TRIAL at LIST, of links.
+apt_beside=$KGPU_STEP/apt
+apt_beside() {
+  local file
+  mkdir -p "$apt_beside/sources.list.d"
+  for file in $(apt_sources); do ln -sfn "$file" "$apt_beside/${file#/etc/apt/}"; done
+  ln -sfn "$1" "$apt_beside/${2#/etc/apt/}"
+}
+
+# apt_takes_beside LIST ends the step where apt would take none of its sources any more with what is in that folder.
+apt_takes_beside() {
+  apt-get indextargets --no-release-info -o Dir::Etc::sourcelist="$apt_beside/sources.list" \
+    -o Dir::Etc::sourceparts="$apt_beside/sources.list.d" 2>&1 >/dev/null | without_passwords >"$apt_log" || refuse_sources "$1"
+}
+
 # apt_sources_with ADDRESS prints the files of apt's sources that name this repository, and those that apt does not take by
 # themselves.
 apt_sources_with() {

@@ -11,25 +11,25 @@ codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
 
 # paragraph FILE NUMBER prints an entry of a deb822 file, without its components.
 paragraph() {
-  awk -v number="$2" 'BEGIN { RS = ""; FS = "\n" }
+  tr -d '\r' <"$1" | awk -v number="$2" 'BEGIN { RS = ""; FS = "\n" }
     /(^|\n)[Tt]ypes:/ && ++entries == number {
       for (i = 1; i <= NF; i++) {
         if ($i ~ /^#/) continue
         if ($i !~ /^[ \t]/) skip = tolower($i) ~ /^(components|enabled):/
         if (!skip) print $i
       }
-    }' "$1"
+    }'
 }
 
 # line_paragraph FILE NUMBER prints a line of a sources.list as such a paragraph.
 line_paragraph() {
-  sed -n "${2}p" "$1" | sed -E 's/^deb +/Types: deb\n/; s/\n\[ *([^]]*[^] ]) *\] */\n\1\n/' | awk '
+  sed -n "${2}p" "$1" | tr -d '\r' | sed -E 's/^[[:blank:]]*deb[[:blank:]]+/Types: deb\n/; s/\n\[ *([^]]*[^] ]) *\] */\n\1\n/' | awk '
+    BEGIN { field["signed-by"] = "Signed-By"; field["arch"] = "Architectures"; field["lang"] = "Languages"; field["target"] = "Targets" }
     NR == 2 && $1 ~ /=/ {
       for (i = 1; i <= NF; i++) {
         at = index($i, "="); name = tolower(substr($i, 1, at - 1)); value = substr($i, at + 1); gsub(",", " ", value)
-        if (name == "signed-by") print "Signed-By: " value
-        if (name == "arch") print "Architectures: " value
-        if (name == "trusted") print "Trusted: " value
+        if (name in field) name = field[name]
+        print name ": " value # of all: apt refuses two settings for one repository
       }
       next
     }
@@ -54,5 +54,7 @@ for component in "${components[@]}"; do
   lists=${lists%%_main_*}_${component}_
   if [[ -z $(compgen -G "/var/lib/apt/lists/$lists*") ]]; then record_once lists "$lists"; fi
 done
+apt_beside "$KGPU_STEP/trial.sources" "$list"
+apt_takes_beside "$list"
 if ! apt_update_list "$KGPU_STEP/trial.sources"; then apt_failed "${components[*]} of $codename"; fi
 put_file "$list" 644 <"$KGPU_STEP/trial.sources"

@@ -156,22 +156,18 @@ trial=$KGPU_STEP/trial.list
 printf '%s\n' "$line" >"$trial"
 own_lists=$(apt_repositories "$trial") || refuse_sources "$trial"
 own=$(head -n 1 <<<"$own_lists" | cut -f 1,2)
-together=$KGPU_STEP/apt
-mkdir -p "$together/sources.list.d"
-ln -sfn "$trial" "$together/${list#/etc/apt/}"
+apt_beside "$trial" "$list"
 giving=()
 for file in $(apt_sources); do
   if [[ $file == "$list" ]]; then continue; fi
   others=$(apt_repositories "$file") || refuse_sources "$file"
   if is_own <<<"$others"; then
-    give_way "$file" >"$together/${file#/etc/apt/}"
+    rm "$apt_beside/${file#/etc/apt/}"
+    give_way "$file" >"$apt_beside/${file#/etc/apt/}"
     giving+=("$file")
-  else
-    ln -sfn "$file" "$together/${file#/etc/apt/}"
   fi
 done
-apt-get indextargets --no-release-info -o Dir::Etc::sourcelist="$together/sources.list" \
-  -o Dir::Etc::sourceparts="$together/sources.list.d" 2>&1 >/dev/null | without_passwords >"$apt_log" || refuse_sources "$list"
+apt_takes_beside "$list"
 
 command -v gpg >/dev/null || apt_install gpg
 command -v curl >/dev/null || apt_install curl ca-certificates
@@ -190,7 +186,7 @@ install_files
 if apt_update_list "$trial"; then
   for file in "${giving[@]}"; do
     echo "$file: its entry for ${own%%$'\t'*} gives way to one whose key is checked"
-    put_file "$file" "$(stat -c %a "$file")" <"$together/${file#/etc/apt/}"
+    put_file "$file" "$(stat -c %a "$file")" <"$apt_beside/${file#/etc/apt/}"
   done
   preferences "$trial" >"$KGPU_STEP/preferences"
   put_file "$(value preferences)" 644 <"$KGPU_STEP/preferences"
