@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -119,7 +118,7 @@ func (b *builder) setWeave(objects []object) {
 
 func (b *builder) noOpenvswitch() bool {
 	for _, h := range b.hosts {
-		if s := h.facts.Modules["openvswitch"]; s == facts.ModuleMissing || s == "" {
+		if !h.facts.Modules["openvswitch"].Loads() {
 			return true
 		}
 	}

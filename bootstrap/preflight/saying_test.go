@@ -18,7 +18,13 @@ func saying(t *testing.T, lines ...string) *facts.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := facts.Parse([]byte(strings.TrimSuffix(string(text), "end=1\n") + strings.Join(append(lines, "end=1\n"), "\n")))
+	base := strings.TrimSuffix(string(text), "end=1\n")
+	for _, module := range []string{"overlay", "br_netfilter"} {
+		if !strings.Contains(strings.Join(lines, "\n"), "module-off=") {
+			base += "module-loaded=" + module + "\n"
+		}
+	}
+	f, err := facts.Parse([]byte(base + strings.Join(append(lines, "end=1\n"), "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
