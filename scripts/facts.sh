@@ -104,6 +104,16 @@ for image in /boot/vmlinuz-*; do
 done
 [[ ! -e /lib/modules/$release/build/Makefile ]] || echo kernel-headers=1
 each module-file grep -sHoE "/(${modules//_/[-_]})\.ko" "/lib/modules/$release/modules.builtin" "/lib/modules/$release/modules.dep"
+# What of modprobe's configuration may keep modules out: of files with the same name it reads the first.
+configured=()
+seen=' '
+for file in /{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d/*.conf; do
+  [[ -e $file && $seen != *" ${file##*/} "* ]] || continue
+  seen+="${file##*/} "
+  configured+=("$file")
+done
+each module-off grep -sHnE "^[[:blank:]]*(install|blacklist|alias)[[:blank:]]+(${modules//_/[-_]}|nvidia([-_]uvm)?)([[:blank:]]|$)" /dev/null "${configured[@]}"
+each module-off grep -HnoE '\bmod(ule_|probe\.)blacklist=[^ ]+' /proc/cmdline
 for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables \
   net.bridge.bridge-nf-call-ip6tables fs.inotify.max_user_instances fs.inotify.max_user_watches vm.max_map_count; do
   each_of "sysctl=$key" "/proc/sys/${key//.//}"

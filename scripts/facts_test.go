@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,28 @@ echo '{"DockerRootDir":"/data/running","Driver":"overlay2"}'
 				t.Errorf("file systems: %+v", h.FileSystems)
 			}
 		})
+	}
+}
+
+// What keeps modules out is told with file and line, of files with the same name of the first only.
+func TestFactsOfModulesKeptOut(t *testing.T) {
+	t.Parallel()
+	s := newHostForFacts(t)
+	s.write("etc/modprobe.d/cis.conf", "# 3.1\n  install overlay /bin/true\nblacklist br-netfilter\ninstall vxlan /sbin/modprobe --ignore-install vxlan\ninstall my_dummy /bin/false\n")
+	s.write("etc/modprobe.d/driver.conf", "")
+	s.write("run/modprobe.d/driver.conf", "blacklist nvidia\n")
+	s.write("run/modprobe.d/uvm.conf", "alias nvidia-uvm off\n")
+	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"overlay":      "/etc/modprobe.d/cis.conf:2: install overlay /bin/true",
+		"br_netfilter": "/etc/modprobe.d/cis.conf:3: blacklist br-netfilter",
+		"nvidia_uvm":   "/run/modprobe.d/uvm.conf:1: alias nvidia-uvm off",
+	}
+	if !maps.Equal(h.ModulesOff, want) {
+		t.Errorf("%q, want %q", h.ModulesOff, want)
 	}
 }
 

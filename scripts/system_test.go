@@ -432,6 +432,51 @@ network_spaces() { printf '%s\n' /proc/self/ns/net /run/netns/theirs; }
 	}
 }
 
+// A module that somebody keeps out is not loaded, whatever modprobe makes of that, and who does is said with file and line.
+func TestModulesKeptOut(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	// As kmod does: a command in the place of the module; blacklists are for the boot, aliases for nothing.
+	s.stub("modprobe", `#!/bin/bash
+name=${*: -1}
+command=$(sed -nE "s/^ *install +$name +//p" /etc/modprobe.d/*.conf | head -n 1)
+case $* in
+-n*) ;;
+--show-depends*) printf 'insmod /lib/modules/6/kernel/%s.ko \n' "$name" ;;
+*) if [[ -n $command ]]; then $command; else mkdir -p "/sys/module/$name"; fi ;;
+esac
+`)
+	const begin = "mount -t tmpfs none /sys/module\n"
+	for name, c := range map[string]struct{ conf, why string }{
+		"a command that fails":         {"# CIS 3.1\ninstall overlay /bin/false\n", "HOST_MODULE_DISABLED\tmodule overlay_x is kept out by /etc/modprobe.d/cis.conf:2:install overlay_x /bin/false\n"},
+		"a command that does nothing":  {"  install overlay /bin/true\n", "HOST_MODULE_DISABLED\tmodule overlay_x is kept out by /etc/modprobe.d/cis.conf:1:  install overlay_x /bin/true\n"},
+		"a command that loads it":      {"install overlay mkdir /sys/module/overlay\n", ""},
+		"another module":               {"install overlayfs /bin/false\ninstall my-overlay /bin/false\n", ""},
+		"a blacklist, which is no bar": {"blacklist overlay\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Of another name than the machine's own, which may be built in.
+			s.write("etc/modprobe.d/cis.conf", strings.ReplaceAll(strings.ReplaceAll(c.conf, "overlay\n", "overlay_x\n"), "overlay ", "overlay_x "))
+			if c.why == "" {
+				s.ok(s.script(begin + "load_module overlay_x"))
+				return
+			}
+			s.fails(s.script(begin+"load_module overlay_x"), 1, "HOST_MODULE_DISABLED")
+			if got := s.read(stepDir + "/failure"); got != c.why {
+				t.Errorf("%q, want %q", got, c.why)
+			}
+		})
+	}
+	s.remove("etc/modprobe.d/cis.conf")
+	s.write("run/modprobe.d/a.conf", "install overlay_x /bin/false\n")
+	s.write("etc/modprobe.d/a.conf", "")
+	if r := s.script("module_off overlay_x"); r.status == 0 {
+		t.Errorf("/etc's a.conf takes the place of /run's, and it says %s", r.output)
+	}
+	s.stub("modprobe", "#!/bin/bash\n")
+	s.fails(s.script(begin+"load_module overlay_x"), 1, "HOST_MODULE_MISSING")
+}
+
 // An agent makes ipsets without the program, which the host may lack, and the kernel keeps what is in use: it is told.
 func TestSetsThatStay(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,7 @@ type Host struct {
 	DockerRoot, ContainerdRoot string // where they keep images; empty: it was not told
 	Swap                       []Swap
 	Modules                    map[string]ModuleState // of the modules kgpu may want
+	ModulesOff                 map[string]string      // those that modprobe is told not to load, and where: FILE:LINE: words
 	Sysctls                    map[string]string      // of the keys kgpu may set, current values
 
 	Apt              Apt
@@ -128,7 +129,11 @@ const (
 	ModuleLoaded    ModuleState = "loaded"    // loaded, or built into the kernel
 	ModuleAvailable ModuleState = "available" // modprobe can load it
 	ModuleMissing   ModuleState = "missing"
+	ModuleOff       ModuleState = "off" // it is there, and modprobe is told not to load it
 )
+
+// Loads reports whether a module in this state is in the kernel, or can come there.
+func (s ModuleState) Loads() bool { return s == ModuleLoaded || s == ModuleAvailable }
 
 // Apt is the state of the package manager.
 type Apt struct {

@@ -94,6 +94,9 @@ func nvidia(a answer, h *Host) error {
 	}
 	for _, line := range a["gpu"] {
 		g, err := gpu(line)
+		if err != nil && strings.HasPrefix(line, "GPU-") {
+			continue // of a card that is sick: to the others it is as good as lost
+		}
 		if err != nil {
 			return bad("gpu", line, err)
 		}

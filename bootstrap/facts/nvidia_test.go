@@ -38,6 +38,9 @@ func TestNVIDIA(t *testing.T) {
 	if h := parse(t, "pci=0000:17:00.0 030200 20b0 nouveau", "nvidia-loaded=580.173.02", "nvidia-smi=124"); h.NVIDIA.SMI != 124 || h.NVIDIA.Nouveau.Loaded || h.SecureBoot {
 		t.Errorf("%+v", h.NVIDIA)
 	}
+	if h := parse(t, "gpu=GPU-0, ERR!", "gpu=GPU-1, A100, 00000000:17:00.0, 40960 MiB"); len(h.NVIDIA.Seen) != 1 || h.NVIDIA.Seen[0].UUID != "GPU-1" {
+		t.Errorf("beside a line that says nothing: %+v", h.NVIDIA.Seen)
+	}
 	for _, wrong := range []string{"pci=0000:17:00.0 030200", "gpu=No devices were found", "nouveau=many", "nvidia-file=libcuda.so.1", "nvidia-smi=", "gpu-feature=x"} {
 		if _, err := Parse(answerOf("pci=0000:17:00.0 030200 20b0 -", wrong)); err == nil {
 			t.Errorf("%q was read", wrong)

@@ -30,7 +30,7 @@ func Parse(output []byte) (*Host, error) {
 		Hostname: a.first("hostname"), MachineID: a.first("machine-id"), ProductUUID: a.first("product-uuid"), BootID: a.first("boot-id"),
 		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"], KernelHeaders: a.has("kernel-headers"),
 		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), LegacyRules: a.has("iptables-legacy"), SecureBoot: a.has("secure-boot"),
-		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
+		Swap: swap(a), Modules: modules(a), ModulesOff: modulesOff(a["module-off"]), Sysctls: sysctls(a["sysctl"]),
 		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
 		Units:        units(a["unit"]),
 		Outdated:     a["outdated"],

@@ -3,6 +3,7 @@ package facts
 import (
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -101,7 +102,46 @@ func modules(a answer) map[string]ModuleState {
 	for _, name := range a["module-loaded"] {
 		states[name] = ModuleLoaded
 	}
+	for name := range modulesOff(a["module-off"]) {
+		if states[name] == ModuleAvailable {
+			states[name] = ModuleOff
+		}
+	}
 	return states
+}
+
+// modulesOff reads lines of modprobe's configuration, and of the kernel's command line: "/etc/modprobe.d/cis.conf:1:install overlay /bin/false".
+// An install command that does something may load the module. Source: modprobe.d(5).
+func modulesOff(lines []string) map[string]string {
+	var off map[string]string
+	add := func(name, where string) {
+		if off == nil {
+			off = map[string]string{}
+		}
+		if name = strings.ReplaceAll(name, "-", "_"); off[name] == "" {
+			off[name] = where
+		}
+	}
+	for _, line := range lines {
+		part := strings.SplitN(line, ":", 3)
+		if len(part) < 3 {
+			continue
+		}
+		where := part[0] + ":" + part[1] + ": " + strings.TrimSpace(part[2])
+		if _, names, ok := strings.Cut(part[2], "blacklist="); ok && part[0] == "/proc/cmdline" {
+			for name := range strings.SplitSeq(names, ",") {
+				add(name, where)
+			}
+			continue
+		}
+		switch f := strings.Fields(part[2]); {
+		case len(f) >= 2 && f[0] == "blacklist",
+			len(f) >= 3 && f[0] == "alias" && f[2] == "off",
+			len(f) >= 3 && f[0] == "install" && slices.Contains([]string{"true", "false", ":", "echo", "exit"}, path.Base(f[2])):
+			add(f[1], where)
+		}
+	}
+	return off
 }
 
 func sysctls(lines []string) map[string]string {

@@ -64,21 +64,21 @@ func sortCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, left [
 	cards = known
 	if answers(f) && len(f.NVIDIA.Seen) > 0 && (want.Source == catalog.NoDriver || satisfies(want, f)) {
 		served, older := divided(cards, func(c facts.Card) bool { return sees(f, c) || loadedRuns(f, c) || !beforeSeen(f, c) })
-		leave(older, "driver %s, which runs, is not for %s%s", f.NVIDIA.Loaded, cardNames(kinds(older)), forAll(want, f, cards))
+		leave(older, "driver %s, which runs, is not for %s%s", f.NVIDIA.Loaded, cardNames(kinds(older)), another(want, f, cards, older))
 		cards = served
 		if !slices.ContainsFunc(cards, func(c facts.Card) bool { return !sees(f, c) && !loadedRuns(f, c) }) {
 			return cards, left
 		}
 	}
-	newer, d := newestServed(want, f, cards)
-	_, older := divided(cards, func(c facts.Card) bool { return slices.Contains(newer, c) })
-	leave(older, "driver %s for %s is not for %s%s", d, cardNames(kinds(newer)), cardNames(kinds(older)), forAll(want, f, cards))
-	return newer, left
+	kept, d := served(want, f, cards)
+	_, others := divided(cards, func(c facts.Card) bool { return slices.Contains(kept, c) })
+	leave(others, "driver %s for %s is not for %s%s", d, cardNames(kinds(kept)), cardNames(kinds(others)), another(want, f, cards, others))
+	return kept, left
 }
 
-// newestServed are all cards, if there is a driver for them that gets fixes. Otherwise the oldest go first until there is one;
+// served are all cards, if there is a driver for them that gets fixes. Otherwise the oldest go first until there is one;
 // cards that were made to compute go for that only if there is no driver at all for all of them.
-func newestServed(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.Card, catalog.Driver) {
+func served(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.Card, catalog.Driver) {
 	if want.Source == catalog.NoDriver {
 		return cards, catalog.Driver{}
 	}
@@ -97,17 +97,34 @@ func newestServed(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]f
 		}
 		return newer, d
 	}
+	if possible || want == (inventory.Driver{}) {
+		return cards, all
+	}
+	// What is asked for is not for the newest: it is for those that it runs.
+	some, _ := divided(cards, func(c facts.Card) bool { _, ok := driverFor(want, f, []facts.Card{c}); return ok })
+	if d, ok := driverFor(want, f, some); ok && len(some) > 0 {
+		return some, d
+	}
 	return cards, all
 }
 
-// forAll is the advice how to have all of the cards, as the end of a sentence; empty: there is no such driver.
-func forAll(want inventory.Driver, f *facts.Host, cards []facts.Card) string {
-	want.Branch, want.Flavour = 0, ""
-	d, ok := driverFor(want, f, cards)
-	if !ok || want.Source == catalog.NoDriver {
+// another is the advice how to have all of the cards, or those that are left out in the place of the others, as the end of a
+// sentence; empty: there is no such driver.
+func another(want inventory.Driver, f *facts.Host, cards, out []facts.Card) string {
+	if len(out) == 0 || want.Source == catalog.NoDriver {
 		return ""
 	}
-	return fmt.Sprintf("; `gpu: {driver: {branch: %d, flavour: %s}}` takes one for all of them", d.Branch, d.Flavour)
+	want.Branch, want.Flavour = 0, ""
+	d, ok := driverFor(want, f, cards)
+	takes := "takes one for all of them"
+	if !ok {
+		d, ok = driverFor(want, f, out)
+		takes = "takes one for it instead"
+	}
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("; `gpu: {driver: {branch: %d, flavour: %s}}` %s", d.Branch, d.Flavour, takes)
 }
 
 // driverFor is the best driver for the cards.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -133,7 +132,7 @@ func (b *builder) weaveBridge() bool {
 		return !fast
 	}
 	for _, h := range b.hosts {
-		if s := h.facts.Modules["openvswitch"]; s == facts.ModuleMissing || s == "" {
+		if !h.facts.Modules["openvswitch"].Loads() {
 			return true
 		}
 	}

@@ -158,7 +158,7 @@ func (b *builder) kernelModules(f *facts.Host) []string {
 	case inventory.Weave:
 		list = append(list, "dummy", "openvswitch", "vxlan")
 	}
-	return slices.DeleteFunc(list, func(m string) bool { return f.Modules[m] == facts.ModuleMissing || f.Modules[m] == "" })
+	return slices.DeleteFunc(list, func(m string) bool { return !f.Modules[m].Loads() })
 }
 
 func (b *builder) modules(h *host) {

@@ -22,6 +22,11 @@ func (c *checker) cards(m Machine) {
 	if _, err := plan.ChooseDriver(c.inv, m.Facts); errors.As(err, &refused) {
 		c.advised(m.ID(), refusals[refused.Kind], refused.Advice, "%s", refused.Detail)
 	}
+	for _, name := range []string{"nvidia", "nvidia_uvm"} {
+		if off := m.Facts.ModulesOff[name]; off != "" && m.Facts.NVIDIA.Loaded == "" {
+			c.problem(m.ID(), reason.HostModuleDisabled, "module %s, which the cards need, is kept out by %s", name, off)
+		}
+	}
 	c.instances(m)
 }
 

@@ -214,7 +214,10 @@ var requiredModules = map[inventory.Network][]string{
 
 func (c *checker) modules(m Machine) {
 	missing := func(name, who string) {
-		if s := m.Facts.Modules[name]; s == facts.ModuleMissing || s == "" {
+		switch s := m.Facts.Modules[name]; {
+		case s == facts.ModuleOff:
+			c.problem(m.ID(), reason.HostModuleDisabled, "module %s, which %s, is kept out by %s", name, who, m.Facts.ModulesOff[name])
+		case !s.Loads():
 			c.problem(m.ID(), reason.HostModuleMissing, "the kernel has no module %s, which %s", name, who)
 		}
 	}

@@ -18,7 +18,13 @@ func saying(t *testing.T, lines ...string) *facts.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := facts.Parse([]byte(strings.TrimSuffix(string(text), "end=1\n") + strings.Join(append(lines, "end=1\n"), "\n")))
+	base := strings.TrimSuffix(string(text), "end=1\n")
+	for _, module := range []string{"overlay", "br_netfilter"} {
+		if !strings.Contains(strings.Join(lines, "\n"), "module-off=") {
+			base += "module-loaded=" + module + "\n"
+		}
+	}
+	f, err := facts.Parse([]byte(base + strings.Join(append(lines, "end=1\n"), "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +81,9 @@ func TestCardsBeside(t *testing.T) {
 			leftOut: "0000:17:00.0", keeps: true},
 		{name: "unknown card that the driver sees", lines: append(works, "pci=0000:17:00.0 030000 0a65 nvidia", card3090, lists3090, strings.Replace(lists3090, "18:00", "17:00", 1)), keeps: true},
 		{name: "nothing in common", lines: []string{oldCard + "nouveau", "pci=0000:18:00.0 030000 2b85 -", "nouveau=1"},
-			leftOut: "is left out: driver 580 (open) from ubuntu for GeForce RTX 5090 (Blackwell) is not for GeForce GT 710 (Kepler)", installs: "driver 580 (open)", cards: "1"},
+			leftOut: "is left out: driver 580 (open) from ubuntu for GeForce RTX 5090 (Blackwell) is not for GeForce GT 710 (Kepler); `gpu: {driver: {branch: 470, flavour: proprietary}}` takes one for it instead", installs: "driver 580 (open)", cards: "1"},
+		{name: "nothing in common, the old one is asked for", more: "gpu: {driver: {branch: 470}}\n", lines: []string{oldCard + "-", "pci=0000:18:00.0 030000 2b85 -"},
+			leftOut: "card 0000:18:00.0 (GeForce RTX 5090) is left out: driver 470 (proprietary) from ubuntu for GeForce GT 710 (Kepler) is not for GeForce RTX 5090 (Blackwell); `gpu: {driver: {branch: 580, flavour: open}}` takes one for it instead", installs: "driver 470", cards: "1"},
 		{name: "a driver for both that gets no more fixes", lines: []string{oldCard + "-", "pci=0000:18:00.0 030000 2204 -"},
 			leftOut: "is not for GeForce GT 710 (Kepler); `gpu: {driver: {branch: 470, flavour: proprietary}}`", installs: "driver 580 (open)", cards: "1"},
 		{name: "which is asked for", more: "gpu: {driver: {branch: 470, flavour: proprietary}}\n", lines: []string{oldCard + "-", "pci=0000:18:00.0 030000 2204 -"}, installs: "driver 470", cards: "2"},

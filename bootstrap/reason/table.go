@@ -69,6 +69,7 @@ const (
 	HostCgroupV2          ID = "HOST_CGROUP_V2"
 	HostRuntimeConflict   ID = "HOST_RUNTIME_CONFLICT"
 	HostRuntimeOverridden ID = "HOST_RUNTIME_OVERRIDDEN"
+	HostModuleDisabled    ID = "HOST_MODULE_DISABLED"
 	HostPackageHeld       ID = "HOST_PACKAGE_HELD"
 	HostPackageNewer      ID = "HOST_PACKAGE_NEWER"
 	HostShadowed          ID = "HOST_SHADOWED"
@@ -307,6 +308,9 @@ var table = index([]Reason{
 	{HostModuleMissing, 70,
 		"The host's kernel has no module that containers or the chosen pod network need, cannot load it, or lacks a setting that comes with it. Small kernels for the cloud leave modules out.",
 		"install the kernel's other modules (Ubuntu: `apt-get install linux-modules-extra-$(uname -r)`; Debian: `apt-get install linux-image-$(dpkg --print-architecture)` in the place of a cloud kernel, then reboot); if it is the pod network that needs the module, another `network:` may do without"},
+	{HostModuleDisabled, 236,
+		"A line of modprobe's configuration, or of the kernel's command line, keeps out a module that containers, the pod network or the cards need. Profiles that harden hosts (CIS, STIG) write such lines, with /bin/false or /bin/true in the module's place.",
+		"take the line named above out of its file, have the profile that wrote it make an exception for this module, and run the same command again"},
 	{HostCgroupV1, 71,
 		"The host groups processes by cgroup v1 (an old default of the boot loader), and the kubelet of the chosen Kubernetes refuses to run there.",
 		"boot with cgroup v2, or set `kubernetes: {kubeletConfiguration: {failCgroupV1: false}, ignorePreflightErrors: [SystemVerification]}` in the inventory"},

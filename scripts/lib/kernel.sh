@@ -6,11 +6,39 @@
 load_module() {
   local name module
   for name in "$@"; do
-    [[ ! -d /sys/module/${name//-/_} ]] || continue
-    modprobe -n -q -- "$name" || fail HOST_MODULE_MISSING "kernel $(uname -r) has no module $name"
+    if module_there "$name"; then continue; fi
+    modprobe -n -q -- "$name" || module_fails "$name" "kernel $(uname -r) has no module $name"
     for module in $(modules_coming "$name"); do record_once module "$module"; done
-    modprobe -- "$name" || fail HOST_MODULE_MISSING "modprobe $name failed"
+    modprobe -- "$name" || module_fails "$name" "modprobe $name failed"
+    # What modprobe runs in the place of loading may do nothing, and end well.
+    module_there "$name" || module_fails "$name" "modprobe $name ended well, and kernel $(uname -r) does not have the module"
   done
+}
+
+# module_there NAME tells whether the kernel has the module, loaded or built in. One that is built in need not be in /sys.
+module_there() {
+  local module=${1//-/_}
+  [[ -d /sys/module/$module ]] || grep -qE "[[:blank:]]$module\$" /proc/filesystems ||
+    modprobe --show-depends -- "$1" 2>/dev/null | grep -qE "^builtin ${module//_/[-_]}( |\$)"
+}
+
+# module_fails NAME DETAIL ends the step: somebody keeps the module out, or else it cannot be had.
+module_fails() {
+  local off
+  if off=$(module_off "$1"); then fail HOST_MODULE_DISABLED "module $1 is kept out by $off"; fi
+  fail HOST_MODULE_MISSING "$2"
+}
+
+# module_off NAME prints what keeps the module out, as FILE:LINE:WORDS of modprobe's configuration; fails when nothing does. Of files
+# with the same name modprobe reads the first. Source: modprobe.d(5).
+module_off() {
+  local file name=${1//[-_]/[-_]} seen=' '
+  for file in /{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d/*.conf; do
+    [[ -e $file && $seen != *" ${file##*/} "* ]] || continue
+    seen+="${file##*/} "
+    if grep -sHnE -m 1 "^[[:blank:]]*((install|blacklist)[[:blank:]]+${name}([[:blank:]]|$)|alias[[:blank:]]+${name}[[:blank:]]+off\b)" "$file"; then return; fi
+  done
+  grep -HoE "\bmod(ule_|probe\.)blacklist=([^ ]*,)?${name}(,[^ ]*)?" /proc/cmdline
 }
 
 # modules_coming NAME prints the modules that are to be loaded for this one, each after those that it needs. What is built in is

@@ -11,10 +11,11 @@ library=$(nvidia_library) || fail GPU_DRIVER_MISSING 'the libraries of the drive
 
 # load MODULE loads it, or says why that does not work.
 load() {
-  local said status=0 nouveau
+  local said status=0 nouveau off
   [[ ! -d /sys/module/$1 ]] || return 0
   said=$(modprobe -- "$1" 2>&1) || status=$?
-  [[ $status -ne 0 ]] || return 0
+  if [[ $status -eq 0 && -d /sys/module/$1 ]]; then return 0; fi
+  if off=$(module_off "$1"); then fail HOST_MODULE_DISABLED "module $1 is kept out by $off"; fi
   printf '%s\n' "$said" >&2
   nvidia_said >&2
   case $said in
