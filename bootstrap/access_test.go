@@ -67,6 +67,8 @@ func newAPIHost(t *testing.T) (*apiHost, Options) {
 			if strings.Contains(e.Line, "sftp-server") {
 				return serveFile(e, h.conf)
 			}
+			e.Line = h.first(e.Line)
+			e.Stdin = &firstRead{Reader: e.Stdin, change: h.first}
 			return local(e)
 		},
 		Dial: func(network, address string) (net.Conn, error) {
@@ -87,6 +89,37 @@ func newAPIHost(t *testing.T) (*apiHost, Options) {
 		Inventory: &inventory.Inventory{Path: filepath.Join(dir, "inventory.yaml"), Cluster: "lab", Hosts: []inventory.Host{cp}, Notebook: inventory.Notebook{Framework: "tensorflow"}},
 		Run:       "r", Events: h,
 	}
+}
+
+// first lets the host's programs come before those of the same name that this machine has where packages put theirs.
+func (h *apiHost) first(script string) string {
+	return strings.ReplaceAll(script, "PATH=/usr/", "PATH="+h.bin+":/usr/")
+}
+
+// firstRead changes what is read first: a script, and what may follow it.
+type firstRead struct {
+	io.Reader
+	change  func(string) string
+	changed bool
+	rest    string // of what was read first
+}
+
+func (r *firstRead) Read(p []byte) (n int, err error) {
+	if !r.changed {
+		r.changed = true
+		first := make([]byte, 1<<16)
+		n, err = r.Reader.Read(first)
+		r.rest = r.change(string(first[:n]))
+		if err != nil && r.rest == "" {
+			return 0, err
+		}
+	}
+	if r.rest != "" {
+		n = copy(p, r.rest)
+		r.rest = r.rest[n:]
+		return n, nil
+	}
+	return r.Reader.Read(p)
 }
 
 // program puts a shell script among the host's programs.

@@ -58,11 +58,11 @@ func (s *session) behind(r *run.Result) []string {
 	return out
 }
 
-// controlPlaneFailed reports whether the control plane has a failure of its own. That nodes are not ready, or lack cards,
-// may come from a worker that is gone.
+// controlPlaneFailed reports whether the control plane has a failure of its own. That nodes are not ready, are full or lack
+// cards, may come from a worker that is gone.
 func (s *session) controlPlaneFailed(err error) bool {
 	return slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool {
-		return e.ID != reason.NodeNotReady && e.ID != reason.GPUNotAllocatable && (e.Host == "" || e.Host == s.controlPlane().ID())
+		return e.ID != reason.NodeNotReady && e.ID != reason.NodePressure && e.ID != reason.GPUNotAllocatable && (e.Host == "" || e.Host == s.controlPlane().ID())
 	})
 }
 

@@ -163,9 +163,9 @@ func runChild(cmd *exec.Cmd) error {
 }
 
 // kubectlRuns runs kubectl with the arguments that line has in base64, a NUL after each. kubectl keeps its cache below HOME;
-// there is to be none. The package's own comes before others of its name.
-const kubectlRuns = `mapfile -t -d "" args < <(base64 -d <<<"$line"); ` +
-	`HOME=/proc/kgpu-no-home PATH=/usr/bin:$PATH exec kubectl --kubeconfig /etc/kubernetes/admin.conf "${args[@]}"`
+// there is to be none. The package's own comes before one in /usr/local.
+const kubectlRuns = `PATH=:$PATH; PATH=${PATH//:\/usr\/local\/sbin/}; PATH=${PATH//:\/usr\/local\/bin/}; PATH=${PATH#:}:/usr/local/bin; mapfile -t -d "" args < <(base64 -d <<<"$line"); ` +
+	`HOME=/proc/kgpu-no-home exec kubectl --kubeconfig /etc/kubernetes/admin.conf "${args[@]}"`
 
 func (k KubectlOptions) encodedArgs() string {
 	var args strings.Builder

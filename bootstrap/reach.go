@@ -46,7 +46,7 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 	err = each(asked, func(h inventory.Host) error {
 		script := bytes.NewBuffer(bytes.Clone(scripts.Reach()))
 		for _, n := range needs[h.ID()] {
-			fmt.Fprintln(script, n.Endpoint)
+			fmt.Fprintln(script, n)
 		}
 		for _, line := range lines[h.ID()] {
 			fmt.Fprintln(script, line)

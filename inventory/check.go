@@ -24,6 +24,7 @@ func (f *file) check(now time.Time) []finding {
 	}
 	out = append(out, f.checkSharing()...)
 	out = append(out, f.checkPassthrough()...)
+	out = append(out, f.checkKubelet()...)
 	out = append(out, f.checkRanges()...)
 	out = append(out, f.checkNames()...)
 	out = append(out, f.checkRoles()...)

@@ -85,6 +85,8 @@ var owned = map[string]map[string]string{
 		"apiVersion":               "kgpu chooses it",
 		"kind":                     "kgpu chooses it",
 		"containerRuntimeEndpoint": "it follows from `runtime:`",
+		"imageServiceEndpoint":     "it follows from `runtime:`",
+		"podCIDR":                  "it is `kubernetes.podCIDR`",
 	},
 	"clusterConfiguration": {
 		"apiVersion":           "kgpu chooses it",

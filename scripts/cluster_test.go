@@ -1,16 +1,17 @@
 package scripts
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"text/template"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
@@ -279,6 +280,19 @@ func TestReady(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	// What is under pressure takes no pods; to wait for that alone would be for nothing.
+	full := strings.Replace(ready, "node w1 Ready=True", "node w1 MemoryPressure=False DiskPressure=True Ready=True", 1)
+	for late, c := range map[string]struct{ cluster, timeout string }{
+		"node w1 (DiskPressure)": {full, "600"},
+		"node w1 (DiskPressure), kube-system/deployment/coredns (1 of 2)": {strings.Replace(full, "coredns 2 2 2", "coredns 2 1 2", 1), "0"},
+	} {
+		s.write("cluster", c.cluster)
+		s.write(stepDir+"/timeout", c.timeout)
+		s.fails(s.step("cluster-ready"), 1, "NODE_PRESSURE")
+		if got := s.read(stepDir + "/failure"); got != "NODE_PRESSURE\tnot ready: "+late+"\n" {
+			t.Errorf("%q", got)
+		}
+	}
 	s.write("cluster", strings.ReplaceAll(ready, "Ready=True", "Ready=False"))
 	s.value("network", "none")
 	s.ok(s.step("cluster-ready"))
@@ -359,20 +373,17 @@ func TestReadySeesCrashLoops(t *testing.T) {
 		t.Fatal("cluster-ready.sh has no restarts_template")
 	}
 	pods := template.Must(template.New("").Parse(string(found[1])))
-	pod := func(namespace string, restarts int, ago time.Duration) object {
-		return object{"metadata": object{"namespace": namespace, "name": "kube-flannel-ds-x"}, "status": object{"containerStatuses": []any{object{
-			"restartCount": restarts, "state": object{"running": object{"startedAt": time.Now().Add(-ago).UTC().Format(time.RFC3339)}},
-		}}}}
-	}
 	for name, c := range map[string]struct {
-		pod   object
-		waits bool
+		namespace string
+		restarts  int
+		ago       string // when it began, in words of date; the next time it is asked, it began a while ago
+		waits     bool
 	}{
-		"began again":                  {pod("kube-flannel", 3, 0), true},
-		"began again a while ago":      {pod("kube-flannel", 3, time.Minute), false},
-		"began":                        {pod("kube-flannel", 0, 0), false},
-		"somebody else's":              {pod("theirs", 3, 0), false},
-		"by a clock that is far ahead": {pod("kube-flannel", 3, -time.Hour), false},
+		"began again":                  {"kube-flannel", 3, "now", true},
+		"began again a while ago":      {"kube-flannel", 3, "1 minute ago", false},
+		"began":                        {"kube-flannel", 0, "now", false},
+		"somebody else's":              {"theirs", 3, "now", false},
+		"by a clock that is far ahead": {"kube-flannel", 3, "1 hour", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -380,14 +391,18 @@ func TestReadySeesCrashLoops(t *testing.T) {
 			s.stub("kubectl", `#!/bin/bash
 case $* in
   *' get nodes,'*) printf '%s\n' 'node cp1 Ready=True' 'kube-flannel/daemonset/kube-flannel-ds 1 1 1' ;;
-  *' get pods --all-namespaces -o go-template='*) cat /pods ;;
+  *' get pods --all-namespaces -o go-template='*) sed "s/BEGAN/$(date -u -d "$(cat /ago)" +%FT%TZ)/" /pods; echo '1 minute ago' >/ago ;;
 esac
 `)
 			var out strings.Builder
-			if err := pods.Execute(&out, object{"items": []any{c.pod}}); err != nil {
+			pod := object{"metadata": object{"namespace": c.namespace, "name": "kube-flannel-ds-x"}, "status": object{"containerStatuses": []any{
+				object{"restartCount": c.restarts, "state": object{"running": object{"startedAt": "BEGAN"}}},
+			}}}
+			if err := pods.Execute(&out, object{"items": []any{pod}}); err != nil {
 				t.Fatal(err)
 			}
 			s.write("pods", out.String())
+			s.write("ago", c.ago)
 			s.value("nodes", "cp1\n")
 			s.value("workloads", "kube-flannel/daemonset/kube-flannel-ds\n")
 			s.write(stepDir+"/timeout", "0")
@@ -399,6 +414,7 @@ esac
 			if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: pod kube-flannel/kube-flannel-ds-x began again just now\n" {
 				t.Errorf("%q", got)
 			}
+			s.write("ago", c.ago)
 			s.write(stepDir+"/timeout", "60")
 			s.ok(s.step("cluster-ready"))
 		})
@@ -572,5 +588,104 @@ func TestCalicoTakesTheNodesAddresses(t *testing.T) {
 	s.ok(s.step("network-apply"))
 	if calls := s.calls(); strings.Contains(calls, set) || !strings.Contains(calls, mark) {
 		t.Errorf("the owner's choice is not kept:\n%s", calls)
+	}
+}
+
+// The end of the wait is a proof: pods reach each other in a ring, and the DNS. What they do not is told with both nodes' names,
+// and owed until a proof comes to its end.
+func TestReadyProvesTheNetwork(t *testing.T) {
+	t.Parallel()
+	const owed, good = "var/lib/kgpu/network-unproven", "reached\nresolved\n"
+	for name, c := range map[string]struct {
+		pods string
+		said map[string]string // by node; of the others: all is well
+		want string            // the failure; empty: none
+	}{
+		"all is well": {},
+		"nothing comes through": {
+			said: map[string]string{"w1": "does not reach no answer within 5 s\ndoes not resolve no answer within 5 s\n", "w2": "reached\ndoes not resolve no answer within 5 s\n"},
+			want: "NET_PODS_UNREACHABLE\ta pod on w1 does not reach a pod on w2 (10.244.2.2): no answer within 5 s",
+		},
+		"the last reaches the first": {
+			said: map[string]string{"w2": "does not reach No route to host\nresolved\n"},
+			want: "NET_PODS_UNREACHABLE\ta pod on w2 does not reach a pod on cp1 (10.244.0.2): No route to host",
+		},
+		"no DNS": {
+			said: map[string]string{"w1": "reached\ndoes not resolve the name is not known\n"},
+			want: "NET_DNS_BROKEN\ta pod on w1 does not resolve kubernetes.default: the name is not known",
+		},
+		"a kubelet that is not reached": {
+			said: map[string]string{"w1": "fails"},
+			want: "NET_PODS_UNREACHABLE\ta pod on w1 does not reach a pod on w2 (10.244.2.2): kubectl exec: error dialing backend",
+		},
+		"silence": {
+			said: map[string]string{"w1": ""},
+			want: "NET_PODS_UNREACHABLE\ta pod on w1 does not reach a pod on w2 (10.244.2.2): it does not tell why",
+		},
+		"a pod without an address": {
+			pods: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 - \"no space \\\"left\\\"\"\n",
+			want: `NODE_NOT_READY	the pod of the proof on w2 does not run: no space "left"`,
+		},
+		"an address that is none": {
+			pods: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 $(reboot)\n",
+			want: "NODE_NOT_READY\tthe pod of the proof on w2 does not run: it has no address",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.stub("kubectl", `#!/bin/bash
+echo "kubectl $*" >>/tmp/calls
+while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
+case "$*" in
+*"get nodes,"*) printf 'node %s Ready=True\n' cp1 w1 w2 ;;
+"-n kgpu-network get pods -o"*) cat /pods ;;
+"-n kgpu-network exec "*) said=$(</said.$4); [[ $said != fails ]] || { echo error dialing backend >&2; exit 1; }; printf '%s\n' "$said" ;;
+esac
+`)
+			s.stub("timeout", "#!/bin/bash\nexec /usr/bin/timeout \"$@\"\n")
+			s.write("pods", cmp.Or(c.pods, "cp1 10.244.0.2\nw1 10.244.1.2\nw2 10.244.2.2\n"))
+			for _, node := range []string{"cp1", "w1", "w2"} {
+				said, ok := c.said[node]
+				if !ok {
+					said = good
+				}
+				s.write("said."+node, said)
+			}
+			s.value("nodes", "cp1\nw1\nw2\n")
+			s.value("proof", "the pods\n")
+			s.write(stepDir+"/timeout", "0")
+			r := s.step("cluster-ready")
+			if r.failure != c.want || (r.status == 0) != (c.want == "") || s.exists(owed) != (c.want != "") {
+				t.Errorf("status %d, failure %q, owed %t, output\n%s", r.status, r.failure, s.exists(owed), r.output)
+			}
+			calls := s.calls()
+			if !strings.Contains(calls, " delete namespace kgpu-network ") || c.want == "" && !strings.Contains(calls, " exec w2 -- /bin/bash -c ") {
+				t.Errorf("calls:\n%s", calls)
+			}
+			h, err := facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))
+			if err != nil || h.NetworkUnproven != (c.want != "") {
+				t.Errorf("%v: %t is told", err, !h.NetworkUnproven)
+			}
+		})
+	}
+}
+
+// A port that is refused is one that was reached.
+func TestLooksOfAPod(t *testing.T) {
+	t.Parallel()
+	step, err := Step("cluster-ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := regexp.MustCompile(`(?s)\nlooks='([^']*)'`).FindSubmatch(step)
+	if looks == nil {
+		t.Fatal("cluster-ready.sh has no looks")
+	}
+	for address, want := range map[string]string{"127.0.0.1": "reached\n", "255.255.255.255": "does not reach "} {
+		out, err := exec.Command("/bin/bash", "-c", string(looks[1]), address).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), want) || strings.Count(string(out), "resol") != 1 {
+			t.Errorf("%s: %v\n%s", address, err, out)
+		}
 	}
 }

@@ -140,6 +140,7 @@ for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/source
   [[ -f $file ]] || continue
   awk -v file="$file" '
     function say(url, by) {
+      sub(/:\/\/[^\/@]*@/, "://", url) # a password
       if (url ~ /nvidia\.com|nvidia\.github\.io|download\.docker\.com|pkgs\.k8s\.io/) print "apt-source=" file "\t" url "\t" by
     }
     file ~ /\.list$/ && $1 ~ /^deb(-src)?$/ {
@@ -159,6 +160,7 @@ for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/source
       off = 0
     }' "$file"
 done | head -n "$most"
+timeout "$patience" apt-get indextargets --no-release-info 2>&1 >/dev/null | sed -nE '/^E: /{ s///; s#://[^/@ ]*@#://#g; s/^/apt-refuses=/p; q }'
 for entry in /var/lib/kgpu/ledger/[0-9]*/; do
   kind='' package=''
   read -r kind 2>/dev/null <"$entry/kind"
@@ -196,6 +198,9 @@ done
 while read -r key der _; do
   [[ $key != client-certificate-data: ]] || printf 'certificate-pem=%s %s\n' /etc/kubernetes/admin.conf "${der:0:20000}"
 done 2>/dev/null </etc/kubernetes/admin.conf
+
+# --- the pod network
+pod_network_ways
 
 # --- the cluster, as its control plane sees it. What kubelets and pods may write as they like is escaped (js): a node that lies
 # about itself must not get a line about another.

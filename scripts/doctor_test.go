@@ -51,8 +51,8 @@ func TestDoctor(t *testing.T) {
 	s.write("var/run/cdi/nvidia.yaml", "hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.580.173.02\nhostPath: /usr/lib/libnvidia-ml.so.580.173.02\n")
 	s.write("etc/containerd/config.d/99-nvidia.toml", "")
 	s.write("etc/apt/sources.list.d/docker.list", "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] https://download.docker.com/linux/debian trixie stable\n")
-	s.write("etc/apt/sources.list.d/docker.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nSigned-By: /etc/apt/keyrings/docker.asc\n")
-	s.write("etc/apt/sources.list.d/off.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nEnabled: no\n")
+	s.write("etc/apt/sources.list.d/docker.sources", "Types: deb\nURIs: https://ada:hidden@download.docker.com/linux/debian\nSuites: trixie\nComponents: stable\nSigned-By: /etc/apt/keyrings/docker.asc\n")
+	s.write("etc/apt/sources.list.d/off.sources", "Types: deb\nURIs: https://download.docker.com/linux/debian\nSuites: trixie\nComponents: stable\nEnabled: no\n")
 	s.write("etc/apt/sources.list.d/other.list", "deb https://example.org/debian trixie main\n")
 	s.write("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ncgroupDriver: systemd\n")
 	s.write("etc/kubernetes/pki/ca.key", "the-key\n")
@@ -70,6 +70,9 @@ func TestDoctor(t *testing.T) {
 	}
 	if len(e.Sources) != 2 || e.Sources[0].SignedBy != "/etc/apt/keyrings/docker.gpg" || e.Sources[1].SignedBy != "/etc/apt/keyrings/docker.asc" || e.Sources[0].URL != e.Sources[1].URL {
 		t.Errorf("the repositories: %+v", e.Sources)
+	}
+	if want := "Conflicting values set for option Signed-By regarding source https://download.docker.com/linux/debian/ trixie: /etc/apt/keyrings/docker.gpg != /etc/apt/keyrings/docker.asc"; e.AptRefuses != want {
+		t.Errorf("apt refuses %q, want %q", e.AptRefuses, want)
 	}
 	if e.CDI["/var/run/cdi/nvidia.yaml"] != "580.173.02" || len(e.ContainerdStray) != 1 || e.KubeletCgroup != "systemd" || len(e.DeviceNodes) != 1 {
 		t.Errorf("%+v", e)

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // replacedHost is a host whose owner installed a driver of branch 595, which runs.
@@ -75,6 +78,110 @@ func TestDriverRemove(t *testing.T) {
 	}
 	s.must(os.RemoveAll(s.path("gpu/dev/nvidia0"))) // the owner's module made it
 	s.same(before)
+}
+
+// download has apt take packages from the repository before it installs them; of a file: there is nothing to be fetched.
+func (s gpuHost) download() {
+	s.t.Helper()
+	s.write("etc/apt/sources.list", "deb [trusted=yes] copy:/repo ./\n")
+	s.ok(s.script("apt-get clean; apt-get update"))
+}
+
+// fetched prints the packages that apt has here.
+func (s gpuHost) fetched() string {
+	s.t.Helper()
+	return s.ok(s.script("ls /var/cache/apt/archives | sed -n 's/_.*//p' | paste -sd' '")).output
+}
+
+// What cannot be installed is found out while the owner's driver works, and what can is here before that goes.
+func TestDriverFetch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values map[string]string
+		debs   []deb
+		want   string // the failure, or the packages that are here
+	}{
+		"of another branch": {map[string]string{"packages": "libnvidia-compute-580\nnvidia-utils-580\n"}, nil, "libnvidia-compute-580 nvidia-utils-580\n"},
+		"by a way": {map[string]string{"packages": "libnvidia-compute-580\n", "ways": "built libnvidia-compute-580 - libnvidia-compute-580 gone-580\ndkms libnvidia-compute-580 - libnvidia-compute-580 nvidia-utils-580\n"}, nil,
+			"libnvidia-compute-580 nvidia-utils-580\n"},
+		"by no way": {map[string]string{"packages": "libnvidia-compute-580\n", "ways": "built libnvidia-compute-580 - libnvidia-compute-580 gone-580\n"}, nil,
+			"GPU_DRIVER_STAYS\tgone-580 580.173.02 is not offered"},
+		"that is not offered": {map[string]string{"packages": "gone-580\n"}, nil, "GPU_DRIVER_STAYS\tUnable to locate package gone-580"},
+		"that lacks something": {map[string]string{"packages": "nvidia-utils-580\n"}, []deb{{name: "nvidia-utils-580", version: "580.173.02-1", depends: "gone"}},
+			"GPU_DRIVER_STAYS\tnvidia-utils-580 : Depends: gone but it is not installable"},
+		"with the same names, of another branch": {map[string]string{"packages": "libnvidia-compute\n", "headers": "nvidia-driver-pinning-580\n"},
+			[]deb{{name: "libnvidia-compute", version: "580.173.02-1"}}, "libnvidia-compute\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := replacedHost(t)
+			debs := append([]deb{{name: "libnvidia-compute-580", version: "580.173.02-1", conflicts: "libnvidia-compute"}}, c.debs...)
+			if len(c.debs) == 0 {
+				debs = append(debs, deb{name: "nvidia-utils-580", version: "580.173.02-1"})
+			}
+			s.repository(debs...)
+			s.write("etc/apt/preferences.d/nvidia-driver-pin", "Package: *nvidia*\nPin: version 595.*\nPin-Priority: 1000\n")
+			s.download()
+			packages, before := s.packagesOf(), s.snapshot()
+			s.value("gone", s.read(stepDir+"/values/packages"))
+			s.value("branch", "580")
+			for name, value := range c.values {
+				s.value(name, value)
+			}
+			r := s.step("driver-fetch")
+			if strings.HasPrefix(c.want, "GPU_") {
+				s.fails(r, 1, "GPU_DRIVER_STAYS")
+				if !strings.HasPrefix(r.failure, c.want) {
+					t.Errorf("failure %q, want %q", r.failure, c.want)
+				}
+			} else if s.ok(r); s.fetched() != c.want {
+				t.Errorf("fetched are %q, want %q; output:\n%s", s.fetched(), c.want, r.output)
+			}
+			if got := s.packagesOf(); got != packages || s.entries() != 0 {
+				t.Errorf("%d entries, packages:\n%s\nwant:\n%s", s.entries(), got, packages)
+			}
+			s.same(before)
+		})
+	}
+}
+
+// A desktop has the libraries of 32 bits, too, for games: they go with the driver, and come back with it.
+func TestDriverOfTwoArchitectures(t *testing.T) {
+	t.Parallel()
+	s := newGPUHost(t, "0000:17:00.0")
+	s.driver("550.163.01")
+	native := strings.TrimSpace(s.ok(s.script("dpkg --print-architecture")).output)
+	s.write("var/lib/dpkg/arch", native+"\ni386\n")
+	s.repository(
+		deb{name: "libnvidia-compute-550", version: "550.163.01-1", arch: native}, deb{name: "libnvidia-compute-550", version: "550.163.01-1", arch: "i386"},
+		deb{name: "libnvidia-gl-550", version: "550.163.01-1", arch: "i386", depends: "libnvidia-compute-550"}, // which is no name of a library of the driver's
+		deb{name: "libnvidia-compute-580", version: "580.173.02-1", arch: native, conflicts: "libnvidia-compute-550"},
+		deb{name: "libnvidia-compute-580", version: "580.173.02-1", arch: "i386"},
+	)
+	s.ok(s.script("apt-get update; apt-get install -y libnvidia-compute-550 libnvidia-compute-550:i386 libnvidia-gl-550:i386; apt-mark hold libnvidia-compute-550:i386"))
+	s.download()
+	packages := s.packagesOf()
+	h, err := facts.Parse([]byte(s.ok(s.bash(stubbed(Facts()))).output))
+	s.must(err)
+	if got := slices.Sorted(maps.Keys(h.Packages)); !slices.Equal(got, []string{"libnvidia-compute-550", "libnvidia-compute-550:i386", "libnvidia-gl-550:i386"}) {
+		t.Errorf("the facts have %q", got)
+	}
+	s.value("gone", "libnvidia-compute-550\nlibnvidia-compute-550:i386\n")
+	s.value("packages", "libnvidia-compute-580\n")
+	s.value("branch", "580")
+	s.ok(s.step("driver-fetch"))
+	if got := s.fetched(); got != "libnvidia-compute-580\n" {
+		t.Errorf("fetched are %q", got)
+	}
+	s.value("packages", "libnvidia-compute-550\nlibnvidia-compute-550:i386\n")
+	s.ok(s.step("driver-remove"))
+	s.ok(s.script("apt_install libnvidia-compute-580; installed libnvidia-compute-580=580.173.02-1"))
+	// Steam brings its own again.
+	s.ok(s.script("apt-get install -y libnvidia-compute-580:i386; installed libnvidia-compute-580=580.173.02-1; [[ $(driver_version libnvidia-compute-580) == 580.173.02 ]]; apt-get purge -y libnvidia-compute-580:i386"))
+	s.ok(s.script("undo_all"))
+	if got := s.packagesOf(); got != packages {
+		t.Errorf("packages:\n%s\nwant:\n%s", got, packages)
+	}
 }
 
 func TestDriverRemoveWhatIsNoLongerOffered(t *testing.T) {

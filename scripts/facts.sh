@@ -67,6 +67,15 @@ each link ip -o link show
 each route ip -4 -o route show table main
 each route ip -6 -o route show table main
 each listen ss -Hltnp
+# The name servers by the files that may have them. The first is the one that programs read, if it is there.
+for path in /etc/resolv.conf /run/systemd/resolve/resolv.conf /run/NetworkManager/no-stub-resolv.conf /run/dnsmasq/resolv.conf; do
+  [[ -r $path || $path == /etc/* ]] || continue
+  servers=
+  while read -r key value _ || [[ -n $key ]]; do
+    [[ $key != nameserver ]] || servers+=" $value"
+  done 2>/dev/null <"$path"
+  printf 'resolv-conf=%s%s\n' "$path" "$servers"
+done
 
 # --- disks and swap
 paths=()
@@ -93,6 +102,7 @@ done
 for image in /boot/vmlinuz-*; do
   [[ ! -d /lib/modules/${image#/boot/vmlinuz-} ]] || printf 'kernel-installed=%s\n' "${image#/boot/vmlinuz-}"
 done
+[[ ! -e /lib/modules/$release/build/Makefile ]] || echo kernel-headers=1
 each module-file grep -sHoE "/(${modules//_/[-_]})\.ko" "/lib/modules/$release/modules.builtin" "/lib/modules/$release/modules.dep"
 for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables \
   net.bridge.bridge-nf-call-ip6tables fs.inotify.max_user_instances fs.inotify.max_user_watches vm.max_map_count; do
@@ -218,12 +228,12 @@ cri-o cri-tools curl docker-ce docker-ce-cli docker.io docker-cli docker-engine 
 gnupg gpg ipset iptables iproute2 kmod kubeadm kubectl kubelet kubernetes-cni libseccomp2 moby-containerd moby-engine moby-runc
 nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-timesyncd tar ufw util-linux'
 # shellcheck disable=SC2016 # the fields are dpkg's and awk's
-told package awk -v wanted="${wanted//$'\n'/ }" '
+told package awk -v wanted="${wanted//$'\n'/ }" -v release="-$release" '
   NF == 2 && $1 == "dpkg-query" { exit $2 }
   BEGIN { n = split(wanted, names, " "); for (i = 1; i <= n; i++) want[names[i]] = 1 }
-  ($1 in want) || $1 ~ /nvidia|^linux-headers-|^cuda-(drivers|keyring|toolkit-[0-9]+-[0-9]+$)|^cudnn9-cuda-[0-9]+$|^libcuda1$/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
+  ($1 in want) || index($1, release) || $1 ~ /nvidia|^linux-headers-|^cuda-(drivers|keyring|toolkit-[0-9]+-[0-9]+$)|^cudnn9-cuda-[0-9]+$|^libcuda1$/ || ($3 != "installed" && $3 != "config-files" && $3 != "not-installed") || $2 == "hold" || $4 != "ok"
 ' < <(
-  timeout 30 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version}\n' 2>/dev/null
+  timeout 30 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version} ${Architecture}\n' 2>/dev/null
   echo "dpkg-query $?"
 ) || in_time $? dpkg-query
 [[ ! -e /run/reboot-required ]] || echo reboot-required=1
@@ -231,7 +241,7 @@ each_of ufw /etc/ufw/ufw.conf
 
 # --- units, and runs of kgpu that go on
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
-  systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
+  systemd-resolved.service systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
   unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
   kgpu-api-name.service k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
 for batch in /var/lib/kgpu/run/*/; do
@@ -310,6 +320,7 @@ for file in /var/lib/kgpu/*; do
 done
 each_of fence /var/lib/kgpu/fence
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
+[[ ! -e /var/lib/kgpu/network-unproven ]] || echo network-unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
 # When apt last took what a key of its repositories signed, and when the key ends. gpg may be gone; here it needs no home and
@@ -326,17 +337,40 @@ done
 # --- container runtimes
 blob daemon-json /etc/docker/daemon.json
 blob containerd-toml /etc/containerd/config.toml
+# Where their images go: what they say themselves while they run, else what their files say.
+docker_root=/var/lib/docker containerd_root=/var/lib/containerd
+if [[ -r /etc/docker/daemon.json && $(</etc/docker/daemon.json) =~ \"(data-root|graph)\"[[:space:]]*:[[:space:]]*\"(/[^\"]*)\" ]]; then
+  docker_root=${BASH_REMATCH[2]}
+fi
+# root_of CONFIGURATION takes containerd's root from the keys before the first table.
+root_of() {
+  local line
+  while IFS= read -r line && [[ $line != \[* ]]; do
+    if [[ $line =~ ^[[:space:]]*root[[:space:]]*=[[:space:]]*[\"\'](/[^\"\']*) ]]; then containerd_root=${BASH_REMATCH[1]}; fi
+  done <<<"$1"
+}
+if [[ -r /etc/containerd/config.toml ]]; then root_of "$(</etc/containerd/config.toml)"; fi
 if [[ $active == *' containerd.service '* ]]; then
   dump=$(set -o pipefail && timeout 30 containerd config dump 2>/dev/null | base64 -w 0) || in_time $? containerd
   printf 'containerd-dump=%s\n' "$dump"
+  root_of "$(base64 -d <<<"$dump" 2>/dev/null)"
 fi
 if [[ $active == *' docker.service '* ]]; then
   docker=$(timeout 10 curl -fsS --unix-socket /run/docker.sock http://localhost/info 2>/dev/null)
   [[ $docker != *'"nvidia":{'* ]] || echo 'docker-info=nvidia yes'
+  if [[ $docker =~ \"DockerRootDir\":\"(/[^\"]*)\" ]]; then docker_root=${BASH_REMATCH[1]}; fi
   for field in ServerVersion CgroupDriver CgroupVersion Driver; do
     [[ ! $docker =~ \"$field\":\"([^\"]*)\" ]] || printf 'docker-info=%s %s\n' "$field" "${BASH_REMATCH[1]}"
   done
 fi
+printf 'docker-root=%s\ncontainerd-root=%s\n' "$docker_root" "$containerd_root"
+# The file systems on which the kubelet looks for room: of what is not there yet, the one where it would be made.
+paths=()
+for path in / /var /var/lib /var/cache/apt /tmp /var/lib/kubelet "$docker_root" "$containerd_root"; do
+  while [[ ! -d $path ]]; do path=$(dirname -- "$path"); done
+  paths+=("$path")
+done
+each file-system df --output=avail,size,iavail,itotal,target,file -k -- "${paths[@]}"
 toolkit=/etc/nvidia-container-runtime/config.toml
 [[ ! -f $toolkit ]] || each toolkit-setting grep -E '^[[:blank:]]*accept-nvidia-visible-devices-' "$toolkit"
 if [[ -x /usr/local/bin/cri-dockerd ]]; then

@@ -62,6 +62,54 @@ func TestFactsWithoutWhatHangs(t *testing.T) {
 	}
 }
 
+// Where images go is what runtimes say of themselves, else what their files say; the file systems are those of the places that there are.
+func TestFactsOfRoots(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files              map[string]string
+		runs               bool
+		docker, containerd string
+	}{
+		"nothing":      {nil, false, "/var/lib/docker", "/var/lib/containerd"},
+		"as they come": {map[string]string{"docker/daemon.json": "{}", "containerd/config.toml": "version = 2\n[plugins]\nroot = \"/no\"\n"}, false, "/var/lib/docker", "/var/lib/containerd"},
+		"configured": {map[string]string{"docker/daemon.json": "{\n  \"log-driver\": \"json-file\",\n  \"data-root\" : \"/data/docker\"}", "containerd/config.toml": "# root = \"/no\"\nroot = '/data/containerd'\n"}, false,
+			"/data/docker", "/data/containerd"},
+		"in the words of old":   {map[string]string{"docker/daemon.json": `{"graph": "/data/docker"}`}, false, "/data/docker", "/var/lib/containerd"},
+		"by what they run with": {map[string]string{"docker/daemon.json": `{"data-root": "/no"}`}, true, "/data/running", "/data/dumped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newHostForFacts(t)
+			if c.runs {
+				s = busyHost(t)
+				s.stub("curl", `#!/bin/sh
+echo '{"DockerRootDir":"/data/running","Driver":"overlay2"}'
+`)
+				s.stub("containerd", "#!/bin/sh\nprintf 'version = 3\\nroot = \"/data/dumped\"\\n'\n")
+			}
+			s.write("data/here", "")
+			for file, text := range c.files {
+				s.write("etc/"+file, text)
+			}
+			h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.DockerRoot != c.docker || h.ContainerdRoot != c.containerd {
+				t.Errorf("docker's root %q, containerd's %q, want %q and %q", h.DockerRoot, h.ContainerdRoot, c.docker, c.containerd)
+			}
+			for _, fs := range h.FileSystems {
+				if fs.SizeKiB == 0 || fs.AvailableKiB == 0 || fs.On == "" {
+					t.Errorf("%+v", fs)
+				}
+			}
+			if told := slices.ContainsFunc(h.FileSystems, func(fs facts.FileSystem) bool { return fs.Path == "/data" }); told != strings.HasPrefix(c.docker, "/data") {
+				t.Errorf("file systems: %+v", h.FileSystems)
+			}
+		})
+	}
+}
+
 // An API server that is slow is asked once more, with more patience; one that refuses is not.
 func TestFactsOfASlowCluster(t *testing.T) {
 	t.Parallel()
@@ -125,6 +173,25 @@ func TestFactsOfKeyrings(t *testing.T) {
 	s.stub("gpg", "#!/bin/sh\nexit 127\n")
 	if got := look()["/etc/apt/keyrings/kgpu-kubernetes.gpg"]; got.Keys != nil {
 		t.Errorf("without gpg: %+v", got)
+	}
+}
+
+// Of what the kernel came with, and of other kernels nothing.
+func TestFactsOfTheKernel(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	release := strings.TrimSpace(readFile(t, "/proc/sys/kernel/osrelease"))
+	var status strings.Builder
+	for _, name := range []string{"linux-image-unsigned-" + release, "proxmox-headers-" + release, "linux-image-6.1.0-1-other"} {
+		status.WriteString("Package: " + name + "\nStatus: install ok installed\nMaintainer: x\nArchitecture: all\nVersion: 1\nDescription: x\n\n")
+	}
+	s.write("var/lib/dpkg/status", status.String())
+	h, err := facts.Parse([]byte(s.ok(s.bash(stubbed(Facts()))).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, image := h.Packages["linux-image-unsigned-"+release]; !image || len(h.Packages) != 2 {
+		t.Errorf("packages: %v", h.Packages)
 	}
 }
 

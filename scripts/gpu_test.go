@@ -1029,7 +1029,7 @@ func TestGPUReadyGivesUp(t *testing.T) {
 	s.write("pods", "w2 nvidia-device-plugin-b Running CrashLoopBackOff back-off 10s (3 restarts)\nw10 nvidia-device-plugin-c Running\n")
 	r := s.step("gpu-ready")
 	s.fails(r, 1, "GPU_NOT_ALLOCATABLE")
-	s.detail("w1: 1 of 2 cards (1 unhealthy), w2: 0 of 1 cards; no device plugin on w1; device plugin on w2: Running CrashLoopBackOff back-off 10s (3 restarts)\n")
+	s.detail("w1: 1 of 2 cards (1 unhealthy), w2: 0 of 1 cards; no device plugin on w1; device plugin on w2: Running CrashLoopBackOff back-off 10s (3 restarts); its log ends: log of ")
 	for _, want := range []string{"the log of nvidia-device-plugin-b ends with:\nlog of ", "previous log of "} {
 		if !strings.Contains(r.output, want) {
 			t.Errorf("no %q in\n%s", want, r.output)

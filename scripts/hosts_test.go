@@ -134,3 +134,20 @@ func TestFactsOfNames(t *testing.T) {
 		t.Errorf("%v, %q", h.Names, h.ControlPlane.Endpoint)
 	}
 }
+
+// The facts tell the name servers of each file that may have them; of a file that is not there, none.
+func TestFactsOfResolvers(t *testing.T) {
+	t.Parallel()
+	s := newHostForFacts(t)
+	s.write("run/systemd/resolve/resolv.conf", "# nameserver 10.0.0.9\nsearch lan\nnameserver 10.0.0.1\n nameserver 10.0.0.2 # x")
+	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own, ok := h.Resolvers["/etc/resolv.conf"]; !ok || len(own) > 0 || len(h.Resolvers) != 2 {
+		t.Errorf("%v", h.Resolvers)
+	}
+	if want := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}; !slices.Equal(h.Resolvers[facts.SystemdResolvConf], want) {
+		t.Errorf("%v", h.Resolvers)
+	}
+}

@@ -1,30 +1,27 @@
 # shellcheck shell=bash
 # Tells which endpoints this host reaches, which versions of Kubernetes its repository has, and how apt can install a driver. After
-# the script, its input has a line "HOST PORT" for each endpoint, "kubernetes MINOR URL FINGERPRINT[,FINGERPRINT...] KEYURL..." for
-# the repository, "apt SETTING" for what apt is to be set to for that, and "way WAY LIBRARY META PACKAGE..." for each way to the
-# driver (lib/driver-ways.sh), best first. It prints
-# reach=HOST PORT STATE lines between kgpu-reach=1 and end=1, where STATE is open, refused (the machine answers, nothing
-# listens), silent (no answer in time), unresolved or unreachable; a line "offers=MINOR yes VERSION...", newest first, or
+# the script, its input has a line "HOST PORT [SCHEME]" for each endpoint, with the scheme of what apt fetches there, "kubernetes
+# MINOR URL FINGERPRINT[,FINGERPRINT...] KEYURL..." for the repository, "apt SETTING" for what apt is to be set to for that, and "way
+# WAY LIBRARY META PACKAGE..." for each way to the driver (lib/driver-ways.sh), best first. It prints
+# reach=HOST PORT STATE lines between kgpu-reach=1 and end=1, where STATE is as endpoint_state says (lib/endpoints.sh), or
+# proxy-STATE of the proxy that apt would take and that is not open; a line "offers=MINOR yes VERSION...", newest first, or
 # "offers=MINOR no REASON"; and a line "way=WAY yes KERNEL" for the first way that is one, "way=WAY no REASON" for those before. It
-# is read by `bash -s` behind that part of the library. It changes nothing: what apt fetches for it lies in a folder that goes again.
+# is read by `bash -s` behind those parts of the library. It changes nothing: what apt fetches for it lies in a folder that goes again.
 set -u
 
-# try HOST PORT prints the state of one endpoint. The resolver waits 5 s for each name server that is dead before it asks the
-# next one, for either address family (resolv.conf(5)).
+# try HOST PORT [SCHEME] prints the state of one endpoint.
 try() {
-  local said status=0
-  if ! timeout 25 getent ahosts "$1" >/dev/null 2>&1; then
-    printf 'reach=%s %s unresolved\n' "$1" "$2"
-    return
+  local state proxy='' name
+  local -A port=([http]=80 [https]=443 [socks5h]=1080)
+  if [[ -n ${3-} ]]; then proxy=$(apt_proxy "$3://$1:$2/"); fi
+  if [[ $proxy =~ ^([^:]+)://([^/@]*@)?(\[[^]/]+\]|[^]/:[]+)(:([0-9]+))?(/.*)?$ ]]; then
+    name=${BASH_REMATCH[3]#[}
+    state=$(endpoint_state "${name%]}" "${BASH_REMATCH[5]:-${port[${BASH_REMATCH[1]}]-80}}" 10)
+    [[ $state == open ]] || state=proxy-$state
+  else
+    state=$(endpoint_state "$1" "$2" 10)
   fi
-  # shellcheck disable=SC2016 # the arguments of the inner bash
-  said=$(timeout 10 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>&1 </dev/null) || status=$?
-  case $status:$said in
-    0:*) printf 'reach=%s %s open\n' "$1" "$2" ;;
-    124:* | *'timed out'*) printf 'reach=%s %s silent\n' "$1" "$2" ;;
-    *refused*) printf 'reach=%s %s refused\n' "$1" "$2" ;;
-    *) printf 'reach=%s %s unreachable\n' "$1" "$2" ;;
-  esac
+  printf 'reach=%s %s %s\n' "$1" "$2" "$state"
 }
 
 # try_ways WAY... tells of the ways up to the first that is one. apt makes no caches for that.
@@ -106,14 +103,14 @@ offers_whole() {
 # try_all tries what the rest of the input names, all at the same time.
 try_all() {
   local host rest
-  local -a ways=() kubernetes=() apt_settings=()
+  local -a ways=() kubernetes=() apt_settings=() words
   echo kgpu-reach=1
   while read -r host rest; do
     case $host-$rest in
       apt-*' '*) apt_settings+=("$rest") ;;
       kubernetes-*' '*) read -r -a kubernetes <<<"$rest" ;;
       way-[a-z]*) ways+=("$rest") ;;
-      *) try "$host" "$rest" </dev/null & ;;
+      *) read -r -a words <<<"$rest" && try "$host" "${words[@]}" </dev/null & ;;
     esac
   done
   try_ways "${ways[@]}" </dev/null &

@@ -11,7 +11,7 @@ var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "kernel", "nvidia", "driver-ways", "swap", "hosts", "fetch", "keys", "rules", "cluster", "members", "pods", "images", "drain", "leave", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "fetch", "keys", "rules", "cluster", "members", "pods", "images", "drain", "leave", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
@@ -22,7 +22,7 @@ func Facts() []byte {
 // Reach returns the script that tries endpoints, the repository of Kubernetes and ways to a driver; it wants to be the beginning
 // of the standard input of `bash -s`, and what is to be tried the rest, a line each, as scripts/reach.sh says.
 func Reach() []byte {
-	return script("lib/driver-ways.sh", "reach.sh")
+	return script("lib/driver-ways.sh", "lib/endpoints.sh", "reach.sh")
 }
 
 // Pods returns the script that prints the pods which a drain of their node would move; it wants to be the standard input of
@@ -34,7 +34,7 @@ func Pods() []byte {
 // Status returns the script that prints the certificates of a host, and on the control plane what the API server knows of
 // nodes and pods; it wants to be the standard input of `bash -s`, run by root.
 func Status() []byte {
-	return script("status.sh")
+	return script("lib/pod-network.sh", "status.sh")
 }
 
 // Support returns the script that prints what helps to find a fault; it wants to be the standard input of `bash -s`, run
@@ -52,7 +52,7 @@ func Render() []byte {
 // Doctor returns the script that prints what may be wrong with a host beyond its facts; it wants to be the standard input
 // of `bash -s`, run by root.
 func Doctor() []byte {
-	return script("doctor.sh")
+	return script("lib/pod-network.sh", "doctor.sh")
 }
 
 // Watch returns the program that tells the cluster of a node's cards; it runs on the node.

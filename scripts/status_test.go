@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -52,6 +53,21 @@ case "$*" in
   *) echo "what is $*?" >&2; exit 1 ;;
 esac
 `)
+}
+
+// What keeps a node from taking pods is told, and only while it does.
+func TestStatusOfANodeUnderPressure(t *testing.T) {
+	t.Parallel()
+	type object = map[string]any
+	condition := func(what, status string) any { return object{"type": what, "status": status} }
+	s := newSandbox(t)
+	s.write("etc/kubernetes/admin.conf", "")
+	s.kubectlStub("v1.36.3", asKubectl(t, object{"items": []any{object{"kind": "Node", "metadata": object{"name": "w1"}, "spec": object{}, "status": object{"conditions": []any{
+		condition("MemoryPressure", "False"), condition("DiskPressure", "True"), condition("PIDPressure", "Unknown"), condition("Ready", "True"), condition("Other", "True"),
+	}}}}}))
+	if got := s.told().API.Nodes[0].Pressure; !slices.Equal(got, []string{"DiskPressure"}) {
+		t.Errorf("pressure: %q", got)
+	}
 }
 
 // told runs status.sh with the sandbox's stubs in front and little patience.
@@ -273,5 +289,27 @@ func TestStatusOfPodsThatWait(t *testing.T) {
 	}
 	if got := s.told().API.Waiting; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// A host tries the next of flannel's hosts in a ring, and the DNS that its kubelet gives to pods.
+func TestStatusOfThePodNetwork(t *testing.T) {
+	t.Parallel()
+	for own, peer := range map[string]string{"10.244.0.1/24": "10.244.2.0", "10.244.3.1/24": "10.244.10.0", "10.244.11.1/24": "10.244.2.0"} {
+		s := newSandbox(t)
+		s.write("run/flannel/subnet.env", "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET="+own+"\nFLANNEL_MTU=1450\n")
+		s.write("var/lib/kubelet/config.yaml", "cgroupDriver: systemd\nclusterDNS:\n- 10.96.0.10\nclusterDomain: cluster.local\n")
+		s.stub("ip", "#!/bin/sh\nfor n in 10 2; do echo \"10.244.$n.0/24 via 10.244.$n.0 dev flannel.1 onlink \"; done; echo '10.244.0.0/24 dev cni0 proto kernel'\n")
+		s.stub("timeout", `#!/bin/bash
+case $* in
+*/dev/tcp/*' 10.96.0.10 53') exit 124 ;;
+*/dev/tcp/*' '*' 9') echo 'connect: Connection refused' >&2; exit 1 ;;
+esac
+exec /usr/bin/timeout "$@"
+`)
+		got := s.told()
+		if got.Peer != (facts.Tried{Address: netip.MustParseAddr(peer)}) || got.DNS != (facts.Tried{Address: netip.MustParseAddr("10.96.0.10"), Silent: true}) || got.PodSubnet.String() != own {
+			t.Errorf("%s: %+v", own, got)
+		}
 	}
 }

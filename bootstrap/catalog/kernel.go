@@ -1,6 +1,9 @@
 package catalog
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // SplitKernel splits a kernel's release, as uname -r has it, into its version and its line, with which the names of the packages
 // end that follow it: 6.8.0-45-generic-64k is 6.8.0-45 of the line generic-64k, 6.1.0-18-cloud-amd64 is 6.1.0-18 of cloud-amd64.
@@ -14,4 +17,38 @@ func SplitKernel(release string) (version, line string) {
 		}
 	}
 	return release, ""
+}
+
+// What distributions call the kernels that they build. Ubuntu's have no patch level, and an ABI of up to four digits, where those
+// of its mainline archive have six. Sources: packages.ubuntu.com, linux-image-*; kernel.ubuntu.com/mainline; packages.debian.org,
+// source package linux.
+var (
+	ubuntuKernels = regexp.MustCompile(`^\d+\.\d+\.0-\d{1,4}-[a-z][a-z0-9-]*$`)
+	debianKernels = regexp.MustCompile(`^\d+\.\d+\.\d+(\+(deb|bpo)[0-9.u]*)?(-\d[0-9a-z.+~]*)*-((cloud|rt)-)?(amd64|arm64)(-16k)?$`)
+	othersKernels = regexp.MustCompile(`-(xanmod|liquorix|zabbly|pve)`)
+)
+
+// DistributionKernel reports whether the release of a kernel is one of Ubuntu's or Debian's, by its name.
+func DistributionKernel(release string) bool {
+	return (ubuntuKernels.MatchString(release) || debianKernels.MatchString(release)) && !othersKernels.MatchString(release)
+}
+
+var debianUpload = regexp.MustCompile(`^\d+\.\d+\.\d+-\d+([+~][0-9a-z.+~]+)?$`)
+
+// KernelPackageOf reports whether this is the version of the distribution's package with a kernel: of Ubuntu's it is the release
+// with an upload behind it, of Debian's the version of its source package.
+func KernelPackageOf(distribution, release, version string) bool {
+	if distribution == "debian" {
+		return debianUpload.MatchString(version)
+	}
+	number, _ := SplitKernel(release)
+	return strings.HasPrefix(version, number+".") && ubuntuKernels.MatchString(release)
+}
+
+// HeadersPackage is what the package is called with which modules for a kernel are built.
+func HeadersPackage(release string) string {
+	if strings.HasSuffix(release, "-pve") {
+		return "proxmox-headers-" + release
+	}
+	return "linux-headers-" + release
 }

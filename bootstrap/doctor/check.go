@@ -36,6 +36,7 @@ type subject struct {
 	cluster bool // the API server answered somewhere
 	slow    bool // nvidia-smi answers, and not within the time that doctor.sh has for it
 	api     apiName
+	quiet   bool // some host did not tell, or some node is not ready: what others do not reach may be there
 }
 
 // apiName is the name by which the hosts are to know the API server, and where it is to lead; zero: there is none.
@@ -56,12 +57,14 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 	}
 	var api apiName
 	api.name, api.at = plan.APIName(inv, seen)
+	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Seen == nil }) ||
+		slices.ContainsFunc(all.Nodes, func(n Node) bool { return n.Conditions["Ready"] != "True" })
 	before := checkBefore(inv, machines)
 	var out []Finding
 	for _, m := range machines {
 		var found []Finding
 		s := newSubject(inv, m, all)
-		s.api = api
+		s.api, s.quiet = api, quiet
 		found = append(found, unreached(m)...)
 		for _, row := range catalogue {
 			if (m.Facts == nil && m.Seen == nil) || row.find == nil {

@@ -199,7 +199,8 @@ var rows = map[string]func(*world){
 	},
 	"w1 APT_SIGNED_BY_CONFLICT": func(w *world) { // 15: container toolkit, troubleshooting
 		says(&w.worker, "apt-source=/etc/apt/sources.list.d/docker.list\thttps://download.docker.com/linux/ubuntu\t/etc/apt/keyrings/docker.gpg",
-			"apt-source=/etc/apt/sources.list.d/docker.sources\thttps://download.docker.com/linux/ubuntu/\t/etc/apt/keyrings/docker.asc")
+			"apt-source=/etc/apt/sources.list.d/docker.sources\thttps://download.docker.com/linux/ubuntu/\t/etc/apt/keyrings/docker.asc",
+			"apt-refuses=Conflicting values set for option Signed-By regarding source https://download.docker.com/linux/ubuntu/ noble: /etc/apt/keyrings/docker.gpg != /etc/apt/keyrings/docker.asc")
 	},
 	"w1 GPU_FELL_OFF_BUS": func(w *world) { // 16: k8s-device-plugin#231
 		w.logs("NVRM: GPU at PCI:0000:65:00: GPU-2", "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
@@ -254,6 +255,10 @@ var rows = map[string]func(*world){
 		w.w1.NVIDIA.Seen[0].MIG, w.w1.NVIDIA.Seen[0].Instances = true, []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}}
 		instead(&w.worker, "cdi=", "cdi=/var/run/cdi/nvidia.yaml 570.133.20")
 	},
+	"w1 NET_PODS_UNREACHABLE": func(w *world) {
+		says(&w.worker, "pod-subnet=10.244.1.1/24", "pod-peer=10.244.0.0 silent", "dns=10.96.0.10 silent")
+	},
+	"w1 NET_DNS_BROKEN": func(w *world) { says(&w.worker, "pod-peer=10.244.0.0 reached", "dns=10.96.0.10 silent") },
 	"w1 CGROUP_DRIVER_MISMATCH": func(w *world) { // 25: cri-dockerd#101
 		w.docker()
 		w.w1.DockerInfo["cgroup-driver"] = "cgroupfs"

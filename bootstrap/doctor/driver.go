@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -252,17 +251,13 @@ func retiredKey(s *subject) []string {
 }
 
 func signedBy(s *subject) []string {
-	of := map[string]Source{}
-	var out []string
+	if !strings.HasPrefix(s.e.AptRefuses, "Conflicting values set for option") {
+		return nil
+	}
+	out := []string{s.e.AptRefuses}
 	for _, a := range s.e.Sources {
-		key := strings.TrimRight(a.URL, "/")
-		other, ok := of[key]
-		if !ok {
-			of[key] = a
-			continue
-		}
-		if path.Clean(other.SignedBy) != path.Clean(a.SignedBy) {
-			out = append(out, fmt.Sprintf("%s is in %s (%s) and in %s (%s)", key, other.File, other.SignedBy, a.File, a.SignedBy))
+		if a.SignedBy != "" && strings.Contains(s.e.AptRefuses, a.SignedBy) {
+			out = append(out, a.File+" has "+a.URL+" ("+a.SignedBy+")")
 		}
 	}
 	return out

@@ -37,12 +37,15 @@ type Evidence struct {
 	KubeletCgroup   string            // cgroupDriver of the kubelet's configuration
 
 	Sources        []Source // apt's, of those that kgpu knows
+	AptRefuses     string   // what apt says when it takes none of its sources; empty: it takes them
 	HoldsLost      []string // packages that kgpu held and nobody holds
 	DriverUpgraded string   // when and by what a driver was last upgraded; empty: unknown
 
 	Disks        map[string]int // mount point → used per cent
 	Rules        map[string]int // backend of iptables → number of Kubernetes' rules in it
 	Certificates []Certificate
+
+	PodNetwork facts.PodNetwork // by the pod network
 
 	ControlPlane bool
 	Cluster      *Cluster // what the API server says; nil: none here, or it did not answer
@@ -128,8 +131,8 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 		KernelLog: short(a["kernel-log"]), DeviceNodes: short(a["device-node"]), Switches: len(a["nvswitch"]), SMISaid: short(a["card-said"]),
 		Stuck: short(a["stuck"]), DKMS: short(a["dkms"]), ContainerdStray: short(a["containerd-stray"]), HoldsLost: short(a["hold-lost"]),
 		NVIDIACgroup: first(a["nvidia-cgroup"]), DefaultRuntime: first(a["default-runtime"]), KubeletCgroup: first(a["kubelet-cgroup"]),
-		DriverUpgraded: first(a["driver-upgraded"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
-		Units: map[string]Unit{}, CDI: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
+		DriverUpgraded: first(a["driver-upgraded"]), AptRefuses: first(a["apt-refuses"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
+		PodNetwork: facts.ParsePodNetwork(a), Units: map[string]Unit{}, CDI: map[string]string{}, Disks: map[string]int{}, Rules: map[string]int{},
 	}
 	if e.Asked {
 		if e.SMI, err = number("card-status", first(a["card-status"])); err != nil {

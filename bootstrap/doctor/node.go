@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -254,6 +255,20 @@ func notReady(s *subject) []string {
 	return nil
 }
 
+func podsUnreachable(s *subject) []string {
+	if !s.member || s.quiet || !s.e.PodNetwork.Peer.Silent {
+		return nil
+	}
+	return []string{fmt.Sprintf("no answer from %s, another host's address in the pod network", s.e.PodNetwork.Peer.Address)}
+}
+
+func dnsSilent(s *subject) []string {
+	if !s.member || s.quiet || !s.e.PodNetwork.DNS.Silent {
+		return nil
+	}
+	return []string{fmt.Sprintf("no answer from the cluster's DNS at %s", s.e.PodNetwork.DNS.Address)}
+}
+
 // podsStuck leaves the device plugin to the row that restarts it.
 func podsStuck(s *subject) []string {
 	if s.f.Now.IsZero() {
@@ -309,7 +324,7 @@ func cgroupDriver(s *subject) []string {
 // ofRuntime reports whether it is the runtime's driver that is not as kgpu sets it.
 func ofRuntime(s *subject) bool { return s.e.KubeletCgroup == "systemd" }
 
-// fullPercent is where the kubelet begins to evict: nodefs.available<10%.
+// fullPercent is where the kubelet begins to evict, unless the inventory says otherwise: nodefs.available<10%.
 const fullPercent = 90
 
 func diskFull(s *subject) []string {
@@ -318,6 +333,9 @@ func diskFull(s *subject) []string {
 		if used := s.e.Disks[mount]; used >= fullPercent {
 			out = append(out, fmt.Sprintf("%s is used by %d %%", mount, used))
 		}
+	}
+	if len(out) == 0 {
+		out = preflight.Evicts(s.inv, s.f)
 	}
 	if s.node != nil && s.node.Conditions["DiskPressure"] == "True" {
 		out = append(out, "the kubelet reports DiskPressure")

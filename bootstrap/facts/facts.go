@@ -8,33 +8,38 @@ import (
 
 // Host is what scripts/facts.sh found on one machine.
 type Host struct {
-	Hostname    string
-	MachineID   string
-	ProductUUID string // empty where the firmware has none or it cannot be read
-	BootID      string
-	Virt        string // systemd-detect-virt: "none", "kvm", "lxc", …
-	OS          OS
-	Arch        string   // dpkg's word: amd64, arm64
-	Kernel      string   // uname -r
-	Kernels     []string // releases that are installed in /boot
-	Systemd     bool     // PID 1 is systemd
-	CgroupV2    bool     // /sys/fs/cgroup is the unified hierarchy
-	LegacyRules bool     // iptables is iptables-legacy
-	CPUs        int
-	MemoryKiB   int64
-	Now         time.Time // the host's clock when the script started
-	TimeSync    string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
+	Hostname      string
+	MachineID     string
+	ProductUUID   string // empty where the firmware has none or it cannot be read
+	BootID        string
+	Virt          string // systemd-detect-virt: "none", "kvm", "lxc", …
+	OS            OS
+	Arch          string   // dpkg's word: amd64, arm64
+	Kernel        string   // uname -r
+	Kernels       []string // releases that are installed in /boot
+	KernelHeaders bool     // of the kernel that runs, what modules are built with is there
+	Systemd       bool     // PID 1 is systemd
+	CgroupV2      bool     // /sys/fs/cgroup is the unified hierarchy
+	LegacyRules   bool     // iptables is iptables-legacy
+	CPUs          int
+	MemoryKiB     int64
+	Now           time.Time // the host's clock when the script started
+	TimeSync      string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
 
 	Addresses []Address
 	Reached   netip.Addr              // by SSH, which the host does not tell; zero: unknown, behind a bastion
 	Names     map[string][]netip.Addr // that the host may know API servers by → where they lead it; none: it does not resolve
 	NodeIP    netip.Addr              // that the kubelet was given for its node; zero: none
+	Resolvers map[string][]netip.Addr // file → the name servers in it, of ResolvConfs; nil: unknown
 	Routes    []netip.Prefix          // destinations of the main table, without the default route
 	Listening []Socket                // TCP sockets that accept connections
 	Mounts    []Mount                 // the file systems that hold /, /var, /var/lib, /boot, /tmp
-	Swap      []Swap
-	Modules   map[string]ModuleState // of the modules kgpu may want
-	Sysctls   map[string]string      // of the keys kgpu may set, current values
+	// FileSystems are those of /, of the packages, of the kubelet and of images, each at the paths that it was looked at.
+	FileSystems                []FileSystem
+	DockerRoot, ContainerdRoot string // where they keep images; empty: it was not told
+	Swap                       []Swap
+	Modules                    map[string]ModuleState // of the modules kgpu may want
+	Sysctls                    map[string]string      // of the keys kgpu may set, current values
 
 	Apt              Apt
 	Packages         map[string]Package // installed, of those kgpu cares for
@@ -57,22 +62,23 @@ type Host struct {
 
 	Shadows []string // paths of programs and units that are run instead of those of the same name that packages bring
 
-	Foreign      []string      // other Kubernetes distributions of which there are signs: k3s, rke2, k0s, microk8s, minikube…
-	ForeignPaths []string      // the signs: directories, programs, uninstallers
-	Kubelet      *Member       // nil: this host never joined a cluster
-	ControlPlane *ControlPlane // nil: no control plane here
-	Fence        int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
-	Recorded     *Record       // what kgpu's ledger says of the host's membership; nil: nothing
-	KubeadmFiles []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
-	Etcd         *EtcdData     // nil: etcd has left nothing here
-	PodNetwork   []string      // paths of CNI's configurations, and what flannel keeps below /run
-	PodLinks     []string      // links that pod networks make: cni0, flannel.1, weave…
-	Run          *Run          // a kgpu run that holds this host now; nil: none
-	Operator     *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
-	OperatorLeft bool          // one that was killed or cut off has left who it was
-	Ledger       int           // number of changes recorded in the ledger
-	Notes        bool          // there is what kgpu keeps for itself, the ledger or what its steps told
-	Unproven     bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
+	Foreign         []string      // other Kubernetes distributions of which there are signs: k3s, rke2, k0s, microk8s, minikube…
+	ForeignPaths    []string      // the signs: directories, programs, uninstallers
+	Kubelet         *Member       // nil: this host never joined a cluster
+	ControlPlane    *ControlPlane // nil: no control plane here
+	Fence           int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
+	Recorded        *Record       // what kgpu's ledger says of the host's membership; nil: nothing
+	KubeadmFiles    []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
+	Etcd            *EtcdData     // nil: etcd has left nothing here
+	PodNetwork      []string      // paths of CNI's configurations, and what flannel keeps below /run
+	PodLinks        []string      // links that pod networks make: cni0, flannel.1, weave…
+	Run             *Run          // a kgpu run that holds this host now; nil: none
+	Operator        *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
+	OperatorLeft    bool          // one that was killed or cut off has left who it was
+	Ledger          int           // number of changes recorded in the ledger
+	Notes           bool          // there is what kgpu keeps for itself, the ledger or what its steps told
+	NetworkUnproven bool          // pods of this control plane's cluster were to reach each other and its DNS, and that did not come to its end
+	Unproven        bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
 }
 
 // OS is /etc/os-release.
@@ -97,6 +103,14 @@ type Mount struct {
 	AvailableKiB      int64
 	InodesFreePercent int
 	NoExec            bool // programs on it cannot be run
+}
+
+// FileSystem is one as the kubelet sees it.
+type FileSystem struct {
+	Path                  string // that is on it
+	On                    string // where it is mounted
+	AvailableKiB, SizeKiB int64  // size zero: unknown
+	InodesFreePercent     float64
 }
 
 // Swap is an active swap space or one that would come back at boot.

@@ -28,20 +28,21 @@ func Parse(output []byte) (*Host, error) {
 	}
 	h := &Host{
 		Hostname: a.first("hostname"), MachineID: a.first("machine-id"), ProductUUID: a.first("product-uuid"), BootID: a.first("boot-id"),
-		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"],
+		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"], KernelHeaders: a.has("kernel-headers"),
 		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), LegacyRules: a.has("iptables-legacy"), SecureBoot: a.has("secure-boot"),
 		Swap: swap(a), Modules: modules(a), Sysctls: sysctls(a["sysctl"]),
-		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
+		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
 		Units:        units(a["unit"]),
 		Outdated:     a["outdated"],
 		KubeadmFiles: a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
+		DockerRoot: a.first("docker-root"), ContainerdRoot: a.first("containerd-root"),
 		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]), Shadows: a["shadow"],
 		DockerInfo: dockerInfo(a["docker-info"]),
 	}
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, mounts, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, currentRun, operator} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, currentRun, operator} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}
@@ -213,6 +214,41 @@ func mounts(a answer, h *Host) error {
 			Path: f[0], AvailableKiB: available, InodesFreePercent: int(100 * free / total),
 			NoExec: len(f) == 5 && slices.Contains(a["noexec"], f[4]),
 		})
+	}
+	return nil
+}
+
+// fileSystems reads lines of `df --output=avail,size,iavail,itotal,target,file -k`; where there are none, what mount says of where
+// its paths are.
+func fileSystems(a answer, h *Host) error {
+	for _, line := range a["file-system"] {
+		f := strings.Fields(line)
+		if len(f) != 6 || f[0] == "Avail" { // a path with a blank, or with words for a head
+			continue
+		}
+		var n [4]int64
+		for i := range n {
+			var err error
+			if n[i], err = strconv.ParseInt(f[i], 10, 64); err != nil && f[i] != "-" {
+				return bad("file-system", line, err)
+			}
+		}
+		fs := FileSystem{Path: f[5], On: f[4], AvailableKiB: n[0], SizeKiB: n[1], InodesFreePercent: 100}
+		if n[3] > 0 {
+			fs.InodesFreePercent = 100 * float64(n[2]) / float64(n[3])
+		}
+		h.FileSystems = append(h.FileSystems, fs)
+	}
+	if len(h.FileSystems) > 0 {
+		return nil
+	}
+	for _, line := range a["mount"] {
+		f := strings.Fields(line)
+		for _, m := range h.Mounts {
+			if len(f) == 5 && f[0] == m.Path {
+				h.FileSystems = append(h.FileSystems, FileSystem{Path: m.Path, On: f[4], AvailableKiB: m.AvailableKiB, InodesFreePercent: float64(m.InodesFreePercent)})
+			}
+		}
 	}
 	return nil
 }

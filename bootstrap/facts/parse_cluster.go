@@ -153,6 +153,36 @@ func names(a answer, h *Host) error {
 	return nil
 }
 
+// ResolvConfs are the files that may have a host's name servers: the one that programs read, and those in which others keep
+// the servers that they ask themselves when they answer at a loopback address.
+var ResolvConfs = []string{
+	"/etc/resolv.conf", SystemdResolvConf, "/run/NetworkManager/no-stub-resolv.conf", "/run/dnsmasq/resolv.conf",
+}
+
+// SystemdResolvConf is systemd-resolved's.
+const SystemdResolvConf = "/run/systemd/resolve/resolv.conf"
+
+// resolvers reads a file and its servers, a line each.
+func resolvers(a answer, h *Host) error {
+	for _, line := range a["resolv-conf"] {
+		words := strings.Fields(line)
+		if len(words) == 0 || !slices.Contains(ResolvConfs, words[0]) {
+			continue
+		}
+		if h.Resolvers == nil {
+			h.Resolvers = map[string][]netip.Addr{}
+		}
+		servers := []netip.Addr{}
+		for _, word := range words[1:] {
+			if at, err := netip.ParseAddr(word); err == nil {
+				servers = append(servers, at.Unmap())
+			}
+		}
+		h.Resolvers[words[0]] = servers
+	}
+	return nil
+}
+
 const adminConf = "/etc/kubernetes/admin.conf"
 
 // object reads a line of facts.sh's template for kubectl.

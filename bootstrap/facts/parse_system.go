@@ -114,7 +114,8 @@ func sysctls(lines []string) map[string]string {
 	return values
 }
 
-// packages reads the holder of apt's locks and lines of dpkg-query: name, wish, state, error flag, version.
+// packages reads the holder of apt's locks and lines of dpkg-query: name, wish, state, error flag, version, architecture. A package of
+// another architecture than the host's has that in its name, as apt writes it.
 func packages(a answer) (Apt, map[string]Package) {
 	var apt Apt
 	if pid, name, ok := strings.Cut(a.first("apt-lock"), " "); ok {
@@ -127,11 +128,14 @@ func packages(a answer) (Apt, map[string]Package) {
 			continue
 		}
 		name, state, flag := f[0], f[2], f[3]
+		if arch := f[len(f)-1]; len(f) == 6 && arch != "all" && arch != a.first("arch") {
+			name += ":" + arch
+		}
 		switch {
 		case flag != "ok" || !slices.Contains([]string{"installed", "config-files", "not-installed"}, state):
 			apt.Broken = append(apt.Broken, name)
-		case state == "installed" && len(f) == 5:
-			installed[name] = Package{Version: f[4], Held: f[1] == "hold" || installed[name].Held} // another architecture's has the same name
+		case state == "installed" && len(f) >= 5:
+			installed[name] = Package{Version: f[4], Held: f[1] == "hold" || installed[name].Held} // an older script does not tell architectures
 		}
 	}
 	return apt, installed

@@ -181,6 +181,17 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// Old scripts did not tell the architecture.
+func TestPackagesOfArchitectures(t *testing.T) {
+	h := parse(t, "arch=amd64", "package=libnvidia-compute-550 install installed ok 550.163.01-1 amd64", "package=libnvidia-compute-550 hold installed ok 550.163.01-1 i386",
+		"package=curl install installed ok 8.5.0 all", "package=runc install installed ok 1.3")
+	if want := map[string]Package{
+		"libnvidia-compute-550": {Version: "550.163.01-1"}, "libnvidia-compute-550:i386": {Version: "550.163.01-1", Held: true}, "curl": {Version: "8.5.0"}, "runc": {Version: "1.3"},
+	}; !reflect.DeepEqual(h.Packages, want) {
+		t.Errorf("%v", h.Packages)
+	}
+}
+
 func TestServices(t *testing.T) {
 	h := parse(t, "unit=chrony.service active enabled", "unit=ufw.service active enabled", "unit=run.service active", "ufw=ENABLED=no")
 	if h.TimeSync != "chrony" || h.Firewall != "" || h.Units["run.service"] != (Unit{Active: "active"}) {
@@ -212,6 +223,17 @@ func TestNetwork(t *testing.T) {
 	}
 	if !reflect.DeepEqual(h.Listening, want) {
 		t.Errorf("listening: %v", h.Listening)
+	}
+}
+
+func TestResolvers(t *testing.T) {
+	h := parse(t, "resolv-conf=/etc/resolv.conf 127.0.0.1 fe80::1%eth0 x", "resolv-conf=/etc/shadow 10.0.0.1", "resolv-conf=", "resolv-conf=/run/dnsmasq/resolv.conf")
+	want := map[string][]netip.Addr{"/etc/resolv.conf": {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("fe80::1%eth0")}, "/run/dnsmasq/resolv.conf": {}}
+	if !reflect.DeepEqual(h.Resolvers, want) {
+		t.Errorf("%v", h.Resolvers)
+	}
+	if h := parse(t); h.Resolvers != nil {
+		t.Errorf("a host that did not tell: %v", h.Resolvers)
 	}
 }
 

@@ -27,6 +27,13 @@ const (
 	Unreachable Reach = "unreachable"
 )
 
+// ByProxy returns what became of an attempt to connect to the proxy by which the host's own apt would fetch from the endpoint; false:
+// there is none, or it is open.
+func (r Reach) ByProxy() (Reach, bool) {
+	state, ok := strings.CutPrefix(string(r), "proxy-")
+	return Reach(state), ok
+}
+
 // ParseReach reads what scripts/reach.sh printed.
 func ParseReach(output []byte) (map[Endpoint]Reach, error) {
 	a, err := split(output, "kgpu-reach=1")

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,35 @@ import (
 type Status struct {
 	Certificates []Certificate
 	API          *API // nil: no control plane here
+	PodNetwork
+}
+
+// PodNetwork is what a host reached by the pod network.
+type PodNetwork struct {
+	PodSubnet netip.Prefix // of the host's pods; zero: unknown
+	Peer, DNS Tried        // another host, by the pod network, and the cluster's DNS
+}
+
+// ParsePodNetwork reads what scripts/lib/pod-network.sh printed.
+func ParsePodNetwork(a map[string][]string) PodNetwork {
+	w := PodNetwork{Peer: tried(answer(a).first("pod-peer")), DNS: tried(answer(a).first("dns"))}
+	w.PodSubnet, _ = netip.ParsePrefix(answer(a).first("pod-subnet")) // zero where it is none
+	return w
+}
+
+// Tried is an address that a host tried to reach; zero: it tried none.
+type Tried struct {
+	Address netip.Addr
+	Silent  bool // nothing came back
+}
+
+func tried(line string) Tried {
+	address, found, _ := strings.Cut(line, " ")
+	at, err := netip.ParseAddr(address)
+	if err != nil {
+		return Tried{}
+	}
+	return Tried{at, found == "silent"}
 }
 
 // Certificate is one of Kubernetes on a host.
@@ -39,8 +69,9 @@ type NodeStatus struct {
 	Reason, Message    string    // of that condition
 	NetworkUnavailable bool
 	Unschedulable      bool
-	Version            string // kubelet's
-	Runtime            string // docker://26.1.5
+	Pressure           []string // DiskPressure, MemoryPressure, PIDPressure: it takes no pods; none: it does
+	Version            string   // kubelet's
+	Runtime            string   // docker://26.1.5
 	Kernel, OS         string
 	InternalIP         string
 
@@ -65,7 +96,7 @@ func ParseStatus(output []byte) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{}
+	s := &Status{PodNetwork: ParsePodNetwork(a)}
 	for _, line := range a["certificate"] {
 		path, der, _ := strings.Cut(line, " ")
 		s.Certificates = append(s.Certificates, Certificate{path, ends(base64.StdEncoding.DecodeString(der))})
@@ -110,7 +141,7 @@ func (api *API) object(f []string) error {
 		api.Waiting = append(api.Waiting, p)
 		return nil
 	}
-	const nodeFields, podFields = 15, 9
+	const nodeFields, podFields = 16, 9
 	fields := make([]string, max(nodeFields, podFields))
 	for i := range min(len(f), len(fields)) { // trailing empty fields are trimmed
 		fields[i] = Unescaped(f[i])
@@ -120,7 +151,7 @@ func (api *API) object(f []string) error {
 	case "node":
 		n := NodeStatus{
 			Name: f[1], Ready: f[2], Since: moment(f[3]), Reason: f[4], Message: f[5], NetworkUnavailable: f[6] == "True", Unschedulable: f[7] == "true",
-			Version: f[8], Runtime: f[9], Kernel: f[10], OS: f[11], InternalIP: firstWord(f[12]), Capacity: amounts(f[13]), Allocatable: amounts(f[14]),
+			Version: f[8], Runtime: f[9], Kernel: f[10], OS: f[11], InternalIP: firstWord(f[12]), Capacity: amounts(f[13]), Allocatable: amounts(f[14]), Pressure: strings.Fields(f[15]),
 		}
 		if n.Name == "" {
 			return errors.New("no name")

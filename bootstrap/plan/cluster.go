@@ -42,7 +42,9 @@ func (b *builder) cluster() error {
 	b.untoken(started, token, joined)
 	b.letIn(plugin)
 	labelled := b.nodes(slices.Concat(started, joined))
-	b.ready(network, slices.Concat(started, network, joined, labelled))
+	if err := b.ready(slices.Concat(started, network, joined, labelled), len(network) > 0); err != nil {
+		return err
+	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
 	return b.notebook()
 }
@@ -227,19 +229,19 @@ func labelOf(n *facts.Node, key string) (string, bool) {
 	return v, ok
 }
 
-// ready plans the wait for nodes, pod network and DNS, also when the steps of network put another network in place of this one.
-func (b *builder) ready(network, needs []Ref) {
+// ready plans the wait for nodes, pod network and DNS, and the proof that pods of all nodes have both.
+func (b *builder) ready(needs []Ref, applied bool) error {
 	var nodes []string
 	for _, h := range b.hosts {
 		nodes = append(nodes, h.node)
 	}
 	reason := b.notReady()
-	if reason == "" && len(network) > 0 {
+	if reason == "" && applied {
 		reason = "the pod network is applied anew"
 	}
 	if reason == "" {
 		b.skip(b.cp, "cluster/ready", "all nodes are ready")
-		return
+		return nil
 	}
 	workloads := []string{"kube-system/daemonset/kube-proxy"}
 	if w, ok := networkWorkload[b.inv.Network]; ok {
@@ -248,11 +250,18 @@ func (b *builder) ready(network, needs []Ref) {
 	values := map[string]string{"nodes": lines(nodes...), "workloads": lines(workloads...)}
 	if b.inv.Network == inventory.None {
 		values["network"] = "none" // nodes stay NotReady until somebody brings a network: only their registration is waited for
+	} else {
+		proof, err := b.networkProof()
+		if err != nil {
+			return err
+		}
+		values["proof"] = proof
 	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "cluster/ready"}, Title: "wait until all nodes, the pod network and DNS are ready", Reason: reason, Script: "cluster-ready",
 		Needs: needs, Input: Input{Values: values}, Timeout: 15 * time.Minute, // slow links pull images for minutes
 	})
+	return nil
 }
 
 func (b *builder) dnsWorkload() string { return "kube-system/deployment/" + b.minor.DNS() }
@@ -274,6 +283,9 @@ func (b *builder) notReady() string {
 				waiting = append(waiting, w)
 			}
 		}
+	}
+	if len(waiting) == 0 && b.cp.facts.NetworkUnproven && b.inv.Network != inventory.None {
+		return "the pod network was not proven to its end"
 	}
 	if len(waiting) == 0 {
 		return ""

@@ -16,6 +16,7 @@ const (
 	containerdConfig = "/etc/containerd/config.toml"
 	containerdDropIn = "/etc/containerd/conf.d/50-kgpu.toml"
 	containerdImport = "/etc/containerd/conf.d/*.toml"
+	cniPrograms      = "/opt/cni/bin"
 )
 
 func (b *builder) containerd(h *host) {
@@ -49,6 +50,8 @@ func containerdLoaded(f *facts.Host, cards bool) []string {
 		reasons = append(reasons, "containerd's CRI plugin is disabled")
 	} else if loaded["SystemdCgroup"] != "true" {
 		reasons = append(reasons, "containerd runs without the systemd cgroup driver")
+	} else if dir := loaded["bin_dir"]; dir != "" && dir != cniPrograms {
+		reasons = append(reasons, "containerd looks for the network's programs in "+dir)
 	} else if cards && loaded["nvidia"] == "" {
 		reasons = append(reasons, "containerd runs without the runtime nvidia")
 	}
@@ -140,7 +143,7 @@ func setArray(text []byte, key string, values []string) []byte {
 // Source: https://github.com/containerd/containerd/blob/main/docs/cri/config.md.
 func criPlugins(version int, have map[string]any, cards bool, pause string) map[string]any {
 	runc := map[string]any{"runtime_type": "io.containerd.runc.v2", "options": map[string]any{"SystemdCgroup": true}}
-	cni := map[string]any{"bin_dir": "/opt/cni/bin", "conf_dir": "/etc/cni/net.d"}
+	cni := map[string]any{"bin_dir": cniPrograms, "conf_dir": "/etc/cni/net.d"}
 	runtimes := map[string]any{"runc": runc}
 	cri := map[string]any{"containerd": map[string]any{"runtimes": runtimes}, "cni": cni}
 	if cards {

@@ -48,7 +48,7 @@ func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver Choice) (Toolkit
 	}
 	if c, ok := catalog.LookupCUDA(inv.GPU.CUDA); ok {
 		if problem := cannot(c); problem != "" {
-			return Toolkit{}, &Refused{CUDAImpossible, "gpu.cuda " + c.Version + ": " + problem}
+			return Toolkit{}, &Refused{Kind: CUDAImpossible, Detail: "gpu.cuda " + c.Version + ": " + problem}
 		}
 		return toolkit(inv, c, cards, "the inventory asks for it"), nil
 	}

@@ -23,6 +23,7 @@ func TestDisturbedContainers(t *testing.T) {
 			[]string{"cp1 driver/drain/w1", "w1 gpu/toolkit", "cp1 driver/uncordon/w1"}},
 		{"docker, a proxy", "docker", proxy, func(*facts.Host) {},
 			[]string{"cp1 driver/drain/w1", "w1 os/proxy", "cp1 driver/uncordon/w1"}},
+		{"docker, a newer cri-dockerd", "docker", "", func(f *facts.Host) { f.CRIDockerd = "0.99.0" }, nil},
 		{"docker, a newer toolkit", "docker", "", func(f *facts.Host) {
 			for _, name := range catalog.ToolkitPackages {
 				f.Packages[name] = facts.Package{Version: "1.21.0-1", Held: true}

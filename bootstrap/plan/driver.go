@@ -26,6 +26,7 @@ type Choice struct {
 type Refused struct {
 	Kind   Refusal
 	Detail string
+	Advice string // empty: that of the reason
 }
 
 // Refusal is the kind of a refusal.
@@ -38,6 +39,7 @@ const (
 	Unsigned       Refusal = "unsigned"   // Secure Boot, and no source with signed modules
 	DriverMissing  Refusal = "missing"    // the inventory says that the driver is there
 	DriverForeign  Refusal = "foreign"    // an installer outside of the package manager put another there
+	NoModules      Refusal = "modules"    // nobody builds modules for the kernel that runs, and the host cannot
 	NoFabric       Refusal = "fabric"     // its source does not have what the cards' fabric needs
 	CUDAImpossible Refusal = "cuda"       // the toolkit that the inventory asks for does not run there
 	NoNotebook     Refusal = "notebook"   // no framework of the notebook, or not the inventory's, computes on the cards
@@ -55,7 +57,7 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 	want := inv.GPU.Driver
 	if want.Source == catalog.NoDriver {
 		if !works {
-			return Choice{}, &Refused{DriverMissing, "the inventory says that the driver is there, but " + whatIsThere(inv, f)}
+			return Choice{}, &Refused{Kind: DriverMissing, Detail: "the inventory says that the driver is there, but " + whatIsThere(inv, f)}
 		}
 		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: branchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
 	}
@@ -74,7 +76,10 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
 	}
 	if f.NVIDIA.Runfile {
-		return Choice{}, &Refused{DriverForeign, foreign(inv, f, c.Driver)}
+		return Choice{}, &Refused{Kind: DriverForeign, Detail: foreign(inv, f, c.Driver)}
+	}
+	if refused := onForeignKernel(f); refused != nil {
+		return Choice{}, refused
 	}
 	return c, nil
 }
@@ -100,7 +105,7 @@ func knownCards(inv *inventory.Inventory, f *facts.Host) ([]catalog.GPU, error) 
 	cards := Cards(inv, f)
 	for _, card := range cards {
 		if _, ok := catalog.LookupGPU(card.ID); !ok && !sees(f, card) {
-			return nil, &Refused{NoSuchDriver, fmt.Sprintf("the card at %s is unknown (PCI ID 10de:%s)", card.Address, card.ID)}
+			return nil, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("the card at %s is unknown (PCI ID 10de:%s)", card.Address, card.ID)}
 		}
 	}
 	return kinds(cards), nil
@@ -113,19 +118,19 @@ func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architect
 	switches := FabricOf(f) != catalog.NoFabric
 	d, ok := best(want, release, architectures, switches, f.SecureBoot)
 	if ok {
-		d.Compiled = compiled(f, d)
+		d.Compiled = compiled(f, d) || d.Prebuilt() && foreignKernel(f)
 		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
 	}
 	if d, ok := best(want, release, architectures, switches, false); ok {
-		return Choice{}, &Refused{Unsigned, fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
+		return Choice{}, &Refused{Kind: Unsigned, Detail: fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
 	}
 	if d, ok := best(want, release, architectures, false, f.SecureBoot); ok && switches {
 		return Choice{}, lacksFabric(f, d, names)
 	}
 	if want != (inventory.Driver{}) {
-		return Choice{}, &Refused{Impossible, fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, asked(want), release, instead(want, release, architectures))}
+		return Choice{}, &Refused{Kind: Impossible, Detail: fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, asked(want), release, instead(want, release, architectures))}
 	}
-	return Choice{}, &Refused{NoSuchDriver, fmt.Sprintf("no driver for %s is offered for %s", names, release)}
+	return Choice{}, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("no driver for %s is offered for %s", names, release)}
 }
 
 // instead says what is wrong with what the inventory asks for, or what there is; empty: a source or a branch that has nothing for it.
@@ -180,6 +185,8 @@ func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) s
 		out = append(out, "Secure Boot wants signed modules")
 	case d.Prebuilt() && (len(f.Ways) == 0 || f.Ways[0].Kernel != ""):
 		out = append(out, "modules come built and signed")
+	case foreignKernel(f):
+		out = append(out, fmt.Sprintf("DKMS builds the modules, for kernel %s is not one of %s's", f.Kernel, f.OS.ID))
 	}
 	return strings.Join(append(out, branch.Support()), "; ")
 }

@@ -17,6 +17,12 @@ import (
 // what holds cards by that label, the device plugin above all, has to be away.
 const drainedLabel = "kgpu.dev/drained"
 
+// withoutArchitecture is a package's name without the architecture that those of another than the host's have in it.
+func withoutArchitecture(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
 // installedDriver looks up which driver an installed package is a part of.
 func installedDriver(f *facts.Host, name string) (catalog.InstalledPart, bool) {
 	return catalog.LookupDriverPart(name, f.Packages[name].Version)
@@ -29,7 +35,7 @@ func otherDriver(f *facts.Host, d catalog.Driver) []string {
 	others := map[int]bool{}
 	for name := range f.Packages {
 		p, ok := installedDriver(f, name)
-		if ok && (p.Library && name != wanted.Library || (p.Library || p.Flavour != "") && p.Branch != d.Branch || p.Flavour != "" && p.Flavour != d.Flavour) {
+		if ok && (p.Library && withoutArchitecture(name) != wanted.Library || (p.Library || p.Flavour != "") && p.Branch != d.Branch || p.Flavour != "" && p.Flavour != d.Flavour) {
 			others[p.Branch] = true
 		}
 	}
@@ -52,7 +58,7 @@ func satisfies(want inventory.Driver, f *facts.Host) bool {
 	library := catalog.Driver{Source: want.Source, Branch: loaded}.Packages(f.OS.ID, f.Kernel).Library
 	for name := range f.Packages {
 		p, _ := installedDriver(f, name)
-		if want.Source != "" && p.Library && name != library || want.Flavour != "" && p.Flavour != "" && p.Flavour != want.Flavour {
+		if want.Source != "" && p.Library && withoutArchitecture(name) != library || want.Flavour != "" && p.Flavour != "" && p.Flavour != want.Flavour {
 			return false
 		}
 	}
@@ -79,18 +85,18 @@ func (b *builder) drained(h *host) bool {
 }
 
 // replace plans what has to be out of the way of a driver, and returns what plans the reboot once the driver is installed, if one is.
-// A node is drained before anything of that.
-func (b *builder) replace(h *host, c Choice) (reboot func()) {
-	n := h.facts.NVIDIA
+// A node is drained before anything of that. found are the facts of the host with what is there.
+func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) {
+	n := found.NVIDIA
 	stale := n.Loaded != "" && (len(c.Replaces) > 0 || n.Loaded != n.Library)
 	var why string
 	switch {
 	case len(c.Replaces) > 0:
-		why = fmt.Sprintf("%s is replaced by %s", b.described(h, c.Replaces), c.Driver)
+		why = replacement(found, c)
 	case n.Nouveau.Users > 0:
 		why = "nouveau is in use: the host reboots"
 	case stale:
-		why = whatIsThere(b.inv, h.facts)
+		why = whatIsThere(b.inv, found)
 	default:
 		return nil
 	}
@@ -100,7 +106,6 @@ func (b *builder) replace(h *host, c Choice) (reboot func()) {
 			Ref: Ref{ID: "driver/remove"}, Title: "remove another driver", Reason: why, Script: "driver-remove",
 			Input: Input{Values: map[string]string{"packages": lines(c.Replaces...)}}, Timeout: long,
 		})
-		h.facts, h.replaced = withoutDriver(h.facts, c.Replaces), true
 	}
 	switch {
 	case n.Nouveau.Users > 0:
@@ -115,15 +120,29 @@ func (b *builder) replace(h *host, c Choice) (reboot func()) {
 	return nil
 }
 
-// described names the driver of packages, by the one with its library if that is there.
-func (b *builder) described(h *host, packages []string) string {
-	name := packages[0]
-	for _, other := range packages {
-		if p, _ := installedDriver(h.facts, other); p.Library {
+// fetchDriver plans that all of a driver is on the host before another one goes.
+func (b *builder) fetchDriver(h *host, found *facts.Host, c Choice) {
+	p := driverPackages(h.facts, c.Driver)
+	values := map[string]string{"headers": lines(p.First...), "packages": lines(append(slices.Clone(p.Driver), besides(h.facts, c)...)...), "branch": strconv.Itoa(c.Branch), "gone": lines(c.Replaces...)}
+	if c.Prebuilt() {
+		way, known := h.found()
+		values["ways"] = lines(wayLines(h.facts, c, installWays(!known || way.Name == wayNewer)...)...)
+	}
+	b.add(h, Step{
+		Ref: Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c), Script: "driver-fetch",
+		Input: Input{Values: values}, Retry: Transient, Timeout: long,
+	})
+}
+
+// replacement says which driver gives way to which, the first by its package with the library if there is one.
+func replacement(f *facts.Host, c Choice) string {
+	name := c.Replaces[0]
+	for _, other := range c.Replaces {
+		if p, _ := installedDriver(f, other); p.Library && other == withoutArchitecture(other) {
 			name = other
 		}
 	}
-	return name + " " + h.facts.Packages[name].Version
+	return fmt.Sprintf("%s %s is replaced by %s", name, f.Packages[name].Version, c.Driver)
 }
 
 // withoutDriver are the facts of a host that has lost these packages of its driver.

@@ -153,6 +153,20 @@ func TestDriverThatStays(t *testing.T) {
 	}
 }
 
+// TestDriverOfTwoArchitectures: the libraries for programs of 32 bits go with the branch that they are of; those of the branch that
+// is wanted are not another driver.
+func TestDriverOfTwoArchitectures(t *testing.T) {
+	seen := hostFacts(decode(t, threeHosts))
+	f := seen["w1"]
+	f.NVIDIA.Cards = cards("20b0")
+	other(f, "550.163.01", "libnvidia-compute-550", "libnvidia-compute-550:i386", "libnvidia-gl-550:i386")
+	f.Packages["libnvidia-compute-580-server:i386"] = facts.Package{Version: "580.173.02-1"}
+	choice, err := ChooseDriver(decode(t, threeHosts+"gpu: {driver: {branch: 580}}\n"), f)
+	if want := []string{"libnvidia-compute-550", "libnvidia-compute-550:i386", "libnvidia-gl-550:i386"}; err != nil || !slices.Equal(choice.Replaces, want) {
+		t.Errorf("replaced: %q, want %q (%v)", choice.Replaces, want, err)
+	}
+}
+
 // TestPaceOfNewHosts: hosts that are no nodes reboot so many at a time, and do not wait for each other's success.
 func TestPaceOfNewHosts(t *testing.T) {
 	g := &Graph{}

@@ -32,7 +32,7 @@ func FabricOf(f *facts.Host) catalog.Fabric {
 func lacksFabric(f *facts.Host, d catalog.Driver, names string) *Refused {
 	fabric := FabricOf(f)
 	p := d.FabricPackages(fabric)
-	return &Refused{NoFabric, fmt.Sprintf("%s: the host has %s, which need %s; source %s does not have that for %s %s",
+	return &Refused{Kind: NoFabric, Detail: fmt.Sprintf("%s: the host has %s, which need %s; source %s does not have that for %s %s",
 		names, fabric, strings.Join(slices.Concat(p.Driver, p.Others), ", "), d.Source, f.OS.ID, f.OS.VersionID)}
 }
 

@@ -40,10 +40,18 @@ func (b *builder) driver(h *host, c Choice) {
 		b.keptFabric(h)
 		return
 	}
-	reboot := b.replace(h, c)
+	found := h.facts
+	if len(c.Replaces) > 0 {
+		h.facts, h.replaced = withoutDriver(found, c.Replaces), true
+		b.driverRepository(h, c)
+		b.fetchDriver(h, found, c)
+	}
+	reboot := b.replace(h, found, c)
 	b.nouveau(h)
-	b.driverRepository(h, c)
-	p := c.Packages(h.facts.OS.ID, h.facts.Kernel)
+	if !h.replaced {
+		b.driverRepository(h, c)
+	}
+	p := driverPackages(h.facts, c.Driver)
 	files := map[string]File{driverUpgrades: upgradesFile}
 	if FabricOf(h.facts) == catalog.NVLinkRack {
 		files[coherentMemory] = coherentFile // before a driver is loaded, as its packages may do

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,6 +25,10 @@ func DriverWays(inv *inventory.Inventory, f *facts.Host) []string {
 		return nil
 	}
 	c, err := ChooseDriver(inv, f)
+	if refused := (*Refused)(nil); errors.As(err, &refused) && refused.Kind == NoModules {
+		headers := catalog.HeadersPackage(f.Kernel)
+		return []string{strings.Join([]string{wayHeaders, headers, "-", headers}, " ")}
+	}
 	h := &host{facts: f}
 	if err != nil || c.Keep || !c.Prebuilt() || len(h.missing(c.Packages(f.OS.ID, f.Kernel).Driver)) == 0 {
 		return nil
@@ -100,11 +105,7 @@ func (b *builder) goWays(h *host, c Choice, values map[string]string, reboot fun
 		b.drainNode(h, "kernel "+found.Kernel+" is to run"+h.because(c))
 	}
 	mayReboot := (!known || found.Name == wayNewer) && (!h.member() || h.drain != (Ref{}))
-	ways := []string{wayBuilt, wayDKMS}
-	if mayReboot {
-		ways = []string{wayBuilt, wayNewer, wayDKMS}
-	}
-	values["ways"] = lines(wayLines(h.facts, c, ways...)...)
+	values["ways"] = lines(wayLines(h.facts, c, installWays(mayReboot)...)...)
 	if more := besides(h.facts, c); len(more) > 0 {
 		values["besides"] = lines(more...)
 	}
@@ -119,6 +120,14 @@ func (b *builder) goWays(h *host, c Choice, values map[string]string, reboot fun
 	return func() {
 		b.reboot(h, "reboot, but only if a newer kernel came with the driver", "kernel "+h.facts.Kernel+" may have no modules", "a newer kernel is to run", "yes")
 	}
+}
+
+// installWays are the ways that an installation may go.
+func installWays(mayReboot bool) []string {
+	if mayReboot {
+		return []string{wayBuilt, wayNewer, wayDKMS}
+	}
+	return []string{wayBuilt, wayDKMS}
 }
 
 // compiled reports whether DKMS makes a driver's modules on the host, although they come built for other kernels.

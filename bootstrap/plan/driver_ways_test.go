@@ -61,8 +61,8 @@ func TestNodesWithOldKernels(t *testing.T) {
 		want       string
 		newer      bool // the step may take a newer kernel
 	}{
-		{"another branch", "gpu: {driver: {branch: 595}}\n", []facts.Way{none, newer}, false, true, "drain/w1 remove install reboot load uncordon/w1", true},
-		{"another branch, nobody knows", "gpu: {driver: {branch: 595}}\n", nil, false, true, "drain/w1 remove install reboot load uncordon/w1", true},
+		{"another branch", "gpu: {driver: {branch: 595}}\n", []facts.Way{none, newer}, false, true, "fetch drain/w1 remove install reboot load uncordon/w1", true},
+		{"another branch, nobody knows", "gpu: {driver: {branch: 595}}\n", nil, false, true, "fetch drain/w1 remove install reboot load uncordon/w1", true},
 		{"the first driver", "", []facts.Way{none, newer}, false, false, "install load", false},
 		{"the first driver under Secure Boot", "", []facts.Way{none, newer}, true, false, "drain/w1 install reboot load uncordon/w1", true},
 	} {

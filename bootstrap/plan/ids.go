@@ -7,7 +7,7 @@ var stepIDs = []string{
 	"cluster/adopt", "cluster/init", "cluster/join", "cluster/nodes", "cluster/ready", "cluster/token", "cluster/untoken",
 	"dashboard/deploy", "dashboard/remove",
 	"doctor/hold", "doctor/module", "doctor/plugin", "doctor/units", "doctor/watch",
-	"driver/drain", "driver/fabric", "driver/install", "driver/load", "driver/nouveau", "driver/reboot", "driver/remove", "driver/uncordon",
+	"driver/drain", "driver/fabric", "driver/fetch", "driver/install", "driver/load", "driver/nouveau", "driver/reboot", "driver/remove", "driver/uncordon",
 	"gpu/accelerators", "gpu/cuda", "gpu/device-plugin", "gpu/features", "gpu/labels", NotebookStep, "gpu/notebook-remove", "gpu/proven", "gpu/ready",
 	"gpu/smoke", "gpu/toolkit",
 	"host/leftovers", "host/reset",

@@ -122,10 +122,14 @@ func (b *builder) joinConfig(h *host, token, caHash string) (string, error) {
 }
 
 func (b *builder) nodeRegistration(h *host) map[string]any {
+	flags := map[string]string{"node-ip": h.addr.String()}
+	if path := b.resolvConf(h); path != "" {
+		flags["resolv-conf"] = path
+	}
 	r := map[string]any{
 		"name":             h.node,
 		"criSocket":        b.criSocket(),
-		"kubeletExtraArgs": b.extraArgs(map[string]string{"node-ip": h.addr.String()}),
+		"kubeletExtraArgs": b.extraArgs(flags),
 	}
 	if ignore := b.inv.Kubernetes.IgnorePreflightErrors; len(ignore) > 0 && b.minor.IgnoresInFile() {
 		r["ignorePreflightErrors"] = ignore

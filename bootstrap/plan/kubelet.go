@@ -28,6 +28,9 @@ func (b *builder) kubeletFiles(h *host) map[string]File {
 		"--feature-gates=" + formatGates(b.minor.Gates(b.inv.Kubernetes.FeatureGates)),
 		"--node-ip=" + h.addr.String(),
 	}
+	if path := b.resolvConf(h); path != "" {
+		args = append(args, "--resolv-conf="+path)
+	}
 	args = append(args, closedPorts(h)...)
 	if h.node != strings.ToLower(h.facts.Hostname) {
 		args = append(args, "--hostname-override="+h.node)

@@ -31,7 +31,12 @@ type Need struct {
 	Purpose Purpose
 	// Listens: something listens there now. Otherwise it is enough that the machine answers.
 	Listens bool
+	// Scheme is that of what the host fetches there as apt does: by apt's proxy, if there is one. Empty: it does not.
+	Scheme string
 }
+
+// String is how the script that tries endpoints reads it.
+func (n Need) String() string { return strings.TrimSpace(n.Endpoint.String() + " " + n.Scheme) }
 
 // Needs lists what the hosts have to reach before they are nodes, by host ID. Hosts that are nodes need nothing, but for
 // the ports of those that come to them.
@@ -55,8 +60,8 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 			if err != nil {
 				return nil, err
 			}
-			needs[h.id] = append(needs[h.id], Need{api, ToAPI, b.apiAnswers()})
-			needs[b.cp.id] = append(needs[b.cp.id], Need{facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, ToNode, false})
+			needs[h.id] = append(needs[h.id], Need{Endpoint: api, Purpose: ToAPI, Listens: b.apiAnswers()})
+			needs[b.cp.id] = append(needs[b.cp.id], Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: ToNode})
 		}
 	}
 	return needs, nil
@@ -160,7 +165,10 @@ func endpoints(purpose Purpose, urls ...string) ([]Need, error) {
 		if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
 			port = uint16(p)
 		}
-		need := Need{facts.Endpoint{Host: u.Hostname(), Port: port}, purpose, true}
+		need := Need{Endpoint: facts.Endpoint{Host: u.Hostname(), Port: port}, Purpose: purpose, Listens: true}
+		if purpose == Packages {
+			need.Scheme = u.Scheme
+		}
 		if port != 0 && !slices.Contains(needs, need) { // a mirror may be a folder: file:///mnt/mirror
 			needs = append(needs, need)
 		}

@@ -19,8 +19,8 @@ func TestNeeds(t *testing.T) {
 		{
 			name: "docker and weave",
 			want: map[string]string{
-				"cp1": "packages pkgs.k8s.io 443!, packages download.docker.com 443!, packages github.com 443!, images registry.k8s.io 443!, images registry-1.docker.io 443!, another node 10.0.0.11 10250, another node 10.0.0.12 10250",
-				"w1":  "packages pkgs.k8s.io 443!, packages download.docker.com 443!, packages github.com 443!, images registry.k8s.io 443!, images registry-1.docker.io 443!, the API server 10.0.0.10 6443",
+				"cp1": "packages pkgs.k8s.io 443 https!, packages download.docker.com 443 https!, packages github.com 443 https!, images registry.k8s.io 443!, images registry-1.docker.io 443!, another node 10.0.0.11 10250, another node 10.0.0.12 10250",
+				"w1":  "packages pkgs.k8s.io 443 https!, packages download.docker.com 443 https!, packages github.com 443 https!, images registry.k8s.io 443!, images registry-1.docker.io 443!, the API server 10.0.0.10 6443",
 			},
 		},
 		{
@@ -34,7 +34,7 @@ repositories:
   docker: {url: "http://mirror.lan/docker", fingerprint: DE15B14486CD377B9E876E1A234654DA9A296436}
 kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 `,
-			want: map[string]string{"w1": "packages mirror.lan 80!, images registry.lan 5000!, the API server api.lan 8443"},
+			want: map[string]string{"w1": "packages mirror.lan 80 http!, images registry.lan 5000!, the API server api.lan 8443"},
 		},
 		{
 			name: "calico, and a runtime that is there",
@@ -45,8 +45,8 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 				}
 			},
 			want: map[string]string{
-				"cp1": "packages pkgs.k8s.io 443!, packages raw.githubusercontent.com 443!, images registry.k8s.io 443!, another node 10.0.0.11 10250, another node 10.0.0.12 10250",
-				"w1":  "packages pkgs.k8s.io 443!, images registry.k8s.io 443!, the API server 10.0.0.10 6443",
+				"cp1": "packages pkgs.k8s.io 443 https!, packages raw.githubusercontent.com 443 https!, images registry.k8s.io 443!, another node 10.0.0.11 10250, another node 10.0.0.12 10250",
+				"w1":  "packages pkgs.k8s.io 443 https!, images registry.k8s.io 443!, the API server 10.0.0.10 6443",
 			},
 		},
 		{
@@ -89,7 +89,7 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 					if n.Listens {
 						listens = "!"
 					}
-					got = append(got, fmt.Sprintf("%s %s%s", n.Purpose, n.Endpoint, listens))
+					got = append(got, fmt.Sprintf("%s %s%s", n.Purpose, n, listens))
 				}
 				if !slices.Equal(got, strings.Split(want, ", ")) && strings.Join(got, "")+want != "" {
 					t.Errorf("%s needs\n%s\nwant\n%s", id, strings.Join(got, ", "), want)

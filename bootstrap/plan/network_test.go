@@ -51,3 +51,27 @@ func TestCalicoOfFormerRuns(t *testing.T) {
 		}
 	}
 }
+
+// The pod network is proven again where it is applied anew, and where a former run did not come to the end of its proof.
+func TestNetworkProofThatIsOwed(t *testing.T) {
+	inv, seen := settled(t, threeHosts+"network: flannel\n")
+	ready := func(name string, want bool) {
+		g, err := Up(inv, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "cluster/ready" })
+		if i >= 0 != want || want && g.Steps[i].Input.Values["proof"] == "" {
+			t.Errorf("%s: a proof is planned: %t", name, i >= 0)
+		}
+	}
+	ready("settled", false)
+	seen["cp1"].NetworkUnproven = true
+	ready("owed", true)
+	seen["cp1"].NetworkUnproven = false
+	workload := networkWorkload[inv.Network]
+	have := seen["cp1"].ControlPlane.Workloads[workload]
+	have.Hash = "another"
+	seen["cp1"].ControlPlane.Workloads[workload] = have
+	ready("applied anew", true)
+}

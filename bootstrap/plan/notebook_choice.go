@@ -40,7 +40,7 @@ func ChooseNotebook(inv *inventory.Inventory, seen map[string]*facts.Host) (Note
 		passed = append(passed, fit.against...)
 	}
 	if best.cards == 0 {
-		return NotebookChoice{}, &Refused{NoNotebook, strings.Join(passed, "; ")}
+		return NotebookChoice{}, &Refused{Kind: NoNotebook, Detail: strings.Join(passed, "; ")}
 	}
 	c := NotebookChoice{Framework: best.framework, Nodes: nodesOf(best.hosts), Pinned: len(best.hosts) < len(hosts)}
 	if best.framework != frameworks[0] || c.Pinned {

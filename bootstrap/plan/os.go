@@ -69,11 +69,20 @@ func aptProxy(p inventory.Proxy) string {
 
 // noProxy lists what never goes through the proxy: the hosts, the cluster's ranges and names, and the user's own list.
 func (b *builder) noProxy() []string {
-	list := []string{"localhost", "127.0.0.1", b.inv.Kubernetes.PodCIDR.String(), b.inv.Kubernetes.ServiceCIDR.String(), ".svc", ".cluster.local"}
+	list := []string{"localhost", "127.0.0.1", b.inv.Kubernetes.PodCIDR.String(), b.inv.Kubernetes.ServiceCIDR.String(), ".svc", "." + b.dnsDomain()}
 	for _, h := range b.inv.Hosts {
 		list = append(list, h.Address)
 	}
 	return append(list, b.inv.Proxy.NoProxy...)
+}
+
+// dnsDomain is what the names of the cluster's services end with.
+func (b *builder) dnsDomain() string {
+	networking, _ := b.inv.Kubernetes.ClusterConfiguration["networking"].(map[string]any)
+	if domain, ok := networking["dnsDomain"].(string); ok {
+		return domain
+	}
+	return "cluster.local"
 }
 
 // interrupted finishes what dpkg left half done. What does not let itself be finished is the step's failure: nothing can be

@@ -205,12 +205,29 @@ func (b *builder) warnings() {
 	b.endedDrivers()
 	b.plainSecrets()
 	b.otherEndpoint()
+	b.pressures()
 	if b.inv.Network == inventory.Weave && b.cp.facts.ControlPlane == nil {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}
 	if b.webSocketFault() {
 		b.graph.Warnings = append(b.graph.Warnings, "docker on Kubernetes "+b.inv.Kubernetes.Version.MinorString()+
 			": the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd "+catalog.CRIDockerd.Version+" otherwise")
+	}
+}
+
+// pressures warns of nodes that take no pods because something of theirs is used up.
+func (b *builder) pressures() {
+	for _, h := range b.hosts {
+		n := b.nodeOf(h)
+		if n == nil {
+			continue
+		}
+		for _, taint := range n.Taints {
+			what, _, _ := strings.Cut(strings.TrimPrefix(taint, "node.kubernetes.io/"), "=")
+			if slices.Contains([]string{"disk-pressure", "memory-pressure", "pid-pressure"}, what) {
+				b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node takes no new pods: %s; `kubectl describe node %s` says more", h.id, what, h.node))
+			}
+		}
 	}
 }
 

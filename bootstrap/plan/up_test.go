@@ -503,6 +503,7 @@ func TestRepair(t *testing.T) {
 			delete(f["w1"].Files, preferencesOf("docker"))
 		}, []string{"w1 repo/kubernetes", "w1 repo/docker"}},
 		{"unheld", func(f map[string]*facts.Host) { f["w2"].Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"} }, []string{"w2 kube/packages"}},
+		{"network programs elsewhere", func(f map[string]*facts.Host) { f["w2"].ContainerdLoaded["bin_dir"] = "/usr/lib/cni" }, []string{"w2 runtime/containerd"}},
 		{"cgroup driver", func(f map[string]*facts.Host) { f["w2"].ContainerdLoaded["SystemdCgroup"] = "false" }, []string{"w2 runtime/containerd"}},
 		{"runtime down", func(f map[string]*facts.Host) {
 			f["w2"].Units["containerd.service"] = facts.Unit{Active: "failed", Enabled: "enabled"}

@@ -20,7 +20,7 @@ func (c *checker) cards(m Machine) {
 	}
 	var refused *plan.Refused
 	if _, err := plan.ChooseDriver(c.inv, m.Facts); errors.As(err, &refused) {
-		c.problem(m.ID(), refusals[refused.Kind], "%s", refused.Detail)
+		c.advised(m.ID(), refusals[refused.Kind], refused.Advice, "%s", refused.Detail)
 	}
 	c.instances(m)
 }
@@ -79,6 +79,7 @@ var refusals = map[plan.Refusal]reason.ID{
 	plan.Unsigned:       reason.GPUSecureBootUnsigned,
 	plan.DriverMissing:  reason.GPUDriverMissing,
 	plan.DriverForeign:  reason.GPUDriverForeign,
+	plan.NoModules:      reason.GPUNoModules,
 	plan.NoFabric:       reason.GPUFabricMissing,
 	plan.CUDAImpossible: reason.GPUCUDAImpossible,
 	plan.NoNotebook:     reason.NotebookNoFramework,

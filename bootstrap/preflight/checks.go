@@ -27,6 +27,10 @@ func (c *checker) system(m Machine) {
 	case release.Ended() && !member(m):
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s, which has had no updates for everybody since %s", f.OS.PrettyName, release.End.Format("January 2006"))
 	}
+	if f.Virt == "wsl" || strings.Contains(f.Kernel, "microsoft-standard") {
+		c.advised(m.ID(), reason.HostOSUnsupported, "take a machine of its own, or a virtual machine that has the cards: in WSL, kernel and driver are those of Windows",
+			"the host is Windows' WSL (kernel %s)", f.Kernel)
+	}
 	if f.Arch != "amd64" && f.Arch != "arm64" {
 		c.problem(m.ID(), reason.HostArchUnsupported, "the host's architecture is %s", f.Arch)
 	}
@@ -72,25 +76,8 @@ func (c *checker) size(m Machine) {
 	}
 }
 
-// freeKiB is what an installation needs on the file system that holds the path: packages and images.
-var freeKiB = map[string]int64{"/": 1 << 20, "/var": 4 << 20, "/var/lib": 4 << 20, "/tmp": 64 << 10}
-
-func (c *checker) disks(m Machine) {
-	for _, mount := range m.Facts.Mounts {
-		if need := freeKiB[mount.Path]; !member(m) && mount.AvailableKiB < need {
-			c.problem(m.ID(), reason.HostDiskFull, "%s has %d MiB free, %d MiB are needed", mount.Path, mount.AvailableKiB/1024, need/1024)
-		}
-		if mount.InodesFreePercent < 5 {
-			c.problem(m.ID(), reason.HostInodesFull, "%s has %d %% of its inodes free", mount.Path, mount.InodesFreePercent)
-		}
-		if mount.NoExec && strings.HasPrefix(mount.Path, "/var") {
-			c.problem(m.ID(), reason.HostMountNoExec, "%s is mounted noexec, and the images of containers are there", mount.Path)
-		}
-	}
-}
-
 func (c *checker) swap(m Machine) {
-	if c.inv.Swap == inventory.SwapDisable {
+	if c.inv.Swap == inventory.SwapDisable || c.inv.SwapWanted() {
 		return
 	}
 	var on []string
@@ -125,6 +112,13 @@ func (c *checker) address(m Machine) {
 		c.problem(m.ID(), reason.HostAddressMissing, "the host has no IPv4 address")
 	case !plan.HasAddress(m.Facts, a):
 		c.problem(m.ID(), reason.HostAddressMissing, "none of the host's interfaces has %s", a)
+	}
+}
+
+// resolver finds hosts whose name servers pods cannot ask: the cluster's DNS would not come up.
+func (c *checker) resolver(m Machine) {
+	if _, why := plan.ResolvConf(c.inv, m.Facts); why != "" && !member(m) {
+		c.problem(m.ID(), reason.HostResolverUnusable, "%s", why)
 	}
 }
 

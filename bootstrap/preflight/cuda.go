@@ -2,8 +2,10 @@ package preflight
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -24,23 +26,17 @@ func (c *checker) cuda(m Machine) {
 		return
 	}
 	missing, download, disk := toolkit.Missing(m.Facts)
-	need := map[string]int{"/": disk}
-	need[mountOf(m, "/var/cache/apt")] += download
-	for _, mount := range m.Facts.Mounts {
-		if have := int(mount.AvailableKiB * 1024 / 1_000_000); have < need[mount.Path] {
+	root, _ := holding(m.Facts, "/")
+	cache, _ := holding(m.Facts, "/var/cache/apt")
+	need := map[string]int{root.On: disk}
+	need[cache.On] += download
+	for _, fs := range slices.CompactFunc([]facts.FileSystem{root, cache}, func(a, b facts.FileSystem) bool { return a.On == b.On }) {
+		if fs.On == "" {
+			continue // the host did not tell
+		}
+		if have := int(fs.AvailableKiB * 1024 / 1_000_000); have < need[fs.On] {
 			c.problem(m.ID(), reason.HostDiskFull, "%s has %d MB free, %d are needed for %s; `gpu: {cuda: none}` does without",
-				mount.Path, have, need[mount.Path], strings.Join(missing, " and "))
+				fs.On, have, need[fs.On], strings.Join(missing, " and "))
 		}
 	}
-}
-
-// mountOf is where the file system is mounted that holds the path.
-func mountOf(m Machine, path string) string {
-	best := "/"
-	for _, mount := range m.Facts.Mounts {
-		if len(mount.Path) > len(best) && strings.HasPrefix(path, mount.Path+"/") {
-			best = mount.Path
-		}
-	}
-	return best
 }

@@ -63,6 +63,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).clock,
 	(*checker).name,
 	(*checker).address,
+	(*checker).resolver,
 	(*checker).ports,
 	(*checker).packages,
 	(*checker).firewall,

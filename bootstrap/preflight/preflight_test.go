@@ -102,6 +102,15 @@ func TestAdviceAboutPackages(t *testing.T) {
 	}
 }
 
+// resolvers is what a host has in /etc/resolv.conf and in the file of systemd-resolved; empty: it has no such file.
+func resolvers(own, systemd string) map[string][]netip.Addr {
+	all := map[string][]netip.Addr{"/etc/resolv.conf": {netip.MustParseAddr(own)}}
+	if systemd != "" {
+		all[facts.SystemdResolvConf] = []netip.Addr{netip.MustParseAddr(systemd)}
+	}
+	return all
+}
+
 // TestCheck spoils one thing at a time: that is found, on that host, and nothing else.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -149,6 +158,11 @@ func TestCheck(t *testing.T) {
 		{name: "swap, to be turned off", more: "swap: disable\n", spoil: func(_, w *Machine) { w.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}} }},
 		{name: "clock", spoil: func(_, w *Machine) { w.Skew = -2 * time.Minute }, want: "w1 HOST_CLOCK_SKEW the clock is -2m0s off"},
 		{name: "address", spoil: func(_, w *Machine) { w.PrivateAddress = netip.MustParseAddr("10.9.9.9") }, want: "w1 HOST_ADDRESS_MISSING none of the host's interfaces has 10.9.9.9"},
+		{name: "name server at a loopback address", spoil: func(_, w *Machine) { w.Facts.Resolvers = resolvers("127.0.0.1", "") },
+			want: "w1 HOST_RESOLVER_UNUSABLE /etc/resolv.conf names the server 127.0.0.1, which in a pod is not that of the host: the cluster's DNS would ask itself"},
+		{name: "name server at a loopback address, of systemd-resolved", spoil: func(_, w *Machine) { w.Facts.Resolvers = resolvers("127.0.0.53", "10.0.0.1") }},
+		{name: "name server at a loopback address, another chosen", more: "kubernetes: {kubeletConfiguration: {resolvConf: /etc/resolv-pods.conf}}\n",
+			spoil: func(_, w *Machine) { w.Facts.Resolvers = resolvers("127.0.0.1", "") }},
 		{name: "same address", spoil: func(cp, w *Machine) {
 			cp.PrivateAddress = netip.MustParseAddr("10.0.0.11")
 			cp.Facts.Addresses = w.Facts.Addresses
@@ -231,6 +245,8 @@ func TestCheck(t *testing.T) {
 			want: "w1 REGISTRY_UNREACHABLE registry.k8s.io port 443, for images: there is no way there"},
 		{name: "proxy", spoil: func(_, w *Machine) { needing(w, "proxy.lan", plan.ByProxy, true, facts.Refused) },
 			want: "w1 PROXY_UNREACHABLE proxy.lan port 443, for the proxy: the connection was refused"},
+		{name: "the proxy of its own apt", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, "proxy-silent") },
+			want: "w1 PROXY_UNREACHABLE pkgs.k8s.io port 443, for packages, by the proxy that apt on the host is set to: no answer within 10 s"},
 		{name: "API server that is not there yet", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, false, facts.Refused) }},
 		{name: "API server that is there", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, true, facts.Refused) },
 			want: "w1 NET_PORT_BLOCKED 10.0.0.10 port 443, for the API server: the connection was refused"},
@@ -241,6 +257,12 @@ func TestCheck(t *testing.T) {
 			w.Facts.OS.VersionID = "26.04"
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "102d"}}
 		}, want: "w1 GPU_UNSUPPORTED no driver for Tesla K80 (Kepler) is offered for ubuntu 26.04"},
+		{name: "WSL", spoil: func(_, w *Machine) { w.Facts.Kernel, w.Facts.Virt = "5.15.167.4-microsoft-standard-WSL2", "wsl" },
+			want: "w1 HOST_OS_UNSUPPORTED the host is Windows' WSL (kernel 5.15.167.4-microsoft-standard-WSL2)"},
+		{name: "a kernel of somebody else's", spoil: func(_, w *Machine) {
+			w.Facts.Kernel, w.Facts.NVIDIA.Cards = "6.12.9-x64v3-xanmod1", []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
+		}, want: "w1 GPU_NO_MODULES kernel 6.12.9-x64v3-xanmod1 is not one of ubuntu's: nobody builds modules for it, and its headers, with which DKMS would, are neither installed nor offered by apt"},
+		{name: "a kernel of somebody else's, without cards", spoil: func(_, w *Machine) { w.Facts.Kernel = "6.12.9-x64v3-xanmod1" }},
 		{name: "Secure Boot", spoil: func(_, w *Machine) {
 			w.Facts.OS, w.Facts.SecureBoot = facts.OS{ID: "debian", VersionID: "13", PrettyName: "Debian"}, true
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}

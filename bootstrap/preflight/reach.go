@@ -14,6 +14,10 @@ func (c *checker) reach(m Machine) {
 			continue
 		}
 		id := unreached[n.Purpose]
+		if state, ok := state.ByProxy(); ok {
+			c.problem(m.ID(), reason.ProxyUnreachable, "%s port %d, for %s, by the proxy that apt on the host is set to: %s", n.Host, n.Port, n.Purpose, unreachedBecause[state])
+			continue
+		}
 		if state == facts.Unresolved {
 			id = reason.NetNameUnresolved
 		}

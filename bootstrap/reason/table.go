@@ -62,28 +62,32 @@ const (
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
 
-	HostPodNetworkLeft  ID = "HOST_POD_NETWORK_LEFT"
-	HostModuleMissing   ID = "HOST_MODULE_MISSING"
-	HostIPTablesLegacy  ID = "HOST_IPTABLES_LEGACY"
-	HostCgroupV1        ID = "HOST_CGROUP_V1"
-	HostCgroupV2        ID = "HOST_CGROUP_V2"
-	HostRuntimeConflict ID = "HOST_RUNTIME_CONFLICT"
-	HostPackageHeld     ID = "HOST_PACKAGE_HELD"
-	HostPackageNewer    ID = "HOST_PACKAGE_NEWER"
-	HostShadowed        ID = "HOST_SHADOWED"
-	HostPackagePinned   ID = "HOST_PACKAGE_PINNED"
-	HostAptConfig       ID = "HOST_APT_CONFIG"
-	HostCertificateEnds ID = "HOST_CERTIFICATE_ENDS"
-	HostNotInInventory  ID = "HOST_NOT_IN_INVENTORY"
-	NetRangeOverlap     ID = "NET_RANGE_OVERLAP"
-	NetPortBlocked      ID = "NET_PORT_BLOCKED"
-	NetNameUnresolved   ID = "NET_NAME_UNRESOLVED"
-	NetMTUDiffers       ID = "NET_MTU_DIFFERS"
-	RegistryUnreachable ID = "REGISTRY_UNREACHABLE"
-	RegistryBusy        ID = "REGISTRY_BUSY"
-	ImageUnavailable    ID = "IMAGE_UNAVAILABLE"
-	ImageMismatch       ID = "IMAGE_MISMATCH"
-	ProxyUnreachable    ID = "PROXY_UNREACHABLE"
+	HostPodNetworkLeft    ID = "HOST_POD_NETWORK_LEFT"
+	HostModuleMissing     ID = "HOST_MODULE_MISSING"
+	HostIPTablesLegacy    ID = "HOST_IPTABLES_LEGACY"
+	HostCgroupV1          ID = "HOST_CGROUP_V1"
+	HostCgroupV2          ID = "HOST_CGROUP_V2"
+	HostRuntimeConflict   ID = "HOST_RUNTIME_CONFLICT"
+	HostRuntimeOverridden ID = "HOST_RUNTIME_OVERRIDDEN"
+	HostPackageHeld       ID = "HOST_PACKAGE_HELD"
+	HostPackageNewer      ID = "HOST_PACKAGE_NEWER"
+	HostShadowed          ID = "HOST_SHADOWED"
+	HostResolverUnusable  ID = "HOST_RESOLVER_UNUSABLE"
+	HostPackagePinned     ID = "HOST_PACKAGE_PINNED"
+	HostAptConfig         ID = "HOST_APT_CONFIG"
+	HostAptHook           ID = "HOST_APT_HOOK"
+	HostAptSource         ID = "HOST_APT_SOURCE"
+	HostCertificateEnds   ID = "HOST_CERTIFICATE_ENDS"
+	HostNotInInventory    ID = "HOST_NOT_IN_INVENTORY"
+	NetRangeOverlap       ID = "NET_RANGE_OVERLAP"
+	NetPortBlocked        ID = "NET_PORT_BLOCKED"
+	NetNameUnresolved     ID = "NET_NAME_UNRESOLVED"
+	NetMTUDiffers         ID = "NET_MTU_DIFFERS"
+	RegistryUnreachable   ID = "REGISTRY_UNREACHABLE"
+	RegistryBusy          ID = "REGISTRY_BUSY"
+	ImageUnavailable      ID = "IMAGE_UNAVAILABLE"
+	ImageMismatch         ID = "IMAGE_MISMATCH"
+	ProxyUnreachable      ID = "PROXY_UNREACHABLE"
 
 	GPUUnsupported        ID = "GPU_UNSUPPORTED"
 	GPUDriverImpossible   ID = "GPU_DRIVER_IMPOSSIBLE"
@@ -97,6 +101,7 @@ const (
 	GPUModuleRejected     ID = "GPU_MODULE_REJECTED"
 	GPUModuleBuild        ID = "GPU_MODULE_BUILD"
 	GPUNoModules          ID = "GPU_NO_MODULES"
+	GPUDriverStays        ID = "GPU_DRIVER_STAYS"
 	GPUKernelNotBooted    ID = "GPU_KERNEL_NOT_BOOTED"
 	GPUNouveauBusy        ID = "GPU_NOUVEAU_BUSY"
 	GPUFabricFailed       ID = "GPU_FABRIC_FAILED"
@@ -130,6 +135,9 @@ const (
 	RepoContentMismatch ID = "REPO_CONTENT_MISMATCH"
 	APIUnreachable      ID = "API_UNREACHABLE"
 	NodeNotReady        ID = "NODE_NOT_READY"
+	NodePressure        ID = "NODE_PRESSURE"
+	NetPodsUnreachable  ID = "NET_PODS_UNREACHABLE"
+	NetDNSBroken        ID = "NET_DNS_BROKEN"
 	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
 	NodeUnknown         ID = "NODE_UNKNOWN"
 	RenderFolderTaken   ID = "RENDER_FOLDER_TAKEN"
@@ -228,14 +236,14 @@ var table = index([]Reason{
 		"The host has less memory or fewer CPUs than its role needs. kgpu saw that before it began, or kubeadm said so.",
 		"a control plane needs 2 CPUs and 1700 MiB, a worker 1 CPU and 900 MiB"},
 	{HostDiskFull, 55,
-		"A file system has not the room for what would come onto it: packages, images, the CUDA toolkit, or kgpu's own files. It was seen before the run began, or a program said \"No space left on device\" during it.",
-		"free space on the file system named above"},
+		"A file system has not the room for what would come onto it: packages, images, the CUDA toolkit, or kgpu's own files. The kubelet keeps 10 % of it free, 15 % where images are (`evictionHard` of `kubeletConfiguration` says otherwise), and takes no pods below that. It was seen before the run began, or a program said \"No space left on device\" during it.",
+		"free space on the file system named above, or keep images on a larger one (`data-root` in /etc/docker/daemon.json, `root` in /etc/containerd/config.toml)"},
 	{HostInodesFull, 56,
 		"Less than 5 % of a file system's inodes are free. Each file takes one, so that no more files can be made, however much space there is.",
 		"remove files on the file system named above: its inodes are used up"},
 	{HostSwapOn, 57,
 		"The host uses swap space, with which the kubelet does not start as kubeadm sets it up; `swap: refuse`, the default, leaves it alone. Also said when kgpu turned swap off and something turned it on again.",
-		"set `swap: disable` in the inventory and kgpu turns swap off (`kgpu reset` turns it on again)"},
+		"set `swap: disable` in the inventory and kgpu turns swap off (`kgpu reset` turns it on again), or keep it: `kubernetes: {kubeletConfiguration: {failSwapOn: false}}`"},
 	{HostClockSkew, 58,
 		"The host's clock is more than 30 s away from the clock of the machine that runs kgpu. Certificates and join tokens are valid by the clock.",
 		"correct the clock: install chrony, or check the time server"},
@@ -254,6 +262,9 @@ var table = index([]Reason{
 	{HostAddressMissing, 63,
 		"The address that the node is to have in the cluster is on none of the host's interfaces, or the host has no IPv4 address at all.",
 		"`privateAddress:` must be an address of one of the host's interfaces"},
+	{HostResolverUnusable, 238,
+		"Pods get the name servers of their host, and the cluster's DNS asks them for all names that are not the cluster's. The host's own are at an address that only the host itself can ask, such as 127.0.0.1 of dnsmasq or unbound, or there are none, and no file of a resolver that kgpu knows has others. The cluster's DNS would ask itself, and end (plugin/loop).",
+		"write the servers that the host's own resolver asks into a file on the host, `nameserver ADDRESS` a line, and name it in the inventory: `kubernetes: {kubeletConfiguration: {resolvConf: /etc/resolv-pods.conf}}`"},
 	{HostPortTaken, 64,
 		"A port that Kubernetes or the pod network listens on is taken by another program, on a host that is no node yet.",
 		"stop the program that listens on the port named above"},
@@ -305,6 +316,9 @@ var table = index([]Reason{
 	{HostRuntimeConflict, 72,
 		"Something of yours is in the way of the chosen container runtime: podman-docker, docker as a snap, a package that apt would have to remove, or a daemon.json that is not valid JSON.",
 		"remove the conflicting packages named above"},
+	{HostRuntimeOverridden, 239,
+		"A file of yours undoes what kgpu sets for the container runtime: an import of containerd's that comes after kgpu's own, which before containerd 2 replaces a section as a whole, as `nvidia-ctk runtime configure` writes it; or a drop-in of the runtime's unit with another configuration or with flags of its own.",
+		"move the file named above away; what you need of it goes into /etc/containerd/config.toml or /etc/docker/daemon.json, whose settings kgpu keeps"},
 	{HostPackageHeld, 35,
 		"A package that kgpu needs in another version is held at the one that is there, and it was not kgpu that held it.",
 		"whoever holds the package named above decides: `apt-mark unhold PACKAGE` on the host lets kgpu have its version. A held Kubernetes may stay where the inventory names its version (`kubernetes: {version: …}`)"},
@@ -320,6 +334,12 @@ var table = index([]Reason{
 	{HostAptConfig, 37,
 		"apt cannot read one of its own files, or two of them contradict each other, and refuses all its work. The message names file and line.",
 		"correct or remove the entry named above: apt refuses all its work until then"},
+	{HostAptHook, 231,
+		"A program that the host's owner has apt or dpkg run before, during or after its work (a hook, such as APT::Update::Pre-Invoke or DPkg::Pre-Install-Pkgs) fails, and apt gives up. The message names the file that has it. Hooks that would run after an update of the package lists are not run for kgpu's own.",
+		"mend the program named above, or take the hook out of the file named above"},
+	{HostAptSource, 232,
+		"apt would take a package from a disc or a folder of the host, because one of its sources says so, and it is not there. The message has apt's words, and the file and the line.",
+		"comment out the source at the line named above (or put in the disc, or mount the folder), and let the host have a mirror of its distribution beside it; then `apt-get update`"},
 	{HostCertificateEnds, 46,
 		"A certificate of Kubernetes on the host ends in less than 30 days, has ended, or cannot be read. When it has ended, those who show it are refused: the kubelet, the API server, or you.",
 		"on the control plane: `kubeadm certs renew all`, then restart its pods; a kubelet renews its own: `journalctl -u kubelet` says why it did not"},
@@ -342,8 +362,8 @@ var table = index([]Reason{
 		"A host could not connect to a registry that container images come from: no answer in 5 s, a refusal, or no route there; or what it sent was cut short again and again.",
 		"check the firewall of the host and the proxy in between, set `proxy:`, or name your own registry: `images: {registry: …}`"},
 	{ProxyUnreachable, 78,
-		"A host could not connect to the proxy that the inventory names.",
-		"check the address under `proxy:`, and that the host may connect to it"},
+		"A host could not connect to the proxy that the inventory names, or to the one that its own apt is set to.",
+		"check the address under `proxy:`, and that the host may connect to it; of a proxy that the inventory does not name, `apt-config dump Acquire` on the host says where it is"},
 	{RegistryBusy, 31,
 		"A registry answered that it is overloaded or has a fault (429, 500 to 504), and did so again and again until the time for that was over.",
 		"the registry answers, but refuses for now: run the same command again later, or name your own registry: `images: {registry: …}`"},
@@ -387,6 +407,9 @@ var table = index([]Reason{
 	{GPUModuleBuild, 110,
 		"The driver is installed, and there is no module of it for the running kernel: it was not built, or building it failed.",
 		"there is no module for the kernel that runs: reboot if a newer kernel is installed; the end of a failed build's log is above"},
+	{GPUDriverStays, 202,
+		"Another driver is to take the place of the one that is there, and apt would not install it on this host, by a simulation of removing the one and installing the other. The message has apt's words. Nothing was removed: the host works as before.",
+		"mend what apt says above, or leave the driver as it is: take `gpu: {driver: …}` out of the inventory"},
 	{GPUNoModules, 200,
 		"apt can install the driver neither with kernel modules that come built for the running kernel, nor with a newer kernel of its line that has such modules, nor, where the firmware lets modules run that nobody signed, with DKMS. Of each way that the host may take, the message says what it lacks. A host whose pods run is not rebooted for that.",
 		"bring the host's packages up to date and reboot it (`apt-get update && apt-get full-upgrade`, then `reboot`), and run the same command again; a mirror may lack the package that is named above"},
@@ -487,6 +510,15 @@ var table = index([]Reason{
 	{NodeNotReady, 88,
 		"A host joined, and its node did not appear in the cluster or did not get ready in time. The kubelet reports readiness; it waits for the runtime and the pod network.",
 		"`kubectl describe node` and `journalctl -u kubelet` on the host say why"},
+	{NodePressure, 235,
+		"The kubelet finds too little room on the node's disks (DiskPressure), too little memory (MemoryPressure), or too many processes (PIDPressure). Until that is over the node takes no new pods, and the kubelet ends some of those that it has.",
+		"make room on the node: `df -h` and `free -m` there, `kubectl describe node` for the kubelet's words; it takes pods again some minutes after"},
+	{NetPodsUnreachable, 216,
+		"All nodes are ready, and a pod on one of them does not reach a pod on another, which the message names. The pod network wraps the packets of pods into packets between the nodes' addresses, and something on the way drops those: mostly the firewall of a host, of the cloud (its security group) or of the network between them.",
+		"let the hosts' addresses in the cluster (`kubectl get nodes -o wide`) reach each other: flannel needs UDP 8472, calico TCP 179 and IP protocol 4, weave TCP 6783 and UDP 6783 and 6784; then run `kgpu up` again"},
+	{NetDNSBroken, 217,
+		"Pods reach each other, and one of them does not get an answer from the cluster's DNS: programs in it find no Service by its name.",
+		"`kubectl -n kube-system logs -l k8s-app=kube-dns` says what the DNS meets, `kubectl -n kube-system logs -l k8s-app=kube-proxy` whether its address leads to it; then run `kgpu up` again"},
 	{NodeDrainBlocked, 90,
 		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them; or pods with cards have come since the plan was shown, when it had none, so that nobody agreed to their end. The node takes pods again as before, and its driver was not touched.",
 		"end the pods named above, or loosen their disruption budget, then run the same command again; it asks about pods that have come meanwhile"},

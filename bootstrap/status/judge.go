@@ -131,6 +131,9 @@ func (j *judge) cluster() {
 			c.DNS = workload(control, "kube-system/deployment/kube-dns")
 		}
 	}
+	if j.cp.Facts.NetworkUnproven && c.AtWork == "" {
+		j.problem("", reason.NetPodsUnreachable, "the last run did not come to the end of its proof that pods of all nodes reach each other and the DNS", "`kgpu up "+j.inv.Path+"` tries again, and says what does not")
+	}
 	if w := c.DNS; w != nil && w.Ready < max(w.Desired, 1) {
 		j.problem("", "", fmt.Sprintf("%s: %d of %d pods are ready: names of services do not resolve", w.Name, w.Ready, w.Desired), "`kubectl -n kube-system describe deployment "+w.Name+"`")
 	}
@@ -184,6 +187,7 @@ func (j *judge) host(s *Seen) {
 	j.versions(&h, s, node)
 	j.gpu(&h, s, node)
 	j.network(&h, node)
+	j.reach(&h, s)
 	j.certificates(&h, s)
 	if s.Facts != nil {
 		j.skew(&h)
@@ -226,6 +230,9 @@ func (j *judge) node(h *Host, n *facts.NodeStatus) {
 	}
 	if n.NetworkUnavailable {
 		j.problem(h.Host, reason.NodeNotReady, "node "+n.Name+" has no pod network", "look at the pods of the network: `kubectl get pods -A -o wide`")
+	}
+	if len(n.Pressure) > 0 {
+		j.problem(h.Host, reason.NodePressure, "node "+n.Name+" takes no new pods, and evicts some: "+strings.Join(n.Pressure, ", "), "")
 	}
 	if n.Unschedulable {
 		j.problem(h.Host, "", "node "+n.Name+" takes no new pods (SchedulingDisabled)", "when the work on it is done: `kubectl uncordon "+n.Name+"`")

@@ -24,6 +24,10 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const gpu = "nvidia.com/gpu"
 
+func silentAt(address string) facts.Tried {
+	return facts.Tried{Address: netip.MustParseAddr(address), Silent: true}
+}
+
 // well is a cluster of a control plane and a worker with two cards, one of which a pod has, where nothing is wrong.
 func well(t *testing.T) (*inventory.Inventory, []Seen, *Todo) {
 	t.Helper()
@@ -153,9 +157,24 @@ func TestWhatIsNotWell(t *testing.T) {
 			w1(s).Ready, w1(s).Reason, w1(s).Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
 		}, []string{"10.0.0.11 SSH_UNREACHABLE connecting to 10.0.0.11:22: i/o timeout", "10.0.0.11 NODE_NOT_READY node w1 is not ready since 2026-11-21 11:00:00 UTC: NodeStatusUnknown: Kubelet stopped"}},
 		"a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Ready = "False" }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
-		"a node without network":   {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
-		"a node that is cordoned":  {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Unschedulable = true }, []string{"10.0.0.11  node w1 takes no new pods (SchedulingDisabled)"}},
-		"no node":                  {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Nodes = api(s).Nodes[:1] }, []string{"10.0.0.11 NODE_NOT_READY the cluster has no node for it"}},
+		"a node with a full disk": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			w1(s).Pressure = []string{"DiskPressure", "PIDPressure"}
+		},
+			[]string{"10.0.0.11 NODE_PRESSURE node w1 takes no new pods, and evicts some: DiskPressure, PIDPressure"}},
+		"a node without network": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
+		"pods that do not reach each other": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[0].Status.Peer, s[0].Status.DNS = silentAt("10.244.1.0"), silentAt("10.96.0.10")
+			s[1].Status.PodSubnet = netip.MustParsePrefix("10.244.1.1/24")
+		}, []string{"cp1 NET_PODS_UNREACHABLE its pods do not reach those of 10.0.0.11: no answer from 10.244.1.0"}},
+		"pods that do not reach those of a node that is away": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+			s[0].Status.Peer, w1(s).Ready = silentAt("10.244.1.0"), "Unknown"
+		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
+		"a DNS that does not answer": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Status.DNS = silentAt("10.96.0.10") },
+			[]string{"10.0.0.11 NET_DNS_BROKEN the cluster's DNS does not answer there: no answer from 10.96.0.10"}},
+		"a proof that is owed": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[0].Facts.NetworkUnproven = true },
+			[]string{" NET_PODS_UNREACHABLE the last run did not come to the end of its proof"}},
+		"a node that is cordoned": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Unschedulable = true }, []string{"10.0.0.11  node w1 takes no new pods (SchedulingDisabled)"}},
+		"no node":                 {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Nodes = api(s).Nodes[:1] }, []string{"10.0.0.11 NODE_NOT_READY the cluster has no node for it"}},
 		"no node, and a plan for it": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
 			api(s).Nodes = api(s).Nodes[:1]
 			todo.Steps = map[string][]Step{"10.0.0.11": {{"cluster/join", "join", "the cluster has no node w1"}}}

@@ -2,10 +2,12 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // networkPods are how the pods begin that make a node's network, of those that scripts/status.sh prints.
@@ -36,5 +38,25 @@ func (j *judge) network(h *Host, node *facts.NodeStatus) {
 	}
 	if daemon != "" && !here && h.State == Ready {
 		j.problem(h.Host, "", "no pod of "+daemon+" runs on node "+node.Name, "`kubectl get daemonsets -A`: is the node tainted, or its network deleted?")
+	}
+}
+
+// reach tells what the host did not reach by the pod network. A host that is silent itself, or has a node that is not ready,
+// is a problem of its own.
+func (j *judge) reach(h *Host, s *Seen) {
+	silent := slices.ContainsFunc(j.hosts, func(s Seen) bool { return s.Status == nil })
+	if silent || h.State != Ready || slices.ContainsFunc(j.api.Nodes, func(n facts.NodeStatus) bool { return state(&n) != Ready }) {
+		return
+	}
+	if t := s.Status.Peer; t.Silent {
+		name := "another node"
+		for _, other := range j.hosts {
+			if other.Status.PodSubnet.Masked().Contains(t.Address) {
+				name = other.Host.ID()
+			}
+		}
+		j.problem(h.Host, reason.NetPodsUnreachable, fmt.Sprintf("its pods do not reach those of %s: no answer from %s", name, t.Address), "")
+	} else if t := s.Status.DNS; t.Silent {
+		j.problem(h.Host, reason.NetDNSBroken, fmt.Sprintf("the cluster's DNS does not answer there: no answer from %s", t.Address), "")
 	}
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What is not kgpu's to decide: holds, pins and files of apt's configuration that their owner wrote.
+# What is not kgpu's to decide: holds, pins, hooks, sources and files of apt's configuration that their owner wrote.
 
 apt_config_errors='^E: (Malformed (entry|line|stanza)|Type .* is not known|Conflicting values set for option|Syntax error|Invalid record in the preferences|Did not understand pin type|The list of sources could not be read|Opening configuration file|Unable to parse (the )?(package file|sources))'
 
@@ -8,7 +8,8 @@ refuse_config() {
   local line address
   line=$(apt_says "$apt_config_errors") || return 0
   # Of an address apt does not say where it is written.
-  if address=$(sed -nE 's/.* regarding source [a-z+]+:([^ ]+) .*/\1/p' <<<"$line" | grep .); then line+=" ($(apt_sources_with "$address" | paste -sd' '))"; fi
+  address=$(sed -nE 's/.* regarding source [a-z+]+:([^ ]+) .*/\1/p' <<<"$line")
+  if [[ -n $address ]]; then line+=" ($(apt_sources_with "$address" | paste -sd' '))"; fi
   fail HOST_APT_CONFIG "${line#E: }"
 }
 
@@ -35,7 +36,8 @@ apt_repositories() {
     apt-get indextargets --no-release-info -o Dir::Etc::sourcelist="$1" -o Dir::Etc::sourceparts=- \
       --format $'$(REPO_URI)\t$(RELEASE)\t$(FILENAME)' 2>&1 >&3 | without_passwords >"$apt_log"
   } 3>&1) || return 1
-  awk -F '\t' -v OFS='\t' 'NF == 3 { bare = $1; sub(/^[^:]*:(\/\/([^\/@]*@)?)?/, "", bare); print bare, $2 == "" ? "/" : $2, $1, $3 }' <<<"$said"
+  awk -F '\t' -v OFS='\t' '
+    NF == 3 { bare = $1; sub(/^[^:]*:(\/\/([^\/@]*@)?)?/, "", bare); print bare, $2 == "" ? "/" : $2, $1, $3 }' <<<"$said"
 }
 
 # apt_sources_with ADDRESS prints the files of apt's sources that name this repository, and those that apt does not take by
@@ -44,8 +46,68 @@ apt_sources_with() {
   local file said address=${1#*//}
   address=${address#*@}
   for file in $(apt_sources); do
-    if ! said=$(apt_repositories "$file") || cut -f 1 <<<"$said" | grep -xF -- "${address%/}/" >/dev/null; then printf '%s\n' "$file"; fi
+    if ! said=$(apt_repositories "$file") || cut -f 1 <<<"$said" | grep -xF -- "${address%/}/" >/dev/null; then
+      printf '%s\n' "$file"
+    fi
   done
+}
+
+# apt_where WORDS prints where apt's sources have the repository that apt speaks of, as FILE:NUMBER (of a line, or of an entry in
+# deb822).
+apt_where() {
+  apt-get indextargets --no-release-info --format $'$(SOURCESENTRY)\t$(REPO_URI)' 2>/dev/null | without_passwords |
+    words=$1 awk -F '\t' '
+      { sub(/\/+$/, "", $2); at = index(ENVIRON["words"], $2) }
+      at && length($2) > best && substr(ENVIRON["words"], at + length($2), 1) ~ /[ \/]/ { best = length($2); where = $1 }
+      END { if (best) print where }' || true
+}
+
+# refuse_source WHAT WORDS ends the step when apt speaks of a source that is on this host, or in it: no network leads there.
+refuse_source() {
+  local where
+  where=$(apt_where "$2")
+  if [[ -z $where || $where == */kgpu* || $2 =~ (^|[ \'+])(https?|ftp):// ]]; then return 0; fi
+  fail HOST_APT_SOURCE "$1 ($where)"
+}
+
+# apt_unread_words prints what apt said of sources that it cannot read, and where these are, to be put behind what is missing.
+apt_unread_words() {
+  local line where
+  while IFS= read -r line; do
+    where=$(apt_where "$line")
+    printf '; %s%s' "${line#[EW]: }" "${where:+ ($where)}"
+  done < <(grep -E "^[EW]: .*($apt_fetch_errors|method .* (is unsupported|could not be found))|GPG error" "$apt_log" | head -n 3)
+}
+
+# What apt and dpkg say of programs that their configuration has them run.
+apt_hook_words="^E: (Problem executing scripts|Failure running (script|hook)) |^dpkg: .*error executing hook"
+
+# apt_hook_after tells whether apt failed by nothing but a program that it runs when the work is done.
+apt_hook_after() {
+  local line
+  line=$(apt_says "^E: Problem executing scripts (DPkg|APT::Install)::Post-Invoke") || return 1
+  if grep '^E: ' "$apt_log" | grep -vE "$apt_hook_words|^E: Sub-process returned an error code" >/dev/null; then return 1; fi
+  echo "${line#E: } ($(apt_hook_files "$line")): apt had done its work before, kgpu goes on"
+}
+
+# refuse_hook WHAT ends the step when a program that the owner has apt or dpkg run is why they gave up.
+refuse_hook() {
+  local line words
+  line=$(apt_says "$apt_hook_words") || return 0
+  words=$(sed '/^E: /Q' "$apt_log" | grep -E '^(/bin/)?sh: |[Ee]rror:' | grep -v '^dpkg: ' | tail -n 1) || true
+  fail HOST_APT_HOOK "$1: ${line#E: }${words:+: $words} ($(apt_hook_files "$line"))"
+}
+
+# apt_hook_files LINE prints the files that have the program of which apt or dpkg complains.
+apt_hook_files() {
+  local program=${1#*running script }
+  program=${program#*running hook }
+  if [[ $program == *\'*\'* ]]; then
+    program=${program#*\'}
+    program=${program%\'*}
+  fi
+  # apt leaves out quotes of what it runs.
+  grep -lsF -- "${program%%[\\\"]*}" /etc/apt/apt.conf{,.d/*} /etc/dpkg/dpkg.cfg{,.d/*} | paste -sd' ' || true
 }
 
 # apt_dependencies prints the dependencies that apt could not satisfy, as "kubelet: Depends: conntrack but …".
@@ -106,7 +168,7 @@ refuse_missing() {
   apt-cache policy 2>&1 | without_passwords >"$apt_log" || refuse_config
   refuse_pinned "$@"
   refuse_late "$1"
-  fail PACKAGE_MISSING "$1"
+  fail PACKAGE_MISSING "$1$apt_unread"
 }
 
 # refuse_late WHAT ends the step when package lists did not come in time, or apt refuses them for an expired key of kgpu's own

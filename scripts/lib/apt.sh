@@ -3,9 +3,11 @@
 
 # How many seconds apt waits for a server that says nothing, and how many it may take in all; 0: as many as the step.
 apt_silence=20 apt_limit=0
-# The sources files whose lists did not come in time, a blank before each; and what a repository that did not answer was about.
+# The sources files whose lists did not come in time, a blank before each; what a repository that did not answer was about; and what
+# apt said of those that it cannot read, with their files.
 apt_late=
 apt_unanswered=
+apt_unread=
 
 # apt_run ARG... runs apt-get; its last output stays in $apt_log, without passwords that sources have in their addresses, and
 # its status in $apt_status.
@@ -13,8 +15,11 @@ apt_log=$KGPU_STEP/apt.log
 apt_status=0
 apt_run() {
   apt_status=0
-  env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none UCF_FORCE_CONFFOLD=1 \
-    timeout --foreground -k 5 "$apt_limit" apt-get -q -y -o DPkg::Lock::Timeout=5 -o Dpkg::Use-Pty=0 -o Acquire::Retries=2 \
+  # What the owner has apt do with new lists (search indexes, notes for the desktop) can wait for the owner's own updates.
+  printf '#clear APT::Update::%s;\n' Post-Invoke Post-Invoke-Success Post-Invoke-Stats >"$KGPU_STEP/apt-run.conf"
+  env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none APT_LISTBUGS_FRONTEND=none \
+    UCF_FORCE_CONFFOLD=1 timeout --foreground -k 5 "$apt_limit" apt-get -c "$KGPU_STEP/apt-run.conf" -q -y \
+    -o DPkg::Lock::Timeout=5 -o Dpkg::Use-Pty=0 -o Acquire::Retries=2 \
     -o Acquire::http::Timeout="$apt_silence" -o Acquire::https::Timeout="$apt_silence" -o Acquire::ftp::Timeout="$apt_silence" \
     -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --no-install-recommends "$@" \
     </dev/null 2>&1 | without_passwords | tee "$apt_log" || apt_status=$?
@@ -27,8 +32,9 @@ without_passwords() {
 
 # apt_get ARG... does so when it is our turn.
 apt_get() {
-  if when_free apt_run "$@"; then return 0; fi
+  if when_free apt_run "$@" || apt_hook_after; then return 0; fi
   refuse_config
+  refuse_hook "apt-get $1"
   if apt_says "$apt_other_words" >/dev/null; then
     echo 'what came is not what the repository describes: getting it once more, past all caches'
     if when_free apt_run -o Acquire::http::No-Cache=true "$@"; then return 0; fi
@@ -44,6 +50,7 @@ apt_failed() {
   if line=$(apt_says '[Nn]o space left on device|not have enough free space'); then fail HOST_DISK_FULL "$1: $line"; fi
   if line=$(apt_says '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "$1: $line"; fi
   refuse_config
+  refuse_hook "$1"
   if line=$(apt_says '^E: The package .* needs to be reinstalled|dpkg was interrupted'); then fail HOST_DPKG_BROKEN "$1: ${line#E: }"; fi
   if line=$(apt_says '^E: Unmet dependencies'); then fail HOST_DPKG_BROKEN "$1: there are broken dependencies: $(apt_dependencies | paste -sd';')"; fi
   apt_download_failed "$1"
@@ -53,9 +60,12 @@ apt_failed() {
     # shellcheck disable=SC2046 # names
     refuse_pinned "$1" $(sed -nE "s/^E: Package '?([^' ]+)'? has no installation candidate.*/\1/p" "$apt_log")
     refuse_late "$1"
-    fail PACKAGE_MISSING "$1: $line"
+    fail PACKAGE_MISSING "$1: $line$apt_unread"
   fi
-  if line=$(apt_says "$apt_fetch_errors"); then fail_transient REPO_UNREACHABLE "$1: $line"; fi
+  if line=$(apt_says "$apt_fetch_errors"); then
+    refuse_source "$1: $line" "$line"
+    fail_transient REPO_UNREACHABLE "$1: $line"
+  fi
   if line=$(apt_says '^E: Unable to correct problems'); then refuse_dependencies "$1"; fi
   fail STEP_FAILED "$1: $(dpkg_error "$apt_log")"
 }
@@ -73,7 +83,7 @@ apt_says() {
 apt_update() {
   local status=0 file share=half
   local -a files=()
-  apt_late='' apt_unanswered=''
+  apt_late='' apt_unanswered='' apt_unread=''
   apt_drop_torn
   apt_limited half apt_get update || status=$?
   if apt_says "$apt_key_expired" >/dev/null; then
@@ -87,6 +97,7 @@ apt_update() {
   apt_unanswered=$(grep -E "$apt_fetch_errors" "$apt_log" | grep -vE -m 1 'does not have a Release file| 404 |NO_PUBKEY|KEYSIG') || true
   echo 'some repositories did not answer, kgpu goes on with the others:'
   grep -E '^[WE]: ' "$apt_log" || true
+  apt_unread=$(apt_unread_words)
   if ! apt_ended && apt_says "^E: |$apt_fetch_errors" >/dev/null; then return 0; fi
   apt_unanswered='a repository does not come to an end'
   # One that never comes to an end: apt, which was ended, keeps nothing of what it had of the others.
@@ -137,10 +148,18 @@ apt_offers() {
   done
 }
 
+# package_fields PACKAGE FIELD... prints what dpkg knows of a package: where its name has no architecture, of the host's own.
+package_fields() {
+  local native format
+  format=$(printf " \${%s}" "${@:2}")
+  if [[ $1 == *:* ]]; then native='[^ ]+'; else native=$(dpkg --print-architecture); fi
+  dpkg-query -W -f "\${Architecture}$format\n" "$1" 2>/dev/null | sed -nE "s/^(all|$native) //p"
+}
+
 # installed PACKAGE[=VERSION] tells whether the package is installed, at this version if there is one.
 installed() {
   local state
-  state=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "${1%%=*}" 2>/dev/null) || return 1
+  state=$(package_fields "${1%%=*}" db:Status-Status Version) || return 1
   if [[ $1 == *=* ]]; then [[ $state == "installed ${1#*=}" ]]; else [[ $state == 'installed '* ]]; fi
 }
 
@@ -184,7 +203,7 @@ apt_install_version() {
   local -a specs=()
   shift
   for package in "$@"; do
-    if [[ $(dpkg-query -W -f '${db:Status-Status} ${Version}' "$package" 2>/dev/null) == "installed $version-"* ]]; then continue; fi
+    if [[ $(package_fields "$package" db:Status-Status Version) == "installed $version-"* ]]; then continue; fi
     revision=$(apt_revision "$package" "$version")
     if [[ -z $revision ]]; then
       apt_update

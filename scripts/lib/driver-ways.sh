@@ -92,10 +92,11 @@ of_its_line() {
   printf '%s%s\n' "${2%"$1"}" "${image#linux-image-}"
 }
 
-# way_simulate tells whether apt would install way_packages, and take nothing away but what is to go. apt takes no other version of
+# way_simulate [PACKAGE...] tells whether apt would install these, or way_packages, and take nothing away but what is to go. apt takes no other version of
 # what these need than the newest: it has to be told.
 way_simulate() {
   local said='' first='' tries word package
+  if [[ $# -gt 0 ]]; then way_packages=("$@"); fi
   for tries in 1 2 3 4 5 6 7 8; do
     if said=$(timeout 60 apt-get "${way_options[@]}" -s -q --allow-change-held-packages --no-install-recommends install "${way_packages[@]}" 2>&1 </dev/null); then break; fi
     first=${first:-$(way_complaint <<<"$said")}

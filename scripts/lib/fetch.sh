@@ -31,7 +31,8 @@ fetch_part() {
   rm -f "$file"
   answer=$({
     curl_option url "$url"
-    fetch_proxy "$url"
+    curl_option proxy "$(apt_proxy "$url")" # none: none of the environment's either
+    curl_option noproxy ''
   } | curl -fsSL --retry 3 --retry-max-time 60 --retry-connrefused --connect-timeout 15 --speed-limit 1000 --speed-time 60 \
     -w '%{http_code}' -o "$file" -K - "$@") || status=$?
   case $status:$answer in
@@ -52,17 +53,4 @@ fetch_part() {
 curl_option() {
   local value=${2//\\/\\\\}
   printf '%s = "%s"\n' "$1" "${value//\"/\\\"}"
-}
-
-# fetch_proxy URL prints the proxy option for URL, from apt's configuration.
-fetch_proxy() {
-  local scheme=${1%%:*} host proxy direct
-  host=${1#*//}
-  host=${host%%/*}
-  host=${host##*@}
-  host=${host%:*}
-  eval "$(apt-config shell direct "Acquire::$scheme::Proxy::$host" proxy "Acquire::$scheme::Proxy" plain Acquire::http::Proxy)"
-  # shellcheck disable=SC2154 # set by the line above
-  proxy=${direct:-${proxy:-${plain:-}}}
-  if [[ -n $proxy && $proxy != DIRECT ]]; then curl_option proxy "$proxy"; fi
 }

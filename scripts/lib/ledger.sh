@@ -56,6 +56,12 @@ proof_owed() {
   sync -d /var/lib/kgpu/unproven /var/lib/kgpu
 }
 
+# network_unproven notes, as durably, that pods are to reach each other and the DNS: cluster-ready.sh takes the note away.
+network_unproven() {
+  : >/var/lib/kgpu/network-unproven
+  sync -d /var/lib/kgpu/network-unproven /var/lib/kgpu
+}
+
 # ledger_find KIND ARG... prints the entries of this kind whose first arguments are these.
 ledger_find() {
   local kind=$1 number have i

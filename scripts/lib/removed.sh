@@ -1,6 +1,30 @@
 # shellcheck shell=bash
 # Packages that kgpu removes because others have to take their place: undo brings those back that were the host's own.
 
+# driver_version PACKAGE prints the version of the driver that a package is a part of.
+driver_version() {
+  package_fields "$1" source:Upstream-Version
+}
+
+# driver_spread adds to gone what cannot stay without it and is a part of the same driver; fails where anything else would go.
+driver_spread() {
+  local package versions besides others added=yes
+  versions=$(for package in "${gone[@]}"; do driver_version "$package"; done)
+  while [[ -n $added ]]; do
+    added='' others=''
+    besides=$(undo_packages_others "${gone[@]}")
+    for package in $besides; do
+      if grep -qxF -- "$(driver_version "$package")" <<<"$versions"; then
+        gone+=("$package")
+        added=yes
+      else
+        others+=" $package"
+      fi
+    done
+    [[ -z $others ]] || fail GPU_DRIVER_OTHER "without the driver that is there, these packages would have to go, too:$others"
+  done
+}
+
 # came_with_kgpu PACKAGE tells whether kgpu installed it.
 came_with_kgpu() {
   local number
@@ -16,7 +40,7 @@ remember_removed() {
   local package version path
   local -a specs=()
   for package in "$@"; do
-    version=$(dpkg-query -W -f '${Version}' "$package")
+    version=$(package_fields "$package" Version)
     specs+=("$package=$version")
   done
   entry_begin removed "${specs[@]}"

@@ -192,7 +192,7 @@ undo_packages_away() {
       continue
     fi
     if was_kept "$package"; then how=remove; fi
-    case $how-$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+    case $how-$(package_fields "$package" db:Status-Status) in
       *- | *-not-installed | remove-config-files) ;;
       *-half-installed) when_free dpkg_drop_torn "$how" "$package" || gone+=("$package") ;;
       *) gone+=("$package") ;;

@@ -71,9 +71,8 @@ part_of_cluster() {
   [[ -e /etc/kubernetes/kubelet.conf || -e /etc/kubernetes/bootstrap-kubelet.conf || -e /etc/kubernetes/manifests/kube-apiserver.yaml ]]
 }
 
-# shellcheck disable=SC2016 # the inner shell expands
 reachable() {
-  timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$(tr -d '[]' <<<"${endpoint%:*}")" "${endpoint##*:}" 2>/dev/null
+  [[ $(endpoint_state "$(tr -d '[]' <<<"${endpoint%:*}")" "${endpoint##*:}" 5) == open ]]
 }
 
 # A control plane that reboots takes minutes. The other half of the step's time is kubeadm's.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Waits until nodes and workloads are ready. Values: nodes (a name a line), workloads (namespace/kind/name, a line each),
-# network (none: nodes need only be there, somebody else brings their network). A node that is not among those, and away,
-# is not waited for: nor are its pods.
+# Waits until nodes and workloads are ready, and proves that a pod on each node reaches one on the next, and the cluster's DNS.
+# Values: nodes (a name a line), workloads (namespace/kind/name, a line each), network (none: nodes need only be there, somebody
+# else brings their network), proof (the manifest of a pod for each node, called like it, in the namespace kgpu-network, with the
+# host's programs; without it nothing is proven). A node that is not among those, and away, is not waited for: nor are its pods.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -9,11 +10,12 @@ mapfile -t nodes < <(value_lines nodes)
 valid_nodes "${nodes[@]}"
 mapfile -t workloads < <(value_lines workloads)
 network=$(value_or network '')
+namespace=kgpu-network
 
-# The state of the cluster, a line each: the node's name, its Ready and NetworkUnavailable conditions; or the workload,
-# how many pods it wants and how many are available (ready for its minReadySeconds) and current.
-state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{if eq .type "NetworkUnavailable"}} NetworkUnavailable={{.status}}{{end}}{{end}}
-{{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}} {{.status.updatedNumberScheduled}}
+# The state of the cluster, a line each: the node's name, its conditions; or the workload, how many pods it wants and how many
+# are available (ready for its minReadySeconds) and current.
+state_template='{{range .items}}{{if eq .kind "Node"}}node {{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} Ready={{.status}}{{end}}{{if eq .type "NetworkUnavailable" "DiskPressure" "MemoryPressure" "PIDPressure"}} {{.type}}={{.status}}{{end}}{{end}}
+{{else if eq .kind "DaemonSet"}}{{.metadata.namespace}}/daemonset/{{.metadata.name}} {{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}} {{if eq (printf "%v" .metadata.generation) (printf "%v" .status.observedGeneration)}}{{.status.updatedNumberScheduled}}{{else}}0{{end}}
 {{else}}{{.metadata.namespace}}/deployment/{{.metadata.name}} {{.spec.replicas}} {{or .status.availableReplicas 0}} {{or .status.updatedReplicas 0}}
 {{end}}{{end}}'
 
@@ -28,7 +30,11 @@ pending() {
   for node in "${nodes[@]}"; do
     line=$(grep -m 1 -F "node $node " <<<"$state") || line=
     if [[ $network == none && -n $line ]]; then continue; fi
-    if [[ $line != *' Ready=True'* || $line == *NetworkUnavailable=True* ]]; then missing+=("node $node"); fi
+    if [[ $line != *' Ready=True'* || $line == *NetworkUnavailable=True* ]]; then
+      missing+=("node $node")
+    elif [[ $line =~ \ (Disk|Memory|PID)Pressure=True ]]; then
+      missing+=("node $node (${BASH_REMATCH[1]}Pressure)")
+    fi
   done
   while read -r _ node line; do
     if [[ " ${nodes[*]} " != *" $node "* && " $line " != *' Ready=True '* ]]; then away=$((away + 1)); fi
@@ -122,16 +128,148 @@ explain() {
   kube get events --all-namespaces --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 15
 }
 
-told='' rounds=0 kept=''
+# send_pods makes the pods of the proof, if the API server takes them now: they start as soon as their nodes have a network.
+sent=
+send_pods() {
+  if [[ -n $sent || ! -f $KGPU_STEP/values/proof ]]; then return; fi
+  if kube_apply "$KGPU_STEP/values/proof" >/dev/null 2>"$KGPU_STEP/errors"; then
+    sent=yes
+  elif grep -q 'may not change fields' "$KGPU_STEP/errors"; then # those of a run that was killed, of another version
+    delete_namespace
+  fi
+}
+
+# A line for each pod of the proof: its node, its address or -, and what its container waits for, quoted.
+# shellcheck disable=SC2016 # Go's template
+proof_template='{{range .items}}{{.metadata.name}} {{if and (eq .status.phase "Running") .status.podIP}}{{js .status.podIP}}{{else}}-{{end}}{{range .status.containerStatuses}}{{with .state.waiting}} {{printf "%q" (or .message .reason "")}}{{end}}{{end}}
+{{end}}'
+
+# What a pod does, with the host's programs: a pod that refuses a port is there. Nothing listens in the pods of the proof.
+# shellcheck disable=SC2016 # the pod's shell expands
+looks='
+export PATH=/usr/bin:/bin LC_ALL=C
+said=$(timeout 5 bash -c "exec 3<>/dev/tcp/\$0/9" "$0" 2>&1)
+case $?:$said in
+  0:* | *refused*) echo reached ;;
+  124:*) echo "does not reach no answer within 5 s" ;;
+  *) echo "does not reach ${said##*: }" ;;
+esac
+timeout 5 getent ahostsv4 kubernetes.default >/dev/null 2>&1
+case $? in
+  0) echo resolved ;;
+  124) echo "does not resolve no answer within 5 s" ;;
+  *) echo "does not resolve the name is not known" ;;
+esac'
+
+# look NODE ADDRESS keeps what the pod on the node says of another pod and of the DNS.
+look() {
+  local words
+  if ! words=$(HOME=/var/lib/kgpu/kube-cache timeout 30 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=25s -n "$namespace" exec "$1" -- \
+    /bin/bash -c "$looks" "$2" 2>&1 </dev/null); then
+    words="does not reach kubectl exec: $(tail -n 1 <<<"$words" | cut -c 1-200)"
+  fi
+  tr -d '\000-\011\013-\037\177' <<<"$words" | cut -c 1-300 >"$KGPU_STEP/said.$1"
+}
+
+# lacks NODE DONE FAILED prints nothing where the pod on the node said that it is done, else what it said after FAILED.
+lacks() {
+  local words
+  if grep -qx "$2" "$KGPU_STEP/said.$1"; then return; fi
+  words=$(sed -n "s/^$3 //p" "$KGPU_STEP/said.$1" | head -n 1)
+  printf '%s' "${words:-it does not tell why}"
+}
+
+# prove returns when each pod has reached the next and the DNS. What a new network or DNS does not do at once it may do in
+# a moment; a pod that has reached both has proven it.
+prove() {
+  local patience=60 began=0 line node address words next i reason late
+  local -A at=() proven=()
+  local -a unreached unresolved asked
+  if [[ ! -f $KGPU_STEP/values/proof ]]; then return; fi
+  waiting "pods on ${#nodes[@]} nodes reach each other and the DNS"
+  while :; do
+    send_pods
+    at=() late="the API server does not take the pods of the proof: $(tail -n 1 "$KGPU_STEP/errors" 2>/dev/null)"
+    if [[ -n $sent ]]; then
+      while read -r node address words; do
+        if [[ $address =~ ^[0-9.]+$ ]]; then at[$node]=$address; else at[$node]=-${words:-it has no address}; fi
+      done < <(kube -n "$namespace" get pods -o go-template="$proof_template" 2>/dev/null)
+      late=
+      for node in "${nodes[@]}"; do
+        if [[ ${at[$node]:--} == -* ]]; then late="the pod of the proof on $node does not run: $(unquoted "${at[$node]#-}")" && break; fi
+      done
+    fi
+    unreached=() unresolved=()
+    if [[ -z $late ]]; then
+      if [[ $began == 0 ]]; then began=$(uptime_seconds); fi
+      asked=()
+      for i in "${!nodes[@]}"; do
+        node=${nodes[i]} next=${nodes[(i + 1) % ${#nodes[@]}]}
+        if [[ -n ${proven[$node]:-} ]]; then continue; fi
+        look "$node" "${at[$next]}" &
+        asked+=("$i")
+        if [[ $((${#asked[@]} % 16)) == 0 ]]; then wait; fi
+      done
+      wait
+      for i in "${asked[@]}"; do
+        node=${nodes[i]} next=${nodes[(i + 1) % ${#nodes[@]}]}
+        words=$(lacks "$node" reached 'does not reach')
+        if [[ -n $words ]]; then
+          unreached+=("a pod on $node does not reach a pod on $next (${at[$next]}): $words")
+          continue
+        fi
+        words=$(lacks "$node" resolved 'does not resolve')
+        if [[ -n $words ]]; then unresolved+=("a pod on $node does not resolve kubernetes.default: $words") && continue; fi
+        proven[$node]=yes
+      done
+      if [[ ${#unreached[@]} -eq 0 && ${#unresolved[@]} -eq 0 ]]; then break; fi
+      if [[ $(($(uptime_seconds) - began)) -ge $patience || $(seconds_left) -le 0 ]]; then
+        if [[ ${#unreached[@]} -gt 0 ]]; then fail NET_PODS_UNREACHABLE "$(some "${unreached[@]}")"; fi
+        fail NET_DNS_BROKEN "$(some "${unresolved[@]}")"
+      fi
+    elif [[ $(seconds_left) -le 0 ]]; then
+      explain_pods >&2 || true
+      reason=${pull%%$'\t'*}
+      fail "${reason:-NODE_NOT_READY}" "$late$(pull_text)"
+    else
+      watch_pulls -n "$namespace"
+    fi
+    pause
+  done
+}
+
+# some WORDS... prints the first of many.
+some() {
+  local most=3 text=$1 i
+  for ((i = 2; i <= $# && i <= most; i++)); do text+="; ${!i}"; done
+  if [[ $# -gt $most ]]; then text+="; and $(($# - most)) more"; fi
+  printf '%s' "$text"
+}
+
+# end_proof deletes the pods at once, so that nobody meets them, and lets the namespace go.
+end_proof() {
+  [[ -n $sent ]] || return 0
+  kube -n "$namespace" delete pods --all --grace-period=0 --force --wait=false >/dev/null 2>&1 || true
+  delete_namespace
+}
+
+if [[ -f $KGPU_STEP/values/proof ]]; then
+  network_unproven
+  trap end_proof EXIT
+fi
+told='' rounds=0 kept='' pressed='node [^,( ]+ \([A-Za-z]+Pressure\)'
 while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
+  send_pods
   watch_pulls --all-namespaces
   if [[ $((rounds % 5)) -eq 0 ]]; then kept=$(stuck "$late"); fi
   rounds=$((rounds + 1))
   words=$(pull_text)
   why="${late//,/, }${words:-$kept}"
-  if [[ $(seconds_left) -le 0 ]]; then
+  # A kubelet keeps such a condition for minutes after it has made room: nobody waits for that alone.
+  if [[ $late =~ ^$pressed(,$pressed)*$ || $(seconds_left) -le 0 ]]; then
     explain "$late" 2>&1 || true
     reason=${pull%%$'\t'*}
+    if [[ -z $reason && $late =~ $pressed ]]; then reason=NODE_PRESSURE; fi
     fail "${reason:-NODE_NOT_READY}" "not ready: $why"
   fi
   if [[ $why != "$told" ]]; then
@@ -140,3 +278,5 @@ while late=$(pending) && [[ -n ${late:=$(settling)} ]]; do
   fi
   pause
 done
+prove
+rm -f /var/lib/kgpu/network-unproven

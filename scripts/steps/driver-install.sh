@@ -131,7 +131,7 @@ for spec in "${next[@]}"; do
 done
 
 installed "$version_package" || fail STEP_FAILED "$version_package did not come with the driver"
-version=$(dpkg-query -W -f '${source:Upstream-Version}' "$version_package")
+version=$(driver_version "$version_package")
 module=$(nvidia_module_file "$of_kernel") || nvidia_build_failed "kernel $of_kernel has no nvidia module"
 [[ $module == "$version" ]] || nvidia_build_failed "the nvidia module of kernel $of_kernel is $module, $version_package is $version"
 output version <<<"$version"

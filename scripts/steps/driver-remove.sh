@@ -6,30 +6,6 @@
 
 mapfile -t gone < <(value_lines packages)
 
-# version_of PACKAGE prints the version of the driver that a package is a part of.
-version_of() {
-  dpkg-query -W -f '${source:Upstream-Version}' "$1" 2>/dev/null
-}
-
-# spread adds to gone what cannot stay without it and is a part of the same driver; fails where anything else would go.
-spread() {
-  local package versions besides others added=yes
-  versions=$(for package in "${gone[@]}"; do version_of "$package" && echo; done)
-  while [[ -n $added ]]; do
-    added='' others=''
-    besides=$(undo_packages_others "${gone[@]}")
-    for package in $besides; do
-      if grep -qxF -- "$(version_of "$package")" <<<"$versions"; then
-        gone+=("$package")
-        added=yes
-      else
-        others+=" $package"
-      fi
-    done
-    [[ -z $others ]] || fail GPU_DRIVER_OTHER "without the driver that is there, these packages would have to go, too:$others"
-  done
-}
-
 # remember records what undo has to bring back; what kgpu brought itself it only forgets.
 remember() {
   local package unit module
@@ -55,7 +31,7 @@ for i in "${!gone[@]}"; do
 done
 if [[ ${#gone[@]} -eq 0 ]]; then exit 0; fi
 
-spread
+driver_spread
 remember
 # Whatever driver is in the kernel from now on is there because of kgpu.
 record_once nvidia remove

@@ -87,7 +87,9 @@ describe_cards
 # By its settings the next run knows that a step came so far.
 configure
 # Not before all that it names is there: docker, beginning after a power cut, could start nothing.
+if [[ $runtime == docker ]]; then docker_rules "$KGPU_STEP/files/etc/docker/daemon.json"; fi
 install_files
+if [[ $runtime == containerd ]]; then containerd_rules; fi
 if changed '/etc/containerd/*' '/etc/docker/*' || unit_outdated "$runtime.service" || ! knows_nvidia; then runtime_restart "$runtime"; fi
 knows_nvidia || fail GPU_RUNTIME_MISSING "$runtime has no runtime called nvidia"
 if [[ $runtime == containerd ]]; then verify_containerd; fi

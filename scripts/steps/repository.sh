@@ -170,8 +170,8 @@ for file in $(apt_sources); do
     ln -sfn "$file" "$together/${file#/etc/apt/}"
   fi
 done
-apt-get indextargets --no-release-info -o Dir::Etc::sourcelist="$together/sources.list" -o Dir::Etc::sourceparts="$together/sources.list.d" \
-  2>&1 >/dev/null | without_passwords >"$apt_log" || refuse_sources "$list"
+apt-get indextargets --no-release-info -o Dir::Etc::sourcelist="$together/sources.list" \
+  -o Dir::Etc::sourceparts="$together/sources.list.d" 2>&1 >/dev/null | without_passwords >"$apt_log" || refuse_sources "$list"
 
 command -v gpg >/dev/null || apt_install gpg
 command -v curl >/dev/null || apt_install curl ca-certificates

@@ -14,6 +14,7 @@ if [[ ! -e /sys/class/net/docker0 ]]; then
     record docker-network "iptables=$(forward_policy iptables)" "ip6tables=$(forward_policy ip6tables)"
   fi
 fi
+docker_rules "$KGPU_STEP/files/etc/docker/daemon.json"
 install_files
 apt_install_first packages
 if unit_outdated docker.service; then runtime_restart docker; fi

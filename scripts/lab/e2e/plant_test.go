@@ -88,13 +88,13 @@ func (c *cluster) settles(t *testing.T) {
 func (l *lab) standInForKernelLog(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, host := range hosts {
-		l.exec(t, host, `cat >/usr/local/sbin/journalctl <<'END'
+		l.exec(t, host, `cat >/usr/sbin/journalctl <<'END'
 #!/bin/bash
 read -r boot </proc/sys/kernel/random/boot_id
 case " $* " in *" -k "*) cat "/etc/kgpu-lab/kernel-log-$boot" 2>/dev/null; exit 0 ;; esac
 exec /usr/bin/journalctl "$@"
 END
-chmod 755 /usr/local/sbin/journalctl; mkdir -p /etc/kgpu-lab`)
+chmod 755 /usr/sbin/journalctl; mkdir -p /etc/kgpu-lab`)
 	}
 }
 
@@ -107,10 +107,10 @@ const noKernelLog = "rm -f /etc/kgpu-lab/kernel-log-*"
 
 // smi is a script that puts a stand-in before nvidia-smi: body may go on to the host's with `real "$@"`.
 func smi(body string) string {
-	return "cat >/usr/local/sbin/nvidia-smi <<'END'\n#!/bin/bash\nreal() { /usr/bin/nvidia-smi \"$@\"; }\n" + body + "\nEND\nchmod 755 /usr/local/sbin/nvidia-smi"
+	return "cat >/usr/sbin/nvidia-smi <<'END'\n#!/bin/bash\nreal() { /usr/bin/nvidia-smi \"$@\"; }\n" + body + "\nEND\nchmod 755 /usr/sbin/nvidia-smi"
 }
 
-const noSMI = "rm /usr/local/sbin/nvidia-smi"
+const noSMI = "rm /usr/sbin/nvidia-smi"
 
 const (
 	unload = "systemctl stop nvidia-fabricmanager nvidia-persistenced; rmmod nvidia_uvm nvidia; "

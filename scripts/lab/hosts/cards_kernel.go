@@ -17,7 +17,7 @@ var unameStandIn []byte
 
 const (
 	osrelease = "proc/sys/kernel/osrelease"
-	uname     = "usr/local/bin/uname"
+	uname     = "usr/sbin/uname"
 	images    = "boot/vmlinuz-"
 	modules   = "usr/lib/modules/"
 )

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// TestForeignKernels are kernels that the distribution did not build: DKMS makes the modules, or the host is told before.
+func TestForeignKernels(t *testing.T) {
+	const xanmod, mainline, pve = "6.12.9-x64v3-xanmod1", "6.11.0-061100-generic", "6.8.12-4-pve"
+	headers := func(name string) func(*facts.Host) {
+		return func(f *facts.Host) { f.Packages[name] = facts.Package{Version: "1"} }
+	}
+	for _, c := range []struct {
+		name, id, version, kernel string
+		with                      func(*facts.Host)
+		refused                   string // a part of it
+		headers                   string // that the driver's step installs
+	}{
+		{"mainline", "ubuntu", "24.04", mainline, func(*facts.Host) {}, "its headers, with which DKMS would, are neither installed nor offered by apt", ""},
+		{"mainline, its package there", "ubuntu", "24.04", mainline, func(f *facts.Host) {
+			f.Packages["linux-image-unsigned-"+mainline] = facts.Package{Version: "6.11.0-061100.202409151536"}
+		}, "not one of ubuntu's", ""},
+		{"mainline with headers", "ubuntu", "24.04", mainline, headers("linux-headers-" + mainline), "", ""},
+		{"xanmod", "ubuntu", "24.04", xanmod, func(*facts.Host) {}, "kernel " + xanmod + " is not one of ubuntu's", ""},
+		{"xanmod whose headers are offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Kernel: xanmod}} }, "", "linux-headers-" + xanmod},
+		{"xanmod whose headers are not offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Why: "it is not offered"}} }, "(it is not offered)", ""},
+		{"xanmod under Secure Boot", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.SecureBoot = true; headers("linux-headers-" + xanmod)(f) }, "Secure Boot is on", ""},
+		{"built by hand", "ubuntu", "24.04", "6.12.9-custom", func(f *facts.Host) { f.KernelHeaders = true }, "", ""},
+		{"Proxmox", "debian", "12", pve, func(*facts.Host) {}, "kernel " + pve + " is not one of debian's", ""},
+		{"Proxmox with headers", "debian", "12", pve, headers("proxmox-headers-" + pve), "", ""},
+		{"Proxmox whose headers are offered", "debian", "12", pve, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Kernel: pve}} }, "", "proxmox-headers-" + pve},
+		{"a name of nobody's, and the distribution's package", "ubuntu", "24.04", "6.8.0-90000-generic", func(f *facts.Host) {
+			f.Packages["linux-image-6.8.0-90000-generic"] = facts.Package{Version: "6.8.0-90000.1"}
+			f.KernelHeaders = true
+		}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv := decode(t, threeHosts+containerd)
+			seen := hostFacts(inv)
+			f := seen["w1"]
+			f.OS.ID, f.OS.VersionID, f.Kernel, f.Ways, f.NVIDIA.Cards = c.id, c.version, c.kernel, nil, cards("2204")
+			c.with(f)
+			choice, err := ChooseDriver(inv, f)
+			var refused *Refused
+			if c.refused != "" {
+				if !errors.As(err, &refused) || refused.Kind != NoModules || !strings.Contains(refused.Detail, c.refused) || refused.Advice == "" {
+					t.Fatalf("%+v, %v", choice, err)
+				}
+				if want := []string{"headers linux-headers-" + c.kernel + " - linux-headers-" + c.kernel}; c.id == "ubuntu" && !slices.Equal(DriverWays(inv, f), want) {
+					t.Errorf("asked is %q", DriverWays(inv, f))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if choice.Prebuilt() || strings.Contains(choice.Why, "come built") || !strings.Contains(choice.Why, "DKMS builds the modules, for kernel "+c.kernel) {
+				t.Errorf("%+v", choice)
+			}
+			g, err := Up(inv, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.Ref == Ref{"w1", "driver/install"} })
+			if i < 0 {
+				t.Fatal("no driver is installed")
+			}
+			values := g.Steps[i].Input.Values
+			first := regexp.MustCompile(`\n?nvidia-driver-pinning-\d+\n?`).ReplaceAllString(values["headers"], "")
+			if first != c.headers || !strings.Contains(values["packages"], "dkms") || values["next"] != "" || values["ways"] != "" {
+				t.Errorf("values: %q", values)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+)
+
+// proofNamespace is of the pods that prove the pod network; cluster-ready.sh deletes it.
+const proofNamespace = "kgpu-network"
+
+// networkProof is a pod for each node, which cluster-ready.sh has look for the next one and for the cluster's DNS. Its image is
+// the one that every node has, because all pods begin with it; that has no programs, and those of the host are mounted.
+func (b *builder) networkProof() (string, error) {
+	const account = "proof"
+	objects := []object{
+		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": proofNamespace, "labels": object{"pod-security.kubernetes.io/enforce": "privileged"}}},
+		// A pod would have to wait until the namespace gets its default account.
+		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": proofNamespace}, "automountServiceAccountToken": false},
+	}
+	image := b.image("registry.k8s.io/pause:" + b.minor.Pause())
+	if b.criSocket() == dockershimSocket {
+		image = b.minor.PauseImage(cmp.Or(b.inv.Registry, b.minor.ImageRepository()))
+	}
+	for _, h := range b.hosts {
+		var volumes, mounts []any
+		for _, name := range []string{"usr", "bin", "lib", "lib64"} {
+			if name == "lib64" && h.facts.Arch != "amd64" {
+				continue
+			}
+			path := object{"path": "/" + name}
+			if b.minor.HasHostPathType() {
+				path["type"] = "Directory"
+			}
+			volumes = append(volumes, object{"name": name, "hostPath": path})
+			mounts = append(mounts, object{"name": name, "mountPath": "/" + name, "readOnly": true})
+		}
+		pod := object{
+			"nodeName":                      h.node,
+			"serviceAccountName":            account,
+			"terminationGracePeriodSeconds": 1,
+			"tolerations":                   []any{object{"operator": "Exists"}},
+			"containers": []any{object{
+				"name": "proof", "image": image, "imagePullPolicy": "IfNotPresent", "volumeMounts": mounts,
+				"securityContext": object{"runAsUser": 65534, "capabilities": object{"drop": []string{"ALL"}}},
+			}},
+			"volumes": volumes,
+		}
+		objects = append(objects, object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": h.node, "namespace": proofNamespace}, "spec": pod})
+	}
+	var docs []string
+	for _, o := range objects {
+		doc, err := json.Marshal(o)
+		if err != nil {
+			return "", err
+		}
+		docs = append(docs, string(doc))
+	}
+	return strings.Join(docs, "\n---\n") + "\n", nil
+}

@@ -1,0 +1,131 @@
+package preflight
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// share is what comes onto the file system that holds a path, and below what the kubelet keeps it from filling.
+type share struct {
+	path          string
+	needKiB       int64
+	space, inodes string // the kubelet's signals; empty: it does not look there
+}
+
+// shares are those of an installation: packages, what the cluster keeps, and images.
+func (c *checker) shares(f *facts.Host) []share {
+	out := []share{
+		{path: "/", needKiB: 1 << 20},
+		{path: "/var", needKiB: 1 << 20},
+		{path: "/tmp", needKiB: 64 << 10},
+		{path: "/boot"},
+		{path: "/var/lib/kubelet", needKiB: 1 << 20, space: inventory.NodeSpace, inodes: inventory.NodeInodes},
+	}
+	if images, told := imagesOf(c.inv.Runtime, f); told {
+		out = append(out, share{path: images, needKiB: 4 << 20, space: inventory.ImageSpace, inodes: inventory.ImageInodes})
+	}
+	return out
+}
+
+// imagesOf is where the container runtime keeps images, as it is configured; false: the host did not tell.
+func imagesOf(runtime inventory.Runtime, f *facts.Host) (string, bool) {
+	var docker struct {
+		DataRoot string          `json:"data-root"`
+		Graph    string          `json:"graph"`
+		Features map[string]bool `json:"features"`
+	}
+	_ = json.Unmarshal(f.DaemonJSON, &docker) // packages tells what is no JSON
+	// Its images may be containerd's, whose snapshots are called overlayfs; docker's own are in overlay2.
+	if runtime == inventory.Containerd || docker.Features["containerd-snapshotter"] || f.DockerInfo["storage-driver"] == "overlayfs" {
+		return cmp.Or(f.ContainerdRoot, "/var/lib/containerd"), true
+	}
+	return cmp.Or(f.DockerRoot, "/var/lib/docker"), f.DockerRoot != "" || docker.DataRoot == "" && docker.Graph == ""
+}
+
+// fileSystemsOf are what the host told of its file systems; hosts of older facts told less.
+func fileSystemsOf(f *facts.Host) []facts.FileSystem {
+	if len(f.FileSystems) > 0 {
+		return f.FileSystems
+	}
+	var out []facts.FileSystem
+	for _, m := range f.Mounts {
+		out = append(out, facts.FileSystem{Path: m.Path, On: m.Path, AvailableKiB: m.AvailableKiB, InodesFreePercent: float64(m.InodesFreePercent)})
+	}
+	return out
+}
+
+// holding is the file system that holds the path.
+func holding(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
+	for _, fs := range fileSystemsOf(f) {
+		if on := strings.TrimSuffix(fs.Path, "/") + "/"; strings.HasPrefix(path+"/", on) && len(fs.Path) > len(best.Path) {
+			best, ok = fs, true
+		}
+	}
+	return best, ok
+}
+
+// Evicts tells of the file systems of a node on which the kubelet evicts pods.
+func Evicts(inv *inventory.Inventory, f *facts.Host) []string {
+	var out []string
+	c := &checker{inv: inv}
+	for _, s := range c.shares(f) {
+		fs, ok := holding(f, s.path)
+		limit := inv.Eviction()[s.space]
+		if free := float64(fs.AvailableKiB) * 1024; ok && fs.SizeKiB > 0 && free < limit.Of(float64(fs.SizeKiB)*1024) {
+			out = append(out, fmt.Sprintf("%s has %d MiB free: the kubelet evicts pods below %s (%s)", fs.On, fs.AvailableKiB/1024, limit, s.space))
+		}
+	}
+	return out
+}
+
+// disks tells of each file system once: what has most to hold there, and keeps most free, counts.
+func (c *checker) disks(m Machine) {
+	eviction := c.inv.Eviction()
+	const fewInodes = 5.0
+	type verdict struct{ full, inodes string }
+	found := map[string]verdict{}
+	most := map[string]float64{}
+	var order []string
+	for _, s := range c.shares(m.Facts) {
+		fs, ok := holding(m.Facts, s.path)
+		if !ok || s.path == "/tmp" && fs.Path != "/tmp" || s.path == "/boot" && fs.Path != "/boot" {
+			continue
+		}
+		if !slices.Contains(order, fs.On) {
+			order = append(order, fs.On)
+		}
+		v := found[fs.On]
+		kept := eviction[s.space].Of(float64(fs.SizeKiB)*1024) / 1024
+		if need := float64(s.needKiB) + kept; !member(m) && float64(fs.AvailableKiB) < need && need > most[fs.On] {
+			most[fs.On] = need
+			v.full = fmt.Sprintf("%s has %d MiB free, %.0f MiB are needed", fs.On, fs.AvailableKiB/1024, need/1024)
+			if kept > 0 {
+				v.full += fmt.Sprintf(": the kubelet evicts pods below %s (%s)", eviction[s.space], s.space)
+			}
+		}
+		if few := max(fewInodes, eviction[s.inodes].Percent); fs.InodesFreePercent < few {
+			v.inodes = fmt.Sprintf("%s has %.0f %% of its inodes free", fs.On, fs.InodesFreePercent)
+		}
+		found[fs.On] = v
+	}
+	for _, on := range order {
+		if v := found[on]; v.full != "" {
+			c.problem(m.ID(), reason.HostDiskFull, "%s", v.full)
+		}
+		if v := found[on]; v.inodes != "" {
+			c.problem(m.ID(), reason.HostInodesFull, "%s", v.inodes)
+		}
+	}
+	for _, mount := range m.Facts.Mounts {
+		if mount.NoExec && strings.HasPrefix(mount.Path, "/var") {
+			c.problem(m.ID(), reason.HostMountNoExec, "%s is mounted noexec, and the images of containers are there", mount.Path)
+		}
+	}
+}
