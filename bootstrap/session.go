@@ -203,7 +203,7 @@ func (s *session) steadily(ctx context.Context, id string, do func(*remote.Host)
 	failed := false
 	for lost := 1; ; lost++ {
 		err := do(h)
-		if exit := (*remote.ExitError)(nil); errors.As(err, &exit) && !failed {
+		if mayBeGoingDown(err) && !failed {
 			failed = true
 			select {
 			case <-ctx.Done():
@@ -241,6 +241,14 @@ func factsError(id string, err error, answer ...byte) error {
 		}
 	}
 	return e
+}
+
+// mayBeGoingDown reports whether a command failed as it may where a host ends its programs, and then its connections: it is no such
+// sign when the host says who else is to log in.
+func mayBeGoingDown(err error) bool {
+	var exit *remote.ExitError
+	var other *remote.NotRunError
+	return errors.As(err, &exit) || errors.As(err, &other) && other.User == ""
 }
 
 // answerShown is how much of a host's answer goes into an error.

@@ -281,11 +281,15 @@ func (s *session) ask(ctx context.Context, name, input string) (string, error) {
 	text, begins := strings.CutPrefix(string(out), "kgpu-"+name+"=1\n")
 	text, ends := strings.CutSuffix(text, "end=1\n")
 	if !begins || !ends {
-		return "", s.misunderstood(name)
+		return "", s.misunderstood(name, out...)
 	}
 	return text, nil
 }
 
-func (s *session) misunderstood(what string) error {
-	return &reason.Error{ID: reason.FactsFailed, Host: s.controlPlane().ID(), Doing: "asking about the " + what, Detail: "the host's answer is not one that kgpu understands"}
+// misunderstood is the error of an answer that is none; its end is the host's own word.
+func (s *session) misunderstood(what string, answer ...byte) error {
+	return &reason.Error{
+		ID: reason.FactsFailed, Host: s.controlPlane().ID(), Doing: "asking about the " + what, Detail: "the host's answer is not one that kgpu understands",
+		Stderr: string(answer[max(0, len(answer)-answerShown):]),
+	}
 }

@@ -179,7 +179,10 @@ func unreached(m Machine) []Finding {
 	}
 	var out []Finding
 	for _, e := range reason.All(m.Err) {
-		out = append(out, fromReason(m.ID(), e))
+		// Two questions meet the same closed door; of what a host answers badly, each is another thing.
+		if e.ID == reason.FactsFailed || !slices.ContainsFunc(out, func(f Finding) bool { return f.ID == string(e.ID) }) {
+			out = append(out, fromReason(m.ID(), e))
+		}
 	}
 	if len(out) == 0 {
 		out = append(out, fromReason(m.ID(), &reason.Error{ID: reason.FactsFailed, Host: m.ID(), Err: m.Err}))

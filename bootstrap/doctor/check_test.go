@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"os"
 	"slices"
@@ -499,6 +500,10 @@ func TestHungTool(t *testing.T) {
 	found := Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Seen: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_HUNG", "w1 HOST_UNENDING"}) {
 		t.Errorf("without facts: %v", got)
+	}
+	closed := errors.Join(&reason.Error{ID: reason.SSHCommandRefused, Doing: "running facts"}, &reason.Error{ID: reason.SSHCommandRefused, Doing: "running doctor"})
+	if got := ids(Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Err: closed}}, nil)); !slices.Equal(got, []string{"w1 SSH_COMMAND_REFUSED"}) {
+		t.Errorf("one door, asked at twice: %v", got)
 	}
 }
 

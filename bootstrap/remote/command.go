@@ -54,8 +54,8 @@ func (h *Host) run(ctx context.Context, c Command, doing string) error {
 		e.sudo = newSudo(h.password, e.stderr)
 		stderr = e.sudo
 	}
-	e.openOut, e.openErr, e.word = openings(e.stdout, stderr, func() {
-		end(&reason.Error{ID: reason.HostOutputTooLarge, Host: h.id, Doing: doing, Detail: fmt.Sprintf("it says more than %d bytes before it runs the command", openingMost)})
+	e.openOut, e.openErr, e.word = openings(e.stdout, stderr, func(said []byte) {
+		end(&reason.Error{ID: reason.HostOutputTooLarge, Host: h.id, Doing: doing, Detail: "before the command runs, " + tooLong(openingMost, said)})
 	})
 	err := e.run(ctx)
 	dropped := errors.Join(e.stdout.shut(), e.stderr.shut())

@@ -80,7 +80,11 @@ func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.P
 	case seen != nil && ctx.Err() == nil:
 		return nil, fail(reason.SSHAuthFailed, login.story(err), err)
 	case ctx.Err() == nil && hungUp(err):
-		return nil, fail(reason.SSHUnreachable, errBusy.Error(), fmt.Errorf("%w: %w", errBusy, err))
+		busy := fail(reason.SSHUnreachable, errBusy.Error(), fmt.Errorf("%w: %w", errBusy, err))
+		if e, ok := busy.(*reason.Error); ok {
+			e.Advice = "something listens there and lets nobody speak: see the server's log (`journalctl -u ssh` on the host), its `MaxStartups`, fail2ban or `ufw limit`, and whether the port is that of SSH"
+		}
+		return nil, busy
 	default:
 		return nil, fail(reason.SSHUnreachable, whyNot(err), err)
 	}

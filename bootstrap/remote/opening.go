@@ -21,8 +21,8 @@ const openingMost = 1 << 20
 // of the login shell's start-up files, or of what the host runs in the command's place. The command's own begins after a mark.
 type opening struct {
 	mark []byte
-	to   io.Writer // gets what comes after the mark
-	full func()    // is called when there is no end to what comes before it
+	to   io.Writer    // gets what comes after the mark
+	full func([]byte) // gets what comes before it, to which there is no end
 
 	mu   sync.Mutex
 	said []byte // before the mark
@@ -30,7 +30,7 @@ type opening struct {
 }
 
 // openings are those of stdout and stderr, and the word that the mark is made of, which no start-up file can know.
-func openings(stdout, stderr io.Writer, full func()) (out, err *opening, word string) {
+func openings(stdout, stderr io.Writer, full func([]byte)) (out, err *opening, word string) {
 	word = rand.Text()
 	mark := []byte("kgpu-" + word + "\n")
 	return &opening{mark: mark, to: stdout, full: full}, &opening{mark: mark, to: stderr, full: full}, word
@@ -61,8 +61,8 @@ func (o *opening) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if len(o.said) > openingMost {
+		o.full(o.said)
 		o.said = o.said[:0]
-		o.full()
 	}
 	return len(p), nil
 }

@@ -155,8 +155,9 @@ func TestOpenSSHNoisyShell(t *testing.T) {
 			}
 		})
 	}
-	h := dial(t, startSSHD(t, "ForceCommand cat /dev/zero").host)
-	if _, err := h.Output(context.Background(), Command{Name: "facts", Line: "true"}, upTo(1000)); !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {
+	h := dial(t, startSSHD(t, "ForceCommand yes 'a menu'").host)
+	_, err := h.Output(context.Background(), Command{Name: "facts", Line: "true"}, upTo(1000))
+	if !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) || !strings.Contains(err.Error(), "begins: a menu | a menu") {
 		t.Errorf("noise without an end: %v", err)
 	}
 }

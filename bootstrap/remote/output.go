@@ -54,11 +54,17 @@ type bounded struct {
 
 func (b *bounded) Write(p []byte) (int, error) {
 	if int64(b.buf.Len()+len(p)) > b.limit {
-		err := &reason.Error{ID: reason.HostOutputTooLarge, Host: b.host, Doing: b.doing, Detail: fmt.Sprintf("it is longer than %d bytes", b.limit)}
+		err := &reason.Error{ID: reason.HostOutputTooLarge, Host: b.host, Doing: b.doing, Detail: tooLong(b.limit, b.buf.Bytes(), p)}
 		b.full(err)
 		return 0, err
 	}
 	return b.buf.Write(p)
+}
+
+// tooLong says that there is no end to what a host says, and how that begins.
+func tooLong(limit int64, said ...[]byte) string {
+	begin := bytes.Join(said, nil)
+	return fmt.Sprintf("it is longer than %d bytes, and begins: %s", limit, spoken(string(begin[:min(len(begin), saidMost)])))
 }
 
 // explain prefers the bound that was met to what the end of the command looks like.

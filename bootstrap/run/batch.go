@@ -56,7 +56,7 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 			starting = false
 		case starting && unheard:
 			failed := b.startError(err, end)
-			if odd++; odd > oddEnds || err == nil || end == never || !errors.Is(failed, &reason.Error{ID: reason.StepFailed}) {
+			if odd++; odd > oddEnds || err == nil || end == never || !mayStart(failed) {
 				return notYet, failed
 			}
 			if err := b.engine.again(ctx, b.host, odd, failed); err != nil {
@@ -79,6 +79,11 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 			starting = false
 		}
 	}
+}
+
+// mayStart reports whether a batch that could not be started may be started a moment later: the host may be going down.
+func mayStart(failed error) bool {
+	return errors.Is(failed, &reason.Error{ID: reason.StepFailed}) || errors.Is(failed, &reason.Error{ID: reason.SSHCommandRefused})
 }
 
 // listen starts or follows the batch over the connection there is, until the remote command ends.

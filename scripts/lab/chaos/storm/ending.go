@@ -14,7 +14,7 @@ import (
 // lock for seconds, and kgpu waits for half an hour.
 var explained = []string{
 	// A host is off, or cut off, or boots and lets nobody in yet; it goes down while it is asked.
-	"SSH_UNREACHABLE", "SSH_LOST", "SSH_AUTH_FAILED", "SUDO_REFUSED", "HOST_FACTS_FAILED",
+	"SSH_UNREACHABLE", "SSH_LOST", "SSH_AUTH_FAILED", "SSH_COMMAND_REFUSED", "SUDO_REFUSED", "HOST_FACTS_FAILED",
 	// A host that was cut off does not know yet that the run before was killed.
 	busy,
 	// A host goes down during a step, or a part of the step is killed.
