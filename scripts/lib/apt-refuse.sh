@@ -102,7 +102,7 @@ apt_hook_after() {
   local line
   line=$(apt_says "^E: Problem executing scripts (DPkg|APT::Install)::Post-Invoke") || return 1
   if grep '^E: ' "$apt_log" | grep -vE "$apt_hook_words|^E: Sub-process returned an error code" >/dev/null; then return 1; fi
-  echo "${line#E: } ($(apt_hook_files "$line")): apt had done its work before, kgpu goes on"
+  echo "${line#E: }$(apt_hook_files "$line"): apt had done its work before, kgpu goes on"
 }
 
 # refuse_hook WHAT ends the step when a program that the owner has apt or dpkg run is why they gave up.
@@ -110,19 +110,20 @@ refuse_hook() {
   local line words
   line=$(apt_says "$apt_hook_words") || return 0
   words=$(sed '/^E: /Q' "$apt_log" | grep -E '^(/bin/)?sh: |[Ee]rror:' | grep -v '^dpkg: ' | tail -n 1) || true
-  fail HOST_APT_HOOK "$1: ${line#E: }${words:+: $words} ($(apt_hook_files "$line"))"
+  fail HOST_APT_HOOK "$1: ${line#E: }${words:+: $words}$(apt_hook_files "$line")"
 }
 
-# apt_hook_files LINE prints the files that have the program of which apt or dpkg complains.
+# apt_hook_files LINE prints the files that have the program of which apt or dpkg complains, as " (FILE FILE)".
 apt_hook_files() {
-  local program=${1#*running script }
+  local files program=${1#*running script }
   program=${program#*running hook }
   if [[ $program == *\'*\'* ]]; then
     program=${program#*\'}
     program=${program%\'*}
   fi
-  # apt leaves out quotes of what it runs.
-  grep -lsF -- "${program%%[\\\"]*}" /etc/apt/apt.conf{,.d/*} /etc/dpkg/dpkg.cfg{,.d/*} | paste -sd' ' || true
+  program=${program##[\\\"]} # apt leaves out quotes of what it runs
+  files=$(grep -lsF -- "${program%%[\\\"]*}" /etc/apt/apt.conf{,.d/*} /etc/dpkg/dpkg.cfg{,.d/*} | paste -sd' ') || true
+  printf '%s' "${files:+ ($files)}"
 }
 
 # apt_dependencies prints the dependencies that apt could not satisfy, as "kubelet: Depends: conntrack but …".

@@ -45,7 +45,7 @@ apt_proxy() {
   host=${host%%/*}
   host=${host##*@}
   proxy=$(/usr/lib/apt/apt-helper auto-detect-proxy "$scheme://$host/" 2>/dev/null </dev/null |
-    sed -nE "s/^Using proxy '(.*)' for URL .*/\1/p")
+    sed -nE "s/^Using proxy '(.*)' for URL .*/\1/p") || true
   if [[ $host =~ ^(.*):[0-9]+$ ]]; then host=${BASH_REMATCH[1]}; fi
   host=${host#[}
   host=${host%]}

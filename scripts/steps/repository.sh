@@ -49,7 +49,7 @@ entry_way() {
     printf '%s\n' "$text"
     return
   fi
-  more=$(grep -F -- "$own"$'\t' <<<"$lists" | cut -f 4 | grep -vxFf <(cut -f 4 <<<"$own_lists")) || true
+  more=$(awk -F '\t' -v own="$own" '$1 FS $2 == own { print $4 }' <<<"$lists" | grep -vxFf <(cut -f 4 <<<"$own_lists")) || true
   if [[ $kind == list ]]; then
     printf '# %s\n' "$text"
     if [[ -n $more ]]; then checked_line "$text"; fi
