@@ -67,6 +67,9 @@ func newAPIHost(t *testing.T) (*apiHost, Options) {
 			if strings.Contains(e.Line, "sftp-server") {
 				return serveFile(e, h.conf)
 			}
+			if strings.Contains(e.Line, "bash -s") {
+				e.Stdin = h.inFront(e.Stdin)
+			}
 			return local(e)
 		},
 		Dial: func(network, address string) (net.Conn, error) {
@@ -87,6 +90,13 @@ func newAPIHost(t *testing.T) (*apiHost, Options) {
 		Inventory: &inventory.Inventory{Path: filepath.Join(dir, "inventory.yaml"), Cluster: "lab", Hosts: []inventory.Host{cp}, Notebook: inventory.Notebook{Framework: "tensorflow"}},
 		Run:       "r", Events: h,
 	}
+}
+
+// inFront lets a script find the host's programs before the machine's: it begins with an environment of its own.
+func (h *apiHost) inFront(script io.Reader) io.Reader {
+	start := make([]byte, 1024)
+	n, _ := io.ReadFull(script, start) // a script that is shorter has ended
+	return io.MultiReader(strings.NewReader(strings.Replace(string(start[:n]), "PATH=", "PATH="+h.bin+":", 1)), script)
 }
 
 // program puts a shell script among the host's programs.
