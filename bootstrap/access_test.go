@@ -69,6 +69,9 @@ func newAPIHost(t *testing.T) (*apiHost, Options) {
 			}
 			e.Line = h.first(e.Line)
 			e.Stdin = &firstRead{Reader: e.Stdin, change: h.first}
+			if strings.Contains(e.Line, "bash -s") {
+				e.Stdin = h.inFront(e.Stdin)
+			}
 			return local(e)
 		},
 		Dial: func(network, address string) (net.Conn, error) {
@@ -120,6 +123,13 @@ func (r *firstRead) Read(p []byte) (n int, err error) {
 		return n, nil
 	}
 	return r.Reader.Read(p)
+}
+
+// inFront lets a script find the host's programs before the machine's: it begins with an environment of its own.
+func (h *apiHost) inFront(script io.Reader) io.Reader {
+	start := make([]byte, 1024)
+	n, _ := io.ReadFull(script, start) // a script that is shorter has ended
+	return io.MultiReader(strings.NewReader(strings.Replace(string(start[:n]), "PATH=", "PATH="+h.bin+":", 1)), script)
 }
 
 // program puts a shell script among the host's programs.
