@@ -658,3 +658,17 @@ func TestOneCard(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Images leave the kubelet less room than a percentage of all file systems tells, or as much as the inventory says.
+func TestRoomForImages(t *testing.T) {
+	for limit, full := range map[string]bool{"": true, "5%": false} {
+		w := newWorld(t)
+		if limit != "" {
+			w.inv.Kubernetes.KubeletConfiguration = map[string]any{"evictionHard": map[string]any{"imagefs.available": limit}}
+		}
+		w.w1.FileSystems = []facts.FileSystem{{Path: "/", On: "/", AvailableKiB: 120 << 20, SizeKiB: 1000 << 20, InodesFreePercent: 90}}
+		if got := slices.Contains(ids(w.check()), "w1 HOST_DISK_FULL"); got != full {
+			t.Errorf("%q: told: %t", limit, got)
+		}
+	}
+}
