@@ -184,7 +184,7 @@ lacks() {
 prove() {
   local patience=60 began=0 line node address words next i reason late
   local -A at=() proven=()
-  local -a unreached unresolved asked
+  local -a unreached unresolved looking
   if [[ ! -f $KGPU_STEP/values/proof ]]; then return; fi
   waiting "pods on ${#nodes[@]} nodes reach each other and the DNS"
   while :; do
@@ -202,16 +202,16 @@ prove() {
     unreached=() unresolved=()
     if [[ -z $late ]]; then
       if [[ $began == 0 ]]; then began=$(uptime_seconds); fi
-      asked=()
+      looking=()
       for i in "${!nodes[@]}"; do
         node=${nodes[i]} next=${nodes[(i + 1) % ${#nodes[@]}]}
         if [[ -n ${proven[$node]:-} ]]; then continue; fi
         look "$node" "${at[$next]}" &
-        asked+=("$i")
-        if [[ $((${#asked[@]} % 16)) == 0 ]]; then wait; fi
+        looking+=("$i")
+        if [[ $((${#looking[@]} % 16)) == 0 ]]; then wait; fi
       done
       wait
-      for i in "${asked[@]}"; do
+      for i in "${looking[@]}"; do
         node=${nodes[i]} next=${nodes[(i + 1) % ${#nodes[@]}]}
         words=$(lacks "$node" reached 'does not reach')
         if [[ -n $words ]]; then
