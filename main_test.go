@@ -78,11 +78,11 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "runs"}, 0},
 		{[]string{"kgpu", "runs", "-o", "json", "--cluster", "kgpu"}, 0},
 		{[]string{"kgpu", "runs", "-o", "yaml"}, 3},
-		{[]string{"kgpu", "logs"}, 0}, // of the reset above
+		{[]string{"kgpu", "logs"}, 3}, // what was mistyped above left no run
 		{[]string{"kgpu", "logs", "no-such-run"}, 3},
 		{[]string{"kgpu", "logs", "last", "no-such-host"}, 3},
 		{[]string{"kgpu", "logs", "./good.yaml"}, 19},
-		{[]string{"kgpu", "timeline", "-o", "-"}, 0},
+		{[]string{"kgpu", "timeline", "-o", "-"}, 3},
 		{[]string{"kgpu", "timeline", "-o", "run.html", "--trace", "run.json"}, 3},
 		{[]string{"kgpu", "timeline", "./no-such-folder"}, 3},
 		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--merge", "--tunnel"}, 3},

@@ -60,6 +60,13 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("found %v", found)
 		}
 	})
+	t.Run("a firewall between the nodes", func(t *testing.T) {
+		l.exec(t, "w1", "iptables -I INPUT -p udp --dport 8472 -j DROP")
+		if found := c.diagnosed(t, withErrors); !slices.Equal(found, []string{"cp1 NET_PODS_UNREACHABLE", "w1 NET_PODS_UNREACHABLE"}) {
+			t.Errorf("found %v", found)
+		}
+		l.exec(t, "w1", "iptables -D INPUT -p udp --dport 8472 -j DROP")
+	})
 	t.Run("a node is cordoned", func(t *testing.T) {
 		c.k(t, "cordon", "w1")
 		if found := c.diagnosed(t, withWarnings); !slices.Equal(found, []string{"w1 NODE_CORDONED"}) {

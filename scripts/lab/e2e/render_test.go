@@ -8,14 +8,22 @@ import (
 	"testing"
 )
 
+// private are the addresses in a second network.
+var private = map[string]string{"cp1": "192.168.50.10", "w1": "192.168.50.11"}
+
 // TestRender makes a cluster as those do who may not automate: the folders are carried to the hosts, and the scripts in them
-// run by hand, in the order of the README. What comes of it is what kgpu would have made: it has nothing left to do.
+// run by hand, in the order of the README. What comes of it is what kgpu would have made: it has nothing left to do. The hosts
+// have a second network, which the inventory names, and the first lets no packets of pods through.
 func TestRender(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "1", "--gpus", "w1=1xT4")
+	for host, peer := range map[string]string{"cp1": "w1", "w1": "cp1"} {
+		l.exec(t, host, "ip link add priv0 type vxlan id 77 dstport 4790 dev eth0 remote "+l.addr[peer]+"; ip address add "+private[host]+"/24 dev priv0; ip link set priv0 up; "+
+			"iptables -I INPUT -i eth0 -p udp --dport 8472 -j DROP")
+	}
 	fresh := l.snapshot(t, "cp1", "w1")
 	c := newCluster(t, l, desired{
 		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\n",
-		hosts: []string{l.host("cp1", "name: cp1"), l.host("w1", "name: w1")},
+		hosts: []string{l.host("cp1", "name: cp1, privateAddress: "+private["cp1"]), l.host("w1", "name: w1, privateAddress: "+private["w1"])},
 	})
 	out := filepath.Join(t.TempDir(), "by-hand")
 	kgpu(t, 0, "render", "--out", out, c.inventory)
@@ -40,6 +48,15 @@ func TestRender(t *testing.T) {
 		t.Errorf("the nodes are\n%s", nodes)
 	}
 	kgpu(t, 0, "plan", c.inventory)
+	t.Run("the second network", func(t *testing.T) {
+		kgpu(t, 0, "status", c.inventory)
+		const blocked = "INPUT -i priv0 -p udp --dport 8472 -j DROP"
+		l.exec(t, "w1", "iptables -I "+blocked)
+		if said := kgpu(t, 2, "status", c.inventory).stdout.String(); !strings.Contains(said, "NET_PODS_UNREACHABLE") {
+			t.Errorf("pods do not reach each other, and it says\n%s", said)
+		}
+		l.exec(t, "w1", "iptables -D "+blocked)
+	})
 	if said := kgpu(t, 0, "render", "--out", out, c.inventory).stdout.String(); !strings.Contains(said, "nothing was written") {
 		t.Errorf("rendered once more, kgpu says\n%s", said)
 	}
