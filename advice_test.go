@@ -23,7 +23,7 @@ import (
 )
 
 // programs are those that advice sends people to, besides kgpu: on their hosts, or here.
-var programs = strings.Fields("apt-get apt-mark apt-cache containerd curl docker dpkg getent grub-editenv ip journalctl kubeadm kubectl ls mount mv nvidia-smi " +
+var programs = strings.Fields("apt-get apt-mark apt-cache apt-config containerd curl df docker dpkg free getent grub-editenv ip journalctl kubeadm kubectl ls mount mv nvidia-ctk nvidia-smi " +
 	"nvidia-uninstall reboot resolvectl rm ssh ssh-keygen ssh-keyscan sshd sudo systemctl ufw update-alternatives uptime")
 
 var (
