@@ -59,7 +59,7 @@ func (a *actor) run(x *sshtest.Exec) int {
 			return 1
 		}
 		return 0
-	case x.Line != "exec sh -c 'bash -s'":
+	case x.Line != "bash -s":
 		return 1
 	}
 	a.mu.Lock()
