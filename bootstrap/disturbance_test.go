@@ -18,7 +18,7 @@ func drivers(t *testing.T) (*site, Options) {
 		s.joined[h] = true
 	}
 	for _, w := range []string{"w1", "w2"} {
-		s.more[w] = "pci=0000:17:00.0 030200 20b0 nouveau\nnouveau=3\n"
+		s.more[w] = "pci=0000:17:00.0 030200 20b0 nouveau\nnouveau=3\nkernel-headers=1\n"
 	}
 	o.Only = []string{"driver/*"}
 	return s, o
