@@ -39,6 +39,7 @@ try_ways() {
   way_options=(-o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
   for way; do
     read -r -a words <<<"$way"
+    if [[ ${words[0]} == headers ]] && ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then continue; fi # nobody knows yet
     if way_fits "${words[@]}"; then
       printf 'way=%s yes %s\n' "${words[0]}" "$way_kernel"
       return

@@ -240,7 +240,7 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 		return out // who is in which cluster is told by its control plane
 	}
 	for _, e := range preflight.Check(inv, list, inv.Ignore) {
-		if slices.Contains(pointless, e.ID) && works[e.Host] || e.ID == reason.GPUNoModules { // apt is not asked what it offers
+		if slices.Contains(pointless, e.ID) && works[e.Host] {
 			continue
 		}
 		out[e.Host] = append(out[e.Host], fromReason(e.Host, e))

@@ -50,17 +50,12 @@ func onForeignKernel(f *facts.Host) *Refused {
 	if f.SecureBoot {
 		return &Refused{Kind: NoModules, Detail: kernel + ", and Secure Boot is on: nobody signs modules for it", Advice: "boot a kernel of the distribution: " + back}
 	}
-	if hasHeaders(f) || slices.ContainsFunc(f.Ways, func(w facts.Way) bool { return w.Name == wayHeaders && w.Kernel != "" }) {
-		return nil
-	}
-	why := ""
-	for _, w := range f.Ways {
-		if w.Name == wayHeaders {
-			why = " (" + w.Why + ")"
-		}
+	i := slices.IndexFunc(f.Ways, func(w facts.Way) bool { return w.Name == wayHeaders })
+	if hasHeaders(f) || i < 0 || f.Ways[i].Kernel != "" {
+		return nil // also where apt has no package lists yet: the step looks again
 	}
 	return &Refused{
-		Kind: NoModules, Detail: kernel + ": nobody builds modules for it, and its headers, with which DKMS would, are neither installed nor offered by apt" + why,
+		Kind: NoModules, Detail: fmt.Sprintf("%s: nobody builds modules for it, and its headers, with which DKMS would, are neither installed nor offered by apt (%s)", kernel, f.Ways[i].Why),
 		Advice: fmt.Sprintf("install the headers from where the kernel came (package %s); or boot a kernel of the distribution: %s", catalog.HeadersPackage(f.Kernel), back),
 	}
 }

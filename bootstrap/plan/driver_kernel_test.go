@@ -22,17 +22,20 @@ func TestForeignKernels(t *testing.T) {
 		refused                   string // a part of it
 		headers                   string // that the driver's step installs
 	}{
-		{"mainline", "ubuntu", "24.04", mainline, func(*facts.Host) {}, "its headers, with which DKMS would, are neither installed nor offered by apt", ""},
+		{"mainline", "ubuntu", "24.04", mainline, func(*facts.Host) {}, "", "linux-headers-" + mainline},
 		{"mainline, its package there", "ubuntu", "24.04", mainline, func(f *facts.Host) {
 			f.Packages["linux-image-unsigned-"+mainline] = facts.Package{Version: "6.11.0-061100.202409151536"}
-		}, "not one of ubuntu's", ""},
+		}, "", "linux-headers-" + mainline},
+		{"mainline whose headers are not offered", "ubuntu", "24.04", mainline, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Why: "no"}} },
+			"its headers, with which DKMS would, are neither installed nor offered by apt (no)", ""},
 		{"mainline with headers", "ubuntu", "24.04", mainline, headers("linux-headers-" + mainline), "", ""},
-		{"xanmod", "ubuntu", "24.04", xanmod, func(*facts.Host) {}, "kernel " + xanmod + " is not one of ubuntu's", ""},
+		{"xanmod", "ubuntu", "24.04", xanmod, func(*facts.Host) {}, "", "linux-headers-" + xanmod},
 		{"xanmod whose headers are offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Kernel: xanmod}} }, "", "linux-headers-" + xanmod},
 		{"xanmod whose headers are not offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Why: "it is not offered"}} }, "(it is not offered)", ""},
 		{"xanmod under Secure Boot", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.SecureBoot = true; headers("linux-headers-" + xanmod)(f) }, "Secure Boot is on", ""},
 		{"built by hand", "ubuntu", "24.04", "6.12.9-custom", func(f *facts.Host) { f.KernelHeaders = true }, "", ""},
-		{"Proxmox", "debian", "12", pve, func(*facts.Host) {}, "kernel " + pve + " is not one of debian's", ""},
+		{"Proxmox", "debian", "12", pve, func(*facts.Host) {}, "", "proxmox-headers-" + pve},
+		{"Proxmox whose headers are not offered", "debian", "12", pve, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Why: "no"}} }, "kernel " + pve + " is not one of debian's", ""},
 		{"Proxmox with headers", "debian", "12", pve, headers("proxmox-headers-" + pve), "", ""},
 		{"Proxmox whose headers are offered", "debian", "12", pve, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Kernel: pve}} }, "", "proxmox-headers-" + pve},
 		{"a name of nobody's, and the distribution's package", "ubuntu", "24.04", "6.8.0-90000-generic", func(f *facts.Host) {

@@ -261,7 +261,8 @@ func TestCheck(t *testing.T) {
 			want: "w1 HOST_OS_UNSUPPORTED the host is Windows' WSL (kernel 5.15.167.4-microsoft-standard-WSL2)"},
 		{name: "a kernel of somebody else's", spoil: func(_, w *Machine) {
 			w.Facts.Kernel, w.Facts.NVIDIA.Cards = "6.12.9-x64v3-xanmod1", []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
-		}, want: "w1 GPU_NO_MODULES kernel 6.12.9-x64v3-xanmod1 is not one of ubuntu's: nobody builds modules for it, and its headers, with which DKMS would, are neither installed nor offered by apt"},
+			w.Facts.Ways = []facts.Way{{Name: "headers", Why: "no"}}
+		}, want: "w1 GPU_NO_MODULES kernel 6.12.9-x64v3-xanmod1 is not one of ubuntu's: nobody builds modules for it, and its headers, with which DKMS would, are neither installed nor offered by apt (no)"},
 		{name: "a kernel of somebody else's, without cards", spoil: func(_, w *Machine) { w.Facts.Kernel = "6.12.9-x64v3-xanmod1" }},
 		{name: "Secure Boot", spoil: func(_, w *Machine) {
 			w.Facts.OS, w.Facts.SecureBoot = facts.OS{ID: "debian", VersionID: "13", PrettyName: "Debian"}, true
