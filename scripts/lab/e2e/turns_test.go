@@ -12,7 +12,10 @@ import (
 )
 
 // longest are the tests that take the longest, in order. They begin first: none of them runs alone at the end.
-var longest = []string{"TestKilled", "TestDoctor", "TestReset", "TestAfternoon", "TestDrivers", "TestCardsInTrouble", "TestDayTwo"}
+var longest = []string{
+	"TestKilled", "TestDoctor", "TestReset", "TestAfternoon", "TestDrivers", "TestHostFaults", "TestCardsInTrouble", "TestDayTwo", "TestMembers",
+	"TestRender", "TestSeededSecrets", "TestWeave",
+}
 
 // mostLabs is how many labs there are at most.
 const mostLabs = 8
