@@ -118,7 +118,7 @@ func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architect
 	switches := FabricOf(f) != catalog.NoFabric
 	d, ok := best(want, release, architectures, switches, f.SecureBoot)
 	if ok {
-		d.Compiled = compiled(f, d) || d.Prebuilt() && foreignKernel(f)
+		d.Compiled = compiled(f, d) || d.Prebuilt() && foreignKernel(f) && !f.SecureBoot
 		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
 	}
 	if d, ok := best(want, release, architectures, switches, false); ok {

@@ -47,12 +47,15 @@ func onForeignKernel(f *facts.Host) *Refused {
 		back = "`apt-get install linux-image-" + f.Arch + "`"
 	}
 	back += ", then remove the kernel that runs from the boot loader's first place and `reboot`"
+	i := slices.IndexFunc(f.Ways, func(w facts.Way) bool { return w.Name == wayHeaders })
+	if i < 0 && !hasHeaders(f) {
+		return nil // apt was not asked, or has no package lists yet: the step looks again
+	}
 	if f.SecureBoot {
 		return &Refused{Kind: NoModules, Detail: kernel + ", and Secure Boot is on: nobody signs modules for it", Advice: "boot a kernel of the distribution: " + back}
 	}
-	i := slices.IndexFunc(f.Ways, func(w facts.Way) bool { return w.Name == wayHeaders })
-	if hasHeaders(f) || i < 0 || f.Ways[i].Kernel != "" {
-		return nil // also where apt has no package lists yet: the step looks again
+	if hasHeaders(f) || f.Ways[i].Kernel != "" {
+		return nil
 	}
 	return &Refused{
 		Kind: NoModules, Detail: fmt.Sprintf("%s: nobody builds modules for it, and its headers, with which DKMS would, are neither installed nor offered by apt (%s)", kernel, f.Ways[i].Why),

@@ -90,3 +90,26 @@ func TestForeignKernels(t *testing.T) {
 		})
 	}
 }
+
+// Under Secure Boot only modules count that somebody signed: a host whose apt has package lists knows that there are none, one
+// without lists does not, and its step looks.
+func TestForeignKernelsUnderSecureBoot(t *testing.T) {
+	inv := decode(t, threeHosts+containerd)
+	f := hostFacts(inv)["w1"]
+	f.Kernel, f.SecureBoot, f.NVIDIA.Cards = "6.12.9-x64v3-xanmod1", true, cards("2204")
+	for name, c := range map[string]struct {
+		ways    []facts.Way
+		refused bool
+	}{
+		"no package lists":       {[]facts.Way{{Name: wayBuilt, Why: "it is not offered"}}, false},
+		"headers only":           {[]facts.Way{{Name: wayBuilt, Why: "it is not offered"}, {Name: wayHeaders, Kernel: f.Kernel}}, true},
+		"neither":                {[]facts.Way{{Name: wayBuilt, Why: "it is not offered"}, {Name: wayHeaders, Why: "it is not offered"}}, true},
+		"modules that are built": {[]facts.Way{{Name: wayBuilt, Kernel: f.Kernel}}, false},
+	} {
+		f.Ways = c.ways
+		choice, err := ChooseDriver(inv, f)
+		if (err != nil) != c.refused || err == nil && choice.Compiled {
+			t.Errorf("%s: %+v, %v", name, choice, err)
+		}
+	}
+}
