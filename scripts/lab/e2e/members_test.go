@@ -81,9 +81,16 @@ func TestMembers(t *testing.T) {
 		kgpu(t, 0, "plan", whole.inventory)
 	})
 	must(t, "a cluster made by hand", func(t *testing.T) {
+		gone := strings.TrimSuffix(whole.k(t, "get", "node", "w2", "-o", "jsonpath={.spec.podCIDR}"), "0/24")
 		whole.k(t, "delete", "node", "w2")
 		l.exec(t, "w2", byHand(l.addr["w2"]))
+		// Its pods, CoreDNS perhaps, are left to a garbage collector, which takes its time.
+		whole.k(t, "delete", "pods", "--all-namespaces", "--field-selector=spec.nodeName=w2", "--force", "--grace-period=0")
+		whole.k(t, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
 		whole.ready(t, "cp1", "w1")
+		for _, h := range []string{"cp1", "w1"} {
+			l.exec(t, h, "for i in $(seq 300); do iptables-save -t nat | grep -qF -- '-s "+gone+"' || exit 0; sleep 0.2; done; exit 1")
+		}
 		before := l.snapshot(t, "cp1", "w1", "w2")
 		server := strings.TrimSpace(l.exec(t, "w1", "sed -n 's/^ *server: //p' /etc/kubernetes/kubelet.conf"))
 		both := fmt.Sprintf("%s (CA %s), not to this one (CA %s)", server, l.authority(t, "cp1"), l.authority(t, "w2"))
