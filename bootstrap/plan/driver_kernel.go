@@ -36,9 +36,10 @@ func hasHeaders(f *facts.Host) bool {
 	return false
 }
 
-// onForeignKernel refuses a driver for a kernel that is not the distribution's where its modules cannot be built.
+// onForeignKernel refuses a driver for a kernel that is not the distribution's where its modules cannot be built. Where there are
+// modules of a driver for that kernel, somebody builds them.
 func onForeignKernel(f *facts.Host) *Refused {
-	if !foreignKernel(f) {
+	if !foreignKernel(f) || f.NVIDIA.Module != "" || f.NVIDIA.Loaded != "" {
 		return nil
 	}
 	kernel := fmt.Sprintf("kernel %s is not one of %s's", f.Kernel, f.OS.ID)

@@ -112,4 +112,10 @@ func TestForeignKernelsUnderSecureBoot(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, choice, err)
 		}
 	}
+	// A driver is there and does not answer: that is its step's to tell.
+	f.Ways, f.KernelHeaders = nil, true
+	f.NVIDIA.Module, f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.SMI = "580.173.02", "580.173.02", "580.173.02", 124
+	if choice, err := ChooseDriver(inv, f); err != nil || choice.Compiled {
+		t.Errorf("a driver that hangs: %+v, %v", choice, err)
+	}
 }
