@@ -250,7 +250,7 @@ func (b *builder) ready(needs []Ref, applied bool) error {
 	values := map[string]string{"nodes": lines(nodes...), "workloads": lines(workloads...)}
 	if b.inv.Network == inventory.None {
 		values["network"] = "none" // nodes stay NotReady until somebody brings a network: only their registration is waited for
-	} else {
+	} else if b.minor.Number >= networkProofSince {
 		proof, err := b.networkProof()
 		if err != nil {
 			return err

@@ -9,6 +9,9 @@ import (
 // proofNamespace is of the pods that prove the pod network; cluster-ready.sh deletes it.
 const proofNamespace = "kgpu-network"
 
+// networkProofSince is the first minor version of Kubernetes whose pod network is proven: older ones are kept as they were.
+const networkProofSince = 30
+
 // networkProof is a pod for each node, which cluster-ready.sh has look for the next one and for the cluster's DNS. Its image is
 // the one that every node has, because all pods begin with it; that has no programs, and those of the host are mounted.
 func (b *builder) networkProof() (string, error) {
