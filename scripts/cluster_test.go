@@ -597,9 +597,10 @@ func TestReadyProvesTheNetwork(t *testing.T) {
 	t.Parallel()
 	const owed, good = "var/lib/kgpu/network-unproven", "reached\nresolved\n"
 	for name, c := range map[string]struct {
-		pods string
-		said map[string]string // by node; of the others: all is well
-		want string            // the failure; empty: none
+		pods    string
+		refused string            // what kubectl says to the pods
+		said    map[string]string // by node; of the others: all is well
+		want    string            // the failure; empty: none
 	}{
 		"all is well": {},
 		"nothing comes through": {
@@ -630,6 +631,14 @@ func TestReadyProvesTheNetwork(t *testing.T) {
 			pods: "cp1 10.244.0.2\nw1 10.244.1.2\nw2 $(reboot)\n",
 			want: "NODE_NOT_READY\tthe pod of the proof on w2 does not run: it has no address",
 		},
+		"pods that nobody will take": {
+			refused: `Error from server: admission webhook "policy.example.com" denied the request: no host paths`,
+			want:    "STEP_FAILED\tthe API server does not take the pods of the proof: Error from server: admission webhook \"policy.example.com\" denied the request: no host paths",
+		},
+		"an API server that is away": {
+			refused: "The connection to the server was refused",
+			want:    "NODE_NOT_READY\tthe API server does not take the pods of the proof: The connection to the server was refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -640,10 +649,12 @@ while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;;
 case "$*" in
 *"get nodes,"*) printf 'node %s Ready=True\n' cp1 w1 w2 ;;
 "-n kgpu-network get pods -o"*) cat /pods ;;
+"apply "*) [[ ! -s /refused ]] || { cat /refused >&2; exit 1; } ;;
 "-n kgpu-network exec "*) said=$(</said.$4); [[ $said != fails ]] || { echo error dialing backend >&2; exit 1; }; printf '%s\n' "$said" ;;
 esac
 `)
 			s.stub("timeout", "#!/bin/bash\nexec /usr/bin/timeout \"$@\"\n")
+			s.write("refused", c.refused)
 			s.write("pods", cmp.Or(c.pods, "cp1 10.244.0.2\nw1 10.244.1.2\nw2 10.244.2.2\n"))
 			for _, node := range []string{"cp1", "w1", "w2"} {
 				said, ok := c.said[node]
@@ -654,13 +665,15 @@ esac
 			}
 			s.value("nodes", "cp1\nw1\nw2\n")
 			s.value("proof", "the pods\n")
-			s.write(stepDir+"/timeout", "0")
+			if !strings.HasPrefix(c.want, "STEP_FAILED") { // which does not wait
+				s.write(stepDir+"/timeout", "0")
+			}
 			r := s.step("cluster-ready")
 			if r.failure != c.want || (r.status == 0) != (c.want == "") || s.exists(owed) != (c.want != "") {
 				t.Errorf("status %d, failure %q, owed %t, output\n%s", r.status, r.failure, s.exists(owed), r.output)
 			}
 			calls := s.calls()
-			if !strings.Contains(calls, " delete namespace kgpu-network ") || c.want == "" && !strings.Contains(calls, " exec w2 -- /bin/bash -c ") {
+			if c.refused == "" && !strings.Contains(calls, " delete namespace kgpu-network ") || c.want == "" && !strings.Contains(calls, " exec w2 -- /bin/bash -c ") {
 				t.Errorf("calls:\n%s", calls)
 			}
 			h, err := facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))

@@ -1,15 +1,11 @@
 package plan
 
-import (
-	"cmp"
-	"encoding/json"
-	"strings"
-)
+import "kgpu.dev/kgpu/scripts/manifests"
 
 // proofNamespace is of the pods that prove the pod network; cluster-ready.sh deletes it.
 const proofNamespace = "kgpu-network"
 
-// networkProofSince is the first minor version of Kubernetes whose pod network is proven: older ones are kept as they were.
+// networkProofSince is the first minor version of Kubernetes whose pod network is proven. Older ones are kept as they were.
 const networkProofSince = 30
 
 // networkProof is a pod for each node, which cluster-ready.sh has look for the next one and for the cluster's DNS. Its image is
@@ -22,20 +18,13 @@ func (b *builder) networkProof() (string, error) {
 		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": proofNamespace}, "automountServiceAccountToken": false},
 	}
 	image := b.image("registry.k8s.io/pause:" + b.minor.Pause())
-	if b.criSocket() == dockershimSocket {
-		image = b.minor.PauseImage(cmp.Or(b.inv.Registry, b.minor.ImageRepository()))
-	}
 	for _, h := range b.hosts {
 		var volumes, mounts []any
 		for _, name := range []string{"usr", "bin", "lib", "lib64"} {
 			if name == "lib64" && h.facts.Arch != "amd64" {
 				continue
 			}
-			path := object{"path": "/" + name}
-			if b.minor.HasHostPathType() {
-				path["type"] = "Directory"
-			}
-			volumes = append(volumes, object{"name": name, "hostPath": path})
+			volumes = append(volumes, object{"name": name, "hostPath": object{"path": "/" + name, "type": "Directory"}})
 			mounts = append(mounts, object{"name": name, "mountPath": "/" + name, "readOnly": true})
 		}
 		pod := object{
@@ -51,13 +40,5 @@ func (b *builder) networkProof() (string, error) {
 		}
 		objects = append(objects, object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": h.node, "namespace": proofNamespace}, "spec": pod})
 	}
-	var docs []string
-	for _, o := range objects {
-		doc, err := json.Marshal(o)
-		if err != nil {
-			return "", err
-		}
-		docs = append(docs, string(doc))
-	}
-	return strings.Join(docs, "\n---\n") + "\n", nil
+	return manifests.Encode(objects...)
 }

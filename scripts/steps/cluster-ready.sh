@@ -136,8 +136,12 @@ send_pods() {
     sent=yes
   elif grep -q 'may not change fields' "$KGPU_STEP/errors"; then # those of a run that was killed, of another version
     delete_namespace
+  elif grep -qE 'error (parsing|validating)|is invalid|strict decoding|denied the request|violates PodSecurity' "$KGPU_STEP/errors"; then
+    fail STEP_FAILED "$(not_taken)" # nor will it
   fi
 }
+
+not_taken() { printf 'the API server does not take the pods of the proof: %s' "$(tail -n 1 "$KGPU_STEP/errors" 2>/dev/null)"; }
 
 # A line for each pod of the proof: its node, its address or -, and what its container waits for, quoted.
 # shellcheck disable=SC2016 # Go's template
@@ -182,14 +186,14 @@ lacks() {
 # prove returns when each pod has reached the next and the DNS. What a new network or DNS does not do at once it may do in
 # a moment; a pod that has reached both has proven it.
 prove() {
-  local patience=60 began=0 line node address words next i reason late
+  local patience=60 began=0 node address words next i reason late
   local -A at=() proven=()
   local -a unreached unresolved looking
   if [[ ! -f $KGPU_STEP/values/proof ]]; then return; fi
   waiting "pods on ${#nodes[@]} nodes reach each other and the DNS"
   while :; do
     send_pods
-    at=() late="the API server does not take the pods of the proof: $(tail -n 1 "$KGPU_STEP/errors" 2>/dev/null)"
+    at=() late=$(not_taken)
     if [[ -n $sent ]]; then
       while read -r node address words; do
         if [[ $address =~ ^[0-9.]+$ ]]; then at[$node]=$address; else at[$node]=-${words:-it has no address}; fi
