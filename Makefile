@@ -1,4 +1,4 @@
-# kgpu: build, try, test. `make demo`, `make recording`, `make test`, `make chaos` and `make bench` need root: the lab boots hosts.
+# kgpu: build, try, test. `make demo`, `make recording`, `make test`, `make test-all`, `make chaos` and `make bench` need root: the lab boots hosts.
 
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LAB         := scripts/lab/lab
@@ -24,12 +24,15 @@ demo-down: ## remove the demo's hosts
 recording: build ## docs/recording.cast: the first afternoon, on the lab's hosts
 	scripts/lab/recording.sh
 
-.PHONY: test
-test: setup lint build ## everything: lint, unit tests, real clusters on lab hosts
+.PHONY: test test-all
+test: SHORT := -short
+test: ## what decides whether a change lands: lint, unit tests, the promises on lab hosts
+test-all: ## all tests: also the matrix of versions, runtimes and networks on lab hosts, and what is long
+test test-all: setup lint build
 	go test -race -vet=off -parallel 4 -timeout 30m ./... # lint has vetted; most of what they do is wait for programs
 	scripts/fuzz.sh 1000x
-	$(LAB) prepare docker noble k8s-1.23 gpu
-	cd scripts/lab && go test -v -race -vet=off -count=1 -p 1 -parallel 3 -timeout 65m ./... # what they test is outside of what the cache of results knows
+	$(LAB) prepare docker noble gpu
+	cd scripts/lab && go test -v $(SHORT) -vet=off -count=1 -p 1 -parallel 3 -timeout 80m ./... # what they test is outside of what the cache of results knows
 
 .PHONY: fuzz
 fuzz: ## an hour of fuzzing, which all targets share (FUZZ=SECONDS), with how often each was executed

@@ -10,14 +10,15 @@ import (
 	"kgpu.dev/kgpu/scripts/lab/place"
 )
 
-// leastKills is how often kgpu is killed, at least.
-const leastKills = 30
-
 // TestKilled kills kgpu, in every step and at points that a seed chooses, and lets hosts go down where it hurts most. Each
 // round must end with what an undisturbed run makes, without two package managers or two kubeadm at work on a host at the
 // same time, and reset must leave nothing. At a power cut, a host loses what nobody synced. KGPU_SEED chooses another seed;
 // `make chaos` is the long one.
 func TestKilled(t *testing.T) {
+	leastKills := 30
+	if testing.Short() {
+		leastKills = 12
+	}
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("KGPU_SEED"), "4"), 10, 64)
 	if err != nil {
 		t.Fatal(err)

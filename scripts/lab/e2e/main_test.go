@@ -65,6 +65,14 @@ func runAll(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
+// ofTheMatrix leaves a test of one more version, runtime or network to `make test-all`.
+func ofTheMatrix(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+}
+
 func build(program, source string) error {
 	cmd := exec.Command("go", "build", "-o", program, ".")
 	cmd.Dir = source
