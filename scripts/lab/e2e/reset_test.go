@@ -17,6 +17,7 @@ import (
 func TestReset(t *testing.T) {
 	l := newLab(t, []string{"docker", "noble"}, "--workers", "2", "--with", "ubuntu", "--disks", "cp1")
 	hosts := []string{"cp1", "w1", "w2", "ubuntu1"}
+	l.exec(t, "w2", "update-alternatives --set iptables /usr/sbin/iptables-legacy; update-alternatives --set ip6tables /usr/sbin/ip6tables-legacy")
 	l.verb(t, "reboot", "cp1") // it will have a power cut: what only a first boot does is not in the snapshot then
 	l.owned(t, hosts...)
 	t.Logf("what a host may differ in afterwards:\n%s", snapshot.AllowList)
@@ -28,6 +29,11 @@ func TestReset(t *testing.T) {
 	c := l.withContainerd(t)
 	must(t, "containerd", func(t *testing.T) {
 		c.containerdLife(t)
+		for backend, want := range map[string]string{"legacy": "KUBE-SERVICES", "nft": ""} {
+			if got := l.exec(t, "w2", "iptables-"+backend+"-save -t nat | grep -o '^:KUBE-SERVICES' | tr -d : || :"); got != want {
+				t.Errorf("iptables-%s of w2 has the chain %q, want %q", backend, got, want)
+			}
+		}
 		l.stillOwned(t)
 	})
 	must(t, "reset", func(t *testing.T) {

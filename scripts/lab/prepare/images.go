@@ -102,7 +102,7 @@ func (p *preparer) otherImages() []image {
 func (p *preparer) imageSet(name string, set []image, tools item, inputs []any) item {
 	return item{
 		name: "images " + name, path: filepath.Join(p.Registry(), "sets", name),
-		inputs: []any{inputs, tools.inputs, fmt.Sprintf("%+v", set)}, files: []string{"images.go", "layer.go"},
+		inputs: []any{inputs, tools.inputs, fmt.Sprintf("%+v", set)}, files: append([]string{"images.go", "layer.go"}, tools.files...),
 		make: func(context.Context) error {
 			for _, i := range set {
 				if err := p.makeImage(i, tools.path); err != nil {
