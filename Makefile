@@ -5,7 +5,7 @@ LAB         := scripts/lab/lab
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZ        := 3600
 SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') $(LAB) .ci/run
-PACKAGES    := apt-utils curl dpkg-dev e2fsprogs gcc git gpg gpgv groff-base iproute2 iptables libc6-dev make openssh-client openssh-server procps python3 rust-coreutils shellcheck sudo tmux util-linux
+PACKAGES    := apt-utils curl dpkg-dev e2fsprogs fish gcc git gpg gpgv groff-base iproute2 iptables libc6-dev make openssh-client openssh-server procps python3 rust-coreutils shellcheck sudo tcsh tmux util-linux zsh
 
 .PHONY: build
 build: ## bin/kgpu, the same bytes from the same source
