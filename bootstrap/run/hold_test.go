@@ -218,12 +218,14 @@ func TestHoldingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 func TestHoldingIsLost(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
 	f.pipe(t, "go")
+	f.pipe(t, "there")
 	a := f.machines["a"]
 	a.cutAfter = []int64{heldBytes}
 	taken, free := make(chan struct{}), make(chan struct{})
 	other := f.another("other").quick()
 	var faster sync.WaitGroup
 	a.onLost = func() {
+		f.read(t, "there") // one runs
 		faster.Go(func() {
 			if err := other.Holding(t.Context(), "a", "reset", func(context.Context) error {
 				close(taken)
@@ -238,7 +240,7 @@ func TestHoldingIsLost(t *testing.T) {
 	var r *Result
 	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
 		var err error
-		r, err = f.Execute(ctx, graph(step("b", "one", "cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		r, err = f.Execute(ctx, graph(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
 	})
 	wantBusy(t, err, "you@there", "`kgpu reset`", "nothing new is begun")
@@ -252,9 +254,11 @@ func TestHoldingIsLost(t *testing.T) {
 func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
 	f.pipe(t, "go")
+	f.pipe(t, "there")
 	a := f.machines["a"]
 	a.cutAfter = []int64{heldBytes}
 	a.onLost = func() {
+		f.read(t, "there") // one runs
 		if err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
@@ -262,7 +266,7 @@ func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
 	var r *Result
 	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
 		var err error
-		r, err = f.Execute(ctx, graph(step("b", "one", "cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		r, err = f.Execute(ctx, graph(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
 	})
 	wantBusy(t, err, "another run had the cluster meanwhile", "nothing new is begun")
