@@ -13,11 +13,15 @@ import (
 )
 
 // TestLink makes a cluster of hosts that are not plain: one is Ubuntu with Docker's packages of containerd, the way to another
-// leads through a bastion. They are taken away while the cluster comes up: one for good, one by a bastion that acknowledges and
-// forwards nothing, one by a cut.
+// leads through a bastion, the control plane asks itself for names. They are taken away while the cluster comes up: one for good,
+// one by a bastion that acknowledges and forwards nothing, one by a cut.
 func TestLink(t *testing.T) {
 	l := newLab(t, []string{"noble"}, "--workers", "0", "--with", "ubuntu", "--with", "bastion")
 	hosts := []string{"cp1", "ubuntu1", "inner1"}
+	// cp1 asks itself for names: systemd-resolved, which knows the servers. In a pod, that address is the pod's own. The lab's
+	// names are in /etc/hosts.
+	const behind = "/run/systemd/resolve/resolv.conf"
+	l.exec(t, "cp1", "install -D -m 644 /etc/resolv.conf "+behind+"; echo 'nameserver 127.0.0.53' >/etc/resolv.conf")
 	// SSH gets to the private segment through the bastion alone. Nodes must reach each other, for which an administrator
 	// sets routes.
 	segment := l.addr["inner1"][:strings.LastIndex(l.addr["inner1"], ".")] + ".0/24"
@@ -63,6 +67,9 @@ func TestLink(t *testing.T) {
 			}
 		}
 		c.ready(t, "cp1", "inner1")
+		if got := l.exec(t, "cp1", "tr '\\0' ' ' </proc/$(pidof kubelet)/cmdline"); !strings.Contains(got, behind) {
+			t.Errorf("pods on cp1 ask the servers that are not in %s: %s", behind, got)
+		}
 	})
 	must(t, "the worker is back, and its link is cut", func(t *testing.T) {
 		l.verb(t, "start", "ubuntu1")
