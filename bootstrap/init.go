@@ -26,6 +26,7 @@ type InitOptions struct {
 	Targets []inventory.Target
 	File    string // where the inventory goes; "-": Out
 	Cluster string // name; empty: the default
+	Modern  bool   // flannel and containerd, whatever the hosts could run
 
 	// The way to every host; empty fields are left to ssh_config and the defaults.
 	User, Key    string
@@ -76,7 +77,7 @@ func Init(ctx context.Context, o InitOptions) error {
 		return errors.Join(errs...)
 	}
 	p, err := proposal.Make(seen, proposal.Options{
-		Path: o.path(), Cluster: common.Cluster, Version: common.Kubernetes.Version.MinorString(), SSH: ssh, Decode: inventory.Options{Now: o.Now},
+		Path: o.path(), Cluster: common.Cluster, Version: common.Kubernetes.Version.MinorString(), Modern: o.Modern, SSH: ssh, Decode: inventory.Options{Now: o.Now},
 	})
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func portable(path string) (string, error) {
 // common is an inventory with what is said for all hosts, and no host that there is. What is wrong with that is the command
 // line's.
 func (o InitOptions) common(ssh inventory.DraftSSH) (*inventory.Inventory, error) {
-	draft := inventory.Draft{Cluster: cmp.Or(o.Cluster, "kgpu"), Version: catalog.Default, SSH: ssh, Hosts: []inventory.DraftHost{
+	draft := inventory.Draft{Cluster: cmp.Or(o.Cluster, "kgpu"), Version: catalog.Default, Network: inventory.Weave, Runtime: inventory.Docker, SSH: ssh, Hosts: []inventory.DraftHost{
 		{Address: "192.0.2.1", Role: inventory.ControlPlane}, // an address for documentation: RFC 5737
 	}}
 	inv, err := inventory.Decode(o.path(), draft.Text(), inventory.Options{Now: o.Now})

@@ -29,6 +29,7 @@ func Init() *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{inventoryVariable}, TakesFile: true},
 			&cli.StringFlag{Name: "scan", Usage: "take hosts from `FILE`, or from standard input (-): one a line, # begins a comment", TakesFile: true},
 			&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "kgpu"},
+			&cli.BoolFlag{Name: "modern", Usage: "choose flannel and containerd (default: weave and docker where every host can run them well)"},
 			&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: what --ssh-config says, else root)"},
 			&cli.StringFlag{Name: "key", Usage: "log in with this private key `FILE` (default: the agent's keys, then the usual ones in ~/.ssh)", TakesFile: true},
 			&cli.StringFlag{Name: "sudo-password", Usage: "where sudo's password is: `REFERENCE` ${NAME} (an environment variable) or file:PATH"},
@@ -62,7 +63,7 @@ func initInventory(c *cli.Context) error {
 	}
 	events := report.New(report.Plain, talk, detail)
 	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
-		Targets: targets, File: file, Cluster: c.String("cluster"),
+		Targets: targets, File: file, Cluster: c.String("cluster"), Modern: c.Bool("modern"),
 		User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), SSHConfig: c.String("ssh-config"),
 		Trust: trust(c, isTerminal(keyboard)), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
 	})
