@@ -149,7 +149,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	}
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
-		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
+		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), Trust: trust(c), MaxUnavailable: c.Int("max-unavailable"),
 		Without: func(hosts []string) string { return onlyFor(c, inv, hosts) },
 		Opened:  func(n bootstrap.Notebook) { t.notebook = &n },
 		Agree:   func(d []bootstrap.Disturbance) (bool, error) { return t.agree(c, d) },
