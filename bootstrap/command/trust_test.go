@@ -2,7 +2,10 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -77,6 +80,29 @@ func TestAskTrust(t *testing.T) {
 		}
 		if again := strings.Count(text, "Please type 'yes', 'no' or the fingerprint: "); again != want.again || strings.Contains(text, "\x1b") {
 			t.Errorf("%q: asked again %d times: %q", typed, again, text)
+		}
+	}
+}
+
+// A host that nobody knows is asked about beside the picture, and is known from then on.
+func TestAskedAboutAStranger(t *testing.T) {
+	for typed, known := range map[string]bool{"what\ny\n": true, "no\n": false} {
+		path := filepath.Join(t.TempDir(), "known_hosts")
+		s := perform(t, "stranger", "KNOWN_HOSTS="+path)
+		s.await("(yes/no/[fingerprint])? ")
+		s.types(typed)
+		text, _ := s.end()
+		data, err := os.ReadFile(path)
+		if known {
+			wantInOrder(t, text, "can't be established.", "Please type 'yes', 'no' or the fingerprint: ", "[HOST_FACTS_FAILED]")
+			if err != nil || !strings.HasPrefix(string(data), "[127.0.0.1]:") {
+				t.Errorf("known: %q, %v", data, err)
+			}
+			continue
+		}
+		wantInOrder(t, text, "can't be established.", "[SSH_HOST_KEY_UNKNOWN]")
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("known: %q, %v", data, err)
 		}
 	}
 }
