@@ -88,14 +88,14 @@ func (p *patient) miswritten() error {
 // look asks one host, over one connection: its facts, and at the same time what may be wrong with it. A driver that hangs
 // may hold up the one, and the other tells of it.
 func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
-	ctx, cancel := context.WithTimeoutCause(ctx, doctorPatience, fmt.Errorf("the host took more than %s", doctorPatience))
-	defer cancel()
 	m := doctor.Machine{Host: h}
-	conn, err := p.dialer.Dial(ctx, h)
+	conn, err := p.dialer.Dial(ctx, h) // which has its own bounds, and may ask somebody about the host's key
 	if err != nil {
 		m.Err = err
 		return m
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, doctorPatience, fmt.Errorf("the host took more than %s", doctorPatience))
+	defer cancel()
 	p.mu.Lock()
 	p.hosts[h.ID()] = conn
 	p.mu.Unlock()

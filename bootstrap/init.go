@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,15 +27,15 @@ type InitOptions struct {
 	Targets []inventory.Target
 	File    string // where the inventory goes; "-": Out
 	Cluster string // name; empty: the default
+	Modern  bool   // flannel and containerd, whatever the hosts could run
 
 	// The way to every host; empty fields are left to ssh_config and the defaults.
 	User, Key    string
 	SudoPassword string // a reference: ${NAME} or file:PATH
 	SSHConfig    string // path of an ssh_config to honour; empty: none
 
-	// Trust is shown the keys of hosts that nobody here knows, and says how it came to trust them all. Its error ends the
-	// story. Nil: nobody can be asked.
-	Trust func([]NewKey) (how string, err error)
+	Trust     func(*remote.UnknownKeyError) bool // as in Options
+	AcceptNew bool                               // trust the keys of hosts that nobody here knows, and pin them in the inventory
 
 	// Follow is what comes behind the name of a command that shall use this inventory: flags and a file, with a blank in front;
 	// empty: it is found where it is.
@@ -44,13 +45,6 @@ type InitOptions struct {
 	Events    event.Sink
 	Out, Talk io.Writer // where the inventory goes if that is no file, and what is said about it
 	Now       time.Time
-}
-
-// NewKey is the key of a host that is not in known_hosts.
-type NewKey struct {
-	Address     string // of the host, as it was named
-	Fingerprint string // type and SHA-256, as ssh-keygen -l prints them
-	File        string // where the host itself has the key
 }
 
 // Init looks at hosts, all at the same time, and writes an inventory of what it found. It changes nothing on any host, and no
@@ -76,7 +70,7 @@ func Init(ctx context.Context, o InitOptions) error {
 		return errors.Join(errs...)
 	}
 	p, err := proposal.Make(seen, proposal.Options{
-		Path: o.path(), Cluster: common.Cluster, Version: common.Kubernetes.Version.MinorString(), SSH: ssh, Decode: inventory.Options{Now: o.Now},
+		Path: o.path(), Cluster: common.Cluster, Version: common.Kubernetes.Version.MinorString(), Modern: o.Modern, SSH: ssh, Decode: inventory.Options{Now: o.Now},
 	})
 	if err != nil {
 		return err
@@ -162,7 +156,7 @@ func portable(path string) (string, error) {
 // common is an inventory with what is said for all hosts, and no host that there is. What is wrong with that is the command
 // line's.
 func (o InitOptions) common(ssh inventory.DraftSSH) (*inventory.Inventory, error) {
-	draft := inventory.Draft{Cluster: cmp.Or(o.Cluster, "kgpu"), Version: catalog.Default, SSH: ssh, Hosts: []inventory.DraftHost{
+	draft := inventory.Draft{Cluster: cmp.Or(o.Cluster, "kgpu"), Version: catalog.Default, Network: inventory.Weave, Runtime: inventory.Docker, SSH: ssh, Hosts: []inventory.DraftHost{
 		{Address: "192.0.2.1", Role: inventory.ControlPlane}, // an address for documentation: RFC 5737
 	}}
 	inv, err := inventory.Decode(o.path(), draft.Text(), inventory.Options{Now: o.Now})
@@ -177,7 +171,7 @@ func (o InitOptions) common(ssh inventory.DraftSSH) (*inventory.Inventory, error
 	return inv, err
 }
 
-// visit looks at the hosts. Those whose keys are new are visited once more, when they are trusted.
+// visit looks at the hosts. Those whose keys are pinned now are visited once more.
 func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]proposal.Seen, error) {
 	way := common.Hosts[0].SSH
 	common.Hosts = nil
@@ -188,7 +182,7 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		h.SSH.User, h.SSH.Port = cmp.Or(t.User, way.User), t.Port
 		common.Hosts, seen[i].Target, at[t.Address] = append(common.Hosts, h), t, i
 	}
-	s := newSession(Options{Inventory: common, Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig})
+	s := newSession(Options{Inventory: common, Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig, Trust: o.Trust})
 	defer s.close()
 	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
 	meet := func(hosts []inventory.Host) {
@@ -198,10 +192,10 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		})
 	}
 	meet(common.Hosts)
-	again, err := o.trust(ctx, seen, common.Hosts)
-	if err == nil {
-		meet(again)
+	if o.AcceptNew {
+		meet(pin(seen, common.Hosts))
 	}
+	err := strangers(seen)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		return nil, err
@@ -226,41 +220,30 @@ func asReason(h inventory.Host, err error) *reason.Error {
 	return &reason.Error{ID: reason.FactsFailed, Host: h.ID(), Err: err}
 }
 
-// trust finds the hosts whose keys nobody knows, and pins the keys if somebody says so. It returns those to be met again.
-func (o InitOptions) trust(ctx context.Context, seen []proposal.Seen, hosts []inventory.Host) ([]inventory.Host, error) {
-	var keys []NewKey
-	var again []*inventory.Host
-	for i := range seen {
-		if unknown := unknownKey(seen[i].Left); unknown != nil && !unknown.Bastion {
-			keys = append(keys, NewKey{Address: hosts[i].Address, Fingerprint: unknown.Fingerprint(), File: unknown.File()})
-			again = append(again, &hosts[i])
-			seen[i].HostKey = unknown.Line()
-		}
-	}
-	if len(keys) == 0 || ctx.Err() != nil {
-		return nil, nil
-	}
-	if o.Trust == nil {
-		for i := range seen {
-			advise(seen[i].Left)
-		}
-		return nil, errors.Join(leftOut(seen)...)
-	}
-	how, err := o.Trust(keys)
-	if err != nil {
-		return nil, err
-	}
+// pin trusts the keys that nobody knows, and returns the hosts that have them, to be met again.
+func pin(seen []proposal.Seen, hosts []inventory.Host) []inventory.Host {
 	var out []inventory.Host
 	for i := range seen {
-		if seen[i].HostKey == "" {
-			continue
+		if unknown := unknownKey(seen[i].Left); unknown != nil && !unknown.Bastion {
+			seen[i].HostKey = unknown.Line()
+			seen[i].HostKeyNote = unknown.Fingerprint() + ", taken as it was shown when this was written (--accept-new)"
+			h := hosts[i]
+			h.SSH.HostKey = seen[i].HostKey
+			out = append(out, h)
 		}
-		seen[i].HostKeyNote = fmt.Sprintf("%s, %s", keys[len(out)].Fingerprint, how)
-		h := again[len(out)]
-		h.SSH.HostKey = seen[i].HostKey
-		out = append(out, *h)
 	}
-	return out, nil
+	return out
+}
+
+// strangers is the error of hosts whose keys nobody knows: an inventory without them would be half of what was asked for.
+func strangers(seen []proposal.Seen) error {
+	if !slices.ContainsFunc(seen, func(s proposal.Seen) bool { u := unknownKey(s.Left); return u != nil && !u.Bastion }) {
+		return nil
+	}
+	for i := range seen {
+		advise(seen[i].Left)
+	}
+	return errors.Join(leftOut(seen)...)
 }
 
 // unknownKey is the key for which a host was not spoken to; nil: that was not the reason.

@@ -42,6 +42,8 @@ type Options struct {
 	Command    string   // what others are told this run does: "up inventory.yaml"; no secret
 	Adopt      bool     // take over what was made by hand, where that is safe
 
+	// Trust says whether a host's key that nobody here knows is the right one; nil: nobody can be asked.
+	Trust func(*remote.UnknownKeyError) bool
 	// Agree is asked before nodes are drained: an error ends the story, nothing is changed. It need not bother anybody where no
 	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
 	Agree          func([]Disturbance) (agreed bool, err error)
@@ -85,7 +87,7 @@ func newSession(o Options) *session {
 	return &session{
 		Options: o,
 		dialer: remote.NewDialer(remote.Options{
-			Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig,
+			Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig, Trust: o.Trust,
 			LinkTimeout: o.Inventory.Timeouts.Link, RebootTimeout: o.Inventory.Timeouts.Reboot,
 			Secret: func(ref inventory.Secret) (string, error) { return ref.Resolve(os.LookupEnv, inventory.ReadSecret) },
 		}),

@@ -67,7 +67,7 @@ func (s *session) sshCommand(ctx context.Context, program string, h inventory.Ho
 		return nil, nil, fmt.Errorf("telling ssh the way: %w", err)
 	}
 	done = func() { os.RemoveAll(dir) }
-	config, err := sshConfig(dir, hops)
+	config, err := sshConfig(dir, hops, s.Trust != nil)
 	if err != nil {
 		done()
 		return nil, nil, fmt.Errorf("telling ssh the way: %w", err)
@@ -84,8 +84,9 @@ const sshPatience, sshAlive = remote.DefaultConnectTimeout, 6 * time.Second
 
 func sshAlias(hop int) string { return fmt.Sprintf("kgpu-%d", hop) }
 
-// sshConfig writes an ssh_config with the way to the last of the hops into a folder, and returns its path.
-func sshConfig(dir string, hops []remote.Hop) (string, error) {
+// sshConfig writes an ssh_config with the way to the last of the hops into a folder, and returns its path. Where somebody can be
+// asked about a host that nobody knows, ssh does that.
+func sshConfig(dir string, hops []remote.Hop, ask bool) (string, error) {
 	var b strings.Builder
 	for i, hop := range hops {
 		known := make([]string, len(hop.KnownHosts))
@@ -104,6 +105,8 @@ func sshConfig(dir string, hops []remote.Hop) (string, error) {
 			fmt.Fprintf(&b, "  HostKeyAlias %s\n  UpdateHostKeys no\n", sshAlias(i))
 		} else if hop.Policy == inventory.AcceptNew {
 			checking = "accept-new"
+		} else if ask {
+			checking = "ask"
 		}
 		fmt.Fprintf(&b, "  StrictHostKeyChecking %s\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile /dev/null\n", checking, strings.Join(known, " "))
 		for _, key := range hop.Keys {

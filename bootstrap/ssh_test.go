@@ -22,7 +22,8 @@ func TestSSHConfig(t *testing.T) {
 	config, err := sshConfig(dir, []remote.Hop{
 		{User: "b", Host: "bastion", Port: 2222, Agent: true, KnownHosts: []string{"/home/me/.ssh/known hosts", "/more"}, Policy: inventory.AcceptNew},
 		{User: "ubuntu", Host: "10.0.0.11", Port: 22, Keys: []string{"/home/me/my 100% \"key\""}, HostKey: "ssh-ed25519 AAAA", Policy: inventory.Strict},
-	})
+		{User: "root", Host: "10.0.0.12", Port: 22, KnownHosts: []string{"/more"}, Policy: inventory.Strict},
+	}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +48,9 @@ func TestSSHConfig(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", alias, line, got)
 			}
 		}
+	}
+	if !strings.Contains(told("kgpu-2"), "stricthostkeychecking ask\n") || strings.Contains(told("kgpu-1"), "stricthostkeychecking ask\n") {
+		t.Error("ssh is not to ask about hosts that nobody knows, or about one whose key is pinned")
 	}
 	if !strings.Contains(told("kgpu-1"), "stricthostkeychecking") || strings.Contains(told("kgpu-1"), "stricthostkeychecking accept-new") {
 		t.Error("the host's key is taken as it comes")

@@ -139,13 +139,13 @@ func described(err error) []byte {
 
 // tell asks a host for all that it can tell. Names of the result are those of files, and there may be some in spite of an error.
 func (s *session) tell(ctx context.Context, h inventory.Host) (files []support.Entry, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, supportPatience, fmt.Errorf("the host took more than %s", supportPatience))
-	defer cancel()
-	conn, err := s.dialer.Dial(ctx, h)
+	conn, err := s.dialer.Dial(ctx, h) // which has its own bounds, and may ask somebody about the host's key
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, supportPatience, fmt.Errorf("the host took more than %s", supportPatience))
+	defer cancel()
 	raw, err := printed(ctx, conn, "facts", scripts.Facts())
 	if len(raw) == 0 && err != nil {
 		return nil, factsError(h.ID(), err)

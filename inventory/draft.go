@@ -18,8 +18,9 @@ type Draft struct {
 	PodCIDR     netip.Prefix // zero: the default
 	ServiceCIDR netip.Prefix // zero: the default
 	RangesNote  string       // why they are not the defaults
-	Runtime     Runtime      // of the cluster that is there; empty: the default
-	Network     Network      // the same
+	Network     Network
+	Runtime     Runtime
+	Why         string // these two
 	SSH         DraftSSH
 	Hosts       []DraftHost
 }
@@ -64,19 +65,11 @@ func (d Draft) Text() []byte {
 	p.cidr("podCIDR", d.PodCIDR, newFile("").Kubernetes.PodCIDR, "addresses of pods")
 	p.cidr("serviceCIDR", d.ServiceCIDR, newFile("").Kubernetes.ServiceCIDR, "addresses of services")
 	p.line("")
-	if d.Runtime != "" {
-		p.line("runtime: %s # as in the cluster that is there", d.Runtime)
-	}
-	if d.Network != "" {
-		p.line("network: %s # as in the cluster that is there", d.Network)
-	}
+	p.comment("# ", d.Why)
+	p.line("network: %s # or %s (bring your own)", d.Network, others(d.Network, Weave, Flannel, Calico, None))
+	p.line("runtime: %s # or %s", d.Runtime, others(d.Runtime, Docker, Containerd))
+	p.line("")
 	p.line("# What is commented out below has this value by default. Every setting there is: `kgpu schema`, or examples/full.yaml.")
-	if d.Runtime == "" {
-		p.line("# runtime: %s # or containerd", Docker)
-	}
-	if d.Network == "" {
-		p.line("# network: %s # or flannel, calico, none (bring your own)", Weave)
-	}
 	p.line("# swap: %s # or disable: kgpu turns swap off on every host, `kgpu reset` turns it on again", SwapRefuse)
 	p.line("# gpu: # kgpu chooses the driver for each host's cards; `driver` overrides that")
 	p.line("#   cudnn: true # with the CUDA toolkit, 10 GB on hosts with cards; `cuda: none` does without both: pods bring their own")
@@ -93,6 +86,17 @@ func (d Draft) Text() []byte {
 		h.write(p)
 	}
 	return []byte(p.String())
+}
+
+// others are the values that a setting could have as well.
+func others[T ~string](chosen T, all ...T) string {
+	var out []string
+	for _, value := range all {
+		if value != chosen {
+			out = append(out, string(value))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 func (s DraftSSH) write(p *page) {

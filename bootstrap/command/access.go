@@ -19,7 +19,7 @@ func standardError(c *cli.Context, detail report.Detail, tell func(bootstrap.Opt
 	}
 	events := report.New(report.Detect(os.Stderr), c.App.ErrWriter, detail)
 	err = tell(bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: events, SSHConfig: c.String("ssh-config"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c),
+		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: events, SSHConfig: c.String("ssh-config"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Trust: trust(c),
 	})
 	return errors.Join(err, events.Close())
 }

@@ -76,7 +76,7 @@ func examine(c *cli.Context) error {
 	progress := report.New(kind, out, report.Normal)
 	o := bootstrap.Options{
 		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: event.Discard, SSHConfig: c.String("ssh-config"),
-		Ignore: c.StringSlice("ignore"), Command: commandLine(c), MaxUnavailable: c.Int("max-unavailable"),
+		Ignore: c.StringSlice("ignore"), Command: commandLine(c), MaxUnavailable: c.Int("max-unavailable"), Trust: trust(c),
 	}
 	names := c.Args().Slice()
 	if c.Bool("install-watch") {

@@ -9,14 +9,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"kgpu.dev/kgpu/bootstrap"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -29,6 +26,7 @@ func Init() *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{inventoryVariable}, TakesFile: true},
 			&cli.StringFlag{Name: "scan", Usage: "take hosts from `FILE`, or from standard input (-): one a line, # begins a comment", TakesFile: true},
 			&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "kgpu"},
+			&cli.BoolFlag{Name: "modern", Usage: "choose flannel and containerd (default: weave and docker where every host can run them well)"},
 			&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: what --ssh-config says, else root)"},
 			&cli.StringFlag{Name: "key", Usage: "log in with this private key `FILE` (default: the agent's keys, then the usual ones in ~/.ssh)", TakesFile: true},
 			&cli.StringFlag{Name: "sudo-password", Usage: "where sudo's password is: `REFERENCE` ${NAME} (an environment variable) or file:PATH"},
@@ -62,9 +60,9 @@ func initInventory(c *cli.Context) error {
 	}
 	events := report.New(report.Plain, talk, detail)
 	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
-		Targets: targets, File: file, Cluster: c.String("cluster"),
+		Targets: targets, File: file, Cluster: c.String("cluster"), Modern: c.Bool("modern"),
 		User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), SSHConfig: c.String("ssh-config"),
-		Trust: trust(c, isTerminal(keyboard)), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
+		Trust: trust(c), AcceptNew: c.Bool("accept-new"), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
 	})
 	return errors.Join(err, events.Close())
 }
@@ -131,56 +129,6 @@ func scan(c *cli.Context, add func(text, where string) error) error {
 	}
 	if err := lines.Err(); err != nil {
 		return usagef("--scan %s: %v", name, err)
-	}
-	return nil
-}
-
-// trust is who says whether new hosts are the right ones: --accept-new, or the person at the terminal; nil: nobody.
-func trust(c *cli.Context, terminal bool) func([]bootstrap.NewKey) (string, error) {
-	switch {
-	case c.Bool("accept-new"):
-		return func([]bootstrap.NewKey) (string, error) {
-			return "taken as it was shown when this was written (--accept-new)", nil
-		}
-	case c.String("scan") != "-" && terminal:
-		return func(keys []bootstrap.NewKey) (string, error) {
-			return "confirmed when this was written", askTrust(c.App.ErrWriter, c.App.Reader, keys)
-		}
-	}
-	return nil
-}
-
-func isTerminal(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// askTrust shows the keys of hosts that are new here, and wants a yes for them.
-func askTrust(w io.Writer, r io.Reader, keys []bootstrap.NewKey) error {
-	w = printable.Writer(w)
-	fmt.Fprintln(w, "Nobody here knows these hosts yet, so that somebody else could answer in their place:")
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	var files []string
-	for _, k := range keys {
-		fmt.Fprintf(table, "  %s\t%s\n", k.Address, k.Fingerprint)
-		if !slices.Contains(files, k.File) {
-			files = append(files, k.File)
-		}
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "On its own console each host prints its fingerprint by:")
-	for _, f := range files {
-		fmt.Fprintf(w, "  ssh-keygen -lf %s\n", f)
-	}
-	fmt.Fprint(w, "Type yes if they are the same: the keys are pinned in the inventory. ")
-	answer, err := answer(r)
-	if errors.Is(err, io.EOF) {
-		fmt.Fprintln(w) // where a person's own would be
-	}
-	if err != nil || answer != "yes" {
-		return usagef("not confirmed: nothing was written (log in to each host with ssh once, or leave those out that you do not trust)")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -64,43 +63,6 @@ func TestTargets(t *testing.T) {
 		var usage *bootstrap.UsageError
 		if bad && (!errors.As(err, &usage) || !strings.Contains(err.Error(), wrong)) || !bad && (err != nil || strings.Join(got, " ") != want) {
 			t.Errorf("%s: %q, %v, want %s", line, got, err, want)
-		}
-	}
-}
-
-// TestTrust: nobody is asked who is not at a terminal, nor one whose terminal gives the hosts.
-func TestTrust(t *testing.T) {
-	for _, x := range []struct {
-		line           string
-		terminal, want bool
-	}{
-		{"h", false, false}, {"h", true, true}, {"--accept-new h", false, true}, {"--scan -", true, false}, {"--scan file", true, true},
-	} {
-		err := typedInit(t, "", func(c *cli.Context) error {
-			if got := trust(c, x.terminal) != nil; got != x.want {
-				t.Errorf("%+v: %t", x, got)
-			}
-			return nil
-		}, strings.Fields(x.line)...)
-		if err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func TestAskTrust(t *testing.T) {
-	keys := []bootstrap.NewKey{
-		{Address: "10.0.0.1", Fingerprint: "ssh-ed25519 SHA256:one", File: "/etc/ssh/ssh_host_ed25519_key.pub"},
-		{Address: "gpu\x1b[2J", Fingerprint: "ssh-ed25519 SHA256:two", File: "/etc/ssh/ssh_host_ed25519_key.pub"},
-	}
-	for answer, want := range map[string]bool{"yes\n": true, "y\n": false, "no\n": false, "": false, "\n": false, "yes please\n": false} {
-		var said bytes.Buffer
-		if err := askTrust(&said, strings.NewReader(answer), keys); (err == nil) != want {
-			t.Errorf("%q: %v", answer, err)
-		}
-		text := said.String()
-		if !strings.Contains(text, "SHA256:one") || !strings.Contains(text, "SHA256:two") || strings.Count(text, "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub") != 1 || strings.Contains(text, "\x1b") {
-			t.Errorf("said %q", text)
 		}
 	}
 }

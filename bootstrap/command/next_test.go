@@ -1,6 +1,7 @@
 package command
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
 	proof "kgpu.dev/kgpu/bootstrap/smoke"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -118,6 +120,52 @@ func TestDone(t *testing.T) {
 				t.Errorf("%q, want %q (%v)", got, c.want, err)
 			}
 		})
+	}
+}
+
+// Who made a cluster is told what it is good for, by commands that find it.
+func TestNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		typed  string
+		change func(*terminal, *inventory.Inventory)
+		err    error
+		want   []string // beginnings of the lines
+	}{
+		"up": {typed: "up", want: []string{"kgpu status ", "kgpu notebook ", "kgpu kubectl -- get nodes ", "kgpu kubectl -- apply -f FILE "}},
+		"another inventory": {typed: "up --ssh-config conf", change: func(_ *terminal, inv *inventory.Inventory) { inv.Path = "my hosts.yaml" }, want: []string{
+			"kgpu status --inventory 'my hosts.yaml' --ssh-config conf ", "kgpu notebook --inventory", "kgpu kubectl --inventory 'my hosts.yaml' --ssh-config conf -- get nodes ", "kgpu kubectl ",
+		}},
+		"no notebook":   {typed: "up", change: func(_ *terminal, inv *inventory.Inventory) { inv.Notebook.Framework = "none" }, want: []string{"kgpu status ", "kgpu kubectl ", "kgpu kubectl "}},
+		"nothing to do": {typed: "up", change: func(t *terminal, _ *inventory.Inventory) { t.worked.Store(false) }},
+		"for a program": {typed: "up", change: func(t *terminal, _ *inventory.Inventory) { t.kind = report.JSON }},
+		"quiet":         {typed: "up", change: func(t *terminal, _ *inventory.Inventory) { t.detail = report.Quiet }},
+		"failed":        {typed: "up", err: io.EOF},
+		"it is gone":    {typed: "reset"},
+		"another story": {typed: "add-worker h"},
+	} {
+		var out strings.Builder
+		app := testApp()
+		for _, command := range app.Commands {
+			command.Action = func(ctx *cli.Context) error {
+				shown := &terminal{out: &out}
+				shown.worked.Store(true)
+				inv := &inventory.Inventory{Path: usualInventory}
+				if c.change != nil {
+					c.change(shown, inv)
+				}
+				return shown.showNext(ctx, inv, c.err)
+			}
+		}
+		if err := app.Run(append([]string{"kgpu"}, strings.Fields(c.typed)...)); err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		if out.Len() > 0 {
+			lines = strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")[2:]
+		}
+		if !slices.EqualFunc(lines, c.want, func(line, want string) bool { return strings.HasPrefix(line, "  "+want) }) {
+			t.Errorf("%s: %q, want %q", name, out.String(), c.want)
+		}
 	}
 }
 

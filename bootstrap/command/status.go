@@ -63,7 +63,7 @@ func showStatus(c *cli.Context) error {
 	people := c.String("output") == "table" || c.String("output") == "wide"
 	well := true
 	err = bootstrap.Status(c.Context, bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: event.Discard, SSHConfig: c.String("ssh-config"),
+		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: event.Discard, SSHConfig: c.String("ssh-config"), Trust: trust(c),
 	}, every, func(r *status.Report) error {
 		well = r.Well
 		s := &screen{out: c.App.Writer}

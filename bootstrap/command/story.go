@@ -3,16 +3,19 @@ package command
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -30,12 +33,16 @@ type terminal struct {
 	columns  int // of the terminal; zero: it is none
 	stopped  *interruption
 	notebook *bootstrap.Notebook // that was opened; nil: none
+	worked   atomic.Bool         // steps were done
 	ended    string              // how the story ended, where it says so itself
 }
 
 // Emit shows e.
 func (t *terminal) Emit(e event.Event) {
 	t.stopped.note(e)
+	if e.Kind == event.StepDone {
+		t.worked.Store(true)
+	}
 	t.Sink.Emit(e)
 }
 
@@ -80,6 +87,33 @@ func (t *terminal) showNotebook(c *cli.Context, inv *inventory.Inventory) error 
 	}
 	tunnel := shellLine(append(sameCluster(c, inv, "notebook"), "--port", strconv.Itoa(t.notebook.Tunnel)))
 	return report.PrintNotebook(t.out, t.notebook.Devices.String(), t.notebook.URL, tunnel, t.notebook.Port)
+}
+
+// showNext prints what a new cluster, or one that has changed, is good for. It needs no kubectl on this machine.
+func (t *terminal) showNext(c *cli.Context, inv *inventory.Inventory, err error) error {
+	if err != nil || c.Command.Name != "up" || !t.worked.Load() || t.kind == report.JSON || t.detail == report.Quiet {
+		return nil
+	}
+	line := func(command string, more ...string) string {
+		words := sameCluster(c, inv, command)
+		if inv.Path == cmp.Or(os.Getenv(inventoryVariable), usualInventory) { // is found
+			words = slices.Delete(words, 2, 4)
+		}
+		return shellLine(append(words, more...))
+	}
+	next := [][2]string{{line("status"), "hosts, nodes, cards, and who uses them"}}
+	if inv.Notebook.Framework != catalog.NoFramework {
+		next = append(next, [2]string{line("notebook"), "Jupyter with a card, in your browser"})
+	}
+	job := "examples/workloads/nvidia-smi.yaml"
+	if inv.Kubernetes.Version.Minor < 10 {
+		job = "examples/workloads/kubernetes-1.6/nvidia-smi.yaml"
+	}
+	next = append(next, [2]string{line("kubectl", "--", "get", "nodes"), "needs no kubectl here"}, [2]string{line("kubectl", "--", "apply", "-f", "FILE"), "runs work of yours; one with a card is " + job})
+	if _, err := fmt.Fprintln(t.out); err != nil {
+		return err
+	}
+	return report.PrintNext(t.out, next)
 }
 
 // showPlan prints what is about to happen; a stream of JSON events tells it by its steps.
@@ -149,7 +183,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	}
 	err = tell(bootstrap.Options{
 		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
-		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
+		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), Trust: trust(c), MaxUnavailable: c.Int("max-unavailable"),
 		Without: func(hosts []string) string { return onlyFor(c, inv, hosts) },
 		Opened:  func(n bootstrap.Notebook) { t.notebook = &n },
 		Agree:   func(d []bootstrap.Disturbance) (bool, error) { return t.agree(c, d) },
@@ -163,7 +197,7 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		to.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
 	ended(err)
-	return errors.Join(err, t.showNotebook(c, inv), t.Close())
+	return errors.Join(err, t.showNotebook(c, inv), t.showNext(c, inv, err), t.Close())
 }
 
 // failures puts what failed outside of steps into the stream of events, and into the run's folder; text has it on standard

@@ -31,7 +31,7 @@ func support(c *cli.Context) error {
 	now := time.Now()
 	events := report.New(report.Detect(os.Stdout), c.App.Writer, report.Normal)
 	err = bootstrap.Support(c.Context, bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(now), Events: events, SSHConfig: c.String("ssh-config"),
+		Inventory: inv, Run: bootstrap.NewRunID(now), Events: events, SSHConfig: c.String("ssh-config"), Trust: trust(c),
 	}, bootstrap.SupportOptions{File: c.String("output"), Version: c.App.Version, Now: now, Out: c.App.Writer})
 	return errors.Join(err, events.Close())
 }

@@ -57,6 +57,17 @@ var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int
 		}
 		return Run(ctx, App("test", Group("", Up())), anyway("up", "--inventory", file))
 	},
+	// An up that meets a host whose key nobody knows, and then one that does not say what it is.
+	"stranger": func(ctx context.Context, t *testing.T, _ string) int {
+		server := sshtest.Listen(t, sshtest.Config{Exec: func(*sshtest.Exec) int { return 1 }})
+		ssh := server.Host().SSH
+		file := filepath.Join(t.TempDir(), "stranger.yaml")
+		text := fmt.Sprintf("cluster: stranger\nhosts: [{address: 127.0.0.1, name: cp, role: control-plane, ssh: {port: %d, user: root, key: %q, knownHosts: %q}}]\n", ssh.Port, ssh.Key, os.Getenv("KNOWN_HOSTS"))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Run(ctx, App("test", Group("", Up())), anyway("up", "--inventory", file))
+	},
 	// A story that does not stop when it is told to.
 	"stuck": func(ctx context.Context, _ *testing.T, file string) int {
 		return Run(ctx, App("test", Group("", begun(func(bootstrap.Options, *terminal) error { select {} }))), []string{"kgpu", "up", "--inventory", file})

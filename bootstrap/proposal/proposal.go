@@ -30,6 +30,7 @@ type Options struct {
 	Path    string // where the file will be: paths in it start there
 	Cluster string
 	Version string // minor version of Kubernetes
+	Modern  bool   // flannel and containerd, whatever the hosts could run
 	SSH     inventory.DraftSSH
 	Decode  inventory.Options
 }
@@ -62,20 +63,34 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 	giveNames(in)
 	givePrivateAddresses(in)
 	draft := inventory.Draft{Head: head(len(in)), Cluster: o.Cluster, Version: o.Version, SSH: ssh}
-	draft.Runtime, draft.Network = running(plane.Facts.ControlPlane)
 	draft.PodCIDR, draft.ServiceCIDR, draft.RangesNote = chooseRanges(in)
 	for _, c := range in {
 		draft.Hosts = append(draft.Hosts, c.entry(c == plane))
 	}
 	// What preflight says depends on the inventory, which has it as comments.
-	var err error
-	if p.Inventory, err = inventory.Decode(o.Path, draft.Text(), o.Decode); err != nil {
+	check := func(pair pair, why string) error {
+		chosen(&draft, pair, why, plane.Facts.ControlPlane)
+		var err error
+		if p.Inventory, err = inventory.Decode(o.Path, draft.Text(), o.Decode); err != nil {
+			return err
+		}
+		p.Machines = nil
+		for i, h := range p.Inventory.Hosts {
+			p.Machines = append(p.Machines, preflight.Machine{Host: h, Facts: in[i].Facts, Skew: in[i].Skew})
+		}
+		p.Problems = preflight.Check(p.Inventory, p.Machines, nil)
+		return nil
+	}
+	pair, why, err := choosePair(in, o.Modern, func(pair pair) ([]*reason.Error, error) {
+		err := check(pair, "")
+		return p.Problems, err
+	})
+	if err != nil {
 		return nil, err
 	}
-	for i, h := range p.Inventory.Hosts {
-		p.Machines = append(p.Machines, preflight.Machine{Host: h, Facts: in[i].Facts, Skew: in[i].Skew})
+	if err := check(pair, why); err != nil {
+		return nil, err
 	}
-	p.Problems = preflight.Check(p.Inventory, p.Machines, nil)
 	if len(p.Problems) > 0 {
 		draft.Head = append(draft.Head, "`kgpu up` begins when each WARNING is put right, or ignored by its name: `preflight: {ignore: [REASON]}`.")
 	}

@@ -33,7 +33,7 @@ func options() Options {
 // host is one at 10.0.0.N, called hostN, with which nothing is wrong.
 func host(n int, change ...func(*Seen)) Seen {
 	modules := map[string]facts.ModuleState{}
-	for _, m := range []string{"overlay", "br_netfilter", "vxlan", "dummy"} {
+	for _, m := range []string{"overlay", "br_netfilter", "vxlan", "dummy", "openvswitch"} {
 		modules[m] = facts.ModuleAvailable
 	}
 	s := Seen{Target: inventory.Target{Address: fmt.Sprintf("10.0.0.%d", n)}, Facts: &facts.Host{
@@ -116,7 +116,9 @@ var shapes = map[string]struct {
 	"cloud": {seen: []Seen{
 		host(1, reached("203.0.113.1"), named("ubuntu"), withCards(t4), in("203.0.113.1/24", "192.168.7.1/24"), bridged),
 		host(2, reached("203.0.113.2"), named("ubuntu"), withCards(t4), memoryGiB(128), in("203.0.113.2/24", "192.168.7.2/24"), bridged),
-		host(3, reached("gpu.example.com"), named("GPU_box"), withCards(t4), in("192.168.7.3/24"), bridged),
+		host(3, reached("gpu.example.com"), named("GPU_box"), withCards(t4), in("192.168.7.3/24"), bridged, func(s *Seen) {
+			s.Facts.Modules["openvswitch"], s.Facts.LegacyRules = facts.ModuleMissing, true
+		}),
 		host(4, reached("203.0.113.4"), named("localhost"), withCards(t4), in("192.168.7.4/24"), bridged),
 	}},
 	"left-out": {seen: []Seen{
@@ -264,6 +266,54 @@ func between(text, a, b string) string {
 	_, text, _ = strings.Cut(text, a)
 	text, _, _ = strings.Cut(text, b)
 	return text
+}
+
+// TestPair holds which network and runtime hosts get: kgpu's defaults, unless they run badly here and others do not.
+func TestPair(t *testing.T) {
+	without := func(modules ...string) func(*Seen) {
+		return func(s *Seen) {
+			for _, m := range modules {
+				s.Facts.Modules[m] = facts.ModuleMissing
+			}
+		}
+	}
+	off := func(s *Seen) {
+		s.Facts.Modules["openvswitch"], s.Facts.ModulesOff = facts.ModuleOff, map[string]string{"openvswitch": "/etc/modprobe.d/own.conf"}
+	}
+	legacy := func(s *Seen) { s.Facts.LegacyRules = true }
+	for name, c := range map[string]struct {
+		second []func(*Seen)
+		modern bool
+		want   string
+		why    string // a part of it
+	}{
+		"all can":         {nil, false, "weave docker", "every host has what weave needs"},
+		"asked for":       {nil, true, "flannel containerd", "--modern"},
+		"no openvswitch":  {[]func(*Seen){without("openvswitch")}, false, "flannel containerd", "openvswitch"},
+		"it is kept out":  {[]func(*Seen){off}, false, "flannel containerd", "openvswitch"},
+		"no dummy":        {[]func(*Seen){without("dummy")}, false, "flannel containerd", "dummy"},
+		"legacy iptables": {[]func(*Seen){legacy}, false, "flannel containerd", "iptables-legacy"},
+		"neither":         {[]func(*Seen){without("vxlan", "openvswitch")}, false, "weave docker", "vxlan"},
+		"needed by both":  {[]func(*Seen){without("overlay")}, false, "weave docker", "every host"},
+		"no vxlan, asked": {[]func(*Seen){without("vxlan")}, true, "flannel containerd", "--modern"},
+	} {
+		o := options()
+		o.Modern = c.modern
+		p, err := Make([]Seen{host(1), host(2, c.second...)}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(p.Text)
+		line := func(key string) string { return strings.Fields(between(text, "\n"+key+": ", "\n"))[0] }
+		if got := line("network") + " " + line("runtime"); got != c.want || got != string(p.Inventory.Network)+" "+string(p.Inventory.Runtime) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		before, _, _ := strings.Cut(text, "\nnetwork: ")
+		before = before[strings.LastIndex(before, "\n\n"):]
+		if !strings.Contains(before, c.why) || len(c.second) > 0 && strings.HasPrefix(c.want, "flannel") && !c.modern && !strings.Contains(before, "(host2)") {
+			t.Errorf("%s: because %s; want %s", name, before, c.why)
+		}
+	}
 }
 
 // TestNames holds that no two hosts have one name, and that each can be a node's.

@@ -162,7 +162,7 @@ var table = index([]Reason{
 		"check the address, the port and that the machine is on: `ssh USER@ADDRESS` from here"},
 	{SSHHostKeyUnknown, 21,
 		"The machine showed a host key that neither `hostKey:` in the inventory nor known_hosts has, so kgpu cannot know whether it is the right machine, and sent nothing to it.",
-		"compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`), then add it with `ssh-keyscan`, pin it as `ssh: {hostKey: …}`, or set `ssh: {hostKeyPolicy: accept-new}` in the inventory"},
+		"compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`), then run the same command on a terminal, which asks, or add it with `ssh-keyscan`, pin it as `ssh: {hostKey: …}`, or set `ssh: {hostKeyPolicy: accept-new}` in the inventory"},
 	{SSHHostKeyMismatch, 22,
 		"The machine showed another host key than the one that the inventory or known_hosts has for it, or one that is revoked there. kgpu broke off before the login.",
 		"the machine was reinstalled, or somebody is in between: compare fingerprints before you remove the old line from known_hosts"},

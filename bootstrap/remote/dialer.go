@@ -39,6 +39,10 @@ type Options struct {
 	Events event.Sink                             // nil: none
 	Secret func(inventory.Secret) (string, error) // resolves references; nil: none may be needed
 
+	// Trust says whether a key that no file of known hosts has is the right one; it is added there then. It is asked one thing at
+	// a time, however many hosts there are. Nil: nobody can be asked.
+	Trust func(*UnknownKeyError) bool
+
 	// SSHConfig is the path of an ssh_config(5) to honour; empty: none. Host, HostName, Port, User, IdentityFile,
 	// ProxyJump and UserKnownHostsFile are; what the inventory says wins.
 	SSHConfig string
@@ -69,6 +73,9 @@ type Dialer struct {
 	servers  map[string]chan struct{} // the same per server
 	bastions map[string]*conn
 	dialing  singleflight.Group // of bastions
+
+	asking  sync.Mutex      // one question at a time
+	answers map[string]bool // of Trust
 }
 
 // NewDialer makes a Dialer; nothing is read or connected before the first Dial.
@@ -94,6 +101,7 @@ func NewDialer(opt Options) *Dialer {
 		all:      make(chan struct{}, opt.Limit),
 		servers:  map[string]chan struct{}{},
 		bastions: map[string]*conn{},
+		answers:  map[string]bool{},
 	}
 }
 
@@ -171,6 +179,15 @@ func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.P
 				Millis: time.Since(start).Milliseconds(), Text: t.String(),
 			})
 			return c, nil
+		}
+		trusted, wrong := d.trusted(ctx, t, err)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case wrong != nil:
+			return nil, wrong
+		case trusted && try < connectTries:
+			continue
 		}
 		if try == connectTries || !errors.Is(err, errBusy) || sleep(ctx, pauseAfter(try)) != nil {
 			return nil, err

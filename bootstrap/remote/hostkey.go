@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -143,16 +144,13 @@ func (h *hostKeys) lookUp(address string, remote net.Addr, key ssh.PublicKey) *r
 			fmt.Sprintf("somebody may be in between. If the machine was reinstalled, compare with its own `ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`, then `ssh-keygen -R %q -f %s`",
 				keyFile(key), xknownhosts.Normalize(address), keyErr.Want[0].Filename))
 	case errors.As(err, &keyErr) && h.target.policy == inventory.AcceptNew:
-		if err := addKnownHost(h.target.knownHosts[0], address, key); err != nil {
-			return &reason.Error{ID: reason.SSHHostKeyUnknown, Err: err, Advice: "see that `knownHosts:` names a file of known hosts, and that it can be written"}
-		}
-		return nil
+		return addTrusted(h.target, address, key)
 	case errors.As(err, &keyErr):
 		return &reason.Error{
 			ID:     reason.SSHHostKeyUnknown,
-			Err:    &UnknownKeyError{Server: h.target.String(), Key: plainKey(key), Bastion: h.target.bastion},
+			Err:    &UnknownKeyError{Server: h.target.String(), Key: plainKey(key), Bastion: h.target.bastion, Address: xknownhosts.Normalize(address), KnownHosts: h.target.knownHosts[0], target: h.target},
 			Detail: fmt.Sprintf("the host key %s is not known: no line for %s in %s", fingerprint(key), xknownhosts.Normalize(address), strings.Join(h.target.knownHosts, ", ")),
-			Advice: fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`), then add the machine to known_hosts, or under `ssh:` in the inventory pin `hostKey: %q`, or set `hostKeyPolicy: accept-new`",
+			Advice: fmt.Sprintf("compare the fingerprint with the machine's own (`ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub`), then run the same command on a terminal, which asks, or add the machine to known_hosts, or under `ssh:` in the inventory pin `hostKey: %q`, or set `hostKeyPolicy: accept-new`",
 				keyFile(key), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))),
 		}
 	default:
@@ -165,6 +163,10 @@ type UnknownKeyError struct {
 	Server  string // user@host:port
 	Key     ssh.PublicKey
 	Bastion bool // the server is one on the way to the host
+
+	Address    string // as known_hosts has it: host, or [host]:port
+	KnownHosts string // path of the file that a trusted key goes to
+	target     *target
 }
 
 // Error names the server and its key by its fingerprint.
@@ -182,6 +184,48 @@ func (e *UnknownKeyError) Line() string {
 
 // File is where the server itself has the key, as OpenSSH names its files.
 func (e *UnknownKeyError) File() string { return "/etc/ssh/ssh_host_" + keyFile(e.Key) + "_key.pub" }
+
+// Type is the key's type as ssh says it: ED25519.
+func (e *UnknownKeyError) Type() string { return strings.ToUpper(keyFile(e.Key)) }
+
+// SHA256 is the fingerprint without the type.
+func (e *UnknownKeyError) SHA256() string { return ssh.FingerprintSHA256(e.Key) }
+
+// trusted asks, one question at a time, whether a key that nobody here knows is the right one, and adds it to known_hosts. It
+// reports whether the server may be spoken to now; what was answered once is not asked again.
+func (d *Dialer) trusted(ctx context.Context, t *target, err error) (bool, error) {
+	var unknown *UnknownKeyError
+	if d.opt.Trust == nil || !errors.As(err, &unknown) || unknown.target != t {
+		return false, nil
+	}
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	question := unknown.Address + " " + unknown.Fingerprint() + " " + unknown.KnownHosts
+	yes, asked := d.answers[question]
+	if !asked {
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		yes = d.opt.Trust(unknown)
+		d.answers[question] = yes
+	}
+	if !yes {
+		return false, nil
+	}
+	if err := addTrusted(t, t.address(), unknown.Key); err != nil {
+		err.Doing = "connecting to " + t.String()
+		return false, err
+	}
+	return true, nil
+}
+
+// addTrusted adds a server's key to the first of its files of known hosts.
+func addTrusted(t *target, address string, key ssh.PublicKey) *reason.Error {
+	if err := addKnownHost(t.knownHosts[0], address, key); err != nil {
+		return &reason.Error{ID: reason.SSHHostKeyUnknown, Err: err, Advice: "see that `knownHosts:` names a file of known hosts, and that it can be written"}
+	}
+	return nil
+}
 
 func mismatch(offered ssh.PublicKey, but, advice string) *reason.Error {
 	return &reason.Error{

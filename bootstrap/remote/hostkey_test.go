@@ -164,6 +164,51 @@ func TestAcceptNewHashesLikeTheFile(t *testing.T) {
 	dial(t, in)
 }
 
+// Who can be asked is asked once about each key that nobody knows, one question at a time, and the right ones are added to known_hosts.
+func TestTrust(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		servers := []*sshtest.Server{sshtest.Listen(t, sshtest.Config{}), sshtest.Listen(t, sshtest.Config{}), sshtest.Listen(t, sshtest.Config{})}
+		path := filepath.Join(t.TempDir(), "known_hosts")
+		var asked []string
+		var asking sync.Mutex
+		d := NewDialer(Options{Trust: func(k *UnknownKeyError) bool {
+			if !asking.TryLock() {
+				t.Error("two questions at the same time")
+				return false
+			}
+			defer asking.Unlock()
+			asked = append(asked, k.SHA256()+" "+k.KnownHosts)
+			return yes
+		}})
+		defer d.Close()
+		var wg sync.WaitGroup
+		for _, s := range servers[1:] { // both behind the first
+			for range 2 {
+				wg.Go(func() {
+					in := sshtest.Behind(s.Host(), servers[0].Host())
+					in.SSH.HostKey, in.SSH.KnownHosts, in.SSH.Bastion.SSH.HostKey, in.SSH.Bastion.SSH.KnownHosts = "", path, "", path
+					_, err := d.Dial(t.Context(), in)
+					if (err == nil) != yes || !yes && !errors.Is(err, &reason.Error{ID: reason.SSHHostKeyUnknown}) {
+						t.Errorf("%t: %v", yes, err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		want := len(servers)
+		if !yes {
+			want = 1 // behind a bastion that is not trusted nobody is met
+		}
+		if len(asked) != want || asked[0] != ssh.FingerprintSHA256(servers[0].HostKey())+" "+path {
+			t.Errorf("%t: asked for %q", yes, asked)
+		}
+		data, err := os.ReadFile(path)
+		if yes && (err != nil || strings.Count(string(data), "\n") != 3) || !yes && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%t: %q, %v", yes, data, err)
+		}
+	}
+}
+
 // Many who meet the same new hosts at once add each host once, and never half a line.
 func TestAcceptNewTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "known_hosts")

@@ -26,8 +26,14 @@ func PrintProposal(w io.Writer, p *proposal.Proposal, where string, next [][2]st
 	}
 	fmt.Fprintln(out)
 	printProblems(out, p.Problems)
+	return PrintNext(out, next)
+}
+
+// PrintNext writes commands that come next, each with what it is for.
+func PrintNext(w io.Writer, next [][2]string) error {
+	out := &writer{w: printable.Writer(w)}
 	fmt.Fprintln(out, "next:")
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, n := range next {
 		fmt.Fprintf(table, "  %s\t# %s\n", n[0], n[1])
 	}

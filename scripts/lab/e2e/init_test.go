@@ -28,12 +28,12 @@ func TestInit(t *testing.T) {
 		}
 	})
 	must(t, "written", func(t *testing.T) {
-		s := initialize(t, 0, "--accept-new", "--cluster", "e2e")
+		s := initialize(t, 0, "--accept-new", "--cluster", "e2e", "--modern")
 		if said := strings.TrimSpace(s.stdout.String()); !strings.Contains(lines(said)[len(lines(said))-1], "kgpu up "+file) {
 			t.Errorf("kgpu said %q", said)
 		}
 		text := read(t, file)
-		for _, want := range []string{"cluster: e2e", "name: cp1", "name: w1", "name: w2", "role: control-plane", "user: ubuntu", "--accept-new"} {
+		for _, want := range []string{"cluster: e2e", "name: cp1", "name: w1", "name: w2", "role: control-plane", "user: ubuntu", "--accept-new", "network: flannel", "runtime: containerd"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}
@@ -55,11 +55,8 @@ func TestInit(t *testing.T) {
 	})
 	must(t, "taken", func(t *testing.T) {
 		kgpu(t, 0, "validate", file)
-		// The lab has images of flannel, and its machine may have cgroup v1.
-		text := strings.NewReplacer(
-			"# runtime: docker", "runtime: containerd", "# network: weave", "network: flannel",
-			"kubernetes:\n", "kubernetes:\n  kubeletConfiguration: {failCgroupV1: false}\n",
-		).Replace(read(t, file))
+		// The lab's machine may have cgroup v1.
+		text := strings.Replace(read(t, file), "kubernetes:\n", "kubernetes:\n  kubeletConfiguration: {failCgroupV1: false}\n", 1)
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

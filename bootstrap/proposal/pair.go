@@ -1,0 +1,135 @@
+package proposal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// pair is a pod network and a container runtime.
+type pair struct {
+	network inventory.Network
+	runtime inventory.Runtime
+}
+
+var (
+	usual  = pair{inventory.Weave, inventory.Docker} // the defaults of every inventory
+	modern = pair{inventory.Flannel, inventory.Containerd}
+)
+
+// choosePair says which pair the hosts get, and why. problems are what preflight finds of hosts that are to have a pair.
+func choosePair(in []*candidate, wanted bool, problems func(pair) ([]*reason.Error, error)) (pair, string, error) {
+	if wanted {
+		return modern, "As `kgpu init --modern` chose: kgpu's defaults are weave and docker.", nil
+	}
+	ofUsual, err := problems(usual)
+	if err != nil {
+		return usual, "", err
+	}
+	ofModern, err := problems(modern)
+	if err != nil {
+		return usual, "", err
+	}
+	against := findings{}
+	against.addOwn(ofUsual, ofModern)
+	for _, c := range in {
+		for _, module := range []string{"openvswitch", "vxlan"} {
+			if !c.Facts.Modules[module].Loads() {
+				against.add(c.name, fmt.Sprintf("the kernel does not load %s, without which weave is slow", module))
+			}
+		}
+	}
+	switch others := (findings{}); {
+	case len(against.what) == 0:
+		return usual, "kgpu's defaults: every host has what weave needs. `kgpu init --modern` takes flannel and containerd.", nil
+	case others.addOwn(ofModern, ofUsual):
+		return usual, fmt.Sprintf("kgpu's defaults, although %s. Flannel and containerd are no better off: %s.", against, others), nil
+	}
+	return modern, fmt.Sprintf("Not kgpu's defaults, weave and docker: %s.", against), nil
+}
+
+// findings are what speaks against a pair, and of which hosts.
+type findings struct {
+	what  []string
+	hosts map[string][]string
+}
+
+func (f *findings) add(host, what string) {
+	if f.hosts == nil {
+		f.hosts = map[string][]string{}
+	}
+	if len(f.hosts[what]) == 0 {
+		f.what = append(f.what, what)
+	}
+	f.hosts[what] = append(f.hosts[what], host)
+}
+
+// addOwn adds the problems that are not among the others, and reports whether there are any.
+func (f *findings) addOwn(problems, others []*reason.Error) bool {
+	for _, e := range problems {
+		if !slices.ContainsFunc(others, func(o *reason.Error) bool { return o.Host == e.Host && o.ID == e.ID && o.Detail == e.Detail }) {
+			f.add(e.Host, e.Detail)
+		}
+	}
+	return len(f.what) > 0
+}
+
+// hostsNamed is how many hosts a reason names.
+const hostsNamed = 4
+
+func (f findings) String() string {
+	out := slices.Clone(f.what)
+	for i, what := range out {
+		hosts := f.hosts[what]
+		if n := len(hosts) - hostsNamed; n > 1 {
+			hosts = append(slices.Clone(hosts[:hostsNamed]), plural.Of(n, "more host"))
+		}
+		out[i] = fmt.Sprintf("%s (%s)", what, strings.Join(hosts, ", "))
+	}
+	return strings.Join(out, "; ")
+}
+
+// chosen puts the pair into the draft, or what the cluster has that is there.
+func chosen(draft *inventory.Draft, p pair, why string, c *facts.ControlPlane) {
+	const there = "of the cluster that is there."
+	draft.Runtime, draft.Network = running(c)
+	switch {
+	case draft.Network != "" && draft.Runtime != "":
+		why = "Network and runtime " + there
+	case draft.Network != "":
+		why = "The network is that " + there + " " + why
+	case draft.Runtime != "":
+		why = "The runtime is that " + there + " " + why
+	}
+	draft.Network, draft.Runtime, draft.Why = cmp.Or(draft.Network, p.network), cmp.Or(draft.Runtime, p.runtime), why
+}
+
+// running is what a cluster that is there has: the defaults would change its runtime, and put a second pod network beside its
+// own. What nobody can tell is empty.
+func running(c *facts.ControlPlane) (inventory.Runtime, inventory.Network) {
+	var runtime inventory.Runtime
+	var network inventory.Network
+	if c == nil {
+		return runtime, network
+	}
+	for _, node := range c.Nodes {
+		for _, r := range []inventory.Runtime{inventory.Docker, inventory.Containerd} {
+			if strings.HasPrefix(node.Runtime, string(r)+"://") {
+				runtime = r
+			}
+		}
+	}
+	for _, n := range []inventory.Network{inventory.Weave, inventory.Flannel, inventory.Calico} {
+		if _, there := c.Workloads[plan.NetworkWorkload(n)]; there {
+			network = n
+		}
+	}
+	return runtime, network
+}
