@@ -190,6 +190,22 @@ func TestNodes(t *testing.T) {
 	}
 }
 
+// A taint that is gone already, or never came, does not keep another one.
+func TestNodesUntainted(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.write("node-is-there", "u1\n")
+	s.write("fails", "taint --overwrite node w1 x/new-\terror: taint \"x/new\" not found\n")
+	s.value("nodes", "w1\tuntaint\tx/new\nw1\tuntaint\tx/old\n")
+	s.ok(s.step("cluster-nodes"))
+	calls := s.calls()
+	for _, want := range []string{"taint --overwrite node w1 x/new-\n", "taint --overwrite node w1 x/old-\n"} {
+		if !strings.Contains(calls, want) {
+			t.Errorf("no %q in\n%s", want, calls)
+		}
+	}
+}
+
 // What is refused is not tried again.
 func TestNodesRefused(t *testing.T) {
 	t.Parallel()

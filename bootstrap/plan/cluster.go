@@ -41,6 +41,7 @@ func (b *builder) cluster() error {
 	}
 	b.untoken(started, token, joined)
 	b.letIn(plugin)
+	b.staysOpen(joining)
 	labelled := b.nodes(slices.Concat(started, joined))
 	if err := b.ready(slices.Concat(started, network, joined, labelled), len(network) > 0); err != nil {
 		return err
@@ -211,12 +212,17 @@ func (b *builder) nodes(needs []Ref) []Ref {
 			reasons = append(reasons, h.node)
 		}
 	}
+	reason := "missing on " + strings.Join(reasons, ", ")
+	if open := b.opened(); len(open) > 0 {
+		want = append(want, open...)
+		reason = "there are no workers: pods run on the control plane, and its taint goes; `taints` of the host in the inventory keeps it"
+	}
 	if len(want) == 0 {
 		b.skip(b.cp, "cluster/nodes", "labels and taints are set")
 		return nil
 	}
 	return []Ref{b.side(b.cp, Step{
-		Ref: Ref{ID: "cluster/nodes"}, Title: "set labels and taints", Reason: "missing on " + strings.Join(reasons, ", "), Script: "cluster-nodes",
+		Ref: Ref{ID: "cluster/nodes"}, Title: "set labels and taints", Reason: reason, Script: "cluster-nodes",
 		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...)}}, Retry: Transient, Timeout: short,
 	})}
 }

@@ -236,6 +236,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				f.ControlPlane.Endpoint = m[1]
 			}
 			joinNode(f.ControlPlane, f, "cp1")
+			f.ControlPlane.Nodes[0].Taints, f.ControlPlane.Nodes[0].Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
 			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 		case "cluster/join":
 			for _, h := range inv.Hosts {
@@ -256,6 +257,8 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 					switch word[1] {
 					case "taint":
 						n.Taints = append(n.Taints, word[2])
+					case "untaint":
+						n.Taints = slices.DeleteFunc(n.Taints, func(taint string) bool { return strings.HasPrefix(taint, word[2]+":") })
 					case "annotation":
 						n.GPULabels = strings.Split(v, ",")
 					case "label":

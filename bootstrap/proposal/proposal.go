@@ -178,7 +178,13 @@ func (c *candidate) entry(plane bool) inventory.DraftHost {
 
 // workload says what runs on a control plane that somebody may want to use as a worker, too.
 func (c *candidate) workload(alone bool) []string {
-	if !alone && len(cards(c.Facts)) == 0 {
+	if alone {
+		return []string{
+			"There are no workers, so pods of yours run here, too. To keep them off, also once there are workers:",
+			"  taints: [node-role.kubernetes.io/control-plane:NoSchedule]",
+		}
+	}
+	if len(cards(c.Facts)) == 0 {
 		return nil
 	}
 	return []string{

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Labels, annotates and taints nodes. Values: nodes (a line each: node, label|annotation|taint|role, text, separated by tabs;
-# key- takes a label away).
+# Labels, annotates and taints nodes. Values: nodes (a line each: node, label|annotation|taint|untaint|role, text, separated by
+# tabs; key- takes a label away, and untaint the taints of a key).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 mapfile -t list < <(value_lines nodes)
-declare -A labels=() annotations=() taints=()
+declare -A labels=() annotations=() taints=() untaints=()
 for line in "${list[@]}"; do
   IFS=$'\t' read -r node what text <<<"$line"
   valid_nodes "$node"
@@ -15,6 +15,7 @@ for line in "${list[@]}"; do
     role) labels[$node]+=" node-role.kubernetes.io/$text=" ;;
     annotation) annotations[$node]+=" $text" ;;
     taint) taints[$node]+=" $text" ;;
+    untaint) untaints[$node]+=" $text" ;;
     *) fail STEP_FAILED "unknown kind of line: $what" ;;
   esac
 done
@@ -33,7 +34,7 @@ wait_node() {
   done
 }
 
-# mark VERB NODE TEXT labels, annotates or taints a node; to do so again changes nothing.
+# mark VERB NODE TEXT labels, annotates or taints a node; to do so again changes nothing, nor does it to take away what is not there.
 mark() {
   local status=0
   local -a words
@@ -41,7 +42,7 @@ mark() {
   read -r -a words <<<"$3"
   kube "$1" --overwrite node "$2" "${words[@]}" 2>"$KGPU_STEP/errors" || status=$?
   cat "$KGPU_STEP/errors" >&2
-  [[ $status != 0 ]] || return 0
+  if [[ $status == 0 ]] || grep -qE '^error: taint "[^"]*" not found$' "$KGPU_STEP/errors"; then return 0; fi
   if refused "$KGPU_STEP/errors"; then fail STEP_FAILED "kubectl $1 of node $2 is refused"; fi
   fail_transient API_UNREACHABLE "kubectl $1 of node $2 failed"
 }
@@ -49,3 +50,6 @@ mark() {
 for node in "${!labels[@]}"; do mark label "$node" "${labels[$node]}"; done
 for node in "${!annotations[@]}"; do mark annotate "$node" "${annotations[$node]}"; done
 for node in "${!taints[@]}"; do mark taint "$node" "${taints[$node]}"; done
+for node in "${!untaints[@]}"; do
+  for key in ${untaints[$node]}; do mark taint "$node" "$key-"; done # one by one: kubectl removes none where one is missing
+done

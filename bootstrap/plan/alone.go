@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// What kubeadm puts on control planes to keep pods and load balancers away; the older name of the taint until 1.24.
+// Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/create-cluster-kubeadm/#control-plane-node-isolation.
+var controlPlaneTaints = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
+const noLoadBalancer = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+// opened are the lines for cluster-nodes that open a control plane for pods which is the whole cluster, unless the inventory has
+// its taint.
+func (b *builder) opened() []string {
+	node := b.nodeOf(b.cp)
+	if len(b.inv.Hosts) > 1 || keepsTaint(b.cp.Host) || b.hasOtherNodes() {
+		return nil
+	}
+	var want []string
+	for _, key := range controlPlaneTaints {
+		if node == nil || isTainted(node, key) {
+			want = append(want, fmt.Sprintf("%s\tuntaint\t%s", b.cp.node, key))
+		}
+	}
+	_, wanted := b.cp.Labels[noLoadBalancer]
+	if _, there := labelOf(node, noLoadBalancer); !wanted && (there || node == nil) {
+		want = append(want, fmt.Sprintf("%s\tlabel\t%s-", b.cp.node, noLoadBalancer))
+	}
+	return want
+}
+
+// staysOpen tells who adds workers that the control plane goes on taking pods: kgpu ends nobody's place to run.
+func (b *builder) staysOpen(joining []*host) {
+	node := b.nodeOf(b.cp)
+	if len(joining) == 0 || node == nil || keepsTaint(b.cp.Host) ||
+		slices.ContainsFunc(controlPlaneTaints, func(key string) bool { return isTainted(node, key) }) {
+		return
+	}
+	b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the control plane goes on taking pods beside the workers: `taints: [%s:NoSchedule]` of this host in the inventory keeps new ones off it",
+		b.cp.id, controlPlaneTaints[0]))
+}
+
+// hasOtherNodes reports whether the cluster has nodes that are no host of the inventory.
+func (b *builder) hasOtherNodes() bool {
+	c := b.cp.facts.ControlPlane
+	return c != nil && slices.ContainsFunc(c.Nodes, func(n facts.Node) bool { return n.Name != b.cp.node })
+}
+
+// keepsTaint reports whether the inventory wants a control plane's taint on the host.
+func keepsTaint(h inventory.Host) bool {
+	return slices.ContainsFunc(h.Taints, func(t inventory.Taint) bool { return slices.Contains(controlPlaneTaints, t.Key) })
+}
+
+func isTainted(n *facts.Node, key string) bool {
+	return slices.ContainsFunc(n.Taints, func(t string) bool { return strings.HasPrefix(t, key+"=") || strings.HasPrefix(t, key+":") })
+}
