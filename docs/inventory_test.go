@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -76,8 +77,33 @@ func (r *reference) page() string {
 	for i := 0; i < len(properties.Content); i += 2 {
 		r.sections(&b, properties.Content[i+1], []string{properties.Content[i].Value})
 	}
+	b.WriteString(changesIntroduction)
+	for _, c := range plan.Changes {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(c.Keys), c.Answer, code(c.Steps), c.Says)
+	}
 	return b.String()
 }
+
+// code writes names as they are typed.
+func code(names []string) string {
+	var quoted []string
+	for _, name := range names {
+		quoted = append(quoted, "`"+name+"`")
+	}
+	return strings.Join(quoted, ", ")
+}
+
+const changesIntroduction = `
+## What may change while the cluster runs
+
+Change the file and run ` + "`kgpu up`; `kgpu plan`" + ` shows before what it would do. What a cluster or a node keeps as it was made with is refused
+(` + "`CLUSTER_SETTING_FIXED`, `KUBERNETES_VERSION_CHANGE`" + `) with the key's place in the file and what runs, and nothing on any host changes. Where
+the file does not have such a key, what runs counts. Hosts that are added to the file join; one that is taken out of it stays a node until
+` + "`kgpu remove-worker`" + `. No step: nothing changes on any host.
+
+| keys | on a cluster that runs | steps that it may take | what it disrupts, or the way to go |
+|---|---|---|---|
+`
 
 // sections writes a section for a mapping, and for those in it.
 func (r *reference) sections(b *strings.Builder, n *yaml.Node, path []string) {
@@ -275,7 +301,7 @@ func cell(text string) string { return strings.NewReplacer("|", `\|`, "<", "&lt;
 
 const inventoryIntroduction = `# The inventory
 
-<!-- Made from inventory/schema.json and examples/full.yaml by go test ./docs -update: change it there. -->
+<!-- Made from inventory/schema.json, examples/full.yaml and bootstrap/plan/changes.go by go test ./docs -update: change it there. -->
 
 One file names your machines and says what the cluster is to be. Only ` + "`hosts`" + ` must be there. ` + "`kgpu validate`" + ` checks the
 file without contacting a host, and names every problem at once with its line and column. An editor that knows YAML's language
@@ -289,7 +315,8 @@ server completes the keys: ` + "`kgpu schema > inventory.schema.json`" + `, and 
 - Paths may begin with ` + "`~/`" + `; others that are not absolute begin at the file's own folder.
 - Addresses and names may be ranges: ` + "`10.0.0.[11-14]`, `gpu[01-08].lab`" + `.
 
-All of it in one file: [examples/full.yaml](../examples/full.yaml).
+All of it in one file: [examples/full.yaml](../examples/full.yaml). What becomes of a key that changes later:
+[what may change while the cluster runs](#what-may-change-while-the-cluster-runs).
 
 **An inventory is as trusted as a Makefile.** It decides which of your files and environment variables kgpu reads, to which
 machines it logs in with your keys, which of them asks for a password and is given one, and where kgpu notes host keys. ` + "`kgpu plan`" + `

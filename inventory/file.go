@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"fmt"
 	"net/netip"
 
 	"go.yaml.in/yaml/v3"
@@ -95,7 +94,6 @@ func kubernetesVersion(d *decoder, k *Kubernetes, n *yaml.Node, path string) {
 		}
 		return catalog.Resolve(s)
 	})(d, k, n, path)
-	k.VersionAt = fmt.Sprintf("%s:%d:%d", d.file, n.Line, n.Column)
 }
 
 func gates(d *decoder, k *Kubernetes, n *yaml.Node, path string) {

@@ -89,7 +89,7 @@ func (d *decoder) hosts(f *file) {
 	for i, n := range f.hostNodes {
 		path := fmt.Sprintf("hosts[%d]", i)
 		before := len(d.problems)
-		e := &entry{host: Host{Role: Worker, SSH: f.ssh, Line: n.Line}}
+		e := &entry{host: Host{Role: Worker, SSH: f.ssh, Line: n.Line, path: path}}
 		mapping(d, n, path, hostKeys(), e)
 		if at, ok := d.nodes[path+".address"]; ok {
 			e.host.Line = at.Line

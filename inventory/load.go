@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -42,6 +43,10 @@ func Decode(name string, data []byte, opts Options) (*Inventory, error) {
 		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "reading the inventory", Err: d.problems.sorted()}
 	}
 	f.environment = slices.Sorted(maps.Keys(d.used))
+	f.places = map[string]string{}
+	for key, n := range d.nodes {
+		f.places[key] = fmt.Sprintf("%s:%d:%d", d.file, n.Line, n.Column)
+	}
 	return &f.Inventory, nil
 }
 

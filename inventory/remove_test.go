@@ -155,7 +155,7 @@ func same(t *testing.T, path string, before *Inventory, text []byte, without []s
 func hostsOf(inv *Inventory) []Host {
 	hosts := slices.Clone(inv.Hosts)
 	for i := range hosts {
-		hosts[i].Line = 0
+		hosts[i].Line, hosts[i].path = 0, ""
 	}
 	return hosts
 }

@@ -38,6 +38,25 @@ func sections() map[string][]string {
 	}
 }
 
+// Keys lists every key of the file that has a value of its own: kubernetes.version, hosts[].name. A bastion stands for any depth,
+// a host's own ssh for all of its settings.
+func Keys() []string {
+	all := sections()
+	var keys []string
+	for section, known := range all {
+		for _, key := range known {
+			path := join(section, key)
+			_, mapping := all[path]
+			_, list := all[path+"[]"]
+			if !mapping && !list {
+				keys = append(keys, path)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 func names[T any](ks keys[T]) []string { return slices.Sorted(maps.Keys(ks)) }
 
 // unknownKey says what is wrong with a key that its mapping does not have.

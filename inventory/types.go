@@ -87,14 +87,17 @@ type Inventory struct {
 	Timeouts     Timeouts
 	Hosts        []Host // in file order, ranges expanded
 
-	environment []string // variables whose values it has in it, but for secrets
+	environment []string          // variables whose values it has in it, but for secrets
+	places      map[string]string // where the file says what, by the path of the key
 }
+
+// At is where the file says a key, such as kubernetes.version: file:line:column; empty: nowhere.
+func (inv *Inventory) At(key string) string { return inv.places[key] }
 
 // Kubernetes is the cluster's version and settings.
 type Kubernetes struct {
 	Version        Version // exact; what the file leaves open is the catalog's, until the hosts have told what they can have
 	Pin            Pin     // how much of it the file says
-	VersionAt      string  // where the file says it: file:line:column; empty: nowhere
 	AllowEndOfLife bool    // accept a version that is out of support
 
 	PodCIDR              netip.Prefix // default 10.244.0.0/16
@@ -175,7 +178,12 @@ type Host struct {
 	Taints         []Taint
 	SSH            SSH
 	Line           int // where the file names it
+
+	path string // of its entry: hosts[0], which a range shares
 }
+
+// Path is that of a key of the host, as At takes it.
+func (h Host) Path(key string) string { return join(h.path, key) }
 
 // ID is how kgpu names the host in output: its name when the file gives one, else its address.
 func (h Host) ID() string {

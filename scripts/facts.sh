@@ -478,8 +478,8 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
   for path in /etc/kubernetes/manifests/{kube-apiserver,kube-controller-manager,etcd}.yaml; do
     while read -r key value _; do
       case $value in
-        --advertise-address=* | --service-cluster-ip-range=* | --cluster-cidr=* | --initial-cluster=* | --enable-admission-plugins=* | \
-          --admission-control-config-file=* | --audit-log-path=* | --encryption-provider-config=*) printf 'control-plane-flag=%s\n' "${value#--}" ;;
+        --advertise-address=* | --service-cluster-ip-range=* | --cluster-cidr=* | --cluster-name=* | --initial-cluster=* | \
+          --enable-admission-plugins=* | --admission-control-config-file=* | --audit-log-path=* | --encryption-provider-config=*) printf 'control-plane-flag=%s\n' "${value#--}" ;;
       esac
     done 2>/dev/null <"$path"
   done

@@ -541,7 +541,7 @@ func TestFactsOfAControlPlane(t *testing.T) {
 		Plugins: "NodeRestriction,DenyServiceExternalIPs", Admission: "/etc/kubernetes/kgpu/admission.yaml",
 		AuditLog: "/var/log/kubernetes/audit/audit.log", Encryption: "/etc/kubernetes/kgpu/encryption.yaml",
 	}
-	if c == nil || c.Advertised != "10.0.0.10" || c.PodCIDR != "10.244.0.0/16" || c.ServiceCIDR != "10.96.0.0/12" || !slices.Equal(c.EtcdMembers, []string{"cp1", "cp2"}) ||
+	if c == nil || c.Advertised != "10.0.0.10" || c.Name != "kubernetes" || c.PodCIDR != "10.244.0.0/16" || c.ServiceCIDR != "10.96.0.0/12" || !slices.Equal(c.EtcdMembers, []string{"cp1", "cp2"}) ||
 		c.Defences != defences || c.Version != "v1.36.3" || !c.Since.Equal(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) || c.Finished {
 		t.Errorf("%+v", c)
 	}

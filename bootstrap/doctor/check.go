@@ -190,11 +190,11 @@ func unreached(m Machine) []Finding {
 	return out
 }
 
-// Refused is the finding of a plan that refuses to change the cluster's version, which works as it is.
+// Refused are the findings of a plan that refuses to change what the cluster was made with, which works as it is.
 func Refused(err error) []Finding {
 	var out []Finding
 	for _, e := range reason.All(err) {
-		if e.ID == reason.KubernetesVersionChange {
+		if e.ID == reason.KubernetesVersionChange || e.ID == reason.ClusterSettingFixed {
 			out = append(out, fromReason(e.Host, e))
 		}
 	}
@@ -218,7 +218,7 @@ func fromReason(host string, e *reason.Error) Finding {
 }
 
 // onlyWarnings are what preflight or the plan refuses before anything is made, and what a node can live with.
-var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange}
+var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange, reason.ClusterSettingFixed}
 
 // pointless are checks of preflight that say nothing new about a node: they are for the choice of what is to be installed.
 var pointless = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}

@@ -197,6 +197,7 @@ type ControlPlane struct {
 	Since           time.Time // when its certificate authority was made
 	Endpoint        string    // host:port by which its administrator, and the nodes, know the API server; empty: unknown
 	Advertised      string    // the address that its API server tells others
+	Name            string    // that its controller manager has for the cluster; empty: unknown
 	PodCIDR         string    // empty: it gives nodes no ranges
 	ServiceCIDR     string
 	EtcdMembers     []string // names of the members with which its etcd began

@@ -90,6 +90,8 @@ func (c *ControlPlane) flags(lines []string) {
 			c.Advertised = value
 		case "cluster-cidr":
 			c.PodCIDR = value
+		case "cluster-name":
+			c.Name = value
 		case "service-cluster-ip-range":
 			c.ServiceCIDR = value
 		case "initial-cluster":

@@ -92,11 +92,11 @@ func TestWhatClustersLeave(t *testing.T) {
 	if k := parse(t, "kubelet-server=https://10.0.0.10:6443").Kubelet; k == nil || k.CAHash != "" {
 		t.Errorf("a kubeconfig that was half written: %+v", k)
 	}
-	c := parse(t, "control-plane=1", "control-plane-flag=advertise-address=10.0.0.10", "control-plane-flag=cluster-cidr=10.244.0.0/16",
+	c := parse(t, "control-plane=1", "control-plane-flag=cluster-name=lab", "control-plane-flag=advertise-address=10.0.0.10", "control-plane-flag=cluster-cidr=10.244.0.0/16",
 		"control-plane-flag=enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs", "control-plane-flag=admission-control-config-file=/a",
 		"control-plane-flag=audit-log-path=/b", "control-plane-flag=encryption-provider-config=/c",
 		"control-plane-flag=initial-cluster=a=https://10.0.0.10:2380,b=https://10.0.0.20:2380", "cluster-ca="+certificateOf(t)).ControlPlane
-	if c.Advertised != "10.0.0.10" || c.PodCIDR != "10.244.0.0/16" || !slices.Equal(c.EtcdMembers, []string{"a", "b"}) || c.Since.IsZero() {
+	if c.Advertised != "10.0.0.10" || c.Name != "lab" || c.PodCIDR != "10.244.0.0/16" || !slices.Equal(c.EtcdMembers, []string{"a", "b"}) || c.Since.IsZero() {
 		t.Errorf("%+v", c)
 	}
 	if want := (Defences{"NodeRestriction,DenyServiceExternalIPs", "/a", "/b", "/c"}); c.Defences != want {

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
@@ -84,15 +83,6 @@ func (b *builder) endpoint() string {
 		return e
 	}
 	return netip.AddrPortFrom(b.cp.addr, apiPort).String()
-}
-
-// otherEndpoint says that a cluster which runs is not known by what the inventory names, and will not be.
-func (b *builder) otherEndpoint() {
-	c, want := b.cp.facts.ControlPlane, b.inv.Kubernetes.ControlPlaneEndpoint
-	if c != nil && c.Answers && c.Endpoint != "" && want != "" && !strings.EqualFold(c.Endpoint, want) {
-		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("kubernetes.controlPlaneEndpoint: the cluster was made with %s, and a control plane that runs is not changed; "+
-			"docs/troubleshooting.md, \"A cluster that cannot grow\", has the commands", c.Endpoint))
-	}
 }
 
 // The unit puts the line back before the kubelet starts: where cloud-init manages /etc/hosts, it makes the file anew at every boot.

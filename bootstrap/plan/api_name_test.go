@@ -52,9 +52,9 @@ func TestAPIName(t *testing.T) {
 			if got := b.apiName(); got != c.want || b.endpoint() != c.endpoint {
 				t.Errorf("%q and %s, want %q and %s", got, b.endpoint(), c.want, c.endpoint)
 			}
-			b.otherEndpoint()
-			if differs := c.yaml != "" && c.running != ""; len(b.graph.Warnings) > 0 != differs {
-				t.Errorf("it warns of %q", b.graph.Warnings)
+			err = b.refuseFixed()
+			if differs := c.yaml != "" && c.running != ""; (err != nil) != differs || err != nil && !refuses(err, "kubernetes.controlPlaneEndpoint") {
+				t.Errorf("it is refused: %v", err)
 			}
 			if api, err := b.apiEndpoint(); c.want != "" && (err != nil || api.Host != "10.0.0.10") {
 				t.Errorf("a host that is no node yet tries %v, %v", api, err)

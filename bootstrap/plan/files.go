@@ -11,15 +11,19 @@ import (
 // text is a world-readable configuration file.
 func text(content string) File { return File{Mode: 0o644, Content: []byte(content)} }
 
+func sha256Of(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
 // changed lists the files that are not on the host as they should be, each as a reason.
 func changed(f *facts.Host, want map[string]File) []string {
 	var reasons []string
 	for _, path := range sortedKeys(want) {
-		sum := sha256.Sum256(want[path].Content)
 		switch have, ok := f.Files[path]; {
 		case !ok:
 			reasons = append(reasons, path+" is missing")
-		case have != hex.EncodeToString(sum[:]):
+		case have != sha256Of(want[path].Content):
 			reasons = append(reasons, fmt.Sprintf("%s differs", path))
 		}
 	}

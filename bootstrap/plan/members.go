@@ -120,6 +120,8 @@ func (b *builder) noControlPlane(h *host) Standing {
 	switch {
 	case r.Init && !r.Done:
 		return again("kubeadm init did not come to its end")
+	case f.Kubelet != nil && !r.Init && b.hasControlPlaneOf(f.Kubelet.CAHash):
+		return refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be the control plane", b.placeOfRole(h))
 	case f.Kubelet != nil && !r.Init:
 		return refused(reason.HostForeignCluster, "the host is a worker of the cluster at %s (CA %s)", f.Kubelet.Server, brief(f.Kubelet.CAHash))
 	case f.Etcd != nil:
@@ -158,6 +160,8 @@ func (b *builder) workerStanding(h *host) Standing {
 		c = b.cp.facts.ControlPlane
 	}
 	switch {
+	case f.ControlPlane != nil && b.cp != nil && b.cp.facts.Kubelet != nil && b.cp.facts.Kubelet.CAHash == f.ControlPlane.CAHash:
+		return refused(reason.ClusterSettingFixed, "%s: the host is the control plane of the cluster, and the inventory wants it to be a worker", b.placeOfRole(h))
 	case f.ControlPlane != nil:
 		return refused(reason.HostForeignCluster, "the host is the control plane of a cluster of its own: %s", describeCluster(f))
 	case k == nil:

@@ -104,7 +104,7 @@ func TestStandings(t *testing.T) {
 			c.Nodes[0].Runtime, c.Nodes[0].Version = "docker://29.4.3", "v1.36.3"
 			f["cp1"].PodNetwork = []string{"/etc/cni/net.d/05-cilium.conflist"}
 		}, want: "foreign|HOST_MADE_BY_HAND|" + strings.Replace(evidence, "v1.36.3", "v1.35.2", 1) + "; it cannot be adopted: " +
-			"its podCIDR is unknown, the inventory's 10.244.0.0/16, its serviceCIDR is 10.43.0.0/16, the inventory's 10.96.0.0/12, its address is 10.0.0.9, the inventory's 10.0.0.10, " +
+			"its podCIDR is unknown, the inventory's 10.244.0.0/16, its address is 10.0.0.9, the inventory's 10.0.0.10, " +
 			"it has 2 control planes, its pod network is another (/etc/cni/net.d/05-cilium.conflist), the inventory's flannel, its runtime is docker://29.4.3, the inventory's containerd, " +
 			"its kubelet is v1.36.3, its cluster's version v1.35.2"},
 		{name: "control plane by hand, with weave", host: "cp1", change: func(f map[string]*facts.Host) {

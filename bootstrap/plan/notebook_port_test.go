@@ -24,6 +24,7 @@ func TestNotebookOnTheInternet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv, seen := decode(t, oneCard+c.more), withNotebook(t)
+			seen["cp1"].ControlPlane.PodCIDR = inv.Kubernetes.PodCIDR.String()
 			a := netip.MustParseAddr(c.address)
 			seen["w1"].Addresses = append(seen["w1"].Addresses, facts.Address{Interface: "eth1", Prefix: netip.PrefixFrom(a, a.BitLen())})
 			g, err := Notebook(inv, seen, true)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"strconv"
 
 	"kgpu.dev/kgpu/inventory"
@@ -91,7 +92,9 @@ func (b *builder) initInput(config string) Input {
 	if b.encrypts() {
 		values["encryption"] = encryption
 	}
-	return Input{Values: b.withFlags(values), Files: b.securityFiles()}
+	files := b.madeWith()
+	maps.Copy(files, b.securityFiles())
+	return Input{Values: b.withFlags(values), Files: files}
 }
 
 func (b *builder) securityFiles() map[string]File {
@@ -125,12 +128,4 @@ func podSecurity(level inventory.PodSecurity) string {
 		panic(err) // strings alone can be encoded
 	}
 	return text
-}
-
-// plainSecrets says that a control plane which runs does not do what is asked for, and will not.
-func (b *builder) plainSecrets() {
-	if c := b.cp.facts.ControlPlane; c != nil && c.Answers && b.encrypts() && c.Defences.Encryption == "" {
-		b.graph.Warnings = append(b.graph.Warnings, "security.encryptSecrets: the cluster's API server does not encrypt Secrets, and a control plane that runs is not changed; "+
-			"docs/security.md, \"A cluster that exists\", has the commands")
-	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -35,7 +36,7 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*Gra
 	}
 	b.adopt = adopt
 	b.judge()
-	if err := b.refuseVersionChange(); err != nil {
+	if err := errors.Join(b.refuseVersionChange(), b.refuseFixed()); err != nil {
 		return nil, err
 	}
 	for _, h := range b.hosts {
@@ -76,7 +77,8 @@ type host struct {
 
 // builder collects the graph.
 type builder struct {
-	inv      *inventory.Inventory // settled: with the version that the cluster runs, if there is one
+	inv      *inventory.Inventory // settled: with what the cluster runs, if there is one
+	asked    *inventory.Inventory // as the file has it
 	versions Versions
 	minor    catalog.Minor
 	hosts    []*host
@@ -106,6 +108,7 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 
 // enter takes the hosts with facts in, and the version that their cluster runs.
 func (b *builder) enter(seen map[string]*facts.Host) {
+	b.asked = b.inv
 	for _, entry := range b.inv.Hosts {
 		f := seen[entry.ID()]
 		if f == nil {
@@ -118,7 +121,7 @@ func (b *builder) enter(seen map[string]*facts.Host) {
 		}
 	}
 	b.versions = b.findVersions()
-	b.inv = b.versions.settle(b.inv)
+	b.settle()
 	b.minor, _ = catalog.Kubernetes(b.inv.Kubernetes.Version.Minor)
 }
 
@@ -203,8 +206,6 @@ func (b *builder) warnings() {
 	b.leftDistributions()
 	b.versionWarnings()
 	b.endedDrivers()
-	b.plainSecrets()
-	b.otherEndpoint()
 	b.pressures()
 	if b.inv.Network == inventory.Weave && b.cp.facts.ControlPlane == nil {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")

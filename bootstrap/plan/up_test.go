@@ -235,13 +235,14 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			if m := regexp.MustCompile(`(?m)^ *controlPlaneEndpoint: (.*)$`).FindStringSubmatch(input.Values["kubeadm"]); m != nil {
 				f.ControlPlane.Endpoint = m[1]
 			}
-			joinNode(f.ControlPlane, f, "cp1")
+			flagsOf(f.ControlPlane, input.Values["kubeadm"])
+			joinNode(f.ControlPlane, f, "cp1", inv.Runtime)
 			f.ControlPlane.Nodes[0].Taints, f.ControlPlane.Nodes[0].Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
 			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 		case "cluster/join":
 			for _, h := range inv.Hosts {
 				if h.ID() == s.Host {
-					joinNode(seen["cp1"].ControlPlane, f, h.Name)
+					joinNode(seen["cp1"].ControlPlane, f, h.Name, inv.Runtime)
 					f.Recorded = &facts.Record{Join: true, Done: true, CAHash: "ca", UID: "uid-" + h.Name}
 				}
 			}
@@ -304,10 +305,10 @@ func manifestHashOf(t *testing.T, manifest string) string {
 	return ""
 }
 
-func joinNode(c *facts.ControlPlane, f *facts.Host, name string) {
+func joinNode(c *facts.ControlPlane, f *facts.Host, name string, runtime inventory.Runtime) {
 	f.Kubelet = &facts.Member{Server: "https://10.0.0.10:6443", CAHash: c.CAHash, NodeName: name}
 	f.Units["kubelet.service"] = facts.Unit{Active: "active", Enabled: "enabled"}
-	c.Nodes = append(c.Nodes, facts.Node{Name: name, UID: "uid-" + name, InternalIP: f.Addresses[0].Prefix.Addr().String(), Labels: map[string]string{}})
+	c.Nodes = append(c.Nodes, facts.Node{Name: name, UID: "uid-" + name, Runtime: string(runtime) + "://1", InternalIP: f.Addresses[0].Prefix.Addr().String(), Labels: map[string]string{}})
 }
 
 // describe is the golden form of a graph.

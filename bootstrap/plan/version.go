@@ -63,19 +63,12 @@ func kubeletVersion(f *facts.Host) inventory.Version {
 	return parsedVersion(upstream)
 }
 
-// Settled is the inventory with the version of Kubernetes that the cluster runs, where there is one that kgpu knows: everything
-// that depends on the version is judged and planned by what is there. Up refuses where the inventory wants another.
+// Settled is the inventory with what the cluster runs, where there is one: the version of Kubernetes, if kgpu knows it, and what
+// stays as the cluster was made. Everything is judged and planned by what is there. Up refuses where the inventory wants another.
 func Settled(inv *inventory.Inventory, seen map[string]*facts.Host) *inventory.Inventory {
-	return VersionsOf(inv, seen).settle(inv)
-}
-
-func (v Versions) settle(inv *inventory.Inventory) *inventory.Inventory {
-	if !v.known() {
-		return inv
-	}
-	settled := *inv
-	settled.Kubernetes.Version = v.Running
-	return &settled
+	b := &builder{inv: inv}
+	b.enter(seen)
+	return b.inv
 }
 
 // known reports whether there is a cluster of a version that kgpu knows.
@@ -94,6 +87,9 @@ func (b *builder) refuseVersionChange() error {
 	detail := fmt.Sprintf("the cluster runs Kubernetes %s, and the inventory wants %s", v.Running, v.Wanted)
 	if !v.known() {
 		detail = fmt.Sprintf("the cluster runs Kubernetes %s, of which this kgpu knows nothing", v.Running)
+	}
+	if at := b.asked.At("kubernetes.version"); at != "" {
+		detail = at + ": " + detail
 	}
 	return &reason.Error{ID: reason.KubernetesVersionChange, Host: b.cp.id, Doing: "planning", Detail: detail}
 }

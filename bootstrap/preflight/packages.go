@@ -52,7 +52,7 @@ func (c *checker) orWrite(v catalog.Version) string {
 	}
 	at := ""
 	if c.inv.Kubernetes.Pin == inventory.PinnedExact {
-		at = fmt.Sprintf(" (%s)", c.inv.Kubernetes.VersionAt)
+		at = fmt.Sprintf(" (%s)", c.inv.At("kubernetes.version"))
 	}
 	return fmt.Sprintf("; or write `kubernetes: {version: %s}` into the inventory%s", v, at)
 }

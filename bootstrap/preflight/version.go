@@ -27,7 +27,7 @@ func (c *checker) version(m Machine) {
 	case c.running:
 		e.Advice = "a new node gets the version of its cluster: let the mirror have " + want.Version.String() + ", or take it out of `repositories:`"
 	case want.Pin == inventory.PinnedExact:
-		e.Advice = fmt.Sprintf("%s: take one of these, or %s for the newest patch that all hosts can have", want.VersionAt, want.Version.MinorString())
+		e.Advice = fmt.Sprintf("%s: take one of these, or %s for the newest patch that all hosts can have", c.inv.At("kubernetes.version"), want.Version.MinorString())
 	default:
 		e.Advice = "all hosts get one version: let the mirrors of all have the same ones"
 	}

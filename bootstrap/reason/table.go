@@ -61,6 +61,7 @@ const (
 	HostAPIName          ID = "HOST_API_NAME"
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
+	ClusterSettingFixed     ID = "CLUSTER_SETTING_FIXED"
 
 	HostPodNetworkLeft    ID = "HOST_POD_NETWORK_LEFT"
 	HostModuleMissing     ID = "HOST_MODULE_MISSING"
@@ -299,6 +300,9 @@ var table = index([]Reason{
 	{KubernetesVersionChange, 43,
 		"The inventory wants another version of Kubernetes than the cluster runs, or the cluster runs one that this kgpu does not know. kgpu does not change the version of a cluster yet: nothing is planned, and no option changes that.",
 		"write the version that the cluster runs into the inventory as `kubernetes: {version: …}`, or leave `version` out: then the cluster's own counts; for a version that kgpu does not know, take a newer kgpu"},
+	{ClusterSettingFixed, 241,
+		"The inventory wants something else than the cluster that runs, of what a cluster or a node keeps as it was made with: the message names the key, its place in the file, what runs and what is wanted. Nothing is planned, and no option changes that. docs/inventory.md has all keys and what becomes of them while the cluster runs.",
+		"write what runs into the inventory, or leave the key out: then what runs counts; a cluster made with something else takes `kgpu reset` and `kgpu up`"},
 	{HostPodNetworkLeft, 42,
 		"A pod network that kgpu did not make has left its configuration, its links or its addresses on the host. Pods would get addresses of the wrong range, or two hosts the same one.",
 		"remove what the message names (files, and links by `ip link delete`); `kgpu up --adopt` removes what weave, flannel and calico left"},

@@ -194,7 +194,7 @@ func TestWhatIsNotWell(t *testing.T) {
 			runsVersion(s, "1.36.3")
 			inv.Kubernetes.Version.Minor, inv.Kubernetes.Pin = 37, inventory.PinnedExact
 			*todo = *Plan(inv, s)
-		}, []string{"cp1 KUBERNETES_VERSION_CHANGE planning: the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.3"}},
+		}, []string{"cp1 KUBERNETES_VERSION_CHANGE planning: inventory.yaml:3:23: the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.3"}},
 		"a node of another version": {func(inv *inventory.Inventory, s []Seen, _ *Todo) {
 			runsVersion(s, "1.36.4")
 			inv.Kubernetes.Pin = inventory.NotPinned

@@ -1,0 +1,42 @@
+package plan
+
+import (
+	"encoding/json"
+
+	"kgpu.dev/kgpu/inventory"
+)
+
+// What kubeadm init reads of the inventory, and nobody after it, stays on the control plane as it was: what became of it in the
+// cluster has another form. Who changes the cluster by hand removes the file.
+const madeWithDir = securityDir + "/made-with/"
+
+// madeWithKeys are the keys of which nothing else on a host says what the cluster was made with.
+func madeWithKeys(k inventory.Kubernetes) map[string]any {
+	return map[string]any{
+		"kubernetes.featureGates":           k.FeatureGates,
+		"kubernetes.kubeletConfiguration":   k.KubeletConfiguration,
+		"kubernetes.clusterConfiguration":   k.ClusterConfiguration,
+		"kubernetes.kubeProxyConfiguration": k.KubeProxyConfiguration,
+	}
+}
+
+func madeWithFile(key string) string { return madeWithDir + key + ".json" }
+
+// madeWith are the files that remember them; older Kubernetes is kept as it was.
+func (b *builder) madeWith() map[string]File {
+	files := map[string]File{}
+	if !b.minor.Secured() {
+		return files
+	}
+	for key, value := range madeWithKeys(b.asked.Kubernetes) {
+		content, err := json.Marshal(value)
+		if err != nil {
+			panic(err) // it comes out of YAML
+		}
+		if string(content) == "null" {
+			content = []byte("{}")
+		}
+		files[madeWithFile(key)] = File{Mode: 0o600, Content: append(content, '\n')}
+	}
+	return files
+}
