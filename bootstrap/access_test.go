@@ -394,7 +394,11 @@ func TestKubectl(t *testing.T) {
 // kubectlOfNotebook answers scripts/access/notebook.sh.
 const kubectlOfNotebook = `case "$*" in
 *' get service notebook '*) printf 'service=%s\nport=PORT\n' "SERVICE" ;;
+*' get deployment notebook '*spec.replicas*) echo -n 1 ;;
 *' get deployment notebook '*) echo ready=READY ;;
+*' get pods '*len*) echo -n PODS ;;
+*' get pods '*) echo -n 'WAITS' ;;
+*' scale '*) ;;
 *' get secret notebook '*) echo token=dG9rJmVu ;;
 *) exit 1 ;;
 esac
@@ -416,7 +420,7 @@ func TestOpenNotebook(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := func(ready string) string {
-		return strings.NewReplacer("SERVICE", notebook.Listener.Addr().String(), "PORT", port, "READY", ready).Replace(kubectlOfNotebook)
+		return strings.NewReplacer("SERVICE", notebook.Listener.Addr().String(), "PORT", port, "READY", ready, "PODS", ready, "WAITS", "").Replace(kubectlOfNotebook)
 	}
 	t.Run("through SSH", func(t *testing.T) {
 		h, o := newAPIHost(t)
@@ -477,6 +481,26 @@ func TestOpenNotebook(t *testing.T) {
 			}
 		})
 	}
+	t.Run("no GPU is free", func(t *testing.T) {
+		h, o := newAPIHost(t)
+		h.program(t, "kubectl", strings.Replace(answer("0"), "echo -n ''", "echo '0/1 nodes are available: 1 Insufficient nvidia.com/gpu.'", 1))
+		err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard})
+		var e *reason.Error
+		if !errors.As(err, &e) || e.ID != reason.NotebookNoCard || !strings.Contains(e.Detail, "0/1 nodes") || !strings.Contains(e.AdviceLine(), "kgpu status") {
+			t.Error(err)
+		}
+	})
+	t.Run("stopped", func(t *testing.T) {
+		for script, want := range map[string]reason.ID{answer("0"): "", "exit 0\n": reason.NotebookFailed, "exit 1\n": reason.APIUnreachable} {
+			h, o := newAPIHost(t)
+			h.program(t, "kubectl", script)
+			var out strings.Builder
+			err := StopNotebook(t.Context(), o, DoorOptions{Out: &out})
+			if want == "" && (err != nil || !strings.Contains(out.String(), "kgpu notebook")) || want != "" && !errors.Is(err, &reason.Error{ID: want}) {
+				t.Errorf("%q, %v; want %s", out.String(), err, want)
+			}
+		}
+	})
 	t.Run("the API does not answer", func(t *testing.T) {
 		h, o := newAPIHost(t)
 		h.program(t, "kubectl", "echo refused >&2; exit 1\n")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,11 +13,12 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
-// DoorOptions are what OpenNotebook and OpenDashboard need beyond what all stories need.
+// DoorOptions are what OpenNotebook, StopNotebook and OpenDashboard need beyond what all stories need.
 type DoorOptions struct {
 	Port  int                                         // of this machine, which leads there; 0: a free one
 	JSON  bool                                        // an object for programs, without the token
@@ -52,8 +54,46 @@ func (s *session) answers(ctx context.Context, name, input string) (map[string]s
 }
 
 // OpenNotebook tells how the notebook is opened, and leads there until ctx ends: a port of the nodes may, too, and without
-// encryption.
+// encryption. One that was stopped is started.
 func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
+	return atNotebook(ctx, o, "start\n", func(s *session, said notebookSaid) error {
+		switch {
+		case said.ready == 0 && strings.Contains(said.waits, "Insufficient "):
+			return &reason.Error{ID: reason.NotebookNoCard, Host: s.controlPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
+				Advice: "`kgpu status` says which pods have GPUs: when one ends, `kgpu notebook` opens it; `kgpu notebook --stop` has it wait no longer"}
+		case said.ready == 0:
+			return noNotebook(s, strings.TrimSuffix("the notebook is not ready: "+said.waits, ": "))
+		}
+		d.port = said.port
+		return s.lead(ctx, d, "the notebook", said.service, func(at string) string { return notebookURL(at, said.token) }, "")
+	})
+}
+
+// StopNotebook has the notebook give its card back: it has no pod until OpenNotebook starts it again.
+func StopNotebook(ctx context.Context, o Options, d DoorOptions) error {
+	return atNotebook(ctx, o, "stop\n", func(s *session, said notebookSaid) error {
+		if said.pods > 0 {
+			return noNotebook(s, "its pod does not end")
+		}
+		if d.JSON {
+			return json.NewEncoder(d.Out).Encode(struct {
+				Stopped bool `json:"stopped"`
+			}{true})
+		}
+		return report.PrintStopped(d.Out)
+	})
+}
+
+// notebookSaid is what scripts/access/notebook.sh tells.
+type notebookSaid struct {
+	service, token string
+	waits          string // why its pod has no node
+	ready, pods    uint64
+	port           uint16
+}
+
+// atNotebook asks for the notebook, and for a change of it before, and hands on what is there.
+func atNotebook(ctx context.Context, o Options, change string, then func(*session, notebookSaid) error) error {
 	if o.Inventory.Notebook.Framework == catalog.NoFramework {
 		return &UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
 	}
@@ -62,26 +102,27 @@ func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
 		return err
 	}
 	defer s.close()
-	cp := s.controlPlane().ID()
-	said, err := s.answers(ctx, "notebook", "")
+	text, err := s.answers(ctx, "notebook", change)
 	if err != nil {
 		return err
 	}
-	missing := func(detail string) error {
-		return &reason.Error{ID: reason.NotebookFailed, Host: cp, Doing: "opening the notebook", Detail: detail,
-			Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
-	}
-	ready, wrong := strconv.ParseUint(cmp.Or(said["ready"], "0"), 10, 32)
-	d.port, err = nodePort(said["port"])
+	said := notebookSaid{service: text["service"], token: text["token"], waits: printable.Short(strings.TrimSpace(text["waits"]), 300)}
+	var wrong [3]error
+	said.ready, wrong[0] = strconv.ParseUint(cmp.Or(text["ready"], "0"), 10, 32)
+	said.pods, wrong[1] = strconv.ParseUint(cmp.Or(text["pods"], "0"), 10, 32)
+	said.port, wrong[2] = nodePort(text["port"])
 	switch {
-	case wrong != nil || err != nil:
+	case errors.Join(wrong[:]...) != nil:
 		return s.misunderstood("notebook")
-	case said["service"] == "" || said["token"] == "":
-		return missing("there is no notebook")
-	case ready == 0:
-		return missing("the notebook is not ready")
+	case said.service == "" || said.token == "":
+		return noNotebook(s, "there is no notebook")
 	}
-	return s.lead(ctx, d, "the notebook", said["service"], func(at string) string { return notebookURL(at, said["token"]) }, "")
+	return then(s, said)
+}
+
+func noNotebook(s *session, detail string) error {
+	return &reason.Error{ID: reason.NotebookFailed, Host: s.controlPlane().ID(), Doing: "opening the notebook", Detail: detail,
+		Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
 }
 
 // OpenDashboard tells how the dashboard is opened, and leads there until ctx ends: no other way does.

@@ -69,7 +69,7 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		s.warn("kubectl runs there, and reads files there: the API server cannot be reached from here (%v), nor through SSH (%v)", blocked, err)
+		s.warn("kubectl runs there: the API server cannot be reached from here (%v), nor through SSH (%v)", blocked, err)
 		return s.kubectlThere(ctx, k)
 	}
 	return s.kubectlThrough(ctx, k, inside, a)
@@ -164,8 +164,15 @@ func runChild(cmd *exec.Cmd) error {
 
 // kubectlRuns runs kubectl with the arguments that line has in base64, a NUL after each. kubectl keeps its cache below HOME;
 // there is to be none. The package's own comes before one in /usr/local.
-const kubectlRuns = `PATH=:$PATH; PATH=${PATH//:\/usr\/local\/sbin/}; PATH=${PATH//:\/usr\/local\/bin/}; PATH=${PATH#:}:/usr/local/bin; mapfile -t -d "" args < <(base64 -d <<<"$line"); ` +
-	`HOME=/proc/kgpu-no-home exec kubectl --kubeconfig /etc/kubernetes/admin.conf "${args[@]}"`
+const kubectlRuns = findsKubectl + `exec ` + asAdmin
+
+// kubectlRunsWithFiles does so in a folder with what the tar archive has that comes first, size bytes of it. No disk sees it.
+const kubectlRunsWithFiles = `umask 077; dir=$(mktemp -d /run/kgpu-kubectl.XXXXXX) || exit; trap "rm -rf -- $dir" EXIT; ` +
+	`head -c "$size" | tar -xC "$dir" && cd "$dir" || exit; ` + findsKubectl + asAdmin + `; exit "$?"`
+
+const findsKubectl = `PATH=:$PATH; PATH=${PATH//:\/usr\/local\/sbin/}; PATH=${PATH//:\/usr\/local\/bin/}; PATH=${PATH#:}:/usr/local/bin; mapfile -t -d "" args < <(base64 -d <<<"$line"); export HOME=/proc/kgpu-no-home; `
+
+const asAdmin = `kubectl --kubeconfig /etc/kubernetes/admin.conf "${args[@]}"`
 
 func (k KubectlOptions) encodedArgs() string {
 	var args strings.Builder
@@ -176,17 +183,26 @@ func (k KubectlOptions) encodedArgs() string {
 }
 
 // kubectlThere runs the kubectl of the control plane, with a terminal where that is wanted and kgpu has one. Without, its
-// arguments are the first line of its input.
+// arguments are the first line of its input, and the size of the files that they name the second, before these.
 func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
-	if k.wantsTerminal() && isTerminal(k.Stdin) && isTerminal(k.Stdout) {
+	args, archive, err := k.withFiles()
+	if err != nil {
+		return err
+	}
+	k.Args = args
+	line := kubectlRuns
+	if archive != nil {
+		line = kubectlRunsWithFiles
+	} else if k.wantsTerminal() && isTerminal(k.Stdin) && isTerminal(k.Stdout) {
 		if k.SSH != "" {
 			return s.kubectlAtTerminal(ctx, k)
 		}
 		s.warn("kubectl has no terminal there: that needs ssh on this machine. Install the OpenSSH client")
 	}
-	err := s.hosts[s.controlPlane().ID()].Run(ctx, remote.Command{
-		Name: "kubectl", Line: `bash -c 'IFS= read -r line || exit; ` + kubectlRuns + `'`, Root: true,
-		Stdin: io.MultiReader(strings.NewReader(k.encodedArgs()+"\n"), k.Stdin), Stdout: forTerminal(k.Stdout), Stderr: forTerminal(k.Stderr),
+	err = s.hosts[s.controlPlane().ID()].Run(ctx, remote.Command{
+		Name: "kubectl", Line: `bash -c 'IFS= read -r line && read -r size || exit; ` + line + `'`, Root: true,
+		Stdin:  io.MultiReader(strings.NewReader(fmt.Sprintf("%s\n%d\n", k.encodedArgs(), len(archive))), bytes.NewReader(archive), k.Stdin),
+		Stdout: forTerminal(k.Stdout), Stderr: forTerminal(k.Stderr),
 	})
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {

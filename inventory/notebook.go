@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 )
@@ -15,15 +16,18 @@ type Notebook struct {
 	Image     string            // overrides both; empty: the framework's
 	NodePort  int               // zero: 30061, or none where a host has a public address
 	Storage   string            // a Kubernetes quantity; empty: what is written is gone with the pod
+
+	IdleTimeout time.Duration // after which it stops and gives its card back; zero: it does not
 }
 
 func notebookKeys() keys[Notebook] {
 	return keys[Notebook]{
-		"framework": value(func(n *Notebook) *catalog.Framework { return &n.Framework }, oneOf(catalog.TensorFlow, catalog.PyTorch, catalog.NoFramework)),
-		"version":   rawValue(func(n *Notebook) *string { return &n.Version }, imageTag),
-		"image":     value(func(n *Notebook) *string { return &n.Image }, image),
-		"nodePort":  rawValue(func(n *Notebook) *int { return &n.NodePort }, nodePort),
-		"storage":   rawValue(func(n *Notebook) *string { return &n.Storage }, quantity),
+		"framework":   value(func(n *Notebook) *catalog.Framework { return &n.Framework }, oneOf(catalog.TensorFlow, catalog.PyTorch, catalog.NoFramework)),
+		"version":     rawValue(func(n *Notebook) *string { return &n.Version }, imageTag),
+		"image":       value(func(n *Notebook) *string { return &n.Image }, image),
+		"nodePort":    rawValue(func(n *Notebook) *int { return &n.NodePort }, nodePort),
+		"storage":     rawValue(func(n *Notebook) *string { return &n.Storage }, quantity),
+		"idleTimeout": rawValue(func(n *Notebook) *time.Duration { return &n.IdleTimeout }, idleTimeout),
 	}
 }
 
@@ -60,6 +64,23 @@ func nodePort(s string) (int, error) {
 		return 0, fmt.Errorf("must be a number from %d to %d, is %q", minNodePort, maxNodePort, s)
 	}
 	return n, nil
+}
+
+func idleTimeout(s string) (time.Duration, error) {
+	d, err := timeout(s)
+	if err == nil && d < time.Minute {
+		err = fmt.Errorf("must be at least 1m, is %s", s)
+	}
+	return d, err
+}
+
+// checkNotebook refuses to be asked for what an older Kubernetes will not get.
+func (f *file) checkNotebook(m catalog.Minor) []finding {
+	if f.Notebook.IdleTimeout == 0 || m.Secured() {
+		return nil
+	}
+	return []finding{{path: "notebook.idleTimeout", message: fmt.Sprintf("kgpu sets this up with Kubernetes 1.%d and newer, not with %s: leave it out",
+		catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
 }
 
 // quantityExpression is what people write of https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity:

@@ -204,7 +204,11 @@ case "$*" in
 *"get service headlamp "*) echo service=10.96.0.7:80 ;;
 *"get service notebook "*) printf 'service=10.96.0.8:8888\nport=30061\n' ;;
 *"get secret notebook "*) echo token=dG9rZW4= ;;
-*"get deployment notebook "*) if [[ -e /fails ]]; then exit 1; fi; echo ready=1 ;;
+*"get deployment notebook "*spec.replicas*) if [[ -e /fails ]]; then exit 1; fi; if [[ -e /replicas ]]; then cat /replicas; fi ;;
+*"get deployment notebook "*) echo "ready=$(</replicas)" ;;
+*"scale deployment notebook --replicas="*) all=$*; echo -n "${all##*=}" >/replicas ;;
+*"get pods "*len*) cat /replicas ;;
+*"get pods "*) if [[ -s /waits ]]; then cat /waits; echo -n 0 >/replicas; fi ;;
 esac
 `)
 	r := s.bash("bash -s <<'END'\n" + stubbed(Access("dashboard")) + "viewer\nEND\n")
@@ -212,15 +216,27 @@ esac
 	if s.ok(r); r.output != want {
 		t.Errorf("the dashboard: %q, want %q", r.output, want)
 	}
-	r = s.bash(stubbed(Access("notebook")))
-	if want := "kgpu-notebook=1\nservice=10.96.0.8:8888\nport=30061\nready=1\ntoken=dG9rZW4=\nend=1\n"; r.output != want {
-		t.Errorf("the notebook: %q, want %q", r.output, want)
+	notebook := func(do string) result {
+		return s.bash("bash -s <<'END'\n" + stubbed(Access("notebook")) + do + "\nEND\n")
+	}
+	for _, c := range []struct{ replicas, do, want, scales string }{
+		{"1", "start", "1", ""}, {"2", "start", "2", ""}, {"0", "start", "1", "--replicas=1\n"}, {"1", "stop", "0", "--replicas=0\n"}, {"0", "stop", "0", "--replicas=0\n"},
+	} {
+		s.write("replicas", c.replicas)
+		s.write("arguments", "")
+		want := "kgpu-notebook=1\nservice=10.96.0.8:8888\nport=30061\nready=" + c.want + "\ntoken=dG9rZW4=\npods=" + c.want + "\nwaits=\nend=1\n"
+		if r := notebook(c.do); r.output != want {
+			t.Errorf("%s of %s: %q, want %q", c.do, c.replicas, r.output, want)
+		}
+		if calls := s.read("arguments"); strings.Contains(calls, "scale") != (c.scales != "") || !strings.Contains(calls, c.scales) {
+			t.Errorf("%s of %s: calls\n%s", c.do, c.replicas, calls)
+		}
 	}
 	if strings.Contains(s.read("arguments"), "the.token") {
 		t.Error("a token is an argument")
 	}
 	s.write("fails", "")
-	if r := s.bash(stubbed(Access("notebook"))); r.status == 0 || strings.Contains(r.output, "end=1") {
+	if r := notebook("start"); r.status == 0 || strings.Contains(r.output, "end=1") {
 		t.Errorf("%+v", r)
 	}
 }

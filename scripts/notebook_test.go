@@ -2,11 +2,20 @@ package scripts
 
 import (
 	"bytes"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -241,7 +250,7 @@ func TestNotebookRemove(t *testing.T) {
 func TestNotebookCommand(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
-	s.write("command", notebookCommand(t))
+	s.write("command", notebookCommand(t, manifests.Notebook))
 	for i, program := range []string{"jupyter-server", "jupyter-notebook", "jupyter-lab"} { // the last one is preferred
 		s.stub(program, fmt.Sprintf("#!/bin/sh\necho %s \"$@\"\n", program))
 		r := s.ok(s.bash("exec sh /command"))
@@ -257,9 +266,10 @@ func TestNotebookCommand(t *testing.T) {
 	}
 }
 
-func notebookCommand(t *testing.T) string {
+// notebookCommand is the last word of the command of the container in a manifest.
+func notebookCommand(t *testing.T, manifest []byte) string {
 	t.Helper()
-	for dec := yaml.NewDecoder(bytes.NewReader(manifests.Notebook)); ; {
+	for dec := yaml.NewDecoder(bytes.NewReader(manifest)); ; {
 		var o struct {
 			Kind string
 			Spec struct {
@@ -277,9 +287,79 @@ func notebookCommand(t *testing.T) string {
 			continue
 		}
 		command := o.Spec.Template.Spec.Containers[0].Command
-		if len(command) != 3 || command[0] != "sh" || command[1] != "-c" {
+		if len(command) < 3 || command[0] != "sh" || command[1] != "-c" {
 			t.Fatalf("command %q", command)
 		}
-		return command[2]
+		return command[len(command)-1]
+	}
+}
+
+// A notebook that nobody uses is scaled to nothing, by who alone has the token for it; one whose kernel computes is used.
+func TestNotebookStopsIdle(t *testing.T) {
+	t.Parallel()
+	python := exec.Command("python3", "-c", notebookCommand(t, manifests.NotebookIdle))
+	long := time.Now().UTC().Add(-time.Hour).Format("2006-01-02T15:04:05.000000Z")
+	var state, last atomic.Value
+	var asked atomic.Int32
+	state.Store("busy")
+	last.Store(long)
+	jupyter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Header.Get("Authorization") != "token jupyters" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		switch r.URL.String() {
+		case "/api/kernels?no_track_activity=1":
+			fmt.Fprintf(w, `[{"execution_state": "idle"}, {"execution_state": %q}]`, state.Load())
+		case "/api/status":
+			fmt.Fprintf(w, `{"last_activity": %q}`, last.Load())
+		}
+	}))
+	t.Cleanup(jupyter.Close)
+	scaled := make(chan string, 100)
+	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		scaled <- strings.Join([]string{r.Method, r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), string(body)}, " ")
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(api.Close)
+	folder := t.TempDir()
+	for name, text := range map[string][]byte{"token": []byte("kubernetes\n"), "ca.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})} {
+		if err := os.WriteFile(folder+"/"+name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, port, _ := net.SplitHostPort(api.Listener.Addr().String())
+	python.Args[2] = strings.Replace(python.Args[2], "http://127.0.0.1:8888", jupyter.URL, 1)
+	python.Env = append(os.Environ(), "IDLE_SECONDS=1", "IDLE_TOKEN="+folder, "JUPYTER_TOKEN=jupyters", "KUBERNETES_SERVICE_HOST="+host, "KUBERNETES_SERVICE_PORT="+port,
+		"http_proxy=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1")
+	var said bytes.Buffer
+	python.Stdout, python.Stderr = &said, &said
+	if err := python.Start(); err != nil {
+		t.Fatal(err)
+	}
+	quiet := func(why string) {
+		for before := asked.Load(); asked.Load() < before+5; time.Sleep(10 * time.Millisecond) {
+			if t.Context().Err() != nil {
+				t.Fatal(said.String())
+			}
+		}
+		if len(scaled) > 0 {
+			t.Errorf("%s, and it stops", why)
+		}
+	}
+	quiet("a kernel computes")
+	last.Store(time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04:05Z"))
+	state.Store("idle")
+	quiet("somebody was there just now")
+	last.Store(long)
+	if got, want := <-scaled, `PATCH /apis/apps/v1/namespaces/kgpu-notebook/deployments/notebook/scale Bearer kubernetes application/merge-patch+json {"spec": {"replicas": 0}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if err := python.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := python.Wait(); err != nil {
+		t.Errorf("%v: %s", err, said.String())
 	}
 }

@@ -15,6 +15,7 @@ func Notebook() *cli.Command {
 		Name: "notebook", Usage: "say how the Jupyter notebook is opened, and lead there through SSH where needed",
 		Flags: slices.Concat(inventoryFlags, sshFlags, formatFlags, []cli.Flag{
 			&cli.BoolFlag{Name: "open", Usage: "open it in a browser"}, portFlag,
+			&cli.BoolFlag{Name: "stop", Usage: "give its GPU back: its kernels end, and without `notebook: {storage: …}` what was written in it is gone"},
 		}), Action: notebook,
 	}
 }
@@ -24,11 +25,18 @@ func notebook(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	do := bootstrap.OpenNotebook
+	if c.Bool("stop") {
+		if c.Bool("open") || c.IsSet("port") {
+			return usagef("--stop opens nothing: leave --open and --port out")
+		}
+		do = bootstrap.StopNotebook
+	}
 	if c.Bool("open") {
 		d.Open = bootstrap.Browse
 	}
 	return standardError(c, report.Normal, func(o bootstrap.Options) error {
-		return bootstrap.OpenNotebook(c.Context, o, d)
+		return do(c.Context, o, d)
 	})
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -38,12 +39,9 @@ func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool
 	if inv.Notebook.Framework == catalog.NoFramework {
 		return &b.graph, nil
 	}
-	if c := b.cp.facts.ControlPlane; c != nil && !agreed {
-		if have, there := c.Workloads[notebookWorkload]; there && have.Desired == 0 {
-			b.graph.Warnings = append(b.graph.Warnings,
-				"the notebook was scaled to nothing and stays so: `kubectl -n "+NotebookNamespace+" scale deployment notebook --replicas=1` brings it back")
-			return &b.graph, nil
-		}
+	if !agreed && b.notebookStopped() {
+		b.graph.Warnings = append(b.graph.Warnings, "the notebook is stopped, and stays so: `kgpu notebook` starts it")
+		return &b.graph, nil
 	}
 	if !b.chooseNotebook() {
 		return &b.graph, nil
@@ -74,6 +72,10 @@ func (b *builder) notebook() error {
 			return nil
 		}
 	}
+	if b.notebookStopped() {
+		b.skip(b.cp, NotebookStep, "the notebook is stopped: `kgpu notebook` starts it")
+		return nil
+	}
 	if !b.chooseNotebook() {
 		return nil
 	}
@@ -83,7 +85,6 @@ func (b *builder) notebook() error {
 	}
 	reason := b.networkMissing(notebookWorkload, hash)
 	if reason == "" {
-		// Who scaled it to nothing wanted the card back.
 		if have := b.cp.facts.ControlPlane.Workloads[notebookWorkload]; have.Ready < have.Desired {
 			reason = "the notebook is not ready"
 		}
@@ -94,6 +95,15 @@ func (b *builder) notebook() error {
 	}
 	b.deployNotebook(manifest, reason)
 	return nil
+}
+
+// notebookStopped reports whether somebody, or its idle timeout, has scaled it to nothing: the card is to be others'.
+func (b *builder) notebookStopped() bool {
+	if b.cp.facts.ControlPlane == nil {
+		return false
+	}
+	have, there := b.cp.facts.ControlPlane.Workloads[notebookWorkload]
+	return there && have.Desired == 0
 }
 
 // chooseNotebook sets what the notebook computes with. Without anything there is a warning, and no notebook.
@@ -143,8 +153,16 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 		return "", "", err
 	}
 	n := b.inv.Notebook
+	if n.IdleTimeout > 0 {
+		if objects, err = stopsIdle(objects, n.IdleTimeout); err != nil {
+			return "", "", err
+		}
+	}
 	containers(objects, func(c object) {
 		c["image"] = b.notebookImage()
+		if c["name"] != "notebook" {
+			return
+		}
 		c["resources"] = object{"limits": object{b.notebookResource(): 1}}
 		if n.Storage != "" {
 			c["workingDir"] = notebookDir
@@ -169,7 +187,8 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 			pod["tolerations"] = append(pod["tolerations"].([]any), b.tolerated()...)
 			if n.Storage != "" {
 				pod["securityContext"] = object{"fsGroup": usersGroup}
-				pod["volumes"] = []any{object{"name": "notebooks", "persistentVolumeClaim": object{"claimName": "notebooks"}}}
+				volumes, _ := pod["volumes"].([]any)
+				pod["volumes"] = append(volumes, object{"name": "notebooks", "persistentVolumeClaim": object{"claimName": "notebooks"}})
 			}
 		}
 	}
@@ -186,6 +205,22 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 		b.withoutPlugin(objects)
 	}
 	return encodeManifest(Adapt(b.minor, objects))
+}
+
+// stopsIdle adds what stops the notebook when nobody has used it for so long. Its Deployment stays the last object.
+func stopsIdle(objects []object, after time.Duration) ([]object, error) {
+	more, err := decodeManifest(manifests.NotebookIdle)
+	if err != nil {
+		return nil, err
+	}
+	last := len(objects) - 1
+	patch(objects[last], more[len(more)-1])
+	containers(objects[last:], func(c object) {
+		if c["name"] == "idle" {
+			setEnv(c, "IDLE_SECONDS", strconv.Itoa(int(after.Seconds())))
+		}
+	})
+	return slices.Insert(objects, last, more[:len(more)-1]...), nil
 }
 
 // needless are the capabilities that containers have by default and the notebook does not need: those of packages that it may be

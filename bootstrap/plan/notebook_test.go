@@ -43,6 +43,11 @@ func TestNotebook(t *testing.T) {
 		{name: "scaled to nothing", harm: func(w map[string]facts.Workload) {
 			w[notebookWorkload] = facts.Workload{Hash: w[notebookWorkload].Hash}
 		}, want: nil},
+		{name: "stopped, and another port", inventory: "notebook: {nodePort: 30062}\n", harm: func(w map[string]facts.Workload) {
+			w[notebookWorkload] = facts.Workload{Hash: w[notebookWorkload].Hash}
+		}, want: nil},
+		{name: "an idle timeout", inventory: "notebook: {idleTimeout: 1h}\n",
+			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
 		{name: "another port", inventory: "notebook: {nodePort: 30062}\n",
 			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
 		{name: "another image", inventory: "notebook: {image: \"reg.lan/notebook:1\"}\n",
@@ -173,6 +178,33 @@ func TestTaintsOfTheInventory(t *testing.T) {
 	} {
 		if !slices.ContainsFunc(tolerations, func(have any) bool { return maps.Equal(have.(object), want) }) {
 			t.Errorf("%v is not among %v", want, tolerations)
+		}
+	}
+}
+
+// What stops an idle notebook asks for no card, has the only token, and nothing of it is there unless it is wanted.
+func TestNotebookIdleTimeout(t *testing.T) {
+	inv := decode(t, oneCard+"notebook: {idleTimeout: 1h30m, storage: 10Gi}\n")
+	objects := notebookObjects(t, inv)
+	var kinds []string
+	for _, o := range objects {
+		kinds = append(kinds, o["kind"].(string))
+	}
+	if got := strings.Join(kinds, " "); got != "Namespace Service ServiceAccount Role RoleBinding PersistentVolumeClaim Deployment" {
+		t.Errorf("kinds %s", got)
+	}
+	pod := objects[len(objects)-1]["spec"].(object)["template"].(object)["spec"].(object)
+	if pod["automountServiceAccountToken"] != false || len(pod["volumes"].([]any)) != 2 {
+		t.Errorf("the pod has %v", pod)
+	}
+	for i, mount := range []string{"notebooks", "idle-token"} {
+		c := pod["containers"].([]any)[i].(object)
+		mounts := c["volumeMounts"].([]any)
+		if len(mounts) != 1 || mounts[0].(object)["name"] != mount || (c["resources"] != nil) != (i == 0) || c["securityContext"] == nil {
+			t.Errorf("%v", c)
+		}
+		if idle := slices.ContainsFunc(c["env"].([]any), func(e any) bool { return maps.Equal(e.(object), object{"name": "IDLE_SECONDS", "value": "5400"}) }); idle != (i == 1) {
+			t.Errorf("environment %v", c["env"])
 		}
 	}
 }

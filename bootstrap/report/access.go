@@ -73,6 +73,12 @@ func PrintDoor(w io.Writer, what, url, token string, port uint16) error {
 	return err
 }
 
+// PrintStopped says that the notebook has no pod.
+func PrintStopped(w io.Writer) error {
+	_, err := fmt.Fprintln(w, "the notebook is stopped, and its GPU is free: `kgpu notebook` starts it again")
+	return err
+}
+
 // plainPort says what a port of the nodes is.
 func plainPort(port uint16) string {
 	return fmt.Sprintf("Port %d of every node leads there, too, in plain HTTP: who listens on the way hears the token.", port)

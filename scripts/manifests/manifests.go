@@ -29,6 +29,11 @@ var MPS []byte
 //go:embed notebook.yaml
 var Notebook []byte
 
+// NotebookIdle is what the notebook has besides where it stops by itself when nobody uses it: objects, and a patch of its Deployment.
+//
+//go:embed notebook-idle.yaml
+var NotebookIdle []byte
+
 // Dashboard is Headlamp 0.45.0, a web UI for the cluster that nothing leads to from outside.
 //
 //go:embed dashboard.yaml
