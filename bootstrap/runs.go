@@ -19,7 +19,7 @@ import (
 
 // Runs writes the runs that left a folder, the newest first, of all clusters or of one: as a table of so many at most, or as
 // JSON. A most of zero means all, and JSON has all.
-func Runs(w io.Writer, cluster string, most int, json bool, now time.Time, look report.Look) error {
+func Runs(w io.Writer, cluster string, most int, json bool, now time.Time) error {
 	root, err := history.Root()
 	if err != nil {
 		return err
@@ -45,16 +45,16 @@ func Runs(w io.Writer, cluster string, most int, json bool, now time.Time, look 
 	if most > 0 {
 		older = max(len(runs)-most, 0)
 	}
-	if err := report.PrintRuns(w, runs[:len(runs)-older], now, look); err != nil || older == 0 {
+	if err := report.PrintRuns(w, runs[:len(runs)-older], now); err != nil || older == 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s left out: --all lists them, too\n", plural.Of(older, "older run"))
+	_, err = fmt.Fprintf(report.On(w), "%s left out: --all lists them, too\n", plural.Of(older, "older run"))
 	return err
 }
 
 // Logs writes what the steps of a run printed, and how they failed. run is as history.Find takes it, or a path; an empty
 // host or step means all.
-func Logs(w io.Writer, run, host, step string, failed bool, look report.Look) error {
+func Logs(w io.Writer, run, host, step string, failed bool) error {
 	found, events, err := recorded(run)
 	if err != nil {
 		return adviseLast(err, run)
@@ -70,7 +70,7 @@ func Logs(w io.Writer, run, host, step string, failed bool, look report.Look) er
 	_, some := next()
 	stop()
 	if some {
-		return errors.Join(report.PrintLogs(w, found, lines, look), events.Err())
+		return errors.Join(report.PrintLogs(w, found, lines), events.Err())
 	}
 	return errors.Join(report.PrintSilence(w, found, events.All(), failed), events.Err())
 }

@@ -405,7 +405,7 @@ func (s *session) skips(g *plan.Graph) {
 	for _, skipped := range g.Skipped {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: event.Satisfied, Text: skipped.Reason})
 	}
-	for _, w := range g.Warnings {
+	for _, w := range g.Told() {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: w})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -21,25 +20,25 @@ func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) (bool, e
 	if !c.Bool("yes") && !bootstrap.Disturbing(nodes) {
 		return false, nil
 	}
-	err := t.confirm(c, disturbed(nodes, t.columns), "yes")
+	err := t.confirm(c, disturbed(nodes), "yes")
 	return err == nil, err
 }
 
 // otherPods is how many of the pods without cards are named.
 const otherPods = 8
 
-// disturbed says which nodes are drained, why, and what that ends. A terminal is so many columns wide; zero: there is none.
-func disturbed(nodes []bootstrap.Disturbance, width int) string {
+// disturbed says which nodes are drained, why, and what that ends.
+func disturbed(nodes []bootstrap.Disturbance) string {
 	var lines, idle []string
-	say := func(text, indent string) { lines = append(lines, report.Wrapped(text, width, indent)) }
+	say := func(text string) { lines = append(lines, text) }
 	for _, d := range nodes {
 		if len(d.Pods) == 0 {
 			idle = append(idle, d.Node)
 			continue
 		}
-		say(fmt.Sprintf("Node %s is drained (%s). This ends", d.Node, d.Reason), "")
+		say(fmt.Sprintf("Node %s is drained (%s). This ends", d.Node, d.Reason))
 		if len(d.WithCards) > 0 {
-			say("  with cards: "+strings.Join(d.WithCards, ", "), "    ")
+			say("  with cards: " + strings.Join(d.WithCards, ", "))
 		}
 		others := slices.DeleteFunc(slices.Clone(d.Pods), func(pod string) bool { return slices.Contains(d.WithCards, pod) })
 		if len(others) > 0 {
@@ -47,13 +46,13 @@ func disturbed(nodes []bootstrap.Disturbance, width int) string {
 			if n := len(others) - otherPods; n > 0 {
 				others, more = others[:otherPods], fmt.Sprintf(" and %d more", n)
 			}
-			say("  without: "+strings.Join(others, ", ")+more, "    ")
+			say("  without: " + strings.Join(others, ", ") + more)
 		}
 	}
 	if len(idle) > 0 {
-		say("Drained as well, with whatever comes there before: "+strings.Join(idle, ", "), "  ")
+		say("Drained as well, with whatever comes there before: " + strings.Join(idle, ", "))
 	}
-	say("Pods with a controller begin anew on other nodes, or wait for room there. One without does not come back.", "")
+	say("Pods with a controller begin anew on other nodes, or wait for room there. One without does not come back.")
 	return strings.Join(lines, "\n")
 }
 
@@ -66,7 +65,7 @@ func (t *terminal) confirm(c *cli.Context, what, word string) error {
 	if t.kind == report.JSON {
 		err = usagef("%s\nnot confirmed, nothing was changed (--yes agrees)", what)
 	} else {
-		fmt.Fprintf(printable.Writer(c.App.Writer), "%s\nType %s to go on: ", what, word)
+		fmt.Fprintf(report.On(c.App.Writer), "%s\nType %s to go on: ", what, word)
 		if answer, broken := answer(c.App.Reader); broken != nil || answer != word {
 			err = usagef("not confirmed, nothing was changed: the word is %s (kgpu %s --yes does not ask)", word, c.Command.Name)
 		}

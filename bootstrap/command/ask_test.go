@@ -39,7 +39,9 @@ Node gpu-2 is drained (it leaves the cluster). This ends
 Drained as well, with whatever comes there before: gpu-3, gpu-4
 Pods with a controller begin anew on other nodes, or wait for room there. One
 without does not come back.`
-	if got := disturbed(nodes, 80); got != want {
+	sheet := &report.Sheet{As: report.Look{Width: 80}}
+	fmt.Fprint(report.On(sheet), disturbed(nodes))
+	if got := sheet.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -52,7 +52,7 @@ func dashboard(c *cli.Context) error {
 
 // sayItStays is said to who leaves the dashboard.
 func sayItStays(c *cli.Context, inv *inventory.Inventory) error {
-	_, err := fmt.Fprintln(c.App.Writer, "The dashboard stays in the cluster"+takesAway(c, inv))
+	_, err := fmt.Fprintln(report.On(c.App.Writer), "The dashboard stays in the cluster"+takesAway(c, inv))
 	return err
 }
 

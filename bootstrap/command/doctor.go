@@ -15,7 +15,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -97,7 +96,7 @@ func examine(c *cli.Context) error {
 			}
 		}
 		ended := acting(c, &o, progress)
-		done, err := fix(c, o, names, printable.Writer(out))
+		done, err := fix(c, o, names, report.On(out))
 		ended(err)
 		if err := errors.Join(err, progress.Close()); err != nil {
 			return err

@@ -8,10 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap/report"
 )
 
 const (
-	helpWidth = 80 // columns that help fits in
+	helpWidth = 80 // columns that help fits in, unless a terminal has less
 	appColumn = 15 // of what a command does, in lists of commands
 )
 
@@ -27,7 +29,7 @@ func printHelp(w io.Writer, _ string, about any) {
 	case *cli.Command:
 		commandHelp(&b, x)
 	}
-	_, _ = io.WriteString(w, b.String()) // nobody is left to tell
+	_, _ = io.WriteString(report.On(w), b.String()) // nobody is left to tell
 }
 
 // appHelp lists the commands in the order of their table, by what a person wants to do.
@@ -68,7 +70,7 @@ func brief(usage string, width int) string {
 
 // printFirstStep says what to type first: help alone does not tell where to begin.
 func printFirstStep(w io.Writer) error {
-	_, err := fmt.Fprint(w, "\nBegin with: kgpu init ADDRESS…, which writes an inventory of your machines.\n")
+	_, err := fmt.Fprint(report.On(w), "\nBegin with: kgpu init ADDRESS…, which writes an inventory of your machines.\n")
 	return err
 }
 

@@ -95,7 +95,7 @@ func (i *interruption) stopping() {
 		i.view.Stopping(word, line)
 		return
 	}
-	fmt.Fprintln(i.errs, line)
+	fmt.Fprintln(report.On(i.errs), line)
 }
 
 func (i *interruption) leave() {
@@ -109,5 +109,5 @@ func (i *interruption) leave() {
 		i.view.Leave(line)
 		return
 	}
-	fmt.Fprintln(i.errs, line)
+	fmt.Fprintln(report.On(i.errs), line)
 }

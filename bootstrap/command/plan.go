@@ -34,7 +34,7 @@ func showPlan(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := report.PrintPlan(c.App.Writer, g, report.PlanOptions{JSON: t.kind == report.JSON, Verbose: c.Bool("verbose"), Width: t.columns}); err != nil {
+		if err := report.PrintPlan(c.App.Writer, g, report.PlanOptions{JSON: t.kind == report.JSON, Verbose: c.Bool("verbose")}); err != nil {
 			return err
 		}
 		if !g.Empty() {

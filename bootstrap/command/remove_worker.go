@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
-	"kgpu.dev/kgpu/bootstrap/report"
 )
 
 // RemoveWorker is kgpu remove-worker.
@@ -35,7 +34,7 @@ func removeWorker(c *cli.Context) error {
 			Names: c.Args().Slice(), Force: c.Bool("force"), Show: t.showPlan,
 			Sure: func() error {
 				what := fmt.Sprintf("This takes %s out of the cluster %s and the inventory, and undoes what kgpu changed there.", strings.Join(c.Args().Slice(), ", "), o.Inventory.Cluster)
-				return t.confirm(c, report.Wrapped(what, t.columns, ""), "yes")
+				return t.confirm(c, what, "yes")
 			},
 		})
 	})

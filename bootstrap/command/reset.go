@@ -9,7 +9,6 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -32,7 +31,7 @@ func reset(c *cli.Context) error {
 			if err := t.showPlan(g); err != nil || g.Empty() {
 				return err
 			}
-			return t.confirm(c, report.Wrapped(apart(o.Inventory, c.Args().Slice()), t.columns, ""), o.Inventory.Cluster)
+			return t.confirm(c, apart(o.Inventory, c.Args().Slice()), o.Inventory.Cluster)
 		})
 	})
 }

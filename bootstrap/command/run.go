@@ -38,9 +38,9 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 		if !strings.HasPrefix(text, "kgpu ") { // which names the command, too
 			text = "kgpu: " + text
 		}
-		fmt.Fprintln(printable.Writer(app.ErrWriter), text)
+		fmt.Fprintln(report.On(app.ErrWriter), text)
 	case errors.As(err, &invalid): // file:line:column first, as editors want it
-		fmt.Fprintln(printable.Writer(app.ErrWriter), invalid)
+		fmt.Fprintln(report.On(app.ErrWriter), invalid)
 	default:
 		report.PrintError(app.ErrWriter, err)
 	}

@@ -35,5 +35,5 @@ func runs(c *cli.Context) error {
 	if c.Bool("all") {
 		most = 0
 	}
-	return bootstrap.Runs(c.App.Writer, c.String("cluster"), most, format == "json", time.Now(), look(c))
+	return bootstrap.Runs(c.App.Writer, c.String("cluster"), most, format == "json", time.Now())
 }

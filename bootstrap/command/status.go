@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
@@ -23,7 +23,7 @@ import (
 // Status is kgpu status.
 func Status() *cli.Command {
 	return &cli.Command{
-		Name: "status", Usage: "show hosts, nodes, cards and who uses them, certificates, and what is not as the inventory says", ArgsUsage: "[INVENTORY]",
+		Name: "status", Usage: "show hosts, nodes, cards and who uses them, and what is not as the inventory says", ArgsUsage: "[INVENTORY]",
 		Description: "Looks at all hosts, and changes nothing. The exit status is 0 when all is well and 2 when something is not: a host\n" +
 			"that cannot be reached, a node that is not ready or takes no pods, cards that cannot be used, a certificate that\n" +
 			"ends in less than 30 days, a pod of the cluster itself that does not start, something for `kgpu up` to do. With\n" +
@@ -67,10 +67,10 @@ func showStatus(c *cli.Context) error {
 	}, every, func(r *status.Report) error {
 		well = r.Well
 		s := &screen{out: c.App.Writer}
-		s.width, s.height = terminalSize(os.Stdout) // it may be another now
+		_, s.height = terminalSize(os.Stdout) // it may be another now
 		switch {
 		case every == 0 || !people:
-			return print(s.out, r, s.width)
+			return print(s.out, r)
 		case s.height > 0:
 			return s.draw(r, every, print)
 		}
@@ -82,16 +82,16 @@ func showStatus(c *cli.Context) error {
 	return err
 }
 
-// statusFormats are the values of --output. A width of zero has room for everything.
-var statusFormats = map[string]func(w io.Writer, r *status.Report, width int) error{
-	"table": func(w io.Writer, r *status.Report, width int) error {
-		return report.PrintStatus(w, r, report.StatusOptions{Width: width})
+// statusFormats are the values of --output.
+var statusFormats = map[string]func(w io.Writer, r *status.Report) error{
+	"table": func(w io.Writer, r *status.Report) error {
+		return report.PrintStatus(w, r, report.StatusOptions{})
 	},
-	"wide": func(w io.Writer, r *status.Report, _ int) error {
+	"wide": func(w io.Writer, r *status.Report) error {
 		return report.PrintStatus(w, r, report.StatusOptions{Wide: true})
 	},
-	"json": func(w io.Writer, r *status.Report, _ int) error { return report.StatusJSON(w, r) },
-	"yaml": func(w io.Writer, r *status.Report, _ int) error { return report.StatusYAML(w, r) },
+	"json": report.StatusJSON,
+	"yaml": report.StatusYAML,
 }
 
 // terminalSize is in columns and lines; zero: it is no terminal.
@@ -105,8 +105,8 @@ func terminalSize(f *os.File) (width, height int) {
 
 // screen is a terminal on which one picture takes the place of another.
 type screen struct {
-	out           io.Writer
-	width, height int
+	out    io.Writer
+	height int
 }
 
 // Control sequences of ECMA-48. What is on the screen is overwritten and not erased before, or it would flicker.
@@ -117,40 +117,41 @@ const (
 )
 
 // draw shows the report at the top of the screen, as much of it as there is room for.
-func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Writer, *status.Report, int) error) error {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s, every %s; Ctrl-C ends it\n\n", r.Time.Local().Format(time.TimeOnly), every)
-	if err := print(&text, r, s.width); err != nil {
+func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Writer, *status.Report) error) error {
+	text := &report.Sheet{As: report.LookOf(s.out)}
+	text.As.Width = max(text.As.Width-1, 0) // the last column stays free: a character there would be erased with the rest of the line
+	fmt.Fprintf(text, "%s, every %s; Ctrl-C ends it\n\n", r.Time.Local().Format(time.TimeOnly), every)
+	if err := print(text, r); err != nil {
 		return err
 	}
 	var lines []string
 	for line := range strings.Lines(text.String()) {
-		lines = append(lines, clipped(strings.TrimSuffix(line, "\n"), s.width))
+		lines = append(lines, clipped(strings.TrimSuffix(line, "\n"), text.As.Width))
 	}
 	if room := s.height - 1; len(lines) > room && room > 1 { // the cursor's line stays free
 		more := len(lines) - room + 1
-		lines = append(lines[:room-1], clipped("… "+plural.Of(more, "more line")+": without --watch there is room for all", s.width))
+		lines = append(lines[:room-1], clipped("… "+plural.Of(more, "more line")+": without --watch there is room for all", text.As.Width))
 	}
 	_, err := io.WriteString(s.out, home+strings.Join(lines, eraseLine+"\n")+eraseLine+"\n"+eraseRest)
 	return err
 }
 
+// clipped is a line that is no wider; a width of zero has room for everything.
+func clipped(line string, width int) string {
+	if width == 0 {
+		return line
+	}
+	return ansi.TruncateWc(line, width, "")
+}
+
 // append shows the report after those before, with the time above it: there is no screen.
-func (s *screen) append(r *status.Report, print func(io.Writer, *status.Report, int) error) error {
+func (s *screen) append(r *status.Report, print func(io.Writer, *status.Report) error) error {
 	if _, err := fmt.Fprintln(s.out, r.Time.Format(time.RFC3339)); err != nil {
 		return err
 	}
-	if err := print(s.out, r, s.width); err != nil {
+	if err := print(s.out, r); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(s.out)
 	return err
-}
-
-// clipped is a line that leaves the last column free: a character there would be erased with the rest of the line.
-func clipped(line string, width int) string {
-	if runes := []rune(line); width > 0 && len(runes) >= width {
-		return string(runes[:width-1])
-	}
-	return line
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/status"
 )
 
@@ -64,24 +65,24 @@ func TestStatus(t *testing.T) {
 
 // A picture takes the place of the one before, and never more than the screen.
 func TestScreen(t *testing.T) {
-	var out bytes.Buffer
-	s := &screen{out: &out, width: 12, height: 6}
-	lines := func(n int) func(io.Writer, *status.Report, int) error {
-		return func(w io.Writer, _ *status.Report, width int) error {
+	out := &report.Sheet{As: report.Look{Width: 12}}
+	s := &screen{out: out, height: 6}
+	lines := func(n int) func(io.Writer, *status.Report) error {
+		return func(w io.Writer, _ *status.Report) error {
 			for i := range n {
-				fmt.Fprintf(w, "%d of %d columns\n", i, width)
+				fmt.Fprintf(w, "%d of %d columns\n", i, 12)
 			}
 			return nil
 		}
 	}
-	report := &status.Report{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	seen := &status.Report{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	for rows, want := range map[int][]string{
 		1: {"0 of 12 col", ""},
 		3: {"0 of 12 col", "1 of 12 col", "2 of 12 col", ""},
 		9: {"0 of 12 col", "1 of 12 col", "… 7 more li", ""},
 	} {
 		out.Reset()
-		if err := s.draw(report, 5*time.Second, lines(rows)); err != nil {
+		if err := s.draw(seen, 5*time.Second, lines(rows)); err != nil {
 			t.Fatal(err)
 		}
 		picture, whole := strings.CutPrefix(out.String(), home)
@@ -93,7 +94,7 @@ func TestScreen(t *testing.T) {
 	}
 	out.Reset()
 	for range 2 {
-		if err := s.append(report, lines(1)); err != nil {
+		if err := s.append(seen, lines(1)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,6 @@ type terminal struct {
 	out      io.Writer
 	kind     report.Kind
 	detail   report.Detail
-	columns  int // of the terminal; zero: it is none
 	stopped  *interruption
 	notebook *bootstrap.Notebook // that was opened; nil: none
 	worked   atomic.Bool         // steps were done
@@ -64,20 +63,6 @@ func (t *terminal) open(c *cli.Context) (restore func()) {
 		told.Store(nil)
 		c.App.Writer, c.App.Reader = out, in
 	}
-}
-
-// columns is how wide the terminal is to which w leads; zero: to none.
-func columns(w io.Writer) int {
-	if w != os.Stdout {
-		return 0
-	}
-	width, _ := terminalSize(os.Stdout)
-	return width
-}
-
-// look is how a command prints that tells no story.
-func look(c *cli.Context) report.Look {
-	return report.Look{Width: columns(c.App.Writer), Colour: c.App.Writer == os.Stdout && report.Detect(os.Stdout) == report.Terminal}
 }
 
 // showNotebook prints how to get into the notebook, with its token: never among events, which are kept.
@@ -121,7 +106,7 @@ func (t *terminal) showPlan(g *plan.Graph) error {
 	if t.kind == report.JSON || t.detail == report.Quiet {
 		return nil
 	}
-	return report.PrintPlan(t.out, g, report.PlanOptions{Verbose: t.detail == report.Verbose, Told: true, Width: t.columns})
+	return report.PrintPlan(t.out, g, report.PlanOptions{Verbose: t.detail == report.Verbose, Told: true})
 }
 
 // showUses says, before there is a connection, what of this machine an inventory uses with which no run is recorded here. Who
@@ -137,7 +122,7 @@ func (t *terminal) showUses(inv *inventory.Inventory) error {
 			return nil
 		}
 	}
-	return report.PrintUses(t.out, inv.Path, inv.Uses(), t.columns)
+	return report.PrintUses(t.out, inv.Path, inv.Uses())
 }
 
 // story loads the inventory, sets up the report and tells a command's story. An inventory may be the command's only
@@ -161,11 +146,11 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 	if err := checkKubeconfig(c.String("kubeconfig")); err != nil {
 		return err
 	}
-	t := &terminal{out: c.App.Writer, columns: columns(c.App.Writer), kind: report.Detect(os.Stdout)}
+	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
 	switch c.String("output") {
 	case "text":
 	case "json":
-		t.kind, t.columns = report.JSON, 0
+		t.kind = report.JSON
 	default:
 		return usagef("--output is text or json, not %q", c.String("output"))
 	}

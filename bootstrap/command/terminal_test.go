@@ -279,7 +279,7 @@ func TestCtrlCStops(t *testing.T) {
 	s.await("install basic packages")
 	s.types("\x03")
 	text, status := s.end()
-	wantInOrder(t, text, "stopping: nothing more is begun", "kgpu up ", "stopped; this carries on: kgpu up --inventory")
+	wantInOrder(t, text, "stopping: nothing more is begun", "kgpu up ", "stopped; this carries on:", "kgpu up --inventory")
 	if status != 130 {
 		t.Errorf("exit status %d", status)
 	}
@@ -299,7 +299,7 @@ func TestAHangupStops(t *testing.T) {
 		}
 	}
 	text, status := s.end()
-	wantInOrder(t, text, "stopping: nothing more is begun", "stopped; this carries on: kgpu up --inventory")
+	wantInOrder(t, text, "stopping: nothing more is begun", "stopped; this carries on:", "kgpu up --inventory")
 	if status != 130 {
 		t.Errorf("exit status %d", status)
 	}
@@ -313,7 +313,7 @@ func TestCtrlCWhileItConnects(t *testing.T) {
 	}
 	s.types("\x03")
 	text, status := s.end()
-	wantInOrder(t, text, "stopping: nothing more is begun", "stopped; this carries on: kgpu up --inventory", "error: control-plane, worker: interrupt signal received [CANCELLED]")
+	wantInOrder(t, text, "stopping: nothing more is begun", "stopped; this carries on:", "kgpu up --inventory", "error:", " control-plane, worker: interrupt signal received [CANCELLED]")
 	if status != 130 || strings.Count(text, "error:") != 1 {
 		t.Errorf("exit status %d, it said %q", status, text)
 	}
@@ -367,7 +367,7 @@ func TestAnswers(t *testing.T) {
 	s.await("Type yes to go on: ")
 	s.types("yes\n")
 	text, status := s.end()
-	wantInOrder(t, text, "This is a question.\r\nType yes to go on: ", "yes\r\n", "1 of 1 step", "done: k")
+	wantInOrder(t, text, "This is a question.\r\nType yes to go on: ", "yes\r\n", "1 of 1 step", "done:", "k")
 	if _, after, _ := strings.Cut(text, "Type yes to go on: "); strings.Contains(after[:strings.Index(after, "yes\r\n")], "kgpu up") {
 		t.Errorf("there is a picture where the answer goes: %q", after)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/report"
 )
 
 // trust is who says whether a host that nobody here knows is the right one: the person at the terminal; nil: nobody.
@@ -38,7 +38,7 @@ func isTerminal(stream any) bool {
 
 // askTrust asks as ssh does, and takes what ssh takes: yes, no, or the fingerprint.
 func askTrust(w io.Writer, r io.Reader, key *remote.UnknownKeyError) bool {
-	w = printable.Writer(w)
+	w = report.On(w)
 	fmt.Fprintf(w, "The authenticity of host '%s' can't be established.\n", key.Address)
 	fmt.Fprintf(w, "%s key fingerprint is %s.\n", key.Type(), key.SHA256())
 	fmt.Fprintf(w, "The host itself shows it by: ssh-keygen -lf %s\n", key.File())

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -23,7 +24,7 @@ func validate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s is valid: cluster %s, Kubernetes %s, %s\n", inv.Path, inv.Cluster, versionOf(inv.Kubernetes), plural.Of(len(inv.Hosts), "host"))
+	_, err = fmt.Fprintf(report.On(c.App.Writer), "%s is valid: cluster %s, Kubernetes %s, %s\n", inv.Path, inv.Cluster, versionOf(inv.Kubernetes), plural.Of(len(inv.Hosts), "host"))
 	return err
 }
 

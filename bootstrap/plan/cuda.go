@@ -139,9 +139,10 @@ func (b *builder) cuda(h *host) {
 	}
 	b.add(h, Step{
 		Ref: Ref{ID: "gpu/cuda"}, Title: "install CUDA " + t.Version, Script: "gpu-cuda",
-		Reason: fmt.Sprintf("%s: about %s to download, %s on disk; %s", strings.Join(missing, " and "), gigabytes(download), gigabytes(disk), t.Why),
-		Input:  Input{Values: map[string]string{"packages": lines(missing...), "version": t.Version}},
-		Retry:  Transient, Timeout: 2 * time.Hour, // gigabytes, over whatever line the host has
+		Reason:   fmt.Sprintf("%s: about %s to download, %s on disk; %s", strings.Join(missing, " and "), gigabytes(download), gigabytes(disk), t.Why),
+		Download: download,
+		Input:    Input{Values: map[string]string{"packages": lines(missing...), "version": t.Version}},
+		Retry:    Transient, Timeout: 2 * time.Hour, // gigabytes, over whatever line the host has
 	})
 }
 

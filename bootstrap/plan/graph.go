@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,17 +46,18 @@ type Outputs map[Ref]map[string][]byte
 // Step is one thing to do on one host.
 type Step struct {
 	Ref
-	Title   string // what it does, as a person would say it: "install containerd"
-	Reason  string // why it has to be done here, now
-	Needs   []Ref  // steps that must have ended well before; a step that is not in the graph counts as done
-	Script  string // name of the script in scripts/steps, without .sh
-	Input   Input
-	Late    func(Outputs) (Input, error) // replaces Input where it depends on the outputs of Needs; secret
-	Retry   Class
-	Timeout time.Duration // of the script; zero is not allowed
-	Later   bool          // is done when the cards are proven: no other step needs it
-	Serial  string        // steps with the same word never run at the same time anywhere; empty: no limit
-	ByHand  []*Step       // do the same where people run the steps, and carry no outputs; nil: the step itself
+	Title    string // what it does, as a person would say it: "install containerd"
+	Reason   string // why it has to be done here, now
+	Needs    []Ref  // steps that must have ended well before; a step that is not in the graph counts as done
+	Script   string // name of the script in scripts/steps, without .sh
+	Input    Input
+	Late     func(Outputs) (Input, error) // replaces Input where it depends on the outputs of Needs; secret
+	Retry    Class
+	Timeout  time.Duration // of the script; zero is not allowed
+	Later    bool          // is done when the cards are proven: no other step needs it
+	Serial   string        // steps with the same word never run at the same time anywhere; empty: no limit
+	Download int           // megabytes, where that is known before
+	ByHand   []*Step       // do the same where people run the steps, and carry no outputs; nil: the step itself
 
 	disturbs  string // what becomes of the containers that run on the host; empty: nothing
 	undrained bool   // deletes a node that was not drained: its pods end where they are
@@ -64,7 +66,8 @@ type Step struct {
 // Skipped is a step that has nothing to do on a host, and why.
 type Skipped struct {
 	Ref
-	Reason string
+	Reason   string
+	Unwanted bool // there may be something to do: the command line leaves it out
 }
 
 // Graph is what has to be done. Steps are in an order in which every step comes after what it needs.
@@ -98,6 +101,35 @@ func (g *Graph) Agreed(nodes []string) {
 			s.Input.Values["agreed"] = "yes"
 		}
 	}
+}
+
+// Told are the warnings for people: what is the same on several hosts once, with their names.
+func (g *Graph) Told() []string {
+	hosts := map[string]bool{}
+	for _, s := range g.Steps {
+		hosts[s.Host] = true
+	}
+	for _, s := range g.Skipped {
+		hosts[s.Host] = true
+	}
+	var out []string
+	first := map[string]int{} // where it stands in out
+	names := map[string]string{}
+	for _, w := range g.Warnings {
+		host, what, ok := strings.Cut(w, ": ")
+		if !ok || !hosts[host] {
+			out = append(out, w)
+			continue
+		}
+		if names[what] == "" {
+			names[what], first[what] = host, len(out)
+			out = append(out, w)
+			continue
+		}
+		names[what] += ", " + host
+		out[first[what]] = names[what] + ": " + what
+	}
+	return out
 }
 
 // Empty reports whether there is nothing to do.

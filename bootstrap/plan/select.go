@@ -24,7 +24,7 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	out := &Graph{Skipped: slices.Clip(g.Skipped), Warnings: g.Warnings, Kubernetes: g.Kubernetes, windows: g.windows}
 	for _, s := range g.Steps {
 		if !Selected(only, skip, s.ID) {
-			out.Skipped = append(out.Skipped, Skipped{s.Ref, "not selected"})
+			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unwanted: true})
 			continue
 		}
 		out.Steps = append(out.Steps, s)

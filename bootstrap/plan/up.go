@@ -182,7 +182,7 @@ func (b *builder) side(h *host, s Step) Ref {
 }
 
 func (b *builder) skip(h *host, id, why string) {
-	b.graph.Skipped = append(b.graph.Skipped, Skipped{Ref{h.id, id}, why})
+	b.graph.Skipped = append(b.graph.Skipped, Skipped{Ref: Ref{h.id, id}, Reason: why})
 }
 
 // unless adds s when there are reasons for it, and records it as skipped otherwise.

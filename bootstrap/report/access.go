@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -20,43 +19,43 @@ type User struct {
 // PrintUsers writes a table of users.
 func PrintUsers(w io.Writer, users []User) error {
 	if len(users) == 0 {
-		_, err := fmt.Fprintln(w, "there are no users yet: kgpu user create NAME")
+		_, err := fmt.Fprintln(On(w), "there are no users yet: kgpu user create NAME")
 		return err
 	}
-	t := tabwriter.NewWriter(printable.Writer(w), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "USER\tNAMESPACE\tROLE\tCERTIFICATE ENDS")
+	p, g := On(w), grid{rows: [][]string{{"USER", "NAMESPACE", "ROLE", "CERTIFICATE ENDS"}}}
 	for _, u := range users {
 		until := "-"
 		if !u.Until.IsZero() {
 			until = u.Until.Format(time.DateOnly)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable.Line(u.Name), printable.Line(u.Namespace), printable.Line(u.Role), until)
+		g.rows = append(g.rows, []string{printable.Line(u.Name), printable.Line(u.Namespace), printable.Line(u.Role), until})
 	}
-	return t.Flush()
+	p.grid(g)
+	return p.to.err
 }
 
 // PrintKubeconfig says where the kubeconfig is, and how it is used.
 func PrintKubeconfig(w io.Writer, file string) error {
-	_, err := fmt.Fprintf(printable.Writer(w), "%s: kubectl --kubeconfig %s get nodes\n", file, file)
+	_, err := fmt.Fprintf(On(w), "%s: kubectl --kubeconfig %s get nodes\n", file, file)
 	return err
 }
 
 // PrintMerged says which context leads to the cluster now.
 func PrintMerged(w io.Writer, file, context string) error {
-	_, err := fmt.Fprintf(printable.Writer(w), "%s has the context %s: kubectl --context %s get nodes\n", file, context, context)
+	_, err := fmt.Fprintf(On(w), "%s has the context %s: kubectl --context %s get nodes\n", file, context, context)
 	return err
 }
 
 // PrintTunnel says what leads to the API server, and for how long.
 func PrintTunnel(w io.Writer, file, address string) error {
-	_, err := fmt.Fprintf(printable.Writer(w), "%s leads to the API server, through SSH, as long as this runs:\n\n  kubectl --kubeconfig %s get nodes\n\n%s goes with it. Ctrl-C ends it.\n", address, file, file)
+	_, err := fmt.Fprintf(On(w), "%s leads to the API server, through SSH, as long as this runs:\n\n  kubectl --kubeconfig %s get nodes\n\n%s goes with it. Ctrl-C ends it.\n", address, file, file)
 	return err
 }
 
 // PrintDoor says where something in the cluster is opened with a browser. token is what it asks for; empty: the URL has it.
 // It leads there through SSH, as long as kgpu runs. port is one of every node that leads there, too; zero: none does.
 func PrintDoor(w io.Writer, what, url, token string, port uint16) error {
-	p := printable.Writer(w)
+	p := On(w)
 	secret := "\nThe address has the token in it: who knows it can do there what you can.\n"
 	if token != "" {
 		secret = fmt.Sprintf("\nIt asks for a token, which is secret:\n\n%s\n", token)
@@ -86,6 +85,6 @@ func plainPort(port uint16) string {
 
 // PrintNoBrowser says that no browser came up.
 func PrintNoBrowser(w io.Writer, why error) error {
-	_, err := fmt.Fprintf(printable.Writer(w), "No browser was opened (%v): open the address yourself.\n", why)
+	_, err := fmt.Fprintf(On(w), "No browser was opened (%v): open the address yourself.\n", why)
 	return err
 }

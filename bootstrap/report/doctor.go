@@ -1,21 +1,23 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Diagnosis is what kgpu doctor found.
 type Diagnosis struct {
 	Cluster string
 	Time    time.Time
+	AtWork  string // who changes the cluster with kgpu now, and what; empty: nobody
 	Hosts   []Examined
 }
 
@@ -36,61 +38,104 @@ func (d *Diagnosis) Findings() []doctor.Finding {
 	return out
 }
 
-// PrintDiagnosis writes what was found: the hosts with the worst findings first, the healthy ones on one line, and a summary.
+// PrintDiagnosis writes what was found: the hosts with the worst findings first, what is the same on several of them once, the
+// healthy ones on one line, and a summary.
 func PrintDiagnosis(w io.Writer, d *Diagnosis) error {
-	p := &printer{w: printable.Writer(w)}
-	hosts := slices.Clone(d.Hosts)
+	p := On(w)
+	if d.AtWork != "" {
+		p.say(yellow, "at work:", " "+d.AtWork)
+		p.say(plain, "", "")
+	}
+	for _, c := range complaints(d.Hosts) {
+		p.say(bold, strings.Join(c.hosts, ", "), "")
+		for _, f := range c.findings {
+			p.finding(f)
+		}
+		p.say(plain, "", "")
+	}
+	var healthy []string
+	for _, h := range d.Hosts {
+		if len(h.Findings) == 0 {
+			healthy = append(healthy, h.Host)
+		}
+	}
+	if len(healthy) > 0 {
+		p.say(green, "healthy:", " "+strings.Join(healthy, ", "))
+	}
+	failures, warnings := doctor.Count(d.Findings())
+	p.say(bold, fmt.Sprintf("%d of %s with findings: %s, %s", len(d.Hosts)-len(healthy), plural.Of(len(d.Hosts), "host"),
+		plural.Of(failures, "error"), plural.Of(warnings, "warning")), "")
+	return p.to.err
+}
+
+func (p *Page) finding(f *doctor.Finding) {
+	colour := yellow
+	if f.Severity == doctor.Error {
+		colour = red
+	}
+	p.say(colour, "  "+string(f.Severity), " "+f.ID)
+	for _, line := range f.Evidence {
+		p.say(dim, "    > "+line, "")
+	}
+	p.say(plain, "", "    "+f.Cause)
+	p.say(bold, "    fix:", " "+f.Fix)
+}
+
+// complaint is what some hosts have in common.
+type complaint struct {
+	hosts    []string
+	findings []*doctor.Finding
+}
+
+// complaints are the findings of all hosts, those that are the same on several of them once; who has the worst comes first.
+// Where only the evidence differs, it says of which host it is.
+func complaints(examined []Examined) []complaint {
+	hosts := slices.Clone(examined)
 	slices.SortStableFunc(hosts, func(a, b Examined) int {
 		x, xx := doctor.Count(a.Findings)
 		y, yy := doctor.Count(b.Findings)
-		if x != y {
-			return y - x
-		}
-		return yy - xx
+		return cmp.Or(y-x, yy-xx)
 	})
-	var healthy []string
-	sick := 0
+	type key struct {
+		id         string
+		severity   doctor.Severity
+		cause, fix string
+	}
+	type told struct {
+		hosts []string
+		each  []doctor.Finding
+	}
+	var order []*told
+	same := map[key]*told{}
 	for _, h := range hosts {
-		if len(h.Findings) == 0 {
-			healthy = append(healthy, h.Host)
-			continue
-		}
-		sick++
-		p.printf("%s\n", h.Host)
 		for _, f := range h.Findings {
-			p.printf("  %s %s\n", f.Severity, f.ID)
-			for _, line := range f.Evidence {
-				p.printf("    > %s\n", line)
+			k := key{f.ID, f.Severity, f.Cause, f.Fix}
+			if t := same[k]; t == nil || slices.Contains(t.hosts, h.Host) {
+				same[k] = &told{}
+				order = append(order, same[k])
 			}
-			p.printf("    %s\n    fix: %s\n", f.Cause, f.Fix)
+			t := same[k]
+			t.hosts, t.each = append(t.hosts, h.Host), append(t.each, f)
 		}
-		p.printf("\n")
 	}
-	if len(healthy) > 0 {
-		p.printf("healthy: ")
-		for i, name := range healthy {
-			if i > 0 {
-				p.printf(", ")
+	var out []complaint
+	for _, t := range order {
+		f := t.each[0]
+		if slices.ContainsFunc(t.each, func(o doctor.Finding) bool { return !slices.Equal(o.Evidence, f.Evidence) }) {
+			f.Evidence = nil
+			for i, o := range t.each {
+				for _, line := range o.Evidence {
+					f.Evidence = append(f.Evidence, t.hosts[i]+": "+line)
+				}
 			}
-			p.printf("%s", name)
 		}
-		p.printf("\n")
+		i := slices.IndexFunc(out, func(c complaint) bool { return slices.Equal(c.hosts, t.hosts) })
+		if i < 0 {
+			i, out = len(out), append(out, complaint{hosts: t.hosts})
+		}
+		out[i].findings = append(out[i].findings, &f)
 	}
-	failures, warnings := doctor.Count(d.Findings())
-	p.printf("%d of %s with findings: %s, %s\n", sick, plural.Of(len(hosts), "host"), plural.Of(failures, "error"), plural.Of(warnings, "warning"))
-	return p.err
-}
-
-// printer keeps the first error of writing.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) printf(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
+	return out
 }
 
 // DiagnosisSchema is the version of what DiagnosisJSON writes: it grows when a field changes its meaning or goes.

@@ -17,26 +17,26 @@ import (
 const byName = "`--ignore REASON`, or `preflight: {ignore: [REASON]}` in the inventory"
 
 // PrintError writes every failure in err for a person: where, during what, what went wrong, the end of the output, the
-// reason's ID and what to do. An error without a reason is written as it is. Behind what preflight found stands how to ignore
-// it.
+// reason's ID and what to do. What is the same on several hosts is told once, and so is advice that is the same. An error
+// without a reason is written as it is. Behind what preflight found stands how to ignore it.
 func PrintError(w io.Writer, err error) {
-	w = printable.Writer(w)
-	all := atOnce(failures(err))
-	found := false
+	p := On(w)
+	all := together(atOnce(failures(err)))
+	found := false // by preflight
 	for i, e := range all {
 		known, ok := e.(*reason.Error)
 		if !ok {
-			fmt.Fprintf(w, "error: %v\n", e)
+			p.say(red, "error:", " "+e.Error())
 			continue
 		}
-		printReason(w, known)
+		printReason(p, known)
 		found = found || known.Doing == preflight.Doing
 		if advice := known.AdviceLine(); advice != "" && (i == len(all)-1 || advice != adviceOf(all[i+1])) {
-			fmt.Fprintf(w, "  → %s\n", advice)
+			p.say(bold, "  →", " "+printable.Line(advice))
 		}
 	}
 	if found {
-		fmt.Fprintln(w, "What preflight found can be ignored by its name in brackets: "+byName+".")
+		p.say(dim, "What preflight found can be ignored by its name in brackets: "+byName+".", "")
 	}
 }
 
@@ -46,6 +46,45 @@ func adviceOf(err error) string {
 		return e.AdviceLine()
 	}
 	return ""
+}
+
+// together makes one error of those that say the same of several hosts, and puts those one below the other that have the same
+// reason and advice. The first keeps its place.
+func together(all []error) []error {
+	type kind struct {
+		id     reason.ID
+		advice string
+	}
+	type words struct {
+		kind
+		step, doing, found, stderr string
+	}
+	var order []kind
+	of, same := map[kind][]error{}, map[words]*reason.Error{}
+	for _, err := range all {
+		k := kind{advice: err.Error()}
+		if e, ok := err.(*reason.Error); ok {
+			k = kind{e.ID, e.AdviceLine()}
+			w := words{k, e.Step, e.Doing, found(e), e.Stderr}
+			if first := same[w]; first != nil && e.Host != "" && first.Host != "" {
+				if !slices.Contains(strings.Split(first.Host, ", "), e.Host) {
+					first.Host += ", " + e.Host
+				}
+				continue
+			}
+			one := *e
+			same[w], err = &one, &one
+		}
+		if of[k] == nil {
+			order = append(order, k)
+		}
+		of[k] = append(of[k], err)
+	}
+	var out []error
+	for _, k := range order {
+		out = append(out, of[k]...)
+	}
+	return out
 }
 
 // atOnce makes one error of those of the hosts and steps that were cut short: somebody who stops kgpu knows that, and not where.
@@ -97,25 +136,27 @@ func failures(err error) []error {
 	return []error{err}
 }
 
-func printReason(w io.Writer, e *reason.Error) {
+// found is what went wrong, in words.
+func found(e *reason.Error) string {
+	text := e.Detail
+	if text == "" && e.Err != nil {
+		text = e.Err.Error()
+	}
+	text = printable.Text(cmp.Or(text, "failed"))
+	if e.Exit != nil {
+		text += fmt.Sprintf(" (exit status %d)", *e.Exit)
+	}
+	return text
+}
+
+func printReason(p *Page, e *reason.Error) {
 	where := printable.Line(joinBy(": ", e.Host, e.Step, e.Doing))
 	if where != "" {
 		where += ": "
 	}
-	found := e.Detail
-	if found == "" && e.Err != nil {
-		found = e.Err.Error()
-	}
-	if found == "" {
-		found = "failed"
-	}
-	found = printable.Text(found)
-	if e.Exit != nil {
-		found += fmt.Sprintf(" (exit status %d)", *e.Exit)
-	}
-	fmt.Fprintf(w, "error: %s%s [%s]\n", where, indented(found, "  "), e.ID)
+	p.say(red, "error:", fmt.Sprintf(" %s%s [%s]", where, indented(found(e), "  "), e.ID))
 	if tail := strings.TrimRight(printable.Text(e.Stderr), "\n "); tail != "" && e.Step == "" { // of a step, the run has shown it already
-		fmt.Fprintf(w, "    | %s\n", strings.ReplaceAll(tail, "\n", "\n    | "))
+		p.say(dim, "    | "+strings.ReplaceAll(tail, "\n", "\n    | "), "")
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -18,6 +20,7 @@ const tailLines = 15
 // The colours of a line, as ANSI sequences.
 const (
 	plain  = ""
+	bold   = "\x1b[1m"
 	dim    = "\x1b[2m"
 	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
@@ -38,7 +41,7 @@ type lines struct {
 	colour  bool
 	elapsed bool       // show the time since the first event instead of the time of day
 	picture bool       // shows the hosts' steps and waits
-	width   func() int // of the terminal, in columns; nil: it does not matter
+	width   func() int // of the terminal, in columns; zero: it does not matter
 
 	mu    sync.Mutex
 	first time.Time
@@ -139,7 +142,7 @@ func (l *lines) failure(e event.Event, tail []string) {
 // result ends a run. One that failed shows what is left first.
 func (l *lines) result(e event.Event) {
 	const in = "  "
-	if table := l.left.table(max(l.columns()-len(in), 0)); table != "" && e.Reason != "ok" && l.plans {
+	if table := l.left.table(max(l.width()-len(in), 0)); table != "" && e.Reason != "ok" && l.plans {
 		l.print(plain, "")
 		l.print(plain, "what is left:")
 		for line := range strings.Lines(table) {
@@ -170,29 +173,26 @@ func (l *lines) line(from Detail, e event.Event, colour, text string) {
 	if e.Step != "" {
 		front = append(front, fmt.Sprintf("%-18s", e.Step))
 	}
-	const below = "      "
 	text = strings.ReplaceAll(strings.TrimRight(strings.Join(append(front, text), "  "), "\n "), "\n", "\n"+below)
-	if e.Kind != event.Result { // it has a command, which may be copied
-		text = Wrapped(text, l.columns(), below)
+	if width := l.width(); e.Kind == event.Result && width > 0 && ansi.StringWidthWc(text) > width {
+		// It ends with a command, which may be copied.
+		if i := strings.LastIndex(text, ": "); i >= 0 {
+			l.print(colour, text[:i+1]+"\n")
+			fmt.Fprintln(l.writer, Look{Colour: l.colour}.painted(colour, below+text[i+2:]))
+			return
+		}
 	}
-	l.print(colour, text)
+	parts := strings.Split(text, "\n")
+	for i := range parts {
+		parts[i] = hung(parts[i], l.width(), len(below))
+	}
+	l.print(colour, strings.Join(parts, "\n"))
 }
 
-// columns is the width of the terminal; zero: it does not matter.
-func (l *lines) columns() int {
-	if l.width == nil {
-		return 0
-	}
-	return l.width()
-}
-
-// print writes text, in a colour where there are any.
+// print writes text, in a colour where there are any, and breaks it between words where the terminal is narrower.
 func (l *lines) print(colour, text string) {
-	text = strings.TrimRight(text, "\n ")
-	if l.colour && colour != plain {
-		text = colour + text + reset
-	}
-	fmt.Fprintln(l.writer, text)
+	text = wrapped(strings.TrimRight(text, "\n "), l.width())
+	fmt.Fprintln(l.writer, Look{Colour: l.colour}.painted(colour, text))
 }
 
 // Close says what was counted and returns the first error that writing met.

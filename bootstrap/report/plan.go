@@ -21,40 +21,51 @@ type PlanOptions struct {
 	JSON    bool // as one JSON object
 	Verbose bool // list the steps that have nothing to do instead of counting them
 	Told    bool // its warnings were told already
-	Width   int  // of the terminal, in columns: lines that are longer are broken between words; zero: there is room
 }
 
-// PrintPlan writes what would be done on each host, and why; hosts where it is the same stand together. Inputs are left
-// out: they may be secret.
+// PrintPlan writes how much would be done, then what on each host, and why; hosts where it is the same stand together. Inputs
+// are left out: they may be secret.
 func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 	if o.JSON {
 		return planJSON(w, g)
 	}
-	out := &writer{w: printable.Writer(w)}
+	p := On(w)
 	if !o.Told {
-		for _, warning := range g.Warnings {
-			fmt.Fprintln(out, Wrapped("warning: "+warning, o.Width, "  "))
+		for _, warning := range g.Told() {
+			p.say(yellow, "warning:", " "+warning)
 		}
 	}
 	if g.Kubernetes != "" {
-		fmt.Fprintln(out, Wrapped(g.Kubernetes, o.Width, "  "))
+		p.say(plain, "", g.Kubernetes)
+	}
+	if !g.Empty() {
+		p.say(bold, totals(g), "")
 	}
 	groups := planned(g, o.Verbose)
-	narrow := slices.ContainsFunc(groups, func(h *hostPlan) bool { return o.Width > 0 && h.width(o.Verbose) > o.Width })
+	room := func(h *hostPlan) bool { return p.look.Width == 0 || h.width(o.Verbose) <= p.look.Width }
+	roomy := !slices.ContainsFunc(groups, func(h *hostPlan) bool { return !room(h) })
 	for _, h := range groups {
-		fmt.Fprintln(out, Wrapped(h.headline(), o.Width, "  "))
-		if narrow {
-			h.lines(out, o)
-		} else {
-			_, _ = io.WriteString(out, h.table(o.Verbose)) // the writer keeps the error
-		}
+		p.say(bold, strings.Join(h.ids, ", ")+":", " "+h.what(len(h.ids) > 1))
+		h.print(p, o.Verbose, roomy)
 	}
 	if g.Empty() {
-		fmt.Fprintln(out, "Nothing to do.")
-	} else {
-		fmt.Fprintf(out, "%s to do%s.\n", plural.Of(len(g.Steps), "step"), turns(g))
+		p.say(green, "Nothing to do.", "")
 	}
-	return out.err
+	return p.to.err
+}
+
+// totals is how much there is to do.
+func totals(g *plan.Graph) string {
+	hosts, download := map[string]bool{}, 0
+	for _, s := range g.Steps {
+		hosts[s.Host] = true
+		download += s.Download
+	}
+	text := fmt.Sprintf("%s, %s to do%s", plural.Of(len(hosts), "host"), plural.Of(len(g.Steps), "step"), turns(g))
+	if download > 0 {
+		text += fmt.Sprintf("; at least %.1f GB to download", float64(download)/1000)
+	}
+	return text
 }
 
 // turns says how many of the steps are done first, as a run counts them; empty: all.
@@ -118,14 +129,23 @@ func (h *hostPlan) what(each bool) string {
 			text += " each"
 		}
 	}
-	if len(h.skipped) > 0 {
-		text += fmt.Sprintf(" (%s in order already)", plural.Of(len(h.skipped), "step"))
+	unwanted := 0
+	for _, s := range h.skipped {
+		if s.Unwanted {
+			unwanted++
+		}
+	}
+	var rest []string
+	if n := len(h.skipped) - unwanted; n > 0 {
+		rest = append(rest, plural.Of(n, "step")+" in order already")
+	}
+	if unwanted > 0 {
+		rest = append(rest, plural.Of(unwanted, "step")+" left out")
+	}
+	if len(rest) > 0 {
+		text += " (" + strings.Join(rest, ", ") + ")"
 	}
 	return text
-}
-
-func (h *hostPlan) headline() string {
-	return strings.Join(h.ids, ", ") + ": " + h.what(len(h.ids) > 1)
 }
 
 // table has a line for each step.
@@ -153,21 +173,29 @@ func (h *hostPlan) width(verbose bool) int {
 	return most
 }
 
-// lines writes what the table has for terminals that are narrower: the reason below the step.
-func (h *hostPlan) lines(w io.Writer, o PlanOptions) {
-	const below = "      "
+// print writes the table, or, where there is no room for it, the reason below each step.
+func (h *hostPlan) print(p *Page, verbose, roomy bool) {
+	if roomy {
+		_, _ = io.WriteString(p, h.table(verbose)) // the page keeps the error
+		return
+	}
 	for _, s := range h.steps {
-		fmt.Fprintln(w, Wrapped(fmt.Sprintf("  + %-18s  %s", s.ID, s.Title), o.Width, below+below))
+		p.say(plain, "", hung(printable.Line(fmt.Sprintf("  + %-18s  %s", s.ID, s.Title)), p.look.Width, 2*len(below)))
 		if s.Reason != "" {
-			fmt.Fprintln(w, Wrapped(below+s.Reason, o.Width, below))
+			for _, line := range words(printable.Line(s.Reason), p.room(len(below)), p.room(len(below))) {
+				p.say(dim, below+line, "")
+			}
 		}
 	}
-	if o.Verbose {
+	if verbose {
 		for _, s := range h.skipped {
-			fmt.Fprintln(w, Wrapped(fmt.Sprintf("  · %-18s  %s", s.ID, s.Reason), o.Width, below))
+			p.say(dim, fmt.Sprintf("  · %-18s  %s", s.ID, s.Reason), "")
 		}
 	}
 }
+
+// below is in front of what stands below a line that it belongs to.
+const below = "      "
 
 type jsonPlan struct {
 	Steps    []jsonStep    `json:"steps"`

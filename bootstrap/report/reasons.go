@@ -5,39 +5,41 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // PrintReasons writes every reason, a line each, by class.
 func PrintReasons(w io.Writer) error {
-	out := &writer{w: w}
+	p := On(w)
 	for _, c := range reason.Classes() {
-		fmt.Fprintf(out, "%s: %s (exit %s)\n", c.Class, c.Meaning, c.Ranges())
-		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		p.say(bold, string(c.Class)+":", fmt.Sprintf(" %s (exit %s)", c.Meaning, c.Ranges()))
+		var rows [][]string
 		for _, r := range reason.Of(c.Class) {
-			fmt.Fprintf(table, "  %d\t%s\t%s\n", r.Exit, r.ID, firstSentence(r.Meaning))
+			rows = append(rows, []string{fmt.Sprint(r.Exit), string(r.ID), firstSentence(r.Meaning)})
 		}
-		_ = table.Flush() // the writer below keeps the error
-		fmt.Fprintln(out)
+		p.columns(rows)
+		p.say(plain, "", "")
 	}
-	fmt.Fprintln(out, "Other exit statuses:")
+	p.say(bold, "Other exit statuses:", "")
 	for _, g := range reason.Generals() {
-		fmt.Fprintf(out, "  %-3d  %s\n", g.Exit, g.Meaning)
+		p.say(plain, "", fmt.Sprintf("  %-3d  %s", g.Exit, g.Meaning))
 	}
-	return out.err
+	return p.to.err
 }
 
 // PrintReason writes all that there is to say about a reason.
 func PrintReason(w io.Writer, r reason.Reason) error {
-	_, err := fmt.Fprintf(w, "%s (exit status %d, class %s)\n\n%s\n\n→ %s\n", r.ID, r.Exit, r.Class(), r.Meaning, r.Advice)
-	return err
+	p := On(w)
+	p.say(bold, string(r.ID), fmt.Sprintf(" (exit status %d, class %s)", r.Exit, r.Class()))
+	p.say(plain, "", "\n"+r.Meaning+"\n")
+	p.say(bold, "→", " "+r.Advice)
+	return p.to.err
 }
 
 // PrintGeneral writes what an exit status means that is bound to no reason.
 func PrintGeneral(w io.Writer, g reason.General) error {
-	_, err := fmt.Fprintf(w, "exit status %d: %s\n", g.Exit, g.Meaning)
+	_, err := fmt.Fprintf(On(w), "exit status %d: %s\n", g.Exit, g.Meaning)
 	return err
 }
 

@@ -8,8 +8,6 @@ import (
 	"os"
 	"sync"
 
-	"golang.org/x/term"
-
 	"kgpu.dev/kgpu/bootstrap/event"
 )
 
@@ -47,17 +45,17 @@ func New(kind Kind, w io.Writer, detail Detail) Sink {
 		encoder.SetEscapeHTML(false)
 		return &jsonLines{writer: out, encoder: encoder}
 	}
-	l := &lines{writer: out, detail: detail, tails: map[place][]string{}}
+	l := &lines{writer: out, detail: detail, tails: map[place][]string{}, width: func() int { return LookOf(w).Width }}
 	if kind == Terminal {
 		l.elapsed = true
-		l.colour = os.Getenv("NO_COLOR") == ""
+		l.colour = colourWanted()
 	}
 	return l
 }
 
 // Detect returns Terminal when f is one that draws, else Plain. NO_COLOR is taken as the wish for nothing but text.
 func Detect(f *os.File) Kind {
-	if term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
+	if LookOf(f).Colour {
 		return Terminal
 	}
 	return Plain

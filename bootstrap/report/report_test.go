@@ -189,23 +189,24 @@ func TestPrintPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		graph   *plan.Graph
 		options PlanOptions
+		width   int
 	}{
-		"plan.txt":          {graph(), PlanOptions{}},
-		"plan-verbose.txt":  {graph(), PlanOptions{Verbose: true}},
-		"plan.json":         {graph(), PlanOptions{JSON: true}},
-		"plan-nothing.txt":  {&plan.Graph{Skipped: graph().Skipped}, PlanOptions{}},
-		"plan-nothing.json": {&plan.Graph{}, PlanOptions{JSON: true}},
-		"plan-narrow.txt":   {joining(), PlanOptions{Width: 60, Verbose: true}},
-		"plan-alike.txt":    {joining(), PlanOptions{}},
-		"plan-told.txt":     {graph(), PlanOptions{Told: true}},
+		"plan.txt":          {graph(), PlanOptions{}, 0},
+		"plan-verbose.txt":  {graph(), PlanOptions{Verbose: true}, 0},
+		"plan.json":         {graph(), PlanOptions{JSON: true}, 0},
+		"plan-nothing.txt":  {&plan.Graph{Skipped: graph().Skipped}, PlanOptions{}, 0},
+		"plan-nothing.json": {&plan.Graph{}, PlanOptions{JSON: true}, 0},
+		"plan-narrow.txt":   {joining(), PlanOptions{Verbose: true}, 60},
+		"plan-alike.txt":    {joining(), PlanOptions{}, 0},
+		"plan-told.txt":     {graph(), PlanOptions{Told: true}, 0},
 	} {
-		var out bytes.Buffer
-		if err := PrintPlan(&out, c.graph, c.options); err != nil {
+		out := &Sheet{As: Look{Width: c.width}}
+		if err := PrintPlan(out, c.graph, c.options); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
 		for line := range strings.Lines(out.String()) {
-			if width := c.options.Width; width > 0 && len([]rune(line)) > width+1 && strings.Contains(strings.TrimSpace(line), " ") {
+			if width := c.width; width > 0 && len([]rune(line)) > width+1 && strings.Contains(strings.TrimSpace(line), " ") {
 				t.Errorf("%s: a line of %d: %s", name, len([]rune(line)), line)
 			}
 		}
@@ -224,14 +225,15 @@ func TestPlanInTurns(t *testing.T) {
 		return &plan.Step{Ref: plan.Ref{Host: "w1", ID: id}, Later: later}
 	}
 	packages, ready, notebook, cuda := step("os/packages", false), step("gpu/ready", false), step(plan.NotebookStep, false), step("gpu/cuda", true)
+	cuda.Download = 4990
 	for want, steps := range map[string][]*plan.Step{
-		"2 steps to do.": {packages, ready},
-		"4 steps to do: 2 first, 2 when the cards are proven.": {packages, ready, notebook, cuda},
-		"2 steps to do: 1 first, and then 1.":                  {packages, cuda},
-		"1 step to do.":                                        {notebook},
+		"1 host, 2 steps to do": {packages, ready},
+		"1 host, 4 steps to do: 2 first, 2 when the cards are proven; at least 5.0 GB to download": {packages, ready, notebook, cuda},
+		"1 host, 2 steps to do: 1 first, and then 1; at least 5.0 GB to download":                  {packages, cuda},
+		"1 host, 1 step to do": {notebook},
 	} {
 		var out bytes.Buffer
-		if err := PrintPlan(&out, &plan.Graph{Steps: steps}, PlanOptions{}); err != nil || !strings.HasSuffix(out.String(), "\n"+want+"\n") {
+		if err := PrintPlan(&out, &plan.Graph{Steps: steps}, PlanOptions{}); err != nil || !strings.HasPrefix(out.String(), want+"\n") {
 			t.Errorf("%v: %q, want %q", err, out.String(), want)
 		}
 	}

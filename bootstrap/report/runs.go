@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -18,12 +17,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Look is what the terminal that is printed on can do; the zero value is that of a file.
-type Look struct {
-	Colour bool
-	Width  int // in columns; zero: there is room
-}
-
 // How much of a command is shown, in columns.
 const (
 	wholeCommand = 40
@@ -32,35 +25,22 @@ const (
 
 // PrintRuns writes a line for each run, in this order: those that failed in red, those that somebody stopped, or of which
 // nobody knows the end, in yellow. A narrow terminal gets less of each.
-func PrintRuns(w io.Writer, runs []history.Run, now time.Time, look Look) error {
-	out := &writer{w: w}
+func PrintRuns(w io.Writer, runs []history.Run, now time.Time) error {
+	p := On(w)
 	if len(runs) == 0 {
-		fmt.Fprintln(out, "No run is recorded yet.")
-		return out.err
+		p.say(plain, "", "No run is recorded yet.")
+		return p.to.err
 	}
+	leave := []int{0, 2, 0, 3, 4, 0, 1}
+	width := p.look.Width
 	rows := runRows(runs, now, wholeCommand)
-	if look.Width > 0 && tableWidth(rows) > look.Width {
-		fit := func(command int) [][]string {
-			rows := runRows(runs, now, command)
-			narrow(rows, []int{0, 2, 0, 3, 4, 0, 1}, look.Width)
-			return rows
-		}
-		rows = fit(shortCommand + max(look.Width-tableWidth(fit(shortCommand)), 0)) // the command gets what is left
+	if width > 0 && tableWidth(rows) > width {
+		rows = runRows(runs, now, shortCommand)
+		narrow(rows, leave, width)
+		rows = runRows(runs, now, shortCommand+max(width-tableWidth(rows), 0)) // the command gets what is left
 	}
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	_ = table.Flush() // to memory
-	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
-		colour := plain
-		if i > 0 {
-			colour = colourOf(runs[i-1])
-		}
-		fmt.Fprintln(out, look.painted(colour, line))
-	}
-	return out.err
+	p.grid(grid{rows, leave, func(row int) string { return colourOf(runs[row-1]) }})
+	return p.to.err
 }
 
 // runRows are the cells of the table of runs, with so much of the commands.
@@ -87,14 +67,6 @@ func colourOf(r history.Run) string {
 		return red
 	}
 	return yellow
-}
-
-// painted is a line in a colour, where there are any.
-func (l Look) painted(colour, line string) string {
-	if !l.Colour || colour == plain {
-		return line
-	}
-	return colour + line + reset
 }
 
 // result is how a run ended, or why nothing is known of that.
@@ -149,14 +121,15 @@ func PrintSilence(w io.Writer, r history.Run, events iter.Seq[event.Event], fail
 	if failed {
 		what = "nothing failed"
 	}
-	_, err := fmt.Fprintln(w, printable.Line(joinBy("; ", "run "+name+": "+what, said)))
-	return err
+	p := On(w)
+	p.say(plain, "", printable.Line(joinBy("; ", "run "+name+": "+what, said)))
+	return p.to.err
 }
 
 // PrintLogs writes what steps of a run printed, and how they failed, a line each with its time, host and step; failures in red, and in
 // yellow what was cut short, and that not all was recorded.
-func PrintLogs(w io.Writer, r history.Run, events iter.Seq[event.Event], look Look) error {
-	out := &writer{w: w}
+func PrintLogs(w io.Writer, r history.Run, events iter.Seq[event.Event]) error {
+	p := On(w)
 	hosts, steps := 0, 0
 	for e := range events {
 		hosts, steps = max(hosts, len(e.Host)), max(steps, len(e.Step))
@@ -173,11 +146,11 @@ func PrintLogs(w io.Writer, r history.Run, events iter.Seq[event.Event], look Lo
 		}
 		for line := range strings.Lines(text) {
 			line = fmt.Sprintf("%s  %-*s  %-*s  %s", e.Time.Local().Format(time.TimeOnly), hosts, e.Host, steps, e.Step, strings.TrimRight(line, "\n"))
-			fmt.Fprintln(out, look.painted(colour, line))
+			p.say(colour, line, "")
 		}
 	}
 	if r.Cut != "" {
-		fmt.Fprintln(out, look.painted(yellow, "not all of it is here: "+printable.Line(r.Cut)))
+		p.say(yellow, "not all of it is here: "+printable.Line(r.Cut), "")
 	}
-	return out.err
+	return p.to.err
 }

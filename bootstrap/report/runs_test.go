@@ -35,8 +35,8 @@ func TestPrintRuns(t *testing.T) {
 	inUTC(t)
 	runs, now := someRuns()
 	for name, look := range map[string]Look{"runs.txt": {}, "runs-narrow.txt": {Width: 80}, "runs-narrower.txt": {Width: 50}, "runs-colour.txt": {Colour: true, Width: 120}} {
-		var out bytes.Buffer
-		if err := PrintRuns(&out, runs, now, look); err != nil {
+		out := &Sheet{As: look}
+		if err := PrintRuns(out, runs, now); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
@@ -55,8 +55,8 @@ func TestPrintLogs(t *testing.T) {
 	cut := event.Event{Time: fleetBegins, Host: "w1", Step: "os/packages", Kind: event.Error, Text: "cancelled; it goes on", Reason: "CANCELLED"}
 	left := ""
 	print := func(look Look, events ...event.Event) string {
-		var out bytes.Buffer
-		if err := PrintLogs(&out, history.Run{Result: history.Result{Cut: left}}, slices.Values(events), look); err != nil {
+		out := &Sheet{As: look}
+		if err := PrintLogs(out, history.Run{Result: history.Result{Cut: left}}, slices.Values(events)); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

@@ -142,7 +142,7 @@ func TestScenes(t *testing.T) {
 						w.draw()
 						golden(t, fmt.Sprintf("view/%s-%dx%d-%s.txt", name, size[0], size[1], a.look), w.seen())
 					case a.graph != nil:
-						if err := PrintPlan(w, a.graph, PlanOptions{Told: true, Width: size[0]}); err != nil {
+						if err := PrintPlan(w, a.graph, PlanOptions{Told: true}); err != nil {
 							t.Fatal(err)
 						}
 					default:

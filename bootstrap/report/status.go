@@ -7,43 +7,43 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/status"
 )
 
 // StatusOptions say how a cluster's status is printed for people.
 type StatusOptions struct {
-	Wide  bool // every column, certificate and step that is to do
-	Width int  // of the terminal, in columns: those of the table that matter least are left out; zero: there is room
+	Wide bool // every column, and the steps that are to do
 }
 
 // PrintStatus writes a cluster's status for people: what concerns all hosts, a line for each, the pods that hold cards, and
 // what is not well, with advice.
 func PrintStatus(w io.Writer, r *status.Report, o StatusOptions) error {
-	out := &writer{w: printable.Writer(w)}
-	statusHead(out, r)
-	fmt.Fprintln(out)
-	statusHosts(out, r, o)
-	statusPods(out, r)
+	p := On(w)
+	statusHead(p, r)
+	p.say(plain, "", "")
+	statusHosts(p, r, o)
+	statusPods(p, r)
 	if o.Wide {
-		statusCertificates(out, r)
-		statusSteps(out, r)
+		statusSteps(p, r)
 	}
-	fmt.Fprintln(out)
-	statusProblems(out, r)
-	return out.err
+	p.say(plain, "", "")
+	statusProblems(p, r)
+	return p.to.err
 }
 
 // statusHead writes what concerns all hosts.
-func statusHead(w io.Writer, r *status.Report) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+func statusHead(p *Page, r *status.Report) {
+	const label = len("CERTIFICATES") + columnGap
+	line := func(name, format string, args ...any) {
+		for _, text := range words(fmt.Sprintf(format, args...), p.room(label), p.room(label)) {
+			p.say(bold, padded(name, label), text)
+			name = ""
+		}
+	}
 	c := r.Cluster
 	line("CLUSTER", "%s, of %s", c.Name, c.Inventory)
 	switch {
@@ -65,15 +65,14 @@ func statusHead(w io.Writer, r *status.Report) {
 	}
 	line("NETWORK", "%s", strings.Join(network, ", "))
 	if len(c.Cards) > 0 {
-		line("CARDS", "%s (used/all)", inUse(c.Cards))
+		line("CARDS", "%s (used/all)", inUse(c.Cards, gpus(r.Hosts...)))
 	}
-	if host, first := firstToEnd(r); first != nil {
+	if host, first := firstToEnd(r); first != nil && first.Days < status.FewDays {
 		line("CERTIFICATES", "the first to end: %s on %s, %s (%s)", first.Name, host, first.Ends.Format(time.DateOnly), days(first.Days))
 	}
 	if at := atWork(r); at != "" {
 		line("AT WORK", "%s", at)
 	}
-	_ = table.Flush() // the writer below keeps the error
 }
 
 // atWork is who changes the cluster with kgpu now, and at which step each host is; empty: nobody does.
@@ -118,80 +117,44 @@ type column struct {
 func hostColumns(now time.Time) []column {
 	return []column{
 		{title: "HOST", cell: nameOf},
-		{title: "ADDRESS", cell: func(h status.Host) string { return h.Address }, leave: 4},
+		{title: "ADDRESS", cell: func(h status.Host) string { return h.Address }, leave: 2},
 		{title: "ROLE", cell: func(h status.Host) string { return h.Role }, leave: 5},
 		{title: "STATE", cell: func(h status.Host) string { return stateOf(h, now) }},
 		{title: "KUBELET", cell: func(h status.Host) string { return h.Versions.Kubelet }, leave: 3},
 		{title: "RUNTIME", cell: func(h status.Host) string { return h.Versions.Runtime }, leave: 1},
 		{title: "OS", cell: func(h status.Host) string { return h.Versions.OS }, wide: true},
 		{title: "KERNEL", cell: func(h status.Host) string { return h.Versions.Kernel }, wide: true},
-		{title: "CARDS", cell: cardsOf, wide: true},
-		{title: "CARDS USED", cell: func(h status.Host) string { return inUse(h.GPU.Resources) }},
-		{title: "DRIVER", cell: driverOf, leave: 6},
+		{title: "CARDS", cell: cardsOf},
+		{title: "CARDS USED", cell: func(h status.Host) string { return inUse(h.GPU.Resources, gpus(h)) }},
+		{title: "DRIVER", cell: driverOf, leave: 4},
 		{title: "TOOLKIT", cell: func(h status.Host) string { return h.GPU.Toolkit }, wide: true},
-		{title: "NETWORK", cell: networkOf, leave: 7},
-		{title: "CERTIFICATES", cell: certificatesOf, leave: 2},
+		{title: "NETWORK", cell: networkOf, leave: 6},
 		{title: "TO DO", cell: driftOf},
 	}
 }
 
 // statusHosts writes a line for each host.
-func statusHosts(w io.Writer, r *status.Report, o StatusOptions) {
+func statusHosts(p *Page, r *status.Report, o StatusOptions) {
 	columns := slices.DeleteFunc(hostColumns(r.Time), func(c column) bool { return c.wide && !o.Wide })
-	rows := make([][]string, len(r.Hosts)+1)
+	g := grid{rows: make([][]string, len(r.Hosts)+1), colour: func(row int) string {
+		switch h := r.Hosts[row-1]; {
+		case !h.Reached || h.State == status.NotReady:
+			return red
+		case h.State != status.Ready || !h.Node.Schedulable:
+			return yellow
+		}
+		return plain
+	}}
 	for _, c := range columns {
-		rows[0] = append(rows[0], c.title)
+		g.rows[0] = append(g.rows[0], c.title)
 		for i, h := range r.Hosts {
-			rows[i+1] = append(rows[i+1], cmp.Or(c.cell(h), "-"))
+			g.rows[i+1] = append(g.rows[i+1], cmp.Or(c.cell(h), "-"))
+		}
+		if !o.Wide {
+			g.leave = append(g.leave, c.leave)
 		}
 	}
-	if !o.Wide {
-		leave := make([]int, len(columns))
-		for i, c := range columns {
-			leave[i] = c.leave
-		}
-		narrow(rows, leave, o.Width)
-	}
-	table := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	_ = table.Flush() // the writer below keeps the error
-}
-
-const columnGap = 2
-
-// narrow takes columns out of a table until it fits in width columns of a terminal, or none may leave: those with the
-// smallest number in leave first, and none with zero. A width of zero has room for all.
-func narrow(rows [][]string, leave []int, width int) {
-	for width > 0 && tableWidth(rows) > width {
-		first := -1
-		for i, n := range leave {
-			if n > 0 && (first < 0 || n < leave[first]) {
-				first = i
-			}
-		}
-		if first < 0 {
-			return
-		}
-		leave = slices.Delete(leave, first, first+1)
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], first, first+1)
-		}
-	}
-}
-
-// tableWidth is how wide the table of these rows becomes.
-func tableWidth(rows [][]string) int {
-	all := 0
-	for i := range rows[0] {
-		most := 0
-		for _, row := range rows {
-			most = max(most, ansi.StringWidthWc(row[i]))
-		}
-		all += most + columnGap
-	}
-	return all - columnGap
+	p.grid(g)
 }
 
 // stateOf is what a person wants to know first of a host.
@@ -235,15 +198,41 @@ func shortAge(d time.Duration) string {
 	return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
 }
 
-// inUse is how much pods have of what they can have: 3/8, and of how many where some cannot be given.
-func inUse(resources []status.Resource) string {
+// gpus is how many GPUs hosts have that their nodes offer in shares; zero: none is shared.
+func gpus(hosts ...status.Host) int {
+	offered, all := 0, 0
+	for _, h := range hosts {
+		for _, r := range h.GPU.Resources {
+			if r.Name != catalog.GPUResource {
+				continue
+			}
+			offered += r.Capacity
+			for _, c := range h.GPU.Cards {
+				if c.Instances > 0 {
+					return 0 // of MIG
+				}
+				all++
+			}
+		}
+	}
+	if offered <= all {
+		return 0
+	}
+	return all
+}
+
+// inUse is how much pods have of what they can have: 3/8, and of how many where some cannot be given. So many GPUs are shared.
+func inUse(resources []status.Resource, shared int) string {
 	var out []string
 	for _, r := range resources {
 		text := fmt.Sprintf("%d/%d", r.InUse, r.Allocatable)
 		if r.Allocatable != r.Capacity {
 			text += fmt.Sprintf(" of %d", r.Capacity)
 		}
-		if name := shortResource(r.Name); name != "gpu" || len(resources) > 1 {
+		switch name := shortResource(r.Name); {
+		case r.Name == catalog.GPUResource && shared > 0:
+			text += " shares of " + plural.Of(shared, "GPU")
+		case name != "gpu" || len(resources) > 1:
 			text = name + " " + text
 		}
 		out = append(out, text)
@@ -258,11 +247,11 @@ func shortResource(name string) string {
 	return name
 }
 
-// cardsOf counts a host's cards by their names: 2 NVIDIA A100-SXM4-40GB.
+// cardsOf counts a host's cards by their names: 2 A100-SXM4-40GB.
 func cardsOf(h status.Host) string {
 	count := map[string]int{}
 	for _, c := range h.GPU.Cards {
-		name := c.Name
+		name := strings.TrimPrefix(c.Name, "NVIDIA ")
 		if c.UUID == "" {
 			name += " (not seen)"
 		}
@@ -300,17 +289,6 @@ func networkOf(h status.Host) string {
 	return fmt.Sprintf("%d/%d", ready, len(h.Network))
 }
 
-// certificatesOf is how long the first certificate lasts.
-func certificatesOf(h status.Host) string {
-	switch {
-	case len(h.Certificates) == 0:
-		return ""
-	case h.Certificates[0].Ends == nil:
-		return "unreadable"
-	}
-	return days(h.Certificates[0].Days)
-}
-
 func days(n int) string {
 	if n < 0 {
 		return "ended"
@@ -326,80 +304,82 @@ func driftOf(h status.Host) string {
 }
 
 // statusPods writes which pods hold cards.
-func statusPods(w io.Writer, r *status.Report) {
-	table := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
-	title := "\nPOD WITH CARDS\tHOST\tHOLDS\tPHASE\n"
+func statusPods(p *Page, r *status.Report) {
+	g := grid{rows: [][]string{{"POD WITH CARDS", "HOST", "HOLDS", "PHASE"}}}
 	for _, h := range r.Hosts {
-		for _, p := range h.GPU.Pods {
+		for _, pod := range h.GPU.Pods {
 			var held []string
-			for _, name := range slices.Sorted(maps.Keys(p.Cards)) {
-				held = append(held, fmt.Sprintf("%d %s", p.Cards[name], shortResource(name)))
+			for _, name := range slices.Sorted(maps.Keys(pod.Cards)) {
+				what := fmt.Sprintf("%d %s", pod.Cards[name], shortResource(name))
+				if name == catalog.GPUResource && gpus(h) > 0 {
+					what = plural.Of(pod.Cards[name], "share")
+				}
+				held = append(held, what)
 			}
-			fmt.Fprintf(table, "%s%s/%s\t%s\t%s\t%s\n", title, p.Namespace, p.Name, nameOf(h), strings.Join(held, ", "), p.Phase)
-			title = ""
+			g.rows = append(g.rows, []string{pod.Namespace + "/" + pod.Name, nameOf(h), strings.Join(held, ", "), pod.Phase})
 		}
 	}
-	_ = table.Flush() // the writer below keeps the error
+	p.below(g)
 }
 
-func statusCertificates(w io.Writer, r *status.Report) {
-	table := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
-	title := "\nCERTIFICATE\tHOST\tENDS\tIN\tFILE\n"
-	for _, h := range r.Hosts {
-		for _, c := range h.Certificates {
-			ends, left := "unreadable", "-"
-			if c.Ends != nil {
-				ends, left = c.Ends.Format(time.DateOnly), days(c.Days)
-			}
-			fmt.Fprintf(table, "%s%s\t%s\t%s\t%s\t%s\n", title, c.Name, nameOf(h), ends, left, c.Path)
-			title = ""
-		}
+// below prints a table that has rows, with an empty line above it.
+func (p *Page) below(g grid) {
+	if len(g.rows) > 1 {
+		p.say(plain, "", "")
+		p.grid(g)
 	}
-	_ = table.Flush() // the writer below keeps the error
 }
 
-func statusSteps(w io.Writer, r *status.Report) {
-	table := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
-	title := "\nTO DO\tHOST\tWHAT\tWHY\n"
+func statusSteps(p *Page, r *status.Report) {
+	g := grid{rows: [][]string{{"TO DO", "HOST", "WHAT", "WHY"}}}
 	for _, h := range r.Hosts {
 		for _, s := range h.Drift.Pending {
-			fmt.Fprintf(table, "%s%s\t%s\t%s\t%s\n", title, s.Step, nameOf(h), s.Title, s.Reason)
-			title = ""
+			g.rows = append(g.rows, []string{s.Step, nameOf(h), s.Title, s.Reason})
 		}
 	}
-	_ = table.Flush() // the writer below keeps the error
+	p.below(g)
 }
 
 // statusProblems writes what is not well, and what to do about it. Hosts where it is the same stand together, and advice that
 // is for several things stands below them.
-func statusProblems(w io.Writer, r *status.Report) {
-	if r.Well {
-		fmt.Fprintln(w, "All is well.")
+func statusProblems(p *Page, r *status.Report) {
+	switch busy := atWork(r) != ""; {
+	case r.Well:
+		p.say(green, "All is well.", "")
 		return
+	case busy:
+		p.say(yellow, "kgpu is at work:", " what it changes is judged when it has ended. `kgpu attach` shows the progress.")
+		if len(r.Problems) == 0 {
+			return
+		}
 	}
 	names := map[string]string{"": ""}
 	for _, h := range r.Hosts {
 		names[h.Host] = nameOf(h)
 	}
-	fmt.Fprintln(w, "Not well:")
+	p.say(bold, "Not well:", "")
 	alike := map[status.Problem][]string{} // hosts where it is the same
 	var order []status.Problem
-	for _, p := range r.Problems {
-		host := cmp.Or(names[p.Host], p.Host)
-		p.Host = ""
-		if alike[p] == nil {
-			order = append(order, p)
+	for _, problem := range r.Problems {
+		host := cmp.Or(names[problem.Host], problem.Host)
+		problem.Host = ""
+		if alike[problem] == nil {
+			order = append(order, problem)
 		}
-		alike[p] = append(alike[p], host)
+		alike[problem] = append(alike[problem], host)
 	}
-	for i, p := range order {
-		text := p.Text
-		if p.Reason != "" {
-			text += fmt.Sprintf(" [%s]", p.Reason)
+	for i, problem := range order {
+		where := joinBy(", ", alike[problem]...)
+		if where != "" {
+			where += ":"
 		}
-		fmt.Fprintf(w, "  %s\n", joinBy(": ", joinBy(", ", alike[p]...), text))
-		if i == len(order)-1 || order[i+1].Advice != p.Advice {
-			fmt.Fprintf(w, "    → %s\n", p.Advice)
+		text := problem.Text
+		if problem.Reason != "" {
+			text += fmt.Sprintf(" [%s]", problem.Reason)
+		}
+		p.say(red, "  "+where, strings.Repeat(" ", min(len(where), 1))+text)
+		if i == len(order)-1 || order[i+1].Advice != problem.Advice {
+			p.say(bold, "    →", " "+problem.Advice)
 		}
 	}
 }

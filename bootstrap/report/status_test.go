@@ -98,17 +98,18 @@ func TestStatus(t *testing.T) {
 	}
 	without.Problems = []status.Problem{{Host: "cp0", Reason: reason.SSHUnreachable, Text: "connecting to 10.0.0.10:22: connection refused", Advice: "check"}}
 	for name, c := range map[string]struct {
-		report  *status.Report
-		options StatusOptions
+		report *status.Report
+		wide   bool
+		width  int
 	}{
-		"status-healthy.txt": {healthy(), StatusOptions{}}, "status-healthy-wide.txt": {healthy(), StatusOptions{Wide: true, Width: 80}},
-		"status-trouble.txt": {troubled(), StatusOptions{}}, "status-trouble-wide.txt": {troubled(), StatusOptions{Wide: true}},
-		"status-narrow.txt": {healthy(), StatusOptions{Width: 80}}, "status-trouble-narrow.txt": {troubled(), StatusOptions{Width: 80}},
-		"status-very-narrow.txt": {healthy(), StatusOptions{Width: 20}}, "status-no-control-plane.txt": {without, StatusOptions{}},
+		"status-healthy.txt": {healthy(), false, 0}, "status-healthy-wide.txt": {healthy(), true, 80},
+		"status-trouble.txt": {troubled(), false, 0}, "status-trouble-wide.txt": {troubled(), true, 0},
+		"status-narrow.txt": {healthy(), false, 80}, "status-trouble-narrow.txt": {troubled(), false, 80},
+		"status-very-narrow.txt": {healthy(), false, 20}, "status-no-control-plane.txt": {without, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			if err := PrintStatus(&out, c.report, c.options); err != nil {
+			out := &Sheet{As: Look{Width: c.width}}
+			if err := PrintStatus(out, c.report, StatusOptions{Wide: c.wide}); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name, out.String())
@@ -140,8 +141,8 @@ func TestStatusFolds(t *testing.T) {
 
 // In a terminal of 80 columns a host is a line.
 func TestStatusFits(t *testing.T) {
-	var out bytes.Buffer
-	if err := PrintStatus(&out, healthy(), StatusOptions{Width: 80}); err != nil {
+	out := &Sheet{As: Look{Width: 80}}
+	if err := PrintStatus(out, healthy(), StatusOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(out.String(), "HOST ")

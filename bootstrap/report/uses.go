@@ -12,13 +12,13 @@ import (
 // mostNamed is how many hosts a line names before it only counts the others.
 const mostNamed = 5
 
-// PrintUses says what an inventory makes use of that was not used before; width is that of the terminal in columns, zero: none.
-func PrintUses(w io.Writer, path string, uses []inventory.Use, width int) error {
+// PrintUses says what an inventory makes use of that was not used before.
+func PrintUses(w io.Writer, path string, uses []inventory.Use) error {
 	if len(uses) == 0 {
 		return nil
 	}
-	out := &writer{w: printable.Writer(w)}
-	fmt.Fprintln(out, Wrapped("No run with "+printable.Line(path)+" is recorded on this machine. Of what is yours, it makes use of:", width, "  "))
+	p := On(w)
+	p.say(plain, "", "No run with "+printable.Line(path)+" is recorded on this machine. Of what is yours, it makes use of:")
 	for _, u := range uses {
 		text := "  " + printable.Line(u.What) + ": " + u.How
 		if whom := u.For; len(whom) > mostNamed {
@@ -26,7 +26,7 @@ func PrintUses(w io.Writer, path string, uses []inventory.Use, width int) error 
 		} else if len(whom) > 0 {
 			text += " " + strings.Join(whom, ", ")
 		}
-		fmt.Fprintln(out, Wrapped(text, width, "      "))
+		p.say(plain, "", text)
 	}
-	return out.err
+	return p.to.err
 }

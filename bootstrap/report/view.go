@@ -69,11 +69,14 @@ func newView(screen *live.Screen, detail Detail) *View {
 		detail = Quiet // the picture has the steps
 	}
 	v.lines = &lines{writer: &writer{w: &v.text}, detail: detail, colour: true, elapsed: true, picture: true, tails: map[place][]string{}}
-	v.lines.width = func() int {
-		width, _ := v.size()
-		return width
-	}
+	v.lines.width = func() int { return v.Look().Width }
 	return v
+}
+
+// Look is that of the terminal, as it is now.
+func (v *View) Look() Look {
+	width, _ := v.size()
+	return Look{Colour: v.lines.colour, Width: width}
 }
 
 // follow draws when something has happened, every second, and when the terminal has another size, until the view is closed.
