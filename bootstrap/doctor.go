@@ -131,11 +131,12 @@ func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error
 	return seen, nil
 }
 
-// diagnosis judges what was seen.
+// diagnosis judges what was seen. While kgpu is at work, only hosts that cannot be reached are told of: what else is not as it
+// should be may be what it is just changing.
 func (p *patient) diagnosis() *report.Diagnosis {
 	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
 	found = append(found, p.drift(found)...)
-	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now()}
+	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.underWay()}
 	for _, m := range p.machines {
 		if len(p.named) > 0 && !slices.Contains(p.named, m.ID()) {
 			continue
@@ -145,7 +146,7 @@ func (p *patient) diagnosis() *report.Diagnosis {
 			h.Cards = len(plan.Cards(p.Inventory, m.Facts))
 		}
 		for _, f := range found {
-			if f.Host == m.ID() {
+			if f.Host == m.ID() && (d.AtWork == "" || !h.Reached) {
 				h.Findings = append(h.Findings, f)
 			}
 		}

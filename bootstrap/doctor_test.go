@@ -100,6 +100,12 @@ func TestDoctor(t *testing.T) {
 	if d, err = Doctor(t.Context(), o, []string{"w1"}); err != nil || len(d.Hosts) != 1 || !slices.Equal(foundIDs(d), []string{"w1 GPU_GSP_TIMEOUT"}) {
 		t.Errorf("%v: %+v", err, d)
 	}
+	// While kgpu is at work, what it may be changing is not judged.
+	told := strings.Replace(*cp.known.Load(), "end=1\n", held+"end=1\n", 1)
+	cp.known.Store(&told)
+	if d, err = Doctor(t.Context(), o, nil); err != nil || !strings.Contains(d.AtWork, "ada@desk") || !slices.Equal(foundIDs(d), []string{"w2 SSH_UNREACHABLE"}) {
+		t.Errorf("%v: %+v", err, d)
+	}
 	if _, err = Doctor(t.Context(), o, []string{"w8"}); err == nil {
 		t.Error("a host that there is not is looked at")
 	}

@@ -85,6 +85,21 @@ func (s *session) other() string {
 	return text
 }
 
+// underWay describes who changes the cluster now, or what goes on of a run whose kgpu has ended; empty: nothing does.
+func (s *session) underWay() string {
+	if text := s.other(); text != "" {
+		return text
+	}
+	var now []string
+	for _, h := range s.stillAtWork() {
+		now = append(now, h.ID()+": "+s.facts[h.ID()].Run.Step)
+	}
+	if len(now) == 0 {
+		return ""
+	}
+	return "a run goes on whose kgpu has ended; now " + strings.Join(now, ", ")
+}
+
 // holding does work while no other kgpu can change the cluster.
 func (s *session) holding(ctx context.Context, work func(context.Context) error) error {
 	return s.engine().Holding(ctx, s.controlPlane().ID(), s.Command, work)

@@ -23,7 +23,8 @@ func Doctor() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "find out what is wrong with hosts and their cards, and repair what can be repaired safely", ArgsUsage: "[HOST…]",
 		Description: "Looks at all hosts at the same time, and changes nothing without --fix. Exit status: 0, nothing was found; 1, something does not\n" +
-			"work; 2, there are warnings only. A host that cannot be reached is an error. `--ignore ID` leaves a finding out.\n\n" +
+			"work; 2, there are warnings only. A host that cannot be reached is an error. While kgpu is at work on the cluster it says\n" +
+			"so, and looks for nothing else. `--ignore ID` leaves a finding out.\n\n" +
 			"--fix asks before it does anything (--yes does not): it starts units that are down, loads the driver's modules, restarts a\n" +
 			"node's device plugin and holds packages again; a node whose card is lost or whose driver hangs is cordoned, drained and\n" +
 			"rebooted; what is left for `kgpu up` it says. Then it looks again.\n\n" +

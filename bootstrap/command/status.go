@@ -26,8 +26,9 @@ func Status() *cli.Command {
 		Name: "status", Usage: "show hosts, nodes, cards and who uses them, and what is not as the inventory says", ArgsUsage: "[INVENTORY]",
 		Description: "Looks at all hosts, and changes nothing. The exit status is 0 when all is well and 2 when something is not: a host\n" +
 			"that cannot be reached, a node that is not ready or takes no pods, cards that cannot be used, a certificate that\n" +
-			"ends in less than 30 days, a pod of the cluster itself that does not start, something for `kgpu up` to do. With\n" +
-			"--watch it is that of the last look.\n" +
+			"ends in less than 30 days, a pod of the cluster itself that does not start, something for `kgpu up` to do. While\n" +
+			"kgpu is at work on the cluster it says so, with 2, and judges nothing else but who can be reached. With --watch it\n" +
+			"is that of the last look.\n" +
 			"The fields of --output json and yaml are described by `kgpu schema status`.",
 		Flags: slices.Concat(inventoryFlags, sshFlags, statusFlags), Action: showStatus,
 	}

@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Diagnosis is what kgpu doctor found.
@@ -43,8 +44,7 @@ func (d *Diagnosis) Findings() []doctor.Finding {
 func PrintDiagnosis(w io.Writer, d *Diagnosis) error {
 	p := On(w)
 	if d.AtWork != "" {
-		p.say(yellow, "at work:", " "+d.AtWork)
-		p.say(plain, "", "")
+		p.atWork(d.AtWork)
 	}
 	for _, c := range complaints(d.Hosts) {
 		p.say(bold, strings.Join(c.hosts, ", "), "")
@@ -59,13 +59,18 @@ func PrintDiagnosis(w io.Writer, d *Diagnosis) error {
 			healthy = append(healthy, h.Host)
 		}
 	}
-	if len(healthy) > 0 {
+	if len(healthy) > 0 && d.AtWork == "" {
 		p.say(green, "healthy:", " "+strings.Join(healthy, ", "))
 	}
 	failures, warnings := doctor.Count(d.Findings())
 	p.say(bold, fmt.Sprintf("%d of %s with findings: %s, %s", len(d.Hosts)-len(healthy), plural.Of(len(d.Hosts), "host"),
 		plural.Of(failures, "error"), plural.Of(warnings, "warning")), "")
 	return p.to.err
+}
+
+// atWork says in place of a judgement who is changing the cluster.
+func (p *Page) atWork(who string) {
+	p.say(yellow, "kgpu is at work:", " "+who+". What it changes is judged when it has ended; `kgpu attach` shows the progress.")
 }
 
 func (p *Page) finding(f *doctor.Finding) {
@@ -147,6 +152,7 @@ type (
 		Schema   int            `json:"schema"`
 		Cluster  string         `json:"cluster"`
 		Time     time.Time      `json:"time"`
+		AtWork   string         `json:"atWork,omitempty"`
 		Errors   int            `json:"errors"`
 		Warnings int            `json:"warnings"`
 		Hosts    []examinedJSON `json:"hosts"`
@@ -170,7 +176,7 @@ type (
 
 // DiagnosisJSON writes what was found as one object, which bootstrap/schema describes.
 func DiagnosisJSON(w io.Writer, d *Diagnosis) error {
-	out := diagnosisJSON{Schema: DiagnosisSchema, Cluster: d.Cluster, Time: d.Time.UTC(), Hosts: []examinedJSON{}}
+	out := diagnosisJSON{Schema: DiagnosisSchema, Cluster: d.Cluster, Time: d.Time.UTC(), AtWork: printable.Line(d.AtWork), Hosts: []examinedJSON{}}
 	out.Errors, out.Warnings = doctor.Count(d.Findings())
 	for _, h := range d.Hosts {
 		e := examinedJSON{Host: h.Host, Role: h.Role, Reached: h.Reached, Cards: h.Cards, Findings: []findingJSON{}}

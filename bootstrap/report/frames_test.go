@@ -15,6 +15,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
+// worker is somebody who changes the cluster.
+const worker = "ada@laptop from 192.0.2.7 since 2026-11-21 11:58:00 UTC (2m0s ago), doing `kgpu up inventory.yaml`"
+
 // frames are what commands print outside of the live view.
 func frames() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
@@ -39,6 +42,14 @@ func frames() map[string]func(io.Writer) error {
 		"status":         func(w io.Writer) error { return PrintStatus(w, healthy(), StatusOptions{}) },
 		"status-wide":    func(w io.Writer) error { return PrintStatus(w, healthy(), StatusOptions{Wide: true}) },
 		"status-trouble": func(w io.Writer) error { return PrintStatus(w, troubled(), StatusOptions{Wide: true}) },
+		"status-at-work": func(w io.Writer) error {
+			r := healthy()
+			r.Well, r.Cluster.AtWork, r.Hosts[1].AtWork = false, worker, "driver/install"
+			return PrintStatus(w, r, StatusOptions{})
+		},
+		"doctor-at-work": func(w io.Writer) error {
+			return PrintDiagnosis(w, &Diagnosis{AtWork: worker, Hosts: diagnosis().Hosts[:1]})
+		},
 		"doctor": func(w io.Writer) error {
 			d := diagnosis()
 			hung := doctor.Finding{ID: "GPU_HUNG", Severity: doctor.Error, Evidence: []string{"nvidia-smi gave no answer within 30 seconds, and a task of it is in uninterruptible sleep: pid 4711 since 5 minutes"},

@@ -70,9 +70,6 @@ func statusHead(p *Page, r *status.Report) {
 	if host, first := firstToEnd(r); first != nil && first.Days < status.FewDays {
 		line("CERTIFICATES", "the first to end: %s on %s, %s (%s)", first.Name, host, first.Ends.Format(time.DateOnly), days(first.Days))
 	}
-	if at := atWork(r); at != "" {
-		line("AT WORK", "%s", at)
-	}
 }
 
 // atWork is who changes the cluster with kgpu now, and at which step each host is; empty: nobody does.
@@ -82,6 +79,9 @@ func atWork(r *status.Report) string {
 		if h.AtWork != "" {
 			now = append(now, nameOf(h)+": "+h.AtWork)
 		}
+	}
+	if len(now) > 0 && r.Cluster.AtWork == "" {
+		return "a run goes on whose kgpu has ended; now " + strings.Join(now, ", ")
 	}
 	return joinBy("; now ", r.Cluster.AtWork, strings.Join(now, ", "))
 }
@@ -343,12 +343,12 @@ func statusSteps(p *Page, r *status.Report) {
 // statusProblems writes what is not well, and what to do about it. Hosts where it is the same stand together, and advice that
 // is for several things stands below them.
 func statusProblems(p *Page, r *status.Report) {
-	switch busy := atWork(r) != ""; {
+	switch who := atWork(r); {
 	case r.Well:
 		p.say(green, "All is well.", "")
 		return
-	case busy:
-		p.say(yellow, "kgpu is at work:", " what it changes is judged when it has ended. `kgpu attach` shows the progress.")
+	case who != "":
+		p.atWork(who)
 		if len(r.Problems) == 0 {
 			return
 		}

@@ -61,9 +61,8 @@ func troubled() *status.Report {
 	r := healthy()
 	r.Well = false
 	r.Cluster.API.Version, r.Cluster.DNS.Ready, r.Cluster.Network.Pods.Ready = "v1.35.1", 1, 2
-	r.Cluster.AtWork = "ada@laptop from 192.0.2.7 since 2026-11-21 11:58:00 UTC (2m0s ago), doing `kgpu up inventory.yaml`"
 	cp, w1, w2 := &r.Hosts[0], &r.Hosts[1], &r.Hosts[2]
-	cp.Node.Schedulable, cp.AtWork = false, "kube/packages"
+	cp.Node.Schedulable = false
 	cp.Certificates[0].Ends, cp.Certificates[0].Days = &looked, 0
 	cp.Drift.Pending = []status.Step{
 		{Step: "kube/packages", Title: "install kubelet, kubeadm and kubectl 1.36.3", Reason: "kubelet is 1.35.1"}, {Step: "os/time", Title: "install chrony", Reason: "no time service runs"},

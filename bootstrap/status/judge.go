@@ -37,8 +37,22 @@ func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *R
 	}
 	j.others()
 	j.pods()
-	j.report.Well = len(j.report.Problems) == 0
+	busy := j.busy()
+	j.report.Well = len(j.report.Problems) == 0 && !busy
 	return j.report
+}
+
+// busy reports whether kgpu is at work on the cluster. Then only hosts that cannot be reached stay problems: what else is not as
+// it should be may be what it is just changing.
+func (j *judge) busy() bool {
+	busy := j.report.Cluster.AtWork != ""
+	for _, h := range j.report.Hosts {
+		busy = busy || h.AtWork != ""
+	}
+	if busy {
+		j.report.Problems = slices.DeleteFunc(j.report.Problems, func(p Problem) bool { return reason.Lookup(p.Reason).Class() != reason.Connection })
+	}
+	return busy
 }
 
 // judge collects the report.
@@ -131,7 +145,7 @@ func (j *judge) cluster() {
 			c.DNS = workload(control, "kube-system/deployment/kube-dns")
 		}
 	}
-	if j.cp.Facts.NetworkUnproven && c.AtWork == "" {
+	if j.cp.Facts.NetworkUnproven {
 		j.problem("", reason.NetPodsUnreachable, "the last run did not come to the end of its proof that pods of all nodes reach each other and the DNS", "`kgpu up "+j.inv.Path+"` tries again, and says what does not")
 	}
 	if w := c.DNS; w != nil && w.Ready < max(w.Desired, 1) {

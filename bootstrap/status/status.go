@@ -15,7 +15,7 @@ const Schema = 1
 type Report struct {
 	Schema     int         `json:"schema"`
 	Time       time.Time   `json:"time"`
-	Well       bool        `json:"well"` // there are no problems
+	Well       bool        `json:"well"` // there are no problems, and kgpu is not at work
 	Cluster    Cluster     `json:"cluster"`
 	Hosts      []Host      `json:"hosts"`      // the inventory's, in its order
 	OtherNodes []OtherNode `json:"otherNodes"` // nodes that are none of these hosts
