@@ -403,7 +403,11 @@ func (s *session) controlPlane() inventory.Host {
 // skips tells about the steps that have nothing to do.
 func (s *session) skips(g *plan.Graph) {
 	for _, skipped := range g.Skipped {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: event.Satisfied, Text: skipped.Reason})
+		why := event.Satisfied
+		if skipped.Unwanted {
+			why = event.Unselected
+		}
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: why, Text: skipped.Reason})
 	}
 	for _, w := range g.Told() {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: w})

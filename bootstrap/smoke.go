@@ -164,7 +164,7 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 // proveNew is the last act of a run that did something for cards, or finds no notebook: nothing was proven yet, or not to
 // the end. The hosts with cards tell what their drivers see now.
 func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
-	if !done.Has("gpu/ready") && !done.Has(plan.NotebookStep) {
+	if !done.Proves() {
 		return nil
 	}
 	owed := s.owesProof()

@@ -33,6 +33,9 @@ const Schema = 1
 // Satisfied is the reason of a StepSkip where nothing had to be done.
 const Satisfied = "satisfied"
 
+// Unselected is the reason of a StepSkip of a step that the command line leaves out.
+const Unselected = "unselected"
+
 // Event is one record. Host and Step are empty where none is concerned.
 type Event struct {
 	Time   time.Time `json:"time"`

@@ -9,6 +9,30 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
+// The steps of the proof.
+const (
+	proofStep   = "gpu/smoke"
+	proofTitle  = "compute on every card"
+	provenStep  = "gpu/proven"
+	provenTitle = "remember that the cards were proven"
+)
+
+// Proves reports whether a run that does this proves the cards then: it did something for cards, or finds no notebook.
+func (g *Graph) Proves() bool { return g.Has("gpu/ready") || g.Has(NotebookStep) }
+
+// WithProof is the graph with the steps of the proof, for those who show it: they are planned when the cards can be had.
+func (g *Graph) WithProof() *Graph {
+	i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "gpu/ready" || s.ID == NotebookStep })
+	if i < 0 {
+		return g
+	}
+	out, host := *g, g.Steps[i].Host
+	out.Steps = append(slices.Clone(g.Steps),
+		&Step{Ref: Ref{host, proofStep}, Title: proofTitle, Reason: "when all cards can be had", Later: true},
+		&Step{Ref: Ref{host, provenStep}, Title: provenTitle, Reason: "when they were", Later: true})
+	return &out
+}
+
 // OutputLogs is the output of the step of the proof.
 const OutputLogs = "logs"
 
@@ -22,7 +46,7 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 		return nil, err
 	}
 	b.side(b.cp, Step{
-		Ref: Ref{ID: "gpu/smoke"}, Title: "compute on every card", Reason: reason, Script: "gpu-smoke",
+		Ref: Ref{ID: proofStep}, Title: proofTitle, Reason: reason, Script: "gpu-smoke",
 		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node
 	})
 	return &b.graph, b.graph.Validate()
@@ -42,7 +66,7 @@ func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, erro
 		return nil, err
 	}
 	b.side(b.cp, Step{
-		Ref: Ref{ID: "gpu/proven"}, Title: "remember that the cards were proven", Reason: "they were", Script: "gpu-proven",
+		Ref: Ref{ID: provenStep}, Title: provenTitle, Reason: "they were", Script: "gpu-proven",
 		Retry: Transient, Timeout: short,
 	})
 	return &b.graph, b.graph.Validate()

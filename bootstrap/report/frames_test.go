@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -145,6 +146,26 @@ func TestStatusOfSharedGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"CARDS         1/8 shares of 2 GPUs, mig-1g.5gb 0/7 (used/all)\n", " 1/8 shares of 2 GPUs ", "gpu-one  1 share  Running"} {
+		if !strings.Contains(sheet.String(), want) {
+			t.Errorf("no %q in\n%s", want, sheet)
+		}
+	}
+}
+
+// What the command line leaves out is not in order already, and the proof's steps are counted as they are done.
+func TestPlanCounts(t *testing.T) {
+	step := func(host, id string) *plan.Step { return &plan.Step{Ref: plan.Ref{Host: host, ID: id}, Title: id} }
+	g := &plan.Graph{Steps: []*plan.Step{step("w1", "os/packages"), step("w1", "kube/packages"), step("cp", "gpu/ready")}}
+	g.Skipped = []plan.Skipped{{Ref: plan.Ref{Host: "w1", ID: "os/swap"}, Reason: "no swap is on"}}
+	selected, err := g.Select(nil, []string{"kube/*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet := &Sheet{}
+	if err := PrintPlan(sheet, selected, PlanOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 hosts, 4 steps to do: 2 first, 2 with the proof of the cards\n", "w1: 1 step (1 step in order already, 1 step left out)\n", "cp: 3 steps\n", "gpu/smoke", "gpu/proven"} {
 		if !strings.Contains(sheet.String(), want) {
 			t.Errorf("no %q in\n%s", want, sheet)
 		}

@@ -116,7 +116,11 @@ func (l *lines) skip(e event.Event) {
 		l.line(Normal, e, yellow, join("left out:", e.Text))
 		return
 	}
-	l.line(Verbose, e, dim, join("nothing to do:", e.Text))
+	word := "nothing to do:"
+	if e.Reason == event.Unselected {
+		word = "left out:"
+	}
+	l.line(Verbose, e, dim, join(word, e.Text))
 }
 
 func (l *lines) failure(e event.Event, tail []string) {

@@ -30,6 +30,7 @@ func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 		return planJSON(w, g)
 	}
 	p := On(w)
+	g = g.WithProof()
 	if !o.Told {
 		for _, warning := range g.Told() {
 			p.say(yellow, "warning:", " "+warning)
@@ -75,8 +76,8 @@ func turns(g *plan.Graph) string {
 	switch {
 	case first == 0 || first == len(g.Steps):
 		return ""
-	case now.Has("gpu/ready") || now.Has(plan.NotebookStep):
-		return fmt.Sprintf(": %d first, %d when the cards are proven", first, len(g.Steps)-first)
+	case now.Proves():
+		return fmt.Sprintf(": %d first, %d with the proof of the cards", first, len(g.Steps)-first)
 	}
 	return fmt.Sprintf(": %d first, and then %d", first, len(g.Steps)-first)
 }

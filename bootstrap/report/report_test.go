@@ -227,10 +227,10 @@ func TestPlanInTurns(t *testing.T) {
 	packages, ready, notebook, cuda := step("os/packages", false), step("gpu/ready", false), step(plan.NotebookStep, false), step("gpu/cuda", true)
 	cuda.Download = 4990
 	for want, steps := range map[string][]*plan.Step{
-		"1 host, 2 steps to do": {packages, ready},
-		"1 host, 4 steps to do: 2 first, 2 when the cards are proven; at least 5.0 GB to download": {packages, ready, notebook, cuda},
-		"1 host, 2 steps to do: 1 first, and then 1; at least 5.0 GB to download":                  {packages, cuda},
-		"1 host, 1 step to do": {notebook},
+		"1 host, 4 steps to do: 2 first, 2 with the proof of the cards":                              {packages, ready},
+		"1 host, 6 steps to do: 2 first, 4 with the proof of the cards; at least 5.0 GB to download": {packages, ready, notebook, cuda},
+		"1 host, 2 steps to do: 1 first, and then 1; at least 5.0 GB to download":                    {packages, cuda},
+		"1 host, 3 steps to do": {notebook},
 	} {
 		var out bytes.Buffer
 		if err := PrintPlan(&out, &plan.Graph{Steps: steps}, PlanOptions{}); err != nil || !strings.HasPrefix(out.String(), want+"\n") {

@@ -203,9 +203,11 @@ func (b *builder) add(e event.Event) {
 	case event.StepDone:
 		b.end(ref, at, e, Done)
 	case event.StepSkip:
-		if e.Reason == "" || e.Reason == event.Satisfied {
+		switch e.Reason {
+		case "", event.Satisfied:
 			b.model.Satisfied++
-		} else {
+		case event.Unselected: // nobody wanted it
+		default:
 			h := b.host(e.Host)
 			h.Left = append(h.Left, Left{e.Step, e.Text})
 		}

@@ -201,3 +201,18 @@ func TestTrace(t *testing.T) {
 		}
 	}
 }
+
+// A step that is done again is one step, as in the plan and the picture, and one that nobody wanted is not in place.
+func TestStepsAreCountedOnce(t *testing.T) {
+	m := model(t, timed(
+		event.Event{Host: "a", Step: "w", Kind: event.StepSkip, Reason: event.Unselected, Text: "not selected"},
+		event.Event{Host: "a", Step: "v", Kind: event.StepSkip, Reason: event.Satisfied, Text: "as it should be"},
+		event.Event{Host: "a", Step: "x", Kind: event.StepStart}, event.Event{Host: "a", Step: "x", Kind: event.StepDone},
+		event.Event{Host: "a", Step: "x", Kind: event.StepStart}, event.Event{Host: "a", Step: "x", Kind: event.StepDone}))
+	if m.Satisfied != 1 || len(m.Hosts[0].Left) > 0 {
+		t.Errorf("%d in place, %v left", m.Satisfied, m.Hosts[0].Left)
+	}
+	if facts := newPage(m).Facts; facts[2].Name != "Steps done" || facts[2].Value != "1" {
+		t.Errorf("%+v", facts)
+	}
+}

@@ -408,8 +408,12 @@ func (p *page) facts() {
 		if h.Name != "" {
 			hosts++
 		}
+		steps := map[string]State{} // one that was done again counts once, as everywhere
 		for _, bar := range h.Bars {
-			count[bar.State]++
+			steps[bar.Step] = bar.State
+		}
+		for _, state := range steps {
+			count[state]++
 		}
 	}
 	more := []string{}
