@@ -71,7 +71,7 @@ KGPU_INVENTORY
 : the inventory, where none is named
 
 NO_COLOR
-: no colours, when it is set
+: no colours, when it is set and not empty; nor are there any where TERM is dumb
 
 XDG_STATE_HOME
 : the folder in which kgpu/runs keeps what runs said; ~/.local/state without it
