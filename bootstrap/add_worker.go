@@ -2,10 +2,12 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -15,8 +17,15 @@ import (
 
 // AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only the control plane and the
 // new hosts are contacted. A host that the file has already is no error: the command may be repeated.
-func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show func(*plan.Graph) error) error {
+func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way Way, show func(*plan.Graph) error) error {
 	path := o.Inventory.Path
+	ssh, err := way.draft()
+	if err != nil {
+		return err
+	}
+	if _, err := common(path, o.Inventory.Cluster, ssh, time.Time{}); err != nil {
+		return err
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -24,9 +33,10 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 	o.Limit = nil
 	var added []inventory.NewHost
 	for _, t := range targets {
+		t.User = cmp.Or(t.User, ssh.User)
 		at := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return t.IsAt(h) || t.Address == h.Name })
 		if at < 0 {
-			added = append(added, inventory.NewHost{Address: t.Address, User: t.User, Port: t.Port})
+			added = append(added, inventory.NewHost{Address: t.Address, User: t.User, Port: t.Port, Key: ssh.Key, SudoPassword: ssh.SudoPassword})
 			o.Limit = append(o.Limit, t.Address)
 			continue
 		}
@@ -50,6 +60,17 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 	if err != nil {
 		return err
 	}
+	if way.AcceptNew && o.pin(ctx, hosts, added) {
+		if edited, err = inventory.AddHosts(data, added); err != nil {
+			return err
+		}
+		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
+			return err
+		}
+		if hosts, err = o.selected(); err != nil {
+			return err
+		}
+	}
 	// The file is written once the hosts have been reached and judged, and before anything on them changes. A new host that
 	// is lost until then is none of it: the command may be repeated.
 	return converge(ctx, o, hosts, show, func(seen map[string]*facts.Host) error {
@@ -71,6 +92,30 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, show 
 		}
 		return inventory.WriteFile(path, edited)
 	})
+}
+
+// pin gives new hosts the keys that they show, where nobody here knows these, and reports whether there are any.
+func (o Options) pin(ctx context.Context, hosts []inventory.Host, added []inventory.NewHost) bool {
+	s := newSession(o)
+	defer s.close()
+	pinned := false
+	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h inventory.Host) bool {
+		return !slices.ContainsFunc(added, func(n inventory.NewHost) bool { return n.Address == h.Address })
+	})
+	_ = each(hosts, func(h inventory.Host) error {
+		conn, err := s.dialer.Dial(ctx, h)
+		if err == nil {
+			return conn.Close()
+		}
+		if unknown := unknownKey(asReason(h, err)); unknown != nil && !unknown.Bastion {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			at := slices.IndexFunc(added, func(n inventory.NewHost) bool { return n.Address == h.Address })
+			added[at].HostKey, pinned = unknown.Line(), true
+		}
+		return nil // who cannot be reached is told of later
+	})
+	return pinned
 }
 
 // nameNew gives new hosts the names of the nodes that they are in the plan, so that the inventory knows them by these from now

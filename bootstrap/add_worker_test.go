@@ -15,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -58,7 +59,7 @@ func content(t *testing.T, path string) string {
 func TestAddWorker(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil }); err != nil {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := before + fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d}}\n", w1.Port); content(t, o.Inventory.Path) != want {
@@ -76,7 +77,7 @@ func TestAddWorker(t *testing.T) {
 	o.Inventory, s.did = inv, nil
 	before = content(t, o.Inventory.Path)
 	w1.Address = "LOCALHOST."
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, func(*plan.Graph) error { return nil }); err != nil {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, Way{}, func(*plan.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
@@ -84,8 +85,63 @@ func TestAddWorker(t *testing.T) {
 	}
 	var usage *UsageError
 	for _, other := range []inventory.Target{{Address: "localhost", User: "joe"}, {Address: "localhost", Port: 22}} {
-		if err := AddWorker(t.Context(), o, []inventory.Target{other}, nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), fmt.Sprintf("as root@localhost:%d", w1.Port)) {
+		if err := AddWorker(t.Context(), o, []inventory.Target{other}, Way{}, nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), fmt.Sprintf("as root@localhost:%d", w1.Port)) {
 			t.Errorf("%+v: %v", other, err)
+		}
+	}
+}
+
+// A new host is reached by what the command line says of the way, which stands in the inventory then; its key may be asked about, or
+// pinned as it comes.
+func TestAddWorkerAnotherWay(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		s, o, w1 := growing(t)
+		text := content(t, o.Inventory.Path)
+		_, key, _ := strings.Cut(text, "ssh: {key: ")
+		key, pin, _ := strings.Cut(strings.SplitN(key, "}", 2)[0], ", hostKey: ")
+		known := filepath.Join(t.TempDir(), "known_hosts")
+		text = strings.Replace(text, ", hostKey: "+pin+"}", ", knownHosts: "+known+"}", 1)
+		text = strings.Replace(text, "ssh: {port", "ssh: {hostKey: "+pin+", port", 1)
+		text = strings.Replace(text, "{key: "+key, "{key: /nowhere/id", 1)
+		text = strings.Replace(text, "{hostKey: ", "{key: "+key+", hostKey: ", 1)
+		if err := os.WriteFile(o.Inventory.Path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		inv, err := inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		o.Inventory, w1.User = inv, ""
+		o.Trust = func(*remote.UnknownKeyError) bool { asked++; return true }
+		if !asks {
+			o.Trust = nil
+		}
+		if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{User: "root", Key: key, SudoPassword: "${SUDO}", AcceptNew: !asks}, func(*plan.Graph) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		added, _ := strings.CutPrefix(content(t, o.Inventory.Path), text)
+		want := fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d, key: %s, sudoPassword: \"${SUDO}\"", w1.Port, key)
+		if !asks {
+			want += ", hostKey: " + s.servers["w1"].HostKeyLine()
+		}
+		if added != want+"}}\n" {
+			t.Errorf("added %q, want %q", added, want)
+		}
+		if data, _ := os.ReadFile(known); asks != (asked == 1) || asks != strings.Contains(string(data), "ssh-ed25519") {
+			t.Errorf("asked %d times; known: %q", asked, data)
+		}
+	}
+}
+
+// What is wrong with the way is the command line's, and no host is contacted.
+func TestAddWorkerWrongWay(t *testing.T) {
+	for want, way := range map[string]Way{"ssh.user: ": {User: "-oProxyCommand"}, "--sudo-password ": {SudoPassword: "hunter22"}} {
+		s, o, w1 := growing(t)
+		s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
+		usage := (*UsageError)(nil)
+		if err := AddWorker(t.Context(), o, []inventory.Target{w1}, way, nil); !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hunter22") {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
@@ -95,7 +151,7 @@ func TestAddWorkerOutOfReach(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
 	s.servers["w1"].Stop()
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return nil })
 	if !errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) || content(t, o.Inventory.Path) != before {
 		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
 	}
@@ -105,7 +161,7 @@ func TestAddWorkerOutOfReach(t *testing.T) {
 func TestAddWorkerThatIsLost(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { s.servers["w1"].Stop(); return nil })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { s.servers["w1"].Stop(); return nil })
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.SSHLost || all[0].Host != "localhost" || content(t, o.Inventory.Path) != before {
 		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
 	}
@@ -131,7 +187,7 @@ func TestNameNew(t *testing.T) {
 func TestAddWorkerToAFileThatChanges(t *testing.T) {
 	s, o, w1 := growing(t)
 	mine := content(t, o.Inventory.Path) + "# mine\n"
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return os.WriteFile(o.Inventory.Path, []byte(mine), 0o600) })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return os.WriteFile(o.Inventory.Path, []byte(mine), 0o600) })
 	var usage *UsageError
 	if !errors.As(err, &usage) || content(t, o.Inventory.Path) != mine || len(s.did) > 0 {
 		t.Errorf("%v; done %q; the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
@@ -148,7 +204,7 @@ func TestAddWorkerToAFileThatCannotBeWritten(t *testing.T) {
 	o.Inventory.Path = path
 	s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
 	usage := (*UsageError)(nil)
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return nil }); !errors.As(err, &usage) {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return nil }); !errors.As(err, &usage) {
 		t.Errorf("%v", err)
 	}
 }

@@ -10,10 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -29,13 +27,9 @@ type InitOptions struct {
 	Cluster string // name; empty: the default
 	Modern  bool   // flannel and containerd, whatever the hosts could run
 
-	// The way to every host; empty fields are left to ssh_config and the defaults.
-	User, Key    string
-	SudoPassword string // a reference: ${NAME} or file:PATH
-	SSHConfig    string // path of an ssh_config to honour; empty: none
-
+	Way
+	SSHConfig string                             // path of an ssh_config to honour; empty: none
 	Trust     func(*remote.UnknownKeyError) bool // as in Options
-	AcceptNew bool                               // trust the keys of hosts that nobody here knows, and pin them in the inventory
 
 	// Follow is what comes behind the name of a command that shall use this inventory: flags and a file, with a blank in front;
 	// empty: it is found where it is.
@@ -54,11 +48,11 @@ func Init(ctx context.Context, o InitOptions) error {
 	if err := o.absent(); err != nil {
 		return err
 	}
-	ssh, err := o.ssh()
+	ssh, err := o.draft()
 	if err != nil {
 		return err
 	}
-	common, err := o.common(ssh)
+	common, err := common(o.path(), cmp.Or(o.Cluster, "kgpu"), ssh, o.Now)
 	if err != nil {
 		return err
 	}
@@ -112,63 +106,6 @@ func (o InitOptions) path() string {
 		return "inventory.yaml"
 	}
 	return o.File
-}
-
-// ssh is the way to all hosts as the inventory says it: paths are absolute, or begin at the home directory.
-func (o InitOptions) ssh() (inventory.DraftSSH, error) {
-	s := inventory.DraftSSH{User: o.User, Key: o.Key, SudoPassword: o.SudoPassword}
-	var err error
-	if s.Key != "" {
-		if s.Key, err = portable(s.Key); err != nil {
-			return s, err
-		}
-	}
-	if s.SudoPassword == "" {
-		return s, nil
-	}
-	if _, err := inventory.ParseSecret(s.SudoPassword); err != nil {
-		return s, &UsageError{"--sudo-password " + err.Error()}
-	}
-	if file, ok := strings.CutPrefix(s.SudoPassword, "file:"); ok {
-		file, err = portable(file)
-		s.SudoPassword = "file:" + file
-	}
-	return s, err
-}
-
-// portable is the path of a file here as it can stand in an inventory that is anywhere.
-func portable(path string) (string, error) {
-	if strings.HasPrefix(path, "~/") {
-		return path, nil
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if below, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
-			return "~/" + below, nil
-		}
-	}
-	return path, nil
-}
-
-// common is an inventory with what is said for all hosts, and no host that there is. What is wrong with that is the command
-// line's.
-func (o InitOptions) common(ssh inventory.DraftSSH) (*inventory.Inventory, error) {
-	draft := inventory.Draft{Cluster: cmp.Or(o.Cluster, "kgpu"), Version: catalog.Default, Network: inventory.Weave, Runtime: inventory.Docker, SSH: ssh, Hosts: []inventory.DraftHost{
-		{Address: "192.0.2.1", Role: inventory.ControlPlane}, // an address for documentation: RFC 5737
-	}}
-	inv, err := inventory.Decode(o.path(), draft.Text(), inventory.Options{Now: o.Now})
-	var wrong inventory.Errors
-	if errors.As(err, &wrong) {
-		var said []string
-		for _, p := range wrong {
-			said = append(said, p.Path+": "+p.Message)
-		}
-		return nil, &UsageError{strings.Join(said, "\n")}
-	}
-	return inv, err
 }
 
 // visit looks at the hosts. Those whose keys are pinned now are visited once more.

@@ -180,7 +180,7 @@ func TestNoPlaceForTheKubeconfig(t *testing.T) {
 				s, o, w1 := growing(t)
 				prepare(o.Kubeconfig)
 				before := content(t, o.Inventory.Path)
-				err := AddWorker(t.Context(), o, []inventory.Target{w1}, noPlan(t))
+				err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, noPlan(t))
 				if content(t, o.Inventory.Path) != before {
 					t.Error("the inventory was changed")
 				}
@@ -227,7 +227,7 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 	}
 	put(t, o.Kubeconfig, sourceMark+"0\n"+hostMark+"10.9.9.9\n"+string(text))
 	no := errors.New("no, thanks")
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, func(*plan.Graph) error { return no }); !errors.Is(err, no) {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return no }); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
 }

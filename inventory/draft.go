@@ -112,7 +112,7 @@ func (s DraftSSH) write(p *page) {
 		p.line("  # port: 22")
 	}
 	if s.Key != "" {
-		p.line("  key: %s", valueText(strings.ReplaceAll(s.Key, "${", "$${"))) // a file's name is no reference
+		p.line("  key: %s", valueText(literal(s.Key)))
 	} else {
 		p.line("  # No `key` is named: the agent's keys are tried, then the usual ones in ~/.ssh.")
 	}

@@ -21,6 +21,9 @@ type NewHost struct {
 	Taints         []string // key=value:Effect
 	User           string   // that SSH logs in as
 	Port           int      // of SSH; zero: left out
+	Key            string   // path of the private key
+	SudoPassword   string   // a reference: ${NAME} or file:PATH
+	HostKey        string   // pinned, as in authorized_keys
 }
 
 // AddHosts appends hosts to the list of hosts in an inventory's text, in the style of the last one there. It only inserts:
@@ -242,11 +245,19 @@ func (e *editor) fields(h NewHost, flow bool) []string {
 	if h.Port != 0 {
 		ssh = append(ssh, scalar("port", keyStyle, true)+": "+strconv.Itoa(h.Port))
 	}
+	for _, setting := range [][2]string{{"key", literal(h.Key)}, {"sudoPassword", h.SudoPassword}, {"hostKey", h.HostKey}} {
+		if setting[1] != "" {
+			ssh = append(ssh, scalar(setting[0], keyStyle, true)+": "+quote(setting[1], true))
+		}
+	}
 	if len(ssh) > 0 {
 		out = append(out, key("ssh")+"{"+strings.Join(ssh, ", ")+"}")
 	}
 	return out
 }
+
+// literal is a text in which nothing is a reference to a variable.
+func literal(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
 // styles are how the last host quotes its keys and its address.
 func (e *editor) styles() (key, value yaml.Style) {
@@ -300,13 +311,17 @@ func onlyAdded(original *yaml.Node, edited []byte, hosts []NewHost) bool {
 			Labels         map[string]string `yaml:"labels"`
 			Taints         []string          `yaml:"taints"`
 			SSH            struct {
-				User string `yaml:"user"`
-				Port int    `yaml:"port"`
+				User         string `yaml:"user"`
+				Port         int    `yaml:"port"`
+				Key          string `yaml:"key"`
+				SudoPassword string `yaml:"sudoPassword"`
+				HostKey      string `yaml:"hostKey"`
 			} `yaml:"ssh"`
 		}
 		h := hosts[i]
 		if n.Decode(&got) != nil || got.Address != h.Address || got.Name != h.Name || got.PrivateAddress != h.PrivateAddress ||
-			!maps.Equal(got.Labels, h.Labels) || !slices.Equal(got.Taints, h.Taints) || got.SSH.User != h.User || got.SSH.Port != h.Port {
+			!maps.Equal(got.Labels, h.Labels) || !slices.Equal(got.Taints, h.Taints) || got.SSH.User != h.User || got.SSH.Port != h.Port ||
+			got.SSH.Key != literal(h.Key) || got.SSH.SudoPassword != h.SudoPassword || got.SSH.HostKey != h.HostKey {
 			return false
 		}
 	}

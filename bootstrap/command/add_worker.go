@@ -14,22 +14,16 @@ func AddWorker() *cli.Command {
 		Name: "add-worker", Usage: "add hosts to the inventory and to the cluster", ArgsUsage: "[USER@]ADDRESS[:PORT]…",
 		Description: "The inventory gets each host with the name of its node, which is the machine's own: the other commands know it by that.\n" +
 			"`kgpu remove-worker HOST` undoes it.",
-		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: addWorker,
+		Flags: slices.Concat(inventoryFlags, wayFlags, connectionFlags, outputFlags, kubeconfigFlags, yesFlags), Action: addWorker,
 	}
 }
 
 func addWorker(c *cli.Context) error {
-	if !c.Args().Present() {
-		return usagef("which hosts? kgpu add-worker [USER@]ADDRESS[:PORT]…, such as: kgpu add-worker 10.0.0.15 ubuntu@10.0.0.[16-18]")
-	}
 	hosts, err := targets(c) // before the story: a typing error is no run
 	if err != nil {
 		return err
 	}
-	if err := noFiles(c, "-i"); err != nil {
-		return err
-	}
 	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
-		return bootstrap.AddWorker(c.Context, o, hosts, t.showPlan)
+		return bootstrap.AddWorker(c.Context, o, hosts, way(c), t.showPlan)
 	})
 }

@@ -71,9 +71,14 @@ func asksForHelp(word string) bool {
 }
 
 // noFiles refuses files in the place of hosts, which an option takes: people forget it.
-func noFiles(c *cli.Context, option string) error {
+func noFiles(c *cli.Context) error {
+	have := optionNames(c.Command.Flags)
 	for _, a := range c.Args().Slice() {
 		if info, err := os.Stat(a); err == nil && !info.IsDir() && slices.Contains([]string{".yaml", ".yml", ".txt"}, filepath.Ext(a)) {
+			option := "-i"
+			if slices.Contains(have, "--scan") && (filepath.Ext(a) == ".txt" || !slices.Contains(have, "--inventory")) {
+				option = "--scan"
+			}
 			return usagef("%[1]s is a file, and no host: kgpu %[2]s %[3]s %[1]s", a, c.Command.Name, option)
 		}
 	}

@@ -8,7 +8,7 @@ var examples = map[string][]string{
 	"kgpu validate":      {"kgpu validate"},
 	"kgpu plan":          {"kgpu plan", "kgpu plan --limit gpu1 --output json"},
 	"kgpu up":            {"kgpu up", "kgpu up --limit gpu1 --only 'driver/*'"},
-	"kgpu add-worker":    {"kgpu add-worker 10.0.0.15", "kgpu add-worker ubuntu@10.0.0.15:2222"},
+	"kgpu add-worker":    {"kgpu add-worker 10.0.0.15", "kgpu add-worker --user ubuntu --key ~/.ssh/lab '10.0.0.[16-18]'"},
 	"kgpu smoke":         {"kgpu smoke"},
 	"kgpu status":        {"kgpu status", "kgpu status -o wide --watch"},
 	"kgpu notebook":      {"kgpu notebook"},

@@ -11,6 +11,14 @@ var (
 	sshFlags = []cli.Flag{
 		&cli.StringFlag{Name: "ssh-config", Usage: "honour this ssh_config `FILE`, for example ~/.ssh/config", TakesFile: true},
 	}
+	// wayFlags name new hosts, and say how they are reached.
+	wayFlags = []cli.Flag{
+		&cli.StringFlag{Name: "scan", Usage: "take hosts from `FILE`, or from standard input (-): one a line, # begins a comment", TakesFile: true},
+		&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: what the inventory or --ssh-config says, else root)"},
+		&cli.StringFlag{Name: "key", Usage: "log in with this private key `FILE` (default: the agent's keys, then the usual ones in ~/.ssh)", TakesFile: true},
+		&cli.StringFlag{Name: "sudo-password", Usage: "where sudo's password is: `REFERENCE` ${NAME} (an environment variable) or file:PATH"},
+		&cli.BoolFlag{Name: "accept-new", Usage: "trust hosts that are not in known_hosts, as they show themselves now, and pin their keys in the inventory"},
+	}
 	connectionFlags = []cli.Flag{
 		sshFlags[0],
 		&cli.StringSliceFlag{Name: "ignore", Usage: "go on in spite of this preflight `REASON` (may be repeated)"},

@@ -24,23 +24,15 @@ func Init() *cli.Command {
 		Name: "init", Usage: "look at hosts and write an inventory of what is found; changes nothing on them", ArgsUsage: "[USER@]ADDRESS[:PORT]…",
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{inventoryVariable}, TakesFile: true},
-			&cli.StringFlag{Name: "scan", Usage: "take hosts from `FILE`, or from standard input (-): one a line, # begins a comment", TakesFile: true},
 			&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "kgpu"},
 			&cli.BoolFlag{Name: "modern", Usage: "choose flannel and containerd (default: weave and docker where every host can run them well)"},
-			&cli.StringFlag{Name: "user", Usage: "log in as `USER` (default: what --ssh-config says, else root)"},
-			&cli.StringFlag{Name: "key", Usage: "log in with this private key `FILE` (default: the agent's keys, then the usual ones in ~/.ssh)", TakesFile: true},
-			&cli.StringFlag{Name: "sudo-password", Usage: "where sudo's password is: `REFERENCE` ${NAME} (an environment variable) or file:PATH"},
-			&cli.BoolFlag{Name: "accept-new", Usage: "trust hosts that are not in known_hosts, as they show themselves now, and pin their keys in the inventory"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show every connection and what is run over it"},
-		}, sshFlags),
+		}, wayFlags, sshFlags),
 		Action: initInventory,
 	}
 }
 
 func initInventory(c *cli.Context) error {
-	keyboard := c.App.Reader
-	c.App.Reader = &answers{Reader: keyboard, over: c.Context.Done()}
-	defer func() { c.App.Reader = keyboard }()
 	targets, err := targets(c)
 	if err != nil {
 		return err
@@ -61,10 +53,15 @@ func initInventory(c *cli.Context) error {
 	events := report.New(report.Plain, talk, detail)
 	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
 		Targets: targets, File: file, Cluster: c.String("cluster"), Modern: c.Bool("modern"),
-		User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), SSHConfig: c.String("ssh-config"),
-		Trust: trust(c), AcceptNew: c.Bool("accept-new"), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
+		Way: way(c), SSHConfig: c.String("ssh-config"),
+		Trust: trust(c), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
 	})
 	return errors.Join(err, events.Close())
+}
+
+// way is how the command line says that new hosts are reached.
+func way(c *cli.Context) bootstrap.Way {
+	return bootstrap.Way{User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), AcceptNew: c.Bool("accept-new")}
 }
 
 // targets are the hosts of the command line and of --scan.
@@ -78,7 +75,7 @@ func targets(c *cli.Context) ([]inventory.Target, error) {
 		out = append(out, list...)
 		return nil
 	}
-	if err := noFiles(c, "--scan"); err != nil {
+	if err := noFiles(c); err != nil {
 		return nil, err
 	}
 	for _, text := range c.Args().Slice() {
@@ -96,7 +93,7 @@ func targets(c *cli.Context) ([]inventory.Target, error) {
 	case c.IsSet("scan"):
 		return nil, usagef("--scan %s: no host is named there", c.String("scan"))
 	default:
-		return nil, usagef("which hosts? kgpu init ADDRESS…, such as: kgpu init --user ubuntu 10.0.0.10 '10.0.0.[11-14]'")
+		return nil, usagef("which hosts? kgpu %s [USER@]ADDRESS[:PORT]…, such as: %s", c.Command.Name, examples["kgpu "+c.Command.Name][0])
 	}
 	out, err := inventory.DistinctTargets(out)
 	if err != nil {
@@ -108,7 +105,7 @@ func targets(c *cli.Context) ([]inventory.Target, error) {
 // scan adds the hosts of the file that --scan names.
 func scan(c *cli.Context, add func(text, where string) error) error {
 	name := c.String("scan")
-	var from io.Reader = c.App.Reader
+	var from io.Reader = &answers{Reader: c.App.Reader, over: c.Context.Done()}
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {

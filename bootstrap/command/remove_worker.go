@@ -26,7 +26,7 @@ func removeWorker(c *cli.Context) error {
 	if !c.Args().Present() {
 		return usagef("which host? kgpu remove-worker HOST…")
 	}
-	if err := noFiles(c, "-i"); err != nil {
+	if err := noFiles(c); err != nil {
 		return err
 	}
 	return story(c, 0, func(o bootstrap.Options, t *terminal) error {

@@ -23,7 +23,7 @@ func Reset() *cli.Command {
 }
 
 func reset(c *cli.Context) error {
-	if err := noFiles(c, "-i"); err != nil {
+	if err := noFiles(c); err != nil {
 		return err
 	}
 	return story(c, 0, func(o bootstrap.Options, t *terminal) error {

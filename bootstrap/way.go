@@ -1,0 +1,77 @@
+package bootstrap
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Way is how a command line says that new hosts are reached. What is empty is left to the inventory, ssh_config and the defaults.
+type Way struct {
+	User, Key    string
+	SudoPassword string // a reference: ${NAME} or file:PATH
+	AcceptNew    bool   // trust the keys of hosts that nobody here knows, and pin them in the inventory
+}
+
+// draft is the way as the inventory says it: paths are absolute, or begin at the home directory.
+func (w Way) draft() (inventory.DraftSSH, error) {
+	s := inventory.DraftSSH{User: w.User, Key: w.Key, SudoPassword: w.SudoPassword}
+	var err error
+	if s.Key != "" {
+		if s.Key, err = portable(s.Key); err != nil {
+			return s, err
+		}
+	}
+	if s.SudoPassword == "" {
+		return s, nil
+	}
+	if _, err := inventory.ParseSecret(s.SudoPassword); err != nil {
+		return s, &UsageError{"--sudo-password " + err.Error()}
+	}
+	if file, ok := strings.CutPrefix(s.SudoPassword, "file:"); ok {
+		file, err = portable(file)
+		s.SudoPassword = "file:" + file
+	}
+	return s, err
+}
+
+// portable is the path of a file here as it can stand in an inventory that is anywhere.
+func portable(path string) (string, error) {
+	if strings.HasPrefix(path, "~/") {
+		return path, nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if below, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+			return "~/" + below, nil
+		}
+	}
+	return path, nil
+}
+
+// common is an inventory with what is said for all hosts, and with one that there is not. What is wrong with that is the command
+// line's.
+func common(path, cluster string, ssh inventory.DraftSSH, now time.Time) (*inventory.Inventory, error) {
+	draft := inventory.Draft{
+		Cluster: cluster, Version: catalog.Default, Network: inventory.Weave, Runtime: inventory.Docker, SSH: ssh,
+		Hosts: []inventory.DraftHost{{Address: "192.0.2.1", Role: inventory.ControlPlane}}, // an address for documentation: RFC 5737
+	}
+	inv, err := inventory.Decode(path, draft.Text(), inventory.Options{Now: now})
+	var wrong inventory.Errors
+	if errors.As(err, &wrong) {
+		var said []string
+		for _, p := range wrong {
+			said = append(said, p.Path+": "+p.Message)
+		}
+		return nil, &UsageError{strings.Join(said, "\n")}
+	}
+	return inv, err
+}
