@@ -14,8 +14,18 @@ import (
 var jupyterNames = []string{"docker.io/tensorflow/tensorflow:2.17.0-gpu-jupyter"}
 
 // jupyterPackages are without jupyter-notebook: Debian 13 has its version 6, which with that release's jupyter_client answers a
-// kernel's first connection only when its own limit of a minute has passed.
-var jupyterPackages = append([]string{"jupyter-core", "jupyter-server", "python3-ipykernel", "python3-numpy"}, cudaPackages...)
+// kernel's first connection only when its own limit of a minute has passed. The pages are JupyterLab's, see jupyterPages.
+var jupyterPackages = append([]string{
+	"jupyter-core", "jupyter-server", "python3-async-lru", "python3-ipykernel", "python3-jupyterlab-server", "python3-notebook-shim", "python3-numpy",
+}, cudaPackages...)
+
+// jupyterPages brings JupyterLab's pages and server extension without what builds them: Debian's package depends on hundreds
+// for that.
+const jupyterPages = `set -e
+cd "$1/tmp"
+APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get download jupyterlab
+dpkg-deb --fsys-tarfile jupyterlab_*.deb | tar -x -C "$1" --exclude=./usr/share/nodejs --exclude='*.map' --exclude='*/tests/*'
+rm jupyterlab_*.deb`
 
 // jupyter makes the image whose kernels look for a card.
 func (p *preparer) jupyter(ctx context.Context) error {
@@ -30,12 +40,12 @@ func (p *preparer) jupyterRoot() item {
 	dir := filepath.Join(p.Cache, "images", "jupyter")
 	return item{
 		name: "image base with Jupyter", path: dir,
-		inputs: []any{jupyterPackages}, files: []string{"files/settle-cuda-root.sh", "files/settle-jupyter-root.sh"},
+		inputs: []any{jupyterPackages, jupyterPages}, files: []string{"files/settle-cuda-root.sh", "files/settle-jupyter-root.sh"},
 		make: func(ctx context.Context) error {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}
-			if err := p.debootstrap(ctx, "extract", dir, jupyterPackages); err != nil {
+			if err := p.debootstrap(ctx, "extract", dir, jupyterPackages, "--extract-hook="+jupyterPages); err != nil {
 				return err
 			}
 			if err := p.script(ctx, "files/settle-cuda-root.sh", dir); err != nil {

@@ -3,6 +3,7 @@ package prepare
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/scripts/lab/problem"
@@ -39,10 +40,11 @@ func configuredMirror(ctx context.Context) (string, error) {
 }
 
 // debootstrap makes the root of a Debian trixie system in dir. variant is one of mmdebstrap(1).
-func (p *preparer) debootstrap(ctx context.Context, variant, dir string, packages []string) error {
+func (p *preparer) debootstrap(ctx context.Context, variant, dir string, packages []string, options ...string) error {
 	mirror, err := p.debianMirror(ctx)
 	if err != nil {
 		return err
 	}
-	return command{}.run(ctx, "nice", "-n", "10", "mmdebstrap", "--variant="+variant, "--include="+strings.Join(packages, ","), "trixie", dir, mirror)
+	return command{}.run(ctx, "nice", slices.Concat([]string{"-n", "10", "mmdebstrap", "--variant=" + variant, "--include=" + strings.Join(packages, ",")}, options,
+		[]string{"trixie", dir, mirror})...)
 }

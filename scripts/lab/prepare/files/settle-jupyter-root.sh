@@ -13,14 +13,16 @@ done
 ln -sf mawk "$root/usr/bin/awk"
 rm -f "$root/usr/lib/python3.13/sitecustomize.py" # a link to a file that nobody has made
 chroot "$root" /sbin/ldconfig
-# The image that this stands in for has notebook's pages; its command is the server's, to which they are an extension.
-ln -sf jupyter-server "$root/usr/bin/jupyter-notebook"
+mkdir -p "$root/etc/ssl/certs" # what an import of requests reads
+find "$root/usr/share/ca-certificates" -name '*.crt' -exec cat {} + > "$root/etc/ssl/certs/ca-certificates.crt"
+# The image that this stands in for has notebook's pages, which are made of JupyterLab's.
+ln -sf jupyter-lab "$root/usr/bin/jupyter-notebook"
 mkdir -p "$root/tf"
 # All files of a layer get the same time, so the compiled files must not be checked by time. What cannot be imported fails here.
 chroot "$root" python3 -B - <<'PYTHON'
 import py_compile, sys
 
-import ipykernel.kernelapp, jupyter_server.serverapp, numpy
+import ipykernel.kernelapp, jupyter_server.serverapp, jupyterlab.labapp, numpy
 from jupyter_server.services.kernels import handlers, kernelmanager, websocket
 
 for module in list(sys.modules.values()):
