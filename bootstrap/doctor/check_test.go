@@ -384,6 +384,16 @@ func TestDriverOfSomebody(t *testing.T) {
 	}
 }
 
+// What a plan refuses of a cluster that works is a warning.
+func TestRefused(t *testing.T) {
+	for _, id := range []reason.ID{reason.KubernetesVersionChange, reason.ClusterSettingFixed} {
+		found := Refused(errors.Join(&reason.Error{ID: id, Host: "cp1", Detail: "it is so"}, errors.New("something else")))
+		if len(found) != 1 || found[0].ID != string(id) || found[0].Severity != Warning || found[0].Host != "cp1" {
+			t.Errorf("%s: %+v", id, found)
+		}
+	}
+}
+
 // TestRows holds that each row finds its own fault, and no other row does.
 func TestRows(t *testing.T) {
 	for name, plant := range rows {

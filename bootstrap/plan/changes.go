@@ -49,7 +49,7 @@ var Changes = []Change{
 	{[]string{"kubernetes.allowEndOfLife"}, InPlace, nil, "nothing: it is for kgpu itself"},
 
 	{[]string{"swap"}, InPlace, []string{"os/swap"}, "nothing; what was turned off stays off"},
-	{[]string{"proxy.http", "proxy.https", "proxy.noProxy"}, NodeByNode, []string{"os/proxy", "driver/drain", "driver/uncordon"}, "docker restarts, and every container with it; with containerd no node is drained. Without any proxy in the file hosts keep what they have"},
+	{[]string{"proxy.http", "proxy.https", "proxy.noProxy"}, NodeByNode, []string{"os/proxy", "driver/drain", "driver/uncordon", "gpu/ready"}, "docker restarts, and every container with it; with containerd no node is drained. Without any proxy in the file hosts keep what they have"},
 	{[]string{"images.registry"}, InPlace,
 		slices.Concat([]string{"runtime/containerd", "runtime/cri-dockerd", "network/*", "cluster/ready"}, offerSteps),
 		"the pod network, the device plugin and the notebook start anew, node by node; the control plane's own images stay where they came from"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -92,12 +93,14 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 		reasons = append(reasons, "the device plugin starts")
 	}
 	for _, h := range b.hosts {
-		if h.cards == 0 || b.servesAgain(h) {
+		if h.cards == 0 {
 			continue
 		}
 		needs = append(needs, h.gpuLast...)
 		if node := b.nodeOf(h); node != nil && len(node.GPULabels) == 0 && b.mechanism() == catalog.DevicePlugins && b.labelsMissing(h) != "" {
 			reasons = append(reasons, h.node+" was not labelled with its cards") // which comes after this: its cards were never proven
+		} else if why := b.touched(h, node); why != "" {
+			reasons = append(reasons, why)
 		}
 		units := b.units(h)
 		for _, resource := range sortedKeys(units) {
@@ -130,6 +133,23 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 		fresh = reasons[0]
 	}
 	b.gpuLabels([]Ref{ready}, fresh)
+}
+
+// touched says what changes, or has changed since the node's cards were proven, of what gives them to its pods; empty: nothing.
+func (b *builder) touched(h *host, node *facts.Node) string {
+	if node == nil {
+		return ""
+	}
+	for _, s := range b.graph.Steps {
+		if s.Host == h.id && (s.disturbs != "" || matches([]string{"driver/install", "driver/load", "driver/fabric", "driver/reboot", "gpu/toolkit", "runtime/*"}, s.ID)) {
+			return fmt.Sprintf("%s changes what gives pods the cards of %s", s.ID, h.node)
+		}
+	}
+	// The label comes when the cards can be had, before they are proven: a run was cut off between.
+	if driver := node.Labels[driverFeature]; slices.Contains(node.GPULabels, driverFeature) && h.facts.NVIDIA.Loaded != "" && driver != h.facts.NVIDIA.Loaded {
+		return fmt.Sprintf("%s was proven with driver %s", h.node, driver)
+	}
+	return ""
 }
 
 // unitName is what messages call a unit of a resource.

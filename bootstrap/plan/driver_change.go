@@ -213,10 +213,3 @@ func (b *builder) letIn(plugin []Ref) {
 		h.gpuLast = []Ref{last}
 	}
 }
-
-// servesAgain reports whether the node offered cards before it was drained. Its pods have them again as soon as it is let
-// in, so that nobody can try them all then; that they can be had is seen before.
-func (b *builder) servesAgain(h *host) bool {
-	_, served := labelOf(b.nodeOf(h), gpuLabel)
-	return h.away && served
-}

@@ -315,3 +315,55 @@ func TestDrainsAndThePlugin(t *testing.T) {
 		})
 	}
 }
+
+// Whatever changes of what gives pods their cards, a proof of them follows, which gpu/ready owes: at the end of the same run, or of the
+// next one where that was cut off.
+func TestWhatIsTouchedIsProven(t *testing.T) {
+	for name, c := range map[string]struct {
+		yaml  string
+		touch func(cp1, w1 *facts.Host)
+		first string // what it waits for
+	}{
+		"another driver": {yaml: "gpu: {driver: {branch: 595}}\n", first: "cp1 driver/uncordon/w1"},
+		"another driver, and the run was cut off when the node had pods again": {yaml: "gpu: {driver: {branch: 595}}\n", touch: func(_, w1 *facts.Host) {
+			for name, p := range w1.Packages {
+				if part, ok := installedDriver(w1, name); ok && (part.Library || part.Flavour != "") {
+					delete(w1.Packages, name)
+					w1.Packages[strings.Replace(name, "580", "595", 1)] = facts.Package{Version: strings.Replace(p.Version, "580", "595", 1), Held: true}
+				}
+			}
+			w1.NVIDIA.Loaded, w1.NVIDIA.Library = "595.91.07", "595.91.07"
+			w1.NVIDIA.Features[driverFeature] = "595.91.07"
+		}},
+		"the driver is loaded": {touch: func(_, w1 *facts.Host) { w1.Units[persistence] = facts.Unit{} }, first: "w1 driver/load"},
+		"the toolkit":          {touch: func(_, w1 *facts.Host) { w1.Toolkit = map[string]string{} }, first: "w1 gpu/toolkit"},
+		"the plugin":           {touch: func(cp1, _ *facts.Host) { delete(cp1.ControlPlane.Workloads, devicePluginWorkload) }, first: "cp1 gpu/device-plugin"},
+		"the runtime":          {touch: func(_, w1 *facts.Host) { w1.Units["containerd.service"] = facts.Unit{} }, first: "w1 runtime/containerd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := workersWithCards(t)
+			if c.touch != nil {
+				c.touch(seen["cp1"], seen["w1"])
+			}
+			g, err := Up(decode(t, threeHosts+containerd+c.yaml), seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ready := stepOf(g, "cp1", "gpu/ready")
+			if ready == nil || ready.Input.Values["prove"] != "yes" || !strings.Contains(ready.Input.Values["nodes"], "w1 2 ") {
+				t.Fatalf("nothing is proven after %q", refs(g))
+			}
+			if c.first != "" && !reaches(g, ready, c.first) {
+				t.Errorf("gpu/ready does not wait for %s: %v", c.first, ready.Needs)
+			}
+		})
+	}
+}
+
+// reaches reports whether a step waits for another one.
+func reaches(g *Graph, s *Step, ref string) bool {
+	return slices.ContainsFunc(s.Needs, func(need Ref) bool {
+		before := stepOf(g, need.Host, need.ID)
+		return need.String() == ref || before != nil && reaches(g, before, ref)
+	})
+}

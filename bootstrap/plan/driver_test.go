@@ -122,10 +122,10 @@ func TestHoldsThatAreMissing(t *testing.T) {
 		loaded bool
 		want   string
 	}{
-		"toolkit":                 {"nvidia-container-toolkit", true, "w1 gpu/toolkit"},
-		"driver":                  {"libnvidia-compute-580-server", false, "w1 driver/install,w1 driver/load,w1 gpu/features,cp1 gpu/labels"},
+		"toolkit":                 {"nvidia-container-toolkit", true, "w1 gpu/toolkit,cp1 gpu/ready"},
+		"driver":                  {"libnvidia-compute-580-server", false, "w1 driver/install,w1 driver/load,cp1 gpu/ready,w1 gpu/features,cp1 gpu/labels"},
 		"driver that runs":        {"libnvidia-compute-580-server", true, ""},
-		"driver, nothing missing": {"", false, "w1 driver/load,w1 gpu/features,cp1 gpu/labels"},
+		"driver, nothing missing": {"", false, "w1 driver/load,cp1 gpu/ready,w1 gpu/features,cp1 gpu/labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := decode(t, threeHosts+"runtime: docker\nnetwork: flannel\n")

@@ -130,20 +130,8 @@ func (r *refusals) cluster() {
 	if network, sign := b.runningNetwork(); network != "" && network != b.asked.Network {
 		r.differs(b.cp, "network", fmt.Sprintf("%s (%s)", network, sign), string(b.asked.Network))
 	}
-	// The owner's words for kubeadm win.
-	own, _ := k.ClusterConfiguration["networking"].(map[string]any)
-	for _, x := range []struct {
-		key, override, runs string
-		wants               netip.Prefix
-	}{
-		{"kubernetes.podCIDR", "podSubnet", c.PodCIDR, k.PodCIDR},
-		{"kubernetes.serviceCIDR", "serviceSubnet", c.ServiceCIDR, k.ServiceCIDR},
-	} {
-		runs, err := netip.ParsePrefix(x.runs)
-		if _, overridden := own[x.override]; err == nil && !overridden && runs.Masked() != x.wants.Masked() {
-			r.differs(b.cp, x.key, x.runs, x.wants.String())
-		}
-	}
+	r.differs(b.cp, "kubernetes.podCIDR", c.PodCIDR, k.PodCIDR.String())
+	r.differs(b.cp, "kubernetes.serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
 	if want := k.ControlPlaneEndpoint; !strings.EqualFold(c.Endpoint, want) {
 		r.differs(b.cp, "kubernetes.controlPlaneEndpoint", c.Endpoint, want)
 	}
@@ -190,7 +178,9 @@ func (r *refusals) node(h *host) {
 	if n == nil {
 		return
 	}
-	r.differs(h, "runtime", string(runtimeOf(n)), string(b.asked.Runtime))
+	if runtime := runtimeOf(n); h == b.cp || runtime != b.inv.Runtime { // all that are as the control plane is are told of once
+		r.differs(h, "runtime", string(runtime), string(b.asked.Runtime))
+	}
 	runs, err := netip.ParseAddr(n.InternalIP)
 	if err == nil && runs.Is4() == h.PrivateAddress.Is4() {
 		r.differs(h, h.Path("privateAddress"), n.InternalIP, h.PrivateAddress.String())

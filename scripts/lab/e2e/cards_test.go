@@ -87,7 +87,7 @@ func (c *cluster) undisturbed(t *testing.T, pod string) {
 		const dropIn = "/etc/containerd/conf.d/50-kgpu.toml"
 		c.exec(t, "w1", "echo '# of another version' >>"+dropIn)
 		s := c.up(t)
-		wantSteps(t, c.did(s), "w1 runtime/containerd")
+		wantSteps(t, c.did(s), "cp1 gpu/proven", "cp1 gpu/ready", "cp1 gpu/smoke", "w1 runtime/containerd")
 		// The kubelet, whose connection ended with the restart, tries again when gRPC lets it, after a second or so.
 		c.exec(t, "cp1", "for i in $(seq 20); do HOME=/proc/none kubectl --kubeconfig /etc/kubernetes/admin.conf exec "+pod+" -- true && exit; sleep 1; done; exit 1")
 	}

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +46,7 @@ func TestDayTwo(t *testing.T) {
 	})
 	t.Run("status", c.statusOfAllWell)
 	t.Run("security", c.defended)
+	t.Run("what it was made with stays", c.keeps)
 	t.Run("access", c.access)
 	t.Run("the control plane does not leave", func(t *testing.T) {
 		kgpu(t, 3, "remove-worker", "--yes", "--inventory", c.inventory, l.addr["cp1"])
@@ -109,4 +112,45 @@ func (c *cluster) upInterrupted(t *testing.T) {
 			t.Errorf("%s: %d connections: the interruption was not one", h, n)
 		}
 	}
+}
+
+// keeps wants what the cluster was made with to be refused where the file says something else, at its place and before anything is
+// done, and to count where the file says nothing.
+func (c *cluster) keeps(t *testing.T) {
+	text, err := os.ReadFile(c.inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(c.inventory), "changed.yaml")
+	up := func(t *testing.T, status int, old, changed string) *session {
+		t.Helper()
+		file := strings.Replace(string(text), old, changed, 1)
+		if file == string(text) {
+			t.Fatalf("the inventory has no %q", old)
+		}
+		if err := os.WriteFile(path, []byte(file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return kgpu(t, status, "up", "--yes", path, "--output", "json")
+	}
+	for key, change := range map[string][2]string{
+		"kubernetes.podCIDR":                {"kubernetes:\n", "kubernetes:\n  podCIDR: 10.60.0.0/16\n"},
+		"kubernetes.serviceCIDR":            {"kubernetes:\n", "kubernetes:\n  serviceCIDR: 10.70.0.0/16\n"},
+		"network":                           {"network: flannel\n", "network: calico\n"},
+		"runtime":                           {"runtime: containerd\n", "runtime: docker\n"},
+		"cluster":                           {"cluster: e2e\n", "cluster: other\n"},
+		"security.encryptSecrets":           {"encryptSecrets: true", "encryptSecrets: false"},
+		"kubernetes.kubeProxyConfiguration": {"min: 0}", "min: 1}"},
+	} {
+		t.Run(key, func(t *testing.T) {
+			s := up(t, 241, change[0], change[1])
+			if said := s.stdout.String() + s.stderr.String(); !regexp.MustCompile(`changed\.yaml:\d+:\d+: ` + regexp.QuoteMeta(key) + `: the cluster has `).MatchString(said) {
+				t.Errorf("kgpu says\n%s", said)
+			}
+			if begun := s.of("step.start"); len(begun) > 0 {
+				t.Errorf("steps were begun: %v", begun)
+			}
+		})
+	}
+	wantSteps(t, c.did(up(t, 0, "runtime: containerd\nnetwork: flannel\n", "")))
 }

@@ -216,7 +216,7 @@ func (c *cluster) drivers(t *testing.T, version string) {
 	}
 }
 
-// oneAtATime wants both nodes to have been drained and let in again, one after the other.
+// oneAtATime wants both nodes to have been drained and let in again, one after the other, and the cards to be proven then.
 func (c *cluster) oneAtATime(t *testing.T, s *session) {
 	t.Helper()
 	var got []string
@@ -228,6 +228,9 @@ func (c *cluster) oneAtATime(t *testing.T, s *session) {
 	want := []string{"driver/drain/w1", "driver/uncordon/w1", "driver/drain/w2", "driver/uncordon/w2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("nodes were drained and let in as %q, want %q", got, want)
+	}
+	if n := len(s.steps("step.done", "gpu/smoke")); n != 1 {
+		t.Errorf("the cards were proven %d times", n)
 	}
 	if left := c.k(t, "get", "nodes", "-o", `go-template={{range .items}}{{if .spec.unschedulable}}{{.metadata.name}} {{end}}{{with index .metadata.labels "kgpu.dev/drained"}}{{.}} {{end}}{{end}}`); left != "" {
 		t.Errorf("left drained: %s", left)
