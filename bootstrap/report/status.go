@@ -31,6 +31,7 @@ func PrintStatus(w io.Writer, r *status.Report, o StatusOptions) error {
 	fmt.Fprintln(out)
 	statusHosts(out, r, o)
 	statusPods(out, r)
+	statusWaiting(out, r.Cluster.Waiting)
 	if o.Wide {
 		statusCertificates(out, r)
 		statusSteps(out, r)
@@ -331,11 +332,7 @@ func statusPods(w io.Writer, r *status.Report) {
 	title := "\nPOD WITH CARDS\tHOST\tHOLDS\tPHASE\n"
 	for _, h := range r.Hosts {
 		for _, p := range h.GPU.Pods {
-			var held []string
-			for _, name := range slices.Sorted(maps.Keys(p.Cards)) {
-				held = append(held, fmt.Sprintf("%d %s", p.Cards[name], shortResource(name)))
-			}
-			fmt.Fprintf(table, "%s%s/%s\t%s\t%s\t%s\n", title, p.Namespace, p.Name, nameOf(h), strings.Join(held, ", "), p.Phase)
+			fmt.Fprintf(table, "%s%s/%s\t%s\t%s\t%s\n", title, p.Namespace, p.Name, nameOf(h), cardsOfPod(p.Cards), p.Phase)
 			title = ""
 		}
 	}
@@ -373,6 +370,10 @@ func statusSteps(w io.Writer, r *status.Report) {
 // statusProblems writes what is not well, and what to do about it. Hosts where it is the same stand together, and advice that
 // is for several things stands below them.
 func statusProblems(w io.Writer, r *status.Report) {
+	if n := r.Cluster.Waiting.Count; r.Well && n > 0 {
+		fmt.Fprintf(w, "All is well. Pods that wait for cards: %d.\n", n)
+		return
+	}
 	if r.Well {
 		fmt.Fprintln(w, "All is well.")
 		return
