@@ -292,6 +292,31 @@ func TestStatusOfPodsThatWait(t *testing.T) {
 	}
 }
 
+// Pods of all namespaces that wait for a node with cards are told, with the scheduler's words: so many that one can read them.
+func TestStatusOfPodsThatWaitForCards(t *testing.T) {
+	t.Parallel()
+	wants := object{"containers": []any{object{"name": "c", "resources": object{"limits": object{"nvidia.com/gpu": "2"}}}}}
+	pending := object{"phase": "Pending", "conditions": []any{object{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available:\n1 Insufficient nvidia.com/gpu."}}}
+	var all []any
+	for i := range 70 {
+		all = append(all, object{"kind": "Pod", "metadata": object{"name": fmt.Sprint("train-", i), "namespace": "ml"}, "spec": wants, "status": pending})
+	}
+	for _, many := range []int{70, 2} {
+		s := newSandbox(t)
+		s.write("etc/kubernetes/admin.conf", "")
+		s.kubectlStub("v1.6.13", asKubectl(t, object{"items": append(all[:many:many], object{"kind": "Pod", "metadata": object{"name": "idle", "namespace": "ml"}, "spec": object{}, "status": pending})}))
+		api := s.told().API
+		told, count := 50, 70
+		if many < told {
+			told, count = many, 0
+		}
+		if len(api.Pods) != told || api.WithoutNode != count || api.Pods[1].Name != "train-1" || api.Pods[1].Cards["nvidia.com/gpu"] != 2 ||
+			api.Pods[1].Scheduler != "0/1 nodes are available:\n1 Insufficient nvidia.com/gpu." {
+			t.Errorf("of %d: %d and %d, %+v", many, len(api.Pods), api.WithoutNode, api.Pods[1])
+		}
+	}
+}
+
 // A host tries the next of flannel's hosts in a ring, and the DNS that its kubelet gives to pods.
 func TestStatusOfThePodNetwork(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,8 @@ type API struct {
 	Nodes   []NodeStatus
 	Pods    []Pod // those that hold cards, and those that make the network
 	Waiting []WaitingPod
+
+	WithoutNode int // pods that wait for a node with cards, where those are more than Pods has; zero: it has all
 }
 
 // NodeStatus is how a node is.
@@ -87,6 +89,7 @@ type Pod struct {
 	Ready           bool
 	Waiting         string         // why a container of it does not run: CrashLoopBackOff; empty: none waits
 	Cards           map[string]int // that it asks for, by resource; nil: none
+	Scheduler       string         // why no node takes it; empty: one does, or the scheduler has not said
 }
 
 // ParseStatus reads what scripts/status.sh printed. What it does not know is skipped, and so is what it cannot read of one
@@ -141,7 +144,7 @@ func (api *API) object(f []string) error {
 		api.Waiting = append(api.Waiting, p)
 		return nil
 	}
-	const nodeFields, podFields = 16, 9
+	const nodeFields, podFields = 16, 10
 	fields := make([]string, max(nodeFields, podFields))
 	for i := range min(len(f), len(fields)) { // trailing empty fields are trimmed
 		fields[i] = Unescaped(f[i])
@@ -157,12 +160,14 @@ func (api *API) object(f []string) error {
 			return errors.New("no name")
 		}
 		api.Nodes = append(api.Nodes, n)
+	case "waiting":
+		api.WithoutNode, _ = Quantity(f[1]) // zero where it is none
 	case "pod":
 		if f[1] == "" || f[2] == "" {
 			return errors.New("no name")
 		}
 		api.Pods = append(api.Pods, Pod{
-			Namespace: f[1], Name: f[2], Node: f[3], Phase: f[4], Ready: f[5] == "True", Cards: needed(amounts(f[6]), most(f[7])), Waiting: firstWord(f[8]),
+			Namespace: f[1], Name: f[2], Node: f[3], Phase: f[4], Ready: f[5] == "True", Cards: needed(amounts(f[6]), most(f[7])), Waiting: firstWord(f[8]), Scheduler: f[9],
 		})
 	}
 	return nil

@@ -27,6 +27,7 @@ func PrintStatus(w io.Writer, r *status.Report, o StatusOptions) error {
 	p.say(plain, "", "")
 	statusHosts(p, r, o)
 	statusPods(p, r)
+	statusWaiting(p, r.Cluster.Waiting)
 	if o.Wide {
 		statusSteps(p, r)
 	}
@@ -308,15 +309,7 @@ func statusPods(p *Page, r *status.Report) {
 	g := grid{rows: [][]string{{"POD WITH CARDS", "HOST", "HOLDS", "PHASE"}}}
 	for _, h := range r.Hosts {
 		for _, pod := range h.GPU.Pods {
-			var held []string
-			for _, name := range slices.Sorted(maps.Keys(pod.Cards)) {
-				what := fmt.Sprintf("%d %s", pod.Cards[name], shortResource(name))
-				if name == catalog.GPUResource && gpus(h) > 0 {
-					what = plural.Of(pod.Cards[name], "share")
-				}
-				held = append(held, what)
-			}
-			g.rows = append(g.rows, []string{pod.Namespace + "/" + pod.Name, nameOf(h), strings.Join(held, ", "), pod.Phase})
+			g.rows = append(g.rows, []string{pod.Namespace + "/" + pod.Name, nameOf(h), cardsOfPod(pod.Cards, gpus(h) > 0), pod.Phase})
 		}
 	}
 	p.below(g)
@@ -343,7 +336,10 @@ func statusSteps(p *Page, r *status.Report) {
 // statusProblems writes what is not well, and what to do about it. Hosts where it is the same stand together, and advice that
 // is for several things stands below them.
 func statusProblems(p *Page, r *status.Report) {
-	switch who := atWork(r); {
+	switch who, n := atWork(r), r.Cluster.Waiting.Count; {
+	case r.Well && n > 0:
+		p.say(green, "All is well.", fmt.Sprintf(" Pods that wait for cards: %d.", n))
+		return
 	case r.Well:
 		p.say(green, "All is well.", "")
 		return

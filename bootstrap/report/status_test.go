@@ -50,7 +50,8 @@ func healthy() *status.Report {
 		Cluster: status.Cluster{
 			Name: "lab", Inventory: "inventory.yaml", Kubernetes: "v1.36.3", API: status.API{Answers: true, Version: "v1.36.3"},
 			Network: status.Network{Name: "flannel", Pods: &status.Workload{Name: "kube-flannel-ds", Desired: 3, Ready: 3}}, DNS: &status.Workload{Name: "coredns", Desired: 2, Ready: 2},
-			Cards: []status.Resource{{Name: "nvidia.com/gpu", Capacity: 2, Allocatable: 2, InUse: 1}, {Name: "nvidia.com/mig-1g.5gb", Capacity: 7, Allocatable: 7}},
+			Cards:   []status.Resource{{Name: "nvidia.com/gpu", Capacity: 2, Allocatable: 2, InUse: 1}, {Name: "nvidia.com/mig-1g.5gb", Capacity: 7, Allocatable: 7}},
+			Waiting: status.Waiting{Pods: []status.WaitingPod{}},
 		},
 		Hosts: []status.Host{cp, w1, w2}, OtherNodes: []status.OtherNode{}, Problems: []status.Problem{},
 	}
@@ -96,11 +97,18 @@ func TestStatus(t *testing.T) {
 		h.Reached, h.State, h.Node, h.Drift.Known, h.Network, h.GPU.Resources, h.GPU.Pods = i > 0, status.Unknown, nil, false, nil, nil, nil
 	}
 	without.Problems = []status.Problem{{Host: "cp0", Reason: reason.SSHUnreachable, Text: "connecting to 10.0.0.10:22: connection refused", Advice: "check"}}
+	waiting, wants := healthy(), map[string]int{"nvidia.com/gpu": 1}
+	waiting.Cluster.Waiting = status.Waiting{Count: 53, Notebook: true, Pods: []status.WaitingPod{
+		{Namespace: "ml", Name: "train-0", Cards: wants, Why: "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient nvidia.com/gpu."},
+		{Namespace: "ml", Name: "train-1", Cards: wants, Why: "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient nvidia.com/gpu."},
+		{Namespace: "web", Name: "model", Cards: map[string]int{"nvidia.com/mig-1g.5gb": 2}, Why: "the scheduler has not said why"},
+	}}
 	for name, c := range map[string]struct {
 		report *status.Report
 		wide   bool
 		width  int
 	}{
+		"status-waiting.txt": {waiting, false, 0},
 		"status-healthy.txt": {healthy(), false, 0}, "status-healthy-wide.txt": {healthy(), true, 80},
 		"status-trouble.txt": {troubled(), false, 0}, "status-trouble-wide.txt": {troubled(), true, 0},
 		"status-narrow.txt": {healthy(), false, 80}, "status-trouble-narrow.txt": {troubled(), false, 80},

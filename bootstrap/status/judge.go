@@ -37,6 +37,7 @@ func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *R
 	}
 	j.others()
 	j.pods()
+	j.waiting()
 	busy := j.busy()
 	j.report.Well = len(j.report.Problems) == 0 && !busy
 	return j.report
@@ -127,7 +128,7 @@ func (j *judge) cluster() {
 	c := &j.report.Cluster
 	*c = Cluster{
 		Name: j.inv.Cluster, Inventory: j.inv.Path, Kubernetes: "v" + j.kubernetes.Wanted.String(),
-		Network: Network{Name: string(j.inv.Network)}, Cards: []Resource{},
+		Network: Network{Name: string(j.inv.Network)}, Cards: []Resource{}, Waiting: Waiting{Pods: []WaitingPod{}},
 	}
 	j.apiServer(c)
 	if j.todo.Err != nil {

@@ -131,6 +131,9 @@ func TestAllIsWell(t *testing.T) {
 	if want := []Resource{{gpu, 2, 2, 1}}; !slices.Equal(c.Cards, want) || !slices.Equal(w1.GPU.Resources, want) {
 		t.Errorf("cards: %+v, %+v", c.Cards, w1.GPU.Resources)
 	}
+	if w := c.Waiting; w.Count != 1 || len(w.Pods) != 1 || w.Pods[0].Name != "waits" || w.Pods[0].Cards[gpu] != 2 || w.Pods[0].Why == "" || w.Notebook {
+		t.Errorf("waiting: %+v", w)
+	}
 	if p := w1.GPU.Pods; len(p) != 1 || p[0].Name != "train" {
 		t.Errorf("pods: %+v", p)
 	}
@@ -140,6 +143,20 @@ func TestAllIsWell(t *testing.T) {
 	}
 	if first := r.Hosts[0].Certificates[0]; first.Name != "API server" || first.Days != 364 {
 		t.Errorf("the first certificate to end: %+v", first)
+	}
+}
+
+// Pods that wait for cards are told with the scheduler's words; it is known how many there are, and whether the notebook has one.
+func TestPodsThatWaitForCards(t *testing.T) {
+	inv, seen, todo := well(t)
+	api := seen[0].Status.API
+	api.WithoutNode, api.Pods[4].Scheduler = 70, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+	api.Pods = append(api.Pods, facts.Pod{Namespace: "ml", Name: "starts", Node: "w1", Phase: "Pending", Cards: map[string]int{gpu: 1}},
+		facts.Pod{Namespace: "kgpu-notebook", Name: "notebook-x", Node: "w1", Phase: "Running", Ready: true, Cards: map[string]int{gpu: 1}})
+	r := Judge(inv, seen, todo, now)
+	valid(t, r)
+	if w := r.Cluster.Waiting; !r.Well || w.Count != 70 || len(w.Pods) != 1 || w.Pods[0].Why != api.Pods[4].Scheduler || !w.Notebook {
+		t.Errorf("%+v", w)
 	}
 }
 
@@ -374,6 +391,7 @@ func TestHostsThatLie(t *testing.T) {
 	f.Packages["kubelet"] = facts.Package{Version: evil}
 	api.Version = evil
 	api.Nodes[1] = facts.NodeStatus{Name: evil, Ready: "False", Reason: evil, Message: strings.Repeat(evil, 1000), Version: evil, Runtime: evil, InternalIP: evil, Capacity: map[string]int{evil: 1}}
+	api.Pods[4] = facts.Pod{Namespace: evil, Name: evil, Phase: "Pending", Cards: map[string]int{evil: 1}, Scheduler: evil}
 	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Cards: map[string]int{evil: 1}}
 	seen[1].Status.Certificates[0].Path = evil
 	seen[1].Err = errors.New(evil)

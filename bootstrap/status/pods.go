@@ -1,11 +1,13 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -27,6 +29,33 @@ func (j *judge) pods() {
 		}
 		j.problem(host, reason.PodStuck, text+": "+why, fmt.Sprintf("`kubectl -n %s describe pod %s`, and its logs", p.Namespace, p.Name))
 	}
+}
+
+// waiting tells which pods wait for a node with cards. Others may be using them: nothing is wrong with that.
+func (j *judge) waiting() {
+	if j.api == nil {
+		return
+	}
+	w := &j.report.Cluster.Waiting
+	for _, p := range j.api.Pods {
+		switch {
+		case len(p.Cards) == 0:
+		case p.Node == "" && p.Phase == "Pending":
+			w.Pods = append(w.Pods, WaitingPod{said(p.Namespace), said(p.Name), wanted(p.Cards), said(cmp.Or(p.Scheduler, "the scheduler has not said why"))})
+		case p.Namespace == plan.NotebookNamespace && p.Phase == "Running":
+			w.Notebook = true
+		}
+	}
+	w.Count = max(len(w.Pods), j.api.WithoutNode)
+}
+
+// wanted is what a pod asks for, by resource.
+func wanted(cards map[string]int) map[string]int {
+	out := map[string]int{}
+	for what, n := range cards {
+		out[said(what)] = n
+	}
+	return out
 }
 
 // place is a node, and the host that it is of; empty: none of the inventory's.

@@ -29,9 +29,25 @@ type Cluster struct {
 	Kubernetes string     `json:"kubernetes"` // version that the inventory wants
 	API        API        `json:"api"`
 	Network    Network    `json:"network"`
-	DNS        *Workload  `json:"dns,omitempty"`    // nil: unknown
-	Cards      []Resource `json:"cards"`            // of all nodes together
+	DNS        *Workload  `json:"dns,omitempty"` // nil: unknown
+	Cards      []Resource `json:"cards"`         // of all nodes together
+	Waiting    Waiting    `json:"waiting"`
 	AtWork     string     `json:"atWork,omitempty"` // who changes the cluster with kgpu now, since when, doing what; empty: nobody
+}
+
+// Waiting is which pods wait for a node with cards.
+type Waiting struct {
+	Count    int          `json:"count"`
+	Pods     []WaitingPod `json:"pods"`     // the first of them
+	Notebook bool         `json:"notebook"` // the notebook has a card meanwhile
+}
+
+// WaitingPod waits for a node with cards.
+type WaitingPod struct {
+	Namespace string         `json:"namespace"`
+	Name      string         `json:"name"`
+	Cards     map[string]int `json:"cards"` // by resource
+	Why       string         `json:"why"`   // in the scheduler's words
 }
 
 // API is the API server.
