@@ -9,11 +9,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// The steps of the proof.
+// The titles of the steps of the proof.
 const (
-	proofStep   = "gpu/smoke"
 	proofTitle  = "compute on every card"
-	provenStep  = "gpu/proven"
 	provenTitle = "remember that the cards were proven"
 )
 
@@ -28,8 +26,8 @@ func (g *Graph) WithProof() *Graph {
 	}
 	out, host := *g, g.Steps[i].Host
 	out.Steps = append(slices.Clone(g.Steps),
-		&Step{Ref: Ref{host, proofStep}, Title: proofTitle, Reason: "when all cards can be had", Later: true},
-		&Step{Ref: Ref{host, provenStep}, Title: provenTitle, Reason: "when they were", Later: true})
+		&Step{Ref: Ref{Host: host, ID: "gpu/smoke"}, Title: proofTitle, Reason: "when all cards can be had", Later: true},
+		&Step{Ref: Ref{Host: host, ID: "gpu/proven"}, Title: provenTitle, Reason: "when they were", Later: true})
 	return &out
 }
 
@@ -46,7 +44,7 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 		return nil, err
 	}
 	b.side(b.cp, Step{
-		Ref: Ref{ID: proofStep}, Title: proofTitle, Reason: reason, Script: "gpu-smoke",
+		Ref: Ref{ID: "gpu/smoke"}, Title: proofTitle, Reason: reason, Script: "gpu-smoke",
 		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node
 	})
 	return &b.graph, b.graph.Validate()
@@ -66,7 +64,7 @@ func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, erro
 		return nil, err
 	}
 	b.side(b.cp, Step{
-		Ref: Ref{ID: provenStep}, Title: provenTitle, Reason: "they were", Script: "gpu-proven",
+		Ref: Ref{ID: "gpu/proven"}, Title: provenTitle, Reason: "they were", Script: "gpu-proven",
 		Retry: Transient, Timeout: short,
 	})
 	return &b.graph, b.graph.Validate()
