@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -277,5 +278,46 @@ func TestForgetKubeconfig(t *testing.T) {
 		if _, err := os.Stat(path); os.IsNotExist(err) != goes {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// A reset takes the context that kgpu merged along, and leaves the rest of the user's file; a file that it cannot change does not
+// stop it, and one that has nothing of it is not written.
+func TestForgetMerged(t *testing.T) {
+	h, o := newAPIHost(t)
+	path := filepath.Join(t.TempDir(), "config")
+	t.Setenv("KUBECONFIG", path)
+	const theirs = "apiVersion: v1\nkind: Config\nclusters:\n  - name: work # the big one\n    cluster: {server: https://work}\n"
+	put(t, path, theirs)
+	s := newSession(o)
+	defer s.close()
+	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Use: true, Out: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	merged := content(t, path)
+	if err := s.forgetAccess(); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, path); !strings.Contains(merged, "kgpu.dev") || strings.Contains(got, o.Inventory.Cluster+"-admin") || strings.Contains(got, "kgpu.dev") ||
+		!strings.Contains(got, "name: work # the big one") || !strings.Contains(got, "current-context: \"\"") {
+		t.Errorf("merged:\n%s\nthen:\n%s", merged, got)
+	}
+	for _, text := range []string{theirs, "no: [yaml"} {
+		put(t, path, text)
+		if err := s.forgetAccess(); err != nil || content(t, path) != text {
+			t.Errorf("%v, %q became %q", err, text, content(t, path))
+		}
+	}
+	if !strings.Contains(h.said(), "kubectl config delete-context") {
+		t.Errorf("told %s", h.said())
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.forgetAccess(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a kubeconfig is made")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 			return err
 		}
 		if whole {
-			return s.forgetKubeconfig()
+			return s.forgetAccess()
 		}
 		return nil
 	})
@@ -99,7 +100,7 @@ func (s *session) forgetRest(ctx context.Context) error {
 	if cp.ControlPlane != nil {
 		return nil
 	}
-	return s.forgetKubeconfig()
+	return s.forgetAccess()
 }
 
 // mostLeft bounds what a host is believed that it could not take back.
@@ -123,6 +124,30 @@ func (s *session) tellLeft(host string, output []byte) {
 	if more := len(left) - mostLeft; more > 0 {
 		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: host, Kind: event.Warning, Text: fmt.Sprintf("and %d more, which its log has", more)})
 	}
+}
+
+// forgetAccess takes back what led from here to a cluster that is gone.
+func (s *session) forgetAccess() error {
+	path, err := kubeconfig.DefaultPath()
+	if err == nil {
+		err = s.forgetMerged(path)
+	}
+	if err != nil { // the file is its owner's, and the hosts are as they were
+		s.warn("what leads to the cluster is left in the kubeconfig: %v; `kubectl config delete-context %s` removes it", err, s.Inventory.Cluster)
+	}
+	return s.forgetKubeconfig()
+}
+
+// forgetMerged takes the cluster's context out of the user's own kubeconfig, where kgpu merged it.
+func (s *session) forgetMerged(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	origin, err := filepath.Abs(s.Inventory.Path)
+	if err != nil {
+		return err
+	}
+	return kubeconfig.Update(path, func(before []byte) ([]byte, error) { return kubeconfig.Forget(before, s.Inventory.Cluster, origin) })
 }
 
 // forgetKubeconfig removes the kubeconfig of a cluster that is gone, if kgpu wrote it.

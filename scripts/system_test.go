@@ -100,6 +100,20 @@ systemctl unmask masked.service`))
 	s.same(before)
 }
 
+// A unit whose file went with its package has no state to come back to, and nobody is warned of it.
+func TestUnitsThatAreGone(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	for _, state := range []string{"loaded,active,enabled\n", "loaded,inactive,disabled\n"} {
+		s.write("var/units/gone.service", state)
+		s.ok(s.script("unit_restart gone.service; unit_off gone.service"))
+		s.must(os.Remove(s.path("var/units/gone.service")))
+		if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
+			t.Errorf("of one that was %s: %s", state, r.output)
+		}
+	}
+}
+
 // A unit that comes up by itself, as the kubelet of a host that has just booted, is none of kgpu's changes.
 func TestUnitThatComesByItself(t *testing.T) {
 	t.Parallel()

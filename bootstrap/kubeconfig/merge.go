@@ -47,13 +47,15 @@ func Merge(data []byte, a *Access, origin, dir string, use bool) ([]byte, error)
 	if use {
 		set(top, "current-context", text(a.Context))
 	}
+	return encode(root)
+}
+
+func encode(root *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
-	if err := errors.Join(enc.Encode(root), enc.Close()); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	err := errors.Join(enc.Encode(root), enc.Close())
+	return out.Bytes(), err
 }
 
 // decode reads a kubeconfig as nodes, which keep comments and what kgpu does not know. Nothing at all is an empty one.

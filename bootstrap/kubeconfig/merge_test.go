@@ -156,6 +156,25 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+// What was merged goes, also under another context's name, and nothing of another inventory or cluster.
+func TestForget(t *testing.T) {
+	a := access(t)
+	merged, err := Merge([]byte(others), a, "/lab.yaml", "/", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged = bytes.ReplaceAll(merged, []byte("name: lab\n    context:"), []byte("name: mine\n    context:"))
+	plain, err := Forget(merged, "lab", "/lab.yaml")
+	if err != nil || bytes.Contains(plain, []byte("lab")) || !bytes.Contains(plain, []byte("current-context: work # every day")) || !bytes.Contains(plain, []byte("# the big one")) {
+		t.Errorf("%v\n%s", err, plain)
+	}
+	for _, other := range [][2]string{{"lab", "/other.yaml"}, {"other", "/lab.yaml"}} {
+		if got, err := Forget(merged, other[0], other[1]); err != nil || !bytes.Equal(got, merged) {
+			t.Errorf("%s: %v\n%s", other, err, got)
+		}
+	}
+}
+
 func TestEncode(t *testing.T) {
 	a := access(t)
 	a.TLSServerName, a.Namespace = "10.0.0.10", "dev"
