@@ -2,14 +2,22 @@
 
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LAB         := scripts/lab/lab
+CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZ        := 3600
-SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') $(LAB) .ci/run
+SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') scripts/dist.sh $(LAB) .ci/run
 PACKAGES    := apt-utils curl dpkg-dev e2fsprogs fish gcc git gpg gpgv groff-base iproute2 iptables libc6-dev make openssh-client openssh-server procps python3 rust-coreutils shellcheck sudo tcsh tmux util-linux zsh
+
+# go.mod names a Go that an older one (from 1.21 on) may fetch; distributions turn that off.
+export GOTOOLCHAIN ?= auto
 
 .PHONY: build
 build: ## bin/kgpu, the same bytes from the same source
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kgpu .
+
+.PHONY: dist
+dist: ## dist/: a release's programs, with SHA256SUMS and bills of materials, checked
+	scripts/dist.sh $(VERSION) $(CYCLONEDX)
 
 .PHONY: demo
 demo: build ## boot three hosts, make a cluster of them, show that it works

@@ -98,7 +98,11 @@ func pictureOfUp(t *testing.T) [][]glyph {
 			out = append(out, row)
 		}
 	}
-	return append(out, end[at:]...)
+	out = append(out, end[at:]...)
+	for plain(out[len(out)-1]) == "" {
+		out = out[:len(out)-1]
+	}
+	return out
 }
 
 // screen is as much of a terminal as the recording needs: rows grow at the end, and the cursor goes up among them.
