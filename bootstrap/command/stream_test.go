@@ -221,7 +221,7 @@ func kindsOf(t *testing.T) []string {
 }
 
 func TestPlansFollowTheirSchema(t *testing.T) {
-	file := inventoryOf(t, &answering{facts: bareFacts})
+	file := inventoryOf(t, &answering{facts: bareFacts + "unit=chrony.service active enabled\n"})
 	text := printedBy(t, "plan", "-o", "json", "-i", file)
 	s := compiled(t, "plan")
 	wantValid(t, s, text)
