@@ -193,11 +193,12 @@ func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
 	line := kubectlRuns
 	if archive != nil {
 		line = kubectlRunsWithFiles
-	} else if k.wantsTerminal() && isTerminal(k.Stdin) && isTerminal(k.Stdout) {
-		if k.SSH != "" {
+	}
+	if k.wantsTerminal() && isTerminal(k.Stdin) && isTerminal(k.Stdout) {
+		if k.SSH != "" && archive == nil {
 			return s.kubectlAtTerminal(ctx, k)
 		}
-		s.warn("kubectl has no terminal there: that needs ssh on this machine. Install the OpenSSH client")
+		s.warn("kubectl has no terminal there: that needs ssh on this machine, and no files to be sent. Install the OpenSSH client, or kubectl")
 	}
 	err = s.hosts[s.controlPlane().ID()].Run(ctx, remote.Command{
 		Name: "kubectl", Line: `bash -c 'IFS= read -r line && read -r size || exit; ` + line + `'`, Root: true,

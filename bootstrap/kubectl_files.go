@@ -17,6 +17,7 @@ import (
 var fileFlags = map[string]struct{ list, keyed, manifests bool }{
 	"-f": {list: true, manifests: true}, "-Rf": {list: true, manifests: true}, "--filename": {list: true, manifests: true}, "-k": {}, "--kustomize": {},
 	"--from-file": {keyed: true}, "--from-env-file": {}, "--patch-file": {}, "--cert": {}, "--key": {},
+	"-o": {keyed: true}, "--output": {keyed: true},
 }
 
 // valueFlags are those of kubectl's own flags that may stand before the command and have a value behind them.
@@ -43,11 +44,19 @@ func (k KubectlOptions) withFiles() (args []string, archive []byte, err error) {
 		if !known || flag == "-f" && verb == "logs" { // there it is --follow
 			continue
 		}
-		if joined {
-			args[i] = flag + "=" + f.send(value, how.list, how.keyed, how.manifests)
-		} else if i++; i < len(args) {
-			args[i] = f.send(args[i], how.list, how.keyed, how.manifests)
+		if !joined {
+			if i++; i == len(args) {
+				break
+			}
+			value = args[i]
 		}
+		if (flag == "-o" || flag == "--output") && !strings.Contains(value, "-file=") { // jsonpath-file=FILE and the like
+			continue
+		}
+		if value = f.send(value, how.list, how.keyed, how.manifests); joined {
+			value = flag + "=" + value
+		}
+		args[i] = value
 	}
 	if f.sent == 0 || f.err != nil {
 		return args, nil, f.err

@@ -33,6 +33,7 @@ func TestKubectlWithFiles(t *testing.T) {
 		"a folder":      {[]string{"delete", "-Rf", "d"}, "<delete><-Rf><0/d>\n./0/d/e.json third 600\n"},
 		"kustomize":     {[]string{"apply", "-k", "./k/"}, "<apply><-k><0/k>\n./0/k/kustomization.yaml fourth 600\n"},
 		"for a secret":  {[]string{"create", "secret", "generic", "x", "--from-file=key=secret", "--from-file", "d"}, "<create><secret><generic><x><--from-file=key=0/secret><--from-file><1/d>\n./0/secret hush 600\n./1/d/e.json third 600\n./1/d/f.txt no manifest 600\n"},
+		"a template":    {[]string{"get", "pods", "-o=jsonpath-file=secret"}, "<get><pods><-o=jsonpath-file=0/secret>\n./0/secret hush 600\n"},
 		"behind a dash": {[]string{"patch", "x", "--patch-file", "c.yml", "--", "-f", "secret"}, "<patch><x><--patch-file><0/c.yml><--><-f><secret>\n./0/c.yml second 600\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 // port is one of every node that leads there, too; zero: none does.
 func PrintNotebook(w io.Writer, does, url, tunnel string, port uint16) error {
 	p := On(w)
-	_, err := fmt.Fprintf(p, "\nThe notebook %s\n%s\nwhile `%s` runs, which leads there through SSH\n", does, url, tunnel)
+	_, err := fmt.Fprintf(p, "\nThe notebook %s\n%s\nwhile `%s` runs, which leads there through SSH; it has a card until `kgpu notebook --stop`\n", does, url, tunnel)
 	if err == nil && port != 0 {
 		_, err = fmt.Fprintln(p, plainPort(port))
 	}

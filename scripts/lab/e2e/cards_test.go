@@ -231,9 +231,8 @@ func (c *cluster) podsWithCards(t *testing.T) {
 			`{"spec":{"nodeSelector":{"kubernetes.io/hostname":"w1"},"containers":[{"name":"`+name+`","image":"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04",`+
 				`"command":["sleep","infinity"],"resources":{"limits":{`+limits+`}}}]}}`)
 	}
-	// Who wants the notebook's card back scales it to nothing, and kgpu up leaves it so.
-	c.k(t, "-n", "kgpu-notebook", "scale", "deployment/notebook", "--replicas=0")
-	c.k(t, "-n", "kgpu-notebook", "wait", "--for=delete", "pod", "--selector=app.kubernetes.io/name=notebook", "--timeout=120s")
+	// Who wants the notebook's card back stops it, and kgpu up leaves it so.
+	kgpu(t, 0, "notebook", "--stop", "--inventory", c.inventory)
 	run("none", "")
 	run("two", `"nvidia.com/gpu":"2"`)
 	c.k(t, "wait", "--for=condition=Ready", "pod/none", "pod/two", "--timeout=120s")

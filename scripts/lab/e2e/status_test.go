@@ -16,7 +16,12 @@ type clusterStatus struct {
 			Answers        bool
 			Version, Error string
 		}
-		DNS struct{ Desired, Ready int }
+		DNS     struct{ Desired, Ready int }
+		Waiting struct {
+			Count    int
+			Notebook bool
+			Pods     []struct{ Name, Why string }
+		}
 	}
 	Hosts []struct {
 		Host, State, Role string

@@ -1,0 +1,44 @@
+package e2e
+
+import "testing"
+
+// TestOneMachine makes a cluster of one host with one card: it takes pods, and the notebook and they take turns with the card. Reset
+// leaves nothing.
+func TestOneMachine(t *testing.T) {
+	l := newLab(t, []string{"gpu"}, "--workers", "0", "--gpus", "cp1=1xT4")
+	fresh := l.snapshot(t, "cp1")
+	c := newCluster(t, l, desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\nnotebook: {idleTimeout: 90s}\n",
+		hosts: []string{l.host("cp1", "")},
+	})
+	must(t, "up", func(t *testing.T) {
+		s := c.up(t)
+		c.ready(t, "cp1")
+		if cards := s.cards(); len(cards) != 1 {
+			t.Errorf("proven are %q, want one", cards)
+		}
+	})
+	t.Run("a pod and the notebook take turns", func(t *testing.T) {
+		defer c.example(t, "nvidia-smi")()
+		c.k(t, "wait", "--for=condition=PodScheduled=false", "pod", "--selector=job-name=nvidia-smi", "--timeout=60s")
+		if w := c.status(t, 0, c.inventory).Cluster.Waiting; w.Count != 1 || len(w.Pods) != 1 || !w.Notebook {
+			t.Errorf("waiting: %+v", w)
+		}
+		kgpu(t, 0, "notebook", "--stop", "--inventory", c.inventory)
+		c.k(t, "wait", "--for=condition=complete", "job/nvidia-smi", "--timeout=150s")
+	})
+	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1") })
+	t.Run("the notebook starts, and stops when nobody uses it", func(t *testing.T) {
+		s := start(t, "", "notebook", "--inventory", c.inventory)
+		c.k(t, "-n", "kgpu-notebook", "wait", "--for=jsonpath={.status.readyReplicas}=1", "deployment/notebook", "--timeout=150s")
+		s.kill()
+		c.k(t, "-n", "kgpu-notebook", "wait", "--for=delete", "pod", "--selector=app.kubernetes.io/name=notebook", "--timeout=170s")
+		if n := c.k(t, "-n", "kgpu-notebook", "get", "deployment", "notebook", "-o", "jsonpath={.spec.replicas}"); n != "0" {
+			t.Errorf("the notebook has %s pods", n)
+		}
+	})
+	t.Run("reset", func(t *testing.T) {
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, fresh)
+	})
+}
