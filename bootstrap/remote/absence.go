@@ -105,16 +105,16 @@ func (a *absence) tell() {
 	if !a.deadline.IsZero() && a.deadline.Before(limit) {
 		limit = a.deadline
 	}
-	text := fmt.Sprintf("connection lost %s ago", seconds(now.Sub(a.since)))
-	if a.last != nil {
-		text += " (" + inShort(a.last) + ")"
-	}
-	text += ", trying again"
+	// What matters most comes first: a narrow terminal shows no more.
+	text := fmt.Sprintf("connection lost %s ago; giving up in %s, trying again", seconds(now.Sub(a.since)), seconds(limit.Sub(now)))
 	if a.next.After(now) {
 		text += " in " + seconds(a.next.Sub(now))
 	}
+	if a.last != nil {
+		text += " (" + inShort(a.last) + ")"
+	}
 	a.mu.Unlock()
-	a.emit(event.Event{Text: text + "; giving up in " + seconds(limit.Sub(now))})
+	a.emit(event.Event{Text: text})
 }
 
 // back tells that the host is there again.

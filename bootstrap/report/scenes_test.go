@@ -95,7 +95,7 @@ func scenes() map[string][][]act {
 			taken("control-1", "cluster/token", 2, 5),
 			{{second: 9, Event: of("10.0.0.22", "os/packages", event.Wait, "the package manager, held by unattended-upgr (pid 812)")}, {second: 10, Event: of("10.0.0.21", "os/packages", event.StepDone, "")}},
 			taken("10.0.0.21", "kube/packages", 10, 25),
-			{{second: 25, Event: of("10.0.0.21", "driver/install", event.StepStart, "install the driver 580")}, {second: 26, Event: of("10.0.0.21", "driver/install", event.Log, "Need to get 312 MB of archives.")}, {second: 30, Event: of("10.0.0.22", "", event.Wait, "connection lost 17s ago, trying again; giving up in 10m0s")}, {second: 40, look: "lost"}},
+			{{second: 25, Event: of("10.0.0.21", "driver/install", event.StepStart, "install the driver 580")}, {second: 26, Event: of("10.0.0.21", "driver/install", event.Log, "Need to get 312 MB of archives.")}, {second: 30, Event: of("10.0.0.22", "", event.Wait, "connection lost 17s ago; giving up in 10m0s, trying again")}, {second: 40, look: "lost"}},
 			{{second: 44, Event: event.Event{Host: "10.0.0.22", Kind: event.Wait, Text: "the connection is back", Millis: 31000}}, {second: 45, Event: of("10.0.0.22", "os/packages", event.StepDone, "")}},
 			taken("10.0.0.22", "kube/packages", 45, 61), taken("10.0.0.22", "driver/install", 61, 100),
 			{{second: 101, Event: of("10.0.0.21", "driver/install", event.StepDone, "")}},

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -13,25 +12,26 @@ import (
 )
 
 // statusWaiting writes which pods wait for cards, and why: those whose reason is the same stand together.
-func statusWaiting(w io.Writer, waiting status.Waiting) {
+func statusWaiting(p *Page, waiting status.Waiting) {
 	if waiting.Count == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nPODS THAT WAIT FOR CARDS")
+	p.say(plain, "", "")
+	p.say(bold, "PODS THAT WAIT FOR CARDS", "")
 	last := ""
-	for _, p := range waiting.Pods {
-		if p.Why != last && last != "" {
-			fmt.Fprintf(w, "    %s\n", last)
+	for _, pod := range waiting.Pods {
+		if pod.Why != last && last != "" {
+			p.say(dim, "    "+last, "")
 		}
-		last = p.Why
-		fmt.Fprintf(w, "  %s/%s (%s)\n", p.Namespace, p.Name, cardsOfPod(p.Cards, false))
+		last = pod.Why
+		p.say(yellow, "  "+pod.Namespace+"/"+pod.Name, " ("+cardsOfPod(pod.Cards, false)+")")
 	}
-	fmt.Fprintf(w, "    %s\n", last)
+	p.say(dim, "    "+last, "")
 	if more := waiting.Count - len(waiting.Pods); more > 0 {
-		fmt.Fprintf(w, "  and %d more\n", more)
+		p.say(plain, "", fmt.Sprintf("  and %d more", more))
 	}
 	if waiting.Notebook {
-		fmt.Fprintln(w, "  → the notebook has a card: `kgpu notebook --stop` gives it back")
+		p.say(bold, "  →", " the notebook has a card: `kgpu notebook --stop` gives it back")
 	}
 }
 

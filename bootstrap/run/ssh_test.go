@@ -63,7 +63,7 @@ func TestSilentCutOverSSH(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 	got := f.told(event.Wait)
-	if len(got) != 2 || !strings.Contains(got[0], "connection lost 0s ago, trying again; giving up in 10m0s") || !strings.Contains(got[1], "the connection is back") {
+	if len(got) != 2 || !strings.Contains(got[0], "connection lost 0s ago; giving up in 10m0s, trying again") || !strings.Contains(got[1], "the connection is back") {
 		t.Errorf("waits are %q", got)
 	}
 }
