@@ -30,7 +30,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "--help"}, 0},
 		{[]string{"kgpu", "schema"}, 0},
 		{[]string{"kgpu", "init"}, 3},
-		{[]string{"kgpu", "init", "192.0.2.1", "-o", "good.yaml"}, 3}, // which is there
+		{[]string{"kgpu", "init", "192.0.2.1", "--file", "good.yaml"}, 3}, // which is there
 		{[]string{"kgpu", "init", "not a host"}, 3},
 		{[]string{"kgpu", "explain"}, 0},
 		{[]string{"kgpu", "explain", "host-apt-locked", "--output", "json"}, 0},
@@ -40,7 +40,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "explain", "-o", "yaml"}, 3},
 		{[]string{"kgpu", "support"}, 3}, // no ./inventory.yaml
 		{[]string{"kgpu", "support", "bad.yaml"}, 10},
-		{[]string{"kgpu", "support", "good.yaml", "-o", "good.yaml"}, 3}, // which is there
+		{[]string{"kgpu", "support", "good.yaml", "--file", "good.yaml"}, 3}, // which is there
 		{[]string{"kgpu", "doctor"}, 3},                                  // no ./inventory.yaml
 		{[]string{"kgpu", "doctor", "-i", "good.yaml", "no-such-host"}, 3},
 		{[]string{"kgpu", "doctor", "-i", "good.yaml", "--fix", "--install-watch"}, 3},
@@ -82,8 +82,8 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "logs", "no-such-run"}, 3},
 		{[]string{"kgpu", "logs", "last", "no-such-host"}, 3},
 		{[]string{"kgpu", "logs", "./good.yaml"}, 19},
-		{[]string{"kgpu", "timeline", "-o", "-"}, 3},
-		{[]string{"kgpu", "timeline", "-o", "run.html", "--trace", "run.json"}, 3},
+		{[]string{"kgpu", "timeline", "--file", "-"}, 3},
+		{[]string{"kgpu", "timeline", "--file", "run.html", "--trace", "run.json"}, 3},
 		{[]string{"kgpu", "timeline", "./no-such-folder"}, 3},
 		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--merge", "--tunnel"}, 3},
 		{[]string{"kgpu", "kubeconfig", "-i", "good.yaml", "--use"}, 3},

@@ -97,7 +97,7 @@ func (o InitOptions) absent() error {
 }
 
 func (o InitOptions) there() error {
-	return &UsageError{fmt.Sprintf("%s is there already, and stays as it is: name another file with -o, or -o - to see what would be written", o.File)}
+	return &UsageError{fmt.Sprintf("%s is there already, and stays as it is: name another file with --file, or --file - to see what would be written", o.File)}
 }
 
 // path is the file's name, also of one that is only printed: paths in it start here then.
@@ -235,7 +235,7 @@ func (o InitOptions) write(p *proposal.Proposal) error {
 	} else if err := inventory.CreateFile(o.File, p.Text); errors.Is(err, fs.ErrExist) {
 		return o.there()
 	} else if err != nil {
-		return &UsageError{fmt.Sprintf("the inventory cannot be written: %v; name another file with -o, or -o - to see what would be written", err)}
+		return &UsageError{fmt.Sprintf("the inventory cannot be written: %v; name another file with --file, or --file - to see what would be written", err)}
 	}
 	return report.PrintProposal(o.Talk, p, where, o.next())
 }

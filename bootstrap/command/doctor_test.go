@@ -103,7 +103,7 @@ func TestDoctorFixIsRecorded(t *testing.T) {
 	if log, status := do(t, "logs"); status != 0 || !strings.Contains(log, "kubelet set on hold.") {
 		t.Errorf("status %d, the log:\n%s", status, log)
 	}
-	if page, status := do(t, "timeline", "last", "-o", "-"); status != 0 || strings.Contains(page, "no end told") {
+	if page, status := do(t, "timeline", "last", "--file", "-"); status != 0 || strings.Contains(page, "no end told") {
 		t.Errorf("the run has no end in its timeline (status %d)", status)
 	}
 }

@@ -4,7 +4,7 @@ import "strings"
 
 // examples are one or two lines for each command, as a person types them. --help shows them, and so does the man page.
 var examples = map[string][]string{
-	"kgpu init":          {"kgpu init --user ubuntu 10.0.0.10 '10.0.0.[11-12]'", "kgpu init -o lab.yaml ubuntu@gpu1.lab:2222 ubuntu@gpu2.lab"},
+	"kgpu init":          {"kgpu init --user ubuntu 10.0.0.10 '10.0.0.[11-12]'", "kgpu init --file lab.yaml ubuntu@gpu1.lab:2222 ubuntu@gpu2.lab"},
 	"kgpu validate":      {"kgpu validate"},
 	"kgpu plan":          {"kgpu plan", "kgpu plan --limit gpu1 --output json"},
 	"kgpu up":            {"kgpu up", "kgpu up --limit gpu1 --only 'driver/*'"},
@@ -13,7 +13,7 @@ var examples = map[string][]string{
 	"kgpu status":        {"kgpu status", "kgpu status -o wide --watch"},
 	"kgpu notebook":      {"kgpu notebook"},
 	"kgpu dashboard":     {"kgpu dashboard"},
-	"kgpu kubeconfig":    {"kgpu kubeconfig --merge", "kgpu kubeconfig -o lab.kubeconfig"},
+	"kgpu kubeconfig":    {"kgpu kubeconfig --merge", "kgpu kubeconfig --file lab.kubeconfig"},
 	"kgpu kubectl":       {"kgpu kubectl -- get nodes -o wide", "kgpu kubectl -- exec -it POD -- bash"},
 	"kgpu ssh":           {"kgpu ssh gpu1"},
 	"kgpu user":          {"kgpu user create alice"},
@@ -24,9 +24,9 @@ var examples = map[string][]string{
 	"kgpu explain":       {"kgpu explain HOST_APT_LOCKED", "kgpu explain 65"},
 	"kgpu runs":          {"kgpu runs"},
 	"kgpu logs":          {"kgpu logs", "kgpu logs 20260314-091500-a1b2c3 gpu1 driver/install"},
-	"kgpu timeline":      {"kgpu timeline --open", "kgpu timeline -o timeline.html"},
+	"kgpu timeline":      {"kgpu timeline --open", "kgpu timeline --file timeline.html"},
 	"kgpu attach":        {"kgpu attach"},
-	"kgpu support":       {"kgpu support", "kgpu support -o kgpu-support.tar.gz"},
+	"kgpu support":       {"kgpu support", "kgpu support --file kgpu-support.tar.gz"},
 	"kgpu remove-worker": {"kgpu remove-worker gpu2"},
 	"kgpu reset":         {"kgpu reset gpu2", "kgpu reset --yes"},
 	"kgpu render":        {"kgpu render --out by-hand"},

@@ -34,7 +34,7 @@ var (
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text or json", Value: "text"},
 	}
 	bundleFlags = []cli.Flag{
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: kgpu-support-CLUSTER-TIME.tar.gz here); a file that is there stays", TakesFile: true},
+		&cli.StringFlag{Name: "file", Usage: "write to `FILE` (default: kgpu-support-CLUSTER-TIME.tar.gz here); a file that is there stays", TakesFile: true},
 	}
 	outputFlags = []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"},

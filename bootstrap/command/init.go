@@ -23,7 +23,7 @@ func Init() *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "look at hosts and write an inventory of what is found; changes nothing on them", ArgsUsage: "[USER@]ADDRESS[:PORT]…",
 		Flags: slices.Concat([]cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{inventoryVariable}, TakesFile: true},
+			&cli.StringFlag{Name: "file", Usage: "write the inventory to `FILE`, or to standard output (-); a file that is there stays", Value: usualInventory, EnvVars: []string{inventoryVariable}, TakesFile: true},
 			&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "kgpu"},
 			&cli.BoolFlag{Name: "modern", Usage: "choose flannel and containerd (default: weave and docker where every host can run them well)"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show every connection and what is run over it"},
@@ -37,7 +37,7 @@ func initInventory(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := inventoryPath(c, "output")
+	file, err := inventoryPath(c, "file")
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestTargets(t *testing.T) {
 		"10.0.0.0/24":              "error 10.0.0.[1-5]",
 		"hosts.txt":                "error kgpu init --scan hosts.txt",
 		"--scan none":              "error --scan none: no host is named there",
-		"--cluster x -o - --scan=": "error --scan",
+		"--cluster x --file - --scan=": "error --scan",
 	} {
 		var got []string
 		err := typedInit(t, "stdin1\n", func(c *cli.Context) error {
@@ -71,16 +71,16 @@ func TestTargets(t *testing.T) {
 func TestFollow(t *testing.T) {
 	for _, c := range []struct{ variable, line, want string }{
 		{"", "h", ""},
-		{"", "-o inventory.yaml h", ""},
-		{"", "-o it's.yaml h", ` 'it'\''s.yaml'`},
-		{"", "-o - h", " FILE"},
-		{"", "--ssh-config c -o rack.yaml h", " --ssh-config c rack.yaml"},
+		{"", "--file inventory.yaml h", ""},
+		{"", "--file it's.yaml h", ` 'it'\''s.yaml'`},
+		{"", "--file - h", " FILE"},
+		{"", "--ssh-config c --file rack.yaml h", " --ssh-config c rack.yaml"},
 		{"mine.yaml", "h", ""},
-		{"mine.yaml", "-o inventory.yaml h", " inventory.yaml"},
+		{"mine.yaml", "--file inventory.yaml h", " inventory.yaml"},
 	} {
 		t.Setenv("KGPU_INVENTORY", c.variable)
 		err := typedInit(t, "", func(ctx *cli.Context) error {
-			file, err := inventoryPath(ctx, "output")
+			file, err := inventoryPath(ctx, "file")
 			if got := follow(ctx, file); got != c.want {
 				t.Errorf("%s with %q: %q, want %q", c.line, c.variable, got, c.want)
 			}

@@ -14,7 +14,7 @@ func Kubeconfig() *cli.Command {
 	return &cli.Command{
 		Name: "kubeconfig", Usage: "fetch the administrator's kubeconfig, or merge it into yours",
 		Flags: slices.Concat(inventoryFlags, sshFlags, []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`, - prints it (default: CLUSTER.kubeconfig beside the inventory)", TakesFile: true},
+			&cli.StringFlag{Name: "file", Usage: "write to `FILE`, - prints it (default: CLUSTER.kubeconfig beside the inventory)", TakesFile: true},
 			&cli.BoolFlag{Name: "merge", Usage: "add the cluster to $KUBECONFIG or ~/.kube/config, with a context named after it; everything else there stays"},
 			&cli.BoolFlag{Name: "use", Usage: "with --merge: make it the current context"},
 			&cli.BoolFlag{Name: "tunnel", Usage: "lead to the API server through SSH until Ctrl-C; the kubeconfig for that, CLUSTER-tunnel.kubeconfig or -o, goes with it"},
@@ -25,7 +25,7 @@ func Kubeconfig() *cli.Command {
 
 func kubeconfig(c *cli.Context) error {
 	switch {
-	case c.Bool("merge") && (c.Bool("tunnel") || c.IsSet("output")):
+	case c.Bool("merge") && (c.Bool("tunnel") || c.IsSet("file")):
 		return usagef("--merge goes neither with --tunnel nor with -o")
 	case c.Bool("use") && !c.Bool("merge"):
 		return usagef("--use goes with --merge")
@@ -39,7 +39,7 @@ func kubeconfig(c *cli.Context) error {
 	}
 	return standardError(c, report.Normal, func(o bootstrap.Options) error {
 		return bootstrap.Kubeconfig(c.Context, o, bootstrap.KubeconfigOptions{
-			File: c.String("output"), Merge: c.Bool("merge"), Use: c.Bool("use"), Tunnel: c.Bool("tunnel"), Port: c.Int("port"), Out: c.App.Writer,
+			File: c.String("file"), Merge: c.Bool("merge"), Use: c.Bool("use"), Tunnel: c.Bool("tunnel"), Port: c.Int("port"), Out: c.App.Writer,
 		})
 	})
 }

@@ -26,7 +26,7 @@ func TestAgain(t *testing.T) {
 		"up --max-unavailable 2 --kubeconfig k":          "kgpu up --inventory 'my hosts.yaml' --max-unavailable 2 --kubeconfig k",
 		"add-worker 10.0.0.[1-2]":                        "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
 		"up --yes --adopt":                               "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
-		"user create joe --days 9 -o joe.conf":           "kgpu user create --inventory 'my hosts.yaml' joe --days 9 --file joe.conf",
+		"user create joe --days 9 --file joe.conf":           "kgpu user create --inventory 'my hosts.yaml' joe --days 9 --file joe.conf",
 		"reset w1":                                       "kgpu reset --inventory 'my hosts.yaml' w1",
 		"render --out by-hand --assume debian-12 a.yaml": "kgpu render --inventory 'my hosts.yaml' --out by-hand --assume debian-12",
 		"remove-worker --force w1":                       "kgpu remove-worker --inventory 'my hosts.yaml' w1 --force",

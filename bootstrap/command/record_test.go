@@ -105,13 +105,13 @@ func TestRecorded(t *testing.T) {
 	if err := os.WriteFile("run.html", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, status := do(t, "timeline", filepath.Join(r.Folder, "events.jsonl"), "-o", "run.html"); status != 0 || strings.TrimSpace(out) != "run.html" {
+	if out, status := do(t, "timeline", filepath.Join(r.Folder, "events.jsonl"), "--file", "run.html"); status != 0 || strings.TrimSpace(out) != "run.html" {
 		t.Errorf("timeline of a stream ended with %d: %s", status, out)
 	}
 	if info, err := os.Stat("run.html"); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
 		t.Errorf("what steps printed is for everybody: %v, %v", info.Mode(), err)
 	}
-	if _, status := do(t, "timeline", "last", "-o", os.DevNull); status != 0 {
+	if _, status := do(t, "timeline", "last", "--file", os.DevNull); status != 0 {
 		t.Errorf("timeline to a device ended with %d", status)
 	}
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {

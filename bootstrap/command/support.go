@@ -25,13 +25,13 @@ func support(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.String("output") == "-" {
-		return usagef("a bundle is a file: name it with -o, and look through it before you pass it on")
+	if c.String("file") == "-" {
+		return usagef("a bundle is a file: name it with --file, and look through it before you pass it on")
 	}
 	now := time.Now()
 	events := report.New(report.Detect(os.Stdout), c.App.Writer, report.Normal)
 	err = bootstrap.Support(c.Context, bootstrap.Options{
 		Inventory: inv, Run: bootstrap.NewRunID(now), Events: events, SSHConfig: c.String("ssh-config"), Trust: trust(c),
-	}, bootstrap.SupportOptions{File: c.String("output"), Version: c.App.Version, Now: now, Out: c.App.Writer})
+	}, bootstrap.SupportOptions{File: c.String("file"), Version: c.App.Version, Now: now, Out: c.App.Writer})
 	return errors.Join(err, events.Close())
 }

@@ -44,6 +44,7 @@ var optionSynonyms = map[string][]string{
 	"--inventory":   {"c", "config", "f", "file"},
 	"--limit":       {"host", "hosts", "l", "node", "nodes"},
 	"--output json": {"json"},
+	"--file":        {"o", "out", "output", "f"},
 	"--verbose":     {"debug"},
 	"--only":        {"tags"},
 	"--skip":        {"skip-tags"},

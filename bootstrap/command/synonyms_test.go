@@ -61,3 +61,23 @@ func TestSynonyms(t *testing.T) {
 		}
 	}
 }
+
+// -o is the format of what is printed, in every command that has it; a file that is written is named by another option.
+func TestOutputIsAFormat(t *testing.T) {
+	var walk func(commands []*cli.Command)
+	walk = func(commands []*cli.Command) {
+		for _, c := range commands {
+			for _, flag := range c.Flags {
+				names := flag.Names()
+				if !slices.Contains(names, "output") && !slices.Contains(names, "o") {
+					continue
+				}
+				if f, ok := flag.(*cli.StringFlag); !ok || f.TakesFile || f.Value != "text" && f.Value != "table" || !slices.Equal(names, []string{"output", "o"}) {
+					t.Errorf("%s: %v is no format, or is called otherwise elsewhere", c.Name, names)
+				}
+			}
+			walk(c.Subcommands)
+		}
+	}
+	walk(append(wholeApp().Commands, Timeline(), User(), Explain(), Render()))
+}

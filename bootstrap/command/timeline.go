@@ -11,7 +11,7 @@ func Timeline() *cli.Command {
 	return &cli.Command{
 		Name: "timeline", Usage: "draw a run as a web page that works offline: hosts, steps, waits and the critical path", ArgsUsage: "[RUN|last|PATH]",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`, - for standard output (default: timeline.html in the run's folder)", TakesFile: true},
+			&cli.StringFlag{Name: "file", Usage: "write the page to `FILE`, - for standard output (default: timeline.html in the run's folder)", TakesFile: true},
 			&cli.BoolFlag{Name: "open", Usage: "open the page in the browser"},
 			&cli.StringFlag{Name: "trace", Usage: "write a trace in the format of Chrome and Perfetto to `FILE` instead, - for standard output", TakesFile: true},
 		},
@@ -23,10 +23,10 @@ func timeline(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef("one run at a time, not %d: %q", c.NArg(), c.Args().Slice())
 	}
-	o := bootstrap.TimelineOptions{Run: c.Args().First(), Page: c.String("output"), Trace: c.String("trace"), Open: c.Bool("open"), Out: c.App.Writer}
+	o := bootstrap.TimelineOptions{Run: c.Args().First(), Page: c.String("file"), Trace: c.String("trace"), Open: c.Bool("open"), Out: c.App.Writer}
 	switch {
 	case o.Trace != "" && (o.Page != "" || o.Open):
-		return usagef("--trace goes with neither --output nor --open: one picture at a time")
+		return usagef("--trace goes with neither --file nor --open: one picture at a time")
 	case o.Open && o.Page == "-":
 		return usagef("--open wants a file, not standard output")
 	}

@@ -11,7 +11,7 @@ import (
 
 // User is kgpu user.
 func User() *cli.Command {
-	format := &cli.StringFlag{Name: "output", Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"}
+	format := &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"}
 	return &cli.Command{
 		Name: "user", Usage: "let others work in the cluster who do not rule it",
 		Action: func(c *cli.Context) error {
@@ -28,7 +28,7 @@ func User() *cli.Command {
 					&cli.StringFlag{Name: "role", Usage: "`ROLE` in it: view, edit or admin", Value: "edit"},
 					&cli.IntFlag{Name: "gpus", Usage: "pods in the namespace may have `N` cards at once, of each kind that nodes offer (default: no limit, or the one that there is)"},
 					&cli.IntFlag{Name: "days", Usage: "the certificate is valid for `N` days, or as long as the cluster signs for", Value: 365},
-					&cli.StringFlag{Name: "file", Aliases: []string{"o"}, Usage: "write the kubeconfig to `FILE` (default: CLUSTER-NAME.kubeconfig beside the inventory)", TakesFile: true},
+					&cli.StringFlag{Name: "file", Usage: "write the kubeconfig to `FILE` (default: CLUSTER-NAME.kubeconfig beside the inventory)", TakesFile: true},
 					format,
 				}, outputFlags[1:]), Action: createUser,
 			},

@@ -43,13 +43,13 @@ func (c *cluster) access(t *testing.T) {
 
 	t.Run("kubeconfig", func(t *testing.T) {
 		file := filepath.Join(dir, "mine")
-		kgpu(t, 0, "kubeconfig", "-i", c.inventory, "-o", file)
+		kgpu(t, 0, "kubeconfig", "-i", c.inventory, "--file", file)
 		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 			t.Errorf("%v, %v", info, err)
 		}
 		out, _ := kubectl(t, file, "get", "nodes")
 		nodes(t, out)
-		if s := kgpu(t, 0, "kubeconfig", "-i", c.inventory, "-o", "-"); !strings.HasPrefix(s.stdout.String(), "# kgpu: ") || !strings.Contains(s.stdout.String(), "current-context: e2e") {
+		if s := kgpu(t, 0, "kubeconfig", "-i", c.inventory, "--file", "-"); !strings.HasPrefix(s.stdout.String(), "# kgpu: ") || !strings.Contains(s.stdout.String(), "current-context: e2e") {
 			t.Errorf("it printed %.60q", s.stdout.String())
 		}
 	})

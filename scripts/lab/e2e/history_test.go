@@ -49,7 +49,7 @@ func TestHistory(t *testing.T) {
 	if out := kgpu(t, 0, "runs", "--cluster", "history").stdout.String(); !strings.Contains(out, "killed") {
 		t.Errorf("runs says\n%s", out)
 	}
-	if page := kgpu(t, 0, "timeline", id, "-o", "-").stdout.String(); !strings.Contains(page, ">killed</span>") {
+	if page := kgpu(t, 0, "timeline", id, "--file", "-").stdout.String(); !strings.Contains(page, ">killed</span>") {
 		t.Error("its timeline does not say that it was killed")
 	}
 	attached := start(t, "", "attach", "--output", "json", c.inventory)
@@ -93,7 +93,7 @@ func TestHistory(t *testing.T) {
 		}
 	})
 	t.Run("timeline", func(t *testing.T) {
-		page := kgpu(t, 0, "timeline", run.Run, "-o", "-").stdout.String()
+		page := kgpu(t, 0, "timeline", run.Run, "--file", "-").stdout.String()
 		for _, host := range hosts {
 			if !strings.Contains(page, `title="`+c.addr[host]+`"`) {
 				t.Errorf("no row for %s", host)

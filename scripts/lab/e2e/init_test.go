@@ -14,7 +14,7 @@ func TestInit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "inventory.yaml")
 	hosts := []string{l.addr["w1"], l.addr["cp1"], "ubuntu@" + l.addr["w2"] + ":22"}
 	initialize := func(t *testing.T, exit int, more ...string) *session {
-		return kgpu(t, exit, append([]string{"init", "--user", "ubuntu", "--key", l.env["KGPU_LAB_KEY"], "-o", file}, append(more, hosts...)...)...)
+		return kgpu(t, exit, append([]string{"init", "--user", "ubuntu", "--key", l.env["KGPU_LAB_KEY"], "--file", file}, append(more, hosts...)...)...)
 	}
 	before := l.snapshot(t, "cp1", "w1", "w2")
 
@@ -70,7 +70,7 @@ func TestInit(t *testing.T) {
 	})
 	t.Run("known hosts, and one that is not there", func(t *testing.T) {
 		// Names, keys and known_hosts are those of the lab's ssh_config.
-		s := kgpu(t, 20, "init", "--ssh-config", l.env["KGPU_LAB_SSH_CONFIG"], "-o", "-", "w1", "cp1", "127.0.0.1:1")
+		s := kgpu(t, 20, "init", "--ssh-config", l.env["KGPU_LAB_SSH_CONFIG"], "--file", "-", "w1", "cp1", "127.0.0.1:1")
 		text := s.stdout.String()
 		if strings.Contains(text, "hostKey: ") || !strings.Contains(text, "\n  # - address: 127.0.0.1\n") || !strings.Contains(text, "\n  - address: cp1\n") {
 			t.Errorf("kgpu wrote\n%s", text)

@@ -34,7 +34,7 @@ func (c *cluster) lies(t *testing.T) {
 	const conf, truth = "/etc/kubernetes/admin.conf", "/root/admin.conf"
 	dir := t.TempDir()
 	file, ran := filepath.Join(dir, "mine"), filepath.Join(dir, "ran")
-	calls := [][]string{{"kubeconfig", "-i", c.inventory, "-o", file}, {"kubeconfig", "-i", c.inventory, "--merge"}}
+	calls := [][]string{{"kubeconfig", "-i", c.inventory, "--file", file}, {"kubeconfig", "-i", c.inventory, "--merge"}}
 	for name, edit := range map[string]string{
 		"a program":   `s|^    client-key-data:|    exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ["` + ran + `"], interactiveMode: Never}\n&|`,
 		"a proxy":     `s|^    server:|    proxy-url: http://192.0.2.66:3128\n&|`,

@@ -100,7 +100,7 @@ func (c *cluster) supportOfHalfACluster(t *testing.T, secrets []string) {
 func bundle(t *testing.T, exit int, inventory string) (*session, map[string]string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
-	s := kgpu(t, exit, "support", inventory, "-o", file)
+	s := kgpu(t, exit, "support", inventory, "--file", file)
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)

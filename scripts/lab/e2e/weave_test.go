@@ -59,7 +59,7 @@ func TestWeave(t *testing.T) {
 		}
 	}
 	c.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig") // up is not at its end, where it writes one
-	kgpu(t, 0, "kubeconfig", "-i", c.inventory, "-o", c.kubeconfig)
+	kgpu(t, 0, "kubeconfig", "-i", c.inventory, "--file", c.kubeconfig)
 	if !images {
 		c.k(t, "-n", "kube-system", "wait", "--for=jsonpath={.status.initContainerStatuses[0].state.waiting.reason}=ImagePullBackOff", "pod", "-l", "name=weave-net", "--timeout=120s")
 	}
