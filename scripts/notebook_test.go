@@ -311,7 +311,7 @@ func TestNotebookStopsIdle(t *testing.T) {
 		switch r.URL.String() {
 		case "/api/kernels?no_track_activity=1":
 			fmt.Fprintf(w, `[{"execution_state": "idle"}, {"execution_state": %q}]`, state.Load())
-		case "/api/status":
+		case "/api/status?no_track_activity=1":
 			fmt.Fprintf(w, `{"last_activity": %q}`, last.Load())
 		}
 	}))
