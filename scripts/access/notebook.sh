@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Prints how the notebook is reached: lines NAME=VALUE between kgpu-notebook=1 and end=1. service is its address in the
-# cluster, port the one of every node, ready how many of its pods are, pods how many there are, waits the scheduler's words where it
-# has no node for one; token is a secret, in base64. Of what is not there, there is no line. After the script, its input has what is
-# to be done before: start scales it to one pod where there is to be none, stop to none. It is read by `bash -s`.
+# cluster, port the one of every node, ready how many of its pods are, pods how many there are, waits the scheduler's words where
+# it has no node for one; token is a secret, in base64. Of what is not there, there is no line. After the script, its input has
+# what is to be done before: start scales it to one pod where there is to be none, stop to none. It is read by `bash -s`.
 # kubectl keeps its cache below HOME; there can be none.
 export HOME=/proc/kgpu-no-home
 

@@ -262,8 +262,8 @@ undo_hold() {
   if installed "$1"; then apt_mark unhold "$1"; fi
 }
 
-# undo_unit NAME LOAD ACTIVE ENABLED brings a unit back to what it was. One whose file is gone by now has no state to have: it went with
-# the package that kgpu brought, or its owner removed it.
+# undo_unit NAME LOAD ACTIVE ENABLED brings a unit back to what it was. One whose file is gone by now has no state to have: it
+# went with the package that kgpu brought, or its owner removed it.
 undo_unit() {
   local unit=$1 load=$2 active=$3 enabled=$4
   undo_daemon_reload

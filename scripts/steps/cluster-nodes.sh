@@ -34,7 +34,7 @@ wait_node() {
   done
 }
 
-# mark VERB NODE TEXT labels, annotates or taints a node; to do so again changes nothing, nor does it to take away what is not there.
+# mark VERB NODE TEXT labels, annotates or taints a node; to do so again changes nothing, nor to take away what is not there.
 mark() {
   local status=0
   local -a words
