@@ -41,7 +41,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"kgpu", "support"}, 3}, // no ./inventory.yaml
 		{[]string{"kgpu", "support", "bad.yaml"}, 10},
 		{[]string{"kgpu", "support", "good.yaml", "--file", "good.yaml"}, 3}, // which is there
-		{[]string{"kgpu", "doctor"}, 3},                                  // no ./inventory.yaml
+		{[]string{"kgpu", "doctor"}, 3},                                      // no ./inventory.yaml
 		{[]string{"kgpu", "doctor", "-i", "good.yaml", "no-such-host"}, 3},
 		{[]string{"kgpu", "doctor", "-i", "good.yaml", "--fix", "--install-watch"}, 3},
 		{[]string{"kgpu", "doctor", "-i", "good.yaml", "--fix", "--output", "json"}, 3}, // which cannot ask

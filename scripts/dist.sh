@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# dist.sh VERSION CYCLONEDX: a release in dist/, for `make dist`: static programs, what each is made of, and SHA256SUMS. CYCLONEDX is
-# the tool that reads a program's list of modules, as `go run` takes it. What was made is checked at the end.
+# dist.sh VERSION CYCLONEDX: a release in dist/, for `make dist`: static programs, what each is made of, and SHA256SUMS. CYCLONEDX
+# is the tool that reads a program's list of modules, as `go run` takes it. What was made is checked at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,8 @@ version=$1 cyclonedx=$2
 out=$PWD/dist
 
 compile() { # FOLDER OS ARCHITECTURE FILE: of the source in a folder
-  (cd "$1" && CGO_ENABLED=0 GOOS=$2 GOARCH=$3 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$4" .)
+  local flags="-s -w -X main.version=$version"
+  (cd "$1" && CGO_ENABLED=0 GOOS=$2 GOARCH=$3 go build -trimpath -buildvcs=false -ldflags "$flags" -o "$4" .)
 }
 
 rm -rf "$out"

@@ -37,18 +37,18 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"10.0.0.9 gpu[1-2]":        "10.0.0.9 gpu1 gpu2",
-		"--scan hosts":             "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.9",
-		"10.0.0.9 --scan hosts":    "10.0.0.9 10.0.0.1 10.0.0.2 10.0.0.3",
-		"--scan - 10.0.0.9":        "10.0.0.9 stdin1",
-		"":                         "error which hosts?",
-		"--scan bad":               "error bad:2: ",
-		"--scan nowhere":           "error nowhere",
-		"10.0.0.2 --scan hosts":    "error named twice",
-		"10.0.0.0":                 "10.0.0.0",
-		"10.0.0.0/24":              "error 10.0.0.[1-5]",
-		"hosts.txt":                "error kgpu init --scan hosts.txt",
-		"--scan none":              "error --scan none: no host is named there",
+		"10.0.0.9 gpu[1-2]":            "10.0.0.9 gpu1 gpu2",
+		"--scan hosts":                 "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.9",
+		"10.0.0.9 --scan hosts":        "10.0.0.9 10.0.0.1 10.0.0.2 10.0.0.3",
+		"--scan - 10.0.0.9":            "10.0.0.9 stdin1",
+		"":                             "error which hosts?",
+		"--scan bad":                   "error bad:2: ",
+		"--scan nowhere":               "error nowhere",
+		"10.0.0.2 --scan hosts":        "error named twice",
+		"10.0.0.0":                     "10.0.0.0",
+		"10.0.0.0/24":                  "error 10.0.0.[1-5]",
+		"hosts.txt":                    "error kgpu init --scan hosts.txt",
+		"--scan none":                  "error --scan none: no host is named there",
 		"--cluster x --file - --scan=": "error --scan",
 	} {
 		var got []string

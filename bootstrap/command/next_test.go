@@ -22,12 +22,12 @@ import (
 func TestAgain(t *testing.T) {
 	for typed, want := range map[string]string{
 		"up a.yaml": "kgpu up --inventory 'my hosts.yaml'",
-		"up --limit w1 --limit w2 --skip os/* -v":        "kgpu up --inventory 'my hosts.yaml' --skip 'os/*' --limit w1 --limit w2",
-		"up --max-unavailable 2 --kubeconfig k":          "kgpu up --inventory 'my hosts.yaml' --max-unavailable 2 --kubeconfig k",
-		"add-worker 10.0.0.[1-2]":                        "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
-		"up --yes --adopt":                               "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
-		"user create joe --days 9 --file joe.conf":           "kgpu user create --inventory 'my hosts.yaml' joe --days 9 --file joe.conf",
-		"reset w1":                                       "kgpu reset --inventory 'my hosts.yaml' w1",
+		"up --limit w1 --limit w2 --skip os/* -v":  "kgpu up --inventory 'my hosts.yaml' --skip 'os/*' --limit w1 --limit w2",
+		"up --max-unavailable 2 --kubeconfig k":    "kgpu up --inventory 'my hosts.yaml' --max-unavailable 2 --kubeconfig k",
+		"add-worker 10.0.0.[1-2]":                  "kgpu add-worker --inventory 'my hosts.yaml' '10.0.0.[1-2]'",
+		"up --yes --adopt":                         "kgpu up --inventory 'my hosts.yaml' --adopt --yes",
+		"user create joe --days 9 --file joe.conf": "kgpu user create --inventory 'my hosts.yaml' joe --days 9 --file joe.conf",
+		"reset w1": "kgpu reset --inventory 'my hosts.yaml' w1",
 		"render --out by-hand --assume debian-12 a.yaml": "kgpu render --inventory 'my hosts.yaml' --out by-hand --assume debian-12",
 		"remove-worker --force w1":                       "kgpu remove-worker --inventory 'my hosts.yaml' w1 --force",
 	} {
