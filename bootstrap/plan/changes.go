@@ -58,7 +58,7 @@ var Changes = []Change{
 		[]string{"driver/*", "repo/*", "gpu/toolkit", "gpu/ready", "gpu/features", "gpu/labels", "gpu/cuda", "gpu/notebook"}, "pods leave the node; it reboots where the old modules cannot be unloaded; the cards are proven anew"},
 	{[]string{"gpu.cuda", "gpu.cudnn"}, InPlace, []string{"gpu/cuda", "repo/cuda"}, "nothing"},
 	{[]string{"gpu.migStrategy", "gpu.timeSlicing.replicas", "gpu.mps.replicas"}, InPlace, offerSteps, "the device plugin starts anew, pods that run keep their cards; the cards are proven anew, and the notebook restarts"},
-	{[]string{"notebook.framework", "notebook.version", "notebook.image", "notebook.nodePort", "notebook.storage"}, InPlace, notebookSteps, "the notebook restarts"},
+	{[]string{"notebook.framework", "notebook.version", "notebook.image", "notebook.nodePort", "notebook.storage", "notebook.idleTimeout"}, InPlace, notebookSteps, "the notebook restarts"},
 
 	{[]string{"repositories.kubernetes.url", "repositories.nvidiaContainerToolkit.url"}, InPlace, []string{"repo/*"}, "nothing: what is installed stays"},
 	{[]string{

@@ -57,7 +57,7 @@ var otherValues = map[string][]any{
 	"gpu.driver.source":                 {"cuda"}, "gpu.driver.branch": {595}, "gpu.driver.flavour": {"proprietary"},
 	"gpu.cuda": {"none", "12.9"}, "gpu.cudnn": {true}, "gpu.migStrategy": {"mixed"}, "gpu.timeSlicing.replicas": {4}, "gpu.mps.replicas": {4},
 	"notebook.framework": {"pytorch", "none"}, "notebook.version": {"2.18.0"}, "notebook.image": {"registry.example.com/notebook:1"},
-	"notebook.nodePort": {30099}, "notebook.storage": {"10Gi"},
+	"notebook.nodePort": {30099}, "notebook.storage": {"10Gi"}, "notebook.idleTimeout": {"30m"},
 	"security.podSecurity": {"restricted", "privileged"}, "security.auditLog": {false}, "security.encryptSecrets": {true},
 	"proxy.http": {"http://proxy.example.com:3128"}, "proxy.https": {"http://proxy.example.com:3128"}, "proxy.noProxy": {[]any{".example.com"}},
 	"images.registry":  {"registry.example.com/mirror"},
