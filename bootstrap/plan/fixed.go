@@ -75,13 +75,13 @@ func (b *builder) runningNetwork() (network inventory.Network, sign string) {
 	if want == inventory.None {
 		return "", ""
 	}
-	for _, file := range conflictingCNI(want, b.cp.facts.PodNetwork) {
+	if files := conflictingCNI(want, b.cp.facts.PodNetwork); len(files) > 0 {
 		for n, names := range ownCNI {
-			if !c.Answers && slices.Contains(names, path.Base(file)) {
-				return n, file // there may be its workload
+			if !c.Answers && slices.Contains(names, path.Base(files[0])) {
+				return n, files[0] // there may be its workload
 			}
 		}
-		return inventory.None, file
+		return inventory.None, files[0]
 	}
 	return "", ""
 }
