@@ -119,8 +119,8 @@ func (l *lab) refuses(t *testing.T, d desired, r refusal) {
 	}
 }
 
-// errorLines splits what kgpu printed into errors with the lines that belong to each. Advice that several share stands below
-// the last of them.
+// errorLines splits what kgpu printed into errors with the lines that belong to each: what is told once of several hosts is an
+// error of each. Advice that several share stands below the last of them.
 func errorLines(text string) []string {
 	var out []string
 	for _, line := range lines(text) {
@@ -137,7 +137,14 @@ func errorLines(text string) []string {
 			out[i] += advice + below
 		}
 	}
-	return out
+	var each []string
+	for _, e := range out {
+		hosts, text, _ := strings.Cut(strings.TrimPrefix(e, "error: "), ": ")
+		for h := range strings.SplitSeq(hosts, ", ") {
+			each = append(each, "error: "+h+": "+text)
+		}
+	}
+	return each
 }
 
 // knownAs is a known_hosts file in which a host has another one's keys.
