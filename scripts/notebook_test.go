@@ -28,6 +28,7 @@ import (
 func notebookHost(t *testing.T) *sandbox {
 	t.Helper()
 	s := newSandbox(t)
+	s.hasty = true
 	s.stub("sleep", "#!/bin/sh\necho sleep >>/tmp/calls\n")
 	s.stub("kubectl", `#!/bin/bash
 echo "$*" >>/tmp/arguments
@@ -230,7 +231,7 @@ func TestNotebookIsPatient(t *testing.T) {
 	s := notebookHost(t)
 	s.write("pods.1", notebookPod(t, "Pending", creating))
 	s.write("events.notebook-5f-x7", "Normal Pulling: \"Pulling image\"\n")
-	s.write("deployment.250", deployment(t, deployed))
+	s.write("deployment.60", deployment(t, deployed))
 	s.ok(s.step("gpu-notebook"))
 }
 

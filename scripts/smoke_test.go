@@ -27,6 +27,7 @@ var smokeJobs = []string{"smi-gpu-1.lab-0", "smi-gpu-1.lab-1", "none-gpu-1.lab",
 func smokeHost(t *testing.T) *sandbox {
 	t.Helper()
 	s := newSandbox(t)
+	s.hasty = true
 	s.stub("sleep", "#!/bin/sh\necho sleep >>/tmp/calls\n")
 	s.stub("kubectl", `#!/bin/bash
 while [[ $1 == --* ]]; do case $1 in --request-timeout=*) shift ;; *) shift 2 ;; esac; done
@@ -408,13 +409,13 @@ func TestSmokeIsPatient(t *testing.T) {
 		return smokePod(job, "Pending", containerState("waiting", object{"reason": "ContainerCreating"}))
 	}
 	s.pods(1, smokePods(map[string]object{"smi-w2-0": pulling("smi-w2-0")}))
-	s.pods(200, smokePods(nil))
+	s.pods(60, smokePods(nil))
 	s.write("events.smi-w2-0-x7x7x", "Warning FailedMount: \"once\"\nNormal Pulling: \"Pulling image\"\n")
 	s.ok(s.step("gpu-smoke"))
 
 	s.pods(1, smokePods(map[string]object{"smi-gpu-1.lab-0": pulling("smi-gpu-1.lab-0"),
 		"smi-w2-0": smokePod("smi-w2-0", "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no such node"}))}))
-	s.remove("pods.200")
+	s.remove("pods.60")
 	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
 	if got := s.read(stepDir + "/failure"); got != "SMOKE_FAILED\tJob smi-w2-0: Unschedulable: no such node\n" {
 		t.Errorf("failure %q", got)

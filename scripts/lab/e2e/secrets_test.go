@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // token is a bootstrap token of kubeadm.
@@ -24,11 +26,11 @@ func (l *lab) watchArguments() (found func() []string) {
 		seen := map[string]bool{}
 		ticker := time.NewTicker(100 * time.Millisecond)
 		defer ticker.Stop()
-		var machine processes
+		machine := process.Recent{Proc: "/proc"}
 		for ctx.Err() == nil {
-			for _, process := range machine.changed() {
-				arguments, err := os.ReadFile(filepath.Join(process, "cmdline"))
-				if err == nil && token.Match(arguments) && l.concerns(process) {
+			for _, dir := range machine.Changed() {
+				arguments, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+				if err == nil && token.Match(arguments) && l.concerns(dir) {
 					seen[strings.ReplaceAll(string(arguments), "\x00", " ")] = true
 				}
 			}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // TestSeededSecrets makes and removes a cluster whose secrets are all known, and looks for them in what kgpu says, in the
@@ -318,13 +320,13 @@ func (l *lab) watchProcesses(t *testing.T) func(secrets) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		var machine processes
+		machine := process.Recent{Proc: "/proc"}
 		for {
-			for _, process := range machine.changed() {
+			for _, dir := range machine.Changed() {
 				for _, name := range []string{"cmdline", "environ"} {
-					if text, err := os.ReadFile(filepath.Join(process, name)); err == nil {
+					if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
 						mu.Lock()
-						if _, known := collected[string(text)]; !known && name == "cmdline" && token.Match(text) && l.concerns(process) {
+						if _, known := collected[string(text)]; !known && name == "cmdline" && token.Match(text) && l.concerns(dir) {
 							tokens[string(text)] = true
 						}
 						collected[string(text)] = name

@@ -89,7 +89,7 @@ func (h *Host) take(ctx context.Context) (snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := snapshot.Take(ctx, snapshot.Host{PID: b.Init.PID, Run: h.bash})
+	s, err := snapshot.Take(ctx, snapshot.Host{PID: b.Init.PID, Run: h.bash, Sums: h.path("sums")})
 	if err != nil {
 		return nil, h.fail("take a snapshot", "LAB_SNAPSHOT", "", err)
 	}

@@ -97,7 +97,7 @@ func TestFilesTellContentModeOwnerAndTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := files(t.Context(), root, ig)
+	facts, err := files(t.Context(), root, ig, "")
 	if err != nil {
 		t.Fatal(err)
 	}

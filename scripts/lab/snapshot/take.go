@@ -26,7 +26,8 @@ var collect string
 type Host struct {
 	PID int // its process 1
 	// Run runs a bash script inside the host and returns its output.
-	Run func(ctx context.Context, script string) (string, error)
+	Run  func(ctx context.Context, script string) (string, error)
+	Sums string // path of a file that keeps the checksums of the host's files for its next snapshot; empty: nothing is kept
 }
 
 // Take records the host.
@@ -47,7 +48,9 @@ func Take(ctx context.Context, h Host) (Snapshot, error) {
 		func() ([]Fact, error) { return mounts(h.PID) },
 		func() ([]Fact, error) { return tables(h.PID) },
 		func() ([]Fact, error) { return ipsets(h.PID) },
-		func() ([]Fact, error) { return files(ctx, filepath.Join("/proc", strconv.Itoa(h.PID), "root"), ig) },
+		func() ([]Fact, error) {
+			return files(ctx, filepath.Join("/proc", strconv.Itoa(h.PID), "root"), ig, h.Sums)
+		},
 	} {
 		f, err := more()
 		if err != nil {
@@ -120,13 +123,17 @@ func tables(pid int) ([]Fact, error) {
 // trees are the file systems of a host that hold files of its own.
 var trees = []string{".", "var", "run", "tmp"}
 
-func files(ctx context.Context, path string, ig ignore) ([]Fact, error) {
+func files(ctx context.Context, path string, ig ignore, kept string) ([]Fact, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	w := walk{root: root, ignore: ig, seen: map[string]bool{}, buffer: make([]byte, 1<<16)}
+	known, err := readSums(kept)
+	if err != nil {
+		return nil, err
+	}
+	w := walk{root: root, ignore: ig, seen: map[string]bool{}, sums: known, buffer: make([]byte, 1<<16)}
 	for _, tree := range trees {
 		w.tree = tree
 		err := fs.WalkDir(root.FS(), tree, func(path string, d fs.DirEntry, err error) error {
@@ -143,7 +150,7 @@ func files(ctx context.Context, path string, ig ignore) ([]Fact, error) {
 			return nil, err
 		}
 	}
-	return w.facts, nil
+	return w.facts, known.write()
 }
 
 type walk struct {
@@ -153,6 +160,7 @@ type walk struct {
 	device uint64 // of tree
 	seen   map[string]bool
 	facts  []Fact
+	sums   *sums
 	buffer []byte
 }
 
@@ -190,7 +198,7 @@ func (w *walk) describe(path string, info fs.FileInfo, st *syscall.Stat_t) (stri
 	owner := fmt.Sprintf("%04o %d:%d", st.Mode&0o7777, st.Uid, st.Gid)
 	switch info.Mode().Type() {
 	case 0:
-		sum, err := w.hash(path)
+		sum, err := w.sums.of(st, func() (string, error) { return w.hash(path) })
 		return owner + " " + sum, err
 	case fs.ModeSymlink:
 		target, err := w.root.Readlink(path)

@@ -9,15 +9,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // Watch looks ten times a second for two package managers, or two kubeadm, that change one host at the same time.
 type Watch struct {
-	proc  string // /proc, or a test's
-	group string // the control group above those of the lab's hosts
-	found map[string]bool
-	looks int
-	most  int // processes that were watched in one look
+	machine process.Recent
+	group   string          // the control group above those of the lab's hosts
+	workers map[string]bool // folders of those that were at work at the last look
+	found   map[string]bool
+	looks   int
+	most    int // processes that were watched in one look
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -25,7 +28,7 @@ type Watch struct {
 
 // NewWatch begins to watch the hosts of the lab whose control groups lie below group.
 func NewWatch(ctx context.Context, group string) *Watch {
-	w := &Watch{proc: "/proc", group: group, found: map[string]bool{}, done: make(chan struct{})}
+	w := newWatch("/proc", group)
 	ctx, w.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(w.done)
@@ -37,6 +40,10 @@ func NewWatch(ctx context.Context, group string) *Watch {
 		}
 	}()
 	return w
+}
+
+func newWatch(proc, group string) *Watch {
+	return &Watch{machine: process.Recent{Proc: proc}, group: group, found: map[string]bool{}, done: make(chan struct{})}
 }
 
 // Found ends the watch and says what was at work at the same time. It is an error to have watched nothing.
@@ -56,21 +63,21 @@ func (w *Watch) Found() ([]string, error) {
 
 // worker is a process that changes what another of its kind must not change at the same time.
 type worker struct {
-	pid, parent int
-	host        string
-	kind        string // of which there must be one
-	unit        string // the unit it is in
-	command     string
+	pid     int
+	host    string
+	kind    string // of which there must be one
+	unit    string // the unit it is in
+	command string
 }
 
 // look notes what two samples show, one after the other: a host that goes down ends processes while one is taken, and a child
 // is seen without its parent then.
 func (w *Watch) look() {
-	first := overlaps(w.sample())
+	first := overlaps(w.sample(), w.parent)
 	if len(first) == 0 {
 		return
 	}
-	for _, text := range inBoth(first, overlaps(w.sample())) {
+	for _, text := range inBoth(first, overlaps(w.sample(), w.parent)) {
 		w.found[text] = true
 	}
 }
@@ -85,24 +92,20 @@ func inBoth(first, second map[[2]int]string) (texts []string) {
 	return texts
 }
 
-// sample finds the workers that there are, and the parent of every process.
-func (w *Watch) sample() (workers []worker, parents map[int]int) {
-	parents = map[int]int{}
-	entries, err := os.ReadDir(w.proc)
-	if err != nil {
-		return nil, parents
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
+// sample finds the workers that there are: those of the last look that go on, and what may have become one.
+func (w *Watch) sample() (workers []worker) {
+	dirs := w.machine.Changed()
+	for dir := range w.workers {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
 		}
-		dir := filepath.Join(w.proc, e.Name())
-		comm, parent, ok := stat(dir)
+	}
+	w.workers = map[string]bool{}
+	for _, dir := range dirs {
+		comm, _, ok := stat(dir)
 		if !ok {
 			continue
 		}
-		parents[pid] = parent
 		switch comm {
 		case "apt-get", "apt", "dpkg", "kubeadm":
 		default:
@@ -115,22 +118,24 @@ func (w *Watch) sample() (workers []worker, parents map[int]int) {
 		words := strings.Split(strings.TrimRight(string(arguments), "\x00"), "\x00")
 		kind := changes(comm, words)
 		host, unit := w.where(dir)
-		if kind != "" && host != "" {
-			workers = append(workers, worker{pid, parent, host, kind, unit, strings.Join(words, " ")})
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if kind != "" && host != "" && err == nil {
+			w.workers[dir] = true
+			workers = append(workers, worker{pid, host, kind, unit, strings.Join(words, " ")})
 		}
 	}
 	w.looks++
 	w.most = max(w.most, len(workers))
-	return workers, parents
+	return workers
 }
 
 // overlaps finds two workers of a kind on a host, neither of which is at work for the other, by their process IDs.
-func overlaps(workers []worker, parents map[int]int) map[[2]int]string {
+func overlaps(workers []worker, parent func(pid int) int) map[[2]int]string {
 	found := map[[2]int]string{}
 	for i, a := range workers {
 		for _, b := range workers[i+1:] {
-			if a.host == b.host && a.kind == b.kind && !descends(a.pid, b.pid, parents) && !descends(b.pid, a.pid, parents) {
-				found[[2]int{a.pid, b.pid}] = fmt.Sprintf("%s: two of %s: %q in %s and %q in %s", a.host, a.kind, a.command, a.unit, b.command, b.unit)
+			if a.host == b.host && a.kind == b.kind && !descends(a.pid, b.pid, parent) && !descends(b.pid, a.pid, parent) {
+				found[[2]int{min(a.pid, b.pid), max(a.pid, b.pid)}] = fmt.Sprintf("%s: two of %s: %q in %s and %q in %s", a.host, a.kind, a.command, a.unit, b.command, b.unit)
 			}
 		}
 	}
@@ -138,14 +143,19 @@ func overlaps(workers []worker, parents map[int]int) map[[2]int]string {
 }
 
 // descends says whether the process is a child of the other, or a child's child.
-func descends(pid, other int, parents map[int]int) bool {
-	for range len(parents) {
+func descends(pid, other int, parent func(pid int) int) bool {
+	for ; pid > 1; pid = parent(pid) {
 		if pid == other {
 			return true
 		}
-		pid = parents[pid]
 	}
 	return false
+}
+
+// parent is that of a process; zero: there is no such process any more.
+func (w *Watch) parent(pid int) int {
+	_, parent, _ := stat(filepath.Join(w.machine.Proc, strconv.Itoa(pid)))
+	return parent
 }
 
 // changes says of what kind a command is that changes something; empty: it only asks.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
 // program is one in a made-up /proc.
@@ -57,9 +59,9 @@ func TestWatch(t *testing.T) {
 		"the machine itself": {[]program{{10, 1, in("w1", "a"), "apt-get install x"}, {11, 1, "/", "apt-get install x"}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &Watch{proc: t.TempDir(), group: "kgpu-lab/kgl3", found: map[string]bool{}}
+			w := newWatch(t.TempDir(), "kgpu-lab/kgl3")
 			for _, p := range c.list {
-				p.write(t, w.proc)
+				p.write(t, w.machine.Proc)
 			}
 			w.look()
 			var found []string
@@ -76,8 +78,8 @@ func TestWatch(t *testing.T) {
 
 // A sample that is taken while a host goes down shows a dpkg whose apt-get was read when it lived, and has another parent by now.
 func TestWatchOfProcessesThatEnd(t *testing.T) {
-	apt, child, other := worker{pid: 10, parent: 1, host: "w1", kind: "apt"}, worker{pid: 11, parent: 1, host: "w1", kind: "apt"}, worker{pid: 12, parent: 1, host: "w1", kind: "apt"}
-	sample := func(workers ...worker) map[[2]int]string { return overlaps(workers, nil) }
+	apt, child, other := worker{pid: 10, host: "w1", kind: "apt"}, worker{pid: 11, host: "w1", kind: "apt"}, worker{pid: 12, host: "w1", kind: "apt"}
+	sample := func(workers ...worker) map[[2]int]string { return overlaps(workers, func(int) int { return 1 }) }
 	for _, c := range []struct {
 		first, second map[[2]int]string
 		want          int
@@ -91,6 +93,17 @@ func TestWatchOfProcessesThatEnd(t *testing.T) {
 		if got := inBoth(c.first, c.second); len(got) != c.want {
 			t.Errorf("%v and then %v: %q, want %d", c.first, c.second, got, c.want)
 		}
+	}
+}
+
+// Of a process that is not young, all is looked at once in a second; one that is at work is looked at every time.
+func TestWatchOfProcessesThatGoOn(t *testing.T) {
+	w := newWatch(t.TempDir(), "kgpu-lab/kgl3")
+	program{10, 1, fmt.Sprintf(unitOf, "w1", "a"), "apt-get install x"}.write(t, w.machine.Proc)
+	w.look()
+	w.machine = process.Recent{Proc: filepath.Join(w.machine.Proc, "none")} // which finds nothing that has changed
+	if got := w.sample(); len(got) != 1 || got[0].pid != 10 {
+		t.Errorf("at work are %v", got)
 	}
 }
 
