@@ -40,7 +40,7 @@ test test-all: setup lint build
 	go test -race -vet=off -parallel 4 -timeout 30m ./... # lint has vetted; most of what they do is wait for programs
 	scripts/fuzz.sh 1000x
 	$(LAB) prepare docker noble gpu
-	cd scripts/lab && go test -v $(SHORT) -vet=off -count=1 -p 1 -parallel 3 -timeout 80m ./... # what they test is outside of what the cache of results knows
+	scripts/lab/tests.sh $(SHORT)
 
 .PHONY: fuzz
 fuzz: ## an hour of fuzzing, which all targets share (FUZZ=SECONDS), with how often each was executed

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# tests.sh [-short]: runs the lab's tests and those on its hosts, three at a time. Of those that failed, it says once more at the
+# end why, without what the hosts logged.
+set -uo pipefail
+cd "$(dirname "$0")"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# What they test is outside of what the cache of results knows.
+go test -v "$@" -vet=off -count=1 -p 1 -parallel 3 -timeout 80m ./... 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+
+# shellcheck disable=SC2016 # awk's variables
+awk '
+/^=== / { test = $3; lines = 0 }
+/^ *--- FAIL: / { failed[$3] = 1 }
+/^ *--- |^ok|^FAIL/ { lines = 0 }
+/^ +[a-z_0-9]+_test\.go:[0-9]+: / { lines = $1 ~ /^lab_test\.go/ ? 0 : 25 }
+lines > 0 && told[test]++ < 60 { why[test] = why[test] $0 "\n"; lines-- }
+END { for (test in failed) if (test in why) printf "why %s failed:\n%s", test, why[test] }' "$log"
+exit "$status"
