@@ -2,7 +2,7 @@
 # tests.sh [-short]: runs the lab's tests and those on its hosts, three at a time. Of those that failed, it says once more at the
 # end why, without what the hosts logged.
 set -uo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$0")" || exit
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

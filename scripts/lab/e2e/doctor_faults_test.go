@@ -93,7 +93,7 @@ var faultsOfCards = []fault{
 		name:  "nouveau has the card",
 		plant: unload + "modprobe nouveau",
 		heal:  byUp,
-		exit:  withErrors, want: "w1 GPU_NOUVEAU_BUSY",
+		exit:  withErrors, want: "w1 GPU_NOUVEAU_BUSY", long: true,
 	},
 	{
 		name:  "the kernel trusts no such module",
@@ -140,7 +140,7 @@ var faultsOfContainers = []fault{
 		name:  "the runtimes' drivers for cgroups differ",
 		plant: edited(dropIn, `/runtimes\.nvidia\.options/,/SystemdCgroup/s/SystemdCgroup.*/SystemdCgroup = false/`),
 		heal:  byUp,
-		exit:  withErrors, want: "w1 GPU_RUNTIME_CGROUP",
+		exit:  withErrors, want: "w1 GPU_RUNTIME_CGROUP", long: true,
 	},
 	{
 		name:  "containerd does not listen to the kubelet",
@@ -152,7 +152,7 @@ var faultsOfContainers = []fault{
 		name:  "any image gets the cards",
 		plant: "sed -i '/envvar-when-unprivileged/s/false/true/' /etc/nvidia-container-runtime/config.toml; " + edited(dropIn, `/\.containerd\]$/a default_runtime_name = "nvidia"`),
 		heal:  byUp,
-		exit:  withWarnings, want: "w1 GPU_LEAK_POSSIBLE",
+		exit:  withWarnings, want: "w1 GPU_LEAK_POSSIBLE", long: true,
 	},
 	{
 		name: "the toolkit found no description", on: "cp1",
@@ -172,7 +172,7 @@ var faultsOfContainers = []fault{
 		name: "the device plugin does not start", on: "cp1",
 		plant: admin + "-n kube-system set image daemonset/nvidia-device-plugin '*=nvcr.io/nvidia/none:1'",
 		heal:  admin + "-n kube-system rollout undo daemonset/nvidia-device-plugin",
-		slow:  true, exit: withErrors, want: "w1 GPU_PLUGIN_FAILS",
+		slow:  true, exit: withErrors, want: "w1 GPU_PLUGIN_FAILS", long: true,
 	},
 }
 
@@ -196,7 +196,7 @@ var faultsOfNodes = []fault{
 		name:  "the kubelet is silent",
 		plant: "systemctl kill --signal=STOP kubelet",
 		heal:  "systemctl kill --signal=CONT kubelet",
-		slow:  true, exit: withErrors, want: "w1 NODE_NOT_READY",
+		slow:  true, exit: withErrors, want: "w1 NODE_NOT_READY", long: true,
 	},
 	{
 		name: "the API server is gone", on: "cp1",
@@ -214,7 +214,7 @@ var faultsOfNodes = []fault{
 		name:  "the runtime's driver for cgroups is another",
 		plant: edited(dropIn, `/runtimes\.runc\.options/,/SystemdCgroup/s/SystemdCgroup.*/SystemdCgroup = false/`),
 		heal:  byUp,
-		exit:  withErrors, want: "w1 CGROUP_DRIVER_MISMATCH", also: "GPU_RUNTIME_CGROUP",
+		exit:  withErrors, want: "w1 CGROUP_DRIVER_MISMATCH", also: "GPU_RUNTIME_CGROUP", long: true,
 	},
 	{
 		name:  "the kubelet's driver for cgroups is another",

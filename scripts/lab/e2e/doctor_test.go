@@ -39,6 +39,9 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 	for _, fault := range slices.Concat(faultsOfCards, faultsOfContainers, faultsOfNodes) {
+		if fault.long && testing.Short() {
+			continue
+		}
 		t.Run(fault.name, func(t *testing.T) { c.diagnoses(t, fault) })
 	}
 	t.Run("a card that is back", func(t *testing.T) { // the device plugin does not take it back by itself

@@ -13,7 +13,7 @@ import (
 // TestKilled kills kgpu, in every step and at points that a seed chooses, and lets hosts go down where it hurts most. Each
 // round must end with what an undisturbed run makes, without two package managers or two kubeadm at work on a host at the
 // same time, and reset must leave nothing. At a power cut, a host loses what nobody synced. KGPU_SEED chooses another seed;
-// -short is one round, with a third of the steps; `make chaos` is the long one.
+// -short is one round, which kills in a third of the steps; `make chaos` is the long one.
 func TestKilled(t *testing.T) {
 	leastKills, rounds := 30, 3
 	if testing.Short() {

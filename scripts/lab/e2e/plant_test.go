@@ -25,6 +25,7 @@ type fault struct {
 	plant string // script on the host
 	heal  string // script on the host, or byUp; empty: `kgpu doctor --fix` does it
 	slow  bool   // kubelets and containers take their time to show it, or that it is over
+	long  bool   // make test-all plants it: one like it is planted by make test
 	exit  int    // of kgpu doctor
 	want  string // the finding, "host ID"
 	also  string // IDs that may come with it, with blanks between: HOST_DRIFT always may

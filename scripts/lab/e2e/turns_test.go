@@ -13,8 +13,8 @@ import (
 
 // longest are the tests that take the longest, in order. They begin first: none of them runs alone at the end.
 var longest = []string{
-	"TestKilled", "TestDoctor", "TestReset", "TestAfternoon", "TestDrivers", "TestHostFaults", "TestCardsInTrouble", "TestDayTwo", "TestMembers",
-	"TestRender", "TestSeededSecrets", "TestWeave",
+	"TestDoctor", "TestReset", "TestMembers", "TestCardsInTrouble", "TestKilled", "TestDayTwo", "TestAfternoon", "TestDrivers", "TestDocker",
+	"TestHostFaults", "TestOneMachine", "TestSeededSecrets", "TestLink", "TestWeave",
 }
 
 // mostLabs is how many labs there are at most.
