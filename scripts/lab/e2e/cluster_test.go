@@ -150,16 +150,18 @@ func (c *cluster) proof(t *testing.T, one, two string) {
 	}
 }
 
-// nothingToDo runs kgpu up again: one connection and one remote command per host, and no host is different afterwards.
+// nothingToDo runs kgpu up again: one connection and one remote command per host, and no host is different afterwards. A host
+// that kgpu had to wait for, because it was too busy to answer in time, may have been asked once more.
 func (c *cluster) nothingToDo(t *testing.T, hosts ...string) {
 	t.Helper()
 	before := c.snapshot(t, hosts...)
 	s := c.up(t)
+	busy := s.perHost("wait")
 	for _, kind := range []string{"connect", "command"} {
 		got := s.perHost(kind)
 		delete(got, "") // a bastion is no host of the cluster
 		for _, h := range hosts {
-			if n := got[c.addr[h]]; n != 1 {
+			if n := got[c.addr[h]]; n != 1 && (n != 2 || busy[c.addr[h]] == 0) {
 				t.Errorf("%s: %d %s events, want 1", h, n, kind)
 			}
 		}

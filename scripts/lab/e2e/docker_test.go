@@ -64,7 +64,7 @@ func (c *cluster) dockerLife(t *testing.T, hosts ...string) {
 // TestDockershim is Kubernetes 1.23, the last with docker support of its own, from a company's mirror; its cards come by
 // docker's runtime nvidia.
 func TestDockershim(t *testing.T) {
-	ofTheMatrix(t)
+	long(t)
 	l := newLab(t, []string{"k8s-1.23", "gpu"}, "--workers", "1", "--gpus", "w1=2xA100")
 	c := newCluster(t, l, desired{
 		// HTTPProxyCIDR looks for a proxy with the URL https://[10.96.0.1]:1234/, which today's Go refuses to parse.

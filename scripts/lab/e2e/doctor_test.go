@@ -39,10 +39,12 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 	for _, fault := range slices.Concat(faultsOfCards, faultsOfContainers, faultsOfNodes) {
-		if fault.long && testing.Short() {
-			continue
-		}
-		t.Run(fault.name, func(t *testing.T) { c.diagnoses(t, fault) })
+		t.Run(fault.name, func(t *testing.T) {
+			if fault.long {
+				long(t)
+			}
+			c.diagnoses(t, fault)
+		})
 	}
 	t.Run("a card that is back", func(t *testing.T) { // the device plugin does not take it back by itself
 		l.exec(t, "w1", "echo lost 1 >/etc/kgpu-lab/gpu-faults")

@@ -65,8 +65,8 @@ func runAll(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// ofTheMatrix leaves a test of one more version, runtime or network to `make test-all`.
-func ofTheMatrix(t *testing.T) {
+// long leaves what takes long, and what tests one more version, runtime or network, to `make test-all`.
+func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -68,6 +68,7 @@ func TestMembers(t *testing.T) {
 		kgpu(t, 0, "plan", whole.inventory)
 	})
 	t.Run("hosts forget the API server's name", func(t *testing.T) {
+		long(t)
 		const forget = "sed -i '/ # kgpu$/d' /etc/hosts"
 		l.exec(t, "cp1", forget)
 		l.exec(t, "w1", forget)

@@ -81,7 +81,7 @@ func TestReset(t *testing.T) {
 
 // TestDocker is docker behind cri-dockerd, from up to reset, on hosts whose owners have what those of TestReset have.
 func TestDocker(t *testing.T) {
-	ofTheMatrix(t)
+	long(t)
 	l := newLab(t, []string{"docker", "noble"}, "--workers", "2", "--with", "ubuntu")
 	hosts := []string{"cp1", "w1", "w2", "ubuntu1"}
 	l.owned(t, hosts...)

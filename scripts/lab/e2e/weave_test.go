@@ -15,7 +15,7 @@ import (
 // TestWeave needs images that the lab cannot make, and the kernel's dummy driver: a tester puts the images into the lab's folder
 // for extra artefacts. Without both, everything up to the start of weave is tried. Reset leaves nothing in either case.
 func TestWeave(t *testing.T) {
-	ofTheMatrix(t)
+	long(t)
 	l := newLab(t, nil, "--workers", "1")
 	hosts := []string{"cp1", "w1"}
 	d := desired{
