@@ -61,8 +61,8 @@ class Cast:
                 last = now
             if not data:
                 break
-        os.close(terminal)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(terminal)  # which would hang up on a program that is just ending
         return status if status >= 0 else 128 - status
 
 
