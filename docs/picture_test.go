@@ -82,8 +82,8 @@ func pictureOfUp(t *testing.T) [][]glyph {
 			all, _ := strconv.Atoi(m[2])
 			return 2*done >= all
 		})
-		if half == nil && at > 0 {
-			half = slices.Clone(s.rows[at-1 : s.y])
+		if half == nil && at >= 0 {
+			half = slices.Clone(s.rows[at:s.y])
 		}
 	}
 	at := slices.IndexFunc(end, func(row []glyph) bool { return bar.MatchString(plain(row)) })
@@ -175,7 +175,7 @@ func svg(lines [][]glyph, colours map[string]string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, `<rect x="0.5" y="0.5" width="%.0f" height="%d" rx="8" fill="%s" stroke="%s"/>`+"\n", width-1, height-1, colours["back"], colours["edge"])
-	fmt.Fprintf(&b, `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="%s" xml:space="preserve">`+"\n", colours["plain"])
+	fmt.Fprintf(&b, `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="%s">`+"\n", colours["plain"])
 	for y, line := range lines {
 		for x := 0; x < len(line); {
 			from, text := x, ""
@@ -194,7 +194,8 @@ func svg(lines [][]glyph, colours map[string]string) []byte {
 					look += fmt.Sprintf(` fill="%s"`, colour)
 				}
 			}
-			// Whatever the font, columns stay columns.
+			// Whatever the font, columns stay columns, and whoever draws it leaves no-break spaces alone.
+			text = strings.ReplaceAll(text, " ", "\u00a0")
 			fmt.Fprintf(&b, `<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs"%s>%s</text>`+"\n",
 				edge+wide*float64(before), edge+high*y+15, wide*float64(len([]rune(text))), look, html.EscapeString(text))
 		}

@@ -18,7 +18,7 @@ if [ -f "$run" ]; then # a stream alone does not say which cluster it is
   run=$work/lab/run
 fi
 mkdir -p "$into"
-go run . timeline "$run/" -o "$work/page.html"
+go run . timeline "$run/" --file "$work/page.html"
 for theme in dark=0 light=1; do
   picture=$into/timeline-${theme%=*}.png
   "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" \
