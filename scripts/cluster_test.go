@@ -153,7 +153,11 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	s := clusterHost(t)
 	s.value("ttl", "24h")
+	s.value("prove", "yes")
 	r := s.ok(s.step("cluster-token"))
+	if !s.exists("var/lib/kgpu/network-unproven") {
+		t.Error("a run that is cut off after a join would not know that the network is to be proven")
+	}
 	if calls := s.read("tmp/calls"); !strings.Contains(calls, " --ttl 24h ") {
 		t.Errorf("calls:\n%s", calls)
 	}

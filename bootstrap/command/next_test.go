@@ -180,8 +180,10 @@ func TestTunnelToTheNotebook(t *testing.T) {
 	if err := app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --port 8888`"; !strings.Contains(out.String(), want) {
-		t.Errorf("%q, want %s", out.String(), want)
+	for _, want := range []string{"`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --port 8888`", "`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --stop`"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q, want %s", out.String(), want)
+		}
 	}
 }
 

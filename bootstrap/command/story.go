@@ -70,8 +70,9 @@ func (t *terminal) showNotebook(c *cli.Context, inv *inventory.Inventory) error 
 	if t.notebook == nil || t.kind == report.JSON {
 		return nil
 	}
-	tunnel := shellLine(append(sameCluster(c, inv, "notebook"), "--port", strconv.Itoa(t.notebook.Tunnel)))
-	return report.PrintNotebook(t.out, t.notebook.Devices.String(), t.notebook.URL, tunnel, t.notebook.Port)
+	notebook := func(more ...string) string { return shellLine(append(sameCluster(c, inv, "notebook"), more...)) }
+	return report.PrintNotebook(t.out, t.notebook.Devices.String(), t.notebook.URL,
+		notebook("--port", strconv.Itoa(t.notebook.Tunnel)), notebook("--stop"), t.notebook.Port)
 }
 
 // showNext prints what a new cluster, or one that has changed, is good for. It needs no kubectl on this machine.

@@ -116,7 +116,7 @@ func (b *builder) token(needs []Ref, joining []*host) Ref {
 	return b.side(b.cp, Step{
 		Ref: Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
 		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
-		Input: Input{Values: map[string]string{"ttl": TokenLife}}, Retry: Transient, Timeout: short,
+		Input: Input{Values: b.owesNetworkProof(map[string]string{"ttl": TokenLife})}, Retry: Transient, Timeout: short,
 	})
 }
 
@@ -256,7 +256,7 @@ func (b *builder) ready(needs []Ref, applied bool) error {
 	values := map[string]string{"nodes": lines(nodes...), "workloads": lines(workloads...)}
 	if b.inv.Network == inventory.None {
 		values["network"] = "none" // nodes stay NotReady until somebody brings a network: only their registration is waited for
-	} else if b.minor.Number >= networkProofSince {
+	} else if b.provesNetwork() {
 		proof, err := b.networkProof()
 		if err != nil {
 			return err

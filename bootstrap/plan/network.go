@@ -53,7 +53,7 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 	}
 	ref := b.side(b.cp, Step{
 		Ref: Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason, Script: "network-apply",
-		Needs: needs, Input: Input{Values: values}, Retry: Transient, Timeout: medium,
+		Needs: needs, Input: Input{Values: b.owesNetworkProof(values)}, Retry: Transient, Timeout: medium,
 	})
 	return []Ref{ref}, nil
 }

@@ -1,12 +1,29 @@
 package plan
 
-import "kgpu.dev/kgpu/scripts/manifests"
+import (
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts/manifests"
+)
 
 // proofNamespace is of the pods that prove the pod network; cluster-ready.sh deletes it.
 const proofNamespace = "kgpu-network"
 
 // networkProofSince is the first minor version of Kubernetes whose pod network is proven. Older ones are kept as they were.
 const networkProofSince = 30
+
+// provesNetwork reports whether cluster/ready proves the pod network.
+func (b *builder) provesNetwork() bool {
+	return b.inv.Network != inventory.None && b.minor.Number >= networkProofSince
+}
+
+// owesNetworkProof has a step on the control plane, from which on nodes join or their network is another, note that the proof is owed:
+// a node may be ready before kgpu, when it was killed, comes again.
+func (b *builder) owesNetworkProof(values map[string]string) map[string]string {
+	if b.provesNetwork() {
+		values["prove"] = "yes"
+	}
+	return values
+}
 
 // networkProof is a pod for each node, which cluster-ready.sh has look for the next one and for the cluster's DNS. Its image is
 // the one that every node has, because all pods begin with it; that has no programs, and those of the host are mounted.

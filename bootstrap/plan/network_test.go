@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // Hosts talk over the network of their nodes' addresses, not over that of the default route, whatever makes the pod network.
@@ -74,4 +76,26 @@ func TestNetworkProofThatIsOwed(t *testing.T) {
 	have.Hash = "another"
 	seen["cp1"].ControlPlane.Workloads[workload] = have
 	ready("applied anew", true)
+}
+
+// A node may be ready before kgpu, which was killed after it joined, comes again: the note that its network is to be proven is older.
+func TestNetworkProofIsOwedFromTheJoinOn(t *testing.T) {
+	for more, want := range map[string]string{"network: flannel\n": "yes", "network: none\n": "", "network: flannel\nkubernetes: {version: \"1.29\", allowEndOfLife: true}\n": ""} {
+		g, err := Up(decode(t, threeHosts+more), map[string]*facts.Host{"cp1": bare(10), "w1": bare(11), "w2": bare(12)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owing := 0
+		for _, step := range g.Steps {
+			if step.ID == "cluster/token" || strings.HasPrefix(step.ID, "network/") {
+				owing++
+				if got := step.Input.Values["prove"]; got != want {
+					t.Errorf("%s%s: prove is %q, want %q", more, step.ID, got, want)
+				}
+			}
+		}
+		if owing == 0 {
+			t.Errorf("%s: no step that begins to owe the proof", more)
+		}
+	}
 }

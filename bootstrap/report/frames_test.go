@@ -60,6 +60,10 @@ func frames() map[string]func(io.Writer) error {
 			}
 			return PrintDiagnosis(w, d)
 		},
+		"next": func(w io.Writer) error {
+			return PrintNext(w, [][2]string{{"kgpu status --inventory examples/lab.yaml", "hosts, nodes, cards, and who uses them"},
+				{"kgpu kubectl --inventory examples/lab.yaml -- apply -f FILE", "runs work of yours; one with a card is examples/workloads/nvidia-smi.yaml"}})
+		},
 		"explain": PrintReasons,
 		"explain-one": func(w io.Writer) error {
 			r, _ := reason.Find(string(reason.HostSwapOn))

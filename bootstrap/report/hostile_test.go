@@ -59,7 +59,7 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		&reason.Error{ID: reason.SSHLost, Err: errors.New("lost" + evil)},
 		errors.New("other"+evil),
 	))
-	if err := PrintNotebook(&out, "multiplies on /gpu:0"+evil, "http://x/"+evil, "ssh"+evil, 30061); err != nil {
+	if err := PrintNotebook(&out, "multiplies on /gpu:0"+evil, "http://x/"+evil, "ssh"+evil, "stop"+evil, 30061); err != nil {
 		t.Fatal(err)
 	}
 	if what := dangerous(out.String()); what != "" {

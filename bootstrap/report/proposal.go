@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/proposal"
@@ -25,15 +27,31 @@ func PrintProposal(w io.Writer, p *proposal.Proposal, where string, next [][2]st
 	return PrintNext(out, next)
 }
 
-// PrintNext writes commands that come next, each with what it is for.
+// leastNote is the narrowest column, beside commands, that what they are for stands in.
+const leastNote = 30
+
+// PrintNext writes commands that come next, each with what it is for. Commands stay whole, so that they can be copied: where there
+// is no room beside them, what they are for stands below.
 func PrintNext(w io.Writer, next [][2]string) error {
 	p := On(w)
 	p.say(bold, "next:", "")
-	var rows [][]string
+	const in = "  "
+	commands := 0
 	for _, n := range next {
-		rows = append(rows, []string{n[0], "# " + n[1]})
+		commands = max(commands, ansi.StringWidthWc(n[0]))
 	}
-	p.columns(rows)
+	widths := []int{commands, p.room(len(in) + commands + columnGap)}
+	for _, n := range next {
+		command, what := printable.Line(n[0]), "# "+n[1]
+		if widths[1] < leastNote {
+			_, _ = io.WriteString(p.to, in+command+"\n") // it keeps the error
+			p.say(plain, "", in+in+in+what)
+			continue
+		}
+		for _, line := range aligned([]string{command, what}, widths) {
+			p.say(plain, "", in+line)
+		}
+	}
 	return p.to.err
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a short-lived token for workers to join with. Values: ttl (how long it lives: 24h). Outputs: token, ca_hash.
+# Makes a short-lived token for workers to join with. Values: ttl (how long it lives: 24h), prove (yes: the network of those that join is
+# to be proven). Outputs: token, ca_hash.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -9,6 +10,7 @@ ca_hash() {
 }
 
 ttl=$(value ttl)
+if [[ $(value_or prove no) == yes ]]; then network_unproven; fi
 wait_api
 if kubernetes_before 9; then
   token=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$ttl" 2>"$KGPU_STEP/token.log" |

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Applies the pod network; cluster-ready waits for it. Values: manifest; or url and sha256, and what is set in the workload
-# (namespace/kind/name) of that manifest: environment (NAME=VALUE, unless the manifest says NAME itself) and hash.
+# (namespace/kind/name) of that manifest: environment (NAME=VALUE, unless the manifest says NAME itself) and hash; prove (yes: the
+# network is to be proven).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -9,6 +10,7 @@ if [[ ! -f $manifest ]]; then
   manifest=$KGPU_STEP/manifest.yaml
   fetch "$(value url)" "$manifest" "$(value sha256)"
 fi
+if [[ $(value_or prove no) == yes ]]; then network_unproven; fi
 wait_api
 # A definition and an object of its kind may come in one manifest: the next try finds the new kind.
 kube_apply "$manifest" ||

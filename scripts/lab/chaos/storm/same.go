@@ -135,10 +135,14 @@ func (l *Lab) state(ctx context.Context) (State, error) {
 }
 
 // clusterFacts prints the nodes with their labels, taints, readiness and the cards that they offer, and the names of all that
-// kgpu and kubeadm made, and of Jobs and namespaces, which a proof leaves none of.
+// kgpu and kubeadm made, and of Jobs and namespaces, which a proof leaves none of: those that are going have a minute for it.
 const clusterFacts = `HOME=$(mktemp -d) # for kubectl's cache
 export HOME KUBECONFIG=/etc/kubernetes/admin.conf
 trap 'rm -r "$HOME"' EXIT
+for i in $(seq 120); do
+  [ -n "$(kubectl get namespaces -o jsonpath='{.items[?(@.status.phase=="Terminating")].metadata.name}')" ] || break
+  sleep 0.5
+done
 kubectl get nodes -o jsonpath='{range .items[*]}node {.metadata.name} {.metadata.labels} {.spec.taints} Ready={.status.conditions[?(@.type=="Ready")].status} cards={.status.allocatable.nvidia\.com/gpu}{"\n"}{end}'
 kubectl get namespaces,daemonsets,deployments,jobs,runtimeclasses,configmaps,secrets,serviceaccounts,services,roles,rolebindings,clusterroles,clusterrolebindings --all-namespaces \
   -o jsonpath='{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}'`
