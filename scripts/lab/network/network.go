@@ -220,7 +220,7 @@ func setUp(inside *netlink.Handle, c Cable) error {
 	return nil
 }
 
-// Unplug removes a link of the machine; one that is not there is no error.
+// Unplug removes a link of the machine; one that is not there is no error, nor one that goes meanwhile with its other end's host.
 func Unplug(name string) error {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -229,7 +229,7 @@ func Unplug(name string) error {
 	if err == nil {
 		err = netlink.LinkDel(link)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}
 	return nil

@@ -1,7 +1,11 @@
 package network
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
@@ -62,6 +66,32 @@ func TestTwoOwnersDoNotShareABridge(t *testing.T) {
 	}
 	if _, err := netlink.LinkByName(n.Bridge()); err != nil {
 		t.Error("a second owner removed the bridge")
+	}
+}
+
+func TestACableThatGoesWithItsHostIsUnplugged(t *testing.T) {
+	n := ensure(t, 253)
+	for i := range 40 {
+		host := exec.CommandContext(t.Context(), "unshare", "--net", "sleep", "1h")
+		if err := host.Start(); err != nil {
+			t.Fatal(err)
+		}
+		c := n.Cable("w1", "eth0", At(n.Prefix(), 11), n.Gateway())
+		for { // until it has a network of its own
+			own, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", host.Process.Pid))
+			if ours, err := os.Readlink("/proc/self/ns/net"); err != nil || own != ours {
+				break
+			}
+		}
+		if err := Plug(c, host.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		_ = host.Process.Kill()
+		_ = host.Wait()
+		time.Sleep(time.Duration(i) * time.Millisecond)
+		if err := Unplug(c.Name); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
