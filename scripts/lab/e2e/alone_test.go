@@ -2,22 +2,8 @@ package e2e
 
 import "testing"
 
-// TestOneMachine makes a cluster of one host with one card: it takes pods, and the notebook and they take turns with the card. Reset
-// leaves nothing.
-func TestOneMachine(t *testing.T) {
-	l := newLab(t, []string{"gpu"}, "--workers", "0", "--gpus", "cp1=1xT4")
-	fresh := l.snapshot(t, "cp1")
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\nnotebook: {idleTimeout: 90s}\n",
-		hosts: []string{l.host("cp1", "")},
-	})
-	must(t, "up", func(t *testing.T) {
-		s := c.up(t)
-		c.ready(t, "cp1")
-		if cards := s.cards(); len(cards) != 1 {
-			t.Errorf("proven are %q, want one", cards)
-		}
-	})
+// aloneWithItsCard is a cluster of one host with one card: it takes pods, and the notebook and they take turns with the card.
+func (c *cluster) aloneWithItsCard(t *testing.T) {
 	t.Run("a pod and the notebook take turns", func(t *testing.T) {
 		defer c.example(t, "nvidia-smi")()
 		c.k(t, "wait", "--for=condition=PodScheduled=false", "pod", "--selector=job-name=nvidia-smi", "--timeout=60s")
@@ -36,9 +22,5 @@ func TestOneMachine(t *testing.T) {
 		if n := c.k(t, "-n", "kgpu-notebook", "get", "deployment", "notebook", "-o", "jsonpath={.spec.replicas}"); n != "0" {
 			t.Errorf("the notebook has %s pods", n)
 		}
-	})
-	t.Run("reset", func(t *testing.T) {
-		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
-		l.unchanged(t, fresh)
 	})
 }

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -17,7 +15,7 @@ func (l *lab) withContainerd(t *testing.T) *cluster {
 	})
 }
 
-// containerdLife is up, up again, a repair, a worker more, a worker less. The inventory has the host w3, too, in the end.
+// containerdLife is up, up again, a repair.
 func (c *cluster) containerdLife(t *testing.T) {
 	must(t, "up", func(t *testing.T) {
 		found := c.watchArguments()
@@ -37,7 +35,6 @@ func (c *cluster) containerdLife(t *testing.T) {
 	must(t, "proof", func(t *testing.T) { c.proof(t, "w1", "w2") })
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "w2") })
 	t.Run("repair", c.repair)
-	t.Run("add-worker", c.addWorker)
 	t.Run("reset refused", c.resetRefused)
 }
 
@@ -94,66 +91,6 @@ func (c *cluster) repair(t *testing.T) {
 		t.Errorf("the setting is %s", got)
 	}
 	kgpu(t, 0, "plan", c.inventory)
-}
-
-// addWorker adds a host to the file and to the cluster, and leaves the other workers alone.
-func (c *cluster) addWorker(t *testing.T) {
-	c.lab.up(t, "--workers", "3")
-	fresh := c.snapshot(t, "w3")
-	before, err := os.ReadFile(c.inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logins := map[string]string{}
-	for _, h := range []string{"w1", "w2"} {
-		logins[h] = c.logins(t, h)
-	}
-	add := func() *session {
-		return kgpu(t, 0, "add-worker", "--inventory", c.inventory, "--output", "json", c.addr["w3"])
-	}
-	must(t, "join", func(t *testing.T) {
-		s := add()
-		for _, kind := range []string{"connect", "command"} {
-			for host := range s.perHost(kind) {
-				if host != c.addr["cp1"] && host != c.addr["w3"] {
-					t.Errorf("%s event of %s", kind, host)
-				}
-			}
-		}
-		for h, n := range logins {
-			if got := c.logins(t, h); got != n {
-				t.Errorf("%s: %s logins, want %s as before", h, got, n)
-			}
-		}
-		c.ready(t, "cp1", "w1", "w2", "w3")
-		c.noSecrets(t, s, "cp1", "w3")
-	})
-	after, err := os.ReadFile(c.inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := slices.DeleteFunc(lines(string(after)), func(line string) bool { return strings.Contains(line, c.addr["w3"]) })
-	if !slices.Equal(kept, lines(string(before))) || len(kept) == len(lines(string(after))) {
-		t.Errorf("the inventory was\n%s\nand is\n%s", before, after)
-	}
-	t.Run("again", func(t *testing.T) {
-		wantSteps(t, c.did(add()))
-		if again, err := os.ReadFile(c.inventory); err != nil || string(again) != string(after) {
-			t.Errorf("the inventory changed once more: %v\n%s", err, again)
-		}
-	})
-	t.Run("reset by the node's name", func(t *testing.T) {
-		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json", "w3")
-		wantSteps(t, c.did(s), "cp1 node/delete/w3", "cp1 node/drain/w3", "w3 host/reset")
-		c.ready(t, "cp1", "w1", "w2")
-		c.unchanged(t, fresh)
-	})
-}
-
-// logins is how often somebody logged in by ssh.
-func (c *cluster) logins(t *testing.T, host string) string {
-	t.Helper()
-	return c.exec(t, host, "journalctl --no-pager -o cat -t sshd -t sshd-session -t sshd-auth | grep -c 'Accepted publickey' || :")
 }
 
 // resetRefused does not confirm: nothing happens.

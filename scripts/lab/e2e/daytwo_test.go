@@ -13,7 +13,8 @@ import (
 
 // TestDayTwo lives with a cluster: goes into it by all the ways that kgpu opens, looks at it while it is well and while it loses
 // its hosts one after the other, and takes a worker out of it. The host is as it was before kgpu came then, the inventory has
-// lost its entry and nothing else, and the worker may come again. One that is dead leaves, too.
+// lost its entry and nothing else, and the worker may come again. One that is dead leaves, too, and comes back as the control plane
+// of a cluster that somebody made by hand, which kgpu leaves alone unless it is told to take it over.
 func TestDayTwo(t *testing.T) {
 	l := newLab(t, nil, "--workers", "2")
 	fresh := l.snapshot(t, "cp1", "w1", "w2")
@@ -64,12 +65,21 @@ func TestDayTwo(t *testing.T) {
 		kgpu(t, 0, "plan", c.inventory)
 	})
 	must(t, "comes again", func(t *testing.T) {
-		kgpu(t, 0, "add-worker", "--inventory", c.inventory, l.addr["w2"])
+		c.addWorker(t, "w2", "cp1", "w1")
 		c.ready(t, "cp1", "w1", "w2")
 		kgpu(t, 0, "plan", c.inventory)
 	})
 	t.Run("a kubelet that does not run", c.statusWithoutKubelet)
-	t.Run("is dead", func(t *testing.T) {
+	must(t, "a node is deleted", func(t *testing.T) { c.nodeIsDeleted(t, false, "join again: the cluster has no node w1") })
+	t.Run("a node is made anew by its kubelet", func(t *testing.T) {
+		c.nodeIsDeleted(t, true, "join again: the node object has another UID")
+		kgpu(t, 0, "plan", c.inventory)
+	})
+	t.Run("hosts forget the API server's name", func(t *testing.T) {
+		long(t)
+		c.namesAreForgotten(t)
+	})
+	must(t, "is dead", func(t *testing.T) {
 		l.verb(t, "kill", "w2")
 		got := c.status(t, 2, c.inventory)
 		if w2 := got.Hosts[2]; w2.Reached || !slices.Contains(got.problems(), w2.Host+" SSH_UNREACHABLE") || !got.Cluster.API.Answers {
@@ -88,7 +98,51 @@ func TestDayTwo(t *testing.T) {
 		c.rolledOut(t) // its pods were not ready any more
 		kgpu(t, 0, "plan", c.inventory)
 	})
+	plain := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories()}
+	must(t, "a cluster made by hand", func(t *testing.T) {
+		l.verb(t, "start", "w2")
+		c.madeByHand(t, plain)
+	})
+	t.Run("and taken over", func(t *testing.T) { l.takenOver(t, plain) })
+	t.Run("the rest goes on", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
+	l.verb(t, "kill", "w2")
 	t.Run("the control plane is off", func(t *testing.T) { c.statusWithoutControlPlane(t, file(t, "inventory.yaml", string(before))) })
+}
+
+// addWorker adds a host to the file and to the cluster, and leaves the other worker alone.
+func (c *cluster) addWorker(t *testing.T, host, controlPlane, other string) {
+	before := read(t, c.inventory)
+	logins := c.logins(t, other)
+	add := func() *session {
+		return kgpu(t, 0, "add-worker", "--inventory", c.inventory, "--output", "json", c.addr[host])
+	}
+	s := add()
+	for _, kind := range []string{"connect", "command"} {
+		for h, n := range s.perHost(kind) {
+			if h == other || h == c.addr[other] {
+				t.Errorf("%d %s events of %s", n, kind, other)
+			}
+		}
+	}
+	if n := c.logins(t, other); n != logins {
+		t.Errorf("%s: %s logins, want %s as before", other, n, logins)
+	}
+	c.noSecrets(t, s, controlPlane, host)
+	after := read(t, c.inventory)
+	kept := slices.DeleteFunc(lines(after), func(line string) bool { return strings.Contains(line, c.addr[host]) })
+	if !slices.Equal(kept, lines(before)) || len(kept) == len(lines(after)) {
+		t.Errorf("the inventory was\n%s\nand is\n%s", before, after)
+	}
+	wantSteps(t, c.did(add()))
+	if again := read(t, c.inventory); again != after {
+		t.Errorf("the inventory changed once more:\n%s", again)
+	}
+}
+
+// logins is how often somebody logged in by ssh.
+func (c *cluster) logins(t *testing.T, host string) string {
+	t.Helper()
+	return c.exec(t, host, "journalctl --no-pager -o cat -t sshd -t sshd-session -t sshd-auth | grep -c 'Accepted publickey' || :")
 }
 
 // upInterrupted runs kgpu up while the host w1 reboots and w2 is cut off. Both have names.

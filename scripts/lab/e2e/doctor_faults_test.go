@@ -10,36 +10,36 @@ var faultsOfCards = []fault{
 	{
 		name:  "persistence is off",
 		plant: "systemctl stop nvidia-persistenced",
-		exit:  withWarnings, want: "w1 GPU_PERSISTENCE_OFF",
+		exit:  withWarnings, want: "w1 GPU_PERSISTENCE_OFF", group: "what doctor repairs",
 	},
 	{
 		name:  "the fabric manager is down",
 		plant: "systemctl stop nvidia-fabricmanager",
-		exit:  withErrors, want: "w1 GPU_FABRIC_FAILED",
+		exit:  withErrors, want: "w1 GPU_FABRIC_FAILED", group: "what doctor repairs",
 	},
 	{
 		name: "a fabric manager without switches", on: "cp1",
 		plant: "printf '[Service]\nExecStart=/bin/false\n' >/etc/systemd/system/nvidia-fabricmanager.service; systemctl daemon-reload; systemctl start nvidia-fabricmanager || :",
 		heal:  "rm /etc/systemd/system/nvidia-fabricmanager.service; systemctl daemon-reload; systemctl reset-failed",
-		exit:  withWarnings, want: "cp1 GPU_FABRIC_NEEDLESS",
+		exit:  withWarnings, want: "cp1 GPU_FABRIC_NEEDLESS", group: "what a host tells of itself",
 	},
 	{
 		name:  "a card fell off the bus",
 		plant: kernelLog("2026-11-20T13:00:01+00:00 w1 kernel: NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', GPU has fallen off the bus.\n"),
 		heal:  noKernelLog,
-		exit:  withErrors, want: "w1 GPU_FELL_OFF_BUS",
+		exit:  withErrors, want: "w1 GPU_FELL_OFF_BUS", group: "cards that the kernel gave up, and sources of apt",
 	},
 	{
 		name:  "the firmware does not answer",
 		plant: kernelLog("NVRM: Xid (PCI:0000:17:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"),
 		heal:  noKernelLog,
-		exit:  withErrors, want: "w1 GPU_GSP_TIMEOUT",
+		exit:  withErrors, want: "w1 GPU_GSP_TIMEOUT", group: "cards that the kernel gave up, and sources of apt",
 	},
 	{
 		name:  "a card has an error",
 		plant: kernelLog("NVRM: Xid (PCI:0000:17:00): 94, pid=4711, name=python, Contained\n"),
 		heal:  noKernelLog,
-		exit:  withWarnings, want: "w1 GPU_XID",
+		exit:  withWarnings, want: "w1 GPU_XID", group: "what a host tells of itself",
 	},
 	{
 		name: "the driver is not of this card",
@@ -64,7 +64,7 @@ var faultsOfCards = []fault{
 		name:  "the driver hangs",
 		plant: "echo hang >/etc/kgpu-lab/gpu-faults",
 		heal:  ": >/etc/kgpu-lab/gpu-faults",
-		exit:  withErrors, want: "w1 GPU_HUNG",
+		exit:  withErrors, want: "w1 GPU_HUNG", long: true,
 	},
 	{
 		name:  "the library is another",
@@ -105,7 +105,7 @@ var faultsOfCards = []fault{
 		name:  "the next kernel has no module", // of the one that runs hosts of a lab have no image, and depmod has not read its module
 		plant: `r=$(uname -r); touch "/boot/vmlinuz-$r" /boot/vmlinuz-99.0.0; mkdir /lib/modules/99.0.0; cp -a "/lib/modules/$r/modules.dep" /root; echo updates/dkms/nvidia.ko: >>"/lib/modules/$r/modules.dep"`,
 		heal:  `r=$(uname -r); mv /root/modules.dep "/lib/modules/$r/"; rm -r "/boot/vmlinuz-$r" /boot/vmlinuz-99.0.0 /lib/modules/99.0.0`,
-		exit:  withWarnings, want: "w1 GPU_MODULE_NEXT_KERNEL", also: "HOST_REBOOT_PENDING",
+		exit:  withWarnings, want: "w1 GPU_MODULE_NEXT_KERNEL", also: "HOST_REBOOT_PENDING", group: "drivers that are to come or were",
 	},
 	{
 		name: "parts of another driver",
@@ -113,7 +113,7 @@ var faultsOfCards = []fault{
 printf '%s\n' 'Package: nvidia-utils-550' 'Version: 550.1-0ubuntu1' 'Architecture: all' 'Maintainer: e2e <e2e@lab>' 'Description: of another driver' >"$d/DEBIAN/control"
 dpkg-deb --build "$d" /root/other.deb; dpkg -i /root/other.deb; rm -r "$d" /root/other.deb`,
 		heal: "dpkg --purge nvidia-utils-550",
-		exit: withWarnings, want: "w1 GPU_DRIVER_MIXED",
+		exit: withWarnings, want: "w1 GPU_DRIVER_MIXED", group: "drivers that are to come or were",
 	},
 }
 
@@ -122,7 +122,7 @@ var faultsOfContainers = []fault{
 		name:  "the cards are described of another driver",
 		plant: "cp -a /var/run/cdi/nvidia.yaml /root/cdi.was; sed -i -E 's/\\.so\\.[0-9]{3}\\.[0-9.]+/.so.580.11.22/' /var/run/cdi/nvidia.yaml",
 		heal:  "mv /root/cdi.was /var/run/cdi/nvidia.yaml",
-		exit:  withErrors, want: "w1 GPU_CDI_STALE",
+		exit:  withErrors, want: "w1 GPU_CDI_STALE", group: "drivers that are to come or were",
 	},
 	{
 		name:  "the runtime nvidia is missing",
@@ -145,7 +145,7 @@ var faultsOfContainers = []fault{
 	{
 		name:  "containerd does not listen to the kubelet",
 		plant: edited(mainFile, `/^version/a disabled_plugins = ["io.containerd.grpc.v1.cri"]`),
-		heal:  byUp,
+		heal:  edited(mainFile, `/^disabled_plugins/d`),
 		exit:  withErrors, want: "w1 CONTAINERD_CRI_DISABLED",
 	},
 	{
@@ -180,7 +180,7 @@ var faultsOfNodes = []fault{
 	{
 		name:  "a hold is lost",
 		plant: "apt-mark unhold kubelet",
-		exit:  withWarnings, want: "w1 HOST_HOLD_LOST",
+		exit:  withWarnings, want: "w1 HOST_HOLD_LOST", group: "what doctor repairs",
 	},
 	{
 		name:  "the kubelet is down",
@@ -226,44 +226,44 @@ var faultsOfNodes = []fault{
 		name:  "a file system is read-only",
 		plant: kernelLog("EXT4-fs (sda1): Remounting filesystem read-only\n"),
 		heal:  noKernelLog,
-		exit:  withErrors, want: "w1 HOST_FILES_READONLY",
+		exit:  withErrors, want: "w1 HOST_FILES_READONLY", group: "what a host tells of itself",
 	},
 	{
 		name:  "the host has no memory left",
 		plant: kernelLog("Out of memory: Killed process 4711 (python)\n"),
 		heal:  noKernelLog,
-		exit:  withWarnings, want: "w1 HOST_MEMORY_EXHAUSTED",
+		exit:  withWarnings, want: "w1 HOST_MEMORY_EXHAUSTED", group: "what a host tells of itself",
 	},
 	{
 		name:  "AppArmor is in a container's way",
 		plant: kernelLog(`audit: type=1400 audit(1.2:3): apparmor="DENIED" operation="signal" profile="cri-containerd.apparmor.d" pid=9 comm="runc"` + "\n"),
 		heal:  noKernelLog,
-		exit:  withWarnings, want: "w1 APPARMOR_DENIED",
+		exit:  withWarnings, want: "w1 APPARMOR_DENIED", group: "what a host tells of itself",
 	},
 	{
 		name: "a certificate ends soon", on: "cp1",
 		plant: "openssl req -x509 -newkey ed25519 -nodes -keyout /dev/null -subj /CN=e2e -days 10 -out /etc/kubernetes/pki/e2e.crt",
 		heal:  "rm /etc/kubernetes/pki/e2e.crt",
-		exit:  withWarnings, want: "cp1 HOST_CERTIFICATE_ENDS",
+		exit:  withWarnings, want: "cp1 HOST_CERTIFICATE_ENDS", group: "what a host tells of itself",
 	},
 	{
 		name: "a certificate has ended", on: "cp1",
-		plant: "openssl req -x509 -newkey ed25519 -nodes -keyout /dev/null -subj /CN=e2e -not_before 20200101000000Z -not_after 20210101000000Z -out /etc/kubernetes/pki/e2e.crt",
-		heal:  "rm /etc/kubernetes/pki/e2e.crt",
-		exit:  withErrors, want: "cp1 CERTIFICATE_EXPIRED",
+		plant: "openssl req -x509 -newkey ed25519 -nodes -keyout /dev/null -subj /CN=e2e -not_before 20200101000000Z -not_after 20210101000000Z -out /etc/kubernetes/pki/e2e-ended.crt",
+		heal:  "rm /etc/kubernetes/pki/e2e-ended.crt",
+		exit:  withErrors, want: "cp1 CERTIFICATE_EXPIRED", group: "what a host tells of itself",
 	},
 	{
 		name:  "a key of before 2022",
 		plant: "echo 'deb https://developer.download.nvidia.com/compute/cuda/repos/ubuntu1804/x86_64 /' >/etc/apt/sources.list.d/cuda.list",
 		heal:  "rm /etc/apt/sources.list.d/cuda.list",
-		exit:  withWarnings, want: "w1 APT_KEY_RETIRED",
+		exit:  withWarnings, want: "w1 APT_KEY_RETIRED", group: "what a host tells of itself",
 	},
 	{
 		name: "repositories contradict each other",
 		plant: "echo 'deb [signed-by=/etc/a.gpg] https://download.docker.com/linux/debian trixie stable' >/etc/apt/sources.list.d/zz-a.list; " +
 			"echo 'deb [signed-by=/etc/b.gpg] https://download.docker.com/linux/debian trixie stable' >/etc/apt/sources.list.d/zz-b.list",
 		heal: "rm /etc/apt/sources.list.d/zz-*",
-		exit: withErrors, want: "w1 APT_SIGNED_BY_CONFLICT",
+		exit: withErrors, want: "w1 APT_SIGNED_BY_CONFLICT", group: "cards that the kernel gave up, and sources of apt",
 	},
 	{
 		name: "weave found another's bridge", on: "cp1",
@@ -275,12 +275,12 @@ var faultsOfNodes = []fault{
 		name:  "an update waits for a reboot",
 		plant: "touch /run/reboot-required",
 		heal:  "rm /run/reboot-required",
-		exit:  withWarnings, want: "w1 HOST_REBOOT_PENDING",
+		exit:  withWarnings, want: "w1 HOST_REBOOT_PENDING", group: "what a host tells of itself",
 	},
 	{
 		name:  "the hosts' networks differ",
 		plant: "ip link set eth0 mtu 1400",
 		heal:  "ip link set eth0 mtu 1500",
-		exit:  withWarnings, want: "w1 NET_MTU_DIFFERS",
+		exit:  withWarnings, want: "w1 NET_MTU_DIFFERS", group: "what a host tells of itself",
 	},
 }

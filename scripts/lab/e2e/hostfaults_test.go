@@ -10,15 +10,14 @@ import (
 // ends with the reason, and the next one carries on when the fault is gone.
 func TestHostFaults(t *testing.T) {
 	l := newLab(t, nil, "--workers", "1")
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
-		hosts: []string{l.host("cp1", ""), l.host("w1", "")},
-	})
+	d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(), hosts: []string{l.host("cp1", ""), l.host("w1", "")}}
+	c := newCluster(t, l, d)
 	const kubernetes, registry = "pkgs.k8s.io/core:/stable:/v1.36/deb/", "registry.k8s.io/v2/kube-controller-manager/"
 	l.interruptDpkg(t, "w1", "socat")
 	must(t, "a hold at another version is its owner's to undo", c.heldKubelet)
 	fresh := l.snapshot(t, "cp1", "w1")
 
+	t.Run("the data of an etcd", func(t *testing.T) { l.staleEtcd(t, d, "w1") })
 	t.Run("a clock an hour wrong", func(t *testing.T) {
 		l.setClock(t, "w1", "+61 minutes")
 		c.stops(t, stop{exit: 58, host: "w1", reason: "HOST_CLOCK_SKEW", words: []string{"the clock is 1h"}})
@@ -99,6 +98,7 @@ func TestHostFaults(t *testing.T) {
 		c.stops(t, stop{exit: 55, host: "cp1", step: "cluster/init", reason: "HOST_DISK_FULL",
 			words: []string{"/var/lib/containerd has ", " of 24MiB free", "most is in /var/lib/containerd (", "no space left on device"}}, "--ignore", "HOST_DISK_FULL")
 	})
+	must(t, "kubeadm init is killed", c.initIsKilled)
 	t.Run("registries recover", func(t *testing.T) {
 		// What kubeadm pulls fails a few times; what kubelets pull, until somebody was told.
 		l.fault(t, registry+"manifests/", "status=500,times=4")

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -26,6 +27,7 @@ type fault struct {
 	heal  string // script on the host, or byUp; empty: `kgpu doctor --fix` does it
 	slow  bool   // kubelets and containers take their time to show it, or that it is over
 	long  bool   // make test-all plants it: one like it is planted by make test
+	group string // make test plants those of a group together, which have nothing to do with each other; make test-all one by one
 	exit  int    // of kgpu doctor
 	want  string // the finding, "host ID"
 	also  string // IDs that may come with it, with blanks between: HOST_DRIFT always may
@@ -34,38 +36,61 @@ type fault struct {
 // byUp heals what kgpu doctor says that `kgpu up` heals.
 const byUp = "kgpu up"
 
-// diagnoses plants a fault, has kgpu doctor find it and nothing else, heals it, and has kgpu doctor find nothing.
-func (c *cluster) diagnoses(t *testing.T, f fault) {
-	t.Helper()
-	host := f.on
-	if host == "" {
-		host = "w1"
+// together are the faults as they are to be planted: each by itself, or in the groups of make test.
+func together(faults []fault) (planted [][]fault) {
+	at := map[string]int{}
+	for _, f := range faults {
+		if i, ok := at[f.group]; ok && f.group != "" && testing.Short() {
+			planted[i] = append(planted[i], f)
+			continue
+		}
+		at[f.group] = len(planted)
+		planted = append(planted, []fault{f})
 	}
-	c.exec(t, host, f.plant)
+	return planted
+}
+
+// diagnoses plants faults, has kgpu doctor find each and nothing else, heals them, and has kgpu doctor find nothing.
+func (c *cluster) diagnoses(t *testing.T, faults ...fault) {
+	t.Helper()
+	exit, slow := withWarnings, false
+	var want, also []string
+	for _, f := range faults {
+		c.exec(t, cmp.Or(f.on, "w1"), f.plant)
+		exit, slow = min(exit, f.exit), slow || f.slow
+		want, also = append(want, f.want), append(also, strings.Fields(f.also+" HOST_DRIFT")...)
+	}
 	var code int
 	var found []string
+	missing := func(id string) bool { return !slices.Contains(found, id) }
 	for range patience {
 		look := start(t, "", "doctor", "--output=json", "-i", c.inventory)
 		code = look.wait(t)
-		if found = c.found(t, look); !f.slow || code == f.exit && slices.Contains(found, f.want) {
+		if found = c.found(t, look); !slow || code == exit && !slices.ContainsFunc(want, missing) {
 			break
 		}
 		time.Sleep(between)
 	}
-	if code != f.exit || !slices.Contains(found, f.want) {
-		t.Errorf("found %v, status %d, want %s, %d", found, code, f.want, f.exit)
+	if code != exit || slices.ContainsFunc(want, missing) {
+		t.Errorf("found %v, status %d, want %v, %d", found, code, want, exit)
 	}
 	for _, one := range found {
-		if _, id, _ := strings.Cut(one, " "); one != f.want && id != "HOST_DRIFT" && !slices.Contains(strings.Fields(f.also), id) {
+		if _, id, _ := strings.Cut(one, " "); !slices.Contains(want, one) && !slices.Contains(also, id) {
 			t.Errorf("found %s, too", one)
 		}
 	}
-	switch {
-	case f.heal == byUp:
-		c.up(t)
-	case f.heal != "":
-		c.exec(t, host, f.heal)
-	case !f.slow:
+	fixes := false // what kgpu doctor --fix does, it does at once
+	for _, f := range faults {
+		switch {
+		case f.heal == byUp:
+			c.up(t)
+		case f.heal != "":
+			c.exec(t, cmp.Or(f.on, "w1"), f.heal)
+		default:
+			fixes = true
+		}
+	}
+	if fixes && !slow {
 		kgpu(t, 0, "doctor", "--fix", "--yes", "-i", c.inventory) // it looks again, at all hosts
 		return
 	}
@@ -98,9 +123,9 @@ chmod 755 /usr/sbin/journalctl; mkdir -p /etc/kgpu-lab`)
 	}
 }
 
-// kernelLog is a script that makes this the log of the present boot.
+// kernelLog is a script that adds this to the log of the present boot.
 func kernelLog(text string) string {
-	return "read -r boot </proc/sys/kernel/random/boot_id; base64 -d >/etc/kgpu-lab/kernel-log-$boot <<<" + base64.StdEncoding.EncodeToString([]byte(text))
+	return "read -r boot </proc/sys/kernel/random/boot_id; base64 -d >>/etc/kgpu-lab/kernel-log-$boot <<<" + base64.StdEncoding.EncodeToString([]byte(text))
 }
 
 const noKernelLog = "rm -f /etc/kgpu-lab/kernel-log-*"

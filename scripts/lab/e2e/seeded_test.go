@@ -23,13 +23,14 @@ import (
 	"kgpu.dev/kgpu/scripts/lab/process"
 )
 
-// TestSeededSecrets makes and removes a cluster whose secrets are all known, and looks for them in what kgpu says, in the
-// arguments and the environment of every process meanwhile, and in files and journals of both sides afterwards. Every
-// place has a canary that must be found.
+// TestSeededSecrets makes a cluster of one machine, lets it grow, and removes it. Its secrets are all known, and looked for in what
+// kgpu says, in the arguments and the environment of every process meanwhile, and in files and journals of both sides afterwards.
+// Every place has a canary that must be found.
 func TestSeededSecrets(t *testing.T) {
 	operator := operatorHome
-	l := newLab(t, []string{"gpu"}, "--workers", "0", "--with", "password", "--gpus", "password1=1xT4")
+	l := newLab(t, []string{"gpu"}, "--workers", "0", "--with", "password", "--gpus", "cp1=1xT4", "--gpus", "password1=1xT4")
 	hosts := []string{"cp1", "password1"}
+	fresh := l.snapshot(t, "cp1")
 	known := secrets{}
 	known.add("the sudo password", read(t, l.Password()))
 	passphrase := rand.Text()
@@ -37,17 +38,26 @@ func TestSeededSecrets(t *testing.T) {
 	key := read(t, l.env["KGPU_LAB_KEY"])
 	known.add("the SSH key", key)
 	login := fmt.Sprintf("key: %q, passphrase: \"file:%s\"", file(t, "key", encrypted(t, key, passphrase)), file(t, "passphrase", passphrase+"\n"))
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\n",
-		hosts: []string{
-			l.host("cp1", "ssh: {"+login+"}"),
-			l.host("password1", "ssh: {"+login+", sudoPassword: \"file:"+l.Password()+"\"}"),
-		},
-	})
+	d := desired{
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\nnotebook: {idleTimeout: 90s}\n",
+		hosts: []string{l.host("cp1", "ssh: {"+login+"}")},
+	}
+	c := newCluster(t, l, d)
 	watched := l.watchProcesses(t)
 	var runs []*session
 
 	must(t, "up", func(t *testing.T) {
+		s := kgpu(t, 0, "up", "-v", "--output", "json", c.inventory)
+		runs = append(runs, s)
+		c.ready(t, "cp1")
+		if cards := s.cards(); len(cards) != 1 {
+			t.Errorf("proven are %q, want one", cards)
+		}
+	})
+	t.Run("one machine", c.aloneWithItsCard)
+	must(t, "a worker comes", func(t *testing.T) {
+		d.hosts = append(d.hosts, l.host("password1", "ssh: {"+login+", sudoPassword: \"file:"+l.Password()+"\"}"))
+		l.write(t, filepath.Dir(c.inventory), d)
 		s := start(t, "", "up", "-v", "--output", "json", c.inventory)
 		runs = append(runs, s)
 		s.await(t, "password1 joins", func(e event) bool { return e.Event == "step.start" && e.Step == "cluster/join" })
@@ -88,6 +98,7 @@ func TestSeededSecrets(t *testing.T) {
 	t.Run("while there is a cluster", look)
 	t.Run("reset", func(t *testing.T) {
 		runs = append(runs, kgpu(t, 0, "reset", "-v", "--yes", "--inventory", c.inventory))
+		l.unchanged(t, fresh)
 	})
 	t.Run("after reset", look)
 	t.Run("what kgpu said", func(t *testing.T) {
