@@ -8,11 +8,11 @@ import (
 )
 
 // TestCardsInTrouble has hosts whose cards do not come easily: nouveau holds one until a reboot, Secure Boot wants signed
-// modules for another and has none for a third, and two list and do not compute; then a card is lost, and a driver hangs. The runtime
-// is docker.
+// modules for another, whose kernel is an old one, and has none for a third, and two list and do not compute; then a card is lost, and a
+// driver hangs. The runtime is docker.
 func TestCardsInTrouble(t *testing.T) {
 	l := newLab(t, []string{"gpu", "docker", "noble"}, "--workers", "2", "--with", "ubuntu",
-		"--gpus", "w1=1xT4,nouveau-busy", "--gpus", "w2=1xA100,secureboot", "--gpus", "ubuntu1=2xL40S,secureboot")
+		"--gpus", "w1=1xT4,nouveau-busy", "--gpus", "w2=1xA100,secureboot", "--gpus", "ubuntu1=2xL40S,secureboot,oldkernel")
 	d := desired{version: "1.36", runtime: "docker", network: "flannel", more: l.forCards()}
 	cp, w1, w2, ubuntu := l.host("cp1", ""), l.host("w1", ""), l.host("w2", ""), l.host("ubuntu1", "")
 
@@ -27,6 +27,7 @@ func TestCardsInTrouble(t *testing.T) {
 
 	d.hosts = []string{cp, w1, ubuntu}
 	c := newCluster(t, l, d)
+	itsKernel := c.comesWithItsKernel(t, "ubuntu1", "w1")
 	booted := l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id")
 	must(t, "cards that only list", func(t *testing.T) {
 		l.exec(t, "ubuntu1", "mkdir -p /etc/kgpu-lab; echo not-ready >/etc/kgpu-lab/gpu-faults")
@@ -48,6 +49,7 @@ func TestCardsInTrouble(t *testing.T) {
 		if len(s.cards()) != 0 {
 			t.Errorf("proven are %q", s.cards())
 		}
+		itsKernel(t)
 	})
 	must(t, "up", func(t *testing.T) {
 		s := c.up(t)

@@ -22,10 +22,9 @@ modprobe nvidia_uvm
 
 // TestDrivers has a host whose owner put another driver there than the inventory asks for, and then a cluster whose
 // inventory changes: one node at a time is drained, gets its driver and is let in again, while a pod with cards goes where
-// cards are. What the owner had is there again after reset. Then a host that runs an older kernel comes to the newest of its line.
+// cards are. What the owner had is there again after reset.
 func TestDrivers(t *testing.T) {
-	l := newLab(t, []string{"gpu", "noble"}, "--workers", "2", "--with", "ubuntu",
-		"--gpus", "w1=2xA100", "--gpus", "w2=2xB200,nvlink5", "--gpus", "ubuntu1=1xT4,oldkernel")
+	l := newLab(t, []string{"gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=2xB200,nvlink5")
 	l.verb(t, "reboot", "w1") // it will again: what only the first boot does is not in the snapshot then
 	l.verb(t, "kill", "w2")   // the same
 	l.verb(t, "start", "w2")
@@ -112,19 +111,15 @@ func TestDrivers(t *testing.T) {
 			t.Errorf("the module of w1 is %s", got)
 		}
 	})
-	t.Run("an older kernel", l.olderKernel)
 }
 
-// olderKernel has a host for whose kernel no modules come built: the newest kernel of its line comes with the driver, and a reboot
-// starts it before the host becomes a node.
-func (l *lab) olderKernel(t *testing.T) {
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories() + "gpu: {cuda: none}\nnotebook: {framework: none}\n",
-		hosts: []string{l.host("cp1", ""), l.host("ubuntu1", "")},
-	})
-	newest, older := l.exec(t, "w1", "uname -r"), l.exec(t, "ubuntu1", "apt-get -qq update; uname -r")
+// comesWithItsKernel has a host for whose kernel no modules come built, which is older than that of the others: the newest of its line
+// is to come with the driver, and a reboot to start it before the host becomes a node. What it returns wants that to have been done.
+func (c *cluster) comesWithItsKernel(t *testing.T, host, other string) (done func(*testing.T)) {
+	t.Helper()
+	newest, older := c.exec(t, other, "uname -r"), c.exec(t, host, "apt-get -qq update; uname -r")
 	if newest == older {
-		t.Fatalf("ubuntu1 runs kernel %s from the beginning", older)
+		t.Fatalf("%s runs kernel %s from the beginning", host, older)
 	}
 	planned := kgpu(t, 2, "plan", c.inventory).stdout.String()
 	for _, want := range []string{"; with kernel " + newest + ", for which there are modules (none come built for kernel " + older, "reboot into kernel " + newest} {
@@ -132,18 +127,16 @@ func (l *lab) olderKernel(t *testing.T) {
 			t.Errorf("no %q in the plan:\n%s", want, planned)
 		}
 	}
-	s := c.up(t)
-	if now := l.exec(t, "ubuntu1", "uname -r"); now != newest {
-		t.Errorf("ubuntu1 runs kernel %s, want %s", now, newest)
+	return func(t *testing.T) {
+		t.Helper()
+		if now := c.exec(t, host, "uname -r"); now != newest {
+			t.Errorf("%s runs kernel %s, want %s", host, now, newest)
+		}
+		module := c.exec(t, host, "modinfo -F filename nvidia; dpkg-query -W 'nvidia-dkms-*' 2>/dev/null || :")
+		if !strings.HasPrefix(module, "/lib/modules/"+newest+"/kernel/nvidia-") || strings.Contains(module, "dkms") {
+			t.Errorf("the module of %s is %s", host, module)
+		}
 	}
-	if module := l.exec(t, "ubuntu1", "modinfo -F filename nvidia; dpkg-query -W 'nvidia-dkms-*' 2>/dev/null || :"); !strings.HasPrefix(module, "/lib/modules/"+newest+"/kernel/nvidia-") || strings.Contains(module, "dkms") {
-		t.Errorf("the module of ubuntu1 is %s", module)
-	}
-	c.offers(t, "cp1= ubuntu1=1")
-	if cards := s.cards(); len(cards) != 1 {
-		t.Errorf("proven are %q, want one", cards)
-	}
-	c.nothingToDo(t, "cp1", "ubuntu1")
 }
 
 // asks wants a run that would move a pod with cards to ask before, and to change nothing when it is not told yes.
