@@ -58,6 +58,7 @@ func (c *cluster) cards(t *testing.T, made *session) {
 		c.notebook(t, s)
 	})
 	t.Run("for people", func(t *testing.T) {
+		long(t)
 		said := kgpu(t, 0, "smoke", c.inventory).stdout.String()
 		if want := "/?token=" + c.notebookToken(t) + "\n"; !strings.Contains(said, want) {
 			t.Error("kgpu smoke does not say where the notebook is")

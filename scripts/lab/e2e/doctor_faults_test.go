@@ -202,7 +202,7 @@ var faultsOfNodes = []fault{
 		name: "the API server is gone", on: "cp1",
 		plant: "mv /etc/kubernetes/manifests/kube-apiserver.yaml /root/",
 		heal:  "mv /root/kube-apiserver.yaml /etc/kubernetes/manifests/",
-		slow:  true, exit: withErrors, want: "cp1 API_UNREACHABLE",
+		slow:  true, exit: withErrors, want: "cp1 API_UNREACHABLE", long: true,
 	},
 	{
 		name: "the node's own check alarms", on: "cp1",

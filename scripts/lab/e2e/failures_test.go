@@ -72,7 +72,12 @@ func TestFailures(t *testing.T) {
 		{"all at once", []string{cp, w1, w2}, "", nil,
 			40, []string{"cp1 " + ports, "w1 " + blocked, "w1 " + ids, "w2 " + swap}},
 	} {
-		t.Run(r.name, func(t *testing.T) { l.refuses(t, d, r) })
+		t.Run(r.name, func(t *testing.T) {
+			if len(r.flags) > 0 && r.more == "" { // the last one tells of all of these
+				long(t)
+			}
+			l.refuses(t, d, r)
+		})
 	}
 	l.unchanged(t, before)
 
