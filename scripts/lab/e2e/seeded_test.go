@@ -61,7 +61,7 @@ func TestSeededSecrets(t *testing.T) {
 		s := start(t, "", "up", "-v", "--output", "json", c.inventory)
 		runs = append(runs, s)
 		s.await(t, "password1 joins", func(e event) bool { return e.Event == "step.start" && e.Step == "cluster/join" })
-		const tokens = "kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token " +
+		const tokens = admin + "-n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token " +
 			`-o go-template='{{range .items}}{{index .data "token-secret" | base64decode}}{{"\n"}}{{end}}'`
 		for i, token := range lines(l.exec(t, "cp1", tokens)) {
 			known.add(fmt.Sprintf("join token %d", i+1), token)
