@@ -29,6 +29,10 @@ func TestReset(t *testing.T) {
 	c := l.withContainerd(t)
 	must(t, "containerd", func(t *testing.T) {
 		c.containerdLife(t)
+		look := start(t, "", "doctor", "--output=json", "-i", c.inventory)
+		if code := look.wait(t); code == withErrors {
+			t.Errorf("kgpu doctor finds %v", c.found(t, look))
+		}
 		for backend, want := range map[string]string{"legacy": "KUBE-SERVICES", "nft": ""} {
 			if got := l.exec(t, "w2", "iptables-"+backend+"-save -t nat | grep -o '^:KUBE-SERVICES' | tr -d : || :"); got != want {
 				t.Errorf("iptables-%s of w2 has the chain %q, want %q", backend, got, want)
