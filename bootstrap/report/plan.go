@@ -26,11 +26,11 @@ type PlanOptions struct {
 // PrintPlan writes how much would be done, then what on each host, and why; hosts where it is the same stand together. Inputs
 // are left out: they may be secret.
 func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
+	g = g.WithProof()
 	if o.JSON {
 		return planJSON(w, g)
 	}
 	p := On(w)
-	g = g.WithProof()
 	if !o.Told {
 		for _, warning := range g.Told() {
 			p.say(yellow, "warning:", " "+warning)
