@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // User is somebody who may work in a namespace.
@@ -28,7 +26,7 @@ func PrintUsers(w io.Writer, users []User) error {
 		if !u.Until.IsZero() {
 			until = u.Until.Format(time.DateOnly)
 		}
-		g.rows = append(g.rows, []string{printable.Line(u.Name), printable.Line(u.Namespace), printable.Line(u.Role), until})
+		g.rows = append(g.rows, []string{u.Name, u.Namespace, u.Role, until})
 	}
 	p.grid(g)
 	return p.to.err

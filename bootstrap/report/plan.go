@@ -154,11 +154,11 @@ func (h *hostPlan) table(verbose bool) string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range h.steps {
-		fmt.Fprintf(table, "  + %s\t%s\t%s\n", s.ID, s.Title, s.Reason)
+		fmt.Fprintf(table, "  + %s\t%s\t%s\n", s.ID, printable.Line(s.Title), printable.Line(s.Reason))
 	}
 	if verbose {
 		for _, s := range h.skipped {
-			fmt.Fprintf(table, "  · %s\t\t%s\n", s.ID, s.Reason)
+			fmt.Fprintf(table, "  · %s\t\t%s\n", s.ID, printable.Line(s.Reason))
 		}
 	}
 	_ = table.Flush() // to memory
