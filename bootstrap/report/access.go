@@ -14,10 +14,10 @@ type User struct {
 	Until     time.Time // end of the certificate; zero: not known
 }
 
-// PrintUsers writes a table of users.
-func PrintUsers(w io.Writer, users []User) error {
+// PrintUsers writes a table of users; where there are none, the command that makes one.
+func PrintUsers(w io.Writer, users []User, create string) error {
 	if len(users) == 0 {
-		_, err := fmt.Fprintln(On(w), "there are no users yet: kgpu user create NAME")
+		_, err := fmt.Fprintln(On(w), "there are no users yet: "+create)
 		return err
 	}
 	p, g := On(w), grid{rows: [][]string{{"USER", "NAMESPACE", "ROLE", "CERTIFICATE ENDS"}}}
@@ -70,9 +70,9 @@ func PrintDoor(w io.Writer, what, url, token string, port uint16) error {
 	return err
 }
 
-// PrintStopped says that the notebook has no pod.
-func PrintStopped(w io.Writer) error {
-	_, err := fmt.Fprintln(w, "the notebook is stopped, and its GPU is free: `kgpu notebook` starts it again")
+// PrintStopped says that the notebook has no pod, and which command starts it again.
+func PrintStopped(w io.Writer, start string) error {
+	_, err := fmt.Fprintf(On(w), "the notebook is stopped, and its GPU is free: `%s` starts it again\n", start)
 	return err
 }
 

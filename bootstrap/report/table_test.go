@@ -16,7 +16,7 @@ func TestWhatIsMeasuredIsPrinted(t *testing.T) {
 			return PrintNext(p, [][2]string{{"kgpu status --inventory " + word + ".yaml", "hosts, nodes, cards, and who uses them"}, {"kgpu up", "makes them"}})
 		},
 		"users": func(p *Page, word string) error {
-			return PrintUsers(p, []User{{Name: word, Namespace: word, Role: "edit"}, {Name: "b", Namespace: "c", Role: "view"}})
+			return PrintUsers(p, []User{{Name: word, Namespace: word, Role: "edit"}, {Name: "b", Namespace: "c", Role: "view"}}, "")
 		},
 		"plan": func(p *Page, word string) error {
 			step := func(id, title, why string) *plan.Step {
