@@ -143,9 +143,9 @@ func (s *session) tellWarnings() {
 	}
 }
 
-// What a host may take to tell what it is. What the facts can do without may take two and a half minutes in all where everything
-// hangs: the driver, docker, etcd's directory and the API server. For the rest they wait half a minute at a program that
-// hangs, and end; one after the other may be slow. Thousands of nodes, packages and addresses are a few megabytes.
+// What a host may take to tell what it is. What the facts can do without may take three minutes in all where everything hangs:
+// the driver, docker, etcd's directory and the API server. For the rest they wait half a minute at a program that hangs, and
+// end; one after the other may be slow. Thousands of nodes, packages and addresses are a few megabytes.
 var factsBounds = remote.Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
 
 // attach follows the runs that a former kgpu left on the hosts to their ends, and looks at those hosts and the cluster again.
