@@ -495,8 +495,8 @@ func TestOpenNotebook(t *testing.T) {
 			h, o := newAPIHost(t)
 			h.program(t, "kubectl", script)
 			var out strings.Builder
-			err := StopNotebook(t.Context(), o, DoorOptions{Out: &out})
-			if want == "" && (err != nil || !strings.Contains(out.String(), "kgpu notebook")) || want != "" && !errors.Is(err, &reason.Error{ID: want}) {
+			err := StopNotebook(t.Context(), o, DoorOptions{Out: &out, Start: "kgpu notebook -i x"})
+			if want == "" && (err != nil || !strings.Contains(out.String(), "`kgpu notebook -i x` starts it")) || want != "" && !errors.Is(err, &reason.Error{ID: want}) {
 				t.Errorf("%q, %v; want %s", out.String(), err, want)
 			}
 		}

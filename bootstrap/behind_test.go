@@ -40,6 +40,7 @@ type site struct {
 	adminConf string                 // path of the control plane's
 	more      map[string]string      // host → what facts.sh prints there, too
 	offers    map[string]string      // host → what reach.sh prints of the repository there, if it is asked
+	warns     map[string]string      // host and step → what it warns of, a line each
 	looked    func(host string) bool // by facts.sh; true: the connection is lost by that. nil: never
 
 	mu     sync.Mutex
@@ -197,6 +198,9 @@ func (s *site) batch(host string, e *sshtest.Exec) int {
 		s.mu.Unlock()
 		if at != nil {
 			return at(e)
+		}
+		for warning := range strings.Lines(s.warns[host+" "+id]) {
+			fmt.Fprintf(e.Stdout, "!\t%s\t%s\n", id, strings.TrimSuffix(warning, "\n"))
 		}
 		if id == "cluster/token" {
 			for name, value := range map[string]string{"token": "abcdef.0123456789abcdef", "ca_hash": "sha256:00"} {

@@ -23,6 +23,7 @@ type DoorOptions struct {
 	Port  int                                         // of this machine, which leads there; 0: a free one
 	JSON  bool                                        // an object for programs, without the token
 	Admin bool                                        // of the dashboard: with all rights
+	Start string                                      // the command that starts a notebook that was stopped
 	Out   io.Writer                                   // hears where it is
 	Open  func(ctx context.Context, url string) error // opens a browser; nil: the user does
 
@@ -80,7 +81,7 @@ func StopNotebook(ctx context.Context, o Options, d DoorOptions) error {
 				Stopped bool `json:"stopped"`
 			}{true})
 		}
-		return report.PrintStopped(d.Out)
+		return report.PrintStopped(d.Out, d.Start)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,9 +61,10 @@ func NewRunID(now time.Time) string {
 // session is the connections to a set of hosts and what was seen there.
 type session struct {
 	Options
-	dialer *remote.Dialer
-	budget event.Budget // of what the hosts may tell
-	drains []string     // nodes that the operator agreed to have drained
+	dialer   *remote.Dialer
+	budget   event.Budget // of what the hosts may tell
+	warnings run.Warnings // of the steps
+	drains   []string     // nodes that the operator agreed to have drained
 
 	goesOn bool  // without workers that are lost after the start
 	left   error // what those failed with that it went on without
@@ -123,15 +125,27 @@ func (s *session) drop(id string) {
 }
 
 func (s *session) close() {
+	s.tellWarnings()
 	for _, h := range s.hosts {
 		h.Close()
 	}
 	s.dialer.Close()
 }
 
-// What a host may take to tell what it is. What the facts can do without may take two and a half minutes in all where everything
-// hangs: the driver, docker, etcd's directory and the API server. For the rest they wait half a minute at a program that
-// hangs, and end; one after the other may be slow. Thousands of nodes, packages and addresses are a few megabytes.
+// tellWarnings tells what the steps warned of, the same of several hosts once: when all of them have, at the end of the story.
+func (s *session) tellWarnings() {
+	order := func(id string) int {
+		return slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.ID() == id })
+	}
+	for _, w := range s.warnings.Take() {
+		slices.SortFunc(w.Hosts, func(a, b string) int { return order(a) - order(b) })
+		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: strings.Join(w.Hosts, ", ") + ": " + w.Text})
+	}
+}
+
+// What a host may take to tell what it is. What the facts can do without may take three minutes in all where everything hangs:
+// the driver, docker, etcd's directory and the API server. For the rest they wait half a minute at a program that hangs, and
+// end; one after the other may be slow. Thousands of nodes, packages and addresses are a few megabytes.
 var factsBounds = remote.Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
 
 // attach follows the runs that a former kgpu left on the hosts to their ends, and looks at those hosts and the cluster again.
@@ -220,7 +234,7 @@ func (s *session) engine() *run.Engine {
 		hosts[id] = h
 	}
 	return &run.Engine{
-		Run: s.Run, By: operator(), Fence: s.fence(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Script: scripts.Step, Lib: scripts.Lib(),
+		Run: s.Run, By: operator(), Fence: s.fence(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Warnings: &s.warnings, Script: scripts.Step, Lib: scripts.Lib(),
 		Timeouts: s.Inventory.Timeouts, Forgets: s.forgets,
 		Heard: func(host, name string, value []byte) {
 			if name == plan.OutputLeft {

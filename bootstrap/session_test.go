@@ -2,11 +2,13 @@ package bootstrap
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -95,5 +97,28 @@ func TestNoControlPlane(t *testing.T) {
 	}
 	if _, err := Plan(t.Context(), o); err == nil {
 		t.Error("a cluster without a control plane is planned")
+	}
+}
+
+// What kubeadm warns of on several hosts is told once in a run, with their names, when it is known of all of them; what only one
+// warns of has its name.
+func TestWarningsAreToldOnce(t *testing.T) {
+	s, o := newSite(t, "cp1", "w1", "w2")
+	s.warns = map[string]string{"cp1 cluster/init": "kubeadm: old\nkubeadm: Swap", "w1 cluster/join": "kubeadm: old", "w2 cluster/join": "kubeadm: old"}
+	if err := Up(t.Context(), o, func(*plan.Graph) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	events := s.Events()
+	var told []string
+	for i, e := range events {
+		if e.Kind == event.Warning && strings.Contains(e.Text, "kubeadm: ") {
+			told = append(told, e.Host+e.Step+e.Text)
+			if slices.ContainsFunc(events[i:], func(e event.Event) bool { return e.Kind == event.StepStart }) {
+				t.Errorf("%q is told while steps are still to come", e.Text)
+			}
+		}
+	}
+	if want := []string{"cp1, w1, w2: kubeadm: old", "cp1: kubeadm: Swap"}; !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
 	}
 }

@@ -321,15 +321,7 @@ func TestReady(t *testing.T) {
 // Of pods that do not come while all nodes are ready, it says what keeps the first of them.
 func TestReadyTellsWhatKeepsAPod(t *testing.T) {
 	t.Parallel()
-	step, err := Step("cluster-ready")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?s)\nstuck_template='([^']*)'`).FindSubmatch(step)
-	if found == nil {
-		t.Fatal("cluster-ready.sh has no stuck_template")
-	}
-	pods := template.Must(template.New("").Parse(string(found[1])))
+	pods := template.Must(template.New("").Parse(quoted(t, stepText(t, "cluster-ready"), "stuck_template")))
 	pod := func(name string, status object) object {
 		return object{"metadata": object{"name": name}, "status": status}
 	}
@@ -384,15 +376,7 @@ esac
 // A pod of a crash loop is ready for a moment now and then: one that began again just now is looked at once more.
 func TestReadySeesCrashLoops(t *testing.T) {
 	t.Parallel()
-	step, err := Step("cluster-ready")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?s)\nrestarts_template='([^']*)'`).FindSubmatch(step)
-	if found == nil {
-		t.Fatal("cluster-ready.sh has no restarts_template")
-	}
-	pods := template.Must(template.New("").Parse(string(found[1])))
+	pods := template.Must(template.New("").Parse(quoted(t, stepText(t, "cluster-ready"), "restarts_template")))
 	for name, c := range map[string]struct {
 		namespace string
 		restarts  int
@@ -707,16 +691,9 @@ esac
 // A port that is refused is one that was reached.
 func TestLooksOfAPod(t *testing.T) {
 	t.Parallel()
-	step, err := Step("cluster-ready")
-	if err != nil {
-		t.Fatal(err)
-	}
-	looks := regexp.MustCompile(`(?s)\nlooks='([^']*)'`).FindSubmatch(step)
-	if looks == nil {
-		t.Fatal("cluster-ready.sh has no looks")
-	}
+	looks := quoted(t, stepText(t, "cluster-ready"), "looks")
 	for address, want := range map[string]string{"127.0.0.1": "reached\n", "255.255.255.255": "does not reach "} {
-		out, err := exec.Command("/bin/bash", "-c", string(looks[1]), address).CombinedOutput()
+		out, err := exec.Command("/bin/bash", "-c", looks, address).CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), want) || strings.Count(string(out), "resol") != 1 {
 			t.Errorf("%s: %v\n%s", address, err, out)
 		}

@@ -204,10 +204,7 @@ func TestDoctorHolds(t *testing.T) {
 // The answers of the API server are read by templates, which go through objects that lack anything.
 func TestDoctorTemplates(t *testing.T) {
 	t.Parallel()
-	plugin, err := Step("doctor-plugin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plugin := stepText(t, "doctor-plugin")
 	_, quantities, _ := strings.Cut(string(plugin), "quantities='")
 	quantities, _, _ = strings.Cut(quantities, "'\n")
 	_, assignments, _ := strings.Cut(string(Doctor()), "# shellcheck disable=SC2016 # Go's templates\n")

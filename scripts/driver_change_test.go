@@ -629,10 +629,7 @@ func TestGPUReadyRestartsAPlugin(t *testing.T) {
 func TestDrainTemplates(t *testing.T) {
 	t.Parallel()
 	text := Lib()
-	uncordon, err := Step("driver-uncordon")
-	if err != nil {
-		t.Fatal(err)
-	}
+	uncordon := stepText(t, "driver-uncordon")
 	text = append(text, uncordon...)
 	type object = map[string]any
 	controller := []any{object{"kind": "ReplicaSet", "controller": true}}
@@ -652,12 +649,8 @@ func TestDrainTemplates(t *testing.T) {
 		"node": {object{"status": object{"conditions": []any{object{"type": "DiskPressure", "status": "False"}, object{"type": "Ready", "status": "True"}},
 			"allocatable": object{"cpu": "4", "nvidia.com/gpu": "2"}}}, "True cpu=4 nvidia.com/gpu=2\n"},
 	} {
-		found := regexp.MustCompile(`(?s)\n` + name + `_template='(.*?)'\n`).FindSubmatch(text)
-		if found == nil {
-			t.Fatalf("no template called %s", name)
-		}
 		var out strings.Builder
-		if err := template.Must(template.New(name).Parse(string(found[1]))).Execute(&out, c.data); err != nil {
+		if err := template.Must(template.New(name).Parse(quoted(t, text, name+"_template"))).Execute(&out, c.data); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != c.want {

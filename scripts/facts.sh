@@ -366,7 +366,9 @@ if [[ $active == *' containerd.service '* ]]; then
   root_of "$(base64 -d <<<"$dump" 2>/dev/null)"
 fi
 if [[ $active == *' docker.service '* ]]; then
-  docker=$(timeout 10 curl -fsS --unix-socket /run/docker.sock http://localhost/info 2>/dev/null)
+  ask=(curl -fsS --unix-socket /run/docker.sock http://localhost/info)
+  # One that is slow is asked again: nothing else tells its cgroup driver, and where its images go.
+  docker=$(timeout 10 "${ask[@]}" 2>/dev/null) || { [[ $? == 124 ]] && docker=$(timeout 30 "${ask[@]}" 2>/dev/null); }
   [[ $docker != *'"nvidia":{'* ]] || echo 'docker-info=nvidia yes'
   if [[ $docker =~ \"DockerRootDir\":\"(/[^\"]*)\" ]]; then docker_root=${BASH_REMATCH[1]}; fi
   for field in ServerVersion CgroupDriver CgroupVersion Driver; do

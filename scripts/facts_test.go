@@ -54,12 +54,39 @@ func TestFactsWithoutWhatHangs(t *testing.T) {
 	s.stub("nvidia-smi", "#!/bin/sh\n[ \"$1\" != -L ] || exec sleep 20\necho 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, Enabled'\n")
 	s.stub("curl", "#!/bin/sh\nexec sleep 60\n")
 	s.stub("du", "#!/bin/sh\nexec sleep 60\n")
-	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("timeout 10", "timeout 1", "-k 5 8", "-k 1 1"))).output))
+	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("timeout 10", "timeout 1", "timeout 30 \"${ask", "timeout 1 \"${ask", "-k 5 8", "-k 1 1"))).output))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(h.NVIDIA.Seen) != 1 || h.DockerInfo != nil || h.Etcd == nil || h.Etcd.KiB != 0 || h.Etcd.Changed.IsZero() {
 		t.Errorf("%+v, %+v, %+v", h.NVIDIA, h.DockerInfo, h.Etcd)
+	}
+}
+
+// A docker that is slow is asked again, with more patience; one that refuses is not.
+func TestFactsOfASlowDocker(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		curl  string // before it answers
+		asked int
+		said  map[string]string
+	}{
+		"at once":  {"", 1, map[string]string{"version": "28.0.1"}},
+		"slow":     {"[ -e /again ] || { : >/again; exec sleep 60; }\n", 2, map[string]string{"version": "28.0.1"}},
+		"refusing": {"exit 7\n", 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := busyHost(t)
+			s.stub("curl", "#!/bin/sh\necho curl >>/tmp/calls\n"+c.curl+`echo '{"ServerVersion":"28.0.1"}'`+"\n")
+			h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("timeout 10", "timeout 1"))).output))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked := strings.Count(s.read("tmp/calls"), "curl\n"); asked != c.asked || !maps.Equal(h.DockerInfo, c.said) {
+				t.Errorf("asked %d times, it says %q", asked, h.DockerInfo)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package scripts
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -217,16 +216,12 @@ func TestFactsOfCardsWithAWarning(t *testing.T) {
 // What kubectl makes of a node for facts.sh ends with its instances of cards and the labels that kgpu put there.
 func TestFactsTemplateOfNodes(t *testing.T) {
 	t.Parallel()
-	found := regexp.MustCompile(`(?s)\ncluster_template='(.*?)'\n`).FindSubmatch(Facts())
-	if found == nil {
-		t.Fatal("no template")
-	}
 	type object = map[string]any
 	node := func(name string, annotations, allocatable object) object {
 		return object{"kind": "Node", "metadata": object{"name": name, "uid": "u", "annotations": annotations}, "spec": object{}, "status": object{"allocatable": allocatable, "nodeInfo": object{}}}
 	}
 	var out strings.Builder
-	err := template.Must(template.New("").Parse(string(found[1]))).Execute(&out, object{"items": []any{
+	err := template.Must(template.New("").Parse(quoted(t, Facts(), "cluster_template"))).Execute(&out, object{"items": []any{
 		node("w1", object{"kgpu.dev/gpu-labels": "nvidia.com/gpu.count"}, object{"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "7"}),
 		node("w2", nil, nil),
 	}})

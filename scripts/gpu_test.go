@@ -3,7 +3,6 @@ package scripts
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"text/template"
@@ -1048,10 +1047,7 @@ func TestGPUReadyWithoutAnAnswer(t *testing.T) {
 // kubectl runs the templates on objects that may lack anything.
 func TestGPUReadyTemplates(t *testing.T) {
 	t.Parallel()
-	text, err := Step("gpu-ready")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := stepText(t, "gpu-ready")
 	type object = map[string]any
 	resources := func(cards string) object { return object{"cpu": "4", "nvidia.com/gpu": cards} }
 	for name, c := range map[string]struct {
@@ -1078,12 +1074,8 @@ func TestGPUReadyTemplates(t *testing.T) {
 			}}},
 		}, "w1 a Pending\nw2 b Running CrashLoopBackOff back-off 10s (3 restarts)\nw3 c Running\n"},
 	} {
-		found := regexp.MustCompile(`(?s)\n` + name + `_template='(.*?)'\n`).FindSubmatch(text)
-		if found == nil {
-			t.Fatalf("no template called %s", name)
-		}
 		var out strings.Builder
-		if err := template.Must(template.New(name).Parse(strings.ReplaceAll(string(found[1]), "RESOURCE", "nvidia.com/gpu"))).Execute(&out, object{"items": c.items}); err != nil {
+		if err := template.Must(template.New(name).Parse(strings.ReplaceAll(quoted(t, text, name+"_template"), "RESOURCE", "nvidia.com/gpu"))).Execute(&out, object{"items": c.items}); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != c.want {

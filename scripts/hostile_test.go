@@ -2,7 +2,6 @@ package scripts
 
 import (
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"text/template"
@@ -81,13 +80,9 @@ rm -rf "$ledger" /etc/kgpu-test
 // A kubelet may write into its node what it likes. What it writes stays in its own line of the facts of the control plane.
 func TestANodeThatLiesAboutAnother(t *testing.T) {
 	t.Parallel()
-	found := regexp.MustCompile(`(?s)\ncluster_template='([^']*)'`).FindSubmatch(Facts())
-	if found == nil {
-		t.Fatal("facts.sh has no cluster_template")
-	}
 	const lie = "x\tTrue\nnode\tcp1\tuid\tTrue\nkube-system\nrun=evil-1\nend=1\n"
 	var out strings.Builder
-	err := template.Must(template.New("").Parse(string(found[1]))).Execute(&out, object{"items": []any{object{
+	err := template.Must(template.New("").Parse(quoted(t, Facts(), "cluster_template"))).Execute(&out, object{"items": []any{object{
 		"kind": "Node", "metadata": object{"name": "w1", "uid": "u", "labels": object{}, "annotations": object{"kgpu.dev/gpu-labels": lie}}, "spec": object{},
 		"status": object{
 			"nodeInfo":   object{"kubeletVersion": lie, "containerRuntimeVersion": lie},
@@ -116,14 +111,9 @@ func TestANodeThatLiesAboutAnother(t *testing.T) {
 // So does what it writes about its pods.
 func TestAPodThatSpeaksForAnother(t *testing.T) {
 	t.Parallel()
-	lib := string(Lib())
-	found := regexp.MustCompile(`(?s)\npods_template='([^']*)'`).FindStringSubmatch(lib)
-	if found == nil {
-		t.Fatal("the library has no pods_template")
-	}
 	const lie = "Evicted\nother --kubeconfig=/x Failed"
 	var out strings.Builder
-	err := template.Must(template.New("").Parse(found[1])).Execute(&out, object{"items": []any{object{
+	err := template.Must(template.New("").Parse(quoted(t, Lib(), "pods_template"))).Execute(&out, object{"items": []any{object{
 		"metadata": object{"name": "p", "labels": object{"kgpu.dev/smoke": "job-1"}},
 		"status": object{
 			"phase": lie, "reason": lie, "message": lie,

@@ -172,10 +172,6 @@ func TestAcceleratorsWithoutDevices(t *testing.T) {
 // What kubectl makes of nodes by the template of facts.sh is read as the cards that they offer under both names.
 func TestCardsInFacts(t *testing.T) {
 	t.Parallel()
-	found := regexp.MustCompile(`(?s)\ncluster_template='([^']*)'`).FindSubmatch(Facts())
-	if found == nil {
-		t.Fatal("facts.sh has no cluster_template")
-	}
 	node := func(name string, allocatable object) object {
 		return object{
 			"kind": "Node", "metadata": object{"name": name, "labels": object{}},
@@ -184,7 +180,7 @@ func TestCardsInFacts(t *testing.T) {
 		}
 	}
 	var lines strings.Builder
-	err := template.Must(template.New("").Parse(string(found[1]))).Execute(&lines, object{"items": []any{
+	err := template.Must(template.New("").Parse(quoted(t, Facts(), "cluster_template"))).Execute(&lines, object{"items": []any{
 		node("old", object{"cpu": "4", "alpha.kubernetes.io/nvidia-gpu": "2"}),
 		node("both", object{"nvidia.com/gpu": "3", "alpha.kubernetes.io/nvidia-gpu": "2"}),
 		node("new", object{"nvidia.com/gpu": "3"}),

@@ -77,6 +77,7 @@ follow() {
       B) printf '== %s\n' "$step" ;;
       L) printf '   %s\n' "$text" ;;
       W) printf '   waiting for %s\n' "$text" ;;
+      '!') printf '   warning: %s\n' "$text" ;;
       O) if [[ $step == cluster/token ]]; then printf '%s=%s\n' "${text%%$'\t'*}" "$(base64 --decode <<<"${text#*$'\t'}")" >>"$work/join.env"; fi ;;
       D)
         IFS=$'\t' read -r code _ reason detail <<<"$text"

@@ -140,6 +140,26 @@ ip link set lo up
 exec chroot "$0" env -i PATH=/stubs:/usr/local/sbin:/usr/sbin:/usr/bin HOME=/root KGPU_STEP=` + stepDir + ` bash ` + stepDir + `/script.sh
 `
 
+// stepText is the script of a step.
+func stepText(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := Step(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// quoted is what a script sets a name to, in single quotes.
+func quoted(t *testing.T, script []byte, name string) string {
+	t.Helper()
+	found := regexp.MustCompile(`\n` + name + `='([^']*)'`).FindSubmatch(script)
+	if found == nil {
+		t.Fatalf("the script has no %s", name)
+	}
+	return string(found[1])
+}
+
 // script runs text with the library in front of it.
 func (s *sandbox) script(text string) result {
 	s.t.Helper()
@@ -149,8 +169,7 @@ func (s *sandbox) script(text string) result {
 // step runs the step called name.
 func (s *sandbox) step(name string) result {
 	s.t.Helper()
-	text, err := Step(name)
-	s.must(err)
+	text := stepText(s.t, name)
 	if s.hasty {
 		text = patience.ReplaceAll(text, []byte("patience=40 "))
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"text/template"
@@ -121,17 +120,10 @@ func renderedObject(t *testing.T, name string, of object) string {
 	t.Helper()
 	script := Lib()
 	for _, step := range []string{"gpu-smoke", "gpu-notebook"} {
-		text, err := Step(step)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := stepText(t, step)
 		script = append(script, text...)
 	}
-	found := regexp.MustCompile(`(?s)\n` + name + `='([^']*)'`).FindSubmatch(script)
-	if found == nil {
-		t.Fatalf("the library and the steps have no %s", name)
-	}
-	tmpl, err := template.New(name).Parse(string(found[1]))
+	tmpl, err := template.New(name).Parse(quoted(t, script, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,12 +20,8 @@ import (
 // asKubectl is what `kubectl get -o go-template` makes of what an API server answers.
 func asKubectl(t *testing.T, answer any) string {
 	t.Helper()
-	found := regexp.MustCompile(`(?s)\ncluster_template='([^']*)'`).FindSubmatch(Status())
-	if found == nil {
-		t.Fatal("status.sh has no cluster_template")
-	}
 	var out strings.Builder
-	if err := template.Must(template.New("").Parse(string(found[1]))).Execute(&out, answer); err != nil {
+	if err := template.Must(template.New("").Parse(quoted(t, Status(), "cluster_template"))).Execute(&out, answer); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

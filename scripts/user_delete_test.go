@@ -117,10 +117,7 @@ func TestUserDeleteTellsWhatIsLeft(t *testing.T) {
 // The template's lines are what the step reads, whatever the names are.
 func TestSubjectsOfBindings(t *testing.T) {
 	t.Parallel()
-	step, err := Step("user-delete")
-	if err != nil {
-		t.Fatal(err)
-	}
+	step := stepText(t, "user-delete")
 	_, text, _ := strings.Cut(string(step), "\nsubjects_template='")
 	text, _, _ = strings.Cut(text, "'\n")
 	var out strings.Builder

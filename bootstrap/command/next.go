@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -53,11 +54,21 @@ func kubectlWords(c *cli.Context, inv *inventory.Inventory) []string {
 
 // sameCluster is a command of kgpu's for the cluster that c is about.
 func sameCluster(c *cli.Context, inv *inventory.Inventory, command string) []string {
-	words := []string{"kgpu", command, "--inventory", inv.Path}
+	words := append(strings.Fields("kgpu "+command), "--inventory", inv.Path)
 	if c.IsSet("ssh-config") {
 		words = append(words, "--ssh-config", c.String("ssh-config"))
 	}
 	return words
+}
+
+// onward is such a command as one that comes next: an inventory that kgpu finds is not named.
+func onward(c *cli.Context, inv *inventory.Inventory, command string, more ...string) string {
+	words := sameCluster(c, inv, command)
+	if inv.Path == cmp.Or(os.Getenv(inventoryVariable), usualInventory) {
+		at := slices.Index(words, "--inventory")
+		words = slices.Delete(words, at, at+2)
+	}
+	return shellLine(append(words, more...))
 }
 
 // again is the command that carries on with the run that c began: the same, which may be repeated.

@@ -169,6 +169,25 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// A command that comes next is for the inventory that was named; one that is found is not named.
+func TestOnward(t *testing.T) {
+	file := inventoryOf(t, &answering{})
+	t.Chdir(filepath.Dir(file))
+	for file, named := range map[string]string{file: " --inventory " + file, filepath.Base(file): ""} {
+		for typed, want := range map[string]string{
+			"notebook --stop": "`kgpu notebook" + named + "` starts it again\n",
+			"user list":       "there are no users yet: kgpu user create" + named + " NAME\n",
+		} {
+			var out strings.Builder
+			app := App("test", Group("", Notebook(), User()))
+			app.Writer, app.ErrWriter = &out, t.Output()
+			if status := Run(t.Context(), app, append([]string{"kgpu"}, append(strings.Fields(typed), "--inventory", file)...)); status != 0 || !strings.HasSuffix(out.String(), want) {
+				t.Errorf("%s ended with %d: %s", typed, status, out.String())
+			}
+		}
+	}
+}
+
 // kgpu itself leads to the notebook: its way has the key, the port and the bastion.
 func TestTunnelToTheNotebook(t *testing.T) {
 	var out strings.Builder

@@ -36,6 +36,7 @@ func notebook(c *cli.Context) error {
 		d.Open = bootstrap.Browse
 	}
 	return standardError(c, report.Normal, func(o bootstrap.Options) error {
+		d.Start = onward(c, o.Inventory, "notebook")
 		return do(c.Context, o, d)
 	})
 }

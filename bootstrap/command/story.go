@@ -80,13 +80,7 @@ func (t *terminal) showNext(c *cli.Context, inv *inventory.Inventory, err error)
 	if err != nil || c.Command.Name != "up" || !t.worked.Load() || t.kind == report.JSON || t.detail == report.Quiet {
 		return nil
 	}
-	line := func(command string, more ...string) string {
-		words := sameCluster(c, inv, command)
-		if inv.Path == cmp.Or(os.Getenv(inventoryVariable), usualInventory) { // is found
-			words = slices.Delete(words, 2, 4)
-		}
-		return shellLine(append(words, more...))
-	}
+	line := func(command string, more ...string) string { return onward(c, inv, command, more...) }
 	next := [][2]string{{line("status"), "hosts, nodes, cards, and who uses them"}}
 	if inv.Notebook.Framework != catalog.NoFramework {
 		next = append(next, [2]string{line("notebook"), "Jupyter with a card, in your browser"})

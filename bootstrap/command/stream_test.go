@@ -57,6 +57,10 @@ func (a *answering) exec(e *sshtest.Exec) int {
 		switch {
 		case bytes.Contains(script, []byte("kgpu-reach=1")):
 			fmt.Fprint(e.Stdout, "kgpu-reach=1\nend=1\n")
+		case bytes.Contains(script, []byte("kgpu-users=1")):
+			fmt.Fprint(e.Stdout, "kgpu-users=1\nend=1\n")
+		case bytes.Contains(script, []byte("kgpu-notebook=1")):
+			fmt.Fprint(e.Stdout, "kgpu-notebook=1\nservice=10.96.0.9:8888\ntoken=dG9rZW4=\nend=1\n")
 		case bytes.Contains(script, []byte("kgpu-doctor=1")):
 			fmt.Fprintf(e.Stdout, "kgpu-doctor=1\n%send=1\n", a.doctor)
 		default:

@@ -89,6 +89,6 @@ func listUsers(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return report.PrintUsers(c.App.Writer, users)
+		return report.PrintUsers(c.App.Writer, users, onward(c, o.Inventory, "user create", "NAME"))
 	})
 }

@@ -15,6 +15,9 @@ const (
 	provenTitle = "remember that the cards were proven"
 )
 
+// proofTimeout is that of the proof: its image is pulled by every node.
+const proofTimeout = 30 * time.Minute
+
 // Proves reports whether a run that does this proves the cards then: it did something for cards, or finds no notebook.
 func (g *Graph) Proves() bool { return g.Has("gpu/ready") || g.Has(NotebookStep) }
 
@@ -24,10 +27,13 @@ func (g *Graph) WithProof() *Graph {
 	if i < 0 {
 		return g
 	}
-	out, host := *g, g.Steps[i].Host
-	out.Steps = append(slices.Clone(g.Steps),
-		&Step{Ref: Ref{Host: host, ID: "gpu/smoke"}, Title: proofTitle, Reason: "when all cards can be had", Later: true},
-		&Step{Ref: Ref{Host: host, ID: "gpu/proven"}, Title: provenTitle, Reason: "when they were", Later: true})
+	out, found := *g, g.Steps[i].Ref
+	proof := &Step{Ref: Ref{Host: found.Host, ID: "gpu/smoke"}, Title: proofTitle, Reason: "when all cards can be had", Timeout: proofTimeout, Later: true}
+	if found.ID == "gpu/ready" {
+		proof.Needs = []Ref{found}
+	}
+	out.Steps = append(slices.Clone(g.Steps), proof,
+		&Step{Ref: Ref{Host: found.Host, ID: "gpu/proven"}, Title: provenTitle, Reason: "when they were", Needs: []Ref{proof.Ref}, Timeout: short, Later: true})
 	return &out
 }
 
@@ -45,7 +51,7 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 	}
 	b.side(b.cp, Step{
 		Ref: Ref{ID: "gpu/smoke"}, Title: proofTitle, Reason: reason, Script: "gpu-smoke",
-		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: 30 * time.Minute, // the image is pulled by every node
+		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: proofTimeout,
 	})
 	return &b.graph, b.graph.Validate()
 }

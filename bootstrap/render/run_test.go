@@ -36,7 +36,7 @@ func newHands(t *testing.T, host string) *hands {
 	for name, f := range all {
 		switch filepath.Base(name) {
 		case "script.sh":
-			script := ". \"$KGPU_STEP/../../lib.sh\"\necho \"I am $(<\"$KGPU_STEP/id\")\"\n"
+			script := ". \"$KGPU_STEP/../../lib.sh\"\necho \"I am $(<\"$KGPU_STEP/id\")\"\nwarning \"swap is on\"\n"
 			if strings.Contains(name, "cluster-token") {
 				script += "echo " + token + " | output token\necho " + caHash + " | output ca_hash\n"
 			}
@@ -85,7 +85,7 @@ func (h *hands) secrets() {
 func TestTheMasterByHand(t *testing.T) {
 	h := newHands(t, "cp1")
 	out, ok := h.run("init-master")
-	if !ok || !strings.Contains(out, "== os/packages\n   I am os/packages\n") || !strings.HasSuffix(out, "Next: init-worker.sh on w1.\n") || strings.Contains(out, token) {
+	if !ok || !strings.Contains(out, "== os/packages\n   I am os/packages\n   warning: swap is on\n") || !strings.HasSuffix(out, "Next: init-worker.sh on w1.\n") || strings.Contains(out, token) {
 		t.Fatalf("%t:\n%s", ok, out)
 	}
 	join := filepath.Join(h.dir, "join.env")

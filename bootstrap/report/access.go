@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // User is somebody who may work in a namespace.
@@ -16,10 +14,10 @@ type User struct {
 	Until     time.Time // end of the certificate; zero: not known
 }
 
-// PrintUsers writes a table of users.
-func PrintUsers(w io.Writer, users []User) error {
+// PrintUsers writes a table of users; where there are none, the command that makes one.
+func PrintUsers(w io.Writer, users []User, create string) error {
 	if len(users) == 0 {
-		_, err := fmt.Fprintln(On(w), "there are no users yet: kgpu user create NAME")
+		_, err := fmt.Fprintln(On(w), "there are no users yet: "+create)
 		return err
 	}
 	p, g := On(w), grid{rows: [][]string{{"USER", "NAMESPACE", "ROLE", "CERTIFICATE ENDS"}}}
@@ -28,7 +26,7 @@ func PrintUsers(w io.Writer, users []User) error {
 		if !u.Until.IsZero() {
 			until = u.Until.Format(time.DateOnly)
 		}
-		g.rows = append(g.rows, []string{printable.Line(u.Name), printable.Line(u.Namespace), printable.Line(u.Role), until})
+		g.rows = append(g.rows, []string{u.Name, u.Namespace, u.Role, until})
 	}
 	p.grid(g)
 	return p.to.err
@@ -72,9 +70,9 @@ func PrintDoor(w io.Writer, what, url, token string, port uint16) error {
 	return err
 }
 
-// PrintStopped says that the notebook has no pod.
-func PrintStopped(w io.Writer) error {
-	_, err := fmt.Fprintln(w, "the notebook is stopped, and its GPU is free: `kgpu notebook` starts it again")
+// PrintStopped says that the notebook has no pod, and which command starts it again.
+func PrintStopped(w io.Writer, start string) error {
+	_, err := fmt.Fprintf(On(w), "the notebook is stopped, and its GPU is free: `%s` starts it again\n", start)
 	return err
 }
 

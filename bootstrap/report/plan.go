@@ -26,11 +26,11 @@ type PlanOptions struct {
 // PrintPlan writes how much would be done, then what on each host, and why; hosts where it is the same stand together. Inputs
 // are left out: they may be secret.
 func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
+	g = g.WithProof()
 	if o.JSON {
 		return planJSON(w, g)
 	}
 	p := On(w)
-	g = g.WithProof()
 	if !o.Told {
 		for _, warning := range g.Told() {
 			p.say(yellow, "warning:", " "+warning)
@@ -154,11 +154,11 @@ func (h *hostPlan) table(verbose bool) string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range h.steps {
-		fmt.Fprintf(table, "  + %s\t%s\t%s\n", s.ID, s.Title, s.Reason)
+		fmt.Fprintf(table, "  + %s\t%s\t%s\n", s.ID, printable.Line(s.Title), printable.Line(s.Reason))
 	}
 	if verbose {
 		for _, s := range h.skipped {
-			fmt.Fprintf(table, "  · %s\t\t%s\n", s.ID, s.Reason)
+			fmt.Fprintf(table, "  · %s\t\t%s\n", s.ID, printable.Line(s.Reason))
 		}
 	}
 	_ = table.Flush() // to memory

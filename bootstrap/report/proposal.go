@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -37,12 +38,14 @@ func PrintNext(w io.Writer, next [][2]string) error {
 	p.say(bold, "next:", "")
 	const in = "  "
 	commands := 0
-	for _, n := range next {
-		commands = max(commands, ansi.StringWidthWc(n[0]))
+	next = slices.Clone(next)
+	for i := range next {
+		next[i][0] = printable.Line(next[i][0]) // an inventory's name is somebody's
+		commands = max(commands, ansi.StringWidthWc(next[i][0]))
 	}
 	widths := []int{commands, p.room(len(in) + commands + columnGap)}
 	for _, n := range next {
-		command, what := printable.Line(n[0]), "# "+n[1]
+		command, what := n[0], "# "+n[1]
 		if widths[1] < leastNote {
 			_, _ = io.WriteString(p.to, in+command+"\n") // it keeps the error
 			p.say(plain, "", in+in+in+what)

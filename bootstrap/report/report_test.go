@@ -305,3 +305,30 @@ func TestAFailureIsToldOnce(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// Programs are told the same steps as people, the proof too: with what it needs and how long it may take.
+func TestPlanOfTheProofAsJSON(t *testing.T) {
+	step := func(id string) *plan.Step {
+		return &plan.Step{Ref: plan.Ref{Host: "cp", ID: id}, Title: id, Reason: "new", Timeout: time.Minute}
+	}
+	for first, want := range map[string]string{
+		"gpu/ready":       "gpu/ready 60 [] gpu/smoke 1800 [{cp gpu/ready}] gpu/proven 120 [{cp gpu/smoke}]",
+		plan.NotebookStep: "gpu/notebook 60 [] gpu/smoke 1800 [] gpu/proven 120 [{cp gpu/smoke}]",
+	} {
+		var out bytes.Buffer
+		if err := PrintPlan(&out, &plan.Graph{Steps: []*plan.Step{step(first)}}, PlanOptions{JSON: true}); err != nil {
+			t.Fatal(err)
+		}
+		var got jsonPlan
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		var steps []string
+		for _, s := range got.Steps {
+			steps = append(steps, fmt.Sprint(s.Step, " ", s.Timeout, " ", s.Needs))
+		}
+		if got := strings.Join(steps, " "); got != want {
+			t.Errorf("%s: the plan has %s", first, got)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 const columnGap = 2
@@ -20,8 +22,8 @@ type grid struct {
 // list for each row.
 func (p *Page) grid(g grid) {
 	for _, row := range g.rows {
-		for i, cell := range row {
-			row[i] = strings.ReplaceAll(cell, "\n", " ")
+		for i, cell := range row { // what is measured is what is printed
+			row[i] = printable.Line(strings.ReplaceAll(cell, "\n", " "))
 		}
 	}
 	narrow(g.rows, g.leave, p.look.Width)

@@ -98,6 +98,8 @@ func (g *guest) waiting(step, what string) {
 	g.emit(step, event.Event{Kind: event.Wait, Text: what})
 }
 
+func (g *guest) warned(_, text string) { g.engine.Warnings.add(g.host, text) }
+
 func (g *guest) output(_, name string, value []byte) {
 	if g.engine.Heard != nil {
 		g.engine.Heard(g.host, name, value)

@@ -37,14 +37,15 @@ const tries = 3
 
 // Engine carries out graphs. The zero value of the fields from Limit on means their default.
 type Engine struct {
-	Run    string                                // ID of the run: of [0-9a-z-], no other run's
-	By     string                                // who runs it, as user@machine: told to others who want the host
-	Hosts  map[string]Host                       // by ID
-	Events event.Sink                            // hears everything; never a secret
-	Budget *event.Budget                         // of what the hosts may tell, across the engines of a run; nil: of each batch
-	Script func(name string) ([]byte, error)     // the script of a step
-	Lib    []byte                                // the library the scripts source
-	Heard  func(host, name string, value []byte) // the outputs of batches that others began, secrets among them; nil: nobody
+	Run      string                                // ID of the run: of [0-9a-z-], no other run's
+	By       string                                // who runs it, as user@machine: told to others who want the host
+	Hosts    map[string]Host                       // by ID
+	Events   event.Sink                            // hears everything; never a secret
+	Budget   *event.Budget                         // of what the hosts may tell, across the engines of a run; nil: of each batch
+	Warnings *Warnings                             // of the steps, across the engines of a run, for who tells them at its end; nil: nobody
+	Script   func(name string) ([]byte, error)     // the script of a step
+	Lib      []byte                                // the library the scripts source
+	Heard    func(host, name string, value []byte) // the outputs of batches that others began, secrets among them; nil: nobody
 
 	Limit    int                // batches that run at the same time
 	Timeouts inventory.Timeouts // how long is waited each time for what passes by itself

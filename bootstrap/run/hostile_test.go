@@ -282,6 +282,7 @@ var endless = map[string]func(n int) string{
 	"L": func(int) string { return "L\ta\twords\n" },
 	"W": func(n int) string { return fmt.Sprintf("W\ta\tthe lock of %d\n", n) },
 	"O": func(n int) string { return fmt.Sprintf("O\ta\tname-%d\t\n", n) },
+	"!": func(n int) string { return fmt.Sprintf("!\ta\twarning %d\n", n) },
 	"D": func(n int) string { return fmt.Sprintf("B\tb\t0\nD\tb\t75\t0\t\ttry %d\n", n) },
 	"X": func(int) string { return "X\n" },
 	"N": func(int) string { return "N\n" },

@@ -115,6 +115,7 @@ const testLib = `value() { cat "$KGPU_STEP/values/$1"; }
 output() { mkdir -p "$KGPU_STEP/out" && cat >"$KGPU_STEP/out/$1"; }
 fail() { printf '%s\t%s\n' "$1" "$2" >"$KGPU_STEP/failure"; exit 1; }
 waiting() { printf 'W\t%s\n' "$1"; }
+warning() { printf '!\t%s\n' "$1"; }
 settle() { :; }
 `
 

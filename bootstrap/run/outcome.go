@@ -56,6 +56,12 @@ func (l *taskListener) waiting(step, what string) {
 	}
 }
 
+func (l *taskListener) warned(step, text string) {
+	if t := l.tasks[step]; t != nil {
+		l.schedule.engine.Warnings.add(t.step.Host, text)
+	}
+}
+
 func (l *taskListener) output(step, name string, content []byte) {
 	if l.tasks[step] != nil && l.current == step {
 		l.outputs[name] = content

@@ -18,6 +18,7 @@ type listener interface {
 	begun(step string, at int64) // milliseconds since 1970, by the host's clock; 0: unknown
 	logged(step, text string)
 	waiting(step, what string)
+	warned(step, text string)
 	output(step, name string, content []byte)
 	done(step string, d done)
 }
@@ -164,6 +165,7 @@ var kinds = map[string]func(*reader, told){
 	},
 	"L": func(r *reader, t told) { r.listener.logged(t.step, printable.Line(t.rest)+t.cut) },
 	"W": func(r *reader, t told) { r.listener.waiting(t.step, printable.Line(t.rest)+t.cut) },
+	"!": func(r *reader, t told) { r.listener.warned(t.step, printable.Line(t.rest)+t.cut) },
 	"O": (*reader).output,
 	"D": func(r *reader, t told) {
 		if d, ok := parseDone(t.rest); ok {

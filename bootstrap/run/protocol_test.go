@@ -14,6 +14,7 @@ type notes []string
 func (n *notes) begun(step string, at int64) { *n = append(*n, fmt.Sprintf("begun %s %d", step, at)) }
 func (n *notes) logged(step, text string)    { *n = append(*n, "log "+step+" "+text) }
 func (n *notes) waiting(step, what string)   { *n = append(*n, "wait "+step+" "+what) }
+func (n *notes) warned(step, text string)    { *n = append(*n, "warning "+step+" "+text) }
 func (n *notes) output(step, name string, content []byte) {
 	*n = append(*n, fmt.Sprintf("output %s %s %q", step, name, content))
 }
@@ -23,6 +24,7 @@ const dialogue = "B\tos/x\t1700000000000\n" +
 	"L\tos/x\ta\ttab\n" +
 	"L\tos/x\t\x1b[31mred\x1b[0m \x1b]0;title\x07bell\x07 \xff\n" +
 	"W\tos/x\tthe lock\n" +
+	"!\tos/x\tswap \x1b[31mis\x1b[0m on\n" +
 	"torn\n\nD\tos/x\t0\n" +
 	"O\tos/x\ttoken\tYWJj\n" +
 	"D\tos/x\t0\t12\t\t\n" +
@@ -30,7 +32,7 @@ const dialogue = "B\tos/x\t1700000000000\n" +
 	"E\t1\n"
 
 var heard = []string{
-	"begun os/x 1700000000000", "log os/x a\ttab", "log os/x red bell �", "wait os/x the lock", `output os/x token "abc"`,
+	"begun os/x 1700000000000", "log os/x a\ttab", "log os/x red bell �", "wait os/x the lock", "warning os/x swap is on", `output os/x token "abc"`,
 	"done os/x {exit:0 millis:12 reason: detail:}", "done os/y {exit:1 millis:3 reason:HOST_BUSY detail:somebody}",
 }
 

@@ -53,6 +53,11 @@ waiting() {
   printf 'W\t%s\n' "$(one_line "$1")"
 }
 
+# warning WHAT tells of something that stops nothing, which the operator should know; the runner makes an event of the line.
+warning() {
+  printf '!\t%s\n' "$(one_line "$1")"
+}
+
 # output NAME keeps standard input as the step's output called NAME.
 output() {
   mkdir -p "$KGPU_STEP/out"

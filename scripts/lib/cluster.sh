@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The cluster's API and kubeadm.
+# The cluster's API.
 
 # kube ARG... runs kubectl as the cluster's administrator; its cache, below HOME, goes with the rest of kgpu's directory.
 kube() {
@@ -37,11 +37,6 @@ kube_apply() {
   kube apply "${how[@]}" -f "$1"
 }
 
-# hide_tokens passes standard input on without the bootstrap tokens in it: kubeadm 1.6 prints its own.
-hide_tokens() {
-  sed -uE 's/\b[a-z0-9]{6}\.[a-z0-9]{16}\b/(token)/g'
-}
-
 # api_ready tells whether the API server of this control plane is ready. It has as long to answer as what is asked of it then.
 api_ready() {
   local path=/readyz patience
@@ -70,16 +65,4 @@ remember_kubernetes_sysctls() {
   remember_sysctls vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys \
     kernel.keys.root_maxbytes net.ipv4.conf.all.route_localnet net.ipv4.ip_forward net.ipv6.conf.all.forwarding \
     net.netfilter.nf_conntrack_max net.netfilter.nf_conntrack_tcp_timeout_established net.netfilter.nf_conntrack_tcp_timeout_close_wait
-}
-
-# kubeadm_failed WHAT ends the step after a failed kubeadm, whose output is in $kubeadm_log.
-kubeadm_log=$KGPU_STEP/kubeadm.log
-kubeadm_failed() {
-  local line
-  if line=$(grep -m 1 -E '\[ERROR Port-' "$kubeadm_log"); then fail HOST_PORT_TAKEN "$line"; fi
-  if line=$(grep -m 1 -E '\[ERROR Swap\]' "$kubeadm_log"); then fail HOST_SWAP_ON "$line"; fi
-  if line=$(grep -m 1 -E '\[ERROR (NumCPU|Mem)\]' "$kubeadm_log"); then fail HOST_TOO_SMALL "$line"; fi
-  if line=$(grep -m 1 -E '\[ERROR ImagePull\]' "$kubeadm_log"); then pull_failed "$line"; fi
-  if line=$(grep -m 1 -E '\[ERROR [A-Za-z0-9-]+\]' "$kubeadm_log"); then fail STEP_FAILED "$line"; fi
-  fail STEP_FAILED "$1: $(grep -m 1 -iE '^error|error execution' "$kubeadm_log" || printf 'kubeadm failed')"
 }

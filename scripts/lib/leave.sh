@@ -9,7 +9,7 @@ leave_cluster() {
   if kubernetes_before 9; then flags=(); elif kubernetes_before 11; then flags=("${flags[@]:1}"); fi
   pod_network_mute
   if command -v kubeadm >/dev/null; then
-    timeout -k 10 180 kubeadm reset "${flags[@]}" </dev/null || echo 'kubeadm reset failed: cleaning up without it'
+    run_kubeadm timeout -k 10 180 kubeadm reset "${flags[@]}" || echo 'kubeadm reset failed: cleaning up without it'
   fi
   kubelet_off
   containers_off

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the steps of the batch it lies in, in order, and tells in `events` what happens, one line each, tab separated:
-#   B step epoch-ms · L step text · W step what-for · O step name base64 · D step exit ms reason detail · E exit
+#   B step epoch-ms · L step text · W step what-for · ! step warning · O step name base64 · D step exit ms reason detail · E exit
 # It is started as a unit of its own, so that it goes on when the connection that started it is lost.
 set -euo pipefail
 umask 077
@@ -58,7 +58,7 @@ log_lines() {
             my $text = (split /\r/, $line)[-1] // "";
             $line = "";
             $text =~ s/^(.{4096}).+/$1 [cut]/;
-            return $text =~ s/^W\t// ? "W\t$step\t$text\n" : "L\t$step\t$text\n";
+            return $text =~ s/^([W!])\t// ? "$1\t$step\t$text\n" : "L\t$step\t$text\n";
         }
         while (sysread STDIN, my $read, 65536) {
             my $events = "";

@@ -102,13 +102,14 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	dir := put(t, h, "b-1", 60,
-		`echo out; echo err >&2; printf 'W\tfor\tit\n'; mkdir "$KGPU_STEP/out"; printf 'a\nb' >"$KGPU_STEP/out/token"; printf last`,
+		`echo out; echo err >&2; printf 'W\tfor\tit\n!\tof it\n'; mkdir "$KGPU_STEP/out"; printf 'a\nb' >"$KGPU_STEP/out/token"; printf last`,
 		`printf 'SOME_REASON\twhat\thappened\n\n' >"$KGPU_STEP/failure"; mkdir "$KGPU_STEP/out"; echo x >"$KGPU_STEP/out/no"; exit 9`,
 		`echo never`)
 	want := "B\tstep/1\tT\n" +
 		"L\tstep/1\tout\n" +
 		"L\tstep/1\terr\n" +
 		"W\tstep/1\tfor\tit\n" +
+		"!\tstep/1\tof it\n" +
 		"L\tstep/1\tlast\n" +
 		"O\tstep/1\ttoken\tYQpi\n" +
 		"D\tstep/1\t0\tT\t\t\n" +

@@ -15,7 +15,7 @@ kubernetes_before 7 || flags+=(--skip-token-print)
 pull_images() {
   local pause words
   for pause in 2 4 8 16 32 0; do
-    if kubeadm config images pull --config "$config" 2>&1 | tee "$kubeadm_log"; then return; fi
+    if run_kubeadm kubeadm config images pull --config "$config"; then return; fi
     words=$(grep -m 1 -i 'failed to pull' "$kubeadm_log") || words='the images of the control plane cannot be pulled'
     if [[ $pause == 0 || $(seconds_left) -le $pause || $(image_reason "$words") != REGISTRY_BUSY ]]; then pull_failed "$words"; fi
     waiting "the registry, $pause s: $(image_words "$words")"
@@ -113,7 +113,7 @@ fi
 if ledger_has kubeadm init && ! ledger_has kubeadm init-done && init_ended; then
   echo 'kubeadm init came to its end, which was not recorded'
   # kubeadm may have died between the add-ons and what lets them in; to make them again changes nothing.
-  kubernetes_before 13 || kubeadm init phase addon all --config "$config" </dev/null 2>&1 ||
+  kubernetes_before 13 || run_kubeadm kubeadm init phase addon all --config "$config" ||
     fail_transient API_UNREACHABLE 'kubeadm cannot make the add-ons again'
   record_membership kubeadm init-done
   drop_tokens
@@ -134,8 +134,7 @@ kubernetes_before 11 || pull_images
 remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm init
-# kubeadm's output would show a token.
-kubeadm init --config "$config" "${flags[@]}" </dev/null 2>&1 | hide_tokens | tee "$kubeadm_log" || kubeadm_failed 'kubeadm init'
+run_kubeadm kubeadm init --config "$config" "${flags[@]}" || kubeadm_failed 'kubeadm init'
 record_membership kubeadm init-done # before anything that an API server at work may refuse: what is not recorded may be reset
 wait_api
 drop_tokens

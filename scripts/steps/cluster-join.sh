@@ -102,5 +102,5 @@ remember_images "$socket"
 remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm join
-kubeadm join --config "$config" "${flags[@]}" </dev/null 2>&1 | hide_tokens | tee "$kubeadm_log" || kubeadm_failed 'kubeadm join'
+run_kubeadm kubeadm join --config "$config" "${flags[@]}" || kubeadm_failed 'kubeadm join'
 remember_join

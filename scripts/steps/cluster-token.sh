@@ -18,6 +18,7 @@ if kubernetes_before 9; then
     cat "$KGPU_STEP/token.log" >&2
     fail_transient API_UNREACHABLE 'kubeadm token create failed'
   }
+  kubeadm_warnings <"$KGPU_STEP/token.log"
   output token <<<"$token"
   ca_hash | output ca_hash
   exit 0
@@ -26,6 +27,7 @@ join=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --descriptio
   cat "$KGPU_STEP/token.log" >&2
   fail_transient API_UNREACHABLE 'kubeadm token create failed'
 }
+kubeadm_warnings <"$KGPU_STEP/token.log"
 read -r -a words <<<"$join"
 for ((i = 0; i + 1 < ${#words[@]}; i++)); do
   case ${words[i]} in

@@ -25,6 +25,7 @@ func (c *cluster) containerdLife(t *testing.T) {
 		}
 		c.ready(t, "cp1", "w1", "w2")
 		c.wholeStream(t, s, "cp1", "w1", "w2")
+		c.kubeadmWarns(t, s, "cp1", "w1", "w2")
 		c.noSecrets(t, s, "cp1", "w1", "w2")
 		const want = "a1 worker=true e2e.example.com/kept:PreferNoSchedule"
 		got := c.k(t, "get", "node", "w1", "-o", `go-template={{index .metadata.labels "e2e.example.com/rack"}}{{range $k, $v := .metadata.labels}}{{if eq $k "node-role.kubernetes.io/worker"}} worker=true{{end}}{{end}}{{range .spec.taints}} {{.key}}:{{.effect}}{{end}}`)
@@ -68,6 +69,28 @@ func (c *cluster) wholeStream(t *testing.T, s *session, hosts ...string) {
 		if n := s.perHost("connect")[c.addr[h]]; n != 1 {
 			t.Errorf("%s: %d connections, want 1", h, n)
 		}
+	}
+}
+
+// kubeadmWarns wants what kubeadm warns of in the lab told once, with the names of all hosts: that a containerd before 2 lacks
+// RuntimeConfig, and nothing else.
+func (c *cluster) kubeadmWarns(t *testing.T, s *session, hosts ...string) {
+	t.Helper()
+	var told, want, addresses []string
+	for _, e := range s.of("warning") {
+		if from, what, ok := strings.Cut(e.Text, ": kubeadm: "); ok {
+			check, _, _ := strings.Cut(what, ": ")
+			told = append(told, from+": "+check)
+		}
+	}
+	for _, h := range hosts {
+		addresses = append(addresses, c.addr[h])
+	}
+	if version := strings.Fields(c.exec(t, hosts[0], "containerd --version"))[2]; strings.HasPrefix(strings.TrimPrefix(version, "v"), "1.") {
+		want = []string{strings.Join(addresses, ", ") + ": ContainerRuntimeVersion"}
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("kubeadm warns of %q, want %q", told, want)
 	}
 }
 
