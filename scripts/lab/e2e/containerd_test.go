@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,10 +36,37 @@ func (c *cluster) containerdLife(t *testing.T) {
 		}
 	})
 	must(t, "proof", func(t *testing.T) { c.proof(t, "w1", "w2") })
+	t.Run("a containerd of old", func(t *testing.T) { // that w1 and w2 had before kgpu
+		if said := kgpu(t, 0, "plan", c.inventory).stdout.String(); strings.Count(said, "HOST_CONTAINERD_OLD") != 1 || !strings.Contains(said, c.addr["w1"]+", "+c.addr["w2"]+": containerd is 1.7.") {
+			t.Errorf("the plan says\n%s", said)
+		}
+	})
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "w2") })
 	t.Run("repair", c.repair)
 	t.Run("add-worker", c.addWorker)
 	t.Run("reset refused", c.resetRefused)
+}
+
+// imageVolume wants a pod to see the files of an image: what only a containerd from 2.1 on has, which kgpu takes where it can be had.
+func (c *cluster) imageVolume(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pod.yaml")
+	if err := os.WriteFile(file, []byte(`apiVersion: v1
+kind: Pod
+metadata: {name: image-volume}
+spec:
+  restartPolicy: Never
+  containers:
+  - {name: ls, image: "docker.io/library/busybox:1.37", command: [netbox, ls, /files], volumeMounts: [{name: files, mountPath: /files}]}
+  volumes: [{name: files, image: {reference: "registry.k8s.io/lab/netbox:1"}}]
+`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.k(t, "apply", "-f", file)
+	c.k(t, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/image-volume", "--timeout=150s")
+	if said := c.k(t, "logs", "image-volume"); !strings.Contains(said, "netbox") {
+		t.Errorf("the pod sees %q", said)
+	}
+	c.k(t, "delete", "pod", "image-volume")
 }
 
 // wholeStream wants what holds for the events of every run that went well.

@@ -46,6 +46,7 @@ func TestMembers(t *testing.T) {
 		whole.up(t)
 		whole.ready(t, "cp1", "w1", "w2")
 	})
+	t.Run("a volume of an image", whole.imageVolume)
 	must(t, "a node is deleted", func(t *testing.T) {
 		whole.k(t, "delete", "node", "w1")
 		plan := kgpu(t, 2, "plan", whole.inventory)
