@@ -20,15 +20,15 @@ type reaches struct {
 	offers map[string]*facts.Offer // of Kubernetes
 }
 
-// reach lets hosts that are no nodes yet try what they will have to connect to, tell which patches of Kubernetes they can have, and
-// those that are to get a driver how apt can install it. Others are not asked anything.
+// reach lets hosts that are no nodes yet try what they will have to connect to, tell which patches of Kubernetes and which containerd
+// they can have, and those that are to get a driver how apt can install it. Others are not asked anything.
 func (s *session) reach(ctx context.Context) (*reaches, error) {
 	needs, err := plan.Needs(s.Inventory, s.facts)
 	if err != nil {
 		return nil, err
 	}
 	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}, offers: map[string]*facts.Offer{}}
-	lines, err := plan.VersionQuestions(s.Inventory, s.facts)
+	lines, err := plan.OfferQuestions(s.Inventory, s.facts)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +71,13 @@ func (s *session) reach(ctx context.Context) (*reaches, error) {
 		if err != nil {
 			return factsError(h.ID(), err, out...)
 		}
+		containerd, err := facts.ParseContainerd(out)
+		if err != nil {
+			return factsError(h.ID(), err, out...)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.found[h.ID()], r.offers[h.ID()], s.facts[h.ID()].Ways = found, offer, ways
+		r.found[h.ID()], r.offers[h.ID()], s.facts[h.ID()].Ways, s.facts[h.ID()].Containerd = found, offer, ways, containerd
 		return nil
 	})
 	return r, err

@@ -70,3 +70,26 @@ func TestOffersByAnExtendedKey(t *testing.T) {
 		t.Errorf("the proxy was not asked:\n%s", r.output)
 	}
 }
+
+// A host without containerd tells which one apt would install: Docker's, or the distribution's, and then why not Docker's.
+func TestOffersOfContainerd(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	fingerprint := s.signedRepository(deb{name: "containerd.io", version: "2.3.7-1~debian.13~trixie"}, deb{name: "containerd", version: "9"})
+	s.repositoryOf("debian", deb{name: "containerd", version: "1.7.24~ds1-6"})
+	s.write("etc/apt/sources.list", "deb [trusted=yes] file:/debian ./\n")
+	s.ok(s.script("apt_update"))
+	before := s.snapshot()
+	for line, want := range map[string]facts.Containerd{
+		"file:///repo " + fingerprint + " file:///repo/key /":             {Version: "2.3.7-1~debian.13~trixie"},
+		"file:///gone " + fingerprint + " file:///repo/key /":             {Version: "1.7.24~ds1-6", Why: "file:/gone"},
+		"file:///repo " + strings.Repeat("A", 40) + " file:///repo/key /": {Version: "1.7.24~ds1-6", Why: "signatures couldn't be verified"},
+	} {
+		s.write("tmp/asked", stubbed(Reach())+"containerd "+line+"\n")
+		got, err := facts.ParseContainerd([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
+		if err != nil || got.Version != want.Version || !strings.Contains(got.Why, want.Why) || want.Why == "" && got.Why != "" {
+			t.Errorf("%s: %+v, %v", line, got, err)
+		}
+	}
+	s.same(before)
+}

@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # Tells which endpoints this host reaches, which versions of Kubernetes its repository has, and how apt can install a driver. After
 # the script, its input has a line "HOST PORT [SCHEME]" for each endpoint, with the scheme of what apt fetches there, "kubernetes
-# MINOR URL FINGERPRINT[,FINGERPRINT...] KEYURL..." for the repository, "apt SETTING" for what apt is to be set to for that, and "way
-# WAY LIBRARY META PACKAGE..." for each way to the driver (lib/driver-ways.sh), best first. It prints
-# reach=HOST PORT STATE lines between kgpu-reach=1 and end=1, where STATE is as endpoint_state says (lib/endpoints.sh), or
-# proxy-STATE of the proxy that apt would take and that is not open; a line "offers=MINOR yes VERSION...", newest first, or
-# "offers=MINOR no REASON"; and a line "way=WAY yes KERNEL" for the first way that is one, "way=WAY no REASON" for those before. It
-# is read by `bash -s` behind those parts of the library. It changes nothing: what apt fetches for it lies in a folder that goes again.
+# MINOR URL FINGERPRINT[,FINGERPRINT...] KEYURL..." for the repository, "containerd URL FINGERPRINT[,FINGERPRINT...] KEYURL SUITE
+# COMPONENT" for Docker's, "apt SETTING" for what apt is to be set to for both, and "way WAY LIBRARY META PACKAGE..." for each way to
+# the driver (lib/driver-ways.sh), best first. It prints reach=HOST PORT STATE lines between kgpu-reach=1 and end=1, where STATE is as
+# endpoint_state says (lib/endpoints.sh), or proxy-STATE of the proxy that apt would take and that is not open; a line "offers=MINOR
+# yes VERSION...", newest first, or "offers=MINOR no REASON"; a line "containerd=VERSION" of the containerd.io there, or
+# "containerd=VERSION REASON" why there is none, with the distribution's own containerd ("-" where its lists do not tell); and a line
+# "way=WAY yes KERNEL" for the first way that is one, "way=WAY no REASON" for those before. It is read by `bash -s` behind those parts
+# of the library. It changes nothing: what apt fetches for it lies in a folder that goes again.
 set -u
 
 # Steps are units of systemd: apt has the proxy of its environment there, not that of a login.
@@ -49,32 +51,13 @@ try_ways() {
 }
 
 # try_kubernetes MINOR URL FINGERPRINTS KEYURL... tells of the patches of a minor of which its repository has kubelet, kubeadm and
-# kubectl: by an index that is signed with one of the keys. apt gets its lists and its keyring in a folder of their own, and runs
-# nothing of what the host has it run after an update. apt_settings are lines of its configuration. It wants a shell of its own.
+# kubectl: by an index that is signed with one of the keys. It wants a shell of its own.
 try_kubernetes() {
   local minor=$1 url=$2 allowed=$3 key said='' offered='' why='it has none'
   shift 3
-  folder=$(mktemp -d) || return
-  trap 'rm -rf "$folder"' EXIT
-  mkdir -p "$folder/lists/partial"
-  chmod 755 "$folder"
-  if [[ $EUID == 0 ]]; then chown _apt "$folder/lists/partial" 2>/dev/null; fi # as whom apt fetches then
-  cat >"$folder/apt.conf" <<EOF
-Dir::State::Lists "$folder/lists";
-Dir::Cache "$folder/cache";
-Dir::Etc::SourceList "$folder/kubernetes.list";
-Dir::Etc::SourceParts "-";
-#clear APT::Update::Pre-Invoke;
-#clear APT::Update::Post-Invoke;
-#clear APT::Update::Post-Invoke-Success;
-Acquire::Languages "none";
-Acquire::Retries "1";
-Acquire::http::Timeout "10";
-Acquire::https::Timeout "10";
-EOF
-  printf '%s\n' "${apt_settings[@]}" >>"$folder/apt.conf"
+  apt_apart || return
   for key; do
-    if said=$(offers_fetch "$url" "$allowed" "$key" 2>&1); then
+    if said=$(offers_fetch "$url" "$allowed" "$key" / 2>&1); then
       offered=$(offers_whole "$minor" | sort -rV | paste -sd' ')
       [[ -z $offered ]] || break
     else
@@ -89,14 +72,58 @@ EOF
   fi
 }
 
-# offers_fetch URL FINGERPRINTS KEYURL reads the repository's lists.
+# try_containerd URL FINGERPRINTS KEYURL SUITE... tells of the containerd that the host would get. It wants a shell of its own.
+try_containerd() {
+  local said version
+  apt_apart || return
+  if said=$(offers_fetch "$1" "$2" "$3" "${*:4}" 2>&1); then said=; fi
+  version=$(candidate containerd.io -c "$folder/apt.conf")
+  if [[ -n $version ]]; then
+    printf 'containerd=%s\n' "$version"
+  else
+    version=$(candidate containerd -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
+    said=$(sed -n 's/^[EW]: //p' <<<"$said" | head -n 1)
+    printf 'containerd=%s %s\n' "${version:--}" "${said:-it has none}"
+  fi
+}
+
+# candidate PACKAGE OPTION... prints the version of a package that apt would install.
+candidate() {
+  timeout 60 apt-cache "${@:2}" policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([^(].*\)$/\1/p'
+}
+
+# apt_apart gives apt a folder of its own, for its lists and its keyring, and has it run nothing of what the host has it run after an
+# update. apt_settings are lines of its configuration.
+apt_apart() {
+  folder=$(mktemp -d) || return
+  trap 'rm -rf "$folder"' EXIT
+  mkdir -p "$folder/lists/partial"
+  chmod 755 "$folder"
+  if [[ $EUID == 0 ]]; then chown _apt "$folder/lists/partial" 2>/dev/null; fi # as whom apt fetches then
+  cat >"$folder/apt.conf" <<EOF
+Dir::State::Lists "$folder/lists";
+Dir::Cache "$folder/cache";
+Dir::Etc::SourceList "$folder/sources.list";
+Dir::Etc::SourceParts "-";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Acquire::Languages "none";
+Acquire::Retries "1";
+Acquire::http::Timeout "10";
+Acquire::https::Timeout "10";
+EOF
+  printf '%s\n' "${apt_settings[@]}" >>"$folder/apt.conf"
+}
+
+# offers_fetch URL FINGERPRINTS KEYURL SUITE reads the repository's lists.
 offers_fetch() {
   local keyring=$folder/key.gpg
   timeout 30 /usr/lib/apt/apt-helper -c "$folder/apt.conf" download-file "$3" "$folder/key" || return
   if grep -aq '^-----BEGIN PGP' "$folder/key"; then keyring=$folder/key.asc; fi # apt tells them apart by their names
   cat "$folder/key" >"$keyring"
   rm -f "$folder/key"
-  printf 'deb [signed-by=%s,%s] %s/ /\n' "$keyring" "$2" "$1" >"$folder/kubernetes.list"
+  printf 'deb [signed-by=%s,%s] %s/ %s\n' "$keyring" "$2" "$1" "$4" >"$folder/sources.list"
   timeout 60 apt-get -c "$folder/apt.conf" -q update
 }
 
@@ -110,18 +137,20 @@ offers_whole() {
 # try_all tries what the rest of the input names, all at the same time.
 try_all() {
   local host rest
-  local -a ways=() kubernetes=() apt_settings=() words
+  local -a ways=() kubernetes=() containerd=() apt_settings=() words
   echo kgpu-reach=1
   while read -r host rest; do
     case $host-$rest in
       apt-*' '*) apt_settings+=("$rest") ;;
       kubernetes-*' '*) read -r -a kubernetes <<<"$rest" ;;
+      containerd-*' '*) read -r -a containerd <<<"$rest" ;;
       way-[a-z]*) ways+=("$rest") ;;
       *) read -r -a words <<<"$rest" && try "$host" "${words[@]}" </dev/null & ;;
     esac
   done
   try_ways "${ways[@]}" </dev/null &
   if [[ ${#kubernetes[@]} -gt 0 ]]; then try_kubernetes "${kubernetes[@]}" </dev/null & fi
+  if [[ ${#containerd[@]} -gt 0 ]]; then try_containerd "${containerd[@]}" </dev/null & fi
   wait
   echo end=1
 }

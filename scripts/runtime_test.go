@@ -98,6 +98,15 @@ func TestImportsThatUndoSettings(t *testing.T) {
 	}
 }
 
+// Of containerd 2 the parts of the CRI plugin may run without what the kubelet talks to.
+func TestContainerdRunsWithoutCRI(t *testing.T) {
+	t.Parallel()
+	s := containerdHost(t)
+	s.stub("ctr", "#!/bin/sh\nprintf '%s\n' 'io.containerd.cri.v1 images - ok' 'io.containerd.cri.v1 runtime linux/amd64 ok' 'io.containerd.grpc.v1 cri - error'\n")
+	s.fails(s.step("runtime-containerd"), 1, "STEP_FAILED")
+	s.detail("containerd runs without its CRI plugin")
+}
+
 // Where no one file is to blame, all are named; a unit that reads another file is, too.
 func TestContainerdReadsAnotherConfiguration(t *testing.T) {
 	t.Parallel()

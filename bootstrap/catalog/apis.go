@@ -54,6 +54,10 @@ const (
 	dockerOfTodaySince   = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
 )
 
+// ContainerdTwoSince is the minor whose kubelet refuses a containerd before 2: it asks the runtime for its cgroup driver, and no
+// longer goes by its own setting where that cannot tell. Source: kubernetes/kubernetes pull request 136731, kubernetes/website 55954.
+const ContainerdTwoSince = 38
+
 // HasHostPathType reports whether a volume of a host's path may say what the path must be.
 func (m Minor) HasHostPathType() bool { return m.Number >= hostPathTypeSince }
 

@@ -220,6 +220,10 @@ var catalogue = []Row{
 		Cause: "A certificate of Kubernetes will expire soon. kubelets renew their own; those of the control plane are renewed by kubeadm.",
 		Fix:   "on the control plane: `kubeadm certs renew all`, then restart its static pods"},
 
+	{ID: string(reason.HostContainerdOld), Severity: Warning, find: oldContainerd,
+		Cause: reason.Lookup(reason.HostContainerdOld).Meaning,
+		Fix:   reason.Lookup(reason.HostContainerdOld).Advice},
+
 	{ID: "CLUSTER_UNDEFENDED", Severity: Warning, find: undefended,
 		Cause: "The API server has less against its own users than that of a new cluster: it is older than what kgpu gives those, or was made by hand. `kgpu up` does not change a control plane that runs.",
 		Fix:   "docs/security.md, \"A cluster that exists\", has the commands; what you do not want, the inventory says (`security: {podSecurity: privileged, auditLog: false}`), or `kgpu doctor --ignore CLUSTER_UNDEFENDED`"},

@@ -36,6 +36,7 @@ func newWorld(t testing.TB) *world {
 	w.cp, w.w1 = parsed(t, "../facts/testdata/control-plane.txt"), parsed(t, "../facts/testdata/worker.txt")
 	for _, f := range []*facts.Host{w.cp, w.w1} {
 		f.CgroupV2, f.Kernels = true, []string{f.Kernel}
+		f.Packages["containerd"] = facts.Package{Version: "2.2.1-0ubuntu1"}
 	}
 	w.cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: w.cp.ControlPlane.CAHash, UID: w.cp.ControlPlane.Nodes[0].UID}
 	w.w1.Recorded = &facts.Record{Join: true, Done: true, CAHash: w.w1.Kubelet.CAHash, UID: w.cp.ControlPlane.Nodes[1].UID}
@@ -325,6 +326,7 @@ var rows = map[string]func(*world){
 		w.logs(`audit: type=1400 audit(1): apparmor="DENIED" operation="signal" class="signal" profile="cri-containerd.apparmor.d" pid=1 comm="runc"`)
 	},
 	"cp1 CLUSTER_UNDEFENDED":  func(w *world) { w.cp.ControlPlane.Defences = facts.Defences{Plugins: "NodeRestriction"} },
+	"w1 HOST_CONTAINERD_OLD":  func(w *world) { w.w1.Packages["containerd"] = facts.Package{Version: "1.7.24~ds1-6+deb13u1"} },
 	"cp1 CLUSTER_CANNOT_GROW": func(w *world) { w.cp.ControlPlane.Endpoint = "10.199.1.10:6443" },
 	"w1 HOST_API_NAME": func(w *world) {
 		w.cp.ControlPlane.Endpoint = "api-0123ab.lab.kgpu.internal:6443"

@@ -343,6 +343,13 @@ func diskFull(s *subject) []string {
 	return out
 }
 
+func oldContainerd(s *subject) []string {
+	if is := plan.OldContainerd(s.inv, s.f); is != "" {
+		return []string{is}
+	}
+	return nil
+}
+
 // soon is when somebody should see to a certificate, as `kgpu status` has it; kubelets renew theirs, of a year, in its last
 // tenth to third.
 const soon = 30 * 24 * time.Hour

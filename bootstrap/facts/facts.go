@@ -56,6 +56,7 @@ type Host struct {
 	DockerInfo       map[string]string  // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver, nvidia ("yes": the runtime is there); nil when dockerd does not answer
 	Toolkit          map[string]string  // settings of NVIDIA's container toolkit that decide who gets cards: accept-nvidia-visible-devices-…, "true" or "false"
 	CRIDockerd       string             // version of the installed cri-dockerd; empty: none
+	Containerd       Containerd         // that the host would get, as it was asked for beside its facts; zero: it was not
 
 	NVIDIA     NVIDIA
 	Ways       []Way // to the driver that the host is to get, as it was asked for beside its facts; nil: it was not

@@ -52,3 +52,22 @@ func ParseOffer(output []byte) (*Offer, error) {
 	}
 	return offer, nil
 }
+
+// Containerd is the one that apt would install on a host that has none.
+type Containerd struct {
+	Version string // of the package; empty: nobody knows
+	Why     string // Docker's repository has none, so that it is the distribution's
+}
+
+// ParseContainerd reads what scripts/reach.sh printed of containerd; zero: the host was not asked.
+func ParseContainerd(output []byte) (Containerd, error) {
+	a, err := split(output, "kgpu-reach=1")
+	if err != nil {
+		return Containerd{}, err
+	}
+	version, why, _ := strings.Cut(a.first("containerd"), " ")
+	if strings.Trim(version, "+-.:~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
+		return Containerd{}, bad("containerd", version, fmt.Errorf("want a package's version"))
+	}
+	return Containerd{strings.TrimPrefix(version, "-"), printable.Short(why, longestWhy)}, nil
+}

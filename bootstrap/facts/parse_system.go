@@ -313,7 +313,12 @@ func toolkitSettings(lines []string) map[string]string {
 	return settings
 }
 
-// containerd reads `containerd config dump`, of version 2 (containerd 1.x) or 3 (2.x).
+// CRIPlugins are the names of what makes up containerd's CRI plugin: that of files of version 1, and those of later ones.
+// Source: https://github.com/containerd/containerd/blob/main/docs/man/containerd-config.toml.5.md, disabled_plugins.
+var CRIPlugins = []string{"cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images"}
+
+// containerd reads `containerd config dump`, of version 2 (containerd 1.x), 3 (2.0 to 2.2) or 4. Of the CRI plugin's parts none works
+// without the others, by whichever name one is off.
 // Source: https://github.com/containerd/containerd/blob/main/docs/cri/config.md.
 func containerd(a answer, h *Host) error {
 	if a.first("containerd-dump") == "" {
@@ -339,10 +344,11 @@ func containerd(a answer, h *Host) error {
 			loaded["sandbox"] = image
 		}
 	}
-	for _, id := range []string{"io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"} {
+	off := slices.ContainsFunc(config.Disabled, func(plugin string) bool { return slices.Contains(CRIPlugins, plugin) })
+	for _, id := range CRIPlugins {
 		plugin := config.Plugins[id]
 		runc, ok := at(plugin, "containerd", "runtimes", "runc", "options").(map[string]any)
-		if !ok || slices.ContainsFunc(config.Disabled, func(d string) bool { return d == id || d == "cri" }) {
+		if !ok || off {
 			continue
 		}
 		loaded["cri"] = "enabled"

@@ -1,7 +1,9 @@
 package facts
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -299,5 +301,42 @@ func TestTheRest(t *testing.T) {
 	}
 	if c := h.ControlPlane; c == nil || c.Answers || !c.Finished || !reflect.DeepEqual(c.Tokens, []string{"abcdef"}) {
 		t.Errorf("control plane: %+v", c)
+	}
+}
+
+// What apt would install of containerd, and why it is not Docker's.
+func TestContainerdOffered(t *testing.T) {
+	for line, want := range map[string]Containerd{
+		"containerd=2.3.7-1~debian.13~trixie\n":          {Version: "2.3.7-1~debian.13~trixie"},
+		"containerd=1.7.24~ds1-6+deb13u1 it has none\n":  {Version: "1.7.24~ds1-6+deb13u1", Why: "it has none"},
+		"containerd=- Could not resolve \x1b[2J'host'\n": {Why: "Could not resolve 'host'"},
+		"": {},
+	} {
+		if got, err := ParseContainerd([]byte("kgpu-reach=1\n" + line + "end=1\n")); err != nil || got != want {
+			t.Errorf("%q: %q, %v", line, got, err)
+		}
+	}
+	if got, err := ParseContainerd([]byte("kgpu-reach=1\ncontainerd=$(id) x\nend=1\n")); err == nil {
+		t.Errorf("taken for a version: %q", got)
+	}
+}
+
+// A dump of containerd 2 has all parts of the CRI plugin when one of them is turned off, by any name.
+func TestContainerdTwoWithoutCRI(t *testing.T) {
+	const dump = `version = 4
+disabled_plugins = [%s]
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = 'registry.k8s.io/pause:3.10.2'
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+SystemdCgroup = true
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dir = ''
+bin_dirs = ['/opt/cni/bin']
+`
+	for disabled, want := range map[string]string{"": "enabled", "'io.containerd.grpc.v1.cri'": "disabled", "'io.containerd.cri.v1.images'": "disabled", "'io.containerd.nri.v1.nri'": "enabled"} {
+		loaded := parse(t, "containerd-dump="+base64.StdEncoding.EncodeToString(fmt.Appendf(nil, dump, disabled))).ContainerdLoaded
+		if loaded["cri"] != want || want == "enabled" && (loaded["bin_dir"] != "/opt/cni/bin" || loaded["SystemdCgroup"] != "true" || loaded["sandbox"] != "registry.k8s.io/pause:3.10.2") {
+			t.Errorf("disabled %s: %v", disabled, loaded)
+		}
 	}
 }

@@ -107,15 +107,7 @@ func containerdFiles(have []byte, cards bool, pause string) (files map[string]Fi
 	return files, reasons, nil
 }
 
-// isCRI tells the CRI plugin's names: that of files of version 1, and those of versions 2 and 3.
-// Source: https://github.com/containerd/containerd/blob/main/docs/man/containerd-config.toml.5.md, disabled_plugins.
-func isCRI(plugin string) bool {
-	switch plugin {
-	case "cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images":
-		return true
-	}
-	return false
-}
+func isCRI(plugin string) bool { return slices.Contains(facts.CRIPlugins, plugin) }
 
 var versionLine = regexp.MustCompile(`(?m)^\s*version\s*=\s*\d`)
 
@@ -144,6 +136,12 @@ func setArray(text []byte, key string, values []string) []byte {
 func criPlugins(version int, have map[string]any, cards bool, pause string) map[string]any {
 	runc := map[string]any{"runtime_type": "io.containerd.runc.v2", "options": map[string]any{"SystemdCgroup": true}}
 	cni := map[string]any{"bin_dir": cniPrograms, "conf_dir": "/etc/cni/net.d"}
+	theirs, _ := have["io.containerd.cri.v1.runtime"].(map[string]any)
+	theirs, _ = theirs["cni"].(map[string]any)
+	if dir, _ := theirs["bin_dir"].(string); version >= 3 && dir == "" { // containerd 2.1 to 2.3 takes either, 2.4 the list alone
+		delete(cni, "bin_dir")
+		cni["bin_dirs"] = []any{cniPrograms}
+	}
 	runtimes := map[string]any{"runc": runc}
 	cri := map[string]any{"containerd": map[string]any{"runtimes": runtimes}, "cni": cni}
 	if cards {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -40,6 +41,51 @@ func TestContainerdFilesOfOthers(t *testing.T) {
 			}
 			if _, reasons, err = containerdFiles(files[containerdConfig].Content, true, "registry.k8s.io/pause:3.10"); err != nil || len(reasons) > 0 {
 				t.Errorf("the second time: %v, %q", err, reasons)
+			}
+		})
+	}
+}
+
+// The drop-in has the names of the main file's version, and of containerd's two settings for the network's programs the one that
+// prevails: up to 2.3 both together are an error, and 2.4 does not know the older one.
+func TestContainerdDropIn(t *testing.T) {
+	const runtime = "[plugins.'io.containerd.cri.v1.runtime'.cni]\n"
+	for name, c := range map[string]struct {
+		have    string
+		version int
+		cni     map[string]any
+	}{
+		"none":               {"", 2, map[string]any{"bin_dir": cniPrograms}},
+		"version 2":          {"version = 2\n[plugins.'io.containerd.grpc.v1.cri'.cni]\nbin_dir = '/usr/lib/cni'\n", 2, map[string]any{"bin_dir": cniPrograms}},
+		"version 3":          {"version = 3\n", 3, map[string]any{"bin_dirs": []any{cniPrograms}}},
+		"version 3, one":     {"version = 3\n" + runtime + "bin_dir = '/usr/lib/cni'\n", 3, map[string]any{"bin_dir": cniPrograms}},
+		"version 3, a list":  {"version = 3\n" + runtime + "bin_dirs = ['/usr/lib/cni']\n", 3, map[string]any{"bin_dirs": []any{cniPrograms}}},
+		"version 4, default": {"version = 4\n" + runtime + "bin_dir = ''\nbin_dirs = ['/usr/lib/cni']\n", 4, map[string]any{"bin_dir": "", "bin_dirs": []any{cniPrograms}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, _, err := containerdFiles([]byte(c.have), true, "registry.k8s.io/pause:3.10")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got struct {
+				Version int
+				Plugins map[string]struct {
+					CNI        map[string]any
+					Sandbox    string                   `toml:"sandbox_image"`
+					Pinned     struct{ Sandbox string } `toml:"pinned_images"`
+					Containerd struct{ Runtimes map[string]any }
+				}
+			}
+			if err := toml.Unmarshal(files[containerdDropIn].Content, &got); err != nil {
+				t.Fatal(err)
+			}
+			c.cni["conf_dir"] = "/etc/cni/net.d"
+			cri, sandbox := got.Plugins["io.containerd.grpc.v1.cri"], got.Plugins["io.containerd.grpc.v1.cri"].Sandbox
+			if c.version > 2 {
+				cri, sandbox = got.Plugins["io.containerd.cri.v1.runtime"], got.Plugins["io.containerd.cri.v1.images"].Pinned.Sandbox
+			}
+			if got.Version != c.version || !reflect.DeepEqual(cri.CNI, c.cni) || sandbox != "registry.k8s.io/pause:3.10" || len(cri.Containerd.Runtimes) != 2 {
+				t.Errorf("got\n%s", files[containerdDropIn].Content)
 			}
 		})
 	}

@@ -18,10 +18,14 @@ func (b *builder) repositories(h *host) {
 		b.skip(h, "repo/docker", "the runtime is installed")
 		return
 	}
-	b.repository(h, repository{
+	b.repository(h, b.dockerRepository(h))
+}
+
+func (b *builder) dockerRepository(h *host) repository {
+	return repository{
 		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, "/gpg", h.facts.OS.ID),
 		suite: h.facts.OS.Codename + " stable", optional: true,
-	})
+	}
 }
 
 func (b *builder) kubernetesSource(minor string) catalog.Source {

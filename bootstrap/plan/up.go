@@ -206,6 +206,7 @@ func (b *builder) warnings() {
 	b.leftDistributions()
 	b.versionWarnings()
 	b.endedDrivers()
+	b.oldContainerds()
 	b.pressures()
 	if b.inv.Network == inventory.Weave && b.cp.facts.ControlPlane == nil {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")

@@ -12,27 +12,32 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// VersionQuestions are the lines in which hosts that are to get Kubernetes are asked which patches of it their repository has, by
-// host ID, before anything is changed on them. scripts/reach.sh reads them. Of minors that pkgs.k8s.io does not have, nobody is.
-func VersionQuestions(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]string, error) {
+// OfferQuestions are the lines in which hosts that are to get Kubernetes are asked what their repositories have, by host ID, before
+// anything is changed on them: which patches of it, of minors that pkgs.k8s.io has, and which containerd. scripts/reach.sh reads them.
+func OfferQuestions(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]string, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]string{}
-	if !b.minor.Published() {
-		return out, nil
-	}
 	source := b.kubernetesSource(b.inv.Kubernetes.Version.MinorString())
-	question := append([]string{"kubernetes", b.inv.Kubernetes.Version.MinorString(), source.URL, strings.Join(source.Fingerprints, ","), source.KeyURL}, source.SameKeyURLs...)
-	var settings []string
-	for line := range strings.Lines(aptProxy(b.inv.Proxy)) {
-		settings = append(settings, "apt "+strings.TrimSuffix(line, "\n"))
-	}
+	kubernetes := append([]string{"kubernetes", b.inv.Kubernetes.Version.MinorString(), source.URL, strings.Join(source.Fingerprints, ","), source.KeyURL}, source.SameKeyURLs...)
 	for _, h := range b.hosts {
-		if !b.keeps(h) {
-			out[h.id] = append([]string{strings.Join(question, " ")}, settings...)
+		var questions []string
+		if b.minor.Published() && !b.keeps(h) {
+			questions = append(questions, strings.Join(kubernetes, " "))
 		}
+		if b.inv.Runtime == inventory.Containerd && !b.hasRuntimePackage(h) {
+			docker := b.dockerRepository(h)
+			questions = append(questions, strings.Join([]string{"containerd", docker.source.URL, strings.Join(docker.source.Fingerprints, ","), docker.source.KeyURL, docker.suite}, " "))
+		}
+		if len(questions) == 0 {
+			continue
+		}
+		for line := range strings.Lines(aptProxy(b.inv.Proxy)) {
+			questions = append(questions, "apt "+strings.TrimSuffix(line, "\n"))
+		}
+		out[h.id] = questions
 	}
 	return out, nil
 }

@@ -43,6 +43,9 @@ func (c *checker) system(m Machine) {
 	if c.inv.Kubernetes.Version.Minor >= 35 && !f.CgroupV2 && c.inv.Kubernetes.KubeletConfiguration["failCgroupV1"] != false {
 		c.problem(m.ID(), reason.HostCgroupV1, "the host uses cgroup v1, which Kubernetes %s refuses", c.inv.Kubernetes.Version.MinorString())
 	}
+	if is := plan.OldContainerd(c.inv, f); is != "" && c.inv.Kubernetes.Version.Minor >= catalog.ContainerdTwoSince {
+		c.problem(m.ID(), reason.HostContainerdOld, "%s, which Kubernetes %s refuses", is, c.inv.Kubernetes.Version.MinorString())
+	}
 	if newest := newestKernel(f); plan.Interrupted(c.inv, f) {
 		return // what kgpu brought itself waits for the reboot that it plans
 	} else if f.RebootPending {

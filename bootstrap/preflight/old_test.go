@@ -5,7 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // Hosts of today and versions of long ago: what stands in the way is said before anything is installed.
@@ -47,5 +49,20 @@ func TestOldVersions(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// What is a warning up to Kubernetes 1.37 is refused from the minor on whose kubelet does not start with it.
+func TestContainerdBeforeTwo(t *testing.T) {
+	for minor, want := range map[int]int{37: 0, 38: 1} {
+		inv := decode(t, "runtime: containerd\nnetwork: flannel\n")
+		inv.Kubernetes.Version = catalog.Version{Major: 1, Minor: minor}
+		w := Machine{Host: inv.Hosts[1], Facts: healthy(11)}
+		w.Facts.Packages = map[string]facts.Package{"containerd": {Version: "1.7.24~ds1-6+deb13u1"}}
+		found := Check(inv, []Machine{{Host: inv.Hosts[0], Facts: healthy(10)}, w}, nil)
+		found = slices.DeleteFunc(found, func(e *reason.Error) bool { return e.ID != reason.HostContainerdOld })
+		if len(found) != want || want > 0 && found[0].Host != "w1" {
+			t.Errorf("1.%d: %v", minor, found)
+		}
 	}
 }

@@ -70,6 +70,7 @@ const (
 	HostCgroupV2          ID = "HOST_CGROUP_V2"
 	HostRuntimeConflict   ID = "HOST_RUNTIME_CONFLICT"
 	HostRuntimeOverridden ID = "HOST_RUNTIME_OVERRIDDEN"
+	HostContainerdOld     ID = "HOST_CONTAINERD_OLD"
 	HostModuleDisabled    ID = "HOST_MODULE_DISABLED"
 	HostPackageHeld       ID = "HOST_PACKAGE_HELD"
 	HostPackageNewer      ID = "HOST_PACKAGE_NEWER"
@@ -327,6 +328,9 @@ var table = index([]Reason{
 	{HostRuntimeOverridden, 239,
 		"A file of yours undoes what kgpu sets for the container runtime: an import of containerd's that comes after kgpu's own, which before containerd 2 replaces a section as a whole, as `nvidia-ctk runtime configure` writes it; or a drop-in of the runtime's unit with another configuration or with flags of its own.",
 		"move the file named above away; what you need of it goes into /etc/containerd/config.toml or /etc/docker/daemon.json, whose settings kgpu keeps"},
+	{HostContainerdOld, 242,
+		"The host's containerd is older than 2: its authors support none of those since September 2026, and Kubernetes refuses it from 1.38 on. Pods have no image volumes (from containerd 2.1 on) and no user namespaces there. Up to Kubernetes 1.37 it is only a warning. kgpu takes `containerd.io` of Docker's repository, which is 2, for hosts that have no containerd, and leaves the one that is there.",
+		"docs/troubleshooting.md, \"A containerd before 2\", has the commands that put containerd 2 in its place, node by node"},
 	{HostPackageHeld, 35,
 		"A package that kgpu needs in another version is held at the one that is there, and it was not kgpu that held it.",
 		"whoever holds the package named above decides: `apt-mark unhold PACKAGE` on the host lets kgpu have its version. A held Kubernetes may stay where the inventory names its version (`kubernetes: {version: …}`)"},

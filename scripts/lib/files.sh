@@ -112,7 +112,7 @@ kubelet_images() {
 # claim_containers does so for what container runtimes and their packages put somewhere or start.
 claim_containers() {
   claim_dir /opt
-  claim_tree /var/lib/containerd /etc/containerd /opt/containerd /run/containerd /etc/cni /opt/cni /var/lib/cni
+  claim_tree /var/lib/containerd /etc/containerd /opt/containerd /run/containerd /run/nri /etc/cni /opt/cni /var/lib/cni
   claim_dir /run/netns
   remember_unit network-online.target
 }

@@ -16,7 +16,7 @@ pull_images() {
   local pause words
   for pause in 2 4 8 16 32 0; do
     if run_kubeadm kubeadm config images pull --config "$config"; then return; fi
-    words=$(grep -m 1 -i 'failed to pull' "$kubeadm_log") || words='the images of the control plane cannot be pulled'
+    words=$(grep -i 'failed to pull' "$kubeadm_log" | tail -n 1) || words='the images of the control plane cannot be pulled' # its last try
     if [[ $pause == 0 || $(seconds_left) -le $pause || $(image_reason "$words") != REGISTRY_BUSY ]]; then pull_failed "$words"; fi
     waiting "the registry, $pause s: $(image_words "$words")"
     sleep "$pause"

@@ -47,6 +47,7 @@ func TestDayTwo(t *testing.T) {
 	})
 	t.Run("status", c.statusOfAllWell)
 	t.Run("security", c.defended)
+	t.Run("a volume of an image", c.imageVolume)
 	t.Run("what it was made with stays", c.keeps)
 	t.Run("access", c.access)
 	t.Run("the control plane does not leave", func(t *testing.T) {

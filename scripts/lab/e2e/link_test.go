@@ -22,6 +22,8 @@ func TestLink(t *testing.T) {
 	// names are in /etc/hosts.
 	const behind = "/run/systemd/resolve/resolv.conf"
 	l.exec(t, "cp1", "install -D -m 644 /etc/resolv.conf "+behind+"; echo 'nameserver 127.0.0.53' >/etc/resolv.conf")
+	// Docker's repository has nothing for Debian: its own containerd, which is older than 2, is what there is.
+	l.fault(t, "download.docker.com/linux/debian/dists", "status=404")
 	// SSH gets to the private segment through the bastion alone. Nodes must reach each other, for which an administrator
 	// sets routes.
 	segment := l.addr["inner1"][:strings.LastIndex(l.addr["inner1"], ".")] + ".0/24"
@@ -127,6 +129,9 @@ func TestLink(t *testing.T) {
 			if got := l.exec(t, host, "dpkg -S $(readlink -f $(command -v containerd)) | cut -d: -f1"); got != want {
 				t.Errorf("%s: containerd is of package %s, want %s", host, got, want)
 			}
+		}
+		if said := kgpu(t, 0, "plan", c.inventory).stdout.String(); strings.Count(said, "HOST_CONTAINERD_OLD") != 1 || !strings.Contains(said, l.addr["cp1"]+", "+l.addr["inner1"]+": containerd is 1.7.") {
+			t.Errorf("the plan says\n%s", said)
 		}
 		if got := l.exec(t, "ubuntu1", "cat /etc/apt/sources.list.d/kgpu-docker.list"); !strings.Contains(got, "https://download.docker.com/linux/ubuntu noble stable") {
 			t.Errorf("ubuntu1's repository: %s", got)

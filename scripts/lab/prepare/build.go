@@ -30,6 +30,15 @@ var (
 		name: "cni-plugins", version: "1.9.1", module: "github.com/containernetworking/plugins",
 		packages: []string{"github.com/containernetworking/plugins/plugins/..."},
 	}
+	containerd = program{
+		name: "containerd", version: "2.3.7", module: "github.com/containerd/containerd/v2",
+		packages: []string{
+			"github.com/containerd/containerd/v2/cmd/containerd",
+			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+			"github.com/containerd/containerd/v2/cmd/ctr",
+		},
+		ldflags: "-X github.com/containerd/containerd/v2/version.Version=2.3.7",
+	}
 	criDockerd = program{
 		name: "cri-dockerd", version: "0.4.4", module: "github.com/Mirantis/cri-dockerd", packages: []string{"github.com/Mirantis/cri-dockerd"},
 		ldflags: "-X github.com/Mirantis/cri-dockerd/cmd/version.Version=0.4.4",
@@ -48,7 +57,7 @@ func (p *preparer) buildAll(ctx context.Context) error {
 			return err
 		}
 	}
-	programs := []program{flanneld, plugins, flannelPlugin, netbox, pause, runcWrapper}
+	programs := []program{flanneld, plugins, flannelPlugin, netbox, pause, runcWrapper, containerd}
 	if p.docker {
 		programs = append(programs, criDockerd)
 	}
@@ -118,7 +127,7 @@ func (p *preparer) compile(ctx context.Context, dir, ldflags, out string, packag
 // before it has 2 GiB of it takes a quarter less of the processor.
 func (p *preparer) goEnv() []string {
 	return []string{
-		"CGO_ENABLED=0", "GOOS=linux", "GOTOOLCHAIN=local", "GOWORK=off", "GOCACHE=" + filepath.Join(p.work(), "gocache"),
+		"CGO_ENABLED=0", "GOOS=linux", "GOWORK=off", "GOCACHE=" + filepath.Join(p.work(), "gocache"),
 		"GOFLAGS=-mod=mod -gcflags=all=-dwarf=false", "GOGC=off", "GOMEMLIMIT=2GiB",
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // dockerArtefacts are what download.docker.com and cri-dockerd's release page offer.
@@ -74,53 +75,35 @@ func packRelease(program, name, file string) error {
 	return nil
 }
 
-// dockerForDebian has the signed repository but no packages for trixie: there kgpu has to take the distribution's docker.io.
-func (p *preparer) dockerForDebian() item {
-	root := filepath.Join(p.Site("download.docker.com"), "linux/debian")
-	return item{
-		name: "packages docker (debian)", path: root, inputs: []any{p.fingerprints()}, files: []string{"docker.go", "repository.go"},
-		make: func(ctx context.Context) error {
-			if err := emptyDir(root); err != nil {
-				return err
-			}
-			if err := copyFile(p.armoredKey(), filepath.Join(root, "gpg"), 0o644); err != nil {
-				return err
-			}
-			return p.archive(ctx, root, suite{name: "trixie", components: []string{"stable"}})
-		},
-	}
-}
-
-// repackaged is a package of Docker's, put together from files of Debian's packages.
+// repackaged is a package of Docker's, put together from files of Debian's packages and, where it has one, our own build of a program.
 type repackaged struct {
 	deb
 	from     []string          // Debian package names
 	files    map[string]string // path in Docker's package: path in Debian's
 	embedded map[string]string // path in Docker's package: file of ours
+	built    program           // its commands are in usr/bin, and its version is the package's; zero: the version is that of from's first
 }
 
-// The file lists follow Docker's packages for Ubuntu; in particular containerd.io switches its CRI plugin off.
-var dockerPackages = []repackaged{
-	{
+// The file lists follow Docker's packages; in particular containerd.io switches its CRI plugin off.
+var (
+	containerdIO = repackaged{
 		deb: deb{name: "containerd.io", fields: []string{
 			"Depends: libc6, libseccomp2", "Provides: containerd, runc", "Conflicts: containerd, runc", "Replaces: containerd, runc"},
 			conffiles: []string{"/etc/containerd/config.toml"}, postinst: "files/containerd.io.postinst"},
 		from: []string{"containerd", "runc"},
 		files: map[string]string{
-			"usr/bin/containerd":                        "usr/bin/containerd",
-			"usr/bin/containerd-shim-runc-v2":           "usr/bin/containerd-shim-runc-v2",
-			"usr/bin/ctr":                               "usr/bin/ctr",
-			"usr/bin/runc":                              "usr/sbin/runc",
+			"usr/bin/runc": "usr/sbin/runc",
 			"usr/lib/systemd/system/containerd.service": "usr/lib/systemd/system/containerd.service",
 		},
 		embedded: map[string]string{"etc/containerd/config.toml": "files/containerd.io.toml"},
-	},
-	{
+		built:    containerd,
+	}
+	dockerCLI = repackaged{
 		deb:   deb{name: "docker-ce-cli", fields: []string{"Depends: libc6", "Conflicts: docker.io, docker-cli", "Replaces: docker-cli"}},
 		from:  []string{"docker-cli"},
 		files: map[string]string{"usr/bin/docker": "usr/bin/docker"},
-	},
-	{
+	}
+	dockerCE = repackaged{
 		deb: deb{name: "docker-ce", fields: []string{
 			"Depends: containerd.io (>= 1.6.24), docker-ce-cli, iptables, libc6, libsystemd0", "Conflicts: docker.io", "Replaces: docker.io"},
 			postinst: "files/docker-ce.postinst"},
@@ -132,15 +115,26 @@ var dockerPackages = []repackaged{
 			"usr/lib/systemd/system/docker.socket": "usr/lib/systemd/system/docker.socket",
 		},
 		embedded: map[string]string{"usr/lib/systemd/system/docker.service": "files/docker-ce.service"},
-	},
+	}
+)
+
+// dockerForDebian has containerd.io alone: for docker itself kgpu has to take the distribution's docker.io there.
+func (p *preparer) dockerForDebian() item {
+	return p.dockerRepository("debian", "debian.13~trixie", containerdIO)
 }
 
 func (p *preparer) dockerForUbuntu() item {
-	root := filepath.Join(p.Site("download.docker.com"), "linux/ubuntu")
+	return p.dockerRepository("ubuntu", "ubuntu.24.04~noble", containerdIO, dockerCLI, dockerCE)
+}
+
+// dockerRepository is what download.docker.com has for a distribution. release is how Docker's versions end there.
+func (p *preparer) dockerRepository(distribution, release string, packages ...repackaged) item {
+	root := filepath.Join(p.Site("download.docker.com"), "linux", distribution)
 	pool := filepath.Join(p.Site("deb.debian.org"), "debian/pool")
+	_, codename, _ := strings.Cut(release, "~")
 	return item{
-		name: "packages docker (ubuntu)", path: root,
-		inputs: []any{p.archivePool(pool).inputs, p.fingerprints()},
+		name: "packages docker (" + distribution + ")", path: root,
+		inputs: []any{p.archivePool(pool).inputs, p.build(containerd).inputs, p.fingerprints()},
 		files: []string{"docker.go", "deb.go", "repository.go", "files/containerd.io.toml", "files/containerd.io.postinst",
 			"files/docker-ce.service", "files/docker-ce.postinst"},
 		make: func(ctx context.Context) error {
@@ -150,12 +144,12 @@ func (p *preparer) dockerForUbuntu() item {
 			if err := copyFile(p.armoredKey(), filepath.Join(root, "gpg"), 0o644); err != nil {
 				return err
 			}
-			for _, r := range dockerPackages {
-				if err := p.repackage(ctx, r, pool, filepath.Join(root, "pool")); err != nil {
+			for _, r := range packages {
+				if err := p.repackage(ctx, r, release, pool, filepath.Join(root, "pool")); err != nil {
 					return fmt.Errorf("%s: %w", r.name, err)
 				}
 			}
-			return p.archive(ctx, root, suite{name: "noble", components: []string{"stable"}, pool: "pool"})
+			return p.archive(ctx, root, suite{name: codename, components: []string{"stable"}, pool: "pool"})
 		},
 	}
 }
@@ -163,7 +157,7 @@ func (p *preparer) dockerForUbuntu() item {
 // upstreamVersion is the part of a Debian file name's version that comes from the program's authors.
 var upstreamVersion = regexp.MustCompile(`_([0-9.]+)[^_]*_amd64\.deb$`)
 
-func (p *preparer) repackage(ctx context.Context, r repackaged, pool, to string) error {
+func (p *preparer) repackage(ctx context.Context, r repackaged, release, pool, to string) error {
 	debian, tree := filepath.Join(p.work(), "unpacked"), filepath.Join(p.work(), "deb")
 	for _, dir := range []string{debian, tree} {
 		if err := emptyDir(dir); err != nil {
@@ -179,7 +173,7 @@ func (p *preparer) repackage(ctx context.Context, r repackaged, pool, to string)
 			return err
 		}
 		if i == 0 {
-			r.version = dockerVersion(r.name, upstreamVersion.FindStringSubmatch(found[0])[1])
+			r.version = "5:" + upstreamVersion.FindStringSubmatch(found[0])[1]
 		}
 	}
 	for path, from := range r.files {
@@ -200,14 +194,13 @@ func (p *preparer) repackage(ctx context.Context, r repackaged, pool, to string)
 			return err
 		}
 	}
+	if r.built.name != "" {
+		if err := os.CopyFS(filepath.Join(tree, "usr/bin"), os.DirFS(p.Bin(r.built.name, r.built.version))); err != nil {
+			return err
+		}
+		r.version = r.built.version
+	}
+	r.version += "-1~" + release
 	r.root = tree
 	return p.buildDeb(ctx, r.deb, to)
-}
-
-// dockerVersion is how Docker numbers its packages for noble.
-func dockerVersion(name, upstream string) string {
-	if name == "containerd.io" {
-		return upstream + "-1"
-	}
-	return "5:" + upstream + "-1~ubuntu.24.04~noble"
 }

@@ -77,7 +77,7 @@ func wrap(theirs *modfile.File, version string) ([]byte, error) {
 
 // download fetches a module into the module cache and says where it lies.
 func download(ctx context.Context, module string) (string, error) {
-	answer, err := command{env: []string{"GOTOOLCHAIN=local", "GOFLAGS=-mod=mod"}, dir: os.TempDir()}.
+	answer, err := command{env: []string{"GOFLAGS=-mod=mod"}, dir: os.TempDir()}.
 		output(ctx, "go", "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
