@@ -122,6 +122,7 @@ func TestInitWaitsForTheRegistry(t *testing.T) {
 		{"no such image", image + "registry.k8s.io/pause:3.10: not found", 99, "IMAGE_UNAVAILABLE", 1, 1},
 		{"no room", image + "write /var/lib/containerd/x: no space left on device", 99, "HOST_DISK_FULL", 1, 1},
 		{"cut short each time", image + "failed to read expected number of bytes: unexpected EOF", 99, "REGISTRY_UNREACHABLE", 75, 1},
+		{"cut short in the end", image + "unexpected commit digest sha256:bb, expected sha256:aa: failed precondition\nerror: " + image + "failed to read expected number of bytes: unexpected EOF", 99, "REGISTRY_UNREACHABLE", 75, 1},
 		{"the runtime is down", image + "connection error", 99, "STEP_FAILED", 75, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
