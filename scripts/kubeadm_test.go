@@ -101,6 +101,23 @@ func TestKubeadmWarningsForNobody(t *testing.T) {
 	}
 }
 
+// That the runtime is old the plan says of a containerd only.
+func TestKubeadmWarnsOfTheRuntime(t *testing.T) {
+	t.Parallel()
+	const says = "ContainerRuntimeVersion]: You must update your container runtime to a version that supports the CRI method RuntimeConfig. Falling back\n"
+	for socket, want := range map[string]string{
+		"unix:///run/containerd/containerd.sock": "",
+		"unix:///run/cri-dockerd.sock":           "kubeadm: " + strings.Replace(says, "]", "", 1),
+	} {
+		s := warningHost(t)
+		s.write("says", "\t[WARNING "+says)
+		s.value("criSocket", socket)
+		if got := s.ok(s.step("cluster-join")).warnings(); got != want {
+			t.Errorf("%s: it warns of %q", socket, got)
+		}
+	}
+}
+
 // klog is a warning as klog writes it.
 func klog(place, text string) string {
 	return "W1126 00:16:28.431991    2634 " + place + "] " + text + "\n"

@@ -102,7 +102,7 @@ func scenes() map[string][][]act {
 			taken("10.0.0.21", "repo/nvidia-container-toolkit", 101, 103), taken("10.0.0.22", "repo/nvidia-container-toolkit", 100, 103),
 			taken("10.0.0.21", "cluster/join", 103, 110), taken("10.0.0.22", "cluster/join", 103, 111), taken("control-1", "cluster/untoken", 111, 112),
 			{{second: 112, Event: of("control-1", "gpu/ready", event.StepStart, "wait until all cards can be had")}, {second: 120, look: "last"}, {second: 130, Event: of("control-1", "gpu/ready", event.StepDone, "")}},
-			{{second: 131, Event: of("", "", event.Proof, "16 of 16 cards run nvidia-smi, each in a pod of its own")}, {second: 131, Event: of("", "", event.Warning, "10.0.0.21, 10.0.0.22: kubeadm: ContainerRuntimeVersion: You must update your container runtime to a version that supports the CRI method RuntimeConfig. Falling back to using cgroupDriver from kubelet config will be removed in 1.37.")}},
+			{{second: 131, Event: of("", "", event.Proof, "16 of 16 cards run nvidia-smi, each in a pod of its own")}, {second: 131, Event: of("", "", event.Warning, "10.0.0.21, 10.0.0.22: kubeadm: Swap: swap is supported for cgroup v2 only. The kubelet must be properly configured to use swap. Please refer to https://kubernetes.io/docs/concepts/architecture/nodes/#swap-memory, or disable swap on the node")}},
 			ends(131, "ok", "done: kubectl --kubeconfig lab.kubeconfig get nodes"), {{second: 131, look: "end"}},
 		},
 		"attach": {

@@ -37,6 +37,8 @@ needs_nobody() {
   case $1 in
     # preflight refuses such a host (HOST_CGROUP_V1) until the inventory has failCgroupV1: false.
     'SystemVerification: cgroups v1 support '*) ! kubernetes_before 35 ;;
+    # The plan says so of a containerd before 2 (HOST_CONTAINERD_OLD).
+    'ContainerRuntimeVersion: '*'the CRI method RuntimeConfig'*) [[ $(value_or criSocket '') == *containerd.sock ]] ;;
     # The API server goes to the addresses that kgpu gives the kubelets (--node-ip): nobody looks a node up by its name.
     'Hostname: hostname "'*) ;;
     # kgpu takes the newest docker that the version knows, or the one of today (catalog.DockerTried).
