@@ -90,7 +90,7 @@ func TestDayTwo(t *testing.T) {
 		if code := s.wait(t); code == 0 || !strings.Contains(s.stderr.String(), "--force") {
 			t.Fatalf("exit status %d\n%s", code, s.stderr.String())
 		}
-		s = kgpu(t, 0, "remove-worker", "--yes", "--force", "--inventory", c.inventory, l.addr["w2"])
+		s = kgpu(t, 0, "remove-worker", "--yes", "--force", "--inventory", c.inventory, "w2")
 		if said := s.stdout.String(); !strings.Contains(said, "the host itself was not cleaned") {
 			t.Errorf("kgpu says\n%s", said)
 		}

@@ -139,8 +139,8 @@ func TestLink(t *testing.T) {
 	})
 	t.Run("proof", func(t *testing.T) { c.proof(t, "inner1", "ubuntu1") })
 	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
-	t.Run("reset by the node's name", func(t *testing.T) {
-		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json", "ubuntu1")
+	t.Run("reset of a worker", func(t *testing.T) {
+		s := kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory, "--output", "json", l.addr["ubuntu1"])
 		wantSteps(t, c.did(s), "cp1 node/delete/ubuntu1", "cp1 node/drain/ubuntu1", "ubuntu1 host/reset")
 		c.ready(t, "cp1", "inner1")
 	})
