@@ -42,10 +42,14 @@ func FuzzParseReach(f *testing.F) {
 	f.Add([]byte("kgpu-reach=1\nreach=a 65536 open\nend=1\n"))
 	f.Add([]byte("kgpu-reach=1\noffers=1.36 yes 1.36.5 1.36.3\nend=1\n"))
 	f.Add([]byte("kgpu-reach=1\noffers=1.36 no not signed\nend=1\n"))
+	f.Add([]byte("kgpu-reach=1\ncontainerd=1.7.24~ds1-6 it has none\nend=1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		states, err := ParseReach(data)
 		if (states == nil) == (err == nil) {
 			t.Errorf("%v, %v", states, err)
+		}
+		if c, err := ParseContainerd(data); err == nil && strings.ContainsAny(c.Version, " \n\x1b") {
+			t.Errorf("%q is taken for a version", c.Version)
 		}
 		if offer, err := ParseOffer(data); err == nil && offer != nil {
 			for _, v := range offer.Versions {
