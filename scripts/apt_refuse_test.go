@@ -22,9 +22,10 @@ func (s *sandbox) kubernetes() {
 // A hold that is not kgpu's is never overruled, and one that fits stays its owner's.
 func TestHoldOfTheOwners(t *testing.T) {
 	t.Parallel()
+	host := newSandbox(t)
+	host.kubernetes()
 	t.Run("at another version", func(t *testing.T) {
-		s := newSandbox(t)
-		s.kubernetes()
+		s := host.clone(t)
 		s.ok(s.script("apt-get install -y kubelet=1.30.2-1.1; apt-mark hold kubelet"))
 		r := s.step("kube-packages")
 		s.fails(r, 1, "HOST_PACKAGE_HELD")
@@ -41,14 +42,12 @@ func TestHoldOfTheOwners(t *testing.T) {
 		}
 	})
 	t.Run("that is not there", func(t *testing.T) {
-		s := newSandbox(t)
-		s.kubernetes()
+		s := host.clone(t)
 		s.ok(s.script("apt-mark hold kubelet"))
 		s.fails(s.step("kube-packages"), 1, "HOST_PACKAGE_HELD")
 	})
 	t.Run("of what a package depends on", func(t *testing.T) {
-		s := newSandbox(t)
-		s.kubernetes()
+		s := host.clone(t)
 		s.ok(s.script("apt-get install -y kubernetes-cni=1.0.0-1.1; apt-mark hold kubernetes-cni"))
 		r := s.step("kube-packages")
 		s.fails(r, 1, "HOST_PACKAGE_HELD")
@@ -57,8 +56,7 @@ func TestHoldOfTheOwners(t *testing.T) {
 		}
 	})
 	t.Run("at the version wanted", func(t *testing.T) {
-		s := newSandbox(t)
-		s.kubernetes()
+		s := host.clone(t)
 		s.ok(s.script("apt-get install -y kubelet=1.36.3-1.1; apt-mark hold kubelet"))
 		s.ok(s.step("kube-packages"))
 		s.ok(s.script("undo_all"))
@@ -67,8 +65,7 @@ func TestHoldOfTheOwners(t *testing.T) {
 		}
 	})
 	t.Run("which kgpu made", func(t *testing.T) {
-		s := newSandbox(t)
-		s.kubernetes()
+		s := host.clone(t)
 		s.ok(s.script("apt_install kubelet=1.30.2-1.1; hold kubelet"))
 		s.ok(s.step("kube-packages"))
 		if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
@@ -80,6 +77,9 @@ func TestHoldOfTheOwners(t *testing.T) {
 // No package is replaced by an older one, held or not, and another revision of the version wanted is good enough.
 func TestNewerPackages(t *testing.T) {
 	t.Parallel()
+	host := newSandbox(t)
+	host.repository(deb{name: "kubelet", version: "1.36.4-1.1"}, deb{name: "kubelet", version: "1.36.3-2.1"}, deb{name: "kubelet", version: "1.30.2-1.1"})
+	host.ok(host.script("apt-get update"))
 	for name, c := range map[string]struct{ before, failure, after string }{
 		"newer":                   {"apt-get install -y kubelet=1.36.4-1.1", "HOST_PACKAGE_NEWER\tkubelet is 1.36.4-1.1, which is newer than the 1.36.3-1.1 that kgpu wants", "install installed 1.36.4-1.1"},
 		"newer and held":          {"apt-get install -y kubelet=1.36.4-1.1; apt-mark hold kubelet", "HOST_PACKAGE_NEWER\t", "hold installed 1.36.4-1.1"},
@@ -89,9 +89,8 @@ func TestNewerPackages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSandbox(t)
-			s.repository(deb{name: "kubelet", version: "1.36.4-1.1"}, deb{name: "kubelet", version: "1.36.3-2.1"}, deb{name: "kubelet", version: "1.30.2-1.1"})
-			s.ok(s.script("apt-get update; " + c.before))
+			s := host.clone(t)
+			s.ok(s.script(c.before))
 			s.kubernetes()
 			r := s.step("kube-packages")
 			if got := s.status("kubelet"); got != c.after || !strings.HasPrefix(r.failure, c.failure) || (r.status != 0) != (c.failure != "") {
@@ -158,6 +157,10 @@ func TestPinOfTheOwners(t *testing.T) {
 // apt works for nobody while a file of its configuration is broken: the refusal names file and line.
 func TestBrokenConfigurationOfApt(t *testing.T) {
 	t.Parallel()
+	host := newSandbox(t)
+	host.repository(deb{name: "one", version: "1"})
+	host.value("packages", "one\n")
+	host.ok(host.script("apt-get update"))
 	for name, c := range map[string]struct{ file, content, want string }{
 		"list":        {"etc/apt/sources.list.d/theirs.list", "# ours\n\ndeb http://example.org\n", "Malformed entry 3 in list file /etc/apt/sources.list.d/theirs.list"},
 		"type":        {"etc/apt/sources.list.d/theirs.list", "dep http://example.org stable main\n", "Type 'dep' is not known on line 1 in source list /etc/apt/sources.list.d/theirs.list"},
@@ -168,10 +171,7 @@ func TestBrokenConfigurationOfApt(t *testing.T) {
 			"Conflicting values set for option Signed-By regarding source http://example.org/x/ ./: /etc/apt/keyrings/a.gpg != /etc/apt/keyrings/b.gpg (/etc/apt/sources.list.d/theirs.list)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSandbox(t)
-			s.repository(deb{name: "one", version: "1"})
-			s.value("packages", "one\n")
-			s.ok(s.script("apt-get update"))
+			s := host.clone(t)
 			s.write(c.file, c.content)
 			for _, script := range []string{"apt_install one", "apt_install_first packages"} {
 				r := s.script(script)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -25,15 +26,43 @@ func (s *sandbox) repository(debs ...deb) {
 	s.write("etc/apt/sources.list", "deb [trusted=yes] file:/repo ./\n")
 }
 
+// built are the packages that were built, by what is in them.
+var built sync.Map
+
+// build makes the file of a package.
+func (s *sandbox) build(d deb, control, arch string) []byte {
+	s.t.Helper()
+	key := fmt.Sprintf("%#v", d)
+	if data, ok := built.Load(key); ok {
+		return data.([]byte)
+	}
+	dir := s.t.TempDir()
+	s.must(os.MkdirAll(dir+"/DEBIAN", 0o755))
+	s.must(os.MkdirAll(dir+"/opt/"+d.name, 0o755))
+	s.must(os.WriteFile(dir+"/DEBIAN/control", []byte(control), 0o644))
+	s.must(os.WriteFile(dir+"/DEBIAN/conffiles", []byte("/opt/"+d.name+"/conf\n"), 0o644))
+	s.must(os.WriteFile(dir+"/opt/"+d.name+"/conf", []byte(d.version), 0o644))
+	for path, content := range d.files {
+		s.must(os.MkdirAll(filepath.Dir(dir+path), 0o755))
+		s.must(os.WriteFile(dir+path, []byte(content), 0o644))
+	}
+	for name, script := range map[string]string{"preinst": d.preinst, "postinst": d.postinst} {
+		if script != "" {
+			s.must(os.WriteFile(dir+"/DEBIAN/"+name, []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o755))
+		}
+	}
+	s.run("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", dir, dir+".deb")
+	data := []byte(readFile(s.t, dir+".deb"))
+	built.Store(key, data)
+	return data
+}
+
 // repositoryOf makes a directory of the sandbox a repository of these packages.
 func (s *sandbox) repositoryOf(directory string, debs ...deb) {
 	s.t.Helper()
 	var index strings.Builder
 	for _, d := range debs {
-		dir, arch := filepath.Join(s.t.TempDir(), d.name), "all"
-		s.must(os.MkdirAll(dir+"/DEBIAN", 0o755))
-		s.must(os.MkdirAll(dir+"/opt/"+d.name, 0o755))
-		control := ""
+		arch, control := "all", ""
 		if d.arch != "" {
 			arch, control = d.arch, "Multi-Arch: same\n"
 		}
@@ -44,25 +73,10 @@ func (s *sandbox) repositoryOf(directory string, debs ...deb) {
 		if d.conflicts != "" {
 			control += "Conflicts: " + d.conflicts + "\n"
 		}
-		s.must(os.WriteFile(dir+"/DEBIAN/control", []byte(control), 0o644))
-		s.must(os.WriteFile(dir+"/DEBIAN/conffiles", []byte("/opt/"+d.name+"/conf\n"), 0o644))
-		s.must(os.WriteFile(dir+"/opt/"+d.name+"/conf", []byte(d.version), 0o644))
-		for path, content := range d.files {
-			s.must(os.MkdirAll(filepath.Dir(dir+path), 0o755))
-			s.must(os.WriteFile(dir+path, []byte(content), 0o644))
-		}
-		for name, script := range map[string]string{"preinst": d.preinst, "postinst": d.postinst} {
-			if script != "" {
-				s.must(os.WriteFile(dir+"/DEBIAN/"+name, []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o755))
-			}
-		}
 		file := fmt.Sprintf("%s_%s_%s.deb", d.name, d.version, arch)
-		s.must(os.MkdirAll(s.path(directory), 0o755))
-		if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", dir, s.path(directory+"/"+file)).CombinedOutput(); err != nil {
-			s.t.Fatalf("%v: %s", err, out)
-		}
-		data := s.read(directory + "/" + file)
-		fmt.Fprintf(&index, "%sFilename: ./%s\nSize: %d\nSHA256: %x\n\n", control, file, len(data), sha256.Sum256([]byte(data)))
+		data := s.build(d, control, arch)
+		s.write(directory+"/"+file, string(data))
+		fmt.Fprintf(&index, "%sFilename: ./%s\nSize: %d\nSHA256: %x\n\n", control, file, len(data), sha256.Sum256(data))
 	}
 	s.write(directory+"/Packages", index.String())
 }

@@ -16,7 +16,7 @@ import (
 func (s gpuHost) examined() *doctor.Evidence {
 	s.t.Helper()
 	text := strings.NewReplacer("patience=8", "patience=1").Replace(stubbed(Doctor()))
-	r := s.ok(s.sandbox.bash(enterGPUHost + text))
+	r := s.ok(s.bash(text))
 	e, err := doctor.ParseEvidence([]byte(r.output))
 	if err != nil {
 		s.t.Fatalf("%v in\n%s", err, r.output)
@@ -175,7 +175,7 @@ func TestFactsOfASickHost(t *testing.T) {
 		s.write("gpu/sys/bus/pci/devices/"+id+"/device", "0x20b0\n")
 	}
 	text := strings.NewReplacer("-k 2 28", "-k 1 3", "-k 5 20", "-k 1 1").Replace(stubbed(Facts()))
-	r := s.ok(s.sandbox.bash(enterGPUHost + text))
+	r := s.ok(s.bash(text))
 	s.write("tmp/over", "")
 	if s.exists("tmp/waited-for") || !strings.Contains(r.output, "\nnvidia-smi=124\n") || !strings.HasSuffix(r.output, "end=1\n") {
 		t.Errorf("it says:\n%s", r.output)
@@ -371,7 +371,7 @@ func TestGPUWatch(t *testing.T) {
 			s.stub("curl", "#!/bin/bash\n{ echo \"$*\"; cat; } >>/patched\n")
 			s.write("etc/kubernetes/kubelet.conf", "clusters:\n- cluster:\n    certificate-authority-data: Y2E=\n    server: https://10.0.0.1:6443\nusers:\n- user:\n    client-certificate: /pki/current.pem\n")
 			text := strings.NewReplacer("patience=20", "patience=1", "name=$1", "name=w1").Replace(stubbed(Watch()))
-			s.ok(s.sandbox.bash(enterGPUHost + text))
+			s.ok(s.bash(text))
 			said := s.read("patched")
 			if !strings.Contains(said, c.want) || !strings.Contains(said, "--cert /pki/current.pem https://10.0.0.1:6443/api/v1/nodes/w1/status\n") {
 				t.Fatalf("it says:\n%s\nwant %s", said, c.want)
@@ -398,7 +398,7 @@ func TestGPUWatchOfAHungDriver(t *testing.T) {
 	text := strings.NewReplacer("name=$1", "name=w1").Replace(stubbed(Watch()))
 	for processes, hangs := range map[string]bool{"D 75 nvidia-smi": true, "D 2 nvidia-smi": false, "S 75 nvidia-smi": false, "D 75 kworker/2:3": false} {
 		s.stub("ps", "#!/bin/sh\necho 'S 900 systemd'\necho '"+processes+"'\n")
-		s.ok(s.sandbox.bash("rm -f /asked; " + enterGPUHost + text))
+		s.ok(s.bash("rm -f /asked; " + text))
 		if said := s.read("patched"); strings.Contains(said, "DriverHangs") != hangs || s.exists("asked") == hangs {
 			t.Errorf("%s: it says\n%s", processes, said)
 		}

@@ -17,26 +17,28 @@ import (
 // replacedHost is a host whose owner installed a driver of branch 595, which runs.
 func replacedHost(t *testing.T) gpuHost {
 	t.Helper()
-	s := newGPUHost(t, "0000:17:00.0")
-	s.driver("595.91.07")
-	s.write("gpu/sys/module/nvidia/version", "595.91.07\n")
-	s.write("gpu/sys/module/nvidia_uvm/version", "")
-	s.write("gpu/dev/nvidiactl", "")
-	s.write("etc/apt/preferences.d/theirs", "")
-	s.repository(
-		deb{name: "libnvidia-compute", version: "595.91.07-1"}, deb{name: "nvidia-dkms-open", version: "595.91.07-1", depends: "libnvidia-compute"},
-		deb{name: "nvidia-persistenced", version: "595.91.07-1"},
-		deb{name: "libnvoptix1", version: "595.91.07-1", depends: "libnvidia-compute"},
-		deb{name: "nvidia-container-toolkit", version: "1.17.8-1"},
-		deb{name: "libnvidia-compute-580", version: "580.173.02-1"},
-	)
-	s.ok(s.script("apt-get update; apt-get install -y nvidia-dkms-open nvidia-persistenced libnvoptix1 nvidia-container-toolkit; apt-mark hold nvidia-dkms-open"))
-	s.write("opt/libnvidia-compute/conf", "edited by the owner")
-	s.write("var/units/nvidia-persistenced.service", "loaded,active,enabled\n")
-	// The sandbox's /usr takes no files of packages.
-	s.stub("dpkg-query", "#!/bin/sh\ncase $* in -L*nvidia-persistenced*) echo /lib/systemd/system/nvidia-persistenced.service ;; esac\nexec /usr/bin/dpkg-query \"$@\"\n")
-	s.value("packages", "libnvidia-compute\nnvidia-dkms-open\nnvidia-persistenced\n")
-	return s
+	return gpuHost{begun(t, "replaced", func() *sandbox {
+		s := newGPUHost(t, "0000:17:00.0")
+		s.driver("595.91.07")
+		s.write("gpu/sys/module/nvidia/version", "595.91.07\n")
+		s.write("gpu/sys/module/nvidia_uvm/version", "")
+		s.write("gpu/dev/nvidiactl", "")
+		s.write("etc/apt/preferences.d/theirs", "")
+		s.repository(
+			deb{name: "libnvidia-compute", version: "595.91.07-1"}, deb{name: "nvidia-dkms-open", version: "595.91.07-1", depends: "libnvidia-compute"},
+			deb{name: "nvidia-persistenced", version: "595.91.07-1"},
+			deb{name: "libnvoptix1", version: "595.91.07-1", depends: "libnvidia-compute"},
+			deb{name: "nvidia-container-toolkit", version: "1.17.8-1"},
+			deb{name: "libnvidia-compute-580", version: "580.173.02-1"},
+		)
+		s.ok(s.script("apt-get update; apt-get install -y nvidia-dkms-open nvidia-persistenced libnvoptix1 nvidia-container-toolkit; apt-mark hold nvidia-dkms-open"))
+		s.write("opt/libnvidia-compute/conf", "edited by the owner")
+		s.write("var/units/nvidia-persistenced.service", "loaded,active,enabled\n")
+		// The sandbox's /usr takes no files of packages.
+		s.stub("dpkg-query", "#!/bin/sh\ncase $* in -L*nvidia-persistenced*) echo /lib/systemd/system/nvidia-persistenced.service ;; esac\nexec /usr/bin/dpkg-query \"$@\"\n")
+		s.value("packages", "libnvidia-compute\nnvidia-dkms-open\nnvidia-persistenced\n")
+		return s.sandbox
+	})}
 }
 
 // packagesOf prints what a host has installed, held and automatically installed.

@@ -52,13 +52,16 @@ func newest(version string) []deb {
 // oldKernelHost runs an old kernel, of which it has all parts, beside what its archive has.
 func oldKernelHost(t *testing.T, archive ...deb) gpuHost {
 	t.Helper()
-	s := newGPUHost(t)
-	s.stub("uname", "#!/bin/sh\necho "+oldKernel+"\n")
-	s.stub("modinfo", "#!/bin/bash\nk=$(uname -r); [[ $1 != -k ]] || k=$2\nexec cat \"/gpu/modules/nvidia-$k\"\n")
-	s.write("boot/vmlinuz-"+oldKernel, "")
 	there := []deb{{name: "linux-image-" + oldKernel, version: "6.8.0-31.31"}, {name: "linux-modules-extra-" + oldKernel, version: "6.8.0-31.31"}}
-	s.repository(there...)
-	s.ok(s.script("apt_update; apt_get install linux-image-" + oldKernel + " linux-modules-extra-" + oldKernel))
+	s := gpuHost{begun(t, "old kernel", func() *sandbox {
+		s := newGPUHost(t)
+		s.stub("uname", "#!/bin/sh\necho "+oldKernel+"\n")
+		s.stub("modinfo", "#!/bin/bash\nk=$(uname -r); [[ $1 != -k ]] || k=$2\nexec cat \"/gpu/modules/nvidia-$k\"\n")
+		s.write("boot/vmlinuz-"+oldKernel, "")
+		s.repository(there...)
+		s.ok(s.script("apt_update; apt_get install linux-image-" + oldKernel + " linux-modules-extra-" + oldKernel))
+		return s.sandbox
+	})}
 	s.repository(append(there, archive...)...)
 	s.value("version_package", "libnvidia-compute-580-server")
 	s.value("packages", "")

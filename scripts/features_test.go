@@ -167,7 +167,7 @@ func newHostForFacts(t *testing.T) gpuHost {
 
 // factsScript is facts.sh with the stubs before what the host has.
 func factsScript() string {
-	return enterGPUHost + stubbed(Facts())
+	return stubbed(Facts())
 }
 
 // facts.sh lists instances only where a card is in MIG mode, and reads what was found out about the cards.

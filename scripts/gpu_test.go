@@ -15,19 +15,14 @@ import (
 // files under /gpu say.
 type gpuHost struct{ *sandbox }
 
-const enterGPUHost = `
-for node in null zero full random urandom; do mount --bind /dev/$node /gpu/dev/$node; done
-mount --rbind /gpu/dev /dev
-mount --bind /gpu/sys /sys
-mount --bind /gpu/devices /proc/devices
-`
-
 func newGPUHost(t *testing.T, cards ...string) gpuHost {
 	t.Helper()
 	s := gpuHost{newSandbox(t)}
 	for _, node := range []string{"null", "zero", "full", "random", "urandom"} {
 		s.write("gpu/dev/"+node, "")
+		s.binds = append(s.binds, [2]string{"/dev/" + node, "gpu/dev/" + node})
 	}
+	s.binds = append(s.binds, [2]string{"gpu/dev", "dev"}, [2]string{"gpu/sys", "sys"}, [2]string{"gpu/devices", "proc/devices"})
 	s.must(os.Symlink("/proc/self/fd", s.path("gpu/dev/fd")))
 	for _, dir := range []string{"gpu/sys/module", "gpu/sys/bus/pci/devices", "gpu/modules", "gpu/lib", "gpu/used", "run/mount"} {
 		s.must(os.MkdirAll(s.path(dir), 0o755))
@@ -40,7 +35,7 @@ func newGPUHost(t *testing.T, cards ...string) gpuHost {
 	s.write("gpu/devices", "Character devices:\n  1 mem\n195 nvidia\n")
 	s.write("gpu/smi", "")
 	s.write("tmp/calls", "")
-	s.write("var/lib/kgpu/run/test-1/lib.sh", stubbed(Lib())+"nvidia_library_dirs=(/nowhere /gpu/lib)\n")
+	s.library("nvidia_library_dirs=(/nowhere /gpu/lib)\n")
 	s.stub("modprobe", `#!/bin/bash
 remove= dry=
 for word; do case $word in -r) remove=yes ;; -n | --show-depends) dry=yes ;; -*) ;; *) module=$word ;; esac; done
@@ -73,23 +68,12 @@ if [[ $module == nvidia ]]; then touch /dev/nvidia0 /dev/nvidiactl; fi
 	return s
 }
 
-func (s gpuHost) script(text string) result {
-	s.t.Helper()
-	return s.sandbox.bash(enterGPUHost + ". \"$KGPU_STEP/../../lib.sh\"\n" + text)
-}
-
-func (s gpuHost) step(name string) result {
-	s.t.Helper()
-	text, err := Step(name)
-	s.must(err)
-	return s.sandbox.bash(enterGPUHost + string(text))
-}
-
 // pci puts a device on the bus.
 func (s gpuHost) pci(address, vendor, class string) {
 	s.t.Helper()
 	s.write("gpu/sys/bus/pci/devices/"+address+"/vendor", vendor+"\n")
 	s.write("gpu/sys/bus/pci/devices/"+address+"/class", class+"\n")
+	s.write("gpu/sys/bus/pci/devices/"+address+"/device", "0x20b0\n")
 }
 
 // bound gives a device to a kernel driver.
@@ -843,6 +827,8 @@ func TestToolkitRestartsWhatDoesNotKnowNVIDIA(t *testing.T) {
 
 func TestToolkitVerifiesWhatTheRuntimeLoaded(t *testing.T) {
 	t.Parallel()
+	host := toolkitHost(t, "containerd")
+	host.ok(host.step("gpu-toolkit"))
 	nvidiaCgroup := strings.Replace(containerd2, "SystemdCgroup = true", "SystemdCgroup = false", 1)
 	for name, c := range map[string]struct{ dump, detail string }{
 		"containerd 2":                       {containerd2, ""},
@@ -856,7 +842,7 @@ func TestToolkitVerifiesWhatTheRuntimeLoaded(t *testing.T) {
 		"CDI is off, 1.7":                    {containerd1(strings.Replace(containerd2, "enable_cdi = true", "enable_cdi = false", 1)), "CDI turned off"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := toolkitHost(t, "containerd")
+			s := host.clone(t)
 			s.write("dump", c.dump)
 			r := s.step("gpu-toolkit")
 			if c.detail == "" {

@@ -66,10 +66,11 @@ undo_all`,
 
 func TestUndoKilledAnywhereAndRunAgain(t *testing.T) {
 	t.Parallel()
+	host, before := changed(t)
 	for name, undo := range killAt {
 		t.Run(name, func(t *testing.T) {
 			for kill := 1; ; kill++ {
-				s, before := changed(t)
+				s := host.clone(t)
 				s.value("kill", strconv.Itoa(kill))
 				first := s.script(undo)
 				s.ok(s.script("undo_all"))
@@ -120,7 +121,7 @@ func TestUndoSyncsBeforeItForgets(t *testing.T) {
 	s.ok(s.script("put_file /etc/theirs.conf 644 <<<ours"))
 	s.stub("sync", "#!/bin/sh\necho \"sync $*\" >>/order\n")
 	s.ok(s.script(`mv() { echo "mv ${*: -2}" >>/order; command mv "$@"; }; undo_all`))
-	want := "sync -d /etc/theirs.conf.kgpu-new\nmv /etc/theirs.conf.kgpu-new /etc/theirs.conf\nsync -f /etc\nmv /var/lib/kgpu/ledger/000001 /var/lib/kgpu/ledger/.old\n"
+	want := "sync -d /etc/theirs.conf.kgpu-new\nmv /etc/theirs.conf.kgpu-new /etc/theirs.conf\nsync -f /etc /usr\nmv /var/lib/kgpu/ledger/000001 /var/lib/kgpu/ledger/.old\n"
 	if got := s.read("order"); !strings.HasPrefix(got, want) {
 		t.Errorf("order:\n%s", got)
 	}

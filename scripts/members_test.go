@@ -36,12 +36,14 @@ func authority(t *testing.T) string {
 // joined is a host that kgpu has joined to a cluster, as node u1.
 func joined(t *testing.T) *sandbox {
 	t.Helper()
-	s := clusterHost(t)
-	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
-	s.write("ca", authority(t))
-	s.ok(s.step("cluster-join"))
-	s.calls()
-	return s
+	return begun(t, "joined", func() *sandbox {
+		s := clusterHost(t)
+		s.write("var/units/kubelet.service", "loaded,active,enabled\n")
+		s.write("ca", authority(t))
+		s.ok(s.step("cluster-join"))
+		s.calls()
+		return s
+	})
 }
 
 // untouched fails the test when the step does not refuse with this reason, or when it did something first.
@@ -259,15 +261,17 @@ func TestInitWhoseEndIsNotRecorded(t *testing.T) {
 // unrecorded is a control plane of whose kubeadm init nobody recorded the end. No second passes in a sleep.
 func unrecorded(t *testing.T) *sandbox {
 	t.Helper()
-	s := clusterHost(t)
-	s.write("ca", authority(t))
-	s.ok(s.step("cluster-init"))
-	s.ok(s.script("ledger_forget kubeadm init-done"))
-	s.write("var/lib/etcd/member/snap/db", "precious")
-	s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
-	s.stub("sleep", "#!/bin/sh\necho sleep >>/tmp/calls\n")
-	s.calls()
-	return s
+	return begun(t, "unrecorded", func() *sandbox {
+		s := clusterHost(t)
+		s.write("ca", authority(t))
+		s.ok(s.step("cluster-init"))
+		s.ok(s.script("ledger_forget kubeadm init-done"))
+		s.write("var/lib/etcd/member/snap/db", "precious")
+		s.write("var/units/kubelet.service", "loaded,inactive,enabled\n")
+		s.stub("sleep", "#!/bin/sh\necho sleep >>/tmp/calls\n")
+		s.calls()
+		return s
+	})
 }
 
 const waitsForInit = "W\tthe API server of an earlier kubeadm init, which may have come to its end\n"

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ var disks = []string{"etc", "opt", "var"}
 func newDisks(t *testing.T) *sandbox {
 	t.Helper()
 	s := newSandbox(t)
-	s.remove("stubs/sync")
+	s.must(os.Symlink("/usr/bin/sync", s.path("stubs/sync")))
 	s.write("batches/of", "this directory is mounted over that of the batches, which is below /var\n")
 	s.mounts = `mount --bind "$0` + runDir + `" "$0/batches"
 for disk in ` + strings.Join(disks, " ") + `; do mount -o loop,commit=300 "$0/disks/$disk" "$0/$disk"; done

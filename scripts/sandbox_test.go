@@ -11,18 +11,37 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
+
+// TestMain keeps what the tests write in memory: on a disk, much of what they do is wait for dpkg's fsync. The file system is in a
+// mount namespace of this process's own, so it ends with it.
+func TestMain(m *testing.M) {
+	const done = "KGPU_TEST_TMPDIR"
+	if os.Getenv(done) == "" {
+		const remount = `mount -t tmpfs -o mode=1777 tmpfs /mnt; export TMPDIR=/mnt ` + done + `=yes; exec "$0" "$@"`
+		err := syscall.Exec("/usr/bin/unshare", append([]string{"unshare", "--mount", "sh", "-ec", remount}, os.Args...), os.Environ())
+		fmt.Fprintf(os.Stderr, "unshare: %v\n", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // sandbox is a root directory of its own with this machine's programs in it, read-only. What runs in it has its own mounts
 // and its own network.
 type sandbox struct {
 	t      *testing.T
 	root   string
-	mounts string // bash, which mounts more below $0, the root
-	hasty  bool   // steps have patience for 40 rounds: those take as long here as what they ask takes, not a second or more
+	mounts string      // bash, which mounts file systems below $0, the root, before all else
+	binds  [][2]string // what is mounted where; what does not begin with a slash is in the sandbox
+	hasty  bool        // steps have patience for 40 rounds: those take as long here as what they ask takes, not a second or more
 }
 
 var patience = regexp.MustCompile(`(?m)^patience=[0-9]+ `)
@@ -46,15 +65,55 @@ func newSandbox(t *testing.T) *sandbox {
 	if out, err := exec.Command("cp", append([]string{"-a", "-t", s.path("etc")}, names...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	s.binds = [][2]string{{"/usr", "usr"}, {"/proc", "proc"}, {"/dev", "dev"}}
 	s.alternatives()
 	s.write("etc/ld.so.cache", readFile(t, "/etc/ld.so.cache"))
 	s.write("etc/apt/apt.conf.d/00sandbox", "APT::Sandbox::User \"root\";\n")
 	s.write("var/lib/dpkg/status", "")
 	s.write("var/lib/dpkg/available", "")
-	s.write("var/lib/kgpu/run/test-1/lib.sh", stubbed(Lib()))
+	s.library("")
 	s.stub("systemctl", readFile(t, "testdata/systemctl"))
-	s.stub("sync", "#!/bin/sh\n") // no test pulls the plug, and many entries are written
 	return s
+}
+
+// clone is another sandbox with the same in it, for a test that does not make all of it again.
+func (s *sandbox) clone(t *testing.T) *sandbox {
+	t.Helper()
+	c := *s
+	c.t, c.root = t, t.TempDir()
+	c.run("cp", "-a", s.root+"/.", c.root)
+	return &c
+}
+
+// made are sandboxes that several tests begin with, by name.
+var made sync.Map
+
+// begun is a sandbox that begin made, for whichever test was the first to want it.
+func begun(t *testing.T, name string, begin func() *sandbox) *sandbox {
+	t.Helper()
+	type host struct {
+		sync.Mutex
+		*sandbox
+	}
+	kept, _ := made.LoadOrStore(name, new(host))
+	h := kept.(*host)
+	h.Lock()
+	defer h.Unlock()
+	if h.sandbox == nil {
+		s := *begin()
+		first := s.root
+		s.root = filepath.Join(os.TempDir(), "begun "+name) // in the memory of TestMain, beyond the test
+		s.run("cp", "-a", first, s.root)
+		h.sandbox = &s
+	}
+	return h.clone(t)
+}
+
+// library is the library of the steps, with more behind it. Few tests pull the plug, and many entries are written: nothing is
+// synced where there is no stub for it.
+func (s *sandbox) library(more string) {
+	s.t.Helper()
+	s.write("var/lib/kgpu/run/test-1/lib.sh", stubbed(Lib())+"sync() { [[ ! -e /stubs/sync ]] || command sync \"$@\"; }\n"+more)
 }
 
 // alternatives are this machine's choices of programs, without those of their pages and of whole suites: there are hundreds.
@@ -130,15 +189,54 @@ type result struct {
 	failure string // reason and detail
 }
 
-const enter = `
-mount --rbind /usr "$0/usr"
-mount -o remount,bind,ro "$0/usr"
-mount --rbind /proc "$0/proc"
-mount --rbind /dev "$0/dev"
-mount -t sysfs sysfs "$0/sys"
-ip link set lo up
-exec chroot "$0" env -i PATH=/stubs:/usr/local/sbin:/usr/sbin:/usr/bin HOME=/root KGPU_STEP=` + stepDir + ` bash ` + stepDir + `/script.sh
-`
+// enter gives the thread that calls it mounts and a network of its own, and the sandbox's root. System calls do so in a tenth of the
+// time of the programs that would, and there are thousands of scripts.
+func (s *sandbox) enter() error {
+	if err := syscall.Unshare(syscall.CLONE_NEWNS | syscall.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if s.mounts != "" {
+		if out, err := exec.Command("bash", "-ec", s.mounts, s.root).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	if err := syscall.Mount("sysfs", s.path("sys"), "sysfs", 0, ""); err != nil {
+		return fmt.Errorf("sysfs: %w", err)
+	}
+	for _, bind := range s.binds {
+		from := bind[0]
+		if !filepath.IsAbs(from) {
+			from = s.path(from)
+		}
+		if err := syscall.Mount(from, s.path(bind[1]), "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+			return fmt.Errorf("%s at %s: %w", bind[0], bind[1], err)
+		}
+	}
+	if err := syscall.Mount("", s.path("usr"), "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("/usr: %w", err)
+	}
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("lo: %w", err)
+	}
+	return syscall.Chroot(s.root)
+}
+
+func loopbackUp() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, lo)
+}
 
 // stepText is the script of a step.
 func stepText(t *testing.T, name string) []byte {
@@ -180,9 +278,31 @@ func (s *sandbox) bash(text string) result {
 	s.t.Helper()
 	s.write(stepDir+"/script.sh", text)
 	os.Remove(s.path(stepDir + "/failure"))
-	cmd := exec.Command("unshare", "--mount", "--net", "--", "bash", "-c", "set -e\n"+s.mounts+enter, s.root)
-	out, err := cmd.CombinedOutput()
-	r := result{output: string(out)}
+	cmd := exec.Command("/usr/bin/bash", stepDir+"/script.sh")
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/stubs:/usr/local/sbin:/usr/sbin:/usr/bin", "HOME=/root", "KGPU_STEP=" + stepDir}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the function
+		started <- func() error {
+			mounts, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(mounts)
+			if err := s.enter(); err != nil {
+				return err
+			}
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			return unix.Setns(mounts, unix.CLONE_NEWNS) // nothing but the script holds on to its mounts
+		}()
+	}()
+	s.must(<-started)
+	err := cmd.Wait()
+	r := result{output: out.String()}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		r.status = exit.ExitCode()

@@ -10,7 +10,8 @@ new_file=$KGPU_STEP/values/.new
 # put_file PATH MODE writes standard input to PATH, owned by root. Content that is there already is only recorded.
 put_file() {
   local path=$1 mode=$2 new=$new_file sum
-  (umask 077 && mkdir -p "${new%/*}" && cat >"$new")
+  [[ -d ${new%/*} ]] || (umask 077 && mkdir -p "${new%/*}")
+  (umask 077 && cat >"$new")
   make_dir "${path%/*}"
   chmod "$mode" "$new"
   read -r sum _ < <(sha256sum "$new")

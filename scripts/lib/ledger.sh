@@ -10,9 +10,8 @@ ledger_places=(/ /boot /boot/efi /etc /opt /usr /usr/local /var /var/cache /var/
 
 # entry_begin KIND ARG... begins an entry. The caller puts what was there under $entry/before, then calls entry_commit.
 entry_begin() {
-  (umask 077 && mkdir -p "$ledger")
   entry=$ledger/.new
-  rm -rf "$entry"
+  [[ ! -e $entry ]] || rm -rf "$entry"
   (umask 077 && mkdir -p "$entry/before")
   printf '%s\n' "$1" >"$entry/kind"
   shift
@@ -22,7 +21,7 @@ entry_begin() {
 
 entry_commit() {
   local last number
-  last=$(ledger_entries | tail -n 1)
+  last=$(ledger_last)
   [[ -n $last ]] || rm -rf "${ledger%/*}/left" # of an earlier reset, which was cut off at its very end
   printf -v number %06d $((10#${last:-0} + 1))
   [[ -n $last ]] || sync -d "$ledger" "${ledger%/*}" "${ledger%/*/*}" # they may be new
@@ -48,6 +47,12 @@ ledger_entries() {
   for dir in "$ledger"/[0-9][0-9][0-9][0-9][0-9][0-9]; do
     [[ ! -d $dir ]] || printf '%s\n' "${dir##*/}"
   done
+}
+
+# ledger_last prints the number of the newest one, if there is any.
+ledger_last() {
+  local -a dirs=("$ledger"/[0-9][0-9][0-9][0-9][0-9][0-9])
+  [[ ! -d ${dirs[-1]} ]] || printf '%s\n' "${dirs[-1]##*/}"
 }
 
 # proof_owed notes, as durably, that the cards are to be proven: gpu-proven.sh takes the note away.
@@ -95,8 +100,9 @@ ledger_forget() {
 # file system: a journal (ext4, XFS) might carry along what was written to the same file system as the ledger, but nothing of
 # another one, and btrfs logs single inodes for fsync(2). So no layout of file systems needs to be known here.
 settle() {
-  local place=$1
-  local -a places systems
+  local place=$1 line
+  local -a places systems=()
+  local -A seen=()
   [[ $place == /* ]] || place=/
   while [[ ! -d $place || -L $place ]]; do
     place=${place%/*}
@@ -106,7 +112,10 @@ settle() {
   for place in "${ledger_places[@]}"; do
     [[ ! -d $place ]] || places+=("$place")
   done
-  mapfile -t systems < <(stat -c '%d %n' -- "${places[@]}" | awk '!seen[$1]++ { sub(/^[0-9]+ /, ""); print }')
+  while IFS= read -r line; do
+    [[ -n ${seen[${line%% *}]:-} ]] || systems+=("${line#* }")
+    seen[${line%% *}]=yes
+  done < <(stat -c '%d %n' -- "${places[@]}")
   sync -f "${systems[@]}" || fail STEP_FAILED "what was done cannot be written to the disk (${systems[*]}): $2"
 }
 
@@ -115,7 +124,7 @@ entry_drop() {
   local -a args
   mapfile -t args <"$ledger/$1/args"
   settle "${args[0]-}" "the ledger's entry $1 stays"
-  rm -rf "$ledger/.old"
+  [[ ! -e $ledger/.old ]] || rm -rf "$ledger/.old"
   mv "$ledger/$1" "$ledger/.old"
   sync -d "$ledger"
   rm -rf "$ledger/.old"

@@ -9,11 +9,12 @@ undo_part=''       # the file of the part that is at work
 # undo_all undoes every entry and says what had to stay: in the log, in the journal, which remains, and in its output called
 # left.
 undo_all() {
-  local number stays
+  local number sum stays
   undo_reload=
   # What mends a broken dpkg on the way makes new entries.
-  while number=$(ledger_entries | tail -n 1) && [[ -n $number ]]; do
-    undo_begin "$number-$(cat "$ledger/$number"/{kind,args} | cksum | cut -d ' ' -f 1)" # numbers come again
+  while number=$(ledger_last) && [[ -n $number ]]; do
+    sum=$(cat "$ledger/$number"/{kind,args} | cksum)
+    undo_begin "$number-${sum%% *}" # numbers come again
     undo_entry "$number"
   done
   undo_daemon_reload
