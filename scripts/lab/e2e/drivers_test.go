@@ -87,8 +87,7 @@ func TestDrivers(t *testing.T) {
 		c.offers(t, "cp1= w1=2 w2=2")
 		c.trains(t)
 	})
-	t.Run("back, where a program holds the module of a node", func(t *testing.T) {
-		long(t)
+	must(t, "back, where a program holds the module of a node", func(t *testing.T) {
 		booted := l.exec(t, "w1", "echo 1 >/sys/module/nvidia_uvm/refcnt; cat /proc/sys/kernel/random/boot_id")
 		stays := l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id")
 		d.more = l.repositories() + branch
