@@ -149,8 +149,10 @@ try_all() {
     esac
   done
   try_ways "${ways[@]}" </dev/null &
-  if [[ ${#kubernetes[@]} -gt 0 ]]; then try_kubernetes "${kubernetes[@]}" </dev/null & fi
-  if [[ ${#containerd[@]} -gt 0 ]]; then try_containerd "${containerd[@]}" </dev/null & fi
+  { # one apt after the other
+    if [[ ${#kubernetes[@]} -gt 0 ]]; then (try_kubernetes "${kubernetes[@]}"); fi
+    if [[ ${#containerd[@]} -gt 0 ]]; then (try_containerd "${containerd[@]}"); fi
+  } </dev/null &
   wait
   echo end=1
 }

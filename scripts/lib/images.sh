@@ -29,7 +29,8 @@ image_reason() {
 # image_words WORDS prints the words without what each program wraps around those of the next, and with the image's name.
 image_words() {
   local text name
-  text=$(sed -E 's/.*rpc error: code = [A-Za-z]+ desc = //; s/^.*failed to pull and unpack image/failed to pull image/; s#//[^/@ ]*@#//#g' <<<"$1" | cut -c 1-500)
+  text=$(sed -E 's/.*rpc error: code = [A-Za-z]+ desc = //; s/^.*failed to pull and unpack image/failed to pull image/
+    s/(failed to prepare extraction snapshot) "[^"]*"/\1/; s#//[^/@ ]*@#//#g' <<<"$1" | cut -c 1-500)
   name=$(grep -m 1 -oiE 'pull image "?[^" ]+' <<<"$1" | head -n 1) || name=
   name=${name##*[ \"]}
   name=${name%:}
