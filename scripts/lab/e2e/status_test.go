@@ -142,6 +142,8 @@ func (c *cluster) statusWithoutKubelet(t *testing.T) {
 	}
 	c.exec(t, "w1", "systemctl start kubelet")
 	c.k(t, "wait", "--for=condition=Ready", "node/w1", "--timeout=150s")
+	// Registration may come after it. A kubelet whose node is deleted in between would make another one.
+	c.exec(t, "w1", `timeout 150 bash -c 'until journalctl --no-pager -o cat _PID=$(systemctl show -P MainPID kubelet) | grep -q "Successfully registered node"; do sleep 0.2; done'`)
 }
 
 // statusWithoutControlPlane switches cp1 off for good and looks. This inventory has w2 still, which is off, too.
