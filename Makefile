@@ -6,6 +6,9 @@ CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZ        := 3600
 SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') scripts/dist.sh $(LAB) .ci/run
+UNIT        := -vet=off -p 4 -parallel 4 -timeout 30m # lint has vetted; most of what they do is wait for programs
+# The packages in which something runs beside something else: the race detector makes tests take six times as long.
+CONCURRENT   = $(shell git grep -lE '^\s+go [a-z]|[.]Go\b|"sync' -- '*.go' ':!scripts' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 PACKAGES    := apt-utils curl dpkg-dev e2fsprogs fish gcc git gpg gpgv groff-base iproute2 iptables libc6-dev make openssh-client openssh-server procps python3 rust-coreutils shellcheck sudo tcsh tmux util-linux zsh
 
 # go.mod names a Go that an older one (from 1.21 on) may fetch; distributions turn that off.
@@ -37,7 +40,8 @@ test: SHORT := -short
 test: ## what decides whether a change lands: lint, unit tests, the promises on lab hosts
 test-all: ## all tests: also the matrix of versions, runtimes and networks on lab hosts, and what is long
 test test-all: setup lint build
-	go test -race -vet=off -parallel 4 -timeout 30m ./... # lint has vetted; most of what they do is wait for programs
+	go test -race $(UNIT) $(CONCURRENT)
+	go test $(UNIT) $(filter-out $(CONCURRENT),$(shell go list -f '.{{slice .ImportPath 13}}' ./...))
 	scripts/fuzz.sh 1000x
 	$(LAB) prepare docker noble gpu
 	scripts/lab/tests.sh $(SHORT)

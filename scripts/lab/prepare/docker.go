@@ -89,14 +89,17 @@ var (
 	containerdIO = repackaged{
 		deb: deb{name: "containerd.io", fields: []string{
 			"Depends: libc6, libseccomp2", "Provides: containerd, runc", "Conflicts: containerd, runc", "Replaces: containerd, runc"},
-			conffiles: []string{"/etc/containerd/config.toml"}, postinst: "files/containerd.io.postinst"},
+			conffiles: []string{"/etc/containerd/config.toml", "/etc/containerd/conf.d/10-lab.toml"}, postinst: "files/containerd.io.postinst"},
 		from: []string{"containerd", "runc"},
 		files: map[string]string{
 			"usr/bin/runc": "usr/sbin/runc",
 			"usr/lib/systemd/system/containerd.service": "usr/lib/systemd/system/containerd.service",
 		},
-		embedded: map[string]string{"etc/containerd/config.toml": "files/containerd.io.toml"},
-		built:    containerd,
+		embedded: map[string]string{
+			"etc/containerd/config.toml":        "files/containerd.io.toml",
+			"etc/containerd/conf.d/10-lab.toml": "files/containerd.io-stats.toml",
+		},
+		built: containerd,
 	}
 	dockerCLI = repackaged{
 		deb:   deb{name: "docker-ce-cli", fields: []string{"Depends: libc6", "Conflicts: docker.io, docker-cli", "Replaces: docker-cli"}},
