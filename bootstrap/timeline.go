@@ -9,8 +9,8 @@ import (
 
 	"github.com/cli/browser"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/history"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/timeline"
 )
 
@@ -75,5 +75,5 @@ func writePicture(path string, text []byte) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(path, text, 0o600)
 	}
-	return kubeconfig.WriteFile(path, text)
+	return atomicfile.Write(path, text, 0o600)
 }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -99,7 +100,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 		if err != nil {
 			return err
 		}
-		if err := kubeconfig.WriteFile(file, append([]byte(userMark+u.Name+"\n"), text...)); err != nil {
+		if err := atomicfile.Write(file, append([]byte(userMark+u.Name+"\n"), text...), 0o600); err != nil {
 			return local("writing "+file, err)
 		}
 		s.warnOfGit(file)
