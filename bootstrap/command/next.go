@@ -13,6 +13,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -137,7 +138,7 @@ func shellLine(words []string) string {
 	quoted := slices.Clone(words)
 	for i, word := range words {
 		if !plainWord.MatchString(word) {
-			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+			quoted[i] = remote.Quote(word)
 		}
 	}
 	return strings.Join(quoted, " ")
