@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -50,7 +51,7 @@ func runRows(runs []history.Run, now time.Time, command int) [][]string {
 		typed := printable.Line(r.Command)
 		rows = append(rows, []string{
 			printable.Line(r.Run), printable.Line(r.Cluster), ansi.TruncateWc(typed, command, "…"), r.Begun.Local().Format("Jan _2 15:04"),
-			duration(max(r.Took(now), 0).Round(time.Second)), printable.Line(result(r)), fmt.Sprint(len(r.Hosts)),
+			duration.Short(max(r.Took(now), 0).Round(time.Second)), printable.Line(result(r)), fmt.Sprint(len(r.Hosts)),
 		})
 	}
 	return rows
