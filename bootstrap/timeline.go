@@ -54,7 +54,7 @@ func Timeline(o TimelineOptions) error {
 		return fmt.Errorf("drawing the timeline: %w", err)
 	}
 	if err := writePicture(path, drawn.Bytes()); err != nil {
-		return &UsageError{Message: fmt.Sprintf("the timeline cannot be written: %v; name another file with -o, or --trace", err)}
+		return &UsageError{Message: fmt.Sprintf("the timeline cannot be written: %v; name another file with --file, or --trace", err)}
 	}
 	if _, err := fmt.Fprintln(o.Out, path); err != nil || !o.Open {
 		return err

@@ -24,8 +24,8 @@ func commandLine(c *cli.Context) string {
 
 // commandName is how the command is typed: "user create".
 func commandName(c *cli.Context) string {
-	if words := c.Lineage(); len(words) > 1 && words[1].Command != nil && words[1].Command.Name == "user" {
-		return "user " + c.Command.Name
+	if words := c.Lineage(); len(words) > 1 && words[1].Command != nil && words[1].Command.Name != c.App.Name {
+		return words[1].Command.Name + " " + c.Command.Name
 	}
 	return c.Command.Name
 }
