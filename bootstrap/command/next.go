@@ -89,11 +89,11 @@ func onlyFor(c *cli.Context, inv *inventory.Inventory, hosts []string) string {
 // limited is the same command, for these hosts.
 func limited(c *cli.Context, inv *inventory.Inventory, hosts []string) string {
 	words := append(strings.Fields("kgpu "+commandName(c)), "--inventory", inv.Path)
-	switch c.Command.Name { // hosts and users; of the others, the arguments are the inventory
-	case "add-worker", "reset", "create", "delete":
-		words = append(words, c.Args().Slice()...)
-	case "remove-worker":
+	switch {
+	case c.Command.Name == "remove-worker":
 		words = append(words, bootstrap.StillNamed(inv.Path, c.Args().Slice())...)
+	case c.Command.ArgsUsage != inventoryArgument:
+		words = append(words, c.Args().Slice()...)
 	}
 	words = append(words, setFlags(c, "inventory", "limit", "output", "verbose", "quiet")...)
 	for _, host := range hosts {

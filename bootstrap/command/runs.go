@@ -54,15 +54,15 @@ func listRuns(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	format := c.String("output")
-	if format != "text" && format != "json" {
-		return usagef("--output is text or json, not %q", format)
+	json, err := wantsJSON(c)
+	if err != nil {
+		return err
 	}
 	most := newestRuns
 	if c.Bool("all") {
 		most = 0
 	}
-	return bootstrap.Runs(c.App.Writer, c.String("cluster"), most, format == "json", time.Now())
+	return bootstrap.Runs(c.App.Writer, c.String("cluster"), most, json, time.Now())
 }
 
 func showRun(c *cli.Context) error {
