@@ -124,7 +124,7 @@ func replaceable(file, user string) error {
 		return local("looking at "+file, err)
 	}
 	if line, _, _ := bytes.Cut(data, []byte("\n")); string(line) != userMark+user {
-		return &UsageError{Message: fmt.Sprintf("%s is there already, is no kubeconfig that kgpu made for %s, and stays as it is: name another file with -o", file, user)}
+		return &UsageError{Message: fmt.Sprintf("%s is there already, is no kubeconfig that kgpu made for %s, and stays as it is: name another file with --file", file, user)}
 	}
 	return nil
 }

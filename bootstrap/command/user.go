@@ -56,7 +56,7 @@ func createUser(c *cli.Context) error {
 		return err
 	}
 	if c.String("file") == "-" {
-		return usagef("a kubeconfig with a key in it is a file, for its owner only: name it with -o")
+		return usagef("a kubeconfig with a key in it is a file, for its owner only: name it with --file")
 	}
 	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		uo := bootstrap.UserOptions{Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file")}
