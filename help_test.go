@@ -34,7 +34,7 @@ func TestHelp(t *testing.T) {
 	help := said(t, "--help")
 	var groups []string
 	for _, c := range newApp().Commands {
-		if !slices.Contains(groups, c.Category) {
+		if !c.Hidden && !slices.Contains(groups, c.Category) {
 			groups = append(groups, c.Category)
 		}
 	}
@@ -53,6 +53,9 @@ func TestHelp(t *testing.T) {
 	var walk func(parent []string, commands []*cli.Command)
 	walk = func(parent []string, commands []*cli.Command) {
 		for _, c := range commands {
+			if c.Hidden {
+				continue
+			}
 			words := append(slices.Clone(parent), c.Name)
 			if !strings.Contains(help, "  "+words[0]+" ") {
 				t.Errorf("help does not name %s", words[0])
@@ -78,7 +81,7 @@ func TestHelp(t *testing.T) {
 	}
 	for typed, want := range map[string][]string{
 		"help up": {"up", "--help"}, "-h up": {"up", "--help"}, "up gone.yaml --help": {"up", "--help"}, "up --yes -h gone.yaml": {"up", "--help"},
-		"help user create": {"user", "create", "--help"}, "user create alice -h": {"user", "create", "--help"}, "user help": {"user", "--help"},
+		"help runs logs": {"runs", "logs", "--help"}, "help user create": {"user", "create", "--help"}, "user create alice -h": {"user", "create", "--help"}, "user help": {"user", "--help"},
 		"help ssh": {"ssh", "--help"}, "version": {"--version"},
 	} {
 		if got := said(t, strings.Fields(typed)...); got != said(t, want...) {
@@ -146,6 +149,9 @@ func TestManual(t *testing.T) {
 	}
 	plain := strings.NewReplacer(`\-`, "-", `\fB`, "", `\fR`, "", `\fI`, "", `\fP`, "", `\[la]`, "<", `\&`, "").Replace(page)
 	for _, c := range newApp().Commands {
+		if c.Hidden {
+			continue
+		}
 		for _, want := range []string{"kgpu " + c.Name, c.ArgsUsage} {
 			if !strings.Contains(plain, want) {
 				t.Errorf("the page lacks %q", want)

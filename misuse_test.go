@@ -66,7 +66,7 @@ func folder(t *testing.T) {
 	}
 }
 
-// leaf is a command without commands of its own.
+// leaf is a command that does something itself: one of those that only have others below them has no options.
 type leaf struct {
 	*cli.Command
 	path []string
@@ -77,7 +77,9 @@ func leaves(commands []*cli.Command, path []string) (out []leaf) {
 		at := append(append([]string{}, path...), c.Name)
 		if len(c.Subcommands) > 0 {
 			out = append(out, leaves(c.Subcommands, at)...)
-			continue
+			if len(c.Flags) == 0 {
+				continue
+			}
 		}
 		out = append(out, leaf{c, at})
 	}

@@ -132,7 +132,12 @@ func parses(line string) error {
 				return countArguments(c, ctx.NArg())
 			}
 			if len(c.Subcommands) > 0 {
-				c.Action = func(ctx *cli.Context) error { return fmt.Errorf("%s has no command %q", c.Name, ctx.Args().First()) }
+				c.Action = func(ctx *cli.Context) error {
+					if !ctx.Args().Present() {
+						return nil
+					}
+					return fmt.Errorf("%s has no command %q", c.Name, ctx.Args().First())
+				}
 			}
 			stub(c.Subcommands)
 		}

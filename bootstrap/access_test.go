@@ -28,6 +28,7 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -346,7 +347,7 @@ func TestKubectl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := kubeconfig.WriteFile(KubeconfigPath(o.Inventory), text); err != nil {
+		if err := atomicfile.Write(KubeconfigPath(o.Inventory), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, _, err := run(o, localKubectl(t))

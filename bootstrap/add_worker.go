@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/proposal"
@@ -50,7 +51,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 	if err != nil {
 		return err
 	}
-	if err := inventory.Writable(path); len(added) > 0 && err != nil {
+	if err := atomicfile.Writable(path); len(added) > 0 && err != nil {
 		return &UsageError{fmt.Sprintf("the hosts cannot be written into the file: %v", err)}
 	}
 	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
@@ -90,7 +91,10 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 		if !bytes.Equal(now, data) { // while hosts were looked at, or somebody was asked
 			return &UsageError{fmt.Sprintf("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)}
 		}
-		return inventory.WriteFile(path, edited)
+		if err := atomicfile.Update(path, edited, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+		return nil
 	})
 }
 

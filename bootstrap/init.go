@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -232,7 +233,7 @@ func (o InitOptions) write(p *proposal.Proposal) error {
 			return err
 		}
 		where = "not written to a file"
-	} else if err := inventory.CreateFile(o.File, p.Text); errors.Is(err, fs.ErrExist) {
+	} else if err := atomicfile.Create(o.File, p.Text, 0o644); errors.Is(err, fs.ErrExist) {
 		return o.there()
 	} else if err != nil {
 		return &UsageError{fmt.Sprintf("the inventory cannot be written: %v; name another file with --file, or --file - to see what would be written", err)}

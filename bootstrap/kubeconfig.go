@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
@@ -82,7 +83,7 @@ func (s *session) checkKubeconfig(graph *plan.Graph) error {
 	if err := s.mayWriteKubeconfig(path, same); err != nil {
 		return err
 	}
-	return local("writing "+path, kubeconfig.Writable(path))
+	return local("writing "+path, atomicfile.Writable(path))
 }
 
 // writeKubeconfig writes a kubeconfig of the cluster where there is none, or one with nothing but this cluster in it.
@@ -94,7 +95,7 @@ func (s *session) writeKubeconfig(path string, text []byte) error {
 	if err := s.mayWriteKubeconfig(path, same); err != nil {
 		return err
 	}
-	if err := kubeconfig.WriteFile(path, text); err != nil {
+	if err := atomicfile.Write(path, text, 0o600); err != nil {
 		return local("writing "+path, err)
 	}
 	s.warnOfGit(path)

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/remote"
@@ -129,7 +130,7 @@ func both(dir string, text []byte, saved string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return way + string(filepath.ListSeparator) + user, errors.Join(kubeconfig.WriteFile(way, text), os.Symlink(saved, user))
+	return way + string(filepath.ListSeparator) + user, errors.Join(atomicfile.Write(way, text, 0o600), os.Symlink(saved, user))
 }
 
 // here runs the kubectl of this machine.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -35,7 +36,7 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	if _, err := withoutHosts(o.Inventory.Path, ids); err != nil {
 		return err
 	}
-	if err := inventory.Writable(o.Inventory.Path); err != nil {
+	if err := atomicfile.Writable(o.Inventory.Path); err != nil {
 		return &UsageError{fmt.Sprintf("the hosts cannot be taken out of the file: %v", err)}
 	}
 	o.Limit = ids
@@ -147,8 +148,8 @@ func (s *session) forget(ids []string, left map[string][]plan.Ref, result *run.R
 		return err
 	}
 	if edited != nil {
-		if err := inventory.WriteFile(s.Inventory.Path, edited); err != nil {
-			return err
+		if err := atomicfile.Update(s.Inventory.Path, edited, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", s.Inventory.Path, err)
 		}
 	}
 	for _, id := range gone {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -108,7 +109,7 @@ func TestRemoveWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := inventory.WriteFile(o.Inventory.Path, edited); err != nil {
+	if err := atomicfile.Update(o.Inventory.Path, edited, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.did = nil

@@ -52,6 +52,18 @@ func Runs(w io.Writer, cluster string, most int, json bool, now time.Time) error
 	return err
 }
 
+// ShowRun writes what a run was and how it ended. word is as history.Find takes it, or the path of a run's folder.
+func ShowRun(w io.Writer, word string, now time.Time) error {
+	run, _, err := recorded(word)
+	if err != nil {
+		return err
+	}
+	if run.Run == "" {
+		return &UsageError{Message: word + " is a stream of events, and no run's folder"}
+	}
+	return report.PrintRun(w, run, now)
+}
+
 // Logs writes what the steps of a run printed, and how they failed. run is as history.Find takes it, or a path; an empty
 // host or step means all.
 func Logs(w io.Writer, run, host, step string, failed bool) error {
@@ -79,7 +91,7 @@ func Logs(w io.Writer, run, host, step string, failed bool) error {
 func adviseLast(err error, word string) error {
 	var usage *UsageError
 	if last, _, problem := recorded(history.Last); problem == nil && errors.As(err, &usage) && slices.Contains(last.Hosts, word) {
-		return &UsageError{Message: fmt.Sprintf("no run %q, but a host of the newest one: kgpu logs last %s", word, word)}
+		return &UsageError{Message: fmt.Sprintf("no run %q, but a host of the newest one: kgpu runs logs last %s", word, word)}
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cli/browser"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/history"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/timeline"
 )
 
@@ -54,7 +54,7 @@ func Timeline(o TimelineOptions) error {
 		return fmt.Errorf("drawing the timeline: %w", err)
 	}
 	if err := writePicture(path, drawn.Bytes()); err != nil {
-		return &UsageError{Message: fmt.Sprintf("the timeline cannot be written: %v; name another file with -o, or --trace", err)}
+		return &UsageError{Message: fmt.Sprintf("the timeline cannot be written: %v; name another file with --file, or --trace", err)}
 	}
 	if _, err := fmt.Fprintln(o.Out, path); err != nil || !o.Open {
 		return err
@@ -75,5 +75,5 @@ func writePicture(path string, text []byte) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(path, text, 0o600)
 	}
-	return kubeconfig.WriteFile(path, text)
+	return atomicfile.Write(path, text, 0o600)
 }

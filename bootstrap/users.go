@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -99,7 +100,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 		if err != nil {
 			return err
 		}
-		if err := kubeconfig.WriteFile(file, append([]byte(userMark+u.Name+"\n"), text...)); err != nil {
+		if err := atomicfile.Write(file, append([]byte(userMark+u.Name+"\n"), text...), 0o600); err != nil {
 			return local("writing "+file, err)
 		}
 		s.warnOfGit(file)
@@ -123,7 +124,7 @@ func replaceable(file, user string) error {
 		return local("looking at "+file, err)
 	}
 	if line, _, _ := bytes.Cut(data, []byte("\n")); string(line) != userMark+user {
-		return &UsageError{Message: fmt.Sprintf("%s is there already, is no kubeconfig that kgpu made for %s, and stays as it is: name another file with -o", file, user)}
+		return &UsageError{Message: fmt.Sprintf("%s is there already, is no kubeconfig that kgpu made for %s, and stays as it is: name another file with --file", file, user)}
 	}
 	return nil
 }

@@ -149,35 +149,3 @@ func oneInsertion(before, after []byte) bool {
 	}
 	return bytes.HasSuffix(after, before[i:])
 }
-
-func TestWriteFile(t *testing.T) {
-	dir := t.TempDir()
-	path, link := filepath.Join(dir, "inventory.yaml"), filepath.Join(dir, "link.yaml")
-	if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("inventory.yaml", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteFile(link, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link is gone: %v, %v", info, err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("mode: %v, %v", info, err)
-	}
-	if err := WriteFile(filepath.Join(dir, "fresh.yaml"), []byte("x")); err != nil {
-		t.Error(err)
-	}
-	if err := WriteFile(filepath.Join(dir, "none", "inventory.yaml"), nil); err == nil {
-		t.Error("a file in a missing directory was written")
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
-		t.Errorf("left behind: %v, %v", entries, err)
-	}
-}

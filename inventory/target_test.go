@@ -1,11 +1,7 @@
 package inventory
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -88,32 +84,5 @@ func TestDistinctTargets(t *testing.T) {
 	}
 	if _, err := DistinctTargets(many); err == nil {
 		t.Error("more hosts than an inventory takes are taken")
-	}
-}
-
-func TestCreateFile(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "x.yaml")
-	if err := CreateFile(path, []byte("one")); err != nil {
-		t.Fatal(err)
-	}
-	if err := CreateFile(path, []byte("two")); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("%v", err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "one" {
-		t.Errorf("%q, %v", text, err)
-	}
-	link := filepath.Join(dir, "link.yaml")
-	if err := os.Symlink("nowhere", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := CreateFile(link, []byte("two")); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a link that leads nowhere: %v", err)
-	}
-	if err := CreateFile(filepath.Join(dir, "no", "x.yaml"), nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
-		t.Errorf("%v are left, %v", files, err)
 	}
 }

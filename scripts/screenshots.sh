@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# screenshots.sh [RUN]: draws a run with kgpu timeline and takes pictures of the page, in light and in dark, for the README.
+# screenshots.sh [RUN]: draws a run with kgpu runs timeline and takes pictures of the page, in light and in dark, for the README.
 # RUN is a run's folder or a recorded stream of events; without one it is the run that the tests of the timeline have.
 # It needs go and Chromium (Debian: chromium, fonts-dejavu-core).
 set -euo pipefail
@@ -18,7 +18,7 @@ if [ -f "$run" ]; then # a stream alone does not say which cluster it is
   run=$work/lab/run
 fi
 mkdir -p "$into"
-go run . timeline "$run/" --file "$work/page.html"
+go run . runs timeline "$run/" --file "$work/page.html"
 for theme in dark=0 light=1; do
   picture=$into/timeline-${theme%=*}.png
   "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" \

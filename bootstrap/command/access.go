@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"os"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,14 +12,12 @@ import (
 
 // standardError is where commands say what they do whose standard output is something else's, such as kubectl's.
 func standardError(c *cli.Context, detail report.Detail, tell func(bootstrap.Options) error) error {
-	inv, err := load(c, 0)
+	inv, err := load(c)
 	if err != nil {
 		return err
 	}
 	events := report.New(report.Detect(os.Stderr), c.App.ErrWriter, detail)
-	err = tell(bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: events, SSHConfig: c.String("ssh-config"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Trust: trust(c),
-	})
+	err = tell(options(c, inv, events))
 	return errors.Join(err, events.Close())
 }
 

@@ -23,7 +23,7 @@ func addWorker(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
+	return story(c, func(o bootstrap.Options, t *terminal) error {
 		return bootstrap.AddWorker(c.Context, o, hosts, way(c), t.showPlan)
 	})
 }

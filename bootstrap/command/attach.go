@@ -11,13 +11,13 @@ import (
 // Attach is kgpu attach.
 func Attach() *cli.Command {
 	return &cli.Command{
-		Name: "attach", Usage: "show the run that is at work on the cluster; changes nothing", ArgsUsage: "[INVENTORY]",
+		Name: "attach", Usage: "show the run that is at work on the cluster; changes nothing", ArgsUsage: inventoryArgument,
 		Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: attach,
 	}
 }
 
 func attach(c *cli.Context) error {
-	return story(c, 1, func(o bootstrap.Options, t *terminal) (err error) {
+	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		t.ended, err = bootstrap.Attach(c.Context, o)
 		return err
 	})

@@ -32,7 +32,7 @@ func TestComplete(t *testing.T) {
 	user := &cli.Command{Name: "user", Subcommands: []*cli.Command{{Name: "create", ArgsUsage: "NAME", Flags: formatFlags}}}
 	ssh := &cli.Command{Name: "ssh", ArgsUsage: "[HOST [-- COMMAND…]]"}
 	hidden := &cli.Command{Name: "secret", Hidden: true}
-	app := App("test", Group("", Up(), AddWorker(), Reset(), Explain(), Schema(), Completion(), logs, user, ssh, hidden))
+	app := App("test", Group("", Up(), AddWorker(), Reset(), Explain(), Schema(), Completion(), logs, user, ssh, hidden, Runs()))
 	for name, content := range map[string]string{
 		"inventory.yaml": twoHosts, "other.yaml": strings.ReplaceAll(twoHosts, "cp1", "other"), "bad.yaml": "hosts: 3\n",
 		"state/kgpu/runs/lab/20260101-000000-aaaaaa/result.json":   "{}",
@@ -47,7 +47,7 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ typed, want string }{
-		{"", "up add-worker reset explain schema completion logs user ssh"},
+		{"", "up add-worker reset explain schema completion logs user ssh runs"},
 		{"re", "reset"},
 		{"up", "up"},
 		{"help re", "reset"},
@@ -88,6 +88,9 @@ func TestComplete(t *testing.T) {
 		{"logs 20260102-000000-bbbbbb cp1 kube", "kube/packages"},
 		{"logs 20260102-000000-bbbbbb cp1 kube/packages ", ""},
 		{"user ", "create"},
+		{"runs ", "list show logs timeline"},
+		{"runs list --cl", "--cluster"},
+		{"runs show la", "last"},
 		{"user create ", ""},
 		{"user create -o j", "json"},
 	} {

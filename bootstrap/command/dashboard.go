@@ -32,13 +32,13 @@ func dashboard(c *cli.Context) error {
 		return usagef("--remove goes neither with --admin nor with --port")
 	}
 	if c.Bool("remove") {
-		return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+		return story(c, func(o bootstrap.Options, t *terminal) (err error) {
 			t.ended, err = ended(bootstrap.RemoveDashboard(c.Context, o))
 			return err
 		})
 	}
 	d.Admin = c.Bool("admin")
-	err = story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+	err = story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		t.ended, err = ended(bootstrap.Dashboard(c.Context, o, d.Admin))
 		return err
 	})

@@ -47,44 +47,26 @@ var (
 )
 
 func examine(c *cli.Context) error {
-	inv, err := load(c, 0)
+	inv, err := load(c)
 	if err != nil {
 		return err
 	}
-	asJSON := c.String("output") == "json"
-	switch {
-	case !asJSON && c.String("output") != "text":
-		return usagef("--output is text or json, not %q", c.String("output"))
-	case c.Bool("fix") && c.Bool("install-watch"):
-		return usagef("--fix and --install-watch are two things: one after the other")
-	case asJSON && c.Bool("install-watch"):
-		return usagef("--install-watch finds nothing out: it has no --output json")
-	case asJSON && c.Bool("fix") && !c.Bool("yes"):
-		return usagef("--fix asks, and --output json cannot: --yes agrees")
-	case c.Int("max-unavailable") < 1:
-		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
+	asJSON, err := wantsJSON(c)
+	if err == nil {
+		err = checkDoctor(c, asJSON)
 	}
-	for _, id := range c.StringSlice("ignore") {
-		if !doctor.Known(id) {
-			return usagef("--ignore %s: no finding is called so", id)
-		}
+	if err != nil {
+		return err
 	}
 	out, kind := c.App.Writer, report.Detect(os.Stdout)
 	if asJSON {
 		out, kind = c.App.ErrWriter, report.Plain // the answer is one object
 	}
 	progress := report.New(kind, out, report.Normal)
-	o := bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: event.Discard, SSHConfig: c.String("ssh-config"),
-		Ignore: c.StringSlice("ignore"), Command: commandLine(c), MaxUnavailable: c.Int("max-unavailable"), Trust: trust(c),
-	}
-	names := c.Args().Slice()
+	o, names := options(c, inv, event.Discard), c.Args().Slice()
 	if c.Bool("install-watch") {
 		show := func(g *plan.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
-		ended := acting(c, &o, progress)
-		err := bootstrap.InstallWatch(c.Context, o, names, show)
-		ended(err)
-		return errors.Join(err, progress.Close())
+		return acting(c, &o, progress, func() error { return bootstrap.InstallWatch(c.Context, o, names, show) })
 	}
 	d, err := bootstrap.Doctor(c.Context, o, names)
 	if err != nil {
@@ -96,19 +78,22 @@ func examine(c *cli.Context) error {
 				return err
 			}
 		}
-		ended := acting(c, &o, progress)
-		done, err := fix(c, o, names, report.On(out))
-		ended(err)
-		if err := errors.Join(err, progress.Close()); err != nil {
+		done := false
+		err := acting(c, &o, progress, func() (err error) {
+			done, err = fix(c, o, names, report.On(out))
 			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !done && !asJSON {
+			return verdict(d)
 		}
 		if done {
 			o.Events = event.Discard
 			if d, err = bootstrap.Doctor(c.Context, o, names); err != nil {
 				return err
 			}
-		} else if !asJSON {
-			return verdict(d)
 		}
 	}
 	print := report.PrintDiagnosis
@@ -121,20 +106,37 @@ func examine(c *cli.Context) error {
 	return verdict(d)
 }
 
-// acting lets what runs on hosts be shown, leave a folder, and be interrupted as other stories are. The function that it
-// returns ends that.
-func acting(c *cli.Context, o *bootstrap.Options, progress report.Sink) (ended func(error)) {
+// checkDoctor refuses options that do not go together, or say nothing.
+func checkDoctor(c *cli.Context, asJSON bool) error {
+	switch {
+	case c.Bool("fix") && c.Bool("install-watch"):
+		return usagef("--fix and --install-watch are two things: one after the other")
+	case asJSON && c.Bool("install-watch"):
+		return usagef("--install-watch finds nothing out: it has no --output json")
+	case asJSON && c.Bool("fix") && !c.Bool("yes"):
+		return usagef("--fix asks, and --output json cannot: --yes agrees")
+	}
+	for _, id := range c.StringSlice("ignore") {
+		if !doctor.Known(id) {
+			return usagef("--ignore %s: no finding is called so", id)
+		}
+	}
+	return checkUnavailable(c)
+}
+
+// acting lets what do runs on hosts be shown, leave a folder, and be interrupted as other stories are.
+func acting(c *cli.Context, o *bootstrap.Options, progress report.Sink, do func() error) error {
 	t := &terminal{Sink: progress, stopped: &interruption{errs: c.App.ErrWriter, atWork: map[event.Ref]bool{}}}
 	recorded := record(c, o.Inventory, o.Run, t)
 	told.Store(t.stopped)
 	o.Events = t
 	t.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
-	return func(err error) {
-		told.Store(nil)
-		t.failures(o.Run, err)
-		t.unseen().Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Result, Reason: outcome(err)})
-		recorded(err)
-	}
+	err := do()
+	told.Store(nil)
+	t.failures(o.Run, err)
+	t.unseen().Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Result, Reason: outcome(err)})
+	recorded(err)
+	return errors.Join(err, progress.Close())
 }
 
 // verdict is the answer in the exit status.

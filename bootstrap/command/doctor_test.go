@@ -100,10 +100,10 @@ func TestDoctorFixIsRecorded(t *testing.T) {
 	if !strings.Contains(out.String(), "hold packages again") || strings.Contains(out.String(), "not confirmed") {
 		t.Fatalf("it said\n%s", &out)
 	}
-	if log, status := do(t, "logs"); status != 0 || !strings.Contains(log, "kubelet set on hold.") {
+	if log, status := do(t, "runs", "logs"); status != 0 || !strings.Contains(log, "kubelet set on hold.") {
 		t.Errorf("status %d, the log:\n%s", status, log)
 	}
-	if page, status := do(t, "timeline", "last", "--file", "-"); status != 0 || strings.Contains(page, "no end told") {
+	if page, status := do(t, "runs", "timeline", "last", "--file", "-"); status != 0 || strings.Contains(page, "no end told") {
 		t.Errorf("the run has no end in its timeline (status %d)", status)
 	}
 }

@@ -18,9 +18,9 @@ func explain(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef("one reason at a time, not %d: %q", c.NArg(), c.Args().Slice())
 	}
-	format := c.String("output")
-	if format != "text" && format != "json" {
-		return usagef("--output is text or json, not %q", format)
+	json, err := wantsJSON(c)
+	if err != nil {
+		return err
 	}
-	return bootstrap.Explain(c.App.Writer, c.Args().First(), format == "json")
+	return bootstrap.Explain(c.App.Writer, c.Args().First(), json)
 }

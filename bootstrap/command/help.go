@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -77,7 +78,11 @@ func printFirstStep(w io.Writer) error {
 func commandHelp(b *strings.Builder, command *cli.Command) {
 	b.WriteString(command.HelpName)
 	below := commandNames(command.Subcommands)
-	if len(below) > 1 || len(below) == 1 && below[0] != "help" {
+	switch doesItself := slices.ContainsFunc(command.Flags, func(f cli.Flag) bool { return f.Names()[0] != "help" }); {
+	case len(below) == 0 || len(below) == 1 && below[0] == "help":
+	case doesItself:
+		b.WriteString(" [COMMAND]")
+	default:
 		b.WriteString(" COMMAND")
 	}
 	if len(command.VisibleFlags()) > 0 {

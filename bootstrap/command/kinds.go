@@ -54,7 +54,7 @@ func (t *typed) inventory() *inventory.Inventory {
 	if given := t.values["inventory"]; len(given) > 0 {
 		path = given[len(given)-1]
 	}
-	if t.command.ArgsUsage == "[INVENTORY]" && len(t.args) == 1 {
+	if t.command.ArgsUsage == inventoryArgument && len(t.args) == 1 {
 		path = t.args[0]
 	}
 	inv, err := inventory.Load(cmp.Or(path, os.Getenv(inventoryVariable), usualInventory), inventory.Options{})

@@ -17,7 +17,7 @@ func Kubeconfig() *cli.Command {
 			&cli.StringFlag{Name: "file", Usage: "write to `FILE`, - prints it (default: CLUSTER.kubeconfig beside the inventory)", TakesFile: true},
 			&cli.BoolFlag{Name: "merge", Usage: "add the cluster to $KUBECONFIG or ~/.kube/config, with a context named after it; everything else there stays"},
 			&cli.BoolFlag{Name: "use", Usage: "with --merge: make it the current context"},
-			&cli.BoolFlag{Name: "tunnel", Usage: "lead to the API server through SSH until Ctrl-C; the kubeconfig for that, CLUSTER-tunnel.kubeconfig or -o, goes with it"},
+			&cli.BoolFlag{Name: "tunnel", Usage: "lead to the API server through SSH until Ctrl-C; the kubeconfig for that, CLUSTER-tunnel.kubeconfig or --file, goes with it"},
 			portFlag,
 		}), Action: kubeconfig,
 	}
@@ -26,7 +26,7 @@ func Kubeconfig() *cli.Command {
 func kubeconfig(c *cli.Context) error {
 	switch {
 	case c.Bool("merge") && (c.Bool("tunnel") || c.IsSet("file")):
-		return usagef("--merge goes neither with --tunnel nor with -o")
+		return usagef("--merge goes neither with --tunnel nor with --file")
 	case c.Bool("use") && !c.Bool("merge"):
 		return usagef("--use goes with --merge")
 	case c.IsSet("port") && !c.Bool("tunnel"):

@@ -17,12 +17,14 @@ const (
 	usualInventory = "inventory.yaml"
 	// inventoryVariable names another one.
 	inventoryVariable = "KGPU_INVENTORY"
+	// inventoryArgument is the usage of commands whose only argument is the inventory.
+	inventoryArgument = "[INVENTORY]"
 )
 
-// load reads the inventory: the positional argument, --inventory, $KGPU_INVENTORY or ./inventory.yaml.
-func load(c *cli.Context, positional int) (*inventory.Inventory, error) {
+// load reads the inventory: the argument, where the command's is one, --inventory, $KGPU_INVENTORY or ./inventory.yaml.
+func load(c *cli.Context) (*inventory.Inventory, error) {
 	path, err := inventoryPath(c, "inventory")
-	if positional == 1 && c.Args().Present() {
+	if c.Command.ArgsUsage == inventoryArgument && c.Args().Present() {
 		path, err = onlyInventory(c)
 	}
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 )
 
-// Logs is kgpu logs.
-func Logs() *cli.Command {
+// runLogs is kgpu runs logs.
+func runLogs() *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print what the steps of a run printed: of the last run in which any began, or of the one whose ID begins so", ArgsUsage: "[RUN|last [HOST [STEP]]]",
 		Flags: []cli.Flag{

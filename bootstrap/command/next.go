@@ -13,6 +13,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -23,8 +24,8 @@ func commandLine(c *cli.Context) string {
 
 // commandName is how the command is typed: "user create".
 func commandName(c *cli.Context) string {
-	if words := c.Lineage(); len(words) > 1 && words[1].Command != nil && words[1].Command.Name == "user" {
-		return "user " + c.Command.Name
+	if words := c.Lineage(); len(words) > 1 && words[1].Command != nil && words[1].Command.Name != c.App.Name {
+		return words[1].Command.Name + " " + c.Command.Name
 	}
 	return c.Command.Name
 }
@@ -88,11 +89,11 @@ func onlyFor(c *cli.Context, inv *inventory.Inventory, hosts []string) string {
 // limited is the same command, for these hosts.
 func limited(c *cli.Context, inv *inventory.Inventory, hosts []string) string {
 	words := append(strings.Fields("kgpu "+commandName(c)), "--inventory", inv.Path)
-	switch c.Command.Name { // hosts and users; of the others, the arguments are the inventory
-	case "add-worker", "reset", "create", "delete":
-		words = append(words, c.Args().Slice()...)
-	case "remove-worker":
+	switch {
+	case c.Command.Name == "remove-worker":
 		words = append(words, bootstrap.StillNamed(inv.Path, c.Args().Slice())...)
+	case c.Command.ArgsUsage != inventoryArgument:
+		words = append(words, c.Args().Slice()...)
 	}
 	words = append(words, setFlags(c, "inventory", "limit", "output", "verbose", "quiet")...)
 	for _, host := range hosts {
@@ -137,7 +138,7 @@ func shellLine(words []string) string {
 	quoted := slices.Clone(words)
 	for i, word := range words {
 		if !plainWord.MatchString(word) {
-			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+			quoted[i] = remote.Quote(word)
 		}
 	}
 	return strings.Join(quoted, " ")

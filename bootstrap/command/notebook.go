@@ -42,13 +42,10 @@ func notebook(c *cli.Context) error {
 }
 
 func doorOptions(c *cli.Context) (bootstrap.DoorOptions, error) {
-	d := bootstrap.DoorOptions{Port: c.Int("port"), Out: c.App.Writer}
-	switch c.String("output") {
-	case "text":
-	case "json":
-		d.JSON = true
-	default:
-		return d, usagef("--output is text or json, not %q", c.String("output"))
+	json, err := wantsJSON(c)
+	d := bootstrap.DoorOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: json}
+	if err != nil {
+		return d, err
 	}
 	if err := noArguments(c); err != nil {
 		return d, err

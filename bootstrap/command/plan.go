@@ -14,7 +14,7 @@ import (
 // Plan is kgpu plan.
 func Plan() *cli.Command {
 	return &cli.Command{
-		Name: "plan", Usage: "say what up would do and why; exit status 2 when changes are pending", ArgsUsage: "[INVENTORY]",
+		Name: "plan", Usage: "say what up would do and why; exit status 2 when changes are pending", ArgsUsage: inventoryArgument,
 		Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags), Action: showPlan,
 	}
 }
@@ -23,7 +23,7 @@ func Plan() *cli.Command {
 var errPending = errors.New("changes are pending")
 
 func showPlan(c *cli.Context) error {
-	return story(c, 1, func(o bootstrap.Options, t *terminal) error {
+	return story(c, func(o bootstrap.Options, t *terminal) error {
 		if t.kind == report.JSON {
 			o.Events = event.Discard // the answer is one object
 		}

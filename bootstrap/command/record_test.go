@@ -20,7 +20,7 @@ import (
 // do runs kgpu and returns what it printed and its exit status.
 func do(t *testing.T, args ...string) (string, int) {
 	t.Helper()
-	app := App("1.2.3", Group("all", Plan(), Up(), Smoke(), Reset(), Dashboard(), Notebook(), User(), Runs(), Logs(), Timeline()))
+	app := App("1.2.3", Group("all", Plan(), Up(), Smoke(), Reset(), Dashboard(), Notebook(), User(), Runs()), FormerNames())
 	var out, errs bytes.Buffer
 	app.Writer, app.ErrWriter = &out, &errs
 	status := Run(t.Context(), app, append([]string{"kgpu"}, args...))
@@ -41,7 +41,7 @@ func place(t *testing.T) (state string) {
 	return state
 }
 
-// TestRecorded holds that a run leaves a folder, which runs, logs and timeline find, and that plan leaves none.
+// TestRecorded holds that a run leaves a folder, which runs and the commands below it find, and that plan leaves none.
 func TestRecorded(t *testing.T) {
 	state := place(t)
 	if out, status := do(t, "plan"); status != 20 {
@@ -88,30 +88,34 @@ func TestRecorded(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"runs --cluster lbb", `Did you mean "lab"? There are runs of lab`},
-		{"logs", "failed: 127.0.0.1: "}, // of a run that did not come to its steps
-		{"logs 127.0.0.1", "kgpu logs last 127.0.0.1"},
-		{"logs last 127.0.0.1 --failed", "[SSH_UNREACHABLE]"},
+		{"runs logs", "failed: 127.0.0.1: "}, // of a run that did not come to its steps
+		{"runs logs 127.0.0.1", "kgpu runs logs last 127.0.0.1"},
+		{"runs logs last 127.0.0.1 --failed", "[SSH_UNREACHABLE]"},
+		{"runs show", "command    kgpu smoke\n"},
+		{"runs show " + r.Run[:20], "result     SSH_UNREACHABLE (exit status 20)\n"},
+		{"runs show " + r.Folder, "folder     " + r.Folder + "\n"},
+		{"runs show " + r.Folder + "/events.jsonl", "a stream of events"},
 	} {
 		if out, _ := do(t, strings.Fields(c.args)...); !strings.Contains(out, c.want) {
 			t.Errorf("%s does not say %q: %s", c.args, c.want, out)
 		}
 	}
-	if out, status := do(t, "timeline", r.Run[:20]); status != 0 || strings.TrimSpace(out) != filepath.Join(r.Folder, "timeline.html") {
+	if out, status := do(t, "runs", "timeline", r.Run[:20]); status != 0 || strings.TrimSpace(out) != filepath.Join(r.Folder, "timeline.html") {
 		t.Errorf("timeline ended with %d: %s", status, out)
 	}
-	if out, status := do(t, "timeline", "last", "--trace", "-"); status != 0 || !strings.Contains(out, `"traceEvents"`) {
+	if out, status := do(t, "runs", "timeline", "last", "--trace", "-"); status != 0 || !strings.Contains(out, `"traceEvents"`) {
 		t.Errorf("timeline --trace ended with %d: %s", status, out)
 	}
 	if err := os.WriteFile("run.html", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, status := do(t, "timeline", filepath.Join(r.Folder, "events.jsonl"), "--file", "run.html"); status != 0 || strings.TrimSpace(out) != "run.html" {
+	if out, status := do(t, "runs", "timeline", filepath.Join(r.Folder, "events.jsonl"), "--file", "run.html"); status != 0 || strings.TrimSpace(out) != "run.html" {
 		t.Errorf("timeline of a stream ended with %d: %s", status, out)
 	}
 	if info, err := os.Stat("run.html"); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
 		t.Errorf("what steps printed is for everybody: %v, %v", info.Mode(), err)
 	}
-	if _, status := do(t, "timeline", "last", "--file", os.DevNull); status != 0 {
+	if _, status := do(t, "runs", "timeline", "last", "--file", os.DevNull); status != 0 {
 		t.Errorf("timeline to a device ended with %d", status)
 	}
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
@@ -141,7 +145,7 @@ func TestWhoIsRecorded(t *testing.T) {
 			t.Errorf("%d runs of %s, want %d:\n%s", got, command, want, out)
 		}
 	}
-	if out, _ := do(t, "logs"); strings.Count(out, "[SSH_UNREACHABLE]") != 1 {
+	if out, _ := do(t, "runs", "logs"); strings.Count(out, "[SSH_UNREACHABLE]") != 1 {
 		t.Errorf("the reason is not there once:\n%s", out)
 	}
 }
@@ -166,7 +170,7 @@ func TestNewestRuns(t *testing.T) {
 		runs int
 		more string
 	}{
-		{"runs", 20, "\n2 older runs left out: --all lists them, too\n"}, {"runs --cluster lab", 20, "2 older runs"}, {"runs --all", 22, ""}, {"runs -o json", 22 * 2, ""}, // each with its folder
+		{"runs", 20, "\n2 older runs left out: --all lists them, too\n"}, {"runs --cluster lab", 20, "2 older runs"}, {"runs --all", 22, ""}, {"runs list", 20, "2 older runs"}, {"runs list --all", 22, ""}, {"runs -o json", 22 * 2, ""}, // each with its folder
 	} {
 		out, status := do(t, strings.Fields(c.args)...)
 		if status != 0 || strings.Count(out, "-aaaaaa") != c.runs || !strings.Contains(out, c.more) || c.more == "" && strings.Contains(out, "left out") {
@@ -174,7 +178,7 @@ func TestNewestRuns(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"logs": "run 20260314-150921-aaaaaa (kgpu up, ok): nothing was printed; done: all of it\n", "logs --failed": "run 20260314-150921-aaaaaa (kgpu up, ok): nothing failed; done: all of it\n",
+		"runs logs": "run 20260314-150921-aaaaaa (kgpu up, ok): nothing was printed; done: all of it\n", "runs logs --failed": "run 20260314-150921-aaaaaa (kgpu up, ok): nothing failed; done: all of it\n",
 	} {
 		if out, status := do(t, strings.Fields(args)...); status != 0 || out != want {
 			t.Errorf("%s: %d, %q", args, status, out)
@@ -216,13 +220,28 @@ func TestLogs(t *testing.T) {
 		{[]string{"gpu-1", "os/pakages"}, `Did you mean "os/packages"?`, 3},
 		{[]string{"a", "b", "c"}, "a run, a host and a step", 3},
 	} {
-		out, status := do(t, append([]string{"logs", "run.jsonl"}, c.args...)...)
+		out, status := do(t, append([]string{"runs", "logs", "run.jsonl"}, c.args...)...)
 		if status != c.status || !strings.Contains(out, c.want) {
 			t.Errorf("%q: %d, %q", c.args, status, out)
 		}
 	}
-	if out, _ := do(t, "logs", "run.jsonl", "--failed"); strings.Contains(out, "socat") {
+	if out, _ := do(t, "runs", "logs", "run.jsonl", "--failed"); strings.Contains(out, "socat") {
 		t.Errorf("--failed shows what went well: %s", out)
+	}
+}
+
+// The commands that are below runs are found by their former names, too, and say the same.
+func TestFormerNames(t *testing.T) {
+	place(t)
+	if out, status := do(t, "smoke"); status != 20 {
+		t.Fatalf("smoke ended with %d: %s", status, out)
+	}
+	for _, line := range []string{"logs", "logs last 127.0.0.1 --failed", "logs no-such-run", "timeline --trace -", "timeline --file - last"} {
+		words := strings.Fields(line)
+		former, was := do(t, words...)
+		if now, is := do(t, append([]string{"runs"}, words...)...); former == "" || former != now || was != is {
+			t.Errorf("kgpu %s ended with %d, and kgpu runs %s with %d:\n%s\n%s", line, was, line, is, former, now)
+		}
 	}
 }
 

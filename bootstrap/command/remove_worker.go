@@ -29,7 +29,7 @@ func removeWorker(c *cli.Context) error {
 	if err := noFiles(c); err != nil {
 		return err
 	}
-	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
+	return story(c, func(o bootstrap.Options, t *terminal) error {
 		return bootstrap.RemoveWorker(c.Context, o, bootstrap.Removal{
 			Names: c.Args().Slice(), Force: c.Bool("force"), Show: t.showPlan,
 			Sure: func() error {

@@ -11,7 +11,7 @@ import (
 // Render is kgpu render.
 func Render() *cli.Command {
 	return &cli.Command{
-		Name: "render", Usage: "write what up would do as scripts, configurations and manifests for each host, to be run by hand; changes no host", ArgsUsage: "[INVENTORY]",
+		Name: "render", Usage: "write what up would do as scripts, configurations and manifests for each host, to be run by hand; changes no host", ArgsUsage: inventoryArgument,
 		Description: "README.md in the folder says what to run where. Where the hosts have all of it already, nothing is written: --assume\n" +
 			"writes what fresh machines need.",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, renderFlags, outputFlags), Action: render,
@@ -28,7 +28,7 @@ func render(c *cli.Context) error {
 	if c.String("out") == "" {
 		return usagef("where to? kgpu render --out FOLDER")
 	}
-	return story(c, 1, func(o bootstrap.Options, t *terminal) (err error) {
+	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		t.ended, err = bootstrap.Render(c.Context, o, c.String("out"), c.String("assume"))
 		return err
 	})

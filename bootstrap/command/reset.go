@@ -26,7 +26,7 @@ func reset(c *cli.Context) error {
 	if err := noFiles(c); err != nil {
 		return err
 	}
-	return story(c, 0, func(o bootstrap.Options, t *terminal) error {
+	return story(c, func(o bootstrap.Options, t *terminal) error {
 		return bootstrap.Reset(c.Context, o, c.Args().Slice(), func(g *plan.Graph) error {
 			if err := t.showPlan(g); err != nil || g.Empty() {
 				return err

@@ -23,7 +23,7 @@ import (
 // Status is kgpu status.
 func Status() *cli.Command {
 	return &cli.Command{
-		Name: "status", Usage: "show hosts, nodes, cards and who uses them, and what is not as the inventory says", ArgsUsage: "[INVENTORY]",
+		Name: "status", Usage: "show hosts, nodes, cards and who uses them, and what is not as the inventory says", ArgsUsage: inventoryArgument,
 		Description: "Looks at all hosts, and changes nothing. The exit status is 0 when all is well and 2 when something is not: a host\n" +
 			"that cannot be reached, a node that is not ready or takes no pods, cards that cannot be used, a certificate that\n" +
 			"ends in less than 30 days, a pod of the cluster itself that does not start, something for `kgpu up` to do. While\n" +
@@ -44,7 +44,7 @@ var statusFlags = []cli.Flag{
 var errNotWell = errors.New("something is not well")
 
 func showStatus(c *cli.Context) error {
-	inv, err := load(c, 1)
+	inv, err := load(c)
 	if err != nil {
 		return err
 	}
@@ -63,9 +63,7 @@ func showStatus(c *cli.Context) error {
 	}
 	people := c.String("output") == "table" || c.String("output") == "wide"
 	well := true
-	err = bootstrap.Status(c.Context, bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: event.Discard, SSHConfig: c.String("ssh-config"), Trust: trust(c),
-	}, every, func(r *status.Report) error {
+	err = bootstrap.Status(c.Context, options(c, inv, event.Discard), every, func(r *status.Report) error {
 		well = r.Well
 		s := &screen{out: c.App.Writer}
 		_, s.height = terminalSize(os.Stdout) // it may be another now

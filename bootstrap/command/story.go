@@ -120,10 +120,37 @@ func (t *terminal) showUses(inv *inventory.Inventory) error {
 	return report.PrintUses(t.out, inv.Path, inv.Uses())
 }
 
-// story loads the inventory, sets up the report and tells a command's story. An inventory may be the command's only
-// argument where positional is 1.
-func story(c *cli.Context, positional int, tell func(bootstrap.Options, *terminal) error) error {
-	inv, err := load(c, positional)
+// options are what the command line says to every story, as far as the command has such options.
+func options(c *cli.Context, inv *inventory.Inventory, events event.Sink) bootstrap.Options {
+	return bootstrap.Options{
+		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: events, Command: commandLine(c), Trust: trust(c), SSHConfig: c.String("ssh-config"),
+		Kubeconfig: c.String("kubeconfig"), Ignore: c.StringSlice("ignore"), Only: c.StringSlice("only"), Skip: c.StringSlice("skip"),
+		Limit: c.StringSlice("limit"), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
+	}
+}
+
+// wantsJSON reports whether --output says json.
+func wantsJSON(c *cli.Context) (bool, error) {
+	switch format := c.String("output"); format {
+	case "text":
+		return false, nil
+	case "json":
+		return true, nil
+	default:
+		return false, usagef("--output is text or json, not %q", format)
+	}
+}
+
+func checkUnavailable(c *cli.Context) error {
+	if n := c.Int("max-unavailable"); c.IsSet("max-unavailable") && n < 1 {
+		return usagef("--max-unavailable is at least 1, not %d", n)
+	}
+	return nil
+}
+
+// story loads the inventory, sets up the report and tells a command's story.
+func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error {
+	inv, err := load(c)
 	if err != nil {
 		return err
 	}
@@ -132,8 +159,8 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 			return usagef("--ignore %s: there is no such reason; preflight prints them in brackets", id)
 		}
 	}
-	if c.IsSet("max-unavailable") && c.Int("max-unavailable") < 1 {
-		return usagef("--max-unavailable is at least 1, not %d", c.Int("max-unavailable"))
+	if err := checkUnavailable(c); err != nil {
+		return err
 	}
 	if err := plan.CheckPatterns(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
 		return err
@@ -142,12 +169,10 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		return err
 	}
 	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
-	switch c.String("output") {
-	case "text":
-	case "json":
+	if json, err := wantsJSON(c); err != nil {
+		return err
+	} else if json {
 		t.kind = report.JSON
-	default:
-		return usagef("--output is text or json, not %q", c.String("output"))
 	}
 	switch {
 	case c.Bool("verbose"):
@@ -156,25 +181,22 @@ func story(c *cli.Context, positional int, tell func(bootstrap.Options, *termina
 		t.detail = report.Quiet
 	}
 	defer t.open(c)()
-	id := bootstrap.NewRunID(time.Now())
-	ended := record(c, inv, id, t)
+	o := options(c, inv, t)
+	o.Without = func(hosts []string) string { return onlyFor(c, inv, hosts) }
+	o.Opened = func(n bootstrap.Notebook) { t.notebook = &n }
+	o.Agree = func(d []bootstrap.Disturbance) (bool, error) { return t.agree(c, d) }
+	ended := record(c, inv, o.Run, t)
 	if c.Command.Name != "plan" {
-		t.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
+		t.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})
 	}
-	err = tell(bootstrap.Options{
-		Inventory: inv, Run: id, Events: t, SSHConfig: c.String("ssh-config"), Ignore: c.StringSlice("ignore"),
-		Only: c.StringSlice("only"), Skip: c.StringSlice("skip"), Limit: c.StringSlice("limit"), Kubeconfig: c.String("kubeconfig"), Command: commandLine(c), Adopt: c.Bool("adopt"), Trust: trust(c), MaxUnavailable: c.Int("max-unavailable"),
-		Without: func(hosts []string) string { return onlyFor(c, inv, hosts) },
-		Opened:  func(n bootstrap.Notebook) { t.notebook = &n },
-		Agree:   func(d []bootstrap.Disturbance) (bool, error) { return t.agree(c, d) },
-	}, t)
+	err = tell(o, t)
 	if c.Command.Name != "plan" {
-		t.failures(id, err)
+		t.failures(o.Run, err)
 		to := event.Sink(t)
 		if outcome(err) == misused && t.ended == "" {
 			to = t.unseen() // what is wrong with the command line is all there is to say
 		}
-		to.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
+		to.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Result, Reason: outcome(err), Text: cmp.Or(t.ended, next(c, inv, err))})
 	}
 	ended(err)
 	return errors.Join(err, t.showNotebook(c, inv), t.showNext(c, inv, err), t.Close())

@@ -15,23 +15,22 @@ import (
 // Support is kgpu support.
 func Support() *cli.Command {
 	return &cli.Command{
-		Name: "support", Usage: "gather facts and logs in one file for somebody who helps", ArgsUsage: "[INVENTORY]",
+		Name: "support", Usage: "gather facts and logs in one file for somebody who helps", ArgsUsage: inventoryArgument,
 		Flags: slices.Concat(inventoryFlags, sshFlags, bundleFlags), Action: support,
 	}
 }
 
 func support(c *cli.Context) error {
-	inv, err := load(c, 1)
+	inv, err := load(c)
 	if err != nil {
 		return err
 	}
 	if c.String("file") == "-" {
 		return usagef("a bundle is a file: name it with --file, and look through it before you pass it on")
 	}
-	now := time.Now()
 	events := report.New(report.Detect(os.Stdout), c.App.Writer, report.Normal)
-	err = bootstrap.Support(c.Context, bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(now), Events: events, SSHConfig: c.String("ssh-config"), Trust: trust(c),
-	}, bootstrap.SupportOptions{File: c.String("file"), Version: c.App.Version, Now: now, Out: c.App.Writer})
+	err = bootstrap.Support(c.Context, options(c, inv, events), bootstrap.SupportOptions{
+		File: c.String("file"), Version: c.App.Version, Now: time.Now(), Out: c.App.Writer,
+	})
 	return errors.Join(err, events.Close())
 }

@@ -19,7 +19,7 @@ var synonyms = map[string][]string{
 	"doctor":        {"check", "debug", "diagnose", "fix", "health", "repair", "verify"},
 	"smoke":         {"prove", "test"},
 	"attach":        {"follow", "watch"},
-	"runs":          {"history"},
+	"runs":          {"history", "log"},
 	"kubeconfig":    {"config", "context"},
 	"kubectl":       {"cordon", "describe", "drain", "exec", "get", "k", "pods"},
 	"ssh":           {"connect", "login", "shell"},

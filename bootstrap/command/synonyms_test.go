@@ -79,5 +79,5 @@ func TestOutputIsAFormat(t *testing.T) {
 			walk(c.Subcommands)
 		}
 	}
-	walk(append(wholeApp().Commands, Timeline(), User(), Explain(), Render()))
+	walk(append(wholeApp().Commands, User(), Explain(), Render()))
 }

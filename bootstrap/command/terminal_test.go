@@ -87,7 +87,7 @@ var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int
 	"attach": func(ctx context.Context, _ *testing.T, file string) int {
 		command := Attach()
 		command.Action = func(c *cli.Context) error {
-			return story(c, 1, func(_ bootstrap.Options, t *terminal) error {
+			return story(c, func(_ bootstrap.Options, t *terminal) error {
 				t.Emit(event.Event{Time: time.Now(), Kind: event.Wait, Text: "for the end of a run: ada"})
 				t.Emit(event.Event{Time: time.Now(), Host: "cp", Step: "os/packages", Kind: event.StepStart})
 				<-c.Context.Done()
@@ -109,7 +109,7 @@ var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int
 func begun(tell func(bootstrap.Options, *terminal) error) *cli.Command {
 	command := Up()
 	command.Action = func(c *cli.Context) error {
-		return story(c, 1, func(o bootstrap.Options, t *terminal) error {
+		return story(c, func(o bootstrap.Options, t *terminal) error {
 			t.Emit(event.Event{Time: time.Now(), Kind: event.Plan, Plan: []event.Planned{{Host: "cp", Step: "os/packages", Title: "install basic packages", Reason: "missing"}}})
 			t.Emit(event.Event{Time: time.Now(), Host: "cp", Step: "os/packages", Kind: event.StepStart, Text: "install basic packages"})
 			return tell(o, t)

@@ -6,8 +6,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 )
 
-// Timeline is kgpu timeline.
-func Timeline() *cli.Command {
+// runTimeline is kgpu runs timeline.
+func runTimeline() *cli.Command {
 	return &cli.Command{
 		Name: "timeline", Usage: "draw a run as a web page that works offline: hosts, steps, waits and the critical path", ArgsUsage: "[RUN|last|PATH]",
 		Flags: []cli.Flag{
@@ -20,8 +20,8 @@ func Timeline() *cli.Command {
 }
 
 func timeline(c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usagef("one run at a time, not %d: %q", c.NArg(), c.Args().Slice())
+	if err := oneRun(c); err != nil {
+		return err
 	}
 	o := bootstrap.TimelineOptions{Run: c.Args().First(), Page: c.String("file"), Trace: c.String("trace"), Open: c.Bool("open"), Out: c.App.Writer}
 	switch {

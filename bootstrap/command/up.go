@@ -13,7 +13,7 @@ import (
 // Up is kgpu up.
 func Up() *cli.Command {
 	return &cli.Command{
-		Name: "up", Usage: "make the cluster of the inventory, or carry on where a run stopped", ArgsUsage: "[INVENTORY]",
+		Name: "up", Usage: "make the cluster of the inventory, or carry on where a run stopped", ArgsUsage: inventoryArgument,
 		Description: "Shows the plan and carries it out. It asks only before pods that run have to leave a node. Ctrl-C stops it: what the\n" +
 			"hosts have begun goes on there, and the same command carries on with the rest. `kgpu reset` takes all of it back.",
 		Flags: slices.Concat(inventoryFlags, connectionFlags, planFlags, outputFlags, kubeconfigFlags, yesFlags), Action: up,
@@ -32,7 +32,7 @@ func checkKubeconfig(path string) error {
 }
 
 func up(c *cli.Context) error {
-	return story(c, 1, func(o bootstrap.Options, t *terminal) error {
+	return story(c, func(o bootstrap.Options, t *terminal) error {
 		if err := t.showUses(o.Inventory); err != nil {
 			return err
 		}

@@ -56,9 +56,9 @@ func createUser(c *cli.Context) error {
 		return err
 	}
 	if c.String("file") == "-" {
-		return usagef("a kubeconfig with a key in it is a file, for its owner only: name it with -o")
+		return usagef("a kubeconfig with a key in it is a file, for its owner only: name it with --file")
 	}
-	return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		uo := bootstrap.UserOptions{Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file")}
 		if c.IsSet("gpus") {
 			n := c.Int("gpus")
@@ -74,7 +74,7 @@ func deleteUser(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return story(c, 0, func(o bootstrap.Options, t *terminal) (err error) {
+	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		t.ended, err = ended(bootstrap.DeleteUser(c.Context, o, name))
 		return err
 	})

@@ -14,13 +14,13 @@ import (
 // Validate is kgpu validate.
 func Validate() *cli.Command {
 	return &cli.Command{
-		Name: "validate", Usage: "check the inventory without touching any host", ArgsUsage: "[INVENTORY]",
+		Name: "validate", Usage: "check the inventory without touching any host", ArgsUsage: inventoryArgument,
 		Flags: inventoryFlags, Action: validate,
 	}
 }
 
 func validate(c *cli.Context) error {
-	inv, err := load(c, 1)
+	inv, err := load(c)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestRecord(t *testing.T) {
 		if path != root && info.Mode().Perm() != want {
 			t.Errorf("%s has the mode %s", path, info.Mode())
 		}
-		if strings.HasSuffix(path, ".new") || d.Name() == lockFile {
+		if strings.HasPrefix(d.Name(), ".") || d.Name() == lockFile {
 			t.Errorf("%s is left", path)
 		}
 		return nil

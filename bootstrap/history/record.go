@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 )
 
@@ -278,17 +279,5 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(path+".new"))
-	}
-	return err
+	return atomicfile.Write(path, append(text, '\n'), 0o600)
 }

@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
 )
 
 // DefaultPath is the file that kubectl adds new entries to: the first of $KUBECONFIG, or ~/.kube/config.
@@ -43,75 +44,10 @@ func HasCurrent() bool {
 	return false
 }
 
-// WriteFile writes a file that only its owner can read, whole or not at all. A symbolic link stays one: what it leads to is
-// replaced. What is no file, such as /dev/null, stays.
-func WriteFile(path string, data []byte) error {
-	path, err := replaceable(path)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// Writable reports why WriteFile would not write a file. It writes nothing.
-func Writable(path string) error {
-	path, err := replaceable(path)
-	if err != nil {
-		return err
-	}
-	const write, enter = 2, 1 // of access(2)
-	if err := syscall.Access(filepath.Dir(path), write|enter); err != nil {
-		return &fs.PathError{Op: "write into", Path: filepath.Dir(path), Err: err}
-	}
-	return nil
-}
-
-// replaceable is the file that a path leads to, unless something else is there.
-func replaceable(path string) (string, error) {
-	path, err := behindLinks(path)
-	if err != nil {
-		return "", err
-	}
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return "", &fs.PathError{Op: "replace", Path: path, Err: errors.New("it is no regular file")}
-	}
-	return path, nil
-}
-
-// maxLinks ends a circle of links.
-const maxLinks = 40
-
-// behindLinks is the file that a path leads to, which need not be there.
-func behindLinks(path string) (string, error) {
-	for range maxLinks {
-		to, err := os.Readlink(path)
-		if err != nil { // no link, or nothing at all
-			return path, nil
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(path), to)
-		}
-		path = to
-	}
-	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
-}
-
 // Update changes a file with change, which is given what is there; nothing, where there is no file. Meanwhile it has
 // kubectl's lock. A result that is the same is not written.
 func Update(path string, change func([]byte) ([]byte, error)) (err error) {
-	path, err = behindLinks(path)
+	path, err = atomicfile.Behind(path)
 	if err != nil {
 		return err
 	}
@@ -131,7 +67,7 @@ func Update(path string, change func([]byte) ([]byte, error)) (err error) {
 	if err != nil || string(after) == string(before) && before != nil {
 		return err
 	}
-	return WriteFile(path, after)
+	return atomicfile.Write(path, after, 0o600)
 }
 
 // lock is the one of kubectl: a file beside it that must not be there.

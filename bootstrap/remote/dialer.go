@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -145,7 +144,8 @@ func (d *Dialer) secret(s inventory.Secret) (string, error) {
 
 const (
 	connectTries = 5
-	firstPause   = 250 * time.Millisecond
+	firstPause   = time.Second / 3
+	longestPause = 10 * time.Second
 	slower       = 2 // times the connect timeout has a host that takes connections and is slow then
 )
 
@@ -189,7 +189,7 @@ func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.P
 		case trusted && try < connectTries:
 			continue
 		}
-		if try == connectTries || !errors.Is(err, errBusy) || sleep(ctx, pauseAfter(try)) != nil {
+		if try == connectTries || !errors.Is(err, errBusy) || sleep(ctx, Backoff(try, firstPause, longestPause)) != nil {
 			return nil, err
 		}
 	}
@@ -280,13 +280,6 @@ func (d *Dialer) bastion(ctx context.Context, t *target, patience time.Duration)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// pauseAfter is how long to wait after a failed try, the first being number 1: twice as long each time up to 8 s, give or
-// take a third so that hosts do not come back all at once.
-func pauseAfter(try int) time.Duration {
-	d := firstPause << min(try-1, 5)
-	return d + time.Duration((rand.Float64()-0.5)*2/3*float64(d))
 }
 
 // sleep fails when ctx ends first.

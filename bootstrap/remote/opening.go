@@ -40,7 +40,7 @@ func openings(stdout, stderr io.Writer, full func([]byte)) (out, err *opening, w
 // there. The line has the mark in parts, so that a shell that repeats what it runs does not say it. Files that bash would read
 // before it runs a script (BASH_ENV) speak after the mark: none is read.
 func shellLine(text, word string) string {
-	return `exec sh -c 'printf "kgpu-%s\n" "$0"; printf "kgpu-%s\n" "$0" >&2; unset BASH_ENV; exec sh -c "$1"' ` + word + " " + quote(text)
+	return `exec sh -c 'printf "kgpu-%s\n" "$0"; printf "kgpu-%s\n" "$0" >&2; unset BASH_ENV; exec sh -c "$1"' ` + word + " " + Quote(text)
 }
 
 func (o *opening) Write(p []byte) (int, error) {

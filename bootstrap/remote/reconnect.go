@@ -48,7 +48,7 @@ func (h *Host) Reconnect(ctx context.Context) error {
 		if final(err) || refusals == maxRefusals || h.dialer.ctx.Err() != nil {
 			return inHost(err, h.id)
 		}
-		pause := pauseAfter(try)
+		pause := Backoff(try, firstPause, longestPause)
 		a.failed(err, pause)
 		if sleep(ctx, pause) != nil {
 			return inHost(a.why(ctx), h.id)

@@ -61,11 +61,11 @@ func (s *sudo) line(text string) string {
 		ask = "-S -p " + string(s.prompt)
 	}
 	return fmt.Sprintf(`env LC_ALL=C sudo %s -- sh -c 'echo "$0" >&2; exec sh -c "$1"' %s %s`,
-		ask, bytes.TrimSpace(s.mark), quote(text))
+		ask, bytes.TrimSpace(s.mark), Quote(text))
 }
 
-// quote makes text one word for the shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// Quote makes text one word for the shell.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // ready is closed when the command's stdin may be sent: at once where sudo reads none of it.
 func (s *sudo) ready() chan struct{} {

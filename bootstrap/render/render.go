@@ -2,12 +2,11 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
@@ -36,15 +35,9 @@ func Files(inv *inventory.Inventory, g *plan.Graph) (map[string]plan.File, error
 	for i, t := range all {
 		out[path.Join(t.host, t.name+".next")] = text(next(all, i))
 		dir := path.Join(t.host, "kgpu")
-		out[path.Join(dir, "lib.sh")] = plan.File{Mode: 0o600, Content: scripts.Lib()}
-		out[path.Join(dir, "start.sh")] = plan.File{Mode: 0o600, Content: runner.Start}
-		out[path.Join(dir, "runner.sh")] = plan.File{Mode: 0o600, Content: runner.Runner}
-		out[path.Join(dir, "follow.sh")] = plan.File{Mode: 0o600, Content: runner.Follow}
-		lock := inv.Timeouts.Lock
-		if lock == 0 {
-			lock = inventory.DefaultTimeouts().Lock
+		for name, content := range runner.BatchFiles(scripts.Lib(), cmp.Or(inv.Timeouts.Lock, inventory.DefaultTimeouts().Lock)) {
+			out[path.Join(dir, name)] = plan.File{Mode: 0o600, Content: content}
 		}
-		out[path.Join(dir, "lock-timeout")] = text(seconds(lock))
 	}
 	out["README.md"] = text(readme(inv, g, all))
 	return out, nil
@@ -96,11 +89,8 @@ func (s *step) write(out map[string]plan.File, dir string) error {
 			out[path.Join(dir, "late")] = text(strings.Join(s.late, "\n") + "\n")
 		}
 	}
-	out[path.Join(dir, "script.sh")] = plan.File{Mode: 0o600, Content: script}
-	out[path.Join(dir, "id")] = text(s.ID + "\n")
-	out[path.Join(dir, "timeout")] = text(seconds(s.Timeout))
-	for name, value := range input.Values {
-		out[path.Join(dir, "values", name)] = text(value)
+	for name, content := range runner.StepFiles(s.ID, s.Timeout, script, input.Values) {
+		out[path.Join(dir, name)] = plan.File{Mode: 0o600, Content: content}
 	}
 	for file, content := range input.Files {
 		out[path.Join(dir, "files", file)] = plan.File{Mode: content.Mode.Perm(), Content: bytes.Clone(content.Content)}
@@ -109,7 +99,3 @@ func (s *step) write(out map[string]plan.File, dir string) error {
 }
 
 func text(s string) plan.File { return plan.File{Mode: 0o600, Content: []byte(s)} }
-
-func seconds(d time.Duration) string {
-	return strconv.Itoa(int((d+time.Second-1)/time.Second)) + "\n"
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -210,7 +211,7 @@ func took(e event.Event) string {
 	if e.Millis == 0 {
 		return ""
 	}
-	return "after " + duration(time.Duration(e.Millis)*time.Millisecond)
+	return "after " + duration.Short(time.Duration(e.Millis)*time.Millisecond)
 }
 
 // withoutHost is text without the host that stands in front of it anyway: an error names its own.
@@ -226,7 +227,7 @@ func ago(e event.Event) string {
 	if e.Millis == 0 {
 		return ""
 	}
-	return duration(time.Duration(e.Millis)*time.Millisecond) + " ago"
+	return duration.Short(time.Duration(e.Millis)*time.Millisecond) + " ago"
 }
 
 func exit(e event.Event) string {
@@ -234,17 +235,6 @@ func exit(e event.Event) string {
 		return ""
 	}
 	return fmt.Sprintf("(exit status %d)", *e.Exit)
-}
-
-// duration is short: milliseconds below a second, tenths of seconds below a minute, then seconds.
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }
 
 // clock is minutes and seconds with tenths.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -50,10 +51,36 @@ func runRows(runs []history.Run, now time.Time, command int) [][]string {
 		typed := printable.Line(r.Command)
 		rows = append(rows, []string{
 			printable.Line(r.Run), printable.Line(r.Cluster), ansi.TruncateWc(typed, command, "…"), r.Begun.Local().Format("Jan _2 15:04"),
-			duration(max(r.Took(now), 0).Round(time.Second)), printable.Line(result(r)), fmt.Sprint(len(r.Hosts)),
+			duration.Short(max(r.Took(now), 0).Round(time.Second)), printable.Line(result(r)), fmt.Sprint(len(r.Hosts)),
 		})
 	}
 	return rows
+}
+
+// PrintRun writes what there is to know of a run, a line each.
+func PrintRun(w io.Writer, r history.Run, now time.Time) error {
+	command, ended := r.Command, result(r)
+	if command != "" {
+		command = "kgpu " + command
+	}
+	if r.State == history.Ended && r.Exit != 0 {
+		ended += fmt.Sprintf(" (exit status %d)", r.Exit)
+	}
+	p := On(w)
+	for _, line := range [][2]string{
+		{"run", r.Run}, {"cluster", r.Cluster}, {"command", command}, {"inventory", r.Inventory}, {"kgpu", r.Version}, {"hosts", strings.Join(r.Hosts, ", ")},
+		{"begun", r.Begun.Local().Format("2 January 2006, 15:04:05 MST")}, {"took", duration.Short(max(r.Took(now), 0))}, {"result", ended}, {"cut", r.Cut}, {"folder", r.Folder},
+	} {
+		if line[1] == "" { // one that has not ended has not told it
+			continue
+		}
+		colour := plain
+		if line[0] == "result" {
+			colour = colourOf(r)
+		}
+		p.say(colour, fmt.Sprintf("%-9s  %s", line[0], printable.Line(line[1])), "")
+	}
+	return p.to.err
 }
 
 // usage is the result of a run that was not wanted in the end: a question was answered with no.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/status"
 )
@@ -170,7 +171,7 @@ func stateOf(h status.Host, now time.Time) string {
 	case status.NotReady:
 		text := "NotReady"
 		if h.Node.Since != nil {
-			text += " for " + shortAge(now.Sub(*h.Node.Since))
+			text += " for " + duration.Age(now.Sub(*h.Node.Since))
 		}
 		out = append(out, text)
 	case status.NoNode:
@@ -184,19 +185,6 @@ func stateOf(h status.Host, now time.Time) string {
 		out = append(out, "SchedulingDisabled")
 	}
 	return strings.Join(out, ",")
-}
-
-// shortAge is a duration as kubectl writes it.
-func shortAge(d time.Duration) string {
-	switch {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd", int(d.Hours())/24)
-	case d >= 2*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	case d >= 2*time.Minute:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	}
-	return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
 }
 
 // gpus is how many GPUs hosts have that their nodes offer in shares; zero: none is shared.

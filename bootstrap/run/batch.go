@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
@@ -150,7 +151,7 @@ func (e *Engine) back(ctx context.Context, h Host, lost int, away time.Duration)
 	if lost > 1 {
 		pause := e.before(lost - 1)
 		e.emit(event.Event{Host: h.ID(), Kind: event.Wait,
-			Text: fmt.Sprintf("the connection is lost again and again, the next try is in %s", pause.Round(100*time.Millisecond))})
+			Text: fmt.Sprintf("the connection is lost again and again, the next try is in %s", duration.Short(pause))})
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -164,7 +165,7 @@ func (e *Engine) again(ctx context.Context, h Host, try int, failed error) error
 	pause := e.before(try)
 	begun := time.Now()
 	e.emit(event.Event{Host: h.ID(), Kind: event.Wait, Reason: string(reason.All(failed)[0].ID),
-		Text: fmt.Sprintf("%s; the next try is in %s", oneLine(failed.Error()), pause.Round(100*time.Millisecond))})
+		Text: fmt.Sprintf("%s; the next try is in %s", oneLine(failed.Error()), duration.Short(pause))})
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

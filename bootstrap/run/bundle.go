@@ -20,14 +20,14 @@ import (
 // parcel is what a host needs for one step.
 type parcel struct {
 	id      string
-	seconds int
+	timeout time.Duration
 	script  []byte
 	input   plan.Input
 }
 
 // parcel gathers what step needs; known are the outputs of the steps that ended.
 func (e *Engine) parcel(step *plan.Step, known plan.Outputs) (parcel, error) {
-	p := parcel{id: step.ID, seconds: wholeSeconds(step.Timeout), input: step.Input}
+	p := parcel{id: step.ID, timeout: step.Timeout, input: step.Input}
 	var err error
 	if p.script, err = e.Script(step.Script); err != nil {
 		return p, fmt.Errorf("script %s: %w", step.Script, err)
@@ -54,22 +54,17 @@ func (e *Engine) parcel(step *plan.Step, known plan.Outputs) (parcel, error) {
 // of the hold that it is begun under; 0: of none. The same parcels make the same bytes.
 func (e *Engine) bundle(name string, fence int64, parcels []parcel) []byte {
 	p := &packer{made: map[string]bool{}}
-	for script, content := range map[string][]byte{
-		"start.sh": runner.Start, "runner.sh": runner.Runner, "follow.sh": runner.Follow,
-		"lib.sh": e.Lib, "by": []byte(oneLine(e.By) + "\n"), "lock-timeout": []byte(strconv.Itoa(wholeSeconds(e.timeouts().Lock)) + "\n"),
-	} {
-		p.add(path.Join(name, script), 0o600, content)
+	for file, content := range runner.BatchFiles(e.Lib, e.timeouts().Lock) {
+		p.add(path.Join(name, file), 0o600, content)
 	}
+	p.add(path.Join(name, "by"), 0o600, []byte(oneLine(e.By)+"\n"))
 	if fence > 0 {
 		p.add(path.Join(name, "fence"), 0o600, []byte(strconv.FormatInt(fence, 10)+"\n"))
 	}
 	for i, step := range parcels {
 		dir := path.Join(name, "steps", fmt.Sprintf("%03d", i+1))
-		p.add(path.Join(dir, "id"), 0o600, []byte(step.id+"\n"))
-		p.add(path.Join(dir, "timeout"), 0o600, []byte(strconv.Itoa(step.seconds)+"\n"))
-		p.add(path.Join(dir, "script.sh"), 0o600, step.script)
-		for name, value := range step.input.Values {
-			p.add(path.Join(dir, "values", name), 0o600, []byte(value))
+		for file, content := range runner.StepFiles(step.id, step.timeout, step.script, step.input.Values) {
+			p.add(path.Join(dir, file), 0o600, content)
 		}
 		for file, content := range step.input.Files {
 			p.add(path.Join(dir, "files", file), content.Mode.Perm(), content.Content)
@@ -118,7 +113,5 @@ func (p *packer) pack() []byte {
 	}
 	return packed.Bytes()
 }
-
-func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"sync"
 	"sync/atomic"
@@ -56,7 +55,7 @@ type Engine struct {
 	Forgets  bool               // the run makes the hosts forget everything of kgpu, holds too
 
 	clock func() time.Duration        // since this machine began, with what it slept; nil: the system's
-	pause func(try int) time.Duration // before the next try; nil: backoff
+	pause func(try int) time.Duration // before the next try; nil: remote.Backoff
 }
 
 // batches counts the names given so far, across engines: several may serve one run, and a host knows a batch by its name.
@@ -229,12 +228,5 @@ func (e *Engine) before(try int) time.Duration {
 	if e.pause != nil {
 		return e.pause(try)
 	}
-	return backoff(try)
-}
-
-// backoff doubles from two seconds up to one minute, of which between a half and the whole is waited: many hosts that
-// fail together do not come back together.
-func backoff(try int) time.Duration {
-	d := min(2*time.Second<<min(try-1, 5), time.Minute)
-	return d/2 + rand.N(d/2)
+	return remote.Backoff(try, 2*time.Second, time.Minute)
 }

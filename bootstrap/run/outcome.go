@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/plural"
@@ -99,7 +100,7 @@ func (l *taskListener) tryAgain(t *task, d done) {
 		why = "it failed for a reason that may pass"
 	}
 	l.schedule.emit(t, event.Event{Kind: event.Wait, Reason: d.reason,
-		Text: fmt.Sprintf("%s; try %d of %d in %s", why, t.tries+1, tries, pause.Round(100*time.Millisecond))})
+		Text: fmt.Sprintf("%s; try %d of %d in %s", why, t.tries+1, tries, duration.Short(pause))})
 	l.schedule.again(t, pause)
 }
 

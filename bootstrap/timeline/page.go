@@ -164,7 +164,7 @@ func newPage(m *Model) *page {
 		Model: m, Style: template.CSS(pageStyle), Script: template.JS(pageScript),
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Title:  cmp.Or(m.Cluster, "kgpu"), Good: m.Reason == "ok", Ending: cmp.Or(m.Reason, m.Fate, "no end told"),
-		When: m.Begun.Format("2 January 2006, 15:04:05 MST"), Took: duration(m.Total), Low: len(m.Hosts) >= crowd,
+		When: m.Begun.Format("2 January 2006, 15:04:05 MST"), Took: long(m.Total), Low: len(m.Hosts) >= crowd,
 	}
 	p.rows()
 	p.axis()
@@ -207,12 +207,12 @@ func (p *page) rows() {
 		r := row{Name: cmp.Or(h.Name, here), Style: template.CSS(fmt.Sprintf("height:%dpx", height))}
 		for _, l := range h.Looks {
 			r.Boxes = append(r.Boxes, box{Class: "look", start: l.Start, Style: p.place(l.Start, l.End, 0), Number: p.detail(detail{
-				Title: l.Text, Where: r.Name, State: "took " + duration(l.End-l.Start), Times: times(l.Start, l.End),
-			}), Speech: fmt.Sprintf("%s on %s, %s", l.Text, r.Name, duration(l.End-l.Start))})
+				Title: l.Text, Where: r.Name, State: "took " + long(l.End-l.Start), Times: times(l.Start, l.End),
+			}), Speech: fmt.Sprintf("%s on %s, %s", l.Text, r.Name, long(l.End-l.Start))})
 		}
 		for _, w := range h.Waits {
-			d := detail{Title: "Waits " + w.Text, Where: place(r.Name, w.Step), State: "waited " + duration(w.End-w.Start), Times: times(w.Start, w.End)}
-			r.Boxes = append(r.Boxes, box{Class: "wait", start: w.Start, Style: p.place(w.Start, w.End, 0), Number: p.detail(d), Speech: fmt.Sprintf("%s waits %s, %s", r.Name, w.Text, duration(w.End-w.Start))})
+			d := detail{Title: "Waits " + w.Text, Where: place(r.Name, w.Step), State: "waited " + long(w.End-w.Start), Times: times(w.Start, w.End)}
+			r.Boxes = append(r.Boxes, box{Class: "wait", start: w.Start, Style: p.place(w.Start, w.End, 0), Number: p.detail(d), Speech: fmt.Sprintf("%s waits %s, %s", r.Name, w.Text, long(w.End-w.Start))})
 		}
 		for _, bar := range h.Bars {
 			g := groupOf(bar.Step)
@@ -244,7 +244,7 @@ func (p *page) detail(d detail) int {
 }
 
 func (p *page) bar(host string, bar *Bar, g group) box {
-	took := duration(bar.End - bar.Start)
+	took := long(bar.End - bar.Start)
 	d := detail{
 		Title: cmp.Or(bar.Title, bar.Step), Where: place(host, bar.Step), Times: times(bar.Start, bar.End),
 		State: map[State]string{Done: "done after ", Failed: "failed after ", Running: "not ended after "}[bar.State] + took,
@@ -269,7 +269,7 @@ func (p *page) bar(host string, bar *Bar, g group) box {
 		out.Class += " waits"
 	}
 	for _, w := range bar.Waits {
-		d.Facts = append(d.Facts, fmt.Sprintf("Waited %s: %s", duration(w.End-w.Start), w.Text))
+		d.Facts = append(d.Facts, fmt.Sprintf("Waited %s: %s", long(w.End-w.Start), w.Text))
 		out.Inner = append(out.Inner, box{Style: template.CSS("left:" + percent(w.Start-bar.Start, bar.End-bar.Start) + ";width:" + percent(w.End-w.Start, bar.End-bar.Start))})
 	}
 	if bar.Reason != "" {
@@ -317,11 +317,11 @@ func (p *page) path() {
 	}
 	x := func(ms int64) string { return fmt.Sprintf("%.2f", 1000*float64(ms)/float64(max(1, p.Total))) }
 	for i, bar := range p.Path {
-		s := stage{Host: cmp.Or(bar.Host, here), Step: bar.Step, Took: duration(bar.End - bar.Start), Style: template.CSS("width:" + p.percent(bar.End-bar.Start))}
+		s := stage{Host: cmp.Or(bar.Host, here), Step: bar.Step, Took: long(bar.End - bar.Start), Style: template.CSS("width:" + p.percent(bar.End-bar.Start))}
 		if i > 0 {
 			before := p.Path[i-1]
 			if wait := bar.Start - before.End; wait >= 1000 {
-				s.Wait = duration(wait)
+				s.Wait = long(wait)
 			}
 			if before.Host != bar.Host || before.Lane != bar.Lane || bar.Start > before.End {
 				p.Lines = append(p.Lines, line{x(before.End), fmt.Sprint(middle[before]), x(bar.Start), fmt.Sprint(middle[bar])})
@@ -370,7 +370,7 @@ func (p *page) waits() {
 		if n := len(s.hosts); n > 1 {
 			where = fmt.Sprintf("%s and %d more", where, n-1)
 		}
-		p.Waited = append(p.Waited, waited{text, where, duration(s.longest), s.longest})
+		p.Waited = append(p.Waited, waited{text, where, long(s.longest), s.longest})
 	}
 	slices.SortFunc(p.Waited, func(a, b waited) int { return cmp.Or(cmp.Compare(b.longest, a.longest), cmp.Compare(a.Text, b.Text)) })
 	p.Waited = p.Waited[:min(len(p.Waited), longWaits)]
@@ -439,7 +439,7 @@ func (p *page) facts() {
 		{"Hosts", fmt.Sprint(hosts), ""},
 		{"Steps done", fmt.Sprint(count[Done]), strings.Join(more, ", ")},
 		{"Nothing to do", fmt.Sprint(p.Satisfied), "steps already in place"},
-		{"Critical path", plural.Of(len(p.Path), "step"), duration(onPath) + " of work"},
+		{"Critical path", plural.Of(len(p.Path), "step"), long(onPath) + " of work"},
 	}
 	if len(p.Waited) > 0 {
 		p.Facts = append(p.Facts, fact{"Longest wait", p.Waited[0].Longest, p.Waited[0].Text})

@@ -1,8 +1,9 @@
 package timeline
 
 import (
-	"fmt"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/duration"
 )
 
 // Tick is a mark of the time axis.
@@ -33,27 +34,6 @@ func ticks(total int64, most int) []Tick {
 	return out
 }
 
-// clock is minutes and seconds, and hours where there are some.
-func clock(ms int64) string {
-	s := ms / 1000
-	if s >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-	}
-	return fmt.Sprintf("%d:%02d", s/60, s%60)
-}
+func clock(ms int64) string { return duration.Clock(time.Duration(ms) * time.Millisecond) }
 
-// duration is short: tenths of seconds below a minute, then seconds, then minutes.
-func duration(ms int64) string {
-	d := time.Duration(ms) * time.Millisecond
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", ms)
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	s := d.Round(time.Second) / time.Second
-	if s < 3600 {
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	}
-	return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
-}
+func long(ms int64) string { return duration.Long(time.Duration(ms) * time.Millisecond) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
@@ -93,7 +94,7 @@ func (f *frame) headline(s *State, rows []row) {
 			connected++
 		}
 	}
-	parts := []string{clock(f.now.Sub(s.began))}
+	parts := []string{duration.Clock(f.now.Sub(s.began))}
 	switch {
 	case len(s.steps) == 0 && s.watches:
 		parts = append(parts, "watching", "no step was heard of yet")
@@ -247,7 +248,7 @@ func (f *frame) rows(rows []row) {
 			progress = fmt.Sprintf("%d done", r.done)
 		}
 		if !r.since.IsZero() {
-			long = clock(f.now.Sub(r.since))
+			long = duration.Clock(f.now.Sub(r.since))
 		}
 		ids = append(ids, cut(r.host, min(hostMost, f.width/3)))
 		steps, times = append(steps, progress), append(times, long)
@@ -299,13 +300,4 @@ func names(rows []row) string {
 		out = append(out, r.host)
 	}
 	return strings.Join(out, ", ")
-}
-
-// clock is minutes and seconds, with hours where there are some.
-func clock(d time.Duration) string {
-	s := int(max(d, 0).Seconds())
-	if s >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-	}
-	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }

@@ -49,7 +49,7 @@ func TestHistory(t *testing.T) {
 	if out := kgpu(t, 0, "runs", "--cluster", "history").stdout.String(); !strings.Contains(out, "killed") {
 		t.Errorf("runs says\n%s", out)
 	}
-	if page := kgpu(t, 0, "timeline", id, "--file", "-").stdout.String(); !strings.Contains(page, ">killed</span>") {
+	if page := kgpu(t, 0, "runs", "timeline", id, "--file", "-").stdout.String(); !strings.Contains(page, ">killed</span>") {
 		t.Error("its timeline does not say that it was killed")
 	}
 	attached := start(t, "", "attach", "--output", "json", c.inventory)
@@ -81,19 +81,19 @@ func TestHistory(t *testing.T) {
 	}
 	run, inited := got[0], got[1]
 	t.Run("logs", func(t *testing.T) {
-		out := kgpu(t, 0, "logs", inited.Run, c.addr["cp1"], "cluster/init").stdout.String()
+		out := kgpu(t, 0, "runs", "logs", inited.Run, c.addr["cp1"], "cluster/init").stdout.String()
 		if !strings.Contains(out, "control-plane has initialized successfully") {
 			t.Errorf("kubeadm init said\n%s", out)
 		}
 		if log, err := os.ReadFile(filepath.Join(inited.Folder, "logs", c.addr["cp1"], "cluster+init.log")); err != nil || !strings.Contains(string(log), "control-plane has initialized successfully") {
 			t.Errorf("%v\n%s", err, log)
 		}
-		if out := kgpu(t, 3, "logs", inited.Run, c.addr["cp1"], "cluster/inti").stderr.String(); !strings.Contains(out, `Did you mean "cluster/init"?`) {
+		if out := kgpu(t, 3, "runs", "logs", inited.Run, c.addr["cp1"], "cluster/inti").stderr.String(); !strings.Contains(out, `Did you mean "cluster/init"?`) {
 			t.Errorf("a step that is none: %s", out)
 		}
 	})
 	t.Run("timeline", func(t *testing.T) {
-		page := kgpu(t, 0, "timeline", run.Run, "--file", "-").stdout.String()
+		page := kgpu(t, 0, "runs", "timeline", run.Run, "--file", "-").stdout.String()
 		for _, host := range hosts {
 			if !strings.Contains(page, `title="`+c.addr[host]+`"`) {
 				t.Errorf("no row for %s", host)
@@ -105,6 +105,7 @@ func TestHistory(t *testing.T) {
 			}
 		}
 		var trace struct{ TraceEvents []json.RawMessage }
+		// by its former name
 		if err := json.Unmarshal(kgpu(t, 0, "timeline", run.Run, "--trace", "-").stdout.Bytes(), &trace); err != nil || len(trace.TraceEvents) < len(s.of("step.done")) {
 			t.Errorf("the trace has %d events: %v", len(trace.TraceEvents), err)
 		}
