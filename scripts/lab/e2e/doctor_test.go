@@ -9,7 +9,8 @@ import (
 )
 
 // TestDoctor plants the faults that a host of the lab can have, one by one: kgpu doctor finds each and nothing else, finds
-// nothing on healthy hosts and changes nothing there, and repairs what it says it can.
+// nothing on healthy hosts and changes nothing there, and repairs what it says it can. The cluster is made while kgpu is killed
+// twice and looked at by others.
 func TestDoctor(t *testing.T) {
 	l := newLab(t, []string{"gpu"}, "--workers", "1", "--gpus", "w1=2xH100,nvswitch,nouveau")
 	l.standInForKernelLog(t, "cp1", "w1")
@@ -26,8 +27,8 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("found %v without nouveau", found)
 		}
 	})
-	must(t, "up", func(t *testing.T) {
-		c.up(t)
+	must(t, "up, which is killed twice", func(t *testing.T) {
+		c.history(t, "cp1", "w1")
 		c.offers(t, "cp1= w1=2")
 	})
 	must(t, "healthy", func(t *testing.T) {

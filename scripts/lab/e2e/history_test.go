@@ -17,24 +17,18 @@ type recordedRun struct {
 	Hosts                               []string
 }
 
-// TestHistory kills two runs, looks at what goes on without them, and lets a third one come to its end, which a second operator
-// is told of and watches: all leave a folder, and kgpu shows what was in it.
-func TestHistory(t *testing.T) {
-	l := newLab(t, nil, "--workers", "1")
-	hosts := []string{"cp1", "w1"}
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(),
-		hosts: []string{l.host("cp1", ""), l.host("w1", "")},
-	})
+// history makes a cluster: kills two runs, looks at what goes on without them, and lets a third one come to its end, which a second
+// operator is told of and watches. All leave a folder, and kgpu shows what was in it.
+func (c *cluster) history(t *testing.T, hosts ...string) {
 	c.rename(t, "history") // other tests' runs of the cluster e2e are in the same state directory
-	secrets := l.seededJournal(t, "cp1")
+	secrets := c.seededJournal(t, "cp1")
 	t.Run("nothing at work", func(t *testing.T) {
-		before := l.snapshot(t, hosts...)
+		before := c.snapshot(t, hosts...)
 		s := kgpu(t, 0, "attach", c.inventory)
 		if said := s.stdout.String(); !strings.Contains(said, "nothing is at work") {
 			t.Errorf("attach said %s", said)
 		}
-		l.unchanged(t, before)
+		c.unchanged(t, before)
 	})
 
 	first := start(t, "", "up", "--output", "json", c.inventory)
@@ -71,7 +65,7 @@ func TestHistory(t *testing.T) {
 	s := c.upWatched(t, hosts...)
 	c.ready(t, hosts...)
 	for _, h := range hosts {
-		if n := l.exec(t, h, "grep -c '^Install:.*kubelet' /var/log/apt/history.log"); n != "1" {
+		if n := c.exec(t, h, "grep -c '^Install:.*kubelet' /var/log/apt/history.log"); n != "1" {
 			t.Errorf("%s: kubelet was installed %s times, want once", h, n)
 		}
 	}

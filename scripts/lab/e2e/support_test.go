@@ -22,7 +22,7 @@ func (l *lab) seededJournal(t *testing.T, host string) (secrets []string) {
 }
 
 // TestSupport gathers bundles of bare hosts: what helps is in them, and none of the secrets that are on the hosts, nor does
-// gathering leave anything there. TestHistory gathers one of a cluster that is half made.
+// gathering leave anything there. TestDoctor gathers one of a cluster that is half made.
 func TestSupport(t *testing.T) {
 	l := newLab(t, nil, "--workers", "0", "--with", "password")
 	secrets := append(l.seededJournal(t, "cp1"), strings.TrimSpace(read(t, l.Place.Password())))
