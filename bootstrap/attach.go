@@ -106,7 +106,7 @@ func (t *tally) words() string {
 // meetToWatch connects to a host. A worker that cannot be reached, because it reboots perhaps, is not watched.
 func (s *session) meetToWatch(ctx context.Context, h inventory.Host) error {
 	err := s.meet(ctx, h)
-	if err == nil || ctx.Err() != nil || h.Role == inventory.ControlPlane {
+	if err == nil || ctx.Err() != nil || h.IsControlPlane() {
 		return err
 	}
 	s.drop(h.ID())

@@ -114,7 +114,7 @@ func (s *session) visit(ctx context.Context, hosts []inventory.Host, look func(i
 	var lost error
 	err := each(hosts, func(h inventory.Host) error {
 		err := look(h)
-		if err == nil || !s.goesOn || h.Role == inventory.ControlPlane || ctx.Err() != nil {
+		if err == nil || !s.goesOn || h.IsControlPlane() || ctx.Err() != nil {
 			return err
 		}
 		s.mu.Lock()

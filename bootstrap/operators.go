@@ -27,7 +27,7 @@ func openAloneWithout(ctx context.Context, o Options, hosts []inventory.Host, lo
 	s := newSession(o)
 	err := each(hosts, func(h inventory.Host) error {
 		err := s.meet(ctx, h)
-		if h.Role != inventory.ControlPlane {
+		if !h.IsControlPlane() {
 			if err != nil && ctx.Err() == nil && lost(h, err) {
 				s.drop(h.ID())
 				return nil

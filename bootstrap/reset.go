@@ -16,7 +16,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/run"
-	"kgpu.dev/kgpu/inventory"
 )
 
 // Reset takes the named hosts (none: the whole cluster) out of the cluster and undoes what kgpu changed on them.
@@ -77,7 +76,7 @@ func (o Options) wholeOrWorkers(ids []string) error {
 	cp, workers := "", 0
 	for _, h := range o.Inventory.Hosts {
 		switch named := slices.Contains(ids, h.ID()); {
-		case named && h.Role == inventory.ControlPlane:
+		case named && h.IsControlPlane():
 			cp = h.ID()
 		case !named:
 			workers++

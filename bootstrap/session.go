@@ -274,11 +274,11 @@ func operator() string {
 
 // controlPlane is the inventory's. Every inventory that can be loaded has one; of another it is no host, which no connection leads to.
 func (s *session) controlPlane() inventory.Host {
-	i := slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.Role == inventory.ControlPlane })
-	if i < 0 {
+	planes := s.Inventory.ControlPlanes()
+	if len(planes) == 0 {
 		return inventory.Host{}
 	}
-	return s.Inventory.Hosts[i]
+	return planes[0]
 }
 
 // skips tells about the steps that have nothing to do.

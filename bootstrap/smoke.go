@@ -170,7 +170,7 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 	owed := s.owesProof()
 	var concerned []inventory.Host
 	for _, h := range s.known() {
-		if s.hasCards(s.facts[h.ID()]) || h.Role == inventory.ControlPlane {
+		if s.hasCards(s.facts[h.ID()]) || h.IsControlPlane() {
 			concerned = append(concerned, h)
 		}
 	}

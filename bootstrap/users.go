@@ -24,7 +24,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
-	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
 )
 
@@ -237,13 +236,7 @@ func certificateEnd(text string) time.Time {
 
 // onControlPlane looks at the control plane, and does work there while no other kgpu changes the cluster.
 func onControlPlane(ctx context.Context, o Options, work func(context.Context, *session) error) error {
-	var cp []inventory.Host
-	for _, h := range o.Inventory.Hosts {
-		if h.Role == inventory.ControlPlane {
-			cp = append(cp, h)
-		}
-	}
-	s, err := openAlone(ctx, o, cp)
+	s, err := openAlone(ctx, o, o.Inventory.ControlPlanes())
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 	seen := map[string]*facts.Host{}
 	for _, m := range machines {
 		seen[m.ID()] = m.Facts
-		if m.Seen != nil && m.Seen.Cluster != nil {
+		if m.Seen != nil && m.Seen.Cluster != nil && all == nil {
 			all = m.Seen.Cluster
 		}
 	}
@@ -119,7 +119,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 		s.said = append(s.said, saidBy(p.Name, all.PluginSaid)...)
 	}
 	for _, p := range all.Waiting {
-		if p.Node != "" && p.Node == name || p.Node == "" && m.Role == inventory.ControlPlane {
+		if p.Node != "" && p.Node == name || p.Node == "" && m.IsControlPlane() {
 			s.waiting = append(s.waiting, p)
 		}
 	}
@@ -232,7 +232,7 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 		if m.Facts != nil {
 			list = append(list, preflight.Machine{Host: m.Host, Facts: m.Facts, Skew: m.Skew})
 			works[m.ID()] = m.Facts.NVIDIA.Loaded != ""
-			control = control || m.Role == inventory.ControlPlane
+			control = control || m.IsControlPlane()
 		}
 	}
 	out := map[string][]Finding{}

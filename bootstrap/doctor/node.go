@@ -304,7 +304,7 @@ func cordoned(s *subject) []string {
 func drainedByUs(s *subject) bool { return s.node != nil && s.node.Drained }
 
 func apiSilent(s *subject) []string {
-	if s.Role != inventory.ControlPlane || !s.e.ControlPlane || s.e.Cluster != nil {
+	if !s.IsControlPlane() || !s.e.ControlPlane || s.e.Cluster != nil {
 		return nil
 	}
 	return []string{"kubectl got no answer on the control plane"}

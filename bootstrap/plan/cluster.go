@@ -77,7 +77,7 @@ func (b *builder) initCluster() ([]Ref, error) {
 func (b *builder) joining() []*host {
 	var out []*host
 	for _, h := range b.hosts {
-		if h.Role != inventory.Worker {
+		if h.IsControlPlane() {
 			continue
 		}
 		s := b.standing(h)
@@ -190,7 +190,7 @@ func (b *builder) nodes(needs []Ref) []Ref {
 		for k, v := range h.Labels {
 			labels[k] = v
 		}
-		if h.Role == inventory.Worker {
+		if !h.IsControlPlane() {
 			labels["node-role.kubernetes.io/worker"] = ""
 		}
 		if h.cards > 0 && !h.away {

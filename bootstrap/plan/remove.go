@@ -36,7 +36,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 	}
 	left = map[string][]Ref{}
 	for _, entry := range inv.Hosts {
-		if entry.Role != inventory.Worker || !slices.Contains(ids, entry.ID()) {
+		if entry.IsControlPlane() || !slices.Contains(ids, entry.ID()) {
 			continue
 		}
 		h, err := b.leaver(entry)

@@ -116,7 +116,7 @@ func (b *builder) enter(seen map[string]*facts.Host) {
 		}
 		h := &host{Host: entry, facts: f, id: entry.ID(), node: NodeName(entry, f), addr: NodeAddress(entry, f)}
 		b.hosts = append(b.hosts, h)
-		if entry.Role == inventory.ControlPlane {
+		if entry.IsControlPlane() && b.cp == nil {
 			b.cp = h
 		}
 	}

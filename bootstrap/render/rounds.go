@@ -38,7 +38,7 @@ func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
 	order := map[string]int{}
 	for i, h := range inv.Hosts {
 		order[h.ID()] = i + 1
-		if h.Role == inventory.ControlPlane {
+		if h.IsControlPlane() {
 			order[h.ID()] = 0
 		}
 	}

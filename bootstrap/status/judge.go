@@ -74,7 +74,7 @@ type judge struct {
 // find looks for the control plane, and for the node of each host.
 func (j *judge) find() {
 	for i := range j.hosts {
-		if j.hosts[i].Host.Role == inventory.ControlPlane {
+		if j.hosts[i].Host.IsControlPlane() && j.cp == nil {
 			j.cp = &j.hosts[i]
 		}
 	}
