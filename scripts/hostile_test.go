@@ -103,7 +103,7 @@ func TestANodeThatLiesAboutAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := h.ControlPlane; len(c.Nodes) != 1 || c.Nodes[0].Name != "w1" || c.Nodes[0].Ready || h.Run != nil {
+	if c := h.Cluster; len(c.Nodes) != 1 || c.Nodes[0].Name != "w1" || c.Nodes[0].Ready || h.Run != nil {
 		t.Errorf("%+v, run %+v", c.Nodes, h.Run)
 	}
 }

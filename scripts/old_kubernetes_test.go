@@ -200,7 +200,7 @@ func TestCardsInFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, n := range h.ControlPlane.Nodes {
+	for _, n := range h.Cluster.Nodes {
 		got = append(got, fmt.Sprint(n.Name, " ", n.GPUs, " ", n.Accelerators))
 	}
 	if want := []string{"old 0 2", "both 3 2", "new 3 0", "none 0 0"}; !slices.Equal(got, want) {

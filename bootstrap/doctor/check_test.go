@@ -38,8 +38,8 @@ func newWorld(t testing.TB) *world {
 		f.CgroupV2, f.Kernels = true, []string{f.Kernel}
 		f.Packages["containerd"] = facts.Package{Version: "2.2.1-0ubuntu1"}
 	}
-	w.cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: w.cp.ControlPlane.CAHash, UID: w.cp.ControlPlane.Nodes[0].UID}
-	w.w1.Recorded = &facts.Record{Join: true, Done: true, CAHash: w.w1.Kubelet.CAHash, UID: w.cp.ControlPlane.Nodes[1].UID}
+	w.cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: w.cp.ControlPlane.CAHash, UID: w.cp.Cluster.Nodes[0].UID}
+	w.w1.Recorded = &facts.Record{Join: true, Done: true, CAHash: w.w1.Kubelet.CAHash, UID: w.cp.Cluster.Nodes[1].UID}
 	w.w1.NVIDIA = facts.NVIDIA{
 		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:65:00.0", ID: "20b0", Driver: "nvidia"}},
 		Loaded: "595.91.07", Module: "595.91.07", Library: "595.91.07",

@@ -94,7 +94,7 @@ func controlPlane(a answer, h *Host) error {
 	if !a.has("control-plane") {
 		return nil
 	}
-	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Answers: a.has("api"), Finished: h.Recorded != nil && h.Recorded.Init && h.Recorded.Done, Workloads: map[string]Workload{}}
+	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Finished: h.Recorded != nil && h.Recorded.Init && h.Recorded.Done}
 	delete(h.Files, adminConf) // kubeadm's file, not kgpu's
 	if ca := a.first("cluster-ca"); ca != "" {
 		cert, err := firstParsed(ca)
@@ -108,9 +108,21 @@ func controlPlane(a answer, h *Host) error {
 	if i := strings.LastIndexByte(a.first("apiserver-image"), ':'); i >= 0 {
 		c.Version = strings.Trim(a.first("apiserver-image")[i+1:], `"'`)
 	}
+	h.ControlPlane = c
+	if !a.has("api") {
+		return nil
+	}
+	var err error
+	h.Cluster, err = cluster(a)
+	return err
+}
+
+// cluster reads what the API server said.
+func cluster(a answer) (*Cluster, error) {
+	c := &Cluster{Workloads: map[string]Workload{}}
 	for _, line := range a["cluster"] {
 		if err := c.object(strings.Split(line, "\t")); err != nil {
-			return bad("cluster", line, err)
+			return nil, bad("cluster", line, err)
 		}
 	}
 	for _, line := range a["token"] {
@@ -121,8 +133,7 @@ func controlPlane(a answer, h *Host) error {
 			}
 		}
 	}
-	h.ControlPlane = c
-	return nil
+	return c, nil
 }
 
 // serverURL is what kubeadm writes of an API server. Hosts are told what it says: it is a name or an address, and no more.
@@ -186,7 +197,7 @@ func resolvers(a answer, h *Host) error {
 const adminConf = "/etc/kubernetes/admin.conf"
 
 // object reads a line of facts.sh's template for kubectl.
-func (c *ControlPlane) object(f []string) error {
+func (c *Cluster) object(f []string) error {
 	if len(f) < 5 {
 		return errors.New("too few fields")
 	}

@@ -11,7 +11,7 @@ import (
 
 // Kubernetes writes 2000 as 2k. What a node says of itself must not hide the others.
 func TestCardsOfNodes(t *testing.T) {
-	c := &ControlPlane{}
+	c := &Cluster{}
 	node := func(name, cards, all string) []string {
 		return []string{"node", name, "uid", "True", "", "v1.36.3", "", "", "", "", "", cards, all, ""}
 	}

@@ -140,10 +140,10 @@ func (j *judge) cluster() {
 	if o := j.cp.Facts.Operator; o != nil {
 		c.AtWork = said(o.Describe(j.cp.Facts.Now))
 	}
-	if control := j.cp.Facts.ControlPlane; control != nil && control.Answers {
-		c.Network.Pods = workload(control, plan.NetworkWorkload(j.inv.Network))
-		if c.DNS = workload(control, "kube-system/deployment/coredns"); c.DNS == nil {
-			c.DNS = workload(control, "kube-system/deployment/kube-dns")
+	if cluster := j.cp.Facts.Cluster; cluster != nil {
+		c.Network.Pods = workload(cluster, plan.NetworkWorkload(j.inv.Network))
+		if c.DNS = workload(cluster, "kube-system/deployment/coredns"); c.DNS == nil {
+			c.DNS = workload(cluster, "kube-system/deployment/kube-dns")
 		}
 	}
 	if j.cp.Facts.NetworkUnproven {
@@ -155,7 +155,7 @@ func (j *judge) cluster() {
 }
 
 // workload is one that the facts name; nil: there is none.
-func workload(c *facts.ControlPlane, name string) *Workload {
+func workload(c *facts.Cluster, name string) *Workload {
 	w, ok := c.Workloads[name]
 	if !ok {
 		return nil

@@ -47,7 +47,8 @@ hosts:
 		return &facts.Host{Hostname: name, Kernel: "6.8.0-90-generic", OS: facts.OS{PrettyName: "Ubuntu 24.04.3 LTS"}, Now: now, Packages: map[string]facts.Package{}}
 	}
 	cp, w1 := host("cp1"), host("w1")
-	cp.ControlPlane = &facts.ControlPlane{Answers: true, Workloads: map[string]facts.Workload{
+	cp.ControlPlane = &facts.ControlPlane{}
+	cp.Cluster = &facts.Cluster{Workloads: map[string]facts.Workload{
 		"kube-flannel/daemonset/kube-flannel-ds": {Desired: 2, Ready: 2}, "kube-system/deployment/coredns": {Desired: 2, Ready: 2},
 	}}
 	w1.Packages["nvidia-container-toolkit"] = facts.Package{Version: "1.19.1-1"}
@@ -255,7 +256,7 @@ func TestWhatIsNotWell(t *testing.T) {
 			api(s).Waiting = []facts.WaitingPod{{Namespace: "kube-system", Name: "p", Node: "w1", NotReady: now.Add(-time.Hour), Containers: []facts.WaitingContainer{{Reason: "ErrImagePull"}}}}
 		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
 		"no DNS": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[0].Facts.ControlPlane.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
+			s[0].Facts.Cluster.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
 		}, []string{"  coredns: 1 of 2 pods are ready"}},
 		"certificates": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
 			s[0].Status.Certificates = append(s[0].Status.Certificates, facts.Certificate{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(29*24*time.Hour + time.Hour)},
@@ -264,7 +265,7 @@ func TestWhatIsNotWell(t *testing.T) {
 		}, []string{"cp1 HOST_CERTIFICATE_ENDS certificates: etcd CA (/etc/kubernetes/pki/etcd/ca.crt) cannot be read; scheduler has ended on 2026-11-21; admin ends in 29 days, on 2026-12-20"}},
 		"no API server": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
 			*api(s) = facts.API{Error: "The connection to the server was refused"}
-			s[0].Facts.ControlPlane.Answers = false
+			s[0].Facts.Cluster = nil
 		}, []string{"cp1 API_UNREACHABLE the API server does not answer: The connection to the server was refused"}},
 		"no control plane": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
 			s[0] = Seen{Host: s[0].Host, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
@@ -299,7 +300,7 @@ func TestWhatIsNotWell(t *testing.T) {
 
 // runsVersion makes a member of the worker, with Kubernetes 1.36.3, of a cluster of another version.
 func runsVersion(s []Seen, version string) {
-	s[0].Facts.ControlPlane.Version, s[0].Facts.ControlPlane.Nodes = "v"+version, []facts.Node{{Name: "cp1"}, {Name: "w1"}}
+	s[0].Facts.ControlPlane.Version, s[0].Facts.Cluster.Nodes = "v"+version, []facts.Node{{Name: "cp1"}, {Name: "w1"}}
 	s[0].Facts.ControlPlane.Finished, s[0].Facts.Recorded = true, &facts.Record{Init: true, Done: true}
 	s[0].Facts.Packages["kubelet"] = facts.Package{Version: version + "-1.1"}
 	s[1].Facts.Kubelet, s[1].Facts.Recorded = &facts.Member{}, &facts.Record{Join: true, Done: true}
@@ -330,7 +331,7 @@ func TestBareHosts(t *testing.T) {
 	inv, seen, _ := well(t)
 	for i := range seen {
 		f := seen[i].Facts
-		f.ControlPlane, f.NVIDIA = nil, facts.NVIDIA{}
+		f.ControlPlane, f.Cluster, f.NVIDIA = nil, nil, facts.NVIDIA{}
 		f.OS = facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble"}
 		f.Arch = "amd64"
 		f.Addresses = []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.1%d/24", i))}}
