@@ -82,7 +82,7 @@ func TestANodeThatLiesAboutAnother(t *testing.T) {
 	t.Parallel()
 	const lie = "x\tTrue\nnode\tcp1\tuid\tTrue\nkube-system\nrun=evil-1\nend=1\n"
 	var out strings.Builder
-	err := template.Must(template.New("").Parse(quoted(t, Facts(), "cluster_template"))).Execute(&out, object{"items": []any{object{
+	err := template.Must(template.New("").Parse(clusterTemplate(t, Facts()))).Execute(&out, object{"items": []any{object{
 		"kind": "Node", "metadata": object{"name": "w1", "uid": "u", "labels": object{}, "annotations": object{"kgpu.dev/gpu-labels": lie}}, "spec": object{},
 		"status": object{
 			"nodeInfo":   object{"kubeletVersion": lie, "containerRuntimeVersion": lie},

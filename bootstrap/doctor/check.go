@@ -25,7 +25,7 @@ type subject struct {
 	f       *facts.Host
 	e       *Evidence
 	told    bool // both scripts have told
-	node    *Node
+	node    *facts.Node
 	plugin  []Pod              // the device plugin on it
 	waiting []facts.WaitingPod // on it, or on the control plane for no node yet
 	events  []Event
@@ -58,7 +58,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 	var api apiName
 	api.name, api.at = plan.APIName(inv, seen)
 	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Seen == nil }) ||
-		slices.ContainsFunc(all.Nodes, func(n Node) bool { return n.Conditions["Ready"] != "True" })
+		slices.ContainsFunc(all.Nodes, func(n facts.Node) bool { return !n.Ready })
 	before := checkBefore(inv, machines)
 	var out []Finding
 	for _, m := range machines {

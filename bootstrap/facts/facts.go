@@ -220,24 +220,6 @@ type Defences struct {
 	Encryption string // --encryption-provider-config
 }
 
-// Node is a node object.
-type Node struct {
-	Name               string
-	UID                string
-	Ready              bool
-	NetworkUnavailable bool
-	Version            string // kubelet's
-	Runtime            string // docker://26.1.5
-	InternalIP         string
-	Labels             map[string]string
-	Taints             []string // key=value:Effect
-	Unschedulable      bool
-	GPUs               int            // allocatable nvidia.com/gpu
-	Accelerators       int            // allocatable alpha.kubernetes.io/nvidia-gpu
-	Instances          map[string]int // allocatable instances of cards, by resource: nvidia.com/mig-1g.5gb; nil: none
-	GPULabels          []string       // the labels that kgpu put there for gpu-feature-discovery: annotation kgpu.dev/gpu-labels
-}
-
 // Workload is a DaemonSet or Deployment.
 type Workload struct {
 	Desired, Ready int    // pods; ready: for as long as the workload's minReadySeconds say

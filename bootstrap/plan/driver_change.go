@@ -79,8 +79,11 @@ func sick(f *facts.Host, architectures []catalog.Architecture) bool {
 func hangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }
 
 // drained reports whether a former run drained the node and did not let it in again.
-func (b *builder) drained(h *host) bool {
-	_, ok := labelOf(b.nodeOf(h), drainedLabel)
+func (b *builder) drained(h *host) bool { return IsDrained(b.nodeOf(h)) }
+
+// IsDrained reports whether kgpu drained a node and did not let it in again; nil is none.
+func IsDrained(n *facts.Node) bool {
+	_, ok := labelOf(n, drainedLabel)
 	return ok
 }
 

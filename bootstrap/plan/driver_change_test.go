@@ -95,7 +95,7 @@ func TestDriverChange(t *testing.T) {
 			}
 			settle(t, inv, only, g)
 			node := &seen["cp1"].Cluster.Nodes[2]
-			node.Labels[gpuLabel], node.Labels[drainedLabel], node.GPUs = "drained", "kgpu", 0
+			node.Labels[gpuLabel], node.Labels[drainedLabel], node.Allocatable = "drained", "kgpu", nil
 			return seen
 		}},
 	} {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,9 +89,11 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				if n := &f.Cluster.Nodes[i]; n.Name == name {
 					n.Labels[gpuLabel] = "true"
 					delete(n.Labels, drainedLabel)
-					if _, err := fmt.Sscan(s.Input.Values["cards"], &n.GPUs); err != nil {
+					cards, err := strconv.Atoi(s.Input.Values["cards"])
+					if err != nil {
 						t.Fatal(err)
 					}
+					n.Allocatable = merged(n.Allocatable, catalog.GPUResource, cards)
 				}
 			}
 		}
@@ -207,13 +210,8 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 					t.Fatal(err)
 				}
 				for i := range f.Cluster.Nodes {
-					switch n := &f.Cluster.Nodes[i]; {
-					case n.Name == name && resource == catalog.GPUResource:
-						n.GPUs = count
-					case n.Name == name && resource == catalog.Accelerators.Resource():
-						n.Accelerators = count
-					case n.Name == name:
-						n.Instances = merged(n.Instances, resource, count)
+					if n := &f.Cluster.Nodes[i]; n.Name == name {
+						n.Allocatable = merged(n.Allocatable, resource, count)
 					}
 				}
 			}

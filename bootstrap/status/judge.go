@@ -67,8 +67,8 @@ type judge struct {
 	report     *Report
 
 	cp    *Seen
-	api   *facts.API                   // of a control plane that answers; nil: there is none
-	nodes map[string]*facts.NodeStatus // by host ID
+	api   *facts.API             // of a control plane that answers; nil: there is none
+	nodes map[string]*facts.Node // by host ID
 }
 
 // find looks for the control plane, and for the node of each host.
@@ -78,7 +78,7 @@ func (j *judge) find() {
 			j.cp = &j.hosts[i]
 		}
 	}
-	j.nodes = map[string]*facts.NodeStatus{}
+	j.nodes = map[string]*facts.Node{}
 	if j.cp == nil || j.cp.Status == nil || j.cp.Status.API == nil || !j.cp.Status.API.Answers {
 		return
 	}
@@ -94,7 +94,7 @@ func (j *judge) find() {
 
 // nodeOf reports whether the node is the host's: by its name, which a host that cannot be asked and has none in the
 // inventory does not tell, and then by its address.
-func nodeOf(s *Seen, n *facts.NodeStatus) bool {
+func nodeOf(s *Seen, n *facts.Node) bool {
 	switch {
 	case s.Facts != nil:
 		return n.Name == plan.NodeName(s.Host, s.Facts)
@@ -218,7 +218,7 @@ func (j *judge) host(s *Seen) {
 }
 
 // node tells what the cluster says of the host.
-func (j *judge) node(h *Host, n *facts.NodeStatus) {
+func (j *judge) node(h *Host, n *facts.Node) {
 	switch {
 	case n != nil:
 	case j.api != nil, j.cp != nil && j.cp.Status != nil && j.cp.Status.API == nil:
@@ -246,23 +246,23 @@ func (j *judge) node(h *Host, n *facts.NodeStatus) {
 	if n.NetworkUnavailable {
 		j.problem(h.Host, reason.NodeNotReady, "node "+n.Name+" has no pod network", "look at the pods of the network: `kubectl get pods -A -o wide`")
 	}
-	if len(n.Pressure) > 0 {
-		j.problem(h.Host, reason.NodePressure, "node "+n.Name+" takes no new pods, and evicts some: "+strings.Join(n.Pressure, ", "), "")
+	if short := n.Pressure(); len(short) > 0 {
+		j.problem(h.Host, reason.NodePressure, "node "+n.Name+" takes no new pods, and evicts some: "+strings.Join(short, ", "), "")
 	}
 	if n.Unschedulable {
 		j.problem(h.Host, "", "node "+n.Name+" takes no new pods (SchedulingDisabled)", "when the work on it is done: `kubectl uncordon "+n.Name+"`")
 	}
 }
 
-func state(n *facts.NodeStatus) State {
-	if n.Ready == "True" {
+func state(n *facts.Node) State {
+	if n.Ready {
 		return Ready
 	}
 	return NotReady
 }
 
 // versions are the node's, else the host's own: a host without a node has packages, too.
-func (j *judge) versions(h *Host, s *Seen, n *facts.NodeStatus) {
+func (j *judge) versions(h *Host, s *Seen, n *facts.Node) {
 	v := &h.Versions
 	if n != nil {
 		*v = Versions{said(n.Version), said(n.Runtime), said(n.Kernel), said(n.OS)}

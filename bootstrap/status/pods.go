@@ -59,7 +59,7 @@ func wanted(cards map[string]int) map[string]int {
 }
 
 // place is a node, and the host that it is of; empty: none of the inventory's.
-func (j *judge) place(name string) (host string, node *facts.NodeStatus) {
+func (j *judge) place(name string) (host string, node *facts.Node) {
 	for i := range j.api.Nodes {
 		if j.api.Nodes[i].Name == name {
 			node = &j.api.Nodes[i]
