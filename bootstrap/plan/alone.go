@@ -18,19 +18,19 @@ const noLoadBalancer = "node.kubernetes.io/exclude-from-external-load-balancers"
 // opened are the lines for cluster-nodes that open a control plane for pods which is the whole cluster, unless the inventory has
 // its taint.
 func (b *builder) opened() []string {
-	node := b.nodeOf(b.first)
-	if len(b.inv.Hosts) > 1 || keepsTaint(b.first.Host) || b.hasOtherNodes() {
+	h, node := b.first, b.nodeOf(b.first)
+	if len(b.inv.Hosts) > 1 || keepsTaint(h.Host) || b.hasOtherNodes() {
 		return nil
 	}
 	var want []string
 	for _, key := range controlPlaneTaints {
 		if node == nil || isTainted(node, key) {
-			want = append(want, fmt.Sprintf("%s\tuntaint\t%s", b.first.node, key))
+			want = append(want, fmt.Sprintf("%s\tuntaint\t%s", h.node, key))
 		}
 	}
-	_, wanted := b.first.Labels[noLoadBalancer]
+	_, wanted := h.Labels[noLoadBalancer]
 	if _, there := labelOf(node, noLoadBalancer); !wanted && (there || node == nil) {
-		want = append(want, fmt.Sprintf("%s\tlabel\t%s-", b.first.node, noLoadBalancer))
+		want = append(want, fmt.Sprintf("%s\tlabel\t%s-", h.node, noLoadBalancer))
 	}
 	return want
 }

@@ -38,7 +38,7 @@ func (b *builder) apiName() string {
 	if b.inv.Kubernetes.ControlPlaneEndpoint != "" || !b.minor.NamesAPI() {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(b.inv.Cluster + "\n" + b.first.addr.String()))
+	sum := sha256.Sum256([]byte(b.inv.Cluster + "\n" + b.apiAddress().String()))
 	return fmt.Sprintf("api-%x.%s.%s", sum[:3], b.inv.Cluster, apiDomain)
 }
 
@@ -77,12 +77,15 @@ func (b *builder) controlPlaneEndpoint() string {
 	return ""
 }
 
+// apiAddress is where the name of the API server leads.
+func (b *builder) apiAddress() netip.Addr { return b.first.addr }
+
 // endpoint is where the kubelets reach the API server.
 func (b *builder) endpoint() string {
 	if e := b.controlPlaneEndpoint(); e != "" {
 		return e
 	}
-	return netip.AddrPortFrom(b.first.addr, apiPort).String()
+	return netip.AddrPortFrom(b.apiAddress(), apiPort).String()
 }
 
 // The unit puts the line back before the kubelet starts: where cloud-init manages /etc/hosts, it makes the file anew at every boot.
@@ -111,7 +114,7 @@ func (b *builder) hostNames(h *host) {
 	if name == "" {
 		return
 	}
-	at := b.first.addr.String()
+	at := b.apiAddress().String()
 	files := map[string]File{apiNameFile: text(fmt.Sprintf(apiNameService, at+" "+name+" # kgpu"))}
 	var reasons []string
 	switch to := h.facts.Names[name]; {
@@ -138,11 +141,11 @@ func APIName(inv *inventory.Inventory, seen map[string]*facts.Host) (name string
 	if b.first == nil {
 		return "", netip.Addr{}
 	}
-	return b.apiName(), b.first.addr
+	return b.apiName(), b.apiAddress()
 }
 
 // leadsToAPI reports whether a name leads the host to the control plane, and nowhere else.
 func (b *builder) leadsToAPI(f *facts.Host, name string) bool {
 	to := f.Names[name]
-	return len(to) > 0 && !slices.ContainsFunc(to, func(a netip.Addr) bool { return a != b.first.addr })
+	return len(to) > 0 && !slices.ContainsFunc(to, func(a netip.Addr) bool { return a != b.apiAddress() })
 }

@@ -122,24 +122,27 @@ func (r *refusals) differs(h *host, key, runs, wants string) {
 	})
 }
 
+// clusterDiffers does so for what all nodes have in common.
+func (r *refusals) clusterDiffers(key, runs, wants string) { r.differs(r.b.first, key, runs, wants) }
+
 func (r *refusals) cluster() {
 	b, c, k := r.b, r.b.first.facts.ControlPlane, r.b.asked.Kubernetes
 	if b.standing(b.first).Membership == Inside && !b.first.recorded().Adopted {
-		r.differs(b.first, "cluster", c.Name, b.asked.Cluster)
+		r.clusterDiffers("cluster", c.Name, b.asked.Cluster)
 	}
 	if network, sign := b.runningNetwork(); network != "" && network != b.asked.Network {
-		r.differs(b.first, "network", fmt.Sprintf("%s (%s)", network, sign), string(b.asked.Network))
+		r.clusterDiffers("network", fmt.Sprintf("%s (%s)", network, sign), string(b.asked.Network))
 	}
-	r.differs(b.first, "kubernetes.podCIDR", c.PodCIDR, k.PodCIDR.String())
-	r.differs(b.first, "kubernetes.serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
+	r.clusterDiffers("kubernetes.podCIDR", c.PodCIDR, k.PodCIDR.String())
+	r.clusterDiffers("kubernetes.serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
 	if want := k.ControlPlaneEndpoint; !strings.EqualFold(c.Endpoint, want) {
-		r.differs(b.first, "kubernetes.controlPlaneEndpoint", c.Endpoint, want)
+		r.clusterDiffers("kubernetes.controlPlaneEndpoint", c.Endpoint, want)
 	}
 	made := b.madeWith()
 	for _, key := range sortedKeys(madeWithKeys(k)) {
 		file := madeWithFile(key)
 		if sum := b.first.facts.Files[file]; sum != "" && sum != sha256Of(made[file].Content) {
-			r.differs(b.first, key, "what "+file+" on it says", "something else")
+			r.clusterDiffers(key, "what "+file+" on it says", "something else")
 		}
 	}
 }
@@ -150,8 +153,8 @@ func (r *refusals) security() {
 	if !b.minor.Secured() {
 		return
 	}
-	r.differs(b.first, "security.auditLog", strconv.FormatBool(d.AuditLog != ""), strconv.FormatBool(s.AuditLog))
-	r.differs(b.first, "security.encryptSecrets", strconv.FormatBool(d.Encryption != ""), strconv.FormatBool(s.EncryptSecrets))
+	r.clusterDiffers("security.auditLog", strconv.FormatBool(d.AuditLog != ""), strconv.FormatBool(s.AuditLog))
+	r.clusterDiffers("security.encryptSecrets", strconv.FormatBool(d.Encryption != ""), strconv.FormatBool(s.EncryptSecrets))
 	level := inventory.PodsPrivileged
 	if d.Admission != "" {
 		level = "" // unless the file is one of kgpu's
@@ -161,7 +164,7 @@ func (r *refusals) security() {
 			}
 		}
 	}
-	r.differs(b.first, "security.podSecurity", string(level), string(s.PodSecurity))
+	r.clusterDiffers("security.podSecurity", string(level), string(s.PodSecurity))
 }
 
 // node refuses what would make another node of one that the cluster has.

@@ -156,11 +156,11 @@ func (b *builder) initEnded(h *host) bool {
 func (b *builder) workerStanding(h *host) Standing {
 	f, k, r := h.facts, h.facts.Kubelet, h.recorded()
 	var c *facts.ControlPlane
-	if b.first != nil {
+	if b.made() {
 		c = b.first.facts.ControlPlane
 	}
 	switch {
-	case f.ControlPlane != nil && b.first != nil && b.first.facts.Kubelet != nil && b.first.facts.Kubelet.CAHash == f.ControlPlane.CAHash:
+	case f.ControlPlane != nil && b.trusts(f.ControlPlane.CAHash):
 		return refused(reason.ClusterSettingFixed, "%s: the host is the control plane of the cluster, and the inventory wants it to be a worker", b.placeOfRole(h))
 	case f.ControlPlane != nil:
 		return refused(reason.HostForeignCluster, "the host is the control plane of a cluster of its own: %s", describeCluster(f))
@@ -183,6 +183,11 @@ func (b *builder) workerStanding(h *host) Standing {
 		return inside("") // nobody can say what nodes there are: the member stays what it is
 	}
 	return b.memberStanding(h, ours, adopted)
+}
+
+// trusts reports whether the kubelet of a control plane is of the cluster with this CA.
+func (b *builder) trusts(ca string) bool {
+	return slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.Kubelet != nil && h.facts.Kubelet.CAHash == ca })
 }
 
 // former reports whether the cluster of the host's kubelet had the address of this one, which may have another name since. Another

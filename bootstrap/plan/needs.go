@@ -55,13 +55,17 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 			return nil, err
 		}
 		needs[h.id] = append(needs[h.id], outside...)
-		if h != b.first && h.addr.IsValid() && b.first.addr.IsValid() {
+		if h != b.first && h.addr.IsValid() && b.apiAddress().IsValid() {
 			api, err := b.apiEndpoint()
 			if err != nil {
 				return nil, err
 			}
 			needs[h.id] = append(needs[h.id], Need{Endpoint: api, Purpose: ToAPI, Listens: b.answers()})
-			needs[b.first.id] = append(needs[b.first.id], Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: ToNode})
+			for _, plane := range b.planes {
+				if plane != h {
+					needs[plane.id] = append(needs[plane.id], Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: ToNode})
+				}
+			}
 		}
 	}
 	return needs, nil
@@ -172,7 +176,7 @@ func endpoints(purpose Purpose, urls ...string) ([]Need, error) {
 // apiEndpoint is where the nodes reach the API server. A host that is none yet does not know kgpu's own name of it.
 func (b *builder) apiEndpoint() (facts.Endpoint, error) {
 	if b.apiName() != "" {
-		return facts.Endpoint{Host: b.first.addr.String(), Port: apiPort}, nil
+		return facts.Endpoint{Host: b.apiAddress().String(), Port: apiPort}, nil
 	}
 	host, port, err := net.SplitHostPort(b.endpoint())
 	if err != nil {
