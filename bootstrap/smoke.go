@@ -73,8 +73,7 @@ func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
 
 // owesProof reports whether a former run did not come to the end of its proof.
 func (s *session) owesProof() bool {
-	f := s.facts[s.controlPlane().ID()]
-	return f != nil && f.Unproven
+	return s.anyPlane(func(f *facts.Host) bool { return f.Unproven })
 }
 
 // remember has the control plane know that the proof came to its end.
