@@ -27,7 +27,7 @@ type subject struct {
 	told    bool // both scripts have told
 	node    *facts.Node
 	plugin  []Pod              // the device plugin on it
-	waiting []facts.WaitingPod // on it, or on the control plane for no node yet
+	waiting []facts.WaitingPod // on it, or for no node yet where it told of them
 	events  []Event
 	said    []string // what its device plugin said
 	weave   []string // what weave said on it
@@ -119,7 +119,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 		s.said = append(s.said, saidBy(p.Name, all.PluginSaid)...)
 	}
 	for _, p := range all.Waiting {
-		if p.Node != "" && p.Node == name || p.Node == "" && m.IsControlPlane() {
+		if p.Node != "" && p.Node == name || p.Node == "" && m.Seen != nil && m.Seen.Cluster == all {
 			s.waiting = append(s.waiting, p)
 		}
 	}

@@ -411,3 +411,34 @@ func TestHostsThatLie(t *testing.T) {
 		t.Errorf("%d bytes", len(text))
 	}
 }
+
+// Of several control planes one that answers tells of the cluster, and those that do not are problems of their own.
+func TestSeveralControlPlanes(t *testing.T) {
+	inv, seen, todo := well(t)
+	plane := func(name string, api *facts.API) Seen {
+		h := inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane}
+		inv.Hosts = append(inv.Hosts, h)
+		return Seen{Host: h, Facts: &facts.Host{Hostname: name, Now: now, ControlPlane: &facts.ControlPlane{}}, Status: &facts.Status{API: api}}
+	}
+	silent := plane("cp2", &facts.API{Error: "connection refused"})
+	away := plane("cp3", nil)
+	away.Facts, away.Status, away.Err = nil, nil, errors.New("gone")
+	seen = append([]Seen{silent, away}, seen...)
+	r := Judge(inv, seen, todo, now)
+	if !r.Cluster.API.Answers || r.Cluster.DNS == nil || r.Hosts[3].State != Ready {
+		t.Errorf("%+v", r.Cluster)
+	}
+	var found []string
+	for _, p := range r.Problems {
+		if p.Reason == reason.APIUnreachable {
+			found = append(found, p.Host+": "+p.Text)
+		}
+	}
+	if want := []string{"cp2: the API server does not answer: connection refused"}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
+	}
+	seen[2].Status.API.Answers = false
+	if r = Judge(inv, seen, todo, now); r.Cluster.API.Answers || r.Hosts[3].State != Unknown {
+		t.Errorf("when none answers: %+v", r.Cluster)
+	}
+}

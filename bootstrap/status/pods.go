@@ -19,7 +19,7 @@ func (j *judge) pods() {
 	}
 	for _, p := range j.api.Waiting {
 		host, node := j.place(p.Node)
-		why := p.Stuck(j.cp.Facts.Now)
+		why := p.Stuck(j.admin.Facts.Now)
 		if why == "" || node != nil && state(node) != Ready || host != "" && makesNetwork(p.Name) {
 			continue
 		}
