@@ -19,23 +19,20 @@ type ExitError struct{ Status int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
-// enter connects to the control plane alone, and asks it nothing.
+// enter connects to a control plane alone, and asks it nothing.
 func enter(ctx context.Context, o Options) (*session, error) {
 	s := newSession(o)
-	cp := s.controlPlane()
-	conn, err := s.dialer.Dial(ctx, cp)
-	if err != nil {
+	if err := s.dialPlane(ctx); err != nil {
 		s.close()
 		return nil, err
 	}
-	s.hosts[cp.ID()] = conn
 	return s, nil
 }
 
 // admin is the administrator's way into the cluster, as the control plane has it, and the file there that says so. The file is
 // for its sum only: what is used and written here is a.
 func (s *session) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
-	cp := s.controlPlane().ID()
+	cp := s.adminPlane().ID()
 	conf, err = s.adminConf(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &reason.Error{ID: reason.ClusterMissing, Host: cp, Detail: "there is no " + adminConf}
@@ -60,13 +57,13 @@ func (s *session) clusterMissing(ctx context.Context) error {
 // outside is the administrator's way in as it is used from here, and the file of it.
 func (s *session) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
 	a = s.named(inside)
-	text, err = withSource(a, conf, s.controlPlane())
+	text, err = withSource(a, conf, s.adminPlane())
 	return text, a, err
 }
 
 // named is a way in as it is used from here.
 func (s *session) named(inside *kubeconfig.Access) *kubeconfig.Access {
-	cp := s.controlPlane()
+	cp := s.adminPlane()
 	return renamed(inside, s.Inventory.Cluster, cp, s.hosts[cp.ID()].Addr())
 }
 
@@ -106,7 +103,7 @@ func isAnother(err error) bool {
 }
 
 func (s *session) warn(text string, args ...any) {
-	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: s.controlPlane().ID(), Kind: event.Warning, Text: fmt.Sprintf(text, args...)})
+	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: s.adminPlane().ID(), Kind: event.Warning, Text: fmt.Sprintf(text, args...)})
 }
 
 // local makes an error of a file here that holds a kubeconfig.

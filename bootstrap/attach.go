@@ -40,7 +40,7 @@ func Attach(ctx context.Context, o Options) (string, error) {
 	default:
 		return "nothing is at work on the cluster", nil
 	}
-	err := s.engine().Watch(ctx, s.controlPlane().ID(), left)
+	err := s.engine().Watch(ctx, s.planes(), left)
 	if ctx.Err() != nil {
 		return "left; the run goes on", &reason.Error{ID: reason.Cancelled, Doing: "watching", Err: err,
 			Detail: "left; what is at work on the hosts goes on", Advice: "`kgpu attach` shows it again"}
@@ -106,7 +106,7 @@ func (t *tally) words() string {
 // meetToWatch connects to a host. A worker that cannot be reached, because it reboots perhaps, is not watched.
 func (s *session) meetToWatch(ctx context.Context, h inventory.Host) error {
 	err := s.meet(ctx, h)
-	if err == nil || ctx.Err() != nil || h.Role == inventory.ControlPlane {
+	if err == nil || ctx.Err() != nil || h.IsControlPlane() {
 		return err
 	}
 	s.drop(h.ID())

@@ -33,7 +33,7 @@ func (s *session) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph,
 			behind = append(behind, id)
 			err = errors.Join(err, lost)
 		}
-		if len(behind) == 0 || ctx.Err() != nil || slices.Contains(behind, s.controlPlane().ID()) {
+		if len(behind) == 0 || ctx.Err() != nil || slices.ContainsFunc(behind, s.isPlane) {
 			return nil, err
 		}
 		s.leaveOut(behind, err)
@@ -46,12 +46,11 @@ func (s *session) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph,
 // behind lists the workers that did not do all they had to do. A node that is not drained, say, because the one before it
 // failed, is among them; one that only waited for the control plane is not.
 func (s *session) behind(r *run.Result) []string {
-	cp := s.controlPlane().ID()
-	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return step.Host == cp && step.Outcome == run.Failed })
+	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return s.isPlane(step.Host) && step.Outcome == run.Failed })
 	var out []string
 	for _, step := range r.Steps {
 		left := step.Outcome == run.Failed || step.Outcome != run.Done && !waited
-		if left && step.Host != cp && !slices.Contains(out, step.Host) {
+		if left && !s.isPlane(step.Host) && !slices.Contains(out, step.Host) {
 			out = append(out, step.Host)
 		}
 	}
@@ -62,7 +61,7 @@ func (s *session) behind(r *run.Result) []string {
 // cards, may come from a worker that is gone.
 func (s *session) controlPlaneFailed(err error) bool {
 	return slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool {
-		return e.ID != reason.NodeNotReady && e.ID != reason.NodePressure && e.ID != reason.GPUNotAllocatable && (e.Host == "" || e.Host == s.controlPlane().ID())
+		return e.ID != reason.NodeNotReady && e.ID != reason.NodePressure && e.ID != reason.GPUNotAllocatable && (e.Host == "" || s.isPlane(e.Host))
 	})
 }
 
@@ -114,7 +113,7 @@ func (s *session) visit(ctx context.Context, hosts []inventory.Host, look func(i
 	var lost error
 	err := each(hosts, func(h inventory.Host) error {
 		err := look(h)
-		if err == nil || !s.goesOn || h.Role == inventory.ControlPlane || ctx.Err() != nil {
+		if err == nil || !s.goesOn || h.IsControlPlane() || ctx.Err() != nil {
 			return err
 		}
 		s.mu.Lock()

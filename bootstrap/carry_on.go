@@ -8,9 +8,9 @@ import (
 // carriesOn names the command that carries on with a run that is watched, of which these steps were seen: the one that its
 // operator told, where that says enough, or the one that has such steps.
 func (s *session) carriesOn(steps []string) string {
-	if cp := s.facts[s.controlPlane().ID()]; cp != nil && cp.Operator != nil {
+	if _, f := s.holder(); f != nil {
 		for _, command := range []string{"up", "add-worker", "remove-worker", "reset", "smoke"} {
-			if word, _, _ := strings.Cut(cp.Operator.Command, " "); word == command {
+			if word, _, _ := strings.Cut(f.Operator.Command, " "); word == command {
 				return "`kgpu " + command + "`"
 			}
 		}

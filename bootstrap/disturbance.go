@@ -25,7 +25,7 @@ func (s *session) disturbances(ctx context.Context, g *plan.Graph) ([]Disturbanc
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	cp := s.controlPlane().ID()
+	cp := s.adminPlane().ID()
 	var out []byte
 	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
 		out, err = h.Output(ctx, remote.Command{Name: "pods", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Pods())}, factsBounds)

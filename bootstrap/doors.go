@@ -60,7 +60,7 @@ func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
 	return atNotebook(ctx, o, "start\n", func(s *session, said notebookSaid) error {
 		switch {
 		case said.ready == 0 && strings.Contains(said.waits, "Insufficient "):
-			return &reason.Error{ID: reason.NotebookNoCard, Host: s.controlPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
+			return &reason.Error{ID: reason.NotebookNoCard, Host: s.adminPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
 				Advice: "`kgpu status` says which pods have GPUs: when one ends, `kgpu notebook` opens it; `kgpu notebook --stop` has it wait no longer"}
 		case said.ready == 0:
 			return noNotebook(s, strings.TrimSuffix("the notebook is not ready: "+said.waits, ": "))
@@ -122,7 +122,7 @@ func atNotebook(ctx context.Context, o Options, change string, then func(*sessio
 }
 
 func noNotebook(s *session, detail string) error {
-	return &reason.Error{ID: reason.NotebookFailed, Host: s.controlPlane().ID(), Doing: "opening the notebook", Detail: detail,
+	return &reason.Error{ID: reason.NotebookFailed, Host: s.adminPlane().ID(), Doing: "opening the notebook", Detail: detail,
 		Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
 }
 
@@ -161,7 +161,7 @@ func (s *session) lead(ctx context.Context, d DoorOptions, what, service string,
 	served, end := context.WithCancel(ctx)
 	defer end()
 	forwarded := make(chan error, 1)
-	go func() { forwarded <- s.forward(served, l, s.controlPlane().ID(), at) }()
+	go func() { forwarded <- s.forward(served, l, s.adminPlane().ID(), at) }()
 	here := l.Addr().String()
 	if err := d.show(ctx, what, here, open(here), token); err != nil {
 		end()

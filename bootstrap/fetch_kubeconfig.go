@@ -97,7 +97,7 @@ func tunnelled(l net.Listener, inside, named *kubeconfig.Access) *kubeconfig.Acc
 // tunnelled writes a kubeconfig for a port of this machine, and passes on what comes there until ctx ends. The file goes with
 // the tunnel.
 func (s *session) tunnelled(ctx context.Context, k KubeconfigOptions, inside, named *kubeconfig.Access) error {
-	cp := s.controlPlane().ID()
+	cp := s.adminPlane().ID()
 	address, err := inside.Address()
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ var kubeconfigBounds = remote.Bounds{Bytes: kubeconfig.MaxFromHost, Time: 2 * ti
 // kubeconfig brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that ran may have
 // made it; otherwise facts tell whether there is one.
 func (s *session) kubeconfig(ctx context.Context, changed bool) error {
-	cp := s.controlPlane()
+	cp := s.adminPlane()
 	path := s.kubeconfigPath()
 	if !changed {
 		seen := s.facts[cp.ID()].ControlPlane
@@ -69,7 +69,7 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 func (s *session) checkKubeconfig(graph *plan.Graph) error {
 	path := s.kubeconfigPath()
 	now, _ := graph.Split()
-	seen := s.facts[s.controlPlane().ID()].ControlPlane
+	seen := s.facts[s.adminPlane().ID()].ControlPlane
 	switch {
 	case now.Empty() && (seen == nil || sourceOf(path) == seen.AdminConfSHA256):
 		return nil
@@ -130,7 +130,7 @@ func (s *session) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) 
 
 // adminConf reads the administrator's kubeconfig of the control plane; errors.Is tells fs.ErrNotExist.
 func (s *session) adminConf(ctx context.Context) ([]byte, error) {
-	cp := s.controlPlane().ID()
+	cp := s.adminPlane().ID()
 	var conf []byte
 	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
 		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
@@ -162,7 +162,7 @@ func hostOf(text []byte) string {
 // the folder calls its cluster the same.
 func (s *session) isOfAnother(text []byte) bool {
 	host := hostOf(text)
-	return host != "" && host != s.controlPlane().Address
+	return host != "" && host != s.adminPlane().Address
 }
 
 func sourceOf(path string) string {

@@ -48,12 +48,9 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 			}
 		}
 	}
-	cp := s.controlPlane()
-	conn, err := s.dialer.Dial(ctx, cp)
-	if err != nil {
+	if err := s.dialPlane(ctx); err != nil {
 		return err
 	}
-	s.hosts[cp.ID()] = conn
 	if k.Program == "" {
 		return s.kubectlThere(ctx, k)
 	}
@@ -66,7 +63,7 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 			return k.here(ctx, path)
 		}
 	}
-	if err := reachAPI(ctx, inside, s.through(cp.ID())); err != nil {
+	if err := reachAPI(ctx, inside, s.through(s.adminPlane().ID())); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -115,7 +112,7 @@ func (s *session) kubectlThrough(ctx context.Context, k KubectlOptions, inside, 
 	}
 	served, end := context.WithCancel(ctx)
 	forwarded := make(chan error, 1)
-	go func() { forwarded <- s.forward(served, l, s.controlPlane().ID(), address) }()
+	go func() { forwarded <- s.forward(served, l, s.adminPlane().ID(), address) }()
 	err = k.here(ctx, path)
 	end()
 	return errors.Join(err, <-forwarded)
@@ -201,7 +198,7 @@ func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
 		}
 		s.warn("kubectl has no terminal there: that needs ssh on this machine, and no files to be sent. Install the OpenSSH client, or kubectl")
 	}
-	err = s.hosts[s.controlPlane().ID()].Run(ctx, remote.Command{
+	err = s.hosts[s.adminPlane().ID()].Run(ctx, remote.Command{
 		Name: "kubectl", Line: `bash -c 'IFS= read -r line && read -r size || exit; ` + line + `'`, Root: true,
 		Stdin:  io.MultiReader(strings.NewReader(fmt.Sprintf("%s\n%d\n", k.encodedArgs(), len(archive))), bytes.NewReader(archive), k.Stdin),
 		Stdout: forTerminal(k.Stdout), Stderr: forTerminal(k.Stderr),
@@ -265,7 +262,7 @@ func (k KubectlOptions) wantsTerminal() bool {
 
 // kubectlAtTerminal runs the kubectl of the control plane with kgpu's terminal, as ssh hands it on: sudo may ask there.
 func (s *session) kubectlAtTerminal(ctx context.Context, k KubectlOptions) error {
-	cp := s.controlPlane()
+	cp := s.adminPlane()
 	hops, err := s.dialer.Route(cp)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func (s *session) reachNotebook(ctx context.Context, id, token, service string) 
 	if err != nil {
 		return nil, s.misunderstood("notebook")
 	}
-	cp := s.controlPlane().ID()
+	cp := s.adminPlane().ID()
 	dial := s.through(cp)
 	d := &door{host: id, client: jupyter.New(at, token, func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, at) })}
 	limited, cancel := context.WithTimeout(ctx, notebookAppears)
@@ -222,7 +222,7 @@ func (s *session) hostOfNode(node string) string {
 			return h.ID()
 		}
 	}
-	return s.controlPlane().ID()
+	return s.adminPlane().ID()
 }
 
 func (s *session) host(id string) inventory.Host {

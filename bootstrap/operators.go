@@ -27,7 +27,7 @@ func openAloneWithout(ctx context.Context, o Options, hosts []inventory.Host, lo
 	s := newSession(o)
 	err := each(hosts, func(h inventory.Host) error {
 		err := s.meet(ctx, h)
-		if h.Role != inventory.ControlPlane {
+		if !h.IsControlPlane() {
 			if err != nil && ctx.Err() == nil && lost(h, err) {
 				s.drop(h.ID())
 				return nil
@@ -57,22 +57,22 @@ const atWork = "another run of kgpu is at work on this cluster: "
 
 // busy is the error of a cluster that somebody else holds; nil: nobody does.
 func (s *session) busy() error {
-	text := s.other()
-	if text == "" {
+	id, _ := s.holder()
+	if id == "" {
 		return nil
 	}
-	return &reason.Error{ID: reason.HostBusy, Host: s.controlPlane().ID(), Detail: atWork + text}
+	return &reason.Error{ID: reason.HostBusy, Host: id, Detail: atWork + s.other()}
 }
 
 // other describes who holds the cluster, and what runs on the hosts as far as they have told; empty: nobody holds it.
 func (s *session) other() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	cp := s.facts[s.controlPlane().ID()]
-	if cp == nil || cp.Operator == nil {
+	_, f := s.holder()
+	if f == nil {
 		return ""
 	}
-	text := cp.Operator.Describe(cp.Now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := f.Operator.Describe(f.Now)
 	var now []string
 	for _, h := range s.Inventory.Hosts {
 		if f := s.facts[h.ID()]; f != nil && f.Run != nil && f.Run.Step != "" {
@@ -102,7 +102,7 @@ func (s *session) underWay() string {
 
 // holding does work while no other kgpu can change the cluster.
 func (s *session) holding(ctx context.Context, work func(context.Context) error) error {
-	return s.engine().Holding(ctx, s.controlPlane().ID(), s.Command, work)
+	return s.engine().Holding(ctx, s.lockPlanes(), s.Command, work)
 }
 
 // changing carries out a graph that was designed and shown before the cluster was held. Somebody may have been at work

@@ -92,8 +92,8 @@ func (o Options) leaving(names []string) ([]string, error) {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	for _, h := range o.Inventory.Hosts {
-		if h.Role == inventory.ControlPlane && slices.Contains(ids, h.ID()) {
+	for _, h := range o.Inventory.ControlPlanes() {
+		if slices.Contains(ids, h.ID()) {
 			return nil, &UsageError{fmt.Sprintf("%s is the control plane: without it there is no cluster. `kgpu reset` takes the whole cluster apart", h.ID())}
 		}
 	}

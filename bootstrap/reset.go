@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/run"
-	"kgpu.dev/kgpu/inventory"
 )
 
 // Reset takes the named hosts (none: the whole cluster) out of the cluster and undoes what kgpu changed on them.
@@ -51,7 +51,7 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 	if err := confirm(graph); err != nil {
 		return err
 	}
-	whole := len(ids) == 0 || slices.Contains(ids, s.controlPlane().ID())
+	whole := len(ids) == 0 || slices.ContainsFunc(ids, s.isPlane)
 	if graph.Empty() {
 		if whole {
 			return s.forgetRest(ctx)
@@ -77,7 +77,7 @@ func (o Options) wholeOrWorkers(ids []string) error {
 	cp, workers := "", 0
 	for _, h := range o.Inventory.Hosts {
 		switch named := slices.Contains(ids, h.ID()); {
-		case named && h.Role == inventory.ControlPlane:
+		case named && h.IsControlPlane():
 			cp = h.ID()
 		case !named:
 			workers++
@@ -91,13 +91,13 @@ func (o Options) wholeOrWorkers(ids []string) error {
 
 // forgetRest is the end of a reset that was cut off after its last step.
 func (s *session) forgetRest(ctx context.Context) error {
-	cp := s.facts[s.controlPlane().ID()]
-	if cp.OperatorLeft { // who takes hold of the cluster and lets go of it takes that along
+	// Who takes hold of the cluster and lets go of it takes along what one that was killed has left.
+	if s.anyPlane(func(f *facts.Host) bool { return f.OperatorLeft }) {
 		if err := s.holding(ctx, func(context.Context) error { return nil }); err != nil {
 			return err
 		}
 	}
-	if cp.ControlPlane != nil {
+	if s.anyPlane(func(f *facts.Host) bool { return f.ControlPlane != nil }) {
 		return nil
 	}
 	return s.forgetAccess()

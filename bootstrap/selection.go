@@ -25,7 +25,7 @@ func (o Options) selected() ([]inventory.Host, error) {
 	}
 	var out []inventory.Host
 	for _, h := range o.Inventory.Hosts {
-		if h.Role == inventory.ControlPlane || slices.Contains(named, h.ID()) {
+		if h.IsControlPlane() || slices.Contains(named, h.ID()) {
 			out = append(out, h)
 		}
 	}

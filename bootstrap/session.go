@@ -198,7 +198,7 @@ func (s *session) former(ctx context.Context, follow func(*run.Engine, context.C
 		return err
 	}
 	// What those runs did to the cluster, its control plane knows.
-	return s.look(ctx, s.controlPlane().ID())
+	return s.look(ctx, s.adminPlane().ID())
 }
 
 // preflight judges the hosts before anything on them is touched. What they tell of their repositories decides the version of a new
@@ -270,15 +270,6 @@ func operator() string {
 		machine = h
 	}
 	return name + "@" + machine
-}
-
-// controlPlane is the inventory's. Every inventory that can be loaded has one; of another it is no host, which no connection leads to.
-func (s *session) controlPlane() inventory.Host {
-	i := slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.Role == inventory.ControlPlane })
-	if i < 0 {
-		return inventory.Host{}
-	}
-	return s.Inventory.Hosts[i]
 }
 
 // skips tells about the steps that have nothing to do.

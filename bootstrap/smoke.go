@@ -73,8 +73,7 @@ func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
 
 // owesProof reports whether a former run did not come to the end of its proof.
 func (s *session) owesProof() bool {
-	f := s.facts[s.controlPlane().ID()]
-	return f != nil && f.Unproven
+	return s.anyPlane(func(f *facts.Host) bool { return f.Unproven })
 }
 
 // remember has the control plane know that the proof came to its end.
@@ -170,7 +169,7 @@ func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
 	owed := s.owesProof()
 	var concerned []inventory.Host
 	for _, h := range s.known() {
-		if s.hasCards(s.facts[h.ID()]) || h.Role == inventory.ControlPlane {
+		if s.hasCards(s.facts[h.ID()]) || h.IsControlPlane() {
 			concerned = append(concerned, h)
 		}
 	}

@@ -32,7 +32,7 @@ type SSHOptions struct {
 func SSH(ctx context.Context, o Options, so SSHOptions) error {
 	s := newSession(o)
 	defer s.close()
-	h := s.controlPlane()
+	h := s.adminPlane()
 	if so.Host != "" {
 		ids, err := o.named([]string{so.Host})
 		if err != nil {

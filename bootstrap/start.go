@@ -31,10 +31,10 @@ func (o Options) adviseLimit(hosts []inventory.Host, err error) error {
 		switch {
 		case out[h.ID()] == nil:
 			others = append(others, h.ID())
-			if h.Role == inventory.Worker {
+			if !h.IsControlPlane() {
 				workers = append(workers, h.ID())
 			}
-		case h.Role == inventory.ControlPlane:
+		case h.IsControlPlane():
 			return err // nothing goes without it
 		}
 	}

@@ -79,7 +79,7 @@ func controls(nodes ...string) func(e *sshtest.Exec) int {
 	return func(e *sshtest.Exec) int {
 		fmt.Fprint(e.Stdout, "kgpu-status=1\ncontrol-plane=1\napi-version=v1.36.3\napi=1\n")
 		for i, n := range nodes {
-			fmt.Fprintf(e.Stdout, "cluster=node\t%s\tTrue\t2026-11-21T11:40:00Z\tKubeletReady\tok\t\t\tv1.36.3\tcontainerd://1.7.28\tk\tUbuntu\t10.0.0.%d\n", n, 10+i)
+			fmt.Fprintf(e.Stdout, "cluster=node\t%s\tu\tTrue\t\tv1.36.3\tcontainerd://1.7.28\t10.0.0.%d\t\t\t\t\t\t\tReady=True \t2026-11-21T11:40:00Z\tKubeletReady\tok\t\tk\tUbuntu\n", n, 10+i)
 			fmt.Fprintf(e.Stdout, "cluster=pod\tkube-flannel\tkube-flannel-ds-%d\t%s\tRunning\tTrue\n", i, n)
 		}
 		fmt.Fprint(e.Stdout, "end=1\n")

@@ -52,7 +52,7 @@ func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 			s.warn("%s may have tokens of ServiceAccounts that keep their rights, as the namespace is not theirs alone: %s", name, some(f.accounts))
 		}
 		if len(f.may)+len(f.left) > 0 {
-			return &reason.Error{ID: reason.UserRightsLeft, Host: s.controlPlane().ID(), Doing: "taking all rights from " + name, Detail: f.rights()}
+			return &reason.Error{ID: reason.UserRightsLeft, Host: s.adminPlane().ID(), Doing: "taking all rights from " + name, Detail: f.rights()}
 		}
 		out = f.String()
 		return nil

@@ -25,7 +25,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
-	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
 )
 
@@ -166,7 +165,7 @@ func (s *session) userCertificate(sent, key, authority []byte, user string) (*x5
 }
 
 func (s *session) userRefused(detail string, err error) error {
-	return &reason.Error{ID: reason.UserRefused, Host: s.controlPlane().ID(), Doing: "reading the user's certificate", Detail: detail, Err: err}
+	return &reason.Error{ID: reason.UserRefused, Host: s.adminPlane().ID(), Doing: "reading the user's certificate", Detail: detail, Err: err}
 }
 
 // warnOfUser tells what the user's rights are not.
@@ -238,19 +237,13 @@ func certificateEnd(text string) time.Time {
 
 // onControlPlane looks at the control plane, and does work there while no other kgpu changes the cluster.
 func onControlPlane(ctx context.Context, o Options, work func(context.Context, *session) error) error {
-	var cp []inventory.Host
-	for _, h := range o.Inventory.Hosts {
-		if h.Role == inventory.ControlPlane {
-			cp = append(cp, h)
-		}
-	}
-	s, err := openAlone(ctx, o, cp)
+	s, err := openAlone(ctx, o, o.Inventory.ControlPlanes())
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if s.facts[s.controlPlane().ID()].ControlPlane == nil {
-		return &reason.Error{ID: reason.ClusterMissing, Host: s.controlPlane().ID(), Detail: "there is no cluster on this host"}
+	if s.facts[s.adminPlane().ID()].ControlPlane == nil {
+		return &reason.Error{ID: reason.ClusterMissing, Host: s.adminPlane().ID(), Detail: "there is no cluster on this host"}
 	}
 	return s.holding(ctx, func(ctx context.Context) error { return work(ctx, s) })
 }
@@ -261,7 +254,7 @@ var askBounds = remote.Bounds{Bytes: 4 << 20, Time: 3 * time.Minute}
 // ask runs a script of scripts/access on the control plane, with this behind it, and returns what it prints between its first
 // and its last line.
 func (s *session) ask(ctx context.Context, name, input string) (string, error) {
-	cp := s.controlPlane().ID()
+	cp := s.adminPlane().ID()
 	var out []byte
 	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
 		out, err = h.Output(ctx, remote.Command{
@@ -290,7 +283,7 @@ func (s *session) ask(ctx context.Context, name, input string) (string, error) {
 // misunderstood is the error of an answer that is none; its end is the host's own word.
 func (s *session) misunderstood(what string, answer ...byte) error {
 	return &reason.Error{
-		ID: reason.FactsFailed, Host: s.controlPlane().ID(), Doing: "asking about the " + what, Detail: "the host's answer is not one that kgpu understands",
+		ID: reason.FactsFailed, Host: s.adminPlane().ID(), Doing: "asking about the " + what, Detail: "the host's answer is not one that kgpu understands",
 		Stderr: string(answer[max(0, len(answer)-answerShown):]),
 	}
 }

@@ -234,19 +234,13 @@ func (f *file) checkRoles() []finding {
 	if len(f.Hosts) == 0 {
 		return []finding{{path: "hosts", message: "the inventory has no hosts"}}
 	}
-	var planes []int
-	for i, h := range f.Hosts {
-		if h.Role == ControlPlane {
-			planes = append(planes, i)
-		}
-	}
-	switch len(planes) {
+	switch planes := f.ControlPlanes(); len(planes) {
 	case 0:
 		return []finding{{path: "hosts", message: "no host has `role: control-plane`"}}
 	case 1:
 		return nil
 	default:
-		return []finding{{path: f.path(planes[1]) + ".role", message: fmt.Sprintf("%d hosts are control planes: kgpu sets up one for now, highly available control planes are not supported yet", len(planes))}}
+		return []finding{{path: planes[1].Path("role"), message: fmt.Sprintf("%d hosts are control planes: kgpu sets up one for now, highly available control planes are not supported yet", len(planes))}}
 	}
 }
 

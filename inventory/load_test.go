@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +143,16 @@ func TestExpandRange(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("ExpandRange(%q) = %v, %v; want %s", text, got, err, want)
 		}
+	}
+}
+
+func TestControlPlanesKeepTheFilesOrder(t *testing.T) {
+	inv := &Inventory{Hosts: []Host{{Address: "w1", Role: Worker}, {Address: "b", Role: ControlPlane}, {Address: "w2", Role: Worker}, {Address: "a", Role: ControlPlane}}}
+	var got []string
+	for _, h := range inv.ControlPlanes() {
+		got = append(got, h.ID())
+	}
+	if want := []string{"b", "a"}; !slices.Equal(got, want) || len(inv.Hosts) != 4 {
+		t.Errorf("control planes %q, want %q, of %d hosts", got, want, len(inv.Hosts))
 	}
 }

@@ -3,6 +3,7 @@ package inventory
 
 import (
 	"net/netip"
+	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 )
@@ -94,6 +95,11 @@ type Inventory struct {
 // At is where the file says a key, such as kubernetes.version: file:line:column; empty: nowhere.
 func (inv *Inventory) At(key string) string { return inv.places[key] }
 
+// ControlPlanes are the hosts that are to be control planes, in the order of the file.
+func (inv *Inventory) ControlPlanes() []Host {
+	return slices.DeleteFunc(slices.Clone(inv.Hosts), func(h Host) bool { return !h.IsControlPlane() })
+}
+
 // Kubernetes is the cluster's version and settings.
 type Kubernetes struct {
 	Version        Version // exact; what the file leaves open is the catalog's, until the hosts have told what they can have
@@ -181,6 +187,9 @@ type Host struct {
 
 	path string // of its entry: hosts[0], which a range shares
 }
+
+// IsControlPlane reports whether the host is to be a control plane. All others are workers.
+func (h Host) IsControlPlane() bool { return h.Role == ControlPlane }
 
 // Path is that of a key of the host, as At takes it.
 func (h Host) Path(key string) string { return join(h.path, key) }

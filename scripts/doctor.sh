@@ -205,9 +205,6 @@ pod_network_ways
 # --- the cluster, as its control plane sees it. What kubelets and pods may write as they like is escaped (js): a node that lies
 # about itself must not get a line about another.
 # shellcheck disable=SC2016 # Go's templates
-node_template='node=	{{.metadata.name}}	{{.spec.unschedulable}}	{{with .status.capacity}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{with .metadata.labels}}{{with index . "kgpu.dev/drained"}}{{.}}{{end}}{{end}}	{{range .status.conditions}}{{js .type}}={{js .status}} {{end}}	{{range .status.conditions}}{{if eq .type "GPUHealthy"}}{{js .message}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{js .message}}{{end}}{{end}}
-'
-# shellcheck disable=SC2016
 plugin_template='pod=	{{.spec.nodeName}}	{{.metadata.name}}	{{js .status.phase}}	{{range .status.containerStatuses}}{{if not .ready}}{{.name}} {{with .state.waiting}}{{js .reason}} {{with .message}}{{js .}}{{end}}{{end}}{{with .state.terminated}}{{js .reason}}{{end}}; {{end}}{{end}}
 '
 # What waits, for a node or with a container, of the namespaces that the cluster has for itself. Go's old templates know neither
@@ -219,7 +216,7 @@ waiting_template='{{if .metadata.deletionTimestamp}}{{else}}{{if or (eq (printf 
 event_template='event=	{{with .lastTimestamp}}{{.}}{{else}}{{.eventTime}}{{end}}	{{with .source}}{{with .host}}{{js .}}{{end}}{{end}}	{{js .reason}}	{{.metadata.namespace}}/{{with .involvedObject}}{{js .name}}{{end}}	{{with .message}}{{js .}}{{end}}
 '
 # One question for all of it: a kubectl takes longer to begin than the API server to answer.
-# shellcheck disable=SC2016
+# shellcheck disable=SC2016,SC2154 # the template of nodes is the library's
 cluster_template='{{range .items}}{{if eq .kind "Node"}}'$node_template'{{else if eq .kind "Event"}}{{if eq (printf "%v" .type) "Warning"}}'$event_template'{{end}}{{else}}'\
 '{{if eq .metadata.namespace "kube-system"}}{{if .metadata.labels}}{{if eq (printf "%v" (index .metadata.labels "app.kubernetes.io/name")) "nvidia-device-plugin"}}'$plugin_template'{{end}}'\
 '{{if eq (printf "%v" (index .metadata.labels "name")) "weave-net"}}weave-pod={{.metadata.name}} {{.spec.nodeName}}
@@ -238,7 +235,7 @@ if [[ -f $conf ]]; then
     of() {
       grep "^$1=" <<<"$cluster"
     }
-    of node | head -n 5000
+    sed -n $'s/^node\t/node=&/p' <<<"$cluster" | head -n 5000
     of pod | head -n 5000
     of weave-pod | head -n 5000
     of waiting-pod | awk -F '\t' '$6 $8 != ""' | head -n "$most"

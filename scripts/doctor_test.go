@@ -3,7 +3,6 @@ package scripts
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -91,7 +90,7 @@ case "$*" in
     [ ! -f /first ] || cat /first
     printf 'waiting-pod=\tkube-system\tnew\t\t\t\t\n\nwaiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\n'
     printf 'event=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tno NVML\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tof no concern\n'
-    printf 'node=\tw1\t<no value>\t2\t2\t\tReady=True \t\t\n'
+    printf 'node\tw1\t\tTrue\t\t\t\t\t\t\t\tnvidia.com/gpu=2 \tnvidia.com/gpu=2 \n'
     for i in $(seq 3000); do printf 'waiting-pod=\tkgpu-notebook\tn%s\t\t\t2026-11-20T13:00:00Z\tno card\n' "$i"; done
     [ ! -f /more ] || cat /more ;;
   *'logs -l app.kubernetes.io/name=nvidia-device-plugin '*) echo '[pod/plugin/c] No devices found. Waiting indefinitely.'; echo '[pod/plugin/c] well' ;;
@@ -125,7 +124,7 @@ func TestDoctorOfASlowCluster(t *testing.T) {
 	t.Parallel()
 	s := newPatient(t)
 	s.write("etc/kubernetes/admin.conf", "")
-	s.stub("kubectl", "#!/bin/sh\ncase $* in *=20s*) sleep 2.5 ;; *) exit 1 ;; esac\nprintf 'node=\\tw1\\t<no value>\\t2\\t2\\t\\tReady=True \\t\\t\\n'\n")
+	s.stub("kubectl", "#!/bin/sh\ncase $* in *=20s*) sleep 2.5 ;; *) exit 1 ;; esac\nprintf 'node\\tw1\\t\\tTrue\\t\\t\\t\\t\\t\\t\\t\\tnvidia.com/gpu=2 \\tnvidia.com/gpu=2 \\n'\n")
 	if e := s.examined(); e.Cluster == nil || len(e.Cluster.Nodes) != 1 {
 		t.Errorf("%+v", e.Cluster)
 	}
@@ -207,23 +206,18 @@ func TestDoctorTemplates(t *testing.T) {
 	plugin := stepText(t, "doctor-plugin")
 	_, quantities, _ := strings.Cut(string(plugin), "quantities='")
 	quantities, _, _ = strings.Cut(quantities, "'\n")
-	_, assignments, _ := strings.Cut(string(Doctor()), "# shellcheck disable=SC2016 # Go's templates\n")
-	assignments, _, ended := strings.Cut(assignments, "\nconf=")
-	cluster, err := exec.Command("bash", "-c", assignments+"\nprintf %s \"$cluster_template\"").Output()
-	if err != nil || !ended {
-		t.Fatalf("no templates: %v", err)
-	}
+	cluster := clusterTemplate(t, Doctor())
 	for name, c := range map[string]struct{ source, object, want string }{
-		"nodes": {string(cluster), `{"items":[{"kind":"Node","metadata":{"name":"new"},"spec":{},"status":{}},
+		"nodes": {cluster, `{"items":[{"kind":"Node","metadata":{"name":"new"},"spec":{},"status":{}},
 			{"kind":"Node","metadata":{"name":"w1","labels":{"kgpu.dev/drained":"kgpu"}},"spec":{"unschedulable":true},
 			 "status":{"capacity":{"nvidia.com/gpu":"2"},"allocatable":{"nvidia.com/gpu":"1"},"conditions":[{"type":"Ready","status":"True","message":"fine\nnode=\tcp1"},{"type":"GPUHealthy","status":"False","message":"lost"}]}}]}`,
-			"node=\tnew\t<no value>\t\t\t\t\t\t\nnode=\tw1\ttrue\t2\t1\tkgpu\tReady=True GPUHealthy=False \tlost\tfine\\u000Anode\\u003D\\u0009cp1\n"},
-		"device plugins": {string(cluster), `{"items":[{"kind":"Pod","metadata":{"namespace":"kube-system","name":"p","labels":{"app.kubernetes.io/name":"nvidia-device-plugin"}},"spec":{"nodeName":"w1"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}},{"name":"d","ready":true,"state":{}}]}}]}`,
+			"node\tnew" + strings.Repeat("\t", 19) + "\nnode\tw1\t\tTrue\t\t\t\t\ttrue\tkgpu.dev/drained=kgpu \t\tnvidia.com/gpu=2 \tnvidia.com/gpu=1 \t\tReady=True GPUHealthy=False \t\t\tfine\\u000Anode\\u003D\\u0009cp1\tlost\t\t\n"},
+		"device plugins": {cluster, `{"items":[{"kind":"Pod","metadata":{"namespace":"kube-system","name":"p","labels":{"app.kubernetes.io/name":"nvidia-device-plugin"}},"spec":{"nodeName":"w1"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}},{"name":"d","ready":true,"state":{}}]}}]}`,
 			"pod=\tw1\tp\tRunning\tc CrashLoopBackOff ; \nwaiting-pod=\tkube-system\tp\tw1\t\t\t\tc CrashLoopBackOff \n"},
-		"weave": {string(cluster), `{"items":[{"kind":"Pod","metadata":{"namespace":"kube-system","name":"weave-net-x","labels":{"name":"weave-net"}},"spec":{"nodeName":"w1"},"status":{}},
+		"weave": {cluster, `{"items":[{"kind":"Pod","metadata":{"namespace":"kube-system","name":"weave-net-x","labels":{"name":"weave-net"}},"spec":{"nodeName":"w1"},"status":{}},
 			{"kind":"Pod","metadata":{"namespace":"ml","name":"weave-net-y","labels":{"name":"weave-net","app.kubernetes.io/name":"nvidia-device-plugin"}},"spec":{"nodeName":"w1"},"status":{}}]}`,
 			"weave-pod=weave-net-x w1\nwaiting-pod=\tkube-system\tweave-net-x\tw1\t\t\t\n"},
-		"pods that wait": {string(cluster), `{"items":[{"kind":"Pod","metadata":{"namespace":"ml","name":"p"},"status":{"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"ErrImagePull"}}}]}},
+		"pods that wait": {cluster, `{"items":[{"kind":"Pod","metadata":{"namespace":"ml","name":"p"},"status":{"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"ErrImagePull"}}}]}},
 			{"kind":"Pod","metadata":{"namespace":"kube-system","name":"goes","deletionTimestamp":"2026-11-20T13:00:00Z"},"status":{}},
 			{"kind":"Pod","metadata":{"namespace":"kube-system","name":"new"},"spec":{},"status":{}},
 			{"kind":"Pod","metadata":{"namespace":"kgpu-notebook","name":"waits"},"spec":{},"status":{"conditions":[{"type":"PodScheduled","status":"False","lastTransitionTime":"2026-11-20T13:00:00Z","reason":"Unschedulable","message":"0/1 nodes are available."}]}},
@@ -235,7 +229,7 @@ func TestDoctorTemplates(t *testing.T) {
 				"waiting-pod=\tkgpu-dashboard\tweb\tw1\t2026-11-20T13:00:00Z\t\t\tc ImagePullBackOff m\\u000Awaiting-pod\\u003D\\u0009\n"},
 		"quantities": {quantities, `{"status":{"capacity":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"7"},"allocatable":{"cpu":"8","nvidia.com/gpu":"0","nvidia.com/mig-1g.5gb":"6"}}}`,
 			"have 0\nhave 7\ncan 0\ncan 6\n"},
-		"warnings": {string(cluster), `{"items":[{"kind":"Event","type":"Normal","metadata":{"namespace":"x"},"reason":"Started"},{"kind":"Event","metadata":{"namespace":"x"},"reason":"Started"},{"kind":"Event","type":"Warning","metadata":{"namespace":"x"},"reason":"Failed","eventTime":null},{"kind":"Event","type":"Warning","metadata":{"namespace":"x"},"lastTimestamp":"2026-11-20T13:00:00Z","source":{"host":"w1"},"reason":"Failed","involvedObject":{"name":"p"},"message":"m\nevent=\t"}]}`,
+		"warnings": {cluster, `{"items":[{"kind":"Event","type":"Normal","metadata":{"namespace":"x"},"reason":"Started"},{"kind":"Event","metadata":{"namespace":"x"},"reason":"Started"},{"kind":"Event","type":"Warning","metadata":{"namespace":"x"},"reason":"Failed","eventTime":null},{"kind":"Event","type":"Warning","metadata":{"namespace":"x"},"lastTimestamp":"2026-11-20T13:00:00Z","source":{"host":"w1"},"reason":"Failed","involvedObject":{"name":"p"},"message":"m\nevent=\t"}]}`,
 			"event=\t<no value>\t\tFailed\tx/\t\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tm\\u000Aevent\\u003D\\u0009\n"},
 	} {
 		var object any

@@ -459,11 +459,9 @@ for path in /etc/default/kubelet /etc/systemd/system/kubelet.service.d/*.conf /v
 done
 
 # One question to the API server: its nodes and workloads; and one for the names of tokens, never their secrets.
-# The answers are lines of tab-separated fields. What a kubelet may write as it likes is escaped (js): a node that lies about
-# itself must not get a line about another.
-# shellcheck disable=SC2016 # Go's templates
-cluster_template='{{range .items}}{{if eq .kind "Node"}}node	{{.metadata.name}}	{{.metadata.uid}}	{{range .status.conditions}}{{if eq .type "Ready"}}{{js .status}}{{end}}{{end}}	{{range .status.conditions}}{{if eq .type "NetworkUnavailable"}}{{js .status}}{{end}}{{end}}	{{js .status.nodeInfo.kubeletVersion}}	{{js .status.nodeInfo.containerRuntimeVersion}}	{{range .status.addresses}}{{if eq .type "InternalIP"}}{{js .address}} {{end}}{{end}}	{{.spec.unschedulable}}	{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}	{{range .spec.taints}}{{.key}}={{with .value}}{{.}}{{end}}:{{.effect}} {{end}}	{{with .status.allocatable}}{{with index . "nvidia.com/gpu"}}{{.}}{{end}}{{end}}	{{range $k, $v := .status.allocatable}}{{$k}}={{$v}} {{end}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/gpu-labels"}}{{js .}}{{end}}{{end}}
-{{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberAvailable}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}	{{range .spec.template.spec.containers}}{{range .env}}{{if eq .name "WEAVE_NO_FASTDP"}}bridge{{end}}{{end}}{{end}}
+# The answers are lines of tab-separated fields.
+# shellcheck disable=SC2016,SC2154 # Go's templates; that of nodes is the library's
+cluster_template='{{range .items}}{{if eq .kind "Node"}}'$node_template'{{else if eq .kind "DaemonSet"}}daemonset	{{.metadata.namespace}}	{{.metadata.name}}	{{.status.desiredNumberScheduled}}	{{.status.numberAvailable}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}	{{range .spec.template.spec.containers}}{{range .env}}{{if eq .name "WEAVE_NO_FASTDP"}}bridge{{end}}{{end}}{{end}}
 {{else}}deployment	{{.metadata.namespace}}	{{.metadata.name}}	{{.spec.replicas}}	{{.status.availableReplicas}}	{{with .metadata.annotations}}{{with index . "kgpu.dev/manifest-sha256"}}{{js .}}{{end}}{{end}}
 {{end}}{{end}}'
 token_template='{{range .items}}{{index .data "token-id"}} {{index .data "description"}}

@@ -1,11 +1,14 @@
 package scripts
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"text/template"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 const featuresFile = "etc/kubernetes/node-feature-discovery/features.d/gfd"
@@ -213,7 +216,7 @@ func TestFactsOfCardsWithAWarning(t *testing.T) {
 	}
 }
 
-// What kubectl makes of a node for facts.sh ends with its instances of cards and the labels that kgpu put there.
+// What kubectl makes of a node has its instances of cards and the labels that kgpu put there, and no words for what is not there.
 func TestFactsTemplateOfNodes(t *testing.T) {
 	t.Parallel()
 	type object = map[string]any
@@ -221,7 +224,7 @@ func TestFactsTemplateOfNodes(t *testing.T) {
 		return object{"kind": "Node", "metadata": object{"name": name, "uid": "u", "annotations": annotations}, "spec": object{}, "status": object{"allocatable": allocatable, "nodeInfo": object{}}}
 	}
 	var out strings.Builder
-	err := template.Must(template.New("").Parse(quoted(t, Facts(), "cluster_template"))).Execute(&out, object{"items": []any{
+	err := template.Must(template.New("").Parse(clusterTemplate(t, Facts()))).Execute(&out, object{"items": []any{
 		node("w1", object{"kgpu.dev/gpu-labels": "nvidia.com/gpu.count"}, object{"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "7"}),
 		node("w2", nil, nil),
 	}})
@@ -229,10 +232,11 @@ func TestFactsTemplateOfNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	if want := "\t2\tnvidia.com/gpu=2 nvidia.com/mig-1g.5gb=7 \tnvidia.com/gpu.count"; !strings.HasSuffix(lines[0], want) {
-		t.Errorf("%q does not end with %q", lines[0], want)
+	n, _ := facts.ParseNode(strings.Split(lines[0], "\t"))
+	if want := map[string]int{"nvidia.com/gpu": 2, "nvidia.com/mig-1g.5gb": 7}; !maps.Equal(n.Allocatable, want) || !slices.Equal(n.GPULabels, []string{"nvidia.com/gpu.count"}) {
+		t.Errorf("%+v of %q", n, lines[0])
 	}
-	if fields := strings.Split(lines[1], "\t"); len(fields) != 14 || fields[12]+fields[13] != "" {
-		t.Errorf("%q", lines[1])
+	if want := "node\tw2\tu" + strings.Repeat("\t", 18); lines[1] != want {
+		t.Errorf("%q, want %q", lines[1], want)
 	}
 }

@@ -82,7 +82,7 @@ func TestANodeThatLiesAboutAnother(t *testing.T) {
 	t.Parallel()
 	const lie = "x\tTrue\nnode\tcp1\tuid\tTrue\nkube-system\nrun=evil-1\nend=1\n"
 	var out strings.Builder
-	err := template.Must(template.New("").Parse(quoted(t, Facts(), "cluster_template"))).Execute(&out, object{"items": []any{object{
+	err := template.Must(template.New("").Parse(clusterTemplate(t, Facts()))).Execute(&out, object{"items": []any{object{
 		"kind": "Node", "metadata": object{"name": "w1", "uid": "u", "labels": object{}, "annotations": object{"kgpu.dev/gpu-labels": lie}}, "spec": object{},
 		"status": object{
 			"nodeInfo":   object{"kubeletVersion": lie, "containerRuntimeVersion": lie},
@@ -103,7 +103,7 @@ func TestANodeThatLiesAboutAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := h.ControlPlane; len(c.Nodes) != 1 || c.Nodes[0].Name != "w1" || c.Nodes[0].Ready || h.Run != nil {
+	if c := h.Cluster; len(c.Nodes) != 1 || c.Nodes[0].Name != "w1" || c.Nodes[0].Ready || h.Run != nil {
 		t.Errorf("%+v, run %+v", c.Nodes, h.Run)
 	}
 }

@@ -180,7 +180,7 @@ func TestCardsInFacts(t *testing.T) {
 		}
 	}
 	var lines strings.Builder
-	err := template.Must(template.New("").Parse(quoted(t, Facts(), "cluster_template"))).Execute(&lines, object{"items": []any{
+	err := template.Must(template.New("").Parse(clusterTemplate(t, Facts()))).Execute(&lines, object{"items": []any{
 		node("old", object{"cpu": "4", "alpha.kubernetes.io/nvidia-gpu": "2"}),
 		node("both", object{"nvidia.com/gpu": "3", "alpha.kubernetes.io/nvidia-gpu": "2"}),
 		node("new", object{"nvidia.com/gpu": "3"}),
@@ -200,8 +200,8 @@ func TestCardsInFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, n := range h.ControlPlane.Nodes {
-		got = append(got, fmt.Sprint(n.Name, " ", n.GPUs, " ", n.Accelerators))
+	for _, n := range h.Cluster.Nodes {
+		got = append(got, fmt.Sprint(n.Name, " ", n.Allocatable["nvidia.com/gpu"], " ", n.Allocatable["alpha.kubernetes.io/nvidia-gpu"]))
 	}
 	if want := []string{"old 0 2", "both 3 2", "new 3 0", "none 0 0"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -258,6 +258,20 @@ func quoted(t *testing.T, script []byte, name string) string {
 	return string(found[1])
 }
 
+// templateAssignments are those of a script that make its templates, of which some have others within.
+var templateAssignments = regexp.MustCompile(`(?m)^[a-z]+_template=(?:'[^']*'|\$[a-z_]+|\\\n)+$`)
+
+// clusterTemplate is what a script asks the API server of its objects by.
+func clusterTemplate(t *testing.T, script []byte) string {
+	t.Helper()
+	assignments := bytes.Join(templateAssignments.FindAll(script, -1), []byte("\n"))
+	text, err := exec.Command("bash", "-c", string(assignments)+"\nprintf %s \"$cluster_template\"").Output()
+	if err != nil || len(text) == 0 {
+		t.Fatalf("no template: %v", err)
+	}
+	return string(text)
+}
+
 // script runs text with the library in front of it.
 func (s *sandbox) script(text string) result {
 	s.t.Helper()

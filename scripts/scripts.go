@@ -16,7 +16,7 @@ var library = []string{
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
 func Facts() []byte {
-	return script("facts.sh")
+	return script("lib/nodes.sh", "facts.sh")
 }
 
 // Reach returns the script that tries endpoints, the repository of Kubernetes and ways to a driver; it wants to be the beginning
@@ -34,7 +34,7 @@ func Pods() []byte {
 // Status returns the script that prints the certificates of a host, and on the control plane what the API server knows of
 // nodes and pods; it wants to be the standard input of `bash -s`, run by root.
 func Status() []byte {
-	return script("lib/pod-network.sh", "status.sh")
+	return script("lib/pod-network.sh", "lib/nodes.sh", "status.sh")
 }
 
 // Support returns the script that prints what helps to find a fault; it wants to be the standard input of `bash -s`, run
@@ -52,7 +52,7 @@ func Render() []byte {
 // Doctor returns the script that prints what may be wrong with a host beyond its facts; it wants to be the standard input
 // of `bash -s`, run by root.
 func Doctor() []byte {
-	return script("lib/pod-network.sh", "doctor.sh")
+	return script("lib/pod-network.sh", "lib/nodes.sh", "doctor.sh")
 }
 
 // Watch returns the program that tells the cluster of a node's cards; it runs on the node.

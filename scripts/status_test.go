@@ -21,7 +21,7 @@ import (
 func asKubectl(t *testing.T, answer any) string {
 	t.Helper()
 	var out strings.Builder
-	if err := template.Must(template.New("").Parse(quoted(t, Status(), "cluster_template"))).Execute(&out, answer); err != nil {
+	if err := template.Must(template.New("").Parse(clusterTemplate(t, Status()))).Execute(&out, answer); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -60,7 +60,7 @@ func TestStatusOfANodeUnderPressure(t *testing.T) {
 	s.kubectlStub("v1.36.3", asKubectl(t, object{"items": []any{object{"kind": "Node", "metadata": object{"name": "w1"}, "spec": object{}, "status": object{"conditions": []any{
 		condition("MemoryPressure", "False"), condition("DiskPressure", "True"), condition("PIDPressure", "Unknown"), condition("Ready", "True"), condition("Other", "True"),
 	}}}}}))
-	if got := s.told().API.Nodes[0].Pressure; !slices.Equal(got, []string{"DiskPressure"}) {
+	if got := s.told().API.Nodes[0].Pressure(); !slices.Equal(got, []string{"DiskPressure"}) {
 		t.Errorf("pressure: %q", got)
 	}
 }
@@ -193,12 +193,12 @@ func TestStatusOfVersions(t *testing.T) {
 			if api == nil || !api.Answers || api.Version != "v"+version {
 				t.Fatalf("API: %+v", api)
 			}
-			i := slices.IndexFunc(api.Nodes, func(n facts.NodeStatus) bool { return n.Name == c.node })
+			i := slices.IndexFunc(api.Nodes, func(n facts.Node) bool { return n.Name == c.node })
 			if i < 0 {
 				t.Fatalf("nodes: %+v", api.Nodes)
 			}
 			n := api.Nodes[i]
-			if n.Ready != c.ready || n.Since.IsZero() || n.Runtime != c.runtime || n.Version != "v"+version || n.Kernel == "" || n.OS == "" || n.InternalIP == "" ||
+			if n.Conditions["Ready"] != c.ready || n.Ready != (c.ready == "True") || n.Since.IsZero() || n.Runtime != c.runtime || n.Version != "v"+version || n.Kernel == "" || n.OS == "" || n.InternalIP == "" ||
 				!maps.Equal(n.Capacity, c.capacity) || !maps.Equal(n.Allocatable, c.given) || n.Unschedulable != (version == "1.23.17") {
 				t.Errorf("node: %+v", n)
 			}
@@ -225,7 +225,7 @@ func TestStatusSaysWhatANodeSays(t *testing.T) {
 	s.kubectlStub("v1.36.3", asKubectl(t, recorded(t, "1.36.3")))
 	n := s.told().API.Nodes[3]
 	const want = `container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized; it's "down"`
-	if n.Reason != "KubeletNotReady" || n.Message != want || !n.NetworkUnavailable || n.Ready != "False" {
+	if n.Reason != "KubeletNotReady" || n.Message != want || !n.NetworkUnavailable || n.Ready {
 		t.Errorf("%+v", n)
 	}
 }
@@ -251,7 +251,7 @@ func TestStatusOfANodeThatLiesAboutAnother(t *testing.T) {
 	s.write("etc/kubernetes/admin.conf", "")
 	s.kubectlStub("v1.36.3", list)
 	api := s.told().API
-	if len(api.Nodes) != 2 || api.Nodes[0].Name != "w1" || api.Nodes[0].Ready == "True" || api.Nodes[1].Ready != "" || len(api.Pods) != 1 || api.Pods[0].Node != "w1" ||
+	if len(api.Nodes) != 2 || api.Nodes[0].Name != "w1" || api.Nodes[0].Ready || api.Nodes[1].Ready || len(api.Pods) != 1 || api.Pods[0].Node != "w1" ||
 		len(api.Waiting) != 1 || api.Waiting[0].Node != "w1" || len(api.Waiting[0].Containers) != 1 {
 		t.Errorf("%+v", api)
 	}

@@ -25,9 +25,9 @@ type subject struct {
 	f       *facts.Host
 	e       *Evidence
 	told    bool // both scripts have told
-	node    *Node
+	node    *facts.Node
 	plugin  []Pod              // the device plugin on it
-	waiting []facts.WaitingPod // on it, or on the control plane for no node yet
+	waiting []facts.WaitingPod // on it, or for no node yet where it told of them
 	events  []Event
 	said    []string // what its device plugin said
 	weave   []string // what weave said on it
@@ -51,14 +51,14 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 	seen := map[string]*facts.Host{}
 	for _, m := range machines {
 		seen[m.ID()] = m.Facts
-		if m.Seen != nil && m.Seen.Cluster != nil {
+		if m.Seen != nil && m.Seen.Cluster != nil && all == nil {
 			all = m.Seen.Cluster
 		}
 	}
 	var api apiName
 	api.name, api.at = plan.APIName(inv, seen)
 	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Seen == nil }) ||
-		slices.ContainsFunc(all.Nodes, func(n Node) bool { return n.Conditions["Ready"] != "True" })
+		slices.ContainsFunc(all.Nodes, func(n facts.Node) bool { return !n.Ready })
 	before := checkBefore(inv, machines)
 	var out []Finding
 	for _, m := range machines {
@@ -119,7 +119,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 		s.said = append(s.said, saidBy(p.Name, all.PluginSaid)...)
 	}
 	for _, p := range all.Waiting {
-		if p.Node != "" && p.Node == name || p.Node == "" && m.Role == inventory.ControlPlane {
+		if p.Node != "" && p.Node == name || p.Node == "" && m.Seen != nil && m.Seen.Cluster == all {
 			s.waiting = append(s.waiting, p)
 		}
 	}
@@ -232,7 +232,7 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 		if m.Facts != nil {
 			list = append(list, preflight.Machine{Host: m.Host, Facts: m.Facts, Skew: m.Skew})
 			works[m.ID()] = m.Facts.NVIDIA.Loaded != ""
-			control = control || m.Role == inventory.ControlPlane
+			control = control || m.IsControlPlane()
 		}
 	}
 	out := map[string][]Finding{}

@@ -38,8 +38,8 @@ func newWorld(t testing.TB) *world {
 		f.CgroupV2, f.Kernels = true, []string{f.Kernel}
 		f.Packages["containerd"] = facts.Package{Version: "2.2.1-0ubuntu1"}
 	}
-	w.cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: w.cp.ControlPlane.CAHash, UID: w.cp.ControlPlane.Nodes[0].UID}
-	w.w1.Recorded = &facts.Record{Join: true, Done: true, CAHash: w.w1.Kubelet.CAHash, UID: w.cp.ControlPlane.Nodes[1].UID}
+	w.cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: w.cp.ControlPlane.CAHash, UID: w.cp.Cluster.Nodes[0].UID}
+	w.w1.Recorded = &facts.Record{Join: true, Done: true, CAHash: w.w1.Kubelet.CAHash, UID: w.cp.Cluster.Nodes[1].UID}
 	w.w1.NVIDIA = facts.NVIDIA{
 		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:65:00.0", ID: "20b0", Driver: "nvidia"}},
 		Loaded: "595.91.07", Module: "595.91.07", Library: "595.91.07",
@@ -93,7 +93,17 @@ func (w *world) logs(lines ...string) {
 
 // node replaces what the cluster says of w1: whether it is cordoned, its capacity and what is allocatable, conditions.
 func (w *world) node(cordoned, capacity, allocatable, drained, conditions string) {
-	instead(&w.control, "node=\tw1", "node=\tw1\t"+cordoned+"\t"+capacity+"\t"+allocatable+"\t"+drained+"\t"+conditions+" \t\tkubelet stopped posting node status.")
+	labels, ready := "", "False"
+	if drained != "" {
+		labels = "kgpu.dev/drained=" + drained
+	}
+	if strings.Contains(conditions, "Ready=True") {
+		ready = "True"
+	}
+	instead(&w.control, "node=node\tw1", strings.Join([]string{
+		"node=node", "w1", "", ready, "", "", "", "", cordoned, labels, "", "nvidia.com/gpu=" + capacity, "nvidia.com/gpu=" + allocatable, "", conditions, "", "",
+		"kubelet stopped posting node status.",
+	}, "\t"))
 }
 
 func (w *world) check() []Finding {
@@ -150,12 +160,12 @@ var rows = map[string]func(*world){
 	},
 	"w1 HOST_HOLD_LOST": func(w *world) { says(&w.worker, "hold-lost=nvidia-dkms-open", "hold-lost=kubelet") }, // 2: how it comes about
 	"w1 GPU_PLUGIN_NO_DEVICES": func(w *world) { // 3: k8s-device-plugin#1220
-		w.node("<no value>", "0", "0", "", "Ready=True")
+		w.node("", "0", "0", "", "Ready=True")
 		says(&w.control, "plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] E1120 factory.go:112] Incompatible strategy detected auto",
 			"plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] I1120 main.go:381] No devices found. Waiting indefinitely.")
 	},
 	"w1 GPU_PLUGIN_FAILS": func(w *world) { // 4: k8s-device-plugin#1470
-		w.node("<no value>", "0", "0", "", "Ready=True")
+		w.node("", "0", "0", "", "Ready=True")
 		instead(&w.control, "pod=", "pod=\tw1\tnvidia-device-plugin-x7k2p\tRunning\tnvidia-device-plugin CrashLoopBackOff back-off 5m0s restarting failed container; ",
 			"plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] error starting plugins: unable to create resource manager: invalid device discovery strategy")
 	},
@@ -207,11 +217,11 @@ var rows = map[string]func(*world){
 		w.logs("NVRM: GPU at PCI:0000:65:00: GPU-2", "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
 			"NVRM: GPU 0000:65:00.0: GPU has fallen off the bus.")
 		w.oneCard()
-		w.node("<no value>", "2", "1", "", "Ready=True GPUHealthy=False")
+		w.node("", "2", "1", "", "Ready=True GPUHealthy=False")
 	},
-	"w1 GPU_NOT_ALL_CARDS": func(w *world) { w.oneCard(); w.node("<no value>", "2", "1", "", "Ready=True") }, // 16: by counting
+	"w1 GPU_NOT_ALL_CARDS": func(w *world) { w.oneCard(); w.node("", "2", "1", "", "Ready=True") }, // 16: by counting
 	"w1 GPU_UNHEALTHY": func(w *world) { // 17: k8s-device-plugin#1014
-		w.node("<no value>", "2", "1", "", "Ready=True")
+		w.node("", "2", "1", "", "Ready=True")
 		says(&w.control, "plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] I1120 health.go:190] XidCriticalError: Xid=94 on Device=GPU-2; marking device as unhealthy.")
 	},
 	"w1 GPU_XID": func(w *world) { // 17: an error of memory
@@ -294,25 +304,25 @@ var rows = map[string]func(*world){
 		w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 6
 		instead(&w.worker, "card", "card-said=No devices were found", "card-status=6")
 		w.logs("NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:102d) installed in this system is not supported by the NVIDIA 595.91.07 driver release.")
-		w.node("<no value>", "0", "0", "", "Ready=True")
+		w.node("", "0", "0", "", "Ready=True")
 	},
 	"w1 HOST_CGROUP_V1": func(w *world) { w.w1.CgroupV2 = false }, // 35: node-problem-detector#1161
 
 	"w1 GPU_DRIVER_MISSING":    func(w *world) { w.withoutDriver("", "") },
 	"w1 GPU_MODULE_NOT_LOADED": func(w *world) { w.withoutDriver("595.91.07", "595.91.07") },
 	"w1 GPU_DEVICE_NODES":      func(w *world) { instead(&w.worker, "device-node=") },
-	"w1 GPU_WATCH_ALARM":       func(w *world) { w.node("<no value>", "2", "2", "", "Ready=True GPUHealthy=False") },
-	"w1 GPU_NOT_ALLOCATABLE":   func(w *world) { w.node("<no value>", "", "", "", "Ready=True"); instead(&w.control, "pod=") },
+	"w1 GPU_WATCH_ALARM":       func(w *world) { w.node("", "2", "2", "", "Ready=True GPUHealthy=False") },
+	"w1 GPU_NOT_ALLOCATABLE":   func(w *world) { w.node("", "", "", "", "Ready=True"); instead(&w.control, "pod=") },
 	"w1 RUNTIME_DOWN": func(w *world) {
 		instead(&w.worker, "unit=containerd", "unit=containerd failed exit-code 0 enabled")
 		w.w1.ContainerdLoaded = nil
-		w.node("<no value>", "2", "2", "", "Ready=False")
+		w.node("", "2", "2", "", "Ready=False")
 	},
 	"w1 KUBELET_DOWN": func(w *world) {
 		instead(&w.worker, "unit=kubelet", "unit=kubelet inactive success 0 enabled")
-		w.node("<no value>", "2", "2", "", "Ready=Unknown")
+		w.node("", "2", "2", "", "Ready=Unknown")
 	},
-	"w1 NODE_NOT_READY": func(w *world) { w.node("<no value>", "2", "2", "", "Ready=Unknown") },
+	"w1 NODE_NOT_READY": func(w *world) { w.node("", "2", "2", "", "Ready=Unknown") },
 	"w1 POD_STUCK": func(w *world) {
 		since := w.w1.Now.Add(-time.Hour).UTC().Format(time.RFC3339)
 		says(&w.control, "waiting-pod=\tkgpu-dashboard\tweb-1\tw1\t"+since+"\t\t\tweb ImagePullBackOff Back-off pulling image \\\"x\\\"")
@@ -331,7 +341,7 @@ var rows = map[string]func(*world){
 	"w1 HOST_API_NAME": func(w *world) {
 		w.cp.ControlPlane.Endpoint = "api-0123ab.lab.kgpu.internal:6443"
 		w.cp.Names = map[string][]netip.Addr{"api-0123ab.lab.kgpu.internal": {netip.MustParseAddr("10.199.1.10")}}
-		w.node("<no value>", "2", "2", "", "Ready=Unknown")
+		w.node("", "2", "2", "", "Ready=Unknown")
 	},
 	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflight
 	"w1 CERTIFICATE_EXPIRED":   nil, // see TestCertificates
@@ -354,7 +364,7 @@ func (w *world) withoutDriver(module, library string) {
 	instead(&w.worker, "card")
 	instead(&w.worker, "mig")
 	instead(&w.worker, "device-node")
-	w.node("<no value>", "0", "0", "", "Ready=True")
+	w.node("", "0", "0", "", "Ready=True")
 }
 
 // docker makes it the runtime.
@@ -580,7 +590,7 @@ func TestPodsStuck(t *testing.T) {
 // The containers of a pod are told of in one line, in the order of their names.
 func TestPluginFailsBesideAnother(t *testing.T) {
 	w := newWorld(t)
-	w.node("<no value>", "0", "0", "", "Ready=True")
+	w.node("", "0", "0", "", "Ready=True")
 	instead(&w.control, "pod=", "pod=\tw1\tnvidia-device-plugin-x7k2p\tRunning\tgpu-feature-discovery CrashLoopBackOff ; nvidia-device-plugin CrashLoopBackOff ; ")
 	found := w.check()
 	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_PLUGIN_FAILS"}) || strings.Contains(found[0].Evidence[0], "gpu-feature") {

@@ -85,24 +85,13 @@ type Certificate struct {
 
 // Cluster is what the API server says.
 type Cluster struct {
-	Nodes      []Node
+	Nodes      []facts.Node
 	Pods       []Pod // of the device plugin
 	Waiting    []facts.WaitingPod
 	Events     []Event
 	PluginSaid []string // "[pod/NAME/CONTAINER] TEXT"
 	WeaveSaid  []string
 	WeavePods  map[string]string // name of a pod of weave → its node
-}
-
-// Node is a node object.
-type Node struct {
-	Name                  string
-	Cordoned              bool
-	Drained               bool // by kgpu
-	Capacity, Allocatable int  // of nvidia.com/gpu
-	Conditions            map[string]string
-	WatchSays             string // message of the condition GPUHealthy
-	ReadySays             string // message of the condition Ready
 }
 
 // Pod is a pod of the device plugin.
@@ -275,16 +264,9 @@ func cluster(a map[string][]string, e *Evidence) error {
 	c := &Cluster{PluginSaid: short(a["plugin-said"]), WeaveSaid: short(a["weave-said"]), WeavePods: map[string]string{}}
 	e.Cluster = c
 	for _, line := range a["node"] {
-		f := fields(line, 10)
-		if f == nil {
+		n, ok := facts.ParseNode(strings.Split(line, "\t"))
+		if !ok {
 			return bad("node", line)
-		}
-		n := Node{Name: f[1], Cordoned: f[2] == "true", Drained: f[5] != "", Conditions: map[string]string{}, WatchSays: inLine(f[7]), ReadySays: inLine(f[8])}
-		n.Capacity, _ = facts.Quantity(f[3]) // what a kubelet says of its own node must not hide the others
-		n.Allocatable, _ = facts.Quantity(f[4])
-		for _, condition := range strings.Fields(f[6]) {
-			kind, status, _ := strings.Cut(condition, "=")
-			n.Conditions[kind] = status
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
@@ -328,9 +310,9 @@ func cluster(a map[string][]string, e *Evidence) error {
 	return nil
 }
 
-// inLine is what the script's templates were given, which others may write as they like, on one line that can be printed.
+// inLine is facts.InLine of what may be long.
 func inLine(escaped string) string {
-	return printable.Short(strings.NewReplacer("\n", " ", "\t", " ").Replace(facts.Unescaped(escaped)), 4*maxLine)
+	return printable.Short(facts.InLine(escaped), 4*maxLine)
 }
 
 // fields are at least so many, between tabs; those that the end of the line lost are empty. nil: half of them are missing.

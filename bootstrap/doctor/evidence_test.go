@@ -28,7 +28,7 @@ func TestParseEvidence(t *testing.T) {
 		e.Units["kubelet"].State != "active" || len(e.Sources) != 2 || e.Disks["/"] != 41 || e.Cluster != nil || !e.Kernels[0].Running {
 		t.Errorf("%+v", e)
 	}
-	for _, bad := range []string{"card-status=x", "card-status=-1", "unit=a b", "unit=a b c d e", "disk=/ much", "node=\tw1", "kernel=6", "apt-source=x"} {
+	for _, bad := range []string{"card-status=x", "card-status=-1", "unit=a b", "unit=a b c d e", "disk=/ much", "node=node\t\tu", "kernel=6", "apt-source=x"} {
 		if _, err := ParseEvidence([]byte("kgpu-doctor=1\napi=1\n" + bad + "\nend=1\n")); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
@@ -40,11 +40,12 @@ func TestParseEvidence(t *testing.T) {
 
 // What one object or file says that cannot be read hides nothing else.
 func TestParseEvidenceLeniently(t *testing.T) {
-	e, err := ParseEvidence([]byte("kgpu-doctor=1\ncertificate=/x ???\ncertificate-pem=/y LS0t\napi=1\nnode=\tw1\t\t1k\tmany\t\t\t\t\nnode=\tw2\t\t2\t1\t\t\t\t\nend=1\n"))
+	e, err := ParseEvidence([]byte("kgpu-doctor=1\ncertificate=/x ???\ncertificate-pem=/y LS0t\napi=1\nnode=node\tw1" + strings.Repeat("\t", 10) + "nvidia.com/gpu=1k\tnvidia.com/gpu=many\nnode=node\tw2" + strings.Repeat("\t", 10) + "nvidia.com/gpu=2\tnvidia.com/gpu=1\nend=1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := e.Cluster.Nodes; len(e.Certificates) > 0 || len(n) != 2 || n[0].Capacity != 1000 || n[0].Allocatable != 0 || n[1].Capacity != 2 || n[1].Allocatable != 1 {
+	const gpu = "nvidia.com/gpu"
+	if n := e.Cluster.Nodes; len(e.Certificates) > 0 || len(n) != 2 || n[0].Capacity[gpu] != 1000 || n[0].Allocatable[gpu] != 0 || n[1].Capacity[gpu] != 2 || n[1].Allocatable[gpu] != 1 {
 		t.Errorf("%+v, %+v", e.Certificates, n)
 	}
 }
@@ -113,7 +114,7 @@ func FuzzEvidence(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte("kgpu-doctor=1\ncard=\nmig=,,\nkernel=a b c\nkernel=1 yes no running\ncompiler=1\nunit-said=x\ncertificate=a AAAA\ncertificate-pem=a LS0t\napi=1\nnode=\ta\t\t\nevent=\t\t\t\nend=1\n"))
+	f.Add([]byte("kgpu-doctor=1\ncard=\nmig=,,\nkernel=a b c\nkernel=1 yes no running\ncompiler=1\nunit-said=x\ncertificate=a AAAA\ncertificate-pem=a LS0t\napi=1\nnode=node\ta\t\t\nevent=\t\t\t\nend=1\n"))
 	f.Add([]byte("kgpu-doctor=1\napi=1\nwaiting-pod=\nwaiting-pod=\tn\tp\tw1\t2020-01-01T00:00:00Z\t\t\tc ErrImagePull m\tc CrashLoopBackOff back-off 9h restarting\nend=1\n"))
 	w := newWorld(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

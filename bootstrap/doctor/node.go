@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/inventory"
@@ -41,7 +42,7 @@ func lostCards(s *subject) []string {
 }
 
 func noDevices(s *subject) []string {
-	if s.node == nil || s.node.Allocatable > 0 {
+	if s.node == nil || s.node.Allocatable[catalog.GPUResource] > 0 {
 		return nil // it said so before it found them
 	}
 	return s.saysAny(s.said, "Incompatible strategy detected", "No devices found. Waiting indefinitely")
@@ -68,25 +69,25 @@ var failing = regexp.MustCompile(`CrashLoopBackOff|Error|ErrImage|ImagePull|Inva
 // offeredLost compares with the cards that the driver can reach.
 func offeredLost(s *subject) []string {
 	share := max(s.inv.GPU.Share(), 1)
-	if s.node == nil || !s.e.Asked || !s.lost() || s.node.Allocatable <= len(s.e.Cards)*share {
+	if s.node == nil || !s.e.Asked || !s.lost() || s.node.Allocatable[catalog.GPUResource] <= len(s.e.Cards)*share {
 		return nil
 	}
-	return []string{fmt.Sprintf("the node offers %d, the driver reaches %d", s.node.Allocatable, len(s.e.Cards)*share)}
+	return []string{fmt.Sprintf("the node offers %d, the driver reaches %d", s.node.Allocatable[catalog.GPUResource], len(s.e.Cards)*share)}
 }
 
 func unhealthy(s *subject) []string {
-	if s.node == nil || s.node.Capacity <= s.node.Allocatable {
+	if s.node == nil || s.node.Capacity[catalog.GPUResource] <= s.node.Allocatable[catalog.GPUResource] {
 		return nil
 	}
-	return append([]string{fmt.Sprintf("nvidia.com/gpu: %d of %d can be had", s.node.Allocatable, s.node.Capacity)}, s.saysAny(s.said, "marking device as unhealthy")...)
+	return append([]string{fmt.Sprintf("nvidia.com/gpu: %d of %d can be had", s.node.Allocatable[catalog.GPUResource], s.node.Capacity[catalog.GPUResource])}, s.saysAny(s.said, "marking device as unhealthy")...)
 }
 
 func notAllocatable(s *subject) []string {
 	want := plan.Offered(s.inv, s.f)
-	if s.node == nil || !s.member || want == 0 || s.node.Capacity != s.node.Allocatable || s.node.Allocatable >= want {
+	if s.node == nil || !s.member || want == 0 || s.node.Capacity[catalog.GPUResource] != s.node.Allocatable[catalog.GPUResource] || s.node.Allocatable[catalog.GPUResource] >= want {
 		return nil
 	}
-	out := []string{fmt.Sprintf("nvidia.com/gpu: the node offers %d, the driver sees %d", s.node.Allocatable, want)}
+	out := []string{fmt.Sprintf("nvidia.com/gpu: the node offers %d, the driver sees %d", s.node.Allocatable[catalog.GPUResource], want)}
 	if len(s.plugin) == 0 {
 		return append(out, "no pod of the device plugin is on the node")
 	}
@@ -249,8 +250,8 @@ func notReady(s *subject) []string {
 		return nil
 	case s.node == nil:
 		return []string{"the cluster has no node " + plan.NodeName(s.Host, s.f)}
-	case s.node.Conditions["Ready"] != "True":
-		return []string{strings.TrimSpace("Ready is " + cmp.Or(s.node.Conditions["Ready"], "not told") + ": " + s.node.ReadySays)}
+	case !s.node.Ready:
+		return []string{strings.TrimSpace("Ready is " + cmp.Or(s.node.Conditions["Ready"], "not told") + ": " + s.node.Message)}
 	}
 	return nil
 }
@@ -293,18 +294,18 @@ func podsStuck(s *subject) []string {
 
 func cordoned(s *subject) []string {
 	switch {
-	case s.node == nil || !s.node.Cordoned:
+	case s.node == nil || !s.node.Unschedulable:
 		return nil
-	case s.node.Drained:
+	case plan.IsDrained(s.node):
 		return []string{"kgpu drained it, and did not let it have pods again"}
 	}
 	return []string{"somebody cordoned it"}
 }
 
-func drainedByUs(s *subject) bool { return s.node != nil && s.node.Drained }
+func drainedByUs(s *subject) bool { return plan.IsDrained(s.node) }
 
 func apiSilent(s *subject) []string {
-	if s.Role != inventory.ControlPlane || !s.e.ControlPlane || s.e.Cluster != nil {
+	if !s.IsControlPlane() || !s.e.ControlPlane || s.e.Cluster != nil {
 		return nil
 	}
 	return []string{"kubectl got no answer on the control plane"}

@@ -68,6 +68,7 @@ type Host struct {
 	ForeignPaths    []string      // the signs: directories, programs, uninstallers
 	Kubelet         *Member       // nil: this host never joined a cluster
 	ControlPlane    *ControlPlane // nil: no control plane here
+	Cluster         *Cluster      // nil: no control plane here, or its API server did not answer
 	Fence           int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
 	Recorded        *Record       // what kgpu's ledger says of the host's membership; nil: nothing
 	KubeadmFiles    []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
@@ -188,11 +189,10 @@ type EtcdData struct {
 	Changed time.Time
 }
 
-// ControlPlane is what the API server on this host says.
+// ControlPlane is what this host is as a control plane: what its files say, whether its API server answers or not.
 type ControlPlane struct {
 	CAHash          string
 	AdminConfSHA256 string    // of /etc/kubernetes/admin.conf
-	Answers         bool      // the API server answered
 	Finished        bool      // kubeadm init ran to its end, by kgpu's ledger
 	Version         string    // v1.36.3
 	Since           time.Time // when its certificate authority was made
@@ -203,9 +203,13 @@ type ControlPlane struct {
 	ServiceCIDR     string
 	EtcdMembers     []string // names of the members with which its etcd began
 	Defences        Defences
-	Nodes           []Node
-	Workloads       map[string]Workload // "kube-system/daemonset/weave-net" → state, of those kgpu applies plus CoreDNS and kube-proxy
-	Tokens          []string            // IDs (not secrets) of kgpu's bootstrap tokens still there
+}
+
+// Cluster is what the cluster looks like, as an API server of it says.
+type Cluster struct {
+	Nodes     []Node
+	Workloads map[string]Workload // "kube-system/daemonset/weave-net" → state, of all DaemonSets and Deployments
+	Tokens    []string            // IDs (not secrets) of kgpu's bootstrap tokens still there
 }
 
 // Defences are flags of the API server, as its manifest has them, by which it defends the cluster; empty: they are not there.
@@ -214,24 +218,6 @@ type Defences struct {
 	Admission  string // --admission-control-config-file
 	AuditLog   string // --audit-log-path
 	Encryption string // --encryption-provider-config
-}
-
-// Node is a node object.
-type Node struct {
-	Name               string
-	UID                string
-	Ready              bool
-	NetworkUnavailable bool
-	Version            string // kubelet's
-	Runtime            string // docker://26.1.5
-	InternalIP         string
-	Labels             map[string]string
-	Taints             []string // key=value:Effect
-	Unschedulable      bool
-	GPUs               int            // allocatable nvidia.com/gpu
-	Accelerators       int            // allocatable alpha.kubernetes.io/nvidia-gpu
-	Instances          map[string]int // allocatable instances of cards, by resource: nvidia.com/mig-1g.5gb; nil: none
-	GPULabels          []string       // the labels that kgpu put there for gpu-feature-discovery: annotation kgpu.dev/gpu-labels
 }
 
 // Workload is a DaemonSet or Deployment.

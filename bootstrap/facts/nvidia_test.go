@@ -49,11 +49,11 @@ func TestNVIDIA(t *testing.T) {
 }
 
 func TestNodeWithInstances(t *testing.T) {
-	const node = "cluster=node\tw1\tuid\tTrue\tFalse\tv1.36.3\tcontainerd://2.2.0\t10.0.0.11 \t\tdisk=fast \t\t4\t"
-	h := parse(t, "control-plane=1", node+"cpu=8 nvidia.com/gpu=4 nvidia.com/mig-1g.5gb=7 nvidia.com/mig-2g.10gb=0 \tnvidia.com/gpu.count,nvidia.com/gpu.product")
-	got := h.ControlPlane.Nodes[0]
-	if want := map[string]int{"nvidia.com/mig-1g.5gb": 7, "nvidia.com/mig-2g.10gb": 0}; got.GPUs != 4 || !reflect.DeepEqual(got.Instances, want) {
-		t.Errorf("%d cards, instances %v", got.GPUs, got.Instances)
+	const node = "cluster=node\tw1\tuid\tTrue\tFalse\tv1.36.3\tcontainerd://2.2.0\t10.0.0.11 \t\tdisk=fast \t\tnvidia.com/gpu=8 \t"
+	h := parse(t, "control-plane=1", "api=1", node+"nvidia.com/gpu=4 nvidia.com/mig-1g.5gb=7 nvidia.com/mig-2g.10gb=0 \tnvidia.com/gpu.count,nvidia.com/gpu.product")
+	got := h.Cluster.Nodes[0]
+	if want := map[string]int{"nvidia.com/gpu": 4, "nvidia.com/mig-1g.5gb": 7, "nvidia.com/mig-2g.10gb": 0}; !reflect.DeepEqual(got.Allocatable, want) || got.Capacity["nvidia.com/gpu"] != 8 {
+		t.Errorf("%+v", got)
 	}
 	if want := []string{"nvidia.com/gpu.count", "nvidia.com/gpu.product"}; !reflect.DeepEqual(got.GPULabels, want) {
 		t.Errorf("labels %q", got.GPULabels)

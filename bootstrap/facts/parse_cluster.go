@@ -94,7 +94,7 @@ func controlPlane(a answer, h *Host) error {
 	if !a.has("control-plane") {
 		return nil
 	}
-	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Answers: a.has("api"), Finished: h.Recorded != nil && h.Recorded.Init && h.Recorded.Done, Workloads: map[string]Workload{}}
+	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Finished: h.Recorded != nil && h.Recorded.Init && h.Recorded.Done}
 	delete(h.Files, adminConf) // kubeadm's file, not kgpu's
 	if ca := a.first("cluster-ca"); ca != "" {
 		cert, err := firstParsed(ca)
@@ -108,9 +108,21 @@ func controlPlane(a answer, h *Host) error {
 	if i := strings.LastIndexByte(a.first("apiserver-image"), ':'); i >= 0 {
 		c.Version = strings.Trim(a.first("apiserver-image")[i+1:], `"'`)
 	}
+	h.ControlPlane = c
+	if !a.has("api") {
+		return nil
+	}
+	var err error
+	h.Cluster, err = cluster(a)
+	return err
+}
+
+// cluster reads what the API server said.
+func cluster(a answer) (*Cluster, error) {
+	c := &Cluster{Workloads: map[string]Workload{}}
 	for _, line := range a["cluster"] {
 		if err := c.object(strings.Split(line, "\t")); err != nil {
-			return bad("cluster", line, err)
+			return nil, bad("cluster", line, err)
 		}
 	}
 	for _, line := range a["token"] {
@@ -121,8 +133,7 @@ func controlPlane(a answer, h *Host) error {
 			}
 		}
 	}
-	h.ControlPlane = c
-	return nil
+	return c, nil
 }
 
 // serverURL is what kubeadm writes of an API server. Hosts are told what it says: it is a name or an address, and no more.
@@ -186,23 +197,16 @@ func resolvers(a answer, h *Host) error {
 const adminConf = "/etc/kubernetes/admin.conf"
 
 // object reads a line of facts.sh's template for kubectl.
-func (c *ControlPlane) object(f []string) error {
+func (c *Cluster) object(f []string) error {
 	if len(f) < 5 {
 		return errors.New("too few fields")
 	}
 	if f[0] == "node" {
-		for len(f) < 14 {
-			f = append(f, "") // trailing empty fields are trimmed
+		n, ok := ParseNode(f)
+		if !ok {
+			return errors.New("no name")
 		}
-		// A kubelet says these of its own node: what is no number must not hide the others.
-		gpus, _ := Quantity(f[11])
-		allocatable := quantities(strings.Fields(f[12]))
-		accelerators, _ := Quantity(allocatable["alpha.kubernetes.io/nvidia-gpu"])
-		c.Nodes = append(c.Nodes, Node{
-			Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6],
-			InternalIP: firstWord(f[7]), Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), GPUs: gpus, Accelerators: accelerators,
-			Instances: migResources(allocatable), GPULabels: listed(f[13]),
-		})
+		c.Nodes = append(c.Nodes, n)
 		return nil
 	}
 	w := Workload{}
@@ -229,63 +233,6 @@ func count(s string) (int, error) {
 		return 0, nil
 	}
 	return strconv.Atoi(s)
-}
-
-// quantities reads a node's resources, each as name=quantity.
-func quantities(words []string) map[string]string {
-	out := map[string]string{}
-	for _, word := range words {
-		name, quantity, _ := strings.Cut(word, "=")
-		out[name] = quantity
-	}
-	return out
-}
-
-// migResources are those of a node's resources that are instances of cards; nil: there are none.
-func migResources(all map[string]string) map[string]int {
-	var out map[string]int
-	for name, quantity := range all {
-		n, ok := Quantity(quantity)
-		if !ok || !strings.HasPrefix(name, "nvidia.com/mig-") {
-			continue
-		}
-		if out == nil {
-			out = map[string]int{}
-		}
-		out[name] = n
-	}
-	return out
-}
-
-// listed takes a list apart whose parts have commas between them.
-func listed(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, ",")
-}
-
-func firstWord(s string) string {
-	word, _, _ := strings.Cut(s, " ")
-	return word
-}
-
-func labels(words []string) map[string]string {
-	all := map[string]string{}
-	for _, word := range words {
-		key, value, _ := strings.Cut(word, "=")
-		all[key] = value
-	}
-	return all
-}
-
-// taints reads key=value:Effect; a taint without a value is key:Effect, as kubectl writes it.
-func taints(words []string) []string {
-	var list []string
-	for _, word := range words {
-		list = append(list, strings.Replace(word, "=:", ":", 1))
-	}
-	return list
 }
 
 // currentRun reads what facts.sh found of a batch that is still at work.

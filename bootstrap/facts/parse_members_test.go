@@ -2,6 +2,7 @@ package facts
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -11,25 +12,25 @@ import (
 
 // Kubernetes writes 2000 as 2k. What a node says of itself must not hide the others.
 func TestCardsOfNodes(t *testing.T) {
-	c := &ControlPlane{}
-	node := func(name, cards, all string) []string {
-		return []string{"node", name, "uid", "True", "", "v1.36.3", "", "", "", "", "", cards, all, ""}
+	c := &Cluster{}
+	node := func(name, capacity, allocatable string) []string {
+		return []string{"node", name, "uid", "True", "", "v1.36.3", "", "", "", "", "", capacity, allocatable, ""}
 	}
 	for _, fields := range [][]string{
-		node("w1", "2k", "nvidia.com/gpu=2k nvidia.com/mig-1g.5gb=7 alpha.kubernetes.io/nvidia-gpu=2"),
-		node("liar", "-1Zi", "nvidia.com/mig-1g.5gb=many alpha.kubernetes.io/nvidia-gpu=x"),
-		node("none", "", "cpu=4"),
+		node("w1", "nvidia.com/gpu=4k", "nvidia.com/gpu=2k nvidia.com/mig-1g.5gb=7 alpha.kubernetes.io/nvidia-gpu=2"),
+		node("liar", "nvidia.com/gpu=-1Zi", "nvidia.com/mig-1g.5gb=many alpha.kubernetes.io/nvidia-gpu=x"),
+		node("none", "", ""),
 	} {
 		if err := c.object(fields); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w1 := c.Nodes[0]
-	if w1.GPUs != 2000 || w1.Accelerators != 2 || w1.Instances["nvidia.com/mig-1g.5gb"] != 7 {
+	if want := map[string]int{"nvidia.com/gpu": 2000, "alpha.kubernetes.io/nvidia-gpu": 2, "nvidia.com/mig-1g.5gb": 7}; !maps.Equal(w1.Allocatable, want) || w1.Capacity["nvidia.com/gpu"] != 4000 {
 		t.Errorf("%+v", w1)
 	}
 	for _, n := range c.Nodes[1:] {
-		if n.GPUs != 0 || n.Accelerators != 0 || n.Instances != nil {
+		if n.Capacity != nil || n.Allocatable != nil {
 			t.Errorf("%+v", n)
 		}
 	}

@@ -47,7 +47,7 @@ func TestControlPlane(t *testing.T) {
 	h := recorded(t, "control-plane.txt")
 	c := h.ControlPlane
 	const ca = "ce6af9d99f54264d174406dba2e0af2990247adb3c8f971528ccf3bade51785b" // as kubeadm printed it
-	if c == nil || c.CAHash != ca || !c.Answers || c.Version != "v1.36.3" || c.AdminConfSHA256 != "71ceeabcf106ff574151acf75cc55bfc88c552dbe47658d119c2b5b37bcc7bfa" {
+	if c == nil || h.Cluster == nil || c.CAHash != ca || c.Version != "v1.36.3" || c.AdminConfSHA256 != "71ceeabcf106ff574151acf75cc55bfc88c552dbe47658d119c2b5b37bcc7bfa" {
 		t.Fatalf("%+v", c)
 	}
 	if want := (Member{Server: "https://10.199.1.10:6443", CAHash: ca, NodeName: "cp1"}); *h.Kubelet != want {
@@ -61,13 +61,13 @@ func TestControlPlane(t *testing.T) {
 		},
 		Taints: []string{"gpu=yes:NoSchedule"},
 	}
-	if len(c.Nodes) != 2 || !reflect.DeepEqual(c.Nodes[1], want) {
-		t.Errorf("nodes: %+v", c.Nodes)
+	if len(h.Cluster.Nodes) != 2 || !reflect.DeepEqual(h.Cluster.Nodes[1], want) {
+		t.Errorf("nodes: %+v", h.Cluster.Nodes)
 	}
-	if got := c.Nodes[0].Taints; !reflect.DeepEqual(got, []string{"node-role.kubernetes.io/control-plane:NoSchedule"}) {
+	if got := h.Cluster.Nodes[0].Taints; !reflect.DeepEqual(got, []string{"node-role.kubernetes.io/control-plane:NoSchedule"}) {
 		t.Errorf("taints: %q", got)
 	}
-	if got := c.Workloads["kube-system/deployment/coredns"]; got != (Workload{Desired: 2, Ready: 2}) {
+	if got := h.Cluster.Workloads["kube-system/deployment/coredns"]; got != (Workload{Desired: 2, Ready: 2}) {
 		t.Errorf("coredns: %+v", got)
 	}
 	if _, ok := h.Files["/etc/kubernetes/admin.conf"]; ok || len(h.Files) != 6 {
@@ -135,7 +135,7 @@ func TestTruncated(t *testing.T) {
 func TestBadLines(t *testing.T) {
 	for _, line := range []string{
 		"address=2: eth0 inet 10.0.0.300/24", "route=nowhere dev eth0", "mount=/ x 1 1", "listen=LISTEN 0 1 *:http *:*", "kubelet-server=x\nkubelet-ca=!",
-		"containerd-dump=!", "daemon-json=!", "control-plane=1\ncluster=node", "control-plane=1\ncluster=daemonset\ta\tb\tx\t1", "run=a-1\nrun-since-ms=x", "operator=held\noperator=since=yesterday",
+		"containerd-dump=!", "daemon-json=!", "control-plane=1\napi=1\ncluster=node", "control-plane=1\napi=1\ncluster=daemonset\ta\tb\tx\t1", "run=a-1\nrun-since-ms=x", "operator=held\noperator=since=yesterday",
 	} {
 		if _, err := Parse(answerOf(line)); err == nil || errors.Is(err, ErrTruncated) {
 			t.Errorf("%q: %v", line, err)
@@ -285,7 +285,7 @@ func TestTheRest(t *testing.T) {
 		"foreign=/var/lib/rancher/k3s", "foreign=/usr/local/bin/k3s", "foreign=/var/lib/rancher/rke2",
 		"docker-info=ServerVersion 26.1.5", "docker-info=CgroupDriver systemd", "cri-dockerd=cri-dockerd 0.4.4 (HEAD)", "reboot-required=1",
 		"toolkit-setting=accept-nvidia-visible-devices-envvar-when-unprivileged = true # as it comes", "toolkit-setting=accept-nvidia-visible-devices-as-volume-mounts=false",
-		"control-plane=1", "kubeadm=init", "kubeadm=init-done", "token=YWJjZGVm a2dwdSBqb2lu", "token=Z2hpamts <no value>",
+		"control-plane=1", "api=1", "kubeadm=init", "kubeadm=init-done", "token=YWJjZGVm a2dwdSBqb2lu", "token=Z2hpamts <no value>",
 	)
 	if want := (Run{ID: "20261120-130501-a1b2c3-2", Unit: "kgpu-20261120-130501-a1b2c3-2.service", Step: "runtime/docker", Since: time.UnixMilli(1795181171626), By: "ada@laptop"}); *h.Run != want {
 		t.Errorf("run: %+v", *h.Run)
@@ -299,8 +299,14 @@ func TestTheRest(t *testing.T) {
 	if want := map[string]string{"version": "26.1.5", "cgroup-driver": "systemd"}; !reflect.DeepEqual(h.DockerInfo, want) {
 		t.Errorf("docker: %v", h.DockerInfo)
 	}
-	if c := h.ControlPlane; c == nil || c.Answers || !c.Finished || !reflect.DeepEqual(c.Tokens, []string{"abcdef"}) {
-		t.Errorf("control plane: %+v", c)
+	if h.ControlPlane == nil || !h.ControlPlane.Finished || h.Cluster == nil || !reflect.DeepEqual(h.Cluster.Tokens, []string{"abcdef"}) {
+		t.Errorf("control plane: %+v, cluster: %+v", h.ControlPlane, h.Cluster)
+	}
+}
+
+func TestAPIServerThatDoesNotAnswer(t *testing.T) {
+	if h := parse(t, "control-plane=1", "control-plane-server=https://10.0.0.10:6443"); h.Cluster != nil || h.ControlPlane == nil || h.ControlPlane.Endpoint != "10.0.0.10:6443" {
+		t.Errorf("control plane: %+v, cluster: %+v", h.ControlPlane, h.Cluster)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -56,29 +55,11 @@ type API struct {
 	Answers bool
 	Version string // v1.36.3; empty: it did not say
 	Error   string // kubectl's last words, where it does not answer
-	Nodes   []NodeStatus
+	Nodes   []Node
 	Pods    []Pod // those that hold cards, and those that make the network
 	Waiting []WaitingPod
 
 	WithoutNode int // pods that wait for a node with cards, where those are more than Pods has; zero: it has all
-}
-
-// NodeStatus is how a node is.
-type NodeStatus struct {
-	Name               string
-	Ready              string    // of the condition: True, False, or Unknown when the kubelet is silent; empty: nobody said yet
-	Since              time.Time // it is so; zero: unknown
-	Reason, Message    string    // of that condition
-	NetworkUnavailable bool
-	Unschedulable      bool
-	Pressure           []string // DiskPressure, MemoryPressure, PIDPressure: it takes no pods; none: it does
-	Version            string   // kubelet's
-	Runtime            string   // docker://26.1.5
-	Kernel, OS         string
-	InternalIP         string
-
-	// What it has of NVIDIA's resources, and how much of that pods can have.
-	Capacity, Allocatable map[string]int
 }
 
 // Pod is a pod that was given to a node, or waits for one.
@@ -136,7 +117,15 @@ func ends(der []byte, err error) time.Time {
 
 // object reads a line of status.sh's template for kubectl.
 func (api *API) object(f []string) error {
-	if f[0] == "waits" {
+	switch f[0] {
+	case "node":
+		n, ok := ParseNode(f)
+		if !ok {
+			return errors.New("no name")
+		}
+		api.Nodes = append(api.Nodes, n)
+		return nil
+	case "waits":
 		p, ok := ParseWaitingPod(f[1:])
 		if !ok {
 			return errors.New("no name")
@@ -144,22 +133,12 @@ func (api *API) object(f []string) error {
 		api.Waiting = append(api.Waiting, p)
 		return nil
 	}
-	const nodeFields, podFields = 16, 10
-	fields := make([]string, max(nodeFields, podFields))
+	fields := make([]string, 10)
 	for i := range min(len(f), len(fields)) { // trailing empty fields are trimmed
-		fields[i] = Unescaped(f[i])
+		fields[i] = unescaped(f[i])
 	}
 	f = fields
 	switch f[0] {
-	case "node":
-		n := NodeStatus{
-			Name: f[1], Ready: f[2], Since: moment(f[3]), Reason: f[4], Message: f[5], NetworkUnavailable: f[6] == "True", Unschedulable: f[7] == "true",
-			Version: f[8], Runtime: f[9], Kernel: f[10], OS: f[11], InternalIP: firstWord(f[12]), Capacity: amounts(f[13]), Allocatable: amounts(f[14]), Pressure: strings.Fields(f[15]),
-		}
-		if n.Name == "" {
-			return errors.New("no name")
-		}
-		api.Nodes = append(api.Nodes, n)
 	case "waiting":
 		api.WithoutNode, _ = Quantity(f[1]) // zero where it is none
 	case "pod":
@@ -182,67 +161,4 @@ func needed(together, before map[string]int) map[string]int {
 		together[what] = max(together[what], n)
 	}
 	return together
-}
-
-// amounts adds up words such as nvidia.com/gpu=2, by resource; nil: there are none.
-func amounts(words string) map[string]int {
-	return collect(words, func(have, more int) int { return have + more })
-}
-
-// most is the largest for each resource.
-func most(words string) map[string]int {
-	return collect(words, func(have, more int) int { return max(have, more) })
-}
-
-func collect(words string, join func(have, more int) int) map[string]int {
-	var out map[string]int
-	for word := range strings.FieldsSeq(words) {
-		what, much, _ := strings.Cut(word, "=")
-		n, ok := Quantity(much)
-		if !ok {
-			continue
-		}
-		if out == nil {
-			out = map[string]int{}
-		}
-		out[what] = join(out[what], n)
-	}
-	return out
-}
-
-// Quantity reads a number of cards as Kubernetes writes it: 1000 is 1k. ok is false for what is none.
-// Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
-func Quantity(s string) (n int, ok bool) {
-	const most = 1_000_000 // of whatever a node may say that it has
-	digits, thousands := strings.CutSuffix(s, "k")
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || n > most {
-		return 0, false
-	}
-	if thousands {
-		n *= 1000
-	}
-	return n, true
-}
-
-// Unescaped is what the template's js was given: \u003D and, of Go's older versions, \x3D are an equals sign.
-func Unescaped(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for s != "" {
-		if rest, ok := strings.CutPrefix(s, `\'`); ok {
-			b.WriteByte('\'')
-			s = rest
-			continue
-		}
-		c, _, rest, err := strconv.UnquoteChar(s, '"')
-		if err != nil { // nothing that js writes
-			c, rest = rune(s[0]), s[1:]
-		}
-		b.WriteRune(c)
-		s = rest
-	}
-	return b.String()
 }

@@ -17,7 +17,7 @@ func TestUnescaped(t *testing.T) {
 	for escaped, want := range map[string]string{
 		"plain": "plain", `a\u003Db\u0009c`: "a=b\tc", `a\x3Db`: "a=b", `it\'s \"x\" \\n`: `it's "x" \n`, `\`: `\`, `\q"`: `\q"`, `ü\u00fc`: "üü",
 	} {
-		if got := Unescaped(escaped); got != want {
+		if got := unescaped(escaped); got != want {
 			t.Errorf("%q: %q, want %q", escaped, got, want)
 		}
 	}
@@ -59,11 +59,11 @@ func TestStatusThatIsNone(t *testing.T) {
 
 // What there is of a short line is taken, and what is no time is none.
 func TestStatusOfANodeThatSaysLittle(t *testing.T) {
-	s, err := ParseStatus(statusOf("control-plane=1", "api=1", "cluster=node\tw1\tTrue\tyesterday", "cluster=node\tw2\tFalse\t2026-11-21T11:40:00Z", "cluster=lease\tx", "certificate=/a.crt", "certificate=/b.crt !"))
+	s, err := ParseStatus(statusOf("control-plane=1", "api=1", "cluster=node\tw1\t\tTrue"+strings.Repeat("\t", 12)+"yesterday", "cluster=node\tw2\t\tFalse"+strings.Repeat("\t", 12)+"2026-11-21T11:40:00Z", "cluster=lease\tx", "certificate=/a.crt", "certificate=/b.crt !"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := s.API.Nodes; len(n) != 2 || n[0].Ready != "True" || !n[0].Since.IsZero() || !n[1].Since.Equal(time.Date(2026, 11, 21, 11, 40, 0, 0, time.UTC)) {
+	if n := s.API.Nodes; len(n) != 2 || !n[0].Ready || n[1].Ready || !n[0].Since.IsZero() || !n[1].Since.Equal(time.Date(2026, 11, 21, 11, 40, 0, 0, time.UTC)) {
 		t.Errorf("nodes: %+v", n)
 	}
 	if c := s.Certificates; len(c) != 2 || c[0].Path != "/a.crt" || !c[0].Ends.IsZero() || !c[1].Ends.IsZero() {
@@ -73,7 +73,7 @@ func TestStatusOfANodeThatSaysLittle(t *testing.T) {
 
 // FuzzParseStatus: what a host says never makes the parser panic.
 func FuzzParseStatus(f *testing.F) {
-	f.Add(statusOf("control-plane=1", "api=1", `cluster=node	w1	True	2026-11-21T11:40:00Z	r	m\u003D		true	v1	docker://1	k	o	10.0.0.1 	nvidia.com/gpu=1k 	nvidia.com/gpu=1 `))
+	f.Add(statusOf("control-plane=1", "api=1", `cluster=node	w1	u	True		v1	docker://1	10.0.0.1 	true	a=b 	k=:NoSchedule 	nvidia.com/gpu=1k 	nvidia.com/gpu=1 	x	Ready=True 	2026-11-21T11:40:00Z	r	m\u003D	w	k	o`))
 	f.Add(statusOf("control-plane=1", "api-error=x", "cluster=pod\tn\tp\tw1\tRunning\tTrue\tg=1 \tg=2 \tX ", "certificate=/a AA==", "certificate-within=/b LS0t"))
 	f.Add(statusOf("control-plane=1", "api=1", `cluster=waits	n	p		2026-11-21T11:40:00Z	2026-11-21T11:40:00Z	why	c CrashLoopBackOff back-off 99999999h restarting`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -31,7 +31,7 @@ func ParseWaitingPod(fields []string) (p WaitingPod, ok bool) {
 	const before = 6 // the containers
 	f := make([]string, max(len(fields), before))
 	for i, field := range fields {
-		f[i] = Unescaped(field)
+		f[i] = unescaped(field)
 	}
 	p = WaitingPod{Namespace: f[0], Name: f[1], Node: f[2], NotReady: moment(f[3]), Unscheduled: moment(f[4]), Scheduler: f[5]}
 	for _, words := range f[before:min(len(f), before+maxWaiting)] {

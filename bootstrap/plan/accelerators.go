@@ -15,7 +15,7 @@ func (b *builder) accelerators(joined []Ref) []Ref {
 		return nil
 	}
 	var found []Ref
-	for _, h := range b.hosts {
+	for _, h := range b.members() {
 		if h.cards == 0 {
 			continue
 		}

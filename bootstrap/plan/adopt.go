@@ -31,10 +31,10 @@ func (b *builder) unfitControlPlane(h *host) []string {
 	}
 	differs("serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
 	differs("address", c.Advertised, h.addr.String())
-	if n := max(len(controlPlanes(c)), len(c.EtcdMembers)); n > 1 {
+	if n := max(len(controlPlanes(b.cluster.Nodes)), len(c.EtcdMembers)); n > 1 {
 		unfit = append(unfit, fmt.Sprintf("it has %d control planes", n))
 	}
-	if other := b.otherNetwork(c, h.facts.PodNetwork); other != "" {
+	if other := b.otherNetwork(h.facts.PodNetwork); other != "" {
 		unfit = append(unfit, fmt.Sprintf("its pod network is another (%s), the inventory's %s", other, b.inv.Network))
 	}
 	return append(unfit, b.unfitNode(h)...)
@@ -56,9 +56,9 @@ func (b *builder) unfitNode(h *host) []string {
 	return unfit
 }
 
-func controlPlanes(c *facts.ControlPlane) []string {
+func controlPlanes(nodes []facts.Node) []string {
 	var names []string
-	for _, n := range c.Nodes {
+	for _, n := range nodes {
 		_, old := n.Labels["node-role.kubernetes.io/master"]
 		if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; ok || old {
 			names = append(names, n.Name)
@@ -68,13 +68,13 @@ func controlPlanes(c *facts.ControlPlane) []string {
 }
 
 // otherNetwork names what makes a cluster's pod network, where it is not the inventory's; empty: there is none, or it is.
-func (b *builder) otherNetwork(c *facts.ControlPlane, configurations []string) string {
+func (b *builder) otherNetwork(configurations []string) string {
 	if b.inv.Network == inventory.None {
 		return ""
 	}
 	for _, network := range slices.Sorted(maps.Keys(networkWorkload)) {
 		if w := networkWorkload[network]; network != b.inv.Network {
-			if _, ok := c.Workloads[w]; ok {
+			if _, ok := b.cluster.Workloads[w]; ok {
 				return w
 			}
 		}
@@ -88,7 +88,7 @@ func (b *builder) otherNetwork(c *facts.ControlPlane, configurations []string) s
 // takeOver plans that a host's membership, made by hand, is kgpu's from now on. Nothing of it is changed.
 func (b *builder) takeOver(h *host, s Standing) Ref {
 	kind := "worker"
-	if h == b.cp {
+	if h.isPlane() {
 		kind = "control-plane"
 	}
 	b.add(h, Step{
@@ -109,8 +109,8 @@ func describeCluster(f *facts.Host) string {
 	if c.Version != "" {
 		parts = append(parts, c.Version)
 	}
-	if c.Answers {
-		parts = append(parts, plural.Of(len(c.Nodes), "node"))
+	if f.Cluster != nil {
+		parts = append(parts, plural.Of(len(f.Cluster.Nodes), "node"))
 	}
 	if !c.Since.IsZero() {
 		parts = append(parts, "made "+age(f.Now.Sub(c.Since))+" ago")

@@ -18,38 +18,41 @@ const noLoadBalancer = "node.kubernetes.io/exclude-from-external-load-balancers"
 // opened are the lines for cluster-nodes that open a control plane for pods which is the whole cluster, unless the inventory has
 // its taint.
 func (b *builder) opened() []string {
-	node := b.nodeOf(b.cp)
-	if len(b.inv.Hosts) > 1 || keepsTaint(b.cp.Host) || b.hasOtherNodes() {
+	h, node := b.first, b.nodeOf(b.first)
+	if len(b.inv.Hosts) > 1 || keepsTaint(h.Host) || b.hasOtherNodes() {
 		return nil
 	}
 	var want []string
 	for _, key := range controlPlaneTaints {
 		if node == nil || isTainted(node, key) {
-			want = append(want, fmt.Sprintf("%s\tuntaint\t%s", b.cp.node, key))
+			want = append(want, fmt.Sprintf("%s\tuntaint\t%s", h.node, key))
 		}
 	}
-	_, wanted := b.cp.Labels[noLoadBalancer]
+	_, wanted := h.Labels[noLoadBalancer]
 	if _, there := labelOf(node, noLoadBalancer); !wanted && (there || node == nil) {
-		want = append(want, fmt.Sprintf("%s\tlabel\t%s-", b.cp.node, noLoadBalancer))
+		want = append(want, fmt.Sprintf("%s\tlabel\t%s-", h.node, noLoadBalancer))
 	}
 	return want
 }
 
 // staysOpen tells who adds workers that the control plane goes on taking pods: kgpu ends nobody's place to run.
 func (b *builder) staysOpen(joining []*host) {
-	node := b.nodeOf(b.cp)
-	if len(joining) == 0 || node == nil || keepsTaint(b.cp.Host) ||
-		slices.ContainsFunc(controlPlaneTaints, func(key string) bool { return isTainted(node, key) }) {
+	if len(joining) == 0 {
 		return
 	}
-	b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the control plane goes on taking pods beside the workers: `taints: [%s:NoSchedule]` of this host in the inventory keeps new ones off it",
-		b.cp.id, controlPlaneTaints[0]))
+	for _, h := range b.planes {
+		node := b.nodeOf(h)
+		if node == nil || keepsTaint(h.Host) || slices.ContainsFunc(controlPlaneTaints, func(key string) bool { return isTainted(node, key) }) {
+			continue
+		}
+		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the control plane goes on taking pods beside the workers: `taints: [%s:NoSchedule]` of this host in the inventory keeps new ones off it",
+			h.id, controlPlaneTaints[0]))
+	}
 }
 
 // hasOtherNodes reports whether the cluster has nodes that are no host of the inventory.
 func (b *builder) hasOtherNodes() bool {
-	c := b.cp.facts.ControlPlane
-	return c != nil && slices.ContainsFunc(c.Nodes, func(n facts.Node) bool { return n.Name != b.cp.node })
+	return slices.ContainsFunc(b.cluster.Nodes, func(n facts.Node) bool { return n.Name != b.first.node })
 }
 
 // keepsTaint reports whether the inventory wants a control plane's taint on the host.

@@ -13,7 +13,7 @@ const oneMachine = "cluster: lab\nhosts: [{address: 10.0.0.10, name: cp1, role: 
 // One machine is a cluster for pods, unless the inventory says otherwise.
 func TestOneMachine(t *testing.T) {
 	inv, seen := settled(t, oneMachine)
-	node := &seen["cp1"].ControlPlane.Nodes[0]
+	node := &seen["cp1"].Cluster.Nodes[0]
 	if len(node.Taints) > 0 {
 		t.Errorf("the taints %s stay", node.Taints)
 	}
@@ -34,15 +34,15 @@ func TestOneMachine(t *testing.T) {
 	}
 
 	// With other nodes it is not alone, whatever the inventory has.
-	others := *seen["cp1"].ControlPlane
+	others := *seen["cp1"].Cluster
 	others.Nodes = append(slices.Clone(others.Nodes), facts.Node{Name: "w9", Ready: true})
-	seen["cp1"].ControlPlane = &others
+	seen["cp1"].Cluster = &others
 	if g, err = Up(inv, seen); err != nil || !g.Empty() {
 		t.Errorf("%v, %s", err, describe(g))
 	}
 
 	inv, seen = settled(t, strings.Replace(oneMachine, "name: cp1", "name: cp1, taints: [\"node-role.kubernetes.io/control-plane:NoSchedule\"]", 1))
-	if got := seen["cp1"].ControlPlane.Nodes[0].Taints; len(got) == 0 {
+	if got := seen["cp1"].Cluster.Nodes[0].Taints; len(got) == 0 {
 		t.Error("the taint is gone, and the inventory has it")
 	}
 	settles(t, inv, seen, &Graph{})
@@ -65,11 +65,11 @@ func TestWorkerForOneMachine(t *testing.T) {
 		t.Errorf("warnings %q", g.Warnings)
 	}
 	settles(t, inv, seen, g)
-	if got := seen["cp1"].ControlPlane.Nodes[0].Taints; len(got) > 0 {
+	if got := seen["cp1"].Cluster.Nodes[0].Taints; len(got) > 0 {
 		t.Errorf("it got the taints %s", got)
 	}
 	_, seen = settled(t, two)
-	if got := seen["cp1"].ControlPlane.Nodes[0].Taints; len(got) != 1 {
+	if got := seen["cp1"].Cluster.Nodes[0].Taints; len(got) != 1 {
 		t.Errorf("beside workers from the start, it has the taints %s", got)
 	}
 }

@@ -38,15 +38,15 @@ func (b *builder) apiName() string {
 	if b.inv.Kubernetes.ControlPlaneEndpoint != "" || !b.minor.NamesAPI() {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(b.inv.Cluster + "\n" + b.cp.addr.String()))
+	sum := sha256.Sum256([]byte(b.inv.Cluster + "\n" + b.apiAddress().String()))
 	return fmt.Sprintf("api-%x.%s.%s", sum[:3], b.inv.Cluster, apiDomain)
 }
 
 // runs reports whether there is a cluster that goes on as it is. One that is half made may have come to its end by itself, which its
 // host finds out: it keeps its endpoint either way.
 func (b *builder) runs() bool {
-	c := b.cp.facts.ControlPlane
-	return c != nil && (c.Endpoint != "" || b.standing(b.cp).Membership != Again)
+	c := b.first.facts.ControlPlane
+	return c != nil && (c.Endpoint != "" || b.standing(b.first).Membership != Again)
 }
 
 // runningEndpoint is the name and the port by which the nodes of a cluster that goes on know its API server; empty: they know it by
@@ -55,7 +55,7 @@ func (b *builder) runningEndpoint() (name, port string) {
 	if !b.runs() {
 		return "", ""
 	}
-	name, port, err := net.SplitHostPort(b.cp.facts.ControlPlane.Endpoint)
+	name, port, err := net.SplitHostPort(b.first.facts.ControlPlane.Endpoint)
 	if _, isAddress := netip.ParseAddr(name); err != nil || isAddress == nil {
 		return "", ""
 	}
@@ -77,12 +77,15 @@ func (b *builder) controlPlaneEndpoint() string {
 	return ""
 }
 
+// apiAddress is where the name of the API server leads.
+func (b *builder) apiAddress() netip.Addr { return b.first.addr }
+
 // endpoint is where the kubelets reach the API server.
 func (b *builder) endpoint() string {
 	if e := b.controlPlaneEndpoint(); e != "" {
 		return e
 	}
-	return netip.AddrPortFrom(b.cp.addr, apiPort).String()
+	return netip.AddrPortFrom(b.apiAddress(), apiPort).String()
 }
 
 // The unit puts the line back before the kubelet starts: where cloud-init manages /etc/hosts, it makes the file anew at every boot.
@@ -111,7 +114,7 @@ func (b *builder) hostNames(h *host) {
 	if name == "" {
 		return
 	}
-	at := b.cp.addr.String()
+	at := b.apiAddress().String()
 	files := map[string]File{apiNameFile: text(fmt.Sprintf(apiNameService, at+" "+name+" # kgpu"))}
 	var reasons []string
 	switch to := h.facts.Names[name]; {
@@ -135,14 +138,14 @@ func (b *builder) hostNames(h *host) {
 func APIName(inv *inventory.Inventory, seen map[string]*facts.Host) (name string, at netip.Addr) {
 	b := &builder{inv: inv}
 	b.enter(seen)
-	if b.cp == nil {
+	if b.first == nil {
 		return "", netip.Addr{}
 	}
-	return b.apiName(), b.cp.addr
+	return b.apiName(), b.apiAddress()
 }
 
 // leadsToAPI reports whether a name leads the host to the control plane, and nowhere else.
 func (b *builder) leadsToAPI(f *facts.Host, name string) bool {
 	to := f.Names[name]
-	return len(to) > 0 && !slices.ContainsFunc(to, func(a netip.Addr) bool { return a != b.cp.addr })
+	return len(to) > 0 && !slices.ContainsFunc(to, func(a netip.Addr) bool { return a != b.apiAddress() })
 }

@@ -43,7 +43,7 @@ func TestAPIName(t *testing.T) {
 				seen["cp1"].ControlPlane.Endpoint = strings.TrimPrefix(c.running, "nothing")
 			}
 			if c.again {
-				seen["cp1"].ControlPlane.Finished, seen["cp1"].ControlPlane.Answers = false, false
+				seen["cp1"].ControlPlane.Finished, seen["cp1"].Cluster = false, nil
 			}
 			b, err := newBuilder(inv, seen)
 			if err != nil {
@@ -106,7 +106,7 @@ func TestWorkersOfAFormerCluster(t *testing.T) {
 		"https://api-0123ab.lab.kgpu.internal.example:6443": Foreign,
 	} {
 		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
-		seen["cp1"].ControlPlane, seen["cp1"].Kubelet, seen["cp1"].Recorded = nil, nil, nil
+		seen["cp1"].ControlPlane, seen["cp1"].Cluster, seen["cp1"].Kubelet, seen["cp1"].Recorded = nil, nil, nil, nil
 		w1 := seen["w1"]
 		w1.Kubelet.Server = server
 		w1.Names["api-0123ab.lab.kgpu.internal"] = []netip.Addr{netip.MustParseAddr("10.0.0.10")}

@@ -270,8 +270,7 @@ func TestWhatRunsCounts(t *testing.T) {
 	if s := Settled(inv, seen); s.Runtime != inventory.Containerd || s.Network != inventory.Flannel || s.Kubernetes.PodCIDR.String() != "10.60.0.0/16" || s.Kubernetes.ServiceCIDR.String() != "10.70.0.0/16" {
 		t.Errorf("it is judged as %+v", s)
 	}
-	c := seen["cp1"].ControlPlane
-	c.Answers, c.Nodes, c.Workloads = false, nil, nil
+	seen["cp1"].Cluster = nil
 	seen["cp1"].PodNetwork = []string{"/etc/cni/net.d/10-flannel.conflist"}
 	if s := Settled(inv, seen); s.Network != inventory.Flannel {
 		t.Errorf("without an answer: %s", s.Network)
@@ -293,7 +292,7 @@ func TestOwnNetworkStays(t *testing.T) {
 // What is refused of a node is what the file says of it, with what it has.
 func TestNodesOfAnotherKind(t *testing.T) {
 	seen := settledWith(t, settledFile+"runtime: containerd\n", driven())
-	seen["cp1"].ControlPlane.Nodes[1].Runtime = "docker://29.4.3"
+	seen["cp1"].Cluster.Nodes[1].Runtime = "docker://29.4.3"
 	_, err := Up(decode(t, settledFile+"runtime: containerd\n"), seen)
 	if all := reason.All(err); !refuses(err, "runtime") || all[0].Host != "w1" {
 		t.Errorf("a node with another runtime: %v", err)

@@ -16,8 +16,8 @@ const (
 	OutputCAHash = "ca_hash"
 )
 
-// cluster plans what happens between hosts: init, joins, network, labels, and the wait for all of it.
-func (b *builder) cluster() error {
+// bringUp plans what happens between hosts: init, joins, network, labels, and the wait for all of it.
+func (b *builder) bringUp() error {
 	started, err := b.initCluster()
 	if err != nil {
 		return err
@@ -52,32 +52,32 @@ func (b *builder) cluster() error {
 
 // initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.
 func (b *builder) initCluster() ([]Ref, error) {
-	s := b.standing(b.cp)
+	s := b.standing(b.first)
 	switch {
 	case s.Membership == ByHand && b.adopt:
-		b.skip(b.cp, "cluster/init", "the control plane is taken over")
-		return []Ref{b.takeOver(b.cp, s)}, nil
+		b.skip(b.first, "cluster/init", "the control plane is taken over")
+		return []Ref{b.takeOver(b.first, s)}, nil
 	case s.Why == "":
-		b.skip(b.cp, "cluster/init", "the API server answers")
-		return b.cp.last, nil
+		b.skip(b.first, "cluster/init", "the API server answers")
+		return b.first.last, nil
 	}
 	config, err := b.initConfig()
 	if err != nil {
 		return nil, err
 	}
-	b.add(b.cp, Step{
+	b.add(b.first, Step{
 		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: s.Why, Script: "cluster-init",
 		Input: b.initInput(config),
 		Retry: Transient, Timeout: long, // kubeadm init itself is not tried again
 	})
-	return []Ref{{b.cp.id, "cluster/init"}}, nil
+	return []Ref{{b.first.id, "cluster/init"}}, nil
 }
 
 // joining lists the workers that are not in this cluster, and takes over those that were put there by hand.
 func (b *builder) joining() []*host {
 	var out []*host
 	for _, h := range b.hosts {
-		if h.Role != inventory.Worker {
+		if h.IsControlPlane() {
 			continue
 		}
 		s := b.standing(h)
@@ -96,16 +96,11 @@ func (b *builder) joining() []*host {
 
 // nodeOf is the host's node object; nil: there is none, or it is of a former life and goes.
 func (b *builder) nodeOf(h *host) *facts.Node {
-	if b.cp == nil || b.cp.facts.ControlPlane == nil || b.standings[h.id].Replaces {
+	i := slices.IndexFunc(b.cluster.Nodes, func(n facts.Node) bool { return n.Name == h.node })
+	if i < 0 || b.standings[h.id].Replaces {
 		return nil
 	}
-	c := b.cp.facts.ControlPlane
-	for i := range c.Nodes {
-		if c.Nodes[i].Name == h.node {
-			return &c.Nodes[i]
-		}
-	}
-	return nil
+	return &b.cluster.Nodes[i]
 }
 
 // TokenLife is how long a token lives that nobody deletes, as kubeadm has it. A worker may need hours before it joins: for
@@ -113,7 +108,7 @@ func (b *builder) nodeOf(h *host) *facts.Node {
 const TokenLife = "24h"
 
 func (b *builder) token(needs []Ref, joining []*host) Ref {
-	return b.side(b.cp, Step{
+	return b.onCluster(Step{
 		Ref: Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
 		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
 		Input: Input{Values: b.owesNetworkProof(map[string]string{"ttl": TokenLife})}, Retry: Transient, Timeout: short,
@@ -125,18 +120,18 @@ func (b *builder) token(needs []Ref, joining []*host) Ref {
 func (b *builder) untoken(started, token, joined []Ref) {
 	reason := "all workers have joined"
 	if len(joined) == 0 {
-		switch c := b.cp.facts.ControlPlane; {
-		case c == nil:
+		switch {
+		case !b.made():
 			return
-		case !c.Answers:
+		case !b.answers():
 			reason = "a run that was interrupted may have left it"
-		case len(c.Tokens) == 0:
+		case len(b.cluster.Tokens) == 0:
 			return
 		default:
 			reason = "a run that was interrupted left it"
 		}
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "cluster/untoken"}, Title: "delete the bootstrap token", Reason: reason, Script: "cluster-untoken",
 		Needs: slices.Concat(started, token, joined), Retry: Transient, Timeout: short,
 	})
@@ -176,7 +171,7 @@ func (b *builder) deleteNode(h *host, s Standing) Ref {
 	if s.Drain {
 		before = append(before, b.evict(h, s.Why, drainBriefly))
 	}
-	return b.side(b.cp, Step{
+	return b.onCluster(Step{
 		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why, Script: "node-delete",
 		Needs: before, Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short,
 	})
@@ -185,12 +180,12 @@ func (b *builder) deleteNode(h *host, s Standing) Ref {
 // nodes plans labels and taints. What users put on nodes by hand stays.
 func (b *builder) nodes(needs []Ref) []Ref {
 	var want, reasons []string
-	for _, h := range b.hosts {
+	for _, h := range b.members() {
 		labels := map[string]string{}
 		for k, v := range h.Labels {
 			labels[k] = v
 		}
-		if h.Role == inventory.Worker {
+		if !h.IsControlPlane() {
 			labels["node-role.kubernetes.io/worker"] = ""
 		}
 		if h.cards > 0 && !h.away {
@@ -218,10 +213,10 @@ func (b *builder) nodes(needs []Ref) []Ref {
 		reason = "there are no workers: pods run on the control plane, and its taint goes; `taints` of the host in the inventory keeps it"
 	}
 	if len(want) == 0 {
-		b.skip(b.cp, "cluster/nodes", "labels and taints are set")
+		b.skip(b.admin, "cluster/nodes", "labels and taints are set")
 		return nil
 	}
-	return []Ref{b.side(b.cp, Step{
+	return []Ref{b.onCluster(Step{
 		Ref: Ref{ID: "cluster/nodes"}, Title: "set labels and taints", Reason: reason, Script: "cluster-nodes",
 		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...)}}, Retry: Transient, Timeout: short,
 	})}
@@ -238,7 +233,7 @@ func labelOf(n *facts.Node, key string) (string, bool) {
 // ready plans the wait for nodes, pod network and DNS, and the proof that pods of all nodes have both.
 func (b *builder) ready(needs []Ref, applied bool) error {
 	var nodes []string
-	for _, h := range b.hosts {
+	for _, h := range b.members() {
 		nodes = append(nodes, h.node)
 	}
 	reason := b.notReady()
@@ -246,7 +241,7 @@ func (b *builder) ready(needs []Ref, applied bool) error {
 		reason = "the pod network is applied anew"
 	}
 	if reason == "" {
-		b.skip(b.cp, "cluster/ready", "all nodes are ready")
+		b.skip(b.admin, "cluster/ready", "all nodes are ready")
 		return nil
 	}
 	workloads := []string{"kube-system/daemonset/kube-proxy"}
@@ -263,7 +258,7 @@ func (b *builder) ready(needs []Ref, applied bool) error {
 		}
 		values["proof"] = proof
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "cluster/ready"}, Title: "wait until all nodes, the pod network and DNS are ready", Reason: reason, Script: "cluster-ready",
 		Needs: needs, Input: Input{Values: values}, Timeout: 15 * time.Minute, // slow links pull images for minutes
 	})
@@ -273,24 +268,23 @@ func (b *builder) ready(needs []Ref, applied bool) error {
 func (b *builder) dnsWorkload() string { return "kube-system/deployment/" + b.minor.DNS() }
 
 func (b *builder) notReady() string {
-	c := b.cp.facts.ControlPlane
-	if c == nil {
+	if !b.made() {
 		return "the cluster is new"
 	}
 	var waiting []string
-	for _, h := range b.hosts {
+	for _, h := range b.members() {
 		if n := b.nodeOf(h); n == nil || (!n.Ready && b.inv.Network != inventory.None) {
 			waiting = append(waiting, "node "+h.node)
 		}
 	}
 	if b.inv.Network != inventory.None {
 		for _, w := range []string{b.dnsWorkload(), networkWorkload[b.inv.Network]} {
-			if have, ok := c.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
+			if have, ok := b.cluster.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
 				waiting = append(waiting, w)
 			}
 		}
 	}
-	if len(waiting) == 0 && b.cp.facts.NetworkUnproven && b.inv.Network != inventory.None {
+	if len(waiting) == 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.NetworkUnproven }) && b.inv.Network != inventory.None {
 		return "the pod network was not proven to its end"
 	}
 	if len(waiting) == 0 {

@@ -111,7 +111,7 @@ func (b *builder) toolkits() {
 			continue
 		}
 		first := len(b.graph.Steps)
-		h.last = append(slices.Clone(h.gpuLast), Ref{b.cp.id, "cluster/ready"}, Ref{b.cp.id, "gpu/ready"})
+		h.last = append(slices.Clone(h.gpuLast), Ref{b.admin.id, "cluster/ready"}, Ref{b.admin.id, "gpu/ready"})
 		b.cuda(h)
 		for _, s := range b.graph.Steps[first:] {
 			s.Later = true

@@ -43,7 +43,7 @@ func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool
 	if err != nil {
 		return nil, err
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "dashboard/deploy"}, Title: "deploy the dashboard", Reason: "you asked for it", Script: "dashboard",
 		Input: Input{Values: map[string]string{"manifest": manifest}}, Retry: Transient, Timeout: 20 * time.Minute, // the image may come over a slow link
 	})
@@ -56,7 +56,7 @@ func RemoveDashboard(inv *inventory.Inventory, seen map[string]*facts.Host) (*Gr
 	if err != nil {
 		return nil, err
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "dashboard/remove"}, Title: "delete the dashboard", Reason: "you asked for it", Script: "dashboard-remove",
 		Retry: Transient, Timeout: medium,
 	})

@@ -58,10 +58,10 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 	b.pluginConfig = config
 	reason := b.networkMissing(devicePluginWorkload, hash)
 	if reason == "" {
-		b.skip(b.cp, "gpu/device-plugin", "the device plugin is applied")
+		b.skip(b.admin, "gpu/device-plugin", "the device plugin is applied")
 		return nil, nil
 	}
-	return []Ref{b.side(b.cp, Step{
+	return []Ref{b.onCluster(Step{
 		Ref: Ref{ID: "gpu/device-plugin"}, Title: "let Kubernetes schedule cards", Reason: reason, Script: "network-apply", Needs: started,
 		Input: Input{Values: map[string]string{"manifest": manifest}}, Retry: Transient, Timeout: medium,
 	})}, nil
@@ -92,7 +92,7 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 	if len(plugin) > 0 {
 		reasons = append(reasons, "the device plugin starts")
 	}
-	for _, h := range b.hosts {
+	for _, h := range b.members() {
 		if h.cards == 0 {
 			continue
 		}
@@ -110,11 +110,11 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 			}
 		}
 	}
-	if len(want) > 0 && b.cp.facts.Unproven {
+	if len(want) > 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.Unproven }) {
 		reasons = append(reasons, "the cards were not proven to the end")
 	}
 	if len(reasons) == 0 {
-		b.skip(b.cp, "gpu/ready", "all cards can be had")
+		b.skip(b.admin, "gpu/ready", "all cards can be had")
 		b.gpuLabels(needs, "")
 		return
 	}
@@ -123,11 +123,11 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...), "config": b.pluginConfig}}, Timeout: 15 * time.Minute,
 	}
 	byHand := step // no proof follows
-	byHand.Host = b.cp.id
+	byHand.Host = b.admin.id
 	step.Input.Values = maps.Clone(step.Input.Values)
 	step.Input.Values["prove"] = "yes"
 	step.ByHand = []*Step{&byHand}
-	ready := b.side(b.cp, step)
+	ready := b.onCluster(step)
 	fresh := ""
 	if len(plugin) > 0 {
 		fresh = reasons[0]

@@ -79,8 +79,11 @@ func sick(f *facts.Host, architectures []catalog.Architecture) bool {
 func hangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }
 
 // drained reports whether a former run drained the node and did not let it in again.
-func (b *builder) drained(h *host) bool {
-	_, ok := labelOf(b.nodeOf(h), drainedLabel)
+func (b *builder) drained(h *host) bool { return IsDrained(b.nodeOf(h)) }
+
+// IsDrained reports whether kgpu drained a node and did not let it in again; nil is none.
+func IsDrained(n *facts.Node) bool {
+	_, ok := labelOf(n, drainedLabel)
 	return ok
 }
 
@@ -173,11 +176,11 @@ const drainScript = "driver-drain"
 
 // drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have.
 func (b *builder) drainNode(h *host, why string) {
-	if h.drain != (Ref{}) || !h.member() || b.nodeOf(h) == nil && b.cp.facts.ControlPlane != nil && b.cp.facts.ControlPlane.Answers {
+	if h.drain != (Ref{}) || !h.member() || b.nodeOf(h) == nil && b.answers() {
 		return
 	}
 	h.away = true
-	h.drain = b.side(b.cp, Step{
+	h.drain = b.onCluster(Step{
 		Ref: Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: drainScript,
 		Input: Input{Values: map[string]string{"node": h.node}}, Timeout: long, // pods may have long graces
 	})
@@ -186,13 +189,13 @@ func (b *builder) drainNode(h *host, why string) {
 
 // letIn plans that drained nodes have pods again, each when its cards can be had.
 func (b *builder) letIn(plugin []Ref) {
-	// The device plugin waits for the steps of the control plane, so the others wait for its node.
+	// The device plugin waits for the steps of the control planes, so the others wait for their nodes.
 	hosts := slices.Clone(b.hosts)
 	slices.SortStableFunc(hosts, func(x, y *host) int {
 		switch {
-		case x == b.cp && y != b.cp:
+		case x.isPlane() && !y.isPlane():
 			return -1
-		case y == b.cp && x != b.cp:
+		case y.isPlane() && !x.isPlane():
 			return 1
 		}
 		return 0
@@ -202,10 +205,10 @@ func (b *builder) letIn(plugin []Ref) {
 			continue
 		}
 		plugin := plugin
-		if h != b.cp && b.drained(h) && b.cp.drain != (Ref{}) {
+		if !h.isPlane() && b.drained(h) && slices.ContainsFunc(b.planes, func(p *host) bool { return p.drain != (Ref{}) }) {
 			plugin = nil // its turn is before the control plane's
 		}
-		last := b.side(b.cp, Step{
+		last := b.onCluster(Step{
 			Ref: Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",
 			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
 		})

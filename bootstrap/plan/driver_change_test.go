@@ -94,8 +94,8 @@ func TestDriverChange(t *testing.T) {
 				t.Fatal(err)
 			}
 			settle(t, inv, only, g)
-			node := &seen["cp1"].ControlPlane.Nodes[2]
-			node.Labels[gpuLabel], node.Labels[drainedLabel], node.GPUs = "drained", "kgpu", 0
+			node := &seen["cp1"].Cluster.Nodes[2]
+			node.Labels[gpuLabel], node.Labels[drainedLabel], node.Allocatable = "drained", "kgpu", nil
 			return seen
 		}},
 	} {
@@ -289,8 +289,8 @@ func TestDrainsAndThePlugin(t *testing.T) {
 			}
 			settle(t, inv, seen, g)
 			if drained != "" {
-				for i := range seen["cp1"].ControlPlane.Nodes {
-					if n := &seen["cp1"].ControlPlane.Nodes[i]; n.Name == "w1" {
+				for i := range seen["cp1"].Cluster.Nodes {
+					if n := &seen["cp1"].Cluster.Nodes[i]; n.Name == "w1" {
 						n.Labels[drainedLabel], n.Unschedulable = drained, true
 					}
 				}
@@ -337,7 +337,7 @@ func TestWhatIsTouchedIsProven(t *testing.T) {
 		}},
 		"the driver is loaded": {touch: func(_, w1 *facts.Host) { w1.Units[persistence] = facts.Unit{} }, first: "w1 driver/load"},
 		"the toolkit":          {touch: func(_, w1 *facts.Host) { w1.Toolkit = map[string]string{} }, first: "w1 gpu/toolkit"},
-		"the plugin":           {touch: func(cp1, _ *facts.Host) { delete(cp1.ControlPlane.Workloads, devicePluginWorkload) }, first: "cp1 gpu/device-plugin"},
+		"the plugin":           {touch: func(cp1, _ *facts.Host) { delete(cp1.Cluster.Workloads, devicePluginWorkload) }, first: "cp1 gpu/device-plugin"},
 		"the runtime":          {touch: func(_, w1 *facts.Host) { w1.Units["containerd.service"] = facts.Unit{} }, first: "w1 runtime/containerd"},
 	} {
 		t.Run(name, func(t *testing.T) {

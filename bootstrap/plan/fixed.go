@@ -24,8 +24,8 @@ func (b *builder) settle() {
 	if b.versions.known() {
 		settled.Kubernetes.Version = b.versions.Running
 	}
-	if b.cp != nil && b.cp.facts.ControlPlane != nil {
-		if m := b.controlPlaneStanding(b.cp).Membership; m != Again {
+	if b.made() {
+		if m := b.controlPlaneStanding(b.first).Membership; m != Again {
 			b.settleFixed(&settled, func(key string) bool { return m == Inside || b.asked.At(key) == "" })
 		}
 	}
@@ -33,8 +33,8 @@ func (b *builder) settle() {
 }
 
 func (b *builder) settleFixed(settled *inventory.Inventory, counts func(key string) bool) {
-	c := b.cp.facts.ControlPlane
-	if r := runtimeOf(b.nodeOf(b.cp)); r != "" && counts("runtime") {
+	c := b.first.facts.ControlPlane
+	if r := runtimeOf(b.nodeOf(b.first)); r != "" && counts("runtime") {
 		settled.Runtime = r
 	}
 	if n, _ := b.runningNetwork(); n != "" && counts("network") {
@@ -63,21 +63,21 @@ func runtimeOf(n *facts.Node) inventory.Runtime {
 // runningNetwork is the pod network that the cluster has, and its sign: a workload, or the file by which runtimes find it. It is None
 // for one that its owner brought, and empty where there is no sign of another than the inventory's.
 func (b *builder) runningNetwork() (network inventory.Network, sign string) {
-	c, want := b.cp.facts.ControlPlane, b.asked.Network
-	if _, ok := c.Workloads[networkWorkload[want]]; ok {
+	want := b.asked.Network
+	if _, ok := b.cluster.Workloads[networkWorkload[want]]; ok {
 		return want, networkWorkload[want]
 	}
 	for _, n := range []inventory.Network{inventory.Calico, inventory.Flannel, inventory.Weave} {
-		if w, ok := c.Workloads[networkWorkload[n]]; ok && (want != inventory.None || w.Hash != "") {
+		if w, ok := b.cluster.Workloads[networkWorkload[n]]; ok && (want != inventory.None || w.Hash != "") {
 			return n, networkWorkload[n]
 		}
 	}
 	if want == inventory.None {
 		return "", ""
 	}
-	if files := conflictingCNI(want, b.cp.facts.PodNetwork); len(files) > 0 {
+	if files := conflictingCNI(want, b.first.facts.PodNetwork); len(files) > 0 {
 		for n, names := range ownCNI {
-			if !c.Answers && slices.Contains(names, path.Base(files[0])) {
+			if !b.answers() && slices.Contains(names, path.Base(files[0])) {
 				return n, files[0] // there may be its workload
 			}
 		}
@@ -88,8 +88,8 @@ func (b *builder) runningNetwork() (network inventory.Network, sign string) {
 
 // refuseFixed is the error of an inventory that wants something else than the cluster was made with.
 func (b *builder) refuseFixed() error {
-	m := b.standing(b.cp).Membership
-	if b.cp.facts.ControlPlane == nil || m != Inside && m != ByHand {
+	m := b.standing(b.first).Membership
+	if !b.made() || m != Inside && m != ByHand {
 		return nil
 	}
 	r := refusals{b: b}
@@ -122,46 +122,49 @@ func (r *refusals) differs(h *host, key, runs, wants string) {
 	})
 }
 
+// clusterDiffers does so for what all nodes have in common.
+func (r *refusals) clusterDiffers(key, runs, wants string) { r.differs(r.b.first, key, runs, wants) }
+
 func (r *refusals) cluster() {
-	b, c, k := r.b, r.b.cp.facts.ControlPlane, r.b.asked.Kubernetes
-	if b.standing(b.cp).Membership == Inside && !b.cp.recorded().Adopted {
-		r.differs(b.cp, "cluster", c.Name, b.asked.Cluster)
+	b, c, k := r.b, r.b.first.facts.ControlPlane, r.b.asked.Kubernetes
+	if b.standing(b.first).Membership == Inside && !b.first.recorded().Adopted {
+		r.clusterDiffers("cluster", c.Name, b.asked.Cluster)
 	}
 	if network, sign := b.runningNetwork(); network != "" && network != b.asked.Network {
-		r.differs(b.cp, "network", fmt.Sprintf("%s (%s)", network, sign), string(b.asked.Network))
+		r.clusterDiffers("network", fmt.Sprintf("%s (%s)", network, sign), string(b.asked.Network))
 	}
-	r.differs(b.cp, "kubernetes.podCIDR", c.PodCIDR, k.PodCIDR.String())
-	r.differs(b.cp, "kubernetes.serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
+	r.clusterDiffers("kubernetes.podCIDR", c.PodCIDR, k.PodCIDR.String())
+	r.clusterDiffers("kubernetes.serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
 	if want := k.ControlPlaneEndpoint; !strings.EqualFold(c.Endpoint, want) {
-		r.differs(b.cp, "kubernetes.controlPlaneEndpoint", c.Endpoint, want)
+		r.clusterDiffers("kubernetes.controlPlaneEndpoint", c.Endpoint, want)
 	}
 	made := b.madeWith()
 	for _, key := range sortedKeys(madeWithKeys(k)) {
 		file := madeWithFile(key)
-		if sum := b.cp.facts.Files[file]; sum != "" && sum != sha256Of(made[file].Content) {
-			r.differs(b.cp, key, "what "+file+" on it says", "something else")
+		if sum := b.first.facts.Files[file]; sum != "" && sum != sha256Of(made[file].Content) {
+			r.clusterDiffers(key, "what "+file+" on it says", "something else")
 		}
 	}
 }
 
 // security holds the API server's flags, and the file with the level of pods, against the inventory.
 func (r *refusals) security() {
-	b, d, s := r.b, r.b.cp.facts.ControlPlane.Defences, r.b.asked.Security
+	b, d, s := r.b, r.b.first.facts.ControlPlane.Defences, r.b.asked.Security
 	if !b.minor.Secured() {
 		return
 	}
-	r.differs(b.cp, "security.auditLog", strconv.FormatBool(d.AuditLog != ""), strconv.FormatBool(s.AuditLog))
-	r.differs(b.cp, "security.encryptSecrets", strconv.FormatBool(d.Encryption != ""), strconv.FormatBool(s.EncryptSecrets))
+	r.clusterDiffers("security.auditLog", strconv.FormatBool(d.AuditLog != ""), strconv.FormatBool(s.AuditLog))
+	r.clusterDiffers("security.encryptSecrets", strconv.FormatBool(d.Encryption != ""), strconv.FormatBool(s.EncryptSecrets))
 	level := inventory.PodsPrivileged
 	if d.Admission != "" {
 		level = "" // unless the file is one of kgpu's
 		for _, l := range []inventory.PodSecurity{inventory.PodsBaseline, inventory.PodsRestricted} {
-			if b.cp.facts.Files[admissionFile] == sha256Of([]byte(podSecurity(l))) {
+			if b.first.facts.Files[admissionFile] == sha256Of([]byte(podSecurity(l))) {
 				level = l
 			}
 		}
 	}
-	r.differs(b.cp, "security.podSecurity", string(level), string(s.PodSecurity))
+	r.clusterDiffers("security.podSecurity", string(level), string(s.PodSecurity))
 }
 
 // node refuses what would make another node of one that the cluster has.
@@ -178,7 +181,7 @@ func (r *refusals) node(h *host) {
 	if n == nil {
 		return
 	}
-	if runtime := runtimeOf(n); h == b.cp || runtime != b.inv.Runtime { // all that are as the control plane is are told of once
+	if runtime := runtimeOf(n); h == b.first || runtime != b.inv.Runtime { // all that are as the control plane is are told of once
 		r.differs(h, "runtime", string(runtime), string(b.asked.Runtime))
 	}
 	runs, err := netip.ParseAddr(n.InternalIP)
@@ -188,7 +191,7 @@ func (r *refusals) node(h *host) {
 }
 
 func (b *builder) hasNode(name string) bool {
-	return slices.ContainsFunc(b.cp.facts.ControlPlane.Nodes, func(n facts.Node) bool { return n.Name == name })
+	return slices.ContainsFunc(b.cluster.Nodes, func(n facts.Node) bool { return n.Name == name })
 }
 
 // hasControlPlaneOf reports whether one of the hosts is the control plane of the cluster with this CA.

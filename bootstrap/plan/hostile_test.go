@@ -273,9 +273,9 @@ func TestHostsThatAreNotWhoTheySay(t *testing.T) {
 		inv := decode(t, yaml)
 		seen := hostFacts(inv)
 		seen["10.0.0.12"].Hostname = tc.name
-		seen["cp1"].ControlPlane = &facts.ControlPlane{Answers: true, Finished: true}
+		seen["cp1"].ControlPlane, seen["cp1"].Cluster = &facts.ControlPlane{Finished: true}, &facts.Cluster{}
 		if tc.node != nil {
-			seen["cp1"].ControlPlane.Nodes = []facts.Node{*tc.node}
+			seen["cp1"].Cluster.Nodes = []facts.Node{*tc.node}
 		}
 		delete(seen, "w1") // which is not looked at in every run
 		_, up := Up(inv, seen)

@@ -34,7 +34,7 @@ func (b *builder) initConfiguration() object {
 		"apiVersion": b.kubeadmAPI(), "kind": "InitConfiguration",
 		"bootstrapTokens":  initTokens(),
 		endpoint:           b.advertised(),
-		"nodeRegistration": b.nodeRegistration(b.cp),
+		"nodeRegistration": b.nodeRegistration(b.first),
 	}
 }
 
@@ -46,7 +46,7 @@ func initTokens() []any {
 func (b *builder) kubeadmAPI() string { return "kubeadm.k8s.io/" + b.minor.KubeadmAPI }
 
 func (b *builder) advertised() object {
-	return object{"advertiseAddress": b.cp.addr.String(), "bindPort": apiPort}
+	return object{"advertiseAddress": b.first.addr.String(), "bindPort": apiPort}
 }
 
 func (b *builder) clusterConfiguration() object {
@@ -156,7 +156,7 @@ func (b *builder) extraArgs(flags map[string]string) any {
 
 // certSANs are the names under which people reach the API server.
 func (b *builder) certSANs() []string {
-	names := []string{b.cp.addr.String(), b.cp.Address}
+	names := []string{b.first.addr.String(), b.first.Address}
 	if host, _, err := net.SplitHostPort(b.controlPlaneEndpoint()); err == nil {
 		names = append(names, host)
 	}

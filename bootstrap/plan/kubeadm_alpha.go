@@ -29,7 +29,7 @@ func (b *builder) masterConfiguration() object {
 	if b.minor.HasKubeletConfig() {
 		master["clusterName"] = b.inv.Cluster
 		master["bootstrapTokens"] = initTokens()
-		master["nodeRegistration"] = b.nodeRegistration(b.cp)
+		master["nodeRegistration"] = b.nodeRegistration(b.first)
 		master["kubeletConfiguration"] = object{"baseConfig": untyped(b.kubeletConfiguration())}
 		if proxy := untyped(b.proxyConfiguration()); len(proxy) > 0 {
 			master["kubeProxy"] = object{"config": proxy}
@@ -42,7 +42,7 @@ func (b *builder) masterConfiguration() object {
 		master["tokenTTL"] = int(time.Minute) // a time.Duration, which JSON has as nanoseconds
 	}
 	if b.minor.HasNodeName() {
-		master["nodeName"] = b.cp.node
+		master["nodeName"] = b.first.node
 	}
 	return master
 }

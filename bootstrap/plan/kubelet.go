@@ -54,7 +54,7 @@ func (b *builder) kubeletFiles(h *host) map[string]File {
 // Whom certificates let in, the packaged unit says: --authorization-mode=Webhook with the cluster's certificate authority.
 // Source: cmd/kubeadm/app/cmd/init.go (waitForAPIAndKubelet) of k8s.io/kubernetes 1.8 to 1.10, and the units above.
 func closedPorts(h *host) []string {
-	if h.Role == inventory.ControlPlane {
+	if h.IsControlPlane() {
 		return []string{"--anonymous-auth=false"}
 	}
 	return []string{"--anonymous-auth=false", "--read-only-port=0"}

@@ -29,7 +29,7 @@ func (b *builder) gpuLabels(needs []Ref, fresh string) {
 	var reasons []string
 	var byHand []*Step
 	nodes := map[Ref]*host{}
-	for _, h := range b.hosts {
+	for _, h := range b.members() {
 		if h.cards == 0 {
 			continue
 		}
@@ -57,7 +57,7 @@ func (b *builder) gpuLabels(needs []Ref, fresh string) {
 	if len(read) == 0 {
 		return
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "gpu/labels"}, Title: "label nodes with their cards", Reason: "missing or changed on " + strings.Join(reasons, ", "), Script: "cluster-nodes",
 		Needs: slices.Concat(needs, read), Retry: Transient, Timeout: short, ByHand: byHand,
 		Late: func(out Outputs) (Input, error) {

@@ -71,7 +71,7 @@ func (b *builder) standing(h *host) Standing {
 	if s, ok := b.standings[h.id]; ok {
 		return s
 	}
-	if h.Role == inventory.ControlPlane {
+	if h.isPlane() {
 		return b.controlPlaneStanding(h)
 	}
 	return b.workerStanding(h)
@@ -91,23 +91,23 @@ func same(recorded, ca string) bool { return recorded == "" || ca == "" || recor
 
 // controlPlaneStanding is the rule for the host that is to be the control plane.
 func (b *builder) controlPlaneStanding(h *host) Standing {
-	c, r := h.facts.ControlPlane, h.recorded()
+	c, r, answers := h.facts.ControlPlane, h.recorded(), h.facts.Cluster != nil
 	if c == nil {
 		return b.noControlPlane(h)
 	}
 	ours, adopted := r.Init && same(r.CAHash, c.CAHash), r.Adopted && same(r.CAHash, c.CAHash)
 	switch {
-	case (ours && c.Finished || adopted) && c.Answers:
+	case (ours && c.Finished || adopted) && answers:
 		return inside("")
 	case ours && c.Finished || adopted:
 		return inside("the control plane does not answer")
-	case ours && c.Answers && b.initEnded():
+	case ours && answers && b.initEnded(h):
 		return inside("kubeadm init came to its end, which is not recorded")
-	case ours && c.Answers:
+	case ours && answers:
 		return again("kubeadm init did not come to its end")
 	case ours:
 		return again("kubeadm init did not come to its end, and the control plane does not answer")
-	case !c.Answers:
+	case !answers:
 		return refused(reason.HostHalfMade, "there is a control plane that kgpu did not make, and it does not answer: %s, %s", describeCluster(h.facts), strings.Join(h.facts.KubeadmFiles, ", "))
 	}
 	return b.byHand(h, "a control plane made by hand is here: "+describeCluster(h.facts), b.unfitControlPlane(h))
@@ -143,29 +143,29 @@ func (h *host) left() bool {
 	return h.recorded().Join && !slices.ContainsFunc(h.facts.KubeadmFiles, func(p string) bool { return strings.HasPrefix(p, "/etc/kubernetes/manifests/") })
 }
 
-// initEnded reports whether the API server has all that kubeadm init makes there: the add-ons are its last work.
-func (b *builder) initEnded() bool {
-	c := b.cp.facts.ControlPlane
+// initEnded reports whether the host's API server, which answers, has all that kubeadm init makes there: the add-ons are its last work.
+func (b *builder) initEnded(h *host) bool {
+	c := h.facts.Cluster
 	_, proxy := c.Workloads["kube-system/daemonset/kube-proxy"]
 	_, dns := c.Workloads["kube-system/deployment/coredns"]
 	_, old := c.Workloads["kube-system/deployment/kube-dns"]
-	return b.nodeOf(b.cp) != nil && proxy && (dns || old)
+	return b.nodeOf(h) != nil && proxy && (dns || old)
 }
 
 // workerStanding is the rule for a host that is to be a worker.
 func (b *builder) workerStanding(h *host) Standing {
 	f, k, r := h.facts, h.facts.Kubelet, h.recorded()
 	var c *facts.ControlPlane
-	if b.cp != nil {
-		c = b.cp.facts.ControlPlane
+	if b.made() {
+		c = b.first.facts.ControlPlane
 	}
 	switch {
-	case f.ControlPlane != nil && b.cp != nil && b.cp.facts.Kubelet != nil && b.cp.facts.Kubelet.CAHash == f.ControlPlane.CAHash:
+	case f.ControlPlane != nil && b.trusts(f.ControlPlane.CAHash):
 		return refused(reason.ClusterSettingFixed, "%s: the host is the control plane of the cluster, and the inventory wants it to be a worker", b.placeOfRole(h))
 	case f.ControlPlane != nil:
 		return refused(reason.HostForeignCluster, "the host is the control plane of a cluster of its own: %s", describeCluster(f))
 	case k == nil:
-		return b.withoutKubeconfig(h, c)
+		return b.withoutKubeconfig(h)
 	}
 	ours, adopted := r.Join && same(r.CAHash, k.CAHash), r.Adopted && same(r.CAHash, k.CAHash)
 	switch {
@@ -179,26 +179,32 @@ func (b *builder) workerStanding(h *host) Standing {
 		return again("the cluster at %s was made anew: its CA is %s, the kubelet's %s", k.Server, brief(c.CAHash), brief(k.CAHash))
 	case k.CAHash != c.CAHash:
 		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), not to this one (CA %s)", k.Server, brief(k.CAHash), brief(c.CAHash))
-	case !c.Answers:
+	case !b.answers():
 		return inside("") // nobody can say what nodes there are: the member stays what it is
 	}
 	return b.memberStanding(h, ours, adopted)
+}
+
+// trusts reports whether the kubelet of a control plane is of the cluster with this CA.
+func (b *builder) trusts(ca string) bool {
+	return slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.Kubelet != nil && h.facts.Kubelet.CAHash == ca })
 }
 
 // former reports whether the cluster of the host's kubelet had the address of this one, which may have another name since. Another
 // address may be of a cluster that lives.
 func (b *builder) former(h *host) bool {
 	server, ok := strings.CutPrefix(h.facts.Kubelet.Server, "https://")
-	if b.cp == nil || !ok {
+	if b.first == nil || !ok {
 		return false
 	}
 	name, _, err := net.SplitHostPort(server)
-	return server == b.endpoint() || server == netip.AddrPortFrom(b.cp.addr, apiPort).String() ||
+	at := func(plane *host) bool { return server == netip.AddrPortFrom(plane.addr, apiPort).String() }
+	return server == b.endpoint() || slices.ContainsFunc(b.planes, at) ||
 		err == nil && OwnAPIName(name) && b.leadsToAPI(h.facts, name)
 }
 
 // withoutKubeconfig is the rule for a worker whose kubelet has no cluster.
-func (b *builder) withoutKubeconfig(h *host, c *facts.ControlPlane) Standing {
+func (b *builder) withoutKubeconfig(h *host) Standing {
 	f, r := h.facts, h.recorded()
 	s := outside("the host is in no cluster")
 	switch {
@@ -210,7 +216,7 @@ func (b *builder) withoutKubeconfig(h *host, c *facts.ControlPlane) Standing {
 		return refused(reason.HostHalfMade, "there is a part of a cluster, without a kubelet's kubeconfig: %s", strings.Join(f.KubeadmFiles, ", "))
 	case r.Join:
 		s = again("the host has left the cluster that kgpu joined it to")
-	case c == nil:
+	case !b.made():
 		s = outside("the cluster is new")
 	}
 	node := b.nodeOf(h)

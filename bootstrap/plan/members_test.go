@@ -39,8 +39,8 @@ func handMade(seen map[string]*facts.Host) {
 	c := f.ControlPlane
 	c.Finished, c.Since, c.Advertised = false, time.Date(2026, 11, 8, 10, 0, 0, 0, time.UTC), "10.0.0.10"
 	c.PodCIDR, c.ServiceCIDR, c.EtcdMembers = "10.244.0.0/16", "10.96.0.0/12", []string{"cp1"}
-	for i := range c.Nodes {
-		c.Nodes[i].Runtime, c.Nodes[i].Version = "containerd://2.2.0", c.Version
+	for i := range f.Cluster.Nodes {
+		f.Cluster.Nodes[i].Runtime, f.Cluster.Nodes[i].Version = "containerd://2.2.0", c.Version
 	}
 }
 
@@ -59,39 +59,41 @@ func TestStandings(t *testing.T) {
 		adopt  string // with --adopt; empty: the same
 	}{
 		{name: "running control plane", host: "cp1", want: "inside|"},
-		{name: "control plane that does not answer", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Answers = false },
+		{name: "control plane that does not answer", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster = nil },
 			want: "inside|the control plane does not answer"},
 		{name: "init without its end, complete", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = false, &facts.Record{Init: true}
 		}, want: "inside|kubeadm init came to its end, which is not recorded"},
 		{name: "init without its end, half-way", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = false, &facts.Record{Init: true}
-			delete(f["cp1"].ControlPlane.Workloads, "kube-system/daemonset/kube-proxy")
+			delete(f["cp1"].Cluster.Workloads, "kube-system/daemonset/kube-proxy")
 		}, want: "again|kubeadm init did not come to its end"},
 		{name: "init without its end, silent", host: "cp1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane.Finished, f["cp1"].ControlPlane.Answers, f["cp1"].Recorded = false, false, &facts.Record{Init: true}
+			f["cp1"].ControlPlane.Finished, f["cp1"].Cluster, f["cp1"].Recorded = false, nil, &facts.Record{Init: true}
 		}, want: "again|kubeadm init did not come to its end, and the control plane does not answer"},
 		{name: "init that died early", host: "cp1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane, f["cp1"].Kubelet, f["cp1"].Recorded = nil, nil, &facts.Record{Init: true}
+			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].Kubelet, f["cp1"].Recorded = nil, nil, nil, &facts.Record{Init: true}
 			f["cp1"].Etcd, f["cp1"].KubeadmFiles = &facts.EtcdData{}, []string{"/etc/kubernetes/pki/ca.crt"}
 		}, want: "again|kubeadm init did not come to its end"},
-		{name: "control plane that its owner reset", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane, f["cp1"].Kubelet = nil, nil },
+		{name: "control plane that its owner reset", host: "cp1", change: func(f map[string]*facts.Host) {
+			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].Kubelet = nil, nil, nil
+		},
 			want: "again|the control plane that kgpu made is gone"},
-		{name: "no control plane", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane = nil; away(f["cp1"]) }, want: "outside|there is no control plane yet"},
+		{name: "no control plane", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane, f["cp1"].Cluster = nil, nil; away(f["cp1"]) }, want: "outside|there is no control plane yet"},
 		{name: "control plane without its kubeconfig", host: "cp1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane, f["cp1"].KubeadmFiles = nil, []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/manifests/etcd.yaml"}
+			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].KubeadmFiles = nil, nil, []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/manifests/etcd.yaml"}
 		}, want: "foreign|HOST_HALF_MADE|there is a part of a cluster, without an administrator's kubeconfig: /etc/kubernetes/kubelet.conf, /etc/kubernetes/manifests/etcd.yaml"},
 		{name: "data of the cluster that kgpu made", host: "cp1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane, f["cp1"].Kubelet = nil, nil
+			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].Kubelet = nil, nil, nil
 			f["cp1"].Etcd = &facts.EtcdData{KiB: 70000, Changed: f["cp1"].Now.Add(-30 * time.Minute)}
 		}, want: "foreign|HOST_ETCD_STALE|/var/lib/etcd/member has the data of a cluster whose administrator's kubeconfig is gone: 69 MiB, last written 30 minutes ago"},
 		{name: "somebody's data", host: "cp1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane = nil
+			f["cp1"].ControlPlane, f["cp1"].Cluster = nil, nil
 			away(f["cp1"])
 			f["cp1"].Etcd = &facts.EtcdData{KiB: 10, Changed: f["cp1"].Now.Add(-5 * time.Hour)}
 		}, want: "foreign|HOST_ETCD_STALE|/var/lib/etcd/member has the data of a cluster whose administrator's kubeconfig is gone: 1 MiB, last written 5 hours ago"},
 		{name: "worker that is to be a control plane", host: "cp1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane, f["cp1"].Recorded = nil, &facts.Record{Join: true, Done: true}
+			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].Recorded = nil, nil, &facts.Record{Join: true, Done: true}
 		},
 			want: "foreign|HOST_FOREIGN_CLUSTER|the host is a worker of the cluster at https://10.0.0.10:6443 (CA 0123456789ab)"},
 		{name: "control plane by hand", host: "cp1", change: handMade, want: "by hand|HOST_MADE_BY_HAND|" + evidence + "; it fits the inventory",
@@ -101,7 +103,7 @@ func TestStandings(t *testing.T) {
 			c := f["cp1"].ControlPlane
 			c.Version, c.PodCIDR, c.ServiceCIDR, c.Advertised = "v1.35.2", "", "10.43.0.0/16", "10.0.0.9"
 			c.EtcdMembers = append(c.EtcdMembers, "cp2")
-			c.Nodes[0].Runtime, c.Nodes[0].Version = "docker://29.4.3", "v1.36.3"
+			f["cp1"].Cluster.Nodes[0].Runtime, f["cp1"].Cluster.Nodes[0].Version = "docker://29.4.3", "v1.36.3"
 			f["cp1"].PodNetwork = []string{"/etc/cni/net.d/05-cilium.conflist"}
 		}, want: "foreign|HOST_MADE_BY_HAND|" + strings.Replace(evidence, "v1.36.3", "v1.35.2", 1) + "; it cannot be adopted: " +
 			"its podCIDR is unknown, the inventory's 10.244.0.0/16, its address is 10.0.0.9, the inventory's 10.0.0.10, " +
@@ -109,11 +111,11 @@ func TestStandings(t *testing.T) {
 			"its kubelet is v1.36.3, its cluster's version v1.35.2"},
 		{name: "control plane by hand, with weave", host: "cp1", change: func(f map[string]*facts.Host) {
 			handMade(f)
-			f["cp1"].ControlPlane.Workloads["kube-system/daemonset/weave-net"] = facts.Workload{}
+			f["cp1"].Cluster.Workloads["kube-system/daemonset/weave-net"] = facts.Workload{}
 		}, want: "foreign|HOST_MADE_BY_HAND|" + evidence + "; it cannot be adopted: its pod network is another (kube-system/daemonset/weave-net), the inventory's flannel"},
 		{name: "control plane by hand, half-made", host: "cp1", change: func(f map[string]*facts.Host) {
 			handMade(f)
-			f["cp1"].ControlPlane.Answers, f["cp1"].KubeadmFiles = false, []string{"/etc/kubernetes/manifests/etcd.yaml"}
+			f["cp1"].Cluster, f["cp1"].KubeadmFiles = nil, []string{"/etc/kubernetes/manifests/etcd.yaml"}
 		}, want: "foreign|HOST_HALF_MADE|there is a control plane that kgpu did not make, and it does not answer: API server https://10.0.0.10:6443, CA 0123456789ab, v1.36.3, made 12 days ago, /etc/kubernetes/manifests/etcd.yaml"},
 		{name: "control plane by hand where kgpu's was", host: "cp1", change: func(f map[string]*facts.Host) {
 			handMade(f)
@@ -124,19 +126,19 @@ func TestStandings(t *testing.T) {
 			f["cp1"].Recorded = &facts.Record{Adopted: true, CAHash: ca}
 		}, want: "inside|"},
 		{name: "adopted control plane, silent", host: "cp1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane.Answers, f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = false, false, &facts.Record{Adopted: true, CAHash: ca}
+			f["cp1"].Cluster, f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = nil, false, &facts.Record{Adopted: true, CAHash: ca}
 		}, want: "inside|the control plane does not answer"},
 
 		{name: "member", host: "w1", want: "inside|"},
-		{name: "new host", host: "w1", change: func(f map[string]*facts.Host) { away(f["w1"]); f["cp1"].ControlPlane.Nodes = nil }, want: "outside|the host is in no cluster"},
+		{name: "new host", host: "w1", change: func(f map[string]*facts.Host) { away(f["w1"]); f["cp1"].Cluster.Nodes = nil }, want: "outside|the host is in no cluster"},
 		{name: "reinstalled host", host: "w1", change: func(f map[string]*facts.Host) { away(f["w1"]) }, want: "outside|the host is in no cluster; the node object w1 is of a former one|replaces"},
 		{name: "another machine with the name", host: "w1", change: func(f map[string]*facts.Host) {
 			away(f["w1"])
-			f["cp1"].ControlPlane.Nodes[1].InternalIP, f["cp1"].ControlPlane.Nodes[1].Ready = "10.0.0.77", true
+			f["cp1"].Cluster.Nodes[1].InternalIP, f["cp1"].Cluster.Nodes[1].Ready = "10.0.0.77", true
 		}, want: "foreign|HOST_NAME_DUPLICATE|the cluster has a node w1 already, another machine at 10.0.0.77"},
 		{name: "dead machine with the name", host: "w1", change: func(f map[string]*facts.Host) {
 			away(f["w1"])
-			f["cp1"].ControlPlane.Nodes[1].InternalIP, f["cp1"].ControlPlane.Nodes[1].Ready = "10.0.0.77", false
+			f["cp1"].Cluster.Nodes[1].InternalIP, f["cp1"].Cluster.Nodes[1].Ready = "10.0.0.77", false
 		}, want: "outside|the host is in no cluster; the node object w1 is of a former one|replaces"},
 		{name: "other cluster", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet = &facts.Member{Server: "https://10.9.9.9:6443", CAHash: other, NodeName: "w1"}
@@ -151,30 +153,32 @@ func TestStandings(t *testing.T) {
 		}, want: "again|the cluster at https://10.0.0.10:6443 was made anew: its CA is 0123456789ab, the kubelet's fedcba987654"},
 		{name: "former cluster of somebody, made anew", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.CAHash = other },
 			want: "foreign|HOST_FOREIGN_CLUSTER|the kubelet belongs to the cluster at https://10.0.0.10:6443 (CA fedcba987654), not to this one (CA 0123456789ab)"},
-		{name: "former cluster of kgpu, gone", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane = nil },
+		{name: "former cluster of kgpu, gone", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane, f["cp1"].Cluster = nil, nil },
 			want: "again|the cluster that it was in, at https://10.0.0.10:6443, is gone"},
-		{name: "cluster of somebody, and none here", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane, f["w1"].Recorded = nil, nil },
+		{name: "cluster of somebody, and none here", host: "w1", change: func(f map[string]*facts.Host) {
+			f["cp1"].ControlPlane, f["cp1"].Cluster, f["w1"].Recorded = nil, nil, nil
+		},
 			want: "foreign|HOST_FOREIGN_CLUSTER|the kubelet belongs to the cluster at https://10.0.0.10:6443 (CA 0123456789ab), and this one does not exist yet"},
 		{name: "control plane of its own", host: "w1", change: func(f map[string]*facts.Host) {
-			f["w1"].ControlPlane = &facts.ControlPlane{CAHash: other, Answers: true, Version: "v1.36.3", Nodes: make([]facts.Node, 1)}
+			f["w1"].ControlPlane, f["w1"].Cluster = &facts.ControlPlane{CAHash: other, Version: "v1.36.3"}, &facts.Cluster{Nodes: make([]facts.Node, 1)}
 			f["w1"].Kubelet = &facts.Member{Server: "https://10.0.0.11:6443", CAHash: other}
 		}, want: "foreign|HOST_FOREIGN_CLUSTER|the host is the control plane of a cluster of its own: API server https://10.0.0.11:6443, CA fedcba987654, v1.36.3, 1 node"},
 		{name: "silent cluster", host: "w1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane.Answers, f["cp1"].ControlPlane.Nodes = false, nil
+			f["cp1"].Cluster = nil
 		}, want: "inside|"},
-		{name: "node deleted", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes = nil }, want: "again|the cluster has no node w1"},
+		{name: "node deleted", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes = nil }, want: "again|the cluster has no node w1"},
 		{name: "node deleted, joined by hand", host: "w1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane.Nodes, f["w1"].Recorded, f["w1"].KubeadmFiles = nil, nil, []string{"/etc/kubernetes/kubelet.conf"}
+			f["cp1"].Cluster.Nodes, f["w1"].Recorded, f["w1"].KubeadmFiles = nil, nil, []string{"/etc/kubernetes/kubelet.conf"}
 		}, want: "foreign|HOST_HALF_MADE|the kubelet belongs to this cluster, which has no node w1, and kgpu did not join it: /etc/kubernetes/kubelet.conf"},
-		{name: "node with another UID", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[1].UID = "new" },
+		{name: "node with another UID", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[1].UID = "new" },
 			want: "again|the node object has another UID (new, it was uid-w1): somebody deleted the node and its kubelet made it anew|replaces|drain"},
 		{name: "node of a ledger without a UID", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Recorded.UID = "" }, want: "inside|"},
 		{name: "node whose kubeadm join was cut off", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Recorded = &facts.Record{Join: true} },
 			want: "inside|kubeadm join did not come to its end, and the kubelet made the node without it"},
-		{name: "node that is another machine", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[1].InternalIP = "10.0.0.77" },
+		{name: "node that is another machine", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[1].InternalIP = "10.0.0.77" },
 			want: "foreign|HOST_NAME_DUPLICATE|the cluster's node w1 is another machine, at 10.0.0.77"},
 		{name: "node at another address of the host", host: "w1", change: func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane.Nodes[1].InternalIP = "192.168.0.11"
+			f["cp1"].Cluster.Nodes[1].InternalIP = "192.168.0.11"
 			f["w1"].Addresses = append(f["w1"].Addresses, facts.Address{Interface: "eth1", Prefix: netip.MustParsePrefix("192.168.0.11/24")})
 		}, want: "inside|"},
 		{name: "certificate of another node", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.NodeName = "w7" }, want: "again|the kubelet's certificate is that of node w7"},
@@ -185,7 +189,7 @@ func TestStandings(t *testing.T) {
 			adopt: "by hand|made by hand: --adopt takes it over as it is"},
 		{name: "joined by hand, with docker", host: "w1", change: func(f map[string]*facts.Host) {
 			handMade(f)
-			f["cp1"].ControlPlane.Nodes[1].Runtime = "docker://29.4.3"
+			f["cp1"].Cluster.Nodes[1].Runtime = "docker://29.4.3"
 		}, want: "foreign|HOST_MADE_BY_HAND|the host is node w1 of this cluster already, and kgpu did not join it; it cannot be adopted: its runtime is docker://29.4.3, the inventory's containerd"},
 		{name: "adopted", host: "w1", change: func(f map[string]*facts.Host) {
 			handMade(f)
@@ -193,7 +197,7 @@ func TestStandings(t *testing.T) {
 		}, want: "inside|"},
 		{name: "join interrupted", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet, f["w1"].Recorded, f["w1"].KubeadmFiles = nil, &facts.Record{Join: true}, []string{"/etc/kubernetes/bootstrap-kubelet.conf"}
-			f["cp1"].ControlPlane.Nodes = nil
+			f["cp1"].Cluster.Nodes = nil
 		}, want: "again|kubeadm join did not come to its end"},
 		{name: "join interrupted, by hand", host: "w1", change: func(f map[string]*facts.Host) {
 			away(f["w1"])
@@ -204,7 +208,7 @@ func TestStandings(t *testing.T) {
 		},
 			want: "again|the kubelet's kubeconfig is half written"},
 		{name: "leaving, interrupted", host: "w1", change: func(f map[string]*facts.Host) {
-			f["w1"].Kubelet, f["w1"].KubeadmFiles, f["cp1"].ControlPlane.Nodes = nil, []string{"/etc/kubernetes/pki/ca.crt"}, nil
+			f["w1"].Kubelet, f["w1"].KubeadmFiles, f["cp1"].Cluster.Nodes = nil, []string{"/etc/kubernetes/pki/ca.crt"}, nil
 		}, want: "again|the host has left the cluster that kgpu joined it to"},
 		{name: "reset by hand, and another init begun", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet, f["w1"].KubeadmFiles = nil, []string{"/etc/kubernetes/manifests/etcd.yaml"}
@@ -243,7 +247,7 @@ func TestMembersAreMended(t *testing.T) {
 		want   []string
 		why    string // of the first step
 	}{
-		{"node with another UID", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].UID = "new" },
+		{"node with another UID", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[2].UID = "new" },
 			[]string{"cp1 cluster/token", "cp1 node/drain/w2", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}, ""},
 		{"reset by hand", func(f map[string]*facts.Host) { f["w2"].Kubelet = nil },
 			[]string{"cp1 cluster/token", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}, ""},
@@ -266,7 +270,7 @@ func TestMembersAreMended(t *testing.T) {
 	}
 	t.Run("the reason is told", func(t *testing.T) {
 		inv, seen := settled(t, membersInventory)
-		seen["cp1"].ControlPlane.Nodes[2].UID = "new"
+		seen["cp1"].Cluster.Nodes[2].UID = "new"
 		g, err := Up(inv, seen)
 		if err != nil {
 			t.Fatal(err)
@@ -281,9 +285,9 @@ func TestMembersAreMended(t *testing.T) {
 func TestAdopting(t *testing.T) {
 	inv, seen := settled(t, membersInventory)
 	handMade(seen)
-	flannel := seen["cp1"].ControlPlane.Workloads["kube-flannel/daemonset/kube-flannel-ds"]
+	flannel := seen["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"]
 	flannel.Hash = ""
-	seen["cp1"].ControlPlane.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = flannel
+	seen["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = flannel
 	g, err := UpAdopting(inv, seen)
 	if err != nil {
 		t.Fatal(err)

@@ -55,23 +55,20 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 			return nil, err
 		}
 		needs[h.id] = append(needs[h.id], outside...)
-		if h != b.cp && h.addr.IsValid() && b.cp.addr.IsValid() {
+		if h != b.first && h.addr.IsValid() && b.apiAddress().IsValid() {
 			api, err := b.apiEndpoint()
 			if err != nil {
 				return nil, err
 			}
-			needs[h.id] = append(needs[h.id], Need{Endpoint: api, Purpose: ToAPI, Listens: b.apiAnswers()})
-			needs[b.cp.id] = append(needs[b.cp.id], Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: ToNode})
+			needs[h.id] = append(needs[h.id], Need{Endpoint: api, Purpose: ToAPI, Listens: b.answers()})
+			for _, plane := range b.planes {
+				if plane != h {
+					needs[plane.id] = append(needs[plane.id], Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: ToNode})
+				}
+			}
 		}
 	}
 	return needs, nil
-}
-
-// apiAnswers reports whether the control plane's API server did when its facts were gathered: one that was left half made
-// does not, and is mended from there.
-func (b *builder) apiAnswers() bool {
-	c := b.cp.facts.ControlPlane
-	return c != nil && c.Answers
 }
 
 const kubeletPort = 10250
@@ -93,7 +90,7 @@ func (b *builder) outside(h *host) ([]Need, error) {
 	if url, _ := b.criDockerdDownload(h); b.criDockerd() && h.facts.CRIDockerd == "" {
 		urls = append(urls, url)
 	}
-	if url, _ := b.calicoDownload(); b.inv.Network == inventory.Calico && h == b.cp {
+	if url, _ := b.calicoDownload(); b.inv.Network == inventory.Calico && h == b.admin {
 		urls = append(urls, url)
 	}
 	packages, err := endpoints(Packages, urls...)
@@ -179,7 +176,7 @@ func endpoints(purpose Purpose, urls ...string) ([]Need, error) {
 // apiEndpoint is where the nodes reach the API server. A host that is none yet does not know kgpu's own name of it.
 func (b *builder) apiEndpoint() (facts.Endpoint, error) {
 	if b.apiName() != "" {
-		return facts.Endpoint{Host: b.cp.addr.String(), Port: apiPort}, nil
+		return facts.Endpoint{Host: b.apiAddress().String(), Port: apiPort}, nil
 	}
 	host, port, err := net.SplitHostPort(b.endpoint())
 	if err != nil {

@@ -31,7 +31,7 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 	var hash string
 	switch b.inv.Network {
 	case inventory.None:
-		b.skip(b.cp, id, "the inventory says network: none")
+		b.skip(b.admin, id, "the inventory says network: none")
 		return nil, nil
 	case inventory.Calico:
 		values["url"], values["sha256"] = b.calicoDownload()
@@ -48,10 +48,10 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 	}
 	reason := b.networkMissing(workload, hash)
 	if reason == "" {
-		b.skip(b.cp, id, "the pod network is applied")
+		b.skip(b.admin, id, "the pod network is applied")
 		return nil, nil
 	}
-	ref := b.side(b.cp, Step{
+	ref := b.onCluster(Step{
 		Ref: Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason, Script: "network-apply",
 		Needs: needs, Input: Input{Values: b.owesNetworkProof(values)}, Retry: Transient, Timeout: medium,
 	})
@@ -59,15 +59,14 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 }
 
 func (b *builder) networkMissing(workload, hash string) string {
-	c := b.cp.facts.ControlPlane
-	if c == nil {
+	if !b.made() {
 		return "the cluster is new"
 	}
-	have, ok := c.Workloads[workload]
+	have, ok := b.cluster.Workloads[workload]
 	switch {
 	case !ok:
 		return workload + " is missing"
-	case have.Hash == "" && b.cp.recorded().Adopted, have.Hash == "" && b.standing(b.cp).Membership == ByHand:
+	case have.Hash == "" && b.first.recorded().Adopted, have.Hash == "" && b.standing(b.first).Membership == ByHand:
 		return "" // its owner's, who put it there without kgpu
 	case hash != "" && have.Hash != hash && len(b.hosts) == len(b.inv.Hosts): // a part of the hosts does not tell what all of them need
 		return workload + " is not as the inventory wants it"
@@ -129,7 +128,7 @@ func (b *builder) setWeave(objects []object) {
 }
 
 func (b *builder) weaveBridge() bool {
-	if fast, runs := WeaveDatapath(b.cp.facts); runs {
+	if fast, runs := WeaveDatapath(&b.cluster); runs {
 		return !fast
 	}
 	for _, h := range b.hosts {
@@ -140,13 +139,13 @@ func (b *builder) weaveBridge() bool {
 	return false
 }
 
-// WeaveDatapath says whether the cluster of this control plane runs weave, and on the fast datapath, which needs openvswitch on
-// every node.
-func WeaveDatapath(controlPlane *facts.Host) (fast, runs bool) {
-	if controlPlane == nil || controlPlane.ControlPlane == nil {
+// WeaveDatapath says whether a cluster runs weave, and on the fast datapath, which needs openvswitch on every node. Of one that
+// nobody tells of, nil, it does not.
+func WeaveDatapath(c *facts.Cluster) (fast, runs bool) {
+	if c == nil {
 		return false, false
 	}
-	w, runs := controlPlane.ControlPlane.Workloads[networkWorkload[inventory.Weave]]
+	w, runs := c.Workloads[networkWorkload[inventory.Weave]]
 	return runs && !w.Bridge, runs
 }
 

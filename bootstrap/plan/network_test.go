@@ -41,10 +41,10 @@ func TestCalicoOfFormerRuns(t *testing.T) {
 	}
 	settle(t, inv, seen, g)
 	workload := networkWorkload[inv.Network]
-	have := seen["cp1"].ControlPlane.Workloads[workload]
+	have := seen["cp1"].Cluster.Workloads[workload]
 	for hash, planned := range map[string]bool{have.Hash: false, "": true} {
 		have.Hash = hash
-		seen["cp1"].ControlPlane.Workloads[workload] = have
+		seen["cp1"].Cluster.Workloads[workload] = have
 		if g, err = Up(inv, seen); err != nil {
 			t.Fatal(err)
 		}
@@ -72,9 +72,9 @@ func TestNetworkProofThatIsOwed(t *testing.T) {
 	ready("owed", true)
 	seen["cp1"].NetworkUnproven = false
 	workload := networkWorkload[inv.Network]
-	have := seen["cp1"].ControlPlane.Workloads[workload]
+	have := seen["cp1"].Cluster.Workloads[workload]
 	have.Hash = "another"
-	seen["cp1"].ControlPlane.Workloads[workload] = have
+	seen["cp1"].Cluster.Workloads[workload] = have
 	ready("applied anew", true)
 }
 

@@ -66,14 +66,14 @@ func (b *builder) notebook() error {
 	if !b.hasCards() {
 		return nil
 	}
-	if c := b.cp.facts.ControlPlane; c != nil && len(b.hosts) < len(b.inv.Hosts) {
-		if _, there := c.Workloads[notebookWorkload]; there {
-			b.skip(b.cp, NotebookStep, "the notebook is deployed; which image fits the cards is told by all hosts together")
+	if len(b.hosts) < len(b.inv.Hosts) {
+		if _, there := b.cluster.Workloads[notebookWorkload]; there {
+			b.skip(b.admin, NotebookStep, "the notebook is deployed; which image fits the cards is told by all hosts together")
 			return nil
 		}
 	}
 	if b.notebookStopped() {
-		b.skip(b.cp, NotebookStep, "the notebook is stopped: `kgpu notebook` starts it")
+		b.skip(b.admin, NotebookStep, "the notebook is stopped: `kgpu notebook` starts it")
 		return nil
 	}
 	if !b.chooseNotebook() {
@@ -85,12 +85,12 @@ func (b *builder) notebook() error {
 	}
 	reason := b.networkMissing(notebookWorkload, hash)
 	if reason == "" {
-		if have := b.cp.facts.ControlPlane.Workloads[notebookWorkload]; have.Ready < have.Desired {
+		if have := b.cluster.Workloads[notebookWorkload]; have.Ready < have.Desired {
 			reason = "the notebook is not ready"
 		}
 	}
 	if reason == "" {
-		b.skip(b.cp, NotebookStep, "the notebook is deployed")
+		b.skip(b.admin, NotebookStep, "the notebook is deployed")
 		return nil
 	}
 	b.deployNotebook(manifest, reason)
@@ -99,10 +99,7 @@ func (b *builder) notebook() error {
 
 // notebookStopped reports whether somebody, or its idle timeout, has scaled it to nothing: the card is to be others'.
 func (b *builder) notebookStopped() bool {
-	if b.cp.facts.ControlPlane == nil {
-		return false
-	}
-	have, there := b.cp.facts.ControlPlane.Workloads[notebookWorkload]
+	have, there := b.cluster.Workloads[notebookWorkload]
 	return there && have.Desired == 0
 }
 
@@ -127,9 +124,9 @@ func (b *builder) deployNotebook(manifest, reason string) {
 	if _, why := b.nodePort(); why != "" {
 		reason += "; " + why
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
-		Needs: []Ref{{b.cp.id, "cluster/ready"}, {b.cp.id, "gpu/ready"}},
+		Needs: []Ref{{b.admin.id, "cluster/ready"}, {b.admin.id, "gpu/ready"}},
 		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.notebookResource()}},
 		Retry: Transient, Timeout: time.Hour, // the image has gigabytes, and a slow link takes what it takes
 	})
@@ -137,11 +134,10 @@ func (b *builder) deployNotebook(manifest, reason string) {
 
 // removeNotebook plans the end of a notebook that kgpu made.
 func (b *builder) removeNotebook() {
-	c := b.cp.facts.ControlPlane
-	if c == nil || c.Workloads[notebookWorkload].Hash == "" {
+	if b.cluster.Workloads[notebookWorkload].Hash == "" {
 		return
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "gpu/notebook-remove"}, Title: "delete the notebook and what is stored in it",
 		Reason: "the inventory says framework: none", Script: "gpu-notebook-remove", Retry: Transient, Timeout: medium,
 	})

@@ -61,7 +61,7 @@ func TestNotebook(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inv, seen := decode(t, oneCard+c.inventory), withNotebook(t)
 			if c.harm != nil {
-				c.harm(seen["cp1"].ControlPlane.Workloads)
+				c.harm(seen["cp1"].Cluster.Workloads)
 			}
 			g, err := Up(inv, seen)
 			if err != nil {
@@ -91,7 +91,7 @@ func TestNotebookOfTheProof(t *testing.T) {
 	if err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/notebook"}) {
 		t.Fatalf("planned %q, %v", refs(g), err)
 	}
-	if got := manifestHashOf(t, g.Steps[0].Input.Values["manifest"]); got != seen["cp1"].ControlPlane.Workloads[notebookWorkload].Hash {
+	if got := manifestHashOf(t, g.Steps[0].Input.Values["manifest"]); got != seen["cp1"].Cluster.Workloads[notebookWorkload].Hash {
 		t.Error("the proof deploys another notebook")
 	}
 	for agreed, keep := range map[bool]string{true: "", false: "yes"} {
@@ -99,7 +99,7 @@ func TestNotebookOfTheProof(t *testing.T) {
 			t.Errorf("agreed: %t: %v, keep is %q, want %q", agreed, err, g.Steps[0].Input.Values["keep"], keep)
 		}
 	}
-	workloads := seen["cp1"].ControlPlane.Workloads
+	workloads := seen["cp1"].Cluster.Workloads
 	workloads[notebookWorkload] = facts.Workload{Hash: workloads[notebookWorkload].Hash} // somebody wanted the card back
 	for agreed, steps := range map[bool]int{true: 1, false: 0} {
 		if g, err := Notebook(decode(t, oneCard), seen, agreed); err != nil || len(g.Steps) != steps || len(g.Warnings) != 1-steps {

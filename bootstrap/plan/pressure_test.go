@@ -8,7 +8,7 @@ import (
 // A node that takes no pods is told of by a plan that has nothing to do.
 func TestNodeUnderPressure(t *testing.T) {
 	inv, seen := settled(t, threeHosts+containerd)
-	nodes := seen["cp1"].ControlPlane.Nodes
+	nodes := seen["cp1"].Cluster.Nodes
 	for i := range nodes {
 		if nodes[i].Name == "w2" {
 			nodes[i].Taints = append(nodes[i].Taints, "node.kubernetes.io/disk-pressure=:NoSchedule", "dedicated=x:NoSchedule")

@@ -19,15 +19,15 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	if c := b.cp.facts.ControlPlane; c != nil && !c.Answers {
-		return nil, nil, &reason.Error{ID: reason.APIUnreachable, Host: b.cp.id, Doing: "planning", Detail: "the API server does not answer: no node can be deleted"}
+	if b.made() && !b.answers() {
+		return nil, nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "the API server does not answer: no node can be deleted"}
 	}
 	if err := b.identities(); err != nil {
 		return nil, nil, err
 	}
 	var refused []error
 	for _, h := range b.hosts {
-		if h != b.cp && slices.Contains(ids, h.id) {
+		if !h.isPlane() && slices.Contains(ids, h.id) {
 			refused = append(refused, b.notOurs(h))
 		}
 	}
@@ -36,7 +36,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 	}
 	left = map[string][]Ref{}
 	for _, entry := range inv.Hosts {
-		if entry.Role != inventory.Worker || !slices.Contains(ids, entry.ID()) {
+		if entry.IsControlPlane() || !slices.Contains(ids, entry.ID()) {
 			continue
 		}
 		h, err := b.leaver(entry)
@@ -79,15 +79,13 @@ func (b *builder) absentNode(entry inventory.Host) (string, error) {
 		return entry.Name, nil
 	}
 	var nobodys []string
-	if c := b.cp.facts.ControlPlane; c != nil {
-		for _, node := range c.Nodes {
-			owner := slices.IndexFunc(b.inv.Hosts, func(h inventory.Host) bool { return b.owns(h, node) })
-			switch {
-			case owner < 0:
-				nobodys = append(nobodys, node.Name)
-			case b.inv.Hosts[owner].ID() == entry.ID():
-				return node.Name, nil
-			}
+	for _, node := range b.cluster.Nodes {
+		owner := slices.IndexFunc(b.inv.Hosts, func(h inventory.Host) bool { return b.owns(h, node) })
+		switch {
+		case owner < 0:
+			nobodys = append(nobodys, node.Name)
+		case b.inv.Hosts[owner].ID() == entry.ID():
+			return node.Name, nil
 		}
 	}
 	if len(nobodys) > 0 {
@@ -113,7 +111,7 @@ func (b *builder) owns(entry inventory.Host, node facts.Node) bool {
 // abandon deletes a node without waiting for its pods, whose end nobody would tell. The cluster forgets them with the node,
 // and a kubelet that lives ends them then.
 func (b *builder) abandon(h *host, why string) {
-	h.last = []Ref{b.side(b.cp, Step{
+	h.last = []Ref{b.onCluster(Step{
 		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster, and " + why + ": its pods are not waited for",
 		Script: "node-delete", Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short, undrained: true,
 	})}

@@ -54,7 +54,7 @@ func TestRemove(t *testing.T) {
 		"one":  {ids: []string{"w2"}, want: "cp1 node/drain/w2, cp1 node/delete/w2, w2 host/reset", drains: "w2"},
 		"both": {ids: []string{"w2", "w1"}, want: "cp1 node/drain/w1, cp1 node/delete/w1, w1 host/reset, cp1 node/drain/w2, cp1 node/delete/w2, w2 host/reset", drains: "w1 w2"},
 		"not a node any more": {ids: []string{"w2"}, change: func(seen map[string]*facts.Host) {
-			c := seen["cp1"].ControlPlane
+			c := seen["cp1"].Cluster
 			c.Nodes = slices.DeleteFunc(c.Nodes, func(n facts.Node) bool { return n.Name == "w2" })
 		}, want: "w2 host/reset"},
 		"not ready": {ids: []string{"w2"}, change: unready("w2"), want: "cp1 node/drain/w2, cp1 node/delete/w2, w2 host/reset", drains: "w2"},
@@ -65,7 +65,7 @@ func TestRemove(t *testing.T) {
 		"not reached, and alive": {ids: []string{"w2"}, force: true, change: func(seen map[string]*facts.Host) { delete(seen, "w2") },
 			want: "cp1 node/delete/w2", drains: "w2"},
 		"nothing is left": {ids: []string{"w2"}, change: func(seen map[string]*facts.Host) {
-			c := seen["cp1"].ControlPlane
+			c := seen["cp1"].Cluster
 			c.Nodes = slices.DeleteFunc(c.Nodes, func(n facts.Node) bool { return n.Name == "w2" })
 			seen["w2"].Ledger = 0
 		}},
@@ -91,9 +91,9 @@ func TestRemove(t *testing.T) {
 
 func unready(node string) func(map[string]*facts.Host) {
 	return func(seen map[string]*facts.Host) {
-		for i, n := range seen["cp1"].ControlPlane.Nodes {
+		for i, n := range seen["cp1"].Cluster.Nodes {
 			if n.Name == node {
-				seen["cp1"].ControlPlane.Nodes[i].Ready = false
+				seen["cp1"].Cluster.Nodes[i].Ready = false
 			}
 		}
 	}
@@ -102,8 +102,8 @@ func unready(node string) func(map[string]*facts.Host) {
 // The node of a host that cannot be asked is found by its address, and never guessed.
 func TestRemoveOfTheNameless(t *testing.T) {
 	seen, remove := serving(t, nameless)
-	for i := range seen["cp1"].ControlPlane.Nodes {
-		if n := &seen["cp1"].ControlPlane.Nodes[i]; n.Name == "" {
+	for i := range seen["cp1"].Cluster.Nodes {
+		if n := &seen["cp1"].Cluster.Nodes[i]; n.Name == "" {
 			n.Name = "host" + strings.TrimPrefix(n.InternalIP, "10.0.0.")
 		}
 	}
@@ -116,7 +116,7 @@ func TestRemoveOfTheNameless(t *testing.T) {
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.NodeUnknown || !strings.HasSuffix(all[0].Detail, "any of: host12") {
 		t.Errorf("by its DNS name: %v", err)
 	}
-	c := seen["cp1"].ControlPlane
+	c := seen["cp1"].Cluster
 	c.Nodes = slices.DeleteFunc(c.Nodes, func(n facts.Node) bool { return n.Name == "host12" })
 	if got, _, err := remove(true, "gpu2.example"); err != nil || got != "" {
 		t.Errorf("when its node is gone: %q, %v", got, err)
@@ -125,11 +125,12 @@ func TestRemoveOfTheNameless(t *testing.T) {
 
 func TestRemoveRefuses(t *testing.T) {
 	seen, remove := serving(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
-	seen["cp1"].ControlPlane.Answers = false
+	cluster := seen["cp1"].Cluster
+	seen["cp1"].Cluster = nil
 	if _, _, err := remove(false, "w1"); !errors.Is(err, &reason.Error{ID: reason.APIUnreachable}) {
 		t.Errorf("without an API server: %v", err)
 	}
-	seen["cp1"].ControlPlane.Answers = true
+	seen["cp1"].Cluster = cluster
 	seen["w1"].Kubelet.CAHash, seen["w1"].Recorded = "fedcba9876543210", &facts.Record{Join: true, Done: true, CAHash: "0123"}
 	if _, _, err := remove(false, "w1"); !errors.Is(err, &reason.Error{ID: reason.HostForeignCluster}) {
 		t.Errorf("in another cluster: %v", err)

@@ -99,7 +99,7 @@ func (b *builder) mend(h *host, m Mend) {
 		})
 	}
 	if m.Plugin && b.nodeOf(h) != nil {
-		b.side(b.cp, Step{
+		b.onCluster(Step{
 			Ref: Ref{ID: "doctor/plugin/" + h.node}, Title: "restart the device plugin of " + h.node, Reason: m.Why, Script: "doctor-plugin",
 			Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node}}, Timeout: medium,
 		})

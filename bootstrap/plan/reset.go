@@ -21,18 +21,19 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 	for _, id := range only {
 		leaving[id] = true
 	}
-	all := len(only) == 0 || leaving[b.cp.id]
-	if leaving[b.cp.id] && len(leaving) < len(inv.Hosts) {
-		return nil, fmt.Errorf("%s is the control plane: without it there is no cluster; reset the whole cluster, or its workers", b.cp.id)
+	plane := slices.IndexFunc(b.planes, func(h *host) bool { return leaving[h.id] })
+	all := len(only) == 0 || plane >= 0
+	if plane >= 0 && len(leaving) < len(inv.Hosts) {
+		return nil, fmt.Errorf("%s is the control plane: without it there is no cluster; reset the whole cluster, or its workers", b.planes[plane].id)
 	}
 	if !all { // nodes of a cluster that goes on are drained and deleted by their names
 		if err := b.identities(); err != nil {
 			return nil, err
 		}
 	}
-	goesOn := !all || b.cp.recorded().Adopted && b.cp.facts.ControlPlane != nil
-	if c := b.cp.facts.ControlPlane; goesOn && c != nil && !c.Answers {
-		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.cp.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
+	goesOn := !all || b.first.recorded().Adopted && b.made()
+	if goesOn && b.made() && !b.answers() {
+		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
 	}
 	var gone []Ref
 	var foreign []error
@@ -45,7 +46,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 		return nil, err
 	}
 	for _, h := range b.hosts {
-		if h == b.cp || !all && !leaving[h.id] {
+		if h.isPlane() || !all && !leaving[h.id] {
 			continue
 		}
 		if goesOn && !h.adopted() {
@@ -54,10 +55,18 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 		gone = append(gone, b.resetHost(h)...)
 	}
 	if all {
-		b.cp.last = gone
-		b.resetHost(b.cp)
+		b.resetPlanes(gone)
 	}
 	return &b.graph, b.graph.Validate()
+}
+
+// resetPlanes plans the end of the cluster when its workers have gone: its control planes one after the other, the first last.
+func (b *builder) resetPlanes(gone []Ref) {
+	others := slices.DeleteFunc(slices.Clone(b.planes), func(h *host) bool { return h == b.first })
+	for _, h := range append(others, b.first) {
+		h.last = gone
+		gone = append(slices.Clone(gone), b.resetHost(h)...)
+	}
 }
 
 // leaveScript empties a node that goes.
@@ -72,11 +81,11 @@ const (
 // leave drains the node and deletes it, on the control plane.
 func (b *builder) leave(h *host, within string) {
 	if b.nodeOf(h) == nil {
-		b.skip(b.cp, "node/delete/"+h.node, "the cluster has no such node")
+		b.skip(b.admin, "node/delete/"+h.node, "the cluster has no such node")
 		return
 	}
 	drained := b.evict(h, "it leaves the cluster", within)
-	deleted := b.side(b.cp, Step{
+	deleted := b.onCluster(Step{
 		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster", Script: "node-delete",
 		Needs: []Ref{drained}, Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short,
 	})
@@ -85,7 +94,7 @@ func (b *builder) leave(h *host, within string) {
 
 // evict moves the pods away from a node that goes.
 func (b *builder) evict(h *host, why, within string) Ref {
-	return b.side(b.cp, Step{
+	return b.onCluster(Step{
 		Ref: Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: leaveScript,
 		Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node, "timeout": within}}, Timeout: medium,
 	})

@@ -60,7 +60,7 @@ func unusableResolver(inv *inventory.Inventory, f *facts.Host, path string) stri
 // control plane's file, which a node without systemd-resolved does not have.
 func (b *builder) resolvConf(h *host) string {
 	want, _ := ResolvConf(b.inv, h.facts)
-	if want == kubeletResolvConf(b.inv, h.facts) && want == kubeletResolvConf(b.inv, b.cp.facts) {
+	if want == kubeletResolvConf(b.inv, h.facts) && want == kubeletResolvConf(b.inv, b.first.facts) {
 		return ""
 	}
 	return want

@@ -80,15 +80,10 @@ func (b *builder) units(h *host) map[string]int {
 
 // allocatable is how much of a resource a node has to give.
 func allocatable(n *facts.Node, resource string) int {
-	switch {
-	case n == nil:
+	if n == nil {
 		return 0
-	case resource == catalog.GPUResource:
-		return n.GPUs
-	case resource == catalog.Accelerators.Resource():
-		return n.Accelerators
 	}
-	return n.Instances[resource]
+	return n.Allocatable[resource]
 }
 
 const (

@@ -100,7 +100,7 @@ func TestAllCards(t *testing.T) {
 			t.Errorf("without %q: %t, want %t", c.without, got, c.want)
 		}
 	}
-	cp := seen["cp1"].ControlPlane
+	cp := seen["cp1"].Cluster
 	cp.Nodes = append(slices.Clone(cp.Nodes), facts.Node{Name: "gone", Labels: map[string]string{gpuLabel: "true"}})
 	if !AllCards(inv, seen) {
 		t.Error("a node that the inventory does not have any more owes a proof")
@@ -125,7 +125,7 @@ func TestCardsThatWereNotProven(t *testing.T) {
 	}
 
 	// Or it was killed before that, and what was left of its steps let the node offer its cards.
-	node := &seen["cp1"].ControlPlane.Nodes[1]
+	node := &seen["cp1"].Cluster.Nodes[1]
 	maps.DeleteFunc(node.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "nvidia.com/") })
 	node.GPULabels = nil
 	if g, err := Up(inv, seen); err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/ready", "w1 gpu/features", "cp1 gpu/labels"}) {
@@ -135,7 +135,7 @@ func TestCardsThatWereNotProven(t *testing.T) {
 
 // TestGPULabels changes what is found out about cards, or what the node has, of a running cluster.
 func TestGPULabels(t *testing.T) {
-	node := func(f map[string]*facts.Host) *facts.Node { return &f["cp1"].ControlPlane.Nodes[1] }
+	node := func(f map[string]*facts.Host) *facts.Node { return &f["cp1"].Cluster.Nodes[1] }
 	for _, c := range []struct {
 		name   string
 		change func(map[string]*facts.Host)

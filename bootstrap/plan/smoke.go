@@ -49,7 +49,7 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 	if err := b.identities(); err != nil {
 		return nil, err
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "gpu/smoke"}, Title: proofTitle, Reason: reason, Script: "gpu-smoke",
 		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: proofTimeout,
 	})
@@ -69,7 +69,7 @@ func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, erro
 	if err != nil {
 		return nil, err
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "gpu/proven"}, Title: provenTitle, Reason: "they were", Script: "gpu-proven",
 		Retry: Transient, Timeout: short,
 	})
@@ -81,17 +81,14 @@ func AllCards(inv *inventory.Inventory, seen map[string]*facts.Host) bool {
 	if len(seen) == len(inv.Hosts) {
 		return true // what others the cluster has is nobody's here
 	}
+	c := ClusterOf(inv, seen)
 	known := map[string]bool{}
-	var nodes []facts.Node
 	for _, h := range inv.Hosts {
 		if f := seen[h.ID()]; f != nil {
 			known[NodeName(h, f)] = true
-			if f.ControlPlane != nil {
-				nodes = f.ControlPlane.Nodes
-			}
 		}
 	}
-	return !slices.ContainsFunc(nodes, func(n facts.Node) bool {
+	return c == nil || !slices.ContainsFunc(c.Nodes, func(n facts.Node) bool {
 		_, cards := n.Labels[gpuLabel]
 		return cards && !known[n.Name]
 	})

@@ -50,7 +50,7 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*Gra
 			return nil, err
 		}
 	}
-	if err := b.cluster(); err != nil {
+	if err := b.bringUp(); err != nil {
 		return nil, err
 	}
 	b.toolkits()
@@ -82,9 +82,13 @@ type builder struct {
 	versions Versions
 	minor    catalog.Minor
 	hosts    []*host
-	cp       *host
 	graph    Graph
 	adopt    bool // what was made by hand is taken over
+
+	first   *host         // the control plane that runs kubeadm init; nil: none has told
+	admin   *host         // the control plane on which kubectl runs; nil as the first
+	planes  []*host       // all control planes
+	cluster facts.Cluster // as the admin's API server says; empty where it does not answer
 
 	standings map[string]Standing // of the hosts, by ID; nil: not judged yet
 
@@ -100,7 +104,7 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 	if _, ok := catalog.Kubernetes(version.Minor); !ok {
 		return nil, fmt.Errorf("the catalog has no Kubernetes %s", version.MinorString())
 	}
-	if b.cp == nil {
+	if b.first == nil {
 		return nil, fmt.Errorf("no facts of a control plane host")
 	}
 	return b, nil
@@ -114,12 +118,9 @@ func (b *builder) enter(seen map[string]*facts.Host) {
 		if f == nil {
 			continue
 		}
-		h := &host{Host: entry, facts: f, id: entry.ID(), node: NodeName(entry, f), addr: NodeAddress(entry, f)}
-		b.hosts = append(b.hosts, h)
-		if entry.Role == inventory.ControlPlane {
-			b.cp = h
-		}
+		b.hosts = append(b.hosts, &host{Host: entry, facts: f, id: entry.ID(), node: NodeName(entry, f), addr: NodeAddress(entry, f)})
 	}
+	b.roles(seen)
 	b.versions = b.findVersions()
 	b.settle()
 	b.minor, _ = catalog.Kubernetes(b.inv.Kubernetes.Version.Minor)
@@ -208,7 +209,7 @@ func (b *builder) warnings() {
 	b.endedDrivers()
 	b.oldContainerds()
 	b.pressures()
-	if b.inv.Network == inventory.Weave && b.cp.facts.ControlPlane == nil {
+	if b.inv.Network == inventory.Weave && !b.made() {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}
 	if b.webSocketFault() {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,13 +85,15 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 	for _, s := range g.Steps {
 		f := seen[s.Host]
 		if id, name := path.Split(s.ID); id == "driver/uncordon/" {
-			for i := range f.ControlPlane.Nodes {
-				if n := &f.ControlPlane.Nodes[i]; n.Name == name {
+			for i := range f.Cluster.Nodes {
+				if n := &f.Cluster.Nodes[i]; n.Name == name {
 					n.Labels[gpuLabel] = "true"
 					delete(n.Labels, drainedLabel)
-					if _, err := fmt.Sscan(s.Input.Values["cards"], &n.GPUs); err != nil {
+					cards, err := strconv.Atoi(s.Input.Values["cards"])
+					if err != nil {
 						t.Fatal(err)
 					}
+					n.Allocatable = merged(n.Allocatable, catalog.GPUResource, cards)
 				}
 			}
 		}
@@ -198,7 +201,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				f.Packages[name] = facts.Package{Version: "1"}
 			}
 		case "gpu/device-plugin":
-			f.ControlPlane.Workloads[devicePluginWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
+			f.Cluster.Workloads[devicePluginWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
 		case "gpu/ready":
 			for _, line := range strings.Split(input.Values["nodes"], "\n") {
 				var name, resource string
@@ -206,14 +209,9 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				if _, err := fmt.Sscan(line, &name, &count, &resource); err != nil {
 					t.Fatal(err)
 				}
-				for i := range f.ControlPlane.Nodes {
-					switch n := &f.ControlPlane.Nodes[i]; {
-					case n.Name == name && resource == catalog.GPUResource:
-						n.GPUs = count
-					case n.Name == name && resource == catalog.Accelerators.Resource():
-						n.Accelerators = count
-					case n.Name == name:
-						n.Instances = merged(n.Instances, resource, count)
+				for i := range f.Cluster.Nodes {
+					if n := &f.Cluster.Nodes[i]; n.Name == name {
+						n.Allocatable = merged(n.Allocatable, resource, count)
 					}
 				}
 			}
@@ -223,34 +221,35 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				t.Fatal(err)
 			}
 		case NotebookStep:
-			f.ControlPlane.Workloads[notebookWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"]), Desired: 1, Ready: 1}
+			f.Cluster.Workloads[notebookWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"]), Desired: 1, Ready: 1}
 		case "gpu/notebook-remove":
-			delete(f.ControlPlane.Workloads, notebookWorkload)
+			delete(f.Cluster.Workloads, notebookWorkload)
 		case "kube/packages":
 			for _, p := range catalog.KubernetesPackages {
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
 			}
 		case "cluster/init":
-			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443", Answers: true, Finished: true, Version: "v" + version, Workloads: map[string]facts.Workload{}}
+			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443", Finished: true, Version: "v" + version}
+			f.Cluster = &facts.Cluster{Workloads: map[string]facts.Workload{}}
 			if m := regexp.MustCompile(`(?m)^ *controlPlaneEndpoint: (.*)$`).FindStringSubmatch(input.Values["kubeadm"]); m != nil {
 				f.ControlPlane.Endpoint = m[1]
 			}
 			flagsOf(f.ControlPlane, input.Values["kubeadm"])
-			joinNode(f.ControlPlane, f, "cp1", inv.Runtime)
-			f.ControlPlane.Nodes[0].Taints, f.ControlPlane.Nodes[0].Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
+			joinNode(f, f, "cp1", inv.Runtime)
+			f.Cluster.Nodes[0].Taints, f.Cluster.Nodes[0].Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
 			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 		case "cluster/join":
 			for _, h := range inv.Hosts {
 				if h.ID() == s.Host {
-					joinNode(seen["cp1"].ControlPlane, f, h.Name, inv.Runtime)
+					joinNode(seen["cp1"], f, h.Name, inv.Runtime)
 					f.Recorded = &facts.Record{Join: true, Done: true, CAHash: "ca", UID: "uid-" + h.Name}
 				}
 			}
 		case "cluster/nodes", "gpu/labels":
 			for _, line := range strings.Split(input.Values["nodes"], "\n") {
 				word := strings.Split(line, "\t")
-				for i := range f.ControlPlane.Nodes {
-					n := &f.ControlPlane.Nodes[i]
+				for i := range f.Cluster.Nodes {
+					n := &f.Cluster.Nodes[i]
 					if n.Name != word[0] {
 						continue
 					}
@@ -273,17 +272,17 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			}
 		case "cluster/ready":
 			for _, w := range strings.Fields(input.Values["workloads"]) {
-				have := f.ControlPlane.Workloads[w]
+				have := f.Cluster.Workloads[w]
 				have.Desired, have.Ready = 3, 3
-				f.ControlPlane.Workloads[w] = have
+				f.Cluster.Workloads[w] = have
 			}
-			for i := range f.ControlPlane.Nodes {
-				f.ControlPlane.Nodes[i].Ready = true
+			for i := range f.Cluster.Nodes {
+				f.Cluster.Nodes[i].Ready = true
 			}
 		case "network/weave", "network/flannel", "network/calico":
 			w := networkWorkload[inv.Network]
 			manifest := input.Values["manifest"]
-			f.ControlPlane.Workloads[w] = facts.Workload{
+			f.Cluster.Workloads[w] = facts.Workload{
 				Hash: cmp.Or(input.Values["hash"], manifestHashOf(t, manifest)), Bridge: strings.Contains(manifest, "WEAVE_NO_FASTDP"),
 			}
 		}
@@ -305,10 +304,10 @@ func manifestHashOf(t *testing.T, manifest string) string {
 	return ""
 }
 
-func joinNode(c *facts.ControlPlane, f *facts.Host, name string, runtime inventory.Runtime) {
-	f.Kubelet = &facts.Member{Server: "https://10.0.0.10:6443", CAHash: c.CAHash, NodeName: name}
+func joinNode(plane, f *facts.Host, name string, runtime inventory.Runtime) {
+	f.Kubelet = &facts.Member{Server: "https://10.0.0.10:6443", CAHash: plane.ControlPlane.CAHash, NodeName: name}
 	f.Units["kubelet.service"] = facts.Unit{Active: "active", Enabled: "enabled"}
-	c.Nodes = append(c.Nodes, facts.Node{Name: name, UID: "uid-" + name, Runtime: string(runtime) + "://1", InternalIP: f.Addresses[0].Prefix.Addr().String(), Labels: map[string]string{}})
+	plane.Cluster.Nodes = append(plane.Cluster.Nodes, facts.Node{Name: name, UID: "uid-" + name, Runtime: string(runtime) + "://1", InternalIP: f.Addresses[0].Prefix.Addr().String(), Labels: map[string]string{}})
 }
 
 // describe is the golden form of a graph.
@@ -512,17 +511,17 @@ func TestRepair(t *testing.T) {
 		{"runtime down", func(f map[string]*facts.Host) {
 			f["w2"].Units["containerd.service"] = facts.Unit{Active: "failed", Enabled: "enabled"}
 		}, []string{"w2 runtime/containerd"}},
-		{"label", func(f map[string]*facts.Host) { delete(f["cp1"].ControlPlane.Nodes[1].Labels, "disk") }, []string{"cp1 cluster/nodes"}},
+		{"label", func(f map[string]*facts.Host) { delete(f["cp1"].Cluster.Nodes[1].Labels, "disk") }, []string{"cp1 cluster/nodes"}},
 		{"network", func(f map[string]*facts.Host) {
-			f["cp1"].ControlPlane.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = facts.Workload{Desired: 3, Ready: 3, Hash: "other"}
+			f["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = facts.Workload{Desired: 3, Ready: 3, Hash: "other"}
 		}, []string{"cp1 network/flannel", "cp1 cluster/ready"}},
-		{"not ready", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
+		{"not ready", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
 		{"control plane down", func(f map[string]*facts.Host) {
-			*f["cp1"].ControlPlane = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}
+			*f["cp1"].ControlPlane, f["cp1"].Cluster = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}, nil
 		}, []string{"cp1 cluster/init", "cp1 network/flannel", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 		{"init half-way", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Finished = false }, []string{"cp1 cluster/init"}},
-		{"token left", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
-		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Nodes = f["cp1"].ControlPlane.Nodes[:2] },
+		{"token left", func(f map[string]*facts.Host) { f["cp1"].Cluster.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
+		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes = f["cp1"].Cluster.Nodes[:2] },
 			[]string{"cp1 cluster/token", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -658,7 +657,7 @@ func TestReset(t *testing.T) {
 		for _, f := range seen {
 			f.Ledger = 7
 		}
-		seen["cp1"].ControlPlane.Answers, seen["cp1"].ControlPlane.Nodes = false, nil
+		seen["cp1"].Cluster = nil
 		if _, err := Reset(inv, seen, []string{"w2"}); !errors.Is(err, &reason.Error{ID: reason.APIUnreachable}) {
 			t.Errorf("a node would stay in the cluster: %v", err)
 		}

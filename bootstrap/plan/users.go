@@ -110,7 +110,7 @@ func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (
 			return nil, err
 		}
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "user/create"}, Title: fmt.Sprintf("let %s work in the namespace %s", u.Name, u.Namespace), Reason: "you asked for it",
 		Script: "user-create", Input: Input{Values: values}, Retry: Transient, Timeout: medium,
 	})
@@ -123,7 +123,7 @@ func DeleteUser(inv *inventory.Inventory, seen map[string]*facts.Host, name stri
 	if err != nil {
 		return nil, err
 	}
-	b.side(b.cp, Step{
+	b.onCluster(Step{
 		Ref: Ref{ID: "user/delete"}, Title: "take all rights from " + name, Reason: "you asked for it",
 		Script: "user-delete", Input: Input{Values: map[string]string{"user": name}}, Retry: Transient, Timeout: medium,
 	})

@@ -28,10 +28,10 @@ func VersionsOf(inv *inventory.Inventory, seen map[string]*facts.Host) Versions 
 // findVersions holds the inventory's version against the running one.
 func (b *builder) findVersions() Versions {
 	v := Versions{Wanted: b.inv.Kubernetes.Version}
-	if b.cp == nil || b.controlPlaneStanding(b.cp).Membership == Again {
+	if b.first == nil || b.controlPlaneStanding(b.first).Membership == Again {
 		return v
 	}
-	v.Running = runs(b.cp.facts)
+	v.Running = runs(b.first.facts)
 	pin := b.inv.Kubernetes.Pin
 	if v.known() && (pin == inventory.NotPinned || pin == inventory.PinnedMinor && v.Running.Minor == v.Wanted.Minor) {
 		v.Wanted = v.Running
@@ -91,7 +91,7 @@ func (b *builder) refuseVersionChange() error {
 	if at := b.asked.At("kubernetes.version"); at != "" {
 		detail = at + ": " + detail
 	}
-	return &reason.Error{ID: reason.KubernetesVersionChange, Host: b.cp.id, Doing: "planning", Detail: detail}
+	return &reason.Error{ID: reason.KubernetesVersionChange, Host: b.first.id, Doing: "planning", Detail: detail}
 }
 
 // version is that of the host's own packages: a node keeps what it has, whatever the rest of the cluster runs.

@@ -49,7 +49,7 @@ func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers
 	b := &builder{inv: inv}
 	b.enter(seen)
 	minor, known := catalog.Kubernetes(inv.Kubernetes.Version.Minor)
-	if b.cp == nil || !b.versions.Running.IsZero() || inv.Kubernetes.Pin == inventory.PinnedExact || !known || !minor.Published() {
+	if b.first == nil || !b.versions.Running.IsZero() || inv.Kubernetes.Pin == inventory.PinnedExact || !known || !minor.Published() {
 		return inv, ""
 	}
 	from := "pkgs.k8s.io"
@@ -78,8 +78,8 @@ func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers
 		}
 		asked++
 	}
-	if len(common) == 0 && offers[b.cp.id] != nil {
-		common = offers[b.cp.id].Versions
+	if len(common) == 0 && offers[b.first.id] != nil {
+		common = offers[b.first.id].Versions
 	}
 	day := catalog.AsOf.Format(time.DateOnly)
 	if len(common) == 0 {

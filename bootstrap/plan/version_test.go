@@ -165,7 +165,7 @@ func TestSkewedNodes(t *testing.T) {
 func TestVersionOfHalfMade(t *testing.T) {
 	_, seen := settled(t, withVersion("1.36.3"))
 	f := seen["cp1"]
-	f.Recorded, f.ControlPlane.Finished, f.ControlPlane.Answers = &facts.Record{Init: true, CAHash: "ca"}, false, false
+	f.Recorded, f.ControlPlane.Finished, f.Cluster = &facts.Record{Init: true, CAHash: "ca"}, false, nil
 	inv := decode(t, withVersion("1.37.1"))
 	g, err := Up(inv, map[string]*facts.Host{"cp1": f})
 	if err != nil {
@@ -199,8 +199,9 @@ func TestVersionByHand(t *testing.T) {
 	}
 	c := seen["cp1"].ControlPlane
 	c.Finished, c.PodCIDR, c.ServiceCIDR, c.Advertised = false, "10.244.0.0/16", "10.96.0.0/12", "10.0.0.10"
-	for i := range c.Nodes {
-		c.Nodes[i].Version, c.Nodes[i].Runtime = "v1.35.2", "docker://29.4.3"
+	nodes := seen["cp1"].Cluster.Nodes
+	for i := range nodes {
+		nodes[i].Version, nodes[i].Runtime = "v1.35.2", "docker://29.4.3"
 	}
 	for version, want := range map[string]string{"": "it fits the inventory", "1.36.3": "it cannot be adopted: its version is v1.35.2, the inventory's v1.36.3"} {
 		s := Standings(decode(t, withVersion(version)), seen, false)["cp1"]

@@ -170,7 +170,7 @@ func (c *checker) ports(m Machine) {
 		return // its own kubelet and control plane listen there
 	}
 	want := workerPorts
-	if m.Role == inventory.ControlPlane {
+	if m.IsControlPlane() {
 		want = controlPlanePorts
 	}
 	if c.inv.Network == inventory.Weave {

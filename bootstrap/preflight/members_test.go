@@ -32,7 +32,8 @@ func TestMembership(t *testing.T) {
 		{"another network's configuration", func(_, w *facts.Host) { w.PodNetwork = []string{"/etc/cni/net.d/05-cilium.conflist"} },
 			[]string{"w1 HOST_POD_NETWORK_LEFT runtimes would take the pod network of /etc/cni/net.d/05-cilium.conflist before weave"}, []string{"w1 HOST_POD_NETWORK_LEFT"}},
 		{"a node joined by hand", func(cp, w *facts.Host) {
-			cp.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Finished: true, Nodes: []facts.Node{{Name: "w1", Runtime: "docker://29.4.3", Version: "v1.36.3", InternalIP: "10.0.0.11"}}}
+			cp.ControlPlane = &facts.ControlPlane{CAHash: "ca", Finished: true}
+			cp.Cluster = &facts.Cluster{Nodes: []facts.Node{{Name: "w1", Runtime: "docker://29.4.3", Version: "v1.36.3", InternalIP: "10.0.0.11"}}}
 			cp.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 			w.Kubelet = &facts.Member{Server: "https://10.0.0.10:6443", CAHash: "ca", NodeName: "w1"}
 		}, []string{"w1 HOST_MADE_BY_HAND the host is node w1 of this cluster already, and kgpu did not join it; it fits the inventory"}, nil},

@@ -39,7 +39,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	}
 	c := &checker{inv: inv, ignore: ignore, running: !plan.VersionsOf(inv, seen).Running.IsZero()}
 	for _, m := range machines {
-		if fast, _ := plan.WeaveDatapath(m.Facts); fast && m.Role == inventory.ControlPlane {
+		if fast, _ := plan.WeaveDatapath(m.Facts.Cluster); fast && m.IsControlPlane() {
 			c.fastWeave = true
 		}
 	}

@@ -64,7 +64,8 @@ func cutCards(profiles ...string) facts.NVIDIA {
 
 // weaveRuns makes the machine the control plane of a cluster with this weave.
 func weaveRuns(cp *Machine, weave facts.Workload) {
-	cp.Facts.ControlPlane = &facts.ControlPlane{CAHash: "ca", Answers: true, Finished: true, Workloads: map[string]facts.Workload{"kube-system/daemonset/weave-net": weave}}
+	cp.Facts.ControlPlane = &facts.ControlPlane{CAHash: "ca", Finished: true}
+	cp.Facts.Cluster = &facts.Cluster{Workloads: map[string]facts.Workload{"kube-system/daemonset/weave-net": weave}}
 	cp.Facts.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 }
 

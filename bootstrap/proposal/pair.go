@@ -97,7 +97,7 @@ func (f findings) String() string {
 }
 
 // chosen puts the pair into the draft, or what the cluster has that is there.
-func chosen(draft *inventory.Draft, p pair, why string, c *facts.ControlPlane) {
+func chosen(draft *inventory.Draft, p pair, why string, c *facts.Cluster) {
 	const there = "of the cluster that is there."
 	draft.Runtime, draft.Network = running(c)
 	switch {
@@ -113,7 +113,7 @@ func chosen(draft *inventory.Draft, p pair, why string, c *facts.ControlPlane) {
 
 // running is what a cluster that is there has: the defaults would change its runtime, and put a second pod network beside its
 // own. What nobody can tell is empty.
-func running(c *facts.ControlPlane) (inventory.Runtime, inventory.Network) {
+func running(c *facts.Cluster) (inventory.Runtime, inventory.Network) {
 	var runtime inventory.Runtime
 	var network inventory.Network
 	if c == nil {

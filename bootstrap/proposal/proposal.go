@@ -69,7 +69,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 	}
 	// What preflight says depends on the inventory, which has it as comments.
 	check := func(pair pair, why string) error {
-		chosen(&draft, pair, why, plane.Facts.ControlPlane)
+		chosen(&draft, pair, why, plane.Facts.Cluster)
 		var err error
 		if p.Inventory, err = inventory.Decode(o.Path, draft.Text(), o.Decode); err != nil {
 			return err

@@ -137,8 +137,8 @@ var shapes = map[string]struct {
 		host(2, func(s *Seen) { s.Facts.Kubelet = &facts.Member{NodeName: "worker"} }),
 		host(1, withCards(a100), func(s *Seen) {
 			s.Facts.Kubelet = &facts.Member{NodeName: "plane"}
-			s.Facts.ControlPlane = &facts.ControlPlane{
-				Answers: true, Finished: true, Version: "v1.36.3",
+			s.Facts.ControlPlane = &facts.ControlPlane{Finished: true, Version: "v1.36.3"}
+			s.Facts.Cluster = &facts.Cluster{
 				Nodes:     []facts.Node{{Name: "plane", Runtime: "containerd://1.7.28"}},
 				Workloads: map[string]facts.Workload{"kube-flannel/daemonset/kube-flannel-ds": {Desired: 2, Ready: 2}},
 			}

@@ -92,6 +92,22 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// The scripts of control planes come first, in the inventory's order, and wait for each other as those of workers do.
+func TestOrderOfSeveralControlPlanes(t *testing.T) {
+	inv, _ := planned(t, strings.Replace(twoHosts, "hosts:", "hosts:\n  - {address: 10.0.0.12, name: w2}", 1)+"  - {address: 10.0.0.13, name: cp2}\n")
+	inv.Hosts[3].Role = inventory.ControlPlane // which its check allows one host only
+	init, joins := &plan.Step{Ref: plan.Ref{Host: "cp1", ID: "init"}}, &plan.Step{Ref: plan.Ref{Host: "cp2", ID: "join"}}
+	joins.Needs = []plan.Ref{init.Ref}
+	last := &plan.Step{Ref: plan.Ref{Host: "cp1", ID: "ready"}, Needs: []plan.Ref{joins.Ref}}
+	var order []string
+	for _, turn := range turns(inv, &plan.Graph{Steps: []*plan.Step{{Ref: plan.Ref{Host: "w2", ID: "os"}}, init, joins, last}}) {
+		order = append(order, turn.host+" "+turn.name)
+	}
+	if got, want := strings.Join(order, ", "), "cp1 init-master, cp2 init-master, w2 init-worker, cp1 init-master-2"; got != want {
+		t.Errorf("the order is %s, want %s", got, want)
+	}
+}
+
 // Each script comes after those of what its steps need, on hosts with cards, too.
 func TestOrder(t *testing.T) {
 	_, g := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1), facts.Card{Address: "0000:17:00.0", ID: "20b0"})

@@ -32,15 +32,14 @@ const (
 	worker = "init-worker"
 )
 
-// turns parts a plan into turns, in an order in which each comes after what it needs. In each round the control plane goes
-// first, and the others in the order of the inventory.
+// turns parts a plan into turns, in an order in which each comes after what it needs. In each round the control planes go
+// first, and all in the order of the inventory.
 func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
+	planes := inv.ControlPlanes()
+	workers := slices.DeleteFunc(slices.Clone(inv.Hosts), inventory.Host.IsControlPlane)
 	order := map[string]int{}
-	for i, h := range inv.Hosts {
-		order[h.ID()] = i + 1
-		if h.Role == inventory.ControlPlane {
-			order[h.ID()] = 0
-		}
+	for i, h := range slices.Concat(planes, workers) {
+		order[h.ID()] = i
 	}
 	round := map[plan.Ref]int{}
 	var all []*turn
@@ -69,7 +68,7 @@ func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
 	count, number := map[string]int{}, map[string]int{}
 	for _, t := range all {
 		t.name = worker
-		if order[t.host] == 0 {
+		if order[t.host] < len(planes) {
 			t.name = master
 		}
 		if count[t.host]++; count[t.host] > 1 {

@@ -21,9 +21,9 @@ const (
 	toldAfter   = 5 * time.Second  // the time after which a wait for the hold is told
 )
 
-// Holding does work while this run holds the cluster on host, its control plane: no other run can hold it then. command is
-// what the others are told this one does; no secret. Where another run has the cluster, work is not begun and the error's
-// reason is HOST_BUSY.
+// Holding does work while this run holds the cluster on these hosts, a majority of its control planes: no other run can hold it
+// then. They are taken one after the other. command is what the others are told this one does; no secret. Where another run has
+// the cluster, work is not begun and the error's reason is HOST_BUSY.
 //
 // Each hold has a number, greater than those of all before it, which the batches carry that are begun under it: a host
 // begins none with a lower one than it has seen.
@@ -31,8 +31,16 @@ const (
 // A lost connection takes the hold along, which is taken again as soon as the host is back. Meanwhile no batch begins
 // anywhere. If another run was faster, even if it has come to its end since, or the host stays away, work's context ends, so
 // that nothing new is started, and the error says why.
-func (e *Engine) Holding(ctx context.Context, host, command string, work func(context.Context) error) error {
-	h := &hold{engine: e, host: e.Hosts[host], command: command, held: make(chan struct{}), over: make(chan struct{})}
+func (e *Engine) Holding(ctx context.Context, hosts []string, command string, work func(context.Context) error) error {
+	if len(hosts) == 0 {
+		return errors.New("there is no control plane to hold the cluster on")
+	}
+	host, rest := hosts[0], hosts[1:]
+	if len(rest) > 0 {
+		all := work
+		work = func(ctx context.Context) error { return e.Holding(ctx, rest, command, all) }
+	}
+	h := &hold{engine: e, outer: holdOf(ctx), host: e.Hosts[host], command: command, held: make(chan struct{}), over: make(chan struct{})}
 	h.first = sync.OnceFunc(func() { close(h.held) })
 	if h.host == nil {
 		return fmt.Errorf("host %s: no connection to this host", host)
@@ -78,9 +86,10 @@ func withoutCancelled(err error) error {
 	return errors.Join(rest...)
 }
 
-// hold is a run's hold on a cluster, over as many connections as it takes.
+// hold is a run's hold on a cluster on one of its control planes, over as many connections as it takes.
 type hold struct {
 	engine  *Engine
+	outer   *hold // on the control plane that was taken before; nil: this is the first
 	host    Host
 	command string
 	first   func()        // closes held
@@ -102,11 +111,14 @@ func holdOf(ctx context.Context) *hold {
 	return h
 }
 
-// isFirm reports whether the run has the cluster now: the host has answered to something that was said so lately that it
+// isFirm reports whether the run has the cluster now: each host has answered to something that was said so lately that it
 // cannot have lost patience since. What is done without a hold needs none.
 func (h *hold) isFirm() bool {
 	if h == nil {
 		return true
+	}
+	if !h.outer.isFirm() {
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,6 +127,9 @@ func (h *hold) isFirm() bool {
 
 // lacks says why the hold is not firm.
 func (h *hold) lacks() string {
+	if !h.outer.isFirm() {
+		return h.outer.lacks()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.has {
@@ -123,14 +138,15 @@ func (h *hold) lacks() string {
 	return "was lost with the connection to " + h.host.ID()
 }
 
-// fence is the number of the hold; 0: work without one has none.
+// fence is the number of the hold, the highest of its hosts'; 0: work without one has none.
 func (h *hold) fence() int64 {
 	if h == nil {
 		return 0
 	}
+	outer := h.outer.fence()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.number
+	return max(outer, h.number)
 }
 
 // tell lets somebody hear when isFirm changes.
@@ -138,6 +154,7 @@ func (h *hold) tell(changed func()) {
 	if h == nil {
 		return
 	}
+	h.outer.tell(changed)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listeners = append(h.listeners, changed)

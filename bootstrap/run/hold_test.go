@@ -76,14 +76,14 @@ func TestHoldingKeepsOthersOut(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	dir := f.machines["a"].Dir
 	began := false
-	err := f.Holding(t.Context(), "a", "up  inventory.yaml\n", func(context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up  inventory.yaml\n", func(context.Context) error {
 		began = true
 		for path, want := range map[string]os.FileMode{dir: 0o700, dir + "/operator": 0o700, dir + "/operator/holder": 0o600, dir + "/operator/lock": 0o600} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v, %v", path, info.Mode(), err)
 			}
 		}
-		err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error {
+		err := f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error {
 			t.Error("two hold the cluster")
 			return nil
 		})
@@ -97,7 +97,7 @@ func TestHoldingKeepsOthersOut(t *testing.T) {
 		t.Errorf("the hold left %s: %v", dir, err)
 	}
 	mine := errors.New("mine")
-	if err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error { return mine }); !errors.Is(err, mine) {
+	if err := f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("the next one: %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 		}
 		return text
 	}
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		r, err := f.Execute(ctx, graph(step("a", "token", "echo said; printf %s secret | output token")))
 		if got := string(r.Outputs[ref("a", "token")]["token"]); got != "secret" {
 			t.Errorf("the output is %q", got)
@@ -151,7 +151,7 @@ func TestHoldingAtOnce(t *testing.T) {
 			mine := f.another(run).quick()
 			started.Done()
 			started.Wait()
-			errs <- mine.Holding(t.Context(), "a", "up", func(context.Context) error {
+			errs <- mine.Holding(t.Context(), []string{"a"}, "up", func(context.Context) error {
 				for range all - 1 {
 					wantBusy(t, <-errs, "you@there")
 				}
@@ -170,10 +170,10 @@ func TestHoldingIsTakenAgain(t *testing.T) {
 	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := eavesdrop(f.Hosts["a"])
 	f.Hosts["a"] = a
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		a.await("held")
-		wantBusy(t, f.another("other").quick().Holding(t.Context(), "a", "reset", nil), "me@here")
+		wantBusy(t, f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", nil), "me@here")
 		return ctx.Err()
 	})
 	if err != nil {
@@ -201,7 +201,7 @@ func TestHoldingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := eavesdrop(&dying{Host: f.Hosts["a"]})
 	f.Hosts["a"] = a
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		a.await("held")
 		return ctx.Err()
@@ -227,7 +227,7 @@ func TestHoldingIsLost(t *testing.T) {
 	a.onLost = func() {
 		f.read(t, "there") // one runs
 		faster.Go(func() {
-			if err := other.Holding(t.Context(), "a", "reset", func(context.Context) error {
+			if err := other.Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error {
 				close(taken)
 				<-free
 				return nil
@@ -238,7 +238,7 @@ func TestHoldingIsLost(t *testing.T) {
 		<-taken
 	}
 	var r *Result
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		var err error
 		r, err = f.Execute(ctx, graph(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
@@ -259,12 +259,12 @@ func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
 	a.cutAfter = []int64{heldBytes}
 	a.onLost = func() {
 		f.read(t, "there") // one runs
-		if err := f.another("other").quick().Holding(t.Context(), "a", "reset", func(context.Context) error { return nil }); err != nil {
+		if err := f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
 	}
 	var r *Result
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		var err error
 		r, err = f.Execute(ctx, graph(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
@@ -304,7 +304,7 @@ func TestNothingBeginsWithoutTheHold(t *testing.T) {
 			})
 		}
 	})
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		<-a.lost
 		r, err := f.Execute(ctx, graph(step("b", "one", "true")))
 		f.outcomes(t, r, map[string]Outcome{"b one": Done})
@@ -352,7 +352,7 @@ func TestNothingBeginsOnAnOldAnswer(t *testing.T) {
 			a.on.Store(true)
 		}
 	})
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		if _, err := f.Execute(ctx, graph(step("b", "before", "true"))); err != nil {
 			return err
 		}
@@ -383,7 +383,7 @@ func TestFencedBatch(t *testing.T) {
 	}
 	f.Fence = 1 << 40
 	var mine int64
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		_, err := f.Execute(ctx, graph(step("b", "one", "true")))
 		mine = holdOf(ctx).fence()
 		if got := number("b"); got != mine || mine != f.Fence+1 {
@@ -396,7 +396,7 @@ func TestFencedBatch(t *testing.T) {
 	}
 	other := f.another("other").quick()
 	other.Fence = mine
-	if err := other.Holding(t.Context(), "a", "reset", func(ctx context.Context) error {
+	if err := other.Holding(t.Context(), []string{"a"}, "reset", func(ctx context.Context) error {
 		_, err := other.Execute(ctx, graph(step("b", "theirs", "true")))
 		return err
 	}); err != nil {
@@ -419,7 +419,7 @@ func TestHoldingWithoutItsHost(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	f.machines["a"].cutAfter = []int64{heldBytes}
 	f.machines["a"].refuse = &reason.Error{ID: reason.SSHUnreachable, Host: "a"}
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		<-ctx.Done()
 		return &reason.Error{ID: reason.Cancelled}
 	})
@@ -433,7 +433,7 @@ func TestHoldingOfAFullDisk(t *testing.T) {
 	if err := os.WriteFile(f.machines["a"].Dir, nil, 0o600); err != nil { // in the directory's place
 		t.Fatal(err)
 	}
-	err := f.Holding(t.Context(), "a", "up", nil)
+	err := f.Holding(t.Context(), []string{"a"}, "up", nil)
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.StepFailed || !strings.Contains(all[0].Stderr, f.machines["a"].Dir) {
 		t.Errorf("%v", err)
 	}
@@ -442,7 +442,7 @@ func TestHoldingOfAFullDisk(t *testing.T) {
 func TestHoldingCancelled(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	ctx, cancel := context.WithCancel(t.Context())
-	err := f.Holding(ctx, "a", "up", func(within context.Context) error {
+	err := f.Holding(ctx, []string{"a"}, "up", func(within context.Context) error {
 		cancel()
 		<-within.Done()
 		if _, err := os.Stat(filepath.Join(f.machines["a"].Dir, "operator/holder")); err != nil {
@@ -453,7 +453,7 @@ func TestHoldingCancelled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := f.Holding(ctx, "a", "up", nil); !errors.Is(err, &reason.Error{ID: reason.Cancelled}) {
+	if err := f.Holding(ctx, []string{"a"}, "up", nil); !errors.Is(err, &reason.Error{ID: reason.Cancelled}) {
 		t.Errorf("of a run that was cancelled before: %v", err)
 	}
 }
@@ -490,7 +490,7 @@ func TestHoldingOverASilentCut(t *testing.T) {
 			link.Heal()
 		}
 	})
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		link.Cut()
 		a.await("held")
@@ -509,12 +509,62 @@ func TestHoldingAfterASleep(t *testing.T) {
 	f := newFleet(t)
 	f.Beat, f.Silence = time.Hour, 500*time.Millisecond
 	_, _, a := f.overSSH(t)
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		a.await("held")
 		return ctx.Err()
 	})
 	if err != nil || len(f.told(event.Wait)) > 0 {
 		t.Errorf("%v, waits %q", err, f.told(event.Wait))
+	}
+}
+
+// Of three control planes each run takes two, whichever it reaches: they meet on one, and what the first began no other can
+// begin behind its back.
+func TestHoldingAMajority(t *testing.T) {
+	f := newFleet(t, "a", "b", "c").quick()
+	err := f.Holding(t.Context(), []string{"a", "b"}, "up", func(ctx context.Context) error {
+		for _, planes := range [][]string{{"a", "b"}, {"b", "c"}, {"c", "b"}, {"a", "c"}} {
+			err := f.another("other").quick().Holding(t.Context(), planes, "reset", func(context.Context) error {
+				t.Errorf("another holds the cluster on %q", planes)
+				return nil
+			})
+			wantBusy(t, err, "me@here", "`kgpu up`")
+		}
+		if h := holdOf(ctx); !h.isFirm() || h.outer == nil || h.fence() < h.outer.fence() {
+			t.Errorf("numbers %d and %d", h.fence(), h.outer.fence())
+		}
+		result, err := f.Execute(ctx, graph(step("c", "one", "true")))
+		if err == nil && result.Steps[0].Outcome != Done {
+			t.Errorf("%+v", result.Steps)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.another("other").quick().Holding(t.Context(), []string{"b", "c"}, "reset", func(context.Context) error { return nil }); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+	if err := f.Holding(t.Context(), nil, "up", func(context.Context) error { t.Error("done without a hold"); return nil }); err == nil {
+		t.Error("no control plane, and no error")
+	}
+}
+
+// Where one of its hosts is lost, a hold is not firm, and says which.
+func TestHoldOfWhichAPartIsLost(t *testing.T) {
+	f := newFleet(t, "a", "b").quick()
+	err := f.Holding(t.Context(), []string{"a", "b"}, "up", func(ctx context.Context) error {
+		h := holdOf(ctx)
+		var changed atomic.Bool
+		h.tell(func() { changed.Store(true) })
+		h.outer.set(func() { h.outer.has = false })
+		if h.isFirm() || !changed.Load() || !strings.Contains(h.lacks(), "connection to a") {
+			t.Errorf("firm: %t, heard of: %t, %s", h.isFirm(), changed.Load(), h.lacks())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

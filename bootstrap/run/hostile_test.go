@@ -135,7 +135,7 @@ func TestControlPlanesThatNeverSayWhoHolds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				told := &event.Recorder{}
 				e := &Engine{Run: "r", Hosts: map[string]Host{"h": &liar{says: story.says}}, Events: told, pause: func(int) time.Duration { return time.Second }}
-				err := e.Holding(t.Context(), "h", "up", func(ctx context.Context) error {
+				err := e.Holding(t.Context(), []string{"h"}, "up", func(ctx context.Context) error {
 					<-ctx.Done()
 					return &reason.Error{ID: reason.Cancelled, Err: ctx.Err()}
 				})
@@ -168,7 +168,7 @@ func TestWatchOfHostsThatAreMute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &Engine{Run: "r", Hosts: map[string]Host{"h": &liar{says: says}}, pause: func(int) time.Duration { return time.Second }}
-				err := e.Watch(t.Context(), "h", func() {})
+				err := e.Watch(t.Context(), []string{"h"}, func() {})
 				if all := reason.All(err); len(all) != 1 || all[0].Host != "h" {
 					t.Errorf("%v", err)
 				}
@@ -445,7 +445,7 @@ func TestBatchesWithoutEnd(t *testing.T) {
 			return ctx.Err()
 		}
 		e := &Engine{Run: "r", Hosts: map[string]Host{"h": l}, Events: event.Discard, pause: func(int) time.Duration { return time.Second }}
-		err := e.Watch(t.Context(), "h", func() {})
+		err := e.Watch(t.Context(), []string{"h"}, func() {})
 		var r *reason.Error
 		if !errors.As(err, &r) || r.ID != reason.HostOutputTooLarge {
 			t.Errorf("%v", err)
@@ -457,7 +457,7 @@ func TestBatchesWithoutEnd(t *testing.T) {
 func TestLeftThatIsToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		w := &watcher{engine: &Engine{}, leader: "h", left: func() { n++ }, unseen: 1, following: 1, over: make(chan struct{})}
+		w := &watcher{engine: &Engine{}, planes: []string{"h"}, held: map[string]bool{}, left: func() { n++ }, unseen: 1, following: 1, over: make(chan struct{})}
 		v := &view{watcher: w, host: &liar{}}
 		for range 1000 {
 			v.line("held")

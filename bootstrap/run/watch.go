@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,12 +18,12 @@ import (
 )
 
 // Watch follows what other runs do on the engine's hosts, batch after batch and each from its first event on, until nobody
-// holds the cluster on leader, its control plane, and nothing runs any more. It changes nothing. left is called, before
+// holds the cluster on any of planes, its control planes, and nothing runs any more. It changes nothing. left is called, before
 // Watch returns, when the cluster was let go of and its batches still run.
 //
 // The error joins a *reason.Error for each step that failed and was not done later; when ctx ends it is ctx's.
-func (e *Engine) Watch(ctx context.Context, leader string, left func()) error {
-	w := &watcher{engine: e, leader: leader, left: left, unseen: len(e.Hosts), over: make(chan struct{}), failed: map[plan.Ref]*reason.Error{}}
+func (e *Engine) Watch(ctx context.Context, planes []string, left func()) error {
+	w := &watcher{engine: e, planes: planes, left: left, held: map[string]bool{}, unseen: len(e.Hosts), over: make(chan struct{}), failed: map[plan.Ref]*reason.Error{}}
 	var hosts sync.WaitGroup
 	for id := range e.Hosts {
 		hosts.Go(func() { w.host(ctx, e.Hosts[id]) })
@@ -42,14 +43,14 @@ func (e *Engine) Watch(ctx context.Context, leader string, left func()) error {
 // watcher knows what runs on all hosts.
 type watcher struct {
 	engine *Engine
-	leader string
+	planes []string
 	left   func()
 	over   chan struct{} // closed when there is nothing more to see
 
 	mu        sync.Mutex
-	unseen    int // hosts that were not looked at yet
-	held      bool
-	following int // batches
+	unseen    int             // hosts that were not looked at yet
+	held      map[string]bool // the control planes on which somebody holds the cluster
+	following int             // batches
 	ended     bool
 	leaving   *time.Timer // until it is sure that batches were left; nil: nothing looks like that
 	failed    map[plan.Ref]*reason.Error
@@ -61,7 +62,7 @@ func (w *watcher) change(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
-	if !w.ended && w.unseen == 0 && !w.held && w.following == 0 {
+	if !w.ended && w.unseen == 0 && len(w.held) == 0 && w.following == 0 {
 		w.ended = true
 		close(w.over)
 	}
@@ -73,7 +74,7 @@ func (w *watcher) isOver() bool { return closed(w.over) }
 func (w *watcher) tellLeft() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.held && w.following > 0 {
+	if len(w.held) == 0 && w.following > 0 {
 		w.left()
 	}
 }
@@ -140,9 +141,7 @@ func (w *watcher) back(ctx context.Context, h Host, lost int, away time.Duration
 // gone says that a host can no longer be watched.
 func (w *watcher) gone(h Host, err error) {
 	w.change(func() {
-		if h.ID() == w.leader {
-			w.held = false
-		}
+		delete(w.held, h.ID())
 		w.fail(plan.Ref{Host: h.ID()}, asReason(h.ID(), err))
 	})
 }
@@ -217,7 +216,7 @@ func (v *view) line(line string) {
 	word, batch, _ := strings.Cut(line, " ")
 	switch word {
 	case "held", "free":
-		if v.host.ID() == v.leader {
+		if slices.Contains(v.planes, v.host.ID()) {
 			v.hold(word == "held")
 		}
 	case "looked":
@@ -248,13 +247,16 @@ func (v *view) seen() {
 // of which this watch may hear a little later; one that was killed leaves them running.
 func (v *view) hold(held bool) {
 	v.change(func() {
-		if v.held && !held && v.following > 0 {
+		before := len(v.held) > 0
+		if delete(v.held, v.host.ID()); held {
+			v.held[v.host.ID()] = true
+		}
+		if before && len(v.held) == 0 && v.following > 0 {
 			if v.leaving != nil {
 				v.leaving.Stop()
 			}
 			v.leaving = time.AfterFunc(v.engine.silence()/4, v.tellLeft)
 		}
-		v.held = held
 	})
 }
 

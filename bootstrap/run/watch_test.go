@@ -25,7 +25,7 @@ func (f *fleet) watches(t *testing.T, ctx context.Context, leader string, silenc
 		other.Hosts[id] = e
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- other.Watch(ctx, leader, left) }()
+	go func() { ended <- other.Watch(ctx, []string{leader}, left) }()
 	for _, e := range hosts {
 		e.await("looked")
 	}
@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 	f.pipe(t, "there")
 	var other *fleet
 	var ended chan error
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graph(
@@ -98,6 +98,23 @@ func TestWatchTellsWhenAStepBegan(t *testing.T) {
 	}
 }
 
+// The cluster is held as long as somebody holds it on one control plane.
+func TestWatchOfSeveralControlPlanes(t *testing.T) {
+	w := &watcher{engine: &Engine{}, planes: []string{"a", "b"}, held: map[string]bool{}, left: neverLeft(t), unseen: 2, over: make(chan struct{})}
+	a, b := &view{watcher: w, host: stage{id: "a"}}, &view{watcher: w, host: stage{id: "b"}}
+	a.line("held")
+	b.line("held")
+	w.change(func() { w.unseen = 0 })
+	a.line("free")
+	if w.isOver() {
+		t.Error("it is over, and b is held")
+	}
+	b.line("free")
+	if !w.isOver() {
+		t.Error("it is not over")
+	}
+}
+
 // What ended before is history.
 func TestWatchOfNothing(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
@@ -120,7 +137,7 @@ func TestWatchOfFailures(t *testing.T) {
 	transient.Retry = plan.Transient
 	var ended chan error
 	var other *fleet
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graph(transient, step("a", "bad", "fail HOST_DISK_FULL 'no room'", ref("a", "flaky"))))
@@ -148,7 +165,7 @@ func TestWatchOfAHostThatGoesDown(t *testing.T) {
 	}
 	var ended chan error
 	var other *fleet
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graph(step("b", "one", "echo >there; cat go")))
@@ -183,7 +200,7 @@ func TestWatchOfARunThatIsLeft(t *testing.T) {
 	left := make(chan struct{})
 	var ended chan error
 	var other *fleet
-	_ = f.Holding(ctx, "a", "up", func(ctx context.Context) error {
+	_ = f.Holding(ctx, []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graph(step("b", "one", "echo >there; cat go")))
@@ -204,7 +221,7 @@ func TestWatchOfARunThatIsLeft(t *testing.T) {
 
 func TestWatchCancelled(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		watching, leave := context.WithCancelCause(t.Context())
 		_, ended := f.watches(t, watching, "a", time.Minute, neverLeft(t))
 		enough := errors.New("enough")
@@ -225,7 +242,7 @@ func TestWatchOverLostConnections(t *testing.T) {
 	lost := make(chan struct{})
 	var ended chan error
 	other := f.another("watcher").quick()
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a := f.machines["a"]
 		a.cutAfter = []int64{int64(len("held\nlooked\n"))}
 		ran := make(chan error, 1)
@@ -235,7 +252,7 @@ func TestWatchOverLostConnections(t *testing.T) {
 			close(lost)
 		}
 		ended = make(chan error, 1)
-		go func() { ended <- other.Watch(t.Context(), "a", neverLeft(t)) }()
+		go func() { ended <- other.Watch(t.Context(), []string{"a"}, neverLeft(t)) }()
 		<-lost
 		return <-ran
 	})
@@ -255,8 +272,8 @@ func TestWatchWithoutAHost(t *testing.T) {
 	other := f.another("watcher").quick()
 	other.Hosts = map[string]Host{"a": f.Hosts["a"], "b": b}
 	ended := make(chan error, 1)
-	err := f.Holding(t.Context(), "a", "up", func(ctx context.Context) error {
-		go func() { ended <- other.Watch(t.Context(), "a", neverLeft(t)) }()
+	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+		go func() { ended <- other.Watch(t.Context(), []string{"a"}, neverLeft(t)) }()
 		<-b.asked
 		return ctx.Err()
 	})

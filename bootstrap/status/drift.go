@@ -48,7 +48,7 @@ func factsOf(hosts []Seen) (seen map[string]*facts.Host, control bool) {
 	for _, s := range hosts {
 		if s.Facts != nil {
 			seen[s.Host.ID()] = s.Facts
-			control = control || s.Host.Role == inventory.ControlPlane
+			control = control || s.Host.IsControlPlane()
 		}
 	}
 	return seen, control

@@ -14,7 +14,7 @@ import (
 )
 
 // gpu tells of a host's cards.
-func (j *judge) gpu(h *Host, s *Seen, node *facts.NodeStatus) {
+func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	if s.Facts != nil {
 		j.cards(h, s.Facts)
 	}

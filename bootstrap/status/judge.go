@@ -27,7 +27,7 @@ type Seen struct {
 func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *Report {
 	seen, _ := factsOf(hosts)
 	j := &judge{
-		inv: plan.Settled(inv, seen), kubernetes: plan.VersionsOf(inv, seen), skewed: plan.Skewed(inv, seen), hosts: hosts, todo: todo, now: now,
+		inv: plan.Settled(inv, seen), seen: plan.ClusterOf(inv, seen), kubernetes: plan.VersionsOf(inv, seen), skewed: plan.Skewed(inv, seen), hosts: hosts, todo: todo, now: now,
 		report: &Report{Schema: Schema, Time: now.UTC().Truncate(time.Second), Hosts: []Host{}, OtherNodes: []OtherNode{}, Problems: []Problem{}},
 	}
 	j.find()
@@ -66,23 +66,29 @@ type judge struct {
 	now        time.Time
 	report     *Report
 
-	cp    *Seen
-	api   *facts.API                   // of a control plane that answers; nil: there is none
-	nodes map[string]*facts.NodeStatus // by host ID
+	planes []*Seen                // the control planes
+	admin  *Seen                  // the one that tells of the cluster: it answers, or none does; nil: there is none
+	seen   *facts.Cluster         // nil: nobody tells of it
+	api    *facts.API             // what the admin's API server says; nil: it does not answer
+	nodes  map[string]*facts.Node // by host ID
 }
 
-// find looks for the control plane, and for the node of each host.
+// find looks for the control planes, and for the node of each host.
 func (j *judge) find() {
 	for i := range j.hosts {
-		if j.hosts[i].Host.Role == inventory.ControlPlane {
-			j.cp = &j.hosts[i]
+		if j.hosts[i].Host.IsControlPlane() {
+			j.planes = append(j.planes, &j.hosts[i])
 		}
 	}
-	j.nodes = map[string]*facts.NodeStatus{}
-	if j.cp == nil || j.cp.Status == nil || j.cp.Status.API == nil || !j.cp.Status.API.Answers {
+	j.nodes = map[string]*facts.Node{}
+	if len(j.planes) == 0 {
 		return
 	}
-	j.api = j.cp.Status.API
+	at := slices.IndexFunc(j.planes, func(p *Seen) bool { return p.Status != nil && p.Status.API != nil && p.Status.API.Answers })
+	if j.admin = j.planes[max(at, 0)]; at < 0 {
+		return
+	}
+	j.api = j.admin.Status.API
 	for i := range j.hosts {
 		for k := range j.api.Nodes {
 			if n := &j.api.Nodes[k]; nodeOf(&j.hosts[i], n) {
@@ -94,7 +100,7 @@ func (j *judge) find() {
 
 // nodeOf reports whether the node is the host's: by its name, which a host that cannot be asked and has none in the
 // inventory does not tell, and then by its address.
-func nodeOf(s *Seen, n *facts.NodeStatus) bool {
+func nodeOf(s *Seen, n *facts.Node) bool {
 	switch {
 	case s.Facts != nil:
 		return n.Name == plan.NodeName(s.Host, s.Facts)
@@ -134,19 +140,17 @@ func (j *judge) cluster() {
 	if j.todo.Err != nil {
 		j.failed("", fmt.Errorf("what is to do cannot be told: %w", j.todo.Err))
 	}
-	if j.cp == nil || j.cp.Facts == nil {
-		return
+	if at := slices.IndexFunc(j.planes, func(p *Seen) bool { return p.Facts != nil && p.Facts.Operator != nil }); at >= 0 {
+		f := j.planes[at].Facts
+		c.AtWork = said(f.Operator.Describe(f.Now))
 	}
-	if o := j.cp.Facts.Operator; o != nil {
-		c.AtWork = said(o.Describe(j.cp.Facts.Now))
-	}
-	if control := j.cp.Facts.ControlPlane; control != nil && control.Answers {
-		c.Network.Pods = workload(control, plan.NetworkWorkload(j.inv.Network))
-		if c.DNS = workload(control, "kube-system/deployment/coredns"); c.DNS == nil {
-			c.DNS = workload(control, "kube-system/deployment/kube-dns")
+	if j.seen != nil {
+		c.Network.Pods = workload(j.seen, plan.NetworkWorkload(j.inv.Network))
+		if c.DNS = workload(j.seen, "kube-system/deployment/coredns"); c.DNS == nil {
+			c.DNS = workload(j.seen, "kube-system/deployment/kube-dns")
 		}
 	}
-	if j.cp.Facts.NetworkUnproven {
+	if slices.ContainsFunc(j.planes, func(p *Seen) bool { return p.Facts != nil && p.Facts.NetworkUnproven }) {
 		j.problem("", reason.NetPodsUnreachable, "the last run did not come to the end of its proof that pods of all nodes reach each other and the DNS", "`kgpu up "+j.inv.Path+"` tries again, and says what does not")
 	}
 	if w := c.DNS; w != nil && w.Ready < max(w.Desired, 1) {
@@ -155,7 +159,7 @@ func (j *judge) cluster() {
 }
 
 // workload is one that the facts name; nil: there is none.
-func workload(c *facts.ControlPlane, name string) *Workload {
+func workload(c *facts.Cluster, name string) *Workload {
 	w, ok := c.Workloads[name]
 	if !ok {
 		return nil
@@ -163,27 +167,38 @@ func workload(c *facts.ControlPlane, name string) *Workload {
 	return &Workload{Name: said(name[strings.LastIndexByte(name, '/')+1:]), Desired: w.Desired, Ready: w.Ready}
 }
 
-// apiServer tells whether the API server answers, and why that is unknown. A host that could not be asked is a problem of
-// its own.
+// apiServer tells whether an API server answers, and why that is unknown. A host that could not be asked is a problem of its own.
 func (j *judge) apiServer(c *Cluster) {
 	switch {
-	case j.cp == nil:
+	case j.admin == nil:
 		c.API.Error = "the inventory has no control plane"
-	case j.cp.Facts == nil:
-		c.API.Error = "the control plane " + j.cp.Host.ID() + " cannot be asked: nodes, pods and drift are unknown until it can"
-	case j.cp.Status == nil:
-		c.API.Error = "the control plane " + j.cp.Host.ID() + " did not tell"
-	case j.cp.Status.API == nil:
-		c.API.Error = "there is no control plane on " + j.cp.Host.ID() + " yet"
+	case j.admin.Facts == nil:
+		c.API.Error = "the control plane " + j.admin.Host.ID() + " cannot be asked: nodes, pods and drift are unknown until it can"
+	case j.admin.Status == nil:
+		c.API.Error = "the control plane " + j.admin.Host.ID() + " did not tell"
+	case j.admin.Status.API == nil:
+		c.API.Error = "there is no control plane on " + j.admin.Host.ID() + " yet"
 	default:
-		api := j.cp.Status.API
+		api := j.admin.Status.API
 		c.API = API{Answers: api.Answers, Version: said(api.Version)}
 		if !api.Answers {
-			c.API.Error = cmp.Or(said(api.Error), "it does not answer")
-			j.problem(j.cp.Host.ID(), reason.APIUnreachable, "the API server does not answer: "+c.API.Error,
+			c.API.Error = silence(api)
+		}
+	}
+	for _, p := range j.planes {
+		if p.Status != nil && p.Status.API != nil && !p.Status.API.Answers {
+			j.problem(p.Host.ID(), reason.APIUnreachable, "the API server does not answer: "+silence(p.Status.API),
 				"`journalctl -u kubelet` and `crictl ps -a` on the control plane say why it does not run")
 		}
 	}
+}
+
+// silence is what was heard instead of an answer.
+func silence(api *facts.API) string { return cmp.Or(said(api.Error), "it does not answer") }
+
+// unmade reports whether all control planes have told that there is no cluster on them.
+func (j *judge) unmade() bool {
+	return len(j.planes) > 0 && !slices.ContainsFunc(j.planes, func(p *Seen) bool { return p.Status == nil || p.Status.API != nil })
 }
 
 // host tells about one.
@@ -218,10 +233,10 @@ func (j *judge) host(s *Seen) {
 }
 
 // node tells what the cluster says of the host.
-func (j *judge) node(h *Host, n *facts.NodeStatus) {
+func (j *judge) node(h *Host, n *facts.Node) {
 	switch {
 	case n != nil:
-	case j.api != nil, j.cp != nil && j.cp.Status != nil && j.cp.Status.API == nil:
+	case j.api != nil, j.unmade():
 		h.State = NoNode
 		return
 	default:
@@ -246,23 +261,23 @@ func (j *judge) node(h *Host, n *facts.NodeStatus) {
 	if n.NetworkUnavailable {
 		j.problem(h.Host, reason.NodeNotReady, "node "+n.Name+" has no pod network", "look at the pods of the network: `kubectl get pods -A -o wide`")
 	}
-	if len(n.Pressure) > 0 {
-		j.problem(h.Host, reason.NodePressure, "node "+n.Name+" takes no new pods, and evicts some: "+strings.Join(n.Pressure, ", "), "")
+	if short := n.Pressure(); len(short) > 0 {
+		j.problem(h.Host, reason.NodePressure, "node "+n.Name+" takes no new pods, and evicts some: "+strings.Join(short, ", "), "")
 	}
 	if n.Unschedulable {
 		j.problem(h.Host, "", "node "+n.Name+" takes no new pods (SchedulingDisabled)", "when the work on it is done: `kubectl uncordon "+n.Name+"`")
 	}
 }
 
-func state(n *facts.NodeStatus) State {
-	if n.Ready == "True" {
+func state(n *facts.Node) State {
+	if n.Ready {
 		return Ready
 	}
 	return NotReady
 }
 
 // versions are the node's, else the host's own: a host without a node has packages, too.
-func (j *judge) versions(h *Host, s *Seen, n *facts.NodeStatus) {
+func (j *judge) versions(h *Host, s *Seen, n *facts.Node) {
 	v := &h.Versions
 	if n != nil {
 		*v = Versions{said(n.Version), said(n.Runtime), said(n.Kernel), said(n.OS)}

@@ -47,7 +47,8 @@ hosts:
 		return &facts.Host{Hostname: name, Kernel: "6.8.0-90-generic", OS: facts.OS{PrettyName: "Ubuntu 24.04.3 LTS"}, Now: now, Packages: map[string]facts.Package{}}
 	}
 	cp, w1 := host("cp1"), host("w1")
-	cp.ControlPlane = &facts.ControlPlane{Answers: true, Workloads: map[string]facts.Workload{
+	cp.ControlPlane = &facts.ControlPlane{}
+	cp.Cluster = &facts.Cluster{Workloads: map[string]facts.Workload{
 		"kube-flannel/daemonset/kube-flannel-ds": {Desired: 2, Ready: 2}, "kube-system/deployment/coredns": {Desired: 2, Ready: 2},
 	}}
 	w1.Packages["nvidia-container-toolkit"] = facts.Package{Version: "1.19.1-1"}
@@ -56,8 +57,8 @@ hosts:
 		Loaded: "580.95.05", Module: "580.95.05", Library: "580.95.05",
 		Seen: []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:17:00.0", MemoryMiB: 40960}, {UUID: "GPU-2", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:18:00.0", MemoryMiB: 40960}},
 	}
-	node := func(name, ip string, cards int) facts.NodeStatus {
-		n := facts.NodeStatus{Name: name, Ready: "True", Since: now.Add(-time.Hour), Reason: "KubeletReady", Version: "v1.36.3", Runtime: "containerd://1.7.28", Kernel: "6.8.0-90-generic", OS: "Ubuntu", InternalIP: ip}
+	node := func(name, ip string, cards int) facts.Node {
+		n := facts.Node{Name: name, Ready: true, Since: now.Add(-time.Hour), Reason: "KubeletReady", Version: "v1.36.3", Runtime: "containerd://1.7.28", Kernel: "6.8.0-90-generic", OS: "Ubuntu", InternalIP: ip}
 		if cards > 0 {
 			n.Capacity, n.Allocatable = map[string]int{gpu: cards}, map[string]int{gpu: cards}
 		}
@@ -72,7 +73,7 @@ hosts:
 	return inv, []Seen{
 		{Host: inv.Hosts[0], Facts: cp, Status: &facts.Status{
 			Certificates: []facts.Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650), certificate("/etc/kubernetes/pki/apiserver.crt", 364)},
-			API: &facts.API{Answers: true, Version: "v1.36.3", Nodes: []facts.NodeStatus{node("cp1", "10.0.0.10", 0), node("w1", "10.0.0.11", 2)}, Pods: []facts.Pod{
+			API: &facts.API{Answers: true, Version: "v1.36.3", Nodes: []facts.Node{node("cp1", "10.0.0.10", 0), node("w1", "10.0.0.11", 2)}, Pods: []facts.Pod{
 				network("kube-flannel-ds-aaaaa", "cp1"), network("kube-flannel-ds-bbbbb", "w1"),
 				{Namespace: "ml", Name: "train", Node: "w1", Phase: "Running", Ready: true, Cards: map[string]int{gpu: 1}},
 				{Namespace: "ml", Name: "done", Node: "w1", Phase: "Succeeded", Cards: map[string]int{gpu: 2}},
@@ -163,7 +164,7 @@ func TestPodsThatWaitForCards(t *testing.T) {
 // Each thing that goes wrong is one problem, with the host, the reason and words that say what it is.
 func TestWhatIsNotWell(t *testing.T) {
 	api := func(s []Seen) *facts.API { return s[0].Status.API }
-	w1 := func(s []Seen) *facts.NodeStatus { return &api(s).Nodes[1] }
+	w1 := func(s []Seen) *facts.Node { return &api(s).Nodes[1] }
 	silent := &reason.Error{ID: reason.SSHUnreachable, Host: "10.0.0.11", Doing: "connecting to 10.0.0.11:22", Err: errors.New("i/o timeout")}
 	for name, c := range map[string]struct {
 		change func(inv *inventory.Inventory, s []Seen, todo *Todo)
@@ -171,11 +172,11 @@ func TestWhatIsNotWell(t *testing.T) {
 	}{
 		"a host that is off": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
 			s[1] = Seen{Host: s[1].Host, Err: silent}
-			w1(s).Ready, w1(s).Reason, w1(s).Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
+			w1(s).Ready, w1(s).Reason, w1(s).Message = false, "NodeStatusUnknown", "Kubelet stopped posting node status."
 		}, []string{"10.0.0.11 SSH_UNREACHABLE connecting to 10.0.0.11:22: i/o timeout", "10.0.0.11 NODE_NOT_READY node w1 is not ready since 2026-11-21 11:00:00 UTC: NodeStatusUnknown: Kubelet stopped"}},
-		"a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Ready = "False" }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
+		"a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Ready = false }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
 		"a node with a full disk": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			w1(s).Pressure = []string{"DiskPressure", "PIDPressure"}
+			w1(s).Conditions = map[string]string{"DiskPressure": "True", "PIDPressure": "True", "MemoryPressure": "False"}
 		},
 			[]string{"10.0.0.11 NODE_PRESSURE node w1 takes no new pods, and evicts some: DiskPressure, PIDPressure"}},
 		"a node without network": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
@@ -184,7 +185,7 @@ func TestWhatIsNotWell(t *testing.T) {
 			s[1].Status.PodSubnet = netip.MustParsePrefix("10.244.1.1/24")
 		}, []string{"cp1 NET_PODS_UNREACHABLE its pods do not reach those of 10.0.0.11: no answer from 10.244.1.0"}},
 		"pods that do not reach those of a node that is away": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[0].Status.Peer, w1(s).Ready = silentAt("10.244.1.0"), "Unknown"
+			s[0].Status.Peer, w1(s).Ready = silentAt("10.244.1.0"), false
 		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
 		"a DNS that does not answer": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Status.DNS = silentAt("10.96.0.10") },
 			[]string{"10.0.0.11 NET_DNS_BROKEN the cluster's DNS does not answer there: no answer from 10.96.0.10"}},
@@ -217,7 +218,7 @@ func TestWhatIsNotWell(t *testing.T) {
 			inv.Kubernetes.Pin = inventory.NotPinned
 		}, []string{"10.0.0.11  node w1 has Kubernetes 1.36.3, and the cluster runs 1.36.4: kgpu changes no version of a node"}},
 		"a node of somebody else": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			api(s).Nodes = append(api(s).Nodes, facts.NodeStatus{Name: "stranger", InternalIP: "10.0.0.99", Ready: "True"})
+			api(s).Nodes = append(api(s).Nodes, facts.Node{Name: "stranger", InternalIP: "10.0.0.99", Ready: true})
 		}, []string{" HOST_NOT_IN_INVENTORY node stranger (10.0.0.99) is no host of the inventory"}},
 		"a driver that hangs": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
 			s[1].Facts.NVIDIA.SMI, s[1].Facts.NVIDIA.Seen = 124, nil
@@ -251,11 +252,11 @@ func TestWhatIsNotWell(t *testing.T) {
 			" POD_STUCK pod kube-system/dns on node elsewhere: container web",
 		}},
 		"pods on a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			w1(s).Ready = "False"
+			w1(s).Ready = false
 			api(s).Waiting = []facts.WaitingPod{{Namespace: "kube-system", Name: "p", Node: "w1", NotReady: now.Add(-time.Hour), Containers: []facts.WaitingContainer{{Reason: "ErrImagePull"}}}}
 		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
 		"no DNS": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[0].Facts.ControlPlane.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
+			s[0].Facts.Cluster.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
 		}, []string{"  coredns: 1 of 2 pods are ready"}},
 		"certificates": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
 			s[0].Status.Certificates = append(s[0].Status.Certificates, facts.Certificate{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(29*24*time.Hour + time.Hour)},
@@ -264,7 +265,7 @@ func TestWhatIsNotWell(t *testing.T) {
 		}, []string{"cp1 HOST_CERTIFICATE_ENDS certificates: etcd CA (/etc/kubernetes/pki/etcd/ca.crt) cannot be read; scheduler has ended on 2026-11-21; admin ends in 29 days, on 2026-12-20"}},
 		"no API server": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
 			*api(s) = facts.API{Error: "The connection to the server was refused"}
-			s[0].Facts.ControlPlane.Answers = false
+			s[0].Facts.Cluster = nil
 		}, []string{"cp1 API_UNREACHABLE the API server does not answer: The connection to the server was refused"}},
 		"no control plane": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
 			s[0] = Seen{Host: s[0].Host, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
@@ -299,7 +300,7 @@ func TestWhatIsNotWell(t *testing.T) {
 
 // runsVersion makes a member of the worker, with Kubernetes 1.36.3, of a cluster of another version.
 func runsVersion(s []Seen, version string) {
-	s[0].Facts.ControlPlane.Version, s[0].Facts.ControlPlane.Nodes = "v"+version, []facts.Node{{Name: "cp1"}, {Name: "w1"}}
+	s[0].Facts.ControlPlane.Version, s[0].Facts.Cluster.Nodes = "v"+version, []facts.Node{{Name: "cp1"}, {Name: "w1"}}
 	s[0].Facts.ControlPlane.Finished, s[0].Facts.Recorded = true, &facts.Record{Init: true, Done: true}
 	s[0].Facts.Packages["kubelet"] = facts.Package{Version: version + "-1.1"}
 	s[1].Facts.Kubelet, s[1].Facts.Recorded = &facts.Member{}, &facts.Record{Join: true, Done: true}
@@ -330,7 +331,7 @@ func TestBareHosts(t *testing.T) {
 	inv, seen, _ := well(t)
 	for i := range seen {
 		f := seen[i].Facts
-		f.ControlPlane, f.NVIDIA = nil, facts.NVIDIA{}
+		f.ControlPlane, f.Cluster, f.NVIDIA = nil, nil, facts.NVIDIA{}
 		f.OS = facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble"}
 		f.Arch = "amd64"
 		f.Addresses = []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.1%d/24", i))}}
@@ -390,7 +391,7 @@ func TestHostsThatLie(t *testing.T) {
 	f.Hostname, f.Kernel, f.OS.PrettyName, f.NVIDIA.Loaded, f.NVIDIA.Seen[0].Name = evil, evil, evil, evil, evil
 	f.Packages["kubelet"] = facts.Package{Version: evil}
 	api.Version = evil
-	api.Nodes[1] = facts.NodeStatus{Name: evil, Ready: "False", Reason: evil, Message: strings.Repeat(evil, 1000), Version: evil, Runtime: evil, InternalIP: evil, Capacity: map[string]int{evil: 1}}
+	api.Nodes[1] = facts.Node{Name: evil, Reason: evil, Message: strings.Repeat(evil, 1000), Version: evil, Runtime: evil, InternalIP: evil, Capacity: map[string]int{evil: 1}}
 	api.Pods[4] = facts.Pod{Namespace: evil, Name: evil, Phase: "Pending", Cards: map[string]int{evil: 1}, Scheduler: evil}
 	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Cards: map[string]int{evil: 1}}
 	seen[1].Status.Certificates[0].Path = evil
@@ -408,5 +409,36 @@ func TestHostsThatLie(t *testing.T) {
 	}
 	if len(text) > 64<<10 {
 		t.Errorf("%d bytes", len(text))
+	}
+}
+
+// Of several control planes one that answers tells of the cluster, and those that do not are problems of their own.
+func TestSeveralControlPlanes(t *testing.T) {
+	inv, seen, todo := well(t)
+	plane := func(name string, api *facts.API) Seen {
+		h := inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane}
+		inv.Hosts = append(inv.Hosts, h)
+		return Seen{Host: h, Facts: &facts.Host{Hostname: name, Now: now, ControlPlane: &facts.ControlPlane{}}, Status: &facts.Status{API: api}}
+	}
+	silent := plane("cp2", &facts.API{Error: "connection refused"})
+	away := plane("cp3", nil)
+	away.Facts, away.Status, away.Err = nil, nil, errors.New("gone")
+	seen = append([]Seen{silent, away}, seen...)
+	r := Judge(inv, seen, todo, now)
+	if !r.Cluster.API.Answers || r.Cluster.DNS == nil || r.Hosts[3].State != Ready {
+		t.Errorf("%+v", r.Cluster)
+	}
+	var found []string
+	for _, p := range r.Problems {
+		if p.Reason == reason.APIUnreachable {
+			found = append(found, p.Host+": "+p.Text)
+		}
+	}
+	if want := []string{"cp2: the API server does not answer: connection refused"}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
+	}
+	seen[2].Status.API.Answers = false
+	if r = Judge(inv, seen, todo, now); r.Cluster.API.Answers || r.Hosts[3].State != Unknown {
+		t.Errorf("when none answers: %+v", r.Cluster)
 	}
 }

@@ -14,7 +14,7 @@ import (
 var networkPods = []string{"weave-net-", "kube-flannel-ds-", "calico-node-", "kube-proxy-"}
 
 // network tells of the pods that make a host's network. On a node that is not ready nobody reports them.
-func (j *judge) network(h *Host, node *facts.NodeStatus) {
+func (j *judge) network(h *Host, node *facts.Node) {
 	if node == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (j *judge) network(h *Host, node *facts.NodeStatus) {
 // is a problem of its own.
 func (j *judge) reach(h *Host, s *Seen) {
 	silent := slices.ContainsFunc(j.hosts, func(s Seen) bool { return s.Status == nil })
-	if silent || h.State != Ready || slices.ContainsFunc(j.api.Nodes, func(n facts.NodeStatus) bool { return state(&n) != Ready }) {
+	if silent || h.State != Ready || slices.ContainsFunc(j.api.Nodes, func(n facts.Node) bool { return state(&n) != Ready }) {
 		return
 	}
 	if t := s.Status.Peer; t.Silent {

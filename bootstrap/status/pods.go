@@ -19,7 +19,7 @@ func (j *judge) pods() {
 	}
 	for _, p := range j.api.Waiting {
 		host, node := j.place(p.Node)
-		why := p.Stuck(j.cp.Facts.Now)
+		why := p.Stuck(j.admin.Facts.Now)
 		if why == "" || node != nil && state(node) != Ready || host != "" && makesNetwork(p.Name) {
 			continue
 		}
@@ -59,7 +59,7 @@ func wanted(cards map[string]int) map[string]int {
 }
 
 // place is a node, and the host that it is of; empty: none of the inventory's.
-func (j *judge) place(name string) (host string, node *facts.NodeStatus) {
+func (j *judge) place(name string) (host string, node *facts.Node) {
 	for i := range j.api.Nodes {
 		if j.api.Nodes[i].Name == name {
 			node = &j.api.Nodes[i]
