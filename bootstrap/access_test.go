@@ -514,7 +514,7 @@ func TestOpenNotebook(t *testing.T) {
 	t.Run("none is wanted", func(t *testing.T) {
 		h, o := newAPIHost(t)
 		o.Inventory.Notebook.Framework = "none"
-		var usage *UsageError
+		var usage *reason.UsageError
 		if err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard}); !errors.As(err, &usage) || h.server.Accepted() != 0 {
 			t.Error(err)
 		}

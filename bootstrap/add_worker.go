@@ -13,6 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/proposal"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -52,7 +53,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 		return err
 	}
 	if err := atomicfile.Writable(path); len(added) > 0 && err != nil {
-		return &UsageError{fmt.Sprintf("the hosts cannot be written into the file: %v", err)}
+		return reason.Usagef("the hosts cannot be written into the file: %v", err)
 	}
 	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
 		return err
@@ -89,7 +90,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 			return err
 		}
 		if !bytes.Equal(now, data) { // while hosts were looked at, or somebody was asked
-			return &UsageError{fmt.Sprintf("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)}
+			return reason.Usagef("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)
 		}
 		if err := atomicfile.Update(path, edited, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", path, err)
@@ -145,7 +146,7 @@ func (o Options) sameWay(t inventory.Target, h inventory.Host) error {
 	}
 	is := hops[len(hops)-1]
 	if t.User != "" && t.User != is.User || t.Port != 0 && t.Port != is.Port {
-		return &UsageError{fmt.Sprintf("%s is in %s already, as %s@%s:%d: change its `ssh: {user: …, port: …}` there", t.Address, o.Inventory.Path, is.User, is.Host, is.Port)}
+		return reason.Usagef("%s is in %s already, as %s@%s:%d: change its `ssh: {user: …, port: …}` there", t.Address, o.Inventory.Path, is.User, is.Host, is.Port)
 	}
 	return nil
 }

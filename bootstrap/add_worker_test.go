@@ -83,7 +83,7 @@ func TestAddWorker(t *testing.T) {
 	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
 		t.Errorf("again: %q, and the inventory is\n%s", s.did, content(t, o.Inventory.Path))
 	}
-	var usage *UsageError
+	var usage *reason.UsageError
 	for _, other := range []inventory.Target{{Address: "localhost", User: "joe"}, {Address: "localhost", Port: 22}} {
 		if err := AddWorker(t.Context(), o, []inventory.Target{other}, Way{}, nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), fmt.Sprintf("as root@localhost:%d", w1.Port)) {
 			t.Errorf("%+v: %v", other, err)
@@ -139,7 +139,7 @@ func TestAddWorkerWrongWay(t *testing.T) {
 	for want, way := range map[string]Way{"ssh.user: ": {User: "-oProxyCommand"}, "--sudo-password ": {SudoPassword: "hunter22"}} {
 		s, o, w1 := growing(t)
 		s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
-		usage := (*UsageError)(nil)
+		usage := (*reason.UsageError)(nil)
 		if err := AddWorker(t.Context(), o, []inventory.Target{w1}, way, nil); !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -188,7 +188,7 @@ func TestAddWorkerToAFileThatChanges(t *testing.T) {
 	s, o, w1 := growing(t)
 	mine := content(t, o.Inventory.Path) + "# mine\n"
 	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return os.WriteFile(o.Inventory.Path, []byte(mine), 0o600) })
-	var usage *UsageError
+	var usage *reason.UsageError
 	if !errors.As(err, &usage) || content(t, o.Inventory.Path) != mine || len(s.did) > 0 {
 		t.Errorf("%v; done %q; the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
 	}
@@ -203,7 +203,7 @@ func TestAddWorkerToAFileThatCannotBeWritten(t *testing.T) {
 	}
 	o.Inventory.Path = path
 	s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
-	usage := (*UsageError)(nil)
+	usage := (*reason.UsageError)(nil)
 	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return nil }); !errors.As(err, &usage) {
 		t.Errorf("%v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -96,7 +95,7 @@ type notebookSaid struct {
 // atNotebook asks for the notebook, and for a change of it before, and hands on what is there.
 func atNotebook(ctx context.Context, o Options, change string, then func(*session, notebookSaid) error) error {
 	if o.Inventory.Notebook.Framework == catalog.NoFramework {
-		return &UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
+		return &reason.UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
 	}
 	s, err := enter(ctx, o)
 	if err != nil {
@@ -192,7 +191,7 @@ func (d DoorOptions) show(ctx context.Context, what, at, open, token string) err
 func Dashboard(ctx context.Context, o Options, admin bool) (string, error) {
 	return "done: the dashboard is deployed", onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
 		if v := s.settled().Kubernetes.Version; v.Minor < plan.DashboardSince {
-			return &UsageError{Message: fmt.Sprintf("the dashboard needs Kubernetes 1.%d or newer, and the cluster has %s", plan.DashboardSince, v)}
+			return reason.Usagef("the dashboard needs Kubernetes 1.%d or newer, and the cluster has %s", plan.DashboardSince, v)
 		}
 		graph, err := plan.Dashboard(s.Inventory, s.facts, admin)
 		if err != nil {

@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 
@@ -29,10 +28,10 @@ func Explain(w io.Writer, word string, json bool) error {
 				return report.PrintGeneral(w, g)
 			}
 		}
-		return &UsageError{Message: fmt.Sprintf("no reason has the exit status %d (kgpu explain lists them)", exit)}
+		return reason.Usagef("no reason has the exit status %d (kgpu explain lists them)", exit)
 	}
 	if near := reason.Closest(word); near != "" {
-		return &UsageError{Message: fmt.Sprintf("no reason %q. Did you mean %q? (kgpu explain lists them)", word, near)}
+		return reason.Usagef("no reason %q. Did you mean %q? (kgpu explain lists them)", word, near)
 	}
-	return &UsageError{Message: fmt.Sprintf("no reason %q (kgpu explain lists them)", word)}
+	return reason.Usagef("no reason %q (kgpu explain lists them)", word)
 }

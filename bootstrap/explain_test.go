@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 func TestExplain(t *testing.T) {
@@ -26,7 +28,7 @@ func TestExplain(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		err := Explain(&out, c.word, c.json)
-		var usage *UsageError
+		var usage *reason.UsageError
 		switch {
 		case c.problem == "" && err != nil, !strings.Contains(out.String(), c.want):
 			t.Errorf("%q: %v, %s", c.word, err, &out)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 )
 
@@ -20,7 +21,7 @@ func listen(port int) (net.Listener, error) {
 		return nil, fmt.Errorf("listening on this machine: %w", err)
 	}
 	if err != nil {
-		return nil, &UsageError{Message: fmt.Sprintf("port %d of this machine cannot be had: %v; choose another with --port, or leave it out for a free one", port, err)}
+		return nil, reason.Usagef("port %d of this machine cannot be had: %v; choose another with --port, or leave it out for a free one", port, err)
 	}
 	return l, nil
 }

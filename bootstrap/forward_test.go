@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // A port of this machine that somebody has is the choice of whoever typed it.
@@ -14,7 +16,7 @@ func TestPortThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	usage := (*UsageError)(nil)
+	usage := (*reason.UsageError)(nil)
 	if _, err := listen(taken.Addr().(*net.TCPAddr).Port); !errors.As(err, &usage) || !strings.Contains(usage.Message, "--port") {
 		t.Errorf("a taken port: %v", err)
 	}

@@ -92,13 +92,13 @@ func (o InitOptions) absent() error {
 		return o.there()
 	}
 	if info, err := os.Stat(filepath.Dir(o.File)); err != nil || !info.IsDir() {
-		return &UsageError{fmt.Sprintf("there is no folder %s for the inventory", filepath.Dir(o.File))}
+		return reason.Usagef("there is no folder %s for the inventory", filepath.Dir(o.File))
 	}
 	return nil
 }
 
 func (o InitOptions) there() error {
-	return &UsageError{fmt.Sprintf("%s is there already, and stays as it is: name another file with --file, or --file - to see what would be written", o.File)}
+	return reason.Usagef("%s is there already, and stays as it is: name another file with --file, or --file - to see what would be written", o.File)
 }
 
 // path is the file's name, also of one that is only printed: paths in it start here then.
@@ -236,7 +236,7 @@ func (o InitOptions) write(p *proposal.Proposal) error {
 	} else if err := atomicfile.Create(o.File, p.Text, 0o644); errors.Is(err, fs.ErrExist) {
 		return o.there()
 	} else if err != nil {
-		return &UsageError{fmt.Sprintf("the inventory cannot be written: %v; name another file with --file, or --file - to see what would be written", err)}
+		return reason.Usagef("the inventory cannot be written: %v; name another file with --file, or --file - to see what would be written", err)
 	}
 	return report.PrintProposal(o.Talk, p, where, o.next())
 }

@@ -314,7 +314,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 	if err := os.Symlink(filepath.Join(n.dir, "nowhere"), file); err != nil {
 		t.Fatal(err)
 	}
-	var usage *UsageError
+	var usage *reason.UsageError
 	if w := n.init(func(o *InitOptions) { o.File = file }); !errors.As(w.err, &usage) || !strings.Contains(w.err.Error(), "stays as it is") {
 		t.Error(w.err)
 	}
@@ -341,7 +341,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 func TestInitWhereNothingCanBeWritten(t *testing.T) {
 	n := newNewcomers(t)
 	n.host("head", true)
-	usage := (*UsageError)(nil)
+	usage := (*reason.UsageError)(nil)
 	if w := n.init(func(o *InitOptions) { o.File = "/proc/self/inventory.yaml" }); !errors.As(w.err, &usage) {
 		t.Errorf("%v", w.err)
 	}
@@ -368,7 +368,7 @@ func TestInitCommandLine(t *testing.T) {
 		n := newNewcomers(t)
 		n.host("head", true)
 		w := n.init(change)
-		var usage *UsageError
+		var usage *reason.UsageError
 		if !errors.As(w.err, &usage) || !strings.HasPrefix(w.err.Error(), want) || strings.Contains(w.err.Error(), "hunter22") || n.servers["head"].Accepted() != 0 {
 			t.Errorf("%v, want %q", w.err, want)
 		}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // fileFlags are kubectl's flags whose value names files, with how the value is read.
@@ -31,7 +33,7 @@ const maxSent = 16 << 20
 func (k KubectlOptions) withFiles() (args []string, archive []byte, err error) {
 	verb := k.verb()
 	if verb == "cp" {
-		return nil, nil, &UsageError{Message: "kubectl cp would copy from and to the control plane, where kubectl runs: install kubectl on this machine, or pass it through: `kgpu kubectl -- exec -i POD -- tee FILE <FILE`"}
+		return nil, nil, &reason.UsageError{Message: "kubectl cp would copy from and to the control plane, where kubectl runs: install kubectl on this machine, or pass it through: `kgpu kubectl -- exec -i POD -- tee FILE <FILE`"}
 	}
 	f := files{}
 	args = slices.Clone(k.Args)
@@ -151,7 +153,7 @@ func (f *files) add(name, at string) error {
 		return err
 	}
 	if f.buffer.Len()+len(text) > maxSent {
-		return &UsageError{Message: fmt.Sprintf("kubectl runs on the control plane, and more than %d MiB would have to be sent there with %s: name single files, or install kubectl on this machine", maxSent>>20, name)}
+		return reason.Usagef("kubectl runs on the control plane, and more than %d MiB would have to be sent there with %s: name single files, or install kubectl on this machine", maxSent>>20, name)
 	}
 	err = f.writer().WriteHeader(&tar.Header{Name: at, Mode: 0o600, Size: int64(len(text))})
 	if err == nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // A kubectl on the control plane reads the files of this machine that its arguments name; nothing of them is in a command line, or left
@@ -77,7 +79,7 @@ func TestKubectlFilesThatAreNotSent(t *testing.T) {
 			t.Errorf("%s: %q, %d bytes, %v", args, got, len(archive), err)
 		}
 	}
-	var usage *UsageError
+	var usage *reason.UsageError
 	if _, _, err := (KubectlOptions{Args: []string{"cp", "web", "pod:/x"}}).withFiles(); !errors.As(err, &usage) {
 		t.Error(err)
 	}

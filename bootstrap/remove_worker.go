@@ -37,7 +37,7 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 		return err
 	}
 	if err := atomicfile.Writable(o.Inventory.Path); err != nil {
-		return &UsageError{fmt.Sprintf("the hosts cannot be taken out of the file: %v", err)}
+		return reason.Usagef("the hosts cannot be taken out of the file: %v", err)
 	}
 	o.Limit = ids
 	hosts, err := o.selected()
@@ -94,7 +94,7 @@ func (o Options) leaving(names []string) ([]string, error) {
 	ids = slices.Compact(ids)
 	for _, h := range o.Inventory.ControlPlanes() {
 		if slices.Contains(ids, h.ID()) {
-			return nil, &UsageError{fmt.Sprintf("%s is the control plane: without it there is no cluster. `kgpu reset` takes the whole cluster apart", h.ID())}
+			return nil, reason.Usagef("%s is the control plane: without it there is no cluster. `kgpu reset` takes the whole cluster apart", h.ID())
 		}
 	}
 	return ids, nil
@@ -185,7 +185,7 @@ func withoutHosts(path string, ids []string) ([]byte, error) {
 	}
 	for _, h := range after.Hosts {
 		if slices.Contains(ids, h.ID()) {
-			return nil, &UsageError{fmt.Sprintf("%s names %s by a variable of the environment: `kgpu reset %s`, then remove it from the file by hand", path, h.ID(), h.ID())}
+			return nil, reason.Usagef("%s names %s by a variable of the environment: `kgpu reset %s`, then remove it from the file by hand", path, h.ID(), h.ID())
 		}
 	}
 	if bytes.Equal(edited, data) {
@@ -196,7 +196,7 @@ func withoutHosts(path string, ids []string) ([]byte, error) {
 		return nil, err
 	}
 	if len(before.Hosts)-len(after.Hosts) > len(ids) { // the name of one is the address of another
-		return nil, &UsageError{fmt.Sprintf("%s names several hosts by the same word: remove them from the file by hand", path)}
+		return nil, reason.Usagef("%s names several hosts by the same word: remove them from the file by hand", path)
 	}
 	return edited, nil
 }

@@ -233,7 +233,7 @@ func TestRemoveWorkerRefuses(t *testing.T) {
 		"10.0.0.[5-1]": "runs backwards",
 	} {
 		err := RemoveWorker(t.Context(), o, leave("w2", name))
-		var usage *UsageError
+		var usage *reason.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/render"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -67,7 +68,7 @@ func (o Options) rendered(ctx context.Context, assume string) (*plan.Graph, *inv
 		}
 		fresh, err := facts.Fresh(assume, h.Name, address)
 		if err != nil {
-			return nil, nil, &UsageError{fmt.Sprintf("--assume %s: %s: %v", assume, h.ID(), err)}
+			return nil, nil, reason.Usagef("--assume %s: %s: %v", assume, h.ID(), err)
 		}
 		seen[h.ID()] = fresh
 	}

@@ -16,6 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/run"
 )
 
@@ -86,7 +87,7 @@ func (o Options) wholeOrWorkers(ids []string) error {
 	if cp == "" || workers == 0 {
 		return nil
 	}
-	return &UsageError{fmt.Sprintf("%s is the control plane: without it there is no cluster. `kgpu reset` without a host takes the whole cluster apart; name workers only to take those out", cp)}
+	return reason.Usagef("%s is the control plane: without it there is no cluster. `kgpu reset` without a host takes the whole cluster apart; name workers only to take those out", cp)
 }
 
 // forgetRest is the end of a reset that was cut off after its last step.

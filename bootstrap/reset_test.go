@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 )
 
@@ -140,7 +141,7 @@ func TestResetOfTheControlPlane(t *testing.T) {
 		{nil, false}, {[]string{"w1"}, false}, {[]string{"w1", "w2"}, false}, {[]string{"w2", "cp1", "w1"}, false},
 		{[]string{"cp1"}, true}, {[]string{"cp1", "cp1", "cp1"}, true}, {[]string{"w1", "cp1"}, true},
 	} {
-		usage := (*UsageError)(nil)
+		usage := (*reason.UsageError)(nil)
 		if err := o.wholeOrWorkers(c.ids); errors.As(err, &usage) != c.refused {
 			t.Errorf("%v: %v", c.ids, err)
 		}
@@ -151,7 +152,7 @@ func TestResetOfTheControlPlane(t *testing.T) {
 		dead.Hosts[i].SSH.Port = 1
 	}
 	o.Inventory = &dead
-	usage := (*UsageError)(nil)
+	usage := (*reason.UsageError)(nil)
 	if err := Reset(t.Context(), o, []string{"cp1"}, func(*plan.Graph) error { return nil }); !errors.As(err, &usage) {
 		t.Errorf("not refused before anything: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -38,7 +39,7 @@ func Runs(w io.Writer, cluster string, most int, json bool, now time.Time) error
 				names = append(names, r.Cluster)
 			}
 			slices.Sort(names)
-			return &UsageError{Message: fmt.Sprintf("no run of a cluster %q is recorded.%s There are runs of %s", cluster, nearest.Hint(cluster, names), strings.Join(slices.Compact(names), ", "))}
+			return reason.Usagef("no run of a cluster %q is recorded.%s There are runs of %s", cluster, nearest.Hint(cluster, names), strings.Join(slices.Compact(names), ", "))
 		}
 	}
 	older := 0
@@ -59,7 +60,7 @@ func ShowRun(w io.Writer, word string, now time.Time) error {
 		return err
 	}
 	if run.Run == "" {
-		return &UsageError{Message: word + " is a stream of events, and no run's folder"}
+		return &reason.UsageError{Message: word + " is a stream of events, and no run's folder"}
 	}
 	return report.PrintRun(w, run, now)
 }
@@ -76,7 +77,7 @@ func Logs(w io.Writer, run, host, step string, failed bool) error {
 		return unread
 	}
 	if err != nil {
-		return &UsageError{Message: err.Error()}
+		return &reason.UsageError{Message: err.Error()}
 	}
 	next, stop := iter.Pull(lines)
 	_, some := next()
@@ -89,9 +90,9 @@ func Logs(w io.Writer, run, host, step string, failed bool) error {
 
 // adviseLast is the error of a word that names no run, and says what was meant where it is a host of the newest one.
 func adviseLast(err error, word string) error {
-	var usage *UsageError
+	var usage *reason.UsageError
 	if last, _, problem := recorded(history.Last); problem == nil && errors.As(err, &usage) && slices.Contains(last.Hosts, word) {
-		return &UsageError{Message: fmt.Sprintf("no run %q, but a host of the newest one: kgpu runs logs last %s", word, word)}
+		return reason.Usagef("no run %q, but a host of the newest one: kgpu runs logs last %s", word, word)
 	}
 	return err
 }
@@ -101,7 +102,7 @@ func recorded(word string) (history.Run, *history.Stream, error) {
 	if strings.ContainsRune(word, filepath.Separator) || strings.HasSuffix(word, ".jsonl") {
 		run, events, err := history.Open(word)
 		if errors.Is(err, os.ErrNotExist) {
-			err = &UsageError{Message: "no recorded run " + word}
+			err = &reason.UsageError{Message: "no recorded run " + word}
 		}
 		return run, events, err
 	}
@@ -115,7 +116,7 @@ func recorded(word string) (history.Run, *history.Stream, error) {
 	}
 	run, err := history.Find(runs, word)
 	if err != nil {
-		return run, nil, &UsageError{Message: err.Error()}
+		return run, nil, &reason.UsageError{Message: err.Error()}
 	}
 	return run, run.Stream(), nil
 }

@@ -1,18 +1,13 @@
 package bootstrap
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
-
-// UsageError is a command line that names what is not there.
-type UsageError struct{ Message string }
-
-func (e *UsageError) Error() string { return e.Message }
 
 // selected are the hosts that a story looks at: all, or those of --limit and the control plane.
 func (o Options) selected() ([]inventory.Host, error) {
@@ -55,11 +50,11 @@ func (o Options) named(names []string) ([]string, error) {
 	}
 	for _, name := range names {
 		if name == "" { // of a variable that a script forgot; hosts without a name have none
-			return nil, &UsageError{"a host's name is empty"}
+			return nil, &reason.UsageError{Message: "a host's name is empty"}
 		}
 		i := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return name == h.Name || name == h.Address })
 		if i < 0 {
-			return nil, &UsageError{fmt.Sprintf("no host %q in %s.%s It has %s", name, o.Inventory.Path, nearest.Hint(name, words), strings.Join(known, ", "))}
+			return nil, reason.Usagef("no host %q in %s.%s It has %s", name, o.Inventory.Path, nearest.Hint(name, words), strings.Join(known, ", "))
 		}
 		ids = append(ids, o.Inventory.Hosts[i].ID())
 	}
@@ -72,7 +67,7 @@ func expand(addresses []string) ([]string, error) {
 	for _, a := range addresses {
 		list, err := inventory.ExpandRange(a)
 		if err != nil {
-			return nil, &UsageError{err.Error()}
+			return nil, &reason.UsageError{Message: err.Error()}
 		}
 		out = append(out, list...)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -27,7 +28,7 @@ func TestNamed(t *testing.T) {
 	} {
 		ids, err := o.named(strings.Fields(typed))
 		wrong, bad := strings.CutPrefix(want, "error ")
-		var usage *UsageError
+		var usage *reason.UsageError
 		if bad && (!errors.As(err, &usage) || !strings.Contains(err.Error(), wrong)) || !bad && (err != nil || !slices.Equal(ids, strings.Fields(want))) {
 			t.Errorf("%s: %q, %v, want %s", typed, ids, err, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
@@ -91,7 +92,7 @@ func TestSSH(t *testing.T) {
 	if _, errs, err = run("w1", "true"); !errors.As(err, &exit) || exit.Status != 255 || !strings.Contains(errs, "Host key verification failed") {
 		t.Errorf("another host key: %v, %s", err, errs)
 	}
-	var usage *UsageError
+	var usage *reason.UsageError
 	for name, want := range map[string]string{"v1": `inventory.yaml. Did you mean "w1"? It has w1, cp1`, "w2": "inventory.yaml. It has w1, cp1", "somewhere": "inventory.yaml. It has w1, cp1"} {
 		if _, _, err := run(name); !errors.As(err, &usage) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

@@ -51,10 +51,10 @@ func Support(ctx context.Context, o Options, so SupportOptions) error {
 	}
 	bundle, err := support.Create(file, name, so.Now, support.NewScrubber(secretsOf(o.Inventory)...))
 	if errors.Is(err, fs.ErrExist) {
-		return &UsageError{Message: fmt.Sprintf("%s is there already, and stays as it is: name another file with --file", file)}
+		return reason.Usagef("%s is there already, and stays as it is: name another file with --file", file)
 	}
 	if err != nil {
-		return &UsageError{Message: fmt.Sprintf("the bundle cannot be written: %v; name another file with --file", err)}
+		return reason.Usagef("the bundle cannot be written: %v; name another file with --file", err)
 	}
 	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: "facts and logs of " + plural.Of(len(o.Inventory.Hosts), "host")})
 	unreached, err := gather(ctx, o, so, bundle)

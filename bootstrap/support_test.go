@@ -296,7 +296,7 @@ func TestSupportOverwritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Support(t.Context(), Options{Inventory: &inventory.Inventory{}, Events: event.Discard}, SupportOptions{File: file, Out: io.Discard})
-	var usage *UsageError
+	var usage *reason.UsageError
 	if text, _ := os.ReadFile(file); !errors.As(err, &usage) || string(text) != "mine" {
 		t.Errorf("%v; the file has %q", err, text)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/history"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/timeline"
 )
 
@@ -34,7 +35,7 @@ func Timeline(o TimelineOptions) error {
 		return unread
 	}
 	if err != nil {
-		return &UsageError{Message: err.Error()}
+		return &reason.UsageError{Message: err.Error()}
 	}
 	if run.State != history.Ended {
 		model.Fate = string(run.State)
@@ -54,7 +55,7 @@ func Timeline(o TimelineOptions) error {
 		return fmt.Errorf("drawing the timeline: %w", err)
 	}
 	if err := writePicture(path, drawn.Bytes()); err != nil {
-		return &UsageError{Message: fmt.Sprintf("the timeline cannot be written: %v; name another file with --file, or --trace", err)}
+		return reason.Usagef("the timeline cannot be written: %v; name another file with --file, or --trace", err)
 	}
 	if _, err := fmt.Fprintln(o.Out, path); err != nil || !o.Open {
 		return err

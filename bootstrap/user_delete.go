@@ -28,10 +28,10 @@ const shownOfUser = 5
 
 // DeleteUser takes all rights from a user that CreateUser gave, that somebody gave to them alone, or that they gave themselves in
 // a namespace of their own, and asks the API server what they may then. It returns, for people, what is left. Where there is
-// no such user, the error is a *UsageError; where they still have rights, the reason is UserRightsLeft.
+// no such user, the error is a *reason.UsageError; where they still have rights, the reason is UserRightsLeft.
 func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 	if err := (plan.User{Name: name, Namespace: "x", Role: "view"}).Valid(); err != nil {
-		return "", &UsageError{Message: err.Error()}
+		return "", &reason.UsageError{Message: err.Error()}
 	}
 	var out string
 	err := onControlPlane(ctx, o, func(ctx context.Context, s *session) error {

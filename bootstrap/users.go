@@ -51,13 +51,13 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 		u.Namespace = u.Name
 	}
 	if err := u.Valid(); err != nil {
-		return "", &UsageError{Message: err.Error()}
+		return "", &reason.UsageError{Message: err.Error()}
 	}
 	if uo.Days < 1 || uo.Days > maxDays {
-		return "", &UsageError{Message: fmt.Sprintf("--days is 1 to %d, not %d", maxDays, uo.Days)}
+		return "", reason.Usagef("--days is 1 to %d, not %d", maxDays, uo.Days)
 	}
 	if v := o.Inventory.Kubernetes.Version; uo.GPUs != nil && v.Minor < plan.CardQuotasSince {
-		return "", &UsageError{Message: fmt.Sprintf("--gpus needs Kubernetes 1.%d or newer, and the inventory has %s", plan.CardQuotasSince, v)}
+		return "", reason.Usagef("--gpus needs Kubernetes 1.%d or newer, and the inventory has %s", plan.CardQuotasSince, v)
 	}
 	file := uo.File
 	if file == "" {
@@ -115,7 +115,7 @@ func replaceable(file, user string) error {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) { // a folder that is missing is told before the user has rights
 		if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-			return &UsageError{Message: fmt.Sprintf("there is no folder %s for the kubeconfig", filepath.Dir(file))}
+			return reason.Usagef("there is no folder %s for the kubeconfig", filepath.Dir(file))
 		}
 		return nil
 	}
@@ -123,7 +123,7 @@ func replaceable(file, user string) error {
 		return local("looking at "+file, err)
 	}
 	if line, _, _ := bytes.Cut(data, []byte("\n")); string(line) != userMark+user {
-		return &UsageError{Message: fmt.Sprintf("%s is there already, is no kubeconfig that kgpu made for %s, and stays as it is: name another file with --file", file, user)}
+		return reason.Usagef("%s is there already, is no kubeconfig that kgpu made for %s, and stays as it is: name another file with --file", file, user)
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (s *session) noSuchUser(ctx context.Context, name string) error {
 		}
 		hint = nearest.Hint(name, names)
 	}
-	return &UsageError{Message: fmt.Sprintf("kgpu has made no user %q in this cluster.%s (kgpu user list)", name, hint)}
+	return reason.Usagef("kgpu has made no user %q in this cluster.%s (kgpu user list)", name, hint)
 }
 
 // Users are the users that CreateUser made.

@@ -231,7 +231,7 @@ func TestCreateUser(t *testing.T) {
 	if again, err := os.ReadFile(file); err != nil || string(again) == string(data) {
 		t.Errorf("it was not renewed: %v", err)
 	}
-	var usage *UsageError
+	var usage *reason.UsageError
 	if _, err := CreateUser(t.Context(), o, UserOptions{Name: "ann", Role: "edit", Days: 30, File: file}); !errors.As(err, &usage) {
 		t.Errorf("joe's file became ann's: %v", err)
 	}
@@ -356,7 +356,7 @@ func TestDeleteUser(t *testing.T) {
 		t.Errorf("of what another run left: %q, %v", said, err)
 	}
 	outputs["found"] = "\n"
-	var usage *UsageError
+	var usage *reason.UsageError
 	if said, err := DeleteUser(t.Context(), o, "jo"); !errors.As(err, &usage) || said != "" || !strings.Contains(err.Error(), `no user "jo" in this cluster. Did you mean "joe"?`) {
 		t.Errorf("%q, %v", said, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -31,7 +32,7 @@ func (w Way) draft() (inventory.DraftSSH, error) {
 		return s, nil
 	}
 	if _, err := inventory.ParseSecret(s.SudoPassword); err != nil {
-		return s, &UsageError{"--sudo-password " + err.Error()}
+		return s, &reason.UsageError{Message: "--sudo-password " + err.Error()}
 	}
 	if file, ok := strings.CutPrefix(s.SudoPassword, "file:"); ok {
 		file, err = portable(file)
@@ -71,7 +72,7 @@ func common(path, cluster string, ssh inventory.DraftSSH, now time.Time) (*inven
 		for _, p := range wrong {
 			said = append(said, p.Path+": "+p.Message)
 		}
-		return nil, &UsageError{strings.Join(said, "\n")}
+		return nil, &reason.UsageError{Message: strings.Join(said, "\n")}
 	}
 	return inv, err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // typedInit runs kgpu init with an action in place of its own.
@@ -60,7 +60,7 @@ func TestTargets(t *testing.T) {
 			return err
 		}, strings.Fields(line)...)
 		wrong, bad := strings.CutPrefix(want, "error ")
-		var usage *bootstrap.UsageError
+		var usage *reason.UsageError
 		if bad && (!errors.As(err, &usage) || !strings.Contains(err.Error(), wrong)) || !bad && (err != nil || strings.Join(got, " ") != want) {
 			t.Errorf("%s: %q, %v, want %s", line, got, err, want)
 		}

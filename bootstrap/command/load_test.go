@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // TestLoad holds which inventory is taken, and what is said where there is none.
@@ -57,7 +57,7 @@ func TestLoad(t *testing.T) {
 		app := App("test", Group("", Validate(), Up()))
 		app.Writer, app.ErrWriter = &said, io.Discard
 		err := app.Run(flagsFirst(app, append([]string{"kgpu"}, strings.Fields(c.typed)...)))
-		var usage *bootstrap.UsageError
+		var usage *reason.UsageError
 		if errors.As(err, &usage) {
 			said.WriteString(err.Error())
 		} else if err != nil {

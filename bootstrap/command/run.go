@@ -49,7 +49,6 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 
 // exitStatus is kgpu's, after this error.
 func exitStatus(err error) int {
-	var usage *bootstrap.UsageError
 	var step *plan.UnknownStepError
 	var other *bootstrap.ExitError
 	switch {
@@ -61,12 +60,12 @@ func exitStatus(err error) int {
 		return reason.ExitPending
 	case errors.Is(err, errFound):
 		return reason.ExitFound
-	case errors.As(err, &usage), errors.As(err, &step):
+	case errors.As(err, &step):
 		return reason.ExitUsage
 	}
 	return reason.ExitStatus(err)
 }
 
 func usagef(format string, args ...any) error {
-	return &bootstrap.UsageError{Message: fmt.Sprintf(format, args...)}
+	return reason.Usagef(format, args...)
 }

@@ -230,7 +230,7 @@ const misused = "USAGE"
 
 // outcome is the result's reason: ok, or the ID of the failure, or the first of several.
 func outcome(err error) string {
-	var usage *bootstrap.UsageError
+	var usage *reason.UsageError
 	if all := reason.All(err); len(all) > 0 {
 		return string(all[0].ID)
 	}

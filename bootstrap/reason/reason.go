@@ -107,10 +107,14 @@ const (
 	ExitSeveral  = 40 // several different reasons at once
 )
 
-// ExitStatus maps an error to kgpu's exit status: the reason's own when there is one reason, ExitSeveral when they differ.
+// ExitStatus maps an error to kgpu's exit status: ExitUsage for a UsageError, the reason's own when there is one reason,
+// ExitSeveral when they differ.
 func ExitStatus(err error) int {
 	if err == nil {
 		return ExitOK
+	}
+	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+		return ExitUsage
 	}
 	status := 0
 	for _, e := range All(err) {

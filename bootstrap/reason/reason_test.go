@@ -37,6 +37,7 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{"none", nil, ExitOK},
 		{"no reason", errors.New("x"), ExitInternal},
+		{"a command line that is wrong", fmt.Errorf("up: %w", errors.Join(swap, Usagef("no host"))), ExitUsage},
 		{"one", fmt.Errorf("up: %w", swap), 57},
 		{"the same twice", errors.Join(swap, &Error{ID: HostSwapOn, Host: "w2"}), 57},
 		{"different ones", errors.Join(swap, port), ExitSeveral},
