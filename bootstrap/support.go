@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/url"
 	"os"
 	"path"
 	"runtime"
@@ -20,6 +18,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/records"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/support"
@@ -44,17 +43,9 @@ const (
 // can be reached its facts, logs and state, all scrubbed. It changes nothing anywhere. A host that cannot be reached is told
 // about in the bundle; it is an error only if no host can be reached.
 func Support(ctx context.Context, o Options, so SupportOptions) error {
-	name := support.Name(o.Inventory.Cluster, so.Now)
-	file := so.File
-	if file == "" {
-		file = name + ".tar.gz"
-	}
-	bundle, err := support.Create(file, name, so.Now, support.NewScrubber(secretsOf(o.Inventory)...))
-	if errors.Is(err, fs.ErrExist) {
-		return reason.Usagef("%s is there already, and stays as it is: name another file with --file", file)
-	}
+	bundle, file, err := records.CreateBundle(o.Inventory, so.File, so.Now)
 	if err != nil {
-		return reason.Usagef("the bundle cannot be written: %v; name another file with --file", err)
+		return err
 	}
 	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: "facts and logs of " + plural.Of(len(o.Inventory.Hosts), "host")})
 	unreached, err := gather(ctx, o, so, bundle)
@@ -88,7 +79,7 @@ func gather(ctx context.Context, o Options, so SupportOptions, bundle *support.B
 	group.SetLimit(supportTogether)
 	var runs string
 	group.Go(func() (err error) {
-		runs, err = addRuns(o.Inventory, bundle)
+		runs, err = records.AddRuns(o.Inventory, bundle)
 		return err
 	})
 	for i, h := range hosts {
@@ -180,31 +171,4 @@ func printed(ctx context.Context, conn *remote.Host, name string, script []byte)
 		err = fmt.Errorf("%s: %s: %w", conn.ID(), name, full)
 	}
 	return out.Bytes(), err
-}
-
-// secretsOf is what the inventory refers to, by value: passwords and passphrases that can be resolved here, and the
-// passwords of proxies.
-func secretsOf(inv *inventory.Inventory) []string {
-	var out []string
-	for _, h := range inv.Hosts {
-		for ssh := &h.SSH; ssh != nil; {
-			for _, ref := range []inventory.Secret{ssh.SudoPassword, ssh.Passphrase} {
-				if value, err := ref.Resolve(os.LookupEnv, inventory.ReadSecret); err == nil {
-					out = append(out, value)
-				}
-			}
-			if ssh.Bastion == nil {
-				break
-			}
-			ssh = &ssh.Bastion.SSH
-		}
-	}
-	for _, proxy := range []string{inv.Proxy.HTTP, inv.Proxy.HTTPS} {
-		if u, err := url.Parse(proxy); err == nil {
-			if password, ok := u.User.Password(); ok {
-				out = append(out, password)
-			}
-		}
-	}
-	return out
 }

@@ -12,13 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
@@ -71,12 +69,7 @@ type asked struct {
 
 func ask(t *testing.T, ctx context.Context, hosts ...inventory.Host) *asked {
 	t.Helper()
-	return askIn(t, ctx, t.TempDir(), hosts...)
-}
-
-// askIn is ask with the inventory in this folder, and what runs left below it.
-func askIn(t *testing.T, ctx context.Context, dir string, hosts ...inventory.Host) *asked {
-	t.Helper()
+	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	inv := &inventory.Inventory{Path: filepath.Join(dir, "inventory.yaml"), Cluster: "lab", Hosts: hosts,
 		Proxy: inventory.Proxy{HTTP: "http://joe:proxy-hunter22@proxy:3128"}}
@@ -186,82 +179,6 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// record leaves what a run of an inventory leaves that prints this.
-func record(t *testing.T, inventory, run, printed string) {
-	t.Helper()
-	root, err := history.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := history.Begin(root, history.Result{Run: run, Cluster: "lab", Command: "up", Inventory: inventory}, func(err error) { t.Error(err) })
-	at := event.Event{Time: time.Now(), Run: run, Host: "w1", Step: "driver/install"}
-	for kind, text := range map[event.Kind]string{event.StepStart: "install the driver", event.Log: printed} {
-		e := at
-		e.Kind, e.Text = kind, text
-		r.Emit(e)
-	}
-	r.Emit(event.Event{Time: time.Now(), Run: run, Kind: event.Plan, Plan: []event.Planned{{Host: "w1", Step: "driver/install", Title: "install the driver"}}})
-	r.End("GPU_DRIVER_FAILED", 40)
-}
-
-// TestSupportOfRuns holds that the last runs of this inventory are in the bundle, as kgpu's own commands can read them, without
-// secrets.
-func TestSupportOfRuns(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("XDG_STATE_HOME", dir)
-	t.Setenv("KGPU_TEST_SUDO", `a "sudo" & hunter22`)
-	mine, other := filepath.Join(dir, "inventory.yaml"), filepath.Join(dir, "other.yaml")
-	if err := os.WriteFile(other, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 5 {
-		record(t, mine, fmt.Sprintf("20260701-10000%d-abcdef", i), `wrong: a "sudo" & hunter22; password="hunter33" of `+fmt.Sprint(i))
-	}
-	root, err := history.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nothingToDo := history.Begin(root, history.Result{Run: "20260701-100005-100002", Cluster: "lab", Command: "up", Inventory: mine}, func(err error) { t.Error(err) })
-	nothingToDo.End("ok", 0)
-	record(t, other, "20260701-110000-abcdef", "of another")
-	record(t, filepath.Join(dir, "moved.yaml"), "20260701-120000-abcdef", "before it was moved")
-	h := silent(t, "w1")
-	secret, err := inventory.ParseSecret("${KGPU_TEST_SUDO}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.SSH.SudoPassword = secret
-	a := askIn(t, t.Context(), dir, h)
-	for _, run := range []string{"20260701-120000-abcdef", "20260701-100004-abcdef", "20260701-100003-abcdef"} {
-		a.has(t, "runs/"+run+"/plan.json", "driver/install")
-		a.has(t, "runs/"+run+"/logs/w1/driver+install.log", "== driver/install begun ")
-		a.has(t, "about.txt", "run "+run+": up, ended: 4 files\n")
-		folder := filepath.Join(t.TempDir(), run)
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"events.jsonl", "result.json"} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(a.files["runs/"+run+"/"+name]), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		read, told, err := history.Open(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if events := slices.Collect(told.All()); told.Err() != nil || read.Exit != 40 || len(events) != 3 {
-			t.Errorf("%s: %+v, %d events, %v", run, read, len(events), told.Err())
-		}
-	}
-	a.has(t, "runs/20260701-100004-abcdef/logs/w1/driver+install.log", `wrong: [scrubbed]; password="[scrubbed]" of 4`)
-	a.has(t, "runs/20260701-100004-abcdef/events.jsonl", "of 4")
-	for name, content := range a.files {
-		if strings.Contains(content, "hunter") || strings.Contains(content, "of another") || strings.Contains(name, "100002") {
-			t.Errorf("%s: %q", name, content)
-		}
-	}
-}
-
 // TestSupportOfAHostWithoutAnEnd holds that a host can neither fill the disk nor keep kgpu from its end.
 func TestSupportOfAHostWithoutAnEnd(t *testing.T) {
 	endless := teller(t, "w1", func(e *sshtest.Exec) int {
@@ -288,22 +205,6 @@ func TestSupportOfNobody(t *testing.T) {
 		t.Errorf("exit status %d, want %d: %v", got, want, a.err)
 	}
 	a.has(t, "hosts/w2/error.txt", "SSH_UNREACHABLE")
-}
-
-func TestSupportOverwritesNothing(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "b.tar.gz")
-	if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	err := Support(t.Context(), Options{Inventory: &inventory.Inventory{}, Events: event.Discard}, SupportOptions{File: file, Out: io.Discard})
-	var usage *reason.UsageError
-	if text, _ := os.ReadFile(file); !errors.As(err, &usage) || string(text) != "mine" {
-		t.Errorf("%v; the file has %q", err, text)
-	}
-	err = Support(t.Context(), Options{Inventory: &inventory.Inventory{}, Events: event.Discard}, SupportOptions{File: filepath.Join(file, "b"), Out: io.Discard})
-	if !errors.As(err, &usage) {
-		t.Errorf("into a folder that is none: %v", err)
-	}
 }
 
 func TestSupportThatIsCancelled(t *testing.T) {

@@ -3,7 +3,7 @@ package command
 import (
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/records"
 )
 
 // runLogs is kgpu runs logs.
@@ -21,5 +21,5 @@ func logs(c *cli.Context) error {
 	if c.NArg() > 3 {
 		return usagef("a run, a host and a step, not %q", c.Args().Slice())
 	}
-	return bootstrap.Logs(c.App.Writer, c.Args().Get(0), c.Args().Get(1), c.Args().Get(2), c.Bool("failed"))
+	return records.Logs(c.App.Writer, c.Args().Get(0), c.Args().Get(1), c.Args().Get(2), c.Bool("failed"))
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
+	"kgpu.dev/kgpu/bootstrap/records"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -37,14 +37,11 @@ func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (e
 	warn := func(err error) {
 		shown.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Warning, Text: err.Error()})
 	}
-	root, err := history.Root()
+	recorder, err := records.Begin(inv, history.Result{Run: id, Command: commandLine(c), Version: c.App.Version}, warn)
 	if err != nil {
 		warn(err)
 		return func(error) {}
 	}
-	recorder := history.Begin(root, history.Result{
-		Run: id, Cluster: inv.Cluster, Command: commandLine(c), Inventory: recordedPath(inv), Version: c.App.Version,
-	}, warn)
 	t.Sink = recording{shown, recorder}
 	return func(err error) {
 		if outcome(err) == misused {
@@ -53,12 +50,4 @@ func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (e
 		}
 		recorder.End(outcome(err), exitStatus(err))
 	}
-}
-
-// recordedPath is how the history names an inventory.
-func recordedPath(inv *inventory.Inventory) string {
-	if path, err := filepath.Abs(inv.Path); err == nil {
-		return path
-	}
-	return inv.Path
 }

@@ -1,5 +1,5 @@
 // Package command is what people type: a file for each command, with its flags, and what they share. Each reads the
-// inventory, sets up the report, and lets package bootstrap tell the story.
+// inventory, sets up the report, and lets package bootstrap tell the story, or package records one of the past.
 package command
 
 import (

@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/records"
 )
 
 // newestRuns is how many runs a person wants to see.
@@ -62,14 +62,14 @@ func listRuns(c *cli.Context) error {
 	if c.Bool("all") {
 		most = 0
 	}
-	return bootstrap.Runs(c.App.Writer, c.String("cluster"), most, json, time.Now())
+	return records.Runs(c.App.Writer, c.String("cluster"), most, json, time.Now())
 }
 
 func showRun(c *cli.Context) error {
 	if err := oneRun(c); err != nil {
 		return err
 	}
-	return bootstrap.ShowRun(c.App.Writer, c.Args().First(), time.Now())
+	return records.Show(c.App.Writer, c.Args().First(), time.Now())
 }
 
 func oneRun(c *cli.Context) error {

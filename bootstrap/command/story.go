@@ -17,9 +17,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/records"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -107,15 +107,8 @@ func (t *terminal) showPlan(g *plan.Graph) error {
 // showUses says, before there is a connection, what of this machine an inventory uses with which no run is recorded here. Who
 // cannot be told what was recorded is told again.
 func (t *terminal) showUses(inv *inventory.Inventory) error {
-	if t.kind == report.JSON || t.detail == report.Quiet {
+	if t.kind == report.JSON || t.detail == report.Quiet || records.Used(inv) {
 		return nil
-	}
-	if root, err := history.Root(); err == nil {
-		runs, _ := history.List(root, inv.Cluster)
-		path := recordedPath(inv)
-		if slices.ContainsFunc(runs, func(r history.Run) bool { return r.Inventory == path }) {
-			return nil
-		}
 	}
 	return report.PrintUses(t.out, inv.Path, inv.Uses())
 }

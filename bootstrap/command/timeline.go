@@ -3,7 +3,7 @@ package command
 import (
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/records"
 )
 
 // runTimeline is kgpu runs timeline.
@@ -23,12 +23,12 @@ func timeline(c *cli.Context) error {
 	if err := oneRun(c); err != nil {
 		return err
 	}
-	o := bootstrap.TimelineOptions{Run: c.Args().First(), Page: c.String("file"), Trace: c.String("trace"), Open: c.Bool("open"), Out: c.App.Writer}
+	o := records.TimelineOptions{Run: c.Args().First(), Page: c.String("file"), Trace: c.String("trace"), Open: c.Bool("open"), Out: c.App.Writer}
 	switch {
 	case o.Trace != "" && (o.Page != "" || o.Open):
 		return usagef("--trace goes with neither --file nor --open: one picture at a time")
 	case o.Open && o.Page == "-":
 		return usagef("--open wants a file, not standard output")
 	}
-	return bootstrap.Timeline(o)
+	return records.Timeline(o)
 }

@@ -1,4 +1,6 @@
-package bootstrap
+// Package records is what runs leave on this machine, for those who ask: the list of runs, their logs and pictures, and what of
+// them goes into a support bundle. It connects to nothing.
+package records
 
 import (
 	"errors"
@@ -21,11 +23,7 @@ import (
 // Runs writes the runs that left a folder, the newest first, of all clusters or of one: as a table of so many at most, or as
 // JSON. A most of zero means all, and JSON has all.
 func Runs(w io.Writer, cluster string, most int, json bool, now time.Time) error {
-	root, err := history.Root()
-	if err != nil {
-		return err
-	}
-	runs, err := history.List(root, cluster)
+	runs, err := list(cluster)
 	if err != nil {
 		return err
 	}
@@ -33,7 +31,7 @@ func Runs(w io.Writer, cluster string, most int, json bool, now time.Time) error
 		return report.RunsJSON(w, runs)
 	}
 	if len(runs) == 0 && cluster != "" {
-		if all, err := history.List(root, ""); err == nil && len(all) > 0 {
+		if all, err := list(""); err == nil && len(all) > 0 {
 			var names []string
 			for _, r := range all {
 				names = append(names, r.Cluster)
@@ -53,8 +51,17 @@ func Runs(w io.Writer, cluster string, most int, json bool, now time.Time) error
 	return err
 }
 
-// ShowRun writes what a run was and how it ended. word is as history.Find takes it, or the path of a run's folder.
-func ShowRun(w io.Writer, word string, now time.Time) error {
+// list returns the runs of a cluster, the newest first; an empty name means all clusters.
+func list(cluster string) ([]history.Run, error) {
+	root, err := history.Root()
+	if err != nil {
+		return nil, err
+	}
+	return history.List(root, cluster)
+}
+
+// Show writes what a run was and how it ended. word is as history.Find takes it, or the path of a run's folder.
+func Show(w io.Writer, word string, now time.Time) error {
 	run, _, err := recorded(word)
 	if err != nil {
 		return err
@@ -106,11 +113,7 @@ func recorded(word string) (history.Run, *history.Stream, error) {
 		}
 		return run, events, err
 	}
-	root, err := history.Root()
-	if err != nil {
-		return history.Run{}, nil, err
-	}
-	runs, err := history.List(root, "")
+	runs, err := list("")
 	if err != nil {
 		return history.Run{}, nil, err
 	}

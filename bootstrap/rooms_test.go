@@ -1,0 +1,27 @@
+package bootstrap
+
+import (
+	"go/build"
+	"slices"
+	"testing"
+)
+
+// TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and SSH to the
+// packages below; records are read without a connection and without a plan.
+func TestRooms(t *testing.T) {
+	const own = "kgpu.dev/kgpu/bootstrap/"
+	for folder, strangers := range map[string][]string{
+		".":       {own + "history", own + "timeline", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp"},
+		"records": {own + "remote", own + "run", own + "plan", own + "kubeconfig", own + "jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
+	} {
+		room, err := build.ImportDir(folder, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stranger := range strangers {
+			if slices.Contains(room.Imports, stranger) {
+				t.Errorf("%s: imports %s", folder, stranger)
+			}
+		}
+	}
+}
