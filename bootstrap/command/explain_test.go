@@ -1,4 +1,4 @@
-package bootstrap
+package command
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
 		{"xyzzy", false, "", "kgpu explain lists them"},
 	} {
 		var out bytes.Buffer
-		err := Explain(&out, c.word, c.json)
+		err := explainWord(&out, c.word, c.json)
 		var usage *reason.UsageError
 		switch {
 		case c.problem == "" && err != nil, !strings.Contains(out.String(), c.want):
