@@ -21,6 +21,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/report"
 )
 
 // KubectlOptions are what Kubectl needs beyond what all stories need.
@@ -192,7 +193,7 @@ func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
 	if archive != nil {
 		line = kubectlRunsWithFiles
 	}
-	if k.wantsTerminal() && isTerminal(k.Stdin) && isTerminal(k.Stdout) {
+	if k.wantsTerminal() && report.IsTerminal(k.Stdin) && report.IsTerminal(k.Stdout) {
 		if k.SSH != "" && archive == nil {
 			return s.kubectlAtTerminal(ctx, k)
 		}
@@ -220,7 +221,7 @@ const noProgram = 127
 
 // forTerminal is w, without what a host could do to a terminal with it. A pipe gets what comes.
 func forTerminal(w io.Writer) io.Writer {
-	if isTerminal(w) {
+	if report.IsTerminal(w) {
 		return &whole{to: printable.Writer(w)}
 	}
 	return w

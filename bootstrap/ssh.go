@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -40,19 +39,13 @@ func SSH(ctx context.Context, o Options, so SSHOptions) error {
 		}
 		h = s.host(ids[0])
 	}
-	cmd, done, err := s.sshCommand(ctx, so.Program, h, isTerminal(so.Stdin) && isTerminal(so.Stdout), so.Command...)
+	cmd, done, err := s.sshCommand(ctx, so.Program, h, report.IsTerminal(so.Stdin) && report.IsTerminal(so.Stdout), so.Command...)
 	if err != nil {
 		return err
 	}
 	defer done()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = so.Stdin, so.Stdout, so.Stderr
 	return runChild(cmd)
-}
-
-// isTerminal reports whether a person is at the other end of a stream.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // sshCommand is the system's ssh that logs in to a host the way that the inventory says. With terminal, a command has that of

@@ -3,11 +3,9 @@ package command
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -22,18 +20,13 @@ func trust(c *cli.Context) func(*remote.UnknownKeyError) bool {
 	out := c.App.ErrWriter // standard output may be for a program
 	if in.view != nil {
 		out = c.App.Writer
-	} else if !isTerminal(out) {
+	} else if !report.IsTerminal(out) {
 		return nil
 	}
-	if !isTerminal(in.Reader) || c.String("scan") == "-" || c.Bool("accept-new") {
+	if !report.IsTerminal(in.Reader) || c.String("scan") == "-" || c.Bool("accept-new") {
 		return nil
 	}
 	return func(key *remote.UnknownKeyError) bool { return askTrust(out, in, key) }
-}
-
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // askTrust asks as ssh does, and takes what ssh takes: yes, no, or the fingerprint.

@@ -150,7 +150,7 @@ func found(e *reason.Error) string {
 }
 
 func printReason(p *Page, e *reason.Error) {
-	where := printable.Line(joinBy(": ", e.Host, e.Step, e.Doing))
+	where := printable.Line(printable.Join(": ", e.Host, e.Step, e.Doing))
 	if where != "" {
 		where += ": "
 	}

@@ -25,12 +25,18 @@ func LookOf(w io.Writer) Look {
 	case interface{ Look() Look }:
 		return x.Look()
 	case *os.File:
-		if term.IsTerminal(int(x.Fd())) {
+		if IsTerminal(x) {
 			width, _ := sizeOf(x)()
 			return Look{Colour: colourWanted(), Width: width}
 		}
 	}
 	return Look{}
+}
+
+// IsTerminal reports whether a person is at the other end of a stream.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // colourWanted reports whether a terminal may get colours: https://no-color.org, and terminals that know none.

@@ -149,7 +149,7 @@ func PrintSilence(w io.Writer, r history.Run, events iter.Seq[event.Event], fail
 		what = "nothing failed"
 	}
 	p := On(w)
-	p.say(plain, "", printable.Line(joinBy("; ", "run "+name+": "+what, said)))
+	p.say(plain, "", printable.Line(printable.Join("; ", "run "+name+": "+what, said)))
 	return p.to.err
 }
 

@@ -12,6 +12,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/status"
 )
 
@@ -85,7 +86,7 @@ func atWork(r *status.Report) string {
 	if len(now) > 0 && r.Cluster.AtWork == "" {
 		return "a run goes on whose kgpu has ended; now " + strings.Join(now, ", ")
 	}
-	return joinBy("; now ", r.Cluster.AtWork, strings.Join(now, ", "))
+	return printable.Join("; now ", r.Cluster.AtWork, strings.Join(now, ", "))
 }
 
 // firstToEnd is the certificate that ends before all others, and its host.
@@ -353,7 +354,7 @@ func statusProblems(p *Page, r *status.Report) {
 		alike[problem] = append(alike[problem], host)
 	}
 	for i, problem := range order {
-		where := joinBy(", ", alike[problem]...)
+		where := printable.Join(", ", alike[problem]...)
 		if where != "" {
 			where += ":"
 		}

@@ -12,6 +12,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // The styles, as ANSI sequences.
@@ -116,7 +117,7 @@ func (f *frame) headline(s *State, rows []row) {
 		parts = append(parts, s.closing)
 	}
 	rest := "  " + strings.Join(parts, "  ")
-	title := joined(" ", "kgpu", s.title) // with the hosts that were typed: the numbers matter more
+	title := printable.Join(" ", "kgpu", s.title) // with the hosts that were typed: the numbers matter more
 	f.line(bold, cut(title, max(f.width-ansi.StringWidthWc(rest), titleLeast))+rest)
 }
 

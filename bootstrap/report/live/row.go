@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // mood is how a host is, the one that needs eyes most first.
@@ -66,7 +67,7 @@ func (h *host) row(planned, known bool) row {
 	case at != nil && at.wait != "":
 		r.mood, r.text, r.since = waits, at.Step+" "+waitWords(at.wait), at.began
 	case at != nil:
-		r.mood, r.text, r.since = works, joined("  ", cmp.Or(at.title, at.Step), at.progress.String()), at.began
+		r.mood, r.text, r.since = works, printable.Join("  ", cmp.Or(at.title, at.Step), at.progress.String()), at.began
 	case next != nil:
 		r.mood, r.text, r.since = h.ahead(next)
 	case out != nil:
@@ -88,7 +89,7 @@ func (h *host) row(planned, known bool) row {
 		} else if left > 0 {
 			now = fmt.Sprintf("%s left out", plural.Of(left, "step"))
 		}
-		r.mood, r.text = bad, joined("; ", fmt.Sprintf("failed: %s [%s]", broken.Step, broken.reason), now)
+		r.mood, r.text = bad, printable.Join("; ", fmt.Sprintf("failed: %s [%s]", broken.Step, broken.reason), now)
 	}
 	return r
 }
@@ -148,9 +149,4 @@ func more(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(" and %d more", n)
-}
-
-// joined joins the parts that are not empty.
-func joined(separator string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
 }
