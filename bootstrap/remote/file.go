@@ -2,12 +2,8 @@ package remote
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
-	"path"
 
 	"github.com/pkg/sftp"
 
@@ -41,42 +37,6 @@ func (h *Host) ReadFile(ctx context.Context, name string, b Bounds) ([]byte, err
 	return data.buf.Bytes(), nil
 }
 
-// WriteFile writes a file as root: another reader sees the old content or the new one, nothing in between, and it is on
-// the disk when WriteFile returns, if the server can do that.
-func (h *Host) WriteFile(ctx context.Context, name string, mode fs.FileMode, r io.Reader) error {
-	return h.sftp(ctx, "writing "+name, func(c *sftp.Client) error {
-		temporary := path.Join(path.Dir(name), "."+path.Base(name)+".kgpu-"+rand.Text())
-		err := writeTemporary(c, temporary, mode, r)
-		if err == nil {
-			err = c.PosixRename(temporary, name)
-		}
-		if err != nil {
-			_ = c.Remove(temporary)
-		}
-		return err
-	})
-}
-
-func writeTemporary(c *sftp.Client, name string, mode fs.FileMode, r io.Reader) error {
-	f, err := c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if _, err := f.ReadFrom(r); err != nil {
-		return err
-	}
-	if _, ok := c.HasExtension("fsync@openssh.com"); ok {
-		if err := f.Sync(); err != nil {
-			return err
-		}
-	}
-	return f.Close()
-}
-
 // sftp runs do with a client of an sftp server that runs as root.
 func (h *Host) sftp(ctx context.Context, doing string, do func(*sftp.Client) error) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -93,7 +53,7 @@ func (h *Host) sftp(ctx context.Context, doing string, do func(*sftp.Client) err
 	}()
 
 	failed := func() error {
-		client, err := sftp.NewClientPipe(stdout, stdin, sftp.UseConcurrentWrites(true)) // a file that is half written has not got its name yet
+		client, err := sftp.NewClientPipe(stdout, stdin)
 		if err != nil {
 			return err
 		}

@@ -194,10 +194,10 @@ func TestOpenSSHMaxSessions(t *testing.T) {
 				}()
 				<-began
 			}
-			for range 3 {
-				if err := h.WriteFile(ctx, filepath.Join(s.dir, "file"), 0o600, strings.NewReader("x")); err != nil {
-					t.Error(err)
-				}
+			if err := os.WriteFile(filepath.Join(s.dir, "file"), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for range 6 {
 				if got, err := h.ReadFile(ctx, filepath.Join(s.dir, "file"), upTo(10)); err != nil || string(got) != "x" {
 					t.Errorf("%q, %v", got, err)
 				}

@@ -119,13 +119,10 @@ func TestRealSudoFiles(t *testing.T) {
 	d, _ := newDialer(t, Options{Secret: func(inventory.Secret) (string, error) { return testPassword, nil }})
 	h := dialWith(t, d, in)
 	name := filepath.Join(t.TempDir(), "file")
-	if err := h.WriteFile(context.Background(), name, 0o600, strings.NewReader("content")); err != nil {
+	if err := os.WriteFile(name, []byte("content"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := h.ReadFile(context.Background(), name, upTo(100)); err != nil || string(got) != "content" {
+	if got, err := h.ReadFile(t.Context(), name, upTo(100)); err != nil || string(got) != "content" {
 		t.Errorf("%q, %v", got, err)
-	}
-	if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 {
-		t.Errorf("%v, %v", info, err)
 	}
 }
