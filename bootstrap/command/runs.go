@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/records"
 )
 
@@ -25,7 +26,9 @@ func Runs() *cli.Command {
 		Name: "runs", Usage: list.Usage + "; or look into one", Flags: list.Flags,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("no command %q: kgpu runs has list, show, logs and timeline", c.Args().First())
+				word := c.Args().First()
+				return usagef("no command %q.%s kgpu runs has list, show, logs and timeline; `kgpu runs show RUN` tells of one run", word,
+					nearest.Hint(word, []string{"list", "show", "logs", "timeline"}))
 			}
 			return listRuns(c)
 		},

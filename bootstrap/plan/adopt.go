@@ -88,7 +88,7 @@ func (b *builder) otherNetwork(configurations []string) string {
 // takeOver plans that a host's membership, made by hand, is kgpu's from now on. Nothing of it is changed.
 func (b *builder) takeOver(h *host, s Standing) Ref {
 	kind := "worker"
-	if h.isPlane() {
+	if h.IsControlPlane() {
 		kind = "control-plane"
 	}
 	b.add(h, Step{

@@ -193,9 +193,9 @@ func (b *builder) letIn(plugin []Ref) {
 	hosts := slices.Clone(b.hosts)
 	slices.SortStableFunc(hosts, func(x, y *host) int {
 		switch {
-		case x.isPlane() && !y.isPlane():
+		case x.IsControlPlane() && !y.IsControlPlane():
 			return -1
-		case y.isPlane() && !x.isPlane():
+		case y.IsControlPlane() && !x.IsControlPlane():
 			return 1
 		}
 		return 0
@@ -205,7 +205,7 @@ func (b *builder) letIn(plugin []Ref) {
 			continue
 		}
 		plugin := plugin
-		if !h.isPlane() && b.drained(h) && slices.ContainsFunc(b.planes, func(p *host) bool { return p.drain != (Ref{}) }) {
+		if !h.IsControlPlane() && b.drained(h) && slices.ContainsFunc(b.planes, func(p *host) bool { return p.drain != (Ref{}) }) {
 			plugin = nil // its turn is before the control plane's
 		}
 		last := b.onCluster(Step{

@@ -71,7 +71,7 @@ func (b *builder) standing(h *host) Standing {
 	if s, ok := b.standings[h.id]; ok {
 		return s
 	}
-	if h.isPlane() {
+	if h.IsControlPlane() {
 		return b.controlPlaneStanding(h)
 	}
 	return b.workerStanding(h)

@@ -53,7 +53,7 @@ func ClusterOf(inv *inventory.Inventory, seen map[string]*facts.Host) *facts.Clu
 func (b *builder) roles(seen map[string]*facts.Host) {
 	first, admin := FirstPlane(b.inv, seen).ID(), AdminPlane(b.inv, seen).ID()
 	for _, h := range b.hosts {
-		if !h.isPlane() {
+		if !h.IsControlPlane() {
 			continue
 		}
 		b.planes = append(b.planes, h)
@@ -69,8 +69,6 @@ func (b *builder) roles(seen map[string]*facts.Host) {
 	}
 }
 
-func (h *host) isPlane() bool { return h.IsControlPlane() }
-
 // made reports whether there is a cluster, which may be half made, or not answer.
 func (b *builder) made() bool { return b.first != nil && b.first.facts.ControlPlane != nil }
 
@@ -80,7 +78,7 @@ func (b *builder) answers() bool { return b.admin != nil && b.admin.facts.Cluste
 // members are the hosts that are nodes when the plan is carried out: kgpu has no step yet with which another control plane than
 // the first joins.
 func (b *builder) members() []*host {
-	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.isPlane() && h != b.first && !h.member() })
+	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.IsControlPlane() && h != b.first && !h.member() })
 }
 
 // onCluster appends a step that runs kubectl.

@@ -27,7 +27,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 	}
 	var refused []error
 	for _, h := range b.hosts {
-		if !h.isPlane() && slices.Contains(ids, h.id) {
+		if !h.IsControlPlane() && slices.Contains(ids, h.id) {
 			refused = append(refused, b.notOurs(h))
 		}
 	}

@@ -46,7 +46,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 		return nil, err
 	}
 	for _, h := range b.hosts {
-		if h.isPlane() || !all && !leaving[h.id] {
+		if h.IsControlPlane() || !all && !leaving[h.id] {
 			continue
 		}
 		if goesOn && !h.adopted() {
