@@ -199,6 +199,7 @@ func (s *Storm) judge(ctx context.Context, strict bool) error {
 	}
 	// What kubelet and kube-proxy do for the last pods, nobody waits for.
 	var differ []string
+	said := time.Now()
 	for end := time.Now().Add(settle); ; time.Sleep(time.Second) {
 		state, err := s.Lab.state(ctx)
 		if err != nil {
@@ -207,6 +208,10 @@ func (s *Storm) judge(ctx context.Context, strict bool) error {
 		differ = s.reference.Differences(state, strict)
 		if len(differ) == 0 {
 			return nil
+		}
+		if time.Since(said) > 15*time.Second {
+			said = time.Now()
+			s.say("judging: %d lines differ yet, the first is %s", len(differ), differ[0])
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("not what an undisturbed run makes:\n%s", strings.Join(differ[:min(len(differ), 60)], "\n"))
