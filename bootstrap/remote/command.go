@@ -169,13 +169,13 @@ func (e *execution) session(s *ssh.Session) error {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		patience := time.NewTimer(sudoPatience)
-		defer patience.Stop()
+		timeout := time.NewTimer(sudoTimeout)
+		defer timeout.Stop()
 		select {
 		case <-ready:
 		case <-ended:
 			return
-		case <-patience.C:
+		case <-timeout.C:
 			e.sudo.giveUp()
 			return
 		}

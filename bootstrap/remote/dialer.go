@@ -146,21 +146,21 @@ const (
 	connectTries = 5
 	firstPause   = time.Second / 3
 	longestPause = 10 * time.Second
-	slower       = 2 // times the connect timeout has a host that takes connections and is slow then
+	slower       = 2 // times the connect timeout is what a host gets that takes connections and is slow then
 )
 
-// first opens the first connection to a host. One that takes the connection and is slow then is asked once more, with more
-// patience: the kernel of a very busy host still answers at once.
+// first opens the first connection to a host. One that takes the connection and is slow then is asked once more, with a
+// longer timeout: the kernel of a very busy host still answers at once.
 func (d *Dialer) first(ctx context.Context, t *target, host string) (*conn, error) {
-	begun, patience := time.Now(), d.opt.ConnectTimeout
-	c, err := d.connect(ctx, t, host, nil, patience)
+	begun, timeout := time.Now(), d.opt.ConnectTimeout
+	c, err := d.connect(ctx, t, host, nil, timeout)
 	if !errors.Is(err, errSlow) || ctx.Err() != nil {
 		return c, err
 	}
 	wait := event.Event{Time: time.Now(), Run: d.opt.Run, Host: host, Kind: event.Wait, Reason: string(reason.SSHUnreachable)}
-	wait.Text = fmt.Sprintf("for the login, which took longer than %s; giving up in %s", patience, slower*patience)
+	wait.Text = fmt.Sprintf("for the login, which took longer than %s; giving up in %s", timeout, slower*timeout)
 	d.opt.Events.Emit(wait)
-	if c, err = d.connect(ctx, t, host, nil, slower*patience); err == nil {
+	if c, err = d.connect(ctx, t, host, nil, slower*timeout); err == nil {
 		wait.Time, wait.Millis, wait.Text = time.Now(), max(1, time.Since(begun).Milliseconds()), "for the login"
 		d.opt.Events.Emit(wait)
 	}
@@ -169,10 +169,10 @@ func (d *Dialer) first(ctx context.Context, t *target, host string) (*conn, erro
 
 // connect opens a connection to t, through its bastion if it has one. An SSH server that is too busy to answer is asked
 // again a few times. Where same is given, the server must have that host key.
-func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.PublicKey, patience time.Duration) (*conn, error) {
+func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.PublicKey, timeout time.Duration) (*conn, error) {
 	start := time.Now()
 	for try := 1; ; try++ {
-		c, err := d.attempt(ctx, t, same, patience)
+		c, err := d.attempt(ctx, t, same, timeout)
 		if err == nil {
 			d.opt.Events.Emit(event.Event{
 				Time: time.Now(), Run: d.opt.Run, Host: host, Kind: event.Connect,
@@ -196,11 +196,11 @@ func (d *Dialer) connect(ctx context.Context, t *target, host string, same ssh.P
 }
 
 // attempt waits for its turn and makes one handshake.
-func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey, patience time.Duration) (*conn, error) {
+func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey, timeout time.Duration) (*conn, error) {
 	var via *conn
 	if t.via != nil {
 		var err error
-		if via, err = d.bastion(ctx, t.via, patience); err != nil {
+		if via, err = d.bastion(ctx, t.via, timeout); err != nil {
 			return nil, err
 		}
 	}
@@ -213,11 +213,11 @@ func (d *Dialer) attempt(ctx context.Context, t *target, same ssh.PublicKey, pat
 		}
 	}
 	if via == nil {
-		return d.handshake(ctx, t, nil, same, patience)
+		return d.handshake(ctx, t, nil, same, timeout)
 	}
 	via.use(1)
 	defer via.use(-1)
-	c, err := d.handshake(ctx, t, via, same, patience)
+	c, err := d.handshake(ctx, t, via, same, timeout)
 	if errors.Is(err, errNoAnswer) {
 		d.retire(t.via, via)
 	}
@@ -253,7 +253,7 @@ func (d *Dialer) server(t *target) chan struct{} {
 
 // bastion returns the one connection to the bastion t, opening it when there is none that lives. The connection belongs
 // to the Dialer, not to ctx: others may be waiting for it too.
-func (d *Dialer) bastion(ctx context.Context, t *target, patience time.Duration) (*conn, error) {
+func (d *Dialer) bastion(ctx context.Context, t *target, timeout time.Duration) (*conn, error) {
 	key := t.key()
 	result := d.dialing.DoChan(key, func() (any, error) {
 		d.mu.Lock()
@@ -262,7 +262,7 @@ func (d *Dialer) bastion(ctx context.Context, t *target, patience time.Duration)
 		if c != nil && c.alive() {
 			return c, nil
 		}
-		c, err := d.connect(d.ctx, t, "", nil, patience)
+		c, err := d.connect(d.ctx, t, "", nil, timeout)
 		if err != nil {
 			return nil, err
 		}

@@ -16,17 +16,17 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// handshake makes one connection to t and logs in, all with this patience. It counts from when the keys are read:
+// handshake makes one connection to t and logs in, all with this timeout. It counts from when the keys are read:
 // decrypting one takes a while, and somebody may have to be asked for its passphrase.
-func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.PublicKey, patience time.Duration) (*conn, error) {
+func (d *Dialer) handshake(ctx context.Context, t *target, via *conn, same ssh.PublicKey, timeout time.Duration) (*conn, error) {
 	for _, path := range t.keyFiles() {
 		d.keys.load(path, t.passphrase, d.secret)
 	}
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	silence, within := errNoAnswer, patience.Round(time.Millisecond)
+	silence, within := errNoAnswer, timeout.Round(time.Millisecond)
 	fail := func(id reason.ID, detail string, err error) error {
 		switch {
 		case caller.Err() != nil:

@@ -25,35 +25,35 @@ func (h *Host) Reconnect(ctx context.Context) error {
 	if old.alive() {
 		return nil
 	}
-	a, ctx := h.leave(ctx, old)
-	defer a.over()
+	o, ctx := h.beginOutage(ctx, old)
+	defer o.stop()
 	old.close(errClosed)
 	h.leaveOthers() // what cut the one may have cut them
-	refusals, patience := 0, h.dialer.opt.ConnectTimeout
+	refusals, timeout := 0, h.dialer.opt.ConnectTimeout
 	for try := 1; ; try++ {
-		c, err := h.dialer.connect(ctx, h.target, h.id, old.hostKey, patience)
+		c, err := h.dialer.connect(ctx, h.target, h.id, old.hostKey, timeout)
 		if err == nil {
 			h.mu.Lock()
 			h.conn = c
 			h.mu.Unlock()
-			a.back()
+			o.recovered()
 			return nil
 		}
 		switch {
 		case refused(err):
 			refusals++
 		case errors.Is(err, errSlow):
-			patience = slower * h.dialer.opt.ConnectTimeout
+			timeout = slower * h.dialer.opt.ConnectTimeout
 		}
 		if final(err) || refusals == maxRefusals || h.dialer.ctx.Err() != nil {
 			return inHost(err, h.id)
 		}
 		pause := Backoff(try, firstPause, longestPause)
-		a.failed(err, pause)
+		o.failed(err, pause)
 		if sleep(ctx, pause) != nil {
-			return inHost(a.why(ctx), h.id)
+			return inHost(o.err(ctx), h.id)
 		}
-		a.again()
+		o.retrying()
 	}
 }
 

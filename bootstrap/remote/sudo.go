@@ -13,8 +13,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// sudoPatience is how long sudo may take with a password before it is believed to wait for something else.
-const sudoPatience = time.Minute
+// sudoTimeout is how long sudo may take with a password before it is believed to wait for something else.
+const sudoTimeout = time.Minute
 
 // sudo sits between a command run through sudo and its stderr. It gives the password when, and only when, sudo asks for
 // it with a prompt nobody else knows, so that it never ends up in the command's stdin; and it tells what sudo itself

@@ -179,7 +179,7 @@ func TestSudoThatWaitsForACode(t *testing.T) {
 		if !errors.As(err, &e) || e.ID != reason.SudoRefused || !strings.Contains(e.Detail, `"Verification code:"`) {
 			t.Errorf("%v", err)
 		}
-		if took := time.Since(start); took != sudoPatience {
+		if took := time.Since(start); took != sudoTimeout {
 			t.Errorf("given up after %s", took)
 		}
 		if !h.current().alive() {
