@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // drivers is a site whose workers are nodes, and are drained for a driver.
@@ -59,7 +59,7 @@ func TestAgreementReachesTheDrains(t *testing.T) {
 				}
 				return c.agree(asked, d)
 			}
-			err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+			err := Up(t.Context(), o, func(*graph.Graph) error { return nil })
 			if c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("%v, want %v", err, c.err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -105,9 +106,9 @@ func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) 
 	}
 	b.drainNode(h, why)
 	if len(c.Replaces) > 0 {
-		b.add(h, Step{
-			Ref: Ref{ID: "driver/remove"}, Title: "remove another driver", Reason: why, Script: "driver-remove",
-			Input: Input{Values: map[string]string{"packages": lines(c.Replaces...)}}, Timeout: long,
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "driver/remove"}, Title: "remove another driver", Reason: why, Script: "driver-remove",
+			Input: graph.Input{Values: map[string]string{"packages": lines(c.Replaces...)}}, Timeout: long,
 		})
 	}
 	switch {
@@ -131,9 +132,9 @@ func (b *builder) fetchDriver(h *host, found *facts.Host, c Choice) {
 		way, known := h.found()
 		values["ways"] = lines(wayLines(h.facts, c, installWays(!known || way.Name == wayNewer)...)...)
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c), Script: "driver-fetch",
-		Input: Input{Values: values}, Retry: Transient, Timeout: long,
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c), Script: "driver-fetch",
+		Input: graph.Input{Values: values}, Retry: graph.Transient, Timeout: long,
 	})
 }
 
@@ -160,35 +161,32 @@ func withoutDriver(f *facts.Host, packages []string) *facts.Host {
 
 // reboot plans one; stale: yes, if the module that is loaded is not the one that was installed.
 func (b *builder) reboot(h *host, title, reason, tell, stale string) {
-	serial := rebootWord
-	if h.drain != (Ref{}) {
+	serial := graph.Reboot
+	if h.drain != (graph.Ref{}) {
 		serial = "" // Pace counts the node from its drain on
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "driver/reboot"}, Title: title, Reason: reason, Script: "driver-reboot",
-		Input:  Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": tell, "stale": stale}},
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "driver/reboot"}, Title: title, Reason: reason, Script: "driver-reboot",
+		Input:  graph.Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": tell, "stale": stale}},
 		Serial: serial, Timeout: 20 * time.Minute,
 	})
 }
 
-// drainScript empties a node.
-const drainScript = "driver-drain"
-
 // drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have.
 func (b *builder) drainNode(h *host, why string) {
-	if h.drain != (Ref{}) || !h.member() || b.nodeOf(h) == nil && b.answers() {
+	if h.drain != (graph.Ref{}) || !h.member() || b.nodeOf(h) == nil && b.answers() {
 		return
 	}
 	h.away = true
-	h.drain = b.onCluster(Step{
-		Ref: Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: drainScript,
-		Input: Input{Values: map[string]string{"node": h.node}}, Timeout: long, // pods may have long graces
+	h.drain = b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: "driver-drain", Drains: h.node,
+		Input: graph.Input{Values: map[string]string{"node": h.node}}, Timeout: long, // pods may have long graces
 	})
 	h.last = append(slices.Clone(h.last), h.drain)
 }
 
 // letIn plans that drained nodes have pods again, each when its cards can be had.
-func (b *builder) letIn(plugin []Ref) {
+func (b *builder) letIn(plugin []graph.Ref) {
 	// The device plugin waits for the steps of the control planes, so the others wait for their nodes.
 	hosts := slices.Clone(b.hosts)
 	slices.SortStableFunc(hosts, func(x, y *host) int {
@@ -205,14 +203,14 @@ func (b *builder) letIn(plugin []Ref) {
 			continue
 		}
 		plugin := plugin
-		if !h.IsControlPlane() && b.drained(h) && slices.ContainsFunc(b.planes, func(p *host) bool { return p.drain != (Ref{}) }) {
+		if !h.IsControlPlane() && b.drained(h) && slices.ContainsFunc(b.planes, func(p *host) bool { return p.drain != (graph.Ref{}) }) {
 			plugin = nil // its turn is before the control plane's
 		}
-		last := b.onCluster(Step{
-			Ref: Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",
-			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
+		last := b.onCluster(graph.Step{
+			Ref: graph.Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",
+			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
 		})
-		b.graph.windows = append(b.graph.windows, window{first: h.drain, last: last, open: b.drained(h)})
-		h.gpuLast = []Ref{last}
+		b.graph.Windows = append(b.graph.Windows, graph.Window{Drain: h.drain, Uncordon: last, Drained: b.drained(h)})
+		h.gpuLast = []graph.Ref{last}
 	}
 }

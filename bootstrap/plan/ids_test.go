@@ -11,7 +11,7 @@ import (
 
 // TestStepIDs holds that the list of steps is that of the steps which the sources plan.
 func TestStepIDs(t *testing.T) {
-	id := regexp.MustCompile(`(?:Ref\{ID: |id := |NotebookStep = )"([a-z]+/[a-z/-]*)"`)
+	id := regexp.MustCompile(`(?:graph.Ref\{ID: |id := |NotebookStep = )"([a-z]+/[a-z/-]*)"`)
 	name := regexp.MustCompile(`repository\{\s*name: "([a-z-]+)"`)
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -1,16 +1,16 @@
-package plan
+package graph
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*"; they
-// match what is below, too: "driver/*" is driver/drain/w1 as well.
+// match what is below, too: "node/*" is node/drain/w1 as well.
 // A step that is left out counts as done for those that need it.
 func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, pattern := range slices.Concat(only, skip) {
@@ -21,7 +21,8 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	if len(only) == 0 && len(skip) == 0 {
 		return g, nil
 	}
-	out := &Graph{Skipped: slices.Clip(g.Skipped), Warnings: g.Warnings, Kubernetes: g.Kubernetes, windows: g.windows}
+	out := *g
+	out.Steps, out.Skipped = nil, slices.Clip(g.Skipped)
 	for _, s := range g.Steps {
 		if !Selected(only, skip, s.ID) {
 			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unwanted: true})
@@ -29,15 +30,16 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 		}
 		out.Steps = append(out.Steps, s)
 	}
-	return out, nil
+	return &out, nil
 }
 
 // Selected reports whether a step with this ID is among those that Select keeps.
 func Selected(only, skip []string, id string) bool {
-	return (len(only) == 0 || matches(only, id)) && !matches(skip, id)
+	return (len(only) == 0 || Matches(only, id)) && !Matches(skip, id)
 }
 
-func matches(patterns []string, id string) bool {
+// Matches reports whether a step with this ID is what one of the patterns says, or below it.
+func Matches(patterns []string, id string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		for below := id; below != "."; below = path.Dir(below) {
 			if ok, err := path.Match(p, below); ok && err == nil {
@@ -59,34 +61,28 @@ func (g *Graph) known(pattern string) error {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if slices.ContainsFunc(ids, func(id string) bool { return matches([]string{pattern}, id) }) {
+	if slices.ContainsFunc(ids, func(id string) bool { return Matches([]string{pattern}, id) }) {
 		return nil
 	}
-	return &UnknownStepError{Pattern: pattern, Known: ids}
+	return unknown(pattern, ids)
 }
 
-// CheckPatterns refuses a pattern that no step of any plan matches, before there is a plan.
-func CheckPatterns(patterns []string) error {
-	ids := StepIDs()
+// CheckPatterns refuses a pattern that none of these IDs, of all steps that there are, matches, before there is a plan.
+func CheckPatterns(patterns, ids []string) error {
 	for _, pattern := range patterns {
 		if !slices.ContainsFunc(ids, func(id string) bool {
-			return matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // the step of one node: node/drain/w1
+			return Matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // the step of one node: node/drain/w1
 		}) {
-			return &UnknownStepError{Pattern: pattern, Known: ids}
+			return unknown(pattern, ids)
 		}
 	}
 	return nil
 }
 
-// UnknownStepError names a step that does not exist.
-type UnknownStepError struct {
-	Pattern string
-	Known   []string
-}
-
-func (e *UnknownStepError) Error() string {
-	if hint := nearest.Hint(e.Pattern, e.Known); hint != "" {
-		return fmt.Sprintf("no step %q.%s", e.Pattern, hint)
+// unknown is the error of a pattern that no step matches.
+func unknown(pattern string, ids []string) error {
+	if hint := nearest.Hint(pattern, ids); hint != "" {
+		return reason.Usagef("no step %q.%s", pattern, hint)
 	}
-	return fmt.Sprintf("no step %q. There are %s", e.Pattern, strings.Join(e.Known, ", "))
+	return reason.Usagef("no step %q. There are %s", pattern, strings.Join(ids, ", "))
 }
