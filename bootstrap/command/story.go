@@ -156,7 +156,7 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 	if err := checkUnavailable(c); err != nil {
 		return err
 	}
-	if err := graph.CheckPatterns(slices.Concat(c.StringSlice("only"), c.StringSlice("skip")), plan.StepIDs()); err != nil {
+	if err := plan.Kinds.Check(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
 		return err
 	}
 	if err := checkKubeconfig(c.String("kubeconfig")); err != nil {

@@ -67,18 +67,6 @@ func (g *Graph) known(pattern string) error {
 	return unknown(pattern, ids)
 }
 
-// CheckPatterns refuses a pattern that none of these IDs, of all steps that there are, matches, before there is a plan.
-func CheckPatterns(patterns, ids []string) error {
-	for _, pattern := range patterns {
-		if !slices.ContainsFunc(ids, func(id string) bool {
-			return Matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // the step of one node: node/drain/w1
-		}) {
-			return unknown(pattern, ids)
-		}
-	}
-	return nil
-}
-
 // unknown is the error of a pattern that no step matches.
 func unknown(pattern string, ids []string) error {
 	if hint := nearest.Hint(pattern, ids); hint != "" {

@@ -32,8 +32,8 @@ func (b *builder) accelerators(joined []graph.Ref) []graph.Ref {
 			}
 		}
 		found = append(found, b.side(h, graph.Step{
-			Ref: graph.Ref{ID: "gpu/accelerators"}, Title: "restart the kubelet, so that it looks for cards", Script: "gpu-accelerators",
-			Reason: fmt.Sprintf("it offers %d of %s", have, plural.Of(h.cards, "card")), Needs: needs, Timeout: medium,
+			Ref:    graph.Ref{ID: "gpu/accelerators"},
+			Reason: fmt.Sprintf("it offers %d of %s", have, plural.Of(h.cards, "card")), Needs: needs,
 		}))
 	}
 	return found

@@ -93,8 +93,8 @@ func (b *builder) takeOver(h *host, s Standing) graph.Ref {
 		kind = "control-plane"
 	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail, Script: "cluster-adopt",
-		Input: graph.Input{Values: map[string]string{"kind": kind, "node": h.node}}, Timeout: short,
+		Ref: graph.Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail,
+		Input: graph.Input{Values: map[string]string{"kind": kind, "node": h.node}},
 	})
 	return graph.Ref{Host: h.id, ID: "cluster/adopt"}
 }

@@ -129,8 +129,8 @@ func (b *builder) hostNames(h *host) {
 		reasons = append(reasons, apiNameUnit+" is not enabled")
 	}
 	b.unless(h, reasons, "the host knows "+name, graph.Step{
-		Ref: graph.Ref{ID: "os/hosts"}, Title: "give the API server a name (/etc/hosts)", Script: "os-hosts",
-		Input: graph.Input{Values: map[string]string{"name": name, "address": at}, Files: files}, Timeout: short,
+		Ref:   graph.Ref{ID: "os/hosts"},
+		Input: graph.Input{Values: map[string]string{"name": name, "address": at}, Files: files},
 	})
 }
 

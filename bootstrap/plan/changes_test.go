@@ -113,7 +113,7 @@ func TestChanges(t *testing.T) {
 			}
 		}
 		for _, pattern := range c.Steps {
-			if !slices.ContainsFunc(stepIDs, func(id string) bool { ok, _ := path.Match(pattern, id); return ok }) {
+			if !slices.ContainsFunc(Kinds.IDs(), func(id string) bool { ok, _ := path.Match(pattern, id); return ok }) {
 				t.Errorf("%v: there is no step %s", c.Keys, pattern)
 			}
 		}

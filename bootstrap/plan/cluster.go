@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -67,9 +66,8 @@ func (b *builder) initCluster() ([]graph.Ref, error) {
 		return nil, err
 	}
 	b.add(b.first, graph.Step{
-		Ref: graph.Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: s.Why, Script: "cluster-init",
+		Ref: graph.Ref{ID: "cluster/init"}, Reason: s.Why,
 		Input: b.initInput(config),
-		Retry: graph.Transient, Timeout: long, // kubeadm init itself is not tried again
 	})
 	return []graph.Ref{{Host: b.first.id, ID: "cluster/init"}}, nil
 }
@@ -110,9 +108,9 @@ const TokenLife = "24h"
 
 func (b *builder) token(needs []graph.Ref, joining []*host) graph.Ref {
 	return b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
-		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
-		Input: graph.Input{Values: b.owesNetworkProof(map[string]string{"ttl": TokenLife})}, Retry: graph.Transient, Timeout: short,
+		Ref:    graph.Ref{ID: "cluster/token"},
+		Reason: fmt.Sprintf("%d to join", len(joining)), Needs: needs,
+		Input: graph.Input{Values: b.owesNetworkProof(map[string]string{"ttl": TokenLife})},
 	})
 }
 
@@ -133,8 +131,8 @@ func (b *builder) untoken(started, token, joined []graph.Ref) {
 		}
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "cluster/untoken"}, Title: "delete the bootstrap token", Reason: reason, Script: "cluster-untoken",
-		Needs: slices.Concat(started, token, joined), Retry: graph.Transient, Timeout: short,
+		Ref: graph.Ref{ID: "cluster/untoken"}, Reason: reason,
+		Needs: slices.Concat(started, token, joined),
 	})
 }
 
@@ -145,8 +143,8 @@ func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 		needs = append(needs, b.deleteNode(h, s))
 	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "cluster/join"}, Title: "join the cluster (kubeadm join)", Reason: joinReason(s), Script: "cluster-join",
-		Needs: needs, Retry: graph.Transient, Timeout: medium, // kubeadm join itself is not tried again
+		Ref: graph.Ref{ID: "cluster/join"}, Reason: joinReason(s),
+		Needs: needs,
 		Late: func(out graph.Outputs) (graph.Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))
@@ -173,8 +171,8 @@ func (b *builder) deleteNode(h *host, s Standing) graph.Ref {
 		before = append(before, b.evict(h, s.Why, drainBriefly))
 	}
 	return b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why, Script: "node-delete",
-		Needs: before, Input: graph.Input{Values: map[string]string{"node": h.node}}, Retry: graph.Transient, Timeout: short,
+		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why,
+		Needs: before, Input: graph.Input{Values: map[string]string{"node": h.node}},
 	})
 }
 
@@ -218,8 +216,8 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 		return nil
 	}
 	return []graph.Ref{b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "cluster/nodes"}, Title: "set labels and taints", Reason: reason, Script: "cluster-nodes",
-		Needs: needs, Input: graph.Input{Values: map[string]string{"nodes": lines(want...)}}, Retry: graph.Transient, Timeout: short,
+		Ref: graph.Ref{ID: "cluster/nodes"}, Reason: reason,
+		Needs: needs, Input: graph.Input{Values: map[string]string{"nodes": lines(want...)}},
 	})}
 }
 
@@ -260,8 +258,8 @@ func (b *builder) ready(needs []graph.Ref, applied bool) error {
 		values["proof"] = proof
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "cluster/ready"}, Title: "wait until all nodes, the pod network and DNS are ready", Reason: reason, Script: "cluster-ready",
-		Needs: needs, Input: graph.Input{Values: values}, Timeout: 15 * time.Minute, // slow links pull images for minutes
+		Ref: graph.Ref{ID: "cluster/ready"}, Reason: reason,
+		Needs: needs, Input: graph.Input{Values: values},
 	})
 	return nil
 }

@@ -34,9 +34,8 @@ func (b *builder) containerd(h *host) {
 		reasons = []string{"containerd is not installed"}
 	}
 	b.unless(h, reasons, "containerd runs", graph.Step{
-		Ref: graph.Ref{ID: "runtime/containerd"}, Title: "install and set up containerd", Script: "runtime-containerd",
+		Ref:   graph.Ref{ID: "runtime/containerd"},
 		Input: graph.Input{Values: map[string]string{"packages": b.packageSets()}, Files: files},
-		Retry: graph.Transient, Timeout: long,
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -139,11 +138,10 @@ func (b *builder) cuda(h *host) {
 		b.cudaRepository(h, h.choice)
 	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "gpu/cuda"}, Title: "install CUDA " + t.Version, Script: "gpu-cuda",
+		Ref: graph.Ref{ID: "gpu/cuda"}, Title: "install CUDA " + t.Version,
 		Reason:   fmt.Sprintf("%s: about %s to download, %s on disk; %s", strings.Join(missing, " and "), gigabytes(download), gigabytes(disk), t.Why),
 		Download: download,
 		Input:    graph.Input{Values: map[string]string{"packages": lines(missing...), "version": t.Version}},
-		Retry:    graph.Transient, Timeout: 2 * time.Hour, // gigabytes, over whatever line the host has
 	})
 }
 

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -45,8 +44,8 @@ func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool
 		return nil, err
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "dashboard/deploy"}, Title: "deploy the dashboard", Reason: "you asked for it", Script: "dashboard",
-		Input: graph.Input{Values: map[string]string{"manifest": manifest}}, Retry: graph.Transient, Timeout: 20 * time.Minute, // the image may come over a slow link
+		Ref: graph.Ref{ID: "dashboard/deploy"}, Reason: "you asked for it",
+		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
 	})
 	return &b.graph, b.graph.Validate()
 }
@@ -58,8 +57,7 @@ func RemoveDashboard(inv *inventory.Inventory, seen map[string]*facts.Host) (*gr
 		return nil, err
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "dashboard/remove"}, Title: "delete the dashboard", Reason: "you asked for it", Script: "dashboard-remove",
-		Retry: graph.Transient, Timeout: medium,
+		Ref: graph.Ref{ID: "dashboard/remove"}, Reason: "you asked for it",
 	})
 	return &b.graph, b.graph.Validate()
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -63,8 +62,8 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 		return nil, nil
 	}
 	return []graph.Ref{b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "gpu/device-plugin"}, Title: "let Kubernetes schedule cards", Reason: reason, Script: "network-apply", Needs: started,
-		Input: graph.Input{Values: map[string]string{"manifest": manifest}}, Retry: graph.Transient, Timeout: medium,
+		Ref: graph.Ref{ID: "gpu/device-plugin"}, Reason: reason, Needs: started,
+		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
 	})}, nil
 }
 
@@ -120,8 +119,8 @@ func (b *builder) cardsReady(needs, plugin []graph.Ref) {
 		return
 	}
 	step := graph.Step{
-		Ref: graph.Ref{ID: "gpu/ready"}, Title: "wait until all cards can be had", Reason: strings.Join(reasons, ", "), Script: "gpu-ready",
-		Needs: needs, Input: graph.Input{Values: map[string]string{"nodes": lines(want...), "config": b.pluginConfig}}, Timeout: 15 * time.Minute,
+		Ref: graph.Ref{ID: "gpu/ready"}, Reason: strings.Join(reasons, ", "),
+		Needs: needs, Input: graph.Input{Values: map[string]string{"nodes": lines(want...), "config": b.pluginConfig}},
 	}
 	byHand := step // no proof follows
 	byHand.Host = b.admin.id

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -107,8 +106,8 @@ func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) 
 	b.drainNode(h, why)
 	if len(c.Replaces) > 0 {
 		b.add(h, graph.Step{
-			Ref: graph.Ref{ID: "driver/remove"}, Title: "remove another driver", Reason: why, Script: "driver-remove",
-			Input: graph.Input{Values: map[string]string{"packages": lines(c.Replaces...)}}, Timeout: long,
+			Ref: graph.Ref{ID: "driver/remove"}, Reason: why,
+			Input: graph.Input{Values: map[string]string{"packages": lines(c.Replaces...)}},
 		})
 	}
 	switch {
@@ -133,8 +132,8 @@ func (b *builder) fetchDriver(h *host, found *facts.Host, c Choice) {
 		values["ways"] = lines(wayLines(h.facts, c, installWays(!known || way.Name == wayNewer)...)...)
 	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c), Script: "driver-fetch",
-		Input: graph.Input{Values: values}, Retry: graph.Transient, Timeout: long,
+		Ref: graph.Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c),
+		Input: graph.Input{Values: values},
 	})
 }
 
@@ -166,9 +165,9 @@ func (b *builder) reboot(h *host, title, reason, tell, stale string) {
 		serial = "" // Pace counts the node from its drain on
 	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "driver/reboot"}, Title: title, Reason: reason, Script: "driver-reboot",
+		Ref: graph.Ref{ID: "driver/reboot"}, Title: title, Reason: reason,
 		Input:  graph.Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": tell, "stale": stale}},
-		Serial: serial, Timeout: 20 * time.Minute,
+		Serial: serial,
 	})
 }
 
@@ -179,8 +178,8 @@ func (b *builder) drainNode(h *host, why string) {
 	}
 	h.away = true
 	h.drain = b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: "driver-drain", Drains: h.node,
-		Input: graph.Input{Values: map[string]string{"node": h.node}}, Timeout: long, // pods may have long graces
+		Ref: graph.Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node,
+		Input: graph.Input{Values: map[string]string{"node": h.node}},
 	})
 	h.last = append(slices.Clone(h.last), h.drain)
 }
@@ -207,8 +206,8 @@ func (b *builder) letIn(plugin []graph.Ref) {
 			plugin = nil // its turn is before the control plane's
 		}
 		last := b.onCluster(graph.Step{
-			Ref: graph.Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",
-			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
+			Ref: graph.Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained",
+			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}},
 		})
 		b.graph.Windows = append(b.graph.Windows, graph.Window{Drain: h.drain, Uncordon: last, Drained: b.drained(h)})
 		h.gpuLast = []graph.Ref{last}

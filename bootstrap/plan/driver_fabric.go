@@ -69,8 +69,8 @@ func (b *builder) fabric(h *host, c Choice) {
 		values["ends"] = "yes"
 	}
 	b.unless(h, h.fabricReasons(kind, p, missing, files), "the fabric of the cards is set up", graph.Step{
-		Ref: graph.Ref{ID: "driver/fabric"}, Title: "set up the fabric of the cards", Script: "driver-fabric",
-		Input: graph.Input{Values: values, Files: files}, Retry: graph.Transient, Timeout: medium,
+		Ref:   graph.Ref{ID: "driver/fabric"},
+		Input: graph.Input{Values: values, Files: files},
 	})
 }
 

@@ -51,7 +51,7 @@ func (b *builder) debianRepository(h *host, c Choice) {
 		return
 	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "repo/debian"}, Title: "add Debian's " + strings.Join(debianComponents, ", "), Reason: "the driver comes from there", Script: "repo-debian",
-		Input: graph.Input{Values: map[string]string{"components": lines(debianComponents...), "list": debianSources}}, Retry: graph.Transient, Timeout: medium,
+		Ref: graph.Ref{ID: "repo/debian"}, Title: "add Debian's " + strings.Join(debianComponents, ", "), Reason: "the driver comes from there",
+		Input: graph.Input{Values: map[string]string{"components": lines(debianComponents...), "list": debianSources}},
 	})
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -66,9 +65,8 @@ func (b *builder) driver(h *host, c Choice) {
 		reboot = b.goWays(h, c, values, reboot)
 	}
 	b.unless(h, reasons, fmt.Sprintf("driver %s is installed", c.Driver), graph.Step{
-		Ref: graph.Ref{ID: "driver/install"}, Title: fmt.Sprintf("install the driver %d", c.Branch), Script: "driver-install",
+		Ref: graph.Ref{ID: "driver/install"}, Title: fmt.Sprintf("install the driver %d", c.Branch),
 		Input: graph.Input{Values: values, Files: files},
-		Retry: graph.Transient, Timeout: 45 * time.Minute, // DKMS compiles for minutes on a small machine
 	})
 	if reboot != nil {
 		reboot()
@@ -86,8 +84,8 @@ func (b *builder) nouveau(h *host) {
 		reasons = append(reasons, "nouveau is in use")
 	}
 	b.unless(h, reasons, "nouveau is off", graph.Step{
-		Ref: graph.Ref{ID: "driver/nouveau"}, Title: "keep nouveau off the cards", Script: "driver-nouveau",
-		Input: graph.Input{Files: files}, Timeout: medium,
+		Ref:   graph.Ref{ID: "driver/nouveau"},
+		Input: graph.Input{Files: files},
 	})
 }
 
@@ -101,8 +99,8 @@ func (b *builder) loadDriver(h *host, files map[string]graph.File) {
 		reasons = append(reasons, persistence+" is not running")
 	}
 	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.facts.NVIDIA.Seen), plural.Of(h.cards, "card")), graph.Step{
-		Ref: graph.Ref{ID: "driver/load"}, Title: "load the driver and see all cards", Script: "driver-load",
-		Input: graph.Input{Values: b.loadValues(h), Files: files}, Timeout: medium,
+		Ref:   graph.Ref{ID: "driver/load"},
+		Input: graph.Input{Values: b.loadValues(h), Files: files},
 	})
 }
 

@@ -85,12 +85,12 @@ func (b *builder) toolkit(h *host) {
 		disturbs = ""
 	}
 	b.unless(h, slices.Concat(reasons, unset, unheld), "the container toolkit is installed", graph.Step{
-		Ref: graph.Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + version, Script: "gpu-toolkit",
+		Ref: graph.Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + version,
 		Input: graph.Input{
 			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(settings...)},
 			Files:  files,
 		},
-		Retry: graph.Transient, Timeout: medium, Disrupts: disturbs,
+		Disrupts: disturbs,
 	})
 }
 

@@ -43,13 +43,13 @@ func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 			continue
 		}
 		ref := b.side(h, graph.Step{
-			Ref: graph.Ref{ID: "gpu/features"}, Title: "read what is found out about the cards", Reason: reason, Script: "gpu-features",
-			Needs: slices.Concat(needs, h.gpuLast), Timeout: medium,
+			Ref: graph.Ref{ID: "gpu/features"}, Reason: reason,
+			Needs: slices.Concat(needs, h.gpuLast),
 		})
 		read, reasons, nodes[ref] = append(read, ref), append(reasons, h.node), h
 		byHand = append(byHand, &graph.Step{
 			Ref: graph.Ref{Host: h.id, ID: "gpu/labels"}, Title: "label the node with its cards", Reason: reason, Script: "gpu-labels",
-			Needs: []graph.Ref{ref}, Timeout: short,
+			Needs: []graph.Ref{ref},
 			Input: graph.Input{Values: map[string]string{
 				"node": h.node, "keys": labelKey.String(), "texts": labelValue.String(), "own": lines(sortedKeys(h.Labels)...),
 			}},
@@ -59,8 +59,8 @@ func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 		return
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "gpu/labels"}, Title: "label nodes with their cards", Reason: "missing or changed on " + strings.Join(reasons, ", "), Script: "cluster-nodes",
-		Needs: slices.Concat(needs, read), Retry: graph.Transient, Timeout: short, ByHand: byHand,
+		Ref: graph.Ref{ID: "gpu/labels"}, Reason: "missing or changed on " + strings.Join(reasons, ", "),
+		Needs: slices.Concat(needs, read), ByHand: byHand,
 		Late: func(out graph.Outputs) (graph.Input, error) {
 			var list []string
 			for _, ref := range read {

@@ -78,8 +78,7 @@ func conflictingCNI(network inventory.Network, paths []string) []string {
 func (b *builder) clean(h *host) {
 	if l := LeftoversOf(b.inv.Network, h.facts); b.adopt && len(l.Known) > 0 {
 		b.add(h, graph.Step{
-			Ref: graph.Ref{ID: "host/leftovers"}, Title: "remove what a former pod network left", Reason: "found " + strings.Join(l.Known, ", "),
-			Script: "host-leftovers", Timeout: short,
+			Ref: graph.Ref{ID: "host/leftovers"}, Reason: "found " + strings.Join(l.Known, ", "),
 		})
 	}
 }

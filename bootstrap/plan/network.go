@@ -53,8 +53,8 @@ func (b *builder) network(needs []graph.Ref) ([]graph.Ref, error) {
 		return nil, nil
 	}
 	ref := b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason, Script: "network-apply",
-		Needs: needs, Input: graph.Input{Values: b.owesNetworkProof(values)}, Retry: graph.Transient, Timeout: medium,
+		Ref: graph.Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason,
+		Needs: needs, Input: graph.Input{Values: b.owesNetworkProof(values)},
 	})
 	return []graph.Ref{ref}, nil
 }

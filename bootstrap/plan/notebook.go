@@ -126,10 +126,10 @@ func (b *builder) deployNotebook(manifest, reason string) {
 		reason += "; " + why
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
+		Ref: graph.Ref{ID: NotebookStep}, Reason: reason,
 		Needs: []graph.Ref{{Host: b.admin.id, ID: "cluster/ready"}, {Host: b.admin.id, ID: "gpu/ready"}},
 		Input: graph.Input{Values: map[string]string{"manifest": manifest, "resource": b.notebookResource()}},
-		Stage: graph.Proof, Retry: graph.Transient, Timeout: time.Hour, // the image has gigabytes, and a slow link takes what it takes
+		Stage: graph.Proof,
 	})
 }
 
@@ -139,8 +139,8 @@ func (b *builder) removeNotebook() {
 		return
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "gpu/notebook-remove"}, Title: "delete the notebook and what is stored in it",
-		Reason: "the inventory says framework: none", Script: "gpu-notebook-remove", Retry: graph.Transient, Timeout: medium,
+		Ref:    graph.Ref{ID: "gpu/notebook-remove"},
+		Reason: "the inventory says framework: none",
 	})
 }
 

@@ -48,8 +48,8 @@ func (b *builder) proxy(h *host) {
 		files["/etc/systemd/system/"+service+".d/90-kgpu-proxy.conf"] = graph.File{Mode: 0o600, Content: []byte(unit.String())}
 	}
 	b.unless(h, changed(h.facts, files), "the proxy is set", graph.Step{
-		Ref: graph.Ref{ID: "os/proxy"}, Title: "use the proxy for packages and images",
-		Script: "os-proxy", Input: graph.Input{Files: files}, Timeout: short, Disrupts: b.dockerRestarts(),
+		Ref:   graph.Ref{ID: "os/proxy"},
+		Input: graph.Input{Files: files}, Disrupts: b.dockerRestarts(),
 	})
 }
 
@@ -94,8 +94,7 @@ func (b *builder) interrupted(h *host) {
 		return
 	}
 	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "os/dpkg"}, Title: "finish an interrupted installation", Reason: "half-installed packages: " + strings.Join(broken, ", "),
-		Script: "os-dpkg", Retry: graph.Transient, Timeout: long,
+		Ref: graph.Ref{ID: "os/dpkg"}, Reason: "half-installed packages: " + strings.Join(broken, ", "),
 	})
 }
 
@@ -115,9 +114,8 @@ func (b *builder) basePackages(h *host) {
 		reasons = []string{"missing: " + strings.Join(missing, ", ")}
 	}
 	b.unless(h, reasons, "all packages are there", graph.Step{
-		Ref: graph.Ref{ID: "os/packages"}, Title: "install basic packages",
-		Script: "os-packages", Input: graph.Input{Values: map[string]string{"packages": lines(missing...)}},
-		Retry: graph.Transient, Timeout: long,
+		Ref:   graph.Ref{ID: "os/packages"},
+		Input: graph.Input{Values: map[string]string{"packages": lines(missing...)}},
 	})
 }
 
@@ -144,8 +142,7 @@ func (b *builder) swap(h *host) {
 		return // preflight refuses active swap
 	}
 	b.unless(h, reasons, "swap is off", graph.Step{
-		Ref: graph.Ref{ID: "os/swap"}, Title: "turn swap off",
-		Script: "os-swap", Timeout: short,
+		Ref: graph.Ref{ID: "os/swap"},
 	})
 }
 
@@ -176,8 +173,8 @@ func (b *builder) modules(h *host) {
 		reasons = append(reasons, "not loaded: "+strings.Join(missing, ", "))
 	}
 	b.unless(h, reasons, "all modules are loaded", graph.Step{
-		Ref: graph.Ref{ID: "os/modules"}, Title: "load kernel modules",
-		Script: "os-modules", Input: graph.Input{Values: map[string]string{"modules": lines(want...)}, Files: files}, Timeout: short,
+		Ref:   graph.Ref{ID: "os/modules"},
+		Input: graph.Input{Values: map[string]string{"modules": lines(want...)}, Files: files},
 	})
 }
 
@@ -203,8 +200,8 @@ func (b *builder) sysctls(h *host) {
 		reasons = append(reasons, "not set: "+strings.Join(wrong, ", "))
 	}
 	b.unless(h, reasons, "kernel settings are right", graph.Step{
-		Ref: graph.Ref{ID: "os/sysctl"}, Title: "set kernel settings",
-		Script: "os-sysctl", Input: graph.Input{Files: files}, Timeout: short,
+		Ref:   graph.Ref{ID: "os/sysctl"},
+		Input: graph.Input{Files: files},
 	})
 }
 
@@ -217,8 +214,7 @@ func (b *builder) timeSync(h *host) {
 		reasons = []string{"no time service is active"}
 	}
 	b.unless(h, reasons, "the clock is kept", graph.Step{
-		Ref: graph.Ref{ID: "os/time"}, Title: "keep the clock right",
-		Script: "os-time", Input: graph.Input{Values: map[string]string{"package": "systemd-timesyncd"}},
-		Retry: graph.Transient, Timeout: medium,
+		Ref:   graph.Ref{ID: "os/time"},
+		Input: graph.Input{Values: map[string]string{"package": "systemd-timesyncd"}},
 	})
 }

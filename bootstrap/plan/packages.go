@@ -33,7 +33,7 @@ func (b *builder) packages(h *host) {
 		values["packages"] = lines(missing...)
 	}
 	b.unless(h, reasons, "Kubernetes "+version.String()+" is installed", graph.Step{
-		Ref: graph.Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version.String(), Script: "kube-packages",
-		Input: graph.Input{Values: values, Files: files}, Retry: graph.Transient, Timeout: long,
+		Ref: graph.Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version.String(),
+		Input: graph.Input{Values: values, Files: files},
 	})
 }

@@ -114,6 +114,6 @@ func (b *builder) owns(entry inventory.Host, node facts.Node) bool {
 func (b *builder) abandon(h *host, why string) {
 	h.last = []graph.Ref{b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster, and " + why + ": its pods are not waited for",
-		Script: "node-delete", Input: graph.Input{Values: map[string]string{"node": h.node}}, Retry: graph.Transient, Timeout: short, Drains: h.node,
+		Input: graph.Input{Values: map[string]string{"node": h.node}}, Drains: h.node,
 	})}
 }

@@ -74,8 +74,8 @@ func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend)
 func (b *builder) mend(h *host, m Mend) {
 	if len(m.Packages) > 0 {
 		b.add(h, graph.Step{
-			Ref: graph.Ref{ID: "doctor/hold"}, Title: "hold packages again", Reason: m.Why, Script: "doctor-hold",
-			Input: graph.Input{Values: map[string]string{"packages": lines(m.Packages...)}}, Timeout: short,
+			Ref: graph.Ref{ID: "doctor/hold"}, Reason: m.Why,
+			Input: graph.Input{Values: map[string]string{"packages": lines(m.Packages...)}},
 		})
 	}
 	if m.Reboot {
@@ -84,22 +84,22 @@ func (b *builder) mend(h *host, m Mend) {
 	}
 	if m.Module {
 		b.add(h, graph.Step{
-			Ref: graph.Ref{ID: "doctor/module"}, Title: "load the driver", Reason: m.Why, Script: "driver-load",
-			Input: graph.Input{Values: b.loadValues(h)}, Timeout: medium,
+			Ref: graph.Ref{ID: "doctor/module"}, Reason: m.Why,
+			Input: graph.Input{Values: b.loadValues(h)},
 		})
 	}
 	if len(m.Units) > 0 {
 		b.add(h, graph.Step{
-			Ref: graph.Ref{ID: "doctor/units"}, Title: "start units that are down", Reason: m.Why, Script: "doctor-units",
+			Ref: graph.Ref{ID: "doctor/units"}, Reason: m.Why,
 			Input: graph.Input{Values: map[string]string{
 				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(Offered(b.inv, h.facts)),
-			}}, Timeout: medium,
+			}},
 		})
 	}
 	if m.Plugin && b.nodeOf(h) != nil {
 		b.onCluster(graph.Step{
-			Ref: graph.Ref{ID: "doctor/plugin/" + h.node}, Title: "restart the device plugin of " + h.node, Reason: m.Why, Script: "doctor-plugin",
-			Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node}}, Timeout: medium,
+			Ref: graph.Ref{ID: "doctor/plugin/" + h.node}, Title: "restart the device plugin of " + h.node, Reason: m.Why,
+			Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node}},
 		})
 	}
 }

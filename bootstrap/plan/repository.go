@@ -103,6 +103,6 @@ func (b *builder) repository(h *host, r repository) {
 	}
 	b.unless(h, reasons, "the repository is set up", graph.Step{
 		Ref: graph.Ref{ID: "repo/" + r.name}, Title: "add the package repository of " + r.title,
-		Script: "repository", Input: graph.Input{Values: values, Files: r.files}, Retry: graph.Transient, Timeout: medium,
+		Input: graph.Input{Values: values, Files: r.files},
 	})
 }

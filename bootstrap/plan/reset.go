@@ -84,8 +84,8 @@ func (b *builder) leave(h *host, within string) {
 	}
 	drained := b.evict(h, "it leaves the cluster", within)
 	deleted := b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster", Script: "node-delete",
-		Needs: []graph.Ref{drained}, Input: graph.Input{Values: map[string]string{"node": h.node}}, Retry: graph.Transient, Timeout: short,
+		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster",
+		Needs: []graph.Ref{drained}, Input: graph.Input{Values: map[string]string{"node": h.node}},
 	})
 	h.last = []graph.Ref{deleted}
 }
@@ -93,8 +93,8 @@ func (b *builder) leave(h *host, within string) {
 // evict moves the pods away from a node that goes.
 func (b *builder) evict(h *host, why, within string) graph.Ref {
 	return b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: "node-drain", Drains: h.node,
-		Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node, "timeout": within}}, Timeout: medium,
+		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node,
+		Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node, "timeout": within}},
 	})
 }
 
@@ -119,8 +119,8 @@ func (b *builder) resetHost(h *host) []graph.Ref {
 	}
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "host/reset"}, Title: title,
-		Reason: why, Script: "host-reset",
-		Input: graph.Input{Values: map[string]string{"criSocket": b.criSocket()}}, Timeout: long,
+		Reason: why,
+		Input:  graph.Input{Values: map[string]string{"criSocket": b.criSocket()}},
 	})
 	return h.last
 }

@@ -119,12 +119,12 @@ func (b *builder) docker(h *host) {
 		reasons = []string{"docker is not installed"}
 	}
 	b.unless(h, reasons, "docker runs", graph.Step{
-		Ref: graph.Ref{ID: "runtime/docker"}, Title: "install and set up docker", Script: "runtime-docker",
+		Ref: graph.Ref{ID: "runtime/docker"},
 		Input: graph.Input{
 			Values: map[string]string{"packages": b.packageSets()},
 			Files:  map[string]graph.File{"/etc/docker/daemon.json": {Mode: 0o644, Content: merged}},
 		},
-		Retry: graph.Transient, Timeout: long, Disrupts: b.dockerRestarts(),
+		Disrupts: b.dockerRestarts(),
 	})
 	if b.criDockerd() {
 		b.criDockerdStep(h)
@@ -167,10 +167,8 @@ func (b *builder) criDockerdStep(h *host) {
 		reasons = []string{"cri-dockerd is not installed"}
 	}
 	b.unless(h, reasons, "cri-dockerd runs", graph.Step{
-		Ref: graph.Ref{ID: "runtime/cri-dockerd"}, Title: "install cri-dockerd " + version, Script: "runtime-cri-dockerd",
-		Input:   graph.Input{Values: map[string]string{"url": url, "sha256": sum, "version": version}, Files: files},
-		Retry:   graph.Transient,
-		Timeout: medium,
+		Ref: graph.Ref{ID: "runtime/cri-dockerd"}, Title: "install cri-dockerd " + version,
+		Input: graph.Input{Values: map[string]string{"url": url, "sha256": sum, "version": version}, Files: files},
 	})
 }
 

@@ -2,22 +2,12 @@ package plan
 
 import (
 	"slices"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
-
-// The titles of the steps of the proof.
-const (
-	proofTitle  = "compute on every card"
-	provenTitle = "remember that the cards were proven"
-)
-
-// proofTimeout is that of the proof: its image is pulled by every node.
-const proofTimeout = 30 * time.Minute
 
 // Proves reports whether a run that does this proves the cards then: it did something for cards, or finds no notebook.
 func Proves(g *graph.Graph) bool { return g.Has("gpu/ready") || g.Has(NotebookStep) }
@@ -29,12 +19,14 @@ func WithProof(g *graph.Graph) *graph.Graph {
 		return g
 	}
 	out, found := *g, g.Steps[i].Ref
-	proof := &graph.Step{Ref: graph.Ref{Host: found.Host, ID: "gpu/smoke"}, Title: proofTitle, Reason: "when all cards can be had", Timeout: proofTimeout, Stage: graph.Proof}
+	proof := &graph.Step{Ref: graph.Ref{Host: found.Host, ID: "gpu/smoke"}, Reason: "when all cards can be had", Stage: graph.Proof}
 	if found.ID == "gpu/ready" {
 		proof.Needs = []graph.Ref{found}
 	}
-	out.Steps = append(slices.Clone(g.Steps), proof,
-		&graph.Step{Ref: graph.Ref{Host: found.Host, ID: "gpu/proven"}, Title: provenTitle, Reason: "when they were", Needs: []graph.Ref{proof.Ref}, Timeout: short, Stage: graph.Proof})
+	proven := &graph.Step{Ref: graph.Ref{Host: found.Host, ID: "gpu/proven"}, Reason: "when they were", Needs: []graph.Ref{proof.Ref}, Stage: graph.Proof}
+	Kinds.Complete(proof)
+	Kinds.Complete(proven)
+	out.Steps = append(slices.Clone(g.Steps), proof, proven)
 	return &out
 }
 
@@ -51,8 +43,8 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 		return nil, err
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "gpu/smoke"}, Title: proofTitle, Reason: reason, Script: "gpu-smoke",
-		Input: graph.Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: graph.Transient, Timeout: proofTimeout,
+		Ref: graph.Ref{ID: "gpu/smoke"}, Reason: reason,
+		Input: graph.Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}},
 	})
 	return &b.graph, b.graph.Validate()
 }
@@ -71,8 +63,7 @@ func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph
 		return nil, err
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "gpu/proven"}, Title: provenTitle, Reason: "they were", Script: "gpu-proven",
-		Retry: graph.Transient, Timeout: short,
+		Ref: graph.Ref{ID: "gpu/proven"}, Reason: "they were",
 	})
 	return &b.graph, b.graph.Validate()
 }

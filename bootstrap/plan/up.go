@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -169,18 +168,18 @@ func HasAddress(f *facts.Host, a netip.Addr) bool {
 
 // add appends a step to the host's own chain. A node that serves is drained before the first that disrupts its containers.
 func (b *builder) add(h *host, s graph.Step) {
+	Kinds.Complete(&s)
 	if s.Disrupts != "" {
 		b.drainNode(h, s.Title+": "+s.Disrupts)
 	}
-	s.Host = h.id
 	s.Needs = append(slices.Clone(h.last), s.Needs...)
-	b.graph.Steps = append(b.graph.Steps, &s)
-	h.last = []graph.Ref{s.Ref}
+	h.last = []graph.Ref{b.side(h, s)}
 }
 
 // side appends a step that needs other steps only, beside the host's chain.
 func (b *builder) side(h *host, s graph.Step) graph.Ref {
 	s.Host = h.id
+	Kinds.Complete(&s)
 	b.graph.Steps = append(b.graph.Steps, &s)
 	return s.Ref
 }
@@ -246,10 +245,3 @@ func (b *builder) lockWarnings() {
 		}
 	}
 }
-
-// Timeouts of the scripts. They bound a hang, they are not expectations: a slow mirror or machine must fit in.
-const (
-	short  = 2 * time.Minute
-	medium = 10 * time.Minute
-	long   = 30 * time.Minute
-)

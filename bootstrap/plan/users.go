@@ -113,7 +113,7 @@ func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (
 	}
 	b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "user/create"}, Title: fmt.Sprintf("let %s work in the namespace %s", u.Name, u.Namespace), Reason: "you asked for it",
-		Script: "user-create", Input: graph.Input{Values: values}, Retry: graph.Transient, Timeout: medium,
+		Input: graph.Input{Values: values},
 	})
 	return &b.graph, b.graph.Validate()
 }
@@ -126,7 +126,7 @@ func DeleteUser(inv *inventory.Inventory, seen map[string]*facts.Host, name stri
 	}
 	b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "user/delete"}, Title: "take all rights from " + name, Reason: "you asked for it",
-		Script: "user-delete", Input: graph.Input{Values: map[string]string{"user": name}}, Retry: graph.Transient, Timeout: medium,
+		Input: graph.Input{Values: map[string]string{"user": name}},
 	})
 	return &b.graph, b.graph.Validate()
 }

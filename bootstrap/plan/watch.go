@@ -49,8 +49,8 @@ func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string,
 			watchTimer:   watchTimerFile,
 		}
 		b.unless(h, changed(h.facts, files), "its cards are checked every minute", graph.Step{
-			Ref: graph.Ref{ID: "doctor/watch"}, Title: "check the cards every minute", Script: "doctor-watch",
-			Input: graph.Input{Files: files}, Timeout: short,
+			Ref:   graph.Ref{ID: "doctor/watch"},
+			Input: graph.Input{Files: files},
 		})
 	}
 	return &b.graph, b.graph.Validate()
