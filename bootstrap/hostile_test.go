@@ -452,7 +452,7 @@ func TestListOfPodsWithoutEnd(t *testing.T) {
 			return err
 		}
 		defer s.close()
-		drain := &graph.Step{Ref: graph.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "driver/drain/cp"}, Drains: "cp"}
+		drain := &graph.Step{Ref: graph.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "node/drain/cp"}, Drains: "cp"}
 		return s.agreed(context.Background(), &graph.Graph{Steps: []*graph.Step{drain}})
 	})
 	if !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {

@@ -11,13 +11,14 @@ import (
 // Kind is what steps have in common that do the same on different hosts, or for different nodes. Its ID is an API: people choose
 // steps by it, and records of runs name it.
 type Kind struct {
-	ID      string // of its steps
-	PerNode bool   // a node's name follows in the ID of each step: node/drain/w1
-	Title   string // of steps that have no title of their own
-	Script  string // as the title
-	Retry   Class
-	Timeout time.Duration // as the title
-	Resumes string        // what carries on with an interrupted run that has such a step; empty: `kgpu up`
+	ID       string // of its steps
+	PerNode  bool   // a node's name follows in the ID of each step: node/drain/w1
+	Title    string // of steps that have no title of their own
+	Script   string // as the title
+	Retry    Class
+	Timeout  time.Duration // as the title
+	Disrupts bool          // pods of a node end, or may fail, by it: the node is drained before
+	Resumes  string        // what carries on with an interrupted run that has such a step; empty: `kgpu up`
 }
 
 // Kinds are all that there are.

@@ -27,6 +27,17 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Who names a step by its right name in another family, as former versions of kgpu had some, is told its ID.
+func TestHint(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"driver/drain": "node/drain", "driver/drain/w1": "node/drain", "os/tine": "os/time", "swap/time": "os/time", "kub/packages": "kube/packages",
+	} {
+		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean "`+want+`"?` {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // A step has what its kind says, unless it says so itself; one of no kind is refused.
 func TestComplete(t *testing.T) {
 	s := &Step{Ref: Ref{"cp1", "node/drain/w1"}, Title: "drain node w1", ByHand: []*Step{{Ref: Ref{"cp1", "node/drain/w1"}, Script: "other"}}}

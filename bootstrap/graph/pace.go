@@ -7,9 +7,10 @@ import (
 
 // Window is a time in which a node has no pods.
 type Window struct {
-	Drain    Ref  // the step that drains it; none: a former run did, and nothing disturbs it any more
-	Uncordon Ref  // the step that lets it have pods again
-	Drained  bool // it is drained already
+	Drain    Ref   // the step that drains it; none: a former run did, and nothing disturbs it any more
+	Uncordon Ref   // the step that lets it have pods again
+	Drained  bool  // it is drained already
+	For      []Ref // the steps that it is drained for
 }
 
 // Reboot is the Serial of steps that take a host away for a while which is no node yet.

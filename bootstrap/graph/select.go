@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -11,7 +12,8 @@ import (
 
 // Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*"; they
 // match what is below, too: "node/*" is node/drain/w1 as well.
-// A step that is left out counts as done for those that need it.
+// A step that is left out counts as done for those that need it. The drain of a node comes with the steps that it is for, and
+// goes without them; the node has pods again afterwards.
 func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, pattern := range slices.Concat(only, skip) {
 		if err := g.known(pattern); err != nil {
@@ -21,10 +23,17 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	if len(only) == 0 && len(skip) == 0 {
 		return g, nil
 	}
+	keep := map[Ref]bool{}
+	for _, s := range g.Steps {
+		keep[s.Ref] = Selected(only, skip, s.ID)
+	}
+	for _, w := range g.Windows {
+		w.choose(keep, only, skip)
+	}
 	out := *g
 	out.Steps, out.Skipped = nil, slices.Clip(g.Skipped)
 	for _, s := range g.Steps {
-		if !Selected(only, skip, s.ID) {
+		if !keep[s.Ref] {
 			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unwanted: true})
 			continue
 		}
@@ -33,7 +42,18 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	return &out, nil
 }
 
-// Selected reports whether a step with this ID is among those that Select keeps.
+// choose keeps the steps of a window that are named, and those without which what is kept would disrupt pods, or leave the node
+// without any.
+func (w Window) choose(keep map[Ref]bool, only, skip []string) {
+	disrupted := slices.ContainsFunc(w.For, func(step Ref) bool { return keep[step] })
+	drain := disrupted && w.Drain != (Ref{}) && !Matches(skip, w.Drain.ID)
+	back := drain || w.Drained && (disrupted || len(w.For) == 0)
+	named := len(only) > 0
+	keep[w.Drain] = named && keep[w.Drain] || drain
+	keep[w.Uncordon] = named && keep[w.Uncordon] || back && !Matches(skip, w.Uncordon.ID)
+}
+
+// Selected reports whether a step with this ID is among those that Select keeps, as far as its ID says.
 func Selected(only, skip []string, id string) bool {
 	return (len(only) == 0 || Matches(only, id)) && !Matches(skip, id)
 }
@@ -67,9 +87,18 @@ func (g *Graph) known(pattern string) error {
 	return unknown(pattern, ids)
 }
 
-// unknown is the error of a pattern that no step matches.
+// unknown is the error of a pattern that no step matches. Who has the name right and the family wrong is told the family.
 func unknown(pattern string, ids []string) error {
-	if hint := nearest.Hint(pattern, ids); hint != "" {
+	_, name, _ := strings.Cut(pattern, "/")
+	same := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, other, _ := strings.Cut(id, "/")
+		return name != other && !strings.HasPrefix(name, other+"/") // driver/drain/w1
+	})
+	hint := nearest.Hint(pattern, ids)
+	if len(same) == 1 {
+		hint = fmt.Sprintf(" Did you mean %q?", same[0])
+	}
+	if hint != "" {
 		return reason.Usagef("no step %q.%s", pattern, hint)
 	}
 	return reason.Usagef("no step %q. There are %s", pattern, strings.Join(ids, ", "))

@@ -103,7 +103,7 @@ func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) 
 	default:
 		return nil
 	}
-	b.drainNode(h, why)
+	b.drainNode(h, why, false)
 	if len(c.Replaces) > 0 {
 		b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "driver/remove"}, Reason: why,
@@ -171,16 +171,21 @@ func (b *builder) reboot(h *host, title, reason, tell, stale string) {
 	})
 }
 
-// drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have.
-func (b *builder) drainNode(h *host, why string) {
+// drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have. hangs: so
+// does the driver there, and what uses it does not end.
+func (b *builder) drainNode(h *host, why string, hangs bool) {
 	if h.drain != (graph.Ref{}) || !h.member() || b.nodeOf(h) == nil && b.answers() {
 		return
 	}
 	h.away = true
-	h.drain = b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node,
+	drain := graph.Step{
+		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node,
 		Input: graph.Input{Values: map[string]string{"node": h.node}},
-	})
+	}
+	if hangs {
+		drain.Input.Values["patience"], drain.Timeout = strconv.Itoa(hungPatience), medium
+	}
+	h.drain = b.onCluster(drain)
 	h.last = append(slices.Clone(h.last), h.drain)
 }
 
@@ -206,10 +211,10 @@ func (b *builder) letIn(plugin []graph.Ref) {
 			plugin = nil // its turn is before the control plane's
 		}
 		last := b.onCluster(graph.Step{
-			Ref: graph.Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained",
+			Ref: graph.Ref{ID: "node/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained",
 			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}},
 		})
-		b.graph.Windows = append(b.graph.Windows, graph.Window{Drain: h.drain, Uncordon: last, Drained: b.drained(h)})
+		b.graph.Windows = append(b.graph.Windows, graph.Window{Drain: h.drain, Uncordon: last, Drained: b.drained(h), For: h.disrupting})
 		h.gpuLast = []graph.Ref{last}
 	}
 }

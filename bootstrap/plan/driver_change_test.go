@@ -48,7 +48,7 @@ func other(f *facts.Host, version string, names ...string) {
 func driverSteps(g *graph.Graph) *graph.Graph {
 	out := &graph.Graph{Warnings: g.Warnings}
 	for _, s := range g.Steps {
-		if graph.Matches([]string{"driver/*", "gpu/toolkit"}, s.ID) {
+		if graph.Matches([]string{"driver/*", "node/*", "gpu/toolkit"}, s.ID) {
 			out.Steps = append(out.Steps, s)
 		}
 	}
@@ -182,10 +182,10 @@ func TestPaceAndSelection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return stepOf(change(g), "cp1", "driver/drain/w2").Needs
+		return stepOf(change(g), "cp1", "node/drain/w2").Needs
 	}
 	want := waits(func(g *graph.Graph) *graph.Graph { g.Pace(1); return drivers(g) })
-	if !slices.Contains(want, graph.Ref{Host: "cp1", ID: "driver/uncordon/w1"}) {
+	if !slices.Contains(want, graph.Ref{Host: "cp1", ID: "node/uncordon/w1"}) {
 		t.Fatalf("the second node does not wait for the first: %v", want)
 	}
 	for name, change := range map[string]func(*graph.Graph) *graph.Graph{
@@ -207,7 +207,7 @@ func TestSelectDrain(t *testing.T) {
 	if g, err = g.Select([]string{"driver/*"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(refs(g), "cp1 driver/drain/w1") || !slices.Contains(refs(g), "cp1 driver/uncordon/w1") {
+	if !slices.Contains(refs(g), "cp1 node/drain/w1") || !slices.Contains(refs(g), "cp1 node/uncordon/w1") {
 		t.Errorf("selected are %q", refs(g))
 	}
 }
@@ -291,7 +291,7 @@ func TestDrainsAndThePlugin(t *testing.T) {
 				}
 				before[s.Ref] = true
 			}
-			if !g.Has("driver/drain/cp1") || !g.Has("gpu/device-plugin") {
+			if !g.Has("node/drain/cp1") || !g.Has("gpu/device-plugin") {
 				t.Errorf("nothing is shown: %s", describe(g))
 			}
 		})
@@ -306,7 +306,7 @@ func TestWhatIsTouchedIsProven(t *testing.T) {
 		touch func(cp1, w1 *facts.Host)
 		first string // what it waits for
 	}{
-		"another driver": {yaml: "gpu: {driver: {branch: 595}}\n", first: "cp1 driver/uncordon/w1"},
+		"another driver": {yaml: "gpu: {driver: {branch: 595}}\n", first: "cp1 node/uncordon/w1"},
 		"another driver, and the run was cut off when the node had pods again": {yaml: "gpu: {driver: {branch: 595}}\n", touch: func(_, w1 *facts.Host) {
 			for name, p := range w1.Packages {
 				if part, ok := installedDriver(w1, name); ok && (part.Library || part.Flavour != "") {

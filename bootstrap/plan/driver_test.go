@@ -174,7 +174,7 @@ func TestRestartThatIsOwed(t *testing.T) {
 				if at < 0 || g.Steps[at].Reason != unit+" runs with settings that have changed since" {
 					t.Fatalf("planned %v", refs(g))
 				}
-				if drained := strings.Contains(strings.Join(refs(g), ","), "driver/drain"); drained != (unit == "docker.service") {
+				if drained := strings.Contains(strings.Join(refs(g), ","), "node/drain"); drained != (unit == "docker.service") {
 					t.Errorf("planned %v", refs(g))
 				}
 			})

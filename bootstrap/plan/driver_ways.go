@@ -110,7 +110,7 @@ func (b *builder) goWays(h *host, c Choice, values map[string]string, reboot fun
 		return reboot
 	}
 	if found.Name == wayNewer && h.facts.SecureBoot {
-		b.drainNode(h, "kernel "+found.Kernel+" is to run"+h.because(c))
+		b.drainNode(h, "kernel "+found.Kernel+" is to run"+h.because(c), false)
 	}
 	mayReboot := (!known || found.Name == wayNewer) && (!h.member() || h.drain != (graph.Ref{}))
 	values["ways"] = lines(wayLines(h.facts, c, installWays(mayReboot)...)...)

@@ -37,19 +37,17 @@ var Kinds = graph.Kinds{
 	{ID: "doctor/units", Title: "start units that are down", Script: "doctor-units", Timeout: medium, Resumes: fixes},
 	{ID: "doctor/watch", Title: "check the cards every minute", Script: "doctor-watch", Timeout: short, Resumes: "`kgpu doctor --install-watch`"},
 
-	{ID: "driver/drain", PerNode: true, Title: "drain a node", Script: "driver-drain", Timeout: long}, // pods may have long graces
-	{ID: "driver/fabric", Title: "set up the fabric of the cards", Script: "driver-fabric", Retry: transient, Timeout: medium},
+	{ID: "driver/fabric", Title: "set up the fabric of the cards", Disrupts: true, Script: "driver-fabric", Retry: transient, Timeout: medium},
 	{ID: "driver/fetch", Title: "download a driver that replaces another", Script: "driver-fetch", Retry: transient, Timeout: long},
-	{ID: "driver/install", Title: "install the driver", Script: "driver-install", Retry: transient, Timeout: 45 * time.Minute}, // DKMS compiles for minutes on a small machine
-	{ID: "driver/load", Title: "load the driver and see all cards", Script: "driver-load", Timeout: medium},
+	{ID: "driver/install", Title: "install the driver", Disrupts: true, Script: "driver-install", Retry: transient, Timeout: 45 * time.Minute}, // DKMS compiles for minutes on a small machine
+	{ID: "driver/load", Title: "load the driver and see all cards", Disrupts: true, Script: "driver-load", Timeout: medium},
 	{ID: "driver/nouveau", Title: "keep nouveau off the cards", Script: "driver-nouveau", Timeout: medium},
-	{ID: "driver/reboot", Title: "reboot", Script: "driver-reboot", Timeout: 20 * time.Minute},
-	{ID: "driver/remove", Title: "remove another driver", Script: "driver-remove", Timeout: long},
-	{ID: "driver/uncordon", PerNode: true, Title: "let a node have pods again", Script: "driver-uncordon", Timeout: 15 * time.Minute},
+	{ID: "driver/reboot", Title: "reboot", Disrupts: true, Script: "driver-reboot", Timeout: 20 * time.Minute},
+	{ID: "driver/remove", Title: "remove another driver", Disrupts: true, Script: "driver-remove", Timeout: long},
 
 	{ID: "gpu/accelerators", Title: "restart the kubelet, so that it looks for cards", Script: "gpu-accelerators", Timeout: medium},
 	{ID: "gpu/cuda", Title: "install CUDA", Script: "gpu-cuda", Retry: transient, Timeout: 2 * time.Hour}, // gigabytes, over whatever line the host has
-	{ID: "gpu/device-plugin", Title: "let Kubernetes schedule cards", Script: "network-apply", Retry: transient, Timeout: medium},
+	{ID: "gpu/device-plugin", Title: "let Kubernetes schedule cards", Script: "manifest-apply", Retry: transient, Timeout: medium},
 	{ID: "gpu/features", Title: "read what is found out about the cards", Script: "gpu-features", Timeout: medium},
 	{ID: "gpu/labels", Title: "label nodes with their cards", Script: "cluster-nodes", Retry: transient, Timeout: short},
 	{ID: NotebookStep, Title: "deploy a Jupyter notebook with a card", Script: "gpu-notebook", Retry: transient, Timeout: time.Hour}, // the image has gigabytes, and a slow link takes what it takes
@@ -64,12 +62,13 @@ var Kinds = graph.Kinds{
 
 	{ID: "kube/packages", Title: "install kubelet, kubeadm and kubectl", Script: "kube-packages", Retry: transient, Timeout: long},
 
-	{ID: "network/calico", Title: "apply the pod network calico", Script: "network-apply", Retry: transient, Timeout: medium},
-	{ID: "network/flannel", Title: "apply the pod network flannel", Script: "network-apply", Retry: transient, Timeout: medium},
-	{ID: "network/weave", Title: "apply the pod network weave", Script: "network-apply", Retry: transient, Timeout: medium},
+	{ID: "network/calico", Title: "apply the pod network calico", Script: "manifest-apply", Retry: transient, Timeout: medium},
+	{ID: "network/flannel", Title: "apply the pod network flannel", Script: "manifest-apply", Retry: transient, Timeout: medium},
+	{ID: "network/weave", Title: "apply the pod network weave", Script: "manifest-apply", Retry: transient, Timeout: medium},
 
 	{ID: "node/delete", PerNode: true, Title: "delete a node", Script: "node-delete", Retry: transient, Timeout: short},
-	{ID: "node/drain", PerNode: true, Title: "drain a node that leaves", Script: "node-drain", Timeout: medium},
+	{ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Timeout: long}, // pods may have long graces
+	{ID: "node/uncordon", PerNode: true, Title: "let a node have pods again", Script: "node-uncordon", Timeout: 15 * time.Minute},
 
 	{ID: "os/dpkg", Title: "finish an interrupted installation", Script: "os-dpkg", Retry: transient, Timeout: long},
 	{ID: "os/hosts", Title: "give the API server a name (/etc/hosts)", Script: "os-hosts", Timeout: short},

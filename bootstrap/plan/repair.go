@@ -41,7 +41,7 @@ func (m Mend) outdated(now *facts.Host) string {
 	return ""
 }
 
-// hungPatience is for the pods of such a node that can end, in seconds.
+// hungPatience is how long pods have that can end, of a node whose driver hangs, in seconds.
 const hungPatience = 120
 
 // Repair plans what `kgpu doctor --fix` does. Hosts without facts are left out, and those that are not what they were when they
@@ -106,15 +106,10 @@ func (b *builder) mend(h *host, m Mend) {
 
 // restart plans a reboot, of a node after it was drained.
 func (b *builder) restart(h *host, m Mend) {
-	b.drainNode(h, m.Why)
+	b.drainNode(h, m.Why, m.Force)
 	force := "no"
 	if m.Force {
 		force = "yes"
-		for _, s := range b.graph.Steps {
-			if h.drain != (graph.Ref{}) && s.Ref == h.drain {
-				s.Script, s.Input.Values["patience"], s.Timeout = "doctor-drain", fmt.Sprint(hungPatience), medium
-			}
-		}
 	}
 	b.reboot(h, "reboot", m.Why, m.Why, "no")
 	b.graph.Steps[len(b.graph.Steps)-1].Input.Values["force"] = force

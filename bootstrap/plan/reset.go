@@ -93,7 +93,7 @@ func (b *builder) leave(h *host, within string) {
 // evict moves the pods away from a node that goes.
 func (b *builder) evict(h *host, why, within string) graph.Ref {
 	return b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node,
+		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: "node-evict", Timeout: medium, Drains: h.node,
 		Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node, "timeout": within}},
 	})
 }

@@ -75,6 +75,8 @@ type host struct {
 	replaced bool      // another driver comes
 	away     bool      // its node is drained, by this plan or a former run, and let in again at the end
 	drain    graph.Ref // the step that drains it; none: a former run did
+
+	disrupting []graph.Ref // the steps that its node is drained for
 }
 
 // builder collects the graph.
@@ -170,10 +172,13 @@ func HasAddress(f *facts.Host, a netip.Addr) bool {
 func (b *builder) add(h *host, s graph.Step) {
 	Kinds.Complete(&s)
 	if s.Disrupts != "" {
-		b.drainNode(h, s.Title+": "+s.Disrupts)
+		b.drainNode(h, s.Title+": "+s.Disrupts, false)
 	}
 	s.Needs = append(slices.Clone(h.last), s.Needs...)
 	h.last = []graph.Ref{b.side(h, s)}
+	if h.away && (s.Disrupts != "" || Kinds.Of(s.ID).Disrupts) {
+		h.disrupting = append(h.disrupting, h.last...)
+	}
 }
 
 // side appends a step that needs other steps only, beside the host's chain.

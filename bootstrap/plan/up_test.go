@@ -85,7 +85,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 	version := inv.Kubernetes.Version.String()
 	for _, s := range g.Steps {
 		f := seen[s.Host]
-		if id, name := path.Split(s.ID); id == "driver/uncordon/" {
+		if id, name := path.Split(s.ID); id == "node/uncordon/" {
 			for i := range f.Cluster.Nodes {
 				if n := &f.Cluster.Nodes[i]; n.Name == name {
 					n.Labels[gpuLabel] = "true"
