@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -19,7 +20,7 @@ import (
 
 // AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only the control plane and the
 // new hosts are contacted. A host that the file has already is no error: the command may be repeated.
-func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way Way, show func(*plan.Graph) error) error {
+func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way Way, show func(*graph.Graph) error) error {
 	path := o.Inventory.Path
 	ssh, err := way.draft()
 	if err != nil {

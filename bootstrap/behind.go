@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/run"
 	"kgpu.dev/kgpu/inventory"
@@ -16,14 +16,13 @@ import (
 // carryOut runs what has to be done now. Where workers fail, or never come back, the cluster does without them: the other
 // hosts are looked at again and what is left to do for them is planned anew, as `--limit` would, so that their nodes get
 // ready and their cards are proven. It returns the graph that was carried out to its end; an error: there is none.
-func (s *session) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph, error) {
+func (s *session) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, error) {
 	for {
-		graph.Agreed(s.drains)
-		now, _ := graph.Split()
+		g.Agreed(s.drains)
 		// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
-		result, err := s.engine().Execute(ctx, now.Without(plan.NotebookStep))
+		result, err := s.engine().Execute(ctx, g.At(graph.First))
 		if err == nil {
-			return graph, nil
+			return g, nil
 		}
 		behind := s.behind(result)
 		if ctx.Err() != nil || s.controlPlaneFailed(err) {
@@ -37,7 +36,7 @@ func (s *session) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph,
 			return nil, err
 		}
 		s.leaveOut(behind, err)
-		if graph, err = s.plan(); err != nil {
+		if g, err = s.plan(); err != nil {
 			return nil, err
 		}
 	}
@@ -147,7 +146,7 @@ func (s *session) leaveOut(behind []string, failed error) {
 }
 
 // tellLeftOut tells which steps of a plan that was shown are not begun, because their hosts were left out since.
-func (s *session) tellLeftOut(shown *plan.Graph) {
+func (s *session) tellLeftOut(shown *graph.Graph) {
 	why := map[string]reason.ID{}
 	for _, e := range reason.All(s.left) {
 		why[e.Host] = e.ID

@@ -23,7 +23,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -305,7 +305,7 @@ func TestAWorkerNeverComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, o := newSite(t, "cp1", "w1", "w2")
 			s.at[c.step] = c.at(s)
-			err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+			err := Up(t.Context(), o, func(*graph.Graph) error { return nil })
 			s.wantWithoutW1(t, o, err, c.id, c.left)
 		})
 	}
@@ -361,7 +361,7 @@ func TestAWorkerIsLostOutsideOfSteps(t *testing.T) {
 			if c.set != nil {
 				c.set(s)
 			}
-			err := Up(t.Context(), o, func(*plan.Graph) error {
+			err := Up(t.Context(), o, func(*graph.Graph) error {
 				if show := c.show; show != nil {
 					c.show = nil
 					show(s)
@@ -384,8 +384,8 @@ func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
 	s.goesOn = true
 	s.facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
 	site.servers["w1"].Stop()
-	err = s.finish(t.Context(), &plan.Graph{Steps: []*plan.Step{
-		{Ref: plan.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: plan.Ref{Host: "w1", ID: "cuda/toolkit"}, Later: true},
+	err = s.finish(t.Context(), &graph.Graph{Steps: []*graph.Step{
+		{Ref: graph.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: graph.Ref{Host: "w1", ID: "cuda/toolkit"}, Stage: graph.Last},
 	}})
 	if all := reason.All(s.left); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
 		t.Errorf("%v; left %v; told %s", err, s.left, site.told())
@@ -396,10 +396,10 @@ func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
 func TestWhoIsNotLeftOut(t *testing.T) {
 	for name, story := range map[string]func(s *site, o Options) error{
 		"the control plane": func(s *site, o Options) error {
-			return Up(t.Context(), o, func(*plan.Graph) error { s.servers["cp1"].Stop(); return nil })
+			return Up(t.Context(), o, func(*graph.Graph) error { s.servers["cp1"].Stop(); return nil })
 		},
 		"reset": func(s *site, o Options) error {
-			return Reset(t.Context(), o, nil, func(*plan.Graph) error { s.servers["w1"].Stop(); return nil })
+			return Reset(t.Context(), o, nil, func(*graph.Graph) error { s.servers["w1"].Stop(); return nil })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -453,7 +453,7 @@ func TestNobodyIsBehind(t *testing.T) {
 		fmt.Fprint(e.Stdout, "D\tcluster/ready\t1\t1\tNODE_NOT_READY\tnot ready: node w1\nE\t1\n")
 		return 0
 	}
-	err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+	err := Up(t.Context(), o, func(*graph.Graph) error { return nil })
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.NodeNotReady || all[0].Host != "cp1" {
 		t.Errorf("%v", err)
 	}
@@ -471,7 +471,7 @@ func TestTheControlPlaneFails(t *testing.T) {
 		fmt.Fprint(e.Stdout, "D\tcluster/init\t1\t1\tSTEP_FAILED\tno\nE\t1\n")
 		return 0
 	}
-	err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+	err := Up(t.Context(), o, func(*graph.Graph) error { return nil })
 	if all := reason.All(err); len(all) != 1 || all[0].Step != "cluster/init" || slices.Contains(s.did, "w1 cluster/join") {
 		t.Errorf("%v; did %q", err, s.did)
 	}

@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"slices"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
 // carriesOn names the command that carries on with a run that is watched, of which these steps were seen: the one that its
@@ -20,14 +22,9 @@ func (s *session) carriesOn(steps []string) string {
 			steps = append(steps, f.Run.Step)
 		}
 	}
-	for _, c := range []struct{ begin, command string }{
-		{"dashboard/deploy", "`kgpu dashboard`"}, {"dashboard/remove", "`kgpu dashboard --remove`"},
-		{"user/create", "`kgpu user create`"}, {"user/delete", "`kgpu user delete`"},
-		{"doctor/watch", "`kgpu doctor --install-watch`"}, {"doctor/", "`kgpu doctor --fix`"},
-		{"host/reset", "the `kgpu reset` or `kgpu remove-worker` that it was"},
-	} {
-		if slices.ContainsFunc(steps, func(id string) bool { return strings.HasPrefix(id, c.begin) }) {
-			return c.command
+	for _, id := range steps {
+		if kind := plan.Kinds.Of(id); kind != nil && kind.Resumes != "" {
+			return kind.Resumes
 		}
 	}
 	// Nodes leave with several commands; the steps of up are all others.

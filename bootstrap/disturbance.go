@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/scripts"
 )
@@ -20,7 +20,7 @@ type Disturbance struct {
 }
 
 // disturbances are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
-func (s *session) disturbances(ctx context.Context, g *plan.Graph) ([]Disturbance, error) {
+func (s *session) disturbances(ctx context.Context, g *graph.Graph) ([]Disturbance, error) {
 	nodes, reasons := g.Drained()
 	if len(nodes) == 0 {
 		return nil, nil
@@ -61,7 +61,7 @@ func Disturbing(nodes []Disturbance) bool {
 
 // agreed asks whether the plan may disturb what runs, and keeps the answer: the nodes that may be drained whatever runs
 // there when it is their turn.
-func (s *session) agreed(ctx context.Context, g *plan.Graph) error {
+func (s *session) agreed(ctx context.Context, g *graph.Graph) error {
 	s.drains = nil
 	found, err := s.disturbances(ctx, g)
 	if err != nil || len(found) == 0 {

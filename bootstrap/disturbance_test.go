@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // drivers is a site whose workers are nodes, and are drained for a driver.
@@ -27,7 +27,7 @@ func drivers(t *testing.T) (*site, Options) {
 // Whoever is asked about one node is told of all that are drained, and agrees to all. Where nobody was asked the steps do not
 // have the agreement, so that pods that come later stop them; an agreement to another plan is none to this one.
 func TestAgreementReachesTheDrains(t *testing.T) {
-	const all = "map[driver/drain/w1:yes driver/drain/w2:yes]"
+	const all = "map[node/drain/w1:yes node/drain/w2:yes]"
 	no := errors.New("no")
 	for name, c := range map[string]struct {
 		pods    string
@@ -59,7 +59,7 @@ func TestAgreementReachesTheDrains(t *testing.T) {
 				}
 				return c.agree(asked, d)
 			}
-			err := Up(t.Context(), o, func(*plan.Graph) error { return nil })
+			err := Up(t.Context(), o, func(*graph.Graph) error { return nil })
 			if c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("%v, want %v", err, c.err)
 			}
@@ -77,7 +77,7 @@ func TestRenderedDrains(t *testing.T) {
 	if _, err := Render(t.Context(), o, dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "cp1", "*driver-drain-w?", "values", "agreed"))
+	found, err := filepath.Glob(filepath.Join(dir, "cp1", "*node-drain-w?", "values", "agreed"))
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%q, %v", found, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
@@ -275,35 +276,35 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 	if busy := p.busy(); busy != nil {
 		return busy
 	}
-	graph, err := p.remedy(list)
+	g, err := p.remedy(list)
 	if err != nil {
 		return err
 	}
-	p.skips(graph)
-	if graph.Empty() {
+	p.skips(g)
+	if g.Empty() {
 		return nil
 	}
-	ask := func(graph *plan.Graph) error {
-		if graph.Empty() {
+	ask := func(g *graph.Graph) error {
+		if g.Empty() {
 			return nil
 		}
-		yes, err := agree(Mended{Text: p.told(ctx, graph), Reboot: reboot})
+		yes, err := agree(Mended{Text: p.told(ctx, g), Reboot: reboot})
 		if err == nil && !yes {
 			err = errDeclined
 		}
 		return err
 	}
-	design := func(ctx context.Context) (*plan.Graph, error) {
+	design := func(ctx context.Context) (*graph.Graph, error) {
 		if err := p.attach(ctx); err != nil {
 			return nil, err
 		}
 		return p.remedy(list)
 	}
-	if err = ask(graph); err == nil {
-		err = p.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
-			nodes, _ := graph.Drained()
-			graph.Agreed(nodes)
-			_, err := p.engine().Execute(ctx, graph)
+	if err = ask(g); err == nil {
+		err = p.changing(ctx, g, design, ask, func(ctx context.Context, g *graph.Graph) error {
+			nodes, _ := g.Drained()
+			g.Agreed(nodes)
+			_, err := p.engine().Execute(ctx, g)
 			return err
 		})
 	}
@@ -314,22 +315,22 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 }
 
 // remedy plans mends for the hosts as they are by their facts.
-func (p *patient) remedy(list []plan.Mend) (*plan.Graph, error) {
-	graph, err := plan.Repair(p.Inventory, p.facts, list)
+func (p *patient) remedy(list []plan.Mend) (*graph.Graph, error) {
+	g, err := plan.Repair(p.Inventory, p.facts, list)
 	if err != nil {
 		return nil, err
 	}
-	graph.Pace(max(p.MaxUnavailable, 1))
-	return graph, nil
+	g.Pace(max(p.MaxUnavailable, 1))
+	return g, nil
 }
 
 // told is what the graph does, in lines.
-func (p *patient) told(ctx context.Context, graph *plan.Graph) string {
+func (p *patient) told(ctx context.Context, g *graph.Graph) string {
 	var what strings.Builder
-	for _, s := range graph.Steps {
+	for _, s := range g.Steps {
 		fmt.Fprintf(&what, "%s: %s (%s)\n", s.Host, s.Title, s.Reason)
 	}
-	disturbed, err := p.disturbances(ctx, graph)
+	disturbed, err := p.disturbances(ctx, g)
 	if err != nil {
 		disturbed = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
 	}
@@ -343,7 +344,7 @@ func (p *patient) told(ctx context.Context, graph *plan.Graph) string {
 
 // InstallWatch puts the check of cards on the named hosts (none: all) that are nodes with cards: a timer that tells the
 // cluster by the condition GPUHealthy when a card is lost or hangs. show is called before anything changes.
-func InstallWatch(ctx context.Context, o Options, names []string, show func(*plan.Graph) error) error {
+func InstallWatch(ctx context.Context, o Options, names []string, show func(*graph.Graph) error) error {
 	ids, hosts, err := o.narrow(names)
 	if err != nil {
 		return err
@@ -353,19 +354,19 @@ func InstallWatch(ctx context.Context, o Options, names []string, show func(*pla
 		return err
 	}
 	defer s.close()
-	design := func(context.Context) (*plan.Graph, error) {
+	design := func(context.Context) (*graph.Graph, error) {
 		return plan.Watch(s.Inventory, s.facts, ids, scripts.Watch())
 	}
-	graph, err := design(ctx)
+	g, err := design(ctx)
 	if err != nil {
 		return err
 	}
-	s.skips(graph)
-	if err := show(graph); err != nil {
+	s.skips(g)
+	if err := show(g); err != nil {
 		return err
 	}
-	return s.changing(ctx, graph, design, show, func(ctx context.Context, graph *plan.Graph) error {
-		_, err := s.engine().Execute(ctx, graph)
+	return s.changing(ctx, g, design, show, func(ctx context.Context, g *graph.Graph) error {
+		_, err := s.engine().Execute(ctx, g)
 		return err
 	})
 }

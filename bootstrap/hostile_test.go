@@ -23,8 +23,8 @@ import (
 	"unicode/utf8"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -177,7 +177,7 @@ func shown(t *testing.T, o Options, story func(Options) error) (string, error) {
 }
 
 func up(o Options) error {
-	return Up(context.Background(), o, func(g *plan.Graph) error { return report.PrintPlan(io.Discard, g, report.PlanOptions{Verbose: true}) })
+	return Up(context.Background(), o, func(g *graph.Graph) error { return report.PrintPlan(io.Discard, g, report.PlanOptions{Verbose: true}) })
 }
 
 func onlyPlan(o Options) error { _, err := Plan(context.Background(), o); return err }
@@ -452,8 +452,8 @@ func TestListOfPodsWithoutEnd(t *testing.T) {
 			return err
 		}
 		defer s.close()
-		drain := &plan.Step{Ref: plan.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "driver/drain/cp"}, Script: "driver-drain", Input: plan.Input{Values: map[string]string{"node": "cp"}}}
-		return s.agreed(context.Background(), &plan.Graph{Steps: []*plan.Step{drain}})
+		drain := &graph.Step{Ref: graph.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "node/drain/cp"}, Drains: "cp"}
+		return s.agreed(context.Background(), &graph.Graph{Steps: []*graph.Step{drain}})
 	})
 	if !errors.Is(err, &reason.Error{ID: reason.HostOutputTooLarge}) {
 		t.Errorf("%v, want the reason %s", err, reason.HostOutputTooLarge)
@@ -471,7 +471,7 @@ func TestAWorkerThatCallsItselfAnother(t *testing.T) {
 			o, servers := fakes(t, &fakeHost{name: "cp"}, &fakeHost{name: "w1"}, liar)
 			o.Inventory.Hosts[2].Address = "localhost" // or it would be called as the others
 			for _, story := range []func(Options) error{up, onlyPlan, func(o Options) error {
-				return Reset(context.Background(), o, []string{"localhost"}, func(*plan.Graph) error { return nil })
+				return Reset(context.Background(), o, []string{"localhost"}, func(*graph.Graph) error { return nil })
 			}} {
 				_, err := shown(t, o, story)
 				wantReasons(t, err)

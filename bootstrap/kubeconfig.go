@@ -16,6 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -66,9 +67,9 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 }
 
 // checkKubeconfig finds before anything changes that the end of this plan could not write the kubeconfig. It writes nothing.
-func (s *session) checkKubeconfig(graph *plan.Graph) error {
+func (s *session) checkKubeconfig(g *graph.Graph) error {
 	path := s.kubeconfigPath()
-	now, _ := graph.Split()
+	now := g.At(graph.First, graph.Proof)
 	seen := s.facts[s.adminPlane().ID()].ControlPlane
 	switch {
 	case now.Empty() && (seen == nil || sourceOf(path) == seen.AdminConfSHA256):

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -177,8 +177,8 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-func noPlan(t *testing.T) func(*plan.Graph) error {
-	return func(*plan.Graph) error { t.Error("a plan was shown"); return nil }
+func noPlan(t *testing.T) func(*graph.Graph) error {
+	return func(*graph.Graph) error { t.Error("a plan was shown"); return nil }
 }
 
 // A file that was fetched from another address of the same control plane is no other cluster's.
@@ -196,7 +196,7 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 	}
 	put(t, o.Kubeconfig, sourceMark+"0\n"+hostMark+"10.9.9.9\n"+string(text))
 	no := errors.New("no, thanks")
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*plan.Graph) error { return no }); !errors.Is(err, no) {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { return no }); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
 }
@@ -210,9 +210,9 @@ func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 	}
 	defer s.close()
 	put(t, o.Kubeconfig, "notes\n")
-	err = s.finish(t.Context(), &plan.Graph{Steps: []*plan.Step{
-		{Ref: plan.Ref{Host: "cp1", ID: "gpu/ready"}},
-		{Ref: plan.Ref{Host: "cp1", ID: "cuda/toolkit"}, Script: "os-modules", Timeout: time.Minute, Later: true},
+	err = s.finish(t.Context(), &graph.Graph{Steps: []*graph.Step{
+		{Ref: graph.Ref{Host: "cp1", ID: "gpu/ready"}},
+		{Ref: graph.Ref{Host: "cp1", ID: "cuda/toolkit"}, Script: "os-modules", Timeout: time.Minute, Stage: graph.Last},
 	}})
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.KubeconfigConflict || content(t, o.Kubeconfig) != "notes\n" {
 		t.Errorf("%v", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/jupyter"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -42,7 +43,7 @@ const notebookTunnel = 8888
 // own, which computes on its card. One that runs is replaced where that was planned only. It returns nil where no notebook is
 // wanted.
 func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
-	if !plan.Selected(s.Only, s.Skip, plan.NotebookStep) {
+	if !graph.Selected(s.Only, s.Skip, plan.NotebookStep) {
 		return nil, nil
 	}
 	graph, err := plan.Notebook(s.Inventory, s.facts, planned)

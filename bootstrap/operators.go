@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -108,7 +108,7 @@ func (s *session) holding(ctx context.Context, work func(context.Context) error)
 // changing carries out a graph that was designed and shown before the cluster was held. Somebody may have been at work
 // meanwhile, so everything is looked at again and designed again: work is given the graph that holds now, which is shown
 // where it is another one. A graph without steps needs no hold.
-func (s *session) changing(ctx context.Context, graph *plan.Graph, design func(context.Context) (*plan.Graph, error), show func(*plan.Graph) error, work func(context.Context, *plan.Graph) error) error {
+func (s *session) changing(ctx context.Context, graph *graph.Graph, design func(context.Context) (*graph.Graph, error), show func(*graph.Graph) error, work func(context.Context, *graph.Graph) error) error {
 	if graph.Empty() {
 		return work(ctx, graph)
 	}
@@ -138,6 +138,6 @@ func (s *session) lookAtAll(ctx context.Context) error {
 }
 
 // sameSteps reports whether two graphs do the same on the same hosts, for the same reasons.
-func sameSteps(a, b *plan.Graph) bool {
-	return slices.EqualFunc(a.Steps, b.Steps, func(x, y *plan.Step) bool { return x.Ref == y.Ref && x.Reason == y.Reason })
+func sameSteps(a, b *graph.Graph) bool {
+	return slices.EqualFunc(a.Steps, b.Steps, func(x, y *graph.Step) bool { return x.Ref == y.Ref && x.Reason == y.Reason })
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
@@ -104,7 +104,7 @@ func stage(t *testing.T, actors ...*actor) (Options, *event.Recorder) {
 
 // Whoever wants to change a cluster that somebody else holds hears so, without waiting for hosts that are slower.
 func TestTheSecondOperator(t *testing.T) {
-	never := func(*plan.Graph) error { t.Error("a plan was shown"); return nil }
+	never := func(*graph.Graph) error { t.Error("a plan was shown"); return nil }
 	for name, story := range map[string]func(Options) error{
 		"up":    func(o Options) error { return Up(t.Context(), o, never) },
 		"reset": func(o Options) error { return Reset(t.Context(), o, nil, never) },
@@ -147,7 +147,7 @@ func TestChangedBeforeTheHold(t *testing.T) {
 	cp := &actor{facts: []string{"ledger=7\n", "ledger=0\n"}}
 	o, events := stage(t, cp)
 	var shown []int
-	err := Reset(t.Context(), o, nil, func(g *plan.Graph) error {
+	err := Reset(t.Context(), o, nil, func(g *graph.Graph) error {
 		if len(shown) == 0 && cp.held > 0 {
 			t.Error("the cluster was held before the plan was shown")
 		}
@@ -170,20 +170,20 @@ func TestChangedBeforeTheHold(t *testing.T) {
 // about the plan, it does not.
 func TestWaitingForAFormerRunHolds(t *testing.T) {
 	const former = "ledger=1\nrun=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"
-	for name, story := range map[string]func(Options, func(*plan.Graph) error) error{
-		"up":    func(o Options, show func(*plan.Graph) error) error { return Up(t.Context(), o, show) },
-		"reset": func(o Options, show func(*plan.Graph) error) error { return Reset(t.Context(), o, nil, show) },
-		"remove-worker": func(o Options, show func(*plan.Graph) error) error {
+	for name, story := range map[string]func(Options, func(*graph.Graph) error) error{
+		"up":    func(o Options, show func(*graph.Graph) error) error { return Up(t.Context(), o, show) },
+		"reset": func(o Options, show func(*graph.Graph) error) error { return Reset(t.Context(), o, nil, show) },
+		"remove-worker": func(o Options, show func(*graph.Graph) error) error {
 			return RemoveWorker(t.Context(), o, Removal{Names: []string{"w1"}, Show: show})
 		},
-		"smoke": func(o Options, _ func(*plan.Graph) error) error { return Smoke(t.Context(), o) },
+		"smoke": func(o Options, _ func(*graph.Graph) error) error { return Smoke(t.Context(), o) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cp, w := &actor{facts: []string{former, "ledger=1\n"}}, &actor{facts: []string{"ledger=1\n"}}
 			o, _ := stage(t, cp, w)
 			shown := 0
 			no := errors.New("no, thanks")
-			err := story(o, func(*plan.Graph) error {
+			err := story(o, func(*graph.Graph) error {
 				if shown++; cp.holds {
 					t.Error("the cluster is held while the plan is shown")
 				}
@@ -204,7 +204,7 @@ func TestWaitingForAFormerRunHolds(t *testing.T) {
 
 // A host that goes down kills what looks at it, and is back a moment later; one that does so again has something else.
 func TestLookThatIsKilled(t *testing.T) {
-	none := func(*plan.Graph) error { return nil }
+	none := func(*graph.Graph) error { return nil }
 	o, _ := stage(t, &actor{facts: []string{"killed", "ledger=0\n"}})
 	if err := Reset(t.Context(), o, nil, none); err != nil {
 		t.Error(err)
@@ -219,7 +219,7 @@ func TestLookThatIsKilled(t *testing.T) {
 func TestNothingToDoHoldsNothing(t *testing.T) {
 	cp := &actor{facts: []string{"ledger=0\n"}}
 	o, events := stage(t, cp)
-	if err := Reset(t.Context(), o, nil, func(*plan.Graph) error { return nil }); err != nil {
+	if err := Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	commands := 0

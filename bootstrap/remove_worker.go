@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/run"
@@ -19,10 +20,10 @@ import (
 
 // Removal says how workers leave.
 type Removal struct {
-	Names []string                // of the workers, their addresses, or ranges of these
-	Force bool                    // go on without workers that cannot be reached: only their nodes and entries go
-	Show  func(*plan.Graph) error // is called with the plan before anything is touched
-	Sure  func() error            // is asked where something is to be done and no pods have to be agreed about
+	Names []string                 // of the workers, their addresses, or ranges of these
+	Force bool                     // go on without workers that cannot be reached: only their nodes and entries go
+	Show  func(*graph.Graph) error // is called with the plan before anything is touched
+	Sure  func() error             // is asked where something is to be done and no pods have to be agreed about
 }
 
 // RemoveWorker takes workers out of the cluster, resets them and removes them from the inventory file. Only the control
@@ -59,26 +60,26 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	if err := s.awaiting(ctx, s.stop); err != nil {
 		return err
 	}
-	var left map[string][]plan.Ref
-	design := func(ctx context.Context) (*plan.Graph, error) {
+	var left map[string][]graph.Ref
+	design := func(ctx context.Context) (*graph.Graph, error) {
 		if err := s.stop(ctx); err != nil {
 			return nil, err
 		}
-		graph, after, err := plan.Remove(s.Inventory, s.facts, ids, r.Force)
+		g, after, err := plan.Remove(s.Inventory, s.facts, ids, r.Force)
 		left = after
-		return graph, err
+		return g, err
 	}
-	graph, err := design(ctx)
+	g, err := design(ctx)
 	if err != nil {
 		return err
 	}
-	s.skips(graph)
-	ask := func(graph *plan.Graph) error { return s.sure(ctx, graph, r) }
-	if err := ask(graph); err != nil {
+	s.skips(g)
+	ask := func(g *graph.Graph) error { return s.sure(ctx, g, r) }
+	if err := ask(g); err != nil {
 		return err
 	}
-	return s.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
-		result, err := s.engine().Execute(ctx, graph)
+	return s.changing(ctx, g, design, ask, func(ctx context.Context, g *graph.Graph) error {
+		result, err := s.engine().Execute(ctx, g)
 		s.tellWhatIsLeft(result)
 		return errors.Join(err, s.forget(ids, left, result))
 	})
@@ -117,7 +118,7 @@ func adviseForce(err error, workers []string) error {
 }
 
 // sure shows the plan, and asks: which pods may be moved, or else whether all of this is meant.
-func (s *session) sure(ctx context.Context, graph *plan.Graph, r Removal) error {
+func (s *session) sure(ctx context.Context, graph *graph.Graph, r Removal) error {
 	if err := r.Show(graph); err != nil || graph.Empty() {
 		return err
 	}
@@ -133,10 +134,10 @@ func (s *session) sure(ctx context.Context, graph *plan.Graph, r Removal) error 
 }
 
 // forget removes the workers that have left from the inventory file, and says what became of those that were not reached.
-func (s *session) forget(ids []string, left map[string][]plan.Ref, result *run.Result) error {
+func (s *session) forget(ids []string, left map[string][]graph.Ref, result *run.Result) error {
 	var gone []string
 	for _, id := range ids {
-		if !slices.ContainsFunc(left[id], func(last plan.Ref) bool { return !done(result, last) }) {
+		if !slices.ContainsFunc(left[id], func(last graph.Ref) bool { return !done(result, last) }) {
 			gone = append(gone, id)
 		}
 	}
@@ -165,7 +166,7 @@ func (s *session) forget(ids []string, left map[string][]plan.Ref, result *run.R
 }
 
 // done reports whether a step ended well.
-func done(result *run.Result, step plan.Ref) bool {
+func done(result *run.Result, step graph.Ref) bool {
 	return slices.ContainsFunc(result.Steps, func(s run.StepResult) bool { return s.Ref == step && s.Outcome == run.Done })
 }
 

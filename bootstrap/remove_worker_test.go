@@ -11,7 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
@@ -44,7 +44,7 @@ func leavers(t *testing.T) (*site, Options) {
 
 // leave is a removal that is agreed to.
 func leave(names ...string) Removal {
-	return Removal{Names: names, Show: func(*plan.Graph) error { return nil }, Sure: func() error { return nil }}
+	return Removal{Names: names, Show: func(*graph.Graph) error { return nil }, Sure: func() error { return nil }}
 }
 
 func wantFile(t *testing.T, o Options, gone ...string) {
@@ -114,7 +114,7 @@ func TestRemoveWorker(t *testing.T) {
 	}
 	s.did = nil
 	o.Limit = []string{"w2"}
-	if err := Up(t.Context(), o, func(*plan.Graph) error { return nil }); err != nil {
+	if err := Up(t.Context(), o, func(*graph.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(s.did, "w2 cluster/join") || !s.joined["w2"] {

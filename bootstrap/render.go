@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/render"
@@ -29,7 +30,7 @@ func Render(ctx context.Context, o Options, dir, assume string) (string, error) 
 	return o.render(dir, graph)
 }
 
-func (o Options) render(dir string, graph *plan.Graph) (string, error) {
+func (o Options) render(dir string, graph *graph.Graph) (string, error) {
 	if graph.Kubernetes != "" { // the folder's README.md says the same as the warnings
 		graph.Warnings = append(graph.Warnings, graph.Kubernetes)
 	}
@@ -52,7 +53,7 @@ func (o Options) render(dir string, graph *plan.Graph) (string, error) {
 }
 
 // rendered is the plan for the hosts as they are, or as they are assumed to be, and the inventory with the version it is made for.
-func (o Options) rendered(ctx context.Context, assume string) (*plan.Graph, *inventory.Inventory, error) {
+func (o Options) rendered(ctx context.Context, assume string) (*graph.Graph, *inventory.Inventory, error) {
 	if assume == "" {
 		return o.planned(ctx)
 	}

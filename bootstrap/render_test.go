@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // Rendering looks at hosts and changes none of them, and says what up does.
@@ -28,7 +28,7 @@ func TestRender(t *testing.T) {
 		}
 	}
 	// What is in order already is not in the folders.
-	if err := Up(t.Context(), o, func(*plan.Graph) error { return nil }); err != nil {
+	if err := Up(t.Context(), o, func(*graph.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Render(t.Context(), o, dir, ""); err != nil {
@@ -42,7 +42,7 @@ func TestRender(t *testing.T) {
 // Where nothing is left to do there is nothing to run by hand, and no folder that looks as if there were.
 func TestRenderNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	said, err := Options{}.render(dir, &plan.Graph{})
+	said, err := Options{}.render(dir, &graph.Graph{})
 	if err != nil || !strings.Contains(said, "nothing was written") || !strings.Contains(said, "--assume RELEASE") || !strings.Contains(said, "debian-12") {
 		t.Errorf("%q, %v", said, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -22,7 +23,7 @@ import (
 
 // Reset takes the named hosts (none: the whole cluster) out of the cluster and undoes what kgpu changed on them.
 // confirm is called with the plan before anything is touched.
-func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Graph) error) error {
+func Reset(ctx context.Context, o Options, names []string, confirm func(*graph.Graph) error) error {
 	ids, hosts, err := o.narrow(names)
 	if err != nil {
 		return err
@@ -38,30 +39,30 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 	if err := s.awaiting(ctx, s.stop); err != nil {
 		return err
 	}
-	design := func(ctx context.Context) (*plan.Graph, error) {
+	design := func(ctx context.Context) (*graph.Graph, error) {
 		if err := s.stop(ctx); err != nil {
 			return nil, err
 		}
 		return plan.Reset(s.Inventory, s.facts, ids)
 	}
-	graph, err := design(ctx)
+	g, err := design(ctx)
 	if err != nil {
 		return err
 	}
-	s.skips(graph)
-	if err := confirm(graph); err != nil {
+	s.skips(g)
+	if err := confirm(g); err != nil {
 		return err
 	}
 	whole := len(ids) == 0 || slices.ContainsFunc(ids, s.isPlane)
-	if graph.Empty() {
+	if g.Empty() {
 		if whole {
 			return s.forgetRest(ctx)
 		}
 		return nil
 	}
 	s.forgets = true
-	return s.changing(ctx, graph, design, confirm, func(ctx context.Context, graph *plan.Graph) error {
-		result, err := s.engine().Execute(ctx, graph)
+	return s.changing(ctx, g, design, confirm, func(ctx context.Context, g *graph.Graph) error {
+		result, err := s.engine().Execute(ctx, g)
 		s.tellWhatIsLeft(result)
 		if err != nil {
 			return err

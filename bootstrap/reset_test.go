@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 )
@@ -18,7 +18,7 @@ import (
 // What a host could not take back is a warning, of however many words that host makes it.
 func TestResetTellsWhatIsLeft(t *testing.T) {
 	for name, takeApart := range map[string]func(Options) error{
-		"reset":         func(o Options) error { return Reset(t.Context(), o, nil, func(*plan.Graph) error { return nil }) },
+		"reset":         func(o Options) error { return Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }) },
 		"remove-worker": func(o Options) error { return RemoveWorker(t.Context(), o, leave("w2")) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestResetTellsWhatAFormerOneLeft(t *testing.T) {
 		tells: fmt.Sprintf("B\thost/reset\t0\nO\thost/reset\tleft\t%s\nD\thost/reset\t0\t1\t\t\nE\t0\n", base64.StdEncoding.EncodeToString([]byte("/etc/hosts was edited\n"))),
 	}
 	o, events := stage(t, cp)
-	if err := Reset(t.Context(), o, nil, func(*plan.Graph) error { return nil }); err != nil {
+	if err := Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(events.Events(), func(e event.Event) bool {
@@ -81,7 +81,7 @@ func TestResetForgetsTheKubeconfigLate(t *testing.T) {
 				c.set(s)
 			}
 			put(t, o.Kubeconfig, c.text)
-			err := Reset(t.Context(), o, c.names, func(g *plan.Graph) error {
+			err := Reset(t.Context(), o, c.names, func(g *graph.Graph) error {
 				if !g.Empty() {
 					t.Errorf("%d steps are left", len(g.Steps))
 				}
@@ -113,7 +113,7 @@ func TestResetOfWhatWasHardlyBegun(t *testing.T) {
 			cp := &actor{facts: []string{tc.facts}, tells: "B\thost/reset\t0\nD\thost/reset\t0\t1\t\t\nE\t0\n"}
 			o, _ := stage(t, cp)
 			var steps []string
-			if err := Reset(t.Context(), o, nil, func(g *plan.Graph) error {
+			if err := Reset(t.Context(), o, nil, func(g *graph.Graph) error {
 				for _, s := range g.Steps {
 					steps = append(steps, s.ID)
 				}
@@ -153,7 +153,7 @@ func TestResetOfTheControlPlane(t *testing.T) {
 	}
 	o.Inventory = &dead
 	usage := (*reason.UsageError)(nil)
-	if err := Reset(t.Context(), o, []string{"cp1"}, func(*plan.Graph) error { return nil }); !errors.As(err, &usage) {
+	if err := Reset(t.Context(), o, []string{"cp1"}, func(*graph.Graph) error { return nil }); !errors.As(err, &usage) {
 		t.Errorf("not refused before anything: %v", err)
 	}
 }

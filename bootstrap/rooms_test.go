@@ -7,11 +7,15 @@ import (
 )
 
 // TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and SSH to the
-// packages below; records are read without a connection and without a plan.
+// packages below; who carries out or shows a graph does not know what its steps are for; records are read without a connection
+// and without a plan.
 func TestRooms(t *testing.T) {
 	const own = "kgpu.dev/kgpu/bootstrap/"
 	for folder, strangers := range map[string][]string{
 		".":       {own + "history", own + "timeline", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp"},
+		"graph":   {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
+		"run":     {own + "catalog", own + "plan"},
+		"report":  {own + "plan"},
 		"records": {own + "remote", own + "run", own + "plan", own + "kubeconfig", own + "jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
 	} {
 		room, err := build.ImportDir(folder, 0)

@@ -17,6 +17,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/remote"
@@ -273,7 +274,7 @@ func operator() string {
 }
 
 // skips tells about the steps that have nothing to do.
-func (s *session) skips(g *plan.Graph) {
+func (s *session) skips(g *graph.Graph) {
 	for _, skipped := range g.Skipped {
 		why := event.Satisfied
 		if skipped.Unwanted {

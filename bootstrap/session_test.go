@@ -8,7 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -105,7 +105,7 @@ func TestNoControlPlane(t *testing.T) {
 func TestWarningsAreToldOnce(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1", "w2")
 	s.warns = map[string]string{"cp1 cluster/init": "kubeadm: old\nkubeadm: Swap", "w1 cluster/join": "kubeadm: old", "w2 cluster/join": "kubeadm: old"}
-	if err := Up(t.Context(), o, func(*plan.Graph) error { return nil }); err != nil {
+	if err := Up(t.Context(), o, func(*graph.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	events := s.Events()

@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -162,8 +163,8 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 
 // proveNew is the last act of a run that did something for cards, or finds no notebook: nothing was proven yet, or not to
 // the end. The hosts with cards tell what their drivers see now.
-func (s *session) proveNew(ctx context.Context, done *plan.Graph) error {
-	if !done.Proves() {
+func (s *session) proveNew(ctx context.Context, done *graph.Graph) error {
+	if !plan.Proves(done) {
 		return nil
 	}
 	owed := s.owesProof()

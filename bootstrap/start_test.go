@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
@@ -29,7 +29,7 @@ func TestHostOutOfReachAtTheStart(t *testing.T) {
 			for _, h := range c.down {
 				s.servers[h].Stop()
 			}
-			err := Up(t.Context(), o, func(*plan.Graph) error { t.Error("there is a plan"); return nil })
+			err := Up(t.Context(), o, func(*graph.Graph) error { t.Error("there is a plan"); return nil })
 			all := reason.All(err)
 			if len(all) != len(c.down) || reason.ExitStatus(err) != 20 || len(s.did) > 0 {
 				t.Fatalf("%v; did %q", err, s.did)
@@ -56,7 +56,7 @@ func TestLostWhileLooking(t *testing.T) {
 		s.servers["w1"].Start(t)
 		return true
 	}
-	if err := Up(t.Context(), o, func(*plan.Graph) error { return nil }); err != nil {
+	if err := Up(t.Context(), o, func(*graph.Graph) error { return nil }); err != nil {
 		t.Error(err)
 	}
 	if !lost {

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -15,7 +16,7 @@ import (
 
 // Up makes the cluster of the inventory, or carries on where a former run stopped. show is called with the plan before
 // anything is touched.
-func Up(ctx context.Context, o Options, show func(*plan.Graph) error) error {
+func Up(ctx context.Context, o Options, show func(*graph.Graph) error) error {
 	hosts, err := o.selected()
 	if err != nil {
 		return err
@@ -24,13 +25,13 @@ func Up(ctx context.Context, o Options, show func(*plan.Graph) error) error {
 }
 
 // Plan says what Up would do. It changes nothing.
-func Plan(ctx context.Context, o Options) (*plan.Graph, error) {
+func Plan(ctx context.Context, o Options) (*graph.Graph, error) {
 	graph, _, err := o.planned(ctx)
 	return graph, err
 }
 
 // planned is Plan, and the inventory with the version of Kubernetes that it plans for.
-func (o Options) planned(ctx context.Context) (*plan.Graph, *inventory.Inventory, error) {
+func (o Options) planned(ctx context.Context) (*graph.Graph, *inventory.Inventory, error) {
 	hosts, err := o.selected()
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +62,7 @@ func (o Options) planned(ctx context.Context) (*plan.Graph, *inventory.Inventory
 // converge is the story of up and add-worker: look, judge, plan, run, hand over the kubeconfig, prove the cards, and do
 // what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes, with
 // what was seen on them, by their IDs. Workers that are lost on the way are left out; what they failed with is in the error.
-func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*plan.Graph) error, begin func(map[string]*facts.Host) error) error {
+func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*graph.Graph) error, begin func(map[string]*facts.Host) error) error {
 	s, err := openAlone(ctx, o, hosts)
 	if err != nil {
 		return err
@@ -75,41 +76,41 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 	return err
 }
 
-func (s *session) converge(ctx context.Context, show func(*plan.Graph) error, begin func(map[string]*facts.Host) error) error {
+func (s *session) converge(ctx context.Context, show func(*graph.Graph) error, begin func(map[string]*facts.Host) error) error {
 	if err := s.awaiting(ctx, s.attach); err != nil {
 		return err
 	}
 	if err := s.preflight(ctx); err != nil {
 		return err
 	}
-	graph, err := s.plan()
+	g, err := s.plan()
 	if err != nil {
 		return err
 	}
-	s.skips(graph)
-	ask := func(graph *plan.Graph) error {
-		if err := s.checkKubeconfig(graph); err != nil {
+	s.skips(g)
+	ask := func(g *graph.Graph) error {
+		if err := s.checkKubeconfig(g); err != nil {
 			return err
 		}
-		if err := show(graph); err != nil {
+		if err := show(g); err != nil {
 			return err
 		}
-		return s.agreed(ctx, graph)
+		return s.agreed(ctx, g)
 	}
-	if err := ask(graph); err != nil {
+	if err := ask(g); err != nil {
 		return err
 	}
-	design := func(ctx context.Context) (*plan.Graph, error) {
+	design := func(ctx context.Context) (*graph.Graph, error) {
 		if err := s.attach(ctx); err != nil {
 			return nil, err
 		}
 		return s.plan()
 	}
-	return s.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
+	return s.changing(ctx, g, design, ask, func(ctx context.Context, g *graph.Graph) error {
 		if err := begin(s.facts); err != nil {
 			return err
 		}
-		rest, err := s.carryOut(ctx, graph)
+		rest, err := s.carryOut(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -119,8 +120,8 @@ func (s *session) converge(ctx context.Context, show func(*plan.Graph) error, be
 
 // finish is what comes when all that has to be done now is done: by graph, the last one. A kubeconfig that could not be
 // written keeps nothing of it from being done.
-func (s *session) finish(ctx context.Context, graph *plan.Graph) error {
-	now, later := graph.Split()
+func (s *session) finish(ctx context.Context, g *graph.Graph) error {
+	now, later := g.At(graph.First, graph.Proof), g.At(graph.Last)
 	unwritten := s.kubeconfig(ctx, !now.Empty())
 	if unwritten != nil && !unwritable(unwritten) {
 		return unwritten
@@ -129,7 +130,7 @@ func (s *session) finish(ctx context.Context, graph *plan.Graph) error {
 		return errors.Join(unwritten, err)
 	}
 	s.tellLeftOut(later)
-	later.Steps = slices.DeleteFunc(later.Steps, func(step *plan.Step) bool { return s.facts[step.Host] == nil })
+	later.Steps = slices.DeleteFunc(later.Steps, func(step *graph.Step) bool { return s.facts[step.Host] == nil })
 	_, err := s.engine().Execute(ctx, later)
 	return errors.Join(unwritten, err)
 }
@@ -139,21 +140,21 @@ func unwritable(err error) bool {
 	return errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || errors.Is(err, &reason.Error{ID: reason.KubeconfigUnwritable})
 }
 
-func (s *session) plan() (*plan.Graph, error) {
+func (s *session) plan() (*graph.Graph, error) {
 	up := plan.Up
 	if s.Adopt {
 		up = plan.UpAdopting
 	}
-	graph, err := up(s.Inventory, s.facts)
+	g, err := up(s.Inventory, s.facts)
 	if err != nil {
 		return nil, err
 	}
-	graph.Kubernetes = s.kubernetes
-	graph.Pace(max(s.MaxUnavailable, 1))
-	graph.Warnings = append(graph.Warnings, s.agedCatalog()...)
-	selected, err := graph.Select(s.Only, s.Skip)
-	if unknown := (*plan.UnknownStepError)(nil); s.left != nil && errors.As(err, &unknown) {
-		return &plan.Graph{}, nil // the hosts that had such a step were left out
+	g.Kubernetes = s.kubernetes
+	g.Pace(max(s.MaxUnavailable, 1))
+	g.Warnings = append(g.Warnings, s.agedCatalog()...)
+	selected, err := g.Select(s.Only, s.Skip)
+	if usage := (*reason.UsageError)(nil); s.left != nil && errors.As(err, &usage) {
+		return &graph.Graph{}, nil // the hosts that had such a step were left out
 	}
 	return selected, err
 }

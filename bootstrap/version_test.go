@@ -13,7 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -25,7 +25,7 @@ func TestVersionChangeIsRefused(t *testing.T) {
 	if o.Inventory.Kubernetes.Version.Minor = 37; !slices.Contains(o.Ignore, string(reason.KubernetesVersionChange)) {
 		t.Fatal("not everything is ignored")
 	}
-	show := func(g *plan.Graph) error { t.Errorf("it is planned: %v", g.Steps); return nil }
+	show := func(g *graph.Graph) error { t.Errorf("it is planned: %v", g.Steps); return nil }
 	for name, story := range map[string]func(context.Context, Options) error{
 		"plan": func(ctx context.Context, o Options) error { _, err := Plan(ctx, o); return err },
 		"up":   func(ctx context.Context, o Options) error { return Up(ctx, o, show) },
@@ -69,7 +69,7 @@ func TestAddWorkerOfTheClustersVersion(t *testing.T) {
 	}
 	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.1")
 	var shown []string
-	show := func(g *plan.Graph) error {
+	show := func(g *graph.Graph) error {
 		for _, step := range g.Steps {
 			if step.ID == "kube/packages" {
 				shown = append(shown, step.Host+" "+step.Input.Values["version"])
@@ -106,7 +106,7 @@ func TestRenderOfTheClustersVersion(t *testing.T) {
 }
 
 // installed are the versions of the packages that a plan installs, by host.
-func installed(g *plan.Graph) map[string]string {
+func installed(g *graph.Graph) map[string]string {
 	out := map[string]string{}
 	for _, step := range g.Steps {
 		if step.ID == "kube/packages" {
@@ -176,7 +176,7 @@ func TestOneVersionForTheWholeRun(t *testing.T) {
 	o.Inventory.Kubernetes.Pin = inventory.NotPinned
 	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.5")
 	var shown []map[string]string
-	if err := Up(t.Context(), o, func(g *plan.Graph) error { shown = append(shown, installed(g)); return nil }); err != nil {
+	if err := Up(t.Context(), o, func(g *graph.Graph) error { shown = append(shown, installed(g)); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, got := range shown {
@@ -196,7 +196,7 @@ func TestAddWorkerWithoutTheClustersPatch(t *testing.T) {
 	s, o, w1 := growing(t)
 	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return id == string(reason.PackageMissing) })
 	s.offers = map[string]string{"w1": "offers=1.36 yes 1.36.5\n"}
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(g *plan.Graph) error { t.Errorf("it is planned: %v", installed(g)); return nil })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(g *graph.Graph) error { t.Errorf("it is planned: %v", installed(g)); return nil })
 	if e := (*reason.Error)(nil); !errors.As(err, &e) || e.ID != reason.PackageMissing || e.Host != "localhost" || !strings.HasPrefix(e.AdviceLine(), "a new node gets the version of its cluster") {
 		t.Errorf("%v", err)
 	}

@@ -309,14 +309,14 @@ func TestDoctorDrain(t *testing.T) {
 	s.value("patience", "120\n")
 	s.write("stuck", "There are pending pods in node \"w1\" when an error occurred: global timeout reached: 2m0s\n")
 	s.write("pods", "default/train-1 Running ReplicaSet Ready=True ending\nkube-system/kube-proxy-y Running DaemonSet Ready=True\nkube-system/etcd-w1 Running mirror Node\ndefault/done Succeeded\n")
-	s.ok(s.step("doctor-drain"))
+	s.ok(s.step("node-drain"))
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
 
 	s = nodeHost(t)
 	s.value("patience", "120\n")
 	s.write("stuck", "Cannot evict pod as it would violate the pod's disruption budget.\n")
 	s.write("pods", "default/train-1 Running\n")
-	s.fails(s.step("doctor-drain"), 1, "NODE_DRAIN_BLOCKED")
+	s.fails(s.step("node-drain"), 1, "NODE_DRAIN_BLOCKED")
 	s.detail("disruption budget", "default/train-1")
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "uncordon w1", "label node w1 kgpu.dev/drained-")
 }

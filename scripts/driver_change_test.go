@@ -376,6 +376,13 @@ case $call in "drain "*) if [[ -e /stuck ]]; then cat /stuck; exit 1; fi; sed -i
 	return s
 }
 
+// patience is for the pods of a node whose driver hangs; empty: it does not.
+func (s *sandbox) patience(seconds string) {
+	if seconds != "" {
+		s.value("patience", seconds)
+	}
+}
+
 func (s *sandbox) called(want ...string) {
 	s.t.Helper()
 	got := strings.Split(strings.TrimSpace(drainTimeout.ReplaceAllString(s.read("calls"), "--timeout …")), "\n")
@@ -392,11 +399,11 @@ var drainTimeout = regexp.MustCompile(`--timeout [1-9]\d*s`)
 // Before 1.20 the flag for pods with files of their own had another name.
 func TestDrainsOfOldVersions(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{"driver-drain", "doctor-drain"} {
+	for _, patience := range []string{"", "120\n"} {
 		s := nodeHost(t)
 		s.write("var/lib/dpkg/status", oldPackage("1.19.16-00"))
-		s.value("patience", "120\n")
-		s.ok(s.step(step))
+		s.patience(patience)
+		s.ok(s.step("node-drain"))
 		s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", "drain w1 --ignore-daemonsets --delete-local-data --timeout …", "label --overwrite node w1 kgpu.dev/gpu=drained")
 	}
 }
@@ -404,14 +411,14 @@ func TestDrainsOfOldVersions(t *testing.T) {
 func TestDriverDrainAndBack(t *testing.T) {
 	t.Parallel()
 	s := nodeHost(t)
-	s.ok(s.step("driver-drain"))
+	s.ok(s.step("node-drain"))
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
-	s.ok(s.step("driver-drain")) // once more, after an interruption
+	s.ok(s.step("node-drain")) // once more, after an interruption
 	s.called("cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
 
 	s.write("pods", "kube-system/nvidia-device-plugin-x Running DaemonSet cards Ready=True\n")
 	s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "sed -i '/ cards/d' /pods", ":", 1))
-	s.ok(s.step("driver-uncordon"))
+	s.ok(s.step("node-uncordon"))
 	s.called("label --overwrite node w1 kgpu.dev/gpu=true", "uncordon w1", "label node w1 kgpu.dev/drained-")
 }
 
@@ -420,10 +427,10 @@ func TestDriverDrainOfACordonedNode(t *testing.T) {
 	t.Parallel()
 	s := nodeHost(t)
 	s.write("unschedulable", "true")
-	s.ok(s.step("driver-drain"))
+	s.ok(s.step("node-drain"))
 	s.called("label --overwrite node w1 kgpu.dev/drained=other", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained")
 	s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "sed -i '/ cards/d' /pods", "echo 'p Running DaemonSet cards Ready=True' >/pods", 1))
-	if r := s.ok(s.step("driver-uncordon")); !strings.Contains(r.output, "stays cordoned") || s.read("unschedulable") != "true" {
+	if r := s.ok(s.step("node-uncordon")); !strings.Contains(r.output, "stays cordoned") || s.read("unschedulable") != "true" {
 		t.Errorf("it says:\n%s", r.output)
 	}
 }
@@ -433,7 +440,7 @@ func TestDriverDrainBlocked(t *testing.T) {
 	t.Parallel()
 	s := nodeHost(t)
 	s.write("pods", s.read("pods")+"default/mine Running Ready=True\ndefault/yours Pending\n")
-	s.fails(s.step("driver-drain"), 1, "NODE_DRAIN_BLOCKED")
+	s.fails(s.step("node-drain"), 1, "NODE_DRAIN_BLOCKED")
 	s.detail("node w1 has pods without a controller, which would be lost: default/mine, default/yours")
 	if got := s.read("calls"); got != "" {
 		t.Errorf("calls:\n%s", got)
@@ -441,7 +448,7 @@ func TestDriverDrainBlocked(t *testing.T) {
 
 	s = nodeHost(t)
 	s.write("stuck", "evicting pod default/train-1\nerror when evicting pods/\"train-1\" -n \"default\": Cannot evict pod as it would violate the pod's disruption budget.\n")
-	s.fails(s.step("driver-drain"), 1, "NODE_DRAIN_BLOCKED")
+	s.fails(s.step("node-drain"), 1, "NODE_DRAIN_BLOCKED")
 	s.detail("Cannot evict pod as it would violate the pod's disruption budget")
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "uncordon w1", "label node w1 kgpu.dev/drained-")
 }
@@ -454,24 +461,24 @@ func TestDrainNobodyAgreedTo(t *testing.T) {
 		"kube-system/y Running mirror Node limit=nvidia.com/gpu\ndefault/other Running ReplicaSet limit=example.com/nvidia.com\n"
 	const come = "ml/train-1 Running Job limit=cpu limit=nvidia.com/gpu Ready=True\nml/train-2 Pending ReplicaSet limit=nvidia.com/mig-1g.5gb\nml/old Running ReplicaSet limit=alpha.kubernetes.io/nvidia-gpu\n"
 	drained := []string{"label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall, "label --overwrite node w1 kgpu.dev/gpu=drained"}
-	for _, step := range []string{"driver-drain", "doctor-drain"} {
+	for _, patience := range []string{"", "120\n"} {
 		s := nodeHost(t)
-		s.value("patience", "120\n")
+		s.patience(patience)
 		s.write("pods", harmless)
-		s.ok(s.step(step))
+		s.ok(s.step("node-drain"))
 		s.called(drained...)
 
 		s.write("pods", harmless+come)
 		s.write("drained", "")
 		s.write("unschedulable", "")
-		s.fails(s.step(step), 1, "NODE_DRAIN_BLOCKED")
+		s.fails(s.step("node-drain"), 1, "NODE_DRAIN_BLOCKED")
 		s.detail("pods have come to node w1 since the plan was shown: ml/train-1, ml/train-2, ml/old")
 		if got := s.read("calls"); got != "" {
-			t.Errorf("%s: calls:\n%s", step, got)
+			t.Errorf("%q: calls:\n%s", patience, got)
 		}
 
 		s.value("agreed", "yes") // as the planner writes it
-		s.ok(s.step(step))
+		s.ok(s.step("node-drain"))
 		s.called(drained...)
 
 		// One that is there by the time when no more can come.
@@ -480,7 +487,7 @@ func TestDrainNobodyAgreedTo(t *testing.T) {
 		s.write("drained", "")
 		s.write("unschedulable", "")
 		s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "printf true >/unschedulable", "printf true >/unschedulable; echo ml/late Running Job limit=nvidia.com/gpu >/pods", 1))
-		s.fails(s.step(step), 1, "NODE_DRAIN_BLOCKED")
+		s.fails(s.step("node-drain"), 1, "NODE_DRAIN_BLOCKED")
 		s.detail("since the plan was shown: ml/late")
 		s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", "uncordon w1", "label node w1 kgpu.dev/drained-")
 	}
@@ -494,9 +501,9 @@ func TestDriverDrainWithoutCards(t *testing.T) {
 	s.write("node", "True cpu=4\n")
 	s.write("served", "")
 	s.write("pods", "default/train-1 Running ReplicaSet Ready=True\n")
-	s.ok(s.step("driver-drain"))
+	s.ok(s.step("node-drain"))
 	s.called("label --overwrite node w1 kgpu.dev/drained=kgpu", "cordon w1", drainCall)
-	s.ok(s.step("driver-uncordon"))
+	s.ok(s.step("node-uncordon"))
 	s.called("uncordon w1", "label node w1 kgpu.dev/drained-")
 }
 
@@ -504,8 +511,8 @@ func TestDriverDrainOfNoNode(t *testing.T) {
 	t.Parallel()
 	s := nodeHost(t)
 	s.remove("node")
-	s.ok(s.step("driver-drain"))
-	s.ok(s.step("driver-uncordon"))
+	s.ok(s.step("node-drain"))
+	s.ok(s.step("node-uncordon"))
 	if got := s.read("calls"); got != "" {
 		t.Errorf("calls:\n%s", got)
 	}
@@ -514,23 +521,25 @@ func TestDriverDrainOfNoNode(t *testing.T) {
 // An API server that does not tell whether there is a node has not said that there is none: it is asked again.
 func TestDrainWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	for step, want := range map[string]string{"driver-drain": "drain w1 ", "doctor-drain": "drain w1 ", "node-drain": "drain w1 ", "driver-uncordon": "uncordon w1\n"} {
-		t.Run(step, func(t *testing.T) {
+	for _, c := range []struct{ step, patience, want string }{
+		{"node-drain", "", "drain w1 "}, {"node-drain", "120\n", "drain w1 "}, {"node-evict", "", "drain w1 "}, {"node-uncordon", "", "uncordon w1\n"},
+	} {
+		t.Run(c.step+c.patience, func(t *testing.T) {
 			t.Parallel()
 			s := nodeHost(t)
 			s.stub("sleep", "#!/bin/sh\n")
-			s.value("patience", "120\n")
+			s.patience(c.patience)
 			s.value("cards", "0\n")
 			s.write("drained", "kgpu")
 			s.write("fails", "node w1 --ignore-not-found\nnode w1 --ignore-not-found\n")
-			s.ok(s.step(step))
-			if calls := s.read("calls"); !strings.Contains(calls, want) {
+			s.ok(s.step(c.step))
+			if calls := s.read("calls"); !strings.Contains(calls, c.want) {
 				t.Errorf("calls:\n%s", calls)
 			}
 			s.write("calls", "")
 			s.write("fails", "node w1 --ignore-not-found\n")
 			s.write(stepDir+"/timeout", "0")
-			s.fails(s.step(step), 1, "API_UNREACHABLE")
+			s.fails(s.step(c.step), 1, "API_UNREACHABLE")
 			if calls := s.read("calls"); calls != "" {
 				t.Errorf("calls:\n%s", calls)
 			}
@@ -570,7 +579,7 @@ func TestDriverDrainLeavesTime(t *testing.T) {
 	for limit, most := range map[string]int{"300": 300 - 15 - 60, "60": 1} {
 		s.write(stepDir+"/timeout", limit)
 		s.write("calls", "")
-		s.ok(s.step("driver-drain"))
+		s.ok(s.step("node-drain"))
 		found := regexp.MustCompile(`--timeout (\d+)s`).FindStringSubmatch(s.read("calls"))
 		if found == nil {
 			t.Fatalf("calls:\n%s", s.read("calls"))
@@ -599,7 +608,7 @@ func TestDriverUncordonWaits(t *testing.T) {
 			s.write("drained", "kgpu")
 			s.write("node", c.node+"\n")
 			s.write("pods", c.pods+"\n")
-			r := s.step("driver-uncordon")
+			r := s.step("node-uncordon")
 			if c.reason == "" {
 				s.ok(r)
 				return
@@ -631,7 +640,7 @@ func TestGPUReadyRestartsAPlugin(t *testing.T) {
 func TestDrainTemplates(t *testing.T) {
 	t.Parallel()
 	text := Lib()
-	uncordon := stepText(t, "driver-uncordon")
+	uncordon := stepText(t, "node-uncordon")
 	text = append(text, uncordon...)
 	type object = map[string]any
 	controller := []any{object{"kind": "ReplicaSet", "controller": true}}

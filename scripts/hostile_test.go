@@ -20,7 +20,7 @@ func TestNodesThatAreNoNames(t *testing.T) {
 	t.Parallel()
 	s := clusterHost(t)
 	for step, input := range map[string][]string{
-		"node-delete": {"node", ""}, "node-drain": {"node", ""}, "driver-drain": {"node", ""}, "driver-uncordon": {"node", ""},
+		"node-delete": {"node", ""}, "node-evict": {"node", ""}, "node-drain": {"node", ""}, "node-uncordon": {"node", ""},
 		"cluster-ready": {"nodes", ""}, "gpu-ready": {"nodes", " 1 nvidia.com/gpu"}, "cluster-nodes": {"nodes", "\tlabel\ta=b"},
 	} {
 		s.value("cards", "1")

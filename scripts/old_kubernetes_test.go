@@ -117,8 +117,8 @@ func TestApplyAndDrainOfOldVersions(t *testing.T) {
 	t.Parallel()
 	s := oldHost(t, "1.9.11-00")
 	s.value("manifest", "kind: x\n")
-	s.ok(s.step("network-apply"))
-	s.ok(s.step("node-drain"))
+	s.ok(s.step("manifest-apply"))
+	s.ok(s.step("node-evict"))
 	calls := s.calls()
 	for _, want := range []string{" apply -f ", " drain w1 --ignore-daemonsets --delete-local-data "} {
 		if !strings.Contains(calls, want) {

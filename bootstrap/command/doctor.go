@@ -14,7 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -65,7 +65,7 @@ func examine(c *cli.Context) error {
 	progress := report.New(kind, out, report.Normal)
 	o, names := options(c, inv, event.Discard), c.Args().Slice()
 	if c.Bool("install-watch") {
-		show := func(g *plan.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
+		show := func(g *graph.Graph) error { return report.PrintPlan(out, g, report.PlanOptions{}) }
 		return acting(c, &o, progress, func() error { return bootstrap.InstallWatch(c.Context, o, names, show) })
 	}
 	d, err := bootstrap.Doctor(c.Context, o, names)

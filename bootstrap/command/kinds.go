@@ -22,7 +22,7 @@ func (t *typed) kind(word, usage string) []candidate {
 	case "HOST":
 		return t.hosts()
 	case "ID", "STEP":
-		return plain(plan.StepIDs())
+		return plain(plan.Kinds.IDs())
 	case "REASON":
 		var out []candidate
 		for _, r := range reason.Table() {

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/report"
 )
 
@@ -34,7 +35,7 @@ func showPlan(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := report.PrintPlan(c.App.Writer, g, report.PlanOptions{JSON: t.kind == report.JSON, Verbose: c.Bool("verbose")}); err != nil {
+		if err := report.PrintPlan(c.App.Writer, plan.WithProof(g), report.PlanOptions{JSON: t.kind == report.JSON, Verbose: c.Bool("verbose")}); err != nil {
 			return err
 		}
 		if !g.Empty() {

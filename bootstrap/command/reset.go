@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -27,7 +27,7 @@ func reset(c *cli.Context) error {
 		return err
 	}
 	return story(c, func(o bootstrap.Options, t *terminal) error {
-		return bootstrap.Reset(c.Context, o, c.Args().Slice(), func(g *plan.Graph) error {
+		return bootstrap.Reset(c.Context, o, c.Args().Slice(), func(g *graph.Graph) error {
 			if err := t.showPlan(g); err != nil || g.Empty() {
 				return err
 			}

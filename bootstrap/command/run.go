@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -49,7 +48,6 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 
 // exitStatus is kgpu's, after this error.
 func exitStatus(err error) int {
-	var step *plan.UnknownStepError
 	var other *bootstrap.ExitError
 	switch {
 	case err == nil:
@@ -60,8 +58,6 @@ func exitStatus(err error) int {
 		return reason.ExitPending
 	case errors.Is(err, errFound):
 		return reason.ExitFound
-	case errors.As(err, &step):
-		return reason.ExitUsage
 	}
 	return reason.ExitStatus(err)
 }

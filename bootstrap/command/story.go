@@ -17,6 +17,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/records"
@@ -97,11 +98,11 @@ func (t *terminal) showNext(c *cli.Context, inv *inventory.Inventory, err error)
 }
 
 // showPlan prints what is about to happen; a stream of JSON events tells it by its steps.
-func (t *terminal) showPlan(g *plan.Graph) error {
+func (t *terminal) showPlan(g *graph.Graph) error {
 	if t.kind == report.JSON || t.detail == report.Quiet {
 		return nil
 	}
-	return report.PrintPlan(t.out, g, report.PlanOptions{Verbose: t.detail == report.Verbose, Told: true})
+	return report.PrintPlan(t.out, plan.WithProof(g), report.PlanOptions{Verbose: t.detail == report.Verbose, Told: true})
 }
 
 // showUses says, before there is a connection, what of this machine an inventory uses with which no run is recorded here. Who
@@ -155,7 +156,7 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 	if err := checkUnavailable(c); err != nil {
 		return err
 	}
-	if err := plan.CheckPatterns(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
+	if err := plan.Kinds.Check(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
 		return err
 	}
 	if err := checkKubeconfig(c.String("kubeconfig")); err != nil {

@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
 // accelerators plans that the kubelets find the cards: they look for them once, when they start, and most start before there
 // is a driver. It returns the steps; there are none where a device plugin offers the cards.
-func (b *builder) accelerators(joined []Ref) []Ref {
+func (b *builder) accelerators(joined []graph.Ref) []graph.Ref {
 	if b.mechanism() != catalog.Accelerators {
 		return nil
 	}
-	var found []Ref
+	var found []graph.Ref
 	for _, h := range b.members() {
 		if h.cards == 0 {
 			continue
@@ -30,9 +31,9 @@ func (b *builder) accelerators(joined []Ref) []Ref {
 				needs = append(needs, r)
 			}
 		}
-		found = append(found, b.side(h, Step{
-			Ref: Ref{ID: "gpu/accelerators"}, Title: "restart the kubelet, so that it looks for cards", Script: "gpu-accelerators",
-			Reason: fmt.Sprintf("it offers %d of %s", have, plural.Of(h.cards, "card")), Needs: needs, Timeout: medium,
+		found = append(found, b.side(h, graph.Step{
+			Ref:    graph.Ref{ID: "gpu/accelerators"},
+			Reason: fmt.Sprintf("it offers %d of %s", have, plural.Of(h.cards, "card")), Needs: needs,
 		}))
 	}
 	return found

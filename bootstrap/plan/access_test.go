@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // objectsOf are the objects of a value of a graph's only step, by kind and name.
-func objectsOf(t *testing.T, g *Graph, value string) map[string]object {
+func objectsOf(t *testing.T, g *graph.Graph, value string) map[string]object {
 	t.Helper()
 	if len(g.Steps) != 1 {
 		t.Fatalf("planned %q", refs(g))

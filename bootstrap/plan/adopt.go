@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -86,16 +87,16 @@ func (b *builder) otherNetwork(configurations []string) string {
 }
 
 // takeOver plans that a host's membership, made by hand, is kgpu's from now on. Nothing of it is changed.
-func (b *builder) takeOver(h *host, s Standing) Ref {
+func (b *builder) takeOver(h *host, s Standing) graph.Ref {
 	kind := "worker"
 	if h.IsControlPlane() {
 		kind = "control-plane"
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail, Script: "cluster-adopt",
-		Input: Input{Values: map[string]string{"kind": kind, "node": h.node}}, Timeout: short,
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail,
+		Input: graph.Input{Values: map[string]string{"kind": kind, "node": h.node}},
 	})
-	return Ref{h.id, "cluster/adopt"}
+	return graph.Ref{Host: h.id, ID: "cluster/adopt"}
 }
 
 // describeCluster tells which cluster a control plane's host has, for somebody who has to decide about it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 const oneMachine = "cluster: lab\nhosts: [{address: 10.0.0.10, name: cp1, role: control-plane}]\nruntime: containerd\nnetwork: flannel\n"
@@ -20,7 +21,7 @@ func TestOneMachine(t *testing.T) {
 	if _, there := node.Labels[noLoadBalancer]; there {
 		t.Error("load balancers leave it out")
 	}
-	settles(t, inv, seen, &Graph{})
+	settles(t, inv, seen, &graph.Graph{})
 
 	// One that was made with the taint loses it, and the plan says so.
 	node.Taints = []string{"node-role.kubernetes.io/master:NoSchedule", "mine=x:NoSchedule"}
@@ -45,7 +46,7 @@ func TestOneMachine(t *testing.T) {
 	if got := seen["cp1"].Cluster.Nodes[0].Taints; len(got) == 0 {
 		t.Error("the taint is gone, and the inventory has it")
 	}
-	settles(t, inv, seen, &Graph{})
+	settles(t, inv, seen, &graph.Graph{})
 }
 
 // Workers that come later find the control plane as it was: open for pods, and the plan says how that ends.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -115,7 +116,7 @@ func (b *builder) hostNames(h *host) {
 		return
 	}
 	at := b.apiAddress().String()
-	files := map[string]File{apiNameFile: text(fmt.Sprintf(apiNameService, at+" "+name+" # kgpu"))}
+	files := map[string]graph.File{apiNameFile: text(fmt.Sprintf(apiNameService, at+" "+name+" # kgpu"))}
 	var reasons []string
 	switch to := h.facts.Names[name]; {
 	case len(to) == 0:
@@ -127,9 +128,9 @@ func (b *builder) hostNames(h *host) {
 	if len(reasons) == 0 && h.facts.Units[apiNameUnit].Enabled != "enabled" {
 		reasons = append(reasons, apiNameUnit+" is not enabled")
 	}
-	b.unless(h, reasons, "the host knows "+name, Step{
-		Ref: Ref{ID: "os/hosts"}, Title: "give the API server a name (/etc/hosts)", Script: "os-hosts",
-		Input: Input{Values: map[string]string{"name": name, "address": at}, Files: files}, Timeout: short,
+	b.unless(h, reasons, "the host knows "+name, graph.Step{
+		Ref:   graph.Ref{ID: "os/hosts"},
+		Input: graph.Input{Values: map[string]string{"name": name, "address": at}, Files: files},
 	})
 }
 

@@ -49,13 +49,13 @@ var Changes = []Change{
 	{[]string{"kubernetes.allowEndOfLife"}, InPlace, nil, "nothing: it is for kgpu itself"},
 
 	{[]string{"swap"}, InPlace, []string{"os/swap"}, "nothing; what was turned off stays off"},
-	{[]string{"proxy.http", "proxy.https", "proxy.noProxy"}, NodeByNode, []string{"os/proxy", "driver/drain", "driver/uncordon", "gpu/ready"}, "docker restarts, and every container with it; with containerd no node is drained. Without any proxy in the file hosts keep what they have"},
+	{[]string{"proxy.http", "proxy.https", "proxy.noProxy"}, NodeByNode, []string{"os/proxy", "node/drain", "node/uncordon", "gpu/ready"}, "docker restarts, and every container with it; with containerd no node is drained. Without any proxy in the file hosts keep what they have"},
 	{[]string{"images.registry"}, InPlace,
 		slices.Concat([]string{"runtime/containerd", "runtime/cri-dockerd", "network/*", "cluster/ready"}, offerSteps),
 		"the pod network, the device plugin and the notebook start anew, node by node; the control plane's own images stay where they came from"},
 
 	{[]string{"gpu.driver.source", "gpu.driver.branch", "gpu.driver.flavour"}, NodeByNode,
-		[]string{"driver/*", "repo/*", "gpu/toolkit", "gpu/ready", "gpu/features", "gpu/labels", "gpu/cuda", "gpu/notebook"}, "pods leave the node; it reboots where the old modules cannot be unloaded; the cards are proven anew"},
+		[]string{"driver/*", "node/drain", "node/uncordon", "repo/*", "gpu/toolkit", "gpu/ready", "gpu/features", "gpu/labels", "gpu/cuda", "gpu/notebook"}, "pods leave the node; it reboots where the old modules cannot be unloaded; the cards are proven anew"},
 	{[]string{"gpu.cuda", "gpu.cudnn"}, InPlace, []string{"gpu/cuda", "repo/cuda"}, "nothing"},
 	{[]string{"gpu.migStrategy", "gpu.timeSlicing.replicas", "gpu.mps.replicas"}, InPlace, offerSteps, "the device plugin starts anew, pods that run keep their cards; the cards are proven anew, and the notebook restarts"},
 	{[]string{"notebook.framework", "notebook.version", "notebook.image", "notebook.nodePort", "notebook.storage", "notebook.idleTimeout"}, InPlace, notebookSteps, "the notebook restarts"},

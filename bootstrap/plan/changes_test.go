@@ -113,7 +113,7 @@ func TestChanges(t *testing.T) {
 			}
 		}
 		for _, pattern := range c.Steps {
-			if !slices.ContainsFunc(stepIDs, func(id string) bool { ok, _ := path.Match(pattern, id); return ok }) {
+			if !slices.ContainsFunc(Kinds.IDs(), func(id string) bool { ok, _ := path.Match(pattern, id); return ok }) {
 				t.Errorf("%v: there is no step %s", c.Keys, pattern)
 			}
 		}
@@ -151,7 +151,7 @@ func TestChanges(t *testing.T) {
 			if len(c.Steps) > 0 && len(planned) == 0 {
 				t.Errorf("it takes no step, the table names %q", c.Steps)
 			}
-			if drains := planned["driver/drain"]; drains != (c.Answer == NodeByNode) {
+			if drains := planned["node/drain"]; drains != (c.Answer == NodeByNode) {
 				t.Errorf("a node is drained: %t, the table says: %s", drains, c.Answer)
 			}
 		})

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -23,9 +23,9 @@ func (b *builder) bringUp() error {
 		return err
 	}
 	joining := b.joining()
-	var token []Ref
+	var token []graph.Ref
 	if len(joining) > 0 {
-		token = []Ref{b.token(started, joining)}
+		token = []graph.Ref{b.token(started, joining)}
 	}
 	network, err := b.network(started)
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *builder) bringUp() error {
 	if err != nil {
 		return err
 	}
-	var joined []Ref
+	var joined []graph.Ref
 	for _, h := range joining {
 		joined = append(joined, b.join(h, token[0]))
 	}
@@ -51,12 +51,12 @@ func (b *builder) bringUp() error {
 }
 
 // initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.
-func (b *builder) initCluster() ([]Ref, error) {
+func (b *builder) initCluster() ([]graph.Ref, error) {
 	s := b.standing(b.first)
 	switch {
 	case s.Membership == ByHand && b.adopt:
 		b.skip(b.first, "cluster/init", "the control plane is taken over")
-		return []Ref{b.takeOver(b.first, s)}, nil
+		return []graph.Ref{b.takeOver(b.first, s)}, nil
 	case s.Why == "":
 		b.skip(b.first, "cluster/init", "the API server answers")
 		return b.first.last, nil
@@ -65,12 +65,11 @@ func (b *builder) initCluster() ([]Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.add(b.first, Step{
-		Ref: Ref{ID: "cluster/init"}, Title: "start the control plane (kubeadm init)", Reason: s.Why, Script: "cluster-init",
+	b.add(b.first, graph.Step{
+		Ref: graph.Ref{ID: "cluster/init"}, Reason: s.Why,
 		Input: b.initInput(config),
-		Retry: Transient, Timeout: long, // kubeadm init itself is not tried again
 	})
-	return []Ref{{b.first.id, "cluster/init"}}, nil
+	return []graph.Ref{{Host: b.first.id, ID: "cluster/init"}}, nil
 }
 
 // joining lists the workers that are not in this cluster, and takes over those that were put there by hand.
@@ -107,17 +106,17 @@ func (b *builder) nodeOf(h *host) *facts.Node {
 // its driver, its reboot, somebody's lock, and for its turn among a hundred.
 const TokenLife = "24h"
 
-func (b *builder) token(needs []Ref, joining []*host) Ref {
-	return b.onCluster(Step{
-		Ref: Ref{ID: "cluster/token"}, Title: "make a short-lived bootstrap token",
-		Reason: fmt.Sprintf("%d to join", len(joining)), Script: "cluster-token", Needs: needs,
-		Input: Input{Values: b.owesNetworkProof(map[string]string{"ttl": TokenLife})}, Retry: Transient, Timeout: short,
+func (b *builder) token(needs []graph.Ref, joining []*host) graph.Ref {
+	return b.onCluster(graph.Step{
+		Ref:    graph.Ref{ID: "cluster/token"},
+		Reason: fmt.Sprintf("%d to join", len(joining)), Needs: needs,
+		Input: graph.Input{Values: b.owesNetworkProof(map[string]string{"ttl": TokenLife})},
 	})
 }
 
 // untoken plans the end of kgpu's tokens: this run's, once the workers have joined, and those that former runs left. Which
 // there are is known only where the API server answers.
-func (b *builder) untoken(started, token, joined []Ref) {
+func (b *builder) untoken(started, token, joined []graph.Ref) {
 	reason := "all workers have joined"
 	if len(joined) == 0 {
 		switch {
@@ -131,30 +130,30 @@ func (b *builder) untoken(started, token, joined []Ref) {
 			reason = "a run that was interrupted left it"
 		}
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "cluster/untoken"}, Title: "delete the bootstrap token", Reason: reason, Script: "cluster-untoken",
-		Needs: slices.Concat(started, token, joined), Retry: Transient, Timeout: short,
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "cluster/untoken"}, Reason: reason,
+		Needs: slices.Concat(started, token, joined),
 	})
 }
 
-func (b *builder) join(h *host, token Ref) Ref {
+func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 	s := b.standing(h)
-	needs := []Ref{token}
+	needs := []graph.Ref{token}
 	if s.Replaces {
 		needs = append(needs, b.deleteNode(h, s))
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "cluster/join"}, Title: "join the cluster (kubeadm join)", Reason: joinReason(s), Script: "cluster-join",
-		Needs: needs, Retry: Transient, Timeout: medium, // kubeadm join itself is not tried again
-		Late: func(out Outputs) (Input, error) {
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "cluster/join"}, Reason: joinReason(s),
+		Needs: needs,
+		Late: func(out graph.Outputs) (graph.Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))
-			return Input{Values: b.withFlags(map[string]string{
+			return graph.Input{Values: b.withFlags(map[string]string{
 				"kubeadm": config, "criSocket": b.criSocket(), "endpoint": b.endpoint(), "node": h.node,
 			})}, err
 		},
 	})
-	return Ref{h.id, "cluster/join"}
+	return graph.Ref{Host: h.id, ID: "cluster/join"}
 }
 
 // joinReason says that a host which kgpu joined before leaves what it was in.
@@ -166,19 +165,19 @@ func joinReason(s Standing) string {
 }
 
 // deleteNode plans that the node object of a host's former life goes: kubeadm joins no host whose node looks alive.
-func (b *builder) deleteNode(h *host, s Standing) Ref {
+func (b *builder) deleteNode(h *host, s Standing) graph.Ref {
 	before := slices.Clone(h.last)
 	if s.Drain {
 		before = append(before, b.evict(h, s.Why, drainBriefly))
 	}
-	return b.onCluster(Step{
-		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why, Script: "node-delete",
-		Needs: before, Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short,
+	return b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: s.Why,
+		Needs: before, Input: graph.Input{Values: map[string]string{"node": h.node}},
 	})
 }
 
 // nodes plans labels and taints. What users put on nodes by hand stays.
-func (b *builder) nodes(needs []Ref) []Ref {
+func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 	var want, reasons []string
 	for _, h := range b.members() {
 		labels := map[string]string{}
@@ -216,9 +215,9 @@ func (b *builder) nodes(needs []Ref) []Ref {
 		b.skip(b.admin, "cluster/nodes", "labels and taints are set")
 		return nil
 	}
-	return []Ref{b.onCluster(Step{
-		Ref: Ref{ID: "cluster/nodes"}, Title: "set labels and taints", Reason: reason, Script: "cluster-nodes",
-		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...)}}, Retry: Transient, Timeout: short,
+	return []graph.Ref{b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "cluster/nodes"}, Reason: reason,
+		Needs: needs, Input: graph.Input{Values: map[string]string{"nodes": lines(want...)}},
 	})}
 }
 
@@ -231,7 +230,7 @@ func labelOf(n *facts.Node, key string) (string, bool) {
 }
 
 // ready plans the wait for nodes, pod network and DNS, and the proof that pods of all nodes have both.
-func (b *builder) ready(needs []Ref, applied bool) error {
+func (b *builder) ready(needs []graph.Ref, applied bool) error {
 	var nodes []string
 	for _, h := range b.members() {
 		nodes = append(nodes, h.node)
@@ -258,9 +257,9 @@ func (b *builder) ready(needs []Ref, applied bool) error {
 		}
 		values["proof"] = proof
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "cluster/ready"}, Title: "wait until all nodes, the pod network and DNS are ready", Reason: reason, Script: "cluster-ready",
-		Needs: needs, Input: Input{Values: values}, Timeout: 15 * time.Minute, // slow links pull images for minutes
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "cluster/ready"}, Reason: reason,
+		Needs: needs, Input: graph.Input{Values: values},
 	})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 const (
@@ -25,17 +26,16 @@ func (b *builder) containerd(h *host) {
 	if err != nil {
 		reasons = append(reasons, fmt.Sprintf("%s: %v", containerdConfig, err))
 	}
-	dropIn := map[string]File{containerdDropIn: files[containerdDropIn]}
+	dropIn := map[string]graph.File{containerdDropIn: files[containerdDropIn]}
 	reasons = append(reasons, changed(h.facts, dropIn)...)
 	reasons = slices.Concat(reasons, h.notRunning("containerd.service"), h.outdated("containerd.service"))
 	reasons = append(reasons, containerdLoaded(h.facts, cards)...)
 	if !b.hasRuntimePackage(h) {
 		reasons = []string{"containerd is not installed"}
 	}
-	b.unless(h, reasons, "containerd runs", Step{
-		Ref: Ref{ID: "runtime/containerd"}, Title: "install and set up containerd", Script: "runtime-containerd",
-		Input: Input{Values: map[string]string{"packages": b.packageSets()}, Files: files},
-		Retry: Transient, Timeout: long,
+	b.unless(h, reasons, "containerd runs", graph.Step{
+		Ref:   graph.Ref{ID: "runtime/containerd"},
+		Input: graph.Input{Values: map[string]string{"packages": b.packageSets()}, Files: files},
 	})
 }
 
@@ -60,7 +60,7 @@ func containerdLoaded(f *facts.Host, cards bool) []string {
 
 // containerdFiles gives kgpu's drop-in and the main file with what it takes to load it: other people's settings stay.
 // The main file is in the result only when it has to change; the reasons say why.
-func containerdFiles(have []byte, cards bool, pause string) (files map[string]File, reasons []string, err error) {
+func containerdFiles(have []byte, cards bool, pause string) (files map[string]graph.File, reasons []string, err error) {
 	var main struct {
 		Version         int            `toml:"version"`
 		Imports         []string       `toml:"imports"`
@@ -68,7 +68,7 @@ func containerdFiles(have []byte, cards bool, pause string) (files map[string]Fi
 		Plugins         map[string]any `toml:"plugins"`
 	}
 	if err := toml.Unmarshal(have, &main); err != nil {
-		return map[string]File{containerdDropIn: {}}, nil, err
+		return map[string]graph.File{containerdDropIn: {}}, nil, err
 	}
 	if main.Version < 2 {
 		main.Version = 2 // version 1 is what a file without one is; its plugin names are not used any more
@@ -77,7 +77,7 @@ func containerdFiles(have []byte, cards bool, pause string) (files map[string]Fi
 	if err != nil {
 		return nil, nil, err
 	}
-	files = map[string]File{containerdDropIn: text("# Settings for Kubernetes, written by kgpu. An import replaces a plugin's whole section\n" +
+	files = map[string]graph.File{containerdDropIn: text("# Settings for Kubernetes, written by kgpu. An import replaces a plugin's whole section\n" +
 		"# before containerd 2.0, so the settings of config.toml are repeated here.\n" + string(dropIn))}
 
 	edited := have
@@ -102,7 +102,7 @@ func containerdFiles(have []byte, cards bool, pause string) (files map[string]Fi
 		if err := toml.Unmarshal(edited, &map[string]any{}); err != nil {
 			return nil, nil, fmt.Errorf("kgpu cannot edit this file: %w", err)
 		}
-		files[containerdConfig] = File{Mode: 0o644, Content: edited}
+		files[containerdConfig] = graph.File{Mode: 0o644, Content: edited}
 	}
 	return files, reasons, nil
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -111,10 +111,10 @@ func (b *builder) toolkits() {
 			continue
 		}
 		first := len(b.graph.Steps)
-		h.last = append(slices.Clone(h.gpuLast), Ref{b.admin.id, "cluster/ready"}, Ref{b.admin.id, "gpu/ready"})
+		h.last = append(slices.Clone(h.gpuLast), graph.Ref{Host: b.admin.id, ID: "cluster/ready"}, graph.Ref{Host: b.admin.id, ID: "gpu/ready"})
 		b.cuda(h)
 		for _, s := range b.graph.Steps[first:] {
-			s.Later = true
+			s.Stage = graph.Last
 		}
 	}
 }
@@ -137,12 +137,11 @@ func (b *builder) cuda(h *host) {
 	if h.choice.Keep || h.choice.Source != catalog.FromCUDA { // otherwise the driver wants it before
 		b.cudaRepository(h, h.choice)
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "gpu/cuda"}, Title: "install CUDA " + t.Version, Script: "gpu-cuda",
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "gpu/cuda"}, Title: "install CUDA " + t.Version,
 		Reason:   fmt.Sprintf("%s: about %s to download, %s on disk; %s", strings.Join(missing, " and "), gigabytes(download), gigabytes(disk), t.Why),
 		Download: download,
-		Input:    Input{Values: map[string]string{"packages": lines(missing...), "version": t.Version}},
-		Retry:    Transient, Timeout: 2 * time.Hour, // gigabytes, over whatever line the host has
+		Input:    graph.Input{Values: map[string]string{"packages": lines(missing...), "version": t.Version}},
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // driverPin keeps apt from taking drivers out of the CUDA repository where they come from elsewhere. A mirror has
@@ -21,7 +22,7 @@ const cudaKeyring = "cuda-keyring"
 
 // cudaRepository plans NVIDIA's repository, which has the CUDA toolkit and may be where the driver comes from.
 func (b *builder) cudaRepository(h *host, driver Choice) {
-	if slices.ContainsFunc(b.graph.Steps, func(s *Step) bool { return s.Ref == Ref{Host: h.id, ID: "repo/cuda"} }) {
+	if slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Ref == graph.Ref{Host: h.id, ID: "repo/cuda"} }) {
 		return // the driver's fabric wants it, too
 	}
 	if _, ok := h.facts.Packages[cudaKeyring]; ok {
@@ -30,7 +31,7 @@ func (b *builder) cudaRepository(h *host, driver Choice) {
 	}
 	r := repository{name: "cuda", title: "NVIDIA's drivers and CUDA", source: b.cudaSource(h), suite: "/"}
 	if h.pinned(driver) {
-		r.files = map[string]File{driverPin: driverPinFile}
+		r.files = map[string]graph.File{driverPin: driverPinFile}
 	}
 	b.repository(h, r)
 }

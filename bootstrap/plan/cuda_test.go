@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // TestCUDA writes down which toolkit every kind of card gets on every release with the driver that kgpu chooses, and with
@@ -98,9 +99,9 @@ func TestCUDAThatIsThere(t *testing.T) {
 }
 
 // stepOf finds a host's step.
-func stepOf(g *Graph, host, id string) *Step {
+func stepOf(g *graph.Graph, host, id string) *graph.Step {
 	for _, s := range g.Steps {
-		if s.Ref == (Ref{host, id}) {
+		if s.Ref == (graph.Ref{Host: host, ID: id}) {
 			return s
 		}
 	}
@@ -145,15 +146,15 @@ func TestCUDARepository(t *testing.T) {
 			if s == nil {
 				return
 			}
-			if _, pins := s.Input.Files[driverPin]; pins != c.pins || s.Later != c.later {
-				t.Errorf("pins: %t, later: %t", pins, s.Later)
+			if _, pins := s.Input.Files[driverPin]; pins != c.pins || (s.Stage == graph.Last) != c.later {
+				t.Errorf("pins: %t, stage: %d", pins, s.Stage)
 			}
 		})
 	}
 }
 
 // Nothing that the cluster needs waits for CUDA.
-func TestSplit(t *testing.T) {
+func TestStages(t *testing.T) {
 	inv := decode(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
 	seen := hostFacts(inv)
 	seen["w1"].NVIDIA.Cards, seen["w2"].NVIDIA.Cards = cards("20b0"), cards("1db6")
@@ -161,19 +162,19 @@ func TestSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, later := g.Split()
+	now, later := g.At(graph.First, graph.Proof), g.At(graph.Last)
 	if got, want := refs(later), []string{"w1 repo/cuda", "w1 gpu/cuda", "w2 repo/cuda", "w2 gpu/cuda"}; !slices.Equal(got, want) {
 		t.Errorf("%q come later, want %q", got, want)
 	}
 	if !now.Has("gpu/ready") || now.Has("gpu/cuda") || len(now.Steps)+len(later.Steps) != len(g.Steps) {
 		t.Errorf("%q come now", refs(now))
 	}
-	for _, part := range []*Graph{now, later} {
+	for _, part := range []*graph.Graph{now, later} {
 		if err := part.Validate(); err != nil {
 			t.Error(err)
 		}
 	}
-	stepOf(g, "cp1", "gpu/ready").Needs = []Ref{{"w1", "gpu/cuda"}}
+	stepOf(g, "cp1", "gpu/ready").Needs = []graph.Ref{{Host: "w1", ID: "gpu/cuda"}}
 	if g.Validate() == nil {
 		t.Error("what is needed may come later")
 	}

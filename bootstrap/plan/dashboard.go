@@ -2,9 +2,9 @@ package plan
 
 import (
 	"slices"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -23,7 +23,7 @@ const (
 
 // Dashboard plans the deployment of the dashboard, whether or not it is there; with the account of an administrator where that
 // is wanted. One that is there stays: a token for it can be had by administrators only.
-func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool) (*Graph, error) {
+func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -43,22 +43,21 @@ func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool
 	if err != nil {
 		return nil, err
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "dashboard/deploy"}, Title: "deploy the dashboard", Reason: "you asked for it", Script: "dashboard",
-		Input: Input{Values: map[string]string{"manifest": manifest}}, Retry: Transient, Timeout: 20 * time.Minute, // the image may come over a slow link
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "dashboard/deploy"}, Reason: "you asked for it",
+		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
 	})
 	return &b.graph, b.graph.Validate()
 }
 
 // RemoveDashboard plans its end.
-func RemoveDashboard(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+func RemoveDashboard(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "dashboard/remove"}, Title: "delete the dashboard", Reason: "you asked for it", Script: "dashboard-remove",
-		Retry: Transient, Timeout: medium,
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "dashboard/remove"}, Reason: "you asked for it",
 	})
 	return &b.graph, b.graph.Validate()
 }

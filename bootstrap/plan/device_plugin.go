@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -17,7 +17,7 @@ import (
 const gpuLabel = "kgpu.dev/gpu"
 
 // devicePlugin plans what makes Kubernetes schedule cards, and returns its step.
-func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
+func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	if !b.hasCards() || b.mechanism() != catalog.DevicePlugins {
 		return nil, nil
 	}
@@ -61,9 +61,9 @@ func (b *builder) devicePlugin(started []Ref) ([]Ref, error) {
 		b.skip(b.admin, "gpu/device-plugin", "the device plugin is applied")
 		return nil, nil
 	}
-	return []Ref{b.onCluster(Step{
-		Ref: Ref{ID: "gpu/device-plugin"}, Title: "let Kubernetes schedule cards", Reason: reason, Script: "network-apply", Needs: started,
-		Input: Input{Values: map[string]string{"manifest": manifest}}, Retry: Transient, Timeout: medium,
+	return []graph.Ref{b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "gpu/device-plugin"}, Reason: reason, Needs: started,
+		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
 	})}, nil
 }
 
@@ -83,7 +83,7 @@ func (b *builder) hasCards() bool {
 
 // cardsReady plans the wait until every node offers what its host has, and what comes after it. plugin is the step that makes
 // the device plugin what it shall be, if there is one.
-func (b *builder) cardsReady(needs, plugin []Ref) {
+func (b *builder) cardsReady(needs, plugin []graph.Ref) {
 	if !b.hasCards() {
 		return
 	}
@@ -118,21 +118,21 @@ func (b *builder) cardsReady(needs, plugin []Ref) {
 		b.gpuLabels(needs, "")
 		return
 	}
-	step := Step{
-		Ref: Ref{ID: "gpu/ready"}, Title: "wait until all cards can be had", Reason: strings.Join(reasons, ", "), Script: "gpu-ready",
-		Needs: needs, Input: Input{Values: map[string]string{"nodes": lines(want...), "config": b.pluginConfig}}, Timeout: 15 * time.Minute,
+	step := graph.Step{
+		Ref: graph.Ref{ID: "gpu/ready"}, Reason: strings.Join(reasons, ", "),
+		Needs: needs, Input: graph.Input{Values: map[string]string{"nodes": lines(want...), "config": b.pluginConfig}},
 	}
 	byHand := step // no proof follows
 	byHand.Host = b.admin.id
 	step.Input.Values = maps.Clone(step.Input.Values)
 	step.Input.Values["prove"] = "yes"
-	step.ByHand = []*Step{&byHand}
+	step.ByHand = []*graph.Step{&byHand}
 	ready := b.onCluster(step)
 	fresh := ""
 	if len(plugin) > 0 {
 		fresh = reasons[0]
 	}
-	b.gpuLabels([]Ref{ready}, fresh)
+	b.gpuLabels([]graph.Ref{ready}, fresh)
 }
 
 // touched says what changes, or has changed since the node's cards were proven, of what gives them to its pods; empty: nothing.
@@ -141,7 +141,7 @@ func (b *builder) touched(h *host, node *facts.Node) string {
 		return ""
 	}
 	for _, s := range b.graph.Steps {
-		if s.Host == h.id && (s.disturbs != "" || matches([]string{"driver/install", "driver/load", "driver/fabric", "driver/reboot", "gpu/toolkit", "runtime/*"}, s.ID)) {
+		if s.Host == h.id && (s.Disrupts != "" || graph.Matches([]string{"driver/install", "driver/load", "driver/fabric", "driver/reboot", "gpu/toolkit", "runtime/*"}, s.ID)) {
 			return fmt.Sprintf("%s changes what gives pods the cards of %s", s.ID, h.node)
 		}
 	}

@@ -18,11 +18,11 @@ func TestDisturbedContainers(t *testing.T) {
 		want                []string // on or about w1
 	}{
 		{"docker, a setting", "docker", "", func(f *facts.Host) { f.DaemonJSON = []byte("{}") },
-			[]string{"cp1 driver/drain/w1", "w1 runtime/docker", "w1 gpu/toolkit", "cp1 driver/uncordon/w1"}},
+			[]string{"cp1 node/drain/w1", "w1 runtime/docker", "w1 gpu/toolkit", "cp1 node/uncordon/w1"}},
 		{"docker, without the toolkit", "docker", "", func(f *facts.Host) { delete(f.Packages, "nvidia-container-toolkit") },
-			[]string{"cp1 driver/drain/w1", "w1 gpu/toolkit", "cp1 driver/uncordon/w1"}},
+			[]string{"cp1 node/drain/w1", "w1 gpu/toolkit", "cp1 node/uncordon/w1"}},
 		{"docker, a proxy", "docker", proxy, func(*facts.Host) {},
-			[]string{"cp1 driver/drain/w1", "w1 os/proxy", "cp1 driver/uncordon/w1"}},
+			[]string{"cp1 node/drain/w1", "w1 os/proxy", "cp1 node/uncordon/w1"}},
 		{"docker, a newer cri-dockerd", "docker", "", func(f *facts.Host) { f.CRIDockerd = "0.99.0" }, nil},
 		{"docker, a newer toolkit", "docker", "", func(f *facts.Host) {
 			for _, name := range catalog.ToolkitPackages {
@@ -56,14 +56,14 @@ func TestDisturbedContainers(t *testing.T) {
 			}
 			var got []string
 			for _, s := range g.Steps {
-				if s.Host == "w1" || s.ID == "driver/drain/w1" || s.ID == "driver/uncordon/w1" {
+				if s.Host == "w1" || s.ID == "node/drain/w1" || s.ID == "node/uncordon/w1" {
 					got = append(got, s.String())
 				}
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("steps: %q, want %q", got, c.want)
 			}
-			if nodes, reasons := g.Drained(); slices.Contains(nodes, "w1") != slices.Contains(c.want, "cp1 driver/drain/w1") {
+			if nodes, reasons := g.Drained(); slices.Contains(nodes, "w1") != slices.Contains(c.want, "cp1 node/drain/w1") {
 				t.Errorf("drained: %v %v", nodes, reasons)
 			}
 			settles(t, inv, seen, g)

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -103,11 +103,11 @@ func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) 
 	default:
 		return nil
 	}
-	b.drainNode(h, why)
+	b.drainNode(h, why, false)
 	if len(c.Replaces) > 0 {
-		b.add(h, Step{
-			Ref: Ref{ID: "driver/remove"}, Title: "remove another driver", Reason: why, Script: "driver-remove",
-			Input: Input{Values: map[string]string{"packages": lines(c.Replaces...)}}, Timeout: long,
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "driver/remove"}, Reason: why,
+			Input: graph.Input{Values: map[string]string{"packages": lines(c.Replaces...)}},
 		})
 	}
 	switch {
@@ -131,9 +131,9 @@ func (b *builder) fetchDriver(h *host, found *facts.Host, c Choice) {
 		way, known := h.found()
 		values["ways"] = lines(wayLines(h.facts, c, installWays(!known || way.Name == wayNewer)...)...)
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c), Script: "driver-fetch",
-		Input: Input{Values: values}, Retry: Transient, Timeout: long,
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c),
+		Input: graph.Input{Values: values},
 	})
 }
 
@@ -160,35 +160,37 @@ func withoutDriver(f *facts.Host, packages []string) *facts.Host {
 
 // reboot plans one; stale: yes, if the module that is loaded is not the one that was installed.
 func (b *builder) reboot(h *host, title, reason, tell, stale string) {
-	serial := rebootWord
-	if h.drain != (Ref{}) {
+	serial := graph.Reboot
+	if h.drain != (graph.Ref{}) {
 		serial = "" // Pace counts the node from its drain on
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "driver/reboot"}, Title: title, Reason: reason, Script: "driver-reboot",
-		Input:  Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": tell, "stale": stale}},
-		Serial: serial, Timeout: 20 * time.Minute,
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "driver/reboot"}, Title: title, Reason: reason,
+		Input:  graph.Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": tell, "stale": stale}},
+		Serial: serial,
 	})
 }
 
-// drainScript empties a node.
-const drainScript = "driver-drain"
-
-// drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have.
-func (b *builder) drainNode(h *host, why string) {
-	if h.drain != (Ref{}) || !h.member() || b.nodeOf(h) == nil && b.answers() {
+// drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have. hangs: so
+// does the driver there, and what uses it does not end.
+func (b *builder) drainNode(h *host, why string, hangs bool) {
+	if h.drain != (graph.Ref{}) || !h.member() || b.nodeOf(h) == nil && b.answers() {
 		return
 	}
 	h.away = true
-	h.drain = b.onCluster(Step{
-		Ref: Ref{ID: "driver/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: drainScript,
-		Input: Input{Values: map[string]string{"node": h.node}}, Timeout: long, // pods may have long graces
-	})
+	drain := graph.Step{
+		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node,
+		Input: graph.Input{Values: map[string]string{"node": h.node}},
+	}
+	if hangs {
+		drain.Input.Values["patience"], drain.Timeout = strconv.Itoa(hungPatience), medium
+	}
+	h.drain = b.onCluster(drain)
 	h.last = append(slices.Clone(h.last), h.drain)
 }
 
 // letIn plans that drained nodes have pods again, each when its cards can be had.
-func (b *builder) letIn(plugin []Ref) {
+func (b *builder) letIn(plugin []graph.Ref) {
 	// The device plugin waits for the steps of the control planes, so the others wait for their nodes.
 	hosts := slices.Clone(b.hosts)
 	slices.SortStableFunc(hosts, func(x, y *host) int {
@@ -205,14 +207,14 @@ func (b *builder) letIn(plugin []Ref) {
 			continue
 		}
 		plugin := plugin
-		if !h.IsControlPlane() && b.drained(h) && slices.ContainsFunc(b.planes, func(p *host) bool { return p.drain != (Ref{}) }) {
+		if !h.IsControlPlane() && b.drained(h) && slices.ContainsFunc(b.planes, func(p *host) bool { return p.drain != (graph.Ref{}) }) {
 			plugin = nil // its turn is before the control plane's
 		}
-		last := b.onCluster(Step{
-			Ref: Ref{ID: "driver/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained", Script: "driver-uncordon",
-			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}}, Timeout: 15 * time.Minute,
+		last := b.onCluster(graph.Step{
+			Ref: graph.Ref{ID: "node/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained",
+			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}},
 		})
-		b.graph.windows = append(b.graph.windows, window{first: h.drain, last: last, open: b.drained(h)})
-		h.gpuLast = []Ref{last}
+		b.graph.Windows = append(b.graph.Windows, graph.Window{Drain: h.drain, Uncordon: last, Drained: b.drained(h), For: h.disrupting})
+		h.gpuLast = []graph.Ref{last}
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // driverVersion is the version that the packages of driver/install bring.
-func driverVersion(input Input) string {
+func driverVersion(input graph.Input) string {
 	if strings.Contains(input.Values["packages"], "595") {
 		return "595.91.07"
 	}
@@ -44,10 +45,10 @@ func other(f *facts.Host, version string, names ...string) {
 }
 
 // driverSteps leaves of a graph what changes drivers.
-func driverSteps(g *Graph) *Graph {
-	out := &Graph{Warnings: g.Warnings}
+func driverSteps(g *graph.Graph) *graph.Graph {
+	out := &graph.Graph{Warnings: g.Warnings}
 	for _, s := range g.Steps {
-		if matches([]string{"driver/*", "gpu/toolkit"}, s.ID) {
+		if graph.Matches([]string{"driver/*", "node/*", "gpu/toolkit"}, s.ID) {
 			out.Steps = append(out.Steps, s)
 		}
 	}
@@ -167,48 +168,29 @@ func TestDriverOfTwoArchitectures(t *testing.T) {
 	}
 }
 
-// TestPaceOfNewHosts: hosts that are no nodes reboot so many at a time, and do not wait for each other's success.
-func TestPaceOfNewHosts(t *testing.T) {
-	g := &Graph{}
-	for _, host := range []string{"a", "b", "c"} {
-		g.Steps = append(g.Steps, &Step{Ref: Ref{host, "driver/reboot"}, Serial: rebootWord})
-	}
-	g.Pace(2)
-	var words []string
-	for _, s := range g.Steps {
-		words = append(words, s.Serial)
-		if len(s.Needs) > 0 {
-			t.Errorf("%s waits for %v", s.Ref, s.Needs)
-		}
-	}
-	if want := []string{"reboot", "reboot 1", "reboot"}; !slices.Equal(words, want) {
-		t.Errorf("words %q, want %q", words, want)
-	}
-}
-
 // TestPaceAndSelection: so many nodes at a time are drained, whether the steps are chosen before or after, or parted.
 func TestPaceAndSelection(t *testing.T) {
-	drivers := func(g *Graph) *Graph {
+	drivers := func(g *graph.Graph) *graph.Graph {
 		g, err := g.Select([]string{"driver/*"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return g
 	}
-	waits := func(change func(*Graph) *Graph) []Ref {
+	waits := func(change func(*graph.Graph) *graph.Graph) []graph.Ref {
 		g, err := Up(decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n"), workersWithCards(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return stepOf(change(g), "cp1", "driver/drain/w2").Needs
+		return stepOf(change(g), "cp1", "node/drain/w2").Needs
 	}
-	want := waits(func(g *Graph) *Graph { g.Pace(1); return drivers(g) })
-	if !slices.Contains(want, Ref{"cp1", "driver/uncordon/w1"}) {
+	want := waits(func(g *graph.Graph) *graph.Graph { g.Pace(1); return drivers(g) })
+	if !slices.Contains(want, graph.Ref{Host: "cp1", ID: "node/uncordon/w1"}) {
 		t.Fatalf("the second node does not wait for the first: %v", want)
 	}
-	for name, change := range map[string]func(*Graph) *Graph{
-		"chosen before": func(g *Graph) *Graph { g = drivers(g); g.Pace(1); return g },
-		"parted before": func(g *Graph) *Graph { g, _ = g.Split(); g.Pace(1); return g },
+	for name, change := range map[string]func(*graph.Graph) *graph.Graph{
+		"chosen before": func(g *graph.Graph) *graph.Graph { g = drivers(g); g.Pace(1); return g },
+		"parted before": func(g *graph.Graph) *graph.Graph { g = g.At(graph.First); g.Pace(1); return g },
 	} {
 		if got := waits(change); !slices.Equal(got, want) {
 			t.Errorf("%s: the second node waits for %v, want %v", name, got, want)
@@ -225,7 +207,7 @@ func TestSelectDrain(t *testing.T) {
 	if g, err = g.Select([]string{"driver/*"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(refs(g), "cp1 driver/drain/w1") || !slices.Contains(refs(g), "cp1 driver/uncordon/w1") {
+	if !slices.Contains(refs(g), "cp1 node/drain/w1") || !slices.Contains(refs(g), "cp1 node/uncordon/w1") {
 		t.Errorf("selected are %q", refs(g))
 	}
 }
@@ -300,16 +282,16 @@ func TestDrainsAndThePlugin(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.Pace(1)
-			before := map[Ref]bool{}
+			before := map[graph.Ref]bool{}
 			for _, s := range g.Steps {
 				for _, need := range s.Needs {
-					if !before[need] && g.Has(need.ID) && slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.Ref == need }) {
+					if !before[need] && g.Has(need.ID) && slices.ContainsFunc(g.Steps, func(s *graph.Step) bool { return s.Ref == need }) {
 						t.Errorf("%s needs %s, which comes later", s.Ref, need)
 					}
 				}
 				before[s.Ref] = true
 			}
-			if !g.Has("driver/drain/cp1") || !g.Has("gpu/device-plugin") {
+			if !g.Has("node/drain/cp1") || !g.Has("gpu/device-plugin") {
 				t.Errorf("nothing is shown: %s", describe(g))
 			}
 		})
@@ -324,7 +306,7 @@ func TestWhatIsTouchedIsProven(t *testing.T) {
 		touch func(cp1, w1 *facts.Host)
 		first string // what it waits for
 	}{
-		"another driver": {yaml: "gpu: {driver: {branch: 595}}\n", first: "cp1 driver/uncordon/w1"},
+		"another driver": {yaml: "gpu: {driver: {branch: 595}}\n", first: "cp1 node/uncordon/w1"},
 		"another driver, and the run was cut off when the node had pods again": {yaml: "gpu: {driver: {branch: 595}}\n", touch: func(_, w1 *facts.Host) {
 			for name, p := range w1.Packages {
 				if part, ok := installedDriver(w1, name); ok && (part.Library || part.Flavour != "") {
@@ -361,8 +343,8 @@ func TestWhatIsTouchedIsProven(t *testing.T) {
 }
 
 // reaches reports whether a step waits for another one.
-func reaches(g *Graph, s *Step, ref string) bool {
-	return slices.ContainsFunc(s.Needs, func(need Ref) bool {
+func reaches(g *graph.Graph, s *graph.Step, ref string) bool {
+	return slices.ContainsFunc(s.Needs, func(need graph.Ref) bool {
 		before := stepOf(g, need.Host, need.ID)
 		return need.String() == ref || before != nil && reaches(g, before, ref)
 	})

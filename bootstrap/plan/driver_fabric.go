@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // Files of the steps for the fabric of cards.
@@ -55,7 +56,7 @@ func (b *builder) fabric(h *host, c Choice) {
 		return
 	}
 	p := c.FabricPackages(kind)
-	files := map[string]File{}
+	files := map[string]graph.File{}
 	if len(p.Modules) > 0 {
 		files[fabricModules] = text("# The switches of the cards are reached over these, written by kgpu.\n" + lines(p.Modules...) + "\n")
 	}
@@ -67,14 +68,14 @@ func (b *builder) fabric(h *host, c Choice) {
 	if p.Ends {
 		values["ends"] = "yes"
 	}
-	b.unless(h, h.fabricReasons(kind, p, missing, files), "the fabric of the cards is set up", Step{
-		Ref: Ref{ID: "driver/fabric"}, Title: "set up the fabric of the cards", Script: "driver-fabric",
-		Input: Input{Values: values, Files: files}, Retry: Transient, Timeout: medium,
+	b.unless(h, h.fabricReasons(kind, p, missing, files), "the fabric of the cards is set up", graph.Step{
+		Ref:   graph.Ref{ID: "driver/fabric"},
+		Input: graph.Input{Values: values, Files: files},
 	})
 }
 
 // fabricReasons says why the step is to be done.
-func (h *host) fabricReasons(kind catalog.Fabric, p catalog.FabricPackages, missing []string, files map[string]File) []string {
+func (h *host) fabricReasons(kind catalog.Fabric, p catalog.FabricPackages, missing []string, files map[string]graph.File) []string {
 	if len(missing) > 0 {
 		return []string{fmt.Sprintf("the cards are connected by %s, and there is no %s", kind, strings.Join(missing, ", "))}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -25,14 +26,14 @@ func TestFabricRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var repositories []*Step
+	var repositories []*graph.Step
 	for _, s := range g.Steps {
-		if s.Ref == (Ref{Host: "w1", ID: "repo/cuda"}) {
+		if s.Ref == (graph.Ref{Host: "w1", ID: "repo/cuda"}) {
 			repositories = append(repositories, s)
 		}
 	}
 	fabric := stepOf(g, "w1", "driver/fabric")
-	if len(repositories) != 1 || repositories[0].Later || fabric == nil || !slices.Contains(fabric.Needs, repositories[0].Ref) {
+	if len(repositories) != 1 || repositories[0].Stage != graph.First || fabric == nil || !slices.Contains(fabric.Needs, repositories[0].Ref) {
 		t.Fatalf("planned %q", refs(g))
 	}
 	if _, pinned := repositories[0].Input.Files[driverPin]; !pinned {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // TestForeignKernels are kernels that the distribution did not build: DKMS makes the modules, or the host is told before.
@@ -78,7 +79,7 @@ func TestForeignKernels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.Ref == Ref{"w1", "driver/install"} })
+			i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.Ref == graph.Ref{Host: "w1", ID: "driver/install"} })
 			if i < 0 {
 				t.Fatal("no driver is installed")
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // debianComponents are those in which Debian has drivers and what belongs to them, by its policy.
@@ -49,8 +50,8 @@ func (b *builder) debianRepository(h *host, c Choice) {
 		b.skip(h, "repo/debian", "Debian's drivers can be had")
 		return
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "repo/debian"}, Title: "add Debian's " + strings.Join(debianComponents, ", "), Reason: "the driver comes from there", Script: "repo-debian",
-		Input: Input{Values: map[string]string{"components": lines(debianComponents...), "list": debianSources}}, Retry: Transient, Timeout: medium,
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "repo/debian"}, Title: "add Debian's " + strings.Join(debianComponents, ", "), Reason: "the driver comes from there",
+		Input: graph.Input{Values: map[string]string{"components": lines(debianComponents...), "list": debianSources}},
 	})
 }

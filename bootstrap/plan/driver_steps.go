@@ -2,9 +2,9 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
@@ -36,7 +36,7 @@ func (b *builder) driver(h *host, c Choice) {
 			return
 		}
 		// The run that installed it may have got no further.
-		b.loadDriver(h, map[string]File{driverModules: modulesFile})
+		b.loadDriver(h, map[string]graph.File{driverModules: modulesFile})
 		b.keptFabric(h)
 		return
 	}
@@ -52,7 +52,7 @@ func (b *builder) driver(h *host, c Choice) {
 		b.driverRepository(h, c)
 	}
 	p := driverPackages(h.facts, c.Driver)
-	files := map[string]File{driverUpgrades: upgradesFile}
+	files := map[string]graph.File{driverUpgrades: upgradesFile}
 	if FabricOf(h.facts) == catalog.NVLinkRack {
 		files[coherentMemory] = coherentFile // before a driver is loaded, as its packages may do
 	}
@@ -64,34 +64,33 @@ func (b *builder) driver(h *host, c Choice) {
 		reasons = []string{fmt.Sprintf("driver %s for %s%s", c.Driver, c.Why, h.because(c))}
 		reboot = b.goWays(h, c, values, reboot)
 	}
-	b.unless(h, reasons, fmt.Sprintf("driver %s is installed", c.Driver), Step{
-		Ref: Ref{ID: "driver/install"}, Title: fmt.Sprintf("install the driver %d", c.Branch), Script: "driver-install",
-		Input: Input{Values: values, Files: files},
-		Retry: Transient, Timeout: 45 * time.Minute, // DKMS compiles for minutes on a small machine
+	b.unless(h, reasons, fmt.Sprintf("driver %s is installed", c.Driver), graph.Step{
+		Ref: graph.Ref{ID: "driver/install"}, Title: fmt.Sprintf("install the driver %d", c.Branch),
+		Input: graph.Input{Values: values, Files: files},
 	})
 	if reboot != nil {
 		reboot()
 	}
-	b.loadDriver(h, map[string]File{driverModules: modulesFile})
+	b.loadDriver(h, map[string]graph.File{driverModules: modulesFile})
 	b.fabric(h, c)
 }
 
 func (b *builder) nouveau(h *host) {
-	files := map[string]File{nouveauBlacklist: nouveauFile}
+	files := map[string]graph.File{nouveauBlacklist: nouveauFile}
 	reasons := changed(h.facts, files)
 	if n := h.facts.NVIDIA.Nouveau; n.Loaded && n.Users == 0 {
 		reasons = append(reasons, "nouveau is loaded")
 	} else if n.Loaded {
 		reasons = append(reasons, "nouveau is in use")
 	}
-	b.unless(h, reasons, "nouveau is off", Step{
-		Ref: Ref{ID: "driver/nouveau"}, Title: "keep nouveau off the cards", Script: "driver-nouveau",
-		Input: Input{Files: files}, Timeout: medium,
+	b.unless(h, reasons, "nouveau is off", graph.Step{
+		Ref:   graph.Ref{ID: "driver/nouveau"},
+		Input: graph.Input{Files: files},
 	})
 }
 
 // loadDriver plans the step that ends with all cards in nvidia-smi's list.
-func (b *builder) loadDriver(h *host, files map[string]File) {
+func (b *builder) loadDriver(h *host, files map[string]graph.File) {
 	reasons := changed(h.facts, files)
 	if !works(b.inv, h.facts) {
 		reasons = append(reasons, whatIsThere(b.inv, h.facts))
@@ -99,9 +98,9 @@ func (b *builder) loadDriver(h *host, files map[string]File) {
 	if u, ok := h.facts.Units[persistence]; ok && u.Active != "active" {
 		reasons = append(reasons, persistence+" is not running")
 	}
-	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.facts.NVIDIA.Seen), plural.Of(h.cards, "card")), Step{
-		Ref: Ref{ID: "driver/load"}, Title: "load the driver and see all cards", Script: "driver-load",
-		Input: Input{Values: b.loadValues(h), Files: files}, Timeout: medium,
+	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.facts.NVIDIA.Seen), plural.Of(h.cards, "card")), graph.Step{
+		Ref:   graph.Ref{ID: "driver/load"},
+		Input: graph.Input{Values: b.loadValues(h), Files: files},
 	})
 }
 

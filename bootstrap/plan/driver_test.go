@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -106,7 +107,7 @@ func TestDriverRepository(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, install := stepOf(g, "w1", c.step), stepOf(g, "w1", "driver/install")
-		if s == nil || s.Later || install == nil || !slices.Contains(install.Needs, s.Ref) {
+		if s == nil || s.Stage != graph.First || install == nil || !slices.Contains(install.Needs, s.Ref) {
 			t.Fatalf("%s: %v in %q", c.source, s, refs(g))
 		}
 		if got := s.Input.Values[c.key]; got != c.want {
@@ -169,11 +170,11 @@ func TestRestartThatIsOwed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				at := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.Ref == Ref{Host: "w1", ID: step} })
+				at := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.Ref == graph.Ref{Host: "w1", ID: step} })
 				if at < 0 || g.Steps[at].Reason != unit+" runs with settings that have changed since" {
 					t.Fatalf("planned %v", refs(g))
 				}
-				if drained := strings.Contains(strings.Join(refs(g), ","), "driver/drain"); drained != (unit == "docker.service") {
+				if drained := strings.Contains(strings.Join(refs(g), ","), "node/drain"); drained != (unit == "docker.service") {
 					t.Errorf("planned %v", refs(g))
 				}
 			})

@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -109,9 +110,9 @@ func (b *builder) goWays(h *host, c Choice, values map[string]string, reboot fun
 		return reboot
 	}
 	if found.Name == wayNewer && h.facts.SecureBoot {
-		b.drainNode(h, "kernel "+found.Kernel+" is to run"+h.because(c))
+		b.drainNode(h, "kernel "+found.Kernel+" is to run"+h.because(c), false)
 	}
-	mayReboot := (!known || found.Name == wayNewer) && (!h.member() || h.drain != (Ref{}))
+	mayReboot := (!known || found.Name == wayNewer) && (!h.member() || h.drain != (graph.Ref{}))
 	values["ways"] = lines(wayLines(h.facts, c, installWays(mayReboot)...)...)
 	if more := besides(h.facts, c); len(more) > 0 {
 		values["besides"] = lines(more...)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 const (
@@ -45,7 +46,7 @@ func TestOldKernels(t *testing.T) {
 		if got := lastWords(driverSteps(g)); got != c.want {
 			t.Errorf("%s: planned %q, want %q", c.name, got, c.want)
 		}
-		fmt.Fprintf(&out, "# %s\n%s", c.name, describe(&Graph{Steps: slices.DeleteFunc(driverSteps(g).Steps, func(s *Step) bool { return s.ID != "driver/install" && s.ID != "driver/reboot" })}))
+		fmt.Fprintf(&out, "# %s\n%s", c.name, describe(&graph.Graph{Steps: slices.DeleteFunc(driverSteps(g).Steps, func(s *graph.Step) bool { return s.ID != "driver/install" && s.ID != "driver/reboot" })}))
 	}
 	golden(t, "old-kernels", out.String())
 }
@@ -112,10 +113,10 @@ func TestDriverThatWasCompiled(t *testing.T) {
 }
 
 // lastWords are the names of the steps for a driver, without what all of them begin with.
-func lastWords(g *Graph) string {
+func lastWords(g *graph.Graph) string {
 	var steps []string
 	for _, s := range g.Steps {
-		if name, ok := strings.CutPrefix(s.ID, "driver/"); ok {
+		if family, name, _ := strings.Cut(s.ID, "/"); family == "driver" || family == "node" {
 			steps = append(steps, name)
 		}
 	}

@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // text is a world-readable configuration file.
-func text(content string) File { return File{Mode: 0o644, Content: []byte(content)} }
+func text(content string) graph.File { return graph.File{Mode: 0o644, Content: []byte(content)} }
 
 func sha256Of(content []byte) string {
 	sum := sha256.Sum256(content)
@@ -17,7 +18,7 @@ func sha256Of(content []byte) string {
 }
 
 // changed lists the files that are not on the host as they should be, each as a reason.
-func changed(f *facts.Host, want map[string]File) []string {
+func changed(f *facts.Host, want map[string]graph.File) []string {
 	var reasons []string
 	for _, path := range sortedKeys(want) {
 		switch have, ok := f.Files[path]; {

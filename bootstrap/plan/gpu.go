@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -72,24 +73,24 @@ func (b *builder) toolkit(h *host) {
 	if h.replaced {
 		reasons = append(reasons, "what it tells containers of the driver changes")
 	}
-	files := map[string]File{}
+	files := map[string]graph.File{}
 	if b.inv.Runtime == inventory.Docker {
 		// Not before the toolkit is there: docker could start nothing any more.
 		merged, _ := mergeDaemonJSON(h.facts.DaemonJSON)
 		content, missing := nvidiaDaemonJSON(merged)
-		files["/etc/docker/daemon.json"], reasons = File{Mode: 0o644, Content: content}, append(reasons, missing...)
+		files["/etc/docker/daemon.json"], reasons = graph.File{Mode: 0o644, Content: content}, append(reasons, missing...)
 	}
 	disturbs := b.dockerRestarts()
 	if len(reasons) == 0 {
 		disturbs = ""
 	}
-	b.unless(h, slices.Concat(reasons, unset, unheld), "the container toolkit is installed", Step{
-		Ref: Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + version, Script: "gpu-toolkit",
-		Input: Input{
+	b.unless(h, slices.Concat(reasons, unset, unheld), "the container toolkit is installed", graph.Step{
+		Ref: graph.Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + version,
+		Input: graph.Input{
 			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(settings...)},
 			Files:  files,
 		},
-		Retry: Transient, Timeout: medium, disturbs: disturbs,
+		Disrupts: disturbs,
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
@@ -51,10 +52,10 @@ func scalars(n *yaml.Node, own bool, visit func(*yaml.Node)) {
 }
 
 // outputs are what a plan makes hosts of an inventory receive: by host, step and name.
-func outputs(t *testing.T, g *Graph) map[string]string {
+func outputs(t *testing.T, g *graph.Graph) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	known := Outputs{}
+	known := graph.Outputs{}
 	for _, s := range g.Steps {
 		known[s.Ref] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"), outputFeatures: []byte("nvidia.com/gpu.count=1")}
 	}
@@ -165,7 +166,7 @@ func holds(name, content, text, like string) error {
 	return nil
 }
 
-func upOf(data []byte) (*inventory.Inventory, *Graph, error) {
+func upOf(data []byte) (*inventory.Inventory, *graph.Graph, error) {
 	inv, err := inventory.Decode("inventory.yaml", data, inventory.Options{
 		Env: func(name string) (string, bool) { return "/home/me", name == "HOME" }, Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
 	})

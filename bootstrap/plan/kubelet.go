@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -19,7 +20,7 @@ const weaveCNI = "/etc/cni/net.d/10-weave.conf"
 // that is there twice the last one counts; but for --cluster-dns, which adds up.
 // Source: build/debs/kubeadm-10.conf of k8s.io/kubernetes 1.6.13 and 1.8.15, build/debs/10-kubeadm.conf of 1.9.11 and 1.10.13;
 // its form of 1.11, which reads KubeletConfiguration.
-func (b *builder) kubeletFiles(h *host) map[string]File {
+func (b *builder) kubeletFiles(h *host) map[string]graph.File {
 	if b.minor.HasKubeletConfig() {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (b *builder) kubeletFiles(h *host) map[string]File {
 	if b.mechanism() == catalog.Accelerators && len(Cards(b.inv, h.facts)) > 0 {
 		unit += deviceNodes
 	}
-	files := map[string]File{kubeletDropIn: text(unit)}
+	files := map[string]graph.File{kubeletDropIn: text(unit)}
 	if b.inv.Network == inventory.Weave && !b.minor.ReadsCNILists() {
 		files[weaveCNI] = text(`{"name": "weave", "type": "weave-net", "hairpinMode": true}` + "\n")
 	}

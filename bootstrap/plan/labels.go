@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // gpuLabelsOf annotates nodes with the names of the labels that kgpu put there for gpu-feature-discovery, with commas between.
@@ -21,14 +22,14 @@ const driverFeature = "nvidia.com/cuda.driver-version.full"
 
 // gpuLabels plans the labels that tell of the nodes' cards: gpu-feature-discovery writes them to a file of its host, and what
 // is in there at each run goes to the node. fresh says why what is there now is out of date; empty: it is not.
-func (b *builder) gpuLabels(needs []Ref, fresh string) {
+func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 	if b.mechanism() != catalog.DevicePlugins {
 		return // gpu-feature-discovery comes with the device plugin
 	}
-	var read []Ref
+	var read []graph.Ref
 	var reasons []string
-	var byHand []*Step
-	nodes := map[Ref]*host{}
+	var byHand []*graph.Step
+	nodes := map[graph.Ref]*host{}
 	for _, h := range b.members() {
 		if h.cards == 0 {
 			continue
@@ -41,15 +42,15 @@ func (b *builder) gpuLabels(needs []Ref, fresh string) {
 			b.skip(h, "gpu/features", "the labels of its cards are set")
 			continue
 		}
-		ref := b.side(h, Step{
-			Ref: Ref{ID: "gpu/features"}, Title: "read what is found out about the cards", Reason: reason, Script: "gpu-features",
-			Needs: slices.Concat(needs, h.gpuLast), Timeout: medium,
+		ref := b.side(h, graph.Step{
+			Ref: graph.Ref{ID: "gpu/features"}, Reason: reason,
+			Needs: slices.Concat(needs, h.gpuLast),
 		})
 		read, reasons, nodes[ref] = append(read, ref), append(reasons, h.node), h
-		byHand = append(byHand, &Step{
-			Ref: Ref{h.id, "gpu/labels"}, Title: "label the node with its cards", Reason: reason, Script: "gpu-labels",
-			Needs: []Ref{ref}, Timeout: short,
-			Input: Input{Values: map[string]string{
+		byHand = append(byHand, &graph.Step{
+			Ref: graph.Ref{Host: h.id, ID: "gpu/labels"}, Title: "label the node with its cards", Reason: reason, Script: "gpu-labels",
+			Needs: []graph.Ref{ref},
+			Input: graph.Input{Values: map[string]string{
 				"node": h.node, "keys": labelKey.String(), "texts": labelValue.String(), "own": lines(sortedKeys(h.Labels)...),
 			}},
 		})
@@ -57,20 +58,20 @@ func (b *builder) gpuLabels(needs []Ref, fresh string) {
 	if len(read) == 0 {
 		return
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "gpu/labels"}, Title: "label nodes with their cards", Reason: "missing or changed on " + strings.Join(reasons, ", "), Script: "cluster-nodes",
-		Needs: slices.Concat(needs, read), Retry: Transient, Timeout: short, ByHand: byHand,
-		Late: func(out Outputs) (Input, error) {
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "gpu/labels"}, Reason: "missing or changed on " + strings.Join(reasons, ", "),
+		Needs: slices.Concat(needs, read), ByHand: byHand,
+		Late: func(out graph.Outputs) (graph.Input, error) {
 			var list []string
 			for _, ref := range read {
 				features, err := facts.Features(strings.Split(strings.TrimSpace(string(out[ref][outputFeatures])), "\n"))
 				if err != nil {
-					return Input{}, err
+					return graph.Input{}, err
 				}
 				h := nodes[ref]
 				list = append(list, labelLines(h, b.nodeOf(h), wantedLabels(h, features))...)
 			}
-			return Input{Values: map[string]string{"nodes": lines(list...)}}, nil
+			return graph.Input{Values: map[string]string{"nodes": lines(list...)}}, nil
 		},
 	})
 }
@@ -97,7 +98,7 @@ func (b *builder) labelsMissing(h *host) string {
 }
 
 func (b *builder) driverChanges(h *host) bool {
-	return slices.ContainsFunc(b.graph.Steps, func(s *Step) bool { return s.Host == h.id && strings.HasPrefix(s.ID, "driver/") })
+	return slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Host == h.id && strings.HasPrefix(s.ID, "driver/") })
 }
 
 // What Kubernetes takes for a label. Names of machines may be no such value, those of instances (1g.5gb+me) no such key.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -76,9 +77,8 @@ func conflictingCNI(network inventory.Network, paths []string) []string {
 // clean plans the removal of what former pod networks left.
 func (b *builder) clean(h *host) {
 	if l := LeftoversOf(b.inv.Network, h.facts); b.adopt && len(l.Known) > 0 {
-		b.add(h, Step{
-			Ref: Ref{ID: "host/leftovers"}, Title: "remove what a former pod network left", Reason: "found " + strings.Join(l.Known, ", "),
-			Script: "host-leftovers", Timeout: short,
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "host/leftovers"}, Reason: "found " + strings.Join(l.Known, ", "),
 		})
 	}
 }

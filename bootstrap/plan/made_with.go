@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -23,8 +24,8 @@ func madeWithKeys(k inventory.Kubernetes) map[string]any {
 func madeWithFile(key string) string { return madeWithDir + key + ".json" }
 
 // madeWith are the files that remember them; older Kubernetes is kept as it was.
-func (b *builder) madeWith() map[string]File {
-	files := map[string]File{}
+func (b *builder) madeWith() map[string]graph.File {
+	files := map[string]graph.File{}
 	if !b.minor.Secured() {
 		return files
 	}
@@ -36,7 +37,7 @@ func (b *builder) madeWith() map[string]File {
 		if string(content) == "null" {
 			content = []byte("{}")
 		}
-		files[madeWithFile(key)] = File{Mode: 0o600, Content: append(content, '\n')}
+		files[madeWithFile(key)] = graph.File{Mode: 0o600, Content: append(content, '\n')}
 	}
 	return files
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -346,7 +347,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "host/leftovers" })
+		i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "host/leftovers" })
 		if (i >= 0) != adopt {
 			t.Errorf("adopt %t: %q", adopt, refs(g))
 		}

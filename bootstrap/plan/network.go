@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -24,7 +25,7 @@ var networkWorkload = map[inventory.Network]string{
 func NetworkWorkload(network inventory.Network) string { return networkWorkload[network] }
 
 // network plans the pod network on the control plane and returns its step, or nothing when it is there.
-func (b *builder) network(needs []Ref) ([]Ref, error) {
+func (b *builder) network(needs []graph.Ref) ([]graph.Ref, error) {
 	id := "network/" + string(b.inv.Network)
 	workload := networkWorkload[b.inv.Network]
 	values := map[string]string{"workloads": workload}
@@ -51,11 +52,11 @@ func (b *builder) network(needs []Ref) ([]Ref, error) {
 		b.skip(b.admin, id, "the pod network is applied")
 		return nil, nil
 	}
-	ref := b.onCluster(Step{
-		Ref: Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason, Script: "network-apply",
-		Needs: needs, Input: Input{Values: b.owesNetworkProof(values)}, Retry: Transient, Timeout: medium,
+	ref := b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason,
+		Needs: needs, Input: graph.Input{Values: b.owesNetworkProof(values)},
 	})
-	return []Ref{ref}, nil
+	return []graph.Ref{ref}, nil
 }
 
 func (b *builder) networkMissing(workload, hash string) string {

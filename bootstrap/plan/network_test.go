@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // Hosts talk over the network of their nodes' addresses, not over that of the default route, whatever makes the pod network.
@@ -21,7 +22,7 @@ func TestPodNetworkTakesTheNodesAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		step := g.Steps[slices.IndexFunc(g.Steps, func(s *Step) bool { return strings.HasPrefix(s.ID, "network/") })]
+		step := g.Steps[slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return strings.HasPrefix(s.ID, "network/") })]
 		text := step.Input.Values["manifest"] + step.Input.Values["environment"]
 		for _, w := range want {
 			if !strings.Contains(text, w) {
@@ -62,7 +63,7 @@ func TestNetworkProofThatIsOwed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "cluster/ready" })
+		i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "cluster/ready" })
 		if i >= 0 != want || want && g.Steps[i].Input.Values["proof"] == "" {
 			t.Errorf("%s: a proof is planned: %t", name, i >= 0)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -31,7 +32,7 @@ const notebookWorkload = NotebookNamespace + "/deployment/notebook"
 // Notebook plans the deployment of the notebook, whether or not it is there: the step tells its token. One that runs stays as it
 // is unless another one was agreed to. There are no steps where the inventory wants none, or where somebody scaled it to nothing
 // and so has the card back.
-func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool) (*Graph, error) {
+func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -124,11 +125,11 @@ func (b *builder) deployNotebook(manifest, reason string) {
 	if _, why := b.nodePort(); why != "" {
 		reason += "; " + why
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: NotebookStep}, Title: "deploy a Jupyter notebook with a card", Reason: reason, Script: "gpu-notebook",
-		Needs: []Ref{{b.admin.id, "cluster/ready"}, {b.admin.id, "gpu/ready"}},
-		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.notebookResource()}},
-		Retry: Transient, Timeout: time.Hour, // the image has gigabytes, and a slow link takes what it takes
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: NotebookStep}, Reason: reason,
+		Needs: []graph.Ref{{Host: b.admin.id, ID: "cluster/ready"}, {Host: b.admin.id, ID: "gpu/ready"}},
+		Input: graph.Input{Values: map[string]string{"manifest": manifest, "resource": b.notebookResource()}},
+		Stage: graph.Proof,
 	})
 }
 
@@ -137,9 +138,9 @@ func (b *builder) removeNotebook() {
 	if b.cluster.Workloads[notebookWorkload].Hash == "" {
 		return
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "gpu/notebook-remove"}, Title: "delete the notebook and what is stored in it",
-		Reason: "the inventory says framework: none", Script: "gpu-notebook-remove", Retry: Transient, Timeout: medium,
+	b.onCluster(graph.Step{
+		Ref:    graph.Ref{ID: "gpu/notebook-remove"},
+		Reason: "the inventory says framework: none",
 	})
 }
 
@@ -310,11 +311,4 @@ func (b *builder) notebookImage() string {
 		return n.Image
 	}
 	return b.image(catalog.NotebookImage(b.notebookChoice.Framework, n.Version))
-}
-
-// Without is the graph without the steps of this ID.
-func (g *Graph) Without(id string) *Graph {
-	out := *g
-	out.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(s *Step) bool { return s.ID == id })
-	return &out
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -41,14 +42,14 @@ func (b *builder) proxy(h *host) {
 		}
 	}
 	fmt.Fprintf(&unit, "Environment=\"NO_PROXY=%s\"\n", unitText(strings.Join(b.noProxy(), ",")))
-	files := map[string]File{"/etc/apt/apt.conf.d/90-kgpu-proxy": text(aptProxy(p))}
+	files := map[string]graph.File{"/etc/apt/apt.conf.d/90-kgpu-proxy": text(aptProxy(p))}
 	for _, service := range b.runtimeServices() {
 		// Proxies may carry a password: only root reads it.
-		files["/etc/systemd/system/"+service+".d/90-kgpu-proxy.conf"] = File{Mode: 0o600, Content: []byte(unit.String())}
+		files["/etc/systemd/system/"+service+".d/90-kgpu-proxy.conf"] = graph.File{Mode: 0o600, Content: []byte(unit.String())}
 	}
-	b.unless(h, changed(h.facts, files), "the proxy is set", Step{
-		Ref: Ref{ID: "os/proxy"}, Title: "use the proxy for packages and images",
-		Script: "os-proxy", Input: Input{Files: files}, Timeout: short, disturbs: b.dockerRestarts(),
+	b.unless(h, changed(h.facts, files), "the proxy is set", graph.Step{
+		Ref:   graph.Ref{ID: "os/proxy"},
+		Input: graph.Input{Files: files}, Disrupts: b.dockerRestarts(),
 	})
 }
 
@@ -92,9 +93,8 @@ func (b *builder) interrupted(h *host) {
 	if len(broken) == 0 {
 		return
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "os/dpkg"}, Title: "finish an interrupted installation", Reason: "half-installed packages: " + strings.Join(broken, ", "),
-		Script: "os-dpkg", Retry: Transient, Timeout: long,
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "os/dpkg"}, Reason: "half-installed packages: " + strings.Join(broken, ", "),
 	})
 }
 
@@ -113,10 +113,9 @@ func (b *builder) basePackages(h *host) {
 	if len(missing) > 0 {
 		reasons = []string{"missing: " + strings.Join(missing, ", ")}
 	}
-	b.unless(h, reasons, "all packages are there", Step{
-		Ref: Ref{ID: "os/packages"}, Title: "install basic packages",
-		Script: "os-packages", Input: Input{Values: map[string]string{"packages": lines(missing...)}},
-		Retry: Transient, Timeout: long,
+	b.unless(h, reasons, "all packages are there", graph.Step{
+		Ref:   graph.Ref{ID: "os/packages"},
+		Input: graph.Input{Values: map[string]string{"packages": lines(missing...)}},
 	})
 }
 
@@ -142,9 +141,8 @@ func (b *builder) swap(h *host) {
 	if b.inv.Swap != inventory.SwapDisable {
 		return // preflight refuses active swap
 	}
-	b.unless(h, reasons, "swap is off", Step{
-		Ref: Ref{ID: "os/swap"}, Title: "turn swap off",
-		Script: "os-swap", Timeout: short,
+	b.unless(h, reasons, "swap is off", graph.Step{
+		Ref: graph.Ref{ID: "os/swap"},
 	})
 }
 
@@ -163,7 +161,7 @@ func (b *builder) kernelModules(f *facts.Host) []string {
 
 func (b *builder) modules(h *host) {
 	want := b.kernelModules(h.facts)
-	files := map[string]File{"/etc/modules-load.d/kgpu.conf": text("# Kernel modules for Kubernetes, written by kgpu.\n" + lines(want...) + "\n")}
+	files := map[string]graph.File{"/etc/modules-load.d/kgpu.conf": text("# Kernel modules for Kubernetes, written by kgpu.\n" + lines(want...) + "\n")}
 	reasons := changed(h.facts, files)
 	var missing []string
 	for _, m := range want {
@@ -174,9 +172,9 @@ func (b *builder) modules(h *host) {
 	if len(missing) > 0 {
 		reasons = append(reasons, "not loaded: "+strings.Join(missing, ", "))
 	}
-	b.unless(h, reasons, "all modules are loaded", Step{
-		Ref: Ref{ID: "os/modules"}, Title: "load kernel modules",
-		Script: "os-modules", Input: Input{Values: map[string]string{"modules": lines(want...)}, Files: files}, Timeout: short,
+	b.unless(h, reasons, "all modules are loaded", graph.Step{
+		Ref:   graph.Ref{ID: "os/modules"},
+		Input: graph.Input{Values: map[string]string{"modules": lines(want...)}, Files: files},
 	})
 }
 
@@ -189,7 +187,7 @@ var sysctls = []string{
 }
 
 func (b *builder) sysctls(h *host) {
-	files := map[string]File{"/etc/sysctl.d/90-kgpu.conf": text("# Kernel settings for Kubernetes, written by kgpu.\n" + lines(sysctls...) + "\n")}
+	files := map[string]graph.File{"/etc/sysctl.d/90-kgpu.conf": text("# Kernel settings for Kubernetes, written by kgpu.\n" + lines(sysctls...) + "\n")}
 	reasons := changed(h.facts, files)
 	var wrong []string
 	for _, line := range sysctls {
@@ -201,9 +199,9 @@ func (b *builder) sysctls(h *host) {
 	if len(wrong) > 0 {
 		reasons = append(reasons, "not set: "+strings.Join(wrong, ", "))
 	}
-	b.unless(h, reasons, "kernel settings are right", Step{
-		Ref: Ref{ID: "os/sysctl"}, Title: "set kernel settings",
-		Script: "os-sysctl", Input: Input{Files: files}, Timeout: short,
+	b.unless(h, reasons, "kernel settings are right", graph.Step{
+		Ref:   graph.Ref{ID: "os/sysctl"},
+		Input: graph.Input{Files: files},
 	})
 }
 
@@ -215,9 +213,8 @@ func (b *builder) timeSync(h *host) {
 	if h.facts.TimeSync == "" && !slices.Contains(containerVirt, h.facts.Virt) {
 		reasons = []string{"no time service is active"}
 	}
-	b.unless(h, reasons, "the clock is kept", Step{
-		Ref: Ref{ID: "os/time"}, Title: "keep the clock right",
-		Script: "os-time", Input: Input{Values: map[string]string{"package": "systemd-timesyncd"}},
-		Retry: Transient, Timeout: medium,
+	b.unless(h, reasons, "the clock is kept", graph.Step{
+		Ref:   graph.Ref{ID: "os/time"},
+		Input: graph.Input{Values: map[string]string{"package": "systemd-timesyncd"}},
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 func (b *builder) packages(h *host) {
@@ -31,8 +32,8 @@ func (b *builder) packages(h *host) {
 	if b.keeps(h) {
 		values["packages"] = lines(missing...)
 	}
-	b.unless(h, reasons, "Kubernetes "+version.String()+" is installed", Step{
-		Ref: Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version.String(), Script: "kube-packages",
-		Input: Input{Values: values, Files: files}, Retry: Transient, Timeout: long,
+	b.unless(h, reasons, "Kubernetes "+version.String()+" is installed", graph.Step{
+		Ref: graph.Ref{ID: "kube/packages"}, Title: "install kubelet, kubeadm and kubectl " + version.String(),
+		Input: graph.Input{Values: values, Files: files},
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -82,4 +83,4 @@ func (b *builder) members() []*host {
 }
 
 // onCluster appends a step that runs kubectl.
-func (b *builder) onCluster(s Step) Ref { return b.side(b.admin, s) }
+func (b *builder) onCluster(s graph.Step) graph.Ref { return b.side(b.admin, s) }

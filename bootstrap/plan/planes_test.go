@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -29,7 +30,7 @@ func withPlanes(inv *inventory.Inventory, ids ...string) *inventory.Inventory {
 	return inv
 }
 
-func planUp(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host) *Graph {
+func planUp(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host) *graph.Graph {
 	t.Helper()
 	g, err := Up(inv, seen)
 	if err != nil {
@@ -39,7 +40,7 @@ func planUp(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host)
 }
 
 // hostsOf are the hosts that have a step.
-func hostsOf(g *Graph, id string) (out []string) {
+func hostsOf(g *graph.Graph, id string) (out []string) {
 	for _, s := range g.Steps {
 		if s.ID == id {
 			out = append(out, s.Host)
@@ -49,7 +50,7 @@ func hostsOf(g *Graph, id string) (out []string) {
 }
 
 // noneWaitsInVain fails where a step needs one that is not planned.
-func noneWaitsInVain(t *testing.T, g *Graph) {
+func noneWaitsInVain(t *testing.T, g *graph.Graph) {
 	t.Helper()
 	for _, s := range g.Steps {
 		for _, need := range s.Needs {

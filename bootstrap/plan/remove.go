@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -14,7 +15,7 @@ import (
 // Remove plans that workers leave a cluster that goes on: their nodes are drained and deleted, and they are reset, as Reset
 // does it. Of a worker without facts only the node goes. It is not drained, nor are, with force, nodes that are not ready.
 // left are the steps after which a host has left, by host ID; one that has none has left already.
-func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string, force bool) (g *Graph, left map[string][]Ref, err error) {
+func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string, force bool) (g *graph.Graph, left map[string][]graph.Ref, err error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, nil, err
@@ -34,7 +35,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 	if err := errors.Join(refused...); err != nil {
 		return nil, nil, err
 	}
-	left = map[string][]Ref{}
+	left = map[string][]graph.Ref{}
 	for _, entry := range inv.Hosts {
 		if entry.IsControlPlane() || !slices.Contains(ids, entry.ID()) {
 			continue
@@ -111,8 +112,8 @@ func (b *builder) owns(entry inventory.Host, node facts.Node) bool {
 // abandon deletes a node without waiting for its pods, whose end nobody would tell. The cluster forgets them with the node,
 // and a kubelet that lives ends them then.
 func (b *builder) abandon(h *host, why string) {
-	h.last = []Ref{b.onCluster(Step{
-		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster, and " + why + ": its pods are not waited for",
-		Script: "node-delete", Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short, undrained: true,
+	h.last = []graph.Ref{b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster, and " + why + ": its pods are not waited for",
+		Input: graph.Input{Values: map[string]string{"node": h.node}}, Drains: h.node,
 	})}
 }

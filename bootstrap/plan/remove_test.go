@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -20,13 +21,13 @@ network: flannel
 `
 
 // serving is a cluster that kgpu made of hosts, as facts tell of it.
-func serving(t *testing.T, yaml string) (seen map[string]*facts.Host, remove func(force bool, ids ...string) (string, *Graph, error)) {
+func serving(t *testing.T, yaml string) (seen map[string]*facts.Host, remove func(force bool, ids ...string) (string, *graph.Graph, error)) {
 	t.Helper()
 	inv, seen := settled(t, yaml)
 	for _, f := range seen {
 		f.Ledger = 7
 	}
-	return seen, func(force bool, ids ...string) (string, *Graph, error) {
+	return seen, func(force bool, ids ...string) (string, *graph.Graph, error) {
 		g, left, err := Remove(inv, seen, ids, force)
 		if err != nil {
 			return "", nil, err

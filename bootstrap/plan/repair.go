@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -40,15 +41,12 @@ func (m Mend) outdated(now *facts.Host) string {
 	return ""
 }
 
-// hungDrainScript empties a node whose driver hangs.
-const hungDrainScript = "doctor-drain"
-
-// hungPatience is for the pods of such a node that can end, in seconds.
+// hungPatience is how long pods have that can end, of a node whose driver hangs, in seconds.
 const hungPatience = 120
 
 // Repair plans what `kgpu doctor --fix` does. Hosts without facts are left out, and those that are not what they were when they
 // were found to need it.
-func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend) (*Graph, error) {
+func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -75,9 +73,9 @@ func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend)
 
 func (b *builder) mend(h *host, m Mend) {
 	if len(m.Packages) > 0 {
-		b.add(h, Step{
-			Ref: Ref{ID: "doctor/hold"}, Title: "hold packages again", Reason: m.Why, Script: "doctor-hold",
-			Input: Input{Values: map[string]string{"packages": lines(m.Packages...)}}, Timeout: short,
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "doctor/hold"}, Reason: m.Why,
+			Input: graph.Input{Values: map[string]string{"packages": lines(m.Packages...)}},
 		})
 	}
 	if m.Reboot {
@@ -85,38 +83,33 @@ func (b *builder) mend(h *host, m Mend) {
 		return // it starts everything anew
 	}
 	if m.Module {
-		b.add(h, Step{
-			Ref: Ref{ID: "doctor/module"}, Title: "load the driver", Reason: m.Why, Script: "driver-load",
-			Input: Input{Values: b.loadValues(h)}, Timeout: medium,
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "doctor/module"}, Reason: m.Why,
+			Input: graph.Input{Values: b.loadValues(h)},
 		})
 	}
 	if len(m.Units) > 0 {
-		b.add(h, Step{
-			Ref: Ref{ID: "doctor/units"}, Title: "start units that are down", Reason: m.Why, Script: "doctor-units",
-			Input: Input{Values: map[string]string{
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "doctor/units"}, Reason: m.Why,
+			Input: graph.Input{Values: map[string]string{
 				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(Offered(b.inv, h.facts)),
-			}}, Timeout: medium,
+			}},
 		})
 	}
 	if m.Plugin && b.nodeOf(h) != nil {
-		b.onCluster(Step{
-			Ref: Ref{ID: "doctor/plugin/" + h.node}, Title: "restart the device plugin of " + h.node, Reason: m.Why, Script: "doctor-plugin",
-			Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node}}, Timeout: medium,
+		b.onCluster(graph.Step{
+			Ref: graph.Ref{ID: "doctor/plugin/" + h.node}, Title: "restart the device plugin of " + h.node, Reason: m.Why,
+			Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node}},
 		})
 	}
 }
 
 // restart plans a reboot, of a node after it was drained.
 func (b *builder) restart(h *host, m Mend) {
-	b.drainNode(h, m.Why)
+	b.drainNode(h, m.Why, m.Force)
 	force := "no"
 	if m.Force {
 		force = "yes"
-		for _, s := range b.graph.Steps {
-			if h.drain != (Ref{}) && s.Ref == h.drain {
-				s.Script, s.Input.Values["patience"], s.Timeout = hungDrainScript, fmt.Sprint(hungPatience), medium
-			}
-		}
 	}
 	b.reboot(h, "reboot", m.Why, m.Why, "no")
 	b.graph.Steps[len(b.graph.Steps)-1].Input.Values["force"] = force

@@ -21,7 +21,7 @@ func TestDoctorRepair(t *testing.T) {
 		{"gentle", []Mend{{Host: "w1", Why: "X", Units: []string{"kubelet.service"}, Packages: []string{"kubelet"}, Module: true, Plugin: true}},
 			[]string{"w1 doctor/hold", "w1 doctor/module", "w1 doctor/units", "cp1 doctor/plugin/w1"}},
 		{"reboot", []Mend{{Host: "w1", Why: "X", Reboot: true, Units: []string{"kubelet.service"}}, {Host: "w2", Why: "Y", Reboot: true, Force: true}},
-			[]string{"cp1 driver/drain/w1", "w1 driver/reboot", "cp1 driver/uncordon/w1", "cp1 driver/drain/w2", "w2 driver/reboot", "cp1 driver/uncordon/w2"}},
+			[]string{"cp1 node/drain/w1", "w1 driver/reboot", "cp1 node/uncordon/w1", "cp1 node/drain/w2", "w2 driver/reboot", "cp1 node/uncordon/w2"}},
 		{"a host that did not tell", []Mend{{Host: "w9", Reboot: true}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestDoctorRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	drain, reboot, back := g.Steps[0], g.Steps[1], g.Steps[2]
-	if drain.Script != "doctor-drain" || drain.Input.Values["patience"] == "" || reboot.Input.Values["force"] != "yes" || back.Input.Values["cards"] != "1" {
+	if drain.Input.Values["patience"] == "" || reboot.Input.Values["force"] != "yes" || back.Input.Values["cards"] != "1" {
 		t.Errorf("%+v\n%+v\n%+v", drain, reboot, back)
 	}
 	if !slices.Contains(reboot.Needs, drain.Ref) || !slices.Contains(back.Needs, reboot.Ref) {

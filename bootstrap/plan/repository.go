@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -59,7 +60,7 @@ type repository struct {
 	source      catalog.Source
 	suite       string // suite and components; "/" for a flat repository
 	optional    bool   // a suite that the repository does not have is no error
-	files       map[string]File
+	files       map[string]graph.File
 }
 
 func listOf(name string) string { return "/etc/apt/sources.list.d/kgpu-" + name + ".list" }
@@ -83,7 +84,7 @@ func (b *builder) repository(h *host, r repository) {
 		uri += "/"
 	}
 	line := fmt.Sprintf("deb [signed-by=%s] %s %s", keyring, uri, r.suite)
-	reasons := append(changed(h.facts, r.files), changed(h.facts, map[string]File{list: text(line + "\n")})...)
+	reasons := append(changed(h.facts, r.files), changed(h.facts, map[string]graph.File{list: text(line + "\n")})...)
 	if _, ok := h.facts.Files[keyring]; !ok && len(reasons) == 0 {
 		reasons = []string{keyring + " is missing"}
 	}
@@ -100,8 +101,8 @@ func (b *builder) repository(h *host, r repository) {
 	if r.optional {
 		values["optional"] = "yes"
 	}
-	b.unless(h, reasons, "the repository is set up", Step{
-		Ref: Ref{ID: "repo/" + r.name}, Title: "add the package repository of " + r.title,
-		Script: "repository", Input: Input{Values: values, Files: r.files}, Retry: Transient, Timeout: medium,
+	b.unless(h, reasons, "the repository is set up", graph.Step{
+		Ref: graph.Ref{ID: "repo/" + r.name}, Title: "add the package repository of " + r.title,
+		Input: graph.Input{Values: values, Files: r.files},
 	})
 }

@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // Reset plans the way back for the named hosts (none: all of the inventory). A worker that leaves a cluster that goes on
 // is drained and its node deleted first; when the whole cluster goes there is nowhere to drain to.
-func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string) (*Graph, error) {
+func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 	if goesOn && b.made() && !b.answers() {
 		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
 	}
-	var gone []Ref
+	var gone []graph.Ref
 	var foreign []error
 	for _, h := range b.hosts {
 		if all || leaving[h.id] {
@@ -61,16 +62,13 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 }
 
 // resetPlanes plans the end of the cluster when its workers have gone: its control planes one after the other, the first last.
-func (b *builder) resetPlanes(gone []Ref) {
+func (b *builder) resetPlanes(gone []graph.Ref) {
 	others := slices.DeleteFunc(slices.Clone(b.planes), func(h *host) bool { return h == b.first })
 	for _, h := range append(others, b.first) {
 		h.last = gone
 		gone = append(slices.Clone(gone), b.resetHost(h)...)
 	}
 }
-
-// leaveScript empties a node that goes.
-const leaveScript = "node-drain"
 
 // How long pods have to end when their node goes, as kubectl writes it. Both are less than the step's own time.
 const (
@@ -85,18 +83,18 @@ func (b *builder) leave(h *host, within string) {
 		return
 	}
 	drained := b.evict(h, "it leaves the cluster", within)
-	deleted := b.onCluster(Step{
-		Ref: Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster", Script: "node-delete",
-		Needs: []Ref{drained}, Input: Input{Values: map[string]string{"node": h.node}}, Retry: Transient, Timeout: short,
+	deleted := b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "node/delete/" + h.node}, Title: "delete node " + h.node, Reason: "it leaves the cluster",
+		Needs: []graph.Ref{drained}, Input: graph.Input{Values: map[string]string{"node": h.node}},
 	})
-	h.last = []Ref{deleted}
+	h.last = []graph.Ref{deleted}
 }
 
 // evict moves the pods away from a node that goes.
-func (b *builder) evict(h *host, why, within string) Ref {
-	return b.onCluster(Step{
-		Ref: Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: leaveScript,
-		Needs: slices.Clone(h.last), Input: Input{Values: map[string]string{"node": h.node, "timeout": within}}, Timeout: medium,
+func (b *builder) evict(h *host, why, within string) graph.Ref {
+	return b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Script: "node-evict", Timeout: medium, Drains: h.node,
+		Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node, "timeout": within}},
 	})
 }
 
@@ -104,7 +102,7 @@ func (b *builder) evict(h *host, why, within string) Ref {
 const OutputLeft = "left"
 
 // resetHost touches only what kgpu made: a host without a ledger may be somebody else's node.
-func (b *builder) resetHost(h *host) []Ref {
+func (b *builder) resetHost(h *host) []graph.Ref {
 	why := fmt.Sprintf("%d recorded changes", h.facts.Ledger)
 	switch {
 	case h.facts.Ledger > 0:
@@ -119,10 +117,10 @@ func (b *builder) resetHost(h *host) []Ref {
 		title = "undo what kgpu changed; the cluster stays: it was made by hand"
 		b.graph.Warnings = append(b.graph.Warnings, h.id+": kgpu took its cluster over and leaves it there: what kgpu applied to the cluster itself (labels, taints, workloads) stays")
 	}
-	b.add(h, Step{
-		Ref: Ref{ID: "host/reset"}, Title: title,
-		Reason: why, Script: "host-reset",
-		Input: Input{Values: map[string]string{"criSocket": b.criSocket()}}, Timeout: long,
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "host/reset"}, Title: title,
+		Reason: why,
+		Input:  graph.Input{Values: map[string]string{"criSocket": b.criSocket()}},
 	})
 	return h.last
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -117,13 +118,13 @@ func (b *builder) docker(h *host) {
 	if !b.hasRuntimePackage(h) {
 		reasons = []string{"docker is not installed"}
 	}
-	b.unless(h, reasons, "docker runs", Step{
-		Ref: Ref{ID: "runtime/docker"}, Title: "install and set up docker", Script: "runtime-docker",
-		Input: Input{
+	b.unless(h, reasons, "docker runs", graph.Step{
+		Ref: graph.Ref{ID: "runtime/docker"},
+		Input: graph.Input{
 			Values: map[string]string{"packages": b.packageSets()},
-			Files:  map[string]File{"/etc/docker/daemon.json": {Mode: 0o644, Content: merged}},
+			Files:  map[string]graph.File{"/etc/docker/daemon.json": {Mode: 0o644, Content: merged}},
 		},
-		Retry: Transient, Timeout: long, disturbs: b.dockerRestarts(),
+		Disrupts: b.dockerRestarts(),
 	})
 	if b.criDockerd() {
 		b.criDockerdStep(h)
@@ -148,7 +149,7 @@ func (b *builder) criDockerdDownload(h *host) (url, sha256 string) {
 func (b *builder) criDockerdStep(h *host) {
 	d := catalog.CRIDockerd
 	url, sum := b.criDockerdDownload(h)
-	files := map[string]File{
+	files := map[string]graph.File{
 		"/etc/systemd/system/cri-docker.service": text(fmt.Sprintf(criDockerService, b.image("registry.k8s.io/pause:"+b.minor.Pause()))),
 		"/etc/systemd/system/cri-docker.socket":  text(criDockerSocket),
 	}
@@ -165,11 +166,9 @@ func (b *builder) criDockerdStep(h *host) {
 	if h.facts.CRIDockerd == "" {
 		reasons = []string{"cri-dockerd is not installed"}
 	}
-	b.unless(h, reasons, "cri-dockerd runs", Step{
-		Ref: Ref{ID: "runtime/cri-dockerd"}, Title: "install cri-dockerd " + version, Script: "runtime-cri-dockerd",
-		Input:   Input{Values: map[string]string{"url": url, "sha256": sum, "version": version}, Files: files},
-		Retry:   Transient,
-		Timeout: medium,
+	b.unless(h, reasons, "cri-dockerd runs", graph.Step{
+		Ref: graph.Ref{ID: "runtime/cri-dockerd"}, Title: "install cri-dockerd " + version,
+		Input: graph.Input{Values: map[string]string{"url": url, "sha256": sum, "version": version}, Files: files},
 	})
 }
 

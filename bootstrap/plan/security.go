@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -84,7 +85,7 @@ func (b *builder) securityVolumes() (volumes []any) {
 }
 
 // initInput is what kubeadm init needs on the host.
-func (b *builder) initInput(config string) Input {
+func (b *builder) initInput(config string) graph.Input {
 	values := map[string]string{"kubeadm": config, "criSocket": b.criSocket()}
 	if b.audits() {
 		values["auditLog"] = auditDir
@@ -94,16 +95,16 @@ func (b *builder) initInput(config string) Input {
 	}
 	files := b.madeWith()
 	maps.Copy(files, b.securityFiles())
-	return Input{Values: b.withFlags(values), Files: files}
+	return graph.Input{Values: b.withFlags(values), Files: files}
 }
 
-func (b *builder) securityFiles() map[string]File {
-	files := map[string]File{}
+func (b *builder) securityFiles() map[string]graph.File {
+	files := map[string]graph.File{}
 	if b.limitsPods() {
-		files[admissionFile] = File{Mode: 0o600, Content: []byte(podSecurity(b.inv.Security.PodSecurity))}
+		files[admissionFile] = graph.File{Mode: 0o600, Content: []byte(podSecurity(b.inv.Security.PodSecurity))}
 	}
 	if b.audits() {
-		files[auditPolicy] = File{Mode: 0o600, Content: manifests.AuditPolicy}
+		files[auditPolicy] = graph.File{Mode: 0o600, Content: manifests.AuditPolicy}
 	}
 	return files
 }

@@ -6,18 +6,19 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // initOf is the step that makes the cluster of an inventory.
-func initOf(t *testing.T, yaml string) *Step {
+func initOf(t *testing.T, yaml string) *graph.Step {
 	t.Helper()
 	inv := decode(t, threeHosts+yaml)
 	g, err := Up(inv, hostFacts(inv))
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "cluster/init" })
+	i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "cluster/init" })
 	return g.Steps[i]
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // features is what gpu-feature-discovery tells in these tests, of any host with this driver.
@@ -170,7 +171,7 @@ func TestGPULabels(t *testing.T) {
 			if want := []string{"w1 gpu/features", "cp1 gpu/labels"}; !slices.Equal(refs(g), want) || g.Steps[0].Reason != c.reason {
 				t.Fatalf("planned %q because %s", refs(g), g.Steps[0].Reason)
 			}
-			input, err := g.Steps[1].Late(Outputs{g.Steps[0].Ref: {outputFeatures: []byte(features)}})
+			input, err := g.Steps[1].Late(graph.Outputs{g.Steps[0].Ref: {outputFeatures: []byte(features)}})
 			if got := input.Values["nodes"]; err != nil || got != strings.Join(c.lines, "\n") {
 				t.Errorf("%v, to do:\n%s", err, got)
 			}
@@ -186,13 +187,13 @@ func TestGPULabelsByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "gpu/labels" })
+	at := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "gpu/labels" })
 	if at < 0 || len(g.Steps[at].ByHand) != 1 {
 		t.Fatalf("planned %q", refs(g))
 	}
 	s := g.Steps[at].ByHand[0]
 	want := map[string]string{"node": "w1", "keys": labelKey.String(), "texts": labelValue.String(), "own": "nvidia.com/gpu.product"}
-	if s.Ref != (Ref{"w1", "gpu/labels"}) || !slices.Equal(s.Needs, []Ref{{"w1", "gpu/features"}}) || !maps.Equal(s.Input.Values, want) {
+	if s.Ref != (graph.Ref{Host: "w1", ID: "gpu/labels"}) || !slices.Equal(s.Needs, []graph.Ref{{Host: "w1", ID: "gpu/features"}}) || !maps.Equal(s.Input.Values, want) {
 		t.Errorf("%s needs %q, with %q", s.Ref, s.Needs, s.Input.Values)
 	}
 }

@@ -2,38 +2,31 @@ package plan
 
 import (
 	"slices"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
-// The titles of the steps of the proof.
-const (
-	proofTitle  = "compute on every card"
-	provenTitle = "remember that the cards were proven"
-)
-
-// proofTimeout is that of the proof: its image is pulled by every node.
-const proofTimeout = 30 * time.Minute
-
 // Proves reports whether a run that does this proves the cards then: it did something for cards, or finds no notebook.
-func (g *Graph) Proves() bool { return g.Has("gpu/ready") || g.Has(NotebookStep) }
+func Proves(g *graph.Graph) bool { return g.Has("gpu/ready") || g.Has(NotebookStep) }
 
 // WithProof is the graph with the steps of the proof, for those who show it: they are planned when the cards can be had.
-func (g *Graph) WithProof() *Graph {
-	i := slices.IndexFunc(g.Steps, func(s *Step) bool { return s.ID == "gpu/ready" || s.ID == NotebookStep })
+func WithProof(g *graph.Graph) *graph.Graph {
+	i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "gpu/ready" || s.ID == NotebookStep })
 	if i < 0 {
 		return g
 	}
 	out, found := *g, g.Steps[i].Ref
-	proof := &Step{Ref: Ref{Host: found.Host, ID: "gpu/smoke"}, Title: proofTitle, Reason: "when all cards can be had", Timeout: proofTimeout, Later: true}
+	proof := &graph.Step{Ref: graph.Ref{Host: found.Host, ID: "gpu/smoke"}, Reason: "when all cards can be had", Stage: graph.Proof}
 	if found.ID == "gpu/ready" {
-		proof.Needs = []Ref{found}
+		proof.Needs = []graph.Ref{found}
 	}
-	out.Steps = append(slices.Clone(g.Steps), proof,
-		&Step{Ref: Ref{Host: found.Host, ID: "gpu/proven"}, Title: provenTitle, Reason: "when they were", Needs: []Ref{proof.Ref}, Timeout: short, Later: true})
+	proven := &graph.Step{Ref: graph.Ref{Host: found.Host, ID: "gpu/proven"}, Reason: "when they were", Needs: []graph.Ref{proof.Ref}, Stage: graph.Proof}
+	Kinds.Complete(proof)
+	Kinds.Complete(proven)
+	out.Steps = append(slices.Clone(g.Steps), proof, proven)
 	return &out
 }
 
@@ -41,7 +34,7 @@ func (g *Graph) WithProof() *Graph {
 const OutputLogs = "logs"
 
 // Smoke plans the proof that the cards of the cluster can be used: the Jobs of a manifest.
-func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reason string) (*Graph, error) {
+func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reason string) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -49,9 +42,9 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 	if err := b.identities(); err != nil {
 		return nil, err
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "gpu/smoke"}, Title: proofTitle, Reason: reason, Script: "gpu-smoke",
-		Input: Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}}, Retry: Transient, Timeout: proofTimeout,
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "gpu/smoke"}, Reason: reason,
+		Input: graph.Input{Values: map[string]string{"manifest": manifest, "resource": b.mechanism().Resource()}},
 	})
 	return &b.graph, b.graph.Validate()
 }
@@ -64,14 +57,13 @@ func Sample(inv *inventory.Inventory, f *facts.Host) catalog.Sample {
 }
 
 // Proven plans to remember, on the control plane, that the cards were proven.
-func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "gpu/proven"}, Title: provenTitle, Reason: "they were", Script: "gpu-proven",
-		Retry: Transient, Timeout: short,
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "gpu/proven"}, Reason: "they were",
 	})
 	return &b.graph, b.graph.Validate()
 }
@@ -92,9 +84,4 @@ func AllCards(inv *inventory.Inventory, seen map[string]*facts.Host) bool {
 		_, cards := n.Labels[gpuLabel]
 		return cards && !known[n.Name]
 	})
-}
-
-// Has reports whether a step with this ID is to be done on any host.
-func (g *Graph) Has(id string) bool {
-	return slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.ID == id })
 }

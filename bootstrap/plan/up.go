@@ -1,3 +1,5 @@
+// Package plan decides what has to be done: (inventory, facts, catalog) → a graph of steps, each with its reason.
+// It is pure: no clock, no network, no files.
 package plan
 
 import (
@@ -7,26 +9,26 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // Up plans what makes the cluster of the inventory out of hosts in the state that the facts tell.
 // Facts are by host ID. Hosts without facts are left out: add-worker looks at the control plane and the new hosts only.
 // What was made by hand stays as it is.
-func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error) {
 	return up(inv, seen, false)
 }
 
 // UpAdopting plans the same, and takes over what was made by hand where that is safe.
-func UpAdopting(inv *inventory.Inventory, seen map[string]*facts.Host) (*Graph, error) {
+func UpAdopting(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error) {
 	return up(inv, seen, true)
 }
 
-func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*Graph, error) {
+func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -63,16 +65,18 @@ type host struct {
 	inventory.Host
 	facts   *facts.Host
 	id      string
-	node    string     // name of its node object
-	addr    netip.Addr // its address inside the cluster
-	last    []Ref      // the steps that prepare it so far, in order
-	cards   int        // that Kubernetes shall have
-	choice  Choice     // of their driver
-	gpuLast []Ref      // the last step for them
+	node    string      // name of its node object
+	addr    netip.Addr  // its address inside the cluster
+	last    []graph.Ref // the steps that prepare it so far, in order
+	cards   int         // that Kubernetes shall have
+	choice  Choice      // of their driver
+	gpuLast []graph.Ref // the last step for them
 
-	replaced bool // another driver comes
-	away     bool // its node is drained, by this plan or a former run, and let in again at the end
-	drain    Ref  // the step that drains it; none: a former run did
+	replaced bool      // another driver comes
+	away     bool      // its node is drained, by this plan or a former run, and let in again at the end
+	drain    graph.Ref // the step that drains it; none: a former run did
+
+	disrupting []graph.Ref // the steps that its node is drained for
 }
 
 // builder collects the graph.
@@ -82,7 +86,7 @@ type builder struct {
 	versions Versions
 	minor    catalog.Minor
 	hosts    []*host
-	graph    Graph
+	graph    graph.Graph
 	adopt    bool // what was made by hand is taken over
 
 	first   *host         // the control plane that runs kubeadm init; nil: none has told
@@ -164,30 +168,33 @@ func HasAddress(f *facts.Host, a netip.Addr) bool {
 	return slices.ContainsFunc(f.Addresses, func(x facts.Address) bool { return x.Prefix.Addr() == a })
 }
 
-// add appends a step to the host's own chain. A node that serves is drained before the first that disturbs its containers.
-func (b *builder) add(h *host, s Step) {
-	if s.disturbs != "" {
-		b.drainNode(h, s.Title+": "+s.disturbs)
+// add appends a step to the host's own chain. A node that serves is drained before the first that disrupts its containers.
+func (b *builder) add(h *host, s graph.Step) {
+	Kinds.Complete(&s)
+	if s.Disrupts != "" {
+		b.drainNode(h, s.Title+": "+s.Disrupts, false)
 	}
-	s.Host = h.id
 	s.Needs = append(slices.Clone(h.last), s.Needs...)
-	b.graph.Steps = append(b.graph.Steps, &s)
-	h.last = []Ref{s.Ref}
+	h.last = []graph.Ref{b.side(h, s)}
+	if h.away && (s.Disrupts != "" || Kinds.Of(s.ID).Disrupts) {
+		h.disrupting = append(h.disrupting, h.last...)
+	}
 }
 
 // side appends a step that needs other steps only, beside the host's chain.
-func (b *builder) side(h *host, s Step) Ref {
+func (b *builder) side(h *host, s graph.Step) graph.Ref {
 	s.Host = h.id
+	Kinds.Complete(&s)
 	b.graph.Steps = append(b.graph.Steps, &s)
 	return s.Ref
 }
 
 func (b *builder) skip(h *host, id, why string) {
-	b.graph.Skipped = append(b.graph.Skipped, Skipped{Ref: Ref{h.id, id}, Reason: why})
+	b.graph.Skipped = append(b.graph.Skipped, graph.Skipped{Ref: graph.Ref{Host: h.id, ID: id}, Reason: why})
 }
 
 // unless adds s when there are reasons for it, and records it as skipped otherwise.
-func (b *builder) unless(h *host, reasons []string, satisfied string, s Step) bool {
+func (b *builder) unless(h *host, reasons []string, satisfied string, s graph.Step) bool {
 	if len(reasons) == 0 {
 		b.skip(h, s.ID, satisfied)
 		return false
@@ -237,16 +244,9 @@ func (b *builder) pressures() {
 // lockWarnings names those who have the package manager of a host now that has work to do: its steps wait for them.
 func (b *builder) lockWarnings() {
 	for _, h := range b.hosts {
-		works := slices.ContainsFunc(b.graph.Steps, func(s *Step) bool { return s.Host == h.id })
+		works := slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Host == h.id })
 		if holder := h.facts.Apt.LockHolder; holder != "" && works {
 			b.graph.Warnings = append(b.graph.Warnings, h.id+": the package manager is held by "+holder+": steps that install packages wait for it")
 		}
 	}
 }
-
-// Timeouts of the scripts. They bound a hang, they are not expectations: a slow mirror or machine must fit in.
-const (
-	short  = 2 * time.Minute
-	medium = 10 * time.Minute
-	long   = 30 * time.Minute
-)

@@ -21,6 +21,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -79,12 +80,12 @@ func hostFacts(inv *inventory.Inventory) map[string]*facts.Host {
 }
 
 // settle turns facts into those of hosts on which the graph was carried out: the effect of every step, as facts.sh would see it.
-func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host, g *Graph) {
+func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host, g *graph.Graph) {
 	t.Helper()
 	version := inv.Kubernetes.Version.String()
 	for _, s := range g.Steps {
 		f := seen[s.Host]
-		if id, name := path.Split(s.ID); id == "driver/uncordon/" {
+		if id, name := path.Split(s.ID); id == "node/uncordon/" {
 			for i := range f.Cluster.Nodes {
 				if n := &f.Cluster.Nodes[i]; n.Name == name {
 					n.Labels[gpuLabel] = "true"
@@ -102,7 +103,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		}
 		input := s.Input
 		if s.Late != nil {
-			out := Outputs{}
+			out := graph.Outputs{}
 			for _, need := range s.Needs {
 				out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"), outputFeatures: []byte(featuresOf(seen[need.Host]))}
 			}
@@ -311,14 +312,14 @@ func joinNode(plane, f *facts.Host, name string, runtime inventory.Runtime) {
 }
 
 // describe is the golden form of a graph.
-func describe(g *Graph) string {
+func describe(g *graph.Graph) string {
 	var b strings.Builder
 	for _, s := range g.Steps {
 		fmt.Fprintf(&b, "%s %s (%s)\n  because %s\n", s.Host, s.ID, s.Title, s.Reason)
 		for _, n := range s.Needs {
 			fmt.Fprintf(&b, "  after %s\n", n)
 		}
-		if s.Later {
+		if s.Stage == graph.Last {
 			b.WriteString("  when the cards are proven\n")
 		}
 		for _, k := range slices.Sorted(maps.Keys(s.Input.Values)) {
@@ -339,7 +340,7 @@ func describe(g *Graph) string {
 }
 
 // settles wants that there is nothing left to do when a plan has been carried out.
-func settles(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host, g *Graph) {
+func settles(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host, g *graph.Graph) {
 	t.Helper()
 	settle(t, inv, seen, g)
 	again, err := Up(inv, seen)
@@ -538,7 +539,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-func refs(g *Graph) []string {
+func refs(g *graph.Graph) []string {
 	var out []string
 	for _, s := range g.Steps {
 		out = append(out, s.Ref.String())

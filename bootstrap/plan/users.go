@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -92,7 +93,7 @@ const (
 const CardQuotasSince = 10
 
 // CreateUser plans the rights of a user and their certificate, or other rights and another certificate for one who is there.
-func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (*Graph, error) {
+func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -110,22 +111,22 @@ func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (
 			return nil, err
 		}
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "user/create"}, Title: fmt.Sprintf("let %s work in the namespace %s", u.Name, u.Namespace), Reason: "you asked for it",
-		Script: "user-create", Input: Input{Values: values}, Retry: Transient, Timeout: medium,
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "user/create"}, Title: fmt.Sprintf("let %s work in the namespace %s", u.Name, u.Namespace), Reason: "you asked for it",
+		Input: graph.Input{Values: values},
 	})
 	return &b.graph, b.graph.Validate()
 }
 
 // DeleteUser plans the end of a user's rights.
-func DeleteUser(inv *inventory.Inventory, seen map[string]*facts.Host, name string) (*Graph, error) {
+func DeleteUser(inv *inventory.Inventory, seen map[string]*facts.Host, name string) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
 	}
-	b.onCluster(Step{
-		Ref: Ref{ID: "user/delete"}, Title: "take all rights from " + name, Reason: "you asked for it",
-		Script: "user-delete", Input: Input{Values: map[string]string{"user": name}}, Retry: Transient, Timeout: medium,
+	b.onCluster(graph.Step{
+		Ref: graph.Ref{ID: "user/delete"}, Title: "take all rights from " + name, Reason: "you asked for it",
+		Input: graph.Input{Values: map[string]string{"user": name}},
 	})
 	return &b.graph, b.graph.Validate()
 }

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -82,7 +83,7 @@ func refusesVersion(t *testing.T, err error, detail string) {
 	}
 }
 
-func planned(g *Graph) []string {
+func planned(g *graph.Graph) []string {
 	var out []string
 	for _, s := range g.Steps {
 		out = append(out, s.Ref.String())
@@ -91,7 +92,7 @@ func planned(g *Graph) []string {
 }
 
 // installs is what the graph makes of each host's Kubernetes, and from the repository of which version.
-func installs(g *Graph) map[string]string {
+func installs(g *graph.Graph) map[string]string {
 	out := map[string]string{}
 	for _, s := range g.Steps {
 		switch s.ID {

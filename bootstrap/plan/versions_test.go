@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
@@ -64,7 +65,7 @@ func TestVersions(t *testing.T) {
 
 // versionView is the part of a plan that depends on the version of Kubernetes: the files of kubeadm and the kubelet, the
 // manifests, the packages.
-func versionView(t *testing.T, g *Graph) string {
+func versionView(t *testing.T, g *graph.Graph) string {
 	t.Helper()
 	var b strings.Builder
 	shown := map[string]bool{}
@@ -95,9 +96,9 @@ func versionView(t *testing.T, g *Graph) string {
 	return b.String()
 }
 
-func joinInput(t *testing.T, s *Step) Input {
+func joinInput(t *testing.T, s *graph.Step) graph.Input {
 	t.Helper()
-	out := Outputs{}
+	out := graph.Outputs{}
 	for _, need := range s.Needs {
 		out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00ff")}
 	}

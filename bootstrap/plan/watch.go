@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // watchServiceFile checks the cards of a node once, without those at the addresses that are left out. Neither its name nor an
 // address is anything that systemd or a shell would read as more than that.
-func watchServiceFile(node string, leftOut []string) File {
+func watchServiceFile(node string, leftOut []string) graph.File {
 	return text("# Tells the cluster whether the node's cards answer, written by kgpu.\n[Unit]\nDescription=Check of this node's cards\n\n" +
 		"[Service]\nType=oneshot\nExecStart=" + strings.Join(append([]string{watchProgram, node}, leftOut...), " ") + "\nTimeoutStartSec=120\nTimeoutStopSec=10\n")
 }
@@ -26,7 +27,7 @@ var watchTimerFile = text("# Written by kgpu.\n[Unit]\nDescription=Check of this
 	"[Timer]\nOnActiveSec=5\nOnBootSec=60\nOnUnitInactiveSec=60\nAccuracySec=5\n\n[Install]\nWantedBy=timers.target\n")
 
 // Watch plans the check of cards on the nodes with cards, of those with these IDs (none: all). program is the check.
-func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string, program []byte) (*Graph, error) {
+func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string, program []byte) (*graph.Graph, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
@@ -42,14 +43,14 @@ func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string,
 			b.skip(h, "doctor/watch", "it is no node with cards")
 			continue
 		}
-		files := map[string]File{
+		files := map[string]graph.File{
 			watchProgram: {Mode: 0o755, Content: program},
 			watchService: watchServiceFile(h.node, b.leftOut(h.facts)),
 			watchTimer:   watchTimerFile,
 		}
-		b.unless(h, changed(h.facts, files), "its cards are checked every minute", Step{
-			Ref: Ref{ID: "doctor/watch"}, Title: "check the cards every minute", Script: "doctor-watch",
-			Input: Input{Files: files}, Timeout: short,
+		b.unless(h, changed(h.facts, files), "its cards are checked every minute", graph.Step{
+			Ref:   graph.Ref{ID: "doctor/watch"},
+			Input: graph.Input{Files: files},
 		})
 	}
 	return &b.graph, b.graph.Validate()

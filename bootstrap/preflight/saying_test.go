@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -32,7 +33,7 @@ func saying(t *testing.T, lines ...string) *facts.Host {
 }
 
 // judged are the reasons for which a worker is refused, with their details, and the plan for it beside a control plane that is well.
-func judged(t *testing.T, inv *inventory.Inventory, w *facts.Host) (found []string, g *plan.Graph) {
+func judged(t *testing.T, inv *inventory.Inventory, w *facts.Host) (found []string, g *graph.Graph) {
 	t.Helper()
 	cp := healthy(10)
 	for _, p := range Check(inv, []Machine{{Host: inv.Hosts[0], Facts: cp}, {Host: inv.Hosts[1], Facts: w}}, nil) {

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
@@ -188,10 +188,10 @@ func newWorld(t *testing.T, timeouts inventory.Timeouts) *world {
 // play runs two steps on each host, the second of outer after the first of inner, and does something 10 s after the start.
 func (w *world) play(t *testing.T, something func()) (*run.Result, error) {
 	time.AfterFunc(10*time.Second, something)
-	g := &plan.Graph{}
+	g := &graph.Graph{}
 	for _, host := range []string{"inner", "outer"} {
 		for _, id := range []string{"one", "two"} {
-			g.Steps = append(g.Steps, &plan.Step{Ref: plan.Ref{Host: host, ID: id}, Script: "x", Timeout: time.Hour})
+			g.Steps = append(g.Steps, &graph.Step{Ref: graph.Ref{Host: host, ID: id}, Script: "x", Timeout: time.Hour})
 		}
 	}
 	return w.engine.Execute(t.Context(), g)
@@ -362,9 +362,9 @@ func TestRunWithoutAHost(t *testing.T) {
 				for _, s := range result.Steps {
 					want := run.Done
 					switch s.Ref {
-					case plan.Ref{Host: c.host, ID: "one"}:
+					case graph.Ref{Host: c.host, ID: "one"}:
 						want = run.Failed
-					case plan.Ref{Host: c.host, ID: "two"}:
+					case graph.Ref{Host: c.host, ID: "two"}:
 						want = run.Skipped
 					}
 					if s.Outcome != want {

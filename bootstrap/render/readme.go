@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/inventory"
@@ -49,7 +50,7 @@ func next(all []*turn, i int) string {
 }
 
 // readme says in which order what is run where, and what is carried between.
-func readme(inv *inventory.Inventory, g *plan.Graph, all []*turn) string {
+func readme(inv *inventory.Inventory, g *graph.Graph, all []*turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The cluster %s, by hand\n\n", inv.Cluster)
 	fmt.Fprintf(&b, "`kgpu render` wrote this: what `kgpu up` would do now for Kubernetes %s with %s and the pod network\n"+

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
@@ -24,9 +25,9 @@ const tokenStep = "cluster/token"
 // Files are what carries out the plan by hand, by slash-separated paths: a folder for each host that has something to do,
 // and README.md. The same plan makes the same files. There are no secrets among them, but for passwords that the inventory's
 // addresses of proxies and repositories have in them: those files have mode 0600.
-func Files(inv *inventory.Inventory, g *plan.Graph) (map[string]plan.File, error) {
+func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, error) {
 	all := turns(inv, g)
-	out := map[string]plan.File{}
+	out := map[string]graph.File{}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
 			return nil, err
@@ -36,7 +37,7 @@ func Files(inv *inventory.Inventory, g *plan.Graph) (map[string]plan.File, error
 		out[path.Join(t.host, t.name+".next")] = text(next(all, i))
 		dir := path.Join(t.host, "kgpu")
 		for name, content := range runner.BatchFiles(scripts.Lib(), cmp.Or(inv.Timeouts.Lock, inventory.DefaultTimeouts().Lock)) {
-			out[path.Join(dir, name)] = plan.File{Mode: 0o600, Content: content}
+			out[path.Join(dir, name)] = graph.File{Mode: 0o600, Content: content}
 		}
 	}
 	out["README.md"] = text(readme(inv, g, all))
@@ -44,7 +45,7 @@ func Files(inv *inventory.Inventory, g *plan.Graph) (map[string]plan.File, error
 }
 
 // write adds the files of a turn.
-func (t *turn) write(out map[string]plan.File) error {
+func (t *turn) write(out map[string]graph.File) error {
 	var list []string
 	for _, s := range t.steps {
 		if err := s.write(out, path.Join(t.host, s.folder)); err != nil {
@@ -56,19 +57,19 @@ func (t *turn) write(out map[string]plan.File) error {
 		}
 	}
 	out[path.Join(t.host, t.name+".steps")] = text(strings.Join(list, "\n") + "\n")
-	out[path.Join(t.host, t.name+".sh")] = plan.File{Mode: 0o700, Content: scripts.Render()}
+	out[path.Join(t.host, t.name+".sh")] = graph.File{Mode: 0o700, Content: scripts.Render()}
 	return nil
 }
 
 // write adds the files of a step below its folder.
-func (s *step) write(out map[string]plan.File, dir string) error {
+func (s *step) write(out map[string]graph.File, dir string) error {
 	script, err := scripts.Step(s.Script)
 	if err != nil {
 		return err
 	}
 	input := s.Input
 	if s.Late != nil {
-		known := plan.Outputs{}
+		known := graph.Outputs{}
 		for _, need := range s.Needs {
 			known[need] = map[string][]byte{}
 			for _, name := range credentials {
@@ -90,12 +91,12 @@ func (s *step) write(out map[string]plan.File, dir string) error {
 		}
 	}
 	for name, content := range runner.StepFiles(s.ID, s.Timeout, script, input.Values) {
-		out[path.Join(dir, name)] = plan.File{Mode: 0o600, Content: content}
+		out[path.Join(dir, name)] = graph.File{Mode: 0o600, Content: content}
 	}
 	for file, content := range input.Files {
-		out[path.Join(dir, "files", file)] = plan.File{Mode: content.Mode.Perm(), Content: bytes.Clone(content.Content)}
+		out[path.Join(dir, "files", file)] = graph.File{Mode: content.Mode.Perm(), Content: bytes.Clone(content.Content)}
 	}
 	return nil
 }
 
-func text(s string) plan.File { return plan.File{Mode: 0o600, Content: []byte(s)} }
+func text(s string) graph.File { return graph.File{Mode: 0o600, Content: []byte(s)} }

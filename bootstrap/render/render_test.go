@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -29,7 +30,7 @@ hosts:
 `
 
 // planned is the plan for fresh hosts, with these cards on the workers.
-func planned(t *testing.T, yaml string, cards ...facts.Card) (*inventory.Inventory, *plan.Graph) {
+func planned(t *testing.T, yaml string, cards ...facts.Card) (*inventory.Inventory, *graph.Graph) {
 	t.Helper()
 	inv, err := inventory.Decode("inventory.yaml", []byte(yaml), inventory.Options{
 		Env: func(string) (string, bool) { return "", false }, Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
@@ -54,7 +55,7 @@ func planned(t *testing.T, yaml string, cards ...facts.Card) (*inventory.Invento
 	return inv, g
 }
 
-func files(t *testing.T, yaml string, cards ...facts.Card) map[string]plan.File {
+func files(t *testing.T, yaml string, cards ...facts.Card) map[string]graph.File {
 	t.Helper()
 	out, err := Files(planned(t, yaml, cards...))
 	if err != nil {
@@ -96,11 +97,11 @@ func TestFiles(t *testing.T) {
 func TestOrderOfSeveralControlPlanes(t *testing.T) {
 	inv, _ := planned(t, strings.Replace(twoHosts, "hosts:", "hosts:\n  - {address: 10.0.0.12, name: w2}", 1)+"  - {address: 10.0.0.13, name: cp2}\n")
 	inv.Hosts[3].Role = inventory.ControlPlane // which its check allows one host only
-	init, joins := &plan.Step{Ref: plan.Ref{Host: "cp1", ID: "init"}}, &plan.Step{Ref: plan.Ref{Host: "cp2", ID: "join"}}
-	joins.Needs = []plan.Ref{init.Ref}
-	last := &plan.Step{Ref: plan.Ref{Host: "cp1", ID: "ready"}, Needs: []plan.Ref{joins.Ref}}
+	init, joins := &graph.Step{Ref: graph.Ref{Host: "cp1", ID: "init"}}, &graph.Step{Ref: graph.Ref{Host: "cp2", ID: "join"}}
+	joins.Needs = []graph.Ref{init.Ref}
+	last := &graph.Step{Ref: graph.Ref{Host: "cp1", ID: "ready"}, Needs: []graph.Ref{joins.Ref}}
 	var order []string
-	for _, turn := range turns(inv, &plan.Graph{Steps: []*plan.Step{{Ref: plan.Ref{Host: "w2", ID: "os"}}, init, joins, last}}) {
+	for _, turn := range turns(inv, &graph.Graph{Steps: []*graph.Step{{Ref: graph.Ref{Host: "w2", ID: "os"}}, init, joins, last}}) {
 		order = append(order, turn.host+" "+turn.name)
 	}
 	if got, want := strings.Join(order, ", "), "cp1 init-master, cp2 init-master, w2 init-worker, cp1 init-master-2"; got != want {
@@ -114,7 +115,7 @@ func TestOrder(t *testing.T) {
 	inv, _ := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1))
 	all := turns(inv, g)
 	var order []string
-	done := map[plan.Ref]bool{}
+	done := map[graph.Ref]bool{}
 	for _, s := range byHand(g) {
 		done[s.Ref] = false
 	}
@@ -140,12 +141,12 @@ func TestOrder(t *testing.T) {
 	}
 	// Nobody carries to the control plane what hosts find out about their cards: each labels its own node.
 	for _, name := range []string{"w1", "w2"} {
-		ref := plan.Ref{Host: name, ID: "gpu/labels"}
+		ref := graph.Ref{Host: name, ID: "gpu/labels"}
 		if !done[ref] {
 			t.Errorf("there is no %s", ref)
 		}
 	}
-	if _, planned := done[plan.Ref{Host: "cp1", ID: "gpu/labels"}]; planned {
+	if _, planned := done[graph.Ref{Host: "cp1", ID: "gpu/labels"}]; planned {
 		t.Error("the control plane labels the workers")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -21,7 +21,7 @@ type turn struct {
 
 // step is a step with the folder it has below its host's.
 type step struct {
-	*plan.Step
+	*graph.Step
 	folder string
 	late   []string // names of the credentials that its values have places for
 }
@@ -34,14 +34,14 @@ const (
 
 // turns parts a plan into turns, in an order in which each comes after what it needs. In each round the control planes go
 // first, and all in the order of the inventory.
-func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
+func turns(inv *inventory.Inventory, g *graph.Graph) []*turn {
 	planes := inv.ControlPlanes()
 	workers := slices.DeleteFunc(slices.Clone(inv.Hosts), inventory.Host.IsControlPlane)
 	order := map[string]int{}
 	for i, h := range slices.Concat(planes, workers) {
 		order[h.ID()] = i
 	}
-	round := map[plan.Ref]int{}
+	round := map[graph.Ref]int{}
 	var all []*turn
 	for _, s := range byHand(g) {
 		r := 1
@@ -83,7 +83,7 @@ func turns(inv *inventory.Inventory, g *plan.Graph) []*turn {
 }
 
 // byHand are the steps of the plan as people run them.
-func byHand(g *plan.Graph) (out []*plan.Step) {
+func byHand(g *graph.Graph) (out []*graph.Step) {
 	for _, s := range g.Steps {
 		if s.ByHand == nil {
 			out = append(out, s)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
 
@@ -40,7 +40,7 @@ func newHands(t *testing.T, host string) *hands {
 			if strings.Contains(name, "cluster-token") {
 				script += "echo " + token + " | output token\necho " + caHash + " | output ca_hash\n"
 			}
-			all[name] = plan.File{Mode: 0o600, Content: []byte(script)}
+			all[name] = graph.File{Mode: 0o600, Content: []byte(script)}
 		default:
 			if strings.HasPrefix(filepath.Base(name), "init-") && strings.HasSuffix(name, ".sh") {
 				script := strings.Replace(string(f.Content), "base=/var/lib/kgpu\n", "base="+h.host.Dir+"\n", 1)
@@ -48,7 +48,7 @@ func newHands(t *testing.T, host string) *hands {
 				if strings.Count(script, h.host.Dir) != 1 || strings.Contains(script, "/run/systemd/system") {
 					t.Fatal("the script is not as this test knows it")
 				}
-				all[name] = plan.File{Mode: f.Mode, Content: []byte(script)}
+				all[name] = graph.File{Mode: f.Mode, Content: []byte(script)}
 			}
 		}
 	}

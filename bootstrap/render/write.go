@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -22,7 +22,7 @@ const marker = ".kgpu-render"
 // Write makes the files below the folder dir, which is new, empty, or was written by Write before: of that, the files that
 // are not among these go. Files that Write did not make stay as they are; where one of them is in the way, or the folder has
 // files and no marker, nothing is written, and the error has the reason RENDER_FOLDER_TAKEN.
-func Write(dir string, files map[string]plan.File) (err error) {
+func Write(dir string, files map[string]graph.File) (err error) {
 	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOTDIR) {
 		return taken(dir + " is, or is below, a file")
 	} else if err != nil {
@@ -92,7 +92,7 @@ func mark(root *os.Root, names []string) error {
 }
 
 // put writes a file in one rename.
-func put(root *os.Root, name string, f plan.File) error {
+func put(root *os.Root, name string, f graph.File) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -27,7 +28,7 @@ func frames() map[string]func(io.Writer) error {
 			for _, host := range []string{"10.0.0.21", "10.0.0.22"} {
 				g.Warnings = append(g.Warnings, host+": driver 580 is of a production branch: its support ends in August 2026, and NVIDIA mends nothing after that")
 			}
-			return PrintPlan(w, g, PlanOptions{Verbose: true})
+			return PrintPlan(w, plan.WithProof(g), PlanOptions{Verbose: true})
 		},
 		"errors": func(w io.Writer) error {
 			exit := 100
@@ -158,15 +159,15 @@ func TestStatusOfSharedGPUs(t *testing.T) {
 
 // What the command line leaves out is not in order already, and the proof's steps are counted as they are done.
 func TestPlanCounts(t *testing.T) {
-	step := func(host, id string) *plan.Step { return &plan.Step{Ref: plan.Ref{Host: host, ID: id}, Title: id} }
-	g := &plan.Graph{Steps: []*plan.Step{step("w1", "os/packages"), step("w1", "kube/packages"), step("cp", "gpu/ready")}}
-	g.Skipped = []plan.Skipped{{Ref: plan.Ref{Host: "w1", ID: "os/swap"}, Reason: "no swap is on"}}
+	step := func(host, id string) *graph.Step { return &graph.Step{Ref: graph.Ref{Host: host, ID: id}, Title: id} }
+	g := &graph.Graph{Steps: []*graph.Step{step("w1", "os/packages"), step("w1", "kube/packages"), step("cp", "gpu/ready")}}
+	g.Skipped = []graph.Skipped{{Ref: graph.Ref{Host: "w1", ID: "os/swap"}, Reason: "no swap is on"}}
 	selected, err := g.Select(nil, []string{"kube/*"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sheet := &Sheet{}
-	if err := PrintPlan(sheet, selected, PlanOptions{}); err != nil {
+	if err := PrintPlan(sheet, plan.WithProof(selected), PlanOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"2 hosts, 4 steps to do: 2 first, 2 with the proof of the cards\n", "w1: 1 step (1 step in order already, 1 step left out)\n", "cp: 3 steps\n", "gpu/smoke", "gpu/proven"} {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -44,9 +44,9 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 			}
 		}
 	}
-	g := &plan.Graph{
-		Steps:    []*plan.Step{{Ref: plan.Ref{Host: "h", ID: "a/b" + evil}, Title: evil, Reason: "because" + evil, Needs: []plan.Ref{{Host: "h", ID: evil}}}},
-		Skipped:  []plan.Skipped{{Ref: plan.Ref{Host: "h", ID: "c" + evil}, Reason: evil}},
+	g := &graph.Graph{
+		Steps:    []*graph.Step{{Ref: graph.Ref{Host: "h", ID: "a/b" + evil}, Title: evil, Reason: "because" + evil, Needs: []graph.Ref{{Host: "h", ID: evil}}}},
+		Skipped:  []graph.Skipped{{Ref: graph.Ref{Host: "h", ID: "c" + evil}, Reason: evil}},
 		Warnings: []string{"careful" + evil},
 	}
 	for _, o := range []PlanOptions{{}, {Verbose: true}, {JSON: true}} {

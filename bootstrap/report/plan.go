@@ -11,7 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
@@ -25,8 +25,7 @@ type PlanOptions struct {
 
 // PrintPlan writes how much would be done, then what on each host, and why; hosts where it is the same stand together. Inputs
 // are left out: they may be secret.
-func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
-	g = g.WithProof()
+func PrintPlan(w io.Writer, g *graph.Graph, o PlanOptions) error {
 	if o.JSON {
 		return planJSON(w, g)
 	}
@@ -56,7 +55,7 @@ func PrintPlan(w io.Writer, g *plan.Graph, o PlanOptions) error {
 }
 
 // totals is how much there is to do.
-func totals(g *plan.Graph) string {
+func totals(g *graph.Graph) string {
 	hosts, download := map[string]bool{}, 0
 	for _, s := range g.Steps {
 		hosts[s.Host] = true
@@ -70,13 +69,12 @@ func totals(g *plan.Graph) string {
 }
 
 // turns says how many of the steps are done first, as a run counts them; empty: all.
-func turns(g *plan.Graph) string {
-	now, _ := g.Split()
-	first := len(now.Without(plan.NotebookStep).Steps)
+func turns(g *graph.Graph) string {
+	first := len(g.At(graph.First).Steps)
 	switch {
 	case first == 0 || first == len(g.Steps):
 		return ""
-	case now.Proves():
+	case !g.At(graph.Proof).Empty():
 		return fmt.Sprintf(": %d first, %d with the proof of the cards", first, len(g.Steps)-first)
 	}
 	return fmt.Sprintf(": %d first, and then %d", first, len(g.Steps)-first)
@@ -85,13 +83,13 @@ func turns(g *plan.Graph) string {
 // hostPlan is the share of a graph that a host has, or several the same.
 type hostPlan struct {
 	ids     []string
-	steps   []*plan.Step
-	skipped []plan.Skipped
+	steps   []*graph.Step
+	skipped []graph.Skipped
 }
 
 // planned splits a graph by host: first those that have something to do, in the graph's order. Those that would be shown
 // in the same words are one.
-func planned(g *plan.Graph, verbose bool) []*hostPlan {
+func planned(g *graph.Graph, verbose bool) []*hostPlan {
 	var hosts, groups []*hostPlan
 	byID, byText := map[string]*hostPlan{}, map[string]*hostPlan{}
 	of := func(id string) *hostPlan {
@@ -226,7 +224,7 @@ type jsonSkipped struct {
 	Reason string `json:"reason"`
 }
 
-func planJSON(w io.Writer, g *plan.Graph) error {
+func planJSON(w io.Writer, g *graph.Graph) error {
 	out := jsonPlan{Steps: []jsonStep{}, Skipped: []jsonSkipped{}, Warnings: []string{}, Kubernetes: printable.Text(g.Kubernetes)}
 	for _, w := range g.Warnings {
 		out.Warnings = append(out.Warnings, printable.Text(w))

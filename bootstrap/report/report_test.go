@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -166,19 +167,19 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-func graph() *plan.Graph {
-	prepare := plan.Ref{Host: "worker-12", ID: "os/packages"}
-	join := plan.Ref{Host: "worker-12", ID: "cluster/join"}
-	return &plan.Graph{
-		Steps: []*plan.Step{
+func aGraph() *graph.Graph {
+	prepare := graph.Ref{Host: "worker-12", ID: "os/packages"}
+	join := graph.Ref{Host: "worker-12", ID: "cluster/join"}
+	return &graph.Graph{
+		Steps: []*graph.Step{
 			{Ref: prepare, Title: "install packages", Reason: "conntrack is missing", Timeout: time.Minute},
-			{Ref: join, Title: "join the cluster", Reason: "not a member <yet>", Needs: []plan.Ref{prepare}, Timeout: 90 * time.Second,
-				Input: plan.Input{Values: map[string]string{"kubeadm": "top secret"}}},
+			{Ref: join, Title: "join the cluster", Reason: "not a member <yet>", Needs: []graph.Ref{prepare}, Timeout: 90 * time.Second,
+				Input: graph.Input{Values: map[string]string{"kubeadm": "top secret"}}},
 		},
-		Skipped: []plan.Skipped{
-			{Ref: plan.Ref{Host: "control-1", ID: "os/packages"}, Reason: "installed"},
-			{Ref: plan.Ref{Host: "control-1", ID: "cluster/init"}, Reason: "is a control plane"},
-			{Ref: plan.Ref{Host: "worker-12", ID: "os/swap"}, Reason: "no swap is on"},
+		Skipped: []graph.Skipped{
+			{Ref: graph.Ref{Host: "control-1", ID: "os/packages"}, Reason: "installed"},
+			{Ref: graph.Ref{Host: "control-1", ID: "cluster/init"}, Reason: "is a control plane"},
+			{Ref: graph.Ref{Host: "worker-12", ID: "os/swap"}, Reason: "no swap is on"},
 		},
 		Warnings:   []string{"weave has had no release since 2024-12"},
 		Kubernetes: "Kubernetes 1.36.5, the newest patch that pkgs.k8s.io offers; kgpu was proven with 1.36.3, by 2026-11-25",
@@ -187,21 +188,21 @@ func graph() *plan.Graph {
 
 func TestPrintPlan(t *testing.T) {
 	for name, c := range map[string]struct {
-		graph   *plan.Graph
+		graph   *graph.Graph
 		options PlanOptions
 		width   int
 	}{
-		"plan.txt":          {graph(), PlanOptions{}, 0},
-		"plan-verbose.txt":  {graph(), PlanOptions{Verbose: true}, 0},
-		"plan.json":         {graph(), PlanOptions{JSON: true}, 0},
-		"plan-nothing.txt":  {&plan.Graph{Skipped: graph().Skipped}, PlanOptions{}, 0},
-		"plan-nothing.json": {&plan.Graph{}, PlanOptions{JSON: true}, 0},
+		"plan.txt":          {aGraph(), PlanOptions{}, 0},
+		"plan-verbose.txt":  {aGraph(), PlanOptions{Verbose: true}, 0},
+		"plan.json":         {aGraph(), PlanOptions{JSON: true}, 0},
+		"plan-nothing.txt":  {&graph.Graph{Skipped: aGraph().Skipped}, PlanOptions{}, 0},
+		"plan-nothing.json": {&graph.Graph{}, PlanOptions{JSON: true}, 0},
 		"plan-narrow.txt":   {joining(), PlanOptions{Verbose: true}, 60},
 		"plan-alike.txt":    {joining(), PlanOptions{}, 0},
-		"plan-told.txt":     {graph(), PlanOptions{Told: true}, 0},
+		"plan-told.txt":     {aGraph(), PlanOptions{Told: true}, 0},
 	} {
 		out := &Sheet{As: Look{Width: c.width}}
-		if err := PrintPlan(out, c.graph, c.options); err != nil {
+		if err := PrintPlan(out, plan.WithProof(c.graph), c.options); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
@@ -214,26 +215,26 @@ func TestPrintPlan(t *testing.T) {
 			t.Errorf("%s has the input", name)
 		}
 	}
-	if err := PrintPlan(full{}, graph(), PlanOptions{}); !errors.Is(err, os.ErrClosed) {
+	if err := PrintPlan(full{}, aGraph(), PlanOptions{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("PrintPlan returned %v", err)
 	}
 }
 
 // What a run counts first is told where it is less than the plan has.
 func TestPlanInTurns(t *testing.T) {
-	step := func(id string, later bool) *plan.Step {
-		return &plan.Step{Ref: plan.Ref{Host: "w1", ID: id}, Later: later}
+	step := func(id string, stage graph.Stage) *graph.Step {
+		return &graph.Step{Ref: graph.Ref{Host: "w1", ID: id}, Stage: stage}
 	}
-	packages, ready, notebook, cuda := step("os/packages", false), step("gpu/ready", false), step(plan.NotebookStep, false), step("gpu/cuda", true)
+	packages, ready, notebook, cuda := step("os/packages", graph.First), step("gpu/ready", graph.First), step(plan.NotebookStep, graph.Proof), step("gpu/cuda", graph.Last)
 	cuda.Download = 4990
-	for want, steps := range map[string][]*plan.Step{
+	for want, steps := range map[string][]*graph.Step{
 		"1 host, 4 steps to do: 2 first, 2 with the proof of the cards":                              {packages, ready},
 		"1 host, 6 steps to do: 2 first, 4 with the proof of the cards; at least 5.0 GB to download": {packages, ready, notebook, cuda},
 		"1 host, 2 steps to do: 1 first, and then 1; at least 5.0 GB to download":                    {packages, cuda},
 		"1 host, 3 steps to do": {notebook},
 	} {
 		var out bytes.Buffer
-		if err := PrintPlan(&out, &plan.Graph{Steps: steps}, PlanOptions{}); err != nil || !strings.HasPrefix(out.String(), want+"\n") {
+		if err := PrintPlan(&out, plan.WithProof(&graph.Graph{Steps: steps}), PlanOptions{}); err != nil || !strings.HasPrefix(out.String(), want+"\n") {
 			t.Errorf("%v: %q, want %q", err, out.String(), want)
 		}
 	}
@@ -308,15 +309,15 @@ func TestAFailureIsToldOnce(t *testing.T) {
 
 // Programs are told the same steps as people, the proof too: with what it needs and how long it may take.
 func TestPlanOfTheProofAsJSON(t *testing.T) {
-	step := func(id string) *plan.Step {
-		return &plan.Step{Ref: plan.Ref{Host: "cp", ID: id}, Title: id, Reason: "new", Timeout: time.Minute}
+	step := func(id string) *graph.Step {
+		return &graph.Step{Ref: graph.Ref{Host: "cp", ID: id}, Title: id, Reason: "new", Timeout: time.Minute}
 	}
 	for first, want := range map[string]string{
 		"gpu/ready":       "gpu/ready 60 [] gpu/smoke 1800 [{cp gpu/ready}] gpu/proven 120 [{cp gpu/smoke}]",
 		plan.NotebookStep: "gpu/notebook 60 [] gpu/smoke 1800 [] gpu/proven 120 [{cp gpu/smoke}]",
 	} {
 		var out bytes.Buffer
-		if err := PrintPlan(&out, &plan.Graph{Steps: []*plan.Step{step(first)}}, PlanOptions{JSON: true}); err != nil {
+		if err := PrintPlan(&out, plan.WithProof(&graph.Graph{Steps: []*graph.Step{step(first)}}), PlanOptions{JSON: true}); err != nil {
 			t.Fatal(err)
 		}
 		var got jsonPlan

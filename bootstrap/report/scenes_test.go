@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
@@ -13,20 +14,20 @@ import (
 type act struct {
 	second int
 	event.Event
-	graph *plan.Graph // that is shown; nil: none
+	graph *graph.Graph // that is shown; nil: none
 	look  string
 }
 
 // joining is what two new hosts have to do, and the control plane for them.
-func joining() *plan.Graph {
-	g := &plan.Graph{}
-	add := func(host, id, title, reason string, needs ...plan.Ref) plan.Ref {
-		ref := plan.Ref{Host: host, ID: id}
-		g.Steps = append(g.Steps, &plan.Step{Ref: ref, Title: title, Reason: reason, Needs: needs})
+func joining() *graph.Graph {
+	g := &graph.Graph{}
+	add := func(host, id, title, reason string, needs ...graph.Ref) graph.Ref {
+		ref := graph.Ref{Host: host, ID: id}
+		g.Steps = append(g.Steps, &graph.Step{Ref: ref, Title: title, Reason: reason, Needs: needs})
 		return ref
 	}
 	token := add("control-1", "cluster/token", "make a short-lived bootstrap token", "2 to join")
-	var joined []plan.Ref
+	var joined []graph.Ref
 	for _, host := range []string{"10.0.0.21", "10.0.0.22"} {
 		packages := add(host, "os/packages", "install basic packages", "missing: ca-certificates, conntrack, curl, ethtool, gpg, iptables, socat")
 		kube := add(host, "kube/packages", "install kubelet, kubeadm and kubectl 1.36.3", "not installed: kubelet, kubeadm, kubectl", packages)
@@ -37,13 +38,13 @@ func joining() *plan.Graph {
 	add("control-1", "cluster/untoken", "delete the bootstrap token", "all workers have joined", joined...)
 	add("control-1", "gpu/ready", "wait until all cards can be had", "10.0.0.21 offers 0 of 8 cards, 10.0.0.22 offers 0 of 8 cards", joined...)
 	for _, id := range []string{"os/packages", "kube/packages", "cluster/init"} {
-		g.Skipped = append(g.Skipped, plan.Skipped{Ref: plan.Ref{Host: "control-1", ID: id}, Reason: "as it should be"})
+		g.Skipped = append(g.Skipped, graph.Skipped{Ref: graph.Ref{Host: "control-1", ID: id}, Reason: "as it should be"})
 	}
 	return g
 }
 
 // announced is the event that tells a graph.
-func announced(g *plan.Graph) event.Event {
+func announced(g *graph.Graph) event.Event {
 	e := event.Event{Kind: event.Plan}
 	for _, s := range g.Steps {
 		p := event.Planned{Host: s.Host, Step: s.ID, Title: s.Title, Reason: s.Reason}
@@ -80,11 +81,11 @@ func ends(second int, reason, text string) []act {
 // scenes are runs that are not an up, as a person sees them.
 func scenes() map[string][][]act {
 	g := joining()
-	reset := &plan.Graph{}
-	var workers []plan.Ref
+	reset := &graph.Graph{}
+	var workers []graph.Ref
 	for _, host := range []string{"gpu-1", "gpu-2", "control-1"} {
-		ref := plan.Ref{Host: host, ID: "host/reset"}
-		reset.Steps = append(reset.Steps, &plan.Step{Ref: ref, Title: "kubeadm reset, then undo what kgpu changed", Reason: "17 recorded changes"})
+		ref := graph.Ref{Host: host, ID: "host/reset"}
+		reset.Steps = append(reset.Steps, &graph.Step{Ref: ref, Title: "kubeadm reset, then undo what kgpu changed", Reason: "17 recorded changes"})
 		workers = append(workers, ref)
 	}
 	reset.Steps[2].Needs = workers[:2]
@@ -142,7 +143,7 @@ func TestScenes(t *testing.T) {
 						w.draw()
 						golden(t, fmt.Sprintf("view/%s-%dx%d-%s.txt", name, size[0], size[1], a.look), w.seen())
 					case a.graph != nil:
-						if err := PrintPlan(w, a.graph, PlanOptions{Told: true}); err != nil {
+						if err := PrintPlan(w, plan.WithProof(a.graph), PlanOptions{Told: true}); err != nil {
 							t.Fatal(err)
 						}
 					default:

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 // What is measured is what is printed: a byte that is no character or an escape sequence in somebody's name moves no column and breaks
@@ -19,10 +19,10 @@ func TestWhatIsMeasuredIsPrinted(t *testing.T) {
 			return PrintUsers(p, []User{{Name: word, Namespace: word, Role: "edit"}, {Name: "b", Namespace: "c", Role: "view"}}, "")
 		},
 		"plan": func(p *Page, word string) error {
-			step := func(id, title, why string) *plan.Step {
-				return &plan.Step{Ref: plan.Ref{Host: "w1", ID: id}, Title: title, Reason: why}
+			step := func(id, title, why string) *graph.Step {
+				return &graph.Step{Ref: graph.Ref{Host: "w1", ID: id}, Title: title, Reason: why}
 			}
-			return PrintPlan(p, &plan.Graph{Steps: []*plan.Step{step("os/one", "install "+word, word), step("os/two", "x", "not installed: "+word)}}, PlanOptions{})
+			return PrintPlan(p, &graph.Graph{Steps: []*graph.Step{step("os/one", "install "+word, word), step("os/two", "x", "not installed: "+word)}}, PlanOptions{})
 		},
 	} {
 		for _, width := range []int{0, 60, 100} {

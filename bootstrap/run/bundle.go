@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/scripts/runner"
 )
 
@@ -22,11 +22,11 @@ type parcel struct {
 	id      string
 	timeout time.Duration
 	script  []byte
-	input   plan.Input
+	input   graph.Input
 }
 
 // parcel gathers what step needs; known are the outputs of the steps that ended.
-func (e *Engine) parcel(step *plan.Step, known plan.Outputs) (parcel, error) {
+func (e *Engine) parcel(step *graph.Step, known graph.Outputs) (parcel, error) {
 	p := parcel{id: step.ID, timeout: step.Timeout, input: step.Input}
 	var err error
 	if p.script, err = e.Script(step.Script); err != nil {

@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
 func TestBundle(t *testing.T) {
 	e := &Engine{By: "me\t@\nhere", Lib: []byte("lib"), Script: func(name string) ([]byte, error) { return []byte("script " + name), nil }}
 	s := step("a", "os/x", "os-x")
 	s.Timeout = 1500 * time.Millisecond
-	s.Input = plan.Input{
+	s.Input = graph.Input{
 		Values: map[string]string{"b": "2", "a": "1"},
-		Files:  map[string]plan.File{"/etc/y/z": {Mode: 0o644, Content: []byte("zz")}, "/etc/x": {Mode: 0o600}},
+		Files:  map[string]graph.File{"/etc/y/z": {Mode: 0o644, Content: []byte("zz")}, "/etc/x": {Mode: 0o600}},
 	}
 	p, err := e.parcel(s, nil)
 	if err != nil {
@@ -85,13 +85,13 @@ func TestParcelRefuses(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	for name, change := range map[string]func(*plan.Step){
-		"value with a slash": func(s *plan.Step) { s.Input.Values = map[string]string{"../x": ""} },
-		"value without name": func(s *plan.Step) { s.Input.Values = map[string]string{"": ""} },
-		"value dot dot":      func(s *plan.Step) { s.Input.Values = map[string]string{"..": ""} },
-		"relative file":      func(s *plan.Step) { s.Input.Files = map[string]plan.File{"etc/x": {}} },
-		"file upwards":       func(s *plan.Step) { s.Input.Files = map[string]plan.File{"/etc/../../x": {}} },
-		"script":             func(s *plan.Step) { s.Script = "missing" },
+	for name, change := range map[string]func(*graph.Step){
+		"value with a slash": func(s *graph.Step) { s.Input.Values = map[string]string{"../x": ""} },
+		"value without name": func(s *graph.Step) { s.Input.Values = map[string]string{"": ""} },
+		"value dot dot":      func(s *graph.Step) { s.Input.Values = map[string]string{"..": ""} },
+		"relative file":      func(s *graph.Step) { s.Input.Files = map[string]graph.File{"etc/x": {}} },
+		"file upwards":       func(s *graph.Step) { s.Input.Files = map[string]graph.File{"/etc/../../x": {}} },
+		"script":             func(s *graph.Step) { s.Script = "missing" },
 	} {
 		s := step("a", "x", "x")
 		change(s)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -75,7 +75,7 @@ const (
 
 // StepResult is what became of one step.
 type StepResult struct {
-	plan.Ref
+	graph.Ref
 	Outcome     Outcome
 	Tries       int           // how often it was begun
 	Interrupted bool          // the host went down during a try, and the step was begun again
@@ -84,8 +84,8 @@ type StepResult struct {
 
 // Result is what became of a graph.
 type Result struct {
-	Steps   []StepResult // in the graph's order
-	Outputs plan.Outputs // secret
+	Steps   []StepResult  // in the graph's order
+	Outputs graph.Outputs // secret
 }
 
 var (
@@ -95,9 +95,9 @@ var (
 
 // Execute carries out g. The result is never nil; the error joins one *reason.Error for each step that failed, or, when
 // ctx ended, for each step that was cut short: what runs on a host then goes on there, and nothing new is started.
-func (e *Engine) Execute(ctx context.Context, g *plan.Graph) (*Result, error) {
+func (e *Engine) Execute(ctx context.Context, g *graph.Graph) (*Result, error) {
 	if err := e.check(g); err != nil {
-		return &Result{Outputs: plan.Outputs{}}, err
+		return &Result{Outputs: graph.Outputs{}}, err
 	}
 	e.announce(g)
 	s := newSchedule(e, g)
@@ -115,11 +115,11 @@ func (e *Engine) Execute(ctx context.Context, g *plan.Graph) (*Result, error) {
 }
 
 // announce tells what is going to be done, for those who draw it.
-func (e *Engine) announce(g *plan.Graph) {
+func (e *Engine) announce(g *graph.Graph) {
 	if g.Empty() {
 		return
 	}
-	here := map[plan.Ref]bool{}
+	here := map[graph.Ref]bool{}
 	for _, step := range g.Steps {
 		here[step.Ref] = true
 	}
@@ -137,7 +137,7 @@ func (e *Engine) announce(g *plan.Graph) {
 }
 
 // check finds what no host needs to be asked for.
-func (e *Engine) check(g *plan.Graph) error {
+func (e *Engine) check(g *graph.Graph) error {
 	if !validRun.MatchString(e.Run) {
 		return fmt.Errorf("run ID %q: only 0-9, a-z and - are allowed", e.Run)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 )
@@ -22,13 +22,13 @@ var _ Host = (*remote.Host)(nil)
 func TestTwoHosts(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	join := step("b", "join", `[[ $(value token) == token-4711 ]]; stat -c %a "$KGPU_STEP"/files/etc/x; umask`, ref("a", "token"))
-	join.Late = func(o plan.Outputs) (plan.Input, error) {
-		return plan.Input{
+	join.Late = func(o graph.Outputs) (graph.Input, error) {
+		return graph.Input{
 			Values: map[string]string{"token": string(o[ref("a", "token")]["token"])},
-			Files:  map[string]plan.File{"/etc/x": {Mode: 0o640, Content: []byte("y")}},
+			Files:  map[string]graph.File{"/etc/x": {Mode: 0o640, Content: []byte("y")}},
 		}, nil
 	}
-	r, err := f.Execute(t.Context(), graph(
+	r, err := f.Execute(t.Context(), graphOf(
 		step("a", "prepare", `echo one; waiting "for nothing"; echo two`),
 		step("b", "prepare", `echo b`),
 		step("a", "token", `printf %s token-4711 | output token`, ref("a", "prepare")),
@@ -70,7 +70,7 @@ func TestFailureSkipsWhatNeedsIt(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	secret := step("a", "breaks", `for i in {1..20}; do echo "line $i"; done; exit 3`)
 	secret.Input.Values = map[string]string{"password": "hunter2"}
-	r, err := f.Execute(t.Context(), graph(
+	r, err := f.Execute(t.Context(), graphOf(
 		secret,
 		step("a", "needs", `echo no`, ref("a", "breaks")),
 		step("a", "free", `echo yes`),
@@ -115,7 +115,7 @@ func TestStepTimeout(t *testing.T) {
 	f := newFleet(t, "a")
 	slow := step("a", "slow", `echo begun; sleep 600`)
 	slow.Timeout = time.Second
-	_, err := f.Execute(t.Context(), graph(slow))
+	_, err := f.Execute(t.Context(), graphOf(slow))
 	var e *reason.Error
 	if !errors.As(err, &e) || e.ID != reason.StepTimeout || e.Detail != "not done after 1 s" || e.Stderr != "begun" {
 		t.Fatalf("error is %v", err)
@@ -125,11 +125,11 @@ func TestStepTimeout(t *testing.T) {
 func TestTransientFailureIsTriedAgain(t *testing.T) {
 	f := newFleet(t, "a")
 	flaky := step("a", "flaky", `echo x >>tries; [[ $(wc -l <tries) == 3 ]] || { printf 'REPO_UNREACHABLE\tno route' >"$KGPU_STEP/failure"; exit 75; }`)
-	flaky.Retry = plan.Transient
+	flaky.Retry = graph.Transient
 	hopeless := step("a", "hopeless", `echo x >>hopeless; exit 75`)
-	hopeless.Retry = plan.Transient
+	hopeless.Retry = graph.Transient
 	once := step("a", "once", `echo x >>once; exit 75`)
-	r, err := f.Execute(t.Context(), graph(flaky, hopeless, once, step("a", "after", `true`, ref("a", "flaky"))))
+	r, err := f.Execute(t.Context(), graphOf(flaky, hopeless, once, step("a", "after", `true`, ref("a", "flaky"))))
 	f.outcomes(t, r, map[string]Outcome{"a flaky": Done, "a hopeless": Failed, "a once": Failed, "a after": Done})
 	if len(reason.All(err)) != 2 {
 		t.Errorf("error is %v", err)
@@ -161,7 +161,7 @@ func TestCutConnection(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, "a")
 			f.machines["a"].cutAfter = cuts
-			r, err := f.Execute(t.Context(), graph(step("a", "one", script), step("a", "two", "echo end")))
+			r, err := f.Execute(t.Context(), graphOf(step("a", "one", script), step("a", "two", "echo end")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestCutConnection(t *testing.T) {
 func TestCutBeforeTheBundleArrived(t *testing.T) {
 	f := newFleet(t, "a")
 	f.machines["a"].dropStdin = 1
-	_, err := f.Execute(t.Context(), graph(step("a", "one", "echo x >>ran")))
+	_, err := f.Execute(t.Context(), graphOf(step("a", "one", "echo x >>ran")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestHostGoesDown(t *testing.T) {
 			}
 			m.onLost = m.PowerOff
 			// The second step hangs until it was begun more often than the host crashed.
-			r, err := f.Execute(t.Context(), graph(
+			r, err := f.Execute(t.Context(), graphOf(
 				step("a", "one", `echo x >>one`),
 				step("a", "two", fmt.Sprintf(`echo x >>two
 					echo "a long enough line to be cut in the middle of it, or behind it"
@@ -242,7 +242,7 @@ func TestHostStaysAway(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["a"].cutAfter = []int64{20}
 	f.machines["a"].refuse = errors.New("no route to host")
-	r, err := f.Execute(t.Context(), graph(
+	r, err := f.Execute(t.Context(), graphOf(
 		step("a", "one", `echo hello`), step("a", "two", `echo hello`), step("b", "one", `echo hello`), step("b", "two", "true", ref("a", "two")),
 	))
 	f.outcomes(t, r, map[string]Outcome{"a one": Failed, "a two": Skipped, "b one": Done, "b two": Skipped})
@@ -256,7 +256,7 @@ func TestAnotherHostKeyAfterReconnect(t *testing.T) {
 	f := newFleet(t, "a")
 	f.machines["a"].cutAfter = []int64{20}
 	f.machines["a"].refuse = &reason.Error{ID: reason.SSHHostKeyMismatch, Host: "a", Detail: "another key"}
-	_, err := f.Execute(t.Context(), graph(step("a", "one", `echo hello`)))
+	_, err := f.Execute(t.Context(), graphOf(step("a", "one", `echo hello`)))
 	if !errors.Is(err, &reason.Error{ID: reason.SSHHostKeyMismatch}) {
 		t.Errorf("error is %v", err)
 	}
@@ -273,7 +273,7 @@ func TestCancel(t *testing.T) {
 		f.read(t, "begun")
 		cancel()
 	}()
-	r, err := f.Execute(ctx, graph(
+	r, err := f.Execute(ctx, graphOf(
 		step("a", "one", `echo begun >begun; cat go; echo x >>one`),
 		step("a", "two", `echo ended >ended`),
 		step("b", "three", `echo x >>three`, ref("a", "one")),
@@ -297,7 +297,7 @@ func TestCancelBeforeAnything(t *testing.T) {
 	f := newFleet(t, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := f.Execute(ctx, graph(step("a", "one", `true`)))
+	_, err := f.Execute(ctx, graphOf(step("a", "one", `true`)))
 	if !errors.Is(err, &reason.Error{ID: reason.Cancelled}) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
@@ -309,14 +309,14 @@ func TestHostBusyAndAttach(t *testing.T) {
 	f.pipe(t, "go")
 	first := make(chan error)
 	go func() {
-		_, err := f.Execute(t.Context(), graph(step("a", "one", `echo missed; echo begun >begun; cat go; echo said`), step("a", "two", `exit 7`)))
+		_, err := f.Execute(t.Context(), graphOf(step("a", "one", `echo missed; echo begun >begun; cat go; echo said`), step("a", "two", `exit 7`)))
 		first <- err
 	}()
 	f.read(t, "begun")
 	batch := f.batch(t, "a")
 
 	other := f.another("other")
-	r, err := other.Execute(t.Context(), graph(step("a", "one", `true`), step("a", "free", `true`)))
+	r, err := other.Execute(t.Context(), graphOf(step("a", "one", `true`), step("a", "free", `true`)))
 	other.outcomes(t, r, map[string]Outcome{"a one": Failed, "a free": Skipped})
 	var busy *reason.Error
 	if !errors.As(err, &busy) || busy.ID != reason.HostBusy {
@@ -350,7 +350,7 @@ func TestStop(t *testing.T) {
 	f.pipe(t, "begun")
 	first := make(chan error)
 	go func() {
-		_, err := f.Execute(t.Context(), graph(
+		_, err := f.Execute(t.Context(), graphOf(
 			step("a", "one", `echo begun >begun; until [[ -e $KGPU_STEP/../../stop ]]; do sleep 0.05; done; fail NODE_NOT_READY "not ready: w1"`),
 			step("a", "two", `echo x >>two`)))
 		first <- err
@@ -374,7 +374,7 @@ func TestStop(t *testing.T) {
 // When the step that runs ends well, the run that is stopped says which step it did not come to.
 func TestStopBetweenSteps(t *testing.T) {
 	f := newFleet(t, "a")
-	r, err := f.Execute(t.Context(), graph(step("a", "one", `touch "$KGPU_STEP/../../stop"`), step("a", "two", `true`)))
+	r, err := f.Execute(t.Context(), graphOf(step("a", "one", `touch "$KGPU_STEP/../../stop"`), step("a", "two", `true`)))
 	f.outcomes(t, r, map[string]Outcome{"a one": Done, "a two": Failed})
 	var e *reason.Error
 	if !errors.As(err, &e) || e.Step != "two" {
@@ -385,7 +385,7 @@ func TestStopBetweenSteps(t *testing.T) {
 // A step that makes the host forget kgpu still ends well.
 func TestForget(t *testing.T) {
 	f := newFleet(t, "a")
-	_, err := f.Execute(t.Context(), graph(step("a", "reset", `touch "$KGPU_STEP/../../../../forget"; echo bye`)))
+	_, err := f.Execute(t.Context(), graphOf(step("a", "reset", `touch "$KGPU_STEP/../../../../forget"; echo bye`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +402,7 @@ func TestBatchThatCannotBeStarted(t *testing.T) {
 	if err := os.WriteFile(f.machines["a"].Dir, nil, 0o600); err != nil { // where a directory should be
 		t.Fatal(err)
 	}
-	r, err := f.Execute(t.Context(), graph(step("a", "one", `true`), step("a", "two", `true`), step("b", "one", "true")))
+	r, err := f.Execute(t.Context(), graphOf(step("a", "one", `true`), step("a", "two", `true`), step("b", "one", "true")))
 	f.outcomes(t, r, map[string]Outcome{"a one": Failed, "a two": Skipped, "b one": Done})
 	var e *reason.Error
 	if !errors.As(err, &e) || e.ID != reason.StepFailed || e.Exit == nil || !strings.Contains(e.Stderr, "Not a directory") {
@@ -413,8 +413,8 @@ func TestBatchThatCannotBeStarted(t *testing.T) {
 func TestLateInputThatFails(t *testing.T) {
 	f := newFleet(t, "a")
 	late := step("a", "late", `true`)
-	late.Late = func(plan.Outputs) (plan.Input, error) { return plan.Input{}, errors.New("no token") }
-	r, err := f.Execute(t.Context(), graph(step("a", "one", `true`), late, step("a", "two", "true", ref("a", "late")), step("a", "three", "true")))
+	late.Late = func(graph.Outputs) (graph.Input, error) { return graph.Input{}, errors.New("no token") }
+	r, err := f.Execute(t.Context(), graphOf(step("a", "one", `true`), late, step("a", "two", "true", ref("a", "late")), step("a", "three", "true")))
 	f.outcomes(t, r, map[string]Outcome{"a one": Done, "a late": Failed, "a two": Skipped, "a three": Done})
 	var e *reason.Error
 	if !errors.As(err, &e) || e.Step != "late" || !strings.Contains(e.Error(), "no token") {
@@ -424,17 +424,17 @@ func TestLateInputThatFails(t *testing.T) {
 
 func TestExecuteRefuses(t *testing.T) {
 	f := newFleet(t, "a")
-	for name, g := range map[string]*plan.Graph{
-		"no connection": graph(step("nobody", "one", "true")),
-		"characters":    graph(step("a", "one|two", "true")),
-		"twice":         graph(step("a", "one", "true"), step("a", "one", "true")),
+	for name, g := range map[string]*graph.Graph{
+		"no connection": graphOf(step("nobody", "one", "true")),
+		"characters":    graphOf(step("a", "one|two", "true")),
+		"twice":         graphOf(step("a", "one", "true"), step("a", "one", "true")),
 	} {
 		if r, err := f.Execute(t.Context(), g); err == nil || r == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	f.Run = "Über"
-	if _, err := f.Execute(t.Context(), graph()); err == nil {
+	if _, err := f.Execute(t.Context(), graphOf()); err == nil {
 		t.Error("a run ID that is no name")
 	}
 }

@@ -122,7 +122,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 		return text
 	}
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		r, err := f.Execute(ctx, graph(step("a", "token", "echo said; printf %s secret | output token")))
+		r, err := f.Execute(ctx, graphOf(step("a", "token", "echo said; printf %s secret | output token")))
 		if got := string(r.Outputs[ref("a", "token")]["token"]); got != "secret" {
 			t.Errorf("the output is %q", got)
 		}
@@ -240,7 +240,7 @@ func TestHoldingIsLost(t *testing.T) {
 	var r *Result
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		var err error
-		r, err = f.Execute(ctx, graph(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
 	})
 	wantBusy(t, err, "you@there", "`kgpu reset`", "nothing new is begun")
@@ -266,7 +266,7 @@ func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
 	var r *Result
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		var err error
-		r, err = f.Execute(ctx, graph(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
 	})
 	wantBusy(t, err, "another run had the cluster meanwhile", "nothing new is begun")
@@ -306,7 +306,7 @@ func TestNothingBeginsWithoutTheHold(t *testing.T) {
 	})
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		<-a.lost
-		r, err := f.Execute(ctx, graph(step("b", "one", "true")))
+		r, err := f.Execute(ctx, graphOf(step("b", "one", "true")))
 		f.outcomes(t, r, map[string]Outcome{"b one": Done})
 		return err
 	})
@@ -353,11 +353,11 @@ func TestNothingBeginsOnAnOldAnswer(t *testing.T) {
 		}
 	})
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		if _, err := f.Execute(ctx, graph(step("b", "before", "true"))); err != nil {
+		if _, err := f.Execute(ctx, graphOf(step("b", "before", "true"))); err != nil {
 			return err
 		}
 		awake.Store(int64(f.silence()))
-		r, err := f.Execute(ctx, graph(step("b", "after", "true")))
+		r, err := f.Execute(ctx, graphOf(step("b", "after", "true")))
 		f.outcomes(t, r, map[string]Outcome{"b after": Done})
 		return err
 	})
@@ -384,7 +384,7 @@ func TestFencedBatch(t *testing.T) {
 	f.Fence = 1 << 40
 	var mine int64
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		_, err := f.Execute(ctx, graph(step("b", "one", "true")))
+		_, err := f.Execute(ctx, graphOf(step("b", "one", "true")))
 		mine = holdOf(ctx).fence()
 		if got := number("b"); got != mine || mine != f.Fence+1 {
 			t.Errorf("the host has noted %d, the hold's number is %d", got, mine)
@@ -397,7 +397,7 @@ func TestFencedBatch(t *testing.T) {
 	other := f.another("other").quick()
 	other.Fence = mine
 	if err := other.Holding(t.Context(), []string{"a"}, "reset", func(ctx context.Context) error {
-		_, err := other.Execute(ctx, graph(step("b", "theirs", "true")))
+		_, err := other.Execute(ctx, graphOf(step("b", "theirs", "true")))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -406,7 +406,7 @@ func TestFencedBatch(t *testing.T) {
 		t.Errorf("the host has noted %d after %d", got, mine)
 	}
 	late := &hold{engine: f.Engine, host: f.Hosts["a"], has: true, sent: f.awake(), number: mine}
-	r, err := f.Execute(context.WithValue(t.Context(), holdKey{}, late), graph(step("b", "late", "touch late"), step("b", "later", "touch late")))
+	r, err := f.Execute(context.WithValue(t.Context(), holdKey{}, late), graphOf(step("b", "late", "touch late"), step("b", "later", "touch late")))
 	wantBusy(t, err, "another run has taken the cluster since this one had it")
 	f.outcomes(t, r, map[string]Outcome{"b late": Failed, "b later": Skipped})
 	if _, err := os.Stat(filepath.Join(f.shared, "late")); !errors.Is(err, os.ErrNotExist) {
@@ -534,7 +534,7 @@ func TestHoldingAMajority(t *testing.T) {
 		if h := holdOf(ctx); !h.isFirm() || h.outer == nil || h.fence() < h.outer.fence() {
 			t.Errorf("numbers %d and %d", h.fence(), h.outer.fence())
 		}
-		result, err := f.Execute(ctx, graph(step("c", "one", "true")))
+		result, err := f.Execute(ctx, graphOf(step("c", "one", "true")))
 		if err == nil && result.Steps[0].Outcome != Done {
 			t.Errorf("%+v", result.Steps)
 		}

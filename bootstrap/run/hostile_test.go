@@ -43,7 +43,7 @@ func lied(t *testing.T, l *liar, keep event.Sink) (*Result, error) {
 		Run: "r", Hosts: map[string]Host{"h": l}, Events: keep, Script: func(string) ([]byte, error) { return nil, nil },
 		pause: func(int) time.Duration { return time.Second },
 	}
-	return e.Execute(t.Context(), graph(step("h", "a", "x"), step("h", "b", "x", ref("h", "a"))))
+	return e.Execute(t.Context(), graphOf(step("h", "a", "x"), step("h", "b", "x", ref("h", "a"))))
 }
 
 func says(text string) func(context.Context, io.Writer) error {
@@ -308,7 +308,7 @@ func TestLinesWithoutEnd(t *testing.T) {
 	for _, kind := range append(known, "E", "") {
 		for name, follow := range map[string]func(*Engine) error{
 			"its own": func(e *Engine) error {
-				_, err := e.Execute(t.Context(), graph(step("h", "a", "x"), step("h", "b", "x", ref("h", "a"))))
+				_, err := e.Execute(t.Context(), graphOf(step("h", "a", "x"), step("h", "b", "x", ref("h", "a"))))
 				return err
 			},
 			"another's": func(e *Engine) error { return e.Attach(t.Context(), "h", "other-1") },

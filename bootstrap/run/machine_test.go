@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
@@ -145,13 +145,13 @@ func (r *rooted) Run(ctx context.Context, c remote.Command) error {
 	return r.machine.Run(ctx, c)
 }
 
-func step(host, id, script string, needs ...plan.Ref) *plan.Step {
-	return &plan.Step{Ref: plan.Ref{Host: host, ID: id}, Title: "do " + id, Script: script, Timeout: time.Minute, Needs: needs}
+func step(host, id, script string, needs ...graph.Ref) *graph.Step {
+	return &graph.Step{Ref: graph.Ref{Host: host, ID: id}, Title: "do " + id, Script: script, Timeout: time.Minute, Needs: needs}
 }
 
-func graph(steps ...*plan.Step) *plan.Graph { return &plan.Graph{Steps: steps} }
+func graphOf(steps ...*graph.Step) *graph.Graph { return &graph.Graph{Steps: steps} }
 
-func ref(host, id string) plan.Ref { return plan.Ref{Host: host, ID: id} }
+func ref(host, id string) graph.Ref { return graph.Ref{Host: host, ID: id} }
 
 // told lists the events of these kinds as "kind host step text".
 func (f *fleet) told(kinds ...event.Kind) []string {

@@ -9,7 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -82,7 +82,7 @@ func (l *taskListener) done(step string, d done) {
 		l.schedule.done(t, nil)
 	case d.exit == 0:
 		l.schedule.done(t, l.outputs)
-	case d.exit == exitTransient && t.step.Retry == plan.Transient && t.tries < tries && t.paused < l.schedule.engine.timeouts().Transient:
+	case d.exit == exitTransient && t.step.Retry == graph.Transient && t.tries < tries && t.paused < l.schedule.engine.timeouts().Transient:
 		l.tryAgain(t, d)
 	case d.reason == string(reason.HostBusy), d.reason == string(reason.Cancelled): // another run has the host, or wants it
 		l.schedule.failed(t, l.stepFailure(t, d), wholeHost)

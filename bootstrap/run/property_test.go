@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 )
@@ -26,21 +26,21 @@ import (
 // theatre is a set of hosts whose steps do what the test says, when it says so.
 type theatre struct {
 	mu      sync.Mutex
-	playing map[plan.Ref]chan int // steps that run → where their exit status is expected
-	batches []string              // the steps of each batch so far
+	playing map[graph.Ref]chan int // steps that run → where their exit status is expected
+	batches []string               // the steps of each batch so far
 }
 
-func newTheatre() *theatre { return &theatre{playing: map[plan.Ref]chan int{}} }
+func newTheatre() *theatre { return &theatre{playing: map[graph.Ref]chan int{}} }
 
 // running lists the steps that run.
-func (th *theatre) running() []plan.Ref {
+func (th *theatre) running() []graph.Ref {
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(th.playing), func(a, b plan.Ref) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(th.playing), func(a, b graph.Ref) int { return cmp.Compare(a.String(), b.String()) })
 }
 
 // end lets a running step end.
-func (th *theatre) end(r plan.Ref, status int) {
+func (th *theatre) end(r graph.Ref, status int) {
 	th.mu.Lock()
 	exit := th.playing[r]
 	delete(th.playing, r)
@@ -67,7 +67,7 @@ func (s stage) Run(ctx context.Context, c remote.Command) error {
 	s.mu.Unlock()
 	for _, id := range steps {
 		exit := make(chan int)
-		ref := plan.Ref{Host: s.id, ID: id}
+		ref := graph.Ref{Host: s.id, ID: id}
 		s.mu.Lock()
 		s.playing[ref] = exit
 		s.mu.Unlock()
@@ -109,8 +109,8 @@ func stepsIn(bundle io.Reader) ([]string, error) {
 }
 
 // randomGraph makes a graph with needs across hosts, late inputs and words.
-func randomGraph(r *rand.Rand, late func(*plan.Step, plan.Outputs)) *plan.Graph {
-	g := &plan.Graph{}
+func randomGraph(r *rand.Rand, late func(*graph.Step, graph.Outputs)) *graph.Graph {
+	g := &graph.Graph{}
 	hosts := 1 + r.IntN(5)
 	for i := range 1 + r.IntN(30) {
 		s := step(fmt.Sprintf("h%d", r.IntN(hosts)), fmt.Sprintf("s%d", i), "")
@@ -123,9 +123,9 @@ func randomGraph(r *rand.Rand, late func(*plan.Step, plan.Outputs)) *plan.Graph 
 			s.Needs = append(s.Needs, ref("h0", "not-planned"))
 		}
 		if r.IntN(4) == 0 {
-			s.Late = func(o plan.Outputs) (plan.Input, error) {
+			s.Late = func(o graph.Outputs) (graph.Input, error) {
 				late(s, o)
-				return plan.Input{}, nil
+				return graph.Input{}, nil
 			}
 		}
 		if r.IntN(5) == 0 {
@@ -138,19 +138,19 @@ func randomGraph(r *rand.Rand, late func(*plan.Step, plan.Outputs)) *plan.Graph 
 
 // oracle knows what must be so at every moment, from nothing but the graph and what became of its steps.
 type oracle struct {
-	steps map[plan.Ref]*plan.Step
-	fate  map[plan.Ref]Outcome
+	steps map[graph.Ref]*graph.Step
+	fate  map[graph.Ref]Outcome
 }
 
-func (o *oracle) needsDone(s *plan.Step) bool {
-	return !slices.ContainsFunc(s.Needs, func(n plan.Ref) bool { return o.steps[n] != nil && o.fate[n] != Done })
+func (o *oracle) needsDone(s *graph.Step) bool {
+	return !slices.ContainsFunc(s.Needs, func(n graph.Ref) bool { return o.steps[n] != nil && o.fate[n] != Done })
 }
 
 // fail records a failure and what it makes impossible.
-func (o *oracle) fail(failed plan.Ref, order []*plan.Step) {
+func (o *oracle) fail(failed graph.Ref, order []*graph.Step) {
 	o.fate[failed] = Failed
 	for _, s := range order {
-		if o.fate[s.Ref] == "" && slices.ContainsFunc(s.Needs, func(n plan.Ref) bool { return o.fate[n] == Failed || o.fate[n] == Skipped }) {
+		if o.fate[s.Ref] == "" && slices.ContainsFunc(s.Needs, func(n graph.Ref) bool { return o.fate[n] == Failed || o.fate[n] == Skipped }) {
 			o.fate[s.Ref] = Skipped
 		}
 	}
@@ -171,8 +171,8 @@ func TestRandomGraphs(t *testing.T) {
 func playRandomGraph(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	stages := newTheatre()
-	know := &oracle{steps: map[plan.Ref]*plan.Step{}, fate: map[plan.Ref]Outcome{}}
-	g := randomGraph(r, func(s *plan.Step, o plan.Outputs) {
+	know := &oracle{steps: map[graph.Ref]*graph.Step{}, fate: map[graph.Ref]Outcome{}}
+	g := randomGraph(r, func(s *graph.Step, o graph.Outputs) {
 		for _, need := range s.Needs {
 			if know.steps[need] != nil && o[need] == nil {
 				t.Errorf("%s was asked for its input before %s had ended", s.Ref, need)
@@ -215,7 +215,7 @@ func playRandomGraph(t *testing.T, seed uint64) {
 	checkEnd(t, g, events, result, err, know)
 }
 
-func checkStandstill(t *testing.T, e *Engine, g *plan.Graph, running []plan.Ref, know *oracle) {
+func checkStandstill(t *testing.T, e *Engine, g *graph.Graph, running []graph.Ref, know *oracle) {
 	busy, words := map[string]bool{}, map[string]bool{}
 	for _, ref := range running {
 		s := know.steps[ref]
@@ -240,13 +240,13 @@ func checkStandstill(t *testing.T, e *Engine, g *plan.Graph, running []plan.Ref,
 	}
 }
 
-func checkEnd(t *testing.T, g *plan.Graph, events *event.Recorder, result *Result, err error, know *oracle) {
-	count := map[event.Kind]map[plan.Ref]int{}
+func checkEnd(t *testing.T, g *graph.Graph, events *event.Recorder, result *Result, err error, know *oracle) {
+	count := map[event.Kind]map[graph.Ref]int{}
 	for _, e := range events.Events() {
 		if count[e.Kind] == nil {
-			count[e.Kind] = map[plan.Ref]int{}
+			count[e.Kind] = map[graph.Ref]int{}
 		}
-		count[e.Kind][plan.Ref{Host: e.Host, ID: e.Step}]++
+		count[e.Kind][graph.Ref{Host: e.Host, ID: e.Step}]++
 	}
 	failures := 0
 	for i, s := range g.Steps {
@@ -276,7 +276,7 @@ func checkEnd(t *testing.T, g *plan.Graph, events *event.Recorder, result *Resul
 }
 
 // play runs g on stages, ending with status 0 whatever runs, one after the other in the order of their names.
-func play(t *testing.T, g *plan.Graph, status func(plan.Ref) int) (*theatre, *Result, error) {
+func play(t *testing.T, g *graph.Graph, status func(graph.Ref) int) (*theatre, *Result, error) {
 	stages := newTheatre()
 	e := &Engine{Run: "r", Hosts: map[string]Host{}, Script: func(string) ([]byte, error) { return nil, nil }}
 	for _, s := range g.Steps {
@@ -309,9 +309,9 @@ func play(t *testing.T, g *plan.Graph, status func(plan.Ref) int) (*theatre, *Re
 func TestHostWorksOnDuringBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flaky := step("h", "flaky", "x")
-		flaky.Retry = plan.Transient
+		flaky.Retry = graph.Transient
 		tried, begun := 0, time.Now()
-		stages, _, err := play(t, graph(flaky, step("h", "free", "x")), func(r plan.Ref) int {
+		stages, _, err := play(t, graphOf(flaky, step("h", "free", "x")), func(r graph.Ref) int {
 			if r.ID == "flaky" {
 				if tried++; tried < 3 {
 					return 75
@@ -334,42 +334,42 @@ func TestHostWorksOnDuringBackoff(t *testing.T) {
 // A host's next steps go in one batch as long as they need no news from elsewhere; a step that waits is overtaken by
 // one step at a time.
 func TestBatches(t *testing.T) {
-	late := func(s *plan.Step) *plan.Step {
-		s.Late = func(plan.Outputs) (plan.Input, error) { return plan.Input{}, nil }
+	late := func(s *graph.Step) *graph.Step {
+		s.Late = func(graph.Outputs) (graph.Input, error) { return graph.Input{}, nil }
 		return s
 	}
-	serial := func(s *plan.Step) *plan.Step {
+	serial := func(s *graph.Step) *graph.Step {
 		s.Serial = "word"
 		return s
 	}
 	for name, c := range map[string]struct {
-		graph *plan.Graph
+		graph *graph.Graph
 		want  []string
 	}{
 		"one host": {
-			graph(step("a", "1", ""), step("a", "2", "", ref("a", "1")), step("a", "3", "")),
+			graphOf(step("a", "1", ""), step("a", "2", "", ref("a", "1")), step("a", "3", "")),
 			[]string{"a: 1 2 3"},
 		},
 		"waiting for another host": {
-			graph(step("b", "1", ""), step("a", "1", ""), step("a", "2", "", ref("a", "1")), step("a", "3", "", ref("b", "1")), step("a", "4", "")),
+			graphOf(step("b", "1", ""), step("a", "1", ""), step("a", "2", "", ref("a", "1")), step("a", "3", "", ref("b", "1")), step("a", "4", "")),
 			[]string{"a: 1 2", "b: 1", "a: 4", "a: 3"},
 		},
 		"late input from the same batch": {
-			graph(step("a", "1", ""), late(step("a", "2", "", ref("a", "1"))), step("a", "3", "")),
+			graphOf(step("a", "1", ""), late(step("a", "2", "", ref("a", "1"))), step("a", "3", "")),
 			[]string{"a: 1", "a: 2 3"},
 		},
 		"late input that is known": {
-			graph(step("a", "1", ""), late(step("a", "2", "")), step("a", "3", "")),
+			graphOf(step("a", "1", ""), late(step("a", "2", "")), step("a", "3", "")),
 			[]string{"a: 1 2 3"},
 		},
 		"a word": {
-			graph(step("a", "1", ""), serial(step("a", "2", "")), step("a", "3", "")),
+			graphOf(step("a", "1", ""), serial(step("a", "2", "")), step("a", "3", "")),
 			[]string{"a: 1", "a: 2 3"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				stages, _, err := play(t, c.graph, func(plan.Ref) int { return 0 })
+				stages, _, err := play(t, c.graph, func(graph.Ref) int { return 0 })
 				if err != nil {
 					t.Fatal(err)
 				}

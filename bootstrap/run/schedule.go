@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // task is a step on its way.
 type task struct {
-	step  *plan.Step
+	step  *graph.Step
 	needs []*task // of the same graph
 
 	outcome     Outcome
@@ -46,13 +46,13 @@ type schedule struct {
 	active  int              // batches that run
 	serial  map[string]*task // word → the step that has it
 	stopped bool
-	outputs plan.Outputs
+	outputs graph.Outputs
 }
 
-func newSchedule(e *Engine, g *plan.Graph) *schedule {
-	s := &schedule{engine: e, hosts: map[string][]*task{}, serial: map[string]*task{}, outputs: plan.Outputs{}}
+func newSchedule(e *Engine, g *graph.Graph) *schedule {
+	s := &schedule{engine: e, hosts: map[string][]*task{}, serial: map[string]*task{}, outputs: graph.Outputs{}}
 	s.changed = sync.NewCond(&s.mu)
-	known := make(map[plan.Ref]*task, len(g.Steps))
+	known := make(map[graph.Ref]*task, len(g.Steps))
 	for _, step := range g.Steps {
 		t := &task{step: step, outcome: Pending}
 		for _, need := range step.Needs {
@@ -197,7 +197,7 @@ func (s *schedule) set(t *task, o Outcome) {
 	}
 }
 
-func (s *schedule) knownOutputs() plan.Outputs {
+func (s *schedule) knownOutputs() graph.Outputs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.outputs)

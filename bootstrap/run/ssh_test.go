@@ -49,7 +49,7 @@ func TestSilentCutOverSSH(t *testing.T) {
 	}
 	f.Engine.Events = sink
 	f.Hosts["a"] = named{host, "a"}
-	_, err = f.Execute(t.Context(), graph(step("a", "talk", `
+	_, err = f.Execute(t.Context(), graphOf(step("a", "talk", `
 		say() { for i in $(seq "$1" "$2"); do echo "line $i"; done; }
 		say 1 10; cat is-cut; say 11 15; cat is-lost; say 16 20`)))
 	if err != nil {

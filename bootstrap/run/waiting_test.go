@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
@@ -20,11 +20,11 @@ func TestHostsSayWhatTheyWaitFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stages, events := newTheatre(), &event.Recorder{}
 		e := &Engine{Run: "r", Hosts: map[string]Host{}, Events: events, Limit: 2, Script: func(string) ([]byte, error) { return nil, nil }}
-		alone := func(s *plan.Step) *plan.Step {
+		alone := func(s *graph.Step) *graph.Step {
 			s.Serial = "reboot"
 			return s
 		}
-		g := graph(
+		g := graphOf(
 			step("cp1", "init", "x"), step("cp1", "token", "x", ref("cp1", "init")),
 			step("w1", "prepare", "x"), step("w1", "join", "x", ref("w1", "prepare"), ref("cp1", "token")),
 			step("w2", "join", "x", ref("cp1", "token")),
@@ -70,7 +70,7 @@ func TestHostsWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stages, events := newTheatre(), &event.Recorder{}
 		e := &Engine{Run: "r", Hosts: map[string]Host{}, Events: events, Limit: 1, Script: func(string) ([]byte, error) { return nil, nil }}
-		g := graph(step("a", "one", "x"), step("b", "one", "x"))
+		g := graphOf(step("a", "one", "x"), step("b", "one", "x"))
 		for _, s := range g.Steps {
 			e.Hosts[s.Host] = stage{stages, s.Host}
 		}
@@ -113,11 +113,11 @@ func TestTransientTimeIsUsedUp(t *testing.T) {
 					Timeouts: inventory.Timeouts{Transient: c.allowed}, pause: func(int) time.Duration { return 2 * time.Second },
 				}
 				flaky := step("h", "flaky", "x")
-				flaky.Retry = plan.Transient
+				flaky.Retry = graph.Transient
 				begun := time.Now()
 				over := make(chan *Result)
 				go func() {
-					r, _ := e.Execute(t.Context(), graph(flaky))
+					r, _ := e.Execute(t.Context(), graphOf(flaky))
 					over <- r
 				}()
 				for {

@@ -14,7 +14,7 @@ func TestWarnings(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.Warnings = &Warnings{}
 	for range 2 {
-		if _, err := f.Execute(t.Context(), graph(
+		if _, err := f.Execute(t.Context(), graphOf(
 			step("a", "one", `warning 'swap is on'; warning 'swap is on'`), step("b", "one", `warning 'swap is on'; warning other`), step("b", "two", `warning other`),
 		)); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestWarnings(t *testing.T) {
 // Who attaches to a batch hears what it warned of.
 func TestWarningsOfAnotherRun(t *testing.T) {
 	f := newFleet(t, "a")
-	if _, err := f.Execute(t.Context(), graph(step("a", "one", `warning 'swap is on'`))); err != nil {
+	if _, err := f.Execute(t.Context(), graphOf(step("a", "one", `warning 'swap is on'`))); err != nil {
 		t.Fatal(err)
 	}
 	other := f.another("other")
@@ -58,7 +58,7 @@ func TestWarningsOfALiar(t *testing.T) {
 	}
 	e := &Engine{Run: "r", Hosts: map[string]Host{"h": &liar{says: says(text.String() + "D\ta\t1\t1\tSTEP_FAILED\tno\nE\t1\n")}}, Warnings: &Warnings{},
 		Script: func(string) ([]byte, error) { return nil, nil }}
-	if _, err := e.Execute(t.Context(), graph(step("h", "a", "x"))); err == nil {
+	if _, err := e.Execute(t.Context(), graphOf(step("h", "a", "x"))); err == nil {
 		t.Fatal("the step ended well")
 	}
 	e.Warnings.add("honest", "swap is on")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/scripts/runner"
@@ -23,7 +23,7 @@ import (
 //
 // The error joins a *reason.Error for each step that failed and was not done later; when ctx ends it is ctx's.
 func (e *Engine) Watch(ctx context.Context, planes []string, left func()) error {
-	w := &watcher{engine: e, planes: planes, left: left, held: map[string]bool{}, unseen: len(e.Hosts), over: make(chan struct{}), failed: map[plan.Ref]*reason.Error{}}
+	w := &watcher{engine: e, planes: planes, left: left, held: map[string]bool{}, unseen: len(e.Hosts), over: make(chan struct{}), failed: map[graph.Ref]*reason.Error{}}
 	var hosts sync.WaitGroup
 	for id := range e.Hosts {
 		hosts.Go(func() { w.host(ctx, e.Hosts[id]) })
@@ -53,8 +53,8 @@ type watcher struct {
 	following int             // batches
 	ended     bool
 	leaving   *time.Timer // until it is sure that batches were left; nil: nothing looks like that
-	failed    map[plan.Ref]*reason.Error
-	order     []plan.Ref // of what failed
+	failed    map[graph.Ref]*reason.Error
+	order     []graph.Ref // of what failed
 }
 
 // change does something to what is known, and ends the watch when that says so.
@@ -142,7 +142,7 @@ func (w *watcher) back(ctx context.Context, h Host, lost int, away time.Duration
 func (w *watcher) gone(h Host, err error) {
 	w.change(func() {
 		delete(w.held, h.ID())
-		w.fail(plan.Ref{Host: h.ID()}, asReason(h.ID(), err))
+		w.fail(graph.Ref{Host: h.ID()}, asReason(h.ID(), err))
 	})
 }
 
@@ -155,7 +155,7 @@ func asReason(host string, err error) *reason.Error {
 }
 
 // fail keeps the failure of a step; nil: it went well after all, or at once.
-func (w *watcher) fail(step plan.Ref, err *reason.Error) {
+func (w *watcher) fail(step graph.Ref, err *reason.Error) {
 	if err == nil {
 		delete(w.failed, step)
 		return
@@ -264,7 +264,7 @@ func (v *view) follow(batch string) {
 	v.change(func() { v.following++ })
 	v.batches.Go(func() {
 		ended := func(step string, err *reason.Error) {
-			v.change(func() { v.fail(plan.Ref{Host: v.host.ID(), ID: step}, err) })
+			v.change(func() { v.fail(graph.Ref{Host: v.host.ID(), ID: step}, err) })
 		}
 		if err := v.engine.attach(v.ctx, v.host.ID(), batch, &guest{ended: ended, retried: true}); err != nil && v.ctx.Err() == nil {
 			ended("", asReason(v.host.ID(), err))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -53,7 +53,7 @@ func TestWatch(t *testing.T) {
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.Execute(ctx, graph(
+			_, err := f.Execute(ctx, graphOf(
 				step("a", "one", "echo first >there; cat go"),
 				step("b", "two", "echo quick", ref("a", "one")),
 				step("a", "three", "true", ref("b", "two")),
@@ -118,7 +118,7 @@ func TestWatchOfSeveralControlPlanes(t *testing.T) {
 // What ended before is history.
 func TestWatchOfNothing(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	if _, err := f.Execute(t.Context(), graph(step("a", "one", "exit 3"))); err == nil {
+	if _, err := f.Execute(t.Context(), graphOf(step("a", "one", "exit 3"))); err == nil {
 		t.Fatal("it was to fail")
 	}
 	other, ended := f.watches(t, t.Context(), "a", time.Minute, neverLeft(t))
@@ -134,13 +134,13 @@ func TestWatchOfFailures(t *testing.T) {
 		f.pipe(t, name)
 	}
 	transient := step("a", "flaky", `[ -e tried ] || { touch tried; echo >there; cat go; exit 75; }`)
-	transient.Retry = plan.Transient
+	transient.Retry = graph.Transient
 	var ended chan error
 	var other *fleet
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.Execute(ctx, graph(transient, step("a", "bad", "fail HOST_DISK_FULL 'no room'", ref("a", "flaky"))))
+			_, err := f.Execute(ctx, graphOf(transient, step("a", "bad", "fail HOST_DISK_FULL 'no room'", ref("a", "flaky"))))
 			done <- err
 		}()
 		f.read(t, "there")
@@ -168,7 +168,7 @@ func TestWatchOfAHostThatGoesDown(t *testing.T) {
 	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.Execute(ctx, graph(step("b", "one", "echo >there; cat go")))
+			_, err := f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go")))
 			done <- err
 		}()
 		for try := range 2 {
@@ -203,7 +203,7 @@ func TestWatchOfARunThatIsLeft(t *testing.T) {
 	_ = f.Holding(ctx, []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.Execute(ctx, graph(step("b", "one", "echo >there; cat go")))
+			_, err := f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go")))
 			done <- err
 		}()
 		f.read(t, "there")
@@ -247,7 +247,7 @@ func TestWatchOverLostConnections(t *testing.T) {
 		a.cutAfter = []int64{int64(len("held\nlooked\n"))}
 		ran := make(chan error, 1)
 		a.onLost = func() {
-			_, err := f.Execute(ctx, graph(step("a", "one", "true")))
+			_, err := f.Execute(ctx, graphOf(step("a", "one", "true")))
 			ran <- err
 			close(lost)
 		}

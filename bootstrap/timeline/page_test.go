@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html"
 
 	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/plan"
 )
 
 // drawn parses the page of these events.
@@ -368,6 +369,21 @@ func TestTicks(t *testing.T) {
 		got := ticks(c.total, c.most)
 		if len(got) != c.count || len(got) > 1 && got[1].Label != c.second {
 			t.Errorf("%d ms, %d: %d ticks, %+v", c.total, c.most, len(got), got[:min(3, len(got))])
+		}
+	}
+}
+
+// Each kind of step has its group, those of steps that are no part of a cluster's making the last one; records of former versions
+// of kgpu, in which steps had other names, keep theirs.
+func TestGroups(t *testing.T) {
+	want := map[string]string{
+		"cluster": "cluster", "dashboard": "other", "doctor": "other", "driver": "driver", "gpu": "gpu", "host": "system", "kube": "kube",
+		"network": "cluster", "node": "cluster", "os": "system", "repo": "system", "runtime": "runtime", "user": "other",
+	}
+	for _, id := range append(plan.Kinds.IDs(), "driver/drain/w1", "driver/uncordon/w1") {
+		family, _, _ := strings.Cut(id, "/")
+		if got := groupOf(id).Class; got != want[family] {
+			t.Errorf("%s is in the group %q", id, got)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestDrivers(t *testing.T) {
 			for _, e := range s.steps("step.start", "driver/remove") {
 				removed = append(removed, e.Host)
 			}
-			if drained := s.steps("step.start", "driver/drain/"); len(drained) > 0 {
+			if drained := s.steps("step.start", "node/drain/"); len(drained) > 0 {
 				t.Errorf("a host that was no node was drained: %v", drained)
 			}
 		}
@@ -214,11 +214,11 @@ func (c *cluster) oneAtATime(t *testing.T, s *session) {
 	t.Helper()
 	var got []string
 	for _, e := range s.seen() {
-		if (e.Event == "step.start" && strings.HasPrefix(e.Step, "driver/drain/")) || (e.Event == "step.done" && strings.HasPrefix(e.Step, "driver/uncordon/")) {
+		if (e.Event == "step.start" && strings.HasPrefix(e.Step, "node/drain/")) || (e.Event == "step.done" && strings.HasPrefix(e.Step, "node/uncordon/")) {
 			got = append(got, e.Step)
 		}
 	}
-	want := []string{"driver/drain/w1", "driver/uncordon/w1", "driver/drain/w2", "driver/uncordon/w2"}
+	want := []string{"node/drain/w1", "node/uncordon/w1", "node/drain/w2", "node/uncordon/w2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("nodes were drained and let in as %q, want %q", got, want)
 	}

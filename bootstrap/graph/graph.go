@@ -1,6 +1,6 @@
-// Package plan decides what has to be done: (inventory, facts, catalog) → a graph of steps, each with its reason.
-// It is pure: no clock, no network, no files.
-package plan
+// Package graph is what a plan consists of: steps on hosts, what each needs, which of them are chosen, and how many nodes are
+// out of service at the same time. It does not know what the steps are for.
+package graph
 
 import (
 	"fmt"
@@ -26,6 +26,16 @@ type Class string
 const (
 	Permanent Class = ""          // a failure ends the step
 	Transient Class = "transient" // exit status 75 (EX_TEMPFAIL) is tried again with backoff
+)
+
+// Stage is a part of a plan. No step needs one of a later stage.
+type Stage int
+
+// The stages, in their order.
+const (
+	First Stage = iota // what the cluster needs to serve
+	Proof              // the proof of the cards, and what would take one from it
+	Last               // what the cluster serves without
 )
 
 // File is a file a step puts on the host.
@@ -54,13 +64,12 @@ type Step struct {
 	Late     func(Outputs) (Input, error) // replaces Input where it depends on the outputs of Needs; secret
 	Retry    Class
 	Timeout  time.Duration // of the script; zero is not allowed
-	Later    bool          // is done when the cards are proven: no other step needs it
-	Serial   string        // steps with the same word never run at the same time anywhere; empty: no limit
-	Download int           // megabytes, where that is known before
-	ByHand   []*Step       // do the same where people run the steps, and carry no outputs; nil: the step itself
-
-	disturbs  string // what becomes of the containers that run on the host; empty: nothing
-	undrained bool   // deletes a node that was not drained: its pods end where they are
+	Stage    Stage
+	Serial   string  // steps with the same word never run at the same time anywhere; empty: no limit
+	Download int     // megabytes, where that is known before
+	ByHand   []*Step // do the same where people run the steps, and carry no outputs; nil: the step itself
+	Drains   string  // the node whose pods it moves away or deletes; empty: none
+	Disrupts string  // what becomes of the containers that run on the host; empty: nothing
 }
 
 // Skipped is a step that has nothing to do on a host, and why.
@@ -75,19 +84,36 @@ type Graph struct {
 	Steps    []*Step
 	Skipped  []Skipped
 	Warnings []string
+	Windows  []Window
 
 	Kubernetes string // which version a new cluster gets, and why that one; empty: nobody chose
+}
 
-	windows []window
+// Has reports whether a step with this ID is to be done on any host.
+func (g *Graph) Has(id string) bool {
+	return slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.ID == id })
+}
+
+// Empty reports whether there is nothing to do.
+func (g *Graph) Empty() bool { return len(g.Steps) == 0 }
+
+// At is what has to be done in these stages.
+func (g *Graph) At(stages ...Stage) *Graph {
+	out := &Graph{Windows: g.Windows}
+	for _, s := range g.Steps {
+		if slices.Contains(stages, s.Stage) {
+			out.Steps = append(out.Steps, s)
+		}
+	}
+	return out
 }
 
 // Drained lists the nodes that the plan drains, or deletes with their pods, in its order, and why.
 func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
 	reasons = map[string]string{}
 	for _, s := range g.Steps {
-		if s.Script == drainScript || s.Script == hungDrainScript || s.Script == leaveScript || s.undrained {
-			node := s.Input.Values["node"]
-			nodes, reasons[node] = append(nodes, node), s.Reason
+		if s.Drains != "" {
+			nodes, reasons[s.Drains] = append(nodes, s.Drains), s.Reason
 		}
 	}
 	return nodes, reasons
@@ -97,7 +123,7 @@ func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
 // have come since the plan was shown.
 func (g *Graph) Agreed(nodes []string) {
 	for _, s := range g.Steps {
-		if (s.Script == drainScript || s.Script == hungDrainScript) && slices.Contains(nodes, s.Input.Values["node"]) {
+		if s.Drains != "" && slices.Contains(nodes, s.Drains) {
 			s.Input.Values["agreed"] = "yes"
 		}
 	}
@@ -132,9 +158,6 @@ func (g *Graph) Told() []string {
 	return out
 }
 
-// Empty reports whether there is nothing to do.
-func (g *Graph) Empty() bool { return len(g.Steps) == 0 }
-
 // Validate checks that references resolve backwards, refs are unique and timeouts are set.
 func (g *Graph) Validate() error {
 	all := make(map[Ref]*Step, len(g.Steps))
@@ -150,7 +173,7 @@ func (g *Graph) Validate() error {
 			return fmt.Errorf("step %s has no timeout or no script", s.Ref)
 		}
 		for _, need := range s.Needs {
-			if before := all[need]; before != nil && (!seen[need] || before.Later && !s.Later) {
+			if before := all[need]; before != nil && (!seen[need] || before.Stage > s.Stage) {
 				return fmt.Errorf("step %s needs %s, which comes later", s.Ref, need)
 			}
 		}

@@ -1,46 +1,47 @@
-package plan
+package graph
 
 import (
 	"fmt"
 	"slices"
 )
 
-// window is a time in which a node has no pods: from the step that drains it to the one that lets it in again.
-type window struct {
-	first Ref // none: it is drained already, and nothing disturbs it any more
-	last  Ref
-	open  bool // it is drained already
+// Window is a time in which a node has no pods.
+type Window struct {
+	Drain    Ref   // the step that drains it; none: a former run did, and nothing disturbs it any more
+	Uncordon Ref   // the step that lets it have pods again
+	Drained  bool  // it is drained already
+	For      []Ref // the steps that it is drained for
 }
 
-// rebootWord is the word of the reboots of hosts that are no nodes yet.
-const rebootWord = "reboot"
+// Reboot is the Serial of steps that take a host away for a while which is no node yet.
+const Reboot = "reboot"
 
 // Pace has at most limit nodes drained at the same time: each waits until the one that is limit before it has pods again,
 // those that are drained already being the first. Where a node fails, those behind it are left alone. At most limit hosts
 // that are no nodes reboot at the same time; they do not wait for one that fails.
 func (g *Graph) Pace(limit int) {
-	windows := slices.Clone(g.windows)
-	slices.SortStableFunc(windows, func(a, b window) int {
+	windows := slices.Clone(g.Windows)
+	slices.SortStableFunc(windows, func(a, b Window) int {
 		switch {
-		case a.open == b.open:
+		case a.Drained == b.Drained:
 			return 0
-		case a.open:
+		case a.Drained:
 			return -1
 		}
 		return 1
 	})
 	before := map[Ref]Ref{}
 	for i := limit; i < len(windows); i++ {
-		before[windows[i].first] = windows[i-limit].last
+		before[windows[i].Drain] = windows[i-limit].Uncordon
 	}
 	reboots := 0
 	for _, s := range g.Steps {
 		if last, ok := before[s.Ref]; ok {
 			s.Needs = append(slices.Clone(s.Needs), last)
 		}
-		if s.Serial == rebootWord {
+		if s.Serial == Reboot {
 			if lane := reboots % limit; lane > 0 {
-				s.Serial = fmt.Sprintf("%s %d", rebootWord, lane)
+				s.Serial = fmt.Sprintf("%s %d", Reboot, lane)
 			}
 			reboots++
 		}

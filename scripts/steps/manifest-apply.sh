@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Applies the pod network; cluster-ready waits for it. Values: manifest; or url and sha256, and what is set in the workload
-# (namespace/kind/name) of that manifest: environment (NAME=VALUE, unless the manifest says NAME itself) and hash; prove (yes: the
-# network is to be proven).
+# Applies a manifest; cluster-ready, gpu-ready and the proof wait for what it makes. Values: manifest; or url and sha256, and what
+# is set in the workload (namespace/kind/name) of that manifest: environment (NAME=VALUE, unless the manifest says NAME itself) and
+# hash; prove (yes: the network is to be proven).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 

@@ -1,0 +1,69 @@
+package graph
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind is what steps have in common that do the same on different hosts, or for different nodes. Its ID is an API: people choose
+// steps by it, and records of runs name it.
+type Kind struct {
+	ID       string // of its steps
+	PerNode  bool   // a node's name follows in the ID of each step: node/drain/w1
+	Title    string // of steps that have no title of their own
+	Script   string // as the title
+	Retry    Class
+	Timeout  time.Duration // as the title
+	Disrupts bool          // pods of a node end, or may fail, by it: the node is drained before
+	Resumes  string        // what carries on with an interrupted run that has such a step; empty: `kgpu up`
+}
+
+// Kinds are all that there are.
+type Kinds []Kind
+
+// Of is the kind of the step with this ID; nil: there is none.
+func (k Kinds) Of(id string) *Kind {
+	i := slices.IndexFunc(k, func(kind Kind) bool { return kind.ID == id || kind.PerNode && kind.ID == path.Dir(id) })
+	if i < 0 {
+		return nil
+	}
+	return &k[i]
+}
+
+// Complete gives a step what its kind says. A step of no kind stays as it is, and Validate refuses it.
+func (k Kinds) Complete(s *Step) {
+	kind := k.Of(s.ID)
+	if kind == nil {
+		return
+	}
+	s.Title, s.Script, s.Timeout = cmp.Or(s.Title, kind.Title), cmp.Or(s.Script, kind.Script), cmp.Or(s.Timeout, kind.Timeout)
+	s.Retry = kind.Retry
+	for _, by := range s.ByHand {
+		k.Complete(by)
+	}
+}
+
+// IDs lists the IDs of the kinds, sorted.
+func (k Kinds) IDs() []string {
+	var ids []string
+	for _, kind := range k {
+		ids = append(ids, kind.ID)
+	}
+	return slices.Sorted(slices.Values(ids))
+}
+
+// Check refuses a pattern that no step of any kind matches, before there is a plan.
+func (k Kinds) Check(patterns []string) error {
+	ids := k.IDs()
+	for _, pattern := range patterns {
+		if !slices.ContainsFunc(ids, func(id string) bool {
+			return Matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // the step of one node: node/drain/w1
+		}) {
+			return unknown(pattern, ids)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package graph
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+var kinds = Kinds{
+	{ID: "kube/packages"}, {ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Retry: Transient, Timeout: time.Minute},
+	{ID: "os/swap"}, {ID: "os/time"},
+}
+
+func TestCheck(t *testing.T) {
+	for pattern, known := range map[string]bool{
+		"kube/packages": true, "os/*": true, "node/drain/w1": true, "node/drain": true, "*/*": true,
+		"os": true, "kube/package": false, "drain": false, "[": false, "": false,
+	} {
+		err := kinds.Check([]string{"os/time", pattern})
+		var usage *reason.UsageError
+		if known != (err == nil) || !known && (!errors.As(err, &usage) || !strings.HasPrefix(usage.Message, `no step "`+pattern+`".`)) {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+}
+
+// Who names a step by its right name in another family, as former versions of kgpu had some, is told its ID.
+func TestHint(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"driver/drain": "node/drain", "driver/drain/w1": "node/drain", "os/tine": "os/time", "swap/time": "os/time", "kub/packages": "kube/packages",
+	} {
+		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean "`+want+`"?` {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// A step has what its kind says, unless it says so itself; one of no kind is refused.
+func TestComplete(t *testing.T) {
+	s := &Step{Ref: Ref{"cp1", "node/drain/w1"}, Title: "drain node w1", ByHand: []*Step{{Ref: Ref{"cp1", "node/drain/w1"}, Script: "other"}}}
+	kinds.Complete(s)
+	if s.Title != "drain node w1" || s.Script != "node-drain" || s.Retry != Transient || s.Timeout != time.Minute {
+		t.Errorf("%+v", s)
+	}
+	if by := s.ByHand[0]; by.Title != "drain a node" || by.Script != "other" {
+		t.Errorf("by hand: %+v", by)
+	}
+	for _, id := range []string{"os/swap/w1", "node/drain/w1/x", "node"} {
+		s := &Step{Ref: Ref{"cp1", id}}
+		kinds.Complete(s)
+		if (&Graph{Steps: []*Step{s}}).Validate() == nil || kinds.Of(id) != nil {
+			t.Errorf("%s has a kind", id)
+		}
+	}
+}

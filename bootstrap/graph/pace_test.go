@@ -1,0 +1,25 @@
+package graph
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestPaceOfNewHosts: hosts that are no nodes reboot so many at a time, and do not wait for each other's success.
+func TestPaceOfNewHosts(t *testing.T) {
+	g := &Graph{}
+	for _, host := range []string{"a", "b", "c"} {
+		g.Steps = append(g.Steps, &Step{Ref: Ref{Host: host, ID: "driver/reboot"}, Serial: Reboot})
+	}
+	g.Pace(2)
+	var words []string
+	for _, s := range g.Steps {
+		words = append(words, s.Serial)
+		if len(s.Needs) > 0 {
+			t.Errorf("%s waits for %v", s.Ref, s.Needs)
+		}
+	}
+	if want := []string{"reboot", "reboot 1", "reboot"}; !slices.Equal(words, want) {
+		t.Errorf("words %q, want %q", words, want)
+	}
+}

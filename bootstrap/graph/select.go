@@ -1,0 +1,105 @@
+package graph
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*"; they
+// match what is below, too: "node/*" is node/drain/w1 as well.
+// A step that is left out counts as done for those that need it. The drain of a node comes with the steps that it is for, and
+// goes without them; the node has pods again afterwards.
+func (g *Graph) Select(only, skip []string) (*Graph, error) {
+	for _, pattern := range slices.Concat(only, skip) {
+		if err := g.known(pattern); err != nil {
+			return nil, err
+		}
+	}
+	if len(only) == 0 && len(skip) == 0 {
+		return g, nil
+	}
+	keep := map[Ref]bool{}
+	for _, s := range g.Steps {
+		keep[s.Ref] = Selected(only, skip, s.ID)
+	}
+	for _, w := range g.Windows {
+		w.choose(keep, only, skip)
+	}
+	out := *g
+	out.Steps, out.Skipped = nil, slices.Clip(g.Skipped)
+	for _, s := range g.Steps {
+		if !keep[s.Ref] {
+			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unwanted: true})
+			continue
+		}
+		out.Steps = append(out.Steps, s)
+	}
+	return &out, nil
+}
+
+// choose keeps the steps of a window that are named, and those without which what is kept would disrupt pods, or leave the node
+// without any.
+func (w Window) choose(keep map[Ref]bool, only, skip []string) {
+	disrupted := slices.ContainsFunc(w.For, func(step Ref) bool { return keep[step] })
+	drain := disrupted && w.Drain != (Ref{}) && !Matches(skip, w.Drain.ID)
+	back := drain || w.Drained && (disrupted || len(w.For) == 0)
+	named := len(only) > 0
+	keep[w.Drain] = named && keep[w.Drain] || drain
+	keep[w.Uncordon] = named && keep[w.Uncordon] || back && !Matches(skip, w.Uncordon.ID)
+}
+
+// Selected reports whether a step with this ID is among those that Select keeps, as far as its ID says.
+func Selected(only, skip []string, id string) bool {
+	return (len(only) == 0 || Matches(only, id)) && !Matches(skip, id)
+}
+
+// Matches reports whether a step with this ID is what one of the patterns says, or below it.
+func Matches(patterns []string, id string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		for below := id; below != "."; below = path.Dir(below) {
+			if ok, err := path.Match(p, below); ok && err == nil {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// known refuses a pattern that no step of any host matches: a typing error would silently do nothing otherwise.
+func (g *Graph) known(pattern string) error {
+	var ids []string
+	for _, s := range g.Steps {
+		ids = append(ids, s.ID)
+	}
+	for _, s := range g.Skipped {
+		ids = append(ids, s.ID)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if slices.ContainsFunc(ids, func(id string) bool { return Matches([]string{pattern}, id) }) {
+		return nil
+	}
+	return unknown(pattern, ids)
+}
+
+// unknown is the error of a pattern that no step matches. Who has the name right and the family wrong is told the family.
+func unknown(pattern string, ids []string) error {
+	_, name, _ := strings.Cut(pattern, "/")
+	same := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, other, _ := strings.Cut(id, "/")
+		return name != other && !strings.HasPrefix(name, other+"/") // driver/drain/w1
+	})
+	hint := nearest.Hint(pattern, ids)
+	if len(same) == 1 {
+		hint = fmt.Sprintf(" Did you mean %q?", same[0])
+	}
+	if hint != "" {
+		return reason.Usagef("no step %q.%s", pattern, hint)
+	}
+	return reason.Usagef("no step %q. There are %s", pattern, strings.Join(ids, ", "))
+}

@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/graph"
+)
+
+// Timeouts of the scripts. They bound a hang, they are not expectations: a slow mirror or machine must fit in.
+const (
+	short  = 2 * time.Minute
+	medium = 10 * time.Minute
+	long   = 30 * time.Minute
+)
+
+const (
+	fixes     = "`kgpu doctor --fix`"
+	transient = graph.Transient
+)
+
+// Kinds are the kinds of all steps that there are.
+var Kinds = graph.Kinds{
+	{ID: "cluster/adopt", Title: "take over what was made by hand", Script: "cluster-adopt", Timeout: short},
+	{ID: "cluster/init", Title: "start the control plane (kubeadm init)", Script: "cluster-init", Retry: transient, Timeout: long}, // kubeadm init itself is not tried again
+	{ID: "cluster/join", Title: "join the cluster (kubeadm join)", Script: "cluster-join", Retry: transient, Timeout: medium},      // nor is kubeadm join
+	{ID: "cluster/nodes", Title: "set labels and taints", Script: "cluster-nodes", Retry: transient, Timeout: short},
+	{ID: "cluster/ready", Title: "wait until all nodes, the pod network and DNS are ready", Script: "cluster-ready", Timeout: 15 * time.Minute}, // slow links pull images for minutes
+	{ID: "cluster/token", Title: "make a short-lived bootstrap token", Script: "cluster-token", Retry: transient, Timeout: short},
+	{ID: "cluster/untoken", Title: "delete the bootstrap token", Script: "cluster-untoken", Retry: transient, Timeout: short},
+
+	{ID: "dashboard/deploy", Title: "deploy the dashboard", Script: "dashboard", Retry: transient, Timeout: 20 * time.Minute, Resumes: "`kgpu dashboard`"}, // the image may come over a slow link
+	{ID: "dashboard/remove", Title: "delete the dashboard", Script: "dashboard-remove", Retry: transient, Timeout: medium, Resumes: "`kgpu dashboard --remove`"},
+
+	{ID: "doctor/hold", Title: "hold packages again", Script: "doctor-hold", Timeout: short, Resumes: fixes},
+	{ID: "doctor/module", Title: "load the driver", Script: "driver-load", Timeout: medium, Resumes: fixes},
+	{ID: "doctor/plugin", PerNode: true, Title: "restart the device plugin of a node", Script: "doctor-plugin", Timeout: medium, Resumes: fixes},
+	{ID: "doctor/units", Title: "start units that are down", Script: "doctor-units", Timeout: medium, Resumes: fixes},
+	{ID: "doctor/watch", Title: "check the cards every minute", Script: "doctor-watch", Timeout: short, Resumes: "`kgpu doctor --install-watch`"},
+
+	{ID: "driver/fabric", Title: "set up the fabric of the cards", Disrupts: true, Script: "driver-fabric", Retry: transient, Timeout: medium},
+	{ID: "driver/fetch", Title: "download a driver that replaces another", Script: "driver-fetch", Retry: transient, Timeout: long},
+	{ID: "driver/install", Title: "install the driver", Disrupts: true, Script: "driver-install", Retry: transient, Timeout: 45 * time.Minute}, // DKMS compiles for minutes on a small machine
+	{ID: "driver/load", Title: "load the driver and see all cards", Disrupts: true, Script: "driver-load", Timeout: medium},
+	{ID: "driver/nouveau", Title: "keep nouveau off the cards", Script: "driver-nouveau", Timeout: medium},
+	{ID: "driver/reboot", Title: "reboot", Disrupts: true, Script: "driver-reboot", Timeout: 20 * time.Minute},
+	{ID: "driver/remove", Title: "remove another driver", Disrupts: true, Script: "driver-remove", Timeout: long},
+
+	{ID: "gpu/accelerators", Title: "restart the kubelet, so that it looks for cards", Script: "gpu-accelerators", Timeout: medium},
+	{ID: "gpu/cuda", Title: "install CUDA", Script: "gpu-cuda", Retry: transient, Timeout: 2 * time.Hour}, // gigabytes, over whatever line the host has
+	{ID: "gpu/device-plugin", Title: "let Kubernetes schedule cards", Script: "manifest-apply", Retry: transient, Timeout: medium},
+	{ID: "gpu/features", Title: "read what is found out about the cards", Script: "gpu-features", Timeout: medium},
+	{ID: "gpu/labels", Title: "label nodes with their cards", Script: "cluster-nodes", Retry: transient, Timeout: short},
+	{ID: NotebookStep, Title: "deploy a Jupyter notebook with a card", Script: "gpu-notebook", Retry: transient, Timeout: time.Hour}, // the image has gigabytes, and a slow link takes what it takes
+	{ID: "gpu/notebook-remove", Title: "delete the notebook and what is stored in it", Script: "gpu-notebook-remove", Retry: transient, Timeout: medium},
+	{ID: "gpu/proven", Title: "remember that the cards were proven", Script: "gpu-proven", Retry: transient, Timeout: short},
+	{ID: "gpu/ready", Title: "wait until all cards can be had", Script: "gpu-ready", Timeout: 15 * time.Minute},
+	{ID: "gpu/smoke", Title: "compute on every card", Script: "gpu-smoke", Retry: transient, Timeout: 30 * time.Minute}, // its image is pulled by every node
+	{ID: "gpu/toolkit", Title: "install the container toolkit", Script: "gpu-toolkit", Retry: transient, Timeout: medium},
+
+	{ID: "host/leftovers", Title: "remove what a former pod network left", Script: "host-leftovers", Timeout: short},
+	{ID: "host/reset", Title: "kubeadm reset, then undo what kgpu changed", Script: "host-reset", Timeout: long, Resumes: "the `kgpu reset` or `kgpu remove-worker` that it was"},
+
+	{ID: "kube/packages", Title: "install kubelet, kubeadm and kubectl", Script: "kube-packages", Retry: transient, Timeout: long},
+
+	{ID: "network/calico", Title: "apply the pod network calico", Script: "manifest-apply", Retry: transient, Timeout: medium},
+	{ID: "network/flannel", Title: "apply the pod network flannel", Script: "manifest-apply", Retry: transient, Timeout: medium},
+	{ID: "network/weave", Title: "apply the pod network weave", Script: "manifest-apply", Retry: transient, Timeout: medium},
+
+	{ID: "node/delete", PerNode: true, Title: "delete a node", Script: "node-delete", Retry: transient, Timeout: short},
+	{ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Timeout: long}, // pods may have long graces
+	{ID: "node/uncordon", PerNode: true, Title: "let a node have pods again", Script: "node-uncordon", Timeout: 15 * time.Minute},
+
+	{ID: "os/dpkg", Title: "finish an interrupted installation", Script: "os-dpkg", Retry: transient, Timeout: long},
+	{ID: "os/hosts", Title: "give the API server a name (/etc/hosts)", Script: "os-hosts", Timeout: short},
+	{ID: "os/modules", Title: "load kernel modules", Script: "os-modules", Timeout: short},
+	{ID: "os/packages", Title: "install basic packages", Script: "os-packages", Retry: transient, Timeout: long},
+	{ID: "os/proxy", Title: "use the proxy for packages and images", Script: "os-proxy", Timeout: short},
+	{ID: "os/swap", Title: "turn swap off", Script: "os-swap", Timeout: short},
+	{ID: "os/sysctl", Title: "set kernel settings", Script: "os-sysctl", Timeout: short},
+	{ID: "os/time", Title: "keep the clock right", Script: "os-time", Retry: transient, Timeout: medium},
+
+	{ID: "repo/cuda", Title: "add the package repository of NVIDIA's drivers and CUDA", Script: "repository", Retry: transient, Timeout: medium},
+	{ID: "repo/debian", Title: "add the components of Debian's that drivers are in", Script: "repo-debian", Retry: transient, Timeout: medium},
+	{ID: "repo/docker", Title: "add the package repository of Docker", Script: "repository", Retry: transient, Timeout: medium},
+	{ID: "repo/graphics-drivers", Title: "add the package repository of the graphics-drivers PPA", Script: "repository", Retry: transient, Timeout: medium},
+	{ID: "repo/kubernetes", Title: "add the package repository of Kubernetes", Script: "repository", Retry: transient, Timeout: medium},
+	{ID: "repo/nvidia-container-toolkit", Title: "add the package repository of the NVIDIA container toolkit", Script: "repository", Retry: transient, Timeout: medium},
+
+	{ID: "runtime/containerd", Title: "install and set up containerd", Script: "runtime-containerd", Retry: transient, Timeout: long},
+	{ID: "runtime/cri-dockerd", Title: "install cri-dockerd", Script: "runtime-cri-dockerd", Retry: transient, Timeout: medium},
+	{ID: "runtime/docker", Title: "install and set up docker", Script: "runtime-docker", Retry: transient, Timeout: long},
+
+	{ID: "user/create", Title: "let a user work in a namespace", Script: "user-create", Retry: transient, Timeout: medium, Resumes: "`kgpu user create`"},
+	{ID: "user/delete", Title: "take all rights from a user", Script: "user-delete", Retry: transient, Timeout: medium, Resumes: "`kgpu user delete`"},
+}
