@@ -20,10 +20,10 @@ type ExitError struct{ Status int }
 func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
 // enter connects to a control plane alone, and asks it nothing.
-func enter(ctx context.Context, o Options) (*session, error) {
-	s := newSession(o)
-	if err := s.dialPlane(ctx); err != nil {
-		s.close()
+func enter(ctx context.Context, o Options) (*story, error) {
+	s := newStory(o)
+	if err := s.ConnectPlane(ctx); err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -31,8 +31,8 @@ func enter(ctx context.Context, o Options) (*session, error) {
 
 // admin is the administrator's way into the cluster, as the control plane has it, and the file there that says so. The file is
 // for its sum only: what is used and written here is a.
-func (s *session) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
-	cp := s.adminPlane().ID()
+func (s *story) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
+	cp := s.AdminPlane().ID()
 	conf, err = s.adminConf(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &reason.Error{ID: reason.ClusterMissing, Host: cp, Detail: "there is no " + adminConf}
@@ -47,7 +47,7 @@ func (s *session) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access,
 }
 
 // clusterMissing is the error of a control plane that has none; nil: it has one, or cannot tell.
-func (s *session) clusterMissing(ctx context.Context) error {
+func (s *story) clusterMissing(ctx context.Context) error {
 	if _, _, err := s.admin(ctx); errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		return err
 	}
@@ -55,16 +55,16 @@ func (s *session) clusterMissing(ctx context.Context) error {
 }
 
 // outside is the administrator's way in as it is used from here, and the file of it.
-func (s *session) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
+func (s *story) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
 	a = s.named(inside)
-	text, err = withSource(a, conf, s.adminPlane())
+	text, err = withSource(a, conf, s.AdminPlane())
 	return text, a, err
 }
 
 // named is a way in as it is used from here.
-func (s *session) named(inside *kubeconfig.Access) *kubeconfig.Access {
-	cp := s.adminPlane()
-	return renamed(inside, s.Inventory.Cluster, cp, s.hosts[cp.ID()].Addr())
+func (s *story) named(inside *kubeconfig.Access) *kubeconfig.Access {
+	cp := s.AdminPlane()
+	return renamed(inside, s.Inventory.Cluster, cp, s.Conn(cp.ID()).Addr())
 }
 
 // apiDial is how long the API server may take to show its certificate.
@@ -102,8 +102,8 @@ func isAnother(err error) bool {
 	return errors.As(err, &wrong)
 }
 
-func (s *session) warn(text string, args ...any) {
-	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: s.adminPlane().ID(), Kind: event.Warning, Text: fmt.Sprintf(text, args...)})
+func (s *story) warn(text string, args ...any) {
+	s.Tell(event.Event{Host: s.AdminPlane().ID(), Kind: event.Warning, Text: fmt.Sprintf(text, args...)})
 }
 
 // local makes an error of a file here that holds a kubeconfig.

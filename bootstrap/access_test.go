@@ -33,6 +33,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -89,10 +90,10 @@ func newAPIHost(t *testing.T) (*apiHost, Options) {
 	cp := h.server.Host()
 	cp.Name, cp.Role, cp.PrivateAddress = "cp1", inventory.ControlPlane, netip.MustParseAddr("10.0.0.10")
 	dir := t.TempDir()
-	return h, Options{
+	return h, Options{Options: session.Options{
 		Inventory: &inventory.Inventory{Path: filepath.Join(dir, "inventory.yaml"), Cluster: "lab", Hosts: []inventory.Host{cp}, Notebook: inventory.Notebook{Framework: "tensorflow"}},
 		Run:       "r", Events: h,
-	}
+	}}
 }
 
 // first lets the host's programs come before those of the same name that this machine has where packages put theirs.

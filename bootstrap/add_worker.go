@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
@@ -14,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -58,7 +60,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
 		return err
 	}
-	hosts, err := o.selected()
+	hosts, err := o.Selected()
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
 			return err
 		}
-		if hosts, err = o.selected(); err != nil {
+		if hosts, err = o.Selected(); err != nil {
 			return err
 		}
 	}
@@ -101,20 +103,18 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 
 // pin gives new hosts the keys that they show, where nobody here knows these, and reports whether there are any.
 func (o Options) pin(ctx context.Context, hosts []inventory.Host, added []inventory.NewHost) bool {
-	s := newSession(o)
-	defer s.close()
+	s := session.New(o.Options)
+	defer s.Close()
+	var mu sync.Mutex
 	pinned := false
 	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h inventory.Host) bool {
 		return !slices.ContainsFunc(added, func(n inventory.NewHost) bool { return n.Address == h.Address })
 	})
-	_ = each(hosts, func(h inventory.Host) error {
-		conn, err := s.dialer.Dial(ctx, h)
-		if err == nil {
-			return conn.Close()
-		}
+	_ = session.Each(hosts, func(h inventory.Host) error {
+		_, err := s.Connect(ctx, h)
 		if unknown := unknownKey(asReason(h, err)); unknown != nil && !unknown.Bastion {
-			s.mu.Lock()
-			defer s.mu.Unlock()
+			mu.Lock()
+			defer mu.Unlock()
 			at := slices.IndexFunc(added, func(n inventory.NewHost) bool { return n.Address == h.Address })
 			added[at].HostKey, pinned = unknown.Line(), true
 		}
@@ -138,9 +138,9 @@ func nameNew(added []inventory.NewHost, all []inventory.Host, seen map[string]*f
 
 // sameWay refuses another user or port than the inventory has for the host.
 func (o Options) sameWay(t inventory.Target, h inventory.Host) error {
-	s := newSession(o)
-	defer s.close()
-	hops, err := s.dialer.Route(h)
+	s := session.New(o.Options)
+	defer s.Close()
+	hops, err := s.Route(h)
 	if err != nil {
 		return err
 	}

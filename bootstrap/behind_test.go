@@ -27,6 +27,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
@@ -87,7 +88,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 		}
 		inv.Hosts = append(inv.Hosts, h)
 	}
-	o := Options{Inventory: inv, Run: "r", Events: s, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	o := Options{Options: session.Options{Inventory: inv, Run: "r", Events: s}, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	for _, r := range reason.Table() {
 		o.Ignore = append(o.Ignore, string(r.ID)) // these machines are not what preflight is about
 	}
@@ -376,19 +377,20 @@ func TestAWorkerIsLostOutsideOfSteps(t *testing.T) {
 // What comes after the steps goes on, too: the cards of the others are proven.
 func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
 	site, o := newSite(t, "cp1", "w1")
-	s, err := open(t.Context(), o, o.Inventory.Hosts)
+	open, err := session.Open(t.Context(), o.Options, o.Inventory.Hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	s.goesOn = true
-	s.facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
+	s := &story{Session: open, want: o}
+	defer s.Close()
+	s.TolerateWorkers = true
+	s.Facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
 	site.servers["w1"].Stop()
 	err = s.finish(t.Context(), &plan.Graph{Steps: []*plan.Step{
 		{Ref: plan.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: plan.Ref{Host: "w1", ID: "cuda/toolkit"}, Later: true},
 	}})
-	if all := reason.All(s.left); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
-		t.Errorf("%v; left %v; told %s", err, s.left, site.told())
+	if all := reason.All(s.Excluded); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
+		t.Errorf("%v; left %v; told %s", err, s.Excluded, site.told())
 	}
 }
 

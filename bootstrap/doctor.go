@@ -16,6 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
 )
@@ -29,9 +30,9 @@ const (
 	doctorPatience = 4 * time.Minute // for one host, with all that is tried to reach it
 )
 
-// patient is the session with the hosts that were looked at, and what was seen.
+// patient is the story with the hosts that were looked at, and what was seen.
 type patient struct {
-	*session
+	*story
 	machines []doctor.Machine
 	named    []string // IDs of the hosts that findings are wanted of
 }
@@ -43,17 +44,17 @@ func Doctor(ctx context.Context, o Options, names []string) (*report.Diagnosis, 
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
+	defer p.Close()
 	return p.diagnosis(), nil
 }
 
 // examine asks the hosts. Who calls closes the session.
 func examine(ctx context.Context, o Options, names []string) (*patient, error) {
-	ids, hosts, err := o.narrow(names)
+	ids, hosts, err := o.Narrow(names)
 	if err != nil {
 		return nil, err
 	}
-	p := &patient{session: newSession(o), machines: make([]doctor.Machine, len(hosts)), named: ids}
+	p := &patient{story: newStory(o), machines: make([]doctor.Machine, len(hosts)), named: ids}
 	var group errgroup.Group
 	group.SetLimit(doctorTogether)
 	for i, h := range hosts {
@@ -64,11 +65,11 @@ func examine(ctx context.Context, o Options, names []string) (*patient, error) {
 	}
 	_ = group.Wait() // what fails is a finding
 	if ctx.Err() != nil {
-		p.close()
+		p.Close()
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled", Advice: "run the same command again"}
 	}
 	if err := p.miswritten(); err != nil {
-		p.close()
+		p.Close()
 		return nil, err
 	}
 	return p, nil
@@ -89,20 +90,17 @@ func (p *patient) miswritten() error {
 // may hold up the one, and the other tells of it.
 func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
 	m := doctor.Machine{Host: h}
-	conn, err := p.dialer.Dial(ctx, h) // which has its own bounds, and may ask somebody about the host's key
+	conn, err := p.Connect(ctx, h)
 	if err != nil {
 		m.Err = err
 		return m
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, doctorPatience, fmt.Errorf("the host took more than %s", doctorPatience))
 	defer cancel()
-	p.mu.Lock()
-	p.hosts[h.ID()] = conn
-	p.mu.Unlock()
 	var group errgroup.Group
 	var looking, telling error
 	group.Go(func() error {
-		looking = p.session.look(ctx, h.ID())
+		looking = p.Look(ctx, h.ID())
 		return nil
 	})
 	group.Go(func() error {
@@ -110,9 +108,7 @@ func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
 		return nil
 	})
 	_ = group.Wait() // both errors are looked at
-	p.mu.Lock()
-	m.Facts, m.Skew = p.facts[h.ID()], p.skew[h.ID()]
-	p.mu.Unlock()
+	m.Facts, m.Skew = p.Seen(h.ID())
 	if m.Err = errors.Join(looking, telling); m.Err != nil && looking != nil {
 		m.Facts = nil
 	}
@@ -122,11 +118,11 @@ func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
 func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error) {
 	out, err := conn.Output(ctx, remote.Command{Name: "doctor", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Doctor())}, doctorBounds)
 	if err != nil {
-		return nil, factsError(conn.ID(), err)
+		return nil, session.FactsError(conn.ID(), err)
 	}
 	seen, err := doctor.ParseEvidence(out)
 	if err != nil {
-		return nil, factsError(conn.ID(), err, out...)
+		return nil, session.FactsError(conn.ID(), err, out...)
 	}
 	return seen, nil
 }
@@ -134,9 +130,9 @@ func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error
 // diagnosis judges what was seen. While kgpu is at work, only hosts that cannot be reached are told of: what else is not as it
 // should be may be what it is just changing.
 func (p *patient) diagnosis() *report.Diagnosis {
-	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
+	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.want.Ignore))
 	found = append(found, p.drift(found)...)
-	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.underWay()}
+	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.UnderWay()}
 	for _, m := range p.machines {
 		if len(p.named) > 0 && !slices.Contains(p.named, m.ID()) {
 			continue
@@ -162,7 +158,7 @@ func (p *patient) diagnosis() *report.Diagnosis {
 func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 	failures, _ := doctor.Count(found)
 	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
-	if failures > 0 || silent || len(p.named) > 0 || p.other() != "" {
+	if failures > 0 || silent || len(p.named) > 0 || p.Other() != "" {
 		return nil
 	}
 	graph, err := p.plan()
@@ -182,7 +178,7 @@ func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 		if len(steps[m.ID()]) == 0 {
 			continue
 		}
-		if f := doctor.Drift(m.Host, steps[m.ID()]); !slices.Contains(p.Ignore, f.ID) {
+		if f := doctor.Drift(m.Host, steps[m.ID()]); !slices.Contains(p.want.Ignore, f.ID) {
 			out = append(out, f)
 		}
 	}
@@ -203,10 +199,10 @@ func Fix(ctx context.Context, o Options, names []string, agree func(Mended) (boo
 	if err != nil {
 		return false, err
 	}
-	defer p.close()
+	defer p.Close()
 	for _, m := range p.machines {
 		if m.Facts == nil { // nor would it tell when it is asked again
-			p.drop(m.ID())
+			p.Drop(m.ID())
 		}
 	}
 	gentle, reboots := map[string]*plan.Mend{}, map[string]*plan.Mend{}
@@ -272,18 +268,10 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 	if len(list) == 0 {
 		return nil
 	}
-	if busy := p.busy(); busy != nil {
+	if busy := p.Busy(); busy != nil {
 		return busy
 	}
-	graph, err := p.remedy(list)
-	if err != nil {
-		return err
-	}
-	p.skips(graph)
-	if graph.Empty() {
-		return nil
-	}
-	ask := func(graph *plan.Graph) error {
+	ask := func(ctx context.Context, graph *plan.Graph) error {
 		if graph.Empty() {
 			return nil
 		}
@@ -293,20 +281,17 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 		}
 		return err
 	}
-	design := func(ctx context.Context) (*plan.Graph, error) {
-		if err := p.attach(ctx); err != nil {
-			return nil, err
-		}
-		return p.remedy(list)
-	}
-	if err = ask(graph); err == nil {
-		err = p.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
+	err := session.Change{
+		Former: (*session.Session).Attach,
+		Plan:   func() (*plan.Graph, error) { return p.remedy(list) },
+		Ask:    ask,
+		Do: func(ctx context.Context, graph *plan.Graph) error {
 			nodes, _ := graph.Drained()
 			graph.Agreed(nodes)
-			_, err := p.engine().Execute(ctx, graph)
+			_, err := p.Execute(ctx, graph)
 			return err
-		})
-	}
+		},
+	}.Run(ctx, p.Session)
 	if errors.Is(err, errDeclined) {
 		return nil
 	}
@@ -315,11 +300,11 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 
 // remedy plans mends for the hosts as they are by their facts.
 func (p *patient) remedy(list []plan.Mend) (*plan.Graph, error) {
-	graph, err := plan.Repair(p.Inventory, p.facts, list)
+	graph, err := plan.Repair(p.Inventory, p.Facts, list)
 	if err != nil {
 		return nil, err
 	}
-	graph.Pace(max(p.MaxUnavailable, 1))
+	graph.Pace(max(p.want.MaxUnavailable, 1))
 	return graph, nil
 }
 
@@ -329,7 +314,7 @@ func (p *patient) told(ctx context.Context, graph *plan.Graph) string {
 	for _, s := range graph.Steps {
 		fmt.Fprintf(&what, "%s: %s (%s)\n", s.Host, s.Title, s.Reason)
 	}
-	disturbed, err := p.disturbances(ctx, graph)
+	disturbed, err := disturbances(ctx, p.Session, graph)
 	if err != nil {
 		disturbed = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
 	}
@@ -344,28 +329,21 @@ func (p *patient) told(ctx context.Context, graph *plan.Graph) string {
 // InstallWatch puts the check of cards on the named hosts (none: all) that are nodes with cards: a timer that tells the
 // cluster by the condition GPUHealthy when a card is lost or hangs. show is called before anything changes.
 func InstallWatch(ctx context.Context, o Options, names []string, show func(*plan.Graph) error) error {
-	ids, hosts, err := o.narrow(names)
+	ids, hosts, err := o.Narrow(names)
 	if err != nil {
 		return err
 	}
-	s, err := openAlone(ctx, o, hosts)
+	s, err := session.OpenAlone(ctx, o.Options, hosts, nil)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	design := func(context.Context) (*plan.Graph, error) {
-		return plan.Watch(s.Inventory, s.facts, ids, scripts.Watch())
-	}
-	graph, err := design(ctx)
-	if err != nil {
-		return err
-	}
-	s.skips(graph)
-	if err := show(graph); err != nil {
-		return err
-	}
-	return s.changing(ctx, graph, design, show, func(ctx context.Context, graph *plan.Graph) error {
-		_, err := s.engine().Execute(ctx, graph)
-		return err
-	})
+	defer s.Close()
+	return session.Change{
+		Plan: func() (*plan.Graph, error) { return plan.Watch(s.Inventory, s.Facts, ids, scripts.Watch()) },
+		Ask:  func(_ context.Context, graph *plan.Graph) error { return show(graph) },
+		Do: func(ctx context.Context, graph *plan.Graph) error {
+			_, err := s.Execute(ctx, graph)
+			return err
+		},
+	}.Run(ctx, s)
 }

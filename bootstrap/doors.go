@@ -30,7 +30,7 @@ type DoorOptions struct {
 }
 
 // answers are the lines NAME=VALUE of a script of scripts/access.
-func (s *session) answers(ctx context.Context, name, input string) (map[string]string, error) {
+func (s *story) answers(ctx context.Context, name, input string) (map[string]string, error) {
 	text, err := s.ask(ctx, name, input)
 	if err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func (s *session) answers(ctx context.Context, name, input string) (map[string]s
 // OpenNotebook tells how the notebook is opened, and leads there until ctx ends: a port of the nodes may, too, and without
 // encryption. One that was stopped is started.
 func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
-	return atNotebook(ctx, o, "start\n", func(s *session, said notebookSaid) error {
+	return atNotebook(ctx, o, "start\n", func(s *story, said notebookSaid) error {
 		switch {
 		case said.ready == 0 && strings.Contains(said.waits, "Insufficient "):
-			return &reason.Error{ID: reason.NotebookNoCard, Host: s.adminPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
+			return &reason.Error{ID: reason.NotebookNoCard, Host: s.AdminPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
 				Advice: "`kgpu status` says which pods have GPUs: when one ends, `kgpu notebook` opens it; `kgpu notebook --stop` has it wait no longer"}
 		case said.ready == 0:
 			return noNotebook(s, strings.TrimSuffix("the notebook is not ready: "+said.waits, ": "))
@@ -71,7 +71,7 @@ func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
 
 // StopNotebook has the notebook give its card back: it has no pod until OpenNotebook starts it again.
 func StopNotebook(ctx context.Context, o Options, d DoorOptions) error {
-	return atNotebook(ctx, o, "stop\n", func(s *session, said notebookSaid) error {
+	return atNotebook(ctx, o, "stop\n", func(s *story, said notebookSaid) error {
 		if said.pods > 0 {
 			return noNotebook(s, "its pod does not end")
 		}
@@ -93,7 +93,7 @@ type notebookSaid struct {
 }
 
 // atNotebook asks for the notebook, and for a change of it before, and hands on what is there.
-func atNotebook(ctx context.Context, o Options, change string, then func(*session, notebookSaid) error) error {
+func atNotebook(ctx context.Context, o Options, change string, then func(*story, notebookSaid) error) error {
 	if o.Inventory.Notebook.Framework == catalog.NoFramework {
 		return &reason.UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
 	}
@@ -101,7 +101,7 @@ func atNotebook(ctx context.Context, o Options, change string, then func(*sessio
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	text, err := s.answers(ctx, "notebook", change)
 	if err != nil {
 		return err
@@ -120,8 +120,8 @@ func atNotebook(ctx context.Context, o Options, change string, then func(*sessio
 	return then(s, said)
 }
 
-func noNotebook(s *session, detail string) error {
-	return &reason.Error{ID: reason.NotebookFailed, Host: s.adminPlane().ID(), Doing: "opening the notebook", Detail: detail,
+func noNotebook(s *story, detail string) error {
+	return &reason.Error{ID: reason.NotebookFailed, Host: s.AdminPlane().ID(), Doing: "opening the notebook", Detail: detail,
 		Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
 }
 
@@ -131,7 +131,7 @@ func OpenDashboard(ctx context.Context, o Options, d DoorOptions) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	account := plan.DashboardViewer
 	if d.Admin {
 		account = plan.DashboardAdmin
@@ -147,7 +147,7 @@ func OpenDashboard(ctx context.Context, o Options, d DoorOptions) error {
 }
 
 // lead passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.
-func (s *session) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
+func (s *story) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
 	at, err := serviceAddress(service)
 	if err != nil {
 		return s.misunderstood(what)
@@ -160,7 +160,7 @@ func (s *session) lead(ctx context.Context, d DoorOptions, what, service string,
 	served, end := context.WithCancel(ctx)
 	defer end()
 	forwarded := make(chan error, 1)
-	go func() { forwarded <- s.forward(served, l, s.adminPlane().ID(), at) }()
+	go func() { forwarded <- s.forward(served, l, s.AdminPlane().ID(), at) }()
 	here := l.Addr().String()
 	if err := d.show(ctx, what, here, open(here), token); err != nil {
 		end()
@@ -189,27 +189,27 @@ func (d DoorOptions) show(ctx context.Context, what, at, open, token string) err
 
 // Dashboard deploys the dashboard, and OpenDashboard opens it. It returns, for people, what has become of it.
 func Dashboard(ctx context.Context, o Options, admin bool) (string, error) {
-	return "done: the dashboard is deployed", onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
+	return "done: the dashboard is deployed", onControlPlane(ctx, o, func(ctx context.Context, s *story) error {
 		if v := s.settled().Kubernetes.Version; v.Minor < plan.DashboardSince {
 			return reason.Usagef("the dashboard needs Kubernetes 1.%d or newer, and the cluster has %s", plan.DashboardSince, v)
 		}
-		graph, err := plan.Dashboard(s.Inventory, s.facts, admin)
+		graph, err := plan.Dashboard(s.Inventory, s.Facts, admin)
 		if err != nil {
 			return err
 		}
-		_, err = s.engine().Execute(ctx, graph)
+		_, err = s.Execute(ctx, graph)
 		return err
 	})
 }
 
 // RemoveDashboard deletes the dashboard with all that it needed.
 func RemoveDashboard(ctx context.Context, o Options) (string, error) {
-	return "done: the dashboard is gone", onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
-		graph, err := plan.RemoveDashboard(s.Inventory, s.facts)
+	return "done: the dashboard is gone", onControlPlane(ctx, o, func(ctx context.Context, s *story) error {
+		graph, err := plan.RemoveDashboard(s.Inventory, s.Facts)
 		if err != nil {
 			return err
 		}
-		_, err = s.engine().Execute(ctx, graph)
+		_, err = s.Execute(ctx, graph)
 		return err
 	})
 }

@@ -29,7 +29,7 @@ func Kubeconfig(ctx context.Context, o Options, k KubeconfigOptions) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	conf, inside, err := s.admin(ctx)
 	if err != nil {
 		return err
@@ -65,15 +65,15 @@ func Kubeconfig(ctx context.Context, o Options, k KubeconfigOptions) error {
 	return nil
 }
 
-func (s *session) kubeconfigPath() string {
-	if s.Kubeconfig != "" {
-		return s.Kubeconfig
+func (s *story) kubeconfigPath() string {
+	if s.want.Kubeconfig != "" {
+		return s.want.Kubeconfig
 	}
 	return KubeconfigPath(s.Inventory)
 }
 
 // merge puts the way in into the user's own kubeconfig, and returns where that is.
-func (s *session) merge(a *kubeconfig.Access, use bool) (string, error) {
+func (s *story) merge(a *kubeconfig.Access, use bool) (string, error) {
 	path, err := kubeconfig.DefaultPath()
 	if err != nil {
 		return "", local("finding the kubeconfig", err)
@@ -96,8 +96,8 @@ func tunnelled(l net.Listener, inside, named *kubeconfig.Access) *kubeconfig.Acc
 
 // tunnelled writes a kubeconfig for a port of this machine, and passes on what comes there until ctx ends. The file goes with
 // the tunnel.
-func (s *session) tunnelled(ctx context.Context, k KubeconfigOptions, inside, named *kubeconfig.Access) error {
-	cp := s.adminPlane().ID()
+func (s *story) tunnelled(ctx context.Context, k KubeconfigOptions, inside, named *kubeconfig.Access) error {
+	cp := s.AdminPlane().ID()
 	address, err := inside.Address()
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *session) tunnelled(ctx context.Context, k KubeconfigOptions, inside, na
 }
 
 // fetched brings the kubeconfig beside the inventory.
-func (s *session) fetched(ctx context.Context) (inside, named *kubeconfig.Access, err error) {
+func (s *story) fetched(ctx context.Context) (inside, named *kubeconfig.Access, err error) {
 	conf, inside, err := s.admin(ctx)
 	if err != nil {
 		return nil, nil, err

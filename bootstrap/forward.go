@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -27,9 +26,9 @@ func listen(port int) (net.Listener, error) {
 }
 
 // through dials as the host sees the network. A connection that was lost is opened again.
-func (s *session) through(id string) dialFunc {
+func (s *story) through(id string) dialFunc {
 	return func(ctx context.Context, address string) (c net.Conn, err error) {
-		err = s.steadily(ctx, id, func(h *remote.Host) (err error) {
+		err = s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
 			c, err = h.DialTCP(ctx, address)
 			return err
 		})
@@ -39,7 +38,7 @@ func (s *session) through(id string) dialFunc {
 
 // forward passes what connects to l on to address, as the host sees it, until ctx ends. It returns when every connection is
 // closed. One that cannot be passed on is closed, and told about.
-func (s *session) forward(ctx context.Context, l net.Listener, id, address string) error {
+func (s *story) forward(ctx context.Context, l net.Listener, id, address string) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -59,7 +58,7 @@ func (s *session) forward(ctx context.Context, l net.Listener, id, address strin
 			far, err := dial(ctx, address)
 			if err != nil {
 				if ctx.Err() == nil {
-					s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: id, Kind: event.Warning, Text: "the tunnel: " + err.Error()})
+					s.Tell(event.Event{Host: id, Kind: event.Warning, Text: "the tunnel: " + err.Error()})
 				}
 				return
 			}

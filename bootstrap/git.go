@@ -40,7 +40,7 @@ func ignoreLine(path string) string {
 }
 
 // warnOfGit warns of a kubeconfig that git would take along, to all who have the repository.
-func (s *session) warnOfGit(path string) {
+func (s *story) warnOfGit(path string) {
 	if inGit(path) {
 		s.warn("%s opens the cluster to whoever has it, and git would take it along: put the line `%s` into %s, and should it be committed already, `git rm --cached` it",
 			path, ignoreLine(path), filepath.Join(filepath.Dir(path), ".gitignore"))

@@ -28,6 +28,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
@@ -149,7 +150,7 @@ func fakes(t *testing.T, hosts ...*fakeHost) (Options, []*sshtest.Server) {
 			own.Name = h.name
 		}
 	}
-	o := Options{Inventory: inv, Run: NewRunID(time.Now())}
+	o := Options{Options: session.Options{Inventory: inv, Run: session.NewRunID(time.Now())}}
 	for _, r := range reason.Table() { // what preflight would say to these hosts is not the matter here
 		o.Ignore = append(o.Ignore, string(r.ID))
 	}
@@ -202,8 +203,8 @@ func pour(w io.Writer, piece string, size int) {
 
 // A host that lies about itself in whatever way ends the story with a reason, and neither memory nor the terminal suffers.
 func TestHostsThatLieInFacts(t *testing.T) {
-	was := factsBounds
-	defer func() { factsBounds = was }()
+	was := session.FactsBounds
+	defer func() { session.FactsBounds = was }()
 	says := func(text string, status int) func(*sshtest.Exec) int {
 		return func(e *sshtest.Exec) int { fmt.Fprint(e.Stdout, text); return status }
 	}
@@ -234,9 +235,9 @@ func TestHostsThatLieInFacts(t *testing.T) {
 		"deep files":      {says(honest("cp", "containerd-toml="+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a.", 1<<16)+"b=1"))), 0), reason.FactsFailed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			factsBounds = was
+			session.FactsBounds = was
 			if c.time > 0 {
-				factsBounds.Time = c.time
+				session.FactsBounds.Time = c.time
 			}
 			o, _ := fakes(t, &fakeHost{name: "cp", facts: c.facts})
 			runtime.GC()
@@ -447,11 +448,12 @@ func TestUpWithAnEvilKubeconfig(t *testing.T) {
 func TestListOfPodsWithoutEnd(t *testing.T) {
 	o, _ := fakes(t, &fakeHost{name: "cp", pods: func(e *sshtest.Exec) int { pour(e.Stdout, "cp\tdefault/pod\t\n", 1<<30); return 0 }})
 	_, err := shown(t, o, func(o Options) error {
-		s, err := open(context.Background(), o, o.Inventory.Hosts)
+		open, err := session.Open(context.Background(), o.Options, o.Inventory.Hosts)
 		if err != nil {
 			return err
 		}
-		defer s.close()
+		s := &story{Session: open, want: o}
+		defer s.Close()
 		drain := &plan.Step{Ref: plan.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "driver/drain/cp"}, Script: "driver-drain", Input: plan.Input{Values: map[string]string{"node": "cp"}}}
 		return s.agreed(context.Background(), &plan.Graph{Steps: []*plan.Step{drain}})
 	})

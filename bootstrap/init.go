@@ -18,6 +18,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -120,12 +121,12 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		h.SSH.User, h.SSH.Port = cmp.Or(t.User, way.User), t.Port
 		common.Hosts, seen[i].Target, at[t.Address] = append(common.Hosts, h), t, i
 	}
-	s := newSession(Options{Inventory: common, Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig, Trust: o.Trust})
-	defer s.close()
-	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
+	s := session.New(session.Options{Inventory: common, Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig, Trust: o.Trust})
+	defer s.Close()
+	s.Tell(event.Event{Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
 	meet := func(hosts []inventory.Host) {
-		_ = each(hosts, func(h inventory.Host) error {
-			seen[at[h.Address]].Left = asReason(h, s.meet(ctx, h))
+		_ = session.Each(hosts, func(h inventory.Host) error {
+			seen[at[h.Address]].Left = asReason(h, s.Meet(ctx, h))
 			return nil
 		})
 	}
@@ -141,7 +142,7 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; nothing was written", Advice: "run the same command again"}
 	}
 	for i, h := range common.Hosts {
-		seen[i].Facts, seen[i].Skew = s.facts[h.ID()], s.skew[h.ID()]
+		seen[i].Facts, seen[i].Skew = s.Seen(h.ID())
 		advise(seen[i].Left)
 	}
 	return seen, nil

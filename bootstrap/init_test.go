@@ -20,6 +20,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -161,8 +162,8 @@ func TestInit(t *testing.T) {
 			t.Errorf("%s was asked %q over %d connections", name, lines, s.Accepted())
 		}
 	}
-	o := Options{Inventory: w.inv, Run: NewRunID(time.Now()), Events: event.Discard, SSHConfig: filepath.Join(n.dir, "ssh_config")}
-	if _, err := open(t.Context(), o, w.inv.Hosts); err != nil {
+	o := session.Options{Inventory: w.inv, Run: session.NewRunID(time.Now()), Events: event.Discard, SSHConfig: filepath.Join(n.dir, "ssh_config")}
+	if _, err := session.Open(t.Context(), o, w.inv.Hosts); err != nil {
 		t.Errorf("the inventory does not lead to the hosts: %v", err)
 	}
 }

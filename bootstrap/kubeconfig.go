@@ -38,11 +38,11 @@ var kubeconfigBounds = remote.Bounds{Bytes: kubeconfig.MaxFromHost, Time: 2 * ti
 
 // kubeconfig brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that ran may have
 // made it; otherwise facts tell whether there is one.
-func (s *session) kubeconfig(ctx context.Context, changed bool) error {
-	cp := s.adminPlane()
+func (s *story) kubeconfig(ctx context.Context, changed bool) error {
+	cp := s.AdminPlane()
 	path := s.kubeconfigPath()
 	if !changed {
-		seen := s.facts[cp.ID()].ControlPlane
+		seen := s.Facts[cp.ID()].ControlPlane
 		if seen == nil || sourceOf(path) == seen.AdminConfSHA256 {
 			return nil
 		}
@@ -61,15 +61,15 @@ func (s *session) kubeconfig(ctx context.Context, changed bool) error {
 	if err := s.writeKubeconfig(path, text); err != nil {
 		return err
 	}
-	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.StepDone, Step: "kubeconfig", Text: path})
+	s.Tell(event.Event{Kind: event.StepDone, Step: "kubeconfig", Text: path})
 	return nil
 }
 
 // checkKubeconfig finds before anything changes that the end of this plan could not write the kubeconfig. It writes nothing.
-func (s *session) checkKubeconfig(graph *plan.Graph) error {
+func (s *story) checkKubeconfig(graph *plan.Graph) error {
 	path := s.kubeconfigPath()
 	now, _ := graph.Split()
-	seen := s.facts[s.adminPlane().ID()].ControlPlane
+	seen := s.Facts[s.AdminPlane().ID()].ControlPlane
 	switch {
 	case now.Empty() && (seen == nil || sourceOf(path) == seen.AdminConfSHA256):
 		return nil
@@ -87,7 +87,7 @@ func (s *session) checkKubeconfig(graph *plan.Graph) error {
 }
 
 // writeKubeconfig writes a kubeconfig of the cluster where there is none, or one with nothing but this cluster in it.
-func (s *session) writeKubeconfig(path string, text []byte) error {
+func (s *story) writeKubeconfig(path string, text []byte) error {
 	same := func(a *kubeconfig.Access) bool {
 		now, err := kubeconfig.Parse(text)
 		return err == nil && bytes.Equal(a.CA, now.CA)
@@ -104,7 +104,7 @@ func (s *session) writeKubeconfig(path string, text []byte) error {
 
 // mayWriteKubeconfig refuses to replace a file with something else in it than this cluster. same tells whether a way in is
 // one into this cluster.
-func (s *session) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) bool) error {
+func (s *story) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) bool) error {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		before, err := os.ReadFile(path)
 		if err != nil {
@@ -129,10 +129,10 @@ func (s *session) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) 
 }
 
 // adminConf reads the administrator's kubeconfig of the control plane; errors.Is tells fs.ErrNotExist.
-func (s *session) adminConf(ctx context.Context) ([]byte, error) {
-	cp := s.adminPlane().ID()
+func (s *story) adminConf(ctx context.Context) ([]byte, error) {
+	cp := s.AdminPlane().ID()
 	var conf []byte
-	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
+	err := s.Reconnecting(ctx, cp, func(h *remote.Host) (err error) {
 		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
 		return err
 	})
@@ -160,9 +160,9 @@ func hostOf(text []byte) string {
 
 // isOfAnother reports whether a kubeconfig was fetched from another control plane than the inventory's: another inventory in
 // the folder calls its cluster the same.
-func (s *session) isOfAnother(text []byte) bool {
+func (s *story) isOfAnother(text []byte) bool {
 	host := hostOf(text)
-	return host != "" && host != s.adminPlane().Address
+	return host != "" && host != s.AdminPlane().Address
 }
 
 func sourceOf(path string) string {

@@ -17,6 +17,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -82,10 +83,10 @@ func TestKubeconfigOfANamedCluster(t *testing.T) {
 // What somebody else's file has in it is not lost; a file of this cluster alone is brought up to date, also without kgpu's mark,
 // which kubectl drops. It is for its owner only, whatever its mode was.
 func TestWriteKubeconfig(t *testing.T) {
-	s := newSession(Options{
+	s := newStory(Options{Options: session.Options{
 		Inventory: &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.1", Role: inventory.ControlPlane}}}, Events: event.Discard,
-	})
-	defer s.close()
+	}})
+	defer s.Close()
 	a := kubeconfig.Access{Cluster: "lab", User: "u", Context: "c", Server: "https://10.0.0.1:6443", CA: []byte("ca"), Certificate: []byte("cert"), Key: []byte("key")}
 	alone, err := a.Encode()
 	if err != nil {
@@ -204,11 +205,12 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 // Where the kubeconfig loses its place later, that is an error beside the rest, which is done.
 func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 	site, o := newSite(t, "cp1")
-	s, err := open(t.Context(), o, o.Inventory.Hosts)
+	open, err := session.Open(t.Context(), o.Options, o.Inventory.Hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	s := &story{Session: open, want: o}
+	defer s.Close()
 	put(t, o.Kubeconfig, "notes\n")
 	err = s.finish(t.Context(), &plan.Graph{Steps: []*plan.Step{
 		{Ref: plan.Ref{Host: "cp1", ID: "gpu/ready"}},
@@ -225,11 +227,10 @@ func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 // A reset takes the kubeconfig of its cluster along, and nobody else's.
 func TestForgetKubeconfig(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lab.kubeconfig")
-	s := newSession(Options{
-		Inventory:  &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.1", Role: inventory.ControlPlane}}},
-		Kubeconfig: path, Events: event.Discard,
-	})
-	defer s.close()
+	s := newStory(Options{Options: session.Options{
+		Inventory: &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.1", Role: inventory.ControlPlane}}}, Events: event.Discard,
+	}, Kubeconfig: path})
+	defer s.Close()
 	for text, goes := range map[string]bool{
 		sourceMark + "0\nclusters: [{name: lab}]\n":                              true,
 		sourceMark + "0\n" + hostMark + "10.0.0.1\nclusters: [{name: lab}]\n":    true,
@@ -257,8 +258,8 @@ func TestForgetMerged(t *testing.T) {
 	t.Setenv("KUBECONFIG", path)
 	const theirs = "apiVersion: v1\nkind: Config\nclusters:\n  - name: work # the big one\n    cluster: {server: https://work}\n"
 	put(t, path, theirs)
-	s := newSession(o)
-	defer s.close()
+	s := newStory(o)
+	defer s.Close()
 	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Use: true, Out: io.Discard}); err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,8 @@ type KubectlOptions struct {
 // reached from here, or on the control plane where there is no kubectl here or SSH lets nothing through. A kubectl that fails
 // is an *ExitError.
 func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
-	s := newSession(o)
-	defer s.close()
+	s := newStory(o)
+	defer s.Close()
 	path := s.kubeconfigPath()
 	var blocked error
 	if k.Program != "" {
@@ -49,7 +49,7 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 			}
 		}
 	}
-	if err := s.dialPlane(ctx); err != nil {
+	if err := s.ConnectPlane(ctx); err != nil {
 		return err
 	}
 	if k.Program == "" {
@@ -64,7 +64,7 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 			return k.here(ctx, path)
 		}
 	}
-	if err := reachAPI(ctx, inside, s.through(s.adminPlane().ID())); err != nil {
+	if err := reachAPI(ctx, inside, s.through(s.AdminPlane().ID())); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -75,7 +75,7 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 }
 
 // readKubeconfig is what a kubeconfig that was fetched before opens, if that is this cluster.
-func (s *session) readKubeconfig(path string) (*kubeconfig.Access, error) {
+func (s *story) readKubeconfig(path string) (*kubeconfig.Access, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *session) readKubeconfig(path string) (*kubeconfig.Access, error) {
 
 // kubectlThrough runs kubectl here, and passes on what it says to the API server. The file that leads it there has no key in
 // it, which would stay behind if kgpu were killed: kubectl takes that from the file beside the inventory.
-func (s *session) kubectlThrough(ctx context.Context, k KubectlOptions, inside, named *kubeconfig.Access) error {
+func (s *story) kubectlThrough(ctx context.Context, k KubectlOptions, inside, named *kubeconfig.Access) error {
 	address, err := inside.Address()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *session) kubectlThrough(ctx context.Context, k KubectlOptions, inside, 
 	}
 	served, end := context.WithCancel(ctx)
 	forwarded := make(chan error, 1)
-	go func() { forwarded <- s.forward(served, l, s.adminPlane().ID(), address) }()
+	go func() { forwarded <- s.forward(served, l, s.AdminPlane().ID(), address) }()
 	err = k.here(ctx, path)
 	end()
 	return errors.Join(err, <-forwarded)
@@ -183,7 +183,7 @@ func (k KubectlOptions) encodedArgs() string {
 
 // kubectlThere runs the kubectl of the control plane, with a terminal where that is wanted and kgpu has one. Without, its
 // arguments are the first line of its input, and the size of the files that they name the second, before these.
-func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
+func (s *story) kubectlThere(ctx context.Context, k KubectlOptions) error {
 	args, archive, err := k.withFiles()
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *session) kubectlThere(ctx context.Context, k KubectlOptions) error {
 		}
 		s.warn("kubectl has no terminal there: that needs ssh on this machine, and no files to be sent. Install the OpenSSH client, or kubectl")
 	}
-	err = s.hosts[s.adminPlane().ID()].Run(ctx, remote.Command{
+	err = s.Conn(s.AdminPlane().ID()).Run(ctx, remote.Command{
 		Name: "kubectl", Line: `bash -c 'IFS= read -r line && read -r size || exit; ` + line + `'`, Root: true,
 		Stdin:  io.MultiReader(strings.NewReader(fmt.Sprintf("%s\n%d\n", k.encodedArgs(), len(archive))), bytes.NewReader(archive), k.Stdin),
 		Stdout: forTerminal(k.Stdout), Stderr: forTerminal(k.Stderr),
@@ -262,9 +262,9 @@ func (k KubectlOptions) wantsTerminal() bool {
 }
 
 // kubectlAtTerminal runs the kubectl of the control plane with kgpu's terminal, as ssh hands it on: sudo may ask there.
-func (s *session) kubectlAtTerminal(ctx context.Context, k KubectlOptions) error {
-	cp := s.adminPlane()
-	hops, err := s.dialer.Route(cp)
+func (s *story) kubectlAtTerminal(ctx context.Context, k KubectlOptions) error {
+	cp := s.AdminPlane()
+	hops, err := s.Route(cp)
 	if err != nil {
 		return err
 	}

@@ -41,18 +41,18 @@ const notebookTunnel = 8888
 // openNotebook deploys the notebook and uses it as a person would: through its port, with its token, in a kernel of its
 // own, which computes on its card. One that runs is replaced where that was planned only. It returns nil where no notebook is
 // wanted.
-func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
-	if !plan.Selected(s.Only, s.Skip, plan.NotebookStep) {
+func (s *story) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
+	if !plan.Selected(s.want.Only, s.want.Skip, plan.NotebookStep) {
 		return nil, nil
 	}
-	graph, err := plan.Notebook(s.Inventory, s.facts, planned)
+	graph, err := plan.Notebook(s.Inventory, s.Facts, planned)
 	if err != nil {
 		return nil, err
 	}
-	if s.skips(graph); graph.Empty() {
+	if s.TellSkipped(graph); graph.Empty() {
 		return nil, nil
 	}
-	done, err := s.engine().Execute(ctx, graph)
+	done, err := s.Execute(ctx, graph)
 	if err != nil {
 		return nil, err
 	}
@@ -71,21 +71,21 @@ func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Device
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := plan.ChooseNotebook(s.Inventory, s.facts)
+	chosen, err := plan.ChooseNotebook(s.Inventory, s.Facts)
 	if err != nil {
 		return nil, err
 	}
 	if s.Inventory.Notebook.Image == "" && !strings.EqualFold(devices.Source, string(chosen.Framework)) {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Warning, Text: "in the notebook: " + strings.Join(devices.Tried, "; ")})
+		s.Tell(event.Event{Host: door.host, Kind: event.Warning, Text: "in the notebook: " + strings.Join(devices.Tried, "; ")})
 	}
 	kind := event.Proof
 	if !devices.Computed() {
 		kind = event.Warning
 	}
-	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: kind, Text: "the notebook " + devices.String()})
-	if s.Opened != nil {
+	s.Tell(event.Event{Host: door.host, Kind: kind, Text: "the notebook " + devices.String()})
+	if s.want.Opened != nil {
 		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(notebookTunnel))
-		s.Opened(Notebook{Devices: devices, URL: notebookURL(at, token), Tunnel: notebookTunnel, Port: port})
+		s.want.Opened(Notebook{Devices: devices, URL: notebookURL(at, token), Tunnel: notebookTunnel, Port: port})
 	}
 	return devices, nil
 }
@@ -133,12 +133,12 @@ func (d *door) compute(ctx context.Context) (*smoke.Devices, error) {
 
 // reachNotebook waits until the notebook, which runs on the host id, answers at its service's address, HOST:PORT as the control
 // plane sees it: by the way that OpenNotebook leads, too.
-func (s *session) reachNotebook(ctx context.Context, id, token, service string) (*door, error) {
+func (s *story) reachNotebook(ctx context.Context, id, token, service string) (*door, error) {
 	at, err := serviceAddress(service)
 	if err != nil {
 		return nil, s.misunderstood("notebook")
 	}
-	cp := s.adminPlane().ID()
+	cp := s.AdminPlane().ID()
 	dial := s.through(cp)
 	d := &door{host: id, client: jupyter.New(at, token, func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, at) })}
 	limited, cancel := context.WithTimeout(ctx, notebookAppears)
@@ -216,16 +216,16 @@ func (d *door) answers(ctx context.Context) error {
 }
 
 // hostOfNode is the host whose node this is, or the control plane's where kgpu has no connection to it.
-func (s *session) hostOfNode(node string) string {
+func (s *story) hostOfNode(node string) string {
 	for _, h := range s.Inventory.Hosts {
-		if f := s.facts[h.ID()]; f != nil && s.hosts[h.ID()] != nil && plan.NodeName(h, f) == node {
+		if f := s.Facts[h.ID()]; f != nil && s.Conn(h.ID()) != nil && plan.NodeName(h, f) == node {
 			return h.ID()
 		}
 	}
-	return s.adminPlane().ID()
+	return s.AdminPlane().ID()
 }
 
-func (s *session) host(id string) inventory.Host {
+func (s *story) host(id string) inventory.Host {
 	i := slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.ID() == id })
 	return s.Inventory.Hosts[i]
 }

@@ -15,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/jupyter"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -91,12 +92,12 @@ func TestReachNotebook(t *testing.T) {
 		}
 		inv.Hosts = append(inv.Hosts, h)
 	}
-	s, err := enter(t.Context(), Options{Inventory: inv, Run: "r", Events: &event.Recorder{}})
+	s, err := enter(t.Context(), Options{Options: session.Options{Inventory: inv, Run: "r", Events: &event.Recorder{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	if s.hosts["w1"], err = s.dialer.Dial(t.Context(), inv.Hosts[1]); err != nil {
+	defer s.Close()
+	if _, err := s.Connect(t.Context(), inv.Hosts[1]); err != nil {
 		t.Fatal(err)
 	}
 	d, err := s.reachNotebook(t.Context(), "w1", "token", "10.96.0.8:8888")

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -40,7 +40,7 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 		return reason.Usagef("the hosts cannot be taken out of the file: %v", err)
 	}
 	o.Limit = ids
-	hosts, err := o.selected()
+	hosts, err := o.Selected()
 	if err != nil {
 		return err
 	}
@@ -48,45 +48,33 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 		if !r.Force || !unreachable(err) {
 			return false
 		}
-		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Host: h.ID(), Kind: event.Warning, Text: "going on without it: " + err.Error()})
+		o.Tell(event.Event{Host: h.ID(), Kind: event.Warning, Text: "going on without it: " + err.Error()})
 		return true
 	}
-	s, err := openAloneWithout(ctx, o, hosts, lost)
+	s, err := session.OpenAlone(ctx, o.Options, hosts, lost)
 	if err != nil {
 		return adviseForce(err, ids)
 	}
-	defer s.close()
-	if err := s.awaiting(ctx, s.stop); err != nil {
-		return err
-	}
-	var left map[string][]plan.Ref
-	design := func(ctx context.Context) (*plan.Graph, error) {
-		if err := s.stop(ctx); err != nil {
-			return nil, err
-		}
-		graph, after, err := plan.Remove(s.Inventory, s.facts, ids, r.Force)
-		left = after
-		return graph, err
-	}
-	graph, err := design(ctx)
-	if err != nil {
-		return err
-	}
-	s.skips(graph)
-	ask := func(graph *plan.Graph) error { return s.sure(ctx, graph, r) }
-	if err := ask(graph); err != nil {
-		return err
-	}
-	return s.changing(ctx, graph, design, ask, func(ctx context.Context, graph *plan.Graph) error {
-		result, err := s.engine().Execute(ctx, graph)
-		s.tellWhatIsLeft(result)
-		return errors.Join(err, s.forget(ids, left, result))
-	})
+	defer s.Close()
+	var after map[string][]plan.Ref
+	return session.Change{
+		Former: (*session.Session).Stop,
+		Plan: func() (graph *plan.Graph, err error) {
+			graph, after, err = plan.Remove(s.Inventory, s.Facts, ids, r.Force)
+			return graph, err
+		},
+		Ask: func(ctx context.Context, graph *plan.Graph) error { return r.sure(ctx, s, o, graph) },
+		Do: func(ctx context.Context, graph *plan.Graph) error {
+			result, err := s.Execute(ctx, graph)
+			s.TellUnreverted(result)
+			return errors.Join(err, forget(s, ids, after, result))
+		},
+	}.Run(ctx, s)
 }
 
 // leaving turns names into the IDs of workers.
 func (o Options) leaving(names []string) ([]string, error) {
-	ids, err := o.named(names)
+	ids, err := o.Named(names)
 	if err != nil {
 		return nil, err
 	}
@@ -117,23 +105,23 @@ func adviseForce(err error, workers []string) error {
 }
 
 // sure shows the plan, and asks: which pods may be moved, or else whether all of this is meant.
-func (s *session) sure(ctx context.Context, graph *plan.Graph, r Removal) error {
+func (r Removal) sure(ctx context.Context, s *session.Session, o Options, graph *plan.Graph) error {
 	if err := r.Show(graph); err != nil || graph.Empty() {
 		return err
 	}
-	found, err := s.disturbances(ctx, graph)
+	found, err := disturbances(ctx, s, graph)
 	switch {
 	case err != nil:
 		return err
 	case Disturbing(found):
-		_, err := s.Agree(found)
+		_, err := o.Agree(found)
 		return err
 	}
 	return r.Sure()
 }
 
 // forget removes the workers that have left from the inventory file, and says what became of those that were not reached.
-func (s *session) forget(ids []string, left map[string][]plan.Ref, result *run.Result) error {
+func forget(s *session.Session, ids []string, left map[string][]plan.Ref, result *run.Result) error {
 	var gone []string
 	for _, id := range ids {
 		if !slices.ContainsFunc(left[id], func(last plan.Ref) bool { return !done(result, last) }) {
@@ -153,9 +141,8 @@ func (s *session) forget(ids []string, left map[string][]plan.Ref, result *run.R
 		}
 	}
 	for _, id := range gone {
-		if s.hosts[id] == nil {
-			s.Events.Emit(event.Event{
-				Time: time.Now(), Run: s.Run, Host: id, Kind: event.Warning,
+		if s.Conn(id) == nil {
+			s.Tell(event.Event{Host: id, Kind: event.Warning,
 				Text: "the host itself was not cleaned: kgpu's packages and files, and the keys of its kubelet, are still on it. When it can be reached, write it into " +
 					s.Inventory.Path + " again and run `kgpu remove-worker " + id + "`; a host that is installed anew needs nothing",
 			})
@@ -205,13 +192,13 @@ func withoutHosts(path string, ids []string) ([]byte, error) {
 // remove when some have left. It is all of them when the file cannot be read.
 func StillNamed(path string, names []string) []string {
 	inv, err := inventory.Load(path, inventory.Options{})
-	all, problem := expand(names)
+	all, problem := session.Expand(names)
 	if err != nil || problem != nil {
 		return names
 	}
 	var out []string
 	for _, name := range all {
-		if _, err := (Options{Inventory: inv}).named([]string{name}); err == nil {
+		if _, err := (session.Options{Inventory: inv}).Named([]string{name}); err == nil {
 			out = append(out, name)
 		}
 	}

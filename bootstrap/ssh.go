@@ -29,11 +29,11 @@ type SSHOptions struct {
 // SSH logs in to a host with the system's ssh, the way that the inventory says. Where kgpu has a terminal, what is run there
 // has one, too. What ssh ends with, unless that is 0, is an *ExitError.
 func SSH(ctx context.Context, o Options, so SSHOptions) error {
-	s := newSession(o)
-	defer s.close()
-	h := s.adminPlane()
+	s := newStory(o)
+	defer s.Close()
+	h := s.AdminPlane()
 	if so.Host != "" {
-		ids, err := o.named([]string{so.Host})
+		ids, err := o.Named([]string{so.Host})
 		if err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func SSH(ctx context.Context, o Options, so SSHOptions) error {
 
 // sshCommand is the system's ssh that logs in to a host the way that the inventory says. With terminal, a command has that of
 // this process, as a shell has it anyway. done is called when the command has ended.
-func (s *session) sshCommand(ctx context.Context, program string, h inventory.Host, terminal bool, command ...string) (cmd *exec.Cmd, done func(), err error) {
-	hops, err := s.dialer.Route(h)
+func (s *story) sshCommand(ctx context.Context, program string, h inventory.Host, terminal bool, command ...string) (cmd *exec.Cmd, done func(), err error) {
+	hops, err := s.Route(h)
 	if err != nil {
 		return nil, nil, err
 	}

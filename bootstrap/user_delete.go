@@ -34,12 +34,12 @@ func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 		return "", &reason.UsageError{Message: err.Error()}
 	}
 	var out string
-	err := onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
-		graph, err := plan.DeleteUser(s.Inventory, s.facts, name)
+	err := onControlPlane(ctx, o, func(ctx context.Context, s *story) error {
+		graph, err := plan.DeleteUser(s.Inventory, s.Facts, name)
 		if err != nil {
 			return err
 		}
-		done, err := s.engine().Execute(ctx, graph)
+		done, err := s.Execute(ctx, graph)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 			s.warn("%s may have tokens of ServiceAccounts that keep their rights, as the namespace is not theirs alone: %s", name, some(f.accounts))
 		}
 		if len(f.may)+len(f.left) > 0 {
-			return &reason.Error{ID: reason.UserRightsLeft, Host: s.adminPlane().ID(), Doing: "taking all rights from " + name, Detail: f.rights()}
+			return &reason.Error{ID: reason.UserRightsLeft, Host: s.AdminPlane().ID(), Doing: "taking all rights from " + name, Detail: f.rights()}
 		}
 		out = f.String()
 		return nil

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/scripts"
 )
 
@@ -72,8 +74,8 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 	}
 	u.Request = request
 	var out string
-	err = onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
-		graph, err := plan.CreateUser(s.Inventory, s.facts, u)
+	err = onControlPlane(ctx, o, func(ctx context.Context, s *story) error {
+		graph, err := plan.CreateUser(s.Inventory, s.Facts, u)
 		if err != nil {
 			return err
 		}
@@ -82,7 +84,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 			return err
 		}
 		a := s.named(inside)
-		done, err := s.engine().Execute(ctx, graph)
+		done, err := s.Execute(ctx, graph)
 		if err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func newRequest(user string) (key, request []byte, err error) {
 
 // userCertificate reads what the cluster has signed: it must be the user's, for their key, and signed by the cluster's authority.
 // It returns the certificate as text too, written anew.
-func (s *session) userCertificate(sent, key, authority []byte, user string) (*x509.Certificate, []byte, error) {
+func (s *story) userCertificate(sent, key, authority []byte, user string) (*x509.Certificate, []byte, error) {
 	text, err := kubeconfig.ClientCertificate(sent, authority)
 	if err != nil {
 		return nil, nil, s.userRefused("", err)
@@ -164,12 +166,12 @@ func (s *session) userCertificate(sent, key, authority []byte, user string) (*x5
 	return pair.Leaf, text, nil
 }
 
-func (s *session) userRefused(detail string, err error) error {
-	return &reason.Error{ID: reason.UserRefused, Host: s.adminPlane().ID(), Doing: "reading the user's certificate", Detail: detail, Err: err}
+func (s *story) userRefused(detail string, err error) error {
+	return &reason.Error{ID: reason.UserRefused, Host: s.AdminPlane().ID(), Doing: "reading the user's certificate", Detail: detail, Err: err}
 }
 
 // warnOfUser tells what the user's rights are not.
-func (s *session) warnOfUser(u plan.User, cert *x509.Certificate, enforced string) {
+func (s *story) warnOfUser(u plan.User, cert *x509.Certificate, enforced string) {
 	if short := u.Lifetime - time.Until(cert.NotAfter); short > 24*time.Hour {
 		s.warn("the cluster signs for a shorter time than you asked for: the certificate ends on %s", cert.NotAfter.Format(time.DateOnly))
 	} else if -short > 24*time.Hour {
@@ -186,7 +188,7 @@ func (s *session) warnOfUser(u plan.User, cert *x509.Certificate, enforced strin
 }
 
 // noSuchUser is the error of a name that is no user's, and says whose may be meant.
-func (s *session) noSuchUser(ctx context.Context, name string) error {
+func (s *story) noSuchUser(ctx context.Context, name string) error {
 	hint := ""
 	if users, err := s.users(ctx); err == nil {
 		var names []string
@@ -204,11 +206,11 @@ func Users(ctx context.Context, o Options) ([]report.User, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	defer s.Close()
 	return s.users(ctx)
 }
 
-func (s *session) users(ctx context.Context) ([]report.User, error) {
+func (s *story) users(ctx context.Context) ([]report.User, error) {
 	answer, err := s.ask(ctx, "users", "")
 	if err != nil {
 		return nil, err
@@ -236,16 +238,8 @@ func certificateEnd(text string) time.Time {
 }
 
 // onControlPlane looks at the control plane, and does work there while no other kgpu changes the cluster.
-func onControlPlane(ctx context.Context, o Options, work func(context.Context, *session) error) error {
-	s, err := openAlone(ctx, o, o.Inventory.ControlPlanes())
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if s.facts[s.adminPlane().ID()].ControlPlane == nil {
-		return &reason.Error{ID: reason.ClusterMissing, Host: s.adminPlane().ID(), Detail: "there is no cluster on this host"}
-	}
-	return s.holding(ctx, func(ctx context.Context) error { return work(ctx, s) })
+func onControlPlane(ctx context.Context, o Options, work func(context.Context, *story) error) error {
+	return session.OnPlanes(ctx, o.Options, func(ctx context.Context, s *session.Session) error { return work(ctx, &story{Session: s, want: o}) })
 }
 
 // What is asked about something in the cluster is answered in some kilobytes.
@@ -253,15 +247,9 @@ var askBounds = remote.Bounds{Bytes: 4 << 20, Time: 3 * time.Minute}
 
 // ask runs a script of scripts/access on the control plane, with this behind it, and returns what it prints between its first
 // and its last line.
-func (s *session) ask(ctx context.Context, name, input string) (string, error) {
-	cp := s.adminPlane().ID()
-	var out []byte
-	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
-		out, err = h.Output(ctx, remote.Command{
-			Name: name, Line: "bash -s", Root: true, Stdin: strings.NewReader(string(scripts.Access(name)) + input),
-		}, askBounds)
-		return err
-	})
+func (s *story) ask(ctx context.Context, name, input string) (string, error) {
+	cp := s.AdminPlane().ID()
+	out, err := s.Ask(ctx, cp, name, true, slices.Concat(scripts.Access(name), []byte(input)), askBounds)
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
 		if missing := s.clusterMissing(ctx); missing != nil {
@@ -281,9 +269,9 @@ func (s *session) ask(ctx context.Context, name, input string) (string, error) {
 }
 
 // misunderstood is the error of an answer that is none; its end is the host's own word.
-func (s *session) misunderstood(what string, answer ...byte) error {
+func (s *story) misunderstood(what string, answer ...byte) error {
 	return &reason.Error{
-		ID: reason.FactsFailed, Host: s.adminPlane().ID(), Doing: "asking about the " + what, Detail: "the host's answer is not one that kgpu understands",
-		Stderr: string(answer[max(0, len(answer)-answerShown):]),
+		ID: reason.FactsFailed, Host: s.AdminPlane().ID(), Doing: "asking about the " + what, Detail: "the host's answer is not one that kgpu understands",
+		Stderr: string(answer[max(0, len(answer)-session.AnswerShown):]),
 	}
 }

@@ -268,8 +268,8 @@ func TestWarningsOfUsers(t *testing.T) {
 // A certificate that is somebody else's, or for another key, makes no kubeconfig.
 func TestUserCertificate(t *testing.T) {
 	_, o := newSite(t, "cp1")
-	s := newSession(o)
-	defer s.close()
+	s := newStory(o)
+	defer s.Close()
 	authority := newSigner(t)
 	certificate := func(user string) (cert, key []byte) {
 		key, request, err := newRequest(user)

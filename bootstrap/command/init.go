@@ -15,6 +15,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -54,7 +55,7 @@ func initInventory(c *cli.Context) error {
 	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
 		Targets: targets, File: file, Cluster: c.String("cluster"), Modern: c.Bool("modern"),
 		Way: way(c), SSHConfig: c.String("ssh-config"),
-		Trust: trust(c), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
+		Trust: trust(c), Follow: follow(c, file), Run: session.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
 	})
 	return errors.Join(err, events.Close())
 }

@@ -21,6 +21,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/records"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -116,9 +117,12 @@ func (t *terminal) showUses(inv *inventory.Inventory) error {
 // options are what the command line says to every story, as far as the command has such options.
 func options(c *cli.Context, inv *inventory.Inventory, events event.Sink) bootstrap.Options {
 	return bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: events, Command: commandLine(c), Trust: trust(c), SSHConfig: c.String("ssh-config"),
+		Options: session.Options{
+			Inventory: inv, Run: session.NewRunID(time.Now()), Events: events, Command: commandLine(c), Trust: trust(c), SSHConfig: c.String("ssh-config"),
+			Limit: c.StringSlice("limit"),
+		},
 		Kubeconfig: c.String("kubeconfig"), Ignore: c.StringSlice("ignore"), Only: c.StringSlice("only"), Skip: c.StringSlice("skip"),
-		Limit: c.StringSlice("limit"), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
+		Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
 	}
 }
 

@@ -1,4 +1,4 @@
-package bootstrap
+package session
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// adminPlane is the control plane where the cluster is asked: one whose API server answers, as far as they have told, and that is
+// AdminPlane is the control plane where the cluster is asked: one whose API server answers, as far as they have told, and that is
 // connected, if any is. Every inventory that can be loaded has one; of another it is no host, which no connection leads to.
-func (s *session) adminPlane() inventory.Host {
+func (s *Session) AdminPlane() inventory.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	admin := plan.AdminPlane(s.Inventory, s.facts)
+	admin := plan.AdminPlane(s.Inventory, s.Facts)
 	if s.hosts[admin.ID()] != nil {
 		return admin
 	}
@@ -26,17 +26,15 @@ func (s *session) adminPlane() inventory.Host {
 	return admin
 }
 
-// dialPlane connects to the first control plane that can be reached, and asks it nothing. The error is that of the last.
-func (s *session) dialPlane(ctx context.Context) error {
+// ConnectPlane connects to the first control plane that can be reached, and asks it nothing. The error is that of the last.
+func (s *Session) ConnectPlane(ctx context.Context) error {
 	planes := s.Inventory.ControlPlanes()
 	if len(planes) == 0 {
 		planes = []inventory.Host{{}} // which cannot be reached
 	}
 	var err error
 	for _, h := range planes {
-		conn, failed := s.dialer.Dial(ctx, h)
-		if err = failed; err == nil {
-			s.hosts[h.ID()] = conn
+		if _, err = s.Connect(ctx, h); err == nil {
 			return nil
 		}
 	}
@@ -44,18 +42,19 @@ func (s *session) dialPlane(ctx context.Context) error {
 }
 
 // planes are the IDs of all control planes.
-func (s *session) planes() (ids []string) {
+func (s *Session) planes() (ids []string) {
 	for _, h := range s.Inventory.ControlPlanes() {
 		ids = append(ids, h.ID())
 	}
 	return ids
 }
 
-func (s *session) isPlane(id string) bool { return slices.Contains(s.planes(), id) }
+// IsPlane reports whether a host is a control plane.
+func (s *Session) IsPlane(id string) bool { return slices.Contains(s.planes(), id) }
 
 // lockPlanes are the control planes on which the cluster is held: a majority, so that two runs meet on one of them at least, and
 // those that are connected first.
-func (s *session) lockPlanes() []string {
+func (s *Session) lockPlanes() []string {
 	ids := s.planes()
 	slices.SortStableFunc(ids, func(a, b string) int {
 		switch {
@@ -69,17 +68,17 @@ func (s *session) lockPlanes() []string {
 	return ids[:min(len(ids), len(ids)/2+1)]
 }
 
-// anyPlane reports whether a control plane has told something.
-func (s *session) anyPlane(told func(*facts.Host) bool) bool {
-	return slices.ContainsFunc(s.planes(), func(id string) bool { return s.facts[id] != nil && told(s.facts[id]) })
+// AnyPlane reports whether a control plane has told something.
+func (s *Session) AnyPlane(told func(*facts.Host) bool) bool {
+	return slices.ContainsFunc(s.planes(), func(id string) bool { return s.Facts[id] != nil && told(s.Facts[id]) })
 }
 
-// holder is what a control plane on which another kgpu holds the cluster has told, and its ID; nil: none says so.
-func (s *session) holder() (id string, f *facts.Host) {
+// Holder is what a control plane on which another kgpu holds the cluster has told, and its ID; nil: none says so.
+func (s *Session) Holder() (id string, f *facts.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.planes() {
-		if f := s.facts[id]; f != nil && f.Operator != nil {
+		if f := s.Facts[id]; f != nil && f.Operator != nil {
 			return id, f
 		}
 	}

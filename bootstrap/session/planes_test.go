@@ -1,4 +1,4 @@
-package bootstrap
+package session
 
 import (
 	"slices"
@@ -18,11 +18,11 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 		hosts = append(hosts, inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane})
 	}
 	hosts[0].Role = inventory.Worker
-	s := newSession(Options{Inventory: &inventory.Inventory{Hosts: hosts}})
+	s := New(Options{Inventory: &inventory.Inventory{Hosts: hosts}})
 	defer s.dialer.Close()
 	check := func(when, admin string, lock ...string) {
 		t.Helper()
-		if got := s.adminPlane().ID(); got != admin {
+		if got := s.AdminPlane().ID(); got != admin {
 			t.Errorf("%s: %s is asked, want %s", when, got, admin)
 		}
 		if got := s.lockPlanes(); !slices.Equal(got, lock) {
@@ -33,16 +33,16 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 	s.hosts["cp1"], s.hosts["cp3"] = &remote.Host{}, &remote.Host{}
 	check("when the first is away", "cp1", "cp1", "cp3")
 	s.hosts["cp2"] = &remote.Host{}
-	s.facts["cp2"], s.facts["cp1"] = &facts.Host{}, &facts.Host{ControlPlane: &facts.ControlPlane{}}
-	s.facts["cp3"] = &facts.Host{ControlPlane: &facts.ControlPlane{}, Cluster: &facts.Cluster{}, Operator: &facts.Operator{Who: "ada@laptop"}}
+	s.Facts["cp2"], s.Facts["cp1"] = &facts.Host{}, &facts.Host{ControlPlane: &facts.ControlPlane{}}
+	s.Facts["cp3"] = &facts.Host{ControlPlane: &facts.ControlPlane{}, Cluster: &facts.Cluster{}, Operator: &facts.Operator{Who: "ada@laptop"}}
 	check("when one answers", "cp3", "cp2", "cp1")
-	if first := plan.FirstPlane(s.Inventory, s.facts).ID(); first != "cp1" {
+	if first := plan.FirstPlane(s.Inventory, s.Facts).ID(); first != "cp1" {
 		t.Errorf("the first is %s", first)
 	}
-	if id, _ := s.holder(); id != "cp3" || s.busy() == nil {
-		t.Errorf("%q has it, busy: %v", id, s.busy())
+	if id, _ := s.Holder(); id != "cp3" || s.Busy() == nil {
+		t.Errorf("%q has it, busy: %v", id, s.Busy())
 	}
-	if !s.isPlane("cp3") || s.isPlane("w1") {
+	if !s.IsPlane("cp3") || s.IsPlane("w1") {
 		t.Error("who is a control plane")
 	}
 	for _, h := range s.Inventory.ControlPlanes() {

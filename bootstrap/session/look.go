@@ -1,4 +1,4 @@
-package bootstrap
+package session
 
 import (
 	"bytes"
@@ -17,54 +17,75 @@ import (
 	"kgpu.dev/kgpu/scripts"
 )
 
-// look gathers the facts of one host.
-func (s *session) look(ctx context.Context, id string) error {
+// FactsBounds is what a host may take to tell what it is. What the facts can do without may take three minutes in all where
+// everything hangs: the driver, docker, etcd's directory and the API server. For the rest they wait half a minute at a program that
+// hangs, and end; one after the other may be slow. Thousands of nodes, packages and addresses are a few megabytes.
+var FactsBounds = remote.Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
+
+// Look gathers the facts of one host.
+func (s *Session) Look(ctx context.Context, id string) error {
 	var out []byte
 	var begun time.Time
 	var reached netip.Addr
-	err := s.steadily(ctx, id, func(h *remote.Host) (err error) {
+	err := s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
 		defer s.tellSlow(id)()
 		begun, reached = time.Now(), h.Addr()
 		out, err = h.Output(ctx, remote.Command{
 			Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()),
-		}, factsBounds)
+		}, FactsBounds)
 		return err
 	})
 	if err != nil {
-		return factsError(id, err)
+		return FactsError(id, err)
 	}
 	seen, err := facts.Parse(out)
 	if err != nil {
-		return factsError(id, err, out...)
+		return FactsError(id, err, out...)
 	}
 	seen.Reached = reached
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.facts[id] = seen
+	s.Facts[id] = seen
 	s.skew[id] = skew(seen.Now, begun, time.Now())
 	return nil
+}
+
+// Seen is what a host has told, and how far its clock is off; nil: nothing.
+func (s *Session) Seen(id string) (*facts.Host, time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Facts[id], s.skew[id]
+}
+
+// Ask is what a script prints on a host that may run twice.
+func (s *Session) Ask(ctx context.Context, id, name string, root bool, script []byte, bounds remote.Bounds) (out []byte, err error) {
+	err = s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
+		out, err = h.Output(ctx, remote.Command{Name: name, Line: "bash -s", Root: root, Stdin: bytes.NewReader(script)}, bounds)
+		return err
+	})
+	return out, err
 }
 
 // slowFacts is what facts take where nothing hangs, with some patience.
 var slowFacts = 10 * time.Second
 
 // tellSlow tells that a host's facts are waited for, once they are late, until what it returns is called.
-func (s *session) tellSlow(id string) (over func()) {
+func (s *Session) tellSlow(id string) (over func()) {
 	begun, told := time.Now(), make(chan struct{})
-	wait := event.Event{Run: s.Run, Host: id, Kind: event.Wait}
+	wait := event.Event{Host: id, Kind: event.Wait}
 	timer := time.AfterFunc(slowFacts, func() {
 		defer close(told)
 		e := wait
-		e.Time, e.Text = time.Now(), fmt.Sprintf("for its facts: it is busy, or its driver or docker hangs; giving up after %s in all", factsBounds.Time)
-		s.Events.Emit(e)
+		e.Text = fmt.Sprintf("for its facts: it is busy, or its driver or docker hangs; giving up after %s in all", FactsBounds.Time)
+		s.Tell(e)
 	})
 	return func() {
 		if timer.Stop() {
 			return
 		}
 		<-told
-		wait.Time, wait.Text, wait.Millis = time.Now(), "for its facts", max(1, time.Since(begun).Milliseconds())
-		s.Events.Emit(wait)
+		wait.Text, wait.Millis = "for its facts", max(1, time.Since(begun).Milliseconds())
+		s.Tell(wait)
 	}
 }
 
@@ -74,13 +95,10 @@ const losses = 3
 // settles is how long a host that goes down may take to end its connections, after its programs.
 const settles = time.Second
 
-// steadily does what may be done twice, over as many connections as it takes. What fails is done once more: the host may be
+// Reconnecting does what may be done twice, over as many connections as it takes. What fails is done once more: the host may be
 // going down.
-func (s *session) steadily(ctx context.Context, id string, do func(*remote.Host) error) error {
-	s.mu.Lock()
-	h := s.hosts[id]
-	s.mu.Unlock()
-	failed := false
+func (s *Session) Reconnecting(ctx context.Context, id string, do func(*remote.Host) error) error {
+	h, failed := s.Conn(id), false
 	for lost := 1; ; lost++ {
 		err := do(h)
 		if mayBeGoingDown(err) && !failed {
@@ -102,9 +120,9 @@ func (s *session) steadily(ctx context.Context, id string, do func(*remote.Host)
 	}
 }
 
-// factsError wraps what went wrong on the way to facts, unless it has a reason of its own. Of an answer that is not whole, its end
+// FactsError wraps what went wrong on the way to facts, unless it has a reason of its own. Of an answer that is not whole, its end
 // is the host's own word.
-func factsError(id string, err error, answer ...byte) error {
+func FactsError(id string, err error, answer ...byte) error {
 	if len(reason.All(err)) > 0 {
 		return err
 	}
@@ -113,9 +131,9 @@ func factsError(id string, err error, answer ...byte) error {
 	switch {
 	case errors.As(err, &exit):
 		e.Exit, e.Stderr = &exit.Status, exit.Stderr
-		e.Detail = cmp.Or(printable.Short(exit.LastLine(), answerShown), "the script ended there and said nothing")
+		e.Detail = cmp.Or(printable.Short(exit.LastLine(), AnswerShown), "the script ended there and said nothing")
 	case errors.Is(err, facts.ErrTruncated):
-		e.Stderr = string(answer[max(0, len(answer)-answerShown):])
+		e.Stderr = string(answer[max(0, len(answer)-AnswerShown):])
 		if len(answer) == 0 {
 			e.Detail = err.Error() + ": the host said nothing"
 		}
@@ -131,8 +149,8 @@ func mayBeGoingDown(err error) bool {
 	return errors.As(err, &exit) || errors.As(err, &other) && other.User == ""
 }
 
-// answerShown is how much of a host's answer goes into an error.
-const answerShown = 1000
+// AnswerShown is how much of a host's answer goes into an error.
+const AnswerShown = 1000
 
 // skew is how far a clock is outside of the interval in which it was read; zero when it is inside.
 func skew(clock, begun, ended time.Time) time.Duration {

@@ -1,4 +1,4 @@
-package bootstrap
+package session
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// selected are the hosts that a story looks at: all, or those of --limit and the control plane.
-func (o Options) selected() ([]inventory.Host, error) {
+// Selected are the hosts that a story looks at: all, or those of the limit and the control plane.
+func (o Options) Selected() ([]inventory.Host, error) {
 	if len(o.Limit) == 0 {
 		return o.Inventory.Hosts, nil
 	}
-	named, err := o.named(o.Limit)
+	named, err := o.Named(o.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -27,20 +27,20 @@ func (o Options) selected() ([]inventory.Host, error) {
 	return out, nil
 }
 
-// narrow limits the story to the named hosts (none: all) and the control plane: the IDs of those that were named, and all that
+// Narrow limits the story to the named hosts (none: all) and the control plane: the IDs of those that were named, and all that
 // it looks at.
-func (o *Options) narrow(names []string) (ids []string, hosts []inventory.Host, err error) {
-	if ids, err = o.named(names); err != nil {
+func (o *Options) Narrow(names []string) (ids []string, hosts []inventory.Host, err error) {
+	if ids, err = o.Named(names); err != nil {
 		return nil, nil, err
 	}
 	o.Limit = ids
-	hosts, err = o.selected()
+	hosts, err = o.Selected()
 	return ids, hosts, err
 }
 
-// named turns names or addresses of hosts, or ranges of these, into host IDs.
-func (o Options) named(names []string) ([]string, error) {
-	names, err := expand(names)
+// Named turns names or addresses of hosts, or ranges of these, into host IDs.
+func (o Options) Named(names []string) ([]string, error) {
+	names, err := Expand(names)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func (o Options) named(names []string) ([]string, error) {
 	return ids, nil
 }
 
-// expand writes ranges such as 10.0.0.[11-14] out.
-func expand(addresses []string) ([]string, error) {
+// Expand writes ranges such as 10.0.0.[11-14] out.
+func Expand(addresses []string) ([]string, error) {
 	var out []string
 	for _, a := range addresses {
 		list, err := inventory.ExpandRange(a)
