@@ -1,16 +1,11 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -26,11 +21,10 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 	if err := o.wholeOrWorkers(ids); err != nil {
 		return err
 	}
-	open, err := session.OpenAlone(ctx, o.Options, hosts, nil)
+	s, err := session.OpenAlone(ctx, o.Options, hosts, nil)
 	if err != nil {
 		return err
 	}
-	s := &story{Session: open, want: o}
 	defer s.Close()
 	whole := len(ids) == 0 || slices.ContainsFunc(ids, s.IsPlane)
 	return session.Change{
@@ -45,11 +39,11 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*plan.Gr
 			case err != nil || !whole:
 				return err
 			case graph.Empty():
-				return s.forgetRest(ctx)
+				return o.forgetRest(ctx, s)
 			}
-			return s.forgetAccess()
+			return access.To(s, o.Kubeconfig).Forget()
 		},
-	}.Run(ctx, s.Session)
+	}.Run(ctx, s)
 }
 
 // wholeOrWorkers refuses to take the control plane from under the workers of a cluster.
@@ -70,7 +64,7 @@ func (o Options) wholeOrWorkers(ids []string) error {
 }
 
 // forgetRest is the end of a reset that was cut off after its last step.
-func (s *story) forgetRest(ctx context.Context) error {
+func (o Options) forgetRest(ctx context.Context, s *session.Session) error {
 	// Who takes hold of the cluster and lets go of it takes along what one that was killed has left.
 	if s.AnyPlane(func(f *facts.Host) bool { return f.OperatorLeft }) {
 		if err := s.Locked(ctx, func(context.Context) error { return nil }); err != nil {
@@ -80,46 +74,5 @@ func (s *story) forgetRest(ctx context.Context) error {
 	if s.AnyPlane(func(f *facts.Host) bool { return f.ControlPlane != nil }) {
 		return nil
 	}
-	return s.forgetAccess()
-}
-
-// forgetAccess takes back what led from here to a cluster that is gone.
-func (s *story) forgetAccess() error {
-	path, err := kubeconfig.DefaultPath()
-	if err == nil {
-		err = s.forgetMerged(path)
-	}
-	if err != nil { // the file is its owner's, and the hosts are as they were
-		s.warn("what leads to the cluster is left in the kubeconfig: %v; `kubectl config delete-context %s` removes it", err, s.Inventory.Cluster)
-	}
-	return s.forgetKubeconfig()
-}
-
-// forgetMerged takes the cluster's context out of the user's own kubeconfig, where kgpu merged it.
-func (s *story) forgetMerged(path string) error {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	origin, err := filepath.Abs(s.Inventory.Path)
-	if err != nil {
-		return err
-	}
-	return kubeconfig.Update(path, func(before []byte) ([]byte, error) { return kubeconfig.Forget(before, s.Inventory.Cluster, origin) })
-}
-
-// forgetKubeconfig removes the kubeconfig of a cluster that is gone, if kgpu wrote it.
-func (s *story) forgetKubeconfig() error {
-	path := s.want.Kubeconfig
-	if path == "" {
-		path = KubeconfigPath(s.Inventory)
-	}
-	// One that is another cluster's, or has come to open others, too, stays.
-	text, err := os.ReadFile(path)
-	if err != nil || !bytes.HasPrefix(text, []byte(sourceMark)) || !kubeconfig.Alone(text) || s.isOfAnother(text) {
-		return nil
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing the kubeconfig: %w", err)
-	}
-	return nil
+	return access.To(s, o.Kubeconfig).Forget()
 }

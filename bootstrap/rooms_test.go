@@ -6,13 +6,22 @@ import (
 	"testing"
 )
 
-// TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and SSH to the
-// packages below; a session knows its hosts, and not what is made of them; records are read without a connection and without a plan.
+// TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and the
+// network to the packages below; a session knows its hosts, and not what is made of them; access changes no host; records are read
+// without a connection and without a plan.
 func TestRooms(t *testing.T) {
 	const own = "kgpu.dev/kgpu/bootstrap/"
 	for folder, strangers := range map[string][]string{
-		".":       {own + "history", own + "timeline", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp"},
-		"session": {own + "kubeconfig", own + "preflight", own + "catalog", own + "report", own + "records", "net/http", "os/exec", "go.yaml.in/yaml/v3"},
+		".": {
+			own + "history", own + "timeline", own + "jupyter", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp",
+			"net", "net/http", "net/netip", "net/url", "os/exec", "crypto/rand", "crypto/tls", "crypto/x509",
+		},
+		"session": {
+			own + "kubeconfig", own + "preflight", own + "catalog", own + "report", own + "records", "net", "net/http", "os/exec", "go.yaml.in/yaml/v3",
+		},
+		"access": {
+			own + "run", own + "preflight", own + "records", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh",
+		},
 		"records": {own + "remote", own + "run", own + "plan", own + "kubeconfig", own + "jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
 	} {
 		room, err := build.ImportDir(folder, 0)

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -14,8 +15,9 @@ import (
 func TestNoControlPlane(t *testing.T) {
 	_, o := newSite(t, "cp1")
 	o.Inventory.Hosts[0].Role = inventory.Worker
-	if s, err := enter(t.Context(), o); err == nil {
-		s.Close()
+	s := session.New(o.Options)
+	defer s.Close()
+	if err := s.ConnectPlane(t.Context()); err == nil {
 		t.Error("the control plane of a cluster without one was reached")
 	}
 	if _, err := Plan(t.Context(), o); err == nil {

@@ -5,6 +5,7 @@ package bootstrap
 import (
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
@@ -22,7 +23,7 @@ type Options struct {
 	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
 	Agree          func([]Disturbance) (agreed bool, err error)
 	Without        func(hosts []string) string // the command for these hosts only; without any, HOST… stands for them; nil: no command is told
-	Opened         func(Notebook)              // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
+	Opened         func(access.Notebook)       // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int                         // nodes that may be drained at the same time; zero: one
 	Now            func() time.Time            // the clock; nil: this machine's
 }
@@ -40,3 +41,6 @@ func (s *story) settled() *inventory.Inventory { return plan.Settled(s.Inventory
 
 // newStory has no connections yet.
 func newStory(o Options) *story { return &story{Session: session.New(o.Options), want: o} }
+
+// cluster is the cluster of the story, to be got into.
+func (s *story) cluster() *access.Cluster { return access.To(s.Session, s.want.Kubeconfig) }

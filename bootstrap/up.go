@@ -84,7 +84,8 @@ func (s *story) converge(ctx context.Context, show func(*plan.Graph) error, begi
 		Check:  s.preflight,
 		Plan:   s.plan,
 		Ask: func(ctx context.Context, graph *plan.Graph) error {
-			if err := s.checkKubeconfig(graph); err != nil {
+			now, _ := graph.Split()
+			if err := s.cluster().MayFetch(!now.Empty(), now.Has("cluster/init")); err != nil {
 				return err
 			}
 			if err := show(graph); err != nil {
@@ -130,7 +131,7 @@ func (s *story) carryOut(ctx context.Context, graph *plan.Graph) (*plan.Graph, e
 // written keeps nothing of it from being done.
 func (s *story) finish(ctx context.Context, graph *plan.Graph) error {
 	now, later := graph.Split()
-	unwritten := s.kubeconfig(ctx, !now.Empty())
+	unwritten := s.cluster().Fetch(ctx, !now.Empty())
 	if unwritten != nil && !unwritable(unwritten) {
 		return unwritten
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -32,9 +33,9 @@ type terminal struct {
 	kind     report.Kind
 	detail   report.Detail
 	stopped  *interruption
-	notebook *bootstrap.Notebook // that was opened; nil: none
-	worked   atomic.Bool         // steps were done
-	ended    string              // how the story ended, where it says so itself
+	notebook *access.Notebook // that was opened; nil: none
+	worked   atomic.Bool      // steps were done
+	ended    string           // how the story ended, where it says so itself
 }
 
 // Emit shows e.
@@ -180,7 +181,7 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 	defer t.open(c)()
 	o := options(c, inv, t)
 	o.Without = func(hosts []string) string { return onlyFor(c, inv, hosts) }
-	o.Opened = func(n bootstrap.Notebook) { t.notebook = &n }
+	o.Opened = func(n access.Notebook) { t.notebook = &n }
 	o.Agree = func(d []bootstrap.Disturbance) (bool, error) { return t.agree(c, d) }
 	ended := record(c, inv, o.Run, t)
 	if c.Command.Name != "plan" {

@@ -1,9 +1,8 @@
-package bootstrap
+package access
 
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // DoorOptions are what OpenNotebook, StopNotebook and OpenDashboard need beyond what all stories need.
@@ -29,51 +29,27 @@ type DoorOptions struct {
 	port uint16 // of every node, that leads there without encryption; zero: none does
 }
 
-// answers are the lines NAME=VALUE of a script of scripts/access.
-func (s *story) answers(ctx context.Context, name, input string) (map[string]string, error) {
-	text, err := s.ask(ctx, name, input)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for line := range strings.Lines(text) {
-		key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		if !ok {
-			return nil, s.misunderstood(name)
-		}
-		out[key] = value
-	}
-	if encoded, ok := out["token"]; ok {
-		token, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil || !isToken(string(token)) {
-			return nil, s.misunderstood(name)
-		}
-		out["token"] = string(token)
-	}
-	return out, nil
-}
-
 // OpenNotebook tells how the notebook is opened, and leads there until ctx ends: a port of the nodes may, too, and without
 // encryption. One that was stopped is started.
-func OpenNotebook(ctx context.Context, o Options, d DoorOptions) error {
-	return atNotebook(ctx, o, "start\n", func(s *story, said notebookSaid) error {
+func OpenNotebook(ctx context.Context, o session.Options, d DoorOptions) error {
+	return atNotebook(ctx, o, "start\n", func(c *Cluster, said notebookSaid) error {
 		switch {
 		case said.ready == 0 && strings.Contains(said.waits, "Insufficient "):
-			return &reason.Error{ID: reason.NotebookNoCard, Host: s.AdminPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
+			return &reason.Error{ID: reason.NotebookNoCard, Host: c.AdminPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
 				Advice: "`kgpu status` says which pods have GPUs: when one ends, `kgpu notebook` opens it; `kgpu notebook --stop` has it wait no longer"}
 		case said.ready == 0:
-			return noNotebook(s, strings.TrimSuffix("the notebook is not ready: "+said.waits, ": "))
+			return noNotebook(c, strings.TrimSuffix("the notebook is not ready: "+said.waits, ": "))
 		}
 		d.port = said.port
-		return s.lead(ctx, d, "the notebook", said.service, func(at string) string { return notebookURL(at, said.token) }, "")
+		return c.lead(ctx, d, "the notebook", said.service, func(at string) string { return notebookURL(at, said.token) }, "")
 	})
 }
 
 // StopNotebook has the notebook give its card back: it has no pod until OpenNotebook starts it again.
-func StopNotebook(ctx context.Context, o Options, d DoorOptions) error {
-	return atNotebook(ctx, o, "stop\n", func(s *story, said notebookSaid) error {
+func StopNotebook(ctx context.Context, o session.Options, d DoorOptions) error {
+	return atNotebook(ctx, o, "stop\n", func(c *Cluster, said notebookSaid) error {
 		if said.pods > 0 {
-			return noNotebook(s, "its pod does not end")
+			return noNotebook(c, "its pod does not end")
 		}
 		if d.JSON {
 			return json.NewEncoder(d.Out).Encode(struct {
@@ -93,16 +69,16 @@ type notebookSaid struct {
 }
 
 // atNotebook asks for the notebook, and for a change of it before, and hands on what is there.
-func atNotebook(ctx context.Context, o Options, change string, then func(*story, notebookSaid) error) error {
+func atNotebook(ctx context.Context, o session.Options, change string, then func(*Cluster, notebookSaid) error) error {
 	if o.Inventory.Notebook.Framework == catalog.NoFramework {
 		return &reason.UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
 	}
-	s, err := enter(ctx, o)
+	c, err := enter(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	text, err := s.answers(ctx, "notebook", change)
+	defer c.Close()
+	text, err := c.answers(ctx, "notebook", change)
 	if err != nil {
 		return err
 	}
@@ -113,44 +89,44 @@ func atNotebook(ctx context.Context, o Options, change string, then func(*story,
 	said.port, wrong[2] = nodePort(text["port"])
 	switch {
 	case errors.Join(wrong[:]...) != nil:
-		return s.misunderstood("notebook")
+		return c.misunderstood("notebook")
 	case said.service == "" || said.token == "":
-		return noNotebook(s, "there is no notebook")
+		return noNotebook(c, "there is no notebook")
 	}
-	return then(s, said)
+	return then(c, said)
 }
 
-func noNotebook(s *story, detail string) error {
-	return &reason.Error{ID: reason.NotebookFailed, Host: s.AdminPlane().ID(), Doing: "opening the notebook", Detail: detail,
+func noNotebook(c *Cluster, detail string) error {
+	return &reason.Error{ID: reason.NotebookFailed, Host: c.AdminPlane().ID(), Doing: "opening the notebook", Detail: detail,
 		Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
 }
 
 // OpenDashboard tells how the dashboard is opened, and leads there until ctx ends: no other way does.
-func OpenDashboard(ctx context.Context, o Options, d DoorOptions) error {
-	s, err := enter(ctx, o)
+func OpenDashboard(ctx context.Context, o session.Options, d DoorOptions) error {
+	c, err := enter(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer c.Close()
 	account := plan.DashboardViewer
 	if d.Admin {
 		account = plan.DashboardAdmin
 	}
-	said, err := s.answers(ctx, "dashboard", account+"\n")
+	said, err := c.answers(ctx, "dashboard", account+"\n")
 	if err != nil {
 		return err
 	}
 	if said["service"] == "" || said["token"] == "" {
-		return s.misunderstood("dashboard")
+		return c.misunderstood("dashboard")
 	}
-	return s.lead(ctx, d, "the dashboard", said["service"], func(at string) string { return "http://" + at + "/" }, said["token"])
+	return c.lead(ctx, d, "the dashboard", said["service"], func(at string) string { return "http://" + at + "/" }, said["token"])
 }
 
 // lead passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.
-func (s *story) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
+func (c *Cluster) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
 	at, err := serviceAddress(service)
 	if err != nil {
-		return s.misunderstood(what)
+		return c.misunderstood(what)
 	}
 	l, err := listen(d.Port)
 	if err != nil {
@@ -160,7 +136,7 @@ func (s *story) lead(ctx context.Context, d DoorOptions, what, service string, o
 	served, end := context.WithCancel(ctx)
 	defer end()
 	forwarded := make(chan error, 1)
-	go func() { forwarded <- s.forward(served, l, s.AdminPlane().ID(), at) }()
+	go func() { forwarded <- c.forward(served, l, c.AdminPlane().ID(), at) }()
 	here := l.Addr().String()
 	if err := d.show(ctx, what, here, open(here), token); err != nil {
 		end()
@@ -185,31 +161,4 @@ func (d DoorOptions) show(ctx context.Context, what, at, open, token string) err
 		return report.PrintNoBrowser(d.Out, err)
 	}
 	return nil
-}
-
-// Dashboard deploys the dashboard, and OpenDashboard opens it. It returns, for people, what has become of it.
-func Dashboard(ctx context.Context, o Options, admin bool) (string, error) {
-	return "done: the dashboard is deployed", onControlPlane(ctx, o, func(ctx context.Context, s *story) error {
-		if v := s.settled().Kubernetes.Version; v.Minor < plan.DashboardSince {
-			return reason.Usagef("the dashboard needs Kubernetes 1.%d or newer, and the cluster has %s", plan.DashboardSince, v)
-		}
-		graph, err := plan.Dashboard(s.Inventory, s.Facts, admin)
-		if err != nil {
-			return err
-		}
-		_, err = s.Execute(ctx, graph)
-		return err
-	})
-}
-
-// RemoveDashboard deletes the dashboard with all that it needed.
-func RemoveDashboard(ctx context.Context, o Options) (string, error) {
-	return "done: the dashboard is gone", onControlPlane(ctx, o, func(ctx context.Context, s *story) error {
-		graph, err := plan.RemoveDashboard(s.Inventory, s.Facts)
-		if err != nil {
-			return err
-		}
-		_, err = s.Execute(ctx, graph)
-		return err
-	})
 }

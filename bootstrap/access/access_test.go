@@ -1,19 +1,12 @@
-package bootstrap
+package access
 
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +24,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -49,25 +43,29 @@ type apiHost struct {
 	conf   string // path of its admin.conf
 	key    string // the administrator's, PEM
 	closed atomic.Bool
-	dialed atomic.Int64 // how often something was reached through SSH
+	sftp   sshtest.Handler // nil: one that has the admin.conf
+	dialed atomic.Int64    // how often something was reached through SSH
 }
 
-func newAPIHost(t *testing.T) (*apiHost, Options) {
+func newAPIHost(t *testing.T) (*apiHost, session.Options) {
 	t.Helper()
 	h := &apiHost{bin: t.TempDir(), conf: filepath.Join(t.TempDir(), "admin.conf")}
-	authority := newSigner(t)
+	authority := clustertest.NewAuthority(t)
 	h.api = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "the API at %s\n", r.URL.Path) }))
-	h.api.TLS = authority.serving(t)
+	h.api.TLS = authority.Serving(t)
 	h.api.StartTLS()
 	t.Cleanup(h.api.Close)
-	admin := authority.admin(t, "https://"+insideAPI)
+	admin := authority.Admin(t, "https://"+insideAPI)
 	h.key = string(admin.Key)
-	put(t, h.conf, adminConfText(t, admin))
+	put(t, h.conf, clustertest.AdminConf(t, admin))
 	local := sshtest.Local("PATH=" + h.bin + ":" + os.Getenv("PATH"))
 	h.server = sshtest.Listen(t, sshtest.Config{
 		Exec: func(e *sshtest.Exec) int {
 			if strings.Contains(e.Line, "sftp-server") {
-				return serveFile(e, h.conf)
+				if h.sftp != nil {
+					return h.sftp(e)
+				}
+				return clustertest.ServeFile(e, h.conf)
 			}
 			e.Line = h.first(e.Line)
 			e.Stdin = &firstRead{Reader: e.Stdin, change: h.first}
@@ -90,10 +88,10 @@ func newAPIHost(t *testing.T) (*apiHost, Options) {
 	cp := h.server.Host()
 	cp.Name, cp.Role, cp.PrivateAddress = "cp1", inventory.ControlPlane, netip.MustParseAddr("10.0.0.10")
 	dir := t.TempDir()
-	return h, Options{Options: session.Options{
+	return h, session.Options{
 		Inventory: &inventory.Inventory{Path: filepath.Join(dir, "inventory.yaml"), Cluster: "lab", Hosts: []inventory.Host{cp}, Notebook: inventory.Notebook{Framework: "tensorflow"}},
 		Run:       "r", Events: h,
-	}}
+	}
 }
 
 // first lets the host's programs come before those of the same name that this machine has where packages put theirs.
@@ -149,23 +147,6 @@ func (h *apiHost) said() string {
 		fmt.Fprintf(&b, "%s %s\n", e.Kind, e.Text)
 	}
 	return b.String()
-}
-
-// serving is what a server needs that is known as 10.0.0.10.
-func (s *signer) serving(t *testing.T) *tls.Config {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(4), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: s.cert.NotBefore, NotAfter: s.cert.NotAfter, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 10)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, &key.PublicKey, s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
 // askVersion asks the API server of a kubeconfig, as kubectl would.
@@ -306,7 +287,7 @@ func localKubectl(t *testing.T) string {
 }
 
 func TestKubectl(t *testing.T) {
-	run := func(o Options, program string, args ...string) (out, errs string, err error) {
+	run := func(o session.Options, program string, args ...string) (out, errs string, err error) {
 		var stdout, stderr bytes.Buffer
 		err = Kubectl(t.Context(), o, KubectlOptions{Program: program, Args: args, Stdin: strings.NewReader("input\n"), Stdout: &stdout, Stderr: &stderr})
 		return stdout.String(), stderr.String(), err
@@ -545,17 +526,21 @@ esac
 
 // After a reset there is neither a cluster nor its kubectl: every way in says so, and not that the API server is silent.
 func TestNoClusterNoDoor(t *testing.T) {
-	for name, open := range map[string]func(context.Context, Options) error{
-		"notebook":  func(ctx context.Context, o Options) error { return OpenNotebook(ctx, o, DoorOptions{Out: io.Discard}) },
-		"dashboard": func(ctx context.Context, o Options) error { return OpenDashboard(ctx, o, DoorOptions{Out: io.Discard}) },
-		"user list": func(ctx context.Context, o Options) error { _, err := Users(ctx, o); return err },
-		"kubeconfig": func(ctx context.Context, o Options) error {
+	for name, open := range map[string]func(context.Context, session.Options) error{
+		"notebook": func(ctx context.Context, o session.Options) error {
+			return OpenNotebook(ctx, o, DoorOptions{Out: io.Discard})
+		},
+		"dashboard": func(ctx context.Context, o session.Options) error {
+			return OpenDashboard(ctx, o, DoorOptions{Out: io.Discard})
+		},
+		"user list": func(ctx context.Context, o session.Options) error { _, err := Users(ctx, o); return err },
+		"kubeconfig": func(ctx context.Context, o session.Options) error {
 			return Kubeconfig(ctx, o, KubeconfigOptions{Out: io.Discard})
 		},
-		"kubectl": func(ctx context.Context, o Options) error {
+		"kubectl": func(ctx context.Context, o session.Options) error {
 			return Kubectl(ctx, o, KubectlOptions{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
 		},
-		"kubectl here": func(ctx context.Context, o Options) error {
+		"kubectl here": func(ctx context.Context, o session.Options) error {
 			return Kubectl(ctx, o, KubectlOptions{Program: "kubectl", Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
 		},
 	} {

@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"bufio"
@@ -75,7 +75,7 @@ func TestSSH(t *testing.T) {
 	cp := sshtest.Listen(t, sshtest.Config{})
 	c := cp.Host()
 	c.Name, c.Role = "cp1", inventory.ControlPlane
-	o := Options{Options: session.Options{Inventory: &inventory.Inventory{Path: "inventory.yaml", Hosts: []inventory.Host{h, c}}, Events: event.Discard}}
+	o := session.Options{Inventory: &inventory.Inventory{Path: "inventory.yaml", Hosts: []inventory.Host{h, c}}, Events: event.Discard}
 	run := func(name string, command ...string) (string, string, error) {
 		var out, errs bytes.Buffer
 		err := SSH(t.Context(), o, SSHOptions{Program: program, Host: name, Command: command, Stdin: strings.NewReader("input\n"), Stdout: &out, Stderr: &errs})
@@ -109,7 +109,7 @@ func TestSSHAtATerminal(t *testing.T) {
 	}
 	h := sshtest.Listen(t, sshtest.Config{}).Host()
 	h.Role = inventory.ControlPlane
-	o := Options{Options: session.Options{Inventory: &inventory.Inventory{Path: "inventory.yaml", Hosts: []inventory.Host{h}}, Events: event.Discard}}
+	o := session.Options{Inventory: &inventory.Inventory{Path: "inventory.yaml", Hosts: []inventory.Host{h}}, Events: event.Discard}
 	_, screen, terminal := person(t)
 	so := SSHOptions{Program: program, Command: []string{"[ -t 0 ] && echo at a terminal || echo at none"}, Stdin: terminal, Stdout: terminal, Stderr: terminal}
 	if err := SSH(t.Context(), o, so); err != nil {

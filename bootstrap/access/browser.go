@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"context"

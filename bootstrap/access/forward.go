@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"context"
@@ -26,25 +26,25 @@ func listen(port int) (net.Listener, error) {
 }
 
 // through dials as the host sees the network. A connection that was lost is opened again.
-func (s *story) through(id string) dialFunc {
-	return func(ctx context.Context, address string) (c net.Conn, err error) {
-		err = s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
-			c, err = h.DialTCP(ctx, address)
+func (c *Cluster) through(id string) dialFunc {
+	return func(ctx context.Context, address string) (far net.Conn, err error) {
+		err = c.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
+			far, err = h.DialTCP(ctx, address)
 			return err
 		})
-		return c, err
+		return far, err
 	}
 }
 
 // forward passes what connects to l on to address, as the host sees it, until ctx ends. It returns when every connection is
 // closed. One that cannot be passed on is closed, and told about.
-func (s *story) forward(ctx context.Context, l net.Listener, id, address string) error {
+func (c *Cluster) forward(ctx context.Context, l net.Listener, id, address string) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
-	dial := s.through(id)
+	dial := c.through(id)
 	for {
 		near, err := l.Accept()
 		if ctx.Err() != nil {
@@ -58,7 +58,7 @@ func (s *story) forward(ctx context.Context, l net.Listener, id, address string)
 			far, err := dial(ctx, address)
 			if err != nil {
 				if ctx.Err() == nil {
-					s.Tell(event.Event{Host: id, Kind: event.Warning, Text: "the tunnel: " + err.Error()})
+					c.Tell(event.Event{Host: id, Kind: event.Warning, Text: "the tunnel: " + err.Error()})
 				}
 				return
 			}

@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"bytes"
@@ -22,13 +22,15 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // KubectlOptions are what Kubectl needs beyond what all stories need.
 type KubectlOptions struct {
-	Program string // kubectl on this machine; empty: there is none
-	SSH     string // ssh on this machine; empty: there is none
-	Args    []string
+	Program    string // kubectl on this machine; empty: there is none
+	Kubeconfig string // the administrator's, here; empty: beside the inventory
+	SSH        string // ssh on this machine; empty: there is none
+	Args       []string
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -37,25 +39,25 @@ type KubectlOptions struct {
 // Kubectl runs kubectl as the administrator of the cluster: on this machine, through SSH where the API server cannot be
 // reached from here, or on the control plane where there is no kubectl here or SSH lets nothing through. A kubectl that fails
 // is an *ExitError.
-func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
-	s := newStory(o)
-	defer s.Close()
-	path := s.kubeconfigPath()
+func Kubectl(ctx context.Context, o session.Options, k KubectlOptions) error {
+	c := To(session.New(o), k.Kubeconfig)
+	defer c.Close()
+	path := c.kubeconfig
 	var blocked error
 	if k.Program != "" {
-		if a, err := s.readKubeconfig(path); err == nil {
+		if a, err := c.readKubeconfig(path); err == nil {
 			if blocked = reachAPI(ctx, a, directly); blocked == nil {
 				return k.here(ctx, path)
 			}
 		}
 	}
-	if err := s.ConnectPlane(ctx); err != nil {
+	if err := c.ConnectPlane(ctx); err != nil {
 		return err
 	}
 	if k.Program == "" {
-		return s.kubectlThere(ctx, k)
+		return c.kubectlThere(ctx, k)
 	}
-	inside, a, err := s.fetched(ctx)
+	inside, a, err := c.fetched(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,23 +66,23 @@ func Kubectl(ctx context.Context, o Options, k KubectlOptions) error {
 			return k.here(ctx, path)
 		}
 	}
-	if err := reachAPI(ctx, inside, s.through(s.AdminPlane().ID())); err != nil {
+	if err := reachAPI(ctx, inside, c.through(c.AdminPlane().ID())); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		s.warn("kubectl runs there: the API server cannot be reached from here (%v), nor through SSH (%v)", blocked, err)
-		return s.kubectlThere(ctx, k)
+		c.Warn("kubectl runs there: the API server cannot be reached from here (%v), nor through SSH (%v)", blocked, err)
+		return c.kubectlThere(ctx, k)
 	}
-	return s.kubectlThrough(ctx, k, inside, a)
+	return c.kubectlThrough(ctx, k, inside, a)
 }
 
 // readKubeconfig is what a kubeconfig that was fetched before opens, if that is this cluster.
-func (s *story) readKubeconfig(path string) (*kubeconfig.Access, error) {
+func (c *Cluster) readKubeconfig(path string) (*kubeconfig.Access, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if s.isOfAnother(data) {
+	if c.isOfAnother(data) {
 		return nil, errors.New("it is of another cluster")
 	}
 	return kubeconfig.Parse(data)
@@ -88,7 +90,7 @@ func (s *story) readKubeconfig(path string) (*kubeconfig.Access, error) {
 
 // kubectlThrough runs kubectl here, and passes on what it says to the API server. The file that leads it there has no key in
 // it, which would stay behind if kgpu were killed: kubectl takes that from the file beside the inventory.
-func (s *story) kubectlThrough(ctx context.Context, k KubectlOptions, inside, named *kubeconfig.Access) error {
+func (c *Cluster) kubectlThrough(ctx context.Context, k KubectlOptions, inside, named *kubeconfig.Access) error {
 	address, err := inside.Address()
 	if err != nil {
 		return err
@@ -104,16 +106,16 @@ func (s *story) kubectlThrough(ctx context.Context, k KubectlOptions, inside, na
 	}
 	dir, err := os.MkdirTemp("", "kgpu-") // mode 0700
 	if err != nil {
-		return local("making a kubeconfig", err)
+		return FileError("making a kubeconfig", err)
 	}
 	defer os.RemoveAll(dir)
-	path, err := both(dir, text, s.kubeconfigPath())
+	path, err := both(dir, text, c.kubeconfig)
 	if err != nil {
-		return local("making a kubeconfig", err)
+		return FileError("making a kubeconfig", err)
 	}
 	served, end := context.WithCancel(ctx)
 	forwarded := make(chan error, 1)
-	go func() { forwarded <- s.forward(served, l, s.AdminPlane().ID(), address) }()
+	go func() { forwarded <- c.forward(served, l, c.AdminPlane().ID(), address) }()
 	err = k.here(ctx, path)
 	end()
 	return errors.Join(err, <-forwarded)
@@ -183,7 +185,7 @@ func (k KubectlOptions) encodedArgs() string {
 
 // kubectlThere runs the kubectl of the control plane, with a terminal where that is wanted and kgpu has one. Without, its
 // arguments are the first line of its input, and the size of the files that they name the second, before these.
-func (s *story) kubectlThere(ctx context.Context, k KubectlOptions) error {
+func (c *Cluster) kubectlThere(ctx context.Context, k KubectlOptions) error {
 	args, archive, err := k.withFiles()
 	if err != nil {
 		return err
@@ -195,11 +197,11 @@ func (s *story) kubectlThere(ctx context.Context, k KubectlOptions) error {
 	}
 	if k.wantsTerminal() && report.IsTerminal(k.Stdin) && report.IsTerminal(k.Stdout) {
 		if k.SSH != "" && archive == nil {
-			return s.kubectlAtTerminal(ctx, k)
+			return c.kubectlAtTerminal(ctx, k)
 		}
-		s.warn("kubectl has no terminal there: that needs ssh on this machine, and no files to be sent. Install the OpenSSH client, or kubectl")
+		c.Warn("kubectl has no terminal there: that needs ssh on this machine, and no files to be sent. Install the OpenSSH client, or kubectl")
 	}
-	err = s.Conn(s.AdminPlane().ID()).Run(ctx, remote.Command{
+	err = c.Conn(c.AdminPlane().ID()).Run(ctx, remote.Command{
 		Name: "kubectl", Line: `bash -c 'IFS= read -r line && read -r size || exit; ` + line + `'`, Root: true,
 		Stdin:  io.MultiReader(strings.NewReader(fmt.Sprintf("%s\n%d\n", k.encodedArgs(), len(archive))), bytes.NewReader(archive), k.Stdin),
 		Stdout: forTerminal(k.Stdout), Stderr: forTerminal(k.Stderr),
@@ -207,7 +209,7 @@ func (s *story) kubectlThere(ctx context.Context, k KubectlOptions) error {
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
 		if exit.Status == noProgram {
-			if missing := s.clusterMissing(ctx); missing != nil {
+			if missing := c.clusterMissing(ctx); missing != nil {
 				return missing
 			}
 		}
@@ -262,9 +264,9 @@ func (k KubectlOptions) wantsTerminal() bool {
 }
 
 // kubectlAtTerminal runs the kubectl of the control plane with kgpu's terminal, as ssh hands it on: sudo may ask there.
-func (s *story) kubectlAtTerminal(ctx context.Context, k KubectlOptions) error {
-	cp := s.AdminPlane()
-	hops, err := s.Route(cp)
+func (c *Cluster) kubectlAtTerminal(ctx context.Context, k KubectlOptions) error {
+	cp := c.AdminPlane()
+	hops, err := c.Route(cp)
 	if err != nil {
 		return err
 	}
@@ -272,7 +274,7 @@ func (s *story) kubectlAtTerminal(ctx context.Context, k KubectlOptions) error {
 	if hops[len(hops)-1].User != "root" {
 		line = "sudo -- " + line
 	}
-	cmd, done, err := s.sshCommand(ctx, k.SSH, cp, true, line)
+	cmd, done, err := c.sshCommand(ctx, k.SSH, cp, true, line)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // KubeconfigOptions are what Kubeconfig needs beyond what all stories need.
@@ -24,35 +25,35 @@ type KubeconfigOptions struct {
 }
 
 // Kubeconfig fetches the administrator's kubeconfig of the cluster.
-func Kubeconfig(ctx context.Context, o Options, k KubeconfigOptions) error {
-	s, err := enter(ctx, o)
+func Kubeconfig(ctx context.Context, o session.Options, k KubeconfigOptions) error {
+	c, err := enter(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	conf, inside, err := s.admin(ctx)
+	defer c.Close()
+	conf, inside, err := c.admin(ctx)
 	if err != nil {
 		return err
 	}
-	text, a, err := s.outside(conf, inside)
+	text, a, err := c.outside(conf, inside)
 	if err != nil {
 		return err
 	}
 	if k.Tunnel {
-		return s.tunnelled(ctx, k, inside, a)
+		return c.tunnelled(ctx, k, inside, a)
 	}
 	switch {
 	case k.Merge:
-		if k.File, err = s.merge(a, k.Use); err == nil {
+		if k.File, err = c.merge(a, k.Use); err == nil {
 			err = report.PrintMerged(k.Out, k.File, a.Context)
 		}
 	case k.File == "-":
 		_, err = io.Copy(k.Out, bytes.NewReader(text))
 	default:
 		if k.File == "" {
-			k.File = s.kubeconfigPath()
+			k.File = c.kubeconfig
 		}
-		if err = s.writeKubeconfig(k.File, text); err == nil {
+		if err = c.writeKubeconfig(k.File, text); err == nil {
 			err = report.PrintKubeconfig(k.Out, k.File)
 		}
 	}
@@ -60,29 +61,22 @@ func Kubeconfig(ctx context.Context, o Options, k KubeconfigOptions) error {
 		return err
 	}
 	if err := reachAPI(ctx, a, directly); err != nil && ctx.Err() == nil {
-		s.warn("the API server cannot be reached from here at %s: %v. Through SSH it can: `kgpu kubectl -- get nodes`, or `kgpu kubeconfig --tunnel`", a.Server, err)
+		c.Warn("the API server cannot be reached from here at %s: %v. Through SSH it can: `kgpu kubectl -- get nodes`, or `kgpu kubeconfig --tunnel`", a.Server, err)
 	}
 	return nil
 }
 
-func (s *story) kubeconfigPath() string {
-	if s.want.Kubeconfig != "" {
-		return s.want.Kubeconfig
-	}
-	return KubeconfigPath(s.Inventory)
-}
-
 // merge puts the way in into the user's own kubeconfig, and returns where that is.
-func (s *story) merge(a *kubeconfig.Access, use bool) (string, error) {
+func (c *Cluster) merge(a *kubeconfig.Access, use bool) (string, error) {
 	path, err := kubeconfig.DefaultPath()
 	if err != nil {
-		return "", local("finding the kubeconfig", err)
+		return "", FileError("finding the kubeconfig", err)
 	}
-	origin, err := filepath.Abs(s.Inventory.Path)
+	origin, err := filepath.Abs(c.Inventory.Path)
 	if err != nil {
-		return "", local("finding the inventory", err)
+		return "", FileError("finding the inventory", err)
 	}
-	return path, local("merging into "+path, kubeconfig.Update(path, func(before []byte) ([]byte, error) {
+	return path, FileError("merging into "+path, kubeconfig.Update(path, func(before []byte) ([]byte, error) {
 		return kubeconfig.Merge(before, a, origin, filepath.Dir(path), use || !kubeconfig.HasCurrent())
 	}))
 }
@@ -96,13 +90,13 @@ func tunnelled(l net.Listener, inside, named *kubeconfig.Access) *kubeconfig.Acc
 
 // tunnelled writes a kubeconfig for a port of this machine, and passes on what comes there until ctx ends. The file goes with
 // the tunnel.
-func (s *story) tunnelled(ctx context.Context, k KubeconfigOptions, inside, named *kubeconfig.Access) error {
-	cp := s.AdminPlane().ID()
+func (c *Cluster) tunnelled(ctx context.Context, k KubeconfigOptions, inside, named *kubeconfig.Access) error {
+	cp := c.AdminPlane().ID()
 	address, err := inside.Address()
 	if err != nil {
 		return err
 	}
-	if err := reachAPI(ctx, inside, s.through(cp)); err != nil {
+	if err := reachAPI(ctx, inside, c.through(cp)); err != nil {
 		return &reason.Error{ID: reason.APIUnreachable, Host: cp, Doing: "reaching " + inside.Server + " through SSH", Err: err}
 	}
 	l, err := listen(k.Port)
@@ -111,7 +105,7 @@ func (s *story) tunnelled(ctx context.Context, k KubeconfigOptions, inside, name
 	}
 	defer l.Close()
 	if k.File == "" {
-		k.File = filepath.Join(filepath.Dir(s.kubeconfigPath()), s.Inventory.Cluster+"-tunnel.kubeconfig")
+		k.File = filepath.Join(filepath.Dir(c.kubeconfig), c.Inventory.Cluster+"-tunnel.kubeconfig")
 	}
 	text, err := tunnelled(l, inside, named).Encode()
 	if err != nil {
@@ -119,27 +113,27 @@ func (s *story) tunnelled(ctx context.Context, k KubeconfigOptions, inside, name
 	}
 	if k.File == "-" {
 		_, err = k.Out.Write(text)
-	} else if err = s.writeKubeconfig(k.File, text); err == nil {
+	} else if err = c.writeKubeconfig(k.File, text); err == nil {
 		defer os.Remove(k.File)
 		err = report.PrintTunnel(k.Out, k.File, l.Addr().String())
 	}
 	if err != nil {
 		return err
 	}
-	return s.forward(ctx, l, cp, address)
+	return c.forward(ctx, l, cp, address)
 }
 
 // fetched brings the kubeconfig beside the inventory.
-func (s *story) fetched(ctx context.Context) (inside, named *kubeconfig.Access, err error) {
-	conf, inside, err := s.admin(ctx)
+func (c *Cluster) fetched(ctx context.Context) (inside, named *kubeconfig.Access, err error) {
+	conf, inside, err := c.admin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	text, named, err := s.outside(conf, inside)
+	text, named, err := c.outside(conf, inside)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.writeKubeconfig(s.kubeconfigPath(), text); err != nil {
+	if err := c.writeKubeconfig(c.kubeconfig, text); err != nil {
 		return nil, nil, err
 	}
 	return inside, named, nil

@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"bytes"
@@ -36,89 +36,90 @@ const kubeconfigExtension = ".kubeconfig"
 // Some kilobytes over a link that works.
 var kubeconfigBounds = remote.Bounds{Bytes: kubeconfig.MaxFromHost, Time: 2 * time.Minute}
 
-// kubeconfig brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that ran may have
+// Fetch brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that changed something may have
 // made it; otherwise facts tell whether there is one.
-func (s *story) kubeconfig(ctx context.Context, changed bool) error {
-	cp := s.AdminPlane()
-	path := s.kubeconfigPath()
-	if !changed {
-		seen := s.Facts[cp.ID()].ControlPlane
-		if seen == nil || sourceOf(path) == seen.AdminConfSHA256 {
-			return nil
-		}
+func (c *Cluster) Fetch(ctx context.Context, changed bool) error {
+	if !changed && c.isFetched() {
+		return nil
 	}
-	conf, inside, err := s.admin(ctx)
+	conf, inside, err := c.admin(ctx)
 	if errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		return nil // --only or --skip left kubeadm init out
 	}
 	if err != nil {
 		return err
 	}
-	text, _, err := s.outside(conf, inside)
+	text, _, err := c.outside(conf, inside)
 	if err != nil {
 		return err
 	}
-	if err := s.writeKubeconfig(path, text); err != nil {
+	if err := c.writeKubeconfig(c.kubeconfig, text); err != nil {
 		return err
 	}
-	s.Tell(event.Event{Kind: event.StepDone, Step: "kubeconfig", Text: path})
+	c.Tell(event.Event{Kind: event.StepDone, Step: "kubeconfig", Text: c.kubeconfig})
 	return nil
 }
 
-// checkKubeconfig finds before anything changes that the end of this plan could not write the kubeconfig. It writes nothing.
-func (s *story) checkKubeconfig(graph *plan.Graph) error {
-	path := s.kubeconfigPath()
-	now, _ := graph.Split()
-	seen := s.Facts[s.AdminPlane().ID()].ControlPlane
+// isFetched reports whether the kubeconfig here is the cluster's, or there is none to be fetched.
+func (c *Cluster) isFetched() bool {
+	seen := c.Facts[c.AdminPlane().ID()].ControlPlane
+	return seen == nil || sourceOf(c.kubeconfig) == seen.AdminConfSHA256
+}
+
+// MayFetch finds before anything changes that the end of a story could not write the kubeconfig: one that changes something, and
+// makes a cluster perhaps. It writes nothing.
+func (c *Cluster) MayFetch(changes, makes bool) error {
+	path := c.kubeconfig
+	seen := c.Facts[c.AdminPlane().ID()].ControlPlane
 	switch {
-	case now.Empty() && (seen == nil || sourceOf(path) == seen.AdminConfSHA256):
+	case !changes && c.isFetched():
 		return nil
-	case seen == nil && !now.Has("cluster/init"):
+	case seen == nil && !makes:
 		return nil // --only or --skip left it out
 	}
 	same := func(a *kubeconfig.Access) bool {
 		hash, err := facts.CAHash(a.CA)
 		return err == nil && seen != nil && hash == seen.CAHash
 	}
-	if err := s.mayWriteKubeconfig(path, same); err != nil {
+	if err := c.mayWriteKubeconfig(path, same); err != nil {
 		return err
 	}
-	return local("writing "+path, atomicfile.Writable(path))
+	return FileError("writing "+path, atomicfile.Writable(path))
 }
 
 // writeKubeconfig writes a kubeconfig of the cluster where there is none, or one with nothing but this cluster in it.
-func (s *story) writeKubeconfig(path string, text []byte) error {
+func (c *Cluster) writeKubeconfig(path string, text []byte) error {
 	same := func(a *kubeconfig.Access) bool {
 		now, err := kubeconfig.Parse(text)
 		return err == nil && bytes.Equal(a.CA, now.CA)
 	}
-	if err := s.mayWriteKubeconfig(path, same); err != nil {
+	if err := c.mayWriteKubeconfig(path, same); err != nil {
 		return err
 	}
 	if err := atomicfile.Write(path, text, 0o600); err != nil {
-		return local("writing "+path, err)
+		return FileError("writing "+path, err)
 	}
-	s.warnOfGit(path)
+	c.WarnOfGit(path)
 	return nil
 }
 
 // mayWriteKubeconfig refuses to replace a file with something else in it than this cluster. same tells whether a way in is
 // one into this cluster.
-func (s *story) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) bool) error {
+func (c *Cluster) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) bool) error {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		before, err := os.ReadFile(path)
 		if err != nil {
-			return local("looking at "+path, err)
+			return FileError("looking at "+path, err)
 		}
 		a, err := kubeconfig.Parse(before)
 		ours := bytes.HasPrefix(before, []byte(sourceMark)) && kubeconfig.Alone(before)
-		if !ours && (err != nil || a.Cluster != s.Inventory.Cluster) {
+		if !ours && (err != nil || a.Cluster != c.Inventory.Cluster) {
 			return &reason.Error{
 				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is there already, has something else in it, and stays as it is",
 				Advice: "name another file; or let kgpu add the cluster to your kubeconfig: `kgpu kubeconfig --merge`",
 			}
 		}
-		if s.isOfAnother(before) && (err != nil || !same(a)) {
+		if c.isOfAnother(before) && (err != nil || !same(a)) {
 			return &reason.Error{
 				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is of the cluster whose control plane is " + hostOf(before) + ", and stays as it is",
 				Advice: "give each inventory in a folder its own `cluster:`, or name another file",
@@ -129,10 +130,10 @@ func (s *story) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) bo
 }
 
 // adminConf reads the administrator's kubeconfig of the control plane; errors.Is tells fs.ErrNotExist.
-func (s *story) adminConf(ctx context.Context) ([]byte, error) {
-	cp := s.AdminPlane().ID()
+func (c *Cluster) adminConf(ctx context.Context) ([]byte, error) {
+	cp := c.AdminPlane().ID()
 	var conf []byte
-	err := s.Reconnecting(ctx, cp, func(h *remote.Host) (err error) {
+	err := c.Reconnecting(ctx, cp, func(h *remote.Host) (err error) {
 		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
 		return err
 	})
@@ -160,9 +161,9 @@ func hostOf(text []byte) string {
 
 // isOfAnother reports whether a kubeconfig was fetched from another control plane than the inventory's: another inventory in
 // the folder calls its cluster the same.
-func (s *story) isOfAnother(text []byte) bool {
+func (c *Cluster) isOfAnother(text []byte) bool {
 	host := hostOf(text)
-	return host != "" && host != s.AdminPlane().Address
+	return host != "" && host != c.AdminPlane().Address
 }
 
 func sourceOf(path string) string {

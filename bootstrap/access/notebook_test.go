@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"context"
@@ -92,7 +92,7 @@ func TestReachNotebook(t *testing.T) {
 		}
 		inv.Hosts = append(inv.Hosts, h)
 	}
-	s, err := enter(t.Context(), Options{Options: session.Options{Inventory: inv, Run: "r", Events: &event.Recorder{}}})
+	s, err := enter(t.Context(), session.Options{Inventory: inv, Run: "r", Events: &event.Recorder{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -28,18 +29,18 @@ type SSHOptions struct {
 
 // SSH logs in to a host with the system's ssh, the way that the inventory says. Where kgpu has a terminal, what is run there
 // has one, too. What ssh ends with, unless that is 0, is an *ExitError.
-func SSH(ctx context.Context, o Options, so SSHOptions) error {
-	s := newStory(o)
-	defer s.Close()
-	h := s.AdminPlane()
+func SSH(ctx context.Context, o session.Options, so SSHOptions) error {
+	c := To(session.New(o), "")
+	defer c.Close()
+	h := c.AdminPlane()
 	if so.Host != "" {
 		ids, err := o.Named([]string{so.Host})
 		if err != nil {
 			return err
 		}
-		h = s.host(ids[0])
+		h = o.Inventory.Hosts[slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return h.ID() == ids[0] })]
 	}
-	cmd, done, err := s.sshCommand(ctx, so.Program, h, report.IsTerminal(so.Stdin) && report.IsTerminal(so.Stdout), so.Command...)
+	cmd, done, err := c.sshCommand(ctx, so.Program, h, report.IsTerminal(so.Stdin) && report.IsTerminal(so.Stdout), so.Command...)
 	if err != nil {
 		return err
 	}
@@ -50,8 +51,8 @@ func SSH(ctx context.Context, o Options, so SSHOptions) error {
 
 // sshCommand is the system's ssh that logs in to a host the way that the inventory says. With terminal, a command has that of
 // this process, as a shell has it anyway. done is called when the command has ended.
-func (s *story) sshCommand(ctx context.Context, program string, h inventory.Host, terminal bool, command ...string) (cmd *exec.Cmd, done func(), err error) {
-	hops, err := s.Route(h)
+func (c *Cluster) sshCommand(ctx context.Context, program string, h inventory.Host, terminal bool, command ...string) (cmd *exec.Cmd, done func(), err error) {
+	hops, err := c.Route(h)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +61,7 @@ func (s *story) sshCommand(ctx context.Context, program string, h inventory.Host
 		return nil, nil, fmt.Errorf("telling ssh the way: %w", err)
 	}
 	done = func() { os.RemoveAll(dir) }
-	config, err := sshConfig(dir, hops, s.Trust != nil)
+	config, err := sshConfig(dir, hops, c.Trust != nil)
 	if err != nil {
 		done()
 		return nil, nil, fmt.Errorf("telling ssh the way: %w", err)

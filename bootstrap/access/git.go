@@ -1,4 +1,4 @@
-package bootstrap
+package access
 
 import (
 	"context"
@@ -39,10 +39,10 @@ func ignoreLine(path string) string {
 	return "/" + filepath.Base(path)
 }
 
-// warnOfGit warns of a kubeconfig that git would take along, to all who have the repository.
-func (s *story) warnOfGit(path string) {
+// WarnOfGit warns of a kubeconfig that git would take along, to all who have the repository.
+func (c *Cluster) WarnOfGit(path string) {
 	if inGit(path) {
-		s.warn("%s opens the cluster to whoever has it, and git would take it along: put the line `%s` into %s, and should it be committed already, `git rm --cached` it",
+		c.Warn("%s opens the cluster to whoever has it, and git would take it along: put the line `%s` into %s, and should it be committed already, `git rm --cached` it",
 			path, ignoreLine(path), filepath.Join(filepath.Dir(path), ".gitignore"))
 	}
 }

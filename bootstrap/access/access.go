@@ -1,6 +1,9 @@
-package bootstrap
+// Package access is the ways into a cluster from this machine: its kubeconfig, kubectl and ssh, tunnels, and what a browser opens.
+// It changes no host.
+package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // ExitError ends kgpu with the exit status of a program that it ran for the user. The program has said why itself.
@@ -19,21 +23,32 @@ type ExitError struct{ Status int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
+// Cluster is the cluster of a session, as this machine gets into it.
+type Cluster struct {
+	*session.Session
+	kubeconfig string // the administrator's: a path on this machine
+}
+
+// To is the cluster of a session. Its kubeconfig is at path; empty: beside the inventory.
+func To(s *session.Session, path string) *Cluster {
+	return &Cluster{s, cmp.Or(path, KubeconfigPath(s.Inventory))}
+}
+
 // enter connects to a control plane alone, and asks it nothing.
-func enter(ctx context.Context, o Options) (*story, error) {
-	s := newStory(o)
+func enter(ctx context.Context, o session.Options) (*Cluster, error) {
+	s := session.New(o)
 	if err := s.ConnectPlane(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
-	return s, nil
+	return To(s, ""), nil
 }
 
 // admin is the administrator's way into the cluster, as the control plane has it, and the file there that says so. The file is
 // for its sum only: what is used and written here is a.
-func (s *story) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
-	cp := s.AdminPlane().ID()
-	conf, err = s.adminConf(ctx)
+func (c *Cluster) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
+	cp := c.AdminPlane().ID()
+	conf, err = c.adminConf(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &reason.Error{ID: reason.ClusterMissing, Host: cp, Detail: "there is no " + adminConf}
 	}
@@ -47,24 +62,33 @@ func (s *story) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, e
 }
 
 // clusterMissing is the error of a control plane that has none; nil: it has one, or cannot tell.
-func (s *story) clusterMissing(ctx context.Context) error {
-	if _, _, err := s.admin(ctx); errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+func (c *Cluster) clusterMissing(ctx context.Context) error {
+	if _, _, err := c.admin(ctx); errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		return err
 	}
 	return nil
 }
 
 // outside is the administrator's way in as it is used from here, and the file of it.
-func (s *story) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
-	a = s.named(inside)
-	text, err = withSource(a, conf, s.AdminPlane())
+func (c *Cluster) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
+	a = c.fromHere(inside)
+	text, err = withSource(a, conf, c.AdminPlane())
 	return text, a, err
 }
 
-// named is a way in as it is used from here.
-func (s *story) named(inside *kubeconfig.Access) *kubeconfig.Access {
-	cp := s.AdminPlane()
-	return renamed(inside, s.Inventory.Cluster, cp, s.Conn(cp.ID()).Addr())
+// fromHere is a way in as it is used from here.
+func (c *Cluster) fromHere(inside *kubeconfig.Access) *kubeconfig.Access {
+	cp := c.AdminPlane()
+	return renamed(inside, c.Inventory.Cluster, cp, c.Conn(cp.ID()).Addr())
+}
+
+// Admin is the administrator's way in as it is used from here.
+func (c *Cluster) Admin(ctx context.Context) (*kubeconfig.Access, error) {
+	_, inside, err := c.admin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.fromHere(inside), nil
 }
 
 // apiDial is how long the API server may take to show its certificate.
@@ -102,12 +126,13 @@ func isAnother(err error) bool {
 	return errors.As(err, &wrong)
 }
 
-func (s *story) warn(text string, args ...any) {
-	s.Tell(event.Event{Host: s.AdminPlane().ID(), Kind: event.Warning, Text: fmt.Sprintf(text, args...)})
+// Warn tells the user something about the cluster.
+func (c *Cluster) Warn(text string, args ...any) {
+	c.Tell(event.Event{Host: c.AdminPlane().ID(), Kind: event.Warning, Text: fmt.Sprintf(text, args...)})
 }
 
-// local makes an error of a file here that holds a kubeconfig.
-func local(doing string, err error) error {
+// FileError makes an error of a file here that holds a kubeconfig.
+func FileError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
