@@ -112,7 +112,7 @@ func (o Options) pin(ctx context.Context, hosts []inventory.Host, added []invent
 	})
 	_ = session.Each(hosts, func(h inventory.Host) error {
 		_, err := s.Connect(ctx, h)
-		if unknown := unknownKey(asReason(h, err)); unknown != nil && !unknown.Bastion {
+		if unknown := session.UnknownKey(asReason(h, err)); unknown != nil && !unknown.Bastion {
 			mu.Lock()
 			defer mu.Unlock()
 			at := slices.IndexFunc(added, func(n inventory.NewHost) bool { return n.Address == h.Address })

@@ -25,7 +25,7 @@ func disturbances(ctx context.Context, s *session.Session, g *plan.Graph) ([]Dis
 		return nil, nil
 	}
 	cp := s.AdminPlane().ID()
-	out, err := s.Ask(ctx, cp, "pods", true, scripts.Pods(), session.FactsBounds)
+	out, err := s.Ask(ctx, cp, session.Question{Name: "pods", Script: scripts.Pods(), Bounds: session.FactsBounds})
 	if err != nil {
 		return nil, session.FactsError(cp, err)
 	}

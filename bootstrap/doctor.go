@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
@@ -23,7 +21,7 @@ import (
 
 // What a host may take to tell what is wrong with it. The script's own limits add up to less than that on a host where
 // everything hangs.
-var doctorBounds = remote.Bounds{Bytes: 8 << 20, Time: 3 * time.Minute}
+var doctorBounds = session.Bounds{Bytes: 8 << 20, Time: 3 * time.Minute}
 
 const (
 	doctorTogether = 64              // hosts that are asked at the same time
@@ -90,8 +88,7 @@ func (p *patient) miswritten() error {
 // may hold up the one, and the other tells of it.
 func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
 	m := doctor.Machine{Host: h}
-	conn, err := p.Connect(ctx, h)
-	if err != nil {
+	if _, err := p.Connect(ctx, h); err != nil {
 		m.Err = err
 		return m
 	}
@@ -104,7 +101,7 @@ func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
 		return nil
 	})
 	group.Go(func() error {
-		m.Seen, telling = evidenceOf(ctx, conn)
+		m.Seen, telling = evidenceOf(ctx, p.Session, h.ID())
 		return nil
 	})
 	_ = group.Wait() // both errors are looked at
@@ -115,14 +112,14 @@ func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
 	return m
 }
 
-func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error) {
-	out, err := conn.Output(ctx, remote.Command{Name: "doctor", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Doctor())}, doctorBounds)
+func evidenceOf(ctx context.Context, s *session.Session, id string) (*doctor.Evidence, error) {
+	out, err := s.AskOnce(ctx, id, session.Question{Name: "doctor", Script: scripts.Doctor(), Bounds: doctorBounds})
 	if err != nil {
-		return nil, session.FactsError(conn.ID(), err)
+		return nil, session.FactsError(id, err)
 	}
 	seen, err := doctor.ParseEvidence(out)
 	if err != nil {
-		return nil, session.FactsError(conn.ID(), err, out...)
+		return nil, session.FactsError(id, err, out...)
 	}
 	return seen, nil
 }

@@ -100,7 +100,8 @@ func (n *newcomers) initUntil(ctx context.Context, change func(*InitOptions)) wr
 	}
 	var said bytes.Buffer
 	o := InitOptions{
-		Targets: n.targets, File: filepath.Join(n.dir, "inventory.yaml"), SSHConfig: config, Run: "r-1", Events: event.Discard, Out: &said, Talk: &said,
+		Options: session.Options{Run: "r-1", Events: event.Discard, SSHConfig: config},
+		Targets: n.targets, File: filepath.Join(n.dir, "inventory.yaml"), Out: &said, Talk: &said,
 		Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
 	}
 	if change != nil {

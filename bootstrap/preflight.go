@@ -79,7 +79,7 @@ func (s *story) reach(ctx context.Context) (*reaches, error) {
 		for _, line := range lines[h.ID()] {
 			fmt.Fprintln(script, line)
 		}
-		out, err := s.Ask(ctx, h.ID(), "reach", false, script.Bytes(), session.FactsBounds)
+		out, err := s.Ask(ctx, h.ID(), session.Question{Name: "reach", Script: script.Bytes(), Bounds: session.FactsBounds, AsUser: true})
 		if err != nil {
 			return session.FactsError(h.ID(), err)
 		}

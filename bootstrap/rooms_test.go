@@ -13,7 +13,7 @@ func TestRooms(t *testing.T) {
 	const own = "kgpu.dev/kgpu/bootstrap/"
 	for folder, strangers := range map[string][]string{
 		".": {
-			own + "history", own + "timeline", own + "jupyter", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp",
+			own + "remote", own + "history", own + "timeline", own + "jupyter", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp",
 			"net", "net/http", "net/netip", "net/url", "os/exec", "crypto/rand", "crypto/tls", "crypto/x509",
 		},
 		"session": {

@@ -1,13 +1,11 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/status"
 	"kgpu.dev/kgpu/inventory"
@@ -16,7 +14,7 @@ import (
 
 // statusBounds are what a host may take for one of the two scripts. Somebody waits for the table: a host that is slower has a
 // row that says so.
-var statusBounds = remote.Bounds{Bytes: session.FactsBounds.Bytes, Time: 2 * time.Minute}
+var statusBounds = session.Bounds{Bytes: session.FactsBounds.Bytes, Time: 2 * time.Minute}
 
 // Status looks at all hosts at the same time, changes nothing, and calls show with what they told: one connection to each and
 // two commands. A host that cannot be asked is in the report, not an error. With every above zero it looks again and again,
@@ -62,17 +60,15 @@ func (s *story) observe(ctx context.Context) *status.Report {
 // observeHost asks one. A connection over which something failed is not used again.
 func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Seen {
 	seen := status.Seen{Host: h}
-	conn, err := s.Connect(ctx, h)
-	if err != nil {
-		seen.Err = err
+	if _, seen.Err = s.Connect(ctx, h); seen.Err != nil {
 		return seen
 	}
-	output, err := conn.Output(ctx, remote.Command{Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts())}, statusBounds)
+	output, err := s.AskOnce(ctx, h.ID(), session.Question{Name: "facts", Script: scripts.Facts(), Bounds: statusBounds})
 	if err == nil {
 		seen.Facts, err = facts.Parse(output)
 	}
 	if err == nil {
-		output, err = conn.Output(ctx, remote.Command{Name: "status", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Status())}, statusBounds)
+		output, err = s.AskOnce(ctx, h.ID(), session.Question{Name: "status", Script: scripts.Status(), Bounds: statusBounds})
 	}
 	if err == nil {
 		seen.Status, err = facts.ParseStatus(output)

@@ -19,7 +19,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/records"
-	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/support"
@@ -131,14 +130,13 @@ func described(err error) []byte {
 
 // tell asks a host for all that it can tell. Names of the result are those of files, and there may be some in spite of an error.
 func tell(ctx context.Context, s *session.Session, h inventory.Host) (files []support.Entry, err error) {
-	conn, err := s.Connect(ctx, h)
-	if err != nil {
+	if _, err := s.Connect(ctx, h); err != nil {
 		return nil, err
 	}
 	defer s.Drop(h.ID())
 	ctx, cancel := context.WithTimeoutCause(ctx, supportPatience, fmt.Errorf("the host took more than %s", supportPatience))
 	defer cancel()
-	raw, err := printed(ctx, conn, "facts", scripts.Facts())
+	raw, err := printed(ctx, s, h.ID(), session.Question{Name: "facts", Script: scripts.Facts()})
 	if len(raw) == 0 && err != nil {
 		return nil, session.FactsError(h.ID(), err)
 	}
@@ -151,7 +149,7 @@ func tell(ctx context.Context, s *session.Session, h inventory.Host) (files []su
 	if wrong = errors.Join(err, wrong); wrong != nil {
 		wrong = session.FactsError(h.ID(), wrong) // the logs may say why
 	}
-	output, err := printed(ctx, conn, "support", scripts.Support())
+	output, err := printed(ctx, s, h.ID(), session.Question{Name: "support", Script: scripts.Support()})
 	entries, cut := support.Read(output)
 	for _, e := range entries {
 		files = append(files, support.Entry{Name: e.Name + ".txt", Content: e.Content})
@@ -163,13 +161,13 @@ func tell(ctx context.Context, s *session.Session, h inventory.Host) (files []su
 }
 
 // printed is what a script prints on a host, as much of it as a bundle takes and as came before an error.
-func printed(ctx context.Context, conn *remote.Host, name string, script []byte) ([]byte, error) {
+func printed(ctx context.Context, s *session.Session, id string, q session.Question) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &support.Capture{Full: cancel} // what prints without an end is not waited for
-	err := conn.Run(ctx, remote.Command{Name: name, Line: "bash -s", Root: true, Stdin: bytes.NewReader(script), Stdout: out})
+	err := s.Listen(ctx, id, q, out)
 	if full := out.Err(); full != nil {
-		err = fmt.Errorf("%s: %s: %w", conn.ID(), name, full)
+		err = fmt.Errorf("%s: %s: %w", id, q.Name, full)
 	}
 	return out.Bytes(), err
 }

@@ -15,13 +15,13 @@ import (
 )
 
 // What is asked about something in the cluster is answered in some kilobytes.
-var askBounds = remote.Bounds{Bytes: 4 << 20, Time: 3 * time.Minute}
+var askBounds = session.Bounds{Bytes: 4 << 20, Time: 3 * time.Minute}
 
 // ask runs a script of scripts/access on the control plane, with this behind it, and returns what it prints between its first
 // and its last line.
 func (c *Cluster) ask(ctx context.Context, name, input string) (string, error) {
 	cp := c.AdminPlane().ID()
-	out, err := c.Ask(ctx, cp, name, true, slices.Concat(scripts.Access(name), []byte(input)), askBounds)
+	out, err := c.Ask(ctx, cp, session.Question{Name: name, Script: slices.Concat(scripts.Access(name), []byte(input)), Bounds: askBounds})
 	var exit *remote.ExitError
 	if errors.As(err, &exit) {
 		if missing := c.clusterMissing(ctx); missing != nil {

@@ -109,8 +109,3 @@ func OnPlanes(ctx context.Context, o Options, work func(context.Context, *Sessio
 	}
 	return s.Locked(ctx, func(ctx context.Context) error { return work(ctx, s) })
 }
-
-// lookAtAll gathers the facts of the session's hosts once more.
-func (s *Session) lookAtAll(ctx context.Context) error {
-	return s.Visit(ctx, s.Known(), func(h inventory.Host) error { return s.Look(ctx, h.ID()) })
-}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,7 +19,7 @@ import (
 // FactsBounds is what a host may take to tell what it is. What the facts can do without may take three minutes in all where
 // everything hangs: the driver, docker, etcd's directory and the API server. For the rest they wait half a minute at a program that
 // hangs, and end; one after the other may be slow. Thousands of nodes, packages and addresses are a few megabytes.
-var FactsBounds = remote.Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
+var FactsBounds = Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
 
 // Look gathers the facts of one host.
 func (s *Session) Look(ctx context.Context, id string) error {
@@ -30,9 +29,7 @@ func (s *Session) Look(ctx context.Context, id string) error {
 	err := s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
 		defer s.tellSlow(id)()
 		begun, reached = time.Now(), h.Addr()
-		out, err = h.Output(ctx, remote.Command{
-			Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts()),
-		}, FactsBounds)
+		out, err = h.Output(ctx, Question{Name: "facts", Script: scripts.Facts()}.command(), FactsBounds)
 		return err
 	})
 	if err != nil {
@@ -55,15 +52,6 @@ func (s *Session) Seen(id string) (*facts.Host, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Facts[id], s.skew[id]
-}
-
-// Ask is what a script prints on a host that may run twice.
-func (s *Session) Ask(ctx context.Context, id, name string, root bool, script []byte, bounds remote.Bounds) (out []byte, err error) {
-	err = s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
-		out, err = h.Output(ctx, remote.Command{Name: name, Line: "bash -s", Root: root, Stdin: bytes.NewReader(script)}, bounds)
-		return err
-	})
-	return out, err
 }
 
 // slowFacts is what facts take where nothing hangs, with some patience.
