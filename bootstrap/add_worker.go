@@ -50,28 +50,25 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 		}
 		o.Limit = append(o.Limit, h.ID())
 	}
-	edited, err := inventory.AddHosts(data, added)
+	grow := func() (hosts []inventory.Host, err error) {
+		edited, err := inventory.AddHosts(data, added)
+		if err != nil {
+			return nil, err
+		}
+		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
+			return nil, err
+		}
+		return o.Selected()
+	}
+	hosts, err := grow()
 	if err != nil {
 		return err
 	}
 	if err := atomicfile.Writable(path); len(added) > 0 && err != nil {
 		return reason.Usagef("the hosts cannot be written into the file: %v", err)
 	}
-	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
-		return err
-	}
-	hosts, err := o.Selected()
-	if err != nil {
-		return err
-	}
 	if way.AcceptNew && o.pin(ctx, hosts, added) {
-		if edited, err = inventory.AddHosts(data, added); err != nil {
-			return err
-		}
-		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
-			return err
-		}
-		if hosts, err = o.Selected(); err != nil {
+		if hosts, err = grow(); err != nil {
 			return err
 		}
 	}

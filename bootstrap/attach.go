@@ -23,18 +23,18 @@ func Attach(ctx context.Context, o Options) (string, error) {
 	if err := session.Each(o.Inventory.Hosts, func(h inventory.Host) error { return meetToWatch(ctx, s, h) }); err != nil {
 		return "", err
 	}
-	tell := func(kind event.Kind, text string) {
-		s.Tell(event.Event{Kind: kind, Text: text})
-	}
 	ended, abandoned := "the run has ended", false
 	left := func() {
 		abandoned = true
-		tell(event.Warning, "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, "+carriesOn(s, seen.begun())+" carries on")
+		s.Tell(event.Event{
+			Kind: event.Warning,
+			Text: "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, " + carriesOn(s, seen.begun()) + " carries on",
+		})
 	}
 	other := s.Other()
 	switch {
 	case other != "":
-		tell(event.Wait, "for the end of a run: "+other)
+		s.Tell(event.Event{Kind: event.Wait, Text: "for the end of a run: " + other})
 	case s.UnderWay() != "":
 		left()
 	default:

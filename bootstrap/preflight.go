@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,20 +84,11 @@ func (s *story) reach(ctx context.Context) (*reaches, error) {
 		if err != nil {
 			return session.FactsError(h.ID(), err)
 		}
-		found, err := facts.ParseReach(out)
-		if err != nil {
-			return session.FactsError(h.ID(), err, out...)
-		}
-		ways, err := facts.ParseWays(out)
-		if err != nil {
-			return session.FactsError(h.ID(), err, out...)
-		}
-		offer, err := facts.ParseOffer(out)
-		if err != nil {
-			return session.FactsError(h.ID(), err, out...)
-		}
-		containerd, err := facts.ParseContainerd(out)
-		if err != nil {
+		found, noReach := facts.ParseReach(out)
+		ways, noWays := facts.ParseWays(out)
+		offer, noOffer := facts.ParseOffer(out)
+		containerd, noContainerd := facts.ParseContainerd(out)
+		if err := cmp.Or(noReach, noWays, noOffer, noContainerd); err != nil {
 			return session.FactsError(h.ID(), err, out...)
 		}
 		mu.Lock()

@@ -172,7 +172,7 @@ func (s *story) proveNew(ctx context.Context, done *plan.Graph) error {
 			concerned = append(concerned, h)
 		}
 	}
-	if err := s.Visit(ctx, concerned, func(h inventory.Host) error { return s.Look(ctx, h.ID()) }); err != nil {
+	if err := s.LookAtAll(ctx, concerned); err != nil {
 		return err
 	}
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)

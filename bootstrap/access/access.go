@@ -15,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/session"
 )
 
@@ -44,51 +45,41 @@ func enter(ctx context.Context, o session.Options) (*Cluster, error) {
 	return To(s, ""), nil
 }
 
-// admin is the administrator's way into the cluster, as the control plane has it, and the file there that says so. The file is
-// for its sum only: what is used and written here is a.
-func (c *Cluster) admin(ctx context.Context) (conf []byte, a *kubeconfig.Access, err error) {
-	cp := c.AdminPlane().ID()
-	conf, err = c.adminConf(ctx)
+// ways are the administrator's ways into the cluster: inside as the control plane has it, and here as it is used from here, with
+// the text of its file.
+func (c *Cluster) ways(ctx context.Context) (inside, here *kubeconfig.Access, text []byte, err error) {
+	cp := c.AdminPlane()
+	var conf []byte // for its sum only: what is used and written here is inside
+	err = c.Reconnecting(ctx, cp.ID(), func(h *remote.Host) (err error) {
+		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &reason.Error{ID: reason.ClusterMissing, Host: cp, Detail: "there is no " + adminConf}
+		return nil, nil, nil, &reason.Error{ID: reason.ClusterMissing, Host: cp.ID(), Detail: "there is no " + adminConf}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, fmt.Errorf("%s: fetching the kubeconfig: %w", cp.ID(), err)
 	}
-	if a, err = kubeconfig.FromHost(conf); err != nil {
-		return nil, nil, &reason.Error{ID: reason.KubeconfigUntrusted, Host: cp, Doing: "reading " + adminConf, Detail: err.Error()}
+	if inside, err = kubeconfig.FromHost(conf); err != nil {
+		return nil, nil, nil, &reason.Error{ID: reason.KubeconfigUntrusted, Host: cp.ID(), Doing: "reading " + adminConf, Detail: err.Error()}
 	}
-	return conf, a, nil
-}
-
-// clusterMissing is the error of a control plane that has none; nil: it has one, or cannot tell.
-func (c *Cluster) clusterMissing(ctx context.Context) error {
-	if _, _, err := c.admin(ctx); errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
-		return err
-	}
-	return nil
-}
-
-// outside is the administrator's way in as it is used from here, and the file of it.
-func (c *Cluster) outside(conf []byte, inside *kubeconfig.Access) (text []byte, a *kubeconfig.Access, err error) {
-	a = c.fromHere(inside)
-	text, err = withSource(a, conf, c.AdminPlane())
-	return text, a, err
-}
-
-// fromHere is a way in as it is used from here.
-func (c *Cluster) fromHere(inside *kubeconfig.Access) *kubeconfig.Access {
-	cp := c.AdminPlane()
-	return renamed(inside, c.Inventory.Cluster, cp, c.Conn(cp.ID()).Addr())
+	here = renamed(inside, c.Inventory.Cluster, cp, c.Conn(cp.ID()).Addr())
+	text, err = withSource(here, conf, cp)
+	return inside, here, text, err
 }
 
 // Admin is the administrator's way in as it is used from here.
 func (c *Cluster) Admin(ctx context.Context) (*kubeconfig.Access, error) {
-	_, inside, err := c.admin(ctx)
-	if err != nil {
-		return nil, err
+	_, here, _, err := c.ways(ctx)
+	return here, err
+}
+
+// clusterMissing is the error of a control plane that has none; nil: it has one, or cannot tell.
+func (c *Cluster) clusterMissing(ctx context.Context) error {
+	if _, err := c.Admin(ctx); errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+		return err
 	}
-	return c.fromHere(inside), nil
+	return nil
 }
 
 // apiDial is how long the API server may take to show its certificate.

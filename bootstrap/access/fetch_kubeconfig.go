@@ -31,11 +31,7 @@ func Kubeconfig(ctx context.Context, o session.Options, k KubeconfigOptions) err
 		return err
 	}
 	defer c.Close()
-	conf, inside, err := c.admin(ctx)
-	if err != nil {
-		return err
-	}
-	text, a, err := c.outside(conf, inside)
+	inside, a, text, err := c.ways(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,17 +120,10 @@ func (c *Cluster) tunnelled(ctx context.Context, k KubeconfigOptions, inside, na
 }
 
 // fetched brings the kubeconfig beside the inventory.
-func (c *Cluster) fetched(ctx context.Context) (inside, named *kubeconfig.Access, err error) {
-	conf, inside, err := c.admin(ctx)
-	if err != nil {
-		return nil, nil, err
+func (c *Cluster) fetched(ctx context.Context) (inside, here *kubeconfig.Access, err error) {
+	inside, here, text, err := c.ways(ctx)
+	if err == nil {
+		err = c.writeKubeconfig(c.kubeconfig, text)
 	}
-	text, named, err := c.outside(conf, inside)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := c.writeKubeconfig(c.kubeconfig, text); err != nil {
-		return nil, nil, err
-	}
-	return inside, named, nil
+	return inside, here, err
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -42,18 +41,11 @@ func (c *Cluster) Fetch(ctx context.Context, changed bool) error {
 	if !changed && c.isFetched() {
 		return nil
 	}
-	conf, inside, err := c.admin(ctx)
+	_, _, err := c.fetched(ctx)
 	if errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		return nil // --only or --skip left kubeadm init out
 	}
 	if err != nil {
-		return err
-	}
-	text, _, err := c.outside(conf, inside)
-	if err != nil {
-		return err
-	}
-	if err := c.writeKubeconfig(c.kubeconfig, text); err != nil {
 		return err
 	}
 	c.Tell(event.Event{Kind: event.StepDone, Step: "kubeconfig", Text: c.kubeconfig})
@@ -127,20 +119,6 @@ func (c *Cluster) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) 
 		}
 	}
 	return nil
-}
-
-// adminConf reads the administrator's kubeconfig of the control plane; errors.Is tells fs.ErrNotExist.
-func (c *Cluster) adminConf(ctx context.Context) ([]byte, error) {
-	cp := c.AdminPlane().ID()
-	var conf []byte
-	err := c.Reconnecting(ctx, cp, func(h *remote.Host) (err error) {
-		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: fetching the kubeconfig: %w", cp, err)
-	}
-	return conf, nil
 }
 
 // The first lines of a kubeconfig that kgpu wrote tell which admin.conf it was made of, and on which host of the inventory.

@@ -6,7 +6,6 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/inventory"
 )
 
 // Change is what a story does to the cluster: Run follows what a former run left at work, plans, asks, and does it.
@@ -57,7 +56,7 @@ func (c Change) Run(ctx context.Context, s *Session) error {
 
 // again plans anew what was planned before the cluster was locked.
 func (c Change) again(ctx context.Context, s *Session, before *plan.Graph) (*plan.Graph, error) {
-	if err := s.Visit(ctx, s.Known(), func(h inventory.Host) error { return s.Look(ctx, h.ID()) }); err != nil {
+	if err := s.LookAtAll(ctx, s.Known()); err != nil {
 		return nil, err
 	}
 	if c.Former != nil {

@@ -19,11 +19,11 @@ func (s *Session) ExcludeFailed(ctx context.Context, result *run.Result, failed 
 	if ctx.Err() != nil || s.controlPlaneFailed(failed) {
 		return failed
 	}
-	for id, lost := range s.lookAgain(ctx, behind) {
-		behind = append(behind, id)
-		failed = errors.Join(failed, lost)
+	others := slices.DeleteFunc(s.Known(), func(h inventory.Host) bool { return slices.Contains(behind, h.ID()) })
+	if err := s.LookAtAll(ctx, others); err != nil || ctx.Err() != nil {
+		return errors.Join(failed, err)
 	}
-	if len(behind) == 0 || ctx.Err() != nil || slices.ContainsFunc(behind, s.IsPlane) {
+	if len(behind) == 0 && len(s.Known()) == len(others) {
 		return failed
 	}
 	s.exclude(behind, failed)
@@ -52,23 +52,6 @@ func (s *Session) controlPlaneFailed(err error) bool {
 	})
 }
 
-// lookAgain gathers the facts of all hosts but those, and returns why it could not, by host.
-func (s *Session) lookAgain(ctx context.Context, but []string) map[string]error {
-	lost := map[string]error{}
-	_ = Each(s.Known(), func(h inventory.Host) error {
-		if slices.Contains(but, h.ID()) {
-			return nil
-		}
-		if err := s.Look(ctx, h.ID()); err != nil {
-			s.mu.Lock()
-			lost[h.ID()] = err
-			s.mu.Unlock()
-		}
-		return nil
-	})
-	return lost
-}
-
 // concerning keeps what these hosts failed with: what others wait for in vain is planned again.
 func concerning(hosts []string, err error) error {
 	var out []error
@@ -93,9 +76,9 @@ func (s *Session) Known() []inventory.Host {
 	return out
 }
 
-// Visit looks at hosts all at the same time, outside of steps. Workers that cannot be looked at any more are left out, as
+// visit looks at hosts all at the same time, outside of steps. Workers that cannot be looked at any more are left out, as
 // those are that fail in a step, where the story goes on without them.
-func (s *Session) Visit(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
+func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
 	var behind []string
 	var lost error
 	err := Each(hosts, func(h inventory.Host) error {
@@ -113,6 +96,11 @@ func (s *Session) Visit(ctx context.Context, hosts []inventory.Host, look func(i
 	}
 	s.exclude(behind, lost)
 	return nil
+}
+
+// LookAtAll gathers the facts of hosts once more, all at the same time.
+func (s *Session) LookAtAll(ctx context.Context, hosts []inventory.Host) error {
+	return s.visit(ctx, hosts, func(h inventory.Host) error { return s.Look(ctx, h.ID()) })
 }
 
 // exclude goes on without hosts. failed is why those are behind.

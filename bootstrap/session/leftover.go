@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -29,18 +30,12 @@ func (s *Session) Watch(ctx context.Context, left func()) error {
 
 // stillAtWork are the hosts on which a run of a former kgpu goes on.
 func (s *Session) stillAtWork() []inventory.Host {
-	var busy []inventory.Host
-	for _, h := range s.Inventory.Hosts {
-		if f := s.Facts[h.ID()]; f != nil && f.Run != nil {
-			busy = append(busy, h)
-		}
-	}
-	return busy
+	return slices.DeleteFunc(s.Known(), func(h inventory.Host) bool { return s.Facts[h.ID()].Run == nil })
 }
 
 func (s *Session) followLeftover(ctx context.Context, follow func(*run.Engine, context.Context, string, string) error) error {
 	busy := s.stillAtWork()
-	err := s.Visit(ctx, busy, func(h inventory.Host) error {
+	err := s.visit(ctx, busy, func(h inventory.Host) error {
 		f, _ := s.Seen(h.ID())
 		s.Tell(event.Event{
 			Host: h.ID(), Step: f.Run.Step, Kind: event.Wait, Text: fmt.Sprintf("a former run (%s, by %s) is still at work here", f.Run.ID, f.Run.By),
