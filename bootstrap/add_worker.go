@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
@@ -15,6 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -49,28 +51,25 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 		}
 		o.Limit = append(o.Limit, h.ID())
 	}
-	edited, err := inventory.AddHosts(data, added)
+	grow := func() (hosts []inventory.Host, err error) {
+		edited, err := inventory.AddHosts(data, added)
+		if err != nil {
+			return nil, err
+		}
+		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
+			return nil, err
+		}
+		return o.Selected()
+	}
+	hosts, err := grow()
 	if err != nil {
 		return err
 	}
 	if err := atomicfile.Writable(path); len(added) > 0 && err != nil {
 		return reason.Usagef("the hosts cannot be written into the file: %v", err)
 	}
-	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
-		return err
-	}
-	hosts, err := o.selected()
-	if err != nil {
-		return err
-	}
 	if way.AcceptNew && o.pin(ctx, hosts, added) {
-		if edited, err = inventory.AddHosts(data, added); err != nil {
-			return err
-		}
-		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
-			return err
-		}
-		if hosts, err = o.selected(); err != nil {
+		if hosts, err = grow(); err != nil {
 			return err
 		}
 	}
@@ -102,20 +101,18 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way W
 
 // pin gives new hosts the keys that they show, where nobody here knows these, and reports whether there are any.
 func (o Options) pin(ctx context.Context, hosts []inventory.Host, added []inventory.NewHost) bool {
-	s := newSession(o)
-	defer s.close()
+	s := session.New(o.Options)
+	defer s.Close()
+	var mu sync.Mutex
 	pinned := false
 	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h inventory.Host) bool {
 		return !slices.ContainsFunc(added, func(n inventory.NewHost) bool { return n.Address == h.Address })
 	})
-	_ = each(hosts, func(h inventory.Host) error {
-		conn, err := s.dialer.Dial(ctx, h)
-		if err == nil {
-			return conn.Close()
-		}
-		if unknown := unknownKey(asReason(h, err)); unknown != nil && !unknown.Bastion {
-			s.mu.Lock()
-			defer s.mu.Unlock()
+	_ = session.Each(hosts, func(h inventory.Host) error {
+		_, err := s.Connect(ctx, h)
+		if unknown := session.UnknownKey(asReason(h, err)); unknown != nil && !unknown.Bastion {
+			mu.Lock()
+			defer mu.Unlock()
 			at := slices.IndexFunc(added, func(n inventory.NewHost) bool { return n.Address == h.Address })
 			added[at].HostKey, pinned = unknown.Line(), true
 		}
@@ -139,9 +136,9 @@ func nameNew(added []inventory.NewHost, all []inventory.Host, seen map[string]*f
 
 // sameWay refuses another user or port than the inventory has for the host.
 func (o Options) sameWay(t inventory.Target, h inventory.Host) error {
-	s := newSession(o)
-	defer s.close()
-	hops, err := s.dialer.Route(h)
+	s := session.New(o.Options)
+	defer s.Close()
+	hops, err := s.Route(h)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -18,35 +18,35 @@ import (
 func Attach(ctx context.Context, o Options) (string, error) {
 	seen := &tally{Sink: o.Events, done: map[event.Ref]bool{}, failed: map[event.Ref]bool{}}
 	o.Events = seen
-	s := newSession(o)
-	defer s.close()
-	if err := each(o.Inventory.Hosts, func(h inventory.Host) error { return s.meetToWatch(ctx, h) }); err != nil {
+	s := session.New(o.Options)
+	defer s.Close()
+	if err := session.Each(o.Inventory.Hosts, func(h inventory.Host) error { return meetToWatch(ctx, s, h) }); err != nil {
 		return "", err
-	}
-	tell := func(kind event.Kind, text string) {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: kind, Text: text})
 	}
 	ended, abandoned := "the run has ended", false
 	left := func() {
 		abandoned = true
-		tell(event.Warning, "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, "+s.carriesOn(seen.begun())+" carries on")
+		s.Tell(event.Event{
+			Kind: event.Warning,
+			Text: "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, " + carriesOn(s, seen.begun()) + " carries on",
+		})
 	}
-	other := s.other()
+	other := s.Other()
 	switch {
 	case other != "":
-		tell(event.Wait, "for the end of a run: "+other)
-	case s.anyRun():
+		s.Tell(event.Event{Kind: event.Wait, Text: "for the end of a run: " + other})
+	case s.UnderWay() != "":
 		left()
 	default:
 		return "nothing is at work on the cluster", nil
 	}
-	err := s.engine().Watch(ctx, s.planes(), left)
+	err := s.Watch(ctx, left)
 	if ctx.Err() != nil {
 		return "left; the run goes on", &reason.Error{ID: reason.Cancelled, Doing: "watching", Err: err,
 			Detail: "left; what is at work on the hosts goes on", Advice: "`kgpu attach` shows it again"}
 	}
 	if abandoned {
-		ended = "what ran has ended, and " + s.carriesOn(seen.begun()) + " carries on"
+		ended = "what ran has ended, and " + carriesOn(s, seen.begun()) + " carries on"
 	}
 	return ended + seen.words(), err
 }
@@ -104,22 +104,12 @@ func (t *tally) words() string {
 }
 
 // meetToWatch connects to a host. A worker that cannot be reached, because it reboots perhaps, is not watched.
-func (s *session) meetToWatch(ctx context.Context, h inventory.Host) error {
-	err := s.meet(ctx, h)
+func meetToWatch(ctx context.Context, s *session.Session, h inventory.Host) error {
+	err := s.Meet(ctx, h)
 	if err == nil || ctx.Err() != nil || h.IsControlPlane() {
 		return err
 	}
-	s.drop(h.ID())
-	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: h.ID(), Kind: event.Warning, Text: "this host is not watched: " + err.Error()})
+	s.Drop(h.ID())
+	s.Tell(event.Event{Host: h.ID(), Kind: event.Warning, Text: "this host is not watched: " + err.Error()})
 	return nil
-}
-
-// anyRun reports whether a batch runs on any host.
-func (s *session) anyRun() bool {
-	for _, f := range s.facts {
-		if f.Run != nil {
-			return true
-		}
-	}
-	return false
 }

@@ -19,14 +19,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pkg/sftp"
-
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
@@ -71,7 +71,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 	}
 	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}, more: map[string]string{}, agreed: map[string]string{}}
 	s.adminConf = filepath.Join(t.TempDir(), "admin.conf")
-	put(t, s.adminConf, adminConfText(t, newSigner(t).admin(t, "https://10.0.0.10:6443")))
+	put(t, s.adminConf, clustertest.AdminConf(t, clustertest.NewAuthority(t).Admin(t, "https://10.0.0.10:6443")))
 	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\n"+
 		"timeouts: {link: 1s, reboot: 1s}\nhosts: [{address: 10.0.0.10, role: control-plane}]\n"), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
 	if err != nil {
@@ -87,7 +87,7 @@ func newSite(t *testing.T, hosts ...string) (*site, Options) {
 		}
 		inv.Hosts = append(inv.Hosts, h)
 	}
-	o := Options{Inventory: inv, Run: "r", Events: s, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	o := Options{Options: session.Options{Inventory: inv, Run: "r", Events: s}, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	for _, r := range reason.Table() {
 		o.Ignore = append(o.Ignore, string(r.ID)) // these machines are not what preflight is about
 	}
@@ -104,7 +104,7 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		runnertest.Hold(e.Stdin, e.Stdout)
 		return 0
 	case strings.Contains(e.Line, "sftp-server"):
-		return serveFile(e, s.adminConf)
+		return clustertest.ServeFile(e, s.adminConf)
 	}
 	script, err := io.ReadAll(e.Stdin)
 	if err != nil {
@@ -228,40 +228,6 @@ func (s *site) batch(host string, e *sshtest.Exec) int {
 	return 0
 }
 
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
-
-// adminConfFile serves one file over sftp.
-type adminConfFile struct{ path string }
-
-// serveFile is an sftp-server with one file.
-func serveFile(e *sshtest.Exec, path string) int {
-	f := adminConfFile{path}
-	_ = sftp.NewRequestServer(struct {
-		io.Reader
-		io.WriteCloser
-	}{e.Stdin, nopCloser{e.Stdout}}, sftp.Handlers{FileGet: f, FileList: f}).Serve()
-	return 0
-}
-
-func (f adminConfFile) Fileread(*sftp.Request) (io.ReaderAt, error) { return os.Open(f.path) }
-
-func (f adminConfFile) Filelist(*sftp.Request) (sftp.ListerAt, error) {
-	info, err := os.Stat(f.path)
-	return oneFile{info}, err
-}
-
-type oneFile struct{ info os.FileInfo }
-
-func (f oneFile) ListAt(to []os.FileInfo, offset int64) (int, error) {
-	if offset > 0 || len(to) == 0 {
-		return 0, io.EOF
-	}
-	to[0] = f.info
-	return 1, io.EOF
-}
-
 // A worker that never comes back: the others are made ready, the kubeconfig is here, the exit status is that of the loss,
 // and the last words are what is left and how to go on.
 func TestAWorkerNeverComesBack(t *testing.T) {
@@ -376,19 +342,20 @@ func TestAWorkerIsLostOutsideOfSteps(t *testing.T) {
 // What comes after the steps goes on, too: the cards of the others are proven.
 func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
 	site, o := newSite(t, "cp1", "w1")
-	s, err := open(t.Context(), o, o.Inventory.Hosts)
+	open, err := session.Open(t.Context(), o.Options, o.Inventory.Hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	s.goesOn = true
-	s.facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
+	s := &story{Session: open, want: o}
+	defer s.Close()
+	s.TolerateWorkers = true
+	s.Facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
 	site.servers["w1"].Stop()
 	err = s.finish(t.Context(), &graph.Graph{Steps: []*graph.Step{
 		{Ref: graph.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: graph.Ref{Host: "w1", ID: "cuda/toolkit"}, Stage: graph.Last},
 	}})
-	if all := reason.All(s.left); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
-		t.Errorf("%v; left %v; told %s", err, s.left, site.told())
+	if all := reason.All(s.Excluded); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
+		t.Errorf("%v; left %v; told %s", err, s.Excluded, site.told())
 	}
 }
 

@@ -5,19 +5,20 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // carriesOn names the command that carries on with a run that is watched, of which these steps were seen: the one that its
 // operator told, where that says enough, or the one that has such steps.
-func (s *session) carriesOn(steps []string) string {
-	if _, f := s.holder(); f != nil {
+func carriesOn(s *session.Session, steps []string) string {
+	if _, f := s.Holder(); f != nil {
 		for _, command := range []string{"up", "add-worker", "remove-worker", "reset", "smoke"} {
 			if word, _, _ := strings.Cut(f.Operator.Command, " "); word == command {
 				return "`kgpu " + command + "`"
 			}
 		}
 	}
-	for _, f := range s.facts {
+	for _, f := range s.Facts {
 		if f.Run != nil {
 			steps = append(steps, f.Run.Step)
 		}

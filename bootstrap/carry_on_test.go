@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -37,11 +38,11 @@ func TestCarriesOn(t *testing.T) {
 		if c.runs != "" {
 			w1.Run = &facts.Run{Step: c.runs}
 		}
-		s := &session{
-			Options: Options{Inventory: &inventory.Inventory{Hosts: []inventory.Host{{Name: "cp1", Role: inventory.ControlPlane}, {Name: "w1"}}}},
-			facts:   map[string]*facts.Host{"cp1": cp, "w1": w1},
+		s := &session.Session{
+			Options: session.Options{Inventory: &inventory.Inventory{Hosts: []inventory.Host{{Name: "cp1", Role: inventory.ControlPlane}, {Name: "w1"}}}},
+			Facts:   map[string]*facts.Host{"cp1": cp, "w1": w1},
 		}
-		if got := s.carriesOn(c.steps); got != c.want {
+		if got := carriesOn(s, c.steps); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

@@ -1,13 +1,12 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/scripts"
 )
 
@@ -20,19 +19,15 @@ type Disturbance struct {
 }
 
 // disturbances are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
-func (s *session) disturbances(ctx context.Context, g *graph.Graph) ([]Disturbance, error) {
+func disturbances(ctx context.Context, s *session.Session, g *graph.Graph) ([]Disturbance, error) {
 	nodes, reasons := g.Drained()
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	cp := s.adminPlane().ID()
-	var out []byte
-	err := s.steadily(ctx, cp, func(h *remote.Host) (err error) {
-		out, err = h.Output(ctx, remote.Command{Name: "pods", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Pods())}, factsBounds)
-		return err
-	})
+	cp := s.AdminPlane().ID()
+	out, err := s.Ask(ctx, cp, session.Question{Name: "pods", Script: scripts.Pods(), Bounds: session.FactsBounds})
 	if err != nil {
-		return nil, factsError(cp, err)
+		return nil, session.FactsError(cp, err)
 	}
 	var found []Disturbance
 	for _, node := range nodes {
@@ -61,13 +56,13 @@ func Disturbing(nodes []Disturbance) bool {
 
 // agreed asks whether the plan may disturb what runs, and keeps the answer: the nodes that may be drained whatever runs
 // there when it is their turn.
-func (s *session) agreed(ctx context.Context, g *graph.Graph) error {
+func (s *story) agreed(ctx context.Context, g *graph.Graph) error {
 	s.drains = nil
-	found, err := s.disturbances(ctx, g)
+	found, err := disturbances(ctx, s.Session, g)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	yes, err := s.Agree(found)
+	yes, err := s.want.Agree(found)
 	if err != nil || !yes {
 		return err
 	}

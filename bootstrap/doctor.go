@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,24 +14,24 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
 )
 
 // What a host may take to tell what is wrong with it. The script's own limits add up to less than that on a host where
 // everything hangs.
-var doctorBounds = remote.Bounds{Bytes: 8 << 20, Time: 3 * time.Minute}
+var doctorBounds = session.Bounds{Bytes: 8 << 20, Time: 3 * time.Minute}
 
 const (
 	doctorTogether = 64              // hosts that are asked at the same time
 	doctorPatience = 4 * time.Minute // for one host, with all that is tried to reach it
 )
 
-// patient is the session with the hosts that were looked at, and what was seen.
+// patient is the story with the hosts that were looked at, and what was seen.
 type patient struct {
-	*session
+	*story
 	machines []doctor.Machine
 	named    []string // IDs of the hosts that findings are wanted of
 }
@@ -44,17 +43,17 @@ func Doctor(ctx context.Context, o Options, names []string) (*report.Diagnosis, 
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
+	defer p.Close()
 	return p.diagnosis(), nil
 }
 
 // examine asks the hosts. Who calls closes the session.
 func examine(ctx context.Context, o Options, names []string) (*patient, error) {
-	ids, hosts, err := o.narrow(names)
+	ids, hosts, err := o.Narrow(names)
 	if err != nil {
 		return nil, err
 	}
-	p := &patient{session: newSession(o), machines: make([]doctor.Machine, len(hosts)), named: ids}
+	p := &patient{story: newStory(o), machines: make([]doctor.Machine, len(hosts)), named: ids}
 	var group errgroup.Group
 	group.SetLimit(doctorTogether)
 	for i, h := range hosts {
@@ -65,11 +64,11 @@ func examine(ctx context.Context, o Options, names []string) (*patient, error) {
 	}
 	_ = group.Wait() // what fails is a finding
 	if ctx.Err() != nil {
-		p.close()
+		p.Close()
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled", Advice: "run the same command again"}
 	}
 	if err := p.miswritten(); err != nil {
-		p.close()
+		p.Close()
 		return nil, err
 	}
 	return p, nil
@@ -90,44 +89,38 @@ func (p *patient) miswritten() error {
 // may hold up the one, and the other tells of it.
 func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
 	m := doctor.Machine{Host: h}
-	conn, err := p.dialer.Dial(ctx, h) // which has its own bounds, and may ask somebody about the host's key
-	if err != nil {
+	if _, err := p.Connect(ctx, h); err != nil {
 		m.Err = err
 		return m
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, doctorPatience, fmt.Errorf("the host took more than %s", doctorPatience))
 	defer cancel()
-	p.mu.Lock()
-	p.hosts[h.ID()] = conn
-	p.mu.Unlock()
 	var group errgroup.Group
 	var looking, telling error
 	group.Go(func() error {
-		looking = p.session.look(ctx, h.ID())
+		looking = p.Look(ctx, h.ID())
 		return nil
 	})
 	group.Go(func() error {
-		m.Seen, telling = evidenceOf(ctx, conn)
+		m.Seen, telling = evidenceOf(ctx, p.Session, h.ID())
 		return nil
 	})
 	_ = group.Wait() // both errors are looked at
-	p.mu.Lock()
-	m.Facts, m.Skew = p.facts[h.ID()], p.skew[h.ID()]
-	p.mu.Unlock()
+	m.Facts, m.Skew = p.Seen(h.ID())
 	if m.Err = errors.Join(looking, telling); m.Err != nil && looking != nil {
 		m.Facts = nil
 	}
 	return m
 }
 
-func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error) {
-	out, err := conn.Output(ctx, remote.Command{Name: "doctor", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Doctor())}, doctorBounds)
+func evidenceOf(ctx context.Context, s *session.Session, id string) (*doctor.Evidence, error) {
+	out, err := s.AskOnce(ctx, id, session.Question{Name: "doctor", Script: scripts.Doctor(), Bounds: doctorBounds})
 	if err != nil {
-		return nil, factsError(conn.ID(), err)
+		return nil, session.FactsError(id, err)
 	}
 	seen, err := doctor.ParseEvidence(out)
 	if err != nil {
-		return nil, factsError(conn.ID(), err, out...)
+		return nil, session.FactsError(id, err, out...)
 	}
 	return seen, nil
 }
@@ -135,9 +128,9 @@ func evidenceOf(ctx context.Context, conn *remote.Host) (*doctor.Evidence, error
 // diagnosis judges what was seen. While kgpu is at work, only hosts that cannot be reached are told of: what else is not as it
 // should be may be what it is just changing.
 func (p *patient) diagnosis() *report.Diagnosis {
-	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.Ignore))
+	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.want.Ignore))
 	found = append(found, p.drift(found)...)
-	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.underWay()}
+	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.UnderWay()}
 	for _, m := range p.machines {
 		if len(p.named) > 0 && !slices.Contains(p.named, m.ID()) {
 			continue
@@ -163,15 +156,15 @@ func (p *patient) diagnosis() *report.Diagnosis {
 func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 	failures, _ := doctor.Count(found)
 	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
-	if failures > 0 || silent || len(p.named) > 0 || p.other() != "" {
+	if failures > 0 || silent || len(p.named) > 0 || p.Other() != "" {
 		return nil
 	}
-	graph, err := p.plan()
+	g, err := p.plan()
 	if err != nil {
 		return doctor.Refused(err) // hosts in another cluster and the like, preflight tells
 	}
 	steps := map[string][]string{}
-	for _, s := range graph.Steps {
+	for _, s := range g.Steps {
 		ends := func(f doctor.Finding) bool { return f.Host == s.Host && f.ID == doctor.KeyEnds }
 		if strings.HasPrefix(s.ID, "repo/") && slices.ContainsFunc(found, ends) {
 			continue
@@ -183,7 +176,7 @@ func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
 		if len(steps[m.ID()]) == 0 {
 			continue
 		}
-		if f := doctor.Drift(m.Host, steps[m.ID()]); !slices.Contains(p.Ignore, f.ID) {
+		if f := doctor.Drift(m.Host, steps[m.ID()]); !slices.Contains(p.want.Ignore, f.ID) {
 			out = append(out, f)
 		}
 	}
@@ -204,10 +197,10 @@ func Fix(ctx context.Context, o Options, names []string, agree func(Mended) (boo
 	if err != nil {
 		return false, err
 	}
-	defer p.close()
+	defer p.Close()
 	for _, m := range p.machines {
 		if m.Facts == nil { // nor would it tell when it is asked again
-			p.drop(m.ID())
+			p.Drop(m.ID())
 		}
 	}
 	gentle, reboots := map[string]*plan.Mend{}, map[string]*plan.Mend{}
@@ -273,18 +266,10 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 	if len(list) == 0 {
 		return nil
 	}
-	if busy := p.busy(); busy != nil {
+	if busy := p.Busy(); busy != nil {
 		return busy
 	}
-	g, err := p.remedy(list)
-	if err != nil {
-		return err
-	}
-	p.skips(g)
-	if g.Empty() {
-		return nil
-	}
-	ask := func(g *graph.Graph) error {
+	ask := func(ctx context.Context, g *graph.Graph) error {
 		if g.Empty() {
 			return nil
 		}
@@ -294,20 +279,17 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 		}
 		return err
 	}
-	design := func(ctx context.Context) (*graph.Graph, error) {
-		if err := p.attach(ctx); err != nil {
-			return nil, err
-		}
-		return p.remedy(list)
-	}
-	if err = ask(g); err == nil {
-		err = p.changing(ctx, g, design, ask, func(ctx context.Context, g *graph.Graph) error {
+	err := session.Change{
+		Former: (*session.Session).Attach,
+		Plan:   func() (*graph.Graph, error) { return p.remedy(list) },
+		Ask:    ask,
+		Do: func(ctx context.Context, g *graph.Graph) error {
 			nodes, _ := g.Drained()
 			g.Agreed(nodes)
-			_, err := p.engine().Execute(ctx, g)
+			_, err := p.Execute(ctx, g)
 			return err
-		})
-	}
+		},
+	}.Run(ctx, p.Session)
 	if errors.Is(err, errDeclined) {
 		return nil
 	}
@@ -316,11 +298,11 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 
 // remedy plans mends for the hosts as they are by their facts.
 func (p *patient) remedy(list []plan.Mend) (*graph.Graph, error) {
-	g, err := plan.Repair(p.Inventory, p.facts, list)
+	g, err := plan.Repair(p.Inventory, p.Facts, list)
 	if err != nil {
 		return nil, err
 	}
-	g.Pace(max(p.MaxUnavailable, 1))
+	g.Pace(max(p.want.MaxUnavailable, 1))
 	return g, nil
 }
 
@@ -330,7 +312,7 @@ func (p *patient) told(ctx context.Context, g *graph.Graph) string {
 	for _, s := range g.Steps {
 		fmt.Fprintf(&what, "%s: %s (%s)\n", s.Host, s.Title, s.Reason)
 	}
-	disturbed, err := p.disturbances(ctx, g)
+	disturbed, err := disturbances(ctx, p.Session, g)
 	if err != nil {
 		disturbed = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
 	}
@@ -345,28 +327,21 @@ func (p *patient) told(ctx context.Context, g *graph.Graph) string {
 // InstallWatch puts the check of cards on the named hosts (none: all) that are nodes with cards: a timer that tells the
 // cluster by the condition GPUHealthy when a card is lost or hangs. show is called before anything changes.
 func InstallWatch(ctx context.Context, o Options, names []string, show func(*graph.Graph) error) error {
-	ids, hosts, err := o.narrow(names)
+	ids, hosts, err := o.Narrow(names)
 	if err != nil {
 		return err
 	}
-	s, err := openAlone(ctx, o, hosts)
+	s, err := session.OpenAlone(ctx, o.Options, hosts, nil)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	design := func(context.Context) (*graph.Graph, error) {
-		return plan.Watch(s.Inventory, s.facts, ids, scripts.Watch())
-	}
-	g, err := design(ctx)
-	if err != nil {
-		return err
-	}
-	s.skips(g)
-	if err := show(g); err != nil {
-		return err
-	}
-	return s.changing(ctx, g, design, show, func(ctx context.Context, g *graph.Graph) error {
-		_, err := s.engine().Execute(ctx, g)
-		return err
-	})
+	defer s.Close()
+	return session.Change{
+		Plan: func() (*graph.Graph, error) { return plan.Watch(s.Inventory, s.Facts, ids, scripts.Watch()) },
+		Ask:  func(_ context.Context, g *graph.Graph) error { return show(g) },
+		Do: func(ctx context.Context, g *graph.Graph) error {
+			_, err := s.Execute(ctx, g)
+			return err
+		},
+	}.Run(ctx, s)
 }

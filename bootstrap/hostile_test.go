@@ -11,7 +11,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -25,9 +24,11 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
@@ -149,7 +150,7 @@ func fakes(t *testing.T, hosts ...*fakeHost) (Options, []*sshtest.Server) {
 			own.Name = h.name
 		}
 	}
-	o := Options{Inventory: inv, Run: NewRunID(time.Now())}
+	o := Options{Options: session.Options{Inventory: inv, Run: session.NewRunID(time.Now())}}
 	for _, r := range reason.Table() { // what preflight would say to these hosts is not the matter here
 		o.Ignore = append(o.Ignore, string(r.ID))
 	}
@@ -202,8 +203,8 @@ func pour(w io.Writer, piece string, size int) {
 
 // A host that lies about itself in whatever way ends the story with a reason, and neither memory nor the terminal suffers.
 func TestHostsThatLieInFacts(t *testing.T) {
-	was := factsBounds
-	defer func() { factsBounds = was }()
+	was := session.FactsBounds
+	defer func() { session.FactsBounds = was }()
 	says := func(text string, status int) func(*sshtest.Exec) int {
 		return func(e *sshtest.Exec) int { fmt.Fprint(e.Stdout, text); return status }
 	}
@@ -234,9 +235,9 @@ func TestHostsThatLieInFacts(t *testing.T) {
 		"deep files":      {says(honest("cp", "containerd-toml="+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a.", 1<<16)+"b=1"))), 0), reason.FactsFailed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			factsBounds = was
+			session.FactsBounds = was
 			if c.time > 0 {
-				factsBounds.Time = c.time
+				session.FactsBounds.Time = c.time
 			}
 			o, _ := fakes(t, &fakeHost{name: "cp", facts: c.facts})
 			runtime.GC()
@@ -308,126 +309,13 @@ func TestHostsThatLieInBatches(t *testing.T) {
 	}
 }
 
-// The kubeconfig of a control plane that lies goes nowhere.
-func TestKubeconfigOfAHostThatLies(t *testing.T) {
-	was := kubeconfigBounds
-	defer func() { kubeconfigBounds = was }()
-	for name, c := range map[string]struct {
-		sftp func(e *sshtest.Exec) int
-		time time.Duration
-	}{
-		"no sftp":      {func(e *sshtest.Exec) int { pour(e.Stdout, evil, 1<<28); return 0 }, 0},
-		"says nothing": {func(e *sshtest.Exec) int { <-e.Gone; return 0 }, time.Second},
-		"refuses":      {func(e *sshtest.Exec) int { fmt.Fprint(e.Stderr, evil); return 127 }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kubeconfigBounds = was
-			if c.time > 0 {
-				kubeconfigBounds.Time = c.time
-			}
-			o, _ := fakes(t, &fakeHost{name: "cp", sftp: c.sftp})
-			_, err := shown(t, o, up)
-			wantReasons(t, err)
-			left, _ := filepath.Glob(filepath.Join(filepath.Dir(o.Inventory.Path), "*"))
-			if len(left) > 0 {
-				t.Errorf("files were written: %q", left)
-			}
-		})
-	}
-}
-
-// evilKubeconfigs are what a control plane could send instead of an honest kubeconfig.
-func evilKubeconfigs(honest string) map[string]string {
-	user := func(more string) string {
-		return strings.Replace(honest, "        client-key-data: ", "        "+more+"\n        client-key-data: ", 1)
-	}
-	cluster := func(more string) string {
-		return strings.Replace(honest, "        server: ", "        "+more+"\n        server: ", 1)
-	}
-	return map[string]string{
-		"exec":            user("exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, id], interactiveMode: Never}"),
-		"tokenFile":       user("tokenFile: ~/vault-token"),
-		"auth-provider":   user("auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}"),
-		"client-key":      user("client-key: /root/.ssh/id_ed25519"),
-		"token":           user("token: x"),
-		"impersonation":   user("as-user-extra: {scopes: [x]}"),
-		"proxy-url":       cluster("proxy-url: http://192.0.2.66:3128"),
-		"insecure":        cluster("insecure-skip-tls-verify: true"),
-		"tls-server-name": cluster("tls-server-name: elsewhere"),
-		"extensions":      strings.Replace(honest, "preferences: {}", "extensions: [{name: x, extension: {command: sh}}]", 1),
-		"alias bomb":      strings.Replace(honest, "preferences: {}", "preferences: &a [x]\nextensions: ["+strings.Repeat("*a,", 1<<20/3)+"]", 1),
-		"a small bomb":    strings.Replace(honest, "preferences: {}", "preferences: &a [x]\nextensions: [*a,*a]", 1),
-		"http":            strings.Replace(honest, "https://", "http://", 1),
-		"a path":          strings.Replace(honest, ":6443", ":6443/../", 1),
-		"escapes":         user(`"\e]0;evil\a": x`),
-	}
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
-
-// What a lying control plane has in its kubeconfig ends every story that reads it, with its reason, and nothing of it is on this
-// machine afterwards, nor does a program run here with it.
-func TestKubeconfigWithMoreInIt(t *testing.T) {
-	ran := filepath.Join(t.TempDir(), "ran")
-	kubectl := filepath.Join(t.TempDir(), "kubectl")
-	if err := os.WriteFile(kubectl, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	stories := map[string]func(Options) error{
-		"kubeconfig": func(o Options) error { return Kubeconfig(t.Context(), o, KubeconfigOptions{Out: io.Discard}) },
-		"print": func(o Options) error {
-			return Kubeconfig(t.Context(), o, KubeconfigOptions{File: "-", Out: io.Discard})
-		},
-		"merge": func(o Options) error {
-			return Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Out: io.Discard})
-		},
-		"tunnel": func(o Options) error { // one that is there ends again
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			return Kubeconfig(ctx, o, KubeconfigOptions{Tunnel: true, Out: writerFunc(func(text []byte) (int, error) {
-				cancel()
-				return len(text), nil
-			})})
-		},
-		"kubectl": func(o Options) error {
-			return Kubectl(t.Context(), o, KubectlOptions{Program: kubectl, Args: []string{"get", "nodes"}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
-		},
-	}
-	h, o := newAPIHost(t)
-	t.Setenv("KUBECONFIG", filepath.Join(filepath.Dir(o.Inventory.Path), "mine"))
-	for name, conf := range evilKubeconfigs(content(t, h.conf)) {
-		put(t, h.conf, conf)
-		want := reason.KubeconfigUntrusted
-		if len(conf) > kubeconfig.MaxFromHost {
-			want = reason.HostOutputTooLarge
-		}
-		for command, story := range stories {
-			text, err := shown(t, o, story)
-			if !errors.Is(err, &reason.Error{ID: want}) || !strings.Contains(text, "cp1") {
-				t.Errorf("%s of %s: %v; %s", command, name, err, text)
-			}
-			if strings.Contains(text, h.key[40:80]) {
-				t.Errorf("%s of %s tells the key: %s", command, name, text)
-			}
-		}
-		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(o.Inventory.Path), "*")); len(left) > 0 {
-			t.Errorf("%s: files were written: %q", name, left)
-		}
-	}
-	if _, err := os.Stat(ran); err == nil {
-		t.Error("kubectl was run with it")
-	}
-}
-
 // The end of up writes nothing of such a file either.
 func TestUpWithAnEvilKubeconfig(t *testing.T) {
-	for name, conf := range evilKubeconfigs(adminConfText(t, newSigner(t).admin(t, "https://10.0.0.10:6443"))) {
+	for name, conf := range clustertest.Evil(clustertest.AdminConf(t, clustertest.NewAuthority(t).Admin(t, "https://10.0.0.10:6443"))) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "admin.conf")
 			put(t, file, conf)
-			o, _ := fakes(t, &fakeHost{name: "cp", sftp: func(e *sshtest.Exec) int { return serveFile(e, file) }})
+			o, _ := fakes(t, &fakeHost{name: "cp", sftp: func(e *sshtest.Exec) int { return clustertest.ServeFile(e, file) }})
 			_, err := shown(t, o, up)
 			want := reason.KubeconfigUntrusted
 			if len(conf) > kubeconfig.MaxFromHost {
@@ -447,11 +335,12 @@ func TestUpWithAnEvilKubeconfig(t *testing.T) {
 func TestListOfPodsWithoutEnd(t *testing.T) {
 	o, _ := fakes(t, &fakeHost{name: "cp", pods: func(e *sshtest.Exec) int { pour(e.Stdout, "cp\tdefault/pod\t\n", 1<<30); return 0 }})
 	_, err := shown(t, o, func(o Options) error {
-		s, err := open(context.Background(), o, o.Inventory.Hosts)
+		open, err := session.Open(context.Background(), o.Options, o.Inventory.Hosts)
 		if err != nil {
 			return err
 		}
-		defer s.close()
+		s := &story{Session: open, want: o}
+		defer s.Close()
 		drain := &graph.Step{Ref: graph.Ref{Host: o.Inventory.Hosts[0].ID(), ID: "node/drain/cp"}, Drains: "cp"}
 		return s.agreed(context.Background(), &graph.Graph{Steps: []*graph.Step{drain}})
 	})

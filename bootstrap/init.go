@@ -16,28 +16,25 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // InitOptions are what Init needs.
 type InitOptions struct {
-	Targets []inventory.Target
-	File    string // where the inventory goes; "-": Out
-	Cluster string // name; empty: the default
-	Modern  bool   // flannel and containerd, whatever the hosts could run
+	session.Options // without an inventory: that is written
+	Targets         []inventory.Target
+	File            string // where the inventory goes; "-": Out
+	Cluster         string // name; empty: the default
+	Modern          bool   // flannel and containerd, whatever the hosts could run
 
 	Way
-	SSHConfig string                             // path of an ssh_config to honour; empty: none
-	Trust     func(*remote.UnknownKeyError) bool // as in Options
 
 	// Follow is what comes behind the name of a command that shall use this inventory: flags and a file, with a blank in front;
 	// empty: it is found where it is.
 	Follow string
 
-	Run       string // ID of this run, from NewRunID
-	Events    event.Sink
 	Out, Talk io.Writer // where the inventory goes if that is no file, and what is said about it
 	Now       time.Time
 }
@@ -120,12 +117,13 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		h.SSH.User, h.SSH.Port = cmp.Or(t.User, way.User), t.Port
 		common.Hosts, seen[i].Target, at[t.Address] = append(common.Hosts, h), t, i
 	}
-	s := newSession(Options{Inventory: common, Run: o.Run, Events: o.Events, SSHConfig: o.SSHConfig, Trust: o.Trust})
-	defer s.close()
-	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
+	o.Inventory = common
+	s := session.New(o.Options)
+	defer s.Close()
+	s.Tell(event.Event{Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
 	meet := func(hosts []inventory.Host) {
-		_ = each(hosts, func(h inventory.Host) error {
-			seen[at[h.Address]].Left = asReason(h, s.meet(ctx, h))
+		_ = session.Each(hosts, func(h inventory.Host) error {
+			seen[at[h.Address]].Left = asReason(h, s.Meet(ctx, h))
 			return nil
 		})
 	}
@@ -141,7 +139,7 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; nothing was written", Advice: "run the same command again"}
 	}
 	for i, h := range common.Hosts {
-		seen[i].Facts, seen[i].Skew = s.facts[h.ID()], s.skew[h.ID()]
+		seen[i].Facts, seen[i].Skew = s.Seen(h.ID())
 		advise(seen[i].Left)
 	}
 	return seen, nil
@@ -162,7 +160,7 @@ func asReason(h inventory.Host, err error) *reason.Error {
 func pin(seen []proposal.Seen, hosts []inventory.Host) []inventory.Host {
 	var out []inventory.Host
 	for i := range seen {
-		if unknown := unknownKey(seen[i].Left); unknown != nil && !unknown.Bastion {
+		if unknown := session.UnknownKey(seen[i].Left); unknown != nil && !unknown.Bastion {
 			seen[i].HostKey = unknown.Line()
 			seen[i].HostKeyNote = unknown.Fingerprint() + ", taken as it was shown when this was written (--accept-new)"
 			h := hosts[i]
@@ -175,7 +173,7 @@ func pin(seen []proposal.Seen, hosts []inventory.Host) []inventory.Host {
 
 // strangers is the error of hosts whose keys nobody knows: an inventory without them would be half of what was asked for.
 func strangers(seen []proposal.Seen) error {
-	if !slices.ContainsFunc(seen, func(s proposal.Seen) bool { u := unknownKey(s.Left); return u != nil && !u.Bastion }) {
+	if !slices.ContainsFunc(seen, func(s proposal.Seen) bool { u := session.UnknownKey(s.Left); return u != nil && !u.Bastion }) {
 		return nil
 	}
 	for i := range seen {
@@ -184,22 +182,12 @@ func strangers(seen []proposal.Seen) error {
 	return errors.Join(leftOut(seen)...)
 }
 
-// unknownKey is the key for which a host was not spoken to; nil: that was not the reason.
-func unknownKey(e *reason.Error) *remote.UnknownKeyError {
-	var unknown *remote.UnknownKeyError
-	if e == nil || !errors.As(e.Err, &unknown) {
-		return nil
-	}
-	return unknown
-}
-
 // advise says what helps here, where there is no inventory yet.
 func advise(e *reason.Error) {
 	if e == nil {
 		return
 	}
-	var other *remote.NotRunError
-	switch unknown := unknownKey(e); {
+	switch unknown := session.UnknownKey(e); {
 	case unknown != nil && unknown.Bastion:
 		e.Advice = "that is a host on the way: log in there once with ssh, which asks, and puts its key into known_hosts"
 	case unknown != nil:
@@ -208,8 +196,8 @@ func advise(e *reason.Error) {
 		e.Advice = "name the user and the key: `kgpu init --user USER --key FILE …`, or USER@ADDRESS; the public key must be in the user's authorized_keys on the host"
 	case e.ID == reason.SSHCommandRefused && e.Advice == "":
 		e.Advice = "log in as a user who may run commands: `kgpu init --user USER …`, or USER@ADDRESS"
-	case e.ID == reason.SSHCommandRefused && errors.As(e, &other) && other.User != "":
-		e.Advice = fmt.Sprintf("the host itself says which user to log in as: `kgpu init --user %s …`, or %[1]s@ADDRESS", other.User)
+	case e.ID == reason.SSHCommandRefused && session.OtherUser(e) != "":
+		e.Advice = fmt.Sprintf("the host itself says which user to log in as: `kgpu init --user %s …`, or %[1]s@ADDRESS", session.OtherUser(e))
 	case e.ID == reason.SudoRefused:
 		e.Advice = "give the user sudo rights, or say where the password is: --sudo-password '${NAME}' (an environment variable) or file:PATH"
 	}

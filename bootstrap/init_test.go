@@ -20,6 +20,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -99,7 +100,8 @@ func (n *newcomers) initUntil(ctx context.Context, change func(*InitOptions)) wr
 	}
 	var said bytes.Buffer
 	o := InitOptions{
-		Targets: n.targets, File: filepath.Join(n.dir, "inventory.yaml"), SSHConfig: config, Run: "r-1", Events: event.Discard, Out: &said, Talk: &said,
+		Options: session.Options{Run: "r-1", Events: event.Discard, SSHConfig: config},
+		Targets: n.targets, File: filepath.Join(n.dir, "inventory.yaml"), Out: &said, Talk: &said,
 		Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
 	}
 	if change != nil {
@@ -161,8 +163,8 @@ func TestInit(t *testing.T) {
 			t.Errorf("%s was asked %q over %d connections", name, lines, s.Accepted())
 		}
 	}
-	o := Options{Inventory: w.inv, Run: NewRunID(time.Now()), Events: event.Discard, SSHConfig: filepath.Join(n.dir, "ssh_config")}
-	if _, err := open(t.Context(), o, w.inv.Hosts); err != nil {
+	o := session.Options{Inventory: w.inv, Run: session.NewRunID(time.Now()), Events: event.Discard, SSHConfig: filepath.Join(n.dir, "ssh_config")}
+	if _, err := session.Open(t.Context(), o, w.inv.Hosts); err != nil {
 		t.Errorf("the inventory does not lead to the hosts: %v", err)
 	}
 }

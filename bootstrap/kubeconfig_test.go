@@ -3,8 +3,6 @@ package bootstrap
 import (
 	"encoding/base64"
 	"errors"
-	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,110 +11,18 @@ import (
 	"testing"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
-// The file tells what it was made of, so that it is fetched anew for another cluster; the server is where SSH reaches it.
-func TestKubeconfigTellsItsSource(t *testing.T) {
-	inside := newSigner(t).admin(t, "https://10.0.0.4:6443")
-	for name, c := range map[string]struct {
-		cp   inventory.Host
-		want string
-	}{
-		"as it is":  {inventory.Host{Address: "192.0.2.4"}, "https://10.0.0.4:6443"},
-		"elsewhere": {inventory.Host{Address: "192.0.2.4", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://192.0.2.4:6443"},
-		"by a name": {inventory.Host{Address: "cp", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://10.0.0.4:6443"},
-		"a bastion": {inventory.Host{Address: "192.0.2.4", PrivateAddress: netip.MustParseAddr("10.0.0.4"), SSH: inventory.SSH{Bastion: &inventory.Bastion{}}}, "https://10.0.0.4:6443"},
-		"version 6": {inventory.Host{Address: "2001:db8::4", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://[2001:db8::4]:6443"},
-	} {
-		a := renamed(inside, "lab", c.cp, netip.Addr{})
-		out, err := withSource(a, []byte("the admin.conf"), c.cp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), "lab.kubeconfig")
-		put(t, path, string(out))
-		if sum := sourceOf(path); len(sum) != 64 || hostOf(out) != c.cp.Address || a.Server != c.want || a.Context != "lab" || a.User != "lab-admin" {
-			t.Errorf("%s: made of %q, on %q: %s of %s at %s", name, sum, hostOf(out), a.Context, a.User, a.Server)
-		}
-	}
-}
-
-// The name of an API server that only its cluster's hosts resolve is what it is known by from here, and no address.
-func TestKubeconfigOfANamedCluster(t *testing.T) {
-	const name = "api-78e651.lab.kgpu.internal"
-	inside := newSigner(t).admin(t, "https://"+name+":6443")
-	private, bastion := netip.MustParseAddr("10.0.0.4"), inventory.SSH{Bastion: &inventory.Bastion{}}
-	for why, c := range map[string]struct {
-		cp      inventory.Host
-		reached string
-		want    string
-	}{
-		"an address":                 {inventory.Host{Address: "192.0.2.4"}, "192.0.2.4", "192.0.2.4"},
-		"another than inside":        {inventory.Host{Address: "192.0.2.4", PrivateAddress: private}, "192.0.2.4", "192.0.2.4"},
-		"a name":                     {inventory.Host{Address: "cp"}, "192.0.2.4", "192.0.2.4"},
-		"a name, another inside":     {inventory.Host{Address: "cp", PrivateAddress: private}, "192.0.2.4", "10.0.0.4"},
-		"behind a bastion":           {inventory.Host{Address: "192.0.2.4", PrivateAddress: private, SSH: bastion}, "192.0.2.4", "10.0.0.4"},
-		"of one address there":       {inventory.Host{Address: "10.0.0.4", SSH: bastion}, "10.0.0.4", "10.0.0.4"},
-		"nobody knows, from here on": {inventory.Host{Address: "cp", SSH: bastion}, "", ""},
-	} {
-		reached, _ := netip.ParseAddr(c.reached)
-		a := renamed(inside, "lab", c.cp, reached)
-		server, known := "https://"+c.want+":6443", name
-		if c.want == "" {
-			server, known = inside.Server, ""
-		}
-		if a.Server != server || a.TLSServerName != known || a.Name() != name {
-			t.Errorf("%s: %s, known as %q", why, a.Server, a.TLSServerName)
-		}
-	}
-	if a := renamed(newSigner(t).admin(t, "https://k8s.example.com:6443"), "lab", inventory.Host{Address: "192.0.2.4"}, netip.Addr{}); a.Server != "https://k8s.example.com:6443" || a.TLSServerName != "" {
-		t.Errorf("its owner's name: %s, known as %q", a.Server, a.TLSServerName)
-	}
-}
-
-// What somebody else's file has in it is not lost; a file of this cluster alone is brought up to date, also without kgpu's mark,
-// which kubectl drops. It is for its owner only, whatever its mode was.
-func TestWriteKubeconfig(t *testing.T) {
-	s := newSession(Options{
-		Inventory: &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.1", Role: inventory.ControlPlane}}}, Events: event.Discard,
-	})
-	defer s.close()
-	a := kubeconfig.Access{Cluster: "lab", User: "u", Context: "c", Server: "https://10.0.0.1:6443", CA: []byte("ca"), Certificate: []byte("cert"), Key: []byte("key")}
-	alone, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.Cluster = "another"
-	another, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "config")
-	for before, may := range map[string]bool{
-		"": true, string(alone): true, sourceMark + "0\n" + string(another): true,
-		sourceMark + "0\n" + "clusters: [{name: a}, {name: lab}]\n":  false,
-		sourceMark + "0\n" + hostMark + "10.0.0.1\n" + string(alone): true, sourceMark + "0\n" + hostMark + "10.0.0.2\n" + string(alone): false,
-		string(another): false, "clusters: [{name: a}, {name: lab}]\n": false, "notes\n": false,
-	} {
-		if err := errors.Join(os.WriteFile(path, []byte(before), 0o600), os.Chmod(path, 0o644)); err != nil {
-			t.Fatal(err)
-		}
-		err := s.writeKubeconfig(path, []byte("new"))
-		after := content(t, path)
-		info, statErr := os.Stat(path)
-		switch {
-		case may && (err != nil || after != "new" || statErr != nil || info.Mode() != 0o600):
-			t.Errorf("%q: %v, %v", before, err, info)
-		case !may && (!errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || after != before):
-			t.Errorf("%q became %q: %v", before, after, err)
-		}
-	}
-}
+// fetched begins a kubeconfig that kgpu has fetched, and fetchedElsewhere one of a control plane at another address.
+const (
+	fetched          = "# kgpu: made of admin.conf with sha256 0\n"
+	fetchedElsewhere = fetched + "# kgpu: of the control plane 10.9.9.9\n"
+)
 
 // What keeps the kubeconfig from being written is found before a plan is shown, and by looking only.
 func TestNoPlaceForTheKubeconfig(t *testing.T) {
@@ -126,7 +32,7 @@ func TestNoPlaceForTheKubeconfig(t *testing.T) {
 	}{
 		"something else": {func(t *testing.T, path string) { put(t, path, "notes\n") }, reason.KubeconfigConflict},
 		"another cluster": {func(t *testing.T, path string) {
-			put(t, path, sourceMark+"0\n"+hostMark+"10.9.9.9\nclusters: [{name: c}]\n")
+			put(t, path, fetchedElsewhere+"clusters: [{name: c}]\n")
 		}, reason.KubeconfigConflict},
 		"a pipe": {func(t *testing.T, path string) {
 			if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -194,7 +100,7 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, o.Kubeconfig, sourceMark+"0\n"+hostMark+"10.9.9.9\n"+string(text))
+	put(t, o.Kubeconfig, fetchedElsewhere+""+string(text))
 	no := errors.New("no, thanks")
 	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { return no }); !errors.Is(err, no) {
 		t.Errorf("%v", err)
@@ -204,11 +110,12 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 // Where the kubeconfig loses its place later, that is an error beside the rest, which is done.
 func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 	site, o := newSite(t, "cp1")
-	s, err := open(t.Context(), o, o.Inventory.Hosts)
+	open, err := session.Open(t.Context(), o.Options, o.Inventory.Hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	s := &story{Session: open, want: o}
+	defer s.Close()
 	put(t, o.Kubeconfig, "notes\n")
 	err = s.finish(t.Context(), &graph.Graph{Steps: []*graph.Step{
 		{Ref: graph.Ref{Host: "cp1", ID: "gpu/ready"}},
@@ -219,73 +126,5 @@ func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 	}
 	if !strings.Contains(site.told(), "there is nothing to prove") || !slices.Equal(site.did, []string{"cp1 cuda/toolkit"}) {
 		t.Errorf("told %s; did %q", site.told(), site.did)
-	}
-}
-
-// A reset takes the kubeconfig of its cluster along, and nobody else's.
-func TestForgetKubeconfig(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lab.kubeconfig")
-	s := newSession(Options{
-		Inventory:  &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.1", Role: inventory.ControlPlane}}},
-		Kubeconfig: path, Events: event.Discard,
-	})
-	defer s.close()
-	for text, goes := range map[string]bool{
-		sourceMark + "0\nclusters: [{name: lab}]\n":                              true,
-		sourceMark + "0\n" + hostMark + "10.0.0.1\nclusters: [{name: lab}]\n":    true,
-		sourceMark + "0\n" + hostMark + "10.0.0.2\nclusters: [{name: lab}]\n":    false,
-		sourceMark + "0\nclusters: [{name: lab}, {name: merged}]\nusers: [{}]\n": false,
-		"clusters: [{name: lab}]\n":                                              false,
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.forgetKubeconfig(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); os.IsNotExist(err) != goes {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
-// A reset takes the context that kgpu merged along, and leaves the rest of the user's file; a file that it cannot change does not
-// stop it, and one that has nothing of it is not written.
-func TestForgetMerged(t *testing.T) {
-	h, o := newAPIHost(t)
-	path := filepath.Join(t.TempDir(), "config")
-	t.Setenv("KUBECONFIG", path)
-	const theirs = "apiVersion: v1\nkind: Config\nclusters:\n  - name: work # the big one\n    cluster: {server: https://work}\n"
-	put(t, path, theirs)
-	s := newSession(o)
-	defer s.close()
-	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Use: true, Out: io.Discard}); err != nil {
-		t.Fatal(err)
-	}
-	merged := content(t, path)
-	if err := s.forgetAccess(); err != nil {
-		t.Fatal(err)
-	}
-	if got := content(t, path); !strings.Contains(merged, "kgpu.dev") || strings.Contains(got, o.Inventory.Cluster+"-admin") || strings.Contains(got, "kgpu.dev") ||
-		!strings.Contains(got, "name: work # the big one") || !strings.Contains(got, "current-context: \"\"") {
-		t.Errorf("merged:\n%s\nthen:\n%s", merged, got)
-	}
-	for _, text := range []string{theirs, "no: [yaml"} {
-		put(t, path, text)
-		if err := s.forgetAccess(); err != nil || content(t, path) != text {
-			t.Errorf("%v, %q became %q", err, text, content(t, path))
-		}
-	}
-	if !strings.Contains(h.said(), "kubectl config delete-context") {
-		t.Errorf("told %s", h.said())
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.forgetAccess(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("a kubeconfig is made")
 	}
 }

@@ -2,231 +2,63 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/netip"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/jupyter"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/smoke"
-	"kgpu.dev/kgpu/inventory"
 )
 
-// Notebook is what a person needs who wants to work in it.
-type Notebook struct {
-	Devices *smoke.Devices
-	URL     string // with the token: secret
-	Tunnel  int    // the port of this machine that the URL has, which OpenNotebook leads from
-	Port    uint16 // of every node, that leads there, too, without encryption; zero: none does
-}
-
-// Time for what the notebook does. TensorFlow's first start reads gigabytes.
-const (
-	notebookAppears  = 30 * time.Second // kube-proxy may be a little behind
-	notebookAnswers  = 6 * time.Second
-	notebookComputes = 5 * time.Minute
-)
-
-// notebookTunnel is the port that a tunnel to the notebook has on this machine: Jupyter's own.
-const notebookTunnel = 8888
-
-// openNotebook deploys the notebook and uses it as a person would: through its port, with its token, in a kernel of its
-// own, which computes on its card. One that runs is replaced where that was planned only. It returns nil where no notebook is
-// wanted.
-func (s *session) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
-	if !graph.Selected(s.Only, s.Skip, plan.NotebookStep) {
+// openNotebook deploys the notebook and has it compute on its card. One that runs is replaced where that was planned only. It
+// returns nil where no notebook is wanted.
+func (s *story) openNotebook(ctx context.Context, planned bool) (*smoke.Devices, error) {
+	if !graph.Selected(s.want.Only, s.want.Skip, plan.NotebookStep) {
 		return nil, nil
 	}
-	graph, err := plan.Notebook(s.Inventory, s.facts, planned)
+	g, err := plan.Notebook(s.Inventory, s.Facts, planned)
 	if err != nil {
 		return nil, err
 	}
-	if s.skips(graph); graph.Empty() {
+	if s.TellSkipped(g); g.Empty() {
 		return nil, nil
 	}
-	done, err := s.engine().Execute(ctx, graph)
+	done, err := s.Execute(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	said := done.Outputs[graph.Steps[0].Ref]
+	said := done.Outputs[g.Steps[0].Ref]
 	text := func(output string) string { return strings.TrimSpace(string(said[output])) }
-	token := text(plan.OutputNotebookToken)
-	port, err := nodePort(text(plan.OutputNotebookPort))
-	if err != nil || !isToken(token) {
-		return nil, s.misunderstood("notebook")
-	}
-	door, err := s.reachNotebook(ctx, s.hostOfNode(text(plan.OutputNotebookNode)), token, text(plan.OutputNotebookService))
+	host := s.hostOfNode(text(plan.OutputNotebookNode))
+	notebook, err := s.cluster().UseNotebook(ctx, host, text(plan.OutputNotebookService), text(plan.OutputNotebookToken), text(plan.OutputNotebookPort))
 	if err != nil {
 		return nil, err
 	}
-	devices, err := door.compute(ctx)
+	chosen, err := plan.ChooseNotebook(s.Inventory, s.Facts)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := plan.ChooseNotebook(s.Inventory, s.facts)
-	if err != nil {
-		return nil, err
-	}
+	devices := notebook.Devices
 	if s.Inventory.Notebook.Image == "" && !strings.EqualFold(devices.Source, string(chosen.Framework)) {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: event.Warning, Text: "in the notebook: " + strings.Join(devices.Tried, "; ")})
+		s.Tell(event.Event{Host: host, Kind: event.Warning, Text: "in the notebook: " + strings.Join(devices.Tried, "; ")})
 	}
 	kind := event.Proof
 	if !devices.Computed() {
 		kind = event.Warning
 	}
-	s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: door.host, Kind: kind, Text: "the notebook " + devices.String()})
-	if s.Opened != nil {
-		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(notebookTunnel))
-		s.Opened(Notebook{Devices: devices, URL: notebookURL(at, token), Tunnel: notebookTunnel, Port: port})
+	s.Tell(event.Event{Host: host, Kind: kind, Text: "the notebook " + devices.String()})
+	if s.want.Opened != nil {
+		s.want.Opened(*notebook)
 	}
 	return devices, nil
 }
 
-// door is the way to the notebook: through SSH. Nothing else on the way could answer in its place, or hear the token.
-type door struct {
-	client *jupyter.Client
-	host   string // of the inventory, on which the notebook runs
-}
-
-// notebookURL is what opens the notebook behind at, host:port as a browser here would write it.
-func notebookURL(at, token string) string {
-	return (&url.URL{Scheme: "http", Host: at, Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
-}
-
-func (d *door) failure(id reason.ID, doing, detail string, err error) error {
-	return &reason.Error{ID: id, Host: d.host, Doing: doing, Detail: detail, Err: err}
-}
-
-// compute runs the code that computes on the devices.
-func (d *door) compute(ctx context.Context) (*smoke.Devices, error) {
-	const doing = "computing in the notebook"
-	limited, cancel := context.WithTimeout(ctx, notebookComputes)
-	defer cancel()
-	output, err := d.client.Run(limited, smoke.ComputeOnDevices)
-	var hung *jupyter.HungError
-	var raised *jupyter.ExecutionError
-	switch {
-	case ctx.Err() != nil:
-		return nil, d.failure(reason.Cancelled, doing, "", context.Cause(ctx))
-	case errors.As(err, &hung):
-		return nil, d.failure(reason.NotebookFailed, doing,
-			fmt.Sprintf("the kernel does not answer within %s while %s: a driver that hangs, or a slow disk; it printed %s", notebookComputes, hung.Doing, smoke.LastWords(output)), err)
-	case errors.As(err, &raised):
-		return nil, d.failure(reason.NotebookNoGPU, doing, fmt.Sprintf("the code raised %s; it printed %s", raised, smoke.LastWords(output)), err)
-	case err != nil:
-		return nil, d.failure(reason.NotebookFailed, doing, "", err)
-	}
-	devices, err := smoke.JudgeNotebook(output)
-	for _, e := range reason.All(err) {
-		e.Host = d.host
-	}
-	return devices, err
-}
-
-// reachNotebook waits until the notebook, which runs on the host id, answers at its service's address, HOST:PORT as the control
-// plane sees it: by the way that OpenNotebook leads, too.
-func (s *session) reachNotebook(ctx context.Context, id, token, service string) (*door, error) {
-	at, err := serviceAddress(service)
-	if err != nil {
-		return nil, s.misunderstood("notebook")
-	}
-	cp := s.adminPlane().ID()
-	dial := s.through(cp)
-	d := &door{host: id, client: jupyter.New(at, token, func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, at) })}
-	limited, cancel := context.WithTimeout(ctx, notebookAppears)
-	defer cancel()
-	if err = d.opens(limited); err == nil {
-		return d, nil
-	}
-	doing := "opening the notebook"
-	if id != cp {
-		doing += " on " + id + " through " + cp
-	}
-	if ctx.Err() != nil {
-		return nil, d.failure(reason.Cancelled, doing, "", context.Cause(ctx))
-	}
-	return nil, d.failure(reason.NotebookUnreachable, doing, err.Error(), nil)
-}
-
-// serviceAddress reads the address of a service in the cluster, ADDRESS:PORT as kubectl prints them, which a host tells. It is an
-// address, and no name; one of IPv6 has no brackets there.
-func serviceAddress(text string) (string, error) {
-	wrong := fmt.Errorf("%q is not the address of a service", text)
-	colon := max(strings.LastIndexByte(text, ':'), 0)
-	host, err := netip.ParseAddr(text[:colon])
-	if err != nil || host.IsUnspecified() || host.Zone() != "" {
-		return "", wrong
-	}
-	port, err := strconv.ParseUint(text[min(colon+1, len(text)):], 10, 16)
-	if err != nil || port == 0 {
-		return "", wrong
-	}
-	return netip.AddrPortFrom(host, uint16(port)).String(), nil
-}
-
-// nodePort reads a port of every node, which a host tells; empty: none.
-func nodePort(text string) (uint16, error) {
-	if text == "" {
-		return 0, nil
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err == nil && port == 0 {
-		err = errors.New("no port is 0")
-	}
-	return uint16(port), err
-}
-
-// maxToken is how many bytes a token may have that a host tells: one of a ServiceAccount has a thousand.
-const maxToken = 8 << 10
-
-// isToken reports whether a text that a host tells may be a token: printable ASCII.
-func isToken(text string) bool {
-	return text != "" && len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
-}
-
-// opens waits until a Jupyter server answers.
-func (d *door) opens(ctx context.Context) error {
-	for {
-		err := d.answers(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// answers asks without the token: what listens there may be something else.
-func (d *door) answers(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, notebookAnswers)
-	defer cancel()
-	_, err := d.client.Version(limited)
-	return err
-}
-
 // hostOfNode is the host whose node this is, or the control plane's where kgpu has no connection to it.
-func (s *session) hostOfNode(node string) string {
+func (s *story) hostOfNode(node string) string {
 	for _, h := range s.Inventory.Hosts {
-		if f := s.facts[h.ID()]; f != nil && s.hosts[h.ID()] != nil && plan.NodeName(h, f) == node {
+		if f := s.Facts[h.ID()]; f != nil && s.Conn(h.ID()) != nil && plan.NodeName(h, f) == node {
 			return h.ID()
 		}
 	}
-	return s.adminPlane().ID()
-}
-
-func (s *session) host(id string) inventory.Host {
-	i := slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.ID() == id })
-	return s.Inventory.Hosts[i]
+	return s.AdminPlane().ID()
 }

@@ -16,6 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
@@ -99,7 +100,7 @@ func stage(t *testing.T, actors ...*actor) (Options, *event.Recorder) {
 		inv.Hosts[i].Address, inv.Hosts[i].SSH = h.Address, h.SSH
 	}
 	events := &event.Recorder{}
-	return Options{Inventory: inv, Run: "test", Events: events, Command: "test"}, events
+	return Options{Options: session.Options{Inventory: inv, Run: "test", Events: events, Command: "test"}}, events
 }
 
 // Whoever wants to change a cluster that somebody else holds hears so, without waiting for hosts that are slower.

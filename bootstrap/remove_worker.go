@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -15,6 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -41,7 +41,7 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 		return reason.Usagef("the hosts cannot be taken out of the file: %v", err)
 	}
 	o.Limit = ids
-	hosts, err := o.selected()
+	hosts, err := o.Selected()
 	if err != nil {
 		return err
 	}
@@ -49,45 +49,33 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 		if !r.Force || !unreachable(err) {
 			return false
 		}
-		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Host: h.ID(), Kind: event.Warning, Text: "going on without it: " + err.Error()})
+		o.Tell(event.Event{Host: h.ID(), Kind: event.Warning, Text: "going on without it: " + err.Error()})
 		return true
 	}
-	s, err := openAloneWithout(ctx, o, hosts, lost)
+	s, err := session.OpenAlone(ctx, o.Options, hosts, lost)
 	if err != nil {
 		return adviseForce(err, ids)
 	}
-	defer s.close()
-	if err := s.awaiting(ctx, s.stop); err != nil {
-		return err
-	}
-	var left map[string][]graph.Ref
-	design := func(ctx context.Context) (*graph.Graph, error) {
-		if err := s.stop(ctx); err != nil {
-			return nil, err
-		}
-		g, after, err := plan.Remove(s.Inventory, s.facts, ids, r.Force)
-		left = after
-		return g, err
-	}
-	g, err := design(ctx)
-	if err != nil {
-		return err
-	}
-	s.skips(g)
-	ask := func(g *graph.Graph) error { return s.sure(ctx, g, r) }
-	if err := ask(g); err != nil {
-		return err
-	}
-	return s.changing(ctx, g, design, ask, func(ctx context.Context, g *graph.Graph) error {
-		result, err := s.engine().Execute(ctx, g)
-		s.tellWhatIsLeft(result)
-		return errors.Join(err, s.forget(ids, left, result))
-	})
+	defer s.Close()
+	var after map[string][]graph.Ref
+	return session.Change{
+		Former: (*session.Session).Stop,
+		Plan: func() (g *graph.Graph, err error) {
+			g, after, err = plan.Remove(s.Inventory, s.Facts, ids, r.Force)
+			return g, err
+		},
+		Ask: func(ctx context.Context, g *graph.Graph) error { return r.sure(ctx, s, o, g) },
+		Do: func(ctx context.Context, g *graph.Graph) error {
+			result, err := s.Execute(ctx, g)
+			s.TellUnreverted(result)
+			return errors.Join(err, forget(s, ids, after, result))
+		},
+	}.Run(ctx, s)
 }
 
 // leaving turns names into the IDs of workers.
 func (o Options) leaving(names []string) ([]string, error) {
-	ids, err := o.named(names)
+	ids, err := o.Named(names)
 	if err != nil {
 		return nil, err
 	}
@@ -118,23 +106,23 @@ func adviseForce(err error, workers []string) error {
 }
 
 // sure shows the plan, and asks: which pods may be moved, or else whether all of this is meant.
-func (s *session) sure(ctx context.Context, graph *graph.Graph, r Removal) error {
-	if err := r.Show(graph); err != nil || graph.Empty() {
+func (r Removal) sure(ctx context.Context, s *session.Session, o Options, g *graph.Graph) error {
+	if err := r.Show(g); err != nil || g.Empty() {
 		return err
 	}
-	found, err := s.disturbances(ctx, graph)
+	found, err := disturbances(ctx, s, g)
 	switch {
 	case err != nil:
 		return err
 	case Disturbing(found):
-		_, err := s.Agree(found)
+		_, err := o.Agree(found)
 		return err
 	}
 	return r.Sure()
 }
 
 // forget removes the workers that have left from the inventory file, and says what became of those that were not reached.
-func (s *session) forget(ids []string, left map[string][]graph.Ref, result *run.Result) error {
+func forget(s *session.Session, ids []string, left map[string][]graph.Ref, result *run.Result) error {
 	var gone []string
 	for _, id := range ids {
 		if !slices.ContainsFunc(left[id], func(last graph.Ref) bool { return !done(result, last) }) {
@@ -154,9 +142,8 @@ func (s *session) forget(ids []string, left map[string][]graph.Ref, result *run.
 		}
 	}
 	for _, id := range gone {
-		if s.hosts[id] == nil {
-			s.Events.Emit(event.Event{
-				Time: time.Now(), Run: s.Run, Host: id, Kind: event.Warning,
+		if s.Conn(id) == nil {
+			s.Tell(event.Event{Host: id, Kind: event.Warning,
 				Text: "the host itself was not cleaned: kgpu's packages and files, and the keys of its kubelet, are still on it. When it can be reached, write it into " +
 					s.Inventory.Path + " again and run `kgpu remove-worker " + id + "`; a host that is installed anew needs nothing",
 			})
@@ -206,13 +193,13 @@ func withoutHosts(path string, ids []string) ([]byte, error) {
 // remove when some have left. It is all of them when the file cannot be read.
 func StillNamed(path string, names []string) []string {
 	inv, err := inventory.Load(path, inventory.Options{})
-	all, problem := expand(names)
+	all, problem := session.Expand(names)
 	if err != nil || problem != nil {
 		return names
 	}
 	var out []string
 	for _, name := range all {
-		if _, err := (Options{Inventory: inv}).named([]string{name}); err == nil {
+		if _, err := (session.Options{Inventory: inv}).Named([]string{name}); err == nil {
 			out = append(out, name)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -35,7 +34,7 @@ func (o Options) render(dir string, graph *graph.Graph) (string, error) {
 		graph.Warnings = append(graph.Warnings, graph.Kubernetes)
 	}
 	for _, w := range graph.Warnings {
-		o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Warning, Text: w})
+		o.Tell(event.Event{Kind: event.Warning, Text: w})
 	}
 	if graph.Empty() {
 		return fmt.Sprintf("nothing was written: the hosts have all of it already; --assume RELEASE renders what bare hosts need (%s)", Releases()), nil
@@ -57,7 +56,7 @@ func (o Options) rendered(ctx context.Context, assume string) (*graph.Graph, *in
 	if assume == "" {
 		return o.planned(ctx)
 	}
-	hosts, err := o.selected()
+	hosts, err := o.Selected()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,13 +6,23 @@ import (
 	"testing"
 )
 
-// TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and SSH to the
-// packages below; who carries out or shows a graph does not know what its steps are for; records are read without a connection
-// and without a plan.
+// TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and the
+// network to the packages below; a session knows its hosts, and not what is made of them; access changes no host;
+// who carries out or shows a graph does not know what its steps are for; records are read
+// without a connection and without a plan.
 func TestRooms(t *testing.T) {
 	const own = "kgpu.dev/kgpu/bootstrap/"
 	for folder, strangers := range map[string][]string{
-		".":       {own + "history", own + "timeline", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp"},
+		".": {
+			own + "remote", own + "history", own + "timeline", own + "jupyter", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp",
+			"net", "net/http", "net/netip", "net/url", "os/exec", "crypto/rand", "crypto/tls", "crypto/x509",
+		},
+		"session": {
+			own + "kubeconfig", own + "preflight", own + "catalog", own + "report", own + "records", "net", "net/http", "os/exec", "go.yaml.in/yaml/v3",
+		},
+		"access": {
+			own + "run", own + "preflight", own + "records", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh",
+		},
 		"graph":   {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
 		"run":     {own + "catalog", own + "plan"},
 		"report":  {own + "plan"},

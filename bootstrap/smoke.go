@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -13,19 +12,21 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/smoke"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // Smoke proves that every card of the cluster's hosts computes for exactly one pod, and opens the notebook.
 func Smoke(ctx context.Context, o Options) error {
-	s, err := openAlone(ctx, o, o.Inventory.Hosts)
+	open, err := session.OpenAlone(ctx, o.Options, o.Inventory.Hosts, nil)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	return s.holding(ctx, func(ctx context.Context) error {
-		if err := s.attach(ctx); err != nil {
+	s := &story{Session: open, want: o}
+	defer s.Close()
+	return s.Locked(ctx, func(ctx context.Context) error {
+		if err := s.Attach(ctx); err != nil {
 			return err
 		}
 		return s.prove(ctx, false, s.owesProof())
@@ -34,14 +35,14 @@ func Smoke(ctx context.Context, o Options) error {
 
 // prove has pods compute in the cluster, one for each card that the hosts list, and then opens the notebook, a new one if that was
 // planned. owed says that a former run owes a proof of all cards.
-func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
+func (s *story) prove(ctx context.Context, newNotebook, owed bool) error {
 	nodes, hosts := s.nodesWithCards()
 	missing := s.missingCards()
 	if len(nodes) == 0 && missing != nil {
 		return missing
 	}
 	if len(nodes) == 0 {
-		s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Kind: event.Warning, Text: "no host has a card that its driver sees: there is nothing to prove"})
+		s.Tell(event.Event{Kind: event.Warning, Text: "no host has a card that its driver sees: there is nothing to prove"})
 		return nil
 	}
 	table, err := s.proveCards(ctx, nodes, hosts)
@@ -66,32 +67,32 @@ func (s *session) prove(ctx context.Context, newNotebook, owed bool) error {
 	if err = errors.Join(missing, err); err != nil {
 		return err
 	}
-	if owed && !plan.AllCards(s.Inventory, s.facts) {
+	if owed && !plan.AllCards(s.Inventory, s.Facts) {
 		return nil // this proof was of some of them only
 	}
 	return s.remember(ctx)
 }
 
 // owesProof reports whether a former run did not come to the end of its proof.
-func (s *session) owesProof() bool {
-	return s.anyPlane(func(f *facts.Host) bool { return f.Unproven })
+func (s *story) owesProof() bool {
+	return s.AnyPlane(func(f *facts.Host) bool { return f.Unproven })
 }
 
 // remember has the control plane know that the proof came to its end.
-func (s *session) remember(ctx context.Context) error {
-	graph, err := plan.Proven(s.Inventory, s.facts)
+func (s *story) remember(ctx context.Context) error {
+	g, err := plan.Proven(s.Inventory, s.Facts)
 	if err != nil {
 		return err
 	}
-	_, err = s.engine().Execute(ctx, graph)
+	_, err = s.Execute(ctx, g)
 	return err
 }
 
 // missingCards are those of the cluster's hosts that the bus has and the driver does not list: no pod can have them.
-func (s *session) missingCards() error {
+func (s *story) missingCards() error {
 	var errs []error
 	for _, h := range s.Inventory.Hosts {
-		f := s.facts[h.ID()]
+		f := s.Facts[h.ID()]
 		if f == nil || f.Kubelet == nil {
 			continue
 		}
@@ -110,14 +111,12 @@ func (s *session) missingCards() error {
 }
 
 // proven tells what became of a card.
-func (s *session) proven(hosts map[string]string, r *smoke.Row) {
-	s.Events.Emit(event.Event{
-		Time: time.Now(), Run: s.Run, Host: hosts[r.Node], Kind: event.Proof, Text: r.UUID + "  " + r.Card + "  " + r.By(),
-	})
+func (s *story) proven(hosts map[string]string, r *smoke.Row) {
+	s.Tell(event.Event{Host: hosts[r.Node], Kind: event.Proof, Text: r.UUID + "  " + r.Card + "  " + r.By()})
 }
 
 // proveCards runs a Job for each card.
-func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[string]string) (*smoke.Table, error) {
+func (s *story) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[string]string) (*smoke.Table, error) {
 	k := s.settled().Kubernetes
 	minor, _ := catalog.Kubernetes(k.Version.Minor)
 	manifest, err := smoke.Manifest(nodes, minor, k.FeatureGates)
@@ -128,15 +127,15 @@ func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[
 	for _, n := range nodes {
 		cards += len(n.Cards)
 	}
-	graph, err := plan.Smoke(s.Inventory, s.facts, manifest, plural.Of(cards, "card")+" on "+plural.Of(len(nodes), "node"))
+	g, err := plan.Smoke(s.Inventory, s.Facts, manifest, plural.Of(cards, "card")+" on "+plural.Of(len(nodes), "node"))
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.engine().Execute(ctx, graph)
+	done, err := s.Execute(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	table, err := smoke.Judge(nodes, string(done.Outputs[graph.Steps[0].Ref][plan.OutputLogs]))
+	table, err := smoke.Judge(nodes, string(done.Outputs[g.Steps[0].Ref][plan.OutputLogs]))
 	for _, e := range reason.All(err) {
 		e.Host = hosts[e.Host]
 	}
@@ -144,10 +143,10 @@ func (s *session) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[
 }
 
 // nodesWithCards also returns the host of each node.
-func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
+func (s *story) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
 	hosts = map[string]string{}
 	for _, h := range s.Inventory.Hosts {
-		f := s.facts[h.ID()]
+		f := s.Facts[h.ID()]
 		if f == nil || len(f.NVIDIA.Seen) == 0 {
 			continue
 		}
@@ -163,21 +162,21 @@ func (s *session) nodesWithCards() (nodes []smoke.Node, hosts map[string]string)
 
 // proveNew is the last act of a run that did something for cards, or finds no notebook: nothing was proven yet, or not to
 // the end. The hosts with cards tell what their drivers see now.
-func (s *session) proveNew(ctx context.Context, done *graph.Graph) error {
+func (s *story) proveNew(ctx context.Context, done *graph.Graph) error {
 	if !plan.Proves(done) {
 		return nil
 	}
 	owed := s.owesProof()
 	var concerned []inventory.Host
-	for _, h := range s.known() {
-		if s.hasCards(s.facts[h.ID()]) || h.IsControlPlane() {
+	for _, h := range s.Known() {
+		if s.hasCards(s.Facts[h.ID()]) || h.IsControlPlane() {
 			concerned = append(concerned, h)
 		}
 	}
-	if err := s.visit(ctx, concerned, func(h inventory.Host) error { return s.look(ctx, h.ID()) }); err != nil {
+	if err := s.LookAtAll(ctx, concerned); err != nil {
 		return err
 	}
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)
 }
 
-func (s *session) hasCards(f *facts.Host) bool { return len(plan.Cards(s.Inventory, f)) > 0 }
+func (s *story) hasCards(f *facts.Host) bool { return len(plan.Cards(s.Inventory, f)) > 0 }

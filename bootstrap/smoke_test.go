@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -32,12 +33,12 @@ func TestCardsThatNoDriverLists(t *testing.T) {
 		{"no cards", true, facts.NVIDIA{}, ""},
 		{"an unknown card, for which there is no driver", true, facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "0001"}}}, ""},
 	} {
-		s := &session{Options: Options{Inventory: inv}}
+		s := newStory(Options{Options: session.Options{Inventory: inv}})
 		h := &facts.Host{OS: facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble"}, Kernel: "6.8.0-85-generic", NVIDIA: c.nvidia}
 		if c.node {
 			h.Kubelet = &facts.Member{}
 		}
-		s.facts = map[string]*facts.Host{"w1": h}
+		s.Facts = map[string]*facts.Host{"w1": h}
 		var got []string
 		for _, e := range reason.All(s.missingCards()) {
 			if e.ID != reason.SmokeCardMissing || e.Host != "w1" {

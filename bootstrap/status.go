@@ -1,13 +1,12 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/status"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
@@ -15,14 +14,14 @@ import (
 
 // statusBounds are what a host may take for one of the two scripts. Somebody waits for the table: a host that is slower has a
 // row that says so.
-var statusBounds = remote.Bounds{Bytes: factsBounds.Bytes, Time: 2 * time.Minute}
+var statusBounds = session.Bounds{Bytes: session.FactsBounds.Bytes, Time: 2 * time.Minute}
 
 // Status looks at all hosts at the same time, changes nothing, and calls show with what they told: one connection to each and
 // two commands. A host that cannot be asked is in the report, not an error. With every above zero it looks again and again,
 // with that pause, over the same connections, until ctx ends, which then is no error.
 func Status(ctx context.Context, o Options, every time.Duration, show func(*status.Report) error) error {
-	s := newSession(o)
-	defer s.close()
+	s := newStory(o)
+	defer s.Close()
 	for shown := false; ; shown = true {
 		report := s.observe(ctx)
 		switch {
@@ -44,14 +43,14 @@ func Status(ctx context.Context, o Options, every time.Duration, show func(*stat
 }
 
 // observe asks every host how it is.
-func (s *session) observe(ctx context.Context) *status.Report {
+func (s *story) observe(ctx context.Context) *status.Report {
 	hosts := s.Inventory.Hosts
 	seen := make([]status.Seen, len(hosts))
 	at := make(map[string]int, len(hosts))
 	for i, h := range hosts {
 		at[h.ID()] = i
 	}
-	_ = each(hosts, func(h inventory.Host) error { // what fails is in what was seen
+	_ = session.Each(hosts, func(h inventory.Host) error { // what fails is in what was seen
 		seen[at[h.ID()]] = s.observeHost(ctx, h)
 		return nil
 	})
@@ -59,35 +58,24 @@ func (s *session) observe(ctx context.Context) *status.Report {
 }
 
 // observeHost asks one. A connection over which something failed is not used again.
-func (s *session) observeHost(ctx context.Context, h inventory.Host) status.Seen {
+func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Seen {
 	seen := status.Seen{Host: h}
-	s.mu.Lock()
-	conn := s.hosts[h.ID()]
-	s.mu.Unlock()
-	if conn == nil {
-		if conn, seen.Err = s.dialer.Dial(ctx, h); seen.Err != nil {
-			return seen
-		}
-		s.mu.Lock()
-		s.hosts[h.ID()] = conn
-		s.mu.Unlock()
+	if _, seen.Err = s.Connect(ctx, h); seen.Err != nil {
+		return seen
 	}
-	output, err := conn.Output(ctx, remote.Command{Name: "facts", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Facts())}, statusBounds)
+	output, err := s.AskOnce(ctx, h.ID(), session.Question{Name: "facts", Script: scripts.Facts(), Bounds: statusBounds})
 	if err == nil {
 		seen.Facts, err = facts.Parse(output)
 	}
 	if err == nil {
-		output, err = conn.Output(ctx, remote.Command{Name: "status", Line: "bash -s", Root: true, Stdin: bytes.NewReader(scripts.Status())}, statusBounds)
+		output, err = s.AskOnce(ctx, h.ID(), session.Question{Name: "status", Script: scripts.Status(), Bounds: statusBounds})
 	}
 	if err == nil {
 		seen.Status, err = facts.ParseStatus(output)
 	}
 	if err != nil {
-		seen.Err = factsError(h.ID(), err, output...)
-		s.mu.Lock()
-		delete(s.hosts, h.ID())
-		s.mu.Unlock()
-		conn.Close()
+		seen.Err = session.FactsError(h.ID(), err, output...)
+		s.Drop(h.ID())
 	}
 	return seen
 }

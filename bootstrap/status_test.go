@@ -20,6 +20,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/status"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -71,7 +72,7 @@ func watch(t *testing.T, hosts ...*watched) (Options, []*sshtest.Server, *event.
 		inv.Hosts, servers = append(inv.Hosts, h), append(servers, server)
 	}
 	events := &event.Recorder{}
-	return Options{Inventory: inv, Run: "r-1", Events: events}, servers, events
+	return Options{Options: session.Options{Inventory: inv, Run: "r-1", Events: events}}, servers, events
 }
 
 // controls answers as a control plane whose cluster has these nodes.

@@ -19,8 +19,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/records"
-	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/support"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
@@ -47,7 +47,7 @@ func Support(ctx context.Context, o Options, so SupportOptions) error {
 	if err != nil {
 		return err
 	}
-	o.Events.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Wait, Text: "facts and logs of " + plural.Of(len(o.Inventory.Hosts), "host")})
+	o.Tell(event.Event{Kind: event.Wait, Text: "facts and logs of " + plural.Of(len(o.Inventory.Hosts), "host")})
 	unreached, err := gather(ctx, o, so, bundle)
 	if ctx.Err() != nil {
 		err = &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; no bundle was written", Advice: "run the same command again"}
@@ -71,8 +71,8 @@ func Support(ctx context.Context, o Options, so SupportOptions) error {
 
 // gather puts everything into the bundle. It returns the errors of the hosts that told nothing.
 func gather(ctx context.Context, o Options, so SupportOptions, bundle *support.Bundle) (unreached []error, err error) {
-	s := newSession(o)
-	defer s.close()
+	s := session.New(o.Options)
+	defer s.Close()
 	hosts := o.Inventory.Hosts
 	told, failures := make([]int, len(hosts)), make([]error, len(hosts))
 	var group errgroup.Group
@@ -84,10 +84,10 @@ func gather(ctx context.Context, o Options, so SupportOptions, bundle *support.B
 	})
 	for i, h := range hosts {
 		group.Go(func() error {
-			files, err := s.tell(ctx, h)
+			files, err := tell(ctx, s, h)
 			told[i], failures[i] = len(files), err
 			if err != nil {
-				s.Events.Emit(event.Event{Time: time.Now(), Run: s.Run, Host: h.ID(), Kind: event.Warning, Text: err.Error()})
+				s.Tell(event.Event{Host: h.ID(), Kind: event.Warning, Text: err.Error()})
 				files = append(files, support.Entry{Name: "error.txt", Content: described(err)})
 			}
 			for _, f := range files {
@@ -129,17 +129,16 @@ func described(err error) []byte {
 }
 
 // tell asks a host for all that it can tell. Names of the result are those of files, and there may be some in spite of an error.
-func (s *session) tell(ctx context.Context, h inventory.Host) (files []support.Entry, err error) {
-	conn, err := s.dialer.Dial(ctx, h) // which has its own bounds, and may ask somebody about the host's key
-	if err != nil {
+func tell(ctx context.Context, s *session.Session, h inventory.Host) (files []support.Entry, err error) {
+	if _, err := s.Connect(ctx, h); err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer s.Drop(h.ID())
 	ctx, cancel := context.WithTimeoutCause(ctx, supportPatience, fmt.Errorf("the host took more than %s", supportPatience))
 	defer cancel()
-	raw, err := printed(ctx, conn, "facts", scripts.Facts())
+	raw, err := printed(ctx, s, h.ID(), session.Question{Name: "facts", Script: scripts.Facts()})
 	if len(raw) == 0 && err != nil {
-		return nil, factsError(h.ID(), err)
+		return nil, session.FactsError(h.ID(), err)
 	}
 	files = append(files, support.Entry{Name: "facts.txt", Content: raw})
 	seen, wrong := facts.Parse(raw)
@@ -148,9 +147,9 @@ func (s *session) tell(ctx context.Context, h inventory.Host) (files []support.E
 		files, wrong = append(files, support.Entry{Name: "facts.json", Content: text}), marshalling
 	}
 	if wrong = errors.Join(err, wrong); wrong != nil {
-		wrong = factsError(h.ID(), wrong) // the logs may say why
+		wrong = session.FactsError(h.ID(), wrong) // the logs may say why
 	}
-	output, err := printed(ctx, conn, "support", scripts.Support())
+	output, err := printed(ctx, s, h.ID(), session.Question{Name: "support", Script: scripts.Support()})
 	entries, cut := support.Read(output)
 	for _, e := range entries {
 		files = append(files, support.Entry{Name: e.Name + ".txt", Content: e.Content})
@@ -162,13 +161,13 @@ func (s *session) tell(ctx context.Context, h inventory.Host) (files []support.E
 }
 
 // printed is what a script prints on a host, as much of it as a bundle takes and as came before an error.
-func printed(ctx context.Context, conn *remote.Host, name string, script []byte) ([]byte, error) {
+func printed(ctx context.Context, s *session.Session, id string, q session.Question) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &support.Capture{Full: cancel} // what prints without an end is not waited for
-	err := conn.Run(ctx, remote.Command{Name: name, Line: "bash -s", Root: true, Stdin: bytes.NewReader(script), Stdout: out})
+	err := s.Listen(ctx, id, q, out)
 	if full := out.Err(); full != nil {
-		err = fmt.Errorf("%s: %s: %w", conn.ID(), name, full)
+		err = fmt.Errorf("%s: %s: %w", id, q.Name, full)
 	}
 	return out.Bytes(), err
 }

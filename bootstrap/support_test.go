@@ -19,6 +19,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -78,7 +79,7 @@ func ask(t *testing.T, ctx context.Context, hosts ...inventory.Host) *asked {
 	}
 	a := &asked{file: filepath.Join(dir, "bundle.tar.gz"), files: map[string]string{}}
 	var out bytes.Buffer
-	a.err = Support(ctx, Options{Inventory: inv, Run: "r-1", Events: &a.events},
+	a.err = Support(ctx, Options{Options: session.Options{Inventory: inv, Run: "r-1", Events: &a.events}},
 		SupportOptions{File: a.file, Version: "v9", Now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Out: &out})
 	a.said = out.String()
 	f, err := os.Open(a.file)

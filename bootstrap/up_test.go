@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -23,10 +24,8 @@ func TestAgedCatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for months, want := range map[int]bool{0: false, 5: false, 7: true} {
-		s := &session{
-			Options: Options{Inventory: inv, Now: func() time.Time { return catalog.AsOf.AddDate(0, months, 0) }},
-			facts:   map[string]*facts.Host{"cp1": f},
-		}
+		s := newStory(Options{Options: session.Options{Inventory: inv}, Now: func() time.Time { return catalog.AsOf.AddDate(0, months, 0) }})
+		s.Facts["cp1"] = f
 		g, err := s.plan()
 		if err != nil {
 			t.Fatal(err)

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // farewell is what the control plane tells of a user who was deleted.
@@ -34,25 +36,25 @@ func DeleteUser(ctx context.Context, o Options, name string) (string, error) {
 		return "", &reason.UsageError{Message: err.Error()}
 	}
 	var out string
-	err := onControlPlane(ctx, o, func(ctx context.Context, s *session) error {
-		graph, err := plan.DeleteUser(s.Inventory, s.facts, name)
+	err := session.OnPlanes(ctx, o.Options, func(ctx context.Context, s *session.Session) error {
+		graph, err := plan.DeleteUser(s.Inventory, s.Facts, name)
 		if err != nil {
 			return err
 		}
-		done, err := s.engine().Execute(ctx, graph)
+		done, err := s.Execute(ctx, graph)
 		if err != nil {
 			return err
 		}
-		said := done.Outputs[graph.Steps[0].Ref]
+		c, said := access.To(s, o.Kubeconfig), done.Outputs[graph.Steps[0].Ref]
 		if strings.TrimSpace(string(said[plan.OutputFound])) == "" {
-			return s.noSuchUser(ctx, name)
+			return noSuchUser(ctx, c, name)
 		}
 		f := newFarewell(name, said)
 		if len(f.accounts) > 0 {
-			s.warn("%s may have tokens of ServiceAccounts that keep their rights, as the namespace is not theirs alone: %s", name, some(f.accounts))
+			c.Warn("%s may have tokens of ServiceAccounts that keep their rights, as the namespace is not theirs alone: %s", name, some(f.accounts))
 		}
 		if len(f.may)+len(f.left) > 0 {
-			return &reason.Error{ID: reason.UserRightsLeft, Host: s.adminPlane().ID(), Doing: "taking all rights from " + name, Detail: f.rights()}
+			return &reason.Error{ID: reason.UserRightsLeft, Host: s.AdminPlane().ID(), Doing: "taking all rights from " + name, Detail: f.rights()}
 		}
 		out = f.String()
 		return nil
@@ -74,7 +76,7 @@ func newFarewell(name string, said map[string][]byte) *farewell {
 		accounts: lines(plan.OutputAccounts), pods: lines(plan.OutputPods),
 	}
 	for _, line := range lines(plan.OutputEnd) {
-		if end := certificateEnd(line); end.After(f.until) {
+		if end := access.CertificateEnd(line); end.After(f.until) {
 			f.until = end
 		}
 	}

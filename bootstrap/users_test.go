@@ -2,20 +2,13 @@ package bootstrap
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,126 +17,21 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 )
-
-// signer is a cluster's certificate authority.
-type signer struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-func newSigner(t testing.TB) *signer {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &signer{key, cert}
-}
-
-func (s *signer) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.cert.Raw})
-}
-
-// admin is the administrator's way in as kubeadm makes it.
-func (s *signer) admin(t testing.TB, server string) *kubeconfig.Access {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "kubernetes-admin"}, NotBefore: s.cert.NotBefore, NotAfter: s.cert.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, &key.PublicKey, s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &kubeconfig.Access{
-		Cluster: "kubernetes", User: "kubernetes-admin", Context: "kubernetes-admin@kubernetes", Server: server, CA: s.pem(),
-		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
-	}
-}
-
-// adminConfText is a kubeconfig as kubeadm writes it.
-func adminConfText(t testing.TB, a *kubeconfig.Access) string {
-	t.Helper()
-	text, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text) + "preferences: {}\n"
-}
-
-// sign signs what a CertificateSigningRequest asks for, for a year at most.
-func (s *signer) sign(t *testing.T, object []byte) []byte {
-	t.Helper()
-	var request struct {
-		Spec struct {
-			Request           string
-			ExpirationSeconds int64 `yaml:"expirationSeconds"`
-		}
-	}
-	if err := yaml.Unmarshal(object, &request); err != nil {
-		t.Fatal(err)
-	}
-	data, err := base64.StdEncoding.DecodeString(request.Spec.Request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, rest := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
-		t.Fatalf("the request is %q", data)
-	}
-	csr, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := csr.CheckSignature(); err != nil {
-		t.Fatal(err)
-	}
-	end := time.Now().Add(time.Duration(request.Spec.ExpirationSeconds) * time.Second)
-	if year := time.Now().AddDate(1, 0, 0); end.After(year) {
-		end = year
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: csr.Subject, NotBefore: s.cert.NotBefore, NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, csr.PublicKey, s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
 
 // userSite is a cluster whose control plane signs what user/create brings.
 func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
 	t.Helper()
 	s, o := newSite(t, "cp1")
 	s.joined["cp1"] = true
-	authority := newSigner(t)
-	put(t, s.adminConf, adminConfText(t, authority.admin(t, "https://api-78e651.lab.kgpu.internal:6443")))
+	authority := clustertest.NewAuthority(t)
+	put(t, s.adminConf, clustertest.AdminConf(t, authority.Admin(t, "https://api-78e651.lab.kgpu.internal:6443")))
 	o.Inventory.Path, o.Inventory.Cluster = filepath.Join(t.TempDir(), "inventory.yaml"), "lab"
 	sent := new([]byte)
 	s.servers["cp1"].Handle(func(e *sshtest.Exec) int {
@@ -168,7 +56,7 @@ func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
 		}
 		const id = "user/create"
 		fmt.Fprintf(e.Stdout, "B\t%s\t0\n", id)
-		for name, value := range map[string][]byte{"certificate": authority.sign(t, request), "enforced": []byte(enforced)} {
+		for name, value := range map[string][]byte{"certificate": authority.Sign(t, request), "enforced": []byte(enforced)} {
 			fmt.Fprintf(e.Stdout, "O\t%s\t%s\t%s\n", id, name, base64.StdEncoding.EncodeToString(value))
 		}
 		fmt.Fprintf(e.Stdout, "D\t%s\t0\t1\t\t\nE\t0\n", id)
@@ -265,36 +153,6 @@ func TestWarningsOfUsers(t *testing.T) {
 	}
 }
 
-// A certificate that is somebody else's, or for another key, makes no kubeconfig.
-func TestUserCertificate(t *testing.T) {
-	_, o := newSite(t, "cp1")
-	s := newSession(o)
-	defer s.close()
-	authority := newSigner(t)
-	certificate := func(user string) (cert, key []byte) {
-		key, request, err := newRequest(user)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return authority.sign(t, fmt.Appendf(nil, "spec: {request: %s, expirationSeconds: 86400}", base64.StdEncoding.EncodeToString(request))), key
-	}
-	joe, key := certificate("joe")
-	again, _ := certificate("joe")
-	ann, anns := certificate("ann")
-	if _, text, err := s.userCertificate(append([]byte("\n"), joe...), key, authority.pem(), "joe"); err != nil || !bytes.Equal(text, joe) {
-		t.Errorf("%v, and the kubeconfig has %q", err, text)
-	}
-	for name, c := range map[string][3][]byte{
-		"another key's": {again, key, authority.pem()}, "another user's": {ann, anns, authority.pem()}, "nothing": {nil, key, authority.pem()},
-		"another authority's": {joe, key, newSigner(t).pem()}, "with something behind": {slices.Concat(joe, []byte("exec: {}\n")), key, authority.pem()},
-		"with a key behind": {slices.Concat(joe, key), key, authority.pem()},
-	} {
-		if _, _, err := s.userCertificate(c[0], c[1], c[2], "joe"); !errors.Is(err, &reason.Error{ID: reason.UserRefused}) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // What a host says of a binding becomes a command to copy only where a shell could not take it for more.
 func TestBindingsToEdit(t *testing.T) {
 	for said, want := range map[string]string{
@@ -366,19 +224,6 @@ func TestNoClusterNoUser(t *testing.T) {
 	_, o := newSite(t, "cp1")
 	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")
 	if _, err := CreateUser(t.Context(), o, UserOptions{Name: "joe", Role: "edit", Days: 1}); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
-		t.Error(err)
-	}
-}
-
-func TestUsers(t *testing.T) {
-	h, o := newAPIHost(t)
-	h.program(t, "kubectl", `printf 'joe\tjoe\tedit\tDec  1 10:00:00 2026 GMT\nann\tlab\tview\t\n'`)
-	got, err := Users(t.Context(), o)
-	if err != nil || len(got) != 2 || got[0].Name != "joe" || got[0].Until.Format(time.DateOnly) != "2026-12-01" || got[1].Role != "view" || !got[1].Until.IsZero() {
-		t.Errorf("%+v, %v", got, err)
-	}
-	h.program(t, "kubectl", `echo what; exit 0`)
-	if _, err := Users(t.Context(), o); !errors.Is(err, &reason.Error{ID: reason.FactsFailed}) {
 		t.Error(err)
 	}
 }

@@ -6,18 +6,18 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // standardError is where commands say what they do whose standard output is something else's, such as kubectl's.
-func standardError(c *cli.Context, detail report.Detail, tell func(bootstrap.Options) error) error {
+func standardError(c *cli.Context, detail report.Detail, tell func(session.Options) error) error {
 	inv, err := load(c)
 	if err != nil {
 		return err
 	}
 	events := report.New(report.Detect(os.Stderr), c.App.ErrWriter, detail)
-	err = tell(options(c, inv, events))
+	err = tell(options(c, inv, events).Options)
 	return errors.Join(err, events.Close())
 }
 

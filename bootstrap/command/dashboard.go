@@ -8,7 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -45,8 +47,8 @@ func dashboard(c *cli.Context) error {
 	if err != nil || d.JSON { // the stream of events is over, and the token is not for programs
 		return err
 	}
-	return standardError(c, report.Normal, func(o bootstrap.Options) error {
-		return errors.Join(bootstrap.OpenDashboard(c.Context, o, d), sayItStays(c, o.Inventory))
+	return standardError(c, report.Normal, func(o session.Options) error {
+		return errors.Join(access.OpenDashboard(c.Context, o, d), sayItStays(c, o.Inventory))
 	})
 }
 

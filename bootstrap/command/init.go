@@ -15,6 +15,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -52,9 +53,9 @@ func initInventory(c *cli.Context) error {
 	}
 	events := report.New(report.Plain, talk, detail)
 	err = bootstrap.Init(c.Context, bootstrap.InitOptions{
+		Options: session.Options{Run: session.NewRunID(now), Events: events, SSHConfig: c.String("ssh-config"), Trust: trust(c)},
 		Targets: targets, File: file, Cluster: c.String("cluster"), Modern: c.Bool("modern"),
-		Way: way(c), SSHConfig: c.String("ssh-config"),
-		Trust: trust(c), Follow: follow(c, file), Run: bootstrap.NewRunID(now), Events: events, Out: c.App.Writer, Talk: talk, Now: now,
+		Way: way(c), Follow: follow(c, file), Out: c.App.Writer, Talk: talk, Now: now,
 	})
 	return errors.Join(err, events.Close())
 }

@@ -5,8 +5,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // Kubeconfig is kgpu kubeconfig.
@@ -37,8 +38,8 @@ func kubeconfig(c *cli.Context) error {
 			return err
 		}
 	}
-	return standardError(c, report.Normal, func(o bootstrap.Options) error {
-		return bootstrap.Kubeconfig(c.Context, o, bootstrap.KubeconfigOptions{
+	return standardError(c, report.Normal, func(o session.Options) error {
+		return access.Kubeconfig(c.Context, o, access.KubeconfigOptions{
 			File: c.String("file"), Merge: c.Bool("merge"), Use: c.Bool("use"), Tunnel: c.Bool("tunnel"), Port: c.Int("port"), Out: c.App.Writer,
 		})
 	})

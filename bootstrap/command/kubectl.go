@@ -7,8 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // Kubectl is kgpu kubectl.
@@ -20,10 +21,10 @@ func Kubectl() *cli.Command {
 }
 
 func kubectl(c *cli.Context) error {
-	k := bootstrap.KubectlOptions{Args: c.Args().Slice(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	k := access.KubectlOptions{Args: c.Args().Slice(), Kubeconfig: c.String("kubeconfig"), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	k.Program, _ = exec.LookPath("kubectl") // where there is none, the control plane has one
 	k.SSH, _ = exec.LookPath("ssh")
-	return standardError(c, report.Normal, func(o bootstrap.Options) error {
-		return bootstrap.Kubectl(c.Context, o, k)
+	return standardError(c, report.Normal, func(o session.Options) error {
+		return access.Kubectl(c.Context, o, k)
 	})
 }

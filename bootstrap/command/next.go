@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
@@ -48,7 +49,7 @@ func next(c *cli.Context, inv *inventory.Inventory, err error) string {
 // kubectlWords is how the cluster is asked from here: this machine's kubectl or, where there is none, kgpu's way to the control plane's.
 func kubectlWords(c *cli.Context, inv *inventory.Inventory) []string {
 	if _, err := exec.LookPath("kubectl"); err == nil {
-		return []string{"kubectl", "--kubeconfig", cmp.Or(c.String("kubeconfig"), bootstrap.KubeconfigPath(inv))}
+		return []string{"kubectl", "--kubeconfig", cmp.Or(c.String("kubeconfig"), access.KubeconfigPath(inv))}
 	}
 	return append(sameCluster(c, inv, "kubectl"), "--")
 }

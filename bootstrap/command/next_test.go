@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 	proof "kgpu.dev/kgpu/bootstrap/smoke"
@@ -193,7 +193,7 @@ func TestTunnelToTheNotebook(t *testing.T) {
 	var out strings.Builder
 	app := testApp()
 	app.Command("up").Action = func(c *cli.Context) error {
-		shown := &terminal{out: &out, notebook: &bootstrap.Notebook{Devices: &proof.Devices{Source: "PyTorch", Version: "2.11.0", GPUs: []proof.Device{{Name: "cuda:0", Took: 400 * time.Microsecond}}}, URL: "http://127.0.0.1:8888/?token=x", Tunnel: 8888}}
+		shown := &terminal{out: &out, notebook: &access.Notebook{Devices: &proof.Devices{Source: "PyTorch", Version: "2.11.0", GPUs: []proof.Device{{Name: "cuda:0", Took: 400 * time.Microsecond}}}, URL: "http://127.0.0.1:8888/?token=x", Tunnel: 8888}}
 		return shown.showNotebook(c, &inventory.Inventory{Path: "my hosts.yaml"})
 	}
 	if err := app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}); err != nil {

@@ -5,8 +5,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // Notebook is kgpu notebook.
@@ -25,25 +26,25 @@ func notebook(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	do := bootstrap.OpenNotebook
+	do := access.OpenNotebook
 	if c.Bool("stop") {
 		if c.Bool("open") || c.IsSet("port") {
 			return usagef("--stop opens nothing: leave --open and --port out")
 		}
-		do = bootstrap.StopNotebook
+		do = access.StopNotebook
 	}
 	if c.Bool("open") {
-		d.Open = bootstrap.Browse
+		d.Open = access.Browse
 	}
-	return standardError(c, report.Normal, func(o bootstrap.Options) error {
+	return standardError(c, report.Normal, func(o session.Options) error {
 		d.Start = onward(c, o.Inventory, "notebook")
 		return do(c.Context, o, d)
 	})
 }
 
-func doorOptions(c *cli.Context) (bootstrap.DoorOptions, error) {
+func doorOptions(c *cli.Context) (access.DoorOptions, error) {
 	json, err := wantsJSON(c)
-	d := bootstrap.DoorOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: json}
+	d := access.DoorOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: json}
 	if err != nil {
 		return d, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -29,7 +29,7 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	status := exitStatus(err)
 	var invalid inventory.Errors
-	var other *bootstrap.ExitError
+	var other *access.ExitError
 	switch {
 	case err == nil, status == reason.ExitPending, errors.Is(err, errFound), errors.As(err, &other): // all is said
 	case status == reason.ExitUsage:
@@ -48,7 +48,7 @@ func Run(ctx context.Context, app *cli.App, args []string) int {
 
 // exitStatus is kgpu's, after this error.
 func exitStatus(err error) int {
-	var other *bootstrap.ExitError
+	var other *access.ExitError
 	switch {
 	case err == nil:
 		return reason.ExitOK

@@ -7,8 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // SSH is kgpu ssh.
@@ -24,11 +25,11 @@ func ssh(c *cli.Context) error {
 	if err != nil {
 		return usagef("there is no ssh on this machine: install the OpenSSH client")
 	}
-	so := bootstrap.SSHOptions{Program: program, Host: c.Args().First(), Command: c.Args().Tail(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	so := access.SSHOptions{Program: program, Host: c.Args().First(), Command: c.Args().Tail(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if len(so.Command) > 0 && so.Command[0] == "--" {
 		so.Command = so.Command[1:]
 	}
-	return standardError(c, report.Quiet, func(o bootstrap.Options) error {
-		return bootstrap.SSH(c.Context, o, so)
+	return standardError(c, report.Quiet, func(o session.Options) error {
+		return access.SSH(c.Context, o, so)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -22,6 +23,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/records"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -32,9 +34,9 @@ type terminal struct {
 	kind     report.Kind
 	detail   report.Detail
 	stopped  *interruption
-	notebook *bootstrap.Notebook // that was opened; nil: none
-	worked   atomic.Bool         // steps were done
-	ended    string              // how the story ended, where it says so itself
+	notebook *access.Notebook // that was opened; nil: none
+	worked   atomic.Bool      // steps were done
+	ended    string           // how the story ended, where it says so itself
 }
 
 // Emit shows e.
@@ -117,9 +119,12 @@ func (t *terminal) showUses(inv *inventory.Inventory) error {
 // options are what the command line says to every story, as far as the command has such options.
 func options(c *cli.Context, inv *inventory.Inventory, events event.Sink) bootstrap.Options {
 	return bootstrap.Options{
-		Inventory: inv, Run: bootstrap.NewRunID(time.Now()), Events: events, Command: commandLine(c), Trust: trust(c), SSHConfig: c.String("ssh-config"),
+		Options: session.Options{
+			Inventory: inv, Run: session.NewRunID(time.Now()), Events: events, Command: commandLine(c), Trust: trust(c), SSHConfig: c.String("ssh-config"),
+			Limit: c.StringSlice("limit"),
+		},
 		Kubeconfig: c.String("kubeconfig"), Ignore: c.StringSlice("ignore"), Only: c.StringSlice("only"), Skip: c.StringSlice("skip"),
-		Limit: c.StringSlice("limit"), Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
+		Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
 	}
 }
 
@@ -177,7 +182,7 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 	defer t.open(c)()
 	o := options(c, inv, t)
 	o.Without = func(hosts []string) string { return onlyFor(c, inv, hosts) }
-	o.Opened = func(n bootstrap.Notebook) { t.notebook = &n }
+	o.Opened = func(n access.Notebook) { t.notebook = &n }
 	o.Agree = func(d []bootstrap.Disturbance) (bool, error) { return t.agree(c, d) }
 	ended := record(c, inv, o.Run, t)
 	if c.Command.Name != "plan" {

@@ -6,7 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap"
+	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // User is kgpu user.
@@ -84,8 +86,8 @@ func listUsers(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	return standardError(c, report.Normal, func(o bootstrap.Options) error {
-		users, err := bootstrap.Users(c.Context, o)
+	return standardError(c, report.Normal, func(o session.Options) error {
+		users, err := access.Users(c.Context, o)
 		if err != nil {
 			return err
 		}

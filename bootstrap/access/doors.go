@@ -1,0 +1,164 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
+)
+
+// DoorOptions are what OpenNotebook, StopNotebook and OpenDashboard need beyond what all stories need.
+type DoorOptions struct {
+	Port  int                                         // of this machine, which leads there; 0: a free one
+	JSON  bool                                        // an object for programs, without the token
+	Admin bool                                        // of the dashboard: with all rights
+	Start string                                      // the command that starts a notebook that was stopped
+	Out   io.Writer                                   // hears where it is
+	Open  func(ctx context.Context, url string) error // opens a browser; nil: the user does
+
+	port uint16 // of every node, that leads there without encryption; zero: none does
+}
+
+// OpenNotebook tells how the notebook is opened, and leads there until ctx ends: a port of the nodes may, too, and without
+// encryption. One that was stopped is started.
+func OpenNotebook(ctx context.Context, o session.Options, d DoorOptions) error {
+	return atNotebook(ctx, o, "start\n", func(c *Cluster, said notebookSaid) error {
+		switch {
+		case said.ready == 0 && strings.Contains(said.waits, "Insufficient "):
+			return &reason.Error{ID: reason.NotebookNoCard, Host: c.AdminPlane().ID(), Doing: "opening the notebook", Detail: said.waits,
+				Advice: "`kgpu status` says which pods have GPUs: when one ends, `kgpu notebook` opens it; `kgpu notebook --stop` has it wait no longer"}
+		case said.ready == 0:
+			return noNotebook(c, strings.TrimSuffix("the notebook is not ready: "+said.waits, ": "))
+		}
+		d.port = said.port
+		return c.lead(ctx, d, "the notebook", said.service, func(at string) string { return notebookURL(at, said.token) }, "")
+	})
+}
+
+// StopNotebook has the notebook give its card back: it has no pod until OpenNotebook starts it again.
+func StopNotebook(ctx context.Context, o session.Options, d DoorOptions) error {
+	return atNotebook(ctx, o, "stop\n", func(c *Cluster, said notebookSaid) error {
+		if said.pods > 0 {
+			return noNotebook(c, "its pod does not end")
+		}
+		if d.JSON {
+			return json.NewEncoder(d.Out).Encode(struct {
+				Stopped bool `json:"stopped"`
+			}{true})
+		}
+		return report.PrintStopped(d.Out, d.Start)
+	})
+}
+
+// notebookSaid is what scripts/access/notebook.sh tells.
+type notebookSaid struct {
+	service, token string
+	waits          string // why its pod has no node
+	ready, pods    uint64
+	port           uint16
+}
+
+// atNotebook asks for the notebook, and for a change of it before, and hands on what is there.
+func atNotebook(ctx context.Context, o session.Options, change string, then func(*Cluster, notebookSaid) error) error {
+	if o.Inventory.Notebook.Framework == catalog.NoFramework {
+		return &reason.UsageError{Message: "there is no notebook: the inventory says notebook: {framework: none}. Take that out, then `kgpu up`"}
+	}
+	c, err := enter(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	text, err := c.answers(ctx, "notebook", change)
+	if err != nil {
+		return err
+	}
+	said := notebookSaid{service: text["service"], token: text["token"], waits: printable.Short(strings.TrimSpace(text["waits"]), 300)}
+	var wrong [3]error
+	said.ready, wrong[0] = strconv.ParseUint(cmp.Or(text["ready"], "0"), 10, 32)
+	said.pods, wrong[1] = strconv.ParseUint(cmp.Or(text["pods"], "0"), 10, 32)
+	said.port, wrong[2] = nodePort(text["port"])
+	switch {
+	case errors.Join(wrong[:]...) != nil:
+		return c.misunderstood("notebook")
+	case said.service == "" || said.token == "":
+		return noNotebook(c, "there is no notebook")
+	}
+	return then(c, said)
+}
+
+func noNotebook(c *Cluster, detail string) error {
+	return &reason.Error{ID: reason.NotebookFailed, Host: c.AdminPlane().ID(), Doing: "opening the notebook", Detail: detail,
+		Advice: "`kgpu smoke` deploys it and opens it, `kgpu up` does what is missing before; `kubectl -n kgpu-notebook describe pods` says why it is not ready"}
+}
+
+// OpenDashboard tells how the dashboard is opened, and leads there until ctx ends: no other way does.
+func OpenDashboard(ctx context.Context, o session.Options, d DoorOptions) error {
+	c, err := enter(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	account := plan.DashboardViewer
+	if d.Admin {
+		account = plan.DashboardAdmin
+	}
+	said, err := c.answers(ctx, "dashboard", account+"\n")
+	if err != nil {
+		return err
+	}
+	if said["service"] == "" || said["token"] == "" {
+		return c.misunderstood("dashboard")
+	}
+	return c.lead(ctx, d, "the dashboard", said["service"], func(at string) string { return "http://" + at + "/" }, said["token"])
+}
+
+// lead passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.
+func (c *Cluster) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
+	at, err := serviceAddress(service)
+	if err != nil {
+		return c.misunderstood(what)
+	}
+	l, err := listen(d.Port)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	served, end := context.WithCancel(ctx)
+	defer end()
+	forwarded := make(chan error, 1)
+	go func() { forwarded <- c.forward(served, l, c.AdminPlane().ID(), at) }()
+	here := l.Addr().String()
+	if err := d.show(ctx, what, here, open(here), token); err != nil {
+		end()
+		<-forwarded
+		return err
+	}
+	return <-forwarded
+}
+
+// show tells where it is. Programs are not told secrets.
+func (d DoorOptions) show(ctx context.Context, what, at, open, token string) error {
+	if d.JSON {
+		return json.NewEncoder(d.Out).Encode(struct {
+			URL    string `json:"url"`
+			Tunnel bool   `json:"tunnel"` // it ends with this program
+		}{"http://" + at + "/", true})
+	}
+	if err := report.PrintDoor(d.Out, what, open, token, d.port); err != nil || d.Open == nil {
+		return err
+	}
+	if err := d.Open(ctx, open); err != nil {
+		return report.PrintNoBrowser(d.Out, err)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/inventory"
+)
+
+const adminConf = "/etc/kubernetes/admin.conf"
+
+// KubeconfigPath is where the admin kubeconfig of the cluster goes unless somebody says otherwise: beside the inventory.
+func KubeconfigPath(inv *inventory.Inventory) string {
+	return filepath.Join(filepath.Dir(inv.Path), inv.Cluster+kubeconfigExtension)
+}
+
+// kubeconfigExtension ends the names of the kubeconfigs that kgpu makes.
+const kubeconfigExtension = ".kubeconfig"
+
+// Some kilobytes over a link that works.
+var kubeconfigBounds = remote.Bounds{Bytes: kubeconfig.MaxFromHost, Time: 2 * time.Minute}
+
+// Fetch brings the admin kubeconfig here when the local one is missing or another cluster's. Steps that changed something may have
+// made it; otherwise facts tell whether there is one.
+func (c *Cluster) Fetch(ctx context.Context, changed bool) error {
+	if !changed && c.isFetched() {
+		return nil
+	}
+	_, _, err := c.fetched(ctx)
+	if errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+		return nil // --only or --skip left kubeadm init out
+	}
+	if err != nil {
+		return err
+	}
+	c.Tell(event.Event{Kind: event.StepDone, Step: "kubeconfig", Text: c.kubeconfig})
+	return nil
+}
+
+// isFetched reports whether the kubeconfig here is the cluster's, or there is none to be fetched.
+func (c *Cluster) isFetched() bool {
+	seen := c.Facts[c.AdminPlane().ID()].ControlPlane
+	return seen == nil || sourceOf(c.kubeconfig) == seen.AdminConfSHA256
+}
+
+// MayFetch finds before anything changes that the end of a story could not write the kubeconfig: one that changes something, and
+// makes a cluster perhaps. It writes nothing.
+func (c *Cluster) MayFetch(changes, makes bool) error {
+	path := c.kubeconfig
+	seen := c.Facts[c.AdminPlane().ID()].ControlPlane
+	switch {
+	case !changes && c.isFetched():
+		return nil
+	case seen == nil && !makes:
+		return nil // --only or --skip left it out
+	}
+	same := func(a *kubeconfig.Access) bool {
+		hash, err := facts.CAHash(a.CA)
+		return err == nil && seen != nil && hash == seen.CAHash
+	}
+	if err := c.mayWriteKubeconfig(path, same); err != nil {
+		return err
+	}
+	return FileError("writing "+path, atomicfile.Writable(path))
+}
+
+// writeKubeconfig writes a kubeconfig of the cluster where there is none, or one with nothing but this cluster in it.
+func (c *Cluster) writeKubeconfig(path string, text []byte) error {
+	same := func(a *kubeconfig.Access) bool {
+		now, err := kubeconfig.Parse(text)
+		return err == nil && bytes.Equal(a.CA, now.CA)
+	}
+	if err := c.mayWriteKubeconfig(path, same); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(path, text, 0o600); err != nil {
+		return FileError("writing "+path, err)
+	}
+	c.WarnOfGit(path)
+	return nil
+}
+
+// mayWriteKubeconfig refuses to replace a file with something else in it than this cluster. same tells whether a way in is
+// one into this cluster.
+func (c *Cluster) mayWriteKubeconfig(path string, same func(*kubeconfig.Access) bool) error {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			return FileError("looking at "+path, err)
+		}
+		a, err := kubeconfig.Parse(before)
+		ours := bytes.HasPrefix(before, []byte(sourceMark)) && kubeconfig.Alone(before)
+		if !ours && (err != nil || a.Cluster != c.Inventory.Cluster) {
+			return &reason.Error{
+				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is there already, has something else in it, and stays as it is",
+				Advice: "name another file; or let kgpu add the cluster to your kubeconfig: `kgpu kubeconfig --merge`",
+			}
+		}
+		if c.isOfAnother(before) && (err != nil || !same(a)) {
+			return &reason.Error{
+				ID: reason.KubeconfigConflict, Doing: "writing " + path, Detail: "it is of the cluster whose control plane is " + hostOf(before) + ", and stays as it is",
+				Advice: "give each inventory in a folder its own `cluster:`, or name another file",
+			}
+		}
+	}
+	return nil
+}
+
+// The first lines of a kubeconfig that kgpu wrote tell which admin.conf it was made of, and on which host of the inventory.
+const (
+	sourceMark = "# kgpu: made of admin.conf with sha256 "
+	hostMark   = "# kgpu: of the control plane "
+)
+
+// hostOf is the address of the control plane that a kubeconfig was fetched from; empty: it does not say.
+func hostOf(text []byte) string {
+	for line := range bytes.Lines(text) {
+		if host, ok := bytes.CutPrefix(line, []byte(hostMark)); ok {
+			return strings.TrimSpace(string(host))
+		}
+	}
+	return ""
+}
+
+// isOfAnother reports whether a kubeconfig was fetched from another control plane than the inventory's: another inventory in
+// the folder calls its cluster the same.
+func (c *Cluster) isOfAnother(text []byte) bool {
+	host := hostOf(text)
+	return host != "" && host != c.AdminPlane().Address
+}
+
+func sourceOf(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	sum, ok := bytes.CutPrefix(line, []byte(sourceMark))
+	if !ok {
+		return ""
+	}
+	return string(sum)
+}
+
+// renamed is the way in with cluster, user and context named after the cluster, and the server where SSH reaches the host: that
+// name is in the API server's certificate. kgpu's own name of the API server, which this machine does not resolve, is what that is
+// known by. reached is the address that SSH reached; zero: unknown.
+func renamed(inside *kubeconfig.Access, cluster string, cp inventory.Host, reached netip.Addr) *kubeconfig.Access {
+	a := *inside
+	a.Cluster, a.User, a.Context = cluster, cluster+"-admin", cluster
+	if plan.OwnAPIName(inside.Name()) {
+		if at := addressOf(cp, reached); at.IsValid() {
+			a.Server, a.TLSServerName = "https://"+netip.AddrPortFrom(at, 6443).String(), inside.Name()
+		}
+		return &a
+	}
+	if at, err := netip.ParseAddr(cp.Address); err == nil && cp.SSH.Bastion == nil && cp.PrivateAddress.IsValid() {
+		a.Server = "https://" + netip.AddrPortFrom(at, 6443).String()
+	}
+	return &a
+}
+
+// addressOf is where a control plane may be reached from here; zero: nobody knows.
+func addressOf(cp inventory.Host, reached netip.Addr) netip.Addr {
+	at, err := netip.ParseAddr(cp.Address)
+	switch {
+	case err == nil && (cp.SSH.Bastion == nil || !cp.PrivateAddress.IsValid()):
+		return at
+	case cp.PrivateAddress.IsValid():
+		return cp.PrivateAddress
+	}
+	return reached
+}
+
+// withSource is the file of a way in, which tells what admin.conf it was made of.
+func withSource(a *kubeconfig.Access, conf []byte, cp inventory.Host) ([]byte, error) {
+	text, err := a.Encode()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(conf)
+	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"+hostMark+cp.Address+"\n"), text...), nil
+}

@@ -1,0 +1,100 @@
+package bootstrap
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/preflight"
+	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// preflight judges the hosts before anything on them is touched. What they tell of their repositories decides the version of a new
+// cluster: once, for the whole session.
+func (s *story) preflight(ctx context.Context) error {
+	network, err := s.reach(ctx)
+	if err != nil {
+		return err
+	}
+	s.Inventory, s.kubernetes = plan.ChooseVersion(s.Inventory, s.Facts, network.offers)
+	var machines []preflight.Machine
+	for _, h := range s.Inventory.Hosts {
+		if f, skew := s.Seen(h.ID()); f != nil {
+			machines = append(machines, preflight.Machine{
+				Host: h, Facts: f, Skew: skew, Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Offer: network.offers[h.ID()],
+				Adopt: s.want.Adopt,
+			})
+		}
+	}
+	var errs []error
+	for _, p := range preflight.Check(s.settled(), machines, append(s.Inventory.Ignore, s.want.Ignore...)) {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
+}
+
+// reaches is what the hosts need of the network, and what they found.
+type reaches struct {
+	needs map[string][]plan.Need
+	found map[string]map[facts.Endpoint]facts.Reach
+
+	offers map[string]*facts.Offer // of Kubernetes
+}
+
+// reach lets hosts that are no nodes yet try what they will have to connect to, tell which patches of Kubernetes and which containerd
+// they can have, and those that are to get a driver how apt can install it. Others are not asked anything.
+func (s *story) reach(ctx context.Context) (*reaches, error) {
+	needs, err := plan.Needs(s.Inventory, s.Facts)
+	if err != nil {
+		return nil, err
+	}
+	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}, offers: map[string]*facts.Offer{}}
+	lines, err := plan.OfferQuestions(s.Inventory, s.Facts)
+	if err != nil {
+		return nil, err
+	}
+	var asked []inventory.Host
+	for _, h := range s.Inventory.Hosts {
+		if f := s.Facts[h.ID()]; f != nil {
+			for _, way := range plan.DriverWays(s.Inventory, f) {
+				lines[h.ID()] = append(lines[h.ID()], "way "+way)
+			}
+		}
+		if len(needs[h.ID()])+len(lines[h.ID()]) > 0 {
+			asked = append(asked, h)
+		}
+	}
+	var mu sync.Mutex
+	err = session.Each(asked, func(h inventory.Host) error {
+		script := bytes.NewBuffer(bytes.Clone(scripts.Reach()))
+		for _, n := range needs[h.ID()] {
+			fmt.Fprintln(script, n)
+		}
+		for _, line := range lines[h.ID()] {
+			fmt.Fprintln(script, line)
+		}
+		out, err := s.Ask(ctx, h.ID(), session.Question{Name: "reach", Script: script.Bytes(), Bounds: session.FactsBounds, AsUser: true})
+		if err != nil {
+			return session.FactsError(h.ID(), err)
+		}
+		found, noReach := facts.ParseReach(out)
+		ways, noWays := facts.ParseWays(out)
+		offer, noOffer := facts.ParseOffer(out)
+		containerd, noContainerd := facts.ParseContainerd(out)
+		if err := cmp.Or(noReach, noWays, noOffer, noContainerd); err != nil {
+			return session.FactsError(h.ID(), err, out...)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		r.found[h.ID()], r.offers[h.ID()], s.Facts[h.ID()].Ways, s.Facts[h.ID()].Containerd = found, offer, ways, containerd
+		return nil
+	})
+	return r, err
+}

@@ -1,0 +1,137 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"kgpu.dev/kgpu/bootstrap/event"
+	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// ExcludeFailed goes on without the workers that failed in a run, or never came back from it: the other hosts are looked at again.
+// failed is what the run ended with; an error: the story does not go on.
+func (s *Session) ExcludeFailed(ctx context.Context, result *run.Result, failed error) error {
+	behind := s.behind(result)
+	if ctx.Err() != nil || s.controlPlaneFailed(failed) {
+		return failed
+	}
+	others := slices.DeleteFunc(s.Known(), func(h inventory.Host) bool { return slices.Contains(behind, h.ID()) })
+	if err := s.LookAtAll(ctx, others); err != nil || ctx.Err() != nil {
+		return errors.Join(failed, err)
+	}
+	if len(behind) == 0 && len(s.Known()) == len(others) {
+		return failed
+	}
+	s.exclude(behind, failed)
+	return nil
+}
+
+// behind lists the workers that did not do all they had to do. A node that is not drained, say, because the one before it
+// failed, is among them; one that only waited for the control plane is not.
+func (s *Session) behind(r *run.Result) []string {
+	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return s.IsPlane(step.Host) && step.Outcome == run.Failed })
+	var out []string
+	for _, step := range r.Steps {
+		left := step.Outcome == run.Failed || step.Outcome != run.Done && !waited
+		if left && !s.IsPlane(step.Host) && !slices.Contains(out, step.Host) {
+			out = append(out, step.Host)
+		}
+	}
+	return out
+}
+
+// controlPlaneFailed reports whether the control plane has a failure of its own. That nodes are not ready, are full or lack
+// cards, may come from a worker that is gone.
+func (s *Session) controlPlaneFailed(err error) bool {
+	return slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool {
+		return e.ID != reason.NodeNotReady && e.ID != reason.NodePressure && e.ID != reason.GPUNotAllocatable && (e.Host == "" || s.IsPlane(e.Host))
+	})
+}
+
+// concerning keeps what these hosts failed with: what others wait for in vain is planned again.
+func concerning(hosts []string, err error) error {
+	var out []error
+	for _, e := range reason.All(err) {
+		if slices.Contains(hosts, e.Host) {
+			out = append(out, e)
+		}
+	}
+	return errors.Join(out...)
+}
+
+// Known are the hosts that the story goes on with.
+func (s *Session) Known() []inventory.Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []inventory.Host
+	for _, h := range s.Inventory.Hosts {
+		if s.Facts[h.ID()] != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// visit looks at hosts all at the same time, outside of steps. Workers that cannot be looked at any more are left out, as
+// those are that fail in a step, where the story goes on without them.
+func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
+	var behind []string
+	var lost error
+	err := Each(hosts, func(h inventory.Host) error {
+		err := look(h)
+		if err == nil || !s.TolerateWorkers || h.IsControlPlane() || ctx.Err() != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		behind, lost = append(behind, h.ID()), errors.Join(lost, err)
+		return nil
+	})
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, lost)
+	}
+	s.exclude(behind, lost)
+	return nil
+}
+
+// LookAtAll gathers the facts of hosts once more, all at the same time.
+func (s *Session) LookAtAll(ctx context.Context, hosts []inventory.Host) error {
+	return s.visit(ctx, hosts, func(h inventory.Host) error { return s.Look(ctx, h.ID()) })
+}
+
+// exclude goes on without hosts. failed is why those are behind.
+func (s *Session) exclude(behind []string, failed error) {
+	failed = concerning(behind, failed)
+	s.Excluded = errors.Join(s.Excluded, failed)
+	for _, id := range behind {
+		s.mu.Lock()
+		delete(s.Facts, id)
+		s.mu.Unlock()
+		e := event.Event{Host: id, Kind: event.Warning, Text: "going on without " + id + ": the other hosts are made ready"}
+		for _, why := range reason.All(failed) {
+			if why.Host == id {
+				e.Reason = string(why.ID)
+			}
+		}
+		s.Tell(e)
+	}
+}
+
+// TellExcluded tells which steps of a plan that was shown are not begun, because their hosts were left out since.
+func (s *Session) TellExcluded(shown *graph.Graph) {
+	why := map[string]reason.ID{}
+	for _, e := range reason.All(s.Excluded) {
+		why[e.Host] = e.ID
+	}
+	for _, step := range shown.Steps {
+		if id, out := why[step.Host]; out {
+			s.Tell(event.Event{Host: step.Host, Step: step.ID, Kind: event.StepSkip, Reason: string(id),
+				Text: "not begun, because " + step.Host + " is left out",
+			})
+		}
+	}
+}

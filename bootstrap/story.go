@@ -1,0 +1,46 @@
+// Package bootstrap tells the stories of kgpu's commands, one file each, over the same five words: the inventory
+// (desired), facts (observed), a plan (pure), a run (a graph of steps on hosts) and a proof.
+package bootstrap
+
+import (
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/access"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// Options are what stories that touch hosts need.
+type Options struct {
+	session.Options
+	Ignore     []string // reason IDs that preflight does not stop at
+	Only, Skip []string // step IDs
+	Kubeconfig string   // where the admin kubeconfig goes; empty: beside the inventory
+	Adopt      bool     // take over what was made by hand, where that is safe
+
+	// Agree is asked before nodes are drained: an error ends the story, nothing is changed. It need not bother anybody where no
+	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
+	Agree          func([]Disturbance) (agreed bool, err error)
+	Without        func(hosts []string) string // the command for these hosts only; without any, HOST… stands for them; nil: no command is told
+	Opened         func(access.Notebook)       // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
+	MaxUnavailable int                         // nodes that may be drained at the same time; zero: one
+	Now            func() time.Time            // the clock; nil: this machine's
+}
+
+// story is a session and what is wanted of it.
+type story struct {
+	*session.Session
+	want       Options
+	drains     []string // nodes that the operator agreed to have drained
+	kubernetes string   // which version a new cluster gets, and why; empty: it is fixed
+}
+
+// settled is the inventory with the version of Kubernetes that the cluster runs, as far as it was looked at.
+func (s *story) settled() *inventory.Inventory { return plan.Settled(s.Inventory, s.Facts) }
+
+// newStory has no connections yet.
+func newStory(o Options) *story { return &story{Session: session.New(o.Options), want: o} }
+
+// cluster is the cluster of the story, to be got into.
+func (s *story) cluster() *access.Cluster { return access.To(s.Session, s.want.Kubeconfig) }
