@@ -100,8 +100,8 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		return s.batch(host, e)
 	case strings.Contains(e.Line, "/follow.sh "):
 		return s.at[host+" follow"](e)
-	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		runnertest.Hold(e.Stdin, e.Stdout)
+	case strings.Contains(e.Line, "exec bash -s "): // the lock, which ends with its input
+		runnertest.Lock(e.Stdin, e.Stdout)
 		return 0
 	case strings.Contains(e.Line, "sftp-server"):
 		return clustertest.ServeFile(e, s.adminConf)

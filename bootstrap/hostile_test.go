@@ -72,8 +72,8 @@ func (f *fakeHost) exec(e *sshtest.Exec) int {
 			return f.sftp(e)
 		}
 		return 127
-	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		runnertest.Hold(e.Stdin, e.Stdout)
+	case strings.Contains(e.Line, "exec bash -s "): // the lock, which ends with its input
+		runnertest.Lock(e.Stdin, e.Stdout)
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)

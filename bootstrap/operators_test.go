@@ -46,7 +46,7 @@ func (a *actor) run(x *sshtest.Exec) int {
 			_, _ = io.WriteString(x.Stdout, "free\n")
 		}
 		_, _ = io.WriteString(x.Stdout, "looked\n")
-		runnertest.Hold(x.Stdin, x.Stdout) // as hold.sh
+		runnertest.Lock(x.Stdin, x.Stdout) // as lock.sh
 		a.mu.Lock()
 		a.holds = false
 		a.mu.Unlock()
@@ -144,7 +144,7 @@ func TestTheSecondOperator(t *testing.T) {
 }
 
 // Somebody was at work while the plan was read: what they did is not done again, and the plan that holds now is shown.
-func TestChangedBeforeTheHold(t *testing.T) {
+func TestChangedBeforeTheLock(t *testing.T) {
 	cp := &actor{facts: []string{"ledger=7\n", "ledger=0\n"}}
 	o, events := stage(t, cp)
 	var shown []int
@@ -169,7 +169,7 @@ func TestChangedBeforeTheHold(t *testing.T) {
 
 // Who waits for the end of a run that lost its kgpu holds the cluster meanwhile, so that others hear of it at once; to think
 // about the plan, it does not.
-func TestWaitingForAFormerRunHolds(t *testing.T) {
+func TestWaitingForAFormerRunLocks(t *testing.T) {
 	const former = "ledger=1\nrun=20261120-130501-a1b2c3-2\nrun-by=ada@desk\nrun-step=kube/packages\n"
 	for name, story := range map[string]func(Options, func(*graph.Graph) error) error{
 		"up":    func(o Options, show func(*graph.Graph) error) error { return Up(t.Context(), o, show) },
@@ -217,7 +217,7 @@ func TestLookThatIsKilled(t *testing.T) {
 }
 
 // A run without anything to do holds nothing.
-func TestNothingToDoHoldsNothing(t *testing.T) {
+func TestNothingToDoLocksNothing(t *testing.T) {
 	cp := &actor{facts: []string{"ledger=0\n"}}
 	o, events := stage(t, cp)
 	if err := Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }); err != nil {

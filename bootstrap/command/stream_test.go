@@ -49,8 +49,8 @@ func (a *answering) exec(e *sshtest.Exec) int {
 		}
 		fmt.Fprint(e.Stdout, "E\t0\n")
 		return 0
-	case strings.Contains(e.Line, "exec bash -s "): // the hold, which ends with its input
-		runnertest.Hold(e.Stdin, e.Stdout)
+	case strings.Contains(e.Line, "exec bash -s "): // the lock, which ends with its input
+		runnertest.Lock(e.Stdin, e.Stdout)
 		return 0
 	case strings.Contains(e.Line, "bash -s"):
 		script, _ := io.ReadAll(e.Stdin)

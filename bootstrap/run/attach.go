@@ -13,28 +13,28 @@ import (
 // Attach follows a batch that another run started on a host, to its end, and tells its events from the first on. It
 // changes nothing. The error joins a *reason.Error for the step that failed; a batch that is no longer there is no error.
 func (e *Engine) Attach(ctx context.Context, host, name string) error {
-	return e.guest(ctx, host, name, false)
+	return e.observe(ctx, host, name, false)
 }
 
 // Stop asks a batch that another run started to come to an end, and follows it there: a step that only waits gives up, one
 // that works is let finish, and no more steps begin. What did not come about is told, and is no error.
 func (e *Engine) Stop(ctx context.Context, host, name string) error {
-	return e.guest(ctx, host, name, true)
+	return e.observe(ctx, host, name, true)
 }
 
-func (e *Engine) guest(ctx context.Context, host, name string, stop bool) error {
+func (e *Engine) observe(ctx context.Context, host, name string, stop bool) error {
 	var failures []error
 	ended := func(_ string, err *reason.Error) {
 		if err != nil {
 			failures = append(failures, err)
 		}
 	}
-	err := e.attach(ctx, host, name, &guest{stopped: stop, ended: ended})
+	err := e.attach(ctx, host, name, &observer{stopped: stop, ended: ended})
 	return errors.Join(append(failures, err)...)
 }
 
 // attach follows a batch for g, who hears of its failures. The error is that of following.
-func (e *Engine) attach(ctx context.Context, host, name string, g *guest) error {
+func (e *Engine) attach(ctx context.Context, host, name string, g *observer) error {
 	h := e.Hosts[host]
 	if h == nil {
 		return fmt.Errorf("host %s: no connection to this host", host)
@@ -43,7 +43,7 @@ func (e *Engine) attach(ctx context.Context, host, name string, g *guest) error 
 		return fmt.Errorf("batch %q: only 0-9, a-z and - are allowed", name)
 	}
 	g.engine, g.host = e, host
-	p := &patience{listener: g, host: host, left: guestLimit, grace: e.grace()}
+	p := &deadline{listener: g, host: host, left: observedLimit, grace: e.grace()}
 	b := &batch{engine: e, host: h, name: name, stop: g.stopped, reader: reader{listener: p, host: host, budget: e.Budget}, time: p}
 	end, err := b.run(ctx, nil)
 	switch {
@@ -58,8 +58,8 @@ func (e *Engine) attach(ctx context.Context, host, name string, g *guest) error 
 	return nil
 }
 
-// guest tells what a batch does that the engine knows no steps of.
-type guest struct {
+// observer tells what a batch does that the engine knows no steps of.
+type observer struct {
 	engine  *Engine
 	host    string
 	step    string // that runs
@@ -70,12 +70,12 @@ type guest struct {
 	failed  bool                                 // a step: a batch ends with the first
 }
 
-func (g *guest) emit(step string, ev event.Event) {
+func (g *observer) emit(step string, ev event.Event) {
 	ev.Host, ev.Step = g.host, step
 	g.engine.emit(ev)
 }
 
-func (g *guest) begun(step string, at int64) {
+func (g *observer) begun(step string, at int64) {
 	g.step, g.tail = step, nil
 	g.emit(step, event.Event{Kind: event.StepStart, Millis: ago(at, time.Now())})
 }
@@ -89,24 +89,24 @@ func ago(at int64, now time.Time) int64 {
 	return d.Milliseconds()
 }
 
-func (g *guest) logged(step, text string) {
+func (g *observer) logged(step, text string) {
 	g.tail.add(text)
 	g.emit(step, event.Event{Kind: event.Log, Text: text})
 }
 
-func (g *guest) waiting(step, what string) {
+func (g *observer) waiting(step, what string) {
 	g.emit(step, event.Event{Kind: event.Wait, Text: what})
 }
 
-func (g *guest) warned(_, text string) { g.engine.Warnings.add(g.host, text) }
+func (g *observer) warned(_, text string) { g.engine.Warnings.add(g.host, text) }
 
-func (g *guest) output(_, name string, value []byte) {
+func (g *observer) output(_, name string, value []byte) {
 	if g.engine.Heard != nil {
 		g.engine.Heard(g.host, name, value)
 	}
 }
 
-func (g *guest) done(step string, d done) {
+func (g *observer) done(step string, d done) {
 	if d.exit == 0 {
 		g.emit(step, event.Event{Kind: event.StepDone, Millis: d.millis})
 		g.ended(step, nil)
@@ -120,7 +120,7 @@ func mayPass(err *reason.Error) bool {
 	return err.ID == reason.StepInterrupted || err.Exit != nil && *err.Exit == exitTransient
 }
 
-func (g *guest) fail(err *reason.Error) {
+func (g *observer) fail(err *reason.Error) {
 	if g.failed {
 		return
 	}

@@ -27,7 +27,7 @@ type batch struct {
 	stop   bool // it shall come to an end
 	reader reader
 	away   time.Duration // how long the host was, since something was heard of the batch
-	time   *patience
+	time   *deadline
 }
 
 // run hands the bundle to the host and follows the batch to its end. Without a bundle it follows a batch that is there.

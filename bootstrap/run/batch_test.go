@@ -148,7 +148,7 @@ func TestBatchRun(t *testing.T) {
 			h := &scripted{answers: c.answers}
 			pauses := 0
 			e := &Engine{pause: func(int) time.Duration { pauses++; return 0 }}
-			p := e.patient(new(notes), "h", nil)
+			p := e.withDeadline(new(notes), "h", nil)
 			b := &batch{engine: e, host: h, name: "r-1", reader: reader{listener: p}, time: p}
 			end, err := b.run(t.Context(), []byte("bundle"))
 			if end != c.end || !slices.Equal(h.commands, c.commands) || pauses != c.pauses {

@@ -17,17 +17,17 @@ import (
 	"kgpu.dev/kgpu/scripts/runner"
 )
 
-// parcel is what a host needs for one step.
-type parcel struct {
+// payload is what a host needs for one step.
+type payload struct {
 	id      string
 	timeout time.Duration
 	script  []byte
 	input   graph.Input
 }
 
-// parcel gathers what step needs; known are the outputs of the steps that ended.
-func (e *Engine) parcel(step *graph.Step, known graph.Outputs) (parcel, error) {
-	p := parcel{id: step.ID, timeout: step.Timeout, input: step.Input}
+// payloadOf gathers what step needs; known are the outputs of the steps that ended.
+func (e *Engine) payloadOf(step *graph.Step, known graph.Outputs) (payload, error) {
+	p := payload{id: step.ID, timeout: step.Timeout, input: step.Input}
 	var err error
 	if p.script, err = e.Script(step.Script); err != nil {
 		return p, fmt.Errorf("script %s: %w", step.Script, err)
@@ -51,8 +51,8 @@ func (e *Engine) parcel(step *graph.Step, known graph.Outputs) (parcel, error) {
 }
 
 // bundle packs a batch as a tar.gz: everything the host needs to run these steps without further news. fence is the number
-// of the hold that it is begun under; 0: of none. The same parcels make the same bytes.
-func (e *Engine) bundle(name string, fence int64, parcels []parcel) []byte {
+// of the lock that it is begun under; 0: of none. The same payloads make the same bytes.
+func (e *Engine) bundle(name string, fence int64, payloads []payload) []byte {
 	p := &packer{made: map[string]bool{}}
 	for file, content := range runner.BatchFiles(e.Lib, e.timeouts().Lock) {
 		p.add(path.Join(name, file), 0o600, content)
@@ -61,7 +61,7 @@ func (e *Engine) bundle(name string, fence int64, parcels []parcel) []byte {
 	if fence > 0 {
 		p.add(path.Join(name, "fence"), 0o600, []byte(strconv.FormatInt(fence, 10)+"\n"))
 	}
-	for i, step := range parcels {
+	for i, step := range payloads {
 		dir := path.Join(name, "steps", fmt.Sprintf("%03d", i+1))
 		for file, content := range runner.StepFiles(step.id, step.timeout, step.script, step.input.Values) {
 			p.add(path.Join(dir, file), 0o600, content)

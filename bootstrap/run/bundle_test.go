@@ -21,14 +21,14 @@ func TestBundle(t *testing.T) {
 		Values: map[string]string{"b": "2", "a": "1"},
 		Files:  map[string]graph.File{"/etc/y/z": {Mode: 0o644, Content: []byte("zz")}, "/etc/x": {Mode: 0o600}},
 	}
-	p, err := e.parcel(s, nil)
+	p, err := e.payloadOf(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed := e.bundle("r-1", 0, []parcel{p})
+	packed := e.bundle("r-1", 0, []payload{p})
 	for range 20 {
-		if !bytes.Equal(packed, e.bundle("r-1", 0, []parcel{p})) {
-			t.Fatal("the same parcels made other bytes")
+		if !bytes.Equal(packed, e.bundle("r-1", 0, []payload{p})) {
+			t.Fatal("the same payloads made other bytes")
 		}
 	}
 	content := map[string]string{}
@@ -95,7 +95,7 @@ func TestParcelRefuses(t *testing.T) {
 	} {
 		s := step("a", "x", "x")
 		change(s)
-		if _, err := e.parcel(s, nil); err == nil {
+		if _, err := e.payloadOf(s, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -46,13 +46,13 @@ type Engine struct {
 	Lib      []byte                                // the library the scripts source
 	Heard    func(host, name string, value []byte) // the outputs of batches that others began, secrets among them; nil: nobody
 
-	Limit    int                // batches that run at the same time
-	Timeouts inventory.Timeouts // how long is waited each time for what passes by itself
-	Dir      string             // kgpu's directory on every host
-	Beat     time.Duration      // how often a command that lasts as long as kgpu does gets a line from here
-	Silence  time.Duration      // how long such a command goes on when nothing comes any more
-	Fence    int64              // the highest number of a hold on a cluster that a host has told of
-	Forgets  bool               // the run makes the hosts forget everything of kgpu, holds too
+	Limit            int                // batches that run at the same time
+	Timeouts         inventory.Timeouts // how long is waited each time for what passes by itself
+	Dir              string             // kgpu's directory on every host
+	Heartbeat        time.Duration      // how often a command that lasts as long as kgpu does gets a line from here
+	HeartbeatTimeout time.Duration      // how long such a command goes on when nothing comes any more
+	Fence            int64              // the highest number of a lock on a cluster that a host has told of
+	Forgets          bool               // the run makes the hosts forget everything of kgpu, locks too
 
 	clock func() time.Duration        // since this machine began, with what it slept; nil: the system's
 	pause func(try int) time.Duration // before the next try; nil: remote.Backoff
@@ -101,8 +101,8 @@ func (e *Engine) Execute(ctx context.Context, g *graph.Graph) (*Result, error) {
 	}
 	e.announce(g)
 	s := newSchedule(e, g)
-	s.hold = holdOf(ctx)
-	s.hold.tell(func() { s.change(func() {}) })
+	s.lock = lockOf(ctx)
+	s.lock.tell(func() { s.change(func() {}) })
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
 
@@ -172,10 +172,10 @@ func (e *Engine) pipeline(ctx context.Context, s *schedule, h Host) {
 func (e *Engine) runTasks(ctx context.Context, s *schedule, h Host, tasks []*task) {
 	l := newTaskListener(s, tasks)
 	known := s.knownOutputs()
-	parcels := make([]parcel, len(tasks))
+	payloads := make([]payload, len(tasks))
 	for i, t := range tasks {
 		var err error
-		if parcels[i], err = e.parcel(t.step, known); err != nil {
+		if payloads[i], err = e.payloadOf(t.step, known); err != nil {
 			s.failed(t, l.atStep(t, err), stepOnly)
 			s.putBack(tasks)
 			return
@@ -187,9 +187,9 @@ func (e *Engine) runTasks(ctx context.Context, s *schedule, h Host, tasks []*tas
 			t.batch = name
 		}
 	})
-	p := e.patient(l, h.ID(), tasks)
+	p := e.withDeadline(l, h.ID(), tasks)
 	b := &batch{engine: e, host: h, name: name, reader: reader{listener: p, host: h.ID(), budget: e.Budget}, time: p}
-	end, err := b.run(ctx, e.bundle(name, s.hold.fence(), parcels))
+	end, err := b.run(ctx, e.bundle(name, s.lock.fence(), payloads))
 	l.batchEnded(ctx, tasks, end, err)
 }
 

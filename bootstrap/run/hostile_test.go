@@ -107,7 +107,7 @@ func TestHostsThatNeverEnd(t *testing.T) {
 }
 
 // A control plane that does not say who has the cluster, or says so and lets go of it, does not hold a run up for ever.
-func TestControlPlanesThatNeverSayWhoHolds(t *testing.T) {
+func TestControlPlanesThatNeverSayWhoHasTheLock(t *testing.T) {
 	mute := func(ctx context.Context, _ io.Writer) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -135,7 +135,7 @@ func TestControlPlanesThatNeverSayWhoHolds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				told := &event.Recorder{}
 				e := &Engine{Run: "r", Hosts: map[string]Host{"h": &liar{says: story.says}}, Events: told, pause: func(int) time.Duration { return time.Second }}
-				err := e.Holding(t.Context(), []string{"h"}, "up", func(ctx context.Context) error {
+				err := e.Locked(t.Context(), []string{"h"}, "up", func(ctx context.Context) error {
 					<-ctx.Done()
 					return &reason.Error{ID: reason.Cancelled, Err: ctx.Err()}
 				})
@@ -372,7 +372,7 @@ func TestWaitsThatAreToldAgain(t *testing.T) {
 }
 
 // A control plane that says again and again that this run has the cluster is heard once.
-func TestHeldThatIsToldAgain(t *testing.T) {
+func TestLockedThatIsToldAgain(t *testing.T) {
 	n := 0
 	r := &reply{held: func(int64) { n++ }}
 	_, _ = io.WriteString(r, strings.Repeat("held 1\n", 1000))

@@ -18,7 +18,7 @@ type task struct {
 	needs []*task // of the same graph
 
 	outcome     Outcome
-	held        bool // another try is due later
+	backingOff  bool // another try is due later
 	tries       int
 	paused      time.Duration // between its tries
 	interrupted bool
@@ -39,7 +39,7 @@ type schedule struct {
 	engine *Engine
 	tasks  []*task            // in the graph's order
 	hosts  map[string][]*task // the same, by host
-	hold   *hold              // without which nothing begins; nil: none is needed
+	lock   *lock              // without which nothing begins; nil: none is needed
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -71,15 +71,15 @@ func newSchedule(e *Engine, g *graph.Graph) *schedule {
 func (s *schedule) next(host string) []*task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var told obstacle
+	var told blocker
 	for !s.stopped && s.anyPending(host) {
-		if s.active < s.engine.limit() && s.hold.isFirm() {
+		if s.active < s.engine.limit() && s.lock.isConfirmed() {
 			if chain := s.chain(host); len(chain) > 0 {
 				s.take(chain)
 				return chain
 			}
 		}
-		if o, text := s.obstacle(host); o.task != nil && o != told {
+		if o, text := s.blockerOf(host); o.task != nil && o != told {
 			s.emit(o.task, event.Event{Kind: event.Wait, Text: text})
 			told = o
 		}
@@ -119,7 +119,7 @@ func (s *schedule) chain(host string) []*task {
 
 // mayFollow reports whether t can run after the steps in a batch, without news from elsewhere.
 func (s *schedule) mayFollow(t *task, in map[*task]bool) bool {
-	if t.held || t.step.Serial != "" && (len(in) > 0 || s.serial[t.step.Serial] != nil) {
+	if t.backingOff || t.step.Serial != "" && (len(in) > 0 || s.serial[t.step.Serial] != nil) {
 		return false
 	}
 	for _, need := range t.needs {
@@ -130,36 +130,36 @@ func (s *schedule) mayFollow(t *task, in map[*task]bool) bool {
 	return true
 }
 
-// obstacle is what a host waits for: it is told when it becomes another one, not for each of many steps that end.
-type obstacle struct {
+// blocker is what a host waits for: it is told when it becomes another one, not for each of many steps that end.
+type blocker struct {
 	task *task // that could be next
 	kind string
 }
 
-// obstacle finds the host's first step that waits for others, and says for whom. Pauses between tries are told when they
+// blockerOf finds the host's first step that waits for others, and says for whom. Pauses between tries are told when they
 // begin.
-func (s *schedule) obstacle(host string) (obstacle, string) {
+func (s *schedule) blockerOf(host string) (blocker, string) {
 	for _, t := range s.hosts[host] {
-		if t.outcome != Pending || t.held {
+		if t.outcome != Pending || t.backingOff {
 			continue
 		}
 		open := slices.DeleteFunc(slices.Clone(t.needs), func(need *task) bool { return need.outcome == Done })
 		far := slices.DeleteFunc(slices.Clone(open), func(need *task) bool { return need.step.Host == host })
 		switch holder := s.serial[t.step.Serial]; {
 		case len(far) > 1:
-			return obstacle{t, "steps"}, fmt.Sprintf("for %s: %s, and %d more", far[0].step.Host, far[0].step.ID, len(far)-1)
+			return blocker{t, "steps"}, fmt.Sprintf("for %s: %s, and %d more", far[0].step.Host, far[0].step.ID, len(far)-1)
 		case len(far) == 1:
-			return obstacle{t, "steps"}, fmt.Sprintf("for %s: %s", far[0].step.Host, far[0].step.ID)
+			return blocker{t, "steps"}, fmt.Sprintf("for %s: %s", far[0].step.Host, far[0].step.ID)
 		case len(open) > 0: // on this host, and before this step
-		case !s.hold.isFirm():
-			return obstacle{t, "hold"}, "for the hold on the cluster, which " + s.hold.lacks()
+		case !s.lock.isConfirmed():
+			return blocker{t, "lock"}, "for the lock on the cluster, which " + s.lock.whyUnconfirmed()
 		case holder != nil:
-			return obstacle{t, "word"}, fmt.Sprintf("for %s: %s, one host at a time", holder.step.Host, holder.step.ID)
+			return blocker{t, "word"}, fmt.Sprintf("for %s: %s, one host at a time", holder.step.Host, holder.step.ID)
 		case s.active >= s.engine.limit():
-			return obstacle{t, "turn"}, fmt.Sprintf("for its turn: as many hosts as may are at work (%d)", s.active)
+			return blocker{t, "turn"}, fmt.Sprintf("for its turn: as many hosts as may are at work (%d)", s.active)
 		}
 	}
-	return obstacle{}, ""
+	return blocker{}, ""
 }
 
 func (s *schedule) take(chain []*task) {
@@ -239,10 +239,10 @@ func (s *schedule) failed(t *task, err *reason.Error, r reach) {
 // again lets t be tried once more after a pause.
 func (s *schedule) again(t *task, pause time.Duration) {
 	s.change(func() {
-		t.held = true
+		t.backingOff = true
 		s.set(t, Pending)
 	})
-	time.AfterFunc(pause, func() { s.change(func() { t.held = false }) })
+	time.AfterFunc(pause, func() { s.change(func() { t.backingOff = false }) })
 }
 
 // putBack makes those tasks pending that the host did not get to.

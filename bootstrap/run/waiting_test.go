@@ -160,7 +160,7 @@ func (f flapping) Reconnect(ctx context.Context) error {
 func TestLossesAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Engine{Timeouts: inventory.Timeouts{Link: 10 * time.Minute, Reboot: 12 * time.Minute}, pause: func(int) time.Duration { return time.Minute }}
-		p := e.patient(new(notes), "h", nil)
+		p := e.withDeadline(new(notes), "h", nil)
 		b := &batch{engine: e, host: flapping{4 * time.Minute}, name: "r-1", reader: reader{listener: p}, time: p}
 		begun := time.Now()
 		_, err := b.run(t.Context(), []byte("bundle"))

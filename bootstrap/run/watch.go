@@ -96,7 +96,7 @@ func (w *watcher) host(ctx context.Context, h Host) {
 		if !v.looked {
 			v.limit.Reset(settleTime)
 		}
-		err := w.engine.lasting(own, h, "watch", runner.Watch, nil, w.over, v)
+		err := w.engine.runLongLived(own, h, "watch", runner.Watch, nil, w.over, v)
 		v.limit.Stop()
 		switch {
 		case ctx.Err() != nil, w.isOver():
@@ -117,7 +117,7 @@ func (w *watcher) host(ctx context.Context, h Host) {
 		case err != nil:
 			w.gone(h, w.engine.commandError(h.ID(), "watching the host", err))
 			return
-		case time.Since(asked) > w.engine.beat(): // it ended by itself: this machine slept, say, and nothing was sent
+		case time.Since(asked) > w.engine.heartbeat(): // it ended by itself: this machine slept, say, and nothing was sent
 			brief = 0
 		default:
 			if brief++; brief > oddEnds {
@@ -255,7 +255,7 @@ func (v *view) hold(held bool) {
 			if v.leaving != nil {
 				v.leaving.Stop()
 			}
-			v.leaving = time.AfterFunc(v.engine.silence()/4, v.tellLeft)
+			v.leaving = time.AfterFunc(v.engine.heartbeatTimeout()/4, v.tellLeft)
 		}
 	})
 }
@@ -266,7 +266,7 @@ func (v *view) follow(batch string) {
 		ended := func(step string, err *reason.Error) {
 			v.change(func() { v.fail(graph.Ref{Host: v.host.ID(), ID: step}, err) })
 		}
-		if err := v.engine.attach(v.ctx, v.host.ID(), batch, &guest{ended: ended, retried: true}); err != nil && v.ctx.Err() == nil {
+		if err := v.engine.attach(v.ctx, v.host.ID(), batch, &observer{ended: ended, retried: true}); err != nil && v.ctx.Err() == nil {
 			ended("", asReason(v.host.ID(), err))
 		}
 		v.change(func() { v.following-- })

@@ -16,7 +16,7 @@ import (
 func (f *fleet) watches(t *testing.T, ctx context.Context, leader string, silence time.Duration, left func()) (*fleet, chan error) {
 	t.Helper()
 	other := f.another("watcher").quick()
-	other.Silence = silence
+	other.HeartbeatTimeout = silence
 	other.Hosts = map[string]Host{}
 	var hosts []*eavesdropper
 	for id, h := range f.Hosts {
@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 	f.pipe(t, "there")
 	var other *fleet
 	var ended chan error
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graphOf(
@@ -85,7 +85,7 @@ func TestWatch(t *testing.T) {
 // A step that was at work before somebody watched is told with how long it has been.
 func TestWatchTellsWhenAStepBegan(t *testing.T) {
 	var heard event.Recorder
-	g := &guest{engine: &Engine{Events: &heard}, host: "a"}
+	g := &observer{engine: &Engine{Events: &heard}, host: "a"}
 	g.begun("os/x", time.Now().Add(-time.Hour).UnixMilli())
 	if e := heard.Events()[0]; e.Kind != event.StepStart || e.Millis < time.Hour.Milliseconds() {
 		t.Errorf("heard %+v", e)
@@ -137,7 +137,7 @@ func TestWatchOfFailures(t *testing.T) {
 	transient.Retry = graph.Transient
 	var ended chan error
 	var other *fleet
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graphOf(transient, step("a", "bad", "fail HOST_DISK_FULL 'no room'", ref("a", "flaky"))))
@@ -165,7 +165,7 @@ func TestWatchOfAHostThatGoesDown(t *testing.T) {
 	}
 	var ended chan error
 	var other *fleet
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go")))
@@ -200,7 +200,7 @@ func TestWatchOfARunThatIsLeft(t *testing.T) {
 	left := make(chan struct{})
 	var ended chan error
 	var other *fleet
-	_ = f.Holding(ctx, []string{"a"}, "up", func(ctx context.Context) error {
+	_ = f.Locked(ctx, []string{"a"}, "up", func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go")))
@@ -221,7 +221,7 @@ func TestWatchOfARunThatIsLeft(t *testing.T) {
 
 func TestWatchCancelled(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		watching, leave := context.WithCancelCause(t.Context())
 		_, ended := f.watches(t, watching, "a", time.Minute, neverLeft(t))
 		enough := errors.New("enough")
@@ -242,7 +242,7 @@ func TestWatchOverLostConnections(t *testing.T) {
 	lost := make(chan struct{})
 	var ended chan error
 	other := f.another("watcher").quick()
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a := f.machines["a"]
 		a.cutAfter = []int64{int64(len("held\nlooked\n"))}
 		ran := make(chan error, 1)
@@ -272,7 +272,7 @@ func TestWatchWithoutAHost(t *testing.T) {
 	other := f.another("watcher").quick()
 	other.Hosts = map[string]Host{"a": f.Hosts["a"], "b": b}
 	ended := make(chan error, 1)
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		go func() { ended <- other.Watch(t.Context(), []string{"a"}, neverLeft(t)) }()
 		<-b.asked
 		return ctx.Err()

@@ -94,7 +94,7 @@ func (s *Session) UnderWay() string {
 
 // Locked does work while no other kgpu can change the cluster.
 func (s *Session) Locked(ctx context.Context, work func(context.Context) error) error {
-	return s.engine().Holding(ctx, s.lockPlanes(), s.Command, work)
+	return s.engine().Locked(ctx, s.lockPlanes(), s.Command, work)
 }
 
 // OnPlanes looks at the control planes, and does work there while no other kgpu can change the cluster.

@@ -178,10 +178,10 @@ func (s *Session) engine() *run.Engine {
 	}
 }
 
-// mostFence is what is believed of a host's number of a hold, so that one that lies cannot use all numbers up: they grow by one.
+// mostFence is what is believed of a host's number of a lock, so that one that lies cannot use all numbers up: they grow by one.
 const mostFence = 1 << 62
 
-// fence is the highest number of a hold that the hosts have told of.
+// fence is the highest number of a lock that the hosts have told of.
 func (s *Session) fence() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

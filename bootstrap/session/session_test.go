@@ -86,7 +86,7 @@ func TestEnginesShareABudget(t *testing.T) {
 	}
 }
 
-// A hold's number is greater than what any host has told of, unless that one lies.
+// A lock's number is greater than what any host has told of, unless that one lies.
 func TestFenceOfTheFacts(t *testing.T) {
 	s := New(Options{Inventory: &inventory.Inventory{}})
 	defer s.Close()

@@ -1,5 +1,5 @@
 // Package runner holds the scripts that the engine lives on. Three travel with every batch of steps: start.sh makes a
-// systemd unit of the batch, runner.sh is that unit, follow.sh prints what it does. Two concern the whole run: hold.sh
+// systemd unit of the batch, runner.sh is that unit, follow.sh prints what it does. Two concern the whole run: lock.sh
 // keeps the cluster for one operator, watch.sh tells another what happens.
 // receive.sh is how a batch comes to a host.
 package runner
@@ -28,8 +28,8 @@ var Follow []byte
 
 // Hold holds the cluster for one run; it wants to be the beginning of the standard input of `bash -s DIRECTORY SECONDS`.
 //
-//go:embed hold.sh
-var Hold []byte
+//go:embed lock.sh
+var Lock []byte
 
 // Watch tells what runs on a host; it wants to be the beginning of the standard input of `bash -s DIRECTORY SECONDS`.
 //

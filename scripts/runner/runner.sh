@@ -257,7 +257,7 @@ tidy() {
         tail --lines="+$keep_batches" | cut --delimiter=' ' --fields=2- | xargs --no-run-if-empty -d '\n' rm -rf
 }
 
-# forget removes everything that kgpu keeps here. A hold on the cluster lasts until the end of the run that has it, and
+# forget removes everything that kgpu keeps here. A lock on the cluster lasts until the end of the run that has it, and
 # takes the rest along; one that nobody has is left of a host that went down. The folder of what the reset left goes last:
 # while it is there and nobody has the lock, another reset comes back to this host.
 forget() {

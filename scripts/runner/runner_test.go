@@ -502,7 +502,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// A batch of a hold that another one came after begins no more where that one's work has begun, and leaves nothing.
+// A batch of a lock that another one came after begins no more where that one's work has begun, and leaves nothing.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)

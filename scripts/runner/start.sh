@@ -17,7 +17,7 @@ start() {
 }
 
 # fence refuses a batch of a run that had the cluster before another one, which has begun its work here since: of a machine that
-# slept, say, whose batch was on its way. Each hold on the cluster has a number, which only grows, and the batches that are begun
+# slept, say, whose batch was on its way. Each lock on the cluster has a number, which only grows, and the batches that are begun
 # under it carry it; the highest that came here is in the file `fence`, which goes with a reset. No number means another cluster's
 # less: a run takes one that is greater than those of all hosts that it has looked at, whichever cluster they came from, so that a
 # control plane that was installed anew, or from a copy of its disk, is behind for no longer than until the next run looks.

@@ -37,11 +37,11 @@ var ofCards = []string{
 // busy is the reason of a run that finds another one at work.
 const busy = "HOST_BUSY"
 
-// holdSilence is how long the hold of a run that was killed while its host was cut off may last, with a second for the host:
-// run.DefaultSilence of kgpu.
-const holdSilence = 21 * time.Second
+// lockSilence is how long the lock of a run that was killed while its host was cut off may last, with a second for the host:
+// run.DefaultHeartbeatTimeout of kgpu.
+const lockSilence = 21 * time.Second
 
-// cancelled is the reason of a step that is cut short because the hold on the cluster is lost. A run does not end with it
+// cancelled is the reason of a step that is cut short because the lock on the cluster is lost. A run does not end with it
 // unless somebody stops it.
 const cancelled = "CANCELLED"
 

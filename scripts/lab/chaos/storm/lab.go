@@ -33,7 +33,7 @@ type Lab struct {
 	host    map[string]string // by address
 	dir     string            // of the storm's own files
 	limit   time.Duration     // of a run of a program; zero: the usual one
-	silence time.Duration     // of a run that was killed and still has the cluster; zero: holdSilence
+	silence time.Duration     // of a run that was killed and still has the cluster; zero: lockSilence
 	group   string            // the control group above those of the hosts
 	made    *hosts.Lab
 }

@@ -108,7 +108,7 @@ func (r *round) run() error {
 		r.say("kgpu up ended: %s", why)
 		r.Tally.refuse()
 		if r.session.result.Reason == busy {
-			r.pause(cmp.Or(r.Lab.silence, holdSilence))
+			r.pause(cmp.Or(r.Lab.silence, lockSilence))
 		}
 	}
 	return context.Cause(r.ctx)

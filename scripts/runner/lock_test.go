@@ -16,7 +16,7 @@ import (
 	"kgpu.dev/kgpu/scripts/runner/runnertest"
 )
 
-// holder is a hold.sh that runs.
+// holder is a lock.sh that runs.
 type holder struct {
 	t     *testing.T
 	in    io.WriteCloser
@@ -24,16 +24,16 @@ type holder struct {
 	pid   int
 	ended chan error
 
-	number int64 // of the hold
+	number int64 // of the lock
 }
 
-// holds starts hold.sh on a host for a run; silence is in seconds.
+// holds starts lock.sh on a host for a run; silence is in seconds.
 func holds(t *testing.T, h *runnertest.Host, run, silence string) *holder {
 	t.Helper()
 	return asks(t, h, run, silence, "first")
 }
 
-// asks does so for a run that knows this of its hold: first, again or reset.
+// asks does so for a run that knows this of its lock: first, again or reset.
 func asks(t *testing.T, h *runnertest.Host, run, silence, how string) *holder {
 	t.Helper()
 	return knows(t, h, run, silence, how, 0)
@@ -60,7 +60,7 @@ func knows(t *testing.T, h *runnertest.Host, run, silence, how string, number in
 		x.ended <- err
 	}()
 	t.Cleanup(func() { in.Close() })
-	if _, err := io.Copy(in, bytes.NewReader(append(bytes.Clone(runner.Hold), fmt.Sprintf("%s\nme@here\nup x.yaml\n%s\n%d\n", run, how, number)...))); err != nil {
+	if _, err := io.Copy(in, bytes.NewReader(append(bytes.Clone(runner.Lock), fmt.Sprintf("%s\nme@here\nup x.yaml\n%s\n%d\n", run, how, number)...))); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -74,7 +74,7 @@ func (x *holder) says(want string) {
 		got = word + "\n"
 	}
 	if got != want+"\n" || err != nil {
-		x.t.Fatalf("hold.sh said %q, %v; want %q", got, err, want)
+		x.t.Fatalf("lock.sh said %q, %v; want %q", got, err, want)
 	}
 }
 
@@ -86,7 +86,7 @@ func (x *holder) ends() {
 	}
 }
 
-// over says that the run needs the hold no more.
+// over says that the run needs the lock no more.
 func (x *holder) over() {
 	x.t.Helper()
 	if _, err := io.WriteString(x.in, "over\n"); err != nil {
@@ -102,7 +102,7 @@ func wantGone(t *testing.T, path string) {
 	}
 }
 
-func TestHoldEndsWithItsInput(t *testing.T) {
+func TestLockEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	a := holds(t, h, "r1", "600")
@@ -120,8 +120,8 @@ func TestHoldEndsWithItsInput(t *testing.T) {
 	wantGone(t, h.Dir)
 }
 
-// Nothing closes the input of a hold whose link was cut.
-func TestHoldEndsInSilence(t *testing.T) {
+// Nothing closes the input of a lock whose link was cut.
+func TestLockEndsInSilence(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	a := holds(t, h, "r1", "0.3")
@@ -130,8 +130,8 @@ func TestHoldEndsInSilence(t *testing.T) {
 	wantGone(t, filepath.Join(h.Dir, "operator/lock"))
 }
 
-// The run that lost its connection waits for the hold that this connection still has.
-func TestHoldAfterItself(t *testing.T) {
+// The run that lost its connection waits for the lock that this connection still has.
+func TestLockAfterItself(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	a := holds(t, h, "r1", "2")
@@ -144,8 +144,8 @@ func TestHoldAfterItself(t *testing.T) {
 	}
 }
 
-// What a hold left that was killed is in nobody's way.
-func TestHoldAfterAKill(t *testing.T) {
+// What a lock left that was killed is in nobody's way.
+func TestLockAfterAKill(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	a := holds(t, h, "r1", "600")
@@ -166,7 +166,7 @@ func TestHoldAfterAKill(t *testing.T) {
 
 // A run that was cut off may have the cluster again, unless another had it meanwhile: also one that has come to its end, and
 // one that was cut off itself.
-func TestHoldAgain(t *testing.T) {
+func TestLockAgain(t *testing.T) {
 	t.Parallel()
 	over := func(x *holder) { x.over() }
 	cut := func(x *holder) { x.in.Close(); x.ends() }
@@ -213,8 +213,8 @@ func TestHoldAgain(t *testing.T) {
 	}
 }
 
-// What steps handed out goes with the hold; who still reads the events of a batch finds the rest where it was.
-func TestHoldForgetsOutputs(t *testing.T) {
+// What steps handed out goes with the lock; who still reads the events of a batch finds the rest where it was.
+func TestLockForgetsOutputs(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	events := filepath.Join(h.Dir, "run/r1-1/events")
@@ -235,8 +235,8 @@ func TestHoldForgetsOutputs(t *testing.T) {
 	}
 }
 
-// A reset forgets everything but the hold it runs under, which takes the rest along.
-func TestForgetUnderAHold(t *testing.T) {
+// A reset forgets everything but the lock it runs under, which takes the rest along.
+func TestForgetUnderALock(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	a := holds(t, h, "r1", "600")
@@ -253,7 +253,7 @@ func TestForgetUnderAHold(t *testing.T) {
 	wantGone(t, h.Dir)
 }
 
-func TestForgetAHoldThatNobodyHas(t *testing.T) {
+func TestForgetALockThatNobodyHas(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	write(t, filepath.Join(h.Dir, "operator/lock"), "")
@@ -263,7 +263,7 @@ func TestForgetAHoldThatNobodyHas(t *testing.T) {
 }
 
 // What the run says is answered, so that it knows that it has the cluster.
-func TestHoldAnswers(t *testing.T) {
+func TestLockAnswers(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	a := holds(t, h, "r1", "600")
@@ -277,8 +277,8 @@ func TestHoldAnswers(t *testing.T) {
 	a.over()
 }
 
-// Each hold has a number that is greater than all before it: also after a kill, a reset, and where a host knows a greater one.
-func TestNumbersOfHolds(t *testing.T) {
+// Each lock has a number that is greater than all before it: also after a kill, a reset, and where a host knows a greater one.
+func TestNumbersOfLocks(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	write(t, filepath.Join(h.Dir, "ledger/keep"), "")

@@ -7,7 +7,7 @@
 #   first   the run has not had the cluster yet
 #   again   it had, and lost it with the connection. Where another run had it since, this prints `changed` and ends
 #   reset   as again, of a run that makes this host forget everything, that it had the cluster too
-# The number that it is told is the highest of a hold that the run knows of. The one that it prints is the hold's own, for which see
+# The number that it is told is the highest of a lock that the run knows of. The one that it prints is the lock's own, for which see
 # start.sh.
 set -euo pipefail
 umask 077
@@ -96,9 +96,9 @@ save() {
     sync -d "${1%/*}"
 }
 
-# give_number HOW KNOWN makes `mine` the hold's number: greater than that of any other, as far as this host and the run know. Where
+# give_number HOW KNOWN makes `mine` the lock's number: greater than that of any other, as far as this host and the run know. Where
 # neither knows one, as after a reset, the seconds of the clock are the start, so that runs from before it come later only where
-# the clock was set back. A hold that is taken again keeps its number: nobody else had the cluster since.
+# the clock was set back. A lock that is taken again keeps its number: nobody else had the cluster since.
 give_number() {
     mine=0
     [[ ! -s $base/fence ]] || mine=$(<"$base/fence")

@@ -11,13 +11,13 @@ import (
 // How long a host may take. Its runner ends a step that takes longer than the step's timeout; a host whose runner does not,
 // or that only pretends to have one, is given up some time later.
 const (
-	guestLimit  = 4 * time.Hour   // for all steps of a batch that the engine does not know
-	settleTime  = 2 * time.Minute // to hear what was missed when the time is over and the connection was lost
-	lateReturns = 5               // how often there may be that
+	observedLimit = 4 * time.Hour   // for all steps of a batch that the engine does not know
+	settleTime    = 2 * time.Minute // to hear what was missed when the time is over and the connection was lost
+	lateReturns   = 5               // how often there may be that
 )
 
-// patience is a listener that ends a batch whose host answers and does not come to an end.
-type patience struct {
+// deadline is a listener that ends a batch whose host answers and does not come to an end.
+type deadline struct {
 	listener
 	host   string
 	limits map[string]time.Duration // of the steps that are expected
@@ -32,9 +32,9 @@ type patience struct {
 	end   func(error)
 }
 
-// patient gives the host of these tasks its time.
-func (e *Engine) patient(l listener, host string, tasks []*task) *patience {
-	p := &patience{listener: l, host: host, limits: map[string]time.Duration{}, left: e.grace(), grace: e.grace()}
+// withDeadline gives the host of these tasks its time.
+func (e *Engine) withDeadline(l listener, host string, tasks []*task) *deadline {
+	p := &deadline{listener: l, host: host, limits: map[string]time.Duration{}, left: e.grace(), grace: e.grace()}
 	for _, t := range tasks {
 		p.limits[t.step.ID] = t.step.Timeout + e.grace()
 	}
@@ -49,7 +49,7 @@ func (e *Engine) grace() time.Duration {
 }
 
 // listen lets the time run and calls end when it is over, until the function that it returns is called.
-func (p *patience) listen(end func(error)) (stop func()) {
+func (p *deadline) listen(end func(error)) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pass()
@@ -71,7 +71,7 @@ func (p *patience) listen(end func(error)) (stop func()) {
 }
 
 // pass counts the time since it was last counted, the time that nobody could listen too.
-func (p *patience) pass() {
+func (p *deadline) pass() {
 	now := time.Now()
 	if !p.since.IsZero() {
 		p.left -= now.Sub(p.since)
@@ -80,14 +80,14 @@ func (p *patience) pass() {
 }
 
 // give is the time for what comes next.
-func (p *patience) give(step string, d time.Duration) {
+func (p *deadline) give(step string, d time.Duration) {
 	p.step, p.left, p.since, p.late = step, d, time.Now(), 0
 	if p.timer != nil {
 		p.timer.Reset(d)
 	}
 }
 
-func (p *patience) over() {
+func (p *deadline) over() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.end == nil {
@@ -102,7 +102,7 @@ func (p *patience) over() {
 }
 
 // begun gives each step its own time, once.
-func (p *patience) begun(step string, at int64) {
+func (p *deadline) begun(step string, at int64) {
 	p.mu.Lock()
 	if limit, ok := p.limits[step]; ok {
 		delete(p.limits, step)
@@ -112,7 +112,7 @@ func (p *patience) begun(step string, at int64) {
 	p.listener.begun(step, at)
 }
 
-func (p *patience) done(step string, d done) {
+func (p *deadline) done(step string, d done) {
 	p.mu.Lock()
 	if p.step == step && step != "" {
 		p.give("", p.grace)

@@ -23,7 +23,7 @@ import (
 
 // quick lets who holds say so often. A host that hears nothing is patient, however busy this machine is.
 func (f *fleet) quick() *fleet {
-	f.Beat, f.Silence = 20*time.Millisecond, time.Minute
+	f.Heartbeat, f.HeartbeatTimeout = 20*time.Millisecond, time.Minute
 	return f
 }
 
@@ -71,19 +71,19 @@ func wantBusy(t *testing.T, err error, words ...string) {
 	}
 }
 
-func TestHoldingKeepsOthersOut(t *testing.T) {
+func TestLockingKeepsOthersOut(t *testing.T) {
 	t.Setenv("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.1 22")
 	f := newFleet(t, "a").quick()
 	dir := f.machines["a"].Dir
 	began := false
-	err := f.Holding(t.Context(), []string{"a"}, "up  inventory.yaml\n", func(context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up  inventory.yaml\n", func(context.Context) error {
 		began = true
 		for path, want := range map[string]os.FileMode{dir: 0o700, dir + "/operator": 0o700, dir + "/operator/holder": 0o600, dir + "/operator/lock": 0o600} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v, %v", path, info.Mode(), err)
 			}
 		}
-		err := f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error {
+		err := f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error {
 			t.Error("two hold the cluster")
 			return nil
 		})
@@ -94,15 +94,15 @@ func TestHoldingKeepsOthersOut(t *testing.T) {
 		t.Fatalf("%v, began: %v", err, began)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the hold left %s: %v", dir, err)
+		t.Errorf("the lock left %s: %v", dir, err)
 	}
 	mine := errors.New("mine")
-	if err := f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error { return mine }); !errors.Is(err, mine) {
+	if err := f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("the next one: %v", err)
 	}
 }
 
-// What steps handed out may be secret: it is gone with the hold of a run that came to its end, and stays for one that did not.
+// What steps handed out may be secret: it is gone with the lock of a run that came to its end, and stays for one that did not.
 func TestOutputsAreForgotten(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	dir := f.machines["a"].Dir
@@ -121,7 +121,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 		}
 		return text
 	}
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		r, err := f.Execute(ctx, graphOf(step("a", "token", "echo said; printf %s secret | output token")))
 		if got := string(r.Outputs[ref("a", "token")]["token"]); got != "secret" {
 			t.Errorf("the output is %q", got)
@@ -140,7 +140,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 }
 
 // Of several that start at the same time one wins.
-func TestHoldingAtOnce(t *testing.T) {
+func TestLockingAtOnce(t *testing.T) {
 	const all = 5
 	f := newFleet(t, "a")
 	errs := make(chan error, all)
@@ -151,7 +151,7 @@ func TestHoldingAtOnce(t *testing.T) {
 			mine := f.another(run).quick()
 			started.Done()
 			started.Wait()
-			errs <- mine.Holding(t.Context(), []string{"a"}, "up", func(context.Context) error {
+			errs <- mine.Locked(t.Context(), []string{"a"}, "up", func(context.Context) error {
 				for range all - 1 {
 					wantBusy(t, <-errs, "you@there")
 				}
@@ -165,15 +165,15 @@ func TestHoldingAtOnce(t *testing.T) {
 	}
 }
 
-func TestHoldingIsTakenAgain(t *testing.T) {
+func TestLockingIsTakenAgain(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := eavesdrop(f.Hosts["a"])
 	f.Hosts["a"] = a
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		a.await("held")
-		wantBusy(t, f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", nil), "me@here")
+		wantBusy(t, f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", nil), "me@here")
 		return ctx.Err()
 	})
 	if err != nil {
@@ -188,20 +188,20 @@ type dying struct {
 }
 
 func (d *dying) Run(ctx context.Context, c remote.Command) error {
-	if c.Name == "hold" {
+	if c.Name == "lock" {
 		if d.holds++; d.holds == 2 {
-			return &remote.ExitError{Host: "a", Command: "hold", Status: 143}
+			return &remote.ExitError{Host: "a", Command: "lock", Status: 143}
 		}
 	}
 	return d.Host.Run(ctx, c)
 }
 
-func TestHoldingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
+func TestLockingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := eavesdrop(&dying{Host: f.Hosts["a"]})
 	f.Hosts["a"] = a
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		a.await("held")
 		return ctx.Err()
@@ -215,7 +215,7 @@ func TestHoldingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 }
 
 // Who is faster while a connection is lost has the cluster: the run that lost it begins nothing any more.
-func TestHoldingIsLost(t *testing.T) {
+func TestLockingIsLost(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
 	f.pipe(t, "go")
 	f.pipe(t, "there")
@@ -227,7 +227,7 @@ func TestHoldingIsLost(t *testing.T) {
 	a.onLost = func() {
 		f.read(t, "there") // one runs
 		faster.Go(func() {
-			if err := other.Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error {
+			if err := other.Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error {
 				close(taken)
 				<-free
 				return nil
@@ -238,7 +238,7 @@ func TestHoldingIsLost(t *testing.T) {
 		<-taken
 	}
 	var r *Result
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		var err error
 		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
@@ -251,7 +251,7 @@ func TestHoldingIsLost(t *testing.T) {
 }
 
 // One who had the cluster while a connection was lost has changed it, also when he has come to his end since.
-func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
+func TestLockingIsLostToOneWhoHasGone(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
 	f.pipe(t, "go")
 	f.pipe(t, "there")
@@ -259,12 +259,12 @@ func TestHoldingIsLostToOneWhoHasGone(t *testing.T) {
 	a.cutAfter = []int64{heldBytes}
 	a.onLost = func() {
 		f.read(t, "there") // one runs
-		if err := f.another("other").quick().Holding(t.Context(), []string{"a"}, "reset", func(context.Context) error { return nil }); err != nil {
+		if err := f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
 	}
 	var r *Result
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		var err error
 		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
 		return err
@@ -287,7 +287,7 @@ func (a *absent) Reconnect(ctx context.Context) error {
 }
 
 // While it is not known who has the cluster nothing begins, on any host.
-func TestNothingBeginsWithoutTheHold(t *testing.T) {
+func TestNothingBeginsWithoutTheLock(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
 	f.machines["a"].cutAfter = []int64{heldBytes}
 	a := &absent{f.Hosts["a"], make(chan struct{}), make(chan struct{})}
@@ -295,7 +295,7 @@ func TestNothingBeginsWithoutTheHold(t *testing.T) {
 	var once sync.Once
 	f.Engine.Events = event.SinkFunc(func(e event.Event) {
 		f.Recorder.Emit(e)
-		if e.Kind == event.Wait && e.Text == "for the hold on the cluster, which was lost with the connection to a" {
+		if e.Kind == event.Wait && e.Text == "for the lock on the cluster, which was lost with the connection to a" {
 			once.Do(func() {
 				if begun := f.told(event.StepStart); len(begun) > 0 {
 					t.Errorf("begun are %q", begun)
@@ -304,7 +304,7 @@ func TestNothingBeginsWithoutTheHold(t *testing.T) {
 			})
 		}
 	})
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		<-a.lost
 		r, err := f.Execute(ctx, graphOf(step("b", "one", "true")))
 		f.outcomes(t, r, map[string]Outcome{"b one": Done})
@@ -315,7 +315,7 @@ func TestNothingBeginsWithoutTheHold(t *testing.T) {
 	}
 }
 
-// forgetful is a host whose answers to what is said during a hold do not arrive until it is told to go on.
+// forgetful is a host whose answers to what is said during a lock do not arrive until it is told to go on.
 type forgetful struct {
 	Host
 	on atomic.Bool
@@ -344,7 +344,7 @@ func TestNothingBeginsOnAnOldAnswer(t *testing.T) {
 	waited := false
 	f.Engine.Events = event.SinkFunc(func(e event.Event) {
 		f.Recorder.Emit(e)
-		if e.Kind == event.Wait && strings.HasPrefix(e.Text, "for the hold on the cluster, which a has not confirmed") {
+		if e.Kind == event.Wait && strings.HasPrefix(e.Text, "for the lock on the cluster, which a has not confirmed") {
 			if begun := f.told(event.StepStart); len(begun) > 1 {
 				t.Errorf("begun are %q", begun)
 			}
@@ -352,11 +352,11 @@ func TestNothingBeginsOnAnOldAnswer(t *testing.T) {
 			a.on.Store(true)
 		}
 	})
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		if _, err := f.Execute(ctx, graphOf(step("b", "before", "true"))); err != nil {
 			return err
 		}
-		awake.Store(int64(f.silence()))
+		awake.Store(int64(f.heartbeatTimeout()))
 		r, err := f.Execute(ctx, graphOf(step("b", "after", "true")))
 		f.outcomes(t, r, map[string]Outcome{"b after": Done})
 		return err
@@ -383,11 +383,11 @@ func TestFencedBatch(t *testing.T) {
 	}
 	f.Fence = 1 << 40
 	var mine int64
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		_, err := f.Execute(ctx, graphOf(step("b", "one", "true")))
-		mine = holdOf(ctx).fence()
+		mine = lockOf(ctx).fence()
 		if got := number("b"); got != mine || mine != f.Fence+1 {
-			t.Errorf("the host has noted %d, the hold's number is %d", got, mine)
+			t.Errorf("the host has noted %d, the lock's number is %d", got, mine)
 		}
 		return err
 	})
@@ -396,7 +396,7 @@ func TestFencedBatch(t *testing.T) {
 	}
 	other := f.another("other").quick()
 	other.Fence = mine
-	if err := other.Holding(t.Context(), []string{"a"}, "reset", func(ctx context.Context) error {
+	if err := other.Locked(t.Context(), []string{"a"}, "reset", func(ctx context.Context) error {
 		_, err := other.Execute(ctx, graphOf(step("b", "theirs", "true")))
 		return err
 	}); err != nil {
@@ -405,8 +405,8 @@ func TestFencedBatch(t *testing.T) {
 	if got := number("b"); got != mine+1 {
 		t.Errorf("the host has noted %d after %d", got, mine)
 	}
-	late := &hold{engine: f.Engine, host: f.Hosts["a"], has: true, sent: f.awake(), number: mine}
-	r, err := f.Execute(context.WithValue(t.Context(), holdKey{}, late), graphOf(step("b", "late", "touch late"), step("b", "later", "touch late")))
+	late := &lock{engine: f.Engine, host: f.Hosts["a"], has: true, sent: f.awake(), number: mine}
+	r, err := f.Execute(context.WithValue(t.Context(), lockKey{}, late), graphOf(step("b", "late", "touch late"), step("b", "later", "touch late")))
 	wantBusy(t, err, "another run has taken the cluster since this one had it")
 	f.outcomes(t, r, map[string]Outcome{"b late": Failed, "b later": Skipped})
 	if _, err := os.Stat(filepath.Join(f.shared, "late")); !errors.Is(err, os.ErrNotExist) {
@@ -415,11 +415,11 @@ func TestFencedBatch(t *testing.T) {
 }
 
 // A host that stays away ends the run that can no longer hold it.
-func TestHoldingWithoutItsHost(t *testing.T) {
+func TestLockingWithoutItsHost(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	f.machines["a"].cutAfter = []int64{heldBytes}
 	f.machines["a"].refuse = &reason.Error{ID: reason.SSHUnreachable, Host: "a"}
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		<-ctx.Done()
 		return &reason.Error{ID: reason.Cancelled}
 	})
@@ -428,32 +428,32 @@ func TestHoldingWithoutItsHost(t *testing.T) {
 	}
 }
 
-func TestHoldingOfAFullDisk(t *testing.T) {
+func TestLockingOfAFullDisk(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	if err := os.WriteFile(f.machines["a"].Dir, nil, 0o600); err != nil { // in the directory's place
 		t.Fatal(err)
 	}
-	err := f.Holding(t.Context(), []string{"a"}, "up", nil)
+	err := f.Locked(t.Context(), []string{"a"}, "up", nil)
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.StepFailed || !strings.Contains(all[0].Stderr, f.machines["a"].Dir) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestHoldingCancelled(t *testing.T) {
+func TestLockingCancelled(t *testing.T) {
 	f := newFleet(t, "a").quick()
 	ctx, cancel := context.WithCancel(t.Context())
-	err := f.Holding(ctx, []string{"a"}, "up", func(within context.Context) error {
+	err := f.Locked(ctx, []string{"a"}, "up", func(within context.Context) error {
 		cancel()
 		<-within.Done()
 		if _, err := os.Stat(filepath.Join(f.machines["a"].Dir, "operator/holder")); err != nil {
-			t.Errorf("the hold ended before the work did: %v", err)
+			t.Errorf("the lock ended before the work did: %v", err)
 		}
 		return context.Cause(within)
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := f.Holding(ctx, []string{"a"}, "up", nil); !errors.Is(err, &reason.Error{ID: reason.Cancelled}) {
+	if err := f.Locked(ctx, []string{"a"}, "up", nil); !errors.Is(err, &reason.Error{ID: reason.Cancelled}) {
 		t.Errorf("of a run that was cancelled before: %v", err)
 	}
 }
@@ -479,10 +479,10 @@ func (f *fleet) overSSH(t *testing.T) (*runnertest.Host, *sshtest.Link, *eavesdr
 	return machine, link, a
 }
 
-// The hold outlives a silent cut of the link that is longer than the host's patience.
-func TestHoldingOverASilentCut(t *testing.T) {
+// The lock outlives a silent cut of the link that is longer than the host's patience.
+func TestLockingOverASilentCut(t *testing.T) {
 	f := newFleet(t).quick()
-	f.Silence = 500 * time.Millisecond
+	f.HeartbeatTimeout = 500 * time.Millisecond
 	machine, link, a := f.overSSH(t)
 	f.Engine.Events = event.SinkFunc(func(e event.Event) {
 		f.Recorder.Emit(e)
@@ -490,7 +490,7 @@ func TestHoldingOverASilentCut(t *testing.T) {
 			link.Heal()
 		}
 	})
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		link.Cut()
 		a.await("held")
@@ -500,16 +500,16 @@ func TestHoldingOverASilentCut(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(machine.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the hold left %s: %v", machine.Dir, err)
+		t.Errorf("the lock left %s: %v", machine.Dir, err)
 	}
 }
 
-// A machine that slept sent nothing meanwhile: the host let go of the hold, which is taken again.
-func TestHoldingAfterASleep(t *testing.T) {
+// A machine that slept sent nothing meanwhile: the host let go of the lock, which is taken again.
+func TestLockingAfterASleep(t *testing.T) {
 	f := newFleet(t)
-	f.Beat, f.Silence = time.Hour, 500*time.Millisecond
+	f.Heartbeat, f.HeartbeatTimeout = time.Hour, 500*time.Millisecond
 	_, _, a := f.overSSH(t)
-	err := f.Holding(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
 		a.await("held")
 		a.await("held")
 		return ctx.Err()
@@ -521,17 +521,17 @@ func TestHoldingAfterASleep(t *testing.T) {
 
 // Of three control planes each run takes two, whichever it reaches: they meet on one, and what the first began no other can
 // begin behind its back.
-func TestHoldingAMajority(t *testing.T) {
+func TestLockingAMajority(t *testing.T) {
 	f := newFleet(t, "a", "b", "c").quick()
-	err := f.Holding(t.Context(), []string{"a", "b"}, "up", func(ctx context.Context) error {
+	err := f.Locked(t.Context(), []string{"a", "b"}, "up", func(ctx context.Context) error {
 		for _, planes := range [][]string{{"a", "b"}, {"b", "c"}, {"c", "b"}, {"a", "c"}} {
-			err := f.another("other").quick().Holding(t.Context(), planes, "reset", func(context.Context) error {
+			err := f.another("other").quick().Locked(t.Context(), planes, "reset", func(context.Context) error {
 				t.Errorf("another holds the cluster on %q", planes)
 				return nil
 			})
 			wantBusy(t, err, "me@here", "`kgpu up`")
 		}
-		if h := holdOf(ctx); !h.isFirm() || h.outer == nil || h.fence() < h.outer.fence() {
+		if h := lockOf(ctx); !h.isConfirmed() || h.outer == nil || h.fence() < h.outer.fence() {
 			t.Errorf("numbers %d and %d", h.fence(), h.outer.fence())
 		}
 		result, err := f.Execute(ctx, graphOf(step("c", "one", "true")))
@@ -543,24 +543,24 @@ func TestHoldingAMajority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.another("other").quick().Holding(t.Context(), []string{"b", "c"}, "reset", func(context.Context) error { return nil }); err != nil {
+	if err := f.another("other").quick().Locked(t.Context(), []string{"b", "c"}, "reset", func(context.Context) error { return nil }); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
-	if err := f.Holding(t.Context(), nil, "up", func(context.Context) error { t.Error("done without a hold"); return nil }); err == nil {
+	if err := f.Locked(t.Context(), nil, "up", func(context.Context) error { t.Error("done without a lock"); return nil }); err == nil {
 		t.Error("no control plane, and no error")
 	}
 }
 
-// Where one of its hosts is lost, a hold is not firm, and says which.
-func TestHoldOfWhichAPartIsLost(t *testing.T) {
+// Where one of its hosts is lost, a lock is not confirmed, and says which.
+func TestLockOfWhichAPartIsLost(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	err := f.Holding(t.Context(), []string{"a", "b"}, "up", func(ctx context.Context) error {
-		h := holdOf(ctx)
+	err := f.Locked(t.Context(), []string{"a", "b"}, "up", func(ctx context.Context) error {
+		h := lockOf(ctx)
 		var changed atomic.Bool
 		h.tell(func() { changed.Store(true) })
 		h.outer.set(func() { h.outer.has = false })
-		if h.isFirm() || !changed.Load() || !strings.Contains(h.lacks(), "connection to a") {
-			t.Errorf("firm: %t, heard of: %t, %s", h.isFirm(), changed.Load(), h.lacks())
+		if h.isConfirmed() || !changed.Load() || !strings.Contains(h.whyUnconfirmed(), "connection to a") {
+			t.Errorf("confirmed: %t, heard of: %t, %s", h.isConfirmed(), changed.Load(), h.whyUnconfirmed())
 		}
 		return nil
 	})

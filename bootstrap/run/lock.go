@@ -17,37 +17,37 @@ import (
 )
 
 const (
-	releaseTime = 10 * time.Second // that a host may take to let go of a hold
-	toldAfter   = 5 * time.Second  // the time after which a wait for the hold is told
+	releaseTime = 10 * time.Second // that a host may take to let go of a lock
+	toldAfter   = 5 * time.Second  // the time after which a wait for the lock is told
 )
 
-// Holding does work while this run holds the cluster on these hosts, a majority of its control planes: no other run can hold it
+// Locked does work while this run holds the cluster on these hosts, a majority of its control planes: no other run can hold it
 // then. They are taken one after the other. command is what the others are told this one does; no secret. Where another run has
 // the cluster, work is not begun and the error's reason is HOST_BUSY.
 //
-// Each hold has a number, greater than those of all before it, which the batches carry that are begun under it: a host
+// Each lock has a number, greater than those of all before it, which the batches carry that are begun under it: a host
 // begins none with a lower one than it has seen.
 //
-// A lost connection takes the hold along, which is taken again as soon as the host is back. Meanwhile no batch begins
+// A lost connection takes the lock along, which is taken again as soon as the host is back. Meanwhile no batch begins
 // anywhere. If another run was faster, even if it has come to its end since, or the host stays away, work's context ends, so
 // that nothing new is started, and the error says why.
-func (e *Engine) Holding(ctx context.Context, hosts []string, command string, work func(context.Context) error) error {
+func (e *Engine) Locked(ctx context.Context, hosts []string, command string, work func(context.Context) error) error {
 	if len(hosts) == 0 {
 		return errors.New("there is no control plane to hold the cluster on")
 	}
 	host, rest := hosts[0], hosts[1:]
 	if len(rest) > 0 {
 		all := work
-		work = func(ctx context.Context) error { return e.Holding(ctx, rest, command, all) }
+		work = func(ctx context.Context) error { return e.Locked(ctx, rest, command, all) }
 	}
-	h := &hold{engine: e, outer: holdOf(ctx), host: e.Hosts[host], command: command, held: make(chan struct{}), over: make(chan struct{})}
+	h := &lock{engine: e, outer: lockOf(ctx), host: e.Hosts[host], command: command, held: make(chan struct{}), over: make(chan struct{})}
 	h.first = sync.OnceFunc(func() { close(h.held) })
 	if h.host == nil {
 		return fmt.Errorf("host %s: no connection to this host", host)
 	}
-	within, lose := context.WithCancelCause(context.WithValue(ctx, holdKey{}, h))
+	within, lose := context.WithCancelCause(context.WithValue(ctx, lockKey{}, h))
 	defer lose(nil)
-	// The hold does not end with ctx: what was begun is heard of before others get the cluster.
+	// The lock does not end with ctx: what was begun is heard of before others get the cluster.
 	kept, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
 	ended := make(chan error, 1)
@@ -61,7 +61,7 @@ func (e *Engine) Holding(ctx context.Context, hosts []string, command string, wo
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		return &reason.Error{ID: reason.Cancelled, Host: host, Doing: holding, Err: context.Cause(ctx), Detail: "cancelled; nothing was begun"}
+		return &reason.Error{ID: reason.Cancelled, Host: host, Doing: locking, Err: context.Cause(ctx), Detail: "cancelled; nothing was begun"}
 	}
 	err := work(within)
 	close(h.over)
@@ -73,7 +73,7 @@ func (e *Engine) Holding(ctx context.Context, hosts []string, command string, wo
 	return err
 }
 
-const holding = "taking hold of the cluster"
+const locking = "locking the cluster"
 
 // withoutCancelled leaves out of an error what was cut short: why is known better.
 func withoutCancelled(err error) error {
@@ -86,10 +86,10 @@ func withoutCancelled(err error) error {
 	return errors.Join(rest...)
 }
 
-// hold is a run's hold on a cluster on one of its control planes, over as many connections as it takes.
-type hold struct {
+// lock is a run's lock on a cluster on one of its control planes, over as many connections as it takes.
+type lock struct {
 	engine  *Engine
-	outer   *hold // on the control plane that was taken before; nil: this is the first
+	outer   *lock // on the control plane that was taken before; nil: this is the first
 	host    Host
 	command string
 	first   func()        // closes held
@@ -99,36 +99,36 @@ type hold struct {
 	mu        sync.Mutex
 	has       bool          // the run has the cluster now, as far as it has heard
 	sent      time.Duration // when it said the last that the host has answered to, by awake
-	number    int64         // of the hold
+	number    int64         // of the lock
 	listeners []func()      // hear when that changes
 }
 
-type holdKey struct{}
+type lockKey struct{}
 
-// holdOf is the hold under which ctx's work is done; nil: none.
-func holdOf(ctx context.Context) *hold {
-	h, _ := ctx.Value(holdKey{}).(*hold)
+// lockOf is the lock under which ctx's work is done; nil: none.
+func lockOf(ctx context.Context) *lock {
+	h, _ := ctx.Value(lockKey{}).(*lock)
 	return h
 }
 
-// isFirm reports whether the run has the cluster now: each host has answered to something that was said so lately that it
-// cannot have lost patience since. What is done without a hold needs none.
-func (h *hold) isFirm() bool {
+// isConfirmed reports whether the run has the cluster now: each host has answered to something that was said so lately that it
+// cannot have lost patience since. What is done without a lock needs none.
+func (h *lock) isConfirmed() bool {
 	if h == nil {
 		return true
 	}
-	if !h.outer.isFirm() {
+	if !h.outer.isConfirmed() {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.has && h.engine.awake() < h.sent+h.engine.silence()
+	return h.has && h.engine.awake() < h.sent+h.engine.heartbeatTimeout()
 }
 
-// lacks says why the hold is not firm.
-func (h *hold) lacks() string {
-	if !h.outer.isFirm() {
-		return h.outer.lacks()
+// whyUnconfirmed says why the lock is not confirmed.
+func (h *lock) whyUnconfirmed() string {
+	if !h.outer.isConfirmed() {
+		return h.outer.whyUnconfirmed()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,8 +138,8 @@ func (h *hold) lacks() string {
 	return "was lost with the connection to " + h.host.ID()
 }
 
-// fence is the number of the hold, the highest of its hosts'; 0: work without one has none.
-func (h *hold) fence() int64 {
+// fence is the number of the lock, the highest of its hosts'; 0: work without one has none.
+func (h *lock) fence() int64 {
 	if h == nil {
 		return 0
 	}
@@ -150,7 +150,7 @@ func (h *hold) fence() int64 {
 }
 
 // tell lets somebody hear when isFirm changes.
-func (h *hold) tell(changed func()) {
+func (h *lock) tell(changed func()) {
 	if h == nil {
 		return
 	}
@@ -160,7 +160,7 @@ func (h *hold) tell(changed func()) {
 	h.listeners = append(h.listeners, changed)
 }
 
-func (h *hold) set(change func()) {
+func (h *lock) set(change func()) {
 	h.mu.Lock()
 	change()
 	listeners := h.listeners
@@ -170,8 +170,8 @@ func (h *hold) set(change func()) {
 	}
 }
 
-// keep holds the cluster until the hold is over, which is no error.
-func (h *hold) keep(ctx context.Context) error {
+// keep holds the cluster until the lock is over, which is no error.
+func (h *lock) keep(ctx context.Context) error {
 	var away time.Duration // since the cluster was held last
 	lost, odd, brief := 0, 0, 0
 	for {
@@ -195,7 +195,7 @@ func (h *hold) keep(ctx context.Context) error {
 			}
 			away += time.Since(begun)
 		case err != nil:
-			failed := h.engine.commandError(h.host.ID(), holding, err)
+			failed := h.engine.commandError(h.host.ID(), locking, err)
 			if odd++; odd > oddEnds || !h.began() {
 				return failed
 			}
@@ -203,29 +203,29 @@ func (h *hold) keep(ctx context.Context) error {
 				return nil
 			}
 		case had.IsZero():
-			return h.engine.commandError(h.host.ID(), holding, errors.New("the host did not say who has it"))
-		case time.Since(had) > h.engine.beat(): // it ended by itself: this machine slept, say, and nothing was sent
+			return h.engine.commandError(h.host.ID(), locking, errors.New("the host did not say who has it"))
+		case time.Since(had) > h.engine.heartbeat(): // it ended by itself: this machine slept, say, and nothing was sent
 			brief = 0
 		default:
 			if brief++; brief > oddEnds {
-				return h.engine.commandError(h.host.ID(), holding, errors.New("the host lets go of it at once, again and again"))
+				return h.engine.commandError(h.host.ID(), locking, errors.New("the host lets go of it at once, again and again"))
 			}
 		}
 	}
 }
 
-// ask takes hold of the cluster, and returns when that has ended. A host that answers has some time to say who has it, in which
+// ask locks the cluster, and returns when that has ended. A host that answers has some time to say who has it, in which
 // it may wait for the silence of this run's own former connection; after a while it is told what is waited for.
-func (h *hold) ask(ctx context.Context, r *reply) error {
+func (h *lock) ask(ctx context.Context, r *reply) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	e := h.engine
-	limit := time.AfterFunc(2*e.silence()+settleTime, func() {
-		giveUp(&reason.Error{ID: reason.HostUnending, Host: h.host.ID(), Doing: holding, Detail: "the host answers, and does not say who has the cluster"})
+	limit := time.AfterFunc(2*e.heartbeatTimeout()+settleTime, func() {
+		giveUp(&reason.Error{ID: reason.HostUnending, Host: h.host.ID(), Doing: locking, Detail: "the host answers, and does not say who has the cluster"})
 	})
 	defer limit.Stop()
 	begun, said := time.Now(), e.awake()
-	wait := event.Event{Host: h.host.ID(), Kind: event.Wait, Text: "for the hold on the cluster"}
+	wait := event.Event{Host: h.host.ID(), Kind: event.Wait, Text: "for the lock on the cluster"}
 	slow := time.AfterFunc(toldAfter, func() { e.emit(wait) })
 	defer slow.Stop()
 	took := r.held
@@ -245,7 +245,7 @@ func (h *hold) ask(ctx context.Context, r *reply) error {
 		}
 	}
 	known := max(e.Fence, h.fence())
-	err := e.lasting(ctx, h.host, "hold", runner.Hold, []string{e.Run, e.By, h.command, h.how(), strconv.FormatInt(known, 10)}, h.over, r)
+	err := e.runLongLived(ctx, h.host, "lock", runner.Lock, []string{e.Run, e.By, h.command, h.how(), strconv.FormatInt(known, 10)}, h.over, r)
 	h.set(func() { h.has = false })
 	if met := given(context.Cause(ctx)); met != nil {
 		return met
@@ -253,8 +253,8 @@ func (h *hold) ask(ctx context.Context, r *reply) error {
 	return err
 }
 
-// how tells the host what this run knows of the hold.
-func (h *hold) how() string {
+// how tells the host what this run knows of the lock.
+func (h *lock) how() string {
 	switch {
 	case !h.began():
 		return "first"
@@ -265,30 +265,30 @@ func (h *hold) how() string {
 }
 
 // began reports whether the run had the cluster once.
-func (h *hold) began() bool { return closed(h.held) }
+func (h *lock) began() bool { return closed(h.held) }
 
-func (h *hold) isOver() bool { return closed(h.over) }
+func (h *lock) isOver() bool { return closed(h.over) }
 
-// again waits before the next try, unless the hold is over before.
-func (h *hold) again(ctx context.Context, try int, failed error) error {
+// again waits before the next try, unless the lock is over before.
+func (h *lock) again(ctx context.Context, try int, failed error) error {
 	ctx, cancel := until(ctx, h.over)
 	defer cancel()
 	return h.engine.again(ctx, h.host, try, failed)
 }
 
-// reconnect brings the lost host back, which was away for so long before, unless the hold is over first.
-func (h *hold) reconnect(ctx context.Context, lost int, away time.Duration) error {
+// reconnect brings the lost host back, which was away for so long before, unless the lock is over first.
+func (h *lock) reconnect(ctx context.Context, lost int, away time.Duration) error {
 	ctx, cancel := until(ctx, h.over)
 	defer cancel()
 	err := h.engine.back(ctx, h.host, lost, away)
 	if err == nil || h.isOver() {
 		return nil
 	}
-	return awayError(h.host.ID(), "the control plane did not come back, and without the hold on the cluster nothing new is begun: ", err)
+	return awayError(h.host.ID(), "the control plane did not come back, and without the lock on the cluster nothing new is begun: ", err)
 }
 
 // busy says that another run has the cluster.
-func (h *hold) busy(r *reply) error {
+func (h *lock) busy(r *reply) error {
 	detail := "the cluster has just been taken by " + r.holder()
 	if h.began() {
 		detail += lostIt
@@ -299,12 +299,12 @@ func (h *hold) busy(r *reply) error {
 const lostIt = "; this run had lost it with the connection: nothing new is begun, and what runs on the hosts goes on"
 
 // changed says that another run had the cluster while this one was cut off: what this one knows of the hosts is old.
-func (h *hold) changed() error {
+func (h *lock) changed() error {
 	return &reason.Error{ID: reason.HostBusy, Host: h.host.ID(), Detail: "another run had the cluster meanwhile" + lostIt,
 		Advice: "run the same command again: it looks at the hosts anew"}
 }
 
-// reply is what hold.sh prints.
+// reply is what lock.sh prints.
 type reply struct {
 	held    func(number int64)       // is called once
 	beat    func(sent time.Duration) // is called when the host answers to what was said then

@@ -15,13 +15,13 @@ import (
 // The rhythm of commands that last as long as kgpu does: it sends them a line every now and then, with the time here. Where
 // nothing comes any more, because the link is cut, they end by themselves.
 const (
-	DefaultBeat    = 5 * time.Second
-	DefaultSilence = 20 * time.Second
+	DefaultHeartbeat        = 5 * time.Second
+	DefaultHeartbeatTimeout = 20 * time.Second
 )
 
-// lasting runs a script of package runner on a host, with these lines as its input, until over is closed, which ends the
+// runLongLived runs a script of package runner on a host, with these lines as its input, until over is closed, which ends the
 // script's input with the line "over", or until the script ends by itself or the connection dies.
-func (e *Engine) lasting(ctx context.Context, h Host, name string, script []byte, lines []string, over <-chan struct{}, stdout io.Writer) error {
+func (e *Engine) runLongLived(ctx context.Context, h Host, name string, script []byte, lines []string, over <-chan struct{}, stdout io.Writer) error {
 	in, beats := io.Pipe()
 	ended := make(chan struct{})
 	defer close(ended)
@@ -31,7 +31,7 @@ func (e *Engine) lasting(ctx context.Context, h Host, name string, script []byte
 		for _, line := range lines {
 			fmt.Fprintln(beats, oneLine(line)) // fails when the command has ended
 		}
-		tick := time.NewTicker(e.beat())
+		tick := time.NewTicker(e.heartbeat())
 		defer tick.Stop()
 		for {
 			select {
@@ -46,7 +46,7 @@ func (e *Engine) lasting(ctx context.Context, h Host, name string, script []byte
 		}
 	}()
 	return h.Run(ctx, remote.Command{
-		Name: name, Line: fmt.Sprintf("exec bash -s %s %g", e.dir(), e.silence().Seconds()), Root: true,
+		Name: name, Line: fmt.Sprintf("exec bash -s %s %g", e.dir(), e.heartbeatTimeout().Seconds()), Root: true,
 		Stdin: io.MultiReader(bytes.NewReader(script), in), Stdout: stdout,
 	})
 }
@@ -85,16 +85,16 @@ func (e *Engine) awake() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func (e *Engine) beat() time.Duration {
-	if e.Beat > 0 {
-		return e.Beat
+func (e *Engine) heartbeat() time.Duration {
+	if e.Heartbeat > 0 {
+		return e.Heartbeat
 	}
-	return DefaultBeat
+	return DefaultHeartbeat
 }
 
-func (e *Engine) silence() time.Duration {
-	if e.Silence > 0 {
-		return e.Silence
+func (e *Engine) heartbeatTimeout() time.Duration {
+	if e.HeartbeatTimeout > 0 {
+		return e.HeartbeatTimeout
 	}
-	return DefaultSilence
+	return DefaultHeartbeatTimeout
 }
