@@ -110,7 +110,7 @@ func (b *builder) cardsReady(needs, plugin []graph.Ref) {
 			}
 		}
 	}
-	if len(want) > 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.Unproven }) {
+	if len(want) > 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.Facts.Unproven }) {
 		reasons = append(reasons, "the cards were not proven to the end")
 	}
 	if len(reasons) == 0 {
@@ -146,7 +146,7 @@ func (b *builder) touched(h *host, node *facts.Node) string {
 		}
 	}
 	// The label comes when the cards can be had, before they are proven: a run was cut off between.
-	if driver := node.Labels[driverFeature]; slices.Contains(node.GPULabels, driverFeature) && h.facts.NVIDIA.Loaded != "" && driver != h.facts.NVIDIA.Loaded {
+	if driver := node.Labels[driverFeature]; slices.Contains(node.GPULabels, driverFeature) && h.Facts.NVIDIA.Loaded != "" && driver != h.Facts.NVIDIA.Loaded {
 		return fmt.Sprintf("%s was proven with driver %s", h.node, driver)
 	}
 	return ""

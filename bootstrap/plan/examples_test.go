@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // TestExamplesOf16AreAsRendered: what a user copies asks for cards and has the driver as kgpu's own manifests do, on a host
@@ -18,7 +19,7 @@ func TestExamplesOf16AreAsRendered(t *testing.T) {
 	if !ok {
 		t.Fatal("the catalogue has no Kubernetes 1.6")
 	}
-	mounts := DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}})
+	mounts := machine.DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}})
 	files, err := filepath.Glob("../../examples/workloads/kubernetes-1.6/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)

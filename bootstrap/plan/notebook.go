@@ -8,6 +8,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -108,10 +109,10 @@ func (b *builder) notebookStopped() bool {
 func (b *builder) chooseNotebook() bool {
 	seen := map[string]*facts.Host{}
 	for _, h := range b.hosts {
-		seen[h.id] = h.facts
+		seen[h.id] = h.Facts
 	}
 	var err error
-	if b.notebookChoice, err = ChooseNotebook(b.inv, seen); err != nil {
+	if b.notebookChoice, err = machine.ChooseNotebook(b.inv, seen); err != nil {
 		b.graph.Warnings = append(b.graph.Warnings, "no notebook: "+err.Error())
 		return false
 	}
@@ -252,7 +253,7 @@ func (b *builder) notebookResource() string {
 		if !slices.Contains(b.notebookChoice.Nodes, h.node) {
 			continue
 		}
-		for _, o := range Offers(b.inv, h.facts) {
+		for _, o := range machine.Offers(b.inv, h.Facts) {
 			offered[o.Resource] = true
 		}
 	}
@@ -289,7 +290,7 @@ func (b *builder) withoutPlugin(objects []object) {
 	if at < 0 {
 		return
 	}
-	ForAccelerators(objects, DriverMounts(b.hosts[at].facts))
+	ForAccelerators(objects, machine.DriverMounts(b.hosts[at].Facts))
 	for _, o := range objects {
 		if o["kind"] == "Deployment" {
 			patch(o, object{"spec": object{"template": object{"spec": object{"nodeSelector": object{"kubernetes.io/hostname": b.hosts[at].node}}}}})
