@@ -26,8 +26,10 @@ func TestRooms(t *testing.T) {
 		"graph":    {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
 		"run":      {own + "catalog", own + "plan"},
 		"report":   {own + "plan"},
+		"manifest": {own + "graph", own + "plan"},
 		"machine":  {own + "graph", own + "plan", own + "preflight", own + "remote", own + "session"},
 		"proposal": {own + "plan"},
+		"smoke":    {own + "plan"},
 		"records":  {own + "remote", own + "run", own + "plan", own + "kubeconfig", own + "jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
 	} {
 		room, err := build.ImportDir(folder, 0)

@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -27,9 +28,9 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	}
 	if b.inv.Runtime == inventory.Docker {
 		// Docker's default runtime adds the cards that the mounts of a pod name.
-		containers(objects, func(c object) {
+		manifest.Containers(objects, func(c object) {
 			if c["name"] == pluginContainer {
-				setEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts")
+				manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts")
 			}
 		})
 		for _, o := range objects {
@@ -39,9 +40,9 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 		}
 	}
 	if b.inv.Runtime == inventory.Containerd && !b.minor.PassesCDIDevices() {
-		containers(objects, func(c object) {
+		manifest.Containers(objects, func(c object) {
 			if c["name"] == pluginContainer {
-				setEnv(c, "DEVICE_LIST_STRATEGY", "cdi-annotations")
+				manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", "cdi-annotations")
 			}
 		})
 	}
@@ -49,7 +50,7 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects = Adapt(b.minor, objects)
+	objects = manifest.Adapt(b.minor, objects)
 	b.pullFromRegistry(objects)
 	manifest, hash, err := encodeManifest(objects)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 )
 
 // TestExamplesOf16AreAsRendered: what a user copies asks for cards and has the driver as kgpu's own manifests do, on a host
@@ -52,12 +53,12 @@ func TestExamplesOf16AreAsRendered(t *testing.T) {
 				return slices.Contains([]any{"LD_LIBRARY_PATH", "PATH"}, v.(object)["name"])
 			})
 			container["resources"] = object{"limits": object{minor.Mechanism(minor.Gates(nil)).Resource(): 1}}
-			MountDriver(pod, mounts)
+			manifest.MountDriver(pod, mounts)
 		}
 		if pods == 0 {
 			t.Errorf("%s has no pod", f)
 		}
-		if got = Adapt(minor, got); !reflect.DeepEqual(got, want) {
+		if got = manifest.Adapt(minor, got); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: kgpu renders\n%v\nand the example is\n%v", f, got, want)
 		}
 	}

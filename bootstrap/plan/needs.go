@@ -11,6 +11,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -108,7 +109,7 @@ func (b *builder) registries() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		containers(objects, func(c object) { images = append(images, fmt.Sprint(c["image"])) })
+		manifest.Containers(objects, func(c object) { images = append(images, fmt.Sprint(c["image"])) })
 	}
 	var urls []string
 	for _, image := range images {

@@ -10,6 +10,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -98,7 +99,7 @@ func (b *builder) networkObjects() ([]object, error) {
 	} else if err := b.setFlannel(objects); err != nil {
 		return nil, err
 	}
-	objects = Adapt(b.minor, objects)
+	objects = manifest.Adapt(b.minor, objects)
 	b.pullFromRegistry(objects)
 	return objects, nil
 }
@@ -107,13 +108,13 @@ func (b *builder) networkObjects() ([]object, error) {
 // once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"'). So would all
 // of a cluster whose datapath changed: it keeps the one that it has.
 func (b *builder) setWeave(objects []object) {
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		if c["name"] != "weave" {
 			return
 		}
-		setEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
+		manifest.SetEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
 		if b.weaveBridge() {
-			setEnv(c, "WEAVE_NO_FASTDP", "1")
+			manifest.SetEnv(c, "WEAVE_NO_FASTDP", "1")
 		}
 	})
 }

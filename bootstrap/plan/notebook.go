@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -145,7 +146,7 @@ func (b *builder) removeNotebook() {
 	})
 }
 
-func (b *builder) notebookManifest() (manifest, hash string, err error) {
+func (b *builder) notebookManifest() (encoded, hash string, err error) {
 	objects, err := decodeManifest(manifests.Notebook)
 	if err != nil {
 		return "", "", err
@@ -156,7 +157,7 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 			return "", "", err
 		}
 	}
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		c["image"] = b.notebookImage()
 		if c["name"] != "notebook" {
 			return
@@ -202,7 +203,7 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 	if b.mechanism() == catalog.Accelerators {
 		b.withoutPlugin(objects)
 	}
-	return encodeManifest(Adapt(b.minor, objects))
+	return encodeManifest(manifest.Adapt(b.minor, objects))
 }
 
 // stopsIdle adds what stops the notebook when nobody has used it for so long. Its Deployment stays the last object.
@@ -213,9 +214,9 @@ func stopsIdle(objects []object, after time.Duration) ([]object, error) {
 	}
 	last := len(objects) - 1
 	patch(objects[last], more[len(more)-1])
-	containers(objects[last:], func(c object) {
+	manifest.Containers(objects[last:], func(c object) {
 		if c["name"] == "idle" {
-			setEnv(c, "IDLE_SECONDS", strconv.Itoa(int(after.Seconds())))
+			manifest.SetEnv(c, "IDLE_SECONDS", strconv.Itoa(int(after.Seconds())))
 		}
 	})
 	return slices.Insert(objects, last, more[:len(more)-1]...), nil
@@ -228,7 +229,7 @@ var needless = []any{"AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SET
 // confine has the pod of a manifest do what a program of a user does, and its namespace take no pod that could do more.
 // Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 func confine(objects []object) {
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		c["securityContext"] = object{"allowPrivilegeEscalation": false, "capabilities": object{"drop": needless}}
 	})
 	for _, o := range objects {
@@ -290,7 +291,7 @@ func (b *builder) withoutPlugin(objects []object) {
 	if at < 0 {
 		return
 	}
-	ForAccelerators(objects, machine.DriverMounts(b.hosts[at].Facts))
+	manifest.ForAccelerators(objects, machine.DriverMounts(b.hosts[at].Facts))
 	for _, o := range objects {
 		if o["kind"] == "Deployment" {
 			patch(o, object{"spec": object{"template": object{"spec": object{"nodeSelector": object{"kubernetes.io/hostname": b.hosts[at].node}}}}})

@@ -8,6 +8,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -87,7 +88,7 @@ func (b *builder) sharePods(daemonSet object, hash string) error {
 	patch(daemonSet, object{"spec": object{"template": object{"metadata": object{"annotations": object{pluginConfigSum: hash}}}}})
 	if b.inv.GPU.MIGStrategy != inventory.MIGNone {
 		// Without it a container with all cards does not see how they are cut.
-		containers([]object{daemonSet}, func(c object) { setEnv(c, "NVIDIA_MIG_MONITOR_DEVICES", "all") })
+		manifest.Containers([]object{daemonSet}, func(c object) { manifest.SetEnv(c, "NVIDIA_MIG_MONITOR_DEVICES", "all") })
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
@@ -146,8 +147,8 @@ func TestForAccelerators(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ForAccelerators(objects, machine.DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
-		got, err := manifests.Encode(Adapt(minor, objects)...)
+		manifest.ForAccelerators(objects, machine.DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
+		got, err := manifests.Encode(manifest.Adapt(minor, objects)...)
 		if err != nil {
 			t.Fatal(err)
 		}

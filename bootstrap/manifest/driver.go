@@ -1,4 +1,4 @@
-package plan
+package manifest
 
 import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -18,8 +18,8 @@ func MountDriver(pod map[string]any, mounts []machine.DriverMount) {
 		c := c.(object)
 		have, _ := c["volumeMounts"].([]any)
 		c["volumeMounts"] = append(have, inside...)
-		setEnv(c, "LD_LIBRARY_PATH", machine.DriverDirectory+":"+machine.DriverLibraries)
-		setEnv(c, "PATH", machine.DriverPrograms+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+		SetEnv(c, "LD_LIBRARY_PATH", machine.DriverDirectory+":"+machine.DriverLibraries)
+		SetEnv(c, "PATH", machine.DriverPrograms+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
 }
 
@@ -35,7 +35,7 @@ func ForAccelerators(workloads []map[string]any, mounts []machine.DriverMount) {
 		}
 		wants := pod["runtimeClassName"] == "nvidia"
 		delete(pod, "runtimeClassName")
-		containers([]object{o}, func(c object) {
+		Containers([]object{o}, func(c object) {
 			resources, _ := c["resources"].(object)
 			limits, _ := resources["limits"].(object)
 			if count, ok := limits[catalog.DevicePlugins.Resource()]; ok {
