@@ -13,7 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -126,7 +126,7 @@ func (o Options) pin(ctx context.Context, hosts []inventory.Host, added []invent
 func nameNew(added []inventory.NewHost, all []inventory.Host, seen map[string]*facts.Host) {
 	for i, n := range added {
 		at := slices.IndexFunc(all, func(h inventory.Host) bool { return h.Address == n.Address })
-		name := plan.NodeName(all[at], seen[all[at].ID()])
+		name := machine.Machine{Host: all[at], Facts: seen[all[at].ID()]}.NodeName()
 		another := func(h inventory.Host) bool { return h.Address != n.Address && (h.Name == name || h.Address == name) }
 		if proposal.ValidName(name) && !slices.ContainsFunc(all, another) {
 			added[i].Name = name

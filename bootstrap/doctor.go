@@ -12,6 +12,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
@@ -88,7 +89,7 @@ func (p *patient) miswritten() error {
 // look asks one host, over one connection: its facts, and at the same time what may be wrong with it. A driver that hangs
 // may hold up the one, and the other tells of it.
 func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
-	m := doctor.Machine{Host: h}
+	m := doctor.Machine{Machine: machine.Machine{Host: h}}
 	if _, err := p.Connect(ctx, h); err != nil {
 		m.Err = err
 		return m
@@ -137,7 +138,7 @@ func (p *patient) diagnosis() *report.Diagnosis {
 		}
 		h := report.Examined{Host: m.ID(), Role: string(m.Role), Reached: m.Facts != nil || m.Seen != nil}
 		if m.Facts != nil {
-			h.Cards = len(plan.Cards(p.Inventory, m.Facts))
+			h.Cards = len(machine.Cards(p.Inventory, m.Facts))
 		}
 		for _, f := range found {
 			if f.Host == m.ID() && (d.AtWork == "" || !h.Reached) {

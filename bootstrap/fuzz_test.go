@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/inventory"
@@ -32,7 +33,7 @@ func FuzzStory(f *testing.F) {
 			var machines []preflight.Machine
 			for _, entry := range inv.Hosts {
 				if seen[entry.ID()] != nil {
-					machines = append(machines, preflight.Machine{Host: entry, Facts: seen[entry.ID()]})
+					machines = append(machines, preflight.Machine{Machine: machine.Machine{Host: entry, Facts: seen[entry.ID()]}})
 				}
 			}
 			preflight.Check(inv, machines, nil)

@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/smoke"
 )
@@ -34,7 +35,7 @@ func (s *story) openNotebook(ctx context.Context, planned bool) (*smoke.Devices,
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := plan.ChooseNotebook(s.Inventory, s.Facts)
+	chosen, err := machine.ChooseNotebook(s.Inventory, s.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (s *story) openNotebook(ctx context.Context, planned bool) (*smoke.Devices,
 // hostOfNode is the host whose node this is, or the control plane's where kgpu has no connection to it.
 func (s *story) hostOfNode(node string) string {
 	for _, h := range s.Inventory.Hosts {
-		if f := s.Facts[h.ID()]; f != nil && s.Conn(h.ID()) != nil && plan.NodeName(h, f) == node {
+		if f := s.Facts[h.ID()]; f != nil && s.Conn(h.ID()) != nil && (machine.Machine{Host: h, Facts: f}).NodeName() == node {
 			return h.ID()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -28,7 +29,7 @@ func (s *story) preflight(ctx context.Context) error {
 	for _, h := range s.Inventory.Hosts {
 		if f, skew := s.Seen(h.ID()); f != nil {
 			machines = append(machines, preflight.Machine{
-				Host: h, Facts: f, Skew: skew, Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Offer: network.offers[h.ID()],
+				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Offer: network.offers[h.ID()],
 				Adopt: s.want.Adopt,
 			})
 		}
@@ -42,7 +43,7 @@ func (s *story) preflight(ctx context.Context) error {
 
 // reaches is what the hosts need of the network, and what they found.
 type reaches struct {
-	needs map[string][]plan.Need
+	needs map[string][]machine.Need
 	found map[string]map[facts.Endpoint]facts.Reach
 
 	offers map[string]*facts.Offer // of Kubernetes
@@ -63,7 +64,7 @@ func (s *story) reach(ctx context.Context) (*reaches, error) {
 	var asked []inventory.Host
 	for _, h := range s.Inventory.Hosts {
 		if f := s.Facts[h.ID()]; f != nil {
-			for _, way := range plan.DriverWays(s.Inventory, f) {
+			for _, way := range machine.DriverWays(s.Inventory, f) {
 				lines[h.ID()] = append(lines[h.ID()], "way "+way)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 // TestRooms holds what the packages here must not import: stories tell what is done, and leave files, formats and the
 // network to the packages below; a session knows its hosts, and not what is made of them; access changes no host;
-// who carries out or shows a graph does not know what its steps are for; records are read
+// who carries out or shows a graph does not know what its steps are for; what machines are is judged below the plan; records are read
 // without a connection and without a plan.
 func TestRooms(t *testing.T) {
 	const own = "kgpu.dev/kgpu/bootstrap/"
@@ -23,10 +23,14 @@ func TestRooms(t *testing.T) {
 		"access": {
 			own + "run", own + "preflight", own + "records", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh",
 		},
-		"graph":   {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
-		"run":     {own + "catalog", own + "plan"},
-		"report":  {own + "plan"},
-		"records": {own + "remote", own + "run", own + "plan", own + "kubeconfig", own + "jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
+		"graph":    {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
+		"run":      {own + "catalog", own + "plan"},
+		"report":   {own + "plan"},
+		"manifest": {own + "graph", own + "plan"},
+		"machine":  {own + "graph", own + "plan", own + "preflight", own + "remote", own + "session"},
+		"proposal": {own + "plan"},
+		"smoke":    {own + "plan"},
+		"records":  {own + "remote", own + "run", own + "plan", own + "kubeconfig", own + "jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
 	} {
 		room, err := build.ImportDir(folder, 0)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -96,11 +97,11 @@ func (s *story) missingCards() error {
 		if f == nil || f.Kubelet == nil {
 			continue
 		}
-		var no *plan.Refused
-		if _, err := plan.ChooseDriver(s.Inventory, f); errors.As(err, &no) && no.Kind != plan.DriverMissing {
+		var no *machine.Refused
+		if _, err := machine.ChooseDriver(s.Inventory, f); errors.As(err, &no) && no.Kind != machine.DriverMissing {
 			continue // there is no driver for its cards, and it is in the cluster without them
 		}
-		if have, want := plan.Listed(s.Inventory, f), len(plan.Cards(s.Inventory, f)); have < want {
+		if have, want := machine.Listed(s.Inventory, f), len(machine.Cards(s.Inventory, f)); have < want {
 			errs = append(errs, &reason.Error{
 				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the cards",
 				Detail: fmt.Sprintf("nvidia-smi lists %d of %s (status %d)", have, plural.Of(want, "card"), f.NVIDIA.SMI),
@@ -150,8 +151,8 @@ func (s *story) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
 		if f == nil || len(f.NVIDIA.Seen) == 0 {
 			continue
 		}
-		n := smoke.Node{Name: plan.NodeName(h, f), Sample: plan.Sample(s.Inventory, f), Driver: plan.DriverMounts(f)}
-		for _, o := range plan.Offers(s.Inventory, f) {
+		n := smoke.Node{Name: machine.Machine{Host: h, Facts: f}.NodeName(), Sample: plan.Sample(s.Inventory, f), Driver: machine.DriverMounts(f)}
+		for _, o := range machine.Offers(s.Inventory, f) {
 			n.Cards = append(n.Cards, smoke.Card(o))
 		}
 		nodes = append(nodes, n)
@@ -179,4 +180,4 @@ func (s *story) proveNew(ctx context.Context, done *graph.Graph) error {
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)
 }
 
-func (s *story) hasCards(f *facts.Host) bool { return len(plan.Cards(s.Inventory, f)) > 0 }
+func (s *story) hasCards(f *facts.Host) bool { return len(machine.Cards(s.Inventory, f)) > 0 }

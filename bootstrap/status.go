@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/status"
@@ -59,7 +60,7 @@ func (s *story) observe(ctx context.Context) *status.Report {
 
 // observeHost asks one. A connection over which something failed is not used again.
 func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Seen {
-	seen := status.Seen{Host: h}
+	seen := status.Seen{Machine: machine.Machine{Host: h}}
 	if _, seen.Err = s.Connect(ctx, h); seen.Err != nil {
 		return seen
 	}

@@ -34,7 +34,7 @@ var (
 func TestChanges(t *testing.T) {
 	page := read(t, "changes.md")
 	scripts := all(t, "../scripts/steps/*.sh", "../scripts/lib/*.sh", "../scripts/runner/*.sh")
-	planner := all(t, "../bootstrap/plan/*.go", "../bootstrap/run/*.go")
+	planner := all(t, "../bootstrap/machine/*.go", "../bootstrap/plan/*.go", "../bootstrap/run/*.go")
 
 	var changed []string
 	joined := strings.ReplaceAll(scripts, "\\\n", " ")

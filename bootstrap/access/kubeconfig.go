@@ -16,7 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
@@ -163,7 +163,7 @@ func sourceOf(path string) string {
 func renamed(inside *kubeconfig.Access, cluster string, cp inventory.Host, reached netip.Addr) *kubeconfig.Access {
 	a := *inside
 	a.Cluster, a.User, a.Context = cluster, cluster+"-admin", cluster
-	if plan.OwnAPIName(inside.Name()) {
+	if machine.OwnAPIName(inside.Name()) {
 		if at := addressOf(cp, reached); at.IsValid() {
 			a.Server, a.TLSServerName = "https://"+netip.AddrPortFrom(at, 6443).String(), inside.Name()
 		}

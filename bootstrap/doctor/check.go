@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -90,6 +91,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	s := &subject{Machine: m, inv: inv, f: m.Facts, e: m.Seen, told: m.Facts != nil && m.Seen != nil}
 	if s.f == nil {
 		s.f = &facts.Host{}
+		s.Facts = s.f
 	}
 	if s.e == nil {
 		s.e = &Evidence{}
@@ -100,12 +102,12 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 		s.e = &answered
 	}
 	s.member = s.f.Kubelet != nil || s.f.ControlPlane != nil
-	s.cards = len(plan.Cards(inv, s.f))
+	s.cards = len(machine.Cards(inv, s.f))
 	if all == nil {
 		return s
 	}
 	s.cluster = true
-	name := plan.NodeName(m.Host, s.f)
+	name := s.NodeName()
 	for i, n := range all.Nodes {
 		if n.Name == name {
 			s.node = &all.Nodes[i]
@@ -148,7 +150,7 @@ const recent = 10 * time.Minute
 func (s *subject) finding(r Row, evidence []string) Finding {
 	f := Finding{ID: r.ID, Severity: r.Severity, Host: s.ID(), Cause: r.Cause, Repair: r.Repair, Force: r.force}
 	if s.f.Hostname != "" || s.Name != "" {
-		f.Node = plan.NodeName(s.Host, s.f)
+		f.Node = s.NodeName()
 	}
 	for _, line := range evidence[:min(len(evidence), most)] {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
@@ -230,7 +232,7 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 	control := false
 	for _, m := range machines {
 		if m.Facts != nil {
-			list = append(list, preflight.Machine{Host: m.Host, Facts: m.Facts, Skew: m.Skew})
+			list = append(list, preflight.Machine{Machine: m.Machine})
 			works[m.ID()] = m.Facts.NVIDIA.Loaded != ""
 			control = control || m.IsControlPlane()
 		}

@@ -12,6 +12,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -118,7 +119,7 @@ func (w *world) check() []Finding {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		machines = append(machines, Machine{Host: m.host, Facts: m.facts, Seen: seen})
+		machines = append(machines, Machine{Machine: machine.Machine{Host: m.host, Facts: m.facts}, Seen: seen})
 	}
 	return Check(w.inv, machines, nil)
 }
@@ -519,12 +520,12 @@ func TestHungTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Seen: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
+	found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Seen: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_HUNG", "w1 HOST_UNENDING"}) {
 		t.Errorf("without facts: %v", got)
 	}
 	closed := errors.Join(&reason.Error{ID: reason.SSHCommandRefused, Doing: "running facts"}, &reason.Error{ID: reason.SSHCommandRefused, Doing: "running doctor"})
-	if got := ids(Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Err: closed}}, nil)); !slices.Equal(got, []string{"w1 SSH_COMMAND_REFUSED"}) {
+	if got := ids(Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Err: closed}}, nil)); !slices.Equal(got, []string{"w1 SSH_COMMAND_REFUSED"}) {
 		t.Errorf("one door, asked at twice: %v", got)
 	}
 }
@@ -610,7 +611,7 @@ func TestWarningsWithoutFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := Check(w.inv, []Machine{{Host: w.inv.Hosts[0], Facts: w.cp, Seen: control}, {Host: w.inv.Hosts[1], Seen: worker}}, nil); len(found) > 0 {
+	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: control}, {Machine: machine.Machine{Host: w.inv.Hosts[1]}, Seen: worker}}, nil); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -631,8 +632,8 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := Check(w.inv, []Machine{
-		{Host: w.inv.Hosts[0], Facts: w.cp, Seen: seen},
-		{Host: w.inv.Hosts[1], Err: &reason.Error{ID: reason.SSHUnreachable, Host: "w1", Detail: "connection refused"}},
+		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: seen},
+		{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Err: &reason.Error{ID: reason.SSHUnreachable, Host: "w1", Detail: "connection refused"}},
 	}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 SSH_UNREACHABLE"}) || found[0].Fix == "" || found[0].Evidence[0] != "connection refused" {
 		t.Errorf("found %+v", found)
@@ -643,7 +644,7 @@ func TestIgnore(t *testing.T) {
 	w := newWorld(t)
 	rows["w1 GPU_FELL_OFF_BUS"](w)
 	seen, _ := ParseEvidence([]byte(w.worker))
-	if found := Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Facts: w.w1, Seen: seen}}, []string{"GPU_FELL_OFF_BUS"}); len(found) > 0 {
+	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Seen: seen}}, []string{"GPU_FELL_OFF_BUS"}); len(found) > 0 {
 		t.Errorf("what is ignored leaves its consequences: %v", ids(found))
 	}
 }
@@ -655,8 +656,8 @@ func TestPreflight(t *testing.T) {
 	control, _ := ParseEvidence([]byte(w.control))
 	w.w1.RebootPending = true
 	found := Check(w.inv, []Machine{
-		{Host: w.inv.Hosts[0], Facts: w.cp, Seen: control},
-		{Host: w.inv.Hosts[1], Facts: w.w1, Seen: seen, Skew: time.Hour},
+		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: control},
+		{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1, Skew: time.Hour}, Seen: seen},
 	}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 HOST_CLOCK_SKEW", "w1 HOST_REBOOT_PENDING"}) || found[0].Severity != Warning {
 		t.Errorf("found %+v", found)

@@ -18,10 +18,8 @@ package doctor
 
 import (
 	"slices"
-	"time"
 
-	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // Severity says how much a finding matters.
@@ -64,11 +62,9 @@ type Finding struct {
 
 // Machine is a host with what is known of it.
 type Machine struct {
-	inventory.Host
-	Facts *facts.Host   // nil: it did not tell
-	Seen  *Evidence     // nil: it did not tell
-	Skew  time.Duration // how far its clock is from the operator's
-	Err   error         // why it could not be asked, or not everything; may be nil
+	machine.Machine
+	Seen *Evidence // nil: it did not tell
+	Err  error     // why it could not be asked, or not everything; may be nil
 }
 
 // Worst orders findings: errors first, by ID within.

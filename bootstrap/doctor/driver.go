@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 
 func nouveau(s *subject) []string {
 	var out []string
-	for _, c := range plan.Cards(s.inv, s.f) {
+	for _, c := range machine.Cards(s.inv, s.f) {
 		if c.Driver == "nouveau" {
 			out = append(out, "card "+c.Address+" has the kernel driver nouveau")
 		}

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // cannotGrow is a cluster whose nodes know it by the address of its control plane, though a new one of its version gets a name.
@@ -21,7 +21,7 @@ func cannotGrow(s *subject) []string {
 	}
 	host, _, _ := net.SplitHostPort(c.Endpoint)
 	at, err := netip.ParseAddr(host)
-	if err != nil || !plan.HasAddress(s.f, at) { // another machine's is that of a load balancer, or a virtual one
+	if err != nil || !machine.HasAddress(s.f, at) { // another machine's is that of a load balancer, or a virtual one
 		return nil
 	}
 	return []string{"the cluster's kubeconfigs lead to https://" + c.Endpoint}

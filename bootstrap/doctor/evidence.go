@@ -128,7 +128,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 			return nil, err
 		}
 	}
-	for _, parse := range []func(map[string][]string, *Evidence) error{machine, units, cluster} {
+	for _, parse := range []func(map[string][]string, *Evidence) error{inWords, units, cluster} {
 		if err := parse(a, e); err != nil {
 			return nil, err
 		}
@@ -165,8 +165,8 @@ func number(key, value string) (int, error) {
 	return n, nil
 }
 
-// machine reads what has some words in a line.
-func machine(a map[string][]string, e *Evidence) error {
+// inWords reads what has some words in a line.
+func inWords(a map[string][]string, e *Evidence) error {
 	for _, line := range short(a["card"]) {
 		f := strings.Split(line, ", ")
 		e.Cards = append(e.Cards, Card{Address: f[0], Persistent: len(f) < 2 || f[1] != "Disabled"})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 func TestParseEvidence(t *testing.T) {
@@ -128,6 +129,6 @@ func FuzzEvidence(f *testing.F) {
 		if _, err := ParseEvidence(data[:len(data)-1]); err == nil {
 			t.Error("an answer without its last byte is taken")
 		}
-		Check(w.inv, []Machine{{Host: w.inv.Hosts[1], Facts: w.w1, Seen: e}}, nil)
+		Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Seen: e}}, nil)
 	})
 }

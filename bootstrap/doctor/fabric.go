@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // fabricManaged tells what the fabric manager of the host connects its cards by; none: it has nothing to do.
 func (s *subject) fabricManaged() catalog.Fabric {
-	switch kind := plan.FabricOf(s.f); {
+	switch kind := machine.FabricOf(s.f); {
 	case kind == catalog.NVLinkRack:
 		return catalog.NoFabric
 	case kind == catalog.NoFabric && s.e.Switches > 0:

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 func keyExpired(s *subject) []string {
-	return s.keyrings(func(k facts.Keyring) bool { return plan.KeyRefused(k, s.f.Now) })
+	return s.keyrings(func(k facts.Keyring) bool { return machine.KeyRefused(k, s.f.Now) })
 }
 
 func keyEnds(s *subject) []string {
 	return s.keyrings(func(k facts.Keyring) bool {
-		ends := plan.KeyEnds(k)
-		return !ends.IsZero() && !s.f.Now.IsZero() && ends.Sub(s.f.Now) <= plan.KeySoon && !plan.KeyRefused(k, s.f.Now)
+		ends := machine.KeyEnds(k)
+		return !ends.IsZero() && !s.f.Now.IsZero() && ends.Sub(s.f.Now) <= machine.KeySoon && !machine.KeyRefused(k, s.f.Now)
 	})
 }
 
@@ -30,7 +30,7 @@ func (s *subject) keyrings(is func(facts.Keyring) bool) []string {
 			for _, key := range k.Keys {
 				names = append(names, key.Fingerprint)
 			}
-			out = append(out, path+" is valid until "+plan.KeyEnds(k).UTC().Format(time.DateOnly)+": key "+strings.Join(names, ", "))
+			out = append(out, path+" is valid until "+machine.KeyEnds(k).UTC().Format(time.DateOnly)+": key "+strings.Join(names, ", "))
 		}
 	}
 	return out

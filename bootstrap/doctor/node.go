@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -83,7 +83,7 @@ func unhealthy(s *subject) []string {
 }
 
 func notAllocatable(s *subject) []string {
-	want := plan.Offered(s.inv, s.f)
+	want := machine.Offered(s.inv, s.f)
 	if s.node == nil || !s.member || want == 0 || s.node.Capacity[catalog.GPUResource] != s.node.Allocatable[catalog.GPUResource] || s.node.Allocatable[catalog.GPUResource] >= want {
 		return nil
 	}
@@ -249,7 +249,7 @@ func notReady(s *subject) []string {
 	case !s.cluster || !s.member:
 		return nil
 	case s.node == nil:
-		return []string{"the cluster has no node " + plan.NodeName(s.Host, s.f)}
+		return []string{"the cluster has no node " + s.NodeName()}
 	case !s.node.Ready:
 		return []string{strings.TrimSpace("Ready is " + cmp.Or(s.node.Conditions["Ready"], "not told") + ": " + s.node.Message)}
 	}
@@ -296,13 +296,13 @@ func cordoned(s *subject) []string {
 	switch {
 	case s.node == nil || !s.node.Unschedulable:
 		return nil
-	case plan.IsDrained(s.node):
+	case machine.IsDrained(s.node):
 		return []string{"kgpu drained it, and did not let it have pods again"}
 	}
 	return []string{"somebody cordoned it"}
 }
 
-func drainedByUs(s *subject) bool { return plan.IsDrained(s.node) }
+func drainedByUs(s *subject) bool { return machine.IsDrained(s.node) }
 
 func apiSilent(s *subject) []string {
 	if !s.IsControlPlane() || !s.e.ControlPlane || s.e.Cluster != nil {
@@ -345,7 +345,7 @@ func diskFull(s *subject) []string {
 }
 
 func oldContainerd(s *subject) []string {
-	if is := plan.OldContainerd(s.inv, s.f); is != "" {
+	if is := machine.OldContainerd(s.inv, s.f); is != "" {
 		return []string{is}
 	}
 	return nil

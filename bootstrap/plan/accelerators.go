@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
@@ -64,7 +65,7 @@ func (b *builder) oldWarnings() {
 // seesCards reports whether a host has cards, whether or not Kubernetes shall have them.
 func (b *builder) seesCards() bool {
 	for _, h := range b.hosts {
-		if len(Cards(b.inv, h.facts)) > 0 {
+		if len(machine.Cards(b.inv, h.Facts)) > 0 {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -16,7 +17,7 @@ import (
 // unfitControlPlane says why a control plane that was made by hand cannot be taken over. What kgpu would have to change in
 // it, kgpu has no way to change.
 func (b *builder) unfitControlPlane(h *host) []string {
-	c, k := h.facts.ControlPlane, b.inv.Kubernetes
+	c, k := h.Facts.ControlPlane, b.inv.Kubernetes
 	var unfit []string
 	differs := func(what, have, want string) {
 		if have == "" {
@@ -35,7 +36,7 @@ func (b *builder) unfitControlPlane(h *host) []string {
 	if n := max(len(controlPlanes(b.cluster.Nodes)), len(c.EtcdMembers)); n > 1 {
 		unfit = append(unfit, fmt.Sprintf("it has %d control planes", n))
 	}
-	if other := b.otherNetwork(h.facts.PodNetwork); other != "" {
+	if other := b.otherNetwork(h.Facts.PodNetwork); other != "" {
 		unfit = append(unfit, fmt.Sprintf("its pod network is another (%s), the inventory's %s", other, b.inv.Network))
 	}
 	return append(unfit, b.unfitNode(h)...)
@@ -73,14 +74,14 @@ func (b *builder) otherNetwork(configurations []string) string {
 	if b.inv.Network == inventory.None {
 		return ""
 	}
-	for _, network := range slices.Sorted(maps.Keys(networkWorkload)) {
-		if w := networkWorkload[network]; network != b.inv.Network {
+	for _, network := range slices.Sorted(maps.Keys(machine.NetworkWorkload)) {
+		if w := machine.NetworkWorkload[network]; network != b.inv.Network {
 			if _, ok := b.cluster.Workloads[w]; ok {
 				return w
 			}
 		}
 	}
-	if other := conflictingCNI(b.inv.Network, configurations); len(other) > 0 {
+	if other := machine.ConflictingCNI(b.inv.Network, configurations); len(other) > 0 {
 		return strings.Join(other, ", ")
 	}
 	return ""

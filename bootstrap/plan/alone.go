@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -29,7 +30,7 @@ func (b *builder) opened() []string {
 		}
 	}
 	_, wanted := h.Labels[noLoadBalancer]
-	if _, there := labelOf(node, noLoadBalancer); !wanted && (there || node == nil) {
+	if _, there := machine.LabelOf(node, noLoadBalancer); !wanted && (there || node == nil) {
 		want = append(want, fmt.Sprintf("%s\tlabel\t%s-", h.node, noLoadBalancer))
 	}
 	return want

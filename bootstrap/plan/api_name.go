@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -22,16 +22,11 @@ import (
 // apiDomain ends the names that kgpu makes up. ICANN has set internal aside for private use: no public server resolves it.
 const apiDomain = "kgpu.internal"
 
-var ownAPIName = regexp.MustCompile(`^api-[0-9a-f]{6}\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\.kgpu\.internal$`)
-
-// OwnAPIName reports whether the name is one that kgpu makes up for API servers: its clusters' hosts alone resolve it.
-func OwnAPIName(name string) bool { return ownAPIName.MatchString(name) }
-
 // apiName is the name of the API server that kgpu keeps in every host's /etc/hosts. It is empty where the inventory names an
 // endpoint for a new cluster, which its owner looks after, and for a cluster that was made without: that stays as it is.
 func (b *builder) apiName() string {
 	if b.runs() {
-		if name, _ := b.runningEndpoint(); OwnAPIName(name) {
+		if name, _ := b.runningEndpoint(); machine.OwnAPIName(name) {
 			return name
 		}
 		return ""
@@ -46,7 +41,7 @@ func (b *builder) apiName() string {
 // runs reports whether there is a cluster that goes on as it is. One that is half made may have come to its end by itself, which its
 // host finds out: it keeps its endpoint either way.
 func (b *builder) runs() bool {
-	c := b.first.facts.ControlPlane
+	c := b.first.Facts.ControlPlane
 	return c != nil && (c.Endpoint != "" || b.standing(b.first).Membership != Again)
 }
 
@@ -56,7 +51,7 @@ func (b *builder) runningEndpoint() (name, port string) {
 	if !b.runs() {
 		return "", ""
 	}
-	name, port, err := net.SplitHostPort(b.first.facts.ControlPlane.Endpoint)
+	name, port, err := net.SplitHostPort(b.first.Facts.ControlPlane.Endpoint)
 	if _, isAddress := netip.ParseAddr(name); err != nil || isAddress == nil {
 		return "", ""
 	}
@@ -118,14 +113,14 @@ func (b *builder) hostNames(h *host) {
 	at := b.apiAddress().String()
 	files := map[string]graph.File{apiNameFile: text(fmt.Sprintf(apiNameService, at+" "+name+" # kgpu"))}
 	var reasons []string
-	switch to := h.facts.Names[name]; {
+	switch to := h.Facts.Names[name]; {
 	case len(to) == 0:
 		reasons = append(reasons, "it does not know "+name)
-	case !b.leadsToAPI(h.facts, name):
+	case !b.leadsToAPI(h.Facts, name):
 		reasons = append(reasons, fmt.Sprintf("%s leads to %s, not to %s", name, to[0], at))
 	}
-	reasons = append(reasons, changed(h.facts, files)...)
-	if len(reasons) == 0 && h.facts.Units[apiNameUnit].Enabled != "enabled" {
+	reasons = append(reasons, changed(h.Facts, files)...)
+	if len(reasons) == 0 && h.Facts.Units[apiNameUnit].Enabled != "enabled" {
 		reasons = append(reasons, apiNameUnit+" is not enabled")
 	}
 	b.unless(h, reasons, "the host knows "+name, graph.Step{

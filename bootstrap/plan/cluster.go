@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -193,7 +194,7 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 		node := b.nodeOf(h)
 		before := len(want)
 		for _, k := range sortedKeys(labels) {
-			if have, ok := labelOf(node, k); !ok || have != labels[k] {
+			if have, ok := machine.LabelOf(node, k); !ok || have != labels[k] {
 				want = append(want, fmt.Sprintf("%s\tlabel\t%s=%s", h.node, k, labels[k]))
 			}
 		}
@@ -221,14 +222,6 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 	})}
 }
 
-func labelOf(n *facts.Node, key string) (string, bool) {
-	if n == nil {
-		return "", false
-	}
-	v, ok := n.Labels[key]
-	return v, ok
-}
-
 // ready plans the wait for nodes, pod network and DNS, and the proof that pods of all nodes have both.
 func (b *builder) ready(needs []graph.Ref, applied bool) error {
 	var nodes []string
@@ -244,7 +237,7 @@ func (b *builder) ready(needs []graph.Ref, applied bool) error {
 		return nil
 	}
 	workloads := []string{"kube-system/daemonset/kube-proxy"}
-	if w, ok := networkWorkload[b.inv.Network]; ok {
+	if w, ok := machine.NetworkWorkload[b.inv.Network]; ok {
 		workloads = append(workloads, w, b.dnsWorkload())
 	}
 	values := map[string]string{"nodes": lines(nodes...), "workloads": lines(workloads...)}
@@ -277,13 +270,13 @@ func (b *builder) notReady() string {
 		}
 	}
 	if b.inv.Network != inventory.None {
-		for _, w := range []string{b.dnsWorkload(), networkWorkload[b.inv.Network]} {
+		for _, w := range []string{b.dnsWorkload(), machine.NetworkWorkload[b.inv.Network]} {
 			if have, ok := b.cluster.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
 				waiting = append(waiting, w)
 			}
 		}
 	}
-	if len(waiting) == 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.NetworkUnproven }) && b.inv.Network != inventory.None {
+	if len(waiting) == 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.Facts.NetworkUnproven }) && b.inv.Network != inventory.None {
 		return "the pod network was not proven to its end"
 	}
 	if len(waiting) == 0 {

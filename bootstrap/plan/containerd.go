@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 const (
@@ -21,15 +22,15 @@ const (
 )
 
 func (b *builder) containerd(h *host) {
-	cards := len(Cards(b.inv, h.facts)) > 0
-	files, reasons, err := containerdFiles(h.facts.ContainerdTOML, cards, b.image("registry.k8s.io/pause:"+b.minor.Pause()))
+	cards := len(machine.Cards(b.inv, h.Facts)) > 0
+	files, reasons, err := containerdFiles(h.Facts.ContainerdTOML, cards, b.image("registry.k8s.io/pause:"+b.minor.Pause()))
 	if err != nil {
 		reasons = append(reasons, fmt.Sprintf("%s: %v", containerdConfig, err))
 	}
 	dropIn := map[string]graph.File{containerdDropIn: files[containerdDropIn]}
-	reasons = append(reasons, changed(h.facts, dropIn)...)
-	reasons = slices.Concat(reasons, h.notRunning("containerd.service"), h.outdated("containerd.service"))
-	reasons = append(reasons, containerdLoaded(h.facts, cards)...)
+	reasons = append(reasons, changed(h.Facts, dropIn)...)
+	reasons = slices.Concat(reasons, h.NotRunning("containerd.service"), h.outdated("containerd.service"))
+	reasons = append(reasons, containerdLoaded(h.Facts, cards)...)
 	if !b.hasRuntimePackage(h) {
 		reasons = []string{"containerd is not installed"}
 	}

@@ -6,103 +6,9 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
-
-// Toolkit is the CUDA toolkit for a host with cards.
-type Toolkit struct {
-	Version  string
-	Packages []CUDAPackage // none: the host gets no toolkit
-	Why      string        // for people
-}
-
-// CUDAPackage is a package with what it costs, in megabytes, about.
-type CUDAPackage struct {
-	Name           string
-	Download, Disk int
-}
-
-// ChooseCUDA decides which toolkit a host with this driver gets, and why. The error is a *Refused: what the inventory asks
-// for does not run there.
-func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver Choice) (Toolkit, error) {
-	cards, err := knownCards(inv, f)
-	if err != nil {
-		return Toolkit{}, err
-	}
-	if inv.GPU.CUDA == catalog.NoCUDA {
-		return Toolkit{Why: "the inventory says so"}, nil
-	}
-	release := f.OS.ID + " " + f.OS.VersionID
-	cannot := func(c catalog.CUDA) string {
-		switch {
-		case !slices.Contains(c.Releases, release):
-			return "NVIDIA's repository does not have it for " + release
-		case !compilesFor(c.Runs, cards):
-			return "it does not compile for " + cardNames(cards)
-		case driver.Branch < c.LeastDriver():
-			return fmt.Sprintf("it needs driver %d or newer, this is %d", c.LeastDriver(), driver.Branch)
-		}
-		return ""
-	}
-	if c, ok := catalog.LookupCUDA(inv.GPU.CUDA); ok {
-		if problem := cannot(c); problem != "" {
-			return Toolkit{}, &Refused{Kind: CUDAImpossible, Detail: "gpu.cuda " + c.Version + ": " + problem}
-		}
-		return toolkit(inv, c, cards, "the inventory asks for it"), nil
-	}
-	possible := slices.DeleteFunc(slices.Clone(catalog.CUDAToolkits()), func(c catalog.CUDA) bool { return cannot(c) != "" })
-	if len(possible) == 0 {
-		return Toolkit{Why: fmt.Sprintf("NVIDIA's repository has no toolkit for %s that runs %s with driver %d", release, cardNames(cards), driver.Branch)}, nil
-	}
-	c, why := newest(f, possible, driver)
-	return toolkit(inv, c, cards, why), nil
-}
-
-// newest takes what is there already before it takes the newest that the driver can do all of, and that before the oldest
-// of those that go beyond it.
-func newest(f *facts.Host, possible []catalog.CUDA, driver Choice) (catalog.CUDA, string) {
-	c := possible[0]
-	why := fmt.Sprintf("it came out with driver %d, and %d runs it but for what is new in it", c.Driver, driver.Branch)
-	for _, p := range possible {
-		if p.Driver <= driver.Branch {
-			c, why = p, fmt.Sprintf("the newest for driver %d and these cards", driver.Branch)
-		}
-	}
-	for _, p := range possible {
-		if _, ok := f.Packages[p.Package()]; ok {
-			c, why = p, "it is there"
-		}
-	}
-	return c, why
-}
-
-func toolkit(inv *inventory.Inventory, c catalog.CUDA, cards []catalog.GPU, why string) Toolkit {
-	t := Toolkit{Version: c.Version, Packages: []CUDAPackage{{c.Package(), c.Download, c.Disk}}, Why: why}
-	switch library := c.CUDNN(); {
-	case !inv.GPU.CUDNN:
-	case compilesFor(library.Runs, cards):
-		t.Packages = append(t.Packages, CUDAPackage{library.Package, library.Download, library.Disk})
-	default:
-		t.Why += "; without cuDNN, which does not run on " + cardNames(cards)
-	}
-	return t
-}
-
-func compilesFor(all []catalog.Architecture, cards []catalog.GPU) bool {
-	return !slices.ContainsFunc(cards, func(c catalog.GPU) bool { return !slices.Contains(all, c.Architecture) })
-}
-
-// Missing are those of the toolkit's packages that the host does not have.
-func (t Toolkit) Missing(f *facts.Host) (names []string, download, disk int) {
-	for _, p := range t.Packages {
-		if _, ok := f.Packages[p.Name]; !ok {
-			names, download, disk = append(names, p.Name), download+p.Download, disk+p.Disk
-		}
-	}
-	return names, download, disk
-}
 
 // toolkits plans CUDA on the hosts with cards. Nothing waits for it: it comes when the cards are proven.
 func (b *builder) toolkits() {
@@ -120,12 +26,12 @@ func (b *builder) toolkits() {
 }
 
 func (b *builder) cuda(h *host) {
-	t, err := ChooseCUDA(b.inv, h.facts, h.choice)
+	t, err := machine.ChooseCUDA(b.inv, h.Facts, h.choice)
 	if err != nil { // preflight has refused it, and the user said to go on without
 		b.graph.Warnings = append(b.graph.Warnings, h.id+": no CUDA: "+err.Error())
 		return
 	}
-	missing, download, disk := t.Missing(h.facts)
+	missing, download, disk := t.Missing(h.Facts)
 	switch {
 	case len(t.Packages) == 0:
 		b.skip(h, "gpu/cuda", "no CUDA: "+t.Why)

@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // driverPin keeps apt from taking drivers out of the CUDA repository where they come from elsewhere. A mirror has
@@ -21,11 +22,11 @@ var driverPinFile = text("# The driver does not come from NVIDIA's CUDA reposito
 const cudaKeyring = "cuda-keyring"
 
 // cudaRepository plans NVIDIA's repository, which has the CUDA toolkit and may be where the driver comes from.
-func (b *builder) cudaRepository(h *host, driver Choice) {
+func (b *builder) cudaRepository(h *host, driver machine.Choice) {
 	if slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Ref == graph.Ref{Host: h.id, ID: "repo/cuda"} }) {
 		return // the driver's fabric wants it, too
 	}
-	if _, ok := h.facts.Packages[cudaKeyring]; ok {
+	if _, ok := h.Facts.Packages[cudaKeyring]; ok {
 		b.skip(h, "repo/cuda", "the package "+cudaKeyring+" has set it up")
 		return
 	}
@@ -38,9 +39,9 @@ func (b *builder) cudaRepository(h *host, driver Choice) {
 
 // pinned reports whether the driver does not come from the CUDA repository. A former run knew where the driver that stays
 // came from: what it did is left as it is.
-func (h *host) pinned(driver Choice) bool {
-	_, before := h.facts.Files[listOf("cuda")]
-	_, pinned := h.facts.Files[driverPin]
+func (h *host) pinned(driver machine.Choice) bool {
+	_, before := h.Facts.Files[listOf("cuda")]
+	_, pinned := h.Facts.Files[driverPin]
 	if before && driver.Keep {
 		return pinned
 	}
@@ -51,7 +52,7 @@ func (h *host) pinned(driver Choice) bool {
 var cudaArch = map[string]string{"amd64": "x86_64", "arm64": "sbsa"}
 
 func (b *builder) cudaSource(h *host) catalog.Source {
-	release := h.facts.OS.ID + strings.ReplaceAll(h.facts.OS.VersionID, ".", "")
-	key := catalog.CUDAKeyFile(h.facts.OS.ID + " " + h.facts.OS.VersionID)
-	return effective(catalog.CUDASource, b.inv.Repositories.CUDA, "/"+key, release, cudaArch[h.facts.Arch], key)
+	release := h.Facts.OS.ID + strings.ReplaceAll(h.Facts.OS.VersionID, ".", "")
+	key := catalog.CUDAKeyFile(h.Facts.OS.ID + " " + h.Facts.OS.VersionID)
+	return effective(catalog.CUDASource, b.inv.Repositories.CUDA, "/"+key, release, cudaArch[h.Facts.Arch], key)
 }

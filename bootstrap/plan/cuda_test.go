@@ -10,6 +10,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // TestCUDA writes down which toolkit every kind of card gets on every release with the driver that kgpu chooses, and with
@@ -17,8 +18,8 @@ import (
 func TestCUDA(t *testing.T) {
 	inv := decode(t, threeHosts)
 	var out strings.Builder
-	say := func(f *facts.Host, driver Choice) {
-		toolkit, err := ChooseCUDA(inv, f, driver)
+	say := func(f *facts.Host, driver machine.Choice) {
+		toolkit, err := machine.ChooseCUDA(inv, f, driver)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,7 @@ func TestCUDA(t *testing.T) {
 		for _, release := range releases {
 			f := bare(10)
 			f.OS, f.NVIDIA.Cards = release, []facts.Card{{Address: "0000:17:00.0", ID: card.id}}
-			driver, err := ChooseDriver(inv, f)
+			driver, err := machine.ChooseDriver(inv, f)
 			if err != nil {
 				continue
 			}
@@ -45,7 +46,7 @@ func TestCUDA(t *testing.T) {
 		f := bare(10)
 		f.NVIDIA.Cards = cards("20b0")
 		fmt.Fprintf(&out, "A100 on ubuntu 24.04 with driver %d: ", branch)
-		say(f, Choice{Driver: catalog.Driver{Branch: branch}, Keep: true})
+		say(f, machine.Choice{Driver: catalog.Driver{Branch: branch}, Keep: true})
 	}
 	golden(t, "cuda", out.String())
 }
@@ -69,12 +70,12 @@ func TestCUDAAskedFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare(10)
 			f.OS.VersionID, f.NVIDIA.Cards = c.release, cards(c.card)
-			toolkit, err := ChooseCUDA(decode(t, threeHosts+"gpu: "+c.gpu+"\n"), f, Choice{Driver: catalog.Driver{Branch: c.driver}})
+			toolkit, err := machine.ChooseCUDA(decode(t, threeHosts+"gpu: "+c.gpu+"\n"), f, machine.Choice{Driver: catalog.Driver{Branch: c.driver}})
 			names, _, _ := toolkit.Missing(f)
 			if got := strings.Join(names, " "); got != c.packages {
 				t.Errorf("packages %q, want %q", got, c.packages)
 			}
-			var refused *Refused
+			var refused *machine.Refused
 			if errors.As(err, &refused) {
 				toolkit.Why = refused.Detail
 			}
@@ -91,7 +92,7 @@ func TestCUDAThatIsThere(t *testing.T) {
 	f := seen["w1"]
 	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "595.91.07", Library: "595.91.07", Seen: make([]facts.GPU, 1)}
 	f.Packages["cuda-toolkit-13-0"] = facts.Package{Version: "13.0.3-1"}
-	toolkit, err := ChooseCUDA(inv, f, Choice{Driver: catalog.Driver{Branch: 595}})
+	toolkit, err := machine.ChooseCUDA(inv, f, machine.Choice{Driver: catalog.Driver{Branch: 595}})
 	missing, _, _ := toolkit.Missing(f)
 	if err != nil || toolkit.Version != "13.0" || !slices.Equal(missing, []string{"cudnn9-cuda-13"}) {
 		t.Errorf("%+v lacks %q, %v", toolkit, missing, err)

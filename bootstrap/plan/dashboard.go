@@ -5,6 +5,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -39,7 +40,7 @@ func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool
 		})
 	}
 	b.pullFromRegistry(objects)
-	manifest, err := manifests.Encode(Adapt(b.minor, objects)...)
+	manifest, err := manifests.Encode(manifest.Adapt(b.minor, objects)...)
 	if err != nil {
 		return nil, err
 	}

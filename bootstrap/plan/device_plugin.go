@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -27,9 +28,9 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	}
 	if b.inv.Runtime == inventory.Docker {
 		// Docker's default runtime adds the cards that the mounts of a pod name.
-		containers(objects, func(c object) {
+		manifest.Containers(objects, func(c object) {
 			if c["name"] == pluginContainer {
-				setEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts")
+				manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts")
 			}
 		})
 		for _, o := range objects {
@@ -39,9 +40,9 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 		}
 	}
 	if b.inv.Runtime == inventory.Containerd && !b.minor.PassesCDIDevices() {
-		containers(objects, func(c object) {
+		manifest.Containers(objects, func(c object) {
 			if c["name"] == pluginContainer {
-				setEnv(c, "DEVICE_LIST_STRATEGY", "cdi-annotations")
+				manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", "cdi-annotations")
 			}
 		})
 	}
@@ -49,7 +50,7 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects = Adapt(b.minor, objects)
+	objects = manifest.Adapt(b.minor, objects)
 	b.pullFromRegistry(objects)
 	manifest, hash, err := encodeManifest(objects)
 	if err != nil {
@@ -110,7 +111,7 @@ func (b *builder) cardsReady(needs, plugin []graph.Ref) {
 			}
 		}
 	}
-	if len(want) > 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.Unproven }) {
+	if len(want) > 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.Facts.Unproven }) {
 		reasons = append(reasons, "the cards were not proven to the end")
 	}
 	if len(reasons) == 0 {
@@ -146,7 +147,7 @@ func (b *builder) touched(h *host, node *facts.Node) string {
 		}
 	}
 	// The label comes when the cards can be had, before they are proven: a run was cut off between.
-	if driver := node.Labels[driverFeature]; slices.Contains(node.GPULabels, driverFeature) && h.facts.NVIDIA.Loaded != "" && driver != h.facts.NVIDIA.Loaded {
+	if driver := node.Labels[driverFeature]; slices.Contains(node.GPULabels, driverFeature) && h.Facts.NVIDIA.Loaded != "" && driver != h.Facts.NVIDIA.Loaded {
 		return fmt.Sprintf("%s was proven with driver %s", h.node, driver)
 	}
 	return ""

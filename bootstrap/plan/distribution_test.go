@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // What an uninstaller left is no cluster; what runs, or has signs of two kinds, is one. Each has what takes it away.
@@ -53,7 +54,7 @@ func TestDistributions(t *testing.T) {
 			if tc.port != "" {
 				f.Listening = []facts.Socket{{Addr: netip.MustParseAddrPort("0.0.0.0:10250"), Process: tc.port}}
 			}
-			found := Distributions(f)
+			found := machine.Distributions(f)
 			if len(found) != 1 || found[0].Here != tc.here || !strings.Contains(found[0].Away, tc.away) {
 				t.Fatalf("%+v", found)
 			}

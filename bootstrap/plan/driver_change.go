@@ -7,89 +7,17 @@ import (
 	"strconv"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// drainedLabel is on nodes that scripts/lib/drain.sh has drained and not yet let in again. Their gpuLabel is "drained" while
-// what holds cards by that label, the device plugin above all, has to be away.
-const drainedLabel = "kgpu.dev/drained"
-
-// withoutArchitecture is a package's name without the architecture that those of another than the host's have in it.
-func withoutArchitecture(name string) string {
-	name, _, _ = strings.Cut(name, ":")
-	return name
-}
-
-// installedDriver looks up which driver an installed package is a part of.
-func installedDriver(f *facts.Host, name string) (catalog.InstalledPart, bool) {
-	return catalog.LookupDriverPart(name, f.Packages[name].Version)
-}
-
-// otherDriver lists the packages of drivers that exclude the wanted one: of other branches, of the other flavour of modules,
-// or of a source that calls its packages otherwise. With the first such package all of its branch go.
-func otherDriver(f *facts.Host, d catalog.Driver) []string {
-	wanted := d.Packages(f.OS.ID, f.Kernel)
-	others := map[int]bool{}
-	for name := range f.Packages {
-		p, ok := installedDriver(f, name)
-		if ok && (p.Library && withoutArchitecture(name) != wanted.Library || (p.Library || p.Flavour != "") && p.Branch != d.Branch || p.Flavour != "" && p.Flavour != d.Flavour) {
-			others[p.Branch] = true
-		}
-	}
-	var out []string
-	for _, name := range sortedKeys(f.Packages) {
-		p, ok := installedDriver(f, name)
-		if ok && (others[p.Branch] || p.Pinning && p.Branch != d.Branch) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// satisfies reports whether the driver that runs is one that the inventory asks for.
-func satisfies(want inventory.Driver, f *facts.Host) bool {
-	loaded := branchOf(f.NVIDIA.Loaded)
-	if want.Branch != 0 && want.Branch != loaded {
-		return false
-	}
-	library := catalog.Driver{Source: want.Source, Branch: loaded}.Packages(f.OS.ID, f.Kernel).Library
-	for name := range f.Packages {
-		p, _ := installedDriver(f, name)
-		if want.Source != "" && p.Library && withoutArchitecture(name) != library || want.Flavour != "" && p.Flavour != "" && p.Flavour != want.Flavour {
-			return false
-		}
-	}
-	return true
-}
-
-// sick reports whether the driver is one for such cards, and they or it are in trouble that no other driver mends.
-func sick(f *facts.Host, architectures []catalog.Architecture) bool {
-	n := f.NVIDIA
-	if n.Loaded == "" || n.Loaded != n.Library || len(n.Seen) == 0 && !hangs(f) {
-		return false
-	}
-	branch, known := catalog.LookupDriverBranch(branchOf(n.Loaded))
-	return !known || len(branch.Flavours(architectures)) > 0
-}
-
-// hangs reports whether nvidia-smi was ended by a time limit.
-func hangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }
-
 // drained reports whether a former run drained the node and did not let it in again.
-func (b *builder) drained(h *host) bool { return IsDrained(b.nodeOf(h)) }
-
-// IsDrained reports whether kgpu drained a node and did not let it in again; nil is none.
-func IsDrained(n *facts.Node) bool {
-	_, ok := labelOf(n, drainedLabel)
-	return ok
-}
+func (b *builder) drained(h *host) bool { return machine.IsDrained(b.nodeOf(h)) }
 
 // replace plans what has to be out of the way of a driver, and returns what plans the reboot once the driver is installed, if one is.
 // A node is drained before anything of that. found are the facts of the host with what is there.
-func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) {
+func (b *builder) replace(h *host, found *facts.Host, c machine.Choice) (reboot func()) {
 	n := found.NVIDIA
 	stale := n.Loaded != "" && (len(c.Replaces) > 0 || n.Loaded != n.Library)
 	var why string
@@ -99,7 +27,7 @@ func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) 
 	case n.Nouveau.Users > 0:
 		why = "nouveau is in use: the host reboots"
 	case stale:
-		why = whatIsThere(b.inv, found)
+		why = machine.DriverTrouble(b.inv, found)
 	default:
 		return nil
 	}
@@ -124,12 +52,12 @@ func (b *builder) replace(h *host, found *facts.Host, c Choice) (reboot func()) 
 }
 
 // fetchDriver plans that all of a driver is on the host before another one goes.
-func (b *builder) fetchDriver(h *host, found *facts.Host, c Choice) {
-	p := driverPackages(h.facts, c.Driver)
-	values := map[string]string{"headers": lines(p.First...), "packages": lines(append(slices.Clone(p.Driver), besides(h.facts, c)...)...), "branch": strconv.Itoa(c.Branch), "gone": lines(c.Replaces...)}
+func (b *builder) fetchDriver(h *host, found *facts.Host, c machine.Choice) {
+	p := machine.DriverPackages(h.Facts, c.Driver)
+	values := map[string]string{"headers": lines(p.First...), "packages": lines(append(slices.Clone(p.Driver), machine.Besides(h.Facts, c)...)...), "branch": strconv.Itoa(c.Branch), "gone": lines(c.Replaces...)}
 	if c.Prebuilt() {
-		way, known := h.found()
-		values["ways"] = lines(wayLines(h.facts, c, installWays(!known || way.Name == wayNewer)...)...)
+		way, known := h.DriverWay()
+		values["ways"] = lines(machine.WayLines(h.Facts, c, installWays(!known || way.Name == machine.WayNewer)...)...)
 	}
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "driver/fetch"}, Title: fmt.Sprintf("download the driver %d", c.Branch), Reason: replacement(found, c),
@@ -138,10 +66,10 @@ func (b *builder) fetchDriver(h *host, found *facts.Host, c Choice) {
 }
 
 // replacement says which driver gives way to which, the first by its package with the library if there is one.
-func replacement(f *facts.Host, c Choice) string {
+func replacement(f *facts.Host, c machine.Choice) string {
 	name := c.Replaces[0]
 	for _, other := range c.Replaces {
-		if p, _ := installedDriver(f, other); p.Library && other == withoutArchitecture(other) {
+		if p, _ := machine.InstalledDriver(f, other); p.Library && other == machine.WithoutArchitecture(other) {
 			name = other
 		}
 	}
@@ -166,7 +94,7 @@ func (b *builder) reboot(h *host, title, reason, tell, stale string) {
 	}
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "driver/reboot"}, Title: title, Reason: reason,
-		Input:  graph.Input{Values: map[string]string{"boot_id": h.facts.BootID, "reason": tell, "stale": stale}},
+		Input:  graph.Input{Values: map[string]string{"boot_id": h.Facts.BootID, "reason": tell, "stale": stale}},
 		Serial: serial,
 	})
 }
@@ -174,7 +102,7 @@ func (b *builder) reboot(h *host, title, reason, tell, stale string) {
 // drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have. hangs: so
 // does the driver there, and what uses it does not end.
 func (b *builder) drainNode(h *host, why string, hangs bool) {
-	if h.drain != (graph.Ref{}) || !h.member() || b.nodeOf(h) == nil && b.answers() {
+	if h.drain != (graph.Ref{}) || !h.Member() || b.nodeOf(h) == nil && b.answers() {
 		return
 	}
 	h.away = true

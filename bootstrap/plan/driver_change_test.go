@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // driverVersion is the version that the packages of driver/install bring.
@@ -71,7 +72,7 @@ func TestDriverChange(t *testing.T) {
 		{"wrong-driver-member", "", 1, func(t *testing.T) map[string]*facts.Host {
 			seen := workersWithCards(t)
 			f := seen["w1"]
-			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := installedDriver(f, name); return ok })
+			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := machine.InstalledDriver(f, name); return ok })
 			other(f, "470.256.02", "libnvidia-compute-470", "nvidia-dkms-470", "nvidia-utils-470")
 			f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
 			return seen
@@ -83,7 +84,7 @@ func TestDriverChange(t *testing.T) {
 			seen["w1"].NVIDIA.Loaded, seen["w1"].BootID = "580.95.05", "5f0c"
 			f := seen["w2"]
 			f.NVIDIA = facts.NVIDIA{Cards: f.NVIDIA.Cards, Nouveau: facts.Nouveau{Loaded: true, Users: 1}}
-			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := installedDriver(f, name); return ok })
+			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := machine.InstalledDriver(f, name); return ok })
 			return seen
 		}},
 		{"interrupted-change", "gpu: {driver: {branch: 595}}\n", 1, func(t *testing.T) map[string]*facts.Host {
@@ -96,7 +97,7 @@ func TestDriverChange(t *testing.T) {
 			}
 			settle(t, inv, only, g)
 			node := &seen["cp1"].Cluster.Nodes[2]
-			node.Labels[gpuLabel], node.Labels[drainedLabel], node.Allocatable = "drained", "kgpu", nil
+			node.Labels[gpuLabel], node.Labels[machine.DrainedLabel], node.Allocatable = "drained", "kgpu", nil
 			return seen
 		}},
 	} {
@@ -143,7 +144,7 @@ func TestDriverThatStays(t *testing.T) {
 			f.NVIDIA.Cards = cards("20b0", "20b0")
 			other(f, "595.91.07", "nvidia-driver-pinning-595", "libnvidia-compute", "nvidia-dkms-open", "nvidia-persistenced")
 			c.harm(f)
-			choice, err := ChooseDriver(inv, f)
+			choice, err := machine.ChooseDriver(inv, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +163,7 @@ func TestDriverOfTwoArchitectures(t *testing.T) {
 	f.NVIDIA.Cards = cards("20b0")
 	other(f, "550.163.01", "libnvidia-compute-550", "libnvidia-compute-550:i386", "libnvidia-gl-550:i386")
 	f.Packages["libnvidia-compute-580-server:i386"] = facts.Package{Version: "580.173.02-1"}
-	choice, err := ChooseDriver(decode(t, threeHosts+"gpu: {driver: {branch: 580}}\n"), f)
+	choice, err := machine.ChooseDriver(decode(t, threeHosts+"gpu: {driver: {branch: 580}}\n"), f)
 	if want := []string{"libnvidia-compute-550", "libnvidia-compute-550:i386", "libnvidia-gl-550:i386"}; err != nil || !slices.Equal(choice.Replaces, want) {
 		t.Errorf("replaced: %q, want %q (%v)", choice.Replaces, want, err)
 	}
@@ -220,15 +221,15 @@ func TestDriverOfARunThatDied(t *testing.T) {
 		want []string
 	}{
 		{"nothing", func(*facts.Host) {}, nil},
-		{"before its modules are loaded at boot", func(f *facts.Host) { delete(f.Files, driverModules) }, []string{"w2 driver/load", "w2 gpu/features"}},
+		{"before its modules are loaded at boot", func(f *facts.Host) { delete(f.Files, machine.DriverModules) }, []string{"w2 driver/load", "w2 gpu/features"}},
 		{"before its packages are held, and the host loads it at boot", func(f *facts.Host) {
 			for name, p := range f.Packages {
-				if _, ok := installedDriver(f, name); ok {
+				if _, ok := machine.InstalledDriver(f, name); ok {
 					p.Held = false
 					f.Packages[name] = p
 				}
 			}
-			delete(f.Files, driverModules)
+			delete(f.Files, machine.DriverModules)
 		}, []string{"w2 driver/install", "w2 driver/load", "w2 gpu/features"}},
 		{"before the fabric manager", func(f *facts.Host) {
 			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { return strings.Contains(name, "fabricmanager") })
@@ -273,7 +274,7 @@ func TestDrainsAndThePlugin(t *testing.T) {
 			if drained != "" {
 				for i := range seen["cp1"].Cluster.Nodes {
 					if n := &seen["cp1"].Cluster.Nodes[i]; n.Name == "w1" {
-						n.Labels[drainedLabel], n.Unschedulable = drained, true
+						n.Labels[machine.DrainedLabel], n.Unschedulable = drained, true
 					}
 				}
 			}
@@ -309,7 +310,7 @@ func TestWhatIsTouchedIsProven(t *testing.T) {
 		"another driver": {yaml: "gpu: {driver: {branch: 595}}\n", first: "cp1 node/uncordon/w1"},
 		"another driver, and the run was cut off when the node had pods again": {yaml: "gpu: {driver: {branch: 595}}\n", touch: func(_, w1 *facts.Host) {
 			for name, p := range w1.Packages {
-				if part, ok := installedDriver(w1, name); ok && (part.Library || part.Flavour != "") {
+				if part, ok := machine.InstalledDriver(w1, name); ok && (part.Library || part.Flavour != "") {
 					delete(w1.Packages, name)
 					w1.Packages[strings.Replace(name, "580", "595", 1)] = facts.Package{Version: strings.Replace(p.Version, "580", "595", 1), Held: true}
 				}

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -67,8 +68,8 @@ func TestFabricThatWaits(t *testing.T) {
 			settle(t, inv, seen, g)
 			seen["w1"].NVIDIA.Fabric = []facts.CardFabric{c.fabric}
 			if c.owners {
-				delete(seen["w1"].Files, driverUpgrades)
-				delete(seen["w1"].Files, driverModules)
+				delete(seen["w1"].Files, machine.DriverUpgrades)
+				delete(seen["w1"].Files, machine.DriverModules)
 			}
 			if g, err = Up(inv, seen); err != nil {
 				t.Fatal(err)
@@ -89,12 +90,12 @@ func TestFabricThatCannotBeHad(t *testing.T) {
 	f := bare(10)
 	f.OS, f.NVIDIA.Cards, f.NVIDIA.Switches = facts.OS{ID: "debian", VersionID: "13"}, cards("2330"), 4
 	const want = "H100 SXM5 80GB (Hopper): the host has NVSwitches, which need nvidia-fabricmanager; source debian does not have that for debian 13"
-	var refused *Refused
-	if _, err := ChooseDriver(decode(t, threeHosts+"gpu: {driver: {source: debian}}\n"), f); !errors.As(err, &refused) || refused.Kind != NoFabric || refused.Detail != want {
+	var refused *machine.Refused
+	if _, err := machine.ChooseDriver(decode(t, threeHosts+"gpu: {driver: {source: debian}}\n"), f); !errors.As(err, &refused) || refused.Kind != machine.NoFabric || refused.Detail != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	f.NVIDIA.Switches = 0
-	if c, err := ChooseDriver(decode(t, threeHosts+"gpu: {driver: {source: debian}}\n"), f); err != nil || c.Branch != 550 {
+	if c, err := machine.ChooseDriver(decode(t, threeHosts+"gpu: {driver: {source: debian}}\n"), f); err != nil || c.Branch != 550 {
 		t.Errorf("without NVSwitches: %+v, %v", c, err)
 	}
 }

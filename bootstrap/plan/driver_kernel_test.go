@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // TestForeignKernels are kernels that the distribution did not build: DKMS makes the modules, or the host is told before.
@@ -27,18 +28,18 @@ func TestForeignKernels(t *testing.T) {
 		{"mainline, its package there", "ubuntu", "24.04", mainline, func(f *facts.Host) {
 			f.Packages["linux-image-unsigned-"+mainline] = facts.Package{Version: "6.11.0-061100.202409151536"}
 		}, "", "linux-headers-" + mainline},
-		{"mainline whose headers are not offered", "ubuntu", "24.04", mainline, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Why: "no"}} },
+		{"mainline whose headers are not offered", "ubuntu", "24.04", mainline, func(f *facts.Host) { f.Ways = []facts.Way{{Name: machine.WayHeaders, Why: "no"}} },
 			"its headers, with which DKMS would, are neither installed nor offered by apt (no)", ""},
 		{"mainline with headers", "ubuntu", "24.04", mainline, headers("linux-headers-" + mainline), "", ""},
 		{"xanmod", "ubuntu", "24.04", xanmod, func(*facts.Host) {}, "", "linux-headers-" + xanmod},
-		{"xanmod whose headers are offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Kernel: xanmod}} }, "", "linux-headers-" + xanmod},
-		{"xanmod whose headers are not offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Why: "it is not offered"}} }, "(it is not offered)", ""},
+		{"xanmod whose headers are offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: machine.WayHeaders, Kernel: xanmod}} }, "", "linux-headers-" + xanmod},
+		{"xanmod whose headers are not offered", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.Ways = []facts.Way{{Name: machine.WayHeaders, Why: "it is not offered"}} }, "(it is not offered)", ""},
 		{"xanmod under Secure Boot", "ubuntu", "24.04", xanmod, func(f *facts.Host) { f.SecureBoot = true; headers("linux-headers-" + xanmod)(f) }, "Secure Boot is on", ""},
 		{"built by hand", "ubuntu", "24.04", "6.12.9-custom", func(f *facts.Host) { f.KernelHeaders = true }, "", ""},
 		{"Proxmox", "debian", "12", pve, func(*facts.Host) {}, "", "proxmox-headers-" + pve},
-		{"Proxmox whose headers are not offered", "debian", "12", pve, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Why: "no"}} }, "kernel " + pve + " is not one of debian's", ""},
+		{"Proxmox whose headers are not offered", "debian", "12", pve, func(f *facts.Host) { f.Ways = []facts.Way{{Name: machine.WayHeaders, Why: "no"}} }, "kernel " + pve + " is not one of debian's", ""},
 		{"Proxmox with headers", "debian", "12", pve, headers("proxmox-headers-" + pve), "", ""},
-		{"Proxmox whose headers are offered", "debian", "12", pve, func(f *facts.Host) { f.Ways = []facts.Way{{Name: wayHeaders, Kernel: pve}} }, "", "proxmox-headers-" + pve},
+		{"Proxmox whose headers are offered", "debian", "12", pve, func(f *facts.Host) { f.Ways = []facts.Way{{Name: machine.WayHeaders, Kernel: pve}} }, "", "proxmox-headers-" + pve},
 		{"a name of nobody's, and the distribution's package", "ubuntu", "24.04", "6.8.0-90000-generic", func(f *facts.Host) {
 			f.Packages["linux-image-6.8.0-90000-generic"] = facts.Package{Version: "6.8.0-90000.1"}
 			f.KernelHeaders = true
@@ -50,21 +51,21 @@ func TestForeignKernels(t *testing.T) {
 			f := seen["w1"]
 			f.OS.ID, f.OS.VersionID, f.Kernel, f.Ways, f.NVIDIA.Cards = c.id, c.version, c.kernel, nil, cards("2204")
 			c.with(f)
-			choice, err := ChooseDriver(inv, f)
-			var refused *Refused
+			choice, err := machine.ChooseDriver(inv, f)
+			var refused *machine.Refused
 			if c.refused != "" {
-				if !errors.As(err, &refused) || refused.Kind != NoModules || !strings.Contains(refused.Detail, c.refused) || refused.Advice == "" {
+				if !errors.As(err, &refused) || refused.Kind != machine.NoModules || !strings.Contains(refused.Detail, c.refused) || refused.Advice == "" {
 					t.Fatalf("%+v, %v", choice, err)
 				}
-				asked := DriverWays(inv, f)
+				asked := machine.DriverWays(inv, f)
 				if c.id == "ubuntu" && (len(asked) == 0 || !strings.HasPrefix(asked[0], "built ")) {
 					t.Errorf("asked is %q", asked)
 				}
-				if line := "headers linux-headers-" + c.kernel + " - linux-headers-" + c.kernel; c.id == "ubuntu" && slices.Contains(asked[1:], line) == hasHeaders(f) {
+				if line := "headers linux-headers-" + c.kernel + " - linux-headers-" + c.kernel; c.id == "ubuntu" && slices.Contains(asked[1:], line) == machine.HasHeaders(f) {
 					t.Errorf("asked is %q", asked)
 				}
-				f.Ways = []facts.Way{{Name: wayBuilt, Kernel: f.Kernel}} // somebody builds modules for it all the same
-				if choice, err := ChooseDriver(inv, f); err != nil || choice.Compiled {
+				f.Ways = []facts.Way{{Name: machine.WayBuilt, Kernel: f.Kernel}} // somebody builds modules for it all the same
+				if choice, err := machine.ChooseDriver(inv, f); err != nil || choice.Compiled {
 					t.Errorf("with modules in apt: %+v, %v", choice, err)
 				}
 				return
@@ -102,13 +103,13 @@ func TestForeignKernelsUnderSecureBoot(t *testing.T) {
 		ways    []facts.Way
 		refused bool
 	}{
-		"no package lists":       {[]facts.Way{{Name: wayBuilt, Why: "it is not offered"}}, false},
-		"headers only":           {[]facts.Way{{Name: wayBuilt, Why: "it is not offered"}, {Name: wayHeaders, Kernel: f.Kernel}}, true},
-		"neither":                {[]facts.Way{{Name: wayBuilt, Why: "it is not offered"}, {Name: wayHeaders, Why: "it is not offered"}}, true},
-		"modules that are built": {[]facts.Way{{Name: wayBuilt, Kernel: f.Kernel}}, false},
+		"no package lists":       {[]facts.Way{{Name: machine.WayBuilt, Why: "it is not offered"}}, false},
+		"headers only":           {[]facts.Way{{Name: machine.WayBuilt, Why: "it is not offered"}, {Name: machine.WayHeaders, Kernel: f.Kernel}}, true},
+		"neither":                {[]facts.Way{{Name: machine.WayBuilt, Why: "it is not offered"}, {Name: machine.WayHeaders, Why: "it is not offered"}}, true},
+		"modules that are built": {[]facts.Way{{Name: machine.WayBuilt, Kernel: f.Kernel}}, false},
 	} {
 		f.Ways = c.ways
-		choice, err := ChooseDriver(inv, f)
+		choice, err := machine.ChooseDriver(inv, f)
 		if (err != nil) != c.refused || err == nil && choice.Compiled {
 			t.Errorf("%s: %+v, %v", name, choice, err)
 		}
@@ -116,7 +117,7 @@ func TestForeignKernelsUnderSecureBoot(t *testing.T) {
 	// A driver is there and does not answer: that is its step's to tell.
 	f.Ways, f.KernelHeaders = nil, true
 	f.NVIDIA.Module, f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.SMI = "580.173.02", "580.173.02", "580.173.02", 124
-	if choice, err := ChooseDriver(inv, f); err != nil || choice.Compiled {
+	if choice, err := machine.ChooseDriver(inv, f); err != nil || choice.Compiled {
 		t.Errorf("a driver that hangs: %+v, %v", choice, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -85,7 +86,7 @@ func exists(t *testing.T, f *facts.Host, names []string) {
 func packagesOf(d catalog.Driver, f *facts.Host) []string {
 	p := d.Packages(f.OS.ID, f.Kernel)
 	names := slices.Concat(p.First, p.Driver, p.Next)
-	if fabric := FabricOf(f); fabric != catalog.NoFabric {
+	if fabric := machine.FabricOf(f); fabric != catalog.NoFabric {
 		more := d.FabricPackages(fabric)
 		names = slices.Concat(names, more.Driver, more.Others)
 	}
@@ -111,9 +112,9 @@ func TestDriverMatrix(t *testing.T) {
 				}
 				f := bare(10)
 				f.OS, f.Arch, f.Kernel, f.NVIDIA.Cards, f.NVIDIA.Switches, f.NVIDIA.Bridges = release, arch, kernel, cards(c.ids...), c.switches, c.bridges
-				f.Ways = []facts.Way{{Name: wayBuilt, Kernel: kernel}}
+				f.Ways = []facts.Way{{Name: machine.WayBuilt, Kernel: kernel}}
 				if newer != "" {
-					f.Ways = []facts.Way{{Name: wayBuilt, Why: "they are not offered"}, {Name: wayNewer, Kernel: newer}}
+					f.Ways = []facts.Way{{Name: machine.WayBuilt, Why: "they are not offered"}, {Name: machine.WayNewer, Kernel: newer}}
 				}
 				fmt.Fprintf(&out, "%s, %s %s, %s, %s: %s\n", c.name, release.ID, release.VersionID, arch, kernel, chosen(t, inv, f))
 			}
@@ -136,15 +137,15 @@ func chosen(t *testing.T, inv *inventory.Inventory, f *facts.Host) string {
 	if len(f.NVIDIA.Cards) == 0 {
 		return "no driver"
 	}
-	var refused *Refused
-	c, err := ChooseDriver(inv, f)
+	var refused *machine.Refused
+	c, err := machine.ChooseDriver(inv, f)
 	if errors.As(err, &refused) {
 		return "refused: " + refused.Detail
 	}
 	names := packagesOf(c.Driver, f)
 	if c.Prebuilt() && f.Ways[0].Kernel == "" {
 		// What stands for the running kernel is taken for the newer one, and the kernel itself, by scripts/lib/driver-ways.sh.
-		built, dkms := strings.Fields(wayLines(f, c, wayNewer)[0])[2:], strings.Fields(wayLines(f, c, wayDKMS)[0])[3:]
+		built, dkms := strings.Fields(machine.WayLines(f, c, machine.WayNewer)[0])[2:], strings.Fields(machine.WayLines(f, c, machine.WayDKMS)[0])[3:]
 		names = []string{"linux-image-" + f.Ways[1].Kernel}
 		for _, name := range built {
 			if of, ok := strings.CutSuffix(name, "-"+f.Kernel); ok {
@@ -152,7 +153,7 @@ func chosen(t *testing.T, inv *inventory.Inventory, f *facts.Host) string {
 			}
 			names = append(names, name)
 		}
-		more := c.FabricPackages(FabricOf(f)).Others
+		more := c.FabricPackages(machine.FabricOf(f)).Others
 		names, dkms = append(names, more...), append(dkms, more...)
 		exists(t, f, names)
 		exists(t, f, dkms)
@@ -233,13 +234,13 @@ func TestDriverThatIsOfferedNoMore(t *testing.T) {
 	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "610.57.04", Library: "610.57.04", Seen: make([]facts.GPU, 1)}
 	f.Packages["libnvidia-compute-610-server"] = facts.Package{Version: "610.57.04-0ubuntu0.24.04.1"}
 	f.Packages["linux-modules-nvidia-610-server-open-6.8.0-146-generic"] = facts.Package{Version: "6.8.0-146.146"}
-	c, err := ChooseDriver(inv, f)
+	c, err := machine.ChooseDriver(inv, f)
 	if err != nil || !c.Keep || c.Branch != 610 {
 		t.Errorf("a driver that works: %+v, %v", c, err)
 	}
 	f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
-	var refused *Refused
-	if _, err := ChooseDriver(inv, f); !errors.As(err, &refused) || refused.Kind != Impossible || !strings.HasSuffix(refused.Detail, "there it has become 615, ask for branch 615") {
+	var refused *machine.Refused
+	if _, err := machine.ChooseDriver(inv, f); !errors.As(err, &refused) || refused.Kind != machine.Impossible || !strings.HasSuffix(refused.Detail, "there it has become 615, ask for branch 615") {
 		t.Errorf("one that does not: %v", err)
 	}
 }

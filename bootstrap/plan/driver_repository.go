@@ -5,6 +5,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // debianComponents are those in which Debian has drivers and what belongs to them, by its policy.
@@ -13,7 +14,7 @@ var debianComponents = []string{"contrib", "non-free", "non-free-firmware"}
 const debianSources = "/etc/apt/sources.list.d/kgpu-debian.sources"
 
 // driverRepository plans the repository that a driver comes from; Ubuntu's archive is there.
-func (b *builder) driverRepository(h *host, c Choice) {
+func (b *builder) driverRepository(h *host, c machine.Choice) {
 	switch c.Source {
 	case catalog.FromCUDA:
 		b.cudaRepository(h, c)
@@ -26,14 +27,14 @@ func (b *builder) driverRepository(h *host, c Choice) {
 
 func (b *builder) graphicsDrivers(h *host) {
 	b.repository(h, repository{
-		name: "graphics-drivers", title: "the graphics-drivers PPA", suite: h.facts.OS.Codename + " main",
+		name: "graphics-drivers", title: "the graphics-drivers PPA", suite: h.Facts.OS.Codename + " main",
 		source: effective(catalog.GraphicsDriversSource, b.inv.Repositories.GraphicsDrivers, "/Release.key"),
 	})
 }
 
 // closeRepositories plans that of the repositories which a driver or CUDA came from apt takes no other packages, where an earlier
 // kgpu has added them.
-func (b *builder) closeRepositories(h *host, c Choice) {
+func (b *builder) closeRepositories(h *host, c machine.Choice) {
 	if h.opened("cuda") {
 		b.cudaRepository(h, c)
 	}
@@ -43,9 +44,9 @@ func (b *builder) closeRepositories(h *host, c Choice) {
 }
 
 // debianRepository plans the components of the host's own archive. Where the driver is there they have done their work.
-func (b *builder) debianRepository(h *host, c Choice) {
-	missing := h.missing(c.Packages(h.facts.OS.ID, h.facts.Kernel).Driver)
-	_, there := h.facts.Files[debianSources]
+func (b *builder) debianRepository(h *host, c machine.Choice) {
+	missing := h.Missing(c.Packages(h.Facts.OS.ID, h.Facts.Kernel).Driver)
+	_, there := h.Facts.Files[debianSources]
 	if there || len(missing) == 0 {
 		b.skip(h, "repo/debian", "Debian's drivers can be had")
 		return

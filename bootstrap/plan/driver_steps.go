@@ -5,15 +5,11 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 )
 
-// Files of the steps for cards.
-const (
-	nouveauBlacklist = "/etc/modprobe.d/kgpu-nouveau.conf"
-	driverUpgrades   = "/etc/apt/apt.conf.d/52kgpu-nvidia"
-	driverModules    = "/etc/modules-load.d/kgpu-nvidia.conf"
-)
+const nouveauBlacklist = "/etc/modprobe.d/kgpu-nouveau.conf"
 
 var (
 	nouveauFile = text("# The cards are for NVIDIA's driver, written by kgpu.\nblacklist nouveau\noptions nouveau modeset=0\n")
@@ -24,25 +20,25 @@ var (
 	modulesFile = text("# Containers need it before anybody asks for it, written by kgpu.\nnvidia\nnvidia_uvm\n")
 )
 
-func (b *builder) driver(h *host, c Choice) {
+func (b *builder) driver(h *host, c machine.Choice) {
 	if c.Keep {
-		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.facts.NVIDIA.Loaded, c.Why))
+		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.Facts.NVIDIA.Loaded, c.Why))
 		b.closeRepositories(h, c)
-		if _, ours := h.facts.Files[driverUpgrades]; !ours {
+		if _, ours := h.Facts.Files[machine.DriverUpgrades]; !ours {
 			b.loadDriver(h, nil)
-			if len(h.facts.NVIDIA.FabricWaits()) > 0 {
+			if len(h.Facts.NVIDIA.FabricWaits()) > 0 {
 				b.keptFabric(h)
 			}
 			return
 		}
 		// The run that installed it may have got no further.
-		b.loadDriver(h, map[string]graph.File{driverModules: modulesFile})
+		b.loadDriver(h, map[string]graph.File{machine.DriverModules: modulesFile})
 		b.keptFabric(h)
 		return
 	}
-	found := h.facts
+	found := h.Facts
 	if len(c.Replaces) > 0 {
-		h.facts, h.replaced = withoutDriver(found, c.Replaces), true
+		h.Facts, h.replaced = withoutDriver(found, c.Replaces), true
 		b.driverRepository(h, c)
 		b.fetchDriver(h, found, c)
 	}
@@ -51,14 +47,14 @@ func (b *builder) driver(h *host, c Choice) {
 	if !h.replaced {
 		b.driverRepository(h, c)
 	}
-	p := driverPackages(h.facts, c.Driver)
-	files := map[string]graph.File{driverUpgrades: upgradesFile}
-	if FabricOf(h.facts) == catalog.NVLinkRack {
+	p := machine.DriverPackages(h.Facts, c.Driver)
+	files := map[string]graph.File{machine.DriverUpgrades: upgradesFile}
+	if machine.FabricOf(h.Facts) == catalog.NVLinkRack {
 		files[coherentMemory] = coherentFile // before a driver is loaded, as its packages may do
 	}
-	reasons := append(changed(h.facts, files), h.unheld(p.Driver)...)
-	_, line := catalog.SplitKernel(h.facts.Kernel)
-	missing := h.missing(append(p.First, p.Driver...))
+	reasons := append(changed(h.Facts, files), h.Unheld(p.Driver)...)
+	_, line := catalog.SplitKernel(h.Facts.Kernel)
+	missing := h.Missing(append(p.First, p.Driver...))
 	values := map[string]string{"headers": lines(p.First...), "packages": lines(p.Driver...), "next": lines(p.Next...), "line": line, "version_package": p.Library}
 	if len(missing) > 0 {
 		reasons = []string{fmt.Sprintf("driver %s for %s%s", c.Driver, c.Why, h.because(c))}
@@ -71,14 +67,14 @@ func (b *builder) driver(h *host, c Choice) {
 	if reboot != nil {
 		reboot()
 	}
-	b.loadDriver(h, map[string]graph.File{driverModules: modulesFile})
+	b.loadDriver(h, map[string]graph.File{machine.DriverModules: modulesFile})
 	b.fabric(h, c)
 }
 
 func (b *builder) nouveau(h *host) {
 	files := map[string]graph.File{nouveauBlacklist: nouveauFile}
-	reasons := changed(h.facts, files)
-	if n := h.facts.NVIDIA.Nouveau; n.Loaded && n.Users == 0 {
+	reasons := changed(h.Facts, files)
+	if n := h.Facts.NVIDIA.Nouveau; n.Loaded && n.Users == 0 {
 		reasons = append(reasons, "nouveau is loaded")
 	} else if n.Loaded {
 		reasons = append(reasons, "nouveau is in use")
@@ -91,14 +87,14 @@ func (b *builder) nouveau(h *host) {
 
 // loadDriver plans the step that ends with all cards in nvidia-smi's list.
 func (b *builder) loadDriver(h *host, files map[string]graph.File) {
-	reasons := changed(h.facts, files)
-	if !works(b.inv, h.facts) {
-		reasons = append(reasons, whatIsThere(b.inv, h.facts))
+	reasons := changed(h.Facts, files)
+	if !machine.DriverWorks(b.inv, h.Facts) {
+		reasons = append(reasons, machine.DriverTrouble(b.inv, h.Facts))
 	}
-	if u, ok := h.facts.Units[persistence]; ok && u.Active != "active" {
+	if u, ok := h.Facts.Units[persistence]; ok && u.Active != "active" {
 		reasons = append(reasons, persistence+" is not running")
 	}
-	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.facts.NVIDIA.Seen), plural.Of(h.cards, "card")), graph.Step{
+	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.Facts.NVIDIA.Seen), plural.Of(h.cards, "card")), graph.Step{
 		Ref:   graph.Ref{ID: "driver/load"},
 		Input: graph.Input{Values: b.loadValues(h), Files: files},
 	})

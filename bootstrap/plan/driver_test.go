@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -28,8 +29,8 @@ func TestDrivers(t *testing.T) {
 	inv := decode(t, threeHosts)
 	var out strings.Builder
 	say := func(inv *inventory.Inventory, f *facts.Host) {
-		c, err := ChooseDriver(inv, f)
-		var refused *Refused
+		c, err := machine.ChooseDriver(inv, f)
+		var refused *machine.Refused
 		switch {
 		case errors.As(err, &refused):
 			fmt.Fprintf(&out, "refused (%s): %s\n", refused.Kind, refused.Detail)

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 // TestOldKernels writes down what becomes of hosts with an old kernel, by what they say that apt can install: of such that are no
 // nodes yet, and of nodes whose driver changes.
 func TestOldKernels(t *testing.T) {
-	none := facts.Way{Name: wayBuilt, Why: "Unable to locate package linux-modules-nvidia-580-server-open-" + oldKernel}
-	newer, noNewer := facts.Way{Name: wayNewer, Kernel: newKernel}, facts.Way{Name: wayNewer, Why: "it is not offered"}
+	none := facts.Way{Name: machine.WayBuilt, Why: "Unable to locate package linux-modules-nvidia-580-server-open-" + oldKernel}
+	newer, noNewer := facts.Way{Name: machine.WayNewer, Kernel: newKernel}, facts.Way{Name: machine.WayNewer, Why: "it is not offered"}
 	var out strings.Builder
 	for _, c := range []struct {
 		name     string
@@ -28,12 +29,12 @@ func TestOldKernels(t *testing.T) {
 		switches int
 		want     string // the last word of each step but those before and after
 	}{
-		{"modules come built", []facts.Way{{Name: wayBuilt, Kernel: oldKernel}}, false, 0, "nouveau install load"},
+		{"modules come built", []facts.Way{{Name: machine.WayBuilt, Kernel: oldKernel}}, false, 0, "nouveau install load"},
 		{"a newer kernel", []facts.Way{none, newer}, false, 0, "nouveau install reboot load"},
 		{"a newer kernel, with NVSwitches", []facts.Way{none, newer}, false, 4, "nouveau install reboot load fabric"},
 		{"a newer kernel under Secure Boot", []facts.Way{none, newer}, true, 0, "nouveau install reboot load"},
-		{"DKMS", []facts.Way{none, noNewer, {Name: wayDKMS, Kernel: oldKernel}}, false, 0, "nouveau install load"},
-		{"no package lists yet", []facts.Way{none, noNewer, {Name: wayDKMS, Why: "it is not offered"}}, false, 0, "nouveau install reboot load"},
+		{"DKMS", []facts.Way{none, noNewer, {Name: machine.WayDKMS, Kernel: oldKernel}}, false, 0, "nouveau install load"},
+		{"no package lists yet", []facts.Way{none, noNewer, {Name: machine.WayDKMS, Why: "it is not offered"}}, false, 0, "nouveau install reboot load"},
 	} {
 		inv := decode(t, threeHosts+containerd)
 		seen := hostFacts(inv)
@@ -53,7 +54,7 @@ func TestOldKernels(t *testing.T) {
 
 // A node comes to another kernel only when its pods have left it.
 func TestNodesWithOldKernels(t *testing.T) {
-	none, newer := facts.Way{Name: wayBuilt, Why: "it is not offered"}, facts.Way{Name: wayNewer, Kernel: newKernel}
+	none, newer := facts.Way{Name: machine.WayBuilt, Why: "it is not offered"}, facts.Way{Name: machine.WayNewer, Kernel: newKernel}
 	for _, c := range []struct {
 		name, more string
 		ways       []facts.Way
@@ -73,7 +74,7 @@ func TestNodesWithOldKernels(t *testing.T) {
 		f.Kernel, f.Ways, f.SecureBoot = oldKernel, c.ways, c.secure
 		if !c.there {
 			for name := range f.Packages {
-				if _, ok := installedDriver(f, name); ok {
+				if _, ok := machine.InstalledDriver(f, name); ok {
 					delete(f.Packages, name)
 				}
 			}
@@ -97,17 +98,17 @@ func TestDriverThatWasCompiled(t *testing.T) {
 	inv := decode(t, threeHosts+"gpu: {driver: {branch: 580}}\n")
 	f := bare(10)
 	f.Kernel, f.NVIDIA.Cards = oldKernel, cards("20b0")
-	if lines := DriverWays(inv, f); len(lines) != 3 || !strings.HasPrefix(lines[1], "newer libnvidia-compute-580-server linux-modules-nvidia-580-server-open-generic ") {
+	if lines := machine.DriverWays(inv, f); len(lines) != 3 || !strings.HasPrefix(lines[1], "newer libnvidia-compute-580-server linux-modules-nvidia-580-server-open-generic ") {
 		t.Errorf("a host without a driver is asked %q", lines)
 	}
 	for _, name := range []string{"linux-headers-" + oldKernel, "nvidia-dkms-580-server-open", "nvidia-headless-no-dkms-580-server-open", "nvidia-utils-580-server", "libnvidia-compute-580-server"} {
 		f.Packages[name] = facts.Package{Version: "580.173.02-0ubuntu0.24.04.1", Held: true}
 	}
-	c, err := ChooseDriver(inv, f)
-	if err != nil || !c.Compiled || len(c.Replaces) > 0 || len((&host{facts: f}).missing(c.Packages("ubuntu", f.Kernel).Driver)) > 0 {
+	c, err := machine.ChooseDriver(inv, f)
+	if err != nil || !c.Compiled || len(c.Replaces) > 0 || len(machine.Machine{Facts: f}.Missing(c.Packages("ubuntu", f.Kernel).Driver)) > 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if lines := DriverWays(inv, f); lines != nil {
+	if lines := machine.DriverWays(inv, f); lines != nil {
 		t.Errorf("a host with its driver is asked %q", lines)
 	}
 }

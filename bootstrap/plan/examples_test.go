@@ -9,6 +9,8 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 )
 
 // TestExamplesOf16AreAsRendered: what a user copies asks for cards and has the driver as kgpu's own manifests do, on a host
@@ -18,7 +20,7 @@ func TestExamplesOf16AreAsRendered(t *testing.T) {
 	if !ok {
 		t.Fatal("the catalogue has no Kubernetes 1.6")
 	}
-	mounts := DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}})
+	mounts := machine.DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}})
 	files, err := filepath.Glob("../../examples/workloads/kubernetes-1.6/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -51,12 +53,12 @@ func TestExamplesOf16AreAsRendered(t *testing.T) {
 				return slices.Contains([]any{"LD_LIBRARY_PATH", "PATH"}, v.(object)["name"])
 			})
 			container["resources"] = object{"limits": object{minor.Mechanism(minor.Gates(nil)).Resource(): 1}}
-			MountDriver(pod, mounts)
+			manifest.MountDriver(pod, mounts)
 		}
 		if pods == 0 {
 			t.Errorf("%s has no pod", f)
 		}
-		if got = Adapt(minor, got); !reflect.DeepEqual(got, want) {
+		if got = manifest.Adapt(minor, got); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: kgpu renders\n%v\nand the example is\n%v", f, got, want)
 		}
 	}

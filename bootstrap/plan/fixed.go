@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -33,7 +34,7 @@ func (b *builder) settle() {
 }
 
 func (b *builder) settleFixed(settled *inventory.Inventory, counts func(key string) bool) {
-	c := b.first.facts.ControlPlane
+	c := b.first.Facts.ControlPlane
 	if r := runtimeOf(b.nodeOf(b.first)); r != "" && counts("runtime") {
 		settled.Runtime = r
 	}
@@ -64,19 +65,19 @@ func runtimeOf(n *facts.Node) inventory.Runtime {
 // for one that its owner brought, and empty where there is no sign of another than the inventory's.
 func (b *builder) runningNetwork() (network inventory.Network, sign string) {
 	want := b.asked.Network
-	if _, ok := b.cluster.Workloads[networkWorkload[want]]; ok {
-		return want, networkWorkload[want]
+	if _, ok := b.cluster.Workloads[machine.NetworkWorkload[want]]; ok {
+		return want, machine.NetworkWorkload[want]
 	}
 	for _, n := range []inventory.Network{inventory.Calico, inventory.Flannel, inventory.Weave} {
-		if w, ok := b.cluster.Workloads[networkWorkload[n]]; ok && (want != inventory.None || w.Hash != "") {
-			return n, networkWorkload[n]
+		if w, ok := b.cluster.Workloads[machine.NetworkWorkload[n]]; ok && (want != inventory.None || w.Hash != "") {
+			return n, machine.NetworkWorkload[n]
 		}
 	}
 	if want == inventory.None {
 		return "", ""
 	}
-	if files := conflictingCNI(want, b.first.facts.PodNetwork); len(files) > 0 {
-		for n, names := range ownCNI {
+	if files := machine.ConflictingCNI(want, b.first.Facts.PodNetwork); len(files) > 0 {
+		for n, names := range machine.OwnCNI {
 			if !b.answers() && slices.Contains(names, path.Base(files[0])) {
 				return n, files[0] // there may be its workload
 			}
@@ -126,8 +127,8 @@ func (r *refusals) differs(h *host, key, runs, wants string) {
 func (r *refusals) clusterDiffers(key, runs, wants string) { r.differs(r.b.first, key, runs, wants) }
 
 func (r *refusals) cluster() {
-	b, c, k := r.b, r.b.first.facts.ControlPlane, r.b.asked.Kubernetes
-	if b.standing(b.first).Membership == Inside && !b.first.recorded().Adopted {
+	b, c, k := r.b, r.b.first.Facts.ControlPlane, r.b.asked.Kubernetes
+	if b.standing(b.first).Membership == Inside && !b.first.Recorded().Adopted {
 		r.clusterDiffers("cluster", c.Name, b.asked.Cluster)
 	}
 	if network, sign := b.runningNetwork(); network != "" && network != b.asked.Network {
@@ -141,7 +142,7 @@ func (r *refusals) cluster() {
 	made := b.madeWith()
 	for _, key := range sortedKeys(madeWithKeys(k)) {
 		file := madeWithFile(key)
-		if sum := b.first.facts.Files[file]; sum != "" && sum != sha256Of(made[file].Content) {
+		if sum := b.first.Facts.Files[file]; sum != "" && sum != sha256Of(made[file].Content) {
 			r.clusterDiffers(key, "what "+file+" on it says", "something else")
 		}
 	}
@@ -149,7 +150,7 @@ func (r *refusals) cluster() {
 
 // security holds the API server's flags, and the file with the level of pods, against the inventory.
 func (r *refusals) security() {
-	b, d, s := r.b, r.b.first.facts.ControlPlane.Defences, r.b.asked.Security
+	b, d, s := r.b, r.b.first.Facts.ControlPlane.Defences, r.b.asked.Security
 	if !b.minor.Secured() {
 		return
 	}
@@ -159,7 +160,7 @@ func (r *refusals) security() {
 	if d.Admission != "" {
 		level = "" // unless the file is one of kgpu's
 		for _, l := range []inventory.PodSecurity{inventory.PodsBaseline, inventory.PodsRestricted} {
-			if b.first.facts.Files[admissionFile] == sha256Of([]byte(podSecurity(l))) {
+			if b.first.Facts.Files[admissionFile] == sha256Of([]byte(podSecurity(l))) {
 				level = l
 			}
 		}
@@ -170,10 +171,10 @@ func (r *refusals) security() {
 // node refuses what would make another node of one that the cluster has.
 func (r *refusals) node(h *host) {
 	b := r.b
-	if h.facts.Kubelet == nil {
+	if h.Facts.Kubelet == nil {
 		return
 	}
-	was := h.facts.Kubelet.NodeName
+	was := h.Facts.Kubelet.NodeName
 	if b.hasNode(was) && was != h.node {
 		r.differs(h, h.Path("name"), was, h.Name)
 	}
@@ -196,7 +197,7 @@ func (b *builder) hasNode(name string) bool {
 
 // hasControlPlaneOf reports whether one of the hosts is the control plane of the cluster with this CA.
 func (b *builder) hasControlPlaneOf(ca string) bool {
-	return slices.ContainsFunc(b.hosts, func(h *host) bool { return h.facts.ControlPlane != nil && h.facts.ControlPlane.CAHash == ca })
+	return slices.ContainsFunc(b.hosts, func(h *host) bool { return h.Facts.ControlPlane != nil && h.Facts.ControlPlane.CAHash == ca })
 }
 
 // placeOfRole is where the file says what the host is to be, or names the host.

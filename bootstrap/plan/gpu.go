@@ -9,26 +9,27 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // gpus plans the driver and the container toolkit of a host with cards. Joining the cluster does not wait for them.
 func (b *builder) gpus(h *host) error {
-	h.cards = len(Cards(b.inv, h.facts))
+	h.cards = len(machine.Cards(b.inv, h.Facts))
 	if b.mechanism() == "" {
 		h.cards = 0
 	} else {
 		b.sayLeftOut(h)
 	}
-	if !byNouveau(b.inv, h.facts) {
-		display := *h.facts
+	if !machine.ByNouveau(b.inv, h.Facts) {
+		display := *h.Facts
 		display.NVIDIA.Nouveau = facts.Nouveau{}
-		h.facts = &display
+		h.Facts = &display
 	}
 	if h.cards == 0 {
 		return nil
 	}
-	choice, err := ChooseDriver(b.inv, h.facts)
+	choice, err := machine.ChooseDriver(b.inv, h.Facts)
 	if err != nil {
 		h.cards = 0 // preflight has refused it, and the user said to go on without
 		b.graph.Warnings = append(b.graph.Warnings, h.id+": no driver: "+err.Error())
@@ -45,12 +46,12 @@ func (b *builder) gpus(h *host) error {
 }
 
 func (b *builder) toolkit(h *host) {
-	source := effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "/gpgkey", h.facts.Arch)
+	source := effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "/gpgkey", h.Facts.Arch)
 	b.repository(h, repository{name: "nvidia-container-toolkit", title: "the NVIDIA container toolkit", source: source, suite: "/"})
 	var specs, reasons, unheld []string
-	version := toolkitVersion(h.facts)
+	version := toolkitVersion(h.Facts)
 	for _, name := range catalog.ToolkitPackages {
-		have := h.facts.Packages[name]
+		have := h.Facts.Packages[name]
 		want := version
 		if catalog.CompareDebian(have.Version, catalog.ToolkitVersion) >= 0 {
 			want = have.Version
@@ -76,7 +77,7 @@ func (b *builder) toolkit(h *host) {
 	files := map[string]graph.File{}
 	if b.inv.Runtime == inventory.Docker {
 		// Not before the toolkit is there: docker could start nothing any more.
-		merged, _ := mergeDaemonJSON(h.facts.DaemonJSON)
+		merged, _ := mergeDaemonJSON(h.Facts.DaemonJSON)
 		content, missing := nvidiaDaemonJSON(merged)
 		files["/etc/docker/daemon.json"], reasons = graph.File{Mode: 0o644, Content: content}, append(reasons, missing...)
 	}
@@ -120,31 +121,9 @@ func (h *host) unset(settings []string) []string {
 	var reasons []string
 	for _, setting := range settings {
 		name, want, _ := strings.Cut(setting, "=")
-		if have := h.facts.Toolkit[name]; have != want {
+		if have := h.Facts.Toolkit[name]; have != want {
 			reasons = append(reasons, fmt.Sprintf("%s is %s", name, cmp.Or(have, "not set")))
 		}
 	}
 	return reasons
-}
-
-// unheld says which of the packages that the host has may be replaced by an upgrade.
-func (h *host) unheld(names []string) []string {
-	var reasons []string
-	for _, name := range names {
-		if p, ok := h.facts.Packages[name]; ok && !p.Held {
-			reasons = append(reasons, name+" is not held")
-		}
-	}
-	return reasons
-}
-
-// missing are those of the packages that the host does not have.
-func (h *host) missing(names []string) []string {
-	var out []string
-	for _, name := range names {
-		if _, ok := h.facts.Packages[name]; !ok {
-			out = append(out, name)
-		}
-	}
-	return out
 }

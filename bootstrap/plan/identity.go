@@ -4,21 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
-
-// nodeName is what Kubernetes takes for the name of a node. Source:
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names.
-var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-
-const maxNodeName = 253
-
-// ValidNodeName tells whether a node can have this name.
-func ValidNodeName(name string) bool {
-	return len(name) <= maxNodeName && nodeName.MatchString(name) && name != "localhost"
-}
 
 // identities refuses hosts that call themselves what they are not. What is done to a node is done on the control plane, by
 // its name, and a host whose name the inventory does not give tells its name itself: it must be a name, it must be nobody
@@ -35,7 +24,7 @@ func (b *builder) identities() error {
 		}
 	}
 	for _, h := range b.hosts {
-		if !ValidNodeName(h.node) {
+		if !machine.ValidNodeName(h.node) {
 			problem(h, reason.HostNameInvalid, "%q cannot be a node's name", h.node)
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -33,14 +34,14 @@ func (b *builder) kubeletFiles(h *host) map[string]graph.File {
 		args = append(args, "--resolv-conf="+path)
 	}
 	args = append(args, closedPorts(h)...)
-	if h.node != strings.ToLower(h.facts.Hostname) {
+	if h.node != strings.ToLower(h.Facts.Hostname) {
 		args = append(args, "--hostname-override="+h.node)
 	}
 	if b.inv.Registry != "" {
 		args = append(args, "--pod-infra-container-image="+b.minor.PauseImage(b.inv.Registry))
 	}
 	unit := fmt.Sprintf(kubeletUnit, clusterDNS(b.inv.Kubernetes.ServiceCIDR), strings.Join(args, " "))
-	if b.mechanism() == catalog.Accelerators && len(Cards(b.inv, h.facts)) > 0 {
+	if b.mechanism() == catalog.Accelerators && len(machine.Cards(b.inv, h.Facts)) > 0 {
 		unit += deviceNodes
 	}
 	files := map[string]graph.File{kubeletDropIn: text(unit)}

@@ -10,6 +10,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // gpuLabelsOf annotates nodes with the names of the labels that kgpu put there for gpu-feature-discovery, with commas between.
@@ -78,7 +79,7 @@ func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 
 // labelsMissing says why the labels of a host's cards have to be set; empty: they are right.
 func (b *builder) labelsMissing(h *host) string {
-	features := h.facts.NVIDIA.Features
+	features := h.Facts.NVIDIA.Features
 	node := b.nodeOf(h)
 	switch {
 	case node == nil:
@@ -87,8 +88,8 @@ func (b *builder) labelsMissing(h *host) string {
 		return "gpu-feature-discovery has not told of the cards"
 	case b.driverChanges(h):
 		return "the driver changes"
-	case h.facts.NVIDIA.Loaded != "" && features[driverFeature] != h.facts.NVIDIA.Loaded:
-		return fmt.Sprintf("gpu-feature-discovery has not told of driver %s", h.facts.NVIDIA.Loaded)
+	case h.Facts.NVIDIA.Loaded != "" && features[driverFeature] != h.Facts.NVIDIA.Loaded:
+		return fmt.Sprintf("gpu-feature-discovery has not told of driver %s", h.Facts.NVIDIA.Loaded)
 	}
 	if missing := labelLines(h, node, wantedLabels(h, features)); len(missing) > 0 {
 		_, first, _ := strings.Cut(missing[0], "\t")
@@ -122,7 +123,7 @@ func wantedLabels(h *host, features map[string]string) map[string]string {
 func labelLines(h *host, node *facts.Node, want map[string]string) []string {
 	var out []string
 	for _, k := range sortedKeys(want) {
-		if have, ok := labelOf(node, k); !ok || have != want[k] {
+		if have, ok := machine.LabelOf(node, k); !ok || have != want[k] {
 			out = append(out, fmt.Sprintf("%s\tlabel\t%s=%s", h.node, k, want[k]))
 		}
 	}
@@ -133,7 +134,7 @@ func labelLines(h *host, node *facts.Node, want map[string]string) []string {
 	for _, k := range ours {
 		_, wanted := want[k]
 		_, inventory := h.Labels[k]
-		if _, there := labelOf(node, k); there && !wanted && !inventory {
+		if _, there := machine.LabelOf(node, k); there && !wanted && !inventory {
 			out = append(out, fmt.Sprintf("%s\tlabel\t%s-", h.node, k))
 		}
 	}

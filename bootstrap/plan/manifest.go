@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -57,33 +58,6 @@ func encodeManifest(objects []object) (manifest, hash string, err error) {
 	return manifest, hash, err
 }
 
-// containers calls f for every container of every workload.
-func containers(objects []object, f func(object)) {
-	for _, o := range objects {
-		spec, _ := o["spec"].(object)
-		template, _ := spec["template"].(object)
-		pod, _ := template["spec"].(object)
-		for _, list := range []string{"initContainers", "containers"} {
-			items, _ := pod[list].([]any)
-			for _, c := range items {
-				f(c.(object))
-			}
-		}
-	}
-}
-
-// setEnv sets an environment variable of a container.
-func setEnv(container object, name, value string) {
-	list, _ := container["env"].([]any)
-	for _, have := range list {
-		if v, ok := have.(object); ok && v["name"] == name {
-			v["value"] = value
-			return
-		}
-	}
-	container["env"] = append(list, object{"name": name, "value": value})
-}
-
 // Image is where an upstream image is pulled from: upstream, or the inventory's registry under the same path.
 func Image(inv *inventory.Inventory, upstream string) string {
 	if inv.Registry == "" {
@@ -99,7 +73,7 @@ func Image(inv *inventory.Inventory, upstream string) string {
 func (b *builder) image(upstream string) string { return Image(b.inv, upstream) }
 
 func (b *builder) pullFromRegistry(objects []object) {
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		if image, ok := c["image"].(string); ok {
 			c["image"] = b.image(image)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -77,21 +78,13 @@ func (b *builder) standing(h *host) Standing {
 	return b.workerStanding(h)
 }
 
-// recorded is what the ledger says of a host's membership.
-func (h *host) recorded() facts.Record {
-	if h.facts.Recorded == nil {
-		return facts.Record{}
-	}
-	return *h.facts.Recorded
-}
-
 // same reports whether the ledger may speak of the cluster with this CA: neither it nor a file that was half written says
 // which cluster a half-made membership is of.
 func same(recorded, ca string) bool { return recorded == "" || ca == "" || recorded == ca }
 
 // controlPlaneStanding is the rule for the host that is to be the control plane.
 func (b *builder) controlPlaneStanding(h *host) Standing {
-	c, r, answers := h.facts.ControlPlane, h.recorded(), h.facts.Cluster != nil
+	c, r, answers := h.Facts.ControlPlane, h.Recorded(), h.Facts.Cluster != nil
 	if c == nil {
 		return b.noControlPlane(h)
 	}
@@ -108,15 +101,15 @@ func (b *builder) controlPlaneStanding(h *host) Standing {
 	case ours:
 		return again("kubeadm init did not come to its end, and the control plane does not answer")
 	case !answers:
-		return refused(reason.HostHalfMade, "there is a control plane that kgpu did not make, and it does not answer: %s, %s", describeCluster(h.facts), strings.Join(h.facts.KubeadmFiles, ", "))
+		return refused(reason.HostHalfMade, "there is a control plane that kgpu did not make, and it does not answer: %s, %s", describeCluster(h.Facts), strings.Join(h.Facts.KubeadmFiles, ", "))
 	}
-	return b.byHand(h, "a control plane made by hand is here: "+describeCluster(h.facts), b.unfitControlPlane(h))
+	return b.byHand(h, "a control plane made by hand is here: "+describeCluster(h.Facts), b.unfitControlPlane(h))
 }
 
 // noControlPlane is the rule for a control plane's host that has no administrator's kubeconfig: kubeadm writes it early, so
 // there is no control plane, or somebody took its kubeconfig away.
 func (b *builder) noControlPlane(h *host) Standing {
-	f, r := h.facts, h.recorded()
+	f, r := h.Facts, h.Recorded()
 	switch {
 	case r.Init && !r.Done:
 		return again("kubeadm init did not come to its end")
@@ -140,12 +133,12 @@ func (b *builder) noControlPlane(h *host) Standing {
 
 // left reports whether what is there may be what a worker has that kgpu was taking out of its cluster when it was stopped.
 func (h *host) left() bool {
-	return h.recorded().Join && !slices.ContainsFunc(h.facts.KubeadmFiles, func(p string) bool { return strings.HasPrefix(p, "/etc/kubernetes/manifests/") })
+	return h.Recorded().Join && !slices.ContainsFunc(h.Facts.KubeadmFiles, func(p string) bool { return strings.HasPrefix(p, "/etc/kubernetes/manifests/") })
 }
 
 // initEnded reports whether the host's API server, which answers, has all that kubeadm init makes there: the add-ons are its last work.
 func (b *builder) initEnded(h *host) bool {
-	c := h.facts.Cluster
+	c := h.Facts.Cluster
 	_, proxy := c.Workloads["kube-system/daemonset/kube-proxy"]
 	_, dns := c.Workloads["kube-system/deployment/coredns"]
 	_, old := c.Workloads["kube-system/deployment/kube-dns"]
@@ -154,10 +147,10 @@ func (b *builder) initEnded(h *host) bool {
 
 // workerStanding is the rule for a host that is to be a worker.
 func (b *builder) workerStanding(h *host) Standing {
-	f, k, r := h.facts, h.facts.Kubelet, h.recorded()
+	f, k, r := h.Facts, h.Facts.Kubelet, h.Recorded()
 	var c *facts.ControlPlane
 	if b.made() {
-		c = b.first.facts.ControlPlane
+		c = b.first.Facts.ControlPlane
 	}
 	switch {
 	case f.ControlPlane != nil && b.trusts(f.ControlPlane.CAHash):
@@ -187,25 +180,25 @@ func (b *builder) workerStanding(h *host) Standing {
 
 // trusts reports whether the kubelet of a control plane is of the cluster with this CA.
 func (b *builder) trusts(ca string) bool {
-	return slices.ContainsFunc(b.planes, func(h *host) bool { return h.facts.Kubelet != nil && h.facts.Kubelet.CAHash == ca })
+	return slices.ContainsFunc(b.planes, func(h *host) bool { return h.Facts.Kubelet != nil && h.Facts.Kubelet.CAHash == ca })
 }
 
 // former reports whether the cluster of the host's kubelet had the address of this one, which may have another name since. Another
 // address may be of a cluster that lives.
 func (b *builder) former(h *host) bool {
-	server, ok := strings.CutPrefix(h.facts.Kubelet.Server, "https://")
+	server, ok := strings.CutPrefix(h.Facts.Kubelet.Server, "https://")
 	if b.first == nil || !ok {
 		return false
 	}
 	name, _, err := net.SplitHostPort(server)
 	at := func(plane *host) bool { return server == netip.AddrPortFrom(plane.addr, apiPort).String() }
 	return server == b.endpoint() || slices.ContainsFunc(b.planes, at) ||
-		err == nil && OwnAPIName(name) && b.leadsToAPI(h.facts, name)
+		err == nil && machine.OwnAPIName(name) && b.leadsToAPI(h.Facts, name)
 }
 
 // withoutKubeconfig is the rule for a worker whose kubelet has no cluster.
 func (b *builder) withoutKubeconfig(h *host) Standing {
-	f, r := h.facts, h.recorded()
+	f, r := h.Facts, h.Recorded()
 	s := outside("the host is in no cluster")
 	switch {
 	case r.Join && !r.Done:
@@ -233,7 +226,7 @@ func (b *builder) withoutKubeconfig(h *host) Standing {
 
 // memberStanding is the rule for a worker whose kubelet trusts this cluster, which answers.
 func (b *builder) memberStanding(h *host, ours, adopted bool) Standing {
-	k, r, node := h.facts.Kubelet, h.recorded(), b.nodeOf(h)
+	k, r, node := h.Facts.Kubelet, h.Recorded(), b.nodeOf(h)
 	switch {
 	case k.NodeName != "" && k.NodeName != h.node && ours:
 		return again("the kubelet's certificate is that of node %s", k.NodeName)
@@ -242,7 +235,7 @@ func (b *builder) memberStanding(h *host, ours, adopted bool) Standing {
 	case node == nil && ours:
 		return again("the cluster has no node %s", h.node)
 	case node == nil:
-		return refused(reason.HostHalfMade, "the kubelet belongs to this cluster, which has no node %s, and kgpu did not join it: %s", h.node, strings.Join(h.facts.KubeadmFiles, ", "))
+		return refused(reason.HostHalfMade, "the kubelet belongs to this cluster, which has no node %s, and kgpu did not join it: %s", h.node, strings.Join(h.Facts.KubeadmFiles, ", "))
 	case b.elsewhere(h, node):
 		return refused(reason.HostNameDuplicate, "the cluster's node %s is another machine, at %s", node.Name, node.InternalIP)
 	case ours && r.UID != "" && node.UID != r.UID:
@@ -251,7 +244,7 @@ func (b *builder) memberStanding(h *host, ours, adopted bool) Standing {
 		return s
 	case ours && !adopted && !r.Done:
 		return inside("kubeadm join did not come to its end, and the kubelet made the node without it")
-	case (ours || adopted) && len(h.notRunning("kubelet.service")) > 0:
+	case (ours || adopted) && len(h.NotRunning("kubelet.service")) > 0:
 		return inside("the kubelet does not run")
 	case ours, adopted:
 		return inside("")
@@ -262,7 +255,7 @@ func (b *builder) memberStanding(h *host, ours, adopted bool) Standing {
 // elsewhere reports whether the node is a machine with an address that this host does not have.
 func (b *builder) elsewhere(h *host, node *facts.Node) bool {
 	at, err := netip.ParseAddr(node.InternalIP)
-	return err == nil && at != h.addr && !HasAddress(h.facts, at)
+	return err == nil && at != h.addr && !machine.HasAddress(h.Facts, at)
 }
 
 // byHand is the rule for what works and was not made by kgpu.

@@ -10,6 +10,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -329,7 +330,7 @@ func TestLeftovers(t *testing.T) {
 			if c.change != nil {
 				c.change(f)
 			}
-			l := LeftoversOf(inv.Network, f)
+			l := machine.LeftoversOf(inv.Network, f)
 			if got := fmt.Sprint(l.Known, l.Unknown); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}

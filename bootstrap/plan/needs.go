@@ -10,44 +10,21 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Purpose says what a host connects to an endpoint for.
-type Purpose string
-
-// The purposes.
-const (
-	Packages Purpose = "packages" // package repositories, keys and other downloads
-	Images   Purpose = "images"
-	ByProxy  Purpose = "the proxy"
-	ToAPI    Purpose = "the API server"
-	ToNode   Purpose = "another node"
-)
-
-// Need is an endpoint that a host must reach.
-type Need struct {
-	facts.Endpoint
-	Purpose Purpose
-	// Listens: something listens there now. Otherwise it is enough that the machine answers.
-	Listens bool
-	// Scheme is that of what the host fetches there as apt does: by apt's proxy, if there is one. Empty: it does not.
-	Scheme string
-}
-
-// String is how the script that tries endpoints reads it.
-func (n Need) String() string { return strings.TrimSpace(n.Endpoint.String() + " " + n.Scheme) }
-
 // Needs lists what the hosts have to reach before they are nodes, by host ID. Hosts that are nodes need nothing, but for
 // the ports of those that come to them.
-func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]Need, error) {
+func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]machine.Need, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
 	}
-	needs := map[string][]Need{}
+	needs := map[string][]machine.Need{}
 	for _, h := range b.hosts {
-		if h.member() {
+		if h.Member() {
 			continue
 		}
 		outside, err := b.outside(h)
@@ -60,10 +37,10 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 			if err != nil {
 				return nil, err
 			}
-			needs[h.id] = append(needs[h.id], Need{Endpoint: api, Purpose: ToAPI, Listens: b.answers()})
+			needs[h.id] = append(needs[h.id], machine.Need{Endpoint: api, Purpose: machine.ToAPI, Listens: b.answers()})
 			for _, plane := range b.planes {
 				if plane != h {
-					needs[plane.id] = append(needs[plane.id], Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: ToNode})
+					needs[plane.id] = append(needs[plane.id], machine.Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: machine.ToNode})
 				}
 			}
 		}
@@ -73,27 +50,25 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 
 const kubeletPort = 10250
 
-func (h *host) member() bool { return h.facts.Kubelet != nil || h.facts.ControlPlane != nil }
-
 // outside lists the proxy, or what is reached without one.
-func (b *builder) outside(h *host) ([]Need, error) {
+func (b *builder) outside(h *host) ([]machine.Need, error) {
 	if p := b.inv.Proxy; p.HTTP != "" || p.HTTPS != "" {
-		return endpoints(ByProxy, p.HTTP, p.HTTPS)
+		return endpoints(machine.ByProxy, p.HTTP, p.HTTPS)
 	}
 	urls := []string{effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "", b.inv.Kubernetes.Version.MinorString()).URL}
 	if !b.hasRuntimePackage(h) {
-		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, "", h.facts.OS.ID).URL)
+		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, "", h.Facts.OS.ID).URL)
 	}
-	if len(Cards(b.inv, h.facts)) > 0 {
+	if len(machine.Cards(b.inv, h.Facts)) > 0 {
 		urls = append(urls, b.cardURLs(h)...)
 	}
-	if url, _ := b.criDockerdDownload(h); b.criDockerd() && h.facts.CRIDockerd == "" {
+	if url, _ := b.criDockerdDownload(h); b.criDockerd() && h.Facts.CRIDockerd == "" {
 		urls = append(urls, url)
 	}
 	if url, _ := b.calicoDownload(); b.inv.Network == inventory.Calico && h == b.admin {
 		urls = append(urls, url)
 	}
-	packages, err := endpoints(Packages, urls...)
+	packages, err := endpoints(machine.Packages, urls...)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +76,7 @@ func (b *builder) outside(h *host) ([]Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := endpoints(Images, registries...)
+	images, err := endpoints(machine.Images, registries...)
 	return append(packages, images...), err
 }
 
@@ -109,14 +84,14 @@ func (b *builder) outside(h *host) ([]Need, error) {
 func (b *builder) cardURLs(h *host) []string {
 	var urls []string
 	if b.mechanism() == catalog.DevicePlugins {
-		urls = append(urls, effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "", h.facts.Arch).URL)
+		urls = append(urls, effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "", h.Facts.Arch).URL)
 	}
-	driver, err := ChooseDriver(b.inv, h.facts)
+	driver, err := machine.ChooseDriver(b.inv, h.Facts)
 	if err != nil {
 		return urls
 	}
-	cuda, err := ChooseCUDA(b.inv, h.facts, driver)
-	missing, _, _ := cuda.Missing(h.facts)
+	cuda, err := machine.ChooseCUDA(b.inv, h.Facts, driver)
+	missing, _, _ := cuda.Missing(h.Facts)
 	if err == nil && len(missing) > 0 || driver.Source == catalog.FromCUDA && !driver.Keep {
 		urls = append(urls, b.cudaSource(h).URL)
 	}
@@ -134,7 +109,7 @@ func (b *builder) registries() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		containers(objects, func(c object) { images = append(images, fmt.Sprint(c["image"])) })
+		manifest.Containers(objects, func(c object) { images = append(images, fmt.Sprint(c["image"])) })
 	}
 	var urls []string
 	for _, image := range images {
@@ -148,8 +123,8 @@ func (b *builder) registries() ([]string, error) {
 }
 
 // endpoints are those of the URLs, each once.
-func endpoints(purpose Purpose, urls ...string) ([]Need, error) {
-	var needs []Need
+func endpoints(purpose machine.Purpose, urls ...string) ([]machine.Need, error) {
+	var needs []machine.Need
 	for _, text := range urls {
 		if text == "" {
 			continue
@@ -162,8 +137,8 @@ func endpoints(purpose Purpose, urls ...string) ([]Need, error) {
 		if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
 			port = uint16(p)
 		}
-		need := Need{Endpoint: facts.Endpoint{Host: u.Hostname(), Port: port}, Purpose: purpose, Listens: true}
-		if purpose == Packages {
+		need := machine.Need{Endpoint: facts.Endpoint{Host: u.Hostname(), Port: port}, Purpose: purpose, Listens: true}
+		if purpose == machine.Packages {
 			need.Scheme = u.Scheme
 		}
 		if port != 0 && !slices.Contains(needs, need) { // a mirror may be a folder: file:///mnt/mirror

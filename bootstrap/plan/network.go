@@ -8,26 +8,17 @@ import (
 	"fmt"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
-// networkWorkload is the DaemonSet that makes the pod network, as facts name workloads.
-var networkWorkload = map[inventory.Network]string{
-	inventory.Weave:   "kube-system/daemonset/weave-net",
-	inventory.Flannel: "kube-flannel/daemonset/kube-flannel-ds",
-	inventory.Calico:  "kube-system/daemonset/calico-node",
-}
-
-// NetworkWorkload is the DaemonSet that makes a pod network, as facts name workloads; empty: kgpu does not apply it.
-func NetworkWorkload(network inventory.Network) string { return networkWorkload[network] }
-
 // network plans the pod network on the control plane and returns its step, or nothing when it is there.
 func (b *builder) network(needs []graph.Ref) ([]graph.Ref, error) {
 	id := "network/" + string(b.inv.Network)
-	workload := networkWorkload[b.inv.Network]
+	workload := machine.NetworkWorkload[b.inv.Network]
 	values := map[string]string{"workloads": workload}
 	var hash string
 	switch b.inv.Network {
@@ -67,7 +58,7 @@ func (b *builder) networkMissing(workload, hash string) string {
 	switch {
 	case !ok:
 		return workload + " is missing"
-	case have.Hash == "" && b.first.recorded().Adopted, have.Hash == "" && b.standing(b.first).Membership == ByHand:
+	case have.Hash == "" && b.first.Recorded().Adopted, have.Hash == "" && b.standing(b.first).Membership == ByHand:
 		return "" // its owner's, who put it there without kgpu
 	case hash != "" && have.Hash != hash && len(b.hosts) == len(b.inv.Hosts): // a part of the hosts does not tell what all of them need
 		return workload + " is not as the inventory wants it"
@@ -108,7 +99,7 @@ func (b *builder) networkObjects() ([]object, error) {
 	} else if err := b.setFlannel(objects); err != nil {
 		return nil, err
 	}
-	objects = Adapt(b.minor, objects)
+	objects = manifest.Adapt(b.minor, objects)
 	b.pullFromRegistry(objects)
 	return objects, nil
 }
@@ -117,37 +108,27 @@ func (b *builder) networkObjects() ([]object, error) {
 // once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"'). So would all
 // of a cluster whose datapath changed: it keeps the one that it has.
 func (b *builder) setWeave(objects []object) {
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		if c["name"] != "weave" {
 			return
 		}
-		setEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
+		manifest.SetEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
 		if b.weaveBridge() {
-			setEnv(c, "WEAVE_NO_FASTDP", "1")
+			manifest.SetEnv(c, "WEAVE_NO_FASTDP", "1")
 		}
 	})
 }
 
 func (b *builder) weaveBridge() bool {
-	if fast, runs := WeaveDatapath(&b.cluster); runs {
+	if fast, runs := machine.WeaveDatapath(&b.cluster); runs {
 		return !fast
 	}
 	for _, h := range b.hosts {
-		if !h.facts.Modules["openvswitch"].Loads() {
+		if !h.Facts.Modules["openvswitch"].Loads() {
 			return true
 		}
 	}
 	return false
-}
-
-// WeaveDatapath says whether a cluster runs weave, and on the fast datapath, which needs openvswitch on every node. Of one that
-// nobody tells of, nil, it does not.
-func WeaveDatapath(c *facts.Cluster) (fast, runs bool) {
-	if c == nil {
-		return false, false
-	}
-	w, runs := c.Workloads[networkWorkload[inventory.Weave]]
-	return runs && !w.Bridge, runs
 }
 
 func (b *builder) setFlannel(objects []object) error {

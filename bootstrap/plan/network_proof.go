@@ -38,7 +38,7 @@ func (b *builder) networkProof() (string, error) {
 	for _, h := range b.hosts {
 		var volumes, mounts []any
 		for _, name := range []string{"usr", "bin", "lib", "lib64"} {
-			if name == "lib64" && h.facts.Arch != "amd64" {
+			if name == "lib64" && h.Facts.Arch != "amd64" {
 				continue
 			}
 			volumes = append(volumes, object{"name": name, "hostPath": object{"path": "/" + name, "type": "Directory"}})

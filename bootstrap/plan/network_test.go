@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // Hosts talk over the network of their nodes' addresses, not over that of the default route, whatever makes the pod network.
@@ -41,7 +42,7 @@ func TestCalicoOfFormerRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle(t, inv, seen, g)
-	workload := networkWorkload[inv.Network]
+	workload := machine.NetworkWorkload[inv.Network]
 	have := seen["cp1"].Cluster.Workloads[workload]
 	for hash, planned := range map[string]bool{have.Hash: false, "": true} {
 		have.Hash = hash
@@ -72,7 +73,7 @@ func TestNetworkProofThatIsOwed(t *testing.T) {
 	seen["cp1"].NetworkUnproven = true
 	ready("owed", true)
 	seen["cp1"].NetworkUnproven = false
-	workload := networkWorkload[inv.Network]
+	workload := machine.NetworkWorkload[inv.Network]
 	have := seen["cp1"].Cluster.Workloads[workload]
 	have.Hash = "another"
 	seen["cp1"].Cluster.Workloads[workload] = have

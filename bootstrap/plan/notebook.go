@@ -8,6 +8,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -108,10 +110,10 @@ func (b *builder) notebookStopped() bool {
 func (b *builder) chooseNotebook() bool {
 	seen := map[string]*facts.Host{}
 	for _, h := range b.hosts {
-		seen[h.id] = h.facts
+		seen[h.id] = h.Facts
 	}
 	var err error
-	if b.notebookChoice, err = ChooseNotebook(b.inv, seen); err != nil {
+	if b.notebookChoice, err = machine.ChooseNotebook(b.inv, seen); err != nil {
 		b.graph.Warnings = append(b.graph.Warnings, "no notebook: "+err.Error())
 		return false
 	}
@@ -144,7 +146,7 @@ func (b *builder) removeNotebook() {
 	})
 }
 
-func (b *builder) notebookManifest() (manifest, hash string, err error) {
+func (b *builder) notebookManifest() (encoded, hash string, err error) {
 	objects, err := decodeManifest(manifests.Notebook)
 	if err != nil {
 		return "", "", err
@@ -155,7 +157,7 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 			return "", "", err
 		}
 	}
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		c["image"] = b.notebookImage()
 		if c["name"] != "notebook" {
 			return
@@ -201,7 +203,7 @@ func (b *builder) notebookManifest() (manifest, hash string, err error) {
 	if b.mechanism() == catalog.Accelerators {
 		b.withoutPlugin(objects)
 	}
-	return encodeManifest(Adapt(b.minor, objects))
+	return encodeManifest(manifest.Adapt(b.minor, objects))
 }
 
 // stopsIdle adds what stops the notebook when nobody has used it for so long. Its Deployment stays the last object.
@@ -212,9 +214,9 @@ func stopsIdle(objects []object, after time.Duration) ([]object, error) {
 	}
 	last := len(objects) - 1
 	patch(objects[last], more[len(more)-1])
-	containers(objects[last:], func(c object) {
+	manifest.Containers(objects[last:], func(c object) {
 		if c["name"] == "idle" {
-			setEnv(c, "IDLE_SECONDS", strconv.Itoa(int(after.Seconds())))
+			manifest.SetEnv(c, "IDLE_SECONDS", strconv.Itoa(int(after.Seconds())))
 		}
 	})
 	return slices.Insert(objects, last, more[:len(more)-1]...), nil
@@ -227,7 +229,7 @@ var needless = []any{"AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SET
 // confine has the pod of a manifest do what a program of a user does, and its namespace take no pod that could do more.
 // Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 func confine(objects []object) {
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		c["securityContext"] = object{"allowPrivilegeEscalation": false, "capabilities": object{"drop": needless}}
 	})
 	for _, o := range objects {
@@ -252,7 +254,7 @@ func (b *builder) notebookResource() string {
 		if !slices.Contains(b.notebookChoice.Nodes, h.node) {
 			continue
 		}
-		for _, o := range Offers(b.inv, h.facts) {
+		for _, o := range machine.Offers(b.inv, h.Facts) {
 			offered[o.Resource] = true
 		}
 	}
@@ -289,7 +291,7 @@ func (b *builder) withoutPlugin(objects []object) {
 	if at < 0 {
 		return
 	}
-	ForAccelerators(objects, DriverMounts(b.hosts[at].facts))
+	manifest.ForAccelerators(objects, machine.DriverMounts(b.hosts[at].Facts))
 	for _, o := range objects {
 		if o["kind"] == "Deployment" {
 			patch(o, object{"spec": object{"template": object{"spec": object{"nodeSelector": object{"kubernetes.io/hostname": b.hosts[at].node}}}}})

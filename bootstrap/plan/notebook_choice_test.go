@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // TestChooseNotebook: the framework computes on the cards and its image is made for the hosts; where none does, it is refused.
@@ -51,13 +52,13 @@ func TestChooseNotebook(t *testing.T) {
 			for _, host := range c.arm {
 				seen[host].Arch = "arm64"
 			}
-			got, err := ChooseNotebook(inv, seen)
-			var refused *Refused
+			got, err := machine.ChooseNotebook(inv, seen)
+			var refused *machine.Refused
 			if refuse := c.want == "" && c.nodes == nil && c.cards != nil; errors.As(err, &refused) != refuse {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			if refused != nil {
-				if refused.Kind != NoNotebook || !strings.Contains(refused.Detail, c.why) {
+				if refused.Kind != machine.NoNotebook || !strings.Contains(refused.Detail, c.why) {
 					t.Errorf("%v", refused)
 				}
 				return

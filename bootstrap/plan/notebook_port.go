@@ -30,7 +30,7 @@ func (b *builder) publicAddress(h *host) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(h.Address); err == nil {
 		all = append(all, a)
 	}
-	for _, a := range h.facts.Addresses {
+	for _, a := range h.Facts.Addresses {
 		all = append(all, a.Prefix.Addr())
 	}
 	for _, a := range all {

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -222,7 +223,7 @@ func TestNotebookStorage(t *testing.T) {
 			t.Errorf("%v", o)
 		}
 	}
-	containers(objects, func(c object) {
+	manifest.Containers(objects, func(c object) {
 		if c["image"] != inv.Notebook.Image || c["privileged"] != nil {
 			t.Errorf("container %v", c)
 		}

@@ -47,7 +47,7 @@ func (b *builder) proxy(h *host) {
 		// Proxies may carry a password: only root reads it.
 		files["/etc/systemd/system/"+service+".d/90-kgpu-proxy.conf"] = graph.File{Mode: 0o600, Content: []byte(unit.String())}
 	}
-	b.unless(h, changed(h.facts, files), "the proxy is set", graph.Step{
+	b.unless(h, changed(h.Facts, files), "the proxy is set", graph.Step{
 		Ref:   graph.Ref{ID: "os/proxy"},
 		Input: graph.Input{Files: files}, Disrupts: b.dockerRestarts(),
 	})
@@ -89,7 +89,7 @@ func (b *builder) dnsDomain() string {
 // interrupted finishes what dpkg left half done. What does not let itself be finished is the step's failure: nothing can be
 // installed beside it.
 func (b *builder) interrupted(h *host) {
-	broken := h.facts.Apt.Broken
+	broken := h.Facts.Apt.Broken
 	if len(broken) == 0 {
 		return
 	}
@@ -105,7 +105,7 @@ func (b *builder) basePackages(h *host) {
 	}
 	var missing []string
 	for _, p := range want {
-		if _, ok := h.facts.Packages[p]; !ok {
+		if _, ok := h.Facts.Packages[p]; !ok {
 			missing = append(missing, p)
 		}
 	}
@@ -130,7 +130,7 @@ func (b *builder) makesSets() bool {
 
 func (b *builder) swap(h *host) {
 	var reasons []string
-	for _, s := range h.facts.Swap {
+	for _, s := range h.Facts.Swap {
 		switch {
 		case s.Active:
 			reasons = append(reasons, s.Name+" is on")
@@ -160,12 +160,12 @@ func (b *builder) kernelModules(f *facts.Host) []string {
 }
 
 func (b *builder) modules(h *host) {
-	want := b.kernelModules(h.facts)
+	want := b.kernelModules(h.Facts)
 	files := map[string]graph.File{"/etc/modules-load.d/kgpu.conf": text("# Kernel modules for Kubernetes, written by kgpu.\n" + lines(want...) + "\n")}
-	reasons := changed(h.facts, files)
+	reasons := changed(h.Facts, files)
 	var missing []string
 	for _, m := range want {
-		if h.facts.Modules[m] != facts.ModuleLoaded {
+		if h.Facts.Modules[m] != facts.ModuleLoaded {
 			missing = append(missing, m)
 		}
 	}
@@ -188,11 +188,11 @@ var sysctls = []string{
 
 func (b *builder) sysctls(h *host) {
 	files := map[string]graph.File{"/etc/sysctl.d/90-kgpu.conf": text("# Kernel settings for Kubernetes, written by kgpu.\n" + lines(sysctls...) + "\n")}
-	reasons := changed(h.facts, files)
+	reasons := changed(h.Facts, files)
 	var wrong []string
 	for _, line := range sysctls {
 		key, value, _ := strings.Cut(line, " = ")
-		if h.facts.Sysctls[key] != value {
+		if h.Facts.Sysctls[key] != value {
 			wrong = append(wrong, key)
 		}
 	}
@@ -210,7 +210,7 @@ var containerVirt = []string{"container-other", "lxc", "lxc-libvirt", "systemd-n
 
 func (b *builder) timeSync(h *host) {
 	var reasons []string
-	if h.facts.TimeSync == "" && !slices.Contains(containerVirt, h.facts.Virt) {
+	if h.Facts.TimeSync == "" && !slices.Contains(containerVirt, h.Facts.Virt) {
 		reasons = []string{"no time service is active"}
 	}
 	b.unless(h, reasons, "the clock is kept", graph.Step{

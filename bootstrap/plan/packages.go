@@ -13,7 +13,7 @@ func (b *builder) packages(h *host) {
 	version := b.version(h)
 	var missing, reasons []string
 	for _, name := range catalog.KubernetesPackages {
-		p, ok := h.facts.Packages[name]
+		p, ok := h.Facts.Packages[name]
 		switch {
 		case !ok:
 			missing = append(missing, name)
@@ -27,7 +27,7 @@ func (b *builder) packages(h *host) {
 		reasons = append(reasons, "not installed: "+strings.Join(missing, ", "))
 	}
 	files := b.kubeletFiles(h)
-	reasons = slices.Concat(reasons, changed(h.facts, files), h.outdated("kubelet.service"))
+	reasons = slices.Concat(reasons, changed(h.Facts, files), h.outdated("kubelet.service"))
 	values := map[string]string{"version": version.String()}
 	if b.keeps(h) {
 		values["packages"] = lines(missing...)

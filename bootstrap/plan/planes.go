@@ -5,54 +5,12 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
-
-// FirstPlane is the control plane that runs kubeadm init, or did: of those with facts one that kgpu made the cluster on, else one
-// that has a cluster, else one on which init was begun, else the first of the file. Without facts, it is the first of the file;
-// an inventory without control planes has none, which is no host.
-func FirstPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
-	planes := inv.ControlPlanes()
-	began := func(f *facts.Host) bool { return f.Recorded != nil && (f.Recorded.Init || f.Recorded.Adopted) }
-	for _, is := range []func(*facts.Host) bool{
-		func(f *facts.Host) bool { return f.ControlPlane != nil && began(f) },
-		func(f *facts.Host) bool { return f.ControlPlane != nil },
-		began,
-		func(*facts.Host) bool { return true },
-	} {
-		if i := slices.IndexFunc(planes, func(h inventory.Host) bool { return seen[h.ID()] != nil && is(seen[h.ID()]) }); i >= 0 {
-			return planes[i]
-		}
-	}
-	if len(planes) == 0 {
-		return inventory.Host{}
-	}
-	return planes[0]
-}
-
-// AdminPlane is the control plane on which kubectl runs: one whose API server answers, the first if it can be. Where none does, it
-// is the first.
-func AdminPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
-	answers := func(h inventory.Host) bool { return seen[h.ID()] != nil && seen[h.ID()].Cluster != nil }
-	first := FirstPlane(inv, seen)
-	planes := inv.ControlPlanes()
-	if i := slices.IndexFunc(planes, answers); i >= 0 && !answers(first) {
-		return planes[i]
-	}
-	return first
-}
-
-// ClusterOf is what the cluster looks like; nil: no API server has told.
-func ClusterOf(inv *inventory.Inventory, seen map[string]*facts.Host) *facts.Cluster {
-	if f := seen[AdminPlane(inv, seen).ID()]; f != nil {
-		return f.Cluster
-	}
-	return nil
-}
 
 // roles finds the control planes among the hosts, and what they tell of their cluster.
 func (b *builder) roles(seen map[string]*facts.Host) {
-	first, admin := FirstPlane(b.inv, seen).ID(), AdminPlane(b.inv, seen).ID()
+	first, admin := machine.FirstPlane(b.inv, seen).ID(), machine.AdminPlane(b.inv, seen).ID()
 	for _, h := range b.hosts {
 		if !h.IsControlPlane() {
 			continue
@@ -65,21 +23,21 @@ func (b *builder) roles(seen map[string]*facts.Host) {
 			b.admin = h
 		}
 	}
-	if c := ClusterOf(b.inv, seen); c != nil {
+	if c := machine.ClusterOf(b.inv, seen); c != nil {
 		b.cluster = *c
 	}
 }
 
 // made reports whether there is a cluster, which may be half made, or not answer.
-func (b *builder) made() bool { return b.first != nil && b.first.facts.ControlPlane != nil }
+func (b *builder) made() bool { return b.first != nil && b.first.Facts.ControlPlane != nil }
 
 // answers reports whether an API server of the cluster did when its facts were gathered.
-func (b *builder) answers() bool { return b.admin != nil && b.admin.facts.Cluster != nil }
+func (b *builder) answers() bool { return b.admin != nil && b.admin.Facts.Cluster != nil }
 
 // members are the hosts that are nodes when the plan is carried out: kgpu has no step yet with which another control plane than
 // the first joins.
 func (b *builder) members() []*host {
-	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.IsControlPlane() && h != b.first && !h.member() })
+	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.IsControlPlane() && h != b.first && !h.Member() })
 }
 
 // onCluster appends a step that runs kubectl.

@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -65,7 +66,7 @@ func TestThreeControlPlanesOfANewCluster(t *testing.T) {
 	inv := withPlanes(decode(t, fourHosts), "cp1", "cp2", "cp3")
 	seen := hostFacts(inv)
 	g := planUp(t, inv, seen)
-	if first, admin := FirstPlane(inv, seen).ID(), AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
+	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	for id, want := range map[string][]string{
@@ -94,7 +95,7 @@ func TestControlPlanesBesideOneThatRuns(t *testing.T) {
 	inv = withPlanes(decode(t, fourHosts), "cp1", "cp2", "cp3")
 	seen["cp2"], seen["cp3"] = bare(20), bare(23)
 	g := planUp(t, inv, seen)
-	if first, admin := FirstPlane(inv, seen).ID(), AdminPlane(inv, seen).ID(); first != "cp1" || admin != "cp1" {
+	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp1" || admin != "cp1" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	for _, s := range g.Steps {
@@ -107,10 +108,10 @@ func TestControlPlanesBesideOneThatRuns(t *testing.T) {
 	// kubectl runs where an API server answers.
 	seen["cp1"].Cluster, seen["cp3"].Cluster = nil, seen["cp1"].Cluster
 	seen["cp3"].ControlPlane, seen["cp3"].Kubelet = seen["cp1"].ControlPlane, &facts.Member{CAHash: "ca", NodeName: "cp3"}
-	if first, admin := FirstPlane(inv, seen).ID(), AdminPlane(inv, seen).ID(); first != "cp1" || admin != "cp3" {
+	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp1" || admin != "cp3" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
-	if c := ClusterOf(inv, seen); c != seen["cp3"].Cluster {
+	if c := machine.ClusterOf(inv, seen); c != seen["cp3"].Cluster {
 		t.Errorf("the cluster is %+v", c)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -45,16 +46,16 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 			return nil, nil, err
 		}
 		switch node := b.nodeOf(h); {
-		case h.facts != nil && h.adopted():
+		case h.Facts != nil && h.adopted():
 			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node was made by hand, and stays: `kubectl delete node %s` and `kubeadm reset` are yours", h.id, h.node))
-		case node != nil && h.facts == nil:
+		case node != nil && h.Facts == nil:
 			b.abandon(h, "its host cannot be reached") // it may have died a moment ago, and be ready still
 		case node != nil && force && !node.Ready:
 			b.abandon(h, "it is not ready")
 		default:
 			b.leave(h, drainSlowly)
 		}
-		if h.facts != nil {
+		if h.Facts != nil {
 			b.resetHost(h)
 		}
 		left[h.id] = h.last
@@ -70,7 +71,7 @@ func (b *builder) leaver(entry inventory.Host) (*host, error) {
 		}
 	}
 	node, err := b.absentNode(entry)
-	return &host{Host: entry, id: entry.ID(), node: node}, err
+	return &host{Machine: machine.Machine{Host: entry}, id: entry.ID(), node: node}, err
 }
 
 // absentNode is the name of the node of a host that cannot be asked for it. It is the host's address, which no node has for

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -60,11 +61,11 @@ func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend)
 			continue
 		}
 		h := b.hosts[i]
-		if why := m.outdated(h.facts); why != "" {
+		if why := m.outdated(h.Facts); why != "" {
 			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s is not repaired (%s): %s", h.id, m.Why, why))
 			continue
 		}
-		h.cards = len(Cards(b.inv, h.facts))
+		h.cards = len(machine.Cards(b.inv, h.Facts))
 		b.mend(h, m)
 	}
 	b.letIn(nil)
@@ -92,7 +93,7 @@ func (b *builder) mend(h *host, m Mend) {
 		b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "doctor/units"}, Reason: m.Why,
 			Input: graph.Input{Values: map[string]string{
-				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(Offered(b.inv, h.facts)),
+				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(machine.Offered(b.inv, h.Facts)),
 			}},
 		})
 	}

@@ -24,8 +24,8 @@ func (b *builder) repositories(h *host) {
 
 func (b *builder) dockerRepository(h *host) repository {
 	return repository{
-		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, "/gpg", h.facts.OS.ID),
-		suite: h.facts.OS.Codename + " stable", optional: true,
+		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, "/gpg", h.Facts.OS.ID),
+		suite: h.Facts.OS.Codename + " stable", optional: true,
 	}
 }
 
@@ -71,8 +71,8 @@ func preferencesOf(name string) string { return "/etc/apt/preferences.d/zz-kgpu-
 
 // opened reports whether an earlier kgpu has added a repository without a word on what apt may take from it.
 func (h *host) opened(name string) bool {
-	_, list := h.facts.Files[listOf(name)]
-	_, preferences := h.facts.Files[preferencesOf(name)]
+	_, list := h.Facts.Files[listOf(name)]
+	_, preferences := h.Facts.Files[preferencesOf(name)]
 	return list && !preferences
 }
 
@@ -84,14 +84,14 @@ func (b *builder) repository(h *host, r repository) {
 		uri += "/"
 	}
 	line := fmt.Sprintf("deb [signed-by=%s] %s %s", keyring, uri, r.suite)
-	reasons := append(changed(h.facts, r.files), changed(h.facts, map[string]graph.File{list: text(line + "\n")})...)
-	if _, ok := h.facts.Files[keyring]; !ok && len(reasons) == 0 {
+	reasons := append(changed(h.Facts, r.files), changed(h.Facts, map[string]graph.File{list: text(line + "\n")})...)
+	if _, ok := h.Facts.Files[keyring]; !ok && len(reasons) == 0 {
 		reasons = []string{keyring + " is missing"}
 	}
 	if len(reasons) == 0 && h.opened(r.name) { // what is in it depends on how the repository calls itself
 		reasons = []string{preferences + " is missing"}
 	}
-	if due := keyDue(h.facts, keyring); due != "" {
+	if due := keyDue(h.Facts, keyring); due != "" {
 		reasons = append(reasons, due)
 	}
 	values := map[string]string{

@@ -32,7 +32,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 			return nil, err
 		}
 	}
-	goesOn := !all || b.first.recorded().Adopted && b.made()
+	goesOn := !all || b.first.Recorded().Adopted && b.made()
 	if goesOn && b.made() && !b.answers() {
 		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
 	}
@@ -103,10 +103,10 @@ const OutputLeft = "left"
 
 // resetHost touches only what kgpu made: a host without a ledger may be somebody else's node.
 func (b *builder) resetHost(h *host) []graph.Ref {
-	why := fmt.Sprintf("%d recorded changes", h.facts.Ledger)
+	why := fmt.Sprintf("%d recorded changes", h.Facts.Ledger)
 	switch {
-	case h.facts.Ledger > 0:
-	case h.facts.Notes:
+	case h.Facts.Ledger > 0:
+	case h.Facts.Notes:
 		why = "kgpu has left notes here, and changed nothing else"
 	default:
 		b.skip(h, "host/reset", "kgpu has changed nothing here")
@@ -127,19 +127,19 @@ func (b *builder) resetHost(h *host) []graph.Ref {
 
 // adopted reports whether the host's membership was made by hand and taken over.
 func (h *host) adopted() bool {
-	return h.recorded().Adopted && (h.facts.Kubelet != nil || h.facts.ControlPlane != nil)
+	return h.Recorded().Adopted && (h.Facts.Kubelet != nil || h.Facts.ControlPlane != nil)
 }
 
 // notOurs is the error of a host on which somebody made another cluster since kgpu did: kubeadm reset would destroy that.
 func (b *builder) notOurs(h *host) error {
-	r, ca := h.recorded(), ""
-	switch f := h.facts; {
+	r, ca := h.Recorded(), ""
+	switch f := h.Facts; {
 	case f.ControlPlane != nil:
 		ca = f.ControlPlane.CAHash
 	case f.Kubelet != nil:
 		ca = f.Kubelet.CAHash
 	}
-	joined := r.Join && !r.Init && h.facts.ControlPlane != nil // kgpu joins no control planes
+	joined := r.Join && !r.Init && h.Facts.ControlPlane != nil // kgpu joins no control planes
 	if ca == "" || same(r.CAHash, ca) && !joined {
 		return nil
 	}

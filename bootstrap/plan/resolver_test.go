@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // The kubelet of a host is given a file with name servers that pods can ask, where it would not take one by itself.
@@ -58,7 +59,7 @@ func TestResolvConf(t *testing.T) {
 				}
 				seen["w1"].Resolvers[file] = list
 			}
-			if _, why := ResolvConf(inv, seen["w1"]); !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+			if _, why := machine.ResolvConf(inv, seen["w1"]); !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 				t.Errorf("wrong: %q, want %q", why, c.why)
 			}
 			g, err := Up(inv, seen)

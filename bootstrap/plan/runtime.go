@@ -66,7 +66,7 @@ func RuntimePackages(m catalog.Minor, r inventory.Runtime) [][]string {
 
 func (b *builder) hasRuntimePackage(h *host) bool {
 	for _, set := range b.runtimePackages() {
-		if _, ok := h.facts.Packages[set[0]]; ok {
+		if _, ok := h.Facts.Packages[set[0]]; ok {
 			return true
 		}
 	}
@@ -89,30 +89,18 @@ func (b *builder) packageSets() string {
 	return lines(out...)
 }
 
-// notRunning gives the reasons why a unit is not up, now and after a reboot.
-func (h *host) notRunning(unit string) []string {
-	u := h.facts.Units[unit]
-	switch {
-	case u.Active != "active":
-		return []string{unit + " is not running"}
-	case u.Enabled != "enabled":
-		return []string{unit + " is not enabled"}
-	}
-	return nil
-}
-
 // outdated gives the reason why a unit has to restart, if a step was cut off before it did that.
 func (h *host) outdated(unit string) []string {
-	if slices.Contains(h.facts.Outdated, unit) {
+	if slices.Contains(h.Facts.Outdated, unit) {
 		return []string{unit + " runs with settings that have changed since"}
 	}
 	return nil
 }
 
 func (b *builder) docker(h *host) {
-	merged, reasons := mergeDaemonJSON(h.facts.DaemonJSON)
-	reasons = slices.Concat(reasons, h.notRunning("docker.service"), h.outdated("docker.service"))
-	if info := h.facts.DockerInfo; info != nil && info["cgroup-driver"] != "systemd" {
+	merged, reasons := mergeDaemonJSON(h.Facts.DaemonJSON)
+	reasons = slices.Concat(reasons, h.NotRunning("docker.service"), h.outdated("docker.service"))
+	if info := h.Facts.DockerInfo; info != nil && info["cgroup-driver"] != "systemd" {
 		reasons = append(reasons, fmt.Sprintf("docker runs with cgroup driver %q", info["cgroup-driver"]))
 	}
 	if !b.hasRuntimePackage(h) {
@@ -143,7 +131,7 @@ func (b *builder) dockerRestarts() string {
 // criDockerdDownload is where the host gets it from, and what it must be.
 func (b *builder) criDockerdDownload(h *host) (url, sha256 string) {
 	d, r := catalog.CRIDockerd, b.inv.Repositories.CRIDockerd
-	return cmp.Or(r.URL, fmt.Sprintf(d.URL, h.facts.Arch)), cmp.Or(r.SHA256, d.SHA256[h.facts.Arch])
+	return cmp.Or(r.URL, fmt.Sprintf(d.URL, h.Facts.Arch)), cmp.Or(r.SHA256, d.SHA256[h.Facts.Arch])
 }
 
 func (b *builder) criDockerdStep(h *host) {
@@ -153,17 +141,17 @@ func (b *builder) criDockerdStep(h *host) {
 		"/etc/systemd/system/cri-docker.service": text(fmt.Sprintf(criDockerService, b.image("registry.k8s.io/pause:"+b.minor.Pause()))),
 		"/etc/systemd/system/cri-docker.socket":  text(criDockerSocket),
 	}
-	reasons := changed(h.facts, files)
+	reasons := changed(h.Facts, files)
 	version := d.Version
-	if catalog.CompareDebian(h.facts.CRIDockerd, version) > 0 {
-		version = h.facts.CRIDockerd // a newer one is good enough
+	if catalog.CompareDebian(h.Facts.CRIDockerd, version) > 0 {
+		version = h.Facts.CRIDockerd // a newer one is good enough
 	}
-	if h.facts.CRIDockerd != version {
-		reasons = append(reasons, "cri-dockerd is "+h.facts.CRIDockerd)
+	if h.Facts.CRIDockerd != version {
+		reasons = append(reasons, "cri-dockerd is "+h.Facts.CRIDockerd)
 	}
-	reasons = append(reasons, h.notRunning("cri-docker.socket")...)
-	reasons = slices.Concat(reasons, h.notRunning("cri-docker.service"), h.outdated("cri-docker.service"))
-	if h.facts.CRIDockerd == "" {
+	reasons = append(reasons, h.NotRunning("cri-docker.socket")...)
+	reasons = slices.Concat(reasons, h.NotRunning("cri-docker.service"), h.outdated("cri-docker.service"))
+	if h.Facts.CRIDockerd == "" {
 		reasons = []string{"cri-dockerd is not installed"}
 	}
 	b.unless(h, reasons, "cri-dockerd runs", graph.Step{

@@ -7,62 +7,18 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
-
-// Offer is a card, or an instance of one, that pods can ask for.
-type Offer struct {
-	UUID, Name string
-	Resource   string // what pods ask for: nvidia.com/gpu, nvidia.com/mig-1g.5gb
-	Share      int    // how many pods can have it at the same time
-}
-
-// Offers are the cards and instances that the device plugin offers on a host, of those that its nvidia-smi lists.
-// Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go and rm.go; it shares what is called nvidia.com/gpu.
-func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
-	var out []Offer
-	for _, g := range f.NVIDIA.Seen {
-		if !cut(inv, g) {
-			out = append(out, Offer{g.UUID, g.Name, catalog.GPUResource, inv.GPU.Share()})
-			continue
-		}
-		for _, i := range g.Instances {
-			o := Offer{i.UUID, g.Name + " MIG " + i.Profile, catalog.GPUResource, inv.GPU.Share()}
-			if inv.GPU.MIGStrategy == inventory.MIGMixed {
-				o.Resource, o.Share = "nvidia.com/mig-"+strings.ReplaceAll(i.Profile, "+", "."), 1
-			}
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// Offered is how many cards (nvidia.com/gpu) the host's node should offer; 0: none, or it depends.
-func Offered(inv *inventory.Inventory, f *facts.Host) int {
-	if inv.Kubernetes.Version.Minor < 10 || inv.GPU.MIGStrategy != inventory.MIGNone {
-		return 0
-	}
-	n := 0
-	for _, o := range Offers(inv, f) {
-		if o.Resource == catalog.GPUResource {
-			n += o.Share
-		}
-	}
-	return n
-}
-
-// cut tells whether instances of the card are offered in its place.
-func cut(inv *inventory.Inventory, g facts.GPU) bool {
-	return g.MIG && inv.GPU.MIGStrategy != inventory.MIGNone
-}
 
 // units are how much of each resource the node of a host shall have. Cards count that the bus has, whether the driver sees
 // them or not.
 func (b *builder) units(h *host) map[string]int {
 	whole := h.cards
-	for _, g := range h.facts.NVIDIA.Seen {
-		if cut(b.inv, g) {
+	for _, g := range h.Facts.NVIDIA.Seen {
+		if machine.Cut(b.inv, g) {
 			whole--
 		}
 	}
@@ -70,7 +26,7 @@ func (b *builder) units(h *host) map[string]int {
 	if whole > 0 {
 		out[b.mechanism().Resource()] = whole * b.inv.GPU.Share()
 	}
-	for _, o := range Offers(b.inv, h.facts) {
+	for _, o := range machine.Offers(b.inv, h.Facts) {
 		if strings.HasPrefix(o.UUID, "MIG-") {
 			out[o.Resource] += o.Share
 		}
@@ -132,7 +88,7 @@ func (b *builder) sharePods(daemonSet object, hash string) error {
 	patch(daemonSet, object{"spec": object{"template": object{"metadata": object{"annotations": object{pluginConfigSum: hash}}}}})
 	if b.inv.GPU.MIGStrategy != inventory.MIGNone {
 		// Without it a container with all cards does not see how they are cut.
-		containers([]object{daemonSet}, func(c object) { setEnv(c, "NVIDIA_MIG_MONITOR_DEVICES", "all") })
+		manifest.Containers([]object{daemonSet}, func(c object) { manifest.SetEnv(c, "NVIDIA_MIG_MONITOR_DEVICES", "all") })
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -51,7 +52,7 @@ func Smoke(inv *inventory.Inventory, seen map[string]*facts.Host, manifest, reas
 
 // Sample is what the proof computes with on a host: what the driver that runs there can run.
 func Sample(inv *inventory.Inventory, f *facts.Host) catalog.Sample {
-	s := catalog.SampleOf(branchOf(f.NVIDIA.Loaded))
+	s := catalog.SampleOf(machine.BranchOf(f.NVIDIA.Loaded))
 	s.Image = Image(inv, s.Image)
 	return s
 }
@@ -73,11 +74,11 @@ func AllCards(inv *inventory.Inventory, seen map[string]*facts.Host) bool {
 	if len(seen) == len(inv.Hosts) {
 		return true // what others the cluster has is nobody's here
 	}
-	c := ClusterOf(inv, seen)
+	c := machine.ClusterOf(inv, seen)
 	known := map[string]bool{}
 	for _, h := range inv.Hosts {
 		if f := seen[h.ID()]; f != nil {
-			known[NodeName(h, f)] = true
+			known[machine.Machine{Host: h, Facts: f}.NodeName()] = true
 		}
 	}
 	return c == nil || !slices.ContainsFunc(c.Nodes, func(n facts.Node) bool {

@@ -13,6 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -62,15 +63,14 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 
 // host is a machine with its inventory entry, its facts and what follows from both.
 type host struct {
-	inventory.Host
-	facts   *facts.Host
+	machine.Machine
 	id      string
-	node    string      // name of its node object
-	addr    netip.Addr  // its address inside the cluster
-	last    []graph.Ref // the steps that prepare it so far, in order
-	cards   int         // that Kubernetes shall have
-	choice  Choice      // of their driver
-	gpuLast []graph.Ref // the last step for them
+	node    string         // name of its node object
+	addr    netip.Addr     // its address inside the cluster
+	last    []graph.Ref    // the steps that prepare it so far, in order
+	cards   int            // that Kubernetes shall have
+	choice  machine.Choice // of their driver
+	gpuLast []graph.Ref    // the last step for them
 
 	replaced bool      // another driver comes
 	away     bool      // its node is drained, by this plan or a former run, and let in again at the end
@@ -98,7 +98,7 @@ type builder struct {
 
 	pluginConfig string // hash of the device plugin's configuration
 
-	notebookChoice NotebookChoice
+	notebookChoice machine.NotebookChoice
 }
 
 func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {
@@ -122,50 +122,13 @@ func (b *builder) enter(seen map[string]*facts.Host) {
 		if f == nil {
 			continue
 		}
-		b.hosts = append(b.hosts, &host{Host: entry, facts: f, id: entry.ID(), node: NodeName(entry, f), addr: NodeAddress(entry, f)})
+		m := machine.Machine{Host: entry, Facts: f}
+		b.hosts = append(b.hosts, &host{Machine: m, id: entry.ID(), node: m.NodeName(), addr: m.NodeAddress()})
 	}
 	b.roles(seen)
 	b.versions = b.findVersions()
 	b.settle()
 	b.minor, _ = catalog.Kubernetes(b.inv.Kubernetes.Version.Minor)
-}
-
-// NodeName is the name of the host's node object: the inventory's, or the machine's own host name.
-func NodeName(h inventory.Host, f *facts.Host) string {
-	if h.Name != "" {
-		return h.Name
-	}
-	return strings.ToLower(f.Hostname)
-}
-
-// NodeAddress is the host's address inside the cluster: privateAddress, else the address of the inventory, else the one that
-// its kubelet was given or, of a host that is no node yet, that SSH reached, each when it is one of the host's own, else the
-// host's first global IPv4 address. It is zero when there is none.
-func NodeAddress(h inventory.Host, f *facts.Host) netip.Addr {
-	if h.PrivateAddress.IsValid() {
-		return h.PrivateAddress
-	}
-	if a, err := netip.ParseAddr(h.Address); err == nil && HasAddress(f, a) {
-		return a
-	}
-	a := f.Reached
-	if f.Kubelet != nil {
-		a = f.NodeIP // a node has its address, however it is reached now
-	}
-	if a.Is4() && !a.IsLoopback() && HasAddress(f, a) {
-		return a
-	}
-	for _, a := range f.Addresses {
-		if ip := a.Prefix.Addr(); ip.Is4() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() {
-			return ip
-		}
-	}
-	return netip.Addr{}
-}
-
-// HasAddress reports whether one of the host's interfaces has the address.
-func HasAddress(f *facts.Host, a netip.Addr) bool {
-	return slices.ContainsFunc(f.Addresses, func(x facts.Address) bool { return x.Prefix.Addr() == a })
 }
 
 // add appends a step to the host's own chain. A node that serves is drained before the first that disrupts its containers.
@@ -245,7 +208,7 @@ func (b *builder) pressures() {
 func (b *builder) lockWarnings() {
 	for _, h := range b.hosts {
 		works := slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Host == h.id })
-		if holder := h.facts.Apt.LockHolder; holder != "" && works {
+		if holder := h.Facts.Apt.LockHolder; holder != "" && works {
 			b.graph.Warnings = append(b.graph.Warnings, h.id+": the package manager is held by "+holder+": steps that install packages wait for it")
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -41,7 +42,7 @@ func bare(n int) *facts.Host {
 	return &facts.Host{
 		Hostname: fmt.Sprintf("host%d", n), MachineID: fmt.Sprintf("%032x", n), Virt: "none",
 		OS: facts.OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble", PrettyName: "Ubuntu 24.04 LTS"}, Arch: "amd64",
-		Kernel: "6.8.0-146-generic", Systemd: true, CgroupV2: true, CPUs: 8, MemoryKiB: 32 << 20, TimeSync: "systemd-timesyncd", Ways: []facts.Way{{Name: wayBuilt, Kernel: "6.8.0-146-generic"}},
+		Kernel: "6.8.0-146-generic", Systemd: true, CgroupV2: true, CPUs: 8, MemoryKiB: 32 << 20, TimeSync: "systemd-timesyncd", Ways: []facts.Way{{Name: machine.WayBuilt, Kernel: "6.8.0-146-generic"}},
 		Addresses: []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", n))}},
 		Modules: map[string]facts.ModuleState{
 			"overlay": facts.ModuleAvailable, "br_netfilter": facts.ModuleAvailable, "vxlan": facts.ModuleAvailable,
@@ -89,7 +90,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			for i := range f.Cluster.Nodes {
 				if n := &f.Cluster.Nodes[i]; n.Name == name {
 					n.Labels[gpuLabel] = "true"
-					delete(n.Labels, drainedLabel)
+					delete(n.Labels, machine.DrainedLabel)
 					cards, err := strconv.Atoi(s.Input.Values["cards"])
 					if err != nil {
 						t.Fatal(err)
@@ -281,7 +282,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				f.Cluster.Nodes[i].Ready = true
 			}
 		case "network/weave", "network/flannel", "network/calico":
-			w := networkWorkload[inv.Network]
+			w := machine.NetworkWorkload[inv.Network]
 			manifest := input.Values["manifest"]
 			f.Cluster.Workloads[w] = facts.Workload{
 				Hash: cmp.Or(input.Values["hash"], manifestHashOf(t, manifest)), Bridge: strings.Contains(manifest, "WEAVE_NO_FASTDP"),

@@ -10,6 +10,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -102,7 +103,7 @@ func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (
 	if u.GPUs != nil {
 		values["gpus"] = strconv.Itoa(*u.GPUs)
 	}
-	all := map[string][]object{"namespaceObject": {b.userNamespace(u)}, "manifest": Adapt(b.minor, userRights(u)), "request": {b.userRequest(u)}}
+	all := map[string][]object{"namespaceObject": {b.userNamespace(u)}, "manifest": manifest.Adapt(b.minor, userRights(u)), "request": {b.userRequest(u)}}
 	if inv.Kubernetes.Version.Minor >= prioritySince {
 		all["limits"] = []object{noSystemPriority(u.Namespace)}
 	}

@@ -31,7 +31,7 @@ func (b *builder) findVersions() Versions {
 	if b.first == nil || b.controlPlaneStanding(b.first).Membership == Again {
 		return v
 	}
-	v.Running = runs(b.first.facts)
+	v.Running = runs(b.first.Facts)
 	pin := b.inv.Kubernetes.Pin
 	if v.known() && (pin == inventory.NotPinned || pin == inventory.PinnedMinor && v.Running.Minor == v.Wanted.Minor) {
 		v.Wanted = v.Running
@@ -97,7 +97,7 @@ func (b *builder) refuseVersionChange() error {
 // version is that of the host's own packages: a node keeps what it has, whatever the rest of the cluster runs.
 func (b *builder) version(h *host) inventory.Version {
 	if b.keeps(h) {
-		return cmp.Or(kubeletVersion(h.facts), b.inv.Kubernetes.Version)
+		return cmp.Or(kubeletVersion(h.Facts), b.inv.Kubernetes.Version)
 	}
 	return b.inv.Kubernetes.Version
 }
@@ -105,7 +105,7 @@ func (b *builder) version(h *host) inventory.Version {
 // keeps reports whether the host is a node that may have pods: not one that is made, or joined, anew.
 func (b *builder) keeps(h *host) bool {
 	s := b.standing(h)
-	return h.member() && (s.Membership != Again || s.Drain)
+	return h.Member() && (s.Membership != Again || s.Drain)
 }
 
 // Skewed tells of the nodes whose kubelet is of another version than the cluster, by host ID. kgpu leaves them as they are.

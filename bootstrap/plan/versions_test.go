@@ -10,6 +10,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
@@ -113,25 +115,25 @@ func TestDriverMounts(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		want  []DriverMount
+		want  []machine.DriverMount
 	}{
 		{"none", nil, nil},
 		{"no libcuda", map[string]string{"nvidia-smi": "/usr/bin/nvidia-smi"}, nil},
-		{"nvidia-375 of Ubuntu 16.04", driver375, []DriverMount{
-			{"lib-x86-64-linux-gnu-libcuda-so-375-82", "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82", "/usr/local/nvidia/lib64/libcuda.so.1"},
-			{"lib-nvidia-375", "/usr/lib/nvidia-375", "/usr/local/nvidia/lib"},
-			{"lib-nvidia-375-bin", "/usr/lib/nvidia-375/bin", "/usr/local/nvidia/bin"},
+		{"nvidia-375 of Ubuntu 16.04", driver375, []machine.DriverMount{
+			{Name: "lib-x86-64-linux-gnu-libcuda-so-375-82", From: "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82", To: "/usr/local/nvidia/lib64/libcuda.so.1"},
+			{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"},
+			{Name: "lib-nvidia-375-bin", From: "/usr/lib/nvidia-375/bin", To: "/usr/local/nvidia/bin"},
 		}},
 		{"a driver of today", map[string]string{
 			"libcuda.so.1": "/usr/lib/x86_64-linux-gnu/libcuda.so.470.256.02", "libnvidia-ml.so.1": "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.470.256.02",
 			"nvidia-smi": "/usr/bin/nvidia-smi",
-		}, []DriverMount{
-			{"lib-x86-64-linux-gnu-libcuda-so-470-256-02", "/usr/lib/x86_64-linux-gnu/libcuda.so.470.256.02", "/usr/local/nvidia/lib64/libcuda.so.1"},
-			{"lib-x86-64-linux-gnu-libnvidia-ml-so-470-256-02", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.470.256.02", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"},
-			{"bin-nvidia-smi", "/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"},
+		}, []machine.DriverMount{
+			{Name: "lib-x86-64-linux-gnu-libcuda-so-470-256-02", From: "/usr/lib/x86_64-linux-gnu/libcuda.so.470.256.02", To: "/usr/local/nvidia/lib64/libcuda.so.1"},
+			{Name: "lib-x86-64-linux-gnu-libnvidia-ml-so-470-256-02", From: "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.470.256.02", To: "/usr/local/nvidia/lib64/libnvidia-ml.so.1"},
+			{Name: "bin-nvidia-smi", From: "/usr/bin/nvidia-smi", To: "/usr/local/nvidia/bin/nvidia-smi"},
 		}},
 	} {
-		if got := DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: c.files}}); !slices.Equal(got, c.want) {
+		if got := machine.DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: c.files}}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -145,8 +147,8 @@ func TestForAccelerators(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ForAccelerators(objects, DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
-		got, err := manifests.Encode(Adapt(minor, objects)...)
+		manifest.ForAccelerators(objects, machine.DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
+		got, err := manifests.Encode(manifest.Adapt(minor, objects)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -39,16 +40,16 @@ func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string,
 		if len(only) > 0 && !slices.Contains(only, h.id) {
 			continue
 		}
-		if len(Cards(b.inv, h.facts)) == 0 || h.facts.Kubelet == nil {
+		if len(machine.Cards(b.inv, h.Facts)) == 0 || h.Facts.Kubelet == nil {
 			b.skip(h, "doctor/watch", "it is no node with cards")
 			continue
 		}
 		files := map[string]graph.File{
 			watchProgram: {Mode: 0o755, Content: program},
-			watchService: watchServiceFile(h.node, b.leftOut(h.facts)),
+			watchService: watchServiceFile(h.node, b.leftOut(h.Facts)),
 			watchTimer:   watchTimerFile,
 		}
-		b.unless(h, changed(h.facts, files), "its cards are checked every minute", graph.Step{
+		b.unless(h, changed(h.Facts, files), "its cards are checked every minute", graph.Step{
 			Ref:   graph.Ref{ID: "doctor/watch"},
 			Input: graph.Input{Files: files},
 		})

@@ -8,18 +8,18 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // cards refuses hosts whose cards no driver can serve, before anything is installed.
 func (c *checker) cards(m Machine) {
-	if len(plan.Cards(c.inv, m.Facts)) == 0 {
+	if len(machine.Cards(c.inv, m.Facts)) == 0 {
 		return
 	}
-	var refused *plan.Refused
-	if _, err := plan.ChooseDriver(c.inv, m.Facts); errors.As(err, &refused) {
+	var refused *machine.Refused
+	if _, err := machine.ChooseDriver(c.inv, m.Facts); errors.As(err, &refused) {
 		c.advised(m.ID(), refusals[refused.Kind], refused.Advice, "%s", refused.Detail)
 	}
 	for _, name := range []string{"nvidia", "nvidia_uvm"} {
@@ -40,12 +40,12 @@ func (c *checker) notebook(machines []Machine) {
 	var first string
 	for _, m := range machines {
 		seen[m.ID()] = m.Facts
-		if first == "" && len(plan.Cards(c.inv, m.Facts)) > 0 {
+		if first == "" && len(machine.Cards(c.inv, m.Facts)) > 0 {
 			first = m.ID()
 		}
 	}
-	var refused *plan.Refused
-	if _, err := plan.ChooseNotebook(c.inv, seen); errors.As(err, &refused) {
+	var refused *machine.Refused
+	if _, err := machine.ChooseNotebook(c.inv, seen); errors.As(err, &refused) {
 		c.problem(first, refusals[refused.Kind], "%s", refused.Detail)
 	}
 }
@@ -78,14 +78,14 @@ func (c *checker) instances(m Machine) {
 	}
 }
 
-var refusals = map[plan.Refusal]reason.ID{
-	plan.NoSuchDriver:   reason.GPUUnsupported,
-	plan.Impossible:     reason.GPUDriverImpossible,
-	plan.Unsigned:       reason.GPUSecureBootUnsigned,
-	plan.DriverMissing:  reason.GPUDriverMissing,
-	plan.DriverForeign:  reason.GPUDriverForeign,
-	plan.NoModules:      reason.GPUNoModules,
-	plan.NoFabric:       reason.GPUFabricMissing,
-	plan.CUDAImpossible: reason.GPUCUDAImpossible,
-	plan.NoNotebook:     reason.NotebookNoFramework,
+var refusals = map[machine.Refusal]reason.ID{
+	machine.NoSuchDriver:   reason.GPUUnsupported,
+	machine.Impossible:     reason.GPUDriverImpossible,
+	machine.Unsigned:       reason.GPUSecureBootUnsigned,
+	machine.DriverMissing:  reason.GPUDriverMissing,
+	machine.DriverForeign:  reason.GPUDriverForeign,
+	machine.NoModules:      reason.GPUNoModules,
+	machine.NoFabric:       reason.GPUFabricMissing,
+	machine.CUDAImpossible: reason.GPUCUDAImpossible,
+	machine.NoNotebook:     reason.NotebookNoFramework,
 }

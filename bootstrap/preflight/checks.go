@@ -10,7 +10,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -24,7 +24,7 @@ func (c *checker) system(m Machine) {
 	switch release, ok := catalog.LookupRelease(f.OS.ID + " " + f.OS.VersionID); {
 	case !ok:
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s", f.OS.PrettyName)
-	case release.Ended() && !member(m):
+	case release.Ended() && !m.Member():
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s, which has had no updates for everybody since %s", f.OS.PrettyName, release.End.Format("January 2006"))
 	}
 	if f.Virt == "wsl" || strings.Contains(f.Kernel, "microsoft-standard") {
@@ -43,10 +43,10 @@ func (c *checker) system(m Machine) {
 	if c.inv.Kubernetes.Version.Minor >= 35 && !f.CgroupV2 && c.inv.Kubernetes.KubeletConfiguration["failCgroupV1"] != false {
 		c.problem(m.ID(), reason.HostCgroupV1, "the host uses cgroup v1, which Kubernetes %s refuses", c.inv.Kubernetes.Version.MinorString())
 	}
-	if is := plan.OldContainerd(c.inv, f); is != "" && c.inv.Kubernetes.Version.Minor >= catalog.ContainerdTwoSince {
+	if is := machine.OldContainerd(c.inv, f); is != "" && c.inv.Kubernetes.Version.Minor >= catalog.ContainerdTwoSince {
 		c.problem(m.ID(), reason.HostContainerdOld, "%s, which Kubernetes %s refuses", is, c.inv.Kubernetes.Version.MinorString())
 	}
-	if newest := newestKernel(f); plan.Interrupted(c.inv, f) {
+	if newest := newestKernel(f); machine.Interrupted(c.inv, f) {
 		return // what kgpu brought itself waits for the reboot that it plans
 	} else if f.RebootPending {
 		c.problem(m.ID(), reason.HostRebootPending, "an update waits for a reboot")
@@ -104,23 +104,23 @@ func (c *checker) clock(m Machine) {
 }
 
 func (c *checker) name(m Machine) {
-	if name := plan.NodeName(m.Host, m.Facts); !plan.ValidNodeName(name) {
+	if name := m.NodeName(); !machine.ValidNodeName(name) {
 		c.problem(m.ID(), reason.HostNameInvalid, "%q cannot be a node's name", name)
 	}
 }
 
 func (c *checker) address(m Machine) {
-	switch a := plan.NodeAddress(m.Host, m.Facts); {
+	switch a := m.NodeAddress(); {
 	case !a.IsValid():
 		c.problem(m.ID(), reason.HostAddressMissing, "the host has no IPv4 address")
-	case !plan.HasAddress(m.Facts, a):
+	case !machine.HasAddress(m.Facts, a):
 		c.problem(m.ID(), reason.HostAddressMissing, "none of the host's interfaces has %s", a)
 	}
 }
 
 // resolver finds hosts whose name servers pods cannot ask: the cluster's DNS would not come up.
 func (c *checker) resolver(m Machine) {
-	if _, why := plan.ResolvConf(c.inv, m.Facts); why != "" && !member(m) {
+	if _, why := machine.ResolvConf(c.inv, m.Facts); why != "" && !m.Member() {
 		c.problem(m.ID(), reason.HostResolverUnusable, "%s", why)
 	}
 }
@@ -149,7 +149,7 @@ func (c *checker) mtu(machines []Machine) {
 
 // nodeMTU is the MTU of the link that holds the node's address; zero: unknown.
 func nodeMTU(m Machine) int {
-	address := plan.NodeAddress(m.Host, m.Facts)
+	address := m.NodeAddress()
 	for _, a := range m.Facts.Addresses {
 		if a.Prefix.Addr() == address {
 			return a.MTU
@@ -166,7 +166,7 @@ var (
 )
 
 func (c *checker) ports(m Machine) {
-	if member(m) {
+	if m.Member() {
 		return // its own kubelet and control plane listen there
 	}
 	want := workerPorts
@@ -204,7 +204,7 @@ func (c *checker) packages(m Machine) {
 }
 
 func (c *checker) firewall(m Machine) {
-	if m.Facts.Firewall != "" && !member(m) {
+	if m.Facts.Firewall != "" && !m.Member() {
 		c.problem(m.ID(), reason.HostFirewallActive, "%s is active", m.Facts.Firewall)
 	}
 }
@@ -229,24 +229,24 @@ func (c *checker) modules(m Machine) {
 	for _, name := range requiredModules[c.inv.Network] {
 		missing(name, fmt.Sprintf("the pod network %s needs", c.inv.Network))
 	}
-	if c.inv.Network == inventory.Weave && m.Facts.LegacyRules && !member(m) {
+	if c.inv.Network == inventory.Weave && m.Facts.LegacyRules && !m.Member() {
 		c.problem(m.ID(), reason.HostIPTablesLegacy, "iptables is iptables-legacy, which the pod network weave does not work with")
 	}
-	if c.fastWeave && !member(m) {
+	if c.fastWeave && !m.Member() {
 		missing("openvswitch", "weave's fast datapath needs, which this cluster has")
 	}
 }
 
 // ranges finds routes and addresses of the host inside the cluster's ranges.
 func (c *checker) ranges(m Machine) {
-	if member(m) {
+	if m.Member() {
 		return // the routes are the cluster's own
 	}
 	for _, r := range []struct {
 		name   string
 		prefix netip.Prefix
 	}{{"podCIDR", c.inv.Kubernetes.PodCIDR}, {"serviceCIDR", c.inv.Kubernetes.ServiceCIDR}} {
-		left := plan.LeftoversOf(c.inv.Network, m.Facts).Known
+		left := machine.LeftoversOf(c.inv.Network, m.Facts).Known
 		for _, route := range m.Facts.Routes {
 			if r.prefix.Overlaps(route) && len(left) == 0 { // routes do not say whose they are
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s overlaps with the host's route to %s", r.name, r.prefix, route)

@@ -6,21 +6,21 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // cuda refuses a toolkit that a host with cards cannot run or has no room for.
 func (c *checker) cuda(m Machine) {
-	if len(plan.Cards(c.inv, m.Facts)) == 0 {
+	if len(machine.Cards(c.inv, m.Facts)) == 0 {
 		return
 	}
-	driver, err := plan.ChooseDriver(c.inv, m.Facts)
+	driver, err := machine.ChooseDriver(c.inv, m.Facts)
 	if err != nil {
 		return // that is said by cards
 	}
-	toolkit, err := plan.ChooseCUDA(c.inv, m.Facts, driver)
-	var refused *plan.Refused
+	toolkit, err := machine.ChooseCUDA(c.inv, m.Facts, driver)
+	var refused *machine.Refused
 	if errors.As(err, &refused) {
 		c.problem(m.ID(), refusals[refused.Kind], "%s", refused.Detail)
 		return

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 // distribution refuses hosts with another distribution of Kubernetes: kgpu knows kubeadm's clusters only.
 func (c *checker) distribution(m Machine) {
-	for _, d := range plan.Distributions(m.Facts) {
+	for _, d := range machine.Distributions(m.Facts) {
 		if d.Here {
 			found := d.Name
 			if len(d.Signs) > 0 {
@@ -38,7 +39,7 @@ func (c *checker) members(machines []Machine) {
 
 // leftovers finds what a former pod network left, and configurations that would come before the inventory's network.
 func (c *checker) leftovers(m Machine) {
-	l := plan.LeftoversOf(c.inv.Network, m.Facts)
+	l := machine.LeftoversOf(c.inv.Network, m.Facts)
 	if len(l.Unknown) > 0 {
 		c.problem(m.ID(), reason.HostPodNetworkLeft, "runtimes would take the pod network of %s before %s", strings.Join(l.Unknown, ", "), c.inv.Network)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // TestMembership finds what is not kgpu's: nothing else is said of such hosts, and --adopt lets through what is safe.
@@ -40,7 +41,7 @@ func TestMembership(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv := decode(t, "")
-			machines := []Machine{{Host: inv.Hosts[0], Facts: healthy(10)}, {Host: inv.Hosts[1], Facts: healthy(11)}}
+			machines := []Machine{{Machine: machine.Machine{Host: inv.Hosts[0], Facts: healthy(10)}}, {Machine: machine.Machine{Host: inv.Hosts[1], Facts: healthy(11)}}}
 			c.spoil(machines[0].Facts, machines[1].Facts)
 			var got, left []string
 			var ids []string

@@ -5,7 +5,6 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -21,10 +20,10 @@ func (c *checker) old(m Machine) {
 	if m.Facts.CgroupV2 && !minor.KnowsCgroupV2() {
 		c.problem(m.ID(), reason.HostCgroupV2, "the host uses cgroup v2, of which the kubelet of Kubernetes %s does not know", version)
 	}
-	if name := plan.NodeName(m.Host, m.Facts); name != m.Facts.Hostname && !minor.HasNodeName() {
+	if name := m.NodeName(); name != m.Facts.Hostname && !minor.HasNodeName() {
 		c.problem(m.ID(), reason.HostNameInvalid, "kubeadm %s makes nodes by their hosts' names only: the host is called %s, the node would be %s", version, m.Facts.Hostname, name)
 	}
-	if docker := minor.DockerTried(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, plan.RuntimePackages(minor, c.inv.Runtime)) {
+	if docker := minor.DockerTried(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, minor.DockerPackages()) {
 		c.problem(m.ID(), reason.PackageMissing,
 			"Kubernetes %s knows docker up to %s, which Docker's repository does not have for %s: install it, or name a mirror as `repositories.docker.url`", version, docker, m.Facts.OS.PrettyName)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -42,7 +43,7 @@ func TestOldVersions(t *testing.T) {
 				c.spoil(f)
 			}
 			var got []string
-			for _, p := range Check(inv, []Machine{{Host: inv.Hosts[1], Facts: f}}, nil) {
+			for _, p := range Check(inv, []Machine{{Machine: machine.Machine{Host: inv.Hosts[1], Facts: f}}}, nil) {
 				got = append(got, fmt.Sprintf("%s %s", p.ID, p.Detail))
 			}
 			if !slices.Equal(got, c.want) {
@@ -57,9 +58,9 @@ func TestContainerdBeforeTwo(t *testing.T) {
 	for minor, want := range map[int]int{37: 0, 38: 1} {
 		inv := decode(t, "runtime: containerd\nnetwork: flannel\n")
 		inv.Kubernetes.Version = catalog.Version{Major: 1, Minor: minor}
-		w := Machine{Host: inv.Hosts[1], Facts: healthy(11)}
+		w := Machine{Machine: machine.Machine{Host: inv.Hosts[1], Facts: healthy(11)}}
 		w.Facts.Packages = map[string]facts.Package{"containerd": {Version: "1.7.24~ds1-6+deb13u1"}}
-		found := Check(inv, []Machine{{Host: inv.Hosts[0], Facts: healthy(10)}, w}, nil)
+		found := Check(inv, []Machine{{Machine: machine.Machine{Host: inv.Hosts[0], Facts: healthy(10)}}, w}, nil)
 		found = slices.DeleteFunc(found, func(e *reason.Error) bool { return e.ID != reason.HostContainerdOld })
 		if len(found) != want || want > 0 && found[0].Host != "w1" {
 			t.Errorf("1.%d: %v", minor, found)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -14,7 +14,7 @@ import (
 // them: newer ones, and those that their owner holds. Where kgpu has worked before, a hold may be its own: then the step decides,
 // which knows.
 func (c *checker) kubernetes(m Machine) {
-	if member(m) {
+	if m.Member() {
 		return
 	}
 	want := c.inv.Kubernetes.Version
@@ -60,7 +60,7 @@ func (c *checker) orWrite(v catalog.Version) string {
 // toolkit refuses hosts whose owner holds an older container toolkit. A newer one is good enough.
 func (c *checker) toolkit(m Machine) {
 	minor, _ := catalog.Kubernetes(c.inv.Kubernetes.Version.Minor)
-	if m.Facts.Ledger > 0 || len(plan.Cards(c.inv, m.Facts)) == 0 || minor.Mechanism(c.inv.Kubernetes.FeatureGates) != catalog.DevicePlugins {
+	if m.Facts.Ledger > 0 || len(machine.Cards(c.inv, m.Facts)) == 0 || minor.Mechanism(c.inv.Kubernetes.FeatureGates) != catalog.DevicePlugins {
 		return
 	}
 	var names, held []string
@@ -78,7 +78,7 @@ func (c *checker) toolkit(m Machine) {
 
 // shadows refuses hosts on which others than the packages' programs and units would run. What a node runs has proved itself.
 func (c *checker) shadows(m Machine) {
-	if !member(m) && len(m.Facts.Shadows) > 0 {
+	if !m.Member() && len(m.Facts.Shadows) > 0 {
 		c.problem(m.ID(), reason.HostShadowed, "run instead of what packages bring: %s", strings.Join(m.Facts.Shadows, ", "))
 	}
 }

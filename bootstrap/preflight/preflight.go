@@ -5,9 +5,9 @@ package preflight
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -15,12 +15,9 @@ import (
 
 // Machine is a host with what is known of it.
 type Machine struct {
-	inventory.Host
-	Facts *facts.Host
-	// Skew is how far the host's clock is from the operator's, corrected by half the round trip.
-	Skew time.Duration
+	machine.Machine
 	// Needs are the endpoints that the host must reach, Reach what it found there.
-	Needs []plan.Need
+	Needs []machine.Need
 	Reach map[facts.Endpoint]facts.Reach
 	// Offer is what its repository has of Kubernetes; nil: it was not asked.
 	Offer *facts.Offer
@@ -39,7 +36,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	}
 	c := &checker{inv: inv, ignore: ignore, running: !plan.VersionsOf(inv, seen).Running.IsZero()}
 	for _, m := range machines {
-		if fast, _ := plan.WeaveDatapath(m.Facts.Cluster); fast && m.IsControlPlane() {
+		if fast, _ := machine.WeaveDatapath(m.Facts.Cluster); fast && m.IsControlPlane() {
 			c.fastWeave = true
 		}
 	}
@@ -98,12 +95,9 @@ func (c *checker) advised(host string, id reason.ID, advice, format string, args
 	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: Doing, Detail: fmt.Sprintf(format, args...), Advice: advice})
 }
 
-// member reports whether the host is a node of this cluster already: what a running cluster uses is no problem.
-func member(m Machine) bool { return m.Facts.Kubelet != nil || m.Facts.ControlPlane != nil }
-
 // nodeAddress is the machine's address in the cluster; empty: it has none.
 func nodeAddress(m Machine) string {
-	if a := plan.NodeAddress(m.Host, m.Facts); a.IsValid() {
+	if a := m.NodeAddress(); a.IsValid() {
 		return a.String()
 	}
 	return ""
@@ -116,7 +110,7 @@ func (c *checker) duplicates(machines []Machine) {
 		what string
 		of   func(Machine) string
 	}{
-		{reason.HostNameDuplicate, "node name", func(m Machine) string { return plan.NodeName(m.Host, m.Facts) }},
+		{reason.HostNameDuplicate, "node name", Machine.NodeName},
 		{reason.HostAddressDuplicate, "address", nodeAddress},
 		{reason.HostMachineIDDup, "machine-id", func(m Machine) string { return m.Facts.MachineID }},
 		{reason.HostProductUUIDDup, "product UUID", func(m Machine) string { return m.Facts.ProductUUID }},

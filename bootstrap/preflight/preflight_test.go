@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -27,9 +27,9 @@ hosts:
 }
 
 // needing lets a machine find the state at an endpoint.
-func needing(m *Machine, host string, purpose plan.Purpose, listens bool, found facts.Reach) {
+func needing(m *Machine, host string, purpose machine.Purpose, listens bool, found facts.Reach) {
 	at := facts.Endpoint{Host: host, Port: 443}
-	m.Needs = []plan.Need{{Endpoint: at, Purpose: purpose, Listens: listens}}
+	m.Needs = []machine.Need{{Endpoint: at, Purpose: purpose, Listens: listens}}
 	m.Reach = map[facts.Endpoint]facts.Reach{at: found}
 }
 
@@ -89,7 +89,7 @@ func TestAdviceAboutPackages(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv := decode(t, c.more)
-			cp, w := Machine{Host: inv.Hosts[0], Facts: healthy(10)}, Machine{Host: inv.Hosts[1], Facts: healthy(11)}
+			cp, w := Machine{Machine: machine.Machine{Host: inv.Hosts[0], Facts: healthy(10)}}, Machine{Machine: machine.Machine{Host: inv.Hosts[1], Facts: healthy(11)}}
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}}
 			w.Facts.Packages = c.packages
 			var got []string
@@ -237,21 +237,21 @@ func TestCheck(t *testing.T) {
 		{name: "module", spoil: func(_, w *Machine) { w.Facts.Modules["dummy"] = facts.ModuleMissing }, want: "w1 HOST_MODULE_MISSING the kernel has no module dummy, which the pod network weave needs"},
 		{name: "route", spoil: func(_, w *Machine) { w.Facts.Routes = append(w.Facts.Routes, netip.MustParsePrefix("10.244.7.0/24")) },
 			want: "w1 NET_RANGE_OVERLAP podCIDR 10.244.0.0/16 overlaps with the host's route to 10.244.7.0/24"},
-		{name: "repository", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, facts.Silent) },
+		{name: "repository", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", machine.Packages, true, facts.Silent) },
 			want: "w1 REPO_UNREACHABLE pkgs.k8s.io port 443, for packages: no answer within 10 s"},
-		{name: "reached", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, facts.Open) }},
-		{name: "DNS", spoil: func(_, w *Machine) { needing(w, "registry.k8s.io", plan.Images, true, facts.Unresolved) },
+		{name: "reached", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", machine.Packages, true, facts.Open) }},
+		{name: "DNS", spoil: func(_, w *Machine) { needing(w, "registry.k8s.io", machine.Images, true, facts.Unresolved) },
 			want: "w1 NET_NAME_UNRESOLVED registry.k8s.io port 443, for images: the name does not resolve"},
-		{name: "registry", spoil: func(_, w *Machine) { needing(w, "registry.k8s.io", plan.Images, true, facts.Unreachable) },
+		{name: "registry", spoil: func(_, w *Machine) { needing(w, "registry.k8s.io", machine.Images, true, facts.Unreachable) },
 			want: "w1 REGISTRY_UNREACHABLE registry.k8s.io port 443, for images: there is no way there"},
-		{name: "proxy", spoil: func(_, w *Machine) { needing(w, "proxy.lan", plan.ByProxy, true, facts.Refused) },
+		{name: "proxy", spoil: func(_, w *Machine) { needing(w, "proxy.lan", machine.ByProxy, true, facts.Refused) },
 			want: "w1 PROXY_UNREACHABLE proxy.lan port 443, for the proxy: the connection was refused"},
-		{name: "the proxy of its own apt", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", plan.Packages, true, "proxy-silent") },
+		{name: "the proxy of its own apt", spoil: func(_, w *Machine) { needing(w, "pkgs.k8s.io", machine.Packages, true, "proxy-silent") },
 			want: "w1 PROXY_UNREACHABLE pkgs.k8s.io port 443, for packages, by the proxy that apt on the host is set to: no answer within 10 s"},
-		{name: "API server that is not there yet", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, false, facts.Refused) }},
-		{name: "API server that is there", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", plan.ToAPI, true, facts.Refused) },
+		{name: "API server that is not there yet", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", machine.ToAPI, false, facts.Refused) }},
+		{name: "API server that is there", spoil: func(_, w *Machine) { needing(w, "10.0.0.10", machine.ToAPI, true, facts.Refused) },
 			want: "w1 NET_PORT_BLOCKED 10.0.0.10 port 443, for the API server: the connection was refused"},
-		{name: "way between nodes", spoil: func(cp, _ *Machine) { needing(cp, "10.0.0.11", plan.ToNode, false, facts.Silent) },
+		{name: "way between nodes", spoil: func(cp, _ *Machine) { needing(cp, "10.0.0.11", machine.ToNode, false, facts.Silent) },
 			want: "cp1 NET_PORT_BLOCKED 10.0.0.11 port 443, for another node: no answer within 10 s"},
 		{name: "card", spoil: func(_, w *Machine) { w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}} }},
 		{name: "card that no driver runs", spoil: func(_, w *Machine) {
@@ -335,7 +335,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv := decode(t, c.more)
-			machines := []Machine{{Host: inv.Hosts[0], Facts: healthy(10)}, {Host: inv.Hosts[1], Facts: healthy(11)}}
+			machines := []Machine{{Machine: machine.Machine{Host: inv.Hosts[0], Facts: healthy(10)}}, {Machine: machine.Machine{Host: inv.Hosts[1], Facts: healthy(11)}}}
 			if c.spoil != nil {
 				c.spoil(&machines[0], &machines[1])
 			}
@@ -374,7 +374,7 @@ func TestMembers(t *testing.T) {
 		f.Routes = append(f.Routes, netip.MustParsePrefix("10.244.1.0/24"))
 		f.Mounts[1].AvailableKiB = 1 << 20
 	}
-	machines := []Machine{{Host: inv.Hosts[0], Facts: cp}, {Host: inv.Hosts[1], Facts: w}}
+	machines := []Machine{{Machine: machine.Machine{Host: inv.Hosts[0], Facts: cp}}, {Machine: machine.Machine{Host: inv.Hosts[1], Facts: w}}}
 	if found := Check(inv, machines, nil); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}

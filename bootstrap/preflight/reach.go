@@ -2,7 +2,7 @@ package preflight
 
 import (
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -25,12 +25,12 @@ func (c *checker) reach(m Machine) {
 	}
 }
 
-var unreached = map[plan.Purpose]reason.ID{
-	plan.Packages: reason.RepoUnreachable,
-	plan.Images:   reason.RegistryUnreachable,
-	plan.ByProxy:  reason.ProxyUnreachable,
-	plan.ToAPI:    reason.NetPortBlocked,
-	plan.ToNode:   reason.NetPortBlocked,
+var unreached = map[machine.Purpose]reason.ID{
+	machine.Packages: reason.RepoUnreachable,
+	machine.Images:   reason.RegistryUnreachable,
+	machine.ByProxy:  reason.ProxyUnreachable,
+	machine.ToAPI:    reason.NetPortBlocked,
+	machine.ToNode:   reason.NetPortBlocked,
 }
 
 var unreachedBecause = map[facts.Reach]string{

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -36,7 +37,7 @@ func saying(t *testing.T, lines ...string) *facts.Host {
 func judged(t *testing.T, inv *inventory.Inventory, w *facts.Host) (found []string, g *graph.Graph) {
 	t.Helper()
 	cp := healthy(10)
-	for _, p := range Check(inv, []Machine{{Host: inv.Hosts[0], Facts: cp}, {Host: inv.Hosts[1], Facts: w}}, nil) {
+	for _, p := range Check(inv, []Machine{{Machine: machine.Machine{Host: inv.Hosts[0], Facts: cp}}, {Machine: machine.Machine{Host: inv.Hosts[1], Facts: w}}}, nil) {
 		found = append(found, string(p.ID)+" "+p.Detail)
 	}
 	g, err := plan.Up(inv, map[string]*facts.Host{"cp1": cp, "w1": w})

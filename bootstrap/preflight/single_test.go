@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -20,7 +21,7 @@ func TestSingleHost(t *testing.T) {
 	} {
 		f := healthy(10)
 		spoil(f)
-		m := Machine{Host: inventory.Host{Address: "10.0.0.10", Role: inventory.ControlPlane}, Facts: f}
+		m := Machine{Machine: machine.Machine{Host: inventory.Host{Address: "10.0.0.10", Role: inventory.ControlPlane}, Facts: f}}
 		found := Check(inv, []Machine{m}, nil)
 		if len(found) != 1 || found[0].ID != id {
 			t.Errorf("%s: found %v", id, found)

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
@@ -57,7 +57,7 @@ func ownName(c *candidate) string {
 }
 
 // ValidName tells whether kgpu writes the name into an inventory: a node can have it, and its label, too.
-func ValidName(name string) bool { return len(name) <= maxName && plan.ValidNodeName(name) }
+func ValidName(name string) bool { return len(name) <= maxName && machine.ValidNodeName(name) }
 
 // tidy is the name that a machine nearly has; "node" where nothing of it can be one. There is room for a number behind it.
 func tidy(name string) string {

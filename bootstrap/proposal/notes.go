@@ -6,7 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -57,13 +57,13 @@ func Cards(f *facts.Host) string {
 }
 
 // cards are those that the cluster will have by an inventory that says nothing of drivers.
-func cards(f *facts.Host) []facts.Card { return plan.Cards(&inventory.Inventory{}, f) }
+func cards(f *facts.Host) []facts.Card { return machine.Cards(&inventory.Inventory{}, f) }
 
 // remarks are what is no problem and good to know.
 func (c *candidate) remarks() []string {
 	f := c.Facts
 	var out []string
-	for _, c := range plan.NotCards(&inventory.Inventory{}, f) {
+	for _, c := range machine.NotCards(&inventory.Inventory{}, f) {
 		out = append(out, "C"+c.String()[1:]+".")
 	}
 	if len(cards(f)) == 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -127,7 +127,7 @@ func running(c *facts.Cluster) (inventory.Runtime, inventory.Network) {
 		}
 	}
 	for _, n := range []inventory.Network{inventory.Weave, inventory.Flannel, inventory.Calico} {
-		if _, there := c.Workloads[plan.NetworkWorkload(n)]; there {
+		if _, there := c.Workloads[machine.NetworkWorkload[n]]; there {
 			network = n
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -76,7 +77,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 		}
 		p.Machines = nil
 		for i, h := range p.Inventory.Hosts {
-			p.Machines = append(p.Machines, preflight.Machine{Host: h, Facts: in[i].Facts, Skew: in[i].Skew})
+			p.Machines = append(p.Machines, preflight.Machine{Machine: machine.Machine{Host: h, Facts: in[i].Facts, Skew: in[i].Skew}})
 		}
 		p.Problems = preflight.Check(p.Inventory, p.Machines, nil)
 		return nil

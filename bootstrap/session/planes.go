@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -14,7 +14,7 @@ import (
 func (s *Session) AdminPlane() inventory.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	admin := plan.AdminPlane(s.Inventory, s.Facts)
+	admin := machine.AdminPlane(s.Inventory, s.Facts)
 	if s.hosts[admin.ID()] != nil {
 		return admin
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -36,7 +36,7 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 	s.Facts["cp2"], s.Facts["cp1"] = &facts.Host{}, &facts.Host{ControlPlane: &facts.ControlPlane{}}
 	s.Facts["cp3"] = &facts.Host{ControlPlane: &facts.ControlPlane{}, Cluster: &facts.Cluster{}, Operator: &facts.Operator{Who: "ada@laptop"}}
 	check("when one answers", "cp3", "cp2", "cp1")
-	if first := plan.FirstPlane(s.Inventory, s.Facts).ID(); first != "cp1" {
+	if first := machine.FirstPlane(s.Inventory, s.Facts).ID(); first != "cp1" {
 		t.Errorf("the first is %s", first)
 	}
 	if id, _ := s.Holder(); id != "cp3" || s.Busy() == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -65,14 +65,14 @@ func Manifest(nodes []Node, minor catalog.Minor, gates map[string]bool) (string,
 			if len(n.Driver) == 0 {
 				return "", &reason.Error{ID: reason.GPUDriverMissing, Host: n.Name, Doing: "proving the cards", Detail: "the linker's cache of the host has no libcuda.so.1"}
 			}
-			plan.ForAccelerators(jobs, n.Driver)
+			manifest.ForAccelerators(jobs, n.Driver)
 		}
 		docs = append(docs, jobs...)
 	}
 	if !found {
 		return "", errors.New("no node has a card")
 	}
-	return manifests.Encode(plan.Adapt(minor, docs)...)
+	return manifests.Encode(manifest.Adapt(minor, docs)...)
 }
 
 func job(name string, pod object) object {

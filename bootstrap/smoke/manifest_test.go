@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // sample is what the nodes of these tests compute with.
@@ -48,7 +48,7 @@ func TestManifest(t *testing.T) {
 			{UUID: "GPU-w1-0", Name: "Tesla T4", Resource: "nvidia.com/gpu", Share: 2},
 			{UUID: "MIG-w1-0", Name: "NVIDIA A100-SXM4-40GB MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb", Share: 1},
 		}}}},
-		{"accelerators", 6, []Node{{Name: "w1", Sample: catalog.SampleOf(375), Cards: cards("w1", 1, "Tesla K80"), Driver: []plan.DriverMount{
+		{"accelerators", 6, []Node{{Name: "w1", Sample: catalog.SampleOf(375), Cards: cards("w1", 1, "Tesla K80"), Driver: []machine.DriverMount{
 			{Name: "lib-nvidia-375-bin", From: "/usr/lib/nvidia-375/bin", To: "/usr/local/nvidia/bin"},
 			{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"},
 			{Name: "lib-x86-64-linux-gnu-libcuda-so-375-82", From: "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82", To: "/usr/local/nvidia/lib64/libcuda.so.1"},
@@ -143,7 +143,7 @@ func TestNames(t *testing.T) {
 // The Jobs are the same from 1.14 on; before, a pod cannot choose its runtime; to 1.9 it gets devices only; and a Job of 1.6
 // and 1.7 cannot say how often it is tried.
 func TestManifestOfVersions(t *testing.T) {
-	node := Node{Name: "w1", Cards: cards("w1", 1, "Tesla K80"), Driver: []plan.DriverMount{{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"}}}
+	node := Node{Name: "w1", Cards: cards("w1", 1, "Tesla K80"), Driver: []machine.DriverMount{{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"}}}
 	for _, c := range []struct {
 		from, to               int
 		resource               string

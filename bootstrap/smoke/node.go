@@ -10,15 +10,15 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // Node is a node of the cluster and the cards that its host lists.
 type Node struct {
 	Name   string
 	Cards  []Card
-	Sample catalog.Sample     // what computes on them
-	Driver []plan.DriverMount // that pods need where Kubernetes gives them the devices only
+	Sample catalog.Sample        // what computes on them
+	Driver []machine.DriverMount // that pods need where Kubernetes gives them the devices only
 }
 
 // Card is a card, or an instance of one that is cut by MIG, as its host's own nvidia-smi names it.

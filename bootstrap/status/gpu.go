@@ -8,7 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -70,7 +70,7 @@ func (j *judge) cards(h *Host, f *facts.Host) {
 	h.GPU.Driver = Driver{said(n.Loaded), said(n.Module), said(n.Library)}
 	h.GPU.Toolkit = said(f.Packages["nvidia-container-toolkit"].Version)
 	var missing []string
-	for _, c := range plan.Cards(j.inv, f) {
+	for _, c := range machine.Cards(j.inv, f) {
 		i := slices.IndexFunc(n.Seen, func(g facts.GPU) bool { return g.Address == c.Address })
 		if i < 0 {
 			known, _ := catalog.LookupGPU(c.ID)

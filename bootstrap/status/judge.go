@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -17,8 +18,7 @@ import (
 
 // Seen is what a host told.
 type Seen struct {
-	Host   inventory.Host
-	Facts  *facts.Host   // nil: it could not be asked
+	machine.Machine
 	Status *facts.Status // nil: it did not tell
 	Err    error         // why it did not; nil: it did
 }
@@ -27,7 +27,7 @@ type Seen struct {
 func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *Report {
 	seen, _ := factsOf(hosts)
 	j := &judge{
-		inv: plan.Settled(inv, seen), seen: plan.ClusterOf(inv, seen), kubernetes: plan.VersionsOf(inv, seen), skewed: plan.Skewed(inv, seen), hosts: hosts, todo: todo, now: now,
+		inv: plan.Settled(inv, seen), seen: machine.ClusterOf(inv, seen), kubernetes: plan.VersionsOf(inv, seen), skewed: plan.Skewed(inv, seen), hosts: hosts, todo: todo, now: now,
 		report: &Report{Schema: Schema, Time: now.UTC().Truncate(time.Second), Hosts: []Host{}, OtherNodes: []OtherNode{}, Problems: []Problem{}},
 	}
 	j.find()
@@ -103,7 +103,7 @@ func (j *judge) find() {
 func nodeOf(s *Seen, n *facts.Node) bool {
 	switch {
 	case s.Facts != nil:
-		return n.Name == plan.NodeName(s.Host, s.Facts)
+		return n.Name == s.NodeName()
 	case s.Host.Name != "":
 		return n.Name == s.Host.Name
 	case s.Host.PrivateAddress.IsValid():
@@ -145,7 +145,7 @@ func (j *judge) cluster() {
 		c.AtWork = said(f.Operator.Describe(f.Now))
 	}
 	if j.seen != nil {
-		c.Network.Pods = workload(j.seen, plan.NetworkWorkload(j.inv.Network))
+		c.Network.Pods = workload(j.seen, machine.NetworkWorkload[j.inv.Network])
 		if c.DNS = workload(j.seen, "kube-system/deployment/coredns"); c.DNS == nil {
 			c.DNS = workload(j.seen, "kube-system/deployment/kube-dns")
 		}

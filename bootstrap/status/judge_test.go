@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/schema"
@@ -71,7 +72,7 @@ hosts:
 		return facts.Certificate{Path: path, Ends: now.AddDate(0, 0, days)}
 	}
 	return inv, []Seen{
-		{Host: inv.Hosts[0], Facts: cp, Status: &facts.Status{
+		{Machine: machine.Machine{Host: inv.Hosts[0], Facts: cp}, Status: &facts.Status{
 			Certificates: []facts.Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650), certificate("/etc/kubernetes/pki/apiserver.crt", 364)},
 			API: &facts.API{Answers: true, Version: "v1.36.3", Nodes: []facts.Node{node("cp1", "10.0.0.10", 0), node("w1", "10.0.0.11", 2)}, Pods: []facts.Pod{
 				network("kube-flannel-ds-aaaaa", "cp1"), network("kube-flannel-ds-bbbbb", "w1"),
@@ -80,7 +81,7 @@ hosts:
 				{Namespace: "ml", Name: "waits", Phase: "Pending", Cards: map[string]int{gpu: 2}},
 			}},
 		}},
-		{Host: inv.Hosts[1], Facts: w1, Status: &facts.Status{Certificates: []facts.Certificate{certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300)}}},
+		{Machine: machine.Machine{Host: inv.Hosts[1], Facts: w1}, Status: &facts.Status{Certificates: []facts.Certificate{certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300)}}},
 	}, &Todo{Known: true}
 }
 
@@ -171,7 +172,7 @@ func TestWhatIsNotWell(t *testing.T) {
 		want   []string // host, reason, words
 	}{
 		"a host that is off": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[1] = Seen{Host: s[1].Host, Err: silent}
+			s[1] = Seen{Machine: machine.Machine{Host: s[1].Host}, Err: silent}
 			w1(s).Ready, w1(s).Reason, w1(s).Message = false, "NodeStatusUnknown", "Kubelet stopped posting node status."
 		}, []string{"10.0.0.11 SSH_UNREACHABLE connecting to 10.0.0.11:22: i/o timeout", "10.0.0.11 NODE_NOT_READY node w1 is not ready since 2026-11-21 11:00:00 UTC: NodeStatusUnknown: Kubelet stopped"}},
 		"a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Ready = false }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
@@ -268,7 +269,7 @@ func TestWhatIsNotWell(t *testing.T) {
 			s[0].Facts.Cluster = nil
 		}, []string{"cp1 API_UNREACHABLE the API server does not answer: The connection to the server was refused"}},
 		"no control plane": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
-			s[0] = Seen{Host: s[0].Host, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
+			s[0] = Seen{Machine: machine.Machine{Host: s[0].Host}, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
 			*todo = *Plan(inv(t), s)
 		}, []string{"cp1 SSH_AUTH_FAILED logging in: none of the keys was taken"}},
 		"a control plane that tells half": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
@@ -312,7 +313,7 @@ func inv(t *testing.T) *inventory.Inventory { i, _, _ := well(t); return i }
 // Without the control plane the hosts tell of themselves, and nothing is claimed that nobody knows.
 func TestHostsWithoutTheControlPlane(t *testing.T) {
 	inv, seen, _ := well(t)
-	seen[0] = Seen{Host: seen[0].Host, Err: errors.New("gone")}
+	seen[0] = Seen{Machine: machine.Machine{Host: seen[0].Host}, Err: errors.New("gone")}
 	seen[1].Facts.Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"}
 	seen[1].Facts.Packages["containerd"] = facts.Package{Version: "1.7.28-0ubuntu1"}
 	r := Judge(inv, seen, Plan(inv, seen), now)
@@ -352,7 +353,7 @@ func TestBareHosts(t *testing.T) {
 // A host that cannot be asked and has no name may be a node that nobody claims: that is said, and a node at its address is it.
 func TestNodeOfAHostThatIsOff(t *testing.T) {
 	inv, seen, todo := well(t)
-	seen[1] = Seen{Host: seen[1].Host, Err: errors.New("off")}
+	seen[1] = Seen{Machine: machine.Machine{Host: seen[1].Host}, Err: errors.New("off")}
 	if r := Judge(inv, seen, todo, now); len(r.OtherNodes) != 0 || r.Hosts[1].State != Ready || r.Hosts[1].Reached {
 		t.Errorf("%+v", r)
 	}
@@ -418,7 +419,7 @@ func TestSeveralControlPlanes(t *testing.T) {
 	plane := func(name string, api *facts.API) Seen {
 		h := inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane}
 		inv.Hosts = append(inv.Hosts, h)
-		return Seen{Host: h, Facts: &facts.Host{Hostname: name, Now: now, ControlPlane: &facts.ControlPlane{}}, Status: &facts.Status{API: api}}
+		return Seen{Machine: machine.Machine{Host: h, Facts: &facts.Host{Hostname: name, Now: now, ControlPlane: &facts.ControlPlane{}}}, Status: &facts.Status{API: api}}
 	}
 	silent := plane("cp2", &facts.API{Error: "connection refused"})
 	away := plane("cp3", nil)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -18,7 +18,7 @@ func (j *judge) network(h *Host, node *facts.Node) {
 	if node == nil {
 		return
 	}
-	_, daemon, _ := strings.Cut(plan.NetworkWorkload(j.inv.Network), "/daemonset/")
+	_, daemon, _ := strings.Cut(machine.NetworkWorkload[j.inv.Network], "/daemonset/")
 	here := false
 	for _, p := range j.api.Pods {
 		if p.Node != node.Name || !makesNetwork(p.Name) {

@@ -1,4 +1,4 @@
-package plan
+package machine
 
 import (
 	"cmp"
@@ -53,27 +53,27 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	architectures, works := architectures(cards), works(inv, f)
+	architectures, works := architectures(cards), DriverWorks(inv, f)
 	want := inv.GPU.Driver
 	if want.Source == catalog.NoDriver {
 		if !works {
-			return Choice{}, &Refused{Kind: DriverMissing, Detail: "the inventory says that the driver is there, but " + whatIsThere(inv, f)}
+			return Choice{}, &Refused{Kind: DriverMissing, Detail: "the inventory says that the driver is there, but " + DriverTrouble(inv, f)}
 		}
-		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: branchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
+		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
 	}
 	if works && want == (inventory.Driver{}) && !unheldDriver(f, cards, architectures) {
-		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	c, err := choose(want, f, cards, architectures)
 	if err != nil && works && satisfies(want, f) {
-		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	if err != nil {
 		return Choice{}, err
 	}
 	c.Replaces = otherDriver(f, c.Driver)
 	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works || sick(f, architectures)) {
-		return Choice{Driver: catalog.Driver{Branch: branchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
+		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
 	}
 	if f.NVIDIA.Runfile {
 		return Choice{}, &Refused{Kind: DriverForeign, Detail: foreign(inv, f, c.Driver)}
@@ -88,16 +88,16 @@ func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
 // come to hold: the host went down before, and has loaded it at its boot. Once the next step has left its file, a hold that is
 // missing is the owner's doing.
 func unheldDriver(f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) bool {
-	_, begun := f.Files[driverUpgrades]
-	if _, over := f.Files[driverModules]; !begun || over {
+	_, begun := f.Files[DriverUpgrades]
+	if _, over := f.Files[DriverModules]; !begun || over {
 		return false
 	}
 	c, err := choose(inventory.Driver{}, f, cards, architectures)
-	if err != nil || c.Branch != branchOf(f.NVIDIA.Loaded) || len(otherDriver(f, c.Driver)) > 0 {
+	if err != nil || c.Branch != BranchOf(f.NVIDIA.Loaded) || len(otherDriver(f, c.Driver)) > 0 {
 		return false
 	}
-	h, packages := host{facts: f}, c.Packages(f.OS.ID, f.Kernel).Driver
-	return len(h.missing(packages)) == 0 && len(h.unheld(packages)) > 0
+	m, packages := Machine{Facts: f}, c.Packages(f.OS.ID, f.Kernel).Driver
+	return len(m.Missing(packages)) == 0 && len(m.Unheld(packages)) > 0
 }
 
 // knownCards looks the host's cards up, each kind once. One that is unknown counts for nothing where a driver sees it.
@@ -214,13 +214,13 @@ func cardNames(cards []catalog.GPU) string {
 	return strings.Join(out, ", ")
 }
 
-// works reports whether a driver runs and sees all cards.
-func works(inv *inventory.Inventory, f *facts.Host) bool {
+// DriverWorks reports whether a driver runs and sees all cards.
+func DriverWorks(inv *inventory.Inventory, f *facts.Host) bool {
 	return answers(f) && Listed(inv, f) >= len(Cards(inv, f))
 }
 
-// whatIsThere describes a driver that does not do its work.
-func whatIsThere(inv *inventory.Inventory, f *facts.Host) string {
+// DriverTrouble describes a driver that does not do its work.
+func DriverTrouble(inv *inventory.Inventory, f *facts.Host) string {
 	n := f.NVIDIA
 	switch {
 	case n.Loaded == "" && n.Library == "":
@@ -237,7 +237,7 @@ func whatIsThere(inv *inventory.Inventory, f *facts.Host) string {
 	return fmt.Sprintf("nvidia-smi shows %d of %s", Listed(inv, f), plural.Of(len(Cards(inv, f)), "card"))
 }
 
-func branchOf(version string) int {
+func BranchOf(version string) int {
 	major, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(major) // zero: no driver has such a version
 	return n
@@ -245,8 +245,22 @@ func branchOf(version string) int {
 
 // foreign describes a driver that is in the way of the chosen one and not kgpu's to remove.
 func foreign(inv *inventory.Inventory, f *facts.Host, d catalog.Driver) string {
-	if works(inv, f) {
+	if DriverWorks(inv, f) {
 		return fmt.Sprintf("a .run installer put driver %s there, and the inventory asks for %s", f.NVIDIA.Loaded, d)
 	}
-	return "a .run installer put a driver there that does not work: " + whatIsThere(inv, f)
+	return "a .run installer put a driver there that does not work: " + DriverTrouble(inv, f)
 }
+
+// lacksFabric says what a driver's source does not have.
+func lacksFabric(f *facts.Host, d catalog.Driver, names string) *Refused {
+	fabric := FabricOf(f)
+	p := d.FabricPackages(fabric)
+	return &Refused{Kind: NoFabric, Detail: fmt.Sprintf("%s: the host has %s, which need %s; source %s does not have that for %s %s",
+		names, fabric, strings.Join(slices.Concat(p.Driver, p.Others), ", "), d.Source, f.OS.ID, f.OS.VersionID)}
+}
+
+// The files by which a driver is known to be of kgpu: the first comes before its packages, the other with its next step.
+const (
+	DriverUpgrades = "/etc/apt/apt.conf.d/52kgpu-nvidia"
+	DriverModules  = "/etc/modules-load.d/kgpu-nvidia.conf"
+)

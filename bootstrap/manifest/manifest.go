@@ -1,6 +1,9 @@
-package plan
+// Package manifest writes Kubernetes' objects as a minor version has them, and as its nodes give pods their cards.
+package manifest
 
 import "kgpu.dev/kgpu/bootstrap/catalog"
+
+type object = map[string]any
 
 // Adapt writes objects as a minor has them: they come in the API versions and with the fields of today. Kinds that it does not
 // have are left out; the objects themselves are changed.
@@ -59,4 +62,31 @@ func adaptPod(m catalog.Minor, workload object) {
 			}
 		}
 	}
+}
+
+// Containers calls f for every container of every workload.
+func Containers(objects []object, f func(object)) {
+	for _, o := range objects {
+		spec, _ := o["spec"].(object)
+		template, _ := spec["template"].(object)
+		pod, _ := template["spec"].(object)
+		for _, list := range []string{"initContainers", "containers"} {
+			items, _ := pod[list].([]any)
+			for _, c := range items {
+				f(c.(object))
+			}
+		}
+	}
+}
+
+// SetEnv sets an environment variable of a container.
+func SetEnv(container object, name, value string) {
+	list, _ := container["env"].([]any)
+	for _, have := range list {
+		if v, ok := have.(object); ok && v["name"] == name {
+			v["value"] = value
+			return
+		}
+	}
+	container["env"] = append(list, object{"name": name, "value": value})
 }

@@ -1,4 +1,4 @@
-package plan
+package machine
 
 import (
 	"fmt"
@@ -66,7 +66,7 @@ func cardHosts(inv *inventory.Inventory, seen map[string]*facts.Host) []cardHost
 		}
 		kinds, err := knownCards(inv, f)
 		if _, none := ChooseDriver(inv, f); err == nil && none == nil {
-			out = append(out, cardHost{NodeName(h, f), f, kinds, len(Cards(inv, f))})
+			out = append(out, cardHost{Machine{Host: h, Facts: f}.NodeName(), f, kinds, len(Cards(inv, f))})
 		}
 	}
 	return out

@@ -1,0 +1,72 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// WithoutArchitecture is a package's name without the architecture that those of another than the host's have in it.
+func WithoutArchitecture(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
+// InstalledDriver looks up which driver an installed package is a part of.
+func InstalledDriver(f *facts.Host, name string) (catalog.InstalledPart, bool) {
+	return catalog.LookupDriverPart(name, f.Packages[name].Version)
+}
+
+// otherDriver lists the packages of drivers that exclude the wanted one: of other branches, of the other flavour of modules,
+// or of a source that calls its packages otherwise. With the first such package all of its branch go.
+func otherDriver(f *facts.Host, d catalog.Driver) []string {
+	wanted := d.Packages(f.OS.ID, f.Kernel)
+	others := map[int]bool{}
+	for name := range f.Packages {
+		p, ok := InstalledDriver(f, name)
+		if ok && (p.Library && WithoutArchitecture(name) != wanted.Library || (p.Library || p.Flavour != "") && p.Branch != d.Branch || p.Flavour != "" && p.Flavour != d.Flavour) {
+			others[p.Branch] = true
+		}
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(f.Packages)) {
+		p, ok := InstalledDriver(f, name)
+		if ok && (others[p.Branch] || p.Pinning && p.Branch != d.Branch) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// satisfies reports whether the driver that runs is one that the inventory asks for.
+func satisfies(want inventory.Driver, f *facts.Host) bool {
+	loaded := BranchOf(f.NVIDIA.Loaded)
+	if want.Branch != 0 && want.Branch != loaded {
+		return false
+	}
+	library := catalog.Driver{Source: want.Source, Branch: loaded}.Packages(f.OS.ID, f.Kernel).Library
+	for name := range f.Packages {
+		p, _ := InstalledDriver(f, name)
+		if want.Source != "" && p.Library && WithoutArchitecture(name) != library || want.Flavour != "" && p.Flavour != "" && p.Flavour != want.Flavour {
+			return false
+		}
+	}
+	return true
+}
+
+// sick reports whether the driver is one for such cards, and they or it are in trouble that no other driver mends.
+func sick(f *facts.Host, architectures []catalog.Architecture) bool {
+	n := f.NVIDIA
+	if n.Loaded == "" || n.Loaded != n.Library || len(n.Seen) == 0 && !hangs(f) {
+		return false
+	}
+	branch, known := catalog.LookupDriverBranch(BranchOf(n.Loaded))
+	return !known || len(branch.Flavours(architectures)) > 0
+}
+
+// hangs reports whether nvidia-smi was ended by a time limit.
+func hangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }
