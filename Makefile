@@ -9,6 +9,8 @@ SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'script
 UNIT        := -vet=off -p 4 -parallel 4 -timeout 30m # lint has vetted; most of what they do is wait for programs
 # The packages in which something runs beside something else: the race detector makes tests take six times as long.
 CONCURRENT   = $(shell git grep -lE '^\s+go [a-z]|[.]Go\b|"sync' -- '*.go' ':!scripts' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+# What takes most of that, and shares nothing, runs without the detector: the hashing of passphrases, and compression.
+UNSHARED    := golang.org/x/crypto/blowfish compress/flate
 PACKAGES    := apt-utils curl dpkg-dev e2fsprogs fish gcc git gpg gpgv groff-base iproute2 iptables libc6-dev make openssh-client openssh-server procps python3 rust-coreutils shellcheck sudo tcsh tmux util-linux zsh
 
 # go.mod names a Go that an older one (from 1.21 on) may fetch; distributions turn that off.
@@ -40,7 +42,7 @@ test: SHORT := -short
 test: ## what decides whether a change lands: lint, unit tests, the promises on lab hosts
 test-all: ## all tests: also the matrix of versions, runtimes and networks on lab hosts, and what is long
 test test-all: setup lint build
-	go test -race $(UNIT) $(CONCURRENT)
+	go test -race $(UNIT) $(UNSHARED:%=-gcflags=%=-race=false) $(CONCURRENT)
 	go test $(UNIT) $(filter-out $(CONCURRENT),$(shell go list -f '.{{slice .ImportPath 13}}' ./...))
 	scripts/fuzz.sh 1000x
 	$(LAB) prepare docker noble gpu

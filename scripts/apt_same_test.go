@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -18,31 +19,27 @@ func (s *sandbox) suiteRepository() {
 	s.value("fingerprint", fingerprint)
 	index := s.read("repo/Packages")
 	for _, suite := range []string{"noble", "jammy"} {
-		release := "Origin: test\nSuite: " + suite + "\nDate: Fri, 20 Nov 2026 12:00:00 UTC\nComponents: stable test\nArchitectures: " + arch(s.t) + "\nSHA256:\n"
+		release := "Origin: test\nSuite: " + suite + "\nDate: Fri, 20 Nov 2026 12:00:00 UTC\nComponents: stable test\nArchitectures: " + arch() + "\nSHA256:\n"
 		for _, component := range []string{"stable", "test"} {
-			for name, content := range map[string]string{component + "/binary-" + arch(s.t) + "/Packages": index, component + "/source/Sources": ""} {
+			for _, list := range [][2]string{{component + "/binary-" + arch() + "/Packages", index}, {component + "/source/Sources", ""}} {
+				name, content := list[0], list[1]
 				s.write("repo/dists/"+suite+"/"+name, content)
 				release += fmt.Sprintf(" %x %d %s\n", sha256.Sum256([]byte(content)), len(content), name)
 			}
 		}
 		s.write("repo/dists/"+suite+"/Release", release)
-		sign := exec.Command("gpg", "--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign",
-			"-o", s.path("repo/dists/"+suite+"/InRelease"), s.path("repo/dists/"+suite+"/Release"))
-		if out, err := sign.CombinedOutput(); err != nil {
-			s.t.Fatalf("%v: %s", err, out)
-		}
+		s.clearsign(home, "repo/dists/"+suite)
 	}
 }
 
 // arch is this machine's architecture in dpkg's words.
-func arch(t *testing.T) string {
-	t.Helper()
+var arch = sync.OnceValue(func() string {
 	out, err := exec.Command("dpkg", "--print-architecture").Output()
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return strings.TrimSpace(string(out))
-}
+})
 
 // lists are the package lists that apt would fetch, without the folder that they are kept in.
 func (s *sandbox) lists() []string {
@@ -73,7 +70,7 @@ func TestRepositoryOfSomebodyInOtherWords(t *testing.T) {
 		"a variable":               {"l.list", line("file:///$(ARCH) noble stable"), false},
 		"another scheme, a slash":  {"l.list", line("copy:/repo/ noble stable"), false},
 		"escaped, twice":           {"l.list", line("file:///rep%6f noble stable") + line("file:/repo noble stable"), false},
-		"options, tabs, a comment": {"l.list", "# theirs\n\tdeb\t[ arch=" + arch(t) + "  signed-by=" + key + " ]\tfile:///repo\tnoble  stable # Docker", false},
+		"options, tabs, a comment": {"l.list", "# theirs\n\tdeb\t[ arch=" + arch() + "  signed-by=" + key + " ]\tfile:///repo\tnoble  stable # Docker", false},
 		"trusted":                  {"l.list", "deb [trusted=yes] file:///repo noble stable\n\n# deb file:///repo noble stable\ndeb [trusted=yes] file:///other ./\n", false},
 		"no key, an architecture":  {"l.list", "deb [arch=armhf] file:///repo noble stable\n", false},
 		"sources, another part":    {"l.list", line("file:///repo noble stable test") + "deb-src [lang=none signed-by=" + key + "] file:///repo noble stable\n", false},
@@ -92,9 +89,9 @@ func TestRepositoryOfSomebodyInOtherWords(t *testing.T) {
 			t.Parallel()
 			s := newSandbox(t)
 			s.suiteRepository()
-			s.ok(s.script("ln -s repo /" + arch(t)))
+			s.ok(s.script("ln -s repo /" + arch()))
 			if strings.Contains(c.content, "$(ARCH)") {
-				s.value("line", "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///"+arch(t)+" noble stable")
+				s.value("line", "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///"+arch()+" noble stable")
 			}
 			s.write("etc/apt/keyrings/theirs.asc", s.read("repo/key"))
 			s.write("etc/apt/sources.list.d/"+c.file, c.content)

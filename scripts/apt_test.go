@@ -191,11 +191,34 @@ func TestPackageThatSomethingNeedsByNow(t *testing.T) {
 	}
 }
 
-// keyring makes a signing key and returns its fingerprint; its public part is in the sandbox's /repo/key.
+// signingKey is a key that repositories are signed with.
+type signingKey struct{ home, fingerprint, armored string }
+
+// signingKeys are keys that all sandboxes share: to make one takes as many programs as a test.
+var signingKeys struct {
+	sync.Mutex
+	made []*signingKey
+}
+
+// keyring is a signing key of which the sandbox has not had any before; its public part is in the sandbox's /repo/key.
 func (s *sandbox) keyring() (home, fingerprint string) {
 	s.t.Helper()
-	home = s.t.TempDir()
-	s.must(os.Chmod(home, 0o700))
+	signingKeys.Lock()
+	defer signingKeys.Unlock()
+	if s.keys == len(signingKeys.made) {
+		signingKeys.made = append(signingKeys.made, s.newSigningKey())
+	}
+	k := signingKeys.made[s.keys]
+	s.keys++
+	s.write("repo/key", k.armored)
+	return k.home, k.fingerprint
+}
+
+func (s *sandbox) newSigningKey() *signingKey {
+	s.t.Helper()
+	home, err := os.MkdirTemp("", "key")
+	s.must(err)
+	k := &signingKey{home: home}
 	gpg := func(args ...string) string {
 		out, err := exec.Command("gpg", append([]string{"--homedir", home, "--batch", "--passphrase", "", "--pinentry-mode", "loopback"}, args...)...).Output()
 		s.must(err)
@@ -204,12 +227,34 @@ func (s *sandbox) keyring() (home, fingerprint string) {
 	gpg("--quick-gen-key", "test <test@example.org>", "ed25519", "sign", "never")
 	for line := range strings.Lines(gpg("--with-colons", "--list-keys")) {
 		if f := strings.Split(line, ":"); f[0] == "fpr" {
-			fingerprint = f[9]
+			k.fingerprint = f[9]
 		}
 	}
-	s.write("repo/key", gpg("--armor", "--export"))
-	s.t.Cleanup(func() { _ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run() })
-	return home, fingerprint
+	k.armored = gpg("--armor", "--export")
+	return k
+}
+
+// endSigning ends gpg's agents, which would stay behind.
+func endSigning() {
+	for _, k := range signingKeys.made {
+		_ = exec.Command("gpgconf", "--homedir", k.home, "--kill", "all").Run()
+	}
+}
+
+// signed are the InReleases that were made, by key and Release.
+var signed sync.Map
+
+// clearsign signs the Release of a directory of the sandbox.
+func (s *sandbox) clearsign(home, directory string) {
+	s.t.Helper()
+	what := [2]string{home, s.read(directory + "/Release")}
+	if text, ok := signed.Load(what); ok {
+		s.write(directory+"/InRelease", text.(string))
+		return
+	}
+	s.run("gpg", "--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign",
+		"-o", s.path(directory+"/InRelease"), s.path(directory+"/Release"))
+	signed.Store(what, s.read(directory+"/InRelease"))
 }
 
 // sign signs a flat repository of the origin test, whose Release gets more fields.
@@ -222,10 +267,7 @@ func (s *sandbox) signAs(home, repository, fields string) {
 	s.t.Helper()
 	index := s.read(repository + "/Packages")
 	s.write(repository+"/Release", "Date: Fri, 20 Nov 2026 12:00:00 UTC\n"+fields+fmt.Sprintf("SHA256:\n %x %d Packages\n", sha256.Sum256([]byte(index)), len(index)))
-	sign := exec.Command("gpg", "--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign", "-o", s.path(repository+"/InRelease"), s.path(repository+"/Release"))
-	if out, err := sign.CombinedOutput(); err != nil {
-		s.t.Fatalf("%v: %s", err, out)
-	}
+	s.clearsign(home, repository)
 }
 
 // signedRepository is a repository at file:///repo/ whose key is file:///repo/key, and the step's values for it.

@@ -1,8 +1,6 @@
 package scripts
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -106,13 +104,7 @@ func TestRepositoryWithPreferences(t *testing.T) {
 	s.repository(deb{name: "nvidia-utils-580", version: "580.2-0ubuntu1"}, deb{name: "libnvjitlink-12-9", version: "12.9.86-1"}, deb{name: "libcuda1", version: "580.2-1"})
 	s.write("etc/apt/sources.list", "deb [trusted=yes] file:/archive ./\n")
 	home, fingerprint := s.keyring()
-	index := s.read("repo/Packages")
-	s.write("repo/Release", "Origin: NVIDIA\nLabel: NVIDIA CUDA\nArchitecture: x86_64\nDate: Fri, 20 Nov 2026 12:00:00 UTC\nSHA256:\n"+
-		fmt.Sprintf(" %x %d Packages\n", sha256.Sum256([]byte(index)), len(index)))
-	sign := exec.Command("gpg", "--homedir", home, "--batch", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign", "-o", s.path("repo/InRelease"), s.path("repo/Release"))
-	if out, err := sign.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	s.signAs(home, "repo", "Origin: NVIDIA\nLabel: NVIDIA CUDA\nArchitecture: x86_64\n")
 	for name, v := range map[string]string{
 		"name": "cuda", "key_url": "file:///repo/key", "keyring": "/etc/apt/keyrings/kgpu-cuda.gpg", "list": "/etc/apt/sources.list.d/kgpu-cuda.list",
 		"line": "deb [signed-by=/etc/apt/keyrings/kgpu-cuda.gpg] file:///repo/ /", "fingerprint": fingerprint,

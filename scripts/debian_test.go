@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 )
@@ -17,7 +16,8 @@ func (s *sandbox) debianArchive(debs ...deb) {
 	s.must(os.MkdirAll(s.path("archive"), 0o755))
 	s.must(os.Rename(s.path("repo"), s.path("archive/pool")))
 	release := "Origin: Debian\nCodename: bookworm\nSuite: oldstable\nArchitectures: amd64 arm64\nComponents: main contrib non-free\nDate: Fri, 20 Nov 2026 12:00:00 UTC\nSHA256:\n"
-	for component, text := range map[string]string{"main": strings.ReplaceAll(index, "Package: nvidia-smi", "Package: hello"), "contrib": "", "non-free": index} {
+	for _, c := range [][2]string{{"main", strings.ReplaceAll(index, "Package: nvidia-smi", "Package: hello")}, {"contrib", ""}, {"non-free", index}} {
+		component, text := c[0], c[1]
 		for _, arch := range []string{"amd64", "arm64"} {
 			name := component + "/binary-" + arch + "/Packages"
 			s.write("archive/dists/bookworm/"+name, text)
@@ -28,11 +28,7 @@ func (s *sandbox) debianArchive(debs ...deb) {
 	s.write("etc/os-release", "ID=debian\nVERSION_CODENAME=bookworm\n")
 	s.remove("etc/apt/sources.list")
 	home, _ := s.keyring()
-	sign := exec.Command("gpg", "--homedir", home, "--batch", "--pinentry-mode", "loopback", "--passphrase", "", "--clearsign",
-		"-o", s.path("archive/dists/bookworm/InRelease"), s.path("archive/dists/bookworm/Release"))
-	if out, err := sign.CombinedOutput(); err != nil {
-		s.t.Fatalf("%v: %s", err, out)
-	}
+	s.clearsign(home, "archive/dists/bookworm")
 	s.must(os.Rename(s.path("repo/key"), s.path("etc/apt/keyrings/archive.asc")))
 }
 

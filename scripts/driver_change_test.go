@@ -152,8 +152,9 @@ func TestDriverOfTwoArchitectures(t *testing.T) {
 	t.Parallel()
 	s := newGPUHost(t, "0000:17:00.0")
 	s.driver("550.163.01")
-	native := strings.TrimSpace(s.ok(s.script("dpkg --print-architecture")).output)
+	native := arch()
 	s.write("var/lib/dpkg/arch", native+"\ni386\n")
+	s.remove(onlyArchitecture)
 	s.repository(
 		deb{name: "libnvidia-compute-550", version: "550.163.01-1", arch: native}, deb{name: "libnvidia-compute-550", version: "550.163.01-1", arch: "i386"},
 		deb{name: "libnvidia-gl-550", version: "550.163.01-1", arch: "i386", depends: "libnvidia-compute-550"}, // which is no name of a library of the driver's

@@ -113,7 +113,7 @@ for file in /{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d/*.conf; do
   configured+=("$file")
 done
 each module-off grep -sHnE "^[[:blank:]]*(install|blacklist|alias)[[:blank:]]+(${modules//_/[-_]}|nvidia([-_]uvm)?)([[:blank:]]|$)" /dev/null "${configured[@]}"
-each module-off grep -HnoE '\bmod(ule_|probe\.)blacklist=[^ ]+' /proc/cmdline
+[[ $(</proc/cmdline) != *blacklist=* ]] || each module-off grep -HnoE '\bmod(ule_|probe\.)blacklist=[^ ]+' /proc/cmdline
 for key in net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables \
   net.bridge.bridge-nf-call-ip6tables fs.inotify.max_user_instances fs.inotify.max_user_watches vm.max_map_count; do
   each_of "sysctl=$key" "/proc/sys/${key//.//}"
@@ -218,7 +218,7 @@ fi
 # --- packages
 # Who holds a lock of apt or dpkg; the lock itself is not touched.
 locks=(/var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock /var/cache/apt/archives/lock)
-inodes=" $(stat -c %i "${locks[@]}" 2>/dev/null | tr '\n' ' ')"
+inodes=$(stat -c ' %i ' "${locks[@]}" 2>/dev/null)
 while read -r _ arrow _ _ pid where _; do
   [[ $arrow != '->' && $inodes == *" ${where##*:} "* ]] || continue
   for lock in "${locks[@]}"; do
@@ -379,7 +379,10 @@ printf 'docker-root=%s\ncontainerd-root=%s\n' "$docker_root" "$containerd_root"
 # The file systems on which the kubelet looks for room: of what is not there yet, the one where it would be made.
 paths=()
 for path in / /var /var/lib /var/cache/apt /tmp /var/lib/kubelet "$docker_root" "$containerd_root"; do
-  while [[ ! -d $path ]]; do path=$(dirname -- "$path"); done
+  while [[ ! -d $path ]]; do
+    path=${path%/*}
+    path=${path:-/}
+  done
   paths+=("$path")
 done
 each file-system df --output=avail,size,iavail,itotal,target,file -k -- "${paths[@]}"
@@ -507,9 +510,7 @@ while read -r name; do
   names+="$name "
   told "resolved=$name" timeout 5 getent ahosts "$name"
 done < <(
-  exec 2>/dev/null
-  sed -nE 's/^[^ ]+ (api-[^ ]+) # kgpu$/\1/p' /etc/hosts
-  sed -nE 's|^ +server: https://([^/:]+):[0-9]+$|\1|p' /etc/kubernetes/{kubelet,admin}.conf
+  exec sed -nE -e 's/^[^ ]+ (api-[^ ]+) # kgpu$/\1/p' -e 's|^ +server: https://([^/:]+):[0-9]+$|\1|p' /etc/hosts /etc/kubernetes/{kubelet,admin}.conf 2>/dev/null
 )
 
 # --- who holds the cluster. Others who only look may do so at the same time.

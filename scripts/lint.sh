@@ -10,16 +10,16 @@ globals=$(sed -nE 's/^(declare -[aA] )?([a-z_]+)=.*/\2/p' lib/*.sh | sort -u)
 # own STEP prints a step without the line that reads the library.
 own() { grep -v '^\. ' "$1"; }
 
-# alone STEP checks a step with the names of the library: nothing that another step sets hides what this one does not.
+# alone STEP checks a step with those names of the library that it has: nothing that another step sets hides what this one does not.
 alone() {
-  local name status=0
+  local name names status=0
+  names=$(grep -owFf <(echo "$globals") "$1" | sort -u) || true
   {
-    # shellcheck disable=SC2086 # a word each
-    printf '%s=\n' $globals
+    for name in $names; do printf '%s=\n' "$name"; done
     own "$1"
-    for name in $globals; do printf ': "$%s"\n' "$name"; done
+    for name in $names; do printf ': "$%s"\n' "$name"; done
   } | shellcheck -s bash - || status=$?
-  [[ $status -eq 0 ]] || echo "in $1; the lines of $(wc -w <<<"$globals") names come before its own" >&2
+  [[ $status -eq 0 ]] || echo "in $1; the lines of $(wc -w <<<"$names") names come before its own" >&2
   return "$status"
 }
 

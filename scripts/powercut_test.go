@@ -60,7 +60,7 @@ const blackout = `blackout() {
 const state = `cd /
 find etc opt var/lib ! -path 'var/lib/kgpu/*' -printf '%p %M %l\n' | sort
 find etc opt -type f -exec sha256sum {} + | sort
-ledger_entries`
+printf '%s\n' var/lib/kgpu/ledger/[0-9]*`
 
 // wayBack wants the host to be as before, when it came back from a power cut and reset was run again.
 func (s *sandbox) wayBack(before string) {

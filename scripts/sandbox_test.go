@@ -31,7 +31,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "unshare: %v\n", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	endSigning()
+	os.Exit(status)
 }
 
 // sandbox is a root directory of its own with this machine's programs in it, read-only. What runs in it has its own mounts
@@ -41,10 +43,14 @@ type sandbox struct {
 	root   string
 	mounts string      // bash, which mounts file systems below $0, the root, before all else
 	binds  [][2]string // what is mounted where; what does not begin with a slash is in the sandbox
+	keys   int         // how many signing keys it has had
 	hasty  bool        // steps have patience for 40 rounds: those take as long here as what they ask takes, not a second or more
 }
 
 var patience = regexp.MustCompile(`(?m)^patience=[0-9]+ `)
+
+// onlyArchitecture is a file that tells apt what it would ask dpkg three times whenever it is run.
+const onlyArchitecture = "etc/apt/apt.conf.d/00architecture"
 
 const stepDir = "/var/lib/kgpu/run/test-1/steps/01"
 
@@ -69,6 +75,7 @@ func newSandbox(t *testing.T) *sandbox {
 	s.alternatives()
 	s.write("etc/ld.so.cache", readFile(t, "/etc/ld.so.cache"))
 	s.write("etc/apt/apt.conf.d/00sandbox", "APT::Sandbox::User \"root\";\n")
+	s.write(onlyArchitecture, "APT::Architectures { \""+arch()+"\"; };\n")
 	s.write("var/lib/dpkg/status", "")
 	s.write("var/lib/dpkg/available", "")
 	s.library("")

@@ -12,9 +12,8 @@ apt_holder() {
 
 look_for_holder() {
   local locks lock inode pid where fd arrow
-  locks=$(cat /proc/locks) # in few reads: bash alone would make one for every line
-  for lock in "${apt_locks[@]}"; do
-    inode=$(stat -c %i "$lock" 2>/dev/null) || continue
+  locks=$(</proc/locks) # in few reads: a loop alone would make one for every line
+  while read -r inode lock; do
     while read -r _ arrow _ _ pid where _; do
       [[ $arrow != '->' && ${where##*:} == "$inode" ]] || continue
       for fd in /proc/"$pid"/fd/*; do
@@ -23,7 +22,7 @@ look_for_holder() {
         return 0
       done
     done <<<"$locks"
-  done
+  done < <(stat -c '%i %n' "${apt_locks[@]}" 2>/dev/null)
   return 1
 }
 
@@ -54,7 +53,7 @@ duration_words() {
 # lock_waited prints for how many seconds this step waited for locks. The runner reads the account, too: the time is no
 # time of the step's.
 lock_waited() {
-  if [[ -f $KGPU_STEP/waited ]]; then cat "$KGPU_STEP/waited"; else echo 0; fi
+  if [[ -f $KGPU_STEP/waited ]]; then echo "$(<"$KGPU_STEP/waited")"; else echo 0; fi
 }
 
 # lock_account SECONDS makes this the account.

@@ -150,10 +150,14 @@ apt_offers() {
 
 # package_fields PACKAGE FIELD... prints what dpkg knows of a package: where its name has no architecture, of the host's own.
 package_fields() {
-  local native format
-  format=$(printf " \${%s}" "${@:2}")
-  if [[ $1 == *:* ]]; then native='[^ ]+'; else native=$(dpkg --print-architecture); fi
-  dpkg-query -W -f "\${Architecture}$format\n" "$1" 2>/dev/null | sed -nE "s/^(all|$native) //p"
+  local native format architecture fields
+  printf -v format " \${%s}" "${@:2}"
+  if [[ $1 == *:* ]]; then native='*'; else native=$(dpkg --print-architecture); fi
+  while read -r architecture fields; do
+    # shellcheck disable=SC2053 # the right side is meant as a pattern
+    if [[ $architecture == all || $architecture == $native ]]; then printf '%s\n' "$fields"; fi
+  done < <(dpkg-query -W -f "\${Architecture}$format\n" "$1" 2>/dev/null)
+  wait $!
 }
 
 # installed PACKAGE[=VERSION] tells whether the package is installed, at this version if there is one.

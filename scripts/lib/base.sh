@@ -7,17 +7,28 @@ export LC_ALL=C.UTF-8 # packages' own scripts read files that are not in ASCII
 # value NAME prints the input called NAME.
 value() {
   [[ -f $KGPU_STEP/values/$1 ]] || fail STEP_FAILED "the step has no value called $1"
-  cat -- "$KGPU_STEP/values/$1"
+  show_file "$KGPU_STEP/values/$1"
 }
 
 # value_or NAME DEFAULT prints the input called NAME, or DEFAULT where it was not given.
 value_or() {
-  if [[ -f $KGPU_STEP/values/$1 ]]; then cat -- "$KGPU_STEP/values/$1"; else printf '%s\n' "$2"; fi
+  if [[ -f $KGPU_STEP/values/$1 ]]; then show_file "$KGPU_STEP/values/$1"; else printf '%s\n' "$2"; fi
 }
 
 # value_lines NAME prints the lines of the input called NAME, if it was given, without the empty ones.
 value_lines() {
-  value_or "$1" '' | sed '/^$/d'
+  local line
+  [[ -f $KGPU_STEP/values/$1 ]] || return 0
+  while IFS= read -r line || [[ -n $line ]]; do
+    [[ -z $line ]] || printf '%s\n' "$line"
+  done <"$KGPU_STEP/values/$1"
+}
+
+# show_file FILE prints a text as cat does, which would be a program more: steps have many inputs.
+show_file() {
+  local -a lines
+  mapfile lines <"$1" || return
+  printf '%s' "${lines[@]}"
 }
 
 # valid_nodes NAME... ends the step unless each can be the name of a node. Hosts tell their names themselves, and one that

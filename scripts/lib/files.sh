@@ -10,15 +10,21 @@ new_file=$KGPU_STEP/values/.new
 # put_file PATH MODE writes standard input to PATH, owned by root. Content that is there already is only recorded.
 put_file() {
   local path=$1 mode=$2 new=$new_file sum
-  [[ -d ${new%/*} ]] || (umask 077 && mkdir -p "${new%/*}")
-  (umask 077 && cat >"$new")
+  local -a modes
+  umask 077
+  [[ -d ${new%/*} ]] || mkdir -p "${new%/*}"
+  cat >"$new"
+  umask 022
   make_dir "${path%/*}"
   chmod "$mode" "$new"
   read -r sum _ < <(sha256sum "$new")
-  if [[ -f $path && ! -L $path ]] && cmp -s "$new" "$path" && [[ $(stat -c %a "$path") == "$(stat -c %a "$new")" ]]; then
-    rm -f "$new"
-    ledger_has file "$path" || record_file "$path" "$sum"
-    return
+  if [[ -f $path && ! -L $path ]] && cmp -s "$new" "$path"; then
+    mapfile -t modes < <(stat -c %a "$path" "$new")
+    if [[ ${modes[0]} == "${modes[1]}" ]]; then
+      rm -f "$new"
+      ledger_has file "$path" || record_file "$path" "$sum"
+      return
+    fi
   fi
   record_file "$path" "$sum"
   outdate "$path"

@@ -12,7 +12,9 @@ ledger_places=(/ /boot /boot/efi /etc /opt /usr /usr/local /var /var/cache /var/
 entry_begin() {
   entry=$ledger/.new
   [[ ! -e $entry ]] || rm -rf "$entry"
-  (umask 077 && mkdir -p "$entry/before")
+  umask 077
+  mkdir -p "$entry/before"
+  umask 022
   printf '%s\n' "$1" >"$entry/kind"
   shift
   : >"$entry/args"
@@ -41,15 +43,7 @@ record_once() {
   ledger_has "$@" || record "$@"
 }
 
-# ledger_entries prints the numbers of the entries, oldest first.
-ledger_entries() {
-  local dir
-  for dir in "$ledger"/[0-9][0-9][0-9][0-9][0-9][0-9]; do
-    [[ ! -d $dir ]] || printf '%s\n' "${dir##*/}"
-  done
-}
-
-# ledger_last prints the number of the newest one, if there is any.
+# ledger_last prints the number of the newest entry, if there is any.
 ledger_last() {
   local -a dirs=("$ledger"/[0-9][0-9][0-9][0-9][0-9][0-9])
   [[ ! -d ${dirs[-1]} ]] || printf '%s\n' "${dirs[-1]##*/}"
@@ -67,19 +61,20 @@ network_unproven() {
   sync -d /var/lib/kgpu/network-unproven /var/lib/kgpu
 }
 
-# ledger_find KIND ARG... prints the entries of this kind whose first arguments are these.
+# ledger_find KIND ARG... prints the entries of this kind whose first arguments are these, oldest first.
 ledger_find() {
-  local kind=$1 number have i
+  local kind=$1 dir have i
   local -a args
   shift
-  for number in $(ledger_entries); do
-    read -r have <"$ledger/$number/kind" || continue
+  for dir in "$ledger"/[0-9][0-9][0-9][0-9][0-9][0-9]; do
+    [[ -d $dir ]] || continue
+    read -r have <"$dir/kind" || continue
     [[ $have == "$kind" ]] || continue
-    mapfile -t args <"$ledger/$number/args"
+    mapfile -t args <"$dir/args"
     for ((i = 0; i < $#; i++)); do
       [[ ${args[i]-} == "${*:i+1:1}" ]] || continue 2
     done
-    printf '%s\n' "$number"
+    printf '%s\n' "${dir##*/}"
   done
 }
 

@@ -9,12 +9,13 @@ undo_part=''       # the file of the part that is at work
 # undo_all undoes every entry and says what had to stay: in the log, in the journal, which remains, and in its output called
 # left.
 undo_all() {
-  local number sum stays
+  local number kind sum stays
   undo_reload=
   # What mends a broken dpkg on the way makes new entries.
   while number=$(ledger_last) && [[ -n $number ]]; do
-    sum=$(cat "$ledger/$number"/{kind,args} | cksum)
-    undo_begin "$number-${sum%% *}" # numbers come again
+    read -r kind <"$ledger/$number/kind"
+    sum=$(cksum <"$ledger/$number/args")
+    undo_begin "$number-$kind-${sum%% *}" # numbers come again
     undo_entry "$number"
   done
   undo_daemon_reload
