@@ -18,8 +18,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -28,6 +26,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/report/reporttest"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
@@ -157,24 +156,13 @@ func fakes(t *testing.T, hosts ...*fakeHost) (Options, []*sshtest.Server) {
 	return o, servers
 }
 
-// shown runs a story and returns what the terminal gets, of a person and of a program, and the error.
+// shown runs a story and returns what the terminal gets, and the error.
 func shown(t *testing.T, o Options, story func(Options) error) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	sink := report.New(report.Plain, &out, report.Verbose)
-	o.Events = sink
-	err := story(o)
-	report.PrintError(&out, err)
-	if err := sink.Close(); err != nil {
-		t.Fatal(err)
-	}
-	text := out.String()
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool {
-		return c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c))
-	}) {
-		t.Errorf("this reaches the terminal: %.2000q", text)
-	}
-	return text, err
+	return reporttest.Shown(t, func(events event.Sink) error {
+		o.Events = events
+		return story(o)
+	})
 }
 
 func up(o Options) error {

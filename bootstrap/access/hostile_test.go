@@ -1,7 +1,6 @@
 package access
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,14 +10,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
-	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/report/reporttest"
 	"kgpu.dev/kgpu/bootstrap/session"
 )
 
@@ -117,21 +115,10 @@ func TestKubeconfigWithMoreInIt(t *testing.T) {
 // shown runs a story and returns what the terminal gets, and the error.
 func shown(t *testing.T, o session.Options, story func(session.Options) error) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	sink := report.New(report.Plain, &out, report.Verbose)
-	o.Events = sink
-	err := story(o)
-	report.PrintError(&out, err)
-	if err := sink.Close(); err != nil {
-		t.Fatal(err)
-	}
-	text := out.String()
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool {
-		return c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c))
-	}) {
-		t.Errorf("this reaches the terminal: %.2000q", text)
-	}
-	return text, err
+	return reporttest.Shown(t, func(events event.Sink) error {
+		o.Events = events
+		return story(o)
+	})
 }
 
 // pour writes the piece until there are size bytes, or nobody takes them.
