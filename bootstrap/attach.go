@@ -28,7 +28,7 @@ func Attach(ctx context.Context, o Options) (string, error) {
 		abandoned = true
 		s.Tell(event.Event{
 			Kind: event.Warning,
-			Text: "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, " + carriesOn(s, seen.begun()) + " carries on",
+			Text: "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, " + resumeHint(s, seen.begun()) + " carries on",
 		})
 	}
 	other := s.Other()
@@ -46,7 +46,7 @@ func Attach(ctx context.Context, o Options) (string, error) {
 			Detail: "left; what is at work on the hosts goes on", Advice: "`kgpu attach` shows it again"}
 	}
 	if abandoned {
-		ended = "what ran has ended, and " + carriesOn(s, seen.begun()) + " carries on"
+		ended = "what ran has ended, and " + resumeHint(s, seen.begun()) + " carries on"
 	}
 	return ended + seen.words(), err
 }

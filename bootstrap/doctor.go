@@ -30,8 +30,8 @@ const (
 	doctorPatience = 4 * time.Minute // for one host, with all that is tried to reach it
 )
 
-// patient is the story with the hosts that were looked at, and what was seen.
-type patient struct {
+// examination is the story with the hosts that were looked at, and what was seen.
+type examination struct {
 	*story
 	machines []doctor.Machine
 	named    []string // IDs of the hosts that findings are wanted of
@@ -49,12 +49,12 @@ func Doctor(ctx context.Context, o Options, names []string) (*report.Diagnosis, 
 }
 
 // examine asks the hosts. Who calls closes the session.
-func examine(ctx context.Context, o Options, names []string) (*patient, error) {
+func examine(ctx context.Context, o Options, names []string) (*examination, error) {
 	ids, hosts, err := o.Narrow(names)
 	if err != nil {
 		return nil, err
 	}
-	p := &patient{story: newStory(o), machines: make([]doctor.Machine, len(hosts)), named: ids}
+	p := &examination{story: newStory(o), machines: make([]doctor.Machine, len(hosts)), named: ids}
 	var group errgroup.Group
 	group.SetLimit(doctorTogether)
 	for i, h := range hosts {
@@ -76,7 +76,7 @@ func examine(ctx context.Context, o Options, names []string) (*patient, error) {
 }
 
 // miswritten is what is wrong with the files that say how hosts are reached: nothing of it is wrong with a host.
-func (p *patient) miswritten() error {
+func (p *examination) miswritten() error {
 	var errs []error
 	for _, m := range p.machines {
 		if errors.Is(m.Err, &reason.Error{ID: reason.InventoryInvalid}) {
@@ -88,7 +88,7 @@ func (p *patient) miswritten() error {
 
 // look asks one host, over one connection: its facts, and at the same time what may be wrong with it. A driver that hangs
 // may hold up the one, and the other tells of it.
-func (p *patient) look(ctx context.Context, h inventory.Host) doctor.Machine {
+func (p *examination) look(ctx context.Context, h inventory.Host) doctor.Machine {
 	m := doctor.Machine{Machine: machine.Machine{Host: h}}
 	if _, err := p.Connect(ctx, h); err != nil {
 		m.Err = err
@@ -128,7 +128,7 @@ func evidenceOf(ctx context.Context, s *session.Session, id string) (*doctor.Evi
 
 // diagnosis judges what was seen. While kgpu is at work, only hosts that cannot be reached are told of: what else is not as it
 // should be may be what it is just changing.
-func (p *patient) diagnosis() *report.Diagnosis {
+func (p *examination) diagnosis() *report.Diagnosis {
 	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.want.Ignore))
 	found = append(found, p.drift(found)...)
 	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.UnderWay()}
@@ -154,7 +154,7 @@ func (p *patient) diagnosis() *report.Diagnosis {
 // drift is what `kgpu up` would do, on hosts without trouble. What is wrong with one host may be why something is planned on
 // another, and half of the hosts are not what the inventory has: it is told where all have told and none has an error. That a
 // key which ends soon is fetched again is no drift.
-func (p *patient) drift(found []doctor.Finding) []doctor.Finding {
+func (p *examination) drift(found []doctor.Finding) []doctor.Finding {
 	failures, _ := doctor.Count(found)
 	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
 	if failures > 0 || silent || len(p.named) > 0 || p.Other() != "" {
@@ -191,7 +191,7 @@ type Mended struct {
 }
 
 // Fix repairs what can be repaired safely of what is wrong with the named hosts, each kind after agree has said yes: first
-// what disturbs nothing, then reboots. It returns whether `kgpu up` is what is left to do, and changes nothing if nothing
+// what disrupts nothing, then reboots. It returns whether `kgpu up` is what is left to do, and changes nothing if nothing
 // was agreed to.
 func Fix(ctx context.Context, o Options, names []string, agree func(Mended) (bool, error)) (up bool, err error) {
 	p, err := examine(ctx, o, names)
@@ -256,7 +256,7 @@ func mend(m *plan.Mend, f doctor.Finding) *plan.Mend {
 var errDeclined = errors.New("declined")
 
 // repair carries out what is agreed to. The question may have waited for hours: what the hosts are by then decides.
-func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboot bool, agree func(Mended) (bool, error)) error {
+func (p *examination) repair(ctx context.Context, mends map[string]*plan.Mend, reboot bool, agree func(Mended) (bool, error)) error {
 	var list []plan.Mend
 	for _, m := range p.machines {
 		if w := mends[m.ID()]; w != nil && m.Facts != nil {
@@ -298,7 +298,7 @@ func (p *patient) repair(ctx context.Context, mends map[string]*plan.Mend, reboo
 }
 
 // remedy plans mends for the hosts as they are by their facts.
-func (p *patient) remedy(list []plan.Mend) (*graph.Graph, error) {
+func (p *examination) remedy(list []plan.Mend) (*graph.Graph, error) {
 	g, err := plan.Repair(p.Inventory, p.Facts, list)
 	if err != nil {
 		return nil, err
@@ -308,16 +308,16 @@ func (p *patient) remedy(list []plan.Mend) (*graph.Graph, error) {
 }
 
 // told is what the graph does, in lines.
-func (p *patient) told(ctx context.Context, g *graph.Graph) string {
+func (p *examination) told(ctx context.Context, g *graph.Graph) string {
 	var what strings.Builder
 	for _, s := range g.Steps {
 		fmt.Fprintf(&what, "%s: %s (%s)\n", s.Host, s.Title, s.Reason)
 	}
-	disturbed, err := disturbances(ctx, p.Session, g)
+	disrupted, err := disruptions(ctx, p.Session, g)
 	if err != nil {
-		disturbed = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
+		disrupted = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
 	}
-	for _, d := range disturbed {
+	for _, d := range disrupted {
 		if len(d.Pods) > 0 {
 			fmt.Fprintf(&what, "pods of %s move to other nodes, or wait: %s\n", d.Node, strings.Join(d.Pods, ", "))
 		}

@@ -110,11 +110,11 @@ func (r Removal) sure(ctx context.Context, s *session.Session, o Options, g *gra
 	if err := r.Show(g); err != nil || g.Empty() {
 		return err
 	}
-	found, err := disturbances(ctx, s, g)
+	found, err := disruptions(ctx, s, g)
 	switch {
 	case err != nil:
 		return err
-	case Disturbing(found):
+	case Disrupting(found):
 		_, err := o.Agree(found)
 		return err
 	}

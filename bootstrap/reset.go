@@ -67,7 +67,7 @@ func (o Options) wholeOrWorkers(ids []string) error {
 // forgetRest is the end of a reset that was cut off after its last step.
 func (o Options) forgetRest(ctx context.Context, s *session.Session) error {
 	// Who locks the cluster and lets go of it takes along what one that was killed has left.
-	if s.AnyPlane(func(f *facts.Host) bool { return f.OperatorLeft }) {
+	if s.AnyPlane(func(f *facts.Host) bool { return f.StaleLock }) {
 		if err := s.Locked(ctx, func(context.Context) error { return nil }); err != nil {
 			return err
 		}

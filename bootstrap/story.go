@@ -21,7 +21,7 @@ type Options struct {
 
 	// Agree is asked before nodes are drained: an error ends the story, nothing is changed. It need not bother anybody where no
 	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
-	Agree          func([]Disturbance) (agreed bool, err error)
+	Agree          func([]Disruption) (agreed bool, err error)
 	Without        func(hosts []string) string // the command for these hosts only; without any, HOST… stands for them; nil: no command is told
 	Opened         func(access.Notebook)       // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int                         // nodes that may be drained at the same time; zero: one

@@ -412,7 +412,7 @@ func TestOpenNotebook(t *testing.T) {
 		out := &notices{wrote: make(chan struct{}, 1)}
 		opened, ended := make(chan string, 1), make(chan error, 1)
 		go func() {
-			ended <- OpenNotebook(ctx, o, DoorOptions{Out: out, Open: func(_ context.Context, url string) error { opened <- url; return nil }})
+			ended <- OpenNotebook(ctx, o, OpenOptions{Out: out, Open: func(_ context.Context, url string) error { opened <- url; return nil }})
 		}()
 		var url string
 		select {
@@ -443,7 +443,7 @@ func TestOpenNotebook(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		out := &notices{wrote: make(chan struct{}, 1)}
 		ended := make(chan error, 1)
-		go func() { ended <- OpenNotebook(ctx, o, DoorOptions{Out: out, JSON: true}) }()
+		go func() { ended <- OpenNotebook(ctx, o, OpenOptions{Out: out, JSON: true}) }()
 		<-out.wrote
 		end()
 		if err := <-ended; err != nil {
@@ -457,7 +457,7 @@ func TestOpenNotebook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, o := newAPIHost(t)
 			h.program(t, "kubectl", script)
-			err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard})
+			err := OpenNotebook(t.Context(), o, OpenOptions{Out: io.Discard})
 			var e *reason.Error
 			if !errors.As(err, &e) || e.ID != reason.NotebookFailed || !strings.Contains(e.AdviceLine(), "kgpu smoke") {
 				t.Error(err)
@@ -467,7 +467,7 @@ func TestOpenNotebook(t *testing.T) {
 	t.Run("no GPU is free", func(t *testing.T) {
 		h, o := newAPIHost(t)
 		h.program(t, "kubectl", strings.Replace(answer("0"), "echo -n ''", "echo '0/1 nodes are available: 1 Insufficient nvidia.com/gpu.'", 1))
-		err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard})
+		err := OpenNotebook(t.Context(), o, OpenOptions{Out: io.Discard})
 		var e *reason.Error
 		if !errors.As(err, &e) || e.ID != reason.NotebookNoCard || !strings.Contains(e.Detail, "0/1 nodes") || !strings.Contains(e.AdviceLine(), "kgpu status") {
 			t.Error(err)
@@ -478,7 +478,7 @@ func TestOpenNotebook(t *testing.T) {
 			h, o := newAPIHost(t)
 			h.program(t, "kubectl", script)
 			var out strings.Builder
-			err := StopNotebook(t.Context(), o, DoorOptions{Out: &out, Start: "kgpu notebook -i x"})
+			err := StopNotebook(t.Context(), o, OpenOptions{Out: &out, Start: "kgpu notebook -i x"})
 			if want == "" && (err != nil || !strings.Contains(out.String(), "`kgpu notebook -i x` starts it")) || want != "" && !errors.Is(err, &reason.Error{ID: want}) {
 				t.Errorf("%q, %v; want %s", out.String(), err, want)
 			}
@@ -487,7 +487,7 @@ func TestOpenNotebook(t *testing.T) {
 	t.Run("the API does not answer", func(t *testing.T) {
 		h, o := newAPIHost(t)
 		h.program(t, "kubectl", "echo refused >&2; exit 1\n")
-		err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard})
+		err := OpenNotebook(t.Context(), o, OpenOptions{Out: io.Discard})
 		var e *reason.Error
 		if !errors.As(err, &e) || e.ID != reason.APIUnreachable || !strings.Contains(e.Stderr, "refused") {
 			t.Error(err)
@@ -497,7 +497,7 @@ func TestOpenNotebook(t *testing.T) {
 		h, o := newAPIHost(t)
 		o.Inventory.Notebook.Framework = "none"
 		var usage *reason.UsageError
-		if err := OpenNotebook(t.Context(), o, DoorOptions{Out: io.Discard}); !errors.As(err, &usage) || h.server.Accepted() != 0 {
+		if err := OpenNotebook(t.Context(), o, OpenOptions{Out: io.Discard}); !errors.As(err, &usage) || h.server.Accepted() != 0 {
 			t.Error(err)
 		}
 	})
@@ -515,7 +515,7 @@ esac
 	out := &notices{wrote: make(chan struct{}, 1)}
 	ended := make(chan error, 1)
 	shown := func(ctx context.Context, url string) error { end(); return nil }
-	go func() { ended <- OpenDashboard(ctx, o, DoorOptions{Out: out, Admin: true, Open: shown}) }()
+	go func() { ended <- OpenDashboard(ctx, o, OpenOptions{Out: out, Admin: true, Open: shown}) }()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
@@ -528,10 +528,10 @@ esac
 func TestNoClusterNoDoor(t *testing.T) {
 	for name, open := range map[string]func(context.Context, session.Options) error{
 		"notebook": func(ctx context.Context, o session.Options) error {
-			return OpenNotebook(ctx, o, DoorOptions{Out: io.Discard})
+			return OpenNotebook(ctx, o, OpenOptions{Out: io.Discard})
 		},
 		"dashboard": func(ctx context.Context, o session.Options) error {
-			return OpenDashboard(ctx, o, DoorOptions{Out: io.Discard})
+			return OpenDashboard(ctx, o, OpenOptions{Out: io.Discard})
 		},
 		"user list": func(ctx context.Context, o session.Options) error { _, err := Users(ctx, o); return err },
 		"kubeconfig": func(ctx context.Context, o session.Options) error {

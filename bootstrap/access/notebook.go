@@ -41,11 +41,11 @@ func (c *Cluster) UseNotebook(ctx context.Context, host, service, token, port st
 	if err != nil || !isToken(token) {
 		return nil, c.misunderstood("notebook")
 	}
-	door, err := c.reachNotebook(ctx, host, token, service)
+	server, err := c.reachNotebook(ctx, host, token, service)
 	if err != nil {
 		return nil, err
 	}
-	devices, err := door.compute(ctx)
+	devices, err := server.compute(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (c *Cluster) UseNotebook(ctx context.Context, host, service, token, port st
 	return &Notebook{Devices: devices, URL: notebookURL(at, token), Tunnel: notebookTunnel, Port: open}, nil
 }
 
-// door is the way to the notebook: through SSH. Nothing else on the way could answer in its place, or hear the token.
-type door struct {
+// notebookServer is the way to the notebook: through SSH. Nothing else on the way could answer in its place, or hear the token.
+type notebookServer struct {
 	client *jupyter.Client
 	host   string // of the inventory, on which the notebook runs
 }
@@ -64,59 +64,59 @@ func notebookURL(at, token string) string {
 	return (&url.URL{Scheme: "http", Host: at, Path: "/", RawQuery: url.Values{"token": {token}}.Encode()}).String()
 }
 
-func (d *door) failure(id reason.ID, doing, detail string, err error) error {
-	return &reason.Error{ID: id, Host: d.host, Doing: doing, Detail: detail, Err: err}
+func (n *notebookServer) failure(id reason.ID, doing, detail string, err error) error {
+	return &reason.Error{ID: id, Host: n.host, Doing: doing, Detail: detail, Err: err}
 }
 
 // compute runs the code that computes on the devices.
-func (d *door) compute(ctx context.Context) (*smoke.Devices, error) {
+func (n *notebookServer) compute(ctx context.Context) (*smoke.Devices, error) {
 	const doing = "computing in the notebook"
 	limited, cancel := context.WithTimeout(ctx, notebookComputes)
 	defer cancel()
-	output, err := d.client.Run(limited, smoke.ComputeOnDevices)
+	output, err := n.client.Run(limited, smoke.ComputeOnDevices)
 	var hung *jupyter.HungError
 	var raised *jupyter.ExecutionError
 	switch {
 	case ctx.Err() != nil:
-		return nil, d.failure(reason.Cancelled, doing, "", context.Cause(ctx))
+		return nil, n.failure(reason.Cancelled, doing, "", context.Cause(ctx))
 	case errors.As(err, &hung):
-		return nil, d.failure(reason.NotebookFailed, doing,
+		return nil, n.failure(reason.NotebookFailed, doing,
 			fmt.Sprintf("the kernel does not answer within %s while %s: a driver that hangs, or a slow disk; it printed %s", notebookComputes, hung.Doing, smoke.LastWords(output)), err)
 	case errors.As(err, &raised):
-		return nil, d.failure(reason.NotebookNoGPU, doing, fmt.Sprintf("the code raised %s; it printed %s", raised, smoke.LastWords(output)), err)
+		return nil, n.failure(reason.NotebookNoGPU, doing, fmt.Sprintf("the code raised %s; it printed %s", raised, smoke.LastWords(output)), err)
 	case err != nil:
-		return nil, d.failure(reason.NotebookFailed, doing, "", err)
+		return nil, n.failure(reason.NotebookFailed, doing, "", err)
 	}
 	devices, err := smoke.JudgeNotebook(output)
 	for _, e := range reason.All(err) {
-		e.Host = d.host
+		e.Host = n.host
 	}
 	return devices, err
 }
 
 // reachNotebook waits until the notebook, which runs on the host id, answers at its service's address, HOST:PORT as the control
 // plane sees it: by the way that OpenNotebook leads, too.
-func (c *Cluster) reachNotebook(ctx context.Context, id, token, service string) (*door, error) {
+func (c *Cluster) reachNotebook(ctx context.Context, id, token, service string) (*notebookServer, error) {
 	at, err := serviceAddress(service)
 	if err != nil {
 		return nil, c.misunderstood("notebook")
 	}
 	cp := c.AdminPlane().ID()
 	dial := c.through(cp)
-	d := &door{host: id, client: jupyter.New(at, token, func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, at) })}
+	n := &notebookServer{host: id, client: jupyter.New(at, token, func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, at) })}
 	limited, cancel := context.WithTimeout(ctx, notebookAppears)
 	defer cancel()
-	if err = d.opens(limited); err == nil {
-		return d, nil
+	if err = n.opens(limited); err == nil {
+		return n, nil
 	}
 	doing := "opening the notebook"
 	if id != cp {
 		doing += " on " + id + " through " + cp
 	}
 	if ctx.Err() != nil {
-		return nil, d.failure(reason.Cancelled, doing, "", context.Cause(ctx))
+		return nil, n.failure(reason.Cancelled, doing, "", context.Cause(ctx))
 	}
-	return nil, d.failure(reason.NotebookUnreachable, doing, err.Error(), nil)
+	return nil, n.failure(reason.NotebookUnreachable, doing, err.Error(), nil)
 }
 
 // serviceAddress reads the address of a service in the cluster, ADDRESS:PORT as kubectl prints them, which a host tells. It is an
@@ -156,9 +156,9 @@ func isToken(text string) bool {
 }
 
 // opens waits until a Jupyter server answers.
-func (d *door) opens(ctx context.Context) error {
+func (n *notebookServer) opens(ctx context.Context) error {
 	for {
-		err := d.answers(ctx)
+		err := n.answers(ctx)
 		if err == nil {
 			return nil
 		}
@@ -171,9 +171,9 @@ func (d *door) opens(ctx context.Context) error {
 }
 
 // answers asks without the token: what listens there may be something else.
-func (d *door) answers(ctx context.Context) error {
+func (n *notebookServer) answers(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, notebookAnswers)
 	defer cancel()
-	_, err := d.client.Version(limited)
+	_, err := n.client.Version(limited)
 	return err
 }

@@ -30,9 +30,9 @@ func TestDoorOpens(t *testing.T) {
 	t.Cleanup(notebook.Close)
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	behind := func(servers ...*httptest.Server) *door {
+	behind := func(servers ...*httptest.Server) *notebookServer {
 		var tries atomic.Int32
-		return &door{client: jupyter.New("10.96.0.8:8888", "token", func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return &notebookServer{client: jupyter.New("10.96.0.8:8888", "token", func(ctx context.Context, network, _ string) (net.Conn, error) {
 			n := int(tries.Add(1))
 			if n == 1 {
 				return nil, errors.New("connection refused")

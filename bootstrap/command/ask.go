@@ -16,19 +16,19 @@ import (
 
 // agree asks before pods that run are moved away from their nodes. --yes agrees to all drains; without it, nobody is asked
 // about nodes that have nothing to lose.
-func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disturbance) (bool, error) {
-	if !c.Bool("yes") && !bootstrap.Disturbing(nodes) {
+func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disruption) (bool, error) {
+	if !c.Bool("yes") && !bootstrap.Disrupting(nodes) {
 		return false, nil
 	}
-	err := t.confirm(c, disturbed(nodes), "yes")
+	err := t.confirm(c, disrupted(nodes), "yes")
 	return err == nil, err
 }
 
 // otherPods is how many of the pods without cards are named.
 const otherPods = 8
 
-// disturbed says which nodes are drained, why, and what that ends.
-func disturbed(nodes []bootstrap.Disturbance) string {
+// disrupted says which nodes are drained, why, and what that ends.
+func disrupted(nodes []bootstrap.Disruption) string {
 	var lines, idle []string
 	say := func(text string) { lines = append(lines, text) }
 	for _, d := range nodes {

@@ -17,13 +17,13 @@ import (
 )
 
 // The question before a drain names the pods that lose a card first, all of them, and does not break a name.
-func TestDisturbed(t *testing.T) {
+func TestDisrupted(t *testing.T) {
 	var pods []string
 	for i := range 12 {
 		pods = append(pods, fmt.Sprintf("default/shop-7d9c5b6f4-%05d", i))
 	}
 	cards := []string{"ml/train-resnet-0", "ml/train-resnet-1"}
-	nodes := []bootstrap.Disturbance{
+	nodes := []bootstrap.Disruption{
 		{Node: "gpu-1", Reason: "nouveau is in use: the host reboots", Pods: slices.Concat(pods, cards), WithCards: cards},
 		{Node: "gpu-2", Reason: "it leaves the cluster", Pods: cards[:1], WithCards: cards[:1]},
 		{Node: "gpu-3", Reason: "it is drained in its turn"}, {Node: "gpu-4", Reason: "so is that"},
@@ -40,7 +40,7 @@ Drained as well, with whatever comes there before: gpu-3, gpu-4
 Pods with a controller begin anew on other nodes, or wait for room there. One
 without does not come back.`
 	sheet := &report.Sheet{As: report.Look{Width: 80}}
-	fmt.Fprint(report.On(sheet), disturbed(nodes))
+	fmt.Fprint(report.On(sheet), disrupted(nodes))
 	if got := sheet.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -48,10 +48,10 @@ without does not come back.`
 
 // Whoever says yes, or --yes, agrees to all drains. Where nothing runs nobody is asked, and nobody has agreed.
 func TestAgree(t *testing.T) {
-	idle := []bootstrap.Disturbance{{Node: "gpu-1"}}
-	busy := append(slices.Clone(idle), bootstrap.Disturbance{Node: "gpu-2", Pods: []string{"ml/train-0"}})
+	idle := []bootstrap.Disruption{{Node: "gpu-1"}}
+	busy := append(slices.Clone(idle), bootstrap.Disruption{Node: "gpu-2", Pods: []string{"ml/train-0"}})
 	for _, c := range []struct {
-		nodes             []bootstrap.Disturbance
+		nodes             []bootstrap.Disruption
 		typed             string
 		flags             []string
 		asked, agreed, ok bool

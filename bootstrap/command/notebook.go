@@ -42,9 +42,9 @@ func notebook(c *cli.Context) error {
 	})
 }
 
-func doorOptions(c *cli.Context) (access.DoorOptions, error) {
+func doorOptions(c *cli.Context) (access.OpenOptions, error) {
 	json, err := wantsJSON(c)
-	d := access.DoorOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: json}
+	d := access.OpenOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: json}
 	if err != nil {
 		return d, err
 	}

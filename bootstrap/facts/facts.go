@@ -76,8 +76,8 @@ type Host struct {
 	PodNetwork      []string      // paths of CNI's configurations, and what flannel keeps below /run
 	PodLinks        []string      // links that pod networks make: cni0, flannel.1, weave…
 	Run             *Run          // a kgpu run that holds this host now; nil: none
-	Operator        *Operator     // a kgpu that holds the cluster of this control plane now; nil: none
-	OperatorLeft    bool          // one that was killed or cut off has left who it was
+	LockHolder      *LockHolder   // a kgpu that holds the cluster of this control plane now; nil: none
+	StaleLock       bool          // one that was killed or cut off has left who it was
 	Ledger          int           // number of changes recorded in the ledger
 	Notes           bool          // there is what kgpu keeps for itself, the ledger or what its steps told
 	NetworkUnproven bool          // pods of this control plane's cluster were to reach each other and its DNS, and that did not come to its end

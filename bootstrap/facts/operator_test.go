@@ -6,22 +6,22 @@ import (
 )
 
 func TestOperator(t *testing.T) {
-	if h := parse(t); h.Operator != nil {
-		t.Errorf("nobody holds the host, and it says %+v", h.Operator)
+	if h := parse(t); h.LockHolder != nil {
+		t.Errorf("nobody holds the host, and it says %+v", h.LockHolder)
 	}
 	h := parse(t, "operator=held", "operator=who=ada@laptop", "operator=from=10.0.0.7", "operator=since=1795181171",
 		"operator=command=up a=b.yaml\x1b[31m", "operator=run=20261120-130501-a1b2c3", "operator=mood=good")
-	if want := (Operator{Who: "ada@laptop", From: "10.0.0.7", Since: time.Unix(1795181171, 0), Command: "up a=b.yaml", Run: "20261120-130501-a1b2c3"}); *h.Operator != want {
-		t.Errorf("%+v", *h.Operator)
+	if want := (LockHolder{Who: "ada@laptop", From: "10.0.0.7", Since: time.Unix(1795181171, 0), Command: "up a=b.yaml", Run: "20261120-130501-a1b2c3"}); *h.LockHolder != want {
+		t.Errorf("%+v", *h.LockHolder)
 	}
-	if h := parse(t, "operator=held"); h.Operator == nil || *h.Operator != (Operator{}) {
-		t.Errorf("one that has only just begun: %+v", h.Operator)
+	if h := parse(t, "operator=held"); h.LockHolder == nil || *h.LockHolder != (LockHolder{}) {
+		t.Errorf("one that has only just begun: %+v", h.LockHolder)
 	}
 }
 
 func TestDescribeOperator(t *testing.T) {
 	since := time.Unix(1795180371, 0)
-	o := Operator{Who: "ada@laptop", From: "10.0.0.7", Since: since, Command: "up inventory.yaml"}
+	o := LockHolder{Who: "ada@laptop", From: "10.0.0.7", Since: since, Command: "up inventory.yaml"}
 	for now, want := range map[time.Time]string{
 		since.Add(130 * time.Second): "ada@laptop from 10.0.0.7 since 2026-11-20 13:12:51 UTC (2m10s ago), doing `kgpu up inventory.yaml`",
 		since.Add(-time.Hour):        "ada@laptop from 10.0.0.7 since 2026-11-20 13:12:51 UTC (0s ago), doing `kgpu up inventory.yaml`",
@@ -30,7 +30,7 @@ func TestDescribeOperator(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if got := (&Operator{}).Describe(since); got != "somebody" {
+	if got := (&LockHolder{}).Describe(since); got != "somebody" {
 		t.Error(got)
 	}
 }

@@ -31,7 +31,7 @@ func Parse(output []byte) (*Host, error) {
 		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"], KernelHeaders: a.has("kernel-headers"),
 		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), LegacyRules: a.has("iptables-legacy"), SecureBoot: a.has("secure-boot"),
 		Swap: swap(a), Modules: modules(a), ModulesOff: modulesOff(a["module-off"]), Sysctls: sysctls(a["sysctl"]),
-		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Notes: a.has("notes"), OperatorLeft: a.has("operator-left"),
+		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Notes: a.has("notes"), StaleLock: a.has("operator-left"),
 		Units:        units(a["unit"]),
 		Outdated:     a["outdated"],
 		KubeadmFiles: a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
@@ -42,7 +42,7 @@ func Parse(output []byte) (*Host, error) {
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, currentRun, operator} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, currentRun, lockHolder} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}

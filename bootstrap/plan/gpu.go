@@ -81,9 +81,9 @@ func (b *builder) toolkit(h *host) {
 		content, missing := nvidiaDaemonJSON(merged)
 		files["/etc/docker/daemon.json"], reasons = graph.File{Mode: 0o644, Content: content}, append(reasons, missing...)
 	}
-	disturbs := b.dockerRestarts()
+	disrupts := b.dockerRestarts()
 	if len(reasons) == 0 {
-		disturbs = ""
+		disrupts = ""
 	}
 	b.unless(h, slices.Concat(reasons, unset, unheld), "the container toolkit is installed", graph.Step{
 		Ref: graph.Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + version,
@@ -91,7 +91,7 @@ func (b *builder) toolkit(h *host) {
 			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(settings...)},
 			Files:  files,
 		},
-		Disrupts: disturbs,
+		Disrupts: disrupts,
 	})
 }
 

@@ -50,9 +50,9 @@ func PrintTunnel(w io.Writer, file, address string) error {
 	return err
 }
 
-// PrintDoor says where something in the cluster is opened with a browser. token is what it asks for; empty: the URL has it.
+// PrintOpened says where something in the cluster is opened with a browser. token is what it asks for; empty: the URL has it.
 // It leads there through SSH, as long as kgpu runs. port is one of every node that leads there, too; zero: none does.
-func PrintDoor(w io.Writer, what, url, token string, port uint16) error {
+func PrintOpened(w io.Writer, what, url, token string, port uint16) error {
 	p := On(w)
 	secret := "\nThe address has the token in it: who knows it can do there what you can.\n"
 	if token != "" {

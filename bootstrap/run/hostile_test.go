@@ -457,7 +457,7 @@ func TestBatchesWithoutEnd(t *testing.T) {
 func TestLeftThatIsToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		w := &watcher{engine: &Engine{}, planes: []string{"h"}, held: map[string]bool{}, left: func() { n++ }, unseen: 1, following: 1, over: make(chan struct{})}
+		w := &watcher{engine: &Engine{}, planes: []string{"h"}, locked: map[string]bool{}, left: func() { n++ }, unseen: 1, following: 1, over: make(chan struct{})}
 		v := &view{watcher: w, host: &liar{}}
 		for range 1000 {
 			v.line("held")

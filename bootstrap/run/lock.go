@@ -356,9 +356,9 @@ func (r *reply) holder() string {
 			now = time.Unix(seconds, 0)
 		}
 	}
-	o, err := facts.ParseOperator(r.known)
+	o, err := facts.ParseLockHolder(r.known)
 	if err != nil {
-		o = &facts.Operator{}
+		o = &facts.LockHolder{}
 	}
 	return o.Describe(now)
 }

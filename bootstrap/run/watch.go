@@ -23,7 +23,7 @@ import (
 //
 // The error joins a *reason.Error for each step that failed and was not done later; when ctx ends it is ctx's.
 func (e *Engine) Watch(ctx context.Context, planes []string, left func()) error {
-	w := &watcher{engine: e, planes: planes, left: left, held: map[string]bool{}, unseen: len(e.Hosts), over: make(chan struct{}), failed: map[graph.Ref]*reason.Error{}}
+	w := &watcher{engine: e, planes: planes, left: left, locked: map[string]bool{}, unseen: len(e.Hosts), over: make(chan struct{}), failed: map[graph.Ref]*reason.Error{}}
 	var hosts sync.WaitGroup
 	for id := range e.Hosts {
 		hosts.Go(func() { w.host(ctx, e.Hosts[id]) })
@@ -49,7 +49,7 @@ type watcher struct {
 
 	mu        sync.Mutex
 	unseen    int             // hosts that were not looked at yet
-	held      map[string]bool // the control planes on which somebody holds the cluster
+	locked    map[string]bool // the control planes on which somebody holds the cluster
 	following int             // batches
 	ended     bool
 	leaving   *time.Timer // until it is sure that batches were left; nil: nothing looks like that
@@ -62,7 +62,7 @@ func (w *watcher) change(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
-	if !w.ended && w.unseen == 0 && len(w.held) == 0 && w.following == 0 {
+	if !w.ended && w.unseen == 0 && len(w.locked) == 0 && w.following == 0 {
 		w.ended = true
 		close(w.over)
 	}
@@ -74,7 +74,7 @@ func (w *watcher) isOver() bool { return closed(w.over) }
 func (w *watcher) tellLeft() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.held) == 0 && w.following > 0 {
+	if len(w.locked) == 0 && w.following > 0 {
 		w.left()
 	}
 }
@@ -141,7 +141,7 @@ func (w *watcher) back(ctx context.Context, h Host, lost int, away time.Duration
 // gone says that a host can no longer be watched.
 func (w *watcher) gone(h Host, err error) {
 	w.change(func() {
-		delete(w.held, h.ID())
+		delete(w.locked, h.ID())
 		w.fail(graph.Ref{Host: h.ID()}, asReason(h.ID(), err))
 	})
 }
@@ -217,7 +217,7 @@ func (v *view) line(line string) {
 	switch word {
 	case "held", "free":
 		if slices.Contains(v.planes, v.host.ID()) {
-			v.hold(word == "held")
+			v.noteLock(word == "held")
 		}
 	case "looked":
 		v.seen()
@@ -243,15 +243,15 @@ func (v *view) seen() {
 	}
 }
 
-// hold notes whether somebody holds the cluster. A run that is at its end lets go of it when its last batches have ended,
+// noteLock notes whether somebody holds the cluster. A run that is at its end lets go of it when its last batches have ended,
 // of which this watch may hear a little later; one that was killed leaves them running.
-func (v *view) hold(held bool) {
+func (v *view) noteLock(held bool) {
 	v.change(func() {
-		before := len(v.held) > 0
-		if delete(v.held, v.host.ID()); held {
-			v.held[v.host.ID()] = true
+		before := len(v.locked) > 0
+		if delete(v.locked, v.host.ID()); held {
+			v.locked[v.host.ID()] = true
 		}
-		if before && len(v.held) == 0 && v.following > 0 {
+		if before && len(v.locked) == 0 && v.following > 0 {
 			if v.leaving != nil {
 				v.leaving.Stop()
 			}

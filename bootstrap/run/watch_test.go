@@ -100,7 +100,7 @@ func TestWatchTellsWhenAStepBegan(t *testing.T) {
 
 // The cluster is held as long as somebody holds it on one control plane.
 func TestWatchOfSeveralControlPlanes(t *testing.T) {
-	w := &watcher{engine: &Engine{}, planes: []string{"a", "b"}, held: map[string]bool{}, left: neverLeft(t), unseen: 2, over: make(chan struct{})}
+	w := &watcher{engine: &Engine{}, planes: []string{"a", "b"}, locked: map[string]bool{}, left: neverLeft(t), unseen: 2, over: make(chan struct{})}
 	a, b := &view{watcher: w, host: stage{id: "a"}}, &view{watcher: w, host: stage{id: "b"}}
 	a.line("held")
 	b.line("held")

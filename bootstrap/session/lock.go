@@ -64,7 +64,7 @@ func (s *Session) Other() string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := f.Operator.Describe(f.Now)
+	text := f.LockHolder.Describe(f.Now)
 	var now []string
 	for _, h := range s.Inventory.Hosts {
 		if f := s.Facts[h.ID()]; f != nil && f.Run != nil && f.Run.Step != "" {

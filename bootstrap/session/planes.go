@@ -78,7 +78,7 @@ func (s *Session) Holder() (id string, f *facts.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.planes() {
-		if f := s.Facts[id]; f != nil && f.Operator != nil {
+		if f := s.Facts[id]; f != nil && f.LockHolder != nil {
 			return id, f
 		}
 	}

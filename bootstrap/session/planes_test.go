@@ -34,7 +34,7 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 	check("when the first is away", "cp1", "cp1", "cp3")
 	s.hosts["cp2"] = &remote.Host{}
 	s.Facts["cp2"], s.Facts["cp1"] = &facts.Host{}, &facts.Host{ControlPlane: &facts.ControlPlane{}}
-	s.Facts["cp3"] = &facts.Host{ControlPlane: &facts.ControlPlane{}, Cluster: &facts.Cluster{}, Operator: &facts.Operator{Who: "ada@laptop"}}
+	s.Facts["cp3"] = &facts.Host{ControlPlane: &facts.ControlPlane{}, Cluster: &facts.Cluster{}, LockHolder: &facts.LockHolder{Who: "ada@laptop"}}
 	check("when one answers", "cp3", "cp2", "cp1")
 	if first := machine.FirstPlane(s.Inventory, s.Facts).ID(); first != "cp1" {
 		t.Errorf("the first is %s", first)

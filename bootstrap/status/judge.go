@@ -140,9 +140,9 @@ func (j *judge) cluster() {
 	if j.todo.Err != nil {
 		j.failed("", fmt.Errorf("what is to do cannot be told: %w", j.todo.Err))
 	}
-	if at := slices.IndexFunc(j.planes, func(p *Seen) bool { return p.Facts != nil && p.Facts.Operator != nil }); at >= 0 {
+	if at := slices.IndexFunc(j.planes, func(p *Seen) bool { return p.Facts != nil && p.Facts.LockHolder != nil }); at >= 0 {
 		f := j.planes[at].Facts
-		c.AtWork = said(f.Operator.Describe(f.Now))
+		c.AtWork = said(f.LockHolder.Describe(f.Now))
 	}
 	if j.seen != nil {
 		c.Network.Pods = workload(j.seen, machine.NetworkWorkload[j.inv.Network])

@@ -368,7 +368,7 @@ func TestNodeOfAHostThatIsOff(t *testing.T) {
 // Who is at work is told, and so is where.
 func TestAtWork(t *testing.T) {
 	inv, seen, todo := well(t)
-	seen[0].Facts.Operator = &facts.Operator{Who: "ada@laptop", Command: "up inventory.yaml"}
+	seen[0].Facts.LockHolder = &facts.LockHolder{Who: "ada@laptop", Command: "up inventory.yaml"}
 	seen[1].Facts.Run = &facts.Run{Step: "driver/install"}
 	seen[0].Status.API.Nodes[1].Unschedulable = true // drained by it
 	r := Judge(inv, seen, todo, now)
@@ -376,7 +376,7 @@ func TestAtWork(t *testing.T) {
 	if !strings.Contains(r.Cluster.AtWork, "ada@laptop") || r.Hosts[1].AtWork != "driver/install" || r.Well || len(r.Problems) > 0 {
 		t.Errorf("%+v", r)
 	}
-	seen[0].Facts.Operator = nil // it has gone, and its step has not
+	seen[0].Facts.LockHolder = nil // it has gone, and its step has not
 	seen[1].Facts, seen[1].Err = nil, &reason.Error{ID: reason.SSHUnreachable, Host: "w1"}
 	seen[0].Facts.Run = &facts.Run{Step: "kube/packages"}
 	if r := Judge(inv, seen, todo, now); r.Well || len(r.Problems) != 1 || r.Problems[0].Reason != reason.SSHUnreachable {

@@ -8,8 +8,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// Operator is who holds the cluster on its control plane: a run of kgpu that is about to change something, or does.
-type Operator struct {
+// LockHolder is who holds the cluster on its control plane: a run of kgpu that is about to change something, or does.
+type LockHolder struct {
 	Who     string    // user@machine; empty: it has only just begun
 	From    string    // address that the connection comes from; empty: unknown
 	Since   time.Time // by the host's clock; zero: unknown
@@ -17,9 +17,9 @@ type Operator struct {
 	Run     string    // ID of the run
 }
 
-// ParseOperator reads lines such as who=ada@laptop, as the holder wrote them. Keys it does not know are skipped.
-func ParseOperator(lines []string) (*Operator, error) {
-	o := &Operator{}
+// ParseLockHolder reads lines such as who=ada@laptop, as the holder wrote them. Keys it does not know are skipped.
+func ParseLockHolder(lines []string) (*LockHolder, error) {
+	o := &LockHolder{}
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "=")
 		value = printable.Line(value)
@@ -44,7 +44,7 @@ func ParseOperator(lines []string) (*Operator, error) {
 }
 
 // Describe says who it is, from where, since when and doing what; now is the host's clock.
-func (o *Operator) Describe(now time.Time) string {
+func (o *LockHolder) Describe(now time.Time) string {
 	text := o.Who
 	if text == "" {
 		text = "somebody"
@@ -61,12 +61,12 @@ func (o *Operator) Describe(now time.Time) string {
 	return text
 }
 
-// operator reads what facts.sh found of a run that holds the cluster.
-func operator(a answer, h *Host) error {
+// lockHolder reads what facts.sh found of a run that holds the cluster.
+func lockHolder(a answer, h *Host) error {
 	if !a.has("operator") {
 		return nil
 	}
 	var err error
-	h.Operator, err = ParseOperator(a["operator"])
+	h.LockHolder, err = ParseLockHolder(a["operator"])
 	return err
 }

@@ -8,12 +8,12 @@ import (
 	"kgpu.dev/kgpu/bootstrap/session"
 )
 
-// carriesOn names the command that carries on with a run that is watched, of which these steps were seen: the one that its
+// resumeHint names the command that carries on with a run that is watched, of which these steps were seen: the one that its
 // operator told, where that says enough, or the one that has such steps.
-func carriesOn(s *session.Session, steps []string) string {
+func resumeHint(s *session.Session, steps []string) string {
 	if _, f := s.Holder(); f != nil {
 		for _, command := range []string{"up", "add-worker", "remove-worker", "reset", "smoke"} {
-			if word, _, _ := strings.Cut(f.Operator.Command, " "); word == command {
+			if word, _, _ := strings.Cut(f.LockHolder.Command, " "); word == command {
 				return "`kgpu " + command + "`"
 			}
 		}

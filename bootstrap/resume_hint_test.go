@@ -33,7 +33,7 @@ func TestCarriesOn(t *testing.T) {
 	} {
 		cp, w1 := &facts.Host{}, &facts.Host{}
 		if c.told != "" {
-			cp.Operator = &facts.Operator{Command: c.told}
+			cp.LockHolder = &facts.LockHolder{Command: c.told}
 		}
 		if c.runs != "" {
 			w1.Run = &facts.Run{Step: c.runs}
@@ -42,7 +42,7 @@ func TestCarriesOn(t *testing.T) {
 			Options: session.Options{Inventory: &inventory.Inventory{Hosts: []inventory.Host{{Name: "cp1", Role: inventory.ControlPlane}, {Name: "w1"}}}},
 			Facts:   map[string]*facts.Host{"cp1": cp, "w1": w1},
 		}
-		if got := carriesOn(s, c.steps); got != c.want {
+		if got := resumeHint(s, c.steps); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

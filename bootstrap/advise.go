@@ -17,9 +17,9 @@ var connecting = []reason.ID{
 // longList is how many hosts an advice names before it is too long to be read.
 const longList = 5
 
-// adviseLimit adds to the errors of workers that could not be reached, or asked, the command that does without them. A run
+// adviseWithout adds to the errors of workers that could not be reached, or asked, the command that does without them. A run
 // does not leave a host out by itself at its start: it may be a typing error.
-func (o Options) adviseLimit(hosts []inventory.Host, err error) error {
+func (o Options) adviseWithout(hosts []inventory.Host, err error) error {
 	out := map[string]*reason.Error{}
 	for _, e := range reason.All(err) {
 		if e.Step == "" && slices.Contains(connecting, e.ID) {

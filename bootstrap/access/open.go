@@ -17,8 +17,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/session"
 )
 
-// DoorOptions are what OpenNotebook, StopNotebook and OpenDashboard need beyond what all stories need.
-type DoorOptions struct {
+// OpenOptions are what OpenNotebook, StopNotebook and OpenDashboard need beyond what all stories need.
+type OpenOptions struct {
 	Port  int                                         // of this machine, which leads there; 0: a free one
 	JSON  bool                                        // an object for programs, without the token
 	Admin bool                                        // of the dashboard: with all rights
@@ -31,7 +31,7 @@ type DoorOptions struct {
 
 // OpenNotebook tells how the notebook is opened, and leads there until ctx ends: a port of the nodes may, too, and without
 // encryption. One that was stopped is started.
-func OpenNotebook(ctx context.Context, o session.Options, d DoorOptions) error {
+func OpenNotebook(ctx context.Context, o session.Options, d OpenOptions) error {
 	return atNotebook(ctx, o, "start\n", func(c *Cluster, said notebookSaid) error {
 		switch {
 		case said.ready == 0 && strings.Contains(said.waits, "Insufficient "):
@@ -41,12 +41,12 @@ func OpenNotebook(ctx context.Context, o session.Options, d DoorOptions) error {
 			return noNotebook(c, strings.TrimSuffix("the notebook is not ready: "+said.waits, ": "))
 		}
 		d.port = said.port
-		return c.lead(ctx, d, "the notebook", said.service, func(at string) string { return notebookURL(at, said.token) }, "")
+		return c.tunnelTo(ctx, d, "the notebook", said.service, func(at string) string { return notebookURL(at, said.token) }, "")
 	})
 }
 
 // StopNotebook has the notebook give its card back: it has no pod until OpenNotebook starts it again.
-func StopNotebook(ctx context.Context, o session.Options, d DoorOptions) error {
+func StopNotebook(ctx context.Context, o session.Options, d OpenOptions) error {
 	return atNotebook(ctx, o, "stop\n", func(c *Cluster, said notebookSaid) error {
 		if said.pods > 0 {
 			return noNotebook(c, "its pod does not end")
@@ -102,7 +102,7 @@ func noNotebook(c *Cluster, detail string) error {
 }
 
 // OpenDashboard tells how the dashboard is opened, and leads there until ctx ends: no other way does.
-func OpenDashboard(ctx context.Context, o session.Options, d DoorOptions) error {
+func OpenDashboard(ctx context.Context, o session.Options, d OpenOptions) error {
 	c, err := enter(ctx, o)
 	if err != nil {
 		return err
@@ -119,11 +119,11 @@ func OpenDashboard(ctx context.Context, o session.Options, d DoorOptions) error 
 	if said["service"] == "" || said["token"] == "" {
 		return c.misunderstood("dashboard")
 	}
-	return c.lead(ctx, d, "the dashboard", said["service"], func(at string) string { return "http://" + at + "/" }, said["token"])
+	return c.tunnelTo(ctx, d, "the dashboard", said["service"], func(at string) string { return "http://" + at + "/" }, said["token"])
 }
 
-// lead passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.
-func (c *Cluster) lead(ctx context.Context, d DoorOptions, what, service string, open func(at string) string, token string) error {
+// tunnelTo passes a port of this machine on to a service of the cluster, which every node knows, until ctx ends.
+func (c *Cluster) tunnelTo(ctx context.Context, d OpenOptions, what, service string, open func(at string) string, token string) error {
 	at, err := serviceAddress(service)
 	if err != nil {
 		return c.misunderstood(what)
@@ -147,14 +147,14 @@ func (c *Cluster) lead(ctx context.Context, d DoorOptions, what, service string,
 }
 
 // show tells where it is. Programs are not told secrets.
-func (d DoorOptions) show(ctx context.Context, what, at, open, token string) error {
+func (d OpenOptions) show(ctx context.Context, what, at, open, token string) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(struct {
 			URL    string `json:"url"`
 			Tunnel bool   `json:"tunnel"` // it ends with this program
 		}{"http://" + at + "/", true})
 	}
-	if err := report.PrintDoor(d.Out, what, open, token, d.port); err != nil || d.Open == nil {
+	if err := report.PrintOpened(d.Out, what, open, token, d.port); err != nil || d.Open == nil {
 		return err
 	}
 	if err := d.Open(ctx, open); err != nil {

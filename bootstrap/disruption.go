@@ -10,16 +10,16 @@ import (
 	"kgpu.dev/kgpu/scripts"
 )
 
-// Disturbance is a node whose pods a plan moves away, or ends where no other node can have them. It may have none now, and get
+// Disruption is a node whose pods a plan moves away, or ends where no other node can have them. It may have none now, and get
 // some before its turn, from the nodes that are drained before it, say.
-type Disturbance struct {
+type Disruption struct {
 	Node, Reason string
 	Pods         []string // namespace/name, of those that a drain concerns
 	WithCards    []string // of these, those that hold cards
 }
 
-// disturbances are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
-func disturbances(ctx context.Context, s *session.Session, g *graph.Graph) ([]Disturbance, error) {
+// disruptions are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
+func disruptions(ctx context.Context, s *session.Session, g *graph.Graph) ([]Disruption, error) {
 	nodes, reasons := g.Drained()
 	if len(nodes) == 0 {
 		return nil, nil
@@ -29,9 +29,9 @@ func disturbances(ctx context.Context, s *session.Session, g *graph.Graph) ([]Di
 	if err != nil {
 		return nil, session.FactsError(cp, err)
 	}
-	var found []Disturbance
+	var found []Disruption
 	for _, node := range nodes {
-		d := Disturbance{Node: node, Reason: reasons[node]}
+		d := Disruption{Node: node, Reason: reasons[node]}
 		for line := range strings.Lines(string(out)) {
 			f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 			if len(f) != 3 || f[0] != node {
@@ -49,16 +49,16 @@ func disturbances(ctx context.Context, s *session.Session, g *graph.Graph) ([]Di
 	return found, nil
 }
 
-// Disturbing reports whether any of the nodes has pods.
-func Disturbing(nodes []Disturbance) bool {
-	return slices.ContainsFunc(nodes, func(d Disturbance) bool { return len(d.Pods) > 0 })
+// Disrupting reports whether any of the nodes has pods.
+func Disrupting(nodes []Disruption) bool {
+	return slices.ContainsFunc(nodes, func(d Disruption) bool { return len(d.Pods) > 0 })
 }
 
-// agreed asks whether the plan may disturb what runs, and keeps the answer: the nodes that may be drained whatever runs
+// agreed asks whether the plan may disrupt what runs, and keeps the answer: the nodes that may be drained whatever runs
 // there when it is their turn.
 func (s *story) agreed(ctx context.Context, g *graph.Graph) error {
 	s.drains = nil
-	found, err := disturbances(ctx, s.Session, g)
+	found, err := disruptions(ctx, s.Session, g)
 	if err != nil || len(found) == 0 {
 		return err
 	}
