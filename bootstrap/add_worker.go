@@ -22,13 +22,13 @@ import (
 
 // AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only the control plane and the
 // new hosts are contacted. A host that the file has already is no error: the command may be repeated.
-func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way Way, show func(*graph.Graph) error) error {
+func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
 	path := o.Inventory.Path
-	ssh, err := way.draft()
+	ssh, err := way.Draft()
 	if err != nil {
 		return err
 	}
-	if _, err := common(path, o.Inventory.Cluster, ssh, time.Time{}); err != nil {
+	if _, err := inventory.Template(path, o.Inventory.Cluster, ssh, time.Time{}); err != nil {
 		return err
 	}
 	data, err := os.ReadFile(path)

@@ -59,7 +59,7 @@ func content(t *testing.T, path string) string {
 func TestAddWorker(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { return nil }); err != nil {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := before + fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d}}\n", w1.Port); content(t, o.Inventory.Path) != want {
@@ -77,7 +77,7 @@ func TestAddWorker(t *testing.T) {
 	o.Inventory, s.did = inv, nil
 	before = content(t, o.Inventory.Path)
 	w1.Address = "LOCALHOST."
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, Way{}, func(*graph.Graph) error { return nil }); err != nil {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, inventory.Way{}, func(*graph.Graph) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
@@ -85,7 +85,7 @@ func TestAddWorker(t *testing.T) {
 	}
 	var usage *reason.UsageError
 	for _, other := range []inventory.Target{{Address: "localhost", User: "joe"}, {Address: "localhost", Port: 22}} {
-		if err := AddWorker(t.Context(), o, []inventory.Target{other}, Way{}, nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), fmt.Sprintf("as root@localhost:%d", w1.Port)) {
+		if err := AddWorker(t.Context(), o, []inventory.Target{other}, inventory.Way{}, nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), fmt.Sprintf("as root@localhost:%d", w1.Port)) {
 			t.Errorf("%+v: %v", other, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestAddWorkerAnotherWay(t *testing.T) {
 		if !asks {
 			o.Trust = nil
 		}
-		if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{User: "root", Key: key, SudoPassword: "${SUDO}", AcceptNew: !asks}, func(*graph.Graph) error { return nil }); err != nil {
+		if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{User: "root", Key: key, SudoPassword: "${SUDO}", AcceptNew: !asks}, func(*graph.Graph) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		added, _ := strings.CutPrefix(content(t, o.Inventory.Path), text)
@@ -136,7 +136,7 @@ func TestAddWorkerAnotherWay(t *testing.T) {
 
 // What is wrong with the way is the command line's, and no host is contacted.
 func TestAddWorkerWrongWay(t *testing.T) {
-	for want, way := range map[string]Way{"ssh.user: ": {User: "-oProxyCommand"}, "--sudo-password ": {SudoPassword: "hunter22"}} {
+	for want, way := range map[string]inventory.Way{"ssh.user: ": {User: "-oProxyCommand"}, "--sudo-password ": {SudoPassword: "hunter22"}} {
 		s, o, w1 := growing(t)
 		s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
 		usage := (*reason.UsageError)(nil)
@@ -151,7 +151,7 @@ func TestAddWorkerOutOfReach(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
 	s.servers["w1"].Stop()
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { return nil })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil })
 	if !errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) || content(t, o.Inventory.Path) != before {
 		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
 	}
@@ -161,7 +161,7 @@ func TestAddWorkerOutOfReach(t *testing.T) {
 func TestAddWorkerThatIsLost(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { s.servers["w1"].Stop(); return nil })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { s.servers["w1"].Stop(); return nil })
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.SSHLost || all[0].Host != "localhost" || content(t, o.Inventory.Path) != before {
 		t.Errorf("%v; the inventory is\n%s", err, content(t, o.Inventory.Path))
 	}
@@ -187,7 +187,7 @@ func TestNameNew(t *testing.T) {
 func TestAddWorkerToAFileThatChanges(t *testing.T) {
 	s, o, w1 := growing(t)
 	mine := content(t, o.Inventory.Path) + "# mine\n"
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { return os.WriteFile(o.Inventory.Path, []byte(mine), 0o600) })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return os.WriteFile(o.Inventory.Path, []byte(mine), 0o600) })
 	var usage *reason.UsageError
 	if !errors.As(err, &usage) || content(t, o.Inventory.Path) != mine || len(s.did) > 0 {
 		t.Errorf("%v; done %q; the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
@@ -204,7 +204,7 @@ func TestAddWorkerToAFileThatCannotBeWritten(t *testing.T) {
 	o.Inventory.Path = path
 	s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
 	usage := (*reason.UsageError)(nil)
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { return nil }); !errors.As(err, &usage) {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil }); !errors.As(err, &usage) {
 		t.Errorf("%v", err)
 	}
 }

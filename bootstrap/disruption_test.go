@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // drivers is a site whose workers are nodes, and are drained for a driver.
@@ -31,25 +32,25 @@ func TestAgreementReachesTheDrains(t *testing.T) {
 	no := errors.New("no")
 	for name, c := range map[string]struct {
 		pods    string
-		agree   func(asked int, d []Disruption) (bool, error)
+		agree   func(asked int, d []session.Disruption) (bool, error)
 		changes bool // a worker's, after the plan was shown
 		asked   int
 		want    string // what the drains were given
 		err     error
 	}{
-		"pods on one":               {pods: "w1\tml/train-0\tcards\n", agree: func(int, []Disruption) (bool, error) { return true, nil }, asked: 1, want: all},
-		"nobody to ask about":       {agree: func(int, []Disruption) (bool, error) { return false, nil }, asked: 1, want: "map[]"},
-		"agreed without a question": {agree: func(int, []Disruption) (bool, error) { return true, nil }, asked: 1, want: all},
-		"no":                        {pods: "w1\tml/train-0\tcards\n", agree: func(int, []Disruption) (bool, error) { return false, no }, asked: 1, want: "map[]", err: no},
-		"another plan":              {agree: func(asked int, _ []Disruption) (bool, error) { return asked == 1, nil }, changes: true, asked: 2, want: "map[]"},
+		"pods on one":               {pods: "w1\tml/train-0\tcards\n", agree: func(int, []session.Disruption) (bool, error) { return true, nil }, asked: 1, want: all},
+		"nobody to ask about":       {agree: func(int, []session.Disruption) (bool, error) { return false, nil }, asked: 1, want: "map[]"},
+		"agreed without a question": {agree: func(int, []session.Disruption) (bool, error) { return true, nil }, asked: 1, want: all},
+		"no":                        {pods: "w1\tml/train-0\tcards\n", agree: func(int, []session.Disruption) (bool, error) { return false, no }, asked: 1, want: "map[]", err: no},
+		"another plan":              {agree: func(asked int, _ []session.Disruption) (bool, error) { return asked == 1, nil }, changes: true, asked: 2, want: "map[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := drivers(t)
 			s.pods = c.pods
 			asked := 0
-			o.Agree = func(d []Disruption) (bool, error) {
+			o.Agree = func(d []session.Disruption) (bool, error) {
 				asked++
-				if len(d) != 2-(asked-1) || Disrupting(d) != (c.pods != "") {
+				if len(d) != 2-(asked-1) || session.Disrupting(d) != (c.pods != "") {
 					t.Errorf("asked about %+v", d)
 				}
 				if c.changes {

@@ -313,7 +313,7 @@ func (p *examination) told(ctx context.Context, g *graph.Graph) string {
 	for _, s := range g.Steps {
 		fmt.Fprintf(&what, "%s: %s (%s)\n", s.Host, s.Title, s.Reason)
 	}
-	disrupted, err := disruptions(ctx, p.Session, g)
+	disrupted, err := p.Disruptions(ctx, g)
 	if err != nil {
 		disrupted = nil // an API server that does not answer has no pods to tell of; a drain waits for it, and fails
 	}

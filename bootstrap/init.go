@@ -29,7 +29,7 @@ type InitOptions struct {
 	Cluster         string // name; empty: the default
 	Modern          bool   // flannel and containerd, whatever the hosts could run
 
-	Way
+	inventory.Way
 
 	// Follow is what comes behind the name of a command that shall use this inventory: flags and a file, with a blank in front;
 	// empty: it is found where it is.
@@ -46,11 +46,11 @@ func Init(ctx context.Context, o InitOptions) error {
 	if err := o.absent(); err != nil {
 		return err
 	}
-	ssh, err := o.draft()
+	ssh, err := o.Draft()
 	if err != nil {
 		return err
 	}
-	common, err := common(o.path(), cmp.Or(o.Cluster, "kgpu"), ssh, o.Now)
+	common, err := inventory.Template(o.path(), cmp.Or(o.Cluster, "kgpu"), ssh, o.Now)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func TestNoPlaceForTheKubeconfig(t *testing.T) {
 				s, o, w1 := growing(t)
 				prepare(o.Kubeconfig)
 				before := content(t, o.Inventory.Path)
-				err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, noPlan(t))
+				err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, noPlan(t))
 				if content(t, o.Inventory.Path) != before {
 					t.Error("the inventory was changed")
 				}
@@ -102,7 +102,7 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 	}
 	put(t, o.Kubeconfig, fetchedElsewhere+""+string(text))
 	no := errors.New("no, thanks")
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(*graph.Graph) error { return no }); !errors.Is(err, no) {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return no }); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
 }

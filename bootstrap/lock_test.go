@@ -111,7 +111,7 @@ func TestTheSecondOperator(t *testing.T) {
 		"reset": func(o Options) error { return Reset(t.Context(), o, nil, never) },
 		"smoke": func(o Options) error { return Smoke(t.Context(), o) },
 		"add-worker": func(o Options) error {
-			return AddWorker(t.Context(), o, []inventory.Target{{Address: o.Inventory.Hosts[1].Address}}, Way{}, never)
+			return AddWorker(t.Context(), o, []inventory.Target{{Address: o.Inventory.Hosts[1].Address}}, inventory.Way{}, never)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -92,13 +92,13 @@ func (o Options) leaving(names []string) ([]string, error) {
 // unreachable reports whether nothing could be asked of a host.
 func unreachable(err error) bool {
 	all := reason.All(err)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(e *reason.Error) bool { return !slices.Contains(connecting, e.ID) })
+	return len(all) > 0 && !slices.ContainsFunc(all, func(e *reason.Error) bool { return !session.Unreached(e) })
 }
 
 // adviseForce adds to the errors of workers that could not be reached how to do without them.
 func adviseForce(err error, workers []string) error {
 	for _, e := range reason.All(err) {
-		if slices.Contains(workers, e.Host) && slices.Contains(connecting, e.ID) && e.Step == "" {
+		if slices.Contains(workers, e.Host) && session.Unreached(e) {
 			e.Advice = e.AdviceLine() + "; or, if a worker will not come back: the same command with --force"
 		}
 	}
@@ -110,11 +110,11 @@ func (r Removal) sure(ctx context.Context, s *session.Session, o Options, g *gra
 	if err := r.Show(g); err != nil || g.Empty() {
 		return err
 	}
-	found, err := disruptions(ctx, s, g)
+	found, err := s.Disruptions(ctx, g)
 	switch {
 	case err != nil:
 		return err
-	case Disrupting(found):
+	case session.Disrupting(found):
 		_, err := o.Agree(found)
 		return err
 	}

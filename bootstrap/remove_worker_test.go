@@ -14,6 +14,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -38,7 +39,7 @@ func leavers(t *testing.T) (*site, Options) {
 	if err := os.WriteFile(o.Inventory.Path, []byte(threeNamed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.Agree = func(d []Disruption) (bool, error) { t.Errorf("asked about %+v", d); return false, nil }
+	o.Agree = func(d []session.Disruption) (bool, error) { t.Errorf("asked about %+v", d); return false, nil }
 	return s, o
 }
 
@@ -79,8 +80,8 @@ func (s *site) told() string {
 func TestRemoveWorker(t *testing.T) {
 	s, o := leavers(t)
 	s.pods = "w2\tml/train-0\tcards\nw2\tweb/shop\t\nw1\tml/other\tcards\n"
-	var asked []Disruption
-	o.Agree = func(d []Disruption) (bool, error) { asked = d; wantFile(t, o); return true, nil }
+	var asked []session.Disruption
+	o.Agree = func(d []session.Disruption) (bool, error) { asked = d; wantFile(t, o); return true, nil }
 	if err := RemoveWorker(t.Context(), o, leave("w2")); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestRemoveWorkerAsks(t *testing.T) {
 	t.Run("about pods", func(t *testing.T) {
 		s, o := leavers(t)
 		s.pods = "w2\tml/train-0\tcards\n"
-		o.Agree = func([]Disruption) (bool, error) { return false, no }
+		o.Agree = func([]session.Disruption) (bool, error) { return false, no }
 		if err := RemoveWorker(t.Context(), o, leave("w2")); !errors.Is(err, no) || len(s.did) > 0 {
 			t.Errorf("%v; did %q", err, s.did)
 		}

@@ -3,9 +3,11 @@
 package bootstrap
 
 import (
+	"context"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/access"
+	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
@@ -21,11 +23,10 @@ type Options struct {
 
 	// Agree is asked before nodes are drained: an error ends the story, nothing is changed. It need not bother anybody where no
 	// node has pods: agreed is false then, and pods with cards that come to a node before its turn keep it from being drained.
-	Agree          func([]Disruption) (agreed bool, err error)
-	Without        func(hosts []string) string // the command for these hosts only; without any, HOST… stands for them; nil: no command is told
-	Opened         func(access.Notebook)       // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
-	MaxUnavailable int                         // nodes that may be drained at the same time; zero: one
-	Now            func() time.Time            // the clock; nil: this machine's
+	Agree          func([]session.Disruption) (agreed bool, err error)
+	Opened         func(access.Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
+	MaxUnavailable int                   // nodes that may be drained at the same time; zero: one
+	Now            func() time.Time      // the clock; nil: this machine's
 }
 
 // story is a session and what is wanted of it.
@@ -44,3 +45,21 @@ func newStory(o Options) *story { return &story{Session: session.New(o.Options),
 
 // cluster is the cluster of the story, to be got into.
 func (s *story) cluster() *access.Cluster { return access.To(s.Session, s.want.Kubeconfig) }
+
+// agreed asks whether the plan may disrupt what runs, and keeps the answer: the nodes that may be drained whatever runs
+// there when it is their turn.
+func (s *story) agreed(ctx context.Context, g *graph.Graph) error {
+	s.drains = nil
+	found, err := s.Disruptions(ctx, g)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	yes, err := s.want.Agree(found)
+	if err != nil || !yes {
+		return err
+	}
+	for _, d := range found {
+		s.drains = append(s.drains, d.Node)
+	}
+	return nil
+}

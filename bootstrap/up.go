@@ -22,7 +22,7 @@ func Up(ctx context.Context, o Options, show func(*graph.Graph) error) error {
 	if err != nil {
 		return err
 	}
-	return o.adviseWithout(hosts, converge(ctx, o, hosts, show, func(map[string]*facts.Host) error { return nil }))
+	return o.AdviseWithout(hosts, converge(ctx, o, hosts, show, func(map[string]*facts.Host) error { return nil }))
 }
 
 // Plan says what Up would do. It changes nothing.

@@ -82,7 +82,7 @@ func TestAddWorkerOfTheClustersVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Inventory = inv
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, show); err != nil {
+	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(shown, []string{"localhost 1.36.1"}) {
@@ -196,7 +196,7 @@ func TestAddWorkerWithoutTheClustersPatch(t *testing.T) {
 	s, o, w1 := growing(t)
 	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return id == string(reason.PackageMissing) })
 	s.offers = map[string]string{"w1": "offers=1.36 yes 1.36.5\n"}
-	err := AddWorker(t.Context(), o, []inventory.Target{w1}, Way{}, func(g *graph.Graph) error { t.Errorf("it is planned: %v", installed(g)); return nil })
+	err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(g *graph.Graph) error { t.Errorf("it is planned: %v", installed(g)); return nil })
 	if e := (*reason.Error)(nil); !errors.As(err, &e) || e.ID != reason.PackageMissing || e.Host != "localhost" || !strings.HasPrefix(e.AdviceLine(), "a new node gets the version of its cluster") {
 		t.Errorf("%v", err)
 	}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 )
 
 // agree asks before pods that run are moved away from their nodes. --yes agrees to all drains; without it, nobody is asked
 // about nodes that have nothing to lose.
-func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disruption) (bool, error) {
-	if !c.Bool("yes") && !bootstrap.Disrupting(nodes) {
+func (t *terminal) agree(c *cli.Context, nodes []session.Disruption) (bool, error) {
+	if !c.Bool("yes") && !session.Disrupting(nodes) {
 		return false, nil
 	}
 	err := t.confirm(c, disrupted(nodes), "yes")
@@ -28,7 +28,7 @@ func (t *terminal) agree(c *cli.Context, nodes []bootstrap.Disruption) (bool, er
 const otherPods = 8
 
 // disrupted says which nodes are drained, why, and what that ends.
-func disrupted(nodes []bootstrap.Disruption) string {
+func disrupted(nodes []session.Disruption) string {
 	var lines, idle []string
 	say := func(text string) { lines = append(lines, text) }
 	for _, d := range nodes {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -23,7 +23,7 @@ func TestDisrupted(t *testing.T) {
 		pods = append(pods, fmt.Sprintf("default/shop-7d9c5b6f4-%05d", i))
 	}
 	cards := []string{"ml/train-resnet-0", "ml/train-resnet-1"}
-	nodes := []bootstrap.Disruption{
+	nodes := []session.Disruption{
 		{Node: "gpu-1", Reason: "nouveau is in use: the host reboots", Pods: slices.Concat(pods, cards), WithCards: cards},
 		{Node: "gpu-2", Reason: "it leaves the cluster", Pods: cards[:1], WithCards: cards[:1]},
 		{Node: "gpu-3", Reason: "it is drained in its turn"}, {Node: "gpu-4", Reason: "so is that"},
@@ -48,10 +48,10 @@ without does not come back.`
 
 // Whoever says yes, or --yes, agrees to all drains. Where nothing runs nobody is asked, and nobody has agreed.
 func TestAgree(t *testing.T) {
-	idle := []bootstrap.Disruption{{Node: "gpu-1"}}
-	busy := append(slices.Clone(idle), bootstrap.Disruption{Node: "gpu-2", Pods: []string{"ml/train-0"}})
+	idle := []session.Disruption{{Node: "gpu-1"}}
+	busy := append(slices.Clone(idle), session.Disruption{Node: "gpu-2", Pods: []string{"ml/train-0"}})
 	for _, c := range []struct {
-		nodes             []bootstrap.Disruption
+		nodes             []session.Disruption
 		typed             string
 		flags             []string
 		asked, agreed, ok bool

@@ -61,8 +61,8 @@ func initInventory(c *cli.Context) error {
 }
 
 // way is how the command line says that new hosts are reached.
-func way(c *cli.Context) bootstrap.Way {
-	return bootstrap.Way{User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), AcceptNew: c.Bool("accept-new")}
+func way(c *cli.Context) inventory.Way {
+	return inventory.Way{User: c.String("user"), Key: c.String("key"), SudoPassword: c.String("sudo-password"), AcceptNew: c.Bool("accept-new")}
 }
 
 // targets are the hosts of the command line and of --scan.

@@ -183,7 +183,7 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 	o := options(c, inv, t)
 	o.Without = func(hosts []string) string { return onlyFor(c, inv, hosts) }
 	o.Opened = func(n access.Notebook) { t.notebook = &n }
-	o.Agree = func(d []bootstrap.Disruption) (bool, error) { return t.agree(c, d) }
+	o.Agree = func(d []session.Disruption) (bool, error) { return t.agree(c, d) }
 	ended := record(c, inv, o.Run, t)
 	if c.Command.Name != "plan" {
 		t.Emit(event.Event{Time: time.Now(), Run: o.Run, Kind: event.Begin, Schema: event.Schema, Text: commandLine(c)})

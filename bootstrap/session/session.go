@@ -42,6 +42,9 @@ type Options struct {
 	Limit     []string // host IDs, beside the control planes; empty: all
 	Command   string   // what others are told this run does: "up inventory.yaml"; no secret
 
+	// Without is the command that does the same for these hosts only; without any, HOST… stands for them. nil: no command is told.
+	Without func(hosts []string) string
+
 	// Trust says whether a host's key that nobody here knows is the right one; nil: nobody can be asked.
 	Trust func(*remote.UnknownKeyError) bool
 }

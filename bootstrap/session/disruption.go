@@ -1,4 +1,4 @@
-package bootstrap
+package session
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/scripts"
 )
 
@@ -18,16 +17,16 @@ type Disruption struct {
 	WithCards    []string // of these, those that hold cards
 }
 
-// disruptions are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
-func disruptions(ctx context.Context, s *session.Session, g *graph.Graph) ([]Disruption, error) {
+// Disruptions are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
+func (s *Session) Disruptions(ctx context.Context, g *graph.Graph) ([]Disruption, error) {
 	nodes, reasons := g.Drained()
 	if len(nodes) == 0 {
 		return nil, nil
 	}
 	cp := s.AdminPlane().ID()
-	out, err := s.Ask(ctx, cp, session.Question{Name: "pods", Script: scripts.Pods(), Bounds: session.FactsBounds})
+	out, err := s.Ask(ctx, cp, Question{Name: "pods", Script: scripts.Pods(), Bounds: FactsBounds})
 	if err != nil {
-		return nil, session.FactsError(cp, err)
+		return nil, FactsError(cp, err)
 	}
 	var found []Disruption
 	for _, node := range nodes {
@@ -52,22 +51,4 @@ func disruptions(ctx context.Context, s *session.Session, g *graph.Graph) ([]Dis
 // Disrupting reports whether any of the nodes has pods.
 func Disrupting(nodes []Disruption) bool {
 	return slices.ContainsFunc(nodes, func(d Disruption) bool { return len(d.Pods) > 0 })
-}
-
-// agreed asks whether the plan may disrupt what runs, and keeps the answer: the nodes that may be drained whatever runs
-// there when it is their turn.
-func (s *story) agreed(ctx context.Context, g *graph.Graph) error {
-	s.drains = nil
-	found, err := disruptions(ctx, s.Session, g)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	yes, err := s.want.Agree(found)
-	if err != nil || !yes {
-		return err
-	}
-	for _, d := range found {
-		s.drains = append(s.drains, d.Node)
-	}
-	return nil
 }

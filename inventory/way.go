@@ -1,4 +1,4 @@
-package bootstrap
+package inventory
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/inventory"
 )
 
 // Way is how a command line says that new hosts are reached. What is empty is left to the inventory, ssh_config and the defaults.
@@ -19,9 +18,9 @@ type Way struct {
 	AcceptNew    bool   // trust the keys of hosts that nobody here knows, and pin them in the inventory
 }
 
-// draft is the way as the inventory says it: paths are absolute, or begin at the home directory.
-func (w Way) draft() (inventory.DraftSSH, error) {
-	s := inventory.DraftSSH{User: w.User, Key: w.Key, SudoPassword: w.SudoPassword}
+// Draft is the way as the inventory says it: paths are absolute, or begin at the home directory.
+func (w Way) Draft() (DraftSSH, error) {
+	s := DraftSSH{User: w.User, Key: w.Key, SudoPassword: w.SudoPassword}
 	var err error
 	if s.Key != "" {
 		if s.Key, err = portable(s.Key); err != nil {
@@ -31,7 +30,7 @@ func (w Way) draft() (inventory.DraftSSH, error) {
 	if s.SudoPassword == "" {
 		return s, nil
 	}
-	if _, err := inventory.ParseSecret(s.SudoPassword); err != nil {
+	if _, err := ParseSecret(s.SudoPassword); err != nil {
 		return s, &reason.UsageError{Message: "--sudo-password " + err.Error()}
 	}
 	if file, ok := strings.CutPrefix(s.SudoPassword, "file:"); ok {
@@ -58,15 +57,15 @@ func portable(path string) (string, error) {
 	return path, nil
 }
 
-// common is an inventory with what is said for all hosts, and with one that there is not. What is wrong with that is the command
+// Template is an inventory with what is said for all hosts, and with one that there is not. What is wrong with that is the command
 // line's.
-func common(path, cluster string, ssh inventory.DraftSSH, now time.Time) (*inventory.Inventory, error) {
-	draft := inventory.Draft{
-		Cluster: cluster, Version: catalog.Default, Network: inventory.Weave, Runtime: inventory.Docker, SSH: ssh,
-		Hosts: []inventory.DraftHost{{Address: "192.0.2.1", Role: inventory.ControlPlane}}, // an address for documentation: RFC 5737
+func Template(path, cluster string, ssh DraftSSH, now time.Time) (*Inventory, error) {
+	draft := Draft{
+		Cluster: cluster, Version: catalog.Default, Network: Weave, Runtime: Docker, SSH: ssh,
+		Hosts: []DraftHost{{Address: "192.0.2.1", Role: ControlPlane}}, // an address for documentation: RFC 5737
 	}
-	inv, err := inventory.Decode(path, draft.Text(), inventory.Options{Now: now})
-	var wrong inventory.Errors
+	inv, err := Decode(path, draft.Text(), Options{Now: now})
+	var wrong Errors
 	if errors.As(err, &wrong) {
 		var said []string
 		for _, p := range wrong {

@@ -1,4 +1,4 @@
-package bootstrap
+package session
 
 import (
 	"fmt"
@@ -14,15 +14,18 @@ var connecting = []reason.ID{
 	reason.SSHCommandRefused, reason.SSHSessionRefused, reason.SudoRefused, reason.FactsFailed,
 }
 
+// Unreached reports whether an error says that nothing could be asked of its host.
+func Unreached(e *reason.Error) bool { return e.Step == "" && slices.Contains(connecting, e.ID) }
+
 // longList is how many hosts an advice names before it is too long to be read.
 const longList = 5
 
-// adviseWithout adds to the errors of workers that could not be reached, or asked, the command that does without them. A run
+// AdviseWithout adds to the errors of workers that could not be reached, or asked, the command that does without them. A run
 // does not leave a host out by itself at its start: it may be a typing error.
-func (o Options) adviseWithout(hosts []inventory.Host, err error) error {
+func (o Options) AdviseWithout(hosts []inventory.Host, err error) error {
 	out := map[string]*reason.Error{}
 	for _, e := range reason.All(err) {
-		if e.Step == "" && slices.Contains(connecting, e.ID) {
+		if Unreached(e) {
 			out[e.Host] = e
 		}
 	}
