@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report"

@@ -14,11 +14,11 @@ func TestRooms(t *testing.T) {
 	const own = "kgpu.dev/kgpu/bootstrap/"
 	for folder, strangers := range map[string][]string{
 		".": {
-			own + "remote", own + "history", own + "timeline", own + "jupyter", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp",
+			own + "remote", own + "history", own + "records/timeline", own + "access/jupyter", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh", "github.com/pkg/sftp",
 			"net", "net/http", "net/netip", "net/url", "os/exec", "crypto/rand", "crypto/tls", "crypto/x509",
 		},
 		"session": {
-			own + "kubeconfig", own + "preflight", own + "catalog", own + "report", own + "records", "net", "net/http", "os/exec", "go.yaml.in/yaml/v3",
+			own + "access/kubeconfig", own + "preflight", own + "catalog", own + "report", own + "records", "net", "net/http", "os/exec", "go.yaml.in/yaml/v3",
 		},
 		"access": {
 			own + "run", own + "preflight", own + "records", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh",
@@ -30,7 +30,7 @@ func TestRooms(t *testing.T) {
 		"machine":  {own + "graph", own + "plan", own + "preflight", own + "remote", own + "session"},
 		"proposal": {own + "plan"},
 		"smoke":    {own + "plan"},
-		"records":  {own + "remote", own + "run", own + "plan", own + "kubeconfig", own + "jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
+		"records":  {own + "remote", own + "run", own + "plan", own + "access/kubeconfig", own + "access/jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
 	} {
 		room, err := build.ImportDir(folder, 0)
 		if err != nil {

@@ -19,9 +19,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/records"
+	"kgpu.dev/kgpu/bootstrap/records/support"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
-	"kgpu.dev/kgpu/bootstrap/support"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
 )

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-run=${1:-bootstrap/timeline/testdata/three.jsonl}
+run=${1:-bootstrap/records/timeline/testdata/three.jsonl}
 chromium=${CHROMIUM:-chromium}
 into=docs/images
 size=1400,1130

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/support"
+	"kgpu.dev/kgpu/bootstrap/records/support"
 )
 
 // supported runs support.sh with the sandbox's stubs in front and little patience.

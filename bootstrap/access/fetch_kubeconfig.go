@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 )
 
 // Forget takes back what led from here to a cluster that is gone.

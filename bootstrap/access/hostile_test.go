@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/report/reporttest"

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"

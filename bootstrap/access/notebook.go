@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/jupyter"
+	"kgpu.dev/kgpu/bootstrap/access/jupyter"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/smoke"
 )

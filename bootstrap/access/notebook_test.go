@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/access/jupyter"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/jupyter"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/bootstrap/session"

@@ -16,7 +16,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/support"
+	"kgpu.dev/kgpu/bootstrap/records/support"
 	"kgpu.dev/kgpu/inventory"
 )
 

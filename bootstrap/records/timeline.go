@@ -12,7 +12,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/reason"
-	"kgpu.dev/kgpu/bootstrap/timeline"
+	"kgpu.dev/kgpu/bootstrap/records/timeline"
 )
 
 // TimelineOptions say what Timeline draws, and where. At most one of Page and Trace is wanted.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
-	"kgpu.dev/kgpu/bootstrap/kubeconfig/clustertest"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 )
 
 // A certificate that is somebody else's, or for another key, makes no kubeconfig.

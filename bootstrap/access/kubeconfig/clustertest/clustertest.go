@@ -21,7 +21,7 @@ import (
 	"github.com/pkg/sftp"
 	"go.yaml.in/yaml/v3"
 
-	"kgpu.dev/kgpu/bootstrap/kubeconfig"
+	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 )
 
