@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -12,7 +13,7 @@ import (
 // Dashboard deploys the dashboard, and access.OpenDashboard opens it. It returns, for people, what has become of it.
 func Dashboard(ctx context.Context, o Options, admin bool) (string, error) {
 	return "done: the dashboard is deployed", o.dashboard(ctx, func(s *session.Session) (*graph.Graph, error) {
-		if v := plan.Settled(s.Inventory, s.Facts).Kubernetes.Version; v.Minor < plan.DashboardSince {
+		if v := machine.SetOf(s.Inventory, s.Facts).Inventory.Kubernetes.Version; v.Minor < plan.DashboardSince {
 			return nil, reason.Usagef("the dashboard needs Kubernetes 1.%d or newer, and the cluster has %s", plan.DashboardSince, v)
 		}
 		return plan.Dashboard(s.Inventory, s.Facts, admin)

@@ -23,14 +23,17 @@ func TestRooms(t *testing.T) {
 		"access": {
 			own + "run", own + "preflight", own + "records", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh",
 		},
-		"graph":    {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
-		"run":      {own + "catalog", own + "plan"},
-		"report":   {own + "plan"},
-		"manifest": {own + "graph", own + "plan"},
-		"machine":  {own + "graph", own + "plan", own + "preflight", own + "remote", own + "session"},
-		"proposal": {own + "plan"},
-		"smoke":    {own + "plan"},
-		"records":  {own + "remote", own + "run", own + "plan", own + "access/kubeconfig", own + "access/jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
+		"graph":     {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
+		"run":       {own + "catalog", own + "plan"},
+		"report":    {own + "plan"},
+		"manifest":  {own + "graph", own + "plan"},
+		"machine":   {own + "graph", own + "plan", own + "preflight", own + "remote", own + "session"},
+		"doctor":    {own + "plan", own + "remote", own + "session"},
+		"preflight": {own + "plan", own + "remote", own + "session"},
+		"status":    {own + "plan", own + "remote", own + "session"},
+		"proposal":  {own + "plan"},
+		"smoke":     {own + "plan"},
+		"records":   {own + "remote", own + "run", own + "plan", own + "access/kubeconfig", own + "access/jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
 	} {
 		room, err := build.ImportDir(folder, 0)
 		if err != nil {

@@ -61,7 +61,7 @@ func (s *story) prove(ctx context.Context, newNotebook, owed bool) error {
 	}
 	devices, err := s.openNotebook(ctx, newNotebook)
 	if devices != nil {
-		table.Seen(plan.NotebookNamespace, devices.By(), devices.Cards)
+		table.Seen(catalog.NotebookNamespace, devices.By(), devices.Cards)
 	}
 	for _, r := range held {
 		s.proven(hosts, r)

@@ -6,6 +6,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/status"
@@ -55,7 +56,7 @@ func (s *story) observe(ctx context.Context) *status.Report {
 		seen[at[h.ID()]] = s.observeHost(ctx, h)
 		return nil
 	})
-	return status.Judge(s.Inventory, seen, status.Plan(s.Inventory, seen), time.Now())
+	return status.Judge(s.Inventory, seen, status.Pending(s.Inventory, seen, plan.Up), time.Now())
 }
 
 // observeHost asks one. A connection over which something failed is not used again.

@@ -8,7 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -38,7 +38,7 @@ type story struct {
 }
 
 // settled is the inventory with the version of Kubernetes that the cluster runs, as far as it was looked at.
-func (s *story) settled() *inventory.Inventory { return plan.Settled(s.Inventory, s.Facts) }
+func (s *story) settled() *inventory.Inventory { return machine.SetOf(s.Inventory, s.Facts).Inventory }
 
 // newStory has no connections yet.
 func newStory(o Options) *story { return &story{Session: session.New(o.Options), want: o} }

@@ -15,6 +15,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/access"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -132,7 +133,7 @@ func warnOfUser(c *access.Cluster, u plan.User, until time.Time, enforced string
 	if u.Role == "view" || enforced == "baseline" || enforced == "restricted" {
 		return
 	}
-	if plan.NamespacesRefusePods(plan.Settled(c.Inventory, c.Facts)) {
+	if plan.NamespacesRefusePods(machine.SetOf(c.Inventory, c.Facts).Inventory) {
 		c.Warn("the namespace %[1]s lets pods have the files and the network of their node, and with those the cluster: `kubectl label namespace %[1]s pod-security.kubernetes.io/enforce=baseline` refuses them", u.Namespace)
 		return
 	}

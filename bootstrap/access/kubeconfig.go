@@ -14,6 +14,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
@@ -165,12 +166,12 @@ func renamed(inside *kubeconfig.Access, cluster string, cp inventory.Host, reach
 	a.Cluster, a.User, a.Context = cluster, cluster+"-admin", cluster
 	if machine.OwnAPIName(inside.Name()) {
 		if at := addressOf(cp, reached); at.IsValid() {
-			a.Server, a.TLSServerName = "https://"+netip.AddrPortFrom(at, 6443).String(), inside.Name()
+			a.Server, a.TLSServerName = "https://"+netip.AddrPortFrom(at, catalog.APIPort).String(), inside.Name()
 		}
 		return &a
 	}
 	if at, err := netip.ParseAddr(cp.Address); err == nil && cp.SSH.Bastion == nil && cp.PrivateAddress.IsValid() {
-		a.Server = "https://" + netip.AddrPortFrom(at, 6443).String()
+		a.Server = "https://" + netip.AddrPortFrom(at, catalog.APIPort).String()
 	}
 	return &a
 }

@@ -10,6 +10,9 @@ import (
 // Default is the Kubernetes version of an inventory that names none.
 const Default = "1.36"
 
+// APIPort is where API servers of kubeadm listen.
+const APIPort = 6443
+
 // Minor is what kgpu knows of one minor version of Kubernetes.
 type Minor struct {
 	Number int // 36 for Kubernetes 1.36

@@ -5,6 +5,9 @@ import "slices"
 // GPUResource is what pods ask for when they want a card of the device plugin.
 const GPUResource = "nvidia.com/gpu"
 
+// NotebookNamespace has the notebook and nothing else.
+const NotebookNamespace = "kgpu-notebook"
+
 // Framework is what the notebook's image computes with.
 type Framework string
 

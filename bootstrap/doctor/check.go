@@ -9,7 +9,6 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/preflight"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -57,7 +56,9 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 		}
 	}
 	var api apiName
-	api.name, api.at = plan.APIName(inv, seen)
+	if set := machine.SetOf(inv, seen); set.First != nil {
+		api = apiName{set.APIName(), set.APIAddress()}
+	}
 	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Seen == nil }) ||
 		slices.ContainsFunc(all.Nodes, func(n facts.Node) bool { return !n.Ready })
 	before := checkBefore(inv, machines)

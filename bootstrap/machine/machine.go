@@ -70,8 +70,8 @@ func ValidNodeName(name string) bool {
 	return len(name) <= maxNodeName && nodeName.MatchString(name) && name != "localhost"
 }
 
-// Member reports whether the host is a node of a cluster.
-func (m Machine) Member() bool { return m.Facts.Kubelet != nil || m.Facts.ControlPlane != nil }
+// InCluster reports whether the host is a node of a cluster.
+func (m Machine) InCluster() bool { return m.Facts.Kubelet != nil || m.Facts.ControlPlane != nil }
 
 // Recorded is what the ledger says of a host's membership.
 func (m Machine) Recorded() facts.Record {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"regexp"
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -49,8 +48,3 @@ func ClusterOf(inv *inventory.Inventory, seen map[string]*facts.Host) *facts.Clu
 	}
 	return nil
 }
-
-var ownAPIName = regexp.MustCompile(`^api-[0-9a-f]{6}\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\.kgpu\.internal$`)
-
-// OwnAPIName reports whether the name is one that kgpu makes up for API servers: its clusters' hosts alone resolve it.
-func OwnAPIName(name string) bool { return ownAPIName.MatchString(name) }

@@ -21,7 +21,7 @@ func (b *builder) accelerators(joined []graph.Ref) []graph.Ref {
 		if h.cards == 0 {
 			continue
 		}
-		have := allocatable(b.nodeOf(h), catalog.Accelerators.Resource())
+		have := allocatable(b.NodeOf(h.Machine), catalog.Accelerators.Resource())
 		if have == h.cards {
 			b.skip(h, "gpu/accelerators", "the kubelet has found the cards")
 			continue
@@ -42,11 +42,11 @@ func (b *builder) accelerators(joined []graph.Ref) []graph.Ref {
 
 // oldWarnings tell what a version that has long ended cannot do.
 func (b *builder) oldWarnings() {
-	version := b.inv.Kubernetes.Version.MinorString()
+	version := b.Inventory.Kubernetes.Version.MinorString()
 	warn := func(format string, args ...any) {
 		b.graph.Warnings = append(b.graph.Warnings, "Kubernetes "+version+": "+fmt.Sprintf(format, args...))
 	}
-	gates := b.minor.Gates(b.inv.Kubernetes.FeatureGates)
+	gates := b.Minor.Gates(b.Inventory.Kubernetes.FeatureGates)
 	switch m := b.mechanism(); {
 	case !b.hasCards() && !b.seesCards():
 	case m == "":
@@ -57,7 +57,7 @@ func (b *builder) oldWarnings() {
 		warn("the kubelets offer each card twice, as %s and, by the gate Accelerators, as %s: use the first only, or set `featureGates: {Accelerators: false}`",
 			m.Resource(), catalog.Accelerators.Resource())
 	}
-	if !b.minor.HasDiscoveryHash() {
+	if !b.Minor.HasDiscoveryHash() {
 		warn("kubeadm join cannot check the certificate of the API server: add workers on networks only that you trust")
 	}
 }
@@ -65,7 +65,7 @@ func (b *builder) oldWarnings() {
 // seesCards reports whether a host has cards, whether or not Kubernetes shall have them.
 func (b *builder) seesCards() bool {
 	for _, h := range b.hosts {
-		if len(machine.Cards(b.inv, h.Facts)) > 0 {
+		if len(machine.Cards(b.Inventory, h.Facts)) > 0 {
 			return true
 		}
 	}

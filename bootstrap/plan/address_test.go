@@ -12,7 +12,7 @@ func TestNamesInCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := b.certSANs(), []string{"10.0.0.10", "gpu1.example.com", "k8s.example.com"}; !slices.Equal(got, want) || b.endpoint() != "k8s.example.com:6443" {
-		t.Errorf("%q and %s, want %q", got, b.endpoint(), want)
+	if got, want := b.certSANs(), []string{"10.0.0.10", "gpu1.example.com", "k8s.example.com"}; !slices.Equal(got, want) || b.Endpoint() != "k8s.example.com:6443" {
+		t.Errorf("%q and %s, want %q", got, b.Endpoint(), want)
 	}
 }

@@ -19,8 +19,8 @@ const noLoadBalancer = "node.kubernetes.io/exclude-from-external-load-balancers"
 // opened are the lines for cluster-nodes that open a control plane for pods which is the whole cluster, unless the inventory has
 // its taint.
 func (b *builder) opened() []string {
-	h, node := b.first, b.nodeOf(b.first)
-	if len(b.inv.Hosts) > 1 || keepsTaint(h.Host) || b.hasOtherNodes() {
+	h, node := b.first, b.NodeOf(b.first.Machine)
+	if len(b.Inventory.Hosts) > 1 || keepsTaint(h.Host) || b.hasOtherNodes() {
 		return nil
 	}
 	var want []string
@@ -42,7 +42,7 @@ func (b *builder) staysOpen(joining []*host) {
 		return
 	}
 	for _, h := range b.planes {
-		node := b.nodeOf(h)
+		node := b.NodeOf(h.Machine)
 		if node == nil || keepsTaint(h.Host) || slices.ContainsFunc(controlPlaneTaints, func(key string) bool { return isTainted(node, key) }) {
 			continue
 		}
@@ -53,7 +53,7 @@ func (b *builder) staysOpen(joining []*host) {
 
 // hasOtherNodes reports whether the cluster has nodes that are no host of the inventory.
 func (b *builder) hasOtherNodes() bool {
-	return slices.ContainsFunc(b.cluster.Nodes, func(n facts.Node) bool { return n.Name != b.first.node })
+	return slices.ContainsFunc(b.Cluster.Nodes, func(n facts.Node) bool { return n.Name != b.first.node })
 }
 
 // keepsTaint reports whether the inventory wants a control plane's taint on the host.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 const apiOfLab = "api-78e651.lab.kgpu.internal"
@@ -49,8 +50,8 @@ func TestAPIName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := b.apiName(); got != c.want || b.endpoint() != c.endpoint {
-				t.Errorf("%q and %s, want %q and %s", got, b.endpoint(), c.want, c.endpoint)
+			if got := b.APIName(); got != c.want || b.Endpoint() != c.endpoint {
+				t.Errorf("%q and %s, want %q and %s", got, b.Endpoint(), c.want, c.endpoint)
 			}
 			err = b.refuseFixed()
 			if differs := c.yaml != "" && c.running != ""; (err != nil) != differs || err != nil && !refuses(err, "kubernetes.controlPlaneEndpoint") {
@@ -97,13 +98,13 @@ func TestHostNames(t *testing.T) {
 // TestWorkersOfAFormerCluster: one whose control plane is made anew, with a name that it had not or another one, gets its workers
 // back; one of a cluster elsewhere is not touched.
 func TestWorkersOfAFormerCluster(t *testing.T) {
-	for server, want := range map[string]Membership{
-		"https://" + apiOfLab + ":6443":                     Again,
-		"https://10.0.0.10:6443":                            Again,
-		"https://api-0123ab.lab.kgpu.internal:6443":         Again,
-		"https://api-fedcba.lab.kgpu.internal:6443":         Foreign, // it leads elsewhere
-		"https://10.0.0.99:6443":                            Foreign,
-		"https://api-0123ab.lab.kgpu.internal.example:6443": Foreign,
+	for server, want := range map[string]machine.Membership{
+		"https://" + apiOfLab + ":6443":                     machine.Rejoin,
+		"https://10.0.0.10:6443":                            machine.Rejoin,
+		"https://api-0123ab.lab.kgpu.internal:6443":         machine.Rejoin,
+		"https://api-fedcba.lab.kgpu.internal:6443":         machine.Foreign, // it leads elsewhere
+		"https://10.0.0.99:6443":                            machine.Foreign,
+		"https://api-0123ab.lab.kgpu.internal.example:6443": machine.Foreign,
 	} {
 		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
 		seen["cp1"].ControlPlane, seen["cp1"].Cluster, seen["cp1"].Kubelet, seen["cp1"].Recorded = nil, nil, nil, nil
@@ -112,7 +113,7 @@ func TestWorkersOfAFormerCluster(t *testing.T) {
 		w1.Names["api-0123ab.lab.kgpu.internal"] = []netip.Addr{netip.MustParseAddr("10.0.0.10")}
 		w1.Names["api-0123ab.lab.kgpu.internal.example"] = w1.Names["api-0123ab.lab.kgpu.internal"]
 		w1.Names["api-fedcba.lab.kgpu.internal"] = []netip.Addr{netip.MustParseAddr("10.0.0.99")}
-		if got := Standings(inv, seen, false)["w1"]; got.Membership != want {
+		if got := verdicts(inv, seen, false)["w1"]; got.Membership != want {
 			t.Errorf("%s: %+v, want %s", server, got, want)
 		}
 	}

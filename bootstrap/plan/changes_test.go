@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -267,12 +268,12 @@ func TestWhatRunsCounts(t *testing.T) {
 	if g, err := Up(inv, seen); err != nil || !g.Empty() {
 		t.Errorf("%v: %v", err, refs(g))
 	}
-	if s := Settled(inv, seen); s.Runtime != inventory.Containerd || s.Network != inventory.Flannel || s.Kubernetes.PodCIDR.String() != "10.60.0.0/16" || s.Kubernetes.ServiceCIDR.String() != "10.70.0.0/16" {
+	if s := machine.SetOf(inv, seen).Inventory; s.Runtime != inventory.Containerd || s.Network != inventory.Flannel || s.Kubernetes.PodCIDR.String() != "10.60.0.0/16" || s.Kubernetes.ServiceCIDR.String() != "10.70.0.0/16" {
 		t.Errorf("it is judged as %+v", s)
 	}
 	seen["cp1"].Cluster = nil
 	seen["cp1"].PodNetwork = []string{"/etc/cni/net.d/10-flannel.conflist"}
-	if s := Settled(inv, seen); s.Network != inventory.Flannel {
+	if s := machine.SetOf(inv, seen).Inventory; s.Network != inventory.Flannel {
 		t.Errorf("without an answer: %s", s.Network)
 	}
 }
@@ -303,10 +304,10 @@ func TestNodesOfAnotherKind(t *testing.T) {
 func TestRolesChanged(t *testing.T) {
 	seen := settledWith(t, settledFile+"runtime: containerd\n", driven())
 	swapped := strings.NewReplacer("role: control-plane", "role: worker", "role: worker", "role: control-plane").Replace(settledFile)
-	standings := Standings(decode(t, swapped), seen, false)
+	found := verdicts(decode(t, swapped), seen, false)
 	for id, place := range map[string]string{"cp1": "inventory.yaml:5:43: hosts[0].role: ", "w1": "inventory.yaml:6:42: hosts[1].role: "} {
-		if s := standings[id]; s.Refused != reason.ClusterSettingFixed || !strings.HasPrefix(s.Detail, place) {
-			t.Errorf("%s: %+v", id, s)
+		if v := found[id]; v.Refused != reason.ClusterSettingFixed || !strings.HasPrefix(v.Detail, place) {
+			t.Errorf("%s: %+v", id, v)
 		}
 	}
 }

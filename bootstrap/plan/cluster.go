@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
@@ -53,9 +52,9 @@ func (b *builder) bringUp() error {
 
 // initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.
 func (b *builder) initCluster() ([]graph.Ref, error) {
-	s := b.standing(b.first)
+	s := b.Verdict(b.first.Machine)
 	switch {
-	case s.Membership == ByHand && b.adopt:
+	case s.Membership == machine.Unmanaged && b.Adopt:
 		b.skip(b.first, "cluster/init", "the control plane is taken over")
 		return []graph.Ref{b.takeOver(b.first, s)}, nil
 	case s.Why == "":
@@ -80,27 +79,18 @@ func (b *builder) joining() []*host {
 		if h.IsControlPlane() {
 			continue
 		}
-		s := b.standing(h)
+		s := b.Verdict(h.Machine)
 		switch {
-		case s.Membership == ByHand && b.adopt:
+		case s.Membership == machine.Unmanaged && b.Adopt:
 			b.skip(h, "cluster/join", "the node is taken over")
 			b.takeOver(h, s)
-		case s.Membership == ByHand, s.Why == "":
+		case s.Membership == machine.Unmanaged, s.Why == "":
 			b.skip(h, "cluster/join", "the node is in the cluster")
 		default:
 			out = append(out, h)
 		}
 	}
 	return out
-}
-
-// nodeOf is the host's node object; nil: there is none, or it is of a former life and goes.
-func (b *builder) nodeOf(h *host) *facts.Node {
-	i := slices.IndexFunc(b.cluster.Nodes, func(n facts.Node) bool { return n.Name == h.node })
-	if i < 0 || b.standings[h.id].Replaces {
-		return nil
-	}
-	return &b.cluster.Nodes[i]
 }
 
 // TokenLife is how long a token lives that nobody deletes, as kubeadm has it. A worker may need hours before it joins: for
@@ -121,11 +111,11 @@ func (b *builder) untoken(started, token, joined []graph.Ref) {
 	reason := "all workers have joined"
 	if len(joined) == 0 {
 		switch {
-		case !b.made():
+		case !b.Made():
 			return
-		case !b.answers():
+		case !b.Answers():
 			reason = "a run that was interrupted may have left it"
-		case len(b.cluster.Tokens) == 0:
+		case len(b.Cluster.Tokens) == 0:
 			return
 		default:
 			reason = "a run that was interrupted left it"
@@ -138,7 +128,7 @@ func (b *builder) untoken(started, token, joined []graph.Ref) {
 }
 
 func (b *builder) join(h *host, token graph.Ref) graph.Ref {
-	s := b.standing(h)
+	s := b.Verdict(h.Machine)
 	needs := []graph.Ref{token}
 	if s.Replaces {
 		needs = append(needs, b.deleteNode(h, s))
@@ -150,23 +140,36 @@ func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))
 			return graph.Input{Values: b.withFlags(map[string]string{
-				"kubeadm": config, "criSocket": b.criSocket(), "endpoint": b.endpoint(), "node": h.node,
+				"kubeadm": config, "criSocket": b.criSocket(), "endpoint": b.Endpoint(), "node": h.node,
 			})}, err
 		},
 	})
 	return graph.Ref{Host: h.id, ID: "cluster/join"}
 }
 
+// takeOver plans that a host's membership, made by hand, is kgpu's from now on. Nothing of it is changed.
+func (b *builder) takeOver(h *host, s machine.Verdict) graph.Ref {
+	kind := "worker"
+	if h.IsControlPlane() {
+		kind = "control-plane"
+	}
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail,
+		Input: graph.Input{Values: map[string]string{"kind": kind, "node": h.node}},
+	})
+	return graph.Ref{Host: h.id, ID: "cluster/adopt"}
+}
+
 // joinReason says that a host which kgpu joined before leaves what it was in.
-func joinReason(s Standing) string {
-	if s.Membership == Again {
+func joinReason(s machine.Verdict) string {
+	if s.Membership == machine.Rejoin {
 		return "join again: " + s.Why
 	}
 	return s.Why
 }
 
 // deleteNode plans that the node object of a host's former life goes: kubeadm joins no host whose node looks alive.
-func (b *builder) deleteNode(h *host, s Standing) graph.Ref {
+func (b *builder) deleteNode(h *host, s machine.Verdict) graph.Ref {
 	before := slices.Clone(h.last)
 	if s.Drain {
 		before = append(before, b.evict(h, s.Why, drainBriefly))
@@ -191,7 +194,7 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 		if h.cards > 0 && !h.away {
 			labels[gpuLabel] = "true"
 		}
-		node := b.nodeOf(h)
+		node := b.NodeOf(h.Machine)
 		before := len(want)
 		for _, k := range sortedKeys(labels) {
 			if have, ok := machine.LabelOf(node, k); !ok || have != labels[k] {
@@ -237,11 +240,11 @@ func (b *builder) ready(needs []graph.Ref, applied bool) error {
 		return nil
 	}
 	workloads := []string{"kube-system/daemonset/kube-proxy"}
-	if w, ok := machine.NetworkWorkload[b.inv.Network]; ok {
+	if w, ok := machine.NetworkWorkload[b.Inventory.Network]; ok {
 		workloads = append(workloads, w, b.dnsWorkload())
 	}
 	values := map[string]string{"nodes": lines(nodes...), "workloads": lines(workloads...)}
-	if b.inv.Network == inventory.None {
+	if b.Inventory.Network == inventory.None {
 		values["network"] = "none" // nodes stay NotReady until somebody brings a network: only their registration is waited for
 	} else if b.provesNetwork() {
 		proof, err := b.networkProof()
@@ -257,26 +260,26 @@ func (b *builder) ready(needs []graph.Ref, applied bool) error {
 	return nil
 }
 
-func (b *builder) dnsWorkload() string { return "kube-system/deployment/" + b.minor.DNS() }
+func (b *builder) dnsWorkload() string { return "kube-system/deployment/" + b.Minor.DNS() }
 
 func (b *builder) notReady() string {
-	if !b.made() {
+	if !b.Made() {
 		return "the cluster is new"
 	}
 	var waiting []string
 	for _, h := range b.members() {
-		if n := b.nodeOf(h); n == nil || (!n.Ready && b.inv.Network != inventory.None) {
+		if n := b.NodeOf(h.Machine); n == nil || (!n.Ready && b.Inventory.Network != inventory.None) {
 			waiting = append(waiting, "node "+h.node)
 		}
 	}
-	if b.inv.Network != inventory.None {
-		for _, w := range []string{b.dnsWorkload(), machine.NetworkWorkload[b.inv.Network]} {
-			if have, ok := b.cluster.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
+	if b.Inventory.Network != inventory.None {
+		for _, w := range []string{b.dnsWorkload(), machine.NetworkWorkload[b.Inventory.Network]} {
+			if have, ok := b.Cluster.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
 				waiting = append(waiting, w)
 			}
 		}
 	}
-	if len(waiting) == 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.Facts.NetworkUnproven }) && b.inv.Network != inventory.None {
+	if len(waiting) == 0 && slices.ContainsFunc(b.planes, func(h *host) bool { return h.Facts.NetworkUnproven }) && b.Inventory.Network != inventory.None {
 		return "the pod network was not proven to its end"
 	}
 	if len(waiting) == 0 {

@@ -22,8 +22,8 @@ const (
 )
 
 func (b *builder) containerd(h *host) {
-	cards := len(machine.Cards(b.inv, h.Facts)) > 0
-	files, reasons, err := containerdFiles(h.Facts.ContainerdTOML, cards, b.image("registry.k8s.io/pause:"+b.minor.Pause()))
+	cards := len(machine.Cards(b.Inventory, h.Facts)) > 0
+	files, reasons, err := containerdFiles(h.Facts.ContainerdTOML, cards, b.image("registry.k8s.io/pause:"+b.Minor.Pause()))
 	if err != nil {
 		reasons = append(reasons, fmt.Sprintf("%s: %v", containerdConfig, err))
 	}

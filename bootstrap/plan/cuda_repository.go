@@ -54,5 +54,5 @@ var cudaArch = map[string]string{"amd64": "x86_64", "arm64": "sbsa"}
 func (b *builder) cudaSource(h *host) catalog.Source {
 	release := h.Facts.OS.ID + strings.ReplaceAll(h.Facts.OS.VersionID, ".", "")
 	key := catalog.CUDAKeyFile(h.Facts.OS.ID + " " + h.Facts.OS.VersionID)
-	return effective(catalog.CUDASource, b.inv.Repositories.CUDA, "/"+key, release, cudaArch[h.Facts.Arch], key)
+	return effective(catalog.CUDASource, b.Inventory.Repositories.CUDA, "/"+key, release, cudaArch[h.Facts.Arch], key)
 }

@@ -40,7 +40,7 @@ func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool
 		})
 	}
 	b.pullFromRegistry(objects)
-	manifest, err := manifests.Encode(manifest.Adapt(b.minor, objects)...)
+	manifest, err := manifests.Encode(manifest.Adapt(b.Minor, objects)...)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.inv.Runtime == inventory.Docker {
+	if b.Inventory.Runtime == inventory.Docker {
 		// Docker's default runtime adds the cards that the mounts of a pod name.
 		manifest.Containers(objects, func(c object) {
 			if c["name"] == pluginContainer {
@@ -39,7 +39,7 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 			}
 		}
 	}
-	if b.inv.Runtime == inventory.Containerd && !b.minor.PassesCDIDevices() {
+	if b.Inventory.Runtime == inventory.Containerd && !b.Minor.PassesCDIDevices() {
 		manifest.Containers(objects, func(c object) {
 			if c["name"] == pluginContainer {
 				manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", "cdi-annotations")
@@ -50,7 +50,7 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects = manifest.Adapt(b.minor, objects)
+	objects = manifest.Adapt(b.Minor, objects)
 	b.pullFromRegistry(objects)
 	manifest, hash, err := encodeManifest(objects)
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *builder) cardsReady(needs, plugin []graph.Ref) {
 			continue
 		}
 		needs = append(needs, h.gpuLast...)
-		if node := b.nodeOf(h); node != nil && len(node.GPULabels) == 0 && b.mechanism() == catalog.DevicePlugins && b.labelsMissing(h) != "" {
+		if node := b.NodeOf(h.Machine); node != nil && len(node.GPULabels) == 0 && b.mechanism() == catalog.DevicePlugins && b.labelsMissing(h) != "" {
 			reasons = append(reasons, h.node+" was not labelled with its cards") // which comes after this: its cards were never proven
 		} else if why := b.touched(h, node); why != "" {
 			reasons = append(reasons, why)
@@ -106,7 +106,7 @@ func (b *builder) cardsReady(needs, plugin []graph.Ref) {
 		units := b.units(h)
 		for _, resource := range sortedKeys(units) {
 			want = append(want, fmt.Sprintf("%s %d %s", h.node, units[resource], resource))
-			if have := allocatable(b.nodeOf(h), resource); have != units[resource] {
+			if have := allocatable(b.NodeOf(h.Machine), resource); have != units[resource] {
 				reasons = append(reasons, fmt.Sprintf("%s offers %d of %d %s", h.node, have, units[resource], unitName(resource)))
 			}
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // drained reports whether a former run drained the node and did not let it in again.
-func (b *builder) drained(h *host) bool { return machine.IsDrained(b.nodeOf(h)) }
+func (b *builder) drained(h *host) bool { return machine.IsDrained(b.NodeOf(h.Machine)) }
 
 // replace plans what has to be out of the way of a driver, and returns what plans the reboot once the driver is installed, if one is.
 // A node is drained before anything of that. found are the facts of the host with what is there.
@@ -27,7 +27,7 @@ func (b *builder) replace(h *host, found *facts.Host, c machine.Choice) (reboot 
 	case n.Nouveau.Users > 0:
 		why = "nouveau is in use: the host reboots"
 	case stale:
-		why = machine.DriverTrouble(b.inv, found)
+		why = machine.DriverTrouble(b.Inventory, found)
 	default:
 		return nil
 	}
@@ -102,7 +102,7 @@ func (b *builder) reboot(h *host, title, reason, tell, stale string) {
 // drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have. hangs: so
 // does the driver there, and what uses it does not end.
 func (b *builder) drainNode(h *host, why string, hangs bool) {
-	if h.drain != (graph.Ref{}) || !h.Member() || b.nodeOf(h) == nil && b.answers() {
+	if h.drain != (graph.Ref{}) || !h.InCluster() || b.NodeOf(h.Machine) == nil && b.Answers() {
 		return
 	}
 	h.away = true

@@ -28,7 +28,7 @@ func (b *builder) driverRepository(h *host, c machine.Choice) {
 func (b *builder) graphicsDrivers(h *host) {
 	b.repository(h, repository{
 		name: "graphics-drivers", title: "the graphics-drivers PPA", suite: h.Facts.OS.Codename + " main",
-		source: effective(catalog.GraphicsDriversSource, b.inv.Repositories.GraphicsDrivers, "/Release.key"),
+		source: effective(catalog.GraphicsDriversSource, b.Inventory.Repositories.GraphicsDrivers, "/Release.key"),
 	})
 }
 

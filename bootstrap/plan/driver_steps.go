@@ -88,8 +88,8 @@ func (b *builder) nouveau(h *host) {
 // loadDriver plans the step that ends with all cards in nvidia-smi's list.
 func (b *builder) loadDriver(h *host, files map[string]graph.File) {
 	reasons := changed(h.Facts, files)
-	if !machine.DriverWorks(b.inv, h.Facts) {
-		reasons = append(reasons, machine.DriverTrouble(b.inv, h.Facts))
+	if !machine.DriverWorks(b.Inventory, h.Facts) {
+		reasons = append(reasons, machine.DriverTrouble(b.Inventory, h.Facts))
 	}
 	if u, ok := h.Facts.Units[persistence]; ok && u.Active != "active" {
 		reasons = append(reasons, persistence+" is not running")
@@ -104,7 +104,7 @@ func (b *builder) loadDriver(h *host, files map[string]graph.File) {
 func (b *builder) endedDrivers() {
 	for _, h := range b.hosts {
 		branch, known := catalog.LookupDriverBranch(h.choice.Branch)
-		asked := b.inv.GPU.Driver.Branch != 0
+		asked := b.Inventory.GPU.Driver.Branch != 0
 		if h.cards == 0 || !known || !branch.Ended() || h.choice.Source == catalog.NoDriver || h.choice.Keep && !asked {
 			continue
 		}

@@ -34,7 +34,7 @@ func (b *builder) goWays(h *host, c machine.Choice, values map[string]string, re
 	if found.Name == machine.WayNewer && h.Facts.SecureBoot {
 		b.drainNode(h, "kernel "+found.Kernel+" is to run"+h.because(c), false)
 	}
-	mayReboot := (!known || found.Name == machine.WayNewer) && (!h.Member() || h.drain != (graph.Ref{}))
+	mayReboot := (!known || found.Name == machine.WayNewer) && (!h.InCluster() || h.drain != (graph.Ref{}))
 	values["ways"] = lines(machine.WayLines(h.Facts, c, installWays(mayReboot)...)...)
 	if more := machine.Besides(h.Facts, c); len(more) > 0 {
 		values["besides"] = lines(more...)

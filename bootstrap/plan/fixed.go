@@ -1,11 +1,9 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,88 +14,34 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// A cluster keeps what it was made with. Where the inventory does not say it, what runs counts, whatever the default is; where it
-// says something else, nothing is planned: a half of the change would be made, or nothing of it.
-
-// settle makes the inventory that everything is planned by. What was made by hand has to fit what the file says.
-func (b *builder) settle() {
-	settled := *b.inv
-	if b.versions.known() {
-		settled.Kubernetes.Version = b.versions.Running
+// refuseVersionChange is the error of a cluster that runs another Kubernetes than it should. Packages alone do not change a
+// cluster's version: its nodes would change without being drained, and kubelets could get newer than their API server.
+func (b *builder) refuseVersionChange() error {
+	v := b.Versions
+	if v.Running.IsZero() || v.Running == v.Wanted {
+		return nil
 	}
-	if b.made() {
-		if m := b.controlPlaneStanding(b.first).Membership; m != Again {
-			b.settleFixed(&settled, func(key string) bool { return m == Inside || b.asked.At(key) == "" })
-		}
+	detail := fmt.Sprintf("the cluster runs Kubernetes %s, and the inventory wants %s", v.Running, v.Wanted)
+	if !v.Known() {
+		detail = fmt.Sprintf("the cluster runs Kubernetes %s, of which this kgpu knows nothing", v.Running)
 	}
-	b.inv = &settled
-}
-
-func (b *builder) settleFixed(settled *inventory.Inventory, counts func(key string) bool) {
-	c := b.first.Facts.ControlPlane
-	if r := runtimeOf(b.nodeOf(b.first)); r != "" && counts("runtime") {
-		settled.Runtime = r
+	if at := b.Asked.At("kubernetes.version"); at != "" {
+		detail = at + ": " + detail
 	}
-	if n, _ := b.runningNetwork(); n != "" && counts("network") {
-		settled.Network = n
-	}
-	if p, err := netip.ParsePrefix(c.PodCIDR); err == nil && counts("kubernetes.podCIDR") {
-		settled.Kubernetes.PodCIDR = p
-	}
-	if p, err := netip.ParsePrefix(c.ServiceCIDR); err == nil && counts("kubernetes.serviceCIDR") {
-		settled.Kubernetes.ServiceCIDR = p
-	}
-}
-
-// runtimeOf is the container runtime of a node; empty: nobody knows, or kgpu does not know it.
-func runtimeOf(n *facts.Node) inventory.Runtime {
-	if n == nil {
-		return ""
-	}
-	name, _, _ := strings.Cut(n.Runtime, ":")
-	if r := inventory.Runtime(name); r == inventory.Docker || r == inventory.Containerd {
-		return r
-	}
-	return ""
-}
-
-// runningNetwork is the pod network that the cluster has, and its sign: a workload, or the file by which runtimes find it. It is None
-// for one that its owner brought, and empty where there is no sign of another than the inventory's.
-func (b *builder) runningNetwork() (network inventory.Network, sign string) {
-	want := b.asked.Network
-	if _, ok := b.cluster.Workloads[machine.NetworkWorkload[want]]; ok {
-		return want, machine.NetworkWorkload[want]
-	}
-	for _, n := range []inventory.Network{inventory.Calico, inventory.Flannel, inventory.Weave} {
-		if w, ok := b.cluster.Workloads[machine.NetworkWorkload[n]]; ok && (want != inventory.None || w.Hash != "") {
-			return n, machine.NetworkWorkload[n]
-		}
-	}
-	if want == inventory.None {
-		return "", ""
-	}
-	if files := machine.ConflictingCNI(want, b.first.Facts.PodNetwork); len(files) > 0 {
-		for n, names := range machine.OwnCNI {
-			if !b.answers() && slices.Contains(names, path.Base(files[0])) {
-				return n, files[0] // there may be its workload
-			}
-		}
-		return inventory.None, files[0]
-	}
-	return "", ""
+	return &reason.Error{ID: reason.KubernetesVersionChange, Host: b.first.id, Doing: "planning", Detail: detail}
 }
 
 // refuseFixed is the error of an inventory that wants something else than the cluster was made with.
 func (b *builder) refuseFixed() error {
-	m := b.standing(b.first).Membership
-	if !b.made() || m != Inside && m != ByHand {
+	m := b.Verdict(b.first.Machine).Membership
+	if !b.Made() || m != machine.Member && m != machine.Unmanaged {
 		return nil
 	}
 	r := refusals{b: b}
 	r.cluster()
 	r.security()
 	for _, h := range b.hosts {
-		if b.standing(h).Refused == "" || b.standing(h).Membership == ByHand {
+		if b.Verdict(h.Machine).Refused == "" || b.Verdict(h.Machine).Membership == machine.Unmanaged {
 			r.node(h)
 		}
 	}
@@ -112,7 +56,7 @@ type refusals struct {
 
 // differs refuses a key that the file has, if its value is another than what runs. What nobody knows is not judged.
 func (r *refusals) differs(h *host, key, runs, wants string) {
-	at := r.b.asked.At(key)
+	at := r.b.Asked.At(key)
 	if at == "" || runs == "" || runs == wants {
 		return
 	}
@@ -127,12 +71,12 @@ func (r *refusals) differs(h *host, key, runs, wants string) {
 func (r *refusals) clusterDiffers(key, runs, wants string) { r.differs(r.b.first, key, runs, wants) }
 
 func (r *refusals) cluster() {
-	b, c, k := r.b, r.b.first.Facts.ControlPlane, r.b.asked.Kubernetes
-	if b.standing(b.first).Membership == Inside && !b.first.Recorded().Adopted {
-		r.clusterDiffers("cluster", c.Name, b.asked.Cluster)
+	b, c, k := r.b, r.b.first.Facts.ControlPlane, r.b.Asked.Kubernetes
+	if b.Verdict(b.first.Machine).Membership == machine.Member && !b.first.Recorded().Adopted {
+		r.clusterDiffers("cluster", c.Name, b.Asked.Cluster)
 	}
-	if network, sign := b.runningNetwork(); network != "" && network != b.asked.Network {
-		r.clusterDiffers("network", fmt.Sprintf("%s (%s)", network, sign), string(b.asked.Network))
+	if network, sign := b.RunningNetwork(); network != "" && network != b.Asked.Network {
+		r.clusterDiffers("network", fmt.Sprintf("%s (%s)", network, sign), string(b.Asked.Network))
 	}
 	r.clusterDiffers("kubernetes.podCIDR", c.PodCIDR, k.PodCIDR.String())
 	r.clusterDiffers("kubernetes.serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
@@ -150,8 +94,8 @@ func (r *refusals) cluster() {
 
 // security holds the API server's flags, and the file with the level of pods, against the inventory.
 func (r *refusals) security() {
-	b, d, s := r.b, r.b.first.Facts.ControlPlane.Defences, r.b.asked.Security
-	if !b.minor.Secured() {
+	b, d, s := r.b, r.b.first.Facts.ControlPlane.Defences, r.b.Asked.Security
+	if !b.Minor.Secured() {
 		return
 	}
 	r.clusterDiffers("security.auditLog", strconv.FormatBool(d.AuditLog != ""), strconv.FormatBool(s.AuditLog))
@@ -178,12 +122,12 @@ func (r *refusals) node(h *host) {
 	if b.hasNode(was) && was != h.node {
 		r.differs(h, h.Path("name"), was, h.Name)
 	}
-	n := b.nodeOf(h)
+	n := b.NodeOf(h.Machine)
 	if n == nil {
 		return
 	}
-	if runtime := runtimeOf(n); h == b.first || runtime != b.inv.Runtime { // all that are as the control plane is are told of once
-		r.differs(h, "runtime", string(runtime), string(b.asked.Runtime))
+	if runtime := machine.RuntimeOf(n); h == b.first || runtime != b.Inventory.Runtime { // all that are as the control plane is are told of once
+		r.differs(h, "runtime", string(runtime), string(b.Asked.Runtime))
 	}
 	runs, err := netip.ParseAddr(n.InternalIP)
 	if err == nil && runs.Is4() == h.PrivateAddress.Is4() {
@@ -192,16 +136,5 @@ func (r *refusals) node(h *host) {
 }
 
 func (b *builder) hasNode(name string) bool {
-	return slices.ContainsFunc(b.cluster.Nodes, func(n facts.Node) bool { return n.Name == name })
-}
-
-// hasControlPlaneOf reports whether one of the hosts is the control plane of the cluster with this CA.
-func (b *builder) hasControlPlaneOf(ca string) bool {
-	return slices.ContainsFunc(b.hosts, func(h *host) bool { return h.Facts.ControlPlane != nil && h.Facts.ControlPlane.CAHash == ca })
-}
-
-// placeOfRole is where the file says what the host is to be, or names the host.
-func (b *builder) placeOfRole(h *host) string {
-	key := h.Path("role")
-	return cmp.Or(b.asked.At(key), b.asked.At(h.Path("address"))) + ": " + key
+	return slices.ContainsFunc(b.Cluster.Nodes, func(n facts.Node) bool { return n.Name == name })
 }

@@ -15,13 +15,13 @@ import (
 
 // gpus plans the driver and the container toolkit of a host with cards. Joining the cluster does not wait for them.
 func (b *builder) gpus(h *host) error {
-	h.cards = len(machine.Cards(b.inv, h.Facts))
+	h.cards = len(machine.Cards(b.Inventory, h.Facts))
 	if b.mechanism() == "" {
 		h.cards = 0
 	} else {
 		b.sayLeftOut(h)
 	}
-	if !machine.ByNouveau(b.inv, h.Facts) {
+	if !machine.ByNouveau(b.Inventory, h.Facts) {
 		display := *h.Facts
 		display.NVIDIA.Nouveau = facts.Nouveau{}
 		h.Facts = &display
@@ -29,7 +29,7 @@ func (b *builder) gpus(h *host) error {
 	if h.cards == 0 {
 		return nil
 	}
-	choice, err := machine.ChooseDriver(b.inv, h.Facts)
+	choice, err := machine.ChooseDriver(b.Inventory, h.Facts)
 	if err != nil {
 		h.cards = 0 // preflight has refused it, and the user said to go on without
 		b.graph.Warnings = append(b.graph.Warnings, h.id+": no driver: "+err.Error())
@@ -46,7 +46,7 @@ func (b *builder) gpus(h *host) error {
 }
 
 func (b *builder) toolkit(h *host) {
-	source := effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "/gpgkey", h.Facts.Arch)
+	source := effective(catalog.ToolkitSource, b.Inventory.Repositories.Toolkit, "/gpgkey", h.Facts.Arch)
 	b.repository(h, repository{name: "nvidia-container-toolkit", title: "the NVIDIA container toolkit", source: source, suite: "/"})
 	var specs, reasons, unheld []string
 	version := toolkitVersion(h.Facts)
@@ -64,7 +64,7 @@ func (b *builder) toolkit(h *host) {
 			unheld = append(unheld, name+" is not held")
 		}
 	}
-	settings := toolkitSettings[b.inv.Runtime]
+	settings := toolkitSettings[b.Inventory.Runtime]
 	var unset []string // these it reads for each container
 	if len(reasons) == len(specs) {
 		reasons = []string{"it is not installed"}
@@ -75,7 +75,7 @@ func (b *builder) toolkit(h *host) {
 		reasons = append(reasons, "what it tells containers of the driver changes")
 	}
 	files := map[string]graph.File{}
-	if b.inv.Runtime == inventory.Docker {
+	if b.Inventory.Runtime == inventory.Docker {
 		// Not before the toolkit is there: docker could start nothing any more.
 		merged, _ := mergeDaemonJSON(h.Facts.DaemonJSON)
 		content, missing := nvidiaDaemonJSON(merged)
@@ -88,7 +88,7 @@ func (b *builder) toolkit(h *host) {
 	b.unless(h, slices.Concat(reasons, unset, unheld), "the container toolkit is installed", graph.Step{
 		Ref: graph.Ref{ID: "gpu/toolkit"}, Title: "install the container toolkit " + version,
 		Input: graph.Input{
-			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.inv.Runtime), "settings": lines(settings...)},
+			Values: map[string]string{"packages": lines(specs...), "runtime": string(b.Inventory.Runtime), "settings": lines(settings...)},
 			Files:  files,
 		},
 		Disrupts: disrupts,

@@ -17,6 +17,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts"
@@ -295,7 +296,7 @@ func TestHostsThatAreNotWhoTheySay(t *testing.T) {
 
 // The labels that a node says kgpu gave it are the node's own to write.
 func TestLabelsThatANodeSaysAreOurs(t *testing.T) {
-	h := &host{node: "w1"}
+	h := &host{Machine: &machine.Machine{}, node: "w1"}
 	n := &facts.Node{
 		Labels:    map[string]string{"--all": "", "-l x": "", "nvidia.com/gpu.count": "1", "kgpu.dev/gpu": "true"},
 		GPULabels: []string{"--all", "-l x", "nvidia.com/gpu.count", "kgpu.dev/gpu"},

@@ -18,7 +18,7 @@ func (b *builder) identities() error {
 		errs = append(errs, &reason.Error{ID: id, Host: h.id, Doing: "planning", Detail: fmt.Sprintf(format, args...)})
 	}
 	owner := map[string]string{}
-	for _, entry := range b.inv.Hosts {
+	for _, entry := range b.Inventory.Hosts {
 		if entry.Name != "" {
 			owner[entry.Name] = entry.ID()
 		}
@@ -33,7 +33,7 @@ func (b *builder) identities() error {
 			continue
 		}
 		owner[h.node] = h.id
-		node := b.nodeOf(h)
+		node := b.NodeOf(h.Machine)
 		if h.Name != "" || node == nil {
 			continue
 		}

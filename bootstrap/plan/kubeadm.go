@@ -6,14 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // initConfig is the one file that kubeadm init reads, in the API version that the minor wants. What the user says of the
 // cluster goes into the document that has the cluster's settings.
 func (b *builder) initConfig() (string, error) {
-	k := b.inv.Kubernetes
-	switch b.minor.KubeadmAPI {
+	k := b.Inventory.Kubernetes
+	switch b.Minor.KubeadmAPI {
 	case "v1alpha1", "v1alpha2":
 		return manifests.Encode(merge(b.masterConfiguration(), k.ClusterConfiguration))
 	}
@@ -27,7 +28,7 @@ func (b *builder) initConfig() (string, error) {
 
 func (b *builder) initConfiguration() object {
 	endpoint := "localAPIEndpoint"
-	if b.minor.KubeadmAPI == "v1alpha3" {
+	if b.Minor.KubeadmAPI == "v1alpha3" {
 		endpoint = "apiEndpoint"
 	}
 	return object{
@@ -43,30 +44,30 @@ func initTokens() []any {
 	return []any{object{"ttl": "1m0s", "description": "kgpu init"}}
 }
 
-func (b *builder) kubeadmAPI() string { return "kubeadm.k8s.io/" + b.minor.KubeadmAPI }
+func (b *builder) kubeadmAPI() string { return "kubeadm.k8s.io/" + b.Minor.KubeadmAPI }
 
 func (b *builder) advertised() object {
-	return object{"advertiseAddress": b.first.addr.String(), "bindPort": apiPort}
+	return object{"advertiseAddress": b.first.addr.String(), "bindPort": catalog.APIPort}
 }
 
 func (b *builder) clusterConfiguration() object {
-	k := b.inv.Kubernetes
+	k := b.Inventory.Kubernetes
 	cluster := object{
 		"apiVersion": b.kubeadmAPI(), "kind": "ClusterConfiguration",
-		"clusterName":       b.inv.Cluster,
+		"clusterName":       b.Inventory.Cluster,
 		"kubernetesVersion": "v" + k.Version.String(),
 		"networking":        b.networking(),
 	}
-	if e := b.controlPlaneEndpoint(); e != "" {
+	if e := b.ControlPlaneEndpoint(); e != "" {
 		cluster["controlPlaneEndpoint"] = e
 	}
-	if b.inv.Registry != "" {
-		cluster["imageRepository"] = b.inv.Registry
-		if b.minor.DNSHasFolder() {
-			cluster["dns"] = object{"imageRepository": b.inv.Registry + "/coredns"}
+	if b.Inventory.Registry != "" {
+		cluster["imageRepository"] = b.Inventory.Registry
+		if b.Minor.DNSHasFolder() {
+			cluster["dns"] = object{"imageRepository": b.Inventory.Registry + "/coredns"}
 		}
 	}
-	if b.minor.KubeadmAPI == "v1alpha3" {
+	if b.Minor.KubeadmAPI == "v1alpha3" {
 		b.flatComponents(cluster)
 		return cluster
 	}
@@ -76,7 +77,7 @@ func (b *builder) clusterConfiguration() object {
 }
 
 func (b *builder) networking() object {
-	k := b.inv.Kubernetes
+	k := b.Inventory.Kubernetes
 	return object{"podSubnet": k.PodCIDR.String(), "serviceSubnet": k.ServiceCIDR.String()}
 }
 
@@ -89,33 +90,33 @@ func (b *builder) kubeletConfiguration() object {
 	if b.webSocketFault() {
 		gates["ExtendWebSocketsToKubelet"] = false
 	}
-	for name, on := range b.inv.Kubernetes.FeatureGates {
+	for name, on := range b.Inventory.Kubernetes.FeatureGates {
 		gates[name] = on
 	}
 	if len(gates) > 0 {
 		kubelet["featureGates"] = gates
 	}
-	if b.minor.Secured() {
+	if b.Minor.Secured() {
 		kubelet["seccompDefault"] = true
 	}
-	return merge(kubelet, b.inv.Kubernetes.KubeletConfiguration)
+	return merge(kubelet, b.Inventory.Kubernetes.KubeletConfiguration)
 }
 
 func (b *builder) proxyConfiguration() object {
 	proxy := object{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
-	return merge(proxy, b.inv.Kubernetes.KubeProxyConfiguration)
+	return merge(proxy, b.Inventory.Kubernetes.KubeProxyConfiguration)
 }
 
 // joinConfig is the file that kubeadm join reads. It holds a bootstrap token.
 func (b *builder) joinConfig(h *host, token, caHash string) (string, error) {
-	switch b.minor.KubeadmAPI {
+	switch b.Minor.KubeadmAPI {
 	case "v1alpha1", "v1alpha2", "v1alpha3":
 		return manifests.Encode(b.nodeConfiguration(h, token, caHash))
 	}
 	return manifests.Encode(object{
 		"apiVersion": b.kubeadmAPI(), "kind": "JoinConfiguration",
 		"discovery": object{"bootstrapToken": object{
-			"token": token, "apiServerEndpoint": b.endpoint(), "caCertHashes": []any{caHash},
+			"token": token, "apiServerEndpoint": b.Endpoint(), "caCertHashes": []any{caHash},
 		}},
 		"nodeRegistration": b.nodeRegistration(h),
 	})
@@ -131,7 +132,7 @@ func (b *builder) nodeRegistration(h *host) map[string]any {
 		"criSocket":        b.criSocket(),
 		"kubeletExtraArgs": b.extraArgs(flags),
 	}
-	if ignore := b.inv.Kubernetes.IgnorePreflightErrors; len(ignore) > 0 && b.minor.IgnoresInFile() {
+	if ignore := b.Inventory.Kubernetes.IgnorePreflightErrors; len(ignore) > 0 && b.Minor.IgnoresInFile() {
 		r["ignorePreflightErrors"] = ignore
 	}
 	return r
@@ -140,7 +141,7 @@ func (b *builder) nodeRegistration(h *host) map[string]any {
 // extraArgs writes flags as the API version wants them: a list of names and values since v1beta4, a map before.
 // Source: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/.
 func (b *builder) extraArgs(flags map[string]string) any {
-	if b.minor.KubeadmAPI != "v1beta4" {
+	if b.Minor.KubeadmAPI != "v1beta4" {
 		out := object{}
 		for name, value := range flags {
 			out[name] = value
@@ -157,7 +158,7 @@ func (b *builder) extraArgs(flags map[string]string) any {
 // certSANs are the names under which people reach the API server.
 func (b *builder) certSANs() []string {
 	names := []string{b.first.addr.String(), b.first.Address}
-	if host, _, err := net.SplitHostPort(b.controlPlaneEndpoint()); err == nil {
+	if host, _, err := net.SplitHostPort(b.ControlPlaneEndpoint()); err == nil {
 		names = append(names, host)
 	}
 	for i := range names {
@@ -166,8 +167,6 @@ func (b *builder) certSANs() []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-const apiPort = 6443
 
 func formatGates(gates map[string]bool) string {
 	var list []string

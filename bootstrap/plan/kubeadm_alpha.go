@@ -11,7 +11,7 @@ import (
 
 // masterConfiguration is what became InitConfiguration and ClusterConfiguration with 1.12.
 func (b *builder) masterConfiguration() object {
-	k := b.inv.Kubernetes
+	k := b.Inventory.Kubernetes
 	api := b.advertised()
 	if k.ControlPlaneEndpoint != "" {
 		api["controlPlaneEndpoint"] = k.ControlPlaneEndpoint
@@ -22,12 +22,12 @@ func (b *builder) masterConfiguration() object {
 		"kubernetesVersion": "v" + k.Version.String(),
 		"networking":        b.networking(),
 	}
-	if b.inv.Registry != "" {
-		master["imageRepository"] = b.inv.Registry
+	if b.Inventory.Registry != "" {
+		master["imageRepository"] = b.Inventory.Registry
 	}
 	b.flatComponents(master)
-	if b.minor.HasKubeletConfig() {
-		master["clusterName"] = b.inv.Cluster
+	if b.Minor.HasKubeletConfig() {
+		master["clusterName"] = b.Inventory.Cluster
 		master["bootstrapTokens"] = initTokens()
 		master["nodeRegistration"] = b.nodeRegistration(b.first)
 		master["kubeletConfiguration"] = object{"baseConfig": untyped(b.kubeletConfiguration())}
@@ -38,10 +38,10 @@ func (b *builder) masterConfiguration() object {
 	}
 	// The token that kubeadm always makes; this one is of no use to anybody and short-lived.
 	master["tokenTTL"] = "1m0s"
-	if !b.minor.HasDiscoveryHash() {
+	if !b.Minor.HasDiscoveryHash() {
 		master["tokenTTL"] = int(time.Minute) // a time.Duration, which JSON has as nanoseconds
 	}
-	if b.minor.HasNodeName() {
+	if b.Minor.HasNodeName() {
 		master["nodeName"] = b.first.node
 	}
 	return master
@@ -57,7 +57,7 @@ func untyped(config object) object {
 // flatComponents writes the flags of the control plane's programs as the files before v1beta1 have them.
 func (b *builder) flatComponents(into object) {
 	into["apiServerCertSANs"] = b.certSANs()
-	if gates := formatGates(b.inv.Kubernetes.FeatureGates); gates != "" {
+	if gates := formatGates(b.Inventory.Kubernetes.FeatureGates); gates != "" {
 		for _, component := range []string{"apiServer", "controllerManager", "scheduler"} {
 			into[component+"ExtraArgs"] = object{"feature-gates": gates}
 		}
@@ -69,18 +69,18 @@ func (b *builder) nodeConfiguration(h *host, token, caHash string) object {
 	node := object{
 		"apiVersion": b.kubeadmAPI(), "kind": "NodeConfiguration",
 		"token":                    token,
-		"discoveryTokenAPIServers": []any{b.endpoint()},
+		"discoveryTokenAPIServers": []any{b.Endpoint()},
 	}
-	if b.minor.KubeadmAPI == "v1alpha3" {
+	if b.Minor.KubeadmAPI == "v1alpha3" {
 		node["kind"] = "JoinConfiguration"
 	}
-	if b.minor.HasDiscoveryHash() {
+	if b.Minor.HasDiscoveryHash() {
 		node["discoveryTokenCACertHashes"] = []any{caHash}
 	}
 	switch {
-	case b.minor.HasKubeletConfig():
+	case b.Minor.HasKubeletConfig():
 		node["nodeRegistration"] = b.nodeRegistration(h)
-	case b.minor.HasNodeName():
+	case b.Minor.HasNodeName():
 		node["nodeName"] = h.node
 	}
 	return node
@@ -89,11 +89,11 @@ func (b *builder) nodeConfiguration(h *host, token, caHash string) object {
 // kubeadmFlags are those that no file can say. Source: ValidateMixedArguments in cmd/kubeadm/app/apis/kubeadm/validation, which
 // lets these be beside --config.
 func (b *builder) kubeadmFlags() []string {
-	ignore := b.inv.Kubernetes.IgnorePreflightErrors
+	ignore := b.Inventory.Kubernetes.IgnorePreflightErrors
 	switch {
-	case len(ignore) == 0 || b.minor.IgnoresInFile():
+	case len(ignore) == 0 || b.Minor.IgnoresInFile():
 		return nil
-	case b.minor.HasIgnorePreflightErrors():
+	case b.Minor.HasIgnorePreflightErrors():
 		return []string{"--ignore-preflight-errors=" + strings.Join(ignore, ",")}
 	}
 	return []string{"--skip-preflight-checks"} // the inventory has nothing but all here

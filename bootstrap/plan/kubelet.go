@@ -22,12 +22,12 @@ const weaveCNI = "/etc/cni/net.d/10-weave.conf"
 // Source: build/debs/kubeadm-10.conf of k8s.io/kubernetes 1.6.13 and 1.8.15, build/debs/10-kubeadm.conf of 1.9.11 and 1.10.13;
 // its form of 1.11, which reads KubeletConfiguration.
 func (b *builder) kubeletFiles(h *host) map[string]graph.File {
-	if b.minor.HasKubeletConfig() {
+	if b.Minor.HasKubeletConfig() {
 		return nil
 	}
 	args := []string{
 		"--cgroup-driver=systemd",
-		"--feature-gates=" + formatGates(b.minor.Gates(b.inv.Kubernetes.FeatureGates)),
+		"--feature-gates=" + formatGates(b.Minor.Gates(b.Inventory.Kubernetes.FeatureGates)),
 		"--node-ip=" + h.addr.String(),
 	}
 	if path := b.resolvConf(h); path != "" {
@@ -37,15 +37,15 @@ func (b *builder) kubeletFiles(h *host) map[string]graph.File {
 	if h.node != strings.ToLower(h.Facts.Hostname) {
 		args = append(args, "--hostname-override="+h.node)
 	}
-	if b.inv.Registry != "" {
-		args = append(args, "--pod-infra-container-image="+b.minor.PauseImage(b.inv.Registry))
+	if b.Inventory.Registry != "" {
+		args = append(args, "--pod-infra-container-image="+b.Minor.PauseImage(b.Inventory.Registry))
 	}
-	unit := fmt.Sprintf(kubeletUnit, clusterDNS(b.inv.Kubernetes.ServiceCIDR), strings.Join(args, " "))
-	if b.mechanism() == catalog.Accelerators && len(machine.Cards(b.inv, h.Facts)) > 0 {
+	unit := fmt.Sprintf(kubeletUnit, clusterDNS(b.Inventory.Kubernetes.ServiceCIDR), strings.Join(args, " "))
+	if b.mechanism() == catalog.Accelerators && len(machine.Cards(b.Inventory, h.Facts)) > 0 {
 		unit += deviceNodes
 	}
 	files := map[string]graph.File{kubeletDropIn: text(unit)}
-	if b.inv.Network == inventory.Weave && !b.minor.ReadsCNILists() {
+	if b.Inventory.Network == inventory.Weave && !b.Minor.ReadsCNILists() {
 		files[weaveCNI] = text(`{"name": "weave", "type": "weave-net", "hairpinMode": true}` + "\n")
 	}
 	return files
@@ -85,5 +85,5 @@ func clusterDNS(services netip.Prefix) netip.Addr {
 
 // mechanism is how the cluster's pods get cards.
 func (b *builder) mechanism() catalog.Mechanism {
-	return b.minor.Mechanism(b.inv.Kubernetes.FeatureGates)
+	return b.Minor.Mechanism(b.Inventory.Kubernetes.FeatureGates)
 }

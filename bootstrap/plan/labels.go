@@ -70,7 +70,7 @@ func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 					return graph.Input{}, err
 				}
 				h := nodes[ref]
-				list = append(list, labelLines(h, b.nodeOf(h), wantedLabels(h, features))...)
+				list = append(list, labelLines(h, b.NodeOf(h.Machine), wantedLabels(h, features))...)
 			}
 			return graph.Input{Values: map[string]string{"nodes": lines(list...)}}, nil
 		},
@@ -80,7 +80,7 @@ func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 // labelsMissing says why the labels of a host's cards have to be set; empty: they are right.
 func (b *builder) labelsMissing(h *host) string {
 	features := h.Facts.NVIDIA.Features
-	node := b.nodeOf(h)
+	node := b.NodeOf(h.Machine)
 	switch {
 	case node == nil:
 		return "the node is new"

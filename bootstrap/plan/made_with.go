@@ -26,10 +26,10 @@ func madeWithFile(key string) string { return madeWithDir + key + ".json" }
 // madeWith are the files that remember them; older Kubernetes is kept as it was.
 func (b *builder) madeWith() map[string]graph.File {
 	files := map[string]graph.File{}
-	if !b.minor.Secured() {
+	if !b.Minor.Secured() {
 		return files
 	}
-	for key, value := range madeWithKeys(b.asked.Kubernetes) {
+	for key, value := range madeWithKeys(b.Asked.Kubernetes) {
 		content, err := json.Marshal(value)
 		if err != nil {
 			panic(err) // it comes out of YAML

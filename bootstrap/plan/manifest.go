@@ -70,7 +70,7 @@ func Image(inv *inventory.Inventory, upstream string) string {
 	return inv.Registry + "/" + path
 }
 
-func (b *builder) image(upstream string) string { return Image(b.inv, upstream) }
+func (b *builder) image(upstream string) string { return Image(b.Inventory, upstream) }
 
 func (b *builder) pullFromRegistry(objects []object) {
 	manifest.Containers(objects, func(c object) {

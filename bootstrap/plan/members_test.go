@@ -12,23 +12,31 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
 )
 
 const membersInventory = threeHosts + "runtime: containerd\nnetwork: flannel\n"
 
-// standingOf is a standing in one line.
-func standingOf(s Standing) string {
-	text := fmt.Sprintf("%s|%s", s.Membership, s.Why)
-	if s.Replaces {
+// told is a verdict in one line.
+func told(v machine.Verdict) string {
+	text := fmt.Sprintf("%s|%s", v.Membership, v.Why)
+	if v.Replaces {
 		text += "|replaces"
 	}
-	if s.Drain {
+	if v.Drain {
 		text += "|drain"
 	}
-	if s.Refused != "" {
-		text = fmt.Sprintf("%s|%s|%s", s.Membership, s.Refused, s.Detail)
+	if v.Refused != "" {
+		text = fmt.Sprintf("%s|%s|%s", v.Membership, v.Refused, v.Detail)
 	}
 	return text
+}
+
+// verdicts are those of the hosts; adopt takes over what was made by hand.
+func verdicts(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) map[string]machine.Verdict {
+	set := machine.SetOf(inv, seen)
+	set.Adopt = adopt
+	return set.Verdicts()
 }
 
 // handMade is a running cluster of which the ledger knows nothing. It fits the inventory.
@@ -49,8 +57,8 @@ func handMade(seen map[string]*facts.Host) {
 // away takes every trace of membership from a host.
 func away(f *facts.Host) { f.Kubelet, f.Recorded = nil, nil }
 
-// TestStandings holds the rule: who belongs where, by the CA's hash and the node's UID, and what is refused.
-func TestStandings(t *testing.T) {
+// TestVerdicts holds the rule: who belongs where, by the CA's hash and the node's UID, and what is refused.
+func TestVerdicts(t *testing.T) {
 	const ca, other = "0123456789abcdef", "fedcba9876543210"
 	evidence := "a control plane made by hand is here: API server https://10.0.0.10:6443, CA 0123456789ab, v1.36.3, 3 nodes, made 12 days ago"
 	for _, c := range []struct {
@@ -60,28 +68,28 @@ func TestStandings(t *testing.T) {
 		want   string
 		adopt  string // with --adopt; empty: the same
 	}{
-		{name: "running control plane", host: "cp1", want: "inside|"},
+		{name: "running control plane", host: "cp1", want: "member|"},
 		{name: "control plane that does not answer", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster = nil },
-			want: "inside|the control plane does not answer"},
+			want: "member|the control plane does not answer"},
 		{name: "init without its end, complete", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = false, &facts.Record{Init: true}
-		}, want: "inside|kubeadm init came to its end, which is not recorded"},
+		}, want: "member|kubeadm init came to its end, which is not recorded"},
 		{name: "init without its end, half-way", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = false, &facts.Record{Init: true}
 			delete(f["cp1"].Cluster.Workloads, "kube-system/daemonset/kube-proxy")
-		}, want: "again|kubeadm init did not come to its end"},
+		}, want: "rejoin|kubeadm init did not come to its end"},
 		{name: "init without its end, silent", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane.Finished, f["cp1"].Cluster, f["cp1"].Recorded = false, nil, &facts.Record{Init: true}
-		}, want: "again|kubeadm init did not come to its end, and the control plane does not answer"},
+		}, want: "rejoin|kubeadm init did not come to its end, and the control plane does not answer"},
 		{name: "init that died early", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].Kubelet, f["cp1"].Recorded = nil, nil, nil, &facts.Record{Init: true}
 			f["cp1"].Etcd, f["cp1"].KubeadmFiles = &facts.EtcdData{}, []string{"/etc/kubernetes/pki/ca.crt"}
-		}, want: "again|kubeadm init did not come to its end"},
+		}, want: "rejoin|kubeadm init did not come to its end"},
 		{name: "control plane that its owner reset", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].Kubelet = nil, nil, nil
 		},
-			want: "again|the control plane that kgpu made is gone"},
-		{name: "no control plane", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane, f["cp1"].Cluster = nil, nil; away(f["cp1"]) }, want: "outside|there is no control plane yet"},
+			want: "rejoin|the control plane that kgpu made is gone"},
+		{name: "no control plane", host: "cp1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane, f["cp1"].Cluster = nil, nil; away(f["cp1"]) }, want: "not a member|there is no control plane yet"},
 		{name: "control plane without its kubeconfig", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].KubeadmFiles = nil, nil, []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/manifests/etcd.yaml"}
 		}, want: "foreign|HOST_HALF_MADE|there is a part of a cluster, without an administrator's kubeconfig: /etc/kubernetes/kubelet.conf, /etc/kubernetes/manifests/etcd.yaml"},
@@ -98,8 +106,8 @@ func TestStandings(t *testing.T) {
 			f["cp1"].ControlPlane, f["cp1"].Cluster, f["cp1"].Recorded = nil, nil, &facts.Record{Join: true, Done: true}
 		},
 			want: "foreign|HOST_FOREIGN_CLUSTER|the host is a worker of the cluster at https://10.0.0.10:6443 (CA 0123456789ab)"},
-		{name: "control plane by hand", host: "cp1", change: handMade, want: "by hand|HOST_MADE_BY_HAND|" + evidence + "; it fits the inventory",
-			adopt: "by hand|made by hand: --adopt takes it over as it is"},
+		{name: "control plane by hand", host: "cp1", change: handMade, want: "unmanaged|HOST_MADE_BY_HAND|" + evidence + "; it fits the inventory",
+			adopt: "unmanaged|made by hand: --adopt takes it over as it is"},
 		{name: "control plane by hand, that does not fit", host: "cp1", change: func(f map[string]*facts.Host) {
 			handMade(f)
 			c := f["cp1"].ControlPlane
@@ -122,18 +130,18 @@ func TestStandings(t *testing.T) {
 		{name: "control plane by hand where kgpu's was", host: "cp1", change: func(f map[string]*facts.Host) {
 			handMade(f)
 			f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = true, &facts.Record{Init: true, Done: true, CAHash: other}
-		}, want: "by hand|HOST_MADE_BY_HAND|" + evidence + "; it fits the inventory", adopt: "by hand|made by hand: --adopt takes it over as it is"},
+		}, want: "unmanaged|HOST_MADE_BY_HAND|" + evidence + "; it fits the inventory", adopt: "unmanaged|made by hand: --adopt takes it over as it is"},
 		{name: "adopted control plane", host: "cp1", change: func(f map[string]*facts.Host) {
 			handMade(f)
 			f["cp1"].Recorded = &facts.Record{Adopted: true, CAHash: ca}
-		}, want: "inside|"},
+		}, want: "member|"},
 		{name: "adopted control plane, silent", host: "cp1", change: func(f map[string]*facts.Host) {
 			f["cp1"].Cluster, f["cp1"].ControlPlane.Finished, f["cp1"].Recorded = nil, false, &facts.Record{Adopted: true, CAHash: ca}
-		}, want: "inside|the control plane does not answer"},
+		}, want: "member|the control plane does not answer"},
 
-		{name: "member", host: "w1", want: "inside|"},
-		{name: "new host", host: "w1", change: func(f map[string]*facts.Host) { away(f["w1"]); f["cp1"].Cluster.Nodes = nil }, want: "outside|the host is in no cluster"},
-		{name: "reinstalled host", host: "w1", change: func(f map[string]*facts.Host) { away(f["w1"]) }, want: "outside|the host is in no cluster; the node object w1 is of a former one|replaces"},
+		{name: "member", host: "w1", want: "member|"},
+		{name: "new host", host: "w1", change: func(f map[string]*facts.Host) { away(f["w1"]); f["cp1"].Cluster.Nodes = nil }, want: "not a member|the host is in no cluster"},
+		{name: "reinstalled host", host: "w1", change: func(f map[string]*facts.Host) { away(f["w1"]) }, want: "not a member|the host is in no cluster; the node object w1 is of a former one|replaces"},
 		{name: "another machine with the name", host: "w1", change: func(f map[string]*facts.Host) {
 			away(f["w1"])
 			f["cp1"].Cluster.Nodes[1].InternalIP, f["cp1"].Cluster.Nodes[1].Ready = "10.0.0.77", true
@@ -141,7 +149,7 @@ func TestStandings(t *testing.T) {
 		{name: "dead machine with the name", host: "w1", change: func(f map[string]*facts.Host) {
 			away(f["w1"])
 			f["cp1"].Cluster.Nodes[1].InternalIP, f["cp1"].Cluster.Nodes[1].Ready = "10.0.0.77", false
-		}, want: "outside|the host is in no cluster; the node object w1 is of a former one|replaces"},
+		}, want: "not a member|the host is in no cluster; the node object w1 is of a former one|replaces"},
 		{name: "other cluster", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet = &facts.Member{Server: "https://10.9.9.9:6443", CAHash: other, NodeName: "w1"}
 			f["w1"].Recorded = nil
@@ -152,11 +160,11 @@ func TestStandings(t *testing.T) {
 		}, want: "foreign|HOST_FOREIGN_CLUSTER|the kubelet belongs to the cluster at https://10.9.9.9:6443 (CA fedcba987654), not to this one (CA 0123456789ab)"},
 		{name: "former cluster of kgpu, made anew", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet.CAHash, f["w1"].Recorded.CAHash = other, other
-		}, want: "again|the cluster at https://10.0.0.10:6443 was made anew: its CA is 0123456789ab, the kubelet's fedcba987654"},
+		}, want: "rejoin|the cluster at https://10.0.0.10:6443 was made anew: its CA is 0123456789ab, the kubelet's fedcba987654"},
 		{name: "former cluster of somebody, made anew", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.CAHash = other },
 			want: "foreign|HOST_FOREIGN_CLUSTER|the kubelet belongs to the cluster at https://10.0.0.10:6443 (CA fedcba987654), not to this one (CA 0123456789ab)"},
 		{name: "former cluster of kgpu, gone", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].ControlPlane, f["cp1"].Cluster = nil, nil },
-			want: "again|the cluster that it was in, at https://10.0.0.10:6443, is gone"},
+			want: "rejoin|the cluster that it was in, at https://10.0.0.10:6443, is gone"},
 		{name: "cluster of somebody, and none here", host: "w1", change: func(f map[string]*facts.Host) {
 			f["cp1"].ControlPlane, f["cp1"].Cluster, f["w1"].Recorded = nil, nil, nil
 		},
@@ -167,28 +175,28 @@ func TestStandings(t *testing.T) {
 		}, want: "foreign|HOST_FOREIGN_CLUSTER|the host is the control plane of a cluster of its own: API server https://10.0.0.11:6443, CA fedcba987654, v1.36.3, 1 node"},
 		{name: "silent cluster", host: "w1", change: func(f map[string]*facts.Host) {
 			f["cp1"].Cluster = nil
-		}, want: "inside|"},
-		{name: "node deleted", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes = nil }, want: "again|the cluster has no node w1"},
+		}, want: "member|"},
+		{name: "node deleted", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes = nil }, want: "rejoin|the cluster has no node w1"},
 		{name: "node deleted, joined by hand", host: "w1", change: func(f map[string]*facts.Host) {
 			f["cp1"].Cluster.Nodes, f["w1"].Recorded, f["w1"].KubeadmFiles = nil, nil, []string{"/etc/kubernetes/kubelet.conf"}
 		}, want: "foreign|HOST_HALF_MADE|the kubelet belongs to this cluster, which has no node w1, and kgpu did not join it: /etc/kubernetes/kubelet.conf"},
 		{name: "node with another UID", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[1].UID = "new" },
-			want: "again|the node object has another UID (new, it was uid-w1): somebody deleted the node and its kubelet made it anew|replaces|drain"},
-		{name: "node of a ledger without a UID", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Recorded.UID = "" }, want: "inside|"},
+			want: "rejoin|the node object has another UID (new, it was uid-w1): somebody deleted the node and its kubelet made it anew|replaces|drain"},
+		{name: "node of a ledger without a UID", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Recorded.UID = "" }, want: "member|"},
 		{name: "node whose kubeadm join was cut off", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Recorded = &facts.Record{Join: true} },
-			want: "inside|kubeadm join did not come to its end, and the kubelet made the node without it"},
+			want: "member|kubeadm join did not come to its end, and the kubelet made the node without it"},
 		{name: "node that is another machine", host: "w1", change: func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[1].InternalIP = "10.0.0.77" },
 			want: "foreign|HOST_NAME_DUPLICATE|the cluster's node w1 is another machine, at 10.0.0.77"},
 		{name: "node at another address of the host", host: "w1", change: func(f map[string]*facts.Host) {
 			f["cp1"].Cluster.Nodes[1].InternalIP = "192.168.0.11"
 			f["w1"].Addresses = append(f["w1"].Addresses, facts.Address{Interface: "eth1", Prefix: netip.MustParsePrefix("192.168.0.11/24")})
-		}, want: "inside|"},
-		{name: "certificate of another node", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.NodeName = "w7" }, want: "again|the kubelet's certificate is that of node w7"},
+		}, want: "member|"},
+		{name: "certificate of another node", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.NodeName = "w7" }, want: "rejoin|the kubelet's certificate is that of node w7"},
 		{name: "certificate of another node, by hand", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet.NodeName, f["w1"].Recorded = "w7", nil },
 			want: "foreign|HOST_MADE_BY_HAND|the host is node w7 of this cluster, and kgpu did not join it; it cannot be adopted as w1: name it so in the inventory"},
-		{name: "kubelet stopped", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Units["kubelet.service"] = facts.Unit{Enabled: "enabled"} }, want: "inside|the kubelet does not run"},
-		{name: "joined by hand", host: "w1", change: handMade, want: "by hand|HOST_MADE_BY_HAND|the host is node w1 of this cluster already, and kgpu did not join it; it fits the inventory",
-			adopt: "by hand|made by hand: --adopt takes it over as it is"},
+		{name: "kubelet stopped", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Units["kubelet.service"] = facts.Unit{Enabled: "enabled"} }, want: "member|the kubelet does not run"},
+		{name: "joined by hand", host: "w1", change: handMade, want: "unmanaged|HOST_MADE_BY_HAND|the host is node w1 of this cluster already, and kgpu did not join it; it fits the inventory",
+			adopt: "unmanaged|made by hand: --adopt takes it over as it is"},
 		{name: "joined by hand, with docker", host: "w1", change: func(f map[string]*facts.Host) {
 			handMade(f)
 			f["cp1"].Cluster.Nodes[1].Runtime = "docker://29.4.3"
@@ -196,11 +204,11 @@ func TestStandings(t *testing.T) {
 		{name: "adopted", host: "w1", change: func(f map[string]*facts.Host) {
 			handMade(f)
 			f["w1"].Recorded = &facts.Record{Adopted: true, CAHash: ca, UID: "u"}
-		}, want: "inside|"},
+		}, want: "member|"},
 		{name: "join interrupted", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet, f["w1"].Recorded, f["w1"].KubeadmFiles = nil, &facts.Record{Join: true}, []string{"/etc/kubernetes/bootstrap-kubelet.conf"}
 			f["cp1"].Cluster.Nodes = nil
-		}, want: "again|kubeadm join did not come to its end"},
+		}, want: "rejoin|kubeadm join did not come to its end"},
 		{name: "join interrupted, by hand", host: "w1", change: func(f map[string]*facts.Host) {
 			away(f["w1"])
 			f["w1"].KubeadmFiles = []string{"/etc/kubernetes/bootstrap-kubelet.conf"}
@@ -208,15 +216,15 @@ func TestStandings(t *testing.T) {
 		{name: "join interrupted while it wrote", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet.CAHash, f["w1"].Recorded = "", &facts.Record{Join: true}
 		},
-			want: "again|the kubelet's kubeconfig is half written"},
+			want: "rejoin|the kubelet's kubeconfig is half written"},
 		{name: "leaving, interrupted", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet, f["w1"].KubeadmFiles, f["cp1"].Cluster.Nodes = nil, []string{"/etc/kubernetes/pki/ca.crt"}, nil
-		}, want: "again|the host has left the cluster that kgpu joined it to"},
+		}, want: "rejoin|the host has left the cluster that kgpu joined it to"},
 		{name: "reset by hand, and another init begun", host: "w1", change: func(f map[string]*facts.Host) {
 			f["w1"].Kubelet, f["w1"].KubeadmFiles = nil, []string{"/etc/kubernetes/manifests/etcd.yaml"}
 		}, want: "foreign|HOST_HALF_MADE|there is a part of a cluster, without a kubelet's kubeconfig: /etc/kubernetes/manifests/etcd.yaml"},
 		{name: "reset by hand", host: "w1", change: func(f map[string]*facts.Host) { f["w1"].Kubelet = nil },
-			want: "again|the host has left the cluster that kgpu joined it to; the node object w1 is of a former one|replaces"},
+			want: "rejoin|the host has left the cluster that kgpu joined it to; the node object w1 is of a former one|replaces"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv, seen := settled(t, membersInventory)
@@ -227,14 +235,14 @@ func TestStandings(t *testing.T) {
 			if c.change != nil {
 				c.change(seen)
 			}
-			if got := standingOf(Standings(inv, seen, false)[c.host]); got != c.want {
+			if got := told(verdicts(inv, seen, false)[c.host]); got != c.want {
 				t.Errorf("%s\nwant\n%s", got, c.want)
 			}
 			want := c.adopt
 			if want == "" {
 				want = c.want
 			}
-			if got := standingOf(Standings(inv, seen, true)[c.host]); got != want {
+			if got := told(verdicts(inv, seen, true)[c.host]); got != want {
 				t.Errorf("with --adopt:\n%s\nwant\n%s", got, want)
 			}
 		})

@@ -24,7 +24,7 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 	}
 	needs := map[string][]machine.Need{}
 	for _, h := range b.hosts {
-		if h.Member() {
+		if h.InCluster() {
 			continue
 		}
 		outside, err := b.outside(h)
@@ -32,12 +32,12 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 			return nil, err
 		}
 		needs[h.id] = append(needs[h.id], outside...)
-		if h != b.first && h.addr.IsValid() && b.apiAddress().IsValid() {
+		if h != b.first && h.addr.IsValid() && b.APIAddress().IsValid() {
 			api, err := b.apiEndpoint()
 			if err != nil {
 				return nil, err
 			}
-			needs[h.id] = append(needs[h.id], machine.Need{Endpoint: api, Purpose: machine.ToAPI, Listens: b.answers()})
+			needs[h.id] = append(needs[h.id], machine.Need{Endpoint: api, Purpose: machine.ToAPI, Listens: b.Answers()})
 			for _, plane := range b.planes {
 				if plane != h {
 					needs[plane.id] = append(needs[plane.id], machine.Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: machine.ToNode})
@@ -52,20 +52,20 @@ const kubeletPort = 10250
 
 // outside lists the proxy, or what is reached without one.
 func (b *builder) outside(h *host) ([]machine.Need, error) {
-	if p := b.inv.Proxy; p.HTTP != "" || p.HTTPS != "" {
+	if p := b.Inventory.Proxy; p.HTTP != "" || p.HTTPS != "" {
 		return endpoints(machine.ByProxy, p.HTTP, p.HTTPS)
 	}
-	urls := []string{effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "", b.inv.Kubernetes.Version.MinorString()).URL}
+	urls := []string{effective(catalog.KubernetesSource, b.Inventory.Repositories.Kubernetes, "", b.Inventory.Kubernetes.Version.MinorString()).URL}
 	if !b.hasRuntimePackage(h) {
-		urls = append(urls, effective(catalog.DockerSource, b.inv.Repositories.Docker, "", h.Facts.OS.ID).URL)
+		urls = append(urls, effective(catalog.DockerSource, b.Inventory.Repositories.Docker, "", h.Facts.OS.ID).URL)
 	}
-	if len(machine.Cards(b.inv, h.Facts)) > 0 {
+	if len(machine.Cards(b.Inventory, h.Facts)) > 0 {
 		urls = append(urls, b.cardURLs(h)...)
 	}
 	if url, _ := b.criDockerdDownload(h); b.criDockerd() && h.Facts.CRIDockerd == "" {
 		urls = append(urls, url)
 	}
-	if url, _ := b.calicoDownload(); b.inv.Network == inventory.Calico && h == b.admin {
+	if url, _ := b.calicoDownload(); b.Inventory.Network == inventory.Calico && h == b.admin {
 		urls = append(urls, url)
 	}
 	packages, err := endpoints(machine.Packages, urls...)
@@ -84,13 +84,13 @@ func (b *builder) outside(h *host) ([]machine.Need, error) {
 func (b *builder) cardURLs(h *host) []string {
 	var urls []string
 	if b.mechanism() == catalog.DevicePlugins {
-		urls = append(urls, effective(catalog.ToolkitSource, b.inv.Repositories.Toolkit, "", h.Facts.Arch).URL)
+		urls = append(urls, effective(catalog.ToolkitSource, b.Inventory.Repositories.Toolkit, "", h.Facts.Arch).URL)
 	}
-	driver, err := machine.ChooseDriver(b.inv, h.Facts)
+	driver, err := machine.ChooseDriver(b.Inventory, h.Facts)
 	if err != nil {
 		return urls
 	}
-	cuda, err := machine.ChooseCUDA(b.inv, h.Facts, driver)
+	cuda, err := machine.ChooseCUDA(b.Inventory, h.Facts, driver)
 	missing, _, _ := cuda.Missing(h.Facts)
 	if err == nil && len(missing) > 0 || driver.Source == catalog.FromCUDA && !driver.Keep {
 		urls = append(urls, b.cudaSource(h).URL)
@@ -100,11 +100,11 @@ func (b *builder) cardURLs(h *host) []string {
 
 // registries lists the URLs of those that every node pulls from.
 func (b *builder) registries() ([]string, error) {
-	images := []string{b.image(b.minor.ImageRepository() + "/pause")}
-	if r, ok := b.inv.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
+	images := []string{b.image(b.Minor.ImageRepository() + "/pause")}
+	if r, ok := b.Inventory.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
 		images[0] = r + "/pause"
 	}
-	if b.inv.Network == inventory.Flannel || b.inv.Network == inventory.Weave {
+	if b.Inventory.Network == inventory.Flannel || b.Inventory.Network == inventory.Weave {
 		objects, err := b.networkObjects()
 		if err != nil {
 			return nil, err
@@ -150,10 +150,10 @@ func endpoints(purpose machine.Purpose, urls ...string) ([]machine.Need, error) 
 
 // apiEndpoint is where the nodes reach the API server. A host that is none yet does not know kgpu's own name of it.
 func (b *builder) apiEndpoint() (facts.Endpoint, error) {
-	if b.apiName() != "" {
-		return facts.Endpoint{Host: b.apiAddress().String(), Port: apiPort}, nil
+	if b.APIName() != "" {
+		return facts.Endpoint{Host: b.APIAddress().String(), Port: catalog.APIPort}, nil
 	}
-	host, port, err := net.SplitHostPort(b.endpoint())
+	host, port, err := net.SplitHostPort(b.Endpoint())
 	if err != nil {
 		return facts.Endpoint{}, err
 	}

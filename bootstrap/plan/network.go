@@ -17,11 +17,11 @@ import (
 
 // network plans the pod network on the control plane and returns its step, or nothing when it is there.
 func (b *builder) network(needs []graph.Ref) ([]graph.Ref, error) {
-	id := "network/" + string(b.inv.Network)
-	workload := machine.NetworkWorkload[b.inv.Network]
+	id := "network/" + string(b.Inventory.Network)
+	workload := machine.NetworkWorkload[b.Inventory.Network]
 	values := map[string]string{"workloads": workload}
 	var hash string
-	switch b.inv.Network {
+	switch b.Inventory.Network {
 	case inventory.None:
 		b.skip(b.admin, id, "the inventory says network: none")
 		return nil, nil
@@ -44,23 +44,23 @@ func (b *builder) network(needs []graph.Ref) ([]graph.Ref, error) {
 		return nil, nil
 	}
 	ref := b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: id}, Title: "apply the pod network " + string(b.inv.Network), Reason: reason,
+		Ref: graph.Ref{ID: id}, Title: "apply the pod network " + string(b.Inventory.Network), Reason: reason,
 		Needs: needs, Input: graph.Input{Values: b.owesNetworkProof(values)},
 	})
 	return []graph.Ref{ref}, nil
 }
 
 func (b *builder) networkMissing(workload, hash string) string {
-	if !b.made() {
+	if !b.Made() {
 		return "the cluster is new"
 	}
-	have, ok := b.cluster.Workloads[workload]
+	have, ok := b.Cluster.Workloads[workload]
 	switch {
 	case !ok:
 		return workload + " is missing"
-	case have.Hash == "" && b.first.Recorded().Adopted, have.Hash == "" && b.standing(b.first).Membership == ByHand:
+	case have.Hash == "" && b.first.Recorded().Adopted, have.Hash == "" && b.Verdict(b.first.Machine).Membership == machine.Unmanaged:
 		return "" // its owner's, who put it there without kgpu
-	case hash != "" && have.Hash != hash && len(b.hosts) == len(b.inv.Hosts): // a part of the hosts does not tell what all of them need
+	case hash != "" && have.Hash != hash && len(b.hosts) == len(b.Inventory.Hosts): // a part of the hosts does not tell what all of them need
 		return workload + " is not as the inventory wants it"
 	}
 	return ""
@@ -72,7 +72,7 @@ const calicoAddress = "IP_AUTODETECTION_METHOD=kubernetes-internal-ip"
 
 // calicoDownload is where its manifest comes from, and what it must be.
 func (b *builder) calicoDownload() (url, sha256 string) {
-	r := b.inv.Repositories.Calico
+	r := b.Inventory.Repositories.Calico
 	return cmp.Or(r.URL, catalog.Calico.URL), cmp.Or(r.SHA256, catalog.Calico.SHA256["all"])
 }
 
@@ -87,19 +87,19 @@ func (b *builder) networkManifest() (manifest, hash string, err error) {
 // networkObjects is kgpu's own manifest of flannel or weave, as this cluster needs it.
 func (b *builder) networkObjects() ([]object, error) {
 	source := manifests.Flannel
-	if b.inv.Network == inventory.Weave {
+	if b.Inventory.Network == inventory.Weave {
 		source = manifests.Weave
 	}
 	objects, err := decodeManifest(source)
 	if err != nil {
 		return nil, err
 	}
-	if b.inv.Network == inventory.Weave {
+	if b.Inventory.Network == inventory.Weave {
 		b.setWeave(objects)
 	} else if err := b.setFlannel(objects); err != nil {
 		return nil, err
 	}
-	objects = manifest.Adapt(b.minor, objects)
+	objects = manifest.Adapt(b.Minor, objects)
 	b.pullFromRegistry(objects)
 	return objects, nil
 }
@@ -112,7 +112,7 @@ func (b *builder) setWeave(objects []object) {
 		if c["name"] != "weave" {
 			return
 		}
-		manifest.SetEnv(c, "IPALLOC_RANGE", b.inv.Kubernetes.PodCIDR.String())
+		manifest.SetEnv(c, "IPALLOC_RANGE", b.Inventory.Kubernetes.PodCIDR.String())
 		if b.weaveBridge() {
 			manifest.SetEnv(c, "WEAVE_NO_FASTDP", "1")
 		}
@@ -120,7 +120,7 @@ func (b *builder) setWeave(objects []object) {
 }
 
 func (b *builder) weaveBridge() bool {
-	if fast, runs := machine.WeaveDatapath(&b.cluster); runs {
+	if fast, runs := machine.WeaveDatapath(&b.Cluster); runs {
 		return !fast
 	}
 	for _, h := range b.hosts {
@@ -141,7 +141,7 @@ func (b *builder) setFlannel(objects []object) error {
 		if err := json.Unmarshal([]byte(data["net-conf.json"].(string)), &conf); err != nil {
 			return fmt.Errorf("net-conf.json of flannel: %w", err)
 		}
-		conf["Network"] = b.inv.Kubernetes.PodCIDR.String()
+		conf["Network"] = b.Inventory.Kubernetes.PodCIDR.String()
 		out, err := json.Marshal(conf)
 		if err != nil {
 			return err

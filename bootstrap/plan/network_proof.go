@@ -13,7 +13,7 @@ const networkProofSince = 30
 
 // provesNetwork reports whether cluster/ready proves the pod network.
 func (b *builder) provesNetwork() bool {
-	return b.inv.Network != inventory.None && b.minor.Number >= networkProofSince
+	return b.Inventory.Network != inventory.None && b.Minor.Number >= networkProofSince
 }
 
 // owesNetworkProof has a step on the control plane, from which on nodes join or their network is another, note that the proof is owed:
@@ -34,7 +34,7 @@ func (b *builder) networkProof() (string, error) {
 		// A pod would have to wait until the namespace gets its default account.
 		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": proofNamespace}, "automountServiceAccountToken": false},
 	}
-	image := b.image("registry.k8s.io/pause:" + b.minor.Pause())
+	image := b.image("registry.k8s.io/pause:" + b.Minor.Pause())
 	for _, h := range b.hosts {
 		var volumes, mounts []any
 		for _, name := range []string{"usr", "bin", "lib", "lib64"} {

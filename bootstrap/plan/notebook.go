@@ -26,10 +26,7 @@ const (
 	OutputNotebookPort    = "port"    // of every node, that leads there; empty: none does
 )
 
-// NotebookNamespace has the notebook and nothing else.
-const NotebookNamespace = "kgpu-notebook"
-
-const notebookWorkload = NotebookNamespace + "/deployment/notebook"
+const notebookWorkload = catalog.NotebookNamespace + "/deployment/notebook"
 
 // Notebook plans the deployment of the notebook, whether or not it is there: the step tells its token. One that runs stays as it
 // is unless another one was agreed to. There are no steps where the inventory wants none, or where somebody scaled it to nothing
@@ -62,15 +59,15 @@ func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool
 
 // notebook plans what makes the notebook that the inventory wants, or takes away the one that it does not.
 func (b *builder) notebook() error {
-	if b.inv.Notebook.Framework == catalog.NoFramework {
+	if b.Inventory.Notebook.Framework == catalog.NoFramework {
 		b.removeNotebook()
 		return nil
 	}
 	if !b.hasCards() {
 		return nil
 	}
-	if len(b.hosts) < len(b.inv.Hosts) {
-		if _, there := b.cluster.Workloads[notebookWorkload]; there {
+	if len(b.hosts) < len(b.Inventory.Hosts) {
+		if _, there := b.Cluster.Workloads[notebookWorkload]; there {
 			b.skip(b.admin, NotebookStep, "the notebook is deployed; which image fits the cards is told by all hosts together")
 			return nil
 		}
@@ -88,7 +85,7 @@ func (b *builder) notebook() error {
 	}
 	reason := b.networkMissing(notebookWorkload, hash)
 	if reason == "" {
-		if have := b.cluster.Workloads[notebookWorkload]; have.Ready < have.Desired {
+		if have := b.Cluster.Workloads[notebookWorkload]; have.Ready < have.Desired {
 			reason = "the notebook is not ready"
 		}
 	}
@@ -102,7 +99,7 @@ func (b *builder) notebook() error {
 
 // notebookStopped reports whether somebody, or its idle timeout, has scaled it to nothing: the card is to be others'.
 func (b *builder) notebookStopped() bool {
-	have, there := b.cluster.Workloads[notebookWorkload]
+	have, there := b.Cluster.Workloads[notebookWorkload]
 	return there && have.Desired == 0
 }
 
@@ -113,7 +110,7 @@ func (b *builder) chooseNotebook() bool {
 		seen[h.id] = h.Facts
 	}
 	var err error
-	if b.notebookChoice, err = machine.ChooseNotebook(b.inv, seen); err != nil {
+	if b.notebookChoice, err = machine.ChooseNotebook(b.Inventory, seen); err != nil {
 		b.graph.Warnings = append(b.graph.Warnings, "no notebook: "+err.Error())
 		return false
 	}
@@ -137,7 +134,7 @@ func (b *builder) deployNotebook(manifest, reason string) {
 
 // removeNotebook plans the end of a notebook that kgpu made.
 func (b *builder) removeNotebook() {
-	if b.cluster.Workloads[notebookWorkload].Hash == "" {
+	if b.Cluster.Workloads[notebookWorkload].Hash == "" {
 		return
 	}
 	b.onCluster(graph.Step{
@@ -151,7 +148,7 @@ func (b *builder) notebookManifest() (encoded, hash string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	n := b.inv.Notebook
+	n := b.Inventory.Notebook
 	if n.IdleTimeout > 0 {
 		if objects, err = stopsIdle(objects, n.IdleTimeout); err != nil {
 			return "", "", err
@@ -191,19 +188,19 @@ func (b *builder) notebookManifest() (encoded, hash string, err error) {
 			}
 		}
 	}
-	if b.minor.Secured() {
+	if b.Minor.Secured() {
 		confine(objects)
 	}
 	if n.Storage != "" {
 		objects = slices.Insert(objects, len(objects)-1, object{
-			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": object{"name": "notebooks", "namespace": NotebookNamespace},
+			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": object{"name": "notebooks", "namespace": catalog.NotebookNamespace},
 			"spec": object{"accessModes": []any{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": n.Storage}}},
 		})
 	}
 	if b.mechanism() == catalog.Accelerators {
 		b.withoutPlugin(objects)
 	}
-	return encodeManifest(manifest.Adapt(b.minor, objects))
+	return encodeManifest(manifest.Adapt(b.Minor, objects))
 }
 
 // stopsIdle adds what stops the notebook when nobody has used it for so long. Its Deployment stays the last object.
@@ -254,7 +251,7 @@ func (b *builder) notebookResource() string {
 		if !slices.Contains(b.notebookChoice.Nodes, h.node) {
 			continue
 		}
-		for _, o := range machine.Offers(b.inv, h.Facts) {
+		for _, o := range machine.Offers(b.Inventory, h.Facts) {
 			offered[o.Resource] = true
 		}
 	}
@@ -274,7 +271,7 @@ func onNodes(names []string) object {
 func (b *builder) tolerated() []any {
 	var out []any
 	seen := map[inventory.Taint]bool{}
-	for _, h := range b.inv.Hosts {
+	for _, h := range b.Inventory.Hosts {
 		for _, t := range h.Taints {
 			if !seen[t] {
 				out = append(out, object{"key": t.Key, "operator": "Equal", "value": t.Value, "effect": t.Effect})
@@ -308,7 +305,7 @@ const (
 
 // notebookImage is the one that the inventory names, from where it names it, or that of the framework that was chosen.
 func (b *builder) notebookImage() string {
-	n := b.inv.Notebook
+	n := b.Inventory.Notebook
 	if n.Image != "" {
 		return n.Image
 	}

@@ -11,7 +11,7 @@ const defaultNodePort = 30061
 // nodePort is the port of every node that leads to the notebook; zero: none does, and why. The notebook speaks plain HTTP, and who
 // hears its token runs what they want in its pod: without being asked kgpu does not put it on the internet.
 func (b *builder) nodePort() (port int, why string) {
-	if port := b.inv.Notebook.NodePort; port != 0 {
+	if port := b.Inventory.Notebook.NodePort; port != 0 {
 		return port, ""
 	}
 	for _, h := range b.hosts {
@@ -34,7 +34,7 @@ func (b *builder) publicAddress(h *host) (netip.Addr, bool) {
 		all = append(all, a.Prefix.Addr())
 	}
 	for _, a := range all {
-		ours := b.inv.Kubernetes.PodCIDR.Contains(a) || b.inv.Kubernetes.ServiceCIDR.Contains(a)
+		ours := b.Inventory.Kubernetes.PodCIDR.Contains(a) || b.Inventory.Kubernetes.ServiceCIDR.Contains(a)
 		if a.Is4() && a.IsGlobalUnicast() && !a.IsPrivate() && !carrier.Contains(a) && !ours {
 			return a, true
 		}

@@ -30,7 +30,7 @@ func (b *builder) prepareOS(h *host) {
 }
 
 func (b *builder) proxy(h *host) {
-	p := b.inv.Proxy
+	p := b.Inventory.Proxy
 	if p.HTTP == "" && p.HTTPS == "" {
 		return
 	}
@@ -70,16 +70,16 @@ func aptProxy(p inventory.Proxy) string {
 
 // noProxy lists what never goes through the proxy: the hosts, the cluster's ranges and names, and the user's own list.
 func (b *builder) noProxy() []string {
-	list := []string{"localhost", "127.0.0.1", b.inv.Kubernetes.PodCIDR.String(), b.inv.Kubernetes.ServiceCIDR.String(), ".svc", "." + b.dnsDomain()}
-	for _, h := range b.inv.Hosts {
+	list := []string{"localhost", "127.0.0.1", b.Inventory.Kubernetes.PodCIDR.String(), b.Inventory.Kubernetes.ServiceCIDR.String(), ".svc", "." + b.dnsDomain()}
+	for _, h := range b.Inventory.Hosts {
 		list = append(list, h.Address)
 	}
-	return append(list, b.inv.Proxy.NoProxy...)
+	return append(list, b.Inventory.Proxy.NoProxy...)
 }
 
 // dnsDomain is what the names of the cluster's services end with.
 func (b *builder) dnsDomain() string {
-	networking, _ := b.inv.Kubernetes.ClusterConfiguration["networking"].(map[string]any)
+	networking, _ := b.Inventory.Kubernetes.ClusterConfiguration["networking"].(map[string]any)
 	if domain, ok := networking["dnsDomain"].(string); ok {
 		return domain
 	}
@@ -121,11 +121,11 @@ func (b *builder) basePackages(h *host) {
 
 // makesSets reports whether something in the cluster makes ipsets.
 func (b *builder) makesSets() bool {
-	switch b.inv.Network {
+	switch b.Inventory.Network {
 	case inventory.Weave, inventory.Calico:
 		return true
 	}
-	return b.inv.Kubernetes.KubeProxyConfiguration["mode"] == "ipvs"
+	return b.Inventory.Kubernetes.KubeProxyConfiguration["mode"] == "ipvs"
 }
 
 func (b *builder) swap(h *host) {
@@ -138,7 +138,7 @@ func (b *builder) swap(h *host) {
 			reasons = append(reasons, s.Name+" would come back at boot")
 		}
 	}
-	if b.inv.Swap != inventory.SwapDisable {
+	if b.Inventory.Swap != inventory.SwapDisable {
 		return // preflight refuses active swap
 	}
 	b.unless(h, reasons, "swap is off", graph.Step{
@@ -150,7 +150,7 @@ func (b *builder) swap(h *host) {
 // are needed, unless the user said to go on.
 func (b *builder) kernelModules(f *facts.Host) []string {
 	list := []string{"overlay", "br_netfilter"}
-	switch b.inv.Network {
+	switch b.Inventory.Network {
 	case inventory.Flannel, inventory.Calico:
 		list = append(list, "vxlan")
 	case inventory.Weave:

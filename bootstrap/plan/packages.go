@@ -10,14 +10,14 @@ import (
 )
 
 func (b *builder) packages(h *host) {
-	version := b.version(h)
+	version := b.VersionOf(h.Machine)
 	var missing, reasons []string
 	for _, name := range catalog.KubernetesPackages {
 		p, ok := h.Facts.Packages[name]
 		switch {
 		case !ok:
 			missing = append(missing, name)
-		case !b.keeps(h) && !strings.HasPrefix(p.Version, version.String()+"-"):
+		case !b.Keeps(h.Machine) && !strings.HasPrefix(p.Version, version.String()+"-"):
 			reasons = append(reasons, fmt.Sprintf("%s is %s", name, p.Version))
 		case !p.Held:
 			reasons = append(reasons, name+" is not held")
@@ -29,7 +29,7 @@ func (b *builder) packages(h *host) {
 	files := b.kubeletFiles(h)
 	reasons = slices.Concat(reasons, changed(h.Facts, files), h.outdated("kubelet.service"))
 	values := map[string]string{"version": version.String()}
-	if b.keeps(h) {
+	if b.Keeps(h.Machine) {
 		values["packages"] = lines(missing...)
 	}
 	b.unless(h, reasons, "Kubernetes "+version.String()+" is installed", graph.Step{

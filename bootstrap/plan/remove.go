@@ -21,7 +21,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	if b.made() && !b.answers() {
+	if b.Made() && !b.Answers() {
 		return nil, nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "the API server does not answer: no node can be deleted"}
 	}
 	if err := b.identities(); err != nil {
@@ -45,8 +45,8 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 		if err != nil {
 			return nil, nil, err
 		}
-		switch node := b.nodeOf(h); {
-		case h.Facts != nil && h.adopted():
+		switch node := b.NodeOf(h.Machine); {
+		case h.Facts != nil && h.Adopted():
 			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node was made by hand, and stays: `kubectl delete node %s` and `kubeadm reset` are yours", h.id, h.node))
 		case node != nil && h.Facts == nil:
 			b.abandon(h, "its host cannot be reached") // it may have died a moment ago, and be ready still
@@ -71,7 +71,9 @@ func (b *builder) leaver(entry inventory.Host) (*host, error) {
 		}
 	}
 	node, err := b.absentNode(entry)
-	return &host{Machine: machine.Machine{Host: entry}, id: entry.ID(), node: node}, err
+	h := &host{Machine: &machine.Machine{Host: entry}, id: entry.ID(), node: node}
+	h.Name = node // it cannot be asked for it
+	return h, err
 }
 
 // absentNode is the name of the node of a host that cannot be asked for it. It is the host's address, which no node has for
@@ -81,12 +83,12 @@ func (b *builder) absentNode(entry inventory.Host) (string, error) {
 		return entry.Name, nil
 	}
 	var nobodys []string
-	for _, node := range b.cluster.Nodes {
-		owner := slices.IndexFunc(b.inv.Hosts, func(h inventory.Host) bool { return b.owns(h, node) })
+	for _, node := range b.Cluster.Nodes {
+		owner := slices.IndexFunc(b.Inventory.Hosts, func(h inventory.Host) bool { return b.owns(h, node) })
 		switch {
 		case owner < 0:
 			nobodys = append(nobodys, node.Name)
-		case b.inv.Hosts[owner].ID() == entry.ID():
+		case b.Inventory.Hosts[owner].ID() == entry.ID():
 			return node.Name, nil
 		}
 	}

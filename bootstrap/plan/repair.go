@@ -65,7 +65,7 @@ func Repair(inv *inventory.Inventory, seen map[string]*facts.Host, mends []Mend)
 			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s is not repaired (%s): %s", h.id, m.Why, why))
 			continue
 		}
-		h.cards = len(machine.Cards(b.inv, h.Facts))
+		h.cards = len(machine.Cards(b.Inventory, h.Facts))
 		b.mend(h, m)
 	}
 	b.letIn(nil)
@@ -93,11 +93,11 @@ func (b *builder) mend(h *host, m Mend) {
 		b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "doctor/units"}, Reason: m.Why,
 			Input: graph.Input{Values: map[string]string{
-				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(machine.Offered(b.inv, h.Facts)),
+				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(machine.Offered(b.Inventory, h.Facts)),
 			}},
 		})
 	}
-	if m.Plugin && b.nodeOf(h) != nil {
+	if m.Plugin && b.NodeOf(h.Machine) != nil {
 		b.onCluster(graph.Step{
 			Ref: graph.Ref{ID: "doctor/plugin/" + h.node}, Title: "restart the device plugin of " + h.node, Reason: m.Why,
 			Needs: slices.Clone(h.last), Input: graph.Input{Values: map[string]string{"node": h.node}},

@@ -10,7 +10,7 @@ import (
 )
 
 func (b *builder) repositories(h *host) {
-	minor := b.version(h).MinorString()
+	minor := b.VersionOf(h.Machine).MinorString()
 	b.repository(h, repository{
 		name: "kubernetes", title: "Kubernetes " + minor, source: b.kubernetesSource(minor),
 		suite: "/",
@@ -24,14 +24,14 @@ func (b *builder) repositories(h *host) {
 
 func (b *builder) dockerRepository(h *host) repository {
 	return repository{
-		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.inv.Repositories.Docker, "/gpg", h.Facts.OS.ID),
+		name: "docker", title: "Docker", source: effective(catalog.DockerSource, b.Inventory.Repositories.Docker, "/gpg", h.Facts.OS.ID),
 		suite: h.Facts.OS.Codename + " stable", optional: true,
 	}
 }
 
 func (b *builder) kubernetesSource(minor string) catalog.Source {
-	source := effective(catalog.KubernetesSource, b.inv.Repositories.Kubernetes, "/Release.key", minor)
-	if r := b.inv.Repositories.Kubernetes; r.URL == "" && r.KeyURL == "" { // a mirror knows nothing of other minors
+	source := effective(catalog.KubernetesSource, b.Inventory.Repositories.Kubernetes, "/Release.key", minor)
+	if r := b.Inventory.Repositories.Kubernetes; r.URL == "" && r.KeyURL == "" { // a mirror knows nothing of other minors
 		source.SameKeyURLs = catalog.KubernetesKeyURLs(minor)
 	}
 	return source

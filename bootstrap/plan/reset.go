@@ -32,8 +32,8 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 			return nil, err
 		}
 	}
-	goesOn := !all || b.first.Recorded().Adopted && b.made()
-	if goesOn && b.made() && !b.answers() {
+	goesOn := !all || b.first.Recorded().Adopted && b.Made()
+	if goesOn && b.Made() && !b.Answers() {
 		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
 	}
 	var gone []graph.Ref
@@ -50,7 +50,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 		if h.IsControlPlane() || !all && !leaving[h.id] {
 			continue
 		}
-		if goesOn && !h.adopted() {
+		if goesOn && !h.Adopted() {
 			b.leave(h, drainBriefly)
 		}
 		gone = append(gone, b.resetHost(h)...)
@@ -78,7 +78,7 @@ const (
 
 // leave drains the node and deletes it, on the control plane.
 func (b *builder) leave(h *host, within string) {
-	if b.nodeOf(h) == nil {
+	if b.NodeOf(h.Machine) == nil {
 		b.skip(b.admin, "node/delete/"+h.node, "the cluster has no such node")
 		return
 	}
@@ -113,7 +113,7 @@ func (b *builder) resetHost(h *host) []graph.Ref {
 		return nil
 	}
 	title := "kubeadm reset, then undo what kgpu changed"
-	if h.adopted() {
+	if h.Adopted() {
 		title = "undo what kgpu changed; the cluster stays: it was made by hand"
 		b.graph.Warnings = append(b.graph.Warnings, h.id+": kgpu took its cluster over and leaves it there: what kgpu applied to the cluster itself (labels, taints, workloads) stays")
 	}
@@ -125,26 +125,11 @@ func (b *builder) resetHost(h *host) []graph.Ref {
 	return h.last
 }
 
-// adopted reports whether the host's membership was made by hand and taken over.
-func (h *host) adopted() bool {
-	return h.Recorded().Adopted && (h.Facts.Kubelet != nil || h.Facts.ControlPlane != nil)
-}
-
 // notOurs is the error of a host on which somebody made another cluster since kgpu did: kubeadm reset would destroy that.
 func (b *builder) notOurs(h *host) error {
-	r, ca := h.Recorded(), ""
-	switch f := h.Facts; {
-	case f.ControlPlane != nil:
-		ca = f.ControlPlane.CAHash
-	case f.Kubelet != nil:
-		ca = f.Kubelet.CAHash
-	}
-	joined := r.Join && !r.Init && h.Facts.ControlPlane != nil // kgpu joins no control planes
-	if ca == "" || same(r.CAHash, ca) && !joined {
+	remade := h.Remade()
+	if remade == "" {
 		return nil
 	}
-	return &reason.Error{
-		ID: reason.HostForeignCluster, Host: h.id, Doing: "planning",
-		Detail: fmt.Sprintf("the host is in a cluster (CA %s) that somebody made there since kgpu's (CA %s): kgpu does not take it apart", brief(ca), brief(r.CAHash)),
-	}
+	return &reason.Error{ID: reason.HostForeignCluster, Host: h.id, Doing: "planning", Detail: remade + ": kgpu does not take it apart"}
 }

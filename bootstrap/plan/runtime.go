@@ -23,12 +23,12 @@ const dockershimEnd = 24
 
 // criDockerd reports whether docker needs the adapter: Kubernetes 1.24 removed its own.
 func (b *builder) criDockerd() bool {
-	return b.inv.Runtime == inventory.Docker && b.inv.Kubernetes.Version.Minor >= dockershimEnd
+	return b.Inventory.Runtime == inventory.Docker && b.Inventory.Kubernetes.Version.Minor >= dockershimEnd
 }
 
 func (b *builder) criSocket() string {
 	switch {
-	case b.inv.Runtime == inventory.Containerd:
+	case b.Inventory.Runtime == inventory.Containerd:
 		return containerdSocket
 	case b.criDockerd():
 		return criDockerdSocket
@@ -39,12 +39,12 @@ func (b *builder) criSocket() string {
 
 // webSocketFault reports whether the kubelet gate ExtendWebSocketsToKubelet has to be off (see catalog).
 func (b *builder) webSocketFault() bool {
-	return b.criDockerd() && b.inv.Kubernetes.Version.Minor >= 36 && catalog.CRIDockerdWebSocketFault(catalog.CRIDockerd.Version)
+	return b.criDockerd() && b.Inventory.Kubernetes.Version.Minor >= 36 && catalog.CRIDockerdWebSocketFault(catalog.CRIDockerd.Version)
 }
 
 func (b *builder) runtimeServices() []string {
 	switch {
-	case b.inv.Runtime == inventory.Containerd:
+	case b.Inventory.Runtime == inventory.Containerd:
 		return []string{"containerd.service"}
 	case b.criDockerd():
 		return []string{"docker.service", "cri-docker.service"}
@@ -54,7 +54,7 @@ func (b *builder) runtimeServices() []string {
 }
 
 // runtimePackages are the alternatives, best first: Docker's own packages, the distribution's.
-func (b *builder) runtimePackages() [][]string { return RuntimePackages(b.minor, b.inv.Runtime) }
+func (b *builder) runtimePackages() [][]string { return RuntimePackages(b.Minor, b.Inventory.Runtime) }
 
 // RuntimePackages are the sets of packages that bring a runtime for a minor, best first.
 func RuntimePackages(m catalog.Minor, r inventory.Runtime) [][]string {
@@ -74,7 +74,7 @@ func (b *builder) hasRuntimePackage(h *host) bool {
 }
 
 func (b *builder) runtime(h *host) {
-	if b.inv.Runtime == inventory.Docker {
+	if b.Inventory.Runtime == inventory.Docker {
 		b.docker(h)
 		return
 	}
@@ -122,7 +122,7 @@ func (b *builder) docker(h *host) {
 // dockerRestarts is what a step that changes the runtime's settings does to containers: containerd and cri-dockerd leave them
 // alone when they restart, docker takes them along.
 func (b *builder) dockerRestarts() string {
-	if b.inv.Runtime != inventory.Docker {
+	if b.Inventory.Runtime != inventory.Docker {
 		return ""
 	}
 	return "docker restarts, and every container with it"
@@ -130,7 +130,7 @@ func (b *builder) dockerRestarts() string {
 
 // criDockerdDownload is where the host gets it from, and what it must be.
 func (b *builder) criDockerdDownload(h *host) (url, sha256 string) {
-	d, r := catalog.CRIDockerd, b.inv.Repositories.CRIDockerd
+	d, r := catalog.CRIDockerd, b.Inventory.Repositories.CRIDockerd
 	return cmp.Or(r.URL, fmt.Sprintf(d.URL, h.Facts.Arch)), cmp.Or(r.SHA256, d.SHA256[h.Facts.Arch])
 }
 
@@ -138,7 +138,7 @@ func (b *builder) criDockerdStep(h *host) {
 	d := catalog.CRIDockerd
 	url, sum := b.criDockerdDownload(h)
 	files := map[string]graph.File{
-		"/etc/systemd/system/cri-docker.service": text(fmt.Sprintf(criDockerService, b.image("registry.k8s.io/pause:"+b.minor.Pause()))),
+		"/etc/systemd/system/cri-docker.service": text(fmt.Sprintf(criDockerService, b.image("registry.k8s.io/pause:"+b.Minor.Pause()))),
 		"/etc/systemd/system/cri-docker.socket":  text(criDockerSocket),
 	}
 	reasons := changed(h.Facts, files)

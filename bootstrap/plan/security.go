@@ -30,10 +30,10 @@ const (
 // componentFlags are the flags of the control plane's programs, by the names that kubeadm has for these.
 func (b *builder) componentFlags() map[string]map[string]string {
 	api, manager, scheduler := map[string]string{}, map[string]string{}, map[string]string{}
-	if gates := formatGates(b.inv.Kubernetes.FeatureGates); gates != "" {
+	if gates := formatGates(b.Inventory.Kubernetes.FeatureGates); gates != "" {
 		api["feature-gates"], manager["feature-gates"], scheduler["feature-gates"] = gates, gates, gates
 	}
-	if b.minor.Secured() {
+	if b.Minor.Secured() {
 		// NodeRestriction is kubeadm's own, which the flag replaces. The scheduler's flag for profiling is about to go.
 		api["enable-admission-plugins"] = "NodeRestriction,DenyServiceExternalIPs"
 		api["profiling"], manager["profiling"] = "false", "false"
@@ -53,12 +53,12 @@ func (b *builder) componentFlags() map[string]map[string]string {
 
 // limitsPods: the cluster has a level of its own for namespaces that name none.
 func (b *builder) limitsPods() bool {
-	return b.minor.Secured() && b.inv.Security.PodSecurity != inventory.PodsPrivileged
+	return b.Minor.Secured() && b.Inventory.Security.PodSecurity != inventory.PodsPrivileged
 }
 
-func (b *builder) audits() bool { return b.minor.Secured() && b.inv.Security.AuditLog }
+func (b *builder) audits() bool { return b.Minor.Secured() && b.Inventory.Security.AuditLog }
 
-func (b *builder) encrypts() bool { return b.minor.Secured() && b.inv.Security.EncryptSecrets }
+func (b *builder) encrypts() bool { return b.Minor.Secured() && b.Inventory.Security.EncryptSecrets }
 
 // components adds to kubeadm's settings of the cluster what its programs are started with.
 func (b *builder) components(cluster object) {
@@ -101,7 +101,7 @@ func (b *builder) initInput(config string) graph.Input {
 func (b *builder) securityFiles() map[string]graph.File {
 	files := map[string]graph.File{}
 	if b.limitsPods() {
-		files[admissionFile] = graph.File{Mode: 0o600, Content: []byte(podSecurity(b.inv.Security.PodSecurity))}
+		files[admissionFile] = graph.File{Mode: 0o600, Content: []byte(podSecurity(b.Inventory.Security.PodSecurity))}
 	}
 	if b.audits() {
 		files[auditPolicy] = graph.File{Mode: 0o600, Content: manifests.AuditPolicy}

@@ -18,15 +18,15 @@ import (
 func (b *builder) units(h *host) map[string]int {
 	whole := h.cards
 	for _, g := range h.Facts.NVIDIA.Seen {
-		if machine.Cut(b.inv, g) {
+		if machine.Cut(b.Inventory, g) {
 			whole--
 		}
 	}
 	out := map[string]int{}
 	if whole > 0 {
-		out[b.mechanism().Resource()] = whole * b.inv.GPU.Share()
+		out[b.mechanism().Resource()] = whole * b.Inventory.GPU.Share()
 	}
-	for _, o := range machine.Offers(b.inv, h.Facts) {
+	for _, o := range machine.Offers(b.Inventory, h.Facts) {
 		if strings.HasPrefix(o.UUID, "MIG-") {
 			out[o.Resource] += o.Share
 		}
@@ -51,7 +51,7 @@ const (
 // made anew when that changes: none of the programs reads it twice.
 // Source of the format: k8s-device-plugin 0.20.0, api/config/v1.
 func (b *builder) share(objects []object) (hash string, err error) {
-	gpu := b.inv.GPU
+	gpu := b.Inventory.GPU
 	config := object{"version": "v1", "flags": object{"migStrategy": string(gpu.MIGStrategy)}}
 	for name, s := range map[string]inventory.Sharing{"timeSlicing": gpu.TimeSlicing, "mps": gpu.MPS} {
 		if s.Replicas > 0 {
@@ -78,7 +78,7 @@ func (b *builder) share(objects []object) (hash string, err error) {
 }
 
 func (b *builder) sharePods(daemonSet object, hash string) error {
-	if b.inv.GPU.MPS.Replicas > 0 {
+	if b.Inventory.GPU.MPS.Replicas > 0 {
 		more, err := decodeManifest(manifests.MPS)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (b *builder) sharePods(daemonSet object, hash string) error {
 		patch(daemonSet, more[0])
 	}
 	patch(daemonSet, object{"spec": object{"template": object{"metadata": object{"annotations": object{pluginConfigSum: hash}}}}})
-	if b.inv.GPU.MIGStrategy != inventory.MIGNone {
+	if b.Inventory.GPU.MIGStrategy != inventory.MIGNone {
 		// Without it a container with all cards does not see how they are cut.
 		manifest.Containers([]object{daemonSet}, func(c object) { manifest.SetEnv(c, "NVIDIA_MIG_MONITOR_DEVICES", "all") })
 	}

@@ -8,6 +8,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 // features is what gpu-feature-discovery tells in these tests, of any host with this driver.
@@ -200,7 +201,7 @@ func TestGPULabelsByHand(t *testing.T) {
 
 // What the inventory sets is not overwritten by what is found out.
 func TestGPULabelsOfTheInventory(t *testing.T) {
-	h := &host{node: "w1"}
+	h := &host{Machine: &machine.Machine{}, node: "w1"}
 	h.Labels = map[string]string{"nvidia.com/gpu.product": "mine"}
 	found, err := facts.Features(strings.Split(strings.TrimSpace(features), "\n"))
 	if err != nil {

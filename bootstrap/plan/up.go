@@ -37,8 +37,8 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 	if err := b.identities(); err != nil {
 		return nil, err
 	}
-	b.adopt = adopt
-	b.judge()
+	b.Adopt = adopt
+	b.Judge()
 	if err := errors.Join(b.refuseVersionChange(), b.refuseFixed()); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 
 // host is a machine with its inventory entry, its facts and what follows from both.
 type host struct {
-	machine.Machine
+	*machine.Machine
 	id      string
 	node    string         // name of its node object
 	addr    netip.Addr     // its address inside the cluster
@@ -81,20 +81,13 @@ type host struct {
 
 // builder collects the graph.
 type builder struct {
-	inv      *inventory.Inventory // settled: with what the cluster runs, if there is one
-	asked    *inventory.Inventory // as the file has it
-	versions Versions
-	minor    catalog.Minor
-	hosts    []*host
-	graph    graph.Graph
-	adopt    bool // what was made by hand is taken over
+	*machine.Set
+	hosts []*host // its machines
+	graph graph.Graph
 
-	first   *host         // the control plane that runs kubeadm init; nil: none has told
-	admin   *host         // the control plane on which kubectl runs; nil as the first
-	planes  []*host       // all control planes
-	cluster facts.Cluster // as the admin's API server says; empty where it does not answer
-
-	standings map[string]Standing // of the hosts, by ID; nil: not judged yet
+	first  *host   // as the set's; never nil
+	admin  *host   // as the set's
+	planes []*host // all control planes
 
 	pluginConfig string // hash of the device plugin's configuration
 
@@ -102,33 +95,34 @@ type builder struct {
 }
 
 func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder, error) {
-	b := &builder{inv: inv}
-	b.enter(seen)
-	version := b.inv.Kubernetes.Version
+	b := &builder{Set: machine.SetOf(inv, seen)}
+	version := b.Inventory.Kubernetes.Version
 	if _, ok := catalog.Kubernetes(version.Minor); !ok {
 		return nil, fmt.Errorf("the catalog has no Kubernetes %s", version.MinorString())
 	}
-	if b.first == nil {
+	if b.First == nil {
 		return nil, fmt.Errorf("no facts of a control plane host")
+	}
+	for _, m := range b.Machines {
+		h := &host{Machine: m, id: m.ID(), node: m.NodeName(), addr: m.NodeAddress()}
+		b.hosts = append(b.hosts, h)
+		if m.IsControlPlane() {
+			b.planes = append(b.planes, h)
+		}
+		if m == b.First {
+			b.first = h
+		}
+		if m == b.Admin {
+			b.admin = h
+		}
 	}
 	return b, nil
 }
 
-// enter takes the hosts with facts in, and the version that their cluster runs.
-func (b *builder) enter(seen map[string]*facts.Host) {
-	b.asked = b.inv
-	for _, entry := range b.inv.Hosts {
-		f := seen[entry.ID()]
-		if f == nil {
-			continue
-		}
-		m := machine.Machine{Host: entry, Facts: f}
-		b.hosts = append(b.hosts, &host{Machine: m, id: entry.ID(), node: m.NodeName(), addr: m.NodeAddress()})
-	}
-	b.roles(seen)
-	b.versions = b.findVersions()
-	b.settle()
-	b.minor, _ = catalog.Kubernetes(b.inv.Kubernetes.Version.Minor)
+// members are the hosts that are nodes when the plan is carried out: kgpu has no step yet with which another control plane than
+// the first joins.
+func (b *builder) members() []*host {
+	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.IsControlPlane() && h != b.first && !h.InCluster() })
 }
 
 // add appends a step to the host's own chain. A node that serves is drained before the first that disrupts its containers.
@@ -151,6 +145,9 @@ func (b *builder) side(h *host, s graph.Step) graph.Ref {
 	b.graph.Steps = append(b.graph.Steps, &s)
 	return s.Ref
 }
+
+// onCluster appends a step that runs kubectl.
+func (b *builder) onCluster(s graph.Step) graph.Ref { return b.side(b.admin, s) }
 
 func (b *builder) skip(h *host, id, why string) {
 	b.graph.Skipped = append(b.graph.Skipped, graph.Skipped{Ref: graph.Ref{Host: h.id, ID: id}, Reason: why})
@@ -175,15 +172,18 @@ func (b *builder) warnings() {
 	b.oldWarnings()
 	b.lockWarnings()
 	b.leftDistributions()
-	b.versionWarnings()
+	skewed := b.Skewed()
+	for _, id := range sortedKeys(skewed) {
+		b.graph.Warnings = append(b.graph.Warnings, id+": "+skewed[id])
+	}
 	b.endedDrivers()
 	b.oldContainerds()
 	b.pressures()
-	if b.inv.Network == inventory.Weave && !b.made() {
+	if b.Inventory.Network == inventory.Weave && !b.Made() {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}
 	if b.webSocketFault() {
-		b.graph.Warnings = append(b.graph.Warnings, "docker on Kubernetes "+b.inv.Kubernetes.Version.MinorString()+
+		b.graph.Warnings = append(b.graph.Warnings, "docker on Kubernetes "+b.Inventory.Kubernetes.Version.MinorString()+
 			": the kubelet gate ExtendWebSocketsToKubelet is turned off, because exec, attach and cp fail with cri-dockerd "+catalog.CRIDockerd.Version+" otherwise")
 	}
 }
@@ -191,7 +191,7 @@ func (b *builder) warnings() {
 // pressures warns of nodes that take no pods because something of theirs is used up.
 func (b *builder) pressures() {
 	for _, h := range b.hosts {
-		n := b.nodeOf(h)
+		n := b.NodeOf(h.Machine)
 		if n == nil {
 			continue
 		}

@@ -103,7 +103,7 @@ func CreateUser(inv *inventory.Inventory, seen map[string]*facts.Host, u User) (
 	if u.GPUs != nil {
 		values["gpus"] = strconv.Itoa(*u.GPUs)
 	}
-	all := map[string][]object{"namespaceObject": {b.userNamespace(u)}, "manifest": manifest.Adapt(b.minor, userRights(u)), "request": {b.userRequest(u)}}
+	all := map[string][]object{"namespaceObject": {b.userNamespace(u)}, "manifest": manifest.Adapt(b.Minor, userRights(u)), "request": {b.userRequest(u)}}
 	if inv.Kubernetes.Version.Minor >= prioritySince {
 		all["limits"] = []object{noSystemPriority(u.Namespace)}
 	}
@@ -136,7 +136,7 @@ func DeleteUser(inv *inventory.Inventory, seen map[string]*facts.Host, name stri
 // Cards that the device plugin hands out are not among these.
 func (b *builder) userNamespace(u User) object {
 	labels := merge(object{}, managed)
-	if NamespacesRefusePods(b.inv) {
+	if NamespacesRefusePods(b.Inventory) {
 		labels["pod-security.kubernetes.io/enforce"] = "baseline"
 	}
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": u.Namespace, "labels": labels}}
@@ -182,10 +182,10 @@ func (b *builder) userRequest(u User) object {
 		"usages":  []any{"digital signature", "key encipherment", "client auth"},
 	}
 	api := "certificates.k8s.io/v1beta1"
-	if b.minor.Number >= certificatesV1 {
+	if b.Minor.Number >= certificatesV1 {
 		api, spec["signerName"] = "certificates.k8s.io/v1", "kubernetes.io/kube-apiserver-client"
 	}
-	if HeedsLifetime(b.inv) {
+	if HeedsLifetime(b.Inventory) {
 		spec["expirationSeconds"] = int(u.Lifetime / time.Second)
 	}
 	return object{

@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -20,21 +21,21 @@ func OfferQuestions(inv *inventory.Inventory, seen map[string]*facts.Host) (map[
 		return nil, err
 	}
 	out := map[string][]string{}
-	source := b.kubernetesSource(b.inv.Kubernetes.Version.MinorString())
-	kubernetes := append([]string{"kubernetes", b.inv.Kubernetes.Version.MinorString(), source.URL, strings.Join(source.Fingerprints, ","), source.KeyURL}, source.SameKeyURLs...)
+	source := b.kubernetesSource(b.Inventory.Kubernetes.Version.MinorString())
+	kubernetes := append([]string{"kubernetes", b.Inventory.Kubernetes.Version.MinorString(), source.URL, strings.Join(source.Fingerprints, ","), source.KeyURL}, source.SameKeyURLs...)
 	for _, h := range b.hosts {
 		var questions []string
-		if b.minor.Published() && !b.keeps(h) {
+		if b.Minor.Published() && !b.Keeps(h.Machine) {
 			questions = append(questions, strings.Join(kubernetes, " "))
 		}
-		if b.inv.Runtime == inventory.Containerd && !b.hasRuntimePackage(h) {
+		if b.Inventory.Runtime == inventory.Containerd && !b.hasRuntimePackage(h) {
 			docker := b.dockerRepository(h)
 			questions = append(questions, strings.Join([]string{"containerd", docker.source.URL, strings.Join(docker.source.Fingerprints, ","), docker.source.KeyURL, docker.suite}, " "))
 		}
 		if len(questions) == 0 {
 			continue
 		}
-		for line := range strings.Lines(aptProxy(b.inv.Proxy)) {
+		for line := range strings.Lines(aptProxy(b.Inventory.Proxy)) {
 			questions = append(questions, "apt "+strings.TrimSuffix(line, "\n"))
 		}
 		out[h.id] = questions
@@ -46,10 +47,9 @@ func OfferQuestions(inv *inventory.Inventory, seen map[string]*facts.Host) (map[
 // patch that the repositories of all hosts that were asked have, by what they answered. Where they have none in common, the control
 // plane decides. Where nobody knows, it is the catalog's. A running cluster's version, and what the inventory fixes, stay.
 func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers map[string]*facts.Offer) (chosen *inventory.Inventory, why string) {
-	b := &builder{inv: inv}
-	b.enter(seen)
+	set := machine.SetOf(inv, seen)
 	minor, known := catalog.Kubernetes(inv.Kubernetes.Version.Minor)
-	if b.first == nil || !b.versions.Running.IsZero() || inv.Kubernetes.Pin == inventory.PinnedExact || !known || !minor.Published() {
+	if set.First == nil || !set.Versions.Running.IsZero() || inv.Kubernetes.Pin == inventory.PinnedExact || !known || !minor.Published() {
 		return inv, ""
 	}
 	from := "pkgs.k8s.io"
@@ -59,13 +59,13 @@ func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers
 	var common []catalog.Version
 	var untold []string
 	asked, lacking := 0, ""
-	for _, h := range b.hosts {
-		offer := offers[h.id]
+	for _, m := range set.Machines {
+		offer := offers[m.ID()]
 		switch {
 		case offer == nil:
 			continue
 		case len(offer.Versions) == 0:
-			untold = append(untold, h.id+": "+offer.Why)
+			untold = append(untold, m.ID()+": "+offer.Why)
 			continue
 		case asked == 0:
 			common = slices.Clone(offer.Versions)
@@ -78,8 +78,8 @@ func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers
 		}
 		asked++
 	}
-	if len(common) == 0 && offers[b.first.id] != nil {
-		common = offers[b.first.id].Versions
+	if len(common) == 0 && offers[set.First.ID()] != nil {
+		common = offers[set.First.ID()].Versions
 	}
 	day := catalog.AsOf.Format(time.DateOnly)
 	if len(common) == 0 {

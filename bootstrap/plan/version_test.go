@@ -9,6 +9,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -54,7 +55,7 @@ func TestRunningVersion(t *testing.T) {
 				_, there = settled(t, withVersion("1.36.3"))
 				c.harm(there)
 			}
-			if v := VersionsOf(want, there); v.Wanted.String() != c.wanted {
+			if v := machine.SetOf(want, there).Versions; v.Wanted.String() != c.wanted {
 				t.Errorf("it should run %s, not %s", v.Wanted, c.wanted)
 			}
 			g, err := Up(want, there)
@@ -68,7 +69,7 @@ func TestRunningVersion(t *testing.T) {
 			if !g.Empty() {
 				t.Errorf("there is something to do: %v", planned(g))
 			}
-			if v := Settled(want, there).Kubernetes.Version; v != inv.Kubernetes.Version {
+			if v := machine.SetOf(want, there).Inventory.Kubernetes.Version; v != inv.Kubernetes.Version {
 				t.Errorf("it is judged as %s", v)
 			}
 		})
@@ -187,7 +188,7 @@ func TestVersionsWithoutPlan(t *testing.T) {
 	if _, _, err := Remove(inv, seen, []string{"w1"}, false); err != nil {
 		t.Error(err)
 	}
-	if v := Settled(inv, seen).Kubernetes; v.Version.String() != "1.34.2" || inv.Kubernetes.Version.String() != "1.37.1" || v.Pin != inventory.PinnedExact {
+	if v := machine.SetOf(inv, seen).Inventory.Kubernetes; v.Version.String() != "1.34.2" || inv.Kubernetes.Version.String() != "1.37.1" || v.Pin != inventory.PinnedExact {
 		t.Errorf("judged by %v, and the inventory became %v", v, inv.Kubernetes.Version)
 	}
 }
@@ -205,7 +206,7 @@ func TestVersionByHand(t *testing.T) {
 		nodes[i].Version, nodes[i].Runtime = "v1.35.2", "docker://29.4.3"
 	}
 	for version, want := range map[string]string{"": "it fits the inventory", "1.36.3": "it cannot be adopted: its version is v1.35.2, the inventory's v1.36.3"} {
-		s := Standings(decode(t, withVersion(version)), seen, false)["cp1"]
+		s := verdicts(decode(t, withVersion(version)), seen, false)["cp1"]
 		if !strings.HasSuffix(s.Detail, "; "+want) || s.Refused != reason.HostMadeByHand {
 			t.Errorf("version %q: %s", version, s.Detail)
 		}

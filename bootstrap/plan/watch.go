@@ -40,7 +40,7 @@ func Watch(inv *inventory.Inventory, seen map[string]*facts.Host, only []string,
 		if len(only) > 0 && !slices.Contains(only, h.id) {
 			continue
 		}
-		if len(machine.Cards(b.inv, h.Facts)) == 0 || h.Facts.Kubelet == nil {
+		if len(machine.Cards(b.Inventory, h.Facts)) == 0 || h.Facts.Kubelet == nil {
 			b.skip(h, "doctor/watch", "it is no node with cards")
 			continue
 		}

@@ -24,7 +24,7 @@ func (c *checker) system(m Machine) {
 	switch release, ok := catalog.LookupRelease(f.OS.ID + " " + f.OS.VersionID); {
 	case !ok:
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s", f.OS.PrettyName)
-	case release.Ended() && !m.Member():
+	case release.Ended() && !m.InCluster():
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s, which has had no updates for everybody since %s", f.OS.PrettyName, release.End.Format("January 2006"))
 	}
 	if f.Virt == "wsl" || strings.Contains(f.Kernel, "microsoft-standard") {
@@ -120,7 +120,7 @@ func (c *checker) address(m Machine) {
 
 // resolver finds hosts whose name servers pods cannot ask: the cluster's DNS would not come up.
 func (c *checker) resolver(m Machine) {
-	if _, why := machine.ResolvConf(c.inv, m.Facts); why != "" && !m.Member() {
+	if _, why := machine.ResolvConf(c.inv, m.Facts); why != "" && !m.InCluster() {
 		c.problem(m.ID(), reason.HostResolverUnusable, "%s", why)
 	}
 }
@@ -166,7 +166,7 @@ var (
 )
 
 func (c *checker) ports(m Machine) {
-	if m.Member() {
+	if m.InCluster() {
 		return // its own kubelet and control plane listen there
 	}
 	want := workerPorts
@@ -204,7 +204,7 @@ func (c *checker) packages(m Machine) {
 }
 
 func (c *checker) firewall(m Machine) {
-	if m.Facts.Firewall != "" && !m.Member() {
+	if m.Facts.Firewall != "" && !m.InCluster() {
 		c.problem(m.ID(), reason.HostFirewallActive, "%s is active", m.Facts.Firewall)
 	}
 }
@@ -229,17 +229,17 @@ func (c *checker) modules(m Machine) {
 	for _, name := range requiredModules[c.inv.Network] {
 		missing(name, fmt.Sprintf("the pod network %s needs", c.inv.Network))
 	}
-	if c.inv.Network == inventory.Weave && m.Facts.LegacyRules && !m.Member() {
+	if c.inv.Network == inventory.Weave && m.Facts.LegacyRules && !m.InCluster() {
 		c.problem(m.ID(), reason.HostIPTablesLegacy, "iptables is iptables-legacy, which the pod network weave does not work with")
 	}
-	if c.fastWeave && !m.Member() {
+	if c.fastWeave && !m.InCluster() {
 		missing("openvswitch", "weave's fast datapath needs, which this cluster has")
 	}
 }
 
 // ranges finds routes and addresses of the host inside the cluster's ranges.
 func (c *checker) ranges(m Machine) {
-	if m.Member() {
+	if m.InCluster() {
 		return // the routes are the cluster's own
 	}
 	for _, r := range []struct {

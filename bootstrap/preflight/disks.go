@@ -103,7 +103,7 @@ func (c *checker) disks(m Machine) {
 		}
 		v := found[fs.On]
 		kept := eviction[s.space].Of(float64(fs.SizeKiB)*1024) / 1024
-		if need := float64(s.needKiB) + kept; !m.Member() && float64(fs.AvailableKiB) < need && need > most[fs.On] {
+		if need := float64(s.needKiB) + kept; !m.InCluster() && float64(fs.AvailableKiB) < need && need > most[fs.On] {
 			most[fs.On] = need
 			v.full = fmt.Sprintf("%s has %d MiB free, %.0f MiB are needed", fs.On, fs.AvailableKiB/1024, need/1024)
 			if kept > 0 {

@@ -1,11 +1,10 @@
 package preflight
 
 import (
+	"slices"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -22,17 +21,13 @@ func (c *checker) distribution(m Machine) {
 	}
 }
 
-// members applies the plan's rule of who belongs to which cluster.
+// members applies the rule of who belongs to which cluster.
 func (c *checker) members(machines []Machine) {
-	seen, adopt := map[string]*facts.Host{}, false
+	c.set.Adopt = slices.ContainsFunc(machines, func(m Machine) bool { return m.Adopt })
+	verdicts := c.set.Verdicts()
 	for _, m := range machines {
-		seen[m.ID()] = m.Facts
-		adopt = adopt || m.Adopt
-	}
-	standings := plan.Standings(c.inv, seen, adopt)
-	for _, m := range machines {
-		if s := standings[m.ID()]; s.Refused != "" {
-			c.problem(m.ID(), s.Refused, "%s", s.Detail)
+		if v := verdicts[m.ID()]; v.Refused != "" {
+			c.problem(m.ID(), v.Refused, "%s", v.Detail)
 		}
 	}
 }

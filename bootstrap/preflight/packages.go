@@ -14,7 +14,7 @@ import (
 // them: newer ones, and those that their owner holds. Where kgpu has worked before, a hold may be its own: then the step decides,
 // which knows.
 func (c *checker) kubernetes(m Machine) {
-	if m.Member() {
+	if m.InCluster() {
 		return
 	}
 	want := c.inv.Kubernetes.Version
@@ -47,7 +47,7 @@ func (c *checker) kubernetes(m Machine) {
 
 // orWrite is the end of an advice: which version the inventory may have. A cluster that runs has decided.
 func (c *checker) orWrite(v catalog.Version) string {
-	if _, known := catalog.Kubernetes(v.Minor); !known || c.running {
+	if _, known := catalog.Kubernetes(v.Minor); !known || !c.set.Versions.Running.IsZero() {
 		return ""
 	}
 	at := ""
@@ -78,7 +78,7 @@ func (c *checker) toolkit(m Machine) {
 
 // shadows refuses hosts on which others than the packages' programs and units would run. What a node runs has proved itself.
 func (c *checker) shadows(m Machine) {
-	if !m.Member() && len(m.Facts.Shadows) > 0 {
+	if !m.InCluster() && len(m.Facts.Shadows) > 0 {
 		c.problem(m.ID(), reason.HostShadowed, "run instead of what packages bring: %s", strings.Join(m.Facts.Shadows, ", "))
 	}
 }

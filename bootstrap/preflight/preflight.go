@@ -8,7 +8,6 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -34,7 +33,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	for _, m := range machines {
 		seen[m.ID()] = m.Facts
 	}
-	c := &checker{inv: inv, ignore: ignore, running: !plan.VersionsOf(inv, seen).Running.IsZero()}
+	c := &checker{inv: inv, ignore: ignore, set: machine.SetOf(inv, seen)}
 	for _, m := range machines {
 		if fast, _ := machine.WeaveDatapath(m.Facts.Cluster); fast && m.IsControlPlane() {
 			c.fastWeave = true
@@ -77,8 +76,8 @@ var hostChecks = []func(*checker, Machine){
 
 type checker struct {
 	inv       *inventory.Inventory
-	running   bool // there is a cluster, which decides what a new node gets
-	fastWeave bool // and its pod network is weave on the fast datapath
+	set       *machine.Set
+	fastWeave bool // its pod network is weave on the fast datapath
 	ignore    []string
 	problems  []*reason.Error
 }

@@ -24,7 +24,7 @@ func (c *checker) version(m Machine) {
 	}
 	e := &reason.Error{ID: reason.PackageMissing, Host: m.ID(), Doing: Doing, Detail: fmt.Sprintf("its repository does not have kubelet, kubeadm and kubectl %s; the newest that it has are %s", want.Version, strings.Join(there, ", "))}
 	switch {
-	case c.running:
+	case !c.set.Versions.Running.IsZero():
 		e.Advice = "a new node gets the version of its cluster: let the mirror have " + want.Version.String() + ", or take it out of `repositories:`"
 	case want.Pin == inventory.PinnedExact:
 		e.Advice = fmt.Sprintf("%s: take one of these, or %s for the newest patch that all hosts can have", c.inv.At("kubernetes.version"), want.Version.MinorString())

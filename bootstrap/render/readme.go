@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -85,7 +86,7 @@ func readme(inv *inventory.Inventory, g *graph.Graph, all []*turn) string {
 		"The token in `join.env` lives for " + plan.TokenLife + ", or until the control plane's later run deletes it; its earlier run makes another one.\n")
 	b.WriteString("\n## Afterwards\n\nThe administrator's kubeconfig is `/etc/kubernetes/admin.conf` on the control plane.")
 	if g.Has(plan.NotebookStep) {
-		fmt.Fprintf(&b, " The notebook's token, which is made there, is in the\nSecret `notebook` of the namespace `%s`.", plan.NotebookNamespace)
+		fmt.Fprintf(&b, " The notebook's token, which is made there, is in the\nSecret `notebook` of the namespace `%s`.", catalog.NotebookNamespace)
 	}
 	b.WriteString("\n")
 	b.WriteString("\n## What each script does\n")

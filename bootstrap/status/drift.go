@@ -5,38 +5,41 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // Todo is what `kgpu up` would do, by host ID.
 type Todo struct {
 	Steps   map[string][]Step
-	Refused map[string]plan.Standing // hosts that are not kgpu's to change
+	Refused map[string]machine.Verdict // hosts that are not kgpu's to change
 	Known   bool
 	Err     error // why it is not known; nil also where the control plane could not be asked
 }
 
-// Plan plans, as `kgpu plan` does, for the hosts that told what they are. Nobody knows what cluster there is without the
-// control plane.
-func Plan(inv *inventory.Inventory, hosts []Seen) *Todo {
-	t := &Todo{Steps: map[string][]Step{}, Refused: map[string]plan.Standing{}}
+// Planner plans what makes the cluster of an inventory out of hosts in the state that their facts, by host ID, tell.
+type Planner func(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error)
+
+// Pending is what up plans for the hosts that told what they are. Nobody knows what cluster there is without the control plane.
+func Pending(inv *inventory.Inventory, hosts []Seen, up Planner) *Todo {
+	t := &Todo{Steps: map[string][]Step{}, Refused: map[string]machine.Verdict{}}
 	seen, control := factsOf(hosts)
 	if !control {
 		return t
 	}
-	for id, standing := range plan.Standings(inv, seen, false) {
-		if standing.Refused != "" {
-			t.Refused[id] = standing
+	for id, verdict := range machine.SetOf(inv, seen).Verdicts() {
+		if verdict.Refused != "" {
+			t.Refused[id] = verdict
 		}
 	}
-	graph, err := plan.Up(inv, seen)
+	g, err := up(inv, seen)
 	if err != nil {
 		t.Err = err
 		return t
 	}
 	t.Known = true
-	for _, s := range graph.Steps {
+	for _, s := range g.Steps {
 		t.Steps[s.Host] = append(t.Steps[s.Host], Step{said(s.ID), said(s.Title), said(s.Reason)})
 	}
 	return t
@@ -73,8 +76,8 @@ const shownSteps = 3
 
 // drift tells what is to do on a host that told what it is.
 func (j *judge) drift(h *Host) {
-	if s, refused := j.todo.Refused[h.Host]; refused {
-		j.problem(h.Host, s.Refused, s.Detail, "")
+	if v, refused := j.todo.Refused[h.Host]; refused {
+		j.problem(h.Host, v.Refused, v.Detail, "")
 		return // what would be done to it, nobody would do
 	}
 	h.Drift.Known = j.todo.Known

@@ -10,7 +10,6 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
@@ -26,8 +25,9 @@ type Seen struct {
 // Judge holds what the hosts told against the inventory, and what is to do. Hosts are in the inventory's order.
 func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *Report {
 	seen, _ := factsOf(hosts)
+	set := machine.SetOf(inv, seen)
 	j := &judge{
-		inv: plan.Settled(inv, seen), seen: machine.ClusterOf(inv, seen), kubernetes: plan.VersionsOf(inv, seen), skewed: plan.Skewed(inv, seen), hosts: hosts, todo: todo, now: now,
+		inv: set.Inventory, seen: machine.ClusterOf(inv, seen), kubernetes: set.Versions, skewed: set.Skewed(), hosts: hosts, todo: todo, now: now,
 		report: &Report{Schema: Schema, Time: now.UTC().Truncate(time.Second), Hosts: []Host{}, OtherNodes: []OtherNode{}, Problems: []Problem{}},
 	}
 	j.find()
@@ -59,7 +59,7 @@ func (j *judge) busy() bool {
 // judge collects the report.
 type judge struct {
 	inv        *inventory.Inventory // with the version that the cluster runs
-	kubernetes plan.Versions
+	kubernetes machine.Versions
 	skewed     map[string]string
 	hosts      []Seen
 	todo       *Todo

@@ -202,7 +202,7 @@ func TestWhatIsNotWell(t *testing.T) {
 			todo.Steps = map[string][]Step{"cp1": {{"a/a", "", "x"}, {"b/b", "", "y"}, {"c/c", "", "z"}, {"d/d", "", "q"}, {"e/e", "", "q"}}}
 		}, []string{"cp1  5 steps are to do: a/a (x), b/b (y), c/c (z), 2 more"}},
 		"a host of another cluster": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
-			todo.Refused = map[string]plan.Standing{"10.0.0.11": {Refused: reason.HostForeignCluster, Detail: "the kubelet belongs to another"}}
+			todo.Refused = map[string]machine.Verdict{"10.0.0.11": {Refused: reason.HostForeignCluster, Detail: "the kubelet belongs to another"}}
 			todo.Steps = map[string][]Step{"10.0.0.11": {{"a/a", "", "x"}}}
 		}, []string{"10.0.0.11 HOST_FOREIGN_CLUSTER the kubelet belongs to another"}},
 		"no plan": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
@@ -212,7 +212,7 @@ func TestWhatIsNotWell(t *testing.T) {
 		"another version than the inventory's": {func(inv *inventory.Inventory, s []Seen, todo *Todo) {
 			runsVersion(s, "1.36.3")
 			inv.Kubernetes.Version.Minor, inv.Kubernetes.Pin = 37, inventory.PinnedExact
-			*todo = *Plan(inv, s)
+			*todo = *Pending(inv, s, plan.Up)
 		}, []string{"cp1 KUBERNETES_VERSION_CHANGE planning: inventory.yaml:3:23: the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.3"}},
 		"a node of another version": {func(inv *inventory.Inventory, s []Seen, _ *Todo) {
 			runsVersion(s, "1.36.4")
@@ -270,7 +270,7 @@ func TestWhatIsNotWell(t *testing.T) {
 		}, []string{"cp1 API_UNREACHABLE the API server does not answer: The connection to the server was refused"}},
 		"no control plane": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
 			s[0] = Seen{Machine: machine.Machine{Host: s[0].Host}, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
-			*todo = *Plan(inv(t), s)
+			*todo = *Pending(inv(t), s, plan.Up)
 		}, []string{"cp1 SSH_AUTH_FAILED logging in: none of the keys was taken"}},
 		"a control plane that tells half": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
 			s[0].Status, s[0].Err = nil, &reason.Error{ID: reason.HostUnending, Host: "cp1", Doing: "running status", Detail: "it is not done after 1m0s"}
@@ -316,7 +316,7 @@ func TestHostsWithoutTheControlPlane(t *testing.T) {
 	seen[0] = Seen{Machine: machine.Machine{Host: seen[0].Host}, Err: errors.New("gone")}
 	seen[1].Facts.Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"}
 	seen[1].Facts.Packages["containerd"] = facts.Package{Version: "1.7.28-0ubuntu1"}
-	r := Judge(inv, seen, Plan(inv, seen), now)
+	r := Judge(inv, seen, Pending(inv, seen, plan.Up), now)
 	valid(t, r)
 	w1 := r.Hosts[1]
 	if r.Cluster.API.Answers || r.Cluster.API.Error == "" || w1.State != Unknown || w1.Drift.Known || !w1.Reached || r.Hosts[0].Reached {
@@ -338,7 +338,7 @@ func TestBareHosts(t *testing.T) {
 		f.Addresses = []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.1%d/24", i))}}
 		seen[i].Status = &facts.Status{}
 	}
-	r := Judge(inv, seen, Plan(inv, seen), now)
+	r := Judge(inv, seen, Pending(inv, seen, plan.Up), now)
 	valid(t, r)
 	if len(r.Problems) != 2 || r.Hosts[0].State != NoNode || r.Cluster.API.Answers {
 		t.Fatalf("%+v", r)

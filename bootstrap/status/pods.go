@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
@@ -42,7 +42,7 @@ func (j *judge) waiting() {
 		case len(p.Cards) == 0:
 		case p.Node == "" && p.Phase == "Pending":
 			w.Pods = append(w.Pods, WaitingPod{said(p.Namespace), said(p.Name), wanted(p.Cards), said(cmp.Or(p.Scheduler, "the scheduler has not said why"))})
-		case p.Namespace == plan.NotebookNamespace && p.Phase == "Running":
+		case p.Namespace == catalog.NotebookNamespace && p.Phase == "Running":
 			w.Notebook = true
 		}
 	}

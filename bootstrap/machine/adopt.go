@@ -1,4 +1,4 @@
-package plan
+package machine
 
 import (
 	"fmt"
@@ -8,16 +8,14 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // unfitControlPlane says why a control plane that was made by hand cannot be taken over. What kgpu would have to change in
 // it, kgpu has no way to change.
-func (b *builder) unfitControlPlane(h *host) []string {
-	c, k := h.Facts.ControlPlane, b.inv.Kubernetes
+func (s *Set) unfitControlPlane(m *Machine) []string {
+	c, k := m.Facts.ControlPlane, s.Inventory.Kubernetes
 	var unfit []string
 	differs := func(what, have, want string) {
 		if have == "" {
@@ -27,77 +25,64 @@ func (b *builder) unfitControlPlane(h *host) []string {
 			unfit = append(unfit, fmt.Sprintf("its %s is %s, the inventory's %s", what, have, want))
 		}
 	}
-	differs("version", c.Version, "v"+b.versions.Wanted.String())
-	if b.inv.Network != inventory.None {
+	differs("version", c.Version, "v"+s.Versions.Wanted.String())
+	if s.Inventory.Network != inventory.None {
 		differs("podCIDR", c.PodCIDR, k.PodCIDR.String())
 	}
 	differs("serviceCIDR", c.ServiceCIDR, k.ServiceCIDR.String())
-	differs("address", c.Advertised, h.addr.String())
-	if n := max(len(controlPlanes(b.cluster.Nodes)), len(c.EtcdMembers)); n > 1 {
+	differs("address", c.Advertised, m.NodeAddress().String())
+	if n := max(controlPlanes(s.Cluster.Nodes), len(c.EtcdMembers)); n > 1 {
 		unfit = append(unfit, fmt.Sprintf("it has %d control planes", n))
 	}
-	if other := b.otherNetwork(h.Facts.PodNetwork); other != "" {
-		unfit = append(unfit, fmt.Sprintf("its pod network is another (%s), the inventory's %s", other, b.inv.Network))
+	if other := s.otherNetwork(m.Facts.PodNetwork); other != "" {
+		unfit = append(unfit, fmt.Sprintf("its pod network is another (%s), the inventory's %s", other, s.Inventory.Network))
 	}
-	return append(unfit, b.unfitNode(h)...)
+	return append(unfit, s.unfitNode(m)...)
 }
 
 // unfitNode says why a node that was made by hand cannot be taken over.
-func (b *builder) unfitNode(h *host) []string {
-	node := b.nodeOf(h)
+func (s *Set) unfitNode(m *Machine) []string {
+	node := s.NodeOf(m)
 	if node == nil {
-		return []string{"it has no node " + h.node}
+		return []string{"it has no node " + m.NodeName()}
 	}
 	var unfit []string
-	if runtime, _, _ := strings.Cut(node.Runtime, ":"); runtime != string(b.inv.Runtime) {
-		unfit = append(unfit, fmt.Sprintf("its runtime is %s, the inventory's %s", node.Runtime, b.inv.Runtime))
+	if runtime, _, _ := strings.Cut(node.Runtime, ":"); runtime != string(s.Inventory.Runtime) {
+		unfit = append(unfit, fmt.Sprintf("its runtime is %s, the inventory's %s", node.Runtime, s.Inventory.Runtime))
 	}
-	if want := "v" + b.inv.Kubernetes.Version.String(); node.Version != want {
+	if want := "v" + s.Inventory.Kubernetes.Version.String(); node.Version != want {
 		unfit = append(unfit, fmt.Sprintf("its kubelet is %s, its cluster's version %s", node.Version, want))
 	}
 	return unfit
 }
 
-func controlPlanes(nodes []facts.Node) []string {
-	var names []string
-	for _, n := range nodes {
-		_, old := n.Labels["node-role.kubernetes.io/master"]
-		if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; ok || old {
-			names = append(names, n.Name)
+// controlPlanes counts the nodes that kubeadm made control planes.
+func controlPlanes(nodes []facts.Node) (n int) {
+	for _, node := range nodes {
+		_, old := node.Labels["node-role.kubernetes.io/master"]
+		if _, ok := node.Labels["node-role.kubernetes.io/control-plane"]; ok || old {
+			n++
 		}
 	}
-	return names
+	return n
 }
 
 // otherNetwork names what makes a cluster's pod network, where it is not the inventory's; empty: there is none, or it is.
-func (b *builder) otherNetwork(configurations []string) string {
-	if b.inv.Network == inventory.None {
+func (s *Set) otherNetwork(configurations []string) string {
+	if s.Inventory.Network == inventory.None {
 		return ""
 	}
-	for _, network := range slices.Sorted(maps.Keys(machine.NetworkWorkload)) {
-		if w := machine.NetworkWorkload[network]; network != b.inv.Network {
-			if _, ok := b.cluster.Workloads[w]; ok {
+	for _, network := range slices.Sorted(maps.Keys(NetworkWorkload)) {
+		if w := NetworkWorkload[network]; network != s.Inventory.Network {
+			if _, ok := s.Cluster.Workloads[w]; ok {
 				return w
 			}
 		}
 	}
-	if other := machine.ConflictingCNI(b.inv.Network, configurations); len(other) > 0 {
+	if other := ConflictingCNI(s.Inventory.Network, configurations); len(other) > 0 {
 		return strings.Join(other, ", ")
 	}
 	return ""
-}
-
-// takeOver plans that a host's membership, made by hand, is kgpu's from now on. Nothing of it is changed.
-func (b *builder) takeOver(h *host, s Standing) graph.Ref {
-	kind := "worker"
-	if h.IsControlPlane() {
-		kind = "control-plane"
-	}
-	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "cluster/adopt"}, Title: "take over the " + strings.ReplaceAll(kind, "-", " ") + " that was made by hand", Reason: s.Detail,
-		Input: graph.Input{Values: map[string]string{"kind": kind, "node": h.node}},
-	})
-	return graph.Ref{Host: h.id, ID: "cluster/adopt"}
 }
 
 // describeCluster tells which cluster a control plane's host has, for somebody who has to decide about it.
