@@ -73,7 +73,7 @@ func (j *judge) take(n Node, job string) *sight {
 		j.violation(reason.SmokeFailed, n, "Job %s printed nothing", job)
 		return nil
 	case !s.whole:
-		j.violation(reason.SmokeFailed, n, "the log of Job %s has no end; its last line: %s", job, s.lastWords())
+		j.violation(reason.SmokeFailed, n, "the log of Job %s has no end; its last line: %s", job, quote(s.last))
 		return nil
 	case s.status == timedOut, s.status == killed:
 		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s did not answer within a minute", job)
@@ -100,9 +100,9 @@ func (j *judge) cardJob(n Node, job string) {
 		return
 	}
 	if s.status != 0 {
-		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s ended with status %d: %s", job, s.status, s.lastWords())
+		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s ended with status %d: %s", job, s.status, quote(s.words))
 	} else if len(s.all()) == 0 {
-		j.violation(reason.SmokeFailed, n, "Job %s asked for a card and sees none: %s", job, s.lastWords())
+		j.violation(reason.SmokeFailed, n, "Job %s asked for a card and sees none: %s", job, quote(s.words))
 	}
 	given := j.given(s)
 	found := given

@@ -34,7 +34,7 @@ const computed = "kgpu-sample 0\nkgpu-said [Vector addition of 50000 elements]\n
 
 const (
 	noProgram = "timeout: failed to run command 'nvidia-smi': No such file or directory\nkgpu-status 127\nkgpu-end\n"
-	noDevices = "No devices found.\nkgpu-status 6\nkgpu-end\n"
+	noDevices = "No devices found.\nkgpu-status 0\nkgpu-end\n"
 )
 
 // logs puts the logs of all Jobs together, with these changed; an empty one is left out.
@@ -113,7 +113,7 @@ func TestHeld(t *testing.T) {
 	}
 
 	_, got = rows(map[string]string{"smi-w1-0": "kgpu-held default/train-0\n", "smi-w1-1": noDevices})
-	if want := "w1 SMOKE_FAILED nvidia-smi in Job smi-w1-1 ended with status 6: \"No devices found.\"\n" +
+	if want := "w1 SMOKE_FAILED Job smi-w1-1 asked for a card and sees none: \"No devices found.\"\n" +
 		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them\n" +
 		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

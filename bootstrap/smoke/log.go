@@ -1,7 +1,6 @@
 package smoke
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,11 +33,25 @@ type sight struct {
 	devices   []string // /dev/nvidia0, …
 	status    int      // of nvidia-smi; -1: it is not there
 	whole     bool     // the log has its end
-	last      string   // last words of nvidia-smi
+	last      string   // last line of nvidia-smi
+	words     string   // its most telling one
 	sample    int      // status of the program that computes; -1: it did not run
 	passed    bool     // it says that its sums are right
-	said      string   // its last words
+	said      string   // its most telling line
 	held      []string // pods outside of the proof that have the cards it could not get
+}
+
+// trouble are words of lines that tell what went wrong: "Failed to initialize NVML: Driver/library version mismatch".
+var trouble = regexp.MustCompile(`(?i)fail|error|unable|couldn't`)
+
+// telling is the more telling of a program's words and its next line. The one that tells what went wrong need not be the last: below
+// it nvidia-smi has a version or advice, and the sample, whose output is a file, all that it said before.
+func telling(words, line string) string {
+	line = strings.TrimSpace(line)
+	if line == "" || trouble.MatchString(words) && !trouble.MatchString(line) {
+		return words
+	}
+	return line
 }
 
 // all are the cards and instances that it names.
@@ -91,7 +104,7 @@ func (s *sight) line(text string) {
 	}
 	if said, ok := strings.CutPrefix(text, saidMark); ok {
 		s.passed = s.passed || said == passed
-		s.said = cmp.Or(strings.TrimSpace(said), s.said)
+		s.said = telling(s.said, said)
 		return
 	}
 	if pod, ok := strings.CutPrefix(text, heldMark); ok {
@@ -114,10 +127,8 @@ func (s *sight) line(text string) {
 	if strings.TrimSpace(text) != "" {
 		s.last = text
 	}
+	s.words = telling(s.words, text)
 }
-
-// lastWords quotes the last line, so that nothing in it reaches a terminal.
-func (s *sight) lastWords() string { return quote(s.last) }
 
 // quote makes a line fit to be printed.
 func quote(line string) string { return quoteUpTo(line, 200) }
