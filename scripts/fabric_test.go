@@ -146,6 +146,26 @@ func TestFabricThatDoesNotWork(t *testing.T) {
 	}
 }
 
+// What a real driver says of a card that needs no fabric: its answer has much else called state, status and GPU.
+func TestFabricOfARealCardWithoutOne(t *testing.T) {
+	t.Parallel()
+	s := hgxHost(t)
+	s.write("gpu/smi", readFile(t, "testdata/nvidia-smi/h100-q.txt"))
+	s.ok(s.step("driver-fabric"))
+	h := newHostForFacts(t)
+	h.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x2901\n") // facts.sh asks for the fabric of some cards only
+	h.write("gpu/smi", readFile(t, "testdata/nvidia-smi/h100-q.txt"))
+	h.stub("nvidia-smi", "#!/bin/sh\n[ \"$1\" = -q ] || exec echo 'GPU-0, B200, 00000000:17:00.0, 183359 MiB, Disabled'\nexec cat /gpu/smi\n")
+	f, err := facts.Parse([]byte(h.ok(h.bash(factsOf())).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []facts.CardFabric{{Address: "00000000:00:06.0", State: "N/A", Status: "N/A"}}
+	if !slices.Equal(f.NVIDIA.Fabric, want) || f.NVIDIA.FabricWaits() != nil {
+		t.Errorf("%+v", f.NVIDIA.Fabric)
+	}
+}
+
 // Switches take their time to connect the cards, and the step waits for it.
 func TestFabricThatTakesItsTime(t *testing.T) {
 	t.Parallel()

@@ -170,8 +170,9 @@ if [[ -n $cards ]]; then
   each_of nouveau /sys/module/nouveau/refcnt
   each_of nvidia-loaded /sys/module/nvidia/version
   each nvidia-module modinfo -F version nvidia
-  for library in /usr/lib/{x86_64,aarch64}-linux-gnu/libnvidia-ml.so.*.* /usr/lib{,64}/libnvidia-ml.so.*.*; do
-    [[ ! -e $library ]] || printf 'nvidia-library=%s\n' "${library##*.so.}"
+  # By its links, as in lib/nvidia.sh: they may lead to a folder of the driver's own.
+  for library in /usr/lib/{x86_64,aarch64}-linux-gnu/libnvidia-ml.so.1 /usr/lib{,64}/libnvidia-ml.so.1; do
+    if [[ -e $library ]] && path=$(readlink -e "$library"); then printf 'nvidia-library=%s\n' "${path##*.so.}"; fi
   done
   [[ ! -e /usr/bin/nvidia-uninstall ]] || echo nvidia-runfile=1
   # What a container needs of the driver, by the names that programs look for; of a name the linker takes the first path.

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +243,24 @@ func TestFactsOfTheKernel(t *testing.T) {
 	}
 	if _, image := h.Packages["linux-image-unsigned-"+release]; !image || len(h.Packages) != 2 {
 		t.Errorf("packages: %v", h.Packages)
+	}
+}
+
+// A driver may be in a folder of its own, to which links lead from where the linker looks: facts and steps see the same version.
+func TestFactsOfADriverBehindLinks(t *testing.T) {
+	t.Parallel()
+	s := newHostForFacts(t)
+	s.write("opt/driver/libnvidia-ml.so.580.159.04", "")
+	s.must(os.Symlink("libnvidia-ml.so.580.159.04", s.path("opt/driver/libnvidia-ml.so.1")))
+	s.write("gpu/lib/libnvidia-ml.so.570.1", "") // of a driver that is gone
+	_ = os.Remove(s.path("gpu/lib/libnvidia-ml.so.1"))
+	s.must(os.Symlink("/opt/driver/libnvidia-ml.so.1", s.path("gpu/lib/libnvidia-ml.so.1")))
+	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("/usr/lib{,64}/", "/gpu/lib/"))).output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of := strings.TrimSpace(s.ok(s.script("nvidia_library")).output); h.NVIDIA.Library != of || of != "580.159.04" {
+		t.Errorf("the facts say %q, the steps %q", h.NVIDIA.Library, of)
 	}
 }
 

@@ -139,6 +139,26 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
+// What a real driver (580.159.04, of an H100) says of itself is no fault, nor is an error of a program that computes; what
+// it says to libraries of another version, or without the card's node, is one.
+func TestRealCard(t *testing.T) {
+	for name, want := range map[string]string{
+		"h100": "", "h100-xid": "",
+		"h100-mismatch": "w1 GPU_DRIVER_MISMATCH", "h100-no-node": "w1 GPU_DEVICE_NODES w1 GPU_NOT_ALL_CARDS",
+	} {
+		w := newWorld(t)
+		w.w1.NVIDIA, w.worker = parsed(t, "../facts/testdata/h100.txt").NVIDIA, read(t, "testdata/"+name+".txt")
+		says(&w.worker, "nvidia-cgroup=true") // no container runtime was there
+		w.node("", "1", "1", "", "Ready=True")
+		if want != "" {
+			w.w1.NVIDIA.Seen = nil
+		}
+		if got := strings.Join(ids(w.check()), " "); got != want {
+			t.Errorf("%s: found %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Drivers that do not know the question about MIG answer it in words.
 func TestMIGUnknown(t *testing.T) {
 	w := newWorld(t)
