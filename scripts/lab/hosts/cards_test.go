@@ -126,7 +126,7 @@ nvidia`)
 		l := testLab{l.Place, t}
 		for _, c := range []struct{ fault, want string }{
 			{"lost 1", strings.Split(cards, "\n")[0] + "\nUnable to determine the device handle for GPU1: GPU is lost\n15"},
-			{"mismatch", "Failed to initialize NVML: Driver/library version mismatch\n18"},
+			{"mismatch", "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 595.91\n18"},
 			{"hang", "124"},
 			{"not-ready", cards + "\n0"},
 			{"", cards + "\n0"},

@@ -19,8 +19,11 @@ int cuInit(unsigned flags) {
 		sleep(1);
 	if (fault("not-ready", 0))
 		return not_ready;
-	count = visible(cards);
-	return count > 0 ? success : no_device;
+	int seen = access("/dev/nvidiactl", F_OK) ? 0 : visible(cards);
+	if (seen == 0)
+		return no_device; // and not initialized
+	count = seen;
+	return success;
 }
 
 int cuDriverGetVersion(int *version) { return *version = CUDA, success; }
@@ -33,6 +36,8 @@ int cuDeviceGetCount(int *n) {
 }
 
 int cuDeviceGet(int *device, int ordinal) {
+	if (count < 0)
+		return not_initialized;
 	if (ordinal < 0 || ordinal >= count)
 		return invalid_device;
 	*device = ordinal;
@@ -42,7 +47,8 @@ int cuDeviceGet(int *device, int ordinal) {
 int cuDeviceGetName(char *name, int size, int device) {
 	if (device < 0 || device >= count)
 		return invalid_device;
-	return snprintf(name, size, "%s", cards[device].name) < size ? success : invalid_value;
+	snprintf(name, size, "%s", cards[device].name); // what is too long is cut
+	return success;
 }
 
 // cuDeviceGetUuid_v2 gives the sixteen bytes that NVML writes as GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.
@@ -79,8 +85,12 @@ int cuDevicePrimaryCtxRetain(struct card **context, int device) {
 int cuCtxSetCurrent(struct card *context) { return current = context, success; }
 
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
+	if (count < 0)
+		return not_initialized;
 	if (!current)
 		return invalid_context;
+	if (bytes == 0)
+		return invalid_value;
 	*memory = (uintptr_t)malloc(bytes);
 	return *memory ? success : out_of_memory;
 }

@@ -79,9 +79,13 @@ static nvmlReturn_t put(char *to, unsigned size, const char *text) {
 }
 
 // CUDA is the newest version of it that the driver runs, and NVML the major version of the interface.
-nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned size) { return put(version, size, VERSION); }
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned size) {
+	return users ? put(version, size, VERSION) : NVML_ERROR_UNINITIALIZED;
+}
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned size) { return put(version, size, "13." VERSION); }
-nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) { return *version = CUDA, NVML_SUCCESS; }
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {
+	return users ? (*version = CUDA, NVML_SUCCESS) : NVML_ERROR_UNINITIALIZED;
+}
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version) { return nvmlSystemGetCudaDriverVersion_v2(version); }
 
 // A handle is a card's place in the table, from 1.
@@ -239,15 +243,28 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *n) {
 	*n = 0;
 	return NVML_SUCCESS;
 }
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *mig) {
+	(void)index, (void)mig;
+	ASK
+	return NVML_ERROR_NOT_FOUND;
+}
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *mig) {
 	ASK
 	*mig = 0;
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level) {
-	(void)other;
+// A card in a machine without a fabric is in none, which is no error.
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *fabric) {
 	ASK
+	memset(fabric, 0, sizeof *fabric);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level) {
+	ASK
+	if (other == device)
+		return NVML_ERROR_NOT_SUPPORTED;
 	*level = NVML_TOPOLOGY_SYSTEM;
 	return NVML_SUCCESS;
 }

@@ -22,6 +22,8 @@ static int check(nvmlReturn_t r) {
 		     "driver is installed and running.\n");
 	else
 		printf("Failed to initialize NVML: %s\n", nvmlErrorString_(r));
+	if (r == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+		printf("NVML library version: %.*s\n", (int)(strrchr(VERSION, '.') - VERSION), VERSION);
 	return r;
 }
 
@@ -170,7 +172,7 @@ static int fabric(unsigned count) {
 			return lost(r, i);
 		fputs("GPU ", stdout);
 		field(card, "pci.bus_id", 0);
-		printf("\n    Fabric\n        %-34s: %s\n        %-34s: %s\n", "State", state, "Status", status);
+		printf("\n    Fabric\n        %-47s: %s\n        %-47s: %s\n", "State", state, "Status", status);
 	}
 	return 0;
 }
@@ -189,8 +191,8 @@ int main(int argc, char **argv) {
 		else if (!strcmp(argv[i], "-q"))
 			whole = 1;
 		else {
-			printf("Invalid combination of input arguments. The lab's nvidia-smi does not know %s.\n", argv[i]);
-			return 2;
+			printf("ERROR: Option %s is not recognized. The lab's nvidia-smi does not know it.\n", argv[i]);
+			return 255;
 		}
 	}
 	if ((fields == NULL) != (format == NULL)) {
@@ -210,6 +212,10 @@ int main(int argc, char **argv) {
 	int status = check(nvmlInit_v2_());
 	if (status || (status = check(nvmlDeviceGetCount_v2_(&count))))
 		return status;
+	if (count == 0 && names) { // which is no error
+		puts("No devices found.");
+		return 0;
+	}
 	if (count == 0) {
 		puts("No devices were found");
 		return NVML_ERROR_NOT_FOUND;
