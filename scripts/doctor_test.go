@@ -354,6 +354,7 @@ func TestGPUWatch(t *testing.T) {
 		"one is lost":  {"echo 00000000:17:00.0; exit 15", "", "", `"status":"False","reason":"CardLost","message":"the driver reaches 1 of 2 cards"`},
 		"off the bus":  {"printf '00000000:17:00.0\\n00000000:65:00.0\\n'", `NVRM: Xid (PCI:0000:65:00): 79, pid='"x\`, "", `"reason":"CardLost","message":"NVRM: Xid (PCI:0000:65:00): 79, pid='x"`},
 		"it hangs":     {"exec sleep 30", "", "", `"status":"False","reason":"DriverHangs","message":"nvidia-smi does not answer"`},
+		"driver fails": {"echo 'Failed to initialize NVML: Driver/library version mismatch'; echo 'NVML library version: 580.159'; exit 18", "", "", `"reason":"DriverFails","message":"nvidia-smi: Failed to initialize NVML: Driver/library version mismatch"`},
 		"nothing said": {"exit 9", "", "", `"reason":"CardLost","message":"the driver reaches 0 of 2 cards"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,6 +55,8 @@ verdict() {
     reason=DriverHangs message='nvidia-smi does not answer'
   elif [[ -n $log ]]; then
     reason=CardLost message=$log
+  elif [[ $have == 0 && ${BASH_REMATCH[1]} != 0 && -n ${answer%%$'\n'*} ]]; then
+    reason=DriverFails message="nvidia-smi: ${answer%%$'\n'*}"
   elif [[ $have -lt $want ]]; then
     reason=CardLost message="the driver reaches $have of $want cards"
   else
