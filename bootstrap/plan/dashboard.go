@@ -6,6 +6,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/manifest"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -46,9 +47,18 @@ func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool
 	}
 	b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "dashboard/deploy"}, Reason: "you asked for it",
-		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
+		Input: graph.Input{Values: dashboardValues(manifest)},
 	})
 	return &b.graph, b.graph.Validate()
+}
+
+// dashboardValues are those of its steps.
+func dashboardValues(manifest string) map[string]string {
+	values := map[string]string{"title": "the dashboard", "workload": DashboardNamespace + "/deployment/headlamp", "failed": string(reason.DashboardFailed)}
+	if manifest != "" {
+		values["manifest"], values["awaited"] = manifest, "yes"
+	}
+	return values
 }
 
 // RemoveDashboard plans its end.
@@ -59,6 +69,7 @@ func RemoveDashboard(inv *inventory.Inventory, seen map[string]*facts.Host) (*gr
 	}
 	b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "dashboard/remove"}, Reason: "you asked for it",
+		Input: graph.Input{Values: dashboardValues("")},
 	})
 	return &b.graph, b.graph.Validate()
 }

@@ -64,7 +64,7 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 	}
 	return []graph.Ref{b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "gpu/device-plugin"}, Reason: reason, Needs: started,
-		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
+		Input: graph.Input{Values: map[string]string{"title": "the device plugin", "workload": devicePluginWorkload, "manifest": manifest}},
 	})}, nil
 }
 

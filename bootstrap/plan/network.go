@@ -19,7 +19,7 @@ import (
 func (b *builder) network(needs []graph.Ref) ([]graph.Ref, error) {
 	id := "network/" + string(b.inv.Network)
 	workload := machine.NetworkWorkload[b.inv.Network]
-	values := map[string]string{"workloads": workload}
+	values := map[string]string{"title": "the pod network", "workload": workload}
 	var hash string
 	switch b.inv.Network {
 	case inventory.None:

@@ -10,6 +10,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/manifest"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -120,17 +121,19 @@ func (b *builder) chooseNotebook() bool {
 	return true
 }
 
-func (b *builder) deployNotebook(manifest, reason string) {
+func (b *builder) deployNotebook(manifest, why string) {
 	if b.notebookChoice.Why != "" {
-		reason += "; " + b.notebookChoice.Why
+		why += "; " + b.notebookChoice.Why
 	}
-	if _, why := b.nodePort(); why != "" {
-		reason += "; " + why
+	if _, none := b.nodePort(); none != "" {
+		why += "; " + none
 	}
 	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: NotebookStep}, Reason: reason,
+		Ref: graph.Ref{ID: NotebookStep}, Reason: why,
 		Needs: []graph.Ref{{Host: b.admin.id, ID: "cluster/ready"}, {Host: b.admin.id, ID: "gpu/ready"}},
-		Input: graph.Input{Values: map[string]string{"manifest": manifest, "resource": b.notebookResource()}},
+		Input: graph.Input{Values: map[string]string{
+			"title": "the notebook", "workload": notebookWorkload, "failed": string(reason.NotebookFailed), "manifest": manifest, "resource": b.notebookResource(),
+		}},
 		Stage: graph.Proof,
 	})
 }
@@ -143,6 +146,7 @@ func (b *builder) removeNotebook() {
 	b.onCluster(graph.Step{
 		Ref:    graph.Ref{ID: "gpu/notebook-remove"},
 		Reason: "the inventory says framework: none",
+		Input:  graph.Input{Values: map[string]string{"title": "the notebook", "workload": notebookWorkload, "failed": string(reason.NotebookFailed)}},
 	})
 }
 
