@@ -104,8 +104,8 @@ func (b *builder) registries() ([]string, error) {
 	if r, ok := b.inv.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
 		images[0] = r + "/pause"
 	}
-	if b.inv.Network == inventory.Flannel || b.inv.Network == inventory.Weave {
-		objects, err := b.networkObjects()
+	if b.inv.Network != inventory.None {
+		objects, err := b.objects(addonOf("addon/" + string(b.inv.Network)).manifest)
 		if err != nil {
 			return nil, err
 		}
