@@ -44,8 +44,9 @@ func TestCarriesOn(t *testing.T) {
 		{"up inventory.yaml", "node/delete/w1", nil, "`kgpu up`"},
 		{"reset w1", "node/drain/w1", nil, "`kgpu reset`"},
 		{"upside-down", "os/packages", nil, "`kgpu up`"},
-		{"", "dashboard/deploy", nil, "`kgpu dashboard`"},
-		{"dashboard", "", []string{"dashboard/remove"}, "`kgpu dashboard --remove`"},
+		{"", "addon/dashboard", nil, "`kgpu dashboard`"},
+		{"", "dashboard/deploy", nil, "`kgpu dashboard`"}, // by a former version of kgpu
+		{"dashboard", "", []string{"addon/dashboard-remove"}, "`kgpu dashboard --remove`"},
 		{"user create joe", "", []string{"user/create"}, "`kgpu user create`"},
 		{"", "user/delete", nil, "`kgpu user delete`"},
 		{"doctor", "doctor/units", nil, "`kgpu doctor --fix`"},

@@ -131,7 +131,11 @@ case "$*" in
 esac
 `)
 	s.value("manifest", "the manifest\n")
-	s.write("deployment.1", "1 1 1 0")
+	s.value("title", "the dashboard")
+	s.value("workload", "kgpu-dashboard/deployment/headlamp")
+	s.value("failed", "DASHBOARD_FAILED")
+	s.value("awaited", "yes")
+	s.write("deployment.1", "1 1 1 0 1")
 	return s
 }
 
@@ -140,8 +144,8 @@ func TestDashboardIsDeployed(t *testing.T) {
 	s := dashboardHost(t)
 	s.write("pods.1", "")
 	s.write("pods.2", "headlamp-1 headlamp-1 Pending ContainerCreating:\n")
-	s.write("deployment.4", "1 1 1 1")
-	r := s.ok(s.step("dashboard"))
+	s.write("deployment.4", "1 1 1 1 1")
+	r := s.ok(s.step("addon-apply"))
 	if s.read("applied") != "the manifest\n" || !strings.Contains(r.output, "W\tthe dashboard: ContainerCreating\n") {
 		t.Errorf("applied %q; output\n%s", s.read("applied"), r.output)
 	}
@@ -157,7 +161,7 @@ func TestDashboardDoesNotCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := dashboardHost(t)
 			s.write("pods.1", c.pod+"\n")
-			if r := s.step("dashboard"); r.status != 1 || !strings.HasPrefix(r.failure, c.want) {
+			if r := s.step("addon-apply"); r.status != 1 || !strings.HasPrefix(r.failure, c.want) {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -174,7 +178,7 @@ func TestDashboardImage(t *testing.T) {
 	const words = `failed to pull image "ghcr.io/x:v1": dial tcp: lookup ghcr.io on 10.0.0.2:53: no such host`
 	s.write("waiting", `kgpu-dashboard headlamp-1 w1 ImagePullBackOff "`+strings.ReplaceAll(words, `"`, `\"`)+`"`+"\n")
 	s.write("events", "Warning Failed: \"Error: ErrImagePull\"\n")
-	r := s.step("dashboard")
+	r := s.step("addon-apply")
 	if r.status != 1 || r.failure != "NET_NAME_UNRESOLVED\tnode w1: "+words {
 		t.Errorf("%+v", r)
 	}
@@ -187,7 +191,7 @@ func TestDashboardRemove(t *testing.T) {
 	t.Parallel()
 	s := dashboardHost(t)
 	s.write("namespace", "")
-	s.ok(s.step("dashboard-remove"))
+	s.ok(s.step("addon-remove"))
 	if s.exists("namespace") || !strings.Contains(s.read("calls"), "delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=headlamp,app.kubernetes.io/managed-by=kgpu\n") {
 		t.Errorf("calls:\n%s", s.read("calls"))
 	}

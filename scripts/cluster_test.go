@@ -575,21 +575,22 @@ func TestCalicoTakesTheNodesAddresses(t *testing.T) {
 	s.value("url", "file:///manifest.yaml")
 	sum := sha256.Sum256([]byte("kind: x\n"))
 	s.value("sha256", hex.EncodeToString(sum[:]))
-	s.value("workloads", "kube-system/daemonset/calico-node")
+	s.value("workload", "kube-system/daemonset/calico-node")
+	s.value("title", "the pod network")
 	s.value("environment", "IP_AUTODETECTION_METHOD=kubernetes-internal-ip")
 	s.value("hash", "00ff")
 	const set, mark = "set env daemonset/calico-node IP_AUTODETECTION_METHOD=kubernetes-internal-ip", "annotate --overwrite daemonset calico-node kgpu.dev/manifest-sha256=00ff"
-	s.ok(s.step("manifest-apply"))
+	s.ok(s.step("addon-apply"))
 	if calls := s.calls(); strings.Index(calls, " apply ") > strings.Index(calls, set) || !strings.Contains(calls, set) || strings.Index(calls, mark) < strings.Index(calls, set) {
 		t.Errorf("calls:\n%s", calls)
 	}
 	s.write("fails", set+"\trefused\n")
-	s.fails(s.step("manifest-apply"), 75, "STEP_FAILED")
+	s.fails(s.step("addon-apply"), 75, "STEP_FAILED")
 	if calls := s.calls(); strings.Contains(calls, mark) {
 		t.Errorf("what is not done is marked as done:\n%s", calls)
 	}
 	s.write("environment", "NODENAME IP_AUTODETECTION_METHOD ")
-	s.ok(s.step("manifest-apply"))
+	s.ok(s.step("addon-apply"))
 	if calls := s.calls(); strings.Contains(calls, set) || !strings.Contains(calls, mark) {
 		t.Errorf("the owner's choice is not kept:\n%s", calls)
 	}

@@ -65,6 +65,9 @@ esac
 `)
 	s.value("manifest", "the manifest\n")
 	s.value("resource", "nvidia.com/gpu")
+	s.value("title", "the notebook")
+	s.value("workload", "kgpu-notebook/deployment/notebook")
+	s.value("failed", "NOTEBOOK_FAILED")
 	s.write("holders", "")
 	s.write("deployment.1", deployment(t, object{"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}))
 	return s
@@ -96,7 +99,7 @@ func TestNotebook(t *testing.T) {
 	s.write("pods.3", notebookPod(t, "Running", nil))
 	s.write("deployment.4", deployment(t, deployed))
 	s.write("events.notebook-5f-x7", "Normal Scheduled: \"assigned\"\nNormal Pulling: \"Pulling image \\\"docker.io/tensorflow/tensorflow\\\"\"\n")
-	r := s.ok(s.step("gpu-notebook"))
+	r := s.ok(s.step("addon-notebook"))
 	for _, want := range []string{
 		"W\tthe notebook: no pod yet\n", "W\tthe notebook: Pulling: Pulling image \"docker.io/tensorflow/tensorflow\"\n", "W\tthe notebook: Running\n",
 	} {
@@ -122,12 +125,12 @@ func TestNotebook(t *testing.T) {
 	}
 
 	// The next run keeps it.
-	s.ok(s.step("gpu-notebook"))
+	s.ok(s.step("addon-notebook"))
 	if again := strings.TrimSpace(s.read(stepDir + "/out/token")); again != token {
 		t.Errorf("the token was %q and is %q", token, again)
 	}
 	s.write("secret", "my own")
-	s.ok(s.step("gpu-notebook"))
+	s.ok(s.step("addon-notebook"))
 	if again := s.read(stepDir + "/out/token"); again != "my own\n" {
 		t.Errorf("the user's token became %q", again)
 	}
@@ -150,7 +153,7 @@ func TestNotebookStaysAsItIs(t *testing.T) {
 		}
 		s.write("ready", ready)
 		s.value("keep", "yes")
-		s.ok(s.step("gpu-notebook"))
+		s.ok(s.step("addon-notebook"))
 		if s.exists("applied") != applied {
 			t.Errorf("of %q ready: applied is %t", ready, !applied)
 		}
@@ -184,7 +187,7 @@ func TestNotebookThatCannotBe(t *testing.T) {
 			want: "SMOKE_IMAGE\tImagePullBackOff: Back-off pulling image \"reg.lan/nb:1\""},
 		{name: "no Jupyter", pods: notebookPod(t, "Running", waits("CrashLoopBackOff", "back-off 10s restarting failed container")),
 			want: "NOTEBOOK_FAILED\tCrashLoopBackOff: back-off 10s restarting failed container; its log ends: open http://notebook:8888/?token=…"},
-		{name: "no answer", pods: notebookPod(t, "Running", nil), want: "NOTEBOOK_FAILED\tthe pod runs, and Jupyter in it does not answer"},
+		{name: "no answer", pods: notebookPod(t, "Running", nil), want: "NOTEBOOK_FAILED\tthe pod runs, and the notebook in it does not answer"},
 		{name: "no volume", pods: notebookPod(t, "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 			"message": "pod has unbound immediate PersistentVolumeClaims"})),
 			want: "NOTEBOOK_FAILED\tUnschedulable: pod has unbound immediate PersistentVolumeClaims"},
@@ -209,7 +212,7 @@ func TestNotebookThatCannotBe(t *testing.T) {
 			if c.late {
 				s.write(stepDir+"/timeout", "0")
 			}
-			r := s.step("gpu-notebook")
+			r := s.step("addon-notebook")
 			if r.status != 1 || r.failure != c.want {
 				t.Errorf("status %d, failure\n%s\nwant\n%s\noutput:\n%s", r.status, r.failure, c.want, r.output)
 			}
@@ -221,7 +224,7 @@ func TestNotebookThatCannotBe(t *testing.T) {
 	t.Run("the API server refuses it", func(t *testing.T) {
 		s := notebookHost(t)
 		s.write("refuses", "provided port is already allocated\n")
-		s.fails(s.step("gpu-notebook"), 75, "NOTEBOOK_FAILED")
+		s.fails(s.step("addon-notebook"), 75, "NOTEBOOK_FAILED")
 	})
 }
 
@@ -232,7 +235,7 @@ func TestNotebookIsPatient(t *testing.T) {
 	s.write("pods.1", notebookPod(t, "Pending", creating))
 	s.write("events.notebook-5f-x7", "Normal Pulling: \"Pulling image\"\n")
 	s.write("deployment.60", deployment(t, deployed))
-	s.ok(s.step("gpu-notebook"))
+	s.ok(s.step("addon-notebook"))
 }
 
 func TestNotebookRemove(t *testing.T) {
@@ -240,11 +243,11 @@ func TestNotebookRemove(t *testing.T) {
 	s := notebookHost(t)
 	s.write("namespace", "")
 	s.write("secret", "token")
-	s.ok(s.step("gpu-notebook-remove"))
+	s.ok(s.step("addon-remove"))
 	if s.exists("namespace") || s.exists("secret") {
 		t.Error("the notebook stays")
 	}
-	s.ok(s.step("gpu-notebook-remove"))
+	s.ok(s.step("addon-remove"))
 }
 
 // What the container runs takes the program that the image has, whatever its generation.

@@ -117,7 +117,9 @@ func TestApplyAndDrainOfOldVersions(t *testing.T) {
 	t.Parallel()
 	s := oldHost(t, "1.9.11-00")
 	s.value("manifest", "kind: x\n")
-	s.ok(s.step("manifest-apply"))
+	s.value("title", "x")
+	s.value("workload", "x/daemonset/x")
+	s.ok(s.step("addon-apply"))
 	s.ok(s.step("node-evict"))
 	calls := s.calls()
 	for _, want := range []string{" apply -f ", " drain w1 --ignore-daemonsets --delete-local-data "} {

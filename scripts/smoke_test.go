@@ -119,7 +119,7 @@ func rendered(t *testing.T, name string, items []any) string {
 func renderedObject(t *testing.T, name string, of object) string {
 	t.Helper()
 	script := Lib()
-	for _, step := range []string{"gpu-smoke", "gpu-notebook"} {
+	for _, step := range []string{"gpu-smoke", "addon-notebook"} {
 		text := stepText(t, step)
 		script = append(script, text...)
 	}

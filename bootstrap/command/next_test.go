@@ -219,7 +219,7 @@ func TestTakesAway(t *testing.T) {
 		got := "nothing"
 		for _, command := range app.Commands {
 			command.Action = func(c *cli.Context) error {
-				failed := &reason.Error{ID: reason.DashboardFailed, Step: "dashboard/deploy"}
+				failed := &reason.Error{ID: reason.DashboardFailed, Step: "addon/dashboard"}
 				inv := &inventory.Inventory{Path: "my hosts.yaml"}
 				_, got, _ = strings.Cut(next(c, inv, failed), again(c, inv))
 				return sayItStays(c, inv)

@@ -174,7 +174,7 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 	withCard := &answering{
 		facts: bareFacts + "control-plane=1\napi=1\nkubelet-server=https://10.0.0.1:6443\npci=0000:17:00.0 030200 20b0 nvidia\nnvidia-loaded=580.173.02\n" +
 			"gpu=" + card + ", NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB, Disabled\n",
-		lines: map[string]string{"gpu/smoke": "O\tgpu/smoke\tlogs\t" + base64.StdEncoding.EncodeToString([]byte(seen.String())) + "\n", "gpu/notebook": "D\tgpu/notebook\t1\t5\tSTEP_FAILED\tno\nE\t1\n"},
+		lines: map[string]string{"gpu/smoke": "O\tgpu/smoke\tlogs\t" + base64.StdEncoding.EncodeToString([]byte(seen.String())) + "\n", "addon/notebook": "D\taddon/notebook\t1\t5\tSTEP_FAILED\tno\nE\t1\n"},
 	}
 	text := printedBy(t, "up", "-o", "json", "-i", inventoryOf(t, bare)) + printedBy(t, "smoke", "-o", "json", "-i", inventoryOf(t, withCard))
 

@@ -11,7 +11,7 @@ import (
 
 var kinds = Kinds{
 	{ID: "kube/packages"}, {ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Retry: Transient, Timeout: time.Minute},
-	{ID: "os/swap"}, {ID: "os/time"},
+	{ID: "os/swap"}, {ID: "os/time"}, {ID: "addon/one", Former: "one/deploy"}, {ID: "addon/two", Former: "one/remove"},
 }
 
 func TestCheck(t *testing.T) {
@@ -35,6 +35,21 @@ func TestHint(t *testing.T) {
 		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean "`+want+`"?` {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A step that had another ID in former versions of kgpu is still known by it, and who names it so is told the new one.
+func TestFormer(t *testing.T) {
+	for pattern, want := range map[string]string{"one/deploy": `"addon/one"`, "one/*": `"addon/one" or "addon/two"`, "one": `"addon/one" or "addon/two"`} {
+		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean `+want+`?` {
+			t.Errorf("%v", err)
+		}
+	}
+	if kind := kinds.Of("one/remove"); kind == nil || kind.ID != "addon/two" {
+		t.Errorf("%+v", kind)
+	}
+	if kind := kinds.Of(""); kind != nil {
+		t.Errorf("%+v", kind)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestDashboard(t *testing.T) {
 			t.Error("no viewer, or a port of the nodes")
 		}
 	}
-	if g, err := RemoveDashboard(inv, hostFacts(inv)); err != nil || g.Steps[0].Script != "dashboard-remove" {
+	if g, err := RemoveDashboard(inv, hostFacts(inv)); err != nil || g.Steps[0].Script != "addon-remove" {
 		t.Error(err)
 	}
 }

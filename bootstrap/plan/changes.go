@@ -33,8 +33,8 @@ const (
 
 // The steps that the cards' offer, and the notebook's, take.
 var (
-	offerSteps    = []string{"gpu/device-plugin", "gpu/ready", "gpu/features", "gpu/labels", "gpu/notebook"}
-	notebookSteps = []string{"gpu/notebook", "gpu/notebook-remove", "gpu/ready"}
+	offerSteps    = []string{"addon/device-plugin", "gpu/ready", "gpu/features", "gpu/labels", "addon/notebook"}
+	notebookSteps = []string{"addon/notebook", "addon/notebook-remove", "gpu/ready"}
 )
 
 // Changes answers for every key of the inventory.
@@ -51,11 +51,11 @@ var Changes = []Change{
 	{[]string{"swap"}, InPlace, []string{"os/swap"}, "nothing; what was turned off stays off"},
 	{[]string{"proxy.http", "proxy.https", "proxy.noProxy"}, NodeByNode, []string{"os/proxy", "node/drain", "node/uncordon", "gpu/ready"}, "docker restarts, and every container with it; with containerd no node is drained. Without any proxy in the file hosts keep what they have"},
 	{[]string{"images.registry"}, InPlace,
-		slices.Concat([]string{"runtime/containerd", "runtime/cri-dockerd", "network/*", "cluster/ready"}, offerSteps),
+		slices.Concat([]string{"runtime/containerd", "runtime/cri-dockerd", "addon/calico", "addon/flannel", "addon/weave", "cluster/ready"}, offerSteps),
 		"the pod network, the device plugin and the notebook start anew, node by node; the control plane's own images stay where they came from"},
 
 	{[]string{"gpu.driver.source", "gpu.driver.branch", "gpu.driver.flavour"}, NodeByNode,
-		[]string{"driver/*", "node/drain", "node/uncordon", "repo/*", "gpu/toolkit", "gpu/ready", "gpu/features", "gpu/labels", "gpu/cuda", "gpu/notebook"}, "pods leave the node; it reboots where the old modules cannot be unloaded; the cards are proven anew"},
+		[]string{"driver/*", "node/drain", "node/uncordon", "repo/*", "gpu/toolkit", "gpu/ready", "gpu/features", "gpu/labels", "gpu/cuda", "addon/notebook"}, "pods leave the node; it reboots where the old modules cannot be unloaded; the cards are proven anew"},
 	{[]string{"gpu.cuda", "gpu.cudnn"}, InPlace, []string{"gpu/cuda", "repo/cuda"}, "nothing"},
 	{[]string{"gpu.migStrategy", "gpu.timeSlicing.replicas", "gpu.mps.replicas"}, InPlace, offerSteps, "the device plugin starts anew, pods that run keep their cards; the cards are proven anew, and the notebook restarts"},
 	{[]string{"notebook.framework", "notebook.version", "notebook.image", "notebook.nodePort", "notebook.storage", "notebook.idleTimeout"}, InPlace, notebookSteps, "the notebook restarts"},
@@ -69,12 +69,12 @@ var Changes = []Change{
 		"repositories.criDockerd.url", "repositories.criDockerd.sha256",
 	}, NewNodes, nil, "what is installed stays; nodes that get something more from there, or a new key, take it too"},
 	{[]string{"repositories.calico.url"}, InPlace, nil, "nothing: it is where the same manifest comes from"},
-	{[]string{"repositories.calico.sha256"}, InPlace, []string{"network/calico", "cluster/ready"}, "calico starts anew, node by node"},
+	{[]string{"repositories.calico.sha256"}, InPlace, []string{"addon/calico", "cluster/ready"}, "calico starts anew, node by node"},
 
 	{[]string{"hosts[].address"}, InPlace, nil, "nothing: it is how kgpu reaches the same machine; a part of `proxy.noProxy`, where there is a proxy"},
 	{[]string{"hosts[].name", "hosts[].privateAddress", "hosts[].role"}, NotHere, nil, joinedAnew},
 	{[]string{"hosts[].labels"}, InPlace, []string{"cluster/nodes"}, "nothing; those that are taken out of the file stay on the node"},
-	{[]string{"hosts[].taints"}, InPlace, []string{"cluster/nodes", "gpu/notebook"}, "pods that run, where the effect is NoExecute; the notebook restarts; those that are taken out of the file stay on the node"},
+	{[]string{"hosts[].taints"}, InPlace, []string{"cluster/nodes", "addon/notebook"}, "pods that run, where the effect is NoExecute; the notebook restarts; those that are taken out of the file stay on the node"},
 
 	{[]string{
 		"preflight.ignore", "timeouts.link", "timeouts.reboot", "timeouts.lock", "timeouts.transient",

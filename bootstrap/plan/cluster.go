@@ -27,14 +27,11 @@ func (b *builder) bringUp() error {
 	if len(joining) > 0 {
 		token = []graph.Ref{b.token(started, joining)}
 	}
-	network, err := b.network(started)
+	applied, err := b.addons(true, started)
 	if err != nil {
 		return err
 	}
-	plugin, err := b.devicePlugin(started)
-	if err != nil {
-		return err
-	}
+	network, plugin := applied["cluster/ready"], applied["gpu/ready"]
 	var joined []graph.Ref
 	for _, h := range joining {
 		joined = append(joined, b.join(h, token[0]))
@@ -47,7 +44,8 @@ func (b *builder) bringUp() error {
 		return err
 	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
-	return b.notebook()
+	_, err = b.addons(false, nil)
+	return err
 }
 
 // initCluster plans kubeadm init and returns the step, or nothing when the control plane is up.

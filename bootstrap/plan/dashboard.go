@@ -5,13 +5,13 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
-	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // DashboardNamespace has the dashboard and nothing else.
 const DashboardNamespace = "kgpu-dashboard"
+
+const dashboardStep = "addon/dashboard"
 
 // DashboardSince is the first minor that kgpu deploys the dashboard to: `kubectl create token` is since then.
 const DashboardSince = 24
@@ -29,26 +29,24 @@ func Dashboard(inv *inventory.Inventory, seen map[string]*facts.Host, admin bool
 	if err != nil {
 		return nil, err
 	}
-	objects, err := decodeManifest(manifests.Dashboard)
+	a := addonOf(dashboardStep)
+	if admin {
+		a.fit = nil
+	}
+	values, _, err := b.addonValues(&a)
 	if err != nil {
 		return nil, err
 	}
-	if !admin {
-		objects = slices.DeleteFunc(objects, func(o object) bool {
-			labels, _ := o["metadata"].(object)["labels"].(object)
-			return labels["kgpu.dev/dashboard"] == DashboardAdmin
-		})
-	}
-	b.pullFromRegistry(objects)
-	manifest, err := manifests.Encode(manifest.Adapt(b.Minor, objects)...)
-	if err != nil {
-		return nil, err
-	}
-	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "dashboard/deploy"}, Reason: "you asked for it",
-		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
-	})
+	b.applyAddon(&a, "you asked for it", values, nil)
 	return &b.graph, b.graph.Validate()
+}
+
+// withoutAdmin leaves out the account of an administrator.
+func withoutAdmin(_ *builder, objects []object) ([]object, error) {
+	return slices.DeleteFunc(objects, func(o object) bool {
+		labels, _ := o["metadata"].(object)["labels"].(object)
+		return labels["kgpu.dev/dashboard"] == DashboardAdmin
+	}), nil
 }
 
 // RemoveDashboard plans its end.
@@ -57,8 +55,7 @@ func RemoveDashboard(inv *inventory.Inventory, seen map[string]*facts.Host) (*gr
 	if err != nil {
 		return nil, err
 	}
-	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "dashboard/remove"}, Reason: "you asked for it",
-	})
+	a := addonOf(dashboardStep)
+	b.removeAddon(&a, "you asked for it")
 	return &b.graph, b.graph.Validate()
 }

@@ -11,28 +11,24 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
-	"kgpu.dev/kgpu/scripts/manifests"
 )
 
 // gpuLabel is on the nodes with cards, for the device plugin and for people.
 const gpuLabel = "kgpu.dev/gpu"
 
-// devicePlugin plans what makes Kubernetes schedule cards, and returns its step.
-func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
-	if !b.hasCards() || b.mechanism() != catalog.DevicePlugins {
-		return nil, nil
+// wantsDevicePlugin wants it where cards are given to pods by plugins.
+func (b *builder) wantsDevicePlugin() (wish, string) {
+	if b.hasCards() && b.mechanism() == catalog.DevicePlugins {
+		return apply, ""
 	}
-	objects, err := decodeManifest(manifests.DevicePlugin)
-	if err != nil {
-		return nil, err
-	}
+	return leave, ""
+}
+
+// fitDevicePlugin has the plugin give pods their cards as the runtime takes them, and share them as the inventory wants.
+func (b *builder) fitDevicePlugin(objects []object) ([]object, error) {
 	if b.Inventory.Runtime == inventory.Docker {
 		// Docker's default runtime adds the cards that the mounts of a pod name.
-		manifest.Containers(objects, func(c object) {
-			if c["name"] == pluginContainer {
-				manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", "volume-mounts")
-			}
-		})
+		listDevices(objects, "volume-mounts")
 		for _, o := range objects {
 			if o["kind"] == "RuntimeClass" {
 				o["handler"] = "docker"
@@ -40,32 +36,18 @@ func (b *builder) devicePlugin(started []graph.Ref) ([]graph.Ref, error) {
 		}
 	}
 	if b.Inventory.Runtime == inventory.Containerd && !b.Minor.PassesCDIDevices() {
-		manifest.Containers(objects, func(c object) {
-			if c["name"] == pluginContainer {
-				manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", "cdi-annotations")
-			}
-		})
+		listDevices(objects, "cdi-annotations")
 	}
-	config, err := b.share(objects)
-	if err != nil {
-		return nil, err
-	}
-	objects = manifest.Adapt(b.Minor, objects)
-	b.pullFromRegistry(objects)
-	manifest, hash, err := encodeManifest(objects)
-	if err != nil {
-		return nil, err
-	}
-	b.pluginConfig = config
-	reason := b.networkMissing(devicePluginWorkload, hash)
-	if reason == "" {
-		b.skip(b.admin, "gpu/device-plugin", "the device plugin is applied")
-		return nil, nil
-	}
-	return []graph.Ref{b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: "gpu/device-plugin"}, Reason: reason, Needs: started,
-		Input: graph.Input{Values: map[string]string{"manifest": manifest}},
-	})}, nil
+	return objects, b.share(objects)
+}
+
+// listDevices sets how the plugin tells the runtime which cards a container gets.
+func listDevices(objects []object, strategy string) {
+	manifest.Containers(objects, func(c object) {
+		if c["name"] == pluginContainer {
+			manifest.SetEnv(c, "DEVICE_LIST_STRATEGY", strategy)
+		}
+	})
 }
 
 const (

@@ -292,7 +292,7 @@ func TestDrainsAndThePlugin(t *testing.T) {
 				}
 				before[s.Ref] = true
 			}
-			if !g.Has("node/drain/cp1") || !g.Has("gpu/device-plugin") {
+			if !g.Has("node/drain/cp1") || !g.Has("addon/device-plugin") {
 				t.Errorf("nothing is shown: %s", describe(g))
 			}
 		})
@@ -320,7 +320,7 @@ func TestWhatIsTouchedIsProven(t *testing.T) {
 		}},
 		"the driver is loaded": {touch: func(_, w1 *facts.Host) { w1.Units[persistence] = facts.Unit{} }, first: "w1 driver/load"},
 		"the toolkit":          {touch: func(_, w1 *facts.Host) { w1.Toolkit = map[string]string{} }, first: "w1 gpu/toolkit"},
-		"the plugin":           {touch: func(cp1, _ *facts.Host) { delete(cp1.Cluster.Workloads, devicePluginWorkload) }, first: "cp1 gpu/device-plugin"},
+		"the plugin":           {touch: func(cp1, _ *facts.Host) { delete(cp1.Cluster.Workloads, devicePluginWorkload) }, first: "cp1 addon/device-plugin"},
 		"the runtime":          {touch: func(_, w1 *facts.Host) { w1.Units["containerd.service"] = facts.Unit{} }, first: "w1 runtime/containerd"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
@@ -19,7 +20,7 @@ const (
 )
 
 // Kinds are the kinds of all steps that there are.
-var Kinds = graph.Kinds{
+var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 	{ID: "cluster/adopt", Title: "take over what was made by hand", Script: "cluster-adopt", Timeout: short},
 	{ID: "cluster/init", Title: "start the control plane (kubeadm init)", Script: "cluster-init", Retry: transient, Timeout: long}, // kubeadm init itself is not tried again
 	{ID: "cluster/join", Title: "join the cluster (kubeadm join)", Script: "cluster-join", Retry: transient, Timeout: medium},      // nor is kubeadm join
@@ -27,9 +28,6 @@ var Kinds = graph.Kinds{
 	{ID: "cluster/ready", Title: "wait until all nodes, the pod network and DNS are ready", Script: "cluster-ready", Timeout: 15 * time.Minute}, // slow links pull images for minutes
 	{ID: "cluster/token", Title: "make a short-lived bootstrap token", Script: "cluster-token", Retry: transient, Timeout: short},
 	{ID: "cluster/untoken", Title: "delete the bootstrap token", Script: "cluster-untoken", Retry: transient, Timeout: short},
-
-	{ID: "dashboard/deploy", Title: "deploy the dashboard", Script: "dashboard", Retry: transient, Timeout: 20 * time.Minute, Resumes: "`kgpu dashboard`"}, // the image may come over a slow link
-	{ID: "dashboard/remove", Title: "delete the dashboard", Script: "dashboard-remove", Retry: transient, Timeout: medium, Resumes: "`kgpu dashboard --remove`"},
 
 	{ID: "doctor/hold", Title: "hold packages again", Script: "doctor-hold", Timeout: short, Resumes: fixes},
 	{ID: "doctor/module", Title: "load the driver", Script: "driver-load", Timeout: medium, Resumes: fixes},
@@ -47,11 +45,8 @@ var Kinds = graph.Kinds{
 
 	{ID: "gpu/accelerators", Title: "restart the kubelet, so that it looks for cards", Script: "gpu-accelerators", Timeout: medium},
 	{ID: "gpu/cuda", Title: "install CUDA", Script: "gpu-cuda", Retry: transient, Timeout: 2 * time.Hour}, // gigabytes, over whatever line the host has
-	{ID: "gpu/device-plugin", Title: "let Kubernetes schedule cards", Script: "manifest-apply", Retry: transient, Timeout: medium},
 	{ID: "gpu/features", Title: "read what is found out about the cards", Script: "gpu-features", Timeout: medium},
 	{ID: "gpu/labels", Title: "label nodes with their cards", Script: "cluster-nodes", Retry: transient, Timeout: short},
-	{ID: NotebookStep, Title: "deploy a Jupyter notebook with a card", Script: "gpu-notebook", Retry: transient, Timeout: time.Hour}, // the image has gigabytes, and a slow link takes what it takes
-	{ID: "gpu/notebook-remove", Title: "delete the notebook and what is stored in it", Script: "gpu-notebook-remove", Retry: transient, Timeout: medium},
 	{ID: "gpu/proven", Title: "remember that the cards were proven", Script: "gpu-proven", Retry: transient, Timeout: short},
 	{ID: "gpu/ready", Title: "wait until all cards can be had", Script: "gpu-ready", Timeout: 15 * time.Minute},
 	{ID: "gpu/smoke", Title: "compute on every card", Script: "gpu-smoke", Retry: transient, Timeout: 30 * time.Minute}, // its image is pulled by every node
@@ -61,10 +56,6 @@ var Kinds = graph.Kinds{
 	{ID: "host/reset", Title: "kubeadm reset, then undo what kgpu changed", Script: "host-reset", Timeout: long, Resumes: "the `kgpu reset` or `kgpu remove-worker` that it was"},
 
 	{ID: "kube/packages", Title: "install kubelet, kubeadm and kubectl", Script: "kube-packages", Retry: transient, Timeout: long},
-
-	{ID: "network/calico", Title: "apply the pod network calico", Script: "manifest-apply", Retry: transient, Timeout: medium},
-	{ID: "network/flannel", Title: "apply the pod network flannel", Script: "manifest-apply", Retry: transient, Timeout: medium},
-	{ID: "network/weave", Title: "apply the pod network weave", Script: "manifest-apply", Retry: transient, Timeout: medium},
 
 	{ID: "node/delete", PerNode: true, Title: "delete a node", Script: "node-delete", Retry: transient, Timeout: short},
 	{ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Timeout: long}, // pods may have long graces
@@ -92,4 +83,4 @@ var Kinds = graph.Kinds{
 
 	{ID: "user/create", Title: "let a user work in a namespace", Script: "user-create", Retry: transient, Timeout: medium, Resumes: "`kgpu user create`"},
 	{ID: "user/delete", Title: "take all rights from a user", Script: "user-delete", Retry: transient, Timeout: medium, Resumes: "`kgpu user delete`"},
-}
+})

@@ -12,7 +12,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -71,11 +70,3 @@ func Image(inv *inventory.Inventory, upstream string) string {
 }
 
 func (b *builder) image(upstream string) string { return Image(b.Inventory, upstream) }
-
-func (b *builder) pullFromRegistry(objects []object) {
-	manifest.Containers(objects, func(c object) {
-		if image, ok := c["image"].(string); ok {
-			c["image"] = b.image(image)
-		}
-	})
-}

@@ -104,8 +104,8 @@ func (b *builder) registries() ([]string, error) {
 	if r, ok := b.Inventory.Kubernetes.ClusterConfiguration["imageRepository"].(string); ok {
 		images[0] = r + "/pause"
 	}
-	if b.Inventory.Network == inventory.Flannel || b.Inventory.Network == inventory.Weave {
-		objects, err := b.networkObjects()
+	if b.Inventory.Network != inventory.None {
+		objects, err := b.objects(addonOf("addon/" + string(b.Inventory.Network)).manifest)
 		if err != nil {
 			return nil, err
 		}

@@ -8,62 +8,26 @@ import (
 	"fmt"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/inventory"
-	"kgpu.dev/kgpu/scripts/manifests"
 )
 
-// network plans the pod network on the control plane and returns its step, or nothing when it is there.
-func (b *builder) network(needs []graph.Ref) ([]graph.Ref, error) {
-	id := "network/" + string(b.Inventory.Network)
-	workload := machine.NetworkWorkload[b.Inventory.Network]
-	values := map[string]string{"workloads": workload}
-	var hash string
-	switch b.Inventory.Network {
-	case inventory.None:
-		b.skip(b.admin, id, "the inventory says network: none")
-		return nil, nil
-	case inventory.Calico:
-		values["url"], values["sha256"] = b.calicoDownload()
-		values["environment"] = calicoAddress
-		sum := sha256.Sum256([]byte(values["sha256"] + "\n" + calicoAddress))
-		hash = hex.EncodeToString(sum[:])
-		values["hash"] = hash
-	case inventory.Flannel, inventory.Weave:
-		manifest, h, err := b.networkManifest()
-		if err != nil {
-			return nil, err
+// wantsNetwork is what makes a pod network wanted.
+func wantsNetwork(n inventory.Network) func(*builder) (wish, string) {
+	return func(b *builder) (wish, string) {
+		if b.Inventory.Network == n {
+			return apply, ""
 		}
-		values["manifest"], hash = manifest, h
+		return leave, ""
 	}
-	reason := b.networkMissing(workload, hash)
-	if reason == "" {
-		b.skip(b.admin, id, "the pod network is applied")
-		return nil, nil
-	}
-	ref := b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: id}, Title: "apply the pod network " + string(b.Inventory.Network), Reason: reason,
-		Needs: needs, Input: graph.Input{Values: b.owesNetworkProof(values)},
-	})
-	return []graph.Ref{ref}, nil
 }
 
-func (b *builder) networkMissing(workload, hash string) string {
-	if !b.Made() {
-		return "the cluster is new"
-	}
-	have, ok := b.Cluster.Workloads[workload]
-	switch {
-	case !ok:
-		return workload + " is missing"
-	case have.Hash == "" && b.first.Recorded().Adopted, have.Hash == "" && b.Verdict(b.first.Machine).Membership == machine.Unmanaged:
-		return "" // its owner's, who put it there without kgpu
-	case hash != "" && have.Hash != hash && len(b.hosts) == len(b.Inventory.Hosts): // a part of the hosts does not tell what all of them need
-		return workload + " is not as the inventory wants it"
-	}
-	return ""
+// calicoValues have the host download calico, and say which it is.
+func (b *builder) calicoValues() map[string]string {
+	url, sum := b.calicoDownload()
+	hash := sha256.Sum256([]byte(sum + "\n" + calicoAddress))
+	return map[string]string{"url": url, "sha256": sum, "environment": calicoAddress, "hash": hex.EncodeToString(hash[:])}
 }
 
 // calicoAddress has calico's hosts talk over the network of their nodes' addresses, where it would take the first interface.
@@ -76,38 +40,10 @@ func (b *builder) calicoDownload() (url, sha256 string) {
 	return cmp.Or(r.URL, catalog.Calico.URL), cmp.Or(r.SHA256, catalog.Calico.SHA256["all"])
 }
 
-func (b *builder) networkManifest() (manifest, hash string, err error) {
-	objects, err := b.networkObjects()
-	if err != nil {
-		return "", "", err
-	}
-	return encodeManifest(objects)
-}
-
-// networkObjects is kgpu's own manifest of flannel or weave, as this cluster needs it.
-func (b *builder) networkObjects() ([]object, error) {
-	source := manifests.Flannel
-	if b.Inventory.Network == inventory.Weave {
-		source = manifests.Weave
-	}
-	objects, err := decodeManifest(source)
-	if err != nil {
-		return nil, err
-	}
-	if b.Inventory.Network == inventory.Weave {
-		b.setWeave(objects)
-	} else if err := b.setFlannel(objects); err != nil {
-		return nil, err
-	}
-	objects = manifest.Adapt(b.Minor, objects)
-	b.pullFromRegistry(objects)
-	return objects, nil
-}
-
-// setWeave gives weave the pod range, and keeps it off the fast datapath where a host has no openvswitch: it would start
+// fitWeave gives weave the pod range, and keeps it off the fast datapath where a host has no openvswitch: it would start
 // once and crash at every restart ('Existing bridge type "bridge" is different than requested "bridged_fastdp"'). So would all
 // of a cluster whose datapath changed: it keeps the one that it has.
-func (b *builder) setWeave(objects []object) {
+func (b *builder) fitWeave(objects []object) ([]object, error) {
 	manifest.Containers(objects, func(c object) {
 		if c["name"] != "weave" {
 			return
@@ -117,6 +53,7 @@ func (b *builder) setWeave(objects []object) {
 			manifest.SetEnv(c, "WEAVE_NO_FASTDP", "1")
 		}
 	})
+	return objects, nil
 }
 
 func (b *builder) weaveBridge() bool {
@@ -131,7 +68,8 @@ func (b *builder) weaveBridge() bool {
 	return false
 }
 
-func (b *builder) setFlannel(objects []object) error {
+// fitFlannel gives flannel the pod range.
+func (b *builder) fitFlannel(objects []object) ([]object, error) {
 	for _, o := range objects {
 		if o["kind"] != "ConfigMap" {
 			continue
@@ -139,14 +77,14 @@ func (b *builder) setFlannel(objects []object) error {
 		data := o["data"].(object)
 		var conf object
 		if err := json.Unmarshal([]byte(data["net-conf.json"].(string)), &conf); err != nil {
-			return fmt.Errorf("net-conf.json of flannel: %w", err)
+			return nil, fmt.Errorf("net-conf.json of flannel: %w", err)
 		}
 		conf["Network"] = b.Inventory.Kubernetes.PodCIDR.String()
 		out, err := json.Marshal(conf)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		data["net-conf.json"] = string(out)
 	}
-	return nil
+	return objects, nil
 }

@@ -23,7 +23,7 @@ func TestPodNetworkTakesTheNodesAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		step := g.Steps[slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return strings.HasPrefix(s.ID, "network/") })]
+		step := g.Steps[slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return strings.HasPrefix(s.ID, "addon/") })]
 		text := step.Input.Values["manifest"] + step.Input.Values["environment"]
 		for _, w := range want {
 			if !strings.Contains(text, w) {
@@ -50,7 +50,7 @@ func TestCalicoOfFormerRuns(t *testing.T) {
 		if g, err = Up(inv, seen); err != nil {
 			t.Fatal(err)
 		}
-		if g.Has("network/calico") != planned {
+		if g.Has("addon/calico") != planned {
 			t.Errorf("hash %q: planned is not %t", hash, planned)
 		}
 	}
@@ -89,7 +89,7 @@ func TestNetworkProofIsOwedFromTheJoinOn(t *testing.T) {
 		}
 		owing := 0
 		for _, step := range g.Steps {
-			if step.ID == "cluster/token" || strings.HasPrefix(step.ID, "network/") {
+			if step.ID == "cluster/token" || strings.HasPrefix(step.ID, "addon/") {
 				owing++
 				if got := step.Input.Values["prove"]; got != want {
 					t.Errorf("%s%s: prove is %q, want %q", more, step.ID, got, want)

@@ -16,7 +16,7 @@ import (
 
 // NotebookStep deploys the notebook. Up plans it where something is to be done; it runs after the Jobs of the proof, which
 // want all cards.
-const NotebookStep = "gpu/notebook"
+const NotebookStep = "addon/notebook"
 
 // Outputs of the step.
 const (
@@ -46,55 +46,34 @@ func Notebook(inv *inventory.Inventory, seen map[string]*facts.Host, agreed bool
 	if !b.chooseNotebook() {
 		return &b.graph, nil
 	}
-	manifest, _, err := b.notebookManifest()
+	a := addonOf(NotebookStep)
+	values, _, err := b.addonValues(&a)
 	if err != nil {
 		return nil, err
 	}
-	b.deployNotebook(manifest, "the proof opens it")
 	if !agreed {
-		b.graph.Steps[0].Input.Values["keep"] = "yes"
+		values["keep"] = "yes"
 	}
+	b.applyAddon(&a, "the proof opens it"+b.notebookRemarks(), values, nil)
 	return &b.graph, b.graph.Validate()
 }
 
-// notebook plans what makes the notebook that the inventory wants, or takes away the one that it does not.
-func (b *builder) notebook() error {
-	if b.Inventory.Notebook.Framework == catalog.NoFramework {
-		b.removeNotebook()
-		return nil
+// wantsNotebook wants the notebook that the inventory names, where something computes for it.
+func (b *builder) wantsNotebook() (wish, string) {
+	_, there := b.Cluster.Workloads[notebookWorkload]
+	switch {
+	case b.Inventory.Notebook.Framework == catalog.NoFramework:
+		return remove, "the inventory says framework: none"
+	case !b.hasCards():
+		return leave, ""
+	case there && len(b.hosts) < len(b.Inventory.Hosts):
+		return leave, "the notebook is applied; which image fits the cards is told by all hosts together"
+	case b.notebookStopped():
+		return leave, "the notebook is stopped: `kgpu notebook` starts it"
+	case !b.chooseNotebook():
+		return leave, ""
 	}
-	if !b.hasCards() {
-		return nil
-	}
-	if len(b.hosts) < len(b.Inventory.Hosts) {
-		if _, there := b.Cluster.Workloads[notebookWorkload]; there {
-			b.skip(b.admin, NotebookStep, "the notebook is deployed; which image fits the cards is told by all hosts together")
-			return nil
-		}
-	}
-	if b.notebookStopped() {
-		b.skip(b.admin, NotebookStep, "the notebook is stopped: `kgpu notebook` starts it")
-		return nil
-	}
-	if !b.chooseNotebook() {
-		return nil
-	}
-	manifest, hash, err := b.notebookManifest()
-	if err != nil {
-		return err
-	}
-	reason := b.networkMissing(notebookWorkload, hash)
-	if reason == "" {
-		if have := b.Cluster.Workloads[notebookWorkload]; have.Ready < have.Desired {
-			reason = "the notebook is not ready"
-		}
-	}
-	if reason == "" {
-		b.skip(b.admin, NotebookStep, "the notebook is deployed")
-		return nil
-	}
-	b.deployNotebook(manifest, reason)
-	return nil
+	return apply, b.notebookRemarks()
 }
 
 // notebookStopped reports whether somebody, or its idle timeout, has scaled it to nothing: the card is to be others'.
@@ -117,41 +96,29 @@ func (b *builder) chooseNotebook() bool {
 	return true
 }
 
-func (b *builder) deployNotebook(manifest, reason string) {
+// notebookRemarks are what people are told of the notebook beside the reason for its step.
+func (b *builder) notebookRemarks() string {
+	var remarks string
 	if b.notebookChoice.Why != "" {
-		reason += "; " + b.notebookChoice.Why
+		remarks = "; " + b.notebookChoice.Why
 	}
 	if _, why := b.nodePort(); why != "" {
-		reason += "; " + why
+		remarks += "; " + why
 	}
-	b.onCluster(graph.Step{
-		Ref: graph.Ref{ID: NotebookStep}, Reason: reason,
-		Needs: []graph.Ref{{Host: b.admin.id, ID: "cluster/ready"}, {Host: b.admin.id, ID: "gpu/ready"}},
-		Input: graph.Input{Values: map[string]string{"manifest": manifest, "resource": b.notebookResource()}},
-		Stage: graph.Proof,
-	})
+	return remarks
 }
 
-// removeNotebook plans the end of a notebook that kgpu made.
-func (b *builder) removeNotebook() {
-	if b.Cluster.Workloads[notebookWorkload].Hash == "" {
-		return
-	}
-	b.onCluster(graph.Step{
-		Ref:    graph.Ref{ID: "gpu/notebook-remove"},
-		Reason: "the inventory says framework: none",
-	})
+// notebookValues are what its step reads besides.
+func (b *builder) notebookValues() map[string]string {
+	return map[string]string{"resource": b.notebookResource()}
 }
 
-func (b *builder) notebookManifest() (encoded, hash string, err error) {
-	objects, err := decodeManifest(manifests.Notebook)
-	if err != nil {
-		return "", "", err
-	}
+// fitNotebook gives the notebook its image, card, port and storage.
+func (b *builder) fitNotebook(objects []object) (_ []object, err error) {
 	n := b.Inventory.Notebook
 	if n.IdleTimeout > 0 {
 		if objects, err = stopsIdle(objects, n.IdleTimeout); err != nil {
-			return "", "", err
+			return nil, err
 		}
 	}
 	manifest.Containers(objects, func(c object) {
@@ -200,7 +167,7 @@ func (b *builder) notebookManifest() (encoded, hash string, err error) {
 	if b.mechanism() == catalog.Accelerators {
 		b.withoutPlugin(objects)
 	}
-	return encodeManifest(manifest.Adapt(b.Minor, objects))
+	return objects, nil
 }
 
 // stopsIdle adds what stops the notebook when nobody has used it for so long. Its Deployment stays the last object.

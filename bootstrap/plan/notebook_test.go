@@ -38,10 +38,10 @@ func TestNotebook(t *testing.T) {
 	}{
 		{name: "as it is", want: nil},
 		{name: "deleted", harm: func(w map[string]facts.Workload) { delete(w, notebookWorkload) },
-			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is missing"},
+			want: []string{"cp1 addon/notebook"}, reason: "kgpu-notebook/deployment/notebook is missing"},
 		{name: "not ready", harm: func(w map[string]facts.Workload) {
 			w[notebookWorkload] = facts.Workload{Desired: 1, Hash: w[notebookWorkload].Hash}
-		}, want: []string{"cp1 gpu/notebook"}, reason: "the notebook is not ready"},
+		}, want: []string{"cp1 addon/notebook"}, reason: "the notebook is not ready"},
 		{name: "scaled to nothing", harm: func(w map[string]facts.Workload) {
 			w[notebookWorkload] = facts.Workload{Hash: w[notebookWorkload].Hash}
 		}, want: nil},
@@ -49,13 +49,13 @@ func TestNotebook(t *testing.T) {
 			w[notebookWorkload] = facts.Workload{Hash: w[notebookWorkload].Hash}
 		}, want: nil},
 		{name: "an idle timeout", inventory: "notebook: {idleTimeout: 1h}\n",
-			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
+			want: []string{"cp1 addon/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
 		{name: "another port", inventory: "notebook: {nodePort: 30062}\n",
-			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
+			want: []string{"cp1 addon/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
 		{name: "another image", inventory: "notebook: {image: \"reg.lan/notebook:1\"}\n",
-			want: []string{"cp1 gpu/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
+			want: []string{"cp1 addon/notebook"}, reason: "kgpu-notebook/deployment/notebook is not as the inventory wants it"},
 		{name: "none", inventory: "notebook: {framework: none}\n",
-			want: []string{"cp1 gpu/notebook-remove"}, reason: "the inventory says framework: none"},
+			want: []string{"cp1 addon/notebook-remove"}, reason: "the inventory says framework: none"},
 		{name: "none, and another's", inventory: "notebook: {framework: none}\n", harm: func(w map[string]facts.Workload) {
 			w[notebookWorkload] = facts.Workload{Desired: 1, Ready: 1}
 		}, want: nil},
@@ -90,7 +90,7 @@ func TestNotebook(t *testing.T) {
 func TestNotebookOfTheProof(t *testing.T) {
 	seen := withNotebook(t)
 	g, err := Notebook(decode(t, oneCard), seen, true)
-	if err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/notebook"}) {
+	if err != nil || !slices.Equal(refs(g), []string{"cp1 addon/notebook"}) {
 		t.Fatalf("planned %q, %v", refs(g), err)
 	}
 	if got := manifestHashOf(t, g.Steps[0].Input.Values["manifest"]); got != seen["cp1"].Cluster.Workloads[notebookWorkload].Hash {

@@ -70,7 +70,7 @@ func TestThreeControlPlanesOfANewCluster(t *testing.T) {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	for id, want := range map[string][]string{
-		"cluster/init": {"cp2"}, "cluster/join": {"w1"}, "cluster/token": {"cp2"}, "network/flannel": {"cp2"}, "cluster/ready": {"cp2"},
+		"cluster/init": {"cp2"}, "cluster/join": {"w1"}, "cluster/token": {"cp2"}, "addon/flannel": {"cp2"}, "cluster/ready": {"cp2"},
 		"kube/packages": {"cp2", "w1", "cp1", "cp3"},
 	} {
 		if got := hostsOf(g, id); !slices.Equal(got, want) {

@@ -88,11 +88,8 @@ func TestSecurityOfNewClusters(t *testing.T) {
 // Pods of kgpu's that need the node are where the cluster's level for namespaces without a label does not reach.
 func TestPodsThatNeedTheNode(t *testing.T) {
 	found := 0
-	for name, text := range map[string][]byte{
-		"weave": manifests.Weave, "flannel": manifests.Flannel, "device plugin": manifests.DevicePlugin,
-		"notebook": manifests.Notebook, "dashboard": manifests.Dashboard,
-	} {
-		objects, err := decodeManifest(text)
+	for _, a := range addons {
+		objects, err := decodeManifest(a.manifest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +110,7 @@ func TestPodsThatNeedTheNode(t *testing.T) {
 			}
 			found++
 			if namespace, _ := o["metadata"].(object)["namespace"].(string); levels[namespace] != "privileged" {
-				t.Errorf("%s: pods that need the node are in %s, whose level is %v", name, namespace, levels[namespace])
+				t.Errorf("%s: pods that need the node are in %s, whose level is %v", a.ID, namespace, levels[namespace])
 			}
 		}
 	}

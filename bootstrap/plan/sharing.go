@@ -47,10 +47,10 @@ const (
 	pluginConfigSum = "kgpu.dev/config-sha256" // annotates the plugin's pods
 )
 
-// share makes the device plugin share cards as the inventory wants it, and returns the hash of its configuration. Pods are
+// share makes the device plugin share cards as the inventory wants it, and keeps the hash of its configuration. Pods are
 // made anew when that changes: none of the programs reads it twice.
 // Source of the format: k8s-device-plugin 0.20.0, api/config/v1.
-func (b *builder) share(objects []object) (hash string, err error) {
+func (b *builder) share(objects []object) error {
 	gpu := b.Inventory.GPU
 	config := object{"version": "v1", "flags": object{"migStrategy": string(gpu.MIGStrategy)}}
 	for name, s := range map[string]inventory.Sharing{"timeSlicing": gpu.TimeSlicing, "mps": gpu.MPS} {
@@ -60,32 +60,32 @@ func (b *builder) share(objects []object) (hash string, err error) {
 	}
 	text, err := manifests.Encode(config)
 	if err != nil {
-		return "", err
+		return err
 	}
 	sum := sha256.Sum256([]byte(text))
-	hash = hex.EncodeToString(sum[:])
+	b.pluginConfig = hex.EncodeToString(sum[:])
 	for _, o := range objects {
 		switch o["kind"] {
 		case "ConfigMap":
 			o["data"] = object{pluginConfig: text}
 		case "DaemonSet":
-			if err := b.sharePods(o, hash); err != nil {
-				return "", err
+			if err := b.sharePods(o); err != nil {
+				return err
 			}
 		}
 	}
-	return hash, nil
+	return nil
 }
 
-func (b *builder) sharePods(daemonSet object, hash string) error {
+func (b *builder) sharePods(daemonSet object) error {
 	if b.Inventory.GPU.MPS.Replicas > 0 {
-		more, err := decodeManifest(manifests.MPS)
+		more, err := b.objects(manifests.MPS)
 		if err != nil {
 			return err
 		}
 		patch(daemonSet, more[0])
 	}
-	patch(daemonSet, object{"spec": object{"template": object{"metadata": object{"annotations": object{pluginConfigSum: hash}}}}})
+	patch(daemonSet, object{"spec": object{"template": object{"metadata": object{"annotations": object{pluginConfigSum: b.pluginConfig}}}}})
 	if b.Inventory.GPU.MIGStrategy != inventory.MIGNone {
 		// Without it a container with all cards does not see how they are cut.
 		manifest.Containers([]object{daemonSet}, func(c object) { manifest.SetEnv(c, "NVIDIA_MIG_MONITOR_DEVICES", "all") })

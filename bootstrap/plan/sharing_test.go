@@ -76,7 +76,7 @@ func TestSharing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := []string{"cp1 gpu/device-plugin", "cp1 gpu/ready", "w1 gpu/features", "cp1 gpu/labels"}; !slices.Equal(refs(g), want) {
+			if want := []string{"cp1 addon/device-plugin", "cp1 gpu/ready", "w1 gpu/features", "cp1 gpu/labels"}; !slices.Equal(refs(g), want) {
 				t.Errorf("planned %q", refs(g))
 			}
 			golden(t, c.name, describe(g))

@@ -124,6 +124,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			f.Files[name] = hex.EncodeToString(sum[:])
 		}
 		up := facts.Unit{Active: "active", Enabled: "enabled"}
+		applyAddon(t, s, f.Cluster)
 		switch s.ID {
 		case "os/hosts":
 			f.Names = map[string][]netip.Addr{input.Values["name"]: {netip.MustParseAddr(input.Values["address"])}}
@@ -202,8 +203,6 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			for _, name := range strings.Fields(input.Values["packages"]) {
 				f.Packages[name] = facts.Package{Version: "1"}
 			}
-		case "gpu/device-plugin":
-			f.Cluster.Workloads[devicePluginWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"])}
 		case "gpu/ready":
 			for _, line := range strings.Split(input.Values["nodes"], "\n") {
 				var name, resource string
@@ -222,10 +221,6 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			if f.NVIDIA.Features, err = facts.Features(strings.Split(strings.TrimSpace(featuresOf(f)), "\n")); err != nil {
 				t.Fatal(err)
 			}
-		case NotebookStep:
-			f.Cluster.Workloads[notebookWorkload] = facts.Workload{Hash: manifestHashOf(t, input.Values["manifest"]), Desired: 1, Ready: 1}
-		case "gpu/notebook-remove":
-			delete(f.Cluster.Workloads, notebookWorkload)
 		case "kube/packages":
 			for _, p := range catalog.KubernetesPackages {
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
@@ -281,12 +276,24 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			for i := range f.Cluster.Nodes {
 				f.Cluster.Nodes[i].Ready = true
 			}
-		case "network/weave", "network/flannel", "network/calico":
-			w := machine.NetworkWorkload[inv.Network]
-			manifest := input.Values["manifest"]
-			f.Cluster.Workloads[w] = facts.Workload{
-				Hash: cmp.Or(input.Values["hash"], manifestHashOf(t, manifest)), Bridge: strings.Contains(manifest, "WEAVE_NO_FASTDP"),
+		}
+	}
+}
+
+// applyAddon does the same with the step of an add-on, if this is one.
+func applyAddon(t *testing.T, s *graph.Step, c *facts.Cluster) {
+	t.Helper()
+	for _, a := range addons {
+		switch s.ID {
+		case a.removalID():
+			delete(c.Workloads, a.workload)
+		case a.ID:
+			text := s.Input.Values["manifest"]
+			w := facts.Workload{Hash: cmp.Or(s.Input.Values["hash"], manifestHashOf(t, text)), Bridge: strings.Contains(text, "WEAVE_NO_FASTDP")}
+			if a.awaitedBy == "" {
+				w.Desired, w.Ready = 1, 1
 			}
+			c.Workloads[a.workload] = w
 		}
 	}
 }
@@ -516,11 +523,11 @@ func TestRepair(t *testing.T) {
 		{"label", func(f map[string]*facts.Host) { delete(f["cp1"].Cluster.Nodes[1].Labels, "disk") }, []string{"cp1 cluster/nodes"}},
 		{"network", func(f map[string]*facts.Host) {
 			f["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = facts.Workload{Desired: 3, Ready: 3, Hash: "other"}
-		}, []string{"cp1 network/flannel", "cp1 cluster/ready"}},
+		}, []string{"cp1 addon/flannel", "cp1 cluster/ready"}},
 		{"not ready", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[2].Ready = false }, []string{"cp1 cluster/ready"}},
 		{"control plane down", func(f map[string]*facts.Host) {
 			*f["cp1"].ControlPlane, f["cp1"].Cluster = facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443"}, nil
-		}, []string{"cp1 cluster/init", "cp1 network/flannel", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		}, []string{"cp1 cluster/init", "cp1 addon/flannel", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 		{"init half-way", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Finished = false }, []string{"cp1 cluster/init"}},
 		{"token left", func(f map[string]*facts.Host) { f["cp1"].Cluster.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
 		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes = f["cp1"].Cluster.Nodes[:2] },
@@ -570,7 +577,7 @@ func TestAddWorkerBesideCards(t *testing.T) {
 	}{
 		{"without cards", "", nil, members},
 		{"with cards", "", cards("1eb8"), append(slices.Clone(members), "cp1 gpu/ready", "cp1 gpu/labels")},
-		{"with a new taint", ", taints: [a=b:NoSchedule]", nil, append(slices.Clone(members), "cp1 gpu/notebook")},
+		{"with a new taint", ", taints: [a=b:NoSchedule]", nil, append(slices.Clone(members), "cp1 addon/notebook")},
 	} {
 		for _, runtime := range []string{"containerd", "docker"} {
 			t.Run(c.name+", "+runtime, func(t *testing.T) {
@@ -585,7 +592,7 @@ func TestAddWorkerBesideCards(t *testing.T) {
 					t.Errorf("up: planned %q, which waits for %q", got, offered)
 				}
 				delete(seen, "w1")
-				want := slices.DeleteFunc(slices.Clone(c.want), func(s string) bool { return s == "cp1 gpu/notebook" })
+				want := slices.DeleteFunc(slices.Clone(c.want), func(s string) bool { return s == "cp1 addon/notebook" })
 				got, offered = besideW2(t, inv, seen)
 				if !slices.Equal(got, want) || c.cards != nil && offered != "w2 1 nvidia.com/gpu" {
 					t.Errorf("add-worker: planned %q, which waits for %q", got, offered)

@@ -79,8 +79,8 @@ func versionView(t *testing.T, g *graph.Graph) string {
 		switch {
 		case s.Host == "w2", s.Host == "w1" && shown[s.ID] && s.ID != "kube/packages" && s.ID != "gpu/accelerators":
 			continue
-		case !slices.Contains([]string{"runtime/docker", "kube/packages", "cluster/init", "cluster/join", "gpu/accelerators", "gpu/device-plugin", "gpu/ready", "cluster/ready"}, s.ID) &&
-			!strings.HasPrefix(s.ID, "network/") && s.ID != "gpu/toolkit":
+		case !slices.Contains([]string{"runtime/docker", "kube/packages", "cluster/init", "cluster/join", "gpu/accelerators", "gpu/ready", "cluster/ready"}, s.ID) &&
+			(!strings.HasPrefix(s.ID, "addon/") || s.ID == NotebookStep) && s.ID != "gpu/toolkit":
 			continue
 		}
 		shown[s.ID] = true

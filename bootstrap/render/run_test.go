@@ -148,7 +148,7 @@ func TestGoingAway(t *testing.T) {
 		}
 	}
 	h.write("03-os-modules/script.sh", "echo here; read -r _ <"+go1+"\n")
-	h.write("11-network-flannel/script.sh", "cat \"$KGPU_STEP/values/workloads\" >"+ended+"\n")
+	h.write("11-addon-flannel/script.sh", "cat \"$KGPU_STEP/values/workload\" >"+ended+"\n")
 	cmd := h.host.Shell("exec bash " + filepath.Join(h.dir, "init-master.sh"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	said, err := os.Create(filepath.Join(signals, "said")) // no pipe: what waits for the batch's end has it, too

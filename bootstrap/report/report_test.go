@@ -314,7 +314,7 @@ func TestPlanOfTheProofAsJSON(t *testing.T) {
 	}
 	for first, want := range map[string]string{
 		"gpu/ready":       "gpu/ready 60 [] gpu/smoke 1800 [{cp gpu/ready}] gpu/proven 120 [{cp gpu/smoke}]",
-		plan.NotebookStep: "gpu/notebook 60 [] gpu/smoke 1800 [] gpu/proven 120 [{cp gpu/smoke}]",
+		plan.NotebookStep: "addon/notebook 60 [] gpu/smoke 1800 [] gpu/proven 120 [{cp gpu/smoke}]",
 	} {
 		var out bytes.Buffer
 		if err := PrintPlan(&out, plan.WithProof(&graph.Graph{Steps: []*graph.Step{step(first)}}), PlanOptions{JSON: true}); err != nil {

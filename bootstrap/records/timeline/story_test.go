@@ -162,7 +162,7 @@ func three() []event.Event {
 	add := func(w ...work) { t.works = append(t.works, w...) }
 	add(work{host: "control-1", id: "cluster/init", title: "start the control plane (kubeadm init)", why: "no control plane is there", took: 31200, log: initLog, needs: []event.Ref{ref("control-1", "kube/packages")}},
 		work{host: "control-1", id: "cluster/token", title: "make a short-lived bootstrap token", why: "2 hosts join", took: 700, needs: []event.Ref{ref("control-1", "cluster/init")}},
-		work{host: "control-1", id: "network/flannel", title: "apply the pod network flannel", why: "no pod network is there", took: 2100, needs: []event.Ref{ref("control-1", "cluster/init")}})
+		work{host: "control-1", id: "addon/flannel", title: "apply the pod network flannel", why: "no pod network is there", took: 2100, needs: []event.Ref{ref("control-1", "cluster/init")}})
 	for i, host := range []string{"gpu-1", "gpu-2"} {
 		join := work{host: host, id: "cluster/join", title: "join the cluster (kubeadm join)", why: "it is no node of this cluster", took: 6200 + 900*i, needs: []event.Ref{ref("control-1", "cluster/token"), ref(host, "kube/packages")}, log: []string{"[preflight] Reading configuration from the cluster", "[kubelet-start] Starting the kubelet", "This node has joined the cluster"}}
 		if i == 0 {
@@ -175,7 +175,7 @@ func three() []event.Event {
 	}
 	add(work{host: "control-1", id: "cluster/untoken", title: "delete the bootstrap token", why: "nobody needs it any more", took: 400, needs: []event.Ref{ref("gpu-1", "cluster/join"), ref("gpu-2", "cluster/join")}},
 		work{host: "control-1", id: "cluster/nodes", title: "set labels and taints", why: "2 nodes lack labels", took: 900, needs: []event.Ref{ref("gpu-1", "cluster/join"), ref("gpu-2", "cluster/join")}},
-		work{host: "control-1", id: "gpu/device-plugin", title: "apply the device plugin", why: "the cluster has cards", took: 1600},
+		work{host: "control-1", id: "addon/device-plugin", title: "apply the device plugin", why: "the cluster has cards", took: 1600},
 		work{host: "control-1", id: "gpu/ready", title: "wait until the cards can be used", why: "3 cards", took: 8800, wait: "nvidia.com/gpu of gpu-1", needs: []event.Ref{ref("gpu-1", "gpu/toolkit"), ref("gpu-2", "gpu/toolkit")}},
 		work{host: "control-1", id: "cluster/ready", title: "wait until all nodes, the pod network and DNS are ready", why: "it has to be so", took: 3900, needs: []event.Ref{ref("control-1", "gpu/ready")}},
 		work{host: "control-1", id: "gpu/smoke", title: "run nvidia-smi on every card", why: "3 cards are new", took: 14200, needs: []event.Ref{ref("control-1", "cluster/ready")}, log: []string{"gpu-1: NVIDIA A100-SXM4-80GB, 580.82", "gpu-1: NVIDIA A100-SXM4-80GB, 580.82", "gpu-2: Tesla T4, 580.82"}})
@@ -191,7 +191,7 @@ func many(hosts int) []event.Event {
 	t.works = common("control-1", 100)
 	t.works = append(t.works, work{host: "control-1", id: "cluster/init", title: "start the control plane (kubeadm init)", why: "no control plane is there", took: 31200, log: initLog},
 		work{host: "control-1", id: "cluster/token", title: "make a short-lived bootstrap token", why: fmt.Sprintf("%d hosts join", hosts-1), took: 700},
-		work{host: "control-1", id: "network/flannel", title: "apply the pod network flannel", why: "no pod network is there", took: 2100})
+		work{host: "control-1", id: "addon/flannel", title: "apply the pod network flannel", why: "no pod network is there", took: 2100})
 	var joins []event.Ref
 	for i := range hosts - 1 {
 		host := fmt.Sprintf("gpu-%02d", i+1)

@@ -53,7 +53,7 @@ func (c *cluster) cards(t *testing.T, made *session) {
 	t.Run("a notebook that is deleted comes back", func(t *testing.T) {
 		c.k(t, "delete", "namespace", "kgpu-notebook", "--timeout=120s")
 		s := c.up(t)
-		wantSteps(t, c.did(s), "cp1 gpu/notebook", "cp1 gpu/proven", "cp1 gpu/smoke")
+		wantSteps(t, c.did(s), "cp1 addon/notebook", "cp1 gpu/proven", "cp1 gpu/smoke")
 		c.proven(t, s, 3)
 		c.notebook(t, s)
 	})

@@ -57,19 +57,19 @@ func TestChangesInPlace(t *testing.T) {
 		}},
 		{"back", d, []string{"cp1 repo/kubernetes", "w1 repo/kubernetes"}, nil},
 		{"gpu.cuda", inventory(hosts[1], "", notebook, ""), []string{"w1 gpu/cuda"}, func(t *testing.T) { l.exec(t, "w1", "/usr/local/cuda/bin/nvcc --version") }},
-		{"gpu.migStrategy", inventory(hosts[1], "gpu: {cuda: none, migStrategy: mixed}\n", notebook, ""), append(proof, "cp1 gpu/device-plugin"), func(t *testing.T) {
+		{"gpu.migStrategy", inventory(hosts[1], "gpu: {cuda: none, migStrategy: mixed}\n", notebook, ""), append(proof, "cp1 addon/device-plugin"), func(t *testing.T) {
 			c.labelled(t, "w1", map[string]string{"mig.strategy": "mixed"})
 		}},
-		{"notebook.nodePort", inventory(hosts[1], cards, "notebook: {idleTimeout: 90s, nodePort: 30077}\n", ""), []string{"cp1 gpu/notebook"}, func(*testing.T) {
+		{"notebook.nodePort", inventory(hosts[1], cards, "notebook: {idleTimeout: 90s, nodePort: 30077}\n", ""), []string{"cp1 addon/notebook"}, func(*testing.T) {
 			port("30077", "200")
 			port("30061", "000")
 		}},
-		{"notebook.framework", inventory(hosts[1], cards, "notebook: {framework: none}\n", ""), []string{"cp1 gpu/notebook-remove"}, func(t *testing.T) {
+		{"notebook.framework", inventory(hosts[1], cards, "notebook: {framework: none}\n", ""), []string{"cp1 addon/notebook-remove"}, func(t *testing.T) {
 			if left := c.k(t, "get", "namespaces", "-o", "name"); strings.Contains(left, "notebook") {
 				t.Errorf("namespaces: %s", left)
 			}
 		}},
-		{"back again", d, append(proof, "cp1 gpu/notebook"), func(*testing.T) { port("30061", "200") }},
+		{"back again", d, append(proof, "cp1 addon/notebook"), func(*testing.T) { port("30061", "200") }},
 	} {
 		t.Run(change.key, func(t *testing.T) {
 			l.write(t, filepath.Dir(c.inventory), change.d)

@@ -53,7 +53,7 @@ func TestWeave(t *testing.T) {
 	s.await(t, "it waited for weave", func(e event) bool {
 		return e.Event == "wait" && e.Step == "cluster/ready" && strings.Contains(e.Text, "kube-system/daemonset/weave-net (0 of 2)")
 	})
-	for _, step := range []string{"network/weave", "cluster/join", "cluster/nodes"} {
+	for _, step := range []string{"addon/weave", "cluster/join", "cluster/nodes"} {
 		if !slices.ContainsFunc(s.seen(), func(e event) bool { return e.Event == "step.done" && e.Step == step }) {
 			t.Errorf("%s was not done", step)
 		}

@@ -17,7 +17,7 @@ func steps() []Ref {
 			out = append(out, Ref{host, id})
 		}
 	}
-	for _, id := range []string{"cluster/init", "cluster/token", "network/flannel"} {
+	for _, id := range []string{"cluster/init", "cluster/token", "addon/flannel"} {
 		out = append(out, Ref{"cp1", id})
 	}
 	out = append(out, Ref{"w1", "cluster/join"}, Ref{"w2", "cluster/join"})

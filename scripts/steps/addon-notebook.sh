@@ -1,20 +1,15 @@
 #!/usr/bin/env bash
-# Deploys the notebook and waits until it answers. Values: manifest (all of it in the namespace kgpu-notebook; the Deployment
-# notebook reads its token from the Secret notebook), resource (what its pod asks for), keep (yes: one that serves stays as it
-# is: another manifest would end its pod). Outputs: token (a secret), node (where its pod runs), service (its
+# Deploys the notebook and waits until it answers. Values: those of an add-on; manifest (all of it in the namespace kgpu-notebook;
+# the Deployment notebook reads its token from the Secret notebook), resource (what its pod asks for), keep (yes: one that serves
+# stays as it is: another manifest would end its pod). Outputs: token (a secret), node (where its pod runs), service (its
 # address in the cluster, and the port), port (of every node, that leads there; empty: none does).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 namespace=kgpu-notebook
 mine=app.kubernetes.io/name=notebook
-patience=180 # rounds of a second or more that something may hinder the pod; a pull that goes on hinders nothing
-no_card=30   # the same for a card, which nobody is about to give back
-
-# The generation of the Deployment, the one that was acted upon, how many pods there are of it, how many are ready, how many
-# there are in all, and why there is none, quoted.
-deployment_template='{{.metadata.generation}} {{or .status.observedGeneration 0}} {{or .status.updatedReplicas 0}} {{or .status.readyReplicas 0}} {{or .status.replicas 0}}
-{{- range .status.conditions}}{{if and (eq .type "ReplicaFailure") (eq .status "True")}} {{.reason}}: {{printf "%q" .message}}{{end}}{{end}}'
+# shellcheck disable=SC2034 # the library uses it
+patience=180
 
 node_template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{.spec.nodeName}}{{"\n"}}{{end}}{{end}}'
 
@@ -40,12 +35,6 @@ set_token() {
   token=$(<"$file")
 }
 
-# apply FILE makes the notebook's objects what the manifest says.
-apply() {
-  kube_apply "$1" >/dev/null 2>"$KGPU_STEP/errors" ||
-    fail_transient NOTEBOOK_FAILED "the API server refuses the notebook: $(<"$KGPU_STEP/errors")"
-}
-
 # kept tells whether a notebook serves, and stays as it is, with as many pods as its owner wants. It gets its Service back.
 kept() {
   local ready door
@@ -57,20 +46,13 @@ kept() {
   [[ ${ready:-0} -gt 0 ]] || return 1
   if [[ -z $door ]]; then
     awk -v RS='---\n' '/(^|\n)kind: Service\n/' "$KGPU_STEP/values/manifest" >"$KGPU_STEP/service"
-    apply "$KGPU_STEP/service"
+    apply_addon "$KGPU_STEP/service"
   fi
-}
-
-# is_up STATE tells whether the Deployment has one pod, as it wants it, and that is ready.
-is_up() {
-  local wanted seen new ready all
-  read -r wanted seen new ready all _ <<<"$1"
-  [[ -n $wanted && $seen == "$wanted" && $new == 1 && $ready == 1 && $all == 1 ]]
 }
 
 # give_up WHY POD PHASE WORDS ends the step.
 give_up() {
-  local reason=NOTEBOOK_FAILED log=
+  local why=${1//"$token"/…} reason=NOTEBOOK_FAILED log=
   if image_missing "$4"; then reason=$(missing_reason "$4"); fi
   if [[ $4 == *"Insufficient $(resource)"* ]]; then reason=NOTEBOOK_NO_CARD; fi
   explain_pods >&2
@@ -81,50 +63,15 @@ give_up() {
     ) || true
     printf '%s\n' "${log//"$token"/…}" >&2
   fi
-  fail "$reason" "${1:-the notebook is not ready (${3/#-/there is no pod})}"
-}
-
-# wait_for_it waits until the notebook answers.
-wait_for_it() {
-  local still=0 before='' told='' state pod phase words why last
-  while :; do
-    state=$(kube -n "$namespace" get deployment notebook -o go-template="$deployment_template" 2>/dev/null) || state=
-    if is_up "$state"; then return; fi
-    pod=- phase=- words=
-    read -r _ pod phase words <<<"$(kube -n "$namespace" get pods -l "$mine" -o go-template="$pods_template" 2>/dev/null)" || true
-    if [[ -z $pod ]]; then
-      pod=- phase=-
-      read -r _ _ _ _ _ words <<<"$state" || true
-    fi
-    if [[ "$pod $phase" == "$before" ]]; then still=$((still + 1)); else still=0; fi
-    before="$pod $phase"
-    why=${words:-${phase/#-/no pod yet}}
-    note_pulls "$words" -n "$namespace" -l "$mine"
-    if [[ -n $pulls ]]; then
-      why=$(pull_words "$pulls") # and not by turns what each try and each pause are called
-    elif [[ $phase == Pending ]]; then
-      last=$(last_event "$pod")
-      if [[ -n $last ]]; then why=${last#* }; fi
-    fi
-    if [[ $why != "$told" ]]; then
-      waiting "the notebook: $(unquoted "$why")"
-      told=$why
-    fi
-    if [[ $still -ge $patience || $words == *"Insufficient $(resource)"* && $still -ge $no_card || $(seconds_left) -le 0 ]]; then
-      why=$(hindrance "$pod" "$phase" "$words" 'Jupyter in it does not answer')
-      why=${why//"$token"/…}
-      if [[ -n $why || $(seconds_left) -le 0 ]]; then give_up "$why" "$pod" "$phase" "$words"; fi
-    fi
-    pause
-  done
+  fail "$reason" "${why:-the notebook is not ready (${3/#-/there is no pod})}"
 }
 
 wait_api
 make_namespace
 set_token
 if ! kept; then
-  apply "$KGPU_STEP/values/manifest"
-  wait_for_it
+  apply_addon "$KGPU_STEP/values/manifest"
+  wait_deployment notebook
 fi
 output token <<<"$token"
 kube -n "$namespace" get pods -l "$mine" -o go-template="$node_template" | head -n 1 >"$KGPU_STEP/node" ||
