@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // planWithoutCUDA wants none of it in the plan of an inventory that says so.
@@ -130,26 +129,21 @@ func (c *cluster) hasCUDA(t *testing.T, s *session, hosts ...string) {
 // offers wants the nodes to have so many cards to give.
 func (c *cluster) offers(t *testing.T, want string) {
 	t.Helper()
-	if got := c.offered(t); got != want {
+	const template = `go-template={{range .items}}{{.metadata.name}}={{with index .status.allocatable "nvidia.com/gpu"}}{{.}}{{end}} {{end}}`
+	if got := strings.TrimSpace(c.k(t, "get", "nodes", "-o", template)); got != want {
 		t.Errorf("cards that nodes offer: %s, want %s", got, want)
 	}
-}
-
-func (c *cluster) offered(t *testing.T) string {
-	t.Helper()
-	return strings.TrimSpace(c.k(t, "get", "nodes", "-o", `go-template={{range .items}}{{.metadata.name}}={{with index .status.allocatable "nvidia.com/gpu"}}{{.}}{{end}} {{end}}`))
 }
 
 // awaitOffer returns when the nodes have so many cards to give: the kubelet tells it now and then.
 func (c *cluster) awaitOffer(t *testing.T, want string) {
 	t.Helper()
-	for range 300 {
-		if c.offered(t) == want {
-			return
+	for node := range strings.FieldsSeq(want) {
+		if name, cards, _ := strings.Cut(node, "="); cards != "" {
+			c.k(t, "wait", "node/"+name, `--for=jsonpath={.status.allocatable.nvidia\.com/gpu}=`+cards, "--timeout=120s")
 		}
-		time.Sleep(200 * time.Millisecond)
 	}
-	t.Fatalf("cards that nodes offer: %s, and never %s", c.offered(t), want)
+	c.offers(t, want)
 }
 
 var uuidOfCard = regexp.MustCompile(`GPU-[0-9a-f-]{36}`)

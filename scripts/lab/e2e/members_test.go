@@ -53,7 +53,7 @@ func (c *cluster) nodeIsDeleted(t *testing.T, anew bool, why string) {
 // awaitNode returns when there is a node of this name.
 func (c *cluster) awaitNode(t *testing.T, name string) {
 	t.Helper()
-	c.exec(t, "cp1", "timeout 300 bash -c 'until "+admin+"get node "+name+"; do sleep 0.2; done'")
+	c.k(t, "wait", "--for=create", "node/"+name, "--timeout=170s")
 }
 
 // namesAreForgotten takes the API server's name away from hosts.
