@@ -47,15 +47,10 @@ func (c *cluster) cards(t *testing.T, made *session) {
 			t.Errorf("%d cards are seen by the notebook, want 1: %v", seen, s.of("proof"))
 		}
 	})
-	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, "cp1", "w1", "w2") })
+	t.Run("up again", func(t *testing.T) { c.nothingIsDifferent(t, []string{"cp1", "w1", "w2"}) })
 	t.Run("a pod has what it asked for", c.podsWithCards)
-	t.Run("a notebook that is deleted comes back", func(t *testing.T) {
-		c.k(t, "delete", "namespace", "kgpu-notebook", "--timeout=120s")
-		s := c.up(t)
-		wantSteps(t, c.did(s), "cp1 gpu/notebook", "cp1 gpu/proven", "cp1 gpu/smoke")
-		c.proven(t, s, 3)
-		c.notebook(t, s)
-	})
+	t.Run("examples", c.examples)
+	t.Run("cards that pods share", c.sharedCards)
 	t.Run("for people", func(t *testing.T) {
 		long(t)
 		said := kgpu(t, 0, "smoke", c.inventory).stdout.String()
@@ -63,14 +58,6 @@ func (c *cluster) cards(t *testing.T, made *session) {
 			t.Error("kgpu smoke does not say where the notebook is")
 		}
 	})
-	t.Run("cards that pods share", c.sharedCards)
-	t.Run("a driver that is there stays", func(t *testing.T) {
-		s := kgpu(t, 0, "plan", "--output", "json", c.inventory)
-		if !strings.Contains(s.stdout.String(), "595.91.07 stays") {
-			t.Errorf("the plan does not say that the driver stays:\n%s", s.stdout.String())
-		}
-	})
-	t.Run("examples", c.examples)
 }
 
 // undisturbed wants a pod to run on with its cards while kgpu looks at everything once more, and where containers need not end
