@@ -6,7 +6,7 @@ CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZ        := 3600
 SHELL_FILES  = $(shell git ls-files --cached --others --exclude-standard 'scripts/runner/*.sh' 'scripts/lab/*.sh') scripts/dist.sh $(LAB) .ci/run
-UNIT        := -vet=off -p 4 -parallel 4 -timeout 30m # lint has vetted; most of what they do is wait for programs
+UNIT        := -vet=off -p 4 -timeout 30m # lint vets; most of what they do is wait for programs
 # The packages in which something runs beside something else: the race detector makes tests take six times as long.
 CONCURRENT   = $(shell git grep -lE '^\s+go [a-z]|[.]Go\b|"sync' -- '*.go' ':!scripts' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 # What takes most of that, and shares nothing, runs without the detector: the hashing of passphrases, and compression.
@@ -41,12 +41,16 @@ recording: build ## docs/recording.cast: the first afternoon, on the lab's hosts
 test: SHORT := -short
 test: ## what decides whether a change lands: lint, unit tests, the promises on lab hosts
 test-all: ## all tests: also the matrix of versions, runtimes and networks on lab hosts, and what is long
-test test-all: setup lint build
-	go test -race $(UNIT) $(UNSHARED:%=-gcflags=%=-race=false) $(CONCURRENT)
-	go test $(UNIT) $(filter-out $(CONCURRENT),$(shell go list -f '.{{slice .ImportPath 13}}' ./...))
+test test-all: setup build
+	$(MAKE) --no-print-directory -j 2 lint plain
+	go test -race -parallel 4 $(UNIT) $(UNSHARED:%=-gcflags=%=-race=false) $(CONCURRENT)
 	scripts/fuzz.sh 1000x
 	$(LAB) prepare docker noble gpu
 	scripts/lab/tests.sh $(SHORT)
+
+.PHONY: plain
+plain: # those without the race detector, of which ./scripts takes the longest and begins first: it leaves the processors time for lint
+	go test -parallel 6 $(UNIT) ./scripts $(filter-out ./scripts $(CONCURRENT),$(shell go list -f '.{{slice .ImportPath 13}}' ./...))
 
 .PHONY: fuzz
 fuzz: ## an hour of fuzzing, which all targets share (FUZZ=SECONDS), with how often each was executed

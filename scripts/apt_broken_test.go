@@ -13,7 +13,7 @@ func (s *sandbox) purged(name string) bool {
 }
 
 // killsDpkg is a maintainer script that is the end of dpkg, once.
-const killsDpkg = `[ -e /tmp/again ] || { : >/tmp/again; kill -KILL $PPID; sleep 1; }`
+const killsDpkg = `[ -e /tmp/again ] || { : >/tmp/again; kill -KILL $PPID; }`
 
 // interrupt has dpkg die while it installs a package, and wants it to be left in this state.
 func (s *sandbox) interrupt(install, name, state string) {
@@ -34,6 +34,7 @@ func TestInterruptedPackages(t *testing.T) {
 		"while it was unpacked":   {deb{name: "one", version: "1", preinst: killsDpkg}, "half-installed"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.repository(c.broken, deb{name: "two", version: "1"})
 			s.interrupt("apt-get update; apt-get install -y one", "one", c.state)
@@ -47,6 +48,7 @@ func TestInterruptedPackages(t *testing.T) {
 			}
 		})
 		t.Run(name+", kgpu's own", func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.repository(c.broken, deb{name: "two", version: "1"})
 			s.interrupt("apt_install one", "one", c.state)
@@ -60,6 +62,7 @@ func TestInterruptedPackages(t *testing.T) {
 			}
 		})
 		t.Run(name+", undone as it is", func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.repository(c.broken)
 			s.interrupt("apt_install one", "one", c.state)
@@ -133,6 +136,7 @@ func TestJournalOfDpkg(t *testing.T) {
 func TestPackagesThatStayBroken(t *testing.T) {
 	t.Parallel()
 	t.Run("a script that fails", func(t *testing.T) {
+		t.Parallel()
 		s := newSandbox(t)
 		s.repository(deb{name: "theirs", version: "1", postinst: "echo 'no such luck'; exit 7"}, deb{name: "two", version: "1"})
 		s.script("apt-get update; apt-get install -y theirs")
@@ -147,6 +151,7 @@ func TestPackagesThatStayBroken(t *testing.T) {
 		}
 	})
 	t.Run("torn, and not to be had", func(t *testing.T) {
+		t.Parallel()
 		s := newSandbox(t)
 		s.repository(deb{name: "theirs", version: "1", preinst: killsDpkg})
 		s.interrupt("apt-get update; apt-get install -y theirs", "theirs", "half-installed")
@@ -158,6 +163,7 @@ func TestPackagesThatStayBroken(t *testing.T) {
 		}
 	})
 	t.Run("dependencies", func(t *testing.T) {
+		t.Parallel()
 		s := newSandbox(t)
 		s.repository(deb{name: "theirs", version: "1", depends: "nowhere"}, deb{name: "two", version: "1"})
 		s.script("apt-get update; dpkg --force-depends -i /repo/theirs_1_all.deb")

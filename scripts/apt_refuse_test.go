@@ -25,6 +25,7 @@ func TestHoldOfTheOwners(t *testing.T) {
 	host := newSandbox(t)
 	host.kubernetes()
 	t.Run("at another version", func(t *testing.T) {
+		t.Parallel()
 		s := host.clone(t)
 		s.ok(s.script("apt-get install -y kubelet=1.30.2-1.1; apt-mark hold kubelet"))
 		r := s.step("kube-packages")
@@ -42,11 +43,13 @@ func TestHoldOfTheOwners(t *testing.T) {
 		}
 	})
 	t.Run("that is not there", func(t *testing.T) {
+		t.Parallel()
 		s := host.clone(t)
 		s.ok(s.script("apt-mark hold kubelet"))
 		s.fails(s.step("kube-packages"), 1, "HOST_PACKAGE_HELD")
 	})
 	t.Run("of what a package depends on", func(t *testing.T) {
+		t.Parallel()
 		s := host.clone(t)
 		s.ok(s.script("apt-get install -y kubernetes-cni=1.0.0-1.1; apt-mark hold kubernetes-cni"))
 		r := s.step("kube-packages")
@@ -56,6 +59,7 @@ func TestHoldOfTheOwners(t *testing.T) {
 		}
 	})
 	t.Run("at the version wanted", func(t *testing.T) {
+		t.Parallel()
 		s := host.clone(t)
 		s.ok(s.script("apt-get install -y kubelet=1.36.3-1.1; apt-mark hold kubelet"))
 		s.ok(s.step("kube-packages"))
@@ -65,6 +69,7 @@ func TestHoldOfTheOwners(t *testing.T) {
 		}
 	})
 	t.Run("which kgpu made", func(t *testing.T) {
+		t.Parallel()
 		s := host.clone(t)
 		s.ok(s.script("apt_install kubelet=1.30.2-1.1; hold kubelet"))
 		s.ok(s.step("kube-packages"))
@@ -129,6 +134,7 @@ func TestPinOfTheOwners(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.repository(deb{name: "containerd", version: "2"}, deb{name: "kubelet", version: "1.36.3-1.1", depends: "kubernetes-cni (>= 1.4)"},
 				deb{name: "kubernetes-cni", version: "1.4.0-1.1"}, deb{name: "kubernetes-cni", version: "1.0.0-1.1"})
@@ -171,6 +177,7 @@ func TestBrokenConfigurationOfApt(t *testing.T) {
 			"Conflicting values set for option Signed-By regarding source http://example.org/x/ ./: /etc/apt/keyrings/a.gpg != /etc/apt/keyrings/b.gpg (/etc/apt/sources.list.d/theirs.list)"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := host.clone(t)
 			s.write(c.file, c.content)
 			for _, script := range []string{"apt_install one", "apt_install_first packages"} {
@@ -185,6 +192,7 @@ func TestBrokenConfigurationOfApt(t *testing.T) {
 		})
 	}
 	t.Run("components", func(t *testing.T) {
+		t.Parallel()
 		s := newSandbox(t)
 		s.debianArchive(deb{name: "nvidia-smi", version: "535.261.03-1"})
 		s.write("etc/apt/sources.list", "deb nonsense\n")

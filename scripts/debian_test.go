@@ -99,6 +99,7 @@ Components: contrib non-free
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.debianArchive(deb{name: "nvidia-smi", version: "535.261.03-1"})
 			s.write(c.path, c.sources)

@@ -358,6 +358,7 @@ func TestGPUWatch(t *testing.T) {
 		"nothing said": {"exit 9", "", "", `"reason":"CardLost","message":"the driver reaches 0 of 2 cards"`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newGPUHost(t, "0000:17:00.0", "0000:65:00.0")
 			s.stub("nvidia-smi", "#!/bin/sh\n"+c.smi+"\n")
 			s.write("gpu/kernel-log", c.log+"\n")

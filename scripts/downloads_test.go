@@ -25,6 +25,7 @@ func TestOtherPackageThanTheListsSay(t *testing.T) {
 		"truncated": func(s *sandbox, deb string) { s.must(os.Truncate(s.path(deb), 100)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.repository(deb{name: "one", version: "1"})
 			good := s.read("repo/one_1_all.deb")

@@ -603,6 +603,7 @@ func TestDriverUncordonWaits(t *testing.T) {
 		"in parts":    {"True cpu=4 nvidia.com/gpu=1 nvidia.com/mig-1g.5gb=7", "p Running DaemonSet cards Ready=True", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := nodeHost(t)
 			s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), "sed -i '/ cards/d' /pods", ":", 1))
 			s.write(stepDir+"/timeout", "0")

@@ -110,6 +110,7 @@ func TestToolkitClaimsWhatPodsWrite(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]string{"nothing before": "", "features of somebody else": "etc/kubernetes/node-feature-discovery/features.d/theirs"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := toolkitHost(t, "containerd")
 			s.must(os.MkdirAll(s.path("etc/kubernetes"), 0o755)) // the kubelet's package brings it
 			if there != "" {

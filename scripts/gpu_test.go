@@ -259,6 +259,7 @@ func TestDriverFollowsTheKernel(t *testing.T) {
 		"hardware enabled": {[]deb{{name: "linux-image-generic-hwe-24.04", version: "6.14.0-37.37"}}, map[string]string{next: "", next + "-hwe-24.04": "install installed 6.14.0-37.37"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newGPUHost(t)
 			s.write("gpu/modules/nvidia", "580.173.02\n")
 			debs := append(c.there,
@@ -512,6 +513,7 @@ func TestDriverThatDoesNotWork(t *testing.T) {
 		}, "STEP_FAILED", []string{"nvidia-persistenced.service does not start"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := twoCards(t)
 			c.change(s)
 			before := s.snapshot()
@@ -698,6 +700,7 @@ func TestToolkit(t *testing.T) {
 		"docker":     {"/etc/docker/daemon.json", "docker.service cri-docker.service cri-docker.socket", "restart -- docker.service\nrestart -- cri-docker.service\n"},
 	} {
 		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
 			s := toolkitHost(t, runtime)
 			for _, unit := range strings.Fields(c.units) {
 				s.write("var/units/"+unit, "loaded,active,enabled\n")
@@ -842,6 +845,7 @@ func TestToolkitVerifiesWhatTheRuntimeLoaded(t *testing.T) {
 		"CDI is off, 1.7":                    {containerd1(strings.Replace(containerd2, "enable_cdi = true", "enable_cdi = false", 1)), "CDI turned off"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := host.clone(t)
 			s.write("dump", c.dump)
 			r := s.step("gpu-toolkit")

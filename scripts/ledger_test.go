@@ -69,6 +69,7 @@ func TestUndoKilledAnywhereAndRunAgain(t *testing.T) {
 	host, before := changed(t)
 	for name, undo := range killAt {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for kill := 1; ; kill++ {
 				s := host.clone(t)
 				s.value("kill", strconv.Itoa(kill))
@@ -99,6 +100,7 @@ func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
 		"fstab being written":          `sync() { [[ $* != *kgpu-new ]] || kill -KILL $$; command sync "$@"; }; fstab_swap_off`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.write("etc/fstab", "/swap.img none swap sw 0 0\n")
 			before := s.snapshot()
@@ -153,6 +155,7 @@ func TestUndoThatWasKilledTellsWhatItLeft(t *testing.T) {
 	const first, second, third = "/etc/first.conf was edited since kgpu wrote it\n", "/etc/second.conf was edited since kgpu wrote it\n", "/etc/third.conf was edited since kgpu wrote it\n"
 	for name, undo := range killAt {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.ok(s.script("put_file /etc/first.conf 644 <<<ours; put_file /etc/second.conf 644 <<<ours; put_file /etc/third.conf 644 <<<ours"))
 			for _, file := range []string{"first", "second", "third"} {

@@ -388,6 +388,7 @@ func TestEtcdData(t *testing.T) {
 	t.Parallel()
 	const data = "var/lib/etcd/member/snap/db"
 	t.Run("somebody's", func(t *testing.T) {
+		t.Parallel()
 		s := clusterHost(t)
 		s.write(data, "precious")
 		s.write("tmp/calls", "")
@@ -397,6 +398,7 @@ func TestEtcdData(t *testing.T) {
 		s.untouched("cluster-init", "HOST_ETCD_STALE")
 	})
 	t.Run("on a worker", func(t *testing.T) {
+		t.Parallel()
 		s := joined(t)
 		s.write(data, "precious")
 		s.remove("node-is-there")
@@ -406,6 +408,7 @@ func TestEtcdData(t *testing.T) {
 		}
 	})
 	t.Run("of a cluster that kgpu made", func(t *testing.T) {
+		t.Parallel()
 		s := clusterHost(t)
 		s.ok(s.step("cluster-init"))
 		s.calls()
@@ -416,6 +419,7 @@ func TestEtcdData(t *testing.T) {
 		s.untouched("cluster-init", "HOST_ETCD_STALE")
 	})
 	t.Run("of an init that died", func(t *testing.T) {
+		t.Parallel()
 		s := clusterHost(t)
 		s.write("kubeadm-fails", "error: died\n")
 		s.fails(s.step("cluster-init"), 1, "STEP_FAILED")

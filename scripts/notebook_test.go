@@ -202,6 +202,7 @@ func TestNotebookThatCannotBe(t *testing.T) {
 		{name: "nothing at all", late: true, deployment: "", want: "NOTEBOOK_FAILED\tthe notebook is not ready (there is no pod)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := notebookHost(t)
 			s.write("pods.1", c.pods)
 			if c.deployment != "" {
@@ -222,6 +223,7 @@ func TestNotebookThatCannotBe(t *testing.T) {
 		})
 	}
 	t.Run("the API server refuses it", func(t *testing.T) {
+		t.Parallel()
 		s := notebookHost(t)
 		s.write("refuses", "provided port is already allocated\n")
 		s.fails(s.step("addon-notebook"), 75, "NOTEBOOK_FAILED")

@@ -259,6 +259,7 @@ func TestSmokeThatCannotBe(t *testing.T) {
 		{name: "no pod and no word", late: true, want: "SMOKE_FAILED\tJob smi-w2-0: its pod is not ready (there is none)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := smokeHost(t)
 			job := c.job
 			if job == "" {

@@ -155,6 +155,7 @@ func TestStatusWithoutAPIServer(t *testing.T) {
 			"Error from server (Forbidden): nodes is forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.write("etc/kubernetes/admin.conf", "")
 			s.stub("kubectl", "#!/bin/sh\n"+c.kubectl+"\n")
@@ -186,6 +187,7 @@ func TestStatusOfVersions(t *testing.T) {
 			map[string]amounts{"notebook-5b7c6d7f9-x2v4b": {gpu: 1}, "slice": {"nvidia.com/mig-1g.5gb": 2}, "prepare": {gpu: 2}}},
 	} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.write("etc/kubernetes/admin.conf", "")
 			s.kubectlStub("v"+version, asKubectl(t, recorded(t, version)))

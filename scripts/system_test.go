@@ -24,6 +24,7 @@ func TestFstabSwap(t *testing.T) {
 		"two, and an empty": {"/a none swap sw\n\n/b none swap sw\n", mark + "/a none swap sw\n\n" + mark + "/b none swap sw\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.write("etc/fstab", c.before)
 			s.ok(s.script("fstab_swap_off; fstab_swap_off"))

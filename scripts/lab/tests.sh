@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# tests.sh [-short]: runs the lab's tests and those on its hosts, three at a time. Of those that failed, it says once more at the
-# end why, without what the hosts logged.
+# tests.sh [-short]: runs the tests on the lab's hosts, three at a time, and beside them the lab's own, which mostly wait. Of those
+# that failed, it says once more at the end why, without what the hosts logged.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # What they test is outside of what the cache of results knows.
-go test -v "$@" -vet=off -count=1 -p 1 -parallel 3 -timeout 80m ./... 2>&1 | tee "$log"
+go test -v "$@" -vet=off -count=1 -p 2 -parallel 3 -timeout 80m ./... 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
 # shellcheck disable=SC2016 # awk's variables

@@ -95,16 +95,16 @@ seconds_left() {
   printf '%s\n' $((limit + $(lock_waited) - $(uptime_seconds) + step_began - 15))
 }
 
-# pause is what a loop does between two looks at the cluster. It takes a second; where a look takes longer than half of that,
-# twice the time of the look, and three seconds at most. A look is a tenth of a second of work for kubectl alone: who waits
-# for a control plane that is busy must not be what keeps it busy.
+# pause is what a loop does between two looks at the cluster. It takes a second; where a look takes longer than a quarter of
+# that, four times the time of the look, and five seconds at most. A look is a tenth of a second of work for kubectl alone:
+# who waits for a control plane that is busy must not be what keeps it busy.
 pause_ended=
 pause() {
   local up hundredths=100
   read -r up _ </proc/uptime
-  if [[ -n $pause_ended ]]; then hundredths=$((2 * (10#${up/./} - pause_ended))); fi
+  if [[ -n $pause_ended ]]; then hundredths=$((4 * (10#${up/./} - pause_ended))); fi
   if [[ $hundredths -lt 100 ]]; then hundredths=100; fi
-  if [[ $hundredths -gt 300 ]]; then hundredths=300; fi
+  if [[ $hundredths -gt 500 ]]; then hundredths=500; fi
   sleep "$((hundredths / 100)).$((hundredths / 10 % 10))"
   read -r up _ </proc/uptime
   pause_ended=$((10#${up/./}))

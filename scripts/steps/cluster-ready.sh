@@ -57,9 +57,9 @@ restarts_template='{{range .items}}{{$pod := printf "%s/%s" .metadata.namespace 
 
 # settling prints a pod of the workloads that began again less than five seconds ago: in a crash loop, it is ready for a moment.
 settling() {
-  local pod began age workload now
-  now=$(date +%s)
+  local pod began age workload now=
   while read -r pod began; do
+    now=${now:-$(date +%s)} # of the answer: a pod may have begun after the question
     age=$((now - $(date -d "$began" +%s 2>/dev/null || echo 0)))
     for workload in "${workloads[@]}"; do
       if [[ $pod == "${workload%%/*}/${workload##*/}"-* && $age -ge 0 && $age -lt 5 ]]; then

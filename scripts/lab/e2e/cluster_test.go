@@ -150,11 +150,11 @@ func (c *cluster) proof(t *testing.T, one, two string) {
 	}
 }
 
-// nothingToDo runs kgpu up again: one connection and one remote command per host, and no host is different afterwards. A host
-// that kgpu had to wait for, because it was too busy to answer in time, may have been asked once more.
+// nothingToDo runs kgpu up again: one connection and one remote command per host, and no step. A host that kgpu had to wait for,
+// because it was too busy to answer in time, may have been asked once more. That no host is different afterwards, nothingIsDifferent
+// holds.
 func (c *cluster) nothingToDo(t *testing.T, hosts ...string) {
 	t.Helper()
-	before := c.snapshot(t, hosts...)
 	s := c.up(t)
 	busy := s.perHost("wait")
 	for _, kind := range []string{"connect", "command"} {
@@ -172,7 +172,28 @@ func (c *cluster) nothingToDo(t *testing.T, hosts ...string) {
 	if did := s.of("step.start"); len(did) > 0 {
 		t.Errorf("a second up did %v", did)
 	}
+}
+
+// nothingIsDifferent runs kgpu up again, and what else is to change nothing: no host is different afterwards.
+func (c *cluster) nothingIsDifferent(t *testing.T, hosts []string, others ...func(*testing.T)) {
+	t.Helper()
+	c.podsHaveEnded(t, hosts...)
+	before := c.snapshot(t, hosts...)
+	c.nothingToDo(t, hosts...)
+	for _, other := range others {
+		other(t)
+	}
 	c.unchanged(t, before)
+}
+
+// podsHaveEnded returns when no pod is left on the hosts that the API server has forgotten, as those of the proof of the network:
+// their kubelets take down what they had a moment later.
+func (c *cluster) podsHaveEnded(t *testing.T, hosts ...string) {
+	t.Helper()
+	for _, h := range hosts {
+		pods := len(lines(c.k(t, "get", "pods", "--all-namespaces", "--field-selector=spec.nodeName="+h, "-o", "name")))
+		c.exec(t, h, fmt.Sprintf("for i in $(seq 300); do (($(systemctl list-units --plain --no-legend 'kubepods*-pod*.slice' | wc -l) > %d)) || exit 0; sleep 0.2; done; exit 1", pods))
+	}
 }
 
 // did lists the steps that a run began, as host and step.

@@ -55,7 +55,7 @@ func (c *cluster) dockerLife(t *testing.T, hosts ...string) {
 		c.runtime(t, "docker://")
 	})
 	t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "ubuntu1") })
-	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
+	t.Run("up again", func(t *testing.T) { c.nothingIsDifferent(t, hosts) })
 	t.Run("cri-dockerd is down", func(t *testing.T) {
 		c.diagnoses(t, fault{slow: true, plant: "systemctl stop cri-docker.socket cri-docker.service", exit: withErrors, want: "w1 CRI_DOCKERD_DOWN"})
 	})
@@ -89,7 +89,7 @@ func TestDockershim(t *testing.T) {
 	})
 	t.Run("proof", func(t *testing.T) { c.proof(t, "cp1", "w1") })
 	t.Run("a pod has what it asked for", c.podsWithCards)
-	t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
+	t.Run("up again", func(t *testing.T) { c.nothingIsDifferent(t, hosts) })
 }
 
 // runtime wants every node to run this one.

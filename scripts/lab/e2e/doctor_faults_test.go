@@ -52,13 +52,13 @@ var faultsOfCards = []fault{
 		name:  "the card's InfoROM is corrupted",
 		plant: smi(`real "$@"; echo 'WARNING: infoROM is corrupted at gpu 0000:17:00.0'; exit 14`),
 		heal:  noSMI,
-		exit:  withWarnings, want: "w1 GPU_INFOROM",
+		exit:  withWarnings, want: "w1 GPU_INFOROM", group: "a card's memory of itself, and a file of containerd's",
 	},
 	{
 		name:  "MIG waits for a reset",
 		plant: smi(`case $* in *mig.mode.pending*) echo '00000000:17:00.0, Disabled, Enabled' ;; *) real "$@" ;; esac`),
 		heal:  noSMI,
-		exit:  withErrors, want: "w1 GPU_MIG_PENDING",
+		exit:  withErrors, want: "w1 GPU_MIG_PENDING", group: "a card that waits, and no runtime for it",
 	},
 	{
 		name:  "the driver hangs",
@@ -128,13 +128,13 @@ var faultsOfContainers = []fault{
 		name:  "the runtime nvidia is missing",
 		plant: edited(dropIn, `s/runtimes\.nvidia/runtimes.other/`),
 		heal:  byUp,
-		exit:  withErrors, want: "w1 GPU_RUNTIME_MISSING",
+		exit:  withErrors, want: "w1 GPU_RUNTIME_MISSING", group: "a card that waits, and no runtime for it",
 	},
 	{
 		name:  "the runtime is where containerd does not look",
 		plant: "mkdir /etc/containerd/config.d; touch /etc/containerd/config.d/99-nvidia.toml; " + edited(dropIn, `s/runtimes\.nvidia/runtimes.other/`),
 		heal:  "rm -r /etc/containerd/config.d; " + edited(dropIn, `s/runtimes\.other/runtimes.nvidia/`),
-		exit:  withErrors, want: "w1 CONTAINERD_DROPIN_IGNORED",
+		exit:  withErrors, want: "w1 CONTAINERD_DROPIN_IGNORED", group: "a card's memory of itself, and a file of containerd's",
 	},
 	{
 		name:  "the runtimes' drivers for cgroups differ",
@@ -160,13 +160,13 @@ var faultsOfContainers = []fault{
 "involvedObject": {"kind": "Pod", "name": "job", "namespace": "kube-system"}, "source": {"component": "kubelet", "host": "w1"}, "firstTimestamp": "$now", "lastTimestamp": "$now",
 "message": "Error: failed to create containerd task: Auto-detected mode as 'legacy': nvidia-container-cli: ldcache error: open failed"}`), "'END'", "END", 1),
 		heal: notOnCluster("event", "e2e"),
-		exit: withErrors, want: "w1 GPU_RUNTIME_LEGACY",
+		exit: withErrors, want: "w1 GPU_RUNTIME_LEGACY", group: "what the cluster tells, and a kubelet has in its file",
 	},
 	{
 		name: "containers lost their cards", on: "cp1",
-		plant: saying("app.kubernetes.io/name=nvidia-device-plugin", "Failed to initialize NVML: Unknown Error"),
-		heal:  notOnCluster("deployment", "e2e"),
-		slow:  true, exit: withErrors, want: "w1 GPU_CONTAINERS_LOST_CARDS",
+		plant: saying("plugin", "app.kubernetes.io/name=nvidia-device-plugin", "Failed to initialize NVML: Unknown Error"),
+		heal:  notOnCluster("deployment", "plugin"),
+		slow:  true, exit: withErrors, want: "w1 GPU_CONTAINERS_LOST_CARDS", group: "what the cluster tells, and a kubelet has in its file",
 	},
 	{
 		name: "the device plugin does not start", on: "cp1",
@@ -208,7 +208,13 @@ var faultsOfNodes = []fault{
 		name: "the node's own check alarms", on: "cp1",
 		plant: admin + `patch node w1 --subresource=status -p '{"status": {"conditions": [{"type": "GPUHealthy", "status": "False", "reason": "E2E", "message": "a card is lost"}]}}'`,
 		heal:  admin + `patch node w1 --subresource=status -p '{"status": {"conditions": [{"type": "GPUHealthy", "$patch": "delete"}]}}'`,
-		exit:  withWarnings, want: "w1 GPU_WATCH_ALARM",
+		exit:  withWarnings, want: "w1 GPU_WATCH_ALARM", group: "what the cluster tells, and a kubelet has in its file",
+	},
+	{
+		name: "a node is cordoned", on: "cp1",
+		plant: admin + "cordon w1",
+		heal:  admin + "uncordon w1",
+		exit:  withWarnings, want: "w1 NODE_CORDONED", group: "what a host tells of itself",
 	},
 	{
 		name:  "the runtime's driver for cgroups is another",
@@ -220,7 +226,7 @@ var faultsOfNodes = []fault{
 		name:  "the kubelet's driver for cgroups is another",
 		plant: "sed -i.was 's/^cgroupDriver: systemd/cgroupDriver: cgroupfs/' /var/lib/kubelet/config.yaml",
 		heal:  "mv /var/lib/kubelet/config.yaml.was /var/lib/kubelet/config.yaml",
-		exit:  withErrors, want: "w1 CGROUP_DRIVER_MISMATCH",
+		exit:  withErrors, want: "w1 CGROUP_DRIVER_MISMATCH", group: "what the cluster tells, and a kubelet has in its file",
 	},
 	{
 		name:  "a file system is read-only",
@@ -267,9 +273,9 @@ var faultsOfNodes = []fault{
 	},
 	{
 		name: "weave found another's bridge", on: "cp1",
-		plant: saying("name=weave-net", "Inconsistent bridge state detected. Please do a weave reset and try again"),
-		heal:  notOnCluster("deployment", "e2e"),
-		slow:  true, exit: withErrors, want: "w1 WEAVE_BRIDGE",
+		plant: saying("weave", "name=weave-net", "Inconsistent bridge state detected. Please do a weave reset and try again"),
+		heal:  notOnCluster("deployment", "weave"),
+		slow:  true, exit: withErrors, want: "w1 WEAVE_BRIDGE", group: "what the cluster tells, and a kubelet has in its file",
 	},
 	{
 		name:  "an update waits for a reboot",

@@ -34,6 +34,7 @@ func TestHostFaults(t *testing.T) {
 			"--limit", l.addr["cp1"])
 	})
 	t.Run("the key of a repository comes cut short", func(t *testing.T) {
+		long(t) // make test has scripts.TestKeyThatIsCutShort
 		l.fault(t, kubernetes+"Release.key", "truncate")
 		c.stops(t, stop{exit: 83, host: "cp1", step: "repo/kubernetes", reason: "REPO_KEY_MISMATCH", words: []string{"cut short", l.env["KGPU_LAB_FINGERPRINT"]}},
 			"--limit", l.addr["cp1"])
@@ -67,6 +68,7 @@ func TestHostFaults(t *testing.T) {
 		}
 	})
 	t.Run("a package comes cut short", func(t *testing.T) {
+		long(t) // make test has scripts.TestOtherPackageThanTheListsSay
 		l.fault(t, kubernetes+"amd64/kubeadm_", "truncate")
 		c.stops(t, stop{exit: 34, host: "cp1", step: "kube/packages", reason: "REPO_CONTENT_MISMATCH", words: []string{"kubeadm_1.36"}}, "--limit", l.addr["cp1"])
 	})

@@ -36,24 +36,26 @@ func (c *cluster) initIsKilled(t *testing.T) {
 	}
 }
 
-// nodeIsDeleted takes the node w1 away from its host, which joins again, also where its kubelet made itself another one meanwhile.
-func (c *cluster) nodeIsDeleted(t *testing.T, anew bool, why string) {
-	c.k(t, "delete", "node", "w1")
-	if anew {
-		c.exec(t, "w1", "systemctl restart kubelet")
-		c.awaitNode(t, "w1")
-	}
-	if said := kgpu(t, 2, "plan", c.inventory).stdout.String(); !strings.Contains(said, why) {
-		t.Errorf("the plan does not say why w1 joins:\n%s", said)
+// nodesAreDeleted takes their nodes away from both workers, which join again: w1, and w2, whose kubelet made itself another one.
+func (c *cluster) nodesAreDeleted(t *testing.T) {
+	c.k(t, "delete", "node", "w1", "w2")
+	c.exec(t, "w2", "systemctl restart kubelet")
+	c.awaitNode(t, "w2")
+	said := kgpu(t, 2, "plan", c.inventory).stdout.String()
+	for _, why := range []string{"join again: the cluster has no node w1", "join again: the node object has another UID"} {
+		if !strings.Contains(said, why) {
+			t.Errorf("the plan does not say %q:\n%s", why, said)
+		}
 	}
 	c.up(t)
 	c.ready(t, "cp1", "w1", "w2")
+	kgpu(t, 0, "plan", c.inventory)
 }
 
 // awaitNode returns when there is a node of this name.
 func (c *cluster) awaitNode(t *testing.T, name string) {
 	t.Helper()
-	c.exec(t, "cp1", "timeout 300 bash -c 'until "+admin+"get node "+name+"; do sleep 0.2; done'")
+	c.k(t, "wait", "--for=create", "node/"+name, "--timeout=170s")
 }
 
 // namesAreForgotten takes the API server's name away from hosts.

@@ -165,10 +165,10 @@ func notOnCluster(kind, name string) string {
 	return admin + "-n kube-system delete --wait=true " + kind + " " + name
 }
 
-// saying is a deployment on w1 whose pod has this label and says this.
-func saying(label, text string) string {
+// saying is a deployment on w1 of this name, whose pod has this label and says this.
+func saying(name, label, text string) string {
 	key, value, _ := strings.Cut(label, "=")
-	return onCluster(fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "e2e", "namespace": "kube-system"}, "spec": {
-"selector": {"matchLabels": {"e2e": "1"}}, "template": {"metadata": {"labels": {"e2e": "1", %[1]q: %[2]q}}, "spec": {"nodeName": "w1", "terminationGracePeriodSeconds": 0,
-"containers": [{"name": "c", "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", "command": ["bash", "-c", "echo '%[3]s'; exec sleep infinity"]}]}}}}`, key, value, text))
+	return onCluster(fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %[4]q, "namespace": "kube-system"}, "spec": {
+"selector": {"matchLabels": {"e2e": %[4]q}}, "template": {"metadata": {"labels": {"e2e": %[4]q, %[1]q: %[2]q}}, "spec": {"nodeName": "w1", "terminationGracePeriodSeconds": 0,
+"containers": [{"name": "c", "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", "command": ["bash", "-c", "echo '%[3]s'; exec sleep infinity"]}]}}}}`, key, value, text, name))
 }

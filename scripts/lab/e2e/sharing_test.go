@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,7 @@ func (c *cluster) labelled(t *testing.T, node string, want map[string]string) {
 	}
 }
 
-// sharedCards has every card offered twice for a while.
+// sharedCards has every card offered twice, and then once. The notebook that somebody deleted comes back with that.
 func (c *cluster) sharedCards(t *testing.T) {
 	before, err := os.ReadFile(c.inventory)
 	if err != nil {
@@ -35,12 +36,22 @@ func (c *cluster) sharedCards(t *testing.T) {
 	}
 	write(string(before) + "\ngpu: {timeSlicing: {replicas: 2}}\n")
 	s := c.up(t)
+	if !slices.Contains(c.did(s), "cp1 gpu/notebook") {
+		t.Errorf("the notebook did not come back: %v", c.did(s))
+	}
 	c.offers(t, "cp1= w1=4 w2=2")
 	c.proven(t, s, 3)
+	c.notebook(t, s)
 	c.labelled(t, "w1", map[string]string{"gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED", "gpu.count": "2", "gpu.replicas": "2", "gpu.sharing-strategy": "time-slicing"})
-	c.nothingToDo(t, "cp1", "w1", "w2")
-	write(string(before))
-	c.proven(t, c.up(t), 3)
-	c.offers(t, "cp1= w1=2 w2=1")
-	c.labelled(t, "w1", map[string]string{"gpu.product": "NVIDIA-A100-SXM4-40GB", "gpu.replicas": "1", "gpu.sharing-strategy": "none"})
+	planned := kgpu(t, 0, "plan", "--output", "json", c.inventory).stdout.String()
+	if !strings.Contains(planned, "595.91.07 stays") {
+		t.Errorf("the plan does not say that the driver stays:\n%s", planned)
+	}
+	t.Run("and once", func(t *testing.T) {
+		long(t)
+		write(string(before))
+		c.proven(t, c.up(t), 3)
+		c.offers(t, "cp1= w1=2 w2=1")
+		c.labelled(t, "w1", map[string]string{"gpu.product": "NVIDIA-A100-SXM4-40GB", "gpu.replicas": "1", "gpu.sharing-strategy": "none"})
+	})
 }

@@ -45,7 +45,7 @@ func TestWeave(t *testing.T) {
 	if driver && images {
 		must(t, "up", func(t *testing.T) { kgpu(t, 0, up...); c.ready(t, hosts...) })
 		t.Run("proof", func(t *testing.T) { c.proof(t, "cp1", "w1") })
-		t.Run("up again", func(t *testing.T) { c.nothingToDo(t, hosts...) })
+		t.Run("up again", func(t *testing.T) { c.nothingIsDifferent(t, hosts) })
 		t.Run("reset", reset)
 		return
 	}
