@@ -36,7 +36,7 @@ func (c *cluster) sharedCards(t *testing.T) {
 	}
 	write(string(before) + "\ngpu: {timeSlicing: {replicas: 2}}\n")
 	s := c.up(t)
-	if !slices.Contains(c.did(s), "cp1 gpu/notebook") {
+	if !slices.Contains(c.did(s), "cp1 addon/notebook") {
 		t.Errorf("the notebook did not come back: %v", c.did(s))
 	}
 	c.offers(t, "cp1= w1=4 w2=2")
