@@ -242,13 +242,10 @@ func currentRun(a answer, h *Host) error {
 		return nil
 	}
 	r := &Run{ID: batch, Unit: "kgpu-" + batch + ".service", Step: a.first("run-step"), By: a.first("run-by")}
-	if since := a.first("run-since-ms"); since != "" {
-		ms, err := strconv.ParseInt(since, 10, 64)
-		if err != nil {
-			return bad("run-since-ms", since, err)
-		}
+	ms, err := a.number("run-since-ms", true)
+	if ms != 0 {
 		r.Since = time.UnixMilli(ms)
 	}
 	h.Run = r
-	return nil
+	return err
 }
