@@ -90,9 +90,9 @@ func bad(key, value string, err error) error {
 	return fmt.Errorf("the host's answer: %s=%s: %s", key, printable.Short(value, most), printable.Short(err.Error(), most))
 }
 
-// number is the first value of a key as a whole number; zero where there need not be one, and is none.
+// number is the first value of a key as a whole number; zero where the key may be missing, and is.
 func (a answer) number(key string, optional bool) (int64, error) {
-	if optional && a.first(key) == "" {
+	if optional && !a.has(key) {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(a.first(key), 10, 64)

@@ -242,10 +242,13 @@ func currentRun(a answer, h *Host) error {
 		return nil
 	}
 	r := &Run{ID: batch, Unit: "kgpu-" + batch + ".service", Step: a.first("run-step"), By: a.first("run-by")}
-	ms, err := a.number("run-since-ms", true)
-	if ms != 0 {
+	if a.first("run-since-ms") != "" {
+		ms, err := a.number("run-since-ms", false)
+		if err != nil {
+			return err
+		}
 		r.Since = time.UnixMilli(ms)
 	}
 	h.Run = r
-	return err
+	return nil
 }
