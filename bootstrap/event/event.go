@@ -3,8 +3,11 @@
 package event
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Kind is what happened.
@@ -96,4 +99,25 @@ func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Event(nil), r.events...)
+}
+
+// Printed is e as a terminal may get it, and so a file that people look at: JSON leaves some control characters as they
+// are.
+func (e Event) Printed() Event {
+	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
+		*field = printable.Text(*field)
+	}
+	if len(e.Plan) > 0 {
+		steps := make([]Planned, len(e.Plan))
+		for i, p := range e.Plan {
+			p.Host, p.Step, p.Title, p.Reason = printable.Text(p.Host), printable.Text(p.Step), printable.Text(p.Title), printable.Text(p.Reason)
+			p.Needs = slices.Clone(p.Needs)
+			for j, need := range p.Needs {
+				p.Needs[j] = Ref{Host: printable.Text(need.Host), Step: printable.Text(need.Step)}
+			}
+			steps[i] = p
+		}
+		e.Plan = steps
+	}
+	return e
 }

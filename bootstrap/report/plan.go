@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -239,8 +238,5 @@ func planJSON(w io.Writer, g *graph.Graph) error {
 	for _, s := range g.Skipped {
 		out.Skipped = append(out.Skipped, jsonSkipped{s.Host, printable.Line(s.ID), printable.Text(s.Reason)})
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return writeJSON(w, out)
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -57,10 +56,7 @@ func ReasonsJSON(w io.Writer, reasons []reason.Reason) error {
 	for _, r := range reasons {
 		out = append(out, jsonReason{r.ID, r.Exit, r.Class(), r.Meaning, r.Advice})
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return writeJSON(w, out)
 }
 
 func firstSentence(text string) string {
