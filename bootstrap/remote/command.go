@@ -139,12 +139,8 @@ func (e *execution) runOn(ctx context.Context, c *conn) error {
 		}
 		return err
 	case <-grace.C:
-		return errors.Join(ctx.Err(), e.streamsHang())
+		return errors.Join(ctx.Err(), fmt.Errorf("%s did not let go of its streams within %s", e.command.Name, graceTime))
 	}
-}
-
-func (e *execution) streamsHang() error {
-	return fmt.Errorf("%s did not let go of its streams within %s", e.command.Name, graceTime)
 }
 
 // session runs the command in s and returns what ssh.Session.Wait does.

@@ -133,8 +133,7 @@ func (o *outage) emit(e event.Event) {
 func (o *outage) failed(err error, pause time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var e *reason.Error
-	if errors.As(err, &e) { // else ctx ended: what was before says more
+	if e, ok := errors.AsType[*reason.Error](err); ok { // else ctx ended: what was before says more
 		o.last = e
 		o.reboots = o.reboots || o.host.answers(e)
 	}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
@@ -64,10 +65,6 @@ func refused(err error) bool {
 
 // final reports whether there is no use in trying again.
 func final(err error) bool {
-	for _, id := range []reason.ID{reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SecretMissing} {
-		if errors.Is(err, &reason.Error{ID: id}) {
-			return true
-		}
-	}
-	return false
+	ids := []reason.ID{reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SecretMissing}
+	return slices.ContainsFunc(ids, func(id reason.ID) bool { return errors.Is(err, &reason.Error{ID: id}) })
 }
