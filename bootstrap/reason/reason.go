@@ -3,6 +3,7 @@
 package reason
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -66,10 +67,7 @@ func (e *Error) Is(target error) bool {
 
 // AdviceLine returns the advice for e: its own, or its reason's.
 func (e *Error) AdviceLine() string {
-	if e.Advice != "" {
-		return e.Advice
-	}
-	return Lookup(e.ID).Advice
+	return cmp.Or(e.Advice, Lookup(e.ID).Advice)
 }
 
 // All collects every *Error in err's tree, in order.
@@ -113,7 +111,7 @@ func ExitStatus(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+	if _, usage := errors.AsType[*UsageError](err); usage {
 		return ExitUsage
 	}
 	status := 0
@@ -129,4 +127,14 @@ func ExitStatus(err error) int {
 		return ExitInternal
 	}
 	return status
+}
+
+// UsageError is a command line that is wrong, or that names what is not there.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// Usagef is a UsageError with such a message.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Message: fmt.Sprintf(format, args...)}
 }

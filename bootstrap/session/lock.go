@@ -34,7 +34,7 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 		}
 		return busy
 	})
-	if busy := (*reason.Error)(nil); errors.As(context.Cause(ctx), &busy) && busy.ID == reason.HostBusy {
+	if busy, ok := errors.AsType[*reason.Error](context.Cause(ctx)); ok && busy.ID == reason.HostBusy {
 		err = busy // the others were told to leave it
 	}
 	if err != nil {
