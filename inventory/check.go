@@ -93,7 +93,7 @@ func (f *file) checkGates() []finding {
 func gateProblem(name string, on bool, v Version) (finding, bool) {
 	gate, known := catalog.Gate(name, v)
 	switch {
-	case !known && len(catalog.GateHistory(name)) > 0:
+	case !known && catalog.GateVersions(name) != "":
 		return finding{message: fmt.Sprintf("Kubernetes %s does not have this feature gate, only %s", v.MinorString(), catalog.GateVersions(name))}, true
 	case !known:
 		return unknownGate(name, v), true

@@ -2,6 +2,7 @@ package jupyter
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ type kernel struct {
 }
 
 func (c *Client) connect(ctx context.Context, id string) (*kernel, error) {
-	k := &kernel{session: randomID(), messages: make(chan message)}
+	k := &kernel{session: rand.Text(), messages: make(chan message)}
 	conn, _, err := websocket.Dial(ctx, "ws://"+c.host+kernelPath(id)+"/channels?session_id="+k.session, &websocket.DialOptions{
 		HTTPClient: c.http, HTTPHeader: c.header(),
 	})

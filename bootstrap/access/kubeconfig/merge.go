@@ -226,10 +226,11 @@ func (m *merger) entry(list, name string) (*yaml.Node, error) {
 // data is what a value has under key-data, or in the file that it has under key.
 func (m *merger) data(value *yaml.Node, key string) []byte {
 	if n := get(value, key+"-data"); n != nil {
-		if data, err := base64.StdEncoding.DecodeString(n.Value); err == nil {
-			return data
+		data, err := base64.StdEncoding.DecodeString(n.Value)
+		if err != nil {
+			return nil
 		}
-		return nil
+		return data
 	}
 	n := get(value, key)
 	if n == nil || n.Value == "" {
@@ -239,10 +240,7 @@ func (m *merger) data(value *yaml.Node, key string) []byte {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(m.dir, path)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
+	data, _ := os.ReadFile(path) // of what cannot be read nothing is known
 	return data
 }
 
@@ -263,10 +261,7 @@ func firstCertificate(data []byte) *x509.Certificate {
 	if block == nil {
 		return nil
 	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil
-	}
+	cert, _ := x509.ParseCertificate(block.Bytes)
 	return cert
 }
 
