@@ -65,11 +65,8 @@ func InLine(escaped string) string {
 func conditions(words string) map[string]string {
 	var all map[string]string
 	for word := range strings.FieldsSeq(words) {
-		if all == nil {
-			all = map[string]string{}
-		}
 		kind, status, _ := strings.Cut(word, "=")
-		all[kind] = status
+		put(&all, kind, status)
 	}
 	return all
 }
@@ -119,14 +116,9 @@ func collect(words string, join func(have, more int) int) map[string]int {
 	var out map[string]int
 	for word := range strings.FieldsSeq(words) {
 		what, much, _ := strings.Cut(word, "=")
-		n, ok := Quantity(much)
-		if !ok {
-			continue
+		if n, ok := Quantity(much); ok {
+			put(&out, what, join(out[what], n))
 		}
-		if out == nil {
-			out = map[string]int{}
-		}
-		out[what] = join(out[what], n)
 	}
 	return out
 }

@@ -88,10 +88,7 @@ func nvidia(a answer, h *Host) error {
 		if !ok {
 			return bad("nvidia-file", line, fmt.Errorf("want two words"))
 		}
-		if n.Files == nil {
-			n.Files = map[string]string{}
-		}
-		n.Files[name] = path
+		put(&n.Files, name, path)
 	}
 	for _, line := range a["gpu"] {
 		g, err := gpu(line)
@@ -122,10 +119,7 @@ func Features(lines []string) (map[string]string, error) {
 		if !ok {
 			return nil, bad("gpu-feature", line, fmt.Errorf("want key=value"))
 		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[key] = value
+		put(&out, key, value)
 	}
 	return out, nil
 }

@@ -84,6 +84,14 @@ func (a answer) first(key string) string {
 	return a[key][0]
 }
 
+// put puts a value into a map that is nil as long as nothing is in it.
+func put[K comparable, V any](into *map[K]V, key K, value V) {
+	if *into == nil {
+		*into = map[K]V{}
+	}
+	(*into)[key] = value
+}
+
 // bad is the error of a value that cannot be read.
 func bad(key, value string, err error) error {
 	const most = 200 // a host may say what it likes, and errors repeat it
