@@ -96,7 +96,7 @@ func (t *typed) readOption(word string) {
 	first := flag.Names()[0]
 	t.used[first] = true
 	switch {
-	case !takesValue(flag):
+	case !documented(flag).TakesValue():
 	case given:
 		t.values[first] = append(t.values[first], value)
 	default:
@@ -117,11 +117,6 @@ func (t *typed) flag(name string) cli.Flag {
 		return nil
 	}
 	return t.flags()[i]
-}
-
-func takesValue(flag cli.Flag) bool {
-	f, ok := flag.(cli.DocGenerationFlag)
-	return ok && f.TakesValue()
 }
 
 // candidates are what the current word may become, before the shell's choice of those that begin like it.
@@ -159,10 +154,7 @@ func (t *typed) options() (out []candidate) {
 		if t.used[flag.Names()[0]] && !again {
 			continue
 		}
-		usage := ""
-		if f, ok := flag.(cli.DocGenerationFlag); ok {
-			_, usage = placeholder(f.GetUsage())
-		}
+		_, usage := placeholder(documented(flag).GetUsage())
 		for _, name := range flag.Names() {
 			if len(name) > 1 {
 				out = append(out, candidate{dashes(name), usage})
@@ -174,13 +166,7 @@ func (t *typed) options() (out []candidate) {
 
 // optionValues are those that the word in the option's usage stands for, with a prefix.
 func (t *typed) optionValues(flag cli.Flag, prefix string) []candidate {
-	f, ok := flag.(cli.DocGenerationFlag)
-	if !ok {
-		return nil
-	}
-	word, usage := placeholder(f.GetUsage())
-	out := t.kind(word, usage)
-	out = without(out, t.values[flag.Names()[0]])
+	out := without(t.kind(placeholder(documented(flag).GetUsage())), t.values[flag.Names()[0]])
 	for i := range out {
 		if out[i].word != fileNames {
 			out[i].word = prefix + out[i].word
@@ -265,10 +251,7 @@ func (t *typed) inventory() *inventory.Inventory {
 	if t.command.ArgsUsage == inventoryArgument && len(t.args) == 1 {
 		path = t.args[0]
 	}
-	inv, err := inventory.Load(cmp.Or(path, os.Getenv(inventoryVariable), usualInventory), inventory.Options{})
-	if err != nil {
-		return nil
-	}
+	inv, _ := inventory.Load(cmp.Or(path, os.Getenv(inventoryVariable), usualInventory), inventory.Options{})
 	return inv
 }
 
@@ -304,7 +287,6 @@ func (t *typed) runs() (out []string) {
 	for _, folder := range folders {
 		out = append(out, filepath.Base(folder))
 	}
-	slices.Sort(out)
-	slices.Reverse(out)
+	slices.SortFunc(out, func(a, b string) int { return strings.Compare(b, a) })
 	return out
 }

@@ -127,19 +127,19 @@ func option(b *strings.Builder, flag cli.Flag) {
 			long = "--" + name
 		}
 	}
-	f, ok := flag.(cli.DocGenerationFlag)
-	if !ok {
-		return
-	}
-	word, usage := described(f)
-	if f.TakesValue() {
+	word, usage := described(flag)
+	if documented(flag).TakesValue() {
 		long += " " + word
 	}
 	row(b, 25, short+long, usage)
 }
 
+// documented is a flag with what is said about it, as every one of the library's has.
+func documented(flag cli.Flag) cli.DocGenerationFlag { return flag.(cli.DocGenerationFlag) }
+
 // described is the word for a flag's value, and what the flag does, with its default, unless that is told in words, and its variable.
-func described(f cli.DocGenerationFlag) (word, usage string) {
+func described(flag cli.Flag) (word, usage string) {
+	f := documented(flag)
 	word, usage = placeholder(f.GetUsage())
 	if value := strings.Trim(f.GetValue(), `"`); f.TakesValue() && value != "" && value != "[]" && !strings.Contains(usage, "(default: ") {
 		usage += " (default: " + value + ")"

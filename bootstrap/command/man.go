@@ -94,16 +94,15 @@ func manualOf(b *strings.Builder, parent string, command *cli.Command) {
 		b.WriteString("```\n" + command.UsageText + "```\n\n")
 	}
 	for _, flag := range command.Flags {
-		f, ok := flag.(cli.DocGenerationFlag)
-		if !ok || slices.Contains(flag.Names(), "help") {
+		if slices.Contains(flag.Names(), "help") {
 			continue
 		}
 		var names []string
 		for _, n := range flag.Names() {
 			names = append(names, "**"+dashes(n)+"**")
 		}
-		word, usage := described(f)
-		if f.TakesValue() {
+		word, usage := described(flag)
+		if documented(flag).TakesValue() {
 			names[len(names)-1] += " *" + word + "*"
 		}
 		fmt.Fprintf(b, "%s\n: %s\n\n", strings.Join(names, ", "), manualText(usage))
