@@ -94,9 +94,6 @@ func (r *Recorder) open(root string) (err error) {
 	return nil
 }
 
-// Folder is where the run is recorded.
-func (r *Recorder) Folder() string { return r.folder }
-
 // Emit writes e: all of a run but what hosts print beyond any measure.
 func (r *Recorder) Emit(e event.Event) {
 	r.mu.Lock()

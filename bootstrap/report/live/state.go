@@ -65,16 +65,6 @@ type host struct {
 	since     time.Time // when it last began, ended or left something
 }
 
-// Running reports whether steps are at work on hosts.
-func (s *State) Running() bool {
-	for _, step := range s.steps {
-		if step.phase == running {
-			return true
-		}
-	}
-	return false
-}
-
 // Shown reports whether there is anything that is worth to stay on the screen: a step.
 func (s *State) Shown() bool { return len(s.steps) > 0 }
 
