@@ -291,9 +291,10 @@ func onlyAdded(original *yaml.Node, edited []byte, hosts []NewHost) bool {
 				HostKey      string `yaml:"hostKey"`
 			}
 		}
-		err, want, ssh := n.Decode(&got), hosts[i], &got.SSH
+		want, ssh := hosts[i], &got.SSH
 		want.Key = literal(want.Key)
-		if err != nil || want != (NewHost{got.Address, got.Name, ssh.User, ssh.Port, ssh.Key, ssh.SudoPassword, ssh.HostKey}) {
+		if n.Decode(&got) != nil ||
+			want != (NewHost{got.Address, got.Name, ssh.User, ssh.Port, ssh.Key, ssh.SudoPassword, ssh.HostKey}) {
 			return false
 		}
 	}

@@ -61,6 +61,6 @@ func (f *file) checkNotebook(m catalog.Minor) []finding {
 		catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
 }
 
-// quantity is what people write of https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity: no exponents, no
-// fractions of a byte, more than nothing.
+// quantity is what people write of https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity:
+// no exponents, no fractions of a byte, more than nothing.
 var quantity = matching(regexp.MustCompile(`^0*[1-9][0-9]*(\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$`), "%s is not a size such as 10Gi")

@@ -34,7 +34,7 @@ func oneOf[T ~string](allowed ...T) func(string) (T, error) {
 	}
 }
 
-// matching takes a text that the expression matches as it is. message says of another one, which it quotes, what it is not.
+// matching takes a text that the expression matches as it is. message quotes another one, and says what it is not.
 func matching(expression *regexp.Regexp, message string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if !expression.MatchString(s) {

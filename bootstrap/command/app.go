@@ -44,7 +44,7 @@ func Group(title string, commands ...*cli.Command) []*cli.Command {
 	return commands
 }
 
-// prepare gives commands, and those below them, what all have: examples, and a word about mistyped options and arguments.
+// prepare gives commands, and those below them, what all have: examples, and a word about wrong options and arguments.
 func prepare(commands []*cli.Command, parent string) {
 	for _, command := range commands {
 		name := parent + " " + command.Name

@@ -99,8 +99,8 @@ type screen struct {
 	height int
 }
 
-// draw shows the report at the top of the screen, as much of it as there is room for. What is on the screen is overwritten and not
-// erased before, or it would flicker.
+// draw shows the report at the top of the screen, as much of it as there is room for. What is on the screen is overwritten
+// and not erased before, or it would flicker.
 func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Writer, *status.Report) error) error {
 	text := &report.Sheet{As: report.LookOf(s.out)}
 	text.As.Width = max(text.As.Width-1, 0) // the last column stays free: a character there would be erased with the rest of the line
@@ -116,7 +116,8 @@ func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Write
 		more := len(lines) - room + 1
 		lines = append(lines[:room-1], clipped("… "+plural.Of(more, "more line")+": without --watch there is room for all", text.As.Width))
 	}
-	_, err := io.WriteString(s.out, ansi.CursorHomePosition+strings.Join(lines, ansi.EraseLineRight+"\n")+ansi.EraseLineRight+"\n"+ansi.EraseScreenBelow)
+	const end = ansi.EraseLineRight + "\n"
+	_, err := io.WriteString(s.out, ansi.CursorHomePosition+strings.Join(lines, end)+end+ansi.EraseScreenBelow)
 	return err
 }
 

@@ -72,7 +72,8 @@ func (b *bounded) explain(ctx context.Context, err error) error {
 	if errors.Is(err, &reason.Error{ID: reason.SSHCommandRefused}) {
 		return err // it does not end because something else runs there
 	}
-	if met, ok := errors.AsType[*reason.Error](context.Cause(ctx)); ok && met.Doing == b.doing && (met.ID == reason.HostOutputTooLarge || met.ID == reason.HostUnending) {
+	met, ok := errors.AsType[*reason.Error](context.Cause(ctx))
+	if ok && met.Doing == b.doing && (met.ID == reason.HostOutputTooLarge || met.ID == reason.HostUnending) {
 		return met
 	}
 	return err

@@ -78,8 +78,8 @@ func (c *clientConfig) all(alias, keyword string) (values []string) {
 	return values
 }
 
-// target applies the ssh_config and the defaults to what the inventory says about a server; depth is how many bastions it is away
-// from the host that it is on the way to.
+// target applies the ssh_config and the defaults to what the inventory says about a server. depth is how many bastions it is
+// away from the host that it is on the way to.
 func (c *clientConfig) target(alias string, s inventory.SSH, depth int) (*target, error) {
 	if depth > maxJumps {
 		return nil, c.problem(fmt.Errorf("more than %d jumps on the way to %s", maxJumps, alias))

@@ -111,7 +111,9 @@ func (l *taskListener) stepFailure(t *task, d done) *reason.Error {
 
 // failure is the error of a step that ended badly. A step that gave no detail is best described by its last words.
 func failure(host, step string, d done, words tail) *reason.Error {
-	err := &reason.Error{ID: reason.ID(d.reason), Host: host, Step: step, Detail: cmp.Or(d.detail, words.last()), Stderr: words.String()}
+	err := &reason.Error{
+		ID: reason.ID(d.reason), Host: host, Step: step, Detail: cmp.Or(d.detail, words.last()), Stderr: words.String(),
+	}
 	if !reason.Known(err.ID) {
 		err.ID = reason.StepFailed
 	}

@@ -80,14 +80,6 @@ func (c *Client) startKernel(ctx context.Context) (string, error) {
 	return answer.ID, nil
 }
 
-func (c *Client) interruptKernel(ctx context.Context, id string) error {
-	return c.call(ctx, http.MethodPost, kernelPath(id)+"/interrupt", c.header(), nil)
-}
-
-func (c *Client) deleteKernel(ctx context.Context, id string) error {
-	return c.call(ctx, http.MethodDelete, kernelPath(id), c.header(), nil)
-}
-
 func kernelPath(id string) string { return "/api/kernels/" + url.PathEscape(id) }
 
 func (c *Client) header() http.Header {

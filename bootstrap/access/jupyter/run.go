@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -50,9 +51,9 @@ func (c *Client) Run(ctx context.Context, code string) (output string, err error
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 		defer cancel()
 		if ctx.Err() != nil {
-			_ = c.interruptKernel(end, id) // what counts is that it goes
+			_ = c.call(end, http.MethodPost, kernelPath(id)+"/interrupt", c.header(), nil) // what counts is that it goes
 		}
-		if gone := c.deleteKernel(end, id); gone != nil {
+		if gone := c.call(end, http.MethodDelete, kernelPath(id), c.header(), nil); gone != nil {
 			err = errors.Join(err, fmt.Errorf("deleting the kernel: %w", gone))
 		}
 	}()

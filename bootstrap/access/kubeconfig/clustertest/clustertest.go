@@ -54,8 +54,8 @@ func NewKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Issue is a certificate, DER, that the authority has signed for a public key. It is valid from when the authority is, and as long,
-// unless the template says otherwise.
+// Issue is a certificate, DER, that the authority has signed for a public key. It is valid from when the authority is, and
+// as long, unless the template says otherwise.
 func (a *Authority) Issue(t testing.TB, template *x509.Certificate, key crypto.PublicKey) []byte {
 	t.Helper()
 	template.NotBefore = a.cert.NotBefore
@@ -133,7 +133,9 @@ func (a *Authority) Sign(t testing.TB, object []byte) []byte {
 	if year := time.Now().AddDate(1, 0, 0); end.After(year) {
 		end = year
 	}
-	template := &x509.Certificate{Subject: csr.Subject, NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	template := &x509.Certificate{
+		Subject: csr.Subject, NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Issue(t, template, csr.PublicKey)})
 }
 
