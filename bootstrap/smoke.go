@@ -98,8 +98,8 @@ func (s *story) missingCards() error {
 		if f == nil || f.Kubelet == nil {
 			continue
 		}
-		var no *machine.Refused
-		if _, err := machine.ChooseDriver(s.Inventory, f); errors.As(err, &no) && no.Kind != machine.DriverMissing {
+		_, err := machine.ChooseDriver(s.Inventory, f)
+		if no, ok := errors.AsType[*machine.Refused](err); ok && no.Kind != machine.DriverMissing {
 			continue // there is no driver for its cards, and it is in the cluster without them
 		}
 		if have, want := machine.Listed(s.Inventory, f), len(machine.Cards(s.Inventory, f)); have < want {
@@ -171,7 +171,7 @@ func (s *story) proveNew(ctx context.Context, done *graph.Graph) error {
 	owed := s.owesProof()
 	var concerned []inventory.Host
 	for _, h := range s.Known() {
-		if s.hasCards(s.Facts[h.ID()]) || h.IsControlPlane() {
+		if len(machine.Cards(s.Inventory, s.Facts[h.ID()])) > 0 || h.IsControlPlane() {
 			concerned = append(concerned, h)
 		}
 	}
@@ -180,8 +180,6 @@ func (s *story) proveNew(ctx context.Context, done *graph.Graph) error {
 	}
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)
 }
-
-func (s *story) hasCards(f *facts.Host) bool { return len(machine.Cards(s.Inventory, f)) > 0 }
 
 // openNotebook deploys the notebook and has it compute on its card. One that runs is replaced where that was planned only. It
 // returns nil where no notebook is wanted.

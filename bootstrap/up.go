@@ -162,7 +162,7 @@ func (s *story) plan() (*graph.Graph, error) {
 	g.Pace(max(s.want.MaxUnavailable, 1))
 	g.Warnings = append(g.Warnings, s.agedCatalog()...)
 	selected, err := g.Select(s.want.Only, s.want.Skip)
-	if usage := (*reason.UsageError)(nil); s.Excluded != nil && errors.As(err, &usage) {
+	if _, usage := errors.AsType[*reason.UsageError](err); s.Excluded != nil && usage {
 		return &graph.Graph{}, nil // the hosts that had such a step were left out
 	}
 	return selected, err

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,10 +42,7 @@ const userMark = "# kgpu: the kubeconfig of user "
 // CreateUser makes a kubeconfig for somebody who may work in one namespace, and lets them. The private key is made here and
 // never leaves this machine. It returns, for people, what has become of it.
 func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) {
-	u := plan.User{Name: uo.Name, Namespace: uo.Namespace, Role: uo.Role, Lifetime: time.Duration(uo.Days) * 24 * time.Hour, GPUs: uo.GPUs}
-	if u.Namespace == "" {
-		u.Namespace = u.Name
-	}
+	u := plan.User{Name: uo.Name, Namespace: cmp.Or(uo.Namespace, uo.Name), Role: uo.Role, Lifetime: time.Duration(uo.Days) * 24 * time.Hour, GPUs: uo.GPUs}
 	if err := u.Valid(); err != nil {
 		return "", &reason.UsageError{Message: err.Error()}
 	}
@@ -54,10 +52,7 @@ func CreateUser(ctx context.Context, o Options, uo UserOptions) (string, error) 
 	if v := o.Inventory.Kubernetes.Version; uo.GPUs != nil && v.Minor < plan.CardQuotasSince {
 		return "", reason.Usagef("--gpus needs Kubernetes 1.%d or newer, and the inventory has %s", plan.CardQuotasSince, v)
 	}
-	file := uo.File
-	if file == "" {
-		file = filepath.Join(filepath.Dir(o.Inventory.Path), o.Inventory.Cluster+"-"+u.Name+".kubeconfig")
-	}
+	file := cmp.Or(uo.File, filepath.Join(filepath.Dir(o.Inventory.Path), o.Inventory.Cluster+"-"+u.Name+".kubeconfig"))
 	if err := replaceable(file, u.Name); err != nil {
 		return "", err
 	}

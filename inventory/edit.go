@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,18 +11,15 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// NewHost is a worker to be written into an inventory. Only the address is needed; it and the other addresses and the name may be ranges.
+// NewHost is a worker to be written into an inventory. Only the address is needed; it and the name may be ranges.
 type NewHost struct {
-	Address        string
-	Name           string
-	PrivateAddress string
-	Labels         map[string]string
-	Taints         []string // key=value:Effect
-	User           string   // that SSH logs in as
-	Port           int      // of SSH; zero: left out
-	Key            string   // path of the private key
-	SudoPassword   string   // a reference: ${NAME} or file:PATH
-	HostKey        string   // pinned, as in authorized_keys
+	Address      string
+	Name         string
+	User         string // that SSH logs in as
+	Port         int    // of SSH; zero: left out
+	Key          string // path of the private key
+	SudoPassword string // a reference: ${NAME} or file:PATH
+	HostKey      string // pinned, as in authorized_keys
 }
 
 // AddHosts appends hosts to the list of hosts in an inventory's text, in the style of the last one there. It only inserts:
@@ -215,43 +211,25 @@ func (e *editor) flowHost(h NewHost) string {
 // fields writes the settings of a host, one text each.
 func (e *editor) fields(h NewHost, flow bool) []string {
 	keyStyle, valueStyle := e.styles()
-	key := func(name string) string { return scalar(name, keyStyle, flow) + ": " }
-	quote := func(s string, flow bool) string { return scalar(s, valueStyle, flow) }
-	out := []string{key("address") + quote(h.Address, flow)}
+	out := []string{scalar("address", keyStyle, flow) + ": " + scalar(h.Address, valueStyle, flow)}
 	if h.Name != "" {
-		out = append(out, key("name")+quote(h.Name, flow))
-	}
-	if h.PrivateAddress != "" {
-		out = append(out, key("privateAddress")+quote(h.PrivateAddress, flow))
-	}
-	if len(h.Labels) > 0 {
-		var labels []string
-		for _, k := range slices.Sorted(maps.Keys(h.Labels)) {
-			labels = append(labels, scalar(k, keyStyle, true)+": "+quote(h.Labels[k], true))
-		}
-		out = append(out, key("labels")+"{"+strings.Join(labels, ", ")+"}")
-	}
-	if len(h.Taints) > 0 {
-		var taints []string
-		for _, t := range h.Taints {
-			taints = append(taints, quote(t, true))
-		}
-		out = append(out, key("taints")+"["+strings.Join(taints, ", ")+"]")
+		out = append(out, scalar("name", keyStyle, flow)+": "+scalar(h.Name, valueStyle, flow))
 	}
 	var ssh []string
+	add := func(name, value string) { ssh = append(ssh, scalar(name, keyStyle, true)+": "+value) }
 	if h.User != "" {
-		ssh = append(ssh, scalar("user", keyStyle, true)+": "+quote(h.User, true))
+		add("user", scalar(h.User, valueStyle, true))
 	}
 	if h.Port != 0 {
-		ssh = append(ssh, scalar("port", keyStyle, true)+": "+strconv.Itoa(h.Port))
+		add("port", strconv.Itoa(h.Port))
 	}
 	for _, setting := range [][2]string{{"key", literal(h.Key)}, {"sudoPassword", h.SudoPassword}, {"hostKey", h.HostKey}} {
 		if setting[1] != "" {
-			ssh = append(ssh, scalar(setting[0], keyStyle, true)+": "+quote(setting[1], true))
+			add(setting[0], scalar(setting[1], valueStyle, true))
 		}
 	}
 	if len(ssh) > 0 {
-		out = append(out, key("ssh")+"{"+strings.Join(ssh, ", ")+"}")
+		out = append(out, scalar("ssh", keyStyle, flow)+": {"+strings.Join(ssh, ", ")+"}")
 	}
 	return out
 }
@@ -305,23 +283,18 @@ func onlyAdded(original *yaml.Node, edited []byte, hosts []NewHost) bool {
 	kept := len(list.Content) - len(hosts)
 	for i, n := range list.Content[kept:] {
 		var got struct {
-			Address        string            `yaml:"address"`
-			Name           string            `yaml:"name"`
-			PrivateAddress string            `yaml:"privateAddress"`
-			Labels         map[string]string `yaml:"labels"`
-			Taints         []string          `yaml:"taints"`
-			SSH            struct {
-				User         string `yaml:"user"`
-				Port         int    `yaml:"port"`
-				Key          string `yaml:"key"`
+			Address, Name string
+			SSH           struct {
+				User, Key    string
+				Port         int
 				SudoPassword string `yaml:"sudoPassword"`
 				HostKey      string `yaml:"hostKey"`
-			} `yaml:"ssh"`
+			}
 		}
-		h := hosts[i]
-		if n.Decode(&got) != nil || got.Address != h.Address || got.Name != h.Name || got.PrivateAddress != h.PrivateAddress ||
-			!maps.Equal(got.Labels, h.Labels) || !slices.Equal(got.Taints, h.Taints) || got.SSH.User != h.User || got.SSH.Port != h.Port ||
-			got.SSH.Key != literal(h.Key) || got.SSH.SudoPassword != h.SudoPassword || got.SSH.HostKey != h.HostKey {
+		want, ssh := hosts[i], &got.SSH
+		want.Key = literal(want.Key)
+		if n.Decode(&got) != nil ||
+			want != (NewHost{got.Address, got.Name, ssh.User, ssh.Port, ssh.Key, ssh.SudoPassword, ssh.HostKey}) {
 			return false
 		}
 	}

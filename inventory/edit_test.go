@@ -11,10 +11,7 @@ import (
 func TestAddHosts(t *testing.T) {
 	one := []NewHost{{Address: "10.0.0.12"}}
 	two := []NewHost{{Address: "10.0.0.12"}, {Address: "10.0.0.13"}}
-	full := []NewHost{{
-		Address: "10.0.0.[12-13]", Name: "gpu[1-2]", PrivateAddress: "192.168.0.[12-13]",
-		Labels: map[string]string{"example.com/rack": "a1", "cards": "8"}, Taints: []string{"gpu=present:NoSchedule"},
-	}}
+	full := []NewHost{{Address: "10.0.0.[12-13]", Name: "gpu[1-2]", User: "ubuntu", Port: 2222}}
 	way := []NewHost{{Address: "10.0.0.12", User: "ubuntu", Port: 2222}, {Address: "10.0.0.13", User: "07"}, {Address: "10.0.0.14", Port: 22}}
 	for _, c := range []struct {
 		name   string
@@ -26,11 +23,9 @@ func TestAddHosts(t *testing.T) {
 		{"two hosts", "hosts:\n  - address: a\n", two, "hosts:\n  - address: a\n«  - address: 10.0.0.12\n  - address: 10.0.0.13\n»"},
 		{"no final newline", "hosts:\n  - address: a", two, "hosts:\n  - address: a«\n  - address: 10.0.0.12\n  - address: 10.0.0.13»"},
 		{"dashes at the margin", "hosts:\n- address: a\n  role: worker\n", full, "hosts:\n- address: a\n  role: worker\n" +
-			"«- address: 10.0.0.[12-13]\n  name: gpu[1-2]\n  privateAddress: 192.168.0.[12-13]\n" +
-			"  labels: {cards: \"8\", example.com/rack: a1}\n  taints: [gpu=present:NoSchedule]\n»"},
+			"«- address: 10.0.0.[12-13]\n  name: gpu[1-2]\n  ssh: {user: ubuntu, port: 2222}\n»"},
 		{"wide dashes", "hosts:\n    -   address: a\n        role: worker\n", full, "hosts:\n    -   address: a\n        role: worker\n" +
-			"«    -   address: 10.0.0.[12-13]\n        name: gpu[1-2]\n        privateAddress: 192.168.0.[12-13]\n" +
-			"        labels: {cards: \"8\", example.com/rack: a1}\n        taints: [gpu=present:NoSchedule]\n»"},
+			"«    -   address: 10.0.0.[12-13]\n        name: gpu[1-2]\n        ssh: {user: ubuntu, port: 2222}\n»"},
 		{"dash alone", "hosts:\n  -\n    address: a\n", one, "hosts:\n  -\n    address: a\n«  - address: 10.0.0.12\n»"},
 		{"carriage returns", "hosts:\r\n  - address: a\r\ncluster: x\r\n", one, "hosts:\r\n  - address: a\r\n«  - address: 10.0.0.12\r\n»cluster: x\r\n"},
 		{"carriage returns, no final one", "hosts:\r\n  - address: a", one, "hosts:\r\n  - address: a«\r\n  - address: 10.0.0.12»"},
@@ -44,8 +39,8 @@ func TestAddHosts(t *testing.T) {
 		{"end of document", "hosts:\n  - address: a\n...\n", one, "hosts:\n  - address: a\n«  - address: 10.0.0.12\n»...\n"},
 		{"quotes", "hosts:\n  - 'address': 'a'\n    name: b\n", one, "hosts:\n  - 'address': 'a'\n    name: b\n«  - 'address': '10.0.0.12'\n»"},
 		{"double quotes", "hosts:\n  - name: b\n    address: \"a\"\n", one, "hosts:\n  - name: b\n    address: \"a\"\n«  - address: \"10.0.0.12\"\n»"},
-		{"value that needs quotes", "hosts:\n  - address: a\n", []NewHost{{Address: "[1-2]", Name: "07", Taints: []string{"a b"}}},
-			"hosts:\n  - address: a\n«  - address: \"[1-2]\"\n    name: \"07\"\n    taints: [a b]\n»"},
+		{"value that needs quotes", "hosts:\n  - address: a\n", []NewHost{{Address: "[1-2]", Name: "07", User: "a b"}},
+			"hosts:\n  - address: a\n«  - address: \"[1-2]\"\n    name: \"07\"\n    ssh: {user: a b}\n»"},
 		{"last value is a block of text", "hosts:\n  - address: a\n    ssh:\n      hostKey: |\n        ssh-ed25519 AAAA\n        # no comment\n\nswap: refuse\n", one,
 			"hosts:\n  - address: a\n    ssh:\n      hostKey: |\n        ssh-ed25519 AAAA\n        # no comment\n«  - address: 10.0.0.12\n»\nswap: refuse\n"},
 		{"the way of SSH", "hosts:\n  - address: a\n", way, "hosts:\n  - address: a\n" +
@@ -53,7 +48,7 @@ func TestAddHosts(t *testing.T) {
 		{"the way of SSH in JSON", "{\"hosts\": [{\"address\": \"a\"}]}", way[:1],
 			"{\"hosts\": [{\"address\": \"a\"}«, {\"address\": \"10.0.0.12\", \"ssh\": {\"user\": \"ubuntu\", \"port\": 2222}}»]}"},
 		{"entries in braces", "hosts:\n  - {address: a, role: worker}\n", full, "hosts:\n  - {address: a, role: worker}\n" +
-			"«  - {address: \"10.0.0.[12-13]\", name: \"gpu[1-2]\", privateAddress: \"192.168.0.[12-13]\", labels: {cards: \"8\", example.com/rack: a1}, taints: [gpu=present:NoSchedule]}\n»"},
+			"«  - {address: \"10.0.0.[12-13]\", name: \"gpu[1-2]\", ssh: {user: ubuntu, port: 2222}}\n»"},
 		{"entries in spaced braces", "hosts:\n  - { address: a }\n", one, "hosts:\n  - { address: a }\n«  - { address: 10.0.0.12 }\n»"},
 		{"flow list", "hosts: [{address: a}]\n", two, "hosts: [{address: a}«, {address: 10.0.0.12}, {address: 10.0.0.13}»]\n"},
 		{"flow list with a comma", "hosts: [{address: a}, ]\n", one, "hosts: [{address: a}«, {address: 10.0.0.12}», ]\n"},

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	_ "embed" // the schema
 	"net/netip"
 
 	"go.yaml.in/yaml/v3"
@@ -36,7 +37,7 @@ func newFile(path string) *file {
 			Network:  Weave,
 			Swap:     SwapRefuse,
 			GPU:      GPU{CUDNN: true, MIGStrategy: MIGNone},
-			Security: defaultSecurity(),
+			Security: Security{PodSecurity: PodsBaseline, AuditLog: true},
 			Timeouts: DefaultTimeouts(),
 		},
 		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
@@ -172,3 +173,9 @@ func preflightKeys() keys[Inventory] {
 		"ignore": values(func(i *Inventory) *[]string { return &i.Ignore }, reasonID),
 	}
 }
+
+//go:embed schema.json
+var schema []byte
+
+// Schema returns the JSON schema (draft 2020-12) of the inventory, for editors. Decode checks more than it can say.
+func Schema() []byte { return append([]byte(nil), schema...) }

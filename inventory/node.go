@@ -26,8 +26,7 @@ func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
 
 func (d *decoder) failHint(n *yaml.Node, path string, err error) {
 	p := Problem{File: d.file, Line: n.Line, Column: n.Column, Path: path, Message: err.Error()}
-	var h hint
-	if errors.As(err, &h) {
+	if h, ok := errors.AsType[hint](err); ok {
 		p.Suggestion = h.suggestion
 	}
 	d.problems = append(d.problems, p)

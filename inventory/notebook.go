@@ -3,7 +3,6 @@ package inventory
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
@@ -25,7 +24,7 @@ func notebookKeys() keys[Notebook] {
 		"framework":   value(func(n *Notebook) *catalog.Framework { return &n.Framework }, oneOf(catalog.TensorFlow, catalog.PyTorch, catalog.NoFramework)),
 		"version":     rawValue(func(n *Notebook) *string { return &n.Version }, imageTag),
 		"image":       value(func(n *Notebook) *string { return &n.Image }, image),
-		"nodePort":    rawValue(func(n *Notebook) *int { return &n.NodePort }, nodePort),
+		"nodePort":    integer(func(n *Notebook) *int { return &n.NodePort }, minNodePort, maxNodePort),
 		"storage":     rawValue(func(n *Notebook) *string { return &n.Storage }, quantity),
 		"idleTimeout": rawValue(func(n *Notebook) *time.Duration { return &n.IdleTimeout }, idleTimeout),
 	}
@@ -33,23 +32,10 @@ func notebookKeys() keys[Notebook] {
 
 // Names of images as https://github.com/distribution/reference/blob/main/reference.go has them, with a registry in front.
 var (
-	tagExpression   = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_.]{0,100}$`)
-	imageExpression = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+	imageTag = matching(regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_.]{0,100}$`), "%s is not a version as an image's tag has it, such as 2.17.0")
+	image    = matching(regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127})?(@sha256:[0-9a-f]{64})?$`),
+		"%s is not an image with its registry, such as docker.io/tensorflow/tensorflow:2.17.0-gpu-jupyter")
 )
-
-func imageTag(s string) (string, error) {
-	if !tagExpression.MatchString(s) {
-		return "", fmt.Errorf("%q is not a version as an image's tag has it, such as 2.17.0", s)
-	}
-	return s, nil
-}
-
-func image(s string) (string, error) {
-	if !imageExpression.MatchString(s) {
-		return "", fmt.Errorf("%s is not an image with its registry, such as docker.io/tensorflow/tensorflow:2.17.0-gpu-jupyter", shown(s))
-	}
-	return s, nil
-}
 
 // The API server's default --service-node-port-range.
 // Source: https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport.
@@ -57,14 +43,6 @@ const (
 	minNodePort = 30000
 	maxNodePort = 32767
 )
-
-func nodePort(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < minNodePort || n > maxNodePort {
-		return 0, fmt.Errorf("must be a number from %d to %d, is %q", minNodePort, maxNodePort, s)
-	}
-	return n, nil
-}
 
 func idleTimeout(s string) (time.Duration, error) {
 	d, err := timeout(s)
@@ -83,13 +61,6 @@ func (f *file) checkNotebook(m catalog.Minor) []finding {
 		catalog.SecuredSince, f.Kubernetes.Version.MinorString())}}
 }
 
-// quantityExpression is what people write of https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity:
+// quantity is what people write of https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity:
 // no exponents, no fractions of a byte, more than nothing.
-var quantityExpression = regexp.MustCompile(`^0*[1-9][0-9]*(\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$`)
-
-func quantity(s string) (string, error) {
-	if !quantityExpression.MatchString(s) {
-		return "", fmt.Errorf("%q is not a size such as 10Gi", s)
-	}
-	return s, nil
-}
+var quantity = matching(regexp.MustCompile(`^0*[1-9][0-9]*(\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$`), "%s is not a size such as 10Gi")

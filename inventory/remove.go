@@ -38,7 +38,11 @@ func RemoveHosts(data []byte, hosts []string) ([]byte, error) {
 			if len(entries.Content) == 1 {
 				return nil, removeError("it would name no host any more")
 			}
-			if edited = e.cutEntry(i); edited == nil {
+			cut := e.cutFromBlock
+			if entries.Style&yaml.FlowStyle != 0 {
+				cut = e.cutFromFlow
+			}
+			if edited = cut(i); edited == nil {
 				return nil, removeError("the hosts cannot be removed without touching the rest of the file: remove them by hand")
 			}
 		default:
@@ -160,14 +164,6 @@ func (e *editor) cutRanges(kept rest) []byte {
 		edited = slices.Concat(edited[:start], []byte(scalar(kept[n], n.Style&quotes, flow)), edited[end:])
 	}
 	return edited
-}
-
-// cutEntry takes the entry at index i of the list out.
-func (e *editor) cutEntry(i int) []byte {
-	if e.list.Style&yaml.FlowStyle != 0 {
-		return e.cutFromFlow(i)
-	}
-	return e.cutFromBlock(i)
 }
 
 // cutFromBlock takes an entry out of a list whose entries begin with dashes.

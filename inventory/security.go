@@ -27,8 +27,6 @@ type Security struct {
 	EncryptSecrets bool
 }
 
-func defaultSecurity() Security { return Security{PodSecurity: PodsBaseline, AuditLog: true} }
-
 func securityKeys() keys[Security] {
 	return keys[Security]{
 		"podSecurity":    value(func(s *Security) *PodSecurity { return &s.PodSecurity }, oneOf(PodsPrivileged, PodsBaseline, PodsRestricted)),

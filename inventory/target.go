@@ -42,7 +42,8 @@ func ParseTargets(s string) ([]Target, error) {
 	port := ""
 	if m := bracketed.FindStringSubmatch(rest); m != nil {
 		rest, port = m[1], m[2]
-	} else if at := strings.LastIndexByte(rest, ':'); at >= 0 && !isIP(rest) {
+	} else if _, err := netip.ParseAddr(rest); err != nil && strings.Contains(rest, ":") {
+		at := strings.LastIndexByte(rest, ':')
 		rest, port = rest[:at], rest[at:]
 	}
 	if port != "" {
@@ -76,11 +77,6 @@ func ParseTargets(s string) ([]Target, error) {
 
 // IsAt reports whether the host is the machine that the target names: by its address, in whatever spelling.
 func (t Target) IsAt(h Host) bool { return canonical(t.Address) == canonical(h.Address) }
-
-func isIP(s string) bool {
-	_, err := netip.ParseAddr(s)
-	return err == nil
-}
 
 // DistinctTargets drops targets that are there before. Two that differ in user or port only are an error: an inventory names
 // a machine by its address.

@@ -34,6 +34,16 @@ func oneOf[T ~string](allowed ...T) func(string) (T, error) {
 	}
 }
 
+// matching takes a text that the expression matches as it is. message quotes another one, and says what it is not.
+func matching(expression *regexp.Regexp, message string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !expression.MatchString(s) {
+			return "", fmt.Errorf(message, shown(s))
+		}
+		return s, nil
+	}
+}
+
 // Names as RFC 1123 and Kubernetes have them: kubernetes.io/docs/concepts/overview/working-with-objects/names.
 var (
 	labelExpression     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -258,16 +268,8 @@ func registry(s string) (string, error) {
 	return s, nil
 }
 
-// userExpression is what the systems have for names of users, of directories too.
-var userExpression = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_.@+]*[$]?$`)
-
-// userName is who logs in. It stands in commands that people copy.
-func userName(s string) (string, error) {
-	if !userExpression.MatchString(s) {
-		return "", fmt.Errorf("%q is not the name of a user", s)
-	}
-	return s, nil
-}
+// userName is who logs in, as the systems name users, of directories too. It stands in commands that people copy.
+var userName = matching(regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_.@+]*[$]?$`), "%s is not the name of a user")
 
 // word is a piece of text without blanks, and no option.
 func word(s string) (string, error) {
@@ -296,4 +298,49 @@ func hostKey(s string) (string, error) {
 		return "", errors.New("is not a public key such as `ssh-ed25519 AAAA…`: take the machine's /etc/ssh/ssh_host_ed25519_key.pub")
 	}
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
+}
+
+// Labels and taints as kubernetes.io/docs/concepts/overview/working-with-objects/labels has them: an optional DNS prefix and
+// a slash, then a name; name and value of at most 63 characters.
+var qualifiedName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+
+func checkLabelKey(key string) error {
+	prefix, name, found := strings.Cut(key, "/")
+	if !found {
+		prefix, name = "", key
+	}
+	if found && (len(prefix) > maxSubdomain || !subdomainExpression.MatchString(prefix)) {
+		return fmt.Errorf("%q: %q in front of the slash is not a DNS name in lower case", key, prefix)
+	}
+	if len(name) > maxLabel || !qualifiedName.MatchString(name) {
+		return fmt.Errorf("%q is not a label's key: at most %d letters, digits and -_. with a letter or digit at both ends", key, maxLabel)
+	}
+	return nil
+}
+
+func labelValue(s string) (string, error) {
+	if s != "" && (len(s) > maxLabel || !qualifiedName.MatchString(s)) {
+		return "", fmt.Errorf("%q is not a label's value: at most %d letters, digits and -_. with a letter or digit at both ends", s, maxLabel)
+	}
+	return s, nil
+}
+
+// taint reads key=value:Effect or key:Effect.
+func taint(s string) (Taint, error) {
+	at := strings.LastIndexByte(s, ':')
+	if at < 0 {
+		return Taint{}, fmt.Errorf("%q is not key=value:Effect or key:Effect", s)
+	}
+	effect, err := oneOf("NoSchedule", "PreferNoSchedule", "NoExecute")(s[at+1:])
+	if err != nil {
+		return Taint{}, err
+	}
+	key, value, _ := strings.Cut(s[:at], "=")
+	if err := checkLabelKey(key); err != nil {
+		return Taint{}, err
+	}
+	if value, err = labelValue(value); err != nil {
+		return Taint{}, err
+	}
+	return Taint{key, value, effect}, nil
 }

@@ -65,8 +65,7 @@ func Template(path, cluster string, ssh DraftSSH, now time.Time) (*Inventory, er
 		Hosts: []DraftHost{{Address: "192.0.2.1", Role: ControlPlane}}, // an address for documentation: RFC 5737
 	}
 	inv, err := Decode(path, draft.Text(), Options{Now: now})
-	var wrong Errors
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[Errors](err); ok {
 		var said []string
 		for _, p := range wrong {
 			said = append(said, p.Path+": "+p.Message)

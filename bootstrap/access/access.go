@@ -113,8 +113,8 @@ func reachAPI(ctx context.Context, a *kubeconfig.Access, dial dialFunc) error {
 
 // isAnother reports whether what answered is another cluster's API server, or this one's after it was made anew.
 func isAnother(err error) bool {
-	var wrong *tls.CertificateVerificationError
-	return errors.As(err, &wrong)
+	_, wrong := errors.AsType[*tls.CertificateVerificationError](err)
+	return wrong
 }
 
 // Warn tells the user something about the cluster.
@@ -127,8 +127,7 @@ func FileError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var conflict *kubeconfig.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*kubeconfig.ConflictError](err); ok {
 		return &reason.Error{ID: reason.KubeconfigConflict, Doing: doing, Detail: conflict.Error(), Err: err}
 	}
 	return &reason.Error{ID: reason.KubeconfigUnwritable, Doing: doing, Err: err}

@@ -3,6 +3,9 @@ package access
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -52,7 +55,11 @@ func newAPIHost(t *testing.T) (*apiHost, session.Options) {
 	h := &apiHost{bin: t.TempDir(), conf: filepath.Join(t.TempDir(), "admin.conf")}
 	authority := clustertest.NewAuthority(t)
 	h.api = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "the API at %s\n", r.URL.Path) }))
-	h.api.TLS = authority.Serving(t)
+	key := clustertest.NewKey(t)
+	serving := authority.Issue(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "kube-apiserver"}, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 10)},
+	}, key.Public())
+	h.api.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{serving}, PrivateKey: key}}}
 	h.api.StartTLS()
 	t.Cleanup(h.api.Close)
 	admin := authority.Admin(t, "https://"+insideAPI)

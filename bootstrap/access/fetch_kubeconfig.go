@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -46,9 +47,7 @@ func Kubeconfig(ctx context.Context, o session.Options, k KubeconfigOptions) err
 	case k.File == "-":
 		_, err = io.Copy(k.Out, bytes.NewReader(text))
 	default:
-		if k.File == "" {
-			k.File = c.kubeconfig
-		}
+		k.File = cmp.Or(k.File, c.kubeconfig)
 		if err = c.writeKubeconfig(k.File, text); err == nil {
 			err = report.PrintKubeconfig(k.Out, k.File)
 		}
@@ -100,9 +99,7 @@ func (c *Cluster) tunnelled(ctx context.Context, k KubeconfigOptions, inside, na
 		return err
 	}
 	defer l.Close()
-	if k.File == "" {
-		k.File = filepath.Join(filepath.Dir(c.kubeconfig), c.Inventory.Cluster+"-tunnel.kubeconfig")
-	}
+	k.File = cmp.Or(k.File, filepath.Join(filepath.Dir(c.kubeconfig), c.Inventory.Cluster+"-tunnel.kubeconfig"))
 	text, err := tunnelled(l, inside, named).Encode()
 	if err != nil {
 		return err

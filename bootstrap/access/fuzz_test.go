@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig/clustertest"
 	"kgpu.dev/kgpu/inventory"

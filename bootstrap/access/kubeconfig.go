@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -196,4 +198,80 @@ func withSource(a *kubeconfig.Access, conf []byte, cp inventory.Host) ([]byte, e
 	}
 	sum := sha256.Sum256(conf)
 	return append([]byte(sourceMark+hex.EncodeToString(sum[:])+"\n"+hostMark+cp.Address+"\n"), text...), nil
+}
+
+// Forget takes back what led from here to a cluster that is gone.
+func (c *Cluster) Forget() error {
+	path, err := kubeconfig.DefaultPath()
+	if err == nil {
+		err = c.forgetMerged(path)
+	}
+	if err != nil { // the file is its owner's, and the hosts are as they were
+		c.Warn("what leads to the cluster is left in the kubeconfig: %v; `kubectl config delete-context %s` removes it", err, c.Inventory.Cluster)
+	}
+	return c.forgetKubeconfig()
+}
+
+// forgetMerged takes the cluster's context out of the user's own kubeconfig, where kgpu merged it.
+func (c *Cluster) forgetMerged(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	origin, err := filepath.Abs(c.Inventory.Path)
+	if err != nil {
+		return err
+	}
+	return kubeconfig.Update(path, func(before []byte) ([]byte, error) { return kubeconfig.Forget(before, c.Inventory.Cluster, origin) })
+}
+
+// forgetKubeconfig removes the kubeconfig of a cluster that is gone, if kgpu wrote it.
+func (c *Cluster) forgetKubeconfig() error {
+	// One that is another cluster's, or has come to open others, too, stays.
+	text, err := os.ReadFile(c.kubeconfig)
+	if err != nil || !bytes.HasPrefix(text, []byte(sourceMark)) || !kubeconfig.Alone(text) || c.isOfAnother(text) {
+		return nil
+	}
+	if err := os.Remove(c.kubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// gitTime bounds how long git may look at its own files, on a disk that may be a network's.
+const gitTime = 5 * time.Second
+
+// inGit reports whether git would take a file along: it is in a work tree, and nothing makes git ignore it. Without git, or
+// where git has no answer, it is not. No program that the folder's own configuration names is run.
+// Source: git-check-ignore(1), "EXIT STATUS".
+func inGit(path string) bool {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return false
+	}
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), gitTime)
+	defer cancel()
+	const notIgnored = 1
+	err = exec.CommandContext(ctx, git, "-c", "core.fsmonitor=false", "-C", filepath.Dir(path), "check-ignore", "--quiet", "--", path).Run()
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == notIgnored
+}
+
+// ignoreLine is the line of a .gitignore beside a kubeconfig that makes git ignore it.
+func ignoreLine(path string) string {
+	if filepath.Ext(path) == kubeconfigExtension {
+		return "*" + kubeconfigExtension
+	}
+	return "/" + filepath.Base(path)
+}
+
+// WarnOfGit warns of a kubeconfig that git would take along, to all who have the repository.
+func (c *Cluster) WarnOfGit(path string) {
+	if inGit(path) {
+		c.Warn("%s opens the cluster to whoever has it, and git would take it along: put the line `%s` into %s, and should it be committed already, `git rm --cached` it",
+			path, ignoreLine(path), filepath.Join(filepath.Dir(path), ".gitignore"))
+	}
 }

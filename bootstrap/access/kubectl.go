@@ -149,15 +149,14 @@ func runChild(cmd *exec.Cmd) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = childPatience
 	err := cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		status := exit.ExitCode()
 		if by, ok := exit.Sys().(syscall.WaitStatus); ok && by.Signaled() {
 			status = 128 + int(by.Signal())
 		}
 		return &ExitError{Status: status}
-	case err != nil:
+	}
+	if err != nil {
 		return fmt.Errorf("running %s: %w", cmd.Path, err)
 	}
 	return nil
@@ -206,8 +205,7 @@ func (c *Cluster) kubectlThere(ctx context.Context, k KubectlOptions) error {
 		Stdin:  io.MultiReader(strings.NewReader(fmt.Sprintf("%s\n%d\n", k.encodedArgs(), len(archive))), bytes.NewReader(archive), k.Stdin),
 		Stdout: forTerminal(k.Stdout), Stderr: forTerminal(k.Stderr),
 	})
-	var exit *remote.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*remote.ExitError](err); ok {
 		if exit.Status == noProgram {
 			if missing := c.clusterMissing(ctx); missing != nil {
 				return missing

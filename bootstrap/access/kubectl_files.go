@@ -36,6 +36,7 @@ func (k KubectlOptions) withFiles() (args []string, archive []byte, err error) {
 		return nil, nil, &reason.UsageError{Message: "kubectl cp would copy from and to the control plane, where kubectl runs: install kubectl on this machine, or pass it through: `kgpu kubectl -- exec -i POD -- tee FILE <FILE`"}
 	}
 	f := files{}
+	f.tar = tar.NewWriter(&f.buffer)
 	args = slices.Clone(k.Args)
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
 		flag, value, joined := strings.Cut(args[i], "=")
@@ -63,7 +64,7 @@ func (k KubectlOptions) withFiles() (args []string, archive []byte, err error) {
 	if f.sent == 0 || f.err != nil {
 		return args, nil, f.err
 	}
-	if err := f.writer().Close(); err != nil {
+	if err := f.tar.Close(); err != nil {
 		return nil, nil, err
 	}
 	return args, f.buffer.Bytes(), nil
@@ -90,13 +91,6 @@ type files struct {
 	err    error
 }
 
-func (f *files) writer() *tar.Writer {
-	if f.tar == nil {
-		f.tar = tar.NewWriter(&f.buffer)
-	}
-	return f.tar
-}
-
 // send packs what the value of a flag names, and returns the value as it is there.
 func (f *files) send(value string, list, keyed, manifests bool) string {
 	names, key := []string{value}, ""
@@ -121,7 +115,7 @@ func (f *files) send(value string, list, keyed, manifests bool) string {
 			f.err = f.add(name, at)
 			continue
 		}
-		if f.err = f.writer().WriteHeader(&tar.Header{Name: at, Mode: 0o700, Typeflag: tar.TypeDir}); f.err != nil {
+		if f.err = f.tar.WriteHeader(&tar.Header{Name: at, Mode: 0o700, Typeflag: tar.TypeDir}); f.err != nil {
 			continue
 		}
 		f.err = filepath.WalkDir(name, func(p string, d fs.DirEntry, err error) error {
@@ -155,9 +149,9 @@ func (f *files) add(name, at string) error {
 	if f.buffer.Len()+len(text) > maxSent {
 		return reason.Usagef("kubectl runs on the control plane, and more than %d MiB would have to be sent there with %s: name single files, or install kubectl on this machine", maxSent>>20, name)
 	}
-	err = f.writer().WriteHeader(&tar.Header{Name: at, Mode: 0o600, Size: int64(len(text))})
+	err = f.tar.WriteHeader(&tar.Header{Name: at, Mode: 0o600, Size: int64(len(text))})
 	if err == nil {
-		_, err = f.writer().Write(text)
+		_, err = f.tar.Write(text)
 	}
 	return err
 }

@@ -50,11 +50,7 @@ func CUDAToolkits() []CUDA { return cudaToolkits }
 
 // LookupCUDA returns the release with this version, such as 12.9.
 func LookupCUDA(version string) (CUDA, bool) {
-	i := slices.IndexFunc(cudaToolkits, func(c CUDA) bool { return c.Version == version })
-	if i < 0 {
-		return CUDA{}, false
-	}
-	return cudaToolkits[i], true
+	return find(cudaToolkits, func(c CUDA) bool { return c.Version == version })
 }
 
 // NearestCUDA is the version that is closest to another one; empty: that is no version.

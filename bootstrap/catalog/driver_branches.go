@@ -72,12 +72,7 @@ func DriverBranches() []int {
 
 // LookupDriverBranch returns the branch with this number.
 func LookupDriverBranch(number int) (DriverBranch, bool) {
-	for _, b := range driverBranches {
-		if b.Number == number {
-			return b, true
-		}
-	}
-	return DriverBranch{}, false
+	return find(driverBranches, func(b DriverBranch) bool { return b.Number == number })
 }
 
 // Ended reports whether the branch had got its last fixes when the catalog was made.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	_ "embed" // the table
 	"fmt"
 	"maps"
@@ -40,15 +41,9 @@ func parseGate(columns []string) (string, GateStage, error) {
 	if len(columns) != 6 {
 		return "", GateStage{}, fmt.Errorf("%d columns", len(columns))
 	}
-	from, err := strconv.Atoi(columns[4])
-	if err != nil {
-		return "", GateStage{}, err
-	}
-	to, err := strconv.Atoi(columns[5])
-	if err != nil {
-		return "", GateStage{}, err
-	}
-	return columns[0], GateStage{columns[1], columns[2] == "on", columns[3] == "locked", from, to}, nil
+	from, noFrom := strconv.Atoi(columns[4])
+	to, noTo := strconv.Atoi(columns[5])
+	return columns[0], GateStage{columns[1], columns[2] == "on", columns[3] == "locked", from, to}, cmp.Or(noFrom, noTo)
 }
 
 // Gate returns what a feature gate is in a version, and whether the version has it at all: Kubernetes' programs do not start
@@ -61,9 +56,6 @@ func Gate(name string, v Version) (GateStage, bool) {
 	}
 	return GateStage{}, false
 }
-
-// GateHistory returns the stages of a feature gate, oldest first; none when no version has it.
-func GateHistory(name string) []GateStage { return slices.Clone(gates()[name]) }
 
 // GateVersions says in which versions a feature gate exists: "1.6 to 1.10", "1.18", "1.36 and newer"; empty when there is no such gate.
 func GateVersions(name string) string {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -59,10 +60,7 @@ var gpus = sync.OnceValue(func() map[string]GPU {
 		}
 		id, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		chip, name, _ := strings.Cut(rest, " ")
-		if name == "" {
-			name = chip
-		}
-		all[id] = GPU{ID: id, Chip: chip, Name: name, Architecture: architectures[chip[:2]]}
+		all[id] = GPU{ID: id, Chip: chip, Name: cmp.Or(name, chip), Architecture: architectures[chip[:2]]}
 	}
 	return all
 })

@@ -1,6 +1,9 @@
 package catalog
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // GPUResource is what pods ask for when they want a card of the device plugin.
 const GPUResource = "nvidia.com/gpu"
@@ -57,10 +60,7 @@ func NotebookImage(f Framework, version string) string {
 	if !ok {
 		return ""
 	}
-	if version == "" {
-		version = n.version
-	}
-	return n.before + version + n.after
+	return n.before + cmp.Or(version, n.version) + n.after
 }
 
 // NotebookHosts reports whether the image of a framework is made for processors of this kind, in dpkg's word.

@@ -21,12 +21,7 @@ var releases = []Release{
 
 // LookupRelease returns the release with this name; false: kgpu does not know it.
 func LookupRelease(name string) (Release, bool) {
-	for _, r := range releases {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return Release{}, false
+	return find(releases, func(r Release) bool { return r.Name == name })
 }
 
 // Ended reports whether the release had got its last updates when the catalog was made: nobody tries it any more.

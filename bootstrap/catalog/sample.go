@@ -1,10 +1,14 @@
 package catalog
 
+import "slices"
+
 // Sample is vectorAdd, the sample of CUDA that adds two vectors on a card, compares the sums with the processor's, and says "Test
 // PASSED" and ends with 0 only where they are equal. Its image has a shell, and what the driver brings comes from the host.
 type Sample struct {
 	Image   string
 	Program string // its path in the image
+
+	driver int // the oldest branch that runs it
 }
 
 // samples, newest first. No image suits every driver: a program runs from CUDA's least driver of its major version on, and has
@@ -22,30 +26,17 @@ type Sample struct {
 // github.com/NVIDIA/cuda-samples, the Makefile of vectorAdd at v11.6 and v12.0 (SMS), and issue 384 (12.5.0 was the newest tag in
 // August 2025); kubernetes/kubernetes, test/images/nvidia-cuda/Dockerfile of 1.7; CUDA compatibility guide, "Minor Version
 // Compatibility" (525 for 12.x, 450 for 11.x).
-var samples = []struct {
-	driver int // the oldest branch that runs it
-	Sample
-}{
-	{525, Sample{"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", "/cuda-samples/vectorAdd"}},
-	{450, Sample{"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04", "/cuda-samples/vectorAdd"}},
-	{0, Sample{"registry.k8s.io/cuda-vector-add:v0.1", "/usr/local/cuda/samples/0_Simple/vectorAdd/vectorAdd"}},
+var samples = []Sample{
+	{"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", "/cuda-samples/vectorAdd", 525},
+	{"nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04", "/cuda-samples/vectorAdd", 450},
+	{"registry.k8s.io/cuda-vector-add:v0.1", "/usr/local/cuda/samples/0_Simple/vectorAdd/vectorAdd", 0},
 }
 
 // SampleOf is the sample that a driver of this branch runs.
 func SampleOf(branch int) Sample {
-	for _, s := range samples {
-		if branch >= s.driver {
-			return s.Sample
-		}
-	}
-	return samples[len(samples)-1].Sample
+	s, _ := find(samples, func(s Sample) bool { return branch >= s.driver })
+	return s
 }
 
 // Samples lists them all, newest first.
-func Samples() []Sample {
-	var out []Sample
-	for _, s := range samples {
-		out = append(out, s.Sample)
-	}
-	return out
-}
+func Samples() []Sample { return slices.Clone(samples) }

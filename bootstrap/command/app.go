@@ -44,12 +44,15 @@ func Group(title string, commands ...*cli.Command) []*cli.Command {
 	return commands
 }
 
-// prepare gives commands, and those below them, what all have: examples, and a word about mistyped options.
+// prepare gives commands, and those below them, what all have: examples, and a word about wrong options and arguments.
 func prepare(commands []*cli.Command, parent string) {
 	for _, command := range commands {
 		name := parent + " " + command.Name
 		if command.UsageText == "" {
 			command.UsageText = exampleLines(name)
+		}
+		if command.ArgsUsage == "" && len(command.Subcommands) == 0 {
+			command.Before = noArguments
 		}
 		command.OnUsageError = usageError(name, &command.Flags)
 		command.HideHelpCommand = len(command.Subcommands) == 0 // help, and h, may be the name of a host
@@ -69,7 +72,7 @@ func general(c *cli.Context) error {
 		cli.ShowVersion(c)
 		return nil
 	case word != "" && !(asked && (word == "help" || asksForHelp(word))):
-		return usagef("no command %q.%s (kgpu --help lists them)", word, cmp.Or(meant(word), nearest.Hint(word, commandNames(c.App.Commands))))
+		return usagef("no command %q.%s (kgpu --help lists them)", word, cmp.Or(meant(word), nearest.Hint(word, commandNames(c.App.VisibleCommands()))))
 	}
 	if err := cli.ShowAppHelp(c); err != nil || asked {
 		return err
@@ -79,9 +82,7 @@ func general(c *cli.Context) error {
 
 func commandNames(commands []*cli.Command) (names []string) {
 	for _, command := range commands {
-		if !command.Hidden {
-			names = append(names, command.Name)
-		}
+		names = append(names, command.Name)
 	}
 	return names
 }

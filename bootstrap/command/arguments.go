@@ -84,3 +84,11 @@ func noFiles(c *cli.Context) error {
 	}
 	return nil
 }
+
+// noArguments refuses arguments where a command takes none.
+func noArguments(c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef("kgpu %s takes no arguments: %q", commandName(c), c.Args().Slice())
+	}
+	return nil
+}

@@ -1,13 +1,22 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"kgpu.dev/kgpu/bootstrap/history"
+	"kgpu.dev/kgpu/bootstrap/plan"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/schema"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // completeWord is the first argument with which the scripts of kgpu completion ask what a word may become. It is not one of the
@@ -87,7 +96,7 @@ func (t *typed) readOption(word string) {
 	first := flag.Names()[0]
 	t.used[first] = true
 	switch {
-	case !takesValue(flag):
+	case !documented(flag).TakesValue():
 	case given:
 		t.values[first] = append(t.values[first], value)
 	default:
@@ -110,11 +119,6 @@ func (t *typed) flag(name string) cli.Flag {
 	return t.flags()[i]
 }
 
-func takesValue(flag cli.Flag) bool {
-	f, ok := flag.(cli.DocGenerationFlag)
-	return ok && f.TakesValue()
-}
-
 // candidates are what the current word may become, before the shell's choice of those that begin like it.
 func (t *typed) candidates() []candidate {
 	switch {
@@ -129,18 +133,16 @@ func (t *typed) candidates() []candidate {
 		}
 		return t.options()
 	case t.command == nil && (len(t.args) == 0 || t.args[0] == "help" && len(t.args) == 1):
-		return commandCandidates(t.app.Commands)
+		return commandCandidates(t.app.VisibleCommands())
 	case t.command == nil:
 		return nil
 	}
-	return slices.Concat(commandCandidates(t.command.Subcommands), t.arguments())
+	return slices.Concat(commandCandidates(t.command.VisibleCommands()), t.arguments())
 }
 
 func commandCandidates(commands []*cli.Command) (out []candidate) {
 	for _, command := range commands {
-		if !command.Hidden {
-			out = append(out, candidate{command.Name, command.Usage})
-		}
+		out = append(out, candidate{command.Name, command.Usage})
 	}
 	return out
 }
@@ -152,10 +154,7 @@ func (t *typed) options() (out []candidate) {
 		if t.used[flag.Names()[0]] && !again {
 			continue
 		}
-		usage := ""
-		if f, ok := flag.(cli.DocGenerationFlag); ok {
-			_, usage = placeholder(f.GetUsage())
-		}
+		_, usage := placeholder(documented(flag).GetUsage())
 		for _, name := range flag.Names() {
 			if len(name) > 1 {
 				out = append(out, candidate{dashes(name), usage})
@@ -167,13 +166,7 @@ func (t *typed) options() (out []candidate) {
 
 // optionValues are those that the word in the option's usage stands for, with a prefix.
 func (t *typed) optionValues(flag cli.Flag, prefix string) []candidate {
-	f, ok := flag.(cli.DocGenerationFlag)
-	if !ok {
-		return nil
-	}
-	word, usage := placeholder(f.GetUsage())
-	out := t.kind(word, usage)
-	out = without(out, t.values[flag.Names()[0]])
+	out := without(t.kind(placeholder(documented(flag).GetUsage())), t.values[flag.Names()[0]])
 	for i := range out {
 		if out[i].word != fileNames {
 			out[i].word = prefix + out[i].word
@@ -213,3 +206,87 @@ func without(candidates []candidate, there []string) []candidate {
 
 // formats are the words for formats that a usage may name.
 var formats = regexp.MustCompile(`\b(text|json|yaml|wide|table)\b`)
+
+// kind are the words that the help's word for an argument or a value stands for. What the help says is therefore what is
+// completed, for every command that uses the same words. The usage names the formats where the word is FORMAT.
+func (t *typed) kind(word, usage string) []candidate {
+	switch word {
+	case "INVENTORY", "FILE", "FOLDER", "PATH":
+		return []candidate{{word: fileNames}}
+	case "HOST":
+		return t.hosts()
+	case "ID", "STEP":
+		return plain(plan.Kinds.IDs())
+	case "REASON":
+		var out []candidate
+		for _, r := range reason.Table() {
+			out = append(out, candidate{string(r.ID), r.Advice})
+		}
+		return out
+	case "RUN":
+		return plain(t.runs())
+	case "SHELL":
+		return plain(shellNames)
+	case "SCHEMA":
+		return plain(append([]string{"inventory"}, schema.Names()...))
+	case "FORMAT":
+		return plain(slices.Compact(slices.Sorted(slices.Values(formats.FindAllString(usage, -1)))))
+	}
+	return nil
+}
+
+func plain(words []string) (out []candidate) {
+	for _, word := range words {
+		out = append(out, candidate{word: word})
+	}
+	return out
+}
+
+// inventory is the one that the command would read; nil: there is none, or none that is valid.
+func (t *typed) inventory() *inventory.Inventory {
+	path := ""
+	if given := t.values["inventory"]; len(given) > 0 {
+		path = given[len(given)-1]
+	}
+	if t.command.ArgsUsage == inventoryArgument && len(t.args) == 1 {
+		path = t.args[0]
+	}
+	inv, _ := inventory.Load(cmp.Or(path, os.Getenv(inventoryVariable), usualInventory), inventory.Options{})
+	return inv
+}
+
+func (t *typed) hosts() (out []candidate) {
+	inv := t.inventory()
+	if inv == nil {
+		return nil
+	}
+	for _, h := range inv.Hosts {
+		what := string(h.Role)
+		if h.Name != "" {
+			what += " " + h.Address
+		}
+		out = append(out, candidate{h.ID(), what})
+	}
+	return out
+}
+
+// runs are the names of the runs' folders, the newest first: of the inventory's cluster, or of all where there is none.
+func (t *typed) runs() (out []string) {
+	root, err := history.Root()
+	if err != nil {
+		return nil
+	}
+	cluster := "*"
+	if inv := t.inventory(); inv != nil {
+		cluster = inv.Cluster
+	}
+	folders, err := filepath.Glob(filepath.Join(root, cluster, "[0-9]*"))
+	if err != nil {
+		return nil
+	}
+	for _, folder := range folders {
+		out = append(out, filepath.Base(folder))
+	}
+	slices.SortFunc(out, func(a, b string) int { return strings.Compare(b, a) })
+	return out
+}

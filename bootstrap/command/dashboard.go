@@ -26,10 +26,6 @@ func Dashboard() *cli.Command {
 }
 
 func dashboard(c *cli.Context) error {
-	d, err := doorOptions(c)
-	if err != nil {
-		return err
-	}
 	if c.Bool("remove") && (c.Bool("admin") || c.IsSet("port")) {
 		return usagef("--remove goes neither with --admin nor with --port")
 	}
@@ -39,8 +35,9 @@ func dashboard(c *cli.Context) error {
 			return err
 		})
 	}
+	d := doorOptions(c)
 	d.Admin = c.Bool("admin")
-	err = story(c, func(o bootstrap.Options, t *terminal) (err error) {
+	err := story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		t.ended, err = ended(bootstrap.Dashboard(c.Context, o, d.Admin))
 		return err
 	})

@@ -37,7 +37,7 @@ func Doctor() *cli.Command {
 var doctorFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "fix", Usage: "repair what can be repaired safely, after asking"},
 	&cli.BoolFlag{Name: "install-watch", Usage: "check the cards on the nodes themselves, every minute"},
-	&cli.IntFlag{Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1},
+	unavailableFlag,
 }
 
 // Doctor's answers that something was found.
@@ -51,11 +51,8 @@ func examine(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	asJSON, err := wantsJSON(c)
-	if err == nil {
-		err = checkDoctor(c, asJSON)
-	}
-	if err != nil {
+	asJSON := inJSON(c)
+	if err := checkDoctor(c, asJSON); err != nil {
 		return err
 	}
 	out, kind := c.App.Writer, report.Detect(os.Stdout)
@@ -121,7 +118,7 @@ func checkDoctor(c *cli.Context, asJSON bool) error {
 			return usagef("--ignore %s: no finding is called so", id)
 		}
 	}
-	return checkUnavailable(c)
+	return nil
 }
 
 // acting lets what do runs on hosts be shown, leave a folder, and be interrupted as other stories are.

@@ -1,7 +1,5 @@
 package command
 
-import "strings"
-
 // examples are one or two lines for each command, as a person types them. --help shows them, and so does the man page.
 var examples = map[string][]string{
 	"kgpu init":          {"kgpu init --user ubuntu 10.0.0.10 '10.0.0.[11-12]'", "kgpu init --file lab.yaml ubuntu@gpu1.lab:2222 ubuntu@gpu2.lab"},
@@ -37,10 +35,9 @@ var examples = map[string][]string{
 	"kgpu man":           {"kgpu man > kgpu.1"},
 }
 
-func exampleLines(command string) string {
-	var b strings.Builder
+func exampleLines(command string) (text string) {
 	for _, line := range examples[command] {
-		b.WriteString(line + "\n")
+		text += line + "\n"
 	}
-	return b.String()
+	return text
 }

@@ -22,11 +22,7 @@ func explain(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef("one reason at a time, not %d: %q", c.NArg(), c.Args().Slice())
 	}
-	json, err := wantsJSON(c)
-	if err != nil {
-		return err
-	}
-	return explainWord(c.App.Writer, c.Args().First(), json)
+	return explainWord(c.App.Writer, c.Args().First(), inJSON(c))
 }
 
 // explainWord writes what a reason means, or an exit status, for a person or as JSON. Without a word it writes about all reasons.

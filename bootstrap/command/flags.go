@@ -28,16 +28,34 @@ var (
 		&cli.StringSliceFlag{Name: "skip", Usage: "leave out steps with this `ID` or pattern (may be repeated)"},
 		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
 		&cli.BoolFlag{Name: "adopt", Usage: "take over control planes and nodes that were made by hand with kubeadm, as they are, where they fit the inventory; remove what former pod networks left on fresh hosts"},
-		&cli.IntFlag{Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1},
+		unavailableFlag,
+	}
+	unavailableFlag = &cli.IntFlag{
+		Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1,
+		Action: func(_ *cli.Context, n int) error {
+			if n < 1 {
+				return usagef("--max-unavailable is at least 1, not %d", n)
+			}
+			return nil
+		},
+	}
+	portFlag = &cli.IntFlag{
+		Name: "port", Usage: "`PORT` of this machine that leads there (default: a free one)",
+		Action: func(_ *cli.Context, port int) error {
+			if port < 0 || port > 65535 {
+				return usagef("--port is 1 to 65535, not %d", port)
+			}
+			return nil
+		},
 	}
 	formatFlags = []cli.Flag{
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text or json", Value: "text"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text or json", Value: "text", Action: textOrJSON},
 	}
 	bundleFlags = []cli.Flag{
 		&cli.StringFlag{Name: "file", Usage: "write to `FILE` (default: kgpu-support-CLUSTER-TIME.tar.gz here); a file that is there stays", TakesFile: true},
 	}
 	outputFlags = []cli.Flag{
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text", Action: textOrJSON},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show the output of every step"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 	}
@@ -48,3 +66,13 @@ var (
 		&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 	}
 )
+
+func textOrJSON(_ *cli.Context, format string) error {
+	if format != "text" && format != "json" {
+		return usagef("--output is text or json, not %q", format)
+	}
+	return nil
+}
+
+// inJSON reports whether --output says json.
+func inJSON(c *cli.Context) bool { return c.String("output") == "json" }

@@ -37,10 +37,7 @@ func printHelp(w io.Writer, _ string, about any) {
 func appHelp(b *strings.Builder, app *cli.App) {
 	fmt.Fprintf(b, "%s: %s\n", app.Name, app.Usage)
 	group := ""
-	for _, command := range app.Commands {
-		if command.Hidden {
-			continue
-		}
+	for _, command := range app.VisibleCommands() {
 		if command.Category != group {
 			group = command.Category
 			fmt.Fprintf(b, "\n%s\n", group)
@@ -77,9 +74,9 @@ func printFirstStep(w io.Writer) error {
 
 func commandHelp(b *strings.Builder, command *cli.Command) {
 	b.WriteString(command.HelpName)
-	below := commandNames(command.Subcommands)
+	below := commandsBelow(command)
 	switch doesItself := slices.ContainsFunc(command.Flags, func(f cli.Flag) bool { return f.Names()[0] != "help" }); {
-	case len(below) == 0 || len(below) == 1 && below[0] == "help":
+	case len(below) == 0:
 	case doesItself:
 		b.WriteString(" [COMMAND]")
 	default:
@@ -101,14 +98,9 @@ func commandHelp(b *strings.Builder, command *cli.Command) {
 			b.WriteString("  " + line)
 		}
 	}
-	first := true
-	for _, sub := range command.Subcommands {
-		if sub.Hidden || sub.Name == "help" { // the library's own
-			continue
-		}
-		if first {
+	for i, sub := range below {
+		if i == 0 {
 			b.WriteString("\nCommands\n")
-			first = false
 		}
 		row(b, appColumn, sub.Name, sub.Usage)
 	}
@@ -118,6 +110,11 @@ func commandHelp(b *strings.Builder, command *cli.Command) {
 		}
 		option(b, flag)
 	}
+}
+
+// commandsBelow are those of a command, without the library's own.
+func commandsBelow(command *cli.Command) []*cli.Command {
+	return slices.DeleteFunc(command.VisibleCommands(), func(sub *cli.Command) bool { return sub.Name == "help" })
 }
 
 // option is a row about a flag: how it is typed, what it does, its default and its variable.
@@ -130,19 +127,19 @@ func option(b *strings.Builder, flag cli.Flag) {
 			long = "--" + name
 		}
 	}
-	f, ok := flag.(cli.DocGenerationFlag)
-	if !ok {
-		return
-	}
-	word, usage := described(f)
-	if f.TakesValue() {
+	word, usage := described(flag)
+	if documented(flag).TakesValue() {
 		long += " " + word
 	}
 	row(b, 25, short+long, usage)
 }
 
+// documented is a flag with what is said about it, as every one of the library's has.
+func documented(flag cli.Flag) cli.DocGenerationFlag { return flag.(cli.DocGenerationFlag) }
+
 // described is the word for a flag's value, and what the flag does, with its default, unless that is told in words, and its variable.
-func described(f cli.DocGenerationFlag) (word, usage string) {
+func described(flag cli.Flag) (word, usage string) {
+	f := documented(flag)
 	word, usage = placeholder(f.GetUsage())
 	if value := strings.Trim(f.GetValue(), `"`); f.TakesValue() && value != "" && value != "[]" && !strings.Contains(usage, "(default: ") {
 		usage += " (default: " + value + ")"
@@ -174,23 +171,5 @@ func row(b *strings.Builder, column int, name, text string) {
 	b.WriteString(wrapped(text, column+2) + "\n")
 }
 
-// wrapped breaks text, which begins in a column, into lines that fit; the others begin in the same column.
-func wrapped(text string, column int) string {
-	var b strings.Builder
-	at := column
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > helpWidth:
-			b.WriteString("\n" + strings.Repeat(" ", column))
-			at = column
-		default:
-			b.WriteString(" ")
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	return b.String()
-}
+// wrapped breaks text, which begins in a column, into lines that fit.
+func wrapped(text string, column int) string { return report.Hang(text, column, helpWidth) }

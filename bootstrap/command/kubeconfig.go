@@ -33,11 +33,6 @@ func kubeconfig(c *cli.Context) error {
 	case c.IsSet("port") && !c.Bool("tunnel"):
 		return usagef("--port goes with --tunnel")
 	}
-	for _, check := range []func(*cli.Context) error{noArguments, checkPort} {
-		if err := check(c); err != nil {
-			return err
-		}
-	}
 	return standardError(c, report.Normal, func(o session.Options) error {
 		return access.Kubeconfig(c.Context, o, access.KubeconfigOptions{
 			File: c.String("file"), Merge: c.Bool("merge"), Use: c.Bool("use"), Tunnel: c.Bool("tunnel"), Port: c.Int("port"), Out: c.App.Writer,

@@ -16,9 +16,6 @@ func Man() *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print kgpu's page of the manual",
 		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
 			_, err := c.App.Writer.Write(md2man.Render([]byte(manual(c.App))))
 			return err
 		},
@@ -46,10 +43,7 @@ Every command takes ./inventory.yaml when no other file is named. After a failur
 
 `, app.Name, app.Version, app.Usage)
 	group := ""
-	for _, command := range app.Commands {
-		if command.Hidden {
-			continue
-		}
+	for _, command := range app.VisibleCommands() {
 		if command.Category != group {
 			group = command.Category
 			fmt.Fprintf(&b, "# %s\n\n", strings.ToUpper(group))
@@ -100,24 +94,21 @@ func manualOf(b *strings.Builder, parent string, command *cli.Command) {
 		b.WriteString("```\n" + command.UsageText + "```\n\n")
 	}
 	for _, flag := range command.Flags {
-		f, ok := flag.(cli.DocGenerationFlag)
-		if !ok || slices.Contains(flag.Names(), "help") {
+		if slices.Contains(flag.Names(), "help") {
 			continue
 		}
 		var names []string
 		for _, n := range flag.Names() {
 			names = append(names, "**"+dashes(n)+"**")
 		}
-		word, usage := described(f)
-		if f.TakesValue() {
+		word, usage := described(flag)
+		if documented(flag).TakesValue() {
 			names[len(names)-1] += " *" + word + "*"
 		}
 		fmt.Fprintf(b, "%s\n: %s\n\n", strings.Join(names, ", "), manualText(usage))
 	}
-	for _, sub := range command.Subcommands {
-		if !sub.Hidden && sub.Name != "help" {
-			manualOf(b, name, sub)
-		}
+	for _, sub := range commandsBelow(command) {
+		manualOf(b, name, sub)
 	}
 }
 

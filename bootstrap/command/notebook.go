@@ -22,10 +22,7 @@ func Notebook() *cli.Command {
 }
 
 func notebook(c *cli.Context) error {
-	d, err := doorOptions(c)
-	if err != nil {
-		return err
-	}
+	d := doorOptions(c)
 	do := access.OpenNotebook
 	if c.Bool("stop") {
 		if c.Bool("open") || c.IsSet("port") {
@@ -42,14 +39,6 @@ func notebook(c *cli.Context) error {
 	})
 }
 
-func doorOptions(c *cli.Context) (access.OpenOptions, error) {
-	json, err := wantsJSON(c)
-	d := access.OpenOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: json}
-	if err != nil {
-		return d, err
-	}
-	if err := noArguments(c); err != nil {
-		return d, err
-	}
-	return d, checkPort(c)
+func doorOptions(c *cli.Context) access.OpenOptions {
+	return access.OpenOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: inJSON(c)}
 }

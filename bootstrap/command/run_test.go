@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
 	"kgpu.dev/kgpu/bootstrap/access"
 )
 

@@ -54,18 +54,11 @@ func FormerNames() []*cli.Command {
 }
 
 func listRuns(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
-	json, err := wantsJSON(c)
-	if err != nil {
-		return err
-	}
 	most := newestRuns
 	if c.Bool("all") {
 		most = 0
 	}
-	return records.Runs(c.App.Writer, c.String("cluster"), most, json, time.Now())
+	return records.Runs(c.App.Writer, c.String("cluster"), most, inJSON(c), time.Now())
 }
 
 func showRun(c *cli.Context) error {
@@ -80,4 +73,49 @@ func oneRun(c *cli.Context) error {
 		return usagef("one run at a time, not %d: %q", c.NArg(), c.Args().Slice())
 	}
 	return nil
+}
+
+// runLogs is kgpu runs logs.
+func runLogs() *cli.Command {
+	return &cli.Command{
+		Name: "logs", Usage: "print what the steps of a run printed: of the last run in which any began, or of the one whose ID begins so", ArgsUsage: "[RUN|last [HOST [STEP]]]",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "failed", Usage: "only the steps that failed"},
+		},
+		Action: logs,
+	}
+}
+
+func logs(c *cli.Context) error {
+	if c.NArg() > 3 {
+		return usagef("a run, a host and a step, not %q", c.Args().Slice())
+	}
+	return records.Logs(c.App.Writer, c.Args().Get(0), c.Args().Get(1), c.Args().Get(2), c.Bool("failed"))
+}
+
+// runTimeline is kgpu runs timeline.
+func runTimeline() *cli.Command {
+	return &cli.Command{
+		Name: "timeline", Usage: "draw a run as a web page that works offline: hosts, steps, waits and the critical path", ArgsUsage: "[RUN|last|PATH]",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "file", Usage: "write the page to `FILE`, - for standard output (default: timeline.html in the run's folder)", TakesFile: true},
+			&cli.BoolFlag{Name: "open", Usage: "open the page in the browser"},
+			&cli.StringFlag{Name: "trace", Usage: "write a trace in the format of Chrome and Perfetto to `FILE` instead, - for standard output", TakesFile: true},
+		},
+		Action: timeline,
+	}
+}
+
+func timeline(c *cli.Context) error {
+	if err := oneRun(c); err != nil {
+		return err
+	}
+	o := records.TimelineOptions{Run: c.Args().First(), Page: c.String("file"), Trace: c.String("trace"), Open: c.Bool("open"), Out: c.App.Writer}
+	switch {
+	case o.Trace != "" && (o.Page != "" || o.Open):
+		return usagef("--trace goes with neither --file nor --open: one picture at a time")
+	case o.Open && o.Page == "-":
+		return usagef("--open wants a file, not standard output")
+	}
+	return records.Timeline(o)
 }

@@ -66,7 +66,7 @@ func showStatus(c *cli.Context) error {
 	err = bootstrap.Status(c.Context, options(c, inv, event.Discard), every, func(r *status.Report) error {
 		well = r.Well
 		s := &screen{out: c.App.Writer}
-		_, s.height = terminalSize(os.Stdout) // it may be another now
+		_, s.height, _ = term.GetSize(int(os.Stdout.Fd())) // it may be another now; below zero: this is no terminal
 		switch {
 		case every == 0 || !people:
 			return print(s.out, r)
@@ -93,29 +93,14 @@ var statusFormats = map[string]func(w io.Writer, r *status.Report) error{
 	"yaml": report.StatusYAML,
 }
 
-// terminalSize is in columns and lines; zero: it is no terminal.
-func terminalSize(f *os.File) (width, height int) {
-	width, height, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0, 0
-	}
-	return width, height
-}
-
 // screen is a terminal on which one picture takes the place of another.
 type screen struct {
 	out    io.Writer
 	height int
 }
 
-// Control sequences of ECMA-48. What is on the screen is overwritten and not erased before, or it would flicker.
-const (
-	home      = "\x1b[H"
-	eraseLine = "\x1b[K"
-	eraseRest = "\x1b[J"
-)
-
-// draw shows the report at the top of the screen, as much of it as there is room for.
+// draw shows the report at the top of the screen, as much of it as there is room for. What is on the screen is overwritten
+// and not erased before, or it would flicker.
 func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Writer, *status.Report) error) error {
 	text := &report.Sheet{As: report.LookOf(s.out)}
 	text.As.Width = max(text.As.Width-1, 0) // the last column stays free: a character there would be erased with the rest of the line
@@ -131,7 +116,8 @@ func (s *screen) draw(r *status.Report, every time.Duration, print func(io.Write
 		more := len(lines) - room + 1
 		lines = append(lines[:room-1], clipped("… "+plural.Of(more, "more line")+": without --watch there is room for all", text.As.Width))
 	}
-	_, err := io.WriteString(s.out, home+strings.Join(lines, eraseLine+"\n")+eraseLine+"\n"+eraseRest)
+	const end = ansi.EraseLineRight + "\n"
+	_, err := io.WriteString(s.out, ansi.CursorHomePosition+strings.Join(lines, end)+end+ansi.EraseScreenBelow)
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/status"
@@ -85,9 +87,9 @@ func TestScreen(t *testing.T) {
 		if err := s.draw(seen, 5*time.Second, lines(rows)); err != nil {
 			t.Fatal(err)
 		}
-		picture, whole := strings.CutPrefix(out.String(), home)
-		picture, rest := strings.CutSuffix(picture, eraseRest)
-		got := strings.Split(picture, eraseLine+"\n")
+		picture, whole := strings.CutPrefix(out.String(), ansi.CursorHomePosition)
+		picture, rest := strings.CutSuffix(picture, ansi.EraseScreenBelow)
+		got := strings.Split(picture, ansi.EraseLineRight+"\n")
 		if !whole || !rest || len(got) != len(want)+2 || strings.Join(got[2:], "|") != strings.Join(want, "|") {
 			t.Errorf("%d lines: %q", rows, out.String())
 		}

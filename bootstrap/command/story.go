@@ -19,6 +19,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/history"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/records"
@@ -128,23 +129,15 @@ func options(c *cli.Context, inv *inventory.Inventory, events event.Sink) bootst
 	}
 }
 
-// wantsJSON reports whether --output says json.
-func wantsJSON(c *cli.Context) (bool, error) {
-	switch format := c.String("output"); format {
-	case "text":
-		return false, nil
-	case "json":
-		return true, nil
-	default:
-		return false, usagef("--output is text or json, not %q", format)
+// standardError is where commands say what they do whose standard output is something else's, such as kubectl's.
+func standardError(c *cli.Context, detail report.Detail, tell func(session.Options) error) error {
+	inv, err := load(c)
+	if err != nil {
+		return err
 	}
-}
-
-func checkUnavailable(c *cli.Context) error {
-	if n := c.Int("max-unavailable"); c.IsSet("max-unavailable") && n < 1 {
-		return usagef("--max-unavailable is at least 1, not %d", n)
-	}
-	return nil
+	events := report.New(report.Detect(os.Stderr), c.App.ErrWriter, detail)
+	err = tell(options(c, inv, events).Options)
+	return errors.Join(err, events.Close())
 }
 
 // story loads the inventory, sets up the report and tells a command's story.
@@ -158,9 +151,6 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 			return usagef("--ignore %s: there is no such reason; preflight prints them in brackets", id)
 		}
 	}
-	if err := checkUnavailable(c); err != nil {
-		return err
-	}
 	if err := plan.Kinds.Check(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
 		return err
 	}
@@ -168,9 +158,7 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 		return err
 	}
 	t := &terminal{out: c.App.Writer, kind: report.Detect(os.Stdout)}
-	if json, err := wantsJSON(c); err != nil {
-		return err
-	} else if json {
+	if inJSON(c) {
 		t.kind = report.JSON
 	}
 	switch {
@@ -229,15 +217,54 @@ const misused = "USAGE"
 
 // outcome is the result's reason: ok, or the ID of the failure, or the first of several.
 func outcome(err error) string {
-	var usage *reason.UsageError
-	if all := reason.All(err); len(all) > 0 {
-		return string(all[0].ID)
-	}
+	all := reason.All(err)
+	_, usage := errors.AsType[*reason.UsageError](err)
 	switch {
+	case len(all) > 0:
+		return string(all[0].ID)
 	case err == nil:
 		return "ok"
-	case errors.As(err, &usage):
+	case usage:
 		return misused
 	}
 	return "INTERNAL"
+}
+
+// recorded are the commands whose runs leave a folder: those that run steps. doctor does where its flags say so.
+var recorded = []string{"up", "add-worker", "remove-worker", "reset", "smoke", "dashboard", "user create", "user delete"}
+
+// recording is a report that is recorded, too.
+type recording struct {
+	report.Sink
+	recorder *history.Recorder
+}
+
+// Emit shows e and records it.
+func (r recording) Emit(e event.Event) {
+	r.Sink.Emit(e)
+	r.recorder.Emit(e)
+}
+
+// record lets what t tells from now on be recorded, if the command's runs are. The function that it returns ends that.
+func record(c *cli.Context, inv *inventory.Inventory, id string, t *terminal) (ended func(error)) {
+	if !slices.Contains(recorded, commandName(c)) && !c.Bool("fix") && !c.Bool("install-watch") {
+		return func(error) {}
+	}
+	shown := t.Sink
+	warn := func(err error) {
+		shown.Emit(event.Event{Time: time.Now(), Run: id, Kind: event.Warning, Text: err.Error()})
+	}
+	recorder, err := records.Begin(inv, history.Result{Run: id, Command: commandLine(c), Version: c.App.Version}, warn)
+	if err != nil {
+		warn(err)
+		return func(error) {}
+	}
+	t.Sink = recording{shown, recorder}
+	return func(err error) {
+		if outcome(err) == misused {
+			recorder.Discard()
+			return
+		}
+		recorder.End(outcome(err), exitStatus(err))
+	}
 }

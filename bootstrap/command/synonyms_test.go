@@ -16,7 +16,7 @@ func wholeApp() *cli.App {
 
 // Words of other tools lead to what does here what they do there.
 func TestSynonyms(t *testing.T) {
-	commands := commandNames(wholeApp().Commands)
+	commands := commandNames(wholeApp().VisibleCommands())
 	seen := map[string]string{}
 	for command, others := range synonyms {
 		if !slices.Contains(commands, command) {

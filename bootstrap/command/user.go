@@ -13,7 +13,6 @@ import (
 
 // User is kgpu user.
 func User() *cli.Command {
-	format := &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT` of the output: text, or json (one event a line)", Value: "text"}
 	return &cli.Command{
 		Name: "user", Usage: "let others work in the cluster who do not rule it",
 		Action: func(c *cli.Context) error {
@@ -31,15 +30,14 @@ func User() *cli.Command {
 					&cli.IntFlag{Name: "gpus", Usage: "pods in the namespace may have `N` cards at once, of each kind that nodes offer (default: no limit, or the one that there is)"},
 					&cli.IntFlag{Name: "days", Usage: "the certificate is valid for `N` days, or as long as the cluster signs for", Value: 365},
 					&cli.StringFlag{Name: "file", Usage: "write the kubeconfig to `FILE` (default: CLUSTER-NAME.kubeconfig beside the inventory)", TakesFile: true},
-					format,
-				}, outputFlags[1:]), Action: createUser,
+				}, outputFlags), Action: createUser,
 			},
 			{
 				Name: "list", Usage: "list those who may work in the cluster", Flags: slices.Concat(inventoryFlags, sshFlags), Action: listUsers,
 			},
 			{
 				Name: "delete", Usage: "take all rights from a user, and ask the API server what is left; what they made stays", ArgsUsage: "NAME",
-				Flags: slices.Concat(inventoryFlags, connectionFlags, []cli.Flag{format}, outputFlags[1:]), Action: deleteUser,
+				Flags: slices.Concat(inventoryFlags, connectionFlags, outputFlags), Action: deleteUser,
 			},
 		},
 	}
@@ -63,8 +61,7 @@ func createUser(c *cli.Context) error {
 	return story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		uo := bootstrap.UserOptions{Name: name, Namespace: c.String("namespace"), Role: c.String("role"), Days: c.Int("days"), File: c.String("file")}
 		if c.IsSet("gpus") {
-			n := c.Int("gpus")
-			uo.GPUs = &n
+			uo.GPUs = new(c.Int("gpus"))
 		}
 		t.ended, err = ended(bootstrap.CreateUser(c.Context, o, uo))
 		return err
@@ -83,9 +80,6 @@ func deleteUser(c *cli.Context) error {
 }
 
 func listUsers(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	return standardError(c, report.Normal, func(o session.Options) error {
 		users, err := access.Users(c.Context, o)
 		if err != nil {

@@ -3,8 +3,11 @@
 package event
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Kind is what happened.
@@ -96,4 +99,51 @@ func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Event(nil), r.events...)
+}
+
+// Printed is e as a terminal may get it, and so a file that people look at: JSON leaves some control characters as they
+// are.
+func (e Event) Printed() Event {
+	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
+		*field = printable.Text(*field)
+	}
+	if len(e.Plan) > 0 {
+		steps := make([]Planned, len(e.Plan))
+		for i, p := range e.Plan {
+			p.Host, p.Step, p.Title, p.Reason = printable.Text(p.Host), printable.Text(p.Step), printable.Text(p.Title), printable.Text(p.Reason)
+			p.Needs = slices.Clone(p.Needs)
+			for j, need := range p.Needs {
+				p.Needs[j] = Ref{Host: printable.Text(need.Host), Step: printable.Text(need.Step)}
+			}
+			steps[i] = p
+		}
+		e.Plan = steps
+	}
+	return e
+}
+
+// What a host can make a run grow by. An honest host tells a few MiB: what package managers, compilers of drivers and
+// kubeadm print.
+const (
+	MostOfHost = 32 << 20       // bytes that one host may tell a run, and that the folder of the run keeps of it
+	MostOfRun  = 8 * MostOfHost // bytes that the folder of a run has
+	Cost       = 192            // bytes that a line or an event counts for beyond its text
+)
+
+// Budget counts what hosts make grow: the one bound for all that they tell, whatever kind of line or event it is. The zero
+// value is ready, and it is safe for concurrent use.
+type Budget struct {
+	mu    sync.Mutex
+	spent map[string]int
+}
+
+// Spend counts bytes of a host and reports whether it may tell that much in all.
+func (b *Budget) Spend(host string, bytes int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.spent == nil {
+		b.spent = map[string]int{}
+	}
+	b.spent[host] += bytes
+	return b.spent[host] <= MostOfHost
 }

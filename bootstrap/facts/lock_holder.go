@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -45,10 +46,7 @@ func ParseLockHolder(lines []string) (*LockHolder, error) {
 
 // Describe says who it is, from where, since when and doing what; now is the host's clock.
 func (o *LockHolder) Describe(now time.Time) string {
-	text := o.Who
-	if text == "" {
-		text = "somebody"
-	}
+	text := cmp.Or(o.Who, "somebody")
 	if o.From != "" {
 		text += " from " + o.From
 	}

@@ -51,8 +51,8 @@ func ParseNode(fields []string) (n Node, ok bool) {
 	}
 	return Node{
 		Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6], InternalIP: firstWord(f[7]),
-		Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), Capacity: amounts(f[11]), Allocatable: amounts(f[12]),
-		GPULabels: listed(f[13]), Conditions: conditions(f[14]), Since: moment(f[15]), Reason: f[16], Message: f[17], WatchSays: f[18], Kernel: f[19], OS: f[20],
+		Unschedulable: f[8] == "true", Labels: pairs(f[9]), Taints: taints(strings.Fields(f[10])), Capacity: amounts(f[11]), Allocatable: amounts(f[12]),
+		GPULabels: listed(f[13]), Conditions: pairs(f[14]), Since: moment(f[15]), Reason: f[16], Message: f[17], WatchSays: f[18], Kernel: f[19], OS: f[20],
 	}, f[1] != ""
 }
 
@@ -61,15 +61,12 @@ func InLine(escaped string) string {
 	return printable.Line(strings.NewReplacer("\n", " ", "\t", " ").Replace(unescaped(escaped)))
 }
 
-// conditions reads words such as Ready=True; nil: there are none.
-func conditions(words string) map[string]string {
+// pairs reads words such as Ready=True; nil: there are none.
+func pairs(words string) map[string]string {
 	var all map[string]string
 	for word := range strings.FieldsSeq(words) {
-		if all == nil {
-			all = map[string]string{}
-		}
-		kind, status, _ := strings.Cut(word, "=")
-		all[kind] = status
+		key, value, _ := strings.Cut(word, "=")
+		put(&all, key, value)
 	}
 	return all
 }
@@ -85,15 +82,6 @@ func listed(s string) []string {
 func firstWord(s string) string {
 	word, _, _ := strings.Cut(s, " ")
 	return word
-}
-
-func labels(words []string) map[string]string {
-	all := map[string]string{}
-	for _, word := range words {
-		key, value, _ := strings.Cut(word, "=")
-		all[key] = value
-	}
-	return all
 }
 
 // taints reads key=value:Effect; a taint without a value is key:Effect, as kubectl writes it.
@@ -119,14 +107,9 @@ func collect(words string, join func(have, more int) int) map[string]int {
 	var out map[string]int
 	for word := range strings.FieldsSeq(words) {
 		what, much, _ := strings.Cut(word, "=")
-		n, ok := Quantity(much)
-		if !ok {
-			continue
+		if n, ok := Quantity(much); ok {
+			put(&out, what, join(out[what], n))
 		}
-		if out == nil {
-			out = map[string]int{}
-		}
-		out[what] = join(out[what], n)
 	}
 	return out
 }

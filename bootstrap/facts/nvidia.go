@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -87,10 +88,7 @@ func nvidia(a answer, h *Host) error {
 		if !ok {
 			return bad("nvidia-file", line, fmt.Errorf("want two words"))
 		}
-		if n.Files == nil {
-			n.Files = map[string]string{}
-		}
-		n.Files[name] = path
+		put(&n.Files, name, path)
 	}
 	for _, line := range a["gpu"] {
 		g, err := gpu(line)
@@ -107,16 +105,10 @@ func nvidia(a answer, h *Host) error {
 	if n.Features, err = Features(a["gpu-feature"]); err != nil {
 		return err
 	}
-	for key, into := range map[string]*int{"nvidia-smi": &n.SMI, "nouveau": &n.Nouveau.Users} {
-		if !a.has(key) {
-			continue
-		}
-		if *into, err = strconv.Atoi(a.first(key)); err != nil {
-			return bad(key, a.first(key), err)
-		}
-	}
-	n.Nouveau.Loaded = a.has("nouveau")
-	return nil
+	status, noStatus := a.number("nvidia-smi", true)
+	users, noUsers := a.number("nouveau", true)
+	n.SMI, n.Nouveau = int(status), Nouveau{Loaded: a.has("nouveau"), Users: int(users)}
+	return cmp.Or(noStatus, noUsers)
 }
 
 // Features reads what gpu-feature-discovery writes: a line key=value for each label. Without lines it is nil.
@@ -127,10 +119,7 @@ func Features(lines []string) (map[string]string, error) {
 		if !ok {
 			return nil, bad("gpu-feature", line, fmt.Errorf("want key=value"))
 		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[key] = value
+		put(&out, key, value)
 	}
 	return out, nil
 }
@@ -177,4 +166,39 @@ func gpu(line string) (GPU, error) {
 		g.MemoryMiB = size
 	}
 	return g, nil
+}
+
+// CardFabric is how far a card has come with its NVLink fabric, as nvidia-smi -q tells it.
+type CardFabric struct {
+	Address string // as nvidia-smi writes it: 00000000:17:00.0
+	State   string // Completed, In Progress, Not Started; N/A: it has none
+	Status  string // of a state that is Completed: Success, or what went wrong
+}
+
+// Ready reports whether programs can use the card: it has its place in the fabric, or needs none.
+func (c CardFabric) Ready() bool {
+	return c.State == "N/A" || c.State == "Completed" && c.Status == "Success"
+}
+
+// String is the state as nvidia-smi has it.
+func (c CardFabric) String() string { return fmt.Sprintf("State: %s, Status: %s", c.State, c.Status) }
+
+// FabricWaits says of the cards that are not ready how far they are; none: they all are, or nvidia-smi told nothing of it.
+func (n NVIDIA) FabricWaits() []string {
+	var out []string
+	for _, c := range n.Fabric {
+		if !c.Ready() {
+			out = append(out, fmt.Sprintf("card %s: fabric %s", c.Address, c))
+		}
+	}
+	return out
+}
+
+// cardFabric reads a line of facts.sh: address, state and status with tabs between them.
+func cardFabric(line string) (CardFabric, error) {
+	f := strings.Split(line, "\t")
+	if len(f) != 3 {
+		return CardFabric{}, bad("fabric", line, fmt.Errorf("want three fields"))
+	}
+	return CardFabric{Address: f[0], State: f[1], Status: f[2]}, nil
 }

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -83,38 +84,45 @@ func (a answer) first(key string) string {
 	return a[key][0]
 }
 
+// put puts a value into a map that is nil as long as nothing is in it.
+func put[K comparable, V any](into *map[K]V, key K, value V) {
+	if *into == nil {
+		*into = map[K]V{}
+	}
+	(*into)[key] = value
+}
+
 // bad is the error of a value that cannot be read.
 func bad(key, value string, err error) error {
 	const most = 200 // a host may say what it likes, and errors repeat it
 	return fmt.Errorf("the host's answer: %s=%s: %s", key, printable.Short(value, most), printable.Short(err.Error(), most))
 }
 
+// number is the first value of a key as a whole number; zero where the key may be missing, and is.
+func (a answer) number(key string, optional bool) (int64, error) {
+	if optional && !a.has(key) {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(a.first(key), 10, 64)
+	if err != nil {
+		return 0, bad(key, a.first(key), err)
+	}
+	return n, nil
+}
+
 func numbers(a answer, h *Host) error {
 	seconds, fraction, _ := strings.Cut(a.first("now"), ".")
-	s, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
+	s, noSeconds := strconv.ParseInt(seconds, 10, 64)
+	nanos, noFraction := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if err := cmp.Or(noSeconds, noFraction); err != nil {
 		return bad("now", a.first("now"), err)
 	}
-	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	if err != nil {
-		return bad("now", a.first("now"), err)
-	}
-	h.Now = time.Unix(s, nanos)
-	if h.CPUs, err = strconv.Atoi(a.first("cpus")); err != nil {
-		return bad("cpus", a.first("cpus"), err)
-	}
-	if h.MemoryKiB, err = strconv.ParseInt(a.first("memory-kib"), 10, 64); err != nil {
-		return bad("memory-kib", a.first("memory-kib"), err)
-	}
-	if h.Ledger, err = strconv.Atoi(a.first("ledger")); err != nil {
-		return bad("ledger", a.first("ledger"), err)
-	}
-	if a.has("fence") {
-		if h.Fence, err = strconv.ParseInt(a.first("fence"), 10, 64); err != nil {
-			return bad("fence", a.first("fence"), err)
-		}
-	}
-	return nil
+	cpus, noCPUs := a.number("cpus", false)
+	memory, noMemory := a.number("memory-kib", false)
+	ledger, noLedger := a.number("ledger", false)
+	fence, noFence := a.number("fence", true)
+	h.Now, h.CPUs, h.MemoryKiB, h.Ledger, h.Fence = time.Unix(s, nanos), int(cpus), memory, int(ledger), fence
+	return cmp.Or(noCPUs, noMemory, noLedger, noFence)
 }
 
 // osRelease reads lines of /etc/os-release. Source: os-release(5).
@@ -169,10 +177,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		return netip.ParsePrefix(s)
 	}
 	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	return netip.PrefixFrom(addr, addr.BitLen()), nil
+	return netip.PrefixFrom(addr, addr.BitLen()), err
 }
 
 // mtus reads lines of `ip -o link`, such as "2: eth0@if7: <BROADCAST,UP> mtu 1500 qdisc …".

@@ -156,10 +156,7 @@ func names(a answer, h *Host) error {
 		if err != nil || slices.Contains(h.Names[name], at) {
 			continue // a type of socket each has a line
 		}
-		if h.Names == nil {
-			h.Names = map[string][]netip.Addr{}
-		}
-		h.Names[name] = append(h.Names[name], at)
+		put(&h.Names, name, append(h.Names[name], at))
 	}
 	return nil
 }
@@ -180,16 +177,13 @@ func resolvers(a answer, h *Host) error {
 		if len(words) == 0 || !slices.Contains(ResolvConfs, words[0]) {
 			continue
 		}
-		if h.Resolvers == nil {
-			h.Resolvers = map[string][]netip.Addr{}
-		}
 		servers := []netip.Addr{}
 		for _, word := range words[1:] {
 			if at, err := netip.ParseAddr(word); err == nil {
 				servers = append(servers, at.Unmap())
 			}
 		}
-		h.Resolvers[words[0]] = servers
+		put(&h.Resolvers, words[0], servers)
 	}
 	return nil
 }
@@ -242,10 +236,10 @@ func currentRun(a answer, h *Host) error {
 		return nil
 	}
 	r := &Run{ID: batch, Unit: "kgpu-" + batch + ".service", Step: a.first("run-step"), By: a.first("run-by")}
-	if since := a.first("run-since-ms"); since != "" {
-		ms, err := strconv.ParseInt(since, 10, 64)
+	if a.first("run-since-ms") != "" {
+		ms, err := a.number("run-since-ms", false)
 		if err != nil {
-			return bad("run-since-ms", since, err)
+			return err
 		}
 		r.Since = time.UnixMilli(ms)
 	}

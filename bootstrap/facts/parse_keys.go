@@ -14,10 +14,7 @@ func keyrings(a answer, h *Host) error {
 		if path == "" {
 			return bad("keyring", line, errors.New("no path"))
 		}
-		if h.Keyrings == nil {
-			h.Keyrings = map[string]Keyring{}
-		}
-		h.Keyrings[path] = Keyring{Accepted: unix(changed)}
+		put(&h.Keyrings, path, Keyring{Accepted: unix(changed)})
 	}
 	listings := map[string][][]string{}
 	for _, line := range a["keyring-key"] {

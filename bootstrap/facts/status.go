@@ -155,10 +155,7 @@ func (api *API) object(f []string) error {
 // needed is what a pod takes: its containers run together, and those that prepare it before them, one after the other.
 func needed(together, before map[string]int) map[string]int {
 	for what, n := range before {
-		if together == nil {
-			together = map[string]int{}
-		}
-		together[what] = max(together[what], n)
+		put(&together, what, max(together[what], n))
 	}
 	return together
 }

@@ -44,10 +44,7 @@ func ParseWaitingPod(fields []string) (p WaitingPod, ok bool) {
 
 // moment is zero for what is no time.
 func moment(s string) time.Time {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339, s)
 	return t
 }
 

@@ -62,7 +62,7 @@ const shortList = 8
 // Lines selects, of a run's events, what steps printed and how they, or the run, failed: all, or a host's, or a step's; of
 // the steps that failed only. An error is for who typed the host or the step.
 func Lines(events iter.Seq[event.Event], host, step string, failed bool) (iter.Seq[event.Event], error) {
-	hosts, steps, bad := map[string]bool{}, map[string]bool{}, map[place]bool{}
+	hosts, steps, bad := map[string]bool{}, map[string]bool{}, map[event.Ref]bool{}
 	for e := range events {
 		if e.Step == "" && e.Kind != event.Error {
 			continue
@@ -75,7 +75,7 @@ func Lines(events iter.Seq[event.Event], host, step string, failed bool) (iter.S
 			steps[e.Step] = true
 		}
 		if e.Kind == event.Error {
-			bad[place{e.Host, e.Step}] = true
+			bad[event.Ref{Host: e.Host, Step: e.Step}] = true
 		}
 	}
 	if host != "" && !hosts[host] {
@@ -88,7 +88,7 @@ func Lines(events iter.Seq[event.Event], host, step string, failed bool) (iter.S
 		for e := range events {
 			switch {
 			case e.Kind != event.Error && (e.Kind != event.Log || e.Step == ""):
-			case host != "" && e.Host != host, step != "" && e.Step != step, failed && e.Step != "" && !bad[place{e.Host, e.Step}]:
+			case host != "" && e.Host != host, step != "" && e.Step != step, failed && e.Step != "" && !bad[event.Ref{Host: e.Host, Step: e.Step}]:
 			case !yield(e):
 				return
 			}

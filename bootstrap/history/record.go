@@ -24,9 +24,6 @@ const (
 	mostEnds = 4 << 20 // bytes beyond the bounds for how steps and the run ended
 )
 
-// place is a step on a host.
-type place struct{ host, step string }
-
 // Recorder is an event.Sink that writes a run's folder. What goes wrong with that is a warning and stops nothing.
 type Recorder struct {
 	warn func(error) // is called once, at most
@@ -35,13 +32,13 @@ type Recorder struct {
 	folder string
 	lock   *flock.Flock // nil: nothing is recorded
 	events *os.File
-	logs   map[place]*os.File
-	known  map[place]bool  // that have a log
-	budget event.Budget    // of the hosts
-	size   int             // of events and logs
-	ends   int             // of what is beyond the bounds, in bytes
-	cut    map[string]bool // hosts of which not all is there; "": of all
-	limit  int             // of size
+	logs   map[event.Ref]*os.File
+	known  map[event.Ref]bool // that have a log
+	budget event.Budget       // of the hosts
+	size   int                // of events and logs
+	ends   int                // of what is beyond the bounds, in bytes
+	cut    map[string]bool    // hosts of which not all is there; "": of all
+	limit  int                // of size
 	plan   []event.Planned
 	result Result
 	err    error // the first; after it nothing more is recorded
@@ -51,7 +48,7 @@ type Recorder struct {
 // Begin makes the folder of the run that begins, below root, and removes those that are too old. Of about, the run, its
 // cluster, command, inventory and version are wanted. warn hears why a run is not recorded, or not to its end.
 func Begin(root string, about Result, warn func(error)) *Recorder {
-	r := &Recorder{warn: warn, logs: map[place]*os.File{}, known: map[place]bool{}, cut: map[string]bool{}, limit: event.MostOfRun, result: about}
+	r := &Recorder{warn: warn, logs: map[event.Ref]*os.File{}, known: map[event.Ref]bool{}, cut: map[string]bool{}, limit: event.MostOfRun, result: about}
 	r.result.Begun = time.Now()
 	if err := r.open(root); err != nil {
 		r.err = fmt.Errorf("this run is not recorded: %w", err)
@@ -96,9 +93,6 @@ func (r *Recorder) open(root string) (err error) {
 	r.lock, r.events = lock, events
 	return nil
 }
-
-// Folder is where the run is recorded.
-func (r *Recorder) Folder() string { return r.folder }
 
 // Emit writes e: all of a run but what hosts print beyond any measure.
 func (r *Recorder) Emit(e event.Event) {
@@ -149,9 +143,9 @@ func (r *Recorder) emit(e event.Event) {
 		if e.Step != "" {
 			r.log(e, fmt.Sprintf("== failed %s: %s [%s]\n", e.Time.Format(time.RFC3339), e.Text, e.Reason))
 		}
-		r.close(place{e.Host, e.Step})
+		r.close(event.Ref{Host: e.Host, Step: e.Step})
 	case event.StepDone:
-		r.close(place{e.Host, e.Step})
+		r.close(event.Ref{Host: e.Host, Step: e.Step})
 	}
 }
 
@@ -198,7 +192,7 @@ func (r *Recorder) leaveOut(host, why string, e event.Event) {
 
 // log appends to the log of e's step.
 func (r *Recorder) log(e event.Event, text string) {
-	at := place{e.Host, e.Step}
+	at := event.Ref{Host: e.Host, Step: e.Step}
 	f := r.logs[at]
 	if f == nil {
 		if !r.known[at] {
@@ -228,7 +222,7 @@ func (r *Recorder) log(e event.Event, text string) {
 	r.failed(err)
 }
 
-func (r *Recorder) close(at place) {
+func (r *Recorder) close(at event.Ref) {
 	if f := r.logs[at]; f != nil {
 		delete(r.logs, at)
 		r.failed(f.Close())

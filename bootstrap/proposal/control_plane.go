@@ -16,8 +16,8 @@ func chooseControlPlane(in []*candidate) *candidate {
 	order := slices.Clone(in)
 	slices.SortStableFunc(order, func(a, b *candidate) int {
 		return cmp.Or(
-			-compareBool(a.Facts.ControlPlane != nil, b.Facts.ControlPlane != nil),
-			-compareBool(large(a), large(b)),
+			one(b.Facts.ControlPlane != nil)-one(a.Facts.ControlPlane != nil),
+			one(large(b))-one(large(a)),
 			cmp.Compare(len(a.Facts.NVIDIA.Cards), len(b.Facts.NVIDIA.Cards)),
 			-cmp.Compare(memory(a), memory(b)),
 		)
@@ -32,14 +32,12 @@ func large(c *candidate) bool { return preflight.BigEnough(inventory.ControlPlan
 // memory in GiB: machines with the same modules differ by what their firmware takes.
 func memory(c *candidate) int64 { return GiB(c.Facts.MemoryKiB) }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
+// one is 1 for what is so, else 0.
+func one(is bool) int {
+	if is {
 		return 1
 	}
-	return -1
+	return 0
 }
 
 // why says by which rule a host was chosen.

@@ -3,9 +3,13 @@
 package reason
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"kgpu.dev/kgpu/bootstrap/nearest"
 )
 
 // ID is the stable name of a failure, such as HOST_APT_LOCKED.
@@ -66,10 +70,7 @@ func (e *Error) Is(target error) bool {
 
 // AdviceLine returns the advice for e: its own, or its reason's.
 func (e *Error) AdviceLine() string {
-	if e.Advice != "" {
-		return e.Advice
-	}
-	return Lookup(e.ID).Advice
+	return cmp.Or(e.Advice, Lookup(e.ID).Advice)
 }
 
 // All collects every *Error in err's tree, in order.
@@ -113,7 +114,7 @@ func ExitStatus(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+	if _, usage := errors.AsType[*UsageError](err); usage {
 		return ExitUsage
 	}
 	status := 0
@@ -130,3 +131,50 @@ func ExitStatus(err error) int {
 	}
 	return status
 }
+
+// UsageError is a command line that is wrong, or that names what is not there.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// Usagef is a UsageError with such a message.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Message: fmt.Sprintf(format, args...)}
+}
+
+// Find returns the reason that a person means: by its ID, in any case and with dashes for underscores, or by its exit status.
+func Find(word string) (Reason, bool) {
+	if exit, err := strconv.Atoi(word); err == nil {
+		for _, r := range Table() {
+			if r.Exit == exit {
+				return r, true
+			}
+		}
+		return Reason{}, false
+	}
+	r, ok := table[ID(normal(word))]
+	return r, ok
+}
+
+// Closest returns the ID that word is most likely a misspelling, or a part, of; empty: none is near.
+func Closest(word string) ID {
+	word = normal(word)
+	if len(word) < 3 {
+		return ""
+	}
+	var ids []string
+	for _, r := range Table() {
+		ids = append(ids, string(r.ID))
+	}
+	if near := nearest.Word(word, ids); near != "" {
+		return ID(near)
+	}
+	for _, r := range Table() {
+		if strings.Contains(string(r.ID), word) {
+			return r.ID
+		}
+	}
+	return ""
+}
+
+func normal(word string) string { return strings.ToUpper(strings.ReplaceAll(word, "-", "_")) }

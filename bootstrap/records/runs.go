@@ -18,6 +18,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // Runs writes the runs that left a folder, the newest first, of all clusters or of one: as a table of so many at most, or as
@@ -122,4 +123,29 @@ func recorded(word string) (history.Run, *history.Stream, error) {
 		return run, nil, &reason.UsageError{Message: err.Error()}
 	}
 	return run, run.Stream(), nil
+}
+
+// Begin begins the record of a run of an inventory. What about says of the inventory is filled in here.
+func Begin(inv *inventory.Inventory, about history.Result, warn func(error)) (*history.Recorder, error) {
+	root, err := history.Root()
+	if err != nil {
+		return nil, err
+	}
+	about.Cluster, about.Inventory = inv.Cluster, pathOf(inv)
+	return history.Begin(root, about, warn), nil
+}
+
+// Used reports whether a run of an inventory is recorded.
+func Used(inv *inventory.Inventory) bool {
+	runs, _ := list(inv.Cluster)
+	path := pathOf(inv)
+	return slices.ContainsFunc(runs, func(r history.Run) bool { return r.Inventory == path })
+}
+
+// pathOf is how records name an inventory.
+func pathOf(inv *inventory.Inventory) string {
+	if path, err := filepath.Abs(inv.Path); err == nil {
+		return path
+	}
+	return inv.Path
 }

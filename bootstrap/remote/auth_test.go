@@ -112,7 +112,7 @@ func TestLogin(t *testing.T) {
 			return inventory.SSH{Key: "~/id"}
 		}},
 		{"encrypted key", func(t *testing.T, dir string) inventory.SSH {
-			key.WriteEncrypted(t, dir+"/id", "swordfish")
+			writeEncrypted(t, key, dir+"/id", "swordfish")
 			return inventory.SSH{Key: dir + "/id", Passphrase: secretOf(t, "${PASSPHRASE}")}
 		}},
 		{"usual key", func(t *testing.T, dir string) inventory.SSH {
@@ -130,7 +130,7 @@ func TestLogin(t *testing.T) {
 		}},
 		{"agent has the encrypted key among many", func(t *testing.T, dir string) inventory.SSH {
 			startAgent(t, agentKeys(append(strangers(10), key)...)...)
-			key.WriteEncrypted(t, dir+"/id", "swordfish")
+			writeEncrypted(t, key, dir+"/id", "swordfish")
 			return inventory.SSH{Key: dir + "/id", Agent: true}
 		}},
 		{"agent has the private half of a public key", func(t *testing.T, dir string) inventory.SSH {
@@ -155,20 +155,20 @@ func TestLogin(t *testing.T) {
 		{"certificate", func(t *testing.T, dir string) inventory.SSH {
 			own := sshtest.NewKey()
 			own.Write(t, dir+"/id")
-			writeFile(t, dir+"/id-cert.pub", publicLine(sshtest.Certify(t, authority, own.PublicKey(), "root")))
+			writeFile(t, dir+"/id-cert.pub", publicLine(certify(t, authority, own.PublicKey(), ssh.UserCert, "root")))
 			return inventory.SSH{Key: dir + "/id"}
 		}},
 		{"certificate for a key in the agent", func(t *testing.T, dir string) inventory.SSH {
 			own := sshtest.NewKey()
 			startAgent(t, agentKeys(append(strangers(10), own)...)...)
-			own.WriteEncrypted(t, dir+"/id", "swordfish")
-			writeFile(t, dir+"/id-cert.pub", publicLine(sshtest.Certify(t, authority, own.PublicKey(), "root")))
+			writeEncrypted(t, own, dir+"/id", "swordfish")
+			writeFile(t, dir+"/id-cert.pub", publicLine(certify(t, authority, own.PublicKey(), ssh.UserCert, "root")))
 			return inventory.SSH{Key: dir + "/id", Agent: true}
 		}},
 		{"certificate in the agent", func(t *testing.T, dir string) inventory.SSH {
 			own := sshtest.NewKey()
 			keys := agentKeys(append(strangers(10), own)...)
-			keys = append(keys, agent.AddedKey{PrivateKey: own.Private, Certificate: sshtest.Certify(t, authority, own.PublicKey(), "root")})
+			keys = append(keys, agent.AddedKey{PrivateKey: own.Private, Certificate: certify(t, authority, own.PublicKey(), ssh.UserCert, "root")})
 			startAgent(t, keys...)
 			own.Write(t, dir+"/id")
 			return inventory.SSH{Key: dir + "/id", Agent: true}
@@ -214,11 +214,11 @@ func TestLoginFails(t *testing.T) {
 			return inventory.SSH{Key: dir + "/id"}
 		}, []string{"there is no key to log in with: ", "/id: no such file or directory"}},
 		{"no passphrase", sshtest.Config{}, func(t *testing.T, dir string) inventory.SSH {
-			sshtest.NewKey().WriteEncrypted(t, dir+"/id", "swordfish")
+			writeEncrypted(t, sshtest.NewKey(), dir+"/id", "swordfish")
 			return inventory.SSH{Key: dir + "/id", Agent: true}
 		}, []string{"there is no key", "/id: it is encrypted, and no `passphrase:`", "agent: SSH_AUTH_SOCK is not set"}},
 		{"wrong passphrase", sshtest.Config{}, func(t *testing.T, dir string) inventory.SSH {
-			sshtest.NewKey().WriteEncrypted(t, dir+"/id", "trout")
+			writeEncrypted(t, sshtest.NewKey(), dir+"/id", "trout")
 			return inventory.SSH{Key: dir + "/id", Passphrase: secretOf(t, "${PASSPHRASE}")}
 		}, []string{"/id: the passphrase from ${PASSPHRASE} is wrong"}},
 		{"not a key", sshtest.Config{}, func(t *testing.T, dir string) inventory.SSH {
@@ -227,13 +227,13 @@ func TestLoginFails(t *testing.T) {
 		}, []string{"/id: no key found"}},
 		{"certificate of another key", sshtest.Config{}, func(t *testing.T, dir string) inventory.SSH {
 			sshtest.NewKey().Write(t, dir+"/id")
-			writeFile(t, dir+"/id-cert.pub", publicLine(sshtest.Certify(t, sshtest.NewKey(), sshtest.NewKey().PublicKey(), "root")))
+			writeFile(t, dir+"/id-cert.pub", publicLine(certify(t, sshtest.NewKey(), sshtest.NewKey().PublicKey(), ssh.UserCert, "root")))
 			return inventory.SSH{Key: dir + "/id"}
 		}, []string{"is for another key", "/id (ssh-ed25519 SHA256:"}},
 		{"certificate is refused", sshtest.Config{}, func(t *testing.T, dir string) inventory.SSH {
 			k := sshtest.NewKey()
 			k.Write(t, dir+"/id")
-			cert := sshtest.Certify(t, sshtest.NewKey(), k.PublicKey(), "root")
+			cert := certify(t, sshtest.NewKey(), k.PublicKey(), ssh.UserCert, "root")
 			cert.ValidBefore = 1
 			writeFile(t, dir+"/id-cert.pub", publicLine(cert))
 			return inventory.SSH{Key: dir + "/id"}
@@ -246,7 +246,7 @@ func TestLoginFails(t *testing.T) {
 			startAgent(t, agentKeys(strangers(9)...)...)
 			k := sshtest.NewKey()
 			k.Write(t, dir+"/id")
-			writeFile(t, dir+"/id-cert.pub", publicLine(sshtest.Certify(t, sshtest.NewKey(), k.PublicKey(), "root")))
+			writeFile(t, dir+"/id-cert.pub", publicLine(certify(t, sshtest.NewKey(), k.PublicKey(), ssh.UserCert, "root")))
 			return inventory.SSH{Key: dir + "/id", Agent: true}
 		}, []string{"5 more keys in the agent: not offered"}},
 		{"the server explains itself", sshtest.Config{Banner: "Welcome\n\x1b[31mSystem is booting up.\n"}, func(t *testing.T, dir string) inventory.SSH {
@@ -292,7 +292,7 @@ func TestSecretThatCannotBeResolved(t *testing.T) {
 			d, _ := newDialer(t, Options{Secret: resolve})
 			encrypted := server.Host()
 			encrypted.SSH.Key = filepath.Join(t.TempDir(), "id")
-			server.ClientKey().WriteEncrypted(t, encrypted.SSH.Key, "swordfish")
+			writeEncrypted(t, server.ClientKey(), encrypted.SSH.Key, "swordfish")
 			encrypted.SSH.Passphrase = secretOf(t, "${PASSPHRASE}")
 			sudo := server.Host()
 			sudo.SSH.User, sudo.SSH.SudoPassword = "ubuntu", secretOf(t, "${PASSPHRASE}")
@@ -316,7 +316,7 @@ func TestPassphraseTakesItsTime(t *testing.T) {
 			return "swordfish", nil
 		}})
 		in := n.host(t, "10.0.0.2:22", server)
-		server.ClientKey().WriteEncrypted(t, in.SSH.Key, "swordfish")
+		writeEncrypted(t, server.ClientKey(), in.SSH.Key, "swordfish")
 		in.SSH.Passphrase = secretOf(t, "${PASSPHRASE}")
 		if _, err := d.Dial(t.Context(), in); err != nil {
 			t.Error(err)
@@ -329,7 +329,7 @@ func TestPassphraseIsAskedForOnce(t *testing.T) {
 	server := sshtest.Listen(t, sshtest.Config{})
 	in := server.Host()
 	in.SSH.Key = filepath.Join(t.TempDir(), "id")
-	server.ClientKey().WriteEncrypted(t, in.SSH.Key, "swordfish")
+	writeEncrypted(t, server.ClientKey(), in.SSH.Key, "swordfish")
 	in.SSH.Passphrase = secretOf(t, "${PASSPHRASE}")
 	asked := make(chan struct{}, 10)
 	d, _ := newDialer(t, Options{Secret: func(inventory.Secret) (string, error) {

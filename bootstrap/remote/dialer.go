@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,14 +83,12 @@ func NewDialer(opt Options) *Dialer {
 	if opt.Events == nil {
 		opt.Events = event.Discard
 	}
-	if opt.Limit == 0 {
-		opt.Limit = DefaultLimit
-	}
-	setDefault(&opt.Keepalive, DefaultKeepalive)
-	setDefault(&opt.KeepaliveTimeout, DefaultKeepaliveTimeout)
-	setDefault(&opt.ConnectTimeout, DefaultConnectTimeout)
-	setDefault(&opt.LinkTimeout, DefaultLinkTimeout)
-	setDefault(&opt.RebootTimeout, DefaultRebootTimeout)
+	opt.Limit = cmp.Or(opt.Limit, DefaultLimit)
+	opt.Keepalive = cmp.Or(opt.Keepalive, DefaultKeepalive)
+	opt.KeepaliveTimeout = cmp.Or(opt.KeepaliveTimeout, DefaultKeepaliveTimeout)
+	opt.ConnectTimeout = cmp.Or(opt.ConnectTimeout, DefaultConnectTimeout)
+	opt.LinkTimeout = cmp.Or(opt.LinkTimeout, DefaultLinkTimeout)
+	opt.RebootTimeout = cmp.Or(opt.RebootTimeout, DefaultRebootTimeout)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Dialer{
 		opt:      opt,
@@ -101,12 +100,6 @@ func NewDialer(opt Options) *Dialer {
 		servers:  map[string]chan struct{}{},
 		bastions: map[string]*conn{},
 		answers:  map[string]bool{},
-	}
-}
-
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
 	}
 }
 

@@ -31,7 +31,7 @@ func FuzzSSHConfig(f *testing.F) {
 			return
 		}
 		for _, host := range []string{"a", "10.0.0.1", "b.example.com"} {
-			to, err := c.target(host, inventory.SSH{})
+			to, err := c.target(host, inventory.SSH{}, 0)
 			if (to == nil) == (err == nil) && err == nil || err == nil && (to.port < 1 || to.port > 65535 || to.user == "") {
 				t.Errorf("%+v, %v", to, err)
 			}

@@ -45,10 +45,7 @@ func (h *Host) Addr() netip.Addr {
 	if h.target.via == nil {
 		return addrOf(h.current().raw.RemoteAddr())
 	}
-	a, err := netip.ParseAddr(h.target.host)
-	if err != nil {
-		return netip.Addr{}
-	}
+	a, _ := netip.ParseAddr(h.target.host)
 	return a
 }
 
@@ -61,10 +58,7 @@ func (h *Host) LocalAddr() netip.Addr {
 }
 
 func addrOf(a net.Addr) netip.Addr {
-	p, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Addr{}
-	}
+	p, _ := netip.ParseAddrPort(a.String())
 	return p.Addr().Unmap()
 }
 

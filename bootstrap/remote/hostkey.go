@@ -62,10 +62,9 @@ func newHostKeys(t *target, same ssh.PublicKey) (*hostKeys, *reason.Error) {
 func readKnownHosts(paths []string) (*knownhosts.HostKeyDB, error) {
 	var exist []string
 	for _, p := range paths {
-		if _, err := os.Stat(p); errors.Is(err, fs.ErrNotExist) {
-			continue
+		if _, err := os.Stat(p); !errors.Is(err, fs.ErrNotExist) {
+			exist = append(exist, p)
 		}
-		exist = append(exist, p)
 	}
 	return knownhosts.NewDB(exist...)
 }
@@ -194,8 +193,8 @@ func (e *UnknownKeyError) SHA256() string { return ssh.FingerprintSHA256(e.Key) 
 // trusted asks, one question at a time, whether a key that nobody here knows is the right one, and adds it to known_hosts. It
 // reports whether the server may be spoken to now; what was answered once is not asked again.
 func (d *Dialer) trusted(ctx context.Context, t *target, err error) (bool, error) {
-	var unknown *UnknownKeyError
-	if d.opt.Trust == nil || !errors.As(err, &unknown) || unknown.target != t {
+	unknown, ok := errors.AsType[*UnknownKeyError](err)
+	if d.opt.Trust == nil || !ok || unknown.target != t {
 		return false, nil
 	}
 	d.asking.Lock()

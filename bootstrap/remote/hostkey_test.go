@@ -19,7 +19,7 @@ import (
 
 func TestHostKeys(t *testing.T) {
 	own, other := sshtest.NewKey(), sshtest.NewKey()
-	second := sshtest.NewECDSAKey()
+	second := newECDSAKey(t)
 	ownSum, otherSum := ssh.FingerprintSHA256(own.PublicKey()), ssh.FingerprintSHA256(other.PublicKey())
 	line := func(address string, k ssh.PublicKey) string { return knownhosts.Line([]string{address}, k) + "\n" }
 	for _, tc := range []struct {
@@ -238,7 +238,7 @@ func TestAcceptNewTogether(t *testing.T) {
 
 func TestHostCertificate(t *testing.T) {
 	authority, key := sshtest.NewKey(), sshtest.NewKey()
-	cert := sshtest.CertifyHost(t, authority, key.PublicKey(), "127.0.0.1")
+	cert := certify(t, authority, key.PublicKey(), ssh.HostCert, "127.0.0.1")
 	signer, err := ssh.NewCertSigner(cert, key)
 	if err != nil {
 		t.Fatal(err)

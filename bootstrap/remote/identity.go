@@ -88,12 +88,9 @@ func readPrivateKey(path string, passphrase inventory.Secret, resolve func(inven
 		return nil, err
 	}
 	signer, err := ssh.ParsePrivateKey(data)
-	var missing *ssh.PassphraseMissingError
-	if !errors.As(err, &missing) {
+	missing, encrypted := errors.AsType[*ssh.PassphraseMissingError](err)
+	if !encrypted || passphrase.IsZero() {
 		return signer, err
-	}
-	if passphrase.IsZero() {
-		return nil, err
 	}
 	secret, err := resolve(passphrase)
 	if err != nil {
@@ -108,8 +105,7 @@ func readPrivateKey(path string, passphrase inventory.Secret, resolve func(inven
 
 // publicKeyOf finds the public key of a private key that could not be read, for the agent may hold it.
 func publicKeyOf(path string, err error) ssh.PublicKey {
-	var missing *ssh.PassphraseMissingError
-	if errors.As(err, &missing) && missing.PublicKey != nil {
+	if missing, ok := errors.AsType[*ssh.PassphraseMissingError](err); ok && missing.PublicKey != nil {
 		return missing.PublicKey
 	}
 	for _, p := range []string{path + ".pub", path} { // ssh takes a public key's path too, with the private one in the agent

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/ssh"
+
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote/sshtest"
 	"kgpu.dev/kgpu/inventory"
@@ -51,7 +53,7 @@ func startShellHost(t *testing.T, shell, shadow string, files map[string]string,
 	in.SSH.User, in.SSH.Key = testUser, filepath.Join(dir, "id")
 	key := sshtest.NewKey()
 	key.Write(t, in.SSH.Key)
-	writeFile(t, in.SSH.Key+"-cert.pub", publicLine(sshtest.Certify(t, s.authority, key.PublicKey(), testUser)))
+	writeFile(t, in.SSH.Key+"-cert.pub", publicLine(certify(t, s.authority, key.PublicKey(), ssh.UserCert, testUser)))
 	return in
 }
 

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"kgpu.dev/kgpu/bootstrap/reason"
@@ -61,7 +62,7 @@ func startSSHDIn(t *testing.T, wrap []string, extra ...string) *sshd {
 		}
 	}
 	s := &sshd{dir: t.TempDir(), wrap: wrap, key: sshtest.NewKey(), authority: sshtest.NewKey()}
-	ed25519, ecdsa := sshtest.NewKey(), sshtest.NewECDSAKey()
+	ed25519, ecdsa := sshtest.NewKey(), newECDSAKey(t)
 	ed25519.Write(t, s.dir+"/host_ed25519")
 	ecdsa.Write(t, s.dir+"/host_ecdsa")
 	s.key.Write(t, s.dir+"/id")
@@ -227,7 +228,7 @@ func TestOpenSSHLogin(t *testing.T) {
 		in := s.host
 		in.SSH.Key = filepath.Join(t.TempDir(), "id")
 		own.Write(t, in.SSH.Key)
-		writeFile(t, in.SSH.Key+"-cert.pub", publicLine(sshtest.Certify(t, s.authority, own.PublicKey(), in.SSH.User)))
+		writeFile(t, in.SSH.Key+"-cert.pub", publicLine(certify(t, s.authority, own.PublicKey(), ssh.UserCert, in.SSH.User)))
 		dial(t, in)
 	})
 	t.Run("the right key among many", func(t *testing.T) {

@@ -69,11 +69,11 @@ func tooLong(limit int64, said ...[]byte) string {
 
 // explain prefers the bound that was met to what the end of the command looks like.
 func (b *bounded) explain(ctx context.Context, err error) error {
-	var met *reason.Error
 	if errors.Is(err, &reason.Error{ID: reason.SSHCommandRefused}) {
 		return err // it does not end because something else runs there
 	}
-	if errors.As(context.Cause(ctx), &met) && met.Doing == b.doing && (met.ID == reason.HostOutputTooLarge || met.ID == reason.HostUnending) {
+	met, ok := errors.AsType[*reason.Error](context.Cause(ctx))
+	if ok && met.Doing == b.doing && (met.ID == reason.HostOutputTooLarge || met.ID == reason.HostUnending) {
 		return met
 	}
 	return err

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net"
@@ -77,12 +78,9 @@ func (c *clientConfig) all(alias, keyword string) (values []string) {
 	return values
 }
 
-// target applies the ssh_config and the defaults to what the inventory says about a server.
-func (c *clientConfig) target(alias string, s inventory.SSH) (*target, error) {
-	return c.targetAt(alias, s, 0)
-}
-
-func (c *clientConfig) targetAt(alias string, s inventory.SSH, depth int) (*target, error) {
+// target applies the ssh_config and the defaults to what the inventory says about a server. depth is how many bastions it is
+// away from the host that it is on the way to.
+func (c *clientConfig) target(alias string, s inventory.SSH, depth int) (*target, error) {
 	if depth > maxJumps {
 		return nil, c.problem(fmt.Errorf("more than %d jumps on the way to %s", maxJumps, alias))
 	}
@@ -95,30 +93,20 @@ func (c *clientConfig) targetAt(alias string, s inventory.SSH, depth int) (*targ
 		t.host = strings.NewReplacer("%h", alias, "%%", "%").Replace(name)
 	}
 	t.host = strings.ToLower(t.host) // as ssh does, which writes such names into known_hosts
-	if t.user == "" {
-		t.user = c.get(alias, "User")
-	}
-	if t.user == "" {
-		t.user = defaultUser
-	}
+	t.user = cmp.Or(t.user, c.get(alias, "User"), defaultUser)
 	if port := c.get(alias, "Port"); t.port == 0 && port != "" {
 		var err error
 		if t.port, err = portNumber(port); err != nil {
 			return nil, c.problem(err)
 		}
 	}
-	if t.port == 0 {
-		t.port = defaultPort
-	}
-	if t.policy == "" {
-		t.policy = inventory.Strict
-	}
+	t.port, t.policy = cmp.Or(t.port, defaultPort), cmp.Or(t.policy, inventory.Strict)
 	t.keys = c.identities(alias, s.Key, t)
 	t.knownHosts = c.knownHosts(alias, s.KnownHosts)
 
 	var err error
 	if s.Bastion != nil {
-		t.via, err = c.targetAt(s.Bastion.Address, s.Bastion.SSH, depth+1)
+		t.via, err = c.target(s.Bastion.Address, s.Bastion.SSH, depth+1)
 	} else if jump := c.get(alias, "ProxyJump"); jump != "" && !strings.EqualFold(jump, "none") {
 		t.via, err = c.jumps(jump, s, depth)
 	}
@@ -171,7 +159,7 @@ func (c *clientConfig) jumps(list string, s inventory.SSH, depth int) (*target, 
 			}
 			host = name
 		}
-		next, err := c.targetAt(strings.Trim(host, "[]"), own, depth+1)
+		next, err := c.target(strings.Trim(host, "[]"), own, depth+1)
 		if err != nil {
 			return nil, err
 		}

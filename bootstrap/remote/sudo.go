@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -167,12 +168,7 @@ func (s *sudo) refusal(host, doing string, status int) error {
 		ID: reason.SudoRefused, Host: host, Doing: doing + " as root", Exit: &status, Stderr: said,
 	}
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(said, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 	}
 	switch {
 	case gaveUp:

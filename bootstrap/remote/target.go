@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ func (d *Dialer) resolve(h inventory.Host) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.target(h.Address, h.SSH)
+	return config.target(h.Address, h.SSH, 0)
 }
 
 func (t *target) address() string { return net.JoinHostPort(t.host, strconv.Itoa(t.port)) }
@@ -69,4 +70,32 @@ func expandHome(path string) string {
 		return path
 	}
 	return filepath.Join(home, rest)
+}
+
+// Hop is one SSH server on the way to a host, as another SSH client has to be told about it.
+type Hop struct {
+	User       string
+	Host       string // IP address or DNS name
+	Port       int
+	Keys       []string // paths of private keys that the user named; none: the usual ones
+	Agent      bool     // the agent may be asked
+	KnownHosts []string // paths
+	Policy     inventory.HostKeyPolicy
+	HostKey    string // pinned, as in authorized_keys; wins over KnownHosts; empty: none
+}
+
+// Route is the way to a host that Dial takes, bastions first, the host itself last. Nothing is connected.
+func (d *Dialer) Route(h inventory.Host) ([]Hop, error) {
+	t, err := d.resolve(h)
+	if err != nil {
+		return nil, inHost(err, h.ID())
+	}
+	var hops []Hop
+	for ; t != nil; t = t.via {
+		hops = append(hops, Hop{
+			User: t.user, Host: t.host, Port: t.port, Keys: t.keys, Agent: t.agent, KnownHosts: t.knownHosts, Policy: t.policy, HostKey: t.pinned,
+		})
+	}
+	slices.Reverse(hops)
+	return hops, nil
 }

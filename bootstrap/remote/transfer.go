@@ -116,8 +116,7 @@ func (h *Host) Upload(ctx context.Context, r io.ReaderAt, size int64, name strin
 		what := fmt.Sprintf("%s\n%s\n%x\n%o\n", name, partOf(name), sum.Sum(nil), mode.Perm())
 		return h.run(ctx, Command{Name: "sha256sum", Line: arriveLine, Root: true, Stdin: strings.NewReader(what)}, doing)
 	})
-	var exit *ExitError
-	if errors.As(err, &exit) && exit.Status == notWhole {
+	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Status == notWhole {
 		return h.otherSum(doing)
 	}
 	return err

@@ -86,3 +86,30 @@ func PrintNoBrowser(w io.Writer, why error) error {
 	_, err := fmt.Fprintf(On(w), "No browser was opened (%v): open the address yourself.\n", why)
 	return err
 }
+
+// PrintNotebook writes what the notebook does on its card and where to open it. tunnel is the command that must run meanwhile, stop
+// the one that gives the card back; port is one of every node that leads there, too; zero: none does.
+func PrintNotebook(w io.Writer, does, url, tunnel, stop string, port uint16) error {
+	p := On(w)
+	_, err := fmt.Fprintf(p, "\nThe notebook %s\n%s\nwhile `%s` runs, which leads there through SSH; it has a card until `%s`\n", does, url, tunnel, stop)
+	if err == nil && port != 0 {
+		_, err = fmt.Fprintln(p, plainPort(port))
+	}
+	return err
+}
+
+// PrintBundle writes what is in the bundle of kgpu support, and what to do with it.
+func PrintBundle(w io.Writer, file string, size int64, told, hosts int) error {
+	_, err := fmt.Fprintf(On(w), `%s: %s, from %d of %d hosts
+It has the inventory, what the last runs told here, and of each host: facts, the list of kgpu's changes, events of the last runs, logs of the kubelet, the runtime, kgpu and the kernel, disks, network, cards, settings; from the control plane: nodes, pods, events.
+Secrets that kgpu knows or recognises were scrubbed. Names and addresses are in it: look through it before you pass it on.
+`, file, megabytes(size), told, hosts)
+	return err
+}
+
+func megabytes(size int64) string {
+	if size < 100_000 {
+		return fmt.Sprintf("%d kB", (size+999)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(size)/1e6)
+}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -186,7 +185,5 @@ func DiagnosisJSON(w io.Writer, d *Diagnosis) error {
 		}
 		out.Hosts = append(out.Hosts, e)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return writeJSON(w, out)
 }

@@ -58,11 +58,11 @@ func (l *leftover) note(e event.Event) {
 		h.left = slices.Insert(h.left, 0, e.Step)
 		h.reached, h.reason, h.failed = e.Step, e.Reason, true
 	case event.Warning:
-		if e.Step == "" && failure(e.Reason) {
+		if e.Step == "" && reason.Known(reason.ID(e.Reason)) {
 			h.reason, h.failed, h.behind = e.Reason, true, true
 		}
 	case event.StepSkip:
-		if failure(e.Reason) {
+		if reason.Known(reason.ID(e.Reason)) { // left out because something failed
 			h.left = append(h.left, e.Step)
 			if !h.failed {
 				h.reason = strings.TrimPrefix(e.Text, "not begun, because ")
@@ -70,9 +70,6 @@ func (l *leftover) note(e event.Event) {
 		}
 	}
 }
-
-// failure reports whether a step was left out for this reason because something failed.
-func failure(id string) bool { return reason.Lookup(reason.ID(id)).Advice != "" }
 
 // shownSteps is how many of a host's steps the table names.
 const shownSteps = 3

@@ -32,9 +32,6 @@ const (
 // maxTails bounds what a host that names ever more steps can make the report keep.
 const maxTails = 1000
 
-// place is a step on a host.
-type place struct{ host, step string }
-
 // lines shows events as lines of text.
 type lines struct {
 	writer  *writer
@@ -46,22 +43,22 @@ type lines struct {
 
 	mu    sync.Mutex
 	first time.Time
-	host  int                // width of the widest host so far
-	tails map[place][]string // ends of the outputs of the steps that run
+	host  int                    // width of the widest host so far
+	tails map[event.Ref][]string // ends of the outputs of the steps that run
 	left  leftover
 	plans bool // the run told one: what is left of it is known
 }
 
 // Emit shows e, if the level of detail asks for it.
 func (l *lines) Emit(e event.Event) {
-	e = printed(e)
+	e = e.Printed()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first.IsZero() {
 		l.first = e.Time
 	}
 	l.left.note(e)
-	at := place{e.Host, e.Step}
+	at := event.Ref{Host: e.Host, Step: e.Step}
 	switch e.Kind {
 	case event.Plan:
 		l.plans = true
@@ -113,7 +110,7 @@ func (l *lines) wait(e event.Event) {
 // skip counts what has nothing to do, and shows what is left out because something failed: then the reason is the
 // failure's.
 func (l *lines) skip(e event.Event) {
-	if failure(e.Reason) {
+	if reason.Known(reason.ID(e.Reason)) {
 		l.line(Normal, e, yellow, join("left out:", e.Text))
 		return
 	}

@@ -133,6 +133,12 @@ func hung(line string, width, column int) string {
 	return lead + strings.Join(words(text, width-len(lead), width-column), "\n"+strings.Repeat(" ", column))
 }
 
+// Hang breaks text, which begins in a column, into lines of that width; the others begin in the same column.
+func Hang(text string, column, width int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.Join(words(text, width-column, width-column), "\n"+strings.Repeat(" ", column))
+}
+
 // words breaks a text into lines of at most so many columns, the first of which has another width.
 func words(text string, first, width int) []string {
 	var lines []string

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/printable"
@@ -205,17 +205,12 @@ type jsonPlan struct {
 }
 
 type jsonStep struct {
-	Host    string    `json:"host"`
-	Step    string    `json:"step"`
-	Title   string    `json:"title"`
-	Reason  string    `json:"reason"`
-	Needs   []jsonRef `json:"needs"`
-	Timeout float64   `json:"timeoutSeconds"`
-}
-
-type jsonRef struct {
-	Host string `json:"host"`
-	Step string `json:"step"`
+	Host    string      `json:"host"`
+	Step    string      `json:"step"`
+	Title   string      `json:"title"`
+	Reason  string      `json:"reason"`
+	Needs   []event.Ref `json:"needs"`
+	Timeout float64     `json:"timeoutSeconds"`
 }
 
 type jsonSkipped struct {
@@ -230,17 +225,14 @@ func planJSON(w io.Writer, g *graph.Graph) error {
 		out.Warnings = append(out.Warnings, printable.Text(w))
 	}
 	for _, s := range g.Steps {
-		step := jsonStep{Host: s.Host, Step: printable.Line(s.ID), Title: printable.Text(s.Title), Reason: printable.Text(s.Reason), Needs: []jsonRef{}, Timeout: s.Timeout.Round(time.Second).Seconds()}
+		step := jsonStep{Host: s.Host, Step: printable.Line(s.ID), Title: printable.Text(s.Title), Reason: printable.Text(s.Reason), Needs: []event.Ref{}, Timeout: s.Timeout.Round(time.Second).Seconds()}
 		for _, need := range s.Needs {
-			step.Needs = append(step.Needs, jsonRef{need.Host, printable.Line(need.ID)})
+			step.Needs = append(step.Needs, event.Ref{Host: need.Host, Step: printable.Line(need.ID)})
 		}
 		out.Steps = append(out.Steps, step)
 	}
 	for _, s := range g.Skipped {
 		out.Skipped = append(out.Skipped, jsonSkipped{s.Host, printable.Line(s.ID), printable.Text(s.Reason)})
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return writeJSON(w, out)
 }

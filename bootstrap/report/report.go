@@ -45,7 +45,7 @@ func New(kind Kind, w io.Writer, detail Detail) Sink {
 		encoder.SetEscapeHTML(false)
 		return &jsonLines{writer: out, encoder: encoder}
 	}
-	l := &lines{writer: out, detail: detail, tails: map[place][]string{}, width: func() int { return LookOf(w).Width }}
+	l := &lines{writer: out, detail: detail, tails: map[event.Ref][]string{}, width: func() int { return LookOf(w).Width }}
 	if kind == Terminal {
 		l.elapsed = true
 		l.colour = colourWanted()
@@ -84,7 +84,7 @@ type jsonLines struct {
 func (j *jsonLines) Emit(e event.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_ = j.encoder.Encode(printed(e)) // the writer keeps the error
+	_ = j.encoder.Encode(e.Printed()) // the writer keeps the error
 }
 
 // Close returns the first error that writing met.
@@ -93,6 +93,3 @@ func (j *jsonLines) Close() error {
 	defer j.mu.Unlock()
 	return j.writer.err
 }
-
-// printed is e as a terminal may get it.
-func printed(e event.Event) event.Event { return e.Printed() }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -126,10 +125,7 @@ func RunsJSON(w io.Writer, runs []history.Run) error {
 		}
 		out = append(out, j)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return writeJSON(w, out)
 }
 
 // PrintSilence says of a run that there is nothing to show of its steps, or nothing that failed, and how it ended.
@@ -162,7 +158,7 @@ func PrintLogs(w io.Writer, r history.Run, events iter.Seq[event.Event]) error {
 		hosts, steps = max(hosts, len(e.Host)), max(steps, len(e.Step))
 	}
 	for e := range events {
-		e = printed(e)
+		e = e.Printed()
 		text, colour := e.Text, plain
 		switch {
 		case e.Kind != event.Error:

@@ -68,7 +68,7 @@ func newView(screen *live.Screen, detail Detail) *View {
 	if detail < Verbose {
 		detail = Quiet // the picture has the steps
 	}
-	v.lines = &lines{writer: &writer{w: &v.text}, detail: detail, colour: true, elapsed: true, picture: true, tails: map[place][]string{}}
+	v.lines = &lines{writer: &writer{w: &v.text}, detail: detail, colour: true, elapsed: true, picture: true, tails: map[event.Ref][]string{}}
 	v.lines.width = func() int { return v.Look().Width }
 	return v
 }
@@ -108,7 +108,7 @@ func (v *View) follow(signals chan os.Signal) {
 
 // Emit shows e.
 func (v *View) Emit(e event.Event) {
-	e = printed(e)
+	e = e.Printed()
 	if e.Kind == event.Result {
 		v.settle(e)
 		return

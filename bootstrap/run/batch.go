@@ -65,10 +65,12 @@ func (b *batch) run(ctx context.Context, bundle []byte) (ending, error) {
 			}
 		case unheard:
 			starting = true // it never arrived; if it did after all, starting it again changes nothing
-		case end == never, missing(err):
-			return b.vanished(offset), nil
+		case (end == never || missing(err)) && offset == 0: // nobody started it
+			return never, nil
+		case end == never, missing(err): // its directory is no longer there
+			return gone, nil
 		default:
-			failed := b.followError(err)
+			failed := b.engine.commandError(b.host.ID(), "following the batch "+b.name, err)
 			if odd++; odd > oddEnds {
 				return notYet, failed
 			}
@@ -138,7 +140,7 @@ func (b *batch) reconnect(ctx context.Context, lost int) error {
 	begun := time.Now()
 	defer func() { b.away += time.Since(begun) }()
 	if err := b.engine.back(ctx, b.host, lost, b.away); err != nil {
-		return lostError(b.host.ID(), b.name, err)
+		return awayError(b.host.ID(), "the host did not come back; if it is alive, the unit kgpu-"+b.name+" goes on there: ", err)
 	}
 	return nil
 }
@@ -173,12 +175,4 @@ func (e *Engine) again(ctx context.Context, h Host, try int, failed error) error
 		e.emit(event.Event{Host: h.ID(), Kind: event.Wait, Text: "trying again", Millis: max(1, time.Since(begun).Milliseconds())})
 		return nil
 	}
-}
-
-// vanished is how a batch ended whose directory is no longer there, or that nobody started.
-func (b *batch) vanished(offset int64) ending {
-	if offset == 0 {
-		return never
-	}
-	return gone
 }

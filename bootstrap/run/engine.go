@@ -200,19 +200,9 @@ func (e *Engine) emit(ev event.Event) {
 	}
 }
 
-func (e *Engine) limit() int {
-	if e.Limit > 0 {
-		return e.Limit
-	}
-	return DefaultLimit
-}
+func (e *Engine) limit() int { return cmp.Or(e.Limit, DefaultLimit) }
 
-func (e *Engine) dir() string {
-	if e.Dir != "" {
-		return e.Dir
-	}
-	return DefaultDir
-}
+func (e *Engine) dir() string { return cmp.Or(e.Dir, DefaultDir) }
 
 // timeouts are those of the engine, with defaults in the place of zeros.
 func (e *Engine) timeouts() inventory.Timeouts {

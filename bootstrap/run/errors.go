@@ -27,20 +27,14 @@ func (b *batch) startError(err error, end ending) error {
 	return b.engine.commandError(b.host.ID(), doing, err)
 }
 
-// followError says why a batch that runs can no longer be followed.
-func (b *batch) followError(err error) error {
-	return b.engine.commandError(b.host.ID(), "following the batch "+b.name, err)
-}
-
 // commandError describes a remote command of the engine's own that failed.
 func (e *Engine) commandError(host, doing string, err error) error {
-	var known *reason.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*reason.Error](err); ok {
 		return known
 	}
 	out := &reason.Error{ID: reason.StepFailed, Host: host, Doing: doing, Err: err}
-	var exit *remote.ExitError
-	if !errors.As(err, &exit) {
+	exit, ended := errors.AsType[*remote.ExitError](err)
+	if !ended {
 		if err == nil {
 			out.Detail = "the output ended before the batch did"
 		}
@@ -54,11 +48,6 @@ func (e *Engine) commandError(host, doing string, err error) error {
 		out.ID, out.Detail = reason.HostNoSystemd, "systemd-run does not work"
 	}
 	return out
-}
-
-// lostError says that a host did not come back; what runs there goes on.
-func lostError(host, batch string, err error) error {
-	return awayError(host, fmt.Sprintf("the host did not come back; if it is alive, the unit kgpu-%s goes on there: ", batch), err)
 }
 
 // awayError says what it means that a host did not come back.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -85,16 +86,8 @@ func (e *Engine) awake() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func (e *Engine) heartbeat() time.Duration {
-	if e.Heartbeat > 0 {
-		return e.Heartbeat
-	}
-	return DefaultHeartbeat
-}
+func (e *Engine) heartbeat() time.Duration { return cmp.Or(e.Heartbeat, DefaultHeartbeat) }
 
 func (e *Engine) heartbeatTimeout() time.Duration {
-	if e.HeartbeatTimeout > 0 {
-		return e.HeartbeatTimeout
-	}
-	return DefaultHeartbeatTimeout
+	return cmp.Or(e.HeartbeatTimeout, DefaultHeartbeatTimeout)
 }

@@ -1,10 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/duration"
@@ -95,10 +97,7 @@ func (l *taskListener) tryAgain(t *task, d done) {
 	e := l.schedule.engine
 	pause := min(e.before(t.tries), e.timeouts().Transient-t.paused)
 	t.paused += pause
-	why := d.detail
-	if why == "" {
-		why = "it failed for a reason that may pass"
-	}
+	why := cmp.Or(d.detail, "it failed for a reason that may pass")
 	l.schedule.emit(t, event.Event{Kind: event.Wait, Reason: d.reason,
 		Text: fmt.Sprintf("%s; try %d of %d in %s", why, t.tries+1, tries, duration.Short(pause))})
 	l.schedule.again(t, pause)
@@ -112,12 +111,11 @@ func (l *taskListener) stepFailure(t *task, d done) *reason.Error {
 
 // failure is the error of a step that ended badly. A step that gave no detail is best described by its last words.
 func failure(host, step string, d done, words tail) *reason.Error {
-	err := &reason.Error{ID: reason.ID(d.reason), Host: host, Step: step, Detail: d.detail, Stderr: words.String()}
+	err := &reason.Error{
+		ID: reason.ID(d.reason), Host: host, Step: step, Detail: cmp.Or(d.detail, words.last()), Stderr: words.String(),
+	}
 	if !reason.Known(err.ID) {
 		err.ID = reason.StepFailed
-	}
-	if err.Detail == "" {
-		err.Detail = words.last()
 	}
 	if err.ID != reason.HostBusy && err.ID != reason.StepTimeout && err.ID != reason.Cancelled {
 		err.Exit = &d.exit
@@ -166,17 +164,12 @@ func (l *taskListener) interrupted(t *task) {
 
 // atStep makes err the failure of this step.
 func (l *taskListener) atStep(t *task, err error) *reason.Error {
-	out := &reason.Error{ID: reason.StepFailed, Doing: t.step.Title, Err: err}
-	var known *reason.Error
-	if errors.As(err, &known) {
-		copied := *known
-		out = &copied
+	out := reason.Error{ID: reason.StepFailed, Err: err}
+	if known, ok := errors.AsType[*reason.Error](err); ok {
+		out = *known
 	}
-	out.Host, out.Step = t.step.Host, t.step.ID
-	if out.Doing == "" {
-		out.Doing = t.step.Title
-	}
-	return out
+	out.Host, out.Step, out.Doing = t.step.Host, t.step.ID, cmp.Or(out.Doing, t.step.Title)
+	return &out
 }
 
 // result sums up; cancelled is ctx's error.
@@ -210,4 +203,29 @@ func (s *schedule) cutShort(t *task, cancelled error) error {
 		Detail: "cancelled; what was begun goes on on the host, in the unit kgpu-" + t.batch + ", and nothing more is started"}
 	s.emit(t, event.Event{Kind: event.Error, Reason: string(err.ID), Text: err.Detail})
 	return err
+}
+
+// tailLines is how much of a failed step's output its error keeps.
+const tailLines = 15
+
+// tail is the end of a step's output.
+type tail []string
+
+func (t *tail) add(line string) {
+	*t = append(*t, line)
+	if len(*t) > tailLines {
+		*t = (*t)[1:]
+	}
+}
+
+func (t tail) String() string { return strings.Join(t, "\n") }
+
+// last is the last line that is not empty.
+func (t tail) last() string {
+	for i := len(t) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(t[i]); line != "" {
+			return line
+		}
+	}
+	return ""
 }

@@ -173,14 +173,10 @@ func (s *schedule) take(chain []*task) {
 }
 
 // release says that a batch of next's is over.
-func (s *schedule) release() {
-	s.change(func() { s.active-- })
-}
+func (s *schedule) release() { s.change(func() { s.active-- }) }
 
 // cancel lets nothing new start.
-func (s *schedule) cancel() {
-	s.change(func() { s.stopped = true })
-}
+func (s *schedule) cancel() { s.change(func() { s.stopped = true }) }
 
 func (s *schedule) change(f func()) {
 	s.mu.Lock()

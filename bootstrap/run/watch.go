@@ -147,8 +147,7 @@ func (w *watcher) gone(h Host, err error) {
 }
 
 func asReason(host string, err error) *reason.Error {
-	var known *reason.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*reason.Error](err); ok {
 		return known
 	}
 	return &reason.Error{ID: reason.SSHLost, Host: host, Err: err}

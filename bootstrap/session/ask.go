@@ -48,18 +48,17 @@ func (s *Session) Listen(ctx context.Context, id string, q Question, to io.Write
 
 // UnknownKey is the key for which a host was not spoken to; nil: that was not the reason.
 func UnknownKey(e *reason.Error) *remote.UnknownKeyError {
-	var unknown *remote.UnknownKeyError
-	if e == nil || !errors.As(e.Err, &unknown) {
+	if e == nil {
 		return nil
 	}
+	unknown, _ := errors.AsType[*remote.UnknownKeyError](e.Err)
 	return unknown
 }
 
 // OtherUser is who is to log in, as a host that runs no commands says; empty: it says nobody.
 func OtherUser(err error) string {
-	var other *remote.NotRunError
-	if !errors.As(err, &other) {
-		return ""
+	if other, ok := errors.AsType[*remote.NotRunError](err); ok {
+		return other.User
 	}
-	return other.User
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -34,7 +35,7 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 		}
 		return busy
 	})
-	if busy := (*reason.Error)(nil); errors.As(context.Cause(ctx), &busy) && busy.ID == reason.HostBusy {
+	if busy, ok := errors.AsType[*reason.Error](context.Cause(ctx)); ok && busy.ID == reason.HostBusy {
 		err = busy // the others were told to leave it
 	}
 	if err != nil {
@@ -64,17 +65,13 @@ func (s *Session) Other() string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := f.LockHolder.Describe(f.Now)
 	var now []string
 	for _, h := range s.Inventory.Hosts {
 		if f := s.Facts[h.ID()]; f != nil && f.Run != nil && f.Run.Step != "" {
 			now = append(now, h.ID()+": "+f.Run.Step)
 		}
 	}
-	if len(now) > 0 {
-		text += "; now " + strings.Join(now, ", ")
-	}
-	return text
+	return printable.Join("; now ", f.LockHolder.Describe(f.Now), strings.Join(now, ", "))
 }
 
 // UnderWay describes who changes the cluster now, or what goes on of a run whose kgpu has ended; empty: nothing does.

@@ -55,16 +55,9 @@ func (s *Session) IsPlane(id string) bool { return slices.Contains(s.planes(), i
 // lockPlanes are the control planes on which the cluster is held: a majority, so that two runs meet on one of them at least, and
 // those that are connected first.
 func (s *Session) lockPlanes() []string {
-	ids := s.planes()
-	slices.SortStableFunc(ids, func(a, b string) int {
-		switch {
-		case s.hosts[a] != nil && s.hosts[b] == nil:
-			return -1
-		case s.hosts[b] != nil && s.hosts[a] == nil:
-			return 1
-		}
-		return 0
-	})
+	silent := func(id string) bool { return s.hosts[id] == nil }
+	connected := slices.DeleteFunc(s.planes(), silent)
+	ids := append(connected, slices.DeleteFunc(s.planes(), func(id string) bool { return !silent(id) })...)
 	return ids[:min(len(ids), len(ids)/2+1)]
 }
 

@@ -13,7 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // Client is a Jupyter server and the right to use it. It is safe for concurrent use.
@@ -79,14 +80,6 @@ func (c *Client) startKernel(ctx context.Context) (string, error) {
 	return answer.ID, nil
 }
 
-func (c *Client) interruptKernel(ctx context.Context, id string) error {
-	return c.call(ctx, http.MethodPost, kernelPath(id)+"/interrupt", c.header(), nil)
-}
-
-func (c *Client) deleteKernel(ctx context.Context, id string) error {
-	return c.call(ctx, http.MethodDelete, kernelPath(id), c.header(), nil)
-}
-
 func kernelPath(id string) string { return "/api/kernels/" + url.PathEscape(id) }
 
 func (c *Client) header() http.Header {
@@ -128,17 +121,5 @@ func (c *Client) call(ctx context.Context, method, path string, header http.Head
 // afterwards is how long the end of a kernel may take when its work is over, or was given up.
 const afterwards = 15 * time.Second
 
-// shorten keeps what a server says small and fit to be printed.
-func shorten(s string) string {
-	const most = 400
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+// shorten keeps what a server says small and fit to be printed on a line.
+func shorten(s string) string { return printable.Short(strings.Join(strings.Fields(s), " "), 400) }

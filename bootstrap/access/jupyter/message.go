@@ -2,7 +2,6 @@ package jupyter
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"time"
 )
@@ -34,18 +33,10 @@ func request(session, kind string, content any) (message, error) {
 	return message{
 		Channel: "shell", Metadata: json.RawMessage("{}"), Content: data, Buffers: []string{},
 		Header: header{
-			ID: randomID(), Type: kind, Username: "kgpu", Session: session, Version: "5.3",
+			ID: rand.Text(), Type: kind, Username: "kgpu", Session: session, Version: "5.3",
 			Date: time.Now().UTC().Format(time.RFC3339Nano),
 		},
 	}, err
-}
-
-func randomID() string {
-	var b [16]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		panic(err) // crypto/rand never fails on supported systems
-	}
-	return hex.EncodeToString(b[:])
 }
 
 // content is what kgpu reads of the contents of all kinds of messages.

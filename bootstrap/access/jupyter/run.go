@@ -2,9 +2,11 @@ package jupyter
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -49,9 +51,9 @@ func (c *Client) Run(ctx context.Context, code string) (output string, err error
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 		defer cancel()
 		if ctx.Err() != nil {
-			_ = c.interruptKernel(end, id) // what counts is that it goes
+			_ = c.call(end, http.MethodPost, kernelPath(id)+"/interrupt", c.header(), nil) // what counts is that it goes
 		}
-		if gone := c.deleteKernel(end, id); gone != nil {
+		if gone := c.call(end, http.MethodDelete, kernelPath(id), c.header(), nil); gone != nil {
 			err = errors.Join(err, fmt.Errorf("deleting the kernel: %w", gone))
 		}
 	}()
@@ -76,7 +78,7 @@ type kernel struct {
 }
 
 func (c *Client) connect(ctx context.Context, id string) (*kernel, error) {
-	k := &kernel{session: randomID(), messages: make(chan message)}
+	k := &kernel{session: rand.Text(), messages: make(chan message)}
 	conn, _, err := websocket.Dial(ctx, "ws://"+c.host+kernelPath(id)+"/channels?session_id="+k.session, &websocket.DialOptions{
 		HTTPClient: c.http, HTTPHeader: c.header(),
 	})

@@ -60,7 +60,7 @@ func TestRunThatFails(t *testing.T) {
 			k.say(ask, "iopub", "error", map[string]any{"ename": "ImportError", "evalue": "no\nmodule\x1b[31m " + endless, "traceback": []string{endless}})
 			k.say(ask, "shell", "execute_reply", map[string]any{"status": "error", "ename": "ImportError", "evalue": "no\nmodule\x1b[31m " + endless})
 			k.status(ask, "idle")
-		}, "so far", "ImportError: no module [31m xxx"},
+		}, "so far", "ImportError: no module xxx"},
 		{"a kernel that dies", func(k *fakeKernel, ask message) {
 			k.print(ask, "so far")
 			k.status(message{}, "restarting")

@@ -26,10 +26,6 @@ type Access struct {
 	Key           []byte // of the user, PEM; secret
 }
 
-type named struct {
-	Name string `yaml:"name"`
-}
-
 // file is a kubeconfig as far as kgpu writes it.
 type file struct {
 	APIVersion string         `yaml:"apiVersion"`
@@ -41,7 +37,7 @@ type file struct {
 }
 
 type clusterEntry struct {
-	named   `yaml:",inline"`
+	Name    string `yaml:"name"`
 	Cluster struct {
 		Server        string `yaml:"server"`
 		TLSServerName string `yaml:"tls-server-name,omitempty"`
@@ -50,15 +46,15 @@ type clusterEntry struct {
 }
 
 type userEntry struct {
-	named `yaml:",inline"`
-	User  struct {
+	Name string `yaml:"name"`
+	User struct {
 		Certificate string `yaml:"client-certificate-data"`
 		Key         string `yaml:"client-key-data"`
 	} `yaml:"user"`
 }
 
 type contextEntry struct {
-	named   `yaml:",inline"`
+	Name    string `yaml:"name"`
 	Context struct {
 		Cluster   string `yaml:"cluster"`
 		User      string `yaml:"user"`

@@ -226,10 +226,11 @@ func (m *merger) entry(list, name string) (*yaml.Node, error) {
 // data is what a value has under key-data, or in the file that it has under key.
 func (m *merger) data(value *yaml.Node, key string) []byte {
 	if n := get(value, key+"-data"); n != nil {
-		if data, err := base64.StdEncoding.DecodeString(n.Value); err == nil {
-			return data
+		data, err := base64.StdEncoding.DecodeString(n.Value)
+		if err != nil {
+			return nil
 		}
-		return nil
+		return data
 	}
 	n := get(value, key)
 	if n == nil || n.Value == "" {
@@ -239,10 +240,7 @@ func (m *merger) data(value *yaml.Node, key string) []byte {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(m.dir, path)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
+	data, _ := os.ReadFile(path) // of what cannot be read nothing is known
 	return data
 }
 
@@ -263,10 +261,7 @@ func firstCertificate(data []byte) *x509.Certificate {
 	if block == nil {
 		return nil
 	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil
-	}
+	cert, _ := x509.ParseCertificate(block.Bytes)
 	return cert
 }
 
@@ -308,4 +303,46 @@ func text(s string) *yaml.Node {
 
 func mapping(key, value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text(key), text(value)}}
+}
+
+// Forget is a kubeconfig without what Merge added to it for the cluster of this name and of the inventory origin; a current context
+// that goes is none. What was renamed by its owner since is theirs.
+func Forget(data []byte, cluster, origin string) ([]byte, error) {
+	root, top, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	m := merger{origin: origin}
+	gone := false
+	drop := func(list, key string, mine func(name string, value *yaml.Node) bool) {
+		all := get(top, list)
+		if all == nil {
+			return
+		}
+		all.Content = slices.DeleteFunc(all.Content, func(e *yaml.Node) bool {
+			name, value := get(e, "name"), get(e, key)
+			goes := name != nil && m.ours(value) && mine(name.Value, value)
+			if current := get(top, "current-context"); goes && list == "contexts" && current != nil && current.Value == name.Value {
+				set(top, "current-context", text(""))
+			}
+			gone = gone || goes
+			return goes
+		})
+		if len(all.Content) == 0 && all.Kind == yaml.SequenceNode {
+			all.Style = yaml.FlowStyle // as kubectl writes an empty list
+		}
+	}
+	called := func(want string) func(string, *yaml.Node) bool {
+		return func(name string, _ *yaml.Node) bool { return name == want }
+	}
+	drop("contexts", "context", func(_ string, value *yaml.Node) bool {
+		of := get(value, "cluster")
+		return of != nil && of.Value == cluster
+	})
+	drop("clusters", "cluster", called(cluster))
+	drop("users", "user", called(cluster+"-admin"))
+	if !gone {
+		return data, nil
+	}
+	return encode(root)
 }

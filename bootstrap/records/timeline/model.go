@@ -3,6 +3,7 @@
 package timeline
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"slices"
@@ -253,10 +254,7 @@ func (b *builder) start(ref event.Ref, at int64, title string) {
 
 func (b *builder) begin(h *Host, ref event.Ref, at int64, title string) *Bar {
 	p := b.planned[ref]
-	if title == "" {
-		title = p.Title
-	}
-	bar := &Bar{Host: ref.Host, Step: ref.Step, Title: title, Why: p.Reason, State: Running, Start: at, End: at, Tries: 1, begun: b.number}
+	bar := &Bar{Host: ref.Host, Step: ref.Step, Title: cmp.Or(title, p.Title), Why: p.Reason, State: Running, Start: at, End: at, Tries: 1, begun: b.number}
 	h.Bars = append(h.Bars, bar)
 	b.bars[ref] = bar
 	return bar
@@ -297,8 +295,7 @@ func (b *builder) wait(ref event.Ref, e event.Event, at int64) {
 
 // last is the step that a host is at.
 func (b *builder) last(host string) *Bar {
-	bars := b.host(host).Bars
-	for _, bar := range slices.Backward(bars) {
+	for _, bar := range slices.Backward(b.host(host).Bars) {
 		if bar.State == Running {
 			return bar
 		}

@@ -146,7 +146,10 @@ var groups = []struct {
 	{group{"cluster", "cluster and nodes"}, []string{"cluster", "node", "addon", "network"}},
 	{group{"driver", "driver"}, []string{"driver"}},
 	{group{"gpu", "GPUs in the cluster"}, []string{"gpu"}},
+	{other, nil},
 }
+
+var other = group{"other", "other"}
 
 func groupOf(step string) group {
 	first, _, _ := strings.Cut(step, "/")
@@ -155,7 +158,7 @@ func groupOf(step string) group {
 			return g.group
 		}
 	}
-	return group{"other", "other"}
+	return other
 }
 
 func newPage(m *Model) *page {
@@ -228,9 +231,6 @@ func (p *page) rows() {
 		if used[g.group] {
 			p.Groups = append(p.Groups, g.group)
 		}
-	}
-	if other := (group{"other", "other"}); used[other] {
-		p.Groups = append(p.Groups, other)
 	}
 }
 
@@ -403,8 +403,9 @@ func (p *page) failures() {
 
 func (p *page) facts() {
 	count := map[State]int{}
-	hosts := 0
+	hosts, leftOut := 0, 0
 	for _, h := range p.Hosts {
+		leftOut += len(h.Left)
 		if h.Name != "" {
 			hosts++
 		}
@@ -416,19 +417,14 @@ func (p *page) facts() {
 			count[state]++
 		}
 	}
-	more := []string{}
-	if n := count[Failed]; n > 0 {
-		more = append(more, fmt.Sprintf("%d failed", n))
-	}
-	if n := count[Running]; n > 0 {
-		more = append(more, fmt.Sprintf("%d not ended", n))
-	}
-	leftOut := 0
-	for _, h := range p.Hosts {
-		leftOut += len(h.Left)
-	}
-	if leftOut > 0 {
-		more = append(more, fmt.Sprintf("%d not begun", leftOut))
+	var more []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{count[Failed], "failed"}, {count[Running], "not ended"}, {leftOut, "not begun"}} {
+		if c.n > 0 {
+			more = append(more, fmt.Sprintf("%d %s", c.n, c.what))
+		}
 	}
 	var onPath int64
 	for _, bar := range p.Path {

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"strings"
@@ -31,14 +32,10 @@ func Trace(w io.Writer, m *Model) error {
 	events := []traceEvent{}
 	for i, h := range m.Hosts {
 		p := i + 1
-		name := h.Name
-		if name == "" {
-			name = "kgpu"
-		}
 		about := func(what string, thread int, args map[string]any) {
 			events = append(events, traceEvent{Name: what, Phase: "M", Process: p, Thread: thread, Args: args})
 		}
-		about("process_name", 0, map[string]any{"name": name})
+		about("process_name", 0, map[string]any{"name": cmp.Or(h.Name, here)})
 		about("process_sort_index", 0, map[string]any{"sort_index": i})
 		about("thread_name", waitThread, map[string]any{"name": "waits"})
 		about("thread_name", lookThread, map[string]any{"name": "connections and questions"})

@@ -93,9 +93,7 @@ func (s *Server) Start(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.mu.Lock()
-	s.listener, s.address = l, l.Addr().String()
-	s.mu.Unlock()
+	s.change(func() { s.listener, s.address = l, l.Addr().String() })
 	s.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -162,32 +160,16 @@ func Behind(h inventory.Host, bastion inventory.Host) inventory.Host {
 }
 
 // SetHostKeys gives the server other host keys, as when the machine was reinstalled.
-func (s *Server) SetHostKeys(keys ...ssh.Signer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.config.HostKeys = keys
-}
+func (s *Server) SetHostKeys(keys ...ssh.Signer) { s.change(func() { s.config.HostKeys = keys }) }
 
 // Handle lets commands be run by another handler.
-func (s *Server) Handle(h Handler) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.config.Exec = h
-}
+func (s *Server) Handle(h Handler) { s.change(func() { s.config.Exec = h }) }
 
 // Force lets a handler run in the place of every command, as a forced command or a shell that is none.
-func (s *Server) Force(h Handler) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forced = h
-}
+func (s *Server) Force(h Handler) { s.change(func() { s.forced = h }) }
 
 // Refuse lets nobody in, or again those who may.
-func (s *Server) Refuse(yes bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refuse = yes
-}
+func (s *Server) Refuse(yes bool) { s.change(func() { s.refuse = yes }) }
 
 // Accepted counts the connections so far.
 func (s *Server) Accepted() int {
@@ -207,7 +189,7 @@ func (s *Server) Lines() []string {
 func (s *Server) Serve(c net.Conn) {
 	defer c.Close()
 	config, ok := s.admit(c)
-	defer s.forget(c)
+	defer s.change(func() { delete(s.conns, c) })
 	if !ok {
 		return
 	}
@@ -251,10 +233,11 @@ func (s *Server) admit(c net.Conn) (Config, bool) {
 	return s.config, s.accepted > s.config.HangUps
 }
 
-func (s *Server) forget(c net.Conn) {
+// change does something to what all connections share.
+func (s *Server) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.conns, c)
+	f()
 }
 
 var errRefused = errors.New("refused")

@@ -65,16 +65,6 @@ type host struct {
 	since     time.Time // when it last began, ended or left something
 }
 
-// Running reports whether steps are at work on hosts.
-func (s *State) Running() bool {
-	for _, step := range s.steps {
-		if step.phase == running {
-			return true
-		}
-	}
-	return false
-}
-
 // Shown reports whether there is anything that is worth to stay on the screen: a step.
 func (s *State) Shown() bool { return len(s.steps) > 0 }
 
@@ -109,7 +99,7 @@ func (s *State) Note(e event.Event) {
 		h.note(e)
 		return
 	}
-	if e.Kind == event.StepSkip && !failure(e.Reason) {
+	if e.Kind == event.StepSkip && !reason.Known(reason.ID(e.Reason)) {
 		return // in order already: no step of this run
 	}
 	if t := s.step(event.Ref{Host: e.Host, Step: e.Step}); t != nil {
@@ -215,7 +205,7 @@ func (h *host) note(e event.Event) {
 	case event.Command:
 		h.wait = ""
 	case event.Warning:
-		if failure(e.Reason) {
+		if reason.Known(reason.ID(e.Reason)) {
 			h.wait = "" // the run goes on without it
 		}
 	}
@@ -254,6 +244,3 @@ func (t *step) waits(e event.Event) {
 		t.phase = pending // it ended badly, and is begun once more
 	}
 }
-
-// failure reports whether a step was left out for this reason because something failed.
-func failure(id string) bool { return reason.Lookup(reason.ID(id)).Advice != "" }

@@ -2,17 +2,15 @@
 package clustertest
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -34,23 +32,41 @@ type Authority struct {
 // NewAuthority makes one.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
+	a := &Authority{key: NewKey(t), cert: &x509.Certificate{
+		Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}}
+	cert, err := x509.ParseCertificate(a.Issue(t, a.cert, a.key.Public()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert = cert
+	return a
+}
+
+// NewKey makes a private key.
+func NewKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	return key
+}
+
+// Issue is a certificate, DER, that the authority has signed for a public key. It is valid from when the authority is, and
+// as long, unless the template says otherwise.
+func (a *Authority) Issue(t testing.TB, template *x509.Certificate, key crypto.PublicKey) []byte {
+	t.Helper()
+	template.NotBefore = a.cert.NotBefore
+	if template.NotAfter.IsZero() {
+		template.NotAfter = a.cert.NotAfter
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key, a.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Authority{key, cert}
+	return der
 }
 
 // PEM is its certificate.
@@ -61,24 +77,18 @@ func (a *Authority) PEM() []byte {
 // Admin is the administrator's way in as kubeadm makes it.
 func (a *Authority) Admin(t testing.TB, server string) *kubeconfig.Access {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "kubernetes-admin"}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := NewKey(t)
+	der := a.Issue(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "kubernetes-admin"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, key.Public())
 	private, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &kubeconfig.Access{
 		Cluster: "kubernetes", User: "kubernetes-admin", Context: "kubernetes-admin@kubernetes", Server: server, CA: a.PEM(),
-		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
+		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		Key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
 	}
 }
 
@@ -123,29 +133,10 @@ func (a *Authority) Sign(t testing.TB, object []byte) []byte {
 	if year := time.Now().AddDate(1, 0, 0); end.After(year) {
 		end = year
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: csr.Subject, NotBefore: a.cert.NotBefore, NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, csr.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-// Serving is what a server needs that is known as 10.0.0.10.
-func (a *Authority) Serving(t testing.TB) *tls.Config {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(4), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 10)},
+		Subject: csr.Subject, NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Issue(t, template, csr.PublicKey)})
 }
 
 type nopCloser struct{ io.Writer }

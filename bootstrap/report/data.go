@@ -11,13 +11,16 @@ import (
 	"kgpu.dev/kgpu/bootstrap/status"
 )
 
-// StatusJSON writes a cluster's status as one JSON object, as bootstrap/schema/status.schema.json describes it.
-func StatusJSON(w io.Writer, r *status.Report) error {
+// writeJSON writes a value as programs, and people, read it.
+func writeJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
+	return encoder.Encode(value)
 }
+
+// StatusJSON writes a cluster's status as one JSON object, as bootstrap/schema/status.schema.json describes it.
+func StatusJSON(w io.Writer, r *status.Report) error { return writeJSON(w, r) }
 
 // StatusYAML writes the same object as a document of YAML, with the same keys in the same order.
 func StatusYAML(w io.Writer, r *status.Report) error {

@@ -1,6 +1,9 @@
 package catalog
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // AsOf is the day on which the tables of this package were last compared with their sources, UTC midnight.
 var AsOf = day("2026-11-25")
@@ -18,4 +21,13 @@ func day(s string) time.Time {
 		panic(err)
 	}
 	return t
+}
+
+// find is the row of a table that is wanted; false: there is none.
+func find[T any](table []T, wanted func(T) bool) (row T, ok bool) {
+	i := slices.IndexFunc(table, wanted)
+	if i < 0 {
+		return row, false
+	}
+	return table[i], true
 }
