@@ -12,34 +12,35 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// LeftOut is a card that Kubernetes does not get, and why.
+// LeftOut is a card that Kubernetes does not get.
 type LeftOut struct {
 	facts.Card
-	Why string // for people
+	Why string // the reason, for people
 }
 
-// Cards are the host's cards that Kubernetes shall have. A card that it cannot have costs nothing but that card: see NotCards.
+// Cards returns the host's cards that Kubernetes gets as GPUs. NotCards returns the others.
 func Cards(inv *inventory.Inventory, f *facts.Host) []facts.Card {
 	cards, _ := sortCards(inv.GPU.Driver, f)
 	return cards
 }
 
-// NotCards are the host's other cards: bound to a kernel driver that others need there, unknown beside known ones, or older than what
-// the driver that runs, or that is chosen, is for.
+// NotCards returns the cards that Kubernetes does not get: bound to a kernel driver that something else needs,
+// unknown while other cards are known, or too old for the driver that runs or was chosen.
 func NotCards(inv *inventory.Inventory, f *facts.Host) []LeftOut {
 	_, left := sortCards(inv.GPU.Driver, f)
 	return left
 }
 
-// displayDrivers are the kernel drivers that NVIDIA's takes a card from. Any other one, vfio-pci and its variants, pci-stub, pciback,
-// somebody has put there for virtual machines or programs of theirs.
+// displayDrivers are the kernel drivers from which NVIDIA's driver takes over a card. A card with any other one
+// (vfio-pci, pci-stub, pciback) was reserved by somebody for virtual machines or other programs.
 var displayDrivers = []string{"", "nvidia", "nouveau", "nvidiafb", "rivafb"}
 
-// unbound are the cards that nothing else but a display has.
+// unbound returns the cards that NVIDIA's driver may take over.
 func unbound(f *facts.Host) []facts.Card {
 	return slices.DeleteFunc(slices.Clone(f.NVIDIA.Cards), func(c facts.Card) bool { return !slices.Contains(displayDrivers, c.Driver) })
 }
 
+// sortCards divides the host's cards into those that Kubernetes gets and those that it does not get.
 func sortCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, left []LeftOut) {
 	leave := func(cards []facts.Card, format string, args ...any) {
 		for _, c := range cards {
@@ -54,7 +55,7 @@ func sortCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, left [
 	}
 	known, unknown := divided(cards, func(c facts.Card) bool { _, ok := catalog.LookupGPU(c.ID); return ok || sees(f, c) })
 	if len(known) == 0 {
-		return unknown, left // all that there is: ChooseDriver refuses it
+		return unknown, left // all cards are unknown: ChooseDriver refuses the host
 	}
 	for _, c := range unknown {
 		leave([]facts.Card{c}, "it is unknown (PCI ID 10de:%s)", printable.Short(c.ID, 40))
@@ -74,8 +75,9 @@ func sortCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, left [
 	return kept, left
 }
 
-// served are all cards, if there is a driver for them that gets fixes. Otherwise the oldest go first until there is one;
-// cards that were made to compute go for that only if there is no driver at all for all of them.
+// served returns the cards to serve and the driver for them. All cards are served if a driver that still gets fixes
+// runs them all. Otherwise the oldest architectures are dropped until such a driver exists. Compute-only cards are
+// dropped only if no driver at all runs all cards.
 func served(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.Card, catalog.Driver) {
 	if want.Source == catalog.NoDriver {
 		return cards, catalog.Driver{}
@@ -98,7 +100,7 @@ func served(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.C
 	if possible || want == (inventory.Driver{}) {
 		return cards, all
 	}
-	// What is asked for is not for the newest: it is for those that it runs.
+	// The requested driver does not run the newest cards: serve those that it runs.
 	some, _ := divided(cards, func(c facts.Card) bool { _, ok := driverFor(want, f, []facts.Card{c}); return ok })
 	if d, ok := driverFor(want, f, some); ok && len(some) > 0 {
 		return some, d
@@ -106,8 +108,8 @@ func served(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.C
 	return cards, all
 }
 
-// another is the advice how to have all of the cards, or those that are left out in the place of the others, as the end of a
-// sentence; empty: there is no such driver.
+// another advises, as the end of a sentence, which driver would run all of the cards, or at least those in out. It is
+// empty if there is no such driver.
 func another(want inventory.Driver, f *facts.Host, cards, out []facts.Card) string {
 	if len(out) == 0 || want.Source == catalog.NoDriver {
 		return ""
@@ -125,12 +127,12 @@ func another(want inventory.Driver, f *facts.Host, cards, out []facts.Card) stri
 	return fmt.Sprintf("; `gpu: {driver: {branch: %d, flavour: %s}}` %s", d.Branch, d.Flavour, takes)
 }
 
-// driverFor is the best driver for the cards.
+// driverFor returns the best driver for the cards; false if there is none.
 func driverFor(want inventory.Driver, f *facts.Host, cards []facts.Card) (catalog.Driver, bool) {
 	return best(want, f.OS.ID+" "+f.OS.VersionID, architectures(kinds(cards)), FabricOf(f) != catalog.NoFabric, f.SecureBoot)
 }
 
-// divided are the cards that are so, and the others.
+// divided separates the cards for which so is true from the others.
 func divided(cards []facts.Card, so func(facts.Card) bool) (yes, no []facts.Card) {
 	for _, c := range cards {
 		if so(c) {
@@ -142,7 +144,7 @@ func divided(cards []facts.Card, so func(facts.Card) bool) (yes, no []facts.Card
 	return yes, no
 }
 
-// kinds are the known ones of the cards, each kind once.
+// kinds returns the known GPU models among the cards, each once.
 func kinds(cards []facts.Card) []catalog.GPU {
 	var out []catalog.GPU
 	for _, c := range cards {
@@ -161,7 +163,7 @@ func architectures(kinds []catalog.GPU) []catalog.Architecture {
 	return out
 }
 
-// computes reports whether a card of the time in which there were other names for displays was made to compute only.
+// computes reports whether a card is an old compute-only model, sold as Tesla or GRID.
 func computes(c facts.Card) bool {
 	gpu, _ := catalog.LookupGPU(c.ID)
 	return strings.HasPrefix(gpu.Name, "Tesla ") || strings.HasPrefix(gpu.Name, "GRID ")
@@ -205,7 +207,8 @@ func beforeSeen(f *facts.Host, c facts.Card) bool {
 	})
 }
 
-// loadedRuns reports whether the driver that is loaded is for such a card, as far as kgpu knows the driver.
+// loadedRuns reports whether the loaded driver supports the card's architecture. It is true for a driver branch that
+// kgpu does not know.
 func loadedRuns(f *facts.Host, c facts.Card) bool {
 	branch, known := catalog.LookupDriverBranch(BranchOf(f.NVIDIA.Loaded))
 	flavours := branch.Runs[architecture(c)]
@@ -220,13 +223,14 @@ func loadedRuns(f *facts.Host, c facts.Card) bool {
 	return len(flavours) > 0
 }
 
-// answers reports whether a driver is loaded that can be asked.
+// answers reports whether a driver is loaded that matches its library, and nvidia-smi succeeds.
 func answers(f *facts.Host) bool {
 	n := f.NVIDIA
 	return n.Loaded != "" && n.Loaded == n.Library && n.SMI == 0
 }
 
-// ByNouveau reports whether nouveau has to go from the cards: it may stay with those only that are left out.
+// ByNouveau reports whether nouveau has to be unloaded. It may stay if only cards that Kubernetes does not get use
+// it.
 func ByNouveau(inv *inventory.Inventory, f *facts.Host) bool {
 	if slices.ContainsFunc(Cards(inv, f), func(c facts.Card) bool { return c.Driver == "nouveau" }) {
 		return true
@@ -234,7 +238,7 @@ func ByNouveau(inv *inventory.Inventory, f *facts.Host) bool {
 	return !slices.ContainsFunc(NotCards(inv, f), func(c LeftOut) bool { return c.Driver == "nouveau" })
 }
 
-// String is "card 0000:17:00.0 (GeForce GT 710) is left out: …".
+// String is the line for people: "card 0000:17:00.0 (GeForce GT 710) is left out: …".
 func (l LeftOut) String() string {
 	name := ""
 	if gpu, ok := catalog.LookupGPU(l.ID); ok {
@@ -243,7 +247,7 @@ func (l LeftOut) String() string {
 	return fmt.Sprintf("card %s%s is left out: %s", printable.Short(l.Address, 40), name, l.Why)
 }
 
-// FabricOf tells what connects the cards of a host, as far as the host runs something for it.
+// FabricOf tells which NVLink fabric of the host's cards the host itself has to run services for.
 func FabricOf(f *facts.Host) catalog.Fabric {
 	var ids []string
 	for _, c := range unbound(f) {
