@@ -9,30 +9,30 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Row is a failure mode of the catalogue.
+// Row is a failure mode in the catalogue.
 type Row struct {
-	ID       string // an API
-	Modes    []int  // of the 36 that the catalogue began with; none: it is beyond those
+	ID       string // stable, as it is an API
+	Modes    []int  // numbers among the first 36 failure modes; nil if it was added later
 	Severity Severity
 	Cause    string
-	Fix      string // HOST and NODE stand for the host and its node
+	Fix      string // may name HOST and NODE, which are filled in
 	Repair   Repair
 
-	find       func(*subject) []string // its evidence; none: it is not there. Preflight finds those without
-	explains   []string                // IDs of what is there because of it, and says nothing more
-	units      func(*subject) []string // that RestartUnit starts
-	repairable func(*subject) bool     // nil: always
-	otherwise  *said                   // what is said where it is not repairable; nil: the same
+	find       func(*subject) []string // returns the evidence, nil if the failure is absent; nil for rows that preflight finds
+	explains   []string                // IDs of findings that follow from this one and are left out
+	units      func(*subject) []string // the units for RestartUnit
+	repairable func(*subject) bool     // whether Repair helps; nil if it always does
+	otherwise  *said                   // replaces Cause and Fix if it is not repairable; nil to keep them
 	force      bool
 }
 
-// said is what a row says.
+// said is the text of a row.
 type said struct{ cause, fix string }
 
-// Catalogue is the list of all failure modes that are looked for, beside preflight's.
+// Catalogue returns all failure modes that doctor itself looks for.
 func Catalogue() []Row { return slices.Clone(catalogue) }
 
-// What follows from a driver that does not work.
+// withoutDriver are the findings that follow from a driver that does not work.
 var withoutDriver = []string{
 	"GPU_NOT_ALL_CARDS", "GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY", "GPU_OFFERED_LOST", "GPU_PLUGIN_FAILS", "GPU_PLUGIN_NO_DEVICES", "GPU_PERSISTENCE_OFF",
 	"GPU_DEVICE_NODES", "GPU_CDI_STALE", "GPU_MODULE_NOT_LOADED", "GPU_DRIVER_MISSING", "GPU_MODULE_BUILD", "GPU_WATCH_ALARM", "GPU_FABRIC_NEEDLESS", "GPU_FABRIC_INCOMPLETE", "POD_STUCK",
@@ -43,7 +43,7 @@ const (
 	pluginFix = "`kgpu doctor HOST --fix` restarts the device plugin of the node: `kubectl -n kube-system delete pod -l app.kubernetes.io/name=nvidia-device-plugin --field-selector spec.nodeName=NODE`; its log says why"
 )
 
-// What is said of a nvidia-smi of which nothing is known but that its time was over.
+// unanswered is the text for a nvidia-smi that timed out without other signs of a hang.
 var unanswered = said{
 	"nvidia-smi gave no answer in time, and the kernel tells of no task that is stuck in the driver: it hangs, or the host is only busy.",
 	"wait and look again: `kgpu doctor HOST`; `uptime` on the host says how busy it is. If nvidia-smi never answers, only a reboot helps: `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=120s`, then `systemctl reboot --force` on the host, `kubectl uncordon NODE`",
@@ -126,7 +126,7 @@ var catalogue = []Row{
 		Cause: "Drivers 570.124 to 570.158 do not serve instances and whole cards of one host at the same time: pods stay Pending.",
 		Fix:   "choose another branch in the inventory (`gpu: {driver: {branch: 580}}`) and run `kgpu up`"},
 
-	// Containers and their cards.
+	// Containers and their GPUs.
 	{ID: "GPU_CONTAINERS_LOST_CARDS", Modes: []int{1}, Severity: Error, find: lostCards, Repair: RestartPlugin, explains: []string{"GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY"},
 		Cause: "Containers that had cards lost them when systemd was told to reload (daemon-reload): `Failed to initialize NVML: Unknown Error`.",
 		Fix:   "restart the pods that have cards, the device plugin's first (`kgpu doctor HOST --fix`); with `runtime: containerd` kgpu hands cards out by CDI, which keeps them"},
@@ -268,10 +268,10 @@ var catalogue = []Row{
 
 const driftID = "HOST_DRIFT"
 
-// KeyEnds is the ID of the finding that the key of a repository ends soon.
+// KeyEnds is the ID of the finding that a repository's key expires soon.
 const KeyEnds = "REPO_KEY_ENDS"
 
-// Drift is the finding that the host is not as the inventory has it: steps are those of the plan, with their reasons.
+// Drift is the finding that `kgpu up` would change the host. steps are those of the plan, with their reasons.
 func Drift(h inventory.Host, steps []string) Finding {
 	f := Finding{
 		ID: driftID, Severity: Warning, Host: h.ID(), Repair: Converge,
@@ -287,7 +287,7 @@ func Drift(h inventory.Host, steps []string) Finding {
 	return f
 }
 
-// Known reports whether a finding can have this ID.
+// Known reports whether findings can have this ID.
 func Known(id string) bool {
 	return id == driftID || reason.Known(reason.ID(id)) || slices.ContainsFunc(catalogue, func(r Row) bool { return r.ID == id })
 }

@@ -15,37 +15,37 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// most is how many lines of evidence a finding has.
+// most is how many lines of evidence a finding shows.
 const most = 4
 
-// subject is a machine while it is examined. Nothing of it is nil.
+// subject is a machine under examination. f and e are never nil.
 type subject struct {
 	Machine
 	inv     *inventory.Inventory
 	f       *facts.Host
 	e       *Evidence
-	told    bool // both scripts have told
+	told    bool // both scripts answered
 	node    *facts.Node
-	plugin  []Pod              // the device plugin on it
-	waiting []facts.WaitingPod // on it, or for no node yet where it told of them
+	plugin  []Pod              // the node's pods of the device plugin
+	waiting []facts.WaitingPod // pods that wait on the node, or, on the host that reported them, for any node
 	events  []Event
-	said    []string // what its device plugin said
-	weave   []string // what weave said on it
+	said    []string // log of the node's device plugin
+	weave   []string // log of the node's weave pod
 	member  bool
-	cards   int  // that the driver should have
-	cluster bool // the API server answered somewhere
-	slow    bool // nvidia-smi answers, and not within the time that doctor.sh has for it
+	cards   int  // number of cards that the driver should run
+	cluster bool // an API server of the cluster answered
+	slow    bool // nvidia-smi answers, but slower than doctor.sh allows
 	api     apiName
-	quiet   bool // some host did not tell, or some node is not ready: what others do not reach may be there
+	quiet   bool // a host did not answer or a node is not ready, so unreachable peers prove nothing
 }
 
-// apiName is the name by which the hosts are to know the API server, and where it is to lead; zero: there is none.
+// apiName is the API server's name in /etc/hosts and its address; zero if there is none.
 type apiName struct {
 	name string
 	at   netip.Addr
 }
 
-// Check returns what is wrong with the machines, in their order, the worst first. Reasons in ignore are left out.
+// Check returns the findings of all machines, in their order, the worst first, without the IDs in ignore.
 func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Finding {
 	var all *Cluster
 	seen := map[string]*facts.Host{}
@@ -99,7 +99,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	}
 	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && gaveUp(s.e.SMI) && !gaveUp(s.f.NVIDIA.SMI); s.slow {
 		answered := *s.e
-		answered.SMI = s.f.NVIDIA.SMI // facts.sh has more patience
+		answered.SMI = s.f.NVIDIA.SMI // facts.sh has a longer timeout
 		s.e = &answered
 	}
 	s.member = s.f.Kubelet != nil || s.f.ControlPlane != nil
@@ -139,15 +139,15 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	return s
 }
 
-// saidBy are the lines of a pod.
+// saidBy returns the lines of a pod.
 func saidBy(pod string, lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, "[pod/"+pod+"/") })
 }
 
-// recent is how old a warning of the cluster's may be: it keeps them for an hour, and what they tell of may be over.
+// recent is how old an event of the cluster may be. Events are kept for an hour, and the failure may be over by then.
 const recent = 10 * time.Minute
 
-// finding is a row's, with its evidence, where commands name the host.
+// finding makes the finding of a row from its evidence.
 func (s *subject) finding(r Row, evidence []string) Finding {
 	f := Finding{ID: r.ID, Severity: r.Severity, Host: s.ID(), Cause: r.Cause, Repair: r.Repair, Force: r.force}
 	if s.f.Hostname != "" || s.Name != "" {
@@ -175,14 +175,14 @@ func (s *subject) finding(r Row, evidence []string) Finding {
 	return f
 }
 
-// unreached are the findings of a host that did not tell, or not everything.
+// unreached returns the findings of a host that did not answer, or only in part.
 func unreached(m Machine) []Finding {
 	if m.Err == nil {
 		return nil
 	}
 	var out []Finding
 	for _, e := range reason.All(m.Err) {
-		// Two questions meet the same closed door; of what a host answers badly, each is another thing.
+		// Both scripts report the same failed connection. Only failures of the answers themselves are kept apart.
 		if e.ID == reason.FactsFailed || !slices.ContainsFunc(out, func(f Finding) bool { return f.ID == string(e.ID) }) {
 			out = append(out, fromReason(m.ID(), e))
 		}
@@ -193,7 +193,7 @@ func unreached(m Machine) []Finding {
 	return out
 }
 
-// Refused are the findings of a plan that refuses to change what the cluster was made with, which works as it is.
+// Refused returns the findings of a plan that refuses to change the fixed settings of a working cluster.
 func Refused(err error) []Finding {
 	var out []Finding
 	for _, e := range reason.All(err) {
@@ -204,7 +204,7 @@ func Refused(err error) []Finding {
 	return out
 }
 
-// fromReason is what kgpu calls by a reason anyway.
+// fromReason makes a finding of an error with a reason.
 func fromReason(host string, e *reason.Error) Finding {
 	evidence := e.Detail
 	if evidence == "" && e.Err != nil {
@@ -220,13 +220,13 @@ func fromReason(host string, e *reason.Error) Finding {
 	return f
 }
 
-// onlyWarnings are what preflight or the plan refuses before anything is made, and what a node can live with.
+// onlyWarnings are refused by preflight or the plan before an installation, but harmless on a node.
 var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange, reason.ClusterSettingFixed}
 
-// pointless are checks of preflight that say nothing new about a node: they are for the choice of what is to be installed.
+// pointless are checks of preflight that concern only the choice of what to install, not an existing node.
 var pointless = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}
 
-// checkBefore is the preflight list, on the hosts that told what they are.
+// checkBefore returns preflight's findings on the hosts with facts.
 func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Finding {
 	var list []preflight.Machine
 	works := map[string]bool{}
@@ -240,7 +240,7 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 	}
 	out := map[string][]Finding{}
 	if !control {
-		return out // who is in which cluster is told by its control plane
+		return out // memberships are unknown without a control plane's facts
 	}
 	for _, e := range preflight.Check(inv, list, inv.Ignore) {
 		if slices.Contains(pointless, e.ID) && works[e.Host] {
@@ -251,13 +251,13 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 	return out
 }
 
-// explains reports whether the row of one ID says why there is another.
+// explains reports whether the finding with one ID is the cause of the other.
 func explains(id, other string) bool {
 	i := slices.IndexFunc(catalogue, func(r Row) bool { return r.ID == id })
 	return i >= 0 && slices.Contains(catalogue[i].explains, other)
 }
 
-// withoutConsequences leaves out what another finding of the same host explains.
+// withoutConsequences leaves out findings that another finding of the same host explains.
 func withoutConsequences(found []Finding) []Finding {
 	gone := map[string]bool{}
 	for _, f := range found {

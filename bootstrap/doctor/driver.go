@@ -24,7 +24,7 @@ func nouveau(s *subject) []string {
 	return out
 }
 
-// seen is how many cards nvidia-smi lists.
+// seen is the number of cards that nvidia-smi lists.
 func (s *subject) seen() int { return max(len(s.e.Cards), len(s.f.NVIDIA.Seen)) }
 
 func seesAll(s *subject) bool { return s.cards > 0 && s.seen() >= s.cards && s.e.SMI == 0 }
@@ -39,14 +39,14 @@ func notAllCards(s *subject) []string {
 	return append([]string{fmt.Sprintf("nvidia-smi ends with status %d", s.e.SMI)}, s.e.SMISaid...)
 }
 
-// lost reports whether nvidia-smi says that a card cannot be reached.
+// lost reports whether nvidia-smi says that it cannot reach a card.
 func (s *subject) lost() bool {
 	return slices.ContainsFunc(s.e.SMISaid, func(line string) bool {
 		return strings.Contains(line, "Unable to determine the device handle") || strings.Contains(line, "GPU is lost")
 	})
 }
 
-// Statuses of nvidia-smi. Source: its manual, "Return value".
+// These are exit statuses of nvidia-smi. Source: its manual, "Return value".
 const (
 	smiMismatch = 18
 	smiInfoROM  = 14
@@ -101,7 +101,7 @@ func notLoaded(s *subject) []string {
 	return []string{fmt.Sprintf("module %s is installed for kernel %s and not loaded", s.f.NVIDIA.Module, s.f.Kernel)}
 }
 
-// nextKernel looks at the newest kernel, which a boot would take.
+// nextKernel checks the newest kernel, which the next boot would start.
 func nextKernel(s *subject) []string {
 	if s.cards == 0 || len(s.e.Kernels) < 2 {
 		return nil
@@ -125,12 +125,12 @@ func nextKernel(s *subject) []string {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// compareVersions compares the numbers in two versions, one after the other.
+// compareVersions compares the numbers in two versions, one by one.
 func compareVersions(a, b string) int {
 	numbers := func(s string) []int {
 		var out []int
 		for _, d := range digits.FindAllString(s, -1) {
-			n, _ := strconv.Atoi(d) // digits that are too many are none of a version
+			n, _ := strconv.Atoi(d) // too many digits for a version
 			out = append(out, n)
 		}
 		return out
@@ -145,10 +145,10 @@ func compiler(s *subject) []string {
 	return []string{fmt.Sprintf("the kernel was built with gcc %s, the host has gcc %s", s.e.KernelGCC, s.e.GCC)}
 }
 
-// driverPart are packages that are of one version, if they are of one driver.
+// driverPart matches packages that have the same version if they belong to the same driver.
 var driverPart = regexp.MustCompile(`^(libnvidia-compute|libnvidia-ml1|libcuda1|nvidia-dkms|nvidia-kernel-(open-)?dkms|nvidia-kernel-source|nvidia-headless|nvidia-utils|nvidia-compute-utils)(-|$)`)
 
-// mixed compares versions, and the archive's revisions (-0ubuntu…) with those of NVIDIA's repository (-1, -1ubuntu1).
+// mixed compares versions, and whether their revisions are the archive's (-0ubuntu…) or NVIDIA's (-1, -1ubuntu1).
 func mixed(s *subject) []string {
 	kinds := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.f.Packages)) {
@@ -171,7 +171,7 @@ func mixed(s *subject) []string {
 	return slices.Sorted(maps.Values(kinds))
 }
 
-// cardNode is the node of one card; the others are the driver's own.
+// cardNode matches the device file of a card. Other files in /dev belong to the driver as a whole.
 var cardNode = regexp.MustCompile(`^/dev/nvidia\d+$`)
 
 func deviceNodes(s *subject) []string {
@@ -204,8 +204,8 @@ func persistence(s *subject) []string {
 	return out
 }
 
-// persistenceUnit is started where it does not run. One that runs was told not to keep the cards (--no-persistence-mode, as
-// some packages do): to start it again would change nothing.
+// persistenceUnit is nvidia-persistenced if it is not running. If it is, some packages start it with
+// --no-persistence-mode, and restarting it would change nothing.
 func persistenceUnit(s *subject) []string {
 	if u, ok := s.e.Units["nvidia-persistenced"]; ok && u.State != "active" {
 		return []string{"nvidia-persistenced.service"}
@@ -216,7 +216,7 @@ func persistenceUnit(s *subject) []string {
 func migPending(s *subject) []string {
 	var out []string
 	for _, m := range s.e.MIG {
-		if known := m.Pending == "Enabled" || m.Pending == "Disabled"; known && m.Current != m.Pending { // not "[N/A]", nor what else it says
+		if known := m.Pending == "Enabled" || m.Pending == "Disabled"; known && m.Current != m.Pending { // not "[N/A]"
 			out = append(out, fmt.Sprintf("card %s: MIG is %s, and %s is pending", m.Address, m.Current, m.Pending))
 		}
 	}
@@ -228,7 +228,7 @@ func migPending(s *subject) []string {
 	return out
 }
 
-// Those of branch 570 that NVIDIA's documentation warns of. Source: GPU operator, troubleshooting.
+// These bound the drivers of branch 570 that NVIDIA warns of. Source: GPU operator, troubleshooting.
 const migFirst, migLast = "570.124", "570.158.01.999"
 
 func migDriver(s *subject) []string {

@@ -8,7 +8,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// fabricManaged tells what the fabric manager of the host connects its cards by; none: it has nothing to do.
+// fabricManaged is the fabric that the host's fabric manager sets up; NoFabric if it has nothing to do.
 func (s *subject) fabricManaged() catalog.Fabric {
 	switch kind := machine.FabricOf(s.f); {
 	case kind == catalog.NVLinkRack:

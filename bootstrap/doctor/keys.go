@@ -21,7 +21,7 @@ func keyEnds(s *subject) []string {
 	})
 }
 
-// keyrings names those of kgpu's that are so, and until when.
+// keyrings describes kgpu's keyrings for which is is true, with their expiry.
 func (s *subject) keyrings(is func(facts.Keyring) bool) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(s.f.Keyrings)) {

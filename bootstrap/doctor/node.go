@@ -27,7 +27,7 @@ func (s *subject) saysAny(lines []string, parts ...string) []string {
 	return out
 }
 
-// warned are the cluster's recent warnings about this node that have one of these words.
+// warned returns the recent warnings about this node that contain one of the parts.
 func (s *subject) warned(parts ...string) []string {
 	var out []string
 	for _, e := range s.events {
@@ -43,7 +43,7 @@ func lostCards(s *subject) []string {
 
 func noDevices(s *subject) []string {
 	if s.node == nil || s.node.Allocatable[catalog.GPUResource] > 0 {
-		return nil // it said so before it found them
+		return nil // the message is from before the plugin found the GPUs
 	}
 	return s.saysAny(s.said, "Incompatible strategy detected", "No devices found. Waiting indefinitely")
 }
@@ -63,10 +63,10 @@ func pluginFails(s *subject) []string {
 	return out
 }
 
-// failing are the words for containers that will not come by waiting.
+// failing matches reasons of waiting containers that will not end by themselves.
 var failing = regexp.MustCompile(`CrashLoopBackOff|Error|ErrImage|ImagePull|Invalid`)
 
-// offeredLost compares with the cards that the driver can reach.
+// offeredLost finds a node that offers more GPUs than the driver can reach.
 func offeredLost(s *subject) []string {
 	share := max(s.inv.GPU.Share(), 1)
 	if s.node == nil || !s.e.Asked || !s.lost() || s.node.Allocatable[catalog.GPUResource] <= len(s.e.Cards)*share {
@@ -108,7 +108,7 @@ func watchAlarm(s *subject) []string {
 
 func (s *subject) containerd() bool { return s.inv.Runtime == inventory.Containerd }
 
-// hasRuntime reports whether the container runtime has loaded the runtime nvidia; known is false where nobody can tell.
+// hasRuntime reports whether the runtime nvidia is loaded. known is false if that is unknown.
 func (s *subject) hasRuntime() (has, known bool) {
 	if s.containerd() {
 		return s.f.ContainerdLoaded["nvidia"] != "", s.f.ContainerdLoaded != nil
@@ -149,7 +149,7 @@ func runtimeMissing(s *subject) []string {
 	if has, known := s.hasRuntime(); known && !has && s.member && s.cards > 0 && s.f.NVIDIA.Loaded != "" && s.inv.Kubernetes.Version.Minor >= 10 {
 		out = append([]string{string(s.inv.Runtime) + " has loaded no runtime nvidia"}, out...)
 	} else if has {
-		return nil // the warnings are from before
+		return nil // the warnings are older than the runtime
 	}
 	return out
 }
@@ -190,7 +190,7 @@ func leak(s *subject) []string {
 		var config struct {
 			Default string `json:"default-runtime"`
 		}
-		_ = json.Unmarshal(s.f.DaemonJSON, &config) // preflight tells what is no JSON
+		_ = json.Unmarshal(s.f.DaemonJSON, &config) // preflight reports invalid JSON
 		byDefault = config.Default == "nvidia"
 	}
 	const setting = "accept-nvidia-visible-devices-envvar-when-unprivileged"
@@ -202,7 +202,7 @@ func leak(s *subject) []string {
 
 // --- units
 
-// down says what is wrong with units of a member that should run; one that is not there is none of its runtime.
+// down describes the named units of a node that should run and do not. Units that do not exist are skipped.
 func (s *subject) down(names ...string) []string {
 	var out []string
 	for _, name := range names {
@@ -215,7 +215,7 @@ func (s *subject) down(names ...string) []string {
 	return out
 }
 
-// downUnits are those of these that do not run.
+// downUnits returns those of the named units that do not run.
 func downUnits(names ...string) func(*subject) []string {
 	return func(s *subject) []string {
 		var out []string
@@ -270,7 +270,7 @@ func dnsSilent(s *subject) []string {
 	return []string{fmt.Sprintf("no answer from the cluster's DNS at %s", s.e.PodNetwork.DNS.Address)}
 }
 
-// podsStuck leaves the device plugin to the row that restarts it.
+// podsStuck leaves out the device plugin, which has a row of its own.
 func podsStuck(s *subject) []string {
 	if s.f.Now.IsZero() {
 		return nil
@@ -322,10 +322,10 @@ func cgroupDriver(s *subject) []string {
 	return []string{fmt.Sprintf("the kubelet has %s, %s has %s", s.e.KubeletCgroup, s.inv.Runtime, runtime)}
 }
 
-// ofRuntime reports whether it is the runtime's driver that is not as kgpu sets it.
+// ofRuntime reports whether the cgroup driver to change is the runtime's, not the kubelet's.
 func ofRuntime(s *subject) bool { return s.e.KubeletCgroup == "systemd" }
 
-// fullPercent is where the kubelet begins to evict, unless the inventory says otherwise: nodefs.available<10%.
+// fullPercent is the kubelet's default limit for evictions, nodefs.available<10%.
 const fullPercent = 90
 
 func diskFull(s *subject) []string {
@@ -351,8 +351,8 @@ func oldContainerd(s *subject) []string {
 	return nil
 }
 
-// soon is when somebody should see to a certificate, as `kgpu status` has it; kubelets renew theirs, of a year, in its last
-// tenth to third.
+// soon is when a certificate should be renewed, as in `kgpu status`. kubelets renew theirs, which last a year, in the
+// last tenth to third of that time.
 const soon = 30 * 24 * time.Hour
 
 func expired(s *subject) []string {
