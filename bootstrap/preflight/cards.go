@@ -13,7 +13,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// cards refuses hosts whose cards no driver can serve, before anything is installed.
+// cards refuses hosts with cards that no driver can run.
 func (c *checker) cards(m Machine) {
 	if len(machine.Cards(c.inv, m.Facts)) == 0 {
 		return
@@ -30,8 +30,8 @@ func (c *checker) cards(m Machine) {
 	c.instances(m)
 }
 
-// notebook refuses a framework of the inventory that computes on none of the cluster's cards. Where kgpu chooses and finds none, the
-// plan says so and does without a notebook. A part of the hosts does not tell that.
+// notebook refuses the inventory's framework if it computes on no GPU of the cluster. If kgpu chooses the framework and
+// finds none, the plan omits the notebook instead. It is not checked on a part of the hosts.
 func (c *checker) notebook(machines []Machine) {
 	if f := c.inv.Notebook.Framework; f == "" || f == catalog.NoFramework || len(machines) < len(c.inv.Hosts) {
 		return
@@ -50,8 +50,8 @@ func (c *checker) notebook(machines []Machine) {
 	}
 }
 
-// instances refuses hosts on which the device plugin would offer nothing: with the strategy single it wants all cards cut
-// into instances of one profile, or none. Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go.
+// instances refuses hosts on which the device plugin would offer nothing: migStrategy single requires that all GPUs
+// have MIG instances of one profile, or that none has any. Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go.
 func (c *checker) instances(m Machine) {
 	if c.inv.GPU.MIGStrategy != inventory.MIGSingle {
 		return
@@ -78,6 +78,7 @@ func (c *checker) instances(m Machine) {
 	}
 }
 
+// refusals are the reasons for a driver, toolkit or framework that is refused.
 var refusals = map[machine.Refusal]reason.ID{
 	machine.NoSuchDriver:   reason.GPUUnsupported,
 	machine.Impossible:     reason.GPUDriverImpossible,

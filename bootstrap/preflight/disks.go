@@ -12,14 +12,14 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// share is what comes onto the file system that holds a path, and below what the kubelet keeps it from filling.
+// share is the space that an installation needs below a path, and the kubelet's limits for the path's file system.
 type share struct {
 	path          string
 	needKiB       int64
-	space, inodes string // the kubelet's signals; empty: it does not look there
+	space, inodes string // names of the kubelet's eviction signals; empty if it does not monitor the path
 }
 
-// shares are those of an installation: packages, what the cluster keeps, and images.
+// shares returns the needs of an installation: packages, the cluster's data, and images.
 func (c *checker) shares(f *facts.Host) []share {
 	out := []share{
 		{path: "/", needKiB: 1 << 20},
@@ -34,22 +34,22 @@ func (c *checker) shares(f *facts.Host) []share {
 	return out
 }
 
-// imagesOf is where the container runtime keeps images, as it is configured; false: the host did not tell.
+// imagesOf is the directory of the container runtime's images; false if the host did not tell.
 func imagesOf(runtime inventory.Runtime, f *facts.Host) (string, bool) {
 	var docker struct {
 		DataRoot string          `json:"data-root"`
 		Graph    string          `json:"graph"`
 		Features map[string]bool `json:"features"`
 	}
-	_ = json.Unmarshal(f.DaemonJSON, &docker) // packages tells what is no JSON
-	// Its images may be containerd's, whose snapshots are called overlayfs; docker's own are in overlay2.
+	_ = json.Unmarshal(f.DaemonJSON, &docker) // the check of packages reports invalid JSON
+	// docker may keep images in containerd, whose snapshotter is overlayfs; docker's own driver is overlay2.
 	if runtime == inventory.Containerd || docker.Features["containerd-snapshotter"] || f.DockerInfo["storage-driver"] == "overlayfs" {
 		return cmp.Or(f.ContainerdRoot, "/var/lib/containerd"), true
 	}
 	return cmp.Or(f.DockerRoot, "/var/lib/docker"), f.DockerRoot != "" || docker.DataRoot == "" && docker.Graph == ""
 }
 
-// fileSystemsOf are what the host told of its file systems; hosts of older facts told less.
+// fileSystemsOf returns the host's file systems. Facts of older versions have only mounts.
 func fileSystemsOf(f *facts.Host) []facts.FileSystem {
 	if len(f.FileSystems) > 0 {
 		return f.FileSystems
@@ -61,7 +61,7 @@ func fileSystemsOf(f *facts.Host) []facts.FileSystem {
 	return out
 }
 
-// holding is the file system that holds the path.
+// holding returns the file system that a path is on.
 func holding(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
 	for _, fs := range fileSystemsOf(f) {
 		if on := strings.TrimSuffix(fs.Path, "/") + "/"; strings.HasPrefix(path+"/", on) && len(fs.Path) > len(best.Path) {
@@ -71,7 +71,7 @@ func holding(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
 	return best, ok
 }
 
-// Evicts tells of the file systems of a node on which the kubelet evicts pods.
+// Evicts describes the file systems of a node that are so full that the kubelet evicts pods.
 func Evicts(inv *inventory.Inventory, f *facts.Host) []string {
 	var out []string
 	c := &checker{inv: inv}
@@ -85,7 +85,7 @@ func Evicts(inv *inventory.Inventory, f *facts.Host) []string {
 	return out
 }
 
-// disks tells of each file system once: what has most to hold there, and keeps most free, counts.
+// disks reports each file system once, for the path with the highest need and limit.
 func (c *checker) disks(m Machine) {
 	eviction := c.inv.Eviction()
 	const fewInodes = 5.0

@@ -8,7 +8,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// distribution refuses hosts with another distribution of Kubernetes: kgpu knows kubeadm's clusters only.
+// distribution refuses hosts with another Kubernetes distribution. kgpu supports clusters made by kubeadm only.
 func (c *checker) distribution(m Machine) {
 	for _, d := range machine.Distributions(m.Facts) {
 		if d.Here {
@@ -21,7 +21,7 @@ func (c *checker) distribution(m Machine) {
 	}
 }
 
-// members applies the rule of who belongs to which cluster.
+// members refuses hosts by their membership, see machine.Verdict.
 func (c *checker) members(machines []Machine) {
 	c.set.Adopt = slices.ContainsFunc(machines, func(m Machine) bool { return m.Adopt })
 	verdicts := c.set.Verdicts()
@@ -32,7 +32,8 @@ func (c *checker) members(machines []Machine) {
 	}
 }
 
-// leftovers finds what a former pod network left, and configurations that would come before the inventory's network.
+// leftovers refuses hosts with files of a former pod network, or with CNI configurations that take precedence over the
+// inventory's network.
 func (c *checker) leftovers(m Machine) {
 	l := machine.LeftoversOf(c.inv.Network, m.Facts)
 	if len(l.Unknown) > 0 {

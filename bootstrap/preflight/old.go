@@ -9,7 +9,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// old finds what a host has that came after the inventory's Kubernetes, and what it needs that is gone.
+// old refuses hosts that are too new for the inventory's Kubernetes, or lack what that version needs.
 func (c *checker) old(m Machine) {
 	k := c.inv.Kubernetes
 	minor, ok := catalog.Kubernetes(k.Version.Minor)
@@ -29,7 +29,7 @@ func (c *checker) old(m Machine) {
 	}
 }
 
-// hasAny reports whether the host has the first package of one of the sets.
+// hasAny reports whether the host has the first package of any set.
 func hasAny(f *facts.Host, sets [][]string) bool {
 	return slices.ContainsFunc(sets, func(set []string) bool {
 		_, ok := f.Packages[set[0]]

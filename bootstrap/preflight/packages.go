@@ -10,9 +10,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// kubernetes refuses hosts that have packages of Kubernetes in another version than they are to get, where apt would not change
-// them: newer ones, and those that their owner holds. Where kgpu has worked before, a hold may be its own: then the step decides,
-// which knows.
+// kubernetes refuses hosts with packages of Kubernetes in another version that apt would not change: newer ones, and
+// those that their owner holds. If kgpu worked on the host before, the hold may be its own, and the step decides.
 func (c *checker) kubernetes(m Machine) {
 	if m.InCluster() {
 		return
@@ -45,7 +44,7 @@ func (c *checker) kubernetes(m Machine) {
 	}
 }
 
-// orWrite is the end of an advice: which version the inventory may have. A cluster that runs has decided.
+// orWrite ends an advice with the version that the inventory may have. It is empty if the cluster exists.
 func (c *checker) orWrite(v catalog.Version) string {
 	if _, known := catalog.Kubernetes(v.Minor); !known || !c.set.Versions.Running.IsZero() {
 		return ""
@@ -57,7 +56,7 @@ func (c *checker) orWrite(v catalog.Version) string {
 	return fmt.Sprintf("; or write `kubernetes: {version: %s}` into the inventory%s", v, at)
 }
 
-// toolkit refuses hosts whose owner holds an older container toolkit. A newer one is good enough.
+// toolkit refuses hosts whose owner holds an older container toolkit. A newer one is accepted.
 func (c *checker) toolkit(m Machine) {
 	minor, _ := catalog.Kubernetes(c.inv.Kubernetes.Version.Minor)
 	if m.Facts.Ledger > 0 || len(machine.Cards(c.inv, m.Facts)) == 0 || minor.Mechanism(c.inv.Kubernetes.FeatureGates) != catalog.DevicePlugins {
@@ -76,7 +75,8 @@ func (c *checker) toolkit(m Machine) {
 	}
 }
 
-// shadows refuses hosts on which others than the packages' programs and units would run. What a node runs has proved itself.
+// shadows refuses hosts on which other programs and units take precedence over those of packages. Existing nodes are
+// accepted.
 func (c *checker) shadows(m Machine) {
 	if !m.InCluster() && len(m.Facts.Shadows) > 0 {
 		c.problem(m.ID(), reason.HostShadowed, "run instead of what packages bring: %s", strings.Join(m.Facts.Shadows, ", "))

@@ -9,10 +9,10 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// told is how many of a repository's versions a message names, newest first.
+// told is how many versions of a repository a message lists, newest first.
 const told = 4
 
-// version refuses hosts whose repository does not have the patch that they are to get.
+// version refuses hosts whose repository lacks the patch that they are to get.
 func (c *checker) version(m Machine) {
 	want := c.inv.Kubernetes
 	if m.Offer == nil || len(m.Offer.Versions) == 0 || slices.Contains(m.Offer.Versions, want.Version) || slices.Contains(c.ignore, string(reason.PackageMissing)) {
