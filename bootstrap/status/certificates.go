@@ -13,10 +13,10 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// FewDays is how many days before its end a certificate is a problem. A kubelet renews its own long before.
+// FewDays is how many days before its expiry a certificate is a problem. kubelets renew their own long before.
 const FewDays = 30
 
-// certificateNames are those that have one, by their paths below /etc/kubernetes.
+// certificateNames are the owners of certificates, by their files below /etc/kubernetes.
 var certificateNames = map[string]string{
 	"pki/ca.crt": "CA", "pki/apiserver.crt": "API server", "pki/apiserver-kubelet-client.crt": "API server to kubelets",
 	"pki/apiserver-etcd-client.crt": "API server to etcd", "pki/front-proxy-ca.crt": "front proxy CA", "pki/front-proxy-client.crt": "front proxy",
@@ -24,7 +24,7 @@ var certificateNames = map[string]string{
 	"admin.conf": "admin", "super-admin.conf": "super admin", "controller-manager.conf": "controller manager", "scheduler.conf": "scheduler", "kubelet.conf": "kubelet",
 }
 
-// certificateName is whose a certificate is.
+// certificateName is the owner of a certificate, by its file.
 func certificateName(file string) string {
 	if below, ok := strings.CutPrefix(file, "/etc/kubernetes/"); ok {
 		return cmp.Or(certificateNames[below], below)
@@ -35,7 +35,8 @@ func certificateName(file string) string {
 	return file
 }
 
-// certificates tells when a host's end, and is one problem however many do soon: they are made together, and end together.
+// certificates reports when a host's certificates expire, as a single problem, because kubeadm makes them all at the
+// same time.
 func (j *judge) certificates(h *Host, s *Seen) {
 	if s.Status == nil {
 		return
@@ -65,7 +66,7 @@ func (j *judge) certificates(h *Host, s *Seen) {
 	}
 }
 
-// begin is what certificates are ordered by: those that cannot be read come first.
+// begin is the sort key of certificates: unreadable ones come first.
 func begin(c Certificate) time.Time {
 	if c.Ends == nil {
 		return time.Time{}

@@ -13,7 +13,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// gpu tells of a host's cards.
+// gpu reports a host's GPUs, and the pods that hold them.
 func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	if s.Facts != nil {
 		j.cards(h, s.Facts)
@@ -42,7 +42,7 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		r := Resource{said(name), node.Capacity[name], node.Allocatable[name], use[name]}
 		if r.Capacity+r.Allocatable+r.InUse == 0 {
-			continue // Kubernetes 1.6 offers none of it on every node, the device plugin what it offered once
+			continue // Kubernetes 1.6 has it on all nodes, and it stays after a device plugin
 		}
 		h.GPU.Resources = append(h.GPU.Resources, r)
 		j.total(r)
@@ -53,7 +53,7 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	}
 }
 
-// total adds to what all nodes have.
+// total adds a node's resource to the cluster's.
 func (j *judge) total(r Resource) {
 	all := &j.report.Cluster.Cards
 	i, found := slices.BinarySearchFunc(*all, r.Name, func(have Resource, name string) int { return strings.Compare(have.Name, name) })
@@ -64,7 +64,7 @@ func (j *judge) total(r Resource) {
 	have.Capacity, have.Allocatable, have.InUse = have.Capacity+r.Capacity, have.Allocatable+r.Allocatable, have.InUse+r.InUse
 }
 
-// cards tells what the bus and the driver say.
+// cards reports the host's cards on the PCI bus and the state of their driver.
 func (j *judge) cards(h *Host, f *facts.Host) {
 	n := f.NVIDIA
 	h.GPU.Driver = Driver{said(n.Loaded), said(n.Module), said(n.Library)}
@@ -83,7 +83,7 @@ func (j *judge) cards(h *Host, f *facts.Host) {
 	}
 	switch {
 	case len(h.GPU.Cards) == 0:
-	case n.SMI == 124 || n.SMI == 137: // ended by timeout, or killed when that did not help
+	case n.SMI == 124 || n.SMI == 137: // killed by timeout
 		j.problem(h.Host, reason.GPUHung, "nvidia-smi gave no answer",
 			"`kgpu doctor "+h.Host+"` says whether a task is stuck in the driver, which only a reboot helps, or the host may only be busy")
 	case n.Loaded != "" && n.Library != "" && n.Loaded != n.Library:

@@ -15,14 +15,14 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Seen is what a host told.
+// Seen is a host with what it answered.
 type Seen struct {
 	machine.Machine
-	Status *facts.Status // nil: it did not tell
-	Err    error         // why it did not; nil: it did
+	Status *facts.Status // nil if it did not answer
+	Err    error         // why it did not answer; nil if it did
 }
 
-// Judge holds what the hosts told against the inventory, and what is to do. Hosts are in the inventory's order.
+// Judge makes the report from the hosts, which are in the inventory's order, and what `kgpu up` would do.
 func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *Report {
 	seen, _ := factsOf(hosts)
 	set := machine.SetOf(inv, seen)
@@ -43,8 +43,8 @@ func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *R
 	return j.report
 }
 
-// busy reports whether kgpu is at work on the cluster. Then only hosts that cannot be reached stay problems: what else is not as
-// it should be may be what it is just changing.
+// busy reports whether kgpu is at work on the cluster. If so, only unreachable hosts remain problems, as the others may
+// be about to be solved.
 func (j *judge) busy() bool {
 	busy := j.report.Cluster.AtWork != ""
 	for _, h := range j.report.Hosts {
@@ -56,9 +56,9 @@ func (j *judge) busy() bool {
 	return busy
 }
 
-// judge collects the report.
+// judge builds a report.
 type judge struct {
-	inv        *inventory.Inventory // with the version that the cluster runs
+	inv        *inventory.Inventory // with the running version
 	kubernetes machine.Versions
 	skewed     map[string]string
 	hosts      []Seen
@@ -67,13 +67,13 @@ type judge struct {
 	report     *Report
 
 	planes []*Seen                // the control planes
-	admin  *Seen                  // the one that tells of the cluster: it answers, or none does; nil: there is none
-	seen   *facts.Cluster         // nil: nobody tells of it
-	api    *facts.API             // what the admin's API server says; nil: it does not answer
+	admin  *Seen                  // the control plane that tells of the cluster, if possible one that answers; nil if there is none
+	seen   *facts.Cluster         // nil if no API server answered
+	api    *facts.API             // the admin's answer; nil if its API server did not answer
 	nodes  map[string]*facts.Node // by host ID
 }
 
-// find looks for the control planes, and for the node of each host.
+// find finds the control planes, and each host's node.
 func (j *judge) find() {
 	for i := range j.hosts {
 		if j.hosts[i].Host.IsControlPlane() {
@@ -98,8 +98,8 @@ func (j *judge) find() {
 	}
 }
 
-// nodeOf reports whether the node is the host's: by its name, which a host that cannot be asked and has none in the
-// inventory does not tell, and then by its address.
+// nodeOf reports whether the node is the host's: by its name, or by its address if the host has no facts and no name in
+// the inventory.
 func nodeOf(s *Seen, n *facts.Node) bool {
 	switch {
 	case s.Facts != nil:
@@ -112,12 +112,12 @@ func nodeOf(s *Seen, n *facts.Node) bool {
 	return n.InternalIP == s.Host.Address || n.Name == s.Host.Address
 }
 
-// problem adds to what is not well. Without advice it is the reason's.
+// problem adds a problem. An empty advice stands for that of the reason.
 func (j *judge) problem(host string, id reason.ID, text, advice string) {
 	j.report.Problems = append(j.report.Problems, Problem{host, id, said(text), cmp.Or(said(advice), reason.Lookup(id).Advice)})
 }
 
-// failed adds an error's parts; most are about one host.
+// failed adds a problem for each reason in an error.
 func (j *judge) failed(host string, err error) {
 	all := reason.All(err)
 	for _, e := range all {
@@ -129,7 +129,7 @@ func (j *judge) failed(host string, err error) {
 	}
 }
 
-// cluster tells what concerns all hosts.
+// cluster reports what concerns all hosts.
 func (j *judge) cluster() {
 	c := &j.report.Cluster
 	*c = Cluster{
@@ -158,7 +158,7 @@ func (j *judge) cluster() {
 	}
 }
 
-// workload is one that the facts name; nil: there is none.
+// workload returns the state of a workload that has this name in facts; nil if there is none.
 func workload(c *facts.Cluster, name string) *Workload {
 	w, ok := c.Workloads[name]
 	if !ok {
@@ -167,7 +167,7 @@ func workload(c *facts.Cluster, name string) *Workload {
 	return &Workload{Name: said(name[strings.LastIndexByte(name, '/')+1:]), Desired: w.Desired, Ready: w.Ready}
 }
 
-// apiServer tells whether an API server answers, and why that is unknown. A host that could not be asked is a problem of its own.
+// apiServer reports whether an API server answers. A host that could not be asked is a problem of its own.
 func (j *judge) apiServer(c *Cluster) {
 	switch {
 	case j.admin == nil:
@@ -193,15 +193,15 @@ func (j *judge) apiServer(c *Cluster) {
 	}
 }
 
-// silence is what was heard instead of an answer.
+// silence is kubectl's error if the API server did not answer.
 func silence(api *facts.API) string { return cmp.Or(said(api.Error), "it does not answer") }
 
-// unmade reports whether all control planes have told that there is no cluster on them.
+// unmade reports whether all control planes answered that they have no cluster.
 func (j *judge) unmade() bool {
 	return len(j.planes) > 0 && !slices.ContainsFunc(j.planes, func(p *Seen) bool { return p.Status == nil || p.Status.API != nil })
 }
 
-// host tells about one.
+// host reports one host.
 func (j *judge) host(s *Seen) {
 	id := s.Host.ID()
 	h := Host{
@@ -232,7 +232,7 @@ func (j *judge) host(s *Seen) {
 	j.report.Hosts = append(j.report.Hosts, h)
 }
 
-// node tells what the cluster says of the host.
+// node reports the state of the host's node.
 func (j *judge) node(h *Host, n *facts.Node) {
 	switch {
 	case n != nil:
@@ -276,7 +276,7 @@ func state(n *facts.Node) State {
 	return NotReady
 }
 
-// versions are the node's, else the host's own: a host without a node has packages, too.
+// versions reports the versions of the node, or of the packages of a host without one.
 func (j *judge) versions(h *Host, s *Seen, n *facts.Node) {
 	v := &h.Versions
 	if n != nil {
@@ -300,13 +300,13 @@ func (j *judge) versions(h *Host, s *Seen, n *facts.Node) {
 	v.Kernel, v.OS = cmp.Or(said(f.Kernel), v.Kernel), cmp.Or(said(f.OS.PrettyName), v.OS)
 }
 
-// others are nodes that the inventory does not have.
+// others reports nodes that are not in the inventory.
 func (j *judge) others() {
 	if j.api == nil {
 		return
 	}
 	mine := slices.Collect(maps.Values(j.nodes))
-	var unsure []string // hosts that may be one of them
+	var unsure []string // hosts without facts, which may be one of them
 	for i := range j.hosts {
 		if id := j.hosts[i].Host.ID(); j.hosts[i].Facts == nil && j.nodes[id] == nil {
 			unsure = append(unsure, id)
@@ -326,7 +326,7 @@ func (j *judge) others() {
 	}
 }
 
-// said is what somebody else said, as one line of a table: without tabs, and not without an end.
+// said makes foreign text fit for one line of a table, and cuts it.
 func said(s string) string {
 	const most = 600
 	return printable.Short(strings.NewReplacer("\t", " ", "\n", " ").Replace(s), most)

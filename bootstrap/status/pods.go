@@ -11,8 +11,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// pods tells of the cluster's own that do not come by waiting. Those of a host's network were told, and of those on a node
-// that is not ready nobody knows.
+// pods reports pods of the cluster itself that are stuck. Those of a host's network, and those on nodes that are not
+// ready, are left out.
 func (j *judge) pods() {
 	if j.api == nil {
 		return
@@ -31,7 +31,7 @@ func (j *judge) pods() {
 	}
 }
 
-// waiting tells which pods wait for a node with cards. Others may be using them: nothing is wrong with that.
+// waiting lists the pods that wait for a node with GPUs. This is no problem, because other pods may be using them.
 func (j *judge) waiting() {
 	if j.api == nil {
 		return
@@ -49,7 +49,7 @@ func (j *judge) waiting() {
 	w.Count = max(len(w.Pods), j.api.WithoutNode)
 }
 
-// wanted is what a pod asks for, by resource.
+// wanted copies a pod's requests, by resource.
 func wanted(cards map[string]int) map[string]int {
 	out := map[string]int{}
 	for what, n := range cards {
@@ -58,7 +58,7 @@ func wanted(cards map[string]int) map[string]int {
 	return out
 }
 
-// place is a node, and the host that it is of; empty: none of the inventory's.
+// place returns a node and its host. host is empty if the inventory does not have it.
 func (j *judge) place(name string) (host string, node *facts.Node) {
 	for i := range j.api.Nodes {
 		if j.api.Nodes[i].Name == name {
