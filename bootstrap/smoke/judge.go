@@ -12,10 +12,10 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Judge holds the logs of the Jobs, a line "job<tab>line" each, against what the hosts list: each card is seen by exactly
-// one Job, or as many as share it, on its own node, and computes there, and a Job without a request sees none. What a pod outside of the proof
-// has is no violation: as much of a node's cards may stay unseen as Jobs got none because of such pods. Every violation is a
-// *reason.Error; the table is nil when there is one.
+// Judge compares the logs of the Jobs, a line "job<tab>line" each, with the GPUs that the hosts list. Each GPU must be
+// seen by exactly one Job, or as many as share it, on its own node, and must compute there. A Job that requested none
+// must see none. GPUs held by pods outside of the proof are no violation: as many may stay unseen as Jobs got none
+// because of such pods. Every violation is a *reason.Error, and the table is nil if there is any.
 func Judge(nodes []Node, logs string) (*Table, error) {
 	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}, held: map[string]*holding{}, idle: map[string]bool{}, full: map[string]int{}}
 	for _, n := range nodes {
@@ -45,18 +45,18 @@ func Judge(nodes []Node, logs string) (*Table, error) {
 }
 
 type judge struct {
-	seen map[string]*sight   // by Job; those that were judged are taken out
+	seen map[string]*sight   // by Job; those that were checked are removed
 	home map[string]string   // UUID → node whose host lists it
-	jobs map[string][]string // UUID → Jobs that asked for a card and saw this one
+	jobs map[string][]string // UUID → Jobs that requested a GPU and see this one
 	held map[string]*holding // by node
 	idle map[string]bool     // UUID → it does not compute
-	full map[string]int      // UUID → how many Jobs that share it found no memory to compute in
+	full map[string]int      // UUID → number of Jobs that found no free memory on it
 	errs []error
 }
 
-// holding is what other pods keep from the Jobs of a node.
+// holding is the GPUs of a node that other pods hold.
 type holding struct {
-	cards int // as many Jobs got none
+	cards int // number of Jobs that got no GPU
 	pods  []string
 }
 
@@ -64,7 +64,7 @@ func (j *judge) violation(id reason.ID, node Node, format string, args ...any) {
 	j.errs = append(j.errs, &reason.Error{ID: id, Host: node.Name, Doing: "proving the cards", Detail: fmt.Sprintf(format, args...)})
 }
 
-// take returns what a Job saw, if its log is all there.
+// take returns what a Job saw; nil, with a violation, if its log is incomplete.
 func (j *judge) take(n Node, job string) *sight {
 	s := j.seen[job]
 	delete(j.seen, job)
@@ -82,7 +82,7 @@ func (j *judge) take(n Node, job string) *sight {
 	return s
 }
 
-// cardJob judges a Job that asked for one card.
+// cardJob checks a Job that requested one GPU.
 func (j *judge) cardJob(n Node, job string) {
 	if s := j.seen[job]; s != nil && len(s.held) > 0 {
 		delete(j.seen, job)
@@ -126,7 +126,8 @@ func (j *judge) cardJob(n Node, job string) {
 	}
 }
 
-// compute judges what the sample did on a card. Who shares one with pods that have all of its memory cannot try it.
+// compute checks what the sample program did on a GPU. A Job that shares it with pods that use all of its memory cannot
+// run it.
 func (j *judge) compute(n Node, job string, s *sight, uuid string) {
 	i := slices.IndexFunc(n.Cards, func(c Card) bool { return c.UUID == uuid })
 	name, did := "of another node", fmt.Sprintf("ended with status %d: %s", s.sample, quote(s.said))
@@ -148,7 +149,7 @@ func (j *judge) compute(n Node, job string, s *sight, uuid string) {
 	}
 }
 
-// given is what a Job got of what it sees: instances, where it is instances of cards that pods are given, else whole cards.
+// given returns what a Job was given of what it sees: MIG instances if pods get instances, else whole GPUs.
 func (j *judge) given(s *sight) []string {
 	if slices.ContainsFunc(s.instances, func(uuid string) bool { return j.home[uuid] != "" }) {
 		return slices.Concat(s.instances, s.cards)
@@ -156,7 +157,7 @@ func (j *judge) given(s *sight) []string {
 	return slices.Concat(s.cut, s.cards)
 }
 
-// freeJob judges a Job that asked for no card.
+// freeJob checks a Job that requested no GPU.
 func (j *judge) freeJob(n Node, job, runtime string) {
 	s := j.take(n, job)
 	if s == nil {
@@ -167,7 +168,7 @@ func (j *judge) freeJob(n Node, job, runtime string) {
 	}
 }
 
-// cover finds the cards that no Job saw, or fewer or more than share it.
+// cover makes the table, and finds GPUs that no Job saw, or fewer or more than share it.
 func (j *judge) cover(nodes []Node) *Table {
 	table := &Table{}
 	for _, n := range nodes {
@@ -206,9 +207,9 @@ func (j *judge) cover(nodes []Node) *Table {
 	return table
 }
 
-// list names what a pod claims to see.
+// list joins what a pod claims to see, for a message.
 func list(words []string) string {
-	const most = 16 // a host has no more cards
+	const most = 16 // a host has no more GPUs
 	var more string
 	if len(words) > most {
 		more = fmt.Sprintf(" and %d more", len(words)-most)
@@ -221,7 +222,7 @@ func list(words []string) string {
 	return strings.Join(short, ", ") + more
 }
 
-// shorten makes a word of a log fit for a person's terminal.
+// shorten makes a word of a log printable and short.
 func shorten(word string) string {
 	const most = 80
 	if len(word) > most {

@@ -7,45 +7,45 @@ import (
 	"strings"
 )
 
-// How a pod tells what nvidia-smi does not say itself.
+// These mark lines of a pod's log that nvidia-smi does not print itself.
 const (
 	statusMark = "kgpu-status "
 	deviceMark = "kgpu-device "
-	sampleMark = "kgpu-sample " // the exit status of the program that computes
+	sampleMark = "kgpu-sample " // exit status of the sample program
 	saidMark   = "kgpu-said "   // a line of its output
 	endMark    = "kgpu-end"
 )
 
-// heldMark is what the step says instead of a Job that got no card: a pod that may have it.
+// heldMark is printed by the step in place of the log of a Job that got no GPU, with a pod that may hold it.
 const heldMark = "kgpu-held "
 
-// timedOut is the status of timeout(1); 137 when the driver did not even hear SIGTERM, 125 to 127 when it could not run the program.
+// These are exit statuses of timeout(1): the program timed out, had to be killed, could not be run, or does not exist.
 const timedOut, killed, notRun, notThere = 124, 137, 125, 127
 
-// passed is what the sample says when its sums are right.
+// passed is the sample program's output if its sums are right.
 const passed = "Test PASSED"
 
 // sight is what one Job saw.
 type sight struct {
-	cards     []string // UUIDs of those without instances
-	cut       []string // of those with some
-	instances []string
-	devices   []string // /dev/nvidia0, …
-	status    int      // of nvidia-smi; -1: it is not there
-	whole     bool     // the log has its end
-	last      string   // last line of nvidia-smi
-	words     string   // its most telling one
-	sample    int      // status of the program that computes; -1: it did not run
-	passed    bool     // it says that its sums are right
+	cards     []string // UUIDs of GPUs without MIG instances
+	cut       []string // UUIDs of GPUs with MIG instances
+	instances []string // UUIDs of MIG instances
+	devices   []string // device files: /dev/nvidia0, …
+	status    int      // exit status of nvidia-smi; -1 if it is missing
+	whole     bool     // the log is complete
+	last      string   // nvidia-smi's last line
+	words     string   // nvidia-smi's most telling line
+	sample    int      // exit status of the sample program; -1 if it did not run
+	passed    bool     // it printed that its sums are right
 	said      string   // its most telling line
-	held      []string // pods outside of the proof that have the cards it could not get
+	held      []string // pods outside of the proof that hold the GPUs it could not get
 }
 
-// trouble are words of lines that tell what went wrong: "Failed to initialize NVML: Driver/library version mismatch".
+// trouble matches lines that tell what went wrong: "Failed to initialize NVML: Driver/library version mismatch".
 var trouble = regexp.MustCompile(`(?i)fail|error|unable|couldn't`)
 
-// telling is the more telling of a program's words and its next line. The one that tells what went wrong need not be the last: below
-// it nvidia-smi has a version or advice, and the sample, whose output is a file, all that it said before.
+// telling returns the more telling of a program's lines. The one that tells what went wrong need not be the last: nvidia-smi
+// prints a version or advice below it, and the sample what it buffered before.
 func telling(words, line string) string {
 	line = strings.TrimSpace(line)
 	if line == "" || trouble.MatchString(words) && !trouble.MatchString(line) {
@@ -54,17 +54,17 @@ func telling(words, line string) string {
 	return line
 }
 
-// all are the cards and instances that it names.
+// all returns the GPUs and instances that the Job sees.
 func (s *sight) all() []string { return slices.Concat(s.cut, s.cards, s.instances) }
 
-// "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-…)", as nvidia-smi -L prints it.
+// cardLine matches "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-…)", as nvidia-smi -L prints it.
 var cardLine = regexp.MustCompile(`^GPU [0-9]+: .* \(UUID: (GPU-[0-9A-Za-z-]+)\)$`)
 
-// "  MIG 1g.5gb      Device  0: (UUID: MIG-…)", below the card that it is an instance of.
+// instanceLine matches "  MIG 1g.5gb      Device  0: (UUID: MIG-…)", which follows the line of its GPU.
 var instanceLine = regexp.MustCompile(`^ +MIG [0-9a-z.+]+ +Device +[0-9]+: \(UUID: (MIG-[0-9A-Za-z/-]+)\)$`)
 
-// readLogs takes the lines "job<tab>line" of all Jobs apart. A pod may print what it wants: it cannot speak for another
-// Job, and what it says after its end is not heard.
+// readLogs parses the lines "job<tab>line" of all Jobs. A pod may print anything, but not for another Job, and nothing
+// after its end mark counts.
 func readLogs(logs string) map[string]*sight {
 	seen := map[string]*sight{}
 	for line := range strings.Lines(logs) {
@@ -130,10 +130,10 @@ func (s *sight) line(text string) {
 	s.words = telling(s.words, text)
 }
 
-// quote makes a line fit to be printed.
+// quote makes a line printable and short.
 func quote(line string) string { return quoteUpTo(line, 200) }
 
-// quoteUpTo is quote for a line of which so many bytes count.
+// quoteUpTo is quote with a limit in bytes.
 func quoteUpTo(line string, most int) string {
 	if len(line) > most {
 		return strconv.Quote(line[:most]) + "…"
@@ -141,7 +141,7 @@ func quoteUpTo(line string, most int) string {
 	return strconv.Quote(line)
 }
 
-// LastWords quotes the last line of an output that is not empty.
+// LastWords quotes the last line of a non-empty output.
 func LastWords(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	return quote(strings.TrimSpace(lines[len(lines)-1]))
