@@ -10,8 +10,8 @@ import (
 
 const onlyHost = "it is the only host"
 
-// chooseControlPlane chooses a host, and has it say why: one that is a control plane already, else one that is large enough
-// for it and has the fewest cards, for they are of no use there; of several the one with the most memory, then the first.
+// chooseControlPlane chooses a host and sets why: one with a control plane, else, of those that are large enough, one
+// with the fewest cards, as a control plane does not use them; then the one with the most memory, then the first.
 func chooseControlPlane(in []*candidate) *candidate {
 	order := slices.Clone(in)
 	slices.SortStableFunc(order, func(a, b *candidate) int {
@@ -29,7 +29,7 @@ func chooseControlPlane(in []*candidate) *candidate {
 
 func large(c *candidate) bool { return preflight.BigEnough(inventory.ControlPlane, c.Facts) }
 
-// memory in GiB: machines with the same modules differ by what their firmware takes.
+// memory is in GiB, because firmware takes different amounts from the same modules.
 func memory(c *candidate) int64 { return GiB(c.Facts.MemoryKiB) }
 
 func compareBool(a, b bool) int {
@@ -71,7 +71,7 @@ func why(best *candidate, in []*candidate) string {
 	return "it was named first of the hosts " + among + " that have the most memory" + small
 }
 
-// like are those of the hosts in which something is as it is in one of them.
+// like returns the hosts with the same value of what as one of them.
 func like[T comparable](in []*candidate, one *candidate, what func(*candidate) T) []*candidate {
 	return slices.DeleteFunc(slices.Clone(in), func(c *candidate) bool { return what(c) != what(one) })
 }

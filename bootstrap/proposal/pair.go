@@ -13,18 +13,19 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// pair is a pod network and a container runtime.
+// pair is a pod network with a container runtime.
 type pair struct {
 	network inventory.Network
 	runtime inventory.Runtime
 }
 
 var (
-	usual  = pair{inventory.Weave, inventory.Docker} // the defaults of every inventory
+	usual  = pair{inventory.Weave, inventory.Docker} // the inventory's defaults
 	modern = pair{inventory.Flannel, inventory.Containerd}
 )
 
-// choosePair says which pair the hosts get, and why. problems are what preflight finds of hosts that are to have a pair.
+// choosePair returns the pair for the hosts, and why. wanted means that the user asked for the modern one. problems
+// returns preflight's findings for a pair.
 func choosePair(in []*candidate, wanted bool, problems func(pair) ([]*reason.Error, error)) (pair, string, error) {
 	if wanted {
 		return modern, "As `kgpu init --modern` chose: kgpu's defaults are weave and docker.", nil
@@ -55,7 +56,7 @@ func choosePair(in []*candidate, wanted bool, problems func(pair) ([]*reason.Err
 	return modern, fmt.Sprintf("Not kgpu's defaults, weave and docker: %s.", against), nil
 }
 
-// findings are what speaks against a pair, and of which hosts.
+// findings are problems of a pair, with the hosts that have them.
 type findings struct {
 	what  []string
 	hosts map[string][]string
@@ -71,7 +72,7 @@ func (f *findings) add(host, what string) {
 	f.hosts[what] = append(f.hosts[what], host)
 }
 
-// addOwn adds the problems that are not among the others, and reports whether there are any.
+// addOwn adds the problems that the other pair does not have, and reports whether there are any.
 func (f *findings) addOwn(problems, others []*reason.Error) bool {
 	for _, e := range problems {
 		if !slices.ContainsFunc(others, func(o *reason.Error) bool { return o.Host == e.Host && o.ID == e.ID && o.Detail == e.Detail }) {
@@ -81,7 +82,7 @@ func (f *findings) addOwn(problems, others []*reason.Error) bool {
 	return len(f.what) > 0
 }
 
-// hostsNamed is how many hosts a reason names.
+// hostsNamed is how many hosts a reason lists.
 const hostsNamed = 4
 
 func (f findings) String() string {
@@ -96,7 +97,7 @@ func (f findings) String() string {
 	return strings.Join(out, "; ")
 }
 
-// chosen puts the pair into the draft, or what the cluster has that is there.
+// chosen writes the pair, or that of the existing cluster, into the draft.
 func chosen(draft *inventory.Draft, p pair, why string, c *facts.Cluster) {
 	const there = "of the cluster that is there."
 	draft.Runtime, draft.Network = running(c)
@@ -111,8 +112,8 @@ func chosen(draft *inventory.Draft, p pair, why string, c *facts.Cluster) {
 	draft.Network, draft.Runtime, draft.Why = cmp.Or(draft.Network, p.network), cmp.Or(draft.Runtime, p.runtime), why
 }
 
-// running is what a cluster that is there has: the defaults would change its runtime, and put a second pod network beside its
-// own. What nobody can tell is empty.
+// running returns the runtime and the network of an existing cluster, because the defaults could change its runtime and
+// add a second pod network. Unknown ones are empty.
 func running(c *facts.Cluster) (inventory.Runtime, inventory.Network) {
 	var runtime inventory.Runtime
 	var network inventory.Network

@@ -1,5 +1,5 @@
-// Package proposal makes an inventory out of what was found on hosts: who is the control plane, how the nodes are called, by
-// which addresses they find each other, and what a person should know of each. It is pure.
+// Package proposal makes an inventory from the facts of hosts: it chooses the control plane, node names and addresses,
+// and adds notes for people. It is pure.
 package proposal
 
 import (
@@ -15,37 +15,38 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Seen is a host that was looked at.
+// Seen is a host that kgpu init connected to, or tried to.
 type Seen struct {
 	inventory.Target
-	Facts *facts.Host   // nil: nobody got there, and Left says why
+	Facts *facts.Host   // nil if it was not reached; Left says why
 	Skew  time.Duration // of the host's clock
-	Left  *reason.Error // why the host is not to be part of the cluster; nil: it is
+	Left  *reason.Error // why the host is excluded from the cluster; nil if it is not
 
-	HostKey     string // to pin, as in authorized_keys; empty: known_hosts has it
-	HostKeyNote string // how it came to be trusted
+	HostKey     string // to pin, as in authorized_keys; empty if known_hosts has it
+	HostKeyNote string // how the key was verified
 }
 
-// Options are what an inventory says that no host can tell.
+// Options are the parts of an inventory that hosts cannot tell.
 type Options struct {
-	Path    string // where the file will be: paths in it start there
+	Path    string // of the future file; relative paths in it start from its folder
 	Cluster string
 	Version string // minor version of Kubernetes
-	Modern  bool   // flannel and containerd, whatever the hosts could run
+	Modern  bool   // flannel and containerd, whatever the hosts support
 	SSH     inventory.DraftSSH
 	Decode  inventory.Options
 }
 
-// Proposal is an inventory as it can be written, and what it is made of.
+// Proposal is a written inventory, with what it was made from.
 type Proposal struct {
 	Text      []byte
 	Inventory *inventory.Inventory
 	Machines  []preflight.Machine // the hosts of the inventory
-	Left      []*reason.Error     // hosts that stand in the file as comments
-	Problems  []*reason.Error     // what preflight finds already; they stand in the file, too
+	Left      []*reason.Error     // the excluded hosts, which are comments in the file
+	Problems  []*reason.Error     // preflight's findings, which are comments in the file too
 }
 
-// Make proposes an inventory. At least one host must not be left out. An error is that of a draft that is no valid inventory.
+// Make proposes an inventory. At least one host must not be excluded. The error says that the draft is no valid
+// inventory.
 func Make(seen []Seen, o Options) (*Proposal, error) {
 	all, ssh := hoisted(unlike(seen), o.SSH)
 	p := &Proposal{}
@@ -68,7 +69,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 	for _, c := range in {
 		draft.Hosts = append(draft.Hosts, c.entry(c == plane))
 	}
-	// What preflight says depends on the inventory, which has it as comments.
+	// The inventory is made twice: preflight needs it, and it has preflight's findings as comments.
 	check := func(pair pair, why string) error {
 		chosen(&draft, pair, why, plane.Facts.Cluster)
 		var err error
@@ -111,7 +112,7 @@ func head(n int) []string {
 	}
 }
 
-// hoisted says once, for all hosts, what they have in common of the way there.
+// hoisted moves SSH settings that all hosts share to the section for all hosts.
 func hoisted(seen []Seen, ssh inventory.DraftSSH) ([]Seen, inventory.DraftSSH) {
 	if ssh.User == "" {
 		ssh.User = common(seen, func(s Seen) string { return s.User })
@@ -128,7 +129,7 @@ func hoisted(seen []Seen, ssh inventory.DraftSSH) ([]Seen, inventory.DraftSSH) {
 	return seen, ssh
 }
 
-// common is the value that all have; the zero value where they differ.
+// common is the value that all have; zero if they differ.
 func common[T comparable](seen []Seen, of func(Seen) T) T {
 	for _, s := range seen {
 		if of(s) != of(seen[0]) {
@@ -139,16 +140,16 @@ func common[T comparable](seen []Seen, of func(Seen) T) T {
 	return of(seen[0])
 }
 
-// candidate is a host that will be in the cluster, and what is decided about it.
+// candidate is a host that will be in the cluster, and what was decided about it.
 type candidate struct {
 	Seen
 	name, nameNote string
-	private        netip.Addr // its address in the cluster, where that is not the one by which it was reached
+	private        netip.Addr // its private address, if it was reached by another one
 	privateNote    string
-	why            string // it is the control plane
+	why            string // why it is the control plane
 }
 
-// first is the list with one moved to its beginning.
+// first moves one host to the beginning of the list.
 func first(list []*candidate, one *candidate) []*candidate {
 	out := []*candidate{one}
 	for _, c := range list {
@@ -177,7 +178,7 @@ func (c *candidate) entry(plane bool) inventory.DraftHost {
 	return h
 }
 
-// workload says what runs on a control plane that somebody may want to use as a worker, too.
+// workload notes what runs on a control plane that could be a worker as well.
 func (c *candidate) workload(alone bool) []string {
 	if alone {
 		return []string{
@@ -194,7 +195,7 @@ func (c *candidate) workload(alone bool) []string {
 	}
 }
 
-// leftOut is the entry of a host that is a comment.
+// leftOut is the entry of an excluded host, which is a comment.
 func leftOut(s Seen) inventory.DraftHost {
 	return inventory.DraftHost{
 		Address: s.Address, Role: inventory.Worker, User: s.User, Port: s.Port, Left: true,
@@ -202,7 +203,7 @@ func leftOut(s Seen) inventory.DraftHost {
 	}
 }
 
-// warnings are the problems of a host as the file tells them: those of one kind with one advice.
+// warnings formats the problems of a host for the file, those with the same advice together.
 func warnings(host string, problems []*reason.Error) []string {
 	var out []string
 	last := ""
@@ -220,7 +221,7 @@ func warnings(host string, problems []*reason.Error) []string {
 	return out
 }
 
-// bare is an error without its host, which stands there anyway.
+// bare is an error's text without its host, which stands beside it.
 func bare(e *reason.Error) string {
 	without := *e
 	without.Host = ""
