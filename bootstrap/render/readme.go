@@ -12,11 +12,12 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// joins reports whether the turn takes the credentials in; makes, whether it makes them.
+// joins reports whether the turn needs credentials that another one makes.
 func (t *turn) joins() bool {
 	return slices.ContainsFunc(t.steps, func(s *step) bool { return len(s.late) > 0 })
 }
 
+// makes reports whether the turn makes credentials for others.
 func (t *turn) makes() bool {
 	return slices.ContainsFunc(t.steps, func(s *step) bool { return s.ID == tokenStep })
 }
@@ -25,7 +26,7 @@ func (t *turn) reboots() bool {
 	return slices.ContainsFunc(t.steps, func(s *step) bool { return s.Script == "driver-reboot" })
 }
 
-// carriedTo are the hosts whose folders want the credentials that the turn makes.
+// carriedTo returns the hosts to whose folders the turn's credentials must be copied.
 func (t *turn) carriedTo(all []*turn) []string {
 	var out []string
 	for _, other := range all {
@@ -36,7 +37,7 @@ func (t *turn) carriedTo(all []*turn) []string {
 	return out
 }
 
-// next is what a person does after a turn.
+// next tells a person what to do after a turn.
 func next(all []*turn, i int) string {
 	var b strings.Builder
 	if hosts := all[i].carriedTo(all); len(hosts) > 0 {
@@ -50,7 +51,7 @@ func next(all []*turn, i int) string {
 	return b.String()
 }
 
-// readme says in which order what is run where, and what is carried between.
+// readme explains in which order the scripts are run on which hosts, and what is copied between them.
 func readme(inv *inventory.Inventory, g *graph.Graph, all []*turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The cluster %s, by hand\n\n", inv.Cluster)

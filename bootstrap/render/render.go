@@ -15,16 +15,16 @@ import (
 	"kgpu.dev/kgpu/scripts/runner"
 )
 
-// credentials are the outputs of a step that others take in: the values have places for them, such as @token@, which the
-// script fills.
+// credentials are the outputs that other steps take as input. Rendered values have placeholders for them, such as
+// @token@, which the script fills in.
 var credentials = []string{plan.OutputToken, plan.OutputCAHash}
 
-// tokenStep makes the credentials.
+// tokenStep is the step that makes the credentials.
 const tokenStep = "cluster/token"
 
-// Files are what carries out the plan by hand, by slash-separated paths: a folder for each host that has something to do,
-// and README.md. The same plan makes the same files. There are no secrets among them, but for passwords that the inventory's
-// addresses of proxies and repositories have in them: those files have mode 0600.
+// Files returns the files that carry out a plan by hand, by slash-separated path: a folder for each host with steps,
+// and README.md. The same plan gives the same files. They have no secrets except passwords in the inventory's proxy and
+// repository URLs, in files with mode 0600.
 func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, error) {
 	all := turns(inv, g)
 	out := map[string]graph.File{}
@@ -44,7 +44,7 @@ func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, err
 	return out, nil
 }
 
-// write adds the files of a turn.
+// write adds the files of a turn to out.
 func (t *turn) write(out map[string]graph.File) error {
 	var list []string
 	for _, s := range t.steps {
@@ -61,7 +61,7 @@ func (t *turn) write(out map[string]graph.File) error {
 	return nil
 }
 
-// write adds the files of a step below its folder.
+// write adds the files of a step below dir.
 func (s *step) write(out map[string]graph.File, dir string) error {
 	script, err := scripts.Step(s.Script)
 	if err != nil {
