@@ -8,13 +8,14 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Bounds of the configuration files that a host sends: they are read, edited and written again.
+// These bound the configuration files that a host sends. kgpu reads and edits them and writes them back.
 const (
 	maxConfiguration = 1 << 20
 	maxDepth         = 100
 )
 
-// configuration decodes a file. What is neither TOML nor JSON is passed on: whoever wants it says what is wrong with it.
+// configuration decodes a file. Contents that are neither TOML nor JSON are returned as they are; their user reports
+// what is wrong.
 func configuration(encoded string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -32,8 +33,8 @@ func configuration(encoded string) ([]byte, error) {
 	return data, nil
 }
 
-// deep tells whether there are more levels below v than anybody writes. It does not go down by recursion, which would be
-// the host's way to use up the stack.
+// deep reports whether values in v are nested more than maxDepth levels. It is iterative so that a host cannot exhaust
+// the stack.
 func deep(v any) bool {
 	level := []any{v}
 	for range maxDepth {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// CardFabric is how far a card has come with its NVLink fabric, as nvidia-smi -q tells it.
+// CardFabric is the state of a GPU in its NVLink fabric, as nvidia-smi -q prints it.
 type CardFabric struct {
-	Address string // as nvidia-smi writes it: 00000000:17:00.0
-	State   string // Completed, In Progress, Not Started; N/A: it has none
-	Status  string // of a state that is Completed: Success, or what went wrong
+	Address string // PCI address as nvidia-smi writes it: 00000000:17:00.0
+	State   string // Completed, In Progress, Not Started, or N/A for a GPU without a fabric
+	Status  string // once State is Completed: Success, or the error
 }
 
-// Ready reports whether programs can use the card: it has its place in the fabric, or needs none.
+// Ready reports whether programs can use the GPU: it has joined its fabric, or needs none.
 func (c CardFabric) Ready() bool {
 	return c.State == "N/A" || c.State == "Completed" && c.Status == "Success"
 }
 
-// String is the state as nvidia-smi has it.
+// String is the state in nvidia-smi's words.
 func (c CardFabric) String() string { return fmt.Sprintf("State: %s, Status: %s", c.State, c.Status) }
 
-// FabricWaits says of the cards that are not ready how far they are; none: they all are, or nvidia-smi told nothing of it.
+// FabricWaits describes the GPUs whose fabric is not ready. It is nil if all are, or if nvidia-smi says nothing of it.
 func (n NVIDIA) FabricWaits() []string {
 	var out []string
 	for _, c := range n.Fabric {
@@ -31,7 +31,7 @@ func (n NVIDIA) FabricWaits() []string {
 	return out
 }
 
-// cardFabric reads a line of facts.sh: address, state and status with tabs between them.
+// cardFabric parses a line of facts.sh: address, state and status, separated by tabs.
 func cardFabric(line string) (CardFabric, error) {
 	f := strings.Split(line, "\t")
 	if len(f) != 3 {

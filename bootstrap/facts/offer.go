@@ -9,16 +9,16 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// Offer is what a host's repository has of a minor version of Kubernetes.
+// Offer is what a host's package repository has of a Kubernetes minor.
 type Offer struct {
-	Minor    string            // 1.36
-	Versions []catalog.Version // newest first, of which there is all that a node needs; none: Why says why
+	Minor    string            // such as 1.36
+	Versions []catalog.Version // complete ones, with all packages that a node needs, newest first; if empty, Why says why
 	Why      string
 }
 
-const longestWhy = 300 // bytes of what apt said
+const longestWhy = 300 // bytes of apt's message that are kept
 
-// ParseOffer reads what scripts/reach.sh printed of the repository; nil: the host was not asked, or told nothing.
+// ParseOffer reads what scripts/reach.sh printed of the repository; nil if the host was not asked or did not answer.
 func ParseOffer(output []byte) (*Offer, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {
@@ -53,13 +53,13 @@ func ParseOffer(output []byte) (*Offer, error) {
 	return offer, nil
 }
 
-// Containerd is the one that apt would install on a host that has none.
+// Containerd is the containerd package that apt would install on a host that has none.
 type Containerd struct {
-	Version string // of the package; empty: nobody knows
-	Why     string // Docker's repository has none, so that it is the distribution's
+	Version string // of the package; empty if unknown
+	Why     string // set if Docker's repository has none, so that the distribution's is taken
 }
 
-// ParseContainerd reads what scripts/reach.sh printed of containerd; zero: the host was not asked.
+// ParseContainerd reads what scripts/reach.sh printed of containerd; zero if the host was not asked.
 func ParseContainerd(output []byte) (Containerd, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {

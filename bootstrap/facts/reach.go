@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// Endpoint is where a TCP connection may go to.
+// Endpoint is a TCP host and port.
 type Endpoint struct {
 	Host string // name or address
 	Port uint16
 }
 
-// String is how the script that tries endpoints reads and prints them.
+// String is the format that scripts/reach.sh reads and prints.
 func (e Endpoint) String() string { return fmt.Sprintf("%s %d", e.Host, e.Port) }
 
-// Reach is what became of an attempt to connect.
+// Reach is the result of an attempt to connect.
 type Reach string
 
-// What an attempt may show.
+// These are the results of connection attempts.
 const (
 	Open        Reach = "open"
-	Refused     Reach = "refused"    // the machine answers and nothing listens
+	Refused     Reach = "refused"    // the machine answers, and nothing listens
 	Silent      Reach = "silent"     // no answer in time: the machine is off, or something drops the packets
-	Unresolved  Reach = "unresolved" // the name has no address
+	Unresolved  Reach = "unresolved" // the name does not resolve
 	Unreachable Reach = "unreachable"
 )
 
-// ByProxy returns what became of an attempt to connect to the proxy by which the host's own apt would fetch from the endpoint; false:
-// there is none, or it is open.
+// ByProxy returns the result of connecting to the proxy that the host's apt uses for the endpoint; false if apt uses
+// none or the proxy is reachable.
 func (r Reach) ByProxy() (Reach, bool) {
 	state, ok := strings.CutPrefix(string(r), "proxy-")
 	return Reach(state), ok
 }
 
-// ParseReach reads what scripts/reach.sh printed.
+// ParseReach reads the output of scripts/reach.sh.
 func ParseReach(output []byte) (map[Endpoint]Reach, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Way is what apt said of a way to install a driver whose modules the distribution builds.
+// Way is apt's answer to one way of installing a driver with prebuilt modules, see machine.WayBuilt.
 type Way struct {
-	Name   string // as plan calls it
-	Kernel string // the one that its modules are for; empty: it is no way
-	Why    string // why it is none
+	Name   string // machine.WayBuilt, WayNewer, WayDKMS or WayHeaders
+	Kernel string // the kernel that its modules are for; empty if apt cannot go this way
+	Why    string // why it cannot
 }
 
-// ParseWays reads what scripts/reach.sh printed of ways, in their order.
+// ParseWays reads the ways that scripts/reach.sh printed, in their order.
 func ParseWays(output []byte) ([]Way, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {
