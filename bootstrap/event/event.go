@@ -1,5 +1,5 @@
-// Package event is the stream that a run tells: one record for everything a person or a program may want to follow.
-// It is printed as it is by --output json; the fields and kinds are an API.
+// Package event is the stream of a run: one type of record for everything that a person or a program may want to
+// follow. --output json prints it as it is, so its fields and kinds are an API.
 package event
 
 import (
@@ -7,36 +7,37 @@ import (
 	"time"
 )
 
-// Kind is what happened.
+// Kind says what happened.
 type Kind string
 
-// The kinds of event.
+// These are the kinds of events.
 const (
-	Begin     Kind = "begin"      // a run begins, and with it the stream; text is its command line, schema the version of the stream
-	Plan      Kind = "plan"       // what is going to be done is known; plan lists it. A run may tell several, each beside the former
+	Begin     Kind = "begin"      // the run began; text is its command line, schema the version of the stream
+	Plan      Kind = "plan"       // steps were planned; plan lists them. Later plans of a run add to earlier ones
 	Connect   Kind = "connect"    // an SSH connection was opened (ms: time from dial to authenticated)
-	Command   Kind = "command"    // a remote command ended (one event per remote command; exit is its status)
+	Command   Kind = "command"    // a remote command ended; exit is its status
 	StepStart Kind = "step.start" // a step began on a host
-	StepDone  Kind = "step.done"  // a step ended well
-	StepSkip  Kind = "step.skip"  // a step was left out: already satisfied, or not selected
+	StepDone  Kind = "step.done"  // a step succeeded
+	StepSkip  Kind = "step.skip"  // a step was not run: nothing to do, or not selected
 	Log       Kind = "log"        // a line of a step's output
-	Wait      Kind = "wait"       // something is waited for; text names it. With ms the wait is over: it took so long
+	Wait      Kind = "wait"       // something is waited for; text names it. With ms the wait has ended, after that time
 	Proof     Kind = "proof"      // something was shown to work; text names it
-	Warning   Kind = "warning"    // something the user should know that stops nothing
-	Error     Kind = "error"      // something failed; reason is the stable ID
+	Warning   Kind = "warning"    // something that the user should know, and that stops nothing
+	Error     Kind = "error"      // something failed; reason is its ID
 	Result    Kind = "result"     // the run ended; reason is "ok" or the ID of the failure
 )
 
-// Schema is the version of the stream: it grows when a field or a kind changes its meaning or goes, not when one is added.
+// Schema is the version of the stream. It increases when a field or a kind is removed or changes its meaning, not when
+// one is added.
 const Schema = 1
 
-// Satisfied is the reason of a StepSkip where nothing had to be done.
+// Satisfied is the reason of a StepSkip if there was nothing to do.
 const Satisfied = "satisfied"
 
-// Unselected is the reason of a StepSkip of a step that the command line leaves out.
+// Unselected is the reason of a StepSkip if the command line excluded the step.
 const Unselected = "unselected"
 
-// Event is one record. Host and Step are empty where none is concerned.
+// Event is one record. Host and Step are empty if it concerns none.
 type Event struct {
 	Time   time.Time `json:"time"`
 	Run    string    `json:"run"`
@@ -44,20 +45,21 @@ type Event struct {
 	Step   string    `json:"step"`
 	Kind   Kind      `json:"event"`
 	Reason string    `json:"reason"`
-	Millis int64     `json:"ms"`             // how long it took, where it took time; of a step.start that was heard of late: how long ago it was
+	// Millis is the duration of what ended. In a step.start that arrived late, it is how long ago the step began.
+	Millis int64     `json:"ms"`
 	Text   string    `json:"text,omitempty"` // for people; no secrets
 	Exit   *int      `json:"exit,omitempty"` // exit status of a remote command
 	Schema int       `json:"schema,omitempty"`
 	Plan   []Planned `json:"plan,omitempty"`
 }
 
-// Planned is a step that a run is going to take.
+// Planned is a step that a run is going to do.
 type Planned struct {
 	Host   string `json:"host"`
 	Step   string `json:"step"`
 	Title  string `json:"title"`
-	Reason string `json:"reason"`          // why it has to be done here, now
-	Needs  []Ref  `json:"needs,omitempty"` // the planned steps that must have ended well before; on another host: a gate
+	Reason string `json:"reason"`          // why it has to be done on this host
+	Needs  []Ref  `json:"needs,omitempty"` // the planned steps that must succeed before, also on other hosts
 }
 
 // Ref names a step on a host.
@@ -66,10 +68,10 @@ type Ref struct {
 	Step string `json:"step"`
 }
 
-// Sink receives events. Emit must be safe for concurrent use and must not block for long.
+// Sink receives events. Emit must be safe for concurrent use, and must return soon.
 type Sink interface{ Emit(Event) }
 
-// SinkFunc makes a Sink of a function.
+// SinkFunc is a Sink that calls a function.
 type SinkFunc func(Event)
 
 // Emit calls f.
@@ -84,14 +86,14 @@ type Recorder struct {
 	events []Event
 }
 
-// Emit keeps e.
+// Emit appends e.
 func (r *Recorder) Emit(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
 }
 
-// Events returns a copy of what was emitted so far.
+// Events returns a copy of the recorded events.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// Printed is e as a terminal may get it, and so a file that people look at: JSON leaves some control characters as they
-// are.
+// Printed returns the event with all text printable, for terminals and for files that people read. JSON alone leaves
+// some control characters as they are.
 func (e Event) Printed() Event {
 	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
 		*field = printable.Text(*field)
