@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Window is a time in which a node has no pods.
+// Window is the time in which a node is drained.
 type Window struct {
-	Drain    Ref   // the step that drains it; none: a former run did, and nothing disturbs it any more
-	Uncordon Ref   // the step that lets it have pods again
+	Drain    Ref   // the step that drains it; zero if it is drained already and nothing disrupts it any more
+	Uncordon Ref   // the step that uncordons it
 	Drained  bool  // it is drained already
 	For      []Ref // the steps that it is drained for
 }
 
-// Reboot is the Serial of steps that take a host away for a while which is no node yet.
+// Reboot is the Serial of steps that reboot a host which is no node yet.
 const Reboot = "reboot"
 
-// Pace has at most limit nodes drained at the same time: each waits until the one that is limit before it has pods again,
-// those that are drained already being the first. Where a node fails, those behind it are left alone. At most limit hosts
-// that are no nodes reboot at the same time; they do not wait for one that fails.
+// Pace limits how many nodes are drained at the same time: the drain of a node waits until the node that is limit
+// before it is uncordoned. Nodes that are drained already come first. After a failure the nodes behind it are left
+// alone. At most limit hosts that are no nodes reboot at the same time, and they do not wait for one that fails.
 func (g *Graph) Pace(limit int) {
 	windows := slices.Clone(g.Windows)
 	slices.SortStableFunc(windows, func(a, b Window) int {
@@ -49,7 +49,7 @@ func (g *Graph) Pace(limit int) {
 	g.sort()
 }
 
-// sort puts every step behind what it needs, and leaves the order as it is otherwise.
+// sort moves every step behind those it needs, and otherwise keeps the order.
 func (g *Graph) sort() {
 	all := make(map[Ref]*Step, len(g.Steps))
 	for _, s := range g.Steps {
@@ -59,7 +59,7 @@ func (g *Graph) sort() {
 	var put func(*Step)
 	put = func(s *Step) {
 		if all[s.Ref] == nil {
-			return // it is in its place
+			return // placed already
 		}
 		delete(all, s.Ref)
 		for _, need := range s.Needs {

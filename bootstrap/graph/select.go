@@ -10,10 +10,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*"; they
-// match what is below, too: "node/*" is node/drain/w1 as well.
-// A step that is left out counts as done for those that need it. The drain of a node comes with the steps that it is for, and
-// goes without them; the node has pods again afterwards.
+// Select keeps the steps whose IDs match a pattern of only (all if it is empty) and no pattern of skip. Patterns also
+// match IDs below: "node/*" matches node/drain/w1. An excluded step counts as done. The drain of a node is kept if a
+// step that it is for is kept, and excluded otherwise; the node is uncordoned afterwards.
 func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, pattern := range slices.Concat(only, skip) {
 		if err := g.known(pattern); err != nil {
@@ -42,8 +41,8 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	return &out, nil
 }
 
-// choose keeps the steps of a window that are named, and those without which what is kept would disrupt pods, or leave the node
-// without any.
+// choose keeps the selected steps of a window, and those without which the kept steps would disrupt pods or leave the
+// node cordoned.
 func (w Window) choose(keep map[Ref]bool, only, skip []string) {
 	disrupted := slices.ContainsFunc(w.For, func(step Ref) bool { return keep[step] })
 	drain := disrupted && w.Drain != (Ref{}) && !Matches(skip, w.Drain.ID)
@@ -53,12 +52,12 @@ func (w Window) choose(keep map[Ref]bool, only, skip []string) {
 	keep[w.Uncordon] = named && keep[w.Uncordon] || back && !Matches(skip, w.Uncordon.ID)
 }
 
-// Selected reports whether a step with this ID is among those that Select keeps, as far as its ID says.
+// Selected reports whether Select keeps a step with this ID, not regarding windows.
 func Selected(only, skip []string, id string) bool {
 	return (len(only) == 0 || Matches(only, id)) && !Matches(skip, id)
 }
 
-// Matches reports whether a step with this ID is what one of the patterns says, or below it.
+// Matches reports whether one of the patterns matches the ID, or an ID above it.
 func Matches(patterns []string, id string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		for below := id; below != "."; below = path.Dir(below) {
@@ -70,7 +69,7 @@ func Matches(patterns []string, id string) bool {
 	})
 }
 
-// known refuses a pattern that no step of any host matches: a typing error would silently do nothing otherwise.
+// known returns a usage error for a pattern that matches no step: a mistyped one would silently do nothing.
 func (g *Graph) known(pattern string) error {
 	var ids []string
 	for _, s := range g.Steps {
@@ -87,7 +86,7 @@ func (g *Graph) known(pattern string) error {
 	return unknown(pattern, ids)
 }
 
-// unknown is the error of a pattern that no step matches. Who has the name right and the family wrong is told the family.
+// unknown is the error for a pattern that matches no step. If only its family is wrong, it suggests the right one.
 func unknown(pattern string, ids []string) error {
 	_, name, _ := strings.Cut(pattern, "/")
 	same := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
