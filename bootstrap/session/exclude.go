@@ -12,8 +12,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// ExcludeFailed goes on without the workers that failed in a run, or never came back from it: the other hosts are looked at again.
-// failed is what the run ended with; an error: the story does not go on.
+// ExcludeFailed excludes the workers that failed in a run or were lost, and gathers the facts of the other hosts again.
+// failed is the run's error. It is returned if the story cannot go on.
 func (s *Session) ExcludeFailed(ctx context.Context, result *run.Result, failed error) error {
 	behind := s.behind(result)
 	if ctx.Err() != nil || s.controlPlaneFailed(failed) {
@@ -30,8 +30,8 @@ func (s *Session) ExcludeFailed(ctx context.Context, result *run.Result, failed 
 	return nil
 }
 
-// behind lists the workers that did not do all they had to do. A node that is not drained, say, because the one before it
-// failed, is among them; one that only waited for the control plane is not.
+// behind lists the workers with unfinished steps. A worker that was not drained because another one failed is included,
+// one that only waited for a control plane is not.
 func (s *Session) behind(r *run.Result) []string {
 	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return s.IsPlane(step.Host) && step.Outcome == run.Failed })
 	var out []string
@@ -44,15 +44,15 @@ func (s *Session) behind(r *run.Result) []string {
 	return out
 }
 
-// controlPlaneFailed reports whether the control plane has a failure of its own. That nodes are not ready, are full or lack
-// cards, may come from a worker that is gone.
+// controlPlaneFailed reports whether a control plane itself failed. Nodes that are not ready, are full or lack GPUs do
+// not count, as an excluded worker may be the cause.
 func (s *Session) controlPlaneFailed(err error) bool {
 	return slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool {
 		return e.ID != reason.NodeNotReady && e.ID != reason.NodePressure && e.ID != reason.GPUNotAllocatable && (e.Host == "" || s.IsPlane(e.Host))
 	})
 }
 
-// concerning keeps what these hosts failed with: what others wait for in vain is planned again.
+// concerning returns the errors of these hosts. What others waited for in vain is planned again.
 func concerning(hosts []string, err error) error {
 	var out []error
 	for _, e := range reason.All(err) {
@@ -63,7 +63,7 @@ func concerning(hosts []string, err error) error {
 	return errors.Join(out...)
 }
 
-// Known are the hosts that the story goes on with.
+// Known returns the hosts with facts, in the inventory's order. Excluded hosts are not among them.
 func (s *Session) Known() []inventory.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,8 @@ func (s *Session) Known() []inventory.Host {
 	return out
 }
 
-// visit looks at hosts all at the same time, outside of steps. Workers that cannot be looked at any more are left out, as
-// those are that fail in a step, where the story goes on without them.
+// visit calls look for all hosts at the same time. If the story tolerates it, workers that fail are excluded, as are
+// those that fail in a step.
 func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
 	var behind []string
 	var lost error
@@ -98,12 +98,12 @@ func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(i
 	return nil
 }
 
-// LookAtAll gathers the facts of hosts once more, all at the same time.
+// LookAtAll gathers the facts of the hosts again, all at the same time.
 func (s *Session) LookAtAll(ctx context.Context, hosts []inventory.Host) error {
 	return s.visit(ctx, hosts, func(h inventory.Host) error { return s.Look(ctx, h.ID()) })
 }
 
-// exclude goes on without hosts. failed is why those are behind.
+// exclude removes hosts from the session. failed has the reasons.
 func (s *Session) exclude(behind []string, failed error) {
 	failed = concerning(behind, failed)
 	s.Excluded = errors.Join(s.Excluded, failed)
@@ -121,7 +121,7 @@ func (s *Session) exclude(behind []string, failed error) {
 	}
 }
 
-// TellExcluded tells which steps of a plan that was shown are not begun, because their hosts were left out since.
+// TellExcluded lists the steps of the shown plan that are not done because their hosts were excluded.
 func (s *Session) TellExcluded(shown *graph.Graph) {
 	why := map[string]reason.ID{}
 	for _, e := range reason.All(s.Excluded) {

@@ -9,9 +9,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// OpenAlone is Open for stories that change something. It ends as soon as a control plane tells that somebody else holds the
-// cluster's lock, whatever the other hosts are still busy with. It goes on without the workers whose loss the story can do with:
-// lost is asked, perhaps by several at the same time; nil: it can do with none.
+// OpenAlone is Open for stories that change something. It ends as soon as a control plane reports that another kgpu
+// holds the cluster's lock. A worker that fails is excluded if lost agrees. lost may be called concurrently, and is nil
+// if no worker may be missing.
 func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func(inventory.Host, error) bool) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -35,7 +35,7 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 		return busy
 	})
 	if busy := (*reason.Error)(nil); errors.As(context.Cause(ctx), &busy) && busy.ID == reason.HostBusy {
-		err = busy // the others were told to leave it
+		err = busy // the other hosts were told to stop
 	}
 	if err != nil {
 		s.Close()
@@ -44,10 +44,10 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 	return s, nil
 }
 
-// AtWork begins what is told of a cluster whose lock somebody else holds.
+// AtWork begins the messages about another kgpu that holds the cluster's lock.
 const AtWork = "another run of kgpu is at work on this cluster: "
 
-// Busy is the error of a cluster that somebody else holds; nil: nobody does.
+// Busy is the error that another kgpu holds the cluster's lock; nil if none does.
 func (s *Session) Busy() error {
 	id, _ := s.Holder()
 	if id == "" {
@@ -56,7 +56,7 @@ func (s *Session) Busy() error {
 	return &reason.Error{ID: reason.HostBusy, Host: id, Detail: AtWork + s.Other()}
 }
 
-// Other describes who holds the cluster, and what runs on the hosts as far as they have told; empty: nobody holds it.
+// Other describes the lock's holder, and what runs on the hosts that have facts; empty if nobody holds the lock.
 func (s *Session) Other() string {
 	_, f := s.Holder()
 	if f == nil {
@@ -77,7 +77,7 @@ func (s *Session) Other() string {
 	return text
 }
 
-// UnderWay describes who changes the cluster now, or what goes on of a run whose kgpu has ended; empty: nothing does.
+// UnderWay describes who is changing the cluster, or a leftover run; empty if there is neither.
 func (s *Session) UnderWay() string {
 	if text := s.Other(); text != "" {
 		return text
@@ -92,12 +92,12 @@ func (s *Session) UnderWay() string {
 	return "a run goes on whose kgpu has ended; now " + strings.Join(now, ", ")
 }
 
-// Locked does work while no other kgpu can change the cluster.
+// Locked calls work while it holds the cluster's lock.
 func (s *Session) Locked(ctx context.Context, work func(context.Context) error) error {
 	return s.engine().Locked(ctx, s.lockPlanes(), s.Command, work)
 }
 
-// OnPlanes looks at the control planes, and does work there while no other kgpu can change the cluster.
+// OnPlanes connects to the control planes and calls work while it holds the cluster's lock.
 func OnPlanes(ctx context.Context, o Options, work func(context.Context, *Session) error) error {
 	s, err := OpenAlone(ctx, o, o.Inventory.ControlPlanes(), nil)
 	if err != nil {
