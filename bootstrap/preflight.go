@@ -29,7 +29,7 @@ func (s *story) preflight(ctx context.Context) error {
 	for _, h := range s.Inventory.Hosts {
 		if f, skew := s.Seen(h.ID()); f != nil {
 			machines = append(machines, preflight.Machine{
-				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Offer: network.offers[h.ID()],
+				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, RequiredEndpoints: network.needs[h.ID()], Reach: network.found[h.ID()], Offer: network.offers[h.ID()],
 				Adopt: s.want.Adopt,
 			})
 		}
@@ -43,7 +43,7 @@ func (s *story) preflight(ctx context.Context) error {
 
 // reaches is what the hosts need of the network, and what they found.
 type reaches struct {
-	needs map[string][]machine.Need
+	needs map[string][]machine.RequiredEndpoint
 	found map[string]map[facts.Endpoint]facts.Reach
 
 	offers map[string]*facts.Offer // of Kubernetes
@@ -52,7 +52,7 @@ type reaches struct {
 // reach lets hosts that are no nodes yet try what they will have to connect to, tell which patches of Kubernetes and which containerd
 // they can have, and those that are to get a driver how apt can install it. Others are not asked anything.
 func (s *story) reach(ctx context.Context) (*reaches, error) {
-	needs, err := plan.Needs(s.Inventory, s.Facts)
+	needs, err := plan.RequiredEndpoints(s.Inventory, s.Facts)
 	if err != nil {
 		return nil, err
 	}

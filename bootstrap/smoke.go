@@ -102,7 +102,7 @@ func (s *story) missingCards() error {
 		if _, err := machine.ChooseDriver(s.Inventory, f); errors.As(err, &no) && no.Kind != machine.DriverMissing {
 			continue // there is no driver for its cards, and it is in the cluster without them
 		}
-		if have, want := machine.Listed(s.Inventory, f), len(machine.Cards(s.Inventory, f)); have < want {
+		if have, want := machine.ListedCards(s.Inventory, f), len(machine.Cards(s.Inventory, f)); have < want {
 			errs = append(errs, &reason.Error{
 				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the cards",
 				Detail: fmt.Sprintf("nvidia-smi lists %d of %s (status %d)", have, plural.Of(want, "card"), f.NVIDIA.SMI),
@@ -153,7 +153,7 @@ func (s *story) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
 			continue
 		}
 		n := smoke.Node{Name: machine.Machine{Host: h, Facts: f}.NodeName(), Sample: plan.Sample(s.Inventory, f), Driver: machine.DriverMounts(f)}
-		for _, o := range machine.Offers(s.Inventory, f) {
+		for _, o := range machine.PluginDevices(s.Inventory, f) {
 			n.Cards = append(n.Cards, smoke.Card(o))
 		}
 		nodes = append(nodes, n)

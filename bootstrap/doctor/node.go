@@ -83,7 +83,7 @@ func unhealthy(s *subject) []string {
 }
 
 func notAllocatable(s *subject) []string {
-	want := machine.Offered(s.inv, s.f)
+	want := machine.PluginDeviceCount(s.inv, s.f)
 	if s.node == nil || !s.member || want == 0 || s.node.Capacity[catalog.GPUResource] != s.node.Allocatable[catalog.GPUResource] || s.node.Allocatable[catalog.GPUResource] >= want {
 		return nil
 	}

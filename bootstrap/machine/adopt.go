@@ -93,7 +93,7 @@ func describeCluster(f *facts.Host) string {
 	if f.Kubelet != nil {
 		parts = append(parts, "API server "+f.Kubelet.Server)
 	}
-	parts = append(parts, "CA "+brief(c.CAHash))
+	parts = append(parts, "CA "+shortHash(c.CAHash))
 	if c.Version != "" {
 		parts = append(parts, c.Version)
 	}
@@ -115,8 +115,8 @@ func describeEtcd(f *facts.Host) string {
 	return strings.Join(slices.Concat(parts, f.KubeadmFiles), ", ")
 }
 
-// brief shortens a hash to 12 characters.
-func brief(hash string) string {
+// shortHash shortens a hash to 12 characters.
+func shortHash(hash string) string {
 	if len(hash) > 12 {
 		return hash[:12]
 	}

@@ -26,7 +26,7 @@ const apiDomain = "kgpu.internal"
 // names an endpoint for a new cluster, or if an existing cluster was made without such a name. Like all methods in
 // this file, it needs a Set with a First control plane.
 func (s *Set) APIName() string {
-	if s.runs() {
+	if s.clusterKept() {
 		if name, _ := s.runningEndpoint(); OwnAPIName(name) {
 			return name
 		}
@@ -39,9 +39,9 @@ func (s *Set) APIName() string {
 	return fmt.Sprintf("api-%x.%s.%s", sum[:3], s.Inventory.Cluster, apiDomain)
 }
 
-// runs reports whether the cluster exists and is kept. A control plane whose kubeadm init was interrupted counts if
+// clusterKept reports whether the cluster exists and is kept. A control plane whose kubeadm init was interrupted counts if
 // it has an endpoint: init may have finished on its own, and the endpoint stays the same either way.
-func (s *Set) runs() bool {
+func (s *Set) clusterKept() bool {
 	c := s.First.Facts.ControlPlane
 	return c != nil && (c.Endpoint != "" || s.Verdict(s.First).Membership != Rejoin)
 }
@@ -49,7 +49,7 @@ func (s *Set) runs() bool {
 // runningEndpoint returns the DNS name and the port by which the nodes of an existing cluster reach its API server.
 // Both are empty if there is no such cluster, or if its nodes use an IP address.
 func (s *Set) runningEndpoint() (name, port string) {
-	if !s.runs() {
+	if !s.clusterKept() {
 		return "", ""
 	}
 	name, port, err := net.SplitHostPort(s.First.Facts.ControlPlane.Endpoint)

@@ -24,7 +24,7 @@ type CUDAPackage struct {
 
 // ChooseCUDA decides which CUDA toolkit a host with this driver gets. The error is a *Refused if the inventory's
 // toolkit does not run there.
-func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver Choice) (Toolkit, error) {
+func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver DriverChoice) (Toolkit, error) {
 	cards, err := knownCards(inv, f)
 	if err != nil {
 		return Toolkit{}, err
@@ -54,13 +54,13 @@ func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver Choice) (Toolkit
 	if len(possible) == 0 {
 		return Toolkit{Why: fmt.Sprintf("NVIDIA's repository has no toolkit for %s that runs %s with driver %d", release, cardNames(cards), driver.Branch)}, nil
 	}
-	c, why := newest(f, possible, driver)
+	c, why := preferredCUDA(f, possible, driver)
 	return toolkit(inv, c, cards, why), nil
 }
 
-// newest prefers a release that is installed already, then the newest one that the driver supports fully, then the
+// preferredCUDA prefers a release that is installed already, then the newest one that the driver supports fully, then the
 // oldest one that is newer than the driver.
-func newest(f *facts.Host, possible []catalog.CUDA, driver Choice) (catalog.CUDA, string) {
+func preferredCUDA(f *facts.Host, possible []catalog.CUDA, driver DriverChoice) (catalog.CUDA, string) {
 	c := possible[0]
 	why := fmt.Sprintf("it came out with driver %d, and %d runs it but for what is new in it", c.Driver, driver.Branch)
 	for _, p := range possible {

@@ -13,8 +13,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Choice is the driver chosen for a host's cards.
-type Choice struct {
+// DriverChoice is the driver chosen for a host's cards.
+type DriverChoice struct {
 	catalog.Driver
 	Why  string // the reason for the choice, for people
 	Keep bool   // the installed driver works and is kept
@@ -48,38 +48,38 @@ const (
 func (r *Refused) Error() string { return r.Detail }
 
 // ChooseDriver decides which driver a host with cards gets. The error is a *Refused.
-func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
+func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (DriverChoice, error) {
 	cards, err := knownCards(inv, f)
 	if err != nil {
-		return Choice{}, err
+		return DriverChoice{}, err
 	}
 	architectures, works := architectures(cards), DriverWorks(inv, f)
 	want := inv.GPU.Driver
 	if want.Source == catalog.NoDriver {
 		if !works {
-			return Choice{}, &Refused{Kind: DriverMissing, Detail: "the inventory says that the driver is there, but " + DriverTrouble(inv, f)}
+			return DriverChoice{}, &Refused{Kind: DriverMissing, Detail: "the inventory says that the driver is there, but " + DriverTrouble(inv, f)}
 		}
-		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
+		return DriverChoice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
 	}
 	if works && want == (inventory.Driver{}) && !unheldDriver(f, cards, architectures) {
-		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+		return DriverChoice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
-	c, err := choose(want, f, cards, architectures)
+	c, err := pickDriver(want, f, cards, architectures)
 	if err != nil && works && satisfies(want, f) {
-		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+		return DriverChoice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	if err != nil {
-		return Choice{}, err
+		return DriverChoice{}, err
 	}
 	c.Replaces = otherDriver(f, c.Driver)
-	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works || sick(f, architectures)) {
-		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
+	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works || fitsButFails(f, architectures)) {
+		return DriverChoice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
 	}
 	if f.NVIDIA.Runfile {
-		return Choice{}, &Refused{Kind: DriverForeign, Detail: foreign(inv, f, c.Driver)}
+		return DriverChoice{}, &Refused{Kind: DriverForeign, Detail: foreignDriver(inv, f, c.Driver)}
 	}
 	if refused := onForeignKernel(f); refused != nil {
-		return Choice{}, refused
+		return DriverChoice{}, refused
 	}
 	return c, nil
 }
@@ -91,7 +91,7 @@ func unheldDriver(f *facts.Host, cards []catalog.GPU, architectures []catalog.Ar
 	if _, over := f.Files[DriverModules]; !begun || over {
 		return false
 	}
-	c, err := choose(inventory.Driver{}, f, cards, architectures)
+	c, err := pickDriver(inventory.Driver{}, f, cards, architectures)
 	if err != nil || c.Branch != BranchOf(f.NVIDIA.Loaded) || len(otherDriver(f, c.Driver)) > 0 {
 		return false
 	}
@@ -104,38 +104,38 @@ func unheldDriver(f *facts.Host, cards []catalog.GPU, architectures []catalog.Ar
 func knownCards(inv *inventory.Inventory, f *facts.Host) ([]catalog.GPU, error) {
 	cards := Cards(inv, f)
 	for _, card := range cards {
-		if _, ok := catalog.LookupGPU(card.ID); !ok && !sees(f, card) {
+		if _, ok := catalog.LookupGPU(card.ID); !ok && !smiLists(f, card) {
 			return nil, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("the card at %s is unknown (PCI ID 10de:%s)", card.Address, card.ID)}
 		}
 	}
-	return kinds(cards), nil
+	return models(cards), nil
 }
 
-// choose selects the driver to install. Under Secure Boot only drivers with signed modules count.
-func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) (Choice, error) {
+// pickDriver selects the driver to install. Under Secure Boot only drivers with signed modules count.
+func pickDriver(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) (DriverChoice, error) {
 	release := f.OS.ID + " " + f.OS.VersionID
 	names := cardNames(cards)
 	switches := FabricOf(f) != catalog.NoFabric
-	d, ok := best(want, release, architectures, switches, f.SecureBoot)
+	d, ok := bestDriver(want, release, architectures, switches, f.SecureBoot)
 	if ok {
-		d.Compiled = compiled(f, d) || d.Prebuilt() && foreignKernel(f) && !f.SecureBoot
-		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
+		d.Compiled = needsDKMS(f, d) || d.Prebuilt() && foreignKernel(f) && !f.SecureBoot
+		return DriverChoice{Driver: d, Why: whyDriver(want, f, d, names)}, nil
 	}
-	if d, ok := best(want, release, architectures, switches, false); ok {
-		return Choice{}, &Refused{Kind: Unsigned, Detail: fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
+	if d, ok := bestDriver(want, release, architectures, switches, false); ok {
+		return DriverChoice{}, &Refused{Kind: Unsigned, Detail: fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
 	}
-	if d, ok := best(want, release, architectures, false, f.SecureBoot); ok && switches {
-		return Choice{}, lacksFabric(f, d, names)
+	if d, ok := bestDriver(want, release, architectures, false, f.SecureBoot); ok && switches {
+		return DriverChoice{}, lacksFabric(f, d, names)
 	}
 	if want != (inventory.Driver{}) {
-		return Choice{}, &Refused{Kind: Impossible, Detail: fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, asked(want), release, instead(want, release, architectures))}
+		return DriverChoice{}, &Refused{Kind: Impossible, Detail: fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, describeRequest(want), release, whyImpossible(want, release, architectures))}
 	}
-	return Choice{}, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("no driver for %s is offered for %s", names, release)}
+	return DriverChoice{}, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("no driver for %s is offered for %s", names, release)}
 }
 
-// instead explains why the inventory's driver cannot be had, and what can. It is empty if the source has nothing for
+// whyImpossible explains why the inventory's driver cannot be had, and what can. It is empty if the source has nothing for
 // the cards.
-func instead(want inventory.Driver, release string, architectures []catalog.Architecture) string {
+func whyImpossible(want inventory.Driver, release string, architectures []catalog.Architecture) string {
 	branch, _ := catalog.LookupDriverBranch(want.Branch)
 	flavours := branch.Flavours(architectures)
 	next, succeeded := catalog.DriverSuccessor(want.Source, want.Branch)
@@ -151,9 +151,9 @@ func instead(want inventory.Driver, release string, architectures []catalog.Arch
 	return ""
 }
 
-// best returns the first driver, in the order of the sources and of their branches, that runs all architectures.
+// bestDriver returns the first driver, in the order of the sources and of their branches, that runs all architectures.
 // switches requires a source with the fabric manager, signed requires prebuilt modules.
-func best(want inventory.Driver, release string, architectures []catalog.Architecture, switches, signed bool) (catalog.Driver, bool) {
+func bestDriver(want inventory.Driver, release string, architectures []catalog.Architecture, switches, signed bool) (catalog.Driver, bool) {
 	sources := catalog.DriverSources(release)
 	if want.Source != "" {
 		sources = []catalog.DriverSource{want.Source}
@@ -176,13 +176,13 @@ func best(want inventory.Driver, release string, architectures []catalog.Archite
 	return catalog.Driver{}, false
 }
 
-// why explains the choice of a driver: its cards, the reason, and for how long it gets fixes.
-func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) string {
+// whyDriver explains the choice of a driver: its cards, the reason, and for how long it gets fixes.
+func whyDriver(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) string {
 	branch, _ := catalog.LookupDriverBranch(d.Branch)
 	out := []string{names}
 	switch {
 	case want != (inventory.Driver{}):
-		out = append(out, "the inventory asks for "+asked(want))
+		out = append(out, "the inventory asks for "+describeRequest(want))
 	case f.SecureBoot:
 		out = append(out, "Secure Boot wants signed modules")
 	case d.Prebuilt() && (len(f.Ways) == 0 || f.Ways[0].Kernel != ""):
@@ -193,8 +193,8 @@ func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) s
 	return strings.Join(append(out, branch.Support()), "; ")
 }
 
-// asked describes the driver that the inventory asks for.
-func asked(want inventory.Driver) string {
+// describeRequest describes the driver that the inventory asks for.
+func describeRequest(want inventory.Driver) string {
 	var out []string
 	if want.Source != "" {
 		out = append(out, "source "+string(want.Source))
@@ -219,7 +219,7 @@ func cardNames(cards []catalog.GPU) string {
 
 // DriverWorks reports whether the driver runs and lists all cards that Kubernetes gets.
 func DriverWorks(inv *inventory.Inventory, f *facts.Host) bool {
-	return answers(f) && Listed(inv, f) >= len(Cards(inv, f))
+	return driverAnswers(f) && ListedCards(inv, f) >= len(Cards(inv, f))
 }
 
 // DriverTrouble says why the driver does not work.
@@ -232,12 +232,12 @@ func DriverTrouble(inv *inventory.Inventory, f *facts.Host) string {
 		return "its module is not loaded"
 	case n.Loaded != n.Library:
 		return fmt.Sprintf("its module is %s, its library %s", n.Loaded, n.Library)
-	case hangs(f):
+	case smiHangs(f):
 		return "nvidia-smi hangs"
 	case n.SMI != 0:
 		return fmt.Sprintf("nvidia-smi fails with status %d", n.SMI)
 	}
-	return fmt.Sprintf("nvidia-smi shows %d of %s", Listed(inv, f), plural.Of(len(Cards(inv, f)), "card"))
+	return fmt.Sprintf("nvidia-smi shows %d of %s", ListedCards(inv, f), plural.Of(len(Cards(inv, f)), "card"))
 }
 
 // BranchOf is the branch of a driver version, 580 of 580.95.05; zero if it has none.
@@ -247,8 +247,8 @@ func BranchOf(version string) int {
 	return n
 }
 
-// foreign describes a driver from NVIDIA's .run installer, which kgpu does not remove.
-func foreign(inv *inventory.Inventory, f *facts.Host, d catalog.Driver) string {
+// foreignDriver describes a driver from NVIDIA's .run installer, which kgpu does not remove.
+func foreignDriver(inv *inventory.Inventory, f *facts.Host, d catalog.Driver) string {
 	if DriverWorks(inv, f) {
 		return fmt.Sprintf("a .run installer put driver %s there, and the inventory asks for %s", f.NVIDIA.Loaded, d)
 	}

@@ -51,7 +51,7 @@ func DriverWays(inv *inventory.Inventory, f *facts.Host) []string {
 }
 
 // WayLines formats ways for scripts/lib/driver-ways.sh. Modules that DKMS compiles are not signed.
-func WayLines(f *facts.Host, c Choice, ways ...string) []string {
+func WayLines(f *facts.Host, c DriverChoice, ways ...string) []string {
 	compiled := c.Driver
 	compiled.Compiled = true
 	built, dkms := c.Packages(f.OS.ID, f.Kernel), compiled.Packages(f.OS.ID, f.Kernel)
@@ -66,13 +66,15 @@ func WayLines(f *facts.Host, c Choice, ways ...string) []string {
 		case way != WayBuilt:
 			continue
 		}
-		out = append(out, strings.Join(append(words, Besides(f, c)...), " "))
+		out = append(out, strings.Join(append(words, SameVersionPackages(f, c)...), " "))
 	}
 	return out
 }
 
-// Besides lists the packages that another step installs and that must have exactly the driver's version.
-func Besides(f *facts.Host, c Choice) []string { return c.FabricPackages(FabricOf(f)).Driver }
+// SameVersionPackages lists the packages that another step installs and that must have exactly the driver's version.
+func SameVersionPackages(f *facts.Host, c DriverChoice) []string {
+	return c.FabricPackages(FabricOf(f)).Driver
+}
 
 // DriverWay returns the best way that the host found apt can install. It is false if the host was not asked or found
 // none, as when its package lists are old or missing.
@@ -85,9 +87,9 @@ func (m Machine) DriverWay() (facts.Way, bool) {
 	return facts.Way{}, false
 }
 
-// compiled reports whether DKMS has to compile the modules on this host, although the source has them prebuilt for
+// needsDKMS reports whether DKMS has to compile the modules on this host, although the source has them prebuilt for
 // other kernels.
-func compiled(f *facts.Host, d catalog.Driver) bool {
+func needsDKMS(f *facts.Host, d catalog.Driver) bool {
 	if !d.Prebuilt() {
 		return false
 	}
@@ -97,9 +99,9 @@ func compiled(f *facts.Host, d catalog.Driver) bool {
 	return len(built) > 0 && len(m.Missing(d.Packages(f.OS.ID, f.Kernel).Driver)) == 0
 }
 
-// Interrupted reports whether kgpu began to install a driver that does not work yet. A newer kernel or a pending
+// DriverInterrupted reports whether kgpu began to install a driver that does not work yet. A newer kernel or a pending
 // reboot may then be kgpu's own doing, and the plan reboots the host.
-func Interrupted(inv *inventory.Inventory, f *facts.Host) bool {
+func DriverInterrupted(inv *inventory.Inventory, f *facts.Host) bool {
 	_, begun := f.Files[DriverUpgrades]
 	return begun && len(Cards(inv, f)) > 0 && !DriverWorks(inv, f)
 }

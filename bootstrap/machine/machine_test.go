@@ -27,8 +27,8 @@ func TestRealCard(t *testing.T) {
 		t.Errorf("driver: %+v, %v", c, err)
 	}
 	const uuid = "GPU-5a1d0c3e-7b42-4f0a-9c6d-2e8b1f7a9c40"
-	want := []Offer{{UUID: uuid, Name: "NVIDIA H100 80GB HBM3", Resource: "nvidia.com/gpu", Share: inv.GPU.Share()}}
-	if got := Offers(inv, f); !slices.Equal(got, want) || len(Cards(inv, f)) != 1 || FabricOf(f) != catalog.NoFabric {
+	want := []PluginDevice{{UUID: uuid, Name: "NVIDIA H100 80GB HBM3", Resource: "nvidia.com/gpu", Share: inv.GPU.Share()}}
+	if got := PluginDevices(inv, f); !slices.Equal(got, want) || len(Cards(inv, f)) != 1 || FabricOf(f) != catalog.NoFabric {
 		t.Errorf("%+v, cards %+v, fabric %q", got, Cards(inv, f), FabricOf(f))
 	}
 	if m := DriverMounts(f); !slices.ContainsFunc(m, func(m DriverMount) bool {

@@ -47,8 +47,8 @@ func refused(id reason.ID, evidence string, args ...any) Verdict {
 	return Verdict{Membership: Foreign, Why: "it is not kgpu's", Refused: id, Detail: fmt.Sprintf(evidence, args...)}
 }
 
-// Judge fixes the verdicts of all machines. From then on NodeOf returns no node that is to be replaced.
-func (s *Set) Judge() { s.verdicts = s.Verdicts() }
+// FixVerdicts fixes the verdicts of all machines. From then on NodeOf returns no node that is to be replaced.
+func (s *Set) FixVerdicts() { s.verdicts = s.Verdicts() }
 
 // Verdicts returns the verdicts of all machines by host ID.
 func (s *Set) Verdicts() map[string]Verdict {
@@ -70,9 +70,9 @@ func (s *Set) Verdict(m *Machine) Verdict {
 	return s.workerVerdict(m)
 }
 
-// same reports whether the CA that the ledger recorded can be that of the cluster. An empty one can: neither the
+// sameCA reports whether the CA that the ledger recorded can be that of the cluster. An empty one can: neither the
 // ledger nor a half-written file says which cluster it is.
-func same(recorded, ca string) bool { return recorded == "" || ca == "" || recorded == ca }
+func sameCA(recorded, ca string) bool { return recorded == "" || ca == "" || recorded == ca }
 
 // controlPlaneVerdict judges a host that is to be a control plane.
 func (s *Set) controlPlaneVerdict(m *Machine) Verdict {
@@ -80,7 +80,7 @@ func (s *Set) controlPlaneVerdict(m *Machine) Verdict {
 	if c == nil {
 		return s.noControlPlane(m)
 	}
-	ours, adopted := r.Init && same(r.CAHash, c.CAHash), r.Adopted && same(r.CAHash, c.CAHash)
+	ours, adopted := r.Init && sameCA(r.CAHash, c.CAHash), r.Adopted && sameCA(r.CAHash, c.CAHash)
 	switch {
 	case (ours && c.Finished || adopted) && answers:
 		return member("")
@@ -108,12 +108,12 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 	case f.Kubelet != nil && !r.Init && s.hasControlPlaneOf(f.Kubelet.CAHash):
 		return refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be the control plane", s.placeOfRole(m))
 	case f.Kubelet != nil && !r.Init:
-		return refused(reason.HostForeignCluster, "the host is a worker of the cluster at %s (CA %s)", f.Kubelet.Server, brief(f.Kubelet.CAHash))
+		return refused(reason.HostForeignCluster, "the host is a worker of the cluster at %s (CA %s)", f.Kubelet.Server, shortHash(f.Kubelet.CAHash))
 	case f.Etcd != nil:
 		return refused(reason.HostEtcdStale, "/var/lib/etcd/member has the data of a cluster whose administrator's kubeconfig is gone: %s", describeEtcd(f))
 	case r.Join && !r.Done:
 		return rejoin("kubeadm join did not come to its end")
-	case len(f.KubeadmFiles) > 0 && !m.left():
+	case len(f.KubeadmFiles) > 0 && !m.partlyRemoved():
 		return refused(reason.HostHalfMade, "there is a part of a cluster, without an administrator's kubeconfig: %s", strings.Join(f.KubeadmFiles, ", "))
 	case r.Init:
 		return rejoin("the control plane that kgpu made is gone")
@@ -136,14 +136,14 @@ func (m *Machine) Remade() string {
 		ca = f.Kubelet.CAHash
 	}
 	joined := r.Join && !r.Init && m.Facts.ControlPlane != nil // kgpu joins no control planes
-	if ca == "" || same(r.CAHash, ca) && !joined {
+	if ca == "" || sameCA(r.CAHash, ca) && !joined {
 		return ""
 	}
-	return fmt.Sprintf("the host is in a cluster (CA %s) that somebody made there since kgpu's (CA %s)", brief(ca), brief(r.CAHash))
+	return fmt.Sprintf("the host is in a cluster (CA %s) that somebody made there since kgpu's (CA %s)", shortHash(ca), shortHash(r.CAHash))
 }
 
-// left reports whether the host looks like a worker whose removal by kgpu was interrupted.
-func (m *Machine) left() bool {
+// partlyRemoved reports whether the host looks like a worker whose removal by kgpu was interrupted.
+func (m *Machine) partlyRemoved() bool {
 	return m.Recorded().Join && !slices.ContainsFunc(m.Facts.KubeadmFiles, func(p string) bool { return strings.HasPrefix(p, "/etc/kubernetes/manifests/") })
 }
 
@@ -161,43 +161,43 @@ func (s *Set) initEnded(m *Machine) bool {
 func (s *Set) workerVerdict(m *Machine) Verdict {
 	f, k, r := m.Facts, m.Facts.Kubelet, m.Recorded()
 	var c *facts.ControlPlane
-	if s.Made() {
+	if s.ClusterExists() {
 		c = s.First.Facts.ControlPlane
 	}
 	switch {
-	case f.ControlPlane != nil && s.trusts(f.ControlPlane.CAHash):
+	case f.ControlPlane != nil && s.planesTrust(f.ControlPlane.CAHash):
 		return refused(reason.ClusterSettingFixed, "%s: the host is the control plane of the cluster, and the inventory wants it to be a worker", s.placeOfRole(m))
 	case f.ControlPlane != nil:
 		return refused(reason.HostForeignCluster, "the host is the control plane of a cluster of its own: %s", describeCluster(f))
 	case k == nil:
 		return s.withoutKubeconfig(m)
 	}
-	ours, adopted := r.Join && same(r.CAHash, k.CAHash), r.Adopted && same(r.CAHash, k.CAHash)
+	ours, adopted := r.Join && sameCA(r.CAHash, k.CAHash), r.Adopted && sameCA(r.CAHash, k.CAHash)
 	switch {
-	case c == nil && ours && s.former(m):
+	case c == nil && ours && s.hadThisAddress(m):
 		return rejoin("the cluster that it was in, at %s, is gone", k.Server)
 	case c == nil:
-		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), and this one does not exist yet", k.Server, brief(k.CAHash))
-	case k.CAHash == "" && ours && s.former(m):
+		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), and this one does not exist yet", k.Server, shortHash(k.CAHash))
+	case k.CAHash == "" && ours && s.hadThisAddress(m):
 		return rejoin("the kubelet's kubeconfig is half written")
-	case k.CAHash != c.CAHash && ours && s.former(m):
-		return rejoin("the cluster at %s was made anew: its CA is %s, the kubelet's %s", k.Server, brief(c.CAHash), brief(k.CAHash))
+	case k.CAHash != c.CAHash && ours && s.hadThisAddress(m):
+		return rejoin("the cluster at %s was made anew: its CA is %s, the kubelet's %s", k.Server, shortHash(c.CAHash), shortHash(k.CAHash))
 	case k.CAHash != c.CAHash:
-		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), not to this one (CA %s)", k.Server, brief(k.CAHash), brief(c.CAHash))
-	case !s.Answers():
+		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), not to this one (CA %s)", k.Server, shortHash(k.CAHash), shortHash(c.CAHash))
+	case !s.APIAnswers():
 		return member("") // without the API server nobody knows the nodes, so the host stays a member
 	}
 	return s.memberVerdict(m, ours, adopted)
 }
 
-// trusts reports whether the kubelet of one of the control planes trusts this CA.
-func (s *Set) trusts(ca string) bool {
+// planesTrust reports whether the kubelet of one of the control planes trusts this CA.
+func (s *Set) planesTrust(ca string) bool {
 	return slices.ContainsFunc(s.planes, func(m *Machine) bool { return m.Facts.Kubelet != nil && m.Facts.Kubelet.CAHash == ca })
 }
 
-// former reports whether the cluster of the host's kubelet had this cluster's address, perhaps under another name.
+// hadThisAddress reports whether the cluster of the host's kubelet had this cluster's address, perhaps under another name.
 // With another address the kubelet's cluster may still exist elsewhere.
-func (s *Set) former(m *Machine) bool {
+func (s *Set) hadThisAddress(m *Machine) bool {
 	server, ok := strings.CutPrefix(m.Facts.Kubelet.Server, "https://")
 	if s.First == nil || !ok {
 		return false
@@ -219,17 +219,17 @@ func (s *Set) withoutKubeconfig(m *Machine) Verdict {
 		v = rejoin("kubeadm join did not come to its end")
 	case r.Init && !r.Done:
 		v = rejoin("kubeadm init did not come to its end here, and it is to be a worker")
-	case f.Etcd != nil && r.Init, len(f.KubeadmFiles) > 0 && !m.left():
+	case f.Etcd != nil && r.Init, len(f.KubeadmFiles) > 0 && !m.partlyRemoved():
 		return refused(reason.HostHalfMade, "there is a part of a cluster, without a kubelet's kubeconfig: %s", strings.Join(f.KubeadmFiles, ", "))
 	case r.Join:
 		v = rejoin("the host has left the cluster that kgpu joined it to")
-	case !s.Made():
+	case !s.ClusterExists():
 		v = notMember("the cluster is new")
 	}
 	node := s.NodeOf(m)
 	switch {
 	case node == nil:
-	case node.Ready && s.elsewhere(m, node):
+	case node.Ready && s.nodeElsewhere(m, node):
 		return refused(reason.HostNameDuplicate, "the cluster has a node %s already, another machine at %s", node.Name, node.InternalIP)
 	default:
 		v.Why += "; the node object " + node.Name + " is of a former one"
@@ -250,7 +250,7 @@ func (s *Set) memberVerdict(m *Machine, ours, adopted bool) Verdict {
 		return rejoin("the cluster has no node %s", m.NodeName())
 	case node == nil:
 		return refused(reason.HostHalfMade, "the kubelet belongs to this cluster, which has no node %s, and kgpu did not join it: %s", m.NodeName(), strings.Join(m.Facts.KubeadmFiles, ", "))
-	case s.elsewhere(m, node):
+	case s.nodeElsewhere(m, node):
 		return refused(reason.HostNameDuplicate, "the cluster's node %s is another machine, at %s", node.Name, node.InternalIP)
 	case ours && r.UID != "" && node.UID != r.UID:
 		v := rejoin("the node object has another UID (%s, it was %s): somebody deleted the node and its kubelet made it anew", node.UID, r.UID)
@@ -266,8 +266,8 @@ func (s *Set) memberVerdict(m *Machine, ours, adopted bool) Verdict {
 	return s.unmanaged(m, fmt.Sprintf("the host is node %s of this cluster already, and kgpu did not join it", m.NodeName()), s.unfitNode(m))
 }
 
-// elsewhere reports whether the node's address belongs to another machine.
-func (s *Set) elsewhere(m *Machine, node *facts.Node) bool {
+// nodeElsewhere reports whether the node's address belongs to another machine.
+func (s *Set) nodeElsewhere(m *Machine, node *facts.Node) bool {
 	at, err := netip.ParseAddr(node.InternalIP)
 	return err == nil && at != m.NodeAddress() && !HasAddress(m.Facts, at)
 }

@@ -21,24 +21,24 @@ var OwnCNI = map[inventory.Network][]string{
 
 const cniDir = "/etc/cni/net.d/"
 
-// Leftovers are files and links of a former pod network on a host that is in no cluster. With them nodes become Ready
+// StaleCNI are files and links of a former pod network on a host that is in no cluster. With them nodes become Ready
 // before their new network is up, and pods get addresses of the wrong range.
-type Leftovers struct {
+type StaleCNI struct {
 	Known   []string // of networks that kgpu can install, so that it knows how to remove them
 	Unknown []string // configurations of other networks that would take precedence over the inventory's
 }
 
-// LeftoversOf finds them. It ignores what an interrupted kgpu run made, which the next run replaces, and everything
+// StaleCNIOf finds them. It ignores what an interrupted kgpu run made, which the next run replaces, and everything
 // if the operator brings the network.
-func LeftoversOf(network inventory.Network, f *facts.Host) Leftovers {
-	var l Leftovers
+func StaleCNIOf(network inventory.Network, f *facts.Host) StaleCNI {
+	var l StaleCNI
 	if r := f.Recorded; network == inventory.None || f.Kubelet != nil || f.ControlPlane != nil || r != nil && (r.Init || r.Join) {
 		return l
 	}
 	l.Known = slices.Clone(f.PodLinks)
 	var unknown []string
 	for _, p := range f.PodNetwork {
-		if known(p) {
+		if ownCNIFile(p) {
 			l.Known = append(l.Known, p)
 		} else {
 			unknown = append(unknown, p)
@@ -48,8 +48,8 @@ func LeftoversOf(network inventory.Network, f *facts.Host) Leftovers {
 	return l
 }
 
-// known reports whether a file belongs to a pod network that kgpu can install.
-func known(p string) bool {
+// ownCNIFile reports whether a file belongs to a pod network that kgpu can install.
+func ownCNIFile(p string) bool {
 	if !strings.HasPrefix(p, cniDir) {
 		return true // flannel's files below /run
 	}
@@ -70,7 +70,7 @@ func ConflictingCNI(network inventory.Network, paths []string) []string {
 		name := path.Base(p)
 		switch {
 		case !strings.HasPrefix(p, cniDir), slices.Contains(OwnCNI[network], name), strings.Contains(name, "kgpu"):
-		case known(p), name < OwnCNI[network][0]:
+		case ownCNIFile(p), name < OwnCNI[network][0]:
 			found = append(found, p)
 		}
 	}
@@ -153,8 +153,8 @@ const (
 	ToNode   Purpose = "another node"
 )
 
-// Need is an endpoint that a host must be able to reach.
-type Need struct {
+// RequiredEndpoint is an endpoint that a host must be able to reach.
+type RequiredEndpoint struct {
 	facts.Endpoint
 	Purpose Purpose
 	// Listens means that the port must be open. Otherwise it is enough that the machine answers.
@@ -164,4 +164,6 @@ type Need struct {
 }
 
 // String is the format that scripts/reach.sh reads.
-func (n Need) String() string { return strings.TrimSpace(n.Endpoint.String() + " " + n.Scheme) }
+func (n RequiredEndpoint) String() string {
+	return strings.TrimSpace(n.Endpoint.String() + " " + n.Scheme)
+}

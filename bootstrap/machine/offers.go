@@ -67,24 +67,24 @@ func volumeName(file string) string {
 	return strings.TrimRight(name[:min(len(name), 63)], "-")
 }
 
-// Offer is a GPU, or a MIG instance of one, that the device plugin offers to pods.
-type Offer struct {
+// PluginDevice is a GPU, or a MIG instance of one, that the device plugin offers to pods.
+type PluginDevice struct {
 	UUID, Name string
 	Resource   string // what pods ask for: nvidia.com/gpu, nvidia.com/mig-1g.5gb
 	Share      int    // number of pods that can share it
 }
 
-// Offers are the GPUs and instances that the device plugin offers on a host, of those that its nvidia-smi lists.
+// PluginDevices are the GPUs and instances that the device plugin offers on a host, of those that its nvidia-smi lists.
 // Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go and rm.go; it shares what is called nvidia.com/gpu.
-func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
-	var out []Offer
+func PluginDevices(inv *inventory.Inventory, f *facts.Host) []PluginDevice {
+	var out []PluginDevice
 	for _, g := range f.NVIDIA.Seen {
-		if !Cut(inv, g) {
-			out = append(out, Offer{g.UUID, g.Name, catalog.GPUResource, inv.GPU.Share()})
+		if !MIGPartitioned(inv, g) {
+			out = append(out, PluginDevice{g.UUID, g.Name, catalog.GPUResource, inv.GPU.Share()})
 			continue
 		}
 		for _, i := range g.Instances {
-			o := Offer{i.UUID, g.Name + " MIG " + i.Profile, catalog.GPUResource, inv.GPU.Share()}
+			o := PluginDevice{i.UUID, g.Name + " MIG " + i.Profile, catalog.GPUResource, inv.GPU.Share()}
 			if inv.GPU.MIGStrategy == inventory.MIGMixed {
 				o.Resource, o.Share = "nvidia.com/mig-"+strings.ReplaceAll(i.Profile, "+", "."), 1
 			}
@@ -94,13 +94,13 @@ func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
 	return out
 }
 
-// Offered is the number of nvidia.com/gpu that the host's node should offer; zero if it is none or unpredictable.
-func Offered(inv *inventory.Inventory, f *facts.Host) int {
+// PluginDeviceCount is the number of nvidia.com/gpu that the host's node should offer; zero if it is none or unpredictable.
+func PluginDeviceCount(inv *inventory.Inventory, f *facts.Host) int {
 	if inv.Kubernetes.Version.Minor < 10 || inv.GPU.MIGStrategy != inventory.MIGNone {
 		return 0
 	}
 	n := 0
-	for _, o := range Offers(inv, f) {
+	for _, o := range PluginDevices(inv, f) {
 		if o.Resource == catalog.GPUResource {
 			n += o.Share
 		}
@@ -108,7 +108,7 @@ func Offered(inv *inventory.Inventory, f *facts.Host) int {
 	return n
 }
 
-// Cut reports whether MIG instances of the GPU are offered in its place.
-func Cut(inv *inventory.Inventory, g facts.GPU) bool {
+// MIGPartitioned reports whether MIG instances of the GPU are offered in its place.
+func MIGPartitioned(inv *inventory.Inventory, g facts.GPU) bool {
 	return g.MIG && inv.GPU.MIGStrategy != inventory.MIGNone
 }

@@ -59,10 +59,10 @@ func KeyRefused(k facts.Keyring, now time.Time) bool {
 
 // Distribution is another Kubernetes distribution of which a host has traces.
 type Distribution struct {
-	Name  string
-	Here  bool     // it is installed, rather than a remnant
-	Signs []string // paths, units and programs
-	Away  string   // the command that removes it
+	Name      string
+	Installed bool     // it is installed, rather than a remnant
+	Signs     []string // paths, units and programs
+	RemovedBy string   // the command that removes it
 }
 
 // distributionUnits are the systemd units of each distribution, distributionPrograms the programs that listen on
@@ -101,12 +101,12 @@ func Distributions(f *facts.Host) []Distribution {
 		for _, unit := range distributionUnits[name] {
 			if u := f.Units[unit]; u.Active == "active" || u.Active == "activating" || u.Enabled != "" {
 				units = append(units, unit)
-				d.Here = d.Here || u.Active == "active" || u.Active == "activating"
+				d.Installed = d.Installed || u.Active == "active" || u.Active == "activating"
 			}
 		}
 		for _, s := range f.Listening {
 			if slices.Contains(distributionPrograms[name], s.Process) {
-				d.Here = true
+				d.Installed = true
 				units = append(units, fmt.Sprintf("%s at port %d", s.Process, s.Addr.Port()))
 			}
 		}
@@ -116,8 +116,8 @@ func Distributions(f *facts.Host) []Distribution {
 				kinds++
 			}
 		}
-		d.Here = d.Here || kinds != 1 // no traces at all: the facts have no paths
-		d.Away = removal(d, uninstallers, data)
+		d.Installed = d.Installed || kinds != 1 // no traces at all: the facts have no paths
+		d.RemovedBy = removal(d, uninstallers, data)
 		out = append(out, d)
 	}
 	return out
@@ -128,7 +128,7 @@ func removal(d Distribution, uninstallers, data []string) string {
 	switch {
 	case len(uninstallers) > 0:
 		return "`sudo " + uninstallers[0] + "`"
-	case !d.Here:
+	case !d.Installed:
 		return "`sudo rm -r " + strings.Join(d.Signs, " ") + "`"
 	case d.Name == "k3s":
 		return "`sudo k3s-uninstall.sh`, on an agent `sudo k3s-agent-uninstall.sh`"

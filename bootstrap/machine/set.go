@@ -55,11 +55,11 @@ func SetOf(inv *inventory.Inventory, seen map[string]*facts.Host) *Set {
 	return s
 }
 
-// Made reports whether the cluster exists, even if it is half made or does not answer.
-func (s *Set) Made() bool { return s.First != nil && s.First.Facts.ControlPlane != nil }
+// ClusterExists reports whether the cluster exists, even if it is half made or does not answer.
+func (s *Set) ClusterExists() bool { return s.First != nil && s.First.Facts.ControlPlane != nil }
 
-// Answers reports whether an API server of the cluster answered when the facts were gathered.
-func (s *Set) Answers() bool { return s.Admin != nil && s.Admin.Facts.Cluster != nil }
+// APIAnswers reports whether an API server of the cluster answered when the facts were gathered.
+func (s *Set) APIAnswers() bool { return s.Admin != nil && s.Admin.Facts.Cluster != nil }
 
 // NodeOf is the machine's node object; nil if there is none, or if it is to be replaced.
 func (s *Set) NodeOf(m *Machine) *facts.Node {

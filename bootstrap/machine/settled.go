@@ -22,7 +22,7 @@ func (s *Set) settle() {
 	if s.Versions.Known() {
 		settled.Kubernetes.Version = s.Versions.Running
 	}
-	if s.Made() {
+	if s.ClusterExists() {
 		if m := s.controlPlaneVerdict(s.First).Membership; m != Rejoin {
 			s.settleFixed(&settled, func(key string) bool { return m == Member || s.Asked.At(key) == "" })
 		}
@@ -76,7 +76,7 @@ func (s *Set) RunningNetwork() (network inventory.Network, sign string) {
 	}
 	if files := ConflictingCNI(want, s.First.Facts.PodNetwork); len(files) > 0 {
 		for n, names := range OwnCNI {
-			if !s.Answers() && slices.Contains(names, path.Base(files[0])) {
+			if !s.APIAnswers() && slices.Contains(names, path.Base(files[0])) {
 				return n, files[0] // its workload may exist while the API server does not answer
 			}
 		}

@@ -23,7 +23,7 @@ func (s *Set) findVersions() Versions {
 	if s.First == nil || s.controlPlaneVerdict(s.First).Membership == Rejoin {
 		return v
 	}
-	v.Running = runs(s.First.Facts)
+	v.Running = runningVersion(s.First.Facts)
 	pin := s.Inventory.Kubernetes.Pin
 	if v.Known() && (pin == inventory.NotPinned || pin == inventory.PinnedMinor && v.Running.Minor == v.Wanted.Minor) {
 		v.Wanted = v.Running
@@ -31,9 +31,9 @@ func (s *Set) findVersions() Versions {
 	return v
 }
 
-// runs is the version of a control plane: of its API server, or, if that image's tag is no version, of its kubelet,
+// runningVersion is the version of a control plane: of its API server, or, if that image's tag is no version, of its kubelet,
 // which is never newer. Source: https://kubernetes.io/releases/version-skew-policy/.
-func runs(f *facts.Host) inventory.Version {
+func runningVersion(f *facts.Host) inventory.Version {
 	if f.ControlPlane == nil {
 		return inventory.Version{}
 	}

@@ -18,7 +18,7 @@ import (
 func TestCUDA(t *testing.T) {
 	inv := decode(t, threeHosts)
 	var out strings.Builder
-	say := func(f *facts.Host, driver machine.Choice) {
+	say := func(f *facts.Host, driver machine.DriverChoice) {
 		toolkit, err := machine.ChooseCUDA(inv, f, driver)
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestCUDA(t *testing.T) {
 		f := bare(10)
 		f.NVIDIA.Cards = cards("20b0")
 		fmt.Fprintf(&out, "A100 on ubuntu 24.04 with driver %d: ", branch)
-		say(f, machine.Choice{Driver: catalog.Driver{Branch: branch}, Keep: true})
+		say(f, machine.DriverChoice{Driver: catalog.Driver{Branch: branch}, Keep: true})
 	}
 	golden(t, "cuda", out.String())
 }
@@ -70,7 +70,7 @@ func TestCUDAAskedFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare(10)
 			f.OS.VersionID, f.NVIDIA.Cards = c.release, cards(c.card)
-			toolkit, err := machine.ChooseCUDA(decode(t, threeHosts+"gpu: "+c.gpu+"\n"), f, machine.Choice{Driver: catalog.Driver{Branch: c.driver}})
+			toolkit, err := machine.ChooseCUDA(decode(t, threeHosts+"gpu: "+c.gpu+"\n"), f, machine.DriverChoice{Driver: catalog.Driver{Branch: c.driver}})
 			names, _, _ := toolkit.Missing(f)
 			if got := strings.Join(names, " "); got != c.packages {
 				t.Errorf("packages %q, want %q", got, c.packages)
@@ -92,7 +92,7 @@ func TestCUDAThatIsThere(t *testing.T) {
 	f := seen["w1"]
 	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "595.91.07", Library: "595.91.07", Seen: make([]facts.GPU, 1)}
 	f.Packages["cuda-toolkit-13-0"] = facts.Package{Version: "13.0.3-1"}
-	toolkit, err := machine.ChooseCUDA(inv, f, machine.Choice{Driver: catalog.Driver{Branch: 595}})
+	toolkit, err := machine.ChooseCUDA(inv, f, machine.DriverChoice{Driver: catalog.Driver{Branch: 595}})
 	missing, _, _ := toolkit.Missing(f)
 	if err != nil || toolkit.Version != "13.0" || !slices.Equal(missing, []string{"cudnn9-cuda-13"}) {
 		t.Errorf("%+v lacks %q, %v", toolkit, missing, err)

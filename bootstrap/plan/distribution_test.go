@@ -55,7 +55,7 @@ func TestDistributions(t *testing.T) {
 				f.Listening = []facts.Socket{{Addr: netip.MustParseAddrPort("0.0.0.0:10250"), Process: tc.port}}
 			}
 			found := machine.Distributions(f)
-			if len(found) != 1 || found[0].Here != tc.here || !strings.Contains(found[0].Away, tc.away) {
+			if len(found) != 1 || found[0].Installed != tc.here || !strings.Contains(found[0].RemovedBy, tc.away) {
 				t.Fatalf("%+v", found)
 			}
 			for _, path := range tc.paths {

@@ -20,7 +20,7 @@ var (
 	modulesFile = text("# Containers need it before anybody asks for it, written by kgpu.\nnvidia\nnvidia_uvm\n")
 )
 
-func (b *builder) driver(h *host, c machine.Choice) {
+func (b *builder) driver(h *host, c machine.DriverChoice) {
 	if c.Keep {
 		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.Facts.NVIDIA.Loaded, c.Why))
 		b.closeRepositories(h, c)

@@ -338,7 +338,7 @@ func TestLeftovers(t *testing.T) {
 			if c.change != nil {
 				c.change(f)
 			}
-			l := machine.LeftoversOf(inv.Network, f)
+			l := machine.StaleCNIOf(inv.Network, f)
 			if got := fmt.Sprint(l.Known, l.Unknown); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}

@@ -46,7 +46,7 @@ func (c *checker) system(m Machine) {
 	if is := machine.OldContainerd(c.inv, f); is != "" && c.inv.Kubernetes.Version.Minor >= catalog.ContainerdTwoSince {
 		c.problem(m.ID(), reason.HostContainerdOld, "%s, which Kubernetes %s refuses", is, c.inv.Kubernetes.Version.MinorString())
 	}
-	if newest := newestKernel(f); machine.Interrupted(c.inv, f) {
+	if newest := newestKernel(f); machine.DriverInterrupted(c.inv, f) {
 		return // a reboot for kgpu's own changes is planned already
 	} else if f.RebootPending {
 		c.problem(m.ID(), reason.HostRebootPending, "an update waits for a reboot")
@@ -247,7 +247,7 @@ func (c *checker) ranges(m Machine) {
 		name   string
 		prefix netip.Prefix
 	}{{"podCIDR", c.inv.Kubernetes.PodCIDR}, {"serviceCIDR", c.inv.Kubernetes.ServiceCIDR}} {
-		left := machine.LeftoversOf(c.inv.Network, m.Facts).Known
+		left := machine.StaleCNIOf(c.inv.Network, m.Facts).Known
 		for _, route := range m.Facts.Routes {
 			if r.prefix.Overlaps(route) && len(left) == 0 { // nobody knows whose a route is
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s overlaps with the host's route to %s", r.name, r.prefix, route)

@@ -11,12 +11,12 @@ import (
 // distribution refuses hosts with another Kubernetes distribution. kgpu supports clusters made by kubeadm only.
 func (c *checker) distribution(m Machine) {
 	for _, d := range machine.Distributions(m.Facts) {
-		if d.Here {
+		if d.Installed {
 			found := d.Name
 			if len(d.Signs) > 0 {
 				found += ": " + strings.Join(d.Signs, ", ")
 			}
-			c.advised(m.ID(), reason.HostForeignCluster, "where nobody needs it: "+d.Away+", then run the same command again; kgpu takes nothing over", "found %s", found)
+			c.advised(m.ID(), reason.HostForeignCluster, "where nobody needs it: "+d.RemovedBy+", then run the same command again; kgpu takes nothing over", "found %s", found)
 		}
 	}
 }
@@ -32,10 +32,10 @@ func (c *checker) members(machines []Machine) {
 	}
 }
 
-// leftovers refuses hosts with files of a former pod network, or with CNI configurations that take precedence over the
+// staleCNI refuses hosts with files of a former pod network, or with CNI configurations that take precedence over the
 // inventory's network.
-func (c *checker) leftovers(m Machine) {
-	l := machine.LeftoversOf(c.inv.Network, m.Facts)
+func (c *checker) staleCNI(m Machine) {
+	l := machine.StaleCNIOf(c.inv.Network, m.Facts)
 	if len(l.Unknown) > 0 {
 		c.problem(m.ID(), reason.HostPodNetworkLeft, "runtimes would take the pod network of %s before %s", strings.Join(l.Unknown, ", "), c.inv.Network)
 	}

@@ -15,9 +15,9 @@ import (
 // Machine is a host with what the checks need to know of it.
 type Machine struct {
 	machine.Machine
-	// Needs are the endpoints that the host must reach, and Reach the results of its attempts.
-	Needs []machine.Need
-	Reach map[facts.Endpoint]facts.Reach
+	// RequiredEndpoints are the endpoints that the host must reach, and Reach the results of its attempts.
+	RequiredEndpoints []machine.RequiredEndpoint
+	Reach             map[facts.Endpoint]facts.Reach
 	// Offer is what its package repository has of Kubernetes; nil if it was not asked.
 	Offer *facts.Offer
 	// Adopt means that the operator lets kgpu adopt memberships that were made by hand.
@@ -65,7 +65,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).packages,
 	(*checker).firewall,
 	(*checker).distribution,
-	(*checker).leftovers,
+	(*checker).staleCNI,
 	(*checker).modules,
 	(*checker).ranges,
 	(*checker).reach,

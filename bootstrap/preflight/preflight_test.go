@@ -29,7 +29,7 @@ hosts:
 // needing lets a machine find the state at an endpoint.
 func needing(m *Machine, host string, purpose machine.Purpose, listens bool, found facts.Reach) {
 	at := facts.Endpoint{Host: host, Port: 443}
-	m.Needs = []machine.Need{{Endpoint: at, Purpose: purpose, Listens: listens}}
+	m.RequiredEndpoints = []machine.RequiredEndpoint{{Endpoint: at, Purpose: purpose, Listens: listens}}
 	m.Reach = map[facts.Endpoint]facts.Reach{at: found}
 }
 

@@ -63,7 +63,7 @@ func cards(f *facts.Host) []facts.Card { return machine.Cards(&inventory.Invento
 func (c *candidate) remarks() []string {
 	f := c.Facts
 	var out []string
-	for _, c := range machine.NotCards(&inventory.Inventory{}, f) {
+	for _, c := range machine.ExcludedCards(&inventory.Inventory{}, f) {
 		out = append(out, "C"+c.String()[1:]+".")
 	}
 	if len(cards(f)) == 0 {
