@@ -149,7 +149,7 @@ func (s *story) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
 	hosts = map[string]string{}
 	for _, h := range s.Inventory.Hosts {
 		f := s.Facts[h.ID()]
-		if f == nil || len(f.NVIDIA.Seen) == 0 {
+		if f == nil || len(f.NVIDIA.GPUs) == 0 {
 			continue
 		}
 		n := smoke.Node{Name: machine.Machine{Host: h, Facts: f}.NodeName(), Sample: plan.Sample(s.Inventory, f), Driver: machine.DriverMounts(f)}

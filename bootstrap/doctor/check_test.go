@@ -44,7 +44,7 @@ func newWorld(t testing.TB) *world {
 	w.w1.NVIDIA = facts.NVIDIA{
 		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:65:00.0", ID: "20b0", Driver: "nvidia"}},
 		Loaded: "595.91.07", Module: "595.91.07", Library: "595.91.07",
-		Seen: []facts.GPU{{UUID: "GPU-1", Name: "A100", Address: "0000:17:00.0"}, {UUID: "GPU-2", Name: "A100", Address: "0000:65:00.0"}},
+		GPUs: []facts.GPU{{UUID: "GPU-1", Name: "A100", Address: "0000:17:00.0"}, {UUID: "GPU-2", Name: "A100", Address: "0000:65:00.0"}},
 	}
 	w.w1.ContainerdLoaded["nvidia"] = "runtime"
 	return w
@@ -151,7 +151,7 @@ func TestRealCard(t *testing.T) {
 		says(&w.worker, "nvidia-cgroup=true") // no container runtime was there
 		w.node("", "1", "1", "", "Ready=True")
 		if want != "" {
-			w.w1.NVIDIA.Seen = nil
+			w.w1.NVIDIA.GPUs = nil
 		}
 		if got := strings.Join(ids(w.check()), " "); got != want {
 			t.Errorf("%s: found %q, want %q", name, got, want)
@@ -175,7 +175,7 @@ var rows = map[string]func(*world){
 		says(&w.control, "plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] E1120 main.go:173] Failed to initialize NVML: Unknown Error")
 	},
 	"w1 GPU_DRIVER_MISMATCH": func(w *world) { // 2: homelab#4110
-		w.w1.NVIDIA.Library, w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = "595.99.01", nil, 18
+		w.w1.NVIDIA.Library, w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = "595.99.01", nil, 18
 		instead(&w.worker, "card", "card-said=Failed to initialize NVML: Driver/library version mismatch", "card-said=NVML library version: 595.99", "card-status=18",
 			"driver-upgraded=2026-11-20 06:12:44 /usr/bin/unattended-upgrade")
 	},
@@ -266,7 +266,7 @@ var rows = map[string]func(*world){
 		for i := range w.w1.NVIDIA.Cards {
 			w.w1.NVIDIA.Cards[i].ID = "2901"
 		}
-		w.w1.NVIDIA.Fabric = []facts.CardFabric{{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, {Address: "00000000:65:00.0", State: "Completed", Status: "Success"}}
+		w.w1.NVIDIA.Fabric = []facts.GPUFabric{{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, {Address: "00000000:65:00.0", State: "Completed", Status: "Success"}}
 		w.w1.Packages["nvlsm"] = facts.Package{Version: "2025.10.11-1"}
 		says(&w.worker, "unit=nvidia-fabricmanager active success 0 enabled")
 	},
@@ -284,7 +284,7 @@ var rows = map[string]func(*world){
 	"w1 GPU_MIG_DRIVER": func(w *world) { // 24: gpu-operator#1361
 		w.inv.GPU.MIGStrategy = inventory.MIGMixed
 		w.w1.NVIDIA.Loaded, w.w1.NVIDIA.Library, w.w1.NVIDIA.Module = "570.133.20", "570.133.20", "570.133.20"
-		w.w1.NVIDIA.Seen[0].MIG, w.w1.NVIDIA.Seen[0].Instances = true, []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}}
+		w.w1.NVIDIA.GPUs[0].MIG, w.w1.NVIDIA.GPUs[0].Instances = true, []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}}
 		instead(&w.worker, "cdi=", "cdi=/var/run/cdi/nvidia.yaml 570.133.20")
 	},
 	"w1 NET_PODS_UNREACHABLE": func(w *world) {
@@ -322,7 +322,7 @@ var rows = map[string]func(*world){
 		w.w1.Toolkit = nil
 	},
 	"w1 GPU_UNSUPPORTED": func(w *world) { // 34: driver guide, kernel modules
-		w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 6
+		w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 6
 		instead(&w.worker, "card", "card-said=No devices were found", "card-status=6")
 		w.logs("NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:102d) installed in this system is not supported by the NVIDIA 595.91.07 driver release.")
 		w.node("", "0", "0", "", "Ready=True")
@@ -372,7 +372,7 @@ var rows = map[string]func(*world){
 
 // oneCard is a nvidia-smi that cannot reach the second card.
 func (w *world) oneCard() {
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 15
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 15
 	instead(&w.worker, "card", "card=00000000:17:00.0, Enabled", "card-said=Unable to determine the device handle for GPU1: GPU is lost", "card-status=15")
 	instead(&w.worker, "mig")
 }
@@ -380,7 +380,7 @@ func (w *world) oneCard() {
 // withoutDriver is a host on which no module is loaded.
 func (w *world) withoutDriver(module, library string) {
 	n := &w.w1.NVIDIA
-	n.Loaded, n.Module, n.Library, n.Seen = "", module, library, nil
+	n.Loaded, n.Module, n.Library, n.GPUs = "", module, library, nil
 	n.Cards[0].Driver, n.Cards[1].Driver = "", ""
 	instead(&w.worker, "card")
 	instead(&w.worker, "mig")
@@ -531,7 +531,7 @@ func TestHungTaskOfAnother(t *testing.T) {
 // A nvidia-smi that does not answer is a driver that hangs, also where no facts came because of it.
 func TestHungTool(t *testing.T) {
 	w := newWorld(t)
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 124
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 124
 	instead(&w.worker, "card", "card-status=124", "stuck=4711 nvidia-smi")
 	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_HUNG"}) {
 		t.Errorf("found %v", got)
@@ -553,7 +553,7 @@ func TestHungTool(t *testing.T) {
 // Where only its time was over, the host may be busy: nobody is told to reboot, nor offered to.
 func TestToolWithoutAnAnswer(t *testing.T) {
 	w := newWorld(t)
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 124
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 124
 	instead(&w.worker, "card", "card-status=124", "stuck=99 jbd2/sda1-8")
 	f := w.check()[0]
 	if f.ID != "GPU_HUNG" || f.Repair != ByHand || f.Force || strings.Contains(f.Fix, "--fix") || !strings.Contains(f.Fix, "`kgpu doctor w1`") {
@@ -576,7 +576,7 @@ func TestSlowTool(t *testing.T) {
 	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_PERSISTENCE_OFF"}) {
 		t.Errorf("where nothing keeps the driver: %v", got)
 	}
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 15
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 15
 	if got := ids(w.check()); !slices.Contains(got, "w1 GPU_NOT_ALL_CARDS") || slices.Contains(got, "w1 GPU_HUNG") {
 		t.Errorf("with a late answer that is an error: %v", got)
 	}

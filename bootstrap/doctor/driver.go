@@ -25,7 +25,7 @@ func nouveau(s *subject) []string {
 }
 
 // seen is the number of cards that nvidia-smi lists.
-func (s *subject) seen() int { return max(len(s.e.Cards), len(s.f.NVIDIA.Seen)) }
+func (s *subject) seen() int { return max(len(s.e.Cards), len(s.f.NVIDIA.GPUs)) }
 
 func seesAll(s *subject) bool { return s.cards > 0 && s.seen() >= s.cards && s.e.SMI == 0 }
 
@@ -220,7 +220,7 @@ func migPending(s *subject) []string {
 			out = append(out, fmt.Sprintf("card %s: MIG is %s, and %s is pending", m.Address, m.Current, m.Pending))
 		}
 	}
-	for _, g := range s.f.NVIDIA.Seen {
+	for _, g := range s.f.NVIDIA.GPUs {
 		if g.MIG && len(g.Instances) == 0 && s.inv.GPU.MIGStrategy != inventory.MIGNone {
 			out = append(out, "card "+g.Address+": MIG is on, and there are no instances")
 		}
@@ -233,7 +233,7 @@ const migFirst, migLast = "570.124", "570.158.01.999"
 
 func migDriver(s *subject) []string {
 	loaded := s.f.NVIDIA.Loaded
-	cut := slices.ContainsFunc(s.f.NVIDIA.Seen, func(g facts.GPU) bool { return g.MIG })
+	cut := slices.ContainsFunc(s.f.NVIDIA.GPUs, func(g facts.GPU) bool { return g.MIG })
 	if !cut || s.inv.GPU.MIGStrategy != inventory.MIGMixed || compareVersions(loaded, migFirst) < 0 || compareVersions(loaded, migLast) > 0 {
 		return nil
 	}

@@ -51,7 +51,7 @@ func fabricIncomplete(s *subject) []string {
 	if s.cards == 0 {
 		return nil
 	}
-	return s.f.NVIDIA.FabricWaits()
+	return s.f.NVIDIA.FabricNotReady()
 }
 
 func fabricNeedless(s *subject) []string {

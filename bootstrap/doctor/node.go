@@ -101,7 +101,7 @@ func watchAlarm(s *subject) []string {
 	if s.node == nil || s.node.Conditions["GPUHealthy"] != "False" {
 		return nil
 	}
-	return []string{"condition GPUHealthy is False: " + s.node.WatchSays}
+	return []string{"condition GPUHealthy is False: " + s.node.GPUHealthMessage}
 }
 
 // --- the container runtime

@@ -14,9 +14,9 @@ const (
 	maxDepth         = 100
 )
 
-// configuration decodes a file. Contents that are neither TOML nor JSON are returned as they are; their user reports
+// decodeConfiguration decodes a file. Contents that are neither TOML nor JSON are returned as they are; their user reports
 // what is wrong.
-func configuration(encoded string) ([]byte, error) {
+func decodeConfiguration(encoded string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return nil, err
@@ -27,15 +27,15 @@ func configuration(encoded string) ([]byte, error) {
 	var inJSON, inTOML map[string]any
 	_ = json.Unmarshal(data, &inJSON)
 	_ = toml.Unmarshal(data, &inTOML)
-	if deep(inJSON) || deep(inTOML) {
+	if tooDeep(inJSON) || tooDeep(inTOML) {
 		return nil, fmt.Errorf("the file has values within values, more than %d levels", maxDepth)
 	}
 	return data, nil
 }
 
-// deep reports whether values in v are nested more than maxDepth levels. It is iterative so that a host cannot exhaust
+// tooDeep reports whether values in v are nested more than maxDepth levels. It is iterative so that a host cannot exhaust
 // the stack.
-func deep(v any) bool {
+func tooDeep(v any) bool {
 	level := []any{v}
 	for range maxDepth {
 		var below []any

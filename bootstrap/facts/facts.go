@@ -47,7 +47,7 @@ type Host struct {
 	RebootPending  bool
 	Firewall       string             // active firewall: ufw, firewalld; empty if none
 	Units          map[string]Unit    // of those that kgpu looks for
-	Outdated       []string           // units that still run with older versions of kgpu's files
+	OutdatedUnits  []string           // units that still run with older versions of kgpu's files
 	Files          map[string]string  // path → hexadecimal SHA-256, of the files that kgpu's ledger has
 	Keyrings       map[string]Keyring // path → keys, of kgpu's keyrings for apt
 	DaemonJSON     []byte             // /etc/docker/daemon.json; nil if there is none
@@ -70,22 +70,22 @@ type Host struct {
 
 	Shadows []string // programs and units that take precedence over those of the same name in packages
 
-	Foreign      []string      // other Kubernetes distributions with traces on the host: k3s, rke2, k0s, microk8s, minikube…
-	ForeignPaths []string      // the traces: directories, programs, uninstallers
-	Kubelet      *Member       // nil if this host never joined a cluster
-	ControlPlane *ControlPlane // nil if this host has no control plane
-	Cluster      *Cluster      // nil if this host has no control plane, or its API server did not answer
-	Fence        int64         // the highest fencing number of a cluster lock that kgpu left here; zero if none
-	Recorded     *Record       // what kgpu's ledger says of the membership; nil if nothing
-	KubeadmFiles []string      // existing files of kubeadm: /etc/kubernetes/kubelet.conf…
-	Etcd         *EtcdData     // nil if there is no data of etcd
-	PodNetwork   []string      // paths of CNI configurations, and flannel's files below /run
-	PodLinks     []string      // network links of pod networks: cni0, flannel.1, weave…
-	Run          *Run          // the kgpu run that is at work on this host; nil if none
-	LockHolder   *LockHolder   // the kgpu that holds the cluster's lock on this control plane; nil if none
-	StaleLock    bool          // a killed or disconnected kgpu left its name in the lock's file
-	Ledger       int           // number of changes in the ledger
-	Notes        bool          // kgpu's directory has more than the lock: the ledger, or what steps wrote
+	OtherDistributions []string      // other Kubernetes distributions with traces on the host: k3s, rke2, k0s, microk8s, minikube…
+	DistributionPaths  []string      // the traces: directories, programs, uninstallers
+	Kubelet            *Member       // nil if this host never joined a cluster
+	ControlPlane       *ControlPlane // nil if this host has no control plane
+	Cluster            *Cluster      // nil if this host has no control plane, or its API server did not answer
+	Fence              int64         // the highest fencing number of a cluster lock that kgpu left here; zero if none
+	Recorded           *Record       // what kgpu's ledger says of the membership; nil if nothing
+	KubeadmFiles       []string      // existing files of kubeadm: /etc/kubernetes/kubelet.conf…
+	Etcd               *EtcdData     // nil if there is no data of etcd
+	PodNetworkFiles    []string      // paths of CNI configurations, and flannel's files below /run
+	PodLinks           []string      // network links of pod networks: cni0, flannel.1, weave…
+	Run                *Run          // the kgpu run that is at work on this host; nil if none
+	LockHolder         *LockHolder   // the kgpu that holds the cluster's lock on this control plane; nil if none
+	StaleLock          bool          // a killed or disconnected kgpu left its name in the lock's file
+	Ledger             int           // number of changes in the ledger
+	HasState           bool          // kgpu's directory has more than the lock: the ledger, or what steps wrote
 	// NetworkUnproven means that a test of the pod network and the cluster's DNS was begun and not finished. It is a
 	// control plane's.
 	NetworkUnproven bool

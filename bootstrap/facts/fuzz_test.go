@@ -51,7 +51,7 @@ func FuzzParseReach(f *testing.F) {
 		if c, err := ParseContainerd(data); err == nil && strings.ContainsAny(c.Version, " \n\x1b") {
 			t.Errorf("%q is taken for a version", c.Version)
 		}
-		if offer, err := ParseOffer(data); err == nil && offer != nil {
+		if offer, err := ParseAvailableVersions(data); err == nil && offer != nil {
 			for _, v := range offer.Versions {
 				if v.MinorString() != offer.Minor {
 					t.Errorf("%s is taken for a patch of %s", v, offer.Minor)

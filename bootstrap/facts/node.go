@@ -17,7 +17,7 @@ type Node struct {
 	Reason, Message    string    // of the condition Ready
 	NetworkUnavailable bool
 	Conditions         map[string]string // all conditions by type: True, False, or Unknown if the kubelet reports nothing
-	WatchSays          string            // message of the condition GPUHealthy
+	GPUHealthMessage   string            // message of the condition GPUHealthy
 	Version            string            // the kubelet's
 	Runtime            string            // docker://26.1.5
 	Kernel, OS         string
@@ -51,7 +51,7 @@ func ParseNode(fields []string) (n Node, ok bool) {
 	return Node{
 		Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6], InternalIP: firstWord(f[7]),
 		Unschedulable: f[8] == "true", Labels: labels(strings.Fields(f[9])), Taints: taints(strings.Fields(f[10])), Capacity: amounts(f[11]), Allocatable: amounts(f[12]),
-		GPULabels: listed(f[13]), Conditions: conditions(f[14]), Since: moment(f[15]), Reason: f[16], Message: f[17], WatchSays: f[18], Kernel: f[19], OS: f[20],
+		GPULabels: splitCommas(f[13]), Conditions: conditions(f[14]), Since: parseTime(f[15]), Reason: f[16], Message: f[17], GPUHealthMessage: f[18], Kernel: f[19], OS: f[20],
 	}, f[1] != ""
 }
 
@@ -73,8 +73,8 @@ func conditions(words string) map[string]string {
 	return all
 }
 
-// listed splits a comma-separated list; nil if it is empty.
-func listed(s string) []string {
+// splitCommas splits a comma-separated list; nil if it is empty.
+func splitCommas(s string) []string {
 	if s == "" {
 		return nil
 	}
@@ -109,8 +109,8 @@ func amounts(words string) map[string]int {
 	return collect(words, func(have, more int) int { return have + more })
 }
 
-// most takes the largest amount of each resource.
-func most(words string) map[string]int {
+// largest takes the largest amount of each resource.
+func largest(words string) map[string]int {
 	return collect(words, func(have, more int) int { return max(have, more) })
 }
 

@@ -13,7 +13,7 @@ func TestNodeThatWritesWhatItLikes(t *testing.T) {
 	if !ok || n.Name != "w1" || !n.Ready || n.Unschedulable || n.NetworkUnavailable {
 		t.Errorf("%+v", n)
 	}
-	for what, text := range map[string]string{"version": n.Version, "runtime": n.Runtime, "kernel": n.Kernel, "system": n.OS, "reason": n.Reason, "message": n.Message, "watch": n.WatchSays} {
+	for what, text := range map[string]string{"version": n.Version, "runtime": n.Runtime, "kernel": n.Kernel, "system": n.OS, "reason": n.Reason, "message": n.Message, "watch": n.GPUHealthMessage} {
 		if text != "x node cp1 y" {
 			t.Errorf("%s: %q", what, text)
 		}

@@ -12,7 +12,7 @@ type NVIDIA struct {
 	Cards    []Card
 	Switches int // number of NVSwitches
 	Bridges  int // number of ConnectX functions that manage NVLink 5 switches
-	Fabric   []CardFabric
+	Fabric   []GPUFabric
 	Loaded   string // version of the loaded kernel module; empty if none
 	Module   string // version of the kernel module that a boot would load; empty if none
 	Library  string // version of libnvidia-ml; empty if none
@@ -21,7 +21,7 @@ type NVIDIA struct {
 	Files   map[string]string
 	Runfile bool // the driver is from NVIDIA's .run installer, not from a package
 	Nouveau Nouveau
-	Seen    []GPU // the GPUs that nvidia-smi lists
+	GPUs    []GPU // the GPUs that nvidia-smi lists
 	SMI     int   // exit status of nvidia-smi: 124 if it hangs, zero also if it is not installed
 
 	Features map[string]string // node labels from gpu-feature-discovery; nil if it does not run
@@ -76,7 +76,7 @@ func nvidia(a answer, h *Host) error {
 	n.Runfile = a.has("nvidia-runfile")
 	n.Bridges = len(a["nvlink-bridge"])
 	for _, line := range a["fabric"] {
-		c, err := cardFabric(line)
+		c, err := gpuFabric(line)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func nvidia(a answer, h *Host) error {
 		if err != nil {
 			return bad("gpu", line, err)
 		}
-		n.Seen = append(n.Seen, g)
+		n.GPUs = append(n.GPUs, g)
 	}
 	n.instances(a["mig"])
 	var err error
@@ -150,9 +150,9 @@ func (n *NVIDIA) instances(lines []string) {
 		case !ok || !whole:
 		case f[0] == "GPU":
 			of = nil
-			for i := range n.Seen {
-				if n.Seen[i].UUID == uuid {
-					of = &n.Seen[i]
+			for i := range n.GPUs {
+				if n.GPUs[i].UUID == uuid {
+					of = &n.GPUs[i]
 				}
 			}
 		case f[0] == "MIG" && of != nil && profile.MatchString(f[1]):

@@ -21,10 +21,10 @@ func TestNVIDIA(t *testing.T) {
 	)
 	want := NVIDIA{
 		Cards:    []Card{{"0000:17:00.0", "20b0", "nvidia"}, {"0000:65:00.0", "1eb8", ""}},
-		Switches: 1, Bridges: 1, Fabric: []CardFabric{{"00000000:17:00.0", "In Progress", "N/A"}}, Loaded: "580.173.02", Module: "580.173.02", Library: "580.173.02", Runfile: true,
+		Switches: 1, Bridges: 1, Fabric: []GPUFabric{{"00000000:17:00.0", "In Progress", "N/A"}}, Loaded: "580.173.02", Module: "580.173.02", Library: "580.173.02", Runfile: true,
 		Files:   map[string]string{"libcuda.so.1": "/usr/lib/nvidia-375/libcuda.so.375.82", "nvidia-smi": "/usr/bin/nvidia-smi"},
 		Nouveau: Nouveau{Loaded: true, Users: 1},
-		Seen: []GPU{
+		GPUs: []GPU{
 			{"GPU-5c9a1a3e-0000-0000-0000-000000000000", "NVIDIA A100-SXM4-40GB", "0000:17:00.0", 40960, true, []Instance{
 				{"MIG-00000000-0000-0000-0000-00000000000a", "3g.20gb"}, {"MIG-00000000-0000-0000-0000-00000000000b", "1g.5gb+me"},
 			}},
@@ -38,8 +38,8 @@ func TestNVIDIA(t *testing.T) {
 	if h := parse(t, "pci=0000:17:00.0 030200 20b0 nouveau", "nvidia-loaded=580.173.02", "nvidia-smi=124"); h.NVIDIA.SMI != 124 || h.NVIDIA.Nouveau.Loaded || h.SecureBoot {
 		t.Errorf("%+v", h.NVIDIA)
 	}
-	if h := parse(t, "gpu=GPU-0, ERR!", "gpu=GPU-1, A100, 00000000:17:00.0, 40960 MiB"); len(h.NVIDIA.Seen) != 1 || h.NVIDIA.Seen[0].UUID != "GPU-1" {
-		t.Errorf("beside a line that says nothing: %+v", h.NVIDIA.Seen)
+	if h := parse(t, "gpu=GPU-0, ERR!", "gpu=GPU-1, A100, 00000000:17:00.0, 40960 MiB"); len(h.NVIDIA.GPUs) != 1 || h.NVIDIA.GPUs[0].UUID != "GPU-1" {
+		t.Errorf("beside a line that says nothing: %+v", h.NVIDIA.GPUs)
 	}
 	for _, wrong := range []string{"pci=0000:17:00.0 030200", "gpu=No devices were found", "nouveau=many", "nvidia-file=libcuda.so.1", "nvidia-smi=", "gpu-feature=x"} {
 		if _, err := Parse(answerOf("pci=0000:17:00.0 030200 20b0 -", wrong)); err == nil {

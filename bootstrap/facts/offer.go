@@ -9,31 +9,31 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// Offer is what a host's package repository has of a Kubernetes minor.
-type Offer struct {
+// AvailableVersions is what a host's package repository has of a Kubernetes minor.
+type AvailableVersions struct {
 	Minor    string            // such as 1.36
 	Versions []catalog.Version // complete ones, with all packages that a node needs, newest first; if empty, Why says why
 	Why      string
 }
 
-const longestWhy = 300 // bytes of apt's message that are kept
+const maxWhy = 300 // bytes of apt's message that are kept
 
-// ParseOffer reads what scripts/reach.sh printed of the repository; nil if the host was not asked or did not answer.
-func ParseOffer(output []byte) (*Offer, error) {
+// ParseAvailableVersions reads what scripts/reach.sh printed of the repository; nil if the host was not asked or did not answer.
+func ParseAvailableVersions(output []byte) (*AvailableVersions, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {
 		return nil, err
 	}
-	var offer *Offer
+	var offer *AvailableVersions
 	for _, line := range a["offers"] {
 		minor, rest, _ := strings.Cut(line, " ")
 		word, rest, _ := strings.Cut(rest, " ")
-		offer = &Offer{Minor: minor}
+		offer = &AvailableVersions{Minor: minor}
 		switch {
 		case !catalog.IsMinor(minor):
 			return nil, bad("offers", line, fmt.Errorf("want a minor version"))
 		case word == "no":
-			offer.Why = printable.Short(rest, longestWhy)
+			offer.Why = printable.Short(rest, maxWhy)
 			continue
 		case word != "yes" || rest == "":
 			return nil, bad("offers", line, fmt.Errorf("want yes and versions, or no"))
@@ -69,5 +69,5 @@ func ParseContainerd(output []byte) (Containerd, error) {
 	if strings.Trim(version, "+-.:~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
 		return Containerd{}, bad("containerd", version, fmt.Errorf("want a package's version"))
 	}
-	return Containerd{strings.TrimPrefix(version, "-"), printable.Short(why, longestWhy)}, nil
+	return Containerd{strings.TrimPrefix(version, "-"), printable.Short(why, maxWhy)}, nil
 }

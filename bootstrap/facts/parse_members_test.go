@@ -81,8 +81,8 @@ func TestWhatClustersLeave(t *testing.T) {
 		"pod-network=/etc/cni/net.d/10-weave.conflist", "pod-network=/run/flannel/subnet.env",
 		"link=1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN", "link=2: eth0@if7: <BROADCAST,UP> mtu 1500", "link=5: cni0: <BROADCAST> mtu 1450",
 		"link=6: flannel.1: <BROADCAST> mtu 1450", "link=7: weave: <BROADCAST> mtu 1376", "link=8: vethweabc@if3: <BROADCAST> mtu 1376", "link=9: cni-podman0: <BROADCAST> mtu 1500")
-	if !slices.Equal(h.PodLinks, []string{"cni0", "flannel.1", "weave"}) || len(h.PodNetwork) != 2 || len(h.KubeadmFiles) != 1 {
-		t.Errorf("%q %q %q", h.PodLinks, h.PodNetwork, h.KubeadmFiles)
+	if !slices.Equal(h.PodLinks, []string{"cni0", "flannel.1", "weave"}) || len(h.PodNetworkFiles) != 2 || len(h.KubeadmFiles) != 1 {
+		t.Errorf("%q %q %q", h.PodLinks, h.PodNetworkFiles, h.KubeadmFiles)
 	}
 	if want := (EtcdData{KiB: 65600, Changed: time.Unix(1795100000, 0)}); h.Etcd == nil || *h.Etcd != want {
 		t.Errorf("%+v", h.Etcd)

@@ -243,9 +243,9 @@ func foreign(a answer, h *Host) error {
 		if name == "" || !foreignPath.MatchString(path) {
 			continue
 		}
-		h.ForeignPaths = append(h.ForeignPaths, path)
-		if !slices.Contains(h.Foreign, name) {
-			h.Foreign = append(h.Foreign, name)
+		h.DistributionPaths = append(h.DistributionPaths, path)
+		if !slices.Contains(h.OtherDistributions, name) {
+			h.OtherDistributions = append(h.OtherDistributions, name)
 		}
 	}
 	return nil
@@ -293,7 +293,7 @@ func configurations(a answer, h *Host) error {
 		if !a.has(key) {
 			continue
 		}
-		data, err := configuration(a.first(key))
+		data, err := decodeConfiguration(a.first(key))
 		if err != nil {
 			return bad(key, "…", err)
 		}
@@ -326,7 +326,7 @@ func containerd(a answer, h *Host) error {
 	if a.first("containerd-dump") == "" {
 		return nil
 	}
-	dump, err := configuration(a.first("containerd-dump"))
+	dump, err := decodeConfiguration(a.first("containerd-dump"))
 	if err != nil {
 		return bad("containerd-dump", "…", err)
 	}

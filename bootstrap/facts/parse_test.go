@@ -252,21 +252,21 @@ func TestReach(t *testing.T) {
 }
 
 func TestOffer(t *testing.T) {
-	offer, err := ParseOffer([]byte("kgpu-reach=1\noffers=1.36 yes 1.36.3 1.36.10\nend=1\n"))
+	offer, err := ParseAvailableVersions([]byte("kgpu-reach=1\noffers=1.36 yes 1.36.3 1.36.10\nend=1\n"))
 	if want := []catalog.Version{{Major: 1, Minor: 36, Patch: 10}, {Major: 1, Minor: 36, Patch: 3}}; err != nil || !reflect.DeepEqual(offer.Versions, want) {
 		t.Errorf("%+v, %v", offer, err)
 	}
-	if offer, err = ParseOffer([]byte("kgpu-reach=1\noffers=1.36 no it is not signed\nend=1\n")); err != nil || len(offer.Versions) > 0 || offer.Why != "it is not signed" {
+	if offer, err = ParseAvailableVersions([]byte("kgpu-reach=1\noffers=1.36 no it is not signed\nend=1\n")); err != nil || len(offer.Versions) > 0 || offer.Why != "it is not signed" {
 		t.Errorf("%+v, %v", offer, err)
 	}
-	if offer, err = ParseOffer([]byte("kgpu-reach=1\nend=1\n")); err != nil || offer != nil {
+	if offer, err = ParseAvailableVersions([]byte("kgpu-reach=1\nend=1\n")); err != nil || offer != nil {
 		t.Errorf("%+v, %v", offer, err)
 	}
-	if offer, err = ParseOffer([]byte("kgpu-reach=1\noffers=1.36 no \x1b[2J" + strings.Repeat("x", 1<<20) + "\nend=1\n")); err != nil || len(offer.Why) > 1000 || strings.Contains(offer.Why, "\x1b") {
+	if offer, err = ParseAvailableVersions([]byte("kgpu-reach=1\noffers=1.36 no \x1b[2J" + strings.Repeat("x", 1<<20) + "\nend=1\n")); err != nil || len(offer.Why) > 1000 || strings.Contains(offer.Why, "\x1b") {
 		t.Errorf("%+v, %v", offer, err)
 	}
 	for _, wrong := range []string{"1.36 yes", "1.36 yes 1.35.3", "1.36 yes 1.36.3-1.1", "1.36", "1.36.3 yes 1.36.3", "1.36 maybe 1.36.3"} {
-		if offer, err := ParseOffer([]byte("kgpu-reach=1\noffers=" + wrong + "\nend=1\n")); err == nil {
+		if offer, err := ParseAvailableVersions([]byte("kgpu-reach=1\noffers=" + wrong + "\nend=1\n")); err == nil {
 			t.Errorf("%q was read as %+v", wrong, offer)
 		}
 	}
@@ -290,8 +290,8 @@ func TestTheRest(t *testing.T) {
 	if want := (Run{ID: "20261120-130501-a1b2c3-2", Unit: "kgpu-20261120-130501-a1b2c3-2.service", Step: "runtime/docker", Since: time.UnixMilli(1795181171626), By: "ada@laptop"}); *h.Run != want {
 		t.Errorf("run: %+v", *h.Run)
 	}
-	if !reflect.DeepEqual(h.Foreign, []string{"k3s", "rke2"}) || h.CRIDockerd != "0.4.4" || !h.RebootPending {
-		t.Errorf("%v %q %v", h.Foreign, h.CRIDockerd, h.RebootPending)
+	if !reflect.DeepEqual(h.OtherDistributions, []string{"k3s", "rke2"}) || h.CRIDockerd != "0.4.4" || !h.RebootPending {
+		t.Errorf("%v %q %v", h.OtherDistributions, h.CRIDockerd, h.RebootPending)
 	}
 	if want := map[string]string{"accept-nvidia-visible-devices-envvar-when-unprivileged": "true", "accept-nvidia-visible-devices-as-volume-mounts": "false"}; !reflect.DeepEqual(h.Toolkit, want) {
 		t.Errorf("toolkit: %v", h.Toolkit)

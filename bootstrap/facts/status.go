@@ -19,29 +19,29 @@ type Status struct {
 // PodNetwork is what a host reached over the pod network.
 type PodNetwork struct {
 	PodSubnet netip.Prefix // of the host's pods; zero if unknown
-	Peer, DNS Tried        // another host's address in the pod network, and the cluster's DNS
+	Peer, DNS Probe        // another host's address in the pod network, and the cluster's DNS
 }
 
 // ParsePodNetwork reads the output of scripts/lib/pod-network.sh.
 func ParsePodNetwork(a map[string][]string) PodNetwork {
-	w := PodNetwork{Peer: tried(answer(a).first("pod-peer")), DNS: tried(answer(a).first("dns"))}
+	w := PodNetwork{Peer: probe(answer(a).first("pod-peer")), DNS: probe(answer(a).first("dns"))}
 	w.PodSubnet, _ = netip.ParsePrefix(answer(a).first("pod-subnet")) // zero if invalid
 	return w
 }
 
-// Tried is an address that a host tried to reach; zero if it tried none.
-type Tried struct {
+// Probe is an address that a host tried to reach; zero if it tried none.
+type Probe struct {
 	Address netip.Addr
 	Silent  bool // no answer came
 }
 
-func tried(line string) Tried {
+func probe(line string) Probe {
 	address, found, _ := strings.Cut(line, " ")
 	at, err := netip.ParseAddr(address)
 	if err != nil {
-		return Tried{}
+		return Probe{}
 	}
-	return Tried{at, found == "silent"}
+	return Probe{at, found == "silent"}
 }
 
 // Certificate is a certificate of Kubernetes on a host.
@@ -59,7 +59,7 @@ type API struct {
 	Pods    []Pod // those with GPUs, and those of the pod network
 	Waiting []WaitingPod
 
-	WithoutNode int // number of pods that wait for a node with GPUs, if Pods has only some of them; else zero
+	UnscheduledGPUPods int // number of pods that wait for a node with GPUs, if Pods has only some of them; else zero
 }
 
 // Pod is a pod, scheduled or not.
@@ -69,7 +69,7 @@ type Pod struct {
 	Phase           string // Pending, Running, Succeeded, Failed, Unknown
 	Ready           bool
 	Waiting         string         // why a container of it waits, such as CrashLoopBackOff; empty if none does
-	Cards           map[string]int // the GPUs it requests, by resource; nil if none
+	Requests        map[string]int // the GPUs it requests, by resource; nil if none
 	Scheduler       string         // why it cannot be scheduled; empty if it can, or if the scheduler has not said
 }
 
@@ -83,11 +83,11 @@ func ParseStatus(output []byte) (*Status, error) {
 	s := &Status{PodNetwork: ParsePodNetwork(a)}
 	for _, line := range a["certificate"] {
 		path, der, _ := strings.Cut(line, " ")
-		s.Certificates = append(s.Certificates, Certificate{path, ends(base64.StdEncoding.DecodeString(der))})
+		s.Certificates = append(s.Certificates, Certificate{path, expiry(base64.StdEncoding.DecodeString(der))})
 	}
 	for _, line := range a["certificate-within"] {
 		path, encoded, _ := strings.Cut(line, " ")
-		s.Certificates = append(s.Certificates, Certificate{path, ends(firstCertificate(encoded))})
+		s.Certificates = append(s.Certificates, Certificate{path, expiry(firstCertificate(encoded))})
 	}
 	if a.has("control-plane") {
 		s.API = &API{Answers: a.has("api"), Version: a.first("api-version"), Error: a.first("api-error")}
@@ -103,8 +103,8 @@ func ParseStatus(output []byte) (*Status, error) {
 	return s, nil
 }
 
-// ends is when a certificate expires; zero if it cannot be read.
-func ends(der []byte, err error) time.Time {
+// expiry is when a certificate expires; zero if it cannot be read.
+func expiry(der []byte, err error) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
@@ -140,20 +140,20 @@ func (api *API) object(f []string) error {
 	f = fields
 	switch f[0] {
 	case "waiting":
-		api.WithoutNode, _ = Quantity(f[1]) // zero if invalid
+		api.UnscheduledGPUPods, _ = Quantity(f[1]) // zero if invalid
 	case "pod":
 		if f[1] == "" || f[2] == "" {
 			return errors.New("no name")
 		}
 		api.Pods = append(api.Pods, Pod{
-			Namespace: f[1], Name: f[2], Node: f[3], Phase: f[4], Ready: f[5] == "True", Cards: needed(amounts(f[6]), most(f[7])), Waiting: firstWord(f[8]), Scheduler: f[9],
+			Namespace: f[1], Name: f[2], Node: f[3], Phase: f[4], Ready: f[5] == "True", Requests: podRequest(amounts(f[6]), largest(f[7])), Waiting: firstWord(f[8]), Scheduler: f[9],
 		})
 	}
 	return nil
 }
 
-// needed is the request of a pod: its containers run together, after its init containers have run one by one.
-func needed(together, before map[string]int) map[string]int {
+// podRequest is the request of a pod: its containers run together, after its init containers have run one by one.
+func podRequest(together, before map[string]int) map[string]int {
 	for what, n := range before {
 		if together == nil {
 			together = map[string]int{}

@@ -33,7 +33,7 @@ func TestCardsOfAPod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(s.API.Pods[0].Cards); got != c.want {
+		if got := fmt.Sprint(s.API.Pods[0].Requests); got != c.want {
 			t.Errorf("%q and %q: %s, want %s", c.together, c.before, got, c.want)
 		}
 	}

@@ -33,7 +33,7 @@ func ParseWaitingPod(fields []string) (p WaitingPod, ok bool) {
 	for i, field := range fields {
 		f[i] = unescaped(field)
 	}
-	p = WaitingPod{Namespace: f[0], Name: f[1], Node: f[2], NotReady: moment(f[3]), Unscheduled: moment(f[4]), Scheduler: f[5]}
+	p = WaitingPod{Namespace: f[0], Name: f[1], Node: f[2], NotReady: parseTime(f[3]), Unscheduled: parseTime(f[4]), Scheduler: f[5]}
 	for _, words := range f[before:min(len(f), before+maxWaiting)] {
 		name, rest, _ := strings.Cut(words, " ")
 		why, message, _ := strings.Cut(rest, " ")
@@ -42,8 +42,8 @@ func ParseWaitingPod(fields []string) (p WaitingPod, ok bool) {
 	return p, p.Namespace != "" && p.Name != ""
 }
 
-// moment parses a time; zero if it is none.
-func moment(s string) time.Time {
+// parseTime parses a time; zero if it is none.
+func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return time.Time{}
@@ -54,10 +54,10 @@ func moment(s string) time.Time {
 // These are how long a pod may take. The kubelet doubles its back-off from 10 s on: at 40 s a container has crashed
 // four times in a row. A node for a pod may still be joining or rebooting.
 const (
-	startPatience    = 2 * time.Minute
-	crashPause       = 40 * time.Second
-	crashPatience    = 10 * time.Minute
-	schedulePatience = 10 * time.Minute
+	startLimit    = 2 * time.Minute
+	crashPause    = 40 * time.Second
+	crashLimit    = 10 * time.Minute
+	scheduleLimit = 10 * time.Minute
 )
 
 var (
@@ -72,9 +72,9 @@ func (p WaitingPod) Stuck(now time.Time) string {
 		return !since.IsZero() && now.Sub(since) >= patience
 	}
 	for _, c := range p.Containers {
-		stuck := hopeless.MatchString(c.Reason) && longer(p.NotReady, startPatience)
+		stuck := hopeless.MatchString(c.Reason) && longer(p.NotReady, startLimit)
 		if c.Reason == "CrashLoopBackOff" { // it may be ready between two crashes
-			stuck = longer(p.NotReady, crashPatience)
+			stuck = longer(p.NotReady, crashLimit)
 			if m := pause.FindStringSubmatch(c.Message); m != nil {
 				d, err := time.ParseDuration(m[1])
 				stuck = stuck || err == nil && d >= crashPause
@@ -84,7 +84,7 @@ func (p WaitingPod) Stuck(now time.Time) string {
 			return strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", c.Name, c.Reason, c.Message), ": ")
 		}
 	}
-	if p.Node == "" && longer(p.Unscheduled, schedulePatience) {
+	if p.Node == "" && longer(p.Unscheduled, scheduleLimit) {
 		return "no node takes it: " + cmp.Or(p.Scheduler, "the scheduler does not say why")
 	}
 	return ""

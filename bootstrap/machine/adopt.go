@@ -34,7 +34,7 @@ func (s *Set) unfitControlPlane(m *Machine) []string {
 	if n := max(controlPlanes(s.Cluster.Nodes), len(c.EtcdMembers)); n > 1 {
 		unfit = append(unfit, fmt.Sprintf("it has %d control planes", n))
 	}
-	if other := s.otherNetwork(m.Facts.PodNetwork); other != "" {
+	if other := s.otherNetwork(m.Facts.PodNetworkFiles); other != "" {
 		unfit = append(unfit, fmt.Sprintf("its pod network is another (%s), the inventory's %s", other, s.Inventory.Network))
 	}
 	return append(unfit, s.unfitNode(m)...)

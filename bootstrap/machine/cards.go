@@ -61,7 +61,7 @@ func splitCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, left 
 		leave([]facts.Card{c}, "it is unknown (PCI ID 10de:%s)", printable.Short(c.ID, 40))
 	}
 	cards = known
-	if driverAnswers(f) && len(f.NVIDIA.Seen) > 0 && (want.Source == catalog.NoDriver || satisfies(want, f)) {
+	if driverAnswers(f) && len(f.NVIDIA.GPUs) > 0 && (want.Source == catalog.NoDriver || satisfies(want, f)) {
 		served, older := partition(cards, func(c facts.Card) bool { return smiLists(f, c) || loadedDriverRuns(f, c) || !olderThanListed(f, c) })
 		leave(older, "driver %s, which runs, is not for %s%s", f.NVIDIA.Loaded, cardNames(models(older)), driverAdvice(want, f, cards, older))
 		cards = served
@@ -186,12 +186,12 @@ func olderFirst(a, b catalog.Architecture) int {
 
 // smiLists reports whether nvidia-smi lists the card.
 func smiLists(f *facts.Host, c facts.Card) bool {
-	return slices.ContainsFunc(f.NVIDIA.Seen, func(g facts.GPU) bool { return g.Address == c.Address })
+	return slices.ContainsFunc(f.NVIDIA.GPUs, func(g facts.GPU) bool { return g.Address == c.Address })
 }
 
 // ListedCards is how many of the cards that Kubernetes shall have nvidia-smi lists.
 func ListedCards(inv *inventory.Inventory, f *facts.Host) int {
-	n := len(f.NVIDIA.Seen)
+	n := len(f.NVIDIA.GPUs)
 	for _, c := range ExcludedCards(inv, f) {
 		if smiLists(f, c.Card) {
 			n--

@@ -61,7 +61,7 @@ func satisfies(want inventory.Driver, f *facts.Host) bool {
 // fitsButFails reports whether the driver fits such cards but it or they do not work, so that another driver would not help.
 func fitsButFails(f *facts.Host, architectures []catalog.Architecture) bool {
 	n := f.NVIDIA
-	if n.Loaded == "" || n.Loaded != n.Library || len(n.Seen) == 0 && !smiHangs(f) {
+	if n.Loaded == "" || n.Loaded != n.Library || len(n.GPUs) == 0 && !smiHangs(f) {
 		return false
 	}
 	branch, known := catalog.LookupDriverBranch(BranchOf(n.Loaded))

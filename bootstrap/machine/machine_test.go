@@ -36,8 +36,8 @@ func TestRealCard(t *testing.T) {
 	}) {
 		t.Errorf("%+v", m)
 	}
-	if f.NVIDIA.Features["nvidia.com/cuda.driver-version.full"] != f.NVIDIA.Loaded || f.NVIDIA.Seen[0].MemoryMiB != 81559 {
-		t.Errorf("%+v, %+v", f.NVIDIA.Features, f.NVIDIA.Seen)
+	if f.NVIDIA.Features["nvidia.com/cuda.driver-version.full"] != f.NVIDIA.Loaded || f.NVIDIA.GPUs[0].MemoryMiB != 81559 {
+		t.Errorf("%+v, %+v", f.NVIDIA.Features, f.NVIDIA.GPUs)
 	}
 }
 

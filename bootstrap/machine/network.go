@@ -37,7 +37,7 @@ func StaleCNIOf(network inventory.Network, f *facts.Host) StaleCNI {
 	}
 	l.Known = slices.Clone(f.PodLinks)
 	var unknown []string
-	for _, p := range f.PodNetwork {
+	for _, p := range f.PodNetworkFiles {
 		if ownCNIFile(p) {
 			l.Known = append(l.Known, p)
 		} else {

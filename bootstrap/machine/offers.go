@@ -78,7 +78,7 @@ type PluginDevice struct {
 // Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go and rm.go; it shares what is called nvidia.com/gpu.
 func PluginDevices(inv *inventory.Inventory, f *facts.Host) []PluginDevice {
 	var out []PluginDevice
-	for _, g := range f.NVIDIA.Seen {
+	for _, g := range f.NVIDIA.GPUs {
 		if !MIGPartitioned(inv, g) {
 			out = append(out, PluginDevice{g.UUID, g.Name, catalog.GPUResource, inv.GPU.Share()})
 			continue

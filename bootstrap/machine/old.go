@@ -83,10 +83,10 @@ var distributionPrograms = map[string][]string{
 // uninstaller forgot is not enough.
 func Distributions(f *facts.Host) []Distribution {
 	var out []Distribution
-	for _, name := range f.Foreign {
+	for _, name := range f.OtherDistributions {
 		d := Distribution{Name: name}
 		var data, programs, uninstallers []string
-		for _, path := range f.ForeignPaths {
+		for _, path := range f.DistributionPaths {
 			switch {
 			case facts.DistributionOf(path) != name:
 			case strings.HasSuffix(path, "-uninstall.sh"):

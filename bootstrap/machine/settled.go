@@ -74,7 +74,7 @@ func (s *Set) RunningNetwork() (network inventory.Network, sign string) {
 	if want == inventory.None {
 		return "", ""
 	}
-	if files := ConflictingCNI(want, s.First.Facts.PodNetwork); len(files) > 0 {
+	if files := ConflictingCNI(want, s.First.Facts.PodNetworkFiles); len(files) > 0 {
 		for n, names := range OwnCNI {
 			if !s.APIAnswers() && slices.Contains(names, path.Base(files[0])) {
 				return n, files[0] // its workload may exist while the API server does not answer

@@ -90,7 +90,7 @@ func TestCUDAAskedFor(t *testing.T) {
 func TestCUDAThatIsThere(t *testing.T) {
 	inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
 	f := seen["w1"]
-	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "595.91.07", Library: "595.91.07", Seen: make([]facts.GPU, 1)}
+	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "595.91.07", Library: "595.91.07", GPUs: make([]facts.GPU, 1)}
 	f.Packages["cuda-toolkit-13-0"] = facts.Package{Version: "13.0.3-1"}
 	toolkit, err := machine.ChooseCUDA(inv, f, machine.DriverChoice{Driver: catalog.Driver{Branch: 595}})
 	missing, _, _ := toolkit.Missing(f)
@@ -112,7 +112,7 @@ func stepOf(g *graph.Graph, host, id string) *graph.Step {
 // The repository comes without its drivers, unless the driver is from there; a former run's decision stays.
 func TestCUDARepository(t *testing.T) {
 	const list = "/etc/apt/sources.list.d/kgpu-cuda.list"
-	works := facts.NVIDIA{Cards: cards("20b0"), Loaded: "580.173.02", Library: "580.173.02", Seen: make([]facts.GPU, 1)}
+	works := facts.NVIDIA{Cards: cards("20b0"), Loaded: "580.173.02", Library: "580.173.02", GPUs: make([]facts.GPU, 1)}
 	for _, c := range []struct {
 		name, gpu            string
 		nvidia               facts.NVIDIA

@@ -82,7 +82,7 @@ func withoutDriver(f *facts.Host, packages []string) *facts.Host {
 	out.Packages, out.Units = maps.Clone(f.Packages), maps.Clone(f.Units)
 	maps.DeleteFunc(out.Packages, func(name string, _ facts.Package) bool { return slices.Contains(packages, name) })
 	maps.DeleteFunc(out.Units, func(name string, _ facts.Unit) bool { return strings.HasPrefix(name, "nvidia-") })
-	out.NVIDIA.Loaded, out.NVIDIA.Module, out.NVIDIA.Library, out.NVIDIA.Seen, out.NVIDIA.SMI = "", "", "", nil, 0
+	out.NVIDIA.Loaded, out.NVIDIA.Module, out.NVIDIA.Library, out.NVIDIA.GPUs, out.NVIDIA.SMI = "", "", "", nil, 0
 	return &out
 }
 

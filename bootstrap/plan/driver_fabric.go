@@ -69,5 +69,5 @@ func (h *host) fabricReasons(kind catalog.Fabric, p catalog.FabricPackages, miss
 	case u.Enabled != "enabled":
 		reasons = append(reasons, p.Unit+" is not enabled")
 	}
-	return append(reasons, h.Facts.NVIDIA.FabricWaits()...)
+	return append(reasons, h.Facts.NVIDIA.FabricNotReady()...)
 }

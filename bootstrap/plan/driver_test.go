@@ -145,7 +145,7 @@ func TestHoldsThatAreMissing(t *testing.T) {
 				t.Fatalf("%s is not among %v", c.unheld, f.Packages)
 			}
 			if !c.loaded {
-				f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
+				f.NVIDIA.Loaded, f.NVIDIA.GPUs = "", nil
 			}
 			if g, err = Up(inv, seen); err != nil {
 				t.Fatal(err)
@@ -166,7 +166,7 @@ func TestRestartThatIsOwed(t *testing.T) {
 		for unit, step := range want {
 			t.Run(runtime+" "+unit, func(t *testing.T) {
 				inv, seen := settled(t, threeHosts+"runtime: "+runtime+"\nnetwork: flannel\n")
-				seen["w1"].Outdated = []string{unit}
+				seen["w1"].OutdatedUnits = []string{unit}
 				g, err := Up(inv, seen)
 				if err != nil {
 					t.Fatal(err)

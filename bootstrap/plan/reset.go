@@ -106,7 +106,7 @@ func (b *builder) resetHost(h *host) []graph.Ref {
 	why := fmt.Sprintf("%d recorded changes", h.Facts.Ledger)
 	switch {
 	case h.Facts.Ledger > 0:
-	case h.Facts.Notes:
+	case h.Facts.HasState:
 		why = "kgpu has left notes here, and changed nothing else"
 	default:
 		b.skip(h, "host/reset", "kgpu has changed nothing here")

@@ -17,7 +17,7 @@ import (
 // them or not.
 func (b *builder) units(h *host) map[string]int {
 	whole := h.cards
-	for _, g := range h.Facts.NVIDIA.Seen {
+	for _, g := range h.Facts.NVIDIA.GPUs {
 		if machine.MIGPartitioned(b.Inventory, g) {
 			whole--
 		}

@@ -58,7 +58,7 @@ func (c *checker) instances(m Machine) {
 	}
 	cut := 0
 	profiles := map[string]bool{}
-	for _, g := range m.Facts.NVIDIA.Seen {
+	for _, g := range m.Facts.NVIDIA.GPUs {
 		if !g.MIG {
 			continue
 		}
@@ -70,7 +70,7 @@ func (c *checker) instances(m Machine) {
 			profiles[i.Profile] = true
 		}
 	}
-	if all := len(m.Facts.NVIDIA.Seen); cut > 0 && cut < all {
+	if all := len(m.Facts.NVIDIA.GPUs); cut > 0 && cut < all {
 		c.problem(m.ID(), reason.GPUMIGMismatch, "%d of %d cards are in MIG mode: `migStrategy: single` wants all or none", cut, all)
 	}
 	if len(profiles) > 1 {

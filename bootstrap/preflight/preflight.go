@@ -18,8 +18,8 @@ type Machine struct {
 	// RequiredEndpoints are the endpoints that the host must reach, and Reach the results of its attempts.
 	RequiredEndpoints []machine.RequiredEndpoint
 	Reach             map[facts.Endpoint]facts.Reach
-	// Offer is what its package repository has of Kubernetes; nil if it was not asked.
-	Offer *facts.Offer
+	// Available is what its package repository has of Kubernetes; nil if it was not asked.
+	Available *facts.AvailableVersions
 	// Adopt means that the operator lets kgpu adopt memberships that were made by hand.
 	Adopt bool
 }

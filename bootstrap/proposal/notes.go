@@ -71,7 +71,7 @@ func (c *candidate) remarks() []string {
 	}
 	switch n := f.NVIDIA; {
 	case n.Loaded != "":
-		out = append(out, fmt.Sprintf("NVIDIA's driver %s runs here and sees %s.", printable.Short(n.Loaded, longest), plural.Of(len(n.Seen), "card")))
+		out = append(out, fmt.Sprintf("NVIDIA's driver %s runs here and sees %s.", printable.Short(n.Loaded, longest), plural.Of(len(n.GPUs), "card")))
 	case n.Nouveau.Loaded:
 		out = append(out, "The kernel's driver nouveau has the cards: kgpu puts NVIDIA's in its place, with a reboot if nouveau cannot be unloaded.")
 	}

@@ -106,7 +106,7 @@ var shapes = map[string]struct {
 			s.User, s.Port = "admin", 2222
 			s.Facts.NVIDIA.Cards[0].Driver = "vfio-pci"
 			s.Facts.NVIDIA.Loaded, s.Facts.NVIDIA.Library = "580.95.05", "580.95.05"
-			s.Facts.NVIDIA.Seen = []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB"}}
+			s.Facts.NVIDIA.GPUs = []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB"}}
 		}),
 	}},
 	"single": {seen: []Seen{host(1, withCards(a100))}, change: func(o *Options) {

@@ -23,11 +23,11 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	}
 	use := map[string]int{}
 	for _, p := range j.api.Pods {
-		if p.Node != node.Name || len(p.Cards) == 0 || p.Phase == "Succeeded" || p.Phase == "Failed" {
+		if p.Node != node.Name || len(p.Requests) == 0 || p.Phase == "Succeeded" || p.Phase == "Failed" {
 			continue
 		}
 		held := map[string]int{}
-		for what, n := range p.Cards {
+		for what, n := range p.Requests {
 			use[what] += n
 			held[said(what)] = n
 		}
@@ -71,14 +71,14 @@ func (j *judge) cards(h *Host, f *facts.Host) {
 	h.GPU.Toolkit = said(f.Packages["nvidia-container-toolkit"].Version)
 	var missing []string
 	for _, c := range machine.Cards(j.inv, f) {
-		i := slices.IndexFunc(n.Seen, func(g facts.GPU) bool { return g.Address == c.Address })
+		i := slices.IndexFunc(n.GPUs, func(g facts.GPU) bool { return g.Address == c.Address })
 		if i < 0 {
 			known, _ := catalog.LookupGPU(c.ID)
 			h.GPU.Cards = append(h.GPU.Cards, Card{Address: said(c.Address), Name: said(known.Name)})
 			missing = append(missing, c.Address)
 			continue
 		}
-		g := n.Seen[i]
+		g := n.GPUs[i]
 		h.GPU.Cards = append(h.GPU.Cards, Card{said(c.Address), said(g.Name), said(g.UUID), g.MemoryMiB, len(g.Instances)})
 	}
 	switch {
@@ -91,6 +91,6 @@ func (j *judge) cards(h *Host, f *facts.Host) {
 	case n.Loaded != "" && n.Module != "" && n.Loaded != n.Module:
 		j.problem(h.Host, reason.GPUDriverMismatch, fmt.Sprintf("driver %s is loaded, and %s is installed", n.Loaded, n.Module), "")
 	case n.Loaded != "" && len(missing) > 0:
-		j.problem(h.Host, reason.GPUNotAllCards, fmt.Sprintf("the driver sees %d of %s: not %s", len(n.Seen), plural.Of(len(h.GPU.Cards), "card"), strings.Join(missing, ", ")), "")
+		j.problem(h.Host, reason.GPUNotAllCards, fmt.Sprintf("the driver sees %d of %s: not %s", len(n.GPUs), plural.Of(len(h.GPU.Cards), "card"), strings.Join(missing, ", ")), "")
 	}
 }

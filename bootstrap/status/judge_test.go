@@ -25,8 +25,8 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const gpu = "nvidia.com/gpu"
 
-func silentAt(address string) facts.Tried {
-	return facts.Tried{Address: netip.MustParseAddr(address), Silent: true}
+func silentAt(address string) facts.Probe {
+	return facts.Probe{Address: netip.MustParseAddr(address), Silent: true}
 }
 
 // well is a cluster of a control plane and a worker with two cards, one of which a pod has, where nothing is wrong.
@@ -56,7 +56,7 @@ hosts:
 	w1.NVIDIA = facts.NVIDIA{
 		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:18:00.0", ID: "20b0", Driver: "nvidia"}},
 		Loaded: "580.95.05", Module: "580.95.05", Library: "580.95.05",
-		Seen: []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:17:00.0", MemoryMiB: 40960}, {UUID: "GPU-2", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:18:00.0", MemoryMiB: 40960}},
+		GPUs: []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:17:00.0", MemoryMiB: 40960}, {UUID: "GPU-2", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:18:00.0", MemoryMiB: 40960}},
 	}
 	node := func(name, ip string, cards int) facts.Node {
 		n := facts.Node{Name: name, Ready: true, Since: now.Add(-time.Hour), Reason: "KubeletReady", Version: "v1.36.3", Runtime: "containerd://1.7.28", Kernel: "6.8.0-90-generic", OS: "Ubuntu", InternalIP: ip}
@@ -76,9 +76,9 @@ hosts:
 			Certificates: []facts.Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650), certificate("/etc/kubernetes/pki/apiserver.crt", 364)},
 			API: &facts.API{Answers: true, Version: "v1.36.3", Nodes: []facts.Node{node("cp1", "10.0.0.10", 0), node("w1", "10.0.0.11", 2)}, Pods: []facts.Pod{
 				network("kube-flannel-ds-aaaaa", "cp1"), network("kube-flannel-ds-bbbbb", "w1"),
-				{Namespace: "ml", Name: "train", Node: "w1", Phase: "Running", Ready: true, Cards: map[string]int{gpu: 1}},
-				{Namespace: "ml", Name: "done", Node: "w1", Phase: "Succeeded", Cards: map[string]int{gpu: 2}},
-				{Namespace: "ml", Name: "waits", Phase: "Pending", Cards: map[string]int{gpu: 2}},
+				{Namespace: "ml", Name: "train", Node: "w1", Phase: "Running", Ready: true, Requests: map[string]int{gpu: 1}},
+				{Namespace: "ml", Name: "done", Node: "w1", Phase: "Succeeded", Requests: map[string]int{gpu: 2}},
+				{Namespace: "ml", Name: "waits", Phase: "Pending", Requests: map[string]int{gpu: 2}},
 			}},
 		}},
 		{Machine: machine.Machine{Host: inv.Hosts[1], Facts: w1}, Status: &facts.Status{Certificates: []facts.Certificate{certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300)}}},
@@ -152,9 +152,9 @@ func TestAllIsWell(t *testing.T) {
 func TestPodsThatWaitForCards(t *testing.T) {
 	inv, seen, todo := well(t)
 	api := seen[0].Status.API
-	api.WithoutNode, api.Pods[4].Scheduler = 70, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
-	api.Pods = append(api.Pods, facts.Pod{Namespace: "ml", Name: "starts", Node: "w1", Phase: "Pending", Cards: map[string]int{gpu: 1}},
-		facts.Pod{Namespace: "kgpu-notebook", Name: "notebook-x", Node: "w1", Phase: "Running", Ready: true, Cards: map[string]int{gpu: 1}})
+	api.UnscheduledGPUPods, api.Pods[4].Scheduler = 70, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+	api.Pods = append(api.Pods, facts.Pod{Namespace: "ml", Name: "starts", Node: "w1", Phase: "Pending", Requests: map[string]int{gpu: 1}},
+		facts.Pod{Namespace: "kgpu-notebook", Name: "notebook-x", Node: "w1", Phase: "Running", Ready: true, Requests: map[string]int{gpu: 1}})
 	r := Judge(inv, seen, todo, now)
 	valid(t, r)
 	if w := r.Cluster.Waiting; !r.Well || w.Count != 70 || len(w.Pods) != 1 || w.Pods[0].Why != api.Pods[4].Scheduler || !w.Notebook {
@@ -222,7 +222,7 @@ func TestWhatIsNotWell(t *testing.T) {
 			api(s).Nodes = append(api(s).Nodes, facts.Node{Name: "stranger", InternalIP: "10.0.0.99", Ready: true})
 		}, []string{" HOST_NOT_IN_INVENTORY node stranger (10.0.0.99) is no host of the inventory"}},
 		"a driver that hangs": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[1].Facts.NVIDIA.SMI, s[1].Facts.NVIDIA.Seen = 124, nil
+			s[1].Facts.NVIDIA.SMI, s[1].Facts.NVIDIA.GPUs = 124, nil
 		},
 			[]string{"10.0.0.11 GPU_HUNG nvidia-smi gave no answer"}},
 		"a driver of two versions": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Facts.NVIDIA.Library = "580.99.01" },
@@ -230,7 +230,7 @@ func TestWhatIsNotWell(t *testing.T) {
 		"a driver that waits for a boot": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Facts.NVIDIA.Module = "590.1" },
 			[]string{"10.0.0.11 GPU_DRIVER_MISMATCH driver 580.95.05 is loaded, and 590.1 is installed"}},
 		"a card that is lost": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[1].Facts.NVIDIA.Seen = s[1].Facts.NVIDIA.Seen[:1]
+			s[1].Facts.NVIDIA.GPUs = s[1].Facts.NVIDIA.GPUs[:1]
 			w1(s).Allocatable = map[string]int{gpu: 1}
 		}, []string{"10.0.0.11 GPU_NOT_ALL_CARDS the driver sees 1 of 2 cards: not 0000:18:00.0", "10.0.0.11 GPU_NOT_ALLOCATABLE nvidia.com/gpu: 1 of 2 can be given to pods"}},
 		"a network pod that crashes": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
@@ -389,12 +389,12 @@ func TestHostsThatLie(t *testing.T) {
 	const evil = "\x1b]0;evil\x07\x1b[2J\u009b31m\u202e\xff\x00a\tb\nc"
 	inv, seen, todo := well(t)
 	f, api := seen[1].Facts, seen[0].Status.API
-	f.Hostname, f.Kernel, f.OS.PrettyName, f.NVIDIA.Loaded, f.NVIDIA.Seen[0].Name = evil, evil, evil, evil, evil
+	f.Hostname, f.Kernel, f.OS.PrettyName, f.NVIDIA.Loaded, f.NVIDIA.GPUs[0].Name = evil, evil, evil, evil, evil
 	f.Packages["kubelet"] = facts.Package{Version: evil}
 	api.Version = evil
 	api.Nodes[1] = facts.Node{Name: evil, Reason: evil, Message: strings.Repeat(evil, 1000), Version: evil, Runtime: evil, InternalIP: evil, Capacity: map[string]int{evil: 1}}
-	api.Pods[4] = facts.Pod{Namespace: evil, Name: evil, Phase: "Pending", Cards: map[string]int{evil: 1}, Scheduler: evil}
-	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Cards: map[string]int{evil: 1}}
+	api.Pods[4] = facts.Pod{Namespace: evil, Name: evil, Phase: "Pending", Requests: map[string]int{evil: 1}, Scheduler: evil}
+	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Requests: map[string]int{evil: 1}}
 	seen[1].Status.Certificates[0].Path = evil
 	seen[1].Err = errors.New(evil)
 	r := Judge(inv, seen, todo, now)

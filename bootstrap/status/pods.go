@@ -39,14 +39,14 @@ func (j *judge) waiting() {
 	w := &j.report.Cluster.Waiting
 	for _, p := range j.api.Pods {
 		switch {
-		case len(p.Cards) == 0:
+		case len(p.Requests) == 0:
 		case p.Node == "" && p.Phase == "Pending":
-			w.Pods = append(w.Pods, WaitingPod{said(p.Namespace), said(p.Name), wanted(p.Cards), said(cmp.Or(p.Scheduler, "the scheduler has not said why"))})
+			w.Pods = append(w.Pods, WaitingPod{said(p.Namespace), said(p.Name), wanted(p.Requests), said(cmp.Or(p.Scheduler, "the scheduler has not said why"))})
 		case p.Namespace == catalog.NotebookNamespace && p.Phase == "Running":
 			w.Notebook = true
 		}
 	}
-	w.Count = max(len(w.Pods), j.api.WithoutNode)
+	w.Count = max(len(w.Pods), j.api.UnscheduledGPUPods)
 }
 
 // wanted copies a pod's requests, by resource.
