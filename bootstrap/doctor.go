@@ -285,8 +285,8 @@ func (p *examination) repair(ctx context.Context, mends map[string]*plan.Mend, r
 		Plan:   func() (*graph.Graph, error) { return p.remedy(list) },
 		Ask:    ask,
 		Do: func(ctx context.Context, g *graph.Graph) error {
-			nodes, _ := g.Drained()
-			g.Agreed(nodes)
+			nodes, _ := g.DrainedNodes()
+			g.AllowGPUEviction(nodes)
 			_, err := p.Execute(ctx, g)
 			return err
 		},
@@ -303,7 +303,7 @@ func (p *examination) remedy(list []plan.Mend) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Pace(max(p.want.MaxUnavailable, 1))
+	g.LimitUnavailable(max(p.want.MaxUnavailable, 1))
 	return g, nil
 }
 

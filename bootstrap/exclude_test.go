@@ -352,7 +352,7 @@ func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
 	s.Facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
 	site.servers["w1"].Stop()
 	err = s.finish(t.Context(), &graph.Graph{Steps: []*graph.Step{
-		{Ref: graph.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: graph.Ref{Host: "w1", ID: "cuda/toolkit"}, Stage: graph.Last},
+		{Ref: graph.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: graph.Ref{Host: "w1", ID: "cuda/toolkit"}, Stage: graph.AfterProof},
 	}})
 	if all := reason.All(s.Excluded); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
 		t.Errorf("%v; left %v; told %s", err, s.Excluded, site.told())

@@ -85,7 +85,7 @@ func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, beg
 		Check:  s.preflight,
 		Plan:   s.plan,
 		Ask: func(ctx context.Context, g *graph.Graph) error {
-			now := g.At(graph.First, graph.Proof)
+			now := g.InStages(graph.BeforeProof, graph.Proof)
 			if err := s.cluster().MayFetch(!now.Empty(), now.Has("cluster/init")); err != nil {
 				return err
 			}
@@ -112,9 +112,9 @@ func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, beg
 // graph that was carried out to its end; an error: there is none.
 func (s *story) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, error) {
 	for {
-		g.Agreed(s.drains)
+		g.AllowGPUEviction(s.drains)
 		// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
-		result, err := s.Execute(ctx, g.At(graph.First))
+		result, err := s.Execute(ctx, g.InStages(graph.BeforeProof))
 		if err == nil {
 			return g, nil
 		}
@@ -130,7 +130,7 @@ func (s *story) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, err
 // finish is what comes when all that has to be done now is done: by graph, the last one. A kubeconfig that could not be
 // written keeps nothing of it from being done.
 func (s *story) finish(ctx context.Context, g *graph.Graph) error {
-	now, later := g.At(graph.First, graph.Proof), g.At(graph.Last)
+	now, later := g.InStages(graph.BeforeProof, graph.Proof), g.InStages(graph.AfterProof)
 	unwritten := s.cluster().Fetch(ctx, !now.Empty())
 	if unwritten != nil && !unwritable(unwritten) {
 		return unwritten
@@ -159,7 +159,7 @@ func (s *story) plan() (*graph.Graph, error) {
 		return nil, err
 	}
 	g.Kubernetes = s.kubernetes
-	g.Pace(max(s.want.MaxUnavailable, 1))
+	g.LimitUnavailable(max(s.want.MaxUnavailable, 1))
 	g.Warnings = append(g.Warnings, s.agedCatalog()...)
 	selected, err := g.Select(s.want.Only, s.want.Skip)
 	if usage := (*reason.UsageError)(nil); s.Excluded != nil && errors.As(err, &usage) {

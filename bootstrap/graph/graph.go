@@ -33,9 +33,9 @@ type Stage int
 
 // These are the stages, in their order.
 const (
-	First Stage = iota // what the cluster needs to serve
-	Proof              // the proof of the GPUs, and what would take one from it
-	Last               // what the cluster can serve without
+	BeforeProof Stage = iota // what the cluster needs to serve
+	Proof                    // the proof of the GPUs, and what would take one from it
+	AfterProof               // what the cluster can serve without
 )
 
 // File is a file that a step writes to the host.
@@ -56,35 +56,35 @@ type Outputs map[Ref]map[string][]byte
 // Step is one thing to do on one host.
 type Step struct {
 	Ref
-	Title    string // a short phrase for people: "install containerd"
-	Reason   string // why it has to be done on this host
-	Needs    []Ref  // steps that must succeed before; one that is not in the graph counts as done
-	Script   string // name of the script in scripts/steps, without .sh
-	Input    Input
-	Late     func(Outputs) (Input, error) // replaces Input if it depends on the outputs of Needs; its result is secret
-	Retry    Class
-	Timeout  time.Duration // of the script; must not be zero
-	Stage    Stage
-	Serial   string  // steps with the same value never run at the same time, on any host; empty for no limit
-	Download int     // MB, if known beforehand
-	ByHand   []*Step // steps, without outputs, that people run in its place by hand; nil for the step itself
-	Drains   string  // the node whose pods it evicts or deletes; empty if none
-	Disrupts string  // what happens to running containers of the host; empty if nothing does
+	Title     string // a short phrase for people: "install containerd"
+	Reason    string // why it has to be done on this host
+	Needs     []Ref  // steps that must succeed before; one that is not in the graph counts as done
+	Script    string // name of the script in scripts/steps, without .sh
+	Input     Input
+	LateInput func(Outputs) (Input, error) // replaces Input if it depends on the outputs of Needs; its result is secret
+	Retry     Class
+	Timeout   time.Duration // of the script; must not be zero
+	Stage     Stage
+	Mutex     string  // steps with the same value never run at the same time, on any host; empty for no limit
+	Download  int     // MB, if known beforehand
+	ByHand    []*Step // steps, without outputs, that people run in its place by hand; nil for the step itself
+	Drains    string  // the node whose pods it evicts or deletes; empty if none
+	Disrupts  string  // what happens to running containers of the host; empty if nothing does
 }
 
 // Skipped is a step that is not done on a host.
 type Skipped struct {
 	Ref
-	Reason   string
-	Unwanted bool // the command line excludes it, though there may be something to do
+	Reason     string
+	Unselected bool // the command line excludes it, though there may be something to do
 }
 
 // Graph is what has to be done. Each step comes after those it needs.
 type Graph struct {
-	Steps    []*Step
-	Skipped  []Skipped
-	Warnings []string
-	Windows  []Window
+	Steps        []*Step
+	Skipped      []Skipped
+	Warnings     []string
+	DrainWindows []DrainWindow
 
 	Kubernetes string // version of a new cluster, and why it was chosen; empty if there was no choice
 }
@@ -97,9 +97,9 @@ func (g *Graph) Has(id string) bool {
 // Empty reports whether there are no steps.
 func (g *Graph) Empty() bool { return len(g.Steps) == 0 }
 
-// At returns the graph of the steps in these stages.
-func (g *Graph) At(stages ...Stage) *Graph {
-	out := &Graph{Windows: g.Windows}
+// InStages returns the graph of the steps in these stages.
+func (g *Graph) InStages(stages ...Stage) *Graph {
+	out := &Graph{DrainWindows: g.DrainWindows}
 	for _, s := range g.Steps {
 		if slices.Contains(stages, s.Stage) {
 			out.Steps = append(out.Steps, s)
@@ -108,8 +108,8 @@ func (g *Graph) At(stages ...Stage) *Graph {
 	return out
 }
 
-// Drained lists the nodes whose pods the plan evicts or deletes, in its order, and the reason for each.
-func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
+// DrainedNodes lists the nodes whose pods the plan evicts or deletes, in its order, and the reason for each.
+func (g *Graph) DrainedNodes() (nodes []string, reasons map[string]string) {
 	reasons = map[string]string{}
 	for _, s := range g.Steps {
 		if s.Drains != "" {
@@ -119,9 +119,9 @@ func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
 	return nodes, reasons
 }
 
-// Agreed allows the steps that drain these nodes to end pods that hold GPUs. Without it they fail if such pods were
+// AllowGPUEviction allows the steps that drain these nodes to end pods that hold GPUs. Without it they fail if such pods were
 // started after the plan was shown.
-func (g *Graph) Agreed(nodes []string) {
+func (g *Graph) AllowGPUEviction(nodes []string) {
 	for _, s := range g.Steps {
 		if s.Drains != "" && slices.Contains(nodes, s.Drains) {
 			s.Input.Values["agreed"] = "yes"
@@ -129,8 +129,8 @@ func (g *Graph) Agreed(nodes []string) {
 	}
 }
 
-// Told returns the warnings for people. What is the same for several hosts is told once, with their names.
-func (g *Graph) Told() []string {
+// MergedWarnings returns the warnings for people. What is the same for several hosts is told once, with their names.
+func (g *Graph) MergedWarnings() []string {
 	hosts := map[string]bool{}
 	for _, s := range g.Steps {
 		hosts[s.Host] = true

@@ -61,14 +61,14 @@ func (k Kinds) IDs() []string {
 	return slices.Sorted(slices.Values(ids))
 }
 
-// Check returns a usage error for a pattern that matches no kind, before there is a plan.
-func (k Kinds) Check(patterns []string) error {
+// CheckPatterns returns a usage error for a pattern that matches no kind, before there is a plan.
+func (k Kinds) CheckPatterns(patterns []string) error {
 	ids := k.IDs()
 	for _, pattern := range patterns {
 		if !slices.ContainsFunc(ids, func(id string) bool {
 			return Matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // a step for one node: node/drain/w1
 		}) {
-			return cmp.Or(k.renamed(pattern), unknown(pattern, ids))
+			return cmp.Or(k.renamed(pattern), noSuchStep(pattern, ids))
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		"kube/packages": true, "os/*": true, "node/drain/w1": true, "node/drain": true, "*/*": true,
 		"os": true, "kube/package": false, "drain": false, "[": false, "": false,
 	} {
-		err := kinds.Check([]string{"os/time", pattern})
+		err := kinds.CheckPatterns([]string{"os/time", pattern})
 		var usage *reason.UsageError
 		if known != (err == nil) || !known && (!errors.As(err, &usage) || !strings.HasPrefix(usage.Message, `no step "`+pattern+`".`)) {
 			t.Errorf("%q: %v", pattern, err)
@@ -32,7 +32,7 @@ func TestHint(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"driver/drain": "node/drain", "driver/drain/w1": "node/drain", "os/tine": "os/time", "swap/time": "os/time", "kub/packages": "kube/packages",
 	} {
-		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean "`+want+`"?` {
+		if err := kinds.CheckPatterns([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean "`+want+`"?` {
 			t.Errorf("%v", err)
 		}
 	}
@@ -41,7 +41,7 @@ func TestHint(t *testing.T) {
 // A step that had another ID in former versions of kgpu is still known by it, and who names it so is told the new one.
 func TestFormer(t *testing.T) {
 	for pattern, want := range map[string]string{"one/deploy": `"addon/one"`, "one/*": `"addon/one" or "addon/two"`, "one": `"addon/one" or "addon/two"`} {
-		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean `+want+`?` {
+		if err := kinds.CheckPatterns([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean `+want+`?` {
 			t.Errorf("%v", err)
 		}
 	}

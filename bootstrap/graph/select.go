@@ -15,7 +15,7 @@ import (
 // step that it is for is kept, and excluded otherwise; the node is uncordoned afterwards.
 func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, pattern := range slices.Concat(only, skip) {
-		if err := g.known(pattern); err != nil {
+		if err := g.checkPattern(pattern); err != nil {
 			return nil, err
 		}
 	}
@@ -26,14 +26,14 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, s := range g.Steps {
 		keep[s.Ref] = Selected(only, skip, s.ID)
 	}
-	for _, w := range g.Windows {
+	for _, w := range g.DrainWindows {
 		w.choose(keep, only, skip)
 	}
 	out := *g
 	out.Steps, out.Skipped = nil, slices.Clip(g.Skipped)
 	for _, s := range g.Steps {
 		if !keep[s.Ref] {
-			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unwanted: true})
+			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unselected: true})
 			continue
 		}
 		out.Steps = append(out.Steps, s)
@@ -43,7 +43,7 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 
 // choose keeps the selected steps of a window, and those without which the kept steps would disrupt pods or leave the
 // node cordoned.
-func (w Window) choose(keep map[Ref]bool, only, skip []string) {
+func (w DrainWindow) choose(keep map[Ref]bool, only, skip []string) {
 	disrupted := slices.ContainsFunc(w.For, func(step Ref) bool { return keep[step] })
 	drain := disrupted && w.Drain != (Ref{}) && !Matches(skip, w.Drain.ID)
 	back := drain || w.Drained && (disrupted || len(w.For) == 0)
@@ -69,8 +69,8 @@ func Matches(patterns []string, id string) bool {
 	})
 }
 
-// known returns a usage error for a pattern that matches no step: a mistyped one would silently do nothing.
-func (g *Graph) known(pattern string) error {
+// checkPattern returns a usage error for a pattern that matches no step: a mistyped one would silently do nothing.
+func (g *Graph) checkPattern(pattern string) error {
 	var ids []string
 	for _, s := range g.Steps {
 		ids = append(ids, s.ID)
@@ -83,11 +83,11 @@ func (g *Graph) known(pattern string) error {
 	if slices.ContainsFunc(ids, func(id string) bool { return Matches([]string{pattern}, id) }) {
 		return nil
 	}
-	return unknown(pattern, ids)
+	return noSuchStep(pattern, ids)
 }
 
-// unknown is the error for a pattern that matches no step. If only its family is wrong, it suggests the right one.
-func unknown(pattern string, ids []string) error {
+// noSuchStep is the error for a pattern that matches no step. If only its family is wrong, it suggests the right one.
+func noSuchStep(pattern string, ids []string) error {
 	_, name, _ := strings.Cut(pattern, "/")
 	same := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		_, other, _ := strings.Cut(id, "/")

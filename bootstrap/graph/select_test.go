@@ -15,11 +15,11 @@ func TestSelectDrains(t *testing.T) {
 		return g
 	}
 	drained := steps("os/time", "node/drain/w1", "driver/install", "gpu/ready", "node/uncordon/w1")
-	drained.Windows = []Window{{Drain: Ref{ID: "node/drain/w1"}, Uncordon: Ref{ID: "node/uncordon/w1"}, For: []Ref{{ID: "driver/install"}}}}
+	drained.DrainWindows = []DrainWindow{{Drain: Ref{ID: "node/drain/w1"}, Uncordon: Ref{ID: "node/uncordon/w1"}, For: []Ref{{ID: "driver/install"}}}}
 	before := steps("os/time", "driver/install", "node/uncordon/w1") // by a run that was interrupted
-	before.Windows = []Window{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true, For: []Ref{{ID: "driver/install"}}}}
+	before.DrainWindows = []DrainWindow{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true, For: []Ref{{ID: "driver/install"}}}}
 	over := steps("os/time", "node/uncordon/w1") // and had nothing else left to do
-	over.Windows = []Window{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true}}
+	over.DrainWindows = []DrainWindow{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true}}
 	for _, c := range []struct {
 		graph      *Graph
 		only, skip string

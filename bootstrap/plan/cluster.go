@@ -134,7 +134,7 @@ func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/join"}, Reason: joinReason(s),
 		Needs: needs,
-		Late: func(out graph.Outputs) (graph.Input, error) {
+		LateInput: func(out graph.Outputs) (graph.Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))
 			return graph.Input{Values: b.withFlags(map[string]string{

@@ -147,7 +147,7 @@ func TestCUDARepository(t *testing.T) {
 			if s == nil {
 				return
 			}
-			if _, pins := s.Input.Files[driverPin]; pins != c.pins || (s.Stage == graph.Last) != c.later {
+			if _, pins := s.Input.Files[driverPin]; pins != c.pins || (s.Stage == graph.AfterProof) != c.later {
 				t.Errorf("pins: %t, stage: %d", pins, s.Stage)
 			}
 		})
@@ -163,7 +163,7 @@ func TestStages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, later := g.At(graph.First, graph.Proof), g.At(graph.Last)
+	now, later := g.InStages(graph.BeforeProof, graph.Proof), g.InStages(graph.AfterProof)
 	if got, want := refs(later), []string{"w1 repo/cuda", "w1 gpu/cuda", "w2 repo/cuda", "w2 gpu/cuda"}; !slices.Equal(got, want) {
 		t.Errorf("%q come later, want %q", got, want)
 	}

@@ -88,14 +88,14 @@ func withoutDriver(f *facts.Host, packages []string) *facts.Host {
 
 // reboot plans one; stale: yes, if the module that is loaded is not the one that was installed.
 func (b *builder) reboot(h *host, title, reason, tell, stale string) {
-	serial := graph.Reboot
+	serial := graph.RebootMutex
 	if h.drain != (graph.Ref{}) {
 		serial = "" // Pace counts the node from its drain on
 	}
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "driver/reboot"}, Title: title, Reason: reason,
-		Input:  graph.Input{Values: map[string]string{"boot_id": h.Facts.BootID, "reason": tell, "stale": stale}},
-		Serial: serial,
+		Input: graph.Input{Values: map[string]string{"boot_id": h.Facts.BootID, "reason": tell, "stale": stale}},
+		Mutex: serial,
 	})
 }
 
@@ -142,7 +142,7 @@ func (b *builder) letIn(plugin []graph.Ref) {
 			Ref: graph.Ref{ID: "node/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained",
 			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}},
 		})
-		b.graph.Windows = append(b.graph.Windows, graph.Window{Drain: h.drain, Uncordon: last, Drained: b.drained(h), For: h.disrupting})
+		b.graph.DrainWindows = append(b.graph.DrainWindows, graph.DrainWindow{Drain: h.drain, Uncordon: last, Drained: b.drained(h), For: h.disrupting})
 		h.gpuLast = []graph.Ref{last}
 	}
 }

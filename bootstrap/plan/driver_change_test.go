@@ -107,7 +107,7 @@ func TestDriverChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.Pace(c.limit)
+			g.LimitUnavailable(c.limit)
 			if err := g.Validate(); err != nil {
 				t.Fatal(err)
 			}
@@ -185,13 +185,13 @@ func TestPaceAndSelection(t *testing.T) {
 		}
 		return stepOf(change(g), "cp1", "node/drain/w2").Needs
 	}
-	want := waits(func(g *graph.Graph) *graph.Graph { g.Pace(1); return drivers(g) })
+	want := waits(func(g *graph.Graph) *graph.Graph { g.LimitUnavailable(1); return drivers(g) })
 	if !slices.Contains(want, graph.Ref{Host: "cp1", ID: "node/uncordon/w1"}) {
 		t.Fatalf("the second node does not wait for the first: %v", want)
 	}
 	for name, change := range map[string]func(*graph.Graph) *graph.Graph{
-		"chosen before": func(g *graph.Graph) *graph.Graph { g = drivers(g); g.Pace(1); return g },
-		"parted before": func(g *graph.Graph) *graph.Graph { g = g.At(graph.First); g.Pace(1); return g },
+		"chosen before": func(g *graph.Graph) *graph.Graph { g = drivers(g); g.LimitUnavailable(1); return g },
+		"parted before": func(g *graph.Graph) *graph.Graph { g = g.InStages(graph.BeforeProof); g.LimitUnavailable(1); return g },
 	} {
 		if got := waits(change); !slices.Equal(got, want) {
 			t.Errorf("%s: the second node waits for %v, want %v", name, got, want)
@@ -282,7 +282,7 @@ func TestDrainsAndThePlugin(t *testing.T) {
 			if g, err = Up(inv, seen); err != nil {
 				t.Fatal(err)
 			}
-			g.Pace(1)
+			g.LimitUnavailable(1)
 			before := map[graph.Ref]bool{}
 			for _, s := range g.Steps {
 				for _, need := range s.Needs {

@@ -34,7 +34,7 @@ func TestFabricRepository(t *testing.T) {
 		}
 	}
 	fabric := stepOf(g, "w1", "driver/fabric")
-	if len(repositories) != 1 || repositories[0].Stage != graph.First || fabric == nil || !slices.Contains(fabric.Needs, repositories[0].Ref) {
+	if len(repositories) != 1 || repositories[0].Stage != graph.BeforeProof || fabric == nil || !slices.Contains(fabric.Needs, repositories[0].Ref) {
 		t.Fatalf("planned %q", refs(g))
 	}
 	if _, pinned := repositories[0].Input.Files[driverPin]; !pinned {

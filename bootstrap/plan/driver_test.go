@@ -108,7 +108,7 @@ func TestDriverRepository(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, install := stepOf(g, "w1", c.step), stepOf(g, "w1", "driver/install")
-		if s == nil || s.Stage != graph.First || install == nil || !slices.Contains(install.Needs, s.Ref) {
+		if s == nil || s.Stage != graph.BeforeProof || install == nil || !slices.Contains(install.Needs, s.Ref) {
 			t.Fatalf("%s: %v in %q", c.source, s, refs(g))
 		}
 		if got := s.Input.Values[c.key]; got != c.want {

@@ -79,7 +79,7 @@ func TestNotebook(t *testing.T) {
 			if again, err := Up(inv, seen); err != nil || !again.Empty() {
 				t.Errorf("a second plan has %q, %v", refs(again), err)
 			}
-			if without := g.At(graph.First); without.Has(NotebookStep) || len(g.Steps) != len(c.want) {
+			if without := g.InStages(graph.BeforeProof); without.Has(NotebookStep) || len(g.Steps) != len(c.want) {
 				t.Errorf("%q without the notebook: %q", refs(g), refs(without))
 			}
 		})

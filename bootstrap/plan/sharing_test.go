@@ -172,7 +172,7 @@ func TestGPULabels(t *testing.T) {
 			if want := []string{"w1 gpu/features", "cp1 gpu/labels"}; !slices.Equal(refs(g), want) || g.Steps[0].Reason != c.reason {
 				t.Fatalf("planned %q because %s", refs(g), g.Steps[0].Reason)
 			}
-			input, err := g.Steps[1].Late(graph.Outputs{g.Steps[0].Ref: {outputFeatures: []byte(features)}})
+			input, err := g.Steps[1].LateInput(graph.Outputs{g.Steps[0].Ref: {outputFeatures: []byte(features)}})
 			if got := input.Values["nodes"]; err != nil || got != strings.Join(c.lines, "\n") {
 				t.Errorf("%v, to do:\n%s", err, got)
 			}

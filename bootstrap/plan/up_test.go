@@ -103,13 +103,13 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			f.Files, f.Units, f.Sysctls = map[string]string{}, map[string]facts.Unit{}, map[string]string{}
 		}
 		input := s.Input
-		if s.Late != nil {
+		if s.LateInput != nil {
 			out := graph.Outputs{}
 			for _, need := range s.Needs {
 				out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"), outputFeatures: []byte(featuresOf(seen[need.Host]))}
 			}
 			var err error
-			if input, err = s.Late(out); err != nil {
+			if input, err = s.LateInput(out); err != nil {
 				t.Fatalf("%s: %v", s.Ref, err)
 			}
 		}
@@ -327,7 +327,7 @@ func describe(g *graph.Graph) string {
 		for _, n := range s.Needs {
 			fmt.Fprintf(&b, "  after %s\n", n)
 		}
-		if s.Stage == graph.Last {
+		if s.Stage == graph.AfterProof {
 			b.WriteString("  when the cards are proven\n")
 		}
 		for _, k := range slices.Sorted(maps.Keys(s.Input.Values)) {

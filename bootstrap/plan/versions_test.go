@@ -104,7 +104,7 @@ func joinInput(t *testing.T, s *graph.Step) graph.Input {
 	for _, need := range s.Needs {
 		out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00ff")}
 	}
-	input, err := s.Late(out)
+	input, err := s.LateInput(out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func (s *step) write(out map[string]graph.File, dir string) error {
 		return err
 	}
 	input := s.Input
-	if s.Late != nil {
+	if s.LateInput != nil {
 		known := graph.Outputs{}
 		for _, need := range s.Needs {
 			known[need] = map[string][]byte{}
@@ -76,7 +76,7 @@ func (s *step) write(out map[string]graph.File, dir string) error {
 				known[need][name] = []byte("@" + name + "@")
 			}
 		}
-		if input, err = s.Late(known); err != nil {
+		if input, err = s.LateInput(known); err != nil {
 			return err
 		}
 		for _, name := range credentials {

@@ -51,7 +51,7 @@ func planned(t *testing.T, yaml string, cards ...facts.Card) (*inventory.Invento
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Pace(1)
+	g.LimitUnavailable(1)
 	return inv, g
 }
 

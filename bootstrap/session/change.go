@@ -88,12 +88,12 @@ func sameSteps(a, b *graph.Graph) bool {
 func (s *Session) TellSkipped(g *graph.Graph) {
 	for _, skipped := range g.Skipped {
 		why := event.Satisfied
-		if skipped.Unwanted {
+		if skipped.Unselected {
 			why = event.Unselected
 		}
 		s.Tell(event.Event{Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: why, Text: skipped.Reason})
 	}
-	for _, w := range g.Told() {
+	for _, w := range g.MergedWarnings() {
 		s.Tell(event.Event{Kind: event.Warning, Text: w})
 	}
 }

@@ -19,7 +19,7 @@ type Disruption struct {
 
 // Disruptions returns the nodes that the plan drains. Hosts are asked only if there are any.
 func (s *Session) Disruptions(ctx context.Context, g *graph.Graph) ([]Disruption, error) {
-	nodes, reasons := g.Drained()
+	nodes, reasons := g.DrainedNodes()
 	if len(nodes) == 0 {
 		return nil, nil
 	}

@@ -9,12 +9,12 @@ import (
 func TestPaceOfNewHosts(t *testing.T) {
 	g := &Graph{}
 	for _, host := range []string{"a", "b", "c"} {
-		g.Steps = append(g.Steps, &Step{Ref: Ref{Host: host, ID: "driver/reboot"}, Serial: Reboot})
+		g.Steps = append(g.Steps, &Step{Ref: Ref{Host: host, ID: "driver/reboot"}, Mutex: RebootMutex})
 	}
-	g.Pace(2)
+	g.LimitUnavailable(2)
 	var words []string
 	for _, s := range g.Steps {
-		words = append(words, s.Serial)
+		words = append(words, s.Mutex)
 		if len(s.Needs) > 0 {
 			t.Errorf("%s waits for %v", s.Ref, s.Needs)
 		}

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Window is the time in which a node is drained.
-type Window struct {
+// DrainWindow is the time in which a node is drained.
+type DrainWindow struct {
 	Drain    Ref   // the step that drains it; zero if it is drained already and nothing disrupts it any more
 	Uncordon Ref   // the step that uncordons it
 	Drained  bool  // it is drained already
 	For      []Ref // the steps that it is drained for
 }
 
-// Reboot is the Serial of steps that reboot a host which is no node yet.
-const Reboot = "reboot"
+// RebootMutex is the Serial of steps that reboot a host which is no node yet.
+const RebootMutex = "reboot"
 
-// Pace limits how many nodes are drained at the same time: the drain of a node waits until the node that is limit
+// LimitUnavailable limits how many nodes are drained at the same time: the drain of a node waits until the node that is limit
 // before it is uncordoned. Nodes that are drained already come first. After a failure the nodes behind it are left
 // alone. At most limit hosts that are no nodes reboot at the same time, and they do not wait for one that fails.
-func (g *Graph) Pace(limit int) {
-	windows := slices.Clone(g.Windows)
-	slices.SortStableFunc(windows, func(a, b Window) int {
+func (g *Graph) LimitUnavailable(limit int) {
+	windows := slices.Clone(g.DrainWindows)
+	slices.SortStableFunc(windows, func(a, b DrainWindow) int {
 		switch {
 		case a.Drained == b.Drained:
 			return 0
@@ -39,9 +39,9 @@ func (g *Graph) Pace(limit int) {
 		if last, ok := before[s.Ref]; ok {
 			s.Needs = append(slices.Clone(s.Needs), last)
 		}
-		if s.Serial == Reboot {
+		if s.Mutex == RebootMutex {
 			if lane := reboots % limit; lane > 0 {
-				s.Serial = fmt.Sprintf("%s %d", Reboot, lane)
+				s.Mutex = fmt.Sprintf("%s %d", RebootMutex, lane)
 			}
 			reboots++
 		}
