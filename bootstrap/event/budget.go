@@ -5,9 +5,9 @@ import "sync"
 // These bound the data that hosts can make a run produce. An honest host sends a few MiB: the output of package
 // managers, driver compilers and kubeadm.
 const (
-	MostOfHost = 32 << 20       // bytes that a run accepts from one host, and keeps of it in its folder
-	MostOfRun  = 8 * MostOfHost // bytes in the folder of a run
-	Cost       = 192            // bytes that a line or an event counts for in addition to its text
+	MaxHostBytes   = 32 << 20         // bytes that a run accepts from one host, and keeps of it in its folder
+	MaxRunBytes    = 8 * MaxHostBytes // bytes in the folder of a run
+	RecordOverhead = 192              // bytes that a line or an event counts for in addition to its text
 )
 
 // Budget counts the bytes that each host sends, whatever kind of line or event they are. The zero value is ready to
@@ -17,7 +17,7 @@ type Budget struct {
 	spent map[string]int
 }
 
-// Spend counts bytes of a host and reports whether the host is within MostOfHost.
+// Spend counts bytes of a host and reports whether the host is within MaxHostBytes.
 func (b *Budget) Spend(host string, bytes int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -25,5 +25,5 @@ func (b *Budget) Spend(host string, bytes int) bool {
 		b.spent = map[string]int{}
 	}
 	b.spent[host] += bytes
-	return b.spent[host] <= MostOfHost
+	return b.spent[host] <= MaxHostBytes
 }
