@@ -99,7 +99,7 @@ func (p *examination) look(ctx context.Context, h inventory.Host) doctor.Machine
 	var group errgroup.Group
 	var looking, telling error
 	group.Go(func() error {
-		looking = p.Look(ctx, h.ID())
+		looking = p.GatherFacts(ctx, h.ID())
 		return nil
 	})
 	group.Go(func() error {
@@ -107,7 +107,7 @@ func (p *examination) look(ctx context.Context, h inventory.Host) doctor.Machine
 		return nil
 	})
 	_ = group.Wait() // both errors are looked at
-	m.Facts, m.Skew = p.Seen(h.ID())
+	m.Facts, m.Skew = p.FactsOf(h.ID())
 	if m.Err = errors.Join(looking, telling); m.Err != nil && looking != nil {
 		m.Facts = nil
 	}
@@ -131,7 +131,7 @@ func evidenceOf(ctx context.Context, s *session.Session, id string) (*doctor.Evi
 func (p *examination) diagnosis() *report.Diagnosis {
 	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.want.Ignore))
 	found = append(found, p.drift(found)...)
-	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.UnderWay()}
+	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.DescribeWork()}
 	for _, m := range p.machines {
 		if len(p.named) > 0 && !slices.Contains(p.named, m.ID()) {
 			continue
@@ -157,7 +157,7 @@ func (p *examination) diagnosis() *report.Diagnosis {
 func (p *examination) drift(found []doctor.Finding) []doctor.Finding {
 	failures, _ := doctor.Count(found)
 	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
-	if failures > 0 || silent || len(p.named) > 0 || p.Other() != "" {
+	if failures > 0 || silent || len(p.named) > 0 || p.DescribeHolder() != "" {
 		return nil
 	}
 	g, err := p.plan()
@@ -201,7 +201,7 @@ func Fix(ctx context.Context, o Options, names []string, agree func(Mended) (boo
 	defer p.Close()
 	for _, m := range p.machines {
 		if m.Facts == nil { // nor would it tell when it is asked again
-			p.Drop(m.ID())
+			p.Disconnect(m.ID())
 		}
 	}
 	gentle, reboots := map[string]*plan.Mend{}, map[string]*plan.Mend{}
@@ -267,7 +267,7 @@ func (p *examination) repair(ctx context.Context, mends map[string]*plan.Mend, r
 	if len(list) == 0 {
 		return nil
 	}
-	if busy := p.Busy(); busy != nil {
+	if busy := p.LockedError(); busy != nil {
 		return busy
 	}
 	ask := func(ctx context.Context, g *graph.Graph) error {
@@ -281,9 +281,9 @@ func (p *examination) repair(ctx context.Context, mends map[string]*plan.Mend, r
 		return err
 	}
 	err := session.Change{
-		Former: (*session.Session).Attach,
-		Plan:   func() (*graph.Graph, error) { return p.remedy(list) },
-		Ask:    ask,
+		Leftover: (*session.Session).Attach,
+		Plan:     func() (*graph.Graph, error) { return p.remedy(list) },
+		Ask:      ask,
 		Do: func(ctx context.Context, g *graph.Graph) error {
 			nodes, _ := g.DrainedNodes()
 			g.AllowGPUEviction(nodes)
@@ -332,7 +332,7 @@ func InstallWatch(ctx context.Context, o Options, names []string, show func(*gra
 	if err != nil {
 		return err
 	}
-	s, err := session.OpenAlone(ctx, o.Options, hosts, nil)
+	s, err := session.OpenToChange(ctx, o.Options, hosts, nil)
 	if err != nil {
 		return err
 	}

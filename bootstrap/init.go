@@ -123,7 +123,7 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 	s.Tell(event.Event{Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
 	meet := func(hosts []inventory.Host) {
 		_ = session.Each(hosts, func(h inventory.Host) error {
-			seen[at[h.Address]].Left = asReason(h, s.Meet(ctx, h))
+			seen[at[h.Address]].Left = asReason(h, s.ConnectAndGather(ctx, h))
 			return nil
 		})
 	}
@@ -139,7 +139,7 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; nothing was written", Advice: "run the same command again"}
 	}
 	for i, h := range common.Hosts {
-		seen[i].Facts, seen[i].Skew = s.Seen(h.ID())
+		seen[i].Facts, seen[i].Skew = s.FactsOf(h.ID())
 		advise(seen[i].Left)
 	}
 	return seen, nil

@@ -27,7 +27,7 @@ func (s *story) preflight(ctx context.Context) error {
 	s.Inventory, s.kubernetes = plan.ChooseVersion(s.Inventory, s.Facts, network.offers)
 	var machines []preflight.Machine
 	for _, h := range s.Inventory.Hosts {
-		if f, skew := s.Seen(h.ID()); f != nil {
+		if f, skew := s.FactsOf(h.ID()); f != nil {
 			machines = append(machines, preflight.Machine{
 				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, RequiredEndpoints: network.needs[h.ID()], Reach: network.found[h.ID()], Available: network.offers[h.ID()],
 				Adopt: s.want.Adopt,

@@ -21,7 +21,7 @@ import (
 
 // Smoke proves that every card of the cluster's hosts computes for exactly one pod, and opens the notebook.
 func Smoke(ctx context.Context, o Options) error {
-	open, err := session.OpenAlone(ctx, o.Options, o.Inventory.Hosts, nil)
+	open, err := session.OpenToChange(ctx, o.Options, o.Inventory.Hosts, nil)
 	if err != nil {
 		return err
 	}
@@ -170,12 +170,12 @@ func (s *story) proveNew(ctx context.Context, done *graph.Graph) error {
 	}
 	owed := s.owesProof()
 	var concerned []inventory.Host
-	for _, h := range s.Known() {
+	for _, h := range s.RemainingHosts() {
 		if s.hasCards(s.Facts[h.ID()]) || h.IsControlPlane() {
 			concerned = append(concerned, h)
 		}
 	}
-	if err := s.LookAtAll(ctx, concerned); err != nil {
+	if err := s.GatherAllFacts(ctx, concerned); err != nil {
 		return err
 	}
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)

@@ -77,7 +77,7 @@ func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Seen {
 	}
 	if err != nil {
 		seen.Err = session.FactsError(h.ID(), err, output...)
-		s.Drop(h.ID())
+		s.Disconnect(h.ID())
 	}
 	return seen
 }

@@ -8,17 +8,17 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// connecting are the reasons of errors before anything could be asked of a host.
-var connecting = []reason.ID{
+// connectReasons are the reasons of errors before anything could be asked of a host.
+var connectReasons = []reason.ID{
 	reason.SSHUnreachable, reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SSHAuthFailed,
 	reason.SSHCommandRefused, reason.SSHSessionRefused, reason.SudoRefused, reason.FactsFailed,
 }
 
 // Unreached reports whether the error means that nothing could be asked of the host.
-func Unreached(e *reason.Error) bool { return e.Step == "" && slices.Contains(connecting, e.ID) }
+func Unreached(e *reason.Error) bool { return e.Step == "" && slices.Contains(connectReasons, e.ID) }
 
-// longList is how many hosts an advice lists by name.
-const longList = 5
+// maxListed is how many hosts an advice lists by name.
+const maxListed = 5
 
 // AdviseWithout adds to the errors of unreachable workers the command that runs without them. A run does not exclude a
 // worker at its start, because its address may be mistyped.
@@ -47,7 +47,7 @@ func (o Options) AdviseWithout(hosts []inventory.Host, err error) error {
 	if o.Without == nil {
 		return err
 	}
-	if len(others) > longList {
+	if len(others) > maxListed {
 		others = nil
 	}
 	for _, e := range out {

@@ -27,7 +27,7 @@ func (q Question) command() remote.Command {
 
 // Ask runs a question on a host and reconnects if the connection is lost.
 func (s *Session) Ask(ctx context.Context, id string, q Question) (answer []byte, err error) {
-	err = s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
+	err = s.WithReconnect(ctx, id, func(h *remote.Host) (err error) {
 		answer, err = h.Output(ctx, q.command(), q.Bounds)
 		return err
 	})

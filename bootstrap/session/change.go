@@ -11,13 +11,13 @@ import (
 // Change is what a story does to a cluster. Run follows or stops a leftover run, then plans, asks the user and carries
 // the plan out.
 type Change struct {
-	// Former deals with the leftover run of an earlier kgpu: (*Session).Attach or (*Session).Stop. It is nil if the
+	// Leftover deals with the leftover run of an earlier kgpu: (*Session).Attach or (*Session).Stop. It is nil if the
 	// plan does not depend on it.
-	Former func(*Session, context.Context) error
-	Check  func(context.Context) error               // preflight, once before the first plan; may be nil
-	Plan   func() (*graph.Graph, error)              // plans by the current facts
-	Ask    func(context.Context, *graph.Graph) error // shows the plan; an error if the user declines
-	Do     func(context.Context, *graph.Graph) error // carries the plan out; also called without steps
+	Leftover func(*Session, context.Context) error
+	Check    func(context.Context) error               // preflight, once before the first plan; may be nil
+	Plan     func() (*graph.Graph, error)              // plans by the current facts
+	Ask      func(context.Context, *graph.Graph) error // shows the plan; an error if the user declines
+	Do       func(context.Context, *graph.Graph) error // carries the plan out; also called without steps
 
 	Forgets bool // kgpu's files are removed from the hosts
 }
@@ -25,8 +25,8 @@ type Change struct {
 // Run makes the change. As others may change the cluster until it is locked, facts and plan are renewed under the lock.
 // If the new plan differs, the user is asked again. A plan without steps needs no lock.
 func (c Change) Run(ctx context.Context, s *Session) error {
-	if c.Former != nil && len(s.stillAtWork()) > 0 { // a kgpu that holds the lock is reported at once
-		if err := s.Locked(ctx, func(ctx context.Context) error { return c.Former(s, ctx) }); err != nil {
+	if c.Leftover != nil && len(s.leftoverHosts()) > 0 { // a kgpu that holds the lock is reported at once
+		if err := s.Locked(ctx, func(ctx context.Context) error { return c.Leftover(s, ctx) }); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (c Change) Run(ctx context.Context, s *Session) error {
 	}
 	s.forgets = c.Forgets
 	return s.Locked(ctx, func(ctx context.Context) error {
-		now, err := c.again(ctx, s, g)
+		now, err := c.replan(ctx, s, g)
 		if err != nil {
 			return err
 		}
@@ -56,13 +56,13 @@ func (c Change) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// again renews facts and plan under the lock.
-func (c Change) again(ctx context.Context, s *Session, before *graph.Graph) (*graph.Graph, error) {
-	if err := s.LookAtAll(ctx, s.Known()); err != nil {
+// replan renews facts and plan under the lock.
+func (c Change) replan(ctx context.Context, s *Session, before *graph.Graph) (*graph.Graph, error) {
+	if err := s.GatherAllFacts(ctx, s.RemainingHosts()); err != nil {
 		return nil, err
 	}
-	if c.Former != nil {
-		if err := c.Former(s, ctx); err != nil {
+	if c.Leftover != nil {
+		if err := c.Leftover(s, ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -15,24 +15,24 @@ import (
 // ExcludeFailed excludes the workers that failed in a run or were lost, and gathers the facts of the other hosts again.
 // failed is the run's error. It is returned if the story cannot go on.
 func (s *Session) ExcludeFailed(ctx context.Context, result *run.Result, failed error) error {
-	behind := s.behind(result)
+	behind := s.unfinishedWorkers(result)
 	if ctx.Err() != nil || s.controlPlaneFailed(failed) {
 		return failed
 	}
-	others := slices.DeleteFunc(s.Known(), func(h inventory.Host) bool { return slices.Contains(behind, h.ID()) })
-	if err := s.LookAtAll(ctx, others); err != nil || ctx.Err() != nil {
+	others := slices.DeleteFunc(s.RemainingHosts(), func(h inventory.Host) bool { return slices.Contains(behind, h.ID()) })
+	if err := s.GatherAllFacts(ctx, others); err != nil || ctx.Err() != nil {
 		return errors.Join(failed, err)
 	}
-	if len(behind) == 0 && len(s.Known()) == len(others) {
+	if len(behind) == 0 && len(s.RemainingHosts()) == len(others) {
 		return failed
 	}
 	s.exclude(behind, failed)
 	return nil
 }
 
-// behind lists the workers with unfinished steps. A worker that was not drained because another one failed is included,
+// unfinishedWorkers lists the workers with unfinished steps. A worker that was not drained because another one failed is included,
 // one that only waited for a control plane is not.
-func (s *Session) behind(r *run.Result) []string {
+func (s *Session) unfinishedWorkers(r *run.Result) []string {
 	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return s.IsPlane(step.Host) && step.Outcome == run.Failed })
 	var out []string
 	for _, step := range r.Steps {
@@ -52,8 +52,8 @@ func (s *Session) controlPlaneFailed(err error) bool {
 	})
 }
 
-// concerning returns the errors of these hosts. What others waited for in vain is planned again.
-func concerning(hosts []string, err error) error {
+// errorsOf returns the errors of these hosts. What others waited for in vain is planned again.
+func errorsOf(hosts []string, err error) error {
 	var out []error
 	for _, e := range reason.All(err) {
 		if slices.Contains(hosts, e.Host) {
@@ -63,8 +63,8 @@ func concerning(hosts []string, err error) error {
 	return errors.Join(out...)
 }
 
-// Known returns the hosts with facts, in the inventory's order. Excluded hosts are not among them.
-func (s *Session) Known() []inventory.Host {
+// RemainingHosts returns the hosts with facts, in the inventory's order. Excluded hosts are not among them.
+func (s *Session) RemainingHosts() []inventory.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []inventory.Host
@@ -76,9 +76,9 @@ func (s *Session) Known() []inventory.Host {
 	return out
 }
 
-// visit calls look for all hosts at the same time. If the story tolerates it, workers that fail are excluded, as are
+// onHosts calls look for all hosts at the same time. If the story tolerates it, workers that fail are excluded, as are
 // those that fail in a step.
-func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
+func (s *Session) onHosts(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
 	var behind []string
 	var lost error
 	err := Each(hosts, func(h inventory.Host) error {
@@ -98,14 +98,14 @@ func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(i
 	return nil
 }
 
-// LookAtAll gathers the facts of the hosts again, all at the same time.
-func (s *Session) LookAtAll(ctx context.Context, hosts []inventory.Host) error {
-	return s.visit(ctx, hosts, func(h inventory.Host) error { return s.Look(ctx, h.ID()) })
+// GatherAllFacts gathers the facts of the hosts again, all at the same time.
+func (s *Session) GatherAllFacts(ctx context.Context, hosts []inventory.Host) error {
+	return s.onHosts(ctx, hosts, func(h inventory.Host) error { return s.GatherFacts(ctx, h.ID()) })
 }
 
 // exclude removes hosts from the session. failed has the reasons.
 func (s *Session) exclude(behind []string, failed error) {
-	failed = concerning(behind, failed)
+	failed = errorsOf(behind, failed)
 	s.Excluded = errors.Join(s.Excluded, failed)
 	for _, id := range behind {
 		s.mu.Lock()

@@ -30,16 +30,16 @@ func (s *Session) Watch(ctx context.Context, left func()) error {
 	return s.engine().Watch(ctx, s.planes(), left)
 }
 
-// stillAtWork returns the hosts on which a leftover run is still at work.
-func (s *Session) stillAtWork() []inventory.Host {
-	return slices.DeleteFunc(s.Known(), func(h inventory.Host) bool { return s.Facts[h.ID()].Run == nil })
+// leftoverHosts returns the hosts on which a leftover run is still at work.
+func (s *Session) leftoverHosts() []inventory.Host {
+	return slices.DeleteFunc(s.RemainingHosts(), func(h inventory.Host) bool { return s.Facts[h.ID()].Run == nil })
 }
 
 // followLeftover lets follow wait for each leftover run, then gathers the facts again.
 func (s *Session) followLeftover(ctx context.Context, follow func(*run.Engine, context.Context, string, string) error) error {
-	busy := s.stillAtWork()
-	err := s.visit(ctx, busy, func(h inventory.Host) error {
-		f, _ := s.Seen(h.ID())
+	busy := s.leftoverHosts()
+	err := s.onHosts(ctx, busy, func(h inventory.Host) error {
+		f, _ := s.FactsOf(h.ID())
 		s.Tell(event.Event{
 			Host: h.ID(), Step: f.Run.Step, Kind: event.Wait, Text: fmt.Sprintf("a former run (%s, by %s) is still at work here", f.Run.ID, f.Run.By),
 		})
@@ -48,17 +48,17 @@ func (s *Session) followLeftover(ctx context.Context, follow func(*run.Engine, c
 		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		return s.Look(ctx, h.ID())
+		return s.GatherFacts(ctx, h.ID())
 	})
 	if err != nil || len(busy) == 0 {
 		return err
 	}
 	// The control plane knows what those runs did to the cluster.
-	return s.Look(ctx, s.AdminPlane().ID())
+	return s.GatherFacts(ctx, s.AdminPlane().ID())
 }
 
-// mostUnreverted is how many unreverted changes are reported of a host.
-const mostUnreverted = 50
+// maxUnreverted is how many unreverted changes are reported of a host.
+const maxUnreverted = 50
 
 // TellUnreverted warns of the changes that hosts could not revert.
 func (s *Session) TellUnreverted(result *run.Result) {
@@ -70,12 +70,12 @@ func (s *Session) TellUnreverted(result *run.Result) {
 // tellUnreverted does so for one host.
 func (s *Session) tellUnreverted(host string, output []byte) {
 	left := strings.Split(strings.TrimSpace(string(output)), "\n")
-	for _, what := range left[:min(len(left), mostUnreverted)] {
+	for _, what := range left[:min(len(left), maxUnreverted)] {
 		if what != "" {
 			s.Tell(event.Event{Host: host, Kind: event.Warning, Text: "not taken back: " + printable.Short(what, 300)})
 		}
 	}
-	if more := len(left) - mostUnreverted; more > 0 {
+	if more := len(left) - maxUnreverted; more > 0 {
 		s.Tell(event.Event{Host: host, Kind: event.Warning, Text: fmt.Sprintf("and %d more, which its log has", more)})
 	}
 }

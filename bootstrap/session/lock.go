@@ -9,18 +9,18 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// OpenAlone is Open for stories that change something. It ends as soon as a control plane reports that another kgpu
+// OpenToChange is Open for stories that change something. It ends as soon as a control plane reports that another kgpu
 // holds the cluster's lock. A worker that fails is excluded if lost agrees. lost may be called concurrently, and is nil
 // if no worker may be missing.
-func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func(inventory.Host, error) bool) (*Session, error) {
+func OpenToChange(ctx context.Context, o Options, hosts []inventory.Host, lost func(inventory.Host, error) bool) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := New(o)
 	err := Each(hosts, func(h inventory.Host) error {
-		err := s.Meet(ctx, h)
+		err := s.ConnectAndGather(ctx, h)
 		if !h.IsControlPlane() {
 			if err != nil && ctx.Err() == nil && lost != nil && lost(h, err) {
-				s.Drop(h.ID())
+				s.Disconnect(h.ID())
 				return nil
 			}
 			return err
@@ -28,7 +28,7 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 		if err != nil {
 			return err
 		}
-		busy := s.Busy()
+		busy := s.LockedError()
 		if busy != nil {
 			cancel(busy)
 		}
@@ -44,21 +44,21 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 	return s, nil
 }
 
-// AtWork begins the messages about another kgpu that holds the cluster's lock.
-const AtWork = "another run of kgpu is at work on this cluster: "
+// AnotherAtWork begins the messages about another kgpu that holds the cluster's lock.
+const AnotherAtWork = "another run of kgpu is at work on this cluster: "
 
-// Busy is the error that another kgpu holds the cluster's lock; nil if none does.
-func (s *Session) Busy() error {
-	id, _ := s.Holder()
+// LockedError is the error that another kgpu holds the cluster's lock; nil if none does.
+func (s *Session) LockedError() error {
+	id, _ := s.LockedPlane()
 	if id == "" {
 		return nil
 	}
-	return &reason.Error{ID: reason.HostBusy, Host: id, Detail: AtWork + s.Other()}
+	return &reason.Error{ID: reason.HostBusy, Host: id, Detail: AnotherAtWork + s.DescribeHolder()}
 }
 
-// Other describes the lock's holder, and what runs on the hosts that have facts; empty if nobody holds the lock.
-func (s *Session) Other() string {
-	_, f := s.Holder()
+// DescribeHolder describes the lock's holder, and what runs on the hosts that have facts; empty if nobody holds the lock.
+func (s *Session) DescribeHolder() string {
+	_, f := s.LockedPlane()
 	if f == nil {
 		return ""
 	}
@@ -77,13 +77,13 @@ func (s *Session) Other() string {
 	return text
 }
 
-// UnderWay describes who is changing the cluster, or a leftover run; empty if there is neither.
-func (s *Session) UnderWay() string {
-	if text := s.Other(); text != "" {
+// DescribeWork describes who is changing the cluster, or a leftover run; empty if there is neither.
+func (s *Session) DescribeWork() string {
+	if text := s.DescribeHolder(); text != "" {
 		return text
 	}
 	var now []string
-	for _, h := range s.stillAtWork() {
+	for _, h := range s.leftoverHosts() {
 		now = append(now, h.ID()+": "+s.Facts[h.ID()].Run.Step)
 	}
 	if len(now) == 0 {
@@ -99,7 +99,7 @@ func (s *Session) Locked(ctx context.Context, work func(context.Context) error) 
 
 // OnPlanes connects to the control planes and calls work while it holds the cluster's lock.
 func OnPlanes(ctx context.Context, o Options, work func(context.Context, *Session) error) error {
-	s, err := OpenAlone(ctx, o, o.Inventory.ControlPlanes(), nil)
+	s, err := OpenToChange(ctx, o, o.Inventory.ControlPlanes(), nil)
 	if err != nil {
 		return err
 	}

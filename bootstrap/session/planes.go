@@ -73,8 +73,8 @@ func (s *Session) AnyPlane(told func(*facts.Host) bool) bool {
 	return slices.ContainsFunc(s.planes(), func(id string) bool { return s.Facts[id] != nil && told(s.Facts[id]) })
 }
 
-// Holder returns a control plane on which another kgpu holds the cluster's lock, with its facts; nil if there is none.
-func (s *Session) Holder() (id string, f *facts.Host) {
+// LockedPlane returns a control plane on which another kgpu holds the cluster's lock, with its facts; nil if there is none.
+func (s *Session) LockedPlane() (id string, f *facts.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.planes() {

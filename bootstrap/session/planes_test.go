@@ -39,8 +39,8 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 	if first := machine.FirstPlane(s.Inventory, s.Facts).ID(); first != "cp1" {
 		t.Errorf("the first is %s", first)
 	}
-	if id, _ := s.Holder(); id != "cp3" || s.Busy() == nil {
-		t.Errorf("%q has it, busy: %v", id, s.Busy())
+	if id, _ := s.LockedPlane(); id != "cp3" || s.LockedError() == nil {
+		t.Errorf("%q has it, busy: %v", id, s.LockedError())
 	}
 	if !s.IsPlane("cp3") || s.IsPlane("w1") {
 		t.Error("who is a control plane")

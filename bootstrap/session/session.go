@@ -91,19 +91,19 @@ func New(o Options) *Session {
 // failed.
 func Open(ctx context.Context, o Options, hosts []inventory.Host) (*Session, error) {
 	s := New(o)
-	if err := Each(hosts, func(h inventory.Host) error { return s.Meet(ctx, h) }); err != nil {
+	if err := Each(hosts, func(h inventory.Host) error { return s.ConnectAndGather(ctx, h) }); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// Meet connects to a host and gathers its facts.
-func (s *Session) Meet(ctx context.Context, h inventory.Host) error {
+// ConnectAndGather connects to a host and gathers its facts.
+func (s *Session) ConnectAndGather(ctx context.Context, h inventory.Host) error {
 	if _, err := s.Connect(ctx, h); err != nil {
 		return err
 	}
-	return s.Look(ctx, h.ID())
+	return s.GatherFacts(ctx, h.ID())
 }
 
 // Connect returns the connection to a host, and makes it if there is none. It may ask Trust about the host's key.
@@ -131,8 +131,8 @@ func (s *Session) Conn(id string) *remote.Host {
 // Route returns the hops to a host, of which the host is the last.
 func (s *Session) Route(h inventory.Host) ([]remote.Hop, error) { return s.dialer.Route(h) }
 
-// Drop closes the connection to a host.
-func (s *Session) Drop(id string) {
+// Disconnect closes the connection to a host.
+func (s *Session) Disconnect(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if conn := s.hosts[id]; conn != nil {
@@ -172,7 +172,7 @@ func (s *Session) engine() *run.Engine {
 		hosts[id] = h
 	}
 	return &run.Engine{
-		Run: s.Run, By: operator(), Fence: s.fence(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Warnings: &s.warnings, Script: scripts.Step, Lib: scripts.Lib(),
+		Run: s.Run, By: userAtHost(), Fence: s.fence(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Warnings: &s.warnings, Script: scripts.Step, Lib: scripts.Lib(),
 		Timeouts: s.Inventory.Timeouts, Forgets: s.forgets,
 		Heard: func(host, name string, value []byte) {
 			if name == plan.OutputLeft {
@@ -182,9 +182,9 @@ func (s *Session) engine() *run.Engine {
 	}
 }
 
-// mostFence limits the fencing numbers accepted from hosts, so that a lying host cannot exhaust them: kgpu's grow by
+// maxFence limits the fencing numbers accepted from hosts, so that a lying host cannot exhaust them: kgpu's grow by
 // one.
-const mostFence = 1 << 62
+const maxFence = 1 << 62
 
 // fence is the highest fencing number in the facts.
 func (s *Session) fence() int64 {
@@ -192,15 +192,15 @@ func (s *Session) fence() int64 {
 	defer s.mu.Unlock()
 	most := int64(0)
 	for _, f := range s.Facts {
-		if f.Fence <= mostFence {
+		if f.Fence <= maxFence {
 			most = max(most, f.Fence)
 		}
 	}
 	return most
 }
 
-// operator is user@machine, for others who find a host busy.
-func operator() string {
+// userAtHost is user@machine, for others who find a host busy.
+func userAtHost() string {
 	name, machine := "somebody", "somewhere"
 	if u, err := user.Current(); err == nil {
 		name = u.Username

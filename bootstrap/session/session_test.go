@@ -60,7 +60,7 @@ func TestFactsThatHang(t *testing.T) {
 	}
 	defer s.Close()
 	slowFacts = time.Hour
-	if err := s.Meet(t.Context(), o.Inventory.Hosts[0]); err != nil {
+	if err := s.ConnectAndGather(t.Context(), o.Inventory.Hosts[0]); err != nil {
 		t.Fatal(err)
 	}
 	var told []string

@@ -21,12 +21,12 @@ import (
 // Thousands of nodes, packages and addresses are a few megabytes.
 var FactsBounds = Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
 
-// Look gathers the facts of one host.
-func (s *Session) Look(ctx context.Context, id string) error {
+// GatherFacts gathers the facts of one host.
+func (s *Session) GatherFacts(ctx context.Context, id string) error {
 	var out []byte
 	var begun time.Time
 	var reached netip.Addr
-	err := s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
+	err := s.WithReconnect(ctx, id, func(h *remote.Host) (err error) {
 		defer s.tellSlow(id)()
 		begun, reached = time.Now(), h.Addr()
 		out, err = h.Output(ctx, Question{Name: "facts", Script: scripts.Facts()}.command(), FactsBounds)
@@ -47,8 +47,8 @@ func (s *Session) Look(ctx context.Context, id string) error {
 	return nil
 }
 
-// Seen returns the facts of a host and how far its clock is off; nil if there are none.
-func (s *Session) Seen(id string) (*facts.Host, time.Duration) {
+// FactsOf returns the facts of a host and how far its clock is off; nil if there are none.
+func (s *Session) FactsOf(id string) (*facts.Host, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Facts[id], s.skew[id]
@@ -77,27 +77,27 @@ func (s *Session) tellSlow(id string) (over func()) {
 	}
 }
 
-// losses is how often a connection may be lost in a single call of Reconnecting.
-const losses = 3
+// maxReconnects is how often a connection may be lost in a single call of WithReconnect.
+const maxReconnects = 3
 
-// settles is how long a host that shuts down may take from ending its programs to closing its connections.
-const settles = time.Second
+// shutdownGrace is how long a host that shuts down may take from ending its programs to closing its connections.
+const shutdownGrace = time.Second
 
-// Reconnecting calls do, which must be idempotent, and again after a lost connection was restored. A failed command is
+// WithReconnect calls do, which must be idempotent, and again after a lost connection was restored. A failed command is
 // also tried once more, because the host may be shutting down.
-func (s *Session) Reconnecting(ctx context.Context, id string, do func(*remote.Host) error) error {
+func (s *Session) WithReconnect(ctx context.Context, id string, do func(*remote.Host) error) error {
 	h, failed := s.Conn(id), false
 	for lost := 1; ; lost++ {
 		err := do(h)
-		if mayBeGoingDown(err) && !failed {
+		if mayBeShuttingDown(err) && !failed {
 			failed = true
 			select {
 			case <-ctx.Done():
-			case <-time.After(settles):
+			case <-time.After(shutdownGrace):
 				continue
 			}
 		}
-		if !errors.Is(err, remote.ErrLost) || ctx.Err() != nil || lost > losses {
+		if !errors.Is(err, remote.ErrLost) || ctx.Err() != nil || lost > maxReconnects {
 			return err
 		}
 		if err := h.Reconnect(ctx); errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) {
@@ -129,9 +129,9 @@ func FactsError(id string, err error, answer ...byte) error {
 	return e
 }
 
-// mayBeGoingDown reports whether a failed command may be due to a host that is shutting down. A host that names another
+// mayBeShuttingDown reports whether a failed command may be due to a host that is shutting down. A host that names another
 // user to log in as is not.
-func mayBeGoingDown(err error) bool {
+func mayBeShuttingDown(err error) bool {
 	var exit *remote.ExitError
 	var other *remote.NotRunError
 	return errors.As(err, &exit) || errors.As(err, &other) && other.User == ""
