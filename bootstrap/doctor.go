@@ -103,7 +103,7 @@ func (p *examination) look(ctx context.Context, h inventory.Host) doctor.Machine
 		return nil
 	})
 	group.Go(func() error {
-		m.Seen, telling = evidenceOf(ctx, p.Session, h.ID())
+		m.Evidence, telling = evidenceOf(ctx, p.Session, h.ID())
 		return nil
 	})
 	_ = group.Wait() // both errors are looked at
@@ -136,7 +136,7 @@ func (p *examination) diagnosis() *report.Diagnosis {
 		if len(p.named) > 0 && !slices.Contains(p.named, m.ID()) {
 			continue
 		}
-		h := report.Examined{Host: m.ID(), Role: string(m.Role), Reached: m.Facts != nil || m.Seen != nil}
+		h := report.Examined{Host: m.ID(), Role: string(m.Role), Reached: m.Facts != nil || m.Evidence != nil}
 		if m.Facts != nil {
 			h.Cards = len(machine.Cards(p.Inventory, m.Facts))
 		}
@@ -145,7 +145,7 @@ func (p *examination) diagnosis() *report.Diagnosis {
 				h.Findings = append(h.Findings, f)
 			}
 		}
-		doctor.Worst(h.Findings)
+		doctor.SortWorst(h.Findings)
 		d.Hosts = append(d.Hosts, h)
 	}
 	return d

@@ -18,16 +18,16 @@ type Row struct {
 	Fix      string // may name HOST and NODE, which are filled in
 	Repair   Repair
 
-	find       func(*subject) []string // returns the evidence, nil if the failure is absent; nil for rows that preflight finds
-	explains   []string                // IDs of findings that follow from this one and are left out
-	units      func(*subject) []string // the units for RestartUnit
-	repairable func(*subject) bool     // whether Repair helps; nil if it always does
-	otherwise  *said                   // replaces Cause and Fix if it is not repairable; nil to keep them
-	force      bool
+	find         func(*examinee) []string // returns the evidence, nil if the failure is absent; nil for rows that preflight finds
+	explains     []string                 // IDs of findings that follow from this one and are left out
+	units        func(*examinee) []string // the units for RestartUnit
+	repairable   func(*examinee) bool     // whether Repair helps; nil if it always does
+	unrepairable *wording                 // replaces Cause and Fix if it is not repairable; nil to keep them
+	force        bool
 }
 
-// said is the text of a row.
-type said struct{ cause, fix string }
+// wording is the text of a row.
+type wording struct{ cause, fix string }
 
 // Catalogue returns all failure modes that doctor itself looks for.
 func Catalogue() []Row { return slices.Clone(catalogue) }
@@ -43,15 +43,15 @@ const (
 	pluginFix = "`kgpu doctor HOST --fix` restarts the device plugin of the node: `kubectl -n kube-system delete pod -l app.kubernetes.io/name=nvidia-device-plugin --field-selector spec.nodeName=NODE`; its log says why"
 )
 
-// unanswered is the text for a nvidia-smi that timed out without other signs of a hang.
-var unanswered = said{
+// smiUnanswered is the text for a nvidia-smi that timed out without other signs of a hang.
+var smiUnanswered = wording{
 	"nvidia-smi gave no answer in time, and the kernel tells of no task that is stuck in the driver: it hangs, or the host is only busy.",
 	"wait and look again: `kgpu doctor HOST`; `uptime` on the host says how busy it is. If nvidia-smi never answers, only a reboot helps: `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=120s`, then `systemctl reboot --force` on the host, `kubectl uncordon NODE`",
 }
 
 var catalogue = []Row{
 	// The cards and what the kernel says of them.
-	{ID: "GPU_HUNG", Modes: []int{18}, Severity: Error, find: hung, Repair: Reboot, force: true, repairable: stuck, otherwise: &unanswered, explains: withoutDriver,
+	{ID: "GPU_HUNG", Modes: []int{18}, Severity: Error, find: hung, Repair: Reboot, force: true, repairable: stuck, unrepairable: &smiUnanswered, explains: withoutDriver,
 		Cause: "A task of the driver is stuck in the kernel. Programs that use the card hang with it, pods do not end, and the driver does not recover by itself.",
 		Fix:   "only a reboot helps: `kgpu doctor HOST --fix` cordons and drains the node and reboots it; by hand: `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=120s`, then `systemctl reboot --force` on the host, `kubectl uncordon NODE`. If it comes again: a newer driver, or the card"},
 	{ID: "GPU_FELL_OFF_BUS", Modes: []int{16}, Severity: Error, find: fellOff, Repair: Reboot, explains: []string{"GPU_NOT_ALL_CARDS", "GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY", "GPU_WATCH_ALARM"},
@@ -145,7 +145,7 @@ var catalogue = []Row{
 	{ID: "GPU_NOT_ALLOCATABLE", Modes: []int{3}, Severity: Error, find: notAllocatable, Repair: RestartPlugin,
 		Cause: "The driver sees the cards, and the node does not offer them.",
 		Fix:   pluginFix + "; `kgpu up` puts its manifest right"},
-	{ID: "CONTAINERD_DROPIN_IGNORED", Modes: []int{5}, Severity: Error, find: stray, explains: []string{"GPU_RUNTIME_MISSING"},
+	{ID: "CONTAINERD_DROPIN_IGNORED", Modes: []int{5}, Severity: Error, find: strayDropIns, explains: []string{"GPU_RUNTIME_MISSING"},
 		Cause: "The container toolkit wrote its settings where containerd does not look for them (toolkit 1.18.0), so that there is no runtime nvidia.",
 		Fix:   "`kgpu up` installs a newer toolkit and the settings that containerd reads; then remove the file"},
 	{ID: "CONTAINERD_CRI_DISABLED", Modes: []int{6}, Severity: Error, find: criDisabled, Repair: Converge, explains: []string{"GPU_RUNTIME_MISSING", "KUBELET_DOWN", "NODE_NOT_READY", "POD_STUCK"},
@@ -157,7 +157,7 @@ var catalogue = []Row{
 	{ID: "GPU_RUNTIME_MISSING", Modes: []int{8}, Severity: Error, find: runtimeMissing, Repair: Converge, explains: []string{"GPU_PLUGIN_FAILS", "GPU_NOT_ALLOCATABLE", "POD_STUCK"},
 		Cause: "The container runtime has no runtime called nvidia loaded (`no runtime for \"nvidia\" is configured`): the toolkit is not installed, or the runtime was not restarted.",
 		Fix:   "`kgpu up` configures it; what is loaded: `containerd config dump`, `docker info`"},
-	{ID: "GPU_RUNTIME_LEGACY", Modes: []int{28}, Severity: Error, find: legacy, Repair: RestartUnit, units: cdiUnit,
+	{ID: "GPU_RUNTIME_LEGACY", Modes: []int{28}, Severity: Error, find: legacyMode, Repair: RestartUnit, units: cdiUnit,
 		Cause: "The container toolkit found no description of the cards (CDI), fell back to its old way, and failed in that.",
 		Fix:   "describe the cards: `systemctl restart nvidia-cdi-refresh`, or `nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml`"},
 	{ID: "GPU_CDI_STALE", Modes: []int{29}, Severity: Error, find: cdiStale, Repair: RestartUnit, units: cdiUnit,
@@ -166,7 +166,7 @@ var catalogue = []Row{
 	{ID: "GPU_TOOLKIT_OLD", Modes: []int{27}, Severity: Error, find: toolkitOld, Repair: Converge,
 		Cause: "libnvidia-container is older than 1.8 and does not know cgroup v2, which the host uses: containers with cards do not start.",
 		Fix:   "`kgpu up` installs a newer container toolkit"},
-	{ID: "GPU_LEAK_POSSIBLE", Modes: []int{33}, Severity: Warning, find: leak, Repair: Converge,
+	{ID: "GPU_LEAK_POSSIBLE", Modes: []int{33}, Severity: Warning, find: leakPossible, Repair: Converge,
 		Cause: "nvidia is the default runtime, and images may ask for cards by NVIDIA_VISIBLE_DEVICES: a pod that asks for no card sees all of them.",
 		Fix:   "`kgpu up` sets `accept-nvidia-visible-devices-envvar-when-unprivileged=false`"},
 
@@ -198,7 +198,7 @@ var catalogue = []Row{
 	{ID: "API_UNREACHABLE", Severity: Error, find: apiSilent,
 		Cause: "The API server on the control plane does not answer.",
 		Fix:   "on the host: `crictl ps -a` shows whether kube-apiserver and etcd run, `journalctl -u kubelet` why not"},
-	{ID: "CGROUP_DRIVER_MISMATCH", Modes: []int{25}, Severity: Error, find: cgroupDriver, Repair: Converge, repairable: ofRuntime,
+	{ID: "CGROUP_DRIVER_MISMATCH", Modes: []int{25}, Severity: Error, find: cgroupDriver, Repair: Converge, repairable: runtimeDiffers,
 		Cause: "The kubelet and the container runtime have different drivers for cgroups: limits of pods are wrong, and under load the node becomes unstable.",
 		Fix:   "`kgpu up` sets systemd for the runtime. A kubelet that has another: drain the node; on the host set `cgroupDriver: systemd` in /var/lib/kubelet/config.yaml, and `systemctl restart kubelet`"},
 	{ID: "HOST_DISK_FULL", Severity: Error, find: diskFull,
@@ -278,10 +278,10 @@ func Drift(h inventory.Host, steps []string) Finding {
 		Cause: "The host is not as the inventory wants it: somebody changed it, or the inventory, or this kgpu is newer than the one that set the host up.",
 		Fix:   "`kgpu plan` says what would be done, `kgpu up` does it",
 	}
-	for _, line := range steps[:min(len(steps), most)] {
+	for _, line := range steps[:min(len(steps), maxEvidence)] {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
 	}
-	if more := len(steps) - most; more > 0 {
+	if more := len(steps) - maxEvidence; more > 0 {
 		f.Evidence = append(f.Evidence, "and "+plural.Of(more, "more step"))
 	}
 	return f

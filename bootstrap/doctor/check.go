@@ -15,28 +15,28 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// most is how many lines of evidence a finding shows.
-const most = 4
+// maxEvidence is how many lines of evidence a finding shows.
+const maxEvidence = 4
 
-// subject is a machine under examination. f and e are never nil.
-type subject struct {
+// examinee is a machine under examination. f and e are never nil.
+type examinee struct {
 	Machine
-	inv     *inventory.Inventory
-	f       *facts.Host
-	e       *Evidence
-	told    bool // both scripts answered
-	node    *facts.Node
-	plugin  []Pod              // the node's pods of the device plugin
-	waiting []facts.WaitingPod // pods that wait on the node, or, on the host that reported them, for any node
-	events  []Event
-	said    []string // log of the node's device plugin
-	weave   []string // log of the node's weave pod
-	member  bool
-	cards   int  // number of cards that the driver should run
-	cluster bool // an API server of the cluster answered
-	slow    bool // nvidia-smi answers, but slower than doctor.sh allows
-	api     apiName
-	quiet   bool // a host did not answer or a node is not ready, so unreachable peers prove nothing
+	inv        *inventory.Inventory
+	f          *facts.Host
+	e          *Evidence
+	answered   bool // both scripts answered
+	node       *facts.Node
+	plugin     []Pod              // the node's pods of the device plugin
+	waiting    []facts.WaitingPod // pods that wait on the node, or, on the host that reported them, for any node
+	events     []Event
+	pluginLog  []string // log of the node's device plugin
+	weaveLog   []string // log of the node's weave pod
+	member     bool
+	cards      int  // number of cards that the driver should run
+	cluster    bool // an API server of the cluster answered
+	slow       bool // nvidia-smi answers, but slower than doctor.sh allows
+	api        apiName
+	incomplete bool // a host did not answer or a node is not ready, so unreachable peers prove nothing
 }
 
 // apiName is the API server's name in /etc/hosts and its address; zero if there is none.
@@ -51,25 +51,25 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 	seen := map[string]*facts.Host{}
 	for _, m := range machines {
 		seen[m.ID()] = m.Facts
-		if m.Seen != nil && m.Seen.Cluster != nil && all == nil {
-			all = m.Seen.Cluster
+		if m.Evidence != nil && m.Evidence.Cluster != nil && all == nil {
+			all = m.Evidence.Cluster
 		}
 	}
 	var api apiName
 	if set := machine.SetOf(inv, seen); set.First != nil {
 		api = apiName{set.APIName(), set.APIAddress()}
 	}
-	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Seen == nil }) ||
+	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Evidence == nil }) ||
 		slices.ContainsFunc(all.Nodes, func(n facts.Node) bool { return !n.Ready })
 	before := checkBefore(inv, machines)
 	var out []Finding
 	for _, m := range machines {
 		var found []Finding
-		s := newSubject(inv, m, all)
-		s.api, s.quiet = api, quiet
+		s := newExaminee(inv, m, all)
+		s.api, s.incomplete = api, quiet
 		found = append(found, unreached(m)...)
 		for _, row := range catalogue {
-			if (m.Facts == nil && m.Seen == nil) || row.find == nil {
+			if (m.Facts == nil && m.Evidence == nil) || row.find == nil {
 				continue
 			}
 			if evidence := row.find(s); len(evidence) > 0 {
@@ -82,14 +82,14 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 			}
 		}
 		found = slices.DeleteFunc(withoutConsequences(found), func(f Finding) bool { return slices.Contains(ignore, f.ID) })
-		Worst(found)
+		SortWorst(found)
 		out = append(out, found...)
 	}
 	return out
 }
 
-func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
-	s := &subject{Machine: m, inv: inv, f: m.Facts, e: m.Seen, told: m.Facts != nil && m.Seen != nil}
+func newExaminee(inv *inventory.Inventory, m Machine, all *Cluster) *examinee {
+	s := &examinee{Machine: m, inv: inv, f: m.Facts, e: m.Evidence, answered: m.Facts != nil && m.Evidence != nil}
 	if s.f == nil {
 		s.f = &facts.Host{}
 		s.Facts = s.f
@@ -97,7 +97,7 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	if s.e == nil {
 		s.e = &Evidence{}
 	}
-	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && gaveUp(s.e.SMI) && !gaveUp(s.f.NVIDIA.SMI); s.slow {
+	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && timedOut(s.e.SMI) && !timedOut(s.f.NVIDIA.SMI); s.slow {
 		answered := *s.e
 		answered.SMI = s.f.NVIDIA.SMI // facts.sh has a longer timeout
 		s.e = &answered
@@ -119,16 +119,16 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 			continue
 		}
 		s.plugin = append(s.plugin, p)
-		s.said = append(s.said, saidBy(p.Name, all.PluginSaid)...)
+		s.pluginLog = append(s.pluginLog, podLines(p.Name, all.PluginLog)...)
 	}
 	for _, p := range all.Waiting {
-		if p.Node != "" && p.Node == name || p.Node == "" && m.Seen != nil && m.Seen.Cluster == all {
+		if p.Node != "" && p.Node == name || p.Node == "" && m.Evidence != nil && m.Evidence.Cluster == all {
 			s.waiting = append(s.waiting, p)
 		}
 	}
 	for pod, node := range all.WeavePods {
 		if node == name {
-			s.weave = append(s.weave, saidBy(pod, all.WeaveSaid)...)
+			s.weaveLog = append(s.weaveLog, podLines(pod, all.WeaveLog)...)
 		}
 	}
 	for _, e := range all.Events {
@@ -139,8 +139,8 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	return s
 }
 
-// saidBy returns the lines of a pod.
-func saidBy(pod string, lines []string) []string {
+// podLines returns the lines of a pod.
+func podLines(pod string, lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, "[pod/"+pod+"/") })
 }
 
@@ -148,19 +148,19 @@ func saidBy(pod string, lines []string) []string {
 const recent = 10 * time.Minute
 
 // finding makes the finding of a row from its evidence.
-func (s *subject) finding(r Row, evidence []string) Finding {
+func (s *examinee) finding(r Row, evidence []string) Finding {
 	f := Finding{ID: r.ID, Severity: r.Severity, Host: s.ID(), Cause: r.Cause, Repair: r.Repair, Force: r.force}
 	if s.f.Hostname != "" || s.Name != "" {
 		f.Node = s.NodeName()
 	}
-	for _, line := range evidence[:min(len(evidence), most)] {
+	for _, line := range evidence[:min(len(evidence), maxEvidence)] {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
 	}
 	fix := r.Fix
 	if r.repairable != nil && !r.repairable(s) {
 		f.Repair, f.Force = ByHand, false
-		if r.otherwise != nil {
-			f.Cause, fix = r.otherwise.cause, r.otherwise.fix
+		if r.unrepairable != nil {
+			f.Cause, fix = r.unrepairable.cause, r.unrepairable.fix
 		}
 	}
 	f.Fix = strings.NewReplacer("HOST", s.ID(), "NODE", cmp.Or(f.Node, s.ID())).Replace(fix)
@@ -211,7 +211,7 @@ func fromReason(host string, e *reason.Error) Finding {
 		evidence = e.Err.Error()
 	}
 	f := Finding{ID: string(e.ID), Severity: Error, Host: host, Cause: reason.Lookup(e.ID).Meaning, Fix: e.AdviceLine()}
-	if slices.Contains(onlyWarnings, e.ID) {
+	if slices.Contains(harmlessOnNodes, e.ID) {
 		f.Severity = Warning
 	}
 	if evidence != "" {
@@ -220,11 +220,11 @@ func fromReason(host string, e *reason.Error) Finding {
 	return f
 }
 
-// onlyWarnings are refused by preflight or the plan before an installation, but harmless on a node.
-var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange, reason.ClusterSettingFixed}
+// harmlessOnNodes are refused by preflight or the plan before an installation, but harmless on a node.
+var harmlessOnNodes = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange, reason.ClusterSettingFixed}
 
-// pointless are checks of preflight that concern only the choice of what to install, not an existing node.
-var pointless = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}
+// installChecks are checks of preflight that concern only the choice of what to install, not an existing node.
+var installChecks = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}
 
 // checkBefore returns preflight's findings on the hosts with facts.
 func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Finding {
@@ -243,7 +243,7 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 		return out // memberships are unknown without a control plane's facts
 	}
 	for _, e := range preflight.Check(inv, list, inv.Ignore) {
-		if slices.Contains(pointless, e.ID) && works[e.Host] {
+		if slices.Contains(installChecks, e.ID) && works[e.Host] {
 			continue
 		}
 		out[e.Host] = append(out[e.Host], fromReason(e.Host, e))

@@ -119,7 +119,7 @@ func (w *world) check() []Finding {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		machines = append(machines, Machine{Machine: machine.Machine{Host: m.host, Facts: m.facts}, Seen: seen})
+		machines = append(machines, Machine{Machine: machine.Machine{Host: m.host, Facts: m.facts}, Evidence: seen})
 	}
 	return Check(w.inv, machines, nil)
 }
@@ -441,7 +441,7 @@ func TestRows(t *testing.T) {
 				t.Fatalf("found %v: %+v", got, found)
 			}
 			f := found[0]
-			if len(f.Evidence) == 0 || len(f.Evidence) > most || f.Cause == "" || f.Fix == "" || f.Severity == "" {
+			if len(f.Evidence) == 0 || len(f.Evidence) > maxEvidence || f.Cause == "" || f.Fix == "" || f.Severity == "" {
 				t.Errorf("the finding is %+v", f)
 			}
 			if strings.Contains(f.Fix, "HOST ") || strings.Contains(f.Fix, "NODE") {
@@ -540,7 +540,7 @@ func TestHungTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Seen: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
+	found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Evidence: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_HUNG", "w1 HOST_UNENDING"}) {
 		t.Errorf("without facts: %v", got)
 	}
@@ -631,7 +631,7 @@ func TestWarningsWithoutFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: control}, {Machine: machine.Machine{Host: w.inv.Hosts[1]}, Seen: worker}}, nil); len(found) > 0 {
+	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: control}, {Machine: machine.Machine{Host: w.inv.Hosts[1]}, Evidence: worker}}, nil); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -652,7 +652,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := Check(w.inv, []Machine{
-		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: seen},
+		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: seen},
 		{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Err: &reason.Error{ID: reason.SSHUnreachable, Host: "w1", Detail: "connection refused"}},
 	}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 SSH_UNREACHABLE"}) || found[0].Fix == "" || found[0].Evidence[0] != "connection refused" {
@@ -664,7 +664,7 @@ func TestIgnore(t *testing.T) {
 	w := newWorld(t)
 	rows["w1 GPU_FELL_OFF_BUS"](w)
 	seen, _ := ParseEvidence([]byte(w.worker))
-	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Seen: seen}}, []string{"GPU_FELL_OFF_BUS"}); len(found) > 0 {
+	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Evidence: seen}}, []string{"GPU_FELL_OFF_BUS"}); len(found) > 0 {
 		t.Errorf("what is ignored leaves its consequences: %v", ids(found))
 	}
 }
@@ -676,8 +676,8 @@ func TestPreflight(t *testing.T) {
 	control, _ := ParseEvidence([]byte(w.control))
 	w.w1.RebootPending = true
 	found := Check(w.inv, []Machine{
-		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: control},
-		{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1, Skew: time.Hour}, Seen: seen},
+		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: control},
+		{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1, Skew: time.Hour}, Evidence: seen},
 	}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 HOST_CLOCK_SKEW", "w1 HOST_REBOOT_PENDING"}) || found[0].Severity != Warning {
 		t.Errorf("found %+v", found)
@@ -697,7 +697,7 @@ func TestEvilEvidence(t *testing.T) {
 
 // One card is said as one.
 func TestOneCard(t *testing.T) {
-	if got := driverMissing(&subject{f: &facts.Host{}, cards: 1}); len(got) != 1 || !strings.HasPrefix(got[0], "1 card, ") {
+	if got := driverMissing(&examinee{f: &facts.Host{}, cards: 1}); len(got) != 1 || !strings.HasPrefix(got[0], "1 card, ") {
 		t.Errorf("%q", got)
 	}
 }

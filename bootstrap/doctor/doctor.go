@@ -63,12 +63,12 @@ type Finding struct {
 // Machine is a host with its facts and doctor's evidence.
 type Machine struct {
 	machine.Machine
-	Seen *Evidence // nil if the host did not answer
-	Err  error     // why the host did not answer, or only in part; may be nil
+	Evidence *Evidence // nil if the host did not answer
+	Err      error     // why the host did not answer, or only in part; may be nil
 }
 
-// Worst sorts findings: errors first, then by ID.
-func Worst(findings []Finding) {
+// SortWorst sorts findings: errors first, then by ID.
+func SortWorst(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		switch {
 		case a.Severity == b.Severity:

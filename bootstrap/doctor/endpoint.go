@@ -11,7 +11,7 @@ import (
 
 // cannotGrow finds a cluster whose nodes use the address of its control plane, although a new cluster of its version
 // gets a name.
-func cannotGrow(s *subject) []string {
+func cannotGrow(s *examinee) []string {
 	c := s.f.ControlPlane
 	if c == nil {
 		return nil
@@ -29,7 +29,7 @@ func cannotGrow(s *subject) []string {
 }
 
 // apiNameLost finds a node that does not resolve the API server's name to its address.
-func apiNameLost(s *subject) []string {
+func apiNameLost(s *examinee) []string {
 	to := s.f.Names[s.api.name]
 	switch {
 	case !s.member || s.api.name == "":

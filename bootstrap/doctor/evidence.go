@@ -20,7 +20,7 @@ type Evidence struct {
 	Switches    int      // number of NVSwitches that the driver has
 	Asked       bool     // nvidia-smi was run
 	SMI         int      // its exit status; 124 if it hangs
-	SMISaid     []string // its output besides the list of GPUs
+	SMIOutput   []string // its output besides the list of GPUs
 	Cards       []Card   // its list of GPUs
 	MIG         []MIG
 	Stuck       []string // "PID NAME" of tasks that are stuck in the kernel
@@ -71,7 +71,7 @@ type Unit struct {
 	State    string // active, inactive, failed, activating
 	Result   string // systemd's result: exit-code, start-limit-hit, …
 	Restarts int
-	Said     []string // its last log lines, if it is not running well
+	Log      []string // its last log lines, if it is not running well
 }
 
 // Source is a package repository as a file of apt names it.
@@ -85,13 +85,13 @@ type Certificate struct {
 
 // Cluster is the API server's answer.
 type Cluster struct {
-	Nodes      []facts.Node
-	Pods       []Pod // of the device plugin
-	Waiting    []facts.WaitingPod
-	Events     []Event
-	PluginSaid []string // log lines: "[pod/NAME/CONTAINER] TEXT"
-	WeaveSaid  []string
-	WeavePods  map[string]string // pod → its node
+	Nodes     []facts.Node
+	Pods      []Pod // of the device plugin
+	Waiting   []facts.WaitingPod
+	Events    []Event
+	PluginLog []string // log lines: "[pod/NAME/CONTAINER] TEXT"
+	WeaveLog  []string
+	WeavePods map[string]string // pod → its node
 }
 
 // Pod is a pod of the device plugin.
@@ -117,7 +117,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 		return nil, err
 	}
 	e := &Evidence{
-		KernelLog: short(a["kernel-log"]), DeviceNodes: short(a["device-node"]), Switches: len(a["nvswitch"]), SMISaid: short(a["card-said"]),
+		KernelLog: short(a["kernel-log"]), DeviceNodes: short(a["device-node"]), Switches: len(a["nvswitch"]), SMIOutput: short(a["card-said"]),
 		Stuck: short(a["stuck"]), DKMS: short(a["dkms"]), ContainerdStray: short(a["containerd-stray"]), HoldsLost: short(a["hold-lost"]),
 		NVIDIACgroup: first(a["nvidia-cgroup"]), DefaultRuntime: first(a["default-runtime"]), KubeletCgroup: first(a["kubelet-cgroup"]),
 		DriverUpgraded: first(a["driver-upgraded"]), AptRefuses: first(a["apt-refuses"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
@@ -128,7 +128,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 			return nil, err
 		}
 	}
-	for _, parse := range []func(map[string][]string, *Evidence) error{inWords, units, cluster} {
+	for _, parse := range []func(map[string][]string, *Evidence) error{parseWords, units, cluster} {
 		if err := parse(a, e); err != nil {
 			return nil, err
 		}
@@ -165,8 +165,8 @@ func number(key, value string) (int, error) {
 	return n, nil
 }
 
-// inWords reads the values that consist of words.
-func inWords(a map[string][]string, e *Evidence) error {
+// parseWords reads the values that consist of words.
+func parseWords(a map[string][]string, e *Evidence) error {
 	for _, line := range short(a["card"]) {
 		f := strings.Split(line, ", ")
 		e.Cards = append(e.Cards, Card{Address: f[0], Persistent: len(f) < 2 || f[1] != "Disabled"})
@@ -231,7 +231,7 @@ func units(a map[string][]string, e *Evidence) error {
 	for _, line := range short(a["unit-said"]) {
 		name, words, _ := strings.Cut(line, " ")
 		if u, ok := e.Units[name]; ok {
-			u.Said = append(u.Said, words)
+			u.Log = append(u.Log, words)
 			e.Units[name] = u
 		}
 	}
@@ -261,7 +261,7 @@ func cluster(a map[string][]string, e *Evidence) error {
 	if len(a["api"]) == 0 {
 		return nil
 	}
-	c := &Cluster{PluginSaid: short(a["plugin-said"]), WeaveSaid: short(a["weave-said"]), WeavePods: map[string]string{}}
+	c := &Cluster{PluginLog: short(a["plugin-said"]), WeaveLog: short(a["weave-said"]), WeavePods: map[string]string{}}
 	e.Cluster = c
 	for _, line := range a["node"] {
 		n, ok := facts.ParseNode(strings.Split(line, "\t"))

@@ -129,6 +129,6 @@ func FuzzEvidence(f *testing.F) {
 		if _, err := ParseEvidence(data[:len(data)-1]); err == nil {
 			t.Error("an answer without its last byte is taken")
 		}
-		Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Seen: e}}, nil)
+		Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Evidence: e}}, nil)
 	})
 }

@@ -10,11 +10,11 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-func keyExpired(s *subject) []string {
+func keyExpired(s *examinee) []string {
 	return s.keyrings(func(k facts.Keyring) bool { return machine.KeyRefused(k, s.f.Now) })
 }
 
-func keyEnds(s *subject) []string {
+func keyEnds(s *examinee) []string {
 	return s.keyrings(func(k facts.Keyring) bool {
 		ends := machine.KeyEnds(k)
 		return !ends.IsZero() && !s.f.Now.IsZero() && ends.Sub(s.f.Now) <= machine.KeySoon && !machine.KeyRefused(k, s.f.Now)
@@ -22,7 +22,7 @@ func keyEnds(s *subject) []string {
 }
 
 // keyrings describes kgpu's keyrings for which is is true, with their expiry.
-func (s *subject) keyrings(is func(facts.Keyring) bool) []string {
+func (s *examinee) keyrings(is func(facts.Keyring) bool) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(s.f.Keyrings)) {
 		if k := s.f.Keyrings[path]; is(k) {

@@ -9,7 +9,7 @@ import (
 )
 
 // undefended lists the protections that the API server lacks and that a new cluster would have.
-func undefended(s *subject) []string {
+func undefended(s *examinee) []string {
 	c := s.f.ControlPlane
 	if c == nil {
 		return nil
