@@ -20,7 +20,7 @@ func (c *checker) cards(m Machine) {
 	}
 	var refused *machine.Refused
 	if _, err := machine.ChooseDriver(c.inv, m.Facts); errors.As(err, &refused) {
-		c.advised(m.ID(), refusals[refused.Kind], refused.Advice, "%s", refused.Detail)
+		c.problemWithAdvice(m.ID(), refusals[refused.Kind], refused.Advice, "%s", refused.Detail)
 	}
 	for _, name := range []string{"nvidia", "nvidia_uvm"} {
 		if off := m.Facts.ModulesOff[name]; off != "" && m.Facts.NVIDIA.Loaded == "" {

@@ -28,7 +28,7 @@ func (c *checker) system(m Machine) {
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s, which has had no updates for everybody since %s", f.OS.PrettyName, release.End.Format("January 2006"))
 	}
 	if f.Virt == "wsl" || strings.Contains(f.Kernel, "microsoft-standard") {
-		c.advised(m.ID(), reason.HostOSUnsupported, "take a machine of its own, or a virtual machine that has the cards: in WSL, kernel and driver are those of Windows",
+		c.problemWithAdvice(m.ID(), reason.HostOSUnsupported, "take a machine of its own, or a virtual machine that has the cards: in WSL, kernel and driver are those of Windows",
 			"the host is Windows' WSL (kernel %s)", f.Kernel)
 	}
 	if f.Arch != "amd64" && f.Arch != "arm64" {
@@ -55,8 +55,8 @@ func (c *checker) system(m Machine) {
 	}
 }
 
-// least is kubeadm's own minimum for a control plane (2 CPUs, 1700 MB), and a minimum for a useful worker.
-func least(role inventory.Role) (cpus int, mib int64) {
+// minimumSize is kubeadm's own minimum for a control plane (2 CPUs, 1700 MB), and a minimum for a useful worker.
+func minimumSize(role inventory.Role) (cpus int, mib int64) {
 	if role == inventory.ControlPlane {
 		return 2, 1700
 	}
@@ -65,12 +65,12 @@ func least(role inventory.Role) (cpus int, mib int64) {
 
 // BigEnough reports whether a host has enough CPUs and memory for a role.
 func BigEnough(role inventory.Role, f *facts.Host) bool {
-	cpus, mib := least(role)
+	cpus, mib := minimumSize(role)
 	return f.CPUs >= cpus && f.MemoryKiB/1024 >= mib
 }
 
 func (c *checker) size(m Machine) {
-	cpus, mib := least(m.Role)
+	cpus, mib := minimumSize(m.Role)
 	if m.Facts.CPUs < cpus {
 		c.problem(m.ID(), reason.HostTooSmall, "%d CPU, a %s needs %d", m.Facts.CPUs, m.Role, cpus)
 	}

@@ -26,8 +26,8 @@ func (c *checker) cuda(m Machine) {
 		return
 	}
 	missing, download, disk := toolkit.Missing(m.Facts)
-	root, _ := holding(m.Facts, "/")
-	cache, _ := holding(m.Facts, "/var/cache/apt")
+	root, _ := fileSystemOf(m.Facts, "/")
+	cache, _ := fileSystemOf(m.Facts, "/var/cache/apt")
 	need := map[string]int{root.On: disk}
 	need[cache.On] += download
 	for _, fs := range slices.CompactFunc([]facts.FileSystem{root, cache}, func(a, b facts.FileSystem) bool { return a.On == b.On }) {

@@ -12,16 +12,16 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// share is the space that an installation needs below a path, and the kubelet's limits for the path's file system.
-type share struct {
+// spaceNeed is the space that an installation needs below a path, and the kubelet's limits for the path's file system.
+type spaceNeed struct {
 	path          string
 	needKiB       int64
 	space, inodes string // names of the kubelet's eviction signals; empty if it does not monitor the path
 }
 
-// shares returns the needs of an installation: packages, the cluster's data, and images.
-func (c *checker) shares(f *facts.Host) []share {
-	out := []share{
+// spaceNeeds returns the needs of an installation: packages, the cluster's data, and images.
+func (c *checker) spaceNeeds(f *facts.Host) []spaceNeed {
+	out := []spaceNeed{
 		{path: "/", needKiB: 1 << 20},
 		{path: "/var", needKiB: 1 << 20},
 		{path: "/tmp", needKiB: 64 << 10},
@@ -29,7 +29,7 @@ func (c *checker) shares(f *facts.Host) []share {
 		{path: "/var/lib/kubelet", needKiB: 1 << 20, space: inventory.NodeSpace, inodes: inventory.NodeInodes},
 	}
 	if images, told := imagesOf(c.inv.Runtime, f); told {
-		out = append(out, share{path: images, needKiB: 4 << 20, space: inventory.ImageSpace, inodes: inventory.ImageInodes})
+		out = append(out, spaceNeed{path: images, needKiB: 4 << 20, space: inventory.ImageSpace, inodes: inventory.ImageInodes})
 	}
 	return out
 }
@@ -61,8 +61,8 @@ func fileSystemsOf(f *facts.Host) []facts.FileSystem {
 	return out
 }
 
-// holding returns the file system that a path is on.
-func holding(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
+// fileSystemOf returns the file system that a path is on.
+func fileSystemOf(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
 	for _, fs := range fileSystemsOf(f) {
 		if on := strings.TrimSuffix(fs.Path, "/") + "/"; strings.HasPrefix(path+"/", on) && len(fs.Path) > len(best.Path) {
 			best, ok = fs, true
@@ -75,8 +75,8 @@ func holding(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
 func Evicts(inv *inventory.Inventory, f *facts.Host) []string {
 	var out []string
 	c := &checker{inv: inv}
-	for _, s := range c.shares(f) {
-		fs, ok := holding(f, s.path)
+	for _, s := range c.spaceNeeds(f) {
+		fs, ok := fileSystemOf(f, s.path)
 		limit := inv.Eviction()[s.space]
 		if free := float64(fs.AvailableKiB) * 1024; ok && fs.SizeKiB > 0 && free < limit.Of(float64(fs.SizeKiB)*1024) {
 			out = append(out, fmt.Sprintf("%s has %d MiB free: the kubelet evicts pods below %s (%s)", fs.On, fs.AvailableKiB/1024, limit, s.space))
@@ -93,8 +93,8 @@ func (c *checker) disks(m Machine) {
 	found := map[string]verdict{}
 	most := map[string]float64{}
 	var order []string
-	for _, s := range c.shares(m.Facts) {
-		fs, ok := holding(m.Facts, s.path)
+	for _, s := range c.spaceNeeds(m.Facts) {
+		fs, ok := fileSystemOf(m.Facts, s.path)
 		if !ok || s.path == "/tmp" && fs.Path != "/tmp" || s.path == "/boot" && fs.Path != "/boot" {
 			continue
 		}

@@ -16,7 +16,7 @@ func (c *checker) distribution(m Machine) {
 			if len(d.Signs) > 0 {
 				found += ": " + strings.Join(d.Signs, ", ")
 			}
-			c.advised(m.ID(), reason.HostForeignCluster, "where nobody needs it: "+d.RemovedBy+", then run the same command again; kgpu takes nothing over", "found %s", found)
+			c.problemWithAdvice(m.ID(), reason.HostForeignCluster, "where nobody needs it: "+d.RemovedBy+", then run the same command again; kgpu takes nothing over", "found %s", found)
 		}
 	}
 }

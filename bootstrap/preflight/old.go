@@ -9,8 +9,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// old refuses hosts that are too new for the inventory's Kubernetes, or lack what that version needs.
-func (c *checker) old(m Machine) {
+// compatibility refuses hosts that are too new for the inventory's Kubernetes, or lack what that version needs.
+func (c *checker) compatibility(m Machine) {
 	k := c.inv.Kubernetes
 	minor, ok := catalog.Kubernetes(k.Version.Minor)
 	if !ok {

@@ -33,19 +33,19 @@ func (c *checker) kubernetes(m Machine) {
 		case p.Held && m.Facts.Ledger == 0:
 			advice := fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", name)
 			if err == nil {
-				advice += c.orWrite(have)
+				advice += c.versionAdvice(have)
 			}
-			c.advised(m.ID(), reason.HostPackageHeld, advice, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, want)
+			c.problemWithAdvice(m.ID(), reason.HostPackageHeld, advice, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, want)
 		}
 	}
 	if len(newer) > 0 {
 		advice := fmt.Sprintf("`apt-get remove --allow-change-held-packages %s` on the host lets kgpu install its own", strings.Join(catalog.KubernetesPackages, " "))
-		c.advised(m.ID(), reason.HostPackageNewer, advice+c.orWrite(newest), "%s: newer than the Kubernetes %s that the host is to get", strings.Join(newer, ", "), want)
+		c.problemWithAdvice(m.ID(), reason.HostPackageNewer, advice+c.versionAdvice(newest), "%s: newer than the Kubernetes %s that the host is to get", strings.Join(newer, ", "), want)
 	}
 }
 
-// orWrite ends an advice with the version that the inventory may have. It is empty if the cluster exists.
-func (c *checker) orWrite(v catalog.Version) string {
+// versionAdvice ends an advice with the version that the inventory may have. It is empty if the cluster exists.
+func (c *checker) versionAdvice(v catalog.Version) string {
 	if _, known := catalog.Kubernetes(v.Minor); !known || !c.set.Versions.Running.IsZero() {
 		return ""
 	}
@@ -70,7 +70,7 @@ func (c *checker) toolkit(m Machine) {
 		}
 	}
 	if len(names) > 0 {
-		c.advised(m.ID(), reason.HostPackageHeld, fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", strings.Join(names, " ")),
+		c.problemWithAdvice(m.ID(), reason.HostPackageHeld, fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", strings.Join(names, " ")),
 			"%s, kgpu wants %s or newer", strings.Join(held, ", "), catalog.ToolkitVersion)
 	}
 }

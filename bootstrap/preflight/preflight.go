@@ -72,7 +72,7 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).version,
 	(*checker).cards,
 	(*checker).cuda,
-	(*checker).old,
+	(*checker).compatibility,
 }
 
 type checker struct {
@@ -84,11 +84,11 @@ type checker struct {
 }
 
 func (c *checker) problem(host string, id reason.ID, format string, args ...any) {
-	c.advised(host, id, "", format, args...)
+	c.problemWithAdvice(host, id, "", format, args...)
 }
 
-// advised adds a problem with its own advice instead of the reason's.
-func (c *checker) advised(host string, id reason.ID, advice, format string, args ...any) {
+// problemWithAdvice adds a problem with its own advice instead of the reason's.
+func (c *checker) problemWithAdvice(host string, id reason.ID, advice, format string, args ...any) {
 	if slices.Contains(c.ignore, string(id)) {
 		return
 	}

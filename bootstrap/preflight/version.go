@@ -9,8 +9,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// told is how many versions of a repository a message lists, newest first.
-const told = 4
+// maxListed is how many versions of a repository a message lists, newest first.
+const maxListed = 4
 
 // version refuses hosts whose repository lacks the patch that they are to get.
 func (c *checker) version(m Machine) {
@@ -19,7 +19,7 @@ func (c *checker) version(m Machine) {
 		return
 	}
 	var there []string
-	for _, v := range m.Available.Versions[:min(told, len(m.Available.Versions))] {
+	for _, v := range m.Available.Versions[:min(maxListed, len(m.Available.Versions))] {
 		there = append(there, v.String())
 	}
 	e := &reason.Error{ID: reason.PackageMissing, Host: m.ID(), Doing: Doing, Detail: fmt.Sprintf("its repository does not have kubelet, kubeadm and kubectl %s; the newest that it has are %s", want.Version, strings.Join(there, ", "))}
