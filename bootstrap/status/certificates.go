@@ -13,8 +13,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// FewDays is how many days before its expiry a certificate is a problem. kubelets renew their own long before.
-const FewDays = 30
+// RenewalDays is how many days before its expiry a certificate is a problem. kubelets renew their own long before.
+const RenewalDays = 30
 
 // certificateNames are the owners of certificates, by their files below /etc/kubernetes.
 var certificateNames = map[string]string{
@@ -37,19 +37,19 @@ func certificateName(file string) string {
 
 // certificates reports when a host's certificates expire, as a single problem, because kubeadm makes them all at the
 // same time.
-func (j *judge) certificates(h *Host, s *Seen) {
+func (j *reporter) certificates(h *Host, s *Observed) {
 	if s.Status == nil {
 		return
 	}
 	for _, c := range s.Status.Certificates {
-		out := Certificate{Name: said(certificateName(c.Path)), Path: said(c.Path)}
+		out := Certificate{Name: oneLine(certificateName(c.Path)), Path: oneLine(c.Path)}
 		if !c.Ends.IsZero() {
 			ends := c.Ends.UTC()
 			out.Ends, out.Days = &ends, int(math.Floor(c.Ends.Sub(j.now).Hours()/24))
 		}
 		h.Certificates = append(h.Certificates, out)
 	}
-	slices.SortStableFunc(h.Certificates, func(a, b Certificate) int { return begin(a).Compare(begin(b)) })
+	slices.SortStableFunc(h.Certificates, func(a, b Certificate) int { return expirySortKey(a).Compare(expirySortKey(b)) })
 	var soon []string
 	for _, c := range h.Certificates {
 		switch {
@@ -57,7 +57,7 @@ func (j *judge) certificates(h *Host, s *Seen) {
 			soon = append(soon, c.Name+" ("+c.Path+") cannot be read")
 		case c.Days < 0:
 			soon = append(soon, c.Name+" has ended on "+c.Ends.Format(time.DateOnly))
-		case c.Days < FewDays:
+		case c.Days < RenewalDays:
 			soon = append(soon, fmt.Sprintf("%s ends in %s, on %s", c.Name, plural.Of(c.Days, "day"), c.Ends.Format(time.DateOnly)))
 		}
 	}
@@ -66,8 +66,8 @@ func (j *judge) certificates(h *Host, s *Seen) {
 	}
 }
 
-// begin is the sort key of certificates: unreadable ones come first.
-func begin(c Certificate) time.Time {
+// expirySortKey is the sort key of certificates: unreadable ones come first.
+func expirySortKey(c Certificate) time.Time {
 	if c.Ends == nil {
 		return time.Time{}
 	}

@@ -10,8 +10,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Todo is what `kgpu up` would do, by host ID.
-type Todo struct {
+// PendingSteps is what `kgpu up` would do, by host ID.
+type PendingSteps struct {
 	Steps   map[string][]Step
 	Refused map[string]machine.Verdict // hosts that kgpu must not change
 	Known   bool
@@ -21,9 +21,9 @@ type Todo struct {
 // Planner plans `kgpu up` for an inventory and the facts of its hosts, by host ID.
 type Planner func(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error)
 
-// Pending returns what `kgpu up` would do on the hosts with facts. It is unknown if no control plane has facts.
-func Pending(inv *inventory.Inventory, hosts []Seen, up Planner) *Todo {
-	t := &Todo{Steps: map[string][]Step{}, Refused: map[string]machine.Verdict{}}
+// PlanPending returns what `kgpu up` would do on the hosts with facts. It is unknown if no control plane has facts.
+func PlanPending(inv *inventory.Inventory, hosts []Observed, up Planner) *PendingSteps {
+	t := &PendingSteps{Steps: map[string][]Step{}, Refused: map[string]machine.Verdict{}}
 	seen, control := factsOf(hosts)
 	if !control {
 		return t
@@ -40,13 +40,13 @@ func Pending(inv *inventory.Inventory, hosts []Seen, up Planner) *Todo {
 	}
 	t.Known = true
 	for _, s := range g.Steps {
-		t.Steps[s.Host] = append(t.Steps[s.Host], Step{said(s.ID), said(s.Title), said(s.Reason)})
+		t.Steps[s.Host] = append(t.Steps[s.Host], Step{oneLine(s.ID), oneLine(s.Title), oneLine(s.Reason)})
 	}
 	return t
 }
 
 // factsOf returns the facts of the hosts by ID, and whether a control plane is among them.
-func factsOf(hosts []Seen) (seen map[string]*facts.Host, control bool) {
+func factsOf(hosts []Observed) (seen map[string]*facts.Host, control bool) {
 	seen = map[string]*facts.Host{}
 	for _, s := range hosts {
 		if s.Facts != nil {
@@ -58,7 +58,7 @@ func factsOf(hosts []Seen) (seen map[string]*facts.Host, control bool) {
 }
 
 // skew reports a node with another version than the cluster, which `kgpu up` does not change.
-func (j *judge) skew(h *Host) {
+func (j *reporter) skew(h *Host) {
 	if text, ok := j.skewed[h.Host]; ok {
 		j.problem(h.Host, "", text, skewAdvice(h))
 	}
@@ -75,7 +75,7 @@ func skewAdvice(h *Host) string {
 const shownSteps = 3
 
 // drift reports what `kgpu up` would do on a host.
-func (j *judge) drift(h *Host) {
+func (j *reporter) drift(h *Host) {
 	if v, refused := j.todo.Refused[h.Host]; refused {
 		j.problem(h.Host, v.Refused, v.Detail, "")
 		return // nobody can say what `kgpu up` would do

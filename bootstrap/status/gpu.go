@@ -14,7 +14,7 @@ import (
 )
 
 // gpu reports a host's GPUs, and the pods that hold them.
-func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
+func (j *reporter) gpu(h *Host, s *Observed, node *facts.Node) {
 	if s.Facts != nil {
 		j.cards(h, s.Facts)
 	}
@@ -29,9 +29,9 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 		held := map[string]int{}
 		for what, n := range p.Requests {
 			use[what] += n
-			held[said(what)] = n
+			held[oneLine(what)] = n
 		}
-		h.GPU.Pods = append(h.GPU.Pods, Pod{said(p.Namespace), said(p.Name), said(p.Phase), held})
+		h.GPU.Pods = append(h.GPU.Pods, Pod{oneLine(p.Namespace), oneLine(p.Name), oneLine(p.Phase), held})
 	}
 	names := maps.Clone(node.Capacity)
 	if names == nil {
@@ -40,7 +40,7 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	maps.Copy(names, node.Allocatable)
 	maps.Copy(names, use)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		r := Resource{said(name), node.Capacity[name], node.Allocatable[name], use[name]}
+		r := Resource{oneLine(name), node.Capacity[name], node.Allocatable[name], use[name]}
 		if r.Capacity+r.Allocatable+r.InUse == 0 {
 			continue // Kubernetes 1.6 has it on all nodes, and it stays after a device plugin
 		}
@@ -54,7 +54,7 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 }
 
 // total adds a node's resource to the cluster's.
-func (j *judge) total(r Resource) {
+func (j *reporter) total(r Resource) {
 	all := &j.report.Cluster.Cards
 	i, found := slices.BinarySearchFunc(*all, r.Name, func(have Resource, name string) int { return strings.Compare(have.Name, name) })
 	if !found {
@@ -65,21 +65,21 @@ func (j *judge) total(r Resource) {
 }
 
 // cards reports the host's cards on the PCI bus and the state of their driver.
-func (j *judge) cards(h *Host, f *facts.Host) {
+func (j *reporter) cards(h *Host, f *facts.Host) {
 	n := f.NVIDIA
-	h.GPU.Driver = Driver{said(n.Loaded), said(n.Module), said(n.Library)}
-	h.GPU.Toolkit = said(f.Packages["nvidia-container-toolkit"].Version)
+	h.GPU.Driver = Driver{oneLine(n.Loaded), oneLine(n.Module), oneLine(n.Library)}
+	h.GPU.Toolkit = oneLine(f.Packages["nvidia-container-toolkit"].Version)
 	var missing []string
 	for _, c := range machine.Cards(j.inv, f) {
 		i := slices.IndexFunc(n.GPUs, func(g facts.GPU) bool { return g.Address == c.Address })
 		if i < 0 {
 			known, _ := catalog.LookupGPU(c.ID)
-			h.GPU.Cards = append(h.GPU.Cards, Card{Address: said(c.Address), Name: said(known.Name)})
+			h.GPU.Cards = append(h.GPU.Cards, Card{Address: oneLine(c.Address), Name: oneLine(known.Name)})
 			missing = append(missing, c.Address)
 			continue
 		}
 		g := n.GPUs[i]
-		h.GPU.Cards = append(h.GPU.Cards, Card{said(c.Address), said(g.Name), said(g.UUID), g.MemoryMiB, len(g.Instances)})
+		h.GPU.Cards = append(h.GPU.Cards, Card{oneLine(c.Address), oneLine(g.Name), oneLine(g.UUID), g.MemoryMiB, len(g.Instances)})
 	}
 	switch {
 	case len(h.GPU.Cards) == 0:
