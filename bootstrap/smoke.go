@@ -53,7 +53,7 @@ func (s *story) prove(ctx context.Context, newNotebook, owed bool) error {
 	}
 	var held []*smoke.Row // by the notebook of a former run, perhaps, which tells its card
 	for i := range table.Rows {
-		if r := &table.Rows[i]; len(r.Held) > 0 {
+		if r := &table.Rows[i]; len(r.Holders) > 0 {
 			held = append(held, r)
 		} else {
 			s.proven(hosts, r)
@@ -61,7 +61,7 @@ func (s *story) prove(ctx context.Context, newNotebook, owed bool) error {
 	}
 	devices, err := s.openNotebook(ctx, newNotebook)
 	if devices != nil {
-		table.Seen(catalog.NotebookNamespace, devices.By(), devices.Cards)
+		table.AddHolder(catalog.NotebookNamespace, devices.By(), devices.UUIDs)
 	}
 	for _, r := range held {
 		s.proven(hosts, r)
@@ -127,7 +127,7 @@ func (s *story) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[st
 	}
 	cards := 0
 	for _, n := range nodes {
-		cards += len(n.Cards)
+		cards += len(n.GPUs)
 	}
 	g, err := plan.Smoke(s.Inventory, s.Facts, manifest, plural.Of(cards, "card")+" on "+plural.Of(len(nodes), "node"))
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *story) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[st
 	if err != nil {
 		return nil, err
 	}
-	table, err := smoke.Judge(nodes, string(done.Outputs[g.Steps[0].Ref][plan.OutputLogs]))
+	table, err := smoke.CheckProof(nodes, string(done.Outputs[g.Steps[0].Ref][plan.OutputLogs]))
 	for _, e := range reason.All(err) {
 		e.Host = hosts[e.Host]
 	}
@@ -154,7 +154,7 @@ func (s *story) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
 		}
 		n := smoke.Node{Name: machine.Machine{Host: h, Facts: f}.NodeName(), Sample: plan.Sample(s.Inventory, f), Driver: machine.DriverMounts(f)}
 		for _, o := range machine.PluginDevices(s.Inventory, f) {
-			n.Cards = append(n.Cards, smoke.Card(o))
+			n.GPUs = append(n.GPUs, smoke.GPU(o))
 		}
 		nodes = append(nodes, n)
 		hosts[n.Name] = h.ID()

@@ -10,8 +10,8 @@ import (
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
-// lifetime limits Jobs that nobody deletes, so that their GPUs are released. The step is faster.
-const lifetime = 45 * time.Minute
+// jobLifetime limits Jobs that nobody deletes, so that their GPUs are released. The step is faster.
+const jobLifetime = 45 * time.Minute
 
 const (
 	namespace = "kgpu-smoke" // scripts/steps/gpu-smoke.sh deletes it
@@ -19,10 +19,10 @@ const (
 	jobLabel  = "kgpu.dev/smoke"
 )
 
-// look is the script of every pod: it prints the GPUs that it sees, runs the program in its argument on them, and then
+// podScript is the script of every pod: it prints the GPUs that it sees, runs the program in its argument on them, and then
 // keeps the pod alive. As no pod ends before the step has seen all of them ready, each GPU is seen by exactly one pod.
 // A pod that sees one GPU computes on that one. If the driver hangs, only one of the two programs is waited for.
-const look = `timeout -k 5 60 nvidia-smi -L 2>&1
+const podScript = `timeout -k 5 60 nvidia-smi -L 2>&1
 status=$?
 echo "` + statusMark + `$status"
 for device in /dev/nvidia[0-9]*; do
@@ -51,15 +51,15 @@ func Manifest(nodes []Node, minor catalog.Minor, gates map[string]bool) (string,
 	}
 	found := false
 	for _, n := range nodes {
-		if len(n.Cards) == 0 {
+		if len(n.GPUs) == 0 {
 			continue
 		}
 		found = true
 		var jobs []object
-		for i, resource := range n.asked() {
-			jobs = append(jobs, job(n.cardJob(i), withRuntime(withCard(pod(n), n.Sample.Program, resource))))
+		for i, resource := range n.requests() {
+			jobs = append(jobs, job(n.gpuJob(i), withRuntime(withGPU(pod(n), n.Sample.Program, resource))))
 		}
-		nvidia, plain := n.freeJobs()
+		nvidia, plain := n.plainJobs()
 		jobs = append(jobs, job(nvidia, withRuntime(pod(n))), job(plain, pod(n)))
 		if minor.Mechanism(gates) == catalog.Accelerators {
 			if len(n.Driver) == 0 {
@@ -81,7 +81,7 @@ func job(name string, pod object) object {
 		"metadata": object{"name": name, "namespace": namespace},
 		"spec": object{
 			"backoffLimit":          0,
-			"activeDeadlineSeconds": int(lifetime.Seconds()),
+			"activeDeadlineSeconds": int(jobLifetime.Seconds()),
 			"template": object{
 				"metadata": object{"labels": object{jobLabel: name}},
 				"spec":     pod,
@@ -102,7 +102,7 @@ func pod(n Node) object {
 		"restartPolicy":                 "Never",
 		"terminationGracePeriodSeconds": 1, // sleep ignores SIGTERM as the first process of a container
 		"containers": []any{object{
-			"name": "look", "image": n.Sample.Image, "command": []string{"sh", "-c", look},
+			"name": "look", "image": n.Sample.Image, "command": []string{"sh", "-c", podScript},
 			"readinessProbe": object{
 				"exec":          object{"command": []string{"sh", "-c", "[ -e /tmp/seen ]"}},
 				"periodSeconds": 2, "timeoutSeconds": 10, "failureThreshold": 1,
@@ -116,10 +116,10 @@ func withRuntime(pod object) object {
 	return pod
 }
 
-// withCard makes the pod request a GPU and compute on it. NVIDIA's images refuse drivers that NVIDIA did not list, if
+// withGPU makes the pod request a GPU and compute on it. NVIDIA's images refuse drivers that NVIDIA did not list, if
 // the toolkit is in legacy mode. That check is switched off, because the program itself finds out whether the driver
 // runs it.
-func withCard(pod object, program, resource string) object {
+func withGPU(pod object, program, resource string) object {
 	container := pod["containers"].([]any)[0].(object)
 	container["command"] = append(container["command"].([]string), "look", program)
 	container["env"] = []any{object{"name": "NVIDIA_DISABLE_REQUIRE", "value": "true"}}

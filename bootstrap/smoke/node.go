@@ -16,30 +16,30 @@ import (
 // Node is a node with the GPUs that its host lists.
 type Node struct {
 	Name   string
-	Cards  []Card
+	GPUs   []GPU
 	Sample catalog.Sample        // the program that computes on them
 	Driver []machine.DriverMount // mounts of the driver, for Kubernetes that gives pods only the device files
 }
 
-// Card is a GPU, or a MIG instance of one, as the host's nvidia-smi lists it.
-type Card struct {
+// GPU is a GPU, or a MIG instance of one, as the host's nvidia-smi lists it.
+type GPU struct {
 	UUID     string // GPU-5c6f…, MIG-c6d4…
 	Name     string // NVIDIA A100-SXM4-40GB
 	Resource string // resource that a pod requests; empty for nvidia.com/gpu
 	Share    int    // number of pods that can share it; zero for one
 }
 
-// mostShares limits the Jobs that share a node's GPUs, as a node runs 110 pods by default. Even if there are more
+// maxSharingJobs limits the Jobs that share a node's GPUs, as a node runs 110 pods by default. Even if there are more
 // places, each GPU gets Jobs, because the device plugin prefers the GPU with the fewest pods.
 // Source: k8s-device-plugin 0.20.0, internal/rm/allocate.go.
-const mostShares = 32
+const maxSharingJobs = 32
 
 // share is the number of Jobs for the GPU.
-func (n Node) share(c Card) int { return max(1, min(c.Share, mostShares/len(n.Cards))) }
+func (n Node) share(c GPU) int { return max(1, min(c.Share, maxSharingJobs/len(n.GPUs))) }
 
-// sights is the least and the largest number of Jobs that may see the GPU. If not all places are requested, other pods
+// expectedJobs is the least and the largest number of Jobs that may see the GPU. If not all places are requested, other pods
 // influence which GPU the device plugin prefers.
-func (n Node) sights(c Card) (least, most int) {
+func (n Node) expectedJobs(c GPU) (least, most int) {
 	share := n.share(c)
 	if share < c.Share {
 		return 1, c.Share
@@ -47,10 +47,10 @@ func (n Node) sights(c Card) (least, most int) {
 	return share, share
 }
 
-// asked returns the resource that each Job of the proof requests: one for every place of every GPU.
-func (n Node) asked() []string {
+// requests returns the resource that each Job of the proof requests: one for every place of every GPU.
+func (n Node) requests() []string {
 	var out []string
-	for _, c := range n.Cards {
+	for _, c := range n.GPUs {
 		for range n.share(c) {
 			out = append(out, cmp.Or(c.Resource, "nvidia.com/gpu"))
 		}
@@ -58,12 +58,12 @@ func (n Node) asked() []string {
 	return out
 }
 
-// cardJob is the name of the node's Job number i that requests a GPU. The device plugin decides which GPU it gets.
-func (n Node) cardJob(i int) string { return jobName("smi", n.Name, fmt.Sprintf("-%d", i)) }
+// gpuJob is the name of the node's Job number i that requests a GPU. The device plugin decides which GPU it gets.
+func (n Node) gpuJob(i int) string { return jobName("smi", n.Name, fmt.Sprintf("-%d", i)) }
 
-// freeJobs are the names of the Jobs that request no GPU: one with the runtime (or driver mounts) that could give it
+// plainJobs are the names of the Jobs that request no GPU: one with the runtime (or driver mounts) that could give it
 // one, one with the default runtime.
-func (n Node) freeJobs() (nvidia, plain string) {
+func (n Node) plainJobs() (nvidia, plain string) {
 	return jobName("none", n.Name, ""), jobName("plain", n.Name, "")
 }
 

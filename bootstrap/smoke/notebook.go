@@ -28,7 +28,7 @@ type Devices struct {
 	Source  string   // what computed: TensorFlow, PyTorch, or CUDA for the driver itself
 	Version string   // of Source; of the driver, the newest CUDA that it supports
 	GPUs    []Device // at least one
-	Cards   []string // UUIDs of the GPUs; nil if the image has no nvidia-smi
+	UUIDs   []string // UUIDs of the GPUs; nil if the image has no nvidia-smi
 	Tried   []string // what failed to compute before, and why
 }
 
@@ -42,7 +42,7 @@ type Device struct {
 // String tells what the notebook does on the GPUs.
 func (d *Devices) String() string {
 	done := "multiplies matrices"
-	if d.Source == driverItself {
+	if d.Source == driverSource {
 		done = "fills and reads memory"
 	}
 	var all []string
@@ -74,8 +74,8 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64) + " ms"
 }
 
-// driverItself is the Source that is not a framework.
-const driverItself = "CUDA"
+// driverSource is the Source that is not a framework.
+const driverSource = "CUDA"
 
 // These mark the lines that compute.py and devices.py print.
 const (
@@ -93,8 +93,8 @@ const (
 // cuda:0 in PyTorch and in compute.py. The model may follow.
 var gpuName = regexp.MustCompile(`(?i)^((/|/(physical_)?device:)gpu|cuda):[0-9]+( |$)`)
 
-// cardName matches the UUID of a GPU or a MIG instance.
-var cardName = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
+// uuidPattern matches the UUID of a GPU or a MIG instance.
+var uuidPattern = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
 
 // maxDevices limits the devices of a library: more than a host's GPUs and its CPU.
 const maxDevices = 32
@@ -179,9 +179,9 @@ func (l *library) line(mark, text string) {
 	}
 }
 
-// JudgeNotebook reads the output of ComputeOnDevices. It returns the first library that computes on all GPUs that it
+// CheckNotebook reads the output of ComputeOnDevices. It returns the first library that computes on all GPUs that it
 // lists. If there is none, the error is a *reason.Error with what was tried.
-func JudgeNotebook(output string) (*Devices, error) {
+func CheckNotebook(output string) (*Devices, error) {
 	var all []*library
 	var cards []string
 	whole := false
@@ -194,7 +194,7 @@ func JudgeNotebook(output string) (*Devices, error) {
 		case line == endMark:
 			whole = true
 		case mark == notebookCard:
-			if cardName.MatchString(text) && !slices.Contains(cards, text) && len(cards) < maxDevices {
+			if uuidPattern.MatchString(text) && !slices.Contains(cards, text) && len(cards) < maxDevices {
 				cards = append(cards, text)
 			}
 		case slices.Contains([]string{notebookVersion, notebookDevice, notebookComputed, notebookFailed, notebookFull, notebookTried, notebookDied}, mark):
@@ -220,7 +220,7 @@ func JudgeNotebook(output string) (*Devices, error) {
 		gpus, against := l.gpus(), l.against()
 		switch {
 		case len(gpus) > 0 && against == "":
-			return &Devices{Source: l.source, Version: l.version, GPUs: gpus, Cards: cards, Tried: append(cannot, tried...)}, nil
+			return &Devices{Source: l.source, Version: l.version, GPUs: gpus, UUIDs: cards, Tried: append(cannot, tried...)}, nil
 		case len(gpus) > 0:
 			cannot = append(cannot, against)
 		default:

@@ -14,30 +14,30 @@ type Table struct{ Rows []Row }
 type Row struct {
 	Node, Card, UUID string
 	Job              string
-	Held             []string // pods, namespace/name, one of which holds the GPU
+	Holders          []string // pods, namespace/name, one of which holds the GPU
 }
 
 // By says for people who saw the GPU.
 func (r Row) By() string {
-	if len(r.Held) > 0 {
-		return "held by " + list(r.Held) + ", not tried"
+	if len(r.Holders) > 0 {
+		return "held by " + list(r.Holders) + ", not tried"
 	}
 	return r.Job
 }
 
-// Seen adds to the table which GPUs a pod of this namespace holds that had them before the proof.
-func (t *Table) Seen(namespace, as string, uuids []string) {
+// AddHolder adds to the table which GPUs a pod of this namespace holds that had them before the proof.
+func (t *Table) AddHolder(namespace, as string, uuids []string) {
 	of := func(pod string) bool { return strings.HasPrefix(pod, namespace+"/") }
-	mine := func(r Row) bool { return slices.Contains(uuids, r.UUID) && slices.ContainsFunc(r.Held, of) }
+	mine := func(r Row) bool { return slices.Contains(uuids, r.UUID) && slices.ContainsFunc(r.Holders, of) }
 	if !slices.ContainsFunc(t.Rows, mine) {
 		return // the pod was replaced and has another GPU now
 	}
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if mine(*r) {
-			r.Job, r.Held = as, nil
-		} else if len(r.Held) > 1 {
-			r.Held = slices.DeleteFunc(r.Held, of)
+			r.Job, r.Holders = as, nil
+		} else if len(r.Holders) > 1 {
+			r.Holders = slices.DeleteFunc(r.Holders, of)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 var lab = []Node{
 	{Name: "cp1"},
-	{Name: "w1", Cards: cards("w1", 2, "NVIDIA A100-SXM4-40GB")},
-	{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
+	{Name: "w1", GPUs: cards("w1", 2, "NVIDIA A100-SXM4-40GB")},
+	{Name: "w2", GPUs: cards("w2", 1, "Tesla T4")},
 }
 
 // saw is the log of a Job in which nvidia-smi lists these cards, and one computes.
@@ -56,7 +56,7 @@ func logs(changed map[string]string) string {
 }
 
 func TestProof(t *testing.T) {
-	table, err := Judge(lab, logs(nil))
+	table, err := CheckProof(lab, logs(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestProof(t *testing.T) {
 func TestHeld(t *testing.T) {
 	const by = "kgpu-held default/train-0\nkgpu-held kgpu-notebook/notebook-5f-x7\n"
 	rows := func(changed map[string]string) (*Table, string) {
-		table, err := Judge(lab, logs(changed))
+		table, err := CheckProof(lab, logs(changed))
 		if err != nil {
 			var got []string
 			for _, e := range reason.All(err) {
@@ -99,11 +99,11 @@ func TestHeld(t *testing.T) {
 	if table == nil {
 		t.Fatal(got)
 	}
-	table.Seen("kgpu-notebook", "the notebook", []string{"GPU-w9-0"})
+	table.AddHolder("kgpu-notebook", "the notebook", []string{"GPU-w9-0"})
 	if table.String() != got {
 		t.Errorf("another card changes the table:\n%s", table)
 	}
-	table.Seen("kgpu-notebook", "the notebook", []string{"GPU-w1-1"})
+	table.AddHolder("kgpu-notebook", "the notebook", []string{"GPU-w1-1"})
 	want = header +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  held by default/train-0, not tried\n" +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-1  the notebook\n" +
@@ -188,7 +188,7 @@ func TestViolations(t *testing.T) {
 		{"the same card in two lines", map[string]string{"smi-w2-0": "GPU 0: x (UUID: GPU-w2-0)\r\n" + saw("GPU-w2-0")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			table, err := Judge(lab, logs(c.changed))
+			table, err := CheckProof(lab, logs(c.changed))
 			if (table == nil) != (err != nil) {
 				t.Errorf("table %v with error %v", table, err)
 			}
@@ -204,7 +204,7 @@ func TestViolations(t *testing.T) {
 }
 
 func TestLogOfNoJob(t *testing.T) {
-	table, err := Judge(lab, logs(map[string]string{"smi-w9-0": saw("GPU-w9-0")}))
+	table, err := CheckProof(lab, logs(map[string]string{"smi-w9-0": saw("GPU-w9-0")}))
 	if table != nil || err == nil || !strings.Contains(err.Error(), "smi-w9-0") {
 		t.Errorf("table %v, error %v", table, err)
 	}
@@ -230,12 +230,12 @@ func logsOf(node string, jobs ...string) string {
 
 // TestShared has two cards that two pods share each.
 func TestShared(t *testing.T) {
-	node := Node{Name: "w1", Cards: cards("w1", 2, "Tesla T4")}
-	for i := range node.Cards {
-		node.Cards[i].Share = 2
+	node := Node{Name: "w1", GPUs: cards("w1", 2, "Tesla T4")}
+	for i := range node.GPUs {
+		node.GPUs[i].Share = 2
 	}
 	a, b := saw("GPU-w1-0"), saw("GPU-w1-1")
-	table, err := Judge([]Node{node}, logsOf("w1", a, b, b, a))
+	table, err := CheckProof([]Node{node}, logsOf("w1", a, b, b, a))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,15 +250,15 @@ func TestShared(t *testing.T) {
 		"SMOKE_CARD_TWICE the card GPU-w1-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-1, smi-w1-3",
 		"SMOKE_CARD_MISSING the card GPU-w1-1 (Tesla T4), which 2 Jobs share, is seen only by smi-w1-2")
 	// Where there are more places than Jobs, a pod of somebody shifts the balance.
-	busy := Node{Name: "w1", Cards: cards("w1", 4, "Tesla T4")}
+	busy := Node{Name: "w1", GPUs: cards("w1", 4, "Tesla T4")}
 	var logs []string
 	for i, jobs := range []int{7, 8, 8, 9} {
-		busy.Cards[i].Share = 10
+		busy.GPUs[i].Share = 10
 		for range jobs {
-			logs = append(logs, saw(busy.Cards[i].UUID))
+			logs = append(logs, saw(busy.GPUs[i].UUID))
 		}
 	}
-	if table, err := Judge([]Node{busy}, logsOf("w1", logs...)); err != nil || len(table.Rows) != 4 {
+	if table, err := CheckProof([]Node{busy}, logsOf("w1", logs...)); err != nil || len(table.Rows) != 4 {
 		t.Errorf("%+v, %v", table, err)
 	}
 	for i := range logs[:7] {
@@ -267,8 +267,8 @@ func TestShared(t *testing.T) {
 	expect(t, busy, logsOf("w1", logs...), "SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (Tesla T4)",
 		"SMOKE_CARD_TWICE the card GPU-w1-1 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-3, smi-w1-6, smi-w1-7, smi-w1-8, smi-w1-9, smi-w1-10, smi-w1-11, smi-w1-12, smi-w1-13, smi-w1-14",
 		"SMOKE_CARD_TWICE the card GPU-w1-3 (Tesla T4) is seen by the Jobs smi-w1-2, smi-w1-5, smi-w1-23, smi-w1-24, smi-w1-25, smi-w1-26, smi-w1-27, smi-w1-28, smi-w1-29, smi-w1-30, smi-w1-31")
-	node.Cards[0].Share, node.Cards[1].Share = 1000, 1000
-	if n := len(node.asked()); n != mostShares {
+	node.GPUs[0].Share, node.GPUs[1].Share = 1000, 1000
+	if n := len(node.requests()); n != maxSharingJobs {
 		t.Errorf("%d Jobs for cards with a thousand places each", n)
 	}
 }
@@ -295,14 +295,14 @@ func TestCannotCompute(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, node, logsOf("w2", c.log), c.want) })
 	}
-	shared := Node{Name: "w2", Cards: []Card{{UUID: "GPU-w2-0", Name: "Tesla T4", Share: 2}}}
+	shared := Node{Name: "w2", GPUs: []GPU{{UUID: "GPU-w2-0", Name: "Tesla T4", Share: 2}}}
 	full := did(1, "Failed to allocate device vector A (error code out of memory)!")
 	expect(t, shared, logsOf("w2", did(1, notReady), did(1, notReady)), card+`ended with status 1: "`+notReady+`"`)
 	for _, c := range []struct{ first, want string }{
 		{saw("GPU-w2-0"), "smi-w2-0, smi-w2-1"},
 		{full, "smi-w2-0, smi-w2-1, not computed: its memory is all taken"},
 	} {
-		if table, err := Judge([]Node{shared}, logsOf("w2", c.first, full)); err != nil || table.Rows[0].By() != c.want {
+		if table, err := CheckProof([]Node{shared}, logsOf("w2", c.first, full)); err != nil || table.Rows[0].By() != c.want {
 			t.Errorf("%+v, %v, want %s", table, err, c.want)
 		}
 	}
@@ -310,7 +310,7 @@ func TestCannotCompute(t *testing.T) {
 
 // TestInstances has a card that is cut into two instances, and a whole one.
 func TestInstances(t *testing.T) {
-	node := Node{Name: "w1", Cards: []Card{
+	node := Node{Name: "w1", GPUs: []GPU{
 		{UUID: "MIG-a", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},
 		{UUID: "MIG-b", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},
 		{UUID: "GPU-1", Name: "A100", Resource: "nvidia.com/gpu"},
@@ -322,15 +322,15 @@ func TestInstances(t *testing.T) {
 		}
 		return log + "kgpu-status 0\nkgpu-device /dev/nvidia0\n" + computed + "kgpu-end\n"
 	}
-	if table, err := Judge([]Node{node}, logsOf("w1", instance("MIG-b"), instance("MIG-a"), saw("GPU-1"))); err != nil || len(table.Rows) != 3 {
+	if table, err := CheckProof([]Node{node}, logsOf("w1", instance("MIG-b"), instance("MIG-a"), saw("GPU-1"))); err != nil || len(table.Rows) != 3 {
 		t.Errorf("%v, %v", table, err)
 	}
 	expect(t, node, logsOf("w1", instance("MIG-a", "MIG-b"), instance("MIG-a"), saw("GPU-1")),
 		"SMOKE_CARD_LEAKED Job smi-w1-0 asked for one card and sees 2: MIG-a, MIG-b",
 		"SMOKE_CARD_TWICE the card MIG-a (A100 MIG 1g.5gb) is seen by the Jobs smi-w1-0, smi-w1-1")
 	// Whole cards are given out, cut or not.
-	whole := Node{Name: "w1", Cards: []Card{{UUID: "GPU-0", Name: "A100"}}}
-	if _, err := Judge([]Node{whole}, logsOf("w1", instance("MIG-a", "MIG-b"))); err != nil {
+	whole := Node{Name: "w1", GPUs: []GPU{{UUID: "GPU-0", Name: "A100"}}}
+	if _, err := CheckProof([]Node{whole}, logsOf("w1", instance("MIG-a", "MIG-b"))); err != nil {
 		t.Error(err)
 	}
 }
@@ -338,7 +338,7 @@ func TestInstances(t *testing.T) {
 // expect wants these violations, each its reason and detail.
 func expect(t *testing.T, node Node, logs string, want ...string) {
 	t.Helper()
-	_, err := Judge([]Node{node}, logs)
+	_, err := CheckProof([]Node{node}, logs)
 	var got []string
 	for _, e := range reason.All(err) {
 		got = append(got, string(e.ID)+" "+e.Detail)

@@ -12,30 +12,30 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Judge compares the logs of the Jobs, a line "job<tab>line" each, with the GPUs that the hosts list. Each GPU must be
+// CheckProof compares the logs of the Jobs, a line "job<tab>line" each, with the GPUs that the hosts list. Each GPU must be
 // seen by exactly one Job, or as many as share it, on its own node, and must compute there. A Job that requested none
 // must see none. GPUs held by pods outside of the proof are no violation: as many may stay unseen as Jobs got none
 // because of such pods. Every violation is a *reason.Error, and the table is nil if there is any.
-func Judge(nodes []Node, logs string) (*Table, error) {
-	j := &judge{seen: readLogs(logs), home: map[string]string{}, jobs: map[string][]string{}, held: map[string]*holding{}, idle: map[string]bool{}, full: map[string]int{}}
+func CheckProof(nodes []Node, logs string) (*Table, error) {
+	j := &proofCheck{logs: readLogs(logs), nodeOf: map[string]string{}, jobs: map[string][]string{}, heldBy: map[string]*heldGPUs{}, idle: map[string]bool{}, full: map[string]int{}}
 	for _, n := range nodes {
-		for _, c := range n.Cards {
-			j.home[c.UUID] = n.Name
+		for _, c := range n.GPUs {
+			j.nodeOf[c.UUID] = n.Name
 		}
 	}
 	for _, n := range nodes {
-		if len(n.Cards) == 0 {
+		if len(n.GPUs) == 0 {
 			continue
 		}
-		for i := range n.asked() {
-			j.cardJob(n, n.cardJob(i))
+		for i := range n.requests() {
+			j.checkGPUJob(n, n.gpuJob(i))
 		}
-		nvidia, plain := n.freeJobs()
-		j.freeJob(n, nvidia, "of the RuntimeClass nvidia")
-		j.freeJob(n, plain, "of the default runtime")
+		nvidia, plain := n.plainJobs()
+		j.checkPlainJob(n, nvidia, "of the RuntimeClass nvidia")
+		j.checkPlainJob(n, plain, "of the default runtime")
 	}
-	table := j.cover(nodes)
-	for _, job := range slices.Sorted(maps.Keys(j.seen)) {
+	table := j.makeTable(nodes)
+	for _, job := range slices.Sorted(maps.Keys(j.logs)) {
 		j.errs = append(j.errs, fmt.Errorf("a log of %q, which is no Job of this proof", job))
 	}
 	if len(j.errs) > 0 {
@@ -44,36 +44,36 @@ func Judge(nodes []Node, logs string) (*Table, error) {
 	return table, nil
 }
 
-type judge struct {
-	seen map[string]*sight   // by Job; those that were checked are removed
-	home map[string]string   // UUID → node whose host lists it
-	jobs map[string][]string // UUID → Jobs that requested a GPU and see this one
-	held map[string]*holding // by node
-	idle map[string]bool     // UUID → it does not compute
-	full map[string]int      // UUID → number of Jobs that found no free memory on it
-	errs []error
+type proofCheck struct {
+	logs   map[string]*jobLog   // by Job; those that were checked are removed
+	nodeOf map[string]string    // UUID → node whose host lists it
+	jobs   map[string][]string  // UUID → Jobs that requested a GPU and see this one
+	heldBy map[string]*heldGPUs // by node
+	idle   map[string]bool      // UUID → it does not compute
+	full   map[string]int       // UUID → number of Jobs that found no free memory on it
+	errs   []error
 }
 
-// holding is the GPUs of a node that other pods hold.
-type holding struct {
-	cards int // number of Jobs that got no GPU
+// heldGPUs is the GPUs of a node that other pods hold.
+type heldGPUs struct {
+	count int // number of Jobs that got no GPU
 	pods  []string
 }
 
-func (j *judge) violation(id reason.ID, node Node, format string, args ...any) {
+func (j *proofCheck) violation(id reason.ID, node Node, format string, args ...any) {
 	j.errs = append(j.errs, &reason.Error{ID: id, Host: node.Name, Doing: "proving the cards", Detail: fmt.Sprintf(format, args...)})
 }
 
-// take returns what a Job saw; nil, with a violation, if its log is incomplete.
-func (j *judge) take(n Node, job string) *sight {
-	s := j.seen[job]
-	delete(j.seen, job)
+// takeLog returns what a Job saw; nil, with a violation, if its log is incomplete.
+func (j *proofCheck) takeLog(n Node, job string) *jobLog {
+	s := j.logs[job]
+	delete(j.logs, job)
 	switch {
 	case s == nil:
 		j.violation(reason.SmokeFailed, n, "Job %s printed nothing", job)
 		return nil
-	case !s.whole:
-		j.violation(reason.SmokeFailed, n, "the log of Job %s has no end; its last line: %s", job, quote(s.last))
+	case !s.complete:
+		j.violation(reason.SmokeFailed, n, "the log of Job %s has no end; its last line: %s", job, quote(s.lastLine))
 		return nil
 	case s.status == timedOut, s.status == killed:
 		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s did not answer within a minute", job)
@@ -82,27 +82,27 @@ func (j *judge) take(n Node, job string) *sight {
 	return s
 }
 
-// cardJob checks a Job that requested one GPU.
-func (j *judge) cardJob(n Node, job string) {
-	if s := j.seen[job]; s != nil && len(s.held) > 0 {
-		delete(j.seen, job)
-		h := j.held[n.Name]
+// checkGPUJob checks a Job that requested one GPU.
+func (j *proofCheck) checkGPUJob(n Node, job string) {
+	if s := j.logs[job]; s != nil && len(s.holders) > 0 {
+		delete(j.logs, job)
+		h := j.heldBy[n.Name]
 		if h == nil {
-			h = &holding{}
-			j.held[n.Name] = h
+			h = &heldGPUs{}
+			j.heldBy[n.Name] = h
 		}
-		h.cards++
-		h.pods = s.held // the same for all Jobs of a node
+		h.count++
+		h.pods = s.holders // the same for all Jobs of a node
 		return
 	}
-	s := j.take(n, job)
+	s := j.takeLog(n, job)
 	if s == nil {
 		return
 	}
 	if s.status != 0 {
-		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s ended with status %d: %s", job, s.status, quote(s.words))
+		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s ended with status %d: %s", job, s.status, quote(s.tellingLine))
 	} else if len(s.all()) == 0 {
-		j.violation(reason.SmokeFailed, n, "Job %s asked for a card and sees none: %s", job, quote(s.words))
+		j.violation(reason.SmokeFailed, n, "Job %s asked for a card and sees none: %s", job, quote(s.tellingLine))
 	}
 	given := j.given(s)
 	found := given
@@ -113,7 +113,7 @@ func (j *judge) cardJob(n Node, job string) {
 		j.violation(reason.SmokeCardLeaked, n, "Job %s asked for one card and sees %d: %s", job, len(found), list(found))
 	}
 	for _, uuid := range given {
-		switch home, known := j.home[uuid]; {
+		switch home, known := j.nodeOf[uuid]; {
 		case !known:
 			j.violation(reason.SmokeFailed, n, "Job %s sees the card %s, which no host lists", job, shorten(uuid))
 		case home != n.Name:
@@ -128,11 +128,11 @@ func (j *judge) cardJob(n Node, job string) {
 
 // compute checks what the sample program did on a GPU. A Job that shares it with pods that use all of its memory cannot
 // run it.
-func (j *judge) compute(n Node, job string, s *sight, uuid string) {
-	i := slices.IndexFunc(n.Cards, func(c Card) bool { return c.UUID == uuid })
-	name, did := "of another node", fmt.Sprintf("ended with status %d: %s", s.sample, quote(s.said))
+func (j *proofCheck) compute(n Node, job string, s *jobLog, uuid string) {
+	i := slices.IndexFunc(n.GPUs, func(c GPU) bool { return c.UUID == uuid })
+	name, did := "of another node", fmt.Sprintf("ended with status %d: %s", s.sample, quote(s.sampleLine))
 	if i >= 0 {
-		name = n.Cards[i].Name
+		name = n.GPUs[i].Name
 	}
 	if s.sample == timedOut || s.sample == killed {
 		did = "did not end within a minute"
@@ -140,8 +140,8 @@ func (j *judge) compute(n Node, job string, s *sight, uuid string) {
 	switch {
 	case s.sample == 0 && s.passed, j.idle[uuid]:
 	case s.sample < 0, notRun <= s.sample && s.sample <= notThere:
-		j.violation(reason.SmokeFailed, n, "Job %s could not run its program that computes: %s", job, quote(s.said))
-	case i >= 0 && n.Cards[i].Share > 1 && strings.Contains(s.said, "out of memory"):
+		j.violation(reason.SmokeFailed, n, "Job %s could not run its program that computes: %s", job, quote(s.sampleLine))
+	case i >= 0 && n.GPUs[i].Share > 1 && strings.Contains(s.sampleLine, "out of memory"):
 		j.full[uuid]++
 	default:
 		j.idle[uuid] = true
@@ -150,16 +150,16 @@ func (j *judge) compute(n Node, job string, s *sight, uuid string) {
 }
 
 // given returns what a Job was given of what it sees: MIG instances if pods get instances, else whole GPUs.
-func (j *judge) given(s *sight) []string {
-	if slices.ContainsFunc(s.instances, func(uuid string) bool { return j.home[uuid] != "" }) {
+func (j *proofCheck) given(s *jobLog) []string {
+	if slices.ContainsFunc(s.instances, func(uuid string) bool { return j.nodeOf[uuid] != "" }) {
 		return slices.Concat(s.instances, s.cards)
 	}
-	return slices.Concat(s.cut, s.cards)
+	return slices.Concat(s.migCards, s.cards)
 }
 
-// freeJob checks a Job that requested no GPU.
-func (j *judge) freeJob(n Node, job, runtime string) {
-	s := j.take(n, job)
+// checkPlainJob checks a Job that requested no GPU.
+func (j *proofCheck) checkPlainJob(n Node, job, runtime string) {
+	s := j.takeLog(n, job)
 	if s == nil {
 		return
 	}
@@ -168,25 +168,25 @@ func (j *judge) freeJob(n Node, job, runtime string) {
 	}
 }
 
-// cover makes the table, and finds GPUs that no Job saw, or fewer or more than share it.
-func (j *judge) cover(nodes []Node) *Table {
+// makeTable makes the table, and finds GPUs that no Job saw, or fewer or more than share it.
+func (j *proofCheck) makeTable(nodes []Node) *Table {
 	table := &Table{}
 	for _, n := range nodes {
-		held := j.held[n.Name]
+		held := j.heldBy[n.Name]
 		unseen := 0
-		for _, c := range n.Cards {
-			least, _ := n.sights(c)
+		for _, c := range n.GPUs {
+			least, _ := n.expectedJobs(c)
 			unseen += max(0, least-len(j.jobs[c.UUID]))
 		}
-		for _, c := range n.Cards {
+		for _, c := range n.GPUs {
 			jobs := j.jobs[c.UUID]
-			least, most := n.sights(c)
+			least, most := n.expectedJobs(c)
 			row, names := Row{Node: n.Name, Card: c.Name, UUID: c.UUID}, strings.Join(jobs, ", ")
 			if full := j.full[c.UUID]; full > 0 && full == len(jobs) {
 				names += ", not computed: its memory is all taken"
 			}
 			switch {
-			case len(jobs) >= least && len(jobs) <= most, held != nil && held.cards >= unseen && 0 < len(jobs) && len(jobs) < least:
+			case len(jobs) >= least && len(jobs) <= most, held != nil && held.count >= unseen && 0 < len(jobs) && len(jobs) < least:
 				row.Job = names
 			case len(jobs) > most:
 				j.violation(reason.SmokeCardTwice, n, "the card %s (%s) is seen by the Jobs %s", c.UUID, c.Name, names)
@@ -194,10 +194,10 @@ func (j *judge) cover(nodes []Node) *Table {
 				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s)", c.UUID, c.Name)
 			case held == nil:
 				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, least, names)
-			case held.cards < unseen:
-				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s): the node has %s unseen, and %s can have %d of them", c.UUID, c.Name, plural.Of(unseen, "card"), list(held.pods), held.cards)
+			case held.count < unseen:
+				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s): the node has %s unseen, and %s can have %d of them", c.UUID, c.Name, plural.Of(unseen, "card"), list(held.pods), held.count)
 			default:
-				row.Held = slices.Clone(held.pods)
+				row.Holders = slices.Clone(held.pods)
 			}
 			if row.By() != "" {
 				table.Rows = append(table.Rows, row)
