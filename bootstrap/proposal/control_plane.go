@@ -17,7 +17,7 @@ func chooseControlPlane(in []*candidate) *candidate {
 	slices.SortStableFunc(order, func(a, b *candidate) int {
 		return cmp.Or(
 			-compareBool(a.Facts.ControlPlane != nil, b.Facts.ControlPlane != nil),
-			-compareBool(large(a), large(b)),
+			-compareBool(largeEnough(a), largeEnough(b)),
 			cmp.Compare(len(a.Facts.NVIDIA.Cards), len(b.Facts.NVIDIA.Cards)),
 			-cmp.Compare(memory(a), memory(b)),
 		)
@@ -27,7 +27,7 @@ func chooseControlPlane(in []*candidate) *candidate {
 	return best
 }
 
-func large(c *candidate) bool { return preflight.BigEnough(inventory.ControlPlane, c.Facts) }
+func largeEnough(c *candidate) bool { return preflight.BigEnough(inventory.ControlPlane, c.Facts) }
 
 // memory is in GiB, because firmware takes different amounts from the same modules.
 func memory(c *candidate) int64 { return GiB(c.Facts.MemoryKiB) }
@@ -50,12 +50,12 @@ func why(best *candidate, in []*candidate) string {
 	case best.Facts.ControlPlane != nil:
 		return "it is one already"
 	}
-	rivals := like(in, best, large)
+	rivals := sameAs(in, best, largeEnough)
 	small := ""
 	if len(rivals) < len(in) {
 		small = " (others are too small for it)"
 	}
-	fewest := like(rivals, best, func(c *candidate) int { return len(c.Facts.NVIDIA.Cards) })
+	fewest := sameAs(rivals, best, func(c *candidate) int { return len(c.Facts.NVIDIA.Cards) })
 	among := "without cards"
 	if len(best.Facts.NVIDIA.Cards) > 0 {
 		among = "with the fewest cards"
@@ -65,13 +65,13 @@ func why(best *candidate, in []*candidate) string {
 		return "it is the only host that is large enough for it"
 	case len(fewest) == 1:
 		return "it is the only host " + among + small
-	case len(like(fewest, best, memory)) == 1:
+	case len(sameAs(fewest, best, memory)) == 1:
 		return "it has the most memory of the hosts " + among + small
 	}
 	return "it was named first of the hosts " + among + " that have the most memory" + small
 }
 
-// like returns the hosts with the same value of what as one of them.
-func like[T comparable](in []*candidate, one *candidate, what func(*candidate) T) []*candidate {
+// sameAs returns the hosts with the same value of what as one of them.
+func sameAs[T comparable](in []*candidate, one *candidate, what func(*candidate) T) []*candidate {
 	return slices.DeleteFunc(slices.Clone(in), func(c *candidate) bool { return what(c) != what(one) })
 }

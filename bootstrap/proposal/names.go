@@ -31,7 +31,7 @@ func giveNames(in []*candidate) {
 			continue
 		}
 		own := ownName(c)
-		base := tidy(own)
+		base := validName(own)
 		c.nameNote = fmt.Sprintf("The machine calls itself %q, which cannot be the name of a node: this one was made up.", printable.Short(own, 80))
 		if ValidName(own) {
 			c.nameNote = fmt.Sprintf("Other hosts call themselves %s, too: the number was added.", own)
@@ -59,8 +59,8 @@ func ownName(c *candidate) string {
 // ValidName reports whether kgpu writes the name into an inventory: it must be valid for a node and for its label.
 func ValidName(name string) bool { return len(name) <= maxName && machine.ValidNodeName(name) }
 
-// tidy turns a host name into a valid node name, "node" if nothing of it is valid. It leaves room for a number.
-func tidy(name string) string {
+// validName turns a host name into a valid node name, "node" if nothing of it is valid. It leaves room for a number.
+func validName(name string) string {
 	name = unfit.ReplaceAllString(name, "-")
 	if len(name) > maxName-5 {
 		name = name[:maxName-5]

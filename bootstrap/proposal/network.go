@@ -45,15 +45,15 @@ func reachedPrivately(c *candidate) bool {
 func networks(f *facts.Host) []netip.Prefix {
 	var out []netip.Prefix
 	for _, a := range f.Addresses {
-		if own(f, a) && a.Prefix.Addr().IsPrivate() && a.Prefix.Bits() < 32 {
+		if isOwn(f, a) && a.Prefix.Addr().IsPrivate() && a.Prefix.Bits() < 32 {
 			out = append(out, a.Prefix.Masked())
 		}
 	}
 	return out
 }
 
-// own reports whether an address is the machine's, not that of a container bridge or a pod network.
-func own(f *facts.Host, a facts.Address) bool {
+// isOwn reports whether an address is the machine's, not that of a container bridge or a pod network.
+func isOwn(f *facts.Host, a facts.Address) bool {
 	if !a.Prefix.Addr().Is4() || a.Prefix.Addr().IsLoopback() || slices.Contains(f.PodLinks, a.Interface) {
 		return false
 	}
@@ -67,7 +67,7 @@ func own(f *facts.Host, a facts.Address) bool {
 
 func addressIn(f *facts.Host, network netip.Prefix) netip.Addr {
 	for _, a := range f.Addresses {
-		if own(f, a) && a.Prefix.Masked() == network {
+		if isOwn(f, a) && a.Prefix.Masked() == network {
 			return a.Prefix.Addr()
 		}
 	}
@@ -88,7 +88,7 @@ const nodeBits = 24
 func chooseRanges(in []*candidate) (pods, services netip.Prefix, note string) {
 	var used []netip.Prefix
 	for _, c := range in {
-		used = append(used, uses(c)...)
+		used = append(used, usedNetworks(c)...)
 	}
 	free := func(ranges []string, most int) netip.Prefix {
 		for _, text := range ranges {
@@ -116,9 +116,9 @@ func chooseRanges(in []*candidate) (pods, services netip.Prefix, note string) {
 	return pods, services, note
 }
 
-// uses returns the networks that a host uses. An existing node's routes include the cluster's own ranges, so they do
+// usedNetworks returns the networks that a host uses. An existing node's routes include the cluster's own ranges, so they do
 // not count.
-func uses(c *candidate) []netip.Prefix {
+func usedNetworks(c *candidate) []netip.Prefix {
 	var out []netip.Prefix
 	if a, err := netip.ParseAddr(c.Address); err == nil && a.Is4() {
 		out = append(out, netip.PrefixFrom(a, 32))

@@ -15,12 +15,12 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Seen is a host that kgpu init connected to, or tried to.
-type Seen struct {
+// Observed is a host that kgpu init connected to, or tried to.
+type Observed struct {
 	inventory.Target
-	Facts *facts.Host   // nil if it was not reached; Left says why
-	Skew  time.Duration // of the host's clock
-	Left  *reason.Error // why the host is excluded from the cluster; nil if it is not
+	Facts    *facts.Host   // nil if it was not reached; Left says why
+	Skew     time.Duration // of the host's clock
+	Excluded *reason.Error // why the host is excluded from the cluster; nil if it is not
 
 	HostKey     string // to pin, as in authorized_keys; empty if known_hosts has it
 	HostKeyNote string // how the key was verified
@@ -41,24 +41,24 @@ type Proposal struct {
 	Text      []byte
 	Inventory *inventory.Inventory
 	Machines  []preflight.Machine // the hosts of the inventory
-	Left      []*reason.Error     // the excluded hosts, which are comments in the file
+	Excluded  []*reason.Error     // the excluded hosts, which are comments in the file
 	Problems  []*reason.Error     // preflight's findings, which are comments in the file too
 }
 
 // Make proposes an inventory. At least one host must not be excluded. The error says that the draft is no valid
 // inventory.
-func Make(seen []Seen, o Options) (*Proposal, error) {
-	all, ssh := hoisted(unlike(seen), o.SSH)
+func Make(seen []Observed, o Options) (*Proposal, error) {
+	all, ssh := commonSSH(withoutDuplicates(seen), o.SSH)
 	p := &Proposal{}
 	var in []*candidate
 	var left []inventory.DraftHost
 	for _, s := range all {
-		if s.Left == nil {
-			in = append(in, &candidate{Seen: s})
+		if s.Excluded == nil {
+			in = append(in, &candidate{Observed: s})
 			continue
 		}
-		p.Left = append(p.Left, s.Left)
-		left = append(left, leftOut(s))
+		p.Excluded = append(p.Excluded, s.Excluded)
+		left = append(left, excludedEntry(s))
 	}
 	plane := chooseControlPlane(in)
 	in = first(in, plane)
@@ -112,12 +112,12 @@ func head(n int) []string {
 	}
 }
 
-// hoisted moves SSH settings that all hosts share to the section for all hosts.
-func hoisted(seen []Seen, ssh inventory.DraftSSH) ([]Seen, inventory.DraftSSH) {
+// commonSSH moves SSH settings that all hosts share to the section for all hosts.
+func commonSSH(seen []Observed, ssh inventory.DraftSSH) ([]Observed, inventory.DraftSSH) {
 	if ssh.User == "" {
-		ssh.User = common(seen, func(s Seen) string { return s.User })
+		ssh.User = commonValue(seen, func(s Observed) string { return s.User })
 	}
-	ssh.Port = common(seen, func(s Seen) int { return s.Port })
+	ssh.Port = commonValue(seen, func(s Observed) int { return s.Port })
 	for i := range seen {
 		if seen[i].User == ssh.User {
 			seen[i].User = ""
@@ -129,8 +129,8 @@ func hoisted(seen []Seen, ssh inventory.DraftSSH) ([]Seen, inventory.DraftSSH) {
 	return seen, ssh
 }
 
-// common is the value that all have; zero if they differ.
-func common[T comparable](seen []Seen, of func(Seen) T) T {
+// commonValue is the value that all have; zero if they differ.
+func commonValue[T comparable](seen []Observed, of func(Observed) T) T {
 	for _, s := range seen {
 		if of(s) != of(seen[0]) {
 			var none T
@@ -142,7 +142,7 @@ func common[T comparable](seen []Seen, of func(Seen) T) T {
 
 // candidate is a host that will be in the cluster, and what was decided about it.
 type candidate struct {
-	Seen
+	Observed
 	name, nameNote string
 	private        netip.Addr // its private address, if it was reached by another one
 	privateNote    string
@@ -195,11 +195,11 @@ func (c *candidate) workload(alone bool) []string {
 	}
 }
 
-// leftOut is the entry of an excluded host, which is a comment.
-func leftOut(s Seen) inventory.DraftHost {
+// excludedEntry is the entry of an excluded host, which is a comment.
+func excludedEntry(s Observed) inventory.DraftHost {
 	return inventory.DraftHost{
 		Address: s.Address, Role: inventory.Worker, User: s.User, Port: s.Port, Left: true,
-		Notes: []string{"Left out: " + bare(s.Left), "  → " + s.Left.AdviceLine()},
+		Notes: []string{"Left out: " + withoutHost(s.Excluded), "  → " + s.Excluded.AdviceLine()},
 	}
 }
 
@@ -215,14 +215,14 @@ func warnings(host string, problems []*reason.Error) []string {
 		if advice == last {
 			out = out[:len(out)-1]
 		}
-		out = append(out, "WARNING: "+bare(e), advice)
+		out = append(out, "WARNING: "+withoutHost(e), advice)
 		last = advice
 	}
 	return out
 }
 
-// bare is an error's text without its host, which stands beside it.
-func bare(e *reason.Error) string {
+// withoutHost is an error's text without its host, which stands beside it.
+func withoutHost(e *reason.Error) string {
 	without := *e
 	without.Host = ""
 	if without.Doing == preflight.Doing {
