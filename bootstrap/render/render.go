@@ -26,7 +26,7 @@ const tokenStep = "cluster/token"
 // and README.md. The same plan gives the same files. They have no secrets except passwords in the inventory's proxy and
 // repository URLs, in files with mode 0600.
 func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, error) {
-	all := turns(inv, g)
+	all := hostScripts(inv, g)
 	out := map[string]graph.File{}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
@@ -34,7 +34,7 @@ func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, err
 		}
 	}
 	for i, t := range all {
-		out[path.Join(t.host, t.name+".next")] = text(next(all, i))
+		out[path.Join(t.host, t.name+".next")] = text(nextAction(all, i))
 		dir := path.Join(t.host, "kgpu")
 		for name, content := range runner.BatchFiles(scripts.Lib(), cmp.Or(inv.Timeouts.Lock, inventory.DefaultTimeouts().Lock)) {
 			out[path.Join(dir, name)] = graph.File{Mode: 0o600, Content: content}
@@ -45,7 +45,7 @@ func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, err
 }
 
 // write adds the files of a turn to out.
-func (t *turn) write(out map[string]graph.File) error {
+func (t *hostScript) write(out map[string]graph.File) error {
 	var list []string
 	for _, s := range t.steps {
 		if err := s.write(out, path.Join(t.host, s.folder)); err != nil {
@@ -81,13 +81,13 @@ func (s *step) write(out map[string]graph.File, dir string) error {
 		}
 		for _, name := range credentials {
 			for _, value := range input.Values {
-				if strings.Contains(value, "@"+name+"@") && !slices.Contains(s.late, name) {
-					s.late = append(s.late, name)
+				if strings.Contains(value, "@"+name+"@") && !slices.Contains(s.placeholders, name) {
+					s.placeholders = append(s.placeholders, name)
 				}
 			}
 		}
-		if len(s.late) > 0 {
-			out[path.Join(dir, "late")] = text(strings.Join(s.late, "\n") + "\n")
+		if len(s.placeholders) > 0 {
+			out[path.Join(dir, "late")] = text(strings.Join(s.placeholders, "\n") + "\n")
 		}
 	}
 	for name, content := range runner.StepFiles(s.ID, s.Timeout, script, input.Values) {

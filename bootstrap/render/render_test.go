@@ -101,7 +101,7 @@ func TestOrderOfSeveralControlPlanes(t *testing.T) {
 	joins.Needs = []graph.Ref{init.Ref}
 	last := &graph.Step{Ref: graph.Ref{Host: "cp1", ID: "ready"}, Needs: []graph.Ref{joins.Ref}}
 	var order []string
-	for _, turn := range turns(inv, &graph.Graph{Steps: []*graph.Step{{Ref: graph.Ref{Host: "w2", ID: "os"}}, init, joins, last}}) {
+	for _, turn := range hostScripts(inv, &graph.Graph{Steps: []*graph.Step{{Ref: graph.Ref{Host: "w2", ID: "os"}}, init, joins, last}}) {
 		order = append(order, turn.host+" "+turn.name)
 	}
 	if got, want := strings.Join(order, ", "), "cp1 init-master, cp2 init-master, w2 init-worker, cp1 init-master-2"; got != want {
@@ -113,7 +113,7 @@ func TestOrderOfSeveralControlPlanes(t *testing.T) {
 func TestOrder(t *testing.T) {
 	_, g := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1), facts.Card{Address: "0000:17:00.0", ID: "20b0"})
 	inv, _ := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1))
-	all := turns(inv, g)
+	all := hostScripts(inv, g)
 	var order []string
 	done := map[graph.Ref]bool{}
 	for _, s := range byHand(g) {

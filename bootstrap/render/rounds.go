@@ -11,8 +11,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// turn is the steps that a host can do without waiting for other hosts: one script that a person runs.
-type turn struct {
+// hostScript is the steps that a host can do without waiting for other hosts: one script that a person runs.
+type hostScript struct {
 	host  string
 	name  string // of the script, without .sh
 	round int
@@ -22,8 +22,8 @@ type turn struct {
 // step is a step of the plan with its folder below the host's.
 type step struct {
 	*graph.Step
-	folder string
-	late   []string // names of the credentials that its values have placeholders for
+	folder       string
+	placeholders []string // names of the credentials that its values have placeholders for
 }
 
 // These are the names of the first scripts; later ones have a number appended.
@@ -32,9 +32,9 @@ const (
 	worker = "init-worker"
 )
 
-// turns divides a plan into turns, each after those it needs. In each round the control planes come first, and
+// hostScripts divides a plan into turns, each after those it needs. In each round the control planes come first, and
 // otherwise the inventory's order is kept.
-func turns(inv *inventory.Inventory, g *graph.Graph) []*turn {
+func hostScripts(inv *inventory.Inventory, g *graph.Graph) []*hostScript {
 	planes := inv.ControlPlanes()
 	workers := slices.DeleteFunc(slices.Clone(inv.Hosts), inventory.Host.IsControlPlane)
 	order := map[string]int{}
@@ -42,7 +42,7 @@ func turns(inv *inventory.Inventory, g *graph.Graph) []*turn {
 		order[h.ID()] = i
 	}
 	round := map[graph.Ref]int{}
-	var all []*turn
+	var all []*hostScript
 	for _, s := range byHand(g) {
 		r := 1
 		for _, need := range s.Needs {
@@ -53,13 +53,13 @@ func turns(inv *inventory.Inventory, g *graph.Graph) []*turn {
 			r = max(r, at)
 		}
 		round[s.Ref] = r
-		i := slices.IndexFunc(all, func(t *turn) bool { return t.host == s.Host && t.round == r })
+		i := slices.IndexFunc(all, func(t *hostScript) bool { return t.host == s.Host && t.round == r })
 		if i < 0 {
-			i, all = len(all), append(all, &turn{host: s.Host, round: r})
+			i, all = len(all), append(all, &hostScript{host: s.Host, round: r})
 		}
 		all[i].steps = append(all[i].steps, &step{Step: s})
 	}
-	slices.SortStableFunc(all, func(a, b *turn) int {
+	slices.SortStableFunc(all, func(a, b *hostScript) int {
 		if a.round != b.round {
 			return a.round - b.round
 		}

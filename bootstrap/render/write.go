@@ -24,13 +24,13 @@ const marker = ".kgpu-render"
 // way, or the folder has files but no marker, nothing is written, and the error has the reason RENDER_FOLDER_TAKEN.
 func Write(dir string, files map[string]graph.File) (err error) {
 	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOTDIR) {
-		return taken(dir + " is, or is below, a file")
+		return folderTaken(dir + " is, or is below, a file")
 	} else if err != nil {
-		return taken(err.Error())
+		return folderTaken(err.Error())
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return taken(err.Error())
+		return folderTaken(err.Error())
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	old, err := written(root, dir)
@@ -41,7 +41,7 @@ func Write(dir string, files map[string]graph.File) (err error) {
 	for _, name := range names {
 		_, err := root.Lstat(name)
 		if err == nil && !slices.Contains(old, name) {
-			return taken(fmt.Sprintf("%s is there, and kgpu did not write it", filepath.Join(dir, name)))
+			return folderTaken(fmt.Sprintf("%s is there, and kgpu did not write it", filepath.Join(dir, name)))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -67,7 +67,7 @@ func Write(dir string, files map[string]graph.File) (err error) {
 	return mark(root, names)
 }
 
-func taken(detail string) error {
+func folderTaken(detail string) error {
 	return &reason.Error{ID: reason.RenderFolderTaken, Doing: "rendering", Detail: detail}
 }
 
@@ -82,7 +82,7 @@ func written(root *os.Root, dir string) ([]string, error) {
 	}
 	there, err := fs.ReadDir(root.FS(), ".")
 	if err == nil && len(there) > 0 {
-		err = taken(fmt.Sprintf("%s has files that kgpu did not write, such as %s", dir, there[0].Name()))
+		err = folderTaken(fmt.Sprintf("%s has files that kgpu did not write, such as %s", dir, there[0].Name()))
 	}
 	return nil, err
 }
