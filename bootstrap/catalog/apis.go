@@ -52,7 +52,7 @@ const (
 	dnsFolderSince       = 21 // cmd/kubeadm/app/images: CoreDNS is coredns/coredns
 	cgroupV2Since        = 19 // pkg/kubelet/cm: IsCgroup2UnifiedMode
 	cdiDevicesSince      = 29 // DevicePluginCDIDevices is on
-	dockerOfTodaySince   = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
+	dockerSplitSince     = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
 )
 
 // ContainerdTwoSince is the first minor whose kubelet refuses a containerd before 2: it asks the runtime for its cgroup
@@ -146,15 +146,15 @@ func (m Minor) PauseImage(registry string) string {
 	return registry + "/" + name + ":" + m.Pause()
 }
 
-// DockerTried is the newest docker that the minor's own checks know; empty if any of Docker's repository will do.
+// NewestDocker is the newest docker that the minor's own checks know; empty if any of Docker's repository will do.
 // Source: Version and latestValidatedDockerVersion in test/e2e_node/system (from 1.12 cmd/kubeadm/app/util/system).
-func (m Minor) DockerTried() string {
+func (m Minor) NewestDocker() string {
 	switch {
 	case m.Number < 8:
 		return "1.12"
 	case m.Number < 12:
 		return "17.03"
-	case m.Number < dockerOfTodaySince:
+	case m.Number < dockerSplitSince:
 		return "18.06"
 	}
 	return ""
@@ -164,7 +164,7 @@ func (m Minor) DockerTried() string {
 // January 2017; docker-ce-cli and containerd.io are separate since 18.09.
 // Source: docs.docker.com/engine/release-notes of 17.03 and 18.09.
 func (m Minor) DockerPackages() [][]string {
-	if m.DockerTried() != "" {
+	if m.NewestDocker() != "" {
 		return [][]string{{"docker-engine"}, {"docker-ce"}, {"docker.io"}}
 	}
 	return [][]string{{"docker-ce", "docker-ce-cli", "containerd.io"}, {"docker.io", "docker-cli"}, {"docker.io"}}

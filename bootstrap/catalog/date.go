@@ -5,12 +5,12 @@ import "time"
 // AsOf is the day when the tables of this package were last compared with their sources, at midnight UTC.
 var AsOf = day("2026-11-25")
 
-// keeps is for how many months the catalog is considered current. Meanwhile driver branches and minors reach their end,
+// maxAgeMonths is for how many months the catalog is considered current. Meanwhile driver branches and minors reach their end,
 // keys expire, and images are deleted.
-const keeps = 6
+const maxAgeMonths = 6
 
 // Aged reports whether the catalog is older than that.
-func Aged(now time.Time) bool { return now.After(AsOf.AddDate(0, keeps, 0)) }
+func Aged(now time.Time) bool { return now.After(AsOf.AddDate(0, maxAgeMonths, 0)) }
 
 func day(s string) time.Time {
 	t, err := time.Parse(time.DateOnly, s)

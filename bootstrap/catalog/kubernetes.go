@@ -69,8 +69,8 @@ var minors = map[int]Minor{
 	37: {37, 2, day("2027-10-28"), "v1beta4"},
 }
 
-// proven are the patches, by minor, of which kgpu's lab had made clusters at AsOf.
-var proven = map[int]int{23: 17, 35: 4, 36: 3}
+// tested are the patches, by minor, of which kgpu's lab had made clusters at AsOf.
+var tested = map[int]int{23: 17, 35: 4, 36: 3}
 
 const (
 	oldestMinor = 6
@@ -88,9 +88,9 @@ func Kubernetes(minor int) (Minor, bool) {
 // Version is the minor's patch release in the catalog.
 func (m Minor) Version() Version { return Version{1, m.Number, m.Patch} }
 
-// Proven is the patch release that was tested with kgpu at AsOf; false if none was.
-func (m Minor) Proven() (Version, bool) {
-	patch, ok := proven[m.Number]
+// Tested is the patch release that was tested with kgpu at AsOf; false if none was.
+func (m Minor) Tested() (Version, bool) {
+	patch, ok := tested[m.Number]
 	return Version{1, m.Number, patch}, ok
 }
 

@@ -92,7 +92,7 @@ func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers
 	settled := *inv
 	settled.Kubernetes.Version = common[0]
 	why = fmt.Sprintf("Kubernetes %s, the newest patch that %s offers%s; ", common[0], from, lacking)
-	switch proven, ok := minor.Proven(); {
+	switch proven, ok := minor.Tested(); {
 	case !ok:
 		return &settled, why + "kgpu was proven with none of " + common[0].MinorString() + " by " + day
 	case proven == common[0]:

@@ -23,7 +23,7 @@ func (c *checker) compatibility(m Machine) {
 	if name := m.NodeName(); name != m.Facts.Hostname && !minor.HasNodeName() {
 		c.problem(m.ID(), reason.HostNameInvalid, "kubeadm %s makes nodes by their hosts' names only: the host is called %s, the node would be %s", version, m.Facts.Hostname, name)
 	}
-	if docker := minor.DockerTried(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, minor.DockerPackages()) {
+	if docker := minor.NewestDocker(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, minor.DockerPackages()) {
 		c.problem(m.ID(), reason.PackageMissing,
 			"Kubernetes %s knows docker up to %s, which Docker's repository does not have for %s: install it, or name a mirror as `repositories.docker.url`", version, docker, m.Facts.OS.PrettyName)
 	}
