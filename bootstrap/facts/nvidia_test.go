@@ -48,7 +48,7 @@ func TestNVIDIA(t *testing.T) {
 	}
 }
 
-func TestNodeWithInstances(t *testing.T) {
+func TestNodeWithMIGInstances(t *testing.T) {
 	const node = "cluster=node\tw1\tuid\tTrue\tFalse\tv1.36.3\tcontainerd://2.2.0\t10.0.0.11 \t\tdisk=fast \t\tnvidia.com/gpu=8 \t"
 	h := parse(t, "control-plane=1", "api=1", node+"nvidia.com/gpu=4 nvidia.com/mig-1g.5gb=7 nvidia.com/mig-2g.10gb=0 \tnvidia.com/gpu.count,nvidia.com/gpu.product")
 	got := h.Cluster.Nodes[0]

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Kubernetes writes 2000 as 2k. What a node says of itself must not hide the others.
-func TestCardsOfNodes(t *testing.T) {
+// TestNodeQuantities: Kubernetes writes 2000 as 2k, and an unreadable amount does not hide the others.
+func TestNodeQuantities(t *testing.T) {
 	c := &Cluster{}
 	node := func(name, capacity, allocatable string) []string {
 		return []string{"node", name, "uid", "True", "", "v1.36.3", "", "", "", "", "", capacity, allocatable, ""}
@@ -75,7 +75,7 @@ func certificateOf(t *testing.T) string {
 	return a.first("cluster-ca")
 }
 
-func TestWhatClustersLeave(t *testing.T) {
+func TestTracesOfClusters(t *testing.T) {
 	h := parse(t,
 		"kubeadm-file=/etc/kubernetes/pki/ca.crt", "etcd-data=65600 1795100000",
 		"pod-network=/etc/cni/net.d/10-weave.conflist", "pod-network=/run/flannel/subnet.env",

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestPaceOfNewHosts: hosts that are no nodes reboot so many at a time, and do not wait for each other's success.
-func TestPaceOfNewHosts(t *testing.T) {
+// TestRebootsOfNewHostsAreLimited: so many hosts that are no nodes reboot at the same time, and none waits for
+// another's success.
+func TestRebootsOfNewHostsAreLimited(t *testing.T) {
 	g := &Graph{}
 	for _, host := range []string{"a", "b", "c"} {
 		g.Steps = append(g.Steps, &Step{Ref: Ref{Host: host, ID: "driver/reboot"}, Mutex: RebootMutex})

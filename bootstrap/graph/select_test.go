@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The drain of a node comes with the steps that it is for, and goes without them; the node has pods again afterwards.
-func TestSelectDrains(t *testing.T) {
+// TestSelectKeepsTheDrainOfItsSteps: a drain is kept with the steps that it is for, and excluded without them; the node
+// is uncordoned afterwards.
+func TestSelectKeepsTheDrainOfItsSteps(t *testing.T) {
 	steps := func(ids ...string) *Graph {
 		g := &Graph{}
 		for _, id := range ids {

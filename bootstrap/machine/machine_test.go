@@ -41,8 +41,9 @@ func TestRealCard(t *testing.T) {
 	}
 }
 
-// TestNodeAddressOfAName: a name does not say which of a host's addresses is the node's.
-func TestNodeAddressOfAName(t *testing.T) {
+// TestNodeAddressIgnoresADNSName: if the inventory's address is a DNS name, the node's address is one of the host's
+// own.
+func TestNodeAddressIgnoresADNSName(t *testing.T) {
 	ip := netip.MustParseAddr
 	prefix := netip.MustParsePrefix
 	for _, c := range []struct {

@@ -7,8 +7,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// TestSetOfThoseThatTold: hosts that told nothing are not judged, and without a control plane nobody knows of a cluster.
-func TestSetOfThoseThatTold(t *testing.T) {
+// TestSetSkipsHostsWithoutFacts: hosts without facts get no verdict, and without a control plane nothing is known of a
+// cluster.
+func TestSetSkipsHostsWithoutFacts(t *testing.T) {
 	inv, err := inventory.Decode("inventory.yaml", []byte(`
 hosts:
   - {address: 10.0.0.10, name: cp1, role: control-plane}

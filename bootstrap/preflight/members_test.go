@@ -11,8 +11,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// TestMembership finds what is not kgpu's: nothing else is said of such hosts, and --adopt lets through what is safe.
-func TestMembership(t *testing.T) {
+// TestMembershipProblems: a host that is not kgpu's has no other problems, and --adopt accepts what is safe.
+func TestMembershipProblems(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		spoil       func(cp, w *facts.Host)

@@ -69,8 +69,9 @@ func weaveRuns(cp *Machine, weave facts.Workload) {
 	cp.Facts.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 }
 
-// What is to be done about packages says which: there is a key of the inventory for the version of Kubernetes, and none for others.
-func TestAdviceAboutPackages(t *testing.T) {
+// TestAdviceNamesThePackages: the advice about packages names them. Only Kubernetes' version has a key in the
+// inventory.
+func TestAdviceNamesThePackages(t *testing.T) {
 	for _, c := range []struct {
 		name, more string
 		packages   map[string]facts.Package
@@ -361,8 +362,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMembers lets a running cluster's own ports, routes and disks be.
-func TestMembers(t *testing.T) {
+// TestNodesMayUseTheirOwnResources: ports, routes and disk space that a running cluster uses are no problems.
+func TestNodesMayUseTheirOwnResources(t *testing.T) {
 	inv := decode(t, "")
 	cp, w := healthy(10), healthy(11)
 	cp.ControlPlane = &facts.ControlPlane{CAHash: "ca", Finished: true}

@@ -147,8 +147,8 @@ var shapes = map[string]struct {
 	}},
 }
 
-// TestGolden holds what is written for each shape against its golden file.
-func TestGolden(t *testing.T) {
+// TestProposalGolden: the inventory that is written for each kind of hosts is its golden file.
+func TestProposalGolden(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			o := options()
@@ -233,8 +233,8 @@ func checkText(t *testing.T, o Options, p *Proposal) {
 	}
 }
 
-// TestControlPlane holds the rules by which it is chosen.
-func TestControlPlane(t *testing.T) {
+// TestChooseControlPlane: by which rules the control plane is chosen.
+func TestChooseControlPlane(t *testing.T) {
 	small := func(s *Observed) { s.Facts.CPUs = 1 }
 	is := func(s *Observed) { s.Facts.ControlPlane = &facts.ControlPlane{} }
 	for name, c := range map[string]struct {
@@ -268,8 +268,9 @@ func between(text, a, b string) string {
 	return text
 }
 
-// TestPair holds which network and runtime hosts get: kgpu's defaults, unless they run badly here and others do not.
-func TestPair(t *testing.T) {
+// TestChooseNetworkAndRuntime: hosts get kgpu's default network and runtime, unless these run badly there and others do
+// not.
+func TestChooseNetworkAndRuntime(t *testing.T) {
 	without := func(modules ...string) func(*Observed) {
 		return func(s *Observed) {
 			for _, m := range modules {
@@ -316,8 +317,8 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestNames holds that no two hosts have one name, and that each can be a node's.
-func TestNames(t *testing.T) {
+// TestNodeNamesAreValidAndUnique: no two hosts get the same name, and each name is valid for a node.
+func TestNodeNamesAreValidAndUnique(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	for name, c := range map[string]struct {
 		machines []string
@@ -350,7 +351,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPrivateAddresses holds when nodes get another address than the one by which they were reached.
+// TestPrivateAddresses: when nodes get another address than the one by which they were reached.
 func TestPrivateAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen []Observed
@@ -390,8 +391,8 @@ func pods(s Observed) Observed {
 	return s
 }
 
-// TestManyHosts: the ranges have room for them.
-func TestManyHosts(t *testing.T) {
+// TestRangesHaveRoomForManyHosts: the pod range has room for as many nodes as there are hosts.
+func TestRangesHaveRoomForManyHosts(t *testing.T) {
 	var seen []Observed
 	for i := range 300 {
 		a := fmt.Sprintf("172.16.%d.%d", i/200, 1+i%200)
@@ -406,8 +407,8 @@ func TestManyHosts(t *testing.T) {
 	}
 }
 
-// TestImpossible: a draft that is no inventory is an error, and nothing is to be written.
-func TestImpossible(t *testing.T) {
+// TestInvalidDraftIsAnError: a draft that is no valid inventory is an error, and there is nothing to write.
+func TestInvalidDraftIsAnError(t *testing.T) {
 	everything := func(s *Observed) {
 		s.Facts.Routes = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")}
 	}

@@ -10,8 +10,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// The inventory's check allows one control plane only. With more, the cluster is held on a majority of them, and asked where one
-// answers.
+// TestSessionOfThreeControlPlanes: the lock is taken on a majority of the control planes, and the cluster is asked
+// where an API server answers. The inventory's check still allows only one control plane.
 func TestSessionOfThreeControlPlanes(t *testing.T) {
 	var hosts []inventory.Host
 	for _, name := range []string{"w1", "cp2", "cp1", "cp3"} {

@@ -55,7 +55,7 @@ func logs(changed map[string]string) string {
 	return b.String()
 }
 
-func TestProof(t *testing.T) {
+func TestProofOfAllGPUs(t *testing.T) {
 	table, err := CheckProof(lab, logs(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +70,9 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// A card that a pod outside of the proof has is told, and is no violation; one that nobody has is.
-func TestHeld(t *testing.T) {
+// TestGPUHeldByAnotherPod: a GPU that a pod outside of the proof holds is reported and is no violation, one that nobody
+// holds is.
+func TestGPUHeldByAnotherPod(t *testing.T) {
 	const by = "kgpu-held default/train-0\nkgpu-held kgpu-notebook/notebook-5f-x7\n"
 	rows := func(changed map[string]string) (*Table, string) {
 		table, err := CheckProof(lab, logs(changed))
@@ -120,7 +121,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-func TestViolations(t *testing.T) {
+func TestEachViolationHasItsReason(t *testing.T) {
 	long := strings.Repeat("x", 60000)
 	for _, c := range []struct {
 		name    string
@@ -228,8 +229,8 @@ func logsOf(node string, jobs ...string) string {
 	return b.String()
 }
 
-// TestShared has two cards that two pods share each.
-func TestShared(t *testing.T) {
+// TestSharedGPUs: two GPUs that two pods share each.
+func TestSharedGPUs(t *testing.T) {
 	node := Node{Name: "w1", GPUs: cards("w1", 2, "Tesla T4")}
 	for i := range node.GPUs {
 		node.GPUs[i].Share = 2
@@ -273,8 +274,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestCannotCompute has cards that are listed and do not compute: what the sample says is told, once for each.
-func TestCannotCompute(t *testing.T) {
+// TestGPUThatCannotCompute: a GPU that is listed and does not compute is reported once, with the sample's output.
+func TestGPUThatCannotCompute(t *testing.T) {
 	did := func(status int, words string) string {
 		return strings.Replace(saw("GPU-w2-0"), computed, fmt.Sprintf("kgpu-sample %d\nkgpu-said [Vector addition of 50000 elements]\nkgpu-said %s\n", status, words), 1)
 	}
@@ -308,8 +309,8 @@ func TestCannotCompute(t *testing.T) {
 	}
 }
 
-// TestInstances has a card that is cut into two instances, and a whole one.
-func TestInstances(t *testing.T) {
+// TestMIGInstances: a GPU that is cut into two instances, beside a whole one.
+func TestMIGInstances(t *testing.T) {
 	node := Node{Name: "w1", GPUs: []GPU{
 		{UUID: "MIG-a", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},
 		{UUID: "MIG-b", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// FuzzJudge: what pods print decides about their own cards only, and nothing of it reaches a terminal as it is.
-func FuzzJudge(f *testing.F) {
+// FuzzCheckProof: the output of a pod decides only about its own GPUs, and reaches a terminal only as printable text.
+func FuzzCheckProof(f *testing.F) {
 	nodes := []Node{{Name: "w1", GPUs: []GPU{{UUID: "GPU-1", Name: "A100"}}}}
 	f.Add("w1-0\tGPU 0: A100 (UUID: GPU-1)\nw1-0\tkgpu-status 0\nw1-0\tkgpu-device /dev/nvidia0\nw1-0\tkgpu-end\n")
 	f.Add("smi-w1-0\tGPU 0: A100 (UUID: GPU-1)\nsmi-w1-0\tkgpu-status 0\nsmi-w1-0\tkgpu-sample 1\nsmi-w1-0\tkgpu-said \x1b[2J\nsmi-w1-0\tkgpu-end\n")

@@ -85,21 +85,23 @@ func minor(t *testing.T, number int) catalog.Minor {
 	return m
 }
 
-// Where Kubernetes gives pods the devices only, a node that does not tell where its driver is can prove nothing.
-func TestManifestWithoutDriver(t *testing.T) {
+// TestProofNeedsTheDriversPlace: if Kubernetes gives pods only the device files, a node that does not tell where its
+// driver is cannot be proven.
+func TestProofNeedsTheDriversPlace(t *testing.T) {
 	if m, err := Manifest([]Node{{Name: "w1", GPUs: cards("w1", 1, "Tesla K80")}}, minor(t, 6), nil); err == nil {
 		t.Errorf("a manifest without libraries:\n%s", m)
 	}
 }
 
-func TestManifestOfNoCards(t *testing.T) {
+func TestManifestWithoutGPUs(t *testing.T) {
 	if m, err := Manifest([]Node{{Name: "cp1"}}, minor(t, 36), nil); err == nil {
 		t.Errorf("a manifest that proves nothing:\n%s", m)
 	}
 }
 
-// Whatever a node is called, the names of Jobs are names to Kubernetes, leave room for the pods', and are no other node's.
-func TestNames(t *testing.T) {
+// TestJobNamesAreValidAndUnique: for any node name the names of Jobs are valid, unique, and leave room for those of
+// pods.
+func TestJobNamesAreValidAndUnique(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	var nodes []Node
 	for _, name := range []string{"w", "w-0", "w-0-0", "a.b", "a-b", long + ".x", long + ".y", strings.Repeat("a.", 30) + "z"} {
@@ -140,9 +142,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The Jobs are the same from 1.14 on; before, a pod cannot choose its runtime; to 1.9 it gets devices only; and a Job of 1.6
-// and 1.7 cannot say how often it is tried.
-func TestManifestOfVersions(t *testing.T) {
+// TestManifestFollowsTheMinor: the Jobs are the same from 1.14 on; before, pods cannot choose a runtime; up to 1.9 they
+// get only devices; and Jobs of 1.6 and 1.7 have no backoffLimit.
+func TestManifestFollowsTheMinor(t *testing.T) {
 	node := Node{Name: "w1", GPUs: cards("w1", 1, "Tesla K80"), Driver: []machine.DriverMount{{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"}}}
 	for _, c := range []struct {
 		from, to               int
@@ -173,7 +175,7 @@ func TestManifestOfVersions(t *testing.T) {
 	}
 }
 
-// What comes from elsewhere stays one value in the manifest.
+// TestImageIsQuoted: text from elsewhere stays one value in the manifest.
 func TestImageIsQuoted(t *testing.T) {
 	const strange = "reg.lan:5000/cuda: x\n  privileged: true #"
 	manifest, err := Manifest([]Node{{Name: "w1", Sample: catalog.Sample{Image: strange}, GPUs: cards("w1", 1, "Tesla T4")}}, minor(t, 36), nil)

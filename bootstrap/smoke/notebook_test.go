@@ -13,9 +13,10 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// What the code prints, with the words of real frameworks: https://github.com/tensorflow/tensorflow/issues/99592 and 97387,
+// TestCheckNotebook: the output of the code with errors of real frameworks:
+// https://github.com/tensorflow/tensorflow/issues/99592 and 97387,
 // https://github.com/bnsreenu/digitalsreeni-image-annotator/issues/57.
-func TestJudgeNotebook(t *testing.T) {
+func TestCheckNotebook(t *testing.T) {
 	const (
 		tf       = "kgpu-version TensorFlow 2.17.0\nkgpu-device TensorFlow /physical_device:CPU:0\nkgpu-device TensorFlow /physical_device:GPU:0 NVIDIA GeForce RTX 5090\n"
 		invalid  = "InternalError: {{function_node __wrapped__Mul_device_/job:localhost/replica:0/task:0/device:GPU:0}} 'cuLaunchKernel(function, gridX, gridY, gridZ, blockX, blockY, blockZ, 0, reinterpret_cast<CUstream>(stream), params, nullptr)' failed with 'CUDA_ERROR_INVALID_HANDLE' [Op:Mul]"
@@ -90,7 +91,8 @@ func TestJudgeNotebook(t *testing.T) {
 	}
 }
 
-// The code itself, with libraries that answer as the real ones do: testdata/libraries, and the driver's in C.
+// TestComputeOnDevices runs the code with libraries that answer as the real ones do: testdata/libraries, and the
+// driver's in C.
 func TestComputeOnDevices(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -118,7 +118,7 @@ func valid(t *testing.T, r *Report) {
 	}
 }
 
-func TestAllIsWell(t *testing.T) {
+func TestHealthyCluster(t *testing.T) {
 	inv, seen, todo := well(t)
 	seen[1].Facts.NVIDIA.Cards = append(seen[1].Facts.NVIDIA.Cards, facts.Card{Address: "0000:01:00.0", ID: "128b", Driver: "nouveau"}) // which the driver is not for
 	r := NewReport(inv, seen, todo, now)
@@ -148,8 +148,9 @@ func TestAllIsWell(t *testing.T) {
 	}
 }
 
-// Pods that wait for cards are told with the scheduler's words; it is known how many there are, and whether the notebook has one.
-func TestPodsThatWaitForCards(t *testing.T) {
+// TestPodsThatWaitForGPUs: pods that wait for GPUs are listed with the scheduler's reason, their number, and whether
+// the notebook holds a GPU.
+func TestPodsThatWaitForGPUs(t *testing.T) {
 	inv, seen, todo := well(t)
 	api := seen[0].Status.API
 	api.UnscheduledGPUPods, api.Pods[4].Scheduler = 70, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
@@ -162,8 +163,8 @@ func TestPodsThatWaitForCards(t *testing.T) {
 	}
 }
 
-// Each thing that goes wrong is one problem, with the host, the reason and words that say what it is.
-func TestWhatIsNotWell(t *testing.T) {
+// TestEachFaultIsOneProblem: each fault is one problem, with its host, reason and text.
+func TestEachFaultIsOneProblem(t *testing.T) {
 	api := func(s []Observed) *facts.API { return s[0].Status.API }
 	w1 := func(s []Observed) *facts.Node { return &api(s).Nodes[1] }
 	silent := &reason.Error{ID: reason.SSHUnreachable, Host: "10.0.0.11", Doing: "connecting to 10.0.0.11:22", Err: errors.New("i/o timeout")}
@@ -312,8 +313,9 @@ func runsVersion(s []Observed, version string) {
 
 func inv(t *testing.T) *inventory.Inventory { i, _, _ := well(t); return i }
 
-// Without the control plane the hosts tell of themselves, and nothing is claimed that nobody knows.
-func TestHostsWithoutTheControlPlane(t *testing.T) {
+// TestStatusWithoutTheControlPlane: without a control plane the hosts' own state is reported, and nothing that is
+// unknown.
+func TestStatusWithoutTheControlPlane(t *testing.T) {
 	inv, seen, _ := well(t)
 	seen[0] = Observed{Machine: machine.Machine{Host: seen[0].Host}, Err: errors.New("gone")}
 	seen[1].Facts.Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"}
@@ -329,8 +331,8 @@ func TestHostsWithoutTheControlPlane(t *testing.T) {
 	}
 }
 
-// Bare hosts have no cluster yet: what is to do says so, and nothing else.
-func TestBareHosts(t *testing.T) {
+// TestStatusOfBareHosts: hosts without a cluster have pending steps and no other problem.
+func TestStatusOfBareHosts(t *testing.T) {
 	inv, seen, _ := well(t)
 	for i := range seen {
 		f := seen[i].Facts
@@ -352,8 +354,9 @@ func TestBareHosts(t *testing.T) {
 	}
 }
 
-// A host that cannot be asked and has no name may be a node that nobody claims: that is said, and a node at its address is it.
-func TestNodeOfAHostThatIsOff(t *testing.T) {
+// TestNodeOfAnUnreachableHost: the node of an unreachable host without a name is found by its address; other unknown
+// nodes may be the host's, and that is said.
+func TestNodeOfAnUnreachableHost(t *testing.T) {
 	inv, seen, todo := well(t)
 	seen[1] = Observed{Machine: machine.Machine{Host: seen[1].Host}, Err: errors.New("off")}
 	if r := NewReport(inv, seen, todo, now); len(r.OtherNodes) != 0 || r.Hosts[1].State != Ready || r.Hosts[1].Reached {
@@ -367,8 +370,8 @@ func TestNodeOfAHostThatIsOff(t *testing.T) {
 	valid(t, r)
 }
 
-// Who is at work is told, and so is where.
-func TestAtWork(t *testing.T) {
+// TestStatusDuringARun: the report says who is at work, and on which hosts.
+func TestStatusDuringARun(t *testing.T) {
 	inv, seen, todo := well(t)
 	seen[0].Facts.LockHolder = &facts.LockHolder{Who: "ada@laptop", Command: "up inventory.yaml"}
 	seen[1].Facts.Run = &facts.Run{Step: "driver/install"}
@@ -386,8 +389,8 @@ func TestAtWork(t *testing.T) {
 	}
 }
 
-// What a host says of itself cannot reach a terminal as anything but text of one line.
-func TestHostsThatLie(t *testing.T) {
+// TestStatusIsPrintable: text from a host reaches a terminal only as plain text of one line.
+func TestStatusIsPrintable(t *testing.T) {
 	const evil = "\x1b]0;evil\x07\x1b[2J\u009b31m\u202e\xff\x00a\tb\nc"
 	inv, seen, todo := well(t)
 	f, api := seen[1].Facts, seen[0].Status.API
@@ -415,8 +418,9 @@ func TestHostsThatLie(t *testing.T) {
 	}
 }
 
-// Of several control planes one that answers tells of the cluster, and those that do not are problems of their own.
-func TestSeveralControlPlanes(t *testing.T) {
+// TestStatusOfSeveralControlPlanes: the cluster's state comes from a control plane that answers, and those that do not
+// are problems.
+func TestStatusOfSeveralControlPlanes(t *testing.T) {
 	inv, seen, todo := well(t)
 	plane := func(name string, api *facts.API) Observed {
 		h := inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane}
