@@ -104,7 +104,7 @@ func (s *story) missingCards() error {
 		}
 		if have, want := machine.ListedCards(s.Inventory, f), len(machine.Cards(s.Inventory, f)); have < want {
 			errs = append(errs, &reason.Error{
-				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the cards",
+				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the GPUs",
 				Detail: fmt.Sprintf("nvidia-smi lists %d of %s (status %d)", have, plural.Of(want, "card"), f.NVIDIA.SMI),
 			})
 		}

@@ -151,7 +151,7 @@ func lookup(n int) (Minor, error) {
 	case n > newestMinor:
 		return Minor{}, fmt.Errorf("Kubernetes 1.%d is not known to this kgpu: the newest it knows is %s", n, newest().MinorString())
 	default:
-		return Minor{}, fmt.Errorf("Kubernetes 1.%d is too old: the oldest kgpu knows is 1.%d, before which the kubelet served at most one card, "+
+		return Minor{}, fmt.Errorf("Kubernetes 1.%d is too old: the oldest kgpu knows is 1.%d, before which the kubelet served at most one GPU, "+
 			"by its flag --experimental-nvidia-gpus that the feature gate Accelerators replaced", n, oldestMinor)
 	}
 }

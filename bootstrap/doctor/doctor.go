@@ -9,7 +9,7 @@
 //	12  another compiler than the kernel's: only where DKMS compiles here
 //	14  a repository key that was rotated: by the files of apt; whether a key is refused only `apt-get update` knows, which
 //	    changes the host
-//	28  no description of the cards for containers: by the cluster's warnings, which it keeps for an hour
+//	28  no description of the GPUs for containers: by the cluster's warnings, which it keeps for an hour
 //	33  a pod sees cards that it did not ask for: that it could; `kgpu smoke` tries it with a pod
 //	36  a card that is lost and offered: where the driver says that it is lost; one that fails in use only `kgpu smoke` finds
 //

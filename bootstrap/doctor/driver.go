@@ -191,7 +191,7 @@ func persistence(s *examinee) []string {
 	var out []string
 	for _, c := range s.e.Cards {
 		if !c.Persistent {
-			out = append(out, "card "+c.Address+": persistence mode Disabled")
+			out = append(out, "GPU "+c.Address+": persistence mode Disabled")
 		}
 	}
 	u, ok := s.e.Units["nvidia-persistenced"]
@@ -217,12 +217,12 @@ func migPending(s *examinee) []string {
 	var out []string
 	for _, m := range s.e.MIG {
 		if known := m.Pending == "Enabled" || m.Pending == "Disabled"; known && m.Current != m.Pending { // not "[N/A]"
-			out = append(out, fmt.Sprintf("card %s: MIG is %s, and %s is pending", m.Address, m.Current, m.Pending))
+			out = append(out, fmt.Sprintf("GPU %s: MIG is %s, and %s is pending", m.Address, m.Current, m.Pending))
 		}
 	}
 	for _, g := range s.f.NVIDIA.GPUs {
 		if g.MIG && len(g.Instances) == 0 && s.inv.GPU.MIGStrategy != inventory.MIGNone {
-			out = append(out, "card "+g.Address+": MIG is on, and there are no instances")
+			out = append(out, "GPU "+g.Address+": MIG is on, and there are no instances")
 		}
 	}
 	return out

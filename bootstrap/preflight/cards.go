@@ -64,14 +64,14 @@ func (c *checker) instances(m Machine) {
 		}
 		cut++
 		if len(g.Instances) == 0 {
-			c.problem(m.ID(), reason.GPUMIGMismatch, "card %s (%s) is in MIG mode and has no instances", g.Address, g.Name)
+			c.problem(m.ID(), reason.GPUMIGMismatch, "GPU %s (%s) is in MIG mode and has no instances", g.Address, g.Name)
 		}
 		for _, i := range g.Instances {
 			profiles[i.Profile] = true
 		}
 	}
 	if all := len(m.Facts.NVIDIA.GPUs); cut > 0 && cut < all {
-		c.problem(m.ID(), reason.GPUMIGMismatch, "%d of %d cards are in MIG mode: `migStrategy: single` wants all or none", cut, all)
+		c.problem(m.ID(), reason.GPUMIGMismatch, "%d of %d GPUs are in MIG mode: `migStrategy: single` wants all or none", cut, all)
 	}
 	if len(profiles) > 1 {
 		c.problem(m.ID(), reason.GPUMIGMismatch, "there are instances of the profiles %s: `migStrategy: single` wants one", strings.Join(slices.Sorted(maps.Keys(profiles)), ", "))

@@ -292,9 +292,9 @@ func TestCheck(t *testing.T) {
 		{name: "cards cut and not", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA = cutCards("1g.5gb", "1g.5gb")
 			w.Facts.NVIDIA.GPUs[1].MIG, w.Facts.NVIDIA.GPUs[1].Instances = false, nil
-		}, want: "w1 GPU_MIG_MISMATCH 1 of 2 cards are in MIG mode: `migStrategy: single` wants all or none"},
+		}, want: "w1 GPU_MIG_MISMATCH 1 of 2 GPUs are in MIG mode: `migStrategy: single` wants all or none"},
 		{name: "card without instances", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("") },
-			want: "w1 GPU_MIG_MISMATCH card 0000:17:00.0 (NVIDIA A100-SXM4-40GB) is in MIG mode and has no instances"},
+			want: "w1 GPU_MIG_MISMATCH GPU 0000:17:00.0 (NVIDIA A100-SXM4-40GB) is in MIG mode and has no instances"},
 		{name: "cards cut differently and offered so", more: "gpu: {migStrategy: mixed}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("3g.20gb", "1g.5gb", "") }},
 		{name: "CUDA that dropped the card", more: "gpu: {cuda: \"13.0\"}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "1db6"}}

@@ -61,7 +61,7 @@ type heldGPUs struct {
 }
 
 func (j *proofCheck) violation(id reason.ID, node Node, format string, args ...any) {
-	j.errs = append(j.errs, &reason.Error{ID: id, Host: node.Name, Doing: "proving the cards", Detail: fmt.Sprintf(format, args...)})
+	j.errs = append(j.errs, &reason.Error{ID: id, Host: node.Name, Doing: "proving the GPUs", Detail: fmt.Sprintf(format, args...)})
 }
 
 // takeLog returns what a Job saw; nil, with a violation, if its log is incomplete.
@@ -102,7 +102,7 @@ func (j *proofCheck) checkGPUJob(n Node, job string) {
 	if s.status != 0 {
 		j.violation(reason.SmokeFailed, n, "nvidia-smi in Job %s ended with status %d: %s", job, s.status, quote(s.tellingLine))
 	} else if len(s.all()) == 0 {
-		j.violation(reason.SmokeFailed, n, "Job %s asked for a card and sees none: %s", job, quote(s.tellingLine))
+		j.violation(reason.SmokeFailed, n, "Job %s asked for a GPU and sees none: %s", job, quote(s.tellingLine))
 	}
 	given := j.given(s)
 	found := given
@@ -110,14 +110,14 @@ func (j *proofCheck) checkGPUJob(n Node, job string) {
 		found = s.devices
 	}
 	if len(found) > 1 {
-		j.violation(reason.SmokeCardLeaked, n, "Job %s asked for one card and sees %d: %s", job, len(found), list(found))
+		j.violation(reason.SmokeCardLeaked, n, "Job %s asked for one GPU and sees %d: %s", job, len(found), list(found))
 	}
 	for _, uuid := range given {
 		switch home, known := j.nodeOf[uuid]; {
 		case !known:
-			j.violation(reason.SmokeFailed, n, "Job %s sees the card %s, which no host lists", job, shorten(uuid))
+			j.violation(reason.SmokeFailed, n, "Job %s sees the GPU %s, which no host lists", job, shorten(uuid))
 		case home != n.Name:
-			j.violation(reason.SmokeFailed, n, "Job %s sees the card %s, which is a card of %s", job, uuid, home)
+			j.violation(reason.SmokeFailed, n, "Job %s sees the GPU %s, which is a GPU of %s", job, uuid, home)
 		}
 		j.jobs[uuid] = append(j.jobs[uuid], job)
 	}
@@ -145,7 +145,7 @@ func (j *proofCheck) compute(n Node, job string, s *jobLog, uuid string) {
 		j.full[uuid]++
 	default:
 		j.idle[uuid] = true
-		j.violation(reason.SmokeCannotCompute, n, "the card %s (%s) is listed and does not compute: vectorAdd in Job %s %s", shorten(uuid), name, job, did)
+		j.violation(reason.SmokeCannotCompute, n, "the GPU %s (%s) is listed and does not compute: vectorAdd in Job %s %s", shorten(uuid), name, job, did)
 	}
 }
 
@@ -164,7 +164,7 @@ func (j *proofCheck) checkPlainJob(n Node, job, runtime string) {
 		return
 	}
 	if found := slices.Concat(s.all(), s.devices); len(found) > 0 {
-		j.violation(reason.SmokeCardLeaked, n, "Job %s %s asked for no card and sees %s", job, runtime, list(found))
+		j.violation(reason.SmokeCardLeaked, n, "Job %s %s asked for no GPU and sees %s", job, runtime, list(found))
 	}
 }
 
@@ -189,13 +189,13 @@ func (j *proofCheck) makeTable(nodes []Node) *Table {
 			case len(jobs) >= least && len(jobs) <= most, held != nil && held.count >= unseen && 0 < len(jobs) && len(jobs) < least:
 				row.Job = names
 			case len(jobs) > most:
-				j.violation(reason.SmokeCardTwice, n, "the card %s (%s) is seen by the Jobs %s", c.UUID, c.Name, names)
+				j.violation(reason.SmokeCardTwice, n, "the GPU %s (%s) is seen by the Jobs %s", c.UUID, c.Name, names)
 			case held == nil && len(jobs) == 0:
-				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s)", c.UUID, c.Name)
+				j.violation(reason.SmokeCardMissing, n, "no Job saw the GPU %s (%s)", c.UUID, c.Name)
 			case held == nil:
-				j.violation(reason.SmokeCardMissing, n, "the card %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, least, names)
+				j.violation(reason.SmokeCardMissing, n, "the GPU %s (%s), which %d Jobs share, is seen only by %s", c.UUID, c.Name, least, names)
 			case held.count < unseen:
-				j.violation(reason.SmokeCardMissing, n, "no Job saw the card %s (%s): the node has %s unseen, and %s can have %d of them", c.UUID, c.Name, plural.Of(unseen, "card"), list(held.pods), held.count)
+				j.violation(reason.SmokeCardMissing, n, "no Job saw the GPU %s (%s): the node has %s unseen, and %s can have %d of them", c.UUID, c.Name, plural.Of(unseen, "GPU"), list(held.pods), held.count)
 			default:
 				row.Holders = slices.Clone(held.pods)
 			}

@@ -61,7 +61,7 @@ func TestProofOfAllGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "" +
-		"NODE  CARD                   UUID      JOB\n" +
+		"NODE  GPU                    UUID      JOB\n" +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  smi-w1-1\n" +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-1  smi-w1-0\n" +
 		"w2    Tesla T4               GPU-w2-0  smi-w2-0\n"
@@ -85,7 +85,7 @@ func TestGPUHeldByAnotherPod(t *testing.T) {
 		}
 		return table, table.String()
 	}
-	const header = "NODE  CARD                   UUID      JOB\n"
+	const header = "NODE  GPU                    UUID      JOB\n"
 	_, got := rows(map[string]string{"smi-w1-0": by, "smi-w1-1": saw("GPU-w1-0")})
 	want := header +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  smi-w1-1\n" +
@@ -114,9 +114,9 @@ func TestGPUHeldByAnotherPod(t *testing.T) {
 	}
 
 	_, got = rows(map[string]string{"smi-w1-0": "kgpu-held default/train-0\n", "smi-w1-1": noDevices})
-	if want := "w1 SMOKE_FAILED Job smi-w1-1 asked for a card and sees none: \"No devices found.\"\n" +
-		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them\n" +
-		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them"; got != want {
+	if want := "w1 SMOKE_FAILED Job smi-w1-1 asked for a GPU and sees none: \"No devices found.\"\n" +
+		"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-0 (NVIDIA A100-SXM4-40GB): the node has 2 GPUs unseen, and default/train-0 can have 1 of them\n" +
+		"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-1 (NVIDIA A100-SXM4-40GB): the node has 2 GPUs unseen, and default/train-0 can have 1 of them"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -129,45 +129,45 @@ func TestEachViolationHasItsReason(t *testing.T) {
 		want    []string // host, reason and detail of each violation
 	}{
 		{"one card for two", map[string]string{"smi-w1-0": saw("GPU-w1-0")}, []string{
-			"w1 SMOKE_CARD_TWICE the card GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
-			"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
+			"w1 SMOKE_CARD_TWICE the GPU GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
+			"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
 		}},
 		{"a Job that sees all", map[string]string{"smi-w1-0": saw("GPU-w1-1", "GPU-w1-0")}, []string{
-			"w1 SMOKE_CARD_LEAKED Job smi-w1-0 asked for one card and sees 2: GPU-w1-1, GPU-w1-0",
-			"w1 SMOKE_CARD_TWICE the card GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
+			"w1 SMOKE_CARD_LEAKED Job smi-w1-0 asked for one GPU and sees 2: GPU-w1-1, GPU-w1-0",
+			"w1 SMOKE_CARD_TWICE the GPU GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
 		}},
 		{"device nodes that nvidia-smi hides", map[string]string{
 			"smi-w2-0": "GPU 0: Tesla T4 (UUID: GPU-w2-0)\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-device /dev/nvidia1\n" + computed + "kgpu-end\n",
 		}, []string{
-			"w2 SMOKE_CARD_LEAKED Job smi-w2-0 asked for one card and sees 2: /dev/nvidia0, /dev/nvidia1",
+			"w2 SMOKE_CARD_LEAKED Job smi-w2-0 asked for one GPU and sees 2: /dev/nvidia0, /dev/nvidia1",
 		}},
 		{"a Job that sees none", map[string]string{"smi-w2-0": "No devices found.\nkgpu-status 0\nkgpu-end\n"}, []string{
-			`w2 SMOKE_FAILED Job smi-w2-0 asked for a card and sees none: "No devices found."`,
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			`w2 SMOKE_FAILED Job smi-w2-0 asked for a GPU and sees none: "No devices found."`,
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a driver that does not fit", map[string]string{"smi-w2-0": "Failed to initialize NVML: Driver/library version mismatch\nkgpu-status 18\nkgpu-end\n"}, []string{
 			`w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 ended with status 18: "Failed to initialize NVML: Driver/library version mismatch"`,
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a hang", map[string]string{"smi-w2-0": "kgpu-status 124\nkgpu-end\n", "none-w2": "kgpu-status 137\nkgpu-end\n"}, []string{
 			"w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 did not answer within a minute",
 			"w2 SMOKE_FAILED nvidia-smi in Job none-w2 did not answer within a minute",
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a leak to the RuntimeClass", map[string]string{"none-w1": saw("GPU-w1-0", "GPU-w1-1")}, []string{
-			"w1 SMOKE_CARD_LEAKED Job none-w1 of the RuntimeClass nvidia asked for no card and sees GPU-w1-0, GPU-w1-1, /dev/nvidia0, /dev/nvidia1",
+			"w1 SMOKE_CARD_LEAKED Job none-w1 of the RuntimeClass nvidia asked for no GPU and sees GPU-w1-0, GPU-w1-1, /dev/nvidia0, /dev/nvidia1",
 		}},
 		{"a leak of devices without nvidia-smi", map[string]string{"plain-w2": "kgpu-status 127\nkgpu-device /dev/nvidia0\nkgpu-end\n"}, []string{
-			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees /dev/nvidia0",
+			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no GPU and sees /dev/nvidia0",
 		}},
 		{"another node's card", map[string]string{"smi-w1-0": saw("GPU-w2-0")}, []string{
-			"w1 SMOKE_FAILED Job smi-w1-0 sees the card GPU-w2-0, which is a card of w2",
-			"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
-			"w2 SMOKE_CARD_TWICE the card GPU-w2-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w2-0",
+			"w1 SMOKE_FAILED Job smi-w1-0 sees the GPU GPU-w2-0, which is a GPU of w2",
+			"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
+			"w2 SMOKE_CARD_TWICE the GPU GPU-w2-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w2-0",
 		}},
 		{"nobody's card", map[string]string{"smi-w2-0": saw("GPU-0")}, []string{
-			"w2 SMOKE_FAILED Job smi-w2-0 sees the card GPU-0, which no host lists",
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_FAILED Job smi-w2-0 sees the GPU GPU-0, which no host lists",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a log that is missing", map[string]string{"plain-w1": ""}, []string{"w1 SMOKE_FAILED Job plain-w1 printed nothing"}},
 		{"a log that was cut", map[string]string{"none-w1": "\x1b[2Jbusy\nkgpu-status 6"}, []string{
@@ -175,13 +175,13 @@ func TestEachViolationHasItsReason(t *testing.T) {
 		}},
 		{"a long line", map[string]string{"smi-w2-0": long + "\nkgpu-status 255\nkgpu-end\n"}, []string{
 			`w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 ended with status 255: "` + long[:200] + `"…`,
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"escapes instead of a device", map[string]string{"plain-w2": "kgpu-device \x1b]0;owned\x07" + long + "\nkgpu-status 127\nkgpu-end\n"}, []string{
-			`w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees \x1b]0;owned\a` + long[:70] + "…",
+			`w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no GPU and sees \x1b]0;owned\a` + long[:70] + "…",
 		}},
 		{"many devices", map[string]string{"plain-w2": strings.Repeat("kgpu-device d\n", 1000) + "kgpu-status 127\nkgpu-end\n"}, []string{
-			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees " + strings.Repeat("d, ", 15) + "d and 984 more",
+			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no GPU and sees " + strings.Repeat("d, ", 15) + "d and 984 more",
 		}},
 		{"a UUID within other words", map[string]string{"none-w1": "see GPU 0: x (UUID: GPU-w1-0)\nGPU 0: x (UUID: GPU-w1-0) \nkgpu-status 1\nkgpu-end\n"}, nil},
 		{"a line that speaks for another Job", map[string]string{"none-w1": "smi-w1-0\tGPU 0: x (UUID: GPU-w1-0)\nkgpu-status 1\nkgpu-end\n"}, nil},
@@ -248,8 +248,8 @@ func TestSharedGPUs(t *testing.T) {
 		t.Errorf("%+v", table.Rows)
 	}
 	expect(t, node, logsOf("w1", a, a, b, a),
-		"SMOKE_CARD_TWICE the card GPU-w1-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-1, smi-w1-3",
-		"SMOKE_CARD_MISSING the card GPU-w1-1 (Tesla T4), which 2 Jobs share, is seen only by smi-w1-2")
+		"SMOKE_CARD_TWICE the GPU GPU-w1-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-1, smi-w1-3",
+		"SMOKE_CARD_MISSING the GPU GPU-w1-1 (Tesla T4), which 2 Jobs share, is seen only by smi-w1-2")
 	// Where there are more places than Jobs, a pod of somebody shifts the balance.
 	busy := Node{Name: "w1", GPUs: cards("w1", 4, "Tesla T4")}
 	var logs []string
@@ -265,9 +265,9 @@ func TestSharedGPUs(t *testing.T) {
 	for i := range logs[:7] {
 		logs[i] = saw("GPU-w1-" + fmt.Sprint(1+i%3))
 	}
-	expect(t, busy, logsOf("w1", logs...), "SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (Tesla T4)",
-		"SMOKE_CARD_TWICE the card GPU-w1-1 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-3, smi-w1-6, smi-w1-7, smi-w1-8, smi-w1-9, smi-w1-10, smi-w1-11, smi-w1-12, smi-w1-13, smi-w1-14",
-		"SMOKE_CARD_TWICE the card GPU-w1-3 (Tesla T4) is seen by the Jobs smi-w1-2, smi-w1-5, smi-w1-23, smi-w1-24, smi-w1-25, smi-w1-26, smi-w1-27, smi-w1-28, smi-w1-29, smi-w1-30, smi-w1-31")
+	expect(t, busy, logsOf("w1", logs...), "SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-0 (Tesla T4)",
+		"SMOKE_CARD_TWICE the GPU GPU-w1-1 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-3, smi-w1-6, smi-w1-7, smi-w1-8, smi-w1-9, smi-w1-10, smi-w1-11, smi-w1-12, smi-w1-13, smi-w1-14",
+		"SMOKE_CARD_TWICE the GPU GPU-w1-3 (Tesla T4) is seen by the Jobs smi-w1-2, smi-w1-5, smi-w1-23, smi-w1-24, smi-w1-25, smi-w1-26, smi-w1-27, smi-w1-28, smi-w1-29, smi-w1-30, smi-w1-31")
 	node.GPUs[0].Share, node.GPUs[1].Share = 1000, 1000
 	if n := len(node.requests()); n != maxSharingJobs {
 		t.Errorf("%d Jobs for cards with a thousand places each", n)
@@ -280,7 +280,7 @@ func TestGPUThatCannotCompute(t *testing.T) {
 		return strings.Replace(saw("GPU-w2-0"), computed, fmt.Sprintf("kgpu-sample %d\nkgpu-said [Vector addition of 50000 elements]\nkgpu-said %s\n", status, words), 1)
 	}
 	const notReady = "Failed to allocate device vector A (error code system not yet initialized)!"
-	const card = "SMOKE_CANNOT_COMPUTE the card GPU-w2-0 (Tesla T4) is listed and does not compute: vectorAdd in Job smi-w2-0 "
+	const card = "SMOKE_CANNOT_COMPUTE the GPU GPU-w2-0 (Tesla T4) is listed and does not compute: vectorAdd in Job smi-w2-0 "
 	node := lab[2]
 	for _, c := range []struct{ name, log, want string }{
 		{"the driver cannot", did(1, notReady), card + `ended with status 1: "` + notReady + `"`},
@@ -327,8 +327,8 @@ func TestMIGInstances(t *testing.T) {
 		t.Errorf("%v, %v", table, err)
 	}
 	expect(t, node, logsOf("w1", instance("MIG-a", "MIG-b"), instance("MIG-a"), saw("GPU-1")),
-		"SMOKE_CARD_LEAKED Job smi-w1-0 asked for one card and sees 2: MIG-a, MIG-b",
-		"SMOKE_CARD_TWICE the card MIG-a (A100 MIG 1g.5gb) is seen by the Jobs smi-w1-0, smi-w1-1")
+		"SMOKE_CARD_LEAKED Job smi-w1-0 asked for one GPU and sees 2: MIG-a, MIG-b",
+		"SMOKE_CARD_TWICE the GPU MIG-a (A100 MIG 1g.5gb) is seen by the Jobs smi-w1-0, smi-w1-1")
 	// Whole cards are given out, cut or not.
 	whole := Node{Name: "w1", GPUs: []GPU{{UUID: "GPU-0", Name: "A100"}}}
 	if _, err := CheckProof([]Node{whole}, logsOf("w1", instance("MIG-a", "MIG-b"))); err != nil {

@@ -63,14 +63,14 @@ func Manifest(nodes []Node, minor catalog.Minor, gates map[string]bool) (string,
 		jobs = append(jobs, job(nvidia, withRuntime(pod(n))), job(plain, pod(n)))
 		if minor.Mechanism(gates) == catalog.Accelerators {
 			if len(n.Driver) == 0 {
-				return "", &reason.Error{ID: reason.GPUDriverMissing, Host: n.Name, Doing: "proving the cards", Detail: "the linker's cache of the host has no libcuda.so.1"}
+				return "", &reason.Error{ID: reason.GPUDriverMissing, Host: n.Name, Doing: "proving the GPUs", Detail: "the linker's cache of the host has no libcuda.so.1"}
 			}
 			manifest.ForAccelerators(jobs, n.Driver)
 		}
 		docs = append(docs, jobs...)
 	}
 	if !found {
-		return "", errors.New("no node has a card")
+		return "", errors.New("no node has a GPU")
 	}
 	return manifests.Encode(manifest.Adapt(minor, docs)...)
 }

@@ -28,15 +28,15 @@ func TestProofOfARealCard(t *testing.T) {
 	if err != nil || len(table.Rows) != 1 || table.Rows[0].UUID != h100 || table.Rows[0].By() != "smi-w1-0" {
 		t.Errorf("%+v, %v", table, err)
 	}
-	const cannot = "SMOKE_CANNOT_COMPUTE the card " + h100 + " (NVIDIA H100 80GB HBM3) is listed and does not compute: vectorAdd in Job smi-w1-0 ended with status 1: "
-	const missing = "SMOKE_CARD_MISSING no Job saw the card " + h100 + " (NVIDIA H100 80GB HBM3)"
+	const cannot = "SMOKE_CANNOT_COMPUTE the GPU " + h100 + " (NVIDIA H100 80GB HBM3) is listed and does not compute: vectorAdd in Job smi-w1-0 ended with status 1: "
+	const missing = "SMOKE_CARD_MISSING no Job saw the GPU " + h100 + " (NVIDIA H100 80GB HBM3)"
 	const ended = "SMOKE_FAILED nvidia-smi in Job smi-w1-0 ended with status "
 	for name, want := range map[string][]string{
 		"proof-full":       {cannot + `"Failed to allocate device vector A (error code out of memory)!"`},
 		"proof-no-code":    {cannot + `"Failed to launch vectorAdd kernel (error code no kernel image is available for execution on the device)!"`},
 		"proof-hidden":     {cannot + `"Failed to allocate device vector A (error code no CUDA-capable device is detected)!"`},
 		"proof-no-cuda":    {cannot + `"Failed to allocate device vector A (error code CUDA driver version is insufficient for CUDA runtime version)!"`},
-		"proof-no-card":    {`SMOKE_FAILED Job smi-w1-0 asked for a card and sees none: "No devices found."`, missing},
+		"proof-no-card":    {`SMOKE_FAILED Job smi-w1-0 asked for a GPU and sees none: "No devices found."`, missing},
 		"proof-mismatch":   {ended + `18: "Failed to initialize NVML: Driver/library version mismatch"`, missing},
 		"proof-no-library": {ended + `12: "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly installed and present in your system."`, missing},
 	} {

@@ -46,7 +46,7 @@ func (t *Table) AddHolder(namespace, as string, uuids []string) {
 func (t *Table) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tCARD\tUUID\tJOB")
+	fmt.Fprintln(w, "NODE\tGPU\tUUID\tJOB")
 	for _, r := range t.Rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Node, r.Card, r.UUID, r.By())
 	}

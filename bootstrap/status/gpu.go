@@ -48,7 +48,7 @@ func (j *reporter) gpu(h *Host, s *Observed, node *facts.Node) {
 		j.total(r)
 		if r.Allocatable < r.Capacity {
 			j.problem(h.Host, reason.GPUNotAllocatable, fmt.Sprintf("%s: %d of %d can be given to pods", r.Name, r.Allocatable, r.Capacity),
-				"a card is not healthy: look for its Xid in `journalctl -k`, and at `kubectl -n kube-system logs ds/nvidia-device-plugin`")
+				"a GPU is not healthy: look for its Xid in `journalctl -k`, and at `kubectl -n kube-system logs ds/nvidia-device-plugin`")
 		}
 	}
 }
