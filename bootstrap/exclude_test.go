@@ -374,7 +374,7 @@ func TestWhoIsNotLeftOut(t *testing.T) {
 			if err := story(s, o); !errors.Is(err, &reason.Error{ID: reason.SSHLost}) {
 				t.Errorf("%v", err)
 			}
-			if len(s.did) > 0 || strings.Contains(s.told(), "going on without") {
+			if len(s.did) > 0 || strings.Contains(s.told(), "is excluded") {
 				t.Errorf("did %q; told %s", s.did, s.told())
 			}
 		})
@@ -425,7 +425,7 @@ func TestNobodyIsBehind(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, e := range s.Events() {
-		if strings.Contains(e.Text, "going on without") {
+		if strings.Contains(e.Text, "is excluded") {
 			t.Errorf("told %q", e.Text)
 		}
 	}

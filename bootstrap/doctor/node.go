@@ -356,14 +356,14 @@ func oldContainerd(s *examinee) []string {
 const renewalTime = 30 * 24 * time.Hour
 
 func expired(s *examinee) []string {
-	return s.certificates(func(left time.Duration) bool { return left <= 0 })
+	return s.certificates(func(remaining time.Duration) bool { return remaining <= 0 })
 }
 
 func expires(s *examinee) []string {
-	return s.certificates(func(left time.Duration) bool { return left > 0 && left < renewalTime })
+	return s.certificates(func(remaining time.Duration) bool { return remaining > 0 && remaining < renewalTime })
 }
 
-func (s *examinee) certificates(is func(left time.Duration) bool) []string {
+func (s *examinee) certificates(is func(remaining time.Duration) bool) []string {
 	var out []string
 	for _, c := range s.e.Certificates {
 		if !s.f.Now.IsZero() && is(c.Until.Sub(s.f.Now)) {

@@ -27,8 +27,8 @@ func Cards(inv *inventory.Inventory, f *facts.Host) []facts.Card {
 // ExcludedCards returns the cards that Kubernetes does not get: bound to a kernel driver that something else needs,
 // unknown while other cards are known, or too old for the driver that runs or was chosen.
 func ExcludedCards(inv *inventory.Inventory, f *facts.Host) []ExcludedCard {
-	_, left := splitCards(inv.GPU.Driver, f)
-	return left
+	_, excluded := splitCards(inv.GPU.Driver, f)
+	return excluded
 }
 
 // displayDrivers are the kernel drivers from which NVIDIA's driver takes over a card. A card with any other one
@@ -41,38 +41,38 @@ func availableCards(f *facts.Host) []facts.Card {
 }
 
 // splitCards divides the host's cards into those that Kubernetes gets and those that it does not get.
-func splitCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, left []ExcludedCard) {
-	leave := func(cards []facts.Card, format string, args ...any) {
+func splitCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, excluded []ExcludedCard) {
+	exclude := func(cards []facts.Card, format string, args ...any) {
 		for _, c := range cards {
-			left = append(left, ExcludedCard{c, fmt.Sprintf(format, args...)})
+			excluded = append(excluded, ExcludedCard{c, fmt.Sprintf(format, args...)})
 		}
 	}
 	cards = availableCards(f)
 	for _, c := range f.NVIDIA.Cards {
 		if !slices.Contains(cards, c) {
-			leave([]facts.Card{c}, "the kernel driver %s has it", printable.Short(c.Driver, 40))
+			exclude([]facts.Card{c}, "the kernel driver %s has it", printable.Short(c.Driver, 40))
 		}
 	}
 	known, unknown := partition(cards, func(c facts.Card) bool { _, ok := catalog.LookupGPU(c.ID); return ok || smiLists(f, c) })
 	if len(known) == 0 {
-		return unknown, left // all cards are unknown: ChooseDriver refuses the host
+		return unknown, excluded // all cards are unknown: ChooseDriver refuses the host
 	}
 	for _, c := range unknown {
-		leave([]facts.Card{c}, "it is unknown (PCI ID 10de:%s)", printable.Short(c.ID, 40))
+		exclude([]facts.Card{c}, "it is unknown (PCI ID 10de:%s)", printable.Short(c.ID, 40))
 	}
 	cards = known
 	if driverAnswers(f) && len(f.NVIDIA.GPUs) > 0 && (want.Source == catalog.NoDriver || satisfies(want, f)) {
 		served, older := partition(cards, func(c facts.Card) bool { return smiLists(f, c) || loadedDriverRuns(f, c) || !olderThanListed(f, c) })
-		leave(older, "driver %s, which runs, is not for %s%s", f.NVIDIA.Loaded, cardNames(models(older)), driverAdvice(want, f, cards, older))
+		exclude(older, "driver %s, which runs, is not for %s%s", f.NVIDIA.Loaded, cardNames(models(older)), driverAdvice(want, f, cards, older))
 		cards = served
 		if !slices.ContainsFunc(cards, func(c facts.Card) bool { return !smiLists(f, c) && !loadedDriverRuns(f, c) }) {
-			return cards, left
+			return cards, excluded
 		}
 	}
 	kept, d := chooseServed(want, f, cards)
 	_, others := partition(cards, func(c facts.Card) bool { return slices.Contains(kept, c) })
-	leave(others, "driver %s for %s is not for %s%s", d, cardNames(models(kept)), cardNames(models(others)), driverAdvice(want, f, cards, others))
-	return kept, left
+	exclude(others, "driver %s for %s is not for %s%s", d, cardNames(models(kept)), cardNames(models(others)), driverAdvice(want, f, cards, others))
+	return kept, excluded
 }
 
 // chooseServed returns the cards to serve and the driver for them. All cards are served if a driver that still gets fixes

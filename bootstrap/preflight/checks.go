@@ -247,14 +247,14 @@ func (c *checker) ranges(m Machine) {
 		name   string
 		prefix netip.Prefix
 	}{{"podCIDR", c.inv.Kubernetes.PodCIDR}, {"serviceCIDR", c.inv.Kubernetes.ServiceCIDR}} {
-		left := machine.StaleCNIOf(c.inv.Network, m.Facts).Known
+		stale := machine.StaleCNIOf(c.inv.Network, m.Facts).Known
 		for _, route := range m.Facts.Routes {
-			if r.prefix.Overlaps(route) && len(left) == 0 { // nobody knows whose a route is
+			if r.prefix.Overlaps(route) && len(stale) == 0 { // nobody knows whose a route is
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s overlaps with the host's route to %s", r.name, r.prefix, route)
 			}
 		}
 		for _, a := range m.Facts.Addresses {
-			if r.prefix.Contains(a.Prefix.Addr()) && !slices.Contains(left, a.Interface) {
+			if r.prefix.Contains(a.Prefix.Addr()) && !slices.Contains(stale, a.Interface) {
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s contains the host's address %s", r.name, r.prefix, fmt.Sprint(a.Prefix.Addr()))
 			}
 		}

@@ -51,14 +51,14 @@ func Make(seen []Observed, o Options) (*Proposal, error) {
 	all, ssh := commonSSH(withoutDuplicates(seen), o.SSH)
 	p := &Proposal{}
 	var in []*candidate
-	var left []inventory.DraftHost
+	var excluded []inventory.DraftHost
 	for _, s := range all {
 		if s.Excluded == nil {
 			in = append(in, &candidate{Observed: s})
 			continue
 		}
 		p.Excluded = append(p.Excluded, s.Excluded)
-		left = append(left, excludedEntry(s))
+		excluded = append(excluded, excludedEntry(s))
 	}
 	plane := chooseControlPlane(in)
 	in = first(in, plane)
@@ -99,7 +99,7 @@ func Make(seen []Observed, o Options) (*Proposal, error) {
 	for i, m := range p.Machines {
 		draft.Hosts[i].Notes = append(draft.Hosts[i].Notes, warnings(m.ID(), p.Problems)...)
 	}
-	draft.Hosts = append(draft.Hosts, left...)
+	draft.Hosts = append(draft.Hosts, excluded...)
 	p.Text = draft.Text()
 	p.Inventory, err = inventory.Decode(o.Path, p.Text, o.Decode)
 	return p, err

@@ -116,7 +116,7 @@ func remove(root *os.Root, name string) error {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if left, err := fs.ReadDir(root.FS(), dir); err != nil || len(left) > 0 {
+		if entries, err := fs.ReadDir(root.FS(), dir); err != nil || len(entries) > 0 {
 			break
 		}
 		if err := root.Remove(dir); err != nil {

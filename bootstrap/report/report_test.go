@@ -135,7 +135,7 @@ func TestWarningsNameTheHostOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"w1: connecting to 10.0.0.1:22: refused":                     "w1  warning: connecting to 10.0.0.1:22: refused",
 		"this host is not watched: w1: connecting to w1:22: refused": "w1  warning: this host is not watched: connecting to w1:22: refused",
-		"going on without w1: the others are made ready":             "w1  warning: going on without w1: the others are made ready",
+		"w1 is excluded; the other hosts are made ready":             "w1  warning: w1 is excluded; the other hosts are made ready",
 	} {
 		var out bytes.Buffer
 		s := New(Plain, &out, Normal)

@@ -15,18 +15,18 @@ import (
 // ExcludeFailed excludes the workers that failed in a run or were lost, and gathers the facts of the other hosts again.
 // failed is the run's error. It is returned if the story cannot go on.
 func (s *Session) ExcludeFailed(ctx context.Context, result *run.Result, failed error) error {
-	behind := s.unfinishedWorkers(result)
+	unfinished := s.unfinishedWorkers(result)
 	if ctx.Err() != nil || s.controlPlaneFailed(failed) {
 		return failed
 	}
-	others := slices.DeleteFunc(s.RemainingHosts(), func(h inventory.Host) bool { return slices.Contains(behind, h.ID()) })
+	others := slices.DeleteFunc(s.RemainingHosts(), func(h inventory.Host) bool { return slices.Contains(unfinished, h.ID()) })
 	if err := s.GatherAllFacts(ctx, others); err != nil || ctx.Err() != nil {
 		return errors.Join(failed, err)
 	}
-	if len(behind) == 0 && len(s.RemainingHosts()) == len(others) {
+	if len(unfinished) == 0 && len(s.RemainingHosts()) == len(others) {
 		return failed
 	}
-	s.exclude(behind, failed)
+	s.exclude(unfinished, failed)
 	return nil
 }
 
@@ -36,8 +36,8 @@ func (s *Session) unfinishedWorkers(r *run.Result) []string {
 	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return s.IsPlane(step.Host) && step.Outcome == run.Failed })
 	var out []string
 	for _, step := range r.Steps {
-		left := step.Outcome == run.Failed || step.Outcome != run.Done && !waited
-		if left && !s.IsPlane(step.Host) && !slices.Contains(out, step.Host) {
+		unfinished := step.Outcome == run.Failed || step.Outcome != run.Done && !waited
+		if unfinished && !s.IsPlane(step.Host) && !slices.Contains(out, step.Host) {
 			out = append(out, step.Host)
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Session) RemainingHosts() []inventory.Host {
 // onHosts calls look for all hosts at the same time. If the story tolerates it, workers that fail are excluded, as are
 // those that fail in a step.
 func (s *Session) onHosts(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
-	var behind []string
+	var ids []string
 	var lost error
 	err := Each(hosts, func(h inventory.Host) error {
 		err := look(h)
@@ -88,13 +88,13 @@ func (s *Session) onHosts(ctx context.Context, hosts []inventory.Host, look func
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		behind, lost = append(behind, h.ID()), errors.Join(lost, err)
+		ids, lost = append(ids, h.ID()), errors.Join(lost, err)
 		return nil
 	})
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, lost)
 	}
-	s.exclude(behind, lost)
+	s.exclude(ids, lost)
 	return nil
 }
 
@@ -104,14 +104,14 @@ func (s *Session) GatherAllFacts(ctx context.Context, hosts []inventory.Host) er
 }
 
 // exclude removes hosts from the session. failed has the reasons.
-func (s *Session) exclude(behind []string, failed error) {
-	failed = errorsOf(behind, failed)
+func (s *Session) exclude(ids []string, failed error) {
+	failed = errorsOf(ids, failed)
 	s.Excluded = errors.Join(s.Excluded, failed)
-	for _, id := range behind {
+	for _, id := range ids {
 		s.mu.Lock()
 		delete(s.Facts, id)
 		s.mu.Unlock()
-		e := event.Event{Host: id, Kind: event.Warning, Text: "going on without " + id + ": the other hosts are made ready"}
+		e := event.Event{Host: id, Kind: event.Warning, Text: id + " is excluded; the other hosts are made ready"}
 		for _, why := range reason.All(failed) {
 			if why.Host == id {
 				e.Reason = string(why.ID)
@@ -130,7 +130,7 @@ func (s *Session) TellExcluded(shown *graph.Graph) {
 	for _, step := range shown.Steps {
 		if id, out := why[step.Host]; out {
 			s.Tell(event.Event{Host: step.Host, Step: step.ID, Kind: event.StepSkip, Reason: string(id),
-				Text: "not begun, because " + step.Host + " is left out",
+				Text: "not begun, because " + step.Host + " is excluded",
 			})
 		}
 	}

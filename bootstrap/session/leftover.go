@@ -24,10 +24,10 @@ func (s *Session) Stop(ctx context.Context) error {
 	return s.followLeftover(ctx, (*run.Engine).Stop)
 }
 
-// Watch follows the runs on the hosts until they end, and changes nothing. left is called when the kgpu that started
-// them is gone.
-func (s *Session) Watch(ctx context.Context, left func()) error {
-	return s.engine().Watch(ctx, s.planes(), left)
+// Watch follows the runs on the hosts until they end, and changes nothing. abandoned is called when the kgpu that
+// started them is gone.
+func (s *Session) Watch(ctx context.Context, abandoned func()) error {
+	return s.engine().Watch(ctx, s.planes(), abandoned)
 }
 
 // leftoverHosts returns the hosts on which a leftover run is still at work.
@@ -69,13 +69,13 @@ func (s *Session) TellUnreverted(result *run.Result) {
 
 // tellUnreverted does so for one host.
 func (s *Session) tellUnreverted(host string, output []byte) {
-	left := strings.Split(strings.TrimSpace(string(output)), "\n")
-	for _, what := range left[:min(len(left), maxUnreverted)] {
+	changes := strings.Split(strings.TrimSpace(string(output)), "\n")
+	for _, what := range changes[:min(len(changes), maxUnreverted)] {
 		if what != "" {
 			s.Tell(event.Event{Host: host, Kind: event.Warning, Text: "not taken back: " + printable.Short(what, 300)})
 		}
 	}
-	if more := len(left) - maxUnreverted; more > 0 {
+	if more := len(changes) - maxUnreverted; more > 0 {
 		s.Tell(event.Event{Host: host, Kind: event.Warning, Text: fmt.Sprintf("and %d more, which its log has", more)})
 	}
 }
