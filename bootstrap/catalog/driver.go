@@ -5,7 +5,6 @@ import "fmt"
 // Flavour is the kind of a driver's kernel modules.
 type Flavour string
 
-// These are the flavours.
 const (
 	Open        Flavour = "open"
 	Proprietary Flavour = "proprietary"
@@ -14,7 +13,6 @@ const (
 // DriverSource is the package repository of a driver.
 type DriverSource string
 
-// These are the sources of drivers.
 const (
 	FromUbuntu DriverSource = "ubuntu" // the Ubuntu archive: -server packages, modules built and signed by Canonical
 	FromCUDA   DriverSource = "cuda"   // NVIDIA's CUDA repository: modules built on the host by DKMS

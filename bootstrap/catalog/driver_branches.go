@@ -8,7 +8,6 @@ import (
 // Term is how long NVIDIA supports a branch.
 type Term string
 
-// These are the terms.
 const (
 	LongTerm   Term = "long-term"   // three years
 	Production Term = "production"  // one year

@@ -5,7 +5,6 @@ import "maps"
 // Mechanism is how a kubelet offers GPUs to pods.
 type Mechanism string
 
-// These are the mechanisms.
 const (
 	// Accelerators is built into the kubelets of 1.6 to 1.10. It gives docker containers only the device files; the
 	// driver's libraries are mounted by hostPath. Source: pkg/kubelet/gpu/nvidia, pkg/features of k8s.io/kubernetes.

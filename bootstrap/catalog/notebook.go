@@ -11,7 +11,6 @@ const NotebookNamespace = "kgpu-notebook"
 // Framework is the framework of the notebook's image.
 type Framework string
 
-// These are the frameworks.
 const (
 	TensorFlow  Framework = "tensorflow"
 	PyTorch     Framework = "pytorch"

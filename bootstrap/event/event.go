@@ -10,7 +10,6 @@ import (
 // Kind says what happened.
 type Kind string
 
-// These are the kinds of events.
 const (
 	Begin     Kind = "begin"      // the run began; text is its command line, schema the version of the stream
 	Plan      Kind = "plan"       // steps were planned; plan lists them. Later plans of a run add to earlier ones

@@ -101,7 +101,7 @@ type OS struct{ ID, VersionID, Codename, PrettyName string }
 type Address struct {
 	Interface string
 	Prefix    netip.Prefix
-	MTU       int // of the interface, bytes; zero: unknown
+	MTU       int // bytes; zero if unknown
 }
 
 // Socket is a listening TCP socket.

@@ -18,7 +18,6 @@ func (e Endpoint) String() string { return fmt.Sprintf("%s %d", e.Host, e.Port) 
 // Reach is the result of an attempt to connect.
 type Reach string
 
-// These are the results of connection attempts.
 const (
 	Open        Reach = "open"
 	Refused     Reach = "refused"    // the machine answers, and nothing listens

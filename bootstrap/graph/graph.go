@@ -22,7 +22,6 @@ func (r Ref) String() string { return r.Host + " " + r.ID }
 // Class says whether a failed step is retried.
 type Class string
 
-// These are the retry classes.
 const (
 	Permanent Class = ""          // a failure ends the step
 	Transient Class = "transient" // exit status 75 (EX_TEMPFAIL) is retried with backoff

@@ -74,7 +74,7 @@ func (k Kinds) CheckPatterns(patterns []string) error {
 	return nil
 }
 
-// renamed is the error of a pattern that steps match whose IDs are others now; nil: none does.
+// renamed is the error for a pattern that matches only former IDs of steps; nil if there is no such step.
 func (k Kinds) renamed(pattern string) error {
 	var now []string
 	for _, kind := range k {

@@ -26,7 +26,6 @@ type step struct {
 	placeholders []string // names of the credentials that its values have placeholders for
 }
 
-// These are the names of the first scripts; later ones have a number appended.
 const (
 	master = "init-master"
 	worker = "init-worker"

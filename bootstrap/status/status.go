@@ -73,7 +73,6 @@ type Workload struct {
 // State is the state of a host's node.
 type State string
 
-// These are the states of nodes.
 const (
 	Ready    State = "ready"
 	NotReady State = "not-ready"
