@@ -33,11 +33,11 @@ func Attach(ctx context.Context, o Options) (string, error) {
 			Text: "nobody steers what runs on the hosts, the kgpu that began it is gone; when it has ended, " + resumeHint(s, seen.begun()) + " carries on",
 		})
 	}
-	other := s.Other()
+	other := s.DescribeHolder()
 	switch {
 	case other != "":
 		s.Tell(event.Event{Kind: event.Wait, Text: "for the end of a run: " + other})
-	case s.UnderWay() != "":
+	case s.DescribeWork() != "":
 		left()
 	default:
 		return "nothing is at work on the cluster", nil
@@ -107,11 +107,11 @@ func (t *tally) words() string {
 
 // meetToWatch connects to a host. A worker that cannot be reached, because it reboots perhaps, is not watched.
 func meetToWatch(ctx context.Context, s *session.Session, h inventory.Host) error {
-	err := s.Meet(ctx, h)
+	err := s.ConnectAndGather(ctx, h)
 	if err == nil || ctx.Err() != nil || h.IsControlPlane() {
 		return err
 	}
-	s.Drop(h.ID())
+	s.Disconnect(h.ID())
 	s.Tell(event.Event{Host: h.ID(), Kind: event.Warning, Text: "this host is not watched: " + err.Error()})
 	return nil
 }
@@ -119,7 +119,7 @@ func meetToWatch(ctx context.Context, s *session.Session, h inventory.Host) erro
 // resumeHint names the command that carries on with a run that is watched, of which these steps were seen: the one that its
 // operator told, where that says enough, or the one that has such steps.
 func resumeHint(s *session.Session, steps []string) string {
-	if _, f := s.Holder(); f != nil {
+	if _, f := s.LockedPlane(); f != nil {
 		for _, command := range []string{"up", "add-worker", "remove-worker", "reset", "smoke"} {
 			if word, _, _ := strings.Cut(f.LockHolder.Command, " "); word == command {
 				return "`kgpu " + command + "`"

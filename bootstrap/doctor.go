@@ -99,15 +99,15 @@ func (p *examination) look(ctx context.Context, h inventory.Host) doctor.Machine
 	var group errgroup.Group
 	var looking, telling error
 	group.Go(func() error {
-		looking = p.Look(ctx, h.ID())
+		looking = p.GatherFacts(ctx, h.ID())
 		return nil
 	})
 	group.Go(func() error {
-		m.Seen, telling = evidenceOf(ctx, p.Session, h.ID())
+		m.Evidence, telling = evidenceOf(ctx, p.Session, h.ID())
 		return nil
 	})
 	_ = group.Wait() // both errors are looked at
-	m.Facts, m.Skew = p.Seen(h.ID())
+	m.Facts, m.Skew = p.FactsOf(h.ID())
 	if m.Err = errors.Join(looking, telling); m.Err != nil && looking != nil {
 		m.Facts = nil
 	}
@@ -131,12 +131,12 @@ func evidenceOf(ctx context.Context, s *session.Session, id string) (*doctor.Evi
 func (p *examination) diagnosis() *report.Diagnosis {
 	found := doctor.Check(p.settled(), p.machines, slices.Concat(p.Inventory.Ignore, p.want.Ignore))
 	found = append(found, p.drift(found)...)
-	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.UnderWay()}
+	d := &report.Diagnosis{Cluster: p.Inventory.Cluster, Time: time.Now(), AtWork: p.DescribeWork()}
 	for _, m := range p.machines {
 		if len(p.named) > 0 && !slices.Contains(p.named, m.ID()) {
 			continue
 		}
-		h := report.Examined{Host: m.ID(), Role: string(m.Role), Reached: m.Facts != nil || m.Seen != nil}
+		h := report.Examined{Host: m.ID(), Role: string(m.Role), Reached: m.Facts != nil || m.Evidence != nil}
 		if m.Facts != nil {
 			h.Cards = len(machine.Cards(p.Inventory, m.Facts))
 		}
@@ -145,7 +145,7 @@ func (p *examination) diagnosis() *report.Diagnosis {
 				h.Findings = append(h.Findings, f)
 			}
 		}
-		doctor.Worst(h.Findings)
+		doctor.SortWorst(h.Findings)
 		d.Hosts = append(d.Hosts, h)
 	}
 	return d
@@ -157,7 +157,7 @@ func (p *examination) diagnosis() *report.Diagnosis {
 func (p *examination) drift(found []doctor.Finding) []doctor.Finding {
 	failures, _ := doctor.Count(found)
 	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
-	if failures > 0 || silent || len(p.named) > 0 || p.Other() != "" {
+	if failures > 0 || silent || len(p.named) > 0 || p.DescribeHolder() != "" {
 		return nil
 	}
 	g, err := p.plan()
@@ -201,7 +201,7 @@ func Fix(ctx context.Context, o Options, names []string, agree func(Mended) (boo
 	defer p.Close()
 	for _, m := range p.machines {
 		if m.Facts == nil { // nor would it tell when it is asked again
-			p.Drop(m.ID())
+			p.Disconnect(m.ID())
 		}
 	}
 	gentle, reboots := map[string]*plan.Mend{}, map[string]*plan.Mend{}
@@ -267,7 +267,7 @@ func (p *examination) repair(ctx context.Context, mends map[string]*plan.Mend, r
 	if len(list) == 0 {
 		return nil
 	}
-	if busy := p.Busy(); busy != nil {
+	if busy := p.LockedError(); busy != nil {
 		return busy
 	}
 	ask := func(ctx context.Context, g *graph.Graph) error {
@@ -281,12 +281,12 @@ func (p *examination) repair(ctx context.Context, mends map[string]*plan.Mend, r
 		return err
 	}
 	err := session.Change{
-		Former: (*session.Session).Attach,
-		Plan:   func() (*graph.Graph, error) { return p.remedy(list) },
-		Ask:    ask,
+		Leftover: (*session.Session).Attach,
+		Plan:     func() (*graph.Graph, error) { return p.remedy(list) },
+		Ask:      ask,
 		Do: func(ctx context.Context, g *graph.Graph) error {
-			nodes, _ := g.Drained()
-			g.Agreed(nodes)
+			nodes, _ := g.DrainedNodes()
+			g.AllowGPUEviction(nodes)
 			_, err := p.Execute(ctx, g)
 			return err
 		},
@@ -303,7 +303,7 @@ func (p *examination) remedy(list []plan.Mend) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Pace(max(p.want.MaxUnavailable, 1))
+	g.LimitUnavailable(max(p.want.MaxUnavailable, 1))
 	return g, nil
 }
 
@@ -332,7 +332,7 @@ func InstallWatch(ctx context.Context, o Options, names []string, show func(*gra
 	if err != nil {
 		return err
 	}
-	s, err := session.OpenAlone(ctx, o.Options, hosts, nil)
+	s, err := session.OpenToChange(ctx, o.Options, hosts, nil)
 	if err != nil {
 		return err
 	}

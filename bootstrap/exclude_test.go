@@ -352,7 +352,7 @@ func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
 	s.Facts["w1"].NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}}
 	site.servers["w1"].Stop()
 	err = s.finish(t.Context(), &graph.Graph{Steps: []*graph.Step{
-		{Ref: graph.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: graph.Ref{Host: "w1", ID: "cuda/toolkit"}, Stage: graph.Last},
+		{Ref: graph.Ref{Host: "w1", ID: "gpu/ready"}}, {Ref: graph.Ref{Host: "w1", ID: "cuda/toolkit"}, Stage: graph.AfterProof},
 	}})
 	if all := reason.All(s.Excluded); err != nil || len(all) != 1 || all[0].ID != reason.SSHLost || !strings.Contains(site.told(), "there is nothing to prove") {
 		t.Errorf("%v; left %v; told %s", err, s.Excluded, site.told())
@@ -374,7 +374,7 @@ func TestWhoIsNotLeftOut(t *testing.T) {
 			if err := story(s, o); !errors.Is(err, &reason.Error{ID: reason.SSHLost}) {
 				t.Errorf("%v", err)
 			}
-			if len(s.did) > 0 || strings.Contains(s.told(), "going on without") {
+			if len(s.did) > 0 || strings.Contains(s.told(), "is excluded") {
 				t.Errorf("did %q; told %s", s.did, s.told())
 			}
 		})
@@ -425,7 +425,7 @@ func TestNobodyIsBehind(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, e := range s.Events() {
-		if strings.Contains(e.Text, "going on without") {
+		if strings.Contains(e.Text, "is excluded") {
 			t.Errorf("told %q", e.Text)
 		}
 	}

@@ -37,7 +37,7 @@ func FuzzStory(f *testing.F) {
 				}
 			}
 			preflight.Check(inv, machines, nil)
-			if _, err := plan.Needs(inv, seen); err != nil {
+			if _, err := plan.RequiredEndpoints(inv, seen); err != nil {
 				continue
 			}
 			_, _ = plan.Up(inv, seen)

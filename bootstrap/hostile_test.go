@@ -290,7 +290,7 @@ func TestHostsThatLieInBatches(t *testing.T) {
 			if !errors.Is(err, &reason.Error{ID: c.want}) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
-			if len(text) > event.MostOfHost+1<<20 || c.want != reason.HostOutputTooLarge && len(text) > 1<<20 {
+			if len(text) > event.MaxHostBytes+1<<20 || c.want != reason.HostOutputTooLarge && len(text) > 1<<20 {
 				t.Errorf("%d bytes reach the terminal", len(text))
 			}
 		})

@@ -71,7 +71,7 @@ func Init(ctx context.Context, o InitOptions) error {
 		return err
 	}
 	var errs []error
-	for _, e := range p.Left {
+	for _, e := range p.Excluded {
 		if o.File != "-" {
 			e.Advice = fmt.Sprintf("%s; %s has it as a comment: take the # away, or the entry", e.AdviceLine(), o.File)
 		}
@@ -107,10 +107,10 @@ func (o InitOptions) path() string {
 }
 
 // visit looks at the hosts. Those whose keys are pinned now are visited once more.
-func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]proposal.Seen, error) {
+func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]proposal.Observed, error) {
 	way := common.Hosts[0].SSH
 	common.Hosts = nil
-	seen := make([]proposal.Seen, len(o.Targets))
+	seen := make([]proposal.Observed, len(o.Targets))
 	at := map[string]int{}
 	for i, t := range o.Targets {
 		h := inventory.Host{Address: t.Address, Role: inventory.Worker, SSH: way}
@@ -123,7 +123,7 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 	s.Tell(event.Event{Kind: event.Wait, Text: fmt.Sprintf("hosts to tell what they are: %d", len(seen))})
 	meet := func(hosts []inventory.Host) {
 		_ = session.Each(hosts, func(h inventory.Host) error {
-			seen[at[h.Address]].Left = asReason(h, s.Meet(ctx, h))
+			seen[at[h.Address]].Excluded = asReason(h, s.ConnectAndGather(ctx, h))
 			return nil
 		})
 	}
@@ -139,8 +139,8 @@ func (o InitOptions) visit(ctx context.Context, common *inventory.Inventory) ([]
 		return nil, &reason.Error{ID: reason.Cancelled, Err: context.Cause(ctx), Detail: "cancelled; nothing was written", Advice: "run the same command again"}
 	}
 	for i, h := range common.Hosts {
-		seen[i].Facts, seen[i].Skew = s.Seen(h.ID())
-		advise(seen[i].Left)
+		seen[i].Facts, seen[i].Skew = s.FactsOf(h.ID())
+		advise(seen[i].Excluded)
 	}
 	return seen, nil
 }
@@ -157,10 +157,10 @@ func asReason(h inventory.Host, err error) *reason.Error {
 }
 
 // pin trusts the keys that nobody knows, and returns the hosts that have them, to be met again.
-func pin(seen []proposal.Seen, hosts []inventory.Host) []inventory.Host {
+func pin(seen []proposal.Observed, hosts []inventory.Host) []inventory.Host {
 	var out []inventory.Host
 	for i := range seen {
-		if unknown := session.UnknownKey(seen[i].Left); unknown != nil && !unknown.Bastion {
+		if unknown := session.UnknownKey(seen[i].Excluded); unknown != nil && !unknown.Bastion {
 			seen[i].HostKey = unknown.Line()
 			seen[i].HostKeyNote = unknown.Fingerprint() + ", taken as it was shown when this was written (--accept-new)"
 			h := hosts[i]
@@ -172,12 +172,12 @@ func pin(seen []proposal.Seen, hosts []inventory.Host) []inventory.Host {
 }
 
 // strangers is the error of hosts whose keys nobody knows: an inventory without them would be half of what was asked for.
-func strangers(seen []proposal.Seen) error {
-	if !slices.ContainsFunc(seen, func(s proposal.Seen) bool { u := session.UnknownKey(s.Left); return u != nil && !u.Bastion }) {
+func strangers(seen []proposal.Observed) error {
+	if !slices.ContainsFunc(seen, func(s proposal.Observed) bool { u := session.UnknownKey(s.Excluded); return u != nil && !u.Bastion }) {
 		return nil
 	}
 	for i := range seen {
-		advise(seen[i].Left)
+		advise(seen[i].Excluded)
 	}
 	return errors.Join(leftOut(seen)...)
 }
@@ -203,11 +203,11 @@ func advise(e *reason.Error) {
 	}
 }
 
-func leftOut(seen []proposal.Seen) []error {
+func leftOut(seen []proposal.Observed) []error {
 	var out []error
 	for _, s := range seen {
-		if s.Left != nil {
-			out = append(out, s.Left)
+		if s.Excluded != nil {
+			out = append(out, s.Excluded)
 		}
 	}
 	return out

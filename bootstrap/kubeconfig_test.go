@@ -119,7 +119,7 @@ func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 	put(t, o.Kubeconfig, "notes\n")
 	err = s.finish(t.Context(), &graph.Graph{Steps: []*graph.Step{
 		{Ref: graph.Ref{Host: "cp1", ID: "gpu/ready"}},
-		{Ref: graph.Ref{Host: "cp1", ID: "cuda/toolkit"}, Script: "os-modules", Timeout: time.Minute, Stage: graph.Last},
+		{Ref: graph.Ref{Host: "cp1", ID: "cuda/toolkit"}, Script: "os-modules", Timeout: time.Minute, Stage: graph.AfterProof},
 	}})
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.KubeconfigConflict || content(t, o.Kubeconfig) != "notes\n" {
 		t.Errorf("%v", err)

@@ -27,9 +27,9 @@ func (s *story) preflight(ctx context.Context) error {
 	s.Inventory, s.kubernetes = plan.ChooseVersion(s.Inventory, s.Facts, network.offers)
 	var machines []preflight.Machine
 	for _, h := range s.Inventory.Hosts {
-		if f, skew := s.Seen(h.ID()); f != nil {
+		if f, skew := s.FactsOf(h.ID()); f != nil {
 			machines = append(machines, preflight.Machine{
-				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, Needs: network.needs[h.ID()], Reach: network.found[h.ID()], Offer: network.offers[h.ID()],
+				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, RequiredEndpoints: network.needs[h.ID()], Reach: network.found[h.ID()], Available: network.offers[h.ID()],
 				Adopt: s.want.Adopt,
 			})
 		}
@@ -43,20 +43,20 @@ func (s *story) preflight(ctx context.Context) error {
 
 // reaches is what the hosts need of the network, and what they found.
 type reaches struct {
-	needs map[string][]machine.Need
+	needs map[string][]machine.RequiredEndpoint
 	found map[string]map[facts.Endpoint]facts.Reach
 
-	offers map[string]*facts.Offer // of Kubernetes
+	offers map[string]*facts.AvailableVersions // of Kubernetes
 }
 
 // reach lets hosts that are no nodes yet try what they will have to connect to, tell which patches of Kubernetes and which containerd
 // they can have, and those that are to get a driver how apt can install it. Others are not asked anything.
 func (s *story) reach(ctx context.Context) (*reaches, error) {
-	needs, err := plan.Needs(s.Inventory, s.Facts)
+	needs, err := plan.RequiredEndpoints(s.Inventory, s.Facts)
 	if err != nil {
 		return nil, err
 	}
-	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}, offers: map[string]*facts.Offer{}}
+	r := &reaches{needs: needs, found: map[string]map[facts.Endpoint]facts.Reach{}, offers: map[string]*facts.AvailableVersions{}}
 	lines, err := plan.OfferQuestions(s.Inventory, s.Facts)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *story) reach(ctx context.Context) (*reaches, error) {
 		}
 		found, noReach := facts.ParseReach(out)
 		ways, noWays := facts.ParseWays(out)
-		offer, noOffer := facts.ParseOffer(out)
+		offer, noOffer := facts.ParseAvailableVersions(out)
 		containerd, noContainerd := facts.ParseContainerd(out)
 		if err := cmp.Or(noReach, noWays, noOffer, noContainerd); err != nil {
 			return session.FactsError(h.ID(), err, out...)

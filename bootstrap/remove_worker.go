@@ -52,14 +52,14 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 		o.Tell(event.Event{Host: h.ID(), Kind: event.Warning, Text: "going on without it: " + err.Error()})
 		return true
 	}
-	s, err := session.OpenAlone(ctx, o.Options, hosts, lost)
+	s, err := session.OpenToChange(ctx, o.Options, hosts, lost)
 	if err != nil {
 		return adviseForce(err, ids)
 	}
 	defer s.Close()
 	var after map[string][]graph.Ref
 	return session.Change{
-		Former: (*session.Session).Stop,
+		Leftover: (*session.Session).Stop,
 		Plan: func() (g *graph.Graph, err error) {
 			g, after, err = plan.Remove(s.Inventory, s.Facts, ids, r.Force)
 			return g, err

@@ -39,8 +39,8 @@ func (o Options) render(dir string, graph *graph.Graph) (string, error) {
 	if graph.Empty() {
 		return fmt.Sprintf("nothing was written: the hosts have all of it already; --assume RELEASE renders what bare hosts need (%s)", Releases()), nil
 	}
-	nodes, _ := graph.Drained()
-	graph.Agreed(nodes) // by whoever runs the scripts
+	nodes, _ := graph.DrainedNodes()
+	graph.AllowGPUEviction(nodes) // by whoever runs the scripts
 	files, err := render.Files(o.Inventory, graph)
 	if err != nil {
 		return "", err
@@ -76,7 +76,7 @@ func (o Options) rendered(ctx context.Context, assume string) (*graph.Graph, *in
 	if err != nil {
 		return nil, nil, err
 	}
-	graph.Pace(max(o.MaxUnavailable, 1))
+	graph.LimitUnavailable(max(o.MaxUnavailable, 1))
 	graph.Warnings = append(graph.Warnings, "no host was looked at: they are taken for fresh machines with "+assume+", without cards")
 	if _, why := plan.ChooseVersion(o.Inventory, seen, nil); why != "" {
 		graph.Warnings = append(graph.Warnings, why)

@@ -22,17 +22,17 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*graph.G
 	if err := o.wholeOrWorkers(ids); err != nil {
 		return err
 	}
-	s, err := session.OpenAlone(ctx, o.Options, hosts, nil)
+	s, err := session.OpenToChange(ctx, o.Options, hosts, nil)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	whole := len(ids) == 0 || slices.ContainsFunc(ids, s.IsPlane)
 	return session.Change{
-		Former:  (*session.Session).Stop,
-		Plan:    func() (*graph.Graph, error) { return plan.Reset(s.Inventory, s.Facts, ids) },
-		Ask:     func(_ context.Context, g *graph.Graph) error { return confirm(g) },
-		Forgets: true,
+		Leftover: (*session.Session).Stop,
+		Plan:     func() (*graph.Graph, error) { return plan.Reset(s.Inventory, s.Facts, ids) },
+		Ask:      func(_ context.Context, g *graph.Graph) error { return confirm(g) },
+		Forgets:  true,
 		Do: func(ctx context.Context, g *graph.Graph) error {
 			result, err := s.Execute(ctx, g)
 			s.TellUnreverted(result)

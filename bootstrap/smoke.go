@@ -21,7 +21,7 @@ import (
 
 // Smoke proves that every card of the cluster's hosts computes for exactly one pod, and opens the notebook.
 func Smoke(ctx context.Context, o Options) error {
-	open, err := session.OpenAlone(ctx, o.Options, o.Inventory.Hosts, nil)
+	open, err := session.OpenToChange(ctx, o.Options, o.Inventory.Hosts, nil)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *story) prove(ctx context.Context, newNotebook, owed bool) error {
 	}
 	var held []*smoke.Row // by the notebook of a former run, perhaps, which tells its card
 	for i := range table.Rows {
-		if r := &table.Rows[i]; len(r.Held) > 0 {
+		if r := &table.Rows[i]; len(r.Holders) > 0 {
 			held = append(held, r)
 		} else {
 			s.proven(hosts, r)
@@ -61,7 +61,7 @@ func (s *story) prove(ctx context.Context, newNotebook, owed bool) error {
 	}
 	devices, err := s.openNotebook(ctx, newNotebook)
 	if devices != nil {
-		table.Seen(catalog.NotebookNamespace, devices.By(), devices.Cards)
+		table.AddHolder(catalog.NotebookNamespace, devices.By(), devices.UUIDs)
 	}
 	for _, r := range held {
 		s.proven(hosts, r)
@@ -102,9 +102,9 @@ func (s *story) missingCards() error {
 		if no, ok := errors.AsType[*machine.Refused](err); ok && no.Kind != machine.DriverMissing {
 			continue // there is no driver for its cards, and it is in the cluster without them
 		}
-		if have, want := machine.Listed(s.Inventory, f), len(machine.Cards(s.Inventory, f)); have < want {
+		if have, want := machine.ListedCards(s.Inventory, f), len(machine.Cards(s.Inventory, f)); have < want {
 			errs = append(errs, &reason.Error{
-				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the cards",
+				ID: reason.SmokeCardMissing, Host: h.ID(), Doing: "proving the GPUs",
 				Detail: fmt.Sprintf("nvidia-smi lists %d of %s (status %d)", have, plural.Of(want, "card"), f.NVIDIA.SMI),
 			})
 		}
@@ -127,7 +127,7 @@ func (s *story) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[st
 	}
 	cards := 0
 	for _, n := range nodes {
-		cards += len(n.Cards)
+		cards += len(n.GPUs)
 	}
 	g, err := plan.Smoke(s.Inventory, s.Facts, manifest, plural.Of(cards, "card")+" on "+plural.Of(len(nodes), "node"))
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *story) proveCards(ctx context.Context, nodes []smoke.Node, hosts map[st
 	if err != nil {
 		return nil, err
 	}
-	table, err := smoke.Judge(nodes, string(done.Outputs[g.Steps[0].Ref][plan.OutputLogs]))
+	table, err := smoke.CheckProof(nodes, string(done.Outputs[g.Steps[0].Ref][plan.OutputLogs]))
 	for _, e := range reason.All(err) {
 		e.Host = hosts[e.Host]
 	}
@@ -149,12 +149,12 @@ func (s *story) nodesWithCards() (nodes []smoke.Node, hosts map[string]string) {
 	hosts = map[string]string{}
 	for _, h := range s.Inventory.Hosts {
 		f := s.Facts[h.ID()]
-		if f == nil || len(f.NVIDIA.Seen) == 0 {
+		if f == nil || len(f.NVIDIA.GPUs) == 0 {
 			continue
 		}
 		n := smoke.Node{Name: machine.Machine{Host: h, Facts: f}.NodeName(), Sample: plan.Sample(s.Inventory, f), Driver: machine.DriverMounts(f)}
-		for _, o := range machine.Offers(s.Inventory, f) {
-			n.Cards = append(n.Cards, smoke.Card(o))
+		for _, o := range machine.PluginDevices(s.Inventory, f) {
+			n.GPUs = append(n.GPUs, smoke.GPU(o))
 		}
 		nodes = append(nodes, n)
 		hosts[n.Name] = h.ID()
@@ -170,12 +170,12 @@ func (s *story) proveNew(ctx context.Context, done *graph.Graph) error {
 	}
 	owed := s.owesProof()
 	var concerned []inventory.Host
-	for _, h := range s.Known() {
+	for _, h := range s.RemainingHosts() {
 		if len(machine.Cards(s.Inventory, s.Facts[h.ID()])) > 0 || h.IsControlPlane() {
 			concerned = append(concerned, h)
 		}
 	}
-	if err := s.LookAtAll(ctx, concerned); err != nil {
+	if err := s.GatherAllFacts(ctx, concerned); err != nil {
 		return err
 	}
 	return s.prove(ctx, done.Has(plan.NotebookStep), owed)

@@ -23,11 +23,11 @@ func TestCardsThatNoDriverLists(t *testing.T) {
 		nvidia facts.NVIDIA
 		want   string
 	}{
-		{"all are there", true, facts.NVIDIA{Cards: two, Loaded: "580.1", Seen: make([]facts.GPU, 2)}, ""},
+		{"all are there", true, facts.NVIDIA{Cards: two, Loaded: "580.1", GPUs: make([]facts.GPU, 2)}, ""},
 		{"one is a display, which this driver is not for", true, facts.NVIDIA{
-			Cards: append(two[:1:1], facts.Card{Address: "0000:01:00.0", ID: "128b"}), Loaded: "580.1", Library: "580.1", Seen: []facts.GPU{{Address: "0000:17:00.0"}},
+			Cards: append(two[:1:1], facts.Card{Address: "0000:01:00.0", ID: "128b"}), Loaded: "580.1", Library: "580.1", GPUs: []facts.GPU{{Address: "0000:17:00.0"}},
 		}, ""},
-		{"one is lost", true, facts.NVIDIA{Cards: two, Loaded: "580.1", Seen: make([]facts.GPU, 1), SMI: 14}, "nvidia-smi lists 1 of 2 cards (status 14)"},
+		{"one is lost", true, facts.NVIDIA{Cards: two, Loaded: "580.1", GPUs: make([]facts.GPU, 1), SMI: 14}, "nvidia-smi lists 1 of 2 cards (status 14)"},
 		{"it hangs", true, facts.NVIDIA{Cards: two, Loaded: "580.1", SMI: 124}, "nvidia-smi lists 0 of 2 cards (status 124)"},
 		{"no node yet", false, facts.NVIDIA{Cards: two}, ""},
 		{"no cards", true, facts.NVIDIA{}, ""},

@@ -47,7 +47,7 @@ func Status(ctx context.Context, o Options, every time.Duration, show func(*stat
 // observe asks every host how it is.
 func (s *story) observe(ctx context.Context) *status.Report {
 	hosts := s.Inventory.Hosts
-	seen := make([]status.Seen, len(hosts))
+	seen := make([]status.Observed, len(hosts))
 	at := make(map[string]int, len(hosts))
 	for i, h := range hosts {
 		at[h.ID()] = i
@@ -56,12 +56,12 @@ func (s *story) observe(ctx context.Context) *status.Report {
 		seen[at[h.ID()]] = s.observeHost(ctx, h)
 		return nil
 	})
-	return status.Judge(s.Inventory, seen, status.Pending(s.Inventory, seen, plan.Up), time.Now())
+	return status.NewReport(s.Inventory, seen, status.PlanPending(s.Inventory, seen, plan.Up), time.Now())
 }
 
 // observeHost asks one. A connection over which something failed is not used again.
-func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Seen {
-	seen := status.Seen{Machine: machine.Machine{Host: h}}
+func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Observed {
+	seen := status.Observed{Machine: machine.Machine{Host: h}}
 	if _, seen.Err = s.Connect(ctx, h); seen.Err != nil {
 		return seen
 	}
@@ -77,7 +77,7 @@ func (s *story) observeHost(ctx context.Context, h inventory.Host) status.Seen {
 	}
 	if err != nil {
 		seen.Err = session.FactsError(h.ID(), err, output...)
-		s.Drop(h.ID())
+		s.Disconnect(h.ID())
 	}
 	return seen
 }

@@ -133,7 +133,7 @@ func tell(ctx context.Context, s *session.Session, h inventory.Host) (files []su
 	if _, err := s.Connect(ctx, h); err != nil {
 		return nil, err
 	}
-	defer s.Drop(h.ID())
+	defer s.Disconnect(h.ID())
 	ctx, cancel := context.WithTimeoutCause(ctx, supportPatience, fmt.Errorf("the host took more than %s", supportPatience))
 	defer cancel()
 	raw, err := printed(ctx, s, h.ID(), session.Question{Name: "facts", Script: scripts.Facts()})

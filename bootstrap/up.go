@@ -43,7 +43,7 @@ func (o Options) planned(ctx context.Context) (*graph.Graph, *inventory.Inventor
 	}
 	s := &story{Session: open, want: o}
 	defer s.Close()
-	other := s.Other()
+	other := s.DescribeHolder()
 	found := s.preflight(ctx)
 	if found != nil && (other == "" || ctx.Err() != nil) {
 		return nil, nil, found
@@ -53,7 +53,7 @@ func (o Options) planned(ctx context.Context) (*graph.Graph, *inventory.Inventor
 		return nil, nil, err
 	}
 	if other != "" {
-		g.Warnings = append(g.Warnings, session.AtWork+other+"; `kgpu attach` shows the progress")
+		g.Warnings = append(g.Warnings, session.AnotherAtWork+other+"; `kgpu attach` shows the progress")
 		for _, e := range reason.All(found) { // half of it may be the other's work, and gone in a moment
 			g.Warnings = append(g.Warnings, e.Error())
 		}
@@ -65,7 +65,7 @@ func (o Options) planned(ctx context.Context) (*graph.Graph, *inventory.Inventor
 // what the cluster serves without. begin is called when the plan was shown, before anything on the hosts changes, with
 // what was seen on them, by their IDs. Workers that are lost on the way are left out; what they failed with is in the error.
 func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(*graph.Graph) error, begin func(map[string]*facts.Host) error) error {
-	open, err := session.OpenAlone(ctx, o.Options, hosts, nil)
+	open, err := session.OpenToChange(ctx, o.Options, hosts, nil)
 	if err != nil {
 		return err
 	}
@@ -81,11 +81,11 @@ func converge(ctx context.Context, o Options, hosts []inventory.Host, show func(
 
 func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, begin func(map[string]*facts.Host) error) error {
 	return session.Change{
-		Former: (*session.Session).Attach,
-		Check:  s.preflight,
-		Plan:   s.plan,
+		Leftover: (*session.Session).Attach,
+		Check:    s.preflight,
+		Plan:     s.plan,
 		Ask: func(ctx context.Context, g *graph.Graph) error {
-			now := g.At(graph.First, graph.Proof)
+			now := g.InStages(graph.BeforeProof, graph.Proof)
 			if err := s.cluster().MayFetch(!now.Empty(), now.Has("cluster/init")); err != nil {
 				return err
 			}
@@ -112,9 +112,9 @@ func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, beg
 // graph that was carried out to its end; an error: there is none.
 func (s *story) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, error) {
 	for {
-		g.Agreed(s.drains)
+		g.AllowGPUEviction(s.drains)
 		// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
-		result, err := s.Execute(ctx, g.At(graph.First))
+		result, err := s.Execute(ctx, g.InStages(graph.BeforeProof))
 		if err == nil {
 			return g, nil
 		}
@@ -130,7 +130,7 @@ func (s *story) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, err
 // finish is what comes when all that has to be done now is done: by graph, the last one. A kubeconfig that could not be
 // written keeps nothing of it from being done.
 func (s *story) finish(ctx context.Context, g *graph.Graph) error {
-	now, later := g.At(graph.First, graph.Proof), g.At(graph.Last)
+	now, later := g.InStages(graph.BeforeProof, graph.Proof), g.InStages(graph.AfterProof)
 	unwritten := s.cluster().Fetch(ctx, !now.Empty())
 	if unwritten != nil && !unwritable(unwritten) {
 		return unwritten
@@ -159,7 +159,7 @@ func (s *story) plan() (*graph.Graph, error) {
 		return nil, err
 	}
 	g.Kubernetes = s.kubernetes
-	g.Pace(max(s.want.MaxUnavailable, 1))
+	g.LimitUnavailable(max(s.want.MaxUnavailable, 1))
 	g.Warnings = append(g.Warnings, s.agedCatalog()...)
 	selected, err := g.Select(s.want.Only, s.want.Skip)
 	if _, usage := errors.AsType[*reason.UsageError](err); s.Excluded != nil && usage {

@@ -64,7 +64,7 @@ func TestDoctor(t *testing.T) {
 	if !e.Asked || e.SMI != 0 || len(e.Cards) != 2 || e.Cards[1].Persistent || len(e.MIG) != 1 || e.MIG[0].Pending != "Enabled" {
 		t.Errorf("the cards: %+v, %+v, status %d", e.Cards, e.MIG, e.SMI)
 	}
-	if u := e.Units["kubelet"]; len(e.Units) != 1 || u.State != "failed" || u.Result != "start-limit-hit" || u.Restarts != 5 || !slices.Equal(u.Said, []string{"kubelet: no such flag"}) {
+	if u := e.Units["kubelet"]; len(e.Units) != 1 || u.State != "failed" || u.Result != "start-limit-hit" || u.Restarts != 5 || !slices.Equal(u.Log, []string{"kubelet: no such flag"}) {
 		t.Errorf("the units: %+v", e.Units)
 	}
 	if len(e.Sources) != 2 || e.Sources[0].SignedBy != "/etc/apt/keyrings/docker.gpg" || e.Sources[1].SignedBy != "/etc/apt/keyrings/docker.asc" || e.Sources[0].URL != e.Sources[1].URL {
@@ -107,7 +107,7 @@ esac
 	}
 	s.write("more", "pod=\tw1\tplugin\tRunning\t\nweave-pod=weave-net-x w1\n")
 	e = s.examined()
-	if len(e.Cluster.Pods) != 1 || !slices.Equal(e.Cluster.PluginSaid, []string{"[pod/plugin/c] No devices found. Waiting indefinitely."}) || len(e.Cluster.WeavePods) != 1 {
+	if len(e.Cluster.Pods) != 1 || !slices.Equal(e.Cluster.PluginLog, []string{"[pod/plugin/c] No devices found. Waiting indefinitely."}) || len(e.Cluster.WeavePods) != 1 {
 		t.Errorf("%+v", e.Cluster)
 	}
 	if asked := s.read("asked"); strings.Count(asked, "\n") != 4 {

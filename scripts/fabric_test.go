@@ -160,8 +160,8 @@ func TestFabricOfARealCardWithoutOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []facts.CardFabric{{Address: "00000000:00:06.0", State: "N/A", Status: "N/A"}}
-	if !slices.Equal(f.NVIDIA.Fabric, want) || f.NVIDIA.FabricWaits() != nil {
+	want := []facts.GPUFabric{{Address: "00000000:00:06.0", State: "N/A", Status: "N/A"}}
+	if !slices.Equal(f.NVIDIA.Fabric, want) || f.NVIDIA.FabricNotReady() != nil {
 		t.Errorf("%+v", f.NVIDIA.Fabric)
 	}
 }
@@ -202,9 +202,9 @@ func TestFactsOfNVLinkSwitches(t *testing.T) {
 	for _, card := range []struct {
 		id      string
 		bridges int
-		fabric  []facts.CardFabric
+		fabric  []facts.GPUFabric
 	}{
-		{"0x2901", 1, []facts.CardFabric{{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, {Address: "00000000:3D:00.0", State: "In Progress", Status: "N/A"}}},
+		{"0x2901", 1, []facts.GPUFabric{{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, {Address: "00000000:3D:00.0", State: "In Progress", Status: "N/A"}}},
 		{"0x20b0", 0, nil},
 	} {
 		for _, address := range []string{"0000:17:00.0", "0000:65:00.0"} {

@@ -59,7 +59,7 @@ func TestFactsWithoutWhatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(h.NVIDIA.Seen) != 1 || h.DockerInfo != nil || h.Etcd == nil || h.Etcd.KiB != 0 || h.Etcd.Changed.IsZero() {
+	if len(h.NVIDIA.GPUs) != 1 || h.DockerInfo != nil || h.Etcd == nil || h.Etcd.KiB != 0 || h.Etcd.Changed.IsZero() {
 		t.Errorf("%+v, %+v, %+v", h.NVIDIA, h.DockerInfo, h.Etcd)
 	}
 }
@@ -281,8 +281,8 @@ func TestFactsOfOtherDistributions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(h.ForeignPaths)
-	if !slices.Equal(h.ForeignPaths, signs) || strings.Join(h.Foreign, " ") != "k3s rke2 minikube" {
-		t.Errorf("%q of %q", h.ForeignPaths, h.Foreign)
+	slices.Sort(h.DistributionPaths)
+	if !slices.Equal(h.DistributionPaths, signs) || strings.Join(h.OtherDistributions, " ") != "k3s rke2 minikube" {
+		t.Errorf("%q of %q", h.DistributionPaths, h.OtherDistributions)
 	}
 }

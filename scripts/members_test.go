@@ -512,11 +512,11 @@ func TestLeftoversGo(t *testing.T) {
 	s.write("etc/cni/net.d/87-podman-bridge.conflist", "{}")
 	s.write("run/flannel/subnet.env", "FLANNEL_SUBNET=10.244.1.1/24\n")
 	want := []string{"/etc/cni/net.d/10-flannel.conflist", "/etc/cni/net.d/87-podman-bridge.conflist", "/run/flannel/subnet.env"}
-	if got := s.facts().PodNetwork; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+	if got := s.facts().PodNetworkFiles; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("facts: %q", got)
 	}
 	s.ok(s.step("host-leftovers"))
-	if got := s.facts().PodNetwork; !slices.Equal(got, want[1:2]) {
+	if got := s.facts().PodNetworkFiles; !slices.Equal(got, want[1:2]) {
 		t.Errorf("left: %q", got)
 	}
 	s.write("etc/kubernetes/kubelet.conf", "theirs")

@@ -22,10 +22,10 @@ func TestOffers(t *testing.T) {
 		[]deb{{name: "kubelet", version: "1.36.11-1.1"}, {name: "kubectl", version: "1.36.11-1.1"}, {name: "cri-tools", version: "1.36.12-1.1"}})...)
 	s.write("etc/apt/apt.conf.d/50hooks", `APT::Update::Post-Invoke { "touch /etc/hooked"; }; APT::Update::Post-Invoke-Success { "touch /etc/hooked"; }; APT::Update::Pre-Invoke { "touch /etc/hooked"; };`)
 	const other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	ask := func(line string) *facts.Offer {
+	ask := func(line string) *facts.AvailableVersions {
 		t.Helper()
 		s.write("tmp/asked", stubbed(Reach())+line+"\n")
-		offer, err := facts.ParseOffer([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
+		offer, err := facts.ParseAvailableVersions([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
 		if err != nil || offer == nil {
 			t.Fatalf("%v, %v", offer, err)
 		}
@@ -60,7 +60,7 @@ func TestOffersByAnExtendedKey(t *testing.T) {
 	k := s.endedRepository(release("1.36.3-1.1")...)
 	for keys, want := range map[string]int{"file:///repo/key": 0, "file:///repo/key file:///repo/gone file:///repo/new": 1} {
 		s.write("tmp/asked", string(Reach())+"kubernetes 1.36 file:///repo "+k.fingerprint+" "+keys+"\napt Acquire::https::Proxy \"http://127.0.0.1:9\";\n")
-		offer, err := facts.ParseOffer([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
+		offer, err := facts.ParseAvailableVersions([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
 		if err != nil || len(offer.Versions) != want {
 			t.Errorf("%s: %+v, %v", keys, offer, err)
 		}

@@ -21,7 +21,7 @@ func (s *sandbox) outdated() []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return h.Outdated
+	return h.OutdatedUnits
 }
 
 // A step that is killed before the restart finds the file as it should be when it begins again.

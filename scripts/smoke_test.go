@@ -15,8 +15,8 @@ import (
 )
 
 var gpuNodes = []smoke.Node{
-	{Name: "gpu-1.lab", Sample: catalog.SampleOf(580), Cards: []smoke.Card{{UUID: "GPU-a0", Name: "NVIDIA A100-SXM4-40GB"}, {UUID: "GPU-a1", Name: "NVIDIA A100-SXM4-40GB"}}},
-	{Name: "w2", Sample: catalog.SampleOf(580), Cards: []smoke.Card{{UUID: "GPU-b0", Name: "Tesla T4"}}},
+	{Name: "gpu-1.lab", Sample: catalog.SampleOf(580), GPUs: []smoke.GPU{{UUID: "GPU-a0", Name: "NVIDIA A100-SXM4-40GB"}, {UUID: "GPU-a1", Name: "NVIDIA A100-SXM4-40GB"}}},
+	{Name: "w2", Sample: catalog.SampleOf(580), GPUs: []smoke.GPU{{UUID: "GPU-b0", Name: "Tesla T4"}}},
 }
 
 var smokeJobs = []string{"smi-gpu-1.lab-0", "smi-gpu-1.lab-1", "none-gpu-1.lab", "plain-gpu-1.lab", "smi-w2-0", "none-w2", "plain-w2"}
@@ -186,7 +186,7 @@ func TestSmoke(t *testing.T) {
 	r := s.ok(s.step("gpu-smoke"))
 	s.gone()
 
-	table, err := smoke.Judge(gpuNodes, s.read(stepDir+"/out/logs"))
+	table, err := smoke.CheckProof(gpuNodes, s.read(stepDir+"/out/logs"))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, s.read(stepDir+"/out/logs"))
 	}
@@ -360,7 +360,7 @@ func TestSmokeOfHeldCards(t *testing.T) {
 		t.Errorf("cards that others have are waited for:\n%s", calls)
 	}
 	logs := s.read(stepDir + "/out/logs")
-	table, err := smoke.Judge(gpuNodes, logs)
+	table, err := smoke.CheckProof(gpuNodes, logs)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, logs)
 	}

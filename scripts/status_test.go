@@ -206,8 +206,8 @@ func TestStatusOfVersions(t *testing.T) {
 			}
 			pods := map[string]amounts{}
 			for _, p := range api.Pods {
-				if p.Cards != nil {
-					pods[p.Name] = p.Cards
+				if p.Requests != nil {
+					pods[p.Name] = p.Requests
 				} else if p.Waiting != "" && (p.Ready || p.Waiting != "CrashLoopBackOff") {
 					t.Errorf("%+v", p)
 				}
@@ -307,9 +307,9 @@ func TestStatusOfPodsThatWaitForCards(t *testing.T) {
 		if many < told {
 			told, count = many, 0
 		}
-		if len(api.Pods) != told || api.WithoutNode != count || api.Pods[1].Name != "train-1" || api.Pods[1].Cards["nvidia.com/gpu"] != 2 ||
+		if len(api.Pods) != told || api.UnscheduledGPUPods != count || api.Pods[1].Name != "train-1" || api.Pods[1].Requests["nvidia.com/gpu"] != 2 ||
 			api.Pods[1].Scheduler != "0/1 nodes are available:\n1 Insufficient nvidia.com/gpu." {
-			t.Errorf("of %d: %d and %d, %+v", many, len(api.Pods), api.WithoutNode, api.Pods[1])
+			t.Errorf("of %d: %d and %d, %+v", many, len(api.Pods), api.UnscheduledGPUPods, api.Pods[1])
 		}
 	}
 }
@@ -330,7 +330,7 @@ esac
 exec /usr/bin/timeout "$@"
 `)
 		got := s.told()
-		if got.Peer != (facts.Tried{Address: netip.MustParseAddr(peer)}) || got.DNS != (facts.Tried{Address: netip.MustParseAddr("10.96.0.10"), Silent: true}) || got.PodSubnet.String() != own {
+		if got.Peer != (facts.Probe{Address: netip.MustParseAddr(peer)}) || got.DNS != (facts.Probe{Address: netip.MustParseAddr("10.96.0.10"), Silent: true}) || got.PodSubnet.String() != own {
 			t.Errorf("%s: %+v", own, got)
 		}
 	}

@@ -50,7 +50,7 @@ func enter(ctx context.Context, o session.Options) (*Cluster, error) {
 func (c *Cluster) ways(ctx context.Context) (inside, here *kubeconfig.Access, text []byte, err error) {
 	cp := c.AdminPlane()
 	var conf []byte // for its sum only: what is used and written here is inside
-	err = c.Reconnecting(ctx, cp.ID(), func(h *remote.Host) (err error) {
+	err = c.WithReconnect(ctx, cp.ID(), func(h *remote.Host) (err error) {
 		conf, err = h.ReadFile(ctx, adminConf, kubeconfigBounds)
 		return err
 	})

@@ -28,7 +28,7 @@ func listen(port int) (net.Listener, error) {
 // through dials as the host sees the network. A connection that was lost is opened again.
 func (c *Cluster) through(id string) dialFunc {
 	return func(ctx context.Context, address string) (far net.Conn, err error) {
-		err = c.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
+		err = c.WithReconnect(ctx, id, func(h *remote.Host) (err error) {
 			far, err = h.DialTCP(ctx, address)
 			return err
 		})

@@ -81,13 +81,13 @@ func (n *notebookServer) compute(ctx context.Context) (*smoke.Devices, error) {
 		return nil, n.failure(reason.Cancelled, doing, "", context.Cause(ctx))
 	case errors.As(err, &hung):
 		return nil, n.failure(reason.NotebookFailed, doing,
-			fmt.Sprintf("the kernel does not answer within %s while %s: a driver that hangs, or a slow disk; it printed %s", notebookComputes, hung.Doing, smoke.LastWords(output)), err)
+			fmt.Sprintf("the kernel does not answer within %s while %s: a driver that hangs, or a slow disk; it printed %s", notebookComputes, hung.Doing, smoke.QuotedLastLine(output)), err)
 	case errors.As(err, &raised):
-		return nil, n.failure(reason.NotebookNoGPU, doing, fmt.Sprintf("the code raised %s; it printed %s", raised, smoke.LastWords(output)), err)
+		return nil, n.failure(reason.NotebookNoGPU, doing, fmt.Sprintf("the code raised %s; it printed %s", raised, smoke.QuotedLastLine(output)), err)
 	case err != nil:
 		return nil, n.failure(reason.NotebookFailed, doing, "", err)
 	}
-	devices, err := smoke.JudgeNotebook(output)
+	devices, err := smoke.CheckNotebook(output)
 	for _, e := range reason.All(err) {
 		e.Host = n.host
 	}

@@ -20,7 +20,8 @@ func (m Minor) RBACAPI() string {
 	return "rbac.authorization.k8s.io/v1"
 }
 
-// RuntimeClassAPI is the API version of RuntimeClasses; empty: pods cannot choose a runtime, the default one is all there is.
+// RuntimeClassAPI is the API version of RuntimeClasses; empty if the minor has none, so that all pods get the default
+// runtime.
 func (m Minor) RuntimeClassAPI() string {
 	switch {
 	case m.Number < 14:
@@ -31,7 +32,7 @@ func (m Minor) RuntimeClassAPI() string {
 	return "node.k8s.io/v1"
 }
 
-// The minors in which things came that kgpu uses where they are there, with their places in k8s.io/kubernetes.
+// These are the minors in which features that kgpu uses were added, with their places in k8s.io/kubernetes.
 const (
 	osLabelSince         = 14 // pkg/kubelet: kubernetes.io/os
 	priorityAnywhere     = 17 // plugin/pkg/admission/priority: the system's classes outside of kube-system
@@ -51,38 +52,38 @@ const (
 	dnsFolderSince       = 21 // cmd/kubeadm/app/images: CoreDNS is coredns/coredns
 	cgroupV2Since        = 19 // pkg/kubelet/cm: IsCgroup2UnifiedMode
 	cdiDevicesSince      = 29 // DevicePluginCDIDevices is on
-	dockerOfTodaySince   = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
+	dockerSplitSince     = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
 )
 
-// ContainerdTwoSince is the minor whose kubelet refuses a containerd before 2: it asks the runtime for its cgroup driver, and no
-// longer goes by its own setting where that cannot tell. Source: kubernetes/kubernetes pull request 136731, kubernetes/website 55954.
+// ContainerdTwoSince is the first minor whose kubelet refuses a containerd before 2: it asks the runtime for its cgroup
+// driver and ignores its own setting. Source: kubernetes/kubernetes pull request 136731, kubernetes/website 55954.
 const ContainerdTwoSince = 38
 
-// HasHostPathType reports whether a volume of a host's path may say what the path must be.
+// HasHostPathType reports whether a hostPath volume has a type.
 func (m Minor) HasHostPathType() bool { return m.Number >= hostPathTypeSince }
 
-// HasBackoffLimit reports whether a Job may say how often it is tried.
+// HasBackoffLimit reports whether a Job has a backoffLimit.
 func (m Minor) HasBackoffLimit() bool { return m.Number >= backoffLimitSince }
 
-// HasServiceLinks reports whether a pod may do without the variables that name all Services.
+// HasServiceLinks reports whether a pod has enableServiceLinks.
 func (m Minor) HasServiceLinks() bool { return m.Number >= serviceLinksSince }
 
-// HasPriorityClasses reports whether system-node-critical is there.
+// HasPriorityClasses reports whether the class system-node-critical exists.
 func (m Minor) HasPriorityClasses() bool { return m.Number >= priorityClassSince }
 
-// HasOSLabel reports whether nodes say their operating system as kubernetes.io/os.
+// HasOSLabel reports whether nodes have the label kubernetes.io/os.
 func (m Minor) HasOSLabel() bool { return m.Number >= osLabelSince }
 
-// TakesPriorityAnywhere reports whether system-node-critical is for pods outside of kube-system, too.
+// TakesPriorityAnywhere reports whether pods outside of kube-system may be system-node-critical.
 func (m Minor) TakesPriorityAnywhere() bool { return m.Number >= priorityAnywhere }
 
-// PassesCDIDevices reports whether the kubelet hands on the CDI devices that a device plugin names.
+// PassesCDIDevices reports whether the kubelet passes on the CDI devices that a device plugin names.
 func (m Minor) PassesCDIDevices() bool { return m.Number >= cdiDevicesSince }
 
-// HasKubeletConfig reports whether kubeadm configures the kubelet by a file; before, flags in a drop-in do.
+// HasKubeletConfig reports whether kubeadm configures the kubelet by a file; before, it uses flags in a drop-in.
 func (m Minor) HasKubeletConfig() bool { return m.Number >= kubeletConfigSince }
 
-// DNS is the Deployment of the cluster's DNS in kube-system.
+// DNS is the name of the cluster DNS's Deployment in kube-system.
 func (m Minor) DNS() string {
 	if m.Number < coreDNSSince {
 		return "kube-dns"
@@ -90,41 +91,41 @@ func (m Minor) DNS() string {
 	return "coredns"
 }
 
-// HasDiscoveryHash reports whether kubeadm join can check whose API server it talks to.
+// HasDiscoveryHash reports whether kubeadm join can verify the API server by the CA's hash.
 func (m Minor) HasDiscoveryHash() bool { return m.Number >= discoveryHashSince }
 
 // HasNodeName reports whether kubeadm lets a node have another name than its host.
 func (m Minor) HasNodeName() bool { return m.Number >= nodeNameSince }
 
-// HasControlPlaneEndpoint reports whether kubeadm knows an address of the API server other than the host's.
+// HasControlPlaneEndpoint reports whether kubeadm has controlPlaneEndpoint.
 func (m Minor) HasControlPlaneEndpoint() bool { return m.Number >= controlEndpointSince }
 
-// namesAPISince is the oldest minor whose new clusters get a name for their API server: what is new in kgpu is for those that are
-// supported, though kubeadm takes one since controlEndpointSince.
+// namesAPISince is the first minor whose new clusters get a name for their API server. kubeadm supports names since
+// controlEndpointSince, but kgpu's new features are for supported minors only.
 const namesAPISince = 30
 
-// NamesAPI reports whether a new cluster's API server gets a name of kgpu's.
+// NamesAPI reports whether kgpu gives a new cluster's API server a name.
 func (m Minor) NamesAPI() bool { return m.Number >= namesAPISince }
 
-// HasImageRepository reports whether kubeadm's file names the registry of the control plane's images.
+// HasImageRepository reports whether kubeadm's configuration has imageRepository.
 func (m Minor) HasImageRepository() bool { return m.Number >= imageRepositorySince }
 
-// HasIgnorePreflightErrors reports whether single checks of kubeadm can be ignored.
+// HasIgnorePreflightErrors reports whether kubeadm can ignore single checks.
 func (m Minor) HasIgnorePreflightErrors() bool { return m.Number >= ignorePreflightSince }
 
-// IgnoresInFile reports whether kubeadm's file says which checks to ignore; before, a flag does.
+// IgnoresInFile reports whether kubeadm's configuration names the ignored checks; before, a flag does.
 func (m Minor) IgnoresInFile() bool { return m.Number >= ignoreInFileSince }
 
-// ReadsCNILists reports whether the kubelet reads CNI configurations of several plugins.
+// ReadsCNILists reports whether the kubelet reads CNI configuration lists (*.conflist).
 func (m Minor) ReadsCNILists() bool { return m.Number >= cniListSince }
 
-// DNSHasFolder reports whether the image of the cluster's DNS is in a folder of the registry.
+// DNSHasFolder reports whether the image of the cluster's DNS is in a subfolder of the registry.
 func (m Minor) DNSHasFolder() bool { return m.Number >= dnsFolderSince }
 
 // KnowsCgroupV2 reports whether the kubelet works on hosts with cgroup v2.
 func (m Minor) KnowsCgroupV2() bool { return m.Number >= cgroupV2Since }
 
-// ImageRepository is the registry that kubeadm takes the control plane's images from.
+// ImageRepository is the registry of the control plane's images.
 // Source: DefaultImageRepository in cmd/kubeadm/app/apis/kubeadm/*/defaults.go of each minor's last patch.
 func (m Minor) ImageRepository() string {
 	switch {
@@ -136,7 +137,7 @@ func (m Minor) ImageRepository() string {
 	return "registry.k8s.io"
 }
 
-// PauseImage is the pause image of a minor in a registry.
+// PauseImage is the minor's pause image in a registry.
 func (m Minor) PauseImage(registry string) string {
 	name := "pause"
 	if m.Number < 11 {
@@ -145,25 +146,25 @@ func (m Minor) PauseImage(registry string) string {
 	return registry + "/" + name + ":" + m.Pause()
 }
 
-// DockerTried is the docker that a minor's own checks know as the newest; empty: any that Docker's repository has will do.
+// NewestDocker is the newest docker that the minor's own checks know; empty if any of Docker's repository will do.
 // Source: Version and latestValidatedDockerVersion in test/e2e_node/system (from 1.12 cmd/kubeadm/app/util/system).
-func (m Minor) DockerTried() string {
+func (m Minor) NewestDocker() string {
 	switch {
 	case m.Number < 8:
 		return "1.12"
 	case m.Number < 12:
 		return "17.03"
-	case m.Number < dockerOfTodaySince:
+	case m.Number < dockerSplitSince:
 		return "18.06"
 	}
 	return ""
 }
 
-// DockerPackages are the alternatives, best first: of the docker that the minor knows, the distribution's.
-// docker-engine was its name up to 1.13 of January 2017; the command line and containerd are packages of their own since 18.09.
+// DockerPackages are alternative sets of docker's packages, best first. docker-engine was its name up to 1.13 of
+// January 2017; docker-ce-cli and containerd.io are separate since 18.09.
 // Source: docs.docker.com/engine/release-notes of 17.03 and 18.09.
 func (m Minor) DockerPackages() [][]string {
-	if m.DockerTried() != "" {
+	if m.NewestDocker() != "" {
 		return [][]string{{"docker-engine"}, {"docker-ce"}, {"docker.io"}}
 	}
 	return [][]string{{"docker-ce", "docker-ce-cli", "containerd.io"}, {"docker.io", "docker-cli"}, {"docker.io"}}
@@ -190,12 +191,12 @@ func (m Minor) Pause() string {
 	return ""
 }
 
-// SecuredSince is the oldest minor whose new clusters get what the inventory's section `security` is about. Everything that it
-// takes is out of beta by then: the kubelets' seccompDefault since 1.27, Pod Security admission since 1.25, audit.k8s.io/v1
+// SecuredSince is the first minor whose new clusters get the inventory's `security` settings. By then everything that
+// they need is out of beta: the kubelets' seccompDefault since 1.27, Pod Security admission since 1.25, audit.k8s.io/v1
 // since 1.12; the admission plugin DenyServiceExternalIPs came with 1.21.
 // Sources: kubernetes.io/docs/tutorials/security/seccomp, kubernetes.io/docs/concepts/security/pod-security-admission,
 // kubernetes.io/docs/reference/access-authn-authz/admission-controllers.
 const SecuredSince = 30
 
-// Secured reports whether the minor is one of those.
+// Secured reports whether the minor is SecuredSince or newer.
 func (m Minor) Secured() bool { return m.Number >= SecuredSince }

@@ -9,14 +9,14 @@ import (
 // CUDA is a release of NVIDIA's CUDA toolkit.
 type CUDA struct {
 	Version  string         // 12.9
-	Driver   int            // the driver branch that came out with it and can do all that it can
-	Runs     []Architecture // that it compiles for
-	Releases []string       // of distributions that NVIDIA's repository has it for
-	Download int            // megabytes of its packages, about
-	Disk     int            // megabytes that they take on disk, about
+	Driver   int            // the driver branch that was released with it and supports it fully
+	Runs     []Architecture // the architectures that it compiles for
+	Releases []string       // distribution releases for which NVIDIA's repository has it
+	Download int            // approximate size of its packages in MB
+	Disk     int            // approximate installed size in MB
 }
 
-// NoCUDA is what the inventory says instead of a version: no toolkit.
+// NoCUDA stands for no toolkit in the inventory.
 const NoCUDA = "none"
 
 var (
@@ -53,7 +53,7 @@ func LookupCUDA(version string) (CUDA, bool) {
 	return find(cudaToolkits, func(c CUDA) bool { return c.Version == version })
 }
 
-// NearestCUDA is the version that is closest to another one; empty: that is no version.
+// NearestCUDA is the known version closest to another one; empty if that is not a version.
 func NearestCUDA(version string) string {
 	want, ok := cudaNumber(version)
 	if !ok {
@@ -68,7 +68,7 @@ func (c CUDA) distance(number int) int {
 	return max(n-number, number-n)
 }
 
-// cudaNumber makes one number of a version: 12.9 is 12009.
+// cudaNumber makes a version comparable: 12.9 becomes 12009.
 func cudaNumber(version string) (int, bool) {
 	major, minor, _ := strings.Cut(version, ".")
 	a, errA := strconv.Atoi(major)
@@ -81,20 +81,20 @@ func (c CUDA) major() string {
 	return major
 }
 
-// LeastDriver is the oldest driver branch that runs it: what is newer in it than the driver fails there.
+// LeastDriver is the oldest driver branch that runs it. Its features that are newer than the driver fail there.
 func (c CUDA) LeastDriver() int { return leastDriver[c.major()] }
 
-// Package names the toolkit's package. It is not cuda, which drags a driver along.
+// Package is the toolkit's package. The package cuda is not used, because it installs a driver too.
 func (c CUDA) Package() string { return "cuda-toolkit-" + strings.ReplaceAll(c.Version, ".", "-") }
 
 // CUDNN is the deep neural network library for a major version of CUDA.
 type CUDNN struct {
 	Package        string
 	Runs           []Architecture
-	Download, Disk int // megabytes, about
+	Download, Disk int // approximate sizes in MB
 }
 
-// CUDNN returns the library that goes with the toolkit.
+// CUDNN returns the library for the toolkit.
 // Sources: cuDNN 9.17 support matrix: Turing and newer, with CUDA 12 as with 13; cuDNN's redistrib_9.22.0.json for the download;
 // the disk in the toolkit's proportion.
 func (c CUDA) CUDNN() CUDNN {

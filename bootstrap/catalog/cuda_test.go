@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The toolkits are in order, and each has a repository, cards, a driver of its major version or newer, and a size.
+// TestCUDATable: the toolkits are sorted, and each has a repository, architectures, a driver branch that runs it, and
+// sizes.
 func TestCUDATable(t *testing.T) {
 	last := 0
 	for _, c := range CUDAToolkits() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// CompareDebian compares versions of packages: negative when a is older than b. Source: deb-version(7).
+// CompareDebian compares package versions; negative if a is older than b. Source: deb-version(7).
 func CompareDebian(a, b string) int {
 	epochA, upstreamA, revisionA := splitDebian(a)
 	epochB, upstreamB, revisionB := splitDebian(b)
@@ -15,7 +15,7 @@ func CompareDebian(a, b string) int {
 
 func splitDebian(version string) (epoch int, upstream, revision string) {
 	if before, after, ok := strings.Cut(version, ":"); ok {
-		epoch, _ = strconv.Atoi(before) // dpkg has let it through
+		epoch, _ = strconv.Atoi(before) // dpkg accepted it
 		version = after
 	}
 	if i := strings.LastIndex(version, "-"); i >= 0 {
@@ -24,14 +24,14 @@ func splitDebian(version string) (epoch int, upstream, revision string) {
 	return epoch, version, ""
 }
 
-// compareDebianPart compares what is no digit by characters, and digits as numbers, in turns.
+// compareDebianPart compares runs of non-digits by character and runs of digits as numbers, alternately.
 func compareDebianPart(a, b string) int {
 	for a != "" || b != "" {
 		for a != "" && !isDigit(a[0]) || b != "" && !isDigit(b[0]) {
 			if c := cmp.Compare(debianOrder(a), debianOrder(b)); c != 0 {
 				return c
 			}
-			a, b = a[1:], b[1:] // alike, so neither is at its end
+			a, b = a[1:], b[1:] // they are equal, so neither has ended
 		}
 		var x, y string
 		x, a = leadingDigits(a)
@@ -43,7 +43,7 @@ func compareDebianPart(a, b string) int {
 	return 0
 }
 
-// debianOrder puts ~ before the end, the end before letters, and letters before all else.
+// debianOrder sorts ~ before the end, the end before letters, and letters before everything else.
 func debianOrder(s string) int {
 	switch {
 	case s == "" || isDigit(s[0]):
@@ -58,7 +58,7 @@ func debianOrder(s string) int {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// leadingDigits splits off a number, without the zeros before it.
+// leadingDigits splits off the number at the start, without leading zeros.
 func leadingDigits(s string) (digits, rest string) {
 	i := 0
 	for i < len(s) && isDigit(s[i]) {

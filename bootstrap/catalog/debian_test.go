@@ -6,7 +6,7 @@ import (
 )
 
 // dpkg is who says.
-func TestCompareDebian(t *testing.T) {
+func TestCompareDebianAsDpkg(t *testing.T) {
 	t.Parallel()
 	versions := []string{
 		"1.20.0-1", "1.20.0-1ubuntu1", "1.20.0+ds-1", "1.20.0~rc.2-1", "1.20.0", "1.9.0-1", "1:0.1-1", "1.36.3-1.1", "1.36.3-00", "1.36.10-1.1", "1.36.3-2.1",

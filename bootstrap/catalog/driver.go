@@ -2,25 +2,23 @@ package catalog
 
 import "fmt"
 
-// Flavour is the kind of kernel modules of a driver.
+// Flavour is the kind of a driver's kernel modules.
 type Flavour string
 
-// The flavours.
 const (
 	Open        Flavour = "open"
 	Proprietary Flavour = "proprietary"
 )
 
-// DriverSource is where a driver comes from.
+// DriverSource is the package repository of a driver.
 type DriverSource string
 
-// The sources of drivers.
 const (
 	FromUbuntu DriverSource = "ubuntu" // the Ubuntu archive: -server packages, modules built and signed by Canonical
 	FromCUDA   DriverSource = "cuda"   // NVIDIA's CUDA repository: modules built on the host by DKMS
 	FromDebian DriverSource = "debian" // Debian's non-free: modules built on the host by DKMS
 	FromPPA    DriverSource = "ppa"    // the graphics-drivers PPA, only on request: modules built on the host by DKMS
-	NoDriver   DriverSource = "none"   // the driver is there already and not kgpu's
+	NoDriver   DriverSource = "none"   // a driver is installed already and not kgpu's
 )
 
 // driverOffers says which branches a source has for a release of a distribution, best first.
@@ -57,7 +55,7 @@ var driverOffers = map[DriverSource]map[string][]int{
 	},
 }
 
-// DriverSuccessor is the branch into which a source has made another one; false: it has not.
+// DriverSuccessor is the branch that a source has in place of another one; false if there is none.
 func DriverSuccessor(source DriverSource, branch int) (int, bool) {
 	if source == FromUbuntu && branch == 610 {
 		return 615, true
@@ -65,11 +63,11 @@ func DriverSuccessor(source DriverSource, branch int) (int, bool) {
 	return 0, false
 }
 
-// DriverOffer returns the branches that a source has for a release, "ubuntu 24.04", best first.
+// DriverOffer returns the branches that a source has for a release such as "ubuntu 24.04", best first.
 func DriverOffer(source DriverSource, release string) []int { return driverOffers[source][release] }
 
-// DriverSources are those that kgpu chooses from for a release, best first: modules that come built and signed need no
-// compiler, no headers and no key enrolment under Secure Boot; NVIDIA's drivers are newer than Debian's.
+// DriverSources are the sources that kgpu chooses from for a release, best first: prebuilt signed modules need no
+// compiler, headers or key enrolment under Secure Boot, and NVIDIA's drivers are newer than Debian's.
 func DriverSources(release string) []DriverSource {
 	var out []DriverSource
 	for _, s := range []DriverSource{FromUbuntu, FromCUDA, FromDebian} {
@@ -80,36 +78,37 @@ func DriverSources(release string) []DriverSource {
 	return out
 }
 
-// firstUnversioned is the branch from which on the names of the CUDA repository's Ubuntu packages do not have it any more.
+// firstUnversioned is the first branch whose Ubuntu packages in the CUDA repository have no branch in their names.
 // Source: driver installation guide, "Recent updates": "Ubuntu 590 and later packages".
 const firstUnversioned = 590
 
-// Driver is a driver as a host gets it.
+// Driver is a driver that a host can get.
 type Driver struct {
 	Source   DriverSource
 	Branch   int
 	Flavour  Flavour
-	Compiled bool // of Ubuntu's archive, with modules that DKMS builds on the host
+	Compiled bool // DKMS builds the modules on the host, although the source is Ubuntu's archive
 }
 
-// String is 580 (open) from ubuntu.
+// String is such as "580 (open) from ubuntu".
 func (d Driver) String() string { return fmt.Sprintf("%d (%s) from %s", d.Branch, d.Flavour, d.Source) }
 
-// Prebuilt reports whether the kernel modules come built and signed. Ubuntu builds those of 470 no more: they stop at
-// 6.8.0-31 of noble, with which it was released, and nvidia-dkms-470-server goes on.
+// Prebuilt reports whether the kernel modules are prebuilt and signed. Ubuntu stopped building those of 470 at 6.8.0-31
+// of noble; nvidia-dkms-470-server continues.
 // Source: packages.ubuntu.com, linux-modules-nvidia-470-server-generic and nvidia-dkms-470-server of jammy and noble.
 func (d Driver) Prebuilt() bool { return d.Source == FromUbuntu && d.Branch != 470 && !d.Compiled }
 
-// DriverPackages are the packages of a driver without a display.
+// DriverPackages are the packages of a driver without support for displays.
 type DriverPackages struct {
-	First   []string // before all others: what the modules are built against, and what pins versions
+	First   []string // installed before the others: kernel headers and pinning packages
 	Driver  []string
-	Library string   // of Driver, the one with libnvidia-ml: its version is the driver's
-	Next    []string // what follows the kernel's updates, where it is offered
+	Library string   // the one of Driver that has libnvidia-ml, and therefore the driver's version
+	Next    []string // packages that follow the kernel's updates, if the source has them
 }
 
-// Packages names them for a distribution (ubuntu, debian) and the kernel release that runs. In NVIDIA's repository the pinning
-// package decides what the names without a branch mean, of which drivers before 590 have some, too.
+// Packages returns the driver's packages for a distribution (ubuntu, debian) and the running kernel. In NVIDIA's
+// repository the pinning package decides which driver packages without a branch in their names are; some of drivers
+// before 590 have none either.
 // Sources: packages.ubuntu.com; driver installation guide, "Compute-only (headless) installation" and "Version locking"; the package
 // lists of Debian's non-free and contrib. The PPA has the names of Ubuntu's archive without -server.
 func (d Driver) Packages(distribution, kernel string) DriverPackages {
@@ -150,7 +149,7 @@ func (d Driver) Packages(distribution, kernel string) DriverPackages {
 	return p
 }
 
-// followers is the package of a kind that comes along with the kernels of a line; none: the kernel is of no line.
+// followers is the package of a kind that follows the kernels of a line; nil if the kernel is of no line.
 func followers(kind, kernel string) []string {
 	if _, line := SplitKernel(kernel); line != "" {
 		return []string{kind + line}
@@ -158,7 +157,7 @@ func followers(kind, kernel string) []string {
 	return nil
 }
 
-// HasFabricManager reports whether a source has the fabric manager that hosts with NVSwitches need.
+// HasFabricManager reports whether a source has the fabric manager, which hosts with NVSwitches need.
 func HasFabricManager(source DriverSource) bool { return source == FromUbuntu || source == FromCUDA }
 
 // FabricManager is the package of the fabric manager, which hosts with NVSwitches need in exactly the driver's version. In NVIDIA's

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// Term is for how long NVIDIA looks after a branch.
+// Term is how long NVIDIA supports a branch.
 type Term string
 
-// The terms.
 const (
 	LongTerm   Term = "long-term"   // three years
 	Production Term = "production"  // one year
 	NewFeature Term = "new feature" // until the next branch
 )
 
-// DriverBranch is a release branch of the driver.
+// DriverBranch is a release branch of NVIDIA's driver.
 type DriverBranch struct {
 	Number int
 	Term   Term
-	End    time.Time                  // last day with fixes, UTC midnight; zero: the day is not set
-	Runs   map[Architecture][]Flavour // what it runs, best flavour first
+	End    time.Time                  // last day with fixes, midnight UTC; zero if it is not known yet
+	Runs   map[Architecture][]Flavour // supported architectures → flavours, best first
 }
 
 var (
@@ -61,7 +60,7 @@ var driverBranches = []DriverBranch{
 	}},
 }
 
-// DriverBranches lists the numbers of the branches kgpu knows.
+// DriverBranches returns the numbers of the branches that kgpu knows.
 func DriverBranches() []int {
 	var out []int
 	for _, b := range driverBranches {
@@ -75,10 +74,10 @@ func LookupDriverBranch(number int) (DriverBranch, bool) {
 	return find(driverBranches, func(b DriverBranch) bool { return b.Number == number })
 }
 
-// Ended reports whether the branch had got its last fixes when the catalog was made.
+// Ended reports whether the branch had reached its end at AsOf.
 func (b DriverBranch) Ended() bool { return !b.End.IsZero() && b.End.Before(AsOf) }
 
-// Support says for how long there are fixes: "long-term branch, fixes until June 2028".
+// Support tells how long there are fixes: "long-term branch, fixes until June 2028".
 func (b DriverBranch) Support() string {
 	const month = "January 2006"
 	switch {
@@ -90,7 +89,8 @@ func (b DriverBranch) Support() string {
 	return string(b.Term) + " branch, fixes until " + b.End.Format(month)
 }
 
-// Flavours are those in which the branch runs every one of the architectures, best first; none: it does not run all.
+// Flavours returns the flavours in which the branch runs all of the architectures, best first; nil if it does not run
+// all.
 func (b DriverBranch) Flavours(all []Architecture) []Flavour {
 	if len(all) == 0 {
 		return both

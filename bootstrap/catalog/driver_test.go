@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What the tables of drivers say of each other: a branch that is offered is known, and every architecture that a branch
-// runs has a flavour.
+// TestDriverTables: every branch that a source offers is known, and every architecture of a branch has a flavour.
 func TestDriverTables(t *testing.T) {
 	for source, releases := range driverOffers {
 		for release, branches := range releases {
@@ -41,7 +40,7 @@ func TestDriverTables(t *testing.T) {
 	}
 }
 
-func TestPackages(t *testing.T) {
+func TestDriverPackages(t *testing.T) {
 	for _, c := range []struct {
 		d            Driver
 		distribution string
@@ -94,8 +93,9 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// Kernels with a dash in the name of their line have their own packages, kernels that somebody built have none to come.
-func TestPackagesToCome(t *testing.T) {
+// TestPackagesThatFollowTheKernel: kernels with a dash in their line have packages that follow them, and kernels that
+// somebody built have none.
+func TestPackagesThatFollowTheKernel(t *testing.T) {
 	for kernel, want := range map[string][]string{
 		"6.8.0-146-generic-64k": {"linux-modules-nvidia-580-server-open-generic-64k"}, "6.8.0-1021-aws": {"linux-modules-nvidia-580-server-open-aws"}, "6.12.9": nil,
 	} {
@@ -121,7 +121,7 @@ func TestFabricManager(t *testing.T) {
 	}
 }
 
-// Terms and ends are those of NVIDIA's table, and from 615 on there are open modules only.
+// TestDriverBranches: terms and ends are those of NVIDIA's table, and from 615 on there are only open modules.
 func TestDriverBranches(t *testing.T) {
 	for number, want := range map[int]string{
 		580: "long-term branch, fixes until June 2028", 620: "long-term branch, fixes until September 2029",

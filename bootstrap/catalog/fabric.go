@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Fabric is what connects the cards of a host by NVLink, as far as the host itself runs something for it.
+// Fabric is the NVLink fabric between a host's GPUs, if the host has to run services for it.
 type Fabric string
 
-// The fabrics. CUDA fails with error 802, system not yet initialized, on cards whose fabric nobody has set up.
+// These are the fabrics. CUDA fails with error 802, system not yet initialized, on GPUs whose fabric was not set up.
 // Source: Fabric Manager for NVIDIA NVSwitch Systems, "NVSwitch-Based Systems".
 const (
 	NoFabric       Fabric = ""
@@ -17,14 +17,15 @@ const (
 	NVLinkRack     Fabric = "an NVLink rack"    // in switch trays of their own: GB200, GB300
 )
 
-// Device IDs of cards of NVLink 5 systems, of which there are others for PCI slots. Source: the list of cards, gpus.txt.
+// These are device IDs of GPUs in NVLink 5 systems, which differ from those for PCI slots. Source: the list of cards,
+// gpus.txt.
 var (
 	hgxCards  = []string{"2901", "2909", "290a", "3182"}
 	rackCards = []string{"2941", "31a1", "31c2", "31c3"}
 )
 
-// FabricOf tells the fabric of a host by its cards' device IDs, how many NVSwitches its PCI bus has, and how many ConnectX bridges
-// to NVLink 5 switches. A virtual machine that was given such cards alone has no fabric of its own to set up.
+// FabricOf returns the fabric of a host by the device IDs of its cards, its number of NVSwitches, and its number of
+// ConnectX bridges to NVLink 5 switches. A virtual machine that was given only such cards sets up no fabric.
 func FabricOf(cards []string, switches, bridges int) Fabric {
 	has := func(ids []string) bool {
 		return slices.ContainsFunc(cards, func(id string) bool { return slices.Contains(ids, id) })
@@ -40,13 +41,13 @@ func FabricOf(cards []string, switches, bridges int) Fabric {
 	return NoFabric
 }
 
-// FabricPackages are what a host runs for its fabric.
+// FabricPackages are the packages and the unit that a host needs for its fabric.
 type FabricPackages struct {
-	Driver  []string // in exactly the driver's version
-	Others  []string // with versions of their own; NVIDIA's own, which only its CUDA repository has, first
-	Modules []string // of the kernel, over which the switches are reached
+	Driver  []string // these need exactly the driver's version
+	Others  []string // these have their own versions; NVIDIA's, which only its CUDA repository has, come first
+	Modules []string // kernel modules through which the switches are managed
 	Unit    string
-	Ends    bool // the unit may end by itself: it has nothing to do until it is told of other hosts
+	Ends    bool // the unit may end successfully, as it waits to be told about other hosts
 }
 
 // FabricPackages names them. The fabric manager's unit starts nvlsm, the subnet manager of NVLink 5 switches, itself, and finds them

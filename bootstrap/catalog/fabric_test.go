@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a host runs for its fabric depends on its cards and on what is beside them on the bus.
+// TestFabricOf: the fabric follows from the host's cards and from the switches and bridges on its PCI bus.
 func TestFabricOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		cards             []string
@@ -29,7 +29,7 @@ func TestFabricOf(t *testing.T) {
 	}
 }
 
-// IDs that are told apart belong to cards of those names.
+// TestFabricCards: the device IDs that are told apart belong to cards with these names.
 func TestFabricCards(t *testing.T) {
 	for _, id := range slices.Concat(hgxCards, rackCards) {
 		if gpu, ok := gpus()[id]; !ok || gpu.Architecture != Blackwell || gpu.Chip != "GB100" && gpu.Chip != "GB110" {

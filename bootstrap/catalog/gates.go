@@ -14,11 +14,11 @@ import (
 //go:embed gates.tsv
 var gatesTable string
 
-// GateStage is one stage in the life of a feature gate.
+// GateStage is a stage of a feature gate's life.
 type GateStage struct {
 	Stage    string // Alpha, Beta, GA or Deprecated
 	Default  bool
-	Locked   bool // Kubernetes refuses another value than the default
+	Locked   bool // it cannot be changed from the default
 	From, To int  // first and last minor
 }
 
@@ -46,8 +46,8 @@ func parseGate(columns []string) (string, GateStage, error) {
 	return columns[0], GateStage{columns[1], columns[2] == "on", columns[3] == "locked", from, to}, cmp.Or(noFrom, noTo)
 }
 
-// Gate returns what a feature gate is in a version, and whether the version has it at all: Kubernetes' programs do not start
-// with a gate they do not know.
+// Gate returns the stage of a feature gate in a version; false if the version does not have it. Kubernetes' programs do
+// not start with unknown gates.
 func Gate(name string, v Version) (GateStage, bool) {
 	for _, s := range gates()[name] {
 		if s.From <= v.Minor && v.Minor <= s.To {
@@ -57,7 +57,7 @@ func Gate(name string, v Version) (GateStage, bool) {
 	return GateStage{}, false
 }
 
-// GateVersions says in which versions a feature gate exists: "1.6 to 1.10", "1.18", "1.36 and newer"; empty when there is no such gate.
+// GateVersions says which versions have a feature gate: "1.6 to 1.10", "1.18", "1.36 and newer"; empty if none has it.
 func GateVersions(name string) string {
 	stages := gates()[name]
 	if len(stages) == 0 {

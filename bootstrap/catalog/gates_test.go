@@ -55,7 +55,8 @@ func TestGateVersions(t *testing.T) {
 	}
 }
 
-// The table must be one that Gate can search: known stages, in order, without gaps or overlaps, locked only in late stages.
+// TestGatesTable: Gate can search the table: known stages, sorted, without gaps or overlaps, locked only in late
+// stages.
 func TestGatesTable(t *testing.T) {
 	if n := len(gates()); n < 400 {
 		t.Fatalf("%d gates", n)

@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// Architecture is a generation of NVIDIA's graphics processors.
+// Architecture is a generation of NVIDIA's GPUs.
 type Architecture string
 
-// The architectures, oldest first.
+// These are the architectures, oldest first.
 const (
 	Fermi     Architecture = "Fermi"
 	Kepler    Architecture = "Kepler"
@@ -31,21 +31,22 @@ const (
 // generations are the architectures, oldest first.
 var generations = []Architecture{Fermi, Kepler, Maxwell, Pascal, Volta, Turing, Ampere, Ada, Hopper, Blackwell, Rubin}
 
-// Before reports whether an architecture is older than another one.
+// Before reports whether an architecture is older than another.
 func (a Architecture) Before(b Architecture) bool {
 	return slices.Index(generations, a) < slices.Index(generations, b)
 }
 
+// architectures are by the first letters of their chips' names.
 var architectures = map[string]Architecture{
 	"GF": Fermi, "GK": Kepler, "GM": Maxwell, "GP": Pascal, "GV": Volta, "TU": Turing,
 	"GA": Ampere, "AD": Ada, "GH": Hopper, "GB": Blackwell, "GR": Rubin,
 }
 
-// GPU is a graphics processor by its PCI device ID.
+// GPU is a model of GPU, by its PCI device ID.
 type GPU struct {
 	ID           string // four hexadecimal digits, lower case
-	Chip         string // GA100; empty: the list does not have it
-	Name         string // A100 SXM4 40GB; the chip's where the list has no name
+	Chip         string // such as GA100; empty if it is not in the list
+	Name         string // such as A100 SXM4 40GB; that of the chip if the list has none
 	Architecture Architecture
 }
 
@@ -65,11 +66,11 @@ var gpus = sync.OnceValue(func() map[string]GPU {
 	return all
 })
 
-// firstTuring is the device ID from which on every graphics processor is Turing or newer.
+// firstTuring is the device ID from which on all GPUs are Turing or newer.
 const firstTuring = 0x1e00
 
-// LookupGPU returns the processor with this device ID. One that is not in the list counts as Blackwell when its ID is
-// beyond all older ones, so that a card that came out last week gets the open modules; ok is false for others.
+// LookupGPU returns the GPU with this device ID. A newer one than those in the list counts as Blackwell, so that it
+// gets the open modules. ok is false for other unknown ones.
 func LookupGPU(id string) (gpu GPU, ok bool) {
 	if gpu, ok := gpus()[id]; ok {
 		return gpu, true

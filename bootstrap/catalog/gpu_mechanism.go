@@ -2,19 +2,18 @@ package catalog
 
 import "maps"
 
-// Mechanism is how the kubelet of a cluster offers cards.
+// Mechanism is how a kubelet offers GPUs to pods.
 type Mechanism string
 
-// The mechanisms.
 const (
-	// Accelerators is the kubelet's own, of 1.6 to 1.10: it hands out the device files of docker containers and nothing
-	// else, the driver's libraries come by hostPath. Source: pkg/kubelet/gpu/nvidia, pkg/features of k8s.io/kubernetes.
+	// Accelerators is built into the kubelets of 1.6 to 1.10. It gives docker containers only the device files; the
+	// driver's libraries are mounted by hostPath. Source: pkg/kubelet/gpu/nvidia, pkg/features of k8s.io/kubernetes.
 	Accelerators Mechanism = "Accelerators"
-	// DevicePlugins is a program beside the kubelet that hands out cards.
+	// DevicePlugins is a program beside the kubelet that offers GPUs.
 	DevicePlugins Mechanism = "DevicePlugins"
 )
 
-// Resource is what a container asks for to get a card.
+// Resource is the resource that a container requests to get a GPU.
 // Source: staging/src/k8s.io/api/core/v1 of 1.9 (ResourceNvidiaGPU); the device plugin's README.
 func (m Mechanism) Resource() string {
 	if m == Accelerators {
@@ -23,16 +22,16 @@ func (m Mechanism) Resource() string {
 	return GPUResource
 }
 
-// The minors with the gate Accelerators, see gates.tsv: the kubelet of another one does not start with it.
+// These are the minors with the feature gate Accelerators, see gates.tsv. Other kubelets do not start with it.
 const (
 	firstAccelerators = 6
 	lastAccelerators  = 10
 )
 
-// firstDevicePlugins is the minor from which the gate DevicePlugins is on by itself.
+// firstDevicePlugins is the first minor with the feature gate DevicePlugins on by default.
 const firstDevicePlugins = 10
 
-// Gates are the feature gates of a cluster: those that kgpu sets by itself, and the user's, which win.
+// Gates are a cluster's feature gates: those that kgpu sets by itself, overridden by the user's.
 func (m Minor) Gates(user map[string]bool) map[string]bool {
 	gates := map[string]bool{}
 	if firstAccelerators <= m.Number && m.Number <= lastAccelerators {
@@ -42,9 +41,9 @@ func (m Minor) Gates(user map[string]bool) map[string]bool {
 	return gates
 }
 
-// Mechanism is the one by which kgpu's pods get cards; empty: the gates leave none. From 1.10 it is the device plugin, although
-// the gate Accelerators is still there. In 1.8 and 1.9 the gate DevicePlugins lets others bring a plugin: NVIDIA's asks for
-// 1.10. Source: https://github.com/NVIDIA/k8s-device-plugin, "Prerequisites".
+// Mechanism is how kgpu's pods get GPUs; empty if the gates allow none. From 1.10 on it is the device plugin, although
+// the gate Accelerators still exists. 1.8 and 1.9 have the gate DevicePlugins, but NVIDIA's plugin requires 1.10.
+// Source: https://github.com/NVIDIA/k8s-device-plugin, "Prerequisites".
 func (m Minor) Mechanism(user map[string]bool) Mechanism {
 	gates := m.Gates(user)
 	on, said := gates[string(DevicePlugins)]

@@ -36,7 +36,7 @@ func TestMechanism(t *testing.T) {
 	}
 }
 
-// kgpu sets the gate where the kubelet has it, and nowhere else; a user's word stands.
+// TestDefaultGates: kgpu sets the gate Accelerators only if the kubelet has it, and the user's value wins.
 func TestDefaultGates(t *testing.T) {
 	for n := oldestMinor; n <= newestMinor; n++ {
 		m, _ := Kubernetes(n)

@@ -22,7 +22,7 @@ func TestLookupGPU(t *testing.T) {
 	}
 }
 
-// The list is whole: every line has an ID of its own and a chip whose architecture is known.
+// TestGPUList: every line of the list has a unique ID and a chip of a known architecture.
 func TestGPUList(t *testing.T) {
 	last := ""
 	for id, gpu := range gpus() {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// SplitKernel splits a kernel's release, as uname -r has it, into its version and its line, with which the names of the packages
-// end that follow it: 6.8.0-45-generic-64k is 6.8.0-45 of the line generic-64k, 6.1.0-18-cloud-amd64 is 6.1.0-18 of cloud-amd64.
-// A kernel that somebody built may have no line.
+// SplitKernel splits a kernel's release (uname -r) into its version and its line, which ends the names of the packages
+// that follow it: 6.8.0-45-generic-64k is 6.8.0-45 of the line generic-64k, 6.1.0-18-cloud-amd64 is 6.1.0-18 of
+// cloud-amd64. A kernel that somebody built may have no line.
 // Source: packages.ubuntu.com, linux-image-*; packages.debian.org, source package linux.
 func SplitKernel(release string) (version, line string) {
 	parts := strings.Split(release, "-")
@@ -19,24 +19,24 @@ func SplitKernel(release string) (version, line string) {
 	return release, ""
 }
 
-// What distributions call the kernels that they build. Ubuntu's have no patch level, and an ABI of up to four digits, where those
-// of its mainline archive have six. Sources: packages.ubuntu.com, linux-image-*; kernel.ubuntu.com/mainline; packages.debian.org,
-// source package linux.
+// These match the releases of distributions' kernels. Ubuntu's have no patch level, and an ABI of up to four digits,
+// where its mainline archive has six. Sources: packages.ubuntu.com, linux-image-*; kernel.ubuntu.com/mainline;
+// packages.debian.org, source package linux.
 var (
 	ubuntuKernels = regexp.MustCompile(`^\d+\.\d+\.0-\d{1,4}-[a-z][a-z0-9-]*$`)
 	debianKernels = regexp.MustCompile(`^\d+\.\d+\.\d+(\+(deb|bpo)[0-9.u]*)?(-\d[0-9a-z.+~]*)*-((cloud|rt)-)?(amd64|arm64)(-16k)?$`)
 	othersKernels = regexp.MustCompile(`-(xanmod|liquorix|zabbly|pve)`)
 )
 
-// DistributionKernel reports whether the release of a kernel is one of Ubuntu's or Debian's, by its name.
+// DistributionKernel reports whether a kernel's release has the form of Ubuntu's or Debian's.
 func DistributionKernel(release string) bool {
 	return (ubuntuKernels.MatchString(release) || debianKernels.MatchString(release)) && !othersKernels.MatchString(release)
 }
 
 var debianUpload = regexp.MustCompile(`^\d+\.\d+\.\d+-\d+([+~][0-9a-z.+~]+)?$`)
 
-// KernelPackageOf reports whether this is the version of the distribution's package with a kernel: of Ubuntu's it is the release
-// with an upload behind it, of Debian's the version of its source package.
+// KernelPackageOf reports whether a kernel package's version is the distribution's: Ubuntu's is the release and an
+// upload number, Debian's the version of the source package.
 func KernelPackageOf(distribution, release, version string) bool {
 	if distribution == "debian" {
 		return debianUpload.MatchString(version)
@@ -45,7 +45,7 @@ func KernelPackageOf(distribution, release, version string) bool {
 	return strings.HasPrefix(version, number+".") && ubuntuKernels.MatchString(release)
 }
 
-// HeadersPackage is what the package is called with which modules for a kernel are built.
+// HeadersPackage is the package with the headers of a kernel.
 func HeadersPackage(release string) string {
 	if strings.HasSuffix(release, "-pve") {
 		return "proxmox-headers-" + release

@@ -10,22 +10,22 @@ import (
 // Default is the Kubernetes version of an inventory that names none.
 const Default = "1.36"
 
-// APIPort is where API servers of kubeadm listen.
+// APIPort is the port of kubeadm's API servers.
 const APIPort = 6443
 
-// Minor is what kgpu knows of one minor version of Kubernetes.
+// Minor is what kgpu knows of a minor version of Kubernetes.
 type Minor struct {
 	Number int // 36 for Kubernetes 1.36
 
-	// Patch is the patch release that a new cluster gets where the inventory names the minor alone and no host could tell which
-	// ones its repository has. Of a minor that is out of support it is the last there will ever be.
+	// Patch is the patch release of a new cluster if the inventory names only the minor and no host could list its
+	// repository. Of an unsupported minor it is the last one.
 	Patch int
 
-	EndOfLife  time.Time // last day with fixes, UTC midnight
-	KubeadmAPI string    // version of kubeadm's configuration API that kgpu writes
+	EndOfLife  time.Time // last day with fixes, midnight UTC
+	KubeadmAPI string    // version of kubeadm's configuration that kgpu writes
 }
 
-// firstPublished is the oldest minor that pkgs.k8s.io has packages of.
+// firstPublished is the oldest minor with packages on pkgs.k8s.io.
 // Source: kubernetes.io/blog/2023/08/15/pkgs-k8s-io-introduction.
 const firstPublished = 24
 
@@ -69,8 +69,8 @@ var minors = map[int]Minor{
 	37: {37, 2, day("2027-10-28"), "v1beta4"},
 }
 
-// proven are the patches that kgpu's lab has made clusters of, by minor, on AsOf.
-var proven = map[int]int{23: 17, 35: 4, 36: 3}
+// tested are the patches, by minor, of which kgpu's lab had made clusters at AsOf.
+var tested = map[int]int{23: 17, 35: 4, 36: 3}
 
 const (
 	oldestMinor = 6
@@ -85,22 +85,22 @@ func Kubernetes(minor int) (Minor, bool) {
 	return m, ok
 }
 
-// Version is the patch of the minor that the catalog has.
+// Version is the minor's patch release in the catalog.
 func (m Minor) Version() Version { return Version{1, m.Number, m.Patch} }
 
-// Proven is the patch that kgpu was tried with, AsOf; false: with none.
-func (m Minor) Proven() (Version, bool) {
-	patch, ok := proven[m.Number]
+// Tested is the patch release that was tested with kgpu at AsOf; false if none was.
+func (m Minor) Tested() (Version, bool) {
+	patch, ok := tested[m.Number]
 	return Version{1, m.Number, patch}, ok
 }
 
-// Supported reports whether the minor still gets fixes on the day of now.
+// Supported reports whether the minor gets fixes at the time now.
 func (m Minor) Supported(now time.Time) bool { return now.Before(m.EndOfLife.AddDate(0, 0, 1)) }
 
 // Published reports whether pkgs.k8s.io has packages of the minor.
 func (m Minor) Published() bool { return m.Number >= firstPublished }
 
-// SupportedMinors lists the minors that get fixes on the day of now, newest first: 1.37, 1.36.
+// SupportedMinors lists the minors that get fixes at the time now, newest first: 1.37, 1.36.
 func SupportedMinors(now time.Time) []string {
 	var out []string
 	for n := newestMinor; n >= oldestMinor; n-- {
@@ -113,10 +113,10 @@ func SupportedMinors(now time.Time) []string {
 
 var minorVersion = regexp.MustCompile(`^v?1\.(\d{1,3})$`)
 
-// IsMinor reports whether s names a minor version alone, such as 1.36.
+// IsMinor reports whether s is a minor version, such as 1.36.
 func IsMinor(s string) bool { return minorVersion.MatchString(s) }
 
-// Resolve turns a minor (1.36) into the patch that the catalog has, and checks that an exact version (1.36.3) can exist.
+// Resolve turns a minor (1.36) into the catalog's patch release, and checks that an exact version (1.36.3) can exist.
 func Resolve(s string) (Version, error) {
 	if m := minorVersion.FindStringSubmatch(s); m != nil {
 		n, _ := strconv.Atoi(m[1])
@@ -151,7 +151,7 @@ func lookup(n int) (Minor, error) {
 	case n > newestMinor:
 		return Minor{}, fmt.Errorf("Kubernetes 1.%d is not known to this kgpu: the newest it knows is %s", n, newest().MinorString())
 	default:
-		return Minor{}, fmt.Errorf("Kubernetes 1.%d is too old: the oldest kgpu knows is 1.%d, before which the kubelet served at most one card, "+
+		return Minor{}, fmt.Errorf("Kubernetes 1.%d is too old: the oldest kgpu knows is 1.%d, before which the kubelet served at most one GPU, "+
 			"by its flag --experimental-nvidia-gpus that the feature gate Accelerators replaced", n, oldestMinor)
 	}
 }

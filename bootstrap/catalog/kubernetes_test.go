@@ -65,7 +65,7 @@ func TestVersionString(t *testing.T) {
 	}
 }
 
-func TestSupported(t *testing.T) {
+func TestSupportedMinors(t *testing.T) {
 	m, ok := Kubernetes(35)
 	if !ok {
 		t.Fatal("1.35 is not known")
@@ -82,8 +82,8 @@ func TestSupported(t *testing.T) {
 	}
 }
 
-// Every minor from the oldest to the newest is there, and what is known of it fits the next one.
-func TestMinors(t *testing.T) {
+// TestMinorsTable: no minor is missing between the oldest and the newest, and their data fit each other.
+func TestMinorsTable(t *testing.T) {
 	apis := map[int]string{6: "v1alpha1", 10: "v1alpha1", 11: "v1alpha2", 12: "v1alpha3", 13: "v1beta1", 14: "v1beta1", 15: "v1beta2", 21: "v1beta2", 22: "v1beta3", 30: "v1beta3", 31: "v1beta4", 37: "v1beta4"}
 	for n := oldestMinor; n <= newestMinor; n++ {
 		m, ok := Kubernetes(n)

@@ -5,32 +5,31 @@ import (
 	"slices"
 )
 
-// GPUResource is what pods ask for when they want a card of the device plugin.
+// GPUResource is the resource of the device plugin's GPUs.
 const GPUResource = "nvidia.com/gpu"
 
-// NotebookNamespace has the notebook and nothing else.
+// NotebookNamespace is the namespace of the notebook alone.
 const NotebookNamespace = "kgpu-notebook"
 
-// Framework is what the notebook's image computes with.
+// Framework is the framework of the notebook's image.
 type Framework string
 
-// The frameworks.
 const (
 	TensorFlow  Framework = "tensorflow"
 	PyTorch     Framework = "pytorch"
 	NoFramework Framework = "none" // no notebook
 )
 
-// NotebookFrameworks are those that kgpu has an image with Jupyter for, the first one first.
+// NotebookFrameworks are those for which kgpu has an image with Jupyter, the preferred one first.
 var NotebookFrameworks = []Framework{TensorFlow, PyTorch}
 
-// notebook is the image with Jupyter of a framework, and what it computes on.
+// notebook is a framework's image with Jupyter, and the GPUs that it supports.
 type notebook struct {
-	before, after string       // around the framework's version in the image's name
-	version       string       // the one to take
-	oldest        Architecture // of the cards that this version has code for
-	newest        Architecture // of the cards that any version so far computes on; empty: the newest there are
-	hosts         []string     // dpkg's words for the processors that its images are made for
+	before, after string       // the image's name before and after the framework's version
+	version       string       // the version that kgpu uses
+	oldest        Architecture // the oldest architecture that this version supports
+	newest        Architecture // the newest architecture that any version supports; empty if there is no limit
+	hosts         []string     // dpkg's names of the CPU architectures that the image is made for
 }
 
 // notebooks as of 2026-11-25.
@@ -54,7 +53,7 @@ var notebooks = map[Framework]notebook{
 	},
 }
 
-// NotebookImage is the image of a framework in a version; empty: the one that kgpu takes. It is empty for no framework.
+// NotebookImage is the image of a framework in a version, or in kgpu's if it is empty; empty for NoFramework.
 func NotebookImage(f Framework, version string) string {
 	n, ok := notebooks[f]
 	if !ok {
@@ -63,13 +62,13 @@ func NotebookImage(f Framework, version string) string {
 	return n.before + cmp.Or(version, n.version) + n.after
 }
 
-// NotebookHosts reports whether the image of a framework is made for processors of this kind, in dpkg's word.
+// NotebookHosts reports whether a framework's image is made for a CPU architecture, in dpkg's name.
 func NotebookHosts(f Framework, processor string) bool {
 	return slices.Contains(notebooks[f].hosts, processor)
 }
 
-// NotebookComputes reports whether the image of a framework in a version (empty: the one that kgpu takes) computes on cards of an
-// architecture. How old the cards may be is known of kgpu's version only: another one is taken at its word.
+// NotebookComputes reports whether a framework's image in a version (empty for kgpu's) computes on GPUs of an
+// architecture. The oldest architecture is known only of kgpu's version; others are assumed to support it.
 func NotebookComputes(f Framework, version string, card Architecture) bool {
 	n, ok := notebooks[f]
 	if !ok {

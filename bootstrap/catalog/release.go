@@ -2,10 +2,10 @@ package catalog
 
 import "time"
 
-// Release is a release of a distribution that kgpu makes nodes of, or once did.
+// Release is a distribution release that kgpu supports, or once did.
 type Release struct {
-	Name string    // ubuntu 24.04: what /etc/os-release has as ID and VERSION_ID
-	End  time.Time // last day with updates that cost nothing and need no account, UTC midnight
+	Name string    // ID and VERSION_ID of /etc/os-release: ubuntu 24.04
+	End  time.Time // last day with free updates that need no account, midnight UTC
 }
 
 // The releases. Ends: endoflife.date/ubuntu (standard support) and endoflife.date/debian (long-term support).
@@ -19,10 +19,10 @@ var releases = []Release{
 	{"debian 13", day("2030-06-30")},
 }
 
-// LookupRelease returns the release with this name; false: kgpu does not know it.
+// LookupRelease returns the release with this name; false if kgpu does not know it.
 func LookupRelease(name string) (Release, bool) {
 	return find(releases, func(r Release) bool { return r.Name == name })
 }
 
-// Ended reports whether the release had got its last updates when the catalog was made: nobody tries it any more.
+// Ended reports whether the release had reached its end at AsOf, so that it is not tested any more.
 func (r Release) Ended() bool { return r.End.Before(AsOf) }

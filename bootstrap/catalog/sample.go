@@ -2,8 +2,9 @@ package catalog
 
 import "slices"
 
-// Sample is vectorAdd, the sample of CUDA that adds two vectors on a card, compares the sums with the processor's, and says "Test
-// PASSED" and ends with 0 only where they are equal. Its image has a shell, and what the driver brings comes from the host.
+// Sample is an image with CUDA's sample vectorAdd, which adds two vectors on a GPU and compares the sums with the
+// CPU's. It prints "Test PASSED" and exits with 0 only if they are equal. The image has a shell, and gets the driver's
+// libraries from the host.
 type Sample struct {
 	Image   string
 	Program string // its path in the image
@@ -32,11 +33,11 @@ var samples = []Sample{
 	{"registry.k8s.io/cuda-vector-add:v0.1", "/usr/local/cuda/samples/0_Simple/vectorAdd/vectorAdd", 0},
 }
 
-// SampleOf is the sample that a driver of this branch runs.
+// SampleOf returns the newest sample that a driver of this branch runs.
 func SampleOf(branch int) Sample {
 	s, _ := find(samples, func(s Sample) bool { return branch >= s.driver })
 	return s
 }
 
-// Samples lists them all, newest first.
+// Samples returns all samples, newest first.
 func Samples() []Sample { return slices.Clone(samples) }

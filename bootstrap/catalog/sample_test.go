@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Every branch that is offered runs its sample, by CUDA's own rule for the sample's major version.
+// TestSamplesFitTheDrivers: every branch that a source offers runs its sample, by CUDA's rule for the sample's major
+// version.
 func TestSamplesFitTheDrivers(t *testing.T) {
 	for branch, want := range map[int]string{375: "v0.1", 440: "v0.1", 450: "cuda11", 470: "cuda11", 515: "cuda11", 525: "cuda12", 535: "cuda12", 580: "cuda12", 620: "cuda12"} {
 		s := SampleOf(branch)

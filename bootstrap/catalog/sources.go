@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Source is an apt repository: where it is and whose key signs it.
+// Source is an apt repository and the keys that sign it.
 type Source struct {
-	URL          string   // base URL; %s is the Kubernetes minor or the distribution
-	KeyURL       string   // of the armoured public key
-	SameKeyURLs  []string // that serve the same key, and are asked in order where that of KeyURL has expired
-	Fingerprints []string // of the keys that may sign it: 40 hexadecimal digits, upper case
-	Packages     []string // that are wanted from it, with what they bring along; apt's patterns
+	URL          string   // base URL; %s stands for the Kubernetes minor or the distribution
+	KeyURL       string   // URL of the armoured public key
+	SameKeyURLs  []string // other URLs of the same key, tried in order if the key at KeyURL has expired
+	Fingerprints []string // the keys that may sign it: 40 hexadecimal digits, upper case
+	Packages     []string // apt patterns of the packages that may be taken from it
 }
 
-// KubernetesSource is the community-owned repository, one per minor; %s is the minor. It has nothing older than 1.24.
+// KubernetesSource is the community's repository of a minor; %s stands for the minor. It has nothing older than 1.24.
 // Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/install-kubeadm/,
 // key isv:kubernetes OBS Project.
 var KubernetesSource = Source{
@@ -24,12 +24,12 @@ var KubernetesSource = Source{
 	Packages:     slices.Concat(KubernetesPackages, []string{"kubernetes-cni", "cri-tools"}),
 }
 
-// KubernetesPackages are pinned to the cluster's version and held. Those of a node are never changed for another version.
+// KubernetesPackages are pinned to the cluster's version and held. A node's are never replaced by another version.
 var KubernetesPackages = []string{"kubelet", "kubeadm", "kubectl"}
 
-// KubernetesKeyURLs lists where the two newest minors but this one have the key of KubernetesSource: it signs all minors, and the
-// Release.key of one that gets no more fixes is not always extended with it. A minor of the catalog that is too old by then
-// serves no worse than its own.
+// KubernetesKeyURLs lists where the two newest other minors have the key of KubernetesSource. It signs all minors, but
+// the Release.key of an unsupported minor is not always extended with it. If these minors are unsupported too by then,
+// they serve no worse than the minor's own.
 // Source: kubernetes/kubernetes issue 128609, kubernetes/release issue 3818.
 func KubernetesKeyURLs(minor string) []string {
 	var urls []string
@@ -41,18 +41,19 @@ func KubernetesKeyURLs(minor string) []string {
 	return urls
 }
 
-// DockerSource is Docker's repository; %s is ubuntu or debian.
+// DockerSource is Docker's repository; %s stands for ubuntu or debian.
 // Source: https://docs.docker.com/engine/install/ubuntu/.
 var DockerSource = Source{
 	URL:          "https://download.docker.com/linux/%s",
 	KeyURL:       "https://download.docker.com/linux/%s/gpg",
 	Fingerprints: []string{"9DC858229FC7DD38854AE2D88D81803C0EBFCD88"},
 	Packages: []string{"docker-ce", "docker-ce-cli", "containerd.io", "docker-buildx-plugin", "docker-compose-plugin", "docker-ce-rootless-extras",
-		"docker-engine"}, // its name of old, in mirrors for Kubernetes that old
+		"docker-engine"}, // its name up to 2017, in mirrors for old Kubernetes
 }
 
-// CUDASource is NVIDIA's repository of drivers and CUDA; the URL's verbs are the distribution with its version (ubuntu2404,
-// debian13), NVIDIA's word for the architecture (x86_64, sbsa) and, of the key, the file that CUDAKeyFile names.
+// CUDASource is NVIDIA's repository of drivers and CUDA. Its verbs stand for the distribution with its version
+// (ubuntu2404, debian13), NVIDIA's name of the CPU architecture (x86_64, sbsa) and, in KeyURL, the file from
+// CUDAKeyFile.
 // Source: driver installation guide, "Network repository installation".
 var CUDASource = Source{
 	URL:    "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s",
@@ -68,12 +69,12 @@ var CUDASource = Source{
 		"libcufile*", "libcuobjclient*", "libcurand*", "libcusolver*", "libcusparse*", "libnpp*", "libnvfatbin*", "libnvjitlink*", "libnvjpeg*", "libnvptxcompiler*", "libnvvm*"}),
 }
 
-// driverPatterns are apt's patterns of what a driver consists of. Source: as of driverNames; the pinning packages of the driver
+// driverPatterns are apt patterns of a driver's packages. Source: as of driverNames; the pinning packages of the driver
 // installation guide have much the same.
 var driverPatterns = []string{"*nvidia*", "libcuda1", "libcudadebugger1", "libnvcuvid1", "libnvoptix1", "libxnvctrl*"}
 
-// CUDAKeyFile is where CUDASource has the key for a release, such as "debian 13". Newer ones have a key each: apt takes no
-// signature any more that rests on SHA-1, as the first key does.
+// CUDAKeyFile is the file of CUDASource's key for a release such as "debian 13". Newer releases have their own keys,
+// because apt refuses signatures that rest on SHA-1, as the first key does.
 // Source: NVIDIA/cuda-repo-management issues 30 and 39.
 func CUDAKeyFile(release string) string {
 	switch release {
@@ -94,8 +95,8 @@ var GraphicsDriversSource = Source{
 	Packages:     driverPatterns,
 }
 
-// ToolkitSource is the repository of the NVIDIA container toolkit, the same for all distributions; %s is dpkg's word for
-// the architecture.
+// ToolkitSource is the repository of the NVIDIA container toolkit for all distributions; %s stands for dpkg's
+// architecture.
 // Source: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html.
 var ToolkitSource = Source{
 	URL:          "https://nvidia.github.io/libnvidia-container/stable/deb/%s",
@@ -104,21 +105,21 @@ var ToolkitSource = Source{
 	Packages:     ToolkitPackages,
 }
 
-// ToolkitVersion is that of all packages of the NVIDIA container toolkit: they belong together.
+// ToolkitVersion is the version of all packages of the NVIDIA container toolkit, which belong together.
 const ToolkitVersion = "1.20.0-1"
 
 // ToolkitPackages are the packages of the NVIDIA container toolkit.
 var ToolkitPackages = []string{"libnvidia-container1", "libnvidia-container-tools", "nvidia-container-toolkit-base", "nvidia-container-toolkit"}
 
-// DevicePluginImage is NVIDIA's device plugin for Kubernetes: the first that names cards of Rubin, and instances of profiles with a
-// suffix (1g.10gb+me) apart. Its environment and its configuration are those of 0.19.1 and more.
+// DevicePluginImage is NVIDIA's device plugin for Kubernetes: the first that names Rubin GPUs, and instances of
+// profiles with a suffix (1g.10gb+me) apart. Its environment and configuration are compatible with 0.19.1.
 // Source: https://github.com/NVIDIA/k8s-device-plugin, CHANGELOG.md of v0.20.0; kgpu's lab runs 0.19.3.
 const DevicePluginImage = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
-// Download is a file whose content is known by its SHA-256, per dpkg architecture ("all" where it does not matter).
+// Download is a file that is verified by its SHA-256, for each dpkg architecture, or "all".
 type Download struct {
 	Version string
-	URL     string // %s is the architecture
+	URL     string // %s stands for the architecture
 	SHA256  map[string]string
 }
 
@@ -142,7 +143,8 @@ var Calico = Download{
 	SHA256:  map[string]string{"all": "a1df919d9721cf667accdc3e72848911b0cb25cfab7d2478ad0c996302c95744"},
 }
 
-// CRIDockerdWebSocketFault says whether a cri-dockerd version (without v) breaks exec, attach and cp on Kubernetes ≥ 1.36
-// unless the kubelet gate ExtendWebSocketsToKubelet is off: every release up to 0.4.4 does, and of later ones nobody says otherwise.
+// CRIDockerdWebSocketFault reports whether a cri-dockerd version (without v) breaks exec, attach and cp on Kubernetes ≥
+// 1.36 unless the kubelet's feature gate ExtendWebSocketsToKubelet is off. All releases up to 0.4.4 do, and no later
+// one is known not to.
 // Source: Mirantis/cri-dockerd issues 560 and 569, open pull request 576.
 func CRIDockerdWebSocketFault(string) bool { return true }

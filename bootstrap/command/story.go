@@ -151,7 +151,7 @@ func story(c *cli.Context, tell func(bootstrap.Options, *terminal) error) error 
 			return usagef("--ignore %s: there is no such reason; preflight prints them in brackets", id)
 		}
 	}
-	if err := plan.Kinds.Check(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
+	if err := plan.Kinds.CheckPatterns(slices.Concat(c.StringSlice("only"), c.StringSlice("skip"))); err != nil {
 		return err
 	}
 	if err := checkKubeconfig(c.String("kubeconfig")); err != nil {

@@ -9,30 +9,30 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Row is a failure mode of the catalogue.
+// Row is a failure mode in the catalogue.
 type Row struct {
-	ID       string // an API
-	Modes    []int  // of the 36 that the catalogue began with; none: it is beyond those
+	ID       string // stable, as it is an API
+	Modes    []int  // numbers among the first 36 failure modes; nil if it was added later
 	Severity Severity
 	Cause    string
-	Fix      string // HOST and NODE stand for the host and its node
+	Fix      string // may name HOST and NODE, which are filled in
 	Repair   Repair
 
-	find       func(*subject) []string // its evidence; none: it is not there. Preflight finds those without
-	explains   []string                // IDs of what is there because of it, and says nothing more
-	units      func(*subject) []string // that RestartUnit starts
-	repairable func(*subject) bool     // nil: always
-	otherwise  *said                   // what is said where it is not repairable; nil: the same
-	force      bool
+	find         func(*examinee) []string // returns the evidence, nil if the failure is absent; nil for rows that preflight finds
+	explains     []string                 // IDs of findings that follow from this one and are left out
+	units        func(*examinee) []string // the units for RestartUnit
+	repairable   func(*examinee) bool     // whether Repair helps; nil if it always does
+	unrepairable *wording                 // replaces Cause and Fix if it is not repairable; nil to keep them
+	force        bool
 }
 
-// said is what a row says.
-type said struct{ cause, fix string }
+// wording is the text of a row.
+type wording struct{ cause, fix string }
 
-// Catalogue is the list of all failure modes that are looked for, beside preflight's.
+// Catalogue returns all failure modes that doctor itself looks for.
 func Catalogue() []Row { return slices.Clone(catalogue) }
 
-// What follows from a driver that does not work.
+// withoutDriver are the findings that follow from a driver that does not work.
 var withoutDriver = []string{
 	"GPU_NOT_ALL_CARDS", "GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY", "GPU_OFFERED_LOST", "GPU_PLUGIN_FAILS", "GPU_PLUGIN_NO_DEVICES", "GPU_PERSISTENCE_OFF",
 	"GPU_DEVICE_NODES", "GPU_CDI_STALE", "GPU_MODULE_NOT_LOADED", "GPU_DRIVER_MISSING", "GPU_MODULE_BUILD", "GPU_WATCH_ALARM", "GPU_FABRIC_NEEDLESS", "GPU_FABRIC_INCOMPLETE", "POD_STUCK",
@@ -43,16 +43,16 @@ const (
 	pluginFix = "`kgpu doctor HOST --fix` restarts the device plugin of the node: `kubectl -n kube-system delete pod -l app.kubernetes.io/name=nvidia-device-plugin --field-selector spec.nodeName=NODE`; its log says why"
 )
 
-// What is said of a nvidia-smi of which nothing is known but that its time was over.
-var unanswered = said{
+// smiUnanswered is the text for a nvidia-smi that timed out without other signs of a hang.
+var smiUnanswered = wording{
 	"nvidia-smi gave no answer in time, and the kernel tells of no task that is stuck in the driver: it hangs, or the host is only busy.",
 	"wait and look again: `kgpu doctor HOST`; `uptime` on the host says how busy it is. If nvidia-smi never answers, only a reboot helps: `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=120s`, then `systemctl reboot --force` on the host, `kubectl uncordon NODE`",
 }
 
 var catalogue = []Row{
 	// The cards and what the kernel says of them.
-	{ID: "GPU_HUNG", Modes: []int{18}, Severity: Error, find: hung, Repair: Reboot, force: true, repairable: stuck, otherwise: &unanswered, explains: withoutDriver,
-		Cause: "A task of the driver is stuck in the kernel. Programs that use the card hang with it, pods do not end, and the driver does not recover by itself.",
+	{ID: "GPU_HUNG", Modes: []int{18}, Severity: Error, find: hung, Repair: Reboot, force: true, repairable: stuck, unrepairable: &smiUnanswered, explains: withoutDriver,
+		Cause: "A task of the driver is stuck in the kernel. Programs that use the GPU hang with it, pods do not end, and the driver does not recover by itself.",
 		Fix:   "only a reboot helps: `kgpu doctor HOST --fix` cordons and drains the node and reboots it; by hand: `kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=120s`, then `systemctl reboot --force` on the host, `kubectl uncordon NODE`. If it comes again: a newer driver, or the card"},
 	{ID: "GPU_FELL_OFF_BUS", Modes: []int{16}, Severity: Error, find: fellOff, Repair: Reboot, explains: []string{"GPU_NOT_ALL_CARDS", "GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY", "GPU_WATCH_ALARM"},
 		Cause: "The kernel lost a card: Xid 79, it does not answer on the PCI bus any more. Power, heat, a riser or the card itself.",
@@ -105,10 +105,10 @@ var catalogue = []Row{
 		Cause: "Parts of the driver have different versions or come from different repositories; the next upgrade may not work or tear them apart.",
 		Fix:   "decide for one source (`gpu: {driver: {source: …}}`), remove the other's packages, and run `kgpu up`"},
 	{ID: "GPU_DEVICE_NODES", Severity: Warning, find: deviceNodes, Repair: LoadModule,
-		Cause: "The driver runs and its device nodes below /dev are missing: containers cannot be given the card.",
+		Cause: "The driver runs and its device nodes below /dev are missing: containers cannot be given the GPU.",
 		Fix:   "`kgpu doctor HOST --fix` makes them: `nvidia-modprobe -u -c 0`"},
 	{ID: "GPU_PERSISTENCE_OFF", Modes: []int{22}, Severity: Warning, find: persistence, Repair: RestartUnit, units: persistenceUnit,
-		Cause: "Nothing keeps the driver initialised: each program that starts waits for the cards, and containers run into time limits (`driver rpc error: timed out`).",
+		Cause: "Nothing keeps the driver initialised: each program that starts waits for the GPUs, and containers run into time limits (`driver rpc error: timed out`).",
 		Fix:   "`kgpu doctor HOST --fix` starts nvidia-persistenced where it does not run; where it runs with --no-persistence-mode: `nvidia-smi -pm 1` on the host"},
 	{ID: "GPU_FABRIC_FAILED", Modes: []int{20}, Severity: Error, find: fabric, Repair: RestartUnit, units: downUnits("nvidia-fabricmanager"), explains: []string{"GPU_FABRIC_INCOMPLETE"},
 		Cause: "The cards are connected by NVSwitch or NVLink 5, and the fabric manager does not run, is not of the driver's version or lacks nvlsm: CUDA fails with error 802, system not yet initialized.",
@@ -120,54 +120,54 @@ var catalogue = []Row{
 		Cause: "The fabric manager is installed on a host that has no NVSwitch, where it cannot start (NV_WARN_NOTHING_TO_DO).",
 		Fix:   "on the host: `apt-get purge nvidia-fabricmanager`, with its version where the package's name has one"},
 	{ID: "GPU_MIG_PENDING", Modes: []int{23}, Severity: Error, find: migPending, explains: []string{"GPU_NOT_ALLOCATABLE"},
-		Cause: "The mode of MIG was changed and waits for a reset of the card, or it is on and the card has no instances: the device plugin offers nothing.",
-		Fix:   "drain the node, then `nvidia-smi --gpu-reset` or a reboot; cut the card with `nvidia-smi mig -cgi PROFILES -C`, or turn MIG off (`nvidia-smi -mig 0`)"},
+		Cause: "The mode of MIG was changed and waits for a reset of the GPU, or it is on and the GPU has no instances: the device plugin offers nothing.",
+		Fix:   "drain the node, then `nvidia-smi --gpu-reset` or a reboot; cut the GPU with `nvidia-smi mig -cgi PROFILES -C`, or turn MIG off (`nvidia-smi -mig 0`)"},
 	{ID: "GPU_MIG_DRIVER", Modes: []int{24}, Severity: Warning, find: migDriver,
-		Cause: "Drivers 570.124 to 570.158 do not serve instances and whole cards of one host at the same time: pods stay Pending.",
+		Cause: "Drivers 570.124 to 570.158 do not serve instances and whole GPUs of one host at the same time: pods stay Pending.",
 		Fix:   "choose another branch in the inventory (`gpu: {driver: {branch: 580}}`) and run `kgpu up`"},
 
-	// Containers and their cards.
+	// Containers and their GPUs.
 	{ID: "GPU_CONTAINERS_LOST_CARDS", Modes: []int{1}, Severity: Error, find: lostCards, Repair: RestartPlugin, explains: []string{"GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY"},
-		Cause: "Containers that had cards lost them when systemd was told to reload (daemon-reload): `Failed to initialize NVML: Unknown Error`.",
-		Fix:   "restart the pods that have cards, the device plugin's first (`kgpu doctor HOST --fix`); with `runtime: containerd` kgpu hands cards out by CDI, which keeps them"},
+		Cause: "Containers that had GPUs lost them when systemd was told to reload (daemon-reload): `Failed to initialize NVML: Unknown Error`.",
+		Fix:   "restart the pods that have GPUs, the device plugin's first (`kgpu doctor HOST --fix`); with `runtime: containerd` kgpu hands GPUs out by CDI, which keeps them"},
 	{ID: "GPU_PLUGIN_NO_DEVICES", Modes: []int{3}, Severity: Error, find: noDevices, Repair: RestartPlugin, explains: []string{"GPU_NOT_ALLOCATABLE", "GPU_PLUGIN_FAILS"},
 		Cause: "The device plugin found no driver in its container and waits for ever: it runs without the runtime nvidia.",
 		Fix:   pluginFix + "; `kgpu up` puts the runtime and the plugin's manifest right"},
 	{ID: "GPU_PLUGIN_FAILS", Modes: []int{4}, Severity: Error, find: pluginFails, Repair: RestartPlugin, explains: []string{"GPU_NOT_ALLOCATABLE", "GPU_UNHEALTHY"},
-		Cause: "The device plugin of the node does not start, so that no card can be had.",
+		Cause: "The device plugin of the node does not start, so that no GPU can be had.",
 		Fix:   pluginFix},
 	{ID: "GPU_OFFERED_LOST", Modes: []int{36}, Severity: Error, find: offeredLost,
-		Cause: "The node offers more cards than its driver sees: pods are given a card that is lost.",
+		Cause: "The node offers more GPUs than its driver sees: pods are given one that is lost.",
 		Fix:   "`kubectl cordon NODE` now, so that no more pods come; then see to the lost card"},
 	{ID: "GPU_UNHEALTHY", Modes: []int{17}, Severity: Error, find: unhealthy, Repair: RestartPlugin, repairable: seesAll,
-		Cause: "The device plugin holds a card for unhealthy. It never takes back what it has given up, although the driver may see it again.",
+		Cause: "The device plugin holds a GPU for unhealthy. It never takes back what it has given up, although the driver may see it again.",
 		Fix:   pluginFix},
 	{ID: "GPU_NOT_ALLOCATABLE", Modes: []int{3}, Severity: Error, find: notAllocatable, Repair: RestartPlugin,
-		Cause: "The driver sees the cards, and the node does not offer them.",
+		Cause: "The driver sees the GPUs, and the node does not offer them.",
 		Fix:   pluginFix + "; `kgpu up` puts its manifest right"},
-	{ID: "CONTAINERD_DROPIN_IGNORED", Modes: []int{5}, Severity: Error, find: stray, explains: []string{"GPU_RUNTIME_MISSING"},
+	{ID: "CONTAINERD_DROPIN_IGNORED", Modes: []int{5}, Severity: Error, find: strayDropIns, explains: []string{"GPU_RUNTIME_MISSING"},
 		Cause: "The container toolkit wrote its settings where containerd does not look for them (toolkit 1.18.0), so that there is no runtime nvidia.",
 		Fix:   "`kgpu up` installs a newer toolkit and the settings that containerd reads; then remove the file"},
 	{ID: "CONTAINERD_CRI_DISABLED", Modes: []int{6}, Severity: Error, find: criDisabled, Repair: Converge, explains: []string{"GPU_RUNTIME_MISSING", "KUBELET_DOWN", "NODE_NOT_READY", "POD_STUCK"},
 		Cause: "containerd's interface for the kubelet is turned off (disabled_plugins has cri), as in the configuration that docker's package brings: the kubelet can start no pod.",
 		Fix:   "`kgpu up` puts the configuration right and restarts containerd"},
 	{ID: "GPU_RUNTIME_CGROUP", Modes: []int{7}, Severity: Error, find: runtimeCgroup, Repair: Converge,
-		Cause: "containerd's runtime nvidia has another driver for cgroups than its runtime runc: pods with cards are restarted again and again.",
+		Cause: "containerd's runtime nvidia has another driver for cgroups than its runtime runc: pods with GPUs are restarted again and again.",
 		Fix:   "`kgpu up` writes the settings anew; a file of another tool in /etc/containerd/conf.d may be in its way"},
 	{ID: "GPU_RUNTIME_MISSING", Modes: []int{8}, Severity: Error, find: runtimeMissing, Repair: Converge, explains: []string{"GPU_PLUGIN_FAILS", "GPU_NOT_ALLOCATABLE", "POD_STUCK"},
 		Cause: "The container runtime has no runtime called nvidia loaded (`no runtime for \"nvidia\" is configured`): the toolkit is not installed, or the runtime was not restarted.",
 		Fix:   "`kgpu up` configures it; what is loaded: `containerd config dump`, `docker info`"},
-	{ID: "GPU_RUNTIME_LEGACY", Modes: []int{28}, Severity: Error, find: legacy, Repair: RestartUnit, units: cdiUnit,
-		Cause: "The container toolkit found no description of the cards (CDI), fell back to its old way, and failed in that.",
-		Fix:   "describe the cards: `systemctl restart nvidia-cdi-refresh`, or `nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml`"},
+	{ID: "GPU_RUNTIME_LEGACY", Modes: []int{28}, Severity: Error, find: legacyMode, Repair: RestartUnit, units: cdiUnit,
+		Cause: "The container toolkit found no description of the GPUs (CDI), fell back to its old way, and failed in that.",
+		Fix:   "describe the GPUs: `systemctl restart nvidia-cdi-refresh`, or `nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml`"},
 	{ID: "GPU_CDI_STALE", Modes: []int{29}, Severity: Error, find: cdiStale, Repair: RestartUnit, units: cdiUnit,
-		Cause: "The description of the cards for containers (CDI) is of another driver than the one that runs: containers are given libraries that do not fit, or that are not there.",
+		Cause: "The description of the GPUs for containers (CDI) is of another driver than the one that runs: containers are given libraries that do not fit, or that are not there.",
 		Fix:   "`kgpu doctor HOST --fix` describes them anew: `systemctl restart nvidia-cdi-refresh`, or `nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml`"},
 	{ID: "GPU_TOOLKIT_OLD", Modes: []int{27}, Severity: Error, find: toolkitOld, Repair: Converge,
-		Cause: "libnvidia-container is older than 1.8 and does not know cgroup v2, which the host uses: containers with cards do not start.",
+		Cause: "libnvidia-container is older than 1.8 and does not know cgroup v2, which the host uses: containers with GPUs do not start.",
 		Fix:   "`kgpu up` installs a newer container toolkit"},
-	{ID: "GPU_LEAK_POSSIBLE", Modes: []int{33}, Severity: Warning, find: leak, Repair: Converge,
-		Cause: "nvidia is the default runtime, and images may ask for cards by NVIDIA_VISIBLE_DEVICES: a pod that asks for no card sees all of them.",
+	{ID: "GPU_LEAK_POSSIBLE", Modes: []int{33}, Severity: Warning, find: leakPossible, Repair: Converge,
+		Cause: "nvidia is the default runtime, and images may ask for GPUs by NVIDIA_VISIBLE_DEVICES: a pod that asks for none sees all of them.",
 		Fix:   "`kgpu up` sets `accept-nvidia-visible-devices-envvar-when-unprivileged=false`"},
 
 	// The node.
@@ -198,7 +198,7 @@ var catalogue = []Row{
 	{ID: "API_UNREACHABLE", Severity: Error, find: apiSilent,
 		Cause: "The API server on the control plane does not answer.",
 		Fix:   "on the host: `crictl ps -a` shows whether kube-apiserver and etcd run, `journalctl -u kubelet` why not"},
-	{ID: "CGROUP_DRIVER_MISMATCH", Modes: []int{25}, Severity: Error, find: cgroupDriver, Repair: Converge, repairable: ofRuntime,
+	{ID: "CGROUP_DRIVER_MISMATCH", Modes: []int{25}, Severity: Error, find: cgroupDriver, Repair: Converge, repairable: runtimeDiffers,
 		Cause: "The kubelet and the container runtime have different drivers for cgroups: limits of pods are wrong, and under load the node becomes unstable.",
 		Fix:   "`kgpu up` sets systemd for the runtime. A kubelet that has another: drain the node; on the host set `cgroupDriver: systemd` in /var/lib/kubelet/config.yaml, and `systemctl restart kubelet`"},
 	{ID: "HOST_DISK_FULL", Severity: Error, find: diskFull,
@@ -211,7 +211,7 @@ var catalogue = []Row{
 		Cause: "The whole host ran out of memory since it booted, and the kernel killed a process. (A pod that only met its own limit is not meant.)",
 		Fix:   "give pods limits of memory, or reserve some for the system (`kubernetes: {kubeletConfiguration: {systemReserved: {memory: 1Gi}}}` in the inventory)"},
 	{ID: "APPARMOR_DENIED", Severity: Warning, find: apparmor,
-		Cause: "AppArmor kept a container, or the runtime, from something: containers that do not end, or that do not see the card.",
+		Cause: "AppArmor kept a container, or the runtime, from something: containers that do not end, or that do not see the GPU.",
 		Fix:   "look at the profile in the line; `aa-status` on the host lists them; update the container runtime"},
 	{ID: "CERTIFICATE_EXPIRED", Severity: Error, find: expired, explains: []string{"API_UNREACHABLE", "NODE_NOT_READY"},
 		Cause: "A certificate of Kubernetes is no longer valid: its owner is refused.",
@@ -268,26 +268,26 @@ var catalogue = []Row{
 
 const driftID = "HOST_DRIFT"
 
-// KeyEnds is the ID of the finding that the key of a repository ends soon.
+// KeyEnds is the ID of the finding that a repository's key expires soon.
 const KeyEnds = "REPO_KEY_ENDS"
 
-// Drift is the finding that the host is not as the inventory has it: steps are those of the plan, with their reasons.
+// Drift is the finding that `kgpu up` would change the host. steps are those of the plan, with their reasons.
 func Drift(h inventory.Host, steps []string) Finding {
 	f := Finding{
 		ID: driftID, Severity: Warning, Host: h.ID(), Repair: Converge,
 		Cause: "The host is not as the inventory wants it: somebody changed it, or the inventory, or this kgpu is newer than the one that set the host up.",
 		Fix:   "`kgpu plan` says what would be done, `kgpu up` does it",
 	}
-	for _, line := range steps[:min(len(steps), most)] {
+	for _, line := range steps[:min(len(steps), maxEvidence)] {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
 	}
-	if more := len(steps) - most; more > 0 {
+	if more := len(steps) - maxEvidence; more > 0 {
 		f.Evidence = append(f.Evidence, "and "+plural.Of(more, "more step"))
 	}
 	return f
 }
 
-// Known reports whether a finding can have this ID.
+// Known reports whether findings can have this ID.
 func Known(id string) bool {
 	return id == driftID || reason.Known(reason.ID(id)) || slices.ContainsFunc(catalogue, func(r Row) bool { return r.ID == id })
 }

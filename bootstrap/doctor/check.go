@@ -15,61 +15,61 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// most is how many lines of evidence a finding has.
-const most = 4
+// maxEvidence is how many lines of evidence a finding shows.
+const maxEvidence = 4
 
-// subject is a machine while it is examined. Nothing of it is nil.
-type subject struct {
+// examinee is a machine under examination. f and e are never nil.
+type examinee struct {
 	Machine
-	inv     *inventory.Inventory
-	f       *facts.Host
-	e       *Evidence
-	told    bool // both scripts have told
-	node    *facts.Node
-	plugin  []Pod              // the device plugin on it
-	waiting []facts.WaitingPod // on it, or for no node yet where it told of them
-	events  []Event
-	said    []string // what its device plugin said
-	weave   []string // what weave said on it
-	member  bool
-	cards   int  // that the driver should have
-	cluster bool // the API server answered somewhere
-	slow    bool // nvidia-smi answers, and not within the time that doctor.sh has for it
-	api     apiName
-	quiet   bool // some host did not tell, or some node is not ready: what others do not reach may be there
+	inv        *inventory.Inventory
+	f          *facts.Host
+	e          *Evidence
+	answered   bool // both scripts answered
+	node       *facts.Node
+	plugin     []Pod              // the node's pods of the device plugin
+	waiting    []facts.WaitingPod // pods that wait on the node, or, on the host that reported them, for any node
+	events     []Event
+	pluginLog  []string // log of the node's device plugin
+	weaveLog   []string // log of the node's weave pod
+	member     bool
+	cards      int  // number of cards that the driver should run
+	cluster    bool // an API server of the cluster answered
+	slow       bool // nvidia-smi answers, but slower than doctor.sh allows
+	api        apiName
+	incomplete bool // a host did not answer or a node is not ready, so unreachable peers prove nothing
 }
 
-// apiName is the name by which the hosts are to know the API server, and where it is to lead; zero: there is none.
+// apiName is the API server's name in /etc/hosts and its address; zero if there is none.
 type apiName struct {
 	name string
 	at   netip.Addr
 }
 
-// Check returns what is wrong with the machines, in their order, the worst first. Reasons in ignore are left out.
+// Check returns the findings of all machines, in their order, the worst first, without the IDs in ignore.
 func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Finding {
 	var all *Cluster
 	seen := map[string]*facts.Host{}
 	for _, m := range machines {
 		seen[m.ID()] = m.Facts
-		if m.Seen != nil && m.Seen.Cluster != nil && all == nil {
-			all = m.Seen.Cluster
+		if m.Evidence != nil && m.Evidence.Cluster != nil && all == nil {
+			all = m.Evidence.Cluster
 		}
 	}
 	var api apiName
 	if set := machine.SetOf(inv, seen); set.First != nil {
 		api = apiName{set.APIName(), set.APIAddress()}
 	}
-	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Seen == nil }) ||
+	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Evidence == nil }) ||
 		slices.ContainsFunc(all.Nodes, func(n facts.Node) bool { return !n.Ready })
 	before := checkBefore(inv, machines)
 	var out []Finding
 	for _, m := range machines {
 		var found []Finding
-		s := newSubject(inv, m, all)
-		s.api, s.quiet = api, quiet
+		s := newExaminee(inv, m, all)
+		s.api, s.incomplete = api, quiet
 		found = append(found, unreached(m)...)
 		for _, row := range catalogue {
-			if (m.Facts == nil && m.Seen == nil) || row.find == nil {
+			if (m.Facts == nil && m.Evidence == nil) || row.find == nil {
 				continue
 			}
 			if evidence := row.find(s); len(evidence) > 0 {
@@ -82,14 +82,14 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 			}
 		}
 		found = slices.DeleteFunc(withoutConsequences(found), func(f Finding) bool { return slices.Contains(ignore, f.ID) })
-		Worst(found)
+		SortWorst(found)
 		out = append(out, found...)
 	}
 	return out
 }
 
-func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
-	s := &subject{Machine: m, inv: inv, f: m.Facts, e: m.Seen, told: m.Facts != nil && m.Seen != nil}
+func newExaminee(inv *inventory.Inventory, m Machine, all *Cluster) *examinee {
+	s := &examinee{Machine: m, inv: inv, f: m.Facts, e: m.Evidence, answered: m.Facts != nil && m.Evidence != nil}
 	if s.f == nil {
 		s.f = &facts.Host{}
 		s.Facts = s.f
@@ -97,9 +97,9 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	if s.e == nil {
 		s.e = &Evidence{}
 	}
-	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && gaveUp(s.e.SMI) && !gaveUp(s.f.NVIDIA.SMI); s.slow {
+	if s.slow = s.e.Asked && s.f.NVIDIA.Loaded != "" && timedOut(s.e.SMI) && !timedOut(s.f.NVIDIA.SMI); s.slow {
 		answered := *s.e
-		answered.SMI = s.f.NVIDIA.SMI // facts.sh has more patience
+		answered.SMI = s.f.NVIDIA.SMI // facts.sh has a longer timeout
 		s.e = &answered
 	}
 	s.member = s.f.Kubelet != nil || s.f.ControlPlane != nil
@@ -119,16 +119,16 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 			continue
 		}
 		s.plugin = append(s.plugin, p)
-		s.said = append(s.said, saidBy(p.Name, all.PluginSaid)...)
+		s.pluginLog = append(s.pluginLog, podLines(p.Name, all.PluginLog)...)
 	}
 	for _, p := range all.Waiting {
-		if p.Node != "" && p.Node == name || p.Node == "" && m.Seen != nil && m.Seen.Cluster == all {
+		if p.Node != "" && p.Node == name || p.Node == "" && m.Evidence != nil && m.Evidence.Cluster == all {
 			s.waiting = append(s.waiting, p)
 		}
 	}
 	for pod, node := range all.WeavePods {
 		if node == name {
-			s.weave = append(s.weave, saidBy(pod, all.WeaveSaid)...)
+			s.weaveLog = append(s.weaveLog, podLines(pod, all.WeaveLog)...)
 		}
 	}
 	for _, e := range all.Events {
@@ -139,28 +139,28 @@ func newSubject(inv *inventory.Inventory, m Machine, all *Cluster) *subject {
 	return s
 }
 
-// saidBy are the lines of a pod.
-func saidBy(pod string, lines []string) []string {
+// podLines returns the lines of a pod.
+func podLines(pod string, lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, "[pod/"+pod+"/") })
 }
 
-// recent is how old a warning of the cluster's may be: it keeps them for an hour, and what they tell of may be over.
+// recent is how old an event of the cluster may be. Events are kept for an hour, and the failure may be over by then.
 const recent = 10 * time.Minute
 
-// finding is a row's, with its evidence, where commands name the host.
-func (s *subject) finding(r Row, evidence []string) Finding {
+// finding makes the finding of a row from its evidence.
+func (s *examinee) finding(r Row, evidence []string) Finding {
 	f := Finding{ID: r.ID, Severity: r.Severity, Host: s.ID(), Cause: r.Cause, Repair: r.Repair, Force: r.force}
 	if s.f.Hostname != "" || s.Name != "" {
 		f.Node = s.NodeName()
 	}
-	for _, line := range evidence[:min(len(evidence), most)] {
+	for _, line := range evidence[:min(len(evidence), maxEvidence)] {
 		f.Evidence = append(f.Evidence, printable.Short(line, 300))
 	}
 	fix := r.Fix
 	if r.repairable != nil && !r.repairable(s) {
 		f.Repair, f.Force = ByHand, false
-		if r.otherwise != nil {
-			f.Cause, fix = r.otherwise.cause, r.otherwise.fix
+		if r.unrepairable != nil {
+			f.Cause, fix = r.unrepairable.cause, r.unrepairable.fix
 		}
 	}
 	f.Fix = strings.NewReplacer("HOST", s.ID(), "NODE", cmp.Or(f.Node, s.ID())).Replace(fix)
@@ -175,14 +175,14 @@ func (s *subject) finding(r Row, evidence []string) Finding {
 	return f
 }
 
-// unreached are the findings of a host that did not tell, or not everything.
+// unreached returns the findings of a host that did not answer, or only in part.
 func unreached(m Machine) []Finding {
 	if m.Err == nil {
 		return nil
 	}
 	var out []Finding
 	for _, e := range reason.All(m.Err) {
-		// Two questions meet the same closed door; of what a host answers badly, each is another thing.
+		// Both scripts report the same failed connection. Only failures of the answers themselves are kept apart.
 		if e.ID == reason.FactsFailed || !slices.ContainsFunc(out, func(f Finding) bool { return f.ID == string(e.ID) }) {
 			out = append(out, fromReason(m.ID(), e))
 		}
@@ -193,7 +193,7 @@ func unreached(m Machine) []Finding {
 	return out
 }
 
-// Refused are the findings of a plan that refuses to change what the cluster was made with, which works as it is.
+// Refused returns the findings of a plan that refuses to change the fixed settings of a working cluster.
 func Refused(err error) []Finding {
 	var out []Finding
 	for _, e := range reason.All(err) {
@@ -204,14 +204,14 @@ func Refused(err error) []Finding {
 	return out
 }
 
-// fromReason is what kgpu calls by a reason anyway.
+// fromReason makes a finding of an error with a reason.
 func fromReason(host string, e *reason.Error) Finding {
 	evidence := e.Detail
 	if evidence == "" && e.Err != nil {
 		evidence = e.Err.Error()
 	}
 	f := Finding{ID: string(e.ID), Severity: Error, Host: host, Cause: reason.Lookup(e.ID).Meaning, Fix: e.AdviceLine()}
-	if slices.Contains(onlyWarnings, e.ID) {
+	if slices.Contains(harmlessOnNodes, e.ID) {
 		f.Severity = Warning
 	}
 	if evidence != "" {
@@ -220,13 +220,13 @@ func fromReason(host string, e *reason.Error) Finding {
 	return f
 }
 
-// onlyWarnings are what preflight or the plan refuses before anything is made, and what a node can live with.
-var onlyWarnings = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange, reason.ClusterSettingFixed}
+// harmlessOnNodes are refused by preflight or the plan before an installation, but harmless on a node.
+var harmlessOnNodes = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange, reason.ClusterSettingFixed}
 
-// pointless are checks of preflight that say nothing new about a node: they are for the choice of what is to be installed.
-var pointless = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}
+// installChecks are checks of preflight that concern only the choice of what to install, not an existing node.
+var installChecks = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}
 
-// checkBefore is the preflight list, on the hosts that told what they are.
+// checkBefore returns preflight's findings on the hosts with facts.
 func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Finding {
 	var list []preflight.Machine
 	works := map[string]bool{}
@@ -240,10 +240,10 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 	}
 	out := map[string][]Finding{}
 	if !control {
-		return out // who is in which cluster is told by its control plane
+		return out // memberships are unknown without a control plane's facts
 	}
 	for _, e := range preflight.Check(inv, list, inv.Ignore) {
-		if slices.Contains(pointless, e.ID) && works[e.Host] {
+		if slices.Contains(installChecks, e.ID) && works[e.Host] {
 			continue
 		}
 		out[e.Host] = append(out[e.Host], fromReason(e.Host, e))
@@ -251,13 +251,13 @@ func checkBefore(inv *inventory.Inventory, machines []Machine) map[string][]Find
 	return out
 }
 
-// explains reports whether the row of one ID says why there is another.
+// explains reports whether the finding with one ID is the cause of the other.
 func explains(id, other string) bool {
 	i := slices.IndexFunc(catalogue, func(r Row) bool { return r.ID == id })
 	return i >= 0 && slices.Contains(catalogue[i].explains, other)
 }
 
-// withoutConsequences leaves out what another finding of the same host explains.
+// withoutConsequences leaves out findings that another finding of the same host explains.
 func withoutConsequences(found []Finding) []Finding {
 	gone := map[string]bool{}
 	for _, f := range found {

@@ -44,7 +44,7 @@ func newWorld(t testing.TB) *world {
 	w.w1.NVIDIA = facts.NVIDIA{
 		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:65:00.0", ID: "20b0", Driver: "nvidia"}},
 		Loaded: "595.91.07", Module: "595.91.07", Library: "595.91.07",
-		Seen: []facts.GPU{{UUID: "GPU-1", Name: "A100", Address: "0000:17:00.0"}, {UUID: "GPU-2", Name: "A100", Address: "0000:65:00.0"}},
+		GPUs: []facts.GPU{{UUID: "GPU-1", Name: "A100", Address: "0000:17:00.0"}, {UUID: "GPU-2", Name: "A100", Address: "0000:65:00.0"}},
 	}
 	w.w1.ContainerdLoaded["nvidia"] = "runtime"
 	return w
@@ -119,7 +119,7 @@ func (w *world) check() []Finding {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		machines = append(machines, Machine{Machine: machine.Machine{Host: m.host, Facts: m.facts}, Seen: seen})
+		machines = append(machines, Machine{Machine: machine.Machine{Host: m.host, Facts: m.facts}, Evidence: seen})
 	}
 	return Check(w.inv, machines, nil)
 }
@@ -133,7 +133,7 @@ func ids(found []Finding) []string {
 	return out
 }
 
-func TestHealthy(t *testing.T) {
+func TestHealthyHostHasNoFindings(t *testing.T) {
 	if found := newWorld(t).check(); len(found) > 0 {
 		t.Errorf("on healthy hosts: %+v", found)
 	}
@@ -151,7 +151,7 @@ func TestRealCard(t *testing.T) {
 		says(&w.worker, "nvidia-cgroup=true") // no container runtime was there
 		w.node("", "1", "1", "", "Ready=True")
 		if want != "" {
-			w.w1.NVIDIA.Seen = nil
+			w.w1.NVIDIA.GPUs = nil
 		}
 		if got := strings.Join(ids(w.check()), " "); got != want {
 			t.Errorf("%s: found %q, want %q", name, got, want)
@@ -159,8 +159,8 @@ func TestRealCard(t *testing.T) {
 	}
 }
 
-// Drivers that do not know the question about MIG answer it in words.
-func TestMIGUnknown(t *testing.T) {
+// TestOldDriverWithoutMIG: drivers that do not know MIG answer with words, which are no finding.
+func TestOldDriverWithoutMIG(t *testing.T) {
 	w := newWorld(t)
 	instead(&w.worker, "mig=", `mig=00000000:17:00.0, Disabled, Field "mig.mode.pending" is not a valid field to query.`, "mig=00000000:65:00.0, Disabled, [N/A]")
 	if found := w.check(); len(found) > 0 {
@@ -175,7 +175,7 @@ var rows = map[string]func(*world){
 		says(&w.control, "plugin-said=[pod/nvidia-device-plugin-x7k2p/nvidia-device-plugin] E1120 main.go:173] Failed to initialize NVML: Unknown Error")
 	},
 	"w1 GPU_DRIVER_MISMATCH": func(w *world) { // 2: homelab#4110
-		w.w1.NVIDIA.Library, w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = "595.99.01", nil, 18
+		w.w1.NVIDIA.Library, w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = "595.99.01", nil, 18
 		instead(&w.worker, "card", "card-said=Failed to initialize NVML: Driver/library version mismatch", "card-said=NVML library version: 595.99", "card-status=18",
 			"driver-upgraded=2026-11-20 06:12:44 /usr/bin/unattended-upgrade")
 	},
@@ -266,7 +266,7 @@ var rows = map[string]func(*world){
 		for i := range w.w1.NVIDIA.Cards {
 			w.w1.NVIDIA.Cards[i].ID = "2901"
 		}
-		w.w1.NVIDIA.Fabric = []facts.CardFabric{{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, {Address: "00000000:65:00.0", State: "Completed", Status: "Success"}}
+		w.w1.NVIDIA.Fabric = []facts.GPUFabric{{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, {Address: "00000000:65:00.0", State: "Completed", Status: "Success"}}
 		w.w1.Packages["nvlsm"] = facts.Package{Version: "2025.10.11-1"}
 		says(&w.worker, "unit=nvidia-fabricmanager active success 0 enabled")
 	},
@@ -284,7 +284,7 @@ var rows = map[string]func(*world){
 	"w1 GPU_MIG_DRIVER": func(w *world) { // 24: gpu-operator#1361
 		w.inv.GPU.MIGStrategy = inventory.MIGMixed
 		w.w1.NVIDIA.Loaded, w.w1.NVIDIA.Library, w.w1.NVIDIA.Module = "570.133.20", "570.133.20", "570.133.20"
-		w.w1.NVIDIA.Seen[0].MIG, w.w1.NVIDIA.Seen[0].Instances = true, []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}}
+		w.w1.NVIDIA.GPUs[0].MIG, w.w1.NVIDIA.GPUs[0].Instances = true, []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}}
 		instead(&w.worker, "cdi=", "cdi=/var/run/cdi/nvidia.yaml 570.133.20")
 	},
 	"w1 NET_PODS_UNREACHABLE": func(w *world) {
@@ -322,7 +322,7 @@ var rows = map[string]func(*world){
 		w.w1.Toolkit = nil
 	},
 	"w1 GPU_UNSUPPORTED": func(w *world) { // 34: driver guide, kernel modules
-		w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 6
+		w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 6
 		instead(&w.worker, "card", "card-said=No devices were found", "card-status=6")
 		w.logs("NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:102d) installed in this system is not supported by the NVIDIA 595.91.07 driver release.")
 		w.node("", "0", "0", "", "Ready=True")
@@ -364,15 +364,15 @@ var rows = map[string]func(*world){
 		w.cp.Names = map[string][]netip.Addr{"api-0123ab.lab.kgpu.internal": {netip.MustParseAddr("10.199.1.10")}}
 		w.node("", "2", "2", "", "Ready=Unknown")
 	},
-	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflight
+	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflightOnNodes
 	"w1 CERTIFICATE_EXPIRED":   nil, // see TestCertificates
 	"w1 HOST_CERTIFICATE_ENDS": nil,
-	"w1 GPU_OFFERED_LOST":      nil, // see TestConsequences
+	"w1 GPU_OFFERED_LOST":      nil, // see TestLostCardStillOffered
 }
 
 // oneCard is a nvidia-smi that cannot reach the second card.
 func (w *world) oneCard() {
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 15
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 15
 	instead(&w.worker, "card", "card=00000000:17:00.0, Enabled", "card-said=Unable to determine the device handle for GPU1: GPU is lost", "card-status=15")
 	instead(&w.worker, "mig")
 }
@@ -380,7 +380,7 @@ func (w *world) oneCard() {
 // withoutDriver is a host on which no module is loaded.
 func (w *world) withoutDriver(module, library string) {
 	n := &w.w1.NVIDIA
-	n.Loaded, n.Module, n.Library, n.Seen = "", module, library, nil
+	n.Loaded, n.Module, n.Library, n.GPUs = "", module, library, nil
 	n.Cards[0].Driver, n.Cards[1].Driver = "", ""
 	instead(&w.worker, "card")
 	instead(&w.worker, "mig")
@@ -398,8 +398,8 @@ func (w *world) docker() {
 	says(&w.worker, "unit=docker active success 0 enabled", "unit=cri-docker active success 0 enabled")
 }
 
-// The inventory that says the driver is there is no reason not to say what is wrong with it.
-func TestDriverOfSomebody(t *testing.T) {
+// TestForeignDriverIsChecked: a driver that is not kgpu's (source: none) is checked all the same.
+func TestForeignDriverIsChecked(t *testing.T) {
 	for want, module := range map[string]string{"GPU_MODULE_NOT_LOADED": "595.91.07", "GPU_MODULE_BUILD": ""} {
 		w := newWorld(t)
 		w.inv.GPU.Driver.Source = catalog.NoDriver
@@ -417,8 +417,8 @@ func TestDriverOfSomebody(t *testing.T) {
 	}
 }
 
-// What a plan refuses of a cluster that works is a warning.
-func TestRefused(t *testing.T) {
+// TestRefusedPlanIsAWarning: what a plan refuses for a working cluster is only a warning.
+func TestRefusedPlanIsAWarning(t *testing.T) {
 	for _, id := range []reason.ID{reason.KubernetesVersionChange, reason.ClusterSettingFixed} {
 		found := Refused(errors.Join(&reason.Error{ID: id, Host: "cp1", Detail: "it is so"}, errors.New("something else")))
 		if len(found) != 1 || found[0].ID != string(id) || found[0].Severity != Warning || found[0].Host != "cp1" {
@@ -427,8 +427,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRows holds that each row finds its own fault, and no other row does.
-func TestRows(t *testing.T) {
+// TestEachFaultHasOneFinding: each row finds its own fault, and no other row does.
+func TestEachFaultHasOneFinding(t *testing.T) {
 	for name, plant := range rows {
 		if plant == nil {
 			continue
@@ -441,7 +441,7 @@ func TestRows(t *testing.T) {
 				t.Fatalf("found %v: %+v", got, found)
 			}
 			f := found[0]
-			if len(f.Evidence) == 0 || len(f.Evidence) > most || f.Cause == "" || f.Fix == "" || f.Severity == "" {
+			if len(f.Evidence) == 0 || len(f.Evidence) > maxEvidence || f.Cause == "" || f.Fix == "" || f.Severity == "" {
 				t.Errorf("the finding is %+v", f)
 			}
 			if strings.Contains(f.Fix, "HOST ") || strings.Contains(f.Fix, "NODE") {
@@ -451,8 +451,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// A cluster that is known by an address that no host of its own has, such as a load balancer's, or by a name, can grow.
-func TestClustersThatCanGrow(t *testing.T) {
+// TestClusterThatCanGrow: a cluster can grow if its API server has a name, or an address that is none of its hosts',
+// such as a load balancer's.
+func TestClusterThatCanGrow(t *testing.T) {
 	for _, endpoint := range []string{"10.199.1.100:6443", "k8s.example.com:6443", ""} {
 		w := newWorld(t)
 		w.cp.ControlPlane.Endpoint = endpoint
@@ -495,8 +496,8 @@ func TestEveryRowHasATest(t *testing.T) {
 	}
 }
 
-// The kernel's log of the founding document means one thing to do.
-func TestFoundingLog(t *testing.T) {
+// TestRealLogHasOneFix: the kernel's log in the founding document leads to a single thing to do.
+func TestRealLogHasOneFix(t *testing.T) {
 	w := newWorld(t)
 	rows["w1 GPU_HUNG"](w)
 	f := w.check()[0]
@@ -519,8 +520,9 @@ func TestFoundingLog(t *testing.T) {
 	}
 }
 
-// A task that waits for a disk is none of the driver's, also when the driver speaks soon after.
-func TestHungTaskOfAnother(t *testing.T) {
+// TestHungTaskOfTheDiskIsNotTheDrivers: a task that waits for a disk is not blamed on the driver, even if the driver
+// logs soon after.
+func TestHungTaskOfTheDiskIsNotTheDrivers(t *testing.T) {
 	w := newWorld(t)
 	w.logs("INFO: task jbd2/sda1-8:311 blocked for more than 120 seconds.", "Workqueue: writeback wb_workfn", "INFO: task kworker/u8:1:99 blocked for more than 120 seconds.")
 	if found := w.check(); len(found) > 0 {
@@ -528,10 +530,11 @@ func TestHungTaskOfAnother(t *testing.T) {
 	}
 }
 
-// A nvidia-smi that does not answer is a driver that hangs, also where no facts came because of it.
-func TestHungTool(t *testing.T) {
+// TestHungSMIMeansAHungDriver: a nvidia-smi that hangs means that the driver hangs, even if there are no facts because
+// of it.
+func TestHungSMIMeansAHungDriver(t *testing.T) {
 	w := newWorld(t)
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 124
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 124
 	instead(&w.worker, "card", "card-status=124", "stuck=4711 nvidia-smi")
 	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_HUNG"}) {
 		t.Errorf("found %v", got)
@@ -540,7 +543,7 @@ func TestHungTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Seen: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
+	found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Evidence: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_HUNG", "w1 HOST_UNENDING"}) {
 		t.Errorf("without facts: %v", got)
 	}
@@ -550,10 +553,11 @@ func TestHungTool(t *testing.T) {
 	}
 }
 
-// Where only its time was over, the host may be busy: nobody is told to reboot, nor offered to.
-func TestToolWithoutAnAnswer(t *testing.T) {
+// TestSMITimeoutAloneNeedsNoReboot: if nvidia-smi only timed out, the host may be busy, and no reboot is advised or
+// offered.
+func TestSMITimeoutAloneNeedsNoReboot(t *testing.T) {
 	w := newWorld(t)
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 124
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 124
 	instead(&w.worker, "card", "card-status=124", "stuck=99 jbd2/sda1-8")
 	f := w.check()[0]
 	if f.ID != "GPU_HUNG" || f.Repair != ByHand || f.Force || strings.Contains(f.Fix, "--fix") || !strings.Contains(f.Fix, "`kgpu doctor w1`") {
@@ -565,8 +569,9 @@ func TestToolWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A nvidia-smi that answers facts.sh, which has more patience, does not hang: nobody is told to reboot.
-func TestSlowTool(t *testing.T) {
+// TestSlowSMINeedsNoReboot: a nvidia-smi that answers within the longer timeout of facts.sh does not hang, and no
+// reboot is advised.
+func TestSlowSMINeedsNoReboot(t *testing.T) {
 	w := newWorld(t)
 	instead(&w.worker, "card", "card-status=124")
 	if found := w.check(); len(found) > 0 {
@@ -576,15 +581,15 @@ func TestSlowTool(t *testing.T) {
 	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_PERSISTENCE_OFF"}) {
 		t.Errorf("where nothing keeps the driver: %v", got)
 	}
-	w.w1.NVIDIA.Seen, w.w1.NVIDIA.SMI = nil, 15
+	w.w1.NVIDIA.GPUs, w.w1.NVIDIA.SMI = nil, 15
 	if got := ids(w.check()); !slices.Contains(got, "w1 GPU_NOT_ALL_CARDS") || slices.Contains(got, "w1 GPU_HUNG") {
 		t.Errorf("with a late answer that is an error: %v", got)
 	}
 }
 
-// A pod that no node takes is the control plane's; one that may only be starting is nobody's, and the device plugin has a
-// row of its own.
-func TestPodsStuck(t *testing.T) {
+// TestStuckPodsAreFoundOnce: an unschedulable pod is a finding of the control plane, a pod that may only be starting is
+// none, and the device plugin has its own row.
+func TestStuckPodsAreFoundOnce(t *testing.T) {
 	w := newWorld(t)
 	ago := func(d time.Duration) string { return w.w1.Now.Add(-d).UTC().Format(time.RFC3339) }
 	says(&w.control, "waiting-pod=\tkgpu-notebook\tnotebook\t\t\t"+ago(time.Hour)+"\t0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
@@ -608,8 +613,8 @@ func TestPodsStuck(t *testing.T) {
 	}
 }
 
-// The containers of a pod are told of in one line, in the order of their names.
-func TestPluginFailsBesideAnother(t *testing.T) {
+// TestPluginFailsInOneOfTwoContainers: a pod's containers are in one line, in the order of their names.
+func TestPluginFailsInOneOfTwoContainers(t *testing.T) {
 	w := newWorld(t)
 	w.node("", "0", "0", "", "Ready=True")
 	instead(&w.control, "pod=", "pod=\tw1\tnvidia-device-plugin-x7k2p\tRunning\tgpu-feature-discovery CrashLoopBackOff ; nvidia-device-plugin CrashLoopBackOff ; ")
@@ -619,8 +624,8 @@ func TestPluginFailsBesideAnother(t *testing.T) {
 	}
 }
 
-// Nobody knows how old a warning is of a host that did not tell the time.
-func TestWarningsWithoutFacts(t *testing.T) {
+// TestEventsOfUnknownAgeAreIgnored: without the host's time nobody knows how old its events are.
+func TestEventsOfUnknownAgeAreIgnored(t *testing.T) {
 	w := newWorld(t)
 	says(&w.control, "event=\t2026-11-20T13:00:00Z\tw1\tFailed\tdefault/job\tAuto-detected mode as legacy")
 	control, err := ParseEvidence([]byte(w.control))
@@ -631,13 +636,13 @@ func TestWarningsWithoutFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: control}, {Machine: machine.Machine{Host: w.inv.Hosts[1]}, Seen: worker}}, nil); len(found) > 0 {
+	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: control}, {Machine: machine.Machine{Host: w.inv.Hosts[1]}, Evidence: worker}}, nil); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
 }
 
-// A lost card that is still offered is two things to do.
-func TestConsequences(t *testing.T) {
+// TestLostCardStillOffered: a lost GPU that is still offered gives two findings.
+func TestLostCardStillOffered(t *testing.T) {
 	w := newWorld(t)
 	w.oneCard()
 	if got := ids(w.check()); !slices.Equal(got, []string{"w1 GPU_NOT_ALL_CARDS", "w1 GPU_OFFERED_LOST"}) {
@@ -645,14 +650,14 @@ func TestConsequences(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
+func TestUnreachableHost(t *testing.T) {
 	w := newWorld(t)
 	seen, err := ParseEvidence([]byte(w.control))
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := Check(w.inv, []Machine{
-		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: seen},
+		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: seen},
 		{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Err: &reason.Error{ID: reason.SSHUnreachable, Host: "w1", Detail: "connection refused"}},
 	}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 SSH_UNREACHABLE"}) || found[0].Fix == "" || found[0].Evidence[0] != "connection refused" {
@@ -660,32 +665,32 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-func TestIgnore(t *testing.T) {
+func TestIgnoredFindings(t *testing.T) {
 	w := newWorld(t)
 	rows["w1 GPU_FELL_OFF_BUS"](w)
 	seen, _ := ParseEvidence([]byte(w.worker))
-	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Seen: seen}}, []string{"GPU_FELL_OFF_BUS"}); len(found) > 0 {
+	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Evidence: seen}}, []string{"GPU_FELL_OFF_BUS"}); len(found) > 0 {
 		t.Errorf("what is ignored leaves its consequences: %v", ids(found))
 	}
 }
 
-// The preflight list is applied to members, too.
-func TestPreflight(t *testing.T) {
+// TestPreflightOnNodes: preflight's checks run on existing nodes too.
+func TestPreflightOnNodes(t *testing.T) {
 	w := newWorld(t)
 	seen, _ := ParseEvidence([]byte(w.worker))
 	control, _ := ParseEvidence([]byte(w.control))
 	w.w1.RebootPending = true
 	found := Check(w.inv, []Machine{
-		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Seen: control},
-		{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1, Skew: time.Hour}, Seen: seen},
+		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: control},
+		{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1, Skew: time.Hour}, Evidence: seen},
 	}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 HOST_CLOCK_SKEW", "w1 HOST_REBOOT_PENDING"}) || found[0].Severity != Warning {
 		t.Errorf("found %+v", found)
 	}
 }
 
-// What a host says is printed, and does nothing to a terminal.
-func TestEvilEvidence(t *testing.T) {
+// TestEvidenceIsPrintable: what a host sends is printed without effect on a terminal.
+func TestEvidenceIsPrintable(t *testing.T) {
 	w := newWorld(t)
 	w.logs("NVRM: Xid (PCI:0000:65:00): 79, \x1b]0;evil\x07\x1b[2J" + strings.Repeat("x", 5000))
 	found := w.check()
@@ -695,15 +700,15 @@ func TestEvilEvidence(t *testing.T) {
 	}
 }
 
-// One card is said as one.
-func TestOneCard(t *testing.T) {
-	if got := driverMissing(&subject{f: &facts.Host{}, cards: 1}); len(got) != 1 || !strings.HasPrefix(got[0], "1 card, ") {
+// TestSingularOfCards: one card is "1 card".
+func TestSingularOfCards(t *testing.T) {
+	if got := driverMissing(&examinee{f: &facts.Host{}, cards: 1}); len(got) != 1 || !strings.HasPrefix(got[0], "1 card, ") {
 		t.Errorf("%q", got)
 	}
 }
 
-// Images leave the kubelet less room than a percentage of all file systems tells, or as much as the inventory says.
-func TestRoomForImages(t *testing.T) {
+// TestDiskLimitOfTheKubelet: a file system is full at the kubelet's limit: that of images, or the inventory's.
+func TestDiskLimitOfTheKubelet(t *testing.T) {
 	for limit, full := range map[string]bool{"": true, "5%": false} {
 		w := newWorld(t)
 		if limit != "" {

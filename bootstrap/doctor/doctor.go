@@ -1,19 +1,19 @@
-// Package doctor finds out what is wrong with the hosts of a cluster, and above all with their cards: a catalogue of failure
-// modes as data, with a pure check each, over what two scripts printed on each host. It touches nothing.
+// Package doctor finds out what is wrong with the hosts of a cluster, above all with their GPUs. It is a catalogue of
+// failure modes, each with a pure check of the output of two scripts. It changes nothing.
 //
-// The catalogue began with 36 failures that users of NVIDIA's cards complain of; Row.Modes has their numbers. All of them are
-// looked for, these ones as far as they can be seen without disturbing anything:
+// The catalogue began with 36 failures that users of NVIDIA GPUs report; Row.Modes has their numbers. All are looked
+// for, but these only as far as can be seen without disturbing anything:
 //
 //	 1  containers lose their cards after a daemon-reload: only where the device plugin is such a container and says so; to
 //	    ask others, a program would have to be started in containers of yours
 //	12  another compiler than the kernel's: only where DKMS compiles here
 //	14  a repository key that was rotated: by the files of apt; whether a key is refused only `apt-get update` knows, which
 //	    changes the host
-//	28  no description of the cards for containers: by the cluster's warnings, which it keeps for an hour
+//	28  no description of the GPUs for containers: by the cluster's warnings, which it keeps for an hour
 //	33  a pod sees cards that it did not ask for: that it could; `kgpu smoke` tries it with a pod
 //	36  a card that is lost and offered: where the driver says that it is lost; one that fails in use only `kgpu smoke` finds
 //
-// Beyond those it has what makes a node useless, and the checks of package preflight on hosts that are members already.
+// It also finds what else makes a node useless, and runs the checks of package preflight on existing nodes.
 package doctor
 
 import (
@@ -22,7 +22,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// Severity says how much a finding matters.
+// Severity says how serious a finding is.
 type Severity string
 
 // The severities.
@@ -31,44 +31,44 @@ const (
 	Warning Severity = "warning" // something will stop working, or works worse than it could
 )
 
-// Repair is what kgpu can do about a finding. Nothing of it ends work of yours without asking.
+// Repair is what kgpu can do about a finding. None ends work of yours without asking.
 type Repair string
 
 // The repairs.
 const (
-	ByHand        Repair = ""               // a person has to
-	RestartUnit   Repair = "restart-unit"   // (re)starts units that are down, or that nothing depends on
-	LoadModule    Repair = "load-module"    // loads the driver's modules that are installed
-	RestartPlugin Repair = "restart-plugin" // has the node's device plugin start anew; pods keep their cards
-	Hold          Repair = "hold"           // holds packages again that kgpu held
-	Converge      Repair = "up"             // what `kgpu up` does
-	Reboot        Repair = "reboot"         // cordon, drain, reboot, and pods again; is asked for each time
+	ByHand        Repair = ""               // kgpu can do nothing
+	RestartUnit   Repair = "restart-unit"   // (re)starts units that are down or that nothing depends on
+	LoadModule    Repair = "load-module"    // loads the installed modules of the driver
+	RestartPlugin Repair = "restart-plugin" // restarts the node's device plugin; pods keep their GPUs
+	Hold          Repair = "hold"           // holds packages again that kgpu held before
+	Converge      Repair = "up"             // `kgpu up`
+	Reboot        Repair = "reboot"         // cordon, drain, reboot and uncordon, after asking each time
 )
 
 // Finding is something that is wrong.
 type Finding struct {
-	ID       string // stable: a reason's, where one means the same
+	ID       string // stable; that of a reason with the same meaning, if there is one
 	Severity Severity
-	Host     string   // the inventory's name of it
-	Evidence []string // lines and values that show it; printable
+	Host     string   // the inventory's name for it
+	Evidence []string // printable lines that show it
 	Cause    string
-	Fix      string // what to do: one or two lines, with commands; HOST and NODE are filled in
+	Fix      string // what to do, in one or two lines with commands
 	Repair   Repair
-	Units    []string // of RestartUnit
-	Packages []string // of Hold
-	Node     string   // name of the host's node; empty: unknown
-	Force    bool     // of Reboot: the driver hangs, so that pods may not end and units not stop
+	Units    []string // those that RestartUnit starts
+	Packages []string // those that Hold holds
+	Node     string   // the host's node; empty if unknown
+	Force    bool     // Reboot does not wait for pods and units, as the driver hangs
 }
 
-// Machine is a host with what is known of it.
+// Machine is a host with its facts and doctor's evidence.
 type Machine struct {
 	machine.Machine
-	Seen *Evidence // nil: it did not tell
-	Err  error     // why it could not be asked, or not everything; may be nil
+	Evidence *Evidence // nil if the host did not answer
+	Err      error     // why the host did not answer, or only in part; may be nil
 }
 
-// Worst orders findings: errors first, by ID within.
-func Worst(findings []Finding) {
+// SortWorst sorts findings: errors first, then by ID.
+func SortWorst(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		switch {
 		case a.Severity == b.Severity:
@@ -80,7 +80,7 @@ func Worst(findings []Finding) {
 	})
 }
 
-// Count is the number of errors and of warnings.
+// Count returns the numbers of errors and of warnings.
 func Count(findings []Finding) (errors, warnings int) {
 	for _, f := range findings {
 		if f.Severity == Error {

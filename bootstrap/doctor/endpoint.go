@@ -9,8 +9,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// cannotGrow is a cluster whose nodes know it by the address of its control plane, though a new one of its version gets a name.
-func cannotGrow(s *subject) []string {
+// cannotGrow finds a cluster whose nodes use the address of its control plane, although a new cluster of its version
+// gets a name.
+func cannotGrow(s *examinee) []string {
 	c := s.f.ControlPlane
 	if c == nil {
 		return nil
@@ -21,14 +22,14 @@ func cannotGrow(s *subject) []string {
 	}
 	host, _, _ := net.SplitHostPort(c.Endpoint)
 	at, err := netip.ParseAddr(host)
-	if err != nil || !machine.HasAddress(s.f, at) { // another machine's is that of a load balancer, or a virtual one
+	if err != nil || !machine.HasAddress(s.f, at) { // another machine's address is a load balancer's or a virtual one
 		return nil
 	}
 	return []string{"the cluster's kubeconfigs lead to https://" + c.Endpoint}
 }
 
-// apiNameLost is a node that does not find its API server by the cluster's name.
-func apiNameLost(s *subject) []string {
+// apiNameLost finds a node that does not resolve the API server's name to its address.
+func apiNameLost(s *examinee) []string {
 	to := s.f.Names[s.api.name]
 	switch {
 	case !s.member || s.api.name == "":

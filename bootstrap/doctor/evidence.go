@@ -13,103 +13,103 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// Evidence is what scripts/doctor.sh found on one machine. It judges nothing.
+// Evidence is the parsed output of scripts/doctor.sh on one machine. It judges nothing.
 type Evidence struct {
-	KernelLog   []string // of this boot, what concerns cards, memory, disks and confinement
+	KernelLog   []string // lines of this boot about GPUs, memory, disks and AppArmor
 	DeviceNodes []string // /dev/nvidia0, …
-	Switches    int      // NVSwitches that the driver has
-	Asked       bool     // nvidia-smi was asked
-	SMI         int      // its exit status; 124: it hangs
-	SMISaid     []string // what it says besides its list
-	Cards       []Card   // its list
+	Switches    int      // number of NVSwitches that the driver has
+	Asked       bool     // nvidia-smi was run
+	SMI         int      // its exit status; 124 if it hangs
+	SMIOutput   []string // its output besides the list of GPUs
+	Cards       []Card   // its list of GPUs
 	MIG         []MIG
-	Stuck       []string // "PID NAME" of what waits in the kernel
+	Stuck       []string // "PID NAME" of tasks that are stuck in the kernel
 	Kernels     []Kernel
 	DKMS        []string // lines of `dkms status nvidia`
-	KernelGCC   string   // major version of the compiler that built the kernel; empty: nothing is compiled here
-	GCC         string   // major version of the compiler that is there
+	KernelGCC   string   // major version of the compiler that built the kernel; empty if DKMS compiles nothing here
+	GCC         string   // major version of the installed compiler
 	Units       map[string]Unit
 
-	ContainerdStray []string          // drop-ins where containerd does not look
-	NVIDIACgroup    string            // SystemdCgroup of containerd's runtime nvidia, as loaded: true, false; empty: it says nothing
-	DefaultRuntime  string            // containerd's, as loaded
-	CDI             map[string]string // specification → version of the driver that it names
-	KubeletCgroup   string            // cgroupDriver of the kubelet's configuration
+	ContainerdStray []string          // drop-ins in a folder that containerd does not read
+	NVIDIACgroup    string            // loaded SystemdCgroup of containerd's runtime nvidia: true, false; empty if not set
+	DefaultRuntime  string            // containerd's default runtime, as loaded
+	CDI             map[string]string // specification → driver version in it
+	KubeletCgroup   string            // cgroupDriver in the kubelet's configuration
 
-	Sources        []Source // apt's, of those that kgpu knows
-	AptRefuses     string   // what apt says when it takes none of its sources; empty: it takes them
-	HoldsLost      []string // packages that kgpu held and nobody holds
-	DriverUpgraded string   // when and by what a driver was last upgraded; empty: unknown
+	Sources        []Source // apt's sources, those that kgpu knows
+	AptRefuses     string   // apt's error if it refuses all of its sources; else empty
+	HoldsLost      []string // packages that kgpu held and that are not held any more
+	DriverUpgraded string   // when and by what the driver was last upgraded; empty if unknown
 
-	Disks        map[string]int // mount point → used per cent
+	Disks        map[string]int // mount point → used space in per cent
 	Rules        map[string]int // backend of iptables → number of Kubernetes' rules in it
 	Certificates []Certificate
 
-	PodNetwork facts.PodNetwork // by the pod network
+	PodNetwork facts.PodNetwork
 
 	ControlPlane bool
-	Cluster      *Cluster // what the API server says; nil: none here, or it did not answer
+	Cluster      *Cluster // the API server's answer; nil if there is no control plane or no answer
 }
 
-// Card is one of nvidia-smi's list.
+// Card is a GPU in nvidia-smi's list.
 type Card struct {
 	Address    string // 00000000:17:00.0
-	Persistent bool   // the driver keeps it initialised
+	Persistent bool   // persistence mode is on
 }
 
-// MIG is the mode of a card that can be cut into instances.
+// MIG is the MIG mode of a GPU that supports it.
 type MIG struct{ Address, Current, Pending string } // Enabled, Disabled
 
 // Kernel is an installed kernel.
 type Kernel struct {
 	Release                  string
-	Module, Headers, Running bool // it has the driver's module; headers to build one; it runs
+	Module, Headers, Running bool // it has the driver's module, headers to build one, and is running
 }
 
-// Unit is a systemd unit that is there.
+// Unit is the state of an existing systemd unit.
 type Unit struct {
 	State    string // active, inactive, failed, activating
-	Result   string // exit-code, start-limit-hit, …
+	Result   string // systemd's result: exit-code, start-limit-hit, …
 	Restarts int
-	Said     []string // its last words, where it is not well
+	Log      []string // its last log lines, if it is not running well
 }
 
 // Source is a package repository as a file of apt names it.
 type Source struct{ File, URL, SignedBy string }
 
-// Certificate is one that Kubernetes uses.
+// Certificate is a certificate that Kubernetes uses on the host.
 type Certificate struct {
 	File  string
 	Until time.Time
 }
 
-// Cluster is what the API server says.
+// Cluster is the API server's answer.
 type Cluster struct {
-	Nodes      []facts.Node
-	Pods       []Pod // of the device plugin
-	Waiting    []facts.WaitingPod
-	Events     []Event
-	PluginSaid []string // "[pod/NAME/CONTAINER] TEXT"
-	WeaveSaid  []string
-	WeavePods  map[string]string // name of a pod of weave → its node
+	Nodes     []facts.Node
+	Pods      []Pod // of the device plugin
+	Waiting   []facts.WaitingPod
+	Events    []Event
+	PluginLog []string // log lines: "[pod/NAME/CONTAINER] TEXT"
+	WeaveLog  []string
+	WeavePods map[string]string // pod → its node
 }
 
 // Pod is a pod of the device plugin.
 type Pod struct {
 	Node, Name, Phase string
-	Waiting           string // what its containers wait for; empty: they are ready
+	Waiting           string // why a container of it waits; empty if none does
 }
 
-// Event is a warning of the cluster's.
+// Event is a warning event of the cluster.
 type Event struct {
 	Time                          time.Time
 	Node, Reason, Object, Message string
 }
 
-// maxLine bounds what is kept of a line, in bytes.
+// maxLine is how many bytes of a line are kept.
 const maxLine = 600
 
-// ParseEvidence reads what scripts/doctor.sh printed. Keys it does not know are skipped. The error is facts.ErrTruncated, or
+// ParseEvidence parses the output of scripts/doctor.sh and skips unknown keys. The error is facts.ErrTruncated, or
 // names the line that cannot be read.
 func ParseEvidence(output []byte) (*Evidence, error) {
 	a, err := facts.Lines(output, "kgpu-doctor=1")
@@ -117,7 +117,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 		return nil, err
 	}
 	e := &Evidence{
-		KernelLog: short(a["kernel-log"]), DeviceNodes: short(a["device-node"]), Switches: len(a["nvswitch"]), SMISaid: short(a["card-said"]),
+		KernelLog: short(a["kernel-log"]), DeviceNodes: short(a["device-node"]), Switches: len(a["nvswitch"]), SMIOutput: short(a["card-said"]),
 		Stuck: short(a["stuck"]), DKMS: short(a["dkms"]), ContainerdStray: short(a["containerd-stray"]), HoldsLost: short(a["hold-lost"]),
 		NVIDIACgroup: first(a["nvidia-cgroup"]), DefaultRuntime: first(a["default-runtime"]), KubeletCgroup: first(a["kubelet-cgroup"]),
 		DriverUpgraded: first(a["driver-upgraded"]), AptRefuses: first(a["apt-refuses"]), ControlPlane: len(a["control-plane"]) > 0, Asked: len(a["card-status"]) > 0,
@@ -128,7 +128,7 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 			return nil, err
 		}
 	}
-	for _, parse := range []func(map[string][]string, *Evidence) error{inWords, units, cluster} {
+	for _, parse := range []func(map[string][]string, *Evidence) error{parseWords, units, cluster} {
 		if err := parse(a, e); err != nil {
 			return nil, err
 		}
@@ -165,8 +165,8 @@ func number(key, value string) (int, error) {
 	return n, nil
 }
 
-// inWords reads what has some words in a line.
-func inWords(a map[string][]string, e *Evidence) error {
+// parseWords reads the values that consist of words.
+func parseWords(a map[string][]string, e *Evidence) error {
 	for _, line := range short(a["card"]) {
 		f := strings.Split(line, ", ")
 		e.Cards = append(e.Cards, Card{Address: f[0], Persistent: len(f) < 2 || f[1] != "Disabled"})
@@ -215,7 +215,7 @@ func inWords(a map[string][]string, e *Evidence) error {
 	return nil
 }
 
-// units reads lines "NAME STATE RESULT RESTARTS FILE-STATE" and "NAME WORDS".
+// units reads lines "NAME STATE RESULT RESTARTS FILE-STATE", and "NAME TEXT" of logs.
 func units(a map[string][]string, e *Evidence) error {
 	for _, line := range short(a["unit"]) {
 		f := strings.Fields(line)
@@ -231,37 +231,37 @@ func units(a map[string][]string, e *Evidence) error {
 	for _, line := range short(a["unit-said"]) {
 		name, words, _ := strings.Cut(line, " ")
 		if u, ok := e.Units[name]; ok {
-			u.Said = append(u.Said, words)
+			u.Log = append(u.Log, words)
 			e.Units[name] = u
 		}
 	}
 	return nil
 }
 
-// certificates reads lines "FILE BASE64", of DER or of PEM. The host sends certificates, never keys.
+// certificates reads lines "FILE BASE64" with DER or PEM. The host sends certificates, never keys.
 func certificates(a map[string][]string, e *Evidence) {
 	for _, key := range []string{"certificate", "certificate-pem"} {
 		for _, line := range a[key] {
 			file, encoded, _ := strings.Cut(line, " ")
-			der, _ := base64.StdEncoding.DecodeString(encoded) // what is none is no certificate either
+			der, _ := base64.StdEncoding.DecodeString(encoded) // an invalid one is not parsed either
 			if block, _ := pem.Decode(der); key == "certificate-pem" && block != nil {
 				der = block.Bytes
 			}
 			cert, err := x509.ParseCertificate(der)
 			if err != nil {
-				continue // what the kubelet cannot read either is seen by what it does
+				continue // the kubelet cannot read it either, and reports that itself
 			}
 			e.Certificates = append(e.Certificates, Certificate{File: printable.Short(file, maxLine), Until: cert.NotAfter})
 		}
 	}
 }
 
-// cluster reads the lines of a control plane, fields between tabs.
+// cluster reads a control plane's lines, whose fields are separated by tabs.
 func cluster(a map[string][]string, e *Evidence) error {
 	if len(a["api"]) == 0 {
 		return nil
 	}
-	c := &Cluster{PluginSaid: short(a["plugin-said"]), WeaveSaid: short(a["weave-said"]), WeavePods: map[string]string{}}
+	c := &Cluster{PluginLog: short(a["plugin-said"]), WeaveLog: short(a["weave-said"]), WeavePods: map[string]string{}}
 	e.Cluster = c
 	for _, line := range a["node"] {
 		n, ok := facts.ParseNode(strings.Split(line, "\t"))
@@ -303,19 +303,19 @@ func cluster(a map[string][]string, e *Evidence) error {
 		}
 		at, err := time.Parse(time.RFC3339, f[1])
 		if err != nil {
-			continue // one that does not say when it was
+			continue // it has no time
 		}
 		c.Events = append(c.Events, Event{Time: at, Node: f[2], Reason: f[3], Object: f[4], Message: inLine(f[5])})
 	}
 	return nil
 }
 
-// inLine is facts.InLine of what may be long.
+// inLine is facts.InLine with a limit.
 func inLine(escaped string) string {
 	return printable.Short(facts.InLine(escaped), 4*maxLine)
 }
 
-// fields are at least so many, between tabs; those that the end of the line lost are empty. nil: half of them are missing.
+// fields splits a line at tabs and adds missing empty fields at its end. It returns nil if more than half are missing.
 func fields(line string, want int) []string {
 	f := strings.Split(printable.Short(line, 4*maxLine), "\t")
 	if len(f) < want/2 {

@@ -39,8 +39,8 @@ func TestParseEvidence(t *testing.T) {
 	}
 }
 
-// What one object or file says that cannot be read hides nothing else.
-func TestParseEvidenceLeniently(t *testing.T) {
+// TestParseEvidenceSkipsWhatIsUnreadable: an unreadable object or file hides nothing else.
+func TestParseEvidenceSkipsWhatIsUnreadable(t *testing.T) {
 	e, err := ParseEvidence([]byte("kgpu-doctor=1\ncertificate=/x ???\ncertificate-pem=/y LS0t\napi=1\nnode=node\tw1" + strings.Repeat("\t", 10) + "nvidia.com/gpu=1k\tnvidia.com/gpu=many\nnode=node\tw2" + strings.Repeat("\t", 10) + "nvidia.com/gpu=2\tnvidia.com/gpu=1\nend=1\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -51,8 +51,8 @@ func TestParseEvidenceLeniently(t *testing.T) {
 	}
 }
 
-// Words of others are what they were before the templates escaped them, on one line, and steer no terminal.
-func TestWordsOfOthers(t *testing.T) {
+// TestForeignTextIsUnescapedAndPrintable: text from others is unescaped, on one line, and cannot control a terminal.
+func TestForeignTextIsUnescapedAndPrintable(t *testing.T) {
 	e, err := ParseEvidence([]byte("kgpu-doctor=1\napi=1\nevent=\t2026-11-20T10:00:00Z\tw1\tBackOff\tPod/x\t" +
 		`can\u0027t pull \u0022a\u0022 \u003D\x3D b:\u000A d\u00e9fense \\n \u001b[31mred` + "\nend=1\n"))
 	if err != nil {
@@ -129,6 +129,6 @@ func FuzzEvidence(f *testing.F) {
 		if _, err := ParseEvidence(data[:len(data)-1]); err == nil {
 			t.Error("an answer without its last byte is taken")
 		}
-		Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Seen: e}}, nil)
+		Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1], Facts: w.w1}, Evidence: e}}, nil)
 	})
 }

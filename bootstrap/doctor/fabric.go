@@ -8,8 +8,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// fabricManaged tells what the fabric manager of the host connects its cards by; none: it has nothing to do.
-func (s *subject) fabricManaged() catalog.Fabric {
+// fabricManaged is the fabric that the host's fabric manager sets up; NoFabric if it has nothing to do.
+func (s *examinee) fabricManaged() catalog.Fabric {
 	switch kind := machine.FabricOf(s.f); {
 	case kind == catalog.NVLinkRack:
 		return catalog.NoFabric
@@ -20,9 +20,9 @@ func (s *subject) fabricManaged() catalog.Fabric {
 	}
 }
 
-func fabric(s *subject) []string {
+func fabric(s *examinee) []string {
 	kind := s.fabricManaged()
-	if kind == catalog.NoFabric || s.cards == 0 || s.f.NVIDIA.Loaded == "" || !s.told {
+	if kind == catalog.NoFabric || s.cards == 0 || s.f.NVIDIA.Loaded == "" || !s.answered {
 		return nil
 	}
 	u, ok := s.e.Units["nvidia-fabricmanager"]
@@ -30,7 +30,7 @@ func fabric(s *subject) []string {
 	case !ok:
 		return []string{fmt.Sprintf("there are %s, and no fabric manager", kind)}
 	case u.State != "active":
-		return append([]string{"nvidia-fabricmanager is " + u.State}, u.Said...)
+		return append([]string{"nvidia-fabricmanager is " + u.State}, u.Log...)
 	}
 	if _, ok := s.f.Packages["nvlsm"]; !ok && kind == catalog.NVLinkSwitches {
 		return []string{fmt.Sprintf("there are %s, and no nvlsm", kind)}
@@ -47,17 +47,17 @@ func fabric(s *subject) []string {
 	return nil
 }
 
-func fabricIncomplete(s *subject) []string {
+func fabricIncomplete(s *examinee) []string {
 	if s.cards == 0 {
 		return nil
 	}
-	return s.f.NVIDIA.FabricWaits()
+	return s.f.NVIDIA.FabricNotReady()
 }
 
-func fabricNeedless(s *subject) []string {
+func fabricNeedless(s *examinee) []string {
 	u := s.e.Units["nvidia-fabricmanager"]
 	if s.fabricManaged() != catalog.NoFabric || u.State != "failed" {
 		return nil
 	}
-	return append([]string{"nvidia-fabricmanager has failed, and there is no NVSwitch"}, u.Said...)
+	return append([]string{"nvidia-fabricmanager has failed, and there is no NVSwitch"}, u.Log...)
 }

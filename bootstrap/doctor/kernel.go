@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// hungTask begins what the kernel says of a task that is stuck.
+// hungTask matches the kernel's message about a stuck task.
 // Source: gpud's regular expression for it, and check_hung_task in kernel/hung_task.c.
 var hungTask = regexp.MustCompile(`(?:INFO: )?task ([^:]+(?::[^:]+)*):(\d+) blocked for more than \d+ seconds`)
 
 const (
-	stackLines = 40  // in which a stack names the driver
-	smiHangs   = 124 // status of a nvidia-smi that gave no answer
-	smiKilled  = 137 // of one that had to be killed
+	stackLines = 40  // a stack names the driver within so many lines
+	smiHangs   = 124 // exit status of timeout(1) for a nvidia-smi that did not answer
+	smiKilled  = 137 // and for one that had to be killed
 )
 
-// ofDriver is how a stack names the driver's modules: "os_execute_work_item [nvidia]".
+// ofDriver matches the driver's modules in a stack trace: "os_execute_work_item [nvidia]".
 var ofDriver = regexp.MustCompile(`\[nvidia(_uvm|_modeset|_drm)?\]|\btask (nvidia|nv_queue|irq/\d+-nvidia|UVM )`)
 
-// hung finds tasks that are stuck in the driver, by the kernel's own words or because nvidia-smi does not answer.
-func hung(s *subject) []string {
+// hung finds tasks that are stuck in the driver, by the kernel's log or because nvidia-smi does not answer.
+func hung(s *examinee) []string {
 	out := hungTasks(s)
-	if len(out) > 0 && seesAll(s) { // the kernel may have said it long ago; that a task waits no more it never says
+	if len(out) > 0 && seesAll(s) { // the log may be old, and the kernel does not log when a task continues
 		out = slices.Insert(out, 0, "since the host booted the kernel has said what follows; nvidia-smi answers now")
 	}
-	if hangs(s) {
+	if driverHangs(s) {
 		out = append(append(out, "nvidia-smi does not answer"), waitsInKernel(s)...)
 	}
 	return out
 }
 
-// stuck reports whether more than a time that is over says so: a nvidia-smi on a busy host is only slow.
-func stuck(s *subject) bool { return len(hungTasks(s)) > 0 || len(waitsInKernel(s)) > 0 }
+// stuck reports whether more than a timeout shows that the driver hangs. On a busy host nvidia-smi is only slow.
+func stuck(s *examinee) bool { return len(hungTasks(s)) > 0 || len(waitsInKernel(s)) > 0 }
 
-func waitsInKernel(s *subject) []string {
+func waitsInKernel(s *examinee) []string {
 	var out []string
 	for _, process := range s.e.Stuck {
 		if strings.Contains(process, "nvidia") {
@@ -44,8 +44,8 @@ func waitsInKernel(s *subject) []string {
 	return out
 }
 
-// hungTasks are the kernel's words of tasks that are stuck in the driver.
-func hungTasks(s *subject) []string {
+// hungTasks returns the kernel's messages about tasks that are stuck in the driver.
+func hungTasks(s *examinee) []string {
 	var out []string
 	log := s.e.KernelLog
 	for i, line := range log {
@@ -54,7 +54,7 @@ func hungTasks(s *subject) []string {
 		}
 		for j, of := range log[i:min(i+stackLines, len(log))] {
 			if j > 0 && hungTask.MatchString(of) {
-				break // another task's
+				break // the next task's message
 			}
 			if ofDriver.MatchString(of) {
 				out = append(out, line)
@@ -68,23 +68,23 @@ func hungTasks(s *subject) []string {
 	return out
 }
 
-func hangs(s *subject) bool {
+func driverHangs(s *examinee) bool {
 	status := s.f.NVIDIA.SMI
 	if s.e.Asked {
 		status = s.e.SMI
 	}
-	return gaveUp(status)
+	return timedOut(status)
 }
 
-// gaveUp reports whether a status says that nvidia-smi had to be ended.
-func gaveUp(status int) bool { return status == smiHangs || status == smiKilled }
+// timedOut reports whether an exit status of nvidia-smi is that of a timeout.
+func timedOut(status int) bool { return status == smiHangs || status == smiKilled }
 
-// xid reads what the driver says of an error: "NVRM: Xid (PCI:0000:17:00): 79, pid=…, GPU has fallen off the bus."
+// xid matches the driver's errors: "NVRM: Xid (PCI:0000:17:00): 79, pid=…, GPU has fallen off the bus."
 var xid = regexp.MustCompile(`NVRM: Xid \([^)]*\): (\d+)`)
 
-// xids finds errors with one of these numbers.
-func xids(numbers ...string) func(*subject) []string {
-	return func(s *subject) []string {
+// xids finds Xids with one of these numbers.
+func xids(numbers ...string) func(*examinee) []string {
+	return func(s *examinee) []string {
 		return logLines(s, func(line string) bool {
 			m := xid.FindStringSubmatch(line)
 			return m != nil && slices.Contains(numbers, m[1])
@@ -92,19 +92,19 @@ func xids(numbers ...string) func(*subject) []string {
 	}
 }
 
-// Of applications, which the device plugin ignores, too: they are no failures of a card. Source: k8s-device-plugin 0.19,
-// internal/rm/health.go.
+// applications are Xids that applications cause, so that neither the device plugin nor doctor takes them for failures
+// of a card. Source: k8s-device-plugin 0.19, internal/rm/health.go.
 var applications = []string{"13", "31", "43", "45", "68", "109"}
 
-// otherXids finds those that no other row has and no application causes.
-func otherXids(s *subject) []string {
+// otherXids finds Xids that no other row looks for and no application causes.
+func otherXids(s *examinee) []string {
 	return logLines(s, func(line string) bool {
 		m := xid.FindStringSubmatch(line)
 		return m != nil && !slices.Contains(applications, m[1]) && !slices.Contains([]string{"79", "119", "120"}, m[1])
 	})
 }
 
-func fellOff(s *subject) []string {
+func fellOff(s *examinee) []string {
 	return logLines(s, func(line string) bool {
 		m := xid.FindStringSubmatch(line)
 		return m != nil && m[1] == "79" || strings.Contains(line, "has fallen off the bus")
@@ -113,14 +113,14 @@ func fellOff(s *subject) []string {
 
 var notSupported = regexp.MustCompile(`NVRM:?.*(not supported by|requires use of the NVIDIA open)`)
 
-func unsupported(s *subject) []string {
-	if s.seen() >= s.cards && s.cards > 0 {
-		return nil // a display of another make, perhaps
+func unsupported(s *examinee) []string {
+	if s.listedGPUs() >= s.cards && s.cards > 0 {
+		return nil // it may be another card, of a display
 	}
 	return logLines(s, notSupported.MatchString)
 }
 
-func rejected(s *subject) []string {
+func rejected(s *examinee) []string {
 	if s.f.NVIDIA.Loaded != "" || s.cards == 0 {
 		return nil
 	}
@@ -133,11 +133,11 @@ func rejected(s *subject) []string {
 	return out
 }
 
-func readOnly(s *subject) []string {
+func readOnly(s *examinee) []string {
 	return logLines(s, func(line string) bool { return strings.Contains(line, "Remounting filesystem read-only") })
 }
 
-func outOfMemory(s *subject) []string {
+func outOfMemory(s *examinee) []string {
 	return logLines(s, func(line string) bool {
 		return strings.Contains(line, "Out of memory: Killed") && !strings.Contains(line, "Memory cgroup")
 	})
@@ -145,10 +145,10 @@ func outOfMemory(s *subject) []string {
 
 var confined = regexp.MustCompile(`apparmor="DENIED".*(nvidia|cri-containerd|docker-default|containerd|runc)`)
 
-func apparmor(s *subject) []string { return logLines(s, confined.MatchString) }
+func apparmor(s *examinee) []string { return logLines(s, confined.MatchString) }
 
-// logLines are the lines of the kernel's log that are such, without repetitions but for their time.
-func logLines(s *subject, is func(string) bool) []string {
+// logLines returns the lines of the kernel's log for which is is true, without those that differ only in time.
+func logLines(s *examinee, is func(string) bool) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, line := range s.e.KernelLog {

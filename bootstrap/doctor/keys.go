@@ -10,19 +10,19 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-func keyExpired(s *subject) []string {
+func keyExpired(s *examinee) []string {
 	return s.keyrings(func(k facts.Keyring) bool { return machine.KeyRefused(k, s.f.Now) })
 }
 
-func keyEnds(s *subject) []string {
+func keyEnds(s *examinee) []string {
 	return s.keyrings(func(k facts.Keyring) bool {
 		ends := machine.KeyEnds(k)
 		return !ends.IsZero() && !s.f.Now.IsZero() && ends.Sub(s.f.Now) <= machine.KeySoon && !machine.KeyRefused(k, s.f.Now)
 	})
 }
 
-// keyrings names those of kgpu's that are so, and until when.
-func (s *subject) keyrings(is func(facts.Keyring) bool) []string {
+// keyrings describes kgpu's keyrings for which is is true, with their expiry.
+func (s *examinee) keyrings(is func(facts.Keyring) bool) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(s.f.Keyrings)) {
 		if k := s.f.Keyrings[path]; is(k) {

@@ -14,8 +14,9 @@ func (w *world) keyEnds(left time.Duration) {
 	w.w1.Keyrings = map[string]facts.Keyring{"/etc/apt/keyrings/kgpu-kubernetes.gpg": {Accepted: now.Add(-90 * 24 * time.Hour), Keys: []facts.Key{{Until: now.Add(left)}}}}
 }
 
-// The end of a repository's key is told 60 days ahead, and as an error when apt refuses what it signs.
-func TestKeysOfRepositories(t *testing.T) {
+// TestRepositoryKeyExpiry: a repository's key is reported 60 days before it expires, and is an error once apt refuses
+// it.
+func TestRepositoryKeyExpiry(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
 		left, accepted time.Duration // from now

@@ -17,7 +17,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-func (s *subject) saysAny(lines []string, parts ...string) []string {
+func (s *examinee) linesWith(lines []string, parts ...string) []string {
 	var out []string
 	for _, line := range lines {
 		if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(line, part) }) {
@@ -27,28 +27,28 @@ func (s *subject) saysAny(lines []string, parts ...string) []string {
 	return out
 }
 
-// warned are the cluster's recent warnings about this node that have one of these words.
-func (s *subject) warned(parts ...string) []string {
+// warned returns the recent warnings about this node that contain one of the parts.
+func (s *examinee) warned(parts ...string) []string {
 	var out []string
 	for _, e := range s.events {
 		line := fmt.Sprintf("%s %s: %s", e.Object, e.Reason, e.Message)
-		out = append(out, s.saysAny([]string{line}, parts...)...)
+		out = append(out, s.linesWith([]string{line}, parts...)...)
 	}
 	return out
 }
 
-func lostCards(s *subject) []string {
-	return s.saysAny(s.said, "Failed to initialize NVML: Unknown Error")
+func lostCards(s *examinee) []string {
+	return s.linesWith(s.pluginLog, "Failed to initialize NVML: Unknown Error")
 }
 
-func noDevices(s *subject) []string {
+func noDevices(s *examinee) []string {
 	if s.node == nil || s.node.Allocatable[catalog.GPUResource] > 0 {
-		return nil // it said so before it found them
+		return nil // the message is from before the plugin found the GPUs
 	}
-	return s.saysAny(s.said, "Incompatible strategy detected", "No devices found. Waiting indefinitely")
+	return s.linesWith(s.pluginLog, "Incompatible strategy detected", "No devices found. Waiting indefinitely")
 }
 
-func pluginFails(s *subject) []string {
+func pluginFails(s *examinee) []string {
 	var out []string
 	for _, p := range s.plugin {
 		for _, container := range strings.Split(p.Waiting, "; ") {
@@ -58,32 +58,32 @@ func pluginFails(s *subject) []string {
 		}
 	}
 	if len(out) > 0 {
-		out = append(out, s.saysAny(s.said, "invalid device discovery strategy", "NVML")...)
+		out = append(out, s.linesWith(s.pluginLog, "invalid device discovery strategy", "NVML")...)
 	}
 	return out
 }
 
-// failing are the words for containers that will not come by waiting.
+// failing matches reasons of waiting containers that will not end by themselves.
 var failing = regexp.MustCompile(`CrashLoopBackOff|Error|ErrImage|ImagePull|Invalid`)
 
-// offeredLost compares with the cards that the driver can reach.
-func offeredLost(s *subject) []string {
+// offeredLost finds a node that offers more GPUs than the driver can reach.
+func offeredLost(s *examinee) []string {
 	share := max(s.inv.GPU.Share(), 1)
-	if s.node == nil || !s.e.Asked || !s.lost() || s.node.Allocatable[catalog.GPUResource] <= len(s.e.Cards)*share {
+	if s.node == nil || !s.e.Asked || !s.lostGPU() || s.node.Allocatable[catalog.GPUResource] <= len(s.e.Cards)*share {
 		return nil
 	}
 	return []string{fmt.Sprintf("the node offers %d, the driver reaches %d", s.node.Allocatable[catalog.GPUResource], len(s.e.Cards)*share)}
 }
 
-func unhealthy(s *subject) []string {
+func unhealthy(s *examinee) []string {
 	if s.node == nil || s.node.Capacity[catalog.GPUResource] <= s.node.Allocatable[catalog.GPUResource] {
 		return nil
 	}
-	return append([]string{fmt.Sprintf("nvidia.com/gpu: %d of %d can be had", s.node.Allocatable[catalog.GPUResource], s.node.Capacity[catalog.GPUResource])}, s.saysAny(s.said, "marking device as unhealthy")...)
+	return append([]string{fmt.Sprintf("nvidia.com/gpu: %d of %d can be had", s.node.Allocatable[catalog.GPUResource], s.node.Capacity[catalog.GPUResource])}, s.linesWith(s.pluginLog, "marking device as unhealthy")...)
 }
 
-func notAllocatable(s *subject) []string {
-	want := machine.Offered(s.inv, s.f)
+func notAllocatable(s *examinee) []string {
+	want := machine.PluginDeviceCount(s.inv, s.f)
 	if s.node == nil || !s.member || want == 0 || s.node.Capacity[catalog.GPUResource] != s.node.Allocatable[catalog.GPUResource] || s.node.Allocatable[catalog.GPUResource] >= want {
 		return nil
 	}
@@ -97,33 +97,33 @@ func notAllocatable(s *subject) []string {
 	return out
 }
 
-func watchAlarm(s *subject) []string {
+func watchAlarm(s *examinee) []string {
 	if s.node == nil || s.node.Conditions["GPUHealthy"] != "False" {
 		return nil
 	}
-	return []string{"condition GPUHealthy is False: " + s.node.WatchSays}
+	return []string{"condition GPUHealthy is False: " + s.node.GPUHealthMessage}
 }
 
 // --- the container runtime
 
-func (s *subject) containerd() bool { return s.inv.Runtime == inventory.Containerd }
+func (s *examinee) containerd() bool { return s.inv.Runtime == inventory.Containerd }
 
-// hasRuntime reports whether the container runtime has loaded the runtime nvidia; known is false where nobody can tell.
-func (s *subject) hasRuntime() (has, known bool) {
+// hasRuntime reports whether the runtime nvidia is loaded. known is false if that is unknown.
+func (s *examinee) hasRuntime() (has, known bool) {
 	if s.containerd() {
 		return s.f.ContainerdLoaded["nvidia"] != "", s.f.ContainerdLoaded != nil
 	}
 	return s.f.DockerInfo["nvidia"] == "yes", s.f.DockerInfo != nil
 }
 
-func stray(s *subject) []string {
+func strayDropIns(s *examinee) []string {
 	if has, known := s.hasRuntime(); has || !known || !s.containerd() {
 		return nil
 	}
 	return s.e.ContainerdStray
 }
 
-func criDisabled(s *subject) []string {
+func criDisabled(s *examinee) []string {
 	if !s.containerd() || s.f.ContainerdLoaded["cri"] != "disabled" {
 		return nil
 	}
@@ -136,7 +136,7 @@ func criDisabled(s *subject) []string {
 	return out
 }
 
-func runtimeCgroup(s *subject) []string {
+func runtimeCgroup(s *examinee) []string {
 	runc := s.f.ContainerdLoaded["SystemdCgroup"]
 	if has, _ := s.hasRuntime(); !s.containerd() || !has || runc == "" || (s.e.NVIDIACgroup == "true") == (runc == "true") {
 		return nil
@@ -144,19 +144,19 @@ func runtimeCgroup(s *subject) []string {
 	return []string{fmt.Sprintf("SystemdCgroup: runc %s, nvidia %s", runc, cmp.Or(s.e.NVIDIACgroup, "false"))}
 }
 
-func runtimeMissing(s *subject) []string {
+func runtimeMissing(s *examinee) []string {
 	out := s.warned(`no runtime for "nvidia" is configured`)
 	if has, known := s.hasRuntime(); known && !has && s.member && s.cards > 0 && s.f.NVIDIA.Loaded != "" && s.inv.Kubernetes.Version.Minor >= 10 {
 		out = append([]string{string(s.inv.Runtime) + " has loaded no runtime nvidia"}, out...)
 	} else if has {
-		return nil // the warnings are from before
+		return nil // the warnings are older than the runtime
 	}
 	return out
 }
 
-func legacy(s *subject) []string { return s.warned("Auto-detected mode as", "ldcache") }
+func legacyMode(s *examinee) []string { return s.warned("Auto-detected mode as", "ldcache") }
 
-func cdiStale(s *subject) []string {
+func cdiStale(s *examinee) []string {
 	var out []string
 	for _, file := range slices.Sorted(maps.Keys(s.e.CDI)) {
 		if version := s.e.CDI[file]; s.f.NVIDIA.Loaded != "" && version != s.f.NVIDIA.Loaded {
@@ -164,19 +164,19 @@ func cdiStale(s *subject) []string {
 		}
 	}
 	if u := s.e.Units["nvidia-cdi-refresh"]; u.State == "failed" {
-		out = append(out, append([]string{"nvidia-cdi-refresh has failed"}, u.Said...)...)
+		out = append(out, append([]string{"nvidia-cdi-refresh has failed"}, u.Log...)...)
 	}
 	return out
 }
 
-func cdiUnit(s *subject) []string {
+func cdiUnit(s *examinee) []string {
 	if _, ok := s.e.Units["nvidia-cdi-refresh"]; ok {
 		return []string{"nvidia-cdi-refresh.service"}
 	}
 	return nil
 }
 
-func toolkitOld(s *subject) []string {
+func toolkitOld(s *examinee) []string {
 	p, ok := s.f.Packages["libnvidia-container1"]
 	if !ok || !s.f.CgroupV2 || compareVersions(p.Version, "1.8") >= 0 {
 		return nil
@@ -184,13 +184,13 @@ func toolkitOld(s *subject) []string {
 	return []string{"libnvidia-container1 " + p.Version + " on cgroup v2"}
 }
 
-func leak(s *subject) []string {
+func leakPossible(s *examinee) []string {
 	byDefault := s.containerd() && s.e.DefaultRuntime == "nvidia"
 	if !s.containerd() {
 		var config struct {
 			Default string `json:"default-runtime"`
 		}
-		_ = json.Unmarshal(s.f.DaemonJSON, &config) // preflight tells what is no JSON
+		_ = json.Unmarshal(s.f.DaemonJSON, &config) // preflight reports invalid JSON
 		byDefault = config.Default == "nvidia"
 	}
 	const setting = "accept-nvidia-visible-devices-envvar-when-unprivileged"
@@ -202,22 +202,22 @@ func leak(s *subject) []string {
 
 // --- units
 
-// down says what is wrong with units of a member that should run; one that is not there is none of its runtime.
-func (s *subject) down(names ...string) []string {
+// down describes the named units of a node that should run and do not. Units that do not exist are skipped.
+func (s *examinee) down(names ...string) []string {
 	var out []string
 	for _, name := range names {
 		u, ok := s.e.Units[name]
 		if !s.member || !ok || u.State == "active" || u.State == "reloading" {
 			continue
 		}
-		out = append(out, append([]string{strings.TrimSuffix(fmt.Sprintf("%s is %s (%s)", name, u.State, u.Result), " (-)")}, u.Said...)...)
+		out = append(out, append([]string{strings.TrimSuffix(fmt.Sprintf("%s is %s (%s)", name, u.State, u.Result), " (-)")}, u.Log...)...)
 	}
 	return out
 }
 
-// downUnits are those of these that do not run.
-func downUnits(names ...string) func(*subject) []string {
-	return func(s *subject) []string {
+// downUnits returns those of the named units that do not run.
+func downUnits(names ...string) func(*examinee) []string {
+	return func(s *examinee) []string {
 		var out []string
 		for _, name := range names {
 			if u, ok := s.e.Units[name]; ok && u.State != "active" {
@@ -228,23 +228,23 @@ func downUnits(names ...string) func(*subject) []string {
 	}
 }
 
-func runtimes(s *subject) []string {
+func runtimes(s *examinee) []string {
 	if s.containerd() {
 		return []string{"containerd"}
 	}
 	return []string{"containerd", "docker"}
 }
 
-func runtimeDown(s *subject) []string    { return s.down(runtimes(s)...) }
-func criDockerdDown(s *subject) []string { return s.down("cri-docker") }
-func kubeletDown(s *subject) []string    { return s.down("kubelet") }
-func runtimeUnits(s *subject) []string {
+func runtimeDown(s *examinee) []string    { return s.down(runtimes(s)...) }
+func criDockerdDown(s *examinee) []string { return s.down("cri-docker") }
+func kubeletDown(s *examinee) []string    { return s.down("kubelet") }
+func runtimeUnits(s *examinee) []string {
 	return downUnits(append(runtimes(s), "cri-docker")...)(s)
 }
 
 // --- the node in its cluster
 
-func notReady(s *subject) []string {
+func notReady(s *examinee) []string {
 	switch {
 	case !s.cluster || !s.member:
 		return nil
@@ -256,22 +256,22 @@ func notReady(s *subject) []string {
 	return nil
 }
 
-func podsUnreachable(s *subject) []string {
-	if !s.member || s.quiet || !s.e.PodNetwork.Peer.Silent {
+func podsUnreachable(s *examinee) []string {
+	if !s.member || s.incomplete || !s.e.PodNetwork.Peer.Silent {
 		return nil
 	}
 	return []string{fmt.Sprintf("no answer from %s, another host's address in the pod network", s.e.PodNetwork.Peer.Address)}
 }
 
-func dnsSilent(s *subject) []string {
-	if !s.member || s.quiet || !s.e.PodNetwork.DNS.Silent {
+func dnsSilent(s *examinee) []string {
+	if !s.member || s.incomplete || !s.e.PodNetwork.DNS.Silent {
 		return nil
 	}
 	return []string{fmt.Sprintf("no answer from the cluster's DNS at %s", s.e.PodNetwork.DNS.Address)}
 }
 
-// podsStuck leaves the device plugin to the row that restarts it.
-func podsStuck(s *subject) []string {
+// podsStuck leaves out the device plugin, which has a row of its own.
+func podsStuck(s *examinee) []string {
 	if s.f.Now.IsZero() {
 		return nil
 	}
@@ -292,7 +292,7 @@ func podsStuck(s *subject) []string {
 	return out
 }
 
-func cordoned(s *subject) []string {
+func cordoned(s *examinee) []string {
 	switch {
 	case s.node == nil || !s.node.Unschedulable:
 		return nil
@@ -302,16 +302,16 @@ func cordoned(s *subject) []string {
 	return []string{"somebody cordoned it"}
 }
 
-func drainedByUs(s *subject) bool { return machine.IsDrained(s.node) }
+func drainedByUs(s *examinee) bool { return machine.IsDrained(s.node) }
 
-func apiSilent(s *subject) []string {
+func apiSilent(s *examinee) []string {
 	if !s.IsControlPlane() || !s.e.ControlPlane || s.e.Cluster != nil {
 		return nil
 	}
 	return []string{"kubectl got no answer on the control plane"}
 }
 
-func cgroupDriver(s *subject) []string {
+func cgroupDriver(s *examinee) []string {
 	runtime := s.f.DockerInfo["cgroup-driver"]
 	if s.containerd() {
 		runtime = map[string]string{"true": "systemd", "false": "cgroupfs"}[s.f.ContainerdLoaded["SystemdCgroup"]]
@@ -322,13 +322,13 @@ func cgroupDriver(s *subject) []string {
 	return []string{fmt.Sprintf("the kubelet has %s, %s has %s", s.e.KubeletCgroup, s.inv.Runtime, runtime)}
 }
 
-// ofRuntime reports whether it is the runtime's driver that is not as kgpu sets it.
-func ofRuntime(s *subject) bool { return s.e.KubeletCgroup == "systemd" }
+// runtimeDiffers reports whether the cgroup driver to change is the runtime's, not the kubelet's.
+func runtimeDiffers(s *examinee) bool { return s.e.KubeletCgroup == "systemd" }
 
-// fullPercent is where the kubelet begins to evict, unless the inventory says otherwise: nodefs.available<10%.
+// fullPercent is the kubelet's default limit for evictions, nodefs.available<10%.
 const fullPercent = 90
 
-func diskFull(s *subject) []string {
+func diskFull(s *examinee) []string {
 	var out []string
 	for _, mount := range slices.Sorted(maps.Keys(s.e.Disks)) {
 		if used := s.e.Disks[mount]; used >= fullPercent {
@@ -344,26 +344,26 @@ func diskFull(s *subject) []string {
 	return out
 }
 
-func oldContainerd(s *subject) []string {
+func oldContainerd(s *examinee) []string {
 	if is := machine.OldContainerd(s.inv, s.f); is != "" {
 		return []string{is}
 	}
 	return nil
 }
 
-// soon is when somebody should see to a certificate, as `kgpu status` has it; kubelets renew theirs, of a year, in its last
-// tenth to third.
-const soon = 30 * 24 * time.Hour
+// renewalTime is when a certificate should be renewed, as in `kgpu status`. kubelets renew theirs, which last a year, in the
+// last tenth to third of that time.
+const renewalTime = 30 * 24 * time.Hour
 
-func expired(s *subject) []string {
-	return s.certificates(func(left time.Duration) bool { return left <= 0 })
+func expired(s *examinee) []string {
+	return s.certificates(func(remaining time.Duration) bool { return remaining <= 0 })
 }
 
-func expires(s *subject) []string {
-	return s.certificates(func(left time.Duration) bool { return left > 0 && left < soon })
+func expires(s *examinee) []string {
+	return s.certificates(func(remaining time.Duration) bool { return remaining > 0 && remaining < renewalTime })
 }
 
-func (s *subject) certificates(is func(left time.Duration) bool) []string {
+func (s *examinee) certificates(is func(remaining time.Duration) bool) []string {
 	var out []string
 	for _, c := range s.e.Certificates {
 		if !s.f.Now.IsZero() && is(c.Until.Sub(s.f.Now)) {
@@ -375,12 +375,12 @@ func (s *subject) certificates(is func(left time.Duration) bool) []string {
 
 // --- the pod network
 
-func weaveBridge(s *subject) []string {
-	return s.saysAny(s.weave, "Inconsistent bridge state", "is different than requested")
+func weaveBridge(s *examinee) []string {
+	return s.linesWith(s.weaveLog, "Inconsistent bridge state", "is different than requested")
 }
 
-func iptablesMixed(s *subject) []string {
-	out := s.saysAny(s.weave, "Set cannot be destroyed")
+func iptablesMixed(s *examinee) []string {
+	out := s.linesWith(s.weaveLog, "Set cannot be destroyed")
 	if s.e.Rules["legacy"] > 0 && s.e.Rules["nft"] > 0 {
 		out = append(out, fmt.Sprintf("%d of Kubernetes' rules are in iptables-legacy, %d in iptables-nft", s.e.Rules["legacy"], s.e.Rules["nft"]))
 	}

@@ -8,8 +8,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// undefended names what the API server lacks of what a new cluster of the same inventory would have.
-func undefended(s *subject) []string {
+// undefended lists the protections that the API server lacks and that a new cluster would have.
+func undefended(s *examinee) []string {
 	c := s.f.ControlPlane
 	if c == nil {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// What an older control plane lacks is told in one finding, unless the inventory does not want it either.
-func TestWhatTheAPIServerLacks(t *testing.T) {
+// TestUndefendedCluster: what an older control plane lacks is one finding, without what the inventory does not want
+// either.
+func TestUndefendedCluster(t *testing.T) {
 	all := facts.Defences{Plugins: "NodeRestriction,DenyServiceExternalIPs", Admission: "/a", AuditLog: "/b", Encryption: "/c"}
 	with := func(change func(*facts.Defences)) facts.Defences {
 		d := all

@@ -1,5 +1,5 @@
-// Package event is the stream that a run tells: one record for everything a person or a program may want to follow.
-// It is printed as it is by --output json; the fields and kinds are an API.
+// Package event is the stream of a run: one type of record for everything that a person or a program may want to
+// follow. --output json prints it as it is, so its fields and kinds are an API.
 package event
 
 import (
@@ -10,36 +10,36 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// Kind is what happened.
+// Kind says what happened.
 type Kind string
 
-// The kinds of event.
 const (
-	Begin     Kind = "begin"      // a run begins, and with it the stream; text is its command line, schema the version of the stream
-	Plan      Kind = "plan"       // what is going to be done is known; plan lists it. A run may tell several, each beside the former
+	Begin     Kind = "begin"      // the run began; text is its command line, schema the version of the stream
+	Plan      Kind = "plan"       // steps were planned; plan lists them. Later plans of a run add to earlier ones
 	Connect   Kind = "connect"    // an SSH connection was opened (ms: time from dial to authenticated)
-	Command   Kind = "command"    // a remote command ended (one event per remote command; exit is its status)
+	Command   Kind = "command"    // a remote command ended; exit is its status
 	StepStart Kind = "step.start" // a step began on a host
-	StepDone  Kind = "step.done"  // a step ended well
-	StepSkip  Kind = "step.skip"  // a step was left out: already satisfied, or not selected
+	StepDone  Kind = "step.done"  // a step succeeded
+	StepSkip  Kind = "step.skip"  // a step was not run: nothing to do, or not selected
 	Log       Kind = "log"        // a line of a step's output
-	Wait      Kind = "wait"       // something is waited for; text names it. With ms the wait is over: it took so long
+	Wait      Kind = "wait"       // something is waited for; text names it. With ms the wait has ended, after that time
 	Proof     Kind = "proof"      // something was shown to work; text names it
-	Warning   Kind = "warning"    // something the user should know that stops nothing
-	Error     Kind = "error"      // something failed; reason is the stable ID
+	Warning   Kind = "warning"    // something that the user should know, and that stops nothing
+	Error     Kind = "error"      // something failed; reason is its ID
 	Result    Kind = "result"     // the run ended; reason is "ok" or the ID of the failure
 )
 
-// Schema is the version of the stream: it grows when a field or a kind changes its meaning or goes, not when one is added.
+// Schema is the version of the stream. It increases when a field or a kind is removed or changes its meaning, not when
+// one is added.
 const Schema = 1
 
-// Satisfied is the reason of a StepSkip where nothing had to be done.
+// Satisfied is the reason of a StepSkip if there was nothing to do.
 const Satisfied = "satisfied"
 
-// Unselected is the reason of a StepSkip of a step that the command line leaves out.
+// Unselected is the reason of a StepSkip if the command line excluded the step.
 const Unselected = "unselected"
 
-// Event is one record. Host and Step are empty where none is concerned.
+// Event is one record. Host and Step are empty if it concerns none.
 type Event struct {
 	Time   time.Time `json:"time"`
 	Run    string    `json:"run"`
@@ -47,20 +47,21 @@ type Event struct {
 	Step   string    `json:"step"`
 	Kind   Kind      `json:"event"`
 	Reason string    `json:"reason"`
-	Millis int64     `json:"ms"`             // how long it took, where it took time; of a step.start that was heard of late: how long ago it was
+	// Millis is the duration of what ended. In a step.start that arrived late, it is how long ago the step began.
+	Millis int64     `json:"ms"`
 	Text   string    `json:"text,omitempty"` // for people; no secrets
 	Exit   *int      `json:"exit,omitempty"` // exit status of a remote command
 	Schema int       `json:"schema,omitempty"`
 	Plan   []Planned `json:"plan,omitempty"`
 }
 
-// Planned is a step that a run is going to take.
+// Planned is a step that a run is going to do.
 type Planned struct {
 	Host   string `json:"host"`
 	Step   string `json:"step"`
 	Title  string `json:"title"`
-	Reason string `json:"reason"`          // why it has to be done here, now
-	Needs  []Ref  `json:"needs,omitempty"` // the planned steps that must have ended well before; on another host: a gate
+	Reason string `json:"reason"`          // why it has to be done on this host
+	Needs  []Ref  `json:"needs,omitempty"` // the planned steps that must succeed before, also on other hosts
 }
 
 // Ref names a step on a host.
@@ -69,10 +70,10 @@ type Ref struct {
 	Step string `json:"step"`
 }
 
-// Sink receives events. Emit must be safe for concurrent use and must not block for long.
+// Sink receives events. Emit must be safe for concurrent use, and must return soon.
 type Sink interface{ Emit(Event) }
 
-// SinkFunc makes a Sink of a function.
+// SinkFunc is a Sink that calls a function.
 type SinkFunc func(Event)
 
 // Emit calls f.
@@ -87,22 +88,22 @@ type Recorder struct {
 	events []Event
 }
 
-// Emit keeps e.
+// Emit appends e.
 func (r *Recorder) Emit(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
 }
 
-// Events returns a copy of what was emitted so far.
+// Events returns a copy of the recorded events.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Event(nil), r.events...)
 }
 
-// Printed is e as a terminal may get it, and so a file that people look at: JSON leaves some control characters as they
-// are.
+// Printed returns the event with all text printable, for terminals and for files that people read. JSON alone leaves
+// some control characters as they are.
 func (e Event) Printed() Event {
 	for _, field := range []*string{&e.Host, &e.Step, &e.Reason, &e.Text} {
 		*field = printable.Text(*field)
@@ -122,22 +123,22 @@ func (e Event) Printed() Event {
 	return e
 }
 
-// What a host can make a run grow by. An honest host tells a few MiB: what package managers, compilers of drivers and
-// kubeadm print.
+// These bound the data that hosts can make a run produce. An honest host sends a few MiB: the output of package
+// managers, driver compilers and kubeadm.
 const (
-	MostOfHost = 32 << 20       // bytes that one host may tell a run, and that the folder of the run keeps of it
-	MostOfRun  = 8 * MostOfHost // bytes that the folder of a run has
-	Cost       = 192            // bytes that a line or an event counts for beyond its text
+	MaxHostBytes   = 32 << 20         // bytes that a run accepts from one host, and keeps of it in its folder
+	MaxRunBytes    = 8 * MaxHostBytes // bytes in the folder of a run
+	RecordOverhead = 192              // bytes that a line or an event counts for in addition to its text
 )
 
-// Budget counts what hosts make grow: the one bound for all that they tell, whatever kind of line or event it is. The zero
-// value is ready, and it is safe for concurrent use.
+// Budget counts the bytes that each host sends, whatever kind of line or event they are. The zero value is ready to
+// use, and it is safe for concurrent use.
 type Budget struct {
 	mu    sync.Mutex
 	spent map[string]int
 }
 
-// Spend counts bytes of a host and reports whether it may tell that much in all.
+// Spend counts bytes of a host and reports whether the host is within MaxHostBytes.
 func (b *Budget) Spend(host string, bytes int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,5 +146,5 @@ func (b *Budget) Spend(host string, bytes int) bool {
 		b.spent = map[string]int{}
 	}
 	b.spent[host] += bytes
-	return b.spent[host] <= MostOfHost
+	return b.spent[host] <= MaxHostBytes
 }

@@ -1,4 +1,4 @@
-// Package facts is what a host is: the output of one script, parsed. It judges nothing.
+// Package facts is what is known of a host: the parsed output of scripts/facts.sh. It judges nothing.
 package facts
 
 import (
@@ -10,78 +10,88 @@ import (
 type Host struct {
 	Hostname      string
 	MachineID     string
-	ProductUUID   string // empty where the firmware has none or it cannot be read
+	ProductUUID   string // empty if the firmware has none or it cannot be read
 	BootID        string
 	Virt          string // systemd-detect-virt: "none", "kvm", "lxc", …
 	OS            OS
-	Arch          string   // dpkg's word: amd64, arm64
+	Arch          string   // dpkg's architecture: amd64, arm64
 	Kernel        string   // uname -r
-	Kernels       []string // releases that are installed in /boot
-	KernelHeaders bool     // of the kernel that runs, what modules are built with is there
+	Kernels       []string // installed releases, from /boot
+	KernelHeaders bool     // the headers of the running kernel are installed
 	Systemd       bool     // PID 1 is systemd
 	CgroupV2      bool     // /sys/fs/cgroup is the unified hierarchy
 	LegacyRules   bool     // iptables is iptables-legacy
 	CPUs          int
 	MemoryKiB     int64
 	Now           time.Time // the host's clock when the script started
-	TimeSync      string    // active time service: chrony, systemd-timesyncd, ntp…; empty: none
+	TimeSync      string    // active time service: chrony, systemd-timesyncd, ntp…; empty if none
 
 	Addresses []Address
-	Reached   netip.Addr              // by SSH, which the host does not tell; zero: unknown, behind a bastion
-	Names     map[string][]netip.Addr // that the host may know API servers by → where they lead it; none: it does not resolve
-	NodeIP    netip.Addr              // that the kubelet was given for its node; zero: none
-	Resolvers map[string][]netip.Addr // file → the name servers in it, of ResolvConfs; nil: unknown
-	Routes    []netip.Prefix          // destinations of the main table, without the default route
-	Listening []Socket                // TCP sockets that accept connections
-	Mounts    []Mount                 // the file systems that hold /, /var, /var/lib, /boot, /tmp
-	// FileSystems are those of /, of the packages, of the kubelet and of images, each at the paths that it was looked at.
+	Reached   netip.Addr              // the address that SSH connected to, set by kgpu; zero if unknown, as behind a bastion
+	Names     map[string][]netip.Addr // API server names → the addresses they resolve to; one that is missing does not resolve
+	NodeIP    netip.Addr              // the kubelet's --node-ip; zero if none
+	Resolvers map[string][]netip.Addr // file of ResolvConfs → its name servers; nil if unknown
+	Routes    []netip.Prefix          // destinations in the main table, without the default route
+	Listening []Socket                // listening TCP sockets
+	Mounts    []Mount                 // the file systems of /, /var, /var/lib, /boot, /tmp
+	// FileSystems has an entry for each path that holds packages, the kubelet's data or images, and for /.
 	FileSystems                []FileSystem
-	DockerRoot, ContainerdRoot string // where they keep images; empty: it was not told
+	DockerRoot, ContainerdRoot string // directories of their images; empty if unknown
 	Swap                       []Swap
-	Modules                    map[string]ModuleState // of the modules kgpu may want
-	ModulesOff                 map[string]string      // those that modprobe is told not to load, and where: FILE:LINE: words
-	Sysctls                    map[string]string      // of the keys kgpu may set, current values
+	Modules                    map[string]ModuleState // of the modules that kgpu may load
+	ModulesOff                 map[string]string      // modules that modprobe is told not to load → FILE:LINE: TEXT
+	Sysctls                    map[string]string      // current values of the keys that kgpu may set
 
-	Apt              Apt
-	Packages         map[string]Package // installed, of those kgpu cares for
-	RebootPending    bool
-	Firewall         string             // active firewall: ufw, firewalld; empty: none
-	Units            map[string]Unit    // of those kgpu cares for
-	Outdated         []string           // units that run with what kgpu's files said before they changed
-	Files            map[string]string  // path → hexadecimal SHA-256, of the files that kgpu writes (its ledger's)
-	Keyrings         map[string]Keyring // path → what is in it, of those that kgpu made for apt
-	DaemonJSON       []byte             // /etc/docker/daemon.json; nil: no such file
-	ContainerdTOML   []byte             // /etc/containerd/config.toml; nil: no such file
-	ContainerdLoaded map[string]string  // of `containerd config dump`: SystemdCgroup, sandbox, bin_dir, cri ("enabled"|"disabled"), nvidia ("runtime": the runtime is there); nil when containerd does not run
-	DockerInfo       map[string]string  // of docker's own answer: version, cgroup-driver, cgroup-version, storage-driver, nvidia ("yes": the runtime is there); nil when dockerd does not answer
-	Toolkit          map[string]string  // settings of NVIDIA's container toolkit that decide who gets cards: accept-nvidia-visible-devices-…, "true" or "false"
-	CRIDockerd       string             // version of the installed cri-dockerd; empty: none
-	Containerd       Containerd         // that the host would get, as it was asked for beside its facts; zero: it was not
+	Apt            Apt
+	Packages       map[string]Package // the installed ones of those that kgpu looks for
+	RebootPending  bool
+	Firewall       string             // active firewall: ufw, firewalld; empty if none
+	Units          map[string]Unit    // of those that kgpu looks for
+	OutdatedUnits  []string           // units that still run with older versions of kgpu's files
+	Files          map[string]string  // path → hexadecimal SHA-256, of the files that kgpu's ledger has
+	Keyrings       map[string]Keyring // path → keys, of kgpu's keyrings for apt
+	DaemonJSON     []byte             // /etc/docker/daemon.json; nil if there is none
+	ContainerdTOML []byte             // /etc/containerd/config.toml; nil if there is none
+	// ContainerdLoaded is from `containerd config dump`; nil if containerd does not run. Keys: SystemdCgroup, sandbox,
+	// bin_dir, cri (enabled or disabled), nvidia ("runtime" if that runtime is configured).
+	ContainerdLoaded map[string]string
+	// DockerInfo is dockerd's answer; nil if it does not answer. Keys: version, cgroup-driver, cgroup-version,
+	// storage-driver, nvidia ("yes" if that runtime is configured).
+	DockerInfo map[string]string
+	// Toolkit has those settings of NVIDIA's container toolkit that decide who gets GPUs:
+	// accept-nvidia-visible-devices-…, "true" or "false".
+	Toolkit    map[string]string
+	CRIDockerd string     // version of the installed cri-dockerd; empty if none
+	Containerd Containerd // the one that apt would install; zero if the host was not asked
 
 	NVIDIA     NVIDIA
-	Ways       []Way // to the driver that the host is to get, as it was asked for beside its facts; nil: it was not
-	SecureBoot bool  // the firmware lets only signed kernels and modules run
+	Ways       []Way // ways to get the chosen driver, see Way; nil if the host was not asked
+	SecureBoot bool  // Secure Boot: the firmware starts only signed kernels and modules
 
-	Shadows []string // paths of programs and units that are run instead of those of the same name that packages bring
+	Shadows []string // programs and units that take precedence over those of the same name in packages
 
-	Foreign         []string      // other Kubernetes distributions of which there are signs: k3s, rke2, k0s, microk8s, minikube…
-	ForeignPaths    []string      // the signs: directories, programs, uninstallers
-	Kubelet         *Member       // nil: this host never joined a cluster
-	ControlPlane    *ControlPlane // nil: no control plane here
-	Cluster         *Cluster      // nil: no control plane here, or its API server did not answer
-	Fence           int64         // the highest number of a hold on a cluster that kgpu has left here; 0: none
-	Recorded        *Record       // what kgpu's ledger says of the host's membership; nil: nothing
-	KubeadmFiles    []string      // paths that kubeadm writes and that are there: /etc/kubernetes/kubelet.conf…
-	Etcd            *EtcdData     // nil: etcd has left nothing here
-	PodNetwork      []string      // paths of CNI's configurations, and what flannel keeps below /run
-	PodLinks        []string      // links that pod networks make: cni0, flannel.1, weave…
-	Run             *Run          // a kgpu run that holds this host now; nil: none
-	LockHolder      *LockHolder   // a kgpu that holds the cluster of this control plane now; nil: none
-	StaleLock       bool          // one that was killed or cut off has left who it was
-	Ledger          int           // number of changes recorded in the ledger
-	Notes           bool          // there is what kgpu keeps for itself, the ledger or what its steps told
-	NetworkUnproven bool          // pods of this control plane's cluster were to reach each other and its DNS, and that did not come to its end
-	Unproven        bool          // a run has waited for cards of this control plane's cluster, and no proof of them came to its end since
+	OtherDistributions []string      // other Kubernetes distributions with traces on the host: k3s, rke2, k0s, microk8s, minikube…
+	DistributionPaths  []string      // the traces: directories, programs, uninstallers
+	Kubelet            *Member       // nil if this host never joined a cluster
+	ControlPlane       *ControlPlane // nil if this host has no control plane
+	Cluster            *Cluster      // nil if this host has no control plane, or its API server did not answer
+	Fence              int64         // the highest fencing number of a cluster lock that kgpu left here; zero if none
+	Recorded           *Record       // what kgpu's ledger says of the membership; nil if nothing
+	KubeadmFiles       []string      // existing files of kubeadm: /etc/kubernetes/kubelet.conf…
+	Etcd               *EtcdData     // nil if there is no data of etcd
+	PodNetworkFiles    []string      // paths of CNI configurations, and flannel's files below /run
+	PodLinks           []string      // network links of pod networks: cni0, flannel.1, weave…
+	Run                *Run          // the kgpu run that is at work on this host; nil if none
+	LockHolder         *LockHolder   // the kgpu that holds the cluster's lock on this control plane; nil if none
+	StaleLock          bool          // a killed or disconnected kgpu left its name in the lock's file
+	Ledger             int           // number of changes in the ledger
+	HasState           bool          // kgpu's directory has more than the lock: the ledger, or what steps wrote
+	// NetworkUnproven means that a test of the pod network and the cluster's DNS was begun and not finished. It is a
+	// control plane's.
+	NetworkUnproven bool
+	// Unproven means that a run waited for GPUs of the cluster and no proof of them has finished since. It is a control
+	// plane's.
+	Unproven bool
 }
 
 // OS is /etc/os-release.
@@ -91,7 +101,7 @@ type OS struct{ ID, VersionID, Codename, PrettyName string }
 type Address struct {
 	Interface string
 	Prefix    netip.Prefix
-	MTU       int // of the interface, bytes; zero: unknown
+	MTU       int // bytes; zero if unknown
 }
 
 // Socket is a listening TCP socket.
@@ -108,22 +118,22 @@ type Mount struct {
 	NoExec            bool // programs on it cannot be run
 }
 
-// FileSystem is one as the kubelet sees it.
+// FileSystem is a file system as the kubelet sees it.
 type FileSystem struct {
-	Path                  string // that is on it
-	On                    string // where it is mounted
-	AvailableKiB, SizeKiB int64  // size zero: unknown
+	Path                  string // a path on it
+	On                    string // its mount point
+	AvailableKiB, SizeKiB int64  // SizeKiB is zero if unknown
 	InodesFreePercent     float64
 }
 
-// Swap is an active swap space or one that would come back at boot.
+// Swap is an active swap space, or one that the next boot would activate.
 type Swap struct {
 	Name   string // /swap.img, /dev/zram0
 	Active bool
-	Source string // where it comes from: fstab, unit name, zram; empty: unknown
+	Source string // fstab, a unit's name or zram; empty if unknown
 }
 
-// ModuleState says where a kernel module is.
+// ModuleState says whether a kernel module is loaded or can be.
 type ModuleState string
 
 // The states of a module.
@@ -131,28 +141,28 @@ const (
 	ModuleLoaded    ModuleState = "loaded"    // loaded, or built into the kernel
 	ModuleAvailable ModuleState = "available" // modprobe can load it
 	ModuleMissing   ModuleState = "missing"
-	ModuleOff       ModuleState = "off" // it is there, and modprobe is told not to load it
+	ModuleOff       ModuleState = "off" // it exists, and modprobe is told not to load it
 )
 
-// Loads reports whether a module in this state is in the kernel, or can come there.
+// Loads reports whether a module is loaded or can be loaded.
 func (s ModuleState) Loads() bool { return s == ModuleLoaded || s == ModuleAvailable }
 
 // Apt is the state of the package manager.
 type Apt struct {
-	LockHolder string   // "unattended-upgr (pid 812)"; empty: free
-	Broken     []string // packages that an interrupted dpkg left half done
+	LockHolder string   // process that holds its lock: "unattended-upgr (pid 812)"; empty if none
+	Broken     []string // packages that an interrupted dpkg left half installed
 }
 
-// Keyring is a file with keys that sign package repositories.
+// Keyring is a file with the keys of package repositories.
 type Keyring struct {
-	Accepted time.Time // when apt last took what they sign, by the host's clock; long ago: it has not yet
-	Keys     []Key     // nil: the host has no gpg that could tell
+	Accepted time.Time // when apt last accepted a signature by them, by the host's clock; very old if it never did
+	Keys     []Key     // nil if the host has no gpg
 }
 
-// Key is one that signs package repositories.
+// Key is a key that signs a package repository.
 type Key struct {
 	Fingerprint string
-	Until       time.Time // when the last of its parts that can sign expires; zero: never
+	Until       time.Time // when its last signing subkey expires; zero if never
 }
 
 // Package is an installed package.
@@ -164,55 +174,57 @@ type Package struct {
 // Unit is a systemd unit.
 type Unit struct {
 	Active  string // active, inactive, failed, activating
-	Enabled string // enabled, disabled, masked, static; empty: no such unit
+	Enabled string // enabled, disabled, masked, static; empty if there is no such unit
 }
 
 // Member is the kubelet's membership in a cluster.
 type Member struct {
-	Server   string // API server URL in kubelet.conf
-	CAHash   string // hexadecimal SHA-256 of the cluster CA's public key (SubjectPublicKeyInfo), as kubeadm's discovery token hash; empty: the file has none
-	NodeName string // common name of its client certificate, without system:node:
+	Server string // API server URL in kubelet.conf
+	// CAHash is the hexadecimal SHA-256 of the cluster CA's public key (SubjectPublicKeyInfo), as in kubeadm's
+	// discovery token hash. It is empty if the file has no CA.
+	CAHash   string
+	NodeName string // common name of the kubelet's client certificate, without system:node:
 }
 
-// Record is what kgpu did itself to make the host a member of a cluster, by its ledger.
+// Record is what the ledger says of kgpu's own work on the host's membership.
 type Record struct {
-	Init, Join bool   // kubeadm init, kubeadm join was begun
-	Done       bool   // and came to its end
-	Adopted    bool   // the membership was made by hand, and kgpu was told to take it over
-	CAHash     string // of the cluster; empty: the ledger does not say
-	UID        string // of the node object; empty: the ledger does not say
+	Init, Join bool   // kubeadm init or kubeadm join was begun
+	Done       bool   // and it finished
+	Adopted    bool   // the membership was made by hand, and kgpu adopted it
+	CAHash     string // of the cluster's CA; empty if the ledger has none
+	UID        string // of the node object; empty if the ledger has none
 }
 
-// EtcdData is what is in etcd's directory.
+// EtcdData describes etcd's data directory.
 type EtcdData struct {
-	KiB     int64 // zero: the host could not tell in time
+	KiB     int64 // its size; zero if the host could not measure it in time
 	Changed time.Time
 }
 
-// ControlPlane is what this host is as a control plane: what its files say, whether its API server answers or not.
+// ControlPlane is the control plane on this host, read from its files whether or not its API server answers.
 type ControlPlane struct {
 	CAHash          string
 	AdminConfSHA256 string    // of /etc/kubernetes/admin.conf
-	Finished        bool      // kubeadm init ran to its end, by kgpu's ledger
+	Finished        bool      // kubeadm init finished, by kgpu's ledger
 	Version         string    // v1.36.3
-	Since           time.Time // when its certificate authority was made
-	Endpoint        string    // host:port by which its administrator, and the nodes, know the API server; empty: unknown
-	Advertised      string    // the address that its API server tells others
-	Name            string    // that its controller manager has for the cluster; empty: unknown
-	PodCIDR         string    // empty: it gives nodes no ranges
+	Since           time.Time // when its CA was made
+	Endpoint        string    // host:port by which admin.conf and the nodes reach the API server; empty if unknown
+	Advertised      string    // the API server's --advertise-address
+	Name            string    // the controller manager's --cluster-name; empty if unknown
+	PodCIDR         string    // empty if it assigns no pod ranges to nodes
 	ServiceCIDR     string
-	EtcdMembers     []string // names of the members with which its etcd began
+	EtcdMembers     []string // initial members of its etcd, by name
 	Defences        Defences
 }
 
-// Cluster is what the cluster looks like, as an API server of it says.
+// Cluster is the state of the cluster as one of its API servers gave it.
 type Cluster struct {
 	Nodes     []Node
-	Workloads map[string]Workload // "kube-system/daemonset/weave-net" → state, of all DaemonSets and Deployments
-	Tokens    []string            // IDs (not secrets) of kgpu's bootstrap tokens still there
+	Workloads map[string]Workload // of all DaemonSets and Deployments: "kube-system/daemonset/weave-net" → its state
+	Tokens    []string            // IDs (not secrets) of kgpu's bootstrap tokens that still exist
 }
 
-// Defences are flags of the API server, as its manifest has them, by which it defends the cluster; empty: they are not there.
+// Defences are flags of the API server, from its manifest, that protect the cluster; empty if they are not set.
 type Defences struct {
 	Plugins    string // --enable-admission-plugins
 	Admission  string // --admission-control-config-file
@@ -222,16 +234,16 @@ type Defences struct {
 
 // Workload is a DaemonSet or Deployment.
 type Workload struct {
-	Desired, Ready int    // pods; ready: for as long as the workload's minReadySeconds say
-	Hash           string // of kgpu's manifest: annotation kgpu.dev/manifest-sha256
-	Bridge         bool   // it is weave without the fast datapath: environment WEAVE_NO_FASTDP
+	Desired, Ready int    // numbers of pods; a pod is ready only after the workload's minReadySeconds
+	Hash           string // of kgpu's manifest, from the annotation kgpu.dev/manifest-sha256
+	Bridge         bool   // weave without the fast datapath: environment WEAVE_NO_FASTDP
 }
 
-// Run is a kgpu run that holds the host.
+// Run is a run of kgpu that is at work on the host.
 type Run struct {
-	ID    string // name of the batch, to follow it by
+	ID    string // ID of its batch, by which kgpu can attach
 	Unit  string
-	Step  string // current step
+	Step  string // the current step
 	Since time.Time
 	By    string // user@machine of the operator
 }

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Releases are the machines that can be assumed, by a word for each: as the distribution's installer leaves them, x86-64,
-// with none of the packages that kgpu wants.
+// Releases are freshly installed x86-64 machines of each supported release, without any package that kgpu installs.
 var Releases = map[string]Host{
 	"debian-12":    {OS: OS{ID: "debian", VersionID: "12", Codename: "bookworm", PrettyName: "Debian GNU/Linux 12"}, Kernel: "6.1.0-18-amd64"},
 	"debian-13":    {OS: OS{ID: "debian", VersionID: "13", Codename: "trixie", PrettyName: "Debian GNU/Linux 13"}, Kernel: "6.12.41+deb13-amd64"},
@@ -17,8 +16,8 @@ var Releases = map[string]Host{
 	"ubuntu-24.04": {OS: OS{ID: "ubuntu", VersionID: "24.04", Codename: "noble", PrettyName: "Ubuntu 24.04 LTS"}, Kernel: "6.8.0-31-generic"},
 }
 
-// Fresh is what a machine of a release would tell on which nothing was done yet. It has no cards: nobody can know which.
-// Without a look at it, its name and its IP address inside the cluster have to be known.
+// Fresh returns the facts of a freshly installed machine of a release. It has no cards, as nobody can know which. Name
+// and address are its host name and its address in the cluster.
 func Fresh(release, name, address string) (*Host, error) {
 	h, ok := Releases[release]
 	if !ok {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFresh(t *testing.T) {
+func TestFreshMachine(t *testing.T) {
 	one, err := Fresh("ubuntu-24.04", "w1", "10.0.0.11")
 	if err != nil || one.OS.Codename != "noble" || one.Hostname != "w1" || one.Addresses[0].Prefix.Addr() != netip.MustParseAddr("10.0.0.11") {
 		t.Fatalf("%+v, %v", one, err)

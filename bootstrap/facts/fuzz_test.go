@@ -51,7 +51,7 @@ func FuzzParseReach(f *testing.F) {
 		if c, err := ParseContainerd(data); err == nil && strings.ContainsAny(c.Version, " \n\x1b") {
 			t.Errorf("%q is taken for a version", c.Version)
 		}
-		if offer, err := ParseOffer(data); err == nil && offer != nil {
+		if offer, err := ParseAvailableVersions(data); err == nil && offer != nil {
 			for _, v := range offer.Versions {
 				if v.MinorString() != offer.Minor {
 					t.Errorf("%s is taken for a patch of %s", v, offer.Minor)
@@ -61,8 +61,9 @@ func FuzzParseReach(f *testing.F) {
 	})
 }
 
-// A configuration file is read, edited and written again: one that is deep or long would use up the stack or the memory.
-func TestConfigurationsThatAreNoneAnybodyWrites(t *testing.T) {
+// TestHugeConfigurationsAreRefused: a configuration file that is too deep or too long would exhaust the stack or the
+// memory.
+func TestHugeConfigurationsAreRefused(t *testing.T) {
 	plain := answerOf("containerd-toml="+base64.StdEncoding.EncodeToString([]byte("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"x\"\n")),
 		"daemon-json="+base64.StdEncoding.EncodeToString([]byte(`{"log-opts": {"max-size": "1m"}}`)))
 	if _, err := Parse(plain); err != nil {

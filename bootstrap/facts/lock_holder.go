@@ -9,16 +9,16 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// LockHolder is who holds the cluster on its control plane: a run of kgpu that is about to change something, or does.
+// LockHolder is the run of kgpu that holds the cluster's lock on a control plane.
 type LockHolder struct {
-	Who     string    // user@machine; empty: it has only just begun
-	From    string    // address that the connection comes from; empty: unknown
-	Since   time.Time // by the host's clock; zero: unknown
+	Who     string    // user@machine; empty if it has not written it yet
+	From    string    // the address it connects from; empty if unknown
+	Since   time.Time // by the host's clock; zero if unknown
 	Command string    // such as "up inventory.yaml"
 	Run     string    // ID of the run
 }
 
-// ParseLockHolder reads lines such as who=ada@laptop, as the holder wrote them. Keys it does not know are skipped.
+// ParseLockHolder reads lines such as who=ada@laptop, as the holder wrote them, and skips unknown keys.
 func ParseLockHolder(lines []string) (*LockHolder, error) {
 	o := &LockHolder{}
 	for _, line := range lines {
@@ -44,7 +44,7 @@ func ParseLockHolder(lines []string) (*LockHolder, error) {
 	return o, nil
 }
 
-// Describe says who it is, from where, since when and doing what; now is the host's clock.
+// Describe tells a person who it is, from where, since when and what it does. now is the host's clock.
 func (o *LockHolder) Describe(now time.Time) string {
 	text := cmp.Or(o.Who, "somebody")
 	if o.From != "" {
@@ -59,7 +59,7 @@ func (o *LockHolder) Describe(now time.Time) string {
 	return text
 }
 
-// lockHolder reads what facts.sh found of a run that holds the cluster.
+// lockHolder reads what facts.sh found of the lock's holder.
 func lockHolder(a answer, h *Host) error {
 	if !a.has("operator") {
 		return nil

@@ -13,25 +13,25 @@ type Node struct {
 	Name               string
 	UID                string
 	Ready              bool
-	Since              time.Time // it is ready, or is not; zero: unknown
+	Since              time.Time // when Ready last changed; zero if unknown
 	Reason, Message    string    // of the condition Ready
 	NetworkUnavailable bool
-	Conditions         map[string]string // all of them, by type: True, False, or Unknown when the kubelet is silent
-	WatchSays          string            // message of the condition GPUHealthy
-	Version            string            // kubelet's
+	Conditions         map[string]string // all conditions by type: True, False, or Unknown if the kubelet reports nothing
+	GPUHealthMessage   string            // message of the condition GPUHealthy
+	Version            string            // the kubelet's
 	Runtime            string            // docker://26.1.5
 	Kernel, OS         string
 	InternalIP         string
 	Labels             map[string]string
 	Taints             []string // key=value:Effect
 	Unschedulable      bool
-	GPULabels          []string // the labels that kgpu put there for gpu-feature-discovery: annotation kgpu.dev/gpu-labels
+	GPULabels          []string // labels that kgpu set in place of gpu-feature-discovery: annotation kgpu.dev/gpu-labels
 
-	// What it has of NVIDIA's resources, and how much of that pods can have.
+	// Capacity and Allocatable are the node's NVIDIA resources, by name.
 	Capacity, Allocatable map[string]int
 }
 
-// Pressure names what the node has too little of, so that it takes no pods.
+// Pressure lists the conditions of resource pressure under which the node takes no pods.
 func (n *Node) Pressure() (out []string) {
 	for _, kind := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
 		if n.Conditions[kind] == "True" {
@@ -41,9 +41,8 @@ func (n *Node) Pressure() (out []string) {
 	return out
 }
 
-// ParseNode reads the fields of a line of the template of scripts/lib/nodes.sh. Trailing ones that are empty may be trimmed. What
-// a kubelet wrote is made fit to be printed in a line; what is no number, or no time, must not hide the rest. ok is false where
-// there is no name.
+// ParseNode parses the fields of a line of scripts/lib/nodes.sh's template, whose empty trailing fields may be missing.
+// Text from the kubelet is made printable. Invalid numbers and times are ignored. ok is false if there is no name.
 func ParseNode(fields []string) (n Node, ok bool) {
 	var f [21]string
 	for i := range min(len(fields), len(f)) {
@@ -52,16 +51,16 @@ func ParseNode(fields []string) (n Node, ok bool) {
 	return Node{
 		Name: f[1], UID: f[2], Ready: f[3] == "True", NetworkUnavailable: f[4] == "True", Version: f[5], Runtime: f[6], InternalIP: firstWord(f[7]),
 		Unschedulable: f[8] == "true", Labels: pairs(f[9]), Taints: taints(strings.Fields(f[10])), Capacity: amounts(f[11]), Allocatable: amounts(f[12]),
-		GPULabels: listed(f[13]), Conditions: pairs(f[14]), Since: moment(f[15]), Reason: f[16], Message: f[17], WatchSays: f[18], Kernel: f[19], OS: f[20],
+		GPULabels: splitCommas(f[13]), Conditions: pairs(f[14]), Since: parseTime(f[15]), Reason: f[16], Message: f[17], GPUHealthMessage: f[18], Kernel: f[19], OS: f[20],
 	}, f[1] != ""
 }
 
-// InLine is what the script's templates were given, which others may write as they like, on one line that can be printed.
+// InLine unescapes a value of a script's template, which may be hostile, and makes it one printable line.
 func InLine(escaped string) string {
 	return printable.Line(strings.NewReplacer("\n", " ", "\t", " ").Replace(unescaped(escaped)))
 }
 
-// pairs reads words such as Ready=True; nil: there are none.
+// pairs reads words such as Ready=True; nil if there are none.
 func pairs(words string) map[string]string {
 	var all map[string]string
 	for word := range strings.FieldsSeq(words) {
@@ -71,8 +70,8 @@ func pairs(words string) map[string]string {
 	return all
 }
 
-// listed takes a list apart whose parts have commas between them.
-func listed(s string) []string {
+// splitCommas splits a comma-separated list; nil if it is empty.
+func splitCommas(s string) []string {
 	if s == "" {
 		return nil
 	}
@@ -84,7 +83,7 @@ func firstWord(s string) string {
 	return word
 }
 
-// taints reads key=value:Effect; a taint without a value is key:Effect, as kubectl writes it.
+// taints reads words key=value:Effect. A taint without a value becomes key:Effect, as kubectl writes it.
 func taints(words []string) []string {
 	var list []string
 	for _, word := range words {
@@ -93,13 +92,13 @@ func taints(words []string) []string {
 	return list
 }
 
-// amounts adds up words such as nvidia.com/gpu=2, by resource; nil: there are none.
+// amounts adds up words such as nvidia.com/gpu=2, by resource; nil if there are none.
 func amounts(words string) map[string]int {
 	return collect(words, func(have, more int) int { return have + more })
 }
 
-// most is the largest for each resource.
-func most(words string) map[string]int {
+// largest takes the largest amount of each resource.
+func largest(words string) map[string]int {
 	return collect(words, func(have, more int) int { return max(have, more) })
 }
 
@@ -114,10 +113,10 @@ func collect(words string, join func(have, more int) int) map[string]int {
 	return out
 }
 
-// Quantity reads a number of cards as Kubernetes writes it: 1000 is 1k. ok is false for what is none.
+// Quantity reads an integer in Kubernetes' notation: 1k is 1000. ok is false if s is none.
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
 func Quantity(s string) (n int, ok bool) {
-	const most = 1_000_000 // of whatever a node may say that it has
+	const most = 1_000_000 // an upper limit, as a node may report anything
 	digits, thousands := strings.CutSuffix(s, "k")
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > most {
@@ -129,7 +128,8 @@ func Quantity(s string) (n int, ok bool) {
 	return n, true
 }
 
-// unescaped is what the template's js was given: \u003D and, of Go's older versions, \x3D are an equals sign.
+// unescaped reverses the escapes of the template function js: \u003D, and \x3D of Go's older versions, are an equals
+// sign.
 func unescaped(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -142,7 +142,7 @@ func unescaped(s string) string {
 			continue
 		}
 		c, _, rest, err := strconv.UnquoteChar(s, '"')
-		if err != nil { // nothing that js writes
+		if err != nil { // not an escape of js
 			c, rest = rune(s[0]), s[1:]
 		}
 		b.WriteRune(c)

@@ -5,15 +5,16 @@ import (
 	"testing"
 )
 
-// A kubelet writes into its node what it likes: what comes of it can be printed, in one line, and says nothing else of the node.
-func TestNodeThatWritesWhatItLikes(t *testing.T) {
+// TestNodeTextIsPrintable: what a kubelet writes into its node becomes printable text of one line, and does not spoil
+// other fields.
+func TestNodeTextIsPrintable(t *testing.T) {
 	const lie = `x\u001B]0;evil\u0007\u000Anode\u0009cp1\u202e y`
 	fields := strings.Split("node\tw1\tu\tTrue"+strings.Repeat("\t"+lie, 17), "\t")
 	n, ok := ParseNode(fields)
 	if !ok || n.Name != "w1" || !n.Ready || n.Unschedulable || n.NetworkUnavailable {
 		t.Errorf("%+v", n)
 	}
-	for what, text := range map[string]string{"version": n.Version, "runtime": n.Runtime, "kernel": n.Kernel, "system": n.OS, "reason": n.Reason, "message": n.Message, "watch": n.WatchSays} {
+	for what, text := range map[string]string{"version": n.Version, "runtime": n.Runtime, "kernel": n.Kernel, "system": n.OS, "reason": n.Reason, "message": n.Message, "watch": n.GPUHealthMessage} {
 		if text != "x node cp1 y" {
 			t.Errorf("%s: %q", what, text)
 		}

@@ -8,49 +8,49 @@ import (
 	"strings"
 )
 
-// NVIDIA is a host's cards and its driver for them.
+// NVIDIA is the state of a host's NVIDIA cards and their driver.
 type NVIDIA struct {
 	Cards    []Card
-	Switches int // NVSwitches
-	Bridges  int // functions of ConnectX through which NVLink 5 switches are managed
-	Fabric   []CardFabric
-	Loaded   string // version of the kernel module that runs; empty: none
-	Module   string // version of the one that a boot would load; empty: none
-	Library  string // version of libnvidia-ml; empty: none
-	// Files are where the host keeps what a container needs of the driver, by the name a program looks for: libcuda.so.1 →
-	// /usr/lib/nvidia-375/libcuda.so.375.82. Symbolic links are followed.
+	Switches int // number of NVSwitches
+	Bridges  int // number of ConnectX functions that manage NVLink 5 switches
+	Fabric   []GPUFabric
+	Loaded   string // version of the loaded kernel module; empty if none
+	Module   string // version of the kernel module that a boot would load; empty if none
+	Library  string // version of libnvidia-ml; empty if none
+	// Files has the paths of the driver's files that containers need, symbolic links resolved, by the name that
+	// programs look for: libcuda.so.1 → /usr/lib/nvidia-375/libcuda.so.375.82.
 	Files   map[string]string
-	Runfile bool // an installer outside of the package manager put it there
+	Runfile bool // the driver is from NVIDIA's .run installer, not from a package
 	Nouveau Nouveau
-	Seen    []GPU // what nvidia-smi lists
-	SMI     int   // exit status of nvidia-smi: 124 when it hangs; zero also where there is none
+	GPUs    []GPU // the GPUs that nvidia-smi lists
+	SMI     int   // exit status of nvidia-smi: 124 if it hangs, zero also if it is not installed
 
-	Features map[string]string // node labels that gpu-feature-discovery wants for the host; nil: it does not run
+	Features map[string]string // node labels from gpu-feature-discovery; nil if it does not run
 }
 
-// Card is a graphics processor on the PCI bus.
+// Card is an NVIDIA graphics card on the PCI bus, whether or not a driver runs it.
 type Card struct {
 	Address string // 0000:17:00.0
 	ID      string // PCI device ID, four hexadecimal digits
-	Driver  string // kernel driver it is bound to: nvidia, nouveau, vfio-pci; empty: none
+	Driver  string // kernel driver that it is bound to: nvidia, nouveau, vfio-pci; empty if none
 }
 
-// Nouveau is the state of the kernel's own driver for NVIDIA's cards.
+// Nouveau is the state of the kernel's own driver for NVIDIA cards.
 type Nouveau struct {
 	Loaded bool
 	Users  int
 }
 
-// GPU is a card as nvidia-smi tells of it.
+// GPU is a GPU as nvidia-smi lists it.
 type GPU struct {
 	UUID, Name string
-	Address    string // as Card has it
+	Address    string // PCI address in the form of Card.Address
 	MemoryMiB  int
-	MIG        bool // it offers instances of itself only
+	MIG        bool // MIG is on: it offers only its instances
 	Instances  []Instance
 }
 
-// Instance is a part of a card that was cut by MIG.
+// Instance is a MIG instance of a GPU.
 type Instance struct{ UUID, Profile string } // MIG-…, 1g.5gb
 
 // The classes of PCI functions. Source: PCI Code and ID Assignment Specification.
@@ -77,7 +77,7 @@ func nvidia(a answer, h *Host) error {
 	n.Runfile = a.has("nvidia-runfile")
 	n.Bridges = len(a["nvlink-bridge"])
 	for _, line := range a["fabric"] {
-		c, err := cardFabric(line)
+		c, err := gpuFabric(line)
 		if err != nil {
 			return err
 		}
@@ -93,12 +93,12 @@ func nvidia(a answer, h *Host) error {
 	for _, line := range a["gpu"] {
 		g, err := gpu(line)
 		if err != nil && strings.HasPrefix(line, "GPU-") {
-			continue // of a card that is sick: to the others it is as good as lost
+			continue // it belongs to a failing GPU, which counts as lost
 		}
 		if err != nil {
 			return bad("gpu", line, err)
 		}
-		n.Seen = append(n.Seen, g)
+		n.GPUs = append(n.GPUs, g)
 	}
 	n.instances(a["mig"])
 	var err error
@@ -111,7 +111,7 @@ func nvidia(a answer, h *Host) error {
 	return cmp.Or(noStatus, noUsers)
 }
 
-// Features reads what gpu-feature-discovery writes: a line key=value for each label. Without lines it is nil.
+// Features parses the output of gpu-feature-discovery, a line key=value for each label; nil if there are no lines.
 func Features(lines []string) (map[string]string, error) {
 	var out map[string]string
 	for _, line := range lines {
@@ -124,11 +124,11 @@ func Features(lines []string) (map[string]string, error) {
 	return out, nil
 }
 
-// profile is the name of a kind of instance, such as 1g.5gb, 1c.2g.10gb, 1g.10gb+me: it becomes part of a resource's name.
+// profile matches the MIG profiles, such as 1g.5gb, 1c.2g.10gb, 1g.10gb+me, which become part of a resource's name.
 var profile = regexp.MustCompile(`^[0-9][0-9a-z.+-]{0,40}$`)
 
-// instances reads lines of `nvidia-smi -L`: a card and below it its instances, such as
-// "  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-…)".
+// instances reads lines of `nvidia-smi -L`: each GPU is followed by its instances, such as "  MIG 1g.5gb      Device
+// 0: (UUID: MIG-c6d4f1ef-…)".
 func (n *NVIDIA) instances(lines []string) {
 	var of *GPU
 	for _, line := range lines {
@@ -139,9 +139,9 @@ func (n *NVIDIA) instances(lines []string) {
 		case !ok || !whole:
 		case f[0] == "GPU":
 			of = nil
-			for i := range n.Seen {
-				if n.Seen[i].UUID == uuid {
-					of = &n.Seen[i]
+			for i := range n.GPUs {
+				if n.GPUs[i].UUID == uuid {
+					of = &n.GPUs[i]
 				}
 			}
 		case f[0] == "MIG" && of != nil && profile.MatchString(f[1]):
@@ -150,7 +150,8 @@ func (n *NVIDIA) instances(lines []string) {
 	}
 }
 
-// gpu reads a line of nvidia-smi, such as "GPU-8f0e…, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB, Disabled". Drivers before 450 know nothing of MIG.
+// gpu parses a line of nvidia-smi, such as "GPU-8f0e…, NVIDIA A100-SXM4-40GB, 00000000:17:00.0, 40960 MiB, Disabled".
+// Drivers before 450 do not know MIG.
 func gpu(line string) (GPU, error) {
 	f := strings.Split(line, ", ")
 	if len(f) != 4 && len(f) != 5 {
@@ -162,29 +163,29 @@ func gpu(line string) (GPU, error) {
 		address = address[4:]
 	}
 	g := GPU{UUID: f[0], Name: f[1], Address: address, MIG: f[len(f)-1] == "Enabled"}
-	if size, err := strconv.Atoi(strings.TrimSuffix(f[3], " MiB")); err == nil { // "[N/A]" where memory is the machine's
+	if size, err := strconv.Atoi(strings.TrimSuffix(f[3], " MiB")); err == nil { // "[N/A]" if the GPU uses the machine's memory
 		g.MemoryMiB = size
 	}
 	return g, nil
 }
 
-// CardFabric is how far a card has come with its NVLink fabric, as nvidia-smi -q tells it.
-type CardFabric struct {
-	Address string // as nvidia-smi writes it: 00000000:17:00.0
-	State   string // Completed, In Progress, Not Started; N/A: it has none
-	Status  string // of a state that is Completed: Success, or what went wrong
+// GPUFabric is the state of a GPU in its NVLink fabric, as nvidia-smi -q prints it.
+type GPUFabric struct {
+	Address string // PCI address as nvidia-smi writes it: 00000000:17:00.0
+	State   string // Completed, In Progress, Not Started, or N/A for a GPU without a fabric
+	Status  string // once State is Completed: Success, or the error
 }
 
-// Ready reports whether programs can use the card: it has its place in the fabric, or needs none.
-func (c CardFabric) Ready() bool {
+// Ready reports whether programs can use the GPU: it has joined its fabric, or needs none.
+func (c GPUFabric) Ready() bool {
 	return c.State == "N/A" || c.State == "Completed" && c.Status == "Success"
 }
 
-// String is the state as nvidia-smi has it.
-func (c CardFabric) String() string { return fmt.Sprintf("State: %s, Status: %s", c.State, c.Status) }
+// String is the state in nvidia-smi's words.
+func (c GPUFabric) String() string { return fmt.Sprintf("State: %s, Status: %s", c.State, c.Status) }
 
-// FabricWaits says of the cards that are not ready how far they are; none: they all are, or nvidia-smi told nothing of it.
-func (n NVIDIA) FabricWaits() []string {
+// FabricNotReady describes the GPUs whose fabric is not ready. It is nil if all are, or if nvidia-smi says nothing of it.
+func (n NVIDIA) FabricNotReady() []string {
 	var out []string
 	for _, c := range n.Fabric {
 		if !c.Ready() {
@@ -194,11 +195,11 @@ func (n NVIDIA) FabricWaits() []string {
 	return out
 }
 
-// cardFabric reads a line of facts.sh: address, state and status with tabs between them.
-func cardFabric(line string) (CardFabric, error) {
+// gpuFabric parses a line of facts.sh: address, state and status, separated by tabs.
+func gpuFabric(line string) (GPUFabric, error) {
 	f := strings.Split(line, "\t")
 	if len(f) != 3 {
-		return CardFabric{}, bad("fabric", line, fmt.Errorf("want three fields"))
+		return GPUFabric{}, bad("fabric", line, fmt.Errorf("want three fields"))
 	}
-	return CardFabric{Address: f[0], State: f[1], Status: f[2]}, nil
+	return GPUFabric{Address: f[0], State: f[1], Status: f[2]}, nil
 }

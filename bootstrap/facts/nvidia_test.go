@@ -21,10 +21,10 @@ func TestNVIDIA(t *testing.T) {
 	)
 	want := NVIDIA{
 		Cards:    []Card{{"0000:17:00.0", "20b0", "nvidia"}, {"0000:65:00.0", "1eb8", ""}},
-		Switches: 1, Bridges: 1, Fabric: []CardFabric{{"00000000:17:00.0", "In Progress", "N/A"}}, Loaded: "580.173.02", Module: "580.173.02", Library: "580.173.02", Runfile: true,
+		Switches: 1, Bridges: 1, Fabric: []GPUFabric{{"00000000:17:00.0", "In Progress", "N/A"}}, Loaded: "580.173.02", Module: "580.173.02", Library: "580.173.02", Runfile: true,
 		Files:   map[string]string{"libcuda.so.1": "/usr/lib/nvidia-375/libcuda.so.375.82", "nvidia-smi": "/usr/bin/nvidia-smi"},
 		Nouveau: Nouveau{Loaded: true, Users: 1},
-		Seen: []GPU{
+		GPUs: []GPU{
 			{"GPU-5c9a1a3e-0000-0000-0000-000000000000", "NVIDIA A100-SXM4-40GB", "0000:17:00.0", 40960, true, []Instance{
 				{"MIG-00000000-0000-0000-0000-00000000000a", "3g.20gb"}, {"MIG-00000000-0000-0000-0000-00000000000b", "1g.5gb+me"},
 			}},
@@ -38,8 +38,8 @@ func TestNVIDIA(t *testing.T) {
 	if h := parse(t, "pci=0000:17:00.0 030200 20b0 nouveau", "nvidia-loaded=580.173.02", "nvidia-smi=124"); h.NVIDIA.SMI != 124 || h.NVIDIA.Nouveau.Loaded || h.SecureBoot {
 		t.Errorf("%+v", h.NVIDIA)
 	}
-	if h := parse(t, "gpu=GPU-0, ERR!", "gpu=GPU-1, A100, 00000000:17:00.0, 40960 MiB"); len(h.NVIDIA.Seen) != 1 || h.NVIDIA.Seen[0].UUID != "GPU-1" {
-		t.Errorf("beside a line that says nothing: %+v", h.NVIDIA.Seen)
+	if h := parse(t, "gpu=GPU-0, ERR!", "gpu=GPU-1, A100, 00000000:17:00.0, 40960 MiB"); len(h.NVIDIA.GPUs) != 1 || h.NVIDIA.GPUs[0].UUID != "GPU-1" {
+		t.Errorf("beside a line that says nothing: %+v", h.NVIDIA.GPUs)
 	}
 	for _, wrong := range []string{"pci=0000:17:00.0 030200", "gpu=No devices were found", "nouveau=many", "nvidia-file=libcuda.so.1", "nvidia-smi=", "gpu-feature=x"} {
 		if _, err := Parse(answerOf("pci=0000:17:00.0 030200 20b0 -", wrong)); err == nil {
@@ -48,7 +48,7 @@ func TestNVIDIA(t *testing.T) {
 	}
 }
 
-func TestNodeWithInstances(t *testing.T) {
+func TestNodeWithMIGInstances(t *testing.T) {
 	const node = "cluster=node\tw1\tuid\tTrue\tFalse\tv1.36.3\tcontainerd://2.2.0\t10.0.0.11 \t\tdisk=fast \t\tnvidia.com/gpu=8 \t"
 	h := parse(t, "control-plane=1", "api=1", node+"nvidia.com/gpu=4 nvidia.com/mig-1g.5gb=7 nvidia.com/mig-2g.10gb=0 \tnvidia.com/gpu.count,nvidia.com/gpu.product")
 	got := h.Cluster.Nodes[0]

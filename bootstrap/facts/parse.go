@@ -14,14 +14,14 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// ErrTruncated says that the output of the facts script has no beginning or no end.
+// ErrTruncated says that a script's output has no beginning or no end.
 var ErrTruncated = errors.New("the host's answer is incomplete")
 
-// answer is the output of the facts script: for each key its values, in order.
+// answer is the output of a script: the values of each key, in order.
 type answer map[string][]string
 
-// Parse reads what scripts/facts.sh printed. Keys it does not know are skipped. The error is ErrTruncated, or names the
-// line that cannot be read.
+// Parse parses the output of scripts/facts.sh and skips unknown keys. The error is ErrTruncated, or names the line that
+// cannot be read.
 func Parse(output []byte) (*Host, error) {
 	a, err := split(output, "kgpu-facts=1")
 	if err != nil {
@@ -32,10 +32,10 @@ func Parse(output []byte) (*Host, error) {
 		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"], KernelHeaders: a.has("kernel-headers"),
 		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), LegacyRules: a.has("iptables-legacy"), SecureBoot: a.has("secure-boot"),
 		Swap: swap(a), Modules: modules(a), ModulesOff: modulesOff(a["module-off"]), Sysctls: sysctls(a["sysctl"]),
-		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Notes: a.has("notes"), StaleLock: a.has("operator-left"),
-		Units:        units(a["unit"]),
-		Outdated:     a["outdated"],
-		KubeadmFiles: a["kubeadm-file"], PodNetwork: a["pod-network"], PodLinks: podLinks(a["link"]),
+		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), HasState: a.has("notes"), StaleLock: a.has("operator-left"),
+		Units:         units(a["unit"]),
+		OutdatedUnits: a["outdated"],
+		KubeadmFiles:  a["kubeadm-file"], PodNetworkFiles: a["pod-network"], PodLinks: podLinks(a["link"]),
 		DockerRoot: a.first("docker-root"), ContainerdRoot: a.first("containerd-root"),
 		CRIDockerd: criDockerdVersion(a.first("cri-dockerd")), Toolkit: toolkitSettings(a["toolkit-setting"]), Shadows: a["shadow"],
 		DockerInfo: dockerInfo(a["docker-info"]),
@@ -51,16 +51,16 @@ func Parse(output []byte) (*Host, error) {
 	return h, nil
 }
 
-// Lines reads the output of another script that prints as scripts/facts.sh does, between a line begin and the line end=1:
-// for each key its values, in order. The error is ErrTruncated.
+// Lines parses the output of another script in the format of scripts/facts.sh, between a line begin and the line end=1.
+// It returns the values of each key, in order. The error is ErrTruncated.
 func Lines(output []byte, begin string) (map[string][]string, error) {
 	return split(output, begin)
 }
 
-// split reads the lines from the one that says begin to the last, end=1.
+// split returns the lines between the line begin and the last line, end=1.
 func split(output []byte, begin string) (answer, error) {
 	lines := strings.Split(strings.TrimSuffix(string(output), "\n"), "\n")
-	// A login banner or a shell's start-up file may have spoken before, and have left its line open.
+	// A login banner or a shell's start-up file may have printed something first, without ending its line.
 	first := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, begin) })
 	if first < 0 || lines[len(lines)-1] != "end=1" || !bytes.HasSuffix(output, []byte("\n")) {
 		return nil, ErrTruncated
@@ -76,7 +76,7 @@ func split(output []byte, begin string) (answer, error) {
 
 func (a answer) has(key string) bool { return len(a[key]) > 0 }
 
-// first returns the first value of a key; empty: there is none.
+// first returns the first value of a key; empty if there is none.
 func (a answer) first(key string) string {
 	if !a.has(key) {
 		return ""
@@ -94,7 +94,7 @@ func put[K comparable, V any](into *map[K]V, key K, value V) {
 
 // bad is the error of a value that cannot be read.
 func bad(key, value string, err error) error {
-	const most = 200 // a host may say what it likes, and errors repeat it
+	const most = 200 // bytes, as a host may send anything and errors repeat it
 	return fmt.Errorf("the host's answer: %s=%s: %s", key, printable.Short(value, most), printable.Short(err.Error(), most))
 }
 
@@ -171,7 +171,7 @@ func addresses(a answer, h *Host) error {
 	return nil
 }
 
-// parsePrefix reads an address with or without the length of its prefix.
+// parsePrefix reads an address with or without a prefix length.
 func parsePrefix(s string) (netip.Prefix, error) {
 	if strings.Contains(s, "/") {
 		return netip.ParsePrefix(s)
@@ -223,12 +223,12 @@ func mounts(a answer, h *Host) error {
 	return nil
 }
 
-// fileSystems reads lines of `df --output=avail,size,iavail,itotal,target,file -k`; where there are none, what mount says of where
-// its paths are.
+// fileSystems reads lines of `df --output=avail,size,iavail,itotal,target,file -k`. Without such lines it uses those of
+// mounts.
 func fileSystems(a answer, h *Host) error {
 	for _, line := range a["file-system"] {
 		f := strings.Fields(line)
-		if len(f) != 6 || f[0] == "Avail" { // a path with a blank, or with words for a head
+		if len(f) != 6 || f[0] == "Avail" { // a heading, or a path with a space
 			continue
 		}
 		var n [4]int64
@@ -275,7 +275,7 @@ func sockets(a answer, h *Host) error {
 		}
 		host, zone, _ := strings.Cut(f[3][:at], "%")
 		host, zone = strings.Trim(host, "[]"), strings.TrimRight(zone, "]")
-		addr := netip.IPv6Unspecified() // "*": both families
+		addr := netip.IPv6Unspecified() // "*" stands for IPv4 and IPv6
 		if host != "*" {
 			if addr, err = netip.ParseAddr(host); err != nil {
 				return bad("listen", line, err)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// membership reads what the kubelet's configuration says of its cluster. The host sends certificates, never keys.
+// membership reads the kubelet's kubeconfig. The host sends certificates, never keys.
 func membership(a answer, h *Host) error {
 	server := a.first("kubelet-server")
 	if server == "" {
@@ -23,7 +23,7 @@ func membership(a answer, h *Host) error {
 	}
 	m := &Member{Server: server}
 	var err error
-	if ca := a.first("kubelet-ca"); ca != "" { // a file that was half written may have none
+	if ca := a.first("kubelet-ca"); ca != "" { // a half-written file may have none
 		if m.CAHash, err = caHash(ca); err != nil {
 			return bad("kubelet-ca", "…", err)
 		}
@@ -49,7 +49,7 @@ func membership(a answer, h *Host) error {
 	return nil
 }
 
-// caHash is kubeadm's discovery token hash, without its prefix, of the first certificate in base64 of PEM.
+// caHash is kubeadm's discovery token hash, without its prefix, of the first certificate in base64-encoded PEM.
 // Source: https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-join/.
 func caHash(encoded string) (string, error) {
 	cert, err := firstParsed(encoded)
@@ -59,7 +59,7 @@ func caHash(encoded string) (string, error) {
 	return publicKeyHash(cert), nil
 }
 
-// CAHash is the same of the first certificate in PEM.
+// CAHash is caHash of PEM that is not base64-encoded.
 func CAHash(text []byte) (string, error) {
 	return caHash(base64.StdEncoding.EncodeToString(text))
 }
@@ -95,7 +95,7 @@ func controlPlane(a answer, h *Host) error {
 		return nil
 	}
 	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Finished: h.Recorded != nil && h.Recorded.Init && h.Recorded.Done}
-	delete(h.Files, adminConf) // kubeadm's file, not kgpu's
+	delete(h.Files, adminConf) // this file is kubeadm's, not kgpu's
 	if ca := a.first("cluster-ca"); ca != "" {
 		cert, err := firstParsed(ca)
 		if err != nil {
@@ -117,7 +117,7 @@ func controlPlane(a answer, h *Host) error {
 	return err
 }
 
-// cluster reads what the API server said.
+// cluster reads the objects that the API server returned.
 func cluster(a answer) (*Cluster, error) {
 	c := &Cluster{Workloads: map[string]Workload{}}
 	for _, line := range a["cluster"] {
@@ -136,10 +136,11 @@ func cluster(a answer) (*Cluster, error) {
 	return c, nil
 }
 
-// serverURL is what kubeadm writes of an API server. Hosts are told what it says: it is a name or an address, and no more.
+// serverURL matches the API server URLs that kubeadm writes. The name is passed on to other hosts, so nothing else is
+// accepted.
 var serverURL = regexp.MustCompile(`^https://(([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*:[0-9]{1,5})$`)
 
-// endpoint is the host:port of a server in a kubeconfig; empty: it is none.
+// endpoint is the host:port of an API server's URL; empty if it is no such URL.
 func endpoint(server string) string {
 	m := serverURL.FindStringSubmatch(server)
 	if m == nil {
@@ -148,29 +149,29 @@ func endpoint(server string) string {
 	return m[1]
 }
 
-// names reads what the host's resolver says of the names that it may know API servers by.
+// names reads the addresses to which the host resolves the API server names.
 func names(a answer, h *Host) error {
 	for _, line := range a["resolved"] {
 		name, rest, _ := strings.Cut(line, "=")
 		at, err := netip.ParseAddr(firstWord(rest))
 		if err != nil || slices.Contains(h.Names[name], at) {
-			continue // a type of socket each has a line
+			continue // getent prints a line for each type of socket
 		}
 		put(&h.Names, name, append(h.Names[name], at))
 	}
 	return nil
 }
 
-// ResolvConfs are the files that may have a host's name servers: the one that programs read, and those in which others keep
-// the servers that they ask themselves when they answer at a loopback address.
+// ResolvConfs are the files that may have a host's name servers: the one that programs read, and those with the
+// upstream servers of a resolver that listens at a loopback address.
 var ResolvConfs = []string{
 	"/etc/resolv.conf", SystemdResolvConf, "/run/NetworkManager/no-stub-resolv.conf", "/run/dnsmasq/resolv.conf",
 }
 
-// SystemdResolvConf is systemd-resolved's.
+// SystemdResolvConf is the file of systemd-resolved.
 const SystemdResolvConf = "/run/systemd/resolve/resolv.conf"
 
-// resolvers reads a file and its servers, a line each.
+// resolvers reads lines with a file and its servers.
 func resolvers(a answer, h *Host) error {
 	for _, line := range a["resolv-conf"] {
 		words := strings.Fields(line)
@@ -190,7 +191,7 @@ func resolvers(a answer, h *Host) error {
 
 const adminConf = "/etc/kubernetes/admin.conf"
 
-// object reads a line of facts.sh's template for kubectl.
+// object parses a line of facts.sh's template for kubectl.
 func (c *Cluster) object(f []string) error {
 	if len(f) < 5 {
 		return errors.New("too few fields")
@@ -219,7 +220,7 @@ func (c *Cluster) object(f []string) error {
 	return nil
 }
 
-// noValue is what Go's templates print for a field that is not there.
+// noValue is what Go's templates print for a missing field.
 const noValue = "<no value>"
 
 func count(s string) (int, error) {
@@ -229,7 +230,7 @@ func count(s string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// currentRun reads what facts.sh found of a batch that is still at work.
+// currentRun reads what facts.sh found of a batch that is still running.
 func currentRun(a answer, h *Host) error {
 	batch := a.first("run")
 	if batch == "" {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keyrings reads lines of stat, "1795582442 PATH", and of gpg's listing with colons, "PATH=pub:-:…".
+// keyrings reads lines of stat, "1795582442 PATH", and of gpg's colon listing, "PATH=pub:-:…".
 func keyrings(a answer, h *Host) error {
 	for _, line := range a["keyring"] {
 		changed, path, _ := strings.Cut(line, " ")
@@ -30,7 +30,8 @@ func keyrings(a answer, h *Host) error {
 	return nil
 }
 
-// keys reads the records of keys: what can sign has a small s among its capabilities, and nothing of a key outlives its primary.
+// keys reads gpg's records of keys. A key that can sign has an s among its capabilities, and no subkey outlives its
+// primary key.
 // Source: doc/DETAILS of GnuPG, "Format of the colon listings".
 func keys(records [][]string) []Key {
 	var list []Key
@@ -69,7 +70,7 @@ func keys(records [][]string) []Key {
 	return list
 }
 
-// earlier is the earlier of two ends, of which a zero one is none.
+// earlier is the earlier of two expiry times. Zero means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -77,7 +78,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// unix reads seconds since 1970. What is none is no time: a date that gpg writes in another way is of the next century.
+// unix reads seconds since 1970; zero if s is none, as gpg writes dates after 2106 differently.
 func unix(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {

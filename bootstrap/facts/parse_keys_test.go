@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A key can sign until its primary or the last of its parts that sign ends, whatever parts of it ended before.
-func TestWhenKeysEnd(t *testing.T) {
+// TestKeyExpiry: a key signs until its primary key or its last signing subkey expires, whichever is earlier.
+func TestKeyExpiry(t *testing.T) {
 	const path = "/etc/apt/keyrings/kgpu-kubernetes.gpg"
 	day := func(s string) time.Time {
 		at, err := time.Parse(time.DateOnly, s)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// record reads what the ledger says of the host's membership: lines such as "kubeadm=join" and "kubeadm=join-done UID",
-// or "adopted=worker UID", and the certificate of the cluster's CA as it was then.
+// record reads the ledger's entries of the membership, such as "kubeadm=join", "kubeadm=join-done UID" or
+// "adopted=worker UID", and the CA certificate that it kept.
 func record(a answer, h *Host) error {
 	if !a.has("kubeadm") && !a.has("adopted") {
 		return nil
@@ -40,7 +40,8 @@ func record(a answer, h *Host) error {
 	return nil
 }
 
-// etcdData reads "KIB SECONDS", the size of etcd's directory, where it could be measured in time, and when it was written to last.
+// etcdData reads "KIB SECONDS": the size of etcd's data directory, empty if measuring took too long, and the time of
+// its last write.
 func etcdData(a answer, h *Host) error {
 	line := a.first("etcd-data")
 	if line == "" {
@@ -62,10 +63,11 @@ func etcdData(a answer, h *Host) error {
 	return nil
 }
 
-// podLink are the names of the links that weave, flannel, calico and kube-proxy make on a host, beside the ends of pods' own.
+// podLink matches the names of the links that weave, flannel, calico and kube-proxy make on a host, not those of single
+// pods.
 var podLink = regexp.MustCompile(`^(cni0|flannel(-v6)?\.[0-9]+|weave|datapath|vethwe-bridge|vxlan-6784|vxlan(-v6)?\.calico|kube-ipvs0)$`)
 
-// podLinks finds them in lines of `ip -o link`.
+// podLinks finds those links in lines of `ip -o link`.
 func podLinks(lines []string) []string {
 	var found []string
 	for _, line := range lines {
@@ -81,7 +83,7 @@ func podLinks(lines []string) []string {
 	return found
 }
 
-// flags reads what the manifests of the control plane set.
+// flags reads the flags in the control plane's static pod manifests.
 func (c *ControlPlane) flags(lines []string) {
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, "=")

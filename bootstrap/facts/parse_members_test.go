@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Kubernetes writes 2000 as 2k. What a node says of itself must not hide the others.
-func TestCardsOfNodes(t *testing.T) {
+// TestNodeQuantities: Kubernetes writes 2000 as 2k, and an unreadable amount does not hide the others.
+func TestNodeQuantities(t *testing.T) {
 	c := &Cluster{}
 	node := func(name, capacity, allocatable string) []string {
 		return []string{"node", name, "uid", "True", "", "v1.36.3", "", "", "", "", "", capacity, allocatable, ""}
@@ -75,14 +75,14 @@ func certificateOf(t *testing.T) string {
 	return a.first("cluster-ca")
 }
 
-func TestWhatClustersLeave(t *testing.T) {
+func TestTracesOfClusters(t *testing.T) {
 	h := parse(t,
 		"kubeadm-file=/etc/kubernetes/pki/ca.crt", "etcd-data=65600 1795100000",
 		"pod-network=/etc/cni/net.d/10-weave.conflist", "pod-network=/run/flannel/subnet.env",
 		"link=1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN", "link=2: eth0@if7: <BROADCAST,UP> mtu 1500", "link=5: cni0: <BROADCAST> mtu 1450",
 		"link=6: flannel.1: <BROADCAST> mtu 1450", "link=7: weave: <BROADCAST> mtu 1376", "link=8: vethweabc@if3: <BROADCAST> mtu 1376", "link=9: cni-podman0: <BROADCAST> mtu 1500")
-	if !slices.Equal(h.PodLinks, []string{"cni0", "flannel.1", "weave"}) || len(h.PodNetwork) != 2 || len(h.KubeadmFiles) != 1 {
-		t.Errorf("%q %q %q", h.PodLinks, h.PodNetwork, h.KubeadmFiles)
+	if !slices.Equal(h.PodLinks, []string{"cni0", "flannel.1", "weave"}) || len(h.PodNetworkFiles) != 2 || len(h.KubeadmFiles) != 1 {
+		t.Errorf("%q %q %q", h.PodLinks, h.PodNetworkFiles, h.KubeadmFiles)
 	}
 	if want := (EtcdData{KiB: 65600, Changed: time.Unix(1795100000, 0)}); h.Etcd == nil || *h.Etcd != want {
 		t.Errorf("%+v", h.Etcd)

@@ -13,7 +13,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// swap puts together /proc/swaps, fstab and systemd's swap units.
+// swap combines /proc/swaps, fstab and systemd's swap units.
 func swap(a answer) []Swap {
 	found := map[string]*Swap{}
 	get := func(name string) *Swap {
@@ -42,7 +42,7 @@ func swap(a answer) []Swap {
 			}
 			continue
 		}
-		// A unit that fstab generated has the name of the device that the tag in fstab stands for.
+		// fstab may name a device by a tag, while the unit that is generated from it has the device's name.
 		if f[1] == "generated" && slices.ContainsFunc(a["swap-fstab"], func(d string) bool { return !strings.HasPrefix(d, "/") }) {
 			continue
 		}
@@ -60,7 +60,7 @@ func swap(a answer) []Swap {
 	return list
 }
 
-// unescapeUnit turns the name of a unit into the path it stands for. Source: systemd.unit(5), "String escaping".
+// unescapeUnit returns the path that a unit's name stands for. Source: systemd.unit(5), "String escaping".
 func unescapeUnit(name string) string {
 	var out strings.Builder
 	out.WriteByte('/')
@@ -83,10 +83,10 @@ func unescapeUnit(name string) string {
 	return out.String()
 }
 
-// wantedModules are those whose state is told even when there is no trace of them.
+// wantedModules are the modules that get a state, ModuleMissing if nothing is known of them.
 var wantedModules = []string{"overlay", "br_netfilter", "dummy", "openvswitch", "vxlan", "ip_set", "xt_set", "nf_conntrack", "ipip"}
 
-// modules reads names of loaded modules and files of available ones: "…/modules.builtin:/overlay.ko".
+// modules reads names of loaded modules, and files of available ones: "…/modules.builtin:/overlay.ko".
 func modules(a answer) map[string]ModuleState {
 	states := map[string]ModuleState{}
 	for _, name := range wantedModules {
@@ -112,8 +112,9 @@ func modules(a answer) map[string]ModuleState {
 	return states
 }
 
-// modulesOff reads lines of modprobe's configuration, and of the kernel's command line: "/etc/modprobe.d/cis.conf:1:install overlay /bin/false".
-// An install command that does something may load the module. Source: modprobe.d(5).
+// modulesOff reads lines of modprobe's configuration and of the kernel's command line, such as
+// "/etc/modprobe.d/cis.conf:1:install overlay /bin/false". An install command that does something may still load the
+// module. Source: modprobe.d(5).
 func modulesOff(lines []string) map[string]string {
 	var off map[string]string
 	add := func(name, where string) {
@@ -153,8 +154,8 @@ func sysctls(lines []string) map[string]string {
 	return values
 }
 
-// packages reads the holder of apt's locks and lines of dpkg-query: name, wish, state, error flag, version, architecture. A package of
-// another architecture than the host's has that in its name, as apt writes it.
+// packages reads the holder of apt's locks, and lines of dpkg-query: name, wish, state, error flag, version,
+// architecture. A package of a foreign architecture has it in its name, as apt writes it.
 func packages(a answer) (Apt, map[string]Package) {
 	var apt Apt
 	if pid, name, ok := strings.Cut(a.first("apt-lock"), " "); ok {
@@ -174,7 +175,7 @@ func packages(a answer) (Apt, map[string]Package) {
 		case flag != "ok" || !slices.Contains([]string{"installed", "config-files", "not-installed"}, state):
 			apt.Broken = append(apt.Broken, name)
 		case state == "installed" && len(f) >= 5:
-			installed[name] = Package{Version: f[4], Held: f[1] == "hold" || installed[name].Held} // an older script does not tell architectures
+			installed[name] = Package{Version: f[4], Held: f[1] == "hold" || installed[name].Held} // without architectures, from an older facts.sh
 		}
 	}
 	return apt, installed
@@ -194,7 +195,7 @@ func units(lines []string) map[string]Unit {
 	return all
 }
 
-// timeServices in the order in which one is named when several run.
+// timeServices are in the order in which one is preferred if several run.
 var timeServices = []string{"chrony", "systemd-timesyncd", "ntpsec", "ntp", "openntpd"}
 
 func timeSync(units map[string]Unit) string {
@@ -206,7 +207,7 @@ func timeSync(units map[string]Unit) string {
 	return ""
 }
 
-// firewall names the active firewall. The unit of ufw is active even when ufw is switched off in its own configuration.
+// firewall names the active firewall. ufw's unit is active even if ufw is switched off in its own configuration.
 func firewall(units map[string]Unit, ufw []string) string {
 	if units["firewalld.service"].Active == "active" {
 		return "firewalld"
@@ -217,12 +218,12 @@ func firewall(units map[string]Unit, ufw []string) string {
 	return ""
 }
 
-// foreignPaths says which distribution a path that facts.sh found belongs to.
+// foreignPaths maps parts of paths to the distributions that they belong to.
 var foreignPaths = []struct{ part, name string }{
 	{"k3s", "k3s"}, {"rke2", "rke2"}, {"k0s", "k0s"}, {"microk8s", "microk8s"}, {"minikube", "minikube"}, {"rke", "rke"}, {"origin", "openshift"},
 }
 
-// DistributionOf is the distribution that a path belongs to; empty: none that is known.
+// DistributionOf is the Kubernetes distribution that a path belongs to; empty if unknown.
 func DistributionOf(path string) string {
 	for _, f := range foreignPaths {
 		if strings.Contains(path, f.part) {
@@ -232,7 +233,7 @@ func DistributionOf(path string) string {
 	return ""
 }
 
-// foreignPath is what such a path can be: the advice that removes it repeats it.
+// foreignPath restricts these paths, because advice repeats them in commands.
 var foreignPath = regexp.MustCompile(`^/(usr|opt|snap|var|etc)(/[a-z0-9][a-z0-9-]*(\.sh)?)+$`)
 
 func foreign(a answer, h *Host) error {
@@ -241,15 +242,15 @@ func foreign(a answer, h *Host) error {
 		if name == "" || !foreignPath.MatchString(path) {
 			continue
 		}
-		h.ForeignPaths = append(h.ForeignPaths, path)
-		if !slices.Contains(h.Foreign, name) {
-			h.Foreign = append(h.Foreign, name)
+		h.DistributionPaths = append(h.DistributionPaths, path)
+		if !slices.Contains(h.OtherDistributions, name) {
+			h.OtherDistributions = append(h.OtherDistributions, name)
 		}
 	}
 	return nil
 }
 
-// files reads lines of sha256sum. Names with a backslash or a newline are escaped there; kgpu writes none.
+// files reads lines of sha256sum, which escapes names with a backslash or a newline. kgpu writes no such files.
 func files(lines []string) map[string]string {
 	sums := map[string]string{}
 	for _, line := range lines {
@@ -268,7 +269,7 @@ func criDockerdVersion(line string) string {
 	return ""
 }
 
-// dockerFields are the names that facts.sh and docker use, and those in Host.DockerInfo.
+// dockerFields maps the names that facts.sh and docker use to the keys of Host.DockerInfo.
 var dockerFields = map[string]string{
 	"ServerVersion": "version", "CgroupDriver": "cgroup-driver", "CgroupVersion": "cgroup-version", "Driver": "storage-driver", "nvidia": "nvidia",
 }
@@ -291,7 +292,7 @@ func configurations(a answer, h *Host) error {
 		if !a.has(key) {
 			continue
 		}
-		data, err := configuration(a.first(key))
+		data, err := decodeConfiguration(a.first(key))
 		if err != nil {
 			return bad(key, "…", err)
 		}
@@ -300,7 +301,7 @@ func configurations(a answer, h *Host) error {
 	return nil
 }
 
-// toolkitSettings reads lines of the toolkit's TOML, without its comments.
+// toolkitSettings reads lines of the container toolkit's TOML file and drops comments.
 func toolkitSettings(lines []string) map[string]string {
 	settings := map[string]string{}
 	for _, line := range lines {
@@ -312,18 +313,19 @@ func toolkitSettings(lines []string) map[string]string {
 	return settings
 }
 
-// CRIPlugins are the names of what makes up containerd's CRI plugin: that of files of version 1, and those of later ones.
+// CRIPlugins are the IDs of the plugins that make up containerd's CRI, in configuration files of version 1 and of later
+// ones.
 // Source: https://github.com/containerd/containerd/blob/main/docs/man/containerd-config.toml.5.md, disabled_plugins.
 var CRIPlugins = []string{"cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images"}
 
-// containerd reads `containerd config dump`, of version 2 (containerd 1.x), 3 (2.0 to 2.2) or 4. Of the CRI plugin's parts none works
-// without the others, by whichever name one is off.
+// containerd parses `containerd config dump` of version 2 (containerd 1.x), 3 (2.0 to 2.2) or 4. If any plugin of the
+// CRI is disabled, under any of its names, the CRI is.
 // Source: https://github.com/containerd/containerd/blob/main/docs/cri/config.md.
 func containerd(a answer, h *Host) error {
 	if a.first("containerd-dump") == "" {
 		return nil
 	}
-	dump, err := configuration(a.first("containerd-dump"))
+	dump, err := decodeConfiguration(a.first("containerd-dump"))
 	if err != nil {
 		return bad("containerd-dump", "…", err)
 	}
@@ -365,7 +367,7 @@ func containerd(a answer, h *Host) error {
 	return nil
 }
 
-// at walks down nested tables; nil where the way ends.
+// at returns the value at a path of keys in nested tables; nil if there is none.
 func at(table map[string]any, keys ...string) any {
 	var here any = table
 	for _, key := range keys {
@@ -378,14 +380,15 @@ func at(table map[string]any, keys ...string) any {
 	return here
 }
 
-// Bounds of the configuration files that a host sends: they are read, edited and written again.
+// These bound the configuration files that a host sends. kgpu reads and edits them and writes them back.
 const (
 	maxConfiguration = 1 << 20
 	maxDepth         = 100
 )
 
-// configuration decodes a file. What is neither TOML nor JSON is passed on: whoever wants it says what is wrong with it.
-func configuration(encoded string) ([]byte, error) {
+// decodeConfiguration decodes a file. Contents that are neither TOML nor JSON are returned as they are; their user reports
+// what is wrong.
+func decodeConfiguration(encoded string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return nil, err
@@ -396,15 +399,15 @@ func configuration(encoded string) ([]byte, error) {
 	var inJSON, inTOML map[string]any
 	_ = json.Unmarshal(data, &inJSON)
 	_ = toml.Unmarshal(data, &inTOML)
-	if deep(inJSON) || deep(inTOML) {
+	if tooDeep(inJSON) || tooDeep(inTOML) {
 		return nil, fmt.Errorf("the file has values within values, more than %d levels", maxDepth)
 	}
 	return data, nil
 }
 
-// deep tells whether there are more levels below v than anybody writes. It does not go down by recursion, which would be
-// the host's way to use up the stack.
-func deep(v any) bool {
+// tooDeep reports whether values in v are nested more than maxDepth levels. It is iterative so that a host cannot exhaust
+// the stack.
+func tooDeep(v any) bool {
 	level := []any{v}
 	for range maxDepth {
 		var below []any

@@ -183,8 +183,8 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// Old scripts did not tell the architecture.
-func TestPackagesOfArchitectures(t *testing.T) {
+// TestPackagesOfForeignArchitectures: older scripts do not print the architecture.
+func TestPackagesOfForeignArchitectures(t *testing.T) {
 	h := parse(t, "arch=amd64", "package=libnvidia-compute-550 install installed ok 550.163.01-1 amd64", "package=libnvidia-compute-550 hold installed ok 550.163.01-1 i386",
 		"package=curl install installed ok 8.5.0 all", "package=runc install installed ok 1.3")
 	if want := map[string]Package{
@@ -251,22 +251,22 @@ func TestReach(t *testing.T) {
 	}
 }
 
-func TestOffer(t *testing.T) {
-	offer, err := ParseOffer([]byte("kgpu-reach=1\noffers=1.36 yes 1.36.3 1.36.10\nend=1\n"))
+func TestParseAvailableVersions(t *testing.T) {
+	offer, err := ParseAvailableVersions([]byte("kgpu-reach=1\noffers=1.36 yes 1.36.3 1.36.10\nend=1\n"))
 	if want := []catalog.Version{{Major: 1, Minor: 36, Patch: 10}, {Major: 1, Minor: 36, Patch: 3}}; err != nil || !reflect.DeepEqual(offer.Versions, want) {
 		t.Errorf("%+v, %v", offer, err)
 	}
-	if offer, err = ParseOffer([]byte("kgpu-reach=1\noffers=1.36 no it is not signed\nend=1\n")); err != nil || len(offer.Versions) > 0 || offer.Why != "it is not signed" {
+	if offer, err = ParseAvailableVersions([]byte("kgpu-reach=1\noffers=1.36 no it is not signed\nend=1\n")); err != nil || len(offer.Versions) > 0 || offer.Why != "it is not signed" {
 		t.Errorf("%+v, %v", offer, err)
 	}
-	if offer, err = ParseOffer([]byte("kgpu-reach=1\nend=1\n")); err != nil || offer != nil {
+	if offer, err = ParseAvailableVersions([]byte("kgpu-reach=1\nend=1\n")); err != nil || offer != nil {
 		t.Errorf("%+v, %v", offer, err)
 	}
-	if offer, err = ParseOffer([]byte("kgpu-reach=1\noffers=1.36 no \x1b[2J" + strings.Repeat("x", 1<<20) + "\nend=1\n")); err != nil || len(offer.Why) > 1000 || strings.Contains(offer.Why, "\x1b") {
+	if offer, err = ParseAvailableVersions([]byte("kgpu-reach=1\noffers=1.36 no \x1b[2J" + strings.Repeat("x", 1<<20) + "\nend=1\n")); err != nil || len(offer.Why) > 1000 || strings.Contains(offer.Why, "\x1b") {
 		t.Errorf("%+v, %v", offer, err)
 	}
 	for _, wrong := range []string{"1.36 yes", "1.36 yes 1.35.3", "1.36 yes 1.36.3-1.1", "1.36", "1.36.3 yes 1.36.3", "1.36 maybe 1.36.3"} {
-		if offer, err := ParseOffer([]byte("kgpu-reach=1\noffers=" + wrong + "\nend=1\n")); err == nil {
+		if offer, err := ParseAvailableVersions([]byte("kgpu-reach=1\noffers=" + wrong + "\nend=1\n")); err == nil {
 			t.Errorf("%q was read as %+v", wrong, offer)
 		}
 	}
@@ -279,7 +279,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-func TestTheRest(t *testing.T) {
+func TestOtherKeys(t *testing.T) {
 	h := parse(t,
 		"run=20261120-130501-a1b2c3-2", "run-step=runtime/docker", "run-since-ms=1795181171626", "run-by=ada@laptop",
 		"foreign=/var/lib/rancher/k3s", "foreign=/usr/local/bin/k3s", "foreign=/var/lib/rancher/rke2",
@@ -290,8 +290,8 @@ func TestTheRest(t *testing.T) {
 	if want := (Run{ID: "20261120-130501-a1b2c3-2", Unit: "kgpu-20261120-130501-a1b2c3-2.service", Step: "runtime/docker", Since: time.UnixMilli(1795181171626), By: "ada@laptop"}); *h.Run != want {
 		t.Errorf("run: %+v", *h.Run)
 	}
-	if !reflect.DeepEqual(h.Foreign, []string{"k3s", "rke2"}) || h.CRIDockerd != "0.4.4" || !h.RebootPending {
-		t.Errorf("%v %q %v", h.Foreign, h.CRIDockerd, h.RebootPending)
+	if !reflect.DeepEqual(h.OtherDistributions, []string{"k3s", "rke2"}) || h.CRIDockerd != "0.4.4" || !h.RebootPending {
+		t.Errorf("%v %q %v", h.OtherDistributions, h.CRIDockerd, h.RebootPending)
 	}
 	if want := map[string]string{"accept-nvidia-visible-devices-envvar-when-unprivileged": "true", "accept-nvidia-visible-devices-as-volume-mounts": "false"}; !reflect.DeepEqual(h.Toolkit, want) {
 		t.Errorf("toolkit: %v", h.Toolkit)
@@ -304,14 +304,14 @@ func TestTheRest(t *testing.T) {
 	}
 }
 
-func TestAPIServerThatDoesNotAnswer(t *testing.T) {
+func TestAPIServerWithoutAnAnswer(t *testing.T) {
 	if h := parse(t, "control-plane=1", "control-plane-server=https://10.0.0.10:6443"); h.Cluster != nil || h.ControlPlane == nil || h.ControlPlane.Endpoint != "10.0.0.10:6443" {
 		t.Errorf("control plane: %+v, cluster: %+v", h.ControlPlane, h.Cluster)
 	}
 }
 
-// What apt would install of containerd, and why it is not Docker's.
-func TestContainerdOffered(t *testing.T) {
+// TestParseContainerd: the containerd that apt would install, and why it is not Docker's.
+func TestParseContainerd(t *testing.T) {
 	for line, want := range map[string]Containerd{
 		"containerd=2.3.7-1~debian.13~trixie\n":          {Version: "2.3.7-1~debian.13~trixie"},
 		"containerd=1.7.24~ds1-6+deb13u1 it has none\n":  {Version: "1.7.24~ds1-6+deb13u1", Why: "it has none"},
@@ -327,7 +327,8 @@ func TestContainerdOffered(t *testing.T) {
 	}
 }
 
-// A dump of containerd 2 has all parts of the CRI plugin when one of them is turned off, by any name.
+// TestContainerdTwoWithoutCRI: the dump of containerd 2 has all plugins of the CRI even if one of them is disabled,
+// under any name.
 func TestContainerdTwoWithoutCRI(t *testing.T) {
 	const dump = `version = 4
 disabled_plugins = [%s]

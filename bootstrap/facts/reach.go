@@ -10,35 +10,34 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// Endpoint is where a TCP connection may go to.
+// Endpoint is a TCP host and port.
 type Endpoint struct {
 	Host string // name or address
 	Port uint16
 }
 
-// String is how the script that tries endpoints reads and prints them.
+// String is the format that scripts/reach.sh reads and prints.
 func (e Endpoint) String() string { return fmt.Sprintf("%s %d", e.Host, e.Port) }
 
-// Reach is what became of an attempt to connect.
+// Reach is the result of an attempt to connect.
 type Reach string
 
-// What an attempt may show.
 const (
 	Open        Reach = "open"
-	Refused     Reach = "refused"    // the machine answers and nothing listens
+	Refused     Reach = "refused"    // the machine answers, and nothing listens
 	Silent      Reach = "silent"     // no answer in time: the machine is off, or something drops the packets
-	Unresolved  Reach = "unresolved" // the name has no address
+	Unresolved  Reach = "unresolved" // the name does not resolve
 	Unreachable Reach = "unreachable"
 )
 
-// ByProxy returns what became of an attempt to connect to the proxy by which the host's own apt would fetch from the endpoint; false:
-// there is none, or it is open.
+// ByProxy returns the result of connecting to the proxy that the host's apt uses for the endpoint; false if apt uses
+// none or the proxy is reachable.
 func (r Reach) ByProxy() (Reach, bool) {
 	state, ok := strings.CutPrefix(string(r), "proxy-")
 	return Reach(state), ok
 }
 
-// ParseReach reads what scripts/reach.sh printed.
+// ParseReach reads the output of scripts/reach.sh.
 func ParseReach(output []byte) (map[Endpoint]Reach, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {
@@ -59,31 +58,31 @@ func ParseReach(output []byte) (map[Endpoint]Reach, error) {
 	return states, nil
 }
 
-// Offer is what a host's repository has of a minor version of Kubernetes.
-type Offer struct {
-	Minor    string            // 1.36
-	Versions []catalog.Version // newest first, of which there is all that a node needs; none: Why says why
+// AvailableVersions is what a host's package repository has of a Kubernetes minor.
+type AvailableVersions struct {
+	Minor    string            // such as 1.36
+	Versions []catalog.Version // complete ones, with all packages that a node needs, newest first; if empty, Why says why
 	Why      string
 }
 
-const longestWhy = 300 // bytes of what apt said
+const maxWhy = 300 // bytes of apt's message that are kept
 
-// ParseOffer reads what scripts/reach.sh printed of the repository; nil: the host was not asked, or told nothing.
-func ParseOffer(output []byte) (*Offer, error) {
+// ParseAvailableVersions reads what scripts/reach.sh printed of the repository; nil if the host was not asked or did not answer.
+func ParseAvailableVersions(output []byte) (*AvailableVersions, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {
 		return nil, err
 	}
-	var offer *Offer
+	var offer *AvailableVersions
 	for _, line := range a["offers"] {
 		minor, rest, _ := strings.Cut(line, " ")
 		word, rest, _ := strings.Cut(rest, " ")
-		offer = &Offer{Minor: minor}
+		offer = &AvailableVersions{Minor: minor}
 		switch {
 		case !catalog.IsMinor(minor):
 			return nil, bad("offers", line, fmt.Errorf("want a minor version"))
 		case word == "no":
-			offer.Why = printable.Short(rest, longestWhy)
+			offer.Why = printable.Short(rest, maxWhy)
 			continue
 		case word != "yes" || rest == "":
 			return nil, bad("offers", line, fmt.Errorf("want yes and versions, or no"))
@@ -103,13 +102,13 @@ func ParseOffer(output []byte) (*Offer, error) {
 	return offer, nil
 }
 
-// Containerd is the one that apt would install on a host that has none.
+// Containerd is the containerd package that apt would install on a host that has none.
 type Containerd struct {
-	Version string // of the package; empty: nobody knows
-	Why     string // Docker's repository has none, so that it is the distribution's
+	Version string // of the package; empty if unknown
+	Why     string // set if Docker's repository has none, so that the distribution's is taken
 }
 
-// ParseContainerd reads what scripts/reach.sh printed of containerd; zero: the host was not asked.
+// ParseContainerd reads what scripts/reach.sh printed of containerd; zero if the host was not asked.
 func ParseContainerd(output []byte) (Containerd, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {
@@ -119,17 +118,17 @@ func ParseContainerd(output []byte) (Containerd, error) {
 	if strings.Trim(version, "+-.:~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
 		return Containerd{}, bad("containerd", version, fmt.Errorf("want a package's version"))
 	}
-	return Containerd{strings.TrimPrefix(version, "-"), printable.Short(why, longestWhy)}, nil
+	return Containerd{strings.TrimPrefix(version, "-"), printable.Short(why, maxWhy)}, nil
 }
 
-// Way is what apt said of a way to install a driver whose modules the distribution builds.
+// Way is apt's answer to one way of installing a driver with prebuilt modules, see machine.WayBuilt.
 type Way struct {
-	Name   string // as plan calls it
-	Kernel string // the one that its modules are for; empty: it is no way
-	Why    string // why it is none
+	Name   string // machine.WayBuilt, WayNewer, WayDKMS or WayHeaders
+	Kernel string // the kernel that its modules are for; empty if apt cannot go this way
+	Why    string // why it cannot
 }
 
-// ParseWays reads what scripts/reach.sh printed of ways, in their order.
+// ParseWays reads the ways that scripts/reach.sh printed, in their order.
 func ParseWays(output []byte) ([]Way, error) {
 	a, err := split(output, "kgpu-reach=1")
 	if err != nil {

@@ -9,72 +9,72 @@ import (
 	"time"
 )
 
-// Status is what scripts/status.sh found: what changes by itself while a cluster works.
+// Status is what scripts/status.sh found: the state of a cluster that changes on its own.
 type Status struct {
 	Certificates []Certificate
-	API          *API // nil: no control plane here
+	API          *API // nil if this host has no control plane
 	PodNetwork
 }
 
-// PodNetwork is what a host reached by the pod network.
+// PodNetwork is what a host reached over the pod network.
 type PodNetwork struct {
-	PodSubnet netip.Prefix // of the host's pods; zero: unknown
-	Peer, DNS Tried        // another host, by the pod network, and the cluster's DNS
+	PodSubnet netip.Prefix // of the host's pods; zero if unknown
+	Peer, DNS Probe        // another host's address in the pod network, and the cluster's DNS
 }
 
-// ParsePodNetwork reads what scripts/lib/pod-network.sh printed.
+// ParsePodNetwork reads the output of scripts/lib/pod-network.sh.
 func ParsePodNetwork(a map[string][]string) PodNetwork {
-	w := PodNetwork{Peer: tried(answer(a).first("pod-peer")), DNS: tried(answer(a).first("dns"))}
-	w.PodSubnet, _ = netip.ParsePrefix(answer(a).first("pod-subnet")) // zero where it is none
+	w := PodNetwork{Peer: probe(answer(a).first("pod-peer")), DNS: probe(answer(a).first("dns"))}
+	w.PodSubnet, _ = netip.ParsePrefix(answer(a).first("pod-subnet")) // zero if invalid
 	return w
 }
 
-// Tried is an address that a host tried to reach; zero: it tried none.
-type Tried struct {
+// Probe is an address that a host tried to reach; zero if it tried none.
+type Probe struct {
 	Address netip.Addr
-	Silent  bool // nothing came back
+	Silent  bool // no answer came
 }
 
-func tried(line string) Tried {
+func probe(line string) Probe {
 	address, found, _ := strings.Cut(line, " ")
 	at, err := netip.ParseAddr(address)
 	if err != nil {
-		return Tried{}
+		return Probe{}
 	}
-	return Tried{at, found == "silent"}
+	return Probe{at, found == "silent"}
 }
 
-// Certificate is one of Kubernetes on a host.
+// Certificate is a certificate of Kubernetes on a host.
 type Certificate struct {
-	Path string    // of the file that it is in
-	Ends time.Time // zero: it cannot be read
+	Path string    // file that has it
+	Ends time.Time // zero if it cannot be read
 }
 
-// API is what the API server of a host says of the cluster.
+// API is the cluster's state as a host's API server gave it.
 type API struct {
 	Answers bool
-	Version string // v1.36.3; empty: it did not say
-	Error   string // kubectl's last words, where it does not answer
+	Version string // such as v1.36.3; empty if unknown
+	Error   string // kubectl's last line, if the API server does not answer
 	Nodes   []Node
-	Pods    []Pod // those that hold cards, and those that make the network
+	Pods    []Pod // those with GPUs, and those of the pod network
 	Waiting []WaitingPod
 
-	WithoutNode int // pods that wait for a node with cards, where those are more than Pods has; zero: it has all
+	UnscheduledGPUPods int // number of pods that wait for a node with GPUs, if Pods has only some of them; else zero
 }
 
-// Pod is a pod that was given to a node, or waits for one.
+// Pod is a pod, scheduled or not.
 type Pod struct {
 	Namespace, Name string
-	Node            string // empty: none yet
+	Node            string // empty if not scheduled
 	Phase           string // Pending, Running, Succeeded, Failed, Unknown
 	Ready           bool
-	Waiting         string         // why a container of it does not run: CrashLoopBackOff; empty: none waits
-	Cards           map[string]int // that it asks for, by resource; nil: none
-	Scheduler       string         // why no node takes it; empty: one does, or the scheduler has not said
+	Waiting         string         // why a container of it waits, such as CrashLoopBackOff; empty if none does
+	Requests        map[string]int // the GPUs it requests, by resource; nil if none
+	Scheduler       string         // why it cannot be scheduled; empty if it can, or if the scheduler has not said
 }
 
-// ParseStatus reads what scripts/status.sh printed. What it does not know is skipped, and so is what it cannot read of one
-// object, as other versions of Kubernetes may say more, or less.
+// ParseStatus reads the output of scripts/status.sh. It skips unknown keys and unreadable fields, as versions of
+// Kubernetes differ.
 func ParseStatus(output []byte) (*Status, error) {
 	a, err := split(output, "kgpu-status=1")
 	if err != nil {
@@ -83,11 +83,11 @@ func ParseStatus(output []byte) (*Status, error) {
 	s := &Status{PodNetwork: ParsePodNetwork(a)}
 	for _, line := range a["certificate"] {
 		path, der, _ := strings.Cut(line, " ")
-		s.Certificates = append(s.Certificates, Certificate{path, ends(base64.StdEncoding.DecodeString(der))})
+		s.Certificates = append(s.Certificates, Certificate{path, expiry(base64.StdEncoding.DecodeString(der))})
 	}
 	for _, line := range a["certificate-within"] {
 		path, encoded, _ := strings.Cut(line, " ")
-		s.Certificates = append(s.Certificates, Certificate{path, ends(firstCertificate(encoded))})
+		s.Certificates = append(s.Certificates, Certificate{path, expiry(firstCertificate(encoded))})
 	}
 	if a.has("control-plane") {
 		s.API = &API{Answers: a.has("api"), Version: a.first("api-version"), Error: a.first("api-error")}
@@ -103,8 +103,8 @@ func ParseStatus(output []byte) (*Status, error) {
 	return s, nil
 }
 
-// ends is when a certificate does; zero where there is none.
-func ends(der []byte, err error) time.Time {
+// expiry is when a certificate expires; zero if it cannot be read.
+func expiry(der []byte, err error) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
@@ -115,7 +115,7 @@ func ends(der []byte, err error) time.Time {
 	return cert.NotAfter
 }
 
-// object reads a line of status.sh's template for kubectl.
+// object parses a line of status.sh's template for kubectl.
 func (api *API) object(f []string) error {
 	switch f[0] {
 	case "node":
@@ -140,20 +140,20 @@ func (api *API) object(f []string) error {
 	f = fields
 	switch f[0] {
 	case "waiting":
-		api.WithoutNode, _ = Quantity(f[1]) // zero where it is none
+		api.UnscheduledGPUPods, _ = Quantity(f[1]) // zero if invalid
 	case "pod":
 		if f[1] == "" || f[2] == "" {
 			return errors.New("no name")
 		}
 		api.Pods = append(api.Pods, Pod{
-			Namespace: f[1], Name: f[2], Node: f[3], Phase: f[4], Ready: f[5] == "True", Cards: needed(amounts(f[6]), most(f[7])), Waiting: firstWord(f[8]), Scheduler: f[9],
+			Namespace: f[1], Name: f[2], Node: f[3], Phase: f[4], Ready: f[5] == "True", Requests: podRequest(amounts(f[6]), largest(f[7])), Waiting: firstWord(f[8]), Scheduler: f[9],
 		})
 	}
 	return nil
 }
 
-// needed is what a pod takes: its containers run together, and those that prepare it before them, one after the other.
-func needed(together, before map[string]int) map[string]int {
+// podRequest is the request of a pod: its containers run together, after its init containers have run one by one.
+func podRequest(together, before map[string]int) map[string]int {
 	for what, n := range before {
 		put(&together, what, max(together[what], n))
 	}

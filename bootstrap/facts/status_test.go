@@ -12,7 +12,7 @@ func statusOf(lines ...string) []byte {
 	return []byte("kgpu-status=1\n" + strings.Join(append(lines, "end=1", ""), "\n"))
 }
 
-// What js of Go's old and new templates escaped is what it was.
+// TestUnescaped: the escapes of js, of Go's older and newer templates, are reversed.
 func TestUnescaped(t *testing.T) {
 	for escaped, want := range map[string]string{
 		"plain": "plain", `a\u003Db\u0009c`: "a=b\tc", `a\x3Db`: "a=b", `it\'s \"x\" \\n`: `it's "x" \n`, `\`: `\`, `\q"`: `\q"`, `ü\u00fc`: "üü",
@@ -23,8 +23,8 @@ func TestUnescaped(t *testing.T) {
 	}
 }
 
-// A pod takes what its containers take together, or the greediest of those that prepare it.
-func TestCardsOfAPod(t *testing.T) {
+// TestRequestsOfAPod: a pod requests the sum of its containers, or the largest of its init containers.
+func TestRequestsOfAPod(t *testing.T) {
 	for _, c := range []struct{ together, before, want string }{
 		{"g=1 g=2 ", "", "map[g:3]"}, {"g=1 ", "g=2 g=4 ", "map[g:4]"}, {"", "g=1 ", "map[g:1]"}, {"g=2k ", "", "map[g:2000]"},
 		{"", "", "map[]"}, {"g=-1 h=x i=99999999999999999999 j=2000000 ", "", "map[]"},
@@ -33,13 +33,13 @@ func TestCardsOfAPod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(s.API.Pods[0].Cards); got != c.want {
+		if got := fmt.Sprint(s.API.Pods[0].Requests); got != c.want {
 			t.Errorf("%q and %q: %s, want %s", c.together, c.before, got, c.want)
 		}
 	}
 }
 
-func TestStatusThatIsNone(t *testing.T) {
+func TestInvalidStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer    []byte
 		truncated bool
@@ -57,8 +57,8 @@ func TestStatusThatIsNone(t *testing.T) {
 	}
 }
 
-// What there is of a short line is taken, and what is no time is none.
-func TestStatusOfANodeThatSaysLittle(t *testing.T) {
+// TestShortStatusLines: the fields of a short line are used, and an invalid time is zero.
+func TestShortStatusLines(t *testing.T) {
 	s, err := ParseStatus(statusOf("control-plane=1", "api=1", "cluster=node\tw1\t\tTrue"+strings.Repeat("\t", 12)+"yesterday", "cluster=node\tw2\t\tFalse"+strings.Repeat("\t", 12)+"2026-11-21T11:40:00Z", "cluster=lease\tx", "certificate=/a.crt", "certificate=/b.crt !"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A pod that may only be starting is no failure; one that time alone does not bring is.
-func TestStuck(t *testing.T) {
+// TestStuckPods: a pod that may only be starting is not stuck; one that waiting will not help is.
+func TestStuckPods(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) string { return now.Add(-d).Format(time.RFC3339) }
 	for name, c := range map[string]struct{ line, want string }{

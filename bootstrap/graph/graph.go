@@ -1,5 +1,5 @@
-// Package graph is what a plan consists of: steps on hosts, what each needs, which of them are chosen, and how many nodes are
-// out of service at the same time. It does not know what the steps are for.
+// Package graph is the structure of a plan: steps on hosts, their dependencies, their selection by the command line,
+// and the limit for unavailable nodes. It does not know what the steps do.
 package graph
 
 import (
@@ -16,90 +16,89 @@ type Ref struct {
 	ID   string // step ID
 }
 
-// String is host/step ID, for messages.
+// String is the host and the step's ID, for messages.
 func (r Ref) String() string { return r.Host + " " + r.ID }
 
-// Class says what a failure of a step means for a retry.
+// Class says whether a failed step is retried.
 type Class string
 
-// The retry classes.
 const (
 	Permanent Class = ""          // a failure ends the step
-	Transient Class = "transient" // exit status 75 (EX_TEMPFAIL) is tried again with backoff
+	Transient Class = "transient" // exit status 75 (EX_TEMPFAIL) is retried with backoff
 )
 
 // Stage is a part of a plan. No step needs one of a later stage.
 type Stage int
 
-// The stages, in their order.
+// These are the stages, in their order.
 const (
-	First Stage = iota // what the cluster needs to serve
-	Proof              // the proof of the cards, and what would take one from it
-	Last               // what the cluster serves without
+	BeforeProof Stage = iota // what the cluster needs to serve
+	Proof                    // the proof of the GPUs, and what would take one from it
+	AfterProof               // what the cluster can serve without
 )
 
-// File is a file a step puts on the host.
+// File is a file that a step writes to the host.
 type File struct {
 	Mode    fs.FileMode
 	Content []byte
 }
 
-// Input is what a step's script reads: small named values and files to put in place. It travels as files, never as shell text.
+// Input is what a step's script reads. It is sent as files, never as shell text.
 type Input struct {
-	Values map[string]string // $(value NAME) in the script; several lines are allowed
-	Files  map[string]File   // absolute path → file, placed by install_files
+	Values map[string]string // named values, read by $(value NAME); they may have several lines
+	Files  map[string]File   // absolute path → file, written by install_files
 }
 
-// Outputs are what finished steps printed for others: step → name → content.
+// Outputs are what finished steps returned for other steps: step → name → content.
 type Outputs map[Ref]map[string][]byte
 
 // Step is one thing to do on one host.
 type Step struct {
 	Ref
-	Title    string // what it does, as a person would say it: "install containerd"
-	Reason   string // why it has to be done here, now
-	Needs    []Ref  // steps that must have ended well before; a step that is not in the graph counts as done
-	Script   string // name of the script in scripts/steps, without .sh
-	Input    Input
-	Late     func(Outputs) (Input, error) // replaces Input where it depends on the outputs of Needs; secret
-	Retry    Class
-	Timeout  time.Duration // of the script; zero is not allowed
-	Stage    Stage
-	Serial   string  // steps with the same word never run at the same time anywhere; empty: no limit
-	Download int     // megabytes, where that is known before
-	ByHand   []*Step // do the same where people run the steps, and carry no outputs; nil: the step itself
-	Drains   string  // the node whose pods it moves away or deletes; empty: none
-	Disrupts string  // what becomes of the containers that run on the host; empty: nothing
+	Title     string // a short phrase for people: "install containerd"
+	Reason    string // why it has to be done on this host
+	Needs     []Ref  // steps that must succeed before; one that is not in the graph counts as done
+	Script    string // name of the script in scripts/steps, without .sh
+	Input     Input
+	LateInput func(Outputs) (Input, error) // replaces Input if it depends on the outputs of Needs; its result is secret
+	Retry     Class
+	Timeout   time.Duration // of the script; must not be zero
+	Stage     Stage
+	Mutex     string  // steps with the same value never run at the same time, on any host; empty for no limit
+	Download  int     // MB, if known beforehand
+	ByHand    []*Step // steps, without outputs, that people run in its place by hand; nil for the step itself
+	Drains    string  // the node whose pods it evicts or deletes; empty if none
+	Disrupts  string  // what happens to running containers of the host; empty if nothing does
 }
 
-// Skipped is a step that has nothing to do on a host, and why.
+// Skipped is a step that is not done on a host.
 type Skipped struct {
 	Ref
-	Reason   string
-	Unwanted bool // there may be something to do: the command line leaves it out
+	Reason     string
+	Unselected bool // the command line excludes it, though there may be something to do
 }
 
-// Graph is what has to be done. Steps are in an order in which every step comes after what it needs.
+// Graph is what has to be done. Each step comes after those it needs.
 type Graph struct {
-	Steps    []*Step
-	Skipped  []Skipped
-	Warnings []string
-	Windows  []Window
+	Steps        []*Step
+	Skipped      []Skipped
+	Warnings     []string
+	DrainWindows []DrainWindow
 
-	Kubernetes string // which version a new cluster gets, and why that one; empty: nobody chose
+	Kubernetes string // version of a new cluster, and why it was chosen; empty if there was no choice
 }
 
-// Has reports whether a step with this ID is to be done on any host.
+// Has reports whether there is a step with this ID on any host.
 func (g *Graph) Has(id string) bool {
 	return slices.ContainsFunc(g.Steps, func(s *Step) bool { return s.ID == id })
 }
 
-// Empty reports whether there is nothing to do.
+// Empty reports whether there are no steps.
 func (g *Graph) Empty() bool { return len(g.Steps) == 0 }
 
-// At is what has to be done in these stages.
-func (g *Graph) At(stages ...Stage) *Graph {
-	out := &Graph{Windows: g.Windows}
+// InStages returns the graph of the steps in these stages.
+func (g *Graph) InStages(stages ...Stage) *Graph {
+	out := &Graph{DrainWindows: g.DrainWindows}
 	for _, s := range g.Steps {
 		if slices.Contains(stages, s.Stage) {
 			out.Steps = append(out.Steps, s)
@@ -108,8 +107,8 @@ func (g *Graph) At(stages ...Stage) *Graph {
 	return out
 }
 
-// Drained lists the nodes that the plan drains, or deletes with their pods, in its order, and why.
-func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
+// DrainedNodes lists the nodes whose pods the plan evicts or deletes, in its order, and the reason for each.
+func (g *Graph) DrainedNodes() (nodes []string, reasons map[string]string) {
 	reasons = map[string]string{}
 	for _, s := range g.Steps {
 		if s.Drains != "" {
@@ -119,9 +118,9 @@ func (g *Graph) Drained() (nodes []string, reasons map[string]string) {
 	return nodes, reasons
 }
 
-// Agreed lets the steps that drain these nodes end whatever holds cards there. Where nobody agreed, they refuse if such pods
-// have come since the plan was shown.
-func (g *Graph) Agreed(nodes []string) {
+// AllowGPUEviction allows the steps that drain these nodes to end pods that hold GPUs. Without it they fail if such pods were
+// started after the plan was shown.
+func (g *Graph) AllowGPUEviction(nodes []string) {
 	for _, s := range g.Steps {
 		if s.Drains != "" && slices.Contains(nodes, s.Drains) {
 			s.Input.Values["agreed"] = "yes"
@@ -129,8 +128,8 @@ func (g *Graph) Agreed(nodes []string) {
 	}
 }
 
-// Told are the warnings for people: what is the same on several hosts once, with their names.
-func (g *Graph) Told() []string {
+// MergedWarnings returns the warnings for people. What is the same for several hosts is told once, with their names.
+func (g *Graph) MergedWarnings() []string {
 	hosts := map[string]bool{}
 	for _, s := range g.Steps {
 		hosts[s.Host] = true
@@ -139,7 +138,7 @@ func (g *Graph) Told() []string {
 		hosts[s.Host] = true
 	}
 	var out []string
-	first := map[string]int{} // where it stands in out
+	first := map[string]int{} // index in out
 	names := map[string]string{}
 	for _, w := range g.Warnings {
 		host, what, ok := strings.Cut(w, ": ")
@@ -158,7 +157,7 @@ func (g *Graph) Told() []string {
 	return out
 }
 
-// Validate checks that references resolve backwards, refs are unique and timeouts are set.
+// Validate checks that steps are unique, have a script and a timeout, and come after those they need.
 func (g *Graph) Validate() error {
 	all := make(map[Ref]*Step, len(g.Steps))
 	for _, s := range g.Steps {

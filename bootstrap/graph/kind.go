@@ -11,24 +11,24 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Kind is what steps have in common that do the same on different hosts, or for different nodes. Its ID is an API: people choose
-// steps by it, and records of runs name it.
+// Kind is what steps that do the same on different hosts, or for different nodes, have in common. Its ID is an API:
+// people select steps by it, and records of runs have it.
 type Kind struct {
-	ID       string // of its steps
-	Former   string // the ID that they had in former versions of kgpu, and have in records of those; empty: this one
-	PerNode  bool   // a node's name follows in the ID of each step: node/drain/w1
-	Title    string // of steps that have no title of their own
-	Script   string // as the title
+	ID       string
+	Former   string // the ID in former versions of kgpu, and in their records; empty if it was the same
+	PerNode  bool   // the IDs of its steps end with a node's name: node/drain/w1
+	Title    string // default of its steps
+	Script   string // default of its steps
 	Retry    Class
-	Timeout  time.Duration // as the title
-	Disrupts bool          // pods of a node end, or may fail, by it: the node is drained before
-	Resumes  string        // what carries on with an interrupted run that has such a step; empty: `kgpu up`
+	Timeout  time.Duration // default of its steps
+	Disrupts bool          // it ends or disturbs pods of the host's node, which is drained before
+	Resumes  string        // the command that resumes an interrupted run with such a step; empty for `kgpu up`
 }
 
-// Kinds are all that there are.
+// Kinds are the kinds of all steps.
 type Kinds []Kind
 
-// Of is the kind of the step with this ID, which may be a former one; nil: there is none.
+// Of returns the kind of the step with this ID, which may be a former one; nil if there is none.
 func (k Kinds) Of(id string) *Kind {
 	i := slices.IndexFunc(k, func(kind Kind) bool {
 		return kind.ID == id || kind.Former == id && id != "" || kind.PerNode && kind.ID == path.Dir(id)
@@ -39,7 +39,7 @@ func (k Kinds) Of(id string) *Kind {
 	return &k[i]
 }
 
-// Complete gives a step what its kind says. A step of no kind stays as it is, and Validate refuses it.
+// Complete sets what a step takes from its kind. A step without a kind stays as it is, and Validate refuses it.
 func (k Kinds) Complete(s *Step) {
 	kind := k.Of(s.ID)
 	if kind == nil {
@@ -52,7 +52,7 @@ func (k Kinds) Complete(s *Step) {
 	}
 }
 
-// IDs lists the IDs of the kinds, sorted.
+// IDs returns the sorted IDs of the kinds.
 func (k Kinds) IDs() []string {
 	var ids []string
 	for _, kind := range k {
@@ -61,20 +61,20 @@ func (k Kinds) IDs() []string {
 	return slices.Sorted(slices.Values(ids))
 }
 
-// Check refuses a pattern that no step of any kind matches, before there is a plan.
-func (k Kinds) Check(patterns []string) error {
+// CheckPatterns returns a usage error for a pattern that matches no kind, before there is a plan.
+func (k Kinds) CheckPatterns(patterns []string) error {
 	ids := k.IDs()
 	for _, pattern := range patterns {
 		if !slices.ContainsFunc(ids, func(id string) bool {
-			return Matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // the step of one node: node/drain/w1
+			return Matches([]string{pattern}, id) || strings.HasPrefix(pattern, id+"/") // a step for one node: node/drain/w1
 		}) {
-			return cmp.Or(k.renamed(pattern), unknown(pattern, ids))
+			return cmp.Or(k.renamed(pattern), noSuchStep(pattern, ids))
 		}
 	}
 	return nil
 }
 
-// renamed is the error of a pattern that steps match whose IDs are others now; nil: none does.
+// renamed is the error for a pattern that matches only former IDs of steps; nil if there is no such step.
 func (k Kinds) renamed(pattern string) error {
 	var now []string
 	for _, kind := range k {

@@ -14,12 +14,12 @@ var kinds = Kinds{
 	{ID: "os/swap"}, {ID: "os/time"}, {ID: "addon/one", Former: "one/deploy"}, {ID: "addon/two", Former: "one/remove"},
 }
 
-func TestCheck(t *testing.T) {
+func TestPatternsWithoutAStep(t *testing.T) {
 	for pattern, known := range map[string]bool{
 		"kube/packages": true, "os/*": true, "node/drain/w1": true, "node/drain": true, "*/*": true,
 		"os": true, "kube/package": false, "drain": false, "[": false, "": false,
 	} {
-		err := kinds.Check([]string{"os/time", pattern})
+		err := kinds.CheckPatterns([]string{"os/time", pattern})
 		var usage *reason.UsageError
 		if known != (err == nil) || !known && (!errors.As(err, &usage) || !strings.HasPrefix(usage.Message, `no step "`+pattern+`".`)) {
 			t.Errorf("%q: %v", pattern, err)
@@ -27,12 +27,13 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Who names a step by its right name in another family, as former versions of kgpu had some, is told its ID.
-func TestHint(t *testing.T) {
+// TestHintForTheWrongFamily: a step's name in another family, as older versions of kgpu had some, gets the right ID as
+// a hint.
+func TestHintForTheWrongFamily(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"driver/drain": "node/drain", "driver/drain/w1": "node/drain", "os/tine": "os/time", "swap/time": "os/time", "kub/packages": "kube/packages",
 	} {
-		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean "`+want+`"?` {
+		if err := kinds.CheckPatterns([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean "`+want+`"?` {
 			t.Errorf("%v", err)
 		}
 	}
@@ -41,7 +42,7 @@ func TestHint(t *testing.T) {
 // A step that had another ID in former versions of kgpu is still known by it, and who names it so is told the new one.
 func TestFormer(t *testing.T) {
 	for pattern, want := range map[string]string{"one/deploy": `"addon/one"`, "one/*": `"addon/one" or "addon/two"`, "one": `"addon/one" or "addon/two"`} {
-		if err := kinds.Check([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean `+want+`?` {
+		if err := kinds.CheckPatterns([]string{pattern}); err == nil || err.Error() != `no step "`+pattern+`". Did you mean `+want+`?` {
 			t.Errorf("%v", err)
 		}
 	}
@@ -53,8 +54,9 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// A step has what its kind says, unless it says so itself; one of no kind is refused.
-func TestComplete(t *testing.T) {
+// TestStepsTakeFromTheirKind: a step takes from its kind what it does not set itself, and one without a kind is
+// refused.
+func TestStepsTakeFromTheirKind(t *testing.T) {
 	s := &Step{Ref: Ref{"cp1", "node/drain/w1"}, Title: "drain node w1", ByHand: []*Step{{Ref: Ref{"cp1", "node/drain/w1"}, Script: "other"}}}
 	kinds.Complete(s)
 	if s.Title != "drain node w1" || s.Script != "node-drain" || s.Retry != Transient || s.Timeout != time.Minute {

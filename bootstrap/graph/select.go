@@ -10,13 +10,12 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Select keeps the steps whose IDs match one of only (empty: all) and none of skip. IDs may be patterns: "os/*"; they
-// match what is below, too: "node/*" is node/drain/w1 as well.
-// A step that is left out counts as done for those that need it. The drain of a node comes with the steps that it is for, and
-// goes without them; the node has pods again afterwards.
+// Select keeps the steps whose IDs match a pattern of only (all if it is empty) and no pattern of skip. Patterns also
+// match IDs below: "node/*" matches node/drain/w1. An excluded step counts as done. The drain of a node is kept if a
+// step that it is for is kept, and excluded otherwise; the node is uncordoned afterwards.
 func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, pattern := range slices.Concat(only, skip) {
-		if err := g.known(pattern); err != nil {
+		if err := g.checkPattern(pattern); err != nil {
 			return nil, err
 		}
 	}
@@ -27,14 +26,14 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	for _, s := range g.Steps {
 		keep[s.Ref] = Selected(only, skip, s.ID)
 	}
-	for _, w := range g.Windows {
+	for _, w := range g.DrainWindows {
 		w.choose(keep, only, skip)
 	}
 	out := *g
 	out.Steps, out.Skipped = nil, slices.Clip(g.Skipped)
 	for _, s := range g.Steps {
 		if !keep[s.Ref] {
-			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unwanted: true})
+			out.Skipped = append(out.Skipped, Skipped{Ref: s.Ref, Reason: "not selected", Unselected: true})
 			continue
 		}
 		out.Steps = append(out.Steps, s)
@@ -42,9 +41,9 @@ func (g *Graph) Select(only, skip []string) (*Graph, error) {
 	return &out, nil
 }
 
-// choose keeps the steps of a window that are named, and those without which what is kept would disrupt pods, or leave the node
-// without any.
-func (w Window) choose(keep map[Ref]bool, only, skip []string) {
+// choose keeps the selected steps of a window, and those without which the kept steps would disrupt pods or leave the
+// node cordoned.
+func (w DrainWindow) choose(keep map[Ref]bool, only, skip []string) {
 	disrupted := slices.ContainsFunc(w.For, func(step Ref) bool { return keep[step] })
 	drain := disrupted && w.Drain != (Ref{}) && !Matches(skip, w.Drain.ID)
 	back := drain || w.Drained && (disrupted || len(w.For) == 0)
@@ -53,12 +52,12 @@ func (w Window) choose(keep map[Ref]bool, only, skip []string) {
 	keep[w.Uncordon] = named && keep[w.Uncordon] || back && !Matches(skip, w.Uncordon.ID)
 }
 
-// Selected reports whether a step with this ID is among those that Select keeps, as far as its ID says.
+// Selected reports whether Select keeps a step with this ID, not regarding windows.
 func Selected(only, skip []string, id string) bool {
 	return (len(only) == 0 || Matches(only, id)) && !Matches(skip, id)
 }
 
-// Matches reports whether a step with this ID is what one of the patterns says, or below it.
+// Matches reports whether one of the patterns matches the ID, or an ID above it.
 func Matches(patterns []string, id string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		for below := id; below != "."; below = path.Dir(below) {
@@ -70,8 +69,8 @@ func Matches(patterns []string, id string) bool {
 	})
 }
 
-// known refuses a pattern that no step of any host matches: a typing error would silently do nothing otherwise.
-func (g *Graph) known(pattern string) error {
+// checkPattern returns a usage error for a pattern that matches no step: a mistyped one would silently do nothing.
+func (g *Graph) checkPattern(pattern string) error {
 	var ids []string
 	for _, s := range g.Steps {
 		ids = append(ids, s.ID)
@@ -84,11 +83,11 @@ func (g *Graph) known(pattern string) error {
 	if slices.ContainsFunc(ids, func(id string) bool { return Matches([]string{pattern}, id) }) {
 		return nil
 	}
-	return unknown(pattern, ids)
+	return noSuchStep(pattern, ids)
 }
 
-// unknown is the error of a pattern that no step matches. Who has the name right and the family wrong is told the family.
-func unknown(pattern string, ids []string) error {
+// noSuchStep is the error for a pattern that matches no step. If only its family is wrong, it suggests the right one.
+func noSuchStep(pattern string, ids []string) error {
 	_, name, _ := strings.Cut(pattern, "/")
 	same := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		_, other, _ := strings.Cut(id, "/")

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The drain of a node comes with the steps that it is for, and goes without them; the node has pods again afterwards.
-func TestSelectDrains(t *testing.T) {
+// TestSelectKeepsTheDrainOfItsSteps: a drain is kept with the steps that it is for, and excluded without them; the node
+// is uncordoned afterwards.
+func TestSelectKeepsTheDrainOfItsSteps(t *testing.T) {
 	steps := func(ids ...string) *Graph {
 		g := &Graph{}
 		for _, id := range ids {
@@ -15,11 +16,11 @@ func TestSelectDrains(t *testing.T) {
 		return g
 	}
 	drained := steps("os/time", "node/drain/w1", "driver/install", "gpu/ready", "node/uncordon/w1")
-	drained.Windows = []Window{{Drain: Ref{ID: "node/drain/w1"}, Uncordon: Ref{ID: "node/uncordon/w1"}, For: []Ref{{ID: "driver/install"}}}}
+	drained.DrainWindows = []DrainWindow{{Drain: Ref{ID: "node/drain/w1"}, Uncordon: Ref{ID: "node/uncordon/w1"}, For: []Ref{{ID: "driver/install"}}}}
 	before := steps("os/time", "driver/install", "node/uncordon/w1") // by a run that was interrupted
-	before.Windows = []Window{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true, For: []Ref{{ID: "driver/install"}}}}
+	before.DrainWindows = []DrainWindow{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true, For: []Ref{{ID: "driver/install"}}}}
 	over := steps("os/time", "node/uncordon/w1") // and had nothing else left to do
-	over.Windows = []Window{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true}}
+	over.DrainWindows = []DrainWindow{{Uncordon: Ref{ID: "node/uncordon/w1"}, Drained: true}}
 	for _, c := range []struct {
 		graph      *Graph
 		only, skip string

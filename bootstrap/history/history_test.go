@@ -316,7 +316,7 @@ func TestUnendingEvents(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			root := t.TempDir()
 			r := begin(t, root, "r1")
-			r.budget.Spend("gpu-1", event.MostOfHost-1<<20) // before
+			r.budget.Spend("gpu-1", event.MaxHostBytes-1<<20) // before
 			text := strings.Repeat("x", 32<<10)
 			for i := range 192 {
 				r.Emit(event.Event{Host: "gpu-1", Step: fmt.Sprint("step-", i%300), Kind: kind, Text: text})

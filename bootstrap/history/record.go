@@ -17,7 +17,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/event"
 )
 
-// What a recorder keeps at most, in bytes and files: event.Budget has the bound of each host, and event.MostOfRun that of all.
+// What a recorder keeps at most, in bytes and files: event.Budget has the bound of each host, and event.MaxRunBytes that of all.
 const (
 	newLog   = 4 << 10 // what a log costs beyond its lines
 	mostOpen = 200     // logs that are open at the same time
@@ -48,7 +48,7 @@ type Recorder struct {
 // Begin makes the folder of the run that begins, below root, and removes those that are too old. Of about, the run, its
 // cluster, command, inventory and version are wanted. warn hears why a run is not recorded, or not to its end.
 func Begin(root string, about Result, warn func(error)) *Recorder {
-	r := &Recorder{warn: warn, logs: map[event.Ref]*os.File{}, known: map[event.Ref]bool{}, cut: map[string]bool{}, limit: event.MostOfRun, result: about}
+	r := &Recorder{warn: warn, logs: map[event.Ref]*os.File{}, known: map[event.Ref]bool{}, cut: map[string]bool{}, limit: event.MaxRunBytes, result: about}
 	r.result.Begun = time.Now()
 	if err := r.open(root); err != nil {
 		r.err = fmt.Errorf("this run is not recorded: %w", err)
@@ -166,7 +166,7 @@ func (r *Recorder) hasRoom(e event.Event, bytes int) bool {
 	if within {
 		r.leaveOut("", fmt.Sprintf("the hosts told more than %d MiB in all: the rest of it was left out", r.limit>>20), e)
 	} else {
-		r.leaveOut(e.Host, fmt.Sprintf("%s told more than %d MiB: the rest of it was left out", e.Host, event.MostOfHost>>20), e)
+		r.leaveOut(e.Host, fmt.Sprintf("%s told more than %d MiB: the rest of it was left out", e.Host, event.MaxHostBytes>>20), e)
 	}
 	switch e.Kind {
 	case event.StepDone, event.StepSkip, event.Error, event.Result:

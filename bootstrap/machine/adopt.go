@@ -12,8 +12,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// unfitControlPlane says why a control plane that was made by hand cannot be taken over. What kgpu would have to change in
-// it, kgpu has no way to change.
+// unfitControlPlane lists why a control plane that was made by hand cannot be adopted. kgpu cannot change any of
+// these settings of an existing control plane.
 func (s *Set) unfitControlPlane(m *Machine) []string {
 	c, k := m.Facts.ControlPlane, s.Inventory.Kubernetes
 	var unfit []string
@@ -34,13 +34,13 @@ func (s *Set) unfitControlPlane(m *Machine) []string {
 	if n := max(controlPlanes(s.Cluster.Nodes), len(c.EtcdMembers)); n > 1 {
 		unfit = append(unfit, fmt.Sprintf("it has %d control planes", n))
 	}
-	if other := s.otherNetwork(m.Facts.PodNetwork); other != "" {
+	if other := s.otherNetwork(m.Facts.PodNetworkFiles); other != "" {
 		unfit = append(unfit, fmt.Sprintf("its pod network is another (%s), the inventory's %s", other, s.Inventory.Network))
 	}
 	return append(unfit, s.unfitNode(m)...)
 }
 
-// unfitNode says why a node that was made by hand cannot be taken over.
+// unfitNode lists why a node that was made by hand cannot be adopted.
 func (s *Set) unfitNode(m *Machine) []string {
 	node := s.NodeOf(m)
 	if node == nil {
@@ -67,7 +67,8 @@ func controlPlanes(nodes []facts.Node) (n int) {
 	return n
 }
 
-// otherNetwork names what makes a cluster's pod network, where it is not the inventory's; empty: there is none, or it is.
+// otherNetwork names the workload or the CNI configuration of a pod network other than the inventory's. It is empty
+// if there is none.
 func (s *Set) otherNetwork(configurations []string) string {
 	if s.Inventory.Network == inventory.None {
 		return ""
@@ -85,14 +86,14 @@ func (s *Set) otherNetwork(configurations []string) string {
 	return ""
 }
 
-// describeCluster tells which cluster a control plane's host has, for somebody who has to decide about it.
+// describeCluster summarizes the cluster on a control plane's host for a person who has to decide about it.
 func describeCluster(f *facts.Host) string {
 	c := f.ControlPlane
 	var parts []string
 	if f.Kubelet != nil {
 		parts = append(parts, "API server "+f.Kubelet.Server)
 	}
-	parts = append(parts, "CA "+brief(c.CAHash))
+	parts = append(parts, "CA "+shortHash(c.CAHash))
 	if c.Version != "" {
 		parts = append(parts, c.Version)
 	}
@@ -105,6 +106,7 @@ func describeCluster(f *facts.Host) string {
 	return strings.Join(parts, ", ")
 }
 
+// describeEtcd summarizes the etcd data on a host and lists the kubeadm files beside it.
 func describeEtcd(f *facts.Host) string {
 	parts := []string{"last written " + age(f.Now.Sub(f.Etcd.Changed)) + " ago"}
 	if f.Etcd.KiB > 0 {
@@ -113,8 +115,8 @@ func describeEtcd(f *facts.Host) string {
 	return strings.Join(slices.Concat(parts, f.KubeadmFiles), ", ")
 }
 
-// brief is a hash as people compare it.
-func brief(hash string) string {
+// shortHash shortens a hash to 12 characters.
+func shortHash(hash string) string {
 	if len(hash) > 12 {
 		return hash[:12]
 	}
@@ -124,7 +126,7 @@ func brief(hash string) string {
 	return hash
 }
 
-// age is a duration as people say it.
+// age prints a duration in days, hours or minutes.
 func age(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

@@ -18,14 +18,15 @@ import (
 // leads to its only control plane for now, by a line in every host's /etc/hosts: no server has to know the name.
 // Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/create-cluster-kubeadm/.
 
-// apiDomain ends the names that kgpu makes up. ICANN has set internal aside for private use: no public server resolves it.
+// apiDomain is the domain of the API server names that kgpu makes up. ICANN reserved .internal for private use, so no
+// public server resolves it.
 const apiDomain = "kgpu.internal"
 
-// APIName is the name of the API server that kgpu keeps in every host's /etc/hosts. It is empty where the inventory names an
-// endpoint for a new cluster, which its owner looks after, and for a cluster that was made without: that stays as it is.
-// This and what follows from it is of sets with a first control plane.
+// APIName returns the API server's name that kgpu keeps in every host's /etc/hosts. It is empty if the inventory
+// names an endpoint for a new cluster, or if an existing cluster was made without such a name. Like all methods in
+// this file, it needs a Set with a First control plane.
 func (s *Set) APIName() string {
-	if s.runs() {
+	if s.clusterKept() {
 		if name, _ := s.runningEndpoint(); OwnAPIName(name) {
 			return name
 		}
@@ -38,17 +39,17 @@ func (s *Set) APIName() string {
 	return fmt.Sprintf("api-%x.%s.%s", sum[:3], s.Inventory.Cluster, apiDomain)
 }
 
-// runs reports whether there is a cluster that goes on as it is. One that is half made may have come to its end by itself, which its
-// host finds out: it keeps its endpoint either way.
-func (s *Set) runs() bool {
+// clusterKept reports whether the cluster exists and is kept. A control plane whose kubeadm init was interrupted counts if
+// it has an endpoint: init may have finished on its own, and the endpoint stays the same either way.
+func (s *Set) clusterKept() bool {
 	c := s.First.Facts.ControlPlane
 	return c != nil && (c.Endpoint != "" || s.Verdict(s.First).Membership != Rejoin)
 }
 
-// runningEndpoint is the name and the port by which the nodes of a cluster that goes on know its API server; empty: they know it by
-// an address.
+// runningEndpoint returns the DNS name and the port by which the nodes of an existing cluster reach its API server.
+// Both are empty if there is no such cluster, or if its nodes use an IP address.
 func (s *Set) runningEndpoint() (name, port string) {
-	if !s.runs() {
+	if !s.clusterKept() {
 		return "", ""
 	}
 	name, port, err := net.SplitHostPort(s.First.Facts.ControlPlane.Endpoint)
@@ -58,8 +59,8 @@ func (s *Set) runningEndpoint() (name, port string) {
 	return name, port
 }
 
-// ControlPlaneEndpoint is the name, with a port, by which the nodes know the API server: a cluster keeps the one that it was made
-// with, a new one gets the inventory's, or else kgpu's own. It is empty where they know an address.
+// ControlPlaneEndpoint is the name:port by which the nodes reach the API server: that of the existing cluster, or,
+// for a new one, the inventory's endpoint or kgpu's APIName. It is empty if the nodes use an IP address.
 func (s *Set) ControlPlaneEndpoint() string {
 	if name, port := s.runningEndpoint(); name != "" {
 		return net.JoinHostPort(name, port)
@@ -73,10 +74,10 @@ func (s *Set) ControlPlaneEndpoint() string {
 	return ""
 }
 
-// APIAddress is where the name of the API server leads.
+// APIAddress is the address that the API server's name resolves to.
 func (s *Set) APIAddress() netip.Addr { return s.First.NodeAddress() }
 
-// Endpoint is where the kubelets reach the API server.
+// Endpoint is the host:port by which the kubelets reach the API server.
 func (s *Set) Endpoint() string {
 	if e := s.ControlPlaneEndpoint(); e != "" {
 		return e
@@ -84,13 +85,14 @@ func (s *Set) Endpoint() string {
 	return netip.AddrPortFrom(s.APIAddress(), catalog.APIPort).String()
 }
 
-// LeadsToAPI reports whether a name leads the host to the control plane, and nowhere else.
+// LeadsToAPI reports whether the host resolves the name to the API server's address and to no other.
 func (s *Set) LeadsToAPI(f *facts.Host, name string) bool {
 	to := f.Names[name]
 	return len(to) > 0 && !slices.ContainsFunc(to, func(a netip.Addr) bool { return a != s.APIAddress() })
 }
 
+// ownAPIName matches the names that APIName makes up.
 var ownAPIName = regexp.MustCompile(`^api-[0-9a-f]{6}\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\.kgpu\.internal$`)
 
-// OwnAPIName reports whether the name is one that kgpu makes up for API servers: its clusters' hosts alone resolve it.
+// OwnAPIName reports whether kgpu made up this API server name. Only hosts of its cluster resolve it.
 func OwnAPIName(name string) bool { return ownAPIName.MatchString(name) }

@@ -12,71 +12,73 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// LeftOut is a card that Kubernetes does not get, and why.
-type LeftOut struct {
+// ExcludedCard is a card that Kubernetes does not get.
+type ExcludedCard struct {
 	facts.Card
-	Why string // for people
+	Why string // the reason, for people
 }
 
-// Cards are the host's cards that Kubernetes shall have. A card that it cannot have costs nothing but that card: see NotCards.
+// Cards returns the host's cards that Kubernetes gets as GPUs. ExcludedCards returns the others.
 func Cards(inv *inventory.Inventory, f *facts.Host) []facts.Card {
-	cards, _ := sortCards(inv.GPU.Driver, f)
+	cards, _ := splitCards(inv.GPU.Driver, f)
 	return cards
 }
 
-// NotCards are the host's other cards: bound to a kernel driver that others need there, unknown beside known ones, or older than what
-// the driver that runs, or that is chosen, is for.
-func NotCards(inv *inventory.Inventory, f *facts.Host) []LeftOut {
-	_, left := sortCards(inv.GPU.Driver, f)
-	return left
+// ExcludedCards returns the cards that Kubernetes does not get: bound to a kernel driver that something else needs,
+// unknown while other cards are known, or too old for the driver that runs or was chosen.
+func ExcludedCards(inv *inventory.Inventory, f *facts.Host) []ExcludedCard {
+	_, excluded := splitCards(inv.GPU.Driver, f)
+	return excluded
 }
 
-// displayDrivers are the kernel drivers that NVIDIA's takes a card from. Any other one, vfio-pci and its variants, pci-stub, pciback,
-// somebody has put there for virtual machines or programs of theirs.
+// displayDrivers are the kernel drivers from which NVIDIA's driver takes over a card. A card with any other one
+// (vfio-pci, pci-stub, pciback) was reserved by somebody for virtual machines or other programs.
 var displayDrivers = []string{"", "nvidia", "nouveau", "nvidiafb", "rivafb"}
 
-// unbound are the cards that nothing else but a display has.
-func unbound(f *facts.Host) []facts.Card {
+// availableCards returns the cards that NVIDIA's driver may take over.
+func availableCards(f *facts.Host) []facts.Card {
 	return slices.DeleteFunc(slices.Clone(f.NVIDIA.Cards), func(c facts.Card) bool { return !slices.Contains(displayDrivers, c.Driver) })
 }
 
-func sortCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, left []LeftOut) {
-	leave := func(cards []facts.Card, format string, args ...any) {
+// splitCards divides the host's cards into those that Kubernetes gets and those that it does not get.
+func splitCards(want inventory.Driver, f *facts.Host) (cards []facts.Card, excluded []ExcludedCard) {
+	exclude := func(cards []facts.Card, format string, args ...any) {
 		for _, c := range cards {
-			left = append(left, LeftOut{c, fmt.Sprintf(format, args...)})
+			excluded = append(excluded, ExcludedCard{c, fmt.Sprintf(format, args...)})
 		}
 	}
-	cards = unbound(f)
+	cards = availableCards(f)
 	for _, c := range f.NVIDIA.Cards {
 		if !slices.Contains(cards, c) {
-			leave([]facts.Card{c}, "the kernel driver %s has it", printable.Short(c.Driver, 40))
+			exclude([]facts.Card{c}, "the kernel driver %s has it", printable.Short(c.Driver, 40))
 		}
 	}
-	known, unknown := divided(cards, func(c facts.Card) bool { _, ok := catalog.LookupGPU(c.ID); return ok || sees(f, c) })
+	known, unknown := partition(cards, func(c facts.Card) bool { _, ok := catalog.LookupGPU(c.ID); return ok || smiLists(f, c) })
 	if len(known) == 0 {
-		return unknown, left // all that there is: ChooseDriver refuses it
+		return unknown, excluded // all cards are unknown: ChooseDriver refuses the host
 	}
 	for _, c := range unknown {
-		leave([]facts.Card{c}, "it is unknown (PCI ID 10de:%s)", printable.Short(c.ID, 40))
+		exclude([]facts.Card{c}, "it is unknown (PCI ID 10de:%s)", printable.Short(c.ID, 40))
 	}
 	cards = known
-	if answers(f) && len(f.NVIDIA.Seen) > 0 && (want.Source == catalog.NoDriver || satisfies(want, f)) {
-		served, older := divided(cards, func(c facts.Card) bool { return sees(f, c) || loadedRuns(f, c) || !beforeSeen(f, c) })
-		leave(older, "driver %s, which runs, is not for %s%s", f.NVIDIA.Loaded, cardNames(kinds(older)), another(want, f, cards, older))
+	if driverAnswers(f) && len(f.NVIDIA.GPUs) > 0 && (want.Source == catalog.NoDriver || satisfies(want, f)) {
+		served, older := partition(cards, func(c facts.Card) bool { return smiLists(f, c) || loadedDriverRuns(f, c) || !olderThanListed(f, c) })
+		exclude(older, "driver %s, which runs, is not for %s%s", f.NVIDIA.Loaded, cardNames(models(older)), driverAdvice(want, f, cards, older))
 		cards = served
-		if !slices.ContainsFunc(cards, func(c facts.Card) bool { return !sees(f, c) && !loadedRuns(f, c) }) {
-			return cards, left
+		if !slices.ContainsFunc(cards, func(c facts.Card) bool { return !smiLists(f, c) && !loadedDriverRuns(f, c) }) {
+			return cards, excluded
 		}
 	}
-	kept, d := served(want, f, cards)
-	_, others := divided(cards, func(c facts.Card) bool { return slices.Contains(kept, c) })
-	leave(others, "driver %s for %s is not for %s%s", d, cardNames(kinds(kept)), cardNames(kinds(others)), another(want, f, cards, others))
-	return kept, left
+	kept, d := chooseServed(want, f, cards)
+	_, others := partition(cards, func(c facts.Card) bool { return slices.Contains(kept, c) })
+	exclude(others, "driver %s for %s is not for %s%s", d, cardNames(models(kept)), cardNames(models(others)), driverAdvice(want, f, cards, others))
+	return kept, excluded
 }
 
-// served are all cards, if there is a driver for them that gets fixes. Otherwise the oldest go first until there is one;
-// cards that were made to compute go for that only if there is no driver at all for all of them.
-func served(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.Card, catalog.Driver) {
+// chooseServed returns the cards to serve and the driver for them. All cards are served if a driver that still gets fixes
+// runs them all. Otherwise the oldest architectures are dropped until such a driver exists. Compute-only cards are
+// dropped only if no driver at all runs all cards.
+func chooseServed(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.Card, catalog.Driver) {
 	if want.Source == catalog.NoDriver {
 		return cards, catalog.Driver{}
 	}
@@ -84,13 +86,13 @@ func served(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.C
 	if branch, _ := catalog.LookupDriverBranch(all.Branch); possible && !branch.Ended() {
 		return cards, all
 	}
-	ages := kinds(cards)
+	ages := models(cards)
 	slices.SortFunc(ages, func(a, b catalog.GPU) int { return olderFirst(a.Architecture, b.Architecture) })
 	for _, age := range ages {
-		newer, older := divided(cards, func(c facts.Card) bool { return !architecture(c).Before(age.Architecture) })
+		newer, older := partition(cards, func(c facts.Card) bool { return !architecture(c).Before(age.Architecture) })
 		d, ok := driverFor(want, f, newer)
 		branch, _ := catalog.LookupDriverBranch(d.Branch)
-		if !ok || possible && (branch.Ended() || slices.ContainsFunc(older, computes)) {
+		if !ok || possible && (branch.Ended() || slices.ContainsFunc(older, computeOnly)) {
 			continue
 		}
 		return newer, d
@@ -98,17 +100,17 @@ func served(want inventory.Driver, f *facts.Host, cards []facts.Card) ([]facts.C
 	if possible || want == (inventory.Driver{}) {
 		return cards, all
 	}
-	// What is asked for is not for the newest: it is for those that it runs.
-	some, _ := divided(cards, func(c facts.Card) bool { _, ok := driverFor(want, f, []facts.Card{c}); return ok })
+	// The requested driver does not run the newest cards: serve those that it runs.
+	some, _ := partition(cards, func(c facts.Card) bool { _, ok := driverFor(want, f, []facts.Card{c}); return ok })
 	if d, ok := driverFor(want, f, some); ok && len(some) > 0 {
 		return some, d
 	}
 	return cards, all
 }
 
-// another is the advice how to have all of the cards, or those that are left out in the place of the others, as the end of a
-// sentence; empty: there is no such driver.
-func another(want inventory.Driver, f *facts.Host, cards, out []facts.Card) string {
+// driverAdvice advises, as the end of a sentence, which driver would run all of the cards, or at least those in out. It is
+// empty if there is no such driver.
+func driverAdvice(want inventory.Driver, f *facts.Host, cards, out []facts.Card) string {
 	if len(out) == 0 || want.Source == catalog.NoDriver {
 		return ""
 	}
@@ -125,13 +127,13 @@ func another(want inventory.Driver, f *facts.Host, cards, out []facts.Card) stri
 	return fmt.Sprintf("; `gpu: {driver: {branch: %d, flavour: %s}}` %s", d.Branch, d.Flavour, takes)
 }
 
-// driverFor is the best driver for the cards.
+// driverFor returns the best driver for the cards; false if there is none.
 func driverFor(want inventory.Driver, f *facts.Host, cards []facts.Card) (catalog.Driver, bool) {
-	return best(want, f.OS.ID+" "+f.OS.VersionID, architectures(kinds(cards)), FabricOf(f) != catalog.NoFabric, f.SecureBoot)
+	return bestDriver(want, f.OS.ID+" "+f.OS.VersionID, architectures(models(cards)), FabricOf(f) != catalog.NoFabric, f.SecureBoot)
 }
 
-// divided are the cards that are so, and the others.
-func divided(cards []facts.Card, so func(facts.Card) bool) (yes, no []facts.Card) {
+// partition separates the cards for which so is true from the others.
+func partition(cards []facts.Card, so func(facts.Card) bool) (yes, no []facts.Card) {
 	for _, c := range cards {
 		if so(c) {
 			yes = append(yes, c)
@@ -142,8 +144,8 @@ func divided(cards []facts.Card, so func(facts.Card) bool) (yes, no []facts.Card
 	return yes, no
 }
 
-// kinds are the known ones of the cards, each kind once.
-func kinds(cards []facts.Card) []catalog.GPU {
+// models returns the known GPU models among the cards, each once.
+func models(cards []facts.Card) []catalog.GPU {
 	var out []catalog.GPU
 	for _, c := range cards {
 		if gpu, ok := catalog.LookupGPU(c.ID); ok && !slices.Contains(out, gpu) {
@@ -161,8 +163,8 @@ func architectures(kinds []catalog.GPU) []catalog.Architecture {
 	return out
 }
 
-// computes reports whether a card of the time in which there were other names for displays was made to compute only.
-func computes(c facts.Card) bool {
+// computeOnly reports whether a card is an old compute-only model, sold as Tesla or GRID.
+func computeOnly(c facts.Card) bool {
 	gpu, _ := catalog.LookupGPU(c.ID)
 	return strings.HasPrefix(gpu.Name, "Tesla ") || strings.HasPrefix(gpu.Name, "GRID ")
 }
@@ -182,31 +184,32 @@ func olderFirst(a, b catalog.Architecture) int {
 	return 0
 }
 
-// sees reports whether nvidia-smi lists the card.
-func sees(f *facts.Host, c facts.Card) bool {
-	return slices.ContainsFunc(f.NVIDIA.Seen, func(g facts.GPU) bool { return g.Address == c.Address })
+// smiLists reports whether nvidia-smi lists the card.
+func smiLists(f *facts.Host, c facts.Card) bool {
+	return slices.ContainsFunc(f.NVIDIA.GPUs, func(g facts.GPU) bool { return g.Address == c.Address })
 }
 
-// Listed is how many of the cards that Kubernetes shall have nvidia-smi lists.
-func Listed(inv *inventory.Inventory, f *facts.Host) int {
-	n := len(f.NVIDIA.Seen)
-	for _, c := range NotCards(inv, f) {
-		if sees(f, c.Card) {
+// ListedCards is how many of the cards that Kubernetes shall have nvidia-smi lists.
+func ListedCards(inv *inventory.Inventory, f *facts.Host) int {
+	n := len(f.NVIDIA.GPUs)
+	for _, c := range ExcludedCards(inv, f) {
+		if smiLists(f, c.Card) {
 			n--
 		}
 	}
 	return n
 }
 
-// beforeSeen reports whether the card is older than one that nvidia-smi lists.
-func beforeSeen(f *facts.Host, c facts.Card) bool {
+// olderThanListed reports whether the card is older than one that nvidia-smi lists.
+func olderThanListed(f *facts.Host, c facts.Card) bool {
 	return slices.ContainsFunc(f.NVIDIA.Cards, func(other facts.Card) bool {
-		return sees(f, other) && architecture(c).Before(architecture(other))
+		return smiLists(f, other) && architecture(c).Before(architecture(other))
 	})
 }
 
-// loadedRuns reports whether the driver that is loaded is for such a card, as far as kgpu knows the driver.
-func loadedRuns(f *facts.Host, c facts.Card) bool {
+// loadedDriverRuns reports whether the loaded driver supports the card's architecture. It is true for a driver branch that
+// kgpu does not know.
+func loadedDriverRuns(f *facts.Host, c facts.Card) bool {
 	branch, known := catalog.LookupDriverBranch(BranchOf(f.NVIDIA.Loaded))
 	flavours := branch.Runs[architecture(c)]
 	if !known {
@@ -220,22 +223,23 @@ func loadedRuns(f *facts.Host, c facts.Card) bool {
 	return len(flavours) > 0
 }
 
-// answers reports whether a driver is loaded that can be asked.
-func answers(f *facts.Host) bool {
+// driverAnswers reports whether a driver is loaded that matches its library, and nvidia-smi succeeds.
+func driverAnswers(f *facts.Host) bool {
 	n := f.NVIDIA
 	return n.Loaded != "" && n.Loaded == n.Library && n.SMI == 0
 }
 
-// ByNouveau reports whether nouveau has to go from the cards: it may stay with those only that are left out.
-func ByNouveau(inv *inventory.Inventory, f *facts.Host) bool {
+// UnloadsNouveau reports whether nouveau has to be unloaded. It may stay if only cards that Kubernetes does not get use
+// it.
+func UnloadsNouveau(inv *inventory.Inventory, f *facts.Host) bool {
 	if slices.ContainsFunc(Cards(inv, f), func(c facts.Card) bool { return c.Driver == "nouveau" }) {
 		return true
 	}
-	return !slices.ContainsFunc(NotCards(inv, f), func(c LeftOut) bool { return c.Driver == "nouveau" })
+	return !slices.ContainsFunc(ExcludedCards(inv, f), func(c ExcludedCard) bool { return c.Driver == "nouveau" })
 }
 
-// String is "card 0000:17:00.0 (GeForce GT 710) is left out: …".
-func (l LeftOut) String() string {
+// String is the line for people: "card 0000:17:00.0 (GeForce GT 710) is left out: …".
+func (l ExcludedCard) String() string {
 	name := ""
 	if gpu, ok := catalog.LookupGPU(l.ID); ok {
 		name = " (" + cmp.Or(gpu.Name, gpu.Chip) + ")"
@@ -243,10 +247,10 @@ func (l LeftOut) String() string {
 	return fmt.Sprintf("card %s%s is left out: %s", printable.Short(l.Address, 40), name, l.Why)
 }
 
-// FabricOf tells what connects the cards of a host, as far as the host runs something for it.
+// FabricOf tells which NVLink fabric of the host's cards the host itself has to run services for.
 func FabricOf(f *facts.Host) catalog.Fabric {
 	var ids []string
-	for _, c := range unbound(f) {
+	for _, c := range availableCards(f) {
 		ids = append(ids, c.ID)
 	}
 	return catalog.FabricOf(ids, f.NVIDIA.Switches, f.NVIDIA.Bridges)

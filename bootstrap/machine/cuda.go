@@ -9,22 +9,22 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Toolkit is the CUDA toolkit for a host with cards.
+// Toolkit is the CUDA toolkit chosen for a host with GPUs.
 type Toolkit struct {
 	Version  string
-	Packages []CUDAPackage // none: the host gets no toolkit
-	Why      string        // for people
+	Packages []CUDAPackage // empty if the host gets no toolkit
+	Why      string        // the reason for the choice, for people
 }
 
-// CUDAPackage is a package with what it costs, in megabytes, about.
+// CUDAPackage is a package with its approximate download and installed sizes in MB.
 type CUDAPackage struct {
 	Name           string
 	Download, Disk int
 }
 
-// ChooseCUDA decides which toolkit a host with this driver gets, and why. The error is a *Refused: what the inventory asks
-// for does not run there.
-func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver Choice) (Toolkit, error) {
+// ChooseCUDA decides which CUDA toolkit a host with this driver gets. The error is a *Refused if the inventory's
+// toolkit does not run there.
+func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver DriverChoice) (Toolkit, error) {
 	cards, err := knownCards(inv, f)
 	if err != nil {
 		return Toolkit{}, err
@@ -54,13 +54,13 @@ func ChooseCUDA(inv *inventory.Inventory, f *facts.Host, driver Choice) (Toolkit
 	if len(possible) == 0 {
 		return Toolkit{Why: fmt.Sprintf("NVIDIA's repository has no toolkit for %s that runs %s with driver %d", release, cardNames(cards), driver.Branch)}, nil
 	}
-	c, why := newest(f, possible, driver)
+	c, why := preferredCUDA(f, possible, driver)
 	return toolkit(inv, c, cards, why), nil
 }
 
-// newest takes what is there already before it takes the newest that the driver can do all of, and that before the oldest
-// of those that go beyond it.
-func newest(f *facts.Host, possible []catalog.CUDA, driver Choice) (catalog.CUDA, string) {
+// preferredCUDA prefers a release that is installed already, then the newest one that the driver supports fully, then the
+// oldest one that is newer than the driver.
+func preferredCUDA(f *facts.Host, possible []catalog.CUDA, driver DriverChoice) (catalog.CUDA, string) {
 	c := possible[0]
 	why := fmt.Sprintf("it came out with driver %d, and %d runs it but for what is new in it", c.Driver, driver.Branch)
 	for _, p := range possible {
@@ -88,11 +88,12 @@ func toolkit(inv *inventory.Inventory, c catalog.CUDA, cards []catalog.GPU, why 
 	return t
 }
 
+// compilesFor reports whether the toolkit generates code for all of the cards' architectures.
 func compilesFor(all []catalog.Architecture, cards []catalog.GPU) bool {
 	return !slices.ContainsFunc(cards, func(c catalog.GPU) bool { return !slices.Contains(all, c.Architecture) })
 }
 
-// Missing are those of the toolkit's packages that the host does not have.
+// Missing returns the toolkit's packages that are not installed, and their total sizes in MB.
 func (t Toolkit) Missing(f *facts.Host) (names []string, download, disk int) {
 	for _, p := range t.Packages {
 		if _, ok := f.Packages[p.Name]; !ok {

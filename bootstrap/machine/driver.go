@@ -13,86 +13,85 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Choice is the driver for a host's cards.
-type Choice struct {
+// DriverChoice is the driver chosen for a host's cards.
+type DriverChoice struct {
 	catalog.Driver
-	Why  string // for people
-	Keep bool   // it is there and does its work: kgpu leaves it alone
+	Why  string // the reason for the choice, for people
+	Keep bool   // the installed driver works and is kept
 
-	Replaces []string // packages of another driver, which go first
+	Replaces []string // packages of another driver, which are removed first
 }
 
-// Refused says why there is no driver for a host.
+// Refused is the error that a host cannot have the driver, toolkit or framework that it needs.
 type Refused struct {
 	Kind   Refusal
 	Detail string
-	Advice string // empty: that of the reason
+	Advice string // empty for the advice of the reason
 }
 
-// Refusal is the kind of a refusal.
+// Refusal says why a host was refused.
 type Refusal string
 
 // The refusals.
 const (
-	NoSuchDriver   Refusal = "no driver"  // nothing that the host can have runs its cards
-	Impossible     Refusal = "impossible" // what the inventory asks for does not run the cards
-	Unsigned       Refusal = "unsigned"   // Secure Boot, and no source with signed modules
-	DriverMissing  Refusal = "missing"    // the inventory says that the driver is there
-	DriverForeign  Refusal = "foreign"    // an installer outside of the package manager put another there
-	NoModules      Refusal = "modules"    // nobody builds modules for the kernel that runs, and the host cannot
-	NoFabric       Refusal = "fabric"     // its source does not have what the cards' fabric needs
-	CUDAImpossible Refusal = "cuda"       // the toolkit that the inventory asks for does not run there
-	NoNotebook     Refusal = "notebook"   // no framework of the notebook, or not the inventory's, computes on the cards
+	NoSuchDriver   Refusal = "no driver"  // no available driver runs the cards
+	Impossible     Refusal = "impossible" // the inventory's driver does not run the cards
+	Unsigned       Refusal = "unsigned"   // Secure Boot is on, and no source has signed modules
+	DriverMissing  Refusal = "missing"    // the inventory says that a driver is installed, and it is not
+	DriverForeign  Refusal = "foreign"    // another driver was installed by NVIDIA's .run installer
+	NoModules      Refusal = "modules"    // there are no modules for the running kernel, and the host cannot build them
+	NoFabric       Refusal = "fabric"     // the driver's source lacks the packages for the cards' fabric
+	CUDAImpossible Refusal = "cuda"       // the inventory's CUDA toolkit does not run on the host
+	NoNotebook     Refusal = "notebook"   // no notebook framework, or not the inventory's, computes on the cards
 )
 
 func (r *Refused) Error() string { return r.Detail }
 
-// ChooseDriver decides which driver a host with cards gets, and why. The error is a *Refused.
-func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (Choice, error) {
+// ChooseDriver decides which driver a host with cards gets. The error is a *Refused.
+func ChooseDriver(inv *inventory.Inventory, f *facts.Host) (DriverChoice, error) {
 	cards, err := knownCards(inv, f)
 	if err != nil {
-		return Choice{}, err
+		return DriverChoice{}, err
 	}
 	architectures, works := architectures(cards), DriverWorks(inv, f)
 	want := inv.GPU.Driver
 	if want.Source == catalog.NoDriver {
 		if !works {
-			return Choice{}, &Refused{Kind: DriverMissing, Detail: "the inventory says that the driver is there, but " + DriverTrouble(inv, f)}
+			return DriverChoice{}, &Refused{Kind: DriverMissing, Detail: "the inventory says that the driver is there, but " + DriverTrouble(inv, f)}
 		}
-		return Choice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
+		return DriverChoice{Driver: catalog.Driver{Source: catalog.NoDriver, Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "the inventory says so", Keep: true}, nil
 	}
 	if works && want == (inventory.Driver{}) && !unheldDriver(f, cards, architectures) {
-		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+		return DriverChoice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
-	c, err := choose(want, f, cards, architectures)
+	c, err := pickDriver(want, f, cards, architectures)
 	if err != nil && works && satisfies(want, f) {
-		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
+		return DriverChoice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and sees all cards", Keep: true}, nil
 	}
 	if err != nil {
-		return Choice{}, err
+		return DriverChoice{}, err
 	}
 	c.Replaces = otherDriver(f, c.Driver)
-	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works || sick(f, architectures)) {
-		return Choice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
+	if (f.NVIDIA.Runfile || len(c.Replaces) > 0) && satisfies(want, f) && (works || fitsButFails(f, architectures)) {
+		return DriverChoice{Driver: catalog.Driver{Branch: BranchOf(f.NVIDIA.Loaded)}, Why: "it is there and runs such cards", Keep: true}, nil
 	}
 	if f.NVIDIA.Runfile {
-		return Choice{}, &Refused{Kind: DriverForeign, Detail: foreign(inv, f, c.Driver)}
+		return DriverChoice{}, &Refused{Kind: DriverForeign, Detail: foreignDriver(inv, f, c.Driver)}
 	}
 	if refused := onForeignKernel(f); refused != nil {
-		return Choice{}, refused
+		return DriverChoice{}, refused
 	}
 	return c, nil
 }
 
-// unheldDriver reports whether the driver that runs is the one that kgpu chooses, which it has begun to install, and did not
-// come to hold: the host went down before, and has loaded it at its boot. Once the next step has left its file, a hold that is
-// missing is the owner's doing.
+// unheldDriver reports whether kgpu installed the running driver but was interrupted before it held its packages, as
+// when the host rebooted meanwhile. Once DriverModules exists, a missing hold is the owner's doing.
 func unheldDriver(f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) bool {
 	_, begun := f.Files[DriverUpgrades]
 	if _, over := f.Files[DriverModules]; !begun || over {
 		return false
 	}
-	c, err := choose(inventory.Driver{}, f, cards, architectures)
+	c, err := pickDriver(inventory.Driver{}, f, cards, architectures)
 	if err != nil || c.Branch != BranchOf(f.NVIDIA.Loaded) || len(otherDriver(f, c.Driver)) > 0 {
 		return false
 	}
@@ -100,41 +99,43 @@ func unheldDriver(f *facts.Host, cards []catalog.GPU, architectures []catalog.Ar
 	return len(m.Missing(packages)) == 0 && len(m.Unheld(packages)) > 0
 }
 
-// knownCards looks the host's cards up, each kind once. One that is unknown counts for nothing where a driver sees it.
+// knownCards returns the GPU models of the cards that Kubernetes gets. An unknown card is an error unless nvidia-smi
+// lists it.
 func knownCards(inv *inventory.Inventory, f *facts.Host) ([]catalog.GPU, error) {
 	cards := Cards(inv, f)
 	for _, card := range cards {
-		if _, ok := catalog.LookupGPU(card.ID); !ok && !sees(f, card) {
+		if _, ok := catalog.LookupGPU(card.ID); !ok && !smiLists(f, card) {
 			return nil, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("the card at %s is unknown (PCI ID 10de:%s)", card.Address, card.ID)}
 		}
 	}
-	return kinds(cards), nil
+	return models(cards), nil
 }
 
-// choose finds the driver; under Secure Boot only those count whose modules are signed.
-func choose(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) (Choice, error) {
+// pickDriver selects the driver to install. Under Secure Boot only drivers with signed modules count.
+func pickDriver(want inventory.Driver, f *facts.Host, cards []catalog.GPU, architectures []catalog.Architecture) (DriverChoice, error) {
 	release := f.OS.ID + " " + f.OS.VersionID
 	names := cardNames(cards)
 	switches := FabricOf(f) != catalog.NoFabric
-	d, ok := best(want, release, architectures, switches, f.SecureBoot)
+	d, ok := bestDriver(want, release, architectures, switches, f.SecureBoot)
 	if ok {
-		d.Compiled = compiled(f, d) || d.Prebuilt() && foreignKernel(f) && !f.SecureBoot
-		return Choice{Driver: d, Why: why(want, f, d, names)}, nil
+		d.Compiled = needsDKMS(f, d) || d.Prebuilt() && foreignKernel(f) && !f.SecureBoot
+		return DriverChoice{Driver: d, Why: whyDriver(want, f, d, names)}, nil
 	}
-	if d, ok := best(want, release, architectures, switches, false); ok {
-		return Choice{}, &Refused{Kind: Unsigned, Detail: fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
+	if d, ok := bestDriver(want, release, architectures, switches, false); ok {
+		return DriverChoice{}, &Refused{Kind: Unsigned, Detail: fmt.Sprintf("Secure Boot is on, and the modules of driver %s for %s are not signed", d, names)}
 	}
-	if d, ok := best(want, release, architectures, false, f.SecureBoot); ok && switches {
-		return Choice{}, lacksFabric(f, d, names)
+	if d, ok := bestDriver(want, release, architectures, false, f.SecureBoot); ok && switches {
+		return DriverChoice{}, lacksFabric(f, d, names)
 	}
 	if want != (inventory.Driver{}) {
-		return Choice{}, &Refused{Kind: Impossible, Detail: fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, asked(want), release, instead(want, release, architectures))}
+		return DriverChoice{}, &Refused{Kind: Impossible, Detail: fmt.Sprintf("%s: gpu.driver (%s) cannot be had or does not run it on %s%s", names, describeRequest(want), release, whyImpossible(want, release, architectures))}
 	}
-	return Choice{}, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("no driver for %s is offered for %s", names, release)}
+	return DriverChoice{}, &Refused{Kind: NoSuchDriver, Detail: fmt.Sprintf("no driver for %s is offered for %s", names, release)}
 }
 
-// instead says what is wrong with what the inventory asks for, or what there is; empty: a source or a branch that has nothing for it.
-func instead(want inventory.Driver, release string, architectures []catalog.Architecture) string {
+// whyImpossible explains why the inventory's driver cannot be had, and what can. It is empty if the source has nothing for
+// the cards.
+func whyImpossible(want inventory.Driver, release string, architectures []catalog.Architecture) string {
 	branch, _ := catalog.LookupDriverBranch(want.Branch)
 	flavours := branch.Flavours(architectures)
 	next, succeeded := catalog.DriverSuccessor(want.Source, want.Branch)
@@ -150,8 +151,9 @@ func instead(want inventory.Driver, release string, architectures []catalog.Arch
 	return ""
 }
 
-// best takes the best source first, and of it the best branch that runs all cards, and their fabric (switches).
-func best(want inventory.Driver, release string, architectures []catalog.Architecture, switches, signed bool) (catalog.Driver, bool) {
+// bestDriver returns the first driver, in the order of the sources and of their branches, that runs all architectures.
+// switches requires a source with the fabric manager, signed requires prebuilt modules.
+func bestDriver(want inventory.Driver, release string, architectures []catalog.Architecture, switches, signed bool) (catalog.Driver, bool) {
 	sources := catalog.DriverSources(release)
 	if want.Source != "" {
 		sources = []catalog.DriverSource{want.Source}
@@ -174,13 +176,13 @@ func best(want inventory.Driver, release string, architectures []catalog.Archite
 	return catalog.Driver{}, false
 }
 
-// why says for which cards a driver is, why this one, and for how long it gets fixes.
-func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) string {
+// whyDriver explains the choice of a driver: its cards, the reason, and for how long it gets fixes.
+func whyDriver(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) string {
 	branch, _ := catalog.LookupDriverBranch(d.Branch)
 	out := []string{names}
 	switch {
 	case want != (inventory.Driver{}):
-		out = append(out, "the inventory asks for "+asked(want))
+		out = append(out, "the inventory asks for "+describeRequest(want))
 	case f.SecureBoot:
 		out = append(out, "Secure Boot wants signed modules")
 	case d.Prebuilt() && (len(f.Ways) == 0 || f.Ways[0].Kernel != ""):
@@ -191,7 +193,8 @@ func why(want inventory.Driver, f *facts.Host, d catalog.Driver, names string) s
 	return strings.Join(append(out, branch.Support()), "; ")
 }
 
-func asked(want inventory.Driver) string {
+// describeRequest describes the driver that the inventory asks for.
+func describeRequest(want inventory.Driver) string {
 	var out []string
 	if want.Source != "" {
 		out = append(out, "source "+string(want.Source))
@@ -205,7 +208,7 @@ func asked(want inventory.Driver) string {
 	return strings.Join(out, ", ")
 }
 
-// cardNames names kinds of cards with their architectures: "A100 SXM4 40GB (Ampere)".
+// cardNames lists models with their architectures: "A100 SXM4 40GB (Ampere)".
 func cardNames(cards []catalog.GPU) string {
 	var out []string
 	for _, c := range cards {
@@ -214,12 +217,12 @@ func cardNames(cards []catalog.GPU) string {
 	return strings.Join(out, ", ")
 }
 
-// DriverWorks reports whether a driver runs and sees all cards.
+// DriverWorks reports whether the driver runs and lists all cards that Kubernetes gets.
 func DriverWorks(inv *inventory.Inventory, f *facts.Host) bool {
-	return answers(f) && Listed(inv, f) >= len(Cards(inv, f))
+	return driverAnswers(f) && ListedCards(inv, f) >= len(Cards(inv, f))
 }
 
-// DriverTrouble describes a driver that does not do its work.
+// DriverTrouble says why the driver does not work.
 func DriverTrouble(inv *inventory.Inventory, f *facts.Host) string {
 	n := f.NVIDIA
 	switch {
@@ -229,29 +232,30 @@ func DriverTrouble(inv *inventory.Inventory, f *facts.Host) string {
 		return "its module is not loaded"
 	case n.Loaded != n.Library:
 		return fmt.Sprintf("its module is %s, its library %s", n.Loaded, n.Library)
-	case hangs(f):
+	case smiHangs(f):
 		return "nvidia-smi hangs"
 	case n.SMI != 0:
 		return fmt.Sprintf("nvidia-smi fails with status %d", n.SMI)
 	}
-	return fmt.Sprintf("nvidia-smi shows %d of %s", Listed(inv, f), plural.Of(len(Cards(inv, f)), "card"))
+	return fmt.Sprintf("nvidia-smi shows %d of %s", ListedCards(inv, f), plural.Of(len(Cards(inv, f)), "card"))
 }
 
+// BranchOf is the branch of a driver version, 580 of 580.95.05; zero if it has none.
 func BranchOf(version string) int {
 	major, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(major) // zero: no driver has such a version
 	return n
 }
 
-// foreign describes a driver that is in the way of the chosen one and not kgpu's to remove.
-func foreign(inv *inventory.Inventory, f *facts.Host, d catalog.Driver) string {
+// foreignDriver describes a driver from NVIDIA's .run installer, which kgpu does not remove.
+func foreignDriver(inv *inventory.Inventory, f *facts.Host, d catalog.Driver) string {
 	if DriverWorks(inv, f) {
 		return fmt.Sprintf("a .run installer put driver %s there, and the inventory asks for %s", f.NVIDIA.Loaded, d)
 	}
 	return "a .run installer put a driver there that does not work: " + DriverTrouble(inv, f)
 }
 
-// lacksFabric says what a driver's source does not have.
+// lacksFabric is the refusal of a driver whose source lacks the packages for the host's fabric.
 func lacksFabric(f *facts.Host, d catalog.Driver, names string) *Refused {
 	fabric := FabricOf(f)
 	p := d.FabricPackages(fabric)
@@ -259,7 +263,8 @@ func lacksFabric(f *facts.Host, d catalog.Driver, names string) *Refused {
 		names, fabric, strings.Join(slices.Concat(p.Driver, p.Others), ", "), d.Source, f.OS.ID, f.OS.VersionID)}
 }
 
-// The files by which a driver is known to be of kgpu: the first comes before its packages, the other with its next step.
+// These files mark a driver as installed by kgpu: the first is written before its packages are installed, the second
+// by the step after that.
 const (
 	DriverUpgrades = "/etc/apt/apt.conf.d/52kgpu-nvidia"
 	DriverModules  = "/etc/modules-load.d/kgpu-nvidia.conf"

@@ -10,19 +10,19 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// WithoutArchitecture is a package's name without the architecture that those of another than the host's have in it.
+// WithoutArchitecture returns the package's name without its suffix for a foreign architecture (":i386").
 func WithoutArchitecture(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	return name
 }
 
-// InstalledDriver looks up which driver an installed package is a part of.
+// InstalledDriver returns the driver that an installed package belongs to; false if it belongs to none.
 func InstalledDriver(f *facts.Host, name string) (catalog.InstalledPart, bool) {
 	return catalog.LookupDriverPart(name, f.Packages[name].Version)
 }
 
-// otherDriver lists the packages of drivers that exclude the wanted one: of other branches, of the other flavour of modules,
-// or of a source that calls its packages otherwise. With the first such package all of its branch go.
+// otherDriver lists the installed packages that conflict with the wanted driver: another branch, another flavour of
+// modules, or a source with other package names. If one package conflicts, all of its branch are listed.
 func otherDriver(f *facts.Host, d catalog.Driver) []string {
 	wanted := d.Packages(f.OS.ID, f.Kernel)
 	others := map[int]bool{}
@@ -42,7 +42,7 @@ func otherDriver(f *facts.Host, d catalog.Driver) []string {
 	return out
 }
 
-// satisfies reports whether the driver that runs is one that the inventory asks for.
+// satisfies reports whether the running driver is what the inventory asks for.
 func satisfies(want inventory.Driver, f *facts.Host) bool {
 	loaded := BranchOf(f.NVIDIA.Loaded)
 	if want.Branch != 0 && want.Branch != loaded {
@@ -58,15 +58,15 @@ func satisfies(want inventory.Driver, f *facts.Host) bool {
 	return true
 }
 
-// sick reports whether the driver is one for such cards, and they or it are in trouble that no other driver mends.
-func sick(f *facts.Host, architectures []catalog.Architecture) bool {
+// fitsButFails reports whether the driver fits such cards but it or they do not work, so that another driver would not help.
+func fitsButFails(f *facts.Host, architectures []catalog.Architecture) bool {
 	n := f.NVIDIA
-	if n.Loaded == "" || n.Loaded != n.Library || len(n.Seen) == 0 && !hangs(f) {
+	if n.Loaded == "" || n.Loaded != n.Library || len(n.GPUs) == 0 && !smiHangs(f) {
 		return false
 	}
 	branch, known := catalog.LookupDriverBranch(BranchOf(n.Loaded))
 	return !known || len(branch.Flavours(architectures)) > 0
 }
 
-// hangs reports whether nvidia-smi was ended by a time limit.
-func hangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }
+// smiHangs reports whether nvidia-smi hung and was killed after its timeout.
+func smiHangs(f *facts.Host) bool { return f.NVIDIA.SMI == 124 || f.NVIDIA.SMI == 137 }

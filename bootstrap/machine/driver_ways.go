@@ -10,21 +10,21 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// The ways to the packages of a driver whose modules the distribution builds, best first. scripts/lib/driver-ways.sh finds which of
-// them apt can really go.
+// The ways to get the kernel modules of a driver that the distribution builds, best first. scripts/lib/driver-ways.sh
+// finds out which of them apt can install.
 const (
-	WayBuilt = "built" // the modules are there for the kernel that runs
-	WayNewer = "newer" // they are for the newest kernel of its line, which comes along, and a reboot starts it
-	WayDKMS  = "dkms"  // they are compiled on the host
+	WayBuilt = "built" // prebuilt for the running kernel
+	WayNewer = "newer" // prebuilt for the newest kernel of the same line, which is installed too and needs a reboot
+	WayDKMS  = "dkms"  // compiled on the host by DKMS
 )
 
-// DriverWays are the lines in which a host is asked how apt can install the driver that it is to get, before anything is changed on
-// it. There are none where it gets no driver, or one that can be had in one way only.
+// DriverWays returns the lines that ask a host which ways apt can install its future driver. There are none if it
+// gets no driver, or if there is only one way.
 func DriverWays(inv *inventory.Inventory, f *facts.Host) []string {
 	if len(Cards(inv, f)) == 0 {
 		return nil
 	}
-	hopeful := *f // of a kernel that may be nobody's, apt knows whether there are modules
+	hopeful := *f // assume that apt has modules for a kernel that is not the distribution's
 	hopeful.Ways = []facts.Way{{Name: WayBuilt, Kernel: f.Kernel}}
 	c, err := ChooseDriver(inv, &hopeful)
 	if err != nil || c.Keep || len(Machine{Facts: f}.Missing(c.Packages(f.OS.ID, f.Kernel).Driver)) == 0 {
@@ -32,7 +32,7 @@ func DriverWays(inv *inventory.Inventory, f *facts.Host) []string {
 	}
 	ways := []string{WayBuilt, WayNewer, WayDKMS}
 	if foreignKernel(f) {
-		ways = []string{WayBuilt} // nobody's line has a newer one, and the headers decide about DKMS
+		ways = []string{WayBuilt} // a foreign kernel has no newer one of its line, and DKMS is decided by its headers
 	}
 	var lines []string
 	if c.Prebuilt() {
@@ -50,8 +50,8 @@ func DriverWays(inv *inventory.Inventory, f *facts.Host) []string {
 	return lines
 }
 
-// WayLines write ways as scripts/lib/driver-ways.sh reads them. Modules that DKMS makes are not signed.
-func WayLines(f *facts.Host, c Choice, ways ...string) []string {
+// WayLines formats ways for scripts/lib/driver-ways.sh. Modules that DKMS compiles are not signed.
+func WayLines(f *facts.Host, c DriverChoice, ways ...string) []string {
 	compiled := c.Driver
 	compiled.Compiled = true
 	built, dkms := c.Packages(f.OS.ID, f.Kernel), compiled.Packages(f.OS.ID, f.Kernel)
@@ -66,16 +66,18 @@ func WayLines(f *facts.Host, c Choice, ways ...string) []string {
 		case way != WayBuilt:
 			continue
 		}
-		out = append(out, strings.Join(append(words, Besides(f, c)...), " "))
+		out = append(out, strings.Join(append(words, SameVersionPackages(f, c)...), " "))
 	}
 	return out
 }
 
-// Besides are the packages that have to be had in the driver's version, and that another step installs.
-func Besides(f *facts.Host, c Choice) []string { return c.FabricPackages(FabricOf(f)).Driver }
+// SameVersionPackages lists the packages that another step installs and that must have exactly the driver's version.
+func SameVersionPackages(f *facts.Host, c DriverChoice) []string {
+	return c.FabricPackages(FabricOf(f)).Driver
+}
 
-// DriverWay is the first of the ways to the driver that is one, by the host's own answer; false: it was not asked, or there was none,
-// for its package lists may be old, or not there yet.
+// DriverWay returns the best way that the host found apt can install. It is false if the host was not asked or found
+// none, as when its package lists are old or missing.
 func (m Machine) DriverWay() (facts.Way, bool) {
 	for _, way := range m.Facts.Ways {
 		if way.Kernel != "" && way.Name != WayHeaders {
@@ -85,8 +87,9 @@ func (m Machine) DriverWay() (facts.Way, bool) {
 	return facts.Way{}, false
 }
 
-// compiled reports whether DKMS makes a driver's modules on the host, although they come built for other kernels.
-func compiled(f *facts.Host, d catalog.Driver) bool {
+// needsDKMS reports whether DKMS has to compile the modules on this host, although the source has them prebuilt for
+// other kernels.
+func needsDKMS(f *facts.Host, d catalog.Driver) bool {
 	if !d.Prebuilt() {
 		return false
 	}
@@ -96,18 +99,18 @@ func compiled(f *facts.Host, d catalog.Driver) bool {
 	return len(built) > 0 && len(m.Missing(d.Packages(f.OS.ID, f.Kernel).Driver)) == 0
 }
 
-// Interrupted reports whether kgpu began to install a driver, which does not do its work yet: a newer kernel that is installed, or
-// an update that waits for a reboot, may have come with it, and the reboot is kgpu's to plan.
-func Interrupted(inv *inventory.Inventory, f *facts.Host) bool {
+// DriverInterrupted reports whether kgpu began to install a driver that does not work yet. A newer kernel or a pending
+// reboot may then be kgpu's own doing, and the plan reboots the host.
+func DriverInterrupted(inv *inventory.Inventory, f *facts.Host) bool {
 	_, begun := f.Files[DriverUpgrades]
 	return begun && len(Cards(inv, f)) > 0 && !DriverWorks(inv, f)
 }
 
-// WayHeaders is no way to a driver, but whether apt has what DKMS builds its modules with.
+// WayHeaders asks whether apt has the headers of the running kernel. It is not a way to get a driver.
 const WayHeaders = "headers"
 
-// foreignKernel reports whether the kernel that runs is not one of the distribution's, which nobody builds modules for: neither its
-// name nor the package that it came with is, and apt has no modules for it.
+// foreignKernel reports whether the running kernel is not the distribution's, by its name and its package, and apt
+// has no modules for it.
 func foreignKernel(f *facts.Host) bool {
 	own := func(name string) bool {
 		p, ok := f.Packages[name+f.Kernel]
@@ -117,7 +120,8 @@ func foreignKernel(f *facts.Host) bool {
 	return !catalog.DistributionKernel(f.Kernel) && !own("linux-image-") && !own("linux-image-unsigned-") && !built
 }
 
-// HasHeaders reports whether modules for the running kernel can be built: in a folder that its own build has left, or by a package.
+// HasHeaders reports whether the headers of the running kernel are on the host, from a package or from the kernel's
+// own build.
 func HasHeaders(f *facts.Host) bool {
 	if f.KernelHeaders {
 		return true
@@ -130,8 +134,8 @@ func HasHeaders(f *facts.Host) bool {
 	return false
 }
 
-// onForeignKernel refuses a driver for a kernel that is not the distribution's where its modules cannot be built. Where there are
-// modules of a driver for that kernel, somebody builds them.
+// onForeignKernel refuses a driver if the running kernel is not the distribution's and its modules can neither be
+// found nor built. A driver that already has modules for it is accepted.
 func onForeignKernel(f *facts.Host) *Refused {
 	if !foreignKernel(f) || f.NVIDIA.Module != "" || f.NVIDIA.Loaded != "" {
 		return nil
@@ -144,7 +148,7 @@ func onForeignKernel(f *facts.Host) *Refused {
 	back += ", then remove the kernel that runs from the boot loader's first place and `reboot`"
 	i := slices.IndexFunc(f.Ways, func(w facts.Way) bool { return w.Name == WayHeaders })
 	if i < 0 && !HasHeaders(f) {
-		return nil // apt was not asked, or has no package lists yet: the step looks again
+		return nil // apt was not asked or has no package lists yet; the step checks again
 	}
 	if f.SecureBoot {
 		return &Refused{Kind: NoModules, Detail: kernel + ", and Secure Boot is on: nobody signs modules for it", Advice: "boot a kernel of the distribution: " + back}
@@ -158,7 +162,7 @@ func onForeignKernel(f *facts.Host) *Refused {
 	}
 }
 
-// DriverPackages are those of a driver for a host: what its modules are built with is not asked for by name where the host has it.
+// DriverPackages returns the driver's packages to install on a host, without the kernel headers if it has them.
 func DriverPackages(f *facts.Host, d catalog.Driver) catalog.DriverPackages {
 	p := d.Packages(f.OS.ID, f.Kernel)
 	if !foreignKernel(f) {
@@ -168,6 +172,6 @@ func DriverPackages(f *facts.Host, d catalog.Driver) catalog.DriverPackages {
 	if !HasHeaders(f) {
 		p.First = append(p.First, catalog.HeadersPackage(f.Kernel))
 	}
-	p.Next = nil // the distribution's headers would be for its own kernels
+	p.Next = nil // the distribution's headers are for its own kernels
 	return p
 }

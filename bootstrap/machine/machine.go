@@ -1,5 +1,5 @@
-// Package machine judges what machines are: an entry of the inventory with what its host told, and all of them together. It plans
-// nothing, and is pure.
+// Package machine judges machines, each an inventory host with its facts, and all machines of a cluster together. It
+// is pure and plans nothing.
 package machine
 
 import (
@@ -13,11 +13,11 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Machine is a host of the inventory, and what it told.
+// Machine is a host of the inventory with the facts that were gathered from it.
 type Machine struct {
 	inventory.Host
-	Facts *facts.Host   // nil: it did not tell
-	Skew  time.Duration // how far its clock is from the operator's, corrected by half the round trip
+	Facts *facts.Host   // nil if none were gathered
+	Skew  time.Duration // how far its clock is ahead of the operator's
 }
 
 // NodeName is the name of the host's node object: the inventory's, or the machine's own host name.
@@ -28,9 +28,9 @@ func (m Machine) NodeName() string {
 	return strings.ToLower(m.Facts.Hostname)
 }
 
-// NodeAddress is the host's address inside the cluster: privateAddress, else the address of the inventory, else the one that
-// its kubelet was given or, of a host that is no node yet, that SSH reached, each when it is one of the host's own, else the
-// host's first global IPv4 address. It is zero when there is none.
+// NodeAddress is the host's IPv4 address inside the cluster: the inventory's privateAddress or address, else, if it
+// belongs to the host, the kubelet's --node-ip (of a node) or the address that SSH reached (of another host), else
+// the first global IPv4 address. It is zero if there is none.
 func (m Machine) NodeAddress() netip.Addr {
 	f := m.Facts
 	if m.PrivateAddress.IsValid() {
@@ -41,7 +41,7 @@ func (m Machine) NodeAddress() netip.Addr {
 	}
 	a := f.Reached
 	if f.Kubelet != nil {
-		a = f.NodeIP // a node has its address, however it is reached now
+		a = f.NodeIP // a node keeps its address, however it is reached now
 	}
 	if a.Is4() && !a.IsLoopback() && HasAddress(f, a) {
 		return a
@@ -63,6 +63,7 @@ func HasAddress(f *facts.Host, a netip.Addr) bool {
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
+// maxNodeName is the longest name of a node, in bytes.
 const maxNodeName = 253
 
 // ValidNodeName tells whether a node can have this name.
@@ -70,10 +71,10 @@ func ValidNodeName(name string) bool {
 	return len(name) <= maxNodeName && nodeName.MatchString(name) && name != "localhost"
 }
 
-// InCluster reports whether the host is a node of a cluster.
+// InCluster reports whether the host has a kubelet or a control plane of some cluster.
 func (m Machine) InCluster() bool { return m.Facts.Kubelet != nil || m.Facts.ControlPlane != nil }
 
-// Recorded is what the ledger says of a host's membership.
+// Recorded is what the ledger says of the host's membership; zero if it says nothing.
 func (m Machine) Recorded() facts.Record {
 	if m.Facts.Recorded == nil {
 		return facts.Record{}
@@ -81,7 +82,7 @@ func (m Machine) Recorded() facts.Record {
 	return *m.Facts.Recorded
 }
 
-// Unheld says which of the packages that the host has may be replaced by an upgrade.
+// Unheld returns which of the installed packages are not held, so that an upgrade may replace them.
 func (m Machine) Unheld(names []string) []string {
 	var reasons []string
 	for _, name := range names {
@@ -92,7 +93,7 @@ func (m Machine) Unheld(names []string) []string {
 	return reasons
 }
 
-// Missing are those of the packages that the host does not have.
+// Missing returns which of the packages are not installed.
 func (m Machine) Missing(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -103,7 +104,7 @@ func (m Machine) Missing(names []string) []string {
 	return out
 }
 
-// NotRunning gives the reasons why a unit is not up, now and after a reboot.
+// NotRunning lists why a unit is not active or not enabled; empty if it is both.
 func (m Machine) NotRunning(unit string) []string {
 	u := m.Facts.Units[unit]
 	switch {
@@ -115,7 +116,7 @@ func (m Machine) NotRunning(unit string) []string {
 	return nil
 }
 
-// LabelOf looks up a label of a node; nil has none.
+// LabelOf looks up a label of a node. A nil node has none.
 func LabelOf(n *facts.Node, key string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -124,11 +125,11 @@ func LabelOf(n *facts.Node, key string) (string, bool) {
 	return v, ok
 }
 
-// DrainedLabel is on nodes that scripts/lib/drain.sh has drained and not yet let in again. Their gpuLabel is "drained" while
-// what holds cards by that label, the device plugin above all, has to be away.
+// DrainedLabel is on nodes that scripts/lib/drain.sh has drained and kgpu has not uncordoned yet. While everything
+// that holds GPUs by gpuLabel, above all the device plugin, must be away, gpuLabel is "drained".
 const DrainedLabel = "kgpu.dev/drained"
 
-// IsDrained reports whether kgpu drained a node and did not let it in again; nil is none.
+// IsDrained reports whether kgpu drained the node and has not uncordoned it. A nil node is not drained.
 func IsDrained(n *facts.Node) bool {
 	_, ok := LabelOf(n, DrainedLabel)
 	return ok

@@ -27,8 +27,8 @@ func TestRealCard(t *testing.T) {
 		t.Errorf("driver: %+v, %v", c, err)
 	}
 	const uuid = "GPU-5a1d0c3e-7b42-4f0a-9c6d-2e8b1f7a9c40"
-	want := []Offer{{UUID: uuid, Name: "NVIDIA H100 80GB HBM3", Resource: "nvidia.com/gpu", Share: inv.GPU.Share()}}
-	if got := Offers(inv, f); !slices.Equal(got, want) || len(Cards(inv, f)) != 1 || FabricOf(f) != catalog.NoFabric {
+	want := []PluginDevice{{UUID: uuid, Name: "NVIDIA H100 80GB HBM3", Resource: "nvidia.com/gpu", Share: inv.GPU.Share()}}
+	if got := PluginDevices(inv, f); !slices.Equal(got, want) || len(Cards(inv, f)) != 1 || FabricOf(f) != catalog.NoFabric {
 		t.Errorf("%+v, cards %+v, fabric %q", got, Cards(inv, f), FabricOf(f))
 	}
 	if m := DriverMounts(f); !slices.ContainsFunc(m, func(m DriverMount) bool {
@@ -36,13 +36,14 @@ func TestRealCard(t *testing.T) {
 	}) {
 		t.Errorf("%+v", m)
 	}
-	if f.NVIDIA.Features["nvidia.com/cuda.driver-version.full"] != f.NVIDIA.Loaded || f.NVIDIA.Seen[0].MemoryMiB != 81559 {
-		t.Errorf("%+v, %+v", f.NVIDIA.Features, f.NVIDIA.Seen)
+	if f.NVIDIA.Features["nvidia.com/cuda.driver-version.full"] != f.NVIDIA.Loaded || f.NVIDIA.GPUs[0].MemoryMiB != 81559 {
+		t.Errorf("%+v, %+v", f.NVIDIA.Features, f.NVIDIA.GPUs)
 	}
 }
 
-// TestNodeAddressOfAName: a name does not say which of a host's addresses is the node's.
-func TestNodeAddressOfAName(t *testing.T) {
+// TestNodeAddressIgnoresADNSName: if the inventory's address is a DNS name, the node's address is one of the host's
+// own.
+func TestNodeAddressIgnoresADNSName(t *testing.T) {
 	ip := netip.MustParseAddr
 	prefix := netip.MustParsePrefix
 	for _, c := range []struct {

@@ -12,28 +12,28 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Membership is what kgpu makes of the cluster that a host is in, was in or was about to be in. Facts decide, by the hash of
-// the cluster's CA and the UID of the node object; the ledger only says what kgpu did itself.
+// Membership says how a host relates to the inventory's cluster. It is decided by facts: the hash of the cluster's CA
+// and the UID of the node object. The ledger only tells what kgpu itself did.
 type Membership string
 
 // The memberships.
 const (
-	NotMember Membership = "not a member" // of every cluster: init or join
-	Member    Membership = "member"       // this cluster is what it should be in
-	Rejoin    Membership = "rejoin"       // kgpu's own, half-made or of a cluster that is gone: it leaves, and init or join follows
-	Unmanaged Membership = "unmanaged"    // of this cluster, and kgpu did not do it: taken over where the operator says so
-	Foreign   Membership = "foreign"      // neither kgpu's nor this cluster's: never touched
+	NotMember Membership = "not a member" // in no cluster: kubeadm init or join follows
+	Member    Membership = "member"       // in this cluster, by kgpu's doing
+	Rejoin    Membership = "rejoin"       // kgpu's, but half made or of a cluster that is gone: it leaves, and init or join follows
+	Unmanaged Membership = "unmanaged"    // in this cluster, but not by kgpu's doing: adopted if the operator agrees
+	Foreign   Membership = "foreign"      // made by somebody else or in another cluster: never touched
 )
 
-// Verdict is what the rule says of a machine.
+// Verdict is the membership of a machine and what follows from it.
 type Verdict struct {
 	Membership
-	// Why something has to be done to the membership, as the plan tells it; empty: nothing.
+	// Why is the plan's reason to change the membership; empty if nothing changes.
 	Why string
-	// Replaces says that the cluster's node object is of a former life of the host: it is deleted before the host joins.
-	// Drain says that it may have pods that run.
+	// Replaces means that the cluster has a node object of the host's former installation, which is deleted before it
+	// joins. Drain means that this node may still have running pods.
 	Replaces, Drain bool
-	// Refused is the reason not to go on with this host; empty: go on. Detail is the evidence.
+	// Refused is the reason to leave the host alone, empty if there is none. Detail is the evidence for it.
 	Refused reason.ID
 	Detail  string
 }
@@ -47,10 +47,10 @@ func refused(id reason.ID, evidence string, args ...any) Verdict {
 	return Verdict{Membership: Foreign, Why: "it is not kgpu's", Refused: id, Detail: fmt.Sprintf(evidence, args...)}
 }
 
-// Judge applies the rule once and for all: from here on, a node object that goes is none.
-func (s *Set) Judge() { s.verdicts = s.Verdicts() }
+// FixVerdicts fixes the verdicts of all machines. From then on NodeOf returns no node that is to be replaced.
+func (s *Set) FixVerdicts() { s.verdicts = s.Verdicts() }
 
-// Verdicts are those of all machines, by host ID.
+// Verdicts returns the verdicts of all machines by host ID.
 func (s *Set) Verdicts() map[string]Verdict {
 	out := map[string]Verdict{}
 	for _, m := range s.Machines {
@@ -59,7 +59,7 @@ func (s *Set) Verdicts() map[string]Verdict {
 	return out
 }
 
-// Verdict applies the rule to a machine.
+// Verdict returns the verdict of one machine.
 func (s *Set) Verdict(m *Machine) Verdict {
 	if v, ok := s.verdicts[m.ID()]; ok {
 		return v
@@ -70,17 +70,17 @@ func (s *Set) Verdict(m *Machine) Verdict {
 	return s.workerVerdict(m)
 }
 
-// same reports whether the ledger may speak of the cluster with this CA: neither it nor a file that was half written says
-// which cluster a half-made membership is of.
-func same(recorded, ca string) bool { return recorded == "" || ca == "" || recorded == ca }
+// sameCA reports whether the CA that the ledger recorded can be that of the cluster. An empty one can: neither the
+// ledger nor a half-written file says which cluster it is.
+func sameCA(recorded, ca string) bool { return recorded == "" || ca == "" || recorded == ca }
 
-// controlPlaneVerdict is the rule for the host that is to be the control plane.
+// controlPlaneVerdict judges a host that is to be a control plane.
 func (s *Set) controlPlaneVerdict(m *Machine) Verdict {
 	c, r, answers := m.Facts.ControlPlane, m.Recorded(), m.Facts.Cluster != nil
 	if c == nil {
 		return s.noControlPlane(m)
 	}
-	ours, adopted := r.Init && same(r.CAHash, c.CAHash), r.Adopted && same(r.CAHash, c.CAHash)
+	ours, adopted := r.Init && sameCA(r.CAHash, c.CAHash), r.Adopted && sameCA(r.CAHash, c.CAHash)
 	switch {
 	case (ours && c.Finished || adopted) && answers:
 		return member("")
@@ -98,8 +98,8 @@ func (s *Set) controlPlaneVerdict(m *Machine) Verdict {
 	return s.unmanaged(m, "a control plane made by hand is here: "+describeCluster(m.Facts), s.unfitControlPlane(m))
 }
 
-// noControlPlane is the rule for a control plane's host that has no administrator's kubeconfig: kubeadm writes it early, so
-// there is no control plane, or somebody took its kubeconfig away.
+// noControlPlane judges a host that is to be a control plane and has no admin.conf. kubeadm writes that file early,
+// so either there is no control plane or somebody removed the file.
 func (s *Set) noControlPlane(m *Machine) Verdict {
 	f, r := m.Facts, m.Recorded()
 	switch {
@@ -108,12 +108,12 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 	case f.Kubelet != nil && !r.Init && s.hasControlPlaneOf(f.Kubelet.CAHash):
 		return refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be the control plane", s.placeOfRole(m))
 	case f.Kubelet != nil && !r.Init:
-		return refused(reason.HostForeignCluster, "the host is a worker of the cluster at %s (CA %s)", f.Kubelet.Server, brief(f.Kubelet.CAHash))
+		return refused(reason.HostForeignCluster, "the host is a worker of the cluster at %s (CA %s)", f.Kubelet.Server, shortHash(f.Kubelet.CAHash))
 	case f.Etcd != nil:
 		return refused(reason.HostEtcdStale, "/var/lib/etcd/member has the data of a cluster whose administrator's kubeconfig is gone: %s", describeEtcd(f))
 	case r.Join && !r.Done:
 		return rejoin("kubeadm join did not come to its end")
-	case len(f.KubeadmFiles) > 0 && !m.left():
+	case len(f.KubeadmFiles) > 0 && !m.partlyRemoved():
 		return refused(reason.HostHalfMade, "there is a part of a cluster, without an administrator's kubeconfig: %s", strings.Join(f.KubeadmFiles, ", "))
 	case r.Init:
 		return rejoin("the control plane that kgpu made is gone")
@@ -123,10 +123,10 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 	return notMember("there is no control plane yet")
 }
 
-// Adopted reports whether the host's membership was made by hand and taken over.
+// Adopted reports whether the membership was made by hand and kgpu adopted it.
 func (m *Machine) Adopted() bool { return m.Recorded().Adopted && m.InCluster() }
 
-// Remade is the evidence that somebody made another cluster on the host since kgpu did; empty: nobody did.
+// Remade is the evidence that somebody made another cluster on the host after kgpu did; empty if nobody did.
 func (m *Machine) Remade() string {
 	r, ca := m.Recorded(), ""
 	switch f := m.Facts; {
@@ -136,18 +136,19 @@ func (m *Machine) Remade() string {
 		ca = f.Kubelet.CAHash
 	}
 	joined := r.Join && !r.Init && m.Facts.ControlPlane != nil // kgpu joins no control planes
-	if ca == "" || same(r.CAHash, ca) && !joined {
+	if ca == "" || sameCA(r.CAHash, ca) && !joined {
 		return ""
 	}
-	return fmt.Sprintf("the host is in a cluster (CA %s) that somebody made there since kgpu's (CA %s)", brief(ca), brief(r.CAHash))
+	return fmt.Sprintf("the host is in a cluster (CA %s) that somebody made there since kgpu's (CA %s)", shortHash(ca), shortHash(r.CAHash))
 }
 
-// left reports whether what is there may be what a worker has that kgpu was taking out of its cluster when it was stopped.
-func (m *Machine) left() bool {
+// partlyRemoved reports whether the host looks like a worker whose removal by kgpu was interrupted.
+func (m *Machine) partlyRemoved() bool {
 	return m.Recorded().Join && !slices.ContainsFunc(m.Facts.KubeadmFiles, func(p string) bool { return strings.HasPrefix(p, "/etc/kubernetes/manifests/") })
 }
 
-// initEnded reports whether the host's API server, which answers, has all that kubeadm init makes there: the add-ons are its last work.
+// initEnded reports whether kubeadm init finished on a host whose API server answers. The add-ons are what init makes
+// last.
 func (s *Set) initEnded(m *Machine) bool {
 	c := m.Facts.Cluster
 	_, proxy := c.Workloads["kube-system/daemonset/kube-proxy"]
@@ -156,47 +157,47 @@ func (s *Set) initEnded(m *Machine) bool {
 	return s.NodeOf(m) != nil && proxy && (dns || old)
 }
 
-// workerVerdict is the rule for a host that is to be a worker.
+// workerVerdict judges a host that is to be a worker.
 func (s *Set) workerVerdict(m *Machine) Verdict {
 	f, k, r := m.Facts, m.Facts.Kubelet, m.Recorded()
 	var c *facts.ControlPlane
-	if s.Made() {
+	if s.ClusterExists() {
 		c = s.First.Facts.ControlPlane
 	}
 	switch {
-	case f.ControlPlane != nil && s.trusts(f.ControlPlane.CAHash):
+	case f.ControlPlane != nil && s.planesTrust(f.ControlPlane.CAHash):
 		return refused(reason.ClusterSettingFixed, "%s: the host is the control plane of the cluster, and the inventory wants it to be a worker", s.placeOfRole(m))
 	case f.ControlPlane != nil:
 		return refused(reason.HostForeignCluster, "the host is the control plane of a cluster of its own: %s", describeCluster(f))
 	case k == nil:
 		return s.withoutKubeconfig(m)
 	}
-	ours, adopted := r.Join && same(r.CAHash, k.CAHash), r.Adopted && same(r.CAHash, k.CAHash)
+	ours, adopted := r.Join && sameCA(r.CAHash, k.CAHash), r.Adopted && sameCA(r.CAHash, k.CAHash)
 	switch {
-	case c == nil && ours && s.former(m):
+	case c == nil && ours && s.hadThisAddress(m):
 		return rejoin("the cluster that it was in, at %s, is gone", k.Server)
 	case c == nil:
-		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), and this one does not exist yet", k.Server, brief(k.CAHash))
-	case k.CAHash == "" && ours && s.former(m):
+		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), and this one does not exist yet", k.Server, shortHash(k.CAHash))
+	case k.CAHash == "" && ours && s.hadThisAddress(m):
 		return rejoin("the kubelet's kubeconfig is half written")
-	case k.CAHash != c.CAHash && ours && s.former(m):
-		return rejoin("the cluster at %s was made anew: its CA is %s, the kubelet's %s", k.Server, brief(c.CAHash), brief(k.CAHash))
+	case k.CAHash != c.CAHash && ours && s.hadThisAddress(m):
+		return rejoin("the cluster at %s was made anew: its CA is %s, the kubelet's %s", k.Server, shortHash(c.CAHash), shortHash(k.CAHash))
 	case k.CAHash != c.CAHash:
-		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), not to this one (CA %s)", k.Server, brief(k.CAHash), brief(c.CAHash))
-	case !s.Answers():
-		return member("") // nobody can say what nodes there are: the member stays what it is
+		return refused(reason.HostForeignCluster, "the kubelet belongs to the cluster at %s (CA %s), not to this one (CA %s)", k.Server, shortHash(k.CAHash), shortHash(c.CAHash))
+	case !s.APIAnswers():
+		return member("") // without the API server nobody knows the nodes, so the host stays a member
 	}
 	return s.memberVerdict(m, ours, adopted)
 }
 
-// trusts reports whether the kubelet of a control plane is of the cluster with this CA.
-func (s *Set) trusts(ca string) bool {
+// planesTrust reports whether the kubelet of one of the control planes trusts this CA.
+func (s *Set) planesTrust(ca string) bool {
 	return slices.ContainsFunc(s.planes, func(m *Machine) bool { return m.Facts.Kubelet != nil && m.Facts.Kubelet.CAHash == ca })
 }
 
-// former reports whether the cluster of the host's kubelet had the address of this one, which may have another name since. Another
-// address may be of a cluster that lives.
-func (s *Set) former(m *Machine) bool {
+// hadThisAddress reports whether the cluster of the host's kubelet had this cluster's address, perhaps under another name.
+// With another address the kubelet's cluster may still exist elsewhere.
+func (s *Set) hadThisAddress(m *Machine) bool {
 	server, ok := strings.CutPrefix(m.Facts.Kubelet.Server, "https://")
 	if s.First == nil || !ok {
 		return false
@@ -209,7 +210,7 @@ func (s *Set) former(m *Machine) bool {
 		err == nil && OwnAPIName(name) && s.LeadsToAPI(m.Facts, name)
 }
 
-// withoutKubeconfig is the rule for a worker whose kubelet has no cluster.
+// withoutKubeconfig judges a worker whose kubelet has no kubeconfig.
 func (s *Set) withoutKubeconfig(m *Machine) Verdict {
 	f, r := m.Facts, m.Recorded()
 	v := notMember("the host is in no cluster")
@@ -218,17 +219,17 @@ func (s *Set) withoutKubeconfig(m *Machine) Verdict {
 		v = rejoin("kubeadm join did not come to its end")
 	case r.Init && !r.Done:
 		v = rejoin("kubeadm init did not come to its end here, and it is to be a worker")
-	case f.Etcd != nil && r.Init, len(f.KubeadmFiles) > 0 && !m.left():
+	case f.Etcd != nil && r.Init, len(f.KubeadmFiles) > 0 && !m.partlyRemoved():
 		return refused(reason.HostHalfMade, "there is a part of a cluster, without a kubelet's kubeconfig: %s", strings.Join(f.KubeadmFiles, ", "))
 	case r.Join:
 		v = rejoin("the host has left the cluster that kgpu joined it to")
-	case !s.Made():
+	case !s.ClusterExists():
 		v = notMember("the cluster is new")
 	}
 	node := s.NodeOf(m)
 	switch {
 	case node == nil:
-	case node.Ready && s.elsewhere(m, node):
+	case node.Ready && s.nodeElsewhere(m, node):
 		return refused(reason.HostNameDuplicate, "the cluster has a node %s already, another machine at %s", node.Name, node.InternalIP)
 	default:
 		v.Why += "; the node object " + node.Name + " is of a former one"
@@ -237,7 +238,7 @@ func (s *Set) withoutKubeconfig(m *Machine) Verdict {
 	return v
 }
 
-// memberVerdict is the rule for a worker whose kubelet trusts this cluster, which answers.
+// memberVerdict judges a worker whose kubelet trusts this cluster's CA, while the API server answers.
 func (s *Set) memberVerdict(m *Machine, ours, adopted bool) Verdict {
 	k, r, node := m.Facts.Kubelet, m.Recorded(), s.NodeOf(m)
 	switch {
@@ -249,7 +250,7 @@ func (s *Set) memberVerdict(m *Machine, ours, adopted bool) Verdict {
 		return rejoin("the cluster has no node %s", m.NodeName())
 	case node == nil:
 		return refused(reason.HostHalfMade, "the kubelet belongs to this cluster, which has no node %s, and kgpu did not join it: %s", m.NodeName(), strings.Join(m.Facts.KubeadmFiles, ", "))
-	case s.elsewhere(m, node):
+	case s.nodeElsewhere(m, node):
 		return refused(reason.HostNameDuplicate, "the cluster's node %s is another machine, at %s", node.Name, node.InternalIP)
 	case ours && r.UID != "" && node.UID != r.UID:
 		v := rejoin("the node object has another UID (%s, it was %s): somebody deleted the node and its kubelet made it anew", node.UID, r.UID)
@@ -265,13 +266,13 @@ func (s *Set) memberVerdict(m *Machine, ours, adopted bool) Verdict {
 	return s.unmanaged(m, fmt.Sprintf("the host is node %s of this cluster already, and kgpu did not join it", m.NodeName()), s.unfitNode(m))
 }
 
-// elsewhere reports whether the node is a machine with an address that this host does not have.
-func (s *Set) elsewhere(m *Machine, node *facts.Node) bool {
+// nodeElsewhere reports whether the node's address belongs to another machine.
+func (s *Set) nodeElsewhere(m *Machine, node *facts.Node) bool {
 	at, err := netip.ParseAddr(node.InternalIP)
 	return err == nil && at != m.NodeAddress() && !HasAddress(m.Facts, at)
 }
 
-// unmanaged is the rule for what works and was not made by kgpu.
+// unmanaged judges a working membership that kgpu did not make: it is adopted or refused.
 func (s *Set) unmanaged(m *Machine, evidence string, unfit []string) Verdict {
 	v := Verdict{Membership: Unmanaged, Why: "made by hand: --adopt takes it over as it is", Detail: evidence}
 	switch {

@@ -12,7 +12,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// OwnCNI are the configurations that the pod networks write, by their names below /etc/cni/net.d.
+// OwnCNI are the names of the CNI configurations that each pod network writes to /etc/cni/net.d.
 var OwnCNI = map[inventory.Network][]string{
 	inventory.Weave:   {"10-weave.conflist", "10-weave.conf"},
 	inventory.Flannel: {"10-flannel.conflist"},
@@ -21,24 +21,24 @@ var OwnCNI = map[inventory.Network][]string{
 
 const cniDir = "/etc/cni/net.d/"
 
-// Leftovers are what a pod network of a former life left on a host that is a member of nothing. With it, nodes are Ready
-// before their network is, and pods get addresses of the wrong range.
-type Leftovers struct {
-	Known   []string // of networks that kgpu applies: it knows how to remove them
-	Unknown []string // configurations of others that would come before the inventory's network
+// StaleCNI are files and links of a former pod network on a host that is in no cluster. With them nodes become Ready
+// before their new network is up, and pods get addresses of the wrong range.
+type StaleCNI struct {
+	Known   []string // of networks that kgpu can install, so that it knows how to remove them
+	Unknown []string // configurations of other networks that would take precedence over the inventory's
 }
 
-// LeftoversOf finds them. What kgpu itself left half-made goes when it is made again, and a network that the operator brings
-// is none of kgpu's business.
-func LeftoversOf(network inventory.Network, f *facts.Host) Leftovers {
-	var l Leftovers
+// StaleCNIOf finds them. It ignores what an interrupted kgpu run made, which the next run replaces, and everything
+// if the operator brings the network.
+func StaleCNIOf(network inventory.Network, f *facts.Host) StaleCNI {
+	var l StaleCNI
 	if r := f.Recorded; network == inventory.None || f.Kubelet != nil || f.ControlPlane != nil || r != nil && (r.Init || r.Join) {
 		return l
 	}
 	l.Known = slices.Clone(f.PodLinks)
 	var unknown []string
-	for _, p := range f.PodNetwork {
-		if known(p) {
+	for _, p := range f.PodNetworkFiles {
+		if ownCNIFile(p) {
 			l.Known = append(l.Known, p)
 		} else {
 			unknown = append(unknown, p)
@@ -48,10 +48,10 @@ func LeftoversOf(network inventory.Network, f *facts.Host) Leftovers {
 	return l
 }
 
-// known reports whether a file is of a pod network that kgpu applies.
-func known(p string) bool {
+// ownCNIFile reports whether a file belongs to a pod network that kgpu can install.
+func ownCNIFile(p string) bool {
 	if !strings.HasPrefix(p, cniDir) {
-		return true // what flannel keeps below /run
+		return true // flannel's files below /run
 	}
 	for _, names := range OwnCNI {
 		if names[0] == path.Base(p) {
@@ -61,24 +61,25 @@ func known(p string) bool {
 	return false
 }
 
-// ConflictingCNI are the configurations that runtimes take in place of the network's own: they take the first by name. Those
-// that come after it, such as podman's 87-podman-bridge.conflist, do no harm; kgpu's own are gone with the step that made them.
+// ConflictingCNI returns the configurations that container runtimes would use instead of the network's own, because
+// theirs is first by name. Later ones, such as podman's 87-podman-bridge.conflist, do no harm, and kgpu removes its
+// own.
 func ConflictingCNI(network inventory.Network, paths []string) []string {
 	var found []string
 	for _, p := range paths {
 		name := path.Base(p)
 		switch {
 		case !strings.HasPrefix(p, cniDir), slices.Contains(OwnCNI[network], name), strings.Contains(name, "kgpu"):
-		case known(p), name < OwnCNI[network][0]:
+		case ownCNIFile(p), name < OwnCNI[network][0]:
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// ResolvConf is the file whose name servers the kubelet of a host is to give to pods: the first that has servers which pods
-// can ask, of the one that the kubelet takes by itself and those of the host's resolver. why says what is wrong with the
-// former where there is none; the inventory's own choice is not judged.
+// ResolvConf is the resolv.conf that the host's kubelet gives to pods: the kubelet's default, or else one of the host
+// resolver's, if pods can ask its servers. If there is none, path is empty and why says what is wrong with the
+// default. Both are empty if the inventory chooses the file itself.
 func ResolvConf(inv *inventory.Inventory, f *facts.Host) (path, why string) {
 	if _, chosen := inv.Kubernetes.KubeletConfiguration["resolvConf"]; chosen || f.Resolvers == nil {
 		return "", ""
@@ -95,7 +96,7 @@ func ResolvConf(inv *inventory.Inventory, f *facts.Host) (path, why string) {
 	return "", why
 }
 
-// KubeletResolvConf is what the kubelet reads if nobody says anything: kubeadm names systemd-resolved's file where that runs.
+// KubeletResolvConf is the kubelet's default resolv.conf: kubeadm names systemd-resolved's file if that service runs.
 // Source: cmd/kubeadm/app/phases/kubelet/flags.go of k8s.io/kubernetes 1.11, componentconfigs/kubelet.go since.
 func KubeletResolvConf(inv *inventory.Inventory, f *facts.Host) string {
 	minor, _ := catalog.Kubernetes(inv.Kubernetes.Version.Minor)
@@ -105,8 +106,9 @@ func KubeletResolvConf(inv *inventory.Inventory, f *facts.Host) string {
 	return facts.ResolvConfs[0]
 }
 
-// unusableResolver says why pods cannot ask the servers of a file; empty: they can. In a pod, a loopback address is the pod
-// itself: the cluster's DNS, which hands on what it does not know, would ask itself, as with an address of the cluster's own.
+// unusableResolver says why pods cannot use the name servers of a file; empty if they can. In a pod a loopback
+// address is the pod's own, so the cluster's DNS would forward queries to itself. The same holds for addresses of the
+// cluster's ranges.
 func unusableResolver(inv *inventory.Inventory, f *facts.Host, path string) string {
 	servers := f.Resolvers[path]
 	k := inv.Kubernetes
@@ -122,15 +124,15 @@ func unusableResolver(inv *inventory.Inventory, f *facts.Host, path string) stri
 	return ""
 }
 
-// NetworkWorkload is the DaemonSet that makes a pod network, as facts name workloads.
+// NetworkWorkload is the DaemonSet of each pod network, as facts name workloads.
 var NetworkWorkload = map[inventory.Network]string{
 	inventory.Weave:   "kube-system/daemonset/weave-net",
 	inventory.Flannel: "kube-flannel/daemonset/kube-flannel-ds",
 	inventory.Calico:  "kube-system/daemonset/calico-node",
 }
 
-// WeaveDatapath says whether a cluster runs weave, and on the fast datapath, which needs openvswitch on every node. Of one that
-// nobody tells of, nil, it does not.
+// WeaveDatapath reports whether a cluster runs weave, and whether on the fast datapath, which needs openvswitch on
+// every node. Both are false if c is nil.
 func WeaveDatapath(c *facts.Cluster) (fast, runs bool) {
 	if c == nil {
 		return false, false
@@ -139,7 +141,7 @@ func WeaveDatapath(c *facts.Cluster) (fast, runs bool) {
 	return runs && !w.Bridge, runs
 }
 
-// Purpose says what a host connects to an endpoint for.
+// Purpose says why a host connects to an endpoint.
 type Purpose string
 
 // The purposes.
@@ -151,15 +153,17 @@ const (
 	ToNode   Purpose = "another node"
 )
 
-// Need is an endpoint that a host must reach.
-type Need struct {
+// RequiredEndpoint is an endpoint that a host must be able to reach.
+type RequiredEndpoint struct {
 	facts.Endpoint
 	Purpose Purpose
-	// Listens: something listens there now. Otherwise it is enough that the machine answers.
+	// Listens means that the port must be open. Otherwise it is enough that the machine answers.
 	Listens bool
-	// Scheme is that of what the host fetches there as apt does: by apt's proxy, if there is one. Empty: it does not.
+	// Scheme is the URL scheme if apt fetches from there, perhaps through its proxy; empty if apt does not.
 	Scheme string
 }
 
-// String is how the script that tries endpoints reads it.
-func (n Need) String() string { return strings.TrimSpace(n.Endpoint.String() + " " + n.Scheme) }
+// String is the format that scripts/reach.sh reads.
+func (n RequiredEndpoint) String() string {
+	return strings.TrimSpace(n.Endpoint.String() + " " + n.Scheme)
+}

@@ -10,17 +10,17 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// NotebookChoice is what the notebook computes with, and where.
+// NotebookChoice is the framework of the notebook and the nodes that it can run on.
 type NotebookChoice struct {
-	Framework catalog.Framework // empty: the inventory names an image, and nobody knows
-	Nodes     []string          // whose cards it computes on, in the inventory's order
-	Pinned    bool              // other nodes have cards that it does not compute on
-	Why       string            // for people; empty: the first framework, or the inventory's, computes on all cards
+	Framework catalog.Framework // empty if the inventory names an image whose framework is unknown
+	Nodes     []string          // nodes whose GPUs it computes on, in the inventory's order
+	Pinned    bool              // some nodes have GPUs that it does not compute on
+	Why       string            // for people; empty if the inventory's or the first framework computes on all GPUs
 }
 
-// ChooseNotebook decides which framework the notebook has: the inventory's, or of those that kgpu has images for the one that
-// computes on the most cards of the hosts; the first of them where several do. It is empty where no host has cards. The error is
-// a *Refused: there is none, or the inventory's computes on none of the cards.
+// ChooseNotebook decides the framework of the notebook: the inventory's, or else the first one that computes on the
+// most GPUs. It is empty if no host has cards. The error is a *Refused if no framework, or not the inventory's,
+// computes on any GPU.
 func ChooseNotebook(inv *inventory.Inventory, seen map[string]*facts.Host) (NotebookChoice, error) {
 	hosts := cardHosts(inv, seen)
 	if inv.Notebook.Image != "" || len(hosts) == 0 {
@@ -31,7 +31,7 @@ func ChooseNotebook(inv *inventory.Inventory, seen map[string]*facts.Host) (Note
 		frameworks = []catalog.Framework{inv.Notebook.Framework}
 	}
 	var best notebookFit
-	var passed []string // what speaks against those that come first
+	var passed []string // why frameworks do not compute on all GPUs
 	for _, f := range frameworks {
 		fit := fits(f, inv.Notebook.Version, hosts)
 		if fit.cards > best.cards {
@@ -49,14 +49,15 @@ func ChooseNotebook(inv *inventory.Inventory, seen map[string]*facts.Host) (Note
 	return c, nil
 }
 
-// cardHost is a host with cards that a driver can be had for.
+// cardHost is a host whose cards a driver is available for.
 type cardHost struct {
 	node  string
 	facts *facts.Host
-	cards []catalog.GPU // each kind once
+	cards []catalog.GPU // the models, each once
 	count int
 }
 
+// cardHosts returns the hosts of the inventory whose cards a driver is available for.
 func cardHosts(inv *inventory.Inventory, seen map[string]*facts.Host) []cardHost {
 	var out []cardHost
 	for _, h := range inv.Hosts {
@@ -80,12 +81,12 @@ func nodesOf(hosts []cardHost) []string {
 	return out
 }
 
-// notebookFit is what a framework's image computes on.
+// notebookFit says which hosts a framework's image computes on.
 type notebookFit struct {
-	framework catalog.Framework
-	hosts     []cardHost // with all their cards: which one a pod gets is up to the device plugin
-	cards     int        // of theirs
-	against   []string   // why it does not on the others
+	framework catalog.Framework // hosts all of whose GPUs it computes on
+	hosts     []cardHost        // number of GPUs of these hosts
+	cards     int               // reasons against the other hosts
+	against   []string          // why it does not on the others
 }
 
 func fits(f catalog.Framework, version string, hosts []cardHost) notebookFit {

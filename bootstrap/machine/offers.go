@@ -12,14 +12,15 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// DriverMount is a directory or a file of the host's driver in a container.
+// DriverMount is a directory or file of the host's driver that is mounted into a container.
 type DriverMount struct {
 	Name string // of the volume
 	From string // path on the host
 	To   string // path in the container
 }
 
-// Where containers have the driver. Images of the time name these places, and those of today in LD_LIBRARY_PATH as well.
+// These are the paths of the driver in containers. Images of nvidia-docker 1.0's time rely on them; today's still have
+// them in LD_LIBRARY_PATH.
 // Source: nvidia-docker 1.0's volume (tools/src/nvidia/volumes.go), which was mounted there.
 const (
 	DriverPrograms  = "/usr/local/nvidia/bin"
@@ -27,12 +28,12 @@ const (
 	DriverLibraries = "/usr/local/nvidia/lib64"
 )
 
-// ownDirectory is one that holds nothing but the driver; the host's /usr/lib/x86_64-linux-gnu in a container would bring the
-// host's C library with it.
+// ownDirectory matches directories that hold only the driver. Mounting the host's /usr/lib/x86_64-linux-gnu into a
+// container would bring the host's C library with it.
 var ownDirectory = regexp.MustCompile(`/nvidia(-[0-9.]+)?$`)
 
-// DriverMounts are what a pod needs of the driver where Kubernetes gives it the devices only: directories that are the
-// driver's own as they are, from others the files, one by one. None where the host has told of no libcuda.
+// DriverMounts are the mounts of the driver for pods to which Kubernetes gives only the device files. Directories of
+// the driver alone are mounted whole, from other directories only its files. It is nil if the host has no libcuda.
 func DriverMounts(f *facts.Host) []DriverMount {
 	files := f.NVIDIA.Files
 	if _, ok := files["libcuda.so.1"]; !ok {
@@ -60,30 +61,30 @@ func DriverMounts(f *facts.Host) []DriverMount {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// volumeName makes a path the name of a volume: a DNS label.
+// volumeName turns a path into the name of a volume, which is a DNS label.
 func volumeName(file string) string {
 	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(file, "/usr")), "-"), "-")
 	return strings.TrimRight(name[:min(len(name), 63)], "-")
 }
 
-// Offer is a card, or an instance of one, that pods can ask for.
-type Offer struct {
+// PluginDevice is a GPU, or a MIG instance of one, that the device plugin offers to pods.
+type PluginDevice struct {
 	UUID, Name string
 	Resource   string // what pods ask for: nvidia.com/gpu, nvidia.com/mig-1g.5gb
-	Share      int    // how many pods can have it at the same time
+	Share      int    // number of pods that can share it
 }
 
-// Offers are the cards and instances that the device plugin offers on a host, of those that its nvidia-smi lists.
+// PluginDevices are the GPUs and instances that the device plugin offers on a host, of those that its nvidia-smi lists.
 // Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go and rm.go; it shares what is called nvidia.com/gpu.
-func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
-	var out []Offer
-	for _, g := range f.NVIDIA.Seen {
-		if !Cut(inv, g) {
-			out = append(out, Offer{g.UUID, g.Name, catalog.GPUResource, inv.GPU.Share()})
+func PluginDevices(inv *inventory.Inventory, f *facts.Host) []PluginDevice {
+	var out []PluginDevice
+	for _, g := range f.NVIDIA.GPUs {
+		if !MIGPartitioned(inv, g) {
+			out = append(out, PluginDevice{g.UUID, g.Name, catalog.GPUResource, inv.GPU.Share()})
 			continue
 		}
 		for _, i := range g.Instances {
-			o := Offer{i.UUID, g.Name + " MIG " + i.Profile, catalog.GPUResource, inv.GPU.Share()}
+			o := PluginDevice{i.UUID, g.Name + " MIG " + i.Profile, catalog.GPUResource, inv.GPU.Share()}
 			if inv.GPU.MIGStrategy == inventory.MIGMixed {
 				o.Resource, o.Share = "nvidia.com/mig-"+strings.ReplaceAll(i.Profile, "+", "."), 1
 			}
@@ -93,13 +94,13 @@ func Offers(inv *inventory.Inventory, f *facts.Host) []Offer {
 	return out
 }
 
-// Offered is how many cards (nvidia.com/gpu) the host's node should offer; 0: none, or it depends.
-func Offered(inv *inventory.Inventory, f *facts.Host) int {
+// PluginDeviceCount is the number of nvidia.com/gpu that the host's node should offer; zero if it is none or unpredictable.
+func PluginDeviceCount(inv *inventory.Inventory, f *facts.Host) int {
 	if inv.Kubernetes.Version.Minor < 10 || inv.GPU.MIGStrategy != inventory.MIGNone {
 		return 0
 	}
 	n := 0
-	for _, o := range Offers(inv, f) {
+	for _, o := range PluginDevices(inv, f) {
 		if o.Resource == catalog.GPUResource {
 			n += o.Share
 		}
@@ -107,7 +108,7 @@ func Offered(inv *inventory.Inventory, f *facts.Host) int {
 	return n
 }
 
-// Cut tells whether instances of the card are offered in its place.
-func Cut(inv *inventory.Inventory, g facts.GPU) bool {
+// MIGPartitioned reports whether MIG instances of the GPU are offered in its place.
+func MIGPartitioned(inv *inventory.Inventory, g facts.GPU) bool {
 	return g.MIG && inv.GPU.MIGStrategy != inventory.MIGNone
 }

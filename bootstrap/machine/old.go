@@ -12,7 +12,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// OldContainerd says of a host whose pods run, or would run, in a containerd before 2 which one that is; empty: they do not.
+// OldContainerd names the containerd before version 2 that runs, or will run, the host's pods; empty if there is
+// none.
 func OldContainerd(inv *inventory.Inventory, f *facts.Host) string {
 	has := cmp.Or(f.Packages["containerd.io"].Version, f.Packages["containerd"].Version)
 	version := cmp.Or(has, f.Containerd.Version)
@@ -30,12 +31,12 @@ func OldContainerd(inv *inventory.Inventory, f *facts.Host) string {
 	return "containerd is " + upstream
 }
 
-// The owner of a repository extends its key beneath the same fingerprint, weeks before it ends or on its last day. The key on a
-// host stays as it was fetched, and apt refuses the repository when it ends, by the host's clock. So a key that ends soon is
-// fetched again by any `kgpu up`, once a week at most: until its owner has extended it that brings nothing newer.
+// KeySoon is how long before a key's expiry any `kgpu up` fetches it again, once a week at most. The owner of a
+// repository extends its key under the same fingerprint, weeks before the expiry or on its last day. The host's copy
+// stays as it was fetched, and apt refuses the repository when that copy expires.
 const KeySoon = 60 * 24 * time.Hour
 
-// KeyEnds is when the last key of a keyring expires; zero: never, or the host cannot tell.
+// KeyEnds is when the last key of a keyring expires; zero if never or unknown.
 func KeyEnds(k facts.Keyring) time.Time {
 	var last time.Time
 	for _, key := range k.Keys {
@@ -49,22 +50,23 @@ func KeyEnds(k facts.Keyring) time.Time {
 	return last
 }
 
-// KeyRefused reports whether apt refuses what a keyring's keys sign, as far as is known: they have expired, and apt has taken
-// nothing since. sqv, of apt 3, takes signatures from before the end of the key.
+// KeyRefused reports whether apt refuses the signatures of a keyring: all its keys have expired and apt has accepted
+// nothing since. sqv, of apt 3, still accepts signatures from before the expiry.
 func KeyRefused(k facts.Keyring, now time.Time) bool {
 	ends := KeyEnds(k)
 	return !ends.IsZero() && !now.IsZero() && !now.Before(ends) && k.Accepted.Before(ends)
 }
 
-// Distribution is another kind of Kubernetes of which a host has signs.
+// Distribution is another Kubernetes distribution of which a host has traces.
 type Distribution struct {
-	Name  string
-	Here  bool     // it runs, or there are two signs of another kind; else something was left of it
-	Signs []string // paths, units and programs
-	Away  string   // what takes it away
+	Name      string
+	Installed bool     // it is installed, rather than a remnant
+	Signs     []string // paths, units and programs
+	RemovedBy string   // the command that removes it
 }
 
-// distributionUnits are the units that run it, and programs that listen where it runs.
+// distributionUnits are the systemd units of each distribution, distributionPrograms the programs that listen on
+// ports.
 var distributionUnits = map[string][]string{
 	"k3s":      {"k3s.service", "k3s-agent.service"},
 	"rke2":     {"rke2-server.service", "rke2-agent.service"},
@@ -76,14 +78,15 @@ var distributionPrograms = map[string][]string{
 	"k3s": {"k3s", "k3s-server", "k3s-agent"}, "rke2": {"rke2"}, "k0s": {"k0s"}, "microk8s": {"kubelite"}, "rke": {"hyperkube"}, "openshift": {"openshift", "hyperkube"},
 }
 
-// Distributions are the other kinds of Kubernetes of which the host has signs. A directory that an uninstaller left is none that is
-// here: for that, a unit is active, or a program listens, or there are signs of two kinds (data, a program, a unit).
+// Distributions returns the other Kubernetes distributions of which the host has traces. One is Here if a unit is
+// active, a program listens, or there are traces of two kinds (data, programs, units). A directory that an
+// uninstaller forgot is not enough.
 func Distributions(f *facts.Host) []Distribution {
 	var out []Distribution
-	for _, name := range f.Foreign {
+	for _, name := range f.OtherDistributions {
 		d := Distribution{Name: name}
 		var data, programs, uninstallers []string
-		for _, path := range f.ForeignPaths {
+		for _, path := range f.DistributionPaths {
 			switch {
 			case facts.DistributionOf(path) != name:
 			case strings.HasSuffix(path, "-uninstall.sh"):
@@ -98,12 +101,12 @@ func Distributions(f *facts.Host) []Distribution {
 		for _, unit := range distributionUnits[name] {
 			if u := f.Units[unit]; u.Active == "active" || u.Active == "activating" || u.Enabled != "" {
 				units = append(units, unit)
-				d.Here = d.Here || u.Active == "active" || u.Active == "activating"
+				d.Installed = d.Installed || u.Active == "active" || u.Active == "activating"
 			}
 		}
 		for _, s := range f.Listening {
 			if slices.Contains(distributionPrograms[name], s.Process) {
-				d.Here = true
+				d.Installed = true
 				units = append(units, fmt.Sprintf("%s at port %d", s.Process, s.Addr.Port()))
 			}
 		}
@@ -113,19 +116,19 @@ func Distributions(f *facts.Host) []Distribution {
 				kinds++
 			}
 		}
-		d.Here = d.Here || kinds != 1 // none at all: facts that tell no paths
-		d.Away = removal(d, uninstallers, data)
+		d.Installed = d.Installed || kinds != 1 // no traces at all: the facts have no paths
+		d.RemovedBy = removal(d, uninstallers, data)
 		out = append(out, d)
 	}
 	return out
 }
 
-// removal is what takes a distribution, or what is left of it, away. Its own uninstaller, where it is there, knows best.
+// removal returns the command that removes a distribution, or its remnants. Its own uninstaller is preferred.
 func removal(d Distribution, uninstallers, data []string) string {
 	switch {
 	case len(uninstallers) > 0:
 		return "`sudo " + uninstallers[0] + "`"
-	case !d.Here:
+	case !d.Installed:
 		return "`sudo rm -r " + strings.Join(d.Signs, " ") + "`"
 	case d.Name == "k3s":
 		return "`sudo k3s-uninstall.sh`, on an agent `sudo k3s-agent-uninstall.sh`"

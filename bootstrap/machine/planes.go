@@ -7,9 +7,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// FirstPlane is the control plane that runs kubeadm init, or did: of those with facts one that kgpu made the cluster on, else one
-// that has a cluster, else one on which init was begun, else the first of the file. Without facts, it is the first of the file;
-// an inventory without control planes has none, which is no host.
+// FirstPlane is the control plane on which kubeadm init runs or ran: of those with facts the one on which kgpu made
+// the cluster, else one that has a cluster, else one on which init was begun, else the first of the inventory. It is
+// a zero Host if the inventory has no control plane.
 func FirstPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
 	planes := inv.ControlPlanes()
 	began := func(f *facts.Host) bool { return f.Recorded != nil && (f.Recorded.Init || f.Recorded.Adopted) }
@@ -29,8 +29,8 @@ func FirstPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory
 	return planes[0]
 }
 
-// AdminPlane is the control plane on which kubectl runs: one whose API server answers, the first if it can be. Where none does, it
-// is the first.
+// AdminPlane is the control plane on which kubectl runs: FirstPlane, or if its API server does not answer, one whose
+// does.
 func AdminPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory.Host {
 	answers := func(h inventory.Host) bool { return seen[h.ID()] != nil && seen[h.ID()].Cluster != nil }
 	first := FirstPlane(inv, seen)
@@ -41,7 +41,7 @@ func AdminPlane(inv *inventory.Inventory, seen map[string]*facts.Host) inventory
 	return first
 }
 
-// ClusterOf is what the cluster looks like; nil: no API server has told.
+// ClusterOf is the state of the cluster as the admin plane's API server gave it; nil if it did not answer.
 func ClusterOf(inv *inventory.Inventory, seen map[string]*facts.Host) *facts.Cluster {
 	if f := seen[AdminPlane(inv, seen).ID()]; f != nil {
 		return f.Cluster

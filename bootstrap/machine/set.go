@@ -8,23 +8,23 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Set is all machines of a cluster that told what they are: what they are together.
+// Set is all machines of a cluster that have facts, judged together.
 type Set struct {
-	Inventory *inventory.Inventory // settled: with what the cluster runs, if there is one
+	Inventory *inventory.Inventory // with the existing cluster's settings where those count, see settle
 	Asked     *inventory.Inventory // as the file has it
 	Versions  Versions
-	Minor     catalog.Minor // of the settled inventory; zero where the catalog does not have it
+	Minor     catalog.Minor // of Inventory's version; zero if the catalog does not have it
 	Machines  []*Machine    // in the inventory's order
-	First     *Machine      // the control plane that runs kubeadm init; nil: none has told
-	Admin     *Machine      // the control plane on which kubectl runs; nil as the first
-	Cluster   facts.Cluster // as the admin's API server says; empty where it does not answer
-	Adopt     bool          // what was made by hand is taken over
+	First     *Machine      // the control plane that runs kubeadm init; nil if it has no facts
+	Admin     *Machine      // the control plane on which kubectl runs; nil if it has no facts
+	Cluster   facts.Cluster // as Admin's API server says; empty if it does not answer
+	Adopt     bool          // memberships that were made by hand are adopted
 
 	planes   []*Machine         // all control planes
-	verdicts map[string]Verdict // by host ID; nil: not judged yet
+	verdicts map[string]Verdict // by host ID; nil before Judge
 }
 
-// SetOf judges the hosts of the inventory that have facts, which are by host ID.
+// SetOf makes a Set of the inventory's hosts that have facts, which are by host ID.
 func SetOf(inv *inventory.Inventory, seen map[string]*facts.Host) *Set {
 	s := &Set{Inventory: inv, Asked: inv}
 	first, admin := FirstPlane(inv, seen).ID(), AdminPlane(inv, seen).ID()
@@ -55,13 +55,13 @@ func SetOf(inv *inventory.Inventory, seen map[string]*facts.Host) *Set {
 	return s
 }
 
-// Made reports whether there is a cluster, which may be half made, or not answer.
-func (s *Set) Made() bool { return s.First != nil && s.First.Facts.ControlPlane != nil }
+// ClusterExists reports whether the cluster exists, even if it is half made or does not answer.
+func (s *Set) ClusterExists() bool { return s.First != nil && s.First.Facts.ControlPlane != nil }
 
-// Answers reports whether an API server of the cluster did when its facts were gathered.
-func (s *Set) Answers() bool { return s.Admin != nil && s.Admin.Facts.Cluster != nil }
+// APIAnswers reports whether an API server of the cluster answered when the facts were gathered.
+func (s *Set) APIAnswers() bool { return s.Admin != nil && s.Admin.Facts.Cluster != nil }
 
-// NodeOf is the machine's node object; nil: there is none, or it is of a former life and goes.
+// NodeOf is the machine's node object; nil if there is none, or if it is to be replaced.
 func (s *Set) NodeOf(m *Machine) *facts.Node {
 	name := m.NodeName()
 	i := slices.IndexFunc(s.Cluster.Nodes, func(n facts.Node) bool { return n.Name == name })

@@ -7,8 +7,9 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// TestSetOfThoseThatTold: hosts that told nothing are not judged, and without a control plane nobody knows of a cluster.
-func TestSetOfThoseThatTold(t *testing.T) {
+// TestSetSkipsHostsWithoutFacts: hosts without facts get no verdict, and without a control plane nothing is known of a
+// cluster.
+func TestSetSkipsHostsWithoutFacts(t *testing.T) {
 	inv, err := inventory.Decode("inventory.yaml", []byte(`
 hosts:
   - {address: 10.0.0.10, name: cp1, role: control-plane}
@@ -23,11 +24,11 @@ hosts:
 	if got := set.Verdicts(); len(got) != 1 || got["w2"].Membership != NotMember {
 		t.Errorf("judged: %+v", got)
 	}
-	if set.First != nil || set.Admin != nil || set.Made() || set.Answers() || !set.Versions.Running.IsZero() || len(set.Skewed()) > 0 {
+	if set.First != nil || set.Admin != nil || set.ClusterExists() || set.APIAnswers() || !set.Versions.Running.IsZero() || len(set.Skewed()) > 0 {
 		t.Errorf("a cluster of which nobody told: %+v", set)
 	}
 	seen["cp1"] = &facts.Host{Hostname: "cp1", ControlPlane: &facts.ControlPlane{}, Cluster: &facts.Cluster{}}
-	if set = SetOf(inv, seen); set.First == nil || set.First != set.Admin || !set.Made() || !set.Answers() || len(set.Machines) != 2 {
+	if set = SetOf(inv, seen); set.First == nil || set.First != set.Admin || !set.ClusterExists() || !set.APIAnswers() || len(set.Machines) != 2 {
 		t.Errorf("a cluster that told: %+v", set)
 	}
 }

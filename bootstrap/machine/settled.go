@@ -11,16 +11,18 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// A cluster keeps what it was made with. Where the inventory does not say it, what runs counts, whatever the default is; where it
-// says something else, nothing is planned: a half of the change would be made, or nothing of it.
+// A cluster keeps the settings that it was made with. If the inventory does not name a setting, the running cluster's
+// counts, not the default. If it names another value, nothing is planned, because the change would be made partly or
+// not at all.
 
-// settle makes the inventory that everything is planned by. What was made by hand has to fit what the file says.
+// settle replaces the inventory by one with the settings of the existing cluster. A control plane that was made by
+// hand has to match what the file says.
 func (s *Set) settle() {
 	settled := *s.Inventory
 	if s.Versions.Known() {
 		settled.Kubernetes.Version = s.Versions.Running
 	}
-	if s.Made() {
+	if s.ClusterExists() {
 		if m := s.controlPlaneVerdict(s.First).Membership; m != Rejoin {
 			s.settleFixed(&settled, func(key string) bool { return m == Member || s.Asked.At(key) == "" })
 		}
@@ -28,6 +30,7 @@ func (s *Set) settle() {
 	s.Inventory = &settled
 }
 
+// settleFixed sets the keys that cannot change to the running values, if counts agrees.
 func (s *Set) settleFixed(settled *inventory.Inventory, counts func(key string) bool) {
 	c := s.First.Facts.ControlPlane
 	if r := RuntimeOf(s.NodeOf(s.First)); r != "" && counts("runtime") {
@@ -44,7 +47,7 @@ func (s *Set) settleFixed(settled *inventory.Inventory, counts func(key string) 
 	}
 }
 
-// RuntimeOf is the container runtime of a node; empty: nobody knows, or kgpu does not know it.
+// RuntimeOf is the container runtime of a node; empty if it is unknown.
 func RuntimeOf(n *facts.Node) inventory.Runtime {
 	if n == nil {
 		return ""
@@ -56,8 +59,8 @@ func RuntimeOf(n *facts.Node) inventory.Runtime {
 	return ""
 }
 
-// RunningNetwork is the pod network that the cluster has, and its sign: a workload, or the file by which runtimes find it. It is None
-// for one that its owner brought, and empty where there is no sign of another than the inventory's.
+// RunningNetwork is the cluster's pod network and the workload or CNI configuration that shows it. It is None for a
+// network that kgpu does not install, and empty if nothing shows a network other than the inventory's.
 func (s *Set) RunningNetwork() (network inventory.Network, sign string) {
 	want := s.Asked.Network
 	if _, ok := s.Cluster.Workloads[NetworkWorkload[want]]; ok {
@@ -71,10 +74,10 @@ func (s *Set) RunningNetwork() (network inventory.Network, sign string) {
 	if want == inventory.None {
 		return "", ""
 	}
-	if files := ConflictingCNI(want, s.First.Facts.PodNetwork); len(files) > 0 {
+	if files := ConflictingCNI(want, s.First.Facts.PodNetworkFiles); len(files) > 0 {
 		for n, names := range OwnCNI {
-			if !s.Answers() && slices.Contains(names, path.Base(files[0])) {
-				return n, files[0] // there may be its workload
+			if !s.APIAnswers() && slices.Contains(names, path.Base(files[0])) {
+				return n, files[0] // its workload may exist while the API server does not answer
 			}
 		}
 		return inventory.None, files[0]
@@ -82,12 +85,12 @@ func (s *Set) RunningNetwork() (network inventory.Network, sign string) {
 	return "", ""
 }
 
-// hasControlPlaneOf reports whether one of the hosts is the control plane of the cluster with this CA.
+// hasControlPlaneOf reports whether one of the machines is a control plane of the cluster with this CA.
 func (s *Set) hasControlPlaneOf(ca string) bool {
 	return slices.ContainsFunc(s.Machines, func(m *Machine) bool { return m.Facts.ControlPlane != nil && m.Facts.ControlPlane.CAHash == ca })
 }
 
-// placeOfRole is where the file says what the host is to be, or names the host.
+// placeOfRole is the position in the inventory that sets the host's role, or else of the host.
 func (s *Set) placeOfRole(m *Machine) string {
 	key := m.Path("role")
 	return cmp.Or(s.Asked.At(key), s.Asked.At(m.Path("address"))) + ": " + key

@@ -10,20 +10,20 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Versions are of a cluster's Kubernetes.
+// Versions are the Kubernetes versions of a cluster.
 type Versions struct {
-	Running inventory.Version // that its control plane runs; zero: there is no cluster yet, or one that is made anew
-	Wanted  inventory.Version // that it should run: the inventory's pin, else the running one, else the catalog's
+	Running inventory.Version // of its control plane; zero if there is no cluster or it is made anew
+	Wanted  inventory.Version // the inventory's pinned version, else the running one, else the catalog's
 }
 
-// findVersions holds the inventory's version against the running one. What a cluster runs counts, whatever newer patch kgpu has
-// come to know, unless the inventory names another: a version for a cluster is chosen once, when it is made.
+// findVersions compares the inventory's version with the running one. Unless the inventory pins another, a cluster
+// keeps its version, even if kgpu knows a newer patch: the version is chosen once, when a cluster is made.
 func (s *Set) findVersions() Versions {
 	v := Versions{Wanted: s.Inventory.Kubernetes.Version}
 	if s.First == nil || s.controlPlaneVerdict(s.First).Membership == Rejoin {
 		return v
 	}
-	v.Running = runs(s.First.Facts)
+	v.Running = runningVersion(s.First.Facts)
 	pin := s.Inventory.Kubernetes.Pin
 	if v.Known() && (pin == inventory.NotPinned || pin == inventory.PinnedMinor && v.Running.Minor == v.Wanted.Minor) {
 		v.Wanted = v.Running
@@ -31,16 +31,16 @@ func (s *Set) findVersions() Versions {
 	return v
 }
 
-// runs is the version of a control plane: of its API server, whose image may be named by something else than a version, or else
-// of its kubelet, which is never newer. Source: https://kubernetes.io/releases/version-skew-policy/.
-func runs(f *facts.Host) inventory.Version {
+// runningVersion is the version of a control plane: of its API server, or, if that image's tag is no version, of its kubelet,
+// which is never newer. Source: https://kubernetes.io/releases/version-skew-policy/.
+func runningVersion(f *facts.Host) inventory.Version {
 	if f.ControlPlane == nil {
 		return inventory.Version{}
 	}
 	return cmp.Or(parsedVersion(f.ControlPlane.Version), kubeletVersion(f))
 }
 
-// parsedVersion is zero for what is none.
+// parsedVersion parses an exact version; zero if s is none.
 func parsedVersion(s string) inventory.Version {
 	v, err := catalog.ParseVersion(s)
 	if err != nil {
@@ -49,19 +49,19 @@ func parsedVersion(s string) inventory.Version {
 	return v
 }
 
-// kubeletVersion is that of the host's package; zero: there is none.
+// kubeletVersion is the version of the host's kubelet package; zero if it is not installed.
 func kubeletVersion(f *facts.Host) inventory.Version {
 	upstream, _, _ := strings.Cut(f.Packages["kubelet"].Version, "-")
 	return parsedVersion(upstream)
 }
 
-// Known reports whether there is a cluster of a version that kgpu knows.
+// Known reports whether the running version is one of the catalog's minors.
 func (v Versions) Known() bool {
 	_, ok := catalog.Kubernetes(v.Running.Minor)
 	return ok && !v.Running.IsZero()
 }
 
-// VersionOf is that of the host's own packages: a node keeps what it has, whatever the rest of the cluster runs.
+// VersionOf is the Kubernetes version of a machine's packages: a node keeps its own, whatever the cluster runs.
 func (s *Set) VersionOf(m *Machine) inventory.Version {
 	if s.Keeps(m) {
 		return cmp.Or(kubeletVersion(m.Facts), s.Inventory.Kubernetes.Version)
@@ -69,13 +69,14 @@ func (s *Set) VersionOf(m *Machine) inventory.Version {
 	return s.Inventory.Kubernetes.Version
 }
 
-// Keeps reports whether the host is a node that may have pods: not one that is made, or joined, anew.
+// Keeps reports whether the machine is a node that keeps its membership, or that may still have pods.
 func (s *Set) Keeps(m *Machine) bool {
 	v := s.Verdict(m)
 	return m.InCluster() && (v.Membership != Rejoin || v.Drain)
 }
 
-// Skewed tells of the nodes whose kubelet is of another version than the cluster, by host ID. kgpu leaves them as they are.
+// Skewed describes, by host ID, the nodes whose kubelet has another version than the cluster. kgpu does not change
+// them.
 func (s *Set) Skewed() map[string]string {
 	out := map[string]string{}
 	for _, m := range s.Machines {

@@ -151,7 +151,7 @@ func (b *builder) addon(a *addon, started []graph.Ref) ([]graph.Ref, error) {
 
 // addonMissing says why an add-on is to be applied; empty: it is there, and what it shall be.
 func (b *builder) addonMissing(a *addon, hash string) string {
-	if !b.Made() {
+	if !b.ClusterExists() {
 		return "the cluster is new"
 	}
 	have, ok := b.Cluster.Workloads[a.workload]

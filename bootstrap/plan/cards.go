@@ -15,7 +15,7 @@ var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-
 // leftOut are the addresses of the cards that a host's driver need not see.
 func (b *builder) leftOut(f *facts.Host) []string {
 	var out []string
-	for _, c := range machine.NotCards(b.Inventory, f) {
+	for _, c := range machine.ExcludedCards(b.Inventory, f) {
 		if pciAddress.MatchString(c.Address) {
 			out = append(out, c.Address)
 		}
@@ -34,7 +34,7 @@ func (b *builder) loadValues(h *host) map[string]string {
 
 // sayLeftOut warns of the cards of a host that Kubernetes does not get.
 func (b *builder) sayLeftOut(h *host) {
-	for _, c := range machine.NotCards(b.Inventory, h.Facts) {
+	for _, c := range machine.ExcludedCards(b.Inventory, h.Facts) {
 		b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s", h.id, c))
 	}
 }

@@ -272,7 +272,7 @@ func TestWhatRunsCounts(t *testing.T) {
 		t.Errorf("it is judged as %+v", s)
 	}
 	seen["cp1"].Cluster = nil
-	seen["cp1"].PodNetwork = []string{"/etc/cni/net.d/10-flannel.conflist"}
+	seen["cp1"].PodNetworkFiles = []string{"/etc/cni/net.d/10-flannel.conflist"}
 	if s := machine.SetOf(inv, seen).Inventory; s.Network != inventory.Flannel {
 		t.Errorf("without an answer: %s", s.Network)
 	}
@@ -281,7 +281,7 @@ func TestWhatRunsCounts(t *testing.T) {
 // A network that the owner brought stays, and none of kgpu's comes beside it.
 func TestOwnNetworkStays(t *testing.T) {
 	seen := settledWith(t, threeHosts+"runtime: containerd\nnetwork: none\n", driven())
-	seen["cp1"].PodNetwork = []string{"/etc/cni/net.d/05-cilium.conflist"}
+	seen["cp1"].PodNetworkFiles = []string{"/etc/cni/net.d/05-cilium.conflist"}
 	for more, key := range map[string]string{"": "", "network: none\n": "", "network: flannel\n": "network"} {
 		_, err := Up(decode(t, threeHosts+"runtime: containerd\n"+more), seen)
 		if key == "" && err != nil || key != "" && !refuses(err, key) {

@@ -109,9 +109,9 @@ func (b *builder) untoken(started, token, joined []graph.Ref) {
 	reason := "all workers have joined"
 	if len(joined) == 0 {
 		switch {
-		case !b.Made():
+		case !b.ClusterExists():
 			return
-		case !b.Answers():
+		case !b.APIAnswers():
 			reason = "a run that was interrupted may have left it"
 		case len(b.Cluster.Tokens) == 0:
 			return
@@ -134,7 +134,7 @@ func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "cluster/join"}, Reason: joinReason(s),
 		Needs: needs,
-		Late: func(out graph.Outputs) (graph.Input, error) {
+		LateInput: func(out graph.Outputs) (graph.Input, error) {
 			secret := out[token]
 			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))
 			return graph.Input{Values: b.withFlags(map[string]string{
@@ -261,7 +261,7 @@ func (b *builder) ready(needs []graph.Ref, applied bool) error {
 func (b *builder) dnsWorkload() string { return "kube-system/deployment/" + b.Minor.DNS() }
 
 func (b *builder) notReady() string {
-	if !b.Made() {
+	if !b.ClusterExists() {
 		return "the cluster is new"
 	}
 	var waiting []string

@@ -42,7 +42,7 @@ func TestOldContainerd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := slices.DeleteFunc(g.Told(), func(w string) bool { return !strings.Contains(w, string(reason.HostContainerdOld)) })
+		told := slices.DeleteFunc(g.MergedWarnings(), func(w string) bool { return !strings.Contains(w, string(reason.HostContainerdOld)) })
 		if (len(told) == 1) != c.warns || len(told) > 1 {
 			t.Errorf("%s: %q", c.name, told)
 		}

@@ -20,7 +20,7 @@ func (b *builder) toolkits() {
 		h.last = append(slices.Clone(h.gpuLast), graph.Ref{Host: b.admin.id, ID: "cluster/ready"}, graph.Ref{Host: b.admin.id, ID: "gpu/ready"})
 		b.cuda(h)
 		for _, s := range b.graph.Steps[first:] {
-			s.Stage = graph.Last
+			s.Stage = graph.AfterProof
 		}
 	}
 }

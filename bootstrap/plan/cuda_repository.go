@@ -22,7 +22,7 @@ var driverPinFile = text("# The driver does not come from NVIDIA's CUDA reposito
 const cudaKeyring = "cuda-keyring"
 
 // cudaRepository plans NVIDIA's repository, which has the CUDA toolkit and may be where the driver comes from.
-func (b *builder) cudaRepository(h *host, driver machine.Choice) {
+func (b *builder) cudaRepository(h *host, driver machine.DriverChoice) {
 	if slices.ContainsFunc(b.graph.Steps, func(s *graph.Step) bool { return s.Ref == graph.Ref{Host: h.id, ID: "repo/cuda"} }) {
 		return // the driver's fabric wants it, too
 	}
@@ -39,7 +39,7 @@ func (b *builder) cudaRepository(h *host, driver machine.Choice) {
 
 // pinned reports whether the driver does not come from the CUDA repository. A former run knew where the driver that stays
 // came from: what it did is left as it is.
-func (h *host) pinned(driver machine.Choice) bool {
+func (h *host) pinned(driver machine.DriverChoice) bool {
 	_, before := h.Facts.Files[listOf("cuda")]
 	_, pinned := h.Facts.Files[driverPin]
 	if before && driver.Keep {

@@ -18,7 +18,7 @@ import (
 func TestCUDA(t *testing.T) {
 	inv := decode(t, threeHosts)
 	var out strings.Builder
-	say := func(f *facts.Host, driver machine.Choice) {
+	say := func(f *facts.Host, driver machine.DriverChoice) {
 		toolkit, err := machine.ChooseCUDA(inv, f, driver)
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestCUDA(t *testing.T) {
 		f := bare(10)
 		f.NVIDIA.Cards = cards("20b0")
 		fmt.Fprintf(&out, "A100 on ubuntu 24.04 with driver %d: ", branch)
-		say(f, machine.Choice{Driver: catalog.Driver{Branch: branch}, Keep: true})
+		say(f, machine.DriverChoice{Driver: catalog.Driver{Branch: branch}, Keep: true})
 	}
 	golden(t, "cuda", out.String())
 }
@@ -70,7 +70,7 @@ func TestCUDAAskedFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare(10)
 			f.OS.VersionID, f.NVIDIA.Cards = c.release, cards(c.card)
-			toolkit, err := machine.ChooseCUDA(decode(t, threeHosts+"gpu: "+c.gpu+"\n"), f, machine.Choice{Driver: catalog.Driver{Branch: c.driver}})
+			toolkit, err := machine.ChooseCUDA(decode(t, threeHosts+"gpu: "+c.gpu+"\n"), f, machine.DriverChoice{Driver: catalog.Driver{Branch: c.driver}})
 			names, _, _ := toolkit.Missing(f)
 			if got := strings.Join(names, " "); got != c.packages {
 				t.Errorf("packages %q, want %q", got, c.packages)
@@ -90,9 +90,9 @@ func TestCUDAAskedFor(t *testing.T) {
 func TestCUDAThatIsThere(t *testing.T) {
 	inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
 	f := seen["w1"]
-	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "595.91.07", Library: "595.91.07", Seen: make([]facts.GPU, 1)}
+	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "595.91.07", Library: "595.91.07", GPUs: make([]facts.GPU, 1)}
 	f.Packages["cuda-toolkit-13-0"] = facts.Package{Version: "13.0.3-1"}
-	toolkit, err := machine.ChooseCUDA(inv, f, machine.Choice{Driver: catalog.Driver{Branch: 595}})
+	toolkit, err := machine.ChooseCUDA(inv, f, machine.DriverChoice{Driver: catalog.Driver{Branch: 595}})
 	missing, _, _ := toolkit.Missing(f)
 	if err != nil || toolkit.Version != "13.0" || !slices.Equal(missing, []string{"cudnn9-cuda-13"}) {
 		t.Errorf("%+v lacks %q, %v", toolkit, missing, err)
@@ -112,7 +112,7 @@ func stepOf(g *graph.Graph, host, id string) *graph.Step {
 // The repository comes without its drivers, unless the driver is from there; a former run's decision stays.
 func TestCUDARepository(t *testing.T) {
 	const list = "/etc/apt/sources.list.d/kgpu-cuda.list"
-	works := facts.NVIDIA{Cards: cards("20b0"), Loaded: "580.173.02", Library: "580.173.02", Seen: make([]facts.GPU, 1)}
+	works := facts.NVIDIA{Cards: cards("20b0"), Loaded: "580.173.02", Library: "580.173.02", GPUs: make([]facts.GPU, 1)}
 	for _, c := range []struct {
 		name, gpu            string
 		nvidia               facts.NVIDIA
@@ -147,7 +147,7 @@ func TestCUDARepository(t *testing.T) {
 			if s == nil {
 				return
 			}
-			if _, pins := s.Input.Files[driverPin]; pins != c.pins || (s.Stage == graph.Last) != c.later {
+			if _, pins := s.Input.Files[driverPin]; pins != c.pins || (s.Stage == graph.AfterProof) != c.later {
 				t.Errorf("pins: %t, stage: %d", pins, s.Stage)
 			}
 		})
@@ -163,7 +163,7 @@ func TestStages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, later := g.At(graph.First, graph.Proof), g.At(graph.Last)
+	now, later := g.InStages(graph.BeforeProof, graph.Proof), g.InStages(graph.AfterProof)
 	if got, want := refs(later), []string{"w1 repo/cuda", "w1 gpu/cuda", "w2 repo/cuda", "w2 gpu/cuda"}; !slices.Equal(got, want) {
 		t.Errorf("%q come later, want %q", got, want)
 	}

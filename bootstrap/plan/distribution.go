@@ -14,9 +14,9 @@ func (b *builder) leftDistributions() {
 			continue
 		}
 		for _, d := range machine.Distributions(h.Facts) {
-			if !d.Here {
+			if !d.Installed {
 				b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s is not here any more and has left %s, which is not in the way: %s removes it",
-					h.id, d.Name, strings.Join(d.Signs, ", "), d.Away))
+					h.id, d.Name, strings.Join(d.Signs, ", "), d.RemovedBy))
 			}
 		}
 	}

@@ -50,12 +50,12 @@ func TestDistributions(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := bare(11)
-			f.Foreign, f.ForeignPaths, f.Units = told.Foreign, told.ForeignPaths, tc.units
+			f.OtherDistributions, f.DistributionPaths, f.Units = told.OtherDistributions, told.DistributionPaths, tc.units
 			if tc.port != "" {
 				f.Listening = []facts.Socket{{Addr: netip.MustParseAddrPort("0.0.0.0:10250"), Process: tc.port}}
 			}
 			found := machine.Distributions(f)
-			if len(found) != 1 || found[0].Here != tc.here || !strings.Contains(found[0].Away, tc.away) {
+			if len(found) != 1 || found[0].Installed != tc.here || !strings.Contains(found[0].RemovedBy, tc.away) {
 				t.Fatalf("%+v", found)
 			}
 			for _, path := range tc.paths {
@@ -74,7 +74,7 @@ func TestDistributions(t *testing.T) {
 	}
 	// A host that lies does not write the advice.
 	evil, err := facts.Parse(fmt.Appendf(nil, "kgpu-facts=1\nnow=1795181171.6\ncpus=16\nmemory-kib=1\nledger=0\nforeign=/ /var/lib/k0s\nforeign=/var/../k3s\nforeign=/etc/k0s;reboot\nend=1\n"))
-	if err != nil || len(evil.Foreign) > 0 || len(evil.ForeignPaths) > 0 {
-		t.Errorf("%q %q %v", evil.Foreign, evil.ForeignPaths, err)
+	if err != nil || len(evil.OtherDistributions) > 0 || len(evil.DistributionPaths) > 0 {
+		t.Errorf("%q %q %v", evil.OtherDistributions, evil.DistributionPaths, err)
 	}
 }

@@ -63,7 +63,7 @@ func TestDisturbedContainers(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("steps: %q, want %q", got, c.want)
 			}
-			if nodes, reasons := g.Drained(); slices.Contains(nodes, "w1") != slices.Contains(c.want, "cp1 node/drain/w1") {
+			if nodes, reasons := g.DrainedNodes(); slices.Contains(nodes, "w1") != slices.Contains(c.want, "cp1 node/drain/w1") {
 				t.Errorf("drained: %v %v", nodes, reasons)
 			}
 			settles(t, inv, seen, g)

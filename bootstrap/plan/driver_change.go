@@ -17,7 +17,7 @@ func (b *builder) drained(h *host) bool { return machine.IsDrained(b.NodeOf(h.Ma
 
 // replace plans what has to be out of the way of a driver, and returns what plans the reboot once the driver is installed, if one is.
 // A node is drained before anything of that. found are the facts of the host with what is there.
-func (b *builder) replace(h *host, found *facts.Host, c machine.Choice) (reboot func()) {
+func (b *builder) replace(h *host, found *facts.Host, c machine.DriverChoice) (reboot func()) {
 	n := found.NVIDIA
 	stale := n.Loaded != "" && (len(c.Replaces) > 0 || n.Loaded != n.Library)
 	var why string
@@ -52,9 +52,9 @@ func (b *builder) replace(h *host, found *facts.Host, c machine.Choice) (reboot 
 }
 
 // fetchDriver plans that all of a driver is on the host before another one goes.
-func (b *builder) fetchDriver(h *host, found *facts.Host, c machine.Choice) {
+func (b *builder) fetchDriver(h *host, found *facts.Host, c machine.DriverChoice) {
 	p := machine.DriverPackages(h.Facts, c.Driver)
-	values := map[string]string{"headers": lines(p.First...), "packages": lines(append(slices.Clone(p.Driver), machine.Besides(h.Facts, c)...)...), "branch": strconv.Itoa(c.Branch), "gone": lines(c.Replaces...)}
+	values := map[string]string{"headers": lines(p.First...), "packages": lines(append(slices.Clone(p.Driver), machine.SameVersionPackages(h.Facts, c)...)...), "branch": strconv.Itoa(c.Branch), "gone": lines(c.Replaces...)}
 	if c.Prebuilt() {
 		way, known := h.DriverWay()
 		values["ways"] = lines(machine.WayLines(h.Facts, c, installWays(!known || way.Name == machine.WayNewer)...)...)
@@ -66,7 +66,7 @@ func (b *builder) fetchDriver(h *host, found *facts.Host, c machine.Choice) {
 }
 
 // replacement says which driver gives way to which, the first by its package with the library if there is one.
-func replacement(f *facts.Host, c machine.Choice) string {
+func replacement(f *facts.Host, c machine.DriverChoice) string {
 	name := c.Replaces[0]
 	for _, other := range c.Replaces {
 		if p, _ := machine.InstalledDriver(f, other); p.Library && other == machine.WithoutArchitecture(other) {
@@ -82,27 +82,27 @@ func withoutDriver(f *facts.Host, packages []string) *facts.Host {
 	out.Packages, out.Units = maps.Clone(f.Packages), maps.Clone(f.Units)
 	maps.DeleteFunc(out.Packages, func(name string, _ facts.Package) bool { return slices.Contains(packages, name) })
 	maps.DeleteFunc(out.Units, func(name string, _ facts.Unit) bool { return strings.HasPrefix(name, "nvidia-") })
-	out.NVIDIA.Loaded, out.NVIDIA.Module, out.NVIDIA.Library, out.NVIDIA.Seen, out.NVIDIA.SMI = "", "", "", nil, 0
+	out.NVIDIA.Loaded, out.NVIDIA.Module, out.NVIDIA.Library, out.NVIDIA.GPUs, out.NVIDIA.SMI = "", "", "", nil, 0
 	return &out
 }
 
 // reboot plans one; stale: yes, if the module that is loaded is not the one that was installed.
 func (b *builder) reboot(h *host, title, reason, tell, stale string) {
-	serial := graph.Reboot
+	serial := graph.RebootMutex
 	if h.drain != (graph.Ref{}) {
 		serial = "" // Pace counts the node from its drain on
 	}
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "driver/reboot"}, Title: title, Reason: reason,
-		Input:  graph.Input{Values: map[string]string{"boot_id": h.Facts.BootID, "reason": tell, "stale": stale}},
-		Serial: serial,
+		Input: graph.Input{Values: map[string]string{"boot_id": h.Facts.BootID, "reason": tell, "stale": stale}},
+		Mutex: serial,
 	})
 }
 
 // drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have. hangs: so
 // does the driver there, and what uses it does not end.
 func (b *builder) drainNode(h *host, why string, hangs bool) {
-	if h.drain != (graph.Ref{}) || !h.InCluster() || b.NodeOf(h.Machine) == nil && b.Answers() {
+	if h.drain != (graph.Ref{}) || !h.InCluster() || b.NodeOf(h.Machine) == nil && b.APIAnswers() {
 		return
 	}
 	h.away = true
@@ -142,7 +142,7 @@ func (b *builder) letIn(plugin []graph.Ref) {
 			Ref: graph.Ref{ID: "node/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained",
 			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}},
 		})
-		b.graph.Windows = append(b.graph.Windows, graph.Window{Drain: h.drain, Uncordon: last, Drained: b.drained(h), For: h.disrupting})
+		b.graph.DrainWindows = append(b.graph.DrainWindows, graph.DrainWindow{Drain: h.drain, Uncordon: last, Drained: b.drained(h), For: h.disrupting})
 		h.gpuLast = []graph.Ref{last}
 	}
 }

@@ -40,7 +40,7 @@ func other(f *facts.Host, version string, names ...string) {
 	for _, name := range names {
 		f.Packages[name] = facts.Package{Version: version + "-1ubuntu1"}
 	}
-	f.NVIDIA.Library, f.NVIDIA.Loaded, f.NVIDIA.Seen = version, version, make([]facts.GPU, len(f.NVIDIA.Cards))
+	f.NVIDIA.Library, f.NVIDIA.Loaded, f.NVIDIA.GPUs = version, version, make([]facts.GPU, len(f.NVIDIA.Cards))
 	f.Packages["nvidia-container-toolkit"] = facts.Package{Version: "1.17.8-1"}
 	f.BootID = "5f0c"
 }
@@ -74,7 +74,7 @@ func TestDriverChange(t *testing.T) {
 			f := seen["w1"]
 			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := machine.InstalledDriver(f, name); return ok })
 			other(f, "470.256.02", "libnvidia-compute-470", "nvidia-dkms-470", "nvidia-utils-470")
-			f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
+			f.NVIDIA.Loaded, f.NVIDIA.GPUs = "", nil
 			return seen
 		}},
 		{"change-one-at-a-time", "gpu: {driver: {branch: 595}}\n", 1, workersWithCards},
@@ -107,7 +107,7 @@ func TestDriverChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.Pace(c.limit)
+			g.LimitUnavailable(c.limit)
 			if err := g.Validate(); err != nil {
 				t.Fatal(err)
 			}
@@ -129,14 +129,14 @@ func TestDriverThatStays(t *testing.T) {
 		{"of another source", "gpu: {driver: {source: ubuntu, branch: 595}}\n", func(*facts.Host) {}, false},
 		{"of another flavour", "gpu: {driver: {source: cuda, branch: 595, flavour: proprietary}}\n", func(*facts.Host) {}, false},
 		{"of another branch", "gpu: {driver: {source: cuda, branch: 580}}\n", func(*facts.Host) {}, false},
-		{"that lost a card", "", func(f *facts.Host) { f.NVIDIA.Seen = f.NVIDIA.Seen[:1] }, true},
-		{"that hangs", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.SMI = nil, 124 }, true},
-		{"that sees nothing", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.SMI = nil, 9 }, false},
-		{"that is not loaded", "", func(f *facts.Host) { f.NVIDIA.Seen, f.NVIDIA.Loaded = nil, "" }, false},
+		{"that lost a card", "", func(f *facts.Host) { f.NVIDIA.GPUs = f.NVIDIA.GPUs[:1] }, true},
+		{"that hangs", "", func(f *facts.Host) { f.NVIDIA.GPUs, f.NVIDIA.SMI = nil, 124 }, true},
+		{"that sees nothing", "", func(f *facts.Host) { f.NVIDIA.GPUs, f.NVIDIA.SMI = nil, 9 }, false},
+		{"that is not loaded", "", func(f *facts.Host) { f.NVIDIA.GPUs, f.NVIDIA.Loaded = nil, "" }, false},
 		{"that does not run an older one of the cards", "", func(f *facts.Host) {
-			f.NVIDIA.Cards[1].ID, f.NVIDIA.Seen = "1db6", []facts.GPU{{Address: f.NVIDIA.Cards[0].Address}}
+			f.NVIDIA.Cards[1].ID, f.NVIDIA.GPUs = "1db6", []facts.GPU{{Address: f.NVIDIA.Cards[0].Address}}
 		}, true},
-		{"that does not run one of the cards", "", func(f *facts.Host) { f.NVIDIA.Cards[1].ID, f.NVIDIA.Seen = "1db6", f.NVIDIA.Seen[:1] }, false},
+		{"that does not run one of the cards", "", func(f *facts.Host) { f.NVIDIA.Cards[1].ID, f.NVIDIA.GPUs = "1db6", f.NVIDIA.GPUs[:1] }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv, seen := decode(t, threeHosts+containerd+c.more), hostFacts(decode(t, threeHosts))
@@ -185,13 +185,13 @@ func TestPaceAndSelection(t *testing.T) {
 		}
 		return stepOf(change(g), "cp1", "node/drain/w2").Needs
 	}
-	want := waits(func(g *graph.Graph) *graph.Graph { g.Pace(1); return drivers(g) })
+	want := waits(func(g *graph.Graph) *graph.Graph { g.LimitUnavailable(1); return drivers(g) })
 	if !slices.Contains(want, graph.Ref{Host: "cp1", ID: "node/uncordon/w1"}) {
 		t.Fatalf("the second node does not wait for the first: %v", want)
 	}
 	for name, change := range map[string]func(*graph.Graph) *graph.Graph{
-		"chosen before": func(g *graph.Graph) *graph.Graph { g = drivers(g); g.Pace(1); return g },
-		"parted before": func(g *graph.Graph) *graph.Graph { g = g.At(graph.First); g.Pace(1); return g },
+		"chosen before": func(g *graph.Graph) *graph.Graph { g = drivers(g); g.LimitUnavailable(1); return g },
+		"parted before": func(g *graph.Graph) *graph.Graph { g = g.InStages(graph.BeforeProof); g.LimitUnavailable(1); return g },
 	} {
 		if got := waits(change); !slices.Equal(got, want) {
 			t.Errorf("%s: the second node waits for %v, want %v", name, got, want)
@@ -282,7 +282,7 @@ func TestDrainsAndThePlugin(t *testing.T) {
 			if g, err = Up(inv, seen); err != nil {
 				t.Fatal(err)
 			}
-			g.Pace(1)
+			g.LimitUnavailable(1)
 			before := map[graph.Ref]bool{}
 			for _, s := range g.Steps {
 				for _, need := range s.Needs {

@@ -26,14 +26,14 @@ func (b *builder) keptFabric(h *host) {
 		d := catalog.Driver{Source: source, Branch: machine.BranchOf(h.Facts.NVIDIA.Loaded)}
 		library := d.Packages(h.Facts.OS.ID, h.Facts.Kernel).Library
 		if catalog.HasFabricManager(source) && len(h.Missing([]string{library})) == 0 {
-			b.fabric(h, machine.Choice{Driver: d})
+			b.fabric(h, machine.DriverChoice{Driver: d})
 			return
 		}
 	}
 }
 
 // fabric plans the step that ends with all cards in their fabric, where they have one.
-func (b *builder) fabric(h *host, c machine.Choice) {
+func (b *builder) fabric(h *host, c machine.DriverChoice) {
 	kind := machine.FabricOf(h.Facts)
 	if kind == catalog.NoFabric {
 		return
@@ -69,5 +69,5 @@ func (h *host) fabricReasons(kind catalog.Fabric, p catalog.FabricPackages, miss
 	case u.Enabled != "enabled":
 		reasons = append(reasons, p.Unit+" is not enabled")
 	}
-	return append(reasons, h.Facts.NVIDIA.FabricWaits()...)
+	return append(reasons, h.Facts.NVIDIA.FabricNotReady()...)
 }

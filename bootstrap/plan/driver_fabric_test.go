@@ -34,7 +34,7 @@ func TestFabricRepository(t *testing.T) {
 		}
 	}
 	fabric := stepOf(g, "w1", "driver/fabric")
-	if len(repositories) != 1 || repositories[0].Stage != graph.First || fabric == nil || !slices.Contains(fabric.Needs, repositories[0].Ref) {
+	if len(repositories) != 1 || repositories[0].Stage != graph.BeforeProof || fabric == nil || !slices.Contains(fabric.Needs, repositories[0].Ref) {
 		t.Fatalf("planned %q", refs(g))
 	}
 	if _, pinned := repositories[0].Input.Files[driverPin]; !pinned {
@@ -49,15 +49,15 @@ func TestFabricRepository(t *testing.T) {
 // A fabric that is not complete is looked at again, though all packages are there and all units run.
 func TestFabricThatWaits(t *testing.T) {
 	for name, c := range map[string]struct {
-		fabric facts.CardFabric
+		fabric facts.GPUFabric
 		owners bool
 		want   string
 	}{
-		"in progress":            {facts.CardFabric{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, false, "card 00000000:17:00.0: fabric State: In Progress, Status: N/A"},
-		"failed":                 {facts.CardFabric{Address: "00000000:17:00.0", State: "Completed", Status: "Insufficient Resources"}, false, "card 00000000:17:00.0: fabric State: Completed, Status: Insufficient Resources"},
-		"of the owner's driver":  {facts.CardFabric{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, true, "card 00000000:17:00.0: fabric State: In Progress, Status: N/A"},
-		"complete":               {facts.CardFabric{Address: "00000000:17:00.0", State: "Completed", Status: "Success"}, false, ""},
-		"the cards have no such": {facts.CardFabric{Address: "00000000:17:00.0", State: "N/A", Status: "N/A"}, false, ""},
+		"in progress":            {facts.GPUFabric{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, false, "card 00000000:17:00.0: fabric State: In Progress, Status: N/A"},
+		"failed":                 {facts.GPUFabric{Address: "00000000:17:00.0", State: "Completed", Status: "Insufficient Resources"}, false, "card 00000000:17:00.0: fabric State: Completed, Status: Insufficient Resources"},
+		"of the owner's driver":  {facts.GPUFabric{Address: "00000000:17:00.0", State: "In Progress", Status: "N/A"}, true, "card 00000000:17:00.0: fabric State: In Progress, Status: N/A"},
+		"complete":               {facts.GPUFabric{Address: "00000000:17:00.0", State: "Completed", Status: "Success"}, false, ""},
+		"the cards have no such": {facts.GPUFabric{Address: "00000000:17:00.0", State: "N/A", Status: "N/A"}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv, seen := hgx(t, "gpu: {cuda: none}\n")
@@ -66,7 +66,7 @@ func TestFabricThatWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 			settle(t, inv, seen, g)
-			seen["w1"].NVIDIA.Fabric = []facts.CardFabric{c.fabric}
+			seen["w1"].NVIDIA.Fabric = []facts.GPUFabric{c.fabric}
 			if c.owners {
 				delete(seen["w1"].Files, machine.DriverUpgrades)
 				delete(seen["w1"].Files, machine.DriverModules)

@@ -208,7 +208,7 @@ func TestEndedDrivers(t *testing.T) {
 			f := seen["w1"]
 			f.OS, f.NVIDIA.Cards = facts.OS{ID: "debian", VersionID: c.debian, Codename: "trixie"}, cards(c.card)
 			if c.loaded != "" {
-				f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.Seen, f.NVIDIA.Runfile = c.loaded, c.loaded, make([]facts.GPU, 1), true
+				f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.GPUs, f.NVIDIA.Runfile = c.loaded, c.loaded, make([]facts.GPU, 1), true
 			}
 			g, err := Up(inv, seen)
 			if err != nil {
@@ -231,14 +231,14 @@ func TestEndedDrivers(t *testing.T) {
 func TestDriverThatIsOfferedNoMore(t *testing.T) {
 	inv := decode(t, threeHosts+"gpu: {driver: {source: ubuntu, branch: 610}}\n")
 	f := bare(10)
-	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "610.57.04", Library: "610.57.04", Seen: make([]facts.GPU, 1)}
+	f.NVIDIA = facts.NVIDIA{Cards: cards("20b0"), Loaded: "610.57.04", Library: "610.57.04", GPUs: make([]facts.GPU, 1)}
 	f.Packages["libnvidia-compute-610-server"] = facts.Package{Version: "610.57.04-0ubuntu0.24.04.1"}
 	f.Packages["linux-modules-nvidia-610-server-open-6.8.0-146-generic"] = facts.Package{Version: "6.8.0-146.146"}
 	c, err := machine.ChooseDriver(inv, f)
 	if err != nil || !c.Keep || c.Branch != 610 {
 		t.Errorf("a driver that works: %+v, %v", c, err)
 	}
-	f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
+	f.NVIDIA.Loaded, f.NVIDIA.GPUs = "", nil
 	var refused *machine.Refused
 	if _, err := machine.ChooseDriver(inv, f); !errors.As(err, &refused) || refused.Kind != machine.Impossible || !strings.HasSuffix(refused.Detail, "there it has become 615, ask for branch 615") {
 		t.Errorf("one that does not: %v", err)

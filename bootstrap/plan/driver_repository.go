@@ -14,7 +14,7 @@ var debianComponents = []string{"contrib", "non-free", "non-free-firmware"}
 const debianSources = "/etc/apt/sources.list.d/kgpu-debian.sources"
 
 // driverRepository plans the repository that a driver comes from; Ubuntu's archive is there.
-func (b *builder) driverRepository(h *host, c machine.Choice) {
+func (b *builder) driverRepository(h *host, c machine.DriverChoice) {
 	switch c.Source {
 	case catalog.FromCUDA:
 		b.cudaRepository(h, c)
@@ -34,7 +34,7 @@ func (b *builder) graphicsDrivers(h *host) {
 
 // closeRepositories plans that of the repositories which a driver or CUDA came from apt takes no other packages, where an earlier
 // kgpu has added them.
-func (b *builder) closeRepositories(h *host, c machine.Choice) {
+func (b *builder) closeRepositories(h *host, c machine.DriverChoice) {
 	if h.opened("cuda") {
 		b.cudaRepository(h, c)
 	}
@@ -44,7 +44,7 @@ func (b *builder) closeRepositories(h *host, c machine.Choice) {
 }
 
 // debianRepository plans the components of the host's own archive. Where the driver is there they have done their work.
-func (b *builder) debianRepository(h *host, c machine.Choice) {
+func (b *builder) debianRepository(h *host, c machine.DriverChoice) {
 	missing := h.Missing(c.Packages(h.Facts.OS.ID, h.Facts.Kernel).Driver)
 	_, there := h.Facts.Files[debianSources]
 	if there || len(missing) == 0 {

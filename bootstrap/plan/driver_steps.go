@@ -20,13 +20,13 @@ var (
 	modulesFile = text("# Containers need it before anybody asks for it, written by kgpu.\nnvidia\nnvidia_uvm\n")
 )
 
-func (b *builder) driver(h *host, c machine.Choice) {
+func (b *builder) driver(h *host, c machine.DriverChoice) {
 	if c.Keep {
 		b.skip(h, "driver/install", fmt.Sprintf("driver %s stays: %s", h.Facts.NVIDIA.Loaded, c.Why))
 		b.closeRepositories(h, c)
 		if _, ours := h.Facts.Files[machine.DriverUpgrades]; !ours {
 			b.loadDriver(h, nil)
-			if len(h.Facts.NVIDIA.FabricWaits()) > 0 {
+			if len(h.Facts.NVIDIA.FabricNotReady()) > 0 {
 				b.keptFabric(h)
 			}
 			return
@@ -94,7 +94,7 @@ func (b *builder) loadDriver(h *host, files map[string]graph.File) {
 	if u, ok := h.Facts.Units[persistence]; ok && u.Active != "active" {
 		reasons = append(reasons, persistence+" is not running")
 	}
-	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.Facts.NVIDIA.Seen), plural.Of(h.cards, "card")), graph.Step{
+	b.unless(h, reasons, fmt.Sprintf("the driver sees %d of %s", len(h.Facts.NVIDIA.GPUs), plural.Of(h.cards, "card")), graph.Step{
 		Ref:   graph.Ref{ID: "driver/load"},
 		Input: graph.Input{Values: b.loadValues(h), Files: files},
 	})

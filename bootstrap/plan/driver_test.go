@@ -108,7 +108,7 @@ func TestDriverRepository(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, install := stepOf(g, "w1", c.step), stepOf(g, "w1", "driver/install")
-		if s == nil || s.Stage != graph.First || install == nil || !slices.Contains(install.Needs, s.Ref) {
+		if s == nil || s.Stage != graph.BeforeProof || install == nil || !slices.Contains(install.Needs, s.Ref) {
 			t.Fatalf("%s: %v in %q", c.source, s, refs(g))
 		}
 		if got := s.Input.Values[c.key]; got != c.want {
@@ -145,7 +145,7 @@ func TestHoldsThatAreMissing(t *testing.T) {
 				t.Fatalf("%s is not among %v", c.unheld, f.Packages)
 			}
 			if !c.loaded {
-				f.NVIDIA.Loaded, f.NVIDIA.Seen = "", nil
+				f.NVIDIA.Loaded, f.NVIDIA.GPUs = "", nil
 			}
 			if g, err = Up(inv, seen); err != nil {
 				t.Fatal(err)
@@ -166,7 +166,7 @@ func TestRestartThatIsOwed(t *testing.T) {
 		for unit, step := range want {
 			t.Run(runtime+" "+unit, func(t *testing.T) {
 				inv, seen := settled(t, threeHosts+"runtime: "+runtime+"\nnetwork: flannel\n")
-				seen["w1"].Outdated = []string{unit}
+				seen["w1"].OutdatedUnits = []string{unit}
 				g, err := Up(inv, seen)
 				if err != nil {
 					t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 )
 
 // because says which way the driver comes, where it is not the first one, as the end of a sentence.
-func (h *host) because(c machine.Choice) string {
+func (h *host) because(c machine.DriverChoice) string {
 	found, _ := h.DriverWay()
 	why := ""
 	if c.Prebuilt() && found.Name != machine.WayBuilt && len(h.Facts.Ways) > 0 {
@@ -26,7 +26,7 @@ func (h *host) because(c machine.Choice) string {
 // goWays gives the step that installs a driver the ways that it may go, and returns what plans the reboot after it. The step looks
 // again, for by then the package lists are fresh. Only a host that has no pods may come to another kernel: it is no node yet, or is
 // drained. A node is drained for nothing else than that where Secure Boot keeps modules from it that DKMS makes.
-func (b *builder) goWays(h *host, c machine.Choice, values map[string]string, reboot func()) func() {
+func (b *builder) goWays(h *host, c machine.DriverChoice, values map[string]string, reboot func()) func() {
 	found, known := h.DriverWay()
 	if !c.Prebuilt() {
 		return reboot
@@ -36,7 +36,7 @@ func (b *builder) goWays(h *host, c machine.Choice, values map[string]string, re
 	}
 	mayReboot := (!known || found.Name == machine.WayNewer) && (!h.InCluster() || h.drain != (graph.Ref{}))
 	values["ways"] = lines(machine.WayLines(h.Facts, c, installWays(mayReboot)...)...)
-	if more := machine.Besides(h.Facts, c); len(more) > 0 {
+	if more := machine.SameVersionPackages(h.Facts, c); len(more) > 0 {
 		values["besides"] = lines(more...)
 	}
 	switch {

@@ -78,7 +78,7 @@ func TestNodesWithOldKernels(t *testing.T) {
 					delete(f.Packages, name)
 				}
 			}
-			f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.Seen = "", "", nil
+			f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.GPUs = "", "", nil
 		}
 		g, err := Up(inv, seen)
 		if err != nil {

@@ -34,7 +34,7 @@ func (b *builder) refuseVersionChange() error {
 // refuseFixed is the error of an inventory that wants something else than the cluster was made with.
 func (b *builder) refuseFixed() error {
 	m := b.Verdict(b.first.Machine).Membership
-	if !b.Made() || m != machine.Member && m != machine.Unmanaged {
+	if !b.ClusterExists() || m != machine.Member && m != machine.Unmanaged {
 		return nil
 	}
 	r := refusals{b: b}

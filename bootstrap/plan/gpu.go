@@ -21,7 +21,7 @@ func (b *builder) gpus(h *host) error {
 	} else {
 		b.sayLeftOut(h)
 	}
-	if !machine.ByNouveau(b.Inventory, h.Facts) {
+	if !machine.UnloadsNouveau(b.Inventory, h.Facts) {
 		display := *h.Facts
 		display.NVIDIA.Nouveau = facts.Nouveau{}
 		h.Facts = &display

@@ -65,9 +65,9 @@ func outputs(t *testing.T, g *graph.Graph) map[string]string {
 			t.Errorf("step %s has the script %q: %v", s.Ref, s.Script, err)
 		}
 		input := s.Input
-		if s.Late != nil {
+		if s.LateInput != nil {
 			var err error
-			if input, err = s.Late(known); err != nil {
+			if input, err = s.LateInput(known); err != nil {
 				t.Error(err)
 			}
 		}

@@ -62,7 +62,7 @@ func (b *builder) gpuLabels(needs []graph.Ref, fresh string) {
 	b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "gpu/labels"}, Reason: "missing or changed on " + strings.Join(reasons, ", "),
 		Needs: slices.Concat(needs, read), ByHand: byHand,
-		Late: func(out graph.Outputs) (graph.Input, error) {
+		LateInput: func(out graph.Outputs) (graph.Input, error) {
 			var list []string
 			for _, ref := range read {
 				features, err := facts.Features(strings.Split(strings.TrimSpace(string(out[ref][outputFeatures])), "\n"))

@@ -9,7 +9,7 @@ import (
 
 // clean plans the removal of what former pod networks left.
 func (b *builder) clean(h *host) {
-	if l := machine.LeftoversOf(b.Inventory.Network, h.Facts); b.Adopt && len(l.Known) > 0 {
+	if l := machine.StaleCNIOf(b.Inventory.Network, h.Facts); b.Adopt && len(l.Known) > 0 {
 		b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "host/leftovers"}, Reason: "found " + strings.Join(l.Known, ", "),
 		})

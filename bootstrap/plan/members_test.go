@@ -114,7 +114,7 @@ func TestVerdicts(t *testing.T) {
 			c.Version, c.PodCIDR, c.ServiceCIDR, c.Advertised = "v1.35.2", "", "10.43.0.0/16", "10.0.0.9"
 			c.EtcdMembers = append(c.EtcdMembers, "cp2")
 			f["cp1"].Cluster.Nodes[0].Runtime, f["cp1"].Cluster.Nodes[0].Version = "docker://29.4.3", "v1.36.3"
-			f["cp1"].PodNetwork = []string{"/etc/cni/net.d/05-cilium.conflist"}
+			f["cp1"].PodNetworkFiles = []string{"/etc/cni/net.d/05-cilium.conflist"}
 		}, want: "foreign|HOST_MADE_BY_HAND|" + strings.Replace(evidence, "v1.36.3", "v1.35.2", 1) + "; it cannot be adopted: " +
 			"its podCIDR is unknown, the inventory's 10.244.0.0/16, its address is 10.0.0.9, the inventory's 10.0.0.10, " +
 			"it has 2 control planes, its pod network is another (/etc/cni/net.d/05-cilium.conflist), the inventory's flannel, its runtime is docker://29.4.3, the inventory's containerd, " +
@@ -322,12 +322,12 @@ func TestLeftovers(t *testing.T) {
 		{"none", "flannel", nil, "[] []"},
 		{"links", "flannel", func(f *facts.Host) { f.PodLinks = []string{"cni0", "weave"} }, "[cni0 weave] []"},
 		{"its own configuration, of a former life", "flannel", func(f *facts.Host) {
-			f.PodNetwork = []string{"/etc/cni/net.d/10-flannel.conflist", "/run/flannel/subnet.env"}
+			f.PodNetworkFiles = []string{"/etc/cni/net.d/10-flannel.conflist", "/run/flannel/subnet.env"}
 		}, "[/etc/cni/net.d/10-flannel.conflist /run/flannel/subnet.env] []"},
-		{"another network's that comes first", "weave", func(f *facts.Host) { f.PodNetwork = []string{"/etc/cni/net.d/05-cilium.conflist"} }, "[] [/etc/cni/net.d/05-cilium.conflist]"},
-		{"podman's, which comes last", "weave", func(f *facts.Host) { f.PodNetwork = []string{"/etc/cni/net.d/87-podman-bridge.conflist"} }, "[] []"},
+		{"another network's that comes first", "weave", func(f *facts.Host) { f.PodNetworkFiles = []string{"/etc/cni/net.d/05-cilium.conflist"} }, "[] [/etc/cni/net.d/05-cilium.conflist]"},
+		{"podman's, which comes last", "weave", func(f *facts.Host) { f.PodNetworkFiles = []string{"/etc/cni/net.d/87-podman-bridge.conflist"} }, "[] []"},
 		{"the operator's own network", "none", func(f *facts.Host) {
-			f.PodNetwork, f.PodLinks = []string{"/etc/cni/net.d/05-cilium.conflist"}, []string{"cni0"}
+			f.PodNetworkFiles, f.PodLinks = []string{"/etc/cni/net.d/05-cilium.conflist"}, []string{"cni0"}
 		}, "[] []"},
 		{"a member's", "flannel", func(f *facts.Host) { f.Kubelet, f.PodLinks = &facts.Member{}, []string{"cni0"} }, "[] []"},
 		{"of kgpu's interrupted join", "flannel", func(f *facts.Host) { f.Recorded, f.PodLinks = &facts.Record{Join: true}, []string{"cni0"} }, "[] []"},
@@ -338,7 +338,7 @@ func TestLeftovers(t *testing.T) {
 			if c.change != nil {
 				c.change(f)
 			}
-			l := machine.LeftoversOf(inv.Network, f)
+			l := machine.StaleCNIOf(inv.Network, f)
 			if got := fmt.Sprint(l.Known, l.Unknown); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}

@@ -15,14 +15,14 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Needs lists what the hosts have to reach before they are nodes, by host ID. Hosts that are nodes need nothing, but for
+// RequiredEndpoints lists what the hosts have to reach before they are nodes, by host ID. Hosts that are nodes need nothing, but for
 // the ports of those that come to them.
-func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]machine.Need, error) {
+func RequiredEndpoints(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]machine.RequiredEndpoint, error) {
 	b, err := newBuilder(inv, seen)
 	if err != nil {
 		return nil, err
 	}
-	needs := map[string][]machine.Need{}
+	needs := map[string][]machine.RequiredEndpoint{}
 	for _, h := range b.hosts {
 		if h.InCluster() {
 			continue
@@ -37,10 +37,10 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 			if err != nil {
 				return nil, err
 			}
-			needs[h.id] = append(needs[h.id], machine.Need{Endpoint: api, Purpose: machine.ToAPI, Listens: b.Answers()})
+			needs[h.id] = append(needs[h.id], machine.RequiredEndpoint{Endpoint: api, Purpose: machine.ToAPI, Listens: b.APIAnswers()})
 			for _, plane := range b.planes {
 				if plane != h {
-					needs[plane.id] = append(needs[plane.id], machine.Need{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: machine.ToNode})
+					needs[plane.id] = append(needs[plane.id], machine.RequiredEndpoint{Endpoint: facts.Endpoint{Host: h.addr.String(), Port: kubeletPort}, Purpose: machine.ToNode})
 				}
 			}
 		}
@@ -51,7 +51,7 @@ func Needs(inv *inventory.Inventory, seen map[string]*facts.Host) (map[string][]
 const kubeletPort = 10250
 
 // outside lists the proxy, or what is reached without one.
-func (b *builder) outside(h *host) ([]machine.Need, error) {
+func (b *builder) outside(h *host) ([]machine.RequiredEndpoint, error) {
 	if p := b.Inventory.Proxy; p.HTTP != "" || p.HTTPS != "" {
 		return endpoints(machine.ByProxy, p.HTTP, p.HTTPS)
 	}
@@ -123,8 +123,8 @@ func (b *builder) registries() ([]string, error) {
 }
 
 // endpoints are those of the URLs, each once.
-func endpoints(purpose machine.Purpose, urls ...string) ([]machine.Need, error) {
-	var needs []machine.Need
+func endpoints(purpose machine.Purpose, urls ...string) ([]machine.RequiredEndpoint, error) {
+	var needs []machine.RequiredEndpoint
 	for _, text := range urls {
 		if text == "" {
 			continue
@@ -137,7 +137,7 @@ func endpoints(purpose machine.Purpose, urls ...string) ([]machine.Need, error) 
 		if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
 			port = uint16(p)
 		}
-		need := machine.Need{Endpoint: facts.Endpoint{Host: u.Hostname(), Port: port}, Purpose: purpose, Listens: true}
+		need := machine.RequiredEndpoint{Endpoint: facts.Endpoint{Host: u.Hostname(), Port: port}, Purpose: purpose, Listens: true}
 		if purpose == machine.Packages {
 			need.Scheme = u.Scheme
 		}

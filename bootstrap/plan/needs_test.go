@@ -78,7 +78,7 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 			if c.set != nil {
 				c.set(seen)
 			}
-			needs, err := Needs(inv, seen)
+			needs, err := RequiredEndpoints(inv, seen)
 			if err != nil {
 				t.Fatal(err)
 			}

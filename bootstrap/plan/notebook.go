@@ -218,7 +218,7 @@ func (b *builder) notebookResource() string {
 		if !slices.Contains(b.notebookChoice.Nodes, h.node) {
 			continue
 		}
-		for _, o := range machine.Offers(b.Inventory, h.Facts) {
+		for _, o := range machine.PluginDevices(b.Inventory, h.Facts) {
 			offered[o.Resource] = true
 		}
 	}

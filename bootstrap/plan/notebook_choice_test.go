@@ -47,7 +47,7 @@ func TestChooseNotebook(t *testing.T) {
 			inv := decode(t, threeHosts+"runtime: containerd\nnetwork: flannel\ngpu: {driver: {source: none}}\n"+c.inventory)
 			seen := hostFacts(inv)
 			for host, id := range c.cards {
-				seen[host].NVIDIA = facts.NVIDIA{Cards: cards(id), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
+				seen[host].NVIDIA = facts.NVIDIA{Cards: cards(id), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
 			}
 			for _, host := range c.arm {
 				seen[host].Arch = "arm64"
@@ -75,7 +75,7 @@ func TestNotebookFollowsTheCards(t *testing.T) {
 	inv := decode(t, oneCard)
 	seen := withNotebook(t)
 	seen["w1"].NVIDIA.Cards = cards("2b85")
-	seen["w2"].NVIDIA = facts.NVIDIA{Cards: cards("1b06"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
+	seen["w2"].NVIDIA = facts.NVIDIA{Cards: cards("1b06"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
 	for framework, node := range map[catalog.Framework]string{catalog.PyTorch: "w1", catalog.TensorFlow: "w2"} {
 		inv.Notebook.Framework = framework
 		g, err := Notebook(inv, seen, true)

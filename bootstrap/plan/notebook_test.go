@@ -19,7 +19,7 @@ func withNotebook(t *testing.T) map[string]*facts.Host {
 	t.Helper()
 	inv := decode(t, oneCard)
 	seen := hostFacts(inv)
-	seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
+	seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
 	g, err := Up(inv, seen)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestNotebook(t *testing.T) {
 			if again, err := Up(inv, seen); err != nil || !again.Empty() {
 				t.Errorf("a second plan has %q, %v", refs(again), err)
 			}
-			if without := g.At(graph.First); without.Has(NotebookStep) || len(g.Steps) != len(c.want) {
+			if without := g.InStages(graph.BeforeProof); without.Has(NotebookStep) || len(g.Steps) != len(c.want) {
 				t.Errorf("%q without the notebook: %q", refs(g), refs(without))
 			}
 		})
@@ -126,7 +126,7 @@ func TestNotebookAsksForWhatThereIs(t *testing.T) {
 		{"cut", containerd + "gpu: {driver: {source: none}, migStrategy: mixed}\n", cutCard, "nvidia.com/mig-1g.5gb"},
 		{"cut and whole", containerd + "gpu: {driver: {source: none}, migStrategy: mixed}\n", func(f *facts.Host) {
 			cutCard(f)
-			f.NVIDIA.Seen = append(f.NVIDIA.Seen, facts.GPU{UUID: "GPU-2", Name: "A100"})
+			f.NVIDIA.GPUs = append(f.NVIDIA.GPUs, facts.GPU{UUID: "GPU-2", Name: "A100"})
 		}, "nvidia.com/gpu"},
 		{"of old", "kubernetes: {version: \"1.9\", allowEndOfLife: true}\n" + mirrors, func(f *facts.Host) { f.NVIDIA.Files = driver375 }, "alpha.kubernetes.io/nvidia-gpu"},
 	} {
@@ -153,7 +153,7 @@ func TestNotebookAsksForWhatThereIs(t *testing.T) {
 
 // cutCard is a host whose only card is cut in two.
 func cutCard(f *facts.Host) {
-	f.NVIDIA.Seen = []facts.GPU{{UUID: "GPU-1", Name: "A100", MIG: true, Instances: []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}, {UUID: "MIG-2", Profile: "1g.5gb"}}}}
+	f.NVIDIA.GPUs = []facts.GPU{{UUID: "GPU-1", Name: "A100", MIG: true, Instances: []facts.Instance{{UUID: "MIG-1", Profile: "1g.5gb"}, {UUID: "MIG-2", Profile: "1g.5gb"}}}}
 }
 
 // notebookObjects are what the notebook of the inventory consists of, in a cluster that has one.

@@ -21,7 +21,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	if b.Made() && !b.Answers() {
+	if b.ClusterExists() && !b.APIAnswers() {
 		return nil, nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "the API server does not answer: no node can be deleted"}
 	}
 	if err := b.identities(); err != nil {

@@ -83,7 +83,7 @@ func TestRemove(t *testing.T) {
 			if err != nil || got != c.want {
 				t.Fatalf("planned %q, want %q (%v)", got, c.want, err)
 			}
-			if nodes, _ := g.Drained(); strings.Join(nodes, " ") != c.drains {
+			if nodes, _ := g.DrainedNodes(); strings.Join(nodes, " ") != c.drains {
 				t.Errorf("pods of %q are disturbed, want %q", nodes, c.drains)
 			}
 		})

@@ -93,7 +93,7 @@ func (b *builder) mend(h *host, m Mend) {
 		b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "doctor/units"}, Reason: m.Why,
 			Input: graph.Input{Values: map[string]string{
-				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(machine.Offered(b.Inventory, h.Facts)),
+				"units": lines(m.Units...), "node": h.node, "cards": strconv.Itoa(machine.PluginDeviceCount(b.Inventory, h.Facts)),
 			}},
 		})
 	}

@@ -29,7 +29,7 @@ func TestDoctorRepair(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.Pace(1)
+			g.LimitUnavailable(1)
 			if err := g.Validate(); err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestDoctorRepair(t *testing.T) {
 	if !slices.Contains(reboot.Needs, drain.Ref) || !slices.Contains(back.Needs, reboot.Ref) {
 		t.Errorf("the reboot needs %v, the end %v", reboot.Needs, back.Needs)
 	}
-	if nodes, reasons := g.Drained(); !slices.Equal(nodes, []string{"w2"}) || reasons["w2"] != "GPU_HUNG" {
+	if nodes, reasons := g.DrainedNodes(); !slices.Equal(nodes, []string{"w2"}) || reasons["w2"] != "GPU_HUNG" {
 		t.Errorf("drained are %v, %v", nodes, reasons)
 	}
 }

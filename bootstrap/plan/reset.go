@@ -32,8 +32,8 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 			return nil, err
 		}
 	}
-	goesOn := !all || b.first.Recorded().Adopted && b.Made()
-	if goesOn && b.Made() && !b.Answers() {
+	goesOn := !all || b.first.Recorded().Adopted && b.ClusterExists()
+	if goesOn && b.ClusterExists() && !b.APIAnswers() {
 		return nil, &reason.Error{ID: reason.APIUnreachable, Host: b.admin.id, Doing: "planning", Detail: "without its answer no node can be drained or deleted"}
 	}
 	var gone []graph.Ref
@@ -106,7 +106,7 @@ func (b *builder) resetHost(h *host) []graph.Ref {
 	why := fmt.Sprintf("%d recorded changes", h.Facts.Ledger)
 	switch {
 	case h.Facts.Ledger > 0:
-	case h.Facts.Notes:
+	case h.Facts.HasState:
 		why = "kgpu has left notes here, and changed nothing else"
 	default:
 		b.skip(h, "host/reset", "kgpu has changed nothing here")

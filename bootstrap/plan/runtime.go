@@ -91,7 +91,7 @@ func (b *builder) packageSets() string {
 
 // outdated gives the reason why a unit has to restart, if a step was cut off before it did that.
 func (h *host) outdated(unit string) []string {
-	if slices.Contains(h.Facts.Outdated, unit) {
+	if slices.Contains(h.Facts.OutdatedUnits, unit) {
 		return []string{unit + " runs with settings that have changed since"}
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 // them or not.
 func (b *builder) units(h *host) map[string]int {
 	whole := h.cards
-	for _, g := range h.Facts.NVIDIA.Seen {
-		if machine.Cut(b.Inventory, g) {
+	for _, g := range h.Facts.NVIDIA.GPUs {
+		if machine.MIGPartitioned(b.Inventory, g) {
 			whole--
 		}
 	}
@@ -26,7 +26,7 @@ func (b *builder) units(h *host) map[string]int {
 	if whole > 0 {
 		out[b.mechanism().Resource()] = whole * b.Inventory.GPU.Share()
 	}
-	for _, o := range machine.Offers(b.Inventory, h.Facts) {
+	for _, o := range machine.PluginDevices(b.Inventory, h.Facts) {
 		if strings.HasPrefix(o.UUID, "MIG-") {
 			out[o.Resource] += o.Share
 		}

@@ -37,7 +37,7 @@ func driven(profiles ...string) func(map[string]*facts.Host) {
 		for i, p := range profiles {
 			gpus[0].Instances = append(gpus[0].Instances, facts.Instance{UUID: "MIG-" + string(rune('a'+i)), Profile: p})
 		}
-		f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("20b0", "20b0"), Loaded: "580.173.02", Library: "580.173.02", Seen: gpus}
+		f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("20b0", "20b0"), Loaded: "580.173.02", Library: "580.173.02", GPUs: gpus}
 	}
 }
 
@@ -66,7 +66,7 @@ func TestSharing(t *testing.T) {
 		{"mig-mixed", "gpu: {migStrategy: mixed, timeSlicing: {replicas: 2}}\n", driven("3g.20gb", "1g.5gb+me", "1g.5gb+me")},
 		{"mig-single", "gpu: {migStrategy: single}\n", func(f map[string]*facts.Host) {
 			driven("1g.5gb", "1g.5gb")(f)
-			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Seen = f["w1"].NVIDIA.Cards[:1], f["w1"].NVIDIA.Seen[:1]
+			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.GPUs = f["w1"].NVIDIA.Cards[:1], f["w1"].NVIDIA.GPUs[:1]
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestGPULabels(t *testing.T) {
 			if want := []string{"w1 gpu/features", "cp1 gpu/labels"}; !slices.Equal(refs(g), want) || g.Steps[0].Reason != c.reason {
 				t.Fatalf("planned %q because %s", refs(g), g.Steps[0].Reason)
 			}
-			input, err := g.Steps[1].Late(graph.Outputs{g.Steps[0].Ref: {outputFeatures: []byte(features)}})
+			input, err := g.Steps[1].LateInput(graph.Outputs{g.Steps[0].Ref: {outputFeatures: []byte(features)}})
 			if got := input.Values["nodes"]; err != nil || got != strings.Join(c.lines, "\n") {
 				t.Errorf("%v, to do:\n%s", err, got)
 			}

@@ -38,7 +38,7 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 		return nil, err
 	}
 	b.Adopt = adopt
-	b.Judge()
+	b.FixVerdicts()
 	if err := errors.Join(b.refuseVersionChange(), b.refuseFixed()); err != nil {
 		return nil, err
 	}
@@ -65,12 +65,12 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 type host struct {
 	*machine.Machine
 	id      string
-	node    string         // name of its node object
-	addr    netip.Addr     // its address inside the cluster
-	last    []graph.Ref    // the steps that prepare it so far, in order
-	cards   int            // that Kubernetes shall have
-	choice  machine.Choice // of their driver
-	gpuLast []graph.Ref    // the last step for them
+	node    string               // name of its node object
+	addr    netip.Addr           // its address inside the cluster
+	last    []graph.Ref          // the steps that prepare it so far, in order
+	cards   int                  // that Kubernetes shall have
+	choice  machine.DriverChoice // of their driver
+	gpuLast []graph.Ref          // the last step for them
 
 	replaced bool      // another driver comes
 	away     bool      // its node is drained, by this plan or a former run, and let in again at the end
@@ -179,7 +179,7 @@ func (b *builder) warnings() {
 	b.endedDrivers()
 	b.oldContainerds()
 	b.pressures()
-	if b.Inventory.Network == inventory.Weave && !b.Made() {
+	if b.Inventory.Network == inventory.Weave && !b.ClusterExists() {
 		b.graph.Warnings = append(b.graph.Warnings, "network weave: version 2.9.0 of December 2024 is its last release; flannel and calico are one word away")
 	}
 	if b.webSocketFault() {

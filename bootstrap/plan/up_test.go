@@ -103,13 +103,13 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			f.Files, f.Units, f.Sysctls = map[string]string{}, map[string]facts.Unit{}, map[string]string{}
 		}
 		input := s.Input
-		if s.Late != nil {
+		if s.LateInput != nil {
 			out := graph.Outputs{}
 			for _, need := range s.Needs {
 				out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"), outputFeatures: []byte(featuresOf(seen[need.Host]))}
 			}
 			var err error
-			if input, err = s.Late(out); err != nil {
+			if input, err = s.LateInput(out); err != nil {
 				t.Fatalf("%s: %v", s.Ref, err)
 			}
 		}
@@ -169,7 +169,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			for _, p := range strings.Fields(input.Values["packages"]) {
 				delete(f.Packages, p)
 			}
-			f.NVIDIA.Library, f.NVIDIA.Loaded, f.NVIDIA.Seen = "", "", nil
+			f.NVIDIA.Library, f.NVIDIA.Loaded, f.NVIDIA.GPUs = "", "", nil
 		case "driver/install":
 			version := driverVersion(input)
 			for _, p := range strings.Fields(input.Values["headers"] + "\n" + input.Values["packages"]) {
@@ -180,8 +180,8 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			f.NVIDIA.Nouveau, f.BootID = facts.Nouveau{}, "another"
 		case "driver/load":
 			f.NVIDIA.Loaded = f.NVIDIA.Library
-			if f.NVIDIA.Seen == nil {
-				f.NVIDIA.Seen = make([]facts.GPU, len(f.NVIDIA.Cards))
+			if f.NVIDIA.GPUs == nil {
+				f.NVIDIA.GPUs = make([]facts.GPU, len(f.NVIDIA.Cards))
 			}
 			f.Units[persistence] = up
 		case "driver/fabric":
@@ -327,7 +327,7 @@ func describe(g *graph.Graph) string {
 		for _, n := range s.Needs {
 			fmt.Fprintf(&b, "  after %s\n", n)
 		}
-		if s.Stage == graph.Last {
+		if s.Stage == graph.AfterProof {
 			b.WriteString("  when the cards are proven\n")
 		}
 		for _, k := range slices.Sorted(maps.Keys(s.Input.Values)) {
@@ -430,7 +430,7 @@ kubernetes:
 			f["w2"].NVIDIA.Cards, f["w2"].Arch = cards("2941", "2941", "2941", "2941"), "arm64"
 		}},
 		{name: "driver-there", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n", facts: func(f map[string]*facts.Host) {
-			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
+			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
 			f["w2"].NVIDIA.Cards = []facts.Card{{Address: "0000:01:00.0", ID: "2204", Driver: "vfio-pci"}}
 		}},
 		{name: "notebook", inventory: threeHosts + `
@@ -440,7 +440,7 @@ gpu: {driver: {source: none}}
 images: {registry: registry.example.com/mirror}
 notebook: {framework: pytorch, version: 2.10.0, nodePort: 32000, storage: 10Gi}
 `, facts: func(f map[string]*facts.Host) {
-			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", Seen: make([]facts.GPU, 1)}
+			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
 		}},
 		{name: "used-hosts", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
 			f["w1"].DaemonJSON = []byte(`{"insecure-registries":["10.0.0.1:5000"],"exec-opts":["native.cgroupdriver=cgroupfs"]}`)

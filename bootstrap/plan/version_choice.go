@@ -46,7 +46,7 @@ func OfferQuestions(inv *inventory.Inventory, seen map[string]*facts.Host) (map[
 // ChooseVersion is the inventory with the version of Kubernetes that a new cluster gets, and what the plan says of it: the newest
 // patch that the repositories of all hosts that were asked have, by what they answered. Where they have none in common, the control
 // plane decides. Where nobody knows, it is the catalog's. A running cluster's version, and what the inventory fixes, stay.
-func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers map[string]*facts.Offer) (chosen *inventory.Inventory, why string) {
+func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers map[string]*facts.AvailableVersions) (chosen *inventory.Inventory, why string) {
 	set := machine.SetOf(inv, seen)
 	minor, known := catalog.Kubernetes(inv.Kubernetes.Version.Minor)
 	if set.First == nil || !set.Versions.Running.IsZero() || inv.Kubernetes.Pin == inventory.PinnedExact || !known || !minor.Published() {
@@ -92,7 +92,7 @@ func ChooseVersion(inv *inventory.Inventory, seen map[string]*facts.Host, offers
 	settled := *inv
 	settled.Kubernetes.Version = common[0]
 	why = fmt.Sprintf("Kubernetes %s, the newest patch that %s offers%s; ", common[0], from, lacking)
-	switch proven, ok := minor.Proven(); {
+	switch proven, ok := minor.Tested(); {
 	case !ok:
 		return &settled, why + "kgpu was proven with none of " + common[0].MinorString() + " by " + day
 	case proven == common[0]:

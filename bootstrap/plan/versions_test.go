@@ -54,7 +54,7 @@ func TestVersions(t *testing.T) {
 			inv := decode(t, threeHosts+fmt.Sprintf("kubernetes:\n  version: %q\n  allowEndOfLife: true\n", c.version)+c.more)
 			seen := hostFacts(inv)
 			seen["cp1"].Hostname, seen["w1"].Hostname, seen["w2"].Hostname = "cp1", "w1", "w2"
-			seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("102d", "102d"), Loaded: "470.256.02", Library: "470.256.02", Seen: make([]facts.GPU, 2), Files: driver375}
+			seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("102d", "102d"), Loaded: "470.256.02", Library: "470.256.02", GPUs: make([]facts.GPU, 2), Files: driver375}
 			g, err := Up(inv, seen)
 			if err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func joinInput(t *testing.T, s *graph.Step) graph.Input {
 	for _, need := range s.Needs {
 		out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00ff")}
 	}
-	input, err := s.Late(out)
+	input, err := s.LateInput(out)
 	if err != nil {
 		t.Fatal(err)
 	}

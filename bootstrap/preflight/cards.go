@@ -13,14 +13,14 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// cards refuses hosts whose cards no driver can serve, before anything is installed.
+// cards refuses hosts with cards that no driver can run.
 func (c *checker) cards(m Machine) {
 	if len(machine.Cards(c.inv, m.Facts)) == 0 {
 		return
 	}
 	var refused *machine.Refused
 	if _, err := machine.ChooseDriver(c.inv, m.Facts); errors.As(err, &refused) {
-		c.advised(m.ID(), refusals[refused.Kind], refused.Advice, "%s", refused.Detail)
+		c.problemWithAdvice(m.ID(), refusals[refused.Kind], refused.Advice, "%s", refused.Detail)
 	}
 	for _, name := range []string{"nvidia", "nvidia_uvm"} {
 		if off := m.Facts.ModulesOff[name]; off != "" && m.Facts.NVIDIA.Loaded == "" {
@@ -30,8 +30,8 @@ func (c *checker) cards(m Machine) {
 	c.instances(m)
 }
 
-// notebook refuses a framework of the inventory that computes on none of the cluster's cards. Where kgpu chooses and finds none, the
-// plan says so and does without a notebook. A part of the hosts does not tell that.
+// notebook refuses the inventory's framework if it computes on no GPU of the cluster. If kgpu chooses the framework and
+// finds none, the plan omits the notebook instead. It is not checked on a part of the hosts.
 func (c *checker) notebook(machines []Machine) {
 	if f := c.inv.Notebook.Framework; f == "" || f == catalog.NoFramework || len(machines) < len(c.inv.Hosts) {
 		return
@@ -50,34 +50,35 @@ func (c *checker) notebook(machines []Machine) {
 	}
 }
 
-// instances refuses hosts on which the device plugin would offer nothing: with the strategy single it wants all cards cut
-// into instances of one profile, or none. Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go.
+// instances refuses hosts on which the device plugin would offer nothing: migStrategy single requires that all GPUs
+// have MIG instances of one profile, or that none has any. Source: k8s-device-plugin 0.20.0, internal/rm/device_map.go.
 func (c *checker) instances(m Machine) {
 	if c.inv.GPU.MIGStrategy != inventory.MIGSingle {
 		return
 	}
 	cut := 0
 	profiles := map[string]bool{}
-	for _, g := range m.Facts.NVIDIA.Seen {
+	for _, g := range m.Facts.NVIDIA.GPUs {
 		if !g.MIG {
 			continue
 		}
 		cut++
 		if len(g.Instances) == 0 {
-			c.problem(m.ID(), reason.GPUMIGMismatch, "card %s (%s) is in MIG mode and has no instances", g.Address, g.Name)
+			c.problem(m.ID(), reason.GPUMIGMismatch, "GPU %s (%s) is in MIG mode and has no instances", g.Address, g.Name)
 		}
 		for _, i := range g.Instances {
 			profiles[i.Profile] = true
 		}
 	}
-	if all := len(m.Facts.NVIDIA.Seen); cut > 0 && cut < all {
-		c.problem(m.ID(), reason.GPUMIGMismatch, "%d of %d cards are in MIG mode: `migStrategy: single` wants all or none", cut, all)
+	if all := len(m.Facts.NVIDIA.GPUs); cut > 0 && cut < all {
+		c.problem(m.ID(), reason.GPUMIGMismatch, "%d of %d GPUs are in MIG mode: `migStrategy: single` wants all or none", cut, all)
 	}
 	if len(profiles) > 1 {
 		c.problem(m.ID(), reason.GPUMIGMismatch, "there are instances of the profiles %s: `migStrategy: single` wants one", strings.Join(slices.Sorted(maps.Keys(profiles)), ", "))
 	}
 }
 
+// refusals are the reasons for a driver, toolkit or framework that is refused.
 var refusals = map[machine.Refusal]reason.ID{
 	machine.NoSuchDriver:   reason.GPUUnsupported,
 	machine.Impossible:     reason.GPUDriverImpossible,

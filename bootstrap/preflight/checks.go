@@ -15,7 +15,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// minKernel is what kubeadm asks for since 1.32 (cgroup v2 and nftables work from here).
+// minKernel is kubeadm's minimum since 1.32, the first with all of cgroup v2 and nftables.
 // Source: https://kubernetes.io/docs/reference/node/kernel-version-requirements/.
 var minKernel = []int{4, 19}
 
@@ -28,7 +28,7 @@ func (c *checker) system(m Machine) {
 		c.problem(m.ID(), reason.HostOSUnsupported, "the host runs %s, which has had no updates for everybody since %s", f.OS.PrettyName, release.End.Format("January 2006"))
 	}
 	if f.Virt == "wsl" || strings.Contains(f.Kernel, "microsoft-standard") {
-		c.advised(m.ID(), reason.HostOSUnsupported, "take a machine of its own, or a virtual machine that has the cards: in WSL, kernel and driver are those of Windows",
+		c.problemWithAdvice(m.ID(), reason.HostOSUnsupported, "take a machine of its own, or a virtual machine that has the cards: in WSL, kernel and driver are those of Windows",
 			"the host is Windows' WSL (kernel %s)", f.Kernel)
 	}
 	if f.Arch != "amd64" && f.Arch != "arm64" {
@@ -46,8 +46,8 @@ func (c *checker) system(m Machine) {
 	if is := machine.OldContainerd(c.inv, f); is != "" && c.inv.Kubernetes.Version.Minor >= catalog.ContainerdTwoSince {
 		c.problem(m.ID(), reason.HostContainerdOld, "%s, which Kubernetes %s refuses", is, c.inv.Kubernetes.Version.MinorString())
 	}
-	if newest := newestKernel(f); machine.Interrupted(c.inv, f) {
-		return // what kgpu brought itself waits for the reboot that it plans
+	if newest := newestKernel(f); machine.DriverInterrupted(c.inv, f) {
+		return // a reboot for kgpu's own changes is planned already
 	} else if f.RebootPending {
 		c.problem(m.ID(), reason.HostRebootPending, "an update waits for a reboot")
 	} else if newest != f.Kernel {
@@ -55,22 +55,22 @@ func (c *checker) system(m Machine) {
 	}
 }
 
-// least is kubeadm's own minimum for control planes (2 CPUs, 1700 MB) and a floor under which a worker is of no use.
-func least(role inventory.Role) (cpus int, mib int64) {
+// minimumSize is kubeadm's own minimum for a control plane (2 CPUs, 1700 MB), and a minimum for a useful worker.
+func minimumSize(role inventory.Role) (cpus int, mib int64) {
 	if role == inventory.ControlPlane {
 		return 2, 1700
 	}
 	return 1, 900
 }
 
-// BigEnough reports whether a host has the CPUs and the memory that a role needs.
+// BigEnough reports whether a host has enough CPUs and memory for a role.
 func BigEnough(role inventory.Role, f *facts.Host) bool {
-	cpus, mib := least(role)
+	cpus, mib := minimumSize(role)
 	return f.CPUs >= cpus && f.MemoryKiB/1024 >= mib
 }
 
 func (c *checker) size(m Machine) {
-	cpus, mib := least(m.Role)
+	cpus, mib := minimumSize(m.Role)
 	if m.Facts.CPUs < cpus {
 		c.problem(m.ID(), reason.HostTooSmall, "%d CPU, a %s needs %d", m.Facts.CPUs, m.Role, cpus)
 	}
@@ -94,7 +94,7 @@ func (c *checker) swap(m Machine) {
 	}
 }
 
-// maxSkew is far below what breaks certificates and tokens, and far above what a network adds.
+// maxSkew is far below what breaks certificates and tokens, and far above network delays.
 const maxSkew = 30 * time.Second
 
 func (c *checker) clock(m Machine) {
@@ -118,15 +118,15 @@ func (c *checker) address(m Machine) {
 	}
 }
 
-// resolver finds hosts whose name servers pods cannot ask: the cluster's DNS would not come up.
+// resolver refuses hosts whose name servers pods cannot use, as the cluster's DNS would not start.
 func (c *checker) resolver(m Machine) {
 	if _, why := machine.ResolvConf(c.inv, m.Facts); why != "" && !m.InCluster() {
 		c.problem(m.ID(), reason.HostResolverUnusable, "%s", why)
 	}
 }
 
-// mtu finds machines whose links differ: the pod network takes the size of its packets from each host's own link, and what
-// leaves a host with large ones is lost on the way to a host with small ones.
+// mtu refuses machines with different MTUs: the pod network takes its packet size from each host's own link, so large
+// packets would be lost on the way to a host with a smaller MTU.
 func (c *checker) mtu(machines []Machine) {
 	count := map[int]int{}
 	var usual Machine
@@ -147,7 +147,7 @@ func (c *checker) mtu(machines []Machine) {
 	}
 }
 
-// nodeMTU is the MTU of the link that holds the node's address; zero: unknown.
+// nodeMTU is the MTU of the link with the node's address; zero if unknown.
 func nodeMTU(m Machine) int {
 	address := m.NodeAddress()
 	for _, a := range m.Facts.Addresses {
@@ -158,11 +158,12 @@ func nodeMTU(m Machine) int {
 	return 0
 }
 
-// ports that Kubernetes listens on. Source: https://kubernetes.io/docs/reference/networking/ports-and-protocols/.
+// These are the ports that Kubernetes and weave listen on. Source:
+// https://kubernetes.io/docs/reference/networking/ports-and-protocols/.
 var (
 	workerPorts       = []uint16{10250, 10256}
 	controlPlanePorts = []uint16{6443, 2379, 2380, 10250, 10256, 10257, 10259}
-	weavePorts        = []uint16{6781, 6782, 6783, 6784} // 6781 and 6782 tell metrics
+	weavePorts        = []uint16{6781, 6782, 6783, 6784} // 6781 and 6782 serve metrics
 )
 
 func (c *checker) ports(m Machine) {
@@ -209,7 +210,7 @@ func (c *checker) firewall(m Machine) {
 	}
 }
 
-// requiredModules are the kernel modules without which the network cannot work.
+// requiredModules are the kernel modules that each pod network needs.
 var requiredModules = map[inventory.Network][]string{
 	inventory.Weave:   {"dummy"},
 	inventory.Flannel: {"vxlan"},
@@ -237,23 +238,23 @@ func (c *checker) modules(m Machine) {
 	}
 }
 
-// ranges finds routes and addresses of the host inside the cluster's ranges.
+// ranges refuses hosts with routes or addresses inside the cluster's ranges.
 func (c *checker) ranges(m Machine) {
 	if m.InCluster() {
-		return // the routes are the cluster's own
+		return // its routes are the cluster's own
 	}
 	for _, r := range []struct {
 		name   string
 		prefix netip.Prefix
 	}{{"podCIDR", c.inv.Kubernetes.PodCIDR}, {"serviceCIDR", c.inv.Kubernetes.ServiceCIDR}} {
-		left := machine.LeftoversOf(c.inv.Network, m.Facts).Known
+		stale := machine.StaleCNIOf(c.inv.Network, m.Facts).Known
 		for _, route := range m.Facts.Routes {
-			if r.prefix.Overlaps(route) && len(left) == 0 { // routes do not say whose they are
+			if r.prefix.Overlaps(route) && len(stale) == 0 { // nobody knows whose a route is
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s overlaps with the host's route to %s", r.name, r.prefix, route)
 			}
 		}
 		for _, a := range m.Facts.Addresses {
-			if r.prefix.Contains(a.Prefix.Addr()) && !slices.Contains(left, a.Interface) {
+			if r.prefix.Contains(a.Prefix.Addr()) && !slices.Contains(stale, a.Interface) {
 				c.problem(m.ID(), reason.NetRangeOverlap, "%s %s contains the host's address %s", r.name, r.prefix, fmt.Sprint(a.Prefix.Addr()))
 			}
 		}

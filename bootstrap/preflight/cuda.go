@@ -10,14 +10,14 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// cuda refuses a toolkit that a host with cards cannot run or has no room for.
+// cuda refuses a CUDA toolkit that a host with GPUs cannot run or has no disk space for.
 func (c *checker) cuda(m Machine) {
 	if len(machine.Cards(c.inv, m.Facts)) == 0 {
 		return
 	}
 	driver, err := machine.ChooseDriver(c.inv, m.Facts)
 	if err != nil {
-		return // that is said by cards
+		return // cards reports that
 	}
 	toolkit, err := machine.ChooseCUDA(c.inv, m.Facts, driver)
 	var refused *machine.Refused
@@ -26,8 +26,8 @@ func (c *checker) cuda(m Machine) {
 		return
 	}
 	missing, download, disk := toolkit.Missing(m.Facts)
-	root, _ := holding(m.Facts, "/")
-	cache, _ := holding(m.Facts, "/var/cache/apt")
+	root, _ := fileSystemOf(m.Facts, "/")
+	cache, _ := fileSystemOf(m.Facts, "/var/cache/apt")
 	need := map[string]int{root.On: disk}
 	need[cache.On] += download
 	for _, fs := range slices.CompactFunc([]facts.FileSystem{root, cache}, func(a, b facts.FileSystem) bool { return a.On == b.On }) {

@@ -12,16 +12,16 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// share is what comes onto the file system that holds a path, and below what the kubelet keeps it from filling.
-type share struct {
+// spaceNeed is the space that an installation needs below a path, and the kubelet's limits for the path's file system.
+type spaceNeed struct {
 	path          string
 	needKiB       int64
-	space, inodes string // the kubelet's signals; empty: it does not look there
+	space, inodes string // names of the kubelet's eviction signals; empty if it does not monitor the path
 }
 
-// shares are those of an installation: packages, what the cluster keeps, and images.
-func (c *checker) shares(f *facts.Host) []share {
-	out := []share{
+// spaceNeeds returns the needs of an installation: packages, the cluster's data, and images.
+func (c *checker) spaceNeeds(f *facts.Host) []spaceNeed {
+	out := []spaceNeed{
 		{path: "/", needKiB: 1 << 20},
 		{path: "/var", needKiB: 1 << 20},
 		{path: "/tmp", needKiB: 64 << 10},
@@ -29,27 +29,27 @@ func (c *checker) shares(f *facts.Host) []share {
 		{path: "/var/lib/kubelet", needKiB: 1 << 20, space: inventory.NodeSpace, inodes: inventory.NodeInodes},
 	}
 	if images, told := imagesOf(c.inv.Runtime, f); told {
-		out = append(out, share{path: images, needKiB: 4 << 20, space: inventory.ImageSpace, inodes: inventory.ImageInodes})
+		out = append(out, spaceNeed{path: images, needKiB: 4 << 20, space: inventory.ImageSpace, inodes: inventory.ImageInodes})
 	}
 	return out
 }
 
-// imagesOf is where the container runtime keeps images, as it is configured; false: the host did not tell.
+// imagesOf is the directory of the container runtime's images; false if the host did not tell.
 func imagesOf(runtime inventory.Runtime, f *facts.Host) (string, bool) {
 	var docker struct {
 		DataRoot string          `json:"data-root"`
 		Graph    string          `json:"graph"`
 		Features map[string]bool `json:"features"`
 	}
-	_ = json.Unmarshal(f.DaemonJSON, &docker) // packages tells what is no JSON
-	// Its images may be containerd's, whose snapshots are called overlayfs; docker's own are in overlay2.
+	_ = json.Unmarshal(f.DaemonJSON, &docker) // the check of packages reports invalid JSON
+	// docker may keep images in containerd, whose snapshotter is overlayfs; docker's own driver is overlay2.
 	if runtime == inventory.Containerd || docker.Features["containerd-snapshotter"] || f.DockerInfo["storage-driver"] == "overlayfs" {
 		return cmp.Or(f.ContainerdRoot, "/var/lib/containerd"), true
 	}
 	return cmp.Or(f.DockerRoot, "/var/lib/docker"), f.DockerRoot != "" || docker.DataRoot == "" && docker.Graph == ""
 }
 
-// fileSystemsOf are what the host told of its file systems; hosts of older facts told less.
+// fileSystemsOf returns the host's file systems. Facts of older versions have only mounts.
 func fileSystemsOf(f *facts.Host) []facts.FileSystem {
 	if len(f.FileSystems) > 0 {
 		return f.FileSystems
@@ -61,8 +61,8 @@ func fileSystemsOf(f *facts.Host) []facts.FileSystem {
 	return out
 }
 
-// holding is the file system that holds the path.
-func holding(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
+// fileSystemOf returns the file system that a path is on.
+func fileSystemOf(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
 	for _, fs := range fileSystemsOf(f) {
 		if on := strings.TrimSuffix(fs.Path, "/") + "/"; strings.HasPrefix(path+"/", on) && len(fs.Path) > len(best.Path) {
 			best, ok = fs, true
@@ -71,12 +71,12 @@ func holding(f *facts.Host, path string) (best facts.FileSystem, ok bool) {
 	return best, ok
 }
 
-// Evicts tells of the file systems of a node on which the kubelet evicts pods.
+// Evicts describes the file systems of a node that are so full that the kubelet evicts pods.
 func Evicts(inv *inventory.Inventory, f *facts.Host) []string {
 	var out []string
 	c := &checker{inv: inv}
-	for _, s := range c.shares(f) {
-		fs, ok := holding(f, s.path)
+	for _, s := range c.spaceNeeds(f) {
+		fs, ok := fileSystemOf(f, s.path)
 		limit := inv.Eviction()[s.space]
 		if free := float64(fs.AvailableKiB) * 1024; ok && fs.SizeKiB > 0 && free < limit.Of(float64(fs.SizeKiB)*1024) {
 			out = append(out, fmt.Sprintf("%s has %d MiB free: the kubelet evicts pods below %s (%s)", fs.On, fs.AvailableKiB/1024, limit, s.space))
@@ -85,7 +85,7 @@ func Evicts(inv *inventory.Inventory, f *facts.Host) []string {
 	return out
 }
 
-// disks tells of each file system once: what has most to hold there, and keeps most free, counts.
+// disks reports each file system once, for the path with the highest need and limit.
 func (c *checker) disks(m Machine) {
 	eviction := c.inv.Eviction()
 	const fewInodes = 5.0
@@ -93,8 +93,8 @@ func (c *checker) disks(m Machine) {
 	found := map[string]verdict{}
 	most := map[string]float64{}
 	var order []string
-	for _, s := range c.shares(m.Facts) {
-		fs, ok := holding(m.Facts, s.path)
+	for _, s := range c.spaceNeeds(m.Facts) {
+		fs, ok := fileSystemOf(m.Facts, s.path)
 		if !ok || s.path == "/tmp" && fs.Path != "/tmp" || s.path == "/boot" && fs.Path != "/boot" {
 			continue
 		}

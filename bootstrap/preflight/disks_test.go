@@ -15,8 +15,9 @@ func on(at string, free, size int, paths ...string) []string {
 	return lines
 }
 
-// TestDisks judges the room as the kubelet will, where it will be used, and each file system once.
-func TestDisks(t *testing.T) {
+// TestDisksHaveRoomForTheKubelet: space is checked where it will be used and by the kubelet's limits, once for each
+// file system.
+func TestDisksHaveRoomForTheKubelet(t *testing.T) {
 	const docker, containerd = "runtime: docker\nnetwork: flannel\n", "runtime: containerd\nnetwork: flannel\n"
 	kubelet := func(inventory, settings string) string {
 		return inventory + "kubernetes: {kubeletConfiguration: {" + settings + "}}\n"
@@ -67,8 +68,8 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// TestSwapThatIsWanted: the kubelet's own word for it is enough.
-func TestSwapThatIsWanted(t *testing.T) {
+// TestWantedSwap: swap is no problem if the inventory's KubeletConfiguration allows it, or if kgpu turns it off.
+func TestWantedSwap(t *testing.T) {
 	swap := []string{"swap-active=/swap.img file 8388604 0 -2", "swap-active=/dev/zram0 partition 4194300 0 100", "swap-fstab=/swap.img"}
 	for inventory, want := range map[string]string{
 		"": "HOST_SWAP_ON swap is on: /dev/zram0, /swap.img",

@@ -24,7 +24,7 @@ func kernelVersion(release string) (numbers []int, line string) {
 	return numbers, line
 }
 
-// newestKernel is the installed kernel that a reboot would start: the newest of the running one's line.
+// newestKernel is the kernel that a reboot would start: the newest installed one of the running kernel's line.
 func newestKernel(f *facts.Host) string {
 	newest := f.Kernel
 	for _, k := range f.Kernels {

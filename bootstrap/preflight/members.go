@@ -8,20 +8,20 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// distribution refuses hosts with another distribution of Kubernetes: kgpu knows kubeadm's clusters only.
+// distribution refuses hosts with another Kubernetes distribution. kgpu supports clusters made by kubeadm only.
 func (c *checker) distribution(m Machine) {
 	for _, d := range machine.Distributions(m.Facts) {
-		if d.Here {
+		if d.Installed {
 			found := d.Name
 			if len(d.Signs) > 0 {
 				found += ": " + strings.Join(d.Signs, ", ")
 			}
-			c.advised(m.ID(), reason.HostForeignCluster, "where nobody needs it: "+d.Away+", then run the same command again; kgpu takes nothing over", "found %s", found)
+			c.problemWithAdvice(m.ID(), reason.HostForeignCluster, "where nobody needs it: "+d.RemovedBy+", then run the same command again; kgpu takes nothing over", "found %s", found)
 		}
 	}
 }
 
-// members applies the rule of who belongs to which cluster.
+// members refuses hosts by their membership, see machine.Verdict.
 func (c *checker) members(machines []Machine) {
 	c.set.Adopt = slices.ContainsFunc(machines, func(m Machine) bool { return m.Adopt })
 	verdicts := c.set.Verdicts()
@@ -32,9 +32,10 @@ func (c *checker) members(machines []Machine) {
 	}
 }
 
-// leftovers finds what a former pod network left, and configurations that would come before the inventory's network.
-func (c *checker) leftovers(m Machine) {
-	l := machine.LeftoversOf(c.inv.Network, m.Facts)
+// staleCNI refuses hosts with files of a former pod network, or with CNI configurations that take precedence over the
+// inventory's network.
+func (c *checker) staleCNI(m Machine) {
+	l := machine.StaleCNIOf(c.inv.Network, m.Facts)
 	if len(l.Unknown) > 0 {
 		c.problem(m.ID(), reason.HostPodNetworkLeft, "runtimes would take the pod network of %s before %s", strings.Join(l.Unknown, ", "), c.inv.Network)
 	}

@@ -11,8 +11,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// TestMembership finds what is not kgpu's: nothing else is said of such hosts, and --adopt lets through what is safe.
-func TestMembership(t *testing.T) {
+// TestMembershipProblems: a host that is not kgpu's has no other problems, and --adopt accepts what is safe.
+func TestMembershipProblems(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		spoil       func(cp, w *facts.Host)
@@ -26,11 +26,11 @@ func TestMembership(t *testing.T) {
 		{"half a kubeadm join", func(_, w *facts.Host) { w.KubeadmFiles = []string{"/etc/kubernetes/bootstrap-kubelet.conf"} },
 			[]string{"w1 HOST_HALF_MADE there is a part of a cluster, without a kubelet's kubeconfig: /etc/kubernetes/bootstrap-kubelet.conf"}, []string{"w1 HOST_HALF_MADE"}},
 		{"what flannel left", func(_, w *facts.Host) {
-			w.PodLinks, w.PodNetwork = []string{"cni0"}, []string{"/run/flannel/subnet.env"}
+			w.PodLinks, w.PodNetworkFiles = []string{"cni0"}, []string{"/run/flannel/subnet.env"}
 			w.Addresses = append(w.Addresses, facts.Address{Interface: "cni0", Prefix: netip.MustParsePrefix("10.244.1.1/24")})
 			w.Routes = append(w.Routes, netip.MustParsePrefix("10.244.1.0/24"))
 		}, []string{"w1 HOST_POD_NETWORK_LEFT a former pod network left cni0, /run/flannel/subnet.env"}, nil},
-		{"another network's configuration", func(_, w *facts.Host) { w.PodNetwork = []string{"/etc/cni/net.d/05-cilium.conflist"} },
+		{"another network's configuration", func(_, w *facts.Host) { w.PodNetworkFiles = []string{"/etc/cni/net.d/05-cilium.conflist"} },
 			[]string{"w1 HOST_POD_NETWORK_LEFT runtimes would take the pod network of /etc/cni/net.d/05-cilium.conflist before weave"}, []string{"w1 HOST_POD_NETWORK_LEFT"}},
 		{"a node joined by hand", func(cp, w *facts.Host) {
 			cp.ControlPlane = &facts.ControlPlane{CAHash: "ca", Finished: true}

@@ -8,8 +8,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
-// TestModulesKeptOut: what modprobe is told not to load is said with the line that says so, and is not asked for.
-func TestModulesKeptOut(t *testing.T) {
+// TestDisabledModules: a module that modprobe must not load is reported with the line that says so.
+func TestDisabledModules(t *testing.T) {
 	const overlay = "module-file=/lib/modules/6/modules.dep:/overlay.ko"
 	for _, c := range []struct {
 		name, inventory string

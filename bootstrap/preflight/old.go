@@ -9,8 +9,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// old finds what a host has that came after the inventory's Kubernetes, and what it needs that is gone.
-func (c *checker) old(m Machine) {
+// compatibility refuses hosts that are too new for the inventory's Kubernetes, or lack what that version needs.
+func (c *checker) compatibility(m Machine) {
 	k := c.inv.Kubernetes
 	minor, ok := catalog.Kubernetes(k.Version.Minor)
 	if !ok {
@@ -23,13 +23,13 @@ func (c *checker) old(m Machine) {
 	if name := m.NodeName(); name != m.Facts.Hostname && !minor.HasNodeName() {
 		c.problem(m.ID(), reason.HostNameInvalid, "kubeadm %s makes nodes by their hosts' names only: the host is called %s, the node would be %s", version, m.Facts.Hostname, name)
 	}
-	if docker := minor.DockerTried(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, minor.DockerPackages()) {
+	if docker := minor.NewestDocker(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, minor.DockerPackages()) {
 		c.problem(m.ID(), reason.PackageMissing,
 			"Kubernetes %s knows docker up to %s, which Docker's repository does not have for %s: install it, or name a mirror as `repositories.docker.url`", version, docker, m.Facts.OS.PrettyName)
 	}
 }
 
-// hasAny reports whether the host has the first package of one of the sets.
+// hasAny reports whether the host has the first package of any set.
 func hasAny(f *facts.Host, sets [][]string) bool {
 	return slices.ContainsFunc(sets, func(set []string) bool {
 		_, ok := f.Packages[set[0]]

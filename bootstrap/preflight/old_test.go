@@ -11,8 +11,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// Hosts of today and versions of long ago: what stands in the way is said before anything is installed.
-func TestOldVersions(t *testing.T) {
+// TestOldKubernetesOnNewHosts: what keeps an old version from running on a new host is reported before anything is
+// installed.
+func TestOldKubernetesOnNewHosts(t *testing.T) {
 	const kubernetes = "kubernetes: {version: %q, allowEndOfLife: true}\nrepositories: {kubernetes: {url: \"https://mirror.example.com\"}%s}\n"
 	const noDocker = "Kubernetes %s knows docker up to %s, which Docker's repository does not have for Ubuntu 24.04 LTS: install it, or name a mirror as `repositories.docker.url`"
 	mirror := `, docker: {url: "https://mirror.example.com"}`
@@ -53,8 +54,9 @@ func TestOldVersions(t *testing.T) {
 	}
 }
 
-// What is a warning up to Kubernetes 1.37 is refused from the minor on whose kubelet does not start with it.
-func TestContainerdBeforeTwo(t *testing.T) {
+// TestOldContainerd: an old containerd is a warning up to Kubernetes 1.37, and refused from the minor whose kubelet
+// does not start with it.
+func TestOldContainerd(t *testing.T) {
 	for minor, want := range map[int]int{37: 0, 38: 1} {
 		inv := decode(t, "runtime: containerd\nnetwork: flannel\n")
 		inv.Kubernetes.Version = catalog.Version{Major: 1, Minor: minor}

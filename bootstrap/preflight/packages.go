@@ -10,9 +10,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// kubernetes refuses hosts that have packages of Kubernetes in another version than they are to get, where apt would not change
-// them: newer ones, and those that their owner holds. Where kgpu has worked before, a hold may be its own: then the step decides,
-// which knows.
+// kubernetes refuses hosts with packages of Kubernetes in another version that apt would not change: newer ones, and
+// those that their owner holds. If kgpu worked on the host before, the hold may be its own, and the step decides.
 func (c *checker) kubernetes(m Machine) {
 	if m.InCluster() {
 		return
@@ -34,19 +33,19 @@ func (c *checker) kubernetes(m Machine) {
 		case p.Held && m.Facts.Ledger == 0:
 			advice := fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", name)
 			if err == nil {
-				advice += c.orWrite(have)
+				advice += c.versionAdvice(have)
 			}
-			c.advised(m.ID(), reason.HostPackageHeld, advice, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, want)
+			c.problemWithAdvice(m.ID(), reason.HostPackageHeld, advice, "%s is held at %s, the inventory wants Kubernetes %s", name, p.Version, want)
 		}
 	}
 	if len(newer) > 0 {
 		advice := fmt.Sprintf("`apt-get remove --allow-change-held-packages %s` on the host lets kgpu install its own", strings.Join(catalog.KubernetesPackages, " "))
-		c.advised(m.ID(), reason.HostPackageNewer, advice+c.orWrite(newest), "%s: newer than the Kubernetes %s that the host is to get", strings.Join(newer, ", "), want)
+		c.problemWithAdvice(m.ID(), reason.HostPackageNewer, advice+c.versionAdvice(newest), "%s: newer than the Kubernetes %s that the host is to get", strings.Join(newer, ", "), want)
 	}
 }
 
-// orWrite is the end of an advice: which version the inventory may have. A cluster that runs has decided.
-func (c *checker) orWrite(v catalog.Version) string {
+// versionAdvice ends an advice with the version that the inventory may have. It is empty if the cluster exists.
+func (c *checker) versionAdvice(v catalog.Version) string {
 	if _, known := catalog.Kubernetes(v.Minor); !known || !c.set.Versions.Running.IsZero() {
 		return ""
 	}
@@ -57,7 +56,7 @@ func (c *checker) orWrite(v catalog.Version) string {
 	return fmt.Sprintf("; or write `kubernetes: {version: %s}` into the inventory%s", v, at)
 }
 
-// toolkit refuses hosts whose owner holds an older container toolkit. A newer one is good enough.
+// toolkit refuses hosts whose owner holds an older container toolkit. A newer one is accepted.
 func (c *checker) toolkit(m Machine) {
 	minor, _ := catalog.Kubernetes(c.inv.Kubernetes.Version.Minor)
 	if m.Facts.Ledger > 0 || len(machine.Cards(c.inv, m.Facts)) == 0 || minor.Mechanism(c.inv.Kubernetes.FeatureGates) != catalog.DevicePlugins {
@@ -71,12 +70,13 @@ func (c *checker) toolkit(m Machine) {
 		}
 	}
 	if len(names) > 0 {
-		c.advised(m.ID(), reason.HostPackageHeld, fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", strings.Join(names, " ")),
+		c.problemWithAdvice(m.ID(), reason.HostPackageHeld, fmt.Sprintf("`apt-mark unhold %s` on the host lets kgpu have its version", strings.Join(names, " ")),
 			"%s, kgpu wants %s or newer", strings.Join(held, ", "), catalog.ToolkitVersion)
 	}
 }
 
-// shadows refuses hosts on which others than the packages' programs and units would run. What a node runs has proved itself.
+// shadows refuses hosts on which other programs and units take precedence over those of packages. Existing nodes are
+// accepted.
 func (c *checker) shadows(m Machine) {
 	if !m.InCluster() && len(m.Facts.Shadows) > 0 {
 		c.problem(m.ID(), reason.HostShadowed, "run instead of what packages bring: %s", strings.Join(m.Facts.Shadows, ", "))

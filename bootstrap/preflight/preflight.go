@@ -1,5 +1,5 @@
-// Package preflight judges hosts before anything on them is touched: every problem of every host at once, each with a
-// reason that can be ignored by name. It is pure.
+// Package preflight checks hosts before anything on them is changed. It reports all problems of all hosts at once, each
+// with a reason that can be ignored. It is pure.
 package preflight
 
 import (
@@ -12,22 +12,22 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Machine is a host with what is known of it.
+// Machine is a host with what the checks need to know of it.
 type Machine struct {
 	machine.Machine
-	// Needs are the endpoints that the host must reach, Reach what it found there.
-	Needs []machine.Need
-	Reach map[facts.Endpoint]facts.Reach
-	// Offer is what its repository has of Kubernetes; nil: it was not asked.
-	Offer *facts.Offer
-	// Adopt says that the operator lets kgpu take over what was made by hand.
+	// RequiredEndpoints are the endpoints that the host must reach, and Reach the results of its attempts.
+	RequiredEndpoints []machine.RequiredEndpoint
+	Reach             map[facts.Endpoint]facts.Reach
+	// Available is what its package repository has of Kubernetes; nil if it was not asked.
+	Available *facts.AvailableVersions
+	// Adopt means that the operator lets kgpu adopt memberships that were made by hand.
 	Adopt bool
 }
 
-// Doing is what is being done in the errors of Check.
+// Doing is the activity in the errors of Check.
 const Doing = "preflight"
 
-// Check returns the problems of all machines, in inventory order. Reasons in ignore are left out.
+// Check returns the problems of all machines, in the inventory's order, without those whose reasons are in ignore.
 func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*reason.Error {
 	seen := map[string]*facts.Host{}
 	for _, m := range machines {
@@ -51,6 +51,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	return c.problems
 }
 
+// hostChecks are the checks of single hosts.
 var hostChecks = []func(*checker, Machine){
 	(*checker).system,
 	(*checker).size,
@@ -64,37 +65,37 @@ var hostChecks = []func(*checker, Machine){
 	(*checker).packages,
 	(*checker).firewall,
 	(*checker).distribution,
-	(*checker).leftovers,
+	(*checker).staleCNI,
 	(*checker).modules,
 	(*checker).ranges,
 	(*checker).reach,
 	(*checker).version,
 	(*checker).cards,
 	(*checker).cuda,
-	(*checker).old,
+	(*checker).compatibility,
 }
 
 type checker struct {
 	inv       *inventory.Inventory
 	set       *machine.Set
-	fastWeave bool // its pod network is weave on the fast datapath
+	fastWeave bool // the pod network is weave on the fast datapath
 	ignore    []string
 	problems  []*reason.Error
 }
 
 func (c *checker) problem(host string, id reason.ID, format string, args ...any) {
-	c.advised(host, id, "", format, args...)
+	c.problemWithAdvice(host, id, "", format, args...)
 }
 
-// advised adds a problem with an advice of its own.
-func (c *checker) advised(host string, id reason.ID, advice, format string, args ...any) {
+// problemWithAdvice adds a problem with its own advice instead of the reason's.
+func (c *checker) problemWithAdvice(host string, id reason.ID, advice, format string, args ...any) {
 	if slices.Contains(c.ignore, string(id)) {
 		return
 	}
 	c.problems = append(c.problems, &reason.Error{ID: id, Host: host, Doing: Doing, Detail: fmt.Sprintf(format, args...), Advice: advice})
 }
 
-// nodeAddress is the machine's address in the cluster; empty: it has none.
+// nodeAddress is the machine's address in the cluster; empty if it has none.
 func nodeAddress(m Machine) string {
 	if a := m.NodeAddress(); a.IsValid() {
 		return a.String()
@@ -102,7 +103,7 @@ func nodeAddress(m Machine) string {
 	return ""
 }
 
-// duplicates finds what must differ between machines.
+// duplicates refuses machines that share what must be unique.
 func (c *checker) duplicates(machines []Machine) {
 	for _, check := range []struct {
 		id   reason.ID

@@ -29,7 +29,7 @@ hosts:
 // needing lets a machine find the state at an endpoint.
 func needing(m *Machine, host string, purpose machine.Purpose, listens bool, found facts.Reach) {
 	at := facts.Endpoint{Host: host, Port: 443}
-	m.Needs = []machine.Need{{Endpoint: at, Purpose: purpose, Listens: listens}}
+	m.RequiredEndpoints = []machine.RequiredEndpoint{{Endpoint: at, Purpose: purpose, Listens: listens}}
 	m.Reach = map[facts.Endpoint]facts.Reach{at: found}
 }
 
@@ -57,7 +57,7 @@ func cutCards(profiles ...string) facts.NVIDIA {
 		for _, p := range strings.Fields(list) {
 			g.Instances = append(g.Instances, facts.Instance{Profile: p})
 		}
-		n.Cards, n.Seen = append(n.Cards, facts.Card{Address: g.Address, ID: "20b0", Driver: "nvidia"}), append(n.Seen, g)
+		n.Cards, n.GPUs = append(n.Cards, facts.Card{Address: g.Address, ID: "20b0", Driver: "nvidia"}), append(n.GPUs, g)
 	}
 	return n
 }
@@ -69,8 +69,9 @@ func weaveRuns(cp *Machine, weave facts.Workload) {
 	cp.Facts.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 }
 
-// What is to be done about packages says which: there is a key of the inventory for the version of Kubernetes, and none for others.
-func TestAdviceAboutPackages(t *testing.T) {
+// TestAdviceNamesThePackages: the advice about packages names them. Only Kubernetes' version has a key in the
+// inventory.
+func TestAdviceNamesThePackages(t *testing.T) {
 	for _, c := range []struct {
 		name, more string
 		packages   map[string]facts.Package
@@ -212,13 +213,13 @@ func TestCheck(t *testing.T) {
 		{name: "docker of a snap", spoil: func(_, w *Machine) {
 			w.Facts.Units = map[string]facts.Unit{"snap.docker.dockerd.service": {Active: "active", Enabled: "enabled"}}
 		}, want: "w1 HOST_RUNTIME_CONFLICT docker runs here as a snap: `sudo snap remove docker`, or choose `runtime: containerd`"},
-		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.Foreign = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
+		{name: "other distribution of Kubernetes", spoil: func(_, w *Machine) { w.Facts.OtherDistributions = []string{"k3s"} }, want: "w1 HOST_FOREIGN_CLUSTER found k3s"},
 		{name: "other distribution that runs", spoil: func(_, w *Machine) {
-			w.Facts.Foreign, w.Facts.ForeignPaths = []string{"k3s"}, []string{"/usr/local/bin/k3s", "/var/lib/rancher/k3s"}
+			w.Facts.OtherDistributions, w.Facts.DistributionPaths = []string{"k3s"}, []string{"/usr/local/bin/k3s", "/var/lib/rancher/k3s"}
 			w.Facts.Units = map[string]facts.Unit{"k3s.service": {Active: "active", Enabled: "enabled"}}
 		}, want: "w1 HOST_FOREIGN_CLUSTER found k3s: /var/lib/rancher/k3s, /usr/local/bin/k3s, k3s.service"},
 		{name: "directory of another distribution", spoil: func(_, w *Machine) {
-			w.Facts.Foreign, w.Facts.ForeignPaths = []string{"k3s"}, []string{"/var/lib/rancher/k3s"}
+			w.Facts.OtherDistributions, w.Facts.DistributionPaths = []string{"k3s"}, []string{"/var/lib/rancher/k3s"}
 		}},
 		{name: "other cluster", spoil: func(_, w *Machine) { w.Facts.Kubelet = &facts.Member{Server: "https://10.1.1.1:6443", CAHash: "x"} },
 			want: "w1 HOST_FOREIGN_CLUSTER the kubelet belongs to the cluster at https://10.1.1.1:6443 (CA x), and this one does not exist yet"},
@@ -283,17 +284,17 @@ func TestCheck(t *testing.T) {
 			w.Facts.Packages = map[string]facts.Package{"libnvidia-compute-550": {Version: "550.163.01-0ubuntu1"}}
 		}},
 		{name: "another driver of an installer", more: "gpu: {driver: {branch: 595}}\n", spoil: func(_, w *Machine) {
-			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}, Runfile: true, Loaded: "580.65.06", Library: "580.65.06", Seen: make([]facts.GPU, 1)}
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}, Runfile: true, Loaded: "580.65.06", Library: "580.65.06", GPUs: make([]facts.GPU, 1)}
 		}, want: "w1 GPU_DRIVER_FOREIGN a .run installer put driver 580.65.06 there, and the inventory asks for 595 (open) from ubuntu"},
 		{name: "cards cut alike", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("1g.5gb 1g.5gb", "1g.5gb") }},
 		{name: "cards cut differently", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("3g.20gb", "1g.5gb") },
 			want: "w1 GPU_MIG_MISMATCH there are instances of the profiles 1g.5gb, 3g.20gb: `migStrategy: single` wants one"},
 		{name: "cards cut and not", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA = cutCards("1g.5gb", "1g.5gb")
-			w.Facts.NVIDIA.Seen[1].MIG, w.Facts.NVIDIA.Seen[1].Instances = false, nil
-		}, want: "w1 GPU_MIG_MISMATCH 1 of 2 cards are in MIG mode: `migStrategy: single` wants all or none"},
+			w.Facts.NVIDIA.GPUs[1].MIG, w.Facts.NVIDIA.GPUs[1].Instances = false, nil
+		}, want: "w1 GPU_MIG_MISMATCH 1 of 2 GPUs are in MIG mode: `migStrategy: single` wants all or none"},
 		{name: "card without instances", more: "gpu: {migStrategy: single}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("") },
-			want: "w1 GPU_MIG_MISMATCH card 0000:17:00.0 (NVIDIA A100-SXM4-40GB) is in MIG mode and has no instances"},
+			want: "w1 GPU_MIG_MISMATCH GPU 0000:17:00.0 (NVIDIA A100-SXM4-40GB) is in MIG mode and has no instances"},
 		{name: "cards cut differently and offered so", more: "gpu: {migStrategy: mixed}\n", spoil: func(_, w *Machine) { w.Facts.NVIDIA = cutCards("3g.20gb", "1g.5gb", "") }},
 		{name: "CUDA that dropped the card", more: "gpu: {cuda: \"13.0\"}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "1db6"}}
@@ -302,7 +303,7 @@ func TestCheck(t *testing.T) {
 			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}}
 		}, want: "w1 NOTEBOOK_NO_FRAMEWORK tensorflow does not compute on GeForce RTX 5090 (Blackwell) of w1"},
 		{name: "no framework computes on the card, and none is asked for", spoil: func(_, w *Machine) {
-			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "1180"}}, Loaded: "470.256.02", Library: "470.256.02", Seen: make([]facts.GPU, 1)}
+			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "1180"}}, Loaded: "470.256.02", Library: "470.256.02", GPUs: make([]facts.GPU, 1)}
 		}, more: "gpu: {driver: {source: none}, cuda: none}\n"},
 		{name: "an image of one's own for the card", more: "notebook: {framework: tensorflow, image: \"reg.lan/notebook:1\"}\n", spoil: func(_, w *Machine) {
 			w.Facts.NVIDIA = facts.NVIDIA{Cards: []facts.Card{{Address: "0000:17:00.0", ID: "2b85"}}}
@@ -361,8 +362,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMembers lets a running cluster's own ports, routes and disks be.
-func TestMembers(t *testing.T) {
+// TestNodesMayUseTheirOwnResources: ports, routes and disk space that a running cluster uses are no problems.
+func TestNodesMayUseTheirOwnResources(t *testing.T) {
 	inv := decode(t, "")
 	cp, w := healthy(10), healthy(11)
 	cp.ControlPlane = &facts.ControlPlane{CAHash: "ca", Finished: true}

@@ -6,9 +6,9 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// reach judges what the host found at the endpoints that it needs.
+// reach refuses hosts that could not reach a required endpoint.
 func (c *checker) reach(m Machine) {
-	for _, n := range m.Needs {
+	for _, n := range m.RequiredEndpoints {
 		state, tried := m.Reach[n.Endpoint]
 		if !tried || state == facts.Open || state == facts.Refused && !n.Listens {
 			continue

@@ -62,8 +62,8 @@ func running(version string, packages ...string) []string {
 	return lines
 }
 
-// TestCardsBeside has a card that cannot be used beside one that can: it is left out and named, and nothing else happens to the host.
-func TestCardsBeside(t *testing.T) {
+// TestUnusableCardIsExcluded: an unusable card beside a usable one is excluded and named, and the host is accepted.
+func TestUnusableCardIsExcluded(t *testing.T) {
 	works := running("580.95.05", "libnvidia-compute-580")
 	for _, c := range []struct {
 		name, more string

@@ -9,7 +9,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// TestSingleHost holds that a host is checked though there is none to compare it with.
+// TestSingleHost: a host is checked even if there is none to compare it with.
 func TestSingleHost(t *testing.T) {
 	inv := decode(t, "")
 	inv.Hosts = inv.Hosts[:1]

@@ -9,17 +9,17 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// told is how many of a repository's versions a message names, newest first.
-const told = 4
+// maxListed is how many versions of a repository a message lists, newest first.
+const maxListed = 4
 
-// version refuses hosts whose repository does not have the patch that they are to get.
+// version refuses hosts whose repository lacks the patch that they are to get.
 func (c *checker) version(m Machine) {
 	want := c.inv.Kubernetes
-	if m.Offer == nil || len(m.Offer.Versions) == 0 || slices.Contains(m.Offer.Versions, want.Version) || slices.Contains(c.ignore, string(reason.PackageMissing)) {
+	if m.Available == nil || len(m.Available.Versions) == 0 || slices.Contains(m.Available.Versions, want.Version) || slices.Contains(c.ignore, string(reason.PackageMissing)) {
 		return
 	}
 	var there []string
-	for _, v := range m.Offer.Versions[:min(told, len(m.Offer.Versions))] {
+	for _, v := range m.Available.Versions[:min(maxListed, len(m.Available.Versions))] {
 		there = append(there, v.String())
 	}
 	e := &reason.Error{ID: reason.PackageMissing, Host: m.ID(), Doing: Doing, Detail: fmt.Sprintf("its repository does not have kubelet, kubeadm and kubectl %s; the newest that it has are %s", want.Version, strings.Join(there, ", "))}

@@ -10,14 +10,14 @@ import (
 
 const onlyHost = "it is the only host"
 
-// chooseControlPlane chooses a host, and has it say why: one that is a control plane already, else one that is large enough
-// for it and has the fewest cards, for they are of no use there; of several the one with the most memory, then the first.
+// chooseControlPlane chooses a host and sets why: one with a control plane, else, of those that are large enough, one
+// with the fewest cards, as a control plane does not use them; then the one with the most memory, then the first.
 func chooseControlPlane(in []*candidate) *candidate {
 	order := slices.Clone(in)
 	slices.SortStableFunc(order, func(a, b *candidate) int {
 		return cmp.Or(
 			one(b.Facts.ControlPlane != nil)-one(a.Facts.ControlPlane != nil),
-			one(large(b))-one(large(a)),
+			one(largeEnough(b))-one(largeEnough(a)),
 			cmp.Compare(len(a.Facts.NVIDIA.Cards), len(b.Facts.NVIDIA.Cards)),
 			-cmp.Compare(memory(a), memory(b)),
 		)
@@ -27,9 +27,9 @@ func chooseControlPlane(in []*candidate) *candidate {
 	return best
 }
 
-func large(c *candidate) bool { return preflight.BigEnough(inventory.ControlPlane, c.Facts) }
+func largeEnough(c *candidate) bool { return preflight.BigEnough(inventory.ControlPlane, c.Facts) }
 
-// memory in GiB: machines with the same modules differ by what their firmware takes.
+// memory is in GiB, because firmware takes different amounts from the same modules.
 func memory(c *candidate) int64 { return GiB(c.Facts.MemoryKiB) }
 
 // one is 1 for what is so, else 0.
@@ -48,12 +48,12 @@ func why(best *candidate, in []*candidate) string {
 	case best.Facts.ControlPlane != nil:
 		return "it is one already"
 	}
-	rivals := like(in, best, large)
+	rivals := sameAs(in, best, largeEnough)
 	small := ""
 	if len(rivals) < len(in) {
 		small = " (others are too small for it)"
 	}
-	fewest := like(rivals, best, func(c *candidate) int { return len(c.Facts.NVIDIA.Cards) })
+	fewest := sameAs(rivals, best, func(c *candidate) int { return len(c.Facts.NVIDIA.Cards) })
 	among := "without cards"
 	if len(best.Facts.NVIDIA.Cards) > 0 {
 		among = "with the fewest cards"
@@ -63,13 +63,13 @@ func why(best *candidate, in []*candidate) string {
 		return "it is the only host that is large enough for it"
 	case len(fewest) == 1:
 		return "it is the only host " + among + small
-	case len(like(fewest, best, memory)) == 1:
+	case len(sameAs(fewest, best, memory)) == 1:
 		return "it has the most memory of the hosts " + among + small
 	}
 	return "it was named first of the hosts " + among + " that have the most memory" + small
 }
 
-// like are those of the hosts in which something is as it is in one of them.
-func like[T comparable](in []*candidate, one *candidate, what func(*candidate) T) []*candidate {
+// sameAs returns the hosts with the same value of what as one of them.
+func sameAs[T comparable](in []*candidate, one *candidate, what func(*candidate) T) []*candidate {
 	return slices.DeleteFunc(slices.Clone(in), func(c *candidate) bool { return what(c) != what(one) })
 }

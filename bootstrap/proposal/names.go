@@ -9,12 +9,12 @@ import (
 	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
-// maxName is what the label kubernetes.io/hostname takes.
+// maxName is the longest value of the label kubernetes.io/hostname.
 const maxName = 63
 
 var unfit = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// giveNames gives every host a name that no other has: that of the machine, or of the node that it is, where it can be one.
+// giveNames gives every host a unique node name: that of its machine or of its existing node, if it is valid.
 func giveNames(in []*candidate) {
 	wanted := map[string]int{}
 	for _, c := range in {
@@ -31,7 +31,7 @@ func giveNames(in []*candidate) {
 			continue
 		}
 		own := ownName(c)
-		base := tidy(own)
+		base := validName(own)
 		c.nameNote = fmt.Sprintf("The machine calls itself %q, which cannot be the name of a node: this one was made up.", printable.Short(own, 80))
 		if ValidName(own) {
 			c.nameNote = fmt.Sprintf("Other hosts call themselves %s, too: the number was added.", own)
@@ -48,7 +48,7 @@ func giveNames(in []*candidate) {
 	}
 }
 
-// ownName is what the machine is called.
+// ownName is the machine's own name: that of its node, or its host name.
 func ownName(c *candidate) string {
 	if k := c.Facts.Kubelet; k != nil && ValidName(k.NodeName) {
 		return k.NodeName
@@ -56,11 +56,11 @@ func ownName(c *candidate) string {
 	return strings.ToLower(c.Facts.Hostname)
 }
 
-// ValidName tells whether kgpu writes the name into an inventory: a node can have it, and its label, too.
+// ValidName reports whether kgpu writes the name into an inventory: it must be valid for a node and for its label.
 func ValidName(name string) bool { return len(name) <= maxName && machine.ValidNodeName(name) }
 
-// tidy is the name that a machine nearly has; "node" where nothing of it can be one. There is room for a number behind it.
-func tidy(name string) string {
+// validName turns a host name into a valid node name, "node" if nothing of it is valid. It leaves room for a number.
+func validName(name string) string {
 	name = unfit.ReplaceAllString(name, "-")
 	if len(name) > maxName-5 {
 		name = name[:maxName-5]

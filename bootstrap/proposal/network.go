@@ -10,8 +10,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
-// givePrivateAddresses lets the hosts talk over the private network that all of them are in, if there is one and they were
-// reached by other addresses.
+// givePrivateAddresses sets the hosts' private addresses if all of them share a private network and were reached by
+// other addresses.
 func givePrivateAddresses(in []*candidate) {
 	if len(in) < 2 || !slices.ContainsFunc(in, func(c *candidate) bool { return !reachedPrivately(c) }) {
 		return
@@ -35,25 +35,25 @@ func givePrivateAddresses(in []*candidate) {
 	}
 }
 
-// reachedPrivately reports whether the address by which a host was reached is one of its own, in a private network.
+// reachedPrivately reports whether a host was reached by an address of its own in a private network.
 func reachedPrivately(c *candidate) bool {
 	a, err := netip.ParseAddr(c.Address)
 	return err == nil && a.Is4() && a.IsPrivate() && slices.ContainsFunc(c.Facts.Addresses, func(x facts.Address) bool { return x.Prefix.Addr() == a })
 }
 
-// networks are the private ones that a host is in, without those that containers made.
+// networks returns a host's private networks, without those of containers.
 func networks(f *facts.Host) []netip.Prefix {
 	var out []netip.Prefix
 	for _, a := range f.Addresses {
-		if own(f, a) && a.Prefix.Addr().IsPrivate() && a.Prefix.Bits() < 32 {
+		if isOwn(f, a) && a.Prefix.Addr().IsPrivate() && a.Prefix.Bits() < 32 {
 			out = append(out, a.Prefix.Masked())
 		}
 	}
 	return out
 }
 
-// own reports whether an address is the machine's, rather than that of a bridge for containers or of a pod network.
-func own(f *facts.Host, a facts.Address) bool {
+// isOwn reports whether an address is the machine's, not that of a container bridge or a pod network.
+func isOwn(f *facts.Host, a facts.Address) bool {
 	if !a.Prefix.Addr().Is4() || a.Prefix.Addr().IsLoopback() || slices.Contains(f.PodLinks, a.Interface) {
 		return false
 	}
@@ -67,27 +67,28 @@ func own(f *facts.Host, a facts.Address) bool {
 
 func addressIn(f *facts.Host, network netip.Prefix) netip.Addr {
 	for _, a := range f.Addresses {
-		if own(f, a) && a.Prefix.Masked() == network {
+		if isOwn(f, a) && a.Prefix.Masked() == network {
 			return a.Prefix.Addr()
 		}
 	}
 	return netip.Addr{}
 }
 
-// Ranges that the cluster may have for its pods and its services, the defaults first.
+// These are candidates for the cluster's pod and service ranges, the defaults first.
 var (
 	podRanges     = []string{"10.244.0.0/16", "10.128.0.0/16", "10.64.0.0/16", "172.24.0.0/16", "192.168.0.0/16"}
 	serviceRanges = []string{"10.96.0.0/12", "10.160.0.0/16", "10.32.0.0/16", "172.20.0.0/16", "192.168.240.0/20"}
 )
 
-// nodeBits is the range of one node in the pods' range.
+// nodeBits is the prefix length of a node's pod range.
 const nodeBits = 24
 
-// chooseRanges finds ranges that no host needs to reach anything else, and says why they are not the defaults. Zero is the default.
+// chooseRanges chooses ranges that no host uses otherwise, and notes why they are not the defaults. A zero range is the
+// default.
 func chooseRanges(in []*candidate) (pods, services netip.Prefix, note string) {
 	var used []netip.Prefix
 	for _, c := range in {
-		used = append(used, uses(c)...)
+		used = append(used, usedNetworks(c)...)
 	}
 	free := func(ranges []string, most int) netip.Prefix {
 		for _, text := range ranges {
@@ -97,7 +98,7 @@ func chooseRanges(in []*candidate) (pods, services netip.Prefix, note string) {
 				return r
 			}
 		}
-		return netip.Prefix{} // the checks will say what is in the way of the default
+		return netip.Prefix{} // preflight reports what conflicts with the default
 	}
 	pods = free(podRanges, nodeBits-bits.Len(uint(max(len(in)-1, 0))))
 	used = append(used, pods)
@@ -115,8 +116,9 @@ func chooseRanges(in []*candidate) (pods, services netip.Prefix, note string) {
 	return pods, services, note
 }
 
-// uses are the networks that a host needs for itself. Where it is a node already, the cluster's own ranges are among its routes.
-func uses(c *candidate) []netip.Prefix {
+// usedNetworks returns the networks that a host uses. An existing node's routes include the cluster's own ranges, so they do
+// not count.
+func usedNetworks(c *candidate) []netip.Prefix {
 	var out []netip.Prefix
 	if a, err := netip.ParseAddr(c.Address); err == nil && a.Is4() {
 		out = append(out, netip.PrefixFrom(a, 32))

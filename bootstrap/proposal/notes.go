@@ -13,24 +13,24 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// longest is what a note takes over of what a host says.
-const longest = 120
+// maxNote is how many bytes of a host's text a note has.
+const maxNote = 120
 
-// note is what a host is, in one line.
+// note describes a host in one line.
 func (c *candidate) note() string {
 	f := c.Facts
-	return fmt.Sprintf("%s, %s, %s, %d GiB of memory, %s.", System(f), printable.Short(f.Arch, longest), plural.Of(f.CPUs, "CPU"), GiB(f.MemoryKiB), Cards(f))
+	return fmt.Sprintf("%s, %s, %s, %d GiB of memory, %s.", System(f), printable.Short(f.Arch, maxNote), plural.Of(f.CPUs, "CPU"), GiB(f.MemoryKiB), Cards(f))
 }
 
-// System is the host's operating system by its name.
+// System is the name of the host's operating system.
 func System(f *facts.Host) string {
-	if name := printable.Short(f.OS.PrettyName, longest); name != "" {
+	if name := printable.Short(f.OS.PrettyName, maxNote); name != "" {
 		return name
 	}
-	return strings.TrimSpace(printable.Short(f.OS.ID+" "+f.OS.VersionID, longest))
+	return strings.TrimSpace(printable.Short(f.OS.ID+" "+f.OS.VersionID, maxNote))
 }
 
-// Cards names the host's cards that the cluster will have: "2 cards: A100 SXM4 40GB (Ampere)".
+// Cards describes the host's cards that the cluster will use: "2 cards: A100 SXM4 40GB (Ampere)".
 func Cards(f *facts.Host) string {
 	list := cards(f)
 	if len(list) == 0 {
@@ -56,14 +56,14 @@ func Cards(f *facts.Host) string {
 	return plural.Of(len(list), "card") + ": " + strings.Join(names, ", ")
 }
 
-// cards are those that the cluster will have by an inventory that says nothing of drivers.
+// cards returns the cards that an inventory without driver settings would use.
 func cards(f *facts.Host) []facts.Card { return machine.Cards(&inventory.Inventory{}, f) }
 
-// remarks are what is no problem and good to know.
+// remarks are notes about a host that are no problems.
 func (c *candidate) remarks() []string {
 	f := c.Facts
 	var out []string
-	for _, c := range machine.NotCards(&inventory.Inventory{}, f) {
+	for _, c := range machine.ExcludedCards(&inventory.Inventory{}, f) {
 		out = append(out, "C"+c.String()[1:]+".")
 	}
 	if len(cards(f)) == 0 {
@@ -71,7 +71,7 @@ func (c *candidate) remarks() []string {
 	}
 	switch n := f.NVIDIA; {
 	case n.Loaded != "":
-		out = append(out, fmt.Sprintf("NVIDIA's driver %s runs here and sees %s.", printable.Short(n.Loaded, longest), plural.Of(len(n.Seen), "card")))
+		out = append(out, fmt.Sprintf("NVIDIA's driver %s runs here and sees %s.", printable.Short(n.Loaded, maxNote), plural.Of(len(n.GPUs), "card")))
 	case n.Nouveau.Loaded:
 		out = append(out, "The kernel's driver nouveau has the cards: kgpu puts NVIDIA's in its place, with a reboot if nouveau cannot be unloaded.")
 	}
@@ -81,16 +81,16 @@ func (c *candidate) remarks() []string {
 	return out
 }
 
-// unlike leaves a machine out that is there already, under another address.
-func unlike(seen []Seen) []Seen {
-	out := make([]Seen, len(seen))
+// withoutDuplicates drops hosts that are the same machine as an earlier one, reached by another address.
+func withoutDuplicates(seen []Observed) []Observed {
+	out := make([]Observed, len(seen))
 	first := map[[3]string]string{}
 	for i, s := range seen {
-		if s.Facts != nil && s.Left == nil && s.Facts.BootID != "" {
-			// A boot's ID is random; containers on one kernel may share it, and then have names of their own.
+		if s.Facts != nil && s.Excluded == nil && s.Facts.BootID != "" {
+			// A boot ID is random. Containers share their kernel's, but have different names.
 			machine := [3]string{s.Facts.BootID, s.Facts.MachineID, s.Facts.Hostname}
 			if other, ok := first[machine]; ok {
-				s.Left = &reason.Error{ID: reason.HostAddressDuplicate, Host: s.Address, Detail: "this is the same machine as " + other, Advice: "name it once"}
+				s.Excluded = &reason.Error{ID: reason.HostAddressDuplicate, Host: s.Address, Detail: "this is the same machine as " + other, Advice: "name it once"}
 			} else {
 				first[machine] = s.Address
 			}
@@ -100,5 +100,5 @@ func unlike(seen []Seen) []Seen {
 	return out
 }
 
-// GiB is kibibytes as the next whole gibibytes.
+// GiB rounds KiB to GiB.
 func GiB(kib int64) int64 { return (kib + 1<<19) >> 20 }

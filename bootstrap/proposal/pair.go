@@ -13,32 +13,33 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// pair is a pod network and a container runtime.
+// pair is a pod network with a container runtime.
 type pair struct {
 	network inventory.Network
 	runtime inventory.Runtime
 }
 
 var (
-	usual  = pair{inventory.Weave, inventory.Docker} // the defaults of every inventory
-	modern = pair{inventory.Flannel, inventory.Containerd}
+	defaultPair = pair{inventory.Weave, inventory.Docker} // the inventory's defaults
+	modernPair  = pair{inventory.Flannel, inventory.Containerd}
 )
 
-// choosePair says which pair the hosts get, and why. problems are what preflight finds of hosts that are to have a pair.
+// choosePair returns the pair for the hosts, and why. wanted means that the user asked for the modern one. problems
+// returns preflight's findings for a pair.
 func choosePair(in []*candidate, wanted bool, problems func(pair) ([]*reason.Error, error)) (pair, string, error) {
 	if wanted {
-		return modern, "As `kgpu init --modern` chose: kgpu's defaults are weave and docker.", nil
+		return modernPair, "As `kgpu init --modern` chose: kgpu's defaults are weave and docker.", nil
 	}
-	ofUsual, err := problems(usual)
+	ofUsual, err := problems(defaultPair)
 	if err != nil {
-		return usual, "", err
+		return defaultPair, "", err
 	}
-	ofModern, err := problems(modern)
+	ofModern, err := problems(modernPair)
 	if err != nil {
-		return usual, "", err
+		return defaultPair, "", err
 	}
 	against := findings{}
-	against.addOwn(ofUsual, ofModern)
+	against.addUnique(ofUsual, ofModern)
 	for _, c := range in {
 		for _, module := range []string{"openvswitch", "vxlan"} {
 			if !c.Facts.Modules[module].Loads() {
@@ -48,14 +49,14 @@ func choosePair(in []*candidate, wanted bool, problems func(pair) ([]*reason.Err
 	}
 	switch others := (findings{}); {
 	case len(against.what) == 0:
-		return usual, "kgpu's defaults: every host has what weave needs. `kgpu init --modern` takes flannel and containerd.", nil
-	case others.addOwn(ofModern, ofUsual):
-		return usual, fmt.Sprintf("kgpu's defaults, although %s. Flannel and containerd are no better off: %s.", against, others), nil
+		return defaultPair, "kgpu's defaults: every host has what weave needs. `kgpu init --modern` takes flannel and containerd.", nil
+	case others.addUnique(ofModern, ofUsual):
+		return defaultPair, fmt.Sprintf("kgpu's defaults, although %s. Flannel and containerd are no better off: %s.", against, others), nil
 	}
-	return modern, fmt.Sprintf("Not kgpu's defaults, weave and docker: %s.", against), nil
+	return modernPair, fmt.Sprintf("Not kgpu's defaults, weave and docker: %s.", against), nil
 }
 
-// findings are what speaks against a pair, and of which hosts.
+// findings are problems of a pair, with the hosts that have them.
 type findings struct {
 	what  []string
 	hosts map[string][]string
@@ -71,8 +72,8 @@ func (f *findings) add(host, what string) {
 	f.hosts[what] = append(f.hosts[what], host)
 }
 
-// addOwn adds the problems that are not among the others, and reports whether there are any.
-func (f *findings) addOwn(problems, others []*reason.Error) bool {
+// addUnique adds the problems that the other pair does not have, and reports whether there are any.
+func (f *findings) addUnique(problems, others []*reason.Error) bool {
 	for _, e := range problems {
 		if !slices.ContainsFunc(others, func(o *reason.Error) bool { return o.Host == e.Host && o.ID == e.ID && o.Detail == e.Detail }) {
 			f.add(e.Host, e.Detail)
@@ -81,25 +82,25 @@ func (f *findings) addOwn(problems, others []*reason.Error) bool {
 	return len(f.what) > 0
 }
 
-// hostsNamed is how many hosts a reason names.
-const hostsNamed = 4
+// maxHostsNamed is how many hosts a reason lists.
+const maxHostsNamed = 4
 
 func (f findings) String() string {
 	out := slices.Clone(f.what)
 	for i, what := range out {
 		hosts := f.hosts[what]
-		if n := len(hosts) - hostsNamed; n > 1 {
-			hosts = append(slices.Clone(hosts[:hostsNamed]), plural.Of(n, "more host"))
+		if n := len(hosts) - maxHostsNamed; n > 1 {
+			hosts = append(slices.Clone(hosts[:maxHostsNamed]), plural.Of(n, "more host"))
 		}
 		out[i] = fmt.Sprintf("%s (%s)", what, strings.Join(hosts, ", "))
 	}
 	return strings.Join(out, "; ")
 }
 
-// chosen puts the pair into the draft, or what the cluster has that is there.
+// chosen writes the pair, or that of the existing cluster, into the draft.
 func chosen(draft *inventory.Draft, p pair, why string, c *facts.Cluster) {
 	const there = "of the cluster that is there."
-	draft.Runtime, draft.Network = running(c)
+	draft.Runtime, draft.Network = runningPair(c)
 	switch {
 	case draft.Network != "" && draft.Runtime != "":
 		why = "Network and runtime " + there
@@ -111,9 +112,9 @@ func chosen(draft *inventory.Draft, p pair, why string, c *facts.Cluster) {
 	draft.Network, draft.Runtime, draft.Why = cmp.Or(draft.Network, p.network), cmp.Or(draft.Runtime, p.runtime), why
 }
 
-// running is what a cluster that is there has: the defaults would change its runtime, and put a second pod network beside its
-// own. What nobody can tell is empty.
-func running(c *facts.Cluster) (inventory.Runtime, inventory.Network) {
+// runningPair returns the runtime and the network of an existing cluster, because the defaults could change its runtime and
+// add a second pod network. Unknown ones are empty.
+func runningPair(c *facts.Cluster) (inventory.Runtime, inventory.Network) {
 	var runtime inventory.Runtime
 	var network inventory.Network
 	if c == nil {

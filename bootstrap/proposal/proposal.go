@@ -1,5 +1,5 @@
-// Package proposal makes an inventory out of what was found on hosts: who is the control plane, how the nodes are called, by
-// which addresses they find each other, and what a person should know of each. It is pure.
+// Package proposal makes an inventory from the facts of hosts: it chooses the control plane, node names and addresses,
+// and adds notes for people. It is pure.
 package proposal
 
 import (
@@ -15,49 +15,50 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Seen is a host that was looked at.
-type Seen struct {
+// Observed is a host that kgpu init connected to, or tried to.
+type Observed struct {
 	inventory.Target
-	Facts *facts.Host   // nil: nobody got there, and Left says why
-	Skew  time.Duration // of the host's clock
-	Left  *reason.Error // why the host is not to be part of the cluster; nil: it is
+	Facts    *facts.Host   // nil if it was not reached; Left says why
+	Skew     time.Duration // of the host's clock
+	Excluded *reason.Error // why the host is excluded from the cluster; nil if it is not
 
-	HostKey     string // to pin, as in authorized_keys; empty: known_hosts has it
-	HostKeyNote string // how it came to be trusted
+	HostKey     string // to pin, as in authorized_keys; empty if known_hosts has it
+	HostKeyNote string // how the key was verified
 }
 
-// Options are what an inventory says that no host can tell.
+// Options are the parts of an inventory that hosts cannot tell.
 type Options struct {
-	Path    string // where the file will be: paths in it start there
+	Path    string // of the future file; relative paths in it start from its folder
 	Cluster string
 	Version string // minor version of Kubernetes
-	Modern  bool   // flannel and containerd, whatever the hosts could run
+	Modern  bool   // flannel and containerd, whatever the hosts support
 	SSH     inventory.DraftSSH
 	Decode  inventory.Options
 }
 
-// Proposal is an inventory as it can be written, and what it is made of.
+// Proposal is a written inventory, with what it was made from.
 type Proposal struct {
 	Text      []byte
 	Inventory *inventory.Inventory
 	Machines  []preflight.Machine // the hosts of the inventory
-	Left      []*reason.Error     // hosts that stand in the file as comments
-	Problems  []*reason.Error     // what preflight finds already; they stand in the file, too
+	Excluded  []*reason.Error     // the excluded hosts, which are comments in the file
+	Problems  []*reason.Error     // preflight's findings, which are comments in the file too
 }
 
-// Make proposes an inventory. At least one host must not be left out. An error is that of a draft that is no valid inventory.
-func Make(seen []Seen, o Options) (*Proposal, error) {
-	all, ssh := hoisted(unlike(seen), o.SSH)
+// Make proposes an inventory. At least one host must not be excluded. The error says that the draft is no valid
+// inventory.
+func Make(seen []Observed, o Options) (*Proposal, error) {
+	all, ssh := commonSSH(withoutDuplicates(seen), o.SSH)
 	p := &Proposal{}
 	var in []*candidate
-	var left []inventory.DraftHost
+	var excluded []inventory.DraftHost
 	for _, s := range all {
-		if s.Left == nil {
-			in = append(in, &candidate{Seen: s})
+		if s.Excluded == nil {
+			in = append(in, &candidate{Observed: s})
 			continue
 		}
-		p.Left = append(p.Left, s.Left)
-		left = append(left, leftOut(s))
+		p.Excluded = append(p.Excluded, s.Excluded)
+		excluded = append(excluded, excludedEntry(s))
 	}
 	plane := chooseControlPlane(in)
 	in = first(in, plane)
@@ -68,7 +69,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 	for _, c := range in {
 		draft.Hosts = append(draft.Hosts, c.entry(c == plane))
 	}
-	// What preflight says depends on the inventory, which has it as comments.
+	// The inventory is made twice: preflight needs it, and it has preflight's findings as comments.
 	check := func(pair pair, why string) error {
 		chosen(&draft, pair, why, plane.Facts.Cluster)
 		var err error
@@ -98,7 +99,7 @@ func Make(seen []Seen, o Options) (*Proposal, error) {
 	for i, m := range p.Machines {
 		draft.Hosts[i].Notes = append(draft.Hosts[i].Notes, warnings(m.ID(), p.Problems)...)
 	}
-	draft.Hosts = append(draft.Hosts, left...)
+	draft.Hosts = append(draft.Hosts, excluded...)
 	p.Text = draft.Text()
 	p.Inventory, err = inventory.Decode(o.Path, p.Text, o.Decode)
 	return p, err
@@ -111,12 +112,12 @@ func head(n int) []string {
 	}
 }
 
-// hoisted says once, for all hosts, what they have in common of the way there.
-func hoisted(seen []Seen, ssh inventory.DraftSSH) ([]Seen, inventory.DraftSSH) {
+// commonSSH moves SSH settings that all hosts share to the section for all hosts.
+func commonSSH(seen []Observed, ssh inventory.DraftSSH) ([]Observed, inventory.DraftSSH) {
 	if ssh.User == "" {
-		ssh.User = common(seen, func(s Seen) string { return s.User })
+		ssh.User = commonValue(seen, func(s Observed) string { return s.User })
 	}
-	ssh.Port = common(seen, func(s Seen) int { return s.Port })
+	ssh.Port = commonValue(seen, func(s Observed) int { return s.Port })
 	for i := range seen {
 		if seen[i].User == ssh.User {
 			seen[i].User = ""
@@ -128,8 +129,8 @@ func hoisted(seen []Seen, ssh inventory.DraftSSH) ([]Seen, inventory.DraftSSH) {
 	return seen, ssh
 }
 
-// common is the value that all have; the zero value where they differ.
-func common[T comparable](seen []Seen, of func(Seen) T) T {
+// commonValue is the value that all have; zero if they differ.
+func commonValue[T comparable](seen []Observed, of func(Observed) T) T {
 	for _, s := range seen {
 		if of(s) != of(seen[0]) {
 			var none T
@@ -139,16 +140,16 @@ func common[T comparable](seen []Seen, of func(Seen) T) T {
 	return of(seen[0])
 }
 
-// candidate is a host that will be in the cluster, and what is decided about it.
+// candidate is a host that will be in the cluster, and what was decided about it.
 type candidate struct {
-	Seen
+	Observed
 	name, nameNote string
-	private        netip.Addr // its address in the cluster, where that is not the one by which it was reached
+	private        netip.Addr // its private address, if it was reached by another one
 	privateNote    string
-	why            string // it is the control plane
+	why            string // why it is the control plane
 }
 
-// first is the list with one moved to its beginning.
+// first moves one host to the beginning of the list.
 func first(list []*candidate, one *candidate) []*candidate {
 	out := []*candidate{one}
 	for _, c := range list {
@@ -177,7 +178,7 @@ func (c *candidate) entry(plane bool) inventory.DraftHost {
 	return h
 }
 
-// workload says what runs on a control plane that somebody may want to use as a worker, too.
+// workload notes what runs on a control plane that could be a worker as well.
 func (c *candidate) workload(alone bool) []string {
 	if alone {
 		return []string{
@@ -194,15 +195,15 @@ func (c *candidate) workload(alone bool) []string {
 	}
 }
 
-// leftOut is the entry of a host that is a comment.
-func leftOut(s Seen) inventory.DraftHost {
+// excludedEntry is the entry of an excluded host, which is a comment.
+func excludedEntry(s Observed) inventory.DraftHost {
 	return inventory.DraftHost{
 		Address: s.Address, Role: inventory.Worker, User: s.User, Port: s.Port, Left: true,
-		Notes: []string{"Left out: " + bare(s.Left), "  → " + s.Left.AdviceLine()},
+		Notes: []string{"Left out: " + withoutHost(s.Excluded), "  → " + s.Excluded.AdviceLine()},
 	}
 }
 
-// warnings are the problems of a host as the file tells them: those of one kind with one advice.
+// warnings formats the problems of a host for the file, those with the same advice together.
 func warnings(host string, problems []*reason.Error) []string {
 	var out []string
 	last := ""
@@ -214,14 +215,14 @@ func warnings(host string, problems []*reason.Error) []string {
 		if advice == last {
 			out = out[:len(out)-1]
 		}
-		out = append(out, "WARNING: "+bare(e), advice)
+		out = append(out, "WARNING: "+withoutHost(e), advice)
 		last = advice
 	}
 	return out
 }
 
-// bare is an error without its host, which stands there anyway.
-func bare(e *reason.Error) string {
+// withoutHost is an error's text without its host, which stands beside it.
+func withoutHost(e *reason.Error) string {
 	without := *e
 	without.Host = ""
 	if without.Doing == preflight.Doing {

@@ -31,12 +31,12 @@ func options() Options {
 }
 
 // host is one at 10.0.0.N, called hostN, with which nothing is wrong.
-func host(n int, change ...func(*Seen)) Seen {
+func host(n int, change ...func(*Observed)) Observed {
 	modules := map[string]facts.ModuleState{}
 	for _, m := range []string{"overlay", "br_netfilter", "vxlan", "dummy", "openvswitch"} {
 		modules[m] = facts.ModuleAvailable
 	}
-	s := Seen{Target: inventory.Target{Address: fmt.Sprintf("10.0.0.%d", n)}, Facts: &facts.Host{
+	s := Observed{Target: inventory.Target{Address: fmt.Sprintf("10.0.0.%d", n)}, Facts: &facts.Host{
 		Hostname: fmt.Sprintf("host%d", n), MachineID: fmt.Sprint(n), ProductUUID: fmt.Sprint("u", n), BootID: fmt.Sprint("b", n),
 		OS: facts.OS{ID: "ubuntu", VersionID: "24.04", PrettyName: "Ubuntu 24.04.1 LTS"}, Arch: "amd64", Kernel: "6.8.0-31-generic",
 		Systemd: true, CgroupV2: true, CPUs: 16, MemoryKiB: 64 << 20, Modules: modules,
@@ -54,19 +54,19 @@ func address(link, prefix string) facts.Address {
 	return facts.Address{Interface: link, Prefix: netip.MustParsePrefix(prefix)}
 }
 
-func withCards(ids ...string) func(*Seen) {
-	return func(s *Seen) {
+func withCards(ids ...string) func(*Observed) {
+	return func(s *Observed) {
 		for i, id := range ids {
 			s.Facts.NVIDIA.Cards = append(s.Facts.NVIDIA.Cards, facts.Card{Address: fmt.Sprintf("0000:%02x:00.0", 0x17+i), ID: id})
 		}
 	}
 }
 
-func named(name string) func(*Seen)      { return func(s *Seen) { s.Facts.Hostname = name } }
-func reached(address string) func(*Seen) { return func(s *Seen) { s.Address = address } }
-func memoryGiB(n int64) func(*Seen)      { return func(s *Seen) { s.Facts.MemoryKiB = n << 20 } }
-func in(prefixes ...string) func(*Seen) {
-	return func(s *Seen) {
+func named(name string) func(*Observed)      { return func(s *Observed) { s.Facts.Hostname = name } }
+func reached(address string) func(*Observed) { return func(s *Observed) { s.Address = address } }
+func memoryGiB(n int64) func(*Observed)      { return func(s *Observed) { s.Facts.MemoryKiB = n << 20 } }
+func in(prefixes ...string) func(*Observed) {
+	return func(s *Observed) {
 		s.Facts.Addresses = nil
 		for i, p := range prefixes {
 			s.Facts.Addresses = append(s.Facts.Addresses, address(fmt.Sprintf("eth%d", i), p))
@@ -75,12 +75,12 @@ func in(prefixes ...string) func(*Seen) {
 }
 
 // bridged gives a host the bridge that docker makes everywhere.
-func bridged(s *Seen) {
+func bridged(s *Observed) {
 	s.Facts.Addresses = append([]facts.Address{address("docker0", "172.17.0.1/16")}, s.Facts.Addresses...)
 }
 
-func unreached(address string) Seen {
-	return Seen{Target: inventory.Target{Address: address}, Left: &reason.Error{ID: reason.SSHUnreachable, Host: address, Doing: "connecting to root@" + address + ":22", Detail: "no answer within 15s"}}
+func unreached(address string) Observed {
+	return Observed{Target: inventory.Target{Address: address}, Excluded: &reason.Error{ID: reason.SSHUnreachable, Host: address, Doing: "connecting to root@" + address + ":22", Detail: "no answer within 15s"}}
 }
 
 const (
@@ -90,52 +90,52 @@ const (
 
 // shapes are what people have.
 var shapes = map[string]struct {
-	seen   []Seen
+	seen   []Observed
 	change func(*Options)
 }{
-	"rack": {seen: []Seen{
-		host(11, named("gpu1"), withCards(a100, a100), func(s *Seen) {
+	"rack": {seen: []Observed{
+		host(11, named("gpu1"), withCards(a100, a100), func(s *Observed) {
 			s.User = "ubuntu"
 			s.Facts.SecureBoot = true
 			s.Facts.Swap = []facts.Swap{{Name: "/swap.img", Active: true}}
 			s.Facts.NVIDIA.Nouveau.Loaded = true
 			s.HostKey, s.HostKeyNote = hostKey, "ssh-ed25519 SHA256:8sMIO0hmUfGyCNDDKbnJ4LJyOTIsgBsvzcL9VeIJr4g, confirmed when this was written"
 		}),
-		host(10, named("Head"), func(s *Seen) { s.User = "ubuntu" }),
-		host(12, named("gpu2"), withCards(t4, a100), func(s *Seen) {
+		host(10, named("Head"), func(s *Observed) { s.User = "ubuntu" }),
+		host(12, named("gpu2"), withCards(t4, a100), func(s *Observed) {
 			s.User, s.Port = "admin", 2222
 			s.Facts.NVIDIA.Cards[0].Driver = "vfio-pci"
 			s.Facts.NVIDIA.Loaded, s.Facts.NVIDIA.Library = "580.95.05", "580.95.05"
-			s.Facts.NVIDIA.Seen = []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB"}}
+			s.Facts.NVIDIA.GPUs = []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB"}}
 		}),
 	}},
-	"single": {seen: []Seen{host(1, withCards(a100))}, change: func(o *Options) {
+	"single": {seen: []Observed{host(1, withCards(a100))}, change: func(o *Options) {
 		o.Cluster = "desk"
 		o.SSH = inventory.DraftSSH{User: "me", Key: "~/.ssh/id_${work}", SudoPassword: "${SUDO_PASSWORD}"}
 	}},
-	"cloud": {seen: []Seen{
+	"cloud": {seen: []Observed{
 		host(1, reached("203.0.113.1"), named("ubuntu"), withCards(t4), in("203.0.113.1/24", "192.168.7.1/24"), bridged),
 		host(2, reached("203.0.113.2"), named("ubuntu"), withCards(t4), memoryGiB(128), in("203.0.113.2/24", "192.168.7.2/24"), bridged),
-		host(3, reached("gpu.example.com"), named("GPU_box"), withCards(t4), in("192.168.7.3/24"), bridged, func(s *Seen) {
+		host(3, reached("gpu.example.com"), named("GPU_box"), withCards(t4), in("192.168.7.3/24"), bridged, func(s *Observed) {
 			s.Facts.Modules["openvswitch"], s.Facts.LegacyRules = facts.ModuleMissing, true
 		}),
 		host(4, reached("203.0.113.4"), named("localhost"), withCards(t4), in("192.168.7.4/24"), bridged),
 	}},
-	"left-out": {seen: []Seen{
-		host(1, func(s *Seen) { s.Port = 2222 }), unreached("10.0.0.2"),
-		host(3, func(s *Seen) {
+	"left-out": {seen: []Observed{
+		host(1, func(s *Observed) { s.Port = 2222 }), unreached("10.0.0.2"),
+		host(3, func(s *Observed) {
 			s.Port = 2222
 			s.Facts.OS = facts.OS{ID: "fedora", VersionID: "42", PrettyName: "Fedora 42"}
 		}),
 		{Target: inventory.Target{Address: "again", User: "me", Port: 2222}, Facts: host(1).Facts},
 	}},
-	"ranges": {seen: []Seen{
+	"ranges": {seen: []Observed{
 		host(1, reached("10.96.0.1"), in("10.96.0.1/12")),
-		host(2, reached("10.96.0.2"), in("10.96.0.2/12"), func(s *Seen) { s.Facts.Routes = []netip.Prefix{netip.MustParsePrefix("10.240.0.0/12")} }),
+		host(2, reached("10.96.0.2"), in("10.96.0.2/12"), func(s *Observed) { s.Facts.Routes = []netip.Prefix{netip.MustParsePrefix("10.240.0.0/12")} }),
 	}},
-	"again": {seen: []Seen{
-		host(2, func(s *Seen) { s.Facts.Kubelet = &facts.Member{NodeName: "worker"} }),
-		host(1, withCards(a100), func(s *Seen) {
+	"again": {seen: []Observed{
+		host(2, func(s *Observed) { s.Facts.Kubelet = &facts.Member{NodeName: "worker"} }),
+		host(1, withCards(a100), func(s *Observed) {
 			s.Facts.Kubelet = &facts.Member{NodeName: "plane"}
 			s.Facts.ControlPlane = &facts.ControlPlane{Finished: true, Version: "v1.36.3"}
 			s.Facts.Cluster = &facts.Cluster{
@@ -147,8 +147,8 @@ var shapes = map[string]struct {
 	}},
 }
 
-// TestGolden holds what is written for each shape against its golden file.
-func TestGolden(t *testing.T) {
+// TestProposalGolden: the inventory that is written for each kind of hosts is its golden file.
+func TestProposalGolden(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			o := options()
@@ -228,28 +228,28 @@ func checkText(t *testing.T, o Options, p *Proposal) {
 	if err != nil {
 		t.Fatalf("with all hosts: %v", err)
 	}
-	if got, want := len(all.Hosts), len(p.Inventory.Hosts)+len(p.Left); got != want {
+	if got, want := len(all.Hosts), len(p.Inventory.Hosts)+len(p.Excluded); got != want {
 		t.Errorf("with all hosts there are %d, want %d", got, want)
 	}
 }
 
-// TestControlPlane holds the rules by which it is chosen.
-func TestControlPlane(t *testing.T) {
-	small := func(s *Seen) { s.Facts.CPUs = 1 }
-	is := func(s *Seen) { s.Facts.ControlPlane = &facts.ControlPlane{} }
+// TestChooseControlPlane: by which rules the control plane is chosen.
+func TestChooseControlPlane(t *testing.T) {
+	small := func(s *Observed) { s.Facts.CPUs = 1 }
+	is := func(s *Observed) { s.Facts.ControlPlane = &facts.ControlPlane{} }
 	for name, c := range map[string]struct {
-		seen []Seen
+		seen []Observed
 		want string
 	}{
-		"alone":           {[]Seen{host(1)}, "host1 it is the only host"},
-		"without cards":   {[]Seen{host(1, withCards(t4)), host(2)}, "host2 it is the only host without cards"},
-		"most memory":     {[]Seen{host(1), host(2, memoryGiB(128)), host(3, withCards(t4), memoryGiB(512))}, "host2 it has the most memory of the hosts without cards"},
-		"first":           {[]Seen{host(3), host(1), host(2, memoryGiB(32))}, "host3 it was named first of the hosts without cards that have the most memory"},
-		"fewest cards":    {[]Seen{host(1, withCards(t4, t4)), host(2, withCards(t4))}, "host2 it is the only host with the fewest cards"},
-		"nearly the same": {[]Seen{host(1), host(2, func(s *Seen) { s.Facts.MemoryKiB += 1000 })}, "host1 it was named first of the hosts without cards that have the most memory"},
-		"large enough":    {[]Seen{host(1, small), host(2, withCards(t4))}, "host2 it is the only host that is large enough for it"},
-		"of the large":    {[]Seen{host(1, small), host(2, withCards(t4)), host(3, withCards(t4, t4))}, "host2 it is the only host with the fewest cards (others are too small for it)"},
-		"already":         {[]Seen{host(1), host(2, withCards(t4), is)}, "host2 it is one already"},
+		"alone":           {[]Observed{host(1)}, "host1 it is the only host"},
+		"without cards":   {[]Observed{host(1, withCards(t4)), host(2)}, "host2 it is the only host without cards"},
+		"most memory":     {[]Observed{host(1), host(2, memoryGiB(128)), host(3, withCards(t4), memoryGiB(512))}, "host2 it has the most memory of the hosts without cards"},
+		"first":           {[]Observed{host(3), host(1), host(2, memoryGiB(32))}, "host3 it was named first of the hosts without cards that have the most memory"},
+		"fewest cards":    {[]Observed{host(1, withCards(t4, t4)), host(2, withCards(t4))}, "host2 it is the only host with the fewest cards"},
+		"nearly the same": {[]Observed{host(1), host(2, func(s *Observed) { s.Facts.MemoryKiB += 1000 })}, "host1 it was named first of the hosts without cards that have the most memory"},
+		"large enough":    {[]Observed{host(1, small), host(2, withCards(t4))}, "host2 it is the only host that is large enough for it"},
+		"of the large":    {[]Observed{host(1, small), host(2, withCards(t4)), host(3, withCards(t4, t4))}, "host2 it is the only host with the fewest cards (others are too small for it)"},
+		"already":         {[]Observed{host(1), host(2, withCards(t4), is)}, "host2 it is one already"},
 	} {
 		p, err := Make(c.seen, options())
 		if err != nil {
@@ -268,38 +268,39 @@ func between(text, a, b string) string {
 	return text
 }
 
-// TestPair holds which network and runtime hosts get: kgpu's defaults, unless they run badly here and others do not.
-func TestPair(t *testing.T) {
-	without := func(modules ...string) func(*Seen) {
-		return func(s *Seen) {
+// TestChooseNetworkAndRuntime: hosts get kgpu's default network and runtime, unless these run badly there and others do
+// not.
+func TestChooseNetworkAndRuntime(t *testing.T) {
+	without := func(modules ...string) func(*Observed) {
+		return func(s *Observed) {
 			for _, m := range modules {
 				s.Facts.Modules[m] = facts.ModuleMissing
 			}
 		}
 	}
-	off := func(s *Seen) {
+	off := func(s *Observed) {
 		s.Facts.Modules["openvswitch"], s.Facts.ModulesOff = facts.ModuleOff, map[string]string{"openvswitch": "/etc/modprobe.d/own.conf"}
 	}
-	legacy := func(s *Seen) { s.Facts.LegacyRules = true }
+	legacy := func(s *Observed) { s.Facts.LegacyRules = true }
 	for name, c := range map[string]struct {
-		second []func(*Seen)
+		second []func(*Observed)
 		modern bool
 		want   string
 		why    string // a part of it
 	}{
 		"all can":         {nil, false, "weave docker", "every host has what weave needs"},
 		"asked for":       {nil, true, "flannel containerd", "--modern"},
-		"no openvswitch":  {[]func(*Seen){without("openvswitch")}, false, "flannel containerd", "openvswitch"},
-		"it is kept out":  {[]func(*Seen){off}, false, "flannel containerd", "openvswitch"},
-		"no dummy":        {[]func(*Seen){without("dummy")}, false, "flannel containerd", "dummy"},
-		"legacy iptables": {[]func(*Seen){legacy}, false, "flannel containerd", "iptables-legacy"},
-		"neither":         {[]func(*Seen){without("vxlan", "openvswitch")}, false, "weave docker", "vxlan"},
-		"needed by both":  {[]func(*Seen){without("overlay")}, false, "weave docker", "every host"},
-		"no vxlan, asked": {[]func(*Seen){without("vxlan")}, true, "flannel containerd", "--modern"},
+		"no openvswitch":  {[]func(*Observed){without("openvswitch")}, false, "flannel containerd", "openvswitch"},
+		"it is kept out":  {[]func(*Observed){off}, false, "flannel containerd", "openvswitch"},
+		"no dummy":        {[]func(*Observed){without("dummy")}, false, "flannel containerd", "dummy"},
+		"legacy iptables": {[]func(*Observed){legacy}, false, "flannel containerd", "iptables-legacy"},
+		"neither":         {[]func(*Observed){without("vxlan", "openvswitch")}, false, "weave docker", "vxlan"},
+		"needed by both":  {[]func(*Observed){without("overlay")}, false, "weave docker", "every host"},
+		"no vxlan, asked": {[]func(*Observed){without("vxlan")}, true, "flannel containerd", "--modern"},
 	} {
 		o := options()
 		o.Modern = c.modern
-		p, err := Make([]Seen{host(1), host(2, c.second...)}, o)
+		p, err := Make([]Observed{host(1), host(2, c.second...)}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,8 +317,8 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestNames holds that no two hosts have one name, and that each can be a node's.
-func TestNames(t *testing.T) {
+// TestNodeNamesAreValidAndUnique: no two hosts get the same name, and each name is valid for a node.
+func TestNodeNamesAreValidAndUnique(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	for name, c := range map[string]struct {
 		machines []string
@@ -332,7 +333,7 @@ func TestNames(t *testing.T) {
 		"too long":            {[]string{long, long + "y"}, long[:58] + " " + long[:58] + "-2"},
 		"what is no language": {[]string{"-Größe-", "\x1b[2J"}, "gr-e 2j"},
 	} {
-		var seen []Seen
+		var seen []Observed
 		for i, machine := range c.machines {
 			seen = append(seen, host(i+1, named(machine)))
 		}
@@ -350,21 +351,21 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPrivateAddresses holds when nodes get another address than the one by which they were reached.
+// TestPrivateAddresses: when nodes get another address than the one by which they were reached.
 func TestPrivateAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
-		seen []Seen
+		seen []Observed
 		want string
 	}{
-		"reached by their own":     {[]Seen{host(1, in("10.0.0.1/24", "192.168.7.1/24")), host(2, in("10.0.0.2/24", "192.168.7.2/24"))}, "- -"},
-		"a private network":        {[]Seen{host(1, reached("203.0.113.1"), in("203.0.113.1/24", "192.168.7.1/24")), host(2, in("10.0.0.2/24", "192.168.7.2/24"))}, "192.168.7.1 192.168.7.2"},
-		"behind translation":       {[]Seen{host(1, reached("203.0.113.1")), host(2, reached("203.0.113.2"))}, "10.0.0.1 10.0.0.2"},
-		"by name":                  {[]Seen{host(1, reached("a.example.com")), host(2)}, "10.0.0.1 -"},
-		"no network has all":       {[]Seen{host(1, reached("203.0.113.1"), in("192.168.7.1/24")), host(2, reached("203.0.113.2"), in("192.168.8.1/24"))}, "- -"},
-		"the same on every host":   {[]Seen{host(1, reached("203.0.113.1"), in("192.168.7.1/24")), host(2, reached("203.0.113.2"), in("192.168.7.1/24"))}, "- -"},
-		"only bridges have all":    {[]Seen{host(1, reached("203.0.113.1"), in("203.0.113.1/24"), bridged), host(2, reached("203.0.113.2"), in("203.0.113.2/24"), bridged)}, "- -"},
-		"a pod network's own link": {[]Seen{pods(host(1, reached("203.0.113.1"), in("172.30.0.1/16"))), pods(host(2, reached("203.0.113.2"), in("172.30.0.2/16")))}, "- -"},
-		"alone":                    {[]Seen{host(1, reached("203.0.113.1"))}, "-"},
+		"reached by their own":     {[]Observed{host(1, in("10.0.0.1/24", "192.168.7.1/24")), host(2, in("10.0.0.2/24", "192.168.7.2/24"))}, "- -"},
+		"a private network":        {[]Observed{host(1, reached("203.0.113.1"), in("203.0.113.1/24", "192.168.7.1/24")), host(2, in("10.0.0.2/24", "192.168.7.2/24"))}, "192.168.7.1 192.168.7.2"},
+		"behind translation":       {[]Observed{host(1, reached("203.0.113.1")), host(2, reached("203.0.113.2"))}, "10.0.0.1 10.0.0.2"},
+		"by name":                  {[]Observed{host(1, reached("a.example.com")), host(2)}, "10.0.0.1 -"},
+		"no network has all":       {[]Observed{host(1, reached("203.0.113.1"), in("192.168.7.1/24")), host(2, reached("203.0.113.2"), in("192.168.8.1/24"))}, "- -"},
+		"the same on every host":   {[]Observed{host(1, reached("203.0.113.1"), in("192.168.7.1/24")), host(2, reached("203.0.113.2"), in("192.168.7.1/24"))}, "- -"},
+		"only bridges have all":    {[]Observed{host(1, reached("203.0.113.1"), in("203.0.113.1/24"), bridged), host(2, reached("203.0.113.2"), in("203.0.113.2/24"), bridged)}, "- -"},
+		"a pod network's own link": {[]Observed{pods(host(1, reached("203.0.113.1"), in("172.30.0.1/16"))), pods(host(2, reached("203.0.113.2"), in("172.30.0.2/16")))}, "- -"},
+		"alone":                    {[]Observed{host(1, reached("203.0.113.1"))}, "-"},
 	} {
 		p, err := Make(c.seen, options())
 		if err != nil {
@@ -385,14 +386,14 @@ func TestPrivateAddresses(t *testing.T) {
 }
 
 // pods lets a host's first link be one that a pod network made.
-func pods(s Seen) Seen {
+func pods(s Observed) Observed {
 	s.Facts.PodLinks = []string{"eth0"}
 	return s
 }
 
-// TestManyHosts: the ranges have room for them.
-func TestManyHosts(t *testing.T) {
-	var seen []Seen
+// TestRangesHaveRoomForManyHosts: the pod range has room for as many nodes as there are hosts.
+func TestRangesHaveRoomForManyHosts(t *testing.T) {
+	var seen []Observed
 	for i := range 300 {
 		a := fmt.Sprintf("172.16.%d.%d", i/200, 1+i%200)
 		seen = append(seen, host(1+i%200, reached(a), in(a+"/16"), named(fmt.Sprint("node", i))))
@@ -406,12 +407,12 @@ func TestManyHosts(t *testing.T) {
 	}
 }
 
-// TestImpossible: a draft that is no inventory is an error, and nothing is to be written.
-func TestImpossible(t *testing.T) {
-	everything := func(s *Seen) {
+// TestInvalidDraftIsAnError: a draft that is no valid inventory is an error, and there is nothing to write.
+func TestInvalidDraftIsAnError(t *testing.T) {
+	everything := func(s *Observed) {
 		s.Facts.Routes = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")}
 	}
-	if p, err := Make([]Seen{host(1, reached("10.244.0.1"), in("10.244.0.1/24"), everything)}, options()); !errors.Is(err, &reason.Error{ID: reason.InventoryInvalid}) {
+	if p, err := Make([]Observed{host(1, reached("10.244.0.1"), in("10.244.0.1/24"), everything)}, options()); !errors.Is(err, &reason.Error{ID: reason.InventoryInvalid}) {
 		t.Errorf("%v, %v", p, err)
 	}
 }

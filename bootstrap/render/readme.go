@@ -12,34 +12,35 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// joins reports whether the turn takes the credentials in; makes, whether it makes them.
-func (t *turn) joins() bool {
-	return slices.ContainsFunc(t.steps, func(s *step) bool { return len(s.late) > 0 })
+// takesCredentials reports whether the turn needs credentials that another one makes.
+func (t *hostScript) takesCredentials() bool {
+	return slices.ContainsFunc(t.steps, func(s *step) bool { return len(s.placeholders) > 0 })
 }
 
-func (t *turn) makes() bool {
+// makesCredentials reports whether the turn makes credentials for others.
+func (t *hostScript) makesCredentials() bool {
 	return slices.ContainsFunc(t.steps, func(s *step) bool { return s.ID == tokenStep })
 }
 
-func (t *turn) reboots() bool {
+func (t *hostScript) reboots() bool {
 	return slices.ContainsFunc(t.steps, func(s *step) bool { return s.Script == "driver-reboot" })
 }
 
-// carriedTo are the hosts whose folders want the credentials that the turn makes.
-func (t *turn) carriedTo(all []*turn) []string {
+// credentialsFor returns the hosts to whose folders the turn's credentials must be copied.
+func (t *hostScript) credentialsFor(all []*hostScript) []string {
 	var out []string
 	for _, other := range all {
-		if t.makes() && other.host != t.host && other.joins() && !slices.Contains(out, other.host) {
+		if t.makesCredentials() && other.host != t.host && other.takesCredentials() && !slices.Contains(out, other.host) {
 			out = append(out, other.host)
 		}
 	}
 	return out
 }
 
-// next is what a person does after a turn.
-func next(all []*turn, i int) string {
+// nextAction tells a person what to do after a turn.
+func nextAction(all []*hostScript, i int) string {
 	var b strings.Builder
-	if hosts := all[i].carriedTo(all); len(hosts) > 0 {
+	if hosts := all[i].credentialsFor(all); len(hosts) > 0 {
 		fmt.Fprintf(&b, "Copy join.env from this folder into the folder of %s. It lets a host join the cluster until the token is deleted: keep it to root.\n", strings.Join(hosts, ", "))
 	}
 	if i+1 < len(all) {
@@ -50,8 +51,8 @@ func next(all []*turn, i int) string {
 	return b.String()
 }
 
-// readme says in which order what is run where, and what is carried between.
-func readme(inv *inventory.Inventory, g *graph.Graph, all []*turn) string {
+// readme explains in which order the scripts are run on which hosts, and what is copied between them.
+func readme(inv *inventory.Inventory, g *graph.Graph, all []*hostScript) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The cluster %s, by hand\n\n", inv.Cluster)
 	fmt.Fprintf(&b, "`kgpu render` wrote this: what `kgpu up` would do now for Kubernetes %s with %s and the pod network\n"+
@@ -66,7 +67,7 @@ func readme(inv *inventory.Inventory, g *graph.Graph, all []*turn) string {
 	for i, t := range all {
 		fmt.Fprintf(&b, "%d. On %s: `sudo bash %s/%s.sh`", i+2, t.host, t.host, t.name)
 		var notes []string
-		if t.joins() && strings.HasPrefix(t.name, worker) {
+		if t.takesCredentials() && strings.HasPrefix(t.name, worker) {
 			notes = append(notes, "with `join.env` in the folder")
 		}
 		if t.reboots() {
@@ -76,7 +77,7 @@ func readme(inv *inventory.Inventory, g *graph.Graph, all []*turn) string {
 			fmt.Fprintf(&b, ", %s", strings.Join(notes, "; "))
 		}
 		b.WriteString(".")
-		if hosts := t.carriedTo(all); len(hosts) > 0 {
+		if hosts := t.credentialsFor(all); len(hosts) > 0 {
 			fmt.Fprintf(&b, " Then copy `%s/join.env`, which it writes, into the folder of %s: as root, it has mode 0600.", t.host, strings.Join(hosts, ", "))
 		}
 		b.WriteString("\n")

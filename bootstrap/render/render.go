@@ -15,18 +15,18 @@ import (
 	"kgpu.dev/kgpu/scripts/runner"
 )
 
-// credentials are the outputs of a step that others take in: the values have places for them, such as @token@, which the
-// script fills.
+// credentials are the outputs that other steps take as input. Rendered values have placeholders for them, such as
+// @token@, which the script fills in.
 var credentials = []string{plan.OutputToken, plan.OutputCAHash}
 
-// tokenStep makes the credentials.
+// tokenStep is the step that makes the credentials.
 const tokenStep = "cluster/token"
 
-// Files are what carries out the plan by hand, by slash-separated paths: a folder for each host that has something to do,
-// and README.md. The same plan makes the same files. There are no secrets among them, but for passwords that the inventory's
-// addresses of proxies and repositories have in them: those files have mode 0600.
+// Files returns the files that carry out a plan by hand, by slash-separated path: a folder for each host with steps,
+// and README.md. The same plan gives the same files. They have no secrets except passwords in the inventory's proxy and
+// repository URLs, in files with mode 0600.
 func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, error) {
-	all := turns(inv, g)
+	all := hostScripts(inv, g)
 	out := map[string]graph.File{}
 	for _, t := range all {
 		if err := t.write(out); err != nil {
@@ -34,7 +34,7 @@ func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, err
 		}
 	}
 	for i, t := range all {
-		out[path.Join(t.host, t.name+".next")] = text(next(all, i))
+		out[path.Join(t.host, t.name+".next")] = text(nextAction(all, i))
 		dir := path.Join(t.host, "kgpu")
 		for name, content := range runner.BatchFiles(scripts.Lib(), cmp.Or(inv.Timeouts.Lock, inventory.DefaultTimeouts().Lock)) {
 			out[path.Join(dir, name)] = graph.File{Mode: 0o600, Content: content}
@@ -44,8 +44,8 @@ func Files(inv *inventory.Inventory, g *graph.Graph) (map[string]graph.File, err
 	return out, nil
 }
 
-// write adds the files of a turn.
-func (t *turn) write(out map[string]graph.File) error {
+// write adds the files of a turn to out.
+func (t *hostScript) write(out map[string]graph.File) error {
 	var list []string
 	for _, s := range t.steps {
 		if err := s.write(out, path.Join(t.host, s.folder)); err != nil {
@@ -61,14 +61,14 @@ func (t *turn) write(out map[string]graph.File) error {
 	return nil
 }
 
-// write adds the files of a step below its folder.
+// write adds the files of a step below dir.
 func (s *step) write(out map[string]graph.File, dir string) error {
 	script, err := scripts.Step(s.Script)
 	if err != nil {
 		return err
 	}
 	input := s.Input
-	if s.Late != nil {
+	if s.LateInput != nil {
 		known := graph.Outputs{}
 		for _, need := range s.Needs {
 			known[need] = map[string][]byte{}
@@ -76,18 +76,18 @@ func (s *step) write(out map[string]graph.File, dir string) error {
 				known[need][name] = []byte("@" + name + "@")
 			}
 		}
-		if input, err = s.Late(known); err != nil {
+		if input, err = s.LateInput(known); err != nil {
 			return err
 		}
 		for _, name := range credentials {
 			for _, value := range input.Values {
-				if strings.Contains(value, "@"+name+"@") && !slices.Contains(s.late, name) {
-					s.late = append(s.late, name)
+				if strings.Contains(value, "@"+name+"@") && !slices.Contains(s.placeholders, name) {
+					s.placeholders = append(s.placeholders, name)
 				}
 			}
 		}
-		if len(s.late) > 0 {
-			out[path.Join(dir, "late")] = text(strings.Join(s.late, "\n") + "\n")
+		if len(s.placeholders) > 0 {
+			out[path.Join(dir, "late")] = text(strings.Join(s.placeholders, "\n") + "\n")
 		}
 	}
 	for name, content := range runner.StepFiles(s.ID, s.Timeout, script, input.Values) {

@@ -51,7 +51,7 @@ func planned(t *testing.T, yaml string, cards ...facts.Card) (*inventory.Invento
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Pace(1)
+	g.LimitUnavailable(1)
 	return inv, g
 }
 
@@ -64,8 +64,8 @@ func files(t *testing.T, yaml string, cards ...facts.Card) map[string]graph.File
 	return out
 }
 
-// The folders of two hosts: which files there are, what a person reads, and what kubeadm reads.
-func TestFiles(t *testing.T) {
+// TestFilesOfTwoHosts: which files there are, what a person reads, and what kubeadm reads.
+func TestFilesOfTwoHosts(t *testing.T) {
 	all := files(t, twoHosts)
 	var b strings.Builder
 	names := slices.Sorted(maps.Keys(all))
@@ -93,7 +93,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The scripts of control planes come first, in the inventory's order, and wait for each other as those of workers do.
+// TestOrderOfSeveralControlPlanes: the scripts of control planes come first, in the inventory's order, and wait for
+// each other as those of workers do.
 func TestOrderOfSeveralControlPlanes(t *testing.T) {
 	inv, _ := planned(t, strings.Replace(twoHosts, "hosts:", "hosts:\n  - {address: 10.0.0.12, name: w2}", 1)+"  - {address: 10.0.0.13, name: cp2}\n")
 	inv.Hosts[3].Role = inventory.ControlPlane // which its check allows one host only
@@ -101,7 +102,7 @@ func TestOrderOfSeveralControlPlanes(t *testing.T) {
 	joins.Needs = []graph.Ref{init.Ref}
 	last := &graph.Step{Ref: graph.Ref{Host: "cp1", ID: "ready"}, Needs: []graph.Ref{joins.Ref}}
 	var order []string
-	for _, turn := range turns(inv, &graph.Graph{Steps: []*graph.Step{{Ref: graph.Ref{Host: "w2", ID: "os"}}, init, joins, last}}) {
+	for _, turn := range hostScripts(inv, &graph.Graph{Steps: []*graph.Step{{Ref: graph.Ref{Host: "w2", ID: "os"}}, init, joins, last}}) {
 		order = append(order, turn.host+" "+turn.name)
 	}
 	if got, want := strings.Join(order, ", "), "cp1 init-master, cp2 init-master, w2 init-worker, cp1 init-master-2"; got != want {
@@ -109,11 +110,11 @@ func TestOrderOfSeveralControlPlanes(t *testing.T) {
 	}
 }
 
-// Each script comes after those of what its steps need, on hosts with cards, too.
-func TestOrder(t *testing.T) {
+// TestScriptsFollowDependencies: each script comes after those that its steps need, also on hosts with GPUs.
+func TestScriptsFollowDependencies(t *testing.T) {
 	_, g := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1), facts.Card{Address: "0000:17:00.0", ID: "20b0"})
 	inv, _ := planned(t, strings.Replace(twoHosts, "name: w1}", "name: w1}\n  - {address: 10.0.0.12, name: w2}", 1))
-	all := turns(inv, g)
+	all := hostScripts(inv, g)
 	var order []string
 	done := map[graph.Ref]bool{}
 	for _, s := range byHand(g) {
@@ -151,8 +152,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The same plan makes the same bytes, and writing them again changes nothing. Files that are somebody else's stay.
-func TestWrite(t *testing.T) {
+// TestWriteIsRepeatable: the same plan gives the same bytes, writing it again changes nothing, and files of others
+// stay.
+func TestWriteIsRepeatable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	for range 2 {
 		if err := Write(dir, files(t, twoHosts)); err != nil {

@@ -1,5 +1,5 @@
-// Package render writes a plan as folders of scripts, kubeadm configurations and manifests, which people carry to the hosts
-// and run by hand. It is pure but for Write: no clock, no network.
+// Package render writes a plan as folders of scripts, kubeadm configurations and manifests, which people copy to the
+// hosts and run by hand. Except for Write it is pure.
 package render
 
 import (
@@ -11,30 +11,29 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// turn is what a host does without news from others: one script that a person runs.
-type turn struct {
+// hostScript is the steps that a host can do without waiting for other hosts: one script that a person runs.
+type hostScript struct {
 	host  string
 	name  string // of the script, without .sh
 	round int
 	steps []*step
 }
 
-// step is a step with the folder it has below its host's.
+// step is a step of the plan with its folder below the host's.
 type step struct {
 	*graph.Step
-	folder string
-	late   []string // names of the credentials that its values have places for
+	folder       string
+	placeholders []string // names of the credentials that its values have placeholders for
 }
 
-// The names of the first scripts; later ones have a number behind.
 const (
 	master = "init-master"
 	worker = "init-worker"
 )
 
-// turns parts a plan into turns, in an order in which each comes after what it needs. In each round the control planes go
-// first, and all in the order of the inventory.
-func turns(inv *inventory.Inventory, g *graph.Graph) []*turn {
+// hostScripts divides a plan into turns, each after those it needs. In each round the control planes come first, and
+// otherwise the inventory's order is kept.
+func hostScripts(inv *inventory.Inventory, g *graph.Graph) []*hostScript {
 	planes := inv.ControlPlanes()
 	workers := slices.DeleteFunc(slices.Clone(inv.Hosts), inventory.Host.IsControlPlane)
 	order := map[string]int{}
@@ -42,24 +41,24 @@ func turns(inv *inventory.Inventory, g *graph.Graph) []*turn {
 		order[h.ID()] = i
 	}
 	round := map[graph.Ref]int{}
-	var all []*turn
+	var all []*hostScript
 	for _, s := range byHand(g) {
 		r := 1
 		for _, need := range s.Needs {
-			at := round[need] // zero: not in the plan
+			at := round[need] // zero if it is not in the plan
 			if at > 0 && order[need.Host] > order[s.Host] {
 				at++
 			}
 			r = max(r, at)
 		}
 		round[s.Ref] = r
-		i := slices.IndexFunc(all, func(t *turn) bool { return t.host == s.Host && t.round == r })
+		i := slices.IndexFunc(all, func(t *hostScript) bool { return t.host == s.Host && t.round == r })
 		if i < 0 {
-			i, all = len(all), append(all, &turn{host: s.Host, round: r})
+			i, all = len(all), append(all, &hostScript{host: s.Host, round: r})
 		}
 		all[i].steps = append(all[i].steps, &step{Step: s})
 	}
-	slices.SortStableFunc(all, func(a, b *turn) int {
+	slices.SortStableFunc(all, func(a, b *hostScript) int {
 		if a.round != b.round {
 			return a.round - b.round
 		}
@@ -82,7 +81,7 @@ func turns(inv *inventory.Inventory, g *graph.Graph) []*turn {
 	return all
 }
 
-// byHand are the steps of the plan as people run them.
+// byHand returns the steps that people run, which for some steps are others than kgpu's.
 func byHand(g *graph.Graph) (out []*graph.Step) {
 	for _, s := range g.Steps {
 		if s.ByHand == nil {

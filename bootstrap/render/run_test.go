@@ -82,7 +82,7 @@ func (h *hands) secrets() {
 	}
 }
 
-func TestTheMasterByHand(t *testing.T) {
+func TestControlPlaneByHand(t *testing.T) {
 	h := newHands(t, "cp1")
 	out, ok := h.run("init-master")
 	if !ok || !strings.Contains(out, "== os/packages\n   I am os/packages\n   warning: swap is on\n") || !strings.HasSuffix(out, "Next: init-worker.sh on w1.\n") || strings.Contains(out, token) {
@@ -110,7 +110,7 @@ func TestTheMasterByHand(t *testing.T) {
 	h.secrets()
 }
 
-func TestAWorkerByHand(t *testing.T) {
+func TestWorkerByHand(t *testing.T) {
 	h := newHands(t, "w1")
 	if out, ok := h.run("init-worker"); ok || !strings.Contains(out, "there is no "+h.dir+"/join.env: copy it here") || strings.Contains(out, "I am") {
 		t.Fatalf("without join.env: %t:\n%s", ok, out)
@@ -137,8 +137,8 @@ func TestAWorkerByHand(t *testing.T) {
 	h.secrets()
 }
 
-// Who goes away stops nothing, and takes nothing away that the steps need.
-func TestGoingAway(t *testing.T) {
+// TestScriptSurvivesInterrupt: if a person interrupts a script, its steps go on with all that they need.
+func TestScriptSurvivesInterrupt(t *testing.T) {
 	h := newHands(t, "cp1")
 	signals := t.TempDir()
 	go1, ended := filepath.Join(signals, "go"), filepath.Join(signals, "ended")
@@ -182,7 +182,7 @@ func TestGoingAway(t *testing.T) {
 }
 
 // What a person runs is as clean as the rest of the scripts.
-func TestShellcheck(t *testing.T) {
+func TestRenderedScriptsPassShellcheck(t *testing.T) {
 	program, err := exec.LookPath("shellcheck")
 	if err != nil {
 		t.Skip(err)

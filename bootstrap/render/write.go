@@ -16,21 +16,21 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// marker lists the files that Write made, one a line, in the folder that it made them in.
+// marker is the file in which Write lists the files that it wrote.
 const marker = ".kgpu-render"
 
-// Write makes the files below the folder dir, which is new, empty, or was written by Write before: of that, the files that
-// are not among these go. Files that Write did not make stay as they are; where one of them is in the way, or the folder has
-// files and no marker, nothing is written, and the error has the reason RENDER_FOLDER_TAKEN.
+// Write writes the files below the folder dir, which must be new, empty, or written by Write before. Files that Write
+// wrote before and that are not among these are deleted, others are kept. If a file that Write did not make is in the
+// way, or the folder has files but no marker, nothing is written, and the error has the reason RENDER_FOLDER_TAKEN.
 func Write(dir string, files map[string]graph.File) (err error) {
 	if err := os.MkdirAll(dir, 0o755); errors.Is(err, syscall.ENOTDIR) {
-		return taken(dir + " is, or is below, a file")
+		return folderTaken(dir + " is, or is below, a file")
 	} else if err != nil {
-		return taken(err.Error())
+		return folderTaken(err.Error())
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return taken(err.Error())
+		return folderTaken(err.Error())
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	old, err := written(root, dir)
@@ -41,13 +41,13 @@ func Write(dir string, files map[string]graph.File) (err error) {
 	for _, name := range names {
 		_, err := root.Lstat(name)
 		if err == nil && !slices.Contains(old, name) {
-			return taken(fmt.Sprintf("%s is there, and kgpu did not write it", filepath.Join(dir, name)))
+			return folderTaken(fmt.Sprintf("%s is there, and kgpu did not write it", filepath.Join(dir, name)))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	// Whatever happens on the way, the marker names all that is kgpu's.
+	// If Write is interrupted, the marker lists both the old and the new files.
 	both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(old, names))))
 	if err := mark(root, both); err != nil {
 		return err
@@ -67,11 +67,11 @@ func Write(dir string, files map[string]graph.File) (err error) {
 	return mark(root, names)
 }
 
-func taken(detail string) error {
+func folderTaken(detail string) error {
 	return &reason.Error{ID: reason.RenderFolderTaken, Doing: "rendering", Detail: detail}
 }
 
-// written are the files that a former Write made.
+// written returns the files that the marker lists.
 func written(root *os.Root, dir string) ([]string, error) {
 	text, err := root.ReadFile(marker)
 	if err == nil {
@@ -82,7 +82,7 @@ func written(root *os.Root, dir string) ([]string, error) {
 	}
 	there, err := fs.ReadDir(root.FS(), ".")
 	if err == nil && len(there) > 0 {
-		err = taken(fmt.Sprintf("%s has files that kgpu did not write, such as %s", dir, there[0].Name()))
+		err = folderTaken(fmt.Sprintf("%s has files that kgpu did not write, such as %s", dir, there[0].Name()))
 	}
 	return nil, err
 }
@@ -91,7 +91,7 @@ func mark(root *os.Root, names []string) error {
 	return put(root, marker, text(strings.Join(names, "\n")+"\n"))
 }
 
-// put writes a file in one rename.
+// put writes a file atomically.
 func put(root *os.Root, name string, f graph.File) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
@@ -110,13 +110,13 @@ func put(root *os.Root, name string, f graph.File) error {
 	return nil
 }
 
-// remove takes a file away, and the folders above it that are empty then.
+// remove deletes a file, and the folders above it that become empty.
 func remove(root *os.Root, name string) error {
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if left, err := fs.ReadDir(root.FS(), dir); err != nil || len(left) > 0 {
+		if entries, err := fs.ReadDir(root.FS(), dir); err != nil || len(entries) > 0 {
 			break
 		}
 		if err := root.Remove(dir); err != nil {

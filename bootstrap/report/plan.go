@@ -31,7 +31,7 @@ func PrintPlan(w io.Writer, g *graph.Graph, o PlanOptions) error {
 	}
 	p := On(w)
 	if !o.Told {
-		for _, warning := range g.Told() {
+		for _, warning := range g.MergedWarnings() {
 			p.say(yellow, "warning:", " "+warning)
 		}
 	}
@@ -70,11 +70,11 @@ func totals(g *graph.Graph) string {
 
 // turns says how many of the steps are done first, as a run counts them; empty: all.
 func turns(g *graph.Graph) string {
-	first := len(g.At(graph.First).Steps)
+	first := len(g.InStages(graph.BeforeProof).Steps)
 	switch {
 	case first == 0 || first == len(g.Steps):
 		return ""
-	case !g.At(graph.Proof).Empty():
+	case !g.InStages(graph.Proof).Empty():
 		return fmt.Sprintf(": %d first, %d with the proof of the cards", first, len(g.Steps)-first)
 	}
 	return fmt.Sprintf(": %d first, and then %d", first, len(g.Steps)-first)
@@ -130,7 +130,7 @@ func (h *hostPlan) what(each bool) string {
 	}
 	unwanted := 0
 	for _, s := range h.skipped {
-		if s.Unwanted {
+		if s.Unselected {
 			unwanted++
 		}
 	}

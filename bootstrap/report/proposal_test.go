@@ -13,7 +13,7 @@ import (
 
 // TestPrintProposal: the same problem of several hosts has one advice, and the last lines say what to do next.
 func TestPrintProposal(t *testing.T) {
-	seen := func(name, address string, change func(*facts.Host)) proposal.Seen {
+	seen := func(name, address string, change func(*facts.Host)) proposal.Observed {
 		f := &facts.Host{
 			Hostname: name, MachineID: name, OS: facts.OS{ID: "ubuntu", VersionID: "24.04", PrettyName: "Ubuntu 24.04.1 LTS\x1b[2J"}, Arch: "amd64", Kernel: "6.8.0-31-generic",
 			Systemd: true, CgroupV2: true, CPUs: 16, MemoryKiB: 64<<20 - 5000,
@@ -22,7 +22,7 @@ func TestPrintProposal(t *testing.T) {
 		if change != nil {
 			change(f)
 		}
-		return proposal.Seen{Target: inventory.Target{Address: address}, Facts: f}
+		return proposal.Observed{Target: inventory.Target{Address: address}, Facts: f}
 	}
 	swap := func(f *facts.Host) {
 		f.NVIDIA.Cards = []facts.Card{{Address: "0000:17:00.0", ID: "20b0"}, {Address: "0000:18:00.0", ID: "1eb8"}, {Address: "0000:19:00.0", ID: "20b0"}}
@@ -37,7 +37,7 @@ func TestPrintProposal(t *testing.T) {
 			}
 		}
 	}
-	p, err := proposal.Make([]proposal.Seen{
+	p, err := proposal.Make([]proposal.Observed{
 		seen("gpu1", "10.0.0.11", addressed("10.0.0.11", swap)), seen("head", "10.0.0.10", addressed("10.0.0.10", nil)), seen("gpu2", "10.0.0.12", addressed("10.0.0.12", swap)),
 	}, proposal.Options{
 		Path: "inventory.yaml", Cluster: "lab", Version: "1.36.3", Decode: inventory.Options{Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},

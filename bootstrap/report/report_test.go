@@ -135,7 +135,7 @@ func TestWarningsNameTheHostOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"w1: connecting to 10.0.0.1:22: refused":                     "w1  warning: connecting to 10.0.0.1:22: refused",
 		"this host is not watched: w1: connecting to w1:22: refused": "w1  warning: this host is not watched: connecting to w1:22: refused",
-		"going on without w1: the others are made ready":             "w1  warning: going on without w1: the others are made ready",
+		"w1 is excluded; the other hosts are made ready":             "w1  warning: w1 is excluded; the other hosts are made ready",
 	} {
 		var out bytes.Buffer
 		s := New(Plain, &out, Normal)
@@ -225,7 +225,7 @@ func TestPlanInTurns(t *testing.T) {
 	step := func(id string, stage graph.Stage) *graph.Step {
 		return &graph.Step{Ref: graph.Ref{Host: "w1", ID: id}, Stage: stage}
 	}
-	packages, ready, notebook, cuda := step("os/packages", graph.First), step("gpu/ready", graph.First), step(plan.NotebookStep, graph.Proof), step("gpu/cuda", graph.Last)
+	packages, ready, notebook, cuda := step("os/packages", graph.BeforeProof), step("gpu/ready", graph.BeforeProof), step(plan.NotebookStep, graph.Proof), step("gpu/cuda", graph.AfterProof)
 	cuda.Download = 4990
 	for want, steps := range map[string][]*graph.Step{
 		"1 host, 4 steps to do: 2 first, 2 with the proof of the cards":                              {packages, ready},

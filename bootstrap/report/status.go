@@ -70,7 +70,7 @@ func statusHead(p *Page, r *status.Report) {
 	if len(c.Cards) > 0 {
 		line("CARDS", "%s (used/all)", inUse(c.Cards, gpus(r.Hosts...)))
 	}
-	if host, first := firstToEnd(r); first != nil && first.Days < status.FewDays {
+	if host, first := firstToEnd(r); first != nil && first.Days < status.RenewalDays {
 		line("CERTIFICATES", "the first to end: %s on %s, %s (%s)", first.Name, host, first.Ends.Format(time.DateOnly), days(first.Days))
 	}
 }

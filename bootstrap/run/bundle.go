@@ -32,8 +32,8 @@ func (e *Engine) payloadOf(step *graph.Step, known graph.Outputs) (payload, erro
 	if p.script, err = e.Script(step.Script); err != nil {
 		return p, fmt.Errorf("script %s: %w", step.Script, err)
 	}
-	if step.Late != nil {
-		if p.input, err = step.Late(known); err != nil {
+	if step.LateInput != nil {
+		if p.input, err = step.LateInput(known); err != nil {
 			return p, err
 		}
 	}

@@ -22,7 +22,7 @@ var _ Host = (*remote.Host)(nil)
 func TestTwoHosts(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	join := step("b", "join", `[[ $(value token) == token-4711 ]]; stat -c %a "$KGPU_STEP"/files/etc/x; umask`, ref("a", "token"))
-	join.Late = func(o graph.Outputs) (graph.Input, error) {
+	join.LateInput = func(o graph.Outputs) (graph.Input, error) {
 		return graph.Input{
 			Values: map[string]string{"token": string(o[ref("a", "token")]["token"])},
 			Files:  map[string]graph.File{"/etc/x": {Mode: 0o640, Content: []byte("y")}},
@@ -413,7 +413,7 @@ func TestBatchThatCannotBeStarted(t *testing.T) {
 func TestLateInputThatFails(t *testing.T) {
 	f := newFleet(t, "a")
 	late := step("a", "late", `true`)
-	late.Late = func(graph.Outputs) (graph.Input, error) { return graph.Input{}, errors.New("no token") }
+	late.LateInput = func(graph.Outputs) (graph.Input, error) { return graph.Input{}, errors.New("no token") }
 	r, err := f.Execute(t.Context(), graphOf(step("a", "one", `true`), late, step("a", "two", "true", ref("a", "late")), step("a", "three", "true")))
 	f.outcomes(t, r, map[string]Outcome{"a one": Done, "a late": Failed, "a two": Skipped, "a three": Done})
 	var e *reason.Error

@@ -329,7 +329,7 @@ func TestLinesWithoutEnd(t *testing.T) {
 				}}
 				const left = 4 << 20
 				heard, budget := &counter{}, &event.Budget{}
-				budget.Spend("h", event.MostOfHost-left)
+				budget.Spend("h", event.MaxHostBytes-left)
 				err := follow(&Engine{
 					Run: "r", Budget: budget, Hosts: map[string]Host{"h": l}, Events: heard, Script: func(string) ([]byte, error) { return nil, nil },
 					pause: func(int) time.Duration { return 0 },
@@ -348,7 +348,7 @@ func TestLinesWithoutEnd(t *testing.T) {
 // What a host may tell is counted over all batches of a run, and over nobody else's.
 func TestBudgetOfARun(t *testing.T) {
 	budget := &event.Budget{}
-	budget.Spend("h", event.MostOfHost-3*event.Cost)
+	budget.Spend("h", event.MaxHostBytes-3*event.RecordOverhead)
 	e := &Engine{Run: "r", Hosts: map[string]Host{}, Events: event.Discard, Budget: budget}
 	for _, host := range []string{"h", "other"} {
 		e.Hosts[host] = &liar{says: says("B\ta\t0\nL\ta\tx\nL\ta\ty\nL\ta\tz\nD\ta\t0\t1\t\t\nE\t0\n")}

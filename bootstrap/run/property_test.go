@@ -123,13 +123,13 @@ func randomGraph(r *rand.Rand, late func(*graph.Step, graph.Outputs)) *graph.Gra
 			s.Needs = append(s.Needs, ref("h0", "not-planned"))
 		}
 		if r.IntN(4) == 0 {
-			s.Late = func(o graph.Outputs) (graph.Input, error) {
+			s.LateInput = func(o graph.Outputs) (graph.Input, error) {
 				late(s, o)
 				return graph.Input{}, nil
 			}
 		}
 		if r.IntN(5) == 0 {
-			s.Serial = fmt.Sprintf("word%d", r.IntN(2))
+			s.Mutex = fmt.Sprintf("word%d", r.IntN(2))
 		}
 		g.Steps = append(g.Steps, s)
 	}
@@ -219,10 +219,10 @@ func checkStandstill(t *testing.T, e *Engine, g *graph.Graph, running []graph.Re
 	busy, words := map[string]bool{}, map[string]bool{}
 	for _, ref := range running {
 		s := know.steps[ref]
-		if busy[ref.Host] || s.Serial != "" && words[s.Serial] {
+		if busy[ref.Host] || s.Mutex != "" && words[s.Mutex] {
 			t.Errorf("%s runs beside another step of its host or word", ref)
 		}
-		busy[ref.Host], words[s.Serial] = true, true
+		busy[ref.Host], words[s.Mutex] = true, true
 		if know.fate[ref] != "" || !know.needsDone(s) {
 			t.Errorf("%s runs although it must not (%q)", ref, know.fate[ref])
 		}
@@ -234,7 +234,7 @@ func checkStandstill(t *testing.T, e *Engine, g *graph.Graph, running []graph.Re
 		return
 	}
 	for _, s := range g.Steps {
-		if know.fate[s.Ref] == "" && !busy[s.Host] && know.needsDone(s) && (s.Serial == "" || !words[s.Serial]) {
+		if know.fate[s.Ref] == "" && !busy[s.Host] && know.needsDone(s) && (s.Mutex == "" || !words[s.Mutex]) {
 			t.Errorf("%s could run, but its host idles", s.Ref)
 		}
 	}
@@ -335,11 +335,11 @@ func TestHostWorksOnDuringBackoff(t *testing.T) {
 // one step at a time.
 func TestBatches(t *testing.T) {
 	late := func(s *graph.Step) *graph.Step {
-		s.Late = func(graph.Outputs) (graph.Input, error) { return graph.Input{}, nil }
+		s.LateInput = func(graph.Outputs) (graph.Input, error) { return graph.Input{}, nil }
 		return s
 	}
 	serial := func(s *graph.Step) *graph.Step {
-		s.Serial = "word"
+		s.Mutex = "word"
 		return s
 	}
 	for name, c := range map[string]struct {

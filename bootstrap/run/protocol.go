@@ -188,8 +188,8 @@ func (r *reader) line(line string, length int64) {
 	if r.budget == nil {
 		r.budget = &event.Budget{}
 	}
-	if !r.budget.Spend(r.host, len(line)+event.Cost) {
-		r.tooMuch(fmt.Sprintf("its steps told more than %d MiB, and what they told since is left out", event.MostOfHost>>20))
+	if !r.budget.Spend(r.host, len(line)+event.RecordOverhead) {
+		r.tooMuch(fmt.Sprintf("its steps told more than %d MiB, and what they told since is left out", event.MaxHostBytes>>20))
 		return
 	}
 	again := line == r.waited

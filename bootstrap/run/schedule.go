@@ -119,11 +119,11 @@ func (s *schedule) chain(host string) []*task {
 
 // mayFollow reports whether t can run after the steps in a batch, without news from elsewhere.
 func (s *schedule) mayFollow(t *task, in map[*task]bool) bool {
-	if t.backingOff || t.step.Serial != "" && (len(in) > 0 || s.serial[t.step.Serial] != nil) {
+	if t.backingOff || t.step.Mutex != "" && (len(in) > 0 || s.serial[t.step.Mutex] != nil) {
 		return false
 	}
 	for _, need := range t.needs {
-		if need.outcome != Done && (!in[need] || t.step.Late != nil) {
+		if need.outcome != Done && (!in[need] || t.step.LateInput != nil) {
 			return false
 		}
 	}
@@ -145,7 +145,7 @@ func (s *schedule) blockerOf(host string) (blocker, string) {
 		}
 		open := slices.DeleteFunc(slices.Clone(t.needs), func(need *task) bool { return need.outcome == Done })
 		far := slices.DeleteFunc(slices.Clone(open), func(need *task) bool { return need.step.Host == host })
-		switch holder := s.serial[t.step.Serial]; {
+		switch holder := s.serial[t.step.Mutex]; {
 		case len(far) > 1:
 			return blocker{t, "steps"}, fmt.Sprintf("for %s: %s, and %d more", far[0].step.Host, far[0].step.ID, len(far)-1)
 		case len(far) == 1:
@@ -166,8 +166,8 @@ func (s *schedule) take(chain []*task) {
 	s.active++
 	for _, t := range chain {
 		t.outcome = Running
-		if t.step.Serial != "" {
-			s.serial[t.step.Serial] = t
+		if t.step.Mutex != "" {
+			s.serial[t.step.Mutex] = t
 		}
 	}
 }
@@ -188,8 +188,8 @@ func (s *schedule) change(f func()) {
 // set changes the outcome of a step that was taken, and gives its word to others.
 func (s *schedule) set(t *task, o Outcome) {
 	t.outcome = o
-	if s.serial[t.step.Serial] == t {
-		delete(s.serial, t.step.Serial)
+	if s.serial[t.step.Mutex] == t {
+		delete(s.serial, t.step.Mutex)
 	}
 }
 

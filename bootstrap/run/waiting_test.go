@@ -21,7 +21,7 @@ func TestHostsSayWhatTheyWaitFor(t *testing.T) {
 		stages, events := newTheatre(), &event.Recorder{}
 		e := &Engine{Run: "r", Hosts: map[string]Host{}, Events: events, Limit: 2, Script: func(string) ([]byte, error) { return nil, nil }}
 		alone := func(s *graph.Step) *graph.Step {
-			s.Serial = "reboot"
+			s.Mutex = "reboot"
 			return s
 		}
 		g := graphOf(

@@ -8,20 +8,20 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// connecting are the reasons why nothing could be asked of a host.
-var connecting = []reason.ID{
+// connectReasons are the reasons of errors before anything could be asked of a host.
+var connectReasons = []reason.ID{
 	reason.SSHUnreachable, reason.SSHHostKeyUnknown, reason.SSHHostKeyMismatch, reason.SSHAuthFailed,
 	reason.SSHCommandRefused, reason.SSHSessionRefused, reason.SudoRefused, reason.FactsFailed,
 }
 
-// Unreached reports whether an error says that nothing could be asked of its host.
-func Unreached(e *reason.Error) bool { return e.Step == "" && slices.Contains(connecting, e.ID) }
+// Unreached reports whether the error means that nothing could be asked of the host.
+func Unreached(e *reason.Error) bool { return e.Step == "" && slices.Contains(connectReasons, e.ID) }
 
-// longList is how many hosts an advice names before it is too long to be read.
-const longList = 5
+// maxListed is how many hosts an advice lists by name.
+const maxListed = 5
 
-// AdviseWithout adds to the errors of workers that could not be reached, or asked, the command that does without them. A run
-// does not leave a host out by itself at its start: it may be a typing error.
+// AdviseWithout adds to the errors of unreachable workers the command that runs without them. A run does not exclude a
+// worker at its start, because its address may be mistyped.
 func (o Options) AdviseWithout(hosts []inventory.Host, err error) error {
 	out := map[string]*reason.Error{}
 	for _, e := range reason.All(err) {
@@ -38,16 +38,16 @@ func (o Options) AdviseWithout(hosts []inventory.Host, err error) error {
 				workers = append(workers, h.ID())
 			}
 		case h.IsControlPlane():
-			return err // nothing goes without it
+			return err // a control plane cannot be excluded
 		}
 	}
 	if len(workers) > 0 {
-		others = workers // the control plane is always among them
+		others = workers // the control planes are always included
 	}
 	if o.Without == nil {
 		return err
 	}
-	if len(others) > longList {
+	if len(others) > maxListed {
 		others = nil
 	}
 	for _, e := range out {

@@ -8,23 +8,25 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 )
 
-// Change is what a story does to the cluster: Run follows what a former run left at work, plans, asks, and does it.
+// Change is what a story does to a cluster. Run follows or stops a leftover run, then plans, asks the user and carries
+// the plan out.
 type Change struct {
-	// Former ends what a kgpu that is gone left at work: (*Session).Attach or (*Session).Stop; nil: the plan does not mind it.
-	Former func(*Session, context.Context) error
-	Check  func(context.Context) error               // whether the hosts are fit for it, once, before there is a plan; nil: they are
-	Plan   func() (*graph.Graph, error)              // what is to be done, by the facts
-	Ask    func(context.Context, *graph.Graph) error // shows the plan; an error: nobody wants it
-	Do     func(context.Context, *graph.Graph) error // carries it out, also one without steps
+	// Leftover deals with the leftover run of an earlier kgpu: (*Session).Attach or (*Session).Stop. It is nil if the
+	// plan does not depend on it.
+	Leftover func(*Session, context.Context) error
+	Check    func(context.Context) error               // preflight, once before the first plan; may be nil
+	Plan     func() (*graph.Graph, error)              // plans by the current facts
+	Ask      func(context.Context, *graph.Graph) error // shows the plan; an error if the user declines
+	Do       func(context.Context, *graph.Graph) error // carries the plan out; also called without steps
 
-	Forgets bool // the hosts forget everything of kgpu
+	Forgets bool // kgpu's files are removed from the hosts
 }
 
-// Run makes the change. Somebody may be at work until the cluster is locked, so everything is looked at and planned again then: the
-// plan that holds now is asked about too, where it is another one. A plan without steps needs no lock.
+// Run makes the change. As others may change the cluster until it is locked, facts and plan are renewed under the lock.
+// If the new plan differs, the user is asked again. A plan without steps needs no lock.
 func (c Change) Run(ctx context.Context, s *Session) error {
-	if c.Former != nil && len(s.stillAtWork()) > 0 { // who comes meanwhile is told at once, as during any work
-		if err := s.Locked(ctx, func(ctx context.Context) error { return c.Former(s, ctx) }); err != nil {
+	if c.Leftover != nil && len(s.leftoverHosts()) > 0 { // a kgpu that holds the lock is reported at once
+		if err := s.Locked(ctx, func(ctx context.Context) error { return c.Leftover(s, ctx) }); err != nil {
 			return err
 		}
 	}
@@ -46,7 +48,7 @@ func (c Change) Run(ctx context.Context, s *Session) error {
 	}
 	s.forgets = c.Forgets
 	return s.Locked(ctx, func(ctx context.Context) error {
-		now, err := c.again(ctx, s, g)
+		now, err := c.replan(ctx, s, g)
 		if err != nil {
 			return err
 		}
@@ -54,13 +56,13 @@ func (c Change) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// again plans anew what was planned before the cluster was locked.
-func (c Change) again(ctx context.Context, s *Session, before *graph.Graph) (*graph.Graph, error) {
-	if err := s.LookAtAll(ctx, s.Known()); err != nil {
+// replan renews facts and plan under the lock.
+func (c Change) replan(ctx context.Context, s *Session, before *graph.Graph) (*graph.Graph, error) {
+	if err := s.GatherAllFacts(ctx, s.RemainingHosts()); err != nil {
 		return nil, err
 	}
-	if c.Former != nil {
-		if err := c.Former(s, ctx); err != nil {
+	if c.Leftover != nil {
+		if err := c.Leftover(s, ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -77,21 +79,21 @@ func (c Change) again(ctx context.Context, s *Session, before *graph.Graph) (*gr
 	return now, c.Ask(ctx, now)
 }
 
-// sameSteps reports whether two graphs do the same on the same hosts, for the same reasons.
+// sameSteps reports whether two graphs have the same steps with the same reasons.
 func sameSteps(a, b *graph.Graph) bool {
 	return slices.EqualFunc(a.Steps, b.Steps, func(x, y *graph.Step) bool { return x.Ref == y.Ref && x.Reason == y.Reason })
 }
 
-// TellSkipped tells about the steps that have nothing to do.
+// TellSkipped emits an event for every skipped step.
 func (s *Session) TellSkipped(g *graph.Graph) {
 	for _, skipped := range g.Skipped {
 		why := event.Satisfied
-		if skipped.Unwanted {
+		if skipped.Unselected {
 			why = event.Unselected
 		}
 		s.Tell(event.Event{Host: skipped.Host, Step: skipped.ID, Kind: event.StepSkip, Reason: why, Text: skipped.Reason})
 	}
-	for _, w := range g.Told() {
+	for _, w := range g.MergedWarnings() {
 		s.Tell(event.Event{Kind: event.Warning, Text: w})
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"kgpu.dev/kgpu/scripts"
 )
 
-// Disruption is a node whose pods a plan moves away, or ends where no other node can have them. It may have none now, and get
-// some before its turn, from the nodes that are drained before it, say.
+// Disruption is a node whose pods a plan evicts, or ends if no other node can run them. A node without pods now may get
+// some from nodes that are drained before it.
 type Disruption struct {
 	Node, Reason string
-	Pods         []string // namespace/name, of those that a drain concerns
-	WithCards    []string // of these, those that hold cards
+	Pods         []string // those that the drain concerns, as namespace/name
+	WithCards    []string // those of Pods that hold GPUs
 }
 
-// Disruptions are the nodes that the plan drains. Where it drains none, nothing is asked of any host.
+// Disruptions returns the nodes that the plan drains. Hosts are asked only if there are any.
 func (s *Session) Disruptions(ctx context.Context, g *graph.Graph) ([]Disruption, error) {
-	nodes, reasons := g.Drained()
+	nodes, reasons := g.DrainedNodes()
 	if len(nodes) == 0 {
 		return nil, nil
 	}

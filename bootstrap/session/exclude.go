@@ -12,48 +12,48 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// ExcludeFailed goes on without the workers that failed in a run, or never came back from it: the other hosts are looked at again.
-// failed is what the run ended with; an error: the story does not go on.
+// ExcludeFailed excludes the workers that failed in a run or were lost, and gathers the facts of the other hosts again.
+// failed is the run's error. It is returned if the story cannot go on.
 func (s *Session) ExcludeFailed(ctx context.Context, result *run.Result, failed error) error {
-	behind := s.behind(result)
+	unfinished := s.unfinishedWorkers(result)
 	if ctx.Err() != nil || s.controlPlaneFailed(failed) {
 		return failed
 	}
-	others := slices.DeleteFunc(s.Known(), func(h inventory.Host) bool { return slices.Contains(behind, h.ID()) })
-	if err := s.LookAtAll(ctx, others); err != nil || ctx.Err() != nil {
+	others := slices.DeleteFunc(s.RemainingHosts(), func(h inventory.Host) bool { return slices.Contains(unfinished, h.ID()) })
+	if err := s.GatherAllFacts(ctx, others); err != nil || ctx.Err() != nil {
 		return errors.Join(failed, err)
 	}
-	if len(behind) == 0 && len(s.Known()) == len(others) {
+	if len(unfinished) == 0 && len(s.RemainingHosts()) == len(others) {
 		return failed
 	}
-	s.exclude(behind, failed)
+	s.exclude(unfinished, failed)
 	return nil
 }
 
-// behind lists the workers that did not do all they had to do. A node that is not drained, say, because the one before it
-// failed, is among them; one that only waited for the control plane is not.
-func (s *Session) behind(r *run.Result) []string {
+// unfinishedWorkers lists the workers with unfinished steps. A worker that was not drained because another one failed is included,
+// one that only waited for a control plane is not.
+func (s *Session) unfinishedWorkers(r *run.Result) []string {
 	waited := slices.ContainsFunc(r.Steps, func(step run.StepResult) bool { return s.IsPlane(step.Host) && step.Outcome == run.Failed })
 	var out []string
 	for _, step := range r.Steps {
-		left := step.Outcome == run.Failed || step.Outcome != run.Done && !waited
-		if left && !s.IsPlane(step.Host) && !slices.Contains(out, step.Host) {
+		unfinished := step.Outcome == run.Failed || step.Outcome != run.Done && !waited
+		if unfinished && !s.IsPlane(step.Host) && !slices.Contains(out, step.Host) {
 			out = append(out, step.Host)
 		}
 	}
 	return out
 }
 
-// controlPlaneFailed reports whether the control plane has a failure of its own. That nodes are not ready, are full or lack
-// cards, may come from a worker that is gone.
+// controlPlaneFailed reports whether a control plane itself failed. Nodes that are not ready, are full or lack GPUs do
+// not count, as an excluded worker may be the cause.
 func (s *Session) controlPlaneFailed(err error) bool {
 	return slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool {
 		return e.ID != reason.NodeNotReady && e.ID != reason.NodePressure && e.ID != reason.GPUNotAllocatable && (e.Host == "" || s.IsPlane(e.Host))
 	})
 }
 
-// concerning keeps what these hosts failed with: what others wait for in vain is planned again.
-func concerning(hosts []string, err error) error {
+// errorsOf returns the errors of these hosts. What others waited for in vain is planned again.
+func errorsOf(hosts []string, err error) error {
 	var out []error
 	for _, e := range reason.All(err) {
 		if slices.Contains(hosts, e.Host) {
@@ -63,8 +63,8 @@ func concerning(hosts []string, err error) error {
 	return errors.Join(out...)
 }
 
-// Known are the hosts that the story goes on with.
-func (s *Session) Known() []inventory.Host {
+// RemainingHosts returns the hosts with facts, in the inventory's order. Excluded hosts are not among them.
+func (s *Session) RemainingHosts() []inventory.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []inventory.Host
@@ -76,10 +76,10 @@ func (s *Session) Known() []inventory.Host {
 	return out
 }
 
-// visit looks at hosts all at the same time, outside of steps. Workers that cannot be looked at any more are left out, as
-// those are that fail in a step, where the story goes on without them.
-func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
-	var behind []string
+// onHosts calls look for all hosts at the same time. If the story tolerates it, workers that fail are excluded, as are
+// those that fail in a step.
+func (s *Session) onHosts(ctx context.Context, hosts []inventory.Host, look func(inventory.Host) error) error {
+	var ids []string
 	var lost error
 	err := Each(hosts, func(h inventory.Host) error {
 		err := look(h)
@@ -88,30 +88,30 @@ func (s *Session) visit(ctx context.Context, hosts []inventory.Host, look func(i
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		behind, lost = append(behind, h.ID()), errors.Join(lost, err)
+		ids, lost = append(ids, h.ID()), errors.Join(lost, err)
 		return nil
 	})
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, lost)
 	}
-	s.exclude(behind, lost)
+	s.exclude(ids, lost)
 	return nil
 }
 
-// LookAtAll gathers the facts of hosts once more, all at the same time.
-func (s *Session) LookAtAll(ctx context.Context, hosts []inventory.Host) error {
-	return s.visit(ctx, hosts, func(h inventory.Host) error { return s.Look(ctx, h.ID()) })
+// GatherAllFacts gathers the facts of the hosts again, all at the same time.
+func (s *Session) GatherAllFacts(ctx context.Context, hosts []inventory.Host) error {
+	return s.onHosts(ctx, hosts, func(h inventory.Host) error { return s.GatherFacts(ctx, h.ID()) })
 }
 
-// exclude goes on without hosts. failed is why those are behind.
-func (s *Session) exclude(behind []string, failed error) {
-	failed = concerning(behind, failed)
+// exclude removes hosts from the session. failed has the reasons.
+func (s *Session) exclude(ids []string, failed error) {
+	failed = errorsOf(ids, failed)
 	s.Excluded = errors.Join(s.Excluded, failed)
-	for _, id := range behind {
+	for _, id := range ids {
 		s.mu.Lock()
 		delete(s.Facts, id)
 		s.mu.Unlock()
-		e := event.Event{Host: id, Kind: event.Warning, Text: "going on without " + id + ": the other hosts are made ready"}
+		e := event.Event{Host: id, Kind: event.Warning, Text: id + " is excluded; the other hosts are made ready"}
 		for _, why := range reason.All(failed) {
 			if why.Host == id {
 				e.Reason = string(why.ID)
@@ -121,7 +121,7 @@ func (s *Session) exclude(behind []string, failed error) {
 	}
 }
 
-// TellExcluded tells which steps of a plan that was shown are not begun, because their hosts were left out since.
+// TellExcluded lists the steps of the shown plan that are not done because their hosts were excluded.
 func (s *Session) TellExcluded(shown *graph.Graph) {
 	why := map[string]reason.ID{}
 	for _, e := range reason.All(s.Excluded) {
@@ -130,7 +130,7 @@ func (s *Session) TellExcluded(shown *graph.Graph) {
 	for _, step := range shown.Steps {
 		if id, out := why[step.Host]; out {
 			s.Tell(event.Event{Host: step.Host, Step: step.ID, Kind: event.StepSkip, Reason: string(id),
-				Text: "not begun, because " + step.Host + " is left out",
+				Text: "not begun, because " + step.Host + " is excluded",
 			})
 		}
 	}

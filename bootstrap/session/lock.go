@@ -10,18 +10,18 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// OpenAlone is Open for stories that change something. It ends as soon as a control plane tells that somebody else holds the
-// cluster's lock, whatever the other hosts are still busy with. It goes on without the workers whose loss the story can do with:
-// lost is asked, perhaps by several at the same time; nil: it can do with none.
-func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func(inventory.Host, error) bool) (*Session, error) {
+// OpenToChange is Open for stories that change something. It ends as soon as a control plane reports that another kgpu
+// holds the cluster's lock. A worker that fails is excluded if mayExclude agrees. mayExclude may be called
+// concurrently, and is nil if no worker may be missing.
+func OpenToChange(ctx context.Context, o Options, hosts []inventory.Host, mayExclude func(inventory.Host, error) bool) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := New(o)
 	err := Each(hosts, func(h inventory.Host) error {
-		err := s.Meet(ctx, h)
+		err := s.ConnectAndGather(ctx, h)
 		if !h.IsControlPlane() {
-			if err != nil && ctx.Err() == nil && lost != nil && lost(h, err) {
-				s.Drop(h.ID())
+			if err != nil && ctx.Err() == nil && mayExclude != nil && mayExclude(h, err) {
+				s.Disconnect(h.ID())
 				return nil
 			}
 			return err
@@ -29,14 +29,14 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 		if err != nil {
 			return err
 		}
-		busy := s.Busy()
+		busy := s.LockedError()
 		if busy != nil {
 			cancel(busy)
 		}
 		return busy
 	})
 	if busy, ok := errors.AsType[*reason.Error](context.Cause(ctx)); ok && busy.ID == reason.HostBusy {
-		err = busy // the others were told to leave it
+		err = busy // the other hosts were told to stop
 	}
 	if err != nil {
 		s.Close()
@@ -45,21 +45,21 @@ func OpenAlone(ctx context.Context, o Options, hosts []inventory.Host, lost func
 	return s, nil
 }
 
-// AtWork begins what is told of a cluster whose lock somebody else holds.
-const AtWork = "another run of kgpu is at work on this cluster: "
+// AnotherAtWork begins the messages about another kgpu that holds the cluster's lock.
+const AnotherAtWork = "another run of kgpu is at work on this cluster: "
 
-// Busy is the error of a cluster that somebody else holds; nil: nobody does.
-func (s *Session) Busy() error {
-	id, _ := s.Holder()
+// LockedError is the error that another kgpu holds the cluster's lock; nil if none does.
+func (s *Session) LockedError() error {
+	id, _ := s.LockedPlane()
 	if id == "" {
 		return nil
 	}
-	return &reason.Error{ID: reason.HostBusy, Host: id, Detail: AtWork + s.Other()}
+	return &reason.Error{ID: reason.HostBusy, Host: id, Detail: AnotherAtWork + s.DescribeHolder()}
 }
 
-// Other describes who holds the cluster, and what runs on the hosts as far as they have told; empty: nobody holds it.
-func (s *Session) Other() string {
-	_, f := s.Holder()
+// DescribeHolder describes the lock's holder, and what runs on the hosts that have facts; empty if nobody holds the lock.
+func (s *Session) DescribeHolder() string {
+	_, f := s.LockedPlane()
 	if f == nil {
 		return ""
 	}
@@ -74,13 +74,13 @@ func (s *Session) Other() string {
 	return printable.Join("; now ", f.LockHolder.Describe(f.Now), strings.Join(now, ", "))
 }
 
-// UnderWay describes who changes the cluster now, or what goes on of a run whose kgpu has ended; empty: nothing does.
-func (s *Session) UnderWay() string {
-	if text := s.Other(); text != "" {
+// DescribeWork describes who is changing the cluster, or a leftover run; empty if there is neither.
+func (s *Session) DescribeWork() string {
+	if text := s.DescribeHolder(); text != "" {
 		return text
 	}
 	var now []string
-	for _, h := range s.stillAtWork() {
+	for _, h := range s.leftoverHosts() {
 		now = append(now, h.ID()+": "+s.Facts[h.ID()].Run.Step)
 	}
 	if len(now) == 0 {
@@ -89,14 +89,14 @@ func (s *Session) UnderWay() string {
 	return "a run goes on whose kgpu has ended; now " + strings.Join(now, ", ")
 }
 
-// Locked does work while no other kgpu can change the cluster.
+// Locked calls work while it holds the cluster's lock.
 func (s *Session) Locked(ctx context.Context, work func(context.Context) error) error {
 	return s.engine().Locked(ctx, s.lockPlanes(), s.Command, work)
 }
 
-// OnPlanes looks at the control planes, and does work there while no other kgpu can change the cluster.
+// OnPlanes connects to the control planes and calls work while it holds the cluster's lock.
 func OnPlanes(ctx context.Context, o Options, work func(context.Context, *Session) error) error {
-	s, err := OpenAlone(ctx, o, o.Inventory.ControlPlanes(), nil)
+	s, err := OpenToChange(ctx, o, o.Inventory.ControlPlanes(), nil)
 	if err != nil {
 		return err
 	}

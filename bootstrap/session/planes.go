@@ -9,8 +9,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// AdminPlane is the control plane where the cluster is asked: one whose API server answers, as far as they have told, and that is
-// connected, if any is. Every inventory that can be loaded has one; of another it is no host, which no connection leads to.
+// AdminPlane is the control plane on which kubectl runs: a connected one, if possible one whose API server answered. It
+// is a zero Host if the inventory has no control plane.
 func (s *Session) AdminPlane() inventory.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,11 +26,11 @@ func (s *Session) AdminPlane() inventory.Host {
 	return admin
 }
 
-// ConnectPlane connects to the first control plane that can be reached, and asks it nothing. The error is that of the last.
+// ConnectPlane connects to the first reachable control plane. It returns the error of the last one if none is.
 func (s *Session) ConnectPlane(ctx context.Context) error {
 	planes := s.Inventory.ControlPlanes()
 	if len(planes) == 0 {
-		planes = []inventory.Host{{}} // which cannot be reached
+		planes = []inventory.Host{{}} // unreachable
 	}
 	var err error
 	for _, h := range planes {
@@ -41,7 +41,7 @@ func (s *Session) ConnectPlane(ctx context.Context) error {
 	return err
 }
 
-// planes are the IDs of all control planes.
+// planes returns the IDs of all control planes.
 func (s *Session) planes() (ids []string) {
 	for _, h := range s.Inventory.ControlPlanes() {
 		ids = append(ids, h.ID())
@@ -52,8 +52,8 @@ func (s *Session) planes() (ids []string) {
 // IsPlane reports whether a host is a control plane.
 func (s *Session) IsPlane(id string) bool { return slices.Contains(s.planes(), id) }
 
-// lockPlanes are the control planes on which the cluster is held: a majority, so that two runs meet on one of them at least, and
-// those that are connected first.
+// lockPlanes are the control planes on which the lock is taken: a majority, so that two runs have at least one in
+// common. Connected ones come first.
 func (s *Session) lockPlanes() []string {
 	silent := func(id string) bool { return s.hosts[id] == nil }
 	connected := slices.DeleteFunc(s.planes(), silent)
@@ -61,13 +61,13 @@ func (s *Session) lockPlanes() []string {
 	return ids[:min(len(ids), len(ids)/2+1)]
 }
 
-// AnyPlane reports whether a control plane has told something.
+// AnyPlane reports whether the facts of any control plane fulfil a condition.
 func (s *Session) AnyPlane(told func(*facts.Host) bool) bool {
 	return slices.ContainsFunc(s.planes(), func(id string) bool { return s.Facts[id] != nil && told(s.Facts[id]) })
 }
 
-// Holder is what a control plane on which another kgpu holds the cluster has told, and its ID; nil: none says so.
-func (s *Session) Holder() (id string, f *facts.Host) {
+// LockedPlane returns a control plane on which another kgpu holds the cluster's lock, with its facts; nil if there is none.
+func (s *Session) LockedPlane() (id string, f *facts.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.planes() {

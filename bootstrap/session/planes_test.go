@@ -10,8 +10,8 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// The inventory's check allows one control plane only. With more, the cluster is held on a majority of them, and asked where one
-// answers.
+// TestSessionOfThreeControlPlanes: the lock is taken on a majority of the control planes, and the cluster is asked
+// where an API server answers. The inventory's check still allows only one control plane.
 func TestSessionOfThreeControlPlanes(t *testing.T) {
 	var hosts []inventory.Host
 	for _, name := range []string{"w1", "cp2", "cp1", "cp3"} {
@@ -39,8 +39,8 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 	if first := machine.FirstPlane(s.Inventory, s.Facts).ID(); first != "cp1" {
 		t.Errorf("the first is %s", first)
 	}
-	if id, _ := s.Holder(); id != "cp3" || s.Busy() == nil {
-		t.Errorf("%q has it, busy: %v", id, s.Busy())
+	if id, _ := s.LockedPlane(); id != "cp3" || s.LockedError() == nil {
+		t.Errorf("%q has it, busy: %v", id, s.LockedError())
 	}
 	if !s.IsPlane("cp3") || s.IsPlane("w1") {
 		t.Error("who is a control plane")

@@ -9,7 +9,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Selected are the hosts that a story looks at: all, or those of the limit and the control plane.
+// Selected returns the hosts of a story: those of Limit and the control planes, or all.
 func (o Options) Selected() ([]inventory.Host, error) {
 	if len(o.Limit) == 0 {
 		return o.Inventory.Hosts, nil
@@ -27,8 +27,8 @@ func (o Options) Selected() ([]inventory.Host, error) {
 	return out, nil
 }
 
-// Narrow limits the story to the named hosts (none: all) and the control plane: the IDs of those that were named, and all that
-// it looks at.
+// Narrow limits the story to the named hosts and the control planes. It returns the IDs of the named ones, and all
+// hosts of the story. Without names it is all hosts.
 func (o *Options) Narrow(names []string) (ids []string, hosts []inventory.Host, err error) {
 	if ids, err = o.Named(names); err != nil {
 		return nil, nil, err
@@ -38,7 +38,7 @@ func (o *Options) Narrow(names []string) (ids []string, hosts []inventory.Host, 
 	return ids, hosts, err
 }
 
-// Named turns names or addresses of hosts, or ranges of these, into host IDs.
+// Named resolves names, addresses and ranges of these to host IDs. An unknown one is a usage error.
 func (o Options) Named(names []string) ([]string, error) {
 	names, err := Expand(names)
 	if err != nil {
@@ -49,7 +49,7 @@ func (o Options) Named(names []string) ([]string, error) {
 		known, words = append(known, h.ID()), append(words, h.ID(), h.Address)
 	}
 	for _, name := range names {
-		if name == "" { // of a variable that a script forgot; hosts without a name have none
+		if name == "" { // an unset variable in a script; hosts without a name have an empty one
 			return nil, &reason.UsageError{Message: "a host's name is empty"}
 		}
 		i := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return name == h.Name || name == h.Address })
@@ -61,7 +61,7 @@ func (o Options) Named(names []string) ([]string, error) {
 	return ids, nil
 }
 
-// Expand writes ranges such as 10.0.0.[11-14] out.
+// Expand expands ranges such as 10.0.0.[11-14].
 func Expand(addresses []string) ([]string, error) {
 	var out []string
 	for _, a := range addresses {

@@ -1,5 +1,5 @@
-// Package session is the connections to the hosts of a cluster and what is known of them: their facts, which are gathered again as
-// often as a story needs, who holds the cluster's lock, and the hosts that the story goes on without.
+// Package session connects to the hosts of a cluster and keeps what is known of them: their facts, the holder of the
+// cluster's lock, and the hosts that were excluded.
 package session
 
 import (
@@ -24,54 +24,55 @@ import (
 	"kgpu.dev/kgpu/scripts"
 )
 
-// NewRunID names a run: the time, for people, and random digits, so that two runs never share a name.
+// NewRunID returns a unique ID for a run: the time and random digits.
 func NewRunID(now time.Time) string {
 	var b [3]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return now.UTC().Format("20060102-150405-") + hex.EncodeToString(b[:])
 }
 
-// Options are what every story that connects to hosts needs.
+// Options are for all stories that connect to hosts.
 type Options struct {
 	Inventory *inventory.Inventory
 	Run       string // ID of this run, from NewRunID
 	Events    event.Sink
-	SSHConfig string   // path of an ssh_config to honour; empty: none
-	Limit     []string // host IDs, beside the control planes; empty: all
-	Command   string   // what others are told this run does: "up inventory.yaml"; no secret
+	SSHConfig string   // path of an ssh_config; empty if none
+	Limit     []string // host IDs to which the story is limited, beside the control planes; empty for all
+	Command   string   // what others are told about this run, without secrets: "up inventory.yaml"
 
-	// Without is the command that does the same for these hosts only; without any, HOST… stands for them. nil: no command is told.
+	// Without returns the command that does the same for these hosts only, or for HOST… if there are none. It is nil if
+	// there is no such command.
 	Without func(hosts []string) string
 
-	// Trust says whether a host's key that nobody here knows is the right one; nil: nobody can be asked.
+	// Trust decides whether an unknown host key is accepted. It is nil if nobody can be asked.
 	Trust func(*remote.UnknownKeyError) bool
 }
 
-// Tell emits an event of this run, now.
+// Tell emits an event of this run with the current time.
 func (o Options) Tell(e event.Event) {
 	e.Time, e.Run = time.Now(), o.Run
 	o.Events.Emit(e)
 }
 
-// Session is the connections to a set of hosts and what was seen there.
+// Session is the connections to a set of hosts and their facts.
 type Session struct {
 	Options
-	Facts map[string]*facts.Host // by host ID, of those that the story goes on with
+	Facts map[string]*facts.Host // by host ID, without excluded hosts
 
 	TolerateWorkers bool  // workers that are lost after the start are excluded
-	Excluded        error // what those failed with that were
+	Excluded        error // the errors of the excluded workers
 
 	dialer   *remote.Dialer
-	budget   event.Budget // of what the hosts may tell
-	warnings run.Warnings // of the steps
-	forgets  bool         // the hosts forget everything of kgpu
+	budget   event.Budget // bytes that hosts may send
+	warnings run.Warnings // of steps, told by Close
+	forgets  bool         // kgpu's files are removed from the hosts
 
-	mu    sync.Mutex // of Facts too, while several hosts are looked at
+	mu    sync.Mutex // guards the fields below, and Facts while facts are gathered
 	hosts map[string]*remote.Host
 	skew  map[string]time.Duration
 }
 
-// New has no connections yet.
+// New returns a session without connections.
 func New(o Options) *Session {
 	return &Session{
 		Options: o,
@@ -84,26 +85,26 @@ func New(o Options) *Session {
 	}
 }
 
-// Open connects to the hosts and gathers their facts, all at the same time. Every host that fails is in the error.
+// Open connects to the hosts and gathers their facts, all at the same time. The error has those of all hosts that
+// failed.
 func Open(ctx context.Context, o Options, hosts []inventory.Host) (*Session, error) {
 	s := New(o)
-	if err := Each(hosts, func(h inventory.Host) error { return s.Meet(ctx, h) }); err != nil {
+	if err := Each(hosts, func(h inventory.Host) error { return s.ConnectAndGather(ctx, h) }); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// Meet connects to a host and gathers its facts.
-func (s *Session) Meet(ctx context.Context, h inventory.Host) error {
+// ConnectAndGather connects to a host and gathers its facts.
+func (s *Session) ConnectAndGather(ctx context.Context, h inventory.Host) error {
 	if _, err := s.Connect(ctx, h); err != nil {
 		return err
 	}
-	return s.Look(ctx, h.ID())
+	return s.GatherFacts(ctx, h.ID())
 }
 
-// Connect returns the connection to a host. Where there is none yet, it makes one, which has its own bounds, and may ask somebody
-// about the host's key.
+// Connect returns the connection to a host, and makes it if there is none. It may ask Trust about the host's key.
 func (s *Session) Connect(ctx context.Context, h inventory.Host) (*remote.Host, error) {
 	if conn := s.Conn(h.ID()); conn != nil {
 		return conn, nil
@@ -118,18 +119,18 @@ func (s *Session) Connect(ctx context.Context, h inventory.Host) (*remote.Host, 
 	return conn, nil
 }
 
-// Conn is the connection to a host; nil: there is none.
+// Conn is the connection to a host; nil if there is none.
 func (s *Session) Conn(id string) *remote.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hosts[id]
 }
 
-// Route is the way to a host: the hops, of which it is the last.
+// Route returns the hops to a host, of which the host is the last.
 func (s *Session) Route(h inventory.Host) ([]remote.Hop, error) { return s.dialer.Route(h) }
 
-// Drop ends the connection to a host.
-func (s *Session) Drop(id string) {
+// Disconnect closes the connection to a host.
+func (s *Session) Disconnect(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if conn := s.hosts[id]; conn != nil {
@@ -138,7 +139,7 @@ func (s *Session) Drop(id string) {
 	}
 }
 
-// Close ends all connections.
+// Close reports the warnings of the steps and closes all connections.
 func (s *Session) Close() {
 	s.tellWarnings()
 	for _, h := range s.hosts {
@@ -147,7 +148,7 @@ func (s *Session) Close() {
 	s.dialer.Close()
 }
 
-// tellWarnings tells what the steps warned of, the same of several hosts once: when all of them have, at the end of the story.
+// tellWarnings emits the warnings of the steps, at the end of the story, so that one of several hosts is told once.
 func (s *Session) tellWarnings() {
 	order := func(id string) int {
 		return slices.IndexFunc(s.Inventory.Hosts, func(h inventory.Host) bool { return h.ID() == id })
@@ -158,7 +159,7 @@ func (s *Session) tellWarnings() {
 	}
 }
 
-// Execute runs a graph of steps on the hosts.
+// Execute runs the steps of a graph on the hosts.
 func (s *Session) Execute(ctx context.Context, g *graph.Graph) (*run.Result, error) {
 	return s.engine().Execute(ctx, g)
 }
@@ -169,7 +170,7 @@ func (s *Session) engine() *run.Engine {
 		hosts[id] = h
 	}
 	return &run.Engine{
-		Run: s.Run, By: operator(), Fence: s.fence(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Warnings: &s.warnings, Script: scripts.Step, Lib: scripts.Lib(),
+		Run: s.Run, By: userAtHost(), Fence: s.fence(), Hosts: hosts, Events: s.Events, Budget: &s.budget, Warnings: &s.warnings, Script: scripts.Step, Lib: scripts.Lib(),
 		Timeouts: s.Inventory.Timeouts, Forgets: s.forgets,
 		Heard: func(host, name string, value []byte) {
 			if name == plan.OutputLeft {
@@ -179,24 +180,25 @@ func (s *Session) engine() *run.Engine {
 	}
 }
 
-// mostFence is what is believed of a host's number of a lock, so that one that lies cannot use all numbers up: they grow by one.
-const mostFence = 1 << 62
+// maxFence limits the fencing numbers accepted from hosts, so that a lying host cannot exhaust them: kgpu's grow by
+// one.
+const maxFence = 1 << 62
 
-// fence is the highest number of a lock that the hosts have told of.
+// fence is the highest fencing number in the facts.
 func (s *Session) fence() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := int64(0)
 	for _, f := range s.Facts {
-		if f.Fence <= mostFence {
+		if f.Fence <= maxFence {
 			most = max(most, f.Fence)
 		}
 	}
 	return most
 }
 
-// operator is who runs kgpu, for others who find the host busy.
-func operator() string {
+// userAtHost is user@machine, for others who find a host busy.
+func userAtHost() string {
 	name, machine := "somebody", "somewhere"
 	if u, err := user.Current(); err == nil {
 		name = u.Username

@@ -12,7 +12,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// A clock is wrong only by what the time that the question took does not explain.
+// TestSkew: a clock is wrong only by what the time of the question does not explain.
 func TestSkew(t *testing.T) {
 	begun := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ended := begun.Add(3 * time.Second)
@@ -26,8 +26,8 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// A host whose facts hang is told of while they do, and that it is over; one that answers is not told of.
-func TestFactsThatHang(t *testing.T) {
+// TestSlowFactsAreTold: the user is told when facts are late and when they have come, and nothing if they are in time.
+func TestSlowFactsAreTold(t *testing.T) {
 	before := slowFacts
 	t.Cleanup(func() { slowFacts = before })
 	answer, err := os.ReadFile("../facts/testdata/worker.txt")
@@ -60,7 +60,7 @@ func TestFactsThatHang(t *testing.T) {
 	}
 	defer s.Close()
 	slowFacts = time.Hour
-	if err := s.Meet(t.Context(), o.Inventory.Hosts[0]); err != nil {
+	if err := s.ConnectAndGather(t.Context(), o.Inventory.Hosts[0]); err != nil {
 		t.Fatal(err)
 	}
 	var told []string
@@ -77,7 +77,7 @@ func TestFactsThatHang(t *testing.T) {
 	}
 }
 
-// A host has one budget for all that it tells a run, whatever number of engines the run takes.
+// TestEnginesShareABudget: a host has one budget of bytes for a run, however many engines the run uses.
 func TestEnginesShareABudget(t *testing.T) {
 	s := New(Options{Inventory: &inventory.Inventory{}})
 	defer s.Close()
@@ -86,8 +86,9 @@ func TestEnginesShareABudget(t *testing.T) {
 	}
 }
 
-// A lock's number is greater than what any host has told of, unless that one lies.
-func TestFenceOfTheFacts(t *testing.T) {
+// TestFenceIsAboveThatOfTheFacts: a lock's fencing number is greater than any in the facts, except that of a lying
+// host.
+func TestFenceIsAboveThatOfTheFacts(t *testing.T) {
 	s := New(Options{Inventory: &inventory.Inventory{}})
 	defer s.Close()
 	s.Facts = map[string]*facts.Host{"cp": {Fence: 7}, "w1": {Fence: 1795181111}, "w2": {}, "w3": {Fence: 1<<63 - 1}}

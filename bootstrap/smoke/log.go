@@ -7,46 +7,46 @@ import (
 	"strings"
 )
 
-// How a pod tells what nvidia-smi does not say itself.
+// These mark lines of a pod's log that nvidia-smi does not print itself.
 const (
 	statusMark = "kgpu-status "
 	deviceMark = "kgpu-device "
-	sampleMark = "kgpu-sample " // the exit status of the program that computes
+	sampleMark = "kgpu-sample " // exit status of the sample program
 	saidMark   = "kgpu-said "   // a line of its output
 	endMark    = "kgpu-end"
 )
 
-// heldMark is what the step says instead of a Job that got no card: a pod that may have it.
+// heldMark is printed by the step in place of the log of a Job that got no GPU, with a pod that may hold it.
 const heldMark = "kgpu-held "
 
-// timedOut is the status of timeout(1); 137 when the driver did not even hear SIGTERM, 125 to 127 when it could not run the program.
+// These are exit statuses of timeout(1): the program timed out, had to be killed, could not be run, or does not exist.
 const timedOut, killed, notRun, notThere = 124, 137, 125, 127
 
-// passed is what the sample says when its sums are right.
+// passed is the sample program's output if its sums are right.
 const passed = "Test PASSED"
 
-// sight is what one Job saw.
-type sight struct {
-	cards     []string // UUIDs of those without instances
-	cut       []string // of those with some
-	instances []string
-	devices   []string // /dev/nvidia0, …
-	status    int      // of nvidia-smi; -1: it is not there
-	whole     bool     // the log has its end
-	last      string   // last line of nvidia-smi
-	words     string   // its most telling one
-	sample    int      // status of the program that computes; -1: it did not run
-	passed    bool     // it says that its sums are right
-	said      string   // its most telling line
-	held      []string // pods outside of the proof that have the cards it could not get
+// jobLog is what one Job saw.
+type jobLog struct {
+	cards       []string // UUIDs of GPUs without MIG instances
+	migCards    []string // UUIDs of GPUs with MIG instances
+	instances   []string // UUIDs of MIG instances
+	devices     []string // device files: /dev/nvidia0, …
+	status      int      // exit status of nvidia-smi; -1 if it is missing
+	complete    bool     // the log is complete
+	lastLine    string   // nvidia-smi's last line
+	tellingLine string   // nvidia-smi's most telling line
+	sample      int      // exit status of the sample program; -1 if it did not run
+	passed      bool     // it printed that its sums are right
+	sampleLine  string   // its most telling line
+	holders     []string // pods outside of the proof that hold the GPUs it could not get
 }
 
-// trouble are words of lines that tell what went wrong: "Failed to initialize NVML: Driver/library version mismatch".
+// trouble matches lines that tell what went wrong: "Failed to initialize NVML: Driver/library version mismatch".
 var trouble = regexp.MustCompile(`(?i)fail|error|unable|couldn't`)
 
-// telling is the more telling of a program's words and its next line. The one that tells what went wrong need not be the last: below
-// it nvidia-smi has a version or advice, and the sample, whose output is a file, all that it said before.
-func telling(words, line string) string {
+// moreTelling returns the more telling of a program's lines. The one that tells what went wrong need not be the last: nvidia-smi
+// prints a version or advice below it, and the sample what it buffered before.
+func moreTelling(words, line string) string {
 	line = strings.TrimSpace(line)
 	if line == "" || trouble.MatchString(words) && !trouble.MatchString(line) {
 		return words
@@ -54,19 +54,19 @@ func telling(words, line string) string {
 	return line
 }
 
-// all are the cards and instances that it names.
-func (s *sight) all() []string { return slices.Concat(s.cut, s.cards, s.instances) }
+// all returns the GPUs and instances that the Job sees.
+func (s *jobLog) all() []string { return slices.Concat(s.migCards, s.cards, s.instances) }
 
-// "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-…)", as nvidia-smi -L prints it.
-var cardLine = regexp.MustCompile(`^GPU [0-9]+: .* \(UUID: (GPU-[0-9A-Za-z-]+)\)$`)
+// gpuLine matches "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-…)", as nvidia-smi -L prints it.
+var gpuLine = regexp.MustCompile(`^GPU [0-9]+: .* \(UUID: (GPU-[0-9A-Za-z-]+)\)$`)
 
-// "  MIG 1g.5gb      Device  0: (UUID: MIG-…)", below the card that it is an instance of.
+// instanceLine matches "  MIG 1g.5gb      Device  0: (UUID: MIG-…)", which follows the line of its GPU.
 var instanceLine = regexp.MustCompile(`^ +MIG [0-9a-z.+]+ +Device +[0-9]+: \(UUID: (MIG-[0-9A-Za-z/-]+)\)$`)
 
-// readLogs takes the lines "job<tab>line" of all Jobs apart. A pod may print what it wants: it cannot speak for another
-// Job, and what it says after its end is not heard.
-func readLogs(logs string) map[string]*sight {
-	seen := map[string]*sight{}
+// readLogs parses the lines "job<tab>line" of all Jobs. A pod may print anything, but not for another Job, and nothing
+// after its end mark counts.
+func readLogs(logs string) map[string]*jobLog {
+	seen := map[string]*jobLog{}
 	for line := range strings.Lines(logs) {
 		job, text, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
 		if !ok {
@@ -74,7 +74,7 @@ func readLogs(logs string) map[string]*sight {
 		}
 		s := seen[job]
 		if s == nil {
-			s = &sight{status: -1, sample: -1}
+			s = &jobLog{status: -1, sample: -1}
 			seen[job] = s
 		}
 		s.line(text)
@@ -82,8 +82,8 @@ func readLogs(logs string) map[string]*sight {
 	return seen
 }
 
-func (s *sight) line(text string) {
-	if s.whole {
+func (s *jobLog) line(text string) {
+	if s.complete {
 		return
 	}
 	if status, ok := strings.CutPrefix(text, statusMark); ok {
@@ -104,36 +104,36 @@ func (s *sight) line(text string) {
 	}
 	if said, ok := strings.CutPrefix(text, saidMark); ok {
 		s.passed = s.passed || said == passed
-		s.said = telling(s.said, said)
+		s.sampleLine = moreTelling(s.sampleLine, said)
 		return
 	}
 	if pod, ok := strings.CutPrefix(text, heldMark); ok {
-		s.held = append(s.held, pod)
+		s.holders = append(s.holders, pod)
 		return
 	}
 	if text == endMark {
-		s.whole = true
+		s.complete = true
 		return
 	}
-	if m := cardLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.all(), m[1]) {
+	if m := gpuLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.all(), m[1]) {
 		s.cards = append(s.cards, m[1])
 	}
 	if m := instanceLine.FindStringSubmatch(text); m != nil && !slices.Contains(s.instances, m[1]) {
 		s.instances = append(s.instances, m[1])
-		if n := len(s.cards); n > 0 && strings.HasPrefix(s.last, "GPU ") {
-			s.cards, s.cut = s.cards[:n-1], append(s.cut, s.cards[n-1])
+		if n := len(s.cards); n > 0 && strings.HasPrefix(s.lastLine, "GPU ") {
+			s.cards, s.migCards = s.cards[:n-1], append(s.migCards, s.cards[n-1])
 		}
 	}
 	if strings.TrimSpace(text) != "" {
-		s.last = text
+		s.lastLine = text
 	}
-	s.words = telling(s.words, text)
+	s.tellingLine = moreTelling(s.tellingLine, text)
 }
 
-// quote makes a line fit to be printed.
+// quote makes a line printable and short.
 func quote(line string) string { return quoteUpTo(line, 200) }
 
-// quoteUpTo is quote for a line of which so many bytes count.
+// quoteUpTo is quote with a limit in bytes.
 func quoteUpTo(line string, most int) string {
 	if len(line) > most {
 		return strconv.Quote(line[:most]) + "…"
@@ -141,8 +141,8 @@ func quoteUpTo(line string, most int) string {
 	return strconv.Quote(line)
 }
 
-// LastWords quotes the last line of an output that is not empty.
-func LastWords(output string) string {
+// QuotedLastLine quotes the last line of a non-empty output.
+func QuotedLastLine(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	return quote(strings.TrimSpace(lines[len(lines)-1]))
 }

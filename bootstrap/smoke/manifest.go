@@ -10,8 +10,8 @@ import (
 	"kgpu.dev/kgpu/scripts/manifests"
 )
 
-// lifetime ends Jobs that nobody is left to delete, so that their cards come back; the step takes less.
-const lifetime = 45 * time.Minute
+// jobLifetime limits Jobs that nobody deletes, so that their GPUs are released. The step is faster.
+const jobLifetime = 45 * time.Minute
 
 const (
 	namespace = "kgpu-smoke" // scripts/steps/gpu-smoke.sh deletes it
@@ -19,10 +19,10 @@ const (
 	jobLabel  = "kgpu.dev/smoke"
 )
 
-// look is what every pod does: it tells what it sees, has the program that is its argument compute there, and then holds what it was
-// given. Cards are seen by exactly one pod only if all pods hold theirs at the same time: none ends before the script has seen all of
-// them ready. A pod that sees one card computes on that one. Where the driver hangs, the pod waits for one of the two programs only.
-const look = `timeout -k 5 60 nvidia-smi -L 2>&1
+// podScript is the script of every pod: it prints the GPUs that it sees, runs the program in its argument on them, and then
+// keeps the pod alive. As no pod ends before the step has seen all of them ready, each GPU is seen by exactly one pod.
+// A pod that sees one GPU computes on that one. If the driver hangs, only one of the two programs is waited for.
+const podScript = `timeout -k 5 60 nvidia-smi -L 2>&1
 status=$?
 echo "` + statusMark + `$status"
 for device in /dev/nvidia[0-9]*; do
@@ -40,37 +40,37 @@ exec sleep 3600
 
 type object = map[string]any
 
-// Manifest is a namespace with the Jobs of the proof: for each card of each node one that asks for a card there and computes on it
-// (several where several pods share it), and for each node with cards two that ask for none. How pods ask for cards is up to the
-// minor and its feature gates.
+// Manifest is a namespace with the Jobs of the proof: one for each GPU of each node, which requests a GPU and computes
+// on it (several if pods share it), and two for each node with GPUs that request none. The minor and its feature gates
+// decide how pods request GPUs.
 func Manifest(nodes []Node, minor catalog.Minor, gates map[string]bool) (string, error) {
 	docs := []object{
 		{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace, "labels": object{"pod-security.kubernetes.io/enforce": "baseline"}}},
-		// A pod would have to wait until the namespace gets its default account.
+		// Without an account of its own a pod would wait for the namespace's default one.
 		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": namespace}, "automountServiceAccountToken": false},
 	}
 	found := false
 	for _, n := range nodes {
-		if len(n.Cards) == 0 {
+		if len(n.GPUs) == 0 {
 			continue
 		}
 		found = true
 		var jobs []object
-		for i, resource := range n.asked() {
-			jobs = append(jobs, job(n.cardJob(i), withRuntime(withCard(pod(n), n.Sample.Program, resource))))
+		for i, resource := range n.requests() {
+			jobs = append(jobs, job(n.gpuJob(i), withRuntime(withGPU(pod(n), n.Sample.Program, resource))))
 		}
-		nvidia, plain := n.freeJobs()
+		nvidia, plain := n.plainJobs()
 		jobs = append(jobs, job(nvidia, withRuntime(pod(n))), job(plain, pod(n)))
 		if minor.Mechanism(gates) == catalog.Accelerators {
 			if len(n.Driver) == 0 {
-				return "", &reason.Error{ID: reason.GPUDriverMissing, Host: n.Name, Doing: "proving the cards", Detail: "the linker's cache of the host has no libcuda.so.1"}
+				return "", &reason.Error{ID: reason.GPUDriverMissing, Host: n.Name, Doing: "proving the GPUs", Detail: "the linker's cache of the host has no libcuda.so.1"}
 			}
 			manifest.ForAccelerators(jobs, n.Driver)
 		}
 		docs = append(docs, jobs...)
 	}
 	if !found {
-		return "", errors.New("no node has a card")
+		return "", errors.New("no node has a GPU")
 	}
 	return manifests.Encode(manifest.Adapt(minor, docs)...)
 }
@@ -81,7 +81,7 @@ func job(name string, pod object) object {
 		"metadata": object{"name": name, "namespace": namespace},
 		"spec": object{
 			"backoffLimit":          0,
-			"activeDeadlineSeconds": int(lifetime.Seconds()),
+			"activeDeadlineSeconds": int(jobLifetime.Seconds()),
 			"template": object{
 				"metadata": object{"labels": object{jobLabel: name}},
 				"spec":     pod,
@@ -100,9 +100,9 @@ func pod(n Node) object {
 		},
 		"serviceAccountName":            account,
 		"restartPolicy":                 "Never",
-		"terminationGracePeriodSeconds": 1, // sleep as the first process of a container does not hear SIGTERM
+		"terminationGracePeriodSeconds": 1, // sleep ignores SIGTERM as the first process of a container
 		"containers": []any{object{
-			"name": "look", "image": n.Sample.Image, "command": []string{"sh", "-c", look},
+			"name": "look", "image": n.Sample.Image, "command": []string{"sh", "-c", podScript},
 			"readinessProbe": object{
 				"exec":          object{"command": []string{"sh", "-c", "[ -e /tmp/seen ]"}},
 				"periodSeconds": 2, "timeoutSeconds": 10, "failureThreshold": 1,
@@ -116,9 +116,10 @@ func withRuntime(pod object) object {
 	return pod
 }
 
-// withCard has the pod ask for a card, and compute on it. NVIDIA's images refuse to start on drivers that their maker did not list,
-// in the container software's mode legacy; the program itself says better whether it can use the driver.
-func withCard(pod object, program, resource string) object {
+// withGPU makes the pod request a GPU and compute on it. NVIDIA's images refuse drivers that NVIDIA did not list, if
+// the toolkit is in legacy mode. That check is switched off, because the program itself finds out whether the driver
+// runs it.
+func withGPU(pod object, program, resource string) object {
 	container := pod["containers"].([]any)[0].(object)
 	container["command"] = append(container["command"].([]string), "look", program)
 	container["env"] = []any{object{"name": "NVIDIA_DISABLE_REQUIRE", "value": "true"}}

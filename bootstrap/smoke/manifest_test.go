@@ -24,10 +24,10 @@ var sample = catalog.SampleOf(580)
 var update = flag.Bool("update", false, "write the golden files")
 
 // cards makes cards whose UUIDs are of this host and nobody else's.
-func cards(host string, count int, name string) []Card {
-	var out []Card
+func cards(host string, count int, name string) []GPU {
+	var out []GPU
 	for i := range count {
-		out = append(out, Card{UUID: fmt.Sprintf("GPU-%s-%d", host, i), Name: name})
+		out = append(out, GPU{UUID: fmt.Sprintf("GPU-%s-%d", host, i), Name: name})
 	}
 	return out
 }
@@ -38,17 +38,17 @@ func TestManifest(t *testing.T) {
 		minor int
 		nodes []Node
 	}{
-		{"one-card", 36, []Node{{Name: "cp1"}, {Name: "w1", Sample: sample, Cards: cards("w1", 1, "Tesla T4")}}},
+		{"one-card", 36, []Node{{Name: "cp1"}, {Name: "w1", Sample: sample, GPUs: cards("w1", 1, "Tesla T4")}}},
 		{"two-nodes", 36, []Node{
-			{Name: "gpu-a.lab.example.com", Sample: sample, Cards: cards("a", 2, "NVIDIA A100-SXM4-40GB")},
-			{Name: "w2", Sample: catalog.SampleOf(470), Cards: cards("w2", 1, "Tesla K80")},
+			{Name: "gpu-a.lab.example.com", Sample: sample, GPUs: cards("a", 2, "NVIDIA A100-SXM4-40GB")},
+			{Name: "w2", Sample: catalog.SampleOf(470), GPUs: cards("w2", 1, "Tesla K80")},
 		}},
-		{"eight-cards", 36, []Node{{Name: "dgx", Sample: sample, Cards: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
-		{"shared-and-cut", 36, []Node{{Name: "w1", Sample: sample, Cards: []Card{
+		{"eight-cards", 36, []Node{{Name: "dgx", Sample: sample, GPUs: cards("dgx", 8, "NVIDIA H100 80GB HBM3")}}},
+		{"shared-and-cut", 36, []Node{{Name: "w1", Sample: sample, GPUs: []GPU{
 			{UUID: "GPU-w1-0", Name: "Tesla T4", Resource: "nvidia.com/gpu", Share: 2},
 			{UUID: "MIG-w1-0", Name: "NVIDIA A100-SXM4-40GB MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb", Share: 1},
 		}}}},
-		{"accelerators", 6, []Node{{Name: "w1", Sample: catalog.SampleOf(375), Cards: cards("w1", 1, "Tesla K80"), Driver: []machine.DriverMount{
+		{"accelerators", 6, []Node{{Name: "w1", Sample: catalog.SampleOf(375), GPUs: cards("w1", 1, "Tesla K80"), Driver: []machine.DriverMount{
 			{Name: "lib-nvidia-375-bin", From: "/usr/lib/nvidia-375/bin", To: "/usr/local/nvidia/bin"},
 			{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"},
 			{Name: "lib-x86-64-linux-gnu-libcuda-so-375-82", From: "/usr/lib/x86_64-linux-gnu/libcuda.so.375.82", To: "/usr/local/nvidia/lib64/libcuda.so.1"},
@@ -85,25 +85,27 @@ func minor(t *testing.T, number int) catalog.Minor {
 	return m
 }
 
-// Where Kubernetes gives pods the devices only, a node that does not tell where its driver is can prove nothing.
-func TestManifestWithoutDriver(t *testing.T) {
-	if m, err := Manifest([]Node{{Name: "w1", Cards: cards("w1", 1, "Tesla K80")}}, minor(t, 6), nil); err == nil {
+// TestProofNeedsTheDriversPlace: if Kubernetes gives pods only the device files, a node that does not tell where its
+// driver is cannot be proven.
+func TestProofNeedsTheDriversPlace(t *testing.T) {
+	if m, err := Manifest([]Node{{Name: "w1", GPUs: cards("w1", 1, "Tesla K80")}}, minor(t, 6), nil); err == nil {
 		t.Errorf("a manifest without libraries:\n%s", m)
 	}
 }
 
-func TestManifestOfNoCards(t *testing.T) {
+func TestManifestWithoutGPUs(t *testing.T) {
 	if m, err := Manifest([]Node{{Name: "cp1"}}, minor(t, 36), nil); err == nil {
 		t.Errorf("a manifest that proves nothing:\n%s", m)
 	}
 }
 
-// Whatever a node is called, the names of Jobs are names to Kubernetes, leave room for the pods', and are no other node's.
-func TestNames(t *testing.T) {
+// TestJobNamesAreValidAndUnique: for any node name the names of Jobs are valid, unique, and leave room for those of
+// pods.
+func TestJobNamesAreValidAndUnique(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	var nodes []Node
 	for _, name := range []string{"w", "w-0", "w-0-0", "a.b", "a-b", long + ".x", long + ".y", strings.Repeat("a.", 30) + "z"} {
-		nodes = append(nodes, Node{Name: name, Cards: cards(name, 2, "Tesla T4")})
+		nodes = append(nodes, Node{Name: name, GPUs: cards(name, 2, "Tesla T4")})
 	}
 	manifest, err := Manifest(nodes, minor(t, 36), nil)
 	if err != nil {
@@ -140,10 +142,10 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The Jobs are the same from 1.14 on; before, a pod cannot choose its runtime; to 1.9 it gets devices only; and a Job of 1.6
-// and 1.7 cannot say how often it is tried.
-func TestManifestOfVersions(t *testing.T) {
-	node := Node{Name: "w1", Cards: cards("w1", 1, "Tesla K80"), Driver: []machine.DriverMount{{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"}}}
+// TestManifestFollowsTheMinor: the Jobs are the same from 1.14 on; before, pods cannot choose a runtime; up to 1.9 they
+// get only devices; and Jobs of 1.6 and 1.7 have no backoffLimit.
+func TestManifestFollowsTheMinor(t *testing.T) {
+	node := Node{Name: "w1", GPUs: cards("w1", 1, "Tesla K80"), Driver: []machine.DriverMount{{Name: "lib-nvidia-375", From: "/usr/lib/nvidia-375", To: "/usr/local/nvidia/lib"}}}
 	for _, c := range []struct {
 		from, to               int
 		resource               string
@@ -173,10 +175,10 @@ func TestManifestOfVersions(t *testing.T) {
 	}
 }
 
-// What comes from elsewhere stays one value in the manifest.
+// TestImageIsQuoted: text from elsewhere stays one value in the manifest.
 func TestImageIsQuoted(t *testing.T) {
 	const strange = "reg.lan:5000/cuda: x\n  privileged: true #"
-	manifest, err := Manifest([]Node{{Name: "w1", Sample: catalog.Sample{Image: strange}, Cards: cards("w1", 1, "Tesla T4")}}, minor(t, 36), nil)
+	manifest, err := Manifest([]Node{{Name: "w1", Sample: catalog.Sample{Image: strange}, GPUs: cards("w1", 1, "Tesla T4")}}, minor(t, 36), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package smoke is the proof that every card of every node computes for exactly one pod, or as many as share it: what the cluster is
-// asked to run, and what its answers mean. It is pure; scripts/steps/gpu-smoke.sh is what happens in between.
+// Package smoke is the proof that every GPU of every node computes for exactly one pod, or for as many as share it. It
+// makes the Jobs and checks their logs. It is pure; scripts/steps/gpu-smoke.sh runs them.
 package smoke
 
 import (
@@ -13,33 +13,33 @@ import (
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
-// Node is a node of the cluster and the cards that its host lists.
+// Node is a node with the GPUs that its host lists.
 type Node struct {
 	Name   string
-	Cards  []Card
-	Sample catalog.Sample        // what computes on them
-	Driver []machine.DriverMount // that pods need where Kubernetes gives them the devices only
+	GPUs   []GPU
+	Sample catalog.Sample        // the program that computes on them
+	Driver []machine.DriverMount // mounts of the driver, for Kubernetes that gives pods only the device files
 }
 
-// Card is a card, or an instance of one that is cut by MIG, as its host's own nvidia-smi names it.
-type Card struct {
+// GPU is a GPU, or a MIG instance of one, as the host's nvidia-smi lists it.
+type GPU struct {
 	UUID     string // GPU-5c6f…, MIG-c6d4…
 	Name     string // NVIDIA A100-SXM4-40GB
-	Resource string // what a pod asks for; empty: nvidia.com/gpu
-	Share    int    // how many pods have it at the same time; zero: one
+	Resource string // resource that a pod requests; empty for nvidia.com/gpu
+	Share    int    // number of pods that can share it; zero for one
 }
 
-// mostShares bounds how many Jobs share the cards of a node: it runs 110 pods at most, by default. Where that is less than the
-// cards' places, each card still gets Jobs: the device plugin prefers the card that has the fewest pods.
+// maxSharingJobs limits the Jobs that share a node's GPUs, as a node runs 110 pods by default. Even if there are more
+// places, each GPU gets Jobs, because the device plugin prefers the GPU with the fewest pods.
 // Source: k8s-device-plugin 0.20.0, internal/rm/allocate.go.
-const mostShares = 32
+const maxSharingJobs = 32
 
-// share is how many Jobs there are for the card.
-func (n Node) share(c Card) int { return max(1, min(c.Share, mostShares/len(n.Cards))) }
+// share is the number of Jobs for the GPU.
+func (n Node) share(c GPU) int { return max(1, min(c.Share, maxSharingJobs/len(n.GPUs))) }
 
-// sights is how many Jobs at least, and at most, see the card. Where not all places are asked for, the device plugin also
-// counts the pods of others when it looks for the card that has the fewest.
-func (n Node) sights(c Card) (least, most int) {
+// expectedJobs is the least and the largest number of Jobs that may see the GPU. If not all places are requested, other pods
+// influence which GPU the device plugin prefers.
+func (n Node) expectedJobs(c GPU) (least, most int) {
 	share := n.share(c)
 	if share < c.Share {
 		return 1, c.Share
@@ -47,10 +47,10 @@ func (n Node) sights(c Card) (least, most int) {
 	return share, share
 }
 
-// asked are the resources that the Jobs of the proof ask for, one each: every card as often as it is shared.
-func (n Node) asked() []string {
+// requests returns the resource that each Job of the proof requests: one for every place of every GPU.
+func (n Node) requests() []string {
 	var out []string
-	for _, c := range n.Cards {
+	for _, c := range n.GPUs {
 		for range n.share(c) {
 			out = append(out, cmp.Or(c.Resource, "nvidia.com/gpu"))
 		}
@@ -58,17 +58,17 @@ func (n Node) asked() []string {
 	return out
 }
 
-// cardJob is the Job that asks for one card of the node, the one with this number among its Jobs. Which card it gets is
-// up to the device plugin.
-func (n Node) cardJob(i int) string { return jobName("smi", n.Name, fmt.Sprintf("-%d", i)) }
+// gpuJob is the name of the node's Job number i that requests a GPU. The device plugin decides which GPU it gets.
+func (n Node) gpuJob(i int) string { return jobName("smi", n.Name, fmt.Sprintf("-%d", i)) }
 
-// freeJobs are the Jobs that ask for no card: with the runtime (or the driver) that could give them one, and
-// with the cluster's own.
-func (n Node) freeJobs() (nvidia, plain string) {
+// plainJobs are the names of the Jobs that request no GPU: one with the runtime (or driver mounts) that could give it
+// one, one with the default runtime.
+func (n Node) plainJobs() (nvidia, plain string) {
 	return jobName("none", n.Name, ""), jobName("plain", n.Name, "")
 }
 
-// maxJobName leaves room for what the Job controller appends to name a pod, whose host name has 63 characters.
+// maxJobName leaves room for the suffix that the Job controller appends for a pod, whose host name has at most 63
+// characters.
 const maxJobName = 57
 
 func jobName(prefix, node, suffix string) string {

@@ -19,29 +19,30 @@ var devices string
 //go:embed compute.py
 var compute string
 
-// ComputeOnDevices is the Python code that computes on the devices from inside a notebook. What Go quotes in ASCII, Python reads.
+// ComputeOnDevices is the Python code that computes on the GPUs from inside a notebook. Python reads the ASCII quoting
+// of Go.
 var ComputeOnDevices = "code = " + strconv.QuoteToASCII(compute) + "\n" + devices
 
-// Devices is what computed in the notebook.
+// Devices is the result of computing in the notebook.
 type Devices struct {
 	Source  string   // what computed: TensorFlow, PyTorch, or CUDA for the driver itself
-	Version string   // of it; the driver's is that of the newest CUDA that it runs
+	Version string   // of Source; of the driver, the newest CUDA that it supports
 	GPUs    []Device // at least one
-	Cards   []string // UUIDs; none where the image has no nvidia-smi
-	Tried   []string // what did not compute before, and why
+	UUIDs   []string // UUIDs of the GPUs; nil if the image has no nvidia-smi
+	Tried   []string // what failed to compute before, and why
 }
 
-// Device is a GPU that the source lists.
+// Device is a GPU that Source lists.
 type Device struct {
-	Name string        // as the source names it, with the card's name where the source knows it
-	Took time.Duration // how long two matrices were multiplied, or with CUDA memory was filled and read; zero: it was not tried
-	Full string        // why it was not tried: others have its memory
+	Name string        // in Source's words, with the model if it knows it
+	Took time.Duration // how long a matrix product took, or with CUDA writing and reading memory; zero if it was not tried
+	Full string        // why it was not tried: other pods use its memory
 }
 
-// String says what the notebook does on the GPUs.
+// String tells what the notebook does on the GPUs.
 func (d *Devices) String() string {
 	done := "multiplies matrices"
-	if d.Source == driverItself {
+	if d.Source == driverSource {
 		done = "fills and reads memory"
 	}
 	var all []string
@@ -55,7 +56,7 @@ func (d *Devices) String() string {
 	return strings.Join(all, ", ") + " (" + d.Source + " " + d.Version + ")"
 }
 
-// By is String for the table of cards.
+// By is the short form of String for the table.
 func (d *Devices) By() string {
 	words := d.Source + " " + d.Version
 	if len(d.GPUs) == 1 && d.GPUs[0].Full == "" {
@@ -64,7 +65,7 @@ func (d *Devices) By() string {
 	return "the notebook (" + words + ")"
 }
 
-// Computed reports whether every GPU did.
+// Computed reports whether all GPUs computed.
 func (d *Devices) Computed() bool {
 	return !slices.ContainsFunc(d.GPUs, func(g Device) bool { return g.Full != "" })
 }
@@ -73,10 +74,10 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64) + " ms"
 }
 
-// driverItself is the source that is no framework.
-const driverItself = "CUDA"
+// driverSource is the Source that is not a framework.
+const driverSource = "CUDA"
 
-// How the code tells what it found. See compute.py and devices.py.
+// These mark the lines that compute.py and devices.py print.
 const (
 	notebookVersion  = "kgpu-version"
 	notebookDevice   = "kgpu-device"
@@ -88,34 +89,35 @@ const (
 	notebookCard     = "kgpu-card"
 )
 
-// gpuName fits the names of GPUs: /gpu:0 of the first TensorFlow, /device:GPU:0 and /physical_device:GPU:0 of later ones,
-// cuda:0 of PyTorch and of the code's own for the driver. The card's name may follow.
+// gpuName matches the names of GPUs: /gpu:0 in TensorFlow 1, /device:GPU:0 and /physical_device:GPU:0 in later ones,
+// cuda:0 in PyTorch and in compute.py. The model may follow.
 var gpuName = regexp.MustCompile(`(?i)^((/|/(physical_)?device:)gpu|cuda):[0-9]+( |$)`)
 
-// cardName is a UUID of a card, or of a part of one.
-var cardName = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
+// uuidPattern matches the UUID of a GPU or a MIG instance.
+var uuidPattern = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
 
-// maxDevices is how many devices a library may have: a host has no more cards, and there is the processor.
+// maxDevices limits the devices of a library: more than a host's GPUs and its CPU.
 const maxDevices = 32
 
-// maxWords is how many bytes of a framework's error count: TensorFlow's begin with what it launched, and end with the driver's word.
+// maxWords is how many bytes of a framework's error are kept. TensorFlow's begin with what it launched and end with the
+// driver's error.
 const maxWords = 500
 
-// library is what one of them said.
+// library is what a framework, or the driver itself, printed.
 type library struct {
 	source, version string
 	devices         []device
-	words           []string // why it lists no GPU, or ended its process
+	words           []string // why it lists no GPU, or crashed
 }
 
-// device is one of any kind.
+// device is a device of any kind.
 type device struct {
 	Device
 	gpu    bool
 	failed string // why it does not compute
 }
 
-// gpus are those that computed, or could not for want of memory.
+// gpus returns the GPUs that computed, or did not for lack of memory.
 func (l *library) gpus() []Device {
 	var all []Device
 	for _, d := range l.devices {
@@ -126,7 +128,7 @@ func (l *library) gpus() []Device {
 	return all
 }
 
-// against says why the library does not compute on one of its GPUs; empty: it computes on all of them.
+// against says why the library failed on one of its GPUs; empty if it computes on all of them.
 func (l *library) against() string {
 	for _, d := range l.devices {
 		if !d.gpu || d.failed == "" && (d.Took > 0 || d.Full != "") {
@@ -141,7 +143,7 @@ func (l *library) against() string {
 	return ""
 }
 
-// line reads what the library says of itself.
+// line reads a line of the library.
 func (l *library) line(mark, text string) {
 	if mark == notebookVersion {
 		l.version = shorten(text)
@@ -177,9 +179,9 @@ func (l *library) line(mark, text string) {
 	}
 }
 
-// JudgeNotebook reads what the code printed. The first library that computes on all GPUs that it lists is the one. Without one the
-// error is a *reason.Error with what was tried.
-func JudgeNotebook(output string) (*Devices, error) {
+// CheckNotebook reads the output of ComputeOnDevices. It returns the first library that computes on all GPUs that it
+// lists. If there is none, the error is a *reason.Error with what was tried.
+func CheckNotebook(output string) (*Devices, error) {
 	var all []*library
 	var cards []string
 	whole := false
@@ -192,7 +194,7 @@ func JudgeNotebook(output string) (*Devices, error) {
 		case line == endMark:
 			whole = true
 		case mark == notebookCard:
-			if cardName.MatchString(text) && !slices.Contains(cards, text) && len(cards) < maxDevices {
+			if uuidPattern.MatchString(text) && !slices.Contains(cards, text) && len(cards) < maxDevices {
 				cards = append(cards, text)
 			}
 		case slices.Contains([]string{notebookVersion, notebookDevice, notebookComputed, notebookFailed, notebookFull, notebookTried, notebookDied}, mark):
@@ -218,7 +220,7 @@ func JudgeNotebook(output string) (*Devices, error) {
 		gpus, against := l.gpus(), l.against()
 		switch {
 		case len(gpus) > 0 && against == "":
-			return &Devices{Source: l.source, Version: l.version, GPUs: gpus, Cards: cards, Tried: append(cannot, tried...)}, nil
+			return &Devices{Source: l.source, Version: l.version, GPUs: gpus, UUIDs: cards, Tried: append(cannot, tried...)}, nil
 		case len(gpus) > 0:
 			cannot = append(cannot, against)
 		default:

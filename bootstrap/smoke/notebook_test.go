@@ -13,9 +13,10 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// What the code prints, with the words of real frameworks: https://github.com/tensorflow/tensorflow/issues/99592 and 97387,
+// TestCheckNotebook: the output of the code with errors of real frameworks:
+// https://github.com/tensorflow/tensorflow/issues/99592 and 97387,
 // https://github.com/bnsreenu/digitalsreeni-image-annotator/issues/57.
-func TestJudgeNotebook(t *testing.T) {
+func TestCheckNotebook(t *testing.T) {
 	const (
 		tf       = "kgpu-version TensorFlow 2.17.0\nkgpu-device TensorFlow /physical_device:CPU:0\nkgpu-device TensorFlow /physical_device:GPU:0 NVIDIA GeForce RTX 5090\n"
 		invalid  = "InternalError: {{function_node __wrapped__Mul_device_/job:localhost/replica:0/task:0/device:GPU:0}} 'cuLaunchKernel(function, gridX, gridY, gridZ, blockX, blockY, blockZ, 0, reinterpret_cast<CUstream>(stream), params, nullptr)' failed with 'CUDA_ERROR_INVALID_HANDLE' [Op:Mul]"
@@ -30,13 +31,13 @@ func TestJudgeNotebook(t *testing.T) {
 		detail       string
 	}{
 		{name: "TensorFlow", output: "trying TensorFlow\n" + tf + "kgpu-computed TensorFlow 1 412\nkgpu-card GPU-1f2e3d4c-0000-1111-2222-333344445555\nkgpu-end\n",
-			want: &Devices{Source: "TensorFlow", Version: "2.17.0", GPUs: []Device{{Name: "/physical_device:GPU:0 NVIDIA GeForce RTX 5090", Took: 412 * time.Microsecond}}, Cards: []string{"GPU-1f2e3d4c-0000-1111-2222-333344445555"}},
+			want: &Devices{Source: "TensorFlow", Version: "2.17.0", GPUs: []Device{{Name: "/physical_device:GPU:0 NVIDIA GeForce RTX 5090", Took: 412 * time.Microsecond}}, UUIDs: []string{"GPU-1f2e3d4c-0000-1111-2222-333344445555"}},
 			says: "multiplies matrices on /physical_device:GPU:0 NVIDIA GeForce RTX 5090 in 0.412 ms (TensorFlow 2.17.0)"},
 		{name: "TensorFlow of long ago", output: "kgpu-version TensorFlow 1.4.0\r\nkgpu-device TensorFlow /cpu:0\r\nkgpu-device TensorFlow /gpu:0\r\nkgpu-computed TensorFlow 1 0\r\nkgpu-end\r\n",
 			want: &Devices{Source: "TensorFlow", Version: "1.4.0", GPUs: []Device{{Name: "/gpu:0", Took: time.Microsecond}}},
 			says: "multiplies matrices on /gpu:0 in 0.001 ms (TensorFlow 1.4.0)"},
 		{name: "the driver as the last resort", output: "kgpu-tried TensorFlow finds no GPU, only /device:CPU:0\nkgpu-version CUDA 13.2\nkgpu-device CUDA cuda:0 Tesla T4\nkgpu-computed CUDA 0 1234567\nkgpu-card MIG-1/2\nkgpu-end\n",
-			want: &Devices{Source: "CUDA", Version: "13.2", GPUs: []Device{{Name: "cuda:0 Tesla T4", Took: 1234567 * time.Microsecond}}, Cards: []string{"MIG-1/2"}, Tried: []string{`TensorFlow: "finds no GPU, only /device:CPU:0"`}},
+			want: &Devices{Source: "CUDA", Version: "13.2", GPUs: []Device{{Name: "cuda:0 Tesla T4", Took: 1234567 * time.Microsecond}}, UUIDs: []string{"MIG-1/2"}, Tried: []string{`TensorFlow: "finds no GPU, only /device:CPU:0"`}},
 			says: "fills and reads memory on cuda:0 Tesla T4 in 1234.567 ms (CUDA 13.2)"},
 		{name: "another one computes", output: tf + "kgpu-failed TensorFlow 1 " + invalid + "\n" + torch + "kgpu-computed PyTorch 1 9\nkgpu-end\n",
 			want: &Devices{Source: "PyTorch", Version: "2.11.0+cu128", GPUs: []Device{{Name: "cuda:0 NVIDIA GeForce GTX 1080 Ti", Took: 9 * time.Microsecond}},
@@ -72,7 +73,7 @@ func TestJudgeNotebook(t *testing.T) {
 			says: `fills and reads memory on cuda:0 \x1b]0;owned\a in 0.005 ms (CUDA \x1b[2J)`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := JudgeNotebook(c.output)
+			got, err := CheckNotebook(c.output)
 			if c.want == nil {
 				all := reason.All(err)
 				if got != nil || len(all) != 1 || all[0].ID != c.id || all[0].Detail != c.detail {
@@ -90,7 +91,8 @@ func TestJudgeNotebook(t *testing.T) {
 	}
 }
 
-// The code itself, with libraries that answer as the real ones do: testdata/libraries, and the driver's in C.
+// TestComputeOnDevices runs the code with libraries that answer as the real ones do: testdata/libraries, and the
+// driver's in C.
 func TestComputeOnDevices(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -116,7 +118,7 @@ func TestComputeOnDevices(t *testing.T) {
 		id    reason.ID
 		words string
 	}{
-		{"TensorFlow 2", tf2, "", &Devices{Source: "TensorFlow", Version: "2.17.0", GPUs: []Device{{Name: ofTF}}, Cards: []string{"GPU-b0"}}, "", ""},
+		{"TensorFlow 2", tf2, "", &Devices{Source: "TensorFlow", Version: "2.17.0", GPUs: []Device{{Name: ofTF}}, UUIDs: []string{"GPU-b0"}}, "", ""},
 		{"TensorFlow 1", tf1, "", &Devices{Source: "TensorFlow", Version: "1.13.1", GPUs: []Device{{Name: "/device:GPU:0 Tesla T4"}}}, "", ""},
 		{"PyTorch", torch, "", &Devices{Source: "PyTorch", Version: "2.11.0+cu128", GPUs: []Device{{Name: "cuda:0 Tesla T4"}}, Tried: []string{`TensorFlow: "ModuleNotFoundError: none"`}}, "", ""},
 		{"TensorFlow 2 without code for the card", tf2, "FAULT=launch", nil, reason.NotebookCannotCompute, "TensorFlow 2.17.0 lists " + ofTF + ` and cannot compute on it: "InternalError: .*CUDA_ERROR_INVALID_HANDLE' \[Op:Mul\] name:" \(card GPU-b0\)$`},
@@ -150,7 +152,7 @@ func TestComputeOnDevices(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v:\n%s", err, out)
 			}
-			got, err := JudgeNotebook(string(out))
+			got, err := CheckNotebook(string(out))
 			if c.want == nil {
 				all := reason.All(err)
 				if got != nil || len(all) != 1 || all[0].ID != c.id || !regexp.MustCompile(c.words).MatchString(all[0].Detail) {

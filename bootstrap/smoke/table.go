@@ -7,37 +7,37 @@ import (
 	"text/tabwriter"
 )
 
-// Table is the proof, a row a card.
+// Table is the result of the proof, with a row for each GPU.
 type Table struct{ Rows []Row }
 
-// Row says which Job saw a card, or which Jobs share it, or who has it. One of the two is empty.
+// Row says which Jobs saw a GPU, or which pods may hold it. Either Job or Held is empty.
 type Row struct {
 	Node, Card, UUID string
 	Job              string
-	Held             []string // pods, namespace/name: one of them has the card
+	Holders          []string // pods, namespace/name, one of which holds the GPU
 }
 
-// By is who saw the card, for people.
+// By says for people who saw the GPU.
 func (r Row) By() string {
-	if len(r.Held) > 0 {
-		return "held by " + list(r.Held) + ", not tried"
+	if len(r.Holders) > 0 {
+		return "held by " + list(r.Holders) + ", not tried"
 	}
 	return r.Job
 }
 
-// Seen notes that a pod of this namespace, which had cards before the proof, tells which ones.
-func (t *Table) Seen(namespace, as string, uuids []string) {
+// AddHolder adds to the table which GPUs a pod of this namespace holds that had them before the proof.
+func (t *Table) AddHolder(namespace, as string, uuids []string) {
 	of := func(pod string) bool { return strings.HasPrefix(pod, namespace+"/") }
-	mine := func(r Row) bool { return slices.Contains(uuids, r.UUID) && slices.ContainsFunc(r.Held, of) }
+	mine := func(r Row) bool { return slices.Contains(uuids, r.UUID) && slices.ContainsFunc(r.Holders, of) }
 	if !slices.ContainsFunc(t.Rows, mine) {
-		return // it is another pod now, with another card
+		return // the pod was replaced and has another GPU now
 	}
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if mine(*r) {
-			r.Job, r.Held = as, nil
-		} else if len(r.Held) > 1 {
-			r.Held = slices.DeleteFunc(r.Held, of)
+			r.Job, r.Holders = as, nil
+		} else if len(r.Holders) > 1 {
+			r.Holders = slices.DeleteFunc(r.Holders, of)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (t *Table) Seen(namespace, as string, uuids []string) {
 func (t *Table) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tCARD\tUUID\tJOB")
+	fmt.Fprintln(w, "NODE\tGPU\tUUID\tJOB")
 	for _, r := range t.Rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Node, r.Card, r.UUID, r.By())
 	}

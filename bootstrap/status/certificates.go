@@ -13,10 +13,10 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// FewDays is how many days before its end a certificate is a problem. A kubelet renews its own long before.
-const FewDays = 30
+// RenewalDays is how many days before its expiry a certificate is a problem. kubelets renew their own long before.
+const RenewalDays = 30
 
-// certificateNames are those that have one, by their paths below /etc/kubernetes.
+// certificateNames are the owners of certificates, by their files below /etc/kubernetes.
 var certificateNames = map[string]string{
 	"pki/ca.crt": "CA", "pki/apiserver.crt": "API server", "pki/apiserver-kubelet-client.crt": "API server to kubelets",
 	"pki/apiserver-etcd-client.crt": "API server to etcd", "pki/front-proxy-ca.crt": "front proxy CA", "pki/front-proxy-client.crt": "front proxy",
@@ -24,7 +24,7 @@ var certificateNames = map[string]string{
 	"admin.conf": "admin", "super-admin.conf": "super admin", "controller-manager.conf": "controller manager", "scheduler.conf": "scheduler", "kubelet.conf": "kubelet",
 }
 
-// certificateName is whose a certificate is.
+// certificateName is the owner of a certificate, by its file.
 func certificateName(file string) string {
 	if below, ok := strings.CutPrefix(file, "/etc/kubernetes/"); ok {
 		return cmp.Or(certificateNames[below], below)
@@ -35,20 +35,21 @@ func certificateName(file string) string {
 	return file
 }
 
-// certificates tells when a host's end, and is one problem however many do soon: they are made together, and end together.
-func (j *judge) certificates(h *Host, s *Seen) {
+// certificates reports when a host's certificates expire, as a single problem, because kubeadm makes them all at the
+// same time.
+func (j *reporter) certificates(h *Host, s *Observed) {
 	if s.Status == nil {
 		return
 	}
 	for _, c := range s.Status.Certificates {
-		out := Certificate{Name: said(certificateName(c.Path)), Path: said(c.Path)}
+		out := Certificate{Name: oneLine(certificateName(c.Path)), Path: oneLine(c.Path)}
 		if !c.Ends.IsZero() {
 			ends := c.Ends.UTC()
 			out.Ends, out.Days = &ends, int(math.Floor(c.Ends.Sub(j.now).Hours()/24))
 		}
 		h.Certificates = append(h.Certificates, out)
 	}
-	slices.SortStableFunc(h.Certificates, func(a, b Certificate) int { return begin(a).Compare(begin(b)) })
+	slices.SortStableFunc(h.Certificates, func(a, b Certificate) int { return expirySortKey(a).Compare(expirySortKey(b)) })
 	var soon []string
 	for _, c := range h.Certificates {
 		switch {
@@ -56,7 +57,7 @@ func (j *judge) certificates(h *Host, s *Seen) {
 			soon = append(soon, c.Name+" ("+c.Path+") cannot be read")
 		case c.Days < 0:
 			soon = append(soon, c.Name+" has ended on "+c.Ends.Format(time.DateOnly))
-		case c.Days < FewDays:
+		case c.Days < RenewalDays:
 			soon = append(soon, fmt.Sprintf("%s ends in %s, on %s", c.Name, plural.Of(c.Days, "day"), c.Ends.Format(time.DateOnly)))
 		}
 	}
@@ -65,8 +66,8 @@ func (j *judge) certificates(h *Host, s *Seen) {
 	}
 }
 
-// begin is what certificates are ordered by: those that cannot be read come first.
-func begin(c Certificate) time.Time {
+// expirySortKey is the sort key of certificates: unreadable ones come first.
+func expirySortKey(c Certificate) time.Time {
 	if c.Ends == nil {
 		return time.Time{}
 	}

@@ -10,20 +10,20 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Todo is what `kgpu up` would do, by host ID.
-type Todo struct {
+// PendingSteps is what `kgpu up` would do, by host ID.
+type PendingSteps struct {
 	Steps   map[string][]Step
-	Refused map[string]machine.Verdict // hosts that are not kgpu's to change
+	Refused map[string]machine.Verdict // hosts that kgpu must not change
 	Known   bool
-	Err     error // why it is not known; nil also where the control plane could not be asked
+	Err     error // why the steps are unknown; also nil if no control plane could be asked
 }
 
-// Planner plans what makes the cluster of an inventory out of hosts in the state that their facts, by host ID, tell.
+// Planner plans `kgpu up` for an inventory and the facts of its hosts, by host ID.
 type Planner func(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error)
 
-// Pending is what up plans for the hosts that told what they are. Nobody knows what cluster there is without the control plane.
-func Pending(inv *inventory.Inventory, hosts []Seen, up Planner) *Todo {
-	t := &Todo{Steps: map[string][]Step{}, Refused: map[string]machine.Verdict{}}
+// PlanPending returns what `kgpu up` would do on the hosts with facts. It is unknown if no control plane has facts.
+func PlanPending(inv *inventory.Inventory, hosts []Observed, up Planner) *PendingSteps {
+	t := &PendingSteps{Steps: map[string][]Step{}, Refused: map[string]machine.Verdict{}}
 	seen, control := factsOf(hosts)
 	if !control {
 		return t
@@ -40,13 +40,13 @@ func Pending(inv *inventory.Inventory, hosts []Seen, up Planner) *Todo {
 	}
 	t.Known = true
 	for _, s := range g.Steps {
-		t.Steps[s.Host] = append(t.Steps[s.Host], Step{said(s.ID), said(s.Title), said(s.Reason)})
+		t.Steps[s.Host] = append(t.Steps[s.Host], Step{oneLine(s.ID), oneLine(s.Title), oneLine(s.Reason)})
 	}
 	return t
 }
 
-// factsOf are the facts of the hosts that told them, by ID, and whether the control plane's are among them.
-func factsOf(hosts []Seen) (seen map[string]*facts.Host, control bool) {
+// factsOf returns the facts of the hosts by ID, and whether a control plane is among them.
+func factsOf(hosts []Observed) (seen map[string]*facts.Host, control bool) {
 	seen = map[string]*facts.Host{}
 	for _, s := range hosts {
 		if s.Facts != nil {
@@ -57,8 +57,8 @@ func factsOf(hosts []Seen) (seen map[string]*facts.Host, control bool) {
 	return seen, control
 }
 
-// skew tells of a node whose version is not the cluster's: `kgpu up` does not change it.
-func (j *judge) skew(h *Host) {
+// skew reports a node with another version than the cluster, which `kgpu up` does not change.
+func (j *reporter) skew(h *Host) {
 	if text, ok := j.skewed[h.Host]; ok {
 		j.problem(h.Host, "", text, skewAdvice(h))
 	}
@@ -71,14 +71,14 @@ func skewAdvice(h *Host) string {
 	return "`kgpu remove-worker " + h.Host + "` drains it and takes it out, `kgpu add-worker " + h.Address + "` joins it again with the cluster's version"
 }
 
-// shownSteps is how many steps a problem names; the report has all.
+// shownSteps is how many steps the text of a problem names. The report lists all.
 const shownSteps = 3
 
-// drift tells what is to do on a host that told what it is.
-func (j *judge) drift(h *Host) {
+// drift reports what `kgpu up` would do on a host.
+func (j *reporter) drift(h *Host) {
 	if v, refused := j.todo.Refused[h.Host]; refused {
 		j.problem(h.Host, v.Refused, v.Detail, "")
-		return // what would be done to it, nobody would do
+		return // nobody can say what `kgpu up` would do
 	}
 	h.Drift.Known = j.todo.Known
 	h.Drift.Pending = append(h.Drift.Pending, j.todo.Steps[h.Host]...)

@@ -13,8 +13,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// gpu tells of a host's cards.
-func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
+// gpu reports a host's GPUs, and the pods that hold them.
+func (j *reporter) gpu(h *Host, s *Observed, node *facts.Node) {
 	if s.Facts != nil {
 		j.cards(h, s.Facts)
 	}
@@ -23,15 +23,15 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	}
 	use := map[string]int{}
 	for _, p := range j.api.Pods {
-		if p.Node != node.Name || len(p.Cards) == 0 || p.Phase == "Succeeded" || p.Phase == "Failed" {
+		if p.Node != node.Name || len(p.Requests) == 0 || p.Phase == "Succeeded" || p.Phase == "Failed" {
 			continue
 		}
 		held := map[string]int{}
-		for what, n := range p.Cards {
+		for what, n := range p.Requests {
 			use[what] += n
-			held[said(what)] = n
+			held[oneLine(what)] = n
 		}
-		h.GPU.Pods = append(h.GPU.Pods, Pod{said(p.Namespace), said(p.Name), said(p.Phase), held})
+		h.GPU.Pods = append(h.GPU.Pods, Pod{oneLine(p.Namespace), oneLine(p.Name), oneLine(p.Phase), held})
 	}
 	names := maps.Clone(node.Capacity)
 	if names == nil {
@@ -40,21 +40,21 @@ func (j *judge) gpu(h *Host, s *Seen, node *facts.Node) {
 	maps.Copy(names, node.Allocatable)
 	maps.Copy(names, use)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		r := Resource{said(name), node.Capacity[name], node.Allocatable[name], use[name]}
+		r := Resource{oneLine(name), node.Capacity[name], node.Allocatable[name], use[name]}
 		if r.Capacity+r.Allocatable+r.InUse == 0 {
-			continue // Kubernetes 1.6 offers none of it on every node, the device plugin what it offered once
+			continue // Kubernetes 1.6 has it on all nodes, and it stays after a device plugin
 		}
 		h.GPU.Resources = append(h.GPU.Resources, r)
 		j.total(r)
 		if r.Allocatable < r.Capacity {
 			j.problem(h.Host, reason.GPUNotAllocatable, fmt.Sprintf("%s: %d of %d can be given to pods", r.Name, r.Allocatable, r.Capacity),
-				"a card is not healthy: look for its Xid in `journalctl -k`, and at `kubectl -n kube-system logs ds/nvidia-device-plugin`")
+				"a GPU is not healthy: look for its Xid in `journalctl -k`, and at `kubectl -n kube-system logs ds/nvidia-device-plugin`")
 		}
 	}
 }
 
-// total adds to what all nodes have.
-func (j *judge) total(r Resource) {
+// total adds a node's resource to the cluster's.
+func (j *reporter) total(r Resource) {
 	all := &j.report.Cluster.Cards
 	i, found := slices.BinarySearchFunc(*all, r.Name, func(have Resource, name string) int { return strings.Compare(have.Name, name) })
 	if !found {
@@ -64,26 +64,26 @@ func (j *judge) total(r Resource) {
 	have.Capacity, have.Allocatable, have.InUse = have.Capacity+r.Capacity, have.Allocatable+r.Allocatable, have.InUse+r.InUse
 }
 
-// cards tells what the bus and the driver say.
-func (j *judge) cards(h *Host, f *facts.Host) {
+// cards reports the host's cards on the PCI bus and the state of their driver.
+func (j *reporter) cards(h *Host, f *facts.Host) {
 	n := f.NVIDIA
-	h.GPU.Driver = Driver{said(n.Loaded), said(n.Module), said(n.Library)}
-	h.GPU.Toolkit = said(f.Packages["nvidia-container-toolkit"].Version)
+	h.GPU.Driver = Driver{oneLine(n.Loaded), oneLine(n.Module), oneLine(n.Library)}
+	h.GPU.Toolkit = oneLine(f.Packages["nvidia-container-toolkit"].Version)
 	var missing []string
 	for _, c := range machine.Cards(j.inv, f) {
-		i := slices.IndexFunc(n.Seen, func(g facts.GPU) bool { return g.Address == c.Address })
+		i := slices.IndexFunc(n.GPUs, func(g facts.GPU) bool { return g.Address == c.Address })
 		if i < 0 {
 			known, _ := catalog.LookupGPU(c.ID)
-			h.GPU.Cards = append(h.GPU.Cards, Card{Address: said(c.Address), Name: said(known.Name)})
+			h.GPU.Cards = append(h.GPU.Cards, Card{Address: oneLine(c.Address), Name: oneLine(known.Name)})
 			missing = append(missing, c.Address)
 			continue
 		}
-		g := n.Seen[i]
-		h.GPU.Cards = append(h.GPU.Cards, Card{said(c.Address), said(g.Name), said(g.UUID), g.MemoryMiB, len(g.Instances)})
+		g := n.GPUs[i]
+		h.GPU.Cards = append(h.GPU.Cards, Card{oneLine(c.Address), oneLine(g.Name), oneLine(g.UUID), g.MemoryMiB, len(g.Instances)})
 	}
 	switch {
 	case len(h.GPU.Cards) == 0:
-	case n.SMI == 124 || n.SMI == 137: // ended by timeout, or killed when that did not help
+	case n.SMI == 124 || n.SMI == 137: // killed by timeout
 		j.problem(h.Host, reason.GPUHung, "nvidia-smi gave no answer",
 			"`kgpu doctor "+h.Host+"` says whether a task is stuck in the driver, which only a reboot helps, or the host may only be busy")
 	case n.Loaded != "" && n.Library != "" && n.Loaded != n.Library:
@@ -91,6 +91,6 @@ func (j *judge) cards(h *Host, f *facts.Host) {
 	case n.Loaded != "" && n.Module != "" && n.Loaded != n.Module:
 		j.problem(h.Host, reason.GPUDriverMismatch, fmt.Sprintf("driver %s is loaded, and %s is installed", n.Loaded, n.Module), "")
 	case n.Loaded != "" && len(missing) > 0:
-		j.problem(h.Host, reason.GPUNotAllCards, fmt.Sprintf("the driver sees %d of %s: not %s", len(n.Seen), plural.Of(len(h.GPU.Cards), "card"), strings.Join(missing, ", ")), "")
+		j.problem(h.Host, reason.GPUNotAllCards, fmt.Sprintf("the driver sees %d of %s: not %s", len(n.GPUs), plural.Of(len(h.GPU.Cards), "card"), strings.Join(missing, ", ")), "")
 	}
 }

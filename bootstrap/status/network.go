@@ -10,11 +10,11 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// networkPods are how the pods begin that make a node's network, of those that scripts/status.sh prints.
+// networkPods are prefixes of the names of pods that make a node's network, as scripts/status.sh prints them.
 var networkPods = []string{"weave-net-", "kube-flannel-ds-", "calico-node-", "kube-proxy-"}
 
-// network tells of the pods that make a host's network. On a node that is not ready nobody reports them.
-func (j *judge) network(h *Host, node *facts.Node) {
+// network reports the pods of a host's network. Their state is unknown if the node is not ready.
+func (j *reporter) network(h *Host, node *facts.Node) {
 	if node == nil {
 		return
 	}
@@ -25,7 +25,7 @@ func (j *judge) network(h *Host, node *facts.Node) {
 			continue
 		}
 		here = here || daemon != "" && strings.HasPrefix(p.Name, daemon+"-")
-		pod := NetworkPod{said(p.Namespace), said(p.Name), p.Ready, said(p.Waiting)}
+		pod := NetworkPod{oneLine(p.Namespace), oneLine(p.Name), p.Ready, oneLine(p.Waiting)}
 		h.Network = append(h.Network, pod)
 		if p.Ready || h.State != Ready {
 			continue
@@ -41,10 +41,10 @@ func (j *judge) network(h *Host, node *facts.Node) {
 	}
 }
 
-// reach tells what the host did not reach by the pod network. A host that is silent itself, or has a node that is not ready,
-// is a problem of its own.
-func (j *judge) reach(h *Host, s *Seen) {
-	silent := slices.ContainsFunc(j.hosts, func(s Seen) bool { return s.Status == nil })
+// reach reports what the host did not reach over the pod network. A peer that did not answer SSH either, or whose node
+// is not ready, is reported as such.
+func (j *reporter) reach(h *Host, s *Observed) {
+	silent := slices.ContainsFunc(j.hosts, func(s Observed) bool { return s.Status == nil })
 	if silent || h.State != Ready || slices.ContainsFunc(j.api.Nodes, func(n facts.Node) bool { return state(&n) != Ready }) {
 		return
 	}

@@ -11,14 +11,14 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// pods tells of the cluster's own that do not come by waiting. Those of a host's network were told, and of those on a node
-// that is not ready nobody knows.
-func (j *judge) pods() {
+// pods reports pods of the cluster itself that are stuck. Those of a host's network, and those on nodes that are not
+// ready, are left out.
+func (j *reporter) pods() {
 	if j.api == nil {
 		return
 	}
 	for _, p := range j.api.Waiting {
-		host, node := j.place(p.Node)
+		host, node := j.hostOf(p.Node)
 		why := p.Stuck(j.admin.Facts.Now)
 		if why == "" || node != nil && state(node) != Ready || host != "" && makesNetwork(p.Name) {
 			continue
@@ -31,35 +31,35 @@ func (j *judge) pods() {
 	}
 }
 
-// waiting tells which pods wait for a node with cards. Others may be using them: nothing is wrong with that.
-func (j *judge) waiting() {
+// waiting lists the pods that wait for a node with GPUs. This is no problem, because other pods may be using them.
+func (j *reporter) waiting() {
 	if j.api == nil {
 		return
 	}
 	w := &j.report.Cluster.Waiting
 	for _, p := range j.api.Pods {
 		switch {
-		case len(p.Cards) == 0:
+		case len(p.Requests) == 0:
 		case p.Node == "" && p.Phase == "Pending":
-			w.Pods = append(w.Pods, WaitingPod{said(p.Namespace), said(p.Name), wanted(p.Cards), said(cmp.Or(p.Scheduler, "the scheduler has not said why"))})
+			w.Pods = append(w.Pods, WaitingPod{oneLine(p.Namespace), oneLine(p.Name), printableRequests(p.Requests), oneLine(cmp.Or(p.Scheduler, "the scheduler has not said why"))})
 		case p.Namespace == catalog.NotebookNamespace && p.Phase == "Running":
 			w.Notebook = true
 		}
 	}
-	w.Count = max(len(w.Pods), j.api.WithoutNode)
+	w.Count = max(len(w.Pods), j.api.UnscheduledGPUPods)
 }
 
-// wanted is what a pod asks for, by resource.
-func wanted(cards map[string]int) map[string]int {
+// printableRequests copies a pod's requests, by resource.
+func printableRequests(cards map[string]int) map[string]int {
 	out := map[string]int{}
 	for what, n := range cards {
-		out[said(what)] = n
+		out[oneLine(what)] = n
 	}
 	return out
 }
 
-// place is a node, and the host that it is of; empty: none of the inventory's.
-func (j *judge) place(name string) (host string, node *facts.Node) {
+// hostOf returns a node and its host. host is empty if the inventory does not have it.
+func (j *reporter) hostOf(name string) (host string, node *facts.Node) {
 	for i := range j.api.Nodes {
 		if j.api.Nodes[i].Name == name {
 			node = &j.api.Nodes[i]

@@ -41,7 +41,7 @@ needs_nobody() {
     'ContainerRuntimeVersion: '*'the CRI method RuntimeConfig'*) [[ $(value_or criSocket '') == *containerd.sock ]] ;;
     # The API server goes to the addresses that kgpu gives the kubelets (--node-ip): nobody looks a node up by its name.
     'Hostname: hostname "'*) ;;
-    # kgpu takes the newest docker that the version knows, or the one of today (catalog.DockerTried).
+    # kgpu takes the newest docker that the version knows, or the one of today (catalog.Minor.NewestDocker).
     *'ocker version is '*' validated version'*) ;;
     # Up to 1.10. docker does without it, and other runtimes are for newer versions.
     'FileExisting-crictl: '*) ;;

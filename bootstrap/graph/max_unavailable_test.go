@@ -5,16 +5,17 @@ import (
 	"testing"
 )
 
-// TestPaceOfNewHosts: hosts that are no nodes reboot so many at a time, and do not wait for each other's success.
-func TestPaceOfNewHosts(t *testing.T) {
+// TestRebootsOfNewHostsAreLimited: so many hosts that are no nodes reboot at the same time, and none waits for
+// another's success.
+func TestRebootsOfNewHostsAreLimited(t *testing.T) {
 	g := &Graph{}
 	for _, host := range []string{"a", "b", "c"} {
-		g.Steps = append(g.Steps, &Step{Ref: Ref{Host: host, ID: "driver/reboot"}, Serial: Reboot})
+		g.Steps = append(g.Steps, &Step{Ref: Ref{Host: host, ID: "driver/reboot"}, Mutex: RebootMutex})
 	}
-	g.Pace(2)
+	g.LimitUnavailable(2)
 	var words []string
 	for _, s := range g.Steps {
-		words = append(words, s.Serial)
+		words = append(words, s.Mutex)
 		if len(s.Needs) > 0 {
 			t.Errorf("%s waits for %v", s.Ref, s.Needs)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOperator(t *testing.T) {
+func TestParseLockHolder(t *testing.T) {
 	if h := parse(t); h.LockHolder != nil {
 		t.Errorf("nobody holds the host, and it says %+v", h.LockHolder)
 	}
@@ -19,7 +19,7 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-func TestDescribeOperator(t *testing.T) {
+func TestDescribeLockHolder(t *testing.T) {
 	since := time.Unix(1795180371, 0)
 	o := LockHolder{Who: "ada@laptop", From: "10.0.0.7", Since: since, Command: "up inventory.yaml"}
 	for now, want := range map[time.Time]string{

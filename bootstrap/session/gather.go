@@ -16,17 +16,17 @@ import (
 	"kgpu.dev/kgpu/scripts"
 )
 
-// FactsBounds is what a host may take to tell what it is. What the facts can do without may take three minutes in all where
-// everything hangs: the driver, docker, etcd's directory and the API server. For the rest they wait half a minute at a program that
-// hangs, and end; one after the other may be slow. Thousands of nodes, packages and addresses are a few megabytes.
+// FactsBounds limit the gathering of facts. Optional facts may take three minutes in all if everything hangs: the
+// driver, docker, etcd's directory and the API server. Required ones time out after half a minute per program.
+// Thousands of nodes, packages and addresses are a few megabytes.
 var FactsBounds = Bounds{Bytes: 8 << 20, Time: 5 * time.Minute}
 
-// Look gathers the facts of one host.
-func (s *Session) Look(ctx context.Context, id string) error {
+// GatherFacts gathers the facts of one host.
+func (s *Session) GatherFacts(ctx context.Context, id string) error {
 	var out []byte
 	var begun time.Time
 	var reached netip.Addr
-	err := s.Reconnecting(ctx, id, func(h *remote.Host) (err error) {
+	err := s.WithReconnect(ctx, id, func(h *remote.Host) (err error) {
 		defer s.tellSlow(id)()
 		begun, reached = time.Now(), h.Addr()
 		out, err = h.Output(ctx, Question{Name: "facts", Script: scripts.Facts()}.command(), FactsBounds)
@@ -47,17 +47,17 @@ func (s *Session) Look(ctx context.Context, id string) error {
 	return nil
 }
 
-// Seen is what a host has told, and how far its clock is off; nil: nothing.
-func (s *Session) Seen(id string) (*facts.Host, time.Duration) {
+// FactsOf returns the facts of a host and how far its clock is off; nil if there are none.
+func (s *Session) FactsOf(id string) (*facts.Host, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Facts[id], s.skew[id]
 }
 
-// slowFacts is what facts take where nothing hangs, with some patience.
+// slowFacts is how long gathering facts may take before the user is told.
 var slowFacts = 10 * time.Second
 
-// tellSlow tells that a host's facts are waited for, once they are late, until what it returns is called.
+// tellSlow tells the user that a host's facts are late, until the returned function is called.
 func (s *Session) tellSlow(id string) (over func()) {
 	begun, told := time.Now(), make(chan struct{})
 	wait := event.Event{Host: id, Kind: event.Wait}
@@ -77,27 +77,27 @@ func (s *Session) tellSlow(id string) (over func()) {
 	}
 }
 
-// losses is how often a connection may be lost during one thing that takes seconds.
-const losses = 3
+// maxReconnects is how often a connection may be lost in a single call of WithReconnect.
+const maxReconnects = 3
 
-// settles is how long a host that goes down may take to end its connections, after its programs.
-const settles = time.Second
+// shutdownGrace is how long a host that shuts down may take from ending its programs to closing its connections.
+const shutdownGrace = time.Second
 
-// Reconnecting does what may be done twice, over as many connections as it takes. What fails is done once more: the host may be
-// going down.
-func (s *Session) Reconnecting(ctx context.Context, id string, do func(*remote.Host) error) error {
+// WithReconnect calls do, which must be idempotent, and again after a lost connection was restored. A failed command is
+// also tried once more, because the host may be shutting down.
+func (s *Session) WithReconnect(ctx context.Context, id string, do func(*remote.Host) error) error {
 	h, failed := s.Conn(id), false
 	for lost := 1; ; lost++ {
 		err := do(h)
-		if mayBeGoingDown(err) && !failed {
+		if mayBeShuttingDown(err) && !failed {
 			failed = true
 			select {
 			case <-ctx.Done():
-			case <-time.After(settles):
+			case <-time.After(shutdownGrace):
 				continue
 			}
 		}
-		if !errors.Is(err, remote.ErrLost) || ctx.Err() != nil || lost > losses {
+		if !errors.Is(err, remote.ErrLost) || ctx.Err() != nil || lost > maxReconnects {
 			return err
 		}
 		if err := h.Reconnect(ctx); errors.Is(err, &reason.Error{ID: reason.SSHUnreachable}) {
@@ -108,8 +108,8 @@ func (s *Session) Reconnecting(ctx context.Context, id string, do func(*remote.H
 	}
 }
 
-// FactsError wraps what went wrong on the way to facts, unless it has a reason of its own. Of an answer that is not whole, its end
-// is the host's own word.
+// FactsError gives an error of gathering facts the reason FACTS_FAILED, unless it has a reason already. The end of a
+// truncated answer is kept as its standard error.
 func FactsError(id string, err error, answer ...byte) error {
 	if len(reason.All(err)) > 0 {
 		return err
@@ -129,18 +129,18 @@ func FactsError(id string, err error, answer ...byte) error {
 	return e
 }
 
-// mayBeGoingDown reports whether a command failed as it may where a host ends its programs, and then its connections: it is no such
-// sign when the host says who else is to log in.
-func mayBeGoingDown(err error) bool {
+// mayBeShuttingDown reports whether a failed command may be due to a host that is shutting down. A host that names another
+// user to log in as is not.
+func mayBeShuttingDown(err error) bool {
 	var exit *remote.ExitError
 	var other *remote.NotRunError
 	return errors.As(err, &exit) || errors.As(err, &other) && other.User == ""
 }
 
-// AnswerShown is how much of a host's answer goes into an error.
+// AnswerShown is how many bytes of a host's answer an error contains.
 const AnswerShown = 1000
 
-// skew is how far a clock is outside of the interval in which it was read; zero when it is inside.
+// skew is how far a clock is outside the interval in which it was read; zero if it is inside.
 func skew(clock, begun, ended time.Time) time.Duration {
 	switch {
 	case clock.Before(begun):

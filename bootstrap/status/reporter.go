@@ -15,27 +15,27 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Seen is what a host told.
-type Seen struct {
+// Observed is a host with what it answered.
+type Observed struct {
 	machine.Machine
-	Status *facts.Status // nil: it did not tell
-	Err    error         // why it did not; nil: it did
+	Status *facts.Status // nil if it did not answer
+	Err    error         // why it did not answer; nil if it did
 }
 
-// Judge holds what the hosts told against the inventory, and what is to do. Hosts are in the inventory's order.
-func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *Report {
+// NewReport makes the report from the hosts, which are in the inventory's order, and what `kgpu up` would do.
+func NewReport(inv *inventory.Inventory, hosts []Observed, todo *PendingSteps, now time.Time) *Report {
 	seen, _ := factsOf(hosts)
 	set := machine.SetOf(inv, seen)
-	j := &judge{
+	j := &reporter{
 		inv: set.Inventory, seen: machine.ClusterOf(inv, seen), kubernetes: set.Versions, skewed: set.Skewed(), hosts: hosts, todo: todo, now: now,
 		report: &Report{Schema: Schema, Time: now.UTC().Truncate(time.Second), Hosts: []Host{}, OtherNodes: []OtherNode{}, Problems: []Problem{}},
 	}
-	j.find()
+	j.findNodes()
 	j.cluster()
 	for i := range j.hosts {
 		j.host(&j.hosts[i])
 	}
-	j.others()
+	j.otherNodes()
 	j.pods()
 	j.waiting()
 	busy := j.busy()
@@ -43,9 +43,9 @@ func Judge(inv *inventory.Inventory, hosts []Seen, todo *Todo, now time.Time) *R
 	return j.report
 }
 
-// busy reports whether kgpu is at work on the cluster. Then only hosts that cannot be reached stay problems: what else is not as
-// it should be may be what it is just changing.
-func (j *judge) busy() bool {
+// busy reports whether kgpu is at work on the cluster. If so, only unreachable hosts remain problems, as the others may
+// be about to be solved.
+func (j *reporter) busy() bool {
 	busy := j.report.Cluster.AtWork != ""
 	for _, h := range j.report.Hosts {
 		busy = busy || h.AtWork != ""
@@ -56,25 +56,25 @@ func (j *judge) busy() bool {
 	return busy
 }
 
-// judge collects the report.
-type judge struct {
-	inv        *inventory.Inventory // with the version that the cluster runs
+// reporter builds a report.
+type reporter struct {
+	inv        *inventory.Inventory // with the running version
 	kubernetes machine.Versions
 	skewed     map[string]string
-	hosts      []Seen
-	todo       *Todo
+	hosts      []Observed
+	todo       *PendingSteps
 	now        time.Time
 	report     *Report
 
-	planes []*Seen                // the control planes
-	admin  *Seen                  // the one that tells of the cluster: it answers, or none does; nil: there is none
-	seen   *facts.Cluster         // nil: nobody tells of it
-	api    *facts.API             // what the admin's API server says; nil: it does not answer
+	planes []*Observed            // the control planes
+	admin  *Observed              // the control plane that tells of the cluster, if possible one that answers; nil if there is none
+	seen   *facts.Cluster         // nil if no API server answered
+	api    *facts.API             // the admin's answer; nil if its API server did not answer
 	nodes  map[string]*facts.Node // by host ID
 }
 
-// find looks for the control planes, and for the node of each host.
-func (j *judge) find() {
+// findNodes finds the control planes, and each host's node.
+func (j *reporter) findNodes() {
 	for i := range j.hosts {
 		if j.hosts[i].Host.IsControlPlane() {
 			j.planes = append(j.planes, &j.hosts[i])
@@ -84,23 +84,23 @@ func (j *judge) find() {
 	if len(j.planes) == 0 {
 		return
 	}
-	at := slices.IndexFunc(j.planes, func(p *Seen) bool { return p.Status != nil && p.Status.API != nil && p.Status.API.Answers })
+	at := slices.IndexFunc(j.planes, func(p *Observed) bool { return p.Status != nil && p.Status.API != nil && p.Status.API.Answers })
 	if j.admin = j.planes[max(at, 0)]; at < 0 {
 		return
 	}
 	j.api = j.admin.Status.API
 	for i := range j.hosts {
 		for k := range j.api.Nodes {
-			if n := &j.api.Nodes[k]; nodeOf(&j.hosts[i], n) {
+			if n := &j.api.Nodes[k]; isNodeOf(&j.hosts[i], n) {
 				j.nodes[j.hosts[i].Host.ID()] = n
 			}
 		}
 	}
 }
 
-// nodeOf reports whether the node is the host's: by its name, which a host that cannot be asked and has none in the
-// inventory does not tell, and then by its address.
-func nodeOf(s *Seen, n *facts.Node) bool {
+// isNodeOf reports whether the node is the host's: by its name, or by its address if the host has no facts and no name in
+// the inventory.
+func isNodeOf(s *Observed, n *facts.Node) bool {
 	switch {
 	case s.Facts != nil:
 		return n.Name == s.NodeName()
@@ -112,13 +112,13 @@ func nodeOf(s *Seen, n *facts.Node) bool {
 	return n.InternalIP == s.Host.Address || n.Name == s.Host.Address
 }
 
-// problem adds to what is not well. Without advice it is the reason's.
-func (j *judge) problem(host string, id reason.ID, text, advice string) {
-	j.report.Problems = append(j.report.Problems, Problem{host, id, said(text), cmp.Or(said(advice), reason.Lookup(id).Advice)})
+// problem adds a problem. An empty advice stands for that of the reason.
+func (j *reporter) problem(host string, id reason.ID, text, advice string) {
+	j.report.Problems = append(j.report.Problems, Problem{host, id, oneLine(text), cmp.Or(oneLine(advice), reason.Lookup(id).Advice)})
 }
 
-// failed adds an error's parts; most are about one host.
-func (j *judge) failed(host string, err error) {
+// failed adds a problem for each reason in an error.
+func (j *reporter) failed(host string, err error) {
 	all := reason.All(err)
 	for _, e := range all {
 		text := strings.TrimPrefix(e.Error(), e.Host+": ")
@@ -129,8 +129,8 @@ func (j *judge) failed(host string, err error) {
 	}
 }
 
-// cluster tells what concerns all hosts.
-func (j *judge) cluster() {
+// cluster reports what concerns all hosts.
+func (j *reporter) cluster() {
 	c := &j.report.Cluster
 	*c = Cluster{
 		Name: j.inv.Cluster, Inventory: j.inv.Path, Kubernetes: "v" + j.kubernetes.Wanted.String(),
@@ -140,9 +140,9 @@ func (j *judge) cluster() {
 	if j.todo.Err != nil {
 		j.failed("", fmt.Errorf("what is to do cannot be told: %w", j.todo.Err))
 	}
-	if at := slices.IndexFunc(j.planes, func(p *Seen) bool { return p.Facts != nil && p.Facts.LockHolder != nil }); at >= 0 {
+	if at := slices.IndexFunc(j.planes, func(p *Observed) bool { return p.Facts != nil && p.Facts.LockHolder != nil }); at >= 0 {
 		f := j.planes[at].Facts
-		c.AtWork = said(f.LockHolder.Describe(f.Now))
+		c.AtWork = oneLine(f.LockHolder.Describe(f.Now))
 	}
 	if j.seen != nil {
 		c.Network.Pods = workload(j.seen, machine.NetworkWorkload[j.inv.Network])
@@ -150,7 +150,7 @@ func (j *judge) cluster() {
 			c.DNS = workload(j.seen, "kube-system/deployment/kube-dns")
 		}
 	}
-	if slices.ContainsFunc(j.planes, func(p *Seen) bool { return p.Facts != nil && p.Facts.NetworkUnproven }) {
+	if slices.ContainsFunc(j.planes, func(p *Observed) bool { return p.Facts != nil && p.Facts.NetworkUnproven }) {
 		j.problem("", reason.NetPodsUnreachable, "the last run did not come to the end of its proof that pods of all nodes reach each other and the DNS", "`kgpu up "+j.inv.Path+"` tries again, and says what does not")
 	}
 	if w := c.DNS; w != nil && w.Ready < max(w.Desired, 1) {
@@ -158,17 +158,17 @@ func (j *judge) cluster() {
 	}
 }
 
-// workload is one that the facts name; nil: there is none.
+// workload returns the state of a workload that has this name in facts; nil if there is none.
 func workload(c *facts.Cluster, name string) *Workload {
 	w, ok := c.Workloads[name]
 	if !ok {
 		return nil
 	}
-	return &Workload{Name: said(name[strings.LastIndexByte(name, '/')+1:]), Desired: w.Desired, Ready: w.Ready}
+	return &Workload{Name: oneLine(name[strings.LastIndexByte(name, '/')+1:]), Desired: w.Desired, Ready: w.Ready}
 }
 
-// apiServer tells whether an API server answers, and why that is unknown. A host that could not be asked is a problem of its own.
-func (j *judge) apiServer(c *Cluster) {
+// apiServer reports whether an API server answers. A host that could not be asked is a problem of its own.
+func (j *reporter) apiServer(c *Cluster) {
 	switch {
 	case j.admin == nil:
 		c.API.Error = "the inventory has no control plane"
@@ -180,29 +180,29 @@ func (j *judge) apiServer(c *Cluster) {
 		c.API.Error = "there is no control plane on " + j.admin.Host.ID() + " yet"
 	default:
 		api := j.admin.Status.API
-		c.API = API{Answers: api.Answers, Version: said(api.Version)}
+		c.API = API{Answers: api.Answers, Version: oneLine(api.Version)}
 		if !api.Answers {
-			c.API.Error = silence(api)
+			c.API.Error = apiError(api)
 		}
 	}
 	for _, p := range j.planes {
 		if p.Status != nil && p.Status.API != nil && !p.Status.API.Answers {
-			j.problem(p.Host.ID(), reason.APIUnreachable, "the API server does not answer: "+silence(p.Status.API),
+			j.problem(p.Host.ID(), reason.APIUnreachable, "the API server does not answer: "+apiError(p.Status.API),
 				"`journalctl -u kubelet` and `crictl ps -a` on the control plane say why it does not run")
 		}
 	}
 }
 
-// silence is what was heard instead of an answer.
-func silence(api *facts.API) string { return cmp.Or(said(api.Error), "it does not answer") }
+// apiError is kubectl's error if the API server did not answer.
+func apiError(api *facts.API) string { return cmp.Or(oneLine(api.Error), "it does not answer") }
 
-// unmade reports whether all control planes have told that there is no cluster on them.
-func (j *judge) unmade() bool {
-	return len(j.planes) > 0 && !slices.ContainsFunc(j.planes, func(p *Seen) bool { return p.Status == nil || p.Status.API != nil })
+// noCluster reports whether all control planes answered that they have no cluster.
+func (j *reporter) noCluster() bool {
+	return len(j.planes) > 0 && !slices.ContainsFunc(j.planes, func(p *Observed) bool { return p.Status == nil || p.Status.API != nil })
 }
 
-// host tells about one.
-func (j *judge) host(s *Seen) {
+// host reports one host.
+func (j *reporter) host(s *Observed) {
 	id := s.Host.ID()
 	h := Host{
 		Host: id, Address: s.Host.Address, Role: string(s.Host.Role), Reached: s.Facts != nil,
@@ -223,7 +223,7 @@ func (j *judge) host(s *Seen) {
 		j.skew(&h)
 		j.drift(&h)
 		if r := s.Facts.Run; r != nil {
-			h.AtWork = said(r.Step)
+			h.AtWork = oneLine(r.Step)
 		}
 	}
 	if h.State == NoNode && len(h.Drift.Pending) == 0 {
@@ -232,11 +232,11 @@ func (j *judge) host(s *Seen) {
 	j.report.Hosts = append(j.report.Hosts, h)
 }
 
-// node tells what the cluster says of the host.
-func (j *judge) node(h *Host, n *facts.Node) {
+// node reports the state of the host's node.
+func (j *reporter) node(h *Host, n *facts.Node) {
 	switch {
 	case n != nil:
-	case j.api != nil, j.unmade():
+	case j.api != nil, j.noCluster():
 		h.State = NoNode
 		return
 	default:
@@ -244,7 +244,7 @@ func (j *judge) node(h *Host, n *facts.Node) {
 		return
 	}
 	h.State = state(n)
-	h.Node = &Node{Name: said(n.Name), Reason: said(n.Reason), Message: said(n.Message), Schedulable: !n.Unschedulable}
+	h.Node = &Node{Name: oneLine(n.Name), Reason: oneLine(n.Reason), Message: oneLine(n.Message), Schedulable: !n.Unschedulable}
 	since := ""
 	if !n.Since.IsZero() {
 		at := n.Since.UTC()
@@ -276,11 +276,11 @@ func state(n *facts.Node) State {
 	return NotReady
 }
 
-// versions are the node's, else the host's own: a host without a node has packages, too.
-func (j *judge) versions(h *Host, s *Seen, n *facts.Node) {
+// versions reports the versions of the node, or of the packages of a host without one.
+func (j *reporter) versions(h *Host, s *Observed, n *facts.Node) {
 	v := &h.Versions
 	if n != nil {
-		*v = Versions{said(n.Version), said(n.Runtime), said(n.Kernel), said(n.OS)}
+		*v = Versions{oneLine(n.Version), oneLine(n.Runtime), oneLine(n.Kernel), oneLine(n.OS)}
 	}
 	f := s.Facts
 	if f == nil {
@@ -288,25 +288,25 @@ func (j *judge) versions(h *Host, s *Seen, n *facts.Node) {
 	}
 	if kubelet := f.Packages["kubelet"].Version; v.Kubelet == "" && kubelet != "" {
 		version, _, _ := strings.Cut(kubelet, "-")
-		v.Kubelet = said("v" + version)
+		v.Kubelet = oneLine("v" + version)
 	}
 	if docker := f.DockerInfo["version"]; v.Runtime == "" && docker != "" {
-		v.Runtime = said("docker://" + docker)
+		v.Runtime = oneLine("docker://" + docker)
 	}
 	if containerd := cmp.Or(f.Packages["containerd.io"].Version, f.Packages["containerd"].Version); v.Runtime == "" && containerd != "" {
 		version, _, _ := strings.Cut(containerd, "-")
-		v.Runtime = said("containerd://" + version)
+		v.Runtime = oneLine("containerd://" + version)
 	}
-	v.Kernel, v.OS = cmp.Or(said(f.Kernel), v.Kernel), cmp.Or(said(f.OS.PrettyName), v.OS)
+	v.Kernel, v.OS = cmp.Or(oneLine(f.Kernel), v.Kernel), cmp.Or(oneLine(f.OS.PrettyName), v.OS)
 }
 
-// others are nodes that the inventory does not have.
-func (j *judge) others() {
+// otherNodes reports nodes that are not in the inventory.
+func (j *reporter) otherNodes() {
 	if j.api == nil {
 		return
 	}
 	mine := slices.Collect(maps.Values(j.nodes))
-	var unsure []string // hosts that may be one of them
+	var unsure []string // hosts without facts, which may be one of them
 	for i := range j.hosts {
 		if id := j.hosts[i].Host.ID(); j.hosts[i].Facts == nil && j.nodes[id] == nil {
 			unsure = append(unsure, id)
@@ -317,7 +317,7 @@ func (j *judge) others() {
 		if slices.Contains(mine, n) {
 			continue
 		}
-		j.report.OtherNodes = append(j.report.OtherNodes, OtherNode{said(n.Name), said(n.InternalIP), state(n)})
+		j.report.OtherNodes = append(j.report.OtherNodes, OtherNode{oneLine(n.Name), oneLine(n.InternalIP), state(n)})
 		text := fmt.Sprintf("node %s (%s) is no host of the inventory", n.Name, cmp.Or(n.InternalIP, "no address"))
 		if len(unsure) > 0 {
 			text += ", unless it is one that cannot be asked: " + strings.Join(unsure, ", ")
@@ -326,8 +326,8 @@ func (j *judge) others() {
 	}
 }
 
-// said is what somebody else said, as one line of a table: without tabs, and not without an end.
-func said(s string) string {
+// oneLine makes foreign text fit for one line of a table, and cuts it.
+func oneLine(s string) string {
 	const most = 600
 	return printable.Short(strings.NewReplacer("\t", " ", "\n", " ").Replace(s), most)
 }

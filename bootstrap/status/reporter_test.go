@@ -25,12 +25,12 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const gpu = "nvidia.com/gpu"
 
-func silentAt(address string) facts.Tried {
-	return facts.Tried{Address: netip.MustParseAddr(address), Silent: true}
+func silentAt(address string) facts.Probe {
+	return facts.Probe{Address: netip.MustParseAddr(address), Silent: true}
 }
 
 // well is a cluster of a control plane and a worker with two cards, one of which a pod has, where nothing is wrong.
-func well(t *testing.T) (*inventory.Inventory, []Seen, *Todo) {
+func well(t *testing.T) (*inventory.Inventory, []Observed, *PendingSteps) {
 	t.Helper()
 	inv, err := inventory.Decode("inventory.yaml", []byte(`
 cluster: lab
@@ -56,7 +56,7 @@ hosts:
 	w1.NVIDIA = facts.NVIDIA{
 		Cards:  []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:18:00.0", ID: "20b0", Driver: "nvidia"}},
 		Loaded: "580.95.05", Module: "580.95.05", Library: "580.95.05",
-		Seen: []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:17:00.0", MemoryMiB: 40960}, {UUID: "GPU-2", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:18:00.0", MemoryMiB: 40960}},
+		GPUs: []facts.GPU{{UUID: "GPU-1", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:17:00.0", MemoryMiB: 40960}, {UUID: "GPU-2", Name: "NVIDIA A100-SXM4-40GB", Address: "0000:18:00.0", MemoryMiB: 40960}},
 	}
 	node := func(name, ip string, cards int) facts.Node {
 		n := facts.Node{Name: name, Ready: true, Since: now.Add(-time.Hour), Reason: "KubeletReady", Version: "v1.36.3", Runtime: "containerd://1.7.28", Kernel: "6.8.0-90-generic", OS: "Ubuntu", InternalIP: ip}
@@ -71,18 +71,18 @@ hosts:
 	certificate := func(path string, days int) facts.Certificate {
 		return facts.Certificate{Path: path, Ends: now.AddDate(0, 0, days)}
 	}
-	return inv, []Seen{
+	return inv, []Observed{
 		{Machine: machine.Machine{Host: inv.Hosts[0], Facts: cp}, Status: &facts.Status{
 			Certificates: []facts.Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650), certificate("/etc/kubernetes/pki/apiserver.crt", 364)},
 			API: &facts.API{Answers: true, Version: "v1.36.3", Nodes: []facts.Node{node("cp1", "10.0.0.10", 0), node("w1", "10.0.0.11", 2)}, Pods: []facts.Pod{
 				network("kube-flannel-ds-aaaaa", "cp1"), network("kube-flannel-ds-bbbbb", "w1"),
-				{Namespace: "ml", Name: "train", Node: "w1", Phase: "Running", Ready: true, Cards: map[string]int{gpu: 1}},
-				{Namespace: "ml", Name: "done", Node: "w1", Phase: "Succeeded", Cards: map[string]int{gpu: 2}},
-				{Namespace: "ml", Name: "waits", Phase: "Pending", Cards: map[string]int{gpu: 2}},
+				{Namespace: "ml", Name: "train", Node: "w1", Phase: "Running", Ready: true, Requests: map[string]int{gpu: 1}},
+				{Namespace: "ml", Name: "done", Node: "w1", Phase: "Succeeded", Requests: map[string]int{gpu: 2}},
+				{Namespace: "ml", Name: "waits", Phase: "Pending", Requests: map[string]int{gpu: 2}},
 			}},
 		}},
 		{Machine: machine.Machine{Host: inv.Hosts[1], Facts: w1}, Status: &facts.Status{Certificates: []facts.Certificate{certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300)}}},
-	}, &Todo{Known: true}
+	}, &PendingSteps{Known: true}
 }
 
 // valid fails the test where the report is not as its schema says.
@@ -118,10 +118,10 @@ func valid(t *testing.T, r *Report) {
 	}
 }
 
-func TestAllIsWell(t *testing.T) {
+func TestHealthyCluster(t *testing.T) {
 	inv, seen, todo := well(t)
 	seen[1].Facts.NVIDIA.Cards = append(seen[1].Facts.NVIDIA.Cards, facts.Card{Address: "0000:01:00.0", ID: "128b", Driver: "nouveau"}) // which the driver is not for
-	r := Judge(inv, seen, todo, now)
+	r := NewReport(inv, seen, todo, now)
 	valid(t, r)
 	if !r.Well || len(r.Problems) != 0 || len(r.OtherNodes) != 0 || len(r.Hosts) != 2 {
 		t.Fatalf("%+v", r)
@@ -148,98 +148,101 @@ func TestAllIsWell(t *testing.T) {
 	}
 }
 
-// Pods that wait for cards are told with the scheduler's words; it is known how many there are, and whether the notebook has one.
-func TestPodsThatWaitForCards(t *testing.T) {
+// TestPodsThatWaitForGPUs: pods that wait for GPUs are listed with the scheduler's reason, their number, and whether
+// the notebook holds a GPU.
+func TestPodsThatWaitForGPUs(t *testing.T) {
 	inv, seen, todo := well(t)
 	api := seen[0].Status.API
-	api.WithoutNode, api.Pods[4].Scheduler = 70, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
-	api.Pods = append(api.Pods, facts.Pod{Namespace: "ml", Name: "starts", Node: "w1", Phase: "Pending", Cards: map[string]int{gpu: 1}},
-		facts.Pod{Namespace: "kgpu-notebook", Name: "notebook-x", Node: "w1", Phase: "Running", Ready: true, Cards: map[string]int{gpu: 1}})
-	r := Judge(inv, seen, todo, now)
+	api.UnscheduledGPUPods, api.Pods[4].Scheduler = 70, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+	api.Pods = append(api.Pods, facts.Pod{Namespace: "ml", Name: "starts", Node: "w1", Phase: "Pending", Requests: map[string]int{gpu: 1}},
+		facts.Pod{Namespace: "kgpu-notebook", Name: "notebook-x", Node: "w1", Phase: "Running", Ready: true, Requests: map[string]int{gpu: 1}})
+	r := NewReport(inv, seen, todo, now)
 	valid(t, r)
 	if w := r.Cluster.Waiting; !r.Well || w.Count != 70 || len(w.Pods) != 1 || w.Pods[0].Why != api.Pods[4].Scheduler || !w.Notebook {
 		t.Errorf("%+v", w)
 	}
 }
 
-// Each thing that goes wrong is one problem, with the host, the reason and words that say what it is.
-func TestWhatIsNotWell(t *testing.T) {
-	api := func(s []Seen) *facts.API { return s[0].Status.API }
-	w1 := func(s []Seen) *facts.Node { return &api(s).Nodes[1] }
+// TestEachFaultIsOneProblem: each fault is one problem, with its host, reason and text.
+func TestEachFaultIsOneProblem(t *testing.T) {
+	api := func(s []Observed) *facts.API { return s[0].Status.API }
+	w1 := func(s []Observed) *facts.Node { return &api(s).Nodes[1] }
 	silent := &reason.Error{ID: reason.SSHUnreachable, Host: "10.0.0.11", Doing: "connecting to 10.0.0.11:22", Err: errors.New("i/o timeout")}
 	for name, c := range map[string]struct {
-		change func(inv *inventory.Inventory, s []Seen, todo *Todo)
+		change func(inv *inventory.Inventory, s []Observed, todo *PendingSteps)
 		want   []string // host, reason, words
 	}{
-		"a host that is off": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[1] = Seen{Machine: machine.Machine{Host: s[1].Host}, Err: silent}
+		"a host that is off": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
+			s[1] = Observed{Machine: machine.Machine{Host: s[1].Host}, Err: silent}
 			w1(s).Ready, w1(s).Reason, w1(s).Message = false, "NodeStatusUnknown", "Kubelet stopped posting node status."
 		}, []string{"10.0.0.11 SSH_UNREACHABLE connecting to 10.0.0.11:22: i/o timeout", "10.0.0.11 NODE_NOT_READY node w1 is not ready since 2026-11-21 11:00:00 UTC: NodeStatusUnknown: Kubelet stopped"}},
-		"a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Ready = false }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
-		"a node with a full disk": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"a node that is not ready": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { w1(s).Ready = false }, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
+		"a node with a full disk": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			w1(s).Conditions = map[string]string{"DiskPressure": "True", "PIDPressure": "True", "MemoryPressure": "False"}
 		},
 			[]string{"10.0.0.11 NODE_PRESSURE node w1 takes no new pods, and evicts some: DiskPressure, PIDPressure"}},
-		"a node without network": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
-		"pods that do not reach each other": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"a node without network": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { w1(s).NetworkUnavailable = true }, []string{"10.0.0.11 NODE_NOT_READY node w1 has no pod network"}},
+		"pods that do not reach each other": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			s[0].Status.Peer, s[0].Status.DNS = silentAt("10.244.1.0"), silentAt("10.96.0.10")
 			s[1].Status.PodSubnet = netip.MustParsePrefix("10.244.1.1/24")
 		}, []string{"cp1 NET_PODS_UNREACHABLE its pods do not reach those of 10.0.0.11: no answer from 10.244.1.0"}},
-		"pods that do not reach those of a node that is away": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"pods that do not reach those of a node that is away": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			s[0].Status.Peer, w1(s).Ready = silentAt("10.244.1.0"), false
 		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
-		"a DNS that does not answer": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Status.DNS = silentAt("10.96.0.10") },
+		"a DNS that does not answer": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { s[1].Status.DNS = silentAt("10.96.0.10") },
 			[]string{"10.0.0.11 NET_DNS_BROKEN the cluster's DNS does not answer there: no answer from 10.96.0.10"}},
-		"a proof that is owed": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[0].Facts.NetworkUnproven = true },
+		"a proof that is owed": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { s[0].Facts.NetworkUnproven = true },
 			[]string{" NET_PODS_UNREACHABLE the last run did not come to the end of its proof"}},
-		"a node that is cordoned": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { w1(s).Unschedulable = true }, []string{"10.0.0.11  node w1 takes no new pods (SchedulingDisabled)"}},
-		"no node":                 {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Nodes = api(s).Nodes[:1] }, []string{"10.0.0.11 NODE_NOT_READY the cluster has no node for it"}},
-		"no node, and a plan for it": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
+		"a node that is cordoned": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { w1(s).Unschedulable = true }, []string{"10.0.0.11  node w1 takes no new pods (SchedulingDisabled)"}},
+		"no node":                 {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { api(s).Nodes = api(s).Nodes[:1] }, []string{"10.0.0.11 NODE_NOT_READY the cluster has no node for it"}},
+		"no node, and a plan for it": {func(_ *inventory.Inventory, s []Observed, todo *PendingSteps) {
 			api(s).Nodes = api(s).Nodes[:1]
 			todo.Steps = map[string][]Step{"10.0.0.11": {{"cluster/join", "join", "the cluster has no node w1"}}}
 		}, []string{"10.0.0.11  1 step is to do: cluster/join (the cluster has no node w1)"}},
-		"a lot to do": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
+		"a lot to do": {func(_ *inventory.Inventory, _ []Observed, todo *PendingSteps) {
 			todo.Steps = map[string][]Step{"cp1": {{"a/a", "", "x"}, {"b/b", "", "y"}, {"c/c", "", "z"}, {"d/d", "", "q"}, {"e/e", "", "q"}}}
 		}, []string{"cp1  5 steps are to do: a/a (x), b/b (y), c/c (z), 2 more"}},
-		"a host of another cluster": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
+		"a host of another cluster": {func(_ *inventory.Inventory, _ []Observed, todo *PendingSteps) {
 			todo.Refused = map[string]machine.Verdict{"10.0.0.11": {Refused: reason.HostForeignCluster, Detail: "the kubelet belongs to another"}}
 			todo.Steps = map[string][]Step{"10.0.0.11": {{"a/a", "", "x"}}}
 		}, []string{"10.0.0.11 HOST_FOREIGN_CLUSTER the kubelet belongs to another"}},
-		"no plan": {func(_ *inventory.Inventory, _ []Seen, todo *Todo) {
-			*todo = Todo{Err: errors.New("the catalog has no such version")}
+		"no plan": {func(_ *inventory.Inventory, _ []Observed, todo *PendingSteps) {
+			*todo = PendingSteps{Err: errors.New("the catalog has no such version")}
 		},
 			[]string{"  what is to do cannot be told: the catalog has no such version"}},
-		"another version than the inventory's": {func(inv *inventory.Inventory, s []Seen, todo *Todo) {
+		"another version than the inventory's": {func(inv *inventory.Inventory, s []Observed, todo *PendingSteps) {
 			runsVersion(s, "1.36.3")
 			inv.Kubernetes.Version.Minor, inv.Kubernetes.Pin = 37, inventory.PinnedExact
-			*todo = *Pending(inv, s, plan.Up)
+			*todo = *PlanPending(inv, s, plan.Up)
 		}, []string{"cp1 KUBERNETES_VERSION_CHANGE planning: inventory.yaml:3:23: the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.3"}},
-		"a node of another version": {func(inv *inventory.Inventory, s []Seen, _ *Todo) {
+		"a node of another version": {func(inv *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			runsVersion(s, "1.36.4")
 			inv.Kubernetes.Pin = inventory.NotPinned
 		}, []string{"10.0.0.11  node w1 has Kubernetes 1.36.3, and the cluster runs 1.36.4: kgpu changes no version of a node"}},
-		"a node of somebody else": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"a node of somebody else": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			api(s).Nodes = append(api(s).Nodes, facts.Node{Name: "stranger", InternalIP: "10.0.0.99", Ready: true})
 		}, []string{" HOST_NOT_IN_INVENTORY node stranger (10.0.0.99) is no host of the inventory"}},
-		"a driver that hangs": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[1].Facts.NVIDIA.SMI, s[1].Facts.NVIDIA.Seen = 124, nil
+		"a driver that hangs": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
+			s[1].Facts.NVIDIA.SMI, s[1].Facts.NVIDIA.GPUs = 124, nil
 		},
 			[]string{"10.0.0.11 GPU_HUNG nvidia-smi gave no answer"}},
-		"a driver of two versions": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Facts.NVIDIA.Library = "580.99.01" },
+		"a driver of two versions": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { s[1].Facts.NVIDIA.Library = "580.99.01" },
 			[]string{"10.0.0.11 GPU_DRIVER_MISMATCH driver 580.95.05 is loaded, and its libraries are 580.99.01"}},
-		"a driver that waits for a boot": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { s[1].Facts.NVIDIA.Module = "590.1" },
+		"a driver that waits for a boot": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) { s[1].Facts.NVIDIA.Module = "590.1" },
 			[]string{"10.0.0.11 GPU_DRIVER_MISMATCH driver 580.95.05 is loaded, and 590.1 is installed"}},
-		"a card that is lost": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
-			s[1].Facts.NVIDIA.Seen = s[1].Facts.NVIDIA.Seen[:1]
+		"a card that is lost": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
+			s[1].Facts.NVIDIA.GPUs = s[1].Facts.NVIDIA.GPUs[:1]
 			w1(s).Allocatable = map[string]int{gpu: 1}
 		}, []string{"10.0.0.11 GPU_NOT_ALL_CARDS the driver sees 1 of 2 cards: not 0000:18:00.0", "10.0.0.11 GPU_NOT_ALLOCATABLE nvidia.com/gpu: 1 of 2 can be given to pods"}},
-		"a network pod that crashes": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"a network pod that crashes": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			p := &api(s).Pods[1]
 			p.Ready, p.Waiting = false, "CrashLoopBackOff"
 		}, []string{"10.0.0.11  pod kube-flannel-ds-bbbbb of the network is not ready: CrashLoopBackOff"}},
-		"no network pod": {func(_ *inventory.Inventory, s []Seen, _ *Todo) { api(s).Pods = slices.Delete(api(s).Pods, 1, 2) },
+		"no network pod": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
+			api(s).Pods = slices.Delete(api(s).Pods, 1, 2)
+		},
 			[]string{"10.0.0.11  no pod of kube-flannel-ds runs on node w1"}},
-		"pods of the cluster that do not come": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"pods of the cluster that do not come": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			pull := []facts.WaitingContainer{{Name: "web", Reason: "ImagePullBackOff", Message: "Back-off pulling image \"x\""}}
 			api(s).Waiting = []facts.WaitingPod{
 				{Namespace: "kgpu-dashboard", Name: "web-1", Node: "w1", NotReady: now.Add(-time.Hour), Containers: pull},
@@ -252,34 +255,34 @@ func TestWhatIsNotWell(t *testing.T) {
 			"10.0.0.11 POD_STUCK pod kgpu-dashboard/web-1: container web: ImagePullBackOff: Back-off pulling image", " POD_STUCK pod kgpu-notebook/notebook: no node takes it: 0/2 nodes are available",
 			" POD_STUCK pod kube-system/dns on node elsewhere: container web",
 		}},
-		"pods on a node that is not ready": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"pods on a node that is not ready": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			w1(s).Ready = false
 			api(s).Waiting = []facts.WaitingPod{{Namespace: "kube-system", Name: "p", Node: "w1", NotReady: now.Add(-time.Hour), Containers: []facts.WaitingContainer{{Reason: "ErrImagePull"}}}}
 		}, []string{"10.0.0.11 NODE_NOT_READY node w1 is not ready since"}},
-		"no DNS": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"no DNS": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			s[0].Facts.Cluster.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
 		}, []string{"  coredns: 1 of 2 pods are ready"}},
-		"certificates": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"certificates": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			s[0].Status.Certificates = append(s[0].Status.Certificates, facts.Certificate{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(29*24*time.Hour + time.Hour)},
 				facts.Certificate{Path: "/etc/kubernetes/scheduler.conf", Ends: now.Add(-time.Hour)}, facts.Certificate{Path: "/etc/kubernetes/pki/etcd/ca.crt"},
-				facts.Certificate{Path: "/etc/kubernetes/controller-manager.conf", Ends: now.AddDate(0, 0, FewDays)})
+				facts.Certificate{Path: "/etc/kubernetes/controller-manager.conf", Ends: now.AddDate(0, 0, RenewalDays)})
 		}, []string{"cp1 HOST_CERTIFICATE_ENDS certificates: etcd CA (/etc/kubernetes/pki/etcd/ca.crt) cannot be read; scheduler has ended on 2026-11-21; admin ends in 29 days, on 2026-12-20"}},
-		"no API server": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
+		"no API server": {func(_ *inventory.Inventory, s []Observed, todo *PendingSteps) {
 			*api(s) = facts.API{Error: "The connection to the server was refused"}
 			s[0].Facts.Cluster = nil
 		}, []string{"cp1 API_UNREACHABLE the API server does not answer: The connection to the server was refused"}},
-		"no control plane": {func(_ *inventory.Inventory, s []Seen, todo *Todo) {
-			s[0] = Seen{Machine: machine.Machine{Host: s[0].Host}, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
-			*todo = *Pending(inv(t), s, plan.Up)
+		"no control plane": {func(_ *inventory.Inventory, s []Observed, todo *PendingSteps) {
+			s[0] = Observed{Machine: machine.Machine{Host: s[0].Host}, Err: &reason.Error{ID: reason.SSHAuthFailed, Host: "cp1", Doing: "logging in", Detail: "none of the keys was taken"}}
+			*todo = *PlanPending(inv(t), s, plan.Up)
 		}, []string{"cp1 SSH_AUTH_FAILED logging in: none of the keys was taken"}},
-		"a control plane that tells half": {func(_ *inventory.Inventory, s []Seen, _ *Todo) {
+		"a control plane that tells half": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			s[0].Status, s[0].Err = nil, &reason.Error{ID: reason.HostUnending, Host: "cp1", Doing: "running status", Detail: "it is not done after 1m0s"}
 		}, []string{"cp1 HOST_UNENDING running status: it is not done after 1m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv, seen, todo := well(t)
 			c.change(inv, seen, todo)
-			r := Judge(inv, seen, todo, now)
+			r := NewReport(inv, seen, todo, now)
 			valid(t, r)
 			if r.Well || len(r.Hosts) != 2 {
 				t.Errorf("well: %t, hosts: %+v", r.Well, r.Hosts)
@@ -300,7 +303,7 @@ func TestWhatIsNotWell(t *testing.T) {
 }
 
 // runsVersion makes a member of the worker, with Kubernetes 1.36.3, of a cluster of another version.
-func runsVersion(s []Seen, version string) {
+func runsVersion(s []Observed, version string) {
 	s[0].Facts.ControlPlane.Version, s[0].Facts.Cluster.Nodes = "v"+version, []facts.Node{{Name: "cp1"}, {Name: "w1"}}
 	s[0].Facts.ControlPlane.Finished, s[0].Facts.Recorded = true, &facts.Record{Init: true, Done: true}
 	s[0].Facts.Packages["kubelet"] = facts.Package{Version: version + "-1.1"}
@@ -310,13 +313,14 @@ func runsVersion(s []Seen, version string) {
 
 func inv(t *testing.T) *inventory.Inventory { i, _, _ := well(t); return i }
 
-// Without the control plane the hosts tell of themselves, and nothing is claimed that nobody knows.
-func TestHostsWithoutTheControlPlane(t *testing.T) {
+// TestStatusWithoutTheControlPlane: without a control plane the hosts' own state is reported, and nothing that is
+// unknown.
+func TestStatusWithoutTheControlPlane(t *testing.T) {
 	inv, seen, _ := well(t)
-	seen[0] = Seen{Machine: machine.Machine{Host: seen[0].Host}, Err: errors.New("gone")}
+	seen[0] = Observed{Machine: machine.Machine{Host: seen[0].Host}, Err: errors.New("gone")}
 	seen[1].Facts.Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"}
 	seen[1].Facts.Packages["containerd"] = facts.Package{Version: "1.7.28-0ubuntu1"}
-	r := Judge(inv, seen, Pending(inv, seen, plan.Up), now)
+	r := NewReport(inv, seen, PlanPending(inv, seen, plan.Up), now)
 	valid(t, r)
 	w1 := r.Hosts[1]
 	if r.Cluster.API.Answers || r.Cluster.API.Error == "" || w1.State != Unknown || w1.Drift.Known || !w1.Reached || r.Hosts[0].Reached {
@@ -327,8 +331,8 @@ func TestHostsWithoutTheControlPlane(t *testing.T) {
 	}
 }
 
-// Bare hosts have no cluster yet: what is to do says so, and nothing else.
-func TestBareHosts(t *testing.T) {
+// TestStatusOfBareHosts: hosts without a cluster have pending steps and no other problem.
+func TestStatusOfBareHosts(t *testing.T) {
 	inv, seen, _ := well(t)
 	for i := range seen {
 		f := seen[i].Facts
@@ -338,7 +342,7 @@ func TestBareHosts(t *testing.T) {
 		f.Addresses = []facts.Address{{Interface: "eth0", Prefix: netip.MustParsePrefix(fmt.Sprintf("10.0.0.1%d/24", i))}}
 		seen[i].Status = &facts.Status{}
 	}
-	r := Judge(inv, seen, Pending(inv, seen, plan.Up), now)
+	r := NewReport(inv, seen, PlanPending(inv, seen, plan.Up), now)
 	valid(t, r)
 	if len(r.Problems) != 2 || r.Hosts[0].State != NoNode || r.Cluster.API.Answers {
 		t.Fatalf("%+v", r)
@@ -350,28 +354,29 @@ func TestBareHosts(t *testing.T) {
 	}
 }
 
-// A host that cannot be asked and has no name may be a node that nobody claims: that is said, and a node at its address is it.
-func TestNodeOfAHostThatIsOff(t *testing.T) {
+// TestNodeOfAnUnreachableHost: the node of an unreachable host without a name is found by its address; other unknown
+// nodes may be the host's, and that is said.
+func TestNodeOfAnUnreachableHost(t *testing.T) {
 	inv, seen, todo := well(t)
-	seen[1] = Seen{Machine: machine.Machine{Host: seen[1].Host}, Err: errors.New("off")}
-	if r := Judge(inv, seen, todo, now); len(r.OtherNodes) != 0 || r.Hosts[1].State != Ready || r.Hosts[1].Reached {
+	seen[1] = Observed{Machine: machine.Machine{Host: seen[1].Host}, Err: errors.New("off")}
+	if r := NewReport(inv, seen, todo, now); len(r.OtherNodes) != 0 || r.Hosts[1].State != Ready || r.Hosts[1].Reached {
 		t.Errorf("%+v", r)
 	}
 	seen[0].Status.API.Nodes[1].InternalIP = "192.168.7.7" // behind another address than SSH's
-	r := Judge(inv, seen, todo, now)
+	r := NewReport(inv, seen, todo, now)
 	if len(r.OtherNodes) != 1 || !strings.Contains(r.Problems[len(r.Problems)-1].Text, "unless it is one that cannot be asked: 10.0.0.11") {
 		t.Errorf("%+v", r)
 	}
 	valid(t, r)
 }
 
-// Who is at work is told, and so is where.
-func TestAtWork(t *testing.T) {
+// TestStatusDuringARun: the report says who is at work, and on which hosts.
+func TestStatusDuringARun(t *testing.T) {
 	inv, seen, todo := well(t)
 	seen[0].Facts.LockHolder = &facts.LockHolder{Who: "ada@laptop", Command: "up inventory.yaml"}
 	seen[1].Facts.Run = &facts.Run{Step: "driver/install"}
 	seen[0].Status.API.Nodes[1].Unschedulable = true // drained by it
-	r := Judge(inv, seen, todo, now)
+	r := NewReport(inv, seen, todo, now)
 	valid(t, r)
 	if !strings.Contains(r.Cluster.AtWork, "ada@laptop") || r.Hosts[1].AtWork != "driver/install" || r.Well || len(r.Problems) > 0 {
 		t.Errorf("%+v", r)
@@ -379,25 +384,25 @@ func TestAtWork(t *testing.T) {
 	seen[0].Facts.LockHolder = nil // it has gone, and its step has not
 	seen[1].Facts, seen[1].Err = nil, &reason.Error{ID: reason.SSHUnreachable, Host: "w1"}
 	seen[0].Facts.Run = &facts.Run{Step: "kube/packages"}
-	if r := Judge(inv, seen, todo, now); r.Well || len(r.Problems) != 1 || r.Problems[0].Reason != reason.SSHUnreachable {
+	if r := NewReport(inv, seen, todo, now); r.Well || len(r.Problems) != 1 || r.Problems[0].Reason != reason.SSHUnreachable {
 		t.Errorf("%+v", r.Problems)
 	}
 }
 
-// What a host says of itself cannot reach a terminal as anything but text of one line.
-func TestHostsThatLie(t *testing.T) {
+// TestStatusIsPrintable: text from a host reaches a terminal only as plain text of one line.
+func TestStatusIsPrintable(t *testing.T) {
 	const evil = "\x1b]0;evil\x07\x1b[2J\u009b31m\u202e\xff\x00a\tb\nc"
 	inv, seen, todo := well(t)
 	f, api := seen[1].Facts, seen[0].Status.API
-	f.Hostname, f.Kernel, f.OS.PrettyName, f.NVIDIA.Loaded, f.NVIDIA.Seen[0].Name = evil, evil, evil, evil, evil
+	f.Hostname, f.Kernel, f.OS.PrettyName, f.NVIDIA.Loaded, f.NVIDIA.GPUs[0].Name = evil, evil, evil, evil, evil
 	f.Packages["kubelet"] = facts.Package{Version: evil}
 	api.Version = evil
 	api.Nodes[1] = facts.Node{Name: evil, Reason: evil, Message: strings.Repeat(evil, 1000), Version: evil, Runtime: evil, InternalIP: evil, Capacity: map[string]int{evil: 1}}
-	api.Pods[4] = facts.Pod{Namespace: evil, Name: evil, Phase: "Pending", Cards: map[string]int{evil: 1}, Scheduler: evil}
-	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Cards: map[string]int{evil: 1}}
+	api.Pods[4] = facts.Pod{Namespace: evil, Name: evil, Phase: "Pending", Requests: map[string]int{evil: 1}, Scheduler: evil}
+	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Requests: map[string]int{evil: 1}}
 	seen[1].Status.Certificates[0].Path = evil
 	seen[1].Err = errors.New(evil)
-	r := Judge(inv, seen, todo, now)
+	r := NewReport(inv, seen, todo, now)
 	valid(t, r)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -413,19 +418,20 @@ func TestHostsThatLie(t *testing.T) {
 	}
 }
 
-// Of several control planes one that answers tells of the cluster, and those that do not are problems of their own.
-func TestSeveralControlPlanes(t *testing.T) {
+// TestStatusOfSeveralControlPlanes: the cluster's state comes from a control plane that answers, and those that do not
+// are problems.
+func TestStatusOfSeveralControlPlanes(t *testing.T) {
 	inv, seen, todo := well(t)
-	plane := func(name string, api *facts.API) Seen {
+	plane := func(name string, api *facts.API) Observed {
 		h := inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane}
 		inv.Hosts = append(inv.Hosts, h)
-		return Seen{Machine: machine.Machine{Host: h, Facts: &facts.Host{Hostname: name, Now: now, ControlPlane: &facts.ControlPlane{}}}, Status: &facts.Status{API: api}}
+		return Observed{Machine: machine.Machine{Host: h, Facts: &facts.Host{Hostname: name, Now: now, ControlPlane: &facts.ControlPlane{}}}, Status: &facts.Status{API: api}}
 	}
 	silent := plane("cp2", &facts.API{Error: "connection refused"})
 	away := plane("cp3", nil)
 	away.Facts, away.Status, away.Err = nil, nil, errors.New("gone")
-	seen = append([]Seen{silent, away}, seen...)
-	r := Judge(inv, seen, todo, now)
+	seen = append([]Observed{silent, away}, seen...)
+	r := NewReport(inv, seen, todo, now)
 	if !r.Cluster.API.Answers || r.Cluster.DNS == nil || r.Hosts[3].State != Ready {
 		t.Errorf("%+v", r.Cluster)
 	}
@@ -439,7 +445,7 @@ func TestSeveralControlPlanes(t *testing.T) {
 		t.Errorf("%q, want %q", found, want)
 	}
 	seen[2].Status.API.Answers = false
-	if r = Judge(inv, seen, todo, now); r.Cluster.API.Answers || r.Hosts[3].State != Unknown {
+	if r = NewReport(inv, seen, todo, now); r.Cluster.API.Answers || r.Hosts[3].State != Unknown {
 		t.Errorf("when none answers: %+v", r.Cluster)
 	}
 }

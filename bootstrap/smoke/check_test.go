@@ -12,8 +12,8 @@ import (
 
 var lab = []Node{
 	{Name: "cp1"},
-	{Name: "w1", Cards: cards("w1", 2, "NVIDIA A100-SXM4-40GB")},
-	{Name: "w2", Cards: cards("w2", 1, "Tesla T4")},
+	{Name: "w1", GPUs: cards("w1", 2, "NVIDIA A100-SXM4-40GB")},
+	{Name: "w2", GPUs: cards("w2", 1, "Tesla T4")},
 }
 
 // saw is the log of a Job in which nvidia-smi lists these cards, and one computes.
@@ -55,13 +55,13 @@ func logs(changed map[string]string) string {
 	return b.String()
 }
 
-func TestProof(t *testing.T) {
-	table, err := Judge(lab, logs(nil))
+func TestProofOfAllGPUs(t *testing.T) {
+	table, err := CheckProof(lab, logs(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = "" +
-		"NODE  CARD                   UUID      JOB\n" +
+		"NODE  GPU                    UUID      JOB\n" +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  smi-w1-1\n" +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-1  smi-w1-0\n" +
 		"w2    Tesla T4               GPU-w2-0  smi-w2-0\n"
@@ -70,11 +70,12 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// A card that a pod outside of the proof has is told, and is no violation; one that nobody has is.
-func TestHeld(t *testing.T) {
+// TestGPUHeldByAnotherPod: a GPU that a pod outside of the proof holds is reported and is no violation, one that nobody
+// holds is.
+func TestGPUHeldByAnotherPod(t *testing.T) {
 	const by = "kgpu-held default/train-0\nkgpu-held kgpu-notebook/notebook-5f-x7\n"
 	rows := func(changed map[string]string) (*Table, string) {
-		table, err := Judge(lab, logs(changed))
+		table, err := CheckProof(lab, logs(changed))
 		if err != nil {
 			var got []string
 			for _, e := range reason.All(err) {
@@ -84,7 +85,7 @@ func TestHeld(t *testing.T) {
 		}
 		return table, table.String()
 	}
-	const header = "NODE  CARD                   UUID      JOB\n"
+	const header = "NODE  GPU                    UUID      JOB\n"
 	_, got := rows(map[string]string{"smi-w1-0": by, "smi-w1-1": saw("GPU-w1-0")})
 	want := header +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  smi-w1-1\n" +
@@ -99,11 +100,11 @@ func TestHeld(t *testing.T) {
 	if table == nil {
 		t.Fatal(got)
 	}
-	table.Seen("kgpu-notebook", "the notebook", []string{"GPU-w9-0"})
+	table.AddHolder("kgpu-notebook", "the notebook", []string{"GPU-w9-0"})
 	if table.String() != got {
 		t.Errorf("another card changes the table:\n%s", table)
 	}
-	table.Seen("kgpu-notebook", "the notebook", []string{"GPU-w1-1"})
+	table.AddHolder("kgpu-notebook", "the notebook", []string{"GPU-w1-1"})
 	want = header +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  held by default/train-0, not tried\n" +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-1  the notebook\n" +
@@ -113,14 +114,14 @@ func TestHeld(t *testing.T) {
 	}
 
 	_, got = rows(map[string]string{"smi-w1-0": "kgpu-held default/train-0\n", "smi-w1-1": noDevices})
-	if want := "w1 SMOKE_FAILED Job smi-w1-1 asked for a card and sees none: \"No devices found.\"\n" +
-		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them\n" +
-		"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB): the node has 2 cards unseen, and default/train-0 can have 1 of them"; got != want {
+	if want := "w1 SMOKE_FAILED Job smi-w1-1 asked for a GPU and sees none: \"No devices found.\"\n" +
+		"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-0 (NVIDIA A100-SXM4-40GB): the node has 2 GPUs unseen, and default/train-0 can have 1 of them\n" +
+		"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-1 (NVIDIA A100-SXM4-40GB): the node has 2 GPUs unseen, and default/train-0 can have 1 of them"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestViolations(t *testing.T) {
+func TestEachViolationHasItsReason(t *testing.T) {
 	long := strings.Repeat("x", 60000)
 	for _, c := range []struct {
 		name    string
@@ -128,45 +129,45 @@ func TestViolations(t *testing.T) {
 		want    []string // host, reason and detail of each violation
 	}{
 		{"one card for two", map[string]string{"smi-w1-0": saw("GPU-w1-0")}, []string{
-			"w1 SMOKE_CARD_TWICE the card GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
-			"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
+			"w1 SMOKE_CARD_TWICE the GPU GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
+			"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
 		}},
 		{"a Job that sees all", map[string]string{"smi-w1-0": saw("GPU-w1-1", "GPU-w1-0")}, []string{
-			"w1 SMOKE_CARD_LEAKED Job smi-w1-0 asked for one card and sees 2: GPU-w1-1, GPU-w1-0",
-			"w1 SMOKE_CARD_TWICE the card GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
+			"w1 SMOKE_CARD_LEAKED Job smi-w1-0 asked for one GPU and sees 2: GPU-w1-1, GPU-w1-0",
+			"w1 SMOKE_CARD_TWICE the GPU GPU-w1-0 (NVIDIA A100-SXM4-40GB) is seen by the Jobs smi-w1-0, smi-w1-1",
 		}},
 		{"device nodes that nvidia-smi hides", map[string]string{
 			"smi-w2-0": "GPU 0: Tesla T4 (UUID: GPU-w2-0)\nkgpu-status 0\nkgpu-device /dev/nvidia0\nkgpu-device /dev/nvidia1\n" + computed + "kgpu-end\n",
 		}, []string{
-			"w2 SMOKE_CARD_LEAKED Job smi-w2-0 asked for one card and sees 2: /dev/nvidia0, /dev/nvidia1",
+			"w2 SMOKE_CARD_LEAKED Job smi-w2-0 asked for one GPU and sees 2: /dev/nvidia0, /dev/nvidia1",
 		}},
 		{"a Job that sees none", map[string]string{"smi-w2-0": "No devices found.\nkgpu-status 0\nkgpu-end\n"}, []string{
-			`w2 SMOKE_FAILED Job smi-w2-0 asked for a card and sees none: "No devices found."`,
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			`w2 SMOKE_FAILED Job smi-w2-0 asked for a GPU and sees none: "No devices found."`,
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a driver that does not fit", map[string]string{"smi-w2-0": "Failed to initialize NVML: Driver/library version mismatch\nkgpu-status 18\nkgpu-end\n"}, []string{
 			`w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 ended with status 18: "Failed to initialize NVML: Driver/library version mismatch"`,
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a hang", map[string]string{"smi-w2-0": "kgpu-status 124\nkgpu-end\n", "none-w2": "kgpu-status 137\nkgpu-end\n"}, []string{
 			"w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 did not answer within a minute",
 			"w2 SMOKE_FAILED nvidia-smi in Job none-w2 did not answer within a minute",
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a leak to the RuntimeClass", map[string]string{"none-w1": saw("GPU-w1-0", "GPU-w1-1")}, []string{
-			"w1 SMOKE_CARD_LEAKED Job none-w1 of the RuntimeClass nvidia asked for no card and sees GPU-w1-0, GPU-w1-1, /dev/nvidia0, /dev/nvidia1",
+			"w1 SMOKE_CARD_LEAKED Job none-w1 of the RuntimeClass nvidia asked for no GPU and sees GPU-w1-0, GPU-w1-1, /dev/nvidia0, /dev/nvidia1",
 		}},
 		{"a leak of devices without nvidia-smi", map[string]string{"plain-w2": "kgpu-status 127\nkgpu-device /dev/nvidia0\nkgpu-end\n"}, []string{
-			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees /dev/nvidia0",
+			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no GPU and sees /dev/nvidia0",
 		}},
 		{"another node's card", map[string]string{"smi-w1-0": saw("GPU-w2-0")}, []string{
-			"w1 SMOKE_FAILED Job smi-w1-0 sees the card GPU-w2-0, which is a card of w2",
-			"w1 SMOKE_CARD_MISSING no Job saw the card GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
-			"w2 SMOKE_CARD_TWICE the card GPU-w2-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w2-0",
+			"w1 SMOKE_FAILED Job smi-w1-0 sees the GPU GPU-w2-0, which is a GPU of w2",
+			"w1 SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-1 (NVIDIA A100-SXM4-40GB)",
+			"w2 SMOKE_CARD_TWICE the GPU GPU-w2-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w2-0",
 		}},
 		{"nobody's card", map[string]string{"smi-w2-0": saw("GPU-0")}, []string{
-			"w2 SMOKE_FAILED Job smi-w2-0 sees the card GPU-0, which no host lists",
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_FAILED Job smi-w2-0 sees the GPU GPU-0, which no host lists",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"a log that is missing", map[string]string{"plain-w1": ""}, []string{"w1 SMOKE_FAILED Job plain-w1 printed nothing"}},
 		{"a log that was cut", map[string]string{"none-w1": "\x1b[2Jbusy\nkgpu-status 6"}, []string{
@@ -174,13 +175,13 @@ func TestViolations(t *testing.T) {
 		}},
 		{"a long line", map[string]string{"smi-w2-0": long + "\nkgpu-status 255\nkgpu-end\n"}, []string{
 			`w2 SMOKE_FAILED nvidia-smi in Job smi-w2-0 ended with status 255: "` + long[:200] + `"…`,
-			"w2 SMOKE_CARD_MISSING no Job saw the card GPU-w2-0 (Tesla T4)",
+			"w2 SMOKE_CARD_MISSING no Job saw the GPU GPU-w2-0 (Tesla T4)",
 		}},
 		{"escapes instead of a device", map[string]string{"plain-w2": "kgpu-device \x1b]0;owned\x07" + long + "\nkgpu-status 127\nkgpu-end\n"}, []string{
-			`w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees \x1b]0;owned\a` + long[:70] + "…",
+			`w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no GPU and sees \x1b]0;owned\a` + long[:70] + "…",
 		}},
 		{"many devices", map[string]string{"plain-w2": strings.Repeat("kgpu-device d\n", 1000) + "kgpu-status 127\nkgpu-end\n"}, []string{
-			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no card and sees " + strings.Repeat("d, ", 15) + "d and 984 more",
+			"w2 SMOKE_CARD_LEAKED Job plain-w2 of the default runtime asked for no GPU and sees " + strings.Repeat("d, ", 15) + "d and 984 more",
 		}},
 		{"a UUID within other words", map[string]string{"none-w1": "see GPU 0: x (UUID: GPU-w1-0)\nGPU 0: x (UUID: GPU-w1-0) \nkgpu-status 1\nkgpu-end\n"}, nil},
 		{"a line that speaks for another Job", map[string]string{"none-w1": "smi-w1-0\tGPU 0: x (UUID: GPU-w1-0)\nkgpu-status 1\nkgpu-end\n"}, nil},
@@ -188,7 +189,7 @@ func TestViolations(t *testing.T) {
 		{"the same card in two lines", map[string]string{"smi-w2-0": "GPU 0: x (UUID: GPU-w2-0)\r\n" + saw("GPU-w2-0")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			table, err := Judge(lab, logs(c.changed))
+			table, err := CheckProof(lab, logs(c.changed))
 			if (table == nil) != (err != nil) {
 				t.Errorf("table %v with error %v", table, err)
 			}
@@ -204,7 +205,7 @@ func TestViolations(t *testing.T) {
 }
 
 func TestLogOfNoJob(t *testing.T) {
-	table, err := Judge(lab, logs(map[string]string{"smi-w9-0": saw("GPU-w9-0")}))
+	table, err := CheckProof(lab, logs(map[string]string{"smi-w9-0": saw("GPU-w9-0")}))
 	if table != nil || err == nil || !strings.Contains(err.Error(), "smi-w9-0") {
 		t.Errorf("table %v, error %v", table, err)
 	}
@@ -228,14 +229,14 @@ func logsOf(node string, jobs ...string) string {
 	return b.String()
 }
 
-// TestShared has two cards that two pods share each.
-func TestShared(t *testing.T) {
-	node := Node{Name: "w1", Cards: cards("w1", 2, "Tesla T4")}
-	for i := range node.Cards {
-		node.Cards[i].Share = 2
+// TestSharedGPUs: two GPUs that two pods share each.
+func TestSharedGPUs(t *testing.T) {
+	node := Node{Name: "w1", GPUs: cards("w1", 2, "Tesla T4")}
+	for i := range node.GPUs {
+		node.GPUs[i].Share = 2
 	}
 	a, b := saw("GPU-w1-0"), saw("GPU-w1-1")
-	table, err := Judge([]Node{node}, logsOf("w1", a, b, b, a))
+	table, err := CheckProof([]Node{node}, logsOf("w1", a, b, b, a))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,39 +248,39 @@ func TestShared(t *testing.T) {
 		t.Errorf("%+v", table.Rows)
 	}
 	expect(t, node, logsOf("w1", a, a, b, a),
-		"SMOKE_CARD_TWICE the card GPU-w1-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-1, smi-w1-3",
-		"SMOKE_CARD_MISSING the card GPU-w1-1 (Tesla T4), which 2 Jobs share, is seen only by smi-w1-2")
+		"SMOKE_CARD_TWICE the GPU GPU-w1-0 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-1, smi-w1-3",
+		"SMOKE_CARD_MISSING the GPU GPU-w1-1 (Tesla T4), which 2 Jobs share, is seen only by smi-w1-2")
 	// Where there are more places than Jobs, a pod of somebody shifts the balance.
-	busy := Node{Name: "w1", Cards: cards("w1", 4, "Tesla T4")}
+	busy := Node{Name: "w1", GPUs: cards("w1", 4, "Tesla T4")}
 	var logs []string
 	for i, jobs := range []int{7, 8, 8, 9} {
-		busy.Cards[i].Share = 10
+		busy.GPUs[i].Share = 10
 		for range jobs {
-			logs = append(logs, saw(busy.Cards[i].UUID))
+			logs = append(logs, saw(busy.GPUs[i].UUID))
 		}
 	}
-	if table, err := Judge([]Node{busy}, logsOf("w1", logs...)); err != nil || len(table.Rows) != 4 {
+	if table, err := CheckProof([]Node{busy}, logsOf("w1", logs...)); err != nil || len(table.Rows) != 4 {
 		t.Errorf("%+v, %v", table, err)
 	}
 	for i := range logs[:7] {
 		logs[i] = saw("GPU-w1-" + fmt.Sprint(1+i%3))
 	}
-	expect(t, busy, logsOf("w1", logs...), "SMOKE_CARD_MISSING no Job saw the card GPU-w1-0 (Tesla T4)",
-		"SMOKE_CARD_TWICE the card GPU-w1-1 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-3, smi-w1-6, smi-w1-7, smi-w1-8, smi-w1-9, smi-w1-10, smi-w1-11, smi-w1-12, smi-w1-13, smi-w1-14",
-		"SMOKE_CARD_TWICE the card GPU-w1-3 (Tesla T4) is seen by the Jobs smi-w1-2, smi-w1-5, smi-w1-23, smi-w1-24, smi-w1-25, smi-w1-26, smi-w1-27, smi-w1-28, smi-w1-29, smi-w1-30, smi-w1-31")
-	node.Cards[0].Share, node.Cards[1].Share = 1000, 1000
-	if n := len(node.asked()); n != mostShares {
+	expect(t, busy, logsOf("w1", logs...), "SMOKE_CARD_MISSING no Job saw the GPU GPU-w1-0 (Tesla T4)",
+		"SMOKE_CARD_TWICE the GPU GPU-w1-1 (Tesla T4) is seen by the Jobs smi-w1-0, smi-w1-3, smi-w1-6, smi-w1-7, smi-w1-8, smi-w1-9, smi-w1-10, smi-w1-11, smi-w1-12, smi-w1-13, smi-w1-14",
+		"SMOKE_CARD_TWICE the GPU GPU-w1-3 (Tesla T4) is seen by the Jobs smi-w1-2, smi-w1-5, smi-w1-23, smi-w1-24, smi-w1-25, smi-w1-26, smi-w1-27, smi-w1-28, smi-w1-29, smi-w1-30, smi-w1-31")
+	node.GPUs[0].Share, node.GPUs[1].Share = 1000, 1000
+	if n := len(node.requests()); n != maxSharingJobs {
 		t.Errorf("%d Jobs for cards with a thousand places each", n)
 	}
 }
 
-// TestCannotCompute has cards that are listed and do not compute: what the sample says is told, once for each.
-func TestCannotCompute(t *testing.T) {
+// TestGPUThatCannotCompute: a GPU that is listed and does not compute is reported once, with the sample's output.
+func TestGPUThatCannotCompute(t *testing.T) {
 	did := func(status int, words string) string {
 		return strings.Replace(saw("GPU-w2-0"), computed, fmt.Sprintf("kgpu-sample %d\nkgpu-said [Vector addition of 50000 elements]\nkgpu-said %s\n", status, words), 1)
 	}
 	const notReady = "Failed to allocate device vector A (error code system not yet initialized)!"
-	const card = "SMOKE_CANNOT_COMPUTE the card GPU-w2-0 (Tesla T4) is listed and does not compute: vectorAdd in Job smi-w2-0 "
+	const card = "SMOKE_CANNOT_COMPUTE the GPU GPU-w2-0 (Tesla T4) is listed and does not compute: vectorAdd in Job smi-w2-0 "
 	node := lab[2]
 	for _, c := range []struct{ name, log, want string }{
 		{"the driver cannot", did(1, notReady), card + `ended with status 1: "` + notReady + `"`},
@@ -295,22 +296,22 @@ func TestCannotCompute(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, node, logsOf("w2", c.log), c.want) })
 	}
-	shared := Node{Name: "w2", Cards: []Card{{UUID: "GPU-w2-0", Name: "Tesla T4", Share: 2}}}
+	shared := Node{Name: "w2", GPUs: []GPU{{UUID: "GPU-w2-0", Name: "Tesla T4", Share: 2}}}
 	full := did(1, "Failed to allocate device vector A (error code out of memory)!")
 	expect(t, shared, logsOf("w2", did(1, notReady), did(1, notReady)), card+`ended with status 1: "`+notReady+`"`)
 	for _, c := range []struct{ first, want string }{
 		{saw("GPU-w2-0"), "smi-w2-0, smi-w2-1"},
 		{full, "smi-w2-0, smi-w2-1, not computed: its memory is all taken"},
 	} {
-		if table, err := Judge([]Node{shared}, logsOf("w2", c.first, full)); err != nil || table.Rows[0].By() != c.want {
+		if table, err := CheckProof([]Node{shared}, logsOf("w2", c.first, full)); err != nil || table.Rows[0].By() != c.want {
 			t.Errorf("%+v, %v, want %s", table, err, c.want)
 		}
 	}
 }
 
-// TestInstances has a card that is cut into two instances, and a whole one.
-func TestInstances(t *testing.T) {
-	node := Node{Name: "w1", Cards: []Card{
+// TestMIGInstances: a GPU that is cut into two instances, beside a whole one.
+func TestMIGInstances(t *testing.T) {
+	node := Node{Name: "w1", GPUs: []GPU{
 		{UUID: "MIG-a", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},
 		{UUID: "MIG-b", Name: "A100 MIG 1g.5gb", Resource: "nvidia.com/mig-1g.5gb"},
 		{UUID: "GPU-1", Name: "A100", Resource: "nvidia.com/gpu"},
@@ -322,15 +323,15 @@ func TestInstances(t *testing.T) {
 		}
 		return log + "kgpu-status 0\nkgpu-device /dev/nvidia0\n" + computed + "kgpu-end\n"
 	}
-	if table, err := Judge([]Node{node}, logsOf("w1", instance("MIG-b"), instance("MIG-a"), saw("GPU-1"))); err != nil || len(table.Rows) != 3 {
+	if table, err := CheckProof([]Node{node}, logsOf("w1", instance("MIG-b"), instance("MIG-a"), saw("GPU-1"))); err != nil || len(table.Rows) != 3 {
 		t.Errorf("%v, %v", table, err)
 	}
 	expect(t, node, logsOf("w1", instance("MIG-a", "MIG-b"), instance("MIG-a"), saw("GPU-1")),
-		"SMOKE_CARD_LEAKED Job smi-w1-0 asked for one card and sees 2: MIG-a, MIG-b",
-		"SMOKE_CARD_TWICE the card MIG-a (A100 MIG 1g.5gb) is seen by the Jobs smi-w1-0, smi-w1-1")
+		"SMOKE_CARD_LEAKED Job smi-w1-0 asked for one GPU and sees 2: MIG-a, MIG-b",
+		"SMOKE_CARD_TWICE the GPU MIG-a (A100 MIG 1g.5gb) is seen by the Jobs smi-w1-0, smi-w1-1")
 	// Whole cards are given out, cut or not.
-	whole := Node{Name: "w1", Cards: []Card{{UUID: "GPU-0", Name: "A100"}}}
-	if _, err := Judge([]Node{whole}, logsOf("w1", instance("MIG-a", "MIG-b"))); err != nil {
+	whole := Node{Name: "w1", GPUs: []GPU{{UUID: "GPU-0", Name: "A100"}}}
+	if _, err := CheckProof([]Node{whole}, logsOf("w1", instance("MIG-a", "MIG-b"))); err != nil {
 		t.Error(err)
 	}
 }
@@ -338,7 +339,7 @@ func TestInstances(t *testing.T) {
 // expect wants these violations, each its reason and detail.
 func expect(t *testing.T, node Node, logs string, want ...string) {
 	t.Helper()
-	_, err := Judge([]Node{node}, logs)
+	_, err := CheckProof([]Node{node}, logs)
 	var got []string
 	for _, e := range reason.All(err) {
 		got = append(got, string(e.ID)+" "+e.Detail)
