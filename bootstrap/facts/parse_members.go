@@ -1,10 +1,13 @@
 package facts
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/printable"
 )
 
 // record reads what the ledger says of the host's membership: lines such as "kubeadm=join" and "kubeadm=join-done UID",
@@ -109,4 +112,64 @@ func (c *ControlPlane) flags(lines []string) {
 			c.Defences.Encryption = value
 		}
 	}
+}
+
+// LockHolder is who holds the cluster on its control plane: a run of kgpu that is about to change something, or does.
+type LockHolder struct {
+	Who     string    // user@machine; empty: it has only just begun
+	From    string    // address that the connection comes from; empty: unknown
+	Since   time.Time // by the host's clock; zero: unknown
+	Command string    // such as "up inventory.yaml"
+	Run     string    // ID of the run
+}
+
+// ParseLockHolder reads lines such as who=ada@laptop, as the holder wrote them. Keys it does not know are skipped.
+func ParseLockHolder(lines []string) (*LockHolder, error) {
+	o := &LockHolder{}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		value = printable.Line(value)
+		switch key {
+		case "who":
+			o.Who = value
+		case "from":
+			o.From = value
+		case "command":
+			o.Command = value
+		case "run":
+			o.Run = value
+		case "since":
+			seconds, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return nil, bad("operator", line, err)
+			}
+			o.Since = time.Unix(seconds, 0)
+		}
+	}
+	return o, nil
+}
+
+// Describe says who it is, from where, since when and doing what; now is the host's clock.
+func (o *LockHolder) Describe(now time.Time) string {
+	text := cmp.Or(o.Who, "somebody")
+	if o.From != "" {
+		text += " from " + o.From
+	}
+	if !o.Since.IsZero() {
+		text += " since " + o.Since.UTC().Format("2006-01-02 15:04:05 UTC") + " (" + max(now.Sub(o.Since), 0).Truncate(time.Second).String() + " ago)"
+	}
+	if o.Command != "" {
+		text += ", doing `kgpu " + o.Command + "`"
+	}
+	return text
+}
+
+// lockHolder reads what facts.sh found of a run that holds the cluster.
+func lockHolder(a answer, h *Host) error {
+	if !a.has("operator") {
+		return nil
+	}
+	var err error
+	h.LockHolder, err = ParseLockHolder(a["operator"])
+	return err
 }
