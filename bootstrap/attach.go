@@ -9,9 +9,9 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 

@@ -12,10 +12,10 @@ import (
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/bootstrap/smoke"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 

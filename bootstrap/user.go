@@ -17,11 +17,11 @@ import (
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // UserOptions are what CreateUser needs beyond what all stories need.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/nearest"
-	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // finding is a problem of several values together, at the path where it is best put right.

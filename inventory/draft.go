@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // Draft is an inventory that is written for the first time, with what a person wants to know of it as comments.

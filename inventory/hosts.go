@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // entry is one entry of the file's list of hosts: one machine, or several by a range.

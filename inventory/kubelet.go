@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 // SwapWanted reports whether the kubelets are told to run beside swap.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 // sections lists every mapping of the file with the keys it may have. Each repository and artifact has its own line, a bastion

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/nearest"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // oneOf parses a word from a fixed list.

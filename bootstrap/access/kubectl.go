@@ -19,10 +19,10 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/access/kubeconfig"
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // KubectlOptions are what Kubectl needs beyond what all stories need.

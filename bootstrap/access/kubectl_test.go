@@ -12,7 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // person is somebody at a terminal of 100 columns.

@@ -21,10 +21,10 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // OpenOptions are what OpenNotebook, StopNotebook and OpenDashboard need beyond what all stories need.

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 // App is kgpu with these groups of commands.

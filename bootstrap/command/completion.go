@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 //go:embed shells

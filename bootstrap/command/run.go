@@ -11,9 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap/access"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 	"kgpu.dev/kgpu/inventory"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/records"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 // newestRuns is how many runs a person wants to see.

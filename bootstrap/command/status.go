@@ -15,9 +15,9 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap"
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/report"
 	"kgpu.dev/kgpu/bootstrap/status"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // Status is kgpu status.

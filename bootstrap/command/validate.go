@@ -6,8 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 

@@ -3,9 +3,9 @@ package doctor
 import (
 	"slices"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 	"kgpu.dev/kgpu/inventory"
 )
 

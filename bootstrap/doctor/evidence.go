@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // Evidence is the parsed output of scripts/doctor.sh on one machine. It judges nothing.

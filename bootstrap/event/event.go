@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // Kind says what happened.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // Node is a node object.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // ErrTruncated says that a script's output has no beginning or no end.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // record reads the ledger's entries of the membership, such as "kubeadm=join", "kubeadm=join-done UID" or

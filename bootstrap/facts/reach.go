@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // Endpoint is a TCP host and port.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 // Select keeps the steps whose IDs match a pattern of only (all if it is empty) and no pattern of skip. Patterns also

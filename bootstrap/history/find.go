@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 // Last is the word for the newest run in which a step began: one that found nothing to do, or was refused, hides no other.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 

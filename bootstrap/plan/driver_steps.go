@@ -6,7 +6,7 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 const nouveauBlacklist = "/etc/modprobe.d/kgpu-nouveau.conf"

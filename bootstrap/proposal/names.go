@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // maxName is the longest value of the label kubernetes.io/hostname.

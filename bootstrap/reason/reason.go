@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 )
 
 // ID is the stable name of a failure, such as HOST_APT_LOCKED.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/history"
-	"kgpu.dev/kgpu/bootstrap/nearest"
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 	"kgpu.dev/kgpu/inventory"
 )
 

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // sshd hangs up at the sixth refused key (MaxAuthTries 6, sshd_config(5)): a seventh is never looked at.

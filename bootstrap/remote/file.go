@@ -7,8 +7,8 @@ import (
 
 	"github.com/pkg/sftp"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // sftpServer starts sftp-server where the distributions put it; new files are for root only (-u). It is one line, as shellLine wants.

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // handshake makes one connection to t and logs in, all with this timeout. It counts from when the keys are read:

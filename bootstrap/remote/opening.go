@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // openingMost is how much a login shell may say before it runs the command that it was given.

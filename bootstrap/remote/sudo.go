@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // sudoTimeout is how long sudo may take with a password before it is believed to wait for something else.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/doctor"
-	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // Diagnosis is what kgpu doctor found.

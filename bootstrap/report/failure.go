@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"kgpu.dev/kgpu/bootstrap/preflight"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // byName is how to go on in spite of what preflight found.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/proposal"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // PrintProposal writes what kgpu init found and proposes, and as its last lines what to do next: commands with what they do.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/duration"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // How much of a command is shown, in columns.

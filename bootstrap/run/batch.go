@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
+	"kgpu.dev/kgpu/bootstrap/text/duration"
 	"kgpu.dev/kgpu/scripts/runner"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/duration"
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/graph"
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/duration"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // exitTransient is EX_TEMPFAIL: the step may succeed when it is tried again.

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"kgpu.dev/kgpu/bootstrap/event"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // listener hears what a batch does, in order.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // What a host is believed that its steps warn of: an honest one has a handful of warnings, of a few hundred bytes.

@@ -8,8 +8,8 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/run"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 	"kgpu.dev/kgpu/inventory"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 	"kgpu.dev/kgpu/inventory"
 )
 

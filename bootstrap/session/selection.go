@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/nearest"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/nearest"
 	"kgpu.dev/kgpu/inventory"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // CheckProof compares the logs of the Jobs, a line "job<tab>line" each, with the GPUs that the hosts list. Each GPU must be

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // RenewalDays is how many days before its expiry a certificate is a problem. kubelets renew their own long before.

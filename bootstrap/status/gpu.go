@@ -9,8 +9,8 @@ import (
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
-	"kgpu.dev/kgpu/bootstrap/plural"
 	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // gpu reports a host's GPUs, and the pods that hold them.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // Client is a Jupyter server and the right to use it. It is safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"slices"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // Limits of what one host may send: a bundle of many hosts must fit on the disk of who asks for it.

@@ -3,7 +3,7 @@ package timeline
 import (
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/duration"
+	"kgpu.dev/kgpu/bootstrap/text/duration"
 )
 
 // Tick is a mark of the time axis.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
 )
 
 // progress is how far apt is, by what it prints: the sizes before it downloads, and each file as it comes to it.

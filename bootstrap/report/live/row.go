@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"kgpu.dev/kgpu/bootstrap/plural"
-	"kgpu.dev/kgpu/bootstrap/printable"
+	"kgpu.dev/kgpu/bootstrap/text/plural"
+	"kgpu.dev/kgpu/bootstrap/text/printable"
 )
 
 // mood is how a host is, the one that needs eyes most first.
