@@ -32,98 +32,50 @@ func (m Minor) RuntimeClassAPI() string {
 	return "node.k8s.io/v1"
 }
 
-// These are the minors in which features that kgpu uses were added, with their places in k8s.io/kubernetes.
+// Feature is something of Kubernetes that kgpu uses and that older minors lack. Its value is the first minor that has it.
+type Feature int
+
+// These are the features, with their places in k8s.io/kubernetes.
 const (
-	osLabelSince         = 14 // pkg/kubelet: kubernetes.io/os
-	priorityAnywhere     = 17 // plugin/pkg/admission/priority: the system's classes outside of kube-system
-	hostPathTypeSince    = 8  // HostPathVolumeSource.Type
-	backoffLimitSince    = 8  // JobSpec.BackoffLimit
-	serviceLinksSince    = 13 // PodSpec.EnableServiceLinks
-	priorityClassSince   = 11 // PodPriority is on, and the system's classes are there
-	kubeletConfigSince   = 11 // kubeadm writes a KubeletConfiguration, and the packaged unit reads it
-	coreDNSSince         = 11 // cmd/kubeadm/app/features: CoreDNS is GA
-	discoveryHashSince   = 8  // NodeConfiguration.DiscoveryTokenCACertHashes
-	nodeNameSince        = 7  // MasterConfiguration.NodeName; 1.6 takes the host's own
-	controlEndpointSince = 11 // API.ControlPlaneEndpoint with a port
-	imageRepositorySince = 8  // MasterConfiguration.ImageRepository; before, the environment of kubeadm
-	ignorePreflightSince = 9  // kubeadm --ignore-preflight-errors; before, only all checks can be skipped
-	ignoreInFileSince    = 15 // NodeRegistrationOptions.IgnorePreflightErrors, v1beta2
-	cniListSince         = 7  // pkg/kubelet/network/cni: *.conflist
-	dnsFolderSince       = 21 // cmd/kubeadm/app/images: CoreDNS is coredns/coredns
-	cgroupV2Since        = 19 // pkg/kubelet/cm: IsCgroup2UnifiedMode
-	cdiDevicesSince      = 29 // DevicePluginCDIDevices is on
-	dockerSplitSince     = 14 // docker 18.09, the first with docker-ce-cli and containerd.io
+	OSLabel               Feature = 14 // nodes have the label kubernetes.io/os: pkg/kubelet
+	PriorityClasses       Feature = 11 // PodPriority is on, and the class system-node-critical exists
+	PriorityAnywhere      Feature = 17 // pods outside of kube-system may be system-node-critical: plugin/pkg/admission/priority
+	HostPathType          Feature = 8  // HostPathVolumeSource.Type
+	BackoffLimit          Feature = 8  // JobSpec.BackoffLimit
+	ServiceLinks          Feature = 13 // PodSpec.EnableServiceLinks
+	KubeletConfig         Feature = 11 // kubeadm writes a KubeletConfiguration; before, flags in a drop-in of the unit
+	DiscoveryHash         Feature = 8  // kubeadm join verifies the API server: NodeConfiguration.DiscoveryTokenCACertHashes
+	KubeadmNodeName       Feature = 7  // MasterConfiguration.NodeName; before, a node has its host's name
+	ControlPlaneEndpoint  Feature = 11 // API.ControlPlaneEndpoint with a port
+	ImageRepositoryKey    Feature = 8  // MasterConfiguration.ImageRepository; before, the environment of kubeadm
+	IgnorePreflightErrors Feature = 9  // kubeadm --ignore-preflight-errors; before, only all checks can be skipped
+	IgnoreInFile          Feature = 15 // NodeRegistrationOptions.IgnorePreflightErrors, v1beta2; before, a flag
+	CNILists              Feature = 7  // *.conflist: pkg/kubelet/network/cni
+	CoreDNS               Feature = 11 // before, kube-dns: cmd/kubeadm/app/features
+	DNSFolder             Feature = 21 // the image is coredns/coredns: cmd/kubeadm/app/images
+	CgroupV2              Feature = 19 // pkg/kubelet/cm: IsCgroup2UnifiedMode
+	CDIDevices            Feature = 29 // the kubelet passes on the CDI devices of device plugins: DevicePluginCDIDevices is on
+	DockerSplit           Feature = 14 // docker 18.09 is tested, the first with docker-ce-cli and containerd.io
+
+	// APIName is kgpu's own: new clusters get a name for their API server. kubeadm supports names since ControlPlaneEndpoint,
+	// but kgpu's new features are for supported minors only.
+	APIName Feature = 30
 )
+
+// Has reports whether the minor has a feature.
+func (m Minor) Has(f Feature) bool { return m.Number >= int(f) }
 
 // ContainerdTwoSince is the first minor whose kubelet refuses a containerd before 2: it asks the runtime for its cgroup
 // driver and ignores its own setting. Source: kubernetes/kubernetes pull request 136731, kubernetes/website 55954.
 const ContainerdTwoSince = 38
 
-// HasHostPathType reports whether a hostPath volume has a type.
-func (m Minor) HasHostPathType() bool { return m.Number >= hostPathTypeSince }
-
-// HasBackoffLimit reports whether a Job has a backoffLimit.
-func (m Minor) HasBackoffLimit() bool { return m.Number >= backoffLimitSince }
-
-// HasServiceLinks reports whether a pod has enableServiceLinks.
-func (m Minor) HasServiceLinks() bool { return m.Number >= serviceLinksSince }
-
-// HasPriorityClasses reports whether the class system-node-critical exists.
-func (m Minor) HasPriorityClasses() bool { return m.Number >= priorityClassSince }
-
-// HasOSLabel reports whether nodes have the label kubernetes.io/os.
-func (m Minor) HasOSLabel() bool { return m.Number >= osLabelSince }
-
-// TakesPriorityAnywhere reports whether pods outside of kube-system may be system-node-critical.
-func (m Minor) TakesPriorityAnywhere() bool { return m.Number >= priorityAnywhere }
-
-// PassesCDIDevices reports whether the kubelet passes on the CDI devices that a device plugin names.
-func (m Minor) PassesCDIDevices() bool { return m.Number >= cdiDevicesSince }
-
-// HasKubeletConfig reports whether kubeadm configures the kubelet by a file; before, it uses flags in a drop-in.
-func (m Minor) HasKubeletConfig() bool { return m.Number >= kubeletConfigSince }
-
 // DNS is the name of the cluster DNS's Deployment in kube-system.
 func (m Minor) DNS() string {
-	if m.Number < coreDNSSince {
+	if !m.Has(CoreDNS) {
 		return "kube-dns"
 	}
 	return "coredns"
 }
-
-// HasDiscoveryHash reports whether kubeadm join can verify the API server by the CA's hash.
-func (m Minor) HasDiscoveryHash() bool { return m.Number >= discoveryHashSince }
-
-// HasNodeName reports whether kubeadm lets a node have another name than its host.
-func (m Minor) HasNodeName() bool { return m.Number >= nodeNameSince }
-
-// HasControlPlaneEndpoint reports whether kubeadm has controlPlaneEndpoint.
-func (m Minor) HasControlPlaneEndpoint() bool { return m.Number >= controlEndpointSince }
-
-// namesAPISince is the first minor whose new clusters get a name for their API server. kubeadm supports names since
-// controlEndpointSince, but kgpu's new features are for supported minors only.
-const namesAPISince = 30
-
-// NamesAPI reports whether kgpu gives a new cluster's API server a name.
-func (m Minor) NamesAPI() bool { return m.Number >= namesAPISince }
-
-// HasImageRepository reports whether kubeadm's configuration has imageRepository.
-func (m Minor) HasImageRepository() bool { return m.Number >= imageRepositorySince }
-
-// HasIgnorePreflightErrors reports whether kubeadm can ignore single checks.
-func (m Minor) HasIgnorePreflightErrors() bool { return m.Number >= ignorePreflightSince }
-
-// IgnoresInFile reports whether kubeadm's configuration names the ignored checks; before, a flag does.
-func (m Minor) IgnoresInFile() bool { return m.Number >= ignoreInFileSince }
-
-// ReadsCNILists reports whether the kubelet reads CNI configuration lists (*.conflist).
-func (m Minor) ReadsCNILists() bool { return m.Number >= cniListSince }
-
-// DNSHasFolder reports whether the image of the cluster's DNS is in a subfolder of the registry.
-func (m Minor) DNSHasFolder() bool { return m.Number >= dnsFolderSince }
-
-// KnowsCgroupV2 reports whether the kubelet works on hosts with cgroup v2.
-func (m Minor) KnowsCgroupV2() bool { return m.Number >= cgroupV2Since }
 
 // ImageRepository is the registry of the control plane's images.
 // Source: DefaultImageRepository in cmd/kubeadm/app/apis/kubeadm/*/defaults.go of each minor's last patch.
@@ -154,7 +106,7 @@ func (m Minor) NewestDocker() string {
 		return "1.12"
 	case m.Number < 12:
 		return "17.03"
-	case m.Number < dockerSplitSince:
+	case !m.Has(DockerSplit):
 		return "18.06"
 	}
 	return ""

@@ -142,9 +142,3 @@ var Calico = Download{
 	URL:     "https://raw.githubusercontent.com/projectcalico/calico/v3.32.1/manifests/calico.yaml",
 	SHA256:  map[string]string{"all": "a1df919d9721cf667accdc3e72848911b0cb25cfab7d2478ad0c996302c95744"},
 }
-
-// CRIDockerdWebSocketFault reports whether a cri-dockerd version (without v) breaks exec, attach and cp on Kubernetes ≥
-// 1.36 unless the kubelet's feature gate ExtendWebSocketsToKubelet is off. All releases up to 0.4.4 do, and no later
-// one is known not to.
-// Source: Mirantis/cri-dockerd issues 560 and 569, open pull request 576.
-func CRIDockerdWebSocketFault(string) bool { return true }

@@ -17,7 +17,7 @@ func cannotGrow(s *examinee) []string {
 		return nil
 	}
 	version, err := catalog.ParseVersion(c.Version)
-	if minor, ok := catalog.Kubernetes(version.Minor); err != nil || !ok || !minor.NamesAPI() {
+	if minor, ok := catalog.Kubernetes(version.Minor); err != nil || !ok || !minor.Has(catalog.APIName) {
 		return nil
 	}
 	host, _, _ := net.SplitHostPort(c.Endpoint)

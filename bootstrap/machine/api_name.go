@@ -32,7 +32,7 @@ func (s *Set) APIName() string {
 		}
 		return ""
 	}
-	if s.Inventory.Kubernetes.ControlPlaneEndpoint != "" || !s.Minor.NamesAPI() {
+	if s.Inventory.Kubernetes.ControlPlaneEndpoint != "" || !s.Minor.Has(catalog.APIName) {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(s.Inventory.Cluster + "\n" + s.APIAddress().String()))

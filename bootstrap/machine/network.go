@@ -100,7 +100,7 @@ func ResolvConf(inv *inventory.Inventory, f *facts.Host) (path, why string) {
 // Source: cmd/kubeadm/app/phases/kubelet/flags.go of k8s.io/kubernetes 1.11, componentconfigs/kubelet.go since.
 func KubeletResolvConf(inv *inventory.Inventory, f *facts.Host) string {
 	minor, _ := catalog.Kubernetes(inv.Kubernetes.Version.Minor)
-	if f.Units["systemd-resolved.service"].Active == "active" && minor.HasKubeletConfig() {
+	if f.Units["systemd-resolved.service"].Active == "active" && minor.Has(catalog.KubeletConfig) {
 		return facts.SystemdResolvConf
 	}
 	return facts.ResolvConfs[0]

@@ -21,7 +21,7 @@ func Adapt(m catalog.Minor, objects []map[string]any) []map[string]any {
 			}
 			o["apiVersion"] = m.RuntimeClassAPI()
 		case "Job":
-			if !m.HasBackoffLimit() {
+			if !m.Has(catalog.BackoffLimit) {
 				delete(o["spec"].(object), "backoffLimit")
 			}
 		}
@@ -42,19 +42,19 @@ func adaptPod(m catalog.Minor, workload object) {
 	if m.RuntimeClassAPI() == "" {
 		delete(pod, "runtimeClassName")
 	}
-	if !m.HasServiceLinks() {
+	if !m.Has(catalog.ServiceLinks) {
 		delete(pod, "enableServiceLinks")
 	}
 	meta, _ := workload["metadata"].(object)
-	if !m.HasPriorityClasses() || !m.TakesPriorityAnywhere() && meta["namespace"] != "kube-system" {
+	if !m.Has(catalog.PriorityClasses) || !m.Has(catalog.PriorityAnywhere) && meta["namespace"] != "kube-system" {
 		delete(pod, "priorityClassName")
 	}
-	if selector, ok := pod["nodeSelector"].(object); ok && !m.HasOSLabel() {
+	if selector, ok := pod["nodeSelector"].(object); ok && !m.Has(catalog.OSLabel) {
 		if delete(selector, "kubernetes.io/os"); len(selector) == 0 {
 			delete(pod, "nodeSelector")
 		}
 	}
-	if !m.HasHostPathType() {
+	if !m.Has(catalog.HostPathType) {
 		volumes, _ := pod["volumes"].([]any)
 		for _, v := range volumes {
 			if path, ok := v.(object)["hostPath"].(object); ok {

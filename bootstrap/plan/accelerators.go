@@ -57,7 +57,7 @@ func (b *builder) oldWarnings() {
 		warn("the kubelets offer each card twice, as %s and, by the gate Accelerators, as %s: use the first only, or set `featureGates: {Accelerators: false}`",
 			m.Resource(), catalog.Accelerators.Resource())
 	}
-	if !b.Minor.HasDiscoveryHash() {
+	if !b.Minor.Has(catalog.DiscoveryHash) {
 		warn("kubeadm join cannot check the certificate of the API server: add workers on networks only that you trust")
 	}
 }

@@ -35,7 +35,7 @@ func (b *builder) fitDevicePlugin(objects []object) ([]object, error) {
 			}
 		}
 	}
-	if b.Inventory.Runtime == inventory.Containerd && !b.Minor.PassesCDIDevices() {
+	if b.Inventory.Runtime == inventory.Containerd && !b.Minor.Has(catalog.CDIDevices) {
 		listDevices(objects, "cdi-annotations")
 	}
 	return objects, b.share(objects)

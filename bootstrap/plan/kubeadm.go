@@ -63,7 +63,7 @@ func (b *builder) clusterConfiguration() object {
 	}
 	if b.Inventory.Registry != "" {
 		cluster["imageRepository"] = b.Inventory.Registry
-		if b.Minor.DNSHasFolder() {
+		if b.Minor.Has(catalog.DNSFolder) {
 			cluster["dns"] = object{"imageRepository": b.Inventory.Registry + "/coredns"}
 		}
 	}
@@ -132,7 +132,7 @@ func (b *builder) nodeRegistration(h *host) map[string]any {
 		"criSocket":        b.criSocket(),
 		"kubeletExtraArgs": b.extraArgs(flags),
 	}
-	if ignore := b.Inventory.Kubernetes.IgnorePreflightErrors; len(ignore) > 0 && b.Minor.IgnoresInFile() {
+	if ignore := b.Inventory.Kubernetes.IgnorePreflightErrors; len(ignore) > 0 && b.Minor.Has(catalog.IgnoreInFile) {
 		r["ignorePreflightErrors"] = ignore
 	}
 	return r

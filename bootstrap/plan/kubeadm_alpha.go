@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
 )
 
 // The files of kubeadm 1.6 to 1.12. Sources: cmd/kubeadm/app/apis/kubeadm/v1alpha1 of k8s.io/kubernetes 1.6.13, 1.7.5, 1.8.15,
@@ -26,7 +28,7 @@ func (b *builder) masterConfiguration() object {
 		master["imageRepository"] = b.Inventory.Registry
 	}
 	b.flatComponents(master)
-	if b.Minor.HasKubeletConfig() {
+	if b.Minor.Has(catalog.KubeletConfig) {
 		master["clusterName"] = b.Inventory.Cluster
 		master["bootstrapTokens"] = initTokens()
 		master["nodeRegistration"] = b.nodeRegistration(b.first)
@@ -38,10 +40,10 @@ func (b *builder) masterConfiguration() object {
 	}
 	// The token that kubeadm always makes; this one is of no use to anybody and short-lived.
 	master["tokenTTL"] = "1m0s"
-	if !b.Minor.HasDiscoveryHash() {
+	if !b.Minor.Has(catalog.DiscoveryHash) {
 		master["tokenTTL"] = int(time.Minute) // a time.Duration, which JSON has as nanoseconds
 	}
-	if b.Minor.HasNodeName() {
+	if b.Minor.Has(catalog.KubeadmNodeName) {
 		master["nodeName"] = b.first.node
 	}
 	return master
@@ -74,13 +76,13 @@ func (b *builder) nodeConfiguration(h *host, token, caHash string) object {
 	if b.Minor.KubeadmAPI == "v1alpha3" {
 		node["kind"] = "JoinConfiguration"
 	}
-	if b.Minor.HasDiscoveryHash() {
+	if b.Minor.Has(catalog.DiscoveryHash) {
 		node["discoveryTokenCACertHashes"] = []any{caHash}
 	}
 	switch {
-	case b.Minor.HasKubeletConfig():
+	case b.Minor.Has(catalog.KubeletConfig):
 		node["nodeRegistration"] = b.nodeRegistration(h)
-	case b.Minor.HasNodeName():
+	case b.Minor.Has(catalog.KubeadmNodeName):
 		node["nodeName"] = h.node
 	}
 	return node
@@ -91,9 +93,9 @@ func (b *builder) nodeConfiguration(h *host, token, caHash string) object {
 func (b *builder) kubeadmFlags() []string {
 	ignore := b.Inventory.Kubernetes.IgnorePreflightErrors
 	switch {
-	case len(ignore) == 0 || b.Minor.IgnoresInFile():
+	case len(ignore) == 0 || b.Minor.Has(catalog.IgnoreInFile):
 		return nil
-	case b.Minor.HasIgnorePreflightErrors():
+	case b.Minor.Has(catalog.IgnorePreflightErrors):
 		return []string{"--ignore-preflight-errors=" + strings.Join(ignore, ",")}
 	}
 	return []string{"--skip-preflight-checks"} // the inventory has nothing but all here

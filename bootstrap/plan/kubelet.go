@@ -22,7 +22,7 @@ const weaveCNI = "/etc/cni/net.d/10-weave.conf"
 // Source: build/debs/kubeadm-10.conf of k8s.io/kubernetes 1.6.13 and 1.8.15, build/debs/10-kubeadm.conf of 1.9.11 and 1.10.13;
 // its form of 1.11, which reads KubeletConfiguration.
 func (b *builder) kubeletFiles(h *host) map[string]graph.File {
-	if b.Minor.HasKubeletConfig() {
+	if b.Minor.Has(catalog.KubeletConfig) {
 		return nil
 	}
 	args := []string{
@@ -45,7 +45,7 @@ func (b *builder) kubeletFiles(h *host) map[string]graph.File {
 		unit += deviceNodes
 	}
 	files := map[string]graph.File{kubeletDropIn: text(unit)}
-	if b.Inventory.Network == inventory.Weave && !b.Minor.ReadsCNILists() {
+	if b.Inventory.Network == inventory.Weave && !b.Minor.Has(catalog.CNILists) {
 		files[weaveCNI] = text(`{"name": "weave", "type": "weave-net", "hairpinMode": true}` + "\n")
 	}
 	return files

@@ -37,10 +37,10 @@ func (b *builder) criSocket() string {
 	}
 }
 
-// webSocketFault reports whether the kubelet gate ExtendWebSocketsToKubelet has to be off (see catalog).
-func (b *builder) webSocketFault() bool {
-	return b.criDockerd() && b.Inventory.Kubernetes.Version.Minor >= 36 && catalog.CRIDockerdWebSocketFault(catalog.CRIDockerd.Version)
-}
+// webSocketFault reports whether the kubelet gate ExtendWebSocketsToKubelet has to be off: with it, all releases of
+// cri-dockerd up to 0.4.4 break exec, attach and cp, and no later one is known not to.
+// Source: Mirantis/cri-dockerd issues 560 and 569, open pull request 576.
+func (b *builder) webSocketFault() bool { return b.criDockerd() && b.Minor.Number >= 36 }
 
 func (b *builder) runtimeServices() []string {
 	switch {

@@ -17,10 +17,10 @@ func (c *checker) compatibility(m Machine) {
 		return
 	}
 	version := k.Version.MinorString()
-	if m.Facts.CgroupV2 && !minor.KnowsCgroupV2() {
+	if m.Facts.CgroupV2 && !minor.Has(catalog.CgroupV2) {
 		c.problem(m.ID(), reason.HostCgroupV2, "the host uses cgroup v2, of which the kubelet of Kubernetes %s does not know", version)
 	}
-	if name := m.NodeName(); name != m.Facts.Hostname && !minor.HasNodeName() {
+	if name := m.NodeName(); name != m.Facts.Hostname && !minor.Has(catalog.KubeadmNodeName) {
 		c.problem(m.ID(), reason.HostNameInvalid, "kubeadm %s makes nodes by their hosts' names only: the host is called %s, the node would be %s", version, m.Facts.Hostname, name)
 	}
 	if docker := minor.NewestDocker(); c.inv.Runtime == inventory.Docker && docker != "" && c.inv.Repositories.Docker.URL == "" && !hasAny(m.Facts, minor.DockerPackages()) {
