@@ -97,15 +97,17 @@ seconds_left() {
 
 # pause is what a loop does between two looks at the cluster. It takes a second; where a look takes longer than a quarter of
 # that, four times the time of the look, and five seconds at most. A look is a tenth of a second of work for kubectl alone:
-# who waits for a control plane that is busy must not be what keeps it busy.
+# who waits for a control plane that is busy must not be what keeps it busy. $paused is how many seconds it took.
 pause_ended=
+paused=1
 pause() {
   local up hundredths=100
   read -r up _ </proc/uptime
   if [[ -n $pause_ended ]]; then hundredths=$((4 * (10#${up/./} - pause_ended))); fi
   if [[ $hundredths -lt 100 ]]; then hundredths=100; fi
   if [[ $hundredths -gt 500 ]]; then hundredths=500; fi
-  sleep "$((hundredths / 100)).$((hundredths / 10 % 10))"
+  paused=$((hundredths / 100))
+  sleep "$paused.$((hundredths / 10 % 10))"
   read -r up _ </proc/uptime
   pause_ended=$((10#${up/./}))
 }

@@ -2,7 +2,7 @@
 # What the steps of add-ons have in common. Their values: title (what messages call the add-on), workload (namespace/kind/name),
 # failed (the reason ID of what the API server refuses, and of a Deployment that does not get ready).
 
-patience=30 # rounds of a second or more that something may hinder the pod; a pull that goes on hinders nothing
+patience=30 # seconds of pauses that something may hinder the pod; a pull that goes on hinders nothing
 no_card=30  # the same for a card, which nobody is about to give back
 
 # The generation of the Deployment, the one that was acted upon, how many pods there are of it, how many are ready, how many
@@ -37,7 +37,7 @@ wait_deployment() {
       pod=- phase=-
       read -r _ _ _ _ _ words <<<"$state" || true
     fi
-    if [[ "$pod $phase" == "$before" ]]; then still=$((still + 1)); else still=0; fi
+    if [[ "$pod $phase" == "$before" ]]; then still=$((still + paused)); else still=0; fi
     before="$pod $phase"
     why=${words:-${phase/#-/no pod yet}}
     note_pulls "$words" -n "$namespace" -l "$mine"

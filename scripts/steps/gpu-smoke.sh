@@ -9,7 +9,7 @@
 namespace=kgpu-smoke
 ended_too=()
 if kubernetes_before 10; then ended_too=(--show-all); fi # later ones do not hide pods that have ended, and the flag is gone
-patience=120 # rounds of a second or more that something may hinder a pod; a pull that goes on hinders nothing
+patience=120 # seconds of pauses that something may hinder a pod; a pull that goes on hinders nothing
 
 # A line for each pod: its Job, the node that it must run on, and what it asks for, if anything.
 # shellcheck disable=SC2016 # Go's template
@@ -110,7 +110,7 @@ wait_for_all() {
     lines=$(without_held "$lines")
     if [[ -z $lines ]]; then return; fi
     moved=$(sed -E 's/^([^ ]+ [^ ]+ [^ ]+)( ready$)?.*/\1\2/' <<<"$pods") # words come and go while nothing moves
-    if [[ $moved == "$before" ]]; then still=$((still + 1)); else still=0; fi
+    if [[ $moved == "$before" ]]; then still=$((still + paused)); else still=0; fi
     before=$moved
     read -r job pod phase words <<<"$lines"
     if [[ $phase == Failed || $phase == Succeeded || $(seconds_left) -le 0 ]]; then
