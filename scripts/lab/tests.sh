@@ -3,12 +3,18 @@
 # that failed, it says once more at the end why, without what the hosts logged.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) own=$(mktemp)
+trap 'rm -f "$log" "$own"' EXIT
 
 # What they test is outside of what the cache of results knows.
-go test -v "$@" -vet=off -count=1 -p 2 -parallel 3 -timeout 80m ./... 2>&1 | tee "$log"
+tests=(go test -v "$@" -vet=off -count=1 -p 1 -parallel 3 -timeout 80m)
+
+mapfile -t packages < <(go list ./... | grep -v '/e2e$')
+"${tests[@]}" "${packages[@]}" >"$own" 2>&1 &
+"${tests[@]}" ./e2e 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
+wait "$!" || status=1
+tee -a "$log" <"$own"
 
 # shellcheck disable=SC2016 # awk's variables
 awk '
