@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,17 +65,19 @@ func files(t *testing.T, yaml string, cards ...facts.Card) map[string]graph.File
 	return out
 }
 
-// TestFilesOfTwoHosts: which files there are, what a person reads, and what kubeadm reads.
+// TestFilesOfTwoHosts: which files there are beside the folders of steps, what a person reads, and what is filled in later.
 func TestFilesOfTwoHosts(t *testing.T) {
 	all := files(t, twoHosts)
 	var b strings.Builder
 	names := slices.Sorted(maps.Keys(all))
 	for _, name := range names {
-		fmt.Fprintf(&b, "%v %s\n", all[name].Mode, name)
+		if own, _ := path.Match("*/kgpu/*", name); own || strings.Count(name, "/") < 2 {
+			fmt.Fprintf(&b, "%v %s\n", all[name].Mode, name)
+		}
 	}
 	for _, name := range names {
 		switch base := filepath.Base(name); {
-		case base == "README.md", base == "kubeadm", base == "late", strings.HasSuffix(base, ".next"), strings.HasSuffix(base, ".steps"):
+		case base == "README.md", base == "late", name == "w1/09-cluster-join/values/kubeadm", strings.HasSuffix(base, ".next"), strings.HasSuffix(base, ".steps"):
 			fmt.Fprintf(&b, "\n==> %s\n%s", name, all[name].Content)
 		}
 	}
@@ -90,6 +93,36 @@ func TestFilesOfTwoHosts(t *testing.T) {
 	}
 	if b.String() != string(want) {
 		t.Errorf("it is now (go test ./bootstrap/render -update writes it):\n%s", b.String())
+	}
+}
+
+// TestFoldersOfSteps: what a step is given is in its folder as the plan has it, and nothing else is but what runs it.
+func TestFoldersOfSteps(t *testing.T) {
+	inv, g := planned(t, twoHosts)
+	all := files(t, twoHosts)
+	for _, turn := range hostScripts(inv, g) {
+		for _, s := range turn.steps {
+			if s.LateInput != nil {
+				continue
+			}
+			dir := turn.host + "/" + s.folder + "/"
+			want := map[string]graph.File{"id": {}, "script.sh": {}, "timeout": {}}
+			for name, value := range s.Input.Values {
+				want["values/"+name] = graph.File{Mode: 0o600, Content: []byte(value)}
+			}
+			for name, file := range s.Input.Files {
+				want["files"+name] = file
+			}
+			for name, file := range want {
+				got, there := all[dir+name]
+				if file.Content != nil && (got.Mode != file.Mode || string(got.Content) != string(file.Content)) || !there {
+					t.Errorf("%s%s: mode %o, not %o, or another content:\n%s", dir, name, got.Mode, file.Mode, got.Content)
+				}
+			}
+			if got := slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return !strings.HasPrefix(name, dir) }); len(got) != len(want) {
+				t.Errorf("%s has %q", dir, got)
+			}
+		}
 	}
 }
 
