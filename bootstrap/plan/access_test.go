@@ -9,16 +9,23 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
+// objectsIn are the objects of a manifest.
+func objectsIn(t *testing.T, manifest []byte) []object {
+	t.Helper()
+	objects, err := decodeManifest(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
 // objectsOf are the objects of a value of a graph's only step, by kind and name.
 func objectsOf(t *testing.T, g *graph.Graph, value string) map[string]object {
 	t.Helper()
 	if len(g.Steps) != 1 {
 		t.Fatalf("planned %q", refs(g))
 	}
-	list, err := decodeManifest([]byte(g.Steps[0].Input.Values[value]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := objectsIn(t, []byte(g.Steps[0].Input.Values[value]))
 	out := map[string]object{}
 	for _, o := range list {
 		meta := o["metadata"].(object)

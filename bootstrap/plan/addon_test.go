@@ -15,10 +15,7 @@ func TestAddons(t *testing.T) {
 		if a.manifest == nil {
 			continue // the host downloads it
 		}
-		objects, err := decodeManifest(a.manifest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := objectsIn(t, a.manifest)
 		namespace, rest, _ := strings.Cut(a.workload, "/")
 		kind, name, _ := strings.Cut(rest, "/")
 		found := false
@@ -54,10 +51,7 @@ func TestPodNetworksAreAddons(t *testing.T) {
 			want = []string{"addon/" + string(n)}
 		}
 		inv := decode(t, threeHosts+"network: "+string(n)+"\n")
-		g, err := Up(inv, hostFacts(inv))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := planUp(t, inv, hostFacts(inv))
 		for _, s := range g.Steps {
 			if row := Kinds.Of(s.ID); row.Script == "addon-apply" && strings.HasPrefix(row.Former, "network/") {
 				got = append(got, s.ID)

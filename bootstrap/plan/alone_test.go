@@ -25,10 +25,7 @@ func TestOneMachine(t *testing.T) {
 
 	// One that was made with the taint loses it, and the plan says so.
 	node.Taints = []string{"node-role.kubernetes.io/master:NoSchedule", "mine=x:NoSchedule"}
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, seen)
 	if got := refs(g); !slices.Equal(got, []string{"cp1 cluster/nodes"}) || g.Steps[0].Input.Values["nodes"] != "cp1\tuntaint\tnode-role.kubernetes.io/master" ||
 		!strings.Contains(g.Steps[0].Reason, "no workers") {
 		t.Errorf("%s", describe(g))
@@ -38,9 +35,7 @@ func TestOneMachine(t *testing.T) {
 	others := *seen["cp1"].Cluster
 	others.Nodes = append(slices.Clone(others.Nodes), facts.Node{Name: "w9", Ready: true})
 	seen["cp1"].Cluster = &others
-	if g, err = Up(inv, seen); err != nil || !g.Empty() {
-		t.Errorf("%v, %s", err, describe(g))
-	}
+	nothingLeft(t, inv, seen)
 
 	inv, seen = settled(t, strings.Replace(oneMachine, "name: cp1", "name: cp1, taints: [\"node-role.kubernetes.io/control-plane:NoSchedule\"]", 1))
 	if got := seen["cp1"].Cluster.Nodes[0].Taints; len(got) == 0 {
@@ -55,10 +50,7 @@ func TestWorkerForOneMachine(t *testing.T) {
 	two := strings.Replace(oneMachine, "}]", "}, {address: 10.0.0.11, name: w1}]", 1)
 	inv := decode(t, two)
 	seen["w1"] = bare(11)
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, seen)
 	tells := func(w string) bool {
 		return strings.Contains(w, "taints: [node-role.kubernetes.io/control-plane:NoSchedule]")
 	}

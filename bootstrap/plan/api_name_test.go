@@ -33,7 +33,7 @@ func TestAPIName(t *testing.T) {
 		{name: "half made, before it has an endpoint", running: "nothing", again: true, want: apiOfLab, endpoint: apiOfLab + ":6443"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			yaml := threeHosts + "runtime: containerd\nnetwork: flannel\n" + c.yaml
+			yaml := threeHosts + containerd + c.yaml
 			if strings.HasPrefix(c.yaml, "cluster") {
 				yaml = strings.Replace(yaml, "cluster: lab\n", "", 1)
 			}
@@ -78,12 +78,9 @@ func TestHostNames(t *testing.T) {
 		{"a boot would not bring it back", func(w1 *facts.Host) { w1.Units[apiNameUnit] = facts.Unit{Enabled: "disabled"} }, "kgpu-api-name.service is not enabled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+			inv, seen := settled(t, threeHosts+containerd)
 			c.harm(seen["w1"])
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, inv, seen)
 			var got []string
 			for _, s := range g.Steps {
 				got = append(got, s.Host+" "+s.ID+" "+s.Reason)
@@ -106,7 +103,7 @@ func TestWorkersOfAFormerCluster(t *testing.T) {
 		"https://10.0.0.99:6443":                            machine.Foreign,
 		"https://api-0123ab.lab.kgpu.internal.example:6443": machine.Foreign,
 	} {
-		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+		inv, seen := settled(t, threeHosts+containerd)
 		seen["cp1"].ControlPlane, seen["cp1"].Cluster, seen["cp1"].Kubelet, seen["cp1"].Recorded = nil, nil, nil, nil
 		w1 := seen["w1"]
 		w1.Kubelet.Server = server

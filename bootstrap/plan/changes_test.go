@@ -140,7 +140,7 @@ func TestChanges(t *testing.T) {
 					if value == runtime {
 						continue
 					}
-					seen := settledWith(t, was, func(f map[string]*facts.Host) {
+					_, seen := settled(t, was, func(f map[string]*facts.Host) {
 						f["w1"].NVIDIA.Cards, f["w2"].Swap = cards("20b0", "20b0"), []facts.Swap{{Name: "/swap.img", Active: true, Source: "fstab"}}
 					})
 					text, place := edited(t, was, map[string]any{key: value})
@@ -263,11 +263,9 @@ func TestWhatRunsCounts(t *testing.T) {
 		"kubernetes.kubeletConfiguration": map[string]any{"maxPods": 200}, "security.podSecurity": "restricted", "security.auditLog": false,
 	}
 	was, _ := edited(t, threeHosts, made)
-	seen := settledWith(t, was, driven())
+	_, seen := settled(t, was, driven())
 	inv := decode(t, threeHosts)
-	if g, err := Up(inv, seen); err != nil || !g.Empty() {
-		t.Errorf("%v: %v", err, refs(g))
-	}
+	nothingLeft(t, inv, seen)
 	if s := machine.SetOf(inv, seen).Inventory; s.Runtime != inventory.Containerd || s.Network != inventory.Flannel || s.Kubernetes.PodCIDR.String() != "10.60.0.0/16" || s.Kubernetes.ServiceCIDR.String() != "10.70.0.0/16" {
 		t.Errorf("it is judged as %+v", s)
 	}
@@ -280,7 +278,7 @@ func TestWhatRunsCounts(t *testing.T) {
 
 // A network that the owner brought stays, and none of kgpu's comes beside it.
 func TestOwnNetworkStays(t *testing.T) {
-	seen := settledWith(t, threeHosts+"runtime: containerd\nnetwork: none\n", driven())
+	_, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: none\n", driven())
 	seen["cp1"].PodNetworkFiles = []string{"/etc/cni/net.d/05-cilium.conflist"}
 	for more, key := range map[string]string{"": "", "network: none\n": "", "network: flannel\n": "network"} {
 		_, err := Up(decode(t, threeHosts+"runtime: containerd\n"+more), seen)
@@ -292,7 +290,7 @@ func TestOwnNetworkStays(t *testing.T) {
 
 // What is refused of a node is what the file says of it, with what it has.
 func TestNodesOfAnotherKind(t *testing.T) {
-	seen := settledWith(t, settledFile+"runtime: containerd\n", driven())
+	_, seen := settled(t, settledFile+"runtime: containerd\n", driven())
 	seen["cp1"].Cluster.Nodes[1].Runtime = "docker://29.4.3"
 	_, err := Up(decode(t, settledFile+"runtime: containerd\n"), seen)
 	if all := reason.All(err); !refuses(err, "runtime") || all[0].Host != "w1" {
@@ -302,7 +300,7 @@ func TestNodesOfAnotherKind(t *testing.T) {
 
 // Two hosts that change their roles are both refused, at what the file says of them.
 func TestRolesChanged(t *testing.T) {
-	seen := settledWith(t, settledFile+"runtime: containerd\n", driven())
+	_, seen := settled(t, settledFile+"runtime: containerd\n", driven())
 	swapped := strings.NewReplacer("role: control-plane", "role: worker", "role: worker", "role: control-plane").Replace(settledFile)
 	found := verdicts(decode(t, swapped), seen, false)
 	for id, place := range map[string]string{"cp1": "inventory.yaml:5:43: hosts[0].role: ", "w1": "inventory.yaml:6:42: hosts[1].role: "} {
@@ -314,13 +312,11 @@ func TestRolesChanged(t *testing.T) {
 
 // Who changed by hand what only kubeadm init reads, and removed the file that remembers it, writes it into the inventory.
 func TestChangedByHand(t *testing.T) {
-	seen := settledWith(t, settledFile+"runtime: containerd\n", driven())
+	_, seen := settled(t, settledFile+"runtime: containerd\n", driven())
 	inv := decode(t, settledFile+"runtime: containerd\nkubernetes: {kubeletConfiguration: {maxPods: 200}}\n")
 	if _, err := Up(inv, seen); !refuses(err, "kubernetes.kubeletConfiguration") {
 		t.Errorf("not refused: %v", err)
 	}
 	delete(seen["cp1"].Files, madeWithFile("kubernetes.kubeletConfiguration"))
-	if g, err := Up(inv, seen); err != nil || !g.Empty() {
-		t.Errorf("%v: %v", err, refs(g))
-	}
+	nothingLeft(t, inv, seen)
 }

@@ -38,10 +38,7 @@ func TestOldContainerd(t *testing.T) {
 		seen := hostFacts(inv)
 		c.of(seen["w1"])
 		c.of(seen["w2"])
-		g, err := Up(inv, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := planUp(t, inv, seen)
 		told := slices.DeleteFunc(g.MergedWarnings(), func(w string) bool { return !strings.Contains(w, string(reason.HostContainerdOld)) })
 		if (len(told) == 1) != c.warns || len(told) > 1 {
 			t.Errorf("%s: %q", c.name, told)

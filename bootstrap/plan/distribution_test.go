@@ -63,10 +63,7 @@ func TestDistributions(t *testing.T) {
 					t.Errorf("%s is not named: %q", path, found[0].Signs)
 				}
 			}
-			g, err := Up(decode(t, threeHosts), map[string]*facts.Host{"cp1": bare(10), "w1": f, "w2": bare(12)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, decode(t, threeHosts), map[string]*facts.Host{"cp1": bare(10), "w1": f, "w2": bare(12)})
 			if told := slices.ContainsFunc(g.Warnings, func(w string) bool { return strings.Contains(w, tc.paths[0]) && strings.Contains(w, tc.away) }); told == tc.here {
 				t.Errorf("warnings: %q", g.Warnings)
 			}

@@ -41,28 +41,11 @@ func TestDisturbedContainers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := threeHosts + "runtime: " + c.runtime + "\nnetwork: flannel\n"
-			inv := decode(t, text)
-			seen := hostFacts(inv)
-			seen["w1"].NVIDIA.Cards = cards("20b0")
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			settles(t, inv, seen, g)
+			_, seen := settled(t, text, func(f map[string]*facts.Host) { f["w1"].NVIDIA.Cards = cards("20b0") })
 			c.harm(seen["w1"])
-			inv = decode(t, text+c.more)
-			if g, err = Up(inv, seen); err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, s := range g.Steps {
-				if s.Host == "w1" || s.ID == "node/drain/w1" || s.ID == "node/uncordon/w1" {
-					got = append(got, s.String())
-				}
-			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("steps: %q, want %q", got, c.want)
-			}
+			inv := decode(t, text+c.more)
+			g := planUp(t, inv, seen)
+			hasSteps(t, about(g, "w1"), c.want...)
 			if nodes, reasons := g.DrainedNodes(); slices.Contains(nodes, "w1") != slices.Contains(c.want, "cp1 node/drain/w1") {
 				t.Errorf("drained: %v %v", nodes, reasons)
 			}

@@ -19,20 +19,24 @@ func driverVersion(input graph.Input) string {
 	return "580.173.02"
 }
 
-const containerd = "runtime: containerd\nnetwork: flannel\n"
+const (
+	containerd = "runtime: containerd\nnetwork: flannel\n"
+	branch595  = threeHosts + containerd + "gpu: {driver: {branch: 595}}\n"
+)
 
-// workers gives both workers cards, in a cluster that is up.
+// workersWithCards is a cluster that is up, of which both workers have cards.
 func workersWithCards(t *testing.T) map[string]*facts.Host {
 	t.Helper()
-	inv := decode(t, threeHosts+containerd)
-	seen := hostFacts(inv)
-	seen["w1"].NVIDIA.Cards, seen["w2"].NVIDIA.Cards, seen["w2"].NVIDIA.Switches = cards("20b0", "20b0"), cards("2330"), 4
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	settle(t, inv, seen, g)
+	_, seen := settled(t, threeHosts+containerd, twoWorkers)
 	return seen
+}
+
+// loseDriver takes a driver's packages from a host.
+func loseDriver(f *facts.Host) {
+	maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool {
+		_, ok := machine.InstalledDriver(f, name)
+		return ok
+	})
 }
 
 // other puts a driver of the CUDA repository on a host, which runs.
@@ -45,77 +49,46 @@ func other(f *facts.Host, version string, names ...string) {
 	f.BootID = "5f0c"
 }
 
-// driverSteps leaves of a graph what changes drivers.
-func driverSteps(g *graph.Graph) *graph.Graph {
-	out := &graph.Graph{Warnings: g.Warnings}
-	for _, s := range g.Steps {
-		if graph.Matches([]string{"driver/*", "node/*", "gpu/toolkit"}, s.ID) {
-			out.Steps = append(out.Steps, s)
-		}
-	}
-	return out
+// twoWorkers gives both workers cards.
+func twoWorkers(f map[string]*facts.Host) {
+	f["w1"].NVIDIA.Cards, f["w2"].NVIDIA.Cards, f["w2"].NVIDIA.Switches = cards("20b0", "20b0"), cards("2330"), 4
 }
 
-// TestDriverChange writes down how a driver gives way to another, on hosts that are no nodes yet and on nodes.
-func TestDriverChange(t *testing.T) {
-	for _, c := range []struct {
-		name, more string
-		limit      int
-		seen       func(t *testing.T) map[string]*facts.Host
-	}{
-		{"wrong-driver-new-host", "gpu: {driver: {branch: 580}}\n", 1, func(t *testing.T) map[string]*facts.Host {
-			seen := hostFacts(decode(t, threeHosts))
-			seen["w1"].NVIDIA.Cards = cards("20b0", "20b0")
-			other(seen["w1"], "595.91.07", "nvidia-driver-pinning-595", "libnvidia-compute", "nvidia-dkms-open", "nvidia-persistenced", "nvidia-settings")
-			return seen
+// driverChanges are hosts whose driver gives way to another, which are no nodes yet, or nodes.
+var driverChanges = []scenario{
+	{name: "wrong-driver-new-host", inventory: threeHosts + containerd + "gpu: {driver: {branch: 580}}\n", limit: 1,
+		facts: func(f map[string]*facts.Host) {
+			f["w1"].NVIDIA.Cards = cards("20b0", "20b0")
+			other(f["w1"], "595.91.07", "nvidia-driver-pinning-595", "libnvidia-compute", "nvidia-dkms-open",
+				"nvidia-persistenced", "nvidia-settings")
 		}},
-		{"wrong-driver-member", "", 1, func(t *testing.T) map[string]*facts.Host {
-			seen := workersWithCards(t)
+	{name: "wrong-driver-member", before: threeHosts + containerd, facts: twoWorkers, inventory: threeHosts + containerd, limit: 1,
+		harm: func(_ *testing.T, seen map[string]*facts.Host) {
 			f := seen["w1"]
-			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := machine.InstalledDriver(f, name); return ok })
+			loseDriver(f)
 			other(f, "470.256.02", "libnvidia-compute-470", "nvidia-dkms-470", "nvidia-utils-470")
 			f.NVIDIA.Loaded, f.NVIDIA.GPUs = "", nil
-			return seen
 		}},
-		{"change-one-at-a-time", "gpu: {driver: {branch: 595}}\n", 1, workersWithCards},
-		{"change-two-at-a-time", "gpu: {driver: {branch: 595}}\n", 2, workersWithCards},
-		{"reboot-member", "", 1, func(t *testing.T) map[string]*facts.Host {
-			seen := workersWithCards(t)
+	{name: "change-one-at-a-time", before: threeHosts + containerd, facts: twoWorkers, inventory: branch595, limit: 1},
+	{name: "change-two-at-a-time", before: threeHosts + containerd, facts: twoWorkers, inventory: branch595, limit: 2},
+	{name: "reboot-member", before: threeHosts + containerd, facts: twoWorkers, inventory: threeHosts + containerd, limit: 1,
+		harm: func(_ *testing.T, seen map[string]*facts.Host) {
 			seen["w1"].NVIDIA.Loaded, seen["w1"].BootID = "580.95.05", "5f0c"
 			f := seen["w2"]
 			f.NVIDIA = facts.NVIDIA{Cards: f.NVIDIA.Cards, Nouveau: facts.Nouveau{Loaded: true, Users: 1}}
-			maps.DeleteFunc(f.Packages, func(name string, _ facts.Package) bool { _, ok := machine.InstalledDriver(f, name); return ok })
-			return seen
+			loseDriver(f)
 		}},
-		{"interrupted-change", "gpu: {driver: {branch: 595}}\n", 1, func(t *testing.T) map[string]*facts.Host {
-			seen := workersWithCards(t)
-			inv := decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n")
-			only := map[string]*facts.Host{"cp1": seen["cp1"], "w2": seen["w2"]}
-			g, err := Up(inv, only)
-			if err != nil {
-				t.Fatal(err)
-			}
-			settle(t, inv, only, g)
+	{name: "interrupted-change", before: threeHosts + containerd, facts: twoWorkers, inventory: branch595, limit: 1,
+		harm: func(t *testing.T, seen map[string]*facts.Host) {
+			inv, only := decode(t, branch595), map[string]*facts.Host{"cp1": seen["cp1"], "w2": seen["w2"]}
+			settle(t, inv, only, planUp(t, inv, only))
 			node := &seen["cp1"].Cluster.Nodes[2]
 			node.Labels[gpuLabel], node.Labels[machine.DrainedLabel], node.Allocatable = "drained", "kgpu", nil
-			return seen
 		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inv, seen := decode(t, threeHosts+containerd+c.more), c.seen(t)
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			g.LimitUnavailable(c.limit)
-			if err := g.Validate(); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, c.name, describe(driverSteps(g)))
-			settles(t, inv, seen, g)
-		})
-	}
 }
+
+// TestDriverChange writes down how a driver gives way to another.
+func TestDriverChange(t *testing.T) { writeDown(t, driverChanges, "driver/*", "node/*", "gpu/toolkit") }
 
 // TestDriverThatStays looks at drivers that kgpu did not choose and does not replace.
 func TestDriverThatStays(t *testing.T) {
@@ -170,19 +143,17 @@ func TestDriverOfTwoArchitectures(t *testing.T) {
 }
 
 // TestPaceAndSelection: so many nodes at a time are drained, whether the steps are chosen before or after, or parted.
+// Who selects the steps of drivers does not get them without the drain.
 func TestPaceAndSelection(t *testing.T) {
 	drivers := func(g *graph.Graph) *graph.Graph {
 		g, err := g.Select([]string{"driver/*"}, nil)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || !slices.Contains(refs(g), "cp1 node/drain/w1") || !slices.Contains(refs(g), "cp1 node/uncordon/w1") {
+			t.Fatalf("selected are %q, %v", refs(g), err)
 		}
 		return g
 	}
 	waits := func(change func(*graph.Graph) *graph.Graph) []graph.Ref {
-		g, err := Up(decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n"), workersWithCards(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := planUp(t, decode(t, branch595), workersWithCards(t))
 		return stepOf(change(g), "cp1", "node/drain/w2").Needs
 	}
 	want := waits(func(g *graph.Graph) *graph.Graph { g.LimitUnavailable(1); return drivers(g) })
@@ -196,20 +167,6 @@ func TestPaceAndSelection(t *testing.T) {
 		if got := waits(change); !slices.Equal(got, want) {
 			t.Errorf("%s: the second node waits for %v, want %v", name, got, want)
 		}
-	}
-}
-
-// TestSelectDrain: who selects the steps of drivers does not get them without the drain.
-func TestSelectDrain(t *testing.T) {
-	g, err := Up(decode(t, threeHosts+containerd+"gpu: {driver: {branch: 595}}\n"), workersWithCards(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g, err = g.Select([]string{"driver/*"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(refs(g), "cp1 node/drain/w1") || !slices.Contains(refs(g), "cp1 node/uncordon/w1") {
-		t.Errorf("selected are %q", refs(g))
 	}
 }
 
@@ -239,19 +196,8 @@ func TestDriverOfARunThatDied(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inv, seen := decode(t, threeHosts+containerd), workersWithCards(t)
 			c.lose(seen["w2"])
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, s := range g.Steps {
-				if s.Host == "w2" {
-					got = append(got, s.String())
-				}
-			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("steps %q, want %q", got, c.want)
-			}
+			g := planUp(t, inv, seen)
+			hasSteps(t, about(g, "w2"), c.want...)
 			settles(t, inv, seen, g)
 		})
 	}
@@ -263,14 +209,7 @@ func TestDrainsAndThePlugin(t *testing.T) {
 	hosts := "hosts: [{address: 10.0.0.11, name: w1}, {address: 10.0.0.10, name: cp1, role: control-plane}]\nruntime: docker\nnetwork: flannel\n"
 	for name, drained := range map[string]string{"by this run": "", "by a run that died": "kgpu"} {
 		t.Run(name, func(t *testing.T) {
-			inv := decode(t, hosts)
-			seen := hostFacts(inv)
-			seen["w1"].NVIDIA.Cards = cards("20b0")
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			settle(t, inv, seen, g)
+			_, seen := settled(t, hosts, func(f map[string]*facts.Host) { f["w1"].NVIDIA.Cards = cards("20b0") })
 			if drained != "" {
 				for i := range seen["cp1"].Cluster.Nodes {
 					if n := &seen["cp1"].Cluster.Nodes[i]; n.Name == "w1" {
@@ -278,10 +217,8 @@ func TestDrainsAndThePlugin(t *testing.T) {
 					}
 				}
 			}
-			inv = decode(t, hosts+"proxy: {http: \"http://proxy.example.com:3128\"}\ngpu: {timeSlicing: {replicas: 4}}\n")
-			if g, err = Up(inv, seen); err != nil {
-				t.Fatal(err)
-			}
+			inv := decode(t, hosts+"proxy: {http: \"http://proxy.example.com:3128\"}\ngpu: {timeSlicing: {replicas: 4}}\n")
+			g := planUp(t, inv, seen)
 			g.LimitUnavailable(1)
 			before := map[graph.Ref]bool{}
 			for _, s := range g.Steps {
@@ -328,10 +265,7 @@ func TestWhatIsTouchedIsProven(t *testing.T) {
 			if c.touch != nil {
 				c.touch(seen["cp1"], seen["w1"])
 			}
-			g, err := Up(decode(t, threeHosts+containerd+c.yaml), seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, decode(t, threeHosts+containerd+c.yaml), seen)
 			ready := stepOf(g, "cp1", "gpu/ready")
 			if ready == nil || ready.Input.Values["prove"] != "yes" || !strings.Contains(ready.Input.Values["nodes"], "w1 2 ") {
 				t.Fatalf("nothing is proven after %q", refs(g))

@@ -14,7 +14,7 @@ import (
 // hgx is a plan's hosts, of which w1 has the cards and the bridges of an HGX B200.
 func hgx(t *testing.T, more string) (*inventory.Inventory, map[string]*facts.Host) {
 	t.Helper()
-	inv := decode(t, threeHosts+"runtime: containerd\nnetwork: flannel\n"+more)
+	inv := decode(t, threeHosts+containerd+more)
 	seen := hostFacts(inv)
 	seen["w1"].NVIDIA.Cards, seen["w1"].NVIDIA.Bridges = cards("2901", "2901"), 4
 	return inv, seen
@@ -23,10 +23,7 @@ func hgx(t *testing.T, more string) (*inventory.Inventory, map[string]*facts.Hos
 // Nobody but NVIDIA's repository has nvlsm: it is added before the fabric is set up, once, and its drivers stay out.
 func TestFabricRepository(t *testing.T) {
 	inv, seen := hgx(t, "")
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, seen)
 	var repositories []*graph.Step
 	for _, s := range g.Steps {
 		if s.Ref == (graph.Ref{Host: "w1", ID: "repo/cuda"}) {
@@ -40,10 +37,7 @@ func TestFabricRepository(t *testing.T) {
 	if _, pinned := repositories[0].Input.Files[driverPin]; !pinned {
 		t.Errorf("NVIDIA's drivers are not kept out: %v", repositories[0].Input.Files)
 	}
-	settle(t, inv, seen, g)
-	if g, err = Up(inv, seen); err != nil || len(g.Steps) > 0 {
-		t.Errorf("planned again: %q, %v", refs(g), err)
-	}
+	settles(t, inv, seen, g)
 }
 
 // A fabric that is not complete is looked at again, though all packages are there and all units run.
@@ -61,19 +55,14 @@ func TestFabricThatWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv, seen := hgx(t, "gpu: {cuda: none}\n")
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, inv, seen)
 			settle(t, inv, seen, g)
 			seen["w1"].NVIDIA.Fabric = []facts.GPUFabric{c.fabric}
 			if c.owners {
 				delete(seen["w1"].Files, machine.DriverUpgrades)
 				delete(seen["w1"].Files, machine.DriverModules)
 			}
-			if g, err = Up(inv, seen); err != nil {
-				t.Fatal(err)
-			}
+			g = planUp(t, inv, seen)
 			got := ""
 			if s := stepOf(g, "w1", "driver/fabric"); s != nil {
 				got = s.Reason

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
@@ -76,15 +75,8 @@ func TestForeignKernels(t *testing.T) {
 			if choice.Prebuilt() || strings.Contains(choice.Why, "come built") || !strings.Contains(choice.Why, "DKMS builds the modules, for kernel "+c.kernel) {
 				t.Errorf("%+v", choice)
 			}
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.Ref == graph.Ref{Host: "w1", ID: "driver/install"} })
-			if i < 0 {
-				t.Fatal("no driver is installed")
-			}
-			values := g.Steps[i].Input.Values
+			g := planUp(t, inv, seen)
+			values := stepOf(g, "w1", "driver/install").Input.Values
 			first := regexp.MustCompile(`\n?nvidia-driver-pinning-\d+\n?`).ReplaceAllString(values["headers"], "")
 			if first != c.headers || !strings.Contains(values["packages"], "dkms") || values["next"] != "" || values["ways"] != "" {
 				t.Errorf("values: %q", values)

@@ -210,10 +210,7 @@ func TestEndedDrivers(t *testing.T) {
 			if c.loaded != "" {
 				f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.GPUs, f.NVIDIA.Runfile = c.loaded, c.loaded, make([]facts.GPU, 1), true
 			}
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, inv, seen)
 			var got []string
 			for _, w := range g.Warnings {
 				if strings.Contains(w, "driver") {

@@ -3,12 +3,10 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -89,32 +87,26 @@ func TestDrivers(t *testing.T) {
 	golden(t, "drivers", out.String())
 }
 
-// The repository of a driver is added before the driver comes, and not where it is there.
+// driverFrom is a host with this distribution and a card, whose driver is to be from elsewhere.
+func driverFrom(source, distribution, version, codename string) scenario {
+	return scenario{name: fmt.Sprintf("driver of %s on %s %s", source, distribution, version),
+		inventory: threeHosts + containerd + "gpu: {driver: {source: " + source + "}}\n",
+		facts: func(f map[string]*facts.Host) {
+			f["w1"].OS, f["w1"].NVIDIA.Cards = facts.OS{ID: distribution, VersionID: version, Codename: codename}, cards("1eb8")
+		}}
+}
+
+var driverSources = []scenario{
+	driverFrom("ppa", "ubuntu", "24.04", "noble"),
+	driverFrom("debian", "debian", "12", "bookworm"),
+	driverFrom("cuda", "debian", "13", "trixie"),
+	driverFrom("cuda", "ubuntu", "26.04", "resolute"),
+	driverFrom("cuda", "ubuntu", "24.04", "noble"),
+}
+
+// TestDriverRepository writes down that the repository of a driver is added before the driver comes.
 func TestDriverRepository(t *testing.T) {
-	for _, c := range []struct{ source, distribution, version, codename, step, key, want string }{
-		{"ppa", "ubuntu", "24.04", "noble", "repo/graphics-drivers", "line",
-			"deb [signed-by=/etc/apt/keyrings/kgpu-graphics-drivers.gpg] https://ppa.launchpadcontent.net/graphics-drivers/ppa/ubuntu noble main"},
-		{"debian", "debian", "12", "bookworm", "repo/debian", "components", "contrib\nnon-free\nnon-free-firmware"},
-		{"cuda", "debian", "13", "trixie", "repo/cuda", "key_url", "https://developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64/8793F200.pub"},
-		{"cuda", "ubuntu", "26.04", "resolute", "repo/cuda", "key_url", "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2604/x86_64/60DF8A40.pub"},
-		{"cuda", "ubuntu", "24.04", "noble", "repo/cuda", "key_url", "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/3bf863cc.pub"},
-	} {
-		inv := decode(t, threeHosts+"runtime: containerd\nnetwork: flannel\ngpu: {driver: {source: "+c.source+"}}\n")
-		seen := hostFacts(inv)
-		f := seen["w1"]
-		f.OS, f.NVIDIA.Cards = facts.OS{ID: c.distribution, VersionID: c.version, Codename: c.codename}, cards("1eb8")
-		g, err := Up(inv, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, install := stepOf(g, "w1", c.step), stepOf(g, "w1", "driver/install")
-		if s == nil || s.Stage != graph.BeforeProof || install == nil || !slices.Contains(install.Needs, s.Ref) {
-			t.Fatalf("%s: %v in %q", c.source, s, refs(g))
-		}
-		if got := s.Input.Values[c.key]; got != c.want {
-			t.Errorf("%s: %s is %q, want %q", c.source, c.key, got, c.want)
-		}
-	}
+	writeTogether(t, "driver-sources", driverSources, "repo/*", "driver/*")
 }
 
 // A step that ended between its packages and their holds is begun again; nothing that runs is disturbed for a hold.
@@ -130,14 +122,7 @@ func TestHoldsThatAreMissing(t *testing.T) {
 		"driver, nothing missing": {"", false, "w1 driver/load,cp1 gpu/ready,w1 gpu/features,cp1 gpu/labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inv := decode(t, threeHosts+"runtime: docker\nnetwork: flannel\n")
-			seen := hostFacts(inv)
-			seen["w1"].NVIDIA.Cards = cards("1eb8")
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			settle(t, inv, seen, g)
+			inv, seen := settled(t, threeHosts+"runtime: docker\nnetwork: flannel\n", func(f map[string]*facts.Host) { f["w1"].NVIDIA.Cards = cards("1eb8") })
 			f := seen["w1"]
 			if p, ok := f.Packages[c.unheld]; ok {
 				f.Packages[c.unheld] = facts.Package{Version: p.Version}
@@ -147,9 +132,7 @@ func TestHoldsThatAreMissing(t *testing.T) {
 			if !c.loaded {
 				f.NVIDIA.Loaded, f.NVIDIA.GPUs = "", nil
 			}
-			if g, err = Up(inv, seen); err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, inv, seen)
 			if got := strings.Join(refs(g), ","); got != c.want {
 				t.Errorf("planned %q, want %q", got, c.want)
 			}
@@ -167,12 +150,8 @@ func TestRestartThatIsOwed(t *testing.T) {
 			t.Run(runtime+" "+unit, func(t *testing.T) {
 				inv, seen := settled(t, threeHosts+"runtime: "+runtime+"\nnetwork: flannel\n")
 				seen["w1"].OutdatedUnits = []string{unit}
-				g, err := Up(inv, seen)
-				if err != nil {
-					t.Fatal(err)
-				}
-				at := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.Ref == graph.Ref{Host: "w1", ID: step} })
-				if at < 0 || g.Steps[at].Reason != unit+" runs with settings that have changed since" {
+				g := planUp(t, inv, seen)
+				if s := stepOf(g, "w1", step); s == nil || s.Reason != unit+" runs with settings that have changed since" {
 					t.Fatalf("planned %v", refs(g))
 				}
 				if drained := strings.Contains(strings.Join(refs(g), ","), "node/drain"); drained != (unit == "docker.service") {

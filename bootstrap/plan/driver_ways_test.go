@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,45 +14,37 @@ const (
 	newKernel = "6.8.0-146-generic"
 )
 
-// TestOldKernels writes down what becomes of hosts with an old kernel, by what they say that apt can install: of such that are no
-// nodes yet, and of nodes whose driver changes.
-func TestOldKernels(t *testing.T) {
-	none := facts.Way{Name: machine.WayBuilt, Why: "Unable to locate package linux-modules-nvidia-580-server-open-" + oldKernel}
-	newer, noNewer := facts.Way{Name: machine.WayNewer, Kernel: newKernel}, facts.Way{Name: machine.WayNewer, Why: "it is not offered"}
-	var out strings.Builder
-	for _, c := range []struct {
-		name     string
-		ways     []facts.Way
-		secure   bool
-		switches int
-		want     string // the last word of each step but those before and after
-	}{
-		{"modules come built", []facts.Way{{Name: machine.WayBuilt, Kernel: oldKernel}}, false, 0, "nouveau install load"},
-		{"a newer kernel", []facts.Way{none, newer}, false, 0, "nouveau install reboot load"},
-		{"a newer kernel, with NVSwitches", []facts.Way{none, newer}, false, 4, "nouveau install reboot load fabric"},
-		{"a newer kernel under Secure Boot", []facts.Way{none, newer}, true, 0, "nouveau install reboot load"},
-		{"DKMS", []facts.Way{none, noNewer, {Name: machine.WayDKMS, Kernel: oldKernel}}, false, 0, "nouveau install load"},
-		{"no package lists yet", []facts.Way{none, noNewer, {Name: machine.WayDKMS, Why: "it is not offered"}}, false, 0, "nouveau install reboot load"},
-	} {
-		inv := decode(t, threeHosts+containerd)
-		seen := hostFacts(inv)
-		f := seen["w1"]
-		f.Kernel, f.Ways, f.SecureBoot, f.NVIDIA.Cards, f.NVIDIA.Switches, f.BootID = oldKernel, c.ways, c.secure, cards("20b0"), c.switches, "5f0c"
-		g, err := Up(inv, seen)
-		if err != nil {
-			t.Fatal(err)
+// onOldKernel is a host with a card and an old kernel, and these ways to a driver.
+func onOldKernel(name string, ways []facts.Way, more ...func(*facts.Host)) scenario {
+	return scenario{name: name, inventory: threeHosts + containerd, facts: func(f map[string]*facts.Host) {
+		w1 := f["w1"]
+		w1.Kernel, w1.Ways, w1.NVIDIA.Cards, w1.BootID = oldKernel, ways, cards("20b0"), "5f0c"
+		for _, m := range more {
+			m(w1)
 		}
-		if got := lastWords(driverSteps(g)); got != c.want {
-			t.Errorf("%s: planned %q, want %q", c.name, got, c.want)
-		}
-		fmt.Fprintf(&out, "# %s\n%s", c.name, describe(&graph.Graph{Steps: slices.DeleteFunc(driverSteps(g).Steps, func(s *graph.Step) bool { return s.ID != "driver/install" && s.ID != "driver/reboot" })}))
-	}
-	golden(t, "old-kernels", out.String())
+	}}
 }
+
+var (
+	noModules  = facts.Way{Name: machine.WayBuilt, Why: "Unable to locate package linux-modules-nvidia-580-server-open-" + oldKernel}
+	newer      = facts.Way{Name: machine.WayNewer, Kernel: newKernel}
+	noNewer    = facts.Way{Name: machine.WayNewer, Why: "it is not offered"}
+	oldKernels = []scenario{
+		onOldKernel("modules come built", []facts.Way{{Name: machine.WayBuilt, Kernel: oldKernel}}),
+		onOldKernel("a newer kernel", []facts.Way{noModules, newer}),
+		onOldKernel("a newer kernel, with NVSwitches", []facts.Way{noModules, newer}, func(f *facts.Host) { f.NVIDIA.Switches = 4 }),
+		onOldKernel("a newer kernel under Secure Boot", []facts.Way{noModules, newer}, func(f *facts.Host) { f.SecureBoot = true }),
+		onOldKernel("DKMS", []facts.Way{noModules, noNewer, {Name: machine.WayDKMS, Kernel: oldKernel}}),
+		onOldKernel("no package lists yet", []facts.Way{noModules, noNewer, {Name: machine.WayDKMS, Why: "it is not offered"}}),
+	}
+)
+
+// TestOldKernels writes down what becomes of hosts with an old kernel that are no nodes yet, by what they say that apt can
+// install.
+func TestOldKernels(t *testing.T) { writeTogether(t, "old-kernels", oldKernels, "driver/*") }
 
 // A node comes to another kernel only when its pods have left it.
 func TestNodesWithOldKernels(t *testing.T) {
-	none, newer := facts.Way{Name: machine.WayBuilt, Why: "it is not offered"}, facts.Way{Name: machine.WayNewer, Kernel: newKernel}
 	for _, c := range []struct {
 		name, more string
 		ways       []facts.Way
@@ -63,28 +53,21 @@ func TestNodesWithOldKernels(t *testing.T) {
 		want       string
 		newer      bool // the step may take a newer kernel
 	}{
-		{"another branch", "gpu: {driver: {branch: 595}}\n", []facts.Way{none, newer}, false, true, "fetch drain/w1 remove install reboot load uncordon/w1", true},
+		{"another branch", "gpu: {driver: {branch: 595}}\n", []facts.Way{noModules, newer}, false, true, "fetch drain/w1 remove install reboot load uncordon/w1", true},
 		{"another branch, nobody knows", "gpu: {driver: {branch: 595}}\n", nil, false, true, "fetch drain/w1 remove install reboot load uncordon/w1", true},
-		{"the first driver", "", []facts.Way{none, newer}, false, false, "install load", false},
-		{"the first driver under Secure Boot", "", []facts.Way{none, newer}, true, false, "drain/w1 install reboot load uncordon/w1", true},
+		{"the first driver", "", []facts.Way{noModules, newer}, false, false, "install load", false},
+		{"the first driver under Secure Boot", "", []facts.Way{noModules, newer}, true, false, "drain/w1 install reboot load uncordon/w1", true},
 	} {
 		inv, seen := decode(t, threeHosts+containerd+c.more), workersWithCards(t)
 		delete(seen, "w2")
 		f := seen["w1"]
 		f.Kernel, f.Ways, f.SecureBoot = oldKernel, c.ways, c.secure
 		if !c.there {
-			for name := range f.Packages {
-				if _, ok := machine.InstalledDriver(f, name); ok {
-					delete(f.Packages, name)
-				}
-			}
+			loseDriver(f)
 			f.NVIDIA.Loaded, f.NVIDIA.Library, f.NVIDIA.GPUs = "", "", nil
 		}
-		g, err := Up(inv, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := lastWords(driverSteps(g)); got != c.want {
+		g := planUp(t, inv, seen)
+		if got := lastWords(g); got != c.want {
 			t.Errorf("%s: planned %q, want %q", c.name, got, c.want)
 		}
 		if s := stepOf(g, "w1", "driver/install"); s == nil || strings.Contains(s.Input.Values["ways"], "\nnewer ") != c.newer {

@@ -12,7 +12,7 @@ import (
 // A host whose key has expired, or ends soon, gets it again; where that has brought nothing newer there is nothing to do.
 func TestKeysThatEnd(t *testing.T) {
 	const day, path = 24 * time.Hour, "/etc/apt/keyrings/kgpu-kubernetes.gpg"
-	inv := decode(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+	inv := decode(t, threeHosts+containerd)
 	seen := map[string]*facts.Host{"cp1": bare(10), "w1": bare(11), "w2": bare(12)}
 	graph, err := Up(inv, seen)
 	if err != nil {

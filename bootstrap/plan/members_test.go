@@ -3,19 +3,15 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
-
-const membersInventory = threeHosts + "runtime: containerd\nnetwork: flannel\n"
 
 // told is a verdict in one line.
 func told(v machine.Verdict) string {
@@ -227,7 +223,7 @@ func TestVerdicts(t *testing.T) {
 			want: "rejoin|the host has left the cluster that kgpu joined it to; the node object w1 is of a former one|replaces"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inv, seen := settled(t, membersInventory)
+			inv, seen := settled(t, threeHosts+containerd)
 			for _, f := range seen {
 				f.Kubelet.CAHash, f.Recorded.CAHash = ca, ca
 			}
@@ -249,66 +245,23 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestMembersAreMended plans what follows from the rule, and no more.
-func TestMembersAreMended(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		change func(map[string]*facts.Host)
-		want   []string
-		why    string // of the first step
-	}{
-		{"node with another UID", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[2].UID = "new" },
-			[]string{"cp1 cluster/token", "cp1 node/drain/w2", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}, ""},
-		{"reset by hand", func(f map[string]*facts.Host) { f["w2"].Kubelet = nil },
-			[]string{"cp1 cluster/token", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}, ""},
-		{"made by hand, ignored", handMade, []string{"cp1 cluster/init"}, "made by hand: --adopt takes it over as it is"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inv, seen := settled(t, membersInventory)
-			c.change(seen)
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := refs(g); !slices.Equal(got, c.want) {
-				t.Errorf("planned %q, want %q", got, c.want)
-			}
-			if c.why != "" && g.Steps[0].Reason != c.why {
-				t.Errorf("because %s", g.Steps[0].Reason)
-			}
-		})
-	}
-	t.Run("the reason is told", func(t *testing.T) {
-		inv, seen := settled(t, membersInventory)
-		seen["cp1"].Cluster.Nodes[2].UID = "new"
-		g, err := Up(inv, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := "join again: the node object has another UID (new, it was uid-w2)"; !strings.HasPrefix(g.Steps[3].Reason, want) {
-			t.Errorf("because %s", g.Steps[3].Reason)
-		}
-	})
-}
+// adopted is a cluster that was made by hand, with flannel by hand, too.
+var adopted = scenario{name: "adopt", before: threeHosts + containerd, inventory: threeHosts + containerd, plan: UpAdopting,
+	harm: func(_ *testing.T, seen map[string]*facts.Host) {
+		handMade(seen)
+		flannel := seen["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"]
+		flannel.Hash = ""
+		seen["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = flannel
+	}}
 
 // TestAdopting takes a cluster over as it is: nothing is started, joined or applied again.
 func TestAdopting(t *testing.T) {
-	inv, seen := settled(t, membersInventory)
-	handMade(seen)
-	flannel := seen["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"]
-	flannel.Hash = ""
-	seen["cp1"].Cluster.Workloads["kube-flannel/daemonset/kube-flannel-ds"] = flannel
-	g, err := UpAdopting(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "adopt", describe(g))
+	inv, seen, g := adopted.planned(t)
+	hasSteps(t, g, "cp1 cluster/adopt", "w1 cluster/adopt", "w2 cluster/adopt")
 	for id, f := range seen {
 		f.Recorded = &facts.Record{Adopted: true, CAHash: "ca", UID: "uid-" + id}
 	}
-	if g, err = Up(inv, seen); err != nil || !g.Empty() {
-		t.Errorf("a second plan: %v, %v", refs(g), err)
-	}
+	nothingLeft(t, inv, seen)
 }
 
 // TestLeftovers tells what stands in a pod network's way from what does not.
@@ -348,7 +301,7 @@ func TestLeftovers(t *testing.T) {
 
 // Only --adopt removes what a former network left, before anything else on the host.
 func TestLeftoversAreRemoved(t *testing.T) {
-	inv := decode(t, membersInventory)
+	inv := decode(t, threeHosts+containerd)
 	seen := hostFacts(inv)
 	seen["w1"].PodLinks = []string{"cni0"}
 	for _, adopt := range []bool{false, true} {
@@ -356,18 +309,15 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "host/leftovers" })
-		if (i >= 0) != adopt {
-			t.Errorf("adopt %t: %q", adopt, refs(g))
-		}
-		if adopt && (g.Steps[i].Host != "w1" || len(g.Steps[i].Needs) > 0 || g.Steps[i].Reason != "found cni0") {
-			t.Errorf("%+v", g.Steps[i])
+		s := stepOf(g, "w1", "host/leftovers")
+		if (s != nil) != adopt || s != nil && (len(s.Needs) > 0 || s.Reason != "found cni0") {
+			t.Errorf("adopt %t: %+v of %q", adopt, s, refs(g))
 		}
 	}
 }
 
 func TestResetOfAdopted(t *testing.T) {
-	inv, seen := settled(t, membersInventory)
+	inv, seen := settled(t, threeHosts+containerd)
 	for _, f := range seen {
 		f.Ledger = 7
 	}
@@ -379,9 +329,7 @@ func TestResetOfAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// w2 is kgpu's: it leaves the cluster, which goes on.
-	if got, want := refs(g), []string{"w1 host/reset", "cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset", "cp1 host/reset"}; !slices.Equal(got, want) {
-		t.Errorf("planned %q, want %q", got, want)
-	}
+	hasSteps(t, g, "w1 host/reset", "cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset", "cp1 host/reset")
 	if g.Steps[0].Title != "undo what kgpu changed; the cluster stays: it was made by hand" || len(g.Warnings) != 2 {
 		t.Errorf("%s; warnings %q", g.Steps[0].Title, g.Warnings)
 	}
@@ -389,7 +337,7 @@ func TestResetOfAdopted(t *testing.T) {
 
 // What somebody made on kgpu's hosts since is not taken apart.
 func TestResetOfAnotherCluster(t *testing.T) {
-	inv, seen := settled(t, membersInventory)
+	inv, seen := settled(t, threeHosts+containerd)
 	seen["w1"].Ledger, seen["w1"].Kubelet.CAHash = 7, "fedcba9876543210"
 	_, err := Reset(inv, seen, nil)
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.HostForeignCluster || all[0].Host != "w1" {

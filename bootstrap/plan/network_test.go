@@ -19,10 +19,7 @@ func TestPodNetworkTakesTheNodesAddresses(t *testing.T) {
 	} {
 		inv := decode(t, threeHosts+network)
 		seen := hostFacts(inv)
-		g, err := Up(inv, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := planUp(t, inv, seen)
 		step := g.Steps[slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return strings.HasPrefix(s.ID, "addon/") })]
 		text := step.Input.Values["manifest"] + step.Input.Values["environment"]
 		for _, w := range want {
@@ -35,22 +32,13 @@ func TestPodNetworkTakesTheNodesAddresses(t *testing.T) {
 
 // Clusters whose calico was applied without the nodes' addresses get them, once.
 func TestCalicoOfFormerRuns(t *testing.T) {
-	inv := decode(t, threeHosts+"network: calico\n")
-	seen := hostFacts(inv)
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	settle(t, inv, seen, g)
+	inv, seen := settled(t, threeHosts+"network: calico\n")
 	workload := machine.NetworkWorkload[inv.Network]
 	have := seen["cp1"].Cluster.Workloads[workload]
 	for hash, planned := range map[string]bool{have.Hash: false, "": true} {
 		have.Hash = hash
 		seen["cp1"].Cluster.Workloads[workload] = have
-		if g, err = Up(inv, seen); err != nil {
-			t.Fatal(err)
-		}
-		if g.Has("addon/calico") != planned {
+		if planUp(t, inv, seen).Has("addon/calico") != planned {
 			t.Errorf("hash %q: planned is not %t", hash, planned)
 		}
 	}
@@ -60,13 +48,9 @@ func TestCalicoOfFormerRuns(t *testing.T) {
 func TestNetworkProofThatIsOwed(t *testing.T) {
 	inv, seen := settled(t, threeHosts+"network: flannel\n")
 	ready := func(name string, want bool) {
-		g, err := Up(inv, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "cluster/ready" })
-		if i >= 0 != want || want && g.Steps[i].Input.Values["proof"] == "" {
-			t.Errorf("%s: a proof is planned: %t", name, i >= 0)
+		s := stepOf(planUp(t, inv, seen), "cp1", "cluster/ready")
+		if (s != nil) != want || want && s.Input.Values["proof"] == "" {
+			t.Errorf("%s: a proof is planned: %t", name, s != nil)
 		}
 	}
 	ready("settled", false)
@@ -83,10 +67,7 @@ func TestNetworkProofThatIsOwed(t *testing.T) {
 // A node may be ready before kgpu, which was killed after it joined, comes again: the note that its network is to be proven is older.
 func TestNetworkProofIsOwedFromTheJoinOn(t *testing.T) {
 	for more, want := range map[string]string{"network: flannel\n": "yes", "network: none\n": "", "network: flannel\nkubernetes: {version: \"1.29\", allowEndOfLife: true}\n": ""} {
-		g, err := Up(decode(t, threeHosts+more), map[string]*facts.Host{"cp1": bare(10), "w1": bare(11), "w2": bare(12)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := planUp(t, decode(t, threeHosts+more), map[string]*facts.Host{"cp1": bare(10), "w1": bare(11), "w2": bare(12)})
 		owing := 0
 		for _, step := range g.Steps {
 			if step.ID == "cluster/token" || strings.HasPrefix(step.ID, "addon/") {

@@ -44,7 +44,7 @@ func TestChooseNotebook(t *testing.T) {
 		{name: "no cards"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inv := decode(t, threeHosts+"runtime: containerd\nnetwork: flannel\ngpu: {driver: {source: none}}\n"+c.inventory)
+			inv := decode(t, threeHosts+containerd+"gpu: {driver: {source: none}}\n"+c.inventory)
 			seen := hostFacts(inv)
 			for host, id := range c.cards {
 				seen[host].NVIDIA = facts.NVIDIA{Cards: cards(id), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}

@@ -17,14 +17,9 @@ const oneCard = threeHosts + "runtime: containerd\nnetwork: flannel\ngpu: {drive
 // withNotebook is a cluster with a card and a notebook that is up.
 func withNotebook(t *testing.T) map[string]*facts.Host {
 	t.Helper()
-	inv := decode(t, oneCard)
-	seen := hostFacts(inv)
-	seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	settle(t, inv, seen, g)
+	_, seen := settled(t, oneCard, func(f map[string]*facts.Host) {
+		f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
+	})
 	return seen
 }
 
@@ -65,20 +60,14 @@ func TestNotebook(t *testing.T) {
 			if c.harm != nil {
 				c.harm(seen["cp1"].Cluster.Workloads)
 			}
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, inv, seen)
 			if got := refs(g); !slices.Equal(got, c.want) {
 				t.Fatalf("planned %q, want %q", got, c.want)
 			}
 			if !g.Empty() && g.Steps[0].Reason != c.reason {
 				t.Errorf("because %s, want %s", g.Steps[0].Reason, c.reason)
 			}
-			settle(t, inv, seen, g)
-			if again, err := Up(inv, seen); err != nil || !again.Empty() {
-				t.Errorf("a second plan has %q, %v", refs(again), err)
-			}
+			settles(t, inv, seen, g)
 			if without := g.InStages(graph.BeforeProof); without.Has(NotebookStep) || len(g.Steps) != len(c.want) {
 				t.Errorf("%q without the notebook: %q", refs(g), refs(without))
 			}
@@ -163,10 +152,7 @@ func notebookObjects(t *testing.T, inv *inventory.Inventory) []object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := decodeManifest([]byte(g.Steps[0].Input.Values["manifest"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := objectsIn(t, []byte(g.Steps[0].Input.Values["manifest"]))
 	return objects
 }
 

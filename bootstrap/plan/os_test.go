@@ -8,40 +8,13 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
-// What dpkg left half done is finished before anything is installed.
-func TestInterruptedInstallation(t *testing.T) {
-	inv := decode(t, threeHosts)
-	seen := hostFacts(inv)
-	host := inv.Hosts[1].ID()
-	seen[host].Apt.Broken = []string{"one", "two"}
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps []string
-	for _, s := range g.Steps {
-		if s.Host == host {
-			steps = append(steps, s.ID+": "+s.Reason)
-		} else if s.ID == "os/dpkg" {
-			t.Errorf("%s has nothing to finish", s.Host)
-		}
-	}
-	repaired := slices.Index(steps, "os/dpkg: half-installed packages: one, two")
-	if repaired < 0 || slices.IndexFunc(steps, func(s string) bool { return strings.HasPrefix(s, "os/packages: ") }) < repaired {
-		t.Errorf("steps: %q", steps)
-	}
-}
-
 // Who has the package manager is no reason to refuse: the plan says that steps will wait.
 func TestPackageManagerAtWork(t *testing.T) {
 	inv := decode(t, threeHosts)
 	seen := hostFacts(inv)
 	host := inv.Hosts[1].ID()
 	seen[host].Apt = facts.Apt{LockHolder: "unattended-upgr (pid 812)"}
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, seen)
 	want := host + ": the package manager is held by unattended-upgr (pid 812): steps that install packages wait for it"
 	if !slices.Contains(g.Warnings, want) {
 		t.Errorf("warnings: %q", g.Warnings)
@@ -56,10 +29,7 @@ func TestProgramOfTheSets(t *testing.T) {
 		"network: flannel\nkubernetes: {kubeProxyConfiguration: {mode: nftables}}\n": false,
 	} {
 		inv := decode(t, threeHosts+more)
-		g, err := Up(inv, hostFacts(inv))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := planUp(t, inv, hostFacts(inv))
 		for _, s := range g.Steps {
 			if s.ID == "os/packages" && slices.Contains(strings.Fields(s.Input.Values["packages"]), "ipset") != want {
 				t.Errorf("%q: %s gets %q", more, s.Host, s.Input.Values["packages"])

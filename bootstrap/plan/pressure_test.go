@@ -14,10 +14,7 @@ func TestNodeUnderPressure(t *testing.T) {
 			nodes[i].Taints = append(nodes[i].Taints, "node.kubernetes.io/disk-pressure=:NoSchedule", "dedicated=x:NoSchedule")
 		}
 	}
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, seen)
 	told := strings.Join(g.Warnings, "\n")
 	if !g.Empty() || !strings.Contains(told, "w2: its node takes no new pods: disk-pressure;") || strings.Contains(told, "dedicated") {
 		t.Errorf("steps %q, warnings %q", refs(g), told)

@@ -125,7 +125,7 @@ func TestRemoveOfTheNameless(t *testing.T) {
 }
 
 func TestRemoveRefuses(t *testing.T) {
-	seen, remove := serving(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+	seen, remove := serving(t, threeHosts+containerd)
 	cluster := seen["cp1"].Cluster
 	seen["cp1"].Cluster = nil
 	if _, _, err := remove(false, "w1"); !errors.Is(err, &reason.Error{ID: reason.APIUnreachable}) {

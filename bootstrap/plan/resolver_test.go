@@ -62,14 +62,11 @@ func TestResolvConf(t *testing.T) {
 			if _, why := machine.ResolvConf(inv, seen["w1"]); !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 				t.Errorf("wrong: %q, want %q", why, c.why)
 			}
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, inv, seen)
 			var text string
 			for _, s := range g.Steps {
 				if s.Host == "w1" && s.ID == "cluster/join" {
-					text += joinInput(t, s).Values["kubeadm"]
+					text += lateInput(t, seen, s).Values["kubeadm"]
 				}
 				if s.Host == "w1" && s.ID == "kube/packages" {
 					text += string(s.Input.Files[kubeletDropIn].Content)

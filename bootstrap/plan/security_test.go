@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/scripts/manifests"
 )
@@ -14,12 +13,7 @@ import (
 func initOf(t *testing.T, yaml string) *graph.Step {
 	t.Helper()
 	inv := decode(t, threeHosts+yaml)
-	g, err := Up(inv, hostFacts(inv))
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "cluster/init" })
-	return g.Steps[i]
+	return stepOf(planUp(t, inv, hostFacts(inv)), "cp1", "cluster/init")
 }
 
 // What a new cluster defends itself by depends on its version and on the inventory.
@@ -89,10 +83,7 @@ func TestSecurityOfNewClusters(t *testing.T) {
 func TestPodsThatNeedTheNode(t *testing.T) {
 	found := 0
 	for _, a := range addons {
-		objects, err := decodeManifest(a.manifest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := objectsIn(t, a.manifest)
 		levels := map[string]any{"kube-system": "privileged"}
 		for _, o := range objects {
 			meta := o["metadata"].(object)
@@ -123,7 +114,7 @@ func TestPodsThatNeedTheNode(t *testing.T) {
 func TestSecretsOfAClusterThatRuns(t *testing.T) {
 	const asked = threeHosts + "security: {encryptSecrets: true}\n"
 	for file, refused := range map[string]bool{"": true, encryption: false} {
-		seen := settledWith(t, asked, func(map[string]*facts.Host) {})
+		_, seen := settled(t, asked)
 		seen["cp1"].ControlPlane.Defences.Encryption = file
 		if _, err := Up(decode(t, asked), seen); (err != nil) != refused || err != nil && !refuses(err, "security.encryptSecrets") {
 			t.Errorf("with the flag %q: %v", file, err)

@@ -27,8 +27,6 @@ func merged(m map[string]int, key string, n int) map[string]int {
 	return out
 }
 
-const withCards = threeHosts + "runtime: containerd\nnetwork: flannel\n"
-
 // driven gives w1 cards with a driver: two whole ones, or with profiles one that is cut and a whole one.
 func driven(profiles ...string) func(map[string]*facts.Host) {
 	return func(f map[string]*facts.Host) {
@@ -41,57 +39,25 @@ func driven(profiles ...string) func(map[string]*facts.Host) {
 	}
 }
 
-// settledWith is a cluster of the inventory that is up, on hosts with these facts.
-func settledWith(t *testing.T, yaml string, change func(map[string]*facts.Host)) map[string]*facts.Host {
-	t.Helper()
-	inv := decode(t, yaml)
-	seen := hostFacts(inv)
-	change(seen)
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	settle(t, inv, seen, g)
-	return seen
-}
-
-// TestSharing changes how the cards of a running cluster are shared: the device plugin and what follows from it, nothing else.
-func TestSharing(t *testing.T) {
-	for _, c := range []struct {
-		name, gpu string
-		facts     func(map[string]*facts.Host)
-	}{
-		{"time-slicing", "gpu: {timeSlicing: {replicas: 4}}\n", driven()},
-		{"mps", "gpu: {mps: {replicas: 2}}\n", driven()},
-		{"mig-mixed", "gpu: {migStrategy: mixed, timeSlicing: {replicas: 2}}\n", driven("3g.20gb", "1g.5gb+me", "1g.5gb+me")},
-		{"mig-single", "gpu: {migStrategy: single}\n", func(f map[string]*facts.Host) {
+// sharings are clusters that are to share their cards in another way.
+var sharings = []scenario{
+	{name: "time-slicing", before: threeHosts + containerd, inventory: threeHosts + containerd + "gpu: {timeSlicing: {replicas: 4}}\n", facts: driven()},
+	{name: "mps", before: threeHosts + containerd, inventory: threeHosts + containerd + "gpu: {mps: {replicas: 2}}\n", facts: driven()},
+	{name: "mig-mixed", before: threeHosts + containerd, inventory: threeHosts + containerd + "gpu: {migStrategy: mixed, timeSlicing: {replicas: 2}}\n",
+		facts: driven("3g.20gb", "1g.5gb+me", "1g.5gb+me")},
+	{name: "mig-single", before: threeHosts + containerd, inventory: threeHosts + containerd + "gpu: {migStrategy: single}\n",
+		facts: func(f map[string]*facts.Host) {
 			driven("1g.5gb", "1g.5gb")(f)
 			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.GPUs = f["w1"].NVIDIA.Cards[:1], f["w1"].NVIDIA.GPUs[:1]
 		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			seen := settledWith(t, withCards, c.facts)
-			inv := decode(t, withCards+c.gpu)
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want := []string{"cp1 addon/device-plugin", "cp1 gpu/ready", "w1 gpu/features", "cp1 gpu/labels"}; !slices.Equal(refs(g), want) {
-				t.Errorf("planned %q", refs(g))
-			}
-			golden(t, c.name, describe(g))
-			settle(t, inv, seen, g)
-			if again, err := Up(inv, seen); err != nil || !again.Empty() {
-				t.Errorf("%v, a second plan is not empty:\n%s", err, describe(again))
-			}
-		})
-	}
 }
+
+// TestSharing changes how the cards of a running cluster are shared: the device plugin and what follows from it, nothing else.
+func TestSharing(t *testing.T) { writeDown(t, sharings) }
 
 // A proof that is owed is paid when no card of the cluster was left out, whatever other hosts were.
 func TestAllCards(t *testing.T) {
-	seen := settledWith(t, withCards, driven())
-	inv := decode(t, withCards)
+	inv, seen := settled(t, threeHosts+containerd, driven())
 	for _, c := range []struct {
 		without string
 		want    bool
@@ -111,28 +77,23 @@ func TestAllCards(t *testing.T) {
 
 // A run that was killed during the proof, or failed in it, did all that it planned: the next one proves the cards.
 func TestCardsThatWereNotProven(t *testing.T) {
-	seen := settledWith(t, withCards, driven())
-	inv := decode(t, withCards)
+	inv, seen := settled(t, threeHosts+containerd, driven())
 	seen["cp1"].Unproven = true
-	g, err := Up(inv, seen)
-	if err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/ready"}) || g.Steps[0].Reason != "the cards were not proven to the end" {
-		t.Fatalf("%v, planned:\n%s", err, describe(g))
+	g := planUp(t, inv, seen)
+	if !slices.Equal(refs(g), []string{"cp1 gpu/ready"}) || g.Steps[0].Reason != "the cards were not proven to the end" {
+		t.Fatalf("planned:\n%s", describe(g))
 	}
 	if by := g.Steps[0].ByHand; g.Steps[0].Input.Values["prove"] != "yes" || len(by) != 1 || by[0].Input.Values["prove"] != "" || by[0].Ref != g.Steps[0].Ref {
 		t.Errorf("by hand: %+v", by)
 	}
 	seen["cp1"].Unproven = false
-	if g, err := Up(inv, seen); err != nil || !g.Empty() {
-		t.Errorf("%v, planned:\n%s", err, describe(g))
-	}
+	nothingLeft(t, inv, seen)
 
 	// Or it was killed before that, and what was left of its steps let the node offer its cards.
 	node := &seen["cp1"].Cluster.Nodes[1]
 	maps.DeleteFunc(node.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "nvidia.com/") })
 	node.GPULabels = nil
-	if g, err := Up(inv, seen); err != nil || !slices.Equal(refs(g), []string{"cp1 gpu/ready", "w1 gpu/features", "cp1 gpu/labels"}) {
-		t.Errorf("%v, planned:\n%s", err, describe(g))
-	}
+	hasSteps(t, planUp(t, inv, seen), "cp1 gpu/ready", "w1 gpu/features", "cp1 gpu/labels")
 }
 
 // TestGPULabels changes what is found out about cards, or what the node has, of a running cluster.
@@ -157,12 +118,9 @@ func TestGPULabels(t *testing.T) {
 		{"no file", func(f map[string]*facts.Host) { f["w1"].NVIDIA.Features = nil }, "gpu-feature-discovery has not told of the cards", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			seen := settledWith(t, withCards, driven())
+			_, seen := settled(t, threeHosts+containerd, driven())
 			c.change(seen)
-			g, err := Up(decode(t, withCards), seen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := planUp(t, decode(t, threeHosts+containerd), seen)
 			if c.reason == "" {
 				if !g.Empty() {
 					t.Errorf("planned %q", refs(g))
@@ -182,17 +140,14 @@ func TestGPULabels(t *testing.T) {
 
 // Where people run the steps each host labels its own node: by the same rules, and behind what it finds out.
 func TestGPULabelsByHand(t *testing.T) {
-	seen := settledWith(t, withCards, driven())
+	_, seen := settled(t, threeHosts+containerd, driven())
 	seen["w1"].NVIDIA.Features = nil
-	g, err := Up(decode(t, strings.Replace(withCards, "{disk: fast}", "{nvidia.com/gpu.product: mine}", 1)), seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(g.Steps, func(s *graph.Step) bool { return s.ID == "gpu/labels" })
-	if at < 0 || len(g.Steps[at].ByHand) != 1 {
+	g := planUp(t, decode(t, strings.Replace(threeHosts+containerd, "{disk: fast}", "{nvidia.com/gpu.product: mine}", 1)), seen)
+	labels := stepOf(g, "cp1", "gpu/labels")
+	if labels == nil || len(labels.ByHand) != 1 {
 		t.Fatalf("planned %q", refs(g))
 	}
-	s := g.Steps[at].ByHand[0]
+	s := labels.ByHand[0]
 	want := map[string]string{"node": "w1", "keys": labelKey.String(), "texts": labelValue.String(), "own": "nvidia.com/gpu.product"}
 	if s.Ref != (graph.Ref{Host: "w1", ID: "gpu/labels"}) || !slices.Equal(s.Needs, []graph.Ref{{Host: "w1", ID: "gpu/features"}}) || !maps.Equal(s.Input.Values, want) {
 		t.Errorf("%s needs %q, with %q", s.Ref, s.Needs, s.Input.Values)

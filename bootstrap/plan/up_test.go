@@ -5,13 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
-	"maps"
 	"net/netip"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,8 +22,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const threeHosts = `
 cluster: lab
@@ -102,17 +96,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		if f.Files == nil {
 			f.Files, f.Units, f.Sysctls = map[string]string{}, map[string]facts.Unit{}, map[string]string{}
 		}
-		input := s.Input
-		if s.LateInput != nil {
-			out := graph.Outputs{}
-			for _, need := range s.Needs {
-				out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"), outputFeatures: []byte(featuresOf(seen[need.Host]))}
-			}
-			var err error
-			if input, err = s.LateInput(out); err != nil {
-				t.Fatalf("%s: %v", s.Ref, err)
-			}
-		}
+		input := lateInput(t, seen, s)
 		for name, file := range input.Files {
 			switch name {
 			case "/etc/docker/daemon.json":
@@ -129,6 +113,8 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "os/hosts":
 			f.Names = map[string][]netip.Addr{input.Values["name"]: {netip.MustParseAddr(input.Values["address"])}}
 			f.Units[apiNameUnit] = facts.Unit{Active: "inactive", Enabled: "enabled"}
+		case "os/dpkg":
+			f.Apt.Broken = nil
 		case "os/packages":
 			for _, p := range strings.Fields(input.Values["packages"]) {
 				f.Packages[p] = facts.Package{Version: "1"}
@@ -301,10 +287,7 @@ func applyAddon(t *testing.T, s *graph.Step, c *facts.Cluster) {
 // manifestHashOf is what facts.sh would read of the workload in a manifest.
 func manifestHashOf(t *testing.T, manifest string) string {
 	t.Helper()
-	objects, err := decodeManifest([]byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := objectsIn(t, []byte(manifest))
 	for _, o := range objects {
 		if o["kind"] == "DaemonSet" || o["kind"] == "Deployment" {
 			return o["metadata"].(object)["annotations"].(object)[manifestHash].(string)
@@ -319,86 +302,62 @@ func joinNode(plane, f *facts.Host, name string, runtime inventory.Runtime) {
 	plane.Cluster.Nodes = append(plane.Cluster.Nodes, facts.Node{Name: name, UID: "uid-" + name, Runtime: string(runtime) + "://1", InternalIP: f.Addresses[0].Prefix.Addr().String(), Labels: map[string]string{}})
 }
 
-// describe is the golden form of a graph.
-func describe(g *graph.Graph) string {
-	var b strings.Builder
-	for _, s := range g.Steps {
-		fmt.Fprintf(&b, "%s %s (%s)\n  because %s\n", s.Host, s.ID, s.Title, s.Reason)
-		for _, n := range s.Needs {
-			fmt.Fprintf(&b, "  after %s\n", n)
-		}
-		if s.Stage == graph.AfterProof {
-			b.WriteString("  when the cards are proven\n")
-		}
-		for _, k := range slices.Sorted(maps.Keys(s.Input.Values)) {
-			fmt.Fprintf(&b, "  %s: %s\n", k, strings.ReplaceAll(strings.TrimRight(s.Input.Values[k], "\n"), "\n", "\n    "))
-		}
-		for _, k := range slices.Sorted(maps.Keys(s.Input.Files)) {
-			f := s.Input.Files[k]
-			fmt.Fprintf(&b, "  file %s %04o\n    %s\n", k, f.Mode, strings.ReplaceAll(strings.TrimRight(string(f.Content), "\n"), "\n", "\n    "))
-		}
+func planUp(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host) *graph.Graph {
+	t.Helper()
+	g, err := Up(inv, seen)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range g.Skipped {
-		fmt.Fprintf(&b, "skip %s: %s\n", s.Ref, s.Reason)
-	}
-	for _, w := range g.Warnings {
-		fmt.Fprintf(&b, "warning %s\n", w)
-	}
-	return b.String()
+	return g
 }
 
 // settles wants that there is nothing left to do when a plan has been carried out.
 func settles(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host, g *graph.Graph) {
 	t.Helper()
 	settle(t, inv, seen, g)
-	again, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !again.Empty() {
-		t.Errorf("a second plan is not empty:\n%s", describe(again))
-	}
+	nothingLeft(t, inv, seen)
 }
 
-func golden(t *testing.T, name, got string) {
+func nothingLeft(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test ./bootstrap/plan -update writes it):\n%s", path, got)
+	if g := planUp(t, inv, seen); !g.Empty() {
+		t.Errorf("there is something left to do:\n%s", describe(g))
 	}
 }
 
-// TestUp plans bare machines and machines in many states, and checks that carrying a plan out leaves nothing to do.
-func TestUp(t *testing.T) {
-	for _, c := range []struct {
-		name, inventory string
-		facts           func(map[string]*facts.Host)
-	}{
-		{name: "defaults", inventory: threeHosts},
-		{name: "containerd-flannel", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n"},
-		{name: "docker-1.35", inventory: threeHosts + "kubernetes: {version: 1.35.6}\n"},
-		{name: "dockershim", inventory: threeHosts + `
+// hasSteps holds that a plan has these steps, in this order, and no others.
+func hasSteps(t *testing.T, g *graph.Graph, want ...string) {
+	t.Helper()
+	if got := refs(g); !slices.Equal(got, want) {
+		t.Errorf("planned %q, want %q", got, want)
+	}
+}
+
+// about is the part of a plan that is on a host or, by its name, about it.
+func about(g *graph.Graph, host string) *graph.Graph {
+	others := func(s *graph.Step) bool { return s.Host != host && path.Base(s.ID) != host }
+	return &graph.Graph{Steps: slices.DeleteFunc(slices.Clone(g.Steps), others)}
+}
+
+// newClusters are bare machines and machines in many states.
+var newClusters = []scenario{
+	{name: "defaults", inventory: threeHosts},
+	{name: "containerd-flannel", inventory: threeHosts + containerd},
+	{name: "docker-1.35", inventory: threeHosts + "kubernetes: {version: 1.35.6}\n"},
+	{name: "dockershim", inventory: threeHosts + `
 kubernetes: {version: 1.23.17, allowEndOfLife: true}
 network: flannel
 repositories: {kubernetes: {url: "https://mirror.example.com/kubernetes/v1.23/deb", fingerprint: DE15B14486CD377B9E876E1A234654DA9A296436}}
 `},
-		{name: "calico", inventory: threeHosts + "runtime: containerd\nnetwork: calico\n"},
-		{name: "bring-your-own-network", inventory: threeHosts + "runtime: containerd\nnetwork: none\n"},
-		{name: "passthrough", inventory: threeHosts + `
+	{name: "calico", inventory: threeHosts + "runtime: containerd\nnetwork: calico\n"},
+	{name: "bring-your-own-network", inventory: threeHosts + "runtime: containerd\nnetwork: none\n"},
+	{name: "passthrough", inventory: threeHosts + `
 runtime: containerd
 network: flannel
 proxy: {http: "http://proxy.example.com:3128", noProxy: [.example.com]}
 images: {registry: registry.example.com/mirror}
 kubernetes:
+  version: 1.36.3
   podCIDR: 10.200.0.0/16
   serviceCIDR: 10.201.0.0/16
   controlPlaneEndpoint: cluster.example.com:6443
@@ -408,72 +367,63 @@ kubernetes:
   clusterConfiguration: {controllerManager: {extraArgs: [{name: v, value: "4"}]}}
   kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}}
 `},
-		{name: "no-openvswitch", inventory: threeHosts + "runtime: containerd\n", facts: func(f map[string]*facts.Host) {
-			f["w2"].Modules["openvswitch"] = facts.ModuleMissing
-		}},
-		{name: "swap-and-no-clock", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\nswap: disable\n", facts: func(f map[string]*facts.Host) {
+	{name: "no-openvswitch", inventory: threeHosts + "runtime: containerd\n", facts: func(f map[string]*facts.Host) {
+		f["w2"].Modules["openvswitch"] = facts.ModuleMissing
+	}},
+	{name: "swap-and-no-clock", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\nswap: disable\n",
+		facts: func(f map[string]*facts.Host) {
 			f["w1"].Swap = []facts.Swap{{Name: "/swap.img", Active: true, Source: "fstab"}}
 			f["w2"].TimeSync = ""
 		}},
-		{name: "cards-ubuntu", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n", facts: func(f map[string]*facts.Host) {
-			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Nouveau = cards("20b0", "20b0"), facts.Nouveau{Loaded: true, Users: 1}
-			f["w1"].BootID = "5f0c"
-			f["w2"].NVIDIA.Cards = cards("1eb8")
-		}},
-		{name: "cards-debian", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
-			f["w1"].OS = facts.OS{ID: "debian", VersionID: "13", Codename: "trixie"}
-			f["w1"].Kernel = "6.12.41+deb13-amd64"
-			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Switches = cards("2330", "2330", "2330", "2330", "2330", "2330", "2330", "2330"), 4
-		}},
-		{name: "cards-nvlink5", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\ngpu: {cuda: none}\n", facts: func(f map[string]*facts.Host) {
+	{name: "cards-ubuntu", inventory: threeHosts + containerd, facts: func(f map[string]*facts.Host) {
+		f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Nouveau = cards("20b0", "20b0"), facts.Nouveau{Loaded: true, Users: 1}
+		f["w1"].BootID = "5f0c"
+		f["w2"].NVIDIA.Cards = cards("1eb8")
+	}},
+	{name: "cards-debian", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
+		f["w1"].OS = facts.OS{ID: "debian", VersionID: "13", Codename: "trixie"}
+		f["w1"].Kernel = "6.12.41+deb13-amd64"
+		f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Switches = cards("2330", "2330", "2330", "2330", "2330", "2330", "2330", "2330"), 4
+	}},
+	{name: "cards-nvlink5", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\ngpu: {cuda: none}\n",
+		facts: func(f map[string]*facts.Host) {
 			f["w1"].NVIDIA.Cards, f["w1"].NVIDIA.Bridges = cards("2901", "2901", "2901", "2901", "2901", "2901", "2901", "2901"), 4
 			f["w2"].NVIDIA.Cards, f["w2"].Arch = cards("2941", "2941", "2941", "2941"), "arm64"
 		}},
-		{name: "driver-there", inventory: threeHosts + "runtime: containerd\nnetwork: flannel\n", facts: func(f map[string]*facts.Host) {
-			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
-			f["w2"].NVIDIA.Cards = []facts.Card{{Address: "0000:01:00.0", ID: "2204", Driver: "vfio-pci"}}
-		}},
-		{name: "notebook", inventory: threeHosts + `
+	{name: "driver-there", inventory: threeHosts + containerd, facts: func(f map[string]*facts.Host) {
+		f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
+		f["w2"].NVIDIA.Cards = []facts.Card{{Address: "0000:01:00.0", ID: "2204", Driver: "vfio-pci"}}
+	}},
+	{name: "notebook", inventory: threeHosts + `
 runtime: containerd
 network: flannel
 gpu: {driver: {source: none}}
 images: {registry: registry.example.com/mirror}
 notebook: {framework: pytorch, version: 2.10.0, nodePort: 32000, storage: 10Gi}
 `, facts: func(f map[string]*facts.Host) {
-			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
-		}},
-		{name: "used-hosts", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
-			f["w1"].DaemonJSON = []byte(`{"insecure-registries":["10.0.0.1:5000"],"exec-opts":["native.cgroupdriver=cgroupfs"]}`)
-			f["w1"].Packages["docker.io"] = facts.Package{Version: "26.1.5"}
-			f["w1"].Units = map[string]facts.Unit{"docker.service": {Active: "active", Enabled: "disabled"}}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inv := decode(t, c.inventory)
-			seen := hostFacts(inv)
-			if c.facts != nil {
-				c.facts(seen)
-			}
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden(t, c.name, describe(g))
-			settles(t, inv, seen, g)
-		})
-	}
+		f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("2204"), Loaded: "570.133.20", Library: "570.133.20", GPUs: make([]facts.GPU, 1)}
+	}},
+	{name: "used-hosts", inventory: threeHosts + "network: flannel\n", facts: func(f map[string]*facts.Host) {
+		f["w2"].Apt.Broken = []string{"one", "two"}
+
+		f["w1"].DaemonJSON = []byte(`{"insecure-registries":["10.0.0.1:5000"],"exec-opts":["native.cgroupdriver=cgroupfs"]}`)
+		f["w1"].Packages["docker.io"] = facts.Package{Version: "26.1.5"}
+		f["w1"].Units = map[string]facts.Unit{"docker.service": {Active: "active", Enabled: "disabled"}}
+	}},
 }
 
-// settled is a cluster of the inventory that is up.
-func settled(t *testing.T, yaml string) (*inventory.Inventory, map[string]*facts.Host) {
+// TestUp holds that carrying a plan out leaves nothing to do.
+func TestUp(t *testing.T) { writeDown(t, newClusters) }
+
+// settled is a cluster of the inventory that is up, on hosts with these facts.
+func settled(t *testing.T, yaml string, with ...func(map[string]*facts.Host)) (*inventory.Inventory, map[string]*facts.Host) {
 	t.Helper()
 	inv := decode(t, yaml)
 	seen := hostFacts(inv)
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
+	for _, change := range with {
+		change(seen)
 	}
-	settle(t, inv, seen, g)
+	settle(t, inv, seen, planUp(t, inv, seen))
 	return inv, seen
 }
 
@@ -486,7 +436,7 @@ func TestDatapathOfARunningWeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := decode(t, threeHosts+"runtime: containerd\n")
-			seen := settledWith(t, threeHosts+"runtime: containerd\n", func(f map[string]*facts.Host) { f["w2"].Modules["openvswitch"] = c.before })
+			_, seen := settled(t, threeHosts+"runtime: containerd\n", func(f map[string]*facts.Host) { f["w2"].Modules["openvswitch"] = c.before })
 			seen["w2"].Modules["openvswitch"] = c.after
 			g, err := Up(inv, seen)
 			if err != nil || len(g.Warnings) > 0 {
@@ -532,20 +482,22 @@ func TestRepair(t *testing.T) {
 		{"token left", func(f map[string]*facts.Host) { f["cp1"].Cluster.Tokens = []string{"abcdef"} }, []string{"cp1 cluster/untoken"}},
 		{"node deleted", func(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes = f["cp1"].Cluster.Nodes[:2] },
 			[]string{"cp1 cluster/token", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		{"node with another UID", otherUID,
+			[]string{"cp1 cluster/token", "cp1 node/drain/w2", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		{"reset by hand", func(f map[string]*facts.Host) { f["w2"].Kubelet = nil },
+			[]string{"cp1 cluster/token", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		{"made by hand, and left alone", handMade, []string{"cp1 cluster/init"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+			inv, seen := settled(t, threeHosts+containerd)
 			c.harm(seen)
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := refs(g); !slices.Equal(got, c.want) {
-				t.Errorf("planned %q, want %q", got, c.want)
-			}
+			g := planUp(t, inv, seen)
+			hasSteps(t, g, c.want...)
 		})
 	}
 }
+
+func otherUID(f map[string]*facts.Host) { f["cp1"].Cluster.Nodes[2].UID = "new" }
 
 func refs(g *graph.Graph) []string {
 	var out []string
@@ -555,15 +507,15 @@ func refs(g *graph.Graph) []string {
 	return out
 }
 
-// TestAddWorker plans with the facts of the control plane and the new host only.
-func TestAddWorker(t *testing.T) {
-	_, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
-	inv := decode(t, strings.Replace(threeHosts, "hosts:", "hosts:\n  - {address: 10.0.0.13, name: w3}", 1)+"runtime: containerd\nnetwork: flannel\n")
-	g, err := Up(inv, map[string]*facts.Host{"cp1": seen["cp1"], "w3": bare(13)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "add-worker", describe(g))
+// addedWorker is a host that comes to a cluster, and the control plane: the only ones that are asked for facts.
+var addedWorker = scenario{
+	name: "add-worker", before: threeHosts + containerd,
+	inventory: strings.Replace(threeHosts, "hosts:", "hosts:\n  - {address: 10.0.0.13, name: w3}", 1) + containerd,
+	harm: func(_ *testing.T, seen map[string]*facts.Host) {
+		delete(seen, "w1")
+		delete(seen, "w2")
+		seen["w3"] = bare(13)
+	},
 }
 
 // TestAddWorkerBesideCards adds a worker where w1 serves with its cards: w1's pods and the device plugin that they depend on
@@ -583,7 +535,7 @@ func TestAddWorkerBesideCards(t *testing.T) {
 			t.Run(c.name+", "+runtime, func(t *testing.T) {
 				rest := "runtime: " + runtime + "\nnetwork: flannel\n"
 				before, _, _ := strings.Cut(threeHosts, "  - {address: 10.0.0.12")
-				seen := settledWith(t, before+rest, func(f map[string]*facts.Host) { f["w1"].NVIDIA.Cards = cards("20b0", "20b0") })
+				_, seen := settled(t, before+rest, func(f map[string]*facts.Host) { f["w1"].NVIDIA.Cards = cards("20b0", "20b0") })
 				seen["w2"] = bare(12)
 				seen["w2"].NVIDIA.Cards = c.cards
 				inv := decode(t, before+"  - {address: 10.0.0.12, name: w2"+c.taints+"}\n"+rest)
@@ -605,10 +557,7 @@ func TestAddWorkerBesideCards(t *testing.T) {
 // besideW2 lists the steps of a plan that are not on w2, and what is waited for. Labels and taints are w2's only.
 func besideW2(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host) (steps []string, offered string) {
 	t.Helper()
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, seen)
 	for _, s := range g.Steps {
 		if s.Host != "w2" {
 			steps = append(steps, s.String())
@@ -624,37 +573,15 @@ func besideW2(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Hos
 }
 
 func TestReset(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		only []string
-		want []string
-	}{
-		{"all", nil, []string{"w1 host/reset", "w2 host/reset", "cp1 host/reset"}},
-		{"one", []string{"w2"}, []string{"cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
-			for _, f := range seen {
-				f.Ledger = 7
-			}
-			g, err := Reset(inv, seen, c.only)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := refs(g); !slices.Equal(got, c.want) {
-				t.Errorf("planned %q, want %q", got, c.want)
-			}
-		})
-	}
 	t.Run("a host that kgpu never changed", func(t *testing.T) {
-		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+		inv, seen := settled(t, threeHosts+containerd)
 		g, err := Reset(inv, seen, nil)
 		if err != nil || !g.Empty() {
 			t.Errorf("planned %q, %v", refs(g), err)
 		}
 	})
 	t.Run("the control plane from under its workers", func(t *testing.T) {
-		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+		inv, seen := settled(t, threeHosts+containerd)
 		for _, only := range [][]string{{"cp1"}, {"cp1", "w1", "w1"}} {
 			if _, err := Reset(inv, seen, only); err == nil {
 				t.Errorf("%q is planned", only)
@@ -662,7 +589,7 @@ func TestReset(t *testing.T) {
 		}
 	})
 	t.Run("without an answer of the API server", func(t *testing.T) {
-		inv, seen := settled(t, threeHosts+"runtime: containerd\nnetwork: flannel\n")
+		inv, seen := settled(t, threeHosts+containerd)
 		for _, f := range seen {
 			f.Ledger = 7
 		}

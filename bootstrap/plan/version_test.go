@@ -67,7 +67,7 @@ func TestRunningVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !g.Empty() {
-				t.Errorf("there is something to do: %v", planned(g))
+				t.Errorf("there is something to do: %v", refs(g))
 			}
 			if v := machine.SetOf(want, there).Inventory.Kubernetes.Version; v != inv.Kubernetes.Version {
 				t.Errorf("it is judged as %s", v)
@@ -82,14 +82,6 @@ func refusesVersion(t *testing.T, err error, detail string) {
 	if !errors.As(err, &e) || e.ID != reason.KubernetesVersionChange || e.Host != "cp1" || !strings.HasSuffix(e.Detail, detail) {
 		t.Errorf("refused with %v, not: %s", err, detail)
 	}
-}
-
-func planned(g *graph.Graph) []string {
-	var out []string
-	for _, s := range g.Steps {
-		out = append(out, s.Ref.String())
-	}
-	return out
 }
 
 // installs is what the graph makes of each host's Kubernetes, and from the repository of which version.
@@ -112,10 +104,7 @@ func TestNewWorkerVersion(t *testing.T) {
 	seen["w3"] = bare(13)
 	seen["w3"].Packages["kubelet"] = facts.Package{Version: "1.36.3-1.1"} // a former life
 	inv := decode(t, strings.Replace(threeHosts, "hosts:", "hosts:\n  - {address: 10.0.0.13, name: w3}", 1))
-	g, err := Up(inv, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, seen)
 	if got := installs(g); len(got) != 1 || got["w3"] != "1.35 1.35.2" {
 		t.Errorf("w3 and nobody else should get 1.35.2: %v", got)
 	}
@@ -143,13 +132,8 @@ func TestSkewedNodes(t *testing.T) {
 			if c.harm != nil {
 				c.harm(f)
 			}
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := planned(g); !slices.Equal(got, c.steps) {
-				t.Errorf("planned %q", got)
-			}
+			g := planUp(t, inv, seen)
+			hasSteps(t, g, c.steps...)
 			for _, s := range g.Steps {
 				if v := s.Input.Values["version"]; s.ID == "kube/packages" && v != c.version {
 					t.Errorf("%s would get %s", s.Host, v)
@@ -169,10 +153,7 @@ func TestVersionOfHalfMade(t *testing.T) {
 	f := seen["cp1"]
 	f.Recorded, f.ControlPlane.Finished, f.Cluster = &facts.Record{Init: true, CAHash: "ca"}, false, nil
 	inv := decode(t, withVersion("1.37.1"))
-	g, err := Up(inv, map[string]*facts.Host{"cp1": f})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := planUp(t, inv, map[string]*facts.Host{"cp1": f})
 	if got := installs(g)["cp1"]; got != "1.37 1.37.1" {
 		t.Errorf("cp1 gets %q", got)
 	}
@@ -217,8 +198,5 @@ func TestVersionByHand(t *testing.T) {
 func TestToolsOfAnotherVersion(t *testing.T) {
 	inv, seen := settled(t, threeHosts)
 	seen["w1"].Packages["kubeadm"] = facts.Package{Version: "1.36.4-1.1", Held: true}
-	g, err := Up(inv, seen)
-	if err != nil || !g.Empty() {
-		t.Errorf("planned %q, %v", planned(g), err)
-	}
+	nothingLeft(t, inv, seen)
 }

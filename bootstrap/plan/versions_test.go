@@ -2,14 +2,12 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
-	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/manifest"
 	"kgpu.dev/kgpu/scripts/manifests"
@@ -30,85 +28,59 @@ var driver375 = map[string]string{
 	"nvidia-smi":                          "/usr/lib/nvidia-375/bin/nvidia-smi",
 }
 
-// TestVersions shows what a cluster of each version with the defaults is made of, and that carrying it out leaves nothing to do.
+// ofVersion is a new cluster of a version with the defaults, but for what more says.
+func ofVersion(name, version, more string) scenario {
+	return scenario{
+		name: name, inventory: threeHosts + fmt.Sprintf("kubernetes:\n  version: %q\n  allowEndOfLife: true\n", version) + more,
+		facts: func(f map[string]*facts.Host) {
+			f["cp1"].Hostname, f["w1"].Hostname, f["w2"].Hostname = "cp1", "w1", "w2"
+			f["w1"].NVIDIA = facts.NVIDIA{Cards: cards("102d", "102d"), Loaded: "470.256.02", Library: "470.256.02"}
+			f["w1"].NVIDIA.GPUs, f["w1"].NVIDIA.Files = make([]facts.GPU, 2), driver375
+		},
+	}
+}
+
+var versions = []scenario{
+	ofVersion("1.6", "1.6", mirrors),
+	ofVersion("1.7", "1.7", mirrors),
+	ofVersion("1.8", "1.8", mirrors),
+	ofVersion("1.8-device-plugins", "1.8", "  featureGates: {DevicePlugins: true}\n"+mirrors),
+	ofVersion("1.9", "1.9", "  ignorePreflightErrors: [SystemVerification]\nimages: {registry: registry.example.com/old}\n"+mirrors),
+	ofVersion("1.10", "1.10", mirrors),
+	ofVersion("1.10-without-accelerators", "1.10", "  featureGates: {Accelerators: false}\n"+mirrors),
+	ofVersion("1.11", "1.11", "  featureGates: {ExpandPersistentVolumes: true}\nnetwork: flannel\n"+mirrors),
+	ofVersion("1.12", "1.12", "  featureGates: {RuntimeClass: true}\n"+mirrors),
+	ofVersion("1.14", "1.14", mirrors),
+	ofVersion("1.16-flannel", "1.16", "network: flannel\n"+mirrors),
+	ofVersion("1.28-containerd", "1.28", "runtime: containerd\nnetwork: flannel\n"+mirrors),
+	ofVersion("1.23", "1.23", mirrors),
+	ofVersion("1.35", "1.35", ""),
+	ofVersion("1.36", "1.36", ""),
+	ofVersion("1.37", "1.37", "  featureGates: {DRAFractionalCapacityRange: false}\n"),
+}
+
+// TestVersions writes down which steps make a cluster of each version with the defaults, and what the plan warns of;
+// carrying it out leaves nothing to do. What the steps are given is in the goldens of TestInputs.
 func TestVersions(t *testing.T) {
-	for _, c := range []struct{ name, version, more string }{
-		{"1.6", "1.6", mirrors},
-		{"1.7", "1.7", mirrors},
-		{"1.8", "1.8", mirrors},
-		{"1.8-device-plugins", "1.8", "  featureGates: {DevicePlugins: true}\n" + mirrors},
-		{"1.9", "1.9", "  ignorePreflightErrors: [SystemVerification]\nimages: {registry: registry.example.com/old}\n" + mirrors},
-		{"1.10", "1.10", mirrors},
-		{"1.10-without-accelerators", "1.10", "  featureGates: {Accelerators: false}\n" + mirrors},
-		{"1.11", "1.11", "  featureGates: {ExpandPersistentVolumes: true}\nnetwork: flannel\n" + mirrors},
-		{"1.12", "1.12", "  featureGates: {RuntimeClass: true}\n" + mirrors},
-		{"1.14", "1.14", mirrors},
-		{"1.16-flannel", "1.16", "network: flannel\n" + mirrors},
-		{"1.28-containerd", "1.28", "runtime: containerd\nnetwork: flannel\n" + mirrors},
-		{"1.23", "1.23", mirrors},
-		{"1.35", "1.35", ""},
-		{"1.36", "1.36", ""},
-		{"1.37", "1.37", "  featureGates: {DRAFractionalCapacityRange: false}\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inv := decode(t, threeHosts+fmt.Sprintf("kubernetes:\n  version: %q\n  allowEndOfLife: true\n", c.version)+c.more)
-			seen := hostFacts(inv)
-			seen["cp1"].Hostname, seen["w1"].Hostname, seen["w2"].Hostname = "cp1", "w1", "w2"
-			seen["w1"].NVIDIA = facts.NVIDIA{Cards: cards("102d", "102d"), Loaded: "470.256.02", Library: "470.256.02", GPUs: make([]facts.GPU, 2), Files: driver375}
-			g, err := Up(inv, seen)
-			if err != nil {
-				t.Fatal(err)
+	var out strings.Builder
+	for _, c := range versions {
+		inv, seen, g := c.planned(t)
+		fmt.Fprintf(&out, "# %s", c.name)
+		host := ""
+		for _, s := range g.Steps {
+			if s.Host != host {
+				fmt.Fprintf(&out, "\n%s", s.Host)
 			}
-			golden(t, "versions/"+c.name, versionView(t, g))
-			settles(t, inv, seen, g)
-		})
-	}
-}
-
-// versionView is the part of a plan that depends on the version of Kubernetes: the files of kubeadm and the kubelet, the
-// manifests, the packages.
-func versionView(t *testing.T, g *graph.Graph) string {
-	t.Helper()
-	var b strings.Builder
-	shown := map[string]bool{}
-	for _, s := range g.Steps {
-		input := s.Input
-		if s.ID == "cluster/join" {
-			input = joinInput(t, s)
+			host = s.Host
+			fmt.Fprintf(&out, " %s", s.ID)
 		}
-		switch {
-		case s.Host == "w2", s.Host == "w1" && shown[s.ID] && s.ID != "kube/packages" && s.ID != "gpu/accelerators":
-			continue
-		case !slices.Contains([]string{"runtime/docker", "kube/packages", "cluster/init", "cluster/join", "gpu/accelerators", "gpu/ready", "cluster/ready"}, s.ID) &&
-			(!strings.HasPrefix(s.ID, "addon/") || s.ID == NotebookStep) && s.ID != "gpu/toolkit":
-			continue
+		out.WriteString("\n")
+		for _, w := range g.Warnings {
+			fmt.Fprintf(&out, "warning %s\n", w)
 		}
-		shown[s.ID] = true
-		fmt.Fprintf(&b, "--- %s %s\n", s.Host, s.ID)
-		for _, k := range slices.Sorted(maps.Keys(input.Values)) {
-			fmt.Fprintf(&b, "%s: %s\n", k, strings.ReplaceAll(strings.TrimRight(input.Values[k], "\n"), "\n", "\n  "))
-		}
-		for _, k := range slices.Sorted(maps.Keys(input.Files)) {
-			fmt.Fprintf(&b, "file %s\n  %s\n", k, strings.ReplaceAll(strings.TrimRight(string(input.Files[k].Content), "\n"), "\n", "\n  "))
-		}
+		t.Run(c.name, func(t *testing.T) { settles(t, inv, seen, g) })
 	}
-	for _, w := range g.Warnings {
-		fmt.Fprintf(&b, "warning %s\n", w)
-	}
-	return b.String()
-}
-
-func joinInput(t *testing.T, s *graph.Step) graph.Input {
-	t.Helper()
-	out := graph.Outputs{}
-	for _, need := range s.Needs {
-		out[need] = map[string][]byte{OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00ff")}
-	}
-	input, err := s.LateInput(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return input
+	golden(t, "versions/steps", out.String())
 }
 
 func TestDriverMounts(t *testing.T) {
@@ -143,10 +115,7 @@ func TestDriverMounts(t *testing.T) {
 func TestForAccelerators(t *testing.T) {
 	minor, _ := catalog.Kubernetes(6)
 	for name, today := range map[string]string{"nvidia-smi": smiToday, "jupyter": jupyterToday} {
-		objects, err := decodeManifest([]byte(today))
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := objectsIn(t, []byte(today))
 		manifest.ForAccelerators(objects, machine.DriverMounts(&facts.Host{NVIDIA: facts.NVIDIA{Files: driver375}}))
 		got, err := manifests.Encode(manifest.Adapt(minor, objects)...)
 		if err != nil {
@@ -222,10 +191,7 @@ func TestPortsHaveTheirProtocol(t *testing.T) {
 		}
 	}
 	for _, text := range [][]byte{manifests.Notebook, manifests.Dashboard, manifests.Weave, manifests.Flannel, manifests.DevicePlugin} {
-		objects, err := decodeManifest(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := objectsIn(t, text)
 		for _, o := range objects {
 			look(o)
 		}
