@@ -35,9 +35,7 @@ func place(t *testing.T) (state string) {
 	t.Setenv("XDG_STATE_HOME", state)
 	// Nothing listens there: the run ends when it has begun.
 	text := "cluster: lab\nssh: {knownHosts: /dev/null}\nhosts: [{address: 127.0.0.1, role: control-plane, ssh: {port: 1, user: nobody, agent: false}}]\n"
-	if err := os.WriteFile("inventory.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("inventory.yaml", []byte(text), 0o600))
 	return state
 }
 
@@ -106,9 +104,7 @@ func TestRecorded(t *testing.T) {
 	if out, status := do(t, "runs", "timeline", "last", "--trace", "-"); status != 0 || !strings.Contains(out, `"traceEvents"`) {
 		t.Errorf("timeline --trace ended with %d: %s", status, out)
 	}
-	if err := os.WriteFile("run.html", nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("run.html", nil, 0o644))
 	if out, status := do(t, "runs", "timeline", filepath.Join(r.Folder, "events.jsonl"), "--file", "run.html"); status != 0 || strings.TrimSpace(out) != "run.html" {
 		t.Errorf("timeline of a stream ended with %d: %s", status, out)
 	}
@@ -155,14 +151,10 @@ func TestNewestRuns(t *testing.T) {
 	root := filepath.Join(place(t), "kgpu", "runs", "lab")
 	for i := range 22 {
 		folder := filepath.Join(root, fmt.Sprintf("20260314-1509%02d-aaaaaa", i))
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(folder, 0o700))
 		text := fmt.Sprintf(`{"run": %q, "cluster": "lab", "command": "up", "begun": "2026-03-14T15:09:26Z", "ended": "2026-03-14T15:09:27Z", "reason": "ok"}`, filepath.Base(folder))
 		for name, text := range map[string]string{"result.json": text, "events.jsonl": `{"event":"result","text":"done: all of it"}` + "\n"} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 		}
 	}
 	for _, c := range []struct {
@@ -189,9 +181,7 @@ func TestNewestRuns(t *testing.T) {
 // TestUnrecorded puts a file where the folder would be: the run ends as it would, and says so once.
 func TestUnrecorded(t *testing.T) {
 	state := place(t)
-	if err := os.WriteFile(filepath.Join(state, "kgpu"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(state, "kgpu"), nil, 0o600))
 	out, status := do(t, "smoke", "-o", "json")
 	if status != 20 || strings.Count(out, `"event":"warning"`) != 1 || !strings.Contains(out, "this run is not recorded") || !strings.Contains(out, `"event":"result"`) {
 		t.Errorf("smoke ended with %d: %s", status, out)
@@ -203,9 +193,7 @@ func TestLogs(t *testing.T) {
 	stream := `{"time":"2026-03-14T15:09:26Z","run":"r1","host":"gpu-1","step":"os/packages","event":"log","reason":"","ms":0,"text":"Setting up \u001b[31msocat"}
 {"time":"2026-03-14T15:09:27Z","run":"r1","host":"control-1","step":"cluster/init","event":"error","reason":"STEP_FAILED","ms":0,"text":"no","exit":1}
 `
-	if err := os.WriteFile("run.jsonl", []byte(stream), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("run.jsonl", []byte(stream), 0o600))
 	t.Setenv("TZ", "UTC")
 	for _, c := range []struct {
 		args   []string
@@ -249,21 +237,13 @@ func TestFormerNames(t *testing.T) {
 func valid(t *testing.T, name, printed string) {
 	t.Helper()
 	text, err := schema.Named(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource(name, document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, compiler.AddResource(name, document))
 	compiled, err := compiler.Compile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found, err := jsonschema.UnmarshalJSON(strings.NewReader(printed))
 	if err == nil {
 		err = compiled.Validate(found)
@@ -277,9 +257,7 @@ func valid(t *testing.T, name, printed string) {
 func TestFirstUseOfAnInventory(t *testing.T) {
 	place(t)
 	text := "cluster: lab\nhosts: [{address: 127.0.0.1, role: control-plane, ssh: {port: 1, user: nobody, agent: false, sudoPassword: \"${LAB_SUDO}\", knownHosts: /dev/null}}]\n"
-	if err := os.WriteFile("inventory.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("inventory.yaml", []byte(text), 0o600))
 	t.Setenv("LAB_SUDO", "hunter2")
 	const says = "Of what is yours, it makes use of:\n  ${LAB_SUDO}: is given to sudo on nobody@127.0.0.1\n"
 	for range 2 { // looking is no use
@@ -298,10 +276,16 @@ func TestFirstUseOfAnInventory(t *testing.T) {
 			t.Errorf("%s ended with %d: %s", again, status, out)
 		}
 	}
-	if err := os.Rename("inventory.yaml", "other.yaml"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename("inventory.yaml", "other.yaml"))
 	if out, _ := do(t, "plan", "other.yaml"); !strings.Contains(out, says) {
 		t.Errorf("of another inventory plan says: %s", out)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

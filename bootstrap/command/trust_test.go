@@ -19,9 +19,7 @@ import (
 // TestTrust: nobody is asked who is not at a terminal, sees nothing of the question, or whose terminal gives the hosts.
 func TestTrust(t *testing.T) {
 	terminal, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer terminal.Close()
 	defer tty.Close()
 	for _, x := range []struct {

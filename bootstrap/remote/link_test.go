@@ -33,9 +33,7 @@ func TestCutAndReconnect(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			link.Heal()
-			if err := h.Reconnect(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.Reconnect(context.Background()))
 		})
 	}
 	d2, _ := newDialer(t, Options{})

@@ -71,9 +71,7 @@ Host *
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got.String() != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}

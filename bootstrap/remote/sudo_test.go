@@ -58,17 +58,11 @@ func sudoHost(t *testing.T, sudo string, password string, env ...string) (*Host,
 	dir := t.TempDir()
 	for _, tool := range []string{"sh", "env", "cat", "wc", "head"} {
 		path, err := exec.LookPath(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(dir, tool)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.Symlink(path, filepath.Join(dir, tool)))
 	}
 	if sudo != "" {
-		if err := os.WriteFile(filepath.Join(dir, "sudo"), []byte(sudo), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "sudo"), []byte(sudo), 0o700))
 	}
 	server := sshtest.Listen(t, sshtest.Config{Exec: sshtest.Local(append(env, "PATH="+dir)...)})
 	in := server.Host()

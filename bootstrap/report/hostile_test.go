@@ -50,18 +50,14 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		Warnings: []string{"careful" + evil},
 	}
 	for _, o := range []PlanOptions{{}, {Verbose: true}, {JSON: true}} {
-		if err := PrintPlan(&out, g, o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, PrintPlan(&out, g, o))
 	}
 	PrintError(&out, errors.Join(
 		&reason.Error{ID: "X" + evil, Host: "h", Doing: "doing" + evil, Detail: "found" + evil, Stderr: evil + "\n" + evil, Advice: evil},
 		&reason.Error{ID: reason.SSHLost, Err: errors.New("lost" + evil)},
 		errors.New("other"+evil),
 	))
-	if err := PrintNotebook(&out, "multiplies on /gpu:0"+evil, "http://x/"+evil, "ssh"+evil, "stop"+evil, 30061); err != nil {
-		t.Fatal(err)
-	}
+	must(t, PrintNotebook(&out, "multiplies on /gpu:0"+evil, "http://x/"+evil, "ssh"+evil, "stop"+evil, 30061))
 	if what := dangerous(out.String()); what != "" {
 		t.Errorf("%s in:\n%q", what, out.String())
 	}

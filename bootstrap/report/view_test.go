@@ -118,9 +118,7 @@ func TestOthersPrint(t *testing.T) {
 	}
 	w.Leave("left")
 	fmt.Fprint(w, "and this")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	if text := w.seen(); !strings.HasSuffix(text, "\nleft\nand this\n") || strings.Count(text, "kgpu up") != 1 {
 		t.Errorf("left:\n%s", text)
 	}
@@ -158,9 +156,7 @@ func TestViewOfManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	follower.Wait()
 	for _, what := range []string{"warning: careful\n", "printed "} {
 		if n := strings.Count(w.all(), what); n != 400 {

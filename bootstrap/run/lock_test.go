@@ -114,9 +114,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 		text := ""
 		for _, file := range all {
 			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text += string(b)
 		}
 		return text
@@ -131,9 +129,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if left := outputs(); !strings.Contains(left, "\nO\ttoken\ttoken\t--------\n") || !strings.Contains(left, "\tsaid\n") || !strings.HasSuffix(left, "E\t0\n") {
 		t.Errorf("left are %q", left)
 	}
@@ -372,13 +368,9 @@ func TestFencedBatch(t *testing.T) {
 	number := func(host string) int64 {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(f.machines[host].Dir, "fence"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n
 	}
 	f.Fence = 1 << 40
@@ -391,9 +383,7 @@ func TestFencedBatch(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := f.another("other").quick()
 	other.Fence = mine
 	if err := other.Locked(t.Context(), []string{"a"}, "reset", func(ctx context.Context) error {
@@ -430,9 +420,7 @@ func TestLockingWithoutItsHost(t *testing.T) {
 
 func TestLockingOfAFullDisk(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	if err := os.WriteFile(f.machines["a"].Dir, nil, 0o600); err != nil { // in the directory's place
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.machines["a"].Dir, nil, 0o600)) // in the directory's place
 	err := f.Locked(t.Context(), []string{"a"}, "up", nil)
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.StepFailed || !strings.Contains(all[0].Stderr, f.machines["a"].Dir) {
 		t.Errorf("%v", err)
@@ -471,9 +459,7 @@ func (f *fleet) overSSH(t *testing.T) (*runnertest.Host, *sshtest.Link, *eavesdr
 	d := remote.NewDialer(remote.Options{Run: f.Run, Events: event.SinkFunc(func(e event.Event) { f.Engine.Events.Emit(e) }), Keepalive: 50 * time.Millisecond, KeepaliveTimeout: 300 * time.Millisecond})
 	t.Cleanup(func() { d.Close() })
 	host, err := d.Dial(t.Context(), sshtest.At(server.Host(), link.Addr()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := eavesdrop(named{host, "a"})
 	f.Hosts["a"] = a
 	return machine, link, a
@@ -540,9 +526,7 @@ func TestLockingAMajority(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := f.another("other").quick().Locked(t.Context(), []string{"b", "c"}, "reset", func(context.Context) error { return nil }); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
@@ -564,7 +548,5 @@ func TestLockOfWhichAPartIsLost(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

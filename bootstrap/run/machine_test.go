@@ -208,9 +208,7 @@ func (f *fleet) another(run string) *fleet {
 // pipe makes a named pipe that scripts block on: `cat NAME` ends when the test opens and closes it.
 func (f *fleet) pipe(t *testing.T, name string) {
 	t.Helper()
-	if err := syscall.Mkfifo(filepath.Join(f.shared, name), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(filepath.Join(f.shared, name), 0o600))
 }
 
 // open waits until somebody reads from a pipe.
@@ -226,5 +224,13 @@ func (f *fleet) open(t *testing.T, name string) *os.File {
 func (f *fleet) read(t *testing.T, name string) {
 	if _, err := os.ReadFile(filepath.Join(f.shared, name)); err != nil {
 		t.Error(err)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -65,9 +65,7 @@ func TestWatch(t *testing.T) {
 		f.open(t, "go").Close()
 		return <-done
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -256,9 +254,7 @@ func TestWatchOverLostConnections(t *testing.T) {
 		<-lost
 		return <-ran
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := <-ended; err != nil || !slices.Contains(other.told(event.StepDone), "step.done a one") {
 		t.Errorf("%v, %q", err, other.told(event.StepDone))
 	}
