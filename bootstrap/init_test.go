@@ -125,11 +125,7 @@ func (n *newcomers) initUntil(ctx context.Context, change func(*InitOptions)) wr
 
 func (w written) wants(t *testing.T, parts ...string) {
 	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(w.text, p) {
-			t.Errorf("no %q in\n%s", p, w.text)
-		}
-	}
+	contains(t, w.text, parts...)
 }
 
 const anA100 = "pci=0000:17:00.0 030200 20b0 -"
@@ -202,9 +198,7 @@ func TestInitPins(t *testing.T) {
 	n.host("new1", false)
 	n.host("newer1", false)
 	before, err := os.ReadFile(n.known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := n.init(func(o *InitOptions) { o.AcceptNew = true })
 	if w.err != nil {
 		t.Fatal(w.err)
@@ -313,9 +307,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 	n := newNewcomers(t)
 	n.host("head", true)
 	file := filepath.Join(n.dir, "there.yaml")
-	if err := os.Symlink(filepath.Join(n.dir, "nowhere"), file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(n.dir, "nowhere"), file))
 	var usage *reason.UsageError
 	if w := n.init(func(o *InitOptions) { o.File = file }); !errors.As(w.err, &usage) || !strings.Contains(w.err.Error(), "stays as it is") {
 		t.Error(w.err)
@@ -422,16 +414,12 @@ func TestInitPaths(t *testing.T) {
 	head := n.host("head", true)
 	n.config.Reset() // the key is named by the command line alone
 	_, port, err := net.SplitHostPort(head.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fmt.Fprintf(&n.config, "Host head\n  HostName 127.0.0.1\n  Port %s\n  UserKnownHostsFile %s\n", port, n.known)
 	t.Setenv("HOME", filepath.Join(n.dir, "home"))
 	elsewhere := filepath.Join(n.dir, "elsewhere")
 	for _, dir := range []string{elsewhere, filepath.Join(n.dir, "home", ".ssh")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o700))
 	}
 	head.ClientKey().Write(t, filepath.Join(n.dir, "home", ".ssh", "id"))
 	t.Chdir(elsewhere)

@@ -144,11 +144,8 @@ func TestStatusOfSharedGPUs(t *testing.T) {
 	r.Cluster.Cards[0].Capacity, r.Cluster.Cards[0].Allocatable = 8, 8
 	sheet := &Sheet{}
 	must(t, PrintStatus(sheet, r, StatusOptions{}))
-	for _, want := range []string{"CARDS         1/8 shares of 2 GPUs, mig-1g.5gb 0/7 (used/all)\n", " 1/8 shares of 2 GPUs ", "gpu-one  1 share  Running"} {
-		if !strings.Contains(sheet.String(), want) {
-			t.Errorf("no %q in\n%s", want, sheet)
-		}
-	}
+	contains(t, sheet.String(),
+		"CARDS         1/8 shares of 2 GPUs, mig-1g.5gb 0/7 (used/all)\n", " 1/8 shares of 2 GPUs ", "gpu-one  1 share  Running")
 }
 
 // What the command line leaves out is not in order already, and the proof's steps are counted as they are done.
@@ -160,9 +157,6 @@ func TestPlanCounts(t *testing.T) {
 	must(t, err)
 	sheet := &Sheet{}
 	must(t, PrintPlan(sheet, plan.WithProof(selected), PlanOptions{}))
-	for _, want := range []string{"2 hosts, 4 steps to do: 2 first, 2 with the proof of the cards\n", "w1: 1 step (1 step in order already, 1 step left out)\n", "cp: 3 steps\n", "gpu/smoke", "gpu/proven"} {
-		if !strings.Contains(sheet.String(), want) {
-			t.Errorf("no %q in\n%s", want, sheet)
-		}
-	}
+	contains(t, sheet.String(), "2 hosts, 4 steps to do: 2 first, 2 with the proof of the cards\n",
+		"w1: 1 step (1 step in order already, 1 step left out)\n", "cp: 3 steps\n", "gpu/smoke", "gpu/proven")
 }

@@ -61,11 +61,7 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 	if what := dangerous(out.String()); what != "" {
 		t.Errorf("%s in:\n%q", what, out.String())
 	}
-	for _, want := range []string{"words", "because", "careful", "found", "lost", "other", "/gpu:0"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not told in:\n%s", want, out.String())
-		}
-	}
+	contains(t, out.String(), "words", "because", "careful", "found", "lost", "other", "/gpu:0")
 }
 
 // An escape sequence without an end takes nothing along that is kgpu's own.

@@ -31,11 +31,7 @@ func TestPrintReason(t *testing.T) {
 	var out bytes.Buffer
 	r := reason.Lookup(reason.HostAptLocked)
 	must(t, PrintReason(&out, r))
-	for _, want := range []string{"HOST_APT_LOCKED", "exit status 65", "class host", r.Meaning, r.Advice} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, &out)
-		}
-	}
+	contains(t, out.String(), "HOST_APT_LOCKED", "exit status 65", "class host", r.Meaning, r.Advice)
 }
 
 func TestReasonsJSON(t *testing.T) {
