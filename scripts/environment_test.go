@@ -52,9 +52,7 @@ func TestEnvironment(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := regexp.MustCompile(`PATH=\S+`).FindString(string(environment))
 	if start := readFile(t, "runner/start.sh"); !strings.Contains(start, "--setenv="+path+" ") || !strings.Contains(start, "--setenv=LANGUAGE= ") {
 		t.Errorf("start.sh does not give the unit %s, without LANGUAGE", path)
@@ -80,9 +78,7 @@ func TestEnvironmentOfAnOwner(t *testing.T) {
 	r = s.ok(s.bash(owner + "chmod a+x /usr/local/sbin/runc\n" + string(Facts())))
 	h, err := facts.Parse([]byte(r.output))
 	s.must(err)
-	if strings.Contains(r.output, "=old\n") {
-		t.Errorf("the facts are of other programs:\n%s", r.output)
-	}
+	lacks(t, r.output, "=old\n") // or the facts are of other programs
 	// What runs them does so whatever kgpu's environment is.
 	if want := []string{"/usr/local/sbin/runc", "/etc/systemd/system/kubelet.service", "/usr/local/lib/systemd/system/containerd.service"}; !slices.Equal(h.Shadows, want) {
 		t.Errorf("shadows: %q, want %q", h.Shadows, want)

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // habits are what no script may do, each a defect that was found in the wild.
@@ -55,9 +53,7 @@ func TestHabits(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	if read < 60*len(habits) {
 		t.Errorf("only %d scripts were read", read/len(habits))
@@ -82,18 +78,12 @@ func TestHabitsAreFound(t *testing.T) {
 // TestCardsWithoutLspci holds that a host without pciutils is no host without cards.
 func TestCardsWithoutLspci(t *testing.T) {
 	t.Parallel()
-	if strings.Contains(string(Facts()), "lspci") {
-		t.Error("the facts are of lspci, which a fresh machine does not have")
-	}
+	lacks(t, string(Facts()), "lspci") // or the facts are of lspci, which a fresh machine does not have
 	s := newGPUHost(t, "0000:17:00.0")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x20b0\n")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.1/device", "0x1aef\n")
 	s.write("gpu/sys/bus/pci/devices/0000:00:02.0/device", "0x9bc4\n")
-	r := s.ok(s.bash(string(Facts())))
-	h, err := facts.Parse([]byte(r.output))
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, r.output)
-	}
+	h := s.facts()
 	if len(h.NVIDIA.Cards) != 1 || h.NVIDIA.Cards[0].Address != "0000:17:00.0" {
 		t.Errorf("cards: %+v", h.NVIDIA.Cards)
 	}
