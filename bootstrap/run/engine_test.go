@@ -257,9 +257,7 @@ func TestAnotherHostKeyAfterReconnect(t *testing.T) {
 // Ctrl-C ends the listening, not the work.
 func TestCancel(t *testing.T) {
 	f := newFleet(t, "a", "b")
-	f.pipe(t, "begun")
-	f.pipe(t, "go")
-	f.pipe(t, "ended")
+	f.pipe(t, "begun", "go", "ended")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		f.read(t, "begun")
@@ -297,8 +295,7 @@ func TestCancelBeforeAnything(t *testing.T) {
 
 func TestHostBusyAndAttach(t *testing.T) {
 	f := newFleet(t, "a")
-	f.pipe(t, "begun")
-	f.pipe(t, "go")
+	f.pipe(t, "begun", "go")
 	first := make(chan error)
 	go func() {
 		_, err := f.Execute(t.Context(), graphOf(step("a", "one", `echo missed; echo begun >begun; cat go; echo said`), step("a", "two", `exit 7`)))

@@ -172,9 +172,7 @@ func TestLockingIsTakenAgain(t *testing.T) {
 		wantBusy(t, f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", nil), "me@here")
 		return ctx.Err()
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	must(t, err)
 }
 
 // dying is a host that goes down: it ends a program, the second that holds the cluster, before it ends the connection.
@@ -210,18 +208,34 @@ func TestLockingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 	}
 }
 
+// losesTheLock is a run on a and b that loses its connection to a while its first step is at work: nothing new begins when
+// somebody has had the cluster meanwhile.
+func (f *fleet) losesTheLock(t *testing.T, meanwhile func(), words ...string) {
+	t.Helper()
+	f.pipe(t, "go", "there")
+	a := f.machines["a"]
+	a.cutAfter = []int64{heldBytes}
+	a.onLost = func() {
+		f.read(t, "there") // one runs
+		meanwhile()
+	}
+	var r *Result
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+		var err error
+		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		return err
+	})
+	wantBusy(t, err, append(words, "nothing new is begun")...)
+	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+}
+
 // Who is faster while a connection is lost has the cluster: the run that lost it begins nothing any more.
 func TestLockingIsLost(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	f.pipe(t, "go")
-	f.pipe(t, "there")
-	a := f.machines["a"]
-	a.cutAfter = []int64{heldBytes}
 	taken, free := make(chan struct{}), make(chan struct{})
 	other := f.another("other").quick()
 	var faster sync.WaitGroup
-	a.onLost = func() {
-		f.read(t, "there") // one runs
+	f.losesTheLock(t, func() {
 		faster.Go(func() {
 			if err := other.Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error {
 				close(taken)
@@ -232,15 +246,7 @@ func TestLockingIsLost(t *testing.T) {
 			}
 		})
 		<-taken
-	}
-	var r *Result
-	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		var err error
-		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
-		return err
-	})
-	wantBusy(t, err, "you@there", "`kgpu reset`", "nothing new is begun")
-	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+	}, "you@there", "`kgpu reset`")
 	close(free)
 	faster.Wait()
 	f.open(t, "go").Close() // what runs goes on
@@ -249,24 +255,11 @@ func TestLockingIsLost(t *testing.T) {
 // One who had the cluster while a connection was lost has changed it, also when he has come to his end since.
 func TestLockingIsLostToOneWhoHasGone(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	f.pipe(t, "go")
-	f.pipe(t, "there")
-	a := f.machines["a"]
-	a.cutAfter = []int64{heldBytes}
-	a.onLost = func() {
-		f.read(t, "there") // one runs
+	f.losesTheLock(t, func() {
 		if err := f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
-	}
-	var r *Result
-	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		var err error
-		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
-		return err
-	})
-	wantBusy(t, err, "another run had the cluster meanwhile", "nothing new is begun")
-	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+	}, "another run had the cluster meanwhile")
 	f.open(t, "go").Close() // what runs goes on
 }
 
@@ -306,9 +299,7 @@ func TestNothingBeginsWithoutTheLock(t *testing.T) {
 		f.outcomes(t, r, map[string]Outcome{"b one": Done})
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	must(t, err)
 }
 
 // forgetful is a host whose answers to what is said during a lock do not arrive until it is told to go on.

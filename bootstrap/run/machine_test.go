@@ -205,10 +205,12 @@ func (f *fleet) another(run string) *fleet {
 	return &fleet{Engine: e, Recorder: events, machines: f.machines, shared: f.shared}
 }
 
-// pipe makes a named pipe that scripts block on: `cat NAME` ends when the test opens and closes it.
-func (f *fleet) pipe(t *testing.T, name string) {
+// pipe makes named pipes that scripts block on: `cat NAME` ends when the test opens and closes it.
+func (f *fleet) pipe(t *testing.T, names ...string) {
 	t.Helper()
-	must(t, syscall.Mkfifo(filepath.Join(f.shared, name), 0o600))
+	for _, name := range names {
+		must(t, syscall.Mkfifo(filepath.Join(f.shared, name), 0o600))
+	}
 }
 
 // open waits until somebody reads from a pipe.

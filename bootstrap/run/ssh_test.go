@@ -26,8 +26,7 @@ func TestSilentCutOverSSH(t *testing.T) {
 	link.SetDelay(5 * time.Millisecond)
 
 	f := newFleet(t)
-	f.pipe(t, "is-cut")
-	f.pipe(t, "is-lost")
+	f.pipe(t, "is-cut", "is-lost")
 	var opened sync.WaitGroup
 	defer opened.Wait()
 	sink := event.SinkFunc(func(e event.Event) {
