@@ -282,8 +282,7 @@ func TestSecretThatCannotBeResolved(t *testing.T) {
 			sudo.SSH.User, sudo.SSH.SudoPassword = "ubuntu", secretOf(t, "${PASSPHRASE}")
 			for _, in := range []inventory.Host{encrypted, sudo} {
 				_, err := d.Dial(context.Background(), in)
-				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.SecretMissing || e.Host != "127.0.0.1" {
+				if e := wantReason(t, err, reason.SecretMissing); e.Host != "127.0.0.1" {
 					t.Errorf("%v", err)
 				}
 			}

@@ -81,8 +81,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 				}
 				start := time.Now()
 				_, err := n.dialer(t, Options{}).Dial(context.Background(), in)
-				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.SSHUnreachable || e.Detail != "the port is open; no answer to the login within 30s" {
+				if e := wantReason(t, err, reason.SSHUnreachable); e.Detail != "the port is open; no answer to the login within 30s" {
 					t.Errorf("%v", err)
 				}
 				if took := time.Since(start); took != 3*DefaultConnectTimeout {
@@ -273,9 +272,7 @@ func TestBastionThatIsLostIsDialledAgain(t *testing.T) {
 	<-h.current().ctx.Done()
 	bastion.Start(t)
 	must(t, h.Reconnect(context.Background()))
-	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
-		t.Error(err)
-	}
+	must(t, h.Run(context.Background(), Command{Name: "true", Line: "true"}))
 }
 
 // A hundred hosts whose bastion refuses the key are not a hundred attempts to break in there.
@@ -297,8 +294,7 @@ func TestRefusalByABastionIsShared(t *testing.T) {
 			in.Name = fmt.Sprintf("gpu%02d", i)
 			wg.Go(func() {
 				_, err := d.Dial(context.Background(), in)
-				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || e.Host != in.Name || !strings.HasSuffix(e.Doing, "root@10.0.0.2:22") {
+				if e := wantReason(t, err, reason.SSHAuthFailed); e.Host != in.Name || !strings.HasSuffix(e.Doing, "root@10.0.0.2:22") {
 					t.Errorf("%+v", err)
 				}
 			})

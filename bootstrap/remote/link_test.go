@@ -37,7 +37,5 @@ func TestCutAndReconnect(t *testing.T) {
 		})
 	}
 	d2, _ := newDialer(t, Options{})
-	if err := dialWith(t, d2, sshtest.At(server.Host(), link.Addr())).Run(context.Background(), Command{Name: "short", Line: "short"}); err != nil {
-		t.Error(err)
-	}
+	must(t, dialWith(t, d2, sshtest.At(server.Host(), link.Addr())).Run(context.Background(), Command{Name: "short", Line: "short"}))
 }

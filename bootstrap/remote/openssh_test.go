@@ -194,9 +194,7 @@ func TestOpenSSHLost(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	must(t, h.Reconnect(context.Background()))
-	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
-		t.Error(err)
-	}
+	must(t, h.Run(context.Background(), Command{Name: "true", Line: "true"}))
 }
 
 // sshd answers keepalive@openssh.com: a command that takes many times the timeout is not given up.
@@ -235,8 +233,7 @@ func TestOpenSSHLogin(t *testing.T) {
 		sshtest.NewKey().Write(t, in.SSH.Key)
 		d, _ := newDialer(t, Options{})
 		_, err := d.Dial(context.Background(), in)
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || !strings.Contains(e.Detail, "): refused") {
+		if e := wantReason(t, err, reason.SSHAuthFailed); !strings.Contains(e.Detail, "): refused") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -246,8 +243,7 @@ func TestOpenSSHLogin(t *testing.T) {
 		in.SSH.Key, in.SSH.Agent = "", true
 		d, _ := newDialer(t, Options{})
 		_, err := d.Dial(context.Background(), in)
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || strings.Count(e.Detail, "): refused") != maxOthers || !strings.Contains(e.Detail, "5 more keys in the agent") {
+		if e := wantReason(t, err, reason.SSHAuthFailed); strings.Count(e.Detail, "): refused") != maxOthers || !strings.Contains(e.Detail, "5 more keys in the agent") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -22,9 +22,7 @@ func TestReconnectAfterReboot(t *testing.T) {
 	}
 	server.Start(t)
 	must(t, h.Reconnect(context.Background()))
-	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
-		t.Error(err)
-	}
+	must(t, h.Run(context.Background(), Command{Name: "true", Line: "true"}))
 }
 
 func TestReconnectWaitsForTheMachine(t *testing.T) {
@@ -60,8 +58,7 @@ func TestReconnectEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		err := h.Reconnect(ctx)
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SSHUnreachable || e.Host != "10.0.0.4" || !strings.Contains(e.Error(), "connection refused") {
+		if e := wantReason(t, err, reason.SSHUnreachable); e.Host != "10.0.0.4" || !strings.Contains(e.Error(), "connection refused") {
 			t.Errorf("the last failure is not told: %v", err)
 		}
 		if took := time.Since(start); took != time.Minute {

@@ -169,8 +169,7 @@ func TestSudoThatWaitsForACode(t *testing.T) {
 		h := dialWith(t, n.dialer(t, Options{Secret: func(inventory.Secret) (string, error) { return password, nil }}), in)
 		start := time.Now()
 		err := h.Run(context.Background(), Command{Name: "facts", Line: "true", Root: true})
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SudoRefused || !strings.Contains(e.Detail, `"Verification code:"`) {
+		if e := wantReason(t, err, reason.SudoRefused); !strings.Contains(e.Detail, `"Verification code:"`) {
 			t.Errorf("%v", err)
 		}
 		if took := time.Since(start); took != sudoTimeout {
