@@ -193,11 +193,8 @@ func TestTunnelToTheNotebook(t *testing.T) {
 		return shown.showNotebook(c, &inventory.Inventory{Path: "my hosts.yaml"})
 	}
 	must(t, app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}))
-	for _, want := range []string{"`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --port 8888`", "`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --stop`"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q, want %s", out.String(), want)
-		}
-	}
+	contains(t, out.String(), "`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --port 8888`",
+		"`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --stop`")
 }
 
 // Who cannot deploy the dashboard, or stops that, is told how what there is of it goes.
