@@ -30,8 +30,7 @@ func newExamined(t *testing.T, name, recorded, healthy string) *examinedHost {
 	t.Helper()
 	known, err := os.ReadFile("facts/testdata/" + recorded)
 	must(t, err)
-	told, err := os.ReadFile("doctor/testdata/" + healthy)
-	must(t, err)
+	told := content(t, "doctor/testdata/"+healthy)
 	h := &examinedHost{fakeHost: fakeHost{name: name}}
 	nothing, text := "", string(known)
 	h.more.Store(&nothing)
@@ -39,7 +38,7 @@ func newExamined(t *testing.T, name, recorded, healthy string) *examinedHost {
 	h.script = func(e *sshtest.Exec, script []byte) int {
 		h.asked.Add(1)
 		if bytes.Contains(script, []byte("kgpu-doctor=1")) {
-			fmt.Fprint(e.Stdout, strings.TrimSuffix(string(told), "end=1\n"), *h.more.Load(), "end=1\n")
+			fmt.Fprint(e.Stdout, strings.TrimSuffix(told, "end=1\n"), *h.more.Load(), "end=1\n")
 			return 0
 		}
 		fmt.Fprint(e.Stdout, *h.known.Load())

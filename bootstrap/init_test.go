@@ -137,9 +137,7 @@ func TestInit(t *testing.T) {
 	n.host("head", true)
 	n.host("gpu-three", true, anA100)
 	w := n.init(func(o *InitOptions) { o.Cluster, o.Follow = "lab", " --ssh-config x" })
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	var got []string
 	for _, h := range w.inv.Hosts {
 		got = append(got, h.Name+" "+h.Address+" "+string(h.Role)+" "+h.PrivateAddress.String())
@@ -176,9 +174,7 @@ func TestInitAsks(t *testing.T) {
 		o.Trust = func(k *remote.UnknownKeyError) bool { asked[k.SHA256()] = k.KnownHosts; return true }
 	}
 	w := n.init(ask)
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	if len(asked) != 2 || asked[ssh.FingerprintSHA256(n.servers["new1"].HostKey())] != n.known || asked[ssh.FingerprintSHA256(n.servers["newer1"].HostKey())] != n.known {
 		t.Errorf("asked for %v", asked)
 	}
@@ -200,9 +196,7 @@ func TestInitPins(t *testing.T) {
 	before, err := os.ReadFile(n.known)
 	must(t, err)
 	w := n.init(func(o *InitOptions) { o.AcceptNew = true })
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	pinned := map[string]string{}
 	for _, h := range w.inv.Hosts {
 		pinned[h.Address] = h.SSH.HostKey
@@ -424,9 +418,7 @@ func TestInitPaths(t *testing.T) {
 	head.ClientKey().Write(t, filepath.Join(n.dir, "home", ".ssh", "id"))
 	t.Chdir(elsewhere)
 	w := n.init(func(o *InitOptions) { o.Key, o.SudoPassword = "../home/.ssh/id", "file:password" })
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	w.wants(t, "  key: ~/.ssh/id\n", "  sudoPassword: file:"+filepath.Join(elsewhere, "password")+" #")
 	if got := w.inv.Hosts[0].SSH; got.Key != filepath.Join(n.dir, "home", ".ssh", "id") {
 		t.Errorf("%+v", got)

@@ -127,9 +127,7 @@ func TestSupport(t *testing.T) {
 	good.SSH.SudoPassword = secret
 	liar := teller(t, "w2", says("kgpu-support=1", entryOf("../../../etc/passwd", "x"), entryOf("facts", "forged"), entryOf("df", "\x1b[2J"), "end=1"))
 	a := ask(t, t.Context(), good, liar, silent(t, "w3"))
-	if a.err != nil {
-		t.Fatal(a.err)
-	}
+	must(t, a.err)
 	a.has(t, "about.txt", "kgpu v9")
 	a.has(t, "about.txt", "w3: 0 files; w3: connecting to")
 	a.has(t, "about.txt", "runs: none is recorded on this machine")
@@ -178,9 +176,7 @@ func TestSupportOfAHostWithoutAnEnd(t *testing.T) {
 		}
 	})
 	a := ask(t, t.Context(), endless)
-	if a.err != nil {
-		t.Fatal(a.err)
-	}
+	must(t, a.err)
 	a.has(t, "hosts/w1/df.txt", "disk")
 	a.has(t, "hosts/w1/error.txt", "more than a bundle takes")
 }

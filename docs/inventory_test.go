@@ -27,9 +27,8 @@ func made(t *testing.T, page, want string) {
 	if *update {
 		must(t, os.WriteFile(page, []byte(want), 0o644))
 	}
-	got, err := os.ReadFile(page)
-	must(t, err)
-	if string(got) != want {
+	got := read(t, page)
+	if got != want {
 		t.Errorf("%s is not what the sources make: go test ./docs -update writes it", page)
 	}
 }

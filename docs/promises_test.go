@@ -63,10 +63,9 @@ var command = regexp.MustCompile("`((?:cd scripts/lab && )?go test [^`]*)`")
 
 // TestPromisesCommands holds that the commands of a promise run every test that it names.
 func TestPromisesCommands(t *testing.T) {
-	page, err := os.ReadFile("promises.md")
-	must(t, err)
+	page := read(t, "promises.md")
 	rows := 0
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		commands := command.FindAllStringSubmatch(strings.ReplaceAll(line, `\|`, "|"), -1)
 		if len(commands) == 0 {
 			continue
