@@ -14,13 +14,7 @@ import (
 // examined runs doctor.sh on a host with cards, with the sandbox's stubs in front and little patience.
 func (s gpuHost) examined() *doctor.Evidence {
 	s.t.Helper()
-	text := strings.NewReplacer("patience=8", "patience=1").Replace(stubbed(Doctor()))
-	r := s.ok(s.bash(text))
-	e, err := doctor.ParseEvidence([]byte(r.output))
-	if err != nil {
-		s.t.Fatalf("%v in\n%s", err, r.output)
-	}
-	return e
+	return parsed(s.sandbox, strings.ReplaceAll(stubbed(Doctor()), "patience=8", "patience=1"), doctor.ParseEvidence)
 }
 
 func newPatient(t *testing.T) gpuHost {

@@ -83,7 +83,8 @@ func TestProxyOfApt(t *testing.T) {
 		}
 	}
 	s.write("etc/apt/apt.conf.d/proxy", `Acquire::http::Proxy "http://u:p@proxy:3128"; Acquire::https::Proxy "socks5h://[::1]:1080";`)
-	s.prints("apt_proxy http://a.example/x; apt_proxy https://[fd00::1]:8443/x; apt_proxy file:///x", "http://u:p@proxy:3128\nsocks5h://[::1]:1080\n")
+	s.prints("apt_proxy http://a.example/x; apt_proxy https://[fd00::1]:8443/x; apt_proxy file:///x",
+		"http://u:p@proxy:3128\nsocks5h://[::1]:1080\n")
 }
 
 // What apt fetches by a proxy of the host's own is reached by it.

@@ -29,34 +29,39 @@ var habits = []struct{ why, never string }{
 	{"a server's page of an error is no answer", `(^|[|;&(])\s*curl +([^-]|--[a-z]|-[a-eg-zA-Z]+ )`},
 }
 
+// hostScripts are the paths of the scripts that run on hosts.
+func hostScripts(t *testing.T) (paths []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (path == "lab" || path == "testdata" || path == "runner/runnertest"):
+			return fs.SkipDir
+		case filepath.Ext(path) == ".sh":
+			paths = append(paths, path)
+		}
+		return nil
+	}))
+	if len(paths) < 60 {
+		t.Errorf("only %d scripts were found", len(paths))
+	}
+	return paths
+}
+
 // TestHabits reads every script that runs on hosts.
 func TestHabits(t *testing.T) {
 	t.Parallel()
 	comment := regexp.MustCompile(`^\s*#`)
-	read := 0
 	for _, h := range habits {
 		never := regexp.MustCompile(h.never)
-		err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir() && (path == "lab" || path == "testdata" || path == "runner/runnertest"):
-				return fs.SkipDir
-			case filepath.Ext(path) != ".sh":
-				return nil
-			}
-			read++
+		for _, path := range hostScripts(t) {
 			for i, line := range strings.Split(readFile(t, path), "\n") {
 				if !comment.MatchString(line) && never.MatchString(line) {
 					t.Errorf("%s:%d: %s: %s", path, i+1, h.why, strings.TrimSpace(line))
 				}
 			}
-			return nil
-		})
-		must(t, err)
-	}
-	if read < 60*len(habits) {
-		t.Errorf("only %d scripts were read", read/len(habits))
+		}
 	}
 }
 

@@ -59,12 +59,7 @@ func (s *sandbox) facts() *facts.Host { s.t.Helper(); return s.factsBy(string(Fa
 // factsBy are those that a script tells.
 func (s *sandbox) factsBy(script string) *facts.Host {
 	s.t.Helper()
-	r := s.ok(s.bash(script))
-	h, err := facts.Parse([]byte(r.output))
-	if err != nil {
-		s.t.Fatalf("%v in\n%s", err, r.output)
-	}
-	return h
+	return parsed(s, script, facts.Parse)
 }
 
 // A join is remembered with the cluster and the node's UID, and facts tell both.

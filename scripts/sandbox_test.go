@@ -369,6 +369,17 @@ func (s *sandbox) prints(script, want string) {
 	}
 }
 
+// parsed is what kgpu makes of what a script prints.
+func parsed[T any](s *sandbox, script string, parse func([]byte) (T, error)) T {
+	s.t.Helper()
+	r := s.ok(s.bash(script))
+	got, err := parse([]byte(r.output))
+	if err != nil {
+		s.t.Fatalf("%v in\n%s", err, r.output)
+	}
+	return got
+}
+
 // fails fails the test unless the script ended with this status and reason.
 func (s *sandbox) fails(r result, status int, reason string) {
 	s.t.Helper()
