@@ -69,7 +69,8 @@ func TestAskTrust(t *testing.T) {
 		}
 		text := said.String()
 		contains(t, text,
-			"The authenticity of host '[gpu", "ED25519 key fingerprint is "+key.SHA256()+".\n", "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
+			"The authenticity of host '[gpu", "ED25519 key fingerprint is "+key.SHA256()+".\n",
+			"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
 			"/home/me/.ssh/known_hosts", "Are you sure you want to continue connecting (yes/no/[fingerprint])? ")
 		if again := strings.Count(text, "Please type 'yes', 'no' or the fingerprint: "); again != want.again || strings.Contains(text, "\x1b") {
 			t.Errorf("%q: asked again %d times: %q", typed, again, text)

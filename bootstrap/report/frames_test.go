@@ -145,7 +145,8 @@ func TestStatusOfSharedGPUs(t *testing.T) {
 	sheet := &Sheet{}
 	must(t, PrintStatus(sheet, r, StatusOptions{}))
 	contains(t, sheet.String(),
-		"CARDS         1/8 shares of 2 GPUs, mig-1g.5gb 0/7 (used/all)\n", " 1/8 shares of 2 GPUs ", "gpu-one  1 share  Running")
+		"CARDS         1/8 shares of 2 GPUs, mig-1g.5gb 0/7 (used/all)\n", " 1/8 shares of 2 GPUs ",
+		"gpu-one  1 share  Running")
 }
 
 // What the command line leaves out is not in order already, and the proof's steps are counted as they are done.

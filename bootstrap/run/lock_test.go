@@ -208,8 +208,8 @@ func TestLockingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 	}
 }
 
-// losesTheLock is a run on a and b that loses its connection to a while its first step is at work: nothing new begins when
-// somebody has had the cluster meanwhile.
+// losesTheLock is a run on a and b that loses its connection to a while its first step is at work: nothing new begins
+// when somebody has had the cluster meanwhile.
 func (f *fleet) losesTheLock(t *testing.T, meanwhile func(), words ...string) {
 	t.Helper()
 	f.pipe(t, "go", "there")
