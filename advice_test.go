@@ -205,9 +205,7 @@ func followed(span string, keys map[string]any, strict bool) error {
 func inventoryKeys(t *testing.T) map[string]any {
 	t.Helper()
 	var schema map[string]any
-	if err := json.Unmarshal(inventory.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(inventory.Schema(), &schema))
 	return schema
 }
 
@@ -332,9 +330,7 @@ func spokenIn(t *testing.T) map[string][]string {
 				ast.Inspect(file, func(n ast.Node) bool {
 					if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 						text, err := strconv.Unquote(literal.Value)
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						texts[path] = append(texts[path], text)
 					}
 					return true
@@ -352,9 +348,7 @@ func spokenIn(t *testing.T) map[string][]string {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return texts
 }
@@ -382,16 +376,12 @@ func anchors(t *testing.T, path string) []string {
 // TestAnchors holds that links between the pages lead to places that are there.
 func TestAnchors(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	links := 0
 	place := regexp.MustCompile(`\]\(([a-z./-]*?)#([^)]+)\)`)
 	for _, from := range append(pages, "README.md") {
 		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range place.FindAllStringSubmatch(string(text), -1) {
 			links++
 			to := from

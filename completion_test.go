@@ -22,13 +22,9 @@ func TestMain(m *testing.M) {
 func kgpuInPath(t *testing.T) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(dir, "kgpu")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(self, filepath.Join(dir, "kgpu")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv(asKgpu, "yes")
 	t.Setenv("KGPU_INVENTORY", "")
@@ -37,9 +33,7 @@ func kgpuInPath(t *testing.T) {
 		"inventory.yaml": "hosts:\n- {address: 192.0.2.1, name: cp1, role: control-plane}\n- {address: 192.0.2.2, name: gpu1}\n",
 		"my lab.yaml":    "",
 	} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(content), 0o600))
 	}
 }
 
@@ -85,9 +79,7 @@ func TestShells(t *testing.T) {
 		if _, err := exec.LookPath(shell); err != nil {
 			continue // only bash is on every machine
 		}
-		if err := os.WriteFile(script, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(script, text, 0o600))
 		if out, err := exec.CommandContext(t.Context(), shell, arg, script).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", shell, err, out)
 		}

@@ -111,9 +111,7 @@ func fits(t *testing.T, text string) {
 // TestDidYouMean holds that a mistyped word is answered with the one that was meant.
 func TestDidYouMean(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600))
 	for typed, want := range map[string]string{
 		"rest":                           `no command "rest". Did you mean "reset"?`,
 		"help rest":                      `no command "rest". Did you mean "reset"?`,

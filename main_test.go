@@ -10,19 +10,11 @@ import (
 func TestExitStatus(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	if err := os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("bad.yaml", []byte("host: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("named.yaml", []byte("hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("good.yaml", []byte("hosts: [{address: 192.0.2.1, role: control-plane}]\n"), 0o600))
+	must(t, os.WriteFile("bad.yaml", []byte("host: []\n"), 0o600))
+	must(t, os.WriteFile("named.yaml", []byte("hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}]\n"), 0o600))
 	two := "hosts: [{address: 192.0.2.1, name: cp1, role: control-plane}, {address: 192.0.2.2}]\n"
-	if err := os.WriteFile("two.yaml", []byte(two), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("two.yaml", []byte(two), 0o600))
 	for _, c := range []struct {
 		args []string
 		want int
@@ -109,5 +101,13 @@ func TestExitStatus(t *testing.T) {
 		if got := command.Run(t.Context(), newApp(), c.args); got != c.want {
 			t.Errorf("%q ended with %d, want %d", c.args, got, c.want)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -57,13 +57,9 @@ func folder(t *testing.T) {
 	for name, text := range map[string]string{
 		"inventory.yaml": good, "good.yaml": good, "empty.yaml": "", "bad.yaml": "host: []\n", "hosts.yaml": "hosts: []\n", "binary": "\x00\xff\xfe",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	if err := os.Mkdir("private", 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("private", 0))
 }
 
 // leaf is a command that does something itself: one of those that only have others below them has no options.

@@ -19,15 +19,11 @@ import (
 // TestPages holds that every kgpu command line in the pages for users is one that kgpu takes.
 func TestPages(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := 0
 	for _, page := range append(pages, "README.md") {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, line := range commandLines(string(text)) {
 			all++
 			if err := parses(line); err != nil {

@@ -35,13 +35,9 @@ func growing(t *testing.T) (s *site, o Options, w1 inventory.Target) {
 	at := cp.Host()
 	text := fmt.Sprintf("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\nnotebook: {framework: none}\ntimeouts: {link: 1s, reboot: 1s}\nssh: {key: %s, hostKey: %q}\n"+
 		"hosts:\n  - {address: 127.0.0.1, name: cp1, privateAddress: 10.0.0.10, role: control-plane, ssh: {port: %d}} # the first\n", at.SSH.Key, at.SSH.HostKey, at.SSH.Port)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	inv, err := inventory.Load(path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.Inventory = inv
 	return s, o, inventory.Target{User: "root", Address: "localhost", Port: s.servers["w1"].Host().SSH.Port}
 }
@@ -49,9 +45,7 @@ func growing(t *testing.T) (s *site, o Options, w1 inventory.Target) {
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -59,9 +53,7 @@ func content(t *testing.T, path string) string {
 func TestAddWorker(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil }))
 	if want := before + fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d}}\n", w1.Port); content(t, o.Inventory.Path) != want {
 		t.Errorf("the inventory is\n%s\nwant\n%s", content(t, o.Inventory.Path), want)
 	}
@@ -71,15 +63,11 @@ func TestAddWorker(t *testing.T) {
 
 	// Again, in another spelling or by its name: there is nothing to do.
 	inv, err := inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.Inventory, s.did = inv, nil
 	before = content(t, o.Inventory.Path)
 	w1.Address = "LOCALHOST."
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, inventory.Way{}, func(*graph.Graph) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, AddWorker(t.Context(), o, []inventory.Target{w1, {Address: "cp1"}, {Address: "w1"}}, inventory.Way{}, func(*graph.Graph) error { return nil }))
 	if content(t, o.Inventory.Path) != before || slices.Contains(s.did, "w1 cluster/join") {
 		t.Errorf("again: %q, and the inventory is\n%s", s.did, content(t, o.Inventory.Path))
 	}
@@ -104,22 +92,16 @@ func TestAddWorkerAnotherWay(t *testing.T) {
 		text = strings.Replace(text, "ssh: {port", "ssh: {hostKey: "+pin+", port", 1)
 		text = strings.Replace(text, "{key: "+key, "{key: /nowhere/id", 1)
 		text = strings.Replace(text, "{hostKey: ", "{key: "+key+", hostKey: ", 1)
-		if err := os.WriteFile(o.Inventory.Path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(o.Inventory.Path, []byte(text), 0o600))
 		inv, err := inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		asked := 0
 		o.Inventory, w1.User = inv, ""
 		o.Trust = func(*remote.UnknownKeyError) bool { asked++; return true }
 		if !asks {
 			o.Trust = nil
 		}
-		if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{User: "root", Key: key, SudoPassword: "${SUDO}", AcceptNew: !asks}, func(*graph.Graph) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{User: "root", Key: key, SudoPassword: "${SUDO}", AcceptNew: !asks}, func(*graph.Graph) error { return nil }))
 		added, _ := strings.CutPrefix(content(t, o.Inventory.Path), text)
 		want := fmt.Sprintf("  - {address: localhost, name: w1, ssh: {user: root, port: %d, key: %s, sudoPassword: \"${SUDO}\"", w1.Port, key)
 		if !asks {
@@ -198,13 +180,29 @@ func TestAddWorkerToAFileThatChanges(t *testing.T) {
 func TestAddWorkerToAFileThatCannotBeWritten(t *testing.T) {
 	s, o, w1 := growing(t)
 	path := filepath.Join(t.TempDir(), strings.Repeat("x", 255))
-	if err := os.Rename(o.Inventory.Path, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(o.Inventory.Path, path))
 	o.Inventory.Path = path
 	s.looked = func(host string) bool { t.Errorf("%s was contacted", host); return false }
 	usage := (*reason.UsageError)(nil)
 	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return nil }); !errors.As(err, &usage) {
 		t.Errorf("%v", err)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contains wants all of the parts in a text.
+func contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
 	}
 }

@@ -29,13 +29,8 @@ type examinedHost struct {
 func newExamined(t *testing.T, name, recorded, healthy string) *examinedHost {
 	t.Helper()
 	known, err := os.ReadFile("facts/testdata/" + recorded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	told, err := os.ReadFile("doctor/testdata/" + healthy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	told := content(t, "doctor/testdata/"+healthy)
 	h := &examinedHost{fakeHost: fakeHost{name: name}}
 	nothing, text := "", string(known)
 	h.more.Store(&nothing)
@@ -43,7 +38,7 @@ func newExamined(t *testing.T, name, recorded, healthy string) *examinedHost {
 	h.script = func(e *sshtest.Exec, script []byte) int {
 		h.asked.Add(1)
 		if bytes.Contains(script, []byte("kgpu-doctor=1")) {
-			fmt.Fprint(e.Stdout, strings.TrimSuffix(string(told), "end=1\n"), *h.more.Load(), "end=1\n")
+			fmt.Fprint(e.Stdout, strings.TrimSuffix(told, "end=1\n"), *h.more.Load(), "end=1\n")
 			return 0
 		}
 		fmt.Fprint(e.Stdout, *h.known.Load())
@@ -82,9 +77,7 @@ func TestDoctor(t *testing.T) {
 	line := "kernel-log=NVRM: Xid (PCI:0000:65:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
 	w1.more.Store(&line)
 	d, err := Doctor(t.Context(), o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := foundIDs(d), []string{"w1 GPU_GSP_TIMEOUT", "w2 SSH_UNREACHABLE"}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
@@ -126,9 +119,7 @@ func TestKeyThatEndsIsNoDrift(t *testing.T) {
 	known = regexp.MustCompile("(?m)^now=.*$").ReplaceAllString(known, fmt.Sprintf("now=%d.0", time.Now().Unix()))
 	w1.known.Store(&known)
 	d, err := Doctor(t.Context(), o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := foundIDs(d); !slices.Equal(got, []string{"w1 REPO_KEY_ENDS"}) {
 		t.Errorf("found %v", got)
 	}
@@ -159,11 +150,8 @@ func TestFix(t *testing.T) {
 	if len(asked) != 1 || asked[0].Reboot || len(w1.did) > 0 {
 		t.Fatalf("asked %+v, did %v", asked, w1.did)
 	}
-	for _, want := range []string{"w1: hold packages again (", "w1: start units that are down (", "HOST_HOLD_LOST", "GPU_PERSISTENCE_OFF"} {
-		if !strings.Contains(asked[0].Text, want) {
-			t.Errorf("it does not ask for %q: %q", want, asked[0].Text)
-		}
-	}
+	contains(t, asked[0].Text, "w1: hold packages again (", "w1: start units that are down (",
+		"HOST_HOLD_LOST", "GPU_PERSISTENCE_OFF")
 	answer = true
 	if _, err := Fix(t.Context(), o, []string{"w1"}, agree); err != nil {
 		t.Fatal(err)
@@ -190,9 +178,7 @@ func TestFixLooksAgain(t *testing.T) {
 	}
 	hung := "card=00000000:66:00.0, Disabled\n"
 	log, err := os.ReadFile("doctor/testdata/founding-hung.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(log)) {
 		hung += "kernel-log=" + line
 	}
@@ -263,9 +249,7 @@ func TestFixAsksForAReboot(t *testing.T) {
 	o.Events = event.Discard
 	o.Ignore = slices.DeleteFunc(o.Ignore, func(id string) bool { return strings.HasPrefix(id, "GPU_") })
 	log, err := os.ReadFile("doctor/testdata/founding-hung.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := ""
 	for line := range strings.Lines(string(log)) {
 		lines += "kernel-log=" + line

@@ -66,17 +66,13 @@ var (
 func newSite(t *testing.T, hosts ...string) (*site, Options) {
 	t.Helper()
 	member, err := os.ReadFile("facts/testdata/worker.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &site{servers: map[string]*sshtest.Server{}, member: string(member), joined: map[string]bool{}, gone: map[string]bool{}, clean: map[string]bool{}, at: map[string]func(*sshtest.Exec) int{}, more: map[string]string{}, agreed: map[string]string{}}
 	s.adminConf = filepath.Join(t.TempDir(), "admin.conf")
 	put(t, s.adminConf, clustertest.AdminConf(t, clustertest.NewAuthority(t).Admin(t, "https://10.0.0.10:6443")))
 	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\n"+
 		"timeouts: {link: 1s, reboot: 1s}\nhosts: [{address: 10.0.0.10, role: control-plane}]\n"), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	inv.Hosts = nil
 	for i, name := range hosts {
 		s.servers[name] = sshtest.Listen(t, sshtest.Config{Exec: func(e *sshtest.Exec) int { return s.exec(name, e) }})
@@ -343,9 +339,7 @@ func TestAWorkerIsLostOutsideOfSteps(t *testing.T) {
 func TestAWorkerIsLostBeforeTheProof(t *testing.T) {
 	site, o := newSite(t, "cp1", "w1")
 	open, err := session.Open(t.Context(), o.Options, o.Inventory.Hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &story{Session: open, want: o}
 	defer s.Close()
 	s.TolerateWorkers = true

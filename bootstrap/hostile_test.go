@@ -134,9 +134,7 @@ func fakes(t *testing.T, hosts ...*fakeHost) (Options, []*sshtest.Server) {
 		text += fmt.Sprintf("  - {address: 10.0.0.%d, role: %s}\n", i+1, role)
 	}
 	inv, err := inventory.Decode(filepath.Join(t.TempDir(), "inventory.yaml"), []byte(text), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var servers []*sshtest.Server
 	for i, h := range hosts {
 		s := sshtest.Listen(t, sshtest.Config{Exec: h.exec})

@@ -125,11 +125,7 @@ func (n *newcomers) initUntil(ctx context.Context, change func(*InitOptions)) wr
 
 func (w written) wants(t *testing.T, parts ...string) {
 	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(w.text, p) {
-			t.Errorf("no %q in\n%s", p, w.text)
-		}
-	}
+	contains(t, w.text, parts...)
 }
 
 const anA100 = "pci=0000:17:00.0 030200 20b0 -"
@@ -141,9 +137,7 @@ func TestInit(t *testing.T) {
 	n.host("head", true)
 	n.host("gpu-three", true, anA100)
 	w := n.init(func(o *InitOptions) { o.Cluster, o.Follow = "lab", " --ssh-config x" })
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	var got []string
 	for _, h := range w.inv.Hosts {
 		got = append(got, h.Name+" "+h.Address+" "+string(h.Role)+" "+h.PrivateAddress.String())
@@ -180,9 +174,7 @@ func TestInitAsks(t *testing.T) {
 		o.Trust = func(k *remote.UnknownKeyError) bool { asked[k.SHA256()] = k.KnownHosts; return true }
 	}
 	w := n.init(ask)
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	if len(asked) != 2 || asked[ssh.FingerprintSHA256(n.servers["new1"].HostKey())] != n.known || asked[ssh.FingerprintSHA256(n.servers["newer1"].HostKey())] != n.known {
 		t.Errorf("asked for %v", asked)
 	}
@@ -202,13 +194,9 @@ func TestInitPins(t *testing.T) {
 	n.host("new1", false)
 	n.host("newer1", false)
 	before, err := os.ReadFile(n.known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := n.init(func(o *InitOptions) { o.AcceptNew = true })
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	pinned := map[string]string{}
 	for _, h := range w.inv.Hosts {
 		pinned[h.Address] = h.SSH.HostKey
@@ -313,9 +301,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 	n := newNewcomers(t)
 	n.host("head", true)
 	file := filepath.Join(n.dir, "there.yaml")
-	if err := os.Symlink(filepath.Join(n.dir, "nowhere"), file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(n.dir, "nowhere"), file))
 	var usage *reason.UsageError
 	if w := n.init(func(o *InitOptions) { o.File = file }); !errors.As(w.err, &usage) || !strings.Contains(w.err.Error(), "stays as it is") {
 		t.Error(w.err)
@@ -422,23 +408,17 @@ func TestInitPaths(t *testing.T) {
 	head := n.host("head", true)
 	n.config.Reset() // the key is named by the command line alone
 	_, port, err := net.SplitHostPort(head.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fmt.Fprintf(&n.config, "Host head\n  HostName 127.0.0.1\n  Port %s\n  UserKnownHostsFile %s\n", port, n.known)
 	t.Setenv("HOME", filepath.Join(n.dir, "home"))
 	elsewhere := filepath.Join(n.dir, "elsewhere")
 	for _, dir := range []string{elsewhere, filepath.Join(n.dir, "home", ".ssh")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o700))
 	}
 	head.ClientKey().Write(t, filepath.Join(n.dir, "home", ".ssh", "id"))
 	t.Chdir(elsewhere)
 	w := n.init(func(o *InitOptions) { o.Key, o.SudoPassword = "../home/.ssh/id", "file:password" })
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	must(t, w.err)
 	w.wants(t, "  key: ~/.ssh/id\n", "  sudoPassword: file:"+filepath.Join(elsewhere, "password")+" #")
 	if got := w.inv.Hosts[0].SSH; got.Key != filepath.Join(n.dir, "home", ".ssh", "id") {
 		t.Errorf("%+v", got)

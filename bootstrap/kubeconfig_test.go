@@ -35,14 +35,10 @@ func TestNoPlaceForTheKubeconfig(t *testing.T) {
 			put(t, path, fetchedElsewhere+"clusters: [{name: c}]\n")
 		}, reason.KubeconfigConflict},
 		"a pipe": {func(t *testing.T, path string) {
-			if err := syscall.Mkfifo(path, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(path, 0o600))
 		}, reason.KubeconfigUnwritable},
 		"no folder": {func(t *testing.T, path string) {
-			if err := os.Remove(filepath.Dir(path)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Dir(path)))
 		}, reason.KubeconfigUnwritable},
 	} {
 		for command, story := range map[string]func(t *testing.T, prepare func(path string)) (*site, Options, error){
@@ -78,9 +74,7 @@ func TestNoPlaceForTheKubeconfig(t *testing.T) {
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func noPlan(t *testing.T) func(*graph.Graph) error {
@@ -92,14 +86,10 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 	s, o, w1 := growing(t)
 	_, encoded, _ := strings.Cut(strings.TrimSpace(authority.FindString(s.member)), "=")
 	ca, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := kubeconfig.Access{Cluster: "c", User: "u", Context: "c", Server: "https://10.9.9.9:6443", CA: ca, Certificate: []byte("cert"), Key: []byte("key")}
 	text, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, o.Kubeconfig, fetchedElsewhere+""+string(text))
 	no := errors.New("no, thanks")
 	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, func(*graph.Graph) error { return no }); !errors.Is(err, no) {
@@ -111,9 +101,7 @@ func TestKubeconfigOfTheSameClusterElsewhere(t *testing.T) {
 func TestTheProofGoesOnWithoutTheKubeconfig(t *testing.T) {
 	site, o := newSite(t, "cp1")
 	open, err := session.Open(t.Context(), o.Options, o.Inventory.Hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &story{Session: open, want: o}
 	defer s.Close()
 	put(t, o.Kubeconfig, "notes\n")

@@ -88,13 +88,9 @@ func stage(t *testing.T, actors ...*actor) (Options, *event.Recorder) {
 		text += fmt.Sprintf("- {address: 192.0.2.%d, name: w%d}\n", i+2, i+1)
 	}
 	path := filepath.Join(t.TempDir(), "inventory.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	inv, err := inventory.Load(path, inventory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, a := range actors {
 		h := sshtest.Listen(t, sshtest.Config{Exec: a.run}).Host()
 		inv.Hosts[i].Address, inv.Hosts[i].SSH = h.Address, h.SSH
@@ -128,14 +124,9 @@ func TestTheSecondOperator(t *testing.T) {
 			if reason.ExitStatus(err) != 30 {
 				t.Fatalf("%v, want HOST_BUSY alone", err)
 			}
-			for _, want := range []string{"cp1: ", "ada@desk from 192.0.2.7 since 2026-11-20 13:25:11 UTC (1m0s ago)", "`kgpu up inventory.yaml`", "now cp1: kube/packages"} {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v: not a word of %s", err, want)
-				}
-			}
-			if advice := reason.All(err)[0].AdviceLine(); !strings.Contains(advice, "kgpu attach") {
-				t.Errorf("the advice is %s", advice)
-			}
+			contains(t, err.Error(), "cp1: ", "ada@desk from 192.0.2.7 since 2026-11-20 13:25:11 UTC (1m0s ago)",
+				"`kgpu up inventory.yaml`", "now cp1: kube/packages")
+			contains(t, reason.All(err)[0].AdviceLine(), "kgpu attach")
 			if cp.held > 0 {
 				t.Error("it tried to hold the cluster")
 			}
@@ -220,9 +211,7 @@ func TestLookThatIsKilled(t *testing.T) {
 func TestNothingToDoLocksNothing(t *testing.T) {
 	cp := &actor{facts: []string{"ledger=0\n"}}
 	o, events := stage(t, cp)
-	if err := Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }))
 	commands := 0
 	for _, e := range events.Events() {
 		if e.Kind == event.Command {

@@ -22,11 +22,7 @@ func TestHostsThatRunSomethingElse(t *testing.T) {
 	if !errors.Is(err, &reason.Error{ID: reason.SSHCommandRefused}) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`Please login as the user "ubuntu"`, "exit status 142", "`ssh: {user: ubuntu}`"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
+	contains(t, text, `Please login as the user "ubuntu"`, "exit status 142", "`ssh: {user: ubuntu}`")
 	if n := len(servers[0].Lines()); n != 1 {
 		t.Errorf("it was asked %d times", n)
 	}
@@ -66,11 +62,7 @@ func TestHalfAnAnswerIsShown(t *testing.T) {
 			if !errors.Is(err, &reason.Error{ID: reason.FactsFailed}) {
 				t.Fatal(err)
 			}
-			for _, want := range c.words {
-				if !strings.Contains(text, want) {
-					t.Errorf("no %q in\n%s", want, text)
-				}
-			}
+			contains(t, text, c.words...)
 		})
 	}
 }

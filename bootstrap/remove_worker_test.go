@@ -36,9 +36,7 @@ func leavers(t *testing.T) (*site, Options) {
 		s.joined[h] = true
 	}
 	o.Inventory.Path = filepath.Join(t.TempDir(), "inventory.yaml")
-	if err := os.WriteFile(o.Inventory.Path, []byte(threeNamed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(o.Inventory.Path, []byte(threeNamed), 0o600))
 	o.Agree = func(d []session.Disruption) (bool, error) { t.Errorf("asked about %+v", d); return false, nil }
 	return s, o
 }
@@ -82,9 +80,7 @@ func TestRemoveWorker(t *testing.T) {
 	s.pods = "w2\tml/train-0\tcards\nw2\tweb/shop\t\nw1\tml/other\tcards\n"
 	var asked []session.Disruption
 	o.Agree = func(d []session.Disruption) (bool, error) { asked = d; wantFile(t, o); return true, nil }
-	if err := RemoveWorker(t.Context(), o, leave("w2")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, RemoveWorker(t.Context(), o, leave("w2")))
 	if want := []string{"cp1 node/drain/w2", "cp1 node/delete/w2", "w2 host/reset"}; !slices.Equal(s.did, want) {
 		t.Errorf("did %q, want %q", s.did, want)
 	}
@@ -103,21 +99,13 @@ func TestRemoveWorker(t *testing.T) {
 
 	// The same again, as add-worker would: the file is written by it.
 	data, err := os.ReadFile(o.Inventory.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	edited, err := inventory.AddHosts(data, []inventory.NewHost{{Address: "10.0.0.12", Name: "w2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := atomicfile.Update(o.Inventory.Path, edited, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, atomicfile.Update(o.Inventory.Path, edited, 0o644))
 	s.did = nil
 	o.Limit = []string{"w2"}
-	if err := Up(t.Context(), o, func(*graph.Graph) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Up(t.Context(), o, func(*graph.Graph) error { return nil }))
 	if !slices.Contains(s.did, "w2 cluster/join") || !s.joined["w2"] {
 		t.Errorf("did %q", s.did)
 	}
@@ -200,18 +188,12 @@ func TestRemoveWorkerThatIsDead(t *testing.T) {
 	wantFile(t, o)
 	r := leave("w2")
 	r.Force = true
-	if err := RemoveWorker(t.Context(), o, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, RemoveWorker(t.Context(), o, r))
 	if want := []string{"cp1 node/delete/w2"}; !slices.Equal(s.did, want) {
 		t.Errorf("did %q, want %q", s.did, want)
 	}
 	wantFile(t, o, w2Entry)
-	for _, want := range []string{"w2 going on without it: ", "w2 the host itself was not cleaned", "`kgpu remove-worker w2`"} {
-		if told := s.told(); !strings.Contains(told, want) {
-			t.Errorf("not a word of %s in\n%s", want, told)
-		}
-	}
+	contains(t, s.told(), "w2 going on without it: ", "w2 the host itself was not cleaned", "`kgpu remove-worker w2`")
 	t.Run("with the control plane", func(t *testing.T) {
 		s, o := leavers(t)
 		s.servers["cp1"].Stop()
@@ -242,15 +224,11 @@ func TestRemoveWorkerRefuses(t *testing.T) {
 	// A file that cannot be edited is found before a host is touched.
 	text := content(t, o.Inventory.Path)
 	t.Setenv("W2", "w2")
-	if err := os.WriteFile(o.Inventory.Path, []byte(strings.Replace(text, "name: w2", "name: \"${W2}\"", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(o.Inventory.Path, []byte(strings.Replace(text, "name: w2", "name: \"${W2}\"", 1)), 0o600))
 	if err := RemoveWorker(t.Context(), o, leave("w2")); err == nil || !strings.Contains(err.Error(), "names w2 by a variable") {
 		t.Errorf("%v", err)
 	}
-	if err := os.WriteFile(o.Inventory.Path, []byte("hosts: [{address: 10.0.0.12, name: w2}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(o.Inventory.Path, []byte("hosts: [{address: 10.0.0.12, name: w2}]\n"), 0o600))
 	if err := RemoveWorker(t.Context(), o, leave("w2")); !errors.Is(err, &reason.Error{ID: reason.InventoryInvalid}) {
 		t.Errorf("%v", err)
 	}

@@ -28,9 +28,7 @@ func TestResetTellsWhatIsLeft(t *testing.T) {
 				fmt.Fprintf(e.Stdout, "O\thost/reset\tleft\t%s\nD\thost/reset\t0\t1\t\t\nE\t0\n", base64.StdEncoding.EncodeToString([]byte(left)))
 				return 0
 			}
-			if err := takeApart(o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, takeApart(o))
 			told := s.told()
 			if !strings.HasPrefix(told, "w2 not taken back: /etc/hosts was edited since kgpu wrote it\nw2 not taken back: module dummy is in use\n") {
 				t.Errorf("warned %q", told)
@@ -49,9 +47,7 @@ func TestResetTellsWhatAFormerOneLeft(t *testing.T) {
 		tells: fmt.Sprintf("B\thost/reset\t0\nO\thost/reset\tleft\t%s\nD\thost/reset\t0\t1\t\t\nE\t0\n", base64.StdEncoding.EncodeToString([]byte("/etc/hosts was edited\n"))),
 	}
 	o, events := stage(t, cp)
-	if err := Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Reset(t.Context(), o, nil, func(*graph.Graph) error { return nil }))
 	if !slices.ContainsFunc(events.Events(), func(e event.Event) bool {
 		return e.Kind == event.Warning && e.Host == "cp1" && e.Text == "not taken back: /etc/hosts was edited"
 	}) {
@@ -87,9 +83,7 @@ func TestResetForgetsTheKubeconfigLate(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := os.Stat(o.Kubeconfig); os.IsNotExist(err) != c.goes {
 				t.Errorf("%v", err)
 			}

@@ -36,9 +36,7 @@ func TestRooms(t *testing.T) {
 		"records":   {own + "remote", own + "run", own + "plan", own + "access/kubeconfig", own + "access/jupyter", "kgpu.dev/kgpu/scripts", "net", "net/http"},
 	} {
 		room, err := build.ImportDir(folder, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, stranger := range strangers {
 			if slices.Contains(room.Imports, stranger) {
 				t.Errorf("%s: imports %s", folder, stranger)

@@ -30,9 +30,7 @@ func TestNoControlPlane(t *testing.T) {
 func TestWarningsAreToldOnce(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1", "w2")
 	s.warns = map[string]string{"cp1 cluster/init": "kubeadm: old\nkubeadm: Swap", "w1 cluster/join": "kubeadm: old", "w2 cluster/join": "kubeadm: old"}
-	if err := Up(t.Context(), o, func(*graph.Graph) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Up(t.Context(), o, func(*graph.Graph) error { return nil }))
 	events := s.Events()
 	var told []string
 	for i, e := range events {

@@ -13,9 +13,7 @@ import (
 // A card that the driver does not list is no reason to prove the others only.
 func TestCardsThatNoDriverLists(t *testing.T) {
 	inv, err := inventory.Decode("lab.yaml", []byte("hosts:\n- {address: 10.0.0.10, name: cp1, role: control-plane}\n- {address: 10.0.0.11, name: w1}\n"), inventory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	two := []facts.Card{{Address: "0000:17:00.0", ID: "20b0", Driver: "nvidia"}, {Address: "0000:65:00.0", ID: "20b0", Driver: "nvidia"}}
 	for _, c := range []struct {
 		name   string

@@ -57,9 +57,7 @@ func watch(t *testing.T, hosts ...*watched) (Options, []*sshtest.Server, *event.
 	t.Helper()
 	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: 1.36.3}\nruntime: containerd\nnetwork: flannel\n"+
 		"hosts: [{address: 10.0.0.10, role: control-plane}]\n"), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	inv.Hosts = nil
 	var servers []*sshtest.Server
 	for i, w := range hosts {
@@ -92,29 +90,17 @@ func controls(nodes ...string) func(e *sshtest.Exec) int {
 func once(t *testing.T, o Options) *status.Report {
 	t.Helper()
 	var got *status.Report
-	if err := Status(t.Context(), o, 0, func(r *status.Report) error { got = r; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Status(t.Context(), o, 0, func(r *status.Report) error { got = r; return nil }))
 	var out bytes.Buffer
-	if err := report.StatusJSON(&out, got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.StatusJSON(&out, got))
 	text, err := schema.Named("status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("status.json", document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, compiler.AddResource("status.json", document))
 	object, err := jsonschema.UnmarshalJSON(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := compiler.MustCompile("status.json").Validate(object); err != nil {
 		t.Error(err)
 	}
@@ -196,9 +182,7 @@ func TestStatusOfSickHosts(t *testing.T) {
 		t.Errorf("the node of a host that is off is %s", r.Hosts[1].State)
 	}
 	var out bytes.Buffer
-	if err := report.PrintStatus(&out, r, report.StatusOptions{Wide: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.PrintStatus(&out, r, report.StatusOptions{Wide: true}))
 	if strings.ContainsAny(out.String(), "\x1b\x00\x07") {
 		t.Errorf("%q", out.String())
 	}

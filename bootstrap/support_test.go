@@ -27,9 +27,7 @@ import (
 func teller(t *testing.T, name string, support func(*sshtest.Exec) int) inventory.Host {
 	t.Helper()
 	facts, err := os.ReadFile("facts/testdata/worker.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := sshtest.Listen(t, sshtest.Config{Exec: func(e *sshtest.Exec) int {
 		script, err := io.ReadAll(e.Stdin)
 		if err != nil {
@@ -74,9 +72,7 @@ func ask(t *testing.T, ctx context.Context, hosts ...inventory.Host) *asked {
 	t.Setenv("XDG_STATE_HOME", dir)
 	inv := &inventory.Inventory{Path: filepath.Join(dir, "inventory.yaml"), Cluster: "lab", Hosts: hosts,
 		Proxy: inventory.Proxy{HTTP: "http://joe:proxy-hunter22@proxy:3128"}}
-	if err := os.WriteFile(inv.Path, []byte("proxy: {http: \"http://joe:proxy-hunter22@proxy:3128\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(inv.Path, []byte("proxy: {http: \"http://joe:proxy-hunter22@proxy:3128\"}\n"), 0o600))
 	a := &asked{file: filepath.Join(dir, "bundle.tar.gz"), files: map[string]string{}}
 	var out bytes.Buffer
 	a.err = Support(ctx, Options{Options: session.Options{Inventory: inv, Run: "r-1", Events: &a.events}},
@@ -86,23 +82,17 @@ func ask(t *testing.T, ctx context.Context, hosts ...inventory.Host) *asked {
 	if errors.Is(err, fs.ErrNotExist) {
 		return a
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	zip, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for archive := tar.NewReader(zip); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return a
 		}
 		content, readErr := io.ReadAll(archive)
-		if err := errors.Join(err, readErr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, readErr))
 		name, ok := strings.CutPrefix(header.Name, "kgpu-support-lab-20260701-120000/")
 		if !ok {
 			t.Errorf("%s is outside of the bundle's folder", header.Name)
@@ -133,15 +123,11 @@ func TestSupport(t *testing.T) {
 	t.Setenv("KGPU_TEST_SUDO", "sudo-hunter22")
 	good := teller(t, "w1", says("kgpu-support=1", entryOf("df", "disk\nwith sudo-hunter22 and proxy-hunter22\n"), entryOf("failed", ""), "end=1"))
 	secret, err := inventory.ParseSecret("${KGPU_TEST_SUDO}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	good.SSH.SudoPassword = secret
 	liar := teller(t, "w2", says("kgpu-support=1", entryOf("../../../etc/passwd", "x"), entryOf("facts", "forged"), entryOf("df", "\x1b[2J"), "end=1"))
 	a := ask(t, t.Context(), good, liar, silent(t, "w3"))
-	if a.err != nil {
-		t.Fatal(a.err)
-	}
+	must(t, a.err)
 	a.has(t, "about.txt", "kgpu v9")
 	a.has(t, "about.txt", "w3: 0 files; w3: connecting to")
 	a.has(t, "about.txt", "runs: none is recorded on this machine")
@@ -162,9 +148,7 @@ func TestSupport(t *testing.T) {
 			t.Errorf("%q leads elsewhere", name)
 		}
 	}
-	if !strings.Contains(a.said, "from 2 of 3 hosts") || !strings.Contains(a.said, a.file) || !strings.Contains(a.said, "look through it") {
-		t.Errorf("said %q", a.said)
-	}
+	contains(t, a.said, "from 2 of 3 hosts", a.file, "look through it")
 	var warned []string
 	for _, e := range a.events.Events() {
 		if e.Kind == event.Warning {
@@ -192,9 +176,7 @@ func TestSupportOfAHostWithoutAnEnd(t *testing.T) {
 		}
 	})
 	a := ask(t, t.Context(), endless)
-	if a.err != nil {
-		t.Fatal(a.err)
-	}
+	must(t, a.err)
 	a.has(t, "hosts/w1/df.txt", "disk")
 	a.has(t, "hosts/w1/error.txt", "more than a bundle takes")
 }

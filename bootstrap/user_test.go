@@ -69,9 +69,7 @@ func userSite(t *testing.T, enforced string) (*site, Options, *[]byte) {
 func TestCreateUser(t *testing.T) {
 	s, o, sent := userSite(t, "baseline")
 	ended, err := CreateUser(t.Context(), o, UserOptions{Name: "joe", Role: "edit", Days: 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(filepath.Dir(o.Inventory.Path), "lab-joe.kubeconfig")
 	data, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(ended, file) {
@@ -81,9 +79,7 @@ func TestCreateUser(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	a, err := kubeconfig.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.Context != "joe@lab" || a.User != "joe" || a.Cluster != "lab" || !strings.Contains(string(data), "namespace: joe") || strings.Contains(string(data), base64.StdEncoding.EncodeToString([]byte("THE-ADMINS-KEY"))) {
 		t.Errorf("%s", data)
 	}
@@ -91,9 +87,7 @@ func TestCreateUser(t *testing.T) {
 		t.Errorf("it leads to %s, known as %s", a.Server, a.Name())
 	}
 	pair, err := tls.X509KeyPair(a.Certificate, a.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if name := pair.Leaf.Subject; name.CommonName != "joe" || len(name.Organization) != 1 || name.Organization[0] != plan.UsersGroup {
 		t.Errorf("the certificate is %s's", name)
 	}
@@ -146,11 +140,7 @@ func TestWarningsOfUsers(t *testing.T) {
 			all += e.Text + "\n"
 		}
 	}
-	for _, want := range []string{"signs for a shorter time", "pod-security.kubernetes.io/enforce=baseline"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no warning of %q in %q", want, all)
-		}
-	}
+	contains(t, all, "signs for a shorter time", "pod-security.kubernetes.io/enforce=baseline")
 }
 
 // What a host says of a binding becomes a command to copy only where a shell could not take it for more.
@@ -200,11 +190,7 @@ func TestDeleteUser(t *testing.T) {
 	if !errors.Is(err, &reason.Error{ID: reason.UserRightsLeft}) || said != "" {
 		t.Fatalf("%q, %v", said, err)
 	}
-	for _, want := range []string{"`kubectl edit -n ops rolebinding team`", "in ops: pods [] [] [get list]"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("no %q in %v", want, err)
-		}
-	}
+	contains(t, err.Error(), "`kubectl edit -n ops rolebinding team`", "in ops: pods [] [] [get list]")
 	if e := s.Events(); !slices.ContainsFunc(e, func(e event.Event) bool { return e.Kind == event.Warning && strings.Contains(e.Text, "lab/helper") }) {
 		t.Errorf("nothing of lab/helper in %v", e)
 	}

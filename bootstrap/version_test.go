@@ -46,9 +46,7 @@ func TestVersionChangeIsFound(t *testing.T) {
 	o.Events = event.Discard
 	o.Inventory.Kubernetes.Version, o.Inventory.Kubernetes.Pin = inventory.Version{Major: 1, Minor: 37, Patch: 1}, inventory.PinnedExact
 	d, err := Doctor(t.Context(), o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var found []string
 	for _, f := range d.Findings() {
 		if f.Severity == doctor.Warning && f.Repair == "" {
@@ -64,9 +62,7 @@ func TestVersionChangeIsFound(t *testing.T) {
 func TestAddWorkerOfTheClustersVersion(t *testing.T) {
 	s, o, w1 := growing(t)
 	text := strings.Replace(content(t, o.Inventory.Path), "kubernetes: {version: 1.36.3}", "kubernetes: {version: \"1.36\"}", 1)
-	if err := os.WriteFile(o.Inventory.Path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(o.Inventory.Path, []byte(text), 0o600))
 	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.1")
 	var shown []string
 	show := func(g *graph.Graph) error {
@@ -78,13 +74,9 @@ func TestAddWorkerOfTheClustersVersion(t *testing.T) {
 		return nil
 	}
 	inv, err := inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.Inventory = inv
-	if err := AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show); err != nil {
-		t.Fatal(err)
-	}
+	must(t, AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show))
 	if !slices.Equal(shown, []string{"localhost 1.36.1"}) {
 		t.Errorf("the packages: %q", shown)
 	}
@@ -156,9 +148,7 @@ func TestNewClusterOfTheNewestPatch(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := installed(g); len(got) != 2 || got["cp1"] != c.want || got["w1"] != c.want {
 				t.Errorf("installs %v", got)
 			}
@@ -176,9 +166,7 @@ func TestOneVersionForTheWholeRun(t *testing.T) {
 	o.Inventory.Kubernetes.Pin = inventory.NotPinned
 	s.member = strings.ReplaceAll(s.member, "1.36.3", "1.36.5")
 	var shown []map[string]string
-	if err := Up(t.Context(), o, func(g *graph.Graph) error { shown = append(shown, installed(g)); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Up(t.Context(), o, func(g *graph.Graph) error { shown = append(shown, installed(g)); return nil }))
 	for _, got := range shown {
 		for host, v := range got {
 			if v != "1.36.5" {

@@ -126,9 +126,7 @@ func listed(t *testing.T, source, mark string) (out []string) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -148,4 +146,12 @@ func all(t *testing.T, patterns ...string) string {
 		}
 	}
 	return b.String()
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -25,15 +25,10 @@ func TestInventory(t *testing.T) {
 func made(t *testing.T, page, want string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(page, []byte(want), 0o644))
 	}
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
+	got := read(t, page)
+	if got != want {
 		t.Errorf("%s is not what the sources make: go test ./docs -update writes it", page)
 	}
 }

@@ -25,9 +25,7 @@ func TestPictures(t *testing.T) {
 	} {
 		path, got := filepath.Join("images", name), svg(lines, colours)
 		if *update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, got, 0o644))
 		}
 		if want, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is not as recording.cast has it: `make docs` writes it (%v)", path, err)
@@ -48,9 +46,7 @@ var (
 func pictureOfUp(t *testing.T) [][]glyph {
 	t.Helper()
 	file, err := os.Open("recording.cast")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	s := &screen{}
 	var half, end [][]glyph

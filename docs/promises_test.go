@@ -20,9 +20,7 @@ var (
 // TestPromises holds that every test that the page about promises names is there, and that no promise is without one.
 func TestPromises(t *testing.T) {
 	page, err := os.ReadFile("promises.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	missing := map[string]bool{}
 	for _, name := range expected {
 		missing[name] = true
@@ -65,12 +63,9 @@ var command = regexp.MustCompile("`((?:cd scripts/lab && )?go test [^`]*)`")
 
 // TestPromisesCommands holds that the commands of a promise run every test that it names.
 func TestPromisesCommands(t *testing.T) {
-	page, err := os.ReadFile("promises.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := read(t, "promises.md")
 	rows := 0
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		commands := command.FindAllStringSubmatch(strings.ReplaceAll(line, `\|`, "|"), -1)
 		if len(commands) == 0 {
 			continue
@@ -108,15 +103,11 @@ func testsIn(t *testing.T, folder string) map[string]bool {
 		folder = "."
 	}
 	files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := map[string]bool{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, test := range defined.FindAllStringSubmatch(string(text), -1) {
 			names[test[1]] = true
 		}

@@ -10,9 +10,7 @@ import (
 // TestWords holds that the places that the page about words names are there.
 func TestWords(t *testing.T) {
 	page, err := os.ReadFile("words.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := 0
 	for _, m := range regexp.MustCompile("`((?:bootstrap|inventory|scripts)[a-z_./-]*)`").FindAllStringSubmatch(string(page), -1) {
 		found++

@@ -18,9 +18,7 @@ var yamlBlock = regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```$")
 // Kubernetes'.
 func TestYAML(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	blocks := 0
 	for _, page := range append(pages, "../README.md", "../scripts/lab/README.md") {
 		for _, m := range yamlBlock.FindAllStringSubmatch(read(t, page), -1) {
@@ -57,9 +55,7 @@ var link = regexp.MustCompile(`(?:\]\(|srcset="|src=")([^)#":]+)(#[^)":]*)?[)"]`
 // TestLinks holds that the pages lead to files that are there.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	links := 0
 	for _, page := range append(pages, "../README.md") {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {

@@ -48,14 +48,10 @@ func goodFiles(t testing.TB) []string { return glob(t, "testdata/good/*.yaml", "
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if string(got) != string(want) {
 		t.Errorf("%s:\ngot:\n%s\nwant:\n%s", path, got, want)
 	}
@@ -64,9 +60,7 @@ func golden(t *testing.T, path string, got []byte) {
 func decodeFile(t *testing.T, path string) (*Inventory, error) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return Decode(filepath.Base(path), data, testOptions())
 }
 
@@ -100,18 +94,22 @@ func TestGoodFiles(t *testing.T) {
 	for _, path := range goodFiles(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			inv, err := decodeFile(t, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := json.MarshalIndent(inv, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			name := strings.TrimSuffix(filepath.Base(path), ".yaml") + ".json"
 			if strings.HasPrefix(path, "..") {
 				name = "example-" + name
 			}
 			golden(t, filepath.Join("testdata/good", name), append(got, '\n'))
 		})
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

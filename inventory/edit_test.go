@@ -65,9 +65,7 @@ func TestAddHosts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := AddHosts([]byte(c.before), c.hosts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if want := strings.NewReplacer("«", "", "»", "").Replace(c.after); string(got) != want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
@@ -111,24 +109,16 @@ func TestAddHostsToGoodFiles(t *testing.T) {
 	for _, path := range goodFiles(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			before, err := Decode(path, data, testOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			edited, err := AddHosts(data, []NewHost{{Address: "172.30.0.1"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !oneInsertion(data, edited) {
 				t.Errorf("more than one place changed:\n%s", edited)
 			}
 			after, err := Decode(path, edited, testOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if n := len(before.Hosts); len(after.Hosts) != n+1 || after.Hosts[n].Address != "172.30.0.1" || after.Hosts[n].Role != Worker {
 				t.Errorf("hosts: %+v", after.Hosts)
 			}

@@ -17,13 +17,9 @@ func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "inventory.yaml")
 	text := "ssh: {key: keys/id, passphrase: file:secret}\nhosts:\n  - address: 10.0.0.10\n    role: control-plane\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	inv, err := Load(path, testOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := inv.Hosts[0]
 	if inv.Path != path || h.SSH.Key != filepath.Join(dir, "keys/id") || h.SSH.Passphrase.String() != "file:"+filepath.Join(dir, "secret") {
 		t.Errorf("%s: paths do not start at the inventory: %+v", inv.Path, h.SSH)

@@ -110,17 +110,11 @@ func TestRemoveWhatWasAdded(t *testing.T) {
 	for _, path := range goodFiles(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			before, err := Decode(path, data, testOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			added, err := AddHosts(data, []NewHost{{Address: "172.30.0.1"}, {Address: "172.30.0.[2-4]", Name: "new[2-4]"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, some := range [][]string{{"172.30.0.1", "172.30.0.2", "172.30.0.3", "172.30.0.4"}, {"new3", "new2", "new4", "172.30.0.1"}} {
 				same(t, path, before, added, some)
 			}
@@ -139,9 +133,7 @@ func TestRemoveWhatWasAdded(t *testing.T) {
 func same(t *testing.T, path string, before *Inventory, text []byte, without []string) {
 	t.Helper()
 	edited, err := RemoveHosts(text, without)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	after, err := Decode(path, edited, testOptions())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, edited)

@@ -16,17 +16,11 @@ import (
 func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("inventory.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.AddResource("inventory.json", doc))
 	s, err := c.Compile("inventory.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -34,13 +28,9 @@ func TestSchemaAcceptsGoodFiles(t *testing.T) {
 	s := compileSchema(t)
 	for _, path := range goodFiles(t) {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var doc any
-		if err := yaml.Unmarshal(data, &doc); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(data, &doc))
 		if err := s.Validate(doc); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -53,20 +43,14 @@ func TestSchemaRefusesUnknownKeys(t *testing.T) {
 	checked := 0
 	for _, path := range badFiles(t) {
 		want, err := os.ReadFile(strings.TrimSuffix(path, ".yaml") + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Contains(want, []byte("unknown key")) {
 			continue
 		}
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var doc any
-		if err := yaml.Unmarshal(data, &doc); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(data, &doc))
 		if s.Validate(doc) == nil {
 			t.Errorf("%s: the schema accepts it", filepath.Base(path))
 		}
@@ -80,9 +64,7 @@ func TestSchemaRefusesUnknownKeys(t *testing.T) {
 // The schema has exactly the keys that the decoder has, each with a description.
 func TestSchemaKeys(t *testing.T) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := doc.(map[string]any)
 	defs := root["$defs"].(map[string]any)
 	inSchema := func(name string) map[string]any {

@@ -16,9 +16,7 @@ func TestSecretFilesAreTheUsersOwn(t *testing.T) {
 	for mode, fine := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o644: false} {
 		dir := t.TempDir()
 		path, inventory := filepath.Join(dir, "secret"), filepath.Join(dir, "inventory.yaml")
-		if err := errors.Join(os.WriteFile(path, []byte("hunter2\n"), 0o600), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, []byte("hunter2\n"), 0o600), os.Chmod(path, mode)))
 		_, err := Decode(inventory, []byte(text), testOptions())
 		data, readErr := ReadSecret(path)
 		if fine {
@@ -42,20 +40,14 @@ const somebody = 54321
 
 func TestSecretFilesOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte("hunter2"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("hunter2"), 0o600))
 	reader := somebody // who meets a file of the one of these tests
 	if os.Geteuid() == 0 {
 		reader = 0 // who meets a file of somebody
-		if err := os.Chown(path, somebody, -1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(path, somebody, -1))
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := private(path, info, reader); err == nil || !strings.Contains(err.Error(), "belongs to the user with the ID") {
 		t.Error(err)
 	}

@@ -17,9 +17,7 @@ hosts:
 `
 	env := map[string]string{"HOME": "/home/ada", "PROXY_HOST": "proxy.example", "LAB_SUDO": "hunter2"}
 	inv, err := Decode("inventory.yaml", []byte(text), Options{Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const opens, key, known = "opens, here, the private key for", "is the private key, which stays here, for", "is written to, with keys that are not known yet of"
 	want := []Use{
 		{"${PROXY_HOST}", "its value is part of the inventory, and goes where the inventory puts it", nil},

@@ -40,9 +40,7 @@ func TestInterruptedPackages(t *testing.T) {
 			s.interrupt("apt-get update; apt-get install -y one", "one", c.state)
 			// Somebody else's: it is finished, and stays theirs.
 			s.ok(s.step("os-dpkg"))
-			if got := s.status("one"); got != "install installed 1" {
-				t.Errorf("one: %q", got)
-			}
+			s.packageIs("one", "install installed 1")
 			if n := s.entries(); n != 0 {
 				t.Errorf("what was mended is in the ledger: %d entries", n)
 			}
@@ -53,9 +51,8 @@ func TestInterruptedPackages(t *testing.T) {
 			s.repository(c.broken, deb{name: "two", version: "1"})
 			s.interrupt("apt_install one", "one", c.state)
 			s.ok(s.script("apt_install two"))
-			if s.status("one") != "install installed 1" || s.status("two") != "install installed 1" {
-				t.Errorf("one %q, two %q", s.status("one"), s.status("two"))
-			}
+			s.packageIs("one", "install installed 1")
+			s.packageIs("two", "install installed 1")
 			s.ok(s.script("undo_all"))
 			if !s.purged("one") || !s.purged("two") {
 				t.Errorf("after undo: one %q, two %q", s.status("one"), s.status("two"))
@@ -90,9 +87,7 @@ func TestPackagesWhoseDependencyIsMissing(t *testing.T) {
 	s.write("room", "")
 	s.ok(s.step("os-dpkg"))
 	for _, name := range []string{"one", "three"} {
-		if got := s.status(name); got != "install installed 1" {
-			t.Errorf("%s: %q", name, got)
-		}
+		s.packageIs(name, "install installed 1")
 	}
 	s.ok(s.script("apt_install two; undo_all"))
 	if !s.purged("one") || !s.purged("two") || !s.purged("three") {
@@ -111,9 +106,7 @@ func TestUndoWhereDpkgWasInterrupted(t *testing.T) {
 	s.write("var/lib/dpkg/updates/0001", "Package: one\nStatus: install ok unpacked\nArchitecture: all\nMaintainer: test <test@example.org>\nVersion: 1\nDepends: three\nDescription: test\n")
 	s.write("room", "")
 	r := s.ok(s.script("undo_all"))
-	if !strings.Contains(r.output, "dpkg was interrupted") {
-		t.Errorf("nothing was mended:\n%s", r.output)
-	}
+	contains(t, r.output, "dpkg was interrupted") // or nothing was mended
 	if n := s.entries(); n != 0 || !s.purged("one") || !s.purged("three") {
 		t.Errorf("after undo: one %q, three %q, %d entries", s.status("one"), s.status("three"), n)
 	}
@@ -142,9 +135,7 @@ func TestPackagesThatStayBroken(t *testing.T) {
 		s.script("apt-get update; apt-get install -y theirs")
 		for _, r := range []result{s.script("apt_install two"), s.step("os-dpkg")} {
 			s.fails(r, 1, "HOST_DPKG_BROKEN")
-			if !strings.Contains(r.failure, "theirs: dpkg: error processing package theirs") || !strings.Contains(r.failure, "exit status 7") {
-				t.Errorf("failure %q", r.failure)
-			}
+			contains(t, r.failure, "theirs: dpkg: error processing package theirs", "exit status 7")
 		}
 		if !s.purged("two") || s.entries() != 0 {
 			t.Errorf("two: %q, %d entries", s.status("two"), s.entries())
@@ -158,9 +149,7 @@ func TestPackagesThatStayBroken(t *testing.T) {
 		s.repository(deb{name: "two", version: "1"})
 		r := s.script("apt_install two")
 		s.fails(r, 1, "HOST_DPKG_BROKEN")
-		if !strings.Contains(r.failure, "theirs: ") {
-			t.Errorf("failure %q", r.failure)
-		}
+		contains(t, r.failure, "theirs: ")
 	})
 	t.Run("dependencies", func(t *testing.T) {
 		t.Parallel()
@@ -169,9 +158,7 @@ func TestPackagesThatStayBroken(t *testing.T) {
 		s.script("apt-get update; dpkg --force-depends -i /repo/theirs_1_all.deb")
 		r := s.script("apt_install two")
 		s.fails(r, 1, "HOST_DPKG_BROKEN")
-		if !strings.Contains(r.failure, "theirs: Depends: nowhere") {
-			t.Errorf("failure %q", r.failure)
-		}
+		contains(t, r.failure, "theirs: Depends: nowhere")
 		if !s.purged("two") || s.entries() != 0 {
 			t.Errorf("two: %q, %d entries", s.status("two"), s.entries())
 		}

@@ -45,9 +45,7 @@ func TestConfigurationThatWasKept(t *testing.T) {
 		t.Fatalf("was not killed:\n%s", r.output)
 	}
 	s.keptAgain()
-	if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
-		t.Errorf("%s", r.output)
-	}
+	lacks(t, s.ok(s.script("undo_all")).output, "not undone")
 	s.keptAgain()
 	s.same(before)
 }

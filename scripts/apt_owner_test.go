@@ -37,9 +37,7 @@ APT::Update::Post-Invoke { "false"; }; APT::Update::Post-Invoke-Stats { "touch /
 				}
 			case c.failure == "":
 				s.ok(r)
-				if s.status("one") != "install installed 1" {
-					t.Errorf("one: %q", s.status("one"))
-				}
+				s.packageIs("one", "install installed 1")
 			default:
 				s.fails(r, 1, "HOST_APT_HOOK")
 				if !strings.Contains(r.failure, c.failure) || !strings.Contains(r.failure, "("+c.file+")") {

@@ -33,14 +33,10 @@ func TestHoldOfTheOwners(t *testing.T) {
 		if !strings.HasSuffix(r.failure, "kubelet is held at 1.30.2-1.1, kgpu wants 1.36.3-1.1") {
 			t.Errorf("failure %q", r.failure)
 		}
-		if got := s.status("kubelet"); got != "hold installed 1.30.2-1.1" {
-			t.Errorf("kubelet: %q", got)
-		}
+		s.packageIs("kubelet", "hold installed 1.30.2-1.1")
 		s.ok(s.script("apt-mark unhold kubelet"))
 		s.ok(s.step("kube-packages"))
-		if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
-			t.Errorf("kubelet: %q", got)
-		}
+		s.packageIs("kubelet", "hold installed 1.36.3-1.1")
 	})
 	t.Run("that is not there", func(t *testing.T) {
 		t.Parallel()
@@ -54,9 +50,7 @@ func TestHoldOfTheOwners(t *testing.T) {
 		s.ok(s.script("apt-get install -y kubernetes-cni=1.0.0-1.1; apt-mark hold kubernetes-cni"))
 		r := s.step("kube-packages")
 		s.fails(r, 1, "HOST_PACKAGE_HELD")
-		if !strings.Contains(r.failure, "kubernetes-cni is held at 1.0.0-1.1") {
-			t.Errorf("failure %q", r.failure)
-		}
+		contains(t, r.failure, "kubernetes-cni is held at 1.0.0-1.1")
 	})
 	t.Run("at the version wanted", func(t *testing.T) {
 		t.Parallel()
@@ -64,18 +58,14 @@ func TestHoldOfTheOwners(t *testing.T) {
 		s.ok(s.script("apt-get install -y kubelet=1.36.3-1.1; apt-mark hold kubelet"))
 		s.ok(s.step("kube-packages"))
 		s.ok(s.script("undo_all"))
-		if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
-			t.Errorf("kubelet after undo: %q", got)
-		}
+		s.packageIs("kubelet", "hold installed 1.36.3-1.1") // after undo
 	})
 	t.Run("which kgpu made", func(t *testing.T) {
 		t.Parallel()
 		s := host.clone(t)
 		s.ok(s.script("apt_install kubelet=1.30.2-1.1; hold kubelet"))
 		s.ok(s.step("kube-packages"))
-		if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
-			t.Errorf("kubelet: %q", got)
-		}
+		s.packageIs("kubelet", "hold installed 1.36.3-1.1")
 	})
 }
 
@@ -155,9 +145,7 @@ func TestPinOfTheOwners(t *testing.T) {
 	s.kubernetes()
 	s.write("etc/apt/preferences.d/theirs", "Package: kube*\nPin: version 1.30*\nPin-Priority: 900\n")
 	s.ok(s.step("kube-packages"))
-	if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
-		t.Errorf("kubelet: %q", got)
-	}
+	s.packageIs("kubelet", "hold installed 1.36.3-1.1")
 }
 
 // apt works for nobody while a file of its configuration is broken: the refusal names file and line.
@@ -212,8 +200,6 @@ func TestPackagesOfANode(t *testing.T) {
 	s.value("packages", "kubeadm\n")
 	s.ok(s.step("kube-packages"))
 	for name, want := range map[string]string{"kubelet": "hold installed 1.36.3-1.1", "kubeadm": "hold installed 1.36.3-1.1", "kubectl": "hold installed 1.36.4-1.1"} {
-		if got := s.status(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		s.packageIs(name, want)
 	}
 }

@@ -136,11 +136,7 @@ func TestRepositoryBesideABrokenList(t *testing.T) {
 			before := s.snapshot()
 			r := s.step("repository")
 			s.fails(r, 1, "HOST_APT_CONFIG")
-			for _, want := range c.want {
-				if !strings.Contains(r.failure, want) {
-					t.Errorf("failure %q, want %q", r.failure, want)
-				}
-			}
+			contains(t, r.failure, c.want...)
 			if strings.Contains(r.failure+r.output, "hidden") || s.entries() != 0 {
 				t.Errorf("%d entries, output:\n%s", s.entries(), r.output)
 			}

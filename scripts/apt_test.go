@@ -88,6 +88,14 @@ func (s *sandbox) status(name string) string {
 	return string(out)
 }
 
+// packageIs wants a package to have this status; "" is that of one that dpkg does not know.
+func (s *sandbox) packageIs(name, want string) {
+	s.t.Helper()
+	if got := s.status(name); got != want {
+		s.t.Errorf("%s: %q, want %q", name, got, want)
+	}
+}
+
 func TestPackagesComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
@@ -97,10 +105,8 @@ func TestPackagesComeAndGo(t *testing.T) {
 	)
 	s.ok(s.script("apt-get update; apt-get install -y was-there"))
 	before := s.snapshot()
-	r := s.ok(s.script("apt_install kubelet=1.36.3-1.1 was-there; hold kubelet"))
-	if got := s.status("kubelet"); got != "hold installed 1.36.3-1.1" {
-		t.Errorf("kubelet: %q\n%s", got, r.output)
-	}
+	s.ok(s.script("apt_install kubelet=1.36.3-1.1 was-there; hold kubelet"))
+	s.packageIs("kubelet", "hold installed 1.36.3-1.1")
 	entries := s.entries()
 	s.ok(s.script("apt_install kubelet=1.36.3-1.1 was-there; hold kubelet"))
 	if n := s.entries(); n != entries || n != 2 {
@@ -139,14 +145,10 @@ func TestExactVersion(t *testing.T) {
 	for range 2 {
 		s.ok(s.step("kube-packages"))
 		for _, name := range []string{"kubelet", "kubeadm", "kubectl"} {
-			if got := s.status(name); got != "hold installed 1.36.3-2.7" {
-				t.Errorf("%s: %q", name, got)
-			}
+			s.packageIs(name, "hold installed 1.36.3-2.7")
 		}
 	}
-	if got := s.read("var/units/kubelet.service"); got != "loaded,active,enabled\n" {
-		t.Errorf("kubelet.service: %q", got)
-	}
+	s.holds("var/units/kubelet.service", "loaded,active,enabled\n")
 }
 
 func TestAlternativesOfPackages(t *testing.T) {
@@ -155,14 +157,11 @@ func TestAlternativesOfPackages(t *testing.T) {
 	s.repository(deb{name: "docker.io", version: "26"}, deb{name: "docker-cli", version: "26"}, deb{name: "docker-ce", version: "28"})
 	s.value("packages", "docker-ce docker-ce-cli\ndocker.io docker-cli\n")
 	s.ok(s.script("apt_install_first packages"))
-	if s.status("docker.io") != "install installed 26" || s.status("docker-ce") != "" {
-		t.Errorf("docker.io %q, docker-ce %q", s.status("docker.io"), s.status("docker-ce"))
-	}
+	s.packageIs("docker.io", "install installed 26")
+	s.packageIs("docker-ce", "")
 	s.repository(deb{name: "docker-ce", version: "28"}, deb{name: "docker-ce-cli", version: "28"})
 	s.ok(s.script("apt-get update; apt_install_first packages"))
-	if s.status("docker-ce") != "" {
-		t.Error("what is installed was replaced by an earlier alternative")
-	}
+	s.packageIs("docker-ce", "") // or what is installed was replaced by an earlier alternative
 }
 
 func TestNothingOfTheOwnersIsRemoved(t *testing.T) {
@@ -186,9 +185,7 @@ func TestPackageThatSomethingNeedsByNow(t *testing.T) {
 	if !strings.HasPrefix(s.status("socat"), "install installed") || !strings.HasPrefix(s.status("theirs"), "install installed") || strings.HasPrefix(s.status("conntrack"), "install") {
 		t.Errorf("socat %q, theirs %q, conntrack %q", s.status("socat"), s.status("theirs"), s.status("conntrack"))
 	}
-	if !strings.Contains(r.output, "not undone: package socat, needed by theirs") {
-		t.Errorf("it does not say so:\n%s", r.output)
-	}
+	contains(t, r.output, "not undone: package socat, needed by theirs")
 }
 
 // signingKey is a key that repositories are signed with.
@@ -298,25 +295,20 @@ func TestRepository(t *testing.T) {
 	s.same(before)
 
 	s.value("fingerprint", strings.Repeat("A", 40)+"\n"+strings.ToLower(fingerprint)+"\n")
-	for range 2 {
-		s.ok(s.step("repository"))
-	}
+	s.twice("repository")
 	s.ok(s.script("apt_install kubelet=1.36.3-1.1"))
 
 	s.value("line", "deb [signed-by=/etc/apt/keyrings/kgpu.gpg] file:///nothing trixie stable")
 	s.value("list", "/etc/apt/sources.list.d/nothing.list")
 	s.value("optional", "yes")
 	s.ok(s.step("repository"))
-	if s.exists("etc/apt/sources.list.d/nothing.list") {
-		t.Error("the list of a repository that is not there stayed behind")
-	}
+	s.absent("etc/apt/sources.list.d/nothing.list")
 	s.value("optional", "no")
 	if r := s.step("repository"); r.status == 0 || !strings.HasPrefix(r.failure, "REPO_UNREACHABLE\t") {
 		t.Errorf("status %d, failure %q", r.status, r.failure)
 	}
 
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.undone(before)
 	lists, err := filepath.Glob(s.path("var/lib/apt/lists/*repo*"))
 	s.must(err)
 	if len(lists) > 0 {
@@ -340,9 +332,7 @@ func TestRepositoryOfSomebody(t *testing.T) {
 		s.write("etc/apt/keyrings/theirs.asc", s.read("repo/key"))
 		s.write("etc/apt/sources.list.d/"+c.file, c.content)
 		before := s.snapshot()
-		for range 2 {
-			s.ok(s.step("repository"))
-		}
+		s.twice("repository")
 		s.ok(s.script("apt_install kubelet=1.36.3-1.1"))
 		if got := s.read("etc/apt/sources.list.d/" + c.file); strings.TrimSpace(got) != strings.TrimSpace(c.want) {
 			t.Errorf("%s of\n%s became\n%s\nwant\n%s", c.file, c.content, got, c.want)
@@ -350,8 +340,7 @@ func TestRepositoryOfSomebody(t *testing.T) {
 		if got := s.read("etc/apt/preferences.d/zz-kgpu"); !strings.HasPrefix(got, "# apt had this repository before") || strings.Contains(got, "Package:") {
 			t.Errorf("what somebody had of it has less priority now:\n%s", got)
 		}
-		s.ok(s.script("undo_all"))
-		s.same(before)
+		s.undone(before)
 	}
 }
 
@@ -365,13 +354,9 @@ func TestFetch(t *testing.T) {
 		t.Error("content differs")
 	}
 	s.fails(s.script("fetch file:///data /tmp/bad "+strings.Repeat("0", 64)), 1, "CHECKSUM_MISMATCH")
-	if s.exists("tmp/bad") {
-		t.Error("a file with the wrong checksum was kept")
-	}
+	s.absent("tmp/bad")
 	s.fails(s.script("fetch http://user:hidden@127.0.0.1:1/x /tmp/x"), 75, "REPO_UNREACHABLE")
-	if got := s.read(stepDir + "/failure"); strings.Contains(got, "hidden") {
-		t.Errorf("the password is in the failure: %q", got)
-	}
+	lacks(t, s.read(stepDir+"/failure"), "hidden")
 }
 
 // overHTTP begins a script in which /repo is served at http://127.0.0.1:8000/.
@@ -393,7 +378,5 @@ for list in /var/lib/apt/lists/*Packages*; do : >"$list"; done
 [[ -z $(apt_versions kubelet) ]]
 apt_install_version 1.36.3 kubelet
 dpkg-query -W kubelet`))
-	if !strings.Contains(r.output, "kubelet\t1.36.3-1.1") {
-		t.Errorf("kubelet is not there:\n%s", r.output)
-	}
+	contains(t, r.output, "kubelet\t1.36.3-1.1")
 }

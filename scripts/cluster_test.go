@@ -78,19 +78,12 @@ func TestInit(t *testing.T) {
 	s := clusterHost(t)
 	r := s.ok(s.step("cluster-init"))
 	calls := s.calls()
-	if !strings.Contains(calls, "kubeadm init --config "+stepDir+"/values/kubeadm --skip-token-print") || strings.Contains(calls, "kubeadm reset") {
-		t.Errorf("calls:\n%s", calls)
-	}
-	if !strings.Contains(calls, "delete secrets --field-selector type=bootstrap.kubernetes.io/token") {
-		t.Error("the token that kubeadm init makes stays")
-	}
-	if strings.Contains(calls+r.output, "hidden-secret") {
-		t.Error("a secret was told")
-	}
+	contains(t, calls, "kubeadm init --config "+stepDir+"/values/kubeadm --skip-token-print")
+	lacks(t, calls, "kubeadm reset")
+	contains(t, calls, "delete secrets --field-selector type=bootstrap.kubernetes.io/token") // that kubeadm init makes
+	lacks(t, calls+r.output, "hidden-secret")
 	s.ok(s.step("cluster-init"))
-	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
-		t.Errorf("a finished control plane was touched:\n%s", calls)
-	}
+	lacks(t, s.calls(), "kubeadm") // or a finished control plane was touched
 }
 
 func TestInitAfterOneThatDied(t *testing.T) {
@@ -129,9 +122,7 @@ func TestJoin(t *testing.T) {
 	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
 	s.write("kubeadm-fails", "error execution phase kubelet-start: timed out\n")
 	s.fails(s.step("cluster-join"), 1, "STEP_FAILED")
-	if calls := s.calls(); strings.Contains(calls, "reset") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	lacks(t, s.calls(), "reset")
 	s.remove("kubeadm-fails")
 	r := s.ok(s.step("cluster-join"))
 	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") || !strings.Contains(calls, "kubeadm join --config") || strings.Contains(calls+r.output, "hidden-secret") {
@@ -139,14 +130,10 @@ func TestJoin(t *testing.T) {
 	}
 	s.write("node-is-there", "u1\n")
 	s.ok(s.step("cluster-join"))
-	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
-		t.Errorf("a member joined again:\n%s", calls)
-	}
+	lacks(t, s.calls(), "kubeadm") // or a member joined again
 	s.remove("node-is-there")
 	s.ok(s.step("cluster-join"))
-	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") {
-		t.Errorf("a host whose node is gone:\n%s", calls)
-	}
+	contains(t, s.calls(), "kubeadm reset -f") // its node is gone
 }
 
 func TestToken(t *testing.T) {
@@ -158,26 +145,18 @@ func TestToken(t *testing.T) {
 	if !s.exists("var/lib/kgpu/network-unproven") {
 		t.Error("a run that is cut off after a join would not know that the network is to be proven")
 	}
-	if calls := s.read("tmp/calls"); !strings.Contains(calls, " --ttl 24h ") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	contains(t, s.read("tmp/calls"), " --ttl 24h ")
 	if got := s.read(stepDir+"/out/token") + s.read(stepDir+"/out/ca_hash"); got != "abcdef.0123456789abcdef\nsha256:00ff\n" {
 		t.Errorf("outputs %q", got)
 	}
-	if strings.Contains(r.output+s.calls(), "abcdef.") {
-		t.Error("the token was told")
-	}
+	lacks(t, r.output+s.calls(), "abcdef.")
 	// This run's, one of a run that was interrupted, somebody else's, and one that says nothing of itself.
 	s.write("tokens", "bootstrap-token-abcdef a2dwdSBqb2lu\nbootstrap-token-ghijkl a2dwdSBqb2lu\nbootstrap-token-others bWluZQ==\nbootstrap-token-silent <no value>\n")
 	s.ok(s.step("cluster-untoken"))
-	if calls := s.calls(); !strings.Contains(calls, "delete secrets --ignore-not-found bootstrap-token-abcdef bootstrap-token-ghijkl\n") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	contains(t, s.calls(), "delete secrets --ignore-not-found bootstrap-token-abcdef bootstrap-token-ghijkl\n")
 	s.write("tokens", "bootstrap-token-others bWluZQ==\n")
 	s.ok(s.step("cluster-untoken"))
-	if calls := s.calls(); strings.Contains(calls, "delete") {
-		t.Errorf("calls without tokens of kgpu's:\n%s", calls)
-	}
+	lacks(t, s.calls(), "delete") // there are no tokens of kgpu's
 }
 
 func TestNodes(t *testing.T) {
@@ -187,11 +166,8 @@ func TestNodes(t *testing.T) {
 	s.value("nodes", "w1\tlabel\tdisk=fast\nw2\ttaint\tgpu=yes:NoSchedule\nw1\tlabel\tnode-role.kubernetes.io/worker=\n")
 	s.ok(s.step("cluster-nodes"))
 	calls := s.calls()
-	for _, want := range []string{"label --overwrite node w1 disk=fast node-role.kubernetes.io/worker=\n", "taint --overwrite node w2 gpu=yes:NoSchedule\n"} {
-		if !strings.Contains(calls, want) {
-			t.Errorf("no %q in\n%s", want, calls)
-		}
-	}
+	contains(t, calls, "label --overwrite node w1 disk=fast node-role.kubernetes.io/worker=\n",
+		"taint --overwrite node w2 gpu=yes:NoSchedule\n")
 }
 
 // A taint that is gone already, or never came, does not keep another one.
@@ -203,11 +179,7 @@ func TestNodesUntainted(t *testing.T) {
 	s.value("nodes", "w1\tuntaint\tx/new\nw1\tuntaint\tx/old\n")
 	s.ok(s.step("cluster-nodes"))
 	calls := s.calls()
-	for _, want := range []string{"taint --overwrite node w1 x/new-\n", "taint --overwrite node w1 x/old-\n"} {
-		if !strings.Contains(calls, want) {
-			t.Errorf("no %q in\n%s", want, calls)
-		}
-	}
+	contains(t, calls, "taint --overwrite node w1 x/new-\n", "taint --overwrite node w1 x/old-\n")
 }
 
 // What is refused is not tried again.
@@ -224,9 +196,7 @@ func TestNodesRefused(t *testing.T) {
 		s.write("fails", "label --overwrite\t"+words+"\n")
 		r := s.step("cluster-nodes")
 		s.fails(r, 1, "STEP_FAILED")
-		if !strings.Contains(r.output, words) {
-			t.Errorf("it does not say %s:\n%s", words, r.output)
-		}
+		contains(t, r.output, words)
 	}
 }
 
@@ -309,9 +279,7 @@ func TestReady(t *testing.T) {
 		s.write("cluster", c.cluster)
 		s.write(stepDir+"/timeout", c.timeout)
 		s.fails(s.step("cluster-ready"), 1, "NODE_PRESSURE")
-		if got := s.read(stepDir + "/failure"); got != "NODE_PRESSURE\tnot ready: "+late+"\n" {
-			t.Errorf("%q", got)
-		}
+		s.holds(stepDir+"/failure", "NODE_PRESSURE\tnot ready: "+late+"\n")
 	}
 	s.write("cluster", strings.ReplaceAll(ready, "Ready=True", "Ready=False"))
 	s.value("network", "none")
@@ -357,9 +325,7 @@ case $* in
 esac
 `)
 			var out strings.Builder
-			if err := pods.Execute(&out, object{"items": []any{other, c.pod}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pods.Execute(&out, object{"items": []any{other, c.pod}}))
 			s.write("pods", out.String())
 			s.write("cluster", "node cp1 Ready="+c.node+"\nkube-system/deployment/coredns 2 0 2\n")
 			s.write(stepDir+"/timeout", "0")
@@ -402,9 +368,7 @@ esac
 			pod := object{"metadata": object{"namespace": c.namespace, "name": "kube-flannel-ds-x"}, "status": object{"containerStatuses": []any{
 				object{"restartCount": c.restarts, "state": object{"running": object{"startedAt": "BEGAN"}}},
 			}}}
-			if err := pods.Execute(&out, object{"items": []any{pod}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pods.Execute(&out, object{"items": []any{pod}}))
 			s.write("pods", out.String())
 			s.write("ago", c.ago)
 			s.value("nodes", "cp1\n")
@@ -415,9 +379,7 @@ esac
 				return
 			}
 			s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
-			if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: pod kube-flannel/kube-flannel-ds-x began again just now\n" {
-				t.Errorf("%q", got)
-			}
+			s.holds(stepDir+"/failure", "NODE_NOT_READY\tnot ready: pod kube-flannel/kube-flannel-ds-x began again just now\n")
 			s.write("ago", c.ago)
 			s.write(stepDir+"/timeout", "60")
 			s.ok(s.step("cluster-ready"))
@@ -432,12 +394,8 @@ func TestReadyWithoutAPIServer(t *testing.T) {
 	s.value("nodes", "cp1\n")
 	s.write(stepDir+"/timeout", "0")
 	s.fails(s.step("cluster-ready"), 1, "NODE_NOT_READY")
-	if got := s.read(stepDir + "/failure"); got != "NODE_NOT_READY\tnot ready: the API server\n" {
-		t.Errorf("%q", got)
-	}
-	if calls := s.calls(); strings.Contains(calls, "-n the API server") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	s.holds(stepDir+"/failure", "NODE_NOT_READY\tnot ready: the API server\n")
+	lacks(t, s.calls(), "-n the API server")
 }
 
 func TestResetOfAHostThatKgpuDidNotJoin(t *testing.T) {
@@ -468,12 +426,8 @@ func TestFactsWriteNothing(t *testing.T) {
 	s.ok(s.script("apt_install kubelet; hold kubelet; put_file /etc/ours.conf 644 <<<x"))
 	ledger := s.entries()
 	before := s.snapshot()
-	r := s.ok(s.bash(string(Facts())))
+	h := s.facts()
 	s.same(before)
-	h, err := facts.Parse([]byte(r.output))
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, r.output)
-	}
 	if p := h.Packages["kubelet"]; p.Version != "1.36.3-1.1" || !p.Held {
 		t.Errorf("kubelet: %+v", p)
 	}
@@ -496,9 +450,7 @@ func TestPause(t *testing.T) {
 pause
 read -r up _ </proc/uptime; pause_ended=$((10#${up/./} + 100000)); pause # a look that took no time
 pause_ended=0; pause # one that took as long as the machine is up`))
-	if got := s.read("tmp/slept"); got != "1.0\n1.0\n5.0\n" {
-		t.Errorf("it slept\n%s", got)
-	}
+	s.holds("tmp/slept", "1.0\n1.0\n5.0\n")
 }
 
 // What the API server reads is there for nobody else before kubeadm starts it, with room for its audit log, and all of it goes.
@@ -521,11 +473,7 @@ func TestInitSecuresTheAPIServer(t *testing.T) {
 		}
 	}
 	s.ok(s.script("undo_all"))
-	for _, path := range []string{"etc/kubernetes/kgpu", "var/log/kubernetes"} {
-		if s.exists(path) {
-			t.Errorf("%s stays", path)
-		}
-	}
+	s.absent("etc/kubernetes/kgpu", "var/log/kubernetes")
 }
 
 // The key for Secrets is made on the host, is told to nobody, and stays the same when kubeadm has to try again.
@@ -558,9 +506,7 @@ func TestInitMakesAKeyForSecrets(t *testing.T) {
 			t.Error("the key is told, or elsewhere")
 		}
 		s.ok(s.script("undo_all"))
-		if s.exists(path) {
-			t.Error("the key stays")
-		}
+		s.absent(path)
 	}
 	if len(keys) != 2 {
 		t.Error("two clusters have one key")
@@ -586,9 +532,7 @@ func TestCalicoTakesTheNodesAddresses(t *testing.T) {
 	}
 	s.write("fails", set+"\trefused\n")
 	s.fails(s.step("addon-apply"), 75, "STEP_FAILED")
-	if calls := s.calls(); strings.Contains(calls, mark) {
-		t.Errorf("what is not done is marked as done:\n%s", calls)
-	}
+	lacks(t, s.calls(), mark) // or what is not done is marked as done
 	s.write("environment", "NODENAME IP_AUTODETECTION_METHOD ")
 	s.ok(s.step("addon-apply"))
 	if calls := s.calls(); strings.Contains(calls, set) || !strings.Contains(calls, mark) {
@@ -681,9 +625,8 @@ esac
 			if c.refused == "" && !strings.Contains(calls, " delete namespace kgpu-network ") || c.want == "" && !strings.Contains(calls, " exec w2 -- /bin/bash -c ") {
 				t.Errorf("calls:\n%s", calls)
 			}
-			h, err := facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))
-			if err != nil || h.NetworkUnproven != (c.want != "") {
-				t.Errorf("%v: %t is told", err, !h.NetworkUnproven)
+			if told := s.facts().NetworkUnproven; told != (c.want != "") {
+				t.Errorf("%t is told", told)
 			}
 		})
 	}

@@ -49,19 +49,13 @@ func TestCUDAComesAndGoes(t *testing.T) {
 	before := s.snapshot()
 	for range 2 {
 		r := s.ok(s.cuda())
-		if !strings.Contains(r.output, "release 12.9\nCUDA 12.9 is in /usr/local/cuda-12.9: its programs are in /usr/local/cuda/bin") {
-			t.Errorf("it says\n%s", r.output)
-		}
+		contains(t, r.output, "release 12.9\nCUDA 12.9 is in /usr/local/cuda-12.9: its programs are in /usr/local/cuda/bin")
 	}
 	s.ok(s.script("/usr/local/cuda/bin/nvcc --version"))
-	if !strings.Contains(s.status("cudnn9-cuda-12"), "installed") {
-		t.Error("cuDNN did not come")
-	}
+	contains(t, s.status("cudnn9-cuda-12"), "installed")
 	s.ok(s.script("undo_all"))
 	s.same(before)
-	if s.exists("var/lib/dpkg/alternatives/cuda") || s.exists("local/cuda-12.9") {
-		t.Error("the toolkit left something")
-	}
+	s.absent("var/lib/dpkg/alternatives/cuda", "local/cuda-12.9") // or the toolkit left something
 }
 
 // Folders that were there before are the owner's.
@@ -85,9 +79,7 @@ func TestCUDAThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	s := newCUDAHost(t, "echo 'cannot execute: required file not found'; exit 127")
 	s.fails(s.cuda(), 1, "STEP_FAILED")
-	if !strings.Contains(s.read(stepDir+"/failure"), "required file not found") {
-		t.Errorf("it says %q", s.read(stepDir+"/failure"))
-	}
+	contains(t, s.read(stepDir+"/failure"), "required file not found")
 	s = newCUDAHost(t, "true")
 	s.value("packages", "cuda-toolkit-13-9\n")
 	s.fails(s.cuda(), 1, "PACKAGE_MISSING")
@@ -116,11 +108,7 @@ func TestRepositoryWithPreferences(t *testing.T) {
 	before := s.snapshot()
 	s.ok(s.step("repository"))
 	r := s.ok(s.script("apt-get -q update; apt-cache policy nvidia-utils-580 libnvjitlink-12-9 libcuda1 | grep -E '^[a-z]|Candidate'"))
-	for _, want := range []string{"nvidia-utils-580:\n  Candidate: 580.1-0ubuntu0.24.04.1", "libnvjitlink-12-9:\n  Candidate: 12.9.86-1", "libcuda1:\n  Candidate: (none)"} {
-		if !strings.Contains(r.output, want) {
-			t.Errorf("apt would not install %q but:\n%s", want, r.output)
-		}
-	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	contains(t, r.output, "nvidia-utils-580:\n  Candidate: 580.1-0ubuntu0.24.04.1",
+		"libnvjitlink-12-9:\n  Candidate: 12.9.86-1", "libcuda1:\n  Candidate: (none)")
+	s.undone(before)
 }

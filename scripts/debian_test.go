@@ -107,15 +107,10 @@ Components: contrib non-free
 			s.value("components", "contrib\nnon-free\n")
 			s.value("list", "/etc/apt/sources.list.d/kgpu-debian.sources")
 			before := s.snapshot()
-			for range 2 {
-				s.ok(s.step("repo-debian"))
-			}
-			if got := s.read("etc/apt/sources.list.d/kgpu-debian.sources"); got != c.want {
-				t.Errorf("the sources are\n%s", got)
-			}
+			s.twice("repo-debian")
+			s.holds("etc/apt/sources.list.d/kgpu-debian.sources", c.want)
 			s.ok(s.script("apt_install nvidia-smi"))
-			s.ok(s.script("undo_all"))
-			s.same(before)
+			s.undone(before)
 		})
 	}
 }

@@ -14,13 +14,7 @@ import (
 // examined runs doctor.sh on a host with cards, with the sandbox's stubs in front and little patience.
 func (s gpuHost) examined() *doctor.Evidence {
 	s.t.Helper()
-	text := strings.NewReplacer("patience=8", "patience=1").Replace(stubbed(Doctor()))
-	r := s.ok(s.bash(text))
-	e, err := doctor.ParseEvidence([]byte(r.output))
-	if err != nil {
-		s.t.Fatalf("%v in\n%s", err, r.output)
-	}
-	return e
+	return parsed(s.sandbox, strings.ReplaceAll(stubbed(Doctor()), "patience=8", "patience=1"), doctor.ParseEvidence)
 }
 
 func newPatient(t *testing.T) gpuHost {
@@ -233,13 +227,9 @@ func TestDoctorTemplates(t *testing.T) {
 			"event=\t<no value>\t\tFailed\tx/\t\nevent=\t2026-11-20T13:00:00Z\tw1\tFailed\tx/p\tm\\u000Aevent\\u003D\\u0009\n"},
 	} {
 		var object any
-		if err := json.Unmarshal([]byte(c.object), &object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(c.object), &object))
 		var out strings.Builder
-		if err := template.Must(template.New(name).Parse(c.source)).Execute(&out, object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, template.Must(template.New(name).Parse(c.source)).Execute(&out, object))
 		if got := strings.ReplaceAll(out.String(), "<nil>", "<no value>"); got != c.want {
 			t.Errorf("%s:\n%q, want\n%q", name, got, c.want)
 		}
@@ -257,12 +247,9 @@ func TestDoctorUnits(t *testing.T) {
 	s.value("cards", "2\n")
 	s.ok(s.step("doctor-units"))
 	log := s.read("var/units.log")
-	if !strings.Contains(log, "start -- kubelet.service\n") || strings.Contains(log, "restart -- kubelet") || !strings.Contains(log, "restart -- nvidia-persistenced.service\n") {
-		t.Errorf("systemctl was told:\n%s", log)
-	}
-	if s.exists("var/lib/kgpu/ledger/000001") {
-		t.Error("what does not last is in the ledger")
-	}
+	contains(t, log, "start -- kubelet.service\n", "restart -- nvidia-persistenced.service\n")
+	lacks(t, log, "restart -- kubelet")
+	s.absent("var/lib/kgpu/ledger/000001") // or what does not last is in the ledger
 	s.value("units", "docker.service\n")
 	s.fails(s.step("doctor-units"), 1, "STEP_FAILED")
 }
@@ -339,11 +326,7 @@ esac
 `)
 	r := s.ok(s.step("doctor-plugin"))
 	s.called("delete pods -n kube-system -l app.kubernetes.io/name=nvidia-device-plugin --field-selector spec.nodeName=w1 --wait=false")
-	for _, want := range []string{"the device plugin of w1", "the cards of w1: 1 of 2 can be had"} {
-		if !strings.Contains(r.output, want) {
-			t.Errorf("it does not wait for %q:\n%s", want, r.output)
-		}
-	}
+	contains(t, r.output, "the device plugin of w1", "the cards of w1: 1 of 2 can be had")
 }
 
 // The check that runs on the node tells the cluster whether its cards answer, and says since when.
@@ -410,16 +393,9 @@ func TestDoctorWatch(t *testing.T) {
 	s.write("var/units/kgpu-gpu-watch.timer", "loaded,inactive,disabled\n") // systemd's view of the file that comes
 	s.write("var/units/kgpu-gpu-watch.service", "loaded,inactive,static\n")
 	before := s.snapshot()
-	for range 2 {
-		s.ok(s.step("doctor-watch"))
-	}
+	s.twice("doctor-watch")
 	s.write("var/units/kgpu-gpu-watch.service", "loaded,failed,static\n") // its last check came to no end
-	if got := s.read("var/units/kgpu-gpu-watch.timer"); got != "loaded,active,enabled\n" {
-		t.Errorf("the timer is %q", got)
-	}
-	if strings.Contains(s.read("var/units.log"), "daemon-reload") {
-		t.Error("systemd was told to reload")
-	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.holds("var/units/kgpu-gpu-watch.timer", "loaded,active,enabled\n")
+	lacks(t, s.read("var/units.log"), "daemon-reload")
+	s.undone(before)
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"text/template"
-
-	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // replacedHost is a host whose owner installed a driver of branch 595, which runs.
@@ -52,9 +50,7 @@ func TestDriverRemove(t *testing.T) {
 	t.Parallel()
 	s := replacedHost(t)
 	before, packages := s.snapshot(), s.packagesOf()
-	for range 2 {
-		s.ok(s.step("driver-remove"))
-	}
+	s.twice("driver-remove")
 	if got := s.packagesOf(); got != "ii  nvidia-container-toolkit 1.17.8-1\nauto:\n" {
 		t.Errorf("left are:\n%s", got)
 	}
@@ -69,9 +65,7 @@ func TestDriverRemove(t *testing.T) {
 
 	s.driver("595.91.07") // what the owner's packages bring
 	s.remove("gpu/lib/libnvidia-ml.so.580.173.02")
-	if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
-		t.Errorf("%s", r.output)
-	}
+	lacks(t, s.ok(s.script("undo_all")).output, "not undone")
 	if got := s.packagesOf(); got != packages {
 		t.Errorf("packages:\n%s\nwant:\n%s", got, packages)
 	}
@@ -164,8 +158,7 @@ func TestDriverOfTwoArchitectures(t *testing.T) {
 	s.ok(s.script("apt-get update; apt-get install -y libnvidia-compute-550 libnvidia-compute-550:i386 libnvidia-gl-550:i386; apt-mark hold libnvidia-compute-550:i386"))
 	s.download()
 	packages := s.packagesOf()
-	h, err := facts.Parse([]byte(s.ok(s.bash(stubbed(Facts()))).output))
-	s.must(err)
+	h := s.factsBy(stubbed(Facts()))
 	if got := slices.Sorted(maps.Keys(h.Packages)); !slices.Equal(got, []string{"libnvidia-compute-550", "libnvidia-compute-550:i386", "libnvidia-gl-550:i386"}) {
 		t.Errorf("the facts have %q", got)
 	}
@@ -235,9 +228,7 @@ func TestDriverComesBackWhenItCan(t *testing.T) {
 			for _, stub := range []string{"apt-get", "apt-cache"} {
 				_ = os.Remove(s.path("stubs/" + stub))
 			}
-			if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
-				t.Errorf("it says:\n%s", r.output)
-			}
+			lacks(t, s.ok(s.script("undo_all")).output, "not undone")
 			if got := s.packagesOf(); got != packages || s.read("opt/libnvidia-compute/conf") != "edited by the owner" {
 				t.Errorf("packages:\n%s\nwant:\n%s", got, packages)
 			}
@@ -281,9 +272,7 @@ func TestDriverRemoveOfKgpus(t *testing.T) {
 	}
 	s.remove("gpu/lib/libnvidia-ml.so.595.91.07")
 	s.driver("580.173.02")
-	if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
-		t.Errorf("%s", r.output)
-	}
+	lacks(t, s.ok(s.script("undo_all")).output, "not undone")
 	s.same(before)
 	if got := s.packagesOf(); got != "auto:\n" {
 		t.Errorf("packages: %q", got)
@@ -299,9 +288,7 @@ func TestDriverRemoveThatTakesOthers(t *testing.T) {
 	before, packages := s.snapshot(), s.packagesOf()
 	s.fails(s.step("driver-remove"), 1, "GPU_DRIVER_OTHER")
 	s.detail(" cuda-12-9", " theirs")
-	if strings.Contains(s.read(stepDir+"/failure"), "libnvoptix1") {
-		t.Error("a part of the driver counts as something else")
-	}
+	lacks(t, s.read(stepDir+"/failure"), "libnvoptix1") // or a part of the driver counts as something else
 	s.same(before)
 	if got := s.packagesOf(); got != packages || s.entries() > 0 {
 		t.Errorf("packages:\n%s\n%d entries", got, s.entries())
@@ -335,9 +322,7 @@ func TestDriverLoadStartsTheFabricManager(t *testing.T) {
 	s := twoCards(t)
 	s.write("var/units/nvidia-fabricmanager.service", "loaded,inactive,enabled\n")
 	s.ok(s.step("driver-load"))
-	if got := s.read("var/units/nvidia-fabricmanager.service"); got != "loaded,active,enabled\n" {
-		t.Errorf("it is %q", got)
-	}
+	s.holds("var/units/nvidia-fabricmanager.service", "loaded,active,enabled\n")
 }
 
 // nodeHost has a control plane with a node w1, whose state is in files. Each line of /fails is a part of a call that fails, once.
@@ -443,9 +428,7 @@ func TestDriverDrainBlocked(t *testing.T) {
 	s.write("pods", s.read("pods")+"default/mine Running Ready=True\ndefault/yours Pending\n")
 	s.fails(s.step("node-drain"), 1, "NODE_DRAIN_BLOCKED")
 	s.detail("node w1 has pods without a controller, which would be lost: default/mine, default/yours")
-	if got := s.read("calls"); got != "" {
-		t.Errorf("calls:\n%s", got)
-	}
+	s.holds("calls", "")
 
 	s = nodeHost(t)
 	s.write("stuck", "evicting pod default/train-1\nerror when evicting pods/\"train-1\" -n \"default\": Cannot evict pod as it would violate the pod's disruption budget.\n")
@@ -514,9 +497,7 @@ func TestDriverDrainOfNoNode(t *testing.T) {
 	s.remove("node")
 	s.ok(s.step("node-drain"))
 	s.ok(s.step("node-uncordon"))
-	if got := s.read("calls"); got != "" {
-		t.Errorf("calls:\n%s", got)
-	}
+	s.holds("calls", "")
 }
 
 // An API server that does not tell whether there is a node has not said that there is none: it is asked again.
@@ -534,9 +515,7 @@ func TestDrainWithoutAnAnswer(t *testing.T) {
 			s.write("drained", "kgpu")
 			s.write("fails", "node w1 --ignore-not-found\nnode w1 --ignore-not-found\n")
 			s.ok(s.step(c.step))
-			if calls := s.read("calls"); !strings.Contains(calls, c.want) {
-				t.Errorf("calls:\n%s", calls)
-			}
+			contains(t, s.read("calls"), c.want)
 			s.write("calls", "")
 			s.write("fails", "node w1 --ignore-not-found\n")
 			s.write(stepDir+"/timeout", "0")
@@ -617,9 +596,7 @@ func TestDriverUncordonWaits(t *testing.T) {
 			}
 			s.fails(r, 1, c.reason)
 			s.detail(c.detail)
-			if strings.Contains(s.read("calls"), "uncordon") {
-				t.Error("it was let in")
-			}
+			lacks(t, s.read("calls"), "uncordon") // or it was let in
 		})
 	}
 }
@@ -632,9 +609,7 @@ func TestGPUReadyRestartsAPlugin(t *testing.T) {
 	s.write("pods", "w10 nvidia-device-plugin-c Running\nw1 nvidia-device-plugin-a Running\n")
 	s.stub("kubectl", s.read("stubs/kubectl")+"case \"$*\" in *' delete pod '*) call=$*; echo \"${call#*--request-timeout=30s }\" >>/calls ;; esac\n")
 	s.stub("sleep", "#!/bin/sh\nif [ -e /second ]; then sed -i '/^w1 allocatable/s/1$/2/' /nodes; fi\ntouch /second\n")
-	if r := s.ok(s.step("gpu-ready")); !strings.Contains(r.output, "restarting the device plugin of w1: ") {
-		t.Errorf("it says:\n%s", r.output)
-	}
+	contains(t, s.ok(s.step("gpu-ready")).output, "restarting the device plugin of w1: ")
 	s.called("-n kube-system delete pod nvidia-device-plugin-a --wait=false")
 }
 
@@ -663,9 +638,7 @@ func TestDrainTemplates(t *testing.T) {
 			"allocatable": object{"cpu": "4", "nvidia.com/gpu": "2"}}}, "True cpu=4 nvidia.com/gpu=2\n"},
 	} {
 		var out strings.Builder
-		if err := template.Must(template.New(name).Parse(quoted(t, text, name+"_template"))).Execute(&out, c.data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, template.Must(template.New(name).Parse(quoted(t, text, name+"_template"))).Execute(&out, c.data))
 		if out.String() != c.want {
 			t.Errorf("%s: %q, want %q", name, out.String(), c.want)
 		}
@@ -679,7 +652,5 @@ func TestCardsByClass(t *testing.T) {
 	s.pci("0000:18:00.0", "0x10de", "0x030000")
 	s.pci("0000:19:00.0", "0x10de", "0x038000")
 	s.pci("0000:05:00.0", "0x10de", "0x068000")
-	if got := s.ok(s.script("nvidia_cards")).output; got != "0000:17:00.0\n0000:18:00.0\n0000:19:00.0\n" {
-		t.Errorf("cards:\n%s", got)
-	}
+	s.prints("nvidia_cards", "0000:17:00.0\n0000:18:00.0\n0000:19:00.0\n")
 }

@@ -143,13 +143,9 @@ func TestDriverWays(t *testing.T) {
 				}
 			}
 			for name, want := range c.want {
-				if got := s.status(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
+				s.packageIs(name, want)
 			}
-			if got := s.read(stepDir + "/out/version"); got != c.version+"\n" {
-				t.Errorf("version %q", got)
-			}
+			s.holds(stepDir+"/out/version", c.version+"\n")
 		})
 	}
 }
@@ -164,9 +160,7 @@ func TestDriverWithoutAWay(t *testing.T) {
 	s.repository(debs(ubuntuDriver("580.178.04"), newest("580.178.04"))...)
 	s.fails(s.step("driver-install"), 1, "GPU_NO_MODULES")
 	s.detail("is for kernel " + newKernel + ", and the next boot would start 6.8.0-150-generic")
-	if got := s.status("libnvidia-compute-580-server"); got != "" {
-		t.Errorf("a part of the driver came: %s", got)
-	}
+	s.packageIs("libnvidia-compute-580-server", "") // or a part of the driver came
 }
 
 // The kernel that came is started, and stays when all else goes.
@@ -192,9 +186,7 @@ func TestDriverWithANewerKernel(t *testing.T) {
 	if s.status("linux-image-"+newKernel) != "install installed 6.8.0-146.1" || !strings.Contains(r.output, "not undone: package linux-image-"+newKernel) {
 		t.Errorf("the kernel that runs was removed:\n%s", r.output)
 	}
-	if got := s.status("libnvidia-compute-580-server"); got != "" {
-		t.Errorf("the driver stays: %s", got)
-	}
+	s.packageIs("libnvidia-compute-580-server", "")
 }
 
 // A host is asked before anything is changed on it, while the driver that is to go is there.
@@ -206,9 +198,7 @@ func TestWaysAreTold(t *testing.T) {
 	ask := func(more string) []facts.Way {
 		s.write("tmp/asked", stubbed(Reach())+"way "+builtWay+more+"\nway "+newerWay+more+"\nway "+dkmsWay+more+"\n")
 		ways, err := facts.ParseWays([]byte(s.ok(s.script("bash -s </tmp/asked")).output))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return ways
 	}
 	const gone = " libnvidia-compute-570-server- nvidia-utils-570-server-"

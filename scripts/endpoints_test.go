@@ -83,9 +83,8 @@ func TestProxyOfApt(t *testing.T) {
 		}
 	}
 	s.write("etc/apt/apt.conf.d/proxy", `Acquire::http::Proxy "http://u:p@proxy:3128"; Acquire::https::Proxy "socks5h://[::1]:1080";`)
-	if r := s.ok(s.script("apt_proxy http://a.example/x; apt_proxy https://[fd00::1]:8443/x; apt_proxy file:///x")); r.output != "http://u:p@proxy:3128\nsocks5h://[::1]:1080\n" {
-		t.Errorf("proxies %q", r.output)
-	}
+	s.prints("apt_proxy http://a.example/x; apt_proxy https://[fd00::1]:8443/x; apt_proxy file:///x",
+		"http://u:p@proxy:3128\nsocks5h://[::1]:1080\n")
 }
 
 // What apt fetches by a proxy of the host's own is reached by it.
@@ -95,9 +94,7 @@ func TestReachByTheProxyOfApt(t *testing.T) {
 	for proxy, want := range map[string]string{
 		"http://u:p@127.0.0.1:8101/": "open", "http://127.0.0.1:9": "proxy-refused", "http://[::1]:9/": "proxy-refused", "http://no-such-host.invalid:3128": "proxy-unresolved", "false": "refused",
 	} {
-		if err := os.WriteFile(config, []byte(`Acquire::http::Proxy "`+proxy+`";`), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(config, []byte(`Acquire::http::Proxy "`+proxy+`";`), 0o644))
 		out := inNamespace(t, "export http_proxy=http://192.0.2.1 APT_CONFIG="+config, "127.0.0.1 9 https\n127.0.0.1 8101\n")
 		if !strings.Contains(out, "reach=127.0.0.1 9 "+want+"\n") || !strings.Contains(out, "reach=127.0.0.1 8101 open\n") {
 			t.Errorf("%s: want %s in\n%s", proxy, want, out)
@@ -123,9 +120,7 @@ func TestReachByTheProxyOfUnits(t *testing.T) {
 func TestReachPastADeadFamily(t *testing.T) {
 	t.Parallel()
 	hosts := filepath.Join(t.TempDir(), "hosts")
-	if err := os.WriteFile(hosts, []byte("2001:db8::9 repo.example dead.example\n127.0.0.1 repo.example\n2001:db8::9 refused.example\n127.0.0.1 refused.example\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(hosts, []byte("2001:db8::9 repo.example dead.example\n127.0.0.1 repo.example\n2001:db8::9 refused.example\n127.0.0.1 refused.example\n"), 0o644))
 	began := time.Now()
 	world := `mount --bind ` + hosts + ` /etc/hosts
 ip link add nowhere type veth peer name end && ip addr add 192.0.2.2/24 dev nowhere && ip addr add 2001:db8::2/64 dev nowhere nodad && ip link set nowhere up && ip link set end up

@@ -2,9 +2,7 @@ package scripts
 
 import (
 	"bytes"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,15 +30,7 @@ func TestEnvironment(t *testing.T) {
 		"runner/start.sh": 2, "runner/runner.sh": 1, // which have no library
 		"steps/cluster-ready.sh": 1, // of what runs in a pod
 	}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (path == "lab" || path == "testdata" || path == "runner/runnertest"):
-			return fs.SkipDir
-		case filepath.Ext(path) != ".sh":
-			return nil
-		}
+	for _, path := range hostScripts(t) {
 		lines := 0
 		for line := range strings.SplitSeq(readFile(t, path), "\n") {
 			if sets.MatchString(line) {
@@ -50,10 +40,6 @@ func TestEnvironment(t *testing.T) {
 		if lines != may[path] {
 			t.Errorf("%s: %d lines set what environment.sh does, want %d", path, lines, may[path])
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	path := regexp.MustCompile(`PATH=\S+`).FindString(string(environment))
 	if start := readFile(t, "runner/start.sh"); !strings.Contains(start, "--setenv="+path+" ") || !strings.Contains(start, "--setenv=LANGUAGE= ") {
@@ -80,9 +66,7 @@ func TestEnvironmentOfAnOwner(t *testing.T) {
 	r = s.ok(s.bash(owner + "chmod a+x /usr/local/sbin/runc\n" + string(Facts())))
 	h, err := facts.Parse([]byte(r.output))
 	s.must(err)
-	if strings.Contains(r.output, "=old\n") {
-		t.Errorf("the facts are of other programs:\n%s", r.output)
-	}
+	lacks(t, r.output, "=old\n") // or the facts are of other programs
 	// What runs them does so whatever kgpu's environment is.
 	if want := []string{"/usr/local/sbin/runc", "/etc/systemd/system/kubelet.service", "/usr/local/lib/systemd/system/containerd.service"}; !slices.Equal(h.Shadows, want) {
 		t.Errorf("shadows: %q, want %q", h.Shadows, want)

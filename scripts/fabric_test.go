@@ -50,25 +50,18 @@ func TestFabricOfNVLinkSwitches(t *testing.T) {
 	s := hgxHost(t)
 	s.stub("rmmod", "#!/bin/sh\nshift\nrm -rf \"/sys/module/$1\"\n")
 	before := s.snapshot()
-	for range 2 {
-		s.ok(s.step("driver-fabric"))
-	}
+	s.twice("driver-fabric")
 	for name, want := range map[string]string{
 		"nvidia-fabricmanager-580": "hold installed 580.173.02-1", "nvlsm": "hold installed 2025.10.11-1", "infiniband-diags": "hold installed 50.0-2",
 	} {
-		if got := s.status(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		s.packageIs(name, want)
 	}
 	if !s.loaded("ib_umad") || !s.loaded("mlx5_ib") || s.read("etc/modules-load.d/kgpu-nvlink.conf") != "mlx5_ib\nib_umad\n" {
 		t.Error("the kernel does not have what reaches the switches")
 	}
-	if got := s.read("var/units/nvidia-fabricmanager.service"); got != "loaded,active,enabled\n" {
-		t.Errorf("%q", got)
-	}
+	s.holds("var/units/nvidia-fabricmanager.service", "loaded,active,enabled\n")
 	s.remove("gpu/nvlsm")
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.undone(before)
 }
 
 // IMEX has nothing to do before it is told of other hosts, and ends.
@@ -86,14 +79,9 @@ func TestFabricOfARack(t *testing.T) {
 	s.write("var/units/nvidia-imex.service", "loaded,inactive,enabled\n") // it has ended
 	s.write("var/units.log", "")
 	s.ok(s.step("driver-fabric"))
-	if got := s.status("nvidia-imex-580"); got != "hold installed 580.173.02-1" {
-		t.Errorf("%q", got)
-	}
-	if got := s.read("var/units.log"); strings.Contains(got, "enable -q") {
-		t.Errorf("started again: %s", got)
-	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.packageIs("nvidia-imex-580", "hold installed 580.173.02-1")
+	lacks(t, s.read("var/units.log"), "enable -q") // or started again
+	s.undone(before)
 }
 
 // A kernel for clouds has the modules in a package of its own.
@@ -156,10 +144,7 @@ func TestFabricOfARealCardWithoutOne(t *testing.T) {
 	h.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x2901\n") // facts.sh asks for the fabric of some cards only
 	h.write("gpu/smi", readFile(t, "testdata/nvidia-smi/h100-q.txt"))
 	h.stub("nvidia-smi", "#!/bin/sh\n[ \"$1\" = -q ] || exec echo 'GPU-0, B200, 00000000:17:00.0, 183359 MiB, Disabled'\nexec cat /gpu/smi\n")
-	f, err := facts.Parse([]byte(h.ok(h.bash(factsOf())).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := h.factsBy(factsOf())
 	want := []facts.GPUFabric{{Address: "00000000:00:06.0", State: "N/A", Status: "N/A"}}
 	if !slices.Equal(f.NVIDIA.Fabric, want) || f.NVIDIA.FabricNotReady() != nil {
 		t.Errorf("%+v", f.NVIDIA.Fabric)
@@ -191,10 +176,7 @@ func TestFactsOfNVLinkSwitches(t *testing.T) {
 	s.pci("0000:07:00.0", "0x15b3", "0x020700") // without vital product data
 	look := func() facts.NVIDIA {
 		t.Helper()
-		h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := s.factsBy(factsOf())
 		return h.NVIDIA
 	}
 	s.stub("nvidia-smi", "#!/bin/sh\n[ \"$1\" = -q ] || exec echo 'GPU-0, B200, 00000000:17:00.0, 183359 MiB, Disabled'\nexec cat /gpu/smi\n")

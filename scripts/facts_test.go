@@ -55,10 +55,7 @@ func TestFactsWithoutWhatHangs(t *testing.T) {
 	s.stub("nvidia-smi", "#!/bin/sh\n[ \"$1\" != -L ] || exec sleep 20\necho 'GPU-0, A100, 00000000:17:00.0, 40960 MiB, Enabled'\n")
 	s.stub("curl", "#!/bin/sh\nexec sleep 60\n")
 	s.stub("du", "#!/bin/sh\nexec sleep 60\n")
-	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("timeout 10", "timeout 1", "timeout 30 \"${ask", "timeout 1 \"${ask", "-k 5 8", "-k 1 1"))).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := s.factsBy(factsOf("timeout 10", "timeout 1", "timeout 30 \"${ask", "timeout 1 \"${ask", "-k 5 8", "-k 1 1"))
 	if len(h.NVIDIA.GPUs) != 1 || h.DockerInfo != nil || h.Etcd == nil || h.Etcd.KiB != 0 || h.Etcd.Changed.IsZero() {
 		t.Errorf("%+v, %+v, %+v", h.NVIDIA, h.DockerInfo, h.Etcd)
 	}
@@ -80,10 +77,7 @@ func TestFactsOfASlowDocker(t *testing.T) {
 			t.Parallel()
 			s := busyHost(t)
 			s.stub("curl", "#!/bin/sh\necho curl >>/tmp/calls\n"+c.curl+`echo '{"ServerVersion":"28.0.1"}'`+"\n")
-			h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("timeout 10", "timeout 1"))).output))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := s.factsBy(factsOf("timeout 10", "timeout 1"))
 			if asked := strings.Count(s.read("tmp/calls"), "curl\n"); asked != c.asked || !maps.Equal(h.DockerInfo, c.said) {
 				t.Errorf("asked %d times, it says %q", asked, h.DockerInfo)
 			}
@@ -120,10 +114,7 @@ echo '{"DockerRootDir":"/data/running","Driver":"overlay2"}'
 			for file, text := range c.files {
 				s.write("etc/"+file, text)
 			}
-			h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := s.factsBy(factsOf())
 			if h.DockerRoot != c.docker || h.ContainerdRoot != c.containerd {
 				t.Errorf("docker's root %q, containerd's %q, want %q and %q", h.DockerRoot, h.ContainerdRoot, c.docker, c.containerd)
 			}
@@ -147,10 +138,7 @@ func TestFactsOfModulesKeptOut(t *testing.T) {
 	s.write("etc/modprobe.d/driver.conf", "")
 	s.write("run/modprobe.d/driver.conf", "blacklist nvidia\n")
 	s.write("run/modprobe.d/uvm.conf", "alias nvidia-uvm off\n")
-	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := s.factsBy(factsOf())
 	want := map[string]string{
 		"overlay":      "/etc/modprobe.d/cis.conf:2: install overlay /bin/true",
 		"br_netfilter": "/etc/modprobe.d/cis.conf:3: blacklist br-netfilter",
@@ -179,10 +167,7 @@ func TestFactsOfASlowCluster(t *testing.T) {
 			s := busyHost(t)
 			s.stub("kubectl", "#!/bin/sh\ncase $* in *secrets*) exit ;; esac\necho x >>/asked\n"+c.kubectl+"\n")
 			s.write("cluster", "deployment\tkgpu-notebook\tnotebook\t1\t1\n")
-			h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := s.factsBy(factsOf())
 			if asked := strings.Count(s.read("asked"), "x"); (h.Cluster != nil) != c.answers || c.answers && len(h.Cluster.Workloads) == 0 || asked < c.least || c.answers && asked > c.least {
 				t.Errorf("asked %d times: %+v", asked, h.Cluster)
 			}
@@ -202,10 +187,7 @@ func TestFactsOfKeyrings(t *testing.T) {
 	look := func() map[string]facts.Keyring {
 		t.Helper()
 		before := s.snapshot()
-		h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := s.factsBy(factsOf())
 		s.same(before)
 		return h.Keyrings
 	}
@@ -237,10 +219,7 @@ func TestFactsOfTheKernel(t *testing.T) {
 		status.WriteString("Package: " + name + "\nStatus: install ok installed\nMaintainer: x\nArchitecture: all\nVersion: 1\nDescription: x\n\n")
 	}
 	s.write("var/lib/dpkg/status", status.String())
-	h, err := facts.Parse([]byte(s.ok(s.bash(stubbed(Facts()))).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := s.factsBy(stubbed(Facts()))
 	if _, image := h.Packages["linux-image-unsigned-"+release]; !image || len(h.Packages) != 2 {
 		t.Errorf("packages: %v", h.Packages)
 	}
@@ -255,10 +234,7 @@ func TestFactsOfADriverBehindLinks(t *testing.T) {
 	s.write("gpu/lib/libnvidia-ml.so.570.1", "") // of a driver that is gone
 	_ = os.Remove(s.path("gpu/lib/libnvidia-ml.so.1"))
 	s.must(os.Symlink("/opt/driver/libnvidia-ml.so.1", s.path("gpu/lib/libnvidia-ml.so.1")))
-	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf("/usr/lib{,64}/", "/gpu/lib/"))).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := s.factsBy(factsOf("/usr/lib{,64}/", "/gpu/lib/"))
 	if of := strings.TrimSpace(s.ok(s.script("nvidia_library")).output); h.NVIDIA.Library != of || of != "580.159.04" {
 		t.Errorf("the facts say %q, the steps %q", h.NVIDIA.Library, of)
 	}
@@ -277,10 +253,7 @@ func TestFactsOfOtherDistributions(t *testing.T) {
 		}
 	}
 	s.stub("k3s-uninstall.sh", "#!/bin/sh\n") // the stubs are what the host has in /usr/local/bin
-	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := s.factsBy(factsOf())
 	slices.Sort(h.DistributionPaths)
 	if !slices.Equal(h.DistributionPaths, signs) || strings.Join(h.OtherDistributions, " ") != "k3s rke2 minikube" {
 		t.Errorf("%q of %q", h.DistributionPaths, h.OtherDistributions)

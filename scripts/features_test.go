@@ -48,9 +48,7 @@ func TestNodesGetAndLoseLabels(t *testing.T) {
 	for _, want := range []string{
 		"label --overwrite node w1 nvidia.com/gpu.count=2 nvidia.com/mig.strategy-\n", "annotate --overwrite node w1 kgpu.dev/gpu-labels=nvidia.com/gpu.count\n",
 	} {
-		if !strings.Contains(calls, want) {
-			t.Errorf("no %q in\n%s", want, calls)
-		}
+		contains(t, calls, want)
 	}
 }
 
@@ -100,9 +98,7 @@ func TestHostsLabelTheirNode(t *testing.T) {
 			t.Errorf("%s: the labels are %q, annotated %q", c.name, label, annotate)
 		}
 	}
-	if s.exists("bad") {
-		t.Error("what the host says was run")
-	}
+	s.absent("bad") // or what the host says was run
 }
 
 // What the device plugin's pods leave on a host goes with kgpu; what was there before them stays.
@@ -121,9 +117,7 @@ func TestToolkitClaimsWhatPodsWrite(t *testing.T) {
 			for _, left := range []string{featuresFile, "run/nvidia/mps/nvidia.com/gpu/log/control.log", "run/nvidia/mps/shm/x"} {
 				s.write(left, "")
 			}
-			if r := s.ok(s.script("undo_all")); strings.Contains(r.output, "not undone") {
-				t.Errorf("%s", r.output)
-			}
+			lacks(t, s.ok(s.script("undo_all")).output, "not undone")
 			s.same(before)
 		})
 	}
@@ -229,9 +223,7 @@ func TestFactsTemplateOfNodes(t *testing.T) {
 		node("w1", object{"kgpu.dev/gpu-labels": "nvidia.com/gpu.count"}, object{"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "7"}),
 		node("w2", nil, nil),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.Split(out.String(), "\n")
 	n, _ := facts.ParseNode(strings.Split(lines[0], "\t"))
 	if want := map[string]int{"nvidia.com/gpu": 2, "nvidia.com/mig-1g.5gb": 7}; !maps.Equal(n.Allocatable, want) || !slices.Equal(n.GPULabels, []string{"nvidia.com/gpu.count"}) {

@@ -12,9 +12,7 @@ import (
 // finds something or is hardly executed.
 func TestFuzzTargets(t *testing.T) {
 	script, err := os.ReadFile("fuzz.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"scripts/fuzz.sh":       string(script),
@@ -27,12 +25,8 @@ func TestFuzzTargets(t *testing.T) {
 		"bin/go": "#!/bin/sh\ncase $1 in env) echo $PWD/cache; exit ;; list) echo m.example/m; exit ;; esac\necho \"$*\" >>calls\necho 'fuzz: elapsed: 1s, execs: 7 (7/sec), new interesting: 0 (total: 1)'\necho \"fuzz: elapsed: 3s, execs: $EXECUTED (9/sec), new interesting: 0 (total: 1)\"\nexit $STATUS\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(text), 0o700))
 	}
 	if out, err := exec.Command("git", "-C", dir, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -65,8 +59,6 @@ func TestFuzzTargets(t *testing.T) {
 		if err != nil || !strings.Contains(string(calls), "-fuzz ^FuzzThree$ -fuzztime "+c.each+" -fuzzminimizetime 5x ./b/c\n") {
 			t.Errorf("%+v: %v, %s", c, err, calls)
 		}
-		if err := os.Remove(filepath.Join(dir, "calls")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(dir, "calls")))
 	}
 }

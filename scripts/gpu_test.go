@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"text/template"
-
-	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // gpuHost is a sandbox with /sys, /dev and /proc/devices of its own, which lie under /gpu and last from one script to the
@@ -120,14 +118,9 @@ func TestDriverNouveauGoes(t *testing.T) {
 			t.Fatal("nouveau is still there")
 		}
 	}
-	if got := s.read("tmp/initramfs"); got != "kgpu-nouveau.conf\n" {
-		t.Errorf("the initramfs was made with: %q", got)
-	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
-	if got := s.read("tmp/initramfs"); got != "kgpu-nouveau.conf\nnothing\n" {
-		t.Errorf("the initramfs was made with: %q", got)
-	}
+	s.holds("tmp/initramfs", "kgpu-nouveau.conf\n")
+	s.undone(before)
+	s.holds("tmp/initramfs", "kgpu-nouveau.conf\nnothing\n")
 }
 
 func TestDriverNouveauInUse(t *testing.T) {
@@ -144,8 +137,7 @@ func TestDriverNouveauInUse(t *testing.T) {
 	}
 	s.must(os.RemoveAll(s.path("gpu/sys/module/nouveau"))) // the next boot
 	s.ok(s.step("driver-nouveau"))
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.undone(before)
 }
 
 // The initramfs is made again by a step that comes after one which could not.
@@ -156,12 +148,8 @@ func TestDriverNouveauAfterAnInitramfsThatFailed(t *testing.T) {
 	s.write("initramfs-fails", "")
 	s.fails(s.step("driver-nouveau"), 1, "HOST_DISK_FULL")
 	s.remove("initramfs-fails")
-	for range 2 {
-		s.ok(s.step("driver-nouveau"))
-	}
-	if got := s.read("tmp/initramfs"); got != strings.Repeat("kgpu-nouveau.conf\n", 2) {
-		t.Errorf("the initramfs was made with: %q", got)
-	}
+	s.twice("driver-nouveau")
+	s.holds("tmp/initramfs", strings.Repeat("kgpu-nouveau.conf\n", 2))
 }
 
 // cudaRepository offers what a driver of NVIDIA's repository consists of, in two branches.
@@ -189,26 +177,17 @@ func TestDriverInstall(t *testing.T) {
 	s.write("etc/apt/preferences.d/theirs", "")
 	s.file("/etc/apt/apt.conf.d/52kgpu-nvidia", "Unattended-Upgrade::Package-Blacklist {\"nvidia-\";};\n")
 	before := s.snapshot()
-	for range 2 {
-		s.ok(s.step("driver-install"))
-	}
+	s.twice("driver-install")
 	for name, want := range map[string]string{
 		"nvidia-driver-pinning-595": "hold installed 595-1", "libnvidia-compute": "hold installed 595.91.07-1ubuntu1", "nvidia-dkms-open": "hold installed 595.91.07-1ubuntu1",
 		"linux-headers-6.8.0-40-generic": "install installed 6.8.0-40.40", "dkms": "install installed 3.0.11",
 	} {
-		if got := s.status(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		s.packageIs(name, want)
 	}
-	if got := s.read(stepDir + "/out/version"); got != "595.91.07\n" {
-		t.Errorf("version %q", got)
-	}
+	s.holds(stepDir+"/out/version", "595.91.07\n")
 	s.must(os.Remove(s.path("gpu/modules/nvidia"))) // what the stand-in for dkms built
-	s.ok(s.script("undo_all"))
-	s.same(before)
-	if got := s.ok(s.script("apt-mark showhold")).output; got != "" {
-		t.Errorf("still on hold: %s", got)
-	}
+	s.undone(before)
+	s.prints("apt-mark showhold", "")
 }
 
 // What dkms has for others, and the key that their owner enrolled, are not kgpu's.
@@ -241,9 +220,7 @@ func TestDriverExactVersion(t *testing.T) {
 	s.detail("is 580.173.02, nvidia-utils-580-server is 580.95.05")
 	s.write("gpu/modules/nvidia", "580.95.05\n")
 	s.ok(s.step("driver-install"))
-	if got := s.status("nvidia-utils-580-server"); got != "hold installed 580.95.05-0ubuntu0.24.04.1" {
-		t.Errorf("%q", got)
-	}
+	s.packageIs("nvidia-utils-580-server", "hold installed 580.95.05-0ubuntu0.24.04.1")
 }
 
 // What brings the modules of kernels to come must not bring a kernel.
@@ -279,13 +256,9 @@ func TestDriverFollowsTheKernel(t *testing.T) {
 			s.value("version_package", "libnvidia-compute-580-server")
 			s.value("next", next+"\n")
 			s.value("line", "generic\n")
-			for range 2 {
-				s.ok(s.step("driver-install"))
-			}
+			s.twice("driver-install")
 			for name, want := range c.want {
-				if got := s.status(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
+				s.packageIs(name, want)
 			}
 		})
 	}
@@ -308,12 +281,8 @@ func TestDriverFollowsALineWithADash(t *testing.T) {
 	s.value("next", next+"\n")
 	s.value("line", "generic-64k\n")
 	s.ok(s.step("driver-install"))
-	if got := s.status(next + "-hwe-24.04"); got != "install installed 6.14.0-37.37" {
-		t.Errorf("what follows the kernel's line is %q", got)
-	}
-	if got := s.status(next); got != "" {
-		t.Errorf("what follows another line is %q", got)
-	}
+	s.packageIs(next+"-hwe-24.04", "install installed 6.14.0-37.37") // what follows the kernel's line
+	s.packageIs(next, "")                                            // what follows another line
 }
 
 func TestDriverThatIsNotOffered(t *testing.T) {
@@ -327,9 +296,8 @@ func TestDriverThatIsNotOffered(t *testing.T) {
 	s.value("headers", "linux-headers-6.8.0-40-generic\n")
 	s.fails(s.step("driver-install"), 1, "PACKAGE_MISSING")
 	s.detail("linux-headers-6.8.0-40-generic is not offered; there is: linux-headers-6.8.0-41-generic\n")
-	if s.status("nvidia-dkms-575") != "" || s.status("linux-headers-6.8.0-41-generic") != "" {
-		t.Error("another package was installed")
-	}
+	s.packageIs("nvidia-dkms-575", "") // or another package was installed
+	s.packageIs("linux-headers-6.8.0-41-generic", "")
 }
 
 func TestDriverWhoseModuleDoesNotBuild(t *testing.T) {
@@ -345,15 +313,10 @@ exit 10`)
 	for range 2 { // the second time dpkg has it to finish
 		r := s.step("driver-install")
 		s.fails(r, 1, "GPU_MODULE_BUILD")
-		if !strings.Contains(r.output, "make.log ends with:\nnv.c:1: error: implicit declaration of function\n") {
-			t.Errorf("the log is not shown:\n%s", r.output)
-		}
+		contains(t, r.output, "make.log ends with:\nnv.c:1: error: implicit declaration of function\n")
 	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
-	if got := s.status("nvidia-dkms-open"); strings.Contains(got, "half") || strings.Contains(got, "unpacked") {
-		t.Errorf("nvidia-dkms-open: %q", got)
-	}
+	s.undone(before)
+	lacks(t, s.status("nvidia-dkms-open"), "half", "unpacked")
 }
 
 // Packages may come without a word although no module was built.
@@ -381,9 +344,7 @@ func TestDriverReboot(t *testing.T) {
 	if r.status == 0 || r.failure != "" || !strings.HasPrefix(r.output, "W\tthe reboot: nouveau has the cards\n") {
 		t.Errorf("status %d, failure %q, output:\n%s", r.status, r.failure, r.output)
 	}
-	if got := s.read("var/units.log"); got != "reboot \n" {
-		t.Errorf("systemctl was asked: %q", got)
-	}
+	s.holds("var/units.log", "reboot \n")
 	s.write(stepDir+"/timeout", "0")
 	s.fails(s.step("driver-reboot"), 1, "STEP_TIMEOUT")
 }
@@ -424,20 +385,13 @@ func TestDriverLoad(t *testing.T) {
 	s.stub("mknod", "#!/bin/sh\necho \"mknod $*\" >>/tmp/calls\n: >\"$3\"\n")
 	s.file("/etc/modules-load.d/kgpu-nvidia.conf", "nvidia\nnvidia_uvm\n")
 	before := s.snapshot()
-	for range 2 {
-		s.ok(s.step("driver-load"))
-	}
+	s.twice("driver-load")
 	const look = "nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader\n"
 	const want = "modprobe -- nvidia\nmodprobe -- nvidia_uvm\nnvidia-modprobe -u -c 0\nmknod -m 666 /dev/nvidia-uvm c 511 0\nmknod -m 666 /dev/nvidia-uvm-tools c 511 1\n" + look +
 		"nvidia-modprobe -u -c 0\n" + look
-	if got := s.read("tmp/calls"); got != want {
-		t.Errorf("calls:\n%s", got)
-	}
-	if got := s.read("var/units/nvidia-persistenced.service"); got != "loaded,active,enabled\n" {
-		t.Errorf("nvidia-persistenced.service: %q", got)
-	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.holds("tmp/calls", want)
+	s.holds("var/units/nvidia-persistenced.service", "loaded,active,enabled\n")
+	s.undone(before)
 }
 
 // A driver that was loaded before kgpu came is loaded afterwards.
@@ -452,8 +406,7 @@ func TestDriverThatIsLoadedAlready(t *testing.T) {
 	if n := s.entries(); n != 0 {
 		t.Errorf("%d entries for nothing", n)
 	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.undone(before)
 }
 
 // Packages may load the module and start its daemon as they come: at the end both are gone before the packages go.
@@ -472,9 +425,7 @@ func TestDriverThatItsPackagesLoad(t *testing.T) {
 	r := s.ok(s.script("undo_all"))
 	s.write("var/units/nvidia-persistenced.service", "loaded,inactive,disabled\n") // goes with its package
 	s.same(before)
-	if strings.Contains(r.output, "not undone") {
-		t.Errorf("%s", r.output)
-	}
+	lacks(t, r.output, "not undone")
 }
 
 func TestDriverThatDoesNotWork(t *testing.T) {
@@ -519,8 +470,7 @@ func TestDriverThatDoesNotWork(t *testing.T) {
 			before := s.snapshot()
 			s.fails(s.step("driver-load"), 1, c.reason)
 			s.detail(c.detail...)
-			s.ok(s.script("undo_all"))
-			s.same(before)
+			s.undone(before)
 		})
 	}
 }
@@ -534,12 +484,8 @@ func TestDriverCardsOfVirtualMachines(t *testing.T) {
 	s.write("gpu/smi-status", "14")
 	s.value("cards", "1\n")
 	r := s.ok(s.step("driver-load"))
-	if !strings.Contains(r.output, "nvidia-smi says: WARNING: infoROM is corrupted") {
-		t.Errorf("it does not say so:\n%s", r.output)
-	}
-	if got := s.ok(s.script("nvidia_cards")).output; got != "0000:17:00.0\n" {
-		t.Errorf("cards: %q", got)
-	}
+	contains(t, r.output, "nvidia-smi says: WARNING: infoROM is corrupted")
+	s.prints("nvidia_cards", "0000:17:00.0\n")
 }
 
 // What is left out is not among the cards that the driver has lost.
@@ -574,9 +520,7 @@ func TestDriverReload(t *testing.T) {
 
 	s.remove("gpu/used/nvidia_drm")
 	s.ok(s.step("driver-load"))
-	if got := s.read("gpu/sys/module/nvidia/version"); got != "595.91.07\n" {
-		t.Errorf("loaded: %q", got)
-	}
+	s.holds("gpu/sys/module/nvidia/version", "595.91.07\n")
 	for _, unit := range []string{"nvidia-persistenced", "nvidia-fabricmanager"} {
 		if got := s.read("var/units/" + unit + ".service"); got != "loaded,active,enabled\n" {
 			t.Errorf("%s: %q", unit, got)
@@ -591,9 +535,7 @@ func TestDriverReloadWithoutAModule(t *testing.T) {
 	s.write("gpu/sys/module/nvidia/version", "580.173.02\n")
 	s.write("gpu/modules/nvidia", "580.173.02\n")
 	s.fails(s.step("driver-load"), 1, "GPU_DRIVER_MISMATCH")
-	if got := s.read("tmp/calls"); got != "" {
-		t.Errorf("calls:\n%s", got)
-	}
+	s.holds("tmp/calls", "")
 }
 
 func TestDriverToolThatHangs(t *testing.T) {
@@ -621,17 +563,10 @@ func TestDriverFabric(t *testing.T) {
 	s.write("var/units/nvidia-fabricmanager.service", "loaded,inactive,disabled\n")
 	s.value("packages", "nvidia-fabricmanager-580\n")
 	before := s.snapshot()
-	for range 2 {
-		s.ok(s.step("driver-fabric"))
-	}
-	if got := s.status("nvidia-fabricmanager-580"); got != "hold installed 580.173.02-2" {
-		t.Errorf("%q", got)
-	}
-	if got := s.read("var/units/nvidia-fabricmanager.service"); got != "loaded,active,enabled\n" {
-		t.Errorf("%q", got)
-	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.twice("driver-fabric")
+	s.packageIs("nvidia-fabricmanager-580", "hold installed 580.173.02-2")
+	s.holds("var/units/nvidia-fabricmanager.service", "loaded,active,enabled\n")
+	s.undone(before)
 
 	s.driver("595.91.07")
 	s.fails(s.step("driver-fabric"), 1, "PACKAGE_MISSING")
@@ -707,9 +642,7 @@ func TestToolkit(t *testing.T) {
 			}
 			s.file(c.file, "the runtime nvidia\n")
 			before := s.snapshot()
-			for range 2 {
-				s.ok(s.step("gpu-toolkit"))
-			}
+			s.twice("gpu-toolkit")
 			var restarts strings.Builder
 			for line := range strings.Lines(s.read("var/units.log")) {
 				if strings.HasPrefix(line, "restart") {
@@ -719,17 +652,12 @@ func TestToolkit(t *testing.T) {
 			if restarts.String() != c.restarts {
 				t.Errorf("restarts:\n%s", &restarts)
 			}
-			if got := s.read("tmp/calls"); got != "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml\n" {
-				t.Errorf("calls:\n%s", got)
-			}
+			s.holds("tmp/calls", "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml\n")
 			for _, name := range []string{"nvidia-container-toolkit", "nvidia-container-toolkit-base"} {
-				if got := s.status(name); got != "hold installed 1.20.0-1" {
-					t.Errorf("%s: %q", name, got)
-				}
+				s.packageIs(name, "hold installed 1.20.0-1")
 			}
 			s.write("run/cdi/k8s.device-plugin.nvidia.com-gpu.json", "{}") // the device plugin's own
-			s.ok(s.script("undo_all"))
-			s.same(before)
+			s.undone(before)
 		})
 	}
 }
@@ -742,9 +670,7 @@ func TestToolkitBeforeItsRuntime(t *testing.T) {
 	s.file("/etc/docker/daemon.json", "the runtime nvidia\n")
 	s.repository(deb{name: "nvidia-container-toolkit", version: "1.19.0-1"})
 	s.fails(s.step("gpu-toolkit"), 1, "PACKAGE_MISSING")
-	if s.exists("etc/docker/daemon.json") {
-		t.Error("docker is to use a runtime that is not there")
-	}
+	s.absent("etc/docker/daemon.json") // or docker is to use a runtime that is not there
 
 	s = toolkitHost(t, "docker")
 	s.write("var/units/docker.service", "loaded,active,enabled\n")
@@ -752,9 +678,7 @@ func TestToolkitBeforeItsRuntime(t *testing.T) {
 	s.ok(s.step("gpu-toolkit"))
 	s.ok(s.script(`undo_packages() { if [[ -e /etc/docker/daemon.json ]]; then touch /too-late; fi; }
 undo_all`))
-	if s.exists("too-late") {
-		t.Error("the runtime goes before the settings that name it")
-	}
+	s.absent("too-late") // or the runtime goes before the settings that name it
 }
 
 // The toolkit's own units describe the cards where they can; a driver that changed needs a new description.
@@ -770,17 +694,12 @@ func TestToolkitRefreshService(t *testing.T) {
 	if got := s.read("var/units/nvidia-cdi-refresh.service") + s.read("var/units/nvidia-cdi-refresh.path"); got != "loaded,active,enabled\nloaded,active,enabled\n" {
 		t.Errorf("units: %q", got)
 	}
-	if got := s.read("tmp/calls"); got != "" {
-		t.Errorf("calls:\n%s", got)
-	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.holds("tmp/calls", "")
+	s.undone(before)
 
 	s.driver("610.57.04")
 	s.ok(s.step("gpu-toolkit"))
-	if got := s.read("run/cdi/nvidia.yaml"); got != "hostPath: /usr/lib/libcuda.so.610.57.04\n" {
-		t.Errorf("nvidia.yaml: %q", got)
-	}
+	s.holds("run/cdi/nvidia.yaml", "hostPath: /usr/lib/libcuda.so.610.57.04\n")
 	s.write("gpu/modules/nvidia", "595.91.07\n") // what the stand-in for nvidia-ctk finds
 	s.write("run/cdi/nvidia.yaml", "")
 	s.fails(s.step("gpu-toolkit"), 1, "GPU_DRIVER_MISMATCH")
@@ -909,9 +828,7 @@ func TestGPUHostFromNouveauAndBack(t *testing.T) {
 		t.Error("nvidia is not there in place of nouveau")
 	}
 	// The machine of the tests may have containers of docker's.
-	if r := s.ok(s.script("docker_would_end() { false; }\nundo_all")); strings.Contains(r.output, "not undone") {
-		t.Errorf("%s", r.output)
-	}
+	lacks(t, s.ok(s.script("docker_would_end() { false; }\nundo_all")).output, "not undone")
 	s.same(before)
 	out := s.ok(s.script("apt-mark showhold; dpkg-query -W -f '${Package} ${db:Status-Status}\\n' | grep -v not-installed")).output
 	if out != "theirs installed\n" {
@@ -980,20 +897,15 @@ func TestProofThatIsOwed(t *testing.T) {
 	s := allocatableHost(t)
 	const owed = "var/lib/kgpu/unproven"
 	s.ok(s.step("gpu-ready"))
-	if s.exists(owed) {
-		t.Error("a proof is owed that nobody will make")
-	}
+	s.absent(owed) // or a proof is owed that nobody will make
 	s.value("prove", "yes\n")
 	s.ok(s.step("gpu-ready"))
-	h, err := facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))
-	if err != nil || !h.Unproven || !s.exists(owed) {
-		t.Errorf("%v: no proof is owed", err)
+	if !s.facts().Unproven || !s.exists(owed) {
+		t.Error("no proof is owed")
 	}
-	s.ok(s.step("gpu-proven"))
-	s.ok(s.step("gpu-proven"))
-	h, err = facts.Parse([]byte(s.ok(s.bash(string(Facts()))).output))
-	if err != nil || h.Unproven || s.exists(owed) {
-		t.Errorf("%v: a proof is owed still", err)
+	s.twice("gpu-proven")
+	if s.facts().Unproven || s.exists(owed) {
+		t.Error("a proof is owed still")
 	}
 }
 
@@ -1019,11 +931,7 @@ func TestGPUReadyGivesUp(t *testing.T) {
 	r := s.step("gpu-ready")
 	s.fails(r, 1, "GPU_NOT_ALLOCATABLE")
 	s.detail("w1: 1 of 2 cards (1 unhealthy), w2: 0 of 1 cards; no device plugin on w1; device plugin on w2: Running CrashLoopBackOff back-off 10s (3 restarts); its log ends: log of ")
-	for _, want := range []string{"the log of nvidia-device-plugin-b ends with:\nlog of ", "previous log of "} {
-		if !strings.Contains(r.output, want) {
-			t.Errorf("no %q in\n%s", want, r.output)
-		}
-	}
+	contains(t, r.output, "the log of nvidia-device-plugin-b ends with:\nlog of ", "previous log of ")
 }
 
 func TestGPUReadyWithoutAnAnswer(t *testing.T) {
@@ -1065,9 +973,7 @@ func TestGPUReadyTemplates(t *testing.T) {
 		}, "w1 a Pending\nw2 b Running CrashLoopBackOff back-off 10s (3 restarts)\nw3 c Running\n"},
 	} {
 		var out strings.Builder
-		if err := template.Must(template.New(name).Parse(strings.ReplaceAll(quoted(t, text, name+"_template"), "RESOURCE", "nvidia.com/gpu"))).Execute(&out, object{"items": c.items}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, template.Must(template.New(name).Parse(strings.ReplaceAll(quoted(t, text, name+"_template"), "RESOURCE", "nvidia.com/gpu"))).Execute(&out, object{"items": c.items}))
 		if out.String() != c.want {
 			t.Errorf("%s: %q, want %q", name, out.String(), c.want)
 		}

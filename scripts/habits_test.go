@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // habits are what no script may do, each a defect that was found in the wild.
@@ -31,36 +29,39 @@ var habits = []struct{ why, never string }{
 	{"a server's page of an error is no answer", `(^|[|;&(])\s*curl +([^-]|--[a-z]|-[a-eg-zA-Z]+ )`},
 }
 
+// hostScripts are the paths of the scripts that run on hosts.
+func hostScripts(t *testing.T) (paths []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (path == "lab" || path == "testdata" || path == "runner/runnertest"):
+			return fs.SkipDir
+		case filepath.Ext(path) == ".sh":
+			paths = append(paths, path)
+		}
+		return nil
+	}))
+	if len(paths) < 60 {
+		t.Errorf("only %d scripts were found", len(paths))
+	}
+	return paths
+}
+
 // TestHabits reads every script that runs on hosts.
 func TestHabits(t *testing.T) {
 	t.Parallel()
 	comment := regexp.MustCompile(`^\s*#`)
-	read := 0
 	for _, h := range habits {
 		never := regexp.MustCompile(h.never)
-		err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir() && (path == "lab" || path == "testdata" || path == "runner/runnertest"):
-				return fs.SkipDir
-			case filepath.Ext(path) != ".sh":
-				return nil
-			}
-			read++
+		for _, path := range hostScripts(t) {
 			for i, line := range strings.Split(readFile(t, path), "\n") {
 				if !comment.MatchString(line) && never.MatchString(line) {
 					t.Errorf("%s:%d: %s: %s", path, i+1, h.why, strings.TrimSpace(line))
 				}
 			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
-	}
-	if read < 60*len(habits) {
-		t.Errorf("only %d scripts were read", read/len(habits))
 	}
 }
 
@@ -82,18 +83,12 @@ func TestHabitsAreFound(t *testing.T) {
 // TestCardsWithoutLspci holds that a host without pciutils is no host without cards.
 func TestCardsWithoutLspci(t *testing.T) {
 	t.Parallel()
-	if strings.Contains(string(Facts()), "lspci") {
-		t.Error("the facts are of lspci, which a fresh machine does not have")
-	}
+	lacks(t, string(Facts()), "lspci") // or the facts are of lspci, which a fresh machine does not have
 	s := newGPUHost(t, "0000:17:00.0")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.0/device", "0x20b0\n")
 	s.write("gpu/sys/bus/pci/devices/0000:17:00.1/device", "0x1aef\n")
 	s.write("gpu/sys/bus/pci/devices/0000:00:02.0/device", "0x9bc4\n")
-	r := s.ok(s.bash(string(Facts())))
-	h, err := facts.Parse([]byte(r.output))
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, r.output)
-	}
+	h := s.facts()
 	if len(h.NVIDIA.Cards) != 1 || h.NVIDIA.Cards[0].Address != "0000:17:00.0" {
 		t.Errorf("cards: %+v", h.NVIDIA.Cards)
 	}

@@ -47,11 +47,8 @@ func TestHostsLine(t *testing.T) {
 			before := s.snapshot()
 			s.ok(s.step("os-hosts"))
 			s.ok(s.step("os-hosts"))
-			if got := s.read("etc/hosts"); got != apiLine+hosts {
-				t.Errorf("%q", got)
-			}
-			s.ok(s.script("undo_all"))
-			s.same(before)
+			s.holds("etc/hosts", apiLine+hosts)
+			s.undone(before)
 		})
 	}
 }
@@ -108,9 +105,7 @@ func TestLineAfterABoot(t *testing.T) {
 	s.write("etc/hosts", anew)
 	for range 2 {
 		s.ok(s.script(command))
-		if got := s.read("etc/hosts"); got != apiLine+anew {
-			t.Errorf("%q", got)
-		}
+		s.holds("etc/hosts", apiLine+anew)
 	}
 }
 
@@ -123,10 +118,7 @@ func TestFactsOfNames(t *testing.T) {
 	s.write("etc/kubernetes/kubelet.conf", "clusters:\n- cluster:\n    server: https://k8s.example.com:8443\n  name: x\n")
 	s.write("etc/kubernetes/admin.conf", "clusters:\n- cluster:\n    server: https://api-0123ab.lab.kgpu.internal:6443\n  name: x\n")
 	s.stub("kubectl", "#!/bin/sh\nexit 1\n")
-	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := s.factsBy(factsOf())
 	is := func(name, want string) bool {
 		return slices.Equal(h.Names[name], []netip.Addr{netip.MustParseAddr(want)})
 	}
@@ -140,10 +132,7 @@ func TestFactsOfResolvers(t *testing.T) {
 	t.Parallel()
 	s := newHostForFacts(t)
 	s.write("run/systemd/resolve/resolv.conf", "# nameserver 10.0.0.9\nsearch lan\nnameserver 10.0.0.1\n nameserver 10.0.0.2 # x")
-	h, err := facts.Parse([]byte(s.ok(s.bash(factsOf())).output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := s.factsBy(factsOf())
 	if own, ok := h.Resolvers["/etc/resolv.conf"]; !ok || len(own) > 0 || len(h.Resolvers) != 2 {
 		t.Errorf("%v", h.Resolvers)
 	}

@@ -99,9 +99,7 @@ func TestClusterReadyTellsWhichImageDoesNotCome(t *testing.T) {
 			if c.reason == "HOST_DISK_FULL" && !s.exists(stepDir+"/of-other-hosts") {
 				t.Error("the worker's disk would be looked for here")
 			}
-			if !strings.Contains(r.output, c.want) {
-				t.Errorf("it does not say %q:\n%s", c.want, r.output)
-			}
+			contains(t, r.output, c.want)
 		})
 	}
 }

@@ -116,9 +116,7 @@ if (key_load file:///tmp/key /tmp/keyring); then touch /tmp/loaded; fi`))
 	}
 	s.sign(evil.home, "repo", "Codename: evil\n")
 	s.fails(s.step("repository"), 1, "REPO_KEY_MISMATCH")
-	if r := s.script("apt-get update"); !strings.Contains(r.output, "NO_PUBKEY") {
-		t.Errorf("apt takes what the other key signed:\n%s", r.output)
-	}
+	contains(t, s.script("apt-get update").output, "NO_PUBKEY") // or apt takes what the other key signed
 }
 
 // endedRepository is a signed repository with a key that has ended, and was extended since: the sandbox's /repo/key is the key
@@ -195,12 +193,8 @@ func TestKeyThatExpiresLater(t *testing.T) {
 	for _, served := range []string{old, s.newSigner("evil", "never").armored()} {
 		expired()
 		s.write("repo/key", served)
-		if r := s.ok(s.script("apt_update")); !strings.Contains(r.output, "goes on with the others") {
-			t.Errorf("it does not say so:\n%s", r.output)
-		}
-		if s.exists(stepDir + "/failure") {
-			t.Error("there is a failure")
-		}
+		contains(t, s.ok(s.script("apt_update")).output, "goes on with the others")
+		s.absent(stepDir + "/failure")
 		// What is missing may be there.
 		s.fails(s.script("apt_install kubelet=1.36.5-1.1"), 1, "REPO_KEY_EXPIRED")
 		if got := s.keysIn(keyring); got != k.fingerprint {

@@ -39,8 +39,7 @@ func TestUndoBringsEverythingBack(t *testing.T) {
 	if got := s.read("etc/theirs.conf") + s.read("etc/deep/file"); got != "changed again\ndeep\n" {
 		t.Fatalf("files were not written: %q", got)
 	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.undone(before)
 	if n := s.entries(); n != 0 {
 		t.Errorf("%d entries left", n)
 	}
@@ -74,8 +73,7 @@ func TestUndoKilledAnywhereAndRunAgain(t *testing.T) {
 				s := host.clone(t)
 				s.value("kill", strconv.Itoa(kill))
 				first := s.script(undo)
-				s.ok(s.script("undo_all"))
-				s.same(before)
+				s.undone(before)
 				if first.status == 0 {
 					if kill < 9 { // eight entries
 						t.Fatalf("undo was killed at %d places only", kill-1)
@@ -107,8 +105,7 @@ func TestUndoAfterAChangeThatWasKilled(t *testing.T) {
 			if r := s.script("eval \"$(declare -f entry_begin | sed '1s/entry_begin/record_entry/')\"\n" + body); r.status == 0 {
 				t.Fatalf("was not killed: %s", r.output)
 			}
-			s.ok(s.script("undo_all"))
-			s.same(before)
+			s.undone(before)
 			s.ok(s.script("put_file /etc/a/b 644 <<<x; undo_all"))
 			s.same(before)
 		})
@@ -233,15 +230,12 @@ func TestFileThatIsRightAlready(t *testing.T) {
 	before := s.snapshot()
 	for range 2 {
 		r := s.ok(s.script(`put_file /etc/same.conf 644 <<<same; changed '/etc/*' && echo CHANGED || true`))
-		if strings.Contains(r.output, "CHANGED") {
-			t.Error("an unchanged file counts as changed")
-		}
+		lacks(t, r.output, "CHANGED") // or an unchanged file counts as changed
 		if n := s.entries(); n != 1 {
 			t.Errorf("%d entries, want 1", n)
 		}
 	}
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.undone(before)
 }
 
 func TestInstallFilesKeepsModes(t *testing.T) {
@@ -263,13 +257,9 @@ func TestHowAStepFails(t *testing.T) {
 	s := newSandbox(t)
 	s.fails(s.script("x=$(value nothing)"), 1, "STEP_FAILED")
 	s.fails(s.script("fail HOST_SWAP_ON $'two\\nlines\\twith a tab'"), 1, "HOST_SWAP_ON")
-	if got := s.read(stepDir + "/failure"); got != "HOST_SWAP_ON\ttwo; lines with a tab\n" {
-		t.Errorf("failure %q", got)
-	}
+	s.holds(stepDir+"/failure", "HOST_SWAP_ON\ttwo; lines with a tab\n")
 	s.fails(s.script("fail_transient API_UNREACHABLE later"), 75, "API_UNREACHABLE")
-	if r := s.ok(s.script("waiting $'for\\ta thing'")); r.output != "W\tfor a thing\n" {
-		t.Errorf("waiting prints %q", r.output)
-	}
+	s.prints("waiting $'for\\ta thing'", "W\tfor a thing\n")
 	s.ok(s.script("output token <<<secret"))
 	info, err := os.Stat(s.path(stepDir + "/out/token"))
 	s.must(err)
@@ -289,13 +279,7 @@ func TestFactsOfAResetThatWasCutOff(t *testing.T) {
 	if r := s.bash(strings.Replace(reset, "undo_all\n", "undo_stays() { kill -KILL $$; }\nundo_all\n", 1)); r.status == 0 || s.entries() != 0 {
 		t.Fatalf("was not killed at the end: %s", r.output)
 	}
-	if r := s.ok(s.bash(string(Facts()))); !strings.Contains(r.output, "\nledger=1\n") {
-		t.Errorf("the facts are:\n%s", r.output)
-	}
-	if r := s.ok(s.bash("exec 9>/var/lib/kgpu/lock\nflock 9\n" + string(Facts()))); !strings.Contains(r.output, "\nledger=0\n") {
-		t.Errorf("the facts are:\n%s", r.output)
-	}
-	if r := s.ok(s.bash(reset)); !strings.Contains(r.output, "not undone: /etc/ours.conf was edited") {
-		t.Errorf("it says:\n%s", r.output)
-	}
+	contains(t, s.ok(s.bash(string(Facts()))).output, "\nledger=1\n")
+	contains(t, s.ok(s.bash("exec 9>/var/lib/kgpu/lock\nflock 9\n"+string(Facts()))).output, "\nledger=0\n")
+	contains(t, s.ok(s.bash(reset)).output, "not undone: /etc/ours.conf was edited")
 }

@@ -21,15 +21,11 @@ import (
 func authority(t *testing.T) string {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: made, NotAfter: made.AddDate(10, 0, 0), IsCA: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
@@ -57,14 +53,13 @@ func (s *sandbox) untouched(step, reason string) {
 	}
 }
 
-func (s *sandbox) facts() *facts.Host {
+// facts are what the host says of itself.
+func (s *sandbox) facts() *facts.Host { s.t.Helper(); return s.factsBy(string(Facts())) }
+
+// factsBy are those that a script tells.
+func (s *sandbox) factsBy(script string) *facts.Host {
 	s.t.Helper()
-	r := s.ok(s.bash(string(Facts())))
-	h, err := facts.Parse([]byte(r.output))
-	if err != nil {
-		s.t.Fatalf("%v in\n%s", err, r.output)
-	}
-	return h
+	return parsed(s, script, facts.Parse)
 }
 
 // A join is remembered with the cluster and the node's UID, and facts tell both.
@@ -84,9 +79,7 @@ func TestJoinIsRemembered(t *testing.T) {
 	}
 	s.write("node-is-there", "u2\n")
 	s.ok(s.step("cluster-join"))
-	if calls := s.calls(); !strings.Contains(calls, "kubeadm reset") || !strings.Contains(calls, "kubeadm join") {
-		t.Errorf("a node that was made anew: calls:\n%s", calls)
-	}
+	contains(t, s.calls(), "kubeadm reset", "kubeadm join") // a node that was made anew
 }
 
 // A control plane that reboots is waited for, as long as there is time for kubeadm afterwards.
@@ -104,9 +97,7 @@ exec /usr/bin/timeout "$@"
 		t.Errorf("calls:\n%s", s.calls())
 	}
 	s.write(stepDir+"/timeout", "600")
-	if r := s.ok(s.step("cluster-join")); !strings.Contains(r.output, "W\tthe API server at 10.0.0.10:6443\n") {
-		t.Errorf("it says:\n%s", r.output)
-	}
+	contains(t, s.ok(s.step("cluster-join")).output, "W\tthe API server at 10.0.0.10:6443\n")
 }
 
 // A join of which only the end is missing in the ledger is no reason to throw it away.
@@ -146,9 +137,7 @@ func TestJoinOfAMemberThatIsNotTold(t *testing.T) {
 	s.stub("sleep", "#!/bin/sh\necho 300 >"+stepDir+"/timeout\n")
 	s.write("fails", fails)
 	s.fails(s.step("cluster-join"), 1, "API_UNREACHABLE")
-	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	lacks(t, s.calls(), "kubeadm")
 }
 
 // One whose credentials are not the cluster's, or are broken, is none.
@@ -167,9 +156,7 @@ func TestJoinOfNoMember(t *testing.T) {
 			s := joined(t)
 			s.write("fails", "nodes/w1\t"+words+"\n")
 			s.ok(s.step("cluster-join"))
-			if calls := s.calls(); !strings.Contains(calls, "kubeadm reset -f") || !strings.Contains(calls, "kubeadm join --config") {
-				t.Errorf("calls:\n%s", calls)
-			}
+			contains(t, s.calls(), "kubeadm reset -f", "kubeadm join --config")
 		})
 	}
 }
@@ -250,9 +237,8 @@ func TestInitWhoseEndIsNotRecorded(t *testing.T) {
 	s.calls()
 	s.ok(s.step("cluster-init"))
 	calls := s.calls()
-	if strings.Contains(calls, "kubeadm reset") || strings.Contains(calls, "kubeadm init --config") || !strings.Contains(calls, "delete secrets") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	contains(t, calls, "delete secrets")
+	lacks(t, calls, "kubeadm reset", "kubeadm init --config")
 	if r := s.facts().Recorded; !r.Init || !r.Done || len(r.CAHash) != 64 {
 		t.Errorf("recorded: %+v", r)
 	}
@@ -426,9 +412,7 @@ func TestEtcdData(t *testing.T) {
 		s.write(data, "half")
 		s.remove("kubeadm-fails")
 		s.ok(s.step("cluster-init"))
-		if s.exists(data) {
-			t.Error("the data stays")
-		}
+		s.absent(data)
 	})
 }
 
@@ -441,9 +425,7 @@ func TestInitAfterAResetByHand(t *testing.T) {
 	s.remove("etc/kubernetes/admin.conf")
 	s.remove("etc/kubernetes/manifests/kube-apiserver.yaml")
 	s.ok(s.step("cluster-init"))
-	if calls := s.calls(); !strings.Contains(calls, "kubeadm init --config") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	contains(t, s.calls(), "kubeadm init --config")
 }
 
 // What was made by hand is taken over as it is, and reset undoes what kgpu changed and nothing of the owner's.
@@ -468,9 +450,7 @@ func TestAdopt(t *testing.T) {
 	s.ok(s.script("put_file /etc/x 644 <<<x"))
 	s.ok(s.step("host-reset"))
 	s.same(before)
-	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	lacks(t, s.calls(), "kubeadm")
 }
 
 // Where the owner's cluster runs on kgpu's packages, reset would destroy it: it refuses.
@@ -498,9 +478,7 @@ func TestAdoptForgetsWhatKgpuDidBefore(t *testing.T) {
 	}
 	s.calls()
 	s.ok(s.step("cluster-join"))
-	if calls := s.calls(); strings.Contains(calls, "kubeadm") {
-		t.Errorf("calls:\n%s", calls)
-	}
+	lacks(t, s.calls(), "kubeadm")
 }
 
 // What flannel left goes, and what others put beside it stays.

@@ -103,17 +103,13 @@ func TestNotebook(t *testing.T) {
 	for _, want := range []string{
 		"W\tthe notebook: no pod yet\n", "W\tthe notebook: Pulling: Pulling image \"docker.io/tensorflow/tensorflow\"\n", "W\tthe notebook: Running\n",
 	} {
-		if !strings.Contains(r.output, want) {
-			t.Errorf("no %q in\n%s", want, r.output)
-		}
+		contains(t, r.output, want)
 	}
 	token := strings.TrimSpace(s.read(stepDir + "/out/token"))
 	if !regexp.MustCompile(`^[0-9a-f]{48}$`).MatchString(token) || s.read("secret") != token {
 		t.Errorf("the token is %q, in the Secret %q", token, s.read("secret"))
 	}
-	if got := s.read(stepDir + "/out/node"); got != "w2\n" {
-		t.Errorf("node %q", got)
-	}
+	s.holds(stepDir+"/out/node", "w2\n")
 	if s.read("applied") != "the manifest\n" {
 		t.Errorf("applied:\n%s", s.read("applied"))
 	}
@@ -217,9 +213,8 @@ func TestNotebookThatCannotBe(t *testing.T) {
 			if r.status != 1 || r.failure != c.want {
 				t.Errorf("status %d, failure\n%s\nwant\n%s\noutput:\n%s", r.status, r.failure, c.want, r.output)
 			}
-			if !strings.Contains(r.output, "THE-PODS") || !strings.Contains(r.output, "THE-EVENTS") || strings.Contains(r.output, s.read("secret")) {
-				t.Errorf("pods and events are not told, or the token is:\n%s", r.output)
-			}
+			contains(t, r.output, "THE-PODS", "THE-EVENTS")
+			lacks(t, r.output, s.read("secret"))
 		})
 	}
 	t.Run("the API server refuses it", func(t *testing.T) {
@@ -246,9 +241,7 @@ func TestNotebookRemove(t *testing.T) {
 	s.write("namespace", "")
 	s.write("secret", "token")
 	s.ok(s.step("addon-remove"))
-	if s.exists("namespace") || s.exists("secret") {
-		t.Error("the notebook stays")
-	}
+	s.absent("namespace", "secret")
 	s.ok(s.step("addon-remove"))
 }
 
@@ -286,9 +279,7 @@ func notebookCommand(t *testing.T, manifest []byte) string {
 				}
 			}
 		}
-		if err := dec.Decode(&o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dec.Decode(&o))
 		if o.Kind != "Deployment" {
 			continue
 		}
@@ -331,9 +322,7 @@ func TestNotebookStopsIdle(t *testing.T) {
 	t.Cleanup(api.Close)
 	folder := t.TempDir()
 	for name, text := range map[string][]byte{"token": []byte("kubernetes\n"), "ca.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})} {
-		if err := os.WriteFile(folder+"/"+name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(folder+"/"+name, text, 0o600))
 	}
 	host, port, _ := net.SplitHostPort(api.Listener.Addr().String())
 	python.Args[2] = strings.Replace(python.Args[2], "http://127.0.0.1:8888", jupyter.URL, 1)
@@ -341,9 +330,7 @@ func TestNotebookStopsIdle(t *testing.T) {
 		"http_proxy=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1")
 	var said bytes.Buffer
 	python.Stdout, python.Stderr = &said, &said
-	if err := python.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, python.Start())
 	quiet := func(why string) {
 		for before := asked.Load(); asked.Load() < before+5; time.Sleep(10 * time.Millisecond) {
 			if t.Context().Err() != nil {
@@ -362,9 +349,7 @@ func TestNotebookStopsIdle(t *testing.T) {
 	if got, want := <-scaled, `PATCH /apis/apps/v1/namespaces/kgpu-notebook/deployments/notebook/scale Bearer kubernetes application/merge-patch+json {"spec": {"replicas": 0}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := python.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, python.Process.Signal(syscall.SIGTERM))
 	if err := python.Wait(); err != nil {
 		t.Errorf("%v: %s", err, said.String())
 	}

@@ -81,18 +81,12 @@ func TestTokenOfOldVersions(t *testing.T) {
 	if calls := s.calls(); !strings.Contains(calls, "token create") || strings.Contains(calls, "--print-join-command") {
 		t.Errorf("calls:\n%s", calls)
 	}
-	if got := s.read(stepDir + "/out/token"); got != "abcdef.0123456789abcdef\n" {
-		t.Errorf("token %q", got)
-	}
-	if strings.Contains(r.output, "abcdef.") {
-		t.Error("the token was told")
-	}
+	s.holds(stepDir+"/out/token", "abcdef.0123456789abcdef\n")
+	lacks(t, r.output, "abcdef.")
 	// The hash is what facts make of the same certificate.
 	encoded := strings.TrimSpace(s.ok(s.script("base64 -w 0 /etc/kubernetes/pki/ca.crt")).output)
 	h, err := facts.Parse([]byte("kgpu-facts=1\nnow=1.0\ncpus=1\nmemory-kib=1\nledger=0\ncontrol-plane=1\ncluster-ca=" + encoded + "\nend=1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := s.read(stepDir + "/out/ca_hash"); got != "sha256:"+h.ControlPlane.CAHash+"\n" {
 		t.Errorf("hash %q, facts have %q", got, h.ControlPlane.CAHash)
 	}
@@ -122,11 +116,7 @@ func TestApplyAndDrainOfOldVersions(t *testing.T) {
 	s.ok(s.step("addon-apply"))
 	s.ok(s.step("node-evict"))
 	calls := s.calls()
-	for _, want := range []string{" apply -f ", " drain w1 --ignore-daemonsets --delete-local-data "} {
-		if !strings.Contains(calls, want) {
-			t.Errorf("no %q in\n%s", want, calls)
-		}
-	}
+	contains(t, calls, " apply -f ", " drain w1 --ignore-daemonsets --delete-local-data ")
 }
 
 // A drop-in that changes restarts a kubelet that runs, one that is there already does not, and nothing of it stays in the end.
@@ -139,18 +129,12 @@ func TestKubeletDropIn(t *testing.T) {
 	s.value("version", "1.6.13")
 	s.file("/"+path, "[Service]\n")
 	s.ok(s.step("kube-packages"))
-	if asked := s.read("var/units.log"); !strings.Contains(asked, "daemon-reload \n") || !strings.Contains(asked, "restart -- kubelet.service\n") {
-		t.Errorf("systemctl was asked:\n%s", asked)
-	}
+	contains(t, s.read("var/units.log"), "daemon-reload \n", "restart -- kubelet.service\n")
 	s.remove("var/units.log")
 	s.ok(s.step("kube-packages"))
-	if asked := s.read("var/units.log"); strings.Contains(asked, "daemon-reload") || strings.Contains(asked, "restart") {
-		t.Errorf("systemctl was asked:\n%s", asked)
-	}
+	lacks(t, s.read("var/units.log"), "daemon-reload", "restart")
 	s.ok(s.script("undo_all"))
-	if s.exists(path) || s.exists("etc/systemd/system/kubelet.service.d") {
-		t.Error("the drop-in stays")
-	}
+	s.absent(path, "etc/systemd/system/kubelet.service.d")
 }
 
 // Old versions of kubectl hide pods that have ended, and know no wait.
@@ -188,9 +172,7 @@ func TestCardsInFacts(t *testing.T) {
 		node("new", object{"nvidia.com/gpu": "3"}),
 		node("none", object{"cpu": "4"}),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := "kgpu-facts=1\nnow=1.0\ncpus=1\nmemory-kib=1\nledger=0\ncontrol-plane=1\napi=1\n"
 	for line := range strings.Lines(lines.String()) {
 		if strings.TrimSpace(line) != "" {
@@ -198,9 +180,7 @@ func TestCardsInFacts(t *testing.T) {
 		}
 	}
 	h, err := facts.Parse([]byte(text + "end=1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, n := range h.Cluster.Nodes {
 		got = append(got, fmt.Sprint(n.Name, " ", n.Allocatable["nvidia.com/gpu"], " ", n.Allocatable["alpha.kubernetes.io/nvidia-gpu"]))

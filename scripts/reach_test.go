@@ -21,14 +21,10 @@ import (
 func TestReach(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	port := func(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
 	want := map[facts.Endpoint]facts.Reach{
 		{Host: "127.0.0.1", Port: port(listener)}: facts.Open,
@@ -62,9 +58,7 @@ func TestReachWithoutNetwork(t *testing.T) {
 	cmd := exec.Command("unshare", "--net", "bash", "-s")
 	cmd.Stdin = io.MultiReader(bytes.NewReader(Reach()), strings.NewReader("192.0.2.1 6443\n"))
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := facts.ParseReach(out)
 	if want := map[facts.Endpoint]facts.Reach{{Host: "192.0.2.1", Port: 6443}: facts.Unreachable}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
@@ -75,9 +69,7 @@ func TestReachWithoutNetwork(t *testing.T) {
 func TestReachPastADeadNameServer(t *testing.T) {
 	t.Parallel()
 	resolv := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(resolv, []byte("nameserver 192.0.2.1\nnameserver 127.0.0.1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(resolv, []byte("nameserver 192.0.2.1\nnameserver 127.0.0.1\n"), 0o644))
 	failed := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread, with its network and its mounts, ends with the function
@@ -111,9 +103,7 @@ func TestReachPastADeadNameServer(t *testing.T) {
 			return nil
 		}()
 	}()
-	if err := <-failed; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-failed)
 }
 
 // saysLoopback answers questions for the IPv4 address of a name with 127.0.0.1, and others with nothing (RFC 1035, section 4).

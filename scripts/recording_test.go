@@ -22,16 +22,12 @@ func record(t *testing.T, commands string) (header map[string]any, shown string,
 		return nil, string(out), nil, problem
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b strings.Builder
 	last := 0.0
 	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 		if i == 0 {
-			if err := json.Unmarshal([]byte(line), &header); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(line), &header))
 			continue
 		}
 		var event []any
@@ -56,11 +52,7 @@ func TestRecording(t *testing.T) {
 	if header["version"] != 2.0 || header["width"] != 100.0 || header["height"] != 30.0 {
 		t.Errorf("the header is %v", header)
 	}
-	for _, want := range []string{"# what now?", "echo grüße\r\ngrüße\r\n", "30 100\r\nterminal\r\n", "late\r\n"} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("no %q in %q", want, shown)
-		}
-	}
+	contains(t, shown, "# what now?", "echo grüße\r\ngrüße\r\n", "30 100\r\nterminal\r\n", "late\r\n")
 	for _, pause := range pauses {
 		if pause < 0 || pause > 2.001 {
 			t.Errorf("a pause of %g seconds", pause)

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // restarts counts how often a unit was restarted.
@@ -17,11 +15,7 @@ func (s *sandbox) restarts(unit string) int {
 // outdated gives the units that the facts have as owed a restart.
 func (s *sandbox) outdated() []string {
 	s.t.Helper()
-	h, err := facts.Parse([]byte(s.ok(s.bash(stubbed(Facts()))).output))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return h.OutdatedUnits
+	return s.factsBy(stubbed(Facts())).OutdatedUnits
 }
 
 // A step that is killed before the restart finds the file as it should be when it begins again.
@@ -55,9 +49,7 @@ func TestRestartThatIsOwed(t *testing.T) {
 			if got := s.outdated(); !slices.Equal(got, []string{c.unit}) {
 				t.Errorf("the facts have %q, want %s", got, c.unit)
 			}
-			for range 2 {
-				s.ok(s.step(step))
-			}
+			s.twice(step)
 			if n := s.restarts(c.unit); n != 1 {
 				t.Errorf("%d restarts of %s", n, c.unit)
 			}

@@ -136,29 +136,40 @@ func (s *sandbox) alternatives() {
 	}
 }
 
-func (s *sandbox) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
+func (s *sandbox) must(err error) { s.t.Helper(); must(s.t, err) }
 
 func (s *sandbox) path(name string) string { return filepath.Join(s.root, name) }
 
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
 func (s *sandbox) read(name string) string { s.t.Helper(); return readFile(s.t, s.path(name)) }
 
+// holds wants a file to have this content, and no other.
+func (s *sandbox) holds(name, want string) {
+	s.t.Helper()
+	if got := s.read(name); got != want {
+		s.t.Errorf("%s is\n%s\nwant\n%s", name, got, want)
+	}
+}
+
 func (s *sandbox) exists(name string) bool {
 	_, err := os.Lstat(s.path(name))
 	return err == nil
+}
+
+// absent wants none of the files to be there.
+func (s *sandbox) absent(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if s.exists(name) {
+			s.t.Errorf("%s is there", name)
+		}
+	}
 }
 
 func (s *sandbox) write(name, content string) {
@@ -249,9 +260,7 @@ func loopbackUp() error {
 func stepText(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := Step(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -345,6 +354,32 @@ func (s *sandbox) ok(r result) result {
 	return r
 }
 
+// twice runs a step, and once more, as the next run may.
+func (s *sandbox) twice(name string) {
+	s.t.Helper()
+	s.ok(s.step(name))
+	s.ok(s.step(name))
+}
+
+// prints wants a script to end well with this output.
+func (s *sandbox) prints(script, want string) {
+	s.t.Helper()
+	if got := s.ok(s.script(script)).output; got != want {
+		s.t.Errorf("%s prints\n%s\nwant\n%s", script, got, want)
+	}
+}
+
+// parsed is what kgpu makes of what a script prints.
+func parsed[T any](s *sandbox, script string, parse func([]byte) (T, error)) T {
+	s.t.Helper()
+	r := s.ok(s.bash(script))
+	got, err := parse([]byte(r.output))
+	if err != nil {
+		s.t.Fatalf("%v in\n%s", err, r.output)
+	}
+	return got
+}
+
 // fails fails the test unless the script ended with this status and reason.
 func (s *sandbox) fails(r result, status int, reason string) {
 	s.t.Helper()
@@ -417,10 +452,45 @@ func (s *sandbox) same(before map[string]string) {
 	}
 }
 
+// undone undoes all that kgpu did, and wants the sandbox to be as it was before.
+func (s *sandbox) undone(before map[string]string) {
+	s.t.Helper()
+	s.ok(s.script("undo_all"))
+	s.same(before)
+}
+
 // entries counts the entries of the ledger.
 func (s *sandbox) entries() int {
 	s.t.Helper()
 	dirs, err := filepath.Glob(s.path("var/lib/kgpu/ledger/[0-9]*"))
 	s.must(err)
 	return len(dirs)
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contains wants all of the parts in a text.
+func contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+}
+
+// lacks wants none of the parts in a text.
+func lacks(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%q is in\n%s", part, text)
+		}
+	}
 }

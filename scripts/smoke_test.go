@@ -124,22 +124,14 @@ func renderedObject(t *testing.T, name string, of object) string {
 		script = append(script, text...)
 	}
 	tmpl, err := template.New(name).Parse(quoted(t, script, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Through JSON, as kubectl does.
 	data, err := json.Marshal(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list any
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &list))
 	var out strings.Builder
-	if err := tmpl.Execute(&out, list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tmpl.Execute(&out, list))
 	return out.String()
 }
 
@@ -215,9 +207,7 @@ func TestSmoke(t *testing.T) {
 		"W\t5 of 7 pods hold what they asked for; smi-w2-0: ContainerCreating\n",
 		"W\t6 of 7 pods hold what they asked for; plain-w2: Running\n",
 	} {
-		if !strings.Contains(r.output, want) {
-			t.Errorf("no %q in\n%s", want, r.output)
-		}
+		contains(t, r.output, want)
 	}
 }
 
@@ -283,9 +273,7 @@ func TestSmokeThatCannotBe(t *testing.T) {
 			if r.status != 1 || r.failure != c.want {
 				t.Errorf("status %d, failure\n%s\nwant\n%s\noutput:\n%s", r.status, r.failure, c.want, r.output)
 			}
-			if !strings.Contains(r.output, "THE-PODS") || !strings.Contains(r.output, "THE-EVENTS") {
-				t.Errorf("pods and events are not told:\n%s", r.output)
-			}
+			contains(t, r.output, "THE-PODS", "THE-EVENTS")
 			s.gone()
 		})
 	}
@@ -323,9 +311,7 @@ func TestSmokeOfHeldInstances(t *testing.T) {
 	s.remove(stepDir + "/timeout")
 	s.pods(1, smokePods(map[string]object{"smi-w2-0": lacks("smi-w2-0", instance)}))
 	s.ok(s.step("gpu-smoke"))
-	if logs := s.read(stepDir + "/out/logs"); !strings.Contains(logs, "smi-w2-0\tkgpu-held default/train-0\n") {
-		t.Errorf("logs:\n%s", logs)
-	}
+	contains(t, s.read(stepDir+"/out/logs"), "smi-w2-0\tkgpu-held default/train-0\n")
 	s.gone()
 	s.pods(1, smokePods(map[string]object{"smi-w2-0": lacks("smi-w2-0", "cpu")}))
 	if r := s.step("gpu-smoke"); r.status == 0 {
@@ -369,9 +355,7 @@ func TestSmokeOfHeldCards(t *testing.T) {
 			t.Errorf("card %s: %s, want %s", table.Rows[i].UUID, got, want)
 		}
 	}
-	if strings.Contains(logs, "believes-it") {
-		t.Errorf("a pod says who has cards:\n%s", logs)
-	}
+	lacks(t, logs, "believes-it") // or a pod says who has cards
 	s.gone()
 
 	// One of two is held, the other is nobody's.
@@ -410,16 +394,13 @@ func TestSmokeIsPatient(t *testing.T) {
 		"smi-w2-0": smokePod("smi-w2-0", "Pending", conditions(object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no such node"}))}))
 	s.remove("pods.60")
 	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
-	if got := s.read(stepDir + "/failure"); got != "SMOKE_FAILED\tJob smi-w2-0: Unschedulable: no such node\n" {
-		t.Errorf("failure %q", got)
-	}
+	s.holds(stepDir+"/failure", "SMOKE_FAILED\tJob smi-w2-0: Unschedulable: no such node\n")
 	s.pods(1, smokePods(map[string]object{"smi-gpu-1.lab-0": pulling("smi-gpu-1.lab-0"),
 		"smi-w2-0": smokePod("smi-w2-0", "Failed", object{"reason": "Evicted"})}))
 	s.calls()
 	s.fails(s.step("gpu-smoke"), 1, "SMOKE_FAILED")
-	if got := s.read(stepDir + "/failure"); got != "SMOKE_FAILED\tJob smi-w2-0: Evicted\n" || strings.Contains(s.calls(), "sleep") {
-		t.Errorf("failure %q", got)
-	}
+	s.holds(stepDir+"/failure", "SMOKE_FAILED\tJob smi-w2-0: Evicted\n")
+	lacks(t, s.calls(), "sleep")
 	s.gone()
 }
 
@@ -433,9 +414,7 @@ func TestSmokeOfAPodThatGoes(t *testing.T) {
 	s.pods(1, smokePods(map[string]object{"smi-w2-0": going}))
 	s.pods(2, smokePods(nil))
 	r := s.ok(s.step("gpu-smoke"))
-	if !strings.Contains(r.output, "6 of 7 pods hold what they asked for; smi-w2-0: no pod yet") {
-		t.Errorf("output:\n%s", r.output)
-	}
+	contains(t, r.output, "6 of 7 pods hold what they asked for; smi-w2-0: no pod yet")
 }
 
 // A kubelet that is too busy once to tell a log does not fail the proof.
@@ -464,9 +443,7 @@ func TestSmokeLeavesNothing(t *testing.T) {
 
 	s.write("refuses", "Error from server: exceeded quota\n")
 	s.fails(s.step("gpu-smoke"), 75, "SMOKE_FAILED")
-	if got := s.read(stepDir + "/failure"); got != "SMOKE_FAILED\tthe API server refuses the Jobs: Error from server: exceeded quota\n" {
-		t.Errorf("failure %q", got)
-	}
+	s.holds(stepDir+"/failure", "SMOKE_FAILED\tthe API server refuses the Jobs: Error from server: exceeded quota\n")
 	s.gone()
 	s.remove("refuses")
 
@@ -530,7 +507,5 @@ func TestSmokeLooks(t *testing.T) {
 		}
 	}
 	os.Remove(s.path("tmp/seen"))
-	if r := s.ok(s.bash("exec sh /look")); strings.Contains(r.output, "kgpu-sample") {
-		t.Errorf("without a program it printed\n%s", r.output)
-	}
+	lacks(t, s.ok(s.bash("exec sh /look")).output, "kgpu-sample")
 }

@@ -21,9 +21,7 @@ import (
 func asKubectl(t *testing.T, answer any) string {
 	t.Helper()
 	var out strings.Builder
-	if err := template.Must(template.New("").Parse(clusterTemplate(t, Status()))).Execute(&out, answer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Must(template.New("").Parse(clusterTemplate(t, Status()))).Execute(&out, answer))
 	return out.String()
 }
 
@@ -31,9 +29,7 @@ func asKubectl(t *testing.T, answer any) string {
 func recorded(t *testing.T, version string) any {
 	t.Helper()
 	var answer any
-	if err := json.Unmarshal([]byte(readFile(t, filepath.Join("testdata/kubectl", version+".json"))), &answer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(readFile(t, filepath.Join("testdata/kubectl", version+".json"))), &answer))
 	return answer
 }
 

@@ -10,14 +10,8 @@ import (
 // supported runs support.sh with the sandbox's stubs in front and little patience.
 func (s *sandbox) supported() map[string]string {
 	s.t.Helper()
-	text := strings.NewReplacer("patience=20", "patience=1").Replace(stubbed(Support()))
-	r := s.ok(s.bash(text))
-	entries, err := support.Read([]byte(r.output))
-	if err != nil {
-		s.t.Fatalf("%v in\n%s", err, r.output)
-	}
 	out := map[string]string{}
-	for _, e := range entries {
+	for _, e := range parsed(s, strings.ReplaceAll(stubbed(Support()), "patience=20", "patience=1"), support.Read) {
 		out[e.Name] = string(e.Content)
 	}
 	return out

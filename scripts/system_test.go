@@ -34,9 +34,7 @@ func TestFstabSwap(t *testing.T) {
 			s.write("etc/fstab", s.read("etc/fstab")+"tmpfs /x tmpfs defaults 0 0\n")
 			s.ok(s.script("undo_all"))
 			want := strings.TrimSuffix(c.before, "\n") + "\ntmpfs /x tmpfs defaults 0 0\n"
-			if got := s.read("etc/fstab"); got != want {
-				t.Errorf("on again: %q, want %q", got, want)
-			}
+			s.holds("etc/fstab", want)
 		})
 	}
 }
@@ -55,9 +53,7 @@ func TestFstabOfAFullDisk(t *testing.T) {
 		t.Errorf("fstab is %q, with %d entries", got, s.entries())
 	}
 	s.ok(s.script("undo_all"))
-	if got := s.read("etc/fstab"); strings.Contains(got, "off while") {
-		t.Errorf("fstab is %q", got)
-	}
+	lacks(t, s.read("etc/fstab"), "off while")
 }
 
 func TestSwapUnits(t *testing.T) {
@@ -97,8 +93,7 @@ unit_restart stopped.service
 unit_off stopped.service
 remember_unit masked.service
 systemctl unmask masked.service`))
-	s.ok(s.script("undo_all"))
-	s.same(before)
+	s.undone(before)
 }
 
 // A unit whose file went with its package has no state to come back to, and nobody is warned of it.
@@ -167,11 +162,8 @@ sysctl net.ipv4.ip_forward net.ipv4.tcp_rmem net.ipv4.conf.all.rp_filter
 find /var/lib/kgpu/ledger -name kind -exec cat {} +
 undo_all
 sysctl ` + keys + ` | diff /tmp/before -`))
-	for _, want := range []string{"net.ipv4.ip_forward = 1\n", "net.ipv4.tcp_rmem = 4096\t87380\t6291456\n", "net.ipv4.conf.all.rp_filter = 2\n"} {
-		if !strings.Contains(r.output, want) {
-			t.Errorf("not set: %q in\n%s", want, r.output)
-		}
-	}
+	contains(t, r.output, "net.ipv4.ip_forward = 1\n",
+		"net.ipv4.tcp_rmem = 4096\t87380\t6291456\n", "net.ipv4.conf.all.rp_filter = 2\n")
 	if n := strings.Count(r.output, "sysctl\n"); n != 1 {
 		t.Errorf("%d sysctl entries, want 1 (the second run changes nothing, and what is there since the first is not what was):\n%s", n, r.output)
 	}
@@ -366,9 +358,8 @@ func TestPodNetworkFilesOfOthersStay(t *testing.T) {
 		t.Errorf("left: %q, want %q", left, want)
 	}
 	r := s.ok(s.script("ip link add weave type bridge; ip link add other0 type bridge; pod_network_off; ls /sys/class/net"))
-	if strings.Contains(r.output, "weave") || !strings.Contains(r.output, "other0") {
-		t.Errorf("links left: %s", r.output)
-	}
+	contains(t, r.output, "other0")
+	lacks(t, r.output, "weave")
 }
 
 // A module that the kernel had stays; one that kgpu loaded goes with those that came along, each by itself and after those that
@@ -650,9 +641,7 @@ leave_cluster "$(value criSocket)"
 [[ ! -e /sys/class/net/weave ]]
 if iptables-save | grep -E 'KUBE-|WEAVE'; then exit 1; fi`))
 			s.same(before)
-			if got := s.read("tmp/networks"); got != "00-kgpu-leave.conflist\n87-podman-bridge.conflist\n" {
-				t.Errorf("when kubeadm reset ran there were the networks\n%s", got)
-			}
+			s.holds("tmp/networks", "00-kgpu-leave.conflist\n87-podman-bridge.conflist\n")
 			if strings.Contains(r.output, "kubeadm reset failed") != (end == "exit 1") {
 				t.Errorf("it says:\n%s", r.output)
 			}
@@ -698,9 +687,7 @@ esac
 	if pods, told := s.read("pods"), s.read("told"); pods != "" || told != "" {
 		t.Errorf("there is left %q, told %q", pods, told)
 	}
-	if calls := s.read("tmp/docker"); !strings.Contains(calls, "\nrm -fv one two\n") {
-		t.Errorf("docker was asked:\n%s", calls)
-	}
+	contains(t, s.read("tmp/docker"), "\nrm -fv one two\n")
 	s.write("pods", "stuck\nthree\n")
 	s.ok(s.script("docker_containers_off" + told))
 	if pods, told := s.read("pods"), s.read("told"); pods != "stuck\n" || told != "containers of the cluster in docker: docker rm -f stuck" {

@@ -71,9 +71,7 @@ func TestUserDelete(t *testing.T) {
 	)
 	s.ok(s.step("user-delete"))
 	want := subject("lab", "anns", "User", "", "ann") + subject("ops", "authenticated", "Group", "", "system:authenticated")
-	if got := s.read("bindings"); got != want {
-		t.Errorf("bindings that are left:\n%s", got)
-	}
+	s.holds("bindings", want)
 	for output, want := range map[string]string{
 		"found": "yes", "namespaces": "lab ops", "may": "", "bindings": "", "accounts": "", "pods": "lab/train-1", "end": "Dec 1 10:00:00 2026 GMT",
 	} {
@@ -102,9 +100,7 @@ func TestUserDeleteTellsWhatIsLeft(t *testing.T) {
 	s := bindingsHost(t, team, users, helper)
 	s.write("anns", "lab\n")
 	s.ok(s.step("user-delete"))
-	if got := s.read("bindings"); got != team+users+helper {
-		t.Errorf("bindings that are left:\n%s", got)
-	}
+	s.holds("bindings", team+users+helper)
 	for output, want := range map[string]string{
 		"may": "ops pods [] [] [get list]", "bindings": `-n ops rolebinding team clusterrolebinding every\ user`, "accounts": "lab/helper", "pods": "", "namespaces": "lab ops",
 	} {
@@ -126,9 +122,7 @@ func TestSubjectsOfBindings(t *testing.T) {
 		map[string]any{"metadata": map[string]any{"name": "none"}},
 		map[string]any{"metadata": map[string]any{"name": "c"}, "subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "d", "namespace": "e"}}},
 	}}
-	if err := template.Must(template.New("").Parse(text)).Execute(&out, items); err != nil {
-		t.Fatal(err)
-	}
+	must(t, template.Must(template.New("").Parse(text)).Execute(&out, items))
 	want := "\"lab\"\t" + hex.EncodeToString([]byte("a\n\tb\"")) + "\t\"User\"\t\"\"\t\"x\\t\\\"\\n\\\"joe\"\n" + subject("", "c", "ServiceAccount", "e", "d")
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)

@@ -142,9 +142,7 @@ func (h *apiHost) inFront(script io.Reader) io.Reader {
 // program puts a shell script among the host's programs.
 func (h *apiHost) program(t *testing.T, name, script string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(h.bin, name), []byte("#!/bin/bash\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(h.bin, name), []byte("#!/bin/bash\n"+script), 0o755))
 }
 
 // said is what the host's events tell a person.
@@ -202,9 +200,7 @@ func TestFetchKubeconfig(t *testing.T) {
 	h, o := newAPIHost(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "mine"))
 	var out bytes.Buffer
-	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &out}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &out}))
 	path := filepath.Join(filepath.Dir(o.Inventory.Path), "lab.kubeconfig")
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 || !strings.Contains(out.String(), path) {
 		t.Errorf("%v, %v; said %s", info, err, out.String())
@@ -218,34 +214,26 @@ func TestFetchKubeconfig(t *testing.T) {
 	}
 
 	out.Reset()
-	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{File: "-", Out: &out}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Kubeconfig(t.Context(), o, KubeconfigOptions{File: "-", Out: &out}))
 	if a, err := kubeconfig.Parse(out.Bytes()); err != nil || a.Context != "lab" || string(a.Key) != h.key {
 		t.Errorf("printed %s, %v", out.String(), err)
 	}
 
 	for range 2 {
 		out.Reset()
-		if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Out: &out}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Out: &out}))
 	}
 	if data, err := os.ReadFile(os.Getenv("KUBECONFIG")); err != nil || !strings.Contains(string(data), "current-context: lab") || !strings.Contains(out.String(), "--context lab") {
 		t.Errorf("%v; said %s; merged\n%s", err, out.String(), data)
 	}
-	if err := os.WriteFile(os.Getenv("KUBECONFIG"), []byte("clusters: [{name: lab, cluster: {server: x}}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(os.Getenv("KUBECONFIG"), []byte("clusters: [{name: lab, cluster: {server: x}}]\n"), 0o600))
 	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Out: &out}); !errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) {
 		t.Error(err)
 	}
 	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{File: filepath.Join(path, "x"), Out: &out}); !errors.Is(err, &reason.Error{ID: reason.KubeconfigUnwritable}) {
 		t.Error(err)
 	}
-	if err := os.Remove(h.conf); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(h.conf))
 	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &out}); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		t.Error(err)
 	}
@@ -287,9 +275,7 @@ func localKubectl(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "kubectl")
 	script := "#!/bin/bash\nprintf '<%s>' \"$@\"\ncat\nfirst=${KUBECONFIG%%:*}\ngrep -o 'server: .*' \"$first\"\nstat -c %a \"$first\"\n" +
 		"[[ $KUBECONFIG != *:* ]] || ! grep key-data \"$first\"\ngrep -c key-data \"${KUBECONFIG##*:}\"\necho trouble >&2\nexit 7\n"
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(script), 0o755))
 	return path
 }
 
@@ -324,21 +310,13 @@ func TestKubectl(t *testing.T) {
 	t.Run("directly", func(t *testing.T) {
 		h, o := newAPIHost(t)
 		data, err := os.ReadFile(h.conf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a, err := kubeconfig.Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a.Server, a.TLSServerName = h.api.URL, "10.0.0.10"
 		text, err := a.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := atomicfile.Write(KubeconfigPath(o.Inventory), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, atomicfile.Write(KubeconfigPath(o.Inventory), text, 0o600))
 		out, _, err := run(o, localKubectl(t))
 		wants(t, err, 7)
 		if !strings.Contains(out, "server: "+h.api.URL) || h.server.Accepted() != 0 {
@@ -406,9 +384,7 @@ func TestOpenNotebook(t *testing.T) {
 	}))
 	t.Cleanup(stranger.Close)
 	_, port, err := net.SplitHostPort(stranger.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer := func(ready string) string {
 		return strings.NewReplacer("SERVICE", notebook.Listener.Addr().String(), "PORT", port, "READY", ready, "PODS", ready, "WAITS", "").Replace(kubectlOfNotebook)
 	}
@@ -428,9 +404,7 @@ func TestOpenNotebook(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(got.Body)
 		got.Body.Close()
 		if err != nil || string(body) != "notebook tok&en" {
@@ -523,9 +497,7 @@ esac
 	ended := make(chan error, 1)
 	shown := func(ctx context.Context, url string) error { end(); return nil }
 	go func() { ended <- OpenDashboard(ctx, o, OpenOptions{Out: out, Admin: true, Open: shown}) }()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-ended)
 	if said := out.String(); !strings.Contains(said, "http://127.0.0.1:") || !strings.Contains(said, "\nthe.token\n") || strings.Contains(h.said(), "the.token") {
 		t.Errorf("said %s; events %s", said, h.said())
 	}
@@ -553,9 +525,7 @@ func TestNoClusterNoDoor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, o := newAPIHost(t)
-			if err := os.Remove(h.conf); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(h.conf))
 			h.program(t, "kubectl", "echo kubectl: command not found >&2; exit 127\n")
 			if err := open(t.Context(), o); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 				t.Error(err)
@@ -576,9 +546,7 @@ func TestBrowse(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	for _, dir := range []string{home, filepath.Dir(home)} { // others may pass
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, 0o755))
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	get := func(url string) (status int, to string) {
@@ -653,9 +621,7 @@ func othersReadOnly(t *testing.T, theirs, mine string) {
 	if os.Getuid() != 0 {
 		return // nobody else can be had
 	}
-	if err := os.WriteFile(theirs, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(theirs, nil, 0o644))
 	for file, may := range map[string]bool{theirs: true, mine: false} {
 		cmd := exec.Command("cat", file)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

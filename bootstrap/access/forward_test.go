@@ -12,9 +12,7 @@ import (
 // A port of this machine that somebody has is the choice of whoever typed it.
 func TestPortThatIsTaken(t *testing.T) {
 	taken, err := listen(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	usage := (*reason.UsageError)(nil)
 	if _, err := listen(taken.Addr().(*net.TCPAddr).Port); !errors.As(err, &usage) || !strings.Contains(usage.Message, "--port") {

@@ -57,9 +57,7 @@ func FuzzKubeconfig(f *testing.F) {
 			return
 		}
 		out, err := withSource(renamed(inside, "lab", cp, netip.Addr{}), conf, cp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var all any
 		if err := yaml.Unmarshal(out, &all); err != nil {
 			t.Fatalf("%q becomes %q: %v", conf, out, err)

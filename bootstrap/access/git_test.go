@@ -12,9 +12,7 @@ import (
 func TestInGit(t *testing.T) {
 	dir := t.TempDir()
 	below := filepath.Join(dir, "clusters", "lab")
-	if err := os.MkdirAll(below, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(below, 0o755))
 	path := filepath.Join(below, "lab.kubeconfig")
 	if inGit(path) {
 		t.Error("without a repository it is in git")
@@ -30,9 +28,7 @@ func TestInGit(t *testing.T) {
 	}
 	for _, name := range []string{path, filepath.Join(below, "other.yaml")} {
 		ignore := filepath.Join(below, ".gitignore")
-		if err := os.WriteFile(ignore, []byte(ignoreLine(name)+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(ignore, []byte(ignoreLine(name)+"\n"), 0o644))
 		if inGit(name) {
 			t.Errorf("%s is not ignored by the line %s", name, ignoreLine(name))
 		}
@@ -48,9 +44,7 @@ func TestKubeconfigInGit(t *testing.T) {
 	if out, err := exec.Command("git", "-C", dir, "init", "--quiet").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &strings.Builder{}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Kubeconfig(t.Context(), o, KubeconfigOptions{Out: &strings.Builder{}}))
 	if said := h.said(); !strings.Contains(said, "git would take it along: put the line `*.kubeconfig` into "+filepath.Join(dir, ".gitignore")) {
 		t.Errorf("said %s", said)
 	}

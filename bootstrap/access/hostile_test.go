@@ -63,9 +63,7 @@ func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 func TestKubeconfigWithMoreInIt(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	kubectl := filepath.Join(t.TempDir(), "kubectl")
-	if err := os.WriteFile(kubectl, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(kubectl, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755))
 	stories := map[string]func(session.Options) error{
 		"kubeconfig": func(o session.Options) error { return Kubeconfig(t.Context(), o, KubeconfigOptions{Out: io.Discard}) },
 		"print": func(o session.Options) error {

@@ -32,9 +32,7 @@ func TestKubeconfigTellsItsSource(t *testing.T) {
 	} {
 		a := renamed(inside, "lab", c.cp, netip.Addr{})
 		out, err := withSource(a, []byte("the admin.conf"), c.cp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path := filepath.Join(t.TempDir(), "lab.kubeconfig")
 		put(t, path, string(out))
 		if sum := sourceOf(path); len(sum) != 64 || hostOf(out) != c.cp.Address || a.Server != c.want || a.Context != "lab" || a.User != "lab-admin" {
@@ -85,14 +83,10 @@ func TestWriteKubeconfig(t *testing.T) {
 	defer s.Close()
 	a := kubeconfig.Access{Cluster: "lab", User: "u", Context: "c", Server: "https://10.0.0.1:6443", CA: []byte("ca"), Certificate: []byte("cert"), Key: []byte("key")}
 	alone, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.Cluster = "another"
 	another, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), "config")
 	for before, may := range map[string]bool{
 		"": true, string(alone): true, sourceMark + "0\n" + string(another): true,
@@ -100,9 +94,7 @@ func TestWriteKubeconfig(t *testing.T) {
 		sourceMark + "0\n" + hostMark + "10.0.0.1\n" + string(alone): true, sourceMark + "0\n" + hostMark + "10.0.0.2\n" + string(alone): false,
 		string(another): false, "clusters: [{name: a}, {name: lab}]\n": false, "notes\n": false,
 	} {
-		if err := errors.Join(os.WriteFile(path, []byte(before), 0o600), os.Chmod(path, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, []byte(before), 0o600), os.Chmod(path, 0o644)))
 		err := s.writeKubeconfig(path, []byte("new"))
 		after := content(t, path)
 		info, statErr := os.Stat(path)
@@ -129,12 +121,8 @@ func TestForgetKubeconfig(t *testing.T) {
 		sourceMark + "0\nclusters: [{name: lab}, {name: merged}]\nusers: [{}]\n": false,
 		"clusters: [{name: lab}]\n":                                              false,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.forgetKubeconfig(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		must(t, s.forgetKubeconfig())
 		if _, err := os.Stat(path); os.IsNotExist(err) != goes {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -151,13 +139,9 @@ func TestForgetMerged(t *testing.T) {
 	put(t, path, theirs)
 	s := To(session.New(o), "")
 	defer s.Close()
-	if err := Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Use: true, Out: io.Discard}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Kubeconfig(t.Context(), o, KubeconfigOptions{Merge: true, Use: true, Out: io.Discard}))
 	merged := content(t, path)
-	if err := s.Forget(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Forget())
 	if got := content(t, path); !strings.Contains(merged, "kgpu.dev") || strings.Contains(got, o.Inventory.Cluster+"-admin") || strings.Contains(got, "kgpu.dev") ||
 		!strings.Contains(got, "name: work # the big one") || !strings.Contains(got, "current-context: \"\"") {
 		t.Errorf("merged:\n%s\nthen:\n%s", merged, got)
@@ -171,9 +155,7 @@ func TestForgetMerged(t *testing.T) {
 	if !strings.Contains(h.said(), "kubectl config delete-context") {
 		t.Errorf("told %s", h.said())
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	if err := s.Forget(); err != nil {
 		t.Error(err)
 	}
@@ -184,16 +166,20 @@ func TestForgetMerged(t *testing.T) {
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
+	must(t, err)
+	return string(data)
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(data)
 }

@@ -17,12 +17,8 @@ func TestKubectlWithFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for name, text := range map[string]string{"a b.yaml": "first", "c.yml": "second", "d/e.json": "third", "d/f.txt": "no manifest", "k/kustomization.yaml": "fourth", "secret": "hush"} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	shows := `for word in "${@:3}"; do printf '<%s>' "$word"; done; echo; find . -type f | sort | while read -r f; do echo "$f $(<"$f") $(stat -c %a "$f")"; done; pwd >&2; cat`
 	for name, c := range map[string]struct {
@@ -70,9 +66,7 @@ func TestKubectlWithFiles(t *testing.T) {
 // What names no file here stays as it is, and what cannot be sent is refused.
 func TestKubectlFilesThatAreNotSent(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("web", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("web", nil, 0o600))
 	for _, args := range []string{"apply -f -", "apply -f https://example.com/x.yaml", "apply -f missing.yaml", "-n web logs -f web", "logs -f web", "get pods -o web", "apply -f", ""} {
 		got, archive, err := KubectlOptions{Args: strings.Fields(args)}.withFiles()
 		if strings.Join(got, " ") != args || archive != nil || err != nil {
@@ -83,9 +77,7 @@ func TestKubectlFilesThatAreNotSent(t *testing.T) {
 	if _, _, err := (KubectlOptions{Args: []string{"cp", "web", "pod:/x"}}).withFiles(); !errors.As(err, &usage) {
 		t.Error(err)
 	}
-	if err := os.Truncate("web", maxSent+1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate("web", maxSent+1))
 	if _, _, err := (KubectlOptions{Args: []string{"apply", "-f", "web"}}).withFiles(); !errors.As(err, &usage) {
 		t.Error(err)
 	}

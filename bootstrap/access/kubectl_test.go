@@ -19,13 +19,9 @@ import (
 func person(t *testing.T) (keyboard, screen, terminal *os.File) {
 	t.Helper()
 	master, slave, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { master.Close(); slave.Close() })
-	if err := pty.Setsize(master, &pty.Winsize{Rows: 30, Cols: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(master, &pty.Winsize{Rows: 30, Cols: 100}))
 	return master, master, slave
 }
 
@@ -49,9 +45,7 @@ func screenUpTo(t *testing.T, screen *bufio.Reader, last string) string {
 // exit status. Whoever is not root goes through sudo.
 func TestKubectlAtATerminal(t *testing.T) {
 	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv("TERM", "xterm-of-the-test")
 	for _, user := range []string{"root", "ubuntu"} {
 		t.Run(user, func(t *testing.T) {
@@ -91,16 +85,12 @@ func TestKubectlAtATerminal(t *testing.T) {
 // without ssh.
 func TestKubectlWithoutATerminal(t *testing.T) {
 	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Run("none is wanted", func(t *testing.T) {
 		h, o := newAPIHost(t)
 		h.program(t, "kubectl", `[[ -t 0 || -t 1 ]] && echo "a terminal"; printf 'a\e]0;evil\ab\n'`)
 		_, screen, terminal := person(t)
-		if err := Kubectl(t.Context(), o, KubectlOptions{SSH: ssh, Args: []string{"logs", "pod", "--", "-t"}, Stdin: terminal, Stdout: terminal, Stderr: terminal}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Kubectl(t.Context(), o, KubectlOptions{SSH: ssh, Args: []string{"logs", "pod", "--", "-t"}, Stdin: terminal, Stdout: terminal, Stderr: terminal}))
 		if said := screenUpTo(t, bufio.NewReader(screen), "b"); said != "a]0;evilb\r\n" {
 			t.Errorf("%q", said)
 		}
@@ -109,9 +99,7 @@ func TestKubectlWithoutATerminal(t *testing.T) {
 		h, o := newAPIHost(t)
 		h.program(t, "kubectl", "exit 0\n")
 		_, _, terminal := person(t)
-		if err := Kubectl(t.Context(), o, KubectlOptions{Args: []string{"exec", "-it", "pod"}, Stdin: terminal, Stdout: terminal, Stderr: terminal}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Kubectl(t.Context(), o, KubectlOptions{Args: []string{"exec", "-it", "pod"}, Stdin: terminal, Stdout: terminal, Stderr: terminal}))
 		if !strings.Contains(h.said(), "Install the OpenSSH client") {
 			t.Errorf("said %s", h.said())
 		}

@@ -93,9 +93,7 @@ func TestReachNotebook(t *testing.T) {
 		inv.Hosts = append(inv.Hosts, h)
 	}
 	s, err := enter(t.Context(), session.Options{Inventory: inv, Run: "r", Events: &event.Recorder{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	if _, err := s.Connect(t.Context(), inv.Hosts[1]); err != nil {
 		t.Fatal(err)

@@ -26,14 +26,10 @@ func TestSSHConfig(t *testing.T) {
 		{User: "ubuntu", Host: "10.0.0.11", Port: 22, Keys: []string{"/home/me/my 100% \"key\""}, HostKey: "ssh-ed25519 AAAA", Policy: inventory.Strict},
 		{User: "root", Host: "10.0.0.12", Port: 22, KnownHosts: []string{"/more"}, Policy: inventory.Strict},
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	told := func(alias string) string {
 		out, err := exec.Command("ssh", "-F", config, "-G", alias).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(out)
 	}
 	for alias, want := range map[string][]string{
@@ -66,9 +62,7 @@ func TestSSHConfig(t *testing.T) {
 // refused.
 func TestSSH(t *testing.T) {
 	program, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	host, bastion := sshtest.Listen(t, sshtest.Config{}), sshtest.Listen(t, sshtest.Config{})
 	h := sshtest.Behind(host.Host(), bastion.Host())
 	h.Name, h.Role = "w1", inventory.Worker
@@ -104,17 +98,13 @@ func TestSSH(t *testing.T) {
 // What is run on a host has kgpu's terminal, where kgpu has one.
 func TestSSHAtATerminal(t *testing.T) {
 	program, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := sshtest.Listen(t, sshtest.Config{}).Host()
 	h.Role = inventory.ControlPlane
 	o := session.Options{Inventory: &inventory.Inventory{Path: "inventory.yaml", Hosts: []inventory.Host{h}}, Events: event.Discard}
 	_, screen, terminal := person(t)
 	so := SSHOptions{Program: program, Command: []string{"[ -t 0 ] && echo at a terminal || echo at none"}, Stdin: terminal, Stdout: terminal, Stderr: terminal}
-	if err := SSH(t.Context(), o, so); err != nil {
-		t.Fatal(err)
-	}
+	must(t, SSH(t.Context(), o, so))
 	screenUpTo(t, bufio.NewReader(screen), "at a terminal")
 	var out bytes.Buffer
 	so.Stdout = &out

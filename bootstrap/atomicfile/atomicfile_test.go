@@ -32,16 +32,12 @@ func holds(t *testing.T, dir string, want ...string) {
 
 func put(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)))
 }
 
 func link(t *testing.T, to, path string) {
 	t.Helper()
-	if err := os.Symlink(to, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(to, path))
 }
 
 // Nothing of a longer file before it stays behind the end. Write gives the mode, Update keeps it.
@@ -49,18 +45,12 @@ func TestReplacesWhole(t *testing.T) {
 	dir := t.TempDir()
 	path, fresh := filepath.Join(dir, "file"), filepath.Join(dir, "fresh")
 	put(t, path, strings.Repeat("an older, longer file\n", 100), 0o644)
-	if err := Write(path, []byte("new\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(path, []byte("new\n"), 0o600))
 	has(t, path, "new\n", 0o600)
 	put(t, path, "longer\n", 0o640)
-	if err := Update(path, []byte("new\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Update(path, []byte("new\n"), 0o644))
 	has(t, path, "new\n", 0o640)
-	if err := Update(fresh, []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Update(fresh, []byte("x"), 0o644))
 	has(t, fresh, "x", 0o644)
 	holds(t, dir, "file", "fresh")
 }
@@ -69,15 +59,11 @@ func TestReplacesWhole(t *testing.T) {
 func TestFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	real, folder := filepath.Join(dir, "deep", "real"), filepath.Join(dir, "folder")
-	if err := os.MkdirAll(real, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(real, 0o700))
 	link(t, "deep/real", folder)
 	link(t, "../target", filepath.Join(real, "link"))
 	for _, text := range []string{"first", "second"} {
-		if err := Update(filepath.Join(folder, "link"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Update(filepath.Join(folder, "link"), []byte(text), 0o644))
 		has(t, filepath.Join(dir, "deep", "target"), text, 0o644)
 	}
 	holds(t, dir, "deep", "folder")
@@ -96,9 +82,7 @@ func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
 	put(t, file, "", 0o644)
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	for name, c := range map[string]struct {
 		path string
 		ok   bool
@@ -121,9 +105,7 @@ func TestWritable(t *testing.T) {
 func TestCreate(t *testing.T) {
 	dir := t.TempDir()
 	path, to := filepath.Join(dir, "x.yaml"), filepath.Join(dir, "link.yaml")
-	if err := Create(path, []byte("one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Create(path, []byte("one"), 0o600))
 	link(t, "nowhere", to)
 	for _, there := range []string{path, to} {
 		if err := Create(there, []byte("two"), 0o600); !errors.Is(err, fs.ErrExist) {
@@ -138,4 +120,12 @@ func TestCreate(t *testing.T) {
 		t.Error("a file was made that cannot be replaced")
 	}
 	holds(t, dir, "x.yaml", "link.yaml")
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

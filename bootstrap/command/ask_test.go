@@ -71,9 +71,7 @@ func TestAgree(t *testing.T) {
 			agreed, err = (&terminal{kind: report.Plain}).agree(ctx, c.nodes)
 			return nil
 		}
-		if wrong := app.Run(append([]string{"kgpu", "up"}, c.flags...)); wrong != nil {
-			t.Fatal(wrong)
-		}
+		must(t, app.Run(append([]string{"kgpu", "up"}, c.flags...)))
 		if asked := said.Len() > 0; asked != c.asked || agreed != c.agreed || (err == nil) != c.ok {
 			t.Errorf("%+v: agreed %t, %v, said %q", c, agreed, err, said.String())
 		}
@@ -143,9 +141,7 @@ func TestConfirm(t *testing.T) {
 			err = (&terminal{kind: c.kind}).confirm(ctx, "This takes it apart.", "lab")
 			return nil
 		}
-		if wrong := app.Run([]string{"kgpu", "reset"}); wrong != nil {
-			t.Fatal(wrong)
-		}
+		must(t, app.Run([]string{"kgpu", "reset"}))
 		if asked := strings.Contains(said.String(), "Type lab to go on: "); asked != c.asked || (err == nil) != c.ok {
 			t.Errorf("%+v: %v, said %q", c, err, said.String())
 		}

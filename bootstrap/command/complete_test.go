@@ -39,12 +39,8 @@ func TestComplete(t *testing.T) {
 		"state/kgpu/runs/lab/20260102-000000-bbbbbb/result.json":   "{}",
 		"state/kgpu/runs/other/20260103-000000-cccccc/result.json": "{}",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte(content), 0o600))
 	}
 	for _, c := range []struct{ typed, want string }{
 		{"", "up add-worker reset explain schema completion logs user ssh runs"},

@@ -25,16 +25,10 @@ func typedInit(t *testing.T, stdin string, action func(*cli.Context) error, args
 // TestTargets takes hosts from the command line and from --scan, and names the line that is wrong.
 func TestTargets(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("hosts", []byte("# the rack\n10.0.0.1\n\n  ubuntu@10.0.0.[2-3]:2222 # new\r\n10.0.0.9\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("bad", []byte("10.0.0.1\nno host\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("hosts", []byte("# the rack\n10.0.0.1\n\n  ubuntu@10.0.0.[2-3]:2222 # new\r\n10.0.0.9\n"), 0o600))
+	must(t, os.WriteFile("bad", []byte("10.0.0.1\nno host\n"), 0o600))
 	for _, name := range []string{"hosts.txt", "none"} {
-		if err := os.WriteFile(name, []byte("# none yet\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte("# none yet\n"), 0o600))
 	}
 	for line, want := range map[string]string{
 		"10.0.0.9 gpu[1-2]":            "10.0.0.9 gpu1 gpu2",

@@ -15,14 +15,10 @@ import (
 // TestLoad holds which inventory is taken, and what is said where there is none.
 func TestLoad(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("folder", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("folder", 0o755))
 	for name, cluster := range map[string]string{"inventory.yaml": "usual", "other.yaml": "other", "third.yaml": "third"} {
 		text := "cluster: " + cluster + "\nhosts: [{address: 192.0.2.1, name: cp1, role: control-plane}]\n"
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	unread := inventoryFlags
 	t.Cleanup(func() { inventoryFlags = unread })
@@ -47,9 +43,7 @@ func TestLoad(t *testing.T) {
 	} {
 		t.Setenv(inventoryVariable, c.variable)
 		if c.variable == "unset" {
-			if err := os.Unsetenv(inventoryVariable); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Unsetenv(inventoryVariable))
 		}
 		flag := *unread[0].(*cli.StringFlag) // which keeps what it read of the variable
 		inventoryFlags = []cli.Flag{&flag}

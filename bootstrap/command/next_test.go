@@ -107,9 +107,7 @@ func TestDone(t *testing.T) {
 			bin := t.TempDir()
 			t.Setenv("PATH", bin)
 			if c.kubectl {
-				if err := os.WriteFile(filepath.Join(bin, "kubectl"), nil, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(bin, "kubectl"), nil, 0o755))
 			}
 			app, got := testApp(), ""
 			app.Command("up").Action = func(ctx *cli.Context) error {
@@ -156,9 +154,7 @@ func TestNext(t *testing.T) {
 				return shown.showNext(ctx, inv, c.err)
 			}
 		}
-		if err := app.Run(append([]string{"kgpu"}, strings.Fields(c.typed)...)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, app.Run(append([]string{"kgpu"}, strings.Fields(c.typed)...)))
 		var lines []string
 		if out.Len() > 0 {
 			lines = strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")[2:]
@@ -196,14 +192,9 @@ func TestTunnelToTheNotebook(t *testing.T) {
 		shown := &terminal{out: &out, notebook: &access.Notebook{Devices: &proof.Devices{Source: "PyTorch", Version: "2.11.0", GPUs: []proof.Device{{Name: "cuda:0", Took: 400 * time.Microsecond}}}, URL: "http://127.0.0.1:8888/?token=x", Tunnel: 8888}}
 		return shown.showNotebook(c, &inventory.Inventory{Path: "my hosts.yaml"})
 	}
-	if err := app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --port 8888`", "`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --stop`"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q, want %s", out.String(), want)
-		}
-	}
+	must(t, app.Run([]string{"kgpu", "up", "--ssh-config", "conf"}))
+	contains(t, out.String(), "`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --port 8888`",
+		"`kgpu notebook --inventory 'my hosts.yaml' --ssh-config conf --stop`")
 }
 
 // Who cannot deploy the dashboard, or stops that, is told how what there is of it goes.

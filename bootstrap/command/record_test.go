@@ -10,11 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/history"
-	"kgpu.dev/kgpu/bootstrap/schema"
 )
 
 // do runs kgpu and returns what it printed and its exit status.
@@ -27,6 +24,16 @@ func do(t *testing.T, args ...string) (string, int) {
 	return out.String() + errs.String(), status
 }
 
+// ends runs kgpu, wants this exit status of it, and returns what it printed.
+func ends(t *testing.T, want int, args ...string) string {
+	t.Helper()
+	out, status := do(t, args...)
+	if status != want {
+		t.Fatalf("kgpu %s ended with %d, want %d:\n%s", strings.Join(args, " "), status, want, out)
+	}
+	return out
+}
+
 // place makes a working directory with an inventory, and a state directory.
 func place(t *testing.T) (state string) {
 	t.Helper()
@@ -35,33 +42,25 @@ func place(t *testing.T) (state string) {
 	t.Setenv("XDG_STATE_HOME", state)
 	// Nothing listens there: the run ends when it has begun.
 	text := "cluster: lab\nssh: {knownHosts: /dev/null}\nhosts: [{address: 127.0.0.1, role: control-plane, ssh: {port: 1, user: nobody, agent: false}}]\n"
-	if err := os.WriteFile("inventory.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("inventory.yaml", []byte(text), 0o600))
 	return state
 }
 
 // TestRecorded holds that a run leaves a folder, which runs and the commands below it find, and that plan leaves none.
 func TestRecorded(t *testing.T) {
 	state := place(t)
-	if out, status := do(t, "plan"); status != 20 {
-		t.Fatalf("plan ended with %d: %s", status, out)
-	}
+	ends(t, 20, "plan")
 	if out, _ := do(t, "plan", "-o", "json"); strings.Contains(out, `"event"`) {
 		t.Errorf("plan prints events: %s", out)
 	}
 	if entries, _ := os.ReadDir(state); len(entries) > 0 {
 		t.Errorf("plan left %v", entries)
 	}
-	if out, status := do(t, "user", "create", "Alice_B"); status != 3 {
-		t.Fatalf("user create ended with %d: %s", status, out)
-	}
+	ends(t, 3, "user", "create", "Alice_B")
 	if left, _ := filepath.Glob(filepath.Join(state, "*", "*", "*", "*")); len(left) > 0 {
 		t.Errorf("a mistyped command left %q", left)
 	}
-	if out, status := do(t, "smoke"); status != 20 {
-		t.Fatalf("smoke ended with %d: %s", status, out)
-	}
+	ends(t, 20, "smoke")
 	out, status := do(t, "runs", "-o", "json")
 	var runs []struct {
 		history.Result
@@ -70,7 +69,7 @@ func TestRecorded(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &runs); err != nil || status != 0 || len(runs) != 1 {
 		t.Fatalf("%d, %v: %s", status, err, out)
 	}
-	valid(t, "runs", out)
+	wantValid(t, compiled(t, "runs"), out)
 	r := runs[0]
 	if r.State != "ended" || r.Reason != "SSH_UNREACHABLE" || r.Exit != 20 || r.Command != "smoke" || r.Version != "1.2.3" || r.Cluster != "lab" || !filepath.IsAbs(r.Inventory) {
 		t.Errorf("%+v", r)
@@ -81,11 +80,7 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("%v, %+v", err, events)
 	}
 	out, _ = do(t, "runs")
-	for _, want := range []string{"RUN", r.Run, "lab", "smoke", "SSH_UNREACHABLE"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("runs does not say %q:\n%s", want, out)
-		}
-	}
+	contains(t, out, "RUN", r.Run, "lab", "smoke", "SSH_UNREACHABLE")
 	for _, c := range []struct{ args, want string }{
 		{"runs --cluster lbb", `Did you mean "lab"? There are runs of lab`},
 		{"runs logs", "failed: 127.0.0.1: "}, // of a run that did not come to its steps
@@ -100,24 +95,18 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("%s does not say %q: %s", c.args, c.want, out)
 		}
 	}
-	if out, status := do(t, "runs", "timeline", r.Run[:20]); status != 0 || strings.TrimSpace(out) != filepath.Join(r.Folder, "timeline.html") {
-		t.Errorf("timeline ended with %d: %s", status, out)
+	if out := ends(t, 0, "runs", "timeline", r.Run[:20]); strings.TrimSpace(out) != filepath.Join(r.Folder, "timeline.html") {
+		t.Errorf("timeline says %s", out)
 	}
-	if out, status := do(t, "runs", "timeline", "last", "--trace", "-"); status != 0 || !strings.Contains(out, `"traceEvents"`) {
-		t.Errorf("timeline --trace ended with %d: %s", status, out)
-	}
-	if err := os.WriteFile("run.html", nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, status := do(t, "runs", "timeline", filepath.Join(r.Folder, "events.jsonl"), "--file", "run.html"); status != 0 || strings.TrimSpace(out) != "run.html" {
-		t.Errorf("timeline of a stream ended with %d: %s", status, out)
+	contains(t, ends(t, 0, "runs", "timeline", "last", "--trace", "-"), `"traceEvents"`)
+	must(t, os.WriteFile("run.html", nil, 0o644))
+	if out := ends(t, 0, "runs", "timeline", filepath.Join(r.Folder, "events.jsonl"), "--file", "run.html"); strings.TrimSpace(out) != "run.html" {
+		t.Errorf("timeline of a stream says %s", out)
 	}
 	if info, err := os.Stat("run.html"); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
 		t.Errorf("what steps printed is for everybody: %v, %v", info.Mode(), err)
 	}
-	if _, status := do(t, "runs", "timeline", "last", "--file", os.DevNull); status != 0 {
-		t.Errorf("timeline to a device ended with %d", status)
-	}
+	ends(t, 0, "runs", "timeline", "last", "--file", os.DevNull)
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("a device is replaced: %v, %v", info, err)
 	}
@@ -127,17 +116,13 @@ func TestRecorded(t *testing.T) {
 func TestWhoIsRecorded(t *testing.T) {
 	place(t)
 	for _, command := range []string{"notebook", "user list"} {
-		if out, status := do(t, strings.Fields(command)...); status != 20 {
-			t.Fatalf("%s ended with %d: %s", command, status, out)
-		}
+		ends(t, 20, strings.Fields(command)...)
 	}
 	if out, _ := do(t, "runs"); out != "No run is recorded yet.\n" {
 		t.Errorf("what looks leaves runs:\n%s", out)
 	}
 	for _, command := range []string{"dashboard", "dashboard --remove", "user create joe", "user delete joe", "smoke"} {
-		if out, status := do(t, strings.Fields(command)...); status != 20 {
-			t.Fatalf("%s ended with %d: %s", command, status, out)
-		}
+		ends(t, 20, strings.Fields(command)...)
 	}
 	out, _ := do(t, "runs", "-o", "json")
 	for command, want := range map[string]int{"dashboard": 2, "user create joe": 1, "user delete joe": 1, "smoke": 1} {
@@ -155,14 +140,10 @@ func TestNewestRuns(t *testing.T) {
 	root := filepath.Join(place(t), "kgpu", "runs", "lab")
 	for i := range 22 {
 		folder := filepath.Join(root, fmt.Sprintf("20260314-1509%02d-aaaaaa", i))
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(folder, 0o700))
 		text := fmt.Sprintf(`{"run": %q, "cluster": "lab", "command": "up", "begun": "2026-03-14T15:09:26Z", "ended": "2026-03-14T15:09:27Z", "reason": "ok"}`, filepath.Base(folder))
 		for name, text := range map[string]string{"result.json": text, "events.jsonl": `{"event":"result","text":"done: all of it"}` + "\n"} {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 		}
 	}
 	for _, c := range []struct {
@@ -189,9 +170,7 @@ func TestNewestRuns(t *testing.T) {
 // TestUnrecorded puts a file where the folder would be: the run ends as it would, and says so once.
 func TestUnrecorded(t *testing.T) {
 	state := place(t)
-	if err := os.WriteFile(filepath.Join(state, "kgpu"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(state, "kgpu"), nil, 0o600))
 	out, status := do(t, "smoke", "-o", "json")
 	if status != 20 || strings.Count(out, `"event":"warning"`) != 1 || !strings.Contains(out, "this run is not recorded") || !strings.Contains(out, `"event":"result"`) {
 		t.Errorf("smoke ended with %d: %s", status, out)
@@ -203,9 +182,7 @@ func TestLogs(t *testing.T) {
 	stream := `{"time":"2026-03-14T15:09:26Z","run":"r1","host":"gpu-1","step":"os/packages","event":"log","reason":"","ms":0,"text":"Setting up \u001b[31msocat"}
 {"time":"2026-03-14T15:09:27Z","run":"r1","host":"control-1","step":"cluster/init","event":"error","reason":"STEP_FAILED","ms":0,"text":"no","exit":1}
 `
-	if err := os.WriteFile("run.jsonl", []byte(stream), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("run.jsonl", []byte(stream), 0o600))
 	t.Setenv("TZ", "UTC")
 	for _, c := range []struct {
 		args   []string
@@ -233,9 +210,7 @@ func TestLogs(t *testing.T) {
 // The commands that are below runs are found by their former names, too, and say the same.
 func TestFormerNames(t *testing.T) {
 	place(t)
-	if out, status := do(t, "smoke"); status != 20 {
-		t.Fatalf("smoke ended with %d: %s", status, out)
-	}
+	ends(t, 20, "smoke")
 	for _, line := range []string{"logs", "logs last 127.0.0.1 --failed", "logs no-such-run", "timeline --trace -", "timeline --file - last"} {
 		words := strings.Fields(line)
 		former, was := do(t, words...)
@@ -245,63 +220,47 @@ func TestFormerNames(t *testing.T) {
 	}
 }
 
-// valid holds what was printed against its schema.
-func valid(t *testing.T, name, printed string) {
-	t.Helper()
-	text, err := schema.Named(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource(name, document); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := compiler.Compile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := jsonschema.UnmarshalJSON(strings.NewReader(printed))
-	if err == nil {
-		err = compiled.Validate(found)
-	}
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 // Before the first use of an inventory kgpu says, without a connection, what of this machine it uses; never what that is.
 func TestFirstUseOfAnInventory(t *testing.T) {
 	place(t)
 	text := "cluster: lab\nhosts: [{address: 127.0.0.1, role: control-plane, ssh: {port: 1, user: nobody, agent: false, sudoPassword: \"${LAB_SUDO}\", knownHosts: /dev/null}}]\n"
-	if err := os.WriteFile("inventory.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("inventory.yaml", []byte(text), 0o600))
 	t.Setenv("LAB_SUDO", "hunter2")
 	const says = "Of what is yours, it makes use of:\n  ${LAB_SUDO}: is given to sudo on nobody@127.0.0.1\n"
 	for range 2 { // looking is no use
-		if out, status := do(t, "plan"); status != 20 || !strings.Contains(out, says) || strings.Contains(out, "hunter2") {
-			t.Errorf("plan ended with %d: %s", status, out)
+		if out := ends(t, 20, "plan"); !strings.Contains(out, says) || strings.Contains(out, "hunter2") {
+			t.Errorf("plan says %s", out)
 		}
 	}
 	if out, _ := do(t, "plan", "-o", "json"); strings.Contains(out, "makes use") {
 		t.Errorf("plan prints for people: %s", out)
 	}
-	if out, status := do(t, "up"); status != 20 || !strings.Contains(out, says) {
-		t.Errorf("the first up ended with %d: %s", status, out)
-	}
+	contains(t, ends(t, 20, "up"), says)
 	for _, again := range []string{"plan", "up"} {
-		if out, status := do(t, again); status != 20 || strings.Contains(out, "makes use") {
-			t.Errorf("%s ended with %d: %s", again, status, out)
+		if out := ends(t, 20, again); strings.Contains(out, "makes use") {
+			t.Errorf("%s says %s", again, out)
 		}
 	}
-	if err := os.Rename("inventory.yaml", "other.yaml"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename("inventory.yaml", "other.yaml"))
 	if out, _ := do(t, "plan", "other.yaml"); !strings.Contains(out, says) {
 		t.Errorf("of another inventory plan says: %s", out)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contains wants all of the parts in a text.
+func contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
 	}
 }

@@ -24,9 +24,7 @@ func TestStatus(t *testing.T) {
 	// A port on which nothing listens: 1 is reserved for tcpmux.
 	text := "hosts: [{address: 127.0.0.1, role: control-plane}]\nssh: {port: 1, agent: false, key: k}\n"
 	for name, content := range map[string]string{"good.yaml": text, "bad.yaml": "host: []\n"} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(content), 0o600))
 	}
 	for _, c := range []struct {
 		args   []string
@@ -84,9 +82,7 @@ func TestScreen(t *testing.T) {
 		9: {"0 of 12 col", "1 of 12 col", "… 7 more li", ""},
 	} {
 		out.Reset()
-		if err := s.draw(seen, 5*time.Second, lines(rows)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.draw(seen, 5*time.Second, lines(rows)))
 		picture, whole := strings.CutPrefix(out.String(), ansi.CursorHomePosition)
 		picture, rest := strings.CutSuffix(picture, ansi.EraseScreenBelow)
 		got := strings.Split(picture, ansi.EraseLineRight+"\n")
@@ -96,9 +92,7 @@ func TestScreen(t *testing.T) {
 	}
 	out.Reset()
 	for range 2 {
-		if err := s.append(seen, lines(1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.append(seen, lines(1)))
 	}
 	if want := strings.Repeat("2026-11-21T12:00:00Z\n0 of 12 columns\n\n", 2); out.String() != want {
 		t.Errorf("in a pipe: %q", out.String())

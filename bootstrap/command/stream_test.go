@@ -100,9 +100,7 @@ func inventoryOf(t *testing.T, h *answering) string {
 	file := filepath.Join(t.TempDir(), "inventory.yaml")
 	text := fmt.Sprintf("kubernetes: {version: 1.36}\nruntime: containerd\nnetwork: weave\nhosts:\n  - {name: cp, address: %s, privateAddress: 10.0.0.1, role: control-plane, ssh: {user: root, port: %d, key: %q, hostKey: %q}}\n",
 		at.Address, at.SSH.Port, at.SSH.Key, at.SSH.HostKey)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -128,22 +126,14 @@ func printedBy(t *testing.T, args ...string) string {
 func compiled(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	text, err := schema.Named(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource(name, doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.AddResource(name, doc))
 	s, err := c.Compile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -186,9 +176,7 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 			Event  string `json:"event"`
 			Schema int    `json:"schema"`
 		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &e))
 		if (e.Event == "begin") != (e.Schema == 1) {
 			t.Errorf("the version of the stream is in its first event only: %s", line)
 		}
@@ -207,17 +195,13 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 // kindsOf are the kinds that the schema knows.
 func kindsOf(t *testing.T) []string {
 	text, err := schema.Named("event")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var doc struct {
 		Properties struct {
 			Event struct{ Enum []string }
 		}
 	}
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &doc))
 	if !slices.Contains(doc.Properties.Event.Enum, "proof") {
 		t.Fatalf("the kinds are %q", doc.Properties.Event.Enum)
 	}

@@ -42,9 +42,7 @@ var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int
 		for i, role := range []string{"control-plane", "worker"} {
 			address := fmt.Sprintf("127.0.0.%d", i+1)
 			l, err := net.Listen("tcp", address+":0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			go func() {
 				conn, err := l.Accept()
 				fmt.Fprintf(os.Stderr, "the %s: connection %v, %v\n", role, conn != nil, err)
@@ -52,9 +50,7 @@ var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int
 			text += fmt.Sprintf("- {address: %s, name: %s, role: %s, ssh: {port: %d, user: root}}\n", address, role, role, l.Addr().(*net.TCPAddr).Port)
 		}
 		file := filepath.Join(t.TempDir(), "mute.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		return Run(ctx, App("test", Group("", Up())), anyway("up", "--inventory", file))
 	},
 	// An up that meets a host whose key nobody knows, and then one that does not say what it is.
@@ -63,9 +59,7 @@ var scenes = map[string]func(ctx context.Context, t *testing.T, file string) int
 		ssh := server.Host().SSH
 		file := filepath.Join(t.TempDir(), "stranger.yaml")
 		text := fmt.Sprintf("cluster: stranger\nhosts: [{address: 127.0.0.1, name: cp, role: control-plane, ssh: {port: %d, user: root, key: %q, knownHosts: %q}}]\n", ssh.Port, ssh.Key, os.Getenv("KNOWN_HOSTS"))
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		return Run(ctx, App("test", Group("", Up())), anyway("up", "--inventory", file))
 	},
 	// A story that does not stop when it is told to.
@@ -157,18 +151,14 @@ func perform(t *testing.T, name string, environment ...string) *stage {
 	if err == nil {
 		err = pty.Setsize(terminal, &pty.Winsize{Cols: 80, Rows: 24})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.file = terminal
 	if s.before, err = term.GetState(int(tty.Fd())); err != nil {
 		t.Fatal(err)
 	}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = tty, tty, tty
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // it gets the signals that are typed
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Start())
 	go s.listen()
 	go func() {
 		s.exit = s.cmd.Wait()
@@ -351,9 +341,7 @@ func TestCtrlCTwiceLeaves(t *testing.T) {
 func TestThePictureFollowsTheTerminal(t *testing.T) {
 	s := perform(t, "stuck")
 	s.awaitMatch(`[0-9]:[0-9][0-9]  ─+  0 of 1 step`)
-	if err := pty.Setsize(s.file, &pty.Winsize{Cols: 45, Rows: 20}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(s.file, &pty.Winsize{Cols: 45, Rows: 20}))
 	s.awaitMatch(`[0-9]:[0-9][0-9]  0 of 1 step`)
 	s.types("\x03")
 	s.await("stopping")

@@ -19,9 +19,7 @@ import (
 // TestTrust: nobody is asked who is not at a terminal, sees nothing of the question, or whose terminal gives the hosts.
 func TestTrust(t *testing.T) {
 	terminal, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer terminal.Close()
 	defer tty.Close()
 	for _, x := range []struct {
@@ -70,14 +68,10 @@ func TestAskTrust(t *testing.T) {
 			t.Errorf("%q: %t", typed, got)
 		}
 		text := said.String()
-		for _, part := range []string{
-			"The authenticity of host '[gpu", "ED25519 key fingerprint is " + key.SHA256() + ".\n", "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
-			"/home/me/.ssh/known_hosts", "Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
-		} {
-			if !strings.Contains(text, part) {
-				t.Errorf("no %q in %q", part, text)
-			}
-		}
+		contains(t, text,
+			"The authenticity of host '[gpu", "ED25519 key fingerprint is "+key.SHA256()+".\n",
+			"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
+			"/home/me/.ssh/known_hosts", "Are you sure you want to continue connecting (yes/no/[fingerprint])? ")
 		if again := strings.Count(text, "Please type 'yes', 'no' or the fingerprint: "); again != want.again || strings.Contains(text, "\x1b") {
 			t.Errorf("%q: asked again %d times: %q", typed, again, text)
 		}

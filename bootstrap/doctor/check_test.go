@@ -30,9 +30,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	inv, err := inventory.Decode("inventory.yaml", []byte("kubernetes: {version: \"1.36\"}\nruntime: containerd\nnetwork: flannel\nhosts:\n"+
 		"  - {address: 10.199.1.10, name: cp1, role: control-plane}\n  - {address: 10.199.1.11, name: w1}\n"), inventory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &world{t: t, inv: inv, control: read(t, "testdata/healthy-control.txt"), worker: read(t, "testdata/healthy-worker.txt")}
 	w.cp, w.w1 = parsed(t, "../facts/testdata/control-plane.txt"), parsed(t, "../facts/testdata/worker.txt")
 	for _, f := range []*facts.Host{w.cp, w.w1} {
@@ -53,18 +51,14 @@ func newWorld(t testing.TB) *world {
 func read(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
 func parsed(t testing.TB, name string) *facts.Host {
 	t.Helper()
 	f, err := facts.Parse([]byte(read(t, name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -540,9 +534,7 @@ func TestHungSMIMeansAHungDriver(t *testing.T) {
 		t.Errorf("found %v", got)
 	}
 	seen, err := ParseEvidence([]byte(w.worker))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Evidence: seen, Err: &reason.Error{ID: reason.HostUnending, Host: "w1"}}}, nil)
 	if got := ids(found); !slices.Equal(got, []string{"w1 GPU_HUNG", "w1 HOST_UNENDING"}) {
 		t.Errorf("without facts: %v", got)
@@ -629,13 +621,9 @@ func TestEventsOfUnknownAgeAreIgnored(t *testing.T) {
 	w := newWorld(t)
 	says(&w.control, "event=\t2026-11-20T13:00:00Z\tw1\tFailed\tdefault/job\tAuto-detected mode as legacy")
 	control, err := ParseEvidence([]byte(w.control))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	worker, err := ParseEvidence([]byte(w.worker))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if found := Check(w.inv, []Machine{{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: control}, {Machine: machine.Machine{Host: w.inv.Hosts[1]}, Evidence: worker}}, nil); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
@@ -653,9 +641,7 @@ func TestLostCardStillOffered(t *testing.T) {
 func TestUnreachableHost(t *testing.T) {
 	w := newWorld(t)
 	seen, err := ParseEvidence([]byte(w.control))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := Check(w.inv, []Machine{
 		{Machine: machine.Machine{Host: w.inv.Hosts[0], Facts: w.cp}, Evidence: seen},
 		{Machine: machine.Machine{Host: w.inv.Hosts[1]}, Err: &reason.Error{ID: reason.SSHUnreachable, Host: "w1", Detail: "connection refused"}},
@@ -718,5 +704,13 @@ func TestDiskLimitOfTheKubelet(t *testing.T) {
 		if got := slices.Contains(ids(w.check()), "w1 HOST_DISK_FULL"); got != full {
 			t.Errorf("%q: told: %t", limit, got)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

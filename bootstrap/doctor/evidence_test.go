@@ -22,9 +22,7 @@ import (
 
 func TestParseEvidence(t *testing.T) {
 	e, err := ParseEvidence([]byte("a banner\n" + read(t, "testdata/healthy-worker.txt")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(e.KernelLog) != 5 || len(e.Cards) != 2 || !e.Cards[0].Persistent || e.SMI != 0 || !e.Asked || len(e.MIG) != 1 || e.CDI["/var/run/cdi/nvidia.yaml"] != "595.91.07" ||
 		e.Units["kubelet"].State != "active" || len(e.Sources) != 2 || e.Disks["/"] != 41 || e.Cluster != nil || !e.Kernels[0].Running {
 		t.Errorf("%+v", e)
@@ -42,9 +40,7 @@ func TestParseEvidence(t *testing.T) {
 // TestParseEvidenceSkipsWhatIsUnreadable: an unreadable object or file hides nothing else.
 func TestParseEvidenceSkipsWhatIsUnreadable(t *testing.T) {
 	e, err := ParseEvidence([]byte("kgpu-doctor=1\ncertificate=/x ???\ncertificate-pem=/y LS0t\napi=1\nnode=node\tw1" + strings.Repeat("\t", 10) + "nvidia.com/gpu=1k\tnvidia.com/gpu=many\nnode=node\tw2" + strings.Repeat("\t", 10) + "nvidia.com/gpu=2\tnvidia.com/gpu=1\nend=1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const gpu = "nvidia.com/gpu"
 	if n := e.Cluster.Nodes; len(e.Certificates) > 0 || len(n) != 2 || n[0].Capacity[gpu] != 1000 || n[0].Allocatable[gpu] != 0 || n[1].Capacity[gpu] != 2 || n[1].Allocatable[gpu] != 1 {
 		t.Errorf("%+v, %+v", e.Certificates, n)
@@ -55,9 +51,7 @@ func TestParseEvidenceSkipsWhatIsUnreadable(t *testing.T) {
 func TestForeignTextIsUnescapedAndPrintable(t *testing.T) {
 	e, err := ParseEvidence([]byte("kgpu-doctor=1\napi=1\nevent=\t2026-11-20T10:00:00Z\tw1\tBackOff\tPod/x\t" +
 		`can\u0027t pull \u0022a\u0022 \u003D\x3D b:\u000A d\u00e9fense \\n \u001b[31mred` + "\nend=1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := e.Cluster.Events[0].Message, `can't pull "a" == b:  défense \n `; !strings.HasPrefix(got, want) || strings.Contains(got, "\x1b") {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -67,14 +61,10 @@ func TestForeignTextIsUnescapedAndPrintable(t *testing.T) {
 func certified(t *testing.T, until time.Time) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: until.AddDate(-1, 0, 0), NotAfter: until}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return der
 }
 

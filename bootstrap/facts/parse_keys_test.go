@@ -11,9 +11,7 @@ func TestKeyExpiry(t *testing.T) {
 	const path = "/etc/apt/keyrings/kgpu-kubernetes.gpg"
 	day := func(s string) time.Time {
 		at, err := time.Parse(time.DateOnly, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return at
 	}
 	for name, c := range map[string]struct {

@@ -21,9 +21,7 @@ func TestNodeQuantities(t *testing.T) {
 		node("liar", "nvidia.com/gpu=-1Zi", "nvidia.com/mig-1g.5gb=many alpha.kubernetes.io/nvidia-gpu=x"),
 		node("none", "", ""),
 	} {
-		if err := c.object(fields); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.object(fields))
 	}
 	w1 := c.Nodes[0]
 	if want := map[string]int{"nvidia.com/gpu": 2000, "alpha.kubernetes.io/nvidia-gpu": 2, "nvidia.com/mig-1g.5gb": 7}; !maps.Equal(w1.Allocatable, want) || w1.Capacity["nvidia.com/gpu"] != 4000 {
@@ -65,13 +63,9 @@ func TestRecord(t *testing.T) {
 func certificateOf(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/control-plane.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, err := split(data, "kgpu-facts=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a.first("cluster-ca")
 }
 

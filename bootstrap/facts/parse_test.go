@@ -19,13 +19,9 @@ import (
 func recorded(t *testing.T, name string) *Host {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 
@@ -33,9 +29,7 @@ func recorded(t *testing.T, name string) *Host {
 func parse(t *testing.T, lines ...string) *Host {
 	t.Helper()
 	h, err := Parse(answerOf(lines...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 
@@ -119,9 +113,7 @@ func TestDockerWorker(t *testing.T) {
 
 func TestTruncated(t *testing.T) {
 	whole, err := os.ReadFile("testdata/worker.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, cut := range []int{0, 5, len(whole) / 2, len(whole) - 2, len(whole) - 1} {
 		if _, err := Parse(whole[:cut]); !errors.Is(err, ErrTruncated) {
 			t.Errorf("cut at %d of %d: %v", cut, len(whole), err)
@@ -345,5 +337,13 @@ bin_dirs = ['/opt/cni/bin']
 		if loaded["cri"] != want || want == "enabled" && (loaded["bin_dir"] != "/opt/cni/bin" || loaded["SystemdCgroup"] != "true" || loaded["sandbox"] != "registry.k8s.io/pause:3.10.2") {
 			t.Errorf("disabled %s: %v", disabled, loaded)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

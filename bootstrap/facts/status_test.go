@@ -30,9 +30,7 @@ func TestRequestsOfAPod(t *testing.T) {
 		{"", "", "map[]"}, {"g=-1 h=x i=99999999999999999999 j=2000000 ", "", "map[]"},
 	} {
 		s, err := ParseStatus(statusOf("control-plane=1", "cluster=pod\tn\tp\tw1\tRunning\tTrue\t"+c.together+"\t"+c.before))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := fmt.Sprint(s.API.Pods[0].Requests); got != c.want {
 			t.Errorf("%q and %q: %s, want %s", c.together, c.before, got, c.want)
 		}
@@ -60,9 +58,7 @@ func TestInvalidStatus(t *testing.T) {
 // TestShortStatusLines: the fields of a short line are used, and an invalid time is zero.
 func TestShortStatusLines(t *testing.T) {
 	s, err := ParseStatus(statusOf("control-plane=1", "api=1", "cluster=node\tw1\t\tTrue"+strings.Repeat("\t", 12)+"yesterday", "cluster=node\tw2\t\tFalse"+strings.Repeat("\t", 12)+"2026-11-21T11:40:00Z", "cluster=lease\tx", "certificate=/a.crt", "certificate=/b.crt !"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := s.API.Nodes; len(n) != 2 || !n[0].Ready || n[1].Ready || !n[0].Since.IsZero() || !n[1].Since.Equal(time.Date(2026, 11, 21, 11, 40, 0, 0, time.UTC)) {
 		t.Errorf("nodes: %+v", n)
 	}

@@ -64,18 +64,14 @@ func told(t *testing.T, run Run) []event.Event {
 func list(t *testing.T, root string) []Run {
 	t.Helper()
 	runs, err := List(root, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return runs
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -115,13 +111,9 @@ func TestRecord(t *testing.T) {
 	}
 	valid(t, content(t, filepath.Join(run.Folder, "events.jsonl")))
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		info, err := d.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := fs.FileMode(0o600)
 		if d.IsDir() {
 			want = 0o700
@@ -140,21 +132,13 @@ func TestRecord(t *testing.T) {
 func valid(t *testing.T, stream string) {
 	t.Helper()
 	text, err := schema.Named("event")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("event", document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, compiler.AddResource("event", document))
 	compiled, err := compiler.Compile("event")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(stream) {
 		e, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
 		if err == nil {
@@ -188,9 +172,7 @@ func TestStates(t *testing.T) {
 	if took := run.Took(run.Begun.Add(time.Minute)); took != time.Minute {
 		t.Errorf("it took %s", took)
 	}
-	if err := r.lock.Close(); err != nil { // as the kernel does
-		t.Fatal(err)
-	}
+	must(t, r.lock.Close()) // as the kernel does
 	if run := is(Killed); run.Took(time.Time{}) != time.Second {
 		t.Errorf("it took %s", run.Took(time.Time{}))
 	}
@@ -199,13 +181,9 @@ func TestStates(t *testing.T) {
 	r.Emit(story("")[0])
 	r.End("ok", 0)
 	is(Ended)
-	if err := os.Remove(filepath.Join(r.folder, resultFile)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(r.folder, resultFile)))
 	is(Lost)
-	if err := os.WriteFile(filepath.Join(r.folder, resultFile), []byte("garbage"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(r.folder, resultFile), []byte("garbage"), 0o600))
 	if run := is(Lost); run.Run != "20260314-150926-000002" || run.Begun.Format(nameTime) != "20260314-150926" || len(list(t, root)) != 2 {
 		t.Errorf("%+v", run)
 	}
@@ -225,9 +203,7 @@ func TestHostileNames(t *testing.T) {
 	logs := filepath.Join(root, "lab", "r1", "logs")
 	files := 0
 	_ = filepath.WalkDir(around, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !d.IsDir() && strings.HasSuffix(path, ".log") {
 			files++
 			if rel, err := filepath.Rel(logs, path); err != nil || strings.Count(rel, "/") != 1 || strings.HasPrefix(rel, ".") || strings.HasPrefix(d.Name(), ".") {
@@ -248,9 +224,7 @@ func TestHostileNames(t *testing.T) {
 // TestUnwritable wants one warning, and a run that goes on.
 func TestUnwritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	var warnings []error
 	r := Begin(filepath.Join(file, "runs"), Result{Run: "r1", Cluster: "lab"}, func(err error) { warnings = append(warnings, err) })
 	for _, e := range story("r1") {
@@ -281,9 +255,7 @@ func TestFull(t *testing.T) {
 	for _, e := range story("r1")[1:] {
 		r.Emit(e)
 	}
-	if err := kept.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kept.Close())
 	r.End("ok", 0)
 	if len(warnings) != 1 || !strings.Contains(warnings[0].Error(), "no space left") {
 		t.Errorf("%v", warnings)
@@ -373,9 +345,7 @@ func TestListOfALongRun(t *testing.T) {
 		r.Emit(e)
 	}
 	line, err := json.Marshal(event.Event{Time: story("")[4].Time, Host: "gpu-1", Kind: event.Wait, Text: strings.Repeat("w", 1<<10)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := bytes.Repeat(append(line, '\n'), 1<<10)
 	for range 300 {
 		if _, err := r.events.Write(block); err != nil {
@@ -383,9 +353,7 @@ func TestListOfALongRun(t *testing.T) {
 		}
 	}
 	r.Emit(story("")[10])
-	if err := r.lock.Close(); err != nil { // as the kernel does
-		t.Fatal(err)
-	}
+	must(t, r.lock.Close()) // as the kernel does
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	run := list(t, root)[0]
@@ -402,24 +370,16 @@ func TestListOfALongRun(t *testing.T) {
 func TestStreamOfALongRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
 	line, err := json.Marshal(event.Event{Host: "gpu-1", Step: "s", Kind: event.Log, Text: strings.Repeat("w", 1<<10)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bytes.Repeat(append(line, '\n'), 16<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(path, bytes.Repeat(append(line, '\n'), 16<<10), 0o600))
 	_, stream, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	before, n := m.HeapAlloc, 0
 	lines, err := Lines(stream.All(), "gpu-1", "s", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range lines {
 		if n++; n%(4<<10) == 0 {
 			runtime.GC()
@@ -467,19 +427,13 @@ func TestPrune(t *testing.T) {
 		begin(t, root, name(i+1)).End("ok", 0)
 	}
 	other := filepath.Join(root, "other", name(0))
-	if err := os.MkdirAll(other, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(other, 0o700))
 	leftover := filepath.Join(root, "lab", ".20260313-000000-bbbbbb")
-	if err := os.Mkdir(leftover, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(leftover, 0o700))
 	begin(t, root, name(Kept+6)).End("ok", 0)
 	var got []string
 	runs, err := List(root, "lab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range runs {
 		got = append(got, r.Run)
 	}
@@ -541,13 +495,9 @@ func TestStream(t *testing.T) {
 		"a later kgpu's": {strings.Replace(whole, `"schema":1`, `"schema":99`, 1), 0, "version 99"},
 	} {
 		path := filepath.Join(t.TempDir(), "events.jsonl")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(c.text), 0o600))
 		_, stream, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		events := slices.Collect(stream.All())
 		err = stream.Err()
 		if len(events) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
@@ -574,9 +524,7 @@ func TestFind(t *testing.T) {
 	if got, err := Find(runs, ""); err != nil || got.Run != runs[0].Run {
 		t.Errorf("where no run began a step: %s, %v", got.Run, err)
 	}
-	if err := os.MkdirAll(filepath.Join(runs[0].Folder, logsFolder), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(runs[0].Folder, logsFolder), 0o700))
 	nothingToDo := Run{Result: Result{Run: "20260315-090000-dddddd"}, Folder: t.TempDir()}
 	runs = slices.Insert(runs, 0, nothingToDo)
 	for _, c := range []struct{ word, want, err string }{
@@ -624,5 +572,13 @@ func TestLines(t *testing.T) {
 		if len(got) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%+v: %d lines, %v", c, len(got), err)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

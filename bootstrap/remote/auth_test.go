@@ -24,19 +24,13 @@ import (
 func startAgent(t *testing.T, keys ...agent.AddedKey) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent") // t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ring := agent.NewKeyring()
 	for _, k := range keys {
-		if err := ring.Add(k); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ring.Add(k))
 	}
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -78,20 +72,14 @@ func publicLine(k ssh.PublicKey) []byte { return ssh.MarshalAuthorizedKey(k) }
 
 func writeFile(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, data, 0o600))
 }
 
 func secretOf(t *testing.T, ref string) inventory.Secret {
 	t.Helper()
 	s, err := inventory.ParseSecret(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -117,9 +105,7 @@ func TestLogin(t *testing.T) {
 		}},
 		{"usual key", func(t *testing.T, dir string) inventory.SSH {
 			t.Setenv("HOME", dir)
-			if err := os.Mkdir(dir+"/.ssh", 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(dir+"/.ssh", 0o700))
 			sshtest.NewKey().Write(t, dir+"/.ssh/id_ed25519")
 			key.Write(t, dir+"/.ssh/id_rsa")
 			return inventory.SSH{}
@@ -146,9 +132,7 @@ func TestLogin(t *testing.T) {
 		{"usual key while the agent has many others", func(t *testing.T, dir string) inventory.SSH {
 			startAgent(t, agentKeys(strangers(10)...)...)
 			t.Setenv("HOME", dir)
-			if err := os.Mkdir(dir+"/.ssh", 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(dir+"/.ssh", 0o700))
 			key.Write(t, dir+"/.ssh/id_ed25519")
 			return inventory.SSH{Agent: true}
 		}},
@@ -298,8 +282,7 @@ func TestSecretThatCannotBeResolved(t *testing.T) {
 			sudo.SSH.User, sudo.SSH.SudoPassword = "ubuntu", secretOf(t, "${PASSPHRASE}")
 			for _, in := range []inventory.Host{encrypted, sudo} {
 				_, err := d.Dial(context.Background(), in)
-				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.SecretMissing || e.Host != "127.0.0.1" {
+				if e := wantReason(t, err, reason.SecretMissing); e.Host != "127.0.0.1" {
 					t.Errorf("%v", err)
 				}
 			}
@@ -347,5 +330,13 @@ func TestPassphraseIsAskedForOnce(t *testing.T) {
 	wg.Wait()
 	if len(asked) != 1 {
 		t.Errorf("asked %d times", len(asked))
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

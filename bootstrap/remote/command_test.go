@@ -67,9 +67,7 @@ func TestRunMovesMuchData(t *testing.T) {
 	h := dial(t, sshtest.Listen(t, sshtest.Config{}).Host())
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	var out bytes.Buffer
-	if err := h.Run(context.Background(), Command{Name: "cat", Line: "cat", Stdin: bytes.NewReader(data), Stdout: &out}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Run(context.Background(), Command{Name: "cat", Line: "cat", Stdin: bytes.NewReader(data), Stdout: &out}))
 	if !bytes.Equal(out.Bytes(), data) {
 		t.Errorf("%d bytes came back of %d, or others", out.Len(), len(data))
 	}

@@ -81,8 +81,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 				}
 				start := time.Now()
 				_, err := n.dialer(t, Options{}).Dial(context.Background(), in)
-				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.SSHUnreachable || e.Detail != "the port is open; no answer to the login within 30s" {
+				if e := wantReason(t, err, reason.SSHUnreachable); e.Detail != "the port is open; no answer to the login within 30s" {
 					t.Errorf("%v", err)
 				}
 				if took := time.Since(start); took != 3*DefaultConnectTimeout {
@@ -236,9 +235,7 @@ func TestBastionsInARow(t *testing.T) {
 	way := sshtest.Behind(inner.Host(), outer.Host())
 	for range 2 {
 		h := dialWith(t, d, sshtest.Behind(server.Host(), way))
-		if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Run(context.Background(), Command{Name: "true", Line: "true"}))
 	}
 	dialWith(t, d, sshtest.Behind(server.Host(), outer.Host())) // shares the outer one
 	for name, s := range map[string]*sshtest.Server{"outer": outer, "inner": inner} {
@@ -274,12 +271,8 @@ func TestBastionThatIsLostIsDialledAgain(t *testing.T) {
 	bastion.Stop()
 	<-h.current().ctx.Done()
 	bastion.Start(t)
-	if err := h.Reconnect(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
-		t.Error(err)
-	}
+	must(t, h.Reconnect(context.Background()))
+	must(t, h.Run(context.Background(), Command{Name: "true", Line: "true"}))
 }
 
 // A hundred hosts whose bastion refuses the key are not a hundred attempts to break in there.
@@ -301,8 +294,7 @@ func TestRefusalByABastionIsShared(t *testing.T) {
 			in.Name = fmt.Sprintf("gpu%02d", i)
 			wg.Go(func() {
 				_, err := d.Dial(context.Background(), in)
-				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || e.Host != in.Name || !strings.HasSuffix(e.Doing, "root@10.0.0.2:22") {
+				if e := wantReason(t, err, reason.SSHAuthFailed); e.Host != in.Name || !strings.HasSuffix(e.Doing, "root@10.0.0.2:22") {
 					t.Errorf("%+v", err)
 				}
 			})
@@ -357,9 +349,7 @@ func TestHandshakesAreLimited(t *testing.T) {
 
 func TestDialTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	got := make(chan string, 1)
 	go func() {
@@ -374,9 +364,7 @@ func TestDialTCP(t *testing.T) {
 	}()
 	h := dial(t, sshtest.Listen(t, sshtest.Config{}).Host())
 	c, err := h.DialTCP(context.Background(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	greeting := make([]byte, 7)
 	if _, err := io.ReadFull(c, greeting); err != nil || string(greeting) != "welcome" {
 		t.Errorf("%q, %v", greeting, err)
@@ -411,18 +399,12 @@ func TestDialTCPFails(t *testing.T) {
 // A tunnel whose other side never answers can be closed, and honours deadlines.
 func TestTunnelToNowhere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, nobody reads
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	h := dial(t, sshtest.Listen(t, sshtest.Config{}).Host())
 	c, err := h.DialTCP(context.Background(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.SetDeadline(time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.SetDeadline(time.Now()))
 	var timeout net.Error
 	if _, err := c.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("%v", err)

@@ -46,9 +46,7 @@ func FuzzKnownHosts(f *testing.F) {
 	f.Add([]byte("@cert-authority *.example " + string(publicLine(key)) + "@revoked * x\n|1|a|b ssh-ed25519 AAAA\n"))
 	path := filepath.Join(f.TempDir(), "known_hosts")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o600))
 		h, unfit := newHostKeys(&target{host: "10.0.0.1", port: 22, knownHosts: []string{path}, policy: inventory.Strict}, nil)
 		if unfit != nil {
 			return

@@ -257,9 +257,7 @@ func TestWordsOfAServerThatNobodyTrusts(t *testing.T) {
 func raw(t *testing.T, text string) inventory.Host {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -310,26 +308,18 @@ func TestAServerThatIsNone(t *testing.T) {
 func mustResolve(t *testing.T, d *Dialer, h inventory.Host) *target {
 	t.Helper()
 	to, err := d.resolve(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return to
 }
 
 // A man in the middle who talks a server down to what can be broken gets no further than the first word.
 func TestAlgorithmsThatAreNotSafe(t *testing.T) {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sha1, err := ssh.NewSignerWithAlgorithms(signer.(ssh.AlgorithmSigner), []string{ssh.KeyAlgoRSA})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for want, config := range map[string]sshtest.Config{
 		"no host key that is safe: it offers ssh-rsa":             {HostKeys: []ssh.Signer{sha1}},
 		"cipher that is safe: it offers arcfour128, aes128-cbc":   {SSH: func(c *ssh.ServerConfig) { c.Ciphers = []string{"arcfour128", "aes128-cbc"} }},
@@ -416,9 +406,7 @@ func TestAnotherKeyAfterReconnectBehindABastion(t *testing.T) {
 	server.Stop()
 	<-h.current().ctx.Done()
 	server.SetHostKeys(sshtest.NewKey())
-	if err := os.Remove(host.SSH.KnownHosts); err != nil { // even if nobody else remembers
-		t.Fatal(err)
-	}
+	must(t, os.Remove(host.SSH.KnownHosts)) // even if nobody else remembers
 	server.Start(t)
 	wantReason(t, h.Reconnect(context.Background()), reason.SSHHostKeyMismatch)
 }

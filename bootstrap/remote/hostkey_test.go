@@ -153,9 +153,7 @@ func TestAcceptNewHashesLikeTheFile(t *testing.T) {
 	writeFile(t, path, []byte(first))
 	dial(t, in)
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	added, ok := strings.CutPrefix(string(data), first)
 	if !ok || !strings.HasPrefix(added, "|1|") || strings.Contains(added, "127.0.0.1") || strings.Count(added, "\n") != 1 {
 		t.Errorf("added: %q", added)
@@ -228,9 +226,7 @@ func TestAcceptNewTogether(t *testing.T) {
 	}
 	wg.Wait()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := strings.Count(string(data), "\n"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, data)
 	}
@@ -240,9 +236,7 @@ func TestHostCertificate(t *testing.T) {
 	authority, key := sshtest.NewKey(), sshtest.NewKey()
 	cert := certify(t, authority, key.PublicKey(), ssh.HostCert, "127.0.0.1")
 	signer, err := ssh.NewCertSigner(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := sshtest.Listen(t, sshtest.Config{HostKeys: []ssh.Signer{signer, key}})
 	in := server.Host()
 	path := filepath.Join(t.TempDir(), "known_hosts")
@@ -275,9 +269,7 @@ func TestAcceptNewMakesOnlyKnownHosts(t *testing.T) {
 		path := filepath.Join(dir, "ssh", name)
 		if strings.HasSuffix(name, "link") {
 			path = filepath.Join(dir, name)
-			if err := os.Symlink(filepath.Join(dir, "authorized_keys"), path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(filepath.Join(dir, "authorized_keys"), path))
 		}
 		err := addKnownHost(path, "10.0.0.10:22", key)
 		_, missing := os.Stat(path)
@@ -294,13 +286,9 @@ func TestNoHostIsAnOptionOfAuthorizedKeys(t *testing.T) {
 		"no-touch-required no-X11-forwarding port-forwarding pty restrict touch-required user-rc verify-required X11-forwarding") {
 		path := filepath.Join(t.TempDir(), "authorized_keys")
 		writeFile(t, path, nil)
-		if err := addKnownHost(path, option+":22", key); err != nil {
-			t.Fatal(err)
-		}
+		must(t, addKnownHost(path, option+":22", key))
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if first, _, _ := strings.Cut(string(data), " "); strings.EqualFold(first, option) {
 			t.Errorf("%s lets the host's key log in", data)
 		}

@@ -111,9 +111,7 @@ func TestBytesAreASignOfLife(t *testing.T) {
 		}})
 		h := dialWith(t, n.dialer(t, Options{}), n.host(t, "10.0.0.4:22", server))
 		var out strings.Builder
-		if err := h.Run(context.Background(), Command{Name: "dots", Line: "dots", Stdout: &out}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Run(context.Background(), Command{Name: "dots", Line: "dots", Stdout: &out}))
 		if out.Len() != 120 {
 			t.Errorf("%d dots", out.Len())
 		}

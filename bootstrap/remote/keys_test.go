@@ -17,9 +17,7 @@ import (
 func newECDSAKey(t testing.TB) sshtest.Key {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sshtest.KeyOf(private)
 }
 
@@ -27,9 +25,7 @@ func newECDSAKey(t testing.TB) sshtest.Key {
 func writeEncrypted(t *testing.T, key sshtest.Key, path, passphrase string) {
 	t.Helper()
 	block, err := ssh.MarshalPrivateKeyWithPassphrase(key.Private, "", []byte(passphrase))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	writeFile(t, path, pem.EncodeToMemory(block))
 }
 
@@ -41,8 +37,6 @@ func certify(t testing.TB, authority ssh.Signer, key ssh.PublicKey, kind uint32,
 		ValidAfter:  uint64(time.Now().Add(-time.Minute).Unix()),
 		ValidBefore: uint64(time.Now().Add(time.Hour).Unix()),
 	}
-	if err := cert.SignCert(rand.Reader, authority); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cert.SignCert(rand.Reader, authority))
 	return cert
 }

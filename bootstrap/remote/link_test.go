@@ -33,13 +33,9 @@ func TestCutAndReconnect(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			link.Heal()
-			if err := h.Reconnect(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.Reconnect(context.Background()))
 		})
 	}
 	d2, _ := newDialer(t, Options{})
-	if err := dialWith(t, d2, sshtest.At(server.Host(), link.Addr())).Run(context.Background(), Command{Name: "short", Line: "short"}); err != nil {
-		t.Error(err)
-	}
+	must(t, dialWith(t, d2, sshtest.At(server.Host(), link.Addr())).Run(context.Background(), Command{Name: "short", Line: "short"}))
 }

@@ -56,9 +56,7 @@ func dial(t testing.TB, h inventory.Host) *Host {
 func dialWith(t testing.TB, d *Dialer, h inventory.Host) *Host {
 	t.Helper()
 	host, err := d.Dial(context.Background(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = host.Close() })
 	return host
 }

@@ -22,12 +22,8 @@ func startShellHost(t *testing.T, shell, shadow string, files map[string]string,
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
 	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(home, name), []byte(text), 0o644))
 	}
 	for name, line := range map[string]string{
 		"passwd": testUser + ":x:60123:60123::" + home + ":" + shell + "\n",
@@ -35,18 +31,12 @@ func startShellHost(t *testing.T, shell, shadow string, files map[string]string,
 		"shadow": testUser + ":*:" + shadow + "\n",
 	} {
 		data, err := os.ReadFile("/etc/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), append(data, line...), 0o644); err != nil { // the user's programs read them, too
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, name), append(data, line...), 0o644)) // the user's programs read them, too
 	}
 	writeFile(t, filepath.Join(dir, "sudoers"), nil)
 	for path := home; path != "/tmp" && path != "/"; path = filepath.Dir(path) {
-		if err := os.Chmod(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, 0o755))
 	}
 	s := startSSHDIn(t, []string{"unshare", "--mount", "sh", "-c", privateAccounts, "sh", dir}, extra...)
 	in := s.host
@@ -196,9 +186,7 @@ func TestOpenSSHMaxSessions(t *testing.T) {
 				}()
 				<-began
 			}
-			if err := os.WriteFile(filepath.Join(s.dir, "file"), []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(s.dir, "file"), []byte("x"), 0o600))
 			for range 6 {
 				if got, err := h.ReadFile(ctx, filepath.Join(s.dir, "file"), upTo(10)); err != nil || string(got) != "x" {
 					t.Errorf("%q, %v", got, err)
@@ -218,9 +206,7 @@ func TestOpenSSHMaxSessions(t *testing.T) {
 			if err := h.Run(ctx, c); !errors.Is(err, ErrLost) {
 				t.Errorf("%v", err)
 			}
-			if err := h.Reconnect(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.Reconnect(ctx))
 			if err := h.Run(ctx, Command{Name: "true", Line: "true"}); err != nil {
 				t.Error(err)
 			}

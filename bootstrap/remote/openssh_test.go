@@ -53,13 +53,9 @@ func startSSHD(t *testing.T, extra ...string) *sshd {
 func startSSHDIn(t *testing.T, wrap []string, extra ...string) *sshd {
 	t.Helper()
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if me.Uid == "0" { // compiled into sshd
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll("/run/sshd", 0o755))
 	}
 	s := &sshd{dir: t.TempDir(), wrap: wrap, key: sshtest.NewKey(), authority: sshtest.NewKey()}
 	ed25519, ecdsa := sshtest.NewKey(), newECDSAKey(t)
@@ -83,9 +79,7 @@ UsePAM no
 	writeFile(t, s.dir+"/sshd_config", []byte(config))
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.address = l.Addr().String()
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -199,12 +193,8 @@ func TestOpenSSHLost(t *testing.T) {
 	if !errors.Is(err, ErrLost) {
 		t.Errorf("%v", err)
 	}
-	if err := h.Reconnect(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
-		t.Error(err)
-	}
+	must(t, h.Reconnect(context.Background()))
+	must(t, h.Run(context.Background(), Command{Name: "true", Line: "true"}))
 }
 
 // sshd answers keepalive@openssh.com: a command that takes many times the timeout is not given up.
@@ -243,8 +233,7 @@ func TestOpenSSHLogin(t *testing.T) {
 		sshtest.NewKey().Write(t, in.SSH.Key)
 		d, _ := newDialer(t, Options{})
 		_, err := d.Dial(context.Background(), in)
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || !strings.Contains(e.Detail, "): refused") {
+		if e := wantReason(t, err, reason.SSHAuthFailed); !strings.Contains(e.Detail, "): refused") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -254,8 +243,7 @@ func TestOpenSSHLogin(t *testing.T) {
 		in.SSH.Key, in.SSH.Agent = "", true
 		d, _ := newDialer(t, Options{})
 		_, err := d.Dial(context.Background(), in)
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SSHAuthFailed || strings.Count(e.Detail, "): refused") != maxOthers || !strings.Contains(e.Detail, "5 more keys in the agent") {
+		if e := wantReason(t, err, reason.SSHAuthFailed); strings.Count(e.Detail, "): refused") != maxOthers || !strings.Contains(e.Detail, "5 more keys in the agent") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -324,9 +312,7 @@ func TestOpenSSHBastions(t *testing.T) {
 func TestOpenSSHDialTCP(t *testing.T) {
 	h := dial(t, startSSHD(t).host)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	got := make(chan int64, 1)
 	go func() {
@@ -339,9 +325,7 @@ func TestOpenSSHDialTCP(t *testing.T) {
 		got <- n
 	}()
 	c, err := h.DialTCP(context.Background(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.Write(make([]byte, 3<<20)); err != nil {
 		t.Error(err)
 	}
@@ -358,9 +342,7 @@ func TestOpenSSHFiles(t *testing.T) {
 	name := filepath.Join(dir, "a file with 'quotes'")
 	for _, size := range []int{0, 1, 100_000, 5 << 20} {
 		data := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, data, 0o600))
 		if got, err := h.ReadFile(ctx, name, upTo(int64(size))); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%d bytes: %d came, %v", size, len(got), err)
 		}
@@ -383,9 +365,7 @@ func TestOpenSSHFilesWithoutConnection(t *testing.T) {
 	h := dial(t, s.host)
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	go func() {
 		w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for who reads
 		if err != nil {

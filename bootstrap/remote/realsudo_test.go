@@ -43,21 +43,15 @@ func startSudoHost(t *testing.T, sudoers string) inventory.Host {
 		"shadow": testUser + ":" + testHash + ":20000:0:99999:7:::\n",
 	} {
 		data, err := os.ReadFile("/etc/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		mode := os.FileMode(0o644)
 		if name == "shadow" {
 			mode = 0o600
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), append(data, line...), mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), append(data, line...), mode))
 	}
 	quiet := "Defaults !mail_badpass, !mail_no_user, !syslog\n"
-	if err := os.WriteFile(filepath.Join(dir, "sudoers"), []byte(quiet+sudoers+"\n"), 0o440); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "sudoers"), []byte(quiet+sudoers+"\n"), 0o440))
 	s := startSSHDIn(t, []string{"unshare", "--mount", "sh", "-c", privateAccounts, "sh", dir})
 	// By certificate: the user could not read an authorized_keys file in a directory of root's.
 	in := s.host
@@ -121,9 +115,7 @@ func TestRealSudoFiles(t *testing.T) {
 	d, _ := newDialer(t, Options{Secret: func(inventory.Secret) (string, error) { return testPassword, nil }})
 	h := dialWith(t, d, in)
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, []byte("content"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte("content"), 0o600))
 	if got, err := h.ReadFile(t.Context(), name, upTo(100)); err != nil || string(got) != "content" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -21,12 +21,8 @@ func TestReconnectAfterReboot(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	server.Start(t)
-	if err := h.Reconnect(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Run(context.Background(), Command{Name: "true", Line: "true"}); err != nil {
-		t.Error(err)
-	}
+	must(t, h.Reconnect(context.Background()))
+	must(t, h.Run(context.Background(), Command{Name: "true", Line: "true"}))
 }
 
 func TestReconnectWaitsForTheMachine(t *testing.T) {
@@ -42,9 +38,7 @@ func TestReconnectWaitsForTheMachine(t *testing.T) {
 		time.AfterFunc(5*time.Minute, func() { n.serve("10.0.0.4:22", server) })
 		time.AfterFunc(5*time.Minute+20*time.Second, func() { server.Refuse(false) })
 		start := time.Now()
-		if err := h.Reconnect(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Reconnect(context.Background()))
 		if took := time.Since(start); took > 5*time.Minute+40*time.Second {
 			t.Errorf("connected only after %s", took)
 		}
@@ -64,8 +58,7 @@ func TestReconnectEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		err := h.Reconnect(ctx)
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SSHUnreachable || e.Host != "10.0.0.4" || !strings.Contains(e.Error(), "connection refused") {
+		if e := wantReason(t, err, reason.SSHUnreachable); e.Host != "10.0.0.4" || !strings.Contains(e.Error(), "connection refused") {
 			t.Errorf("the last failure is not told: %v", err)
 		}
 		if took := time.Since(start); took != time.Minute {
@@ -158,9 +151,7 @@ func TestReconnectLate(t *testing.T) {
 	h := dial(t, server.Host())
 	h.Close()
 	for range 2 {
-		if err := h.Reconnect(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Reconnect(context.Background()))
 	}
 	if n := server.Accepted(); n != 2 {
 		t.Errorf("%d connections, want the first and one more", n)

@@ -29,9 +29,7 @@ func TestInclude(t *testing.T) {
 		"home/op/.ssh/inner":            {Data: []byte("User inner\nHost *1\n HostName one.example\n")},
 	}
 	c, err := loadConfig(machine, "/home/op/.ssh/config")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := []string{"first#1", "second", "more", "words"}
 	for alias, want := range map[string]string{
 		"gpu1": "inner one.example ", "gpu2": "inner  ", "gpu9": "anybody  ", "a1": "anybody  23", "b": "anybody  23", "a": "anybody  ", "x1": "anybody  ",
@@ -75,9 +73,7 @@ func TestIncludeWithoutAnEnd(t *testing.T) {
 // TestIncludeOnThisMachine holds that real pipes and devices are found out before they are opened.
 func TestIncludeOnThisMachine(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	for included, want := range map[string]string{dir + "/p*": "/pipe is no regular file", "/dev/*ull": "/dev/full is no regular file"} {
 		path := filepath.Join(dir, "config")
 		writeFile(t, path, []byte("Include "+included+"\n"))

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -65,15 +64,12 @@ Host *
 			d, _ := newDialer(t, Options{SSHConfig: path})
 			got, err := d.resolve(inventory.Host{Address: tc.alias, SSH: tc.ssh})
 			if tc.fails != "" {
-				var e *reason.Error
-				if !errors.As(err, &e) || e.ID != reason.InventoryInvalid || !strings.Contains(e.Error(), tc.fails) || !strings.Contains(e.Doing, path) {
+				if e := wantReason(t, err, reason.InventoryInvalid); !strings.Contains(e.Error(), tc.fails) || !strings.Contains(e.Doing, path) {
 					t.Errorf("%v, want %q", err, tc.fails)
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got.String() != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
@@ -106,8 +102,7 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 		}
 		d, _ := newDialer(t, Options{SSHConfig: path})
 		_, err := d.Dial(context.Background(), inventory.Host{Address: "10.0.0.4"})
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.InventoryInvalid || e.Host != "10.0.0.4" {
+		if e := wantReason(t, err, reason.InventoryInvalid); e.Host != "10.0.0.4" {
 			t.Errorf("%v", err)
 		}
 	}

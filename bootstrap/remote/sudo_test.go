@@ -58,17 +58,11 @@ func sudoHost(t *testing.T, sudo string, password string, env ...string) (*Host,
 	dir := t.TempDir()
 	for _, tool := range []string{"sh", "env", "cat", "wc", "head"} {
 		path, err := exec.LookPath(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(dir, tool)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.Symlink(path, filepath.Join(dir, tool)))
 	}
 	if sudo != "" {
-		if err := os.WriteFile(filepath.Join(dir, "sudo"), []byte(sudo), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "sudo"), []byte(sudo), 0o700))
 	}
 	server := sshtest.Listen(t, sshtest.Config{Exec: sshtest.Local(append(env, "PATH="+dir)...)})
 	in := server.Host()
@@ -175,8 +169,7 @@ func TestSudoThatWaitsForACode(t *testing.T) {
 		h := dialWith(t, n.dialer(t, Options{Secret: func(inventory.Secret) (string, error) { return password, nil }}), in)
 		start := time.Now()
 		err := h.Run(context.Background(), Command{Name: "facts", Line: "true", Root: true})
-		var e *reason.Error
-		if !errors.As(err, &e) || e.ID != reason.SudoRefused || !strings.Contains(e.Detail, `"Verification code:"`) {
+		if e := wantReason(t, err, reason.SudoRefused); !strings.Contains(e.Detail, `"Verification code:"`) {
 			t.Errorf("%v", err)
 		}
 		if took := time.Since(start); took != sudoTimeout {

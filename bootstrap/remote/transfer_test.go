@@ -58,9 +58,7 @@ func TestTransfersGoOnAfterTheConnectionIsLost(t *testing.T) {
 	cut := func() { cuts++; s.kill() }
 
 	// What is read first is its sum.
-	if err := h.Upload(t.Context(), &cutting{from: bytes.NewReader(data), left: size + 4<<20, cut: cut}, size, name, 0o640, b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Upload(t.Context(), &cutting{from: bytes.NewReader(data), left: size + 4<<20, cut: cut}, size, name, 0o640, b))
 	if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%d bytes are there, %v", len(got), err)
 	}
@@ -86,9 +84,7 @@ func TestTransfers(t *testing.T) {
 	upTo := func(n int64) Bounds { return Bounds{Bytes: n, Time: time.Minute} }
 	for _, size := range []int64{0, 1, 100_000} {
 		data := noise(int(size))
-		if err := h.Upload(t.Context(), bytes.NewReader(data), size, name, 0o600, upTo(size)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Upload(t.Context(), bytes.NewReader(data), size, name, 0o600, upTo(size)))
 		var got bytes.Buffer
 		if err := h.Download(t.Context(), name, &got, upTo(size)); err != nil || !bytes.Equal(got.Bytes(), data) {
 			t.Errorf("%d bytes: %d came, %v", size, got.Len(), err)
@@ -113,9 +109,7 @@ func TestTransfers(t *testing.T) {
 		t.Errorf("less than what was to be sent: %v", err)
 	}
 	before, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changes := &changing{data: noise(100_000)}
 	if err := h.Upload(t.Context(), changes, 100_000, name, 0o600, upTo(1<<20)); err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("what changes while it is sent: %v", err)

@@ -32,9 +32,7 @@ func diagnosis() *Diagnosis {
 
 func TestPrintDiagnosis(t *testing.T) {
 	var out bytes.Buffer
-	if err := PrintDiagnosis(&out, diagnosis()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, PrintDiagnosis(&out, diagnosis()))
 	golden(t, "doctor.txt", out.String())
 	out.Reset()
 	if err := PrintDiagnosis(&out, &Diagnosis{Hosts: diagnosis().Hosts[:1]}); err != nil || out.String() != "healthy: control\n0 of 1 host with findings: 0 errors, 0 warnings\n" {
@@ -45,44 +43,30 @@ func TestPrintDiagnosis(t *testing.T) {
 // What is printed is what the published schema says, with and without findings, and whatever rows there are.
 func TestDiagnosisJSON(t *testing.T) {
 	text, err := schema.Named("doctor")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("doctor.schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.AddResource("doctor.schema.json", doc))
 	compiled, err := c.Compile("doctor.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := diagnosis()
 	for _, r := range doctor.Catalogue() {
 		all.Hosts[0].Findings = append(all.Hosts[0].Findings, doctor.Finding{ID: r.ID, Severity: r.Severity, Cause: r.Cause, Fix: r.Fix, Repair: r.Repair})
 	}
 	for _, d := range []*Diagnosis{diagnosis(), all, {Cluster: "empty"}} {
 		var out bytes.Buffer
-		if err := DiagnosisJSON(&out, d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, DiagnosisJSON(&out, d))
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(out.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := compiled.Validate(value); err != nil {
 			t.Errorf("%v in\n%s", err, out.String())
 		}
 	}
 	var got diagnosisJSON
 	var out bytes.Buffer
-	if err := DiagnosisJSON(&out, diagnosis()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, DiagnosisJSON(&out, diagnosis()))
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Errors != 1 || got.Warnings != 2 || len(got.Hosts) != 4 || got.Hosts[3].Findings[0].ID != "SSH_UNREACHABLE" {
 		t.Errorf("%v: %+v", err, got)
 	}

@@ -77,15 +77,11 @@ func frames() map[string]func(io.Writer) error {
 func TestFramesOutsideOfTheView(t *testing.T) {
 	for name, show := range frames() {
 		whole := &Sheet{}
-		if err := show(whole); err != nil {
-			t.Fatal(err)
-		}
+		must(t, show(whole))
 		known := strings.Fields(whole.String())
 		for _, width := range []int{80, 100} {
 			sheet, coloured := &Sheet{As: Look{Width: width}}, &Sheet{As: Look{Width: width, Colour: true}}
-			if err := errors.Join(show(sheet), show(coloured)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(show(sheet), show(coloured)))
 			golden(t, fmt.Sprintf("frames/%s-%d.txt", name, width), sheet.String())
 			if ansi.Strip(coloured.String()) != sheet.String() {
 				t.Errorf("%s: in colour it says something else:\n%s", name, coloured)
@@ -147,14 +143,10 @@ func TestStatusOfSharedGPUs(t *testing.T) {
 	shared.Capacity, shared.Allocatable = 8, 8
 	r.Cluster.Cards[0].Capacity, r.Cluster.Cards[0].Allocatable = 8, 8
 	sheet := &Sheet{}
-	if err := PrintStatus(sheet, r, StatusOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"CARDS         1/8 shares of 2 GPUs, mig-1g.5gb 0/7 (used/all)\n", " 1/8 shares of 2 GPUs ", "gpu-one  1 share  Running"} {
-		if !strings.Contains(sheet.String(), want) {
-			t.Errorf("no %q in\n%s", want, sheet)
-		}
-	}
+	must(t, PrintStatus(sheet, r, StatusOptions{}))
+	contains(t, sheet.String(),
+		"CARDS         1/8 shares of 2 GPUs, mig-1g.5gb 0/7 (used/all)\n", " 1/8 shares of 2 GPUs ",
+		"gpu-one  1 share  Running")
 }
 
 // What the command line leaves out is not in order already, and the proof's steps are counted as they are done.
@@ -163,16 +155,9 @@ func TestPlanCounts(t *testing.T) {
 	g := &graph.Graph{Steps: []*graph.Step{step("w1", "os/packages"), step("w1", "kube/packages"), step("cp", "gpu/ready")}}
 	g.Skipped = []graph.Skipped{{Ref: graph.Ref{Host: "w1", ID: "os/swap"}, Reason: "no swap is on"}}
 	selected, err := g.Select(nil, []string{"kube/*"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sheet := &Sheet{}
-	if err := PrintPlan(sheet, plan.WithProof(selected), PlanOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"2 hosts, 4 steps to do: 2 first, 2 with the proof of the cards\n", "w1: 1 step (1 step in order already, 1 step left out)\n", "cp: 3 steps\n", "gpu/smoke", "gpu/proven"} {
-		if !strings.Contains(sheet.String(), want) {
-			t.Errorf("no %q in\n%s", want, sheet)
-		}
-	}
+	must(t, PrintPlan(sheet, plan.WithProof(selected), PlanOptions{}))
+	contains(t, sheet.String(), "2 hosts, 4 steps to do: 2 first, 2 with the proof of the cards\n",
+		"w1: 1 step (1 step in order already, 1 step left out)\n", "cp: 3 steps\n", "gpu/smoke", "gpu/proven")
 }

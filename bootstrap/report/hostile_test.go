@@ -50,26 +50,18 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		Warnings: []string{"careful" + evil},
 	}
 	for _, o := range []PlanOptions{{}, {Verbose: true}, {JSON: true}} {
-		if err := PrintPlan(&out, g, o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, PrintPlan(&out, g, o))
 	}
 	PrintError(&out, errors.Join(
 		&reason.Error{ID: "X" + evil, Host: "h", Doing: "doing" + evil, Detail: "found" + evil, Stderr: evil + "\n" + evil, Advice: evil},
 		&reason.Error{ID: reason.SSHLost, Err: errors.New("lost" + evil)},
 		errors.New("other"+evil),
 	))
-	if err := PrintNotebook(&out, "multiplies on /gpu:0"+evil, "http://x/"+evil, "ssh"+evil, "stop"+evil, 30061); err != nil {
-		t.Fatal(err)
-	}
+	must(t, PrintNotebook(&out, "multiplies on /gpu:0"+evil, "http://x/"+evil, "ssh"+evil, "stop"+evil, 30061))
 	if what := dangerous(out.String()); what != "" {
 		t.Errorf("%s in:\n%q", what, out.String())
 	}
-	for _, want := range []string{"words", "because", "careful", "found", "lost", "other", "/gpu:0"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not told in:\n%s", want, out.String())
-		}
-	}
+	contains(t, out.String(), "words", "because", "careful", "found", "lost", "other", "/gpu:0")
 }
 
 // An escape sequence without an end takes nothing along that is kgpu's own.

@@ -41,8 +41,6 @@ func TestWhatIsLeft(t *testing.T) {
 		e.Time = begin.Add(time.Duration(i) * time.Second)
 		s.Emit(e)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	golden(t, "left.txt", out.String())
 }

@@ -42,12 +42,8 @@ func TestPrintProposal(t *testing.T) {
 	}, proposal.Options{
 		Path: "inventory.yaml", Cluster: "lab", Version: "1.36.3", Decode: inventory.Options{Now: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out bytes.Buffer
-	if err := PrintProposal(&out, p, "inventory.yaml", [][2]string{{"kgpu plan", "says what"}, {"kgpu up", "does it"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, PrintProposal(&out, p, "inventory.yaml", [][2]string{{"kgpu plan", "says what"}, {"kgpu up", "does it"}}))
 	golden(t, "proposal.txt", out.String())
 }

@@ -11,9 +11,7 @@ import (
 
 func TestPrintReasons(t *testing.T) {
 	var out bytes.Buffer
-	if err := PrintReasons(&out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, PrintReasons(&out))
 	for _, r := range reason.Table() {
 		if n := strings.Count(out.String(), " "+string(r.ID)+" "); n != 1 {
 			t.Errorf("%s is listed %d times", r.ID, n)
@@ -32,21 +30,13 @@ func TestPrintReasons(t *testing.T) {
 func TestPrintReason(t *testing.T) {
 	var out bytes.Buffer
 	r := reason.Lookup(reason.HostAptLocked)
-	if err := PrintReason(&out, r); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"HOST_APT_LOCKED", "exit status 65", "class host", r.Meaning, r.Advice} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, &out)
-		}
-	}
+	must(t, PrintReason(&out, r))
+	contains(t, out.String(), "HOST_APT_LOCKED", "exit status 65", "class host", r.Meaning, r.Advice)
 }
 
 func TestReasonsJSON(t *testing.T) {
 	var out bytes.Buffer
-	if err := ReasonsJSON(&out, reason.Table()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ReasonsJSON(&out, reason.Table()))
 	var got []map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got) != len(reason.Table()) {
 		t.Fatalf("%v: %d reasons of %d", err, len(got), len(reason.Table()))

@@ -54,9 +54,7 @@ func told(t *testing.T, kind Kind, detail Detail) string {
 	for _, e := range story() {
 		s.Emit(e)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	return out.String()
 }
 
@@ -84,9 +82,7 @@ func TestJSONHasEveryFieldAlways(t *testing.T) {
 	}
 	for _, line := range lines {
 		var fields map[string]any
-		if err := json.Unmarshal([]byte(line), &fields); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &fields))
 		for _, name := range []string{"time", "run", "host", "step", "event", "reason", "ms"} {
 			if _, there := fields[name]; !there {
 				t.Errorf("no %s in %s", name, line)
@@ -158,9 +154,7 @@ func TestCloseReturnsTheWriteError(t *testing.T) {
 
 func TestDetect(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if got := Detect(f); got != Plain {
 		t.Errorf("a file is %s", got)
@@ -202,9 +196,7 @@ func TestPrintPlan(t *testing.T) {
 		"plan-told.txt":     {aGraph(), PlanOptions{Told: true}, 0},
 	} {
 		out := &Sheet{As: Look{Width: c.width}}
-		if err := PrintPlan(out, plan.WithProof(c.graph), c.options); err != nil {
-			t.Fatal(err)
-		}
+		must(t, PrintPlan(out, plan.WithProof(c.graph), c.options))
 		golden(t, name, out.String())
 		for line := range strings.Lines(out.String()) {
 			if width := c.width; width > 0 && len([]rune(line)) > width+1 && strings.Contains(strings.TrimSpace(line), " ") {
@@ -317,13 +309,9 @@ func TestPlanOfTheProofAsJSON(t *testing.T) {
 		plan.NotebookStep: "addon/notebook 60 [] gpu/smoke 1800 [] gpu/proven 120 [{cp gpu/smoke}]",
 	} {
 		var out bytes.Buffer
-		if err := PrintPlan(&out, plan.WithProof(&graph.Graph{Steps: []*graph.Step{step(first)}}), PlanOptions{JSON: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, PrintPlan(&out, plan.WithProof(&graph.Graph{Steps: []*graph.Step{step(first)}}), PlanOptions{JSON: true}))
 		var got jsonPlan
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(out.Bytes(), &got))
 		var steps []string
 		for _, s := range got.Steps {
 			steps = append(steps, fmt.Sprint(s.Step, " ", s.Timeout, " ", s.Needs))

@@ -36,9 +36,7 @@ func TestPrintRuns(t *testing.T) {
 	runs, now := someRuns()
 	for name, look := range map[string]Look{"runs.txt": {}, "runs-narrow.txt": {Width: 80}, "runs-narrower.txt": {Width: 50}, "runs-colour.txt": {Colour: true, Width: 120}} {
 		out := &Sheet{As: look}
-		if err := PrintRuns(out, runs, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, PrintRuns(out, runs, now))
 		golden(t, name, out.String())
 		if what := dangerous(out.String()); what != "" && !look.Colour {
 			t.Errorf("%s: %s", name, what)
@@ -56,9 +54,7 @@ func TestPrintLogs(t *testing.T) {
 	left := ""
 	print := func(look Look, events ...event.Event) string {
 		out := &Sheet{As: look}
-		if err := PrintLogs(out, history.Run{Result: history.Result{Cut: left}}, slices.Values(events)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, PrintLogs(out, history.Run{Result: history.Result{Cut: left}}, slices.Values(events)))
 		return out.String()
 	}
 	inUTC(t)

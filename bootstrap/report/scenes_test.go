@@ -143,9 +143,7 @@ func TestScenes(t *testing.T) {
 						w.draw()
 						golden(t, fmt.Sprintf("view/%s-%dx%d-%s.txt", name, size[0], size[1], a.look), w.seen())
 					case a.graph != nil:
-						if err := PrintPlan(w, plan.WithProof(a.graph), PlanOptions{Told: true}); err != nil {
-							t.Fatal(err)
-						}
+						must(t, PrintPlan(w, plan.WithProof(a.graph), PlanOptions{Told: true}))
 					default:
 						a.Time = at
 						w.tell(a.Event)

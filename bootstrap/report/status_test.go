@@ -116,9 +116,7 @@ func TestStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := &Sheet{As: Look{Width: c.width}}
-			if err := PrintStatus(out, c.report, StatusOptions{Wide: c.wide}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, PrintStatus(out, c.report, StatusOptions{Wide: c.wide}))
 			golden(t, name, out.String())
 		})
 	}
@@ -136,9 +134,7 @@ func TestStatusFolds(t *testing.T) {
 		r.Problems = append(r.Problems, p)
 	}
 	var out bytes.Buffer
-	if err := PrintStatus(&out, r, StatusOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, PrintStatus(&out, r, StatusOptions{}))
 	const want = "Not well:\n  cp0: 14 steps are to do: a\n  gpu-one, gpu-two2: 9 steps are to do: a\n    → `kgpu up`\n" +
 		"  gpu-two2: it is off [SSH_UNREACHABLE]\n    → turn it on\n  gpu-two2: 9 steps are to do: b\n    → `kgpu up`\n"
 	if !strings.HasSuffix(out.String(), want) {
@@ -149,9 +145,7 @@ func TestStatusFolds(t *testing.T) {
 // In a terminal of 80 columns a host is a line.
 func TestStatusFits(t *testing.T) {
 	out := &Sheet{As: Look{Width: 80}}
-	if err := PrintStatus(out, healthy(), StatusOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, PrintStatus(out, healthy(), StatusOptions{}))
 	_, table, _ := strings.Cut(out.String(), "HOST ")
 	for line := range strings.Lines(table) {
 		if len([]rune(line)) > 81 {
@@ -181,27 +175,17 @@ func TestStatusAsData(t *testing.T) {
 	for _, r := range []*status.Report{healthy(), troubled()} {
 		r.Hosts[0].Versions = status.Versions{Kubelet: "1.30", Runtime: "no", Kernel: "- x: [", OS: `<&> "ü" 0x10`}
 		var asJSON, asYAML bytes.Buffer
-		if err := StatusJSON(&asJSON, r); err != nil {
-			t.Fatal(err)
-		}
-		if err := StatusYAML(&asYAML, r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, StatusJSON(&asJSON, r))
+		must(t, StatusYAML(&asYAML, r))
 		var one, two any
-		if err := json.Unmarshal(asJSON.Bytes(), &one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(asJSON.Bytes(), &one))
 		if err := yaml.Unmarshal(asYAML.Bytes(), &two); err != nil {
 			t.Fatalf("%v in\n%s", err, &asYAML)
 		}
 		text, err := json.Marshal(two)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var again any
-		if err := json.Unmarshal(text, &again); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, &again))
 		if !reflect.DeepEqual(one, again) {
 			t.Errorf("YAML says something else:\n%s\n%s", &asYAML, &asJSON)
 		}

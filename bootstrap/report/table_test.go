@@ -28,9 +28,7 @@ func TestWhatIsMeasuredIsPrinted(t *testing.T) {
 		for _, width := range []int{0, 60, 100} {
 			shown := func(word string) string {
 				sheet := &Sheet{As: Look{Width: width}}
-				if err := show(On(sheet), word); err != nil {
-					t.Fatal(err)
-				}
+				must(t, show(On(sheet), word))
 				return sheet.String()
 			}
 			if got, want := shown(odd), shown(clean); got != want || !strings.Contains(got, clean) {

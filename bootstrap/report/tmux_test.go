@@ -74,9 +74,7 @@ func TestTmuxScene(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"wait-for", "-S", "shown"}, {"wait-for", "next"}} {
-			if err := exec.Command("tmux", args...).Run(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, exec.Command("tmux", args...).Run())
 		}
 	}
 	os.Exit(0)

@@ -113,14 +113,10 @@ func TestOthersPrint(t *testing.T) {
 	_, _ = w.emulator.Write([]byte("yes\n")) // the terminal's echo
 	w.Answered()
 	w.draw()
-	if !strings.Contains(w.seen(), "Type yes to go on: yes\n 0:00.0       warning: meanwhile\nkgpu up inventory.yaml") {
-		t.Errorf("answered:\n%s", w.seen())
-	}
+	contains(t, w.seen(), "Type yes to go on: yes\n 0:00.0       warning: meanwhile\nkgpu up inventory.yaml")
 	w.Leave("left")
 	fmt.Fprint(w, "and this")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	if text := w.seen(); !strings.HasSuffix(text, "\nleft\nand this\n") || strings.Count(text, "kgpu up") != 1 {
 		t.Errorf("left:\n%s", text)
 	}
@@ -131,11 +127,7 @@ func TestVerboseView(t *testing.T) {
 	w := watch(t, 80, 24, Verbose)
 	w.tell(fleet(1)...)
 	text := w.all()
-	for _, want := range []string{"connected after 80ms", "| Reading package lists...", "done after"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in:\n%s", want, text)
-		}
-	}
+	contains(t, text, "connected after 80ms", "| Reading package lists...", "done after")
 	if n := strings.Count(text, "| E: Unable to correct problems"); n != 1 {
 		t.Errorf("the output is shown %d times:\n%s", n, text)
 	}
@@ -158,9 +150,7 @@ func TestViewOfManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	follower.Wait()
 	for _, what := range []string{"warning: careful\n", "printed "} {
 		if n := strings.Count(w.all(), what); n != 400 {
@@ -188,7 +178,5 @@ func TestNothingInAViewIsObeyed(t *testing.T) {
 			w.tell(event.Event{Host: "h" + evil, Step: step, Kind: k, Reason: "R" + evil, Text: evil + "words"})
 		}
 	}
-	if !strings.Contains(w.all(), "words") {
-		t.Errorf("nothing is told:\n%s", w.all())
-	}
+	contains(t, w.all(), "words")
 }

@@ -22,9 +22,7 @@ func TestBundle(t *testing.T) {
 		Files:  map[string]graph.File{"/etc/y/z": {Mode: 0o644, Content: []byte("zz")}, "/etc/x": {Mode: 0o600}},
 	}
 	p, err := e.payloadOf(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	packed := e.bundle("r-1", 0, []payload{p})
 	for range 20 {
 		if !bytes.Equal(packed, e.bundle("r-1", 0, []payload{p})) {
@@ -34,21 +32,15 @@ func TestBundle(t *testing.T) {
 	content := map[string]string{}
 	var names []string
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for archive := tar.NewReader(zip); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := int64(0o600)
 		if h.Typeflag == tar.TypeDir {
 			want = 0o700

@@ -34,9 +34,7 @@ func TestTwoHosts(t *testing.T) {
 		step("a", "token", `printf %s token-4711 | output token`, ref("a", "prepare")),
 		join,
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range r.Steps {
 		if s.Outcome != Done || s.Tries != 1 {
 			t.Errorf("%s: %s after %d tries", s.Ref, s.Outcome, s.Tries)
@@ -162,9 +160,7 @@ func TestCutConnection(t *testing.T) {
 			f := newFleet(t, "a")
 			f.machines["a"].cutAfter = cuts
 			r, err := f.Execute(t.Context(), graphOf(step("a", "one", script), step("a", "two", "echo end")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var want []string
 			for i := range 40 {
 				want = append(want, fmt.Sprintf("log a one line %d", i+1))
@@ -190,9 +186,7 @@ func TestCutBeforeTheBundleArrived(t *testing.T) {
 	f := newFleet(t, "a")
 	f.machines["a"].dropStdin = 1
 	_, err := f.Execute(t.Context(), graphOf(step("a", "one", "echo x >>ran")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := f.machines["a"].commands; !slices.Equal(got, []string{"batch", "follow", "batch"}) {
 		t.Errorf("commands are %q", got)
 	}
@@ -225,9 +219,7 @@ func TestHostGoesDown(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !r.Steps[1].Interrupted || r.Steps[1].Tries != 2 || r.Steps[0].Tries != 1 || r.Steps[2].Tries != 1 {
 				t.Errorf("result is %+v", r.Steps)
 			}
@@ -265,9 +257,7 @@ func TestAnotherHostKeyAfterReconnect(t *testing.T) {
 // Ctrl-C ends the listening, not the work.
 func TestCancel(t *testing.T) {
 	f := newFleet(t, "a", "b")
-	f.pipe(t, "begun")
-	f.pipe(t, "go")
-	f.pipe(t, "ended")
+	f.pipe(t, "begun", "go", "ended")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		f.read(t, "begun")
@@ -305,8 +295,7 @@ func TestCancelBeforeAnything(t *testing.T) {
 
 func TestHostBusyAndAttach(t *testing.T) {
 	f := newFleet(t, "a")
-	f.pipe(t, "begun")
-	f.pipe(t, "go")
+	f.pipe(t, "begun", "go")
 	first := make(chan error)
 	go func() {
 		_, err := f.Execute(t.Context(), graphOf(step("a", "one", `echo missed; echo begun >begun; cat go; echo said`), step("a", "two", `exit 7`)))
@@ -386,9 +375,7 @@ func TestStopBetweenSteps(t *testing.T) {
 func TestForget(t *testing.T) {
 	f := newFleet(t, "a")
 	_, err := f.Execute(t.Context(), graphOf(step("a", "reset", `touch "$KGPU_STEP/../../../../forget"; echo bye`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := os.Stat(f.machines["a"].Dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is still there: %v", err)
 	}
@@ -399,9 +386,7 @@ func TestForget(t *testing.T) {
 
 func TestBatchThatCannotBeStarted(t *testing.T) {
 	f := newFleet(t, "a", "b")
-	if err := os.WriteFile(f.machines["a"].Dir, nil, 0o600); err != nil { // where a directory should be
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.machines["a"].Dir, nil, 0o600)) // where a directory should be
 	r, err := f.Execute(t.Context(), graphOf(step("a", "one", `true`), step("a", "two", `true`), step("b", "one", "true")))
 	f.outcomes(t, r, map[string]Outcome{"a one": Failed, "a two": Skipped, "b one": Done})
 	var e *reason.Error

@@ -114,9 +114,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 		text := ""
 		for _, file := range all {
 			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text += string(b)
 		}
 		return text
@@ -131,9 +129,7 @@ func TestOutputsAreForgotten(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if left := outputs(); !strings.Contains(left, "\nO\ttoken\ttoken\t--------\n") || !strings.Contains(left, "\tsaid\n") || !strings.HasSuffix(left, "E\t0\n") {
 		t.Errorf("left are %q", left)
 	}
@@ -176,9 +172,7 @@ func TestLockingIsTakenAgain(t *testing.T) {
 		wantBusy(t, f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", nil), "me@here")
 		return ctx.Err()
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	must(t, err)
 }
 
 // dying is a host that goes down: it ends a program, the second that holds the cluster, before it ends the connection.
@@ -214,18 +208,34 @@ func TestLockingIsTakenAgainOfAHostThatGoesDown(t *testing.T) {
 	}
 }
 
+// losesTheLock is a run on a and b that loses its connection to a while its first step is at work: nothing new begins
+// when somebody has had the cluster meanwhile.
+func (f *fleet) losesTheLock(t *testing.T, meanwhile func(), words ...string) {
+	t.Helper()
+	f.pipe(t, "go", "there")
+	a := f.machines["a"]
+	a.cutAfter = []int64{heldBytes}
+	a.onLost = func() {
+		f.read(t, "there") // one runs
+		meanwhile()
+	}
+	var r *Result
+	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
+		var err error
+		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
+		return err
+	})
+	wantBusy(t, err, append(words, "nothing new is begun")...)
+	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+}
+
 // Who is faster while a connection is lost has the cluster: the run that lost it begins nothing any more.
 func TestLockingIsLost(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	f.pipe(t, "go")
-	f.pipe(t, "there")
-	a := f.machines["a"]
-	a.cutAfter = []int64{heldBytes}
 	taken, free := make(chan struct{}), make(chan struct{})
 	other := f.another("other").quick()
 	var faster sync.WaitGroup
-	a.onLost = func() {
-		f.read(t, "there") // one runs
+	f.losesTheLock(t, func() {
 		faster.Go(func() {
 			if err := other.Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error {
 				close(taken)
@@ -236,15 +246,7 @@ func TestLockingIsLost(t *testing.T) {
 			}
 		})
 		<-taken
-	}
-	var r *Result
-	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		var err error
-		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
-		return err
-	})
-	wantBusy(t, err, "you@there", "`kgpu reset`", "nothing new is begun")
-	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+	}, "you@there", "`kgpu reset`")
 	close(free)
 	faster.Wait()
 	f.open(t, "go").Close() // what runs goes on
@@ -253,24 +255,11 @@ func TestLockingIsLost(t *testing.T) {
 // One who had the cluster while a connection was lost has changed it, also when he has come to his end since.
 func TestLockingIsLostToOneWhoHasGone(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	f.pipe(t, "go")
-	f.pipe(t, "there")
-	a := f.machines["a"]
-	a.cutAfter = []int64{heldBytes}
-	a.onLost = func() {
-		f.read(t, "there") // one runs
+	f.losesTheLock(t, func() {
 		if err := f.another("other").quick().Locked(t.Context(), []string{"a"}, "reset", func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
-	}
-	var r *Result
-	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		var err error
-		r, err = f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go"), step("a", "two", "touch two", ref("b", "one"))))
-		return err
-	})
-	wantBusy(t, err, "another run had the cluster meanwhile", "nothing new is begun")
-	f.outcomes(t, r, map[string]Outcome{"b one": Running, "a two": Pending})
+	}, "another run had the cluster meanwhile")
 	f.open(t, "go").Close() // what runs goes on
 }
 
@@ -310,9 +299,7 @@ func TestNothingBeginsWithoutTheLock(t *testing.T) {
 		f.outcomes(t, r, map[string]Outcome{"b one": Done})
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	must(t, err)
 }
 
 // forgetful is a host whose answers to what is said during a lock do not arrive until it is told to go on.
@@ -372,13 +359,9 @@ func TestFencedBatch(t *testing.T) {
 	number := func(host string) int64 {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(f.machines[host].Dir, "fence"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n
 	}
 	f.Fence = 1 << 40
@@ -391,9 +374,7 @@ func TestFencedBatch(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := f.another("other").quick()
 	other.Fence = mine
 	if err := other.Locked(t.Context(), []string{"a"}, "reset", func(ctx context.Context) error {
@@ -430,9 +411,7 @@ func TestLockingWithoutItsHost(t *testing.T) {
 
 func TestLockingOfAFullDisk(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	if err := os.WriteFile(f.machines["a"].Dir, nil, 0o600); err != nil { // in the directory's place
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.machines["a"].Dir, nil, 0o600)) // in the directory's place
 	err := f.Locked(t.Context(), []string{"a"}, "up", nil)
 	if all := reason.All(err); len(all) != 1 || all[0].ID != reason.StepFailed || !strings.Contains(all[0].Stderr, f.machines["a"].Dir) {
 		t.Errorf("%v", err)
@@ -471,9 +450,7 @@ func (f *fleet) overSSH(t *testing.T) (*runnertest.Host, *sshtest.Link, *eavesdr
 	d := remote.NewDialer(remote.Options{Run: f.Run, Events: event.SinkFunc(func(e event.Event) { f.Engine.Events.Emit(e) }), Keepalive: 50 * time.Millisecond, KeepaliveTimeout: 300 * time.Millisecond})
 	t.Cleanup(func() { d.Close() })
 	host, err := d.Dial(t.Context(), sshtest.At(server.Host(), link.Addr()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := eavesdrop(named{host, "a"})
 	f.Hosts["a"] = a
 	return machine, link, a
@@ -540,9 +517,7 @@ func TestLockingAMajority(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := f.another("other").quick().Locked(t.Context(), []string{"b", "c"}, "reset", func(context.Context) error { return nil }); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
@@ -564,7 +539,5 @@ func TestLockOfWhichAPartIsLost(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -205,11 +205,11 @@ func (f *fleet) another(run string) *fleet {
 	return &fleet{Engine: e, Recorder: events, machines: f.machines, shared: f.shared}
 }
 
-// pipe makes a named pipe that scripts block on: `cat NAME` ends when the test opens and closes it.
-func (f *fleet) pipe(t *testing.T, name string) {
+// pipe makes named pipes that scripts block on: `cat NAME` ends when the test opens and closes it.
+func (f *fleet) pipe(t *testing.T, names ...string) {
 	t.Helper()
-	if err := syscall.Mkfifo(filepath.Join(f.shared, name), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		must(t, syscall.Mkfifo(filepath.Join(f.shared, name), 0o600))
 	}
 }
 
@@ -226,5 +226,13 @@ func (f *fleet) open(t *testing.T, name string) *os.File {
 func (f *fleet) read(t *testing.T, name string) {
 	if _, err := os.ReadFile(filepath.Join(f.shared, name)); err != nil {
 		t.Error(err)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

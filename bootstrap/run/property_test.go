@@ -319,9 +319,7 @@ func TestHostWorksOnDuringBackoff(t *testing.T) {
 			}
 			return 0
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := []string{"h: flaky free", "h: free", "h: flaky", "h: flaky"}; !slices.Equal(stages.batches, want) {
 			t.Errorf("batches are %q", stages.batches)
 		}
@@ -370,9 +368,7 @@ func TestBatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stages, _, err := play(t, c.graph, func(graph.Ref) int { return 0 })
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				slices.Sort(stages.batches)
 				slices.Sort(c.want)
 				if !slices.Equal(stages.batches, c.want) {

@@ -26,8 +26,7 @@ func TestSilentCutOverSSH(t *testing.T) {
 	link.SetDelay(5 * time.Millisecond)
 
 	f := newFleet(t)
-	f.pipe(t, "is-cut")
-	f.pipe(t, "is-lost")
+	f.pipe(t, "is-cut", "is-lost")
 	var opened sync.WaitGroup
 	defer opened.Wait()
 	sink := event.SinkFunc(func(e event.Event) {
@@ -44,17 +43,13 @@ func TestSilentCutOverSSH(t *testing.T) {
 	d := remote.NewDialer(remote.Options{Run: f.Run, Events: sink, Keepalive: 50 * time.Millisecond, KeepaliveTimeout: 300 * time.Millisecond})
 	defer d.Close()
 	host, err := d.Dial(t.Context(), sshtest.At(server.Host(), link.Addr()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Engine.Events = sink
 	f.Hosts["a"] = named{host, "a"}
 	_, err = f.Execute(t.Context(), graphOf(step("a", "talk", `
 		say() { for i in $(seq "$1" "$2"); do echo "line $i"; done; }
 		say 1 10; cat is-cut; say 11 15; cat is-lost; say 16 20`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want []string
 	for i := range 20 {
 		want = append(want, fmt.Sprintf("log a talk line %d", i+1))

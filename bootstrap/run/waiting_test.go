@@ -43,9 +43,7 @@ func TestHostsSayWhatTheyWaitFor(t *testing.T) {
 		for synctest.Wait(); len(stages.running()) > 0; synctest.Wait() {
 			stages.end(stages.running()[0], 0)
 		}
-		if err := <-over; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-over)
 		var told []string
 		for _, ev := range events.Events() {
 			if ev.Kind == event.Wait {

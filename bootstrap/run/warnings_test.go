@@ -41,9 +41,7 @@ func TestWarningsOfAnotherRun(t *testing.T) {
 	}
 	other := f.another("other")
 	other.Warnings = &Warnings{}
-	if err := other.Attach(t.Context(), "a", f.batch(t, "a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Attach(t.Context(), "a", f.batch(t, "a")))
 	if got := fmt.Sprint(other.Warnings.Take()); got != "[{swap is on [a]}]" {
 		t.Errorf("collected %s", got)
 	}

@@ -32,6 +32,16 @@ func (f *fleet) watches(t *testing.T, ctx context.Context, leader string, silenc
 	return other, ended
 }
 
+// begin executes steps, and sends how that ended.
+func (f *fleet) begin(ctx context.Context, steps ...*graph.Step) chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.Execute(ctx, graphOf(steps...))
+		ended <- err
+	}()
+	return ended
+}
+
 func neverLeft(t *testing.T) func() {
 	return func() { t.Error("a run with an operator counts as left") }
 }
@@ -46,28 +56,21 @@ func (f *fleet) awaitBegun(n int) {
 // Who watches hears every step from the first of the current batches on, also of those that begin later, and the end.
 func TestWatch(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	f.pipe(t, "go")
-	f.pipe(t, "there")
+	f.pipe(t, "go", "there")
 	var other *fleet
 	var ended chan error
 	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		done := make(chan error, 1)
-		go func() {
-			_, err := f.Execute(ctx, graphOf(
-				step("a", "one", "echo first >there; cat go"),
-				step("b", "two", "echo quick", ref("a", "one")),
-				step("a", "three", "true", ref("b", "two")),
-			))
-			done <- err
-		}()
+		done := f.begin(ctx,
+			step("a", "one", "echo first >there; cat go"),
+			step("b", "two", "echo quick", ref("a", "one")),
+			step("a", "three", "true", ref("b", "two")),
+		)
 		f.read(t, "there")
 		other, ended = f.watches(t, t.Context(), "a", time.Minute, neverLeft(t))
 		f.open(t, "go").Close()
 		return <-done
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -130,19 +133,13 @@ func TestWatchOfNothing(t *testing.T) {
 // A step that fails decides how the watch ends, unless it was done after all.
 func TestWatchOfFailures(t *testing.T) {
 	f := newFleet(t, "a").quick()
-	for _, name := range []string{"there", "go"} {
-		f.pipe(t, name)
-	}
+	f.pipe(t, "there", "go")
 	transient := step("a", "flaky", `[ -e tried ] || { touch tried; echo >there; cat go; exit 75; }`)
 	transient.Retry = graph.Transient
 	var ended chan error
 	var other *fleet
 	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		done := make(chan error, 1)
-		go func() {
-			_, err := f.Execute(ctx, graphOf(transient, step("a", "bad", "fail HOST_DISK_FULL 'no room'", ref("a", "flaky"))))
-			done <- err
-		}()
+		done := f.begin(ctx, transient, step("a", "bad", "fail HOST_DISK_FULL 'no room'", ref("a", "flaky")))
 		f.read(t, "there")
 		other, ended = f.watches(t, t.Context(), "a", time.Minute, neverLeft(t))
 		f.open(t, "go").Close()
@@ -160,17 +157,11 @@ func TestWatchOfFailures(t *testing.T) {
 // A host that goes down during a step is begun again by who began it, and what does not come about is told at the end.
 func TestWatchOfAHostThatGoesDown(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	for _, name := range []string{"there", "go"} {
-		f.pipe(t, name)
-	}
+	f.pipe(t, "there", "go")
 	var ended chan error
 	var other *fleet
 	err := f.Locked(t.Context(), []string{"a"}, "up", func(ctx context.Context) error {
-		done := make(chan error, 1)
-		go func() {
-			_, err := f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go")))
-			done <- err
-		}()
+		done := f.begin(ctx, step("b", "one", "echo >there; cat go"))
 		for try := range 2 {
 			f.read(t, "there")
 			if other == nil {
@@ -193,19 +184,13 @@ func TestWatchOfAHostThatGoesDown(t *testing.T) {
 // A killed kgpu leaves its batches: they are watched to their ends, and it is said that nobody steers them.
 func TestWatchOfARunThatIsLeft(t *testing.T) {
 	f := newFleet(t, "a", "b").quick()
-	for _, name := range []string{"there", "go"} {
-		f.pipe(t, name)
-	}
+	f.pipe(t, "there", "go")
 	ctx, kill := context.WithCancel(t.Context())
 	left := make(chan struct{})
 	var ended chan error
 	var other *fleet
 	_ = f.Locked(ctx, []string{"a"}, "up", func(ctx context.Context) error {
-		done := make(chan error, 1)
-		go func() {
-			_, err := f.Execute(ctx, graphOf(step("b", "one", "echo >there; cat go")))
-			done <- err
-		}()
+		done := f.begin(ctx, step("b", "one", "echo >there; cat go"))
 		f.read(t, "there")
 		other, ended = f.watches(t, t.Context(), "a", 500*time.Millisecond, func() { close(left) })
 		other.awaitBegun(1)
@@ -256,9 +241,7 @@ func TestWatchOverLostConnections(t *testing.T) {
 		<-lost
 		return <-ran
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := <-ended; err != nil || !slices.Contains(other.told(event.StepDone), "step.done a one") {
 		t.Errorf("%v, %q", err, other.told(event.StepDone))
 	}
@@ -277,9 +260,7 @@ func TestWatchWithoutAHost(t *testing.T) {
 		<-b.asked
 		return ctx.Err()
 	})
-	if err := errors.Join(err, <-ended); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(err, <-ended))
 }
 
 // away is a host that never comes back.

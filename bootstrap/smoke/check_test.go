@@ -57,9 +57,7 @@ func logs(changed map[string]string) string {
 
 func TestProofOfAllGPUs(t *testing.T) {
 	table, err := CheckProof(lab, logs(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const want = "" +
 		"NODE  GPU                    UUID      JOB\n" +
 		"w1    NVIDIA A100-SXM4-40GB  GPU-w1-0  smi-w1-1\n" +
@@ -237,9 +235,7 @@ func TestSharedGPUs(t *testing.T) {
 	}
 	a, b := saw("GPU-w1-0"), saw("GPU-w1-1")
 	table, err := CheckProof([]Node{node}, logsOf("w1", a, b, b, a))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []Row{
 		{Node: "w1", Card: "Tesla T4", UUID: "GPU-w1-0", Job: "smi-w1-0, smi-w1-3"},
 		{Node: "w1", Card: "Tesla T4", UUID: "GPU-w1-1", Job: "smi-w1-1, smi-w1-2"},

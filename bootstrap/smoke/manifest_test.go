@@ -56,19 +56,13 @@ func TestManifest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Manifest(c.nodes, minor(t, c.minor), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			path := filepath.Join("testdata", c.name+".golden.yaml")
 			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got != string(want) {
 				t.Errorf("%s differs (go test ./bootstrap/smoke -update writes it):\n%s", path, got)
 			}
@@ -108,9 +102,7 @@ func TestJobNamesAreValidAndUnique(t *testing.T) {
 		nodes = append(nodes, Node{Name: name, GPUs: cards(name, 2, "Tesla T4")})
 	}
 	manifest, err := Manifest(nodes, minor(t, 36), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	subdomain := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	jobs := map[string]bool{}
 	for dec := yaml.NewDecoder(strings.NewReader(manifest)); ; {
@@ -158,9 +150,7 @@ func TestManifestFollowsTheMinor(t *testing.T) {
 	} {
 		for number := c.from; number <= c.to; number++ {
 			manifest, err := Manifest([]Node{node}, minor(t, number), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for text, want := range map[string]bool{
 				" " + c.resource + ": 1\n": true, "runtimeClassName: nvidia": c.runtime, "backoffLimit: 0": c.limit, "path: /usr/lib/nvidia-375\n": c.driver,
 			} {
@@ -179,9 +169,7 @@ func TestManifestFollowsTheMinor(t *testing.T) {
 func TestImageIsQuoted(t *testing.T) {
 	const strange = "reg.lan:5000/cuda: x\n  privileged: true #"
 	manifest, err := Manifest([]Node{{Name: "w1", Sample: catalog.Sample{Image: strange}, GPUs: cards("w1", 1, "Tesla T4")}}, minor(t, 36), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dec, found := yaml.NewDecoder(bytes.NewReader([]byte(manifest))), 0
 	for {
 		var o struct {

@@ -12,9 +12,7 @@ import (
 func onH100(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/h100/" + name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

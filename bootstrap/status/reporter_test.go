@@ -41,9 +41,7 @@ hosts:
   - {address: 10.0.0.10, name: cp1, role: control-plane}
   - {address: 10.0.0.11}
 `), inventory.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	host := func(name string) *facts.Host {
 		return &facts.Host{Hostname: name, Kernel: "6.8.0-90-generic", OS: facts.OS{PrettyName: "Ubuntu 24.04.3 LTS"}, Now: now, Packages: map[string]facts.Package{}}
 	}
@@ -89,30 +87,18 @@ hosts:
 func valid(t *testing.T, r *Report) {
 	t.Helper()
 	text, err := schema.Named("status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
-	if err := compiler.AddResource("status.json", document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, compiler.AddResource("status.json", document))
 	compiled, err := compiler.Compile("status.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err = json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	object, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := compiled.Validate(object); err != nil {
 		t.Errorf("%v in %s", err, text)
 	}
@@ -405,9 +391,7 @@ func TestStatusIsPrintable(t *testing.T) {
 	r := NewReport(inv, seen, todo, now)
 	valid(t, r)
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, bad := range []string{`\u001b`, `\u0000`, `\u0007`, `\t`, `\n`, "\u202e", "\u009b"} {
 		if bytes.Contains(text, []byte(bad)) {
 			t.Errorf("%s is in %s", bad, text)
@@ -447,5 +431,13 @@ func TestStatusOfSeveralControlPlanes(t *testing.T) {
 	seen[2].Status.API.Answers = false
 	if r = NewReport(inv, seen, todo, now); r.Cluster.API.Answers || r.Hosts[3].State != Unknown {
 		t.Errorf("when none answers: %+v", r.Cluster)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

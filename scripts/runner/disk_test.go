@@ -15,9 +15,7 @@ import (
 func smallDisk(t *testing.T) *runnertest.Host {
 	t.Helper()
 	h := runnertest.NewHost(t)
-	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(h.Dir, 0o700))
 	if err := syscall.Mount("tmpfs", h.Dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {
 		t.Fatalf("a small file system needs root: %v", err)
 	}
@@ -63,9 +61,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("secrets are left in %q", left)
 			}
 
-			if err := os.Remove(filepath.Join(h.Dir, "big")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(h.Dir, "big")))
 			if events := start(t, h, putWithLib(t, h, "b-2", "echo well")); !strings.HasSuffix(events, "\nE\t0\n") {
 				t.Errorf("with room again:\n%s", events)
 			}

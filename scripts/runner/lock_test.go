@@ -27,13 +27,15 @@ type holder struct {
 	number int64 // of the lock
 }
 
-// holds starts lock.sh on a host for a run; silence is in seconds.
-func holds(t *testing.T, h *runnertest.Host, run, silence string) *holder {
+// held starts lock.sh on a host for a run, and wants it to have the lock; silence is in seconds.
+func held(t *testing.T, h *runnertest.Host, run, silence string) *holder {
 	t.Helper()
-	return asks(t, h, run, silence, "first")
+	x := asks(t, h, run, silence, "first")
+	x.says("held")
+	return x
 }
 
-// asks does so for a run that knows this of its lock: first, again or reset.
+// asks starts it for a run that knows this of its lock: first, again or reset.
 func asks(t *testing.T, h *runnertest.Host, run, silence, how string) *holder {
 	t.Helper()
 	return knows(t, h, run, silence, how, 0)
@@ -45,14 +47,10 @@ func knows(t *testing.T, h *runnertest.Host, run, silence, how string, number in
 	cmd := h.Shell("exec bash -s " + h.Dir + " " + silence)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, w := io.Pipe()
 	cmd.Stdout = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	x := &holder{t: t, in: in, out: bufio.NewReader(out), pid: cmd.Process.Pid, ended: make(chan error, 1)}
 	go func() {
 		err := cmd.Wait()
@@ -105,17 +103,15 @@ func wantGone(t *testing.T, path string) {
 func TestLockEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	a := holds(t, h, "r1", "600")
-	a.says("held")
-	b := holds(t, h, "r2", "600")
+	a := held(t, h, "r1", "600")
+	b := asks(t, h, "r2", "600", "first")
 	b.says("busy")
 	b.says("who=me@here")
 	b.ends()
 	a.in.Close()
 	a.ends()
 	wantGone(t, filepath.Join(h.Dir, "operator/lock"))
-	c := holds(t, h, "r3", "600")
-	c.says("held")
+	c := held(t, h, "r3", "600")
 	c.over()
 	wantGone(t, h.Dir)
 }
@@ -124,8 +120,7 @@ func TestLockEndsWithItsInput(t *testing.T) {
 func TestLockEndsInSilence(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	a := holds(t, h, "r1", "0.3")
-	a.says("held")
+	a := held(t, h, "r1", "0.3")
 	a.ends()
 	wantGone(t, filepath.Join(h.Dir, "operator/lock"))
 }
@@ -134,8 +129,7 @@ func TestLockEndsInSilence(t *testing.T) {
 func TestLockAfterItself(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	a := holds(t, h, "r1", "2")
-	a.says("held")
+	a := held(t, h, "r1", "2")
 	b := asks(t, h, "r1", "600", "again")
 	b.says("held")
 	a.ends()
@@ -148,15 +142,11 @@ func TestLockAfterItself(t *testing.T) {
 func TestLockAfterAKill(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	a := holds(t, h, "r1", "600")
-	a.says("held")
-	if err := syscall.Kill(a.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	a := held(t, h, "r1", "600")
+	must(t, syscall.Kill(a.pid, syscall.SIGKILL))
 	<-a.ended
 	read(t, h.Dir, "operator/holder")
-	b := holds(t, h, "r2", "600")
-	b.says("held")
+	b := held(t, h, "r2", "600")
 	if got := read(t, h.Dir, "operator/holder"); !strings.Contains(got, "run=r2\n") {
 		t.Errorf("the holder is %q", got)
 	}
@@ -188,18 +178,14 @@ func TestLockAgain(t *testing.T) {
 			h := runnertest.NewHost(t)
 			write(t, filepath.Join(h.Dir, "run/r1-1/result"), "0\n")
 			write(t, filepath.Join(h.Dir, "run/r1-1/events"), "E\t0\n")
-			a := holds(t, h, "r1", "600")
-			a.says("held")
+			a := held(t, h, "r1", "600")
 			cut(a)
 			if tc.meanwhile != nil {
-				b := holds(t, h, "r2", "600")
-				b.says("held")
+				b := held(t, h, "r2", "600")
 				tc.meanwhile(b)
 			}
 			if tc.reset {
-				if err := os.RemoveAll(h.Dir); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.RemoveAll(h.Dir))
 			}
 			c := asks(t, h, "r1", "600", tc.how)
 			c.says(tc.want)
@@ -222,12 +208,9 @@ func TestLockForgetsOutputs(t *testing.T) {
 	const before = "B\ta/b\t1\nL\ta/b\tO\tö %s \\n\nO\ta/b\ttoken\tc2VjcmV0\nD\ta/b\t0\t1\t\t\nE\t0\n"
 	write(t, events, before)
 	reading, err := os.Open(events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reading.Close()
-	a := holds(t, h, "r1", "600")
-	a.says("held")
+	a := held(t, h, "r1", "600")
 	a.over()
 	got, err := io.ReadAll(reading)
 	if want := strings.Replace(before, "c2VjcmV0", "--------", 1); err != nil || string(got) != want {
@@ -239,14 +222,13 @@ func TestLockForgetsOutputs(t *testing.T) {
 func TestForgetUnderALock(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	a := holds(t, h, "r1", "600")
-	a.says("held")
+	a := held(t, h, "r1", "600")
 	start(t, h, put(t, h, "b-1", 60, `: >"`+h.Dir+`/forget"`))
 	left, err := filepath.Glob(h.Dir + "/*")
 	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "operator" {
 		t.Errorf("left are %q, %v", left, err)
 	}
-	b := holds(t, h, "r2", "600")
+	b := asks(t, h, "r2", "600", "first")
 	b.says("busy")
 	b.ends()
 	a.over()
@@ -266,8 +248,7 @@ func TestForgetALockThatNobodyHas(t *testing.T) {
 func TestLockAnswers(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
-	a := holds(t, h, "r1", "600")
-	a.says("held")
+	a := held(t, h, "r1", "600")
 	for _, line := range []string{"17", "18"} {
 		if _, err := io.WriteString(a.in, line+"\n"); err != nil {
 			t.Fatal(err)
@@ -308,15 +289,11 @@ func TestNumbersOfLocks(t *testing.T) {
 	b.ends()
 	again := held("r2", "again", b.number)
 	wants(again, b.number)
-	if err := syscall.Kill(again.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(again.pid, syscall.SIGKILL))
 	<-again.ended
 	c := held("r3", "first", 5*b.number)
 	wants(c, 5*b.number+1)
-	if err := os.RemoveAll(h.Dir); err != nil { // and the connection is lost
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(h.Dir)) // and the connection is lost
 	c.in.Close()
 	c.ends()
 	reset := held("r3", "reset", c.number)

@@ -21,9 +21,7 @@ func packed(t *testing.T, batch string, scripts ...string) []byte {
 	from := runnertest.NewHost(t)
 	put(t, from, batch, 60, scripts...)
 	archive, err := exec.Command("tar", "-czf", "-", "-C", filepath.Join(from.Dir, "run"), batch).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return archive
 }
 
@@ -45,9 +43,7 @@ func TestBatchThatComesTwice(t *testing.T) {
 	if want := "B\tstep/1\tT\nL\tstep/1\thunter2\nD\tstep/1\t0\tT\t\t\nE\t0\n"; first != want {
 		t.Errorf("the events are\n%s", first)
 	}
-	if err := os.Remove(filepath.Join(h.Dir, "run/b-1/events")); err != nil { // which have what the step printed
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(h.Dir, "run/b-1/events"))) // which have what the step printed
 	write(t, filepath.Join(h.Dir, "run/b-1/events"), "E\t0\n")
 	if again := output(t, receive(h, "b-1", bytes.NewReader(archive))); again != "E\t0\n" {
 		t.Errorf("again, the events are\n%s", again)
@@ -86,9 +82,7 @@ func TestBatchIsOnTheDiskFirst(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	bin, noted := t.TempDir(), filepath.Join(t.TempDir(), "synced")
-	if err := os.WriteFile(filepath.Join(bin, "sync"), []byte(syncs), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "sync"), []byte(syncs), 0o700))
 	cmd := receive(h, "b-1", bytes.NewReader(packed(t, "b-1", "echo well")))
 	cmd.Env = append(cmd.Env, fmt.Sprintf("PATH=%s:%s/bin:%s", bin, filepath.Dir(h.Dir), os.Getenv("PATH")),
 		"RUNNERTEST_DIR="+h.Dir, "RUNNERTEST_SYNCED="+noted)

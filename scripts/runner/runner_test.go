@@ -45,20 +45,14 @@ func put(t *testing.T, h *runnertest.Host, batch string, timeout int, scripts ..
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(content)
 }
 
@@ -82,9 +76,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 func pipe(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -275,12 +267,8 @@ func TestKilledRunner(t *testing.T) {
 	dir := put(t, h, "b-1", 60, `cut -d' ' -f4 /proc/$PPID/stat; exec sleep 600`)
 	cmd := h.Shell("bash " + dir + "/start.sh")
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	lines := bufio.NewReader(stdout)
 	var heard string
 	for !strings.HasPrefix(heard, "L\t") {
@@ -289,12 +277,8 @@ func TestKilledRunner(t *testing.T) {
 		}
 	}
 	runnerPID, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(heard, "L\tstep/1\t")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(runnerPID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, syscall.Kill(runnerPID, syscall.SIGKILL))
 	rest, err := io.ReadAll(lines)
 	if string(rest) != "\nX\n" || err != nil || cmd.Wait() != nil {
 		t.Errorf("then printed %q, %v", rest, err)
@@ -320,9 +304,7 @@ func TestTemporaryFiles(t *testing.T) {
 	shared := t.TempDir()
 	begun := pipe(t, shared, "begun")
 	cmd := h.Shell("bash " + put(t, h, "a-1", 60, `mktemp >`+begun+`; exec sleep 600`) + "/start.sh")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	left := strings.TrimSpace(read(t, begun))
 	if filepath.Dir(left) != scratch {
 		t.Errorf("a temporary file is %s", left)
@@ -434,15 +416,11 @@ func TestStartWhileTheHostGoesDown(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	dir := put(t, h, "b-1", 60, `true`)
-	if err := h.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Stop())
 	cmd := h.Shell("exec bash " + dir + "/start.sh")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	comm := filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "comm")
 	for name := read(t, comm); name != "sleep\n"; name = read(t, comm) { // a process that ended keeps the name of the shell
 		state, err := os.ReadFile(filepath.Join(filepath.Dir(comm), "stat"))
@@ -450,9 +428,7 @@ func TestStartWhileTheHostGoesDown(t *testing.T) {
 			t.Fatalf("the script ended (%s, %v) and said %q", state, err, &out)
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil || out.Len() > 0 {
 		t.Errorf("it was started, or said %q", &out)
@@ -549,9 +525,7 @@ func TestOldBatchesAreRemoved(t *testing.T) {
 		start(t, h, put(t, h, fmt.Sprintf("b-%d", i+1), 60, `true`))
 	}
 	dirs, err := filepath.Glob(filepath.Join(h.Dir, "run/*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range dirs {
 		dirs[i] = filepath.Base(dirs[i])
 	}
@@ -597,9 +571,7 @@ func TestForgetOfAnEarlierReset(t *testing.T) {
 	t.Parallel()
 	h := runnertest.NewHost(t)
 	start(t, h, put(t, h, "b-1", 60, `true`))
-	if err := os.WriteFile(filepath.Join(h.Dir, "forget"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(h.Dir, "forget"), nil, 0o600))
 	start(t, h, put(t, h, "b-2", 60, `mkdir -p "`+h.Dir+`/ledger/0001"`))
 	if _, err := os.Stat(filepath.Join(h.Dir, "ledger/0001")); err != nil {
 		t.Error(err)
@@ -614,11 +586,17 @@ func TestClockThatWentBack(t *testing.T) {
 	for i := range 5 {
 		id := fmt.Sprintf("b-%d", i+1)
 		start(t, h, put(t, h, id, 60, `true`))
-		if err := os.Chtimes(filepath.Join(h.Dir, "run", id), later, later); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(h.Dir, "run", id), later, later))
 	}
 	if got := start(t, h, put(t, h, "b-6", 60, `echo here`)); !strings.Contains(got, "L\tstep/1\there\n") || !strings.HasSuffix(got, "E\t0\n") {
 		t.Errorf("printed %q", got)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -39,9 +39,7 @@ func newKey(t *testing.T, kind string) (crypto.Signer, *pem.Block) {
 	default:
 		_, key, err = ed25519.GenerateKey(rand.Reader)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := &pem.Block{Type: "PRIVATE KEY"}
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
@@ -52,9 +50,7 @@ func newKey(t *testing.T, kind string) (crypto.Signer, *pem.Block) {
 	default:
 		block.Bytes, err = x509.MarshalPKCS8PrivateKey(k)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key, block
 }
 
@@ -70,9 +66,7 @@ func issued(t *testing.T, subject string, isCA bool, key crypto.Signer, parent [
 		}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, signer, key.Public(), by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return der
 }
 

@@ -25,9 +25,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func authority(t *testing.T) (ca, certificate []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -38,9 +36,7 @@ func authority(t *testing.T) (ca, certificate []byte) {
 		to   *[]byte
 	}{{own, &ca}, {admin, &certificate}} {
 		der, err := x509.CreateCertificate(rand.Reader, c.cert, own, &key.PublicKey, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		*c.to = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	}
 	return ca, certificate
@@ -82,9 +78,7 @@ func TestMerge(t *testing.T) {
 	made := `, extensions: [{name: their.own, extension: 1}, {name: kgpu.dev, extension: {inventory: /home/me/inventory.yaml}}]`
 	elsewhere := strings.ReplaceAll(made, "/home/me/", "/home/you/")
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, ours.CA, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, ours.CA, 0o600))
 	for _, c := range []struct {
 		name, before string
 		use          bool
@@ -143,14 +137,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, []byte(got), 0o644)))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -160,9 +150,7 @@ func golden(t *testing.T, name, got string) {
 func TestForget(t *testing.T) {
 	a := access(t)
 	merged, err := Merge([]byte(others), a, "/lab.yaml", "/", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	merged = bytes.ReplaceAll(merged, []byte("name: lab\n    context:"), []byte("name: mine\n    context:"))
 	plain, err := Forget(merged, "lab", "/lab.yaml")
 	if err != nil || bytes.Contains(plain, []byte("lab")) || !bytes.Contains(plain, []byte("current-context: work # every day")) || !bytes.Contains(plain, []byte("# the big one")) {
@@ -179,13 +167,9 @@ func TestEncode(t *testing.T) {
 	a := access(t)
 	a.TLSServerName, a.Namespace = "10.0.0.10", "dev"
 	text, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got.Namespace = a.Namespace // Parse has no use for it
 	if got.Server != a.Server || got.Name() != "10.0.0.10" || got.Context != "lab" || string(got.Key) != "THE-KEY" || !bytes.Equal(got.CA, a.CA) {
 		t.Errorf("%+v", got)
@@ -206,19 +190,13 @@ func TestUpdate(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path, target := filepath.Join(dir, "home", ".kube", "config"), filepath.Join(dir, "dotfiles", "kubeconfig")
-	if err := Update(path, write("new\n")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Update(path, write("new\n")))
 	mode(t, path, "new\n")
 
 	// A link stays one, also where nothing is behind it yet.
-	if err := errors.Join(os.Remove(path), os.Symlink("../../dotfiles/kubeconfig", path)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(path), os.Symlink("../../dotfiles/kubeconfig", path)))
 	for _, text := range []string{"first\n", "second\n"} {
-		if err := Update(path, write(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Update(path, write(text)))
 		mode(t, target, text)
 		if to, err := os.Readlink(path); err != nil || to != "../../dotfiles/kubeconfig" {
 			t.Errorf("the link leads to %q, %v", to, err)
@@ -231,16 +209,12 @@ func TestUpdate(t *testing.T) {
 		t.Error(err)
 	}
 	mode(t, target, "second\n")
-	if err := os.WriteFile(target+".lock", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(target+".lock", nil, 0o600))
 	if err := Update(path, write("third\n")); err == nil || !strings.Contains(err.Error(), "kubeconfig.lock") {
 		t.Errorf("kubectl's lock: %v", err)
 	}
 	mode(t, target, "second\n")
-	if err := os.Remove(target + ".lock"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(target+".lock"))
 	if left, _ := filepath.Glob(filepath.Join(dir, "dotfiles", ".*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
@@ -250,9 +224,7 @@ func TestUpdate(t *testing.T) {
 		t.Error("a file was taken for a folder")
 	}
 	round := filepath.Join(dir, "round")
-	if err := os.Symlink("round", round); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("round", round))
 	if err := Update(round, write("x")); err == nil || !strings.Contains(err.Error(), "too many symbolic links") {
 		t.Error(err)
 	}
@@ -275,9 +247,7 @@ func TestHasCurrent(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("HOME", dir)
 	for name, text := range map[string]string{"none": "kind: Config\n", "empty": "current-context: \"\"\n", "one": "current-context: x\n", "broken": "{"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for files, want := range map[string]bool{"": false, "none:empty": false, "absent:none:one": true, "broken:one": true, "broken": false} {
 		var paths []string
@@ -298,5 +268,13 @@ func TestDefaultPath(t *testing.T) {
 		if got, err := DefaultPath(); err != nil || got != want {
 			t.Errorf("%q: %s, %v", env, got, err)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,27 +18,19 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	zip, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := map[string]string{}
 	for archive := tar.NewReader(zip); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		content, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if header.Typeflag != tar.TypeReg || header.Mode != 0o600 {
 			t.Errorf("%s has type %c and mode %o", header.Name, header.Typeflag, header.Mode)
 		}
@@ -49,20 +41,12 @@ func unpack(t *testing.T, file string) map[string]string {
 func TestBundle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	b, err := Create(file, "top", noon, NewScrubber("hunter22"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(b.Add("about.txt", []byte("x hunter22")), b.Add("hosts/w1/df.txt", nil)); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Add("about.txt", []byte("once more")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(b.Add("about.txt", []byte("x hunter22")), b.Add("hosts/w1/df.txt", nil)))
+	must(t, b.Add("about.txt", []byte("once more")))
 	size, err := b.Close()
 	info, statErr := os.Stat(file)
-	if err := errors.Join(err, statErr); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, statErr))
 	if size != info.Size() || info.Mode() != 0o600 {
 		t.Errorf("%d of %d bytes, mode %s", size, info.Size(), info.Mode())
 	}
@@ -77,12 +61,8 @@ func TestBundle(t *testing.T) {
 func TestBundleThatIsGivenUp(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	b, err := Create(file, "top", noon, NewScrubber())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, b.Remove())
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is there: %v", err)
 	}

@@ -14,16 +14,10 @@ import (
 // put writes a file that is so many minutes old.
 func put(t *testing.T, path string, content string, minutes int) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 	at := noon.Add(-time.Duration(minutes) * time.Minute)
-	if err := os.Chtimes(path, at, at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, at, at))
 }
 
 func TestReadFolder(t *testing.T) {
@@ -32,9 +26,7 @@ func TestReadFolder(t *testing.T) {
 	put(t, filepath.Join(dir, "logs/w2/os+swap.log"), "newer\n", 1)
 	put(t, filepath.Join(dir, "result.json"), "{}\n", 9)
 	put(t, filepath.Join(dir, "lock"), "", 0)
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	read := func(room int) (names []string, rest int, left []string) {
 		entries, left := ReadFolder(dir, &room)
 		for _, e := range entries {
@@ -77,5 +69,13 @@ func TestReadFolderWithALongFile(t *testing.T) {
 		if !bytes.HasPrefix(line, []byte("line ")) || !bytes.HasSuffix(line, []byte(" of many\n")) {
 			t.Fatalf("a line is cut: %q", line)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

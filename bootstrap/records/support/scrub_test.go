@@ -118,9 +118,7 @@ func FuzzScrub(f *testing.F) {
 // TestScrubbedJSON holds that the facts are JSON still.
 func TestScrubbedJSON(t *testing.T) {
 	facts, err := json.MarshalIndent(map[string]any{"Files": map[string]string{"token": "x\"y"}, "Daemon": []byte(`{"password":"hunter22"}`), "N": 3}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := NewScrubber().Scrub(facts)
 	if !json.Valid(got) {
 		t.Errorf("no JSON: %s", got)
@@ -134,9 +132,7 @@ func TestScrubbedJSON(t *testing.T) {
 func corpus(t *testing.T, name string) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if line[0] != '#' {
 			lines = append(lines, strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "⏎", "\n"))

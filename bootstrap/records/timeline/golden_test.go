@@ -19,17 +19,11 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(got, want) {
 		at := 0
 		for at < min(len(got), len(want)) && got[at] == want[at] {
@@ -42,9 +36,7 @@ func golden(t *testing.T, name string, got []byte) {
 func model(t *testing.T, events []event.Event) *Model {
 	t.Helper()
 	m, err := Of(slices.Values(events), "lab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -53,13 +45,17 @@ func TestGolden(t *testing.T) {
 	golden(t, "three.jsonl", lines(t, three()))
 	m := model(t, three())
 	text, err := json.MarshalIndent(m, "", "  ")
+	must(t, err)
+	golden(t, "three.model.json", append(text, '\n'))
+	var trace bytes.Buffer
+	must(t, Trace(&trace, m))
+	golden(t, "three.trace.json", trace.Bytes())
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "three.model.json", append(text, '\n'))
-	var trace bytes.Buffer
-	if err := Trace(&trace, m); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "three.trace.json", trace.Bytes())
 }

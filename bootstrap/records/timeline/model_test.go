@@ -168,13 +168,9 @@ func TestTrace(t *testing.T) {
 	for _, events := range [][]event.Event{three(), forty()} {
 		var out bytes.Buffer
 		m := model(t, events)
-		if err := Trace(&out, m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Trace(&out, m))
 		var trace struct{ TraceEvents []traceEvent }
-		if err := json.Unmarshal(out.Bytes(), &trace); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(out.Bytes(), &trace))
 		names := map[string]bool{}
 		type slice struct{ from, to int64 }
 		threads := map[[2]int][]slice{}

@@ -22,13 +22,9 @@ import (
 func drawn(t *testing.T, events []event.Event) (*html.Node, string) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Page(&out, model(t, events)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Page(&out, model(t, events)))
 	document, err := html.Parse(bytes.NewReader(out.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return document, out.String()
 }
 
@@ -141,9 +137,7 @@ func details(t *testing.T, document *html.Node) (out []detail) {
 	t.Helper()
 	for n := range document.Descendants() {
 		if n.Type == html.ElementNode && attribute(n, "id") == "details" {
-			if err := json.Unmarshal([]byte(text(n)), &out); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(text(n)), &out))
 		}
 	}
 	return out
@@ -222,17 +216,11 @@ func TestHostile(t *testing.T) {
 			events[i].Time, events[i].Run = begun.Add(time.Duration(i)*time.Second), evil
 		}
 		m, err := Of(slices.Values(events), evil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var out bytes.Buffer
-		if err := Page(&out, m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Page(&out, m))
 		document, err := html.Parse(bytes.NewReader(out.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		plainDocument, _ := drawn(t, three())
 		known := names(plainDocument)
 		for name := range names(document) {
@@ -252,9 +240,7 @@ func TestHostile(t *testing.T) {
 		if told := details(t, document); len(told) == 0 || told[len(told)-1].Title != evil {
 			t.Errorf("%q is told as %+v", evil, told)
 		}
-		if err := Trace(&out, m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Trace(&out, m))
 	}
 }
 

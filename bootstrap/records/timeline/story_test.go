@@ -225,9 +225,7 @@ func lines(t *testing.T, events []event.Event) []byte {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	for _, e := range events {
-		if err := encoder.Encode(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, encoder.Encode(e))
 	}
 	return out.Bytes()
 }
