@@ -60,6 +60,17 @@ func TestChangesInPlace(t *testing.T) {
 		{"gpu.migStrategy", inventory(hosts[1], "gpu: {cuda: none, migStrategy: mixed}\n", notebook, ""), append(proof, "cp1 addon/device-plugin"), func(t *testing.T) {
 			c.labelled(t, "w1", map[string]string{"mig.strategy": "mixed"})
 		}},
+		{"images.registry", inventory(hosts[1], cards, notebook, "images: {registry: mirror.example.internal}\n"), append(proof,
+			"cp1 addon/flannel", "cp1 addon/device-plugin", "cp1 addon/notebook", "cp1 runtime/containerd", "w1 runtime/containerd"), func(t *testing.T) {
+			for _, of := range []string{"kube-flannel daemonset/kube-flannel-ds", "kube-system daemonset/nvidia-device-plugin", "kgpu-notebook deployment/notebook"} {
+				namespace, workload, _ := strings.Cut(of, " ")
+				image := c.k(t, "-n", namespace, "get", workload, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+				if !strings.HasPrefix(image, "mirror.example.internal/") {
+					t.Errorf("%s is of %s", of, image)
+				}
+			}
+		}},
+		{"images.registry, back", d, append(proof, "cp1 addon/flannel", "cp1 addon/device-plugin", "cp1 addon/notebook"), nil},
 		{"notebook.nodePort", inventory(hosts[1], cards, "notebook: {idleTimeout: 90s, nodePort: 30077}\n", ""), []string{"cp1 addon/notebook"}, func(*testing.T) {
 			port("30077", "200")
 			port("30061", "000")

@@ -130,6 +130,8 @@ func TestImagesArePulledUnderTheirOwnNames(t *testing.T) {
 		"registry.k8s.io/pause:3.10": first, "k8s.gcr.io/pause:3.10": first,
 		"docker.io/library/busybox:1.37": second, "registry-1.docker.io/library/busybox:1.37": second,
 		"ghcr.io/flannel-io/flannel@" + digest(t, second): second,
+		store.Mirror + "/pause:3.10":                      first,
+		store.Mirror + "/library/busybox:1.37":            second,
 	} {
 		got, err := crane.Pull(ref, crane.WithTransport(w.client.Transport))
 		if err != nil {
@@ -152,7 +154,7 @@ func TestImagesArePulledUnderTheirOwnNames(t *testing.T) {
 	if err != nil || !slices.Equal(tags, []string{"3.10", "3.9"}) {
 		t.Errorf("tags %v, %v", tags, err)
 	}
-	want := []string{"docker.io", "ghcr.io", "index.docker.io", "k8s.gcr.io", "registry-1.docker.io", "registry.k8s.io"}
+	want := []string{"docker.io", "ghcr.io", "index.docker.io", "k8s.gcr.io", store.Mirror, "registry-1.docker.io", "registry.k8s.io"}
 	if hosts, err := images.Hosts(); err != nil || !slices.Equal(hosts, want) {
 		t.Errorf("hosts %v, %v", hosts, err)
 	}

@@ -32,6 +32,16 @@ type Repository struct{ Host, Name string }
 
 func (r Repository) String() string { return r.Host + "/" + r.Name }
 
+// Mirror is a registry with the images of all others, each under the name that it has there, as a company keeps one of its own.
+const Mirror = "mirror.example.internal"
+
+// tag is the tag of an image with this full name, and whether the repository has the image.
+func (r Repository) tag(full string) (string, bool) {
+	host, rest, _ := strings.Cut(full, "/")
+	tag, ours := strings.CutPrefix(rest, r.Name+":")
+	return tag, ours && (host == canonical(r.Host) || r.Host == Mirror)
+}
+
 // aliases are the hosts that clients turn to for another registry's images.
 var aliases = map[string]string{"registry-1.docker.io": "docker.io", "index.docker.io": "docker.io", "k8s.gcr.io": "registry.k8s.io"}
 
@@ -41,7 +51,7 @@ func (s Store) Hosts() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var hosts []string
+	hosts := []string{Mirror}
 	for _, d := range index.Manifests {
 		host, _, _ := strings.Cut(d.Annotations[refName], "/")
 		hosts = append(hosts, host)
@@ -84,16 +94,13 @@ func (s Store) Manifest(r Repository, reference string) (v1.Descriptor, []byte, 
 	if err != nil {
 		return v1.Descriptor{}, nil, err
 	}
-	repository := Repository{canonical(r.Host), r.Name}.String()
 	for _, d := range index.Manifests {
-		full := d.Annotations[refName]
-		if full != repository+":"+reference && (d.Digest.String() != reference || !strings.HasPrefix(full, repository+":")) {
-			continue
+		if tag, ours := r.tag(d.Annotations[refName]); ours && (reference == tag || reference == d.Digest.String()) {
+			text, err := os.ReadFile(s.Blob(d.Digest))
+			return d, text, err
 		}
-		text, err := os.ReadFile(s.Blob(d.Digest))
-		return d, text, err
 	}
-	return v1.Descriptor{}, nil, fmt.Errorf("%s, %s: %w", repository, reference, ErrNotFound)
+	return v1.Descriptor{}, nil, fmt.Errorf("%s, %s: %w", r, reference, ErrNotFound)
 }
 
 // Tags lists the tags of a repository.
@@ -104,7 +111,7 @@ func (s Store) Tags(r Repository) ([]string, error) {
 	}
 	var tags []string
 	for _, d := range index.Manifests {
-		if tag, ours := strings.CutPrefix(d.Annotations[refName], Repository{canonical(r.Host), r.Name}.String()+":"); ours {
+		if tag, ours := r.tag(d.Annotations[refName]); ours {
 			tags = append(tags, tag)
 		}
 	}
