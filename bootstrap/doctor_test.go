@@ -262,7 +262,7 @@ func TestFixAsksForAReboot(t *testing.T) {
 	asked := 0
 	if _, err = Fix(t.Context(), o, []string{"w1"}, func(m Mended) (bool, error) {
 		asked++
-		for _, want := range []string{"drain node w1", "w1: reboot", "let node w1 have pods again"} {
+		for _, want := range []string{"drain node w1", "w1: reboot", "uncordon node w1"} {
 			if !m.Reboot || !strings.Contains(m.Text, want) {
 				t.Errorf("it does not ask for %q: %+v", want, m)
 			}

@@ -297,7 +297,7 @@ func cordoned(s *examinee) []string {
 	case s.node == nil || !s.node.Unschedulable:
 		return nil
 	case machine.IsDrained(s.node):
-		return []string{"kgpu drained it, and did not let it have pods again"}
+		return []string{"kgpu drained it, and did not uncordon it"}
 	}
 	return []string{"somebody cordoned it"}
 }

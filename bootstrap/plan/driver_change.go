@@ -139,7 +139,7 @@ func (b *builder) letIn(plugin []graph.Ref) {
 			plugin = nil // its turn is before the control plane's
 		}
 		last := b.onCluster(graph.Step{
-			Ref: graph.Ref{ID: "node/uncordon/" + h.node}, Title: "let node " + h.node + " have pods again", Reason: "it is drained",
+			Ref: graph.Ref{ID: "node/uncordon/" + h.node}, Title: "uncordon node " + h.node, Reason: "it is drained",
 			Needs: slices.Concat(h.last, h.gpuLast, plugin), Input: graph.Input{Values: map[string]string{"node": h.node, "cards": strconv.Itoa(h.cards)}},
 		})
 		b.graph.DrainWindows = append(b.graph.DrainWindows, graph.DrainWindow{Drain: h.drain, Uncordon: last, Drained: b.drained(h), For: h.disrupting})

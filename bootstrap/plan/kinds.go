@@ -59,7 +59,7 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 
 	{ID: "node/delete", PerNode: true, Title: "delete a node", Script: "node-delete", Retry: transient, Timeout: short},
 	{ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Timeout: long}, // pods may have long graces
-	{ID: "node/uncordon", PerNode: true, Title: "let a node have pods again", Script: "node-uncordon", Timeout: 15 * time.Minute},
+	{ID: "node/uncordon", PerNode: true, Title: "uncordon a node: it has pods again", Script: "node-uncordon", Timeout: 15 * time.Minute},
 
 	{ID: "os/dpkg", Title: "finish an interrupted installation", Script: "os-dpkg", Retry: transient, Timeout: long},
 	{ID: "os/hosts", Title: "give the API server a name (/etc/hosts)", Script: "os-hosts", Timeout: short},
