@@ -13,11 +13,8 @@ import (
 
 // The programs, seen from the lab's folder, where `make bench` starts.
 const (
-	kgpuProgram  = "../../bin/kgpu"
-	labProgram   = "./lab"
-	factsScript  = "../facts.sh"
-	doctorScript = "../doctor.sh"
-	statusScript = "../status.sh"
+	kgpuProgram = "../../bin/kgpu"
+	labProgram  = "./lab"
 )
 
 // run runs cmd with its output going to out; the error has the end of what it said.

@@ -38,8 +38,8 @@ type look struct {
 
 // kgpu doctor promises to take less than ten seconds for ten healthy hosts.
 var looks = []look{
-	{"doctor", []string{factsScript, doctorScript}, true, 10 * time.Second},
-	{"status", []string{factsScript, statusScript}, false, 0},
+	{"doctor", []string{"facts", "doctor"}, true, 10 * time.Second},
+	{"status", []string{"facts", "status"}, false, 0},
 }
 
 // newLook is kgpu doctor or status, and the bare program with the same scripts. The nodes of thin hosts are not ready, so
@@ -82,7 +82,7 @@ func newContest(l *lab, name string, list []host, bare string) (*contest, error)
 		name: name, inventory: inventory, check: onceEach,
 		kgpu: []string{"up", "--output", "json", "--kubeconfig", l.kubeconfig(), inventory},
 	}
-	c.against(l, bare, trust, list, factsScript)
+	c.against(l, bare, trust, list, "facts")
 	return c, nil
 }
 

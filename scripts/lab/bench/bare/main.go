@@ -12,21 +12,29 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"kgpu.dev/kgpu/scripts"
 )
+
+// looks are the scripts, with their libraries, as kgpu sends them.
+var looks = map[string]func() []byte{"facts": scripts.Facts, "doctor": scripts.Doctor, "status": scripts.Status}
 
 func main() {
 	user := flag.String("user", "", "login `NAME`")
 	key := flag.String("key", "", "private key `FILE`")
 	known := flag.String("known-hosts", "", "`FILE` with the hosts' ed25519 keys")
 	together := flag.Bool("together", false, "run a host's scripts at the same time, not one after the other")
-	var scripts [][]byte
-	flag.Func("script", "`FILE` to run, once or more", func(file string) error {
-		text, err := os.ReadFile(file)
-		scripts = append(scripts, text)
-		return err
+	var chosen [][]byte
+	flag.Func("script", "`NAME` of what kgpu runs on hosts: facts, doctor or status; once or more", func(name string) error {
+		text, ok := looks[name]
+		if !ok {
+			return fmt.Errorf("there is no script %s", name)
+		}
+		chosen = append(chosen, text())
+		return nil
 	})
 	flag.Parse()
-	if err := run(*user, *key, *known, scripts, *together, flag.Args()); err != nil {
+	if err := run(*user, *key, *known, chosen, *together, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bare:", err)
 		os.Exit(1)
 	}
