@@ -9,9 +9,11 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
 const (
@@ -215,4 +217,14 @@ func nameOf(item any) any {
 		}
 	}
 	return nil
+}
+
+// oldContainerds warns of runtimes that have ended. Sources: RELEASES.md and docs/containerd-2.0.md of containerd.
+func (b *builder) oldContainerds() {
+	for _, h := range b.hosts {
+		if is := machine.OldContainerd(b.Inventory, h.Facts); is != "" {
+			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: %s: support for it ended in September 2026, Kubernetes refuses it from 1.%d on, and pods have neither image volumes nor user namespaces in it: %s [%s]",
+				h.id, is, catalog.ContainerdTwoSince, reason.Lookup(reason.HostContainerdOld).Advice, reason.HostContainerdOld))
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -217,4 +218,13 @@ func (b *builder) timeSync(h *host) {
 		Ref:   graph.Ref{ID: "os/time"},
 		Input: graph.Input{Values: map[string]string{"package": "systemd-timesyncd"}},
 	})
+}
+
+// clean plans the removal of what former pod networks left.
+func (b *builder) clean(h *host) {
+	if l := machine.StaleCNIOf(b.Inventory.Network, h.Facts); b.Adopt && len(l.Known) > 0 {
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "host/leftovers"}, Reason: "found " + strings.Join(l.Known, ", "),
+		})
+	}
 }
