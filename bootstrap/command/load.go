@@ -81,5 +81,9 @@ func noInventory(c *cli.Context, path string) error {
 		}
 		return usagef("%s is a host of %s; the argument of kgpu %s is an inventory%s", path, usualInventory, name, how)
 	}
-	return usagef("there is no inventory %s: `kgpu init ADDRESS…` looks at your hosts and writes one, or name yours: kgpu %s -i FILE", filepath.Clean(path), name)
+	file := "FILE"
+	if info, err := os.Stat(c.Args().First()); err == nil && info.Mode().IsRegular() {
+		file = shellLine(c.Args().Slice()[:1]) // where arguments are hosts, it is taken for one
+	}
+	return usagef("there is no inventory %s: `kgpu init ADDRESS…` looks at your hosts and writes one, or name yours: kgpu %s -i %s", filepath.Clean(path), name, file)
 }
