@@ -88,30 +88,21 @@ func podLinks(lines []string) []string {
 
 // flags reads the flags in the control plane's static pod manifests.
 func (c *ControlPlane) flags(lines []string) {
+	fields := map[string]*string{
+		"advertise-address": &c.Advertised, "cluster-cidr": &c.PodCIDR, "cluster-name": &c.Name, "service-cluster-ip-range": &c.ServiceCIDR,
+		"enable-admission-plugins": &c.Defences.Plugins, "admission-control-config-file": &c.Defences.Admission,
+		"audit-log-path": &c.Defences.AuditLog, "encryption-provider-config": &c.Defences.Encryption,
+	}
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, "=")
-		switch name {
-		case "advertise-address":
-			c.Advertised = value
-		case "cluster-cidr":
-			c.PodCIDR = value
-		case "cluster-name":
-			c.Name = value
-		case "service-cluster-ip-range":
-			c.ServiceCIDR = value
-		case "initial-cluster":
+		if field := fields[name]; field != nil {
+			*field = value
+		}
+		if name == "initial-cluster" {
 			for _, member := range strings.Split(value, ",") {
 				member, _, _ = strings.Cut(member, "=")
 				c.EtcdMembers = append(c.EtcdMembers, member)
 			}
-		case "enable-admission-plugins":
-			c.Defences.Plugins = value
-		case "admission-control-config-file":
-			c.Defences.Admission = value
-		case "audit-log-path":
-			c.Defences.AuditLog = value
-		case "encryption-provider-config":
-			c.Defences.Encryption = value
 		}
 	}
 }
