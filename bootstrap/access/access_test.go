@@ -504,7 +504,7 @@ esac
 }
 
 // After a reset there is neither a cluster nor its kubectl: every way in says so, and not that the API server is silent.
-func TestNoClusterNoDoor(t *testing.T) {
+func TestNothingOpensWithoutACluster(t *testing.T) {
 	for name, open := range map[string]func(context.Context, session.Options) error{
 		"notebook": func(ctx context.Context, o session.Options) error {
 			return OpenNotebook(ctx, o, OpenOptions{Out: io.Discard})

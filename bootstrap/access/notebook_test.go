@@ -20,7 +20,7 @@ import (
 )
 
 // The notebook may open a little later; another server is none, and hears no token.
-func TestDoorOpens(t *testing.T) {
+func TestNotebookOpens(t *testing.T) {
 	notebook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
 			t.Error("the token is told before it is known who listens")

@@ -35,7 +35,7 @@ func dashboard(c *cli.Context) error {
 			return err
 		})
 	}
-	d := doorOptions(c)
+	d := openOptions(c)
 	d.Admin = c.Bool("admin")
 	err := story(c, func(o bootstrap.Options, t *terminal) (err error) {
 		t.ended, err = ended(bootstrap.Dashboard(c.Context, o, d.Admin))

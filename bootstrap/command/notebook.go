@@ -22,7 +22,7 @@ func Notebook() *cli.Command {
 }
 
 func notebook(c *cli.Context) error {
-	d := doorOptions(c)
+	d := openOptions(c)
 	do := access.OpenNotebook
 	if c.Bool("stop") {
 		if c.Bool("open") || c.IsSet("port") {
@@ -39,6 +39,6 @@ func notebook(c *cli.Context) error {
 	})
 }
 
-func doorOptions(c *cli.Context) access.OpenOptions {
+func openOptions(c *cli.Context) access.OpenOptions {
 	return access.OpenOptions{Port: c.Int("port"), Out: c.App.Writer, JSON: inJSON(c)}
 }
