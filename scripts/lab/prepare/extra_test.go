@@ -60,7 +60,7 @@ func TestWhatATesterAddsJoinsTheInternet(t *testing.T) {
 		t.Error(err)
 	}
 	names, err := os.ReadFile(p.Names())
-	want := []string{"docker.io", "example.com", "index.docker.io", "packages.example", "registry-1.docker.io"}
+	want := []string{"docker.io", "example.com", "index.docker.io", store.Mirror, "packages.example", "registry-1.docker.io"}
 	if err != nil || !slices.Equal(strings.Fields(string(names)), want) {
 		t.Errorf("names %s, %v, want %v", names, err, want)
 	}
