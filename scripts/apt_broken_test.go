@@ -24,6 +24,81 @@ func (s *sandbox) interrupt(install, name, state string) {
 	}
 }
 
+// TestPowerCutInAnInstallation: dpkg's word for a package was on the disk, and a file of it was not.
+func TestPowerCutInAnInstallation(t *testing.T) {
+	t.Parallel()
+	const note, former = "var/lib/kgpu/unsettled", "6f1c8a52-0000-4000-8000-000000000000\n"
+	start := func(t *testing.T) *sandbox {
+		s := newSandbox(t)
+		s.repository(deb{name: "one", version: "1", files: map[string]string{"/opt/one/program": "1"}}, deb{name: "two", version: "1"})
+		s.ok(s.script("apt_install one two"))
+		return s
+	}
+	t.Run("the end of a step", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		if _, names, _ := strings.Cut(s.read(note), "\n"); names != "one\ntwo\n" {
+			t.Errorf("the note has %q", names)
+		}
+		s.ok(s.script("settle_step"))
+		s.absent(note)
+	})
+	for name, c := range map[string]struct {
+		lost, content string // a file, and what it has then: empty if it is gone
+		back          bool
+	}{
+		"gone":        {"opt/one/program", "", true},
+		"torn":        {"opt/one/program", "\x00", true},
+		"the owner's": {"opt/one/conf", "mine", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			entries := s.entries()
+			s.write(note, former+"one\ntwo\nnever-came\n")
+			s.ok(s.script("rm /" + c.lost))
+			if c.content != "" {
+				s.write(c.lost, c.content)
+			}
+			s.ok(s.script("settle_step"))
+			if !s.exists(note) {
+				t.Fatal("a later step takes the note away, and nobody looks at the packages")
+			}
+			r := s.ok(s.step("os-dpkg"))
+			if again := strings.Contains(r.output, "one /"+c.lost); again != c.back {
+				t.Errorf("unpacked again: %v, want %v; output:\n%s", again, c.back, r.output)
+			}
+			if c.back && s.read(c.lost) != "1" {
+				t.Errorf("%s is %q", c.lost, s.read(c.lost))
+			}
+			s.absent(note)
+			if s.entries() != entries {
+				t.Errorf("%d entries in the ledger, want %d", s.entries(), entries)
+			}
+		})
+	}
+	t.Run("pages that the host leaves out", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		s.stub("dpkg", "#!/bin/sh\ncase $* in --verify*) echo 'missing     /usr/share/man/man1/one.1.gz' ;; *) exec /usr/bin/dpkg \"$@\" ;; esac\n")
+		s.prints("dpkg_lost", "")
+	})
+	t.Run("not to be had any more", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		s.write(note, former+"one\n")
+		s.ok(s.script("rm /opt/one/program"))
+		s.repository(deb{name: "two", version: "1"})
+		s.ok(s.script("apt-get clean; apt-get update"))
+		r := s.step("os-dpkg")
+		s.fails(r, 1, "HOST_DPKG_BROKEN")
+		contains(t, r.failure, "one /opt/one/program")
+		if !s.exists(note) {
+			t.Error("the note is gone")
+		}
+	})
+}
+
 func TestInterruptedPackages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

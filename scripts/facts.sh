@@ -247,6 +247,9 @@ told package awk -v wanted="${wanted//$'\n'/ }" -v release="-$release" '
   timeout 30 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${db:Status-Eflag} ${Version} ${Architecture}\n' 2>/dev/null
   echo "dpkg-query $?"
 ) || in_time $? dpkg-query
+boot=
+{ read -r boot </var/lib/kgpu/unsettled; } 2>/dev/null || true
+[[ -z $boot || $boot == "$(</proc/sys/kernel/random/boot_id)" ]] || echo unsettled=1
 [[ ! -e /run/reboot-required ]] || echo reboot-required=1
 each_of ufw /etc/ufw/ufw.conf
 

@@ -209,6 +209,20 @@ func TestFactsOfKeyrings(t *testing.T) {
 	}
 }
 
+// Packages are looked at again when the host went down while they were installed, not while that goes on.
+func TestFactsOfUnsettledPackages(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	s.ok(s.script("unsettled_begin one"))
+	if s.factsBy(stubbed(Facts())).Apt.Unsettled {
+		t.Error("in the same boot, packages count as lost")
+	}
+	s.write("var/lib/kgpu/unsettled", "6f1c8a52-0000-4000-8000-000000000000\none\n")
+	if !s.factsBy(stubbed(Facts())).Apt.Unsettled {
+		t.Error("after a power cut, nobody looks at the packages")
+	}
+}
+
 // Of what the kernel came with, and of other kernels nothing.
 func TestFactsOfTheKernel(t *testing.T) {
 	t.Parallel()

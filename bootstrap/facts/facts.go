@@ -151,6 +151,7 @@ func (s ModuleState) Loads() bool { return s == ModuleLoaded || s == ModuleAvail
 type Apt struct {
 	LockHolder string   // process that holds its lock: "unattended-upgr (pid 812)"; empty if none
 	Broken     []string // packages that an interrupted dpkg left half installed
+	Unsettled  bool     // the host went down while packages were installed: they may lack files
 }
 
 // Keyring is a file with the keys of package repositories.

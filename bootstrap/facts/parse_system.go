@@ -153,7 +153,7 @@ func sysctls(lines []string) map[string]string {
 // packages reads the holder of apt's locks, and lines of dpkg-query: name, wish, state, error flag, version,
 // architecture. A package of a foreign architecture has it in its name, as apt writes it.
 func packages(a answer) (Apt, map[string]Package) {
-	var apt Apt
+	apt := Apt{Unsettled: a.has("unsettled")}
 	if pid, name, ok := strings.Cut(a.first("apt-lock"), " "); ok {
 		apt.LockHolder = fmt.Sprintf("%s (pid %s)", name, pid)
 	}

@@ -165,12 +165,12 @@ func TestSwap(t *testing.T) {
 func TestPackages(t *testing.T) {
 	h := parse(t,
 		"apt-lock=812 unattended-upgr", "package=curl install installed ok 8.5.0", "package=kubelet hold installed ok 1.36.3-1.1",
-		"package=linux-image install half-configured ok 6.8", "package=docker.io deinstall config-files ok 26", "package=bad install installed reinstreq 1",
+		"package=linux-image install half-configured ok 6.8", "package=docker.io deinstall config-files ok 26", "package=bad install installed reinstreq 1", "unsettled=1",
 	)
 	if want := map[string]Package{"curl": {Version: "8.5.0"}, "kubelet": {Version: "1.36.3-1.1", Held: true}}; !reflect.DeepEqual(h.Packages, want) {
 		t.Errorf("%v", h.Packages)
 	}
-	if h.Apt.LockHolder != "unattended-upgr (pid 812)" || !reflect.DeepEqual(h.Apt.Broken, []string{"linux-image", "bad"}) {
+	if h.Apt.LockHolder != "unattended-upgr (pid 812)" || !reflect.DeepEqual(h.Apt.Broken, []string{"linux-image", "bad"}) || !h.Apt.Unsettled {
 		t.Errorf("%+v", h.Apt)
 	}
 }

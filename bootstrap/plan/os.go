@@ -90,13 +90,16 @@ func (b *builder) dnsDomain() string {
 // interrupted finishes what dpkg left half done. What does not let itself be finished is the step's failure: nothing can be
 // installed beside it.
 func (b *builder) interrupted(h *host) {
-	broken := h.Facts.Apt.Broken
-	if len(broken) == 0 {
+	var why string
+	switch apt := h.Facts.Apt; {
+	case len(apt.Broken) > 0:
+		why = "half-installed packages: " + strings.Join(apt.Broken, ", ")
+	case apt.Unsettled:
+		why = "the host went down while packages were installed"
+	default:
 		return
 	}
-	b.add(h, graph.Step{
-		Ref: graph.Ref{ID: "os/dpkg"}, Reason: "half-installed packages: " + strings.Join(broken, ", "),
-	})
+	b.add(h, graph.Step{Ref: graph.Ref{ID: "os/dpkg"}, Reason: why})
 }
 
 func (b *builder) basePackages(h *host) {

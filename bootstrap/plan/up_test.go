@@ -114,7 +114,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			f.Names = map[string][]netip.Addr{input.Values["name"]: {netip.MustParseAddr(input.Values["address"])}}
 			f.Units[apiNameUnit] = facts.Unit{Active: "inactive", Enabled: "enabled"}
 		case "os/dpkg":
-			f.Apt.Broken = nil
+			f.Apt.Broken, f.Apt.Unsettled = nil, false
 		case "os/packages":
 			for _, p := range strings.Fields(input.Values["packages"]) {
 				f.Packages[p] = facts.Package{Version: "1"}
@@ -460,6 +460,7 @@ func TestRepair(t *testing.T) {
 	}{
 		{"sysctl", func(f map[string]*facts.Host) { f["w1"].Sysctls["net.ipv4.ip_forward"] = "0" }, []string{"w1 os/sysctl"}},
 		{"file", func(f map[string]*facts.Host) { delete(f["w1"].Files, "/etc/modules-load.d/kgpu.conf") }, []string{"w1 os/modules"}},
+		{"power cut in an installation", func(f map[string]*facts.Host) { f["w1"].Apt.Unsettled = true }, []string{"w1 os/dpkg"}},
 		{"apt's preferences", func(f map[string]*facts.Host) {
 			delete(f["w1"].Files, preferencesOf("kubernetes"))
 			delete(f["w1"].Files, preferencesOf("docker"))

@@ -116,7 +116,7 @@ output() { mkdir -p "$KGPU_STEP/out" && cat >"$KGPU_STEP/out/$1"; }
 fail() { printf '%s\t%s\n' "$1" "$2" >"$KGPU_STEP/failure"; exit 1; }
 waiting() { printf 'W\t%s\n' "$1"; }
 warning() { printf '!\t%s\n' "$1"; }
-settle() { :; }
+settle_step() { :; }
 `
 
 // newFleet makes machines; a step's script is the text that its Script field holds.

@@ -13,9 +13,64 @@ dpkg_torn() {
     awk '$1 == "half-installed" || $2 != "ok" { print $3 }'
 }
 
-# dpkg_pending tells whether dpkg has something to finish.
+# dpkg_pending tells whether dpkg has something to finish, or has told more than came to the disk.
 dpkg_pending() {
-  [[ -n $(find /var/lib/dpkg/updates -name '[0-9]*' -print -quit) || -n $(dpkg_broken) ]]
+  [[ -n $(find /var/lib/dpkg/updates -name '[0-9]*' -print -quit) || -n $(dpkg_broken) ]] || unsettled_before
+}
+
+# The boot and the packages, a line each, whose files are not on the disk for sure. dpkg syncs each file under another name, and its own
+# word for the package; between them comes the rename, which waits for the journal. Where /var is a file system of its own, or none has a
+# journal that orders all (btrfs), a power cut leaves packages that count as installed and lack files.
+unsettled=/var/lib/kgpu/unsettled
+
+# unsettled_begin PACKAGE... notes, as durably, packages that are about to be unpacked. The end of a step takes the note away.
+unsettled_begin() {
+  [[ -s $unsettled ]] || cat /proc/sys/kernel/random/boot_id >"$unsettled"
+  printf '%s\n' "$@" >>"$unsettled"
+  sync -d "$unsettled" "${unsettled%/*}"
+}
+
+# unsettled_before tells whether the host went down since the note was begun.
+unsettled_before() {
+  local boot
+  [[ -s $unsettled ]] || return 1
+  read -r boot <"$unsettled" || return 1
+  [[ $boot != "$(</proc/sys/kernel/random/boot_id)" ]]
+}
+
+# settle_step ends a step: what it did is on the disk, and so are the packages in the note, unless the note is of a former boot and
+# nobody has looked at them yet.
+settle_step() {
+  settle / 'it is to be done again'
+  unsettled_before || rm -f "$unsettled"
+}
+
+# dpkg_lost prints those of the packages in the note that are installed, and the first file of each that is not what it came as. What
+# the owner may change, or have dpkg leave out, is not looked at.
+dpkg_lost() {
+  local package file
+  tail -n +2 "$unsettled" | sort -u | while read -r package; do
+    installed "$package" || continue
+    file=$(dpkg --verify "$package" 2>/dev/null |
+      awk '$2 == "c" || $2 ~ "^/usr/share/(doc|man|info|locale|help|lintian)/" { next } { print $2; exit }')
+    [[ -z $file ]] || printf '%s %s\n' "$package" "$file"
+  done
+}
+
+# dpkg_restore unpacks once more what a power cut took of packages that count as installed.
+dpkg_restore() {
+  local lost
+  local -a packages
+  lost=$(dpkg_lost)
+  if [[ -n $lost ]]; then
+    printf 'the host went down before all files of these packages were on the disk:\n%s\n' "$lost"
+    mapfile -t packages < <(cut -d' ' -f1 <<<"$lost")
+    dpkg_unpack_again "${packages[@]}"
+    lost=$(dpkg_lost)
+    [[ -z $lost ]] || fail HOST_DPKG_BROKEN "files of packages are lost: $(paste -sd, <<<"$lost"): $(dpkg_error "$apt_log")"
+  fi
+  settle / 'packages are to be looked at again'
+  rm -f "$unsettled"
 }
 
 dpkg_configure() {
@@ -33,7 +88,10 @@ dpkg_repair() {
   if [[ ${#torn[@]} -gt 0 ]]; then dpkg_unpack_again "${torn[@]}"; fi
   if [[ -n $(dpkg_broken) ]]; then dpkg_complete; fi
   broken=$(dpkg_broken | paste -sd' ')
-  [[ -n $broken ]] || return 0
+  if [[ -z $broken ]]; then
+    if unsettled_before; then dpkg_restore; fi
+    return 0
+  fi
   if line=$(dpkg_said 'No space left on device'); then fail HOST_DISK_FULL "finishing an interrupted installation: $line"; fi
   if line=$(dpkg_said '/var/lib/dkms/nvidia.*make\.log'); then nvidia_build_failed "dpkg --configure -a: $line"; fi
   fail HOST_DPKG_BROKEN "$broken: $(dpkg_error "$KGPU_STEP/configure.log" "$apt_log")"
@@ -57,6 +115,7 @@ dpkg_error() {
 dpkg_unpack_again() {
   apt_simulate --reinstall "$@" || { apt_update && apt_simulate --reinstall "$@"; } || return 0
   if apt_says '^Remv ' >/dev/null; then return 0; fi
+  unsettled_begin "$@"
   apt_get install --reinstall "$@" || true
 }
 

@@ -126,7 +126,7 @@ script_under_timeout() {
         cd /
         if [[ -d $scratch ]]; then export TMPDIR=$scratch; fi
         export KGPU_STEP=$step
-        bash "$step/script.sh" && exec bash -c '. "$KGPU_STEP/../../lib.sh"; settle / "it is to be done again"'
+        bash "$step/script.sh" && exec bash -c '. "$KGPU_STEP/../../lib.sh"; settle_step'
     ) >"$step/output" 2>&1 </dev/null 8>&- 9>&- &
     group=$!
     set +m

@@ -30,7 +30,7 @@ func put(t *testing.T, h *runnertest.Host, batch string, timeout int, scripts ..
 	write(t, filepath.Join(dir, "start.sh"), string(runner.Start))
 	write(t, filepath.Join(dir, "runner.sh"), string(runner.Runner))
 	write(t, filepath.Join(dir, "follow.sh"), string(runner.Follow))
-	write(t, filepath.Join(dir, "lib.sh"), "settle() { :; }\n")
+	write(t, filepath.Join(dir, "lib.sh"), "settle_step() { :; }\n")
 	write(t, filepath.Join(dir, "by"), "me@here\n")
 	for i, script := range scripts {
 		step := filepath.Join(dir, "steps", fmt.Sprintf("%03d", i+1))
