@@ -44,28 +44,33 @@ func TestPowerCutInAnInstallation(t *testing.T) {
 		s.absent(note)
 	})
 	for name, c := range map[string]struct {
-		lost, content string // a file, and what it has then: empty if it is gone
+		lost, content string // a file, and what it has then: "" if it is gone
+		note          string // of the package
 		back          bool
 	}{
-		"gone":        {"opt/one/program", "", true},
-		"torn":        {"opt/one/program", "\x00", true},
-		"the owner's": {"opt/one/conf", "mine", false},
+		"gone":                     {"opt/one/program", "", "one", true},
+		"torn":                     {"opt/one/program", "\x00", "one", true},
+		"gone, of an upgrade":      {"opt/one/program", "", "one upgraded", true},
+		"configuration":            {"opt/one/conf", "", "one", true},
+		"empty configuration":      {"opt/one/conf", "empty", "one", true},
+		"the owner's":              {"opt/one/conf", "mine", "one", false},
+		"the owner has it no more": {"opt/one/conf", "", "one upgraded", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			entries := s.entries()
-			s.write(note, former+"one\ntwo\nnever-came\n")
+			s.write(note, former+c.note+"\ntwo\nnever-came\n")
 			s.ok(s.script("rm /" + c.lost))
 			if c.content != "" {
-				s.write(c.lost, c.content)
+				s.write(c.lost, strings.TrimPrefix(c.content, "empty"))
 			}
 			s.ok(s.script("settle_step"))
 			if !s.exists(note) {
 				t.Fatal("a later step takes the note away, and nobody looks at the packages")
 			}
 			r := s.ok(s.step("os-dpkg"))
-			if again := strings.Contains(r.output, "one /"+c.lost); again != c.back {
+			if again := strings.Contains(r.output, "files of one were on the disk"); again != c.back {
 				t.Errorf("unpacked again: %v, want %v; output:\n%s", again, c.back, r.output)
 			}
 			if c.back && s.read(c.lost) != "1" {
@@ -82,6 +87,9 @@ func TestPowerCutInAnInstallation(t *testing.T) {
 		s := start(t)
 		s.stub("dpkg", "#!/bin/sh\ncase $* in --verify*) echo 'missing     /usr/share/man/man1/one.1.gz' ;; *) exec /usr/bin/dpkg \"$@\" ;; esac\n")
 		s.prints("dpkg_lost", "")
+		s.prints("is_lost() { true; }; dpkg_lost", "one /usr/share/man/man1/one.1.gz\ntwo /usr/share/man/man1/one.1.gz\n")
+		s.write("opt/one/program.dpkg-new", "")
+		s.prints("is_lost /opt/one/program && echo lost", "lost\n")
 	})
 	t.Run("not to be had any more", func(t *testing.T) {
 		t.Parallel()

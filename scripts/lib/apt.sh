@@ -278,7 +278,7 @@ apt_record() {
   if [[ ${#upgraded[@]} -gt 0 ]]; then printf '%s\n' "${upgraded[@]}" >"$entry/before/upgraded"; fi
   remember_kept "${coming[@]}"
   entry_commit
-  unsettled_begin "${coming[@]}" "${upgraded[@]%% *}"
+  unsettled_begin "${coming[@]}" "${upgraded[@]/%\ */ upgraded}"
 }
 
 # hold PACKAGE... keeps packages at their version.

@@ -18,12 +18,13 @@ dpkg_pending() {
   [[ -n $(find /var/lib/dpkg/updates -name '[0-9]*' -print -quit) || -n $(dpkg_broken) ]] || unsettled_before
 }
 
-# The boot and the packages, a line each, whose files are not on the disk for sure. dpkg syncs each file under another name, and its own
-# word for the package; between them comes the rename, which waits for the journal. Where /var is a file system of its own, or none has a
-# journal that orders all (btrfs), a power cut leaves packages that count as installed and lack files.
+# The boot, and the packages, a line each ("upgraded" after one that was there before), whose files are not on the disk for sure. dpkg
+# syncs each file under another name, and its own word for the package; between them comes the rename, which waits for the journal. It
+# syncs no configuration. Where /var is a file system of its own, or none has a journal that orders all (btrfs), a power cut leaves
+# packages that count as installed and lack files.
 unsettled=/var/lib/kgpu/unsettled
 
-# unsettled_begin PACKAGE... notes, as durably, packages that are about to be unpacked. The end of a step takes the note away.
+# unsettled_begin LINE... notes, as durably, packages that are about to be unpacked. The end of a step takes the note away.
 unsettled_begin() {
   [[ -s $unsettled ]] || cat /proc/sys/kernel/random/boot_id >"$unsettled"
   printf '%s\n' "$@" >>"$unsettled"
@@ -45,27 +46,38 @@ settle_step() {
   unsettled_before || rm -f "$unsettled"
 }
 
-# dpkg_lost prints those of the packages in the note that are installed, and the first file of each that is not what it came as. What
-# the owner may change, or have dpkg leave out, is not looked at.
+# dpkg_lost prints the files that a power cut took of packages in the note that are installed, each after its package.
 dpkg_lost() {
-  local package file
-  tail -n +2 "$unsettled" | sort -u | while read -r package; do
+  local package was file
+  tail -n +2 "$unsettled" | sort -u | while read -r package was; do
     installed "$package" || continue
-    file=$(dpkg --verify "$package" 2>/dev/null |
-      awk '$2 == "c" || $2 ~ "^/usr/share/(doc|man|info|locale|help|lintian)/" { next } { print $2; exit }')
-    [[ -z $file ]] || printf '%s %s\n' "$package" "$file"
+    dpkg --verify "$package" 2>/dev/null | sed -nE 's#^[^ ]+ +(c )?(/.*)$#\1\2#p' | while IFS= read -r file; do
+      if is_lost "$file" "$was"; then printf '%s %s\n' "$package" "${file#c }"; fi
+    done
   done
+}
+
+# is_lost FILE WAS tells whether a power cut took a file, which has a c before it if it is the owner's to change. What the owner may have
+# changed or removed, or has dpkg leave out (pages and translations), is no loss, unless dpkg was about to put it there.
+is_lost() {
+  local file=${1#c }
+  if [[ -e $file.dpkg-new ]]; then return 0; fi
+  if [[ $file =~ ^/usr/share/(doc|man|info|locale|help|lintian)/ ]]; then return 1; fi
+  [[ $file == "$1" || (-z $2 && ! -s $file) ]]
 }
 
 # dpkg_restore unpacks once more what a power cut took of packages that count as installed.
 dpkg_restore() {
-  local lost
+  local lost package file
   local -a packages
   lost=$(dpkg_lost)
   if [[ -n $lost ]]; then
-    printf 'the host went down before all files of these packages were on the disk:\n%s\n' "$lost"
-    mapfile -t packages < <(cut -d' ' -f1 <<<"$lost")
-    dpkg_unpack_again "${packages[@]}"
+    mapfile -t packages < <(cut -d' ' -f1 <<<"$lost" | uniq)
+    echo "the host went down before all files of ${packages[*]} were on the disk: unpacking them again"
+    while read -r package file; do
+      [[ -s $file ]] || rm -f "$file" # dpkg keeps one that is there and the owner's
+    done <<<"$lost"
+    dpkg_unpack_again -o Dpkg::Options::=--force-confmiss "${packages[@]}"
     lost=$(dpkg_lost)
     [[ -z $lost ]] || fail HOST_DPKG_BROKEN "files of packages are lost: $(paste -sd, <<<"$lost"): $(dpkg_error "$apt_log")"
   fi
@@ -110,12 +122,12 @@ dpkg_error() {
   printf '%s\n' "$text"
 }
 
-# dpkg_unpack_again PACKAGE... has apt fetch packages once more. They are whose they were: nothing is recorded, and nothing
+# dpkg_unpack_again [-o OPTION] PACKAGE... has apt fetch packages once more. They are whose they were: nothing is recorded, and nothing
 # else is removed for them.
 dpkg_unpack_again() {
   apt_simulate --reinstall "$@" || { apt_update && apt_simulate --reinstall "$@"; } || return 0
   if apt_says '^Remv ' >/dev/null; then return 0; fi
-  unsettled_begin "$@"
+  if [[ $1 != -o ]]; then unsettled_begin "$@"; fi
   apt_get install --reinstall "$@" || true
 }
 
