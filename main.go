@@ -23,7 +23,7 @@ func newApp() *cli.App {
 		command.Group("Use it",
 			command.Status(), command.Kubeconfig(), command.Kubectl(), command.Notebook(), command.Dashboard(), command.User(), command.SSH(), command.Smoke()),
 		command.Group("When something goes wrong",
-			command.Doctor(), command.Attach(), command.Runs(), command.Explain(), command.Support()),
+			command.Doctor(), command.Certs(), command.Attach(), command.Runs(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),
 		command.Group("For your editor and shell", command.Schema(), command.Completion(), command.Man()),
 		command.FormerNames(),

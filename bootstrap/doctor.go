@@ -153,7 +153,7 @@ func (p *examination) diagnosis() *report.Diagnosis {
 
 // drift is what `kgpu up` would do, on hosts without trouble. What is wrong with one host may be why something is planned on
 // another, and half of the hosts are not what the inventory has: it is told where all have told and none has an error. That a
-// key which ends soon is fetched again is no drift.
+// key which ends soon is fetched again is no drift, nor that certificates are renewed which end soon.
 func (p *examination) drift(found []doctor.Finding) []doctor.Finding {
 	failures, _ := doctor.Count(found)
 	silent := slices.ContainsFunc(p.machines, func(m doctor.Machine) bool { return m.Facts == nil })
@@ -166,8 +166,10 @@ func (p *examination) drift(found []doctor.Finding) []doctor.Finding {
 	}
 	steps := map[string][]string{}
 	for _, s := range g.Steps {
-		ends := func(f doctor.Finding) bool { return f.Host == s.Host && f.ID == doctor.KeyEnds }
-		if strings.HasPrefix(s.ID, "repo/") && slices.ContainsFunc(found, ends) {
+		told := func(id string) bool {
+			return slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Host == s.Host && f.ID == id })
+		}
+		if strings.HasPrefix(s.ID, "repo/") && told(doctor.KeyEnds) || s.ID == "certs/renew" && told(string(reason.HostCertificateEnds)) {
 			continue
 		}
 		steps[s.Host] = append(steps[s.Host], s.ID+": "+s.Reason)

@@ -171,7 +171,7 @@ done | head -n "$most"
 awk '/^Start-Date:/ { date = $2 " " $3 } /^Commandline:/ { command = substr($0, 14) }
   /^Upgrade:.*nvidia/ { last = date " " command } END { if (last != "") print "driver-upgraded=" last }' /var/log/apt/history.log 2>/dev/null
 
-# --- disks, firewall, certificates (never keys)
+# --- disks, firewall
 paths=()
 for path in / /var /var/lib/kubelet /var/lib/containerd /var/lib/docker /var/lib/etcd; do [[ ! -d $path ]] || paths+=("$path"); done
 timeout 5 df --output=source,pcent,target -- "${paths[@]}" 2>/dev/null | awk 'NR > 1 && $2 ~ /^[0-9]+%$/ && !seen[$1]++ { sub(/%/, "", $2); print "disk=" $3 " " $2 }'
@@ -180,25 +180,6 @@ if grep -q . /proc/net/ip_tables_names 2>/dev/null; then
     printf 'kubernetes-rules=%s %s\n' "$backend" "$(timeout 5 "iptables-$backend-save" 2>/dev/null | grep -cE '^-A (KUBE|WEAVE)-')"
   done
 fi
-# certificate FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.
-certificate() {
-  local line der='' inside=
-  while IFS= read -r line; do
-    case $line in
-      '-----BEGIN CERTIFICATE-----') inside=yes ;;
-      '-----END CERTIFICATE-----') break ;;
-      *) [[ -z $inside ]] || der+=$line ;;
-    esac
-  done <"$1"
-  printf 'certificate=%s %s\n' "$1" "${der:0:20000}"
-}
-for file in /var/lib/kubelet/pki/kubelet-client-current.pem /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
-  [[ ! -r $file ]] || certificate "$file"
-done
-while read -r key der _; do
-  [[ $key != client-certificate-data: ]] || printf 'certificate-pem=%s %s\n' /etc/kubernetes/admin.conf "${der:0:20000}"
-done 2>/dev/null </etc/kubernetes/admin.conf
-
 # --- the pod network
 pod_network_ways
 

@@ -434,26 +434,59 @@ member() {
       certificate-authority-data:) printf 'kubelet-ca=%s\n' "$value" ;;
       certificate-authority:) blob kubelet-ca "$value" ;;
       client-certificate-data:) printf 'kubelet-certificate=%s\n' "$value" ;;
-      client-certificate:) certificate "$value" ;;
+      client-certificate:) certificate kubelet-certificate-der= "$value" ;;
     esac
   done <"$1"
 }
 
-# certificate FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.
+# certificate PREFIX FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.
 certificate() {
   local line der='' inside=
-  [[ -r $1 ]] || return 0
+  [[ -r $2 ]] || return 0
   while IFS= read -r line; do
     case $line in
       '-----BEGIN CERTIFICATE-----') inside=yes ;;
       '-----END CERTIFICATE-----') break ;;
       *) [[ -z $inside ]] || der+=$line ;;
     esac
+  done <"$2"
+  printf '%s%s\n' "$1" "${der:0:20000}"
+}
+
+# within FILE prints the client's certificate in a kubeconfig, as base64 of PEM, if it is not in a file of its own.
+within() {
+  local key value
+  while read -r key value _; do
+    if [[ $key == client-certificate-data: ]]; then
+      printf 'certificate-within=%s %s\n' "$1" "${value:0:20000}"
+      break
+    fi
   done <"$1"
-  printf 'kubelet-certificate-der=%s\n' "$der"
 }
 
 if [[ -f /etc/kubernetes/kubelet.conf ]]; then member /etc/kubernetes/kubelet.conf; fi
+# The certificates of Kubernetes on this host, never their keys. The kubelet renews what is in its own directory; a kubeconfig may
+# still have the one that it began with.
+for path in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt /var/lib/kubelet/pki/kubelet{,-server-current}.{crt,pem}; do
+  [[ ! -f $path ]] || certificate "certificate=$path " "$path"
+done
+for path in /etc/kubernetes/{admin,super-admin,controller-manager,scheduler}.conf; do
+  [[ ! -f $path ]] || within "$path"
+done
+rotated=/var/lib/kubelet/pki/kubelet-client-current.pem
+first=/var/lib/kubelet/pki/kubelet-client.crt
+if [[ -f $rotated ]]; then
+  certificate "certificate=$rotated " "$rotated"
+elif [[ -f $first ]]; then
+  certificate "certificate=$first " "$first"
+elif [[ -f /etc/kubernetes/kubelet.conf ]]; then
+  within /etc/kubernetes/kubelet.conf
+fi
+# A renewal that was cut off: its copies of what it replaces, and static pods that still have what was replaced.
+[[ ! -d /var/lib/kgpu/certificates ]] || echo renewal-begun=1
+for path in /var/lib/kgpu/stale-pods/*; do
+  [[ ! -f $path ]] || ! process_lives "$(<"$path")" || printf 'stale-pod=%s\n' "${path##*/}"
+done
 # The address that its kubelet was given: of a flag that is there twice the last one counts, in these files that of the first.
 for path in /etc/default/kubelet /etc/systemd/system/kubelet.service.d/*.conf /var/lib/kubelet/kubeadm-flags.env; do
   [[ -f $path ]] || continue
@@ -490,6 +523,8 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
       esac
     done 2>/dev/null <"$path"
   done
+  served_at=$(api_server_address)
+  [[ -z $served_at ]] || certificate served= <(timeout 5 openssl s_client -connect "$served_at" </dev/null 2>/dev/null)
   # kubectl keeps its cache below HOME; there can be none. It has --cache-dir since 1.8, -A since 1.14.
   ask=(env HOME=/proc/kgpu-no-home kubectl --kubeconfig /etc/kubernetes/admin.conf get)
   # objects SECONDS prints what the API server says within this time for all of it.

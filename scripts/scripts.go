@@ -11,12 +11,12 @@ var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "fetch", "keys", "rules", "cluster", "kubeadm", "members", "pods", "images", "deployment", "drain", "leave", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "members", "pods", "images", "deployment", "drain", "leave", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
 func Facts() []byte {
-	return script("lib/nodes.sh", "facts.sh")
+	return script("lib/nodes.sh", "lib/static-pods.sh", "facts.sh")
 }
 
 // Reach returns the script that tries endpoints, the repository of Kubernetes and ways to a driver; it wants to be the beginning
@@ -31,8 +31,8 @@ func Pods() []byte {
 	return script("pods.sh")
 }
 
-// Status returns the script that prints the certificates of a host, and on the control plane what the API server knows of
-// nodes and pods; it wants to be the standard input of `bash -s`, run by root.
+// Status returns the script that prints what a host reaches over the pod network, and on the control plane what the API server
+// knows of nodes and pods; it wants to be the standard input of `bash -s`, run by root.
 func Status() []byte {
 	return script("lib/pod-network.sh", "lib/nodes.sh", "status.sh")
 }

@@ -1,50 +1,9 @@
 # shellcheck shell=bash
-# Prints what changes by itself while a cluster works, as key=value lines between kgpu-status=1 and end=1: the certificates
-# of this host, never their keys, and on the control plane what the API server knows of nodes and pods. It is read by `bash
-# -s` as root, writes nothing, and waits for no program without a time limit. It only collects: bootstrap/facts understands.
+# Prints what changes by itself while a cluster works, as key=value lines between kgpu-status=1 and end=1: the pod network, and on
+# the control plane what the API server knows of nodes and pods. It is read by `bash -s` as root, writes nothing, and waits for no
+# program without a time limit. It only collects: bootstrap/facts understands.
 set -u
 echo kgpu-status=1
-
-# certificate FILE prints the first certificate of a PEM file that may hold keys too, as base64 of its DER.
-certificate() {
-  local line der='' inside=
-  while IFS= read -r line; do
-    case $line in
-      '-----BEGIN CERTIFICATE-----') inside=yes ;;
-      '-----END CERTIFICATE-----') break ;;
-      *) [[ -z $inside ]] || der+=$line ;;
-    esac
-  done <"$1"
-  printf 'certificate=%s %s\n' "$1" "$der"
-}
-
-# within FILE prints the client's certificate in a kubeconfig, as base64 of PEM, if it is not in a file of its own.
-within() {
-  local key value
-  while read -r key value _; do
-    if [[ $key == client-certificate-data: ]]; then
-      printf 'certificate-within=%s %s\n' "$1" "$value"
-      break
-    fi
-  done <"$1"
-}
-
-for file in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
-  [[ ! -f $file ]] || certificate "$file"
-done
-for file in /etc/kubernetes/{admin,super-admin,controller-manager,scheduler}.conf; do
-  [[ ! -f $file ]] || within "$file"
-done
-# The kubelet renews what is in its own directory; a kubeconfig may still have the one that it began with.
-rotated=/var/lib/kubelet/pki/kubelet-client-current.pem
-first=/var/lib/kubelet/pki/kubelet-client.crt
-if [[ -f $rotated ]]; then
-  certificate "$rotated"
-elif [[ -f $first ]]; then
-  certificate "$first"
-elif [[ -f /etc/kubernetes/kubelet.conf ]]; then
-  within /etc/kubernetes/kubelet.conf
-fi
 
 pod_network_ways
 

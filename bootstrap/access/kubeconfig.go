@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,7 +45,7 @@ func (c *Cluster) Fetch(ctx context.Context, changed bool) error {
 	if !changed && c.isFetched() {
 		return nil
 	}
-	_, _, err := c.fetched(ctx)
+	_, here, err := c.fetched(ctx)
 	if errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
 		return nil // --only or --skip left kubeadm init out
 	}
@@ -52,7 +53,32 @@ func (c *Cluster) Fetch(ctx context.Context, changed bool) error {
 		return err
 	}
 	c.Tell(event.Event{Kind: event.StepDone, Step: "kubeconfig", Text: c.kubeconfig})
+	if err := c.mergeAnew(here); err != nil { // the file is its owner's
+		c.Warn("the cluster's context in your own kubeconfig is not up to date: %v; `kgpu kubeconfig --merge` brings it up to date", err)
+	}
 	return nil
+}
+
+// mergeAnew brings the user's own kubeconfig up to date where kgpu merged the cluster into it: certificates may have been renewed.
+func (c *Cluster) mergeAnew(here *kubeconfig.Access) error {
+	path, err := kubeconfig.DefaultPath()
+	if err != nil {
+		return nil // there is none
+	}
+	before, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	origin, wrong := filepath.Abs(c.Inventory.Path)
+	if err := cmp.Or(err, wrong); err != nil {
+		return err
+	}
+	without, err := kubeconfig.Forget(before, c.Inventory.Cluster, origin)
+	if err != nil || bytes.Equal(before, without) {
+		return nil // kgpu merged nothing into it
+	}
+	_, err = c.merge(here, false)
+	return err
 }
 
 // isFetched reports whether the kubeconfig here is the cluster's, or there is none to be fetched.

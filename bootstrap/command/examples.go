@@ -18,6 +18,8 @@ var examples = map[string][]string{
 	"kgpu user create":   {"kgpu user create alice"},
 	"kgpu user list":     {"kgpu user list"},
 	"kgpu user delete":   {"kgpu user delete alice"},
+	"kgpu certs":         {"kgpu certs", "kgpu certs --output json"},
+	"kgpu certs renew":   {"kgpu certs renew"},
 	"kgpu doctor":        {"kgpu doctor", "kgpu doctor gpu1 --fix"},
 	"kgpu explain":       {"kgpu explain HOST_APT_LOCKED", "kgpu explain 65"},
 	"kgpu runs":          {"kgpu runs", "kgpu runs logs"},

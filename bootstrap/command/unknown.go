@@ -85,6 +85,7 @@ var synonyms = map[string][]string{
 	"reset":         {"clean", "delete", "destroy", "down", "nuke", "purge", "remove", "rm", "teardown", "uninstall"},
 	"status":        {"gpus", "list", "ls", "nodes", "ps", "top"},
 	"doctor":        {"check", "debug", "diagnose", "fix", "health", "repair", "verify"},
+	"certs":         {"cert", "certificates", "renew", "rotate"},
 	"smoke":         {"prove", "test"},
 	"attach":        {"follow", "watch"},
 	"runs":          {"history", "log"},

@@ -1,9 +1,6 @@
 package doctor
 
 import (
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,9 +38,8 @@ type Evidence struct {
 	HoldsLost      []string // packages that kgpu held and that are not held any more
 	DriverUpgraded string   // when and by what the driver was last upgraded; empty if unknown
 
-	Disks        map[string]int // mount point → used space in per cent
-	Rules        map[string]int // backend of iptables → number of Kubernetes' rules in it
-	Certificates []Certificate
+	Disks map[string]int // mount point → used space in per cent
+	Rules map[string]int // backend of iptables → number of Kubernetes' rules in it
 
 	PodNetwork facts.PodNetwork
 
@@ -76,12 +72,6 @@ type Unit struct {
 
 // Source is a package repository as a file of apt names it.
 type Source struct{ File, URL, SignedBy string }
-
-// Certificate is a certificate that Kubernetes uses on the host.
-type Certificate struct {
-	File  string
-	Until time.Time
-}
 
 // Cluster is the API server's answer.
 type Cluster struct {
@@ -133,7 +123,6 @@ func ParseEvidence(output []byte) (*Evidence, error) {
 			return nil, err
 		}
 	}
-	certificates(a, e)
 	return e, nil
 }
 
@@ -236,24 +225,6 @@ func units(a map[string][]string, e *Evidence) error {
 		}
 	}
 	return nil
-}
-
-// certificates reads lines "FILE BASE64" with DER or PEM. The host sends certificates, never keys.
-func certificates(a map[string][]string, e *Evidence) {
-	for _, key := range []string{"certificate", "certificate-pem"} {
-		for _, line := range a[key] {
-			file, encoded, _ := strings.Cut(line, " ")
-			der, _ := base64.StdEncoding.DecodeString(encoded) // an invalid one is not parsed either
-			if block, _ := pem.Decode(der); key == "certificate-pem" && block != nil {
-				der = block.Bytes
-			}
-			cert, err := x509.ParseCertificate(der)
-			if err != nil {
-				continue // the kubelet cannot read it either, and reports that itself
-			}
-			e.Certificates = append(e.Certificates, Certificate{File: printable.Short(file, maxLine), Until: cert.NotAfter})
-		}
-	}
 }
 
 // cluster reads a control plane's lines, whose fields are separated by tabs.

@@ -1,14 +1,7 @@
 package doctor
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,11 +32,11 @@ func TestParseEvidence(t *testing.T) {
 
 // TestParseEvidenceSkipsWhatIsUnreadable: an unreadable object or file hides nothing else.
 func TestParseEvidenceSkipsWhatIsUnreadable(t *testing.T) {
-	e, err := ParseEvidence([]byte("kgpu-doctor=1\ncertificate=/x ???\ncertificate-pem=/y LS0t\napi=1\nnode=node\tw1" + strings.Repeat("\t", 10) + "nvidia.com/gpu=1k\tnvidia.com/gpu=many\nnode=node\tw2" + strings.Repeat("\t", 10) + "nvidia.com/gpu=2\tnvidia.com/gpu=1\nend=1\n"))
+	e, err := ParseEvidence([]byte("kgpu-doctor=1\napi=1\nnode=node\tw1" + strings.Repeat("\t", 10) + "nvidia.com/gpu=1k\tnvidia.com/gpu=many\nnode=node\tw2" + strings.Repeat("\t", 10) + "nvidia.com/gpu=2\tnvidia.com/gpu=1\nend=1\n"))
 	must(t, err)
 	const gpu = "nvidia.com/gpu"
-	if n := e.Cluster.Nodes; len(e.Certificates) > 0 || len(n) != 2 || n[0].Capacity[gpu] != 1000 || n[0].Allocatable[gpu] != 0 || n[1].Capacity[gpu] != 2 || n[1].Allocatable[gpu] != 1 {
-		t.Errorf("%+v, %+v", e.Certificates, n)
+	if n := e.Cluster.Nodes; len(n) != 2 || n[0].Capacity[gpu] != 1000 || n[0].Allocatable[gpu] != 0 || n[1].Capacity[gpu] != 2 || n[1].Allocatable[gpu] != 1 {
+		t.Errorf("%+v", n)
 	}
 }
 
@@ -57,37 +50,36 @@ func TestForeignTextIsUnescapedAndPrintable(t *testing.T) {
 	}
 }
 
-// certified is a certificate that is valid until then, in DER.
-func certified(t *testing.T, until time.Time) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: until.AddDate(-1, 0, 0), NotAfter: until}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	return der
-}
-
+// TestCertificates: doctor warns 60 days before the end, of what a kubelet renews only when it has failed to, and never of what
+// nobody checks.
 func TestCertificates(t *testing.T) {
+	const (
+		apiServer = "/etc/kubernetes/pki/apiserver.crt"
+		rotated   = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+		embedded  = "/etc/kubernetes/kubelet.conf"
+		port      = "/var/lib/kubelet/pki/kubelet.crt"
+		day       = 24 * time.Hour
+	)
 	for _, c := range []struct {
+		file string
 		left time.Duration
 		want []string
 	}{
-		{90 * 24 * time.Hour, nil},
-		{31 * 24 * time.Hour, nil},
-		{29 * 24 * time.Hour, []string{"w1 HOST_CERTIFICATE_ENDS"}}, // the ID and the limit of kgpu status
-		{-time.Hour, []string{"w1 CERTIFICATE_EXPIRED"}},
+		{apiServer, 61 * day, nil},
+		{apiServer, 59 * day, []string{"w1 HOST_CERTIFICATE_ENDS"}}, // the ID of kgpu status
+		{apiServer, -time.Hour, []string{"w1 CERTIFICATE_EXPIRED"}},
+		{rotated, 59 * day, nil},
+		{rotated, 20 * day, []string{"w1 HOST_CERTIFICATE_ENDS"}},
+		{rotated, -time.Hour, []string{"w1 CERTIFICATE_EXPIRED"}},
+		{embedded, 59 * day, []string{"w1 HOST_CERTIFICATE_ENDS"}},
+		{port, -time.Hour, nil},
 	} {
-		for key, encode := range map[string]func([]byte) []byte{
-			"certificate":     func(der []byte) []byte { return der },
-			"certificate-pem": func(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) },
-		} {
-			w := newWorld(t)
-			der := certified(t, w.w1.Now.Add(c.left))
-			says(&w.worker, key+"=/etc/kubernetes/pki/apiserver.crt "+base64.StdEncoding.EncodeToString(encode(der)))
-			if got := ids(w.check()); !slices.Equal(got, c.want) {
-				t.Errorf("%s with %s left: %v", key, c.left, got)
-			}
+		w := newWorld(t)
+		end := w.w1.Now.Add(c.left)
+		w.w1.Certificates = []facts.Certificate{{Path: c.file, Begins: end.AddDate(-1, 0, 0), Ends: end}}
+		got := ids(w.check())
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s with %s left: %v", c.file, c.left, got)
 		}
 	}
 }
@@ -105,7 +97,7 @@ func FuzzEvidence(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte("kgpu-doctor=1\ncard=\nmig=,,\nkernel=a b c\nkernel=1 yes no running\ncompiler=1\nunit-said=x\ncertificate=a AAAA\ncertificate-pem=a LS0t\napi=1\nnode=node\ta\t\t\nevent=\t\t\t\nend=1\n"))
+	f.Add([]byte("kgpu-doctor=1\ncard=\nmig=,,\nkernel=a b c\nkernel=1 yes no running\ncompiler=1\nunit-said=x\napi=1\nnode=node\ta\t\t\nevent=\t\t\t\nend=1\n"))
 	f.Add([]byte("kgpu-doctor=1\napi=1\nwaiting-pod=\nwaiting-pod=\tn\tp\tw1\t2020-01-01T00:00:00Z\t\t\tc ErrImagePull m\tc CrashLoopBackOff back-off 9h restarting\nend=1\n"))
 	w := newWorld(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -351,23 +351,26 @@ func oldContainerd(s *examinee) []string {
 	return nil
 }
 
-// renewalTime is when a certificate should be renewed, as in `kgpu status`. kubelets renew theirs, which last a year, in the
-// last tenth to third of that time.
-const renewalTime = 30 * 24 * time.Hour
-
 func expired(s *examinee) []string {
-	return s.certificates(func(remaining time.Duration) bool { return remaining <= 0 })
+	return s.certificates(machine.Certificate.Ended)
+}
+
+// renewable reports whether `kgpu up` gives those others that have ended.
+func renewable(s *examinee) bool {
+	return !slices.ContainsFunc(machine.Certificates(s.f, s.f.Now), func(c machine.Certificate) bool {
+		return c.Ended() && c.Renewer == machine.ByNobody && c.Name != "kubelet"
+	})
 }
 
 func expires(s *examinee) []string {
-	return s.certificates(func(remaining time.Duration) bool { return remaining > 0 && remaining < renewalTime })
+	return s.certificates(func(c machine.Certificate) bool { return !c.Ended() && c.Due(machine.WarnBefore) })
 }
 
-func (s *examinee) certificates(is func(remaining time.Duration) bool) []string {
+func (s *examinee) certificates(is func(machine.Certificate) bool) []string {
 	var out []string
-	for _, c := range s.e.Certificates {
-		if !s.f.Now.IsZero() && is(c.Until.Sub(s.f.Now)) {
-			out = append(out, c.File+" is valid until "+c.Until.UTC().Format(time.DateOnly))
+	for _, c := range machine.Certificates(s.f, s.f.Now) {
+		if is(c) {
+			out = append(out, c.Name+" ("+c.Path+") is valid until "+c.Ends.UTC().Format(time.DateOnly))
 		}
 	}
 	return out

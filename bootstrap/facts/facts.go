@@ -68,6 +68,10 @@ type Host struct {
 	Ways       []Way // ways to get the chosen driver, see Way; nil if the host was not asked
 	SecureBoot bool  // Secure Boot: the firmware starts only signed kernels and modules
 
+	Certificates []Certificate // of Kubernetes, by their paths
+	RenewalBegun bool          // a renewal of the control plane's certificates was cut off before it was whole
+	StalePods    []string      // static pods that run with certificates which were renewed since they started
+
 	Shadows []string // programs and units that take precedence over those of the same name in packages
 
 	OtherDistributions []string      // other Kubernetes distributions with traces on the host: k3s, rke2, k0s, microk8s, minikube…
@@ -216,6 +220,7 @@ type ControlPlane struct {
 	ServiceCIDR     string
 	EtcdMembers     []string // initial members of its etcd, by name
 	Defences        Defences
+	Served          string // SHA-256 of the certificate that its API server shows; empty if unknown, or if it is not kubeadm's
 }
 
 // Cluster is the state of the cluster as one of its API servers gave it.

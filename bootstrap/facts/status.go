@@ -2,8 +2,6 @@ package facts
 
 import (
 	"cmp"
-	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -14,8 +12,7 @@ import (
 
 // Status is what scripts/status.sh found: the state of a cluster that changes on its own.
 type Status struct {
-	Certificates []Certificate
-	API          *API // nil if this host has no control plane
+	API *API // nil if this host has no control plane
 	PodNetwork
 }
 
@@ -45,12 +42,6 @@ func probe(line string) Probe {
 		return Probe{}
 	}
 	return Probe{at, found == "silent"}
-}
-
-// Certificate is a certificate of Kubernetes on a host.
-type Certificate struct {
-	Path string    // file that has it
-	Ends time.Time // zero if it cannot be read
 }
 
 // API is the cluster's state as a host's API server gave it.
@@ -84,14 +75,6 @@ func ParseStatus(output []byte) (*Status, error) {
 		return nil, err
 	}
 	s := &Status{PodNetwork: ParsePodNetwork(a)}
-	for _, line := range a["certificate"] {
-		path, der, _ := strings.Cut(line, " ")
-		s.Certificates = append(s.Certificates, Certificate{path, expiry(base64.StdEncoding.DecodeString(der))})
-	}
-	for _, line := range a["certificate-within"] {
-		path, encoded, _ := strings.Cut(line, " ")
-		s.Certificates = append(s.Certificates, Certificate{path, expiry(firstCertificate(encoded))})
-	}
 	if a.has("control-plane") {
 		s.API = &API{Answers: a.has("api"), Version: a.first("api-version"), Error: a.first("api-error")}
 	}
@@ -104,18 +87,6 @@ func ParseStatus(output []byte) (*Status, error) {
 		}
 	}
 	return s, nil
-}
-
-// expiry is when a certificate expires; zero if it cannot be read.
-func expiry(der []byte, err error) time.Time {
-	if err != nil {
-		return time.Time{}
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return time.Time{}
-	}
-	return cert.NotAfter
 }
 
 // object parses a line of status.sh's template for kubectl.

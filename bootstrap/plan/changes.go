@@ -43,7 +43,8 @@ var Changes = []Change{
 	{[]string{"runtime"}, NotHere, nil, joinedAnew},
 	{[]string{"kubernetes.version"}, NotHere, nil, "write the version that the cluster runs, or leave the key out: kgpu does not change a cluster's version yet"},
 	{[]string{"kubernetes.controlPlaneEndpoint"}, NotHere, nil, madeAnew + ". By hand: docs/troubleshooting.md, \"A cluster that cannot grow\""},
-	{[]string{"kubernetes.featureGates", "kubernetes.kubeletConfiguration", "kubernetes.clusterConfiguration", "kubernetes.kubeProxyConfiguration"}, NotHere, nil, byHand},
+	{[]string{"kubernetes.featureGates", "kubernetes.kubeletConfiguration", "kubernetes.kubeProxyConfiguration"}, NotHere, nil, byHand},
+	{[]string{"kubernetes.clusterConfiguration"}, NotHere, nil, byHand + ". Only the names of the API server in it (certSANs) may change: docs/operations.md, \"Certificates\""},
 	{[]string{"security.podSecurity", "security.auditLog", "security.encryptSecrets"}, NotHere, nil, secured},
 	{[]string{"kubernetes.ignorePreflightErrors"}, NewNodes, nil, "kubeadm checks a host when it joins"},
 	{[]string{"kubernetes.allowEndOfLife"}, InPlace, nil, "nothing: it is for kgpu itself"},
@@ -71,7 +72,7 @@ var Changes = []Change{
 	{[]string{"repositories.calico.url"}, InPlace, nil, "nothing: it is where the same manifest comes from"},
 	{[]string{"repositories.calico.sha256"}, InPlace, []string{"addon/calico", "cluster/ready"}, "calico starts anew, node by node"},
 
-	{[]string{"hosts[].address"}, InPlace, nil, "nothing: it is how kgpu reaches the same machine; a part of `proxy.noProxy`, where there is a proxy"},
+	{[]string{"hosts[].address"}, InPlace, []string{"certs/renew"}, "a control plane's gets into the certificate of its API server, which restarts; else nothing: it is how kgpu reaches the same machine; a part of `proxy.noProxy`, where there is a proxy"},
 	{[]string{"hosts[].name", "hosts[].privateAddress", "hosts[].role"}, NotHere, nil, joinedAnew},
 	{[]string{"hosts[].labels"}, InPlace, []string{"cluster/nodes"}, "nothing; those that are taken out of the file stay on the node"},
 	{[]string{"hosts[].taints"}, InPlace, []string{"cluster/nodes", "addon/notebook"}, "pods that run, where the effect is NoExecute; the notebook restarts; those that are taken out of the file stay on the node"},

@@ -147,6 +147,12 @@ func TestChanges(t *testing.T) {
 					for id := range c.judge(t, key, place, text, seen) {
 						planned[id] = true
 					}
+					if key == "hosts[].address" { // a control plane's, too
+						text = strings.Replace(text, "address: 10.0.0.10\n", "address: cp1.example.com\n", 1)
+						for id := range c.judge(t, key, place, text, seen) {
+							planned[id] = true
+						}
+					}
 				}
 			}
 			if len(c.Steps) > 0 && len(planned) == 0 {

@@ -18,14 +18,18 @@ const (
 
 // bringUp plans what happens between hosts: init, joins, network, labels, and the wait for all of it.
 func (b *builder) bringUp() error {
+	if err := b.renewPlanes(false); err != nil {
+		return err
+	}
 	started, err := b.initCluster()
 	if err != nil {
 		return err
 	}
-	joining := b.joining()
+	returning := b.returning()
+	joining := b.joining(returning)
 	var token []graph.Ref
-	if len(joining) > 0 {
-		token = []graph.Ref{b.token(started, joining)}
+	if len(joining)+len(returning) > 0 {
+		token = []graph.Ref{b.token(started, joining, returning)}
 	}
 	applied, err := b.addons(true, started)
 	if err != nil {
@@ -36,11 +40,14 @@ func (b *builder) bringUp() error {
 	for _, h := range joining {
 		joined = append(joined, b.join(h, token[0]))
 	}
+	for _, h := range returning {
+		joined = append(joined, b.comeBack(h, token[0]))
+	}
 	b.untoken(started, token, joined)
 	b.letIn(plugin)
 	b.staysOpen(joining)
 	labelled := b.nodes(slices.Concat(started, joined))
-	if err := b.ready(slices.Concat(started, network, joined, labelled), len(network) > 0); err != nil {
+	if err := b.ready(slices.Concat(started, network, joined, labelled), len(network) > 0, returning); err != nil {
 		return err
 	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
@@ -58,6 +65,9 @@ func (b *builder) initCluster() ([]graph.Ref, error) {
 	case s.Why == "":
 		b.skip(b.first, "cluster/init", "the API server answers")
 		return b.first.last, nil
+	case slices.Contains(b.first.last, graph.Ref{Host: b.first.id, ID: "certs/renew"}):
+		b.skip(b.first, "cluster/init", "the API server answers when its certificates are renewed")
+		return b.first.last, nil
 	}
 	config, err := b.initConfig()
 	if err != nil {
@@ -70,8 +80,9 @@ func (b *builder) initCluster() ([]graph.Ref, error) {
 	return []graph.Ref{{Host: b.first.id, ID: "cluster/init"}}, nil
 }
 
-// joining lists the workers that are not in this cluster, and takes over those that were put there by hand.
-func (b *builder) joining() []*host {
+// joining lists the workers that are not in this cluster, and takes over those that were put there by hand. Those that come back
+// stay what they are.
+func (b *builder) joining(returning []*host) []*host {
 	var out []*host
 	for _, h := range b.hosts {
 		if h.IsControlPlane() {
@@ -79,6 +90,8 @@ func (b *builder) joining() []*host {
 		}
 		s := b.Verdict(h.Machine)
 		switch {
+		case slices.Contains(returning, h):
+			b.skip(h, "cluster/join", "the node is in the cluster, and its kubelet comes back")
 		case s.Membership == machine.Unmanaged && b.Adopt:
 			b.skip(h, "cluster/join", "the node is taken over")
 			b.takeOver(h, s)
@@ -95,11 +108,19 @@ func (b *builder) joining() []*host {
 // its driver, its reboot, somebody's lock, and for its turn among a hundred.
 const TokenLife = "24h"
 
-func (b *builder) token(needs []graph.Ref, joining []*host) graph.Ref {
+func (b *builder) token(needs []graph.Ref, joining, returning []*host) graph.Ref {
+	values := map[string]string{"ttl": TokenLife}
+	var why []string
+	if len(joining) > 0 {
+		why, values = append(why, fmt.Sprintf("%d to join", len(joining))), b.owesNetworkProof(values)
+	}
+	if len(returning) > 0 {
+		why = append(why, fmt.Sprintf("%d to come back", len(returning)))
+	}
 	return b.onCluster(graph.Step{
 		Ref:    graph.Ref{ID: "cluster/token"},
-		Reason: fmt.Sprintf("%d to join", len(joining)), Needs: needs,
-		Input: graph.Input{Values: b.owesNetworkProof(map[string]string{"ttl": TokenLife})},
+		Reason: strings.Join(why, ", "), Needs: needs,
+		Input: graph.Input{Values: values},
 	})
 }
 
@@ -224,7 +245,7 @@ func (b *builder) nodes(needs []graph.Ref) []graph.Ref {
 }
 
 // ready plans the wait for nodes, pod network and DNS, and the proof that pods of all nodes have both.
-func (b *builder) ready(needs []graph.Ref, applied bool) error {
+func (b *builder) ready(needs []graph.Ref, applied bool, returning []*host) error {
 	var nodes []string
 	for _, h := range b.members() {
 		nodes = append(nodes, h.node)
@@ -232,6 +253,9 @@ func (b *builder) ready(needs []graph.Ref, applied bool) error {
 	reason := b.notReady()
 	if reason == "" && applied {
 		reason = "the pod network is applied anew"
+	}
+	if reason == "" && len(returning) > 0 {
+		reason = "kubelets come back"
 	}
 	if reason == "" {
 		b.skip(b.admin, "cluster/ready", "all nodes are ready")

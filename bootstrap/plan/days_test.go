@@ -77,6 +77,11 @@ var dayTwo = []scenario{
 		return Smoke(inv, seen, "THE-JOBS", "you asked for it")
 	}),
 	onMembers("proof that was had", unharmed, Proven),
+	onMembers("certificates", unharmed, RenewCertificates),
+	onMembers("certificates that end, and a kubelet that slept", func(seen map[string]*facts.Host) {
+		aging(9)(seen)
+		asleep("w2")(seen)
+	}, Up),
 	onMembers("a node that somebody made anew", otherUID, Up),
 	onMembers("a cluster that was made by hand, and is not taken over", handMade, Up),
 	onMembers("leftovers of a former network", func(seen map[string]*facts.Host) {

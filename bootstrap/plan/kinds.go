@@ -21,6 +21,9 @@ const (
 
 // Kinds are the kinds of all steps that there are.
 var Kinds = slices.Concat(addonKinds(), graph.Kinds{
+	{ID: "certs/kubelet", Title: "give the kubelet a new certificate", Script: "certs-kubelet", Timeout: medium},
+	{ID: "certs/renew", Title: "renew the certificates of the control plane", Script: "certs-renew", Retry: transient, Timeout: 20 * time.Minute},
+
 	{ID: "cluster/adopt", Title: "take over what was made by hand", Script: "cluster-adopt", Timeout: short},
 	{ID: "cluster/init", Title: "start the control plane (kubeadm init)", Script: "cluster-init", Retry: transient, Timeout: long}, // kubeadm init itself is not tried again
 	{ID: "cluster/join", Title: "join the cluster (kubeadm join)", Script: "cluster-join", Retry: transient, Timeout: medium},      // nor is kubeadm join

@@ -18,9 +18,12 @@ func (b *builder) initConfig() (string, error) {
 	case "v1alpha1", "v1alpha2":
 		return manifests.Encode(merge(b.masterConfiguration(), k.ClusterConfiguration))
 	}
+	cluster := merge(b.clusterConfiguration(), k.ClusterConfiguration)
+	if b.Minor.KubeadmAPI != "v1alpha3" {
+		cluster = merge(cluster, object{"apiServer": object{"certSANs": b.wantedNames(b.first)}})
+	}
 	return manifests.Encode(
-		b.initConfiguration(),
-		merge(b.clusterConfiguration(), k.ClusterConfiguration),
+		b.initConfiguration(), cluster,
 		b.kubeletConfiguration(),
 		b.proxyConfiguration(),
 	)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"maps"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/inventory"
@@ -16,7 +17,7 @@ func madeWithKeys(k inventory.Kubernetes) map[string]any {
 	return map[string]any{
 		"kubernetes.featureGates":           k.FeatureGates,
 		"kubernetes.kubeletConfiguration":   k.KubeletConfiguration,
-		"kubernetes.clusterConfiguration":   k.ClusterConfiguration,
+		"kubernetes.clusterConfiguration":   withoutNames(k.ClusterConfiguration),
 		"kubernetes.kubeProxyConfiguration": k.KubeProxyConfiguration,
 	}
 }
@@ -30,14 +31,32 @@ func (b *builder) madeWith() map[string]graph.File {
 		return files
 	}
 	for key, value := range madeWithKeys(b.Asked.Kubernetes) {
-		content, err := json.Marshal(value)
-		if err != nil {
-			panic(err) // it comes out of YAML
-		}
-		if string(content) == "null" {
-			content = []byte("{}")
-		}
-		files[madeWithFile(key)] = graph.File{Mode: 0o600, Content: append(content, '\n')}
+		files[madeWithFile(key)] = graph.File{Mode: 0o600, Content: madeWithText(value)}
 	}
 	return files
+}
+
+func madeWithText(value any) []byte {
+	content, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // it comes out of YAML
+	}
+	if string(content) == "null" {
+		content = []byte("{}")
+	}
+	return append(content, '\n')
+}
+
+// withoutNames is a ClusterConfiguration without the names of the API server's certificate, which follow the inventory.
+func withoutNames(cluster map[string]any) map[string]any {
+	server, ok := cluster["apiServer"].(map[string]any)
+	if !ok || server["certSANs"] == nil {
+		return cluster
+	}
+	cluster, server = maps.Clone(cluster), maps.Clone(server)
+	delete(server, "certSANs")
+	if cluster["apiServer"] = server; len(server) == 0 {
+		delete(cluster, "apiServer")
+	}
+	return cluster
 }

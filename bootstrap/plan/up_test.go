@@ -219,6 +219,7 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			}
 			flagsOf(f.ControlPlane, input.Values["kubeadm"])
 			joinNode(f, f, "cp1", inv.Runtime)
+			f.Certificates = append(f.Certificates, certified(machine.APIServerCertificate, input.Values["kubeadm"]), certified("/etc/kubernetes/admin.conf", ""))
 			f.Cluster.Nodes[0].Taints, f.Cluster.Nodes[0].Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
 			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
 		case "cluster/join":
@@ -228,6 +229,16 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 					f.Recorded = &facts.Record{Join: true, Done: true, CAHash: "ca", UID: "uid-" + h.Name}
 				}
 			}
+		case "certs/renew":
+			for i, c := range f.Certificates {
+				if machine.CertificateName(c.Path) != "kubelet" {
+					f.Certificates[i] = certified(c.Path, input.Values["kubeadm"])
+				}
+			}
+			f.RenewalBegun, f.StalePods, f.ControlPlane.Served = false, nil, ""
+		case "certs/kubelet":
+			f.Certificates = slices.DeleteFunc(f.Certificates, func(c facts.Certificate) bool { return machine.CertificateName(c.Path) == "kubelet" })
+			f.Certificates = append(f.Certificates, certified(rotated, ""))
 		case "cluster/nodes", "gpu/labels":
 			for _, line := range strings.Split(input.Values["nodes"], "\n") {
 				word := strings.Split(line, "\t")
@@ -294,6 +305,28 @@ func manifestHashOf(t *testing.T, manifest string) string {
 		}
 	}
 	return ""
+}
+
+// rotated is where a kubelet has the certificate that it renews.
+const rotated = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
+// today is the clock of hosts whose certificates count.
+var today = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+
+// certified is a certificate in its first year, as kubeadm makes it by this configuration.
+func certified(file, kubeadm string) facts.Certificate {
+	c := facts.Certificate{Path: file, Begins: today.AddDate(0, -1, 0), Ends: today.AddDate(0, 11, 0), Issuer: "kubernetes", Sum: "made of " + kubeadm}
+	if _, list, ok := strings.Cut(kubeadm, "certSANs:\n"); ok && file == machine.APIServerCertificate {
+		for _, line := range strings.Split(list, "\n") {
+			name, isItem := strings.CutPrefix(strings.TrimSpace(line), "- ")
+			if !isItem {
+				break
+			}
+			c.Names = append(c.Names, strings.Trim(name, `"'`))
+		}
+		c.Names = append(c.Names, "kubernetes", "10.96.0.1")
+	}
+	return c
 }
 
 func joinNode(plane, f *facts.Host, name string, runtime inventory.Runtime) {
@@ -487,6 +520,27 @@ func TestRepair(t *testing.T) {
 			[]string{"cp1 cluster/token", "cp1 node/drain/w2", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 		{"reset by hand", func(f map[string]*facts.Host) { f["w2"].Kubelet = nil },
 			[]string{"cp1 cluster/token", "cp1 node/delete/w2", "w2 cluster/join", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
+		{"certificates end soon", aging(29), []string{"cp1 certs/renew"}},
+		{"certificates last", aging(31), nil},
+		{"certificates renewed, and the API server not restarted", func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Served = "of before" }, []string{"cp1 certs/renew"}},
+		{"renewal cut off", func(f map[string]*facts.Host) { f["cp1"].RenewalBegun = true }, []string{"cp1 certs/renew"}},
+		{"renewal cut off between restarts", func(f map[string]*facts.Host) { f["cp1"].StalePods = []string{"kube-scheduler"} }, []string{"cp1 certs/renew"}},
+		{"certificate of an API server that lacks a name", func(f map[string]*facts.Host) {
+			f["cp1"].Certificates[0].Names = []string{"kubernetes"}
+		}, []string{"cp1 certs/renew"}},
+		{"kubelet's certificate ended", func(f map[string]*facts.Host) {
+			asleep("w1")(f)
+			f["cp1"].Cluster.Nodes[1].Ready = false
+		}, []string{"cp1 cluster/token", "w1 certs/kubelet", "cp1 cluster/untoken", "cp1 cluster/ready"}},
+		{"token of a kubelet that came back", func(f map[string]*facts.Host) {
+			f["w1"].Certificates = []facts.Certificate{certified(rotated, "")}
+			f["w1"].KubeadmFiles = append(f["w1"].KubeadmFiles, bootstrapConfig)
+		}, []string{"cp1 cluster/token", "w1 certs/kubelet", "cp1 cluster/untoken", "cp1 cluster/ready"}},
+		{"everything slept for a year", func(f map[string]*facts.Host) {
+			aging(-1)(f)
+			asleep("cp1", "w1", "w2")(f)
+			f["cp1"].Cluster = nil
+		}, []string{"cp1 certs/kubelet", "cp1 certs/renew", "cp1 cluster/token", "cp1 addon/flannel", "w1 certs/kubelet", "w2 certs/kubelet", "cp1 cluster/untoken", "cp1 cluster/nodes", "cp1 cluster/ready"}},
 		{"made by hand, and left alone", handMade, []string{"cp1 cluster/init"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -495,6 +549,28 @@ func TestRepair(t *testing.T) {
 			g := planUp(t, inv, seen)
 			hasSteps(t, g, c.want...)
 		})
+	}
+}
+
+// aging lets the certificates of the control plane end in so many days.
+func aging(days int) func(map[string]*facts.Host) {
+	return func(f map[string]*facts.Host) {
+		f["cp1"].Now = today
+		for i := range f["cp1"].Certificates {
+			f["cp1"].Certificates[i].Begins, f["cp1"].Certificates[i].Ends = today.AddDate(-1, 0, days), today.AddDate(0, 0, days)
+		}
+	}
+}
+
+// asleep lets the certificates of kubelets have ended while the hosts were off.
+func asleep(hosts ...string) func(map[string]*facts.Host) {
+	return func(f map[string]*facts.Host) {
+		for _, id := range hosts {
+			c := certified(rotated, "")
+			c.Begins, c.Ends = today.AddDate(-1, 0, -1), today.AddDate(0, 0, -1)
+			f[id].Now, f[id].Certificates = today, append(f[id].Certificates, c)
+			f[id].Units["kubelet.service"] = facts.Unit{Active: "activating", Enabled: "enabled"}
+		}
 	}
 }
 

@@ -127,25 +127,27 @@ const (
 	NotebookCannotCompute ID = "NOTEBOOK_CANNOT_COMPUTE"
 	NotebookNoFramework   ID = "NOTEBOOK_NO_FRAMEWORK"
 
-	StepFailed          ID = "STEP_FAILED"
-	StepTimeout         ID = "STEP_TIMEOUT"
-	StepInterrupted     ID = "STEP_INTERRUPTED"
-	RepoKeyMismatch     ID = "REPO_KEY_MISMATCH"
-	RepoKeyExpired      ID = "REPO_KEY_EXPIRED"
-	RepoUnreachable     ID = "REPO_UNREACHABLE"
-	PackageMissing      ID = "PACKAGE_MISSING"
-	ChecksumMismatch    ID = "CHECKSUM_MISMATCH"
-	RepoContentMismatch ID = "REPO_CONTENT_MISMATCH"
-	APIUnreachable      ID = "API_UNREACHABLE"
-	NodeNotReady        ID = "NODE_NOT_READY"
-	NodePressure        ID = "NODE_PRESSURE"
-	NetPodsUnreachable  ID = "NET_PODS_UNREACHABLE"
-	NetDNSBroken        ID = "NET_DNS_BROKEN"
-	NodeDrainBlocked    ID = "NODE_DRAIN_BLOCKED"
-	NodeUnknown         ID = "NODE_UNKNOWN"
-	RenderFolderTaken   ID = "RENDER_FOLDER_TAKEN"
-	PodStuck            ID = "POD_STUCK"
-	Cancelled           ID = "CANCELLED"
+	StepFailed              ID = "STEP_FAILED"
+	StepTimeout             ID = "STEP_TIMEOUT"
+	StepInterrupted         ID = "STEP_INTERRUPTED"
+	RepoKeyMismatch         ID = "REPO_KEY_MISMATCH"
+	RepoKeyExpired          ID = "REPO_KEY_EXPIRED"
+	RepoUnreachable         ID = "REPO_UNREACHABLE"
+	PackageMissing          ID = "PACKAGE_MISSING"
+	ChecksumMismatch        ID = "CHECKSUM_MISMATCH"
+	RepoContentMismatch     ID = "REPO_CONTENT_MISMATCH"
+	APIUnreachable          ID = "API_UNREACHABLE"
+	NodeNotReady            ID = "NODE_NOT_READY"
+	NodePressure            ID = "NODE_PRESSURE"
+	NetPodsUnreachable      ID = "NET_PODS_UNREACHABLE"
+	NetDNSBroken            ID = "NET_DNS_BROKEN"
+	CertificateNotRenewed   ID = "CERTIFICATE_NOT_RENEWED"
+	KubeletCertificateEnded ID = "KUBELET_CERTIFICATE_ENDED"
+	NodeDrainBlocked        ID = "NODE_DRAIN_BLOCKED"
+	NodeUnknown             ID = "NODE_UNKNOWN"
+	RenderFolderTaken       ID = "RENDER_FOLDER_TAKEN"
+	PodStuck                ID = "POD_STUCK"
+	Cancelled               ID = "CANCELLED"
 )
 
 var table = index([]Reason{
@@ -353,8 +355,8 @@ var table = index([]Reason{
 		"apt would take a package from a disc or a folder of the host, because one of its sources says so, and it is not there. The message has apt's words, and the file and the line.",
 		"comment out the source at the line named above (or put in the disc, or mount the folder), and let the host have a mirror of its distribution beside it; then `apt-get update`"},
 	{HostCertificateEnds, 46,
-		"A certificate of Kubernetes on the host ends in less than 30 days, has ended, or cannot be read. When it has ended, those who show it are refused: the kubelet, the API server, or you.",
-		"on the control plane: `kubeadm certs renew all`, then restart its pods; a kubelet renews its own: `journalctl -u kubelet` says why it did not"},
+		"A certificate of Kubernetes on the host ends soon, has ended, or cannot be read: `kgpu doctor` says so 60 days before the end, `kgpu status` 30. When it has ended, those who show it are refused: the kubelet, the API server, or you.",
+		"`kgpu certs` shows all certificates and who renews them; `kgpu certs renew` renews those of the control planes; where a kubelet did not renew its own, `journalctl -u kubelet` there says why"},
 	{HostNotInInventory, 47,
 		"The cluster has a node, and the inventory no host that it is. Nothing that kgpu does reaches it.",
 		"add the host to the inventory, or take it out of the cluster: `kubectl drain` and `kubectl delete node`"},
@@ -531,6 +533,12 @@ var table = index([]Reason{
 	{NetDNSBroken, 217,
 		"Pods reach each other, and one of them does not get an answer from the cluster's DNS: programs in it find no Service by its name.",
 		"`kubectl -n kube-system logs -l k8s-app=kube-dns` says what the DNS meets, `kubectl -n kube-system logs -l k8s-app=kube-proxy` whether its address leads to it; then run `kgpu up` again"},
+	{CertificateNotRenewed, 95,
+		"kubeadm did not make new certificates on a control plane. Where the key of a certificate authority is not on the host (an external CA), nobody but its owner can. What was there before is there again.",
+		"look at the words of kubeadm above. With an external CA, have new certificates made where its key is and put them into /etc/kubernetes; `kgpu up` then has the control plane use them"},
+	{KubeletCertificateEnded, 96,
+		"The certificate of a kubelet has ended, and it did not get another in time: it asks the API server with a token, and the controller manager signs.",
+		"`journalctl -u kubelet` on the host says what it meets, `kubectl get csr` whether its request was approved; then run `kgpu up` again"},
 	{NodeDrainBlocked, 90,
 		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them; or pods with GPUs have come since the plan was shown, when it had none, so that nobody agreed to their end. The node takes pods again as before, and its driver was not touched.",
 		"end the pods named above, or loosen their disruption budget, then run the same command again; it asks about pods that have come meanwhile"},

@@ -69,9 +69,10 @@ hosts:
 	certificate := func(path string, days int) facts.Certificate {
 		return facts.Certificate{Path: path, Ends: now.AddDate(0, 0, days)}
 	}
+	cp.Certificates = []facts.Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650), certificate("/etc/kubernetes/pki/apiserver.crt", 364)}
+	w1.Certificates = []facts.Certificate{certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300)}
 	return inv, []Observed{
 		{Machine: machine.Machine{Host: inv.Hosts[0], Facts: cp}, Status: &facts.Status{
-			Certificates: []facts.Certificate{certificate("/etc/kubernetes/pki/ca.crt", 3650), certificate("/etc/kubernetes/pki/apiserver.crt", 364)},
 			API: &facts.API{Answers: true, Version: "v1.36.3", Nodes: []facts.Node{node("cp1", "10.0.0.10", 0), node("w1", "10.0.0.11", 2)}, Pods: []facts.Pod{
 				network("kube-flannel-ds-aaaaa", "cp1"), network("kube-flannel-ds-bbbbb", "w1"),
 				{Namespace: "ml", Name: "train", Node: "w1", Phase: "Running", Ready: true, Requests: map[string]int{gpu: 1}},
@@ -79,7 +80,7 @@ hosts:
 				{Namespace: "ml", Name: "waits", Phase: "Pending", Requests: map[string]int{gpu: 2}},
 			}},
 		}},
-		{Machine: machine.Machine{Host: inv.Hosts[1], Facts: w1}, Status: &facts.Status{Certificates: []facts.Certificate{certificate("/var/lib/kubelet/pki/kubelet-client-current.pem", 300)}}},
+		{Machine: machine.Machine{Host: inv.Hosts[1], Facts: w1}, Status: &facts.Status{}},
 	}, &PendingSteps{Known: true}
 }
 
@@ -249,7 +250,7 @@ func TestEachFaultIsOneProblem(t *testing.T) {
 			s[0].Facts.Cluster.Workloads["kube-system/deployment/coredns"] = facts.Workload{Desired: 2, Ready: 1}
 		}, []string{"  coredns: 1 of 2 pods are ready"}},
 		"certificates": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
-			s[0].Status.Certificates = append(s[0].Status.Certificates, facts.Certificate{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(29*24*time.Hour + time.Hour)},
+			s[0].Facts.Certificates = append(s[0].Facts.Certificates, facts.Certificate{Path: "/etc/kubernetes/admin.conf", Ends: now.Add(29*24*time.Hour + time.Hour)},
 				facts.Certificate{Path: "/etc/kubernetes/scheduler.conf", Ends: now.Add(-time.Hour)}, facts.Certificate{Path: "/etc/kubernetes/pki/etcd/ca.crt"},
 				facts.Certificate{Path: "/etc/kubernetes/controller-manager.conf", Ends: now.AddDate(0, 0, RenewalDays)})
 		}, []string{"cp1 HOST_CERTIFICATE_ENDS certificates: etcd CA (/etc/kubernetes/pki/etcd/ca.crt) cannot be read; scheduler has ended on 2026-11-21; admin ends in 29 days, on 2026-12-20"}},
@@ -386,7 +387,7 @@ func TestStatusIsPrintable(t *testing.T) {
 	api.Nodes[1] = facts.Node{Name: evil, Reason: evil, Message: strings.Repeat(evil, 1000), Version: evil, Runtime: evil, InternalIP: evil, Capacity: map[string]int{evil: 1}}
 	api.Pods[4] = facts.Pod{Namespace: evil, Name: evil, Phase: "Pending", Requests: map[string]int{evil: 1}, Scheduler: evil}
 	api.Pods[2] = facts.Pod{Namespace: evil, Name: evil, Node: evil, Phase: evil, Requests: map[string]int{evil: 1}}
-	seen[1].Status.Certificates[0].Path = evil
+	seen[1].Facts.Certificates[0].Path = evil
 	seen[1].Err = errors.New(evil)
 	r := NewReport(inv, seen, todo, now)
 	valid(t, r)

@@ -363,7 +363,7 @@ func TestTicks(t *testing.T) {
 // of kgpu, in which steps had other names, keep theirs.
 func TestGroups(t *testing.T) {
 	want := map[string]string{
-		"addon": "cluster", "cluster": "cluster", "dashboard": "other", "doctor": "other", "driver": "driver", "gpu": "gpu", "host": "system", "kube": "kube",
+		"addon": "cluster", "certs": "cluster", "cluster": "cluster", "dashboard": "other", "doctor": "other", "driver": "driver", "gpu": "gpu", "host": "system", "kube": "kube",
 		"network": "cluster", "node": "cluster", "os": "system", "repo": "system", "runtime": "runtime", "user": "other",
 	}
 	for _, id := range append(plan.Kinds.IDs(), "driver/drain/w1", "driver/uncordon/w1", "network/flannel", "gpu/notebook", "dashboard/deploy") {

@@ -71,6 +71,7 @@ func TestDayTwo(t *testing.T) {
 		kgpu(t, 0, "plan", c.inventory)
 	})
 	t.Run("a kubelet that does not run", c.statusWithoutKubelet)
+	must(t, "certificates", c.certificates)
 	must(t, "nodes are deleted", c.nodesAreDeleted)
 	t.Run("hosts forget the API server's name", func(t *testing.T) {
 		long(t)
