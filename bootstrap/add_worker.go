@@ -59,6 +59,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way i
 		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
 			return nil, err
 		}
+		o.Inventory.Kubernetes.Pin = inventory.NotPinned // an upgrade is for `kgpu up`: a new node gets what the cluster runs
 		return o.Selected()
 	}
 	hosts, err := grow()

@@ -40,6 +40,13 @@ type story struct {
 // settled is the inventory with the version of Kubernetes that the cluster runs, as far as it was looked at.
 func (s *story) settled() *inventory.Inventory { return machine.SetOf(s.Inventory, s.Facts).Inventory }
 
+// next is the inventory with the version of Kubernetes that the next round of an upgrade brings, if there is one.
+func (s *story) next() *inventory.Inventory {
+	set := machine.SetOf(s.Inventory, s.Facts)
+	set.Retarget()
+	return set.Inventory
+}
+
 // newStory has no connections yet.
 func newStory(o Options) *story { return &story{Session: session.New(o.Options), want: o} }
 

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -158,7 +159,7 @@ func (s *story) plan() (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Kubernetes = s.kubernetes
+	g.Kubernetes = cmp.Or(g.Kubernetes, s.kubernetes)
 	g.LimitUnavailable(max(s.want.MaxUnavailable, 1))
 	g.Warnings = append(g.Warnings, s.agedCatalog()...)
 	selected, err := g.Select(s.want.Only, s.want.Skip)

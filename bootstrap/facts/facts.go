@@ -89,6 +89,9 @@ type Host struct {
 	// NetworkUnproven means that a test of the pod network and the cluster's DNS was begun and not finished. It is a
 	// control plane's.
 	NetworkUnproven bool
+	// Upgrading is what of the host an upgrade of Kubernetes has begun to change and not finished: machine.UpgradingPlane or
+	// machine.UpgradingNode; empty if nothing.
+	Upgrading string
 	// Unproven means that a run waited for GPUs of the cluster and no proof of them has finished since. It is a control
 	// plane's.
 	Unproven bool
@@ -215,6 +218,7 @@ type ControlPlane struct {
 	PodCIDR         string    // empty if it assigns no pod ranges to nodes
 	ServiceCIDR     string
 	EtcdMembers     []string // initial members of its etcd, by name
+	Etcd            string   // version of its etcd, by the tag of its image: 3.6.8-0; empty if unknown
 	Defences        Defences
 }
 

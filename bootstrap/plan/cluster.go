@@ -40,7 +40,7 @@ func (b *builder) bringUp() error {
 	b.letIn(plugin)
 	b.staysOpen(joining)
 	labelled := b.nodes(slices.Concat(started, joined))
-	if err := b.ready(slices.Concat(started, network, joined, labelled), len(network) > 0); err != nil {
+	if err := b.ready(slices.Concat(started, network, joined, labelled, b.upgraded()), len(network) > 0); err != nil {
 		return err
 	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
@@ -230,6 +230,9 @@ func (b *builder) ready(needs []graph.Ref, applied bool) error {
 		nodes = append(nodes, h.node)
 	}
 	reason := b.notReady()
+	if reason == "" && b.upgrades() {
+		reason = "its Kubernetes changes"
+	}
 	if reason == "" && applied {
 		reason = "the pod network is applied anew"
 	}
