@@ -16,7 +16,7 @@ const OldestUpgraded = 30
 // Source: https://kubernetes.io/releases/version-skew-policy/.
 func (s *Set) Upgrade() []inventory.Version {
 	v := s.Versions
-	if !v.Known() || !s.APIAnswers() || v.Running.Minor < OldestUpgraded || v.Wanted.Compare(v.Running) < 0 {
+	if !v.Known() || v.Running.Minor < OldestUpgraded || v.Wanted.Compare(v.Running) < 0 {
 		return nil
 	}
 	if s.Asked.Kubernetes.Pin == inventory.NotPinned && !s.upgradeOwed() {
@@ -24,7 +24,7 @@ func (s *Set) Upgrade() []inventory.Version {
 	}
 	from := s.lowestPlane()
 	var path []inventory.Version
-	if from.Minor < v.Wanted.Minor && s.behind(from.Minor) {
+	if from.Minor < v.Wanted.Minor && s.behind(inventory.Version{Major: from.Major, Minor: from.Minor}) {
 		path = append(path, from) // the nodes that a former round left come first
 	}
 	for minor := from.Minor + 1; minor < v.Wanted.Minor; minor++ {
@@ -50,19 +50,24 @@ func (s *Set) lowestPlane() inventory.Version {
 	return lowest
 }
 
-// behind reports whether one of the machines is a node of an older minor.
-func (s *Set) behind(minor int) bool {
+// behind reports whether one of the machines is a node of an older version.
+func (s *Set) behind(than inventory.Version) bool {
 	return slices.ContainsFunc(s.Machines, func(m *Machine) bool {
 		v := kubeletVersion(m.Facts)
-		return s.Keeps(m) && !v.IsZero() && v.Minor < minor
+		return s.Keeps(m) && !v.IsZero() && v.Compare(than) < 0
 	})
 }
 
 // Retarget makes the inventory that of the upgrade's next round, and returns the versions of the rounds after it.
 func (s *Set) Retarget() (later []inventory.Version) {
 	path := s.Upgrade()
-	if len(path) == 0 {
+	switch {
+	case len(path) == 0:
 		return nil
+	case !s.APIAnswers() && (s.upgradeOwed() || path[0] != s.Versions.Running || s.behind(path[0])):
+		return path // it comes up first
+	case !s.APIAnswers():
+		return path[1:]
 	}
 	next := *s.Inventory
 	next.Kubernetes.Version = path[0]

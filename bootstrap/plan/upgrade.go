@@ -41,12 +41,11 @@ func (b *builder) refuseVersionChange() error {
 // chooseRound makes the inventory that of the upgrade's next round, if there is an upgrade, and refuses one that Kubernetes does not
 // support.
 func (b *builder) chooseRound() error {
-	later := b.Retarget()
+	for _, v := range b.Retarget() {
+		b.graph.Rounds = append(b.graph.Rounds, "Kubernetes "+v.String())
+	}
 	if b.Target.IsZero() {
 		return nil
-	}
-	for _, v := range later {
-		b.graph.Rounds = append(b.graph.Rounds, "Kubernetes "+v.String())
 	}
 	if err := errors.Join(b.refuseSkew(), b.refuseEtcd()); err != nil {
 		return err
