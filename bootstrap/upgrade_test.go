@@ -9,6 +9,7 @@ import (
 
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/inventory"
 )
 
 // upgrading is a cluster of one host with Kubernetes 1.35.4, which has 1.36.3 and then 1.37.2 once it was upgraded.
@@ -76,5 +77,23 @@ func TestUpgradeThatIsDeclined(t *testing.T) {
 	err := Upgrade(t.Context(), o, "1.36", func(*graph.Graph) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "was changed since this began") || content(t, o.Inventory.Path) != before+"# mine\n" || len(s.did) > 0 {
 		t.Errorf("%v, done: %q", err, s.did)
+	}
+}
+
+// With --skip-busy nobody's pods with cards are ended: not those that are there, nor those that come after the plan was shown. The
+// notebook is no hindrance.
+func TestUpgradeBesideWork(t *testing.T) {
+	for pods, want := range map[string]bool{"w1\tml/train-0\tcards\n": false, "w1\tkgpu-notebook/notebook-1\tcards\nw1\tml/web-0\t\n": true} {
+		s, o := newSite(t, "cp1", "w1")
+		s.joined["cp1"], s.joined["w1"], s.pods = true, true, pods
+		o.Inventory.Kubernetes.Version.Patch, o.Inventory.Kubernetes.Pin, o.SkipBusy = 4, inventory.PinnedExact, true
+		o.Agree = func([]session.Disruption) (bool, error) { return true, nil }
+		_ = Up(t.Context(), o, func(*graph.Graph) error { return nil }) // what these hosts tell does not change
+		if got := slices.Contains(s.did, "w1 kube/upgrade"); got != want || !slices.Contains(s.did, "cp1 kube/upgrade") {
+			t.Errorf("pods %q: done: %q", pods, s.did)
+		}
+		if len(s.agreed) > 0 {
+			t.Errorf("pods %q: the drains were told %v", pods, s.agreed)
+		}
 	}
 }

@@ -104,8 +104,8 @@ func TestComplete(t *testing.T) {
 // A word tells what it is, for the shells that show that.
 func TestCompleteTellsWhat(t *testing.T) {
 	var b strings.Builder
-	complete(&b, testApp(), []string{"up", "--ski"})
-	if b.String() != "--skip\tleave out steps with this ID or pattern (may be repeated)\n" {
+	complete(&b, testApp(), []string{"up", "--lim"})
+	if b.String() != "--limit\tonly this HOST and the control plane (may be repeated)\n" {
 		t.Errorf("%q", b.String())
 	}
 }

@@ -125,7 +125,7 @@ func options(c *cli.Context, inv *inventory.Inventory, events event.Sink) bootst
 			Limit: c.StringSlice("limit"),
 		},
 		Kubeconfig: c.String("kubeconfig"), Ignore: c.StringSlice("ignore"), Only: c.StringSlice("only"), Skip: c.StringSlice("skip"),
-		Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
+		Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"), DrainTimeout: c.Duration("drain-timeout"), SkipBusy: c.Bool("skip-busy"),
 	}
 }
 

@@ -24,8 +24,11 @@ func (s *Set) Upgrade() []inventory.Version {
 	}
 	from := s.lowestPlane()
 	var path []inventory.Version
-	if from.Minor < v.Wanted.Minor && s.behind(inventory.Version{Major: from.Major, Minor: from.Minor}) {
+	if older := s.behind(inventory.Version{Major: from.Major, Minor: from.Minor}); from.Minor < v.Wanted.Minor && len(older) > 0 {
 		path = append(path, from) // the nodes that a former round left come first
+		if slices.ContainsFunc(older, func(m *Machine) bool { return len(m.Facts.Busy) > 0 }) {
+			return path
+		}
 	}
 	for minor := from.Minor + 1; minor < v.Wanted.Minor; minor++ {
 		m, _ := catalog.Kubernetes(minor)
@@ -50,12 +53,14 @@ func (s *Set) lowestPlane() inventory.Version {
 	return lowest
 }
 
-// behind reports whether one of the machines is a node of an older version.
-func (s *Set) behind(than inventory.Version) bool {
-	return slices.ContainsFunc(s.Machines, func(m *Machine) bool {
-		v := kubeletVersion(m.Facts)
-		return s.Keeps(m) && !v.IsZero() && v.Compare(than) < 0
-	})
+// behind are the machines that are nodes of an older version.
+func (s *Set) behind(than inventory.Version) (older []*Machine) {
+	for _, m := range s.Machines {
+		if v := kubeletVersion(m.Facts); s.Keeps(m) && !v.IsZero() && v.Compare(than) < 0 {
+			older = append(older, m)
+		}
+	}
+	return older
 }
 
 // Retarget makes the inventory that of the upgrade's next round, and returns the versions of the rounds after it.
@@ -64,7 +69,7 @@ func (s *Set) Retarget() (later []inventory.Version) {
 	switch {
 	case len(path) == 0:
 		return nil
-	case !s.APIAnswers() && (s.upgradeOwed() || path[0] != s.Versions.Running || s.behind(path[0])):
+	case !s.APIAnswers() && (s.upgradeOwed() || path[0] != s.Versions.Running || len(s.behind(path[0])) > 0):
 		return path // it comes up first
 	case !s.APIAnswers():
 		return path[1:]
@@ -93,9 +98,10 @@ const (
 	UpgradingNode  = "node"
 )
 
-// NodeLags reports whether the node's kubelet has not come to the version of the upgrade, and which it has.
+// NodeLags reports whether the node's kubelet has not come to the version of the upgrade, and which it has. One whose pods are not to
+// be disturbed stays.
 func (s *Set) NodeLags(m *Machine) (has inventory.Version, lags bool) {
-	if !s.Follows(m) {
+	if !s.Follows(m) || len(m.Facts.Busy) > 0 {
 		return has, false
 	}
 	has = kubeletVersion(m.Facts)

@@ -82,7 +82,7 @@ func (s *Set) Skewed() map[string]string {
 	out := map[string]string{}
 	for _, m := range s.Machines {
 		has, cluster := s.VersionOf(m), s.Versions.Running
-		if s.Verdict(m).Refused != "" || cluster.IsZero() || has == cluster || s.Lags(m) {
+		if s.Verdict(m).Refused != "" || cluster.IsZero() || has == cluster || s.Lags(m) || len(m.Facts.Busy) > 0 {
 			continue
 		}
 		remedy := "with `kubernetes: {version: " + cluster.String() + "}` in the inventory, kgpu brings it along"

@@ -180,6 +180,7 @@ func (b *builder) warnings() {
 	for _, id := range sortedKeys(skewed) {
 		b.graph.Warnings = append(b.graph.Warnings, id+": "+skewed[id])
 	}
+	b.busyNodes()
 	b.endedDrivers()
 	b.oldContainerds()
 	b.pressures()

@@ -141,6 +141,16 @@ func (b *builder) kubeadmPackage(h *host) {
 	})
 }
 
+// busyNodes warns of the nodes that an upgrade leaves for later.
+func (b *builder) busyNodes() {
+	for _, h := range b.hosts {
+		if v := b.VersionOf(h.Machine); len(h.Facts.Busy) > 0 && !b.Target.IsZero() && v.Compare(b.Target) < 0 {
+			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: its node stays at Kubernetes %s for now, because pods with cards run there: %s; the next `kgpu up` goes on",
+				h.id, v, strings.Join(h.Facts.Busy, ", ")))
+		}
+	}
+}
+
 // upgrade plans the change of the version: the control planes one after the other, the first with a snapshot before it, then the
 // kubelets, each node drained.
 func (b *builder) upgrade() {

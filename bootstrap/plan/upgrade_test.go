@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
@@ -225,6 +226,40 @@ func TestUpgradeWithoutAPIServer(t *testing.T) {
 		g := planUp(t, decode(t, upgrade("", "containerd", "", version).inventory), seen)
 		if !slices.Equal(g.Rounds, want) || !g.Has("cluster/init") || g.Has("cluster/upgrade") || g.Has("kube/upgrade") || g.Has("kube/kubeadm") {
 			t.Errorf("%s: %q, %v", version, g.Rounds, refs(g))
+		}
+	}
+}
+
+// TestBusyNodesWait: nodes whose pods hold cards stay as they are, and no round begins that would leave them behind. They come later.
+func TestBusyNodesWait(t *testing.T) {
+	inv, seen, _ := upgrade("", "containerd", "1.35.4", "1.37.2").planned(t)
+	seen["w1"].Busy = []string{"ml/train-0"}
+	g := planUp(t, inv, seen)
+	if g.Has("node/drain/w1") || !g.Has("node/drain/w2") || !g.Has("cluster/upgrade") || len(g.Rounds) != 1 {
+		t.Errorf("%q, %v", g.Rounds, refs(g))
+	}
+	settle(t, inv, seen, g)
+	g = planUp(t, inv, seen)
+	want := "w1: its node stays at Kubernetes 1.35.4 for now, because pods with cards run there: ml/train-0; the next `kgpu up` goes on"
+	if !g.Empty() || len(g.Rounds) > 0 || !slices.Contains(g.Warnings, want) {
+		t.Errorf("%q, %v, %q", g.Rounds, refs(g), g.Warnings)
+	}
+	seen["w1"].Busy = nil
+	g = planUp(t, inv, seen)
+	if !g.Has("node/drain/w1") || g.Has("node/drain/w2") || g.Has("cluster/upgrade") || len(g.Rounds) != 1 {
+		t.Errorf("%q, %v", g.Rounds, refs(g))
+	}
+	g.LimitUnavailable(1)
+	upgradeOn(t, inv, seen, g)
+}
+
+// TestDrainTimeout: pods have as long as somebody gives them, and the step some time beyond that.
+func TestDrainTimeout(t *testing.T) {
+	_, _, g := upgrade("", "containerd", "1.36.2", "1.36.3").planned(t)
+	g.LimitDrains(10 * time.Minute)
+	for _, s := range g.Steps {
+		if drain := path.Dir(s.ID) == "node/drain"; drain != (s.Timeout == 10*time.Minute+75*time.Second) {
+			t.Errorf("%s has %s", s.Ref, s.Timeout)
 		}
 	}
 }
