@@ -2,12 +2,14 @@ package bootstrap
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 	"kgpu.dev/kgpu/inventory"
 )
@@ -95,5 +97,25 @@ func TestUpgradeBesideWork(t *testing.T) {
 		if len(s.agreed) > 0 {
 			t.Errorf("pods %q: the drains were told %v", pods, s.agreed)
 		}
+	}
+}
+
+// The check names the way, also to a version that the file does not have, and changes neither hosts nor file.
+func TestCheckUpgrade(t *testing.T) {
+	s, o := upgrading(t)
+	before := content(t, o.Inventory.Path)
+	for version, want := range map[string]string{"1.37": "[1.36.3 1.37.2]", "": "[1.36.3]"} {
+		check, err := CheckUpgrade(t.Context(), o, version)
+		must(t, err)
+		if fmt.Sprint(check.Rounds) != want || check.Running.String() != "1.35.4" || len(check.Deprecated) != 1 {
+			t.Errorf("%q: %+v", version, check)
+		}
+	}
+	if content(t, o.Inventory.Path) != before || len(s.did) > 0 {
+		t.Errorf("done: %q", s.did)
+	}
+	s.joined["cp1"] = false
+	if _, err := CheckUpgrade(t.Context(), o, ""); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+		t.Errorf("without a cluster: %v", err)
 	}
 }

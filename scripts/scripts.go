@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-//go:embed access lib node steps environment.sh facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
+//go:embed access lib node steps environment.sh deprecated.sh facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
@@ -29,6 +29,12 @@ func Reach() []byte {
 // `bash -s`, run by root on the control plane.
 func Pods() []byte {
 	return script("pods.sh")
+}
+
+// Deprecated returns the script that prints the versions of APIs that are to be removed and are in use; it wants to be the standard input
+// of `bash -s`, run by root on the control plane.
+func Deprecated() []byte {
+	return script("deprecated.sh")
 }
 
 // Status returns the script that prints the certificates of a host, and on the control plane what the API server knows of

@@ -5,8 +5,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
 )
 
 // upgradeHost is a host of a cluster, whose kubeadm and apt do nothing but say what they were asked. kubeadm fails with what is in
@@ -153,5 +156,33 @@ func TestSnapshot(t *testing.T) {
 	s.fails(s.step("cluster-snapshot"), 75, "UPGRADE_SNAPSHOT")
 	if got := s.read(dir + "etcd-1.36.3.db"); got != data+string(sum[:]) {
 		t.Error("a good one was lost")
+	}
+}
+
+// TestDeprecated: what the API server counts is told, with the objects that were last written by it; a name that is none is not.
+func TestDeprecated(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	const metric = "apiserver_requested_deprecated_apis"
+	s.write("metrics", "# TYPE "+metric+" gauge\n"+
+		metric+`{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="",version="v1beta3"} 1`+"\n"+
+		metric+`{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="status",version="v1beta3"} 1`+"\n"+
+		metric+`{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1`+"\n"+
+		metric+`{group="",removed_release="1.40",resource="$(reboot)",subresource="",version="v1"} 1`+"\n"+
+		metric+`{group="",removed_release="1.40",resource="endpoints",subresource="",version="v1"} 0`+"\n")
+	s.stub("kubectl", `#!/bin/bash
+case "$*" in
+*"get --raw /metrics") cat /metrics ;;
+*"get flowschemas.v1beta3.flowcontrol.apiserver.k8s.io --all-namespaces"*'eq .apiVersion "flowcontrol.apiserver.k8s.io/v1beta3"'*) printf 'object=flowschemas kubectl /mine\n%.0s' 1 2 ;;
+*) exit 1 ;;
+esac
+`)
+	got := parsed(s, stubbed(Deprecated()), facts.ParseDeprecated)
+	want := []facts.Deprecated{
+		{Version: "v1", Resource: "componentstatuses"},
+		{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3", Resource: "flowschemas", Removed: "1.32", Objects: []string{"mine (kubectl)"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("it tells %+v", got)
 	}
 }
