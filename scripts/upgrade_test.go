@@ -186,3 +186,20 @@ esac
 		t.Errorf("it tells %+v", got)
 	}
 }
+
+// TestUndoOfAnUpgrade: that a package was upgraded stays where its owner had it, and is no word worth where kgpu brought it.
+func TestUndoOfAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	r := s.ok(s.script(`mkdir -p "$ledger"
+entry_begin packages kubectl kubelet; entry_commit
+entry_begin packages; printf '%s\n' 'kubelet [1.36.2-1.1] (1.36.3-1.1 lab [amd64])' 'libfoo1 [1] (2 debian [amd64])' >"$entry/before/upgraded"; entry_commit
+undo_left() { echo "left: $1"; }
+undo_packages_away() { :; }
+undo_kept() { :; }
+before=$ledger/$(ledger_last)/before
+undo_packages`))
+	if r.output != "left: the upgrade of libfoo1 [1] (2 debian [amd64])\n" {
+		t.Errorf("it says\n%s", r.output)
+	}
+}
