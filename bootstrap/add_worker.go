@@ -1,10 +1,8 @@
 package bootstrap
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -59,6 +57,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way i
 		if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
 			return nil, err
 		}
+		o.Inventory.Kubernetes.Pin = inventory.NotPinned // an upgrade is for `kgpu up`: a new node gets what the cluster runs
 		return o.Selected()
 	}
 	hosts, err := grow()
@@ -85,17 +84,7 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way i
 		if err != nil {
 			return err
 		}
-		now, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(now, data) { // while hosts were looked at, or somebody was asked
-			return reason.Usagef("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)
-		}
-		if err := atomicfile.Update(path, edited, 0o644); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
-		return nil
+		return rewrite(path, data, edited)
 	})
 }
 

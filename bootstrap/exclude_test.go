@@ -122,6 +122,10 @@ func (s *site) exec(host string, e *sshtest.Exec) int {
 		fmt.Fprint(e.Stdout, s.pods)
 		return 0
 	}
+	if bytes.Contains(script, []byte("echo kgpu-deprecated=1")) {
+		fmt.Fprint(e.Stdout, "kgpu-deprecated=1\napi=- v1 componentstatuses \nend=1\n")
+		return 0
+	}
 	if bytes.Contains(script, []byte("echo kgpu-users=1")) {
 		fmt.Fprintf(e.Stdout, "kgpu-users=1\n%send=1\n", s.users)
 		return 0

@@ -35,7 +35,7 @@ func (s *story) preflight(ctx context.Context) error {
 		}
 	}
 	var errs []error
-	for _, p := range preflight.Check(s.settled(), machines, append(s.Inventory.Ignore, s.want.Ignore...)) {
+	for _, p := range preflight.Check(s.next(), machines, append(s.Inventory.Ignore, s.want.Ignore...)) {
 		errs = append(errs, p)
 	}
 	return errors.Join(errs...)

@@ -26,6 +26,8 @@ type Options struct {
 	Agree          func([]session.Disruption) (agreed bool, err error)
 	Opened         func(access.Notebook) // hears how the notebook is opened, with its token: not for logs; nil: nobody wants to know
 	MaxUnavailable int                   // nodes that may be drained at the same time; zero: one
+	DrainTimeout   time.Duration         // how long pods have to leave a node; zero: as long as the step
+	SkipBusy       bool                  // an upgrade leaves nodes whose pods hold GPUs for later
 	Now            func() time.Time      // the clock; nil: this machine's
 }
 
@@ -39,6 +41,13 @@ type story struct {
 
 // settled is the inventory with the version of Kubernetes that the cluster runs, as far as it was looked at.
 func (s *story) settled() *inventory.Inventory { return machine.SetOf(s.Inventory, s.Facts).Inventory }
+
+// next is the inventory with the version of Kubernetes that the next round of an upgrade brings, if there is one.
+func (s *story) next() *inventory.Inventory {
+	set := machine.SetOf(s.Inventory, s.Facts)
+	set.Retarget()
+	return set.Inventory
+}
 
 // newStory has no connections yet.
 func newStory(o Options) *story { return &story{Session: session.New(o.Options), want: o} }

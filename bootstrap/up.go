@@ -1,14 +1,17 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"kgpu.dev/kgpu/bootstrap/catalog"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
 	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
@@ -48,7 +51,7 @@ func (o Options) planned(ctx context.Context) (*graph.Graph, *inventory.Inventor
 	if found != nil && (other == "" || ctx.Err() != nil) {
 		return nil, nil, found
 	}
-	g, err := s.plan()
+	g, err := s.planAround(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +86,7 @@ func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, beg
 	return session.Change{
 		Leftover: (*session.Session).Attach,
 		Check:    s.preflight,
-		Plan:     s.plan,
+		Plan:     func() (*graph.Graph, error) { return s.planAround(ctx) },
 		Ask: func(ctx context.Context, g *graph.Graph) error {
 			now := g.InStages(graph.BeforeProof, graph.Proof)
 			if err := s.cluster().MayFetch(!now.Empty(), now.Has("cluster/init")); err != nil {
@@ -112,7 +115,9 @@ func (s *story) converge(ctx context.Context, show func(*graph.Graph) error, beg
 // graph that was carried out to its end; an error: there is none.
 func (s *story) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, error) {
 	for {
-		g.AllowGPUEviction(s.drains)
+		if !s.want.SkipBusy {
+			g.AllowGPUEviction(s.drains)
+		}
 		// The notebook takes a card: the proof deploys it when the Jobs, which want all of them, are done.
 		result, err := s.Execute(ctx, g.InStages(graph.BeforeProof))
 		if err == nil {
@@ -121,7 +126,7 @@ func (s *story) carryOut(ctx context.Context, g *graph.Graph) (*graph.Graph, err
 		if err := s.ExcludeFailed(ctx, result, err); err != nil {
 			return nil, err
 		}
-		if g, err = s.plan(); err != nil {
+		if g, err = s.planAround(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -149,6 +154,14 @@ func unwritable(err error) bool {
 	return errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || errors.Is(err, &reason.Error{ID: reason.KubeconfigUnwritable})
 }
 
+// planAround is plan, with a look at the nodes that are busy.
+func (s *story) planAround(ctx context.Context) (*graph.Graph, error) {
+	if err := s.findBusy(ctx); err != nil {
+		return nil, err
+	}
+	return s.plan()
+}
+
 func (s *story) plan() (*graph.Graph, error) {
 	up := plan.Up
 	if s.want.Adopt {
@@ -158,14 +171,39 @@ func (s *story) plan() (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Kubernetes = s.kubernetes
+	g.Kubernetes = cmp.Or(g.Kubernetes, s.kubernetes)
 	g.LimitUnavailable(max(s.want.MaxUnavailable, 1))
+	if s.want.DrainTimeout > 0 {
+		g.LimitDrains(s.want.DrainTimeout)
+	}
 	g.Warnings = append(g.Warnings, s.agedCatalog()...)
 	selected, err := g.Select(s.want.Only, s.want.Skip)
 	if _, usage := errors.AsType[*reason.UsageError](err); s.Excluded != nil && usage {
 		return &graph.Graph{}, nil // the hosts that had such a step were left out
 	}
 	return selected, err
+}
+
+// findBusy notes the pods that hold GPUs with the hosts of their nodes, if an upgrade is to leave those alone. A notebook is nobody's
+// work that cannot begin anew.
+func (s *story) findBusy(ctx context.Context) error {
+	if !s.want.SkipBusy || machine.ClusterOf(s.Inventory, s.Facts) == nil {
+		return nil
+	}
+	holders, err := s.Holders(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range s.Inventory.Hosts {
+		f := s.Facts[h.ID()]
+		if f == nil {
+			continue
+		}
+		f.Busy = slices.DeleteFunc(holders[machine.Machine{Host: h, Facts: f}.NodeName()], func(pod string) bool {
+			return strings.HasPrefix(pod, catalog.NotebookNamespace+"/")
+		})
+	}
+	return nil
 }
 
 // agedCatalog warns of a kgpu whose knowledge of versions, drivers and repositories is old.

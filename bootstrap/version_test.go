@@ -18,11 +18,11 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Every story that plans refuses to change the version of a cluster that runs, whatever is ignored, and doctor says so.
+// Every story that plans refuses to bring a cluster back to an older version, whatever is ignored, and doctor says so.
 func TestVersionChangeIsRefused(t *testing.T) {
 	s, o := newSite(t, "cp1", "w1")
 	s.joined["cp1"], s.joined["w1"] = true, true
-	if o.Inventory.Kubernetes.Version.Minor = 37; !slices.Contains(o.Ignore, string(reason.KubernetesVersionChange)) {
+	if o.Inventory.Kubernetes.Version.Minor = 35; !slices.Contains(o.Ignore, string(reason.KubernetesVersionChange)) {
 		t.Fatal("not everything is ignored")
 	}
 	show := func(g *graph.Graph) error { t.Errorf("it is planned: %v", g.Steps); return nil }
@@ -44,7 +44,7 @@ func TestVersionChangeIsFound(t *testing.T) {
 	cp := newExamined(t, "cp1", "control-plane.txt", "healthy-control.txt")
 	o, _ := fakes(t, &cp.fakeHost)
 	o.Events = event.Discard
-	o.Inventory.Kubernetes.Version, o.Inventory.Kubernetes.Pin = inventory.Version{Major: 1, Minor: 37, Patch: 1}, inventory.PinnedExact
+	o.Inventory.Kubernetes.Version, o.Inventory.Kubernetes.Pin = inventory.Version{Major: 1, Minor: 35, Patch: 1}, inventory.PinnedExact
 	d, err := Doctor(t.Context(), o, nil)
 	must(t, err)
 	var found []string

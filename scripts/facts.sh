@@ -334,6 +334,7 @@ for file in /var/lib/kgpu/*; do
 done
 each_of fence /var/lib/kgpu/fence
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
+each_of upgrading /var/lib/kgpu/upgrading
 [[ ! -e /var/lib/kgpu/network-unproven ]] || echo network-unproven=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
@@ -512,9 +513,11 @@ if [[ -f /etc/kubernetes/admin.conf ]]; then
     [[ $key != server: ]] || printf 'control-plane-server=%s\n' "$value"
   done </etc/kubernetes/admin.conf
   blob cluster-ca /etc/kubernetes/pki/ca.crt
-  while read -r key value _; do
-    [[ $key != image: ]] || printf 'apiserver-image=%s\n' "$value"
-  done 2>/dev/null </etc/kubernetes/manifests/kube-apiserver.yaml
+  for part in apiserver etcd; do
+    while read -r key value _; do
+      [[ $key != image: ]] || printf '%s-image=%s\n' "$part" "$value"
+    done 2>/dev/null <"/etc/kubernetes/manifests/${part/#api/kube-api}.yaml"
+  done
   for path in /etc/kubernetes/manifests/{kube-apiserver,kube-controller-manager,etcd}.yaml; do
     while read -r key value _; do
       case $value in

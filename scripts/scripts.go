@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-//go:embed access lib node steps environment.sh facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
+//go:embed access lib node steps environment.sh deprecated.sh facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "members", "pods", "images", "deployment", "drain", "leave", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "upgrade", "members", "pods", "images", "deployment", "drain", "leave", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
@@ -29,6 +29,12 @@ func Reach() []byte {
 // `bash -s`, run by root on the control plane.
 func Pods() []byte {
 	return script("pods.sh")
+}
+
+// Deprecated returns the script that prints the versions of APIs that are to be removed and are in use; it wants to be the standard input
+// of `bash -s`, run by root on the control plane.
+func Deprecated() []byte {
+	return script("deprecated.sh")
 }
 
 // Status returns the script that prints what a host reaches over the pod network, and on the control plane what the API server

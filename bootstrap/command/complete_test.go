@@ -81,7 +81,7 @@ func TestComplete(t *testing.T) {
 		{"ssh cp1 ", ""},
 		{"logs -i bad.yaml ", "20260103-000000-cccccc 20260102-000000-bbbbbb 20260101-000000-aaaaaa last"},
 		{"logs 20260102-000000-bbbbbb c", "cp1"},
-		{"logs 20260102-000000-bbbbbb cp1 kube", "kube/packages"},
+		{"logs 20260102-000000-bbbbbb cp1 kube", "kube/kubeadm kube/packages kube/upgrade"},
 		{"logs 20260102-000000-bbbbbb cp1 kube/packages ", ""},
 		{"user ", "create"},
 		{"runs ", "list show logs timeline"},
@@ -104,8 +104,8 @@ func TestComplete(t *testing.T) {
 // A word tells what it is, for the shells that show that.
 func TestCompleteTellsWhat(t *testing.T) {
 	var b strings.Builder
-	complete(&b, testApp(), []string{"up", "--ski"})
-	if b.String() != "--skip\tleave out steps with this ID or pattern (may be repeated)\n" {
+	complete(&b, testApp(), []string{"up", "--lim"})
+	if b.String() != "--limit\tonly this HOST and the control plane (may be repeated)\n" {
 		t.Errorf("%q", b.String())
 	}
 }

@@ -7,6 +7,7 @@ var examples = map[string][]string{
 	"kgpu plan":          {"kgpu plan", "kgpu plan --limit gpu1 --output json"},
 	"kgpu up":            {"kgpu up", "kgpu up --limit gpu1 --only 'driver/*'"},
 	"kgpu add-worker":    {"kgpu add-worker 10.0.0.15", "kgpu add-worker --user ubuntu --key ~/.ssh/lab '10.0.0.[16-18]'"},
+	"kgpu upgrade":       {"kgpu upgrade 1.37", "kgpu upgrade 1.37 --check"},
 	"kgpu smoke":         {"kgpu smoke"},
 	"kgpu status":        {"kgpu status", "kgpu status -o wide --watch"},
 	"kgpu notebook":      {"kgpu notebook"},

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"time"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -29,6 +31,16 @@ var (
 		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
 		&cli.BoolFlag{Name: "adopt", Usage: "take over control planes and nodes that were made by hand with kubeadm, as they are, where they fit the inventory; remove what former pod networks left on fresh hosts"},
 		unavailableFlag,
+		&cli.DurationFlag{
+			Name: "drain-timeout", Usage: "give pods so much `TIME` to leave a node, such as 10m (default: half an hour)",
+			Action: func(_ *cli.Context, limit time.Duration) error {
+				if limit < time.Second {
+					return usagef("--drain-timeout is at least 1s, not %s", limit)
+				}
+				return nil
+			},
+		},
+		&cli.BoolFlag{Name: "skip-busy", Usage: "when Kubernetes is upgraded, leave nodes whose pods hold cards as they are; the next run takes them"},
 	}
 	unavailableFlag = &cli.IntFlag{
 		Name: "max-unavailable", Usage: "drain and reboot at most `N` nodes at the same time", Value: 1,

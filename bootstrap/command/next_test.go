@@ -55,8 +55,11 @@ func TestAgainWithEveryOption(t *testing.T) {
 				continue
 			}
 			typed := []string{"--" + name + "=3"}
-			if _, isBool := flag.(*cli.BoolFlag); isBool {
+			switch flag.(type) {
+			case *cli.BoolFlag:
 				typed = []string{"--" + name}
+			case *cli.DurationFlag:
+				typed = []string{"--" + name + "=3m"}
 			}
 			got := ""
 			command.Action = func(c *cli.Context) error {

@@ -125,7 +125,7 @@ func options(c *cli.Context, inv *inventory.Inventory, events event.Sink) bootst
 			Limit: c.StringSlice("limit"),
 		},
 		Kubeconfig: c.String("kubeconfig"), Ignore: c.StringSlice("ignore"), Only: c.StringSlice("only"), Skip: c.StringSlice("skip"),
-		Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"),
+		Adopt: c.Bool("adopt"), MaxUnavailable: c.Int("max-unavailable"), DrainTimeout: c.Duration("drain-timeout"), SkipBusy: c.Bool("skip-busy"),
 	}
 }
 
@@ -231,7 +231,7 @@ func outcome(err error) string {
 }
 
 // recorded are the commands whose runs leave a folder: those that run steps. doctor does where its flags say so.
-var recorded = []string{"up", "add-worker", "remove-worker", "reset", "smoke", "dashboard", "certs renew", "user create", "user delete"}
+var recorded = []string{"up", "add-worker", "remove-worker", "upgrade", "reset", "smoke", "dashboard", "certs renew", "user create", "user delete"}
 
 // recording is a report that is recorded, too.
 type recording struct {

@@ -95,6 +95,7 @@ var synonyms = map[string][]string{
 	"notebook":      {"jupyter", "lab"},
 	"dashboard":     {"ui", "web"},
 	"support":       {"bundle", "report"},
+	"upgrade":       {"update"},
 }
 
 // meant names the command that somebody wanted who knows it by another name; empty: none.

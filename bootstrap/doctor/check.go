@@ -193,11 +193,14 @@ func unreached(m Machine) []Finding {
 	return out
 }
 
-// Refused returns the findings of a plan that refuses to change the fixed settings of a working cluster.
+// refusals are the reasons of a plan that refuses to change a working cluster.
+var refusals = []reason.ID{reason.KubernetesVersionChange, reason.KubernetesSkew, reason.EtcdTooOld, reason.ClusterSettingFixed}
+
+// Refused returns the findings of a plan that refuses to change the version or the fixed settings of a working cluster.
 func Refused(err error) []Finding {
 	var out []Finding
 	for _, e := range reason.All(err) {
-		if e.ID == reason.KubernetesVersionChange || e.ID == reason.ClusterSettingFixed {
+		if slices.Contains(refusals, e.ID) {
 			out = append(out, fromReason(e.Host, e))
 		}
 	}
@@ -221,7 +224,7 @@ func fromReason(host string, e *reason.Error) Finding {
 }
 
 // harmlessOnNodes are refused by preflight or the plan before an installation, but harmless on a node.
-var harmlessOnNodes = []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld, reason.KubernetesVersionChange, reason.ClusterSettingFixed}
+var harmlessOnNodes = slices.Concat(refusals, []reason.ID{reason.HostRebootPending, reason.HostClockSkew, reason.HostTooSmall, reason.NetMTUDiffers, reason.HostKernelTooOld})
 
 // installChecks are checks of preflight that concern only the choice of what to install, not an existing node.
 var installChecks = []reason.ID{reason.GPUDriverImpossible, reason.GPUDriverMissing, reason.GPUDriverForeign, reason.GPUCUDAImpossible, reason.GPUSecureBootUnsigned, reason.HostPackageHeld}

@@ -413,7 +413,7 @@ func TestForeignDriverIsChecked(t *testing.T) {
 
 // TestRefusedPlanIsAWarning: what a plan refuses for a working cluster is only a warning.
 func TestRefusedPlanIsAWarning(t *testing.T) {
-	for _, id := range []reason.ID{reason.KubernetesVersionChange, reason.ClusterSettingFixed} {
+	for _, id := range refusals {
 		found := Refused(errors.Join(&reason.Error{ID: id, Host: "cp1", Detail: "it is so"}, errors.New("something else")))
 		if len(found) != 1 || found[0].ID != string(id) || found[0].Severity != Warning || found[0].Host != "cp1" {
 			t.Errorf("%s: %+v", id, found)

@@ -93,6 +93,11 @@ type Host struct {
 	// NetworkUnproven means that a test of the pod network and the cluster's DNS was begun and not finished. It is a
 	// control plane's.
 	NetworkUnproven bool
+	// Upgrading is what of the host an upgrade of Kubernetes has begun to change and not finished: machine.UpgradingPlane or
+	// machine.UpgradingNode; empty if nothing.
+	Upgrading string
+	// Busy are pods of the host's node that hold GPUs and are not to be disturbed by an upgrade; no script prints them.
+	Busy []string
 	// Unproven means that a run waited for GPUs of the cluster and no proof of them has finished since. It is a control
 	// plane's.
 	Unproven bool
@@ -219,6 +224,7 @@ type ControlPlane struct {
 	PodCIDR         string    // empty if it assigns no pod ranges to nodes
 	ServiceCIDR     string
 	EtcdMembers     []string // initial members of its etcd, by name
+	Etcd            string   // version of its etcd, by the tag of its image: 3.6.8-0; empty if unknown
 	Defences        Defences
 	Served          string // SHA-256 of the certificate that its API server shows; empty if unknown, or if it is not kubeadm's
 }

@@ -105,9 +105,7 @@ func controlPlane(a answer, h *Host) error {
 	}
 	c.Endpoint = endpoint(a.first("control-plane-server"))
 	c.flags(a["control-plane-flag"])
-	if i := strings.LastIndexByte(a.first("apiserver-image"), ':'); i >= 0 {
-		c.Version = strings.Trim(a.first("apiserver-image")[i+1:], `"'`)
-	}
+	c.Version, c.Etcd = tag(a.first("apiserver-image")), tag(a.first("etcd-image"))
 	h.ControlPlane = c
 	if !a.has("api") {
 		return nil
@@ -115,6 +113,15 @@ func controlPlane(a answer, h *Host) error {
 	var err error
 	h.Cluster, err = cluster(a)
 	return err
+}
+
+// tag is an image's, in a manifest; empty if it has none.
+func tag(image string) string {
+	i := strings.LastIndexByte(image, ':')
+	if i < 0 {
+		return ""
+	}
+	return strings.Trim(image[i+1:], `"'`)
 }
 
 // cluster reads the objects that the API server returned.

@@ -85,7 +85,8 @@ type Graph struct {
 	Warnings     []string
 	DrainWindows []DrainWindow
 
-	Kubernetes string // version of a new cluster, and why it was chosen; empty if there was no choice
+	Kubernetes string   // version of a new cluster, and why it was chosen, or from which to which a cluster comes; empty if there was no choice
+	Rounds     []string // what comes after these steps and is planned then, once they are done: "Kubernetes 1.37.2"
 }
 
 // Has reports whether there is a step with this ID on any host.

@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // DrainWindow is the time in which a node is drained.
@@ -47,6 +48,20 @@ func (g *Graph) LimitUnavailable(limit int) {
 		}
 	}
 	g.sort()
+}
+
+// drainMargin is what a drain step needs of its time to put back what it did.
+const drainMargin = 75 * time.Second
+
+// LimitDrains limits how long pods have to leave a node. A drain that has a limit of its own keeps that.
+func (g *Graph) LimitDrains(limit time.Duration) {
+	for _, w := range g.DrainWindows {
+		for _, s := range g.Steps {
+			if s.Ref == w.Drain && s.Input.Values["patience"] == "" {
+				s.Timeout = limit + drainMargin
+			}
+		}
+	}
 }
 
 // sort moves every step behind those it needs, and otherwise keeps the order.

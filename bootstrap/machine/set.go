@@ -13,12 +13,13 @@ type Set struct {
 	Inventory *inventory.Inventory // with the existing cluster's settings where those count, see settle
 	Asked     *inventory.Inventory // as the file has it
 	Versions  Versions
-	Minor     catalog.Minor // of Inventory's version; zero if the catalog does not have it
-	Machines  []*Machine    // in the inventory's order
-	First     *Machine      // the control plane that runs kubeadm init; nil if it has no facts
-	Admin     *Machine      // the control plane on which kubectl runs; nil if it has no facts
-	Cluster   facts.Cluster // as Admin's API server says; empty if it does not answer
-	Adopt     bool          // memberships that were made by hand are adopted
+	Target    inventory.Version // to which the upgrade that is planned brings the cluster; zero if there is none, see Retarget
+	Minor     catalog.Minor     // of Inventory's version; zero if the catalog does not have it
+	Machines  []*Machine        // in the inventory's order
+	First     *Machine          // the control plane that runs kubeadm init; nil if it has no facts
+	Admin     *Machine          // the control plane on which kubectl runs; nil if it has no facts
+	Cluster   facts.Cluster     // as Admin's API server says; empty if it does not answer
+	Adopt     bool              // memberships that were made by hand are adopted
 
 	planes   []*Machine         // all control planes
 	verdicts map[string]Verdict // by host ID; nil before Judge

@@ -23,7 +23,7 @@ func (s *Set) findVersions() Versions {
 	if s.First == nil || s.controlPlaneVerdict(s.First).Membership == Rejoin {
 		return v
 	}
-	v.Running = runningVersion(s.First.Facts)
+	v.Running = RunningVersion(s.First.Facts)
 	pin := s.Inventory.Kubernetes.Pin
 	if v.Known() && (pin == inventory.NotPinned || pin == inventory.PinnedMinor && v.Running.Minor == v.Wanted.Minor) {
 		v.Wanted = v.Running
@@ -31,9 +31,9 @@ func (s *Set) findVersions() Versions {
 	return v
 }
 
-// runningVersion is the version of a control plane: of its API server, or, if that image's tag is no version, of its kubelet,
+// RunningVersion is the version of a control plane: of its API server, or, if that image's tag is no version, of its kubelet,
 // which is never newer. Source: https://kubernetes.io/releases/version-skew-policy/.
-func runningVersion(f *facts.Host) inventory.Version {
+func RunningVersion(f *facts.Host) inventory.Version {
 	if f.ControlPlane == nil {
 		return inventory.Version{}
 	}
@@ -61,9 +61,10 @@ func (v Versions) Known() bool {
 	return ok && !v.Running.IsZero()
 }
 
-// VersionOf is the Kubernetes version of a machine's packages: a node keeps its own, whatever the cluster runs.
+// VersionOf is the Kubernetes version of a machine's packages: a node keeps its own, whatever the cluster runs, unless an upgrade
+// changes it.
 func (s *Set) VersionOf(m *Machine) inventory.Version {
-	if s.Keeps(m) {
+	if s.Keeps(m) && !s.Lags(m) {
 		return cmp.Or(kubeletVersion(m.Facts), s.Inventory.Kubernetes.Version)
 	}
 	return s.Inventory.Kubernetes.Version
@@ -75,15 +76,20 @@ func (s *Set) Keeps(m *Machine) bool {
 	return m.InCluster() && (v.Membership != Rejoin || v.Drain)
 }
 
-// Skewed describes, by host ID, the nodes whose kubelet has another version than the cluster. kgpu does not change
-// them.
+// Skewed describes, by host ID, the nodes whose kubelet has another version than the cluster, and which no upgrade that is planned
+// brings there.
 func (s *Set) Skewed() map[string]string {
 	out := map[string]string{}
 	for _, m := range s.Machines {
 		has, cluster := s.VersionOf(m), s.Versions.Running
-		if s.Verdict(m).Refused == "" && !cluster.IsZero() && has != cluster {
-			out[m.ID()] = fmt.Sprintf("node %s has Kubernetes %s, and the cluster runs %s: kgpu changes no version of a node", m.NodeName(), has, cluster)
+		if s.Verdict(m).Refused != "" || cluster.IsZero() || has == cluster || s.Lags(m) || len(m.Facts.Busy) > 0 {
+			continue
 		}
+		remedy := "with `kubernetes: {version: " + cluster.String() + "}` in the inventory, kgpu brings it along"
+		if has.Compare(cluster) > 0 {
+			remedy = "kgpu brings no node back"
+		}
+		out[m.ID()] = fmt.Sprintf("node %s has Kubernetes %s, and the cluster runs %s: %s", m.NodeName(), has, cluster, remedy)
 	}
 	return out
 }

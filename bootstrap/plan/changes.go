@@ -41,7 +41,6 @@ var (
 var Changes = []Change{
 	{[]string{"cluster", "network", "kubernetes.podCIDR", "kubernetes.serviceCIDR"}, NotHere, nil, madeAnew},
 	{[]string{"runtime"}, NotHere, nil, joinedAnew},
-	{[]string{"kubernetes.version"}, NotHere, nil, "write the version that the cluster runs, or leave the key out: kgpu does not change a cluster's version yet"},
 	{[]string{"kubernetes.controlPlaneEndpoint"}, NotHere, nil, madeAnew + ". By hand: docs/troubleshooting.md, \"A cluster that cannot grow\""},
 	{[]string{"kubernetes.featureGates", "kubernetes.kubeletConfiguration", "kubernetes.kubeProxyConfiguration"}, NotHere, nil, byHand},
 	{[]string{"kubernetes.clusterConfiguration"}, NotHere, nil, byHand + ". Only the names of the API server in it (certSANs) may change: docs/operations.md, \"Certificates\""},
@@ -55,6 +54,9 @@ var Changes = []Change{
 		slices.Concat([]string{"runtime/containerd", "runtime/cri-dockerd", "addon/calico", "addon/flannel", "addon/weave", "cluster/ready"}, offerSteps),
 		"the pod network, the device plugin and the notebook start anew, node by node; the control plane's own images stay where they came from"},
 
+	{[]string{"kubernetes.version"}, NodeByNode,
+		[]string{"repo/kubernetes", "kube/kubeadm", "kube/upgrade", "cluster/snapshot", "cluster/upgrade", "cluster/ready", "node/drain", "node/uncordon", "gpu/ready"},
+		"a newer version comes minor after minor; with one control plane its API is away for about a minute each time; the cards are proven anew. An older version is refused. From Kubernetes 1.30 on: docs/operations.md"},
 	{[]string{"gpu.driver.source", "gpu.driver.branch", "gpu.driver.flavour"}, NodeByNode,
 		[]string{"driver/*", "node/drain", "node/uncordon", "repo/*", "gpu/toolkit", "gpu/ready", "gpu/features", "gpu/labels", "gpu/cuda", "addon/notebook"}, "pods leave the node; it reboots where the old modules cannot be unloaded; the cards are proven anew"},
 	{[]string{"gpu.cuda", "gpu.cudnn"}, InPlace, []string{"gpu/cuda", "repo/cuda"}, "nothing"},

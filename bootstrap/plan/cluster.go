@@ -47,7 +47,7 @@ func (b *builder) bringUp() error {
 	b.letIn(plugin)
 	b.staysOpen(joining)
 	labelled := b.nodes(slices.Concat(started, joined))
-	if err := b.ready(slices.Concat(started, network, joined, labelled), len(network) > 0, returning); err != nil {
+	if err := b.ready(slices.Concat(started, network, joined, labelled, b.upgraded()), len(network) > 0, returning); err != nil {
 		return err
 	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
@@ -251,6 +251,9 @@ func (b *builder) ready(needs []graph.Ref, applied bool, returning []*host) erro
 		nodes = append(nodes, h.node)
 	}
 	reason := b.notReady()
+	if reason == "" && b.upgrades() {
+		reason = "its Kubernetes changes"
+	}
 	if reason == "" && applied {
 		reason = "the pod network is applied anew"
 	}

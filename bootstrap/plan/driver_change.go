@@ -100,14 +100,14 @@ func (b *builder) reboot(h *host, title, reason, tell, stale string) {
 }
 
 // drainNode plans that the pods of a host leave it, once and if it is a node; the host's chain goes on when they have. hangs: so
-// does the driver there, and what uses it does not end.
-func (b *builder) drainNode(h *host, why string, hangs bool) {
+// does the driver there, and what uses it does not end. after is what comes before the drain.
+func (b *builder) drainNode(h *host, why string, hangs bool, after ...graph.Ref) {
 	if h.drain != (graph.Ref{}) || !h.InCluster() || b.NodeOf(h.Machine) == nil && b.APIAnswers() {
 		return
 	}
 	h.away = true
 	drain := graph.Step{
-		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node,
+		Ref: graph.Ref{ID: "node/drain/" + h.node}, Title: "drain node " + h.node, Reason: why, Drains: h.node, Needs: after,
 		Input: graph.Input{Values: map[string]string{"node": h.node}},
 	}
 	if hangs {

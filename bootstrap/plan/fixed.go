@@ -14,23 +14,6 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// refuseVersionChange is the error of a cluster that runs another Kubernetes than it should. Packages alone do not change a
-// cluster's version: its nodes would change without being drained, and kubelets could get newer than their API server.
-func (b *builder) refuseVersionChange() error {
-	v := b.Versions
-	if v.Running.IsZero() || v.Running == v.Wanted {
-		return nil
-	}
-	detail := fmt.Sprintf("the cluster runs Kubernetes %s, and the inventory wants %s", v.Running, v.Wanted)
-	if !v.Known() {
-		detail = fmt.Sprintf("the cluster runs Kubernetes %s, of which this kgpu knows nothing", v.Running)
-	}
-	if at := b.Asked.At("kubernetes.version"); at != "" {
-		detail = at + ": " + detail
-	}
-	return &reason.Error{ID: reason.KubernetesVersionChange, Host: b.first.id, Doing: "planning", Detail: detail}
-}
-
 // refuseFixed is the error of an inventory that wants something else than the cluster was made with.
 func (b *builder) refuseFixed() error {
 	m := b.Verdict(b.first.Machine).Membership

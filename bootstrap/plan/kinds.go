@@ -29,8 +29,10 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 	{ID: "cluster/join", Title: "join the cluster (kubeadm join)", Script: "cluster-join", Retry: transient, Timeout: medium},      // nor is kubeadm join
 	{ID: "cluster/nodes", Title: "set labels and taints", Script: "cluster-nodes", Retry: transient, Timeout: short},
 	{ID: "cluster/ready", Title: "wait until all nodes, the pod network and DNS are ready", Script: "cluster-ready", Timeout: 15 * time.Minute}, // slow links pull images for minutes
+	{ID: "cluster/snapshot", Title: "keep a snapshot of etcd", Script: "cluster-snapshot", Retry: transient, Timeout: long},
 	{ID: "cluster/token", Title: "make a short-lived bootstrap token", Script: "cluster-token", Retry: transient, Timeout: short},
 	{ID: "cluster/untoken", Title: "delete the bootstrap token", Script: "cluster-untoken", Retry: transient, Timeout: short},
+	{ID: "cluster/upgrade", Title: "upgrade the control plane (kubeadm upgrade)", Script: "cluster-upgrade", Retry: transient, Timeout: 45 * time.Minute}, // kubeadm waits 5 minutes for each of four parts, and for images
 
 	{ID: "doctor/hold", Title: "hold packages again", Script: "doctor-hold", Timeout: short, Resumes: fixes},
 	{ID: "doctor/module", Title: "load the driver", Script: "driver-load", Timeout: medium, Resumes: fixes},
@@ -58,7 +60,9 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 	{ID: "host/leftovers", Title: "remove what a former pod network left", Script: "host-leftovers", Timeout: short},
 	{ID: "host/reset", Title: "kubeadm reset, then undo what kgpu changed", Script: "host-reset", Timeout: long, Resumes: "the `kgpu reset` or `kgpu remove-worker` that it was"},
 
+	{ID: "kube/kubeadm", Title: "install kubeadm", Script: "kube-packages", Retry: transient, Timeout: long},
 	{ID: "kube/packages", Title: "install kubelet, kubeadm and kubectl", Script: "kube-packages", Retry: transient, Timeout: long},
+	{ID: "kube/upgrade", Title: "upgrade the kubelet", Disrupts: true, Script: "kube-upgrade", Retry: transient, Timeout: long},
 
 	{ID: "node/delete", PerNode: true, Title: "delete a node", Script: "node-delete", Retry: transient, Timeout: short},
 	{ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Timeout: long}, // pods may have long graces

@@ -10,6 +10,10 @@ import (
 )
 
 func (b *builder) packages(h *host) {
+	if b.Lags(h.Machine) {
+		b.kubeadmPackage(h)
+		return
+	}
 	version := b.VersionOf(h.Machine)
 	var missing, reasons []string
 	for _, name := range catalog.KubernetesPackages {

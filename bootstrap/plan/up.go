@@ -42,6 +42,9 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 	if err := errors.Join(b.refuseVersionChange(), b.refuseFixed()); err != nil {
 		return nil, err
 	}
+	if err := b.chooseRound(); err != nil {
+		return nil, err
+	}
 	for _, h := range b.hosts {
 		h.away = b.drained(h)
 		b.clean(h)
@@ -53,6 +56,7 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 			return nil, err
 		}
 	}
+	b.upgrade()
 	if err := b.bringUp(); err != nil {
 		return nil, err
 	}
@@ -176,6 +180,7 @@ func (b *builder) warnings() {
 	for _, id := range sortedKeys(skewed) {
 		b.graph.Warnings = append(b.graph.Warnings, id+": "+skewed[id])
 	}
+	b.busyNodes()
 	b.endedDrivers()
 	b.oldContainerds()
 	b.pressures()

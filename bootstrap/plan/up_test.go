@@ -211,6 +211,20 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 			for _, p := range catalog.KubernetesPackages {
 				f.Packages[p] = facts.Package{Version: version + "-1.1", Held: true}
 			}
+		case "kube/kubeadm":
+			f.Packages["kubeadm"] = facts.Package{Version: input.Values["version"] + "-1.1", Held: true}
+		case "cluster/upgrade":
+			f.ControlPlane.Version, f.Upgrading = "v"+input.Values["version"], ""
+		case "kube/upgrade":
+			for _, p := range []string{"kubelet", "kubectl"} {
+				f.Packages[p] = facts.Package{Version: input.Values["version"] + "-1.1", Held: true}
+			}
+			f.Upgrading = ""
+			for i := range seen["cp1"].Cluster.Nodes {
+				if n := &seen["cp1"].Cluster.Nodes[i]; n.Name == input.Values["node"] {
+					n.Version = "v" + input.Values["version"]
+				}
+			}
 		case "cluster/init":
 			f.ControlPlane = &facts.ControlPlane{CAHash: "ca", Endpoint: "10.0.0.10:6443", Finished: true, Version: "v" + version}
 			f.Cluster = &facts.Cluster{Workloads: map[string]facts.Workload{}}

@@ -30,20 +30,21 @@ func TestRunningVersion(t *testing.T) {
 		newer         catalog.Version // that the catalog's newest patch is now
 		harm          func(map[string]*facts.Host)
 		wanted        string
-		refused       string // empty: nothing is planned
+		refused       string
+		upgrades      string // what the plan says; if neither: nothing is planned
 	}{
 		{name: "no version", newer: catalog.Version{Major: 1, Minor: 36, Patch: 9}, wanted: "1.36.3"},
 		{name: "no version, another default", newer: catalog.Version{Major: 1, Minor: 37, Patch: 4}, wanted: "1.36.3"},
 		{name: "the minor", version: "1.36", newer: catalog.Version{Major: 1, Minor: 36, Patch: 9}, wanted: "1.36.3"},
 		{name: "the very version", version: "1.36.3", wanted: "1.36.3"},
-		{name: "another patch", version: "1.36.4", wanted: "1.36.4", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.36.4"},
-		{name: "an older patch", version: "1.36.1", wanted: "1.36.1", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.36.1"},
-		{name: "another minor", version: "1.37", wanted: "1.37.2", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.2"},
-		{name: "an older minor", version: "1.35.8", wanted: "1.35.8", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.35.8"},
+		{name: "another patch", version: "1.36.4", wanted: "1.36.4", upgrades: "Kubernetes 1.36.3 becomes 1.36.4, node after node"},
+		{name: "an older patch", version: "1.36.1", wanted: "1.36.1", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.36.1: a cluster does not go back to an older version"},
+		{name: "another minor", version: "1.37", wanted: "1.37.2", upgrades: "Kubernetes 1.36.3 becomes 1.37.2, node after node"},
+		{name: "an older minor", version: "1.35.8", wanted: "1.35.8", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.35.8: a cluster does not go back to an older version"},
 		{name: "no version, and the cluster's is not known", harm: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Version = "v1.99.0" },
 			wanted: "1.36.3", refused: "the cluster runs Kubernetes 1.99.0, of which this kgpu knows nothing"},
 		{name: "an image without a version, its kubelet's counts", version: "1.37.1", harm: func(f map[string]*facts.Host) { f["cp1"].ControlPlane.Version = "latest" },
-			wanted: "1.37.1", refused: "the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.1"},
+			wanted: "1.37.1", upgrades: "Kubernetes 1.36.3 becomes 1.37.1, node after node"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := decode(t, withVersion(c.version))
@@ -66,8 +67,8 @@ func TestRunningVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !g.Empty() {
-				t.Errorf("there is something to do: %v", refs(g))
+			if g.Kubernetes != c.upgrades || g.Empty() != (c.upgrades == "") {
+				t.Errorf("it says %q: %v", g.Kubernetes, refs(g))
 			}
 			if v := machine.SetOf(want, there).Inventory.Kubernetes.Version; v != inv.Kubernetes.Version {
 				t.Errorf("it is judged as %s", v)
@@ -139,7 +140,7 @@ func TestSkewedNodes(t *testing.T) {
 					t.Errorf("%s would get %s", s.Host, v)
 				}
 			}
-			want := c.host + ": node " + c.host + " has Kubernetes " + c.version + ", and the cluster runs 1.36.3: kgpu changes no version of a node"
+			want := c.host + ": node " + c.host + " has Kubernetes " + c.version + ", and the cluster runs 1.36.3: with `kubernetes: {version: 1.36.3}` in the inventory, kgpu brings it along"
 			if !slices.Contains(g.Warnings, want) {
 				t.Errorf("nobody is told: %q", g.Warnings)
 			}

@@ -61,6 +61,8 @@ const (
 	HostAPIName          ID = "HOST_API_NAME"
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
+	KubernetesSkew          ID = "KUBERNETES_SKEW"
+	EtcdTooOld              ID = "ETCD_TOO_OLD"
 	ClusterSettingFixed     ID = "CLUSTER_SETTING_FIXED"
 
 	HostPodNetworkLeft    ID = "HOST_POD_NETWORK_LEFT"
@@ -144,6 +146,8 @@ const (
 	CertificateNotRenewed   ID = "CERTIFICATE_NOT_RENEWED"
 	KubeletCertificateEnded ID = "KUBELET_CERTIFICATE_ENDED"
 	NodeDrainBlocked        ID = "NODE_DRAIN_BLOCKED"
+	UpgradeFailed           ID = "UPGRADE_FAILED"
+	UpgradeSnapshot         ID = "UPGRADE_SNAPSHOT"
 	NodeUnknown             ID = "NODE_UNKNOWN"
 	RenderFolderTaken       ID = "RENDER_FOLDER_TAKEN"
 	PodStuck                ID = "POD_STUCK"
@@ -301,8 +305,14 @@ var table = index([]Reason{
 		"The host does not know the cluster's API server by its name, or the name leads it somewhere else. The kubelet and kube-proxy reach the API server by that name, which kgpu keeps as a line in /etc/hosts.",
 		"on the host, `getent ahosts NAME` says where the name leads: remove other lines of that name from /etc/hosts, have `files` come first in the line `hosts:` of /etc/nsswitch.conf, then run `kgpu up`"},
 	{KubernetesVersionChange, 43,
-		"The inventory wants another version of Kubernetes than the cluster runs, or the cluster runs one that this kgpu does not know. kgpu does not change the version of a cluster yet: nothing is planned, and no option changes that.",
+		"The inventory wants another version of Kubernetes than the cluster runs, and the cluster cannot be brought there: it is an older one, the cluster is older than what kgpu upgrades, or it runs one that this kgpu does not know. Nothing is planned, and no option changes that.",
 		"write the version that the cluster runs into the inventory as `kubernetes: {version: …}`, or leave `version` out: then the cluster's own counts; for a version that kgpu does not know, take a newer kgpu"},
+	{KubernetesSkew, 243,
+		"An upgrade of the control plane would leave a node further behind than Kubernetes supports, which is three minor versions, or a node has a newer minor version than the control plane is to get. Such a node may be one that the inventory does not have. Nothing is planned.",
+		"upgrade the node that the message names first, or take it out of the cluster (`kgpu remove-worker`, `kubectl delete node`)"},
+	{EtcdTooOld, 244,
+		"The cluster's etcd is an older 3.5 than the one that etcd 3.6 may follow: members that were removed could come back in the new one. Nothing is planned.",
+		"upgrade to the newest patch of the minor version that runs first, which may bring a newer etcd; else give etcd the tag 3.5.26-0 (etcd, local, imageTag in `kubectl -n kube-system edit configmap kubeadm-config`), and on the control plane run `kubeadm upgrade apply` for the version that runs"},
 	{ClusterSettingFixed, 241,
 		"The inventory wants something else than the cluster that runs, of what a cluster or a node keeps as it was made with: the message names the key, its place in the file, what runs and what is wanted. Nothing is planned, and no option changes that. docs/inventory.md has all keys and what becomes of them while the cluster runs.",
 		"write what runs into the inventory, or leave the key out: then what runs counts; a cluster made with something else takes `kgpu reset` and `kgpu up`"},
@@ -540,8 +550,14 @@ var table = index([]Reason{
 		"The certificate of a kubelet has ended, and it did not get another in time: it asks the API server with a token, and the controller manager signs.",
 		"`journalctl -u kubelet` on the host says what it meets, `kubectl get csr` whether its request was approved; then run `kgpu up` again"},
 	{NodeDrainBlocked, 90,
-		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them; or pods with GPUs have come since the plan was shown, when it had none, so that nobody agreed to their end. The node takes pods again as before, and its driver was not touched.",
+		"The node has pods that would be lost, because nothing starts them again elsewhere, or that do not go away in time, because a disruption budget keeps them; or pods with GPUs have come since the plan was shown, when it had none, so that nobody agreed to their end. The node takes pods again as before, and what it was to be drained for was not done.",
 		"end the pods named above, or loosen their disruption budget, then run the same command again; it asks about pods that have come meanwhile"},
+	{UpgradeFailed, 210,
+		"kubeadm could not upgrade the control plane or the kubelet's configuration of a node. A control plane that does not get up with the new version has its former one back, as kubeadm puts it there; nodes that were not reached keep theirs.",
+		"look at what kubeadm said (`kgpu runs logs`), and at `kubectl -n kube-system get pods` on the control plane; then run the same command again, which goes on where this stopped"},
+	{UpgradeSnapshot, 211,
+		"etcd gave no snapshot, or what came is not whole. An upgrade of the control plane does not begin without one.",
+		"see whether etcd is well (`kubectl -n kube-system logs etcd-NODE` for the control plane's node); then run the same command again"},
 	{NodeUnknown, 91,
 		"A worker that cannot be asked for its name is to leave the cluster: the inventory does not give its name either, none of the nodes has its address, and there are nodes that no other host of the inventory accounts for.",
 		"write the `name:` of its node, one of those named above, into the inventory, then run the same command again"},

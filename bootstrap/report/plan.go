@@ -48,6 +48,9 @@ func PrintPlan(w io.Writer, g *graph.Graph, o PlanOptions) error {
 		p.say(bold, strings.Join(h.ids, ", ")+":", " "+h.what(len(h.ids) > 1))
 		h.print(p, o.Verbose, roomy)
 	}
+	for _, next := range g.Rounds {
+		p.say(bold, "then, planned anew:", " "+next)
+	}
 	if g.Empty() {
 		p.say(green, "Nothing to do.", "")
 	}
@@ -201,7 +204,8 @@ type jsonPlan struct {
 	Skipped  []jsonSkipped `json:"skipped"`
 	Warnings []string      `json:"warnings"`
 
-	Kubernetes string `json:"kubernetes"` // which version a new cluster gets, and why; empty: it is fixed
+	Kubernetes string   `json:"kubernetes"` // which version a new cluster gets, and why, or from which to which it goes; empty: it stays as it is
+	Rounds     []string `json:"rounds"`     // what comes after these steps, and is planned then
 }
 
 type jsonStep struct {
@@ -220,7 +224,10 @@ type jsonSkipped struct {
 }
 
 func planJSON(w io.Writer, g *graph.Graph) error {
-	out := jsonPlan{Steps: []jsonStep{}, Skipped: []jsonSkipped{}, Warnings: []string{}, Kubernetes: printable.Text(g.Kubernetes)}
+	out := jsonPlan{Steps: []jsonStep{}, Skipped: []jsonSkipped{}, Warnings: []string{}, Kubernetes: printable.Text(g.Kubernetes), Rounds: []string{}}
+	for _, next := range g.Rounds {
+		out.Rounds = append(out.Rounds, printable.Text(next))
+	}
 	for _, w := range g.Warnings {
 		out.Warnings = append(out.Warnings, printable.Text(w))
 	}

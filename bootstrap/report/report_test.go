@@ -177,6 +177,7 @@ func aGraph() *graph.Graph {
 		},
 		Warnings:   []string{"weave has had no release since 2024-12"},
 		Kubernetes: "Kubernetes 1.36.5, the newest patch that pkgs.k8s.io offers; kgpu was proven with 1.36.3, by 2026-11-25",
+		Rounds:     []string{"Kubernetes 1.37.2"},
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -52,8 +53,33 @@ func (c Change) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		return c.Do(ctx, now)
+		return c.rounds(ctx, s, now)
 	})
+}
+
+// rounds carries a plan out. While it says that more is to come, the hosts are looked at again, and what is planned then is
+// carried out, too: the user has seen and agreed to all rounds with the first.
+func (c Change) rounds(ctx context.Context, s *Session, g *graph.Graph) error {
+	for {
+		if err := c.Do(ctx, g); err != nil || len(g.Rounds) == 0 {
+			return err
+		}
+		if err := s.GatherAllFacts(ctx, s.RemainingHosts()); err != nil {
+			return err
+		}
+		next, err := c.Plan()
+		switch {
+		case err != nil:
+			return err
+		case len(next.Rounds) >= len(g.Rounds):
+			return fmt.Errorf("a round of the change did not bring the cluster on: %s is still to come", g.Rounds[0])
+		case next.Empty():
+			return nil
+		}
+		s.Tell(event.Event{Kind: event.Warning, Text: "now comes " + g.Rounds[0]})
+		s.TellSkipped(next)
+		g = next
+	}
 }
 
 // replan renews facts and plan under the lock.

@@ -23,22 +23,20 @@ func (s *Session) Disruptions(ctx context.Context, g *graph.Graph) ([]Disruption
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	cp := s.AdminPlane().ID()
-	out, err := s.Ask(ctx, cp, Question{Name: "pods", Script: scripts.Pods(), Bounds: FactsBounds})
+	out, err := s.askPods(ctx)
 	if err != nil {
-		return nil, FactsError(cp, err)
+		return nil, err
 	}
 	var found []Disruption
 	for _, node := range nodes {
 		d := Disruption{Node: node, Reason: reasons[node]}
-		for line := range strings.Lines(string(out)) {
-			f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-			if len(f) != 3 || f[0] != node {
+		for _, p := range out {
+			if p.node != node {
 				continue
 			}
-			d.Pods = append(d.Pods, f[1])
-			if f[2] != "" {
-				d.WithCards = append(d.WithCards, f[1])
+			d.Pods = append(d.Pods, p.name)
+			if p.cards {
+				d.WithCards = append(d.WithCards, p.name)
 			}
 		}
 		slices.Sort(d.Pods)
@@ -46,6 +44,39 @@ func (s *Session) Disruptions(ctx context.Context, g *graph.Graph) ([]Disruption
 		found = append(found, d)
 	}
 	return found, nil
+}
+
+// Holders are the pods that hold GPUs, by node.
+func (s *Session) Holders(ctx context.Context) (map[string][]string, error) {
+	pods, err := s.askPods(ctx)
+	holders := map[string][]string{}
+	for _, p := range pods {
+		if p.cards {
+			holders[p.node] = append(holders[p.node], p.name)
+		}
+	}
+	return holders, err
+}
+
+// pod is one that a drain concerns.
+type pod struct {
+	node, name string
+	cards      bool
+}
+
+// askPods asks a control plane for them.
+func (s *Session) askPods(ctx context.Context) (pods []pod, err error) {
+	cp := s.AdminPlane().ID()
+	out, err := s.Ask(ctx, cp, Question{Name: "pods", Script: scripts.Pods(), Bounds: FactsBounds})
+	if err != nil {
+		return nil, FactsError(cp, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(f) == 3 {
+			pods = append(pods, pod{f[0], f[1], f[2] != ""})
+		}
+	}
+	return pods, nil
 }
 
 // Disrupting reports whether any of the nodes has pods.

@@ -174,14 +174,26 @@ undo_account() {
   if [[ $1 == group ]]; then groupdel "$2"; else userdel "$2"; fi || undo_left "the $1 entry $2 cannot be removed"
 }
 
-# undo_packages NAME... purges the packages that came; one that something else needs by now stays.
+# undo_packages NAME... purges the packages that came; one that something else needs by now stays. Of one that kgpu brought before it
+# upgraded it, nothing is left.
 undo_packages() {
-  local line
+  local package versions
   if [[ -f $before/upgraded ]]; then
-    while IFS= read -r line; do undo_left "the upgrade of $line"; done <"$before/upgraded"
+    while read -r package versions; do
+      brought "$package" || undo_left "the upgrade of $package $versions"
+    done <"$before/upgraded"
   fi
   undo_packages_away "$@"
   undo_kept
+}
+
+# brought PACKAGE tells whether an entry of the ledger says that the package came with kgpu.
+brought() {
+  local number
+  for number in $(ledger_find packages); do
+    if grep -qxF -- "$1" "$ledger/$number/args"; then return; fi
+  done
+  return 1
 }
 
 undo_packages_away() {

@@ -31,7 +31,7 @@ func TestDrivers(t *testing.T) {
 	l.exec(t, "w1", theirDriver)
 	theirs := l.snapshot(t, "cp1", "w1", "w2")
 	d := desired{
-		version: "1.36", runtime: "containerd", network: "flannel",
+		version: "1.36.2", runtime: "containerd", network: "flannel",
 		hosts: []string{l.host("cp1", ""), l.host("w1", ""), l.host("w2", "")},
 	}
 	const branch = "gpu: {cuda: none, driver: {branch: 595}}\nnotebook: {framework: none}\n"
@@ -82,7 +82,7 @@ func TestDrivers(t *testing.T) {
 		l.write(t, filepath.Dir(c.inventory), d)
 		c.asks(t)
 		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
-		c.oneAtATime(t, s)
+		c.oneAtATime(t, s, "w1", "w2")
 		c.drivers(t, "610.57.04")
 		c.offers(t, "cp1= w1=2 w2=2")
 		c.trains(t)
@@ -93,7 +93,7 @@ func TestDrivers(t *testing.T) {
 		d.more = l.repositories() + branch
 		l.write(t, filepath.Dir(c.inventory), d)
 		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
-		c.oneAtATime(t, s)
+		c.oneAtATime(t, s, "w1", "w2")
 		c.drivers(t, "595.91.07")
 		c.trains(t)
 		if l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id") == booted {
@@ -102,6 +102,11 @@ func TestDrivers(t *testing.T) {
 		if l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id") != stays {
 			t.Error("w2 rebooted")
 		}
+	})
+	must(t, "another Kubernetes, while kgpu is killed", func(t *testing.T) {
+		d.version = "1.36.3"
+		l.write(t, filepath.Dir(c.inventory), d)
+		c.upgradeKubernetes(t, d.version)
 	})
 	t.Run("nothing is left to do", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
 	t.Run("reset", func(t *testing.T) {
@@ -209,16 +214,18 @@ func (c *cluster) drivers(t *testing.T, version string) {
 	}
 }
 
-// oneAtATime wants both nodes to have been drained and let in again, one after the other, and the cards to be proven then.
-func (c *cluster) oneAtATime(t *testing.T, s *session) {
+// oneAtATime wants these nodes to have been drained and let in again, one after the other, and the cards to be proven then.
+func (c *cluster) oneAtATime(t *testing.T, s *session, nodes ...string) {
 	t.Helper()
-	var got []string
+	var got, want []string
 	for _, e := range s.seen() {
 		if (e.Event == "step.start" && strings.HasPrefix(e.Step, "node/drain/")) || (e.Event == "step.done" && strings.HasPrefix(e.Step, "node/uncordon/")) {
 			got = append(got, e.Step)
 		}
 	}
-	want := []string{"node/drain/w1", "node/uncordon/w1", "node/drain/w2", "node/uncordon/w2"}
+	for _, n := range nodes {
+		want = append(want, "node/drain/"+n, "node/uncordon/"+n)
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("nodes were drained and let in as %q, want %q", got, want)
 	}

@@ -3,6 +3,8 @@ package prepare
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 )
@@ -16,6 +18,9 @@ var kubernetesCommands = []string{
 // kubernetes builds the commands of a release. The tag
 // providerless is that of releases before 1.30 for a build without the cloud providers, most of what there is to compile.
 func (p *preparer) kubernetes(r release) item {
+	if r.of != "" {
+		return p.stampKubernetes(r)
+	}
 	dir := p.Bin("kubernetes", r.version)
 	i := item{
 		name: "kubernetes " + r.version, path: dir,
@@ -58,4 +63,34 @@ func kubernetesVersionFlags(r release) string {
 		}
 	}
 	return flags.String()
+}
+
+// stampKubernetes makes the commands of a release out of those of the one that it is of: the linker wrote the version into them
+// as text, which another of the same length takes the place of.
+func (p *preparer) stampKubernetes(r release) item {
+	built := r
+	built.version, built.of = r.of, ""
+	dir, from := p.Bin("kubernetes", r.version), p.kubernetes(built)
+	return item{
+		name: "kubernetes " + r.version, path: dir, inputs: []any{from.inputs, r.version},
+		make: func(context.Context) error {
+			if len(r.version) != len(r.of) {
+				return fmt.Errorf("%s is not as long as %s", r.version, r.of)
+			}
+			if err := emptyDir(dir); err != nil {
+				return err
+			}
+			for _, name := range kubernetesCommands {
+				program, err := os.ReadFile(p.kubernetesCommand(built, name))
+				if err != nil {
+					return err
+				}
+				program = bytes.ReplaceAll(program, []byte("v"+r.of), []byte("v"+r.version))
+				if err := os.WriteFile(filepath.Join(dir, name), program, 0o755); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }

@@ -5,23 +5,32 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
-// kubernetesRepositories packages each release as pkgs.k8s.io does: the same package names, revision, files and units.
+// kubernetesRepositories packages the releases as pkgs.k8s.io does: the same package names, revision, files and units, in a repository
+// for each minor.
 func (p *preparer) kubernetesRepositories(ctx context.Context) error {
-	for _, r := range p.releases {
-		if err := p.do(ctx, p.kubernetesRepository(r)); err != nil {
+	for i, r := range p.releases {
+		same := slices.DeleteFunc(slices.Clone(p.releases), func(other release) bool { return other.repository != r.repository })
+		if p.releases[i].version != same[0].version {
+			continue // it is in the repository of another
+		}
+		if err := p.do(ctx, p.kubernetesRepository(same)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *preparer) kubernetesRepository(r release) item {
-	dir := filepath.Join(p.Cache, "www", filepath.FromSlash(r.repository))
+func (p *preparer) kubernetesRepository(releases []release) item {
+	dir := filepath.Join(p.Cache, "www", filepath.FromSlash(releases[0].repository))
+	inputs := []any{fmt.Sprintf("%+v", releases), p.build(plugins).inputs, p.fingerprints()}
+	for _, r := range releases {
+		inputs = append(inputs, p.kubernetes(r).inputs)
+	}
 	return item{
-		name: "packages kubernetes " + r.version, path: dir,
-		inputs: []any{fmt.Sprintf("%+v", r), p.kubernetes(r).inputs, p.build(plugins).inputs, p.fingerprints()},
+		name: "packages kubernetes " + releases[0].version, path: dir, inputs: inputs,
 		files: []string{"kubernetes_debs.go", "deb.go", "repository.go",
 			"files/kubelet.service", "files/10-kubeadm.conf", "files/kubelet.postinst"},
 		make: func(ctx context.Context) error {
@@ -29,17 +38,8 @@ func (p *preparer) kubernetesRepository(r release) item {
 			if err := emptyDir(fresh); err != nil {
 				return err
 			}
-			for _, d := range []func(release, string) (deb, error){p.kubectlDeb, p.kubeadmDeb, p.kubeletDeb, p.cniDeb} {
-				tree := filepath.Join(p.work(), "deb")
-				if err := emptyDir(tree); err != nil {
-					return err
-				}
-				one, err := d(r, tree)
-				if err != nil {
-					return err
-				}
-				one.root = tree
-				if err := p.buildDeb(ctx, one, filepath.Join(fresh, "amd64")); err != nil {
+			for _, r := range releases {
+				if err := p.kubernetesDebs(ctx, r, filepath.Join(fresh, "amd64")); err != nil {
 					return err
 				}
 			}
@@ -49,6 +49,24 @@ func (p *preparer) kubernetesRepository(r release) item {
 			return replaceDir(fresh, dir)
 		},
 	}
+}
+
+func (p *preparer) kubernetesDebs(ctx context.Context, r release, into string) error {
+	for _, d := range []func(release, string) (deb, error){p.kubectlDeb, p.kubeadmDeb, p.kubeletDeb, p.cniDeb} {
+		tree := filepath.Join(p.work(), "deb")
+		if err := emptyDir(tree); err != nil {
+			return err
+		}
+		one, err := d(r, tree)
+		if err != nil {
+			return err
+		}
+		one.root = tree
+		if err := p.buildDeb(ctx, one, into); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // revision is the one that pkgs.k8s.io gives to a version's first packages.

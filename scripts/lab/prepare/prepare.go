@@ -56,7 +56,7 @@ var sources embed.FS
 // Run prepares the default set (a Debian 13 base, the newest Kubernetes, containerd, flannel) and the targets asked for. Items
 // that are there already are left alone; one that was interrupted is made anew. It needs root, for the base's file owners.
 func Run(ctx context.Context, o Options) error {
-	p := &preparer{Place: o.Place, items: newItems(o.Out), releases: []release{release136}}
+	p := &preparer{Place: o.Place, items: newItems(o.Out), releases: []release{release136, release136Before}}
 	for _, what := range o.What {
 		if what == "all" {
 			for _, t := range Targets() {

@@ -12,6 +12,7 @@ type release struct {
 	repository string // URL path of the package repository: host/path
 	unitDir    string // where the kubelet package puts its unit
 	generated  bool   // kube-apiserver needs a file that its module lacks: see complete
+	of         string // version of the build that says it is this one, see stamped; empty: it is built
 }
 
 var (
@@ -29,6 +30,15 @@ var (
 		repository: "mirror.example.internal/kubernetes/v1.23/deb", unitDir: "lib/systemd/system", generated: true,
 	}
 )
+
+// release136Before is the patch that an upgrade begins with.
+var release136Before = release136.stamped("1.36.2")
+
+// stamped is a release that differs from this one by nothing but the version that its programs say they have.
+func (r release) stamped(version string) release {
+	r.version, r.of = version, r.version
+	return r
+}
 
 // Tags of the pause image that the versions of kubeadm, containerd and cri-dockerd in the lab ask for by default.
 var pauseTags = []string{"3.6", "3.8", "3.9", "3.10", "3.10.1", "3.10.2"}

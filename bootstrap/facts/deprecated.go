@@ -1,0 +1,56 @@
+package facts
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Deprecated is a version of an API that is to be removed and that somebody has asked the API server for since that started.
+type Deprecated struct {
+	Group, Version, Resource string   // policy, v1beta1, podsecuritypolicies; the core's group is empty
+	Removed                  string   // the minor that does not have it any more: 1.37; empty if that is not decided
+	Objects                  []string // that were last written by it: "namespace/name (by whom)"
+}
+
+// ParseDeprecated parses the output of scripts/deprecated.sh.
+func ParseDeprecated(output []byte) ([]Deprecated, error) {
+	a, err := split(output, "kgpu-deprecated=1")
+	if err != nil {
+		return nil, err
+	}
+	var out []Deprecated
+	for _, line := range a["api"] {
+		f := strings.Fields(InLine(line))
+		if len(f) < 3 || len(f) > 4 {
+			return nil, bad("api", line, errors.New("not three or four words"))
+		}
+		d := Deprecated{Group: strings.TrimPrefix(f[0], "-"), Version: f[1], Resource: f[2]}
+		if len(f) == 4 {
+			d.Removed = f[3]
+		}
+		out = append(out, d)
+	}
+	for _, line := range a["object"] {
+		f := strings.Fields(InLine(line))
+		if len(f) < 3 {
+			return nil, bad("object", line, errors.New("not three words"))
+		}
+		for i := range out {
+			if out[i].Resource == f[0] {
+				name := strings.TrimPrefix(f[len(f)-1], "/")
+				out[i].Objects = append(out[i].Objects, name+" ("+strings.Join(f[1:len(f)-1], " ")+")")
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Deprecated) int {
+		return cmp.Or(cmp.Compare(a.Removed, b.Removed), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Version, b.Version))
+	})
+	return out, nil
+}
+
+// String is the API as kubectl takes it: podsecuritypolicies.v1beta1.policy.
+func (d Deprecated) String() string {
+	return strings.TrimSuffix(d.Resource+"."+d.Version+"."+d.Group, ".")
+}

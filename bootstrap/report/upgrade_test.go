@@ -1,0 +1,26 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+func TestPrintUpgradeCheck(t *testing.T) {
+	v := func(minor, patch int) catalog.Version { return catalog.Version{Major: 1, Minor: minor, Patch: patch} }
+	flow := facts.Deprecated{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3", Resource: "flowschemas", Removed: "1.37", Objects: []string{"mine (kubectl)", "theirs (\x1b[31m)"}}
+	for name, c := range map[string]UpgradeCheck{
+		"upgrade-check.txt": {
+			Running: v(35, 4), Rounds: []catalog.Version{v(36, 3), v(37, 2)}, Deprecated: []facts.Deprecated{{Version: "v1", Resource: "componentstatuses"}, flow},
+			Took: []NodeTime{{"cp1", 50 * time.Second}, {"w1", 125 * time.Second}},
+		},
+		"upgrade-check-later.txt":   {Running: v(35, 4), Rounds: []catalog.Version{v(36, 3)}, Deprecated: []facts.Deprecated{flow}},
+		"upgrade-check-nothing.txt": {Running: v(37, 2)},
+	} {
+		out := &Sheet{}
+		must(t, PrintUpgradeCheck(out, &c))
+		golden(t, name, out.String())
+	}
+}

@@ -1,0 +1,101 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+
+	"kgpu.dev/kgpu/bootstrap/atomicfile"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/records"
+	"kgpu.dev/kgpu/bootstrap/report"
+	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/inventory"
+	"kgpu.dev/kgpu/scripts"
+)
+
+// Upgrade writes a version of Kubernetes into the inventory file and brings the cluster there, as Up does. The file is written when
+// the plan was shown, before anything on the hosts changes.
+func Upgrade(ctx context.Context, o Options, version string, show func(*graph.Graph) error) error {
+	path := o.Inventory.Path
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	edited, err := inventory.SetVersion(data, version)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Writable(path); err != nil {
+		return reason.Usagef("the version cannot be written into the file: %v", err)
+	}
+	if o.Inventory, err = inventory.Decode(path, edited, inventory.Options{}); err != nil {
+		return err
+	}
+	hosts, err := o.Selected()
+	if err != nil {
+		return err
+	}
+	return o.AdviseWithout(hosts, converge(ctx, o, hosts, show, func(map[string]*facts.Host) error { return rewrite(path, data, edited) }))
+}
+
+// CheckUpgrade looks at the control plane, and changes nothing. version is the one that the cluster is to get; empty: the inventory's.
+func CheckUpgrade(ctx context.Context, o Options, version string) (*report.UpgradeCheck, error) {
+	if version != "" {
+		data, err := os.ReadFile(o.Inventory.Path)
+		if err != nil {
+			return nil, err
+		}
+		if data, err = inventory.SetVersion(data, version); err != nil {
+			return nil, err
+		}
+		if o.Inventory, err = inventory.Decode(o.Inventory.Path, data, inventory.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	s, err := session.Open(ctx, o.Options, o.Inventory.ControlPlanes())
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	set := machine.SetOf(s.Inventory, s.Facts)
+	if !set.ClusterExists() {
+		return nil, &reason.Error{ID: reason.ClusterMissing, Host: s.AdminPlane().ID(), Doing: "looking for what an upgrade would break"}
+	}
+	check := &report.UpgradeCheck{Running: set.Versions.Running, Took: records.UpgradeTimes(o.Inventory)}
+	for _, v := range set.Upgrade() {
+		if v != check.Running {
+			check.Rounds = append(check.Rounds, v)
+		}
+	}
+	plane := s.AdminPlane().ID()
+	answer, err := s.Ask(ctx, plane, session.Question{Name: "deprecated", Script: scripts.Deprecated(), Bounds: session.FactsBounds})
+	if err == nil {
+		check.Deprecated, err = facts.ParseDeprecated(answer)
+	}
+	if err != nil {
+		return nil, session.FactsError(plane, err, answer...)
+	}
+	return check, nil
+}
+
+// rewrite puts an edited inventory in the place of the file that it was made of, which nobody else may have changed meanwhile.
+func rewrite(path string, was, edited []byte) error {
+	now, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(now, edited):
+		return nil
+	case !bytes.Equal(now, was): // while hosts were looked at, or somebody was asked
+		return reason.Usagef("%s was changed since this began: nothing was written, and no host was changed. Run the same command again", path)
+	}
+	if err := atomicfile.Update(path, edited, 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/bootstrap/session"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// upgrading is a cluster of one host with Kubernetes 1.35.4, which has 1.36.3 and then 1.37.2 once it was upgraded.
+func upgrading(t *testing.T) (*site, Options) {
+	t.Helper()
+	s, o, _ := growing(t)
+	text := strings.Replace(content(t, o.Inventory.Path), "version: 1.36.3", "version: 1.35.4", 1)
+	must(t, os.WriteFile(o.Inventory.Path, []byte(text), 0o600))
+	member := s.member
+	s.looked = func(string) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		rounds := 0
+		for _, step := range s.did {
+			if step == "cp1 kube/upgrade" {
+				rounds++
+			}
+		}
+		s.member = strings.ReplaceAll(member, "1.36.3", []string{"1.35.4", "1.36.3", "1.37.2"}[rounds])
+		return false
+	}
+	return s, o
+}
+
+// Two minors are two rounds of one run. Whoever agreed to the first has agreed to both, and the file has the version before anything
+// is changed.
+func TestUpgrade(t *testing.T) {
+	s, o := upgrading(t)
+	asked, shown := 0, ""
+	o.Agree = func([]session.Disruption) (bool, error) { asked++; return true, nil }
+	want := strings.Replace(content(t, o.Inventory.Path), "version: 1.35.4", `version: "1.37"`, 1)
+	must(t, Upgrade(t.Context(), o, "1.37", func(g *graph.Graph) error {
+		shown += g.Kubernetes + ", then " + strings.Join(g.Rounds, ", ")
+		return nil
+	}))
+	var did []string
+	for _, step := range s.did {
+		if strings.Contains(step, "upgrade") {
+			did = append(did, step)
+		}
+	}
+	if want := []string{"cp1 cluster/upgrade", "cp1 kube/upgrade"}; !slices.Equal(did, slices.Concat(want, want)) {
+		t.Errorf("done: %q", s.did)
+	}
+	if shown != "Kubernetes 1.35.4 becomes 1.36.3, node after node, then Kubernetes 1.37.2" || asked != 1 {
+		t.Errorf("asked %d times, shown: %s", asked, shown)
+	}
+	if got := content(t, o.Inventory.Path); got != want {
+		t.Errorf("the inventory is\n%s", got)
+	}
+}
+
+// Who says no has the file and the hosts as they were; so has who changes the file meanwhile.
+func TestUpgradeThatIsDeclined(t *testing.T) {
+	s, o := upgrading(t)
+	before := content(t, o.Inventory.Path)
+	no := errors.New("no")
+	o.Agree = func([]session.Disruption) (bool, error) { return false, no }
+	if err := Upgrade(t.Context(), o, "1.36", func(*graph.Graph) error { return nil }); !errors.Is(err, no) || content(t, o.Inventory.Path) != before || len(s.did) > 0 {
+		t.Errorf("%v, done: %q, the inventory is\n%s", err, s.did, content(t, o.Inventory.Path))
+	}
+	o.Agree = func([]session.Disruption) (bool, error) {
+		return true, os.WriteFile(o.Inventory.Path, []byte(before+"# mine\n"), 0o600)
+	}
+	err := Upgrade(t.Context(), o, "1.36", func(*graph.Graph) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "was changed since this began") || content(t, o.Inventory.Path) != before+"# mine\n" || len(s.did) > 0 {
+		t.Errorf("%v, done: %q", err, s.did)
+	}
+}
+
+// With --skip-busy nobody's pods with cards are ended: not those that are there, nor those that come after the plan was shown. The
+// notebook is no hindrance.
+func TestUpgradeBesideWork(t *testing.T) {
+	for pods, want := range map[string]bool{"w1\tml/train-0\tcards\n": false, "w1\tkgpu-notebook/notebook-1\tcards\nw1\tml/web-0\t\n": true} {
+		s, o := newSite(t, "cp1", "w1")
+		s.joined["cp1"], s.joined["w1"], s.pods = true, true, pods
+		o.Inventory.Kubernetes.Version.Patch, o.Inventory.Kubernetes.Pin, o.SkipBusy = 4, inventory.PinnedExact, true
+		o.Agree = func([]session.Disruption) (bool, error) { return true, nil }
+		_ = Up(t.Context(), o, func(*graph.Graph) error { return nil }) // what these hosts tell does not change
+		if got := slices.Contains(s.did, "w1 kube/upgrade"); got != want || !slices.Contains(s.did, "cp1 kube/upgrade") {
+			t.Errorf("pods %q: done: %q", pods, s.did)
+		}
+		if len(s.agreed) > 0 {
+			t.Errorf("pods %q: the drains were told %v", pods, s.agreed)
+		}
+	}
+}
+
+// The check names the way, also to a version that the file does not have, and changes neither hosts nor file.
+func TestCheckUpgrade(t *testing.T) {
+	s, o := upgrading(t)
+	before := content(t, o.Inventory.Path)
+	for version, want := range map[string]string{"1.37": "[1.36.3 1.37.2]", "": "[1.36.3]"} {
+		check, err := CheckUpgrade(t.Context(), o, version)
+		must(t, err)
+		if fmt.Sprint(check.Rounds) != want || check.Running.String() != "1.35.4" || len(check.Deprecated) != 1 {
+			t.Errorf("%q: %+v", version, check)
+		}
+	}
+	if content(t, o.Inventory.Path) != before || len(s.did) > 0 {
+		t.Errorf("done: %q", s.did)
+	}
+	s.joined["cp1"] = false
+	if _, err := CheckUpgrade(t.Context(), o, ""); !errors.Is(err, &reason.Error{ID: reason.ClusterMissing}) {
+		t.Errorf("without a cluster: %v", err)
+	}
+}

@@ -1,0 +1,107 @@
+package inventory
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kgpu.dev/kgpu/bootstrap/reason"
+)
+
+// SetVersion writes another kubernetes.version into an inventory's text. Everything else stays as it is, to the byte. Whether the
+// result is a valid inventory, Decode says. Its errors have the reason INVENTORY_INVALID.
+func SetVersion(data []byte, version string) ([]byte, error) {
+	d := newDecoder("inventory", Options{})
+	root := d.parse(data)
+	if root == nil {
+		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "reading the inventory", Err: d.problems.sorted()}
+	}
+	t, quoted := newText(data), `"`+version+`"`
+	var edited []byte
+	switch kubernetes := valueOf(root, "kubernetes"); {
+	case kubernetes == nil:
+		edited = t.insert(len(data), "kubernetes: {version: "+quoted+"}"+t.lineEnd())
+		if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+			edited = slices.Concat(data, []byte(t.lineEnd()), edited[len(data):])
+		}
+	case kubernetes.Kind != yaml.MappingNode || len(kubernetes.Content) == 0:
+		edited = nil
+	case valueOf(kubernetes, "version") != nil:
+		edited = t.replace(valueOf(kubernetes, "version"), quoted)
+	case kubernetes.Style&yaml.FlowStyle != 0:
+		edited = t.insert(t.offset(kubernetes.Content[0]), "version: "+quoted+", ")
+	default:
+		first := kubernetes.Content[0]
+		edited = t.insert(t.offset(first), "version: "+quoted+t.lineEnd()+strings.Repeat(" ", first.Column-1))
+	}
+	if !onlyVersion(root, edited, version) {
+		const detail = "the version cannot be set without touching the rest of the file: write it by hand"
+		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "setting kubernetes.version in the inventory", Detail: detail}
+	}
+	return edited, nil
+}
+
+// valueOf is the value of a key; nil if the mapping does not have it.
+func valueOf(mapping *yaml.Node, key string) *yaml.Node {
+	if mapping.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// replace puts a text in the place of a scalar on one line; nil if the scalar is written in another way.
+func (t *text) replace(n *yaml.Node, with string) []byte {
+	start := t.offset(n)
+	rest := t.restOfLine(start)
+	for _, written := range []string{n.Value, `"` + n.Value + `"`, "'" + n.Value + "'"} {
+		if n.Value != "" && strings.HasPrefix(rest, written) {
+			return slices.Concat(t.data[:start], []byte(with), t.data[start+len(written):])
+		}
+	}
+	return nil
+}
+
+// onlyVersion reports whether the edited text says what the original says, but for the version.
+func onlyVersion(original *yaml.Node, edited []byte, version string) bool {
+	root := newDecoder("inventory", Options{}).parse(edited)
+	if edited == nil || root == nil {
+		return false
+	}
+	kubernetes := valueOf(root, "kubernetes")
+	if kubernetes == nil {
+		return false
+	}
+	now := valueOf(kubernetes, "version")
+	if now == nil || now.Kind != yaml.ScalarNode || now.Value != version {
+		return false
+	}
+	return sameNodes(withoutVersion(original), withoutVersion(root))
+}
+
+// withoutVersion is an inventory without its kubernetes.version, and without an empty kubernetes.
+func withoutVersion(root *yaml.Node) *yaml.Node {
+	out := *root
+	out.Content = nil
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		if key.Value == "kubernetes" && value.Kind == yaml.MappingNode {
+			rest := *value
+			rest.Content = slices.Clone(value.Content)
+			if at := slices.IndexFunc(rest.Content, func(n *yaml.Node) bool { return n == valueOf(value, "version") }); at > 0 {
+				rest.Content = slices.Delete(rest.Content, at-1, at+1)
+			}
+			if value = &rest; len(rest.Content) == 0 {
+				continue
+			}
+		}
+		out.Content = append(out.Content, key, value)
+	}
+	return &out
+}

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// upgradeKubernetes has the cluster come to this version while kgpu is killed: when the control plane is at work, and when a node is drained.
+// Somebody who says no ends nothing, and a pod with cards goes where cards are.
+func (c *cluster) upgradeKubernetes(t *testing.T, version string) {
+	t.Helper()
+	was := c.versions(t)
+	c.asks(t)
+	if now := c.versions(t); now != was {
+		t.Errorf("nobody agreed, and the cluster went from %s to %s", was, now)
+	}
+	gaps := c.watchAPI(t)
+	began := time.Now()
+	first := start(t, "", "up", "--yes", "--output", "json", c.inventory)
+	first.await(t, "the control plane is upgraded", func(e event) bool { return e.Event == "step.start" && e.Step == "cluster/upgrade" })
+	first.kill()
+	second := start(t, "", "up", "--yes", "--output", "json", c.inventory)
+	second.await(t, "w1 is upgraded", func(e event) bool {
+		return e.Event == "step.start" && e.Host == c.addr["w1"] && e.Step == "kube/upgrade"
+	})
+	second.kill()
+	third := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
+	t.Logf("the upgrade took %s; %s", time.Since(began).Round(time.Second), gaps())
+	for _, node := range []string{"cp1", "w1", "w2"} {
+		if want := node + "=v" + version; !strings.Contains(c.versions(t), want) {
+			t.Errorf("the cluster has %s, want %s", c.versions(t), want)
+		}
+	}
+	c.drainedInTurn(t, first, second, third)
+	c.offers(t, "cp1= w1=2 w2=2")
+	c.trains(t)
+	if got := c.exec(t, "cp1", "cd /var/lib/kgpu/snapshots && stat -c '%a %U' . * && [ $(stat -c %s *) -gt 100000 ] && test ! -e ../upgrading"); got != "700 root\n600 root" {
+		t.Errorf("the snapshot of etcd is %q", got)
+	}
+}
+
+// versions are those of the nodes' kubelets and of the API server.
+func (c *cluster) versions(t *testing.T) string {
+	t.Helper()
+	return strings.Join(lines(c.k(t, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name}={.status.nodeInfo.kubeletVersion}{"\n"}{end}`)), " ") +
+		" api=" + c.k(t, "get", "--raw", "/version")
+}
+
+// drainedInTurn wants no node to have been drained by these runs, one after the other, before the one before it had pods again.
+func (c *cluster) drainedInTurn(t *testing.T, runs ...*session) {
+	t.Helper()
+	var away, all []string
+	for _, s := range runs {
+		for _, e := range s.seen() {
+			switch node := e.Step[strings.LastIndexByte(e.Step, '/')+1:]; {
+			case e.Event == "step.start" && strings.HasPrefix(e.Step, "node/drain/") && !slices.Contains(away, node):
+				away, all = append(away, node), append(all, node)
+			case e.Event == "step.done" && strings.HasPrefix(e.Step, "node/uncordon/"):
+				away = slices.DeleteFunc(away, func(n string) bool { return n == node })
+			}
+			if len(away) > 1 {
+				t.Fatalf("%q were drained at the same time", away)
+			}
+		}
+	}
+	if slices.Sort(all); !slices.Equal(slices.Compact(all), []string{"cp1", "w1", "w2"}) || len(away) > 0 {
+		t.Errorf("drained were %q, and %q still are", all, away)
+	}
+}
+
+// watchAPI asks the API server every 50 ms whether it is ready, until somebody wants to know for how long it was not.
+func (c *cluster) watchAPI(t *testing.T) (gaps func() string) {
+	t.Helper()
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	stop, told := make(chan struct{}), make(chan string)
+	go func() {
+		var found []string
+		var all time.Duration
+		last := time.Now()
+		for {
+			if answer, err := client.Get("https://" + c.addr["cp1"] + ":6443/readyz"); err == nil {
+				answer.Body.Close()
+				if gap := time.Since(last); answer.StatusCode == http.StatusOK {
+					if gap > time.Second {
+						found, all = append(found, gap.Round(100*time.Millisecond).String()), all+gap
+					}
+					last = time.Now()
+				}
+			}
+			select {
+			case <-stop:
+				told <- "the API did not answer for " + all.Round(100*time.Millisecond).String() + " in all: " + strings.Join(found, ", ")
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return func() string {
+		close(stop)
+		return <-told
+	}
+}

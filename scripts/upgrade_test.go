@@ -1,0 +1,205 @@
+package scripts
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"kgpu.dev/kgpu/bootstrap/facts"
+)
+
+// upgradeHost is a host of a cluster, whose kubeadm and apt do nothing but say what they were asked. kubeadm fails with what is in
+// /kubeadm-fails, once. /kubelet-config is the configuration of kubelets that the cluster has.
+func upgradeHost(t *testing.T) *sandbox {
+	t.Helper()
+	s := clusterHost(t)
+	s.stub("kubeadm", `#!/bin/bash
+echo "kubeadm $*; $(cat /var/lib/kgpu/upgrading 2>/dev/null) begun" >>/tmp/calls
+if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; rm /kubeadm-fails; exit 1; fi
+`)
+	s.stub("kubectl", strings.Replace(s.read("stubs/kubectl"), `case "$*" in`, `case "$*" in
+*"get configmap kubelet-config"*) cat /kubelet-config ;;
+*"create configmap kubelet-config --from-file=kubelet="*) all=$*; file=${all#*=kubelet=}; cat "${file%% *}" ;;
+*"apply --server-side"*) cp "${@: -1}" /kubelet-config ;;
+*"get node w1 -o go-template={{.status.nodeInfo.kubeletVersion}}"*) [[ -e /tmp/installed ]] && echo v1.36.3 ;;`, 1))
+	s.library("apt_install_version() { echo \"apt $*\" >>/tmp/calls; : >/tmp/installed; }\nhold() { echo \"hold $*\" >>/tmp/calls; }\n")
+	s.write("var/units/kubelet.service", "loaded,active,enabled\n")
+	s.value("version", "1.36.3")
+	return s
+}
+
+// TestUpgradeOfAControlPlane: what is begun is noted until it is done, and facts tell it.
+func TestUpgradeOfAControlPlane(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[string]string{
+		"apply": "kubeadm upgrade apply v1.36.3 -y --ignore-preflight-errors=NumCPU; plane begun\n",
+		"node":  "kubeadm upgrade node --ignore-preflight-errors=NumCPU; plane begun\n",
+	} {
+		s := upgradeHost(t)
+		s.value("how", how)
+		s.value("flags", "--ignore-preflight-errors=NumCPU")
+		s.write("kubeadm-fails", "error execution phase control-plane: couldn't upgrade control plane: it broke\n")
+		s.fails(s.step("cluster-upgrade"), 1, "UPGRADE_FAILED")
+		if f := s.facts(); f.Upgrading != "plane" {
+			t.Errorf("after a failure facts tell %q", f.Upgrading)
+		}
+		s.calls()
+		s.ok(s.step("cluster-upgrade"))
+		contains(t, s.calls(), want)
+		if f := s.facts(); f.Upgrading != "" {
+			t.Errorf("afterwards facts tell %q", f.Upgrading)
+		}
+	}
+}
+
+// TestUpgradeThatIsSlow: what passes is tried again; what does not, is not.
+func TestUpgradeThatIsSlow(t *testing.T) {
+	t.Parallel()
+	s := upgradeHost(t)
+	s.value("how", "apply")
+	for says, want := range map[string]struct {
+		status int
+		reason string
+	}{
+		"static Pod hash for component kube-apiserver on Node cp1 did not change after 5m0s: timed out waiting for the condition\n": {75, "UPGRADE_FAILED"},
+		"\t[ERROR ImagePull]: failed to pull image registry.k8s.io/kube-apiserver:v1.36.3: toomanyrequests: slow down\n":            {75, "REGISTRY_BUSY"},
+		"\t[ERROR ControlPlaneNodesReady]: there are NotReady control-planes in the cluster: [cp1]\n":                               {1, "STEP_FAILED"},
+		"[upgrade/version] FATAL: the --version argument is invalid due to these fatal errors:\n- kubelets are too old\n":           {1, "UPGRADE_FAILED"},
+	} {
+		s.write("kubeadm-fails", says)
+		s.fails(s.step("cluster-upgrade"), want.status, want.reason)
+	}
+}
+
+// TestGatesOfAnUpgrade: kubelets get the gates that the version needs, and keep what their owner has said of them.
+func TestGatesOfAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := upgradeHost(t)
+	s.value("how", "apply")
+	s.value("gates", "ExtendWebSocketsToKubelet=false")
+	const kind, gates, off = "kind: KubeletConfiguration\n", "featureGates:\n", "  ExtendWebSocketsToKubelet: false\n"
+	for have, want := range map[string]string{
+		kind:                                    kind + gates + off,
+		gates + "  NodeLogQuery: true\n" + kind: gates + off + "  NodeLogQuery: true\n" + kind,
+		gates + "  ExtendWebSocketsToKubelet: true\n" + kind: gates + "  ExtendWebSocketsToKubelet: true\n" + kind,
+	} {
+		s.write("kubelet-config", have)
+		s.ok(s.step("cluster-upgrade"))
+		if got := s.read("kubelet-config"); got != want {
+			t.Errorf("of\n%s became\n%s", have, got)
+		}
+	}
+}
+
+// TestUpgradeOfAKubelet: a worker's configuration comes first, and the step ends when the cluster knows the new kubelet.
+func TestUpgradeOfAKubelet(t *testing.T) {
+	t.Parallel()
+	for worker, want := range map[string]string{
+		"yes": "kubeadm upgrade node; node begun\napt 1.36.3 kubelet kubectl\nhold kubelet kubeadm kubectl\n",
+		"no":  "apt 1.36.3 kubelet kubectl\nhold kubelet kubeadm kubectl\n",
+	} {
+		s := upgradeHost(t)
+		s.value("worker", worker)
+		s.ok(s.step("kube-upgrade"))
+		if calls := s.calls(); !strings.HasPrefix(calls, want) {
+			t.Errorf("worker %s: it did\n%s", worker, calls)
+		}
+		contains(t, s.read("var/units.log"), "restart -- kubelet.service")
+		s.absent("var/lib/kgpu/upgrading")
+	}
+	s := upgradeHost(t)
+	s.value("version", "1.36.3; reboot")
+	s.fails(s.step("kube-upgrade"), 1, "STEP_FAILED")
+	s.absent("tmp/calls")
+}
+
+// TestSnapshot: what etcd streams is kept for root alone, if it is whole; of several the newest three.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	s := clusterHost(t)
+	s.write("etc/kubernetes/manifests/etcd.yaml", "")
+	data := strings.Repeat("what etcd has ", 10000)
+	sum := sha256.Sum256([]byte(data))
+	stream := func(parts ...string) {
+		var out strings.Builder
+		for _, p := range parts {
+			const part = `{"result":{"header":{"cluster_id":"1"},"remaining_bytes":"5","blob":"%s","version":"3.6.0"}}` + "\n"
+			fmt.Fprintf(&out, part, base64.StdEncoding.EncodeToString([]byte(p)))
+		}
+		s.write("stream", out.String())
+	}
+	s.stub("curl", "#!/bin/bash\nif [[ -e /curl-fails ]]; then cat /curl-fails >&2; exit 7; fi\ncat /stream\n")
+	for _, version := range []string{"1.34.1", "1.35.1", "1.36.2", "1.36.3"} {
+		s.value("version", version)
+		stream(data[:70001], data[70001:]+string(sum[:]))
+		s.ok(s.step("cluster-snapshot"))
+	}
+	const dir = "var/lib/kgpu/snapshots/"
+	s.absent(dir + "etcd-1.34.1.db")
+	for _, version := range []string{"1.35.1", "1.36.2", "1.36.3"} {
+		if got := s.read(dir + "etcd-" + version + ".db"); got != data+string(sum[:]) {
+			t.Errorf("of %s there are %d bytes", version, len(got))
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"": 0o700, "etcd-1.36.3.db": 0o600} {
+		if info, err := os.Stat(s.path(dir + name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%q: %v, %v", name, info.Mode(), err)
+		}
+	}
+	stream(data[:70001], string(sum[:]))
+	s.fails(s.step("cluster-snapshot"), 75, "UPGRADE_SNAPSHOT")
+	s.write("curl-fails", "curl: (7) Failed to connect to 127.0.0.1 port 2379")
+	s.fails(s.step("cluster-snapshot"), 75, "UPGRADE_SNAPSHOT")
+	if got := s.read(dir + "etcd-1.36.3.db"); got != data+string(sum[:]) {
+		t.Error("a good one was lost")
+	}
+}
+
+// TestDeprecated: what the API server counts is told, with the objects that were last written by it; a name that is none is not.
+func TestDeprecated(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	const metric = "apiserver_requested_deprecated_apis"
+	s.write("metrics", "# TYPE "+metric+" gauge\n"+
+		metric+`{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="",version="v1beta3"} 1`+"\n"+
+		metric+`{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="status",version="v1beta3"} 1`+"\n"+
+		metric+`{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1`+"\n"+
+		metric+`{group="",removed_release="1.40",resource="$(reboot)",subresource="",version="v1"} 1`+"\n"+
+		metric+`{group="",removed_release="1.40",resource="endpoints",subresource="",version="v1"} 0`+"\n")
+	s.stub("kubectl", `#!/bin/bash
+case "$*" in
+*"get --raw /metrics") cat /metrics ;;
+*"get flowschemas.v1beta3.flowcontrol.apiserver.k8s.io --all-namespaces"*'eq .apiVersion "flowcontrol.apiserver.k8s.io/v1beta3"'*) printf 'object=flowschemas kubectl /mine\n%.0s' 1 2 ;;
+*) exit 1 ;;
+esac
+`)
+	got := parsed(s, stubbed(Deprecated()), facts.ParseDeprecated)
+	want := []facts.Deprecated{
+		{Version: "v1", Resource: "componentstatuses"},
+		{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3", Resource: "flowschemas", Removed: "1.32", Objects: []string{"mine (kubectl)"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("it tells %+v", got)
+	}
+}
+
+// TestUndoOfAnUpgrade: that a package was upgraded stays where its owner had it, and is no word worth where kgpu brought it.
+func TestUndoOfAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	r := s.ok(s.script(`mkdir -p "$ledger"
+entry_begin packages kubectl kubelet; entry_commit
+entry_begin packages; printf '%s\n' 'kubelet [1.36.2-1.1] (1.36.3-1.1 lab [amd64])' 'libfoo1 [1] (2 debian [amd64])' >"$entry/before/upgraded"; entry_commit
+undo_left() { echo "left: $1"; }
+undo_packages_away() { :; }
+undo_kept() { :; }
+before=$ledger/$(ledger_last)/before
+undo_packages`))
+	if r.output != "left: the upgrade of libfoo1 [1] (2 debian [amd64])\n" {
+		t.Errorf("it says\n%s", r.output)
+	}
+}
