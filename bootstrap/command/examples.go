@@ -18,6 +18,8 @@ var examples = map[string][]string{
 	"kgpu user create":   {"kgpu user create alice"},
 	"kgpu user list":     {"kgpu user list"},
 	"kgpu user delete":   {"kgpu user delete alice"},
+	"kgpu backup":        {"kgpu backup", "kgpu backup --file lab.tar.gz.age --recipient age1…"},
+	"kgpu restore":       {"kgpu restore kgpu-backup-kgpu-20260314-091500Z.tar.gz"},
 	"kgpu doctor":        {"kgpu doctor", "kgpu doctor gpu1 --fix"},
 	"kgpu explain":       {"kgpu explain HOST_APT_LOCKED", "kgpu explain 65"},
 	"kgpu runs":          {"kgpu runs", "kgpu runs logs"},

@@ -94,6 +94,8 @@ var synonyms = map[string][]string{
 	"notebook":      {"jupyter", "lab"},
 	"dashboard":     {"ui", "web"},
 	"support":       {"bundle", "report"},
+	"backup":        {"dump", "export", "save", "snapshot"},
+	"restore":       {"import", "recover", "rollback"},
 }
 
 // meant names the command that somebody wanted who knows it by another name; empty: none.
