@@ -22,6 +22,7 @@ func newApp() *cli.App {
 			command.Init(), command.Validate(), command.Plan(), command.Up(), command.AddWorker(), command.RemoveWorker(), command.Upgrade(), command.Render()),
 		command.Group("Use it",
 			command.Status(), command.Kubeconfig(), command.Kubectl(), command.Notebook(), command.Dashboard(), command.User(), command.SSH(), command.Smoke()),
+		command.Group("Keep it", command.Backup(), command.Restore()),
 		command.Group("When something goes wrong",
 			command.Doctor(), command.Certs(), command.Attach(), command.Runs(), command.Explain(), command.Support()),
 		command.Group("Take it apart", command.Reset()),

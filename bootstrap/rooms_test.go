@@ -23,6 +23,7 @@ func TestRooms(t *testing.T) {
 		"access": {
 			own + "run", own + "preflight", own + "records", "go.yaml.in/yaml/v3", "golang.org/x/crypto/ssh",
 		},
+		"archive":   {own + "facts", own + "plan", own + "remote", own + "session", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
 		"graph":     {own + "facts", own + "catalog", own + "plan", "kgpu.dev/kgpu/inventory", "kgpu.dev/kgpu/scripts"},
 		"run":       {own + "catalog", own + "plan"},
 		"report":    {own + "plan"},

@@ -18,6 +18,7 @@ var onlyRead = []string{
 	"/etc/cni/net.d", // what a pod network put there, or a former one left
 	"/etc/cni/net.d/05-cilium.conflist", "/etc/cni/net.d/10-flannel.conflist", "/etc/cni/net.d/10-weave.conf", "/etc/cni/net.d/87-podman-bridge.conflist",
 	"/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/manifests", "/etc/kubernetes/manifests/etcd.yaml",
+	"/etc/kubernetes/manifests/kube-apiserver.yaml",
 	"/etc/kubernetes/pki/ca.crt", // kubeadm's
 }
 

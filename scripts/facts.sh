@@ -333,6 +333,13 @@ for file in /var/lib/kgpu/*; do
   [[ ! -e $file || ${file##*/} == @(operator|lock|left|fence) ]] || { echo notes=1 && break; }
 done
 each_of fence /var/lib/kgpu/fence
+# A restore that was begun and has not ended, by the sum of its archive.
+if [[ -s /var/lib/kgpu/restore/archive ]]; then
+  read -r sum </var/lib/kgpu/restore/archive
+  state=begun
+  [[ ! -e /var/lib/kgpu/restore/restored ]] || state=restored
+  printf 'restore=%s %s\n' "$sum" "$state"
+fi
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 each_of upgrading /var/lib/kgpu/upgrading
 [[ ! -e /var/lib/kgpu/network-unproven ]] || echo network-unproven=1

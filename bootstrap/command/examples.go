@@ -19,6 +19,8 @@ var examples = map[string][]string{
 	"kgpu user create":   {"kgpu user create alice"},
 	"kgpu user list":     {"kgpu user list"},
 	"kgpu user delete":   {"kgpu user delete alice"},
+	"kgpu backup":        {"kgpu backup", "kgpu backup --file lab.tar.gz.age --recipient age1…"},
+	"kgpu restore":       {"kgpu restore kgpu-backup-kgpu-20260314-091500Z.tar.gz"},
 	"kgpu certs":         {"kgpu certs", "kgpu certs --output json"},
 	"kgpu certs renew":   {"kgpu certs renew"},
 	"kgpu doctor":        {"kgpu doctor", "kgpu doctor gpu1 --fix"},

@@ -95,6 +95,8 @@ var synonyms = map[string][]string{
 	"notebook":      {"jupyter", "lab"},
 	"dashboard":     {"ui", "web"},
 	"support":       {"bundle", "report"},
+	"backup":        {"dump", "export", "save", "snapshot"},
+	"restore":       {"import", "recover", "rollback"},
 	"upgrade":       {"update"},
 }
 

@@ -88,6 +88,7 @@ type Host struct {
 	Run                *Run          // the kgpu run that is at work on this host; nil if none
 	LockHolder         *LockHolder   // the kgpu that holds the cluster's lock on this control plane; nil if none
 	StaleLock          bool          // a killed or disconnected kgpu left its name in the lock's file
+	Restoring          *Restoring    // a restore that was begun on this host and has not ended; nil if there is none
 	Ledger             int           // number of changes in the ledger
 	HasState           bool          // kgpu's directory has more than the lock: the ledger, or what steps wrote
 	// NetworkUnproven means that a test of the pod network and the cluster's DNS was begun and not finished. It is a
@@ -203,6 +204,12 @@ type Record struct {
 	Adopted    bool   // the membership was made by hand, and kgpu adopted it
 	CAHash     string // of the cluster's CA; empty if the ledger has none
 	UID        string // of the node object; empty if the ledger has none
+}
+
+// Restoring is a restore of a backup that has not ended.
+type Restoring struct {
+	Archive string // its sum
+	Done    bool   // the control plane has the data already
 }
 
 // EtcdData describes etcd's data directory.

@@ -166,3 +166,11 @@ func lockHolder(a answer, h *Host) error {
 	h.LockHolder, err = ParseLockHolder(a["operator"])
 	return err
 }
+
+// restoring reads "SUM STATE".
+func restoring(a answer, h *Host) error {
+	if sum, state, ok := strings.Cut(a.first("restore"), " "); ok {
+		h.Restoring = &Restoring{Archive: sum, Done: state == "restored"}
+	}
+	return nil
+}

@@ -99,9 +99,23 @@ func (g *Graph) Empty() bool { return len(g.Steps) == 0 }
 
 // InStages returns the graph of the steps in these stages.
 func (g *Graph) InStages(stages ...Stage) *Graph {
+	return g.where(func(s *Step) bool { return slices.Contains(stages, s.Stage) })
+}
+
+// Only returns the graph of the steps with these IDs. Others that they need count as done.
+func (g *Graph) Only(ids ...string) *Graph {
+	return g.where(func(s *Step) bool { return slices.Contains(ids, s.ID) })
+}
+
+// Without returns the graph of the steps with other IDs. Those that they need count as done.
+func (g *Graph) Without(ids ...string) *Graph {
+	return g.where(func(s *Step) bool { return !slices.Contains(ids, s.ID) })
+}
+
+func (g *Graph) where(keep func(*Step) bool) *Graph {
 	out := &Graph{DrainWindows: g.DrainWindows}
 	for _, s := range g.Steps {
-		if slices.Contains(stages, s.Stage) {
+		if keep(s) {
 			out.Steps = append(out.Steps, s)
 		}
 	}

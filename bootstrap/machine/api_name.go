@@ -26,7 +26,7 @@ const apiDomain = "kgpu.internal"
 // names an endpoint for a new cluster, or if an existing cluster was made without such a name. Like all methods in
 // this file, it needs a Set with a First control plane.
 func (s *Set) APIName() string {
-	if s.clusterKept() {
+	if s.clusterKept() || s.Restores != "" {
 		if name, _ := s.runningEndpoint(); OwnAPIName(name) {
 			return name
 		}
@@ -49,10 +49,14 @@ func (s *Set) clusterKept() bool {
 // runningEndpoint returns the DNS name and the port by which the nodes of an existing cluster reach its API server.
 // Both are empty if there is no such cluster, or if its nodes use an IP address.
 func (s *Set) runningEndpoint() (name, port string) {
-	if !s.clusterKept() {
-		return "", ""
+	endpoint := s.Restores
+	if endpoint == "" {
+		if !s.clusterKept() {
+			return "", ""
+		}
+		endpoint = s.First.Facts.ControlPlane.Endpoint
 	}
-	name, port, err := net.SplitHostPort(s.First.Facts.ControlPlane.Endpoint)
+	name, port, err := net.SplitHostPort(endpoint)
 	if _, isAddress := netip.ParseAddr(name); err != nil || isAddress == nil {
 		return "", ""
 	}

@@ -21,6 +21,10 @@ type Set struct {
 	Cluster   facts.Cluster     // as Admin's API server says; empty if it does not answer
 	Adopt     bool              // memberships that were made by hand are adopted
 
+	// Restores is the host:port by which nodes reach the API server of the cluster that is being restored; empty: none is. Workers know it
+	// by that, whatever address it has now.
+	Restores string
+
 	planes   []*Machine         // all control planes
 	verdicts map[string]Verdict // by host ID; nil before Judge
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -94,4 +95,4 @@ var dayTwo = []scenario{
 }
 
 // TestDayTwo writes down what becomes of a cluster that is up.
-func TestDayTwo(t *testing.T) { writeTogether(t, "day-two", dayTwo) }
+func TestDayTwo(t *testing.T) { writeTogether(t, "day-two", slices.Concat(dayTwo, kept)) }

@@ -290,7 +290,7 @@ func changes(from, to []string) []string {
 // some scenario.
 func TestInputs(t *testing.T) {
 	given, skipped := shapes{}, shapes{}
-	for _, c := range slices.Concat(newClusters, versions, driverChanges, oldKernels, driverSources, sharings, upgrades, dayTwo) {
+	for _, c := range slices.Concat(newClusters, versions, driverChanges, oldKernels, driverSources, sharings, upgrades, dayTwo, kept) {
 		_, seen, g := c.planned(t)
 		for _, s := range g.Steps {
 			given.add(c.name, seen, s.Ref, inputLines(lateInput(t, seen, s)))

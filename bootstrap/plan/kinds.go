@@ -16,11 +16,14 @@ const (
 
 const (
 	fixes     = "`kgpu doctor --fix`"
+	restores  = "`kgpu restore`, with the same archive"
 	transient = graph.Transient
 )
 
 // Kinds are the kinds of all steps that there are.
 var Kinds = slices.Concat(addonKinds(), graph.Kinds{
+	{ID: "backup/clear", Title: "remove what a backup took of the host", Script: "backup-clear", Timeout: short, Resumes: "`kgpu backup`"},
+	{ID: "backup/take", Title: "take a snapshot of etcd, and what else a backup has", Script: "backup-take", Retry: transient, Timeout: long, Resumes: "`kgpu backup`"},
 	{ID: "certs/kubelet", Title: "give the kubelet a new certificate", Script: "certs-kubelet", Timeout: medium},
 	{ID: "certs/renew", Title: "renew the certificates of the control plane", Script: "certs-renew", Retry: transient, Timeout: 20 * time.Minute},
 
@@ -83,6 +86,11 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 	{ID: "repo/graphics-drivers", Title: "add the package repository of the graphics-drivers PPA", Script: "repository", Retry: transient, Timeout: medium},
 	{ID: "repo/kubernetes", Title: "add the package repository of Kubernetes", Script: "repository", Retry: transient, Timeout: medium},
 	{ID: "repo/nvidia-container-toolkit", Title: "add the package repository of the NVIDIA container toolkit", Script: "repository", Retry: transient, Timeout: medium},
+
+	{ID: "restore/begin", Title: "make room for a backup", Script: "restore-begin", Timeout: short, Resumes: restores},
+	{ID: "restore/data", Title: "give the control plane the data of a backup", Script: "restore-data", Timeout: long, Resumes: restores},
+	{ID: "restore/end", Title: "see which nodes are there, and remove what was sent for the restore", Script: "restore-end", Timeout: medium, Resumes: restores},
+	{ID: "restore/kubelet", Title: "restart the kubelet: pods that the backup does not know end", Script: "restore-kubelet", Timeout: short, Resumes: restores},
 
 	{ID: "runtime/containerd", Title: "install and set up containerd", Script: "runtime-containerd", Retry: transient, Timeout: long},
 	{ID: "runtime/cri-dockerd", Title: "install cri-dockerd", Script: "runtime-cri-dockerd", Retry: transient, Timeout: medium},

@@ -39,7 +39,7 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 	}
 	b.Adopt = adopt
 	b.FixVerdicts()
-	if err := errors.Join(b.refuseVersionChange(), b.refuseFixed()); err != nil {
+	if err := errors.Join(b.refuseUnfinishedRestore(), b.refuseVersionChange(), b.refuseFixed()); err != nil {
 		return nil, err
 	}
 	if err := b.chooseRound(); err != nil {

@@ -26,6 +26,11 @@ const (
 
 	KubeconfigConflict   ID = "KUBECONFIG_CONFLICT"
 	KubeconfigUnwritable ID = "KUBECONFIG_UNWRITABLE"
+	BackupDamaged        ID = "BACKUP_DAMAGED"
+	BackupNewer          ID = "BACKUP_NEWER"
+	BackupLocked         ID = "BACKUP_LOCKED"
+	BackupForeign        ID = "BACKUP_FOREIGN"
+	RestoreUnfinished    ID = "RESTORE_UNFINISHED"
 	KubeconfigUntrusted  ID = "KUBECONFIG_UNTRUSTED"
 	ClusterMissing       ID = "CLUSTER_MISSING"
 	UserRefused          ID = "USER_REFUSED"
@@ -145,6 +150,8 @@ const (
 	NetDNSBroken            ID = "NET_DNS_BROKEN"
 	CertificateNotRenewed   ID = "CERTIFICATE_NOT_RENEWED"
 	KubeletCertificateEnded ID = "KUBELET_CERTIFICATE_ENDED"
+	BackupFailed            ID = "BACKUP_FAILED"
+	RestoreFailed           ID = "RESTORE_FAILED"
 	NodeDrainBlocked        ID = "NODE_DRAIN_BLOCKED"
 	UpgradeFailed           ID = "UPGRADE_FAILED"
 	UpgradeSnapshot         ID = "UPGRADE_SNAPSHOT"
@@ -567,6 +574,27 @@ var table = index([]Reason{
 	{PodStuck, 93,
 		"A pod of the cluster itself, in a namespace kube-… or kgpu-…, does not come by waiting: its image cannot be pulled, what it is configured with is not there, it ends again and again, or no node takes it.",
 		"`kubectl -n NAMESPACE describe pod POD` says why; of one that ends again and again, `kubectl -n NAMESPACE logs POD --all-containers`"},
+	{BackupFailed, 97,
+		"etcd gave no snapshot of its data, the snapshot is not whole, or the tools to take one are not in etcd's image. There is no archive.",
+		"`kgpu status` and `kgpu doctor` say whether the control plane is well; then run `kgpu backup` again"},
+	{RestoreFailed, 98,
+		"A control plane could not be given the data of a backup: its programs do not end, the tools of etcd refuse the snapshot, or what was sent is not whole. The data that etcd had is in /var/lib/etcd or, by then, in /var/lib/etcd.before-TIME there.",
+		"`kgpu runs logs` shows what the step printed; run the same `kgpu restore` again"},
+	{BackupDamaged, 225,
+		"The archive is not what `kgpu backup` wrote: it was cut off, a byte of it has changed, or it is no archive of kgpu. Nothing was touched.",
+		"take another copy of it, or an older backup"},
+	{BackupNewer, 226,
+		"The archive was written by a newer kgpu, in a format that this one does not know. Nothing was touched.",
+		"restore it with a kgpu that is as new as the one that wrote it"},
+	{BackupLocked, 227,
+		"The archive is encrypted, and none of the age identities that kgpu was given opens it. Nothing was touched.",
+		"name the file with the identity (AGE-SECRET-KEY-…) of one of its recipients: `kgpu restore FILE --identity KEYFILE`"},
+	{BackupForeign, 228,
+		"The archive is of another cluster than the inventory, or than the one that runs on its hosts. Nothing was touched.",
+		"name the inventory of the archive's cluster; hosts that are to become that cluster leave theirs first: `kgpu reset`"},
+	{RestoreUnfinished, 229,
+		"A restore was begun on a control plane, and did not come to its end: its data may be the old one, the restored one, or none.",
+		"run the same `kgpu restore` with the same archive again: it carries on where it stopped"},
 	{Cancelled, 130,
 		"The run was stopped, by Ctrl-C or by another run. What the hosts had begun goes on there to its end, and they were given nothing more.",
 		"run the same command again: it carries on where it stopped"},

@@ -107,6 +107,16 @@ Secrets that kgpu knows or recognises were scrubbed. Names and addresses are in 
 	return err
 }
 
+// PrintBackup writes what has become of a backup.
+func PrintBackup(w io.Writer, file string, size int64, encrypted bool, told, hosts int) error {
+	who := "It is not encrypted: who reads it rules the cluster, and reads its Secrets. Keep it where only you can."
+	if encrypted {
+		who = "It is encrypted: without an identity of one of its recipients it cannot be read, by you either. Keep that elsewhere."
+	}
+	_, err := fmt.Fprintf(On(w), "%s: %s, from %d of %d hosts\n%s\n", file, megabytes(size), told, hosts, who)
+	return err
+}
+
 func megabytes(size int64) string {
 	if size < 100_000 {
 		return fmt.Sprintf("%d kB", (size+999)/1000)

@@ -45,6 +45,8 @@ needs_nobody() {
     *'ocker version is '*' validated version'*) ;;
     # Up to 1.10. docker does without it, and other runtimes are for newer versions.
     'FileExisting-crictl: '*) ;;
+    # A restore has put the data there.
+    'DirAvailable--var-lib-etcd: '*) ;;
     # Its own default: on a node that is no control plane it expects the one of IPv6 (componentconfigs/kubeproxy.go).
     'The recommended value for "bindAddress" in "KubeProxyConfiguration" is: ::; the provided value is: 0.0.0.0') ;;
     # 1.13 to 1.19 say so of every configuration of a kubelet and of kube-proxy.

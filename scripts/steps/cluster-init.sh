@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes this host the control plane of a new cluster. Values: kubeadm (its configuration), criSocket, flags (of
 # kubeadm, one a line), auditLog (the directory of the API server's audit log, where it has one), encryption (the file with
-# the key for Secrets in etcd, where they are encrypted). The files are those that the API server reads.
+# the key for Secrets in etcd, where they are encrypted), sums (of the files that were sent for a restore, whose data and identity the
+# cluster gets then), node, address, peers and token (of the restored etcd). The files are those that the API server reads.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -95,6 +96,31 @@ secure() {
   (umask 077 && mkdir -p "$log")
 }
 
+# restored gives the cluster that kubeadm init makes the identity and the data of the archive.
+restored() {
+  local image
+  image=$(kubeadm config images list --config "$config" 2>/dev/null | grep -m 1 '/etcd:') || fail RESTORE_FAILED 'kubeadm names no image of etcd'
+  etcd_tools "$image" "$socket" "$restore_dir/tools" || fail RESTORE_FAILED "$tools_missing"
+  etcd_make "$restore_dir/tools" "$(value node)" "$(value address)" "$(value peers)" "$(value token)"
+  etcd_place
+  restore_pki
+  flags+=(--ignore-preflight-errors=DirAvailable--var-lib-etcd)
+}
+
+restoring=$(value_or sums '')
+if [[ -n $restoring ]]; then
+  restore_check
+  if [[ -e $restore_dir/restored ]] && ledger_has kubeadm init-done; then
+    wait_api
+    echo 'the restored control plane is there'
+    exit 0
+  fi
+  # What is left of a control plane goes; the data of its etcd is kept.
+  restore_files
+  planes_off
+  etcd_keep
+  ! ledger_has kubeadm || leave_cluster "$socket"
+fi
 if ledger_has adopted && [[ -e /etc/kubernetes/admin.conf ]] && ! cluster_changed adopted; then
   wait_api
   echo 'the control plane that kgpu took over is there'
@@ -128,13 +154,17 @@ elif part_of_cluster; then
   fail HOST_FOREIGN_CLUSTER 'there is a cluster here that kgpu did not make'
 fi
 
+key=$(value_or encryption '')
+if [[ -n $restoring && -n $key ]]; then put_file "$key" 600 <"$restore_dir/files/encryption.yaml"; fi
 secure
 remember_images "$socket"
 kubernetes_before 11 || pull_images
 remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm init
+[[ -z $restoring ]] || restored
 run_kubeadm kubeadm init --config "$config" "${flags[@]}" || kubeadm_failed 'kubeadm init'
+[[ -z $restoring ]] || : >"$restore_dir/restored"
 record_membership kubeadm init-done # before anything that an API server at work may refuse: what is not recorded may be reset
 wait_api
 drop_tokens

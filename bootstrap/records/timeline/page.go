@@ -143,7 +143,7 @@ var groups = []struct {
 	{group{"system", "system and packages"}, []string{"os", "repo", "host"}},
 	{group{"runtime", "container runtime"}, []string{"runtime"}},
 	{group{"kube", "Kubernetes"}, []string{"kube"}},
-	{group{"cluster", "cluster and nodes"}, []string{"cluster", "certs", "node", "addon", "network"}},
+	{group{"cluster", "cluster and nodes"}, []string{"cluster", "certs", "node", "addon", "network", "restore"}},
 	{group{"driver", "driver"}, []string{"driver"}},
 	{group{"gpu", "GPUs in the cluster"}, []string{"gpu"}},
 	{other, nil},

@@ -364,7 +364,7 @@ func TestTicks(t *testing.T) {
 func TestGroups(t *testing.T) {
 	want := map[string]string{
 		"addon": "cluster", "certs": "cluster", "cluster": "cluster", "dashboard": "other", "doctor": "other", "driver": "driver", "gpu": "gpu", "host": "system", "kube": "kube",
-		"network": "cluster", "node": "cluster", "os": "system", "repo": "system", "runtime": "runtime", "user": "other",
+		"network": "cluster", "node": "cluster", "os": "system", "repo": "system", "runtime": "runtime", "user": "other", "backup": "other", "restore": "cluster",
 	}
 	for _, id := range append(plan.Kinds.IDs(), "driver/drain/w1", "driver/uncordon/w1", "network/flannel", "gpu/notebook", "dashboard/deploy") {
 		family, _, _ := strings.Cut(id, "/")

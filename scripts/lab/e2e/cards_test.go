@@ -50,6 +50,7 @@ func (c *cluster) cards(t *testing.T, made *session) {
 	t.Run("up again", func(t *testing.T) { c.nothingIsDifferent(t, []string{"cp1", "w1", "w2"}) })
 	t.Run("a pod has what it asked for", c.podsWithCards)
 	t.Run("examples", c.examples)
+	must(t, "what was deleted by mistake comes back", func(t *testing.T) { c.restored(t, 3, "w1", "w2") })
 	t.Run("cards that pods share", c.sharedCards)
 	t.Run("for people", func(t *testing.T) {
 		long(t)

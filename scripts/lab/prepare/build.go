@@ -50,8 +50,10 @@ func (p *preparer) buildAll(ctx context.Context) error {
 		if err := p.do(ctx, p.kubernetes(r)); err != nil {
 			return err
 		}
-		if err := p.do(ctx, p.build(etcd(r.etcd))); err != nil {
-			return err
+		for _, g := range append(etcdTools(r.etcd), etcd(r.etcd)) {
+			if err := p.do(ctx, p.build(g)); err != nil {
+				return err
+			}
 		}
 		if err := p.do(ctx, p.build(coredns(r.coredns))); err != nil {
 			return err
@@ -71,6 +73,14 @@ func (p *preparer) buildAll(ctx context.Context) error {
 
 func etcd(version string) program {
 	return program{name: "etcd", version: version, module: "go.etcd.io/etcd/server/v3", packages: []string{"go.etcd.io/etcd/server/v3"}}
+}
+
+// etcdTools are the programs that lie beside etcd in its image; etcdutl came with 3.5.
+func etcdTools(version string) []program {
+	return []program{
+		{name: "etcdctl", version: version, module: "go.etcd.io/etcd/etcdctl/v3", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
+		{name: "etcdutl", version: version, module: "go.etcd.io/etcd/etcdutl/v3", packages: []string{"go.etcd.io/etcd/etcdutl/v3"}},
+	}
 }
 
 func coredns(version string) program {

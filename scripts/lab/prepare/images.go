@@ -17,9 +17,10 @@ import (
 // image is one program in a container image, under one or more full names.
 type image struct {
 	names   []string
-	program string // file on this machine
-	at      string // where it lies in the image, relative to the root
-	tools   bool   // on top of a shell, iptables and nft
+	program string   // file on this machine
+	at      string   // where it lies in the image, relative to the root
+	beside  []string // files on this machine that lie in the same folder
+	tools   bool     // on top of a shell, iptables and nft
 	config  v1.Config
 }
 
@@ -35,6 +36,9 @@ func (p *preparer) images(ctx context.Context) error {
 	}
 	for _, r := range p.releases {
 		inputs := []any{p.kubernetes(r).inputs, p.build(etcd(r.etcd)).inputs, p.build(coredns(r.coredns)).inputs}
+		for _, g := range etcdTools(r.etcd) {
+			inputs = append(inputs, p.build(g).inputs)
+		}
 		if err := p.do(ctx, p.imageSet("kubernetes "+r.version, p.kubernetesImages(r), tools, inputs)); err != nil {
 			return err
 		}
@@ -54,10 +58,14 @@ func (p *preparer) kubernetesImages(r release) []image {
 			tools: c == "kube-proxy",
 		})
 	}
+	var tools []string
+	for _, g := range etcdTools(r.etcd) {
+		tools = append(tools, p.built(g))
+	}
 	return append(all,
 		image{
 			names:   []string{"registry.k8s.io/etcd:" + r.etcdTag},
-			program: p.built(etcd(r.etcd)), at: "usr/local/bin/etcd",
+			program: p.built(etcd(r.etcd)), at: "usr/local/bin/etcd", beside: tools,
 		},
 		image{
 			names:   []string{"registry.k8s.io/coredns/coredns:" + r.corednsTag},
@@ -129,6 +137,11 @@ func (p *preparer) makeImage(i image, tools string) error {
 	}
 	if err := copyFile(i.program, filepath.Join(tree, i.at), 0o755); err != nil {
 		return err
+	}
+	for _, file := range i.beside {
+		if err := copyFile(file, filepath.Join(tree, filepath.Dir(i.at), filepath.Base(file)), 0o755); err != nil {
+			return err
+		}
 	}
 	var layers []v1.Layer
 	for n, root := range append(roots, tree) {

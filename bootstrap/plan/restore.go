@@ -1,0 +1,298 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"kgpu.dev/kgpu/bootstrap/catalog"
+	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/graph"
+	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
+	"kgpu.dev/kgpu/inventory"
+)
+
+// BeginRestoreStep is the step after which a control plane can be sent what the others need.
+const BeginRestoreStep = "restore/begin"
+
+// RestoreStep gives a control plane that has its files the data of a backup.
+const RestoreStep = "restore/data"
+
+// RestoresSince is the first minor of Kubernetes whose clusters can be backed up and restored: etcdutl of its etcd lets revisions go on.
+const RestoresSince = 30
+
+// Archive is what a plan has to know of a backup.
+type Archive struct {
+	Sum        string // by which hosts know it
+	CA         string // hash of the public key of the cluster's CA
+	Cluster    string // its name
+	Kubernetes string // its version
+	Endpoint   string // host:port by which its nodes reach the API server
+	Encrypted  bool   // its Secrets are encrypted
+	Made       time.Time
+	Size       int64             // bytes that a control plane is sent
+	Sums       map[string]string // by the names of the files that it is sent
+	Settings   Settings
+	Nodes      map[string]string // its nodes, with their addresses
+}
+
+// Settings are what a cluster was made with and cannot change.
+type Settings struct {
+	Runtime, Network, PodCIDR, ServiceCIDR string
+}
+
+// SettingsOf are those of a cluster that runs.
+func SettingsOf(set *machine.Set) Settings {
+	inv := set.Inventory
+	return Settings{
+		Runtime: string(inv.Runtime), Network: string(inv.Network), PodCIDR: inv.Kubernetes.PodCIDR.String(), ServiceCIDR: inv.Kubernetes.ServiceCIDR.String(),
+	}
+}
+
+// For is the inventory for the cluster of the archive: what cannot change is as it was there, where the file does not ask for something else.
+func (a Archive) For(inv *inventory.Inventory) (*inventory.Inventory, error) {
+	if a.Cluster != inv.Cluster {
+		return nil, foreign("", "the archive is of the cluster %s, and the inventory of %s", a.Cluster, inv.Cluster)
+	}
+	version, err := catalog.ParseVersion(a.Kubernetes)
+	pods, noPods := netip.ParsePrefix(a.Settings.PodCIDR)
+	services, noServices := netip.ParsePrefix(a.Settings.ServiceCIDR)
+	if err := cmp.Or(err, noPods, noServices); err != nil {
+		return nil, &reason.Error{ID: reason.BackupDamaged, Doing: "reading the archive", Err: err}
+	}
+	out := *inv
+	k := &out.Kubernetes
+	for _, setting := range []struct{ key, runs, wants string }{
+		{"kubernetes.version", version.String(), k.Version.String()},
+		{"kubernetes.podCIDR", pods.String(), k.PodCIDR.String()},
+		{"kubernetes.serviceCIDR", services.String(), k.ServiceCIDR.String()},
+		{"network", a.Settings.Network, string(inv.Network)},
+		{"runtime", a.Settings.Runtime, string(inv.Runtime)},
+	} {
+		minor := setting.key == "kubernetes.version" && k.Pin == inventory.PinnedMinor && version.Minor == k.Version.Minor
+		if at := inv.At(setting.key); at != "" && setting.runs != setting.wants && !minor {
+			return nil, &reason.Error{
+				ID: reason.ClusterSettingFixed, Doing: "planning",
+				Detail: fmt.Sprintf("%s: %s: the cluster of the archive has %s, and the inventory wants %s", at, setting.key, setting.runs, setting.wants),
+				Advice: "write what the cluster of the archive has into the inventory",
+			}
+		}
+	}
+	k.Version, k.Pin, k.PodCIDR, k.ServiceCIDR = version, inventory.PinnedExact, pods, services
+	out.Runtime, out.Network, out.Security.EncryptSecrets = inventory.Runtime(a.Settings.Runtime), inventory.Network(a.Settings.Network), a.Encrypted
+	return &out, nil
+}
+
+func foreign(host, format string, args ...any) error {
+	return &reason.Error{ID: reason.BackupForeign, Host: host, Doing: "planning", Detail: fmt.Sprintf(format, args...)}
+}
+
+// Restore plans that the control planes get the data of an archive, and that all nodes which are its cluster's look at it anew. A control
+// plane of that cluster keeps what it has but the data; any other host is prepared, and becomes the control plane. What is left then is
+// the plan of Up. The inventory is that of Archive.For.
+func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (*graph.Graph, error) {
+	b, err := newBuilder(inv, seen)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.identities(); err != nil {
+		return nil, err
+	}
+	b.Restores = a.Endpoint
+	var errs []error
+	for _, h := range b.planes {
+		errs = append(errs, b.mayBecome(h, a))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	var begun, restored []graph.Ref
+	members := b.restoredPlanes(a)
+	for _, h := range members {
+		begun = append(begun, b.beginRestore(h, a))
+	}
+	for _, h := range members {
+		switch r := h.Facts.Restoring; {
+		case r != nil && r.Done && r.Archive == a.Sum && b.keepsItsFiles(h, a) && h.Facts.Cluster != nil:
+			b.skip(h, RestoreStep, "it has the data already")
+		case b.keepsItsFiles(h, a):
+			restored = append(restored, b.restoreData(h, a, members))
+		default:
+			ref, err := b.restoreInit(h, a)
+			if err != nil {
+				return nil, err
+			}
+			restored = append(restored, ref)
+		}
+	}
+	b.endRestore(begun, b.workersReturn(a, restored))
+	b.moved(a)
+	return &b.graph, b.graph.Validate()
+}
+
+// restoredPlanes are the control planes that get the data, all of them the same: those that have their files, or the first. Others join the
+// cluster when it is there: a plane that was made anew beside those would be a cluster of its own.
+func (b *builder) restoredPlanes(a Archive) []*host {
+	keep := slices.DeleteFunc(slices.Clone(b.planes), func(h *host) bool { return !b.keepsItsFiles(h, a) })
+	if len(keep) == 0 {
+		return []*host{b.first}
+	}
+	return keep
+}
+
+// keepsItsFiles reports whether a host is a control plane of the archive's cluster that has its certificates and manifests.
+func (b *builder) keepsItsFiles(h *host, a Archive) bool {
+	c, r := h.Facts.ControlPlane, h.Recorded()
+	return c != nil && c.CAHash == a.CA && (r.Done || !r.Init) && slices.Contains(h.Facts.KubeadmFiles, "/etc/kubernetes/manifests/kube-apiserver.yaml")
+}
+
+// mayBecome is the error of a host that belongs to somebody else.
+func (b *builder) mayBecome(h *host, a Archive) error {
+	for _, ca := range []string{caOf(h.Facts.ControlPlane), kubeletCA(h.Facts.Kubelet)} {
+		if ca != "" && ca != a.CA {
+			return foreign(h.id, "the host is in another cluster than that of the archive, whose CA is %.12s: its own is %.12s", a.CA, ca)
+		}
+	}
+	v := b.Verdict(h.Machine)
+	ours := h.Recorded().Init && (v.Refused == reason.HostEtcdStale || v.Refused == reason.HostHalfMade)
+	if v.Refused == "" || ours || b.keepsItsFiles(h, a) {
+		return nil
+	}
+	return &reason.Error{ID: v.Refused, Host: h.id, Doing: "planning", Detail: v.Detail}
+}
+
+func caOf(c *facts.ControlPlane) string {
+	if c == nil {
+		return ""
+	}
+	return c.CAHash
+}
+
+func kubeletCA(k *facts.Member) string {
+	if k == nil {
+		return ""
+	}
+	return k.CAHash
+}
+
+func (b *builder) beginRestore(h *host, a Archive) graph.Ref {
+	return b.side(h, graph.Step{
+		Ref: graph.Ref{ID: BeginRestoreStep}, Reason: "the cluster gets the data of " + a.Made.UTC().Format("2006-01-02 15:04 UTC"),
+		Input: graph.Input{Values: map[string]string{"archive": a.Sum, "size": fmt.Sprint(a.Size)}},
+	})
+}
+
+// restoreInput is what both ways to get the data have in common.
+func (b *builder) restoreInput(h *host, a Archive, members []*host) map[string]string {
+	var sums, peers []string
+	for _, name := range sortedKeys(a.Sums) {
+		sums = append(sums, a.Sums[name]+" "+name)
+	}
+	for _, p := range members {
+		peers = append(peers, fmt.Sprintf("%s=https://%s:2380", p.node, p.addr))
+	}
+	return map[string]string{
+		"criSocket": b.criSocket(), "sums": lines(sums...), "node": h.node, "address": h.addr.String(), "peers": strings.Join(peers, ","),
+		"token": "kgpu-" + a.Sum[:min(16, len(a.Sum))],
+	}
+}
+
+func (b *builder) restoreData(h *host, a Archive, members []*host) graph.Ref {
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: RestoreStep}, Reason: "what it has now is kept in /var/lib/etcd.before-TIME",
+		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: graph.Input{Values: b.restoreInput(h, a, members)},
+	})
+	return graph.Ref{Host: h.id, ID: RestoreStep}
+}
+
+// restoreInit prepares a host as for a new cluster, which gets the identity and the data of the archive instead of new ones.
+func (b *builder) restoreInit(h *host, a Archive) (graph.Ref, error) {
+	b.clean(h)
+	b.prepareOS(h)
+	b.repositories(h)
+	b.runtime(h)
+	b.packages(h)
+	config, err := b.initConfig()
+	if err != nil {
+		return graph.Ref{}, err
+	}
+	input := b.initInput(config)
+	for name, value := range b.restoreInput(h, a, []*host{h}) {
+		input.Values[name] = value
+	}
+	b.add(h, graph.Step{
+		Ref: graph.Ref{ID: "cluster/init"}, Title: "start the control plane with the data of the backup (kubeadm init)", Reason: "it has no control plane of the archive's cluster",
+		Needs: []graph.Ref{{Host: h.id, ID: BeginRestoreStep}}, Input: input,
+	})
+	return graph.Ref{Host: h.id, ID: "cluster/init"}, nil
+}
+
+// workersReturn plans that the nodes of the archive's cluster find its API server, and look at their pods anew.
+func (b *builder) workersReturn(a Archive, restored []graph.Ref) (back []graph.Ref) {
+	for _, h := range b.hosts {
+		if h.IsControlPlane() || kubeletCA(h.Facts.Kubelet) != a.CA {
+			continue
+		}
+		b.hostNames(h)
+		b.add(h, graph.Step{
+			Ref: graph.Ref{ID: "restore/kubelet"}, Reason: "its certificate is one of the archive's cluster", Needs: restored,
+		})
+		back = append(back, graph.Ref{Host: h.id, ID: "restore/kubelet"})
+	}
+	return append(back, restored...)
+}
+
+// endRestore plans the end on every control plane that was sent something.
+func (b *builder) endRestore(begun, after []graph.Ref) {
+	agents := []string{"kube-system/daemonset/kube-proxy"}
+	if w, ok := machine.NetworkWorkload[b.Inventory.Network]; ok {
+		agents = append(agents, w)
+	}
+	for _, ref := range begun {
+		b.side(b.hostOf(ref.Host), graph.Step{
+			Ref: graph.Ref{ID: "restore/end"}, Reason: "the archive is on this machine", Needs: append([]graph.Ref{ref}, after...),
+			Input: graph.Input{Values: map[string]string{"agents": lines(agents...)}},
+		})
+	}
+}
+
+// moved warns of what is not as it was when the archive was made.
+func (b *builder) moved(a Archive) {
+	now := map[string]bool{}
+	for _, h := range b.Inventory.Hosts {
+		now[h.Name] = true
+	}
+	for _, h := range b.hosts {
+		now[h.node] = true
+		if was := a.Nodes[h.node]; h.IsControlPlane() && was != "" && was != h.addr.String() {
+			b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the control plane was at %s and is at %s: its certificates are made for that, and %s leads there", h.id, was, h.addr, a.Endpoint))
+		}
+	}
+	for _, node := range sortedKeys(a.Nodes) {
+		if !now[node] {
+			b.graph.Warnings = append(b.graph.Warnings, "node "+node+" of the archive is no host of the inventory: when all is well, `kubectl delete node "+node+"`")
+		}
+	}
+}
+
+func (b *builder) hostOf(id string) *host {
+	return b.hosts[slices.IndexFunc(b.hosts, func(h *host) bool { return h.id == id })]
+}
+
+// refuseUnfinishedRestore is the error of a control plane whose data may be anything.
+func (b *builder) refuseUnfinishedRestore() error {
+	var errs []error
+	for _, h := range b.planes {
+		if r := h.Facts.Restoring; r != nil {
+			errs = append(errs, &reason.Error{
+				ID: reason.RestoreUnfinished, Host: h.id, Doing: "planning", Detail: fmt.Sprintf("a restore of the archive with the sum %.12s was begun here and has not ended", r.Archive),
+			})
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,171 @@
+# shellcheck shell=bash
+# etcd: its tools, snapshots of its data, and data made of a snapshot. kubeadm keeps the data in /var/lib/etcd/member.
+etcd_manifest=/etc/kubernetes/manifests/etcd.yaml
+restore_dir=/var/lib/kgpu/restore
+
+# etcd_image prints the image that this control plane's etcd runs, also while a restore has its manifest.
+etcd_image() {
+  local file
+  for file in "$etcd_manifest" "$restore_dir/etcd.yaml"; do
+    if [[ -e $file ]]; then
+      sed -n "s/^ *image: *//; t found; b; :found; s/[\"']//g; p; q" "$file"
+      return
+    fi
+  done
+}
+
+# etcd_tools IMAGE CRI_SOCKET DIRECTORY puts etcdctl and etcdutl there, as they are in etcd's image: nobody has to download them, and
+# they have its version. Where that fails, $tools_missing says why.
+tools_missing=
+etcd_tools() {
+  local tool
+  rm -rf "$3"
+  (umask 077 && mkdir -p "$3")
+  if [[ $2 == *containerd.sock ]]; then
+    tools_of_containerd "$1" "$3"
+  else
+    tools_of_docker "$1" "$3"
+  fi || return
+  for tool in etcdctl etcdutl; do
+    tools_missing="the image $1 has no $tool"
+    [[ -x $3/$tool ]] || return
+  done
+}
+
+tools_of_containerd() {
+  local at=$2.image tool
+  tools_missing="containerd does not show what is in the image $1"
+  tools_unmount "$at" # of a step that was killed
+  (umask 077 && mkdir -p "$at")
+  timeout 120 ctr -n k8s.io images mount "$1" "$at" >/dev/null || return
+  for tool in etcdctl etcdutl; do
+    [[ ! -e $at/usr/local/bin/$tool ]] || cp "$at/usr/local/bin/$tool" "$2/$tool" || return
+  done
+  tools_unmount "$at"
+}
+
+tools_unmount() {
+  [[ -d $1 ]] || return 0
+  timeout 60 ctr -n k8s.io images unmount --rm "$1" >/dev/null 2>&1 || umount "$1" 2>/dev/null || true
+  rmdir "$1" 2>/dev/null || true
+}
+
+tools_of_docker() {
+  local id tool
+  tools_missing="docker does not show what is in the image $1"
+  id=$(timeout 120 docker create --label kgpu=etcd-tools "$1" etcdctl) || return
+  for tool in etcdctl etcdutl; do timeout 120 docker cp -q "$id:/usr/local/bin/$tool" "$2/$tool" || true; done
+  # Those of steps that were killed go, too.
+  timeout 60 docker ps -aq --filter label=kgpu=etcd-tools | xargs -r timeout 60 docker rm -fv >/dev/null || true
+}
+
+# etcd_ctl TOOLS ARG... asks the etcd of this control plane.
+etcd_ctl() {
+  local pki=/etc/kubernetes/pki/etcd
+  ETCDCTL_API=3 "$1/etcdctl" --endpoints=https://127.0.0.1:2379 --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" \
+    --key="$pki/healthcheck-client.key" "${@:2}"
+}
+
+# etcd_make TOOLS NAME ADDRESS PEERS TOKEN makes data of the snapshot, beside the data of etcd. Revisions go on far beyond those that
+# were given since the snapshot, and those are marked as compacted: whoever watches looks at everything anew.
+# Source: https://etcd.io/docs/v3.6/op-guide/recovery/
+etcd_make() {
+  local new=/var/lib/etcd/.kgpu-restore
+  rm -rf "$new"
+  claim_tree /var/lib/etcd
+  (umask 077 && mkdir -p /var/lib/etcd)
+  chmod 700 /var/lib/etcd
+  "$1/etcdutl" snapshot restore "$restore_dir/etcd.db" --data-dir "$new" --name "$2" --initial-advertise-peer-urls "https://$3:2380" \
+    --initial-cluster "$4" --initial-cluster-token "$5" --bump-revision 1000000000 --mark-compacted >"$KGPU_STEP/errors" 2>&1 ||
+    fail RESTORE_FAILED "etcdutl cannot make data of the snapshot: $(tail -n 1 "$KGPU_STEP/errors")"
+  sync -f "$new"
+}
+
+# planes_off ends the programs of the control plane. Nobody but the kubelet, which is stopped, starts them again.
+planes_off() {
+  local tries process
+  local -a left
+  systemctl stop kubelet.service 2>/dev/null || true
+  for ((tries = 0; tries < 60; tries++)); do
+    left=()
+    for process in /proc/[0-9]*; do
+      ! of_control_plane "$process" || left+=("${process#/proc/}")
+    done
+    [[ ${#left[@]} -gt 0 ]] || return 0
+    if [[ $tries -eq 0 ]]; then kill -TERM "${left[@]}" 2>/dev/null || true; fi
+    if [[ $tries -eq 5 ]]; then kill -KILL "${left[@]}" 2>/dev/null || true; fi
+    sleep 1
+  done
+  fail RESTORE_FAILED "etcd or the API server does not end: processes ${left[*]}"
+}
+
+# of_control_plane PROCESS tells whether it is one of the programs of the control plane, in a pod.
+of_control_plane() {
+  local name
+  { read -r name <"$1/comm"; } 2>/dev/null || return 1
+  [[ $name == @(etcd|kube-apiserver|kube-controller|kube-scheduler) ]] && grep -q kubepods "$1/cgroup" 2>/dev/null
+}
+
+# etcd_keep moves the data that etcd has aside, once for each restore: kgpu reset removes it.
+etcd_keep() {
+  local before
+  [[ -s $restore_dir/before ]] || printf '/var/lib/etcd.before-%s\n' "$(date -u +%Y%m%d-%H%M%S)" | restore_save before
+  read -r before <"$restore_dir/before"
+  etcd_data || return 0
+  if [[ -d $before/member ]]; then
+    rm -rf /var/lib/etcd/member # of a try that was cut off: what was there before is kept already
+    return
+  fi
+  record_once tree "$before"
+  rm -rf "$before"
+  (umask 077 && mkdir -p "$before")
+  mv /var/lib/etcd/member "$before/member"
+  sync -f "$before"
+  echo "the data that etcd had is in $before"
+}
+
+# etcd_place puts the data that etcd_make made where etcd looks for it.
+etcd_place() {
+  mv /var/lib/etcd/.kgpu-restore/member /var/lib/etcd/member
+  rm -rf /var/lib/etcd/.kgpu-restore
+  sync -f /var/lib/etcd
+}
+
+# restore_save NAME keeps standard input in the folder of the restore, whole or not at all.
+restore_save() {
+  (umask 077 && cat >"$restore_dir/$1.new")
+  sync -d "$restore_dir/$1.new"
+  mv "$restore_dir/$1.new" "$restore_dir/$1"
+  sync -d "$restore_dir"
+}
+
+# restore_check fails unless the files that were sent are those of the archive.
+restore_check() {
+  local name sum
+  while read -r sum name; do
+    [[ -f $restore_dir/$name && $(sha256sum <"$restore_dir/$name") == "$sum  -" ]] ||
+      fail RESTORE_FAILED "$restore_dir/$name is not what the archive has"
+  done < <(value_lines sums)
+}
+
+# restore_files puts the files of a control plane that were in the archive into the restore's folder.
+restore_files() {
+  local to=$restore_dir/files name
+  rm -rf "$to"
+  (umask 077 && mkdir -p "$to")
+  for name in pki/{ca,front-proxy-ca,etcd/ca}.{crt,key} pki/sa.{key,pub} encryption.yaml; do
+    tar -xf "$restore_dir/files.tar" -C "$to" --no-same-owner "$name" 2>/dev/null || [[ $name == encryption.yaml ]] ||
+      fail RESTORE_FAILED "the archive has no $name"
+  done
+}
+
+# restore_pki gives this host the cluster's identity: its authorities, and the key that signs service accounts' tokens. Certificates that
+# these have signed are made anew, for the addresses of now.
+restore_pki() {
+  local name
+  for name in {ca,front-proxy-ca,etcd/ca}.{crt,key} sa.{key,pub}; do
+    cmp -s "$restore_dir/files/pki/$name" "/etc/kubernetes/pki/$name" ||
+      install -D -m "$([[ $name == *.key ]] && echo 600 || echo 644)" "$restore_dir/files/pki/$name" "/etc/kubernetes/pki/$name"
+  done
+  sync -f /etc/kubernetes
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Waits until the cluster knows which of its nodes are there: a node that was ready when the backup was made is so in it until it has
+# not been heard of for a minute. Then the agents of the network, which may wait long before they ask an API server again that was
+# away, or know another address of it, begin anew; the proofs of network and cards are owed; what was sent for the restore goes.
+# Values: agents (DaemonSets, as NAMESPACE/daemonset/NAME, a line each).
+# shellcheck source=/dev/null
+. "$KGPU_STEP/../../lib.sh"
+
+# silent prints the nodes that are ready by the data, and that nobody has heard of for 50 seconds.
+silent() {
+  local now name renewed ready
+  now=$(date +%s)
+  kube get nodes -o go-template='{{range .items}}{{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} {{.status}}{{end}}{{end}}
+{{end}}' >"$KGPU_STEP/nodes" 2>"$KGPU_STEP/errors" || return 1
+  while read -r name ready; do
+    [[ $ready == True ]] || continue
+    renewed=$(kube -n kube-node-lease get lease "$name" -o jsonpath='{.spec.renewTime}' 2>/dev/null) || renewed=
+    [[ $((now - $(date -d "${renewed:-@0}" +%s))) -lt 50 ]] || printf '%s ' "$name"
+  done <"$KGPU_STEP/nodes"
+}
+
+# begin_anew NAMESPACE NAME deletes the pods of a DaemonSet, which makes new ones.
+begin_anew() {
+  local selector
+  # shellcheck disable=SC2016 # Go's template
+  selector=$(kube -n "$1" get daemonset "$2" --ignore-not-found \
+    -o go-template='{{range $key, $value := .spec.selector.matchLabels}}{{$key}}={{$value}},{{end}}') || return
+  [[ -z $selector ]] || kube -n "$1" delete pods --wait=false -l "${selector%,}"
+}
+
+wait_api
+told=
+until names=$(silent) && [[ -z $names ]]; do
+  [[ $(seconds_left) -gt 0 ]] || fail API_UNREACHABLE "the cluster does not tell which of its nodes are there: ${names:-$(tail -n 1 "$KGPU_STEP/errors")}"
+  if [[ -z $told ]]; then waiting "what the cluster says of its nodes: ${names:-the API server}"; fi
+  told=yes
+  pause
+done
+while IFS=/ read -r space _ name; do
+  begin_anew "$space" "$name" || fail API_UNREACHABLE "the pods of $space/$name cannot be deleted"
+done < <(value_lines agents)
+network_unproven
+proof_owed
+rm -rf "$restore_dir"
