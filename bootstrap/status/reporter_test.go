@@ -199,13 +199,15 @@ func TestEachFaultIsOneProblem(t *testing.T) {
 			[]string{"  what is to do cannot be told: the catalog has no such version"}},
 		"another version than the inventory's": {func(inv *inventory.Inventory, s []Observed, todo *PendingSteps) {
 			runsVersion(s, "1.36.3")
-			inv.Kubernetes.Version.Minor, inv.Kubernetes.Pin = 37, inventory.PinnedExact
+			inv.Kubernetes.Version.Minor, inv.Kubernetes.Pin = 35, inventory.PinnedExact
 			*todo = *PlanPending(inv, s, plan.Up)
-		}, []string{"cp1 KUBERNETES_VERSION_CHANGE planning: inventory.yaml:3:23: the cluster runs Kubernetes 1.36.3, and the inventory wants 1.37.3"}},
+		}, []string{"cp1 KUBERNETES_VERSION_CHANGE planning: inventory.yaml:3:23: the cluster runs Kubernetes 1.36.3, and the inventory wants 1.35.3: " +
+			"a cluster does not go back to an older version"}},
 		"a node of another version": {func(inv *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			runsVersion(s, "1.36.4")
 			inv.Kubernetes.Pin = inventory.NotPinned
-		}, []string{"10.0.0.11  node w1 has Kubernetes 1.36.3, and the cluster runs 1.36.4: kgpu changes no version of a node"}},
+		}, []string{"10.0.0.11  node w1 has Kubernetes 1.36.3, and the cluster runs 1.36.4: " +
+			"with `kubernetes: {version: 1.36.4}` in the inventory, kgpu brings it along"}},
 		"a node of somebody else": {func(_ *inventory.Inventory, s []Observed, _ *PendingSteps) {
 			api(s).Nodes = append(api(s).Nodes, facts.Node{Name: "stranger", InternalIP: "10.0.0.99", Ready: true})
 		}, []string{" HOST_NOT_IN_INVENTORY node stranger (10.0.0.99) is no host of the inventory"}},
