@@ -171,13 +171,13 @@ func (c *cluster) certificates(t *testing.T) {
 		kgpu(t, 0, "plan", c.inventory)
 	})
 	t.Run("have a new name", func(t *testing.T) { c.namedAnew(t) })
+	must(t, "have all ended", func(t *testing.T) {
+		long(t)
+		c.sleptForAYear(t, uids)
+	})
 	t.Run("are renewed, and killed on the way", func(t *testing.T) {
 		long(t)
 		c.renewalIsKilled(t)
-	})
-	t.Run("have all ended", func(t *testing.T) {
-		long(t)
-		c.sleptForAYear(t, uids)
 	})
 }
 
