@@ -155,19 +155,6 @@ end_process() {
   kill -KILL "$pid" 2>/dev/null || true
 }
 
-# await_anew POD PROCESS returns when another process of a static pod runs than this one. A kubelet that has started it again shortly
-# before makes it wait, for longer each time: it forgets that when it begins anew itself.
-await_anew() {
-  local looks=0
-  waiting "the kubelet to start $1 again"
-  until runs_anew "$1" "$2"; do
-    [[ $(seconds_left) -gt 0 ]] || fail_transient API_UNREACHABLE "the kubelet does not start $1 again in time"
-    looks=$((looks + 1))
-    if [[ $looks == 8 ]]; then unit_restart kubelet.service; fi
-    pause
-  done
-}
-
 # restart POD ends the process of a static pod that has what was replaced. The kubelet starts it again, whatever becomes of this
 # step; a manifest that is moved away and back would be missed.
 restart() {
@@ -175,7 +162,7 @@ restart() {
   process=$(<"$stale/$1")
   if process_lives "$process"; then
     end_process "$process"
-    await_anew "$1" "$process"
+    wait_until "the kubelet to start $1 again" runs_anew "$1" "$process"
   fi
   [[ $1 != kube-apiserver ]] || wait_until 'the API server of this control plane and its etcd' local_api
   rm -f "$stale/$1"
