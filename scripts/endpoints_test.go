@@ -34,6 +34,7 @@ asked() { rm -f /tmp/asked; ("$@") >/dev/null 2>&1 || true; sort -u /tmp/asked 2
 func TestProxyOfApt(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
+	s.write("etc/ssl/certs/ca-certificates.crt", readFile(t, "/etc/ssl/certs/ca-certificates.crt")) // without, curl goes before it has an answer
 	s.write("usr-local-proxy", "#!/bin/sh\necho http://127.0.0.1:8101\n")
 	s.write("usr-local-direct", "#!/bin/sh\necho DIRECT\n")
 	s.write("usr-local-silent", "#!/bin/sh\n")
