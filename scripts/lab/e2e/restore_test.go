@@ -168,5 +168,5 @@ func TestRestore(t *testing.T) {
 		c.inventory = l.write(t, filepath.Dir(c.inventory), d)
 		restore(t)
 	})
-	kgpu(t, 0, "reset", "--yes", c.inventory)
+	kgpu(t, 0, "reset", "--yes", "-i", c.inventory)
 }
