@@ -10,7 +10,7 @@ import (
 )
 
 func wholeApp() *cli.App {
-	return App("1", Group("all", Init(), Validate(), Plan(), Up(), AddWorker(), RemoveWorker(), Status(), Kubeconfig(), Kubectl(), Notebook(), Dashboard(),
+	return App("1", Group("all", Init(), Validate(), Plan(), Up(), AddWorker(), AddControlPlane(), RemoveWorker(), RemoveControlPlane(), Status(), Kubeconfig(), Kubectl(), Notebook(), Dashboard(),
 		SSH(), Smoke(), Doctor(), Attach(), Runs(), Support(), Reset(), Schema()))
 }
 

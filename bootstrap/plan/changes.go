@@ -43,6 +43,7 @@ var Changes = []Change{
 	{[]string{"runtime"}, NotHere, nil, joinedAnew},
 	{[]string{"kubernetes.version"}, NotHere, nil, "write the version that the cluster runs, or leave the key out: kgpu does not change a cluster's version yet"},
 	{[]string{"kubernetes.controlPlaneEndpoint"}, NotHere, nil, madeAnew + ". By hand: docs/troubleshooting.md, \"A cluster that cannot grow\""},
+	{[]string{"kubernetes.virtualIP"}, NotHere, nil, "write the address that the cluster has; one with another address, or with one where it had none, takes `kgpu reset` and `kgpu up`"},
 	{[]string{"kubernetes.featureGates", "kubernetes.kubeletConfiguration", "kubernetes.clusterConfiguration", "kubernetes.kubeProxyConfiguration"}, NotHere, nil, byHand},
 	{[]string{"security.podSecurity", "security.auditLog", "security.encryptSecrets"}, NotHere, nil, secured},
 	{[]string{"kubernetes.ignorePreflightErrors"}, NewNodes, nil, "kubeadm checks a host when it joins"},

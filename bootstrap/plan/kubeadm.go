@@ -34,7 +34,7 @@ func (b *builder) initConfiguration() object {
 	return object{
 		"apiVersion": b.kubeadmAPI(), "kind": "InitConfiguration",
 		"bootstrapTokens":  initTokens(),
-		endpoint:           b.advertised(),
+		endpoint:           advertised(b.first),
 		"nodeRegistration": b.nodeRegistration(b.first),
 	}
 }
@@ -46,8 +46,9 @@ func initTokens() []any {
 
 func (b *builder) kubeadmAPI() string { return "kubeadm.k8s.io/" + b.Minor.KubeadmAPI }
 
-func (b *builder) advertised() object {
-	return object{"advertiseAddress": b.first.addr.String(), "bindPort": catalog.APIPort}
+// advertised is where the API server of a control plane is for the others.
+func advertised(h *host) object {
+	return object{"advertiseAddress": h.addr.String(), "bindPort": catalog.APIPort}
 }
 
 func (b *builder) clusterConfiguration() object {
@@ -107,19 +108,24 @@ func (b *builder) proxyConfiguration() object {
 	return merge(proxy, b.Inventory.Kubernetes.KubeProxyConfiguration)
 }
 
-// joinConfig is the file that kubeadm join reads. It holds a bootstrap token.
-func (b *builder) joinConfig(h *host, token, caHash string) (string, error) {
+// joinConfig is the file that kubeadm join reads. It holds a bootstrap token, and for a control plane the key of the certificates that
+// are laid out for it.
+func (b *builder) joinConfig(h *host, token, caHash, certificateKey string) (string, error) {
 	switch b.Minor.KubeadmAPI {
 	case "v1alpha1", "v1alpha2", "v1alpha3":
 		return manifests.Encode(b.nodeConfiguration(h, token, caHash))
 	}
-	return manifests.Encode(object{
+	config := object{
 		"apiVersion": b.kubeadmAPI(), "kind": "JoinConfiguration",
 		"discovery": object{"bootstrapToken": object{
 			"token": token, "apiServerEndpoint": b.Endpoint(), "caCertHashes": []any{caHash},
 		}},
 		"nodeRegistration": b.nodeRegistration(h),
-	})
+	}
+	if h.IsControlPlane() {
+		config["controlPlane"] = object{"localAPIEndpoint": advertised(h), "certificateKey": certificateKey}
+	}
+	return manifests.Encode(config)
 }
 
 func (b *builder) nodeRegistration(h *host) map[string]any {
@@ -157,7 +163,13 @@ func (b *builder) extraArgs(flags map[string]string) any {
 
 // certSANs are the names under which people reach the API server.
 func (b *builder) certSANs() []string {
-	names := []string{b.first.addr.String(), b.first.Address}
+	var names []string
+	for _, h := range b.planes {
+		names = append(names, h.addr.String(), h.Address)
+	}
+	if v := b.Inventory.Kubernetes.VirtualIP; v.IsValid() {
+		names = append(names, v.String())
+	}
 	if host, _, err := net.SplitHostPort(b.ControlPlaneEndpoint()); err == nil {
 		names = append(names, host)
 	}

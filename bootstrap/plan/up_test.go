@@ -218,13 +218,24 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				f.ControlPlane.Endpoint = m[1]
 			}
 			flagsOf(f.ControlPlane, input.Values["kubeadm"])
-			joinNode(f, f, "cp1", inv.Runtime)
+			joinNode(f, f, s.Host, inv.Runtime)
 			f.Cluster.Nodes[0].Taints, f.Cluster.Nodes[0].Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
 			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
+		case "os/keepalived":
+			f.Packages["keepalived"] = facts.Package{Version: "2.2.8"}
+			f.Units["keepalived.service"] = up
+		case "cluster/join-control-plane":
+			plane := planeOf(inv, seen)
+			made := *plane.ControlPlane
+			f.ControlPlane, f.Cluster = &made, plane.Cluster
+			joinNode(plane, f, s.Host, inv.Runtime)
+			n := &f.Cluster.Nodes[len(f.Cluster.Nodes)-1]
+			n.Taints, n.Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
+			f.Recorded = &facts.Record{Join: true, Plane: true, Done: true, CAHash: "ca", UID: "uid-" + s.Host}
 		case "cluster/join":
 			for _, h := range inv.Hosts {
 				if h.ID() == s.Host {
-					joinNode(seen["cp1"], f, h.Name, inv.Runtime)
+					joinNode(planeOf(inv, seen), f, h.Name, inv.Runtime)
 					f.Recorded = &facts.Record{Join: true, Done: true, CAHash: "ca", UID: "uid-" + h.Name}
 				}
 			}
@@ -294,6 +305,11 @@ func manifestHashOf(t *testing.T, manifest string) string {
 		}
 	}
 	return ""
+}
+
+// planeOf is a control plane that has the cluster.
+func planeOf(inv *inventory.Inventory, seen map[string]*facts.Host) *facts.Host {
+	return seen[machine.AdminPlane(inv, seen).ID()]
 }
 
 func joinNode(plane, f *facts.Host, name string, runtime inventory.Runtime) {
