@@ -19,7 +19,8 @@ func main() {
 func newApp() *cli.App {
 	return command.App(version,
 		command.Group("Make a cluster",
-			command.Init(), command.Validate(), command.Plan(), command.Up(), command.AddWorker(), command.RemoveWorker(), command.Upgrade(), command.Render()),
+			command.Init(), command.Validate(), command.Plan(), command.Up(), command.AddWorker(), command.AddControlPlane(), command.RemoveWorker(), command.RemoveControlPlane(),
+			command.Upgrade(), command.Render()),
 		command.Group("Use it",
 			command.Status(), command.Kubeconfig(), command.Kubectl(), command.Notebook(), command.Dashboard(), command.User(), command.SSH(), command.Smoke()),
 		command.Group("Keep it", command.Backup(), command.Restore()),

@@ -21,6 +21,16 @@ import (
 // AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only the control plane and the
 // new hosts are contacted. A host that the file has already is no error: the command may be repeated.
 func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
+	return addHosts(ctx, o, "", targets, way, show)
+}
+
+// AddControlPlane does so with hosts that become control planes. All control planes are contacted.
+func AddControlPlane(ctx context.Context, o Options, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
+	return addHosts(ctx, o, inventory.ControlPlane, targets, way, show)
+}
+
+// addHosts adds hosts with a role; empty: workers.
+func addHosts(ctx context.Context, o Options, role inventory.Role, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
 	path := o.Inventory.Path
 	ssh, err := way.Draft()
 	if err != nil {
@@ -39,11 +49,14 @@ func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way i
 		t.User = cmp.Or(t.User, ssh.User)
 		at := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return t.IsAt(h) || t.Address == h.Name })
 		if at < 0 {
-			added = append(added, inventory.NewHost{Address: t.Address, User: t.User, Port: t.Port, Key: ssh.Key, SudoPassword: ssh.SudoPassword})
+			added = append(added, inventory.NewHost{Address: t.Address, Role: role, User: t.User, Port: t.Port, Key: ssh.Key, SudoPassword: ssh.SudoPassword})
 			o.Limit = append(o.Limit, t.Address)
 			continue
 		}
 		h := o.Inventory.Hosts[at]
+		if role == inventory.ControlPlane && !h.IsControlPlane() {
+			return reason.Usagef("%s is in %s already, as a worker: `kgpu remove-worker %s` takes it out first", t.Address, path, h.ID())
+		}
 		if err := o.sameWay(t, h); err != nil {
 			return err
 		}

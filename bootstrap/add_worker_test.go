@@ -79,6 +79,30 @@ func TestAddWorker(t *testing.T) {
 	}
 }
 
+// Control planes come by twos, and no worker becomes one. The file stays as it is where they cannot.
+func TestAddControlPlane(t *testing.T) {
+	s, o, w1 := growing(t)
+	before := content(t, o.Inventory.Path)
+	show := func(*graph.Graph) error { return nil }
+	err := AddControlPlane(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show)
+	if err == nil || !strings.Contains(err.Error(), "2 hosts are control planes") {
+		t.Errorf("a second control plane: %v", err)
+	}
+	err = AddControlPlane(t.Context(), o, []inventory.Target{w1, {Address: "10.0.0.12"}}, inventory.Way{}, show)
+	if err == nil || !strings.Contains(err.Error(), "kubernetes.virtualIP") {
+		t.Errorf("three, and nothing leads to them: %v", err)
+	}
+	if now := content(t, o.Inventory.Path); now != before || len(s.did) > 0 {
+		t.Errorf("done: %q; the inventory is\n%s", s.did, now)
+	}
+	must(t, AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show))
+	o.Inventory, err = inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+	must(t, err)
+	if err := AddControlPlane(t.Context(), o, []inventory.Target{{Address: "w1"}}, inventory.Way{}, show); err == nil || !strings.Contains(err.Error(), "as a worker") {
+		t.Errorf("a worker: %v", err)
+	}
+}
+
 // A new host is reached by what the command line says of the way, which stands in the inventory then; its key may be asked about, or
 // pinned as it comes.
 func TestAddWorkerAnotherWay(t *testing.T) {

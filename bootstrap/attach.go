@@ -22,7 +22,7 @@ func Attach(ctx context.Context, o Options) (string, error) {
 	o.Events = seen
 	s := session.New(o.Options)
 	defer s.Close()
-	if err := session.Each(o.Inventory.Hosts, func(h inventory.Host) error { return meetToWatch(ctx, s, h) }); err != nil {
+	if err := s.Meet(o.Inventory.Hosts, func(h inventory.Host) error { return meetToWatch(ctx, s, h) }); err != nil {
 		return "", err
 	}
 	ended, abandoned := "the run has ended", false
@@ -120,7 +120,7 @@ func meetToWatch(ctx context.Context, s *session.Session, h inventory.Host) erro
 // operator told, where that says enough, or the one that has such steps.
 func resumeHint(s *session.Session, steps []string) string {
 	if _, f := s.LockedPlane(); f != nil {
-		for _, command := range []string{"up", "add-worker", "remove-worker", "reset", "smoke"} {
+		for _, command := range []string{"up", "add-worker", "add-control-plane", "remove-worker", "remove-control-plane", "reset", "smoke"} {
 			if word, _, _ := strings.Cut(f.LockHolder.Command, " "); word == command {
 				return "`kgpu " + command + "`"
 			}

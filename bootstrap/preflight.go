@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
 	"kgpu.dev/kgpu/bootstrap/plan"
@@ -25,13 +27,21 @@ func (s *story) preflight(ctx context.Context) error {
 		return err
 	}
 	s.Inventory, s.kubernetes = plan.ChooseVersion(s.Inventory, s.Facts, network.offers)
+	asked, told, err := s.virtualIP(ctx)
+	if err != nil {
+		return err
+	}
 	var machines []preflight.Machine
 	for _, h := range s.Inventory.Hosts {
 		if f, skew := s.FactsOf(h.ID()); f != nil {
-			machines = append(machines, preflight.Machine{
+			m := preflight.Machine{
 				Machine: machine.Machine{Host: h, Facts: f, Skew: skew}, RequiredEndpoints: network.needs[h.ID()], Reach: network.found[h.ID()], Available: network.offers[h.ID()],
 				Adopt: s.want.Adopt,
-			})
+			}
+			if h.ID() == asked {
+				m.VirtualIP = told
+			}
+			machines = append(machines, m)
 		}
 	}
 	var errs []error
@@ -39,6 +49,36 @@ func (s *story) preflight(ctx context.Context) error {
 		errs = append(errs, p)
 	}
 	return errors.Join(errs...)
+}
+
+// virtualIPBounds are for a look of some seconds.
+var virtualIPBounds = session.Bounds{Bytes: 64 << 10, Time: time.Minute}
+
+// virtualIP lets a control plane find out whether somebody has the virtual address already, before one of them has it by kgpu's doing.
+// It returns the ID of that host; empty: none was asked.
+func (s *story) virtualIP(ctx context.Context) (id string, told *facts.VirtualIP, err error) {
+	set := machine.SetOf(s.Inventory, s.Facts)
+	v := s.Inventory.Kubernetes.VirtualIP
+	if !v.IsValid() || set.First == nil || set.KeepsVirtualIP() {
+		return "", nil, nil
+	}
+	at, ok := set.First.Beside(v)
+	if !ok {
+		return "", nil, nil
+	}
+	id = set.First.ID()
+	script := fmt.Appendf(scripts.VirtualIP(), "%s %s\n", v, at.Prefix.Addr())
+	out, err := s.Ask(ctx, id, session.Question{Name: "virtual-ip", Script: script, Bounds: virtualIPBounds})
+	if err != nil {
+		return "", nil, session.FactsError(id, err)
+	}
+	if told, err = facts.ParseVirtualIP(out); err != nil {
+		return "", nil, session.FactsError(id, err, out...)
+	}
+	if told.Deaf {
+		s.Tell(event.Event{Host: id, Kind: event.Warning, Text: id + ": it cannot listen for other VRRP routers: that none of them has the cluster's number is not known"})
+	}
+	return id, told, nil
 }
 
 // reaches is what the hosts need of the network, and what they found.

@@ -18,12 +18,14 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Removal says how workers leave.
+// Removal says how hosts leave.
 type Removal struct {
-	Names []string                 // of the workers, their addresses, or ranges of these
-	Force bool                     // go on without workers that cannot be reached: only their nodes and entries go
+	Names []string                 // of the hosts, their addresses, or ranges of these
+	Force bool                     // go on without hosts that cannot be reached: only what the cluster and the inventory have of them goes
 	Show  func(*graph.Graph) error // is called with the plan before anything is touched
 	Sure  func() error             // is asked where something is to be done and no pods have to be agreed about
+
+	planes bool // they are control planes
 }
 
 // RemoveWorker takes workers out of the cluster, resets them and removes them from the inventory file. Only the control
@@ -33,6 +35,28 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	if err != nil {
 		return err
 	}
+	return o.remove(ctx, r, ids)
+}
+
+// RemoveControlPlane does so with control planes of a cluster that goes on with others. All control planes are contacted.
+func RemoveControlPlane(ctx context.Context, o Options, r Removal) error {
+	ids, err := o.Named(r.Names)
+	if err != nil {
+		return err
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for _, h := range o.Inventory.Hosts {
+		if slices.Contains(ids, h.ID()) && !h.IsControlPlane() {
+			return reason.Usagef("%s is a worker: `kgpu remove-worker %s`", h.ID(), h.ID())
+		}
+	}
+	r.planes = true
+	return o.remove(ctx, r, ids)
+}
+
+// remove takes hosts out.
+func (o Options) remove(ctx context.Context, r Removal, ids []string) error {
 	// A file that cannot be edited is found before anything is changed.
 	if _, err := withoutHosts(o.Inventory.Path, ids); err != nil {
 		return err
@@ -61,7 +85,14 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	return session.Change{
 		Leftover: (*session.Session).Stop,
 		Plan: func() (g *graph.Graph, err error) {
-			g, after, err = plan.Remove(s.Inventory, s.Facts, ids, r.Force)
+			if !r.planes {
+				g, after, err = plan.Remove(s.Inventory, s.Facts, ids, r.Force)
+				return g, err
+			}
+			if err := r.lost(s, ids); err != nil {
+				return nil, err
+			}
+			g, after, err = plan.RemovePlanes(s.Inventory, s.Facts, ids)
 			return g, err
 		},
 		Ask: func(ctx context.Context, g *graph.Graph) error { return r.sure(ctx, s, o, g) },
@@ -71,6 +102,17 @@ func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 			return errors.Join(err, forget(s, ids, after, result))
 		},
 	}.Run(ctx, s)
+}
+
+// lost refuses to give up control planes that cannot be reached, unless that is meant.
+func (r Removal) lost(s *session.Session, ids []string) error {
+	for _, id := range ids {
+		if s.Facts[id] == nil && !r.Force {
+			return &reason.Error{ID: reason.SSHUnreachable, Host: id, Doing: "planning", Detail: "this control plane cannot be reached",
+				Advice: "bring it back; or, if it will not come back: the same command with --force"}
+		}
+	}
+	return nil
 }
 
 // leaving turns names into the IDs of workers.
@@ -129,7 +171,7 @@ func forget(s *session.Session, ids []string, left map[string][]graph.Ref, resul
 			gone = append(gone, id)
 		}
 	}
-	if len(gone) == 0 {
+	if len(gone) == 0 || s.IsPlane(gone[0]) && len(gone) < len(ids) { // control planes leave the file together: it takes no even number
 		return nil
 	}
 	edited, err := withoutHosts(s.Inventory.Path, gone)
@@ -145,11 +187,19 @@ func forget(s *session.Session, ids []string, left map[string][]graph.Ref, resul
 		if s.Conn(id) == nil {
 			s.Tell(event.Event{Host: id, Kind: event.Warning,
 				Text: "the host itself was not cleaned: kgpu's packages and files, and the keys of its kubelet, are still on it. When it can be reached, write it into " +
-					s.Inventory.Path + " again and run `kgpu remove-worker " + id + "`; a host that is installed anew needs nothing",
+					s.Inventory.Path + " again and run `" + removes(s, id) + " " + id + "`; a host that is installed anew needs nothing",
 			})
 		}
 	}
 	return nil
+}
+
+// removes is the command that takes a host out.
+func removes(s *session.Session, id string) string {
+	if s.IsPlane(id) {
+		return "kgpu remove-control-plane"
+	}
+	return "kgpu remove-worker"
 }
 
 // done reports whether a step ended well.

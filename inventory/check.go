@@ -28,6 +28,7 @@ func (f *file) check(now time.Time) []finding {
 	out = append(out, f.checkRanges()...)
 	out = append(out, f.checkNames()...)
 	out = append(out, f.checkRoles()...)
+	out = append(out, f.checkVirtualIP()...)
 	out = append(out, f.checkBastions()...)
 	return out
 }
@@ -234,14 +235,7 @@ func (f *file) checkRoles() []finding {
 	if len(f.Hosts) == 0 {
 		return []finding{{path: "hosts", message: "the inventory has no hosts"}}
 	}
-	switch planes := f.ControlPlanes(); len(planes) {
-	case 0:
-		return []finding{{path: "hosts", message: "no host has `role: control-plane`"}}
-	case 1:
-		return nil
-	default:
-		return []finding{{path: planes[1].Path("role"), message: fmt.Sprintf("%d hosts are control planes: kgpu sets up one for now, highly available control planes are not supported yet", len(planes))}}
-	}
+	return f.checkPlanes(f.ControlPlanes())
 }
 
 // checkBastions finds hosts whose way leads through themselves.

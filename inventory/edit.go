@@ -11,10 +11,11 @@ import (
 	"kgpu.dev/kgpu/bootstrap/reason"
 )
 
-// NewHost is a worker to be written into an inventory. Only the address is needed; it and the name may be ranges.
+// NewHost is a host to be written into an inventory. Only the address is needed; it and the name may be ranges.
 type NewHost struct {
 	Address      string
 	Name         string
+	Role         Role   // empty: a worker, whose role is not written
 	User         string // that SSH logs in as
 	Port         int    // of SSH; zero: left out
 	Key          string // path of the private key
@@ -215,6 +216,9 @@ func (e *editor) fields(h NewHost, flow bool) []string {
 	if h.Name != "" {
 		out = append(out, scalar("name", keyStyle, flow)+": "+scalar(h.Name, valueStyle, flow))
 	}
+	if h.Role != "" {
+		out = append(out, scalar("role", keyStyle, flow)+": "+scalar(string(h.Role), valueStyle, flow))
+	}
 	var ssh []string
 	add := func(name, value string) { ssh = append(ssh, scalar(name, keyStyle, true)+": "+value) }
 	if h.User != "" {
@@ -284,6 +288,7 @@ func onlyAdded(original *yaml.Node, edited []byte, hosts []NewHost) bool {
 	for i, n := range list.Content[kept:] {
 		var got struct {
 			Address, Name string
+			Role          Role
 			SSH           struct {
 				User, Key    string
 				Port         int
@@ -294,7 +299,7 @@ func onlyAdded(original *yaml.Node, edited []byte, hosts []NewHost) bool {
 		want, ssh := hosts[i], &got.SSH
 		want.Key = literal(want.Key)
 		if n.Decode(&got) != nil ||
-			want != (NewHost{got.Address, got.Name, ssh.User, ssh.Port, ssh.Key, ssh.SudoPassword, ssh.HostKey}) {
+			want != (NewHost{got.Address, got.Name, got.Role, ssh.User, ssh.Port, ssh.Key, ssh.SudoPassword, ssh.HostKey}) {
 			return false
 		}
 	}

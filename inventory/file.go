@@ -79,6 +79,7 @@ func kubernetesKeys() keys[Kubernetes] {
 		"podCIDR":                value(func(k *Kubernetes) *netip.Prefix { return &k.PodCIDR }, cidr),
 		"serviceCIDR":            value(func(k *Kubernetes) *netip.Prefix { return &k.ServiceCIDR }, cidr),
 		"controlPlaneEndpoint":   value(func(k *Kubernetes) *string { return &k.ControlPlaneEndpoint }, endpoint),
+		"virtualIP":              value(func(k *Kubernetes) *netip.Addr { return &k.VirtualIP }, ipAddress),
 		"featureGates":           gates,
 		"kubeletConfiguration":   passthrough(func(k *Kubernetes) *map[string]any { return &k.KubeletConfiguration }),
 		"clusterConfiguration":   passthrough(func(k *Kubernetes) *map[string]any { return &k.ClusterConfiguration }),

@@ -111,6 +111,7 @@ type Kubernetes struct {
 	PodCIDR              netip.Prefix // default 10.244.0.0/16
 	ServiceCIDR          netip.Prefix // default 10.96.0.0/12
 	ControlPlaneEndpoint string       // host:port; empty: kgpu sees to a name, or to the control plane's address
+	VirtualIP            netip.Addr   // an address that moves to a control plane which works; zero: there is none
 	FeatureGates         map[string]bool
 
 	// Merged into what kgpu writes; the user's values win.

@@ -120,6 +120,16 @@ func TestRenewNames(t *testing.T) {
 	}
 }
 
+// Where etcd has no majority before other control planes have new certificates, too, nobody waits for this one's API server.
+func TestRenewWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	s := certifiedPlane(t)
+	s.write("api-down", "")
+	s.value("alone", "yes")
+	s.ok(s.step("certs-renew"))
+	s.allRenewed()
+}
+
 // What kubeadm cannot renew stays as it was, whatever it had begun.
 func TestRenewThatFails(t *testing.T) {
 	t.Parallel()

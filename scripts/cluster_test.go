@@ -31,7 +31,9 @@ case "$1 $2" in
   if [[ -e /ca ]]; then mkdir -p /etc/kubernetes/pki; cp /ca /etc/kubernetes/pki/ca.crt; echo x >/etc/kubernetes/admin.conf; fi ;;
 "join --config") mkdir -p /etc/kubernetes; echo "    server: https://10.0.0.10:6443" >/etc/kubernetes/kubelet.conf
   if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; exit 1; fi; echo u1 >/node-is-there
-  if [[ -e /ca ]]; then mkdir -p /etc/kubernetes/pki; cp /ca /etc/kubernetes/pki/ca.crt; fi ;;
+  if [[ -e /ca ]]; then mkdir -p /etc/kubernetes/pki; cp /ca /etc/kubernetes/pki/ca.crt; fi
+  if [[ -e /plane ]]; then bash /plane; fi ;;
+"init phase") cat /printed ;;
 "reset -f") rm -f /node-is-there ;;
 "token create") echo "kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:00ff " ;;
 esac
@@ -50,6 +52,7 @@ case "$*" in
   if [[ ! -e /node-is-there ]]; then echo 'Error from server (NotFound): nodes "w1" not found' >&2; exit 1; fi
   printf '{"metadata":{"name":"w1","uid":"%s"}}' "$(</node-is-there)" ;;
 *get\ nodes,*) cat /cluster ;;
+*get\ node\ w1*labels*) [[ ! -e /labels ]] || cat /labels ;;
 *get\ secrets*) cat /tokens ;;
 *get\ daemonset\ calico-node*) [[ ! -e /environment ]] || cat /environment ;;
 esac

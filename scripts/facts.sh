@@ -236,7 +236,7 @@ done </proc/locks
 each arch dpkg --print-architecture
 wanted='apparmor apt-transport-https ca-certificates chrony conntrack containerd containerd.io containernetworking-plugins
 cri-o cri-tools curl docker-ce docker-ce-cli docker.io docker-cli docker-engine docker-buildx-plugin docker-compose-plugin ebtables ethtool
-gnupg gpg ipset iptables iproute2 kmod kubeadm kubectl kubelet kubernetes-cni libseccomp2 moby-containerd moby-engine moby-runc
+gnupg gpg ipset iptables iproute2 keepalived kmod kubeadm kubectl kubelet kubernetes-cni libseccomp2 moby-containerd moby-engine moby-runc
 nftables ntp ntpsec openntpd podman podman-docker procps runc socat systemd-timesyncd tar ufw util-linux'
 # shellcheck disable=SC2016 # the fields are dpkg's and awk's
 told package awk -v wanted="${wanted//$'\n'/ }" -v release="-$release" '
@@ -256,7 +256,7 @@ each_of ufw /etc/ufw/ufw.conf
 # --- units, and runs of kgpu that go on
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
   systemd-resolved.service systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
-  unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
+  unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service keepalived.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
   kgpu-api-name.service k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
 for batch in /var/lib/kgpu/run/*/; do
   [[ -d $batch && ! -e $batch/result ]] || continue
@@ -343,6 +343,7 @@ fi
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 each_of upgrading /var/lib/kgpu/upgrading
 [[ ! -e /var/lib/kgpu/network-unproven ]] || echo network-unproven=1
+[[ ! -s /etc/keepalived/keepalived.conf || " ${recorded[*]} " == *' /etc/keepalived/keepalived.conf '* ]] || echo other-keepalived=1
 [[ ! -f /etc/kubernetes/admin.conf ]] || recorded+=(/etc/kubernetes/admin.conf)
 [[ ${#recorded[@]} -eq 0 ]] || each file sha256sum -- "${recorded[@]}"
 # When apt last took what a key of its repositories signed, and when the key ends. gpg may be gone; here it needs no home and

@@ -2,7 +2,7 @@
 # Checks the scripts as hosts run them: the library and each step together.
 set -euo pipefail
 cd "$(dirname "$0")"
-shellcheck environment.sh lint.sh fuzz.sh screenshots.sh deprecated.sh facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh access/*.sh node/*.sh runner/*.sh
+shellcheck environment.sh lint.sh fuzz.sh screenshots.sh deprecated.sh facts.sh reach.sh virtual-ip.sh pods.sh status.sh doctor.sh support.sh render.sh access/*.sh node/*.sh runner/*.sh
 
 # The names that the library has for all of a step.
 globals=$(sed -nE 's/^(declare -[aA] )?([a-z_]+)=.*/\2/p' lib/*.sh | sort -u)

@@ -26,6 +26,8 @@ credential() {
   case $1 in
     token) [[ $text =~ ^[a-z0-9]{6}\.[a-z0-9]{16}$ ]] ;;
     ca_hash) [[ $text =~ ^sha256:[0-9a-f]{64}$ ]] ;;
+    certificate_key) [[ $text =~ ^[0-9a-f]{64}$ ]] ;;
+    encryption) [[ $text =~ ^[A-Za-z0-9+/]+=*$ ]] ;;
   esac || stop "$join has no good $1: the run of the control plane that makes a token writes it anew"
   printf '%s' "$text"
 }

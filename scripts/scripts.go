@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-//go:embed access lib node steps environment.sh deprecated.sh facts.sh reach.sh pods.sh status.sh doctor.sh support.sh render.sh
+//go:embed access lib node steps environment.sh deprecated.sh facts.sh reach.sh virtual-ip.sh pods.sh status.sh doctor.sh support.sh render.sh
 var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "upgrade", "members", "etcd", "pods", "images", "deployment", "drain", "leave", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "etcd-members", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "upgrade", "members", "etcd", "pods", "images", "deployment", "drain", "leave", "defences", "join", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
@@ -23,6 +23,12 @@ func Facts() []byte {
 // of the standard input of `bash -s`, and what is to be tried the rest, a line each, as scripts/reach.sh says.
 func Reach() []byte {
 	return script("lib/driver-ways.sh", "lib/endpoints.sh", "reach.sh")
+}
+
+// VirtualIP returns the script that tells who has an address and which VRRP routers are heard; it wants to be the beginning of the
+// standard input of `bash -s`, run by root, and the address with the host's own the rest, as scripts/virtual-ip.sh says.
+func VirtualIP() []byte {
+	return script("virtual-ip.sh")
 }
 
 // Pods returns the script that prints the pods which a drain of their node would move; it wants to be the standard input of

@@ -32,7 +32,8 @@ if [[ -e /kubeadm-fails ]]; then cat /kubeadm-fails; rm /kubeadm-fails; exit 1; 
 	return s
 }
 
-// TestUpgradeOfAControlPlane: what is begun is noted until it is done, and facts tell it.
+// TestUpgradeOfAControlPlane: what is begun is noted until it is done, and facts tell it. It is done when this host's own API server is
+// ready, whoever else answers.
 func TestUpgradeOfAControlPlane(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
@@ -49,7 +50,7 @@ func TestUpgradeOfAControlPlane(t *testing.T) {
 		}
 		s.calls()
 		s.ok(s.step("cluster-upgrade"))
-		contains(t, s.calls(), want)
+		contains(t, s.calls(), want, "--server https://")
 		if f := s.facts(); f.Upgrading != "" {
 			t.Errorf("afterwards facts tell %q", f.Upgrading)
 		}

@@ -63,7 +63,7 @@ func (c *Cluster) ways(ctx context.Context) (inside, here *kubeconfig.Access, te
 	if inside, err = kubeconfig.FromHost(conf); err != nil {
 		return nil, nil, nil, &reason.Error{ID: reason.KubeconfigUntrusted, Host: cp.ID(), Doing: "reading " + adminConf, Detail: err.Error()}
 	}
-	here = renamed(inside, c.Inventory.Cluster, cp, c.Conn(cp.ID()).Addr())
+	here = renamed(inside, c.Inventory, cp, c.Conn(cp.ID()).Addr())
 	text, err = withSource(here, conf, cp)
 	return inside, here, text, err
 }

@@ -56,7 +56,7 @@ func FuzzKubeconfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		out, err := withSource(renamed(inside, "lab", cp, netip.Addr{}), conf, cp)
+		out, err := withSource(renamed(inside, &inventory.Inventory{Cluster: "lab"}, cp, netip.Addr{}), conf, cp)
 		must(t, err)
 		var all any
 		if err := yaml.Unmarshal(out, &all); err != nil {

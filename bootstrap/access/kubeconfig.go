@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,8 +84,9 @@ func (c *Cluster) mergeAnew(here *kubeconfig.Access) error {
 
 // isFetched reports whether the kubeconfig here is the cluster's, or there is none to be fetched.
 func (c *Cluster) isFetched() bool {
-	seen := c.Facts[c.AdminPlane().ID()].ControlPlane
-	return seen == nil || sourceOf(c.kubeconfig) == seen.AdminConfSHA256
+	sum := sourceOf(c.kubeconfig)
+	made := c.AnyPlane(func(f *facts.Host) bool { return f.ControlPlane != nil })
+	return !made || c.AnyPlane(func(f *facts.Host) bool { return f.ControlPlane != nil && f.ControlPlane.AdminConfSHA256 == sum })
 }
 
 // MayFetch finds before anything changes that the end of a story could not write the kubeconfig: one that changes something, and
@@ -166,11 +168,11 @@ func hostOf(text []byte) string {
 	return ""
 }
 
-// isOfAnother reports whether a kubeconfig was fetched from another control plane than the inventory's: another inventory in
+// isOfAnother reports whether a kubeconfig was fetched from another control plane than one of the inventory's: another inventory in
 // the folder calls its cluster the same.
 func (c *Cluster) isOfAnother(text []byte) bool {
 	host := hostOf(text)
-	return host != "" && host != c.AdminPlane().Address
+	return host != "" && !slices.ContainsFunc(c.Inventory.ControlPlanes(), func(h inventory.Host) bool { return h.Address == host })
 }
 
 func sourceOf(path string) string {
@@ -187,13 +189,17 @@ func sourceOf(path string) string {
 }
 
 // renamed is the way in with cluster, user and context named after the cluster, and the server where SSH reaches the host: that
-// name is in the API server's certificate. kgpu's own name of the API server, which this machine does not resolve, is what that is
+// name is in the API server's certificate. It is the virtual address where there is one. kgpu's own name of the API server, which this machine does not resolve, is what that is
 // known by. reached is the address that SSH reached; zero: unknown.
-func renamed(inside *kubeconfig.Access, cluster string, cp inventory.Host, reached netip.Addr) *kubeconfig.Access {
+func renamed(inside *kubeconfig.Access, inv *inventory.Inventory, cp inventory.Host, reached netip.Addr) *kubeconfig.Access {
 	a := *inside
-	a.Cluster, a.User, a.Context = cluster, cluster+"-admin", cluster
+	a.Cluster, a.User, a.Context = inv.Cluster, inv.Cluster+"-admin", inv.Cluster
 	if machine.OwnAPIName(inside.Name()) {
-		if at := addressOf(cp, reached); at.IsValid() {
+		at := addressOf(cp, reached)
+		if v := inv.Kubernetes.VirtualIP; v.IsValid() && (at == cp.PrivateAddress || !cp.PrivateAddress.IsValid()) {
+			at = v // where SSH reaches the address of the node, it reaches the virtual one beside it
+		}
+		if at.IsValid() {
 			a.Server, a.TLSServerName = "https://"+netip.AddrPortFrom(at, catalog.APIPort).String(), inside.Name()
 		}
 		return &a

@@ -30,7 +30,7 @@ func TestKubeconfigTellsItsSource(t *testing.T) {
 		"a bastion": {inventory.Host{Address: "192.0.2.4", PrivateAddress: netip.MustParseAddr("10.0.0.4"), SSH: inventory.SSH{Bastion: &inventory.Bastion{}}}, "https://10.0.0.4:6443"},
 		"version 6": {inventory.Host{Address: "2001:db8::4", PrivateAddress: netip.MustParseAddr("10.0.0.4")}, "https://[2001:db8::4]:6443"},
 	} {
-		a := renamed(inside, "lab", c.cp, netip.Addr{})
+		a := renamed(inside, &inventory.Inventory{Cluster: "lab"}, c.cp, netip.Addr{})
 		out, err := withSource(a, []byte("the admin.conf"), c.cp)
 		must(t, err)
 		path := filepath.Join(t.TempDir(), "lab.kubeconfig")
@@ -60,7 +60,7 @@ func TestKubeconfigOfANamedCluster(t *testing.T) {
 		"nobody knows, from here on": {inventory.Host{Address: "cp", SSH: bastion}, "", ""},
 	} {
 		reached, _ := netip.ParseAddr(c.reached)
-		a := renamed(inside, "lab", c.cp, reached)
+		a := renamed(inside, &inventory.Inventory{Cluster: "lab"}, c.cp, reached)
 		server, known := "https://"+c.want+":6443", name
 		if c.want == "" {
 			server, known = inside.Server, ""
@@ -69,7 +69,7 @@ func TestKubeconfigOfANamedCluster(t *testing.T) {
 			t.Errorf("%s: %s, known as %q", why, a.Server, a.TLSServerName)
 		}
 	}
-	if a := renamed(clustertest.NewAuthority(t).Admin(t, "https://k8s.example.com:6443"), "lab", inventory.Host{Address: "192.0.2.4"}, netip.Addr{}); a.Server != "https://k8s.example.com:6443" || a.TLSServerName != "" {
+	if a := renamed(clustertest.NewAuthority(t).Admin(t, "https://k8s.example.com:6443"), &inventory.Inventory{Cluster: "lab"}, inventory.Host{Address: "192.0.2.4"}, netip.Addr{}); a.Server != "https://k8s.example.com:6443" || a.TLSServerName != "" {
 		t.Errorf("its owner's name: %s, known as %q", a.Server, a.TLSServerName)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	helpWidth = 80 // columns that help fits in, unless a terminal has less
-	appColumn = 15 // of what a command does, in lists of commands
+	appColumn = 22 // of what a command does, in lists of commands
 )
 
 // The library sorts groups by the alphabet and does not wrap; its own way to have that otherwise is this variable.

@@ -231,7 +231,10 @@ func outcome(err error) string {
 }
 
 // recorded are the commands whose runs leave a folder: those that run steps. doctor does where its flags say so.
-var recorded = []string{"up", "add-worker", "remove-worker", "upgrade", "backup", "restore", "reset", "smoke", "dashboard", "certs renew", "user create", "user delete"}
+var recorded = []string{
+	"up", "add-worker", "add-control-plane", "remove-worker", "remove-control-plane", "upgrade", "backup", "restore", "reset", "smoke", "dashboard", "certs renew",
+	"user create", "user delete",
+}
 
 // recording is a report that is recorded, too.
 type recording struct {

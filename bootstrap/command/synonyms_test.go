@@ -10,8 +10,8 @@ import (
 )
 
 func wholeApp() *cli.App {
-	return App("1", Group("all", Init(), Validate(), Plan(), Up(), AddWorker(), RemoveWorker(), Upgrade(), Status(), Kubeconfig(), Kubectl(), Notebook(), Dashboard(),
-		SSH(), Smoke(), Backup(), Restore(), Doctor(), Certs(), Attach(), Runs(), Support(), Reset(), Schema()))
+	return App("1", Group("all", Init(), Validate(), Plan(), Up(), AddWorker(), AddControlPlane(), RemoveWorker(), RemoveControlPlane(), Upgrade(), Status(), Kubeconfig(),
+		Kubectl(), Notebook(), Dashboard(), SSH(), Smoke(), Backup(), Restore(), Doctor(), Certs(), Attach(), Runs(), Support(), Reset(), Schema()))
 }
 
 // Words of other tools lead to what does here what they do there.

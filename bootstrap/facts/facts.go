@@ -72,6 +72,8 @@ type Host struct {
 	RenewalBegun bool          // a renewal of the control plane's certificates was cut off before it was whole
 	StalePods    []string      // static pods that run with certificates which were renewed since they started
 
+	OtherKeepalived bool // keepalived has a configuration that is not kgpu's
+
 	Shadows []string // programs and units that take precedence over those of the same name in packages
 
 	OtherDistributions []string      // other Kubernetes distributions with traces on the host: k3s, rke2, k0s, microk8s, minikube…
@@ -200,6 +202,7 @@ type Member struct {
 // Record is what the ledger says of kgpu's own work on the host's membership.
 type Record struct {
 	Init, Join bool   // kubeadm init or kubeadm join was begun
+	Plane      bool   // that join was one of a control plane
 	Done       bool   // and it finished
 	Adopted    bool   // the membership was made by hand, and kgpu adopted it
 	CAHash     string // of the cluster's CA; empty if the ledger has none
@@ -222,7 +225,7 @@ type EtcdData struct {
 type ControlPlane struct {
 	CAHash          string
 	AdminConfSHA256 string    // of /etc/kubernetes/admin.conf
-	Finished        bool      // kubeadm init finished, by kgpu's ledger
+	Finished        bool      // kubeadm init, or kubeadm join, finished, by kgpu's ledger
 	Version         string    // v1.36.3
 	Since           time.Time // when its CA was made
 	Endpoint        string    // host:port by which admin.conf and the nodes reach the API server; empty if unknown

@@ -30,7 +30,7 @@ func Parse(output []byte) (*Host, error) {
 	h := &Host{
 		Hostname: a.first("hostname"), MachineID: a.first("machine-id"), ProductUUID: a.first("product-uuid"), BootID: a.first("boot-id"),
 		Virt: a.first("virt"), OS: osRelease(a["os-release"]), Arch: a.first("arch"), Kernel: a.first("kernel"), Kernels: a["kernel-installed"], KernelHeaders: a.has("kernel-headers"),
-		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), LegacyRules: a.has("iptables-legacy"), SecureBoot: a.has("secure-boot"),
+		Systemd: a.has("systemd"), CgroupV2: a.has("cgroup2"), LegacyRules: a.has("iptables-legacy"), SecureBoot: a.has("secure-boot"), OtherKeepalived: a.has("other-keepalived"),
 		Swap: swap(a), Modules: modules(a), ModulesOff: modulesOff(a["module-off"]), Sysctls: sysctls(a["sysctl"]),
 		RebootPending: a.has("reboot-required"), Unproven: a.has("unproven"), NetworkUnproven: a.has("network-unproven"), Upgrading: a.first("upgrading"), HasState: a.has("notes"), StaleLock: a.has("operator-left"),
 		Units:         units(a["unit"]),

@@ -94,7 +94,7 @@ func controlPlane(a answer, h *Host) error {
 	if !a.has("control-plane") {
 		return nil
 	}
-	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Finished: h.Recorded != nil && h.Recorded.Init && h.Recorded.Done}
+	c := &ControlPlane{AdminConfSHA256: h.Files[adminConf], Finished: h.Recorded != nil && (h.Recorded.Init || h.Recorded.Plane) && h.Recorded.Done}
 	delete(h.Files, adminConf) // this file is kubeadm's, not kgpu's
 	if ca := a.first("cluster-ca"); ca != "" {
 		cert, err := firstParsed(ca)

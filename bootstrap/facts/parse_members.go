@@ -24,6 +24,8 @@ func record(a answer, h *Host) error {
 			r.Init = true
 		case "join", "join-done":
 			r.Join = true
+		case "join-plane", "join-plane-done":
+			r.Join, r.Plane = true, true
 		}
 		if strings.HasSuffix(what, "-done") {
 			r.Done, r.UID = true, uid

@@ -15,7 +15,7 @@ import (
 
 // A cluster whose nodes know its API server by the address of one control plane can never have another control plane: kubeadm writes
 // the controlPlaneEndpoint into certificates and kubeconfigs when it makes the cluster. So a new cluster gets a name, which
-// leads to its only control plane for now, by a line in every host's /etc/hosts: no server has to know the name.
+// leads to its only control plane or to the virtual address of several, by a line in every host's /etc/hosts: no server has to know the name.
 // Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/create-cluster-kubeadm/.
 
 // apiDomain is the domain of the API server names that kgpu makes up. ICANN reserved .internal for private use, so no
@@ -78,8 +78,13 @@ func (s *Set) ControlPlaneEndpoint() string {
 	return ""
 }
 
-// APIAddress is the address that the API server's name resolves to.
-func (s *Set) APIAddress() netip.Addr { return s.First.NodeAddress() }
+// APIAddress is the address that the API server's name resolves to: the virtual one, or that of the only control plane.
+func (s *Set) APIAddress() netip.Addr {
+	if v := s.Inventory.Kubernetes.VirtualIP; v.IsValid() {
+		return v
+	}
+	return s.First.NodeAddress()
+}
 
 // Endpoint is the host:port by which the kubelets reach the API server.
 func (s *Set) Endpoint() string {

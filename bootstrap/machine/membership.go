@@ -74,18 +74,24 @@ func (s *Set) Verdict(m *Machine) Verdict {
 // ledger nor a half-written file says which cluster it is.
 func sameCA(recorded, ca string) bool { return recorded == "" || ca == "" || recorded == ca }
 
-// controlPlaneVerdict judges a host that is to be a control plane.
+// controlPlaneVerdict judges a host that is to be a control plane. It is the first's judgement too of itself, whichever that is.
 func (s *Set) controlPlaneVerdict(m *Machine) Verdict {
 	c, r, answers := m.Facts.ControlPlane, m.Recorded(), m.Facts.Cluster != nil
 	if c == nil {
 		return s.noControlPlane(m)
 	}
-	ours, adopted := r.Init && sameCA(r.CAHash, c.CAHash), r.Adopted && sameCA(r.CAHash, c.CAHash)
+	ours, adopted := (r.Init || r.Plane) && sameCA(r.CAHash, c.CAHash), r.Adopted && sameCA(r.CAHash, c.CAHash)
 	switch {
+	case s.First != nil && s.First.Facts.ControlPlane.CAHash != c.CAHash && c.CAHash != "":
+		return refused(reason.HostForeignCluster, "the host is a control plane of another cluster than %s: %s", s.First.ID(), describeCluster(m.Facts))
 	case (ours && c.Finished || adopted) && answers:
 		return member("")
 	case ours && c.Finished || adopted:
 		return member("the control plane does not answer")
+	case ours && r.Plane && answers && s.joinEnded(m):
+		return member("kubeadm join came to its end, which is not recorded")
+	case ours && r.Plane:
+		return s.afterFormer(m, rejoin("kubeadm join did not come to its end"))
 	case ours && answers && s.initEnded(m):
 		return member("kubeadm init came to its end, which is not recorded")
 	case ours && answers:
@@ -105,6 +111,8 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 	switch {
 	case r.Init && !r.Done:
 		return rejoin("kubeadm init did not come to its end")
+	case r.Plane && !r.Done:
+		return s.afterFormer(m, rejoin("kubeadm join did not come to its end"))
 	case f.Kubelet != nil && !r.Init && s.hasControlPlaneOf(f.Kubelet.CAHash):
 		return refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be the control plane", s.placeOfRole(m))
 	case f.Kubelet != nil && !r.Init:
@@ -118,9 +126,27 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 	case r.Init:
 		return rejoin("the control plane that kgpu made is gone")
 	case r.Join:
-		return rejoin("the host has left the cluster that kgpu joined it to")
+		return s.afterFormer(m, rejoin("the host has left the cluster that kgpu joined it to"))
+	}
+	if s.ClusterExists() {
+		return s.afterFormer(m, notMember("the cluster does not have this control plane yet"))
 	}
 	return notMember("there is no control plane yet")
+}
+
+// afterFormer adds to a verdict that the cluster has a node of the host's former installation. It refuses a node that is another
+// machine's.
+func (s *Set) afterFormer(m *Machine, v Verdict) Verdict {
+	node := s.NodeOf(m)
+	switch {
+	case node == nil:
+	case node.Ready && s.nodeElsewhere(m, node):
+		return refused(reason.HostNameDuplicate, "the cluster has a node %s already, another machine at %s", node.Name, node.InternalIP)
+	default:
+		v.Why += "; the node object " + node.Name + " is of a former one"
+		v.Replaces = true
+	}
+	return v
 }
 
 // Adopted reports whether the membership was made by hand and kgpu adopted it.
@@ -135,7 +161,7 @@ func (m *Machine) Remade() string {
 	case f.Kubelet != nil:
 		ca = f.Kubelet.CAHash
 	}
-	joined := r.Join && !r.Init && m.Facts.ControlPlane != nil // kgpu joins no control planes
+	joined := r.Join && !r.Plane && !r.Init && m.Facts.ControlPlane != nil // as a worker
 	if ca == "" || sameCA(r.CAHash, ca) && !joined {
 		return ""
 	}
@@ -155,6 +181,12 @@ func (s *Set) initEnded(m *Machine) bool {
 	_, dns := c.Workloads["kube-system/deployment/coredns"]
 	_, old := c.Workloads["kube-system/deployment/kube-dns"]
 	return s.NodeOf(m) != nil && proxy && (dns || old)
+}
+
+// joinEnded reports whether kubeadm join finished on a control plane: it marks the node when etcd has its member.
+func (s *Set) joinEnded(m *Machine) bool {
+	_, marked := LabelOf(s.NodeOf(m), "node-role.kubernetes.io/control-plane")
+	return marked && m.Facts.Etcd != nil && slices.Contains(m.Facts.KubeadmFiles, "/etc/kubernetes/manifests/etcd.yaml")
 }
 
 // workerVerdict judges a host that is to be a worker.
@@ -226,16 +258,7 @@ func (s *Set) withoutKubeconfig(m *Machine) Verdict {
 	case !s.ClusterExists():
 		v = notMember("the cluster is new")
 	}
-	node := s.NodeOf(m)
-	switch {
-	case node == nil:
-	case node.Ready && s.nodeElsewhere(m, node):
-		return refused(reason.HostNameDuplicate, "the cluster has a node %s already, another machine at %s", node.Name, node.InternalIP)
-	default:
-		v.Why += "; the node object " + node.Name + " is of a former one"
-		v.Replaces = true
-	}
-	return v
+	return s.afterFormer(m, v)
 }
 
 // memberVerdict judges a worker whose kubelet trusts this cluster's CA, while the API server answers.

@@ -74,11 +74,19 @@ func (s *Set) Retarget() (later []inventory.Version) {
 	case !s.APIAnswers():
 		return path[1:]
 	}
-	next := *s.Inventory
-	next.Kubernetes.Version = path[0]
-	s.Inventory, s.Target = &next, path[0]
-	s.Minor, _ = catalog.Kubernetes(path[0].Minor)
+	s.Target = path[0]
+	s.wants(path[0])
 	return path[1:]
+}
+
+// Stay makes the inventory that of the version that runs: no upgrade begins or goes on.
+func (s *Set) Stay() { s.wants(s.Versions.Running) }
+
+func (s *Set) wants(v inventory.Version) {
+	next := *s.Inventory
+	next.Kubernetes.Version = v
+	s.Inventory = &next
+	s.Minor, _ = catalog.Kubernetes(v.Minor)
 }
 
 // Follows reports whether the machine is a node whose Kubernetes an upgrade changes.

@@ -16,14 +16,23 @@ var controlPlaneTaints = []string{"node-role.kubernetes.io/control-plane", "node
 
 const noLoadBalancer = "node.kubernetes.io/exclude-from-external-load-balancers"
 
-// opened are the lines for cluster-nodes that open a control plane for pods which is the whole cluster, unless the inventory has
-// its taint.
-func (b *builder) opened() []string {
-	h, node := b.first, b.NodeOf(b.first.Machine)
-	if len(b.Inventory.Hosts) > 1 || keepsTaint(h.Host) || b.hasOtherNodes() {
+// opened are the lines for cluster-nodes that open control planes for pods which are the whole cluster, unless the inventory has
+// their taint.
+func (b *builder) opened() (want []string) {
+	if len(b.Inventory.Hosts) > len(b.Inventory.ControlPlanes()) || b.hasOtherNodes() {
 		return nil
 	}
-	var want []string
+	for _, h := range b.planes {
+		if !keepsTaint(h.Host) && !h.waits {
+			want = append(want, b.open(h)...)
+		}
+	}
+	return want
+}
+
+// open are the lines that open one.
+func (b *builder) open(h *host) (want []string) {
+	node := b.NodeOf(h.Machine)
 	for _, key := range controlPlaneTaints {
 		if node == nil || isTainted(node, key) {
 			want = append(want, fmt.Sprintf("%s\tuntaint\t%s", h.node, key))
@@ -53,7 +62,14 @@ func (b *builder) staysOpen(joining []*host) {
 
 // hasOtherNodes reports whether the cluster has nodes that are no host of the inventory.
 func (b *builder) hasOtherNodes() bool {
-	return slices.ContainsFunc(b.Cluster.Nodes, func(n facts.Node) bool { return n.Name != b.first.node })
+	return slices.ContainsFunc(b.Cluster.Nodes, func(n facts.Node) bool {
+		return n.Name != b.first.node && !slices.ContainsFunc(b.Inventory.ControlPlanes(), func(h inventory.Host) bool { return isNodeOf(n, h) })
+	})
+}
+
+// isNodeOf reports whether a node is that of a host of the inventory, as far as that says it.
+func isNodeOf(n facts.Node, h inventory.Host) bool {
+	return n.Name == h.Name || n.InternalIP == h.Address || n.InternalIP == h.PrivateAddress.String()
 }
 
 // keepsTaint reports whether the inventory wants a control plane's taint on the host.

@@ -26,6 +26,11 @@ WantedBy=multi-user.target
 `
 )
 
+// apiNameUnit is the unit that keeps the line for the API server's name.
+func (b *builder) apiNameUnit() graph.File {
+	return text(fmt.Sprintf(apiNameService, b.APIAddress().String()+" "+b.APIName()+" # kgpu"))
+}
+
 // hostNames plans that the host knows the cluster's API server by its name.
 func (b *builder) hostNames(h *host) {
 	name := b.APIName()
@@ -33,7 +38,7 @@ func (b *builder) hostNames(h *host) {
 		return
 	}
 	at := b.APIAddress().String()
-	files := map[string]graph.File{apiNameFile: text(fmt.Sprintf(apiNameService, at+" "+name+" # kgpu"))}
+	files := map[string]graph.File{apiNameFile: b.apiNameUnit()}
 	var reasons []string
 	switch to := h.Facts.Names[name]; {
 	case len(to) == 0:

@@ -44,12 +44,14 @@ func RenewCertificates(inv *inventory.Inventory, seen map[string]*facts.Host) (*
 			return nil, &reason.Error{ID: cmp.Or(v.Refused, reason.ClusterMissing), Host: h.id, Doing: "planning", Detail: cmp.Or(v.Detail, v.Why)}
 		}
 	}
-	return &b.graph, b.renewPlanes(true)
+	_, err = b.renewPlanes(true)
+	return &b.graph, err
 }
 
-// renewPlanes plans new certificates on the control planes that need some, one control plane after the other; asked: on all.
-func (b *builder) renewPlanes(asked bool) error {
-	var before []graph.Ref
+// renewPlanes plans new certificates on the control planes that need some, one control plane after the other; asked: on all. It returns
+// the last step. Until a majority has certificates that others take, no API server gets ready, and none is waited for.
+func (b *builder) renewPlanes(asked bool) (before []graph.Ref, err error) {
+	working := b.workingEtcds()
 	for _, h := range b.planes {
 		if b.Verdict(h.Machine).Membership != machine.Member {
 			continue
@@ -66,20 +68,37 @@ func (b *builder) renewPlanes(asked bool) error {
 		}
 		config, err := b.certificateConfig(h)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if kubelet != "" {
 			b.add(h, graph.Step{Ref: graph.Ref{ID: "certs/kubelet"}, Reason: kubelet, Needs: needs, Input: graph.Input{Values: map[string]string{"node": h.node, "kubeadm": config}}})
 			before, needs = h.last, nil
 		}
+		values := map[string]string{"kubeadm": config, "renew": lines(r.kinds()...), "restart": lines(r.restart...)}
+		if working[h.id] = true; 2*len(working) <= len(b.Inventory.ControlPlanes()) {
+			values["alone"] = "yes"
+		}
 		if b.unless(h, r.reasons, "the certificates last, and have all names", graph.Step{
-			Ref: graph.Ref{ID: "certs/renew"}, Needs: needs,
-			Input: graph.Input{Values: map[string]string{"kubeadm": config, "renew": lines(r.kinds()...), "restart": lines(r.restart...)}},
+			Ref: graph.Ref{ID: "certs/renew"}, Needs: needs, Input: graph.Input{Values: values},
 		}) {
 			before = h.last
 		}
 	}
-	return nil
+	return before, nil
+}
+
+// workingEtcds are the control planes whose etcd others take for one of theirs: none of its certificates has ended.
+func (b *builder) workingEtcds() map[string]bool {
+	working := map[string]bool{}
+	for _, h := range b.planes {
+		ended := func(c machine.Certificate) bool {
+			return strings.HasPrefix(c.Path, "/etc/kubernetes/pki/etcd/") && c.Ended()
+		}
+		if !slices.ContainsFunc(machine.Certificates(h.Facts, h.Facts.Now), ended) {
+			working[h.id] = true
+		}
+	}
+	return working
 }
 
 // kinds are the kinds of renewal, as the step wants them. What kubeadm makes anew has the names of the configuration; what it
@@ -158,19 +177,19 @@ func (b *builder) lackingNames(h *host, has []string) []string {
 	return out
 }
 
-// wantedNames are the names that the certificate of a control plane's API server is to have, beside those that kubeadm gives it.
+// wantedNames are the names that the certificate of a control plane's API server is to have, beside those that kubeadm gives it: those
+// that all control planes have in common, and its own. One that joined has the address by which the others know it; kubeadm gives it no other.
 func (b *builder) wantedNames(h *host) []string {
-	names := append(b.certSANs(), h.addr.String(), h.Address)
+	list := append(b.commonNames(), h.addr.String())
+	if !h.Recorded().Plane {
+		list = append(list, h.Address)
+	}
 	server, _ := b.Inventory.Kubernetes.ClusterConfiguration["apiServer"].(map[string]any)
-	list, _ := server["certSANs"].([]any)
-	for _, name := range list {
-		names = append(names, fmt.Sprint(name))
+	more, _ := server["certSANs"].([]any)
+	for _, name := range more {
+		list = append(list, fmt.Sprint(name))
 	}
-	for i := range names {
-		names[i] = plainName(names[i])
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names(list)
 }
 
 // plainName is a name as kubeadm takes it; an address in its shortest form.
@@ -188,21 +207,20 @@ var certificateName = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9.:-]*[a-z0-9])
 // certificateConfig is the file by which kubeadm makes certificates of a control plane. A name that the API server's certificate has
 // is kept: somebody may use it.
 func (b *builder) certificateConfig(h *host) (string, error) {
-	names := b.wantedNames(h)
+	list := b.wantedNames(h)
 	for _, c := range h.Facts.Certificates {
 		for _, name := range c.Names {
 			if name = plainName(name); c.Path == machine.APIServerCertificate && certificateName.MatchString(name) {
-				names = append(names, name)
+				list = append(list, name)
 			}
 		}
 	}
-	slices.Sort(names)
 	address := h.addr.String()
 	if at, err := netip.ParseAddr(h.Facts.ControlPlane.Advertised); err == nil {
 		address = at.String()
 	}
 	cluster := merge(b.clusterConfiguration(), b.Inventory.Kubernetes.ClusterConfiguration)
-	cluster = merge(cluster, object{"apiServer": object{"certSANs": slices.Compact(names)}})
+	cluster = merge(cluster, object{"apiServer": object{"certSANs": names(list)}})
 	return manifests.Encode(object{
 		"apiVersion": b.kubeadmAPI(), "kind": "InitConfiguration",
 		"localAPIEndpoint": object{"advertiseAddress": address, "bindPort": catalog.APIPort},

@@ -42,6 +42,7 @@ var Changes = []Change{
 	{[]string{"cluster", "network", "kubernetes.podCIDR", "kubernetes.serviceCIDR"}, NotHere, nil, madeAnew},
 	{[]string{"runtime"}, NotHere, nil, joinedAnew},
 	{[]string{"kubernetes.controlPlaneEndpoint"}, NotHere, nil, madeAnew + ". By hand: docs/troubleshooting.md, \"A cluster that cannot grow\""},
+	{[]string{"kubernetes.virtualIP"}, NotHere, nil, "write the address that the cluster has; one with another address, or with one where it had none, takes `kgpu reset` and `kgpu up`"},
 	{[]string{"kubernetes.featureGates", "kubernetes.kubeletConfiguration", "kubernetes.kubeProxyConfiguration"}, NotHere, nil, byHand},
 	{[]string{"kubernetes.clusterConfiguration"}, NotHere, nil, byHand + ". Only the names of the API server in it (certSANs) may change: docs/operations.md, \"Certificates\""},
 	{[]string{"security.podSecurity", "security.auditLog", "security.encryptSecrets"}, NotHere, nil, secured},

@@ -49,7 +49,7 @@ func refuses(err error, key string) bool {
 var otherValues = map[string][]any{
 	"cluster": {"other"}, "network": {"weave", "calico", "none"}, "runtime": {"docker", "containerd"}, "swap": {"disable"},
 	"kubernetes.version": {"1.37"}, "kubernetes.allowEndOfLife": {true},
-	"kubernetes.podCIDR": {"10.60.0.0/16"}, "kubernetes.serviceCIDR": {"10.70.0.0/16"}, "kubernetes.controlPlaneEndpoint": {"other.example.com:6443"},
+	"kubernetes.podCIDR": {"10.60.0.0/16"}, "kubernetes.serviceCIDR": {"10.70.0.0/16"}, "kubernetes.controlPlaneEndpoint": {"other.example.com:6443"}, "kubernetes.virtualIP": {"10.0.0.100"},
 	"kubernetes.featureGates":           {map[string]any{"NodeLogQuery": true}},
 	"kubernetes.kubeletConfiguration":   {map[string]any{"maxPods": 200}},
 	"kubernetes.clusterConfiguration":   {map[string]any{"networking": map[string]any{"dnsDomain": "cluster.example"}}},

@@ -10,44 +10,53 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// Outputs of steps that other steps take in: what lets hosts join.
+// Outputs of steps that other steps take in: what lets hosts join, and become control planes.
 const (
-	OutputToken  = "token"
-	OutputCAHash = "ca_hash"
+	OutputToken          = "token"
+	OutputCAHash         = "ca_hash"
+	OutputCertificateKey = "certificate_key"
+	OutputEncryption     = "encryption"
 )
 
 // bringUp plans what happens between hosts: init, joins, network, labels, and the wait for all of it.
 func (b *builder) bringUp() error {
-	if err := b.renewPlanes(false); err != nil {
+	renewed, err := b.renewPlanes(false)
+	if err != nil {
 		return err
 	}
 	started, err := b.initCluster()
 	if err != nil {
 		return err
 	}
+	started = once(slices.Concat(started, renewed, b.planesUpgraded))
 	returning := b.returning()
-	joining := b.joining(returning)
+	planes, workers := b.joining(returning)
+	if err := b.refuseGrowth(planes); err != nil {
+		return err
+	}
 	var token []graph.Ref
-	if len(joining)+len(returning) > 0 {
-		token = []graph.Ref{b.token(started, joining, returning)}
+	if len(planes)+len(workers)+len(returning) > 0 {
+		if token, err = b.token(started, planes, workers, returning); err != nil {
+			return err
+		}
 	}
 	applied, err := b.addons(true, started)
 	if err != nil {
 		return err
 	}
 	network, plugin := applied["cluster/ready"], applied["gpu/ready"]
-	var joined []graph.Ref
-	for _, h := range joining {
+	joined := b.joinPlanes(planes, token)
+	for _, h := range workers {
 		joined = append(joined, b.join(h, token[0]))
 	}
 	for _, h := range returning {
 		joined = append(joined, b.comeBack(h, token[0]))
 	}
-	b.untoken(started, token, joined)
+	settled := b.untoken(started, token, joined, len(planes) > 0)
 	b.letIn(plugin)
-	b.staysOpen(joining)
+	b.staysOpen(workers)
 	labelled := b.nodes(slices.Concat(started, joined))
-	if err := b.ready(slices.Concat(started, network, joined, labelled, b.upgraded()), len(network) > 0, returning); err != nil {
+	if err := b.ready(slices.Concat(started, network, joined, labelled, settled, b.upgraded()), len(network) > 0, returning); err != nil {
 		return err
 	}
 	b.cardsReady(slices.Concat(started, joined, labelled, b.accelerators(slices.Concat(started, joined))), plugin)
@@ -69,81 +78,98 @@ func (b *builder) initCluster() ([]graph.Ref, error) {
 		b.skip(b.first, "cluster/init", "the API server answers when its certificates are renewed")
 		return b.first.last, nil
 	}
+	if err := b.planesMissing(); err != nil {
+		return nil, err
+	}
 	config, err := b.initConfig()
 	if err != nil {
 		return nil, err
 	}
 	b.add(b.first, graph.Step{
 		Ref: graph.Ref{ID: "cluster/init"}, Reason: s.Why,
-		Input: b.initInput(config),
+		Input: b.planeInput(config),
 	})
 	return []graph.Ref{{Host: b.first.id, ID: "cluster/init"}}, nil
 }
 
-// joining lists the workers that are not in this cluster, and takes over those that were put there by hand. Those that come back
-// stay what they are.
-func (b *builder) joining(returning []*host) []*host {
-	var out []*host
+// joining lists the control planes and the workers that are not in this cluster, and takes over those that were put there by hand.
+// Those that come back stay what they are.
+func (b *builder) joining(returning []*host) (planes, workers []*host) {
 	for _, h := range b.hosts {
-		if h.IsControlPlane() {
+		if h == b.first {
 			continue
+		}
+		id, list := "cluster/join", &workers
+		if h.IsControlPlane() {
+			id, list = joinPlane, &planes
 		}
 		s := b.Verdict(h.Machine)
 		switch {
 		case slices.Contains(returning, h):
 			b.skip(h, "cluster/join", "the node is in the cluster, and its kubelet comes back")
 		case s.Membership == machine.Unmanaged && b.Adopt:
-			b.skip(h, "cluster/join", "the node is taken over")
+			b.skip(h, id, "the node is taken over")
 			b.takeOver(h, s)
 		case s.Membership == machine.Unmanaged, s.Why == "":
-			b.skip(h, "cluster/join", "the node is in the cluster")
+			b.skip(h, id, "the node is in the cluster")
 		default:
-			out = append(out, h)
+			*list = append(*list, h)
 		}
 	}
-	return out
+	return b.maySeat(planes), workers
 }
 
 // TokenLife is how long a token lives that nobody deletes, as kubeadm has it. A worker may need hours before it joins: for
 // its driver, its reboot, somebody's lock, and for its turn among a hundred.
 const TokenLife = "24h"
 
-func (b *builder) token(needs []graph.Ref, joining, returning []*host) graph.Ref {
+func (b *builder) token(needs []graph.Ref, planes, workers, returning []*host) (ref []graph.Ref, err error) {
 	values := map[string]string{"ttl": TokenLife}
 	var why []string
-	if len(joining) > 0 {
-		why, values = append(why, fmt.Sprintf("%d to join", len(joining))), b.owesNetworkProof(values)
+	if joining := len(planes) + len(workers); joining > 0 {
+		why, values = append(why, fmt.Sprintf("%d to join", joining)), b.owesNetworkProof(values)
+	}
+	if len(planes) > 0 {
+		values, err = b.certified(planes, values)
 	}
 	if len(returning) > 0 {
 		why = append(why, fmt.Sprintf("%d to come back", len(returning)))
 	}
-	return b.onCluster(graph.Step{
+	return []graph.Ref{b.onCluster(graph.Step{
 		Ref:    graph.Ref{ID: "cluster/token"},
 		Reason: strings.Join(why, ", "), Needs: needs,
 		Input: graph.Input{Values: values},
-	})
+	})}, err
 }
 
 // untoken plans the end of kgpu's tokens: this run's, once the workers have joined, and those that former runs left. Which
 // there are is known only where the API server answers.
-func (b *builder) untoken(started, token, joined []graph.Ref) {
+// Where control planes have joined, the cluster's DNS is spread over them; the step is returned then.
+func (b *builder) untoken(started, token, joined []graph.Ref, spread bool) []graph.Ref {
 	reason := "all workers have joined"
+	if len(b.Inventory.ControlPlanes()) > 1 {
+		reason = "all hosts have joined"
+	}
 	if len(joined) == 0 {
 		switch {
 		case !b.ClusterExists():
-			return
+			return nil
 		case !b.APIAnswers():
 			reason = "a run that was interrupted may have left it"
 		case len(b.Cluster.Tokens) == 0:
-			return
+			return nil
 		default:
 			reason = "a run that was interrupted left it"
 		}
 	}
-	b.onCluster(graph.Step{
+	ref := b.onCluster(graph.Step{
 		Ref: graph.Ref{ID: "cluster/untoken"}, Reason: reason,
-		Needs: slices.Concat(started, token, joined),
+		Needs: slices.Concat(started, token, joined), Input: b.uncertified(spread),
 	})
+	if !spread {
+		return nil
+	}
+	return []graph.Ref{ref}
 }
 
 func (b *builder) join(h *host, token graph.Ref) graph.Ref {
@@ -156,14 +182,18 @@ func (b *builder) join(h *host, token graph.Ref) graph.Ref {
 		Ref: graph.Ref{ID: "cluster/join"}, Reason: joinReason(s),
 		Needs: needs,
 		LateInput: func(out graph.Outputs) (graph.Input, error) {
-			secret := out[token]
-			config, err := b.joinConfig(h, strings.TrimSpace(string(secret[OutputToken])), strings.TrimSpace(string(secret[OutputCAHash])))
+			config, err := b.joinConfig(h, said(out, token, OutputToken), said(out, token, OutputCAHash), "")
 			return graph.Input{Values: b.withFlags(map[string]string{
 				"kubeadm": config, "criSocket": b.criSocket(), "endpoint": b.Endpoint(), "node": h.node,
 			})}, err
 		},
 	})
 	return graph.Ref{Host: h.id, ID: "cluster/join"}
+}
+
+// said is a line that a step returned.
+func said(out graph.Outputs, step graph.Ref, name string) string {
+	return strings.TrimSpace(string(out[step][name]))
 }
 
 // takeOver plans that a host's membership, made by hand, is kgpu's from now on. Nothing of it is changed.
@@ -287,6 +317,16 @@ func (b *builder) ready(needs []graph.Ref, applied bool, returning []*host) erro
 
 func (b *builder) dnsWorkload() string { return "kube-system/deployment/" + b.Minor.DNS() }
 
+// away is how many nodes are not ready whose control planes cannot be asked.
+func (b *builder) away() (count int) {
+	for _, n := range b.Cluster.Nodes {
+		if !n.Ready && slices.ContainsFunc(b.Inventory.ControlPlanes(), func(h inventory.Host) bool { return b.told(h) == 0 && isNodeOf(n, h) }) {
+			count++
+		}
+	}
+	return count
+}
+
 func (b *builder) notReady() string {
 	if !b.ClusterExists() {
 		return "the cluster is new"
@@ -299,7 +339,11 @@ func (b *builder) notReady() string {
 	}
 	if b.Inventory.Network != inventory.None {
 		for _, w := range []string{b.dnsWorkload(), machine.NetworkWorkload[b.Inventory.Network]} {
-			if have, ok := b.Cluster.Workloads[w]; !ok || have.Ready < have.Desired || have.Desired == 0 {
+			least := b.Cluster.Workloads[w].Desired
+			if w != b.dnsWorkload() {
+				least -= b.away() // every node has a pod of the network's, and who is away is not waited for
+			}
+			if have, ok := b.Cluster.Workloads[w]; !ok || have.Ready < least || have.Desired == 0 {
 				waiting = append(waiting, w)
 			}
 		}

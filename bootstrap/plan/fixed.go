@@ -66,6 +66,13 @@ func (r *refusals) cluster() {
 	if want := k.ControlPlaneEndpoint; !strings.EqualFold(c.Endpoint, want) {
 		r.clusterDiffers("kubernetes.controlPlaneEndpoint", c.Endpoint, want)
 	}
+	if to := b.first.Facts.Names[b.APIName()]; len(to) == 1 && b.first.Facts.Files[apiNameFile] != sha256Of(b.apiNameUnit().Content) {
+		r.clusterDiffers("kubernetes.virtualIP", to[0].String(), k.VirtualIP.String())
+	}
+	if !k.VirtualIP.IsValid() && b.KeepsVirtualIP() {
+		r.errs = append(r.errs, &reason.Error{ID: reason.ClusterSettingFixed, Host: b.first.id, Doing: "planning",
+			Detail: "kubernetes.virtualIP: the cluster has a virtual address, and the inventory names none", Advice: "write the address that the cluster has into the inventory"})
+	}
 	made := b.madeWith()
 	whole := sha256Of(madeWithText(k.ClusterConfiguration)) // as clusters remember it that an older kgpu made
 	for _, key := range sortedKeys(madeWithKeys(k)) {

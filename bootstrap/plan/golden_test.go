@@ -163,6 +163,7 @@ func lateInput(t *testing.T, seen map[string]*facts.Host, s *graph.Step) graph.I
 	for _, need := range s.Needs {
 		out[need] = map[string][]byte{
 			OutputToken: []byte("abcdef.0123456789abcdef"), OutputCAHash: []byte("sha256:00"),
+			OutputCertificateKey: []byte(strings.Repeat("0123456789abcdef", 4)), OutputEncryption: []byte("a2luZDogRW5jcnlwdGlvbkNvbmZpZ3VyYXRpb24K"),
 			outputFeatures: []byte(featuresOf(seen[need.Host])),
 		}
 	}
@@ -290,7 +291,7 @@ func changes(from, to []string) []string {
 // some scenario.
 func TestInputs(t *testing.T) {
 	given, skipped := shapes{}, shapes{}
-	for _, c := range slices.Concat(newClusters, versions, driverChanges, oldKernels, driverSources, sharings, upgrades, dayTwo, kept) {
+	for _, c := range slices.Concat(newClusters, severalPlanes, leavingPlanes, versions, driverChanges, oldKernels, driverSources, sharings, upgrades, dayTwo, kept) {
 		_, seen, g := c.planned(t)
 		for _, s := range g.Steps {
 			given.add(c.name, seen, s.Ref, inputLines(lateInput(t, seen, s)))

@@ -28,8 +28,9 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 	{ID: "certs/renew", Title: "renew the certificates of the control plane", Script: "certs-renew", Retry: transient, Timeout: 20 * time.Minute},
 
 	{ID: "cluster/adopt", Title: "take over what was made by hand", Script: "cluster-adopt", Timeout: short},
-	{ID: "cluster/init", Title: "start the control plane (kubeadm init)", Script: "cluster-init", Retry: transient, Timeout: long}, // kubeadm init itself is not tried again
-	{ID: "cluster/join", Title: "join the cluster (kubeadm join)", Script: "cluster-join", Retry: transient, Timeout: medium},      // nor is kubeadm join
+	{ID: "cluster/init", Title: "start the control plane (kubeadm init)", Script: "cluster-init", Retry: transient, Timeout: long},                          // kubeadm init itself is not tried again
+	{ID: "cluster/join", Title: "join the cluster (kubeadm join)", Script: "cluster-join", Retry: transient, Timeout: medium},                               // nor is kubeadm join
+	{ID: "cluster/join-control-plane", Title: "become another control plane (kubeadm join)", Script: "cluster-join-plane", Retry: transient, Timeout: long}, // nor is this
 	{ID: "cluster/nodes", Title: "set labels and taints", Script: "cluster-nodes", Retry: transient, Timeout: short},
 	{ID: "cluster/ready", Title: "wait until all nodes, the pod network and DNS are ready", Script: "cluster-ready", Timeout: 15 * time.Minute}, // slow links pull images for minutes
 	{ID: "cluster/snapshot", Title: "keep a snapshot of etcd", Script: "cluster-snapshot", Retry: transient, Timeout: long},
@@ -69,10 +70,12 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 
 	{ID: "node/delete", PerNode: true, Title: "delete a node", Script: "node-delete", Retry: transient, Timeout: short},
 	{ID: "node/drain", PerNode: true, Title: "drain a node", Script: "node-drain", Timeout: long}, // pods may have long graces
+	{ID: "node/etcd-remove", PerNode: true, Title: "take a lost control plane out of etcd", Script: "etcd-remove", Retry: transient, Timeout: short},
 	{ID: "node/uncordon", PerNode: true, Title: "uncordon a node: it has pods again", Script: "node-uncordon", Timeout: 15 * time.Minute},
 
 	{ID: "os/dpkg", Title: "finish an interrupted installation", Script: "os-dpkg", Retry: transient, Timeout: long},
 	{ID: "os/hosts", Title: "give the API server a name (/etc/hosts)", Script: "os-hosts", Timeout: short},
+	{ID: "os/keepalived", Title: "give the virtual address to a control plane that works", Script: "os-keepalived", Retry: transient, Timeout: medium},
 	{ID: "os/modules", Title: "load kernel modules", Script: "os-modules", Timeout: short},
 	{ID: "os/packages", Title: "install basic packages", Script: "os-packages", Retry: transient, Timeout: long},
 	{ID: "os/proxy", Title: "use the proxy for packages and images", Script: "os-proxy", Timeout: short},

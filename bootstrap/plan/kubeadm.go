@@ -20,7 +20,7 @@ func (b *builder) initConfig() (string, error) {
 	}
 	cluster := merge(b.clusterConfiguration(), k.ClusterConfiguration)
 	if b.Minor.KubeadmAPI != "v1alpha3" {
-		cluster = merge(cluster, object{"apiServer": object{"certSANs": b.wantedNames(b.first)}})
+		cluster = merge(cluster, object{"apiServer": object{"certSANs": names(append(b.certSANs(), b.wantedNames(b.first)...))}})
 	}
 	return manifests.Encode(
 		b.initConfiguration(), cluster,
@@ -37,7 +37,7 @@ func (b *builder) initConfiguration() object {
 	return object{
 		"apiVersion": b.kubeadmAPI(), "kind": "InitConfiguration",
 		"bootstrapTokens":  initTokens(),
-		endpoint:           b.advertised(),
+		endpoint:           advertised(b.first),
 		"nodeRegistration": b.nodeRegistration(b.first),
 	}
 }
@@ -49,8 +49,9 @@ func initTokens() []any {
 
 func (b *builder) kubeadmAPI() string { return "kubeadm.k8s.io/" + b.Minor.KubeadmAPI }
 
-func (b *builder) advertised() object {
-	return object{"advertiseAddress": b.first.addr.String(), "bindPort": catalog.APIPort}
+// advertised is where the API server of a control plane is for the others.
+func advertised(h *host) object {
+	return object{"advertiseAddress": h.addr.String(), "bindPort": catalog.APIPort}
 }
 
 func (b *builder) clusterConfiguration() object {
@@ -110,19 +111,24 @@ func (b *builder) proxyConfiguration() object {
 	return merge(proxy, b.Inventory.Kubernetes.KubeProxyConfiguration)
 }
 
-// joinConfig is the file that kubeadm join reads. It holds a bootstrap token.
-func (b *builder) joinConfig(h *host, token, caHash string) (string, error) {
+// joinConfig is the file that kubeadm join reads. It holds a bootstrap token, and for a control plane the key of the certificates that
+// are laid out for it.
+func (b *builder) joinConfig(h *host, token, caHash, certificateKey string) (string, error) {
 	switch b.Minor.KubeadmAPI {
 	case "v1alpha1", "v1alpha2", "v1alpha3":
 		return manifests.Encode(b.nodeConfiguration(h, token, caHash))
 	}
-	return manifests.Encode(object{
+	config := object{
 		"apiVersion": b.kubeadmAPI(), "kind": "JoinConfiguration",
 		"discovery": object{"bootstrapToken": object{
 			"token": token, "apiServerEndpoint": b.Endpoint(), "caCertHashes": []any{caHash},
 		}},
 		"nodeRegistration": b.nodeRegistration(h),
-	})
+	}
+	if h.IsControlPlane() {
+		config["controlPlane"] = object{"localAPIEndpoint": advertised(h), "certificateKey": certificateKey}
+	}
+	return manifests.Encode(config)
 }
 
 func (b *builder) nodeRegistration(h *host) map[string]any {
@@ -158,17 +164,34 @@ func (b *builder) extraArgs(flags map[string]string) any {
 	return list
 }
 
-// certSANs are the names under which people reach the API server.
+// certSANs are the names under which people reach the API servers of a new cluster: those that all have in common, and each one's own.
 func (b *builder) certSANs() []string {
-	names := []string{b.first.addr.String(), b.first.Address}
+	list := b.commonNames()
+	for _, h := range b.planes {
+		list = append(list, h.addr.String(), h.Address)
+	}
+	return names(list)
+}
+
+// commonNames are the names that lead to whichever control plane works.
+func (b *builder) commonNames() (list []string) {
+	if v := b.Inventory.Kubernetes.VirtualIP; v.IsValid() {
+		list = append(list, v.String())
+	}
 	if host, _, err := net.SplitHostPort(b.ControlPlaneEndpoint()); err == nil {
-		names = append(names, host)
+		list = append(list, host)
 	}
-	for i := range names {
-		names[i] = strings.TrimSuffix(strings.ToLower(names[i]), ".") // kubeadm takes no others
+	return list
+}
+
+// names are those of a list, each once, as kubeadm takes them.
+func names(list []string) []string {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = plainName(out[i])
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func formatGates(gates map[string]bool) string {

@@ -14,7 +14,7 @@ import (
 // masterConfiguration is what became InitConfiguration and ClusterConfiguration with 1.12.
 func (b *builder) masterConfiguration() object {
 	k := b.Inventory.Kubernetes
-	api := b.advertised()
+	api := advertised(b.first)
 	if k.ControlPlaneEndpoint != "" {
 		api["controlPlaneEndpoint"] = k.ControlPlaneEndpoint
 	}

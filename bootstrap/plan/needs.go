@@ -148,10 +148,15 @@ func endpoints(purpose machine.Purpose, urls ...string) ([]machine.RequiredEndpo
 	return needs, nil
 }
 
-// apiEndpoint is where the nodes reach the API server. A host that is none yet does not know kgpu's own name of it.
+// apiEndpoint is where the nodes reach the API server. A host that is none yet does not know kgpu's own name of it, and the virtual
+// address is not there before the API server is.
 func (b *builder) apiEndpoint() (facts.Endpoint, error) {
 	if b.APIName() != "" {
-		return facts.Endpoint{Host: b.APIAddress().String(), Port: catalog.APIPort}, nil
+		at := b.APIAddress()
+		if !b.APIAnswers() {
+			at = b.first.addr
+		}
+		return facts.Endpoint{Host: at.String(), Port: catalog.APIPort}, nil
 	}
 	host, port, err := net.SplitHostPort(b.Endpoint())
 	if err != nil {

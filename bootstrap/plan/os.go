@@ -28,6 +28,9 @@ func (b *builder) prepareOS(h *host) {
 	b.modules(h)
 	b.sysctls(h)
 	b.timeSync(h)
+	if h == b.first || b.Verdict(h.Machine).Membership == machine.Member { // others have it when they have joined
+		b.keepalived(h)
+	}
 }
 
 func (b *builder) proxy(h *host) {

@@ -1,35 +1,97 @@
 package plan
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
 const fourHosts = `cluster: lab
 runtime: containerd
 network: flannel
+kubernetes: {version: 1.36.3, virtualIP: 10.0.0.100}
 hosts:
-  - {address: 10.0.0.10, name: cp2}
+  - {address: 10.0.0.10, name: cp2, role: control-plane}
   - {address: 10.0.0.11, name: w1}
   - {address: 10.0.0.12, name: cp1, role: control-plane}
-  - {address: 10.0.0.13, name: cp3}
+  - {address: 10.0.0.13, name: cp3, role: control-plane}
 `
 
-// withPlanes gives the hosts the role of a control plane, which the inventory's check allows one only.
-func withPlanes(inv *inventory.Inventory, ids ...string) *inventory.Inventory {
-	for i, h := range inv.Hosts {
-		inv.Hosts[i].Role = inventory.Worker
-		if slices.Contains(ids, h.ID()) {
-			inv.Hosts[i].Role = inventory.ControlPlane
+// onePlane is the cluster before the others came.
+var onePlane = strings.Join(slices.DeleteFunc(strings.Split(fourHosts, "\n"), func(line string) bool {
+	return strings.Contains(line, "cp1") || strings.Contains(line, "cp3")
+}), "\n")
+
+// severalPlanes are clusters with several control planes.
+var severalPlanes = []scenario{
+	{name: "planes", inventory: fourHosts},
+	{name: "planes-docker", inventory: strings.Replace(fourHosts, "runtime: containerd\nnetwork: flannel\n", "security: {encryptSecrets: true}\n", 1)},
+	{name: "planes-balancer", inventory: strings.Replace(fourHosts, "virtualIP: 10.0.0.100", "controlPlaneEndpoint: k8s.example.com:6443", 1)},
+	{name: "planes-alone", inventory: strings.Replace(fourHosts, "  - {address: 10.0.0.11, name: w1}\n", "", 1)},
+	{name: "planes-grow", before: onePlane, inventory: fourHosts, harm: func(_ *testing.T, seen map[string]*facts.Host) {
+		seen["cp1"], seen["cp3"] = bare(12), bare(13)
+	}},
+	{name: "planes-half", before: fourHosts, inventory: fourHosts, harm: func(_ *testing.T, seen map[string]*facts.Host) {
+		halfJoined(seen["cp3"])
+		forgetNode(seen, "cp3")
+	}},
+	{name: "planes-replaced", before: fourHosts, inventory: fourHosts, harm: func(_ *testing.T, seen map[string]*facts.Host) {
+		seen["cp3"] = bare(13)
+	}},
+}
+
+// leavingPlanes are control planes that leave: the others, or those that are lost, the first among them.
+var leavingPlanes = []scenario{
+	{name: "to-one-plane", before: fourHosts, inventory: fourHosts, plan: withoutPlanes("cp1", "cp3")},
+	{name: "to-one-plane-without-the-first", before: fourHosts, inventory: fourHosts, plan: withoutPlanes("cp2", "cp3"), harm: func(_ *testing.T, seen map[string]*facts.Host) {
+		delete(seen, "cp2")
+		seen["cp3"].Ledger = 3
+	}},
+}
+
+func withoutPlanes(ids ...string) planner {
+	return func(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error) {
+		g, _, err := RemovePlanes(inv, seen, ids)
+		return g, err
+	}
+}
+
+func TestPlanesLeave(t *testing.T) {
+	writeTogether(t, "planes-leave", leavingPlanes)
+	inv, seen := settled(t, fourHosts)
+	for _, c := range []struct {
+		harm func()
+		want reason.ID
+	}{
+		{func() { seen["cp2"].Cluster = nil }, reason.APIUnreachable},
+		{func() { delete(seen, "cp2") }, reason.ClusterQuorumLost},
+	} {
+		c.harm()
+		if _, _, err := RemovePlanes(inv, seen, []string{"cp1", "cp3"}); !errors.Is(err, &reason.Error{ID: c.want}) {
+			t.Errorf("the one that stays does not work: %v", err)
 		}
 	}
-	return inv
 }
+
+// halfJoined is what a kubeadm join leaves that was killed when it had written the kubeconfigs.
+func halfJoined(f *facts.Host) {
+	f.Recorded, f.Cluster, f.Kubelet = &facts.Record{Join: true, Plane: true}, nil, nil
+	f.ControlPlane.Finished = false
+}
+
+func forgetNode(seen map[string]*facts.Host, name string) {
+	c := seen["cp2"].Cluster
+	c.Nodes = slices.DeleteFunc(c.Nodes, func(n facts.Node) bool { return n.Name == name })
+}
+
+func TestSeveralPlanes(t *testing.T) { writeDown(t, severalPlanes) }
 
 // hostsOf are the hosts that have a step.
 func hostsOf(g *graph.Graph, id string) (out []string) {
@@ -54,15 +116,15 @@ func noneWaitsInVain(t *testing.T, g *graph.Graph) {
 }
 
 func TestThreeControlPlanesOfANewCluster(t *testing.T) {
-	inv := withPlanes(decode(t, fourHosts), "cp1", "cp2", "cp3")
+	inv := decode(t, fourHosts)
 	seen := hostFacts(inv)
 	g := planUp(t, inv, seen)
 	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	for id, want := range map[string][]string{
-		"cluster/init": {"cp2"}, "cluster/join": {"w1"}, "cluster/token": {"cp2"}, "addon/flannel": {"cp2"}, "cluster/ready": {"cp2"},
-		"kube/packages": {"cp2", "w1", "cp1", "cp3"},
+		"cluster/init": {"cp2"}, joinPlane: {"cp1", "cp3"}, "cluster/join": {"w1"}, "cluster/token": {"cp2"}, "addon/flannel": {"cp2"}, "cluster/ready": {"cp2"},
+		"kube/packages": {"cp2", "w1", "cp1", "cp3"}, "os/keepalived": {"cp2", "cp1", "cp3"},
 	} {
 		if got := hostsOf(g, id); !slices.Equal(got, want) {
 			t.Errorf("%s on %q, want %q", id, got, want)
@@ -70,36 +132,35 @@ func TestThreeControlPlanesOfANewCluster(t *testing.T) {
 	}
 	noneWaitsInVain(t, g)
 	for _, s := range g.Steps {
-		if nodes := s.Input.Values["nodes"]; s.ID == "cluster/ready" && nodes != "cp2\nw1" {
-			t.Errorf("nodes that nobody makes are waited for: %q", nodes)
+		switch after := func(ref graph.Ref) bool { return slices.Contains(s.Needs, ref) }; {
+		case s.Ref == graph.Ref{Host: "cp3", ID: joinPlane} && !after(graph.Ref{Host: "cp1", ID: joinPlane}):
+			t.Error("two control planes join at the same time")
+		case s.ID == "os/keepalived" && s.Host != "cp2" && !after(graph.Ref{Host: s.Host, ID: joinPlane}):
+			t.Errorf("%s may have the address before it has an API server", s.Host)
+		case s.ID == "cluster/ready" && s.Input.Values["nodes"] != "cp2\nw1\ncp1\ncp3":
+			t.Errorf("these nodes are waited for: %q", s.Input.Values["nodes"])
 		}
 	}
 }
 
-// The first is told by facts: who has the cluster stays it, wherever others come into the file.
+// The first is told by facts: who has the cluster stays it, wherever others come into the file. kubectl runs where it can.
 func TestControlPlanesBesideOneThatRuns(t *testing.T) {
+	_, seen := settled(t, fourHosts)
 	inv := decode(t, fourHosts)
-	inv.Hosts = slices.DeleteFunc(inv.Hosts, func(h inventory.Host) bool { return h.Name == "cp2" || h.Name == "cp3" })
-	seen := hostFacts(inv)
-	settle(t, inv, seen, planUp(t, inv, seen))
-
-	inv = withPlanes(decode(t, fourHosts), "cp1", "cp2", "cp3")
-	seen["cp2"], seen["cp3"] = bare(20), bare(23)
-	g := planUp(t, inv, seen)
-	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp1" || admin != "cp1" {
+	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp2" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
-	for _, s := range g.Steps {
-		if s.Host != "cp2" && s.Host != "cp3" || s.ID == "cluster/init" || s.ID == "cluster/join" {
-			t.Errorf("planned: %s", s.Ref)
-		}
+	seen["cp2"].Cluster = nil
+	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp2" || admin != "cp1" {
+		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
-	noneWaitsInVain(t, g)
-
-	// kubectl runs where an API server answers.
-	seen["cp1"].Cluster, seen["cp3"].Cluster = nil, seen["cp1"].Cluster
-	seen["cp3"].ControlPlane, seen["cp3"].Kubelet = seen["cp1"].ControlPlane, &facts.Member{CAHash: "ca", NodeName: "cp3"}
-	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp1" || admin != "cp3" {
+	seen["cp3"].NetworkUnproven = true
+	if admin := machine.AdminPlane(inv, seen).ID(); admin != "cp3" {
+		t.Errorf("the proof that is owed on cp3 would be made on %s", admin)
+	}
+	delete(seen, "cp2")
+	halfJoined(seen["cp1"])
+	if first, admin := machine.FirstPlane(inv, seen).ID(), machine.AdminPlane(inv, seen).ID(); first != "cp3" || admin != "cp3" {
 		t.Errorf("%s is the first, kubectl runs on %s", first, admin)
 	}
 	if c := machine.ClusterOf(inv, seen); c != seen["cp3"].Cluster {
@@ -107,8 +168,61 @@ func TestControlPlanesBesideOneThatRuns(t *testing.T) {
 	}
 }
 
+// Any control plane may be down: the others have what they had, and nobody joins or makes a cluster meanwhile.
+func TestOneControlPlaneIsDown(t *testing.T) {
+	for _, down := range []string{"cp1", "cp2", "cp3"} {
+		t.Run(down, func(t *testing.T) {
+			inv, seen := settled(t, fourHosts)
+			delete(seen, down)
+			nothingLeft(t, inv, seen)
+			var other string
+			for _, id := range []string{"cp1", "cp2", "cp3"} {
+				if id != down {
+					other = id
+				}
+			}
+			halfJoined(seen[other])
+			g := planUp(t, inv, seen)
+			if hosts := hostsOf(g, joinPlane); hosts != nil || !slices.ContainsFunc(g.Warnings, func(w string) bool {
+				return strings.Contains(w, other+": it joins as a control plane when "+down+" answers again")
+			}) {
+				t.Errorf("%q join; %q", hosts, g.Warnings)
+			}
+		})
+	}
+	inv := decode(t, fourHosts)
+	seen := hostFacts(inv)
+	delete(seen, "cp2")
+	if _, err := Up(inv, seen); !errors.Is(err, &reason.Error{ID: reason.ClusterQuorumLost}) {
+		t.Errorf("a cluster beside one that may be there: %v", err)
+	}
+}
+
+// A cluster that knows its API server by an address cannot have another control plane.
+func TestAClusterWithoutANameCannotGrow(t *testing.T) {
+	_, seen := settled(t, onePlane)
+	seen["cp2"].ControlPlane.Endpoint = "10.0.0.10:6443"
+	seen["cp1"], seen["cp3"] = bare(12), bare(13)
+	for _, text := range []string{fourHosts, strings.Replace(fourHosts, "virtualIP: 10.0.0.100", "controlPlaneEndpoint: k8s.example.com:6443", 1)} {
+		if _, err := Up(decode(t, text), seen); !errors.Is(err, &reason.Error{ID: reason.ClusterSettingFixed}) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The virtual address of a cluster stays: another one, or none, is refused.
+func TestVirtualIPStays(t *testing.T) {
+	_, seen := settled(t, onePlane)
+	for _, to := range []string{"", ", virtualIP: 10.0.0.101"} {
+		_, err := Up(decode(t, strings.Replace(onePlane, ", virtualIP: 10.0.0.100", to, 1)), seen)
+		if !errors.Is(err, &reason.Error{ID: reason.ClusterSettingFixed}) || !strings.Contains(err.Error(), "kubernetes.virtualIP") {
+			t.Errorf("%q: %v", to, err)
+		}
+	}
+}
+
 func TestResetOfThreeControlPlanes(t *testing.T) {
-	inv := withPlanes(decode(t, fourHosts), "cp1", "cp2", "cp3")
+	inv := decode(t, fourHosts)
 	seen := hostFacts(inv)
 	for _, f := range seen {
 		f.Ledger = 3
@@ -120,11 +234,60 @@ func TestResetOfThreeControlPlanes(t *testing.T) {
 	// The workers, then the other control planes, the first last; each when those before it have gone.
 	hasSteps(t, g, "w1 host/reset", "cp1 host/reset", "cp3 host/reset", "cp2 host/reset")
 	for i, s := range g.Steps {
-		if len(s.Needs) != i {
-			t.Errorf("%s after %v", s.Ref, s.Needs)
+		if len(s.Needs) != i || (s.Input.Values["cluster"] == "gone") == (s.Host == "w1") {
+			t.Errorf("%s after %v with %v", s.Ref, s.Needs, s.Input.Values)
 		}
 	}
 	if _, err := Reset(inv, seen, []string{"cp3"}); err == nil {
 		t.Error("a control plane goes from under the others")
+	}
+}
+
+// TestVerdictsOfControlPlanes judges one of three by what is on it.
+func TestVerdictsOfControlPlanes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		harm func(cp3 *facts.Host)
+		want machine.Membership
+		why  string
+	}{
+		{"joined", func(*facts.Host) {}, machine.Member, ""},
+		{"it does not answer", func(f *facts.Host) { f.Cluster = nil }, machine.Member, "the control plane does not answer"},
+		{"half joined", halfJoined, machine.Rejoin, "kubeadm join did not come to its end; the node object cp3 is of a former one"},
+		{"before the kubeconfigs", func(f *facts.Host) { halfJoined(f); f.ControlPlane = nil }, machine.Rejoin, "kubeadm join did not come to its end; the node object cp3 is of a former one"},
+		{"joined, which is not recorded", func(f *facts.Host) {
+			f.Recorded.Done, f.ControlPlane.Finished = false, false
+			f.Etcd, f.KubeadmFiles = &facts.EtcdData{KiB: 1}, []string{"/etc/kubernetes/manifests/etcd.yaml"}
+			i := slices.IndexFunc(f.Cluster.Nodes, func(n facts.Node) bool { return n.Name == "cp3" })
+			f.Cluster.Nodes[i].Labels["node-role.kubernetes.io/control-plane"] = ""
+		}, machine.Member, "kubeadm join came to its end, which is not recorded"},
+		{"reset by hand", func(f *facts.Host) { f.ControlPlane, f.Kubelet, f.Cluster = nil, nil, nil }, machine.Rejoin, "the host has left the cluster that kgpu joined it to; the node object cp3 is of a former one"},
+		{"fresh", func(f *facts.Host) { *f = *bare(13) }, machine.NotMember, "the cluster does not have this control plane yet; the node object cp3 is of a former one"},
+		{"another cluster", func(f *facts.Host) { f.ControlPlane.CAHash, f.Recorded.CAHash = "other", "other" }, machine.Foreign, "it is not kgpu's"},
+		{"joined by hand", func(f *facts.Host) { f.Recorded = nil }, machine.Foreign, "made by hand: --adopt takes it over as it is"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, seen := settled(t, fourHosts)
+			c.harm(seen["cp3"])
+			v := machine.SetOf(inv, seen).Verdicts()["cp3"]
+			if v.Membership != c.want || v.Why != c.why {
+				t.Errorf("%s: %q (%s)", v.Membership, v.Why, v.Detail)
+			}
+		})
+	}
+}
+
+// TestRouterID: two clusters on one network have different numbers, as far as numbers from 1 to 255 go.
+func TestRouterID(t *testing.T) {
+	numbers := map[int]bool{}
+	for _, at := range []string{"10.0.0.100", "10.0.0.101", "10.0.0.102", "10.0.0.103"} {
+		id := machine.RouterID(decode(t, strings.Replace(fourHosts, "10.0.0.100", at, 1)))
+		if id < 1 || id > 255 {
+			t.Errorf("%s: %d", at, id)
+		}
+		numbers[id] = true
+	}
+	if len(numbers) < 3 {
+		t.Errorf("%v", numbers)
 	}
 }

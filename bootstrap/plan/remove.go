@@ -56,7 +56,7 @@ func Remove(inv *inventory.Inventory, seen map[string]*facts.Host, ids []string,
 			b.leave(h, drainSlowly)
 		}
 		if h.Facts != nil {
-			b.resetHost(h)
+			b.resetHost(h, false)
 		}
 		left[h.id] = h.last
 	}

@@ -53,7 +53,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 		if goesOn && !h.Adopted() {
 			b.leave(h, drainBriefly)
 		}
-		gone = append(gone, b.resetHost(h)...)
+		gone = append(gone, b.resetHost(h, false)...)
 	}
 	if all {
 		b.resetPlanes(gone)
@@ -66,7 +66,7 @@ func (b *builder) resetPlanes(gone []graph.Ref) {
 	others := slices.DeleteFunc(slices.Clone(b.planes), func(h *host) bool { return h == b.first })
 	for _, h := range append(others, b.first) {
 		h.last = gone
-		gone = append(slices.Clone(gone), b.resetHost(h)...)
+		gone = append(slices.Clone(gone), b.resetHost(h, len(b.planes) > 1)...)
 	}
 }
 
@@ -101,8 +101,9 @@ func (b *builder) evict(h *host, why, within string) graph.Ref {
 // OutputLeft is what the reset of a host could not take back, a line each.
 const OutputLeft = "left"
 
-// resetHost touches only what kgpu made: a host without a ledger may be somebody else's node.
-func (b *builder) resetHost(h *host) []graph.Ref {
+// resetHost touches only what kgpu made: a host without a ledger may be somebody else's node. With all of its
+// cluster, a control plane need not be taken out of etcd, of which too little is left in the end to agree to anything.
+func (b *builder) resetHost(h *host, cluster bool) []graph.Ref {
 	why := fmt.Sprintf("%d recorded changes", h.Facts.Ledger)
 	switch {
 	case h.Facts.Ledger > 0:
@@ -117,10 +118,14 @@ func (b *builder) resetHost(h *host) []graph.Ref {
 		title = "undo what kgpu changed; the cluster stays: it was made by hand"
 		b.graph.Warnings = append(b.graph.Warnings, h.id+": kgpu took its cluster over and leaves it there: what kgpu applied to the cluster itself (labels, taints, workloads) stays")
 	}
+	values := map[string]string{"criSocket": b.criSocket()}
+	if cluster {
+		values["cluster"] = "gone"
+	}
 	b.add(h, graph.Step{
 		Ref: graph.Ref{ID: "host/reset"}, Title: title,
 		Reason: why,
-		Input:  graph.Input{Values: map[string]string{"criSocket": b.criSocket()}},
+		Input:  graph.Input{Values: values},
 	})
 	return h.last
 }

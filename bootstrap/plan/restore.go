@@ -104,7 +104,7 @@ func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (
 		return nil, err
 	}
 	b.Restores = a.Endpoint
-	var errs []error
+	errs := []error{b.allPlanesThere()}
 	for _, h := range b.planes {
 		errs = append(errs, b.mayBecome(h, a))
 	}
@@ -135,6 +135,17 @@ func Restore(inv *inventory.Inventory, seen map[string]*facts.Host, a Archive) (
 	return &b.graph, b.graph.Validate()
 }
 
+// allPlanesThere is the error of a control plane that cannot be reached: it would come back with an etcd of its own.
+func (b *builder) allPlanesThere() error {
+	missing := b.missingPlanes()
+	if len(missing) == 0 {
+		return nil
+	}
+	return &reason.Error{ID: reason.RestoreFailed, Host: missing[0], Doing: "planning",
+		Detail: "this control plane cannot be reached, and would come back with the data that it has",
+		Advice: "bring it back; or, when it is lost, write another machine into its place in the inventory"}
+}
+
 // restoredPlanes are the control planes that get the data, all of them the same: those that have their files, or the first. Others join the
 // cluster when it is there: a plane that was made anew beside those would be a cluster of its own.
 func (b *builder) restoredPlanes(a Archive) []*host {
@@ -148,7 +159,7 @@ func (b *builder) restoredPlanes(a Archive) []*host {
 // keepsItsFiles reports whether a host is a control plane of the archive's cluster that has its certificates and manifests.
 func (b *builder) keepsItsFiles(h *host, a Archive) bool {
 	c, r := h.Facts.ControlPlane, h.Recorded()
-	return c != nil && c.CAHash == a.CA && (r.Done || !r.Init) && slices.Contains(h.Facts.KubeadmFiles, "/etc/kubernetes/manifests/kube-apiserver.yaml")
+	return c != nil && c.CAHash == a.CA && (r.Done || !r.Init && !r.Join) && slices.Contains(h.Facts.KubeadmFiles, "/etc/kubernetes/manifests/kube-apiserver.yaml")
 }
 
 // mayBecome is the error of a host that belongs to somebody else.
@@ -159,7 +170,7 @@ func (b *builder) mayBecome(h *host, a Archive) error {
 		}
 	}
 	v := b.Verdict(h.Machine)
-	ours := h.Recorded().Init && (v.Refused == reason.HostEtcdStale || v.Refused == reason.HostHalfMade)
+	ours := (h.Recorded().Init || h.Recorded().Plane) && (v.Refused == reason.HostEtcdStale || v.Refused == reason.HostHalfMade)
 	if v.Refused == "" || ours || b.keepsItsFiles(h, a) {
 		return nil
 	}
@@ -221,7 +232,7 @@ func (b *builder) restoreInit(h *host, a Archive) (graph.Ref, error) {
 	if err != nil {
 		return graph.Ref{}, err
 	}
-	input := b.initInput(config)
+	input := b.planeInput(config)
 	for name, value := range b.restoreInput(h, a, []*host{h}) {
 		input.Values[name] = value
 	}
@@ -278,10 +289,6 @@ func (b *builder) moved(a Archive) {
 			b.graph.Warnings = append(b.graph.Warnings, "node "+node+" of the archive is no host of the inventory: when all is well, `kubectl delete node "+node+"`")
 		}
 	}
-}
-
-func (b *builder) hostOf(id string) *host {
-	return b.hosts[slices.IndexFunc(b.hosts, func(h *host) bool { return h.id == id })]
 }
 
 // refuseUnfinishedRestore is the error of a control plane whose data may be anything.

@@ -84,8 +84,8 @@ func (b *builder) securityVolumes() (volumes []any) {
 	return volumes
 }
 
-// initInput is what kubeadm init needs on the host.
-func (b *builder) initInput(config string) graph.Input {
+// planeInput is what kubeadm needs on a host that it makes a control plane: each has the same settings.
+func (b *builder) planeInput(config string) graph.Input {
 	values := map[string]string{"kubeadm": config, "criSocket": b.criSocket()}
 	if b.audits() {
 		values["auditLog"] = auditDir

@@ -81,6 +81,8 @@ type host struct {
 	drain    graph.Ref // the step that drains it; none: a former run did
 
 	disrupting []graph.Ref // the steps that its node is drained for
+
+	waits bool // a control plane that does not join before another answers again
 }
 
 // builder collects the graph.
@@ -92,6 +94,8 @@ type builder struct {
 	first  *host   // as the set's; never nil
 	admin  *host   // as the set's
 	planes []*host // all control planes
+
+	planesUpgraded []graph.Ref // the last step with which one of the others comes to another version
 
 	pluginConfig string // hash of the device plugin's configuration
 
@@ -123,10 +127,9 @@ func newBuilder(inv *inventory.Inventory, seen map[string]*facts.Host) (*builder
 	return b, nil
 }
 
-// members are the hosts that are nodes when the plan is carried out: kgpu has no step yet with which another control plane than
-// the first joins.
+// members are the hosts that are nodes when the plan is carried out: all but control planes that wait for others.
 func (b *builder) members() []*host {
-	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.IsControlPlane() && h != b.first && !h.InCluster() })
+	return slices.DeleteFunc(slices.Clone(b.hosts), func(h *host) bool { return h.waits })
 }
 
 // add appends a step to the host's own chain. A node that serves is drained before the first that disrupts its containers.

@@ -232,14 +232,26 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 				f.ControlPlane.Endpoint = m[1]
 			}
 			flagsOf(f.ControlPlane, input.Values["kubeadm"])
-			joinNode(f, f, "cp1", inv.Runtime)
+			joinNode(f, f, s.Host, inv.Runtime)
 			f.Certificates = append(f.Certificates, certified(machine.APIServerCertificate, input.Values["kubeadm"]), certified("/etc/kubernetes/admin.conf", ""))
 			f.Cluster.Nodes[0].Taints, f.Cluster.Nodes[0].Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
 			f.Recorded = &facts.Record{Init: true, Done: true, CAHash: "ca"}
+		case "os/keepalived":
+			f.Packages["keepalived"] = facts.Package{Version: "2.2.8"}
+			f.Units["keepalived.service"] = up
+		case "cluster/join-control-plane":
+			plane := planeOf(inv, seen)
+			made := *plane.ControlPlane
+			f.ControlPlane, f.Cluster = &made, plane.Cluster
+			joinNode(plane, f, s.Host, inv.Runtime)
+			n := &f.Cluster.Nodes[len(f.Cluster.Nodes)-1]
+			n.Taints, n.Labels = []string{"node-role.kubernetes.io/control-plane:NoSchedule"}, map[string]string{noLoadBalancer: ""}
+			f.Recorded = &facts.Record{Join: true, Plane: true, Done: true, CAHash: "ca", UID: "uid-" + s.Host}
+			f.Certificates = append(f.Certificates, joinedCertificate(plane, input.Values["kubeadm"]), certified("/etc/kubernetes/admin.conf", ""))
 		case "cluster/join":
 			for _, h := range inv.Hosts {
 				if h.ID() == s.Host {
-					joinNode(seen["cp1"], f, h.Name, inv.Runtime)
+					joinNode(planeOf(inv, seen), f, h.Name, inv.Runtime)
 					f.Recorded = &facts.Record{Join: true, Done: true, CAHash: "ca", UID: "uid-" + h.Name}
 				}
 			}
@@ -319,6 +331,26 @@ func manifestHashOf(t *testing.T, manifest string) string {
 		}
 	}
 	return ""
+}
+
+// joinedCertificate is the certificate of an API server that joined: for the names of the cluster's configuration, as another has them,
+// and for its own address.
+func joinedCertificate(plane *facts.Host, kubeadm string) facts.Certificate {
+	c := certified(machine.APIServerCertificate, kubeadm)
+	for _, of := range plane.Certificates {
+		if of.Path == machine.APIServerCertificate {
+			c.Names = slices.Clone(of.Names)
+		}
+	}
+	if m := regexp.MustCompile(`(?m)^ *advertiseAddress: (.*)$`).FindStringSubmatch(kubeadm); m != nil {
+		c.Names = append(c.Names, m[1])
+	}
+	return c
+}
+
+// planeOf is a control plane that has the cluster.
+func planeOf(inv *inventory.Inventory, seen map[string]*facts.Host) *facts.Host {
+	return seen[machine.AdminPlane(inv, seen).ID()]
 }
 
 // rotated is where a kubelet has the certificate that it renews.

@@ -41,6 +41,9 @@ func (b *builder) refuseVersionChange() error {
 // chooseRound makes the inventory that of the upgrade's next round, if there is an upgrade, and refuses one that Kubernetes does not
 // support.
 func (b *builder) chooseRound() error {
+	if b.waitsForPlane() {
+		return nil
+	}
 	for _, v := range b.Retarget() {
 		b.graph.Rounds = append(b.graph.Rounds, "Kubernetes "+v.String())
 	}
@@ -57,6 +60,21 @@ func (b *builder) chooseRound() error {
 		}
 	}
 	return nil
+}
+
+// waitsForPlane leaves the cluster's Kubernetes as it is while a control plane is away, and says so: etcd would miss the one that is being
+// upgraded, too. Nodes follow control planes that have all come to the version before.
+func (b *builder) waitsForPlane() bool {
+	missing, path := b.missingPlanes(), b.Upgrade()
+	lags := func(h *host) bool {
+		return h.Facts.Upgrading == machine.UpgradingPlane || machine.RunningVersion(h.Facts).Compare(path[0]) < 0
+	}
+	if len(missing) == 0 || len(path) == 0 || !slices.ContainsFunc(b.planes, lags) {
+		return false
+	}
+	b.Stay()
+	b.graph.Warnings = append(b.graph.Warnings, fmt.Sprintf("%s: the cluster stays at Kubernetes %s until it answers again: control planes are upgraded when all are there", missing[0], b.Versions.Running))
+	return true
 }
 
 // maxSkew is how many minors a kubelet may be older than the API server, since 1.28, which is older than what kgpu upgrades.
@@ -164,6 +182,7 @@ func (b *builder) upgrade() {
 	for _, h := range slices.SortedStableFunc(slices.Values(b.hosts), first) {
 		b.upgradeNode(h, planes)
 	}
+	b.planesUpgraded = slices.DeleteFunc(planes, func(r graph.Ref) bool { return r.Host == b.first.id })
 }
 
 // turn orders the hosts of an upgrade: the first control plane, the others, workers.

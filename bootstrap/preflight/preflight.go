@@ -20,6 +20,8 @@ type Machine struct {
 	Reach             map[facts.Endpoint]facts.Reach
 	// Available is what its package repository has of Kubernetes; nil if it was not asked.
 	Available *facts.AvailableVersions
+	// VirtualIP is what it found of the cluster's virtual address; nil if it was not asked.
+	VirtualIP *facts.VirtualIP
 	// Adopt means that the operator lets kgpu adopt memberships that were made by hand.
 	Adopt bool
 }
@@ -48,6 +50,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []*rea
 	c.mtu(machines)
 	c.members(machines)
 	c.notebook(machines)
+	c.virtualIP(machines)
 	return c.problems
 }
 

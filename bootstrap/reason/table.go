@@ -64,6 +64,11 @@ const (
 	HostHalfMade         ID = "HOST_HALF_MADE"
 	HostEtcdStale        ID = "HOST_ETCD_STALE"
 	HostAPIName          ID = "HOST_API_NAME"
+	HostKeepalivedTaken  ID = "HOST_KEEPALIVED_TAKEN"
+	VirtualIPUnfit       ID = "VIRTUAL_IP_UNFIT"
+	VirtualIPTaken       ID = "VIRTUAL_IP_TAKEN"
+	VirtualRouterTaken   ID = "VIRTUAL_ROUTER_TAKEN"
+	ClusterQuorumLost    ID = "CLUSTER_QUORUM_LOST"
 
 	KubernetesVersionChange ID = "KUBERNETES_VERSION_CHANGE"
 	KubernetesSkew          ID = "KUBERNETES_SKEW"
@@ -311,6 +316,21 @@ var table = index([]Reason{
 	{HostAPIName, 230,
 		"The host does not know the cluster's API server by its name, or the name leads it somewhere else. The kubelet and kube-proxy reach the API server by that name, which kgpu keeps as a line in /etc/hosts.",
 		"on the host, `getent ahosts NAME` says where the name leads: remove other lines of that name from /etc/hosts, have `files` come first in the line `hosts:` of /etc/nsswitch.conf, then run `kgpu up`"},
+	{HostKeepalivedTaken, 247,
+		"keepalived on the host has a configuration that is not kgpu's. kgpu would have to replace it, and takes nothing over.",
+		"where nobody needs it: remove /etc/keepalived/keepalived.conf on the host; else leave out `virtualIP`, and name what leads to all control planes as `kubernetes.controlPlaneEndpoint`"},
+	{VirtualIPUnfit, 245,
+		"The virtual address is in no subnet of a control plane, or is the own address of a host. keepalived moves it from one control plane to another, so that all of them must be where it is.",
+		"name a free address of the subnet in which all control planes are as `kubernetes.virtualIP`; in different subnets, a load balancer of yours as `kubernetes.controlPlaneEndpoint`"},
+	{VirtualIPTaken, 79,
+		"A machine answers at the virtual address before any control plane has it: two would fight for it, and the cluster's nodes would reach one or the other.",
+		"name another address of the subnet as `kubernetes.virtualIP`, one that nobody has and that no DHCP server gives away"},
+	{VirtualRouterTaken, 246,
+		"Another router of the Virtual Router Redundancy Protocol on the control planes' network has the number that kgpu makes out of the cluster's name and its virtual address. Such routers must have numbers of their own.",
+		"name another address of the subnet as `kubernetes.virtualIP`, which makes another number; where the other router cannot hear the control planes: `preflight: {ignore: [VIRTUAL_ROUTER_TAKEN]}`"},
+	{ClusterQuorumLost, 248,
+		"Fewer than a majority of the control planes can be reached. etcd writes nothing without its majority, so that the API server changes nothing; what runs on the nodes goes on. kgpu changes nothing either, because another kgpu could have the others.",
+		"bring back the control planes that are down: their power, their network, their kubelet; docs/operations.md says what to do when they never come back"},
 	{KubernetesVersionChange, 43,
 		"The inventory wants another version of Kubernetes than the cluster runs, and the cluster cannot be brought there: it is an older one, the cluster is older than what kgpu upgrades, or it runs one that this kgpu does not know. Nothing is planned, and no option changes that.",
 		"write the version that the cluster runs into the inventory as `kubernetes: {version: …}`, or leave `version` out: then the cluster's own counts; for a version that kgpu does not know, take a newer kgpu"},

@@ -17,7 +17,7 @@ import (
 
 // credentials are the outputs that other steps take as input. Rendered values have placeholders for them, such as
 // @token@, which the script fills in.
-var credentials = []string{plan.OutputToken, plan.OutputCAHash}
+var credentials = []string{plan.OutputToken, plan.OutputCAHash, plan.OutputCertificateKey, plan.OutputEncryption}
 
 // tokenStep is the step that makes the credentials.
 const tokenStep = "cluster/token"

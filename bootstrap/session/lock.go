@@ -12,12 +12,12 @@ import (
 
 // OpenToChange is Open for stories that change something. It ends as soon as a control plane reports that another kgpu
 // holds the cluster's lock. A worker that fails is excluded if mayExclude agrees. mayExclude may be called
-// concurrently, and is nil if no worker may be missing.
+// concurrently, and is nil if no worker may be missing. Control planes may be missing as long as a majority is there.
 func OpenToChange(ctx context.Context, o Options, hosts []inventory.Host, mayExclude func(inventory.Host, error) bool) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := New(o)
-	err := Each(hosts, func(h inventory.Host) error {
+	err := s.Meet(hosts, func(h inventory.Host) error {
 		err := s.ConnectAndGather(ctx, h)
 		if !h.IsControlPlane() {
 			if err != nil && ctx.Err() == nil && mayExclude != nil && mayExclude(h, err) {

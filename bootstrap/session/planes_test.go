@@ -1,17 +1,21 @@
 package session
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/remote"
 	"kgpu.dev/kgpu/inventory"
 )
 
 // TestSessionOfThreeControlPlanes: the lock is taken on a majority of the control planes, and the cluster is asked
-// where an API server answers. The inventory's check still allows only one control plane.
+// where an API server answers.
 func TestSessionOfThreeControlPlanes(t *testing.T) {
 	var hosts []inventory.Host
 	for _, name := range []string{"w1", "cp2", "cp1", "cp3"} {
@@ -47,5 +51,59 @@ func TestSessionOfThreeControlPlanes(t *testing.T) {
 	}
 	for _, h := range s.Inventory.ControlPlanes() {
 		delete(s.hosts, h.ID()) // no connections
+	}
+}
+
+// told keeps the texts of events.
+type told []string
+
+func (t *told) Emit(e event.Event) { *t = append(*t, e.Text) }
+
+// TestControlPlanesThatAreAway: a majority that has the cluster goes on without the others, and says so. Without a cluster, or with
+// less, nothing begins; one that refuses who logs in is not away.
+func TestControlPlanesThatAreAway(t *testing.T) {
+	silent := &reason.Error{ID: reason.SSHUnreachable, Detail: "no answer"}
+	for _, c := range []struct {
+		name string
+		away map[string]error
+		has  []string // control planes with a cluster
+		want reason.ID
+		says string
+	}{
+		{"nobody", nil, nil, "", ""},
+		{"one of three", map[string]error{"cp1": silent}, []string{"cp2", "cp3"}, "", "cp1 is not reached: 2 of 3 control planes go on without it"},
+		{"one, and there is no cluster", map[string]error{"cp1": silent}, nil, reason.SSHUnreachable, ""},
+		{"two of three", map[string]error{"cp1": silent, "cp3": silent}, []string{"cp2"}, reason.ClusterQuorumLost, ""},
+		{"its key is another", map[string]error{"cp1": &reason.Error{ID: reason.SSHHostKeyMismatch}}, []string{"cp2", "cp3"}, reason.SSHHostKeyMismatch, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var hosts []inventory.Host
+			for _, name := range []string{"cp1", "cp2", "cp3", "w1"} {
+				hosts = append(hosts, inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane})
+			}
+			hosts[3].Role = inventory.Worker
+			var heard told
+			s := New(Options{Inventory: &inventory.Inventory{Hosts: hosts}, Events: &heard})
+			defer s.dialer.Close()
+			for _, id := range c.has {
+				s.Facts[id] = &facts.Host{ControlPlane: &facts.ControlPlane{}}
+			}
+			var away absent
+			var errs []error
+			for _, h := range hosts {
+				errs = append(errs, away.take(h, c.away[h.ID()]))
+			}
+			err := errors.Join(append(errs, s.without(&away))...)
+			if (err == nil) != (c.want == "") || err != nil && !errors.Is(err, &reason.Error{ID: c.want}) {
+				t.Errorf("%v", err)
+			}
+			if text := strings.Join(heard, "\n"); text != c.says {
+				t.Errorf("it says %q", text)
+			}
+		})
+	}
+	var away absent
+	if err := away.take(inventory.Host{Name: "w1", Role: inventory.Worker}, silent); err == nil {
+		t.Error("a worker is not needed")
 	}
 }

@@ -86,10 +86,10 @@ func New(o Options) *Session {
 }
 
 // Open connects to the hosts and gathers their facts, all at the same time. The error has those of all hosts that
-// failed.
+// failed, but for control planes that the cluster does without.
 func Open(ctx context.Context, o Options, hosts []inventory.Host) (*Session, error) {
 	s := New(o)
-	if err := Each(hosts, func(h inventory.Host) error { return s.ConnectAndGather(ctx, h) }); err != nil {
+	if err := s.Meet(hosts, func(h inventory.Host) error { return s.ConnectAndGather(ctx, h) }); err != nil {
 		s.Close()
 		return nil, err
 	}

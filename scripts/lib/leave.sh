@@ -1,12 +1,23 @@
 # shellcheck shell=bash
 # Leaving a cluster: kubeadm reset, and what it leaves behind of Kubernetes and of the pod networks that kgpu applies.
 
-# leave_cluster CRI_SOCKET makes this host a member of nothing. It can be repeated.
+# was_plane tells whether kgpu made this host a control plane, or began to.
+was_plane() {
+  local what
+  for what in init init-done join-plane join-plane-done; do
+    if ledger_has kubeadm "$what"; then return 0; fi
+  done
+  return 1
+}
+
+# leave_cluster CRI_SOCKET [gone] makes this host a member of nothing. It can be repeated. Where the whole cluster goes, etcd need not
+# agree to that.
 leave_cluster() {
   local calico=no
   local -a flags=(-f --cri-socket "$1")
   if calico_here; then calico=yes; fi
   if kubernetes_before 9; then flags=(); elif kubernetes_before 11; then flags=("${flags[@]:1}"); fi
+  if [[ ${2-} == gone ]] && was_plane && ! kubernetes_before 30; then flags+=(--skip-phases=remove-etcd-member); fi
   pod_network_mute
   if command -v kubeadm >/dev/null; then
     run_kubeadm timeout -k 10 180 kubeadm reset "${flags[@]}" || echo 'kubeadm reset failed: cleaning up without it'
@@ -17,7 +28,7 @@ leave_cluster() {
   mps_off
   pod_network_off "$calico"
   # On a worker, the data of an etcd is somebody else's.
-  if ledger_has kubeadm init || ledger_has kubeadm init-done; then rm -rf /var/lib/etcd/member; fi
+  if was_plane; then rm -rf /var/lib/etcd/member; fi
   rm -rf /etc/kubernetes/pki /etc/kubernetes/manifests/*.yaml /etc/kubernetes/*.conf
   images_stay "$1"
   ledger_forget kubeadm

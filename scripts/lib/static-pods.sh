@@ -46,3 +46,27 @@ api_server_address() {
   [[ $address != *:* ]] || address="[$address]"
   [[ -z $address || -z $ours ]] || printf '%s:%s\n' "$address" "$port"
 }
+
+# local_api tells whether this host's own API server is ready, and its etcd, whoever else answers at the cluster's endpoint.
+local_api() {
+  [[ $(kube --server "https://$(api_server)" get --raw /readyz 2>/dev/null) == ok ]]
+}
+
+# api_server prints where this host's API server listens.
+api_server() {
+  local at
+  at=$(api_server_address)
+  [[ -n $at ]] || at=$(sed -nE 's|^ *server: https://(.*)$|\1|p' /etc/kubernetes/admin.conf)
+  printf '%s\n' "$at"
+}
+
+# wait_local_api returns when this host's own API server is ready: another one has its turn then.
+wait_local_api() {
+  local told=
+  until local_api; do
+    [[ $(seconds_left) -gt 0 ]] || fail_transient API_UNREACHABLE 'the API server of this control plane and its etcd do not get ready in time'
+    [[ -n $told ]] || waiting 'the API server of this control plane and its etcd'
+    told=yes
+    pause
+  done
+}

@@ -2,7 +2,7 @@
 # Renews the certificates of this control plane, and restarts its static pods one after the other: some of them read their own only
 # when they start. Values: kubeadm (its configuration), renew (a line each: all, what kubeadm renews, by the names that it has;
 # apiserver, the API server's, by the names of the configuration; none: what an earlier renewal left to do), restart (static pods
-# that are to be restarted in any case, a line each).
+# that are to be restarted in any case, a line each), alone (yes: etcd has no majority before others have new certificates, too).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -110,19 +110,6 @@ renew() {
   : >"$KGPU_STEP/renewed"
 }
 
-# local_api tells whether this host's own API server is ready, and its etcd, whoever else answers at the cluster's endpoint.
-local_api() {
-  [[ $(kube --server "https://$(api_server)" get --raw /readyz 2>/dev/null) == ok ]]
-}
-
-# api_server prints where this host's API server listens.
-api_server() {
-  local at
-  at=$(api_server_address)
-  [[ -n $at ]] || at=$(sed -nE 's|^ *server: https://(.*)$|\1|p' /etc/kubernetes/admin.conf)
-  printf '%s\n' "$at"
-}
-
 # wait_until WHAT COMMAND... returns when the command succeeds.
 wait_until() {
   local what=$1 told=
@@ -133,6 +120,11 @@ wait_until() {
     told=yes
     pause
   done
+}
+
+# wait_ready returns when this control plane works again, where it can before others do.
+wait_ready() {
+  [[ $(value_or alone no) == yes ]] || wait_local_api
 }
 
 # runs_anew POD PROCESS tells whether another process of a static pod runs than this one.
@@ -164,7 +156,7 @@ restart() {
     end_process "$process"
     wait_until "the kubelet to start $1 again" runs_anew "$1" "$process"
   fi
-  [[ $1 != kube-apiserver ]] || wait_until 'the API server of this control plane and its etcd' local_api
+  [[ $1 != kube-apiserver ]] || wait_ready
   rm -f "$stale/$1"
   sync -d "$stale"
 }
@@ -190,4 +182,4 @@ if [[ -z $(static_pod kube-apiserver) ]]; then unit_restart kubelet.service; fi
 for pod in "${pods[@]}"; do
   [[ ! -f $stale/$pod ]] || restart "$pod"
 done
-wait_until 'the API server of this control plane and its etcd' local_api
+wait_ready

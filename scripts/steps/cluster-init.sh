@@ -73,29 +73,6 @@ drop_tokens() {
   fi
 }
 
-# keep_key FILE has the API server encrypt Secrets with a key that nobody else has, in a file that stays on this host: one that
-# an earlier try made is kept. Source: https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/
-keep_key() {
-  local secret
-  if ledger_has file "$1" && [[ -s $1 ]]; then return; fi
-  secret=$(head -c 32 /dev/urandom | base64 -w 0)
-  put_file "$1" 600 < <(printf '%s\n' 'apiVersion: apiserver.config.k8s.io/v1' 'kind: EncryptionConfiguration' resources: \
-    '  - resources: [secrets]' '    providers:' '      - secretbox:' "          keys: [{name: kgpu, secret: $secret}]" '      - identity: {}')
-}
-
-# secure puts in place what the API server reads to defend the cluster, and makes room for what it writes.
-secure() {
-  local log key
-  install_files
-  key=$(value_or encryption '')
-  [[ -z $key ]] || keep_key "$key"
-  log=$(value_or auditLog '')
-  [[ -n $log ]] || return 0
-  make_dir "${log%/*}"
-  claim_tree "$log"
-  (umask 077 && mkdir -p "$log")
-}
-
 # restored gives the cluster that kubeadm init makes the identity and the data of the archive.
 restored() {
   local image
@@ -119,7 +96,7 @@ if [[ -n $restoring ]]; then
   restore_files
   planes_off
   etcd_keep
-  ! ledger_has kubeadm || leave_cluster "$socket"
+  ! ledger_has kubeadm || leave_cluster "$socket" gone
 fi
 if ledger_has adopted && [[ -e /etc/kubernetes/admin.conf ]] && ! cluster_changed adopted; then
   wait_api

@@ -49,13 +49,6 @@ stays() {
   fi
 }
 
-# remember_join records the end of a join, with the cluster and the UID of the node: both tell later whether this is still it.
-remember_join() {
-  local uid
-  uid=$(node_uid "$node" /etc/kubernetes/kubelet.conf) || fail_transient API_UNREACHABLE "$not_told"
-  record_membership kubeadm join-done ${uid:+"$uid"}
-}
-
 # finish_join does what is left of a kubeadm join that did not see its end: after a boot, the kubelet comes into the cluster by
 # itself. kubeadm deletes the kubeconfig with the token then, and names the runtime's socket, up to 1.33 in an annotation
 # (cmd/kubeadm/app/phases/patchnode).
@@ -63,7 +56,7 @@ finish_join() {
   rm -f /etc/kubernetes/bootstrap-kubelet.conf
   ! kubernetes_before 34 || as_kubelet annotate --overwrite node "$node" "kubeadm.alpha.kubernetes.io/cri-socket=$socket" ||
     fail_transient API_UNREACHABLE "kubectl annotate of node $node failed"
-  remember_join
+  remember_join join-done "$node" "$endpoint"
 }
 
 # part_of_cluster tells whether there is anything of a kubelet's or a control plane's membership here.
@@ -71,18 +64,7 @@ part_of_cluster() {
   [[ -e /etc/kubernetes/kubelet.conf || -e /etc/kubernetes/bootstrap-kubelet.conf || -e /etc/kubernetes/manifests/kube-apiserver.yaml ]]
 }
 
-reachable() {
-  [[ $(endpoint_state "$(tr -d '[]' <<<"${endpoint%:*}")" "${endpoint##*:}" 5) == open ]]
-}
-
-# A control plane that reboots takes minutes. The other half of the step's time is kubeadm's.
-told=
-until reachable; do
-  if [[ $(seconds_left) -le 300 ]]; then fail API_UNREACHABLE "nothing answers at $endpoint from here"; fi
-  if [[ -z $told ]]; then waiting "the API server at $endpoint"; fi
-  told=yes
-  sleep 2
-done
+wait_endpoint "$endpoint"
 if [[ -e /etc/kubernetes/admin.conf ]]; then fail HOST_FOREIGN_CLUSTER 'this host is a control plane'; fi
 if cluster_changed kubeadm; then fail HOST_FOREIGN_CLUSTER 'this host belongs to another cluster than the one that kgpu joined it to'; fi
 if stays; then
@@ -103,4 +85,4 @@ remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm join
 run_kubeadm kubeadm join --config "$config" "${flags[@]}" || kubeadm_failed 'kubeadm join'
-remember_join
+remember_join join-done "$node" "$endpoint"

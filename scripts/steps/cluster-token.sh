@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Makes a short-lived token for workers to join with. Values: ttl (how long it lives: 24h), prove (yes: the network of those that join is
-# to be proven). Outputs: token, ca_hash.
+# Makes a short-lived token for hosts to join with, and lays out for control planes what they have in common. Values: ttl (how long the
+# token lives: 24h), prove (yes: the network of those that join is to be proven), certificates (the cluster's configuration for kubeadm,
+# where control planes join), fresh (those that join with nothing of an etcd on them, a line "NODE ADDRESS" each), encryption (the file
+# with the key for Secrets in etcd, where they get that). Outputs: token, ca_hash, certificate_key, encryption.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -9,9 +11,39 @@ ca_hash() {
   openssl x509 -pubkey -noout -in /etc/kubernetes/pki/ca.crt | openssl pkey -pubin -outform der | sha256sum | sed -E 's/^([0-9a-f]{64}).*/sha256:\1/'
 }
 
+# lay_out puts the keys of the cluster's certificate authorities into a Secret, encrypted with a key that kubeadm makes and prints:
+# no log has it. What lies there ends with the token, or after two hours.
+# Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/high-availability/.
+lay_out() {
+  local key
+  (umask 077 && kubeadm init phase upload-certs --upload-certs --config "$KGPU_STEP/values/certificates" </dev/null \
+    >"$KGPU_STEP/values/.printed" 2>"$KGPU_STEP/token.log") || {
+    rm -f "$KGPU_STEP/values/.printed"
+    cat "$KGPU_STEP/token.log" >&2
+    fail_transient API_UNREACHABLE 'kubeadm init phase upload-certs failed'
+  }
+  key=$(grep -xE '[0-9a-f]{64}' "$KGPU_STEP/values/.printed") || key=
+  rm -f "$KGPU_STEP/values/.printed"
+  [[ -n $key ]] || fail STEP_FAILED 'kubeadm init phase upload-certs printed no key'
+  output certificate_key <<<"$key"
+}
+
+# forget_lost takes members out of etcd that hosts with nothing of an etcd had in a former life: while it misses one, etcd takes no new
+# one.
+forget_lost() {
+  local node address
+  while read -r node address; do
+    etcd_forget "$node" "$address"
+  done < <(value_lines fresh)
+}
+
 ttl=$(value ttl)
 if [[ $(value_or prove no) == yes ]]; then network_unproven; fi
 wait_api
+[[ ! -f $KGPU_STEP/values/certificates ]] || lay_out
+forget_lost
+secrets=$(value_or encryption '')
+[[ -z $secrets ]] || base64 -w 0 "$secrets" | output encryption
 if kubernetes_before 9; then
   token=$(kubeadm token create --kubeconfig /etc/kubernetes/admin.conf --description 'kgpu join' --ttl "$ttl" 2>"$KGPU_STEP/token.log" |
     grep -oE '^[a-z0-9]{6}\.[a-z0-9]{16}$') || {

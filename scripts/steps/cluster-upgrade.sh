@@ -44,5 +44,5 @@ case $how in
   node) kubeadm_upgrade node "${flags[@]}" ;;
   *) fail STEP_FAILED "there is no way '$how' to upgrade" ;;
 esac
-wait_api
+wait_local_api
 upgrade_ended

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Takes this host out of its cluster and undoes everything that kgpu changed. Values: criSocket.
+# Takes this host out of its cluster and undoes everything that kgpu changed. Values: criSocket, cluster (gone, where it goes as a
+# whole).
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
@@ -13,7 +14,7 @@ elif cluster_changed kubeadm; then
   fail HOST_FOREIGN_CLUSTER 'there is another cluster here than the one that kgpu made: kubeadm reset this host first'
 elif ledger_has kubeadm || ledger_has cni-mute; then
   undo_begin cluster
-  leave_cluster "$(value criSocket)"
+  leave_cluster "$(value criSocket)" "$(value_or cluster '')"
 elif [[ -n $(cluster_ca) ]] && ledger_has tree /etc/kubernetes; then
   fail HOST_MADE_BY_HAND 'there is a cluster here that kgpu did not make, on packages that kgpu installed: kubeadm reset this host first'
 fi

@@ -29,4 +29,4 @@ if [[ -e $restore_dir/etcd.yaml ]]; then
   mv "$etcd_manifest.kgpu-new" "$etcd_manifest"
 fi
 systemctl start kubelet.service
-wait_api
+wait_local_api

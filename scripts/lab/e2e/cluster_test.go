@@ -24,6 +24,7 @@ type cluster struct {
 type desired struct {
 	version, runtime, network string
 	endOfLife                 bool
+	virtualIP                 string   // of several control planes
 	ignore                    string   // checks of kubeadm, beyond the lab's usual
 	more                      string   // further YAML at the top level
 	hosts                     []string // from lab.host
@@ -50,6 +51,9 @@ func (l *lab) write(t *testing.T, dir string, d desired) string {
 	}
 	if d.endOfLife {
 		old = "\n  allowEndOfLife: true"
+	}
+	if d.virtualIP != "" {
+		old += "\n  virtualIP: " + d.virtualIP
 	}
 	text := fmt.Sprintf(`# An inventory of the end-to-end tests.
 cluster: e2e

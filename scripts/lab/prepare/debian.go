@@ -14,7 +14,7 @@ var archivePackages = []string{
 	"docker.io", "docker-cli", "containerd", "runc", "containernetworking-plugins",
 	"iptables", "nftables", "conntrack", "socat", "ethtool", "ebtables", "ipset", "ipvsadm",
 	"gpg", "gpg-agent", "gnupg", "apt-transport-https", "lsb-release", "curl", "wget", "ca-certificates",
-	"chrony", "jq", "pciutils", "mokutil", "kmod", "xz-utils", "rsync", "nfs-common",
+	"chrony", "jq", "keepalived", "pciutils", "mokutil", "kmod", "xz-utils", "rsync", "nfs-common",
 }
 
 // epoch is what apt puts into a file's name before the version; an archive's file names have none.
