@@ -79,7 +79,7 @@ func noFiles(c *cli.Context) error {
 			if slices.Contains(have, "--scan") && (filepath.Ext(a) == ".txt" || !slices.Contains(have, "--inventory")) {
 				option = "--scan"
 			}
-			return usagef("%[1]s is a file, and no host: kgpu %[2]s %[3]s %[1]s", a, c.Command.Name, option)
+			return usagef("%[1]s is a file, and no host: kgpu %[2]s %[3]s %[1]s", a, commandName(c), option)
 		}
 	}
 	return nil

@@ -68,7 +68,7 @@ func (t *terminal) confirm(c *cli.Context, what, word string) error {
 	} else {
 		fmt.Fprintf(report.On(c.App.Writer), "%s\nType %s to go on: ", what, word)
 		if answer, broken := answer(c.App.Reader); broken != nil || answer != word {
-			err = usagef("not confirmed, nothing was changed: the word is %s (kgpu %s --yes does not ask)", word, c.Command.Name)
+			err = usagef("not confirmed, nothing was changed: the word is %s (kgpu %s --yes does not ask)", word, commandName(c))
 		}
 	}
 	if err != nil {

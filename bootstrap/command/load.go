@@ -60,7 +60,7 @@ func onlyInventory(c *cli.Context) (string, error) {
 	case c.NArg() > 1:
 		return "", usagef("one inventory at a time, not %d: %q", c.NArg(), c.Args().Slice())
 	case path == "":
-		return "", usagef("the inventory's name is empty: kgpu %s FILE", c.Command.Name)
+		return "", usagef("the inventory's name is empty: kgpu %s FILE", commandName(c))
 	case c.IsSet("inventory") && option != os.Getenv(inventoryVariable) && option != path:
 		return "", usagef("one inventory at a time, not %s and --inventory %s", path, option)
 	}
@@ -69,7 +69,7 @@ func onlyInventory(c *cli.Context) (string, error) {
 
 // noInventory says what to do without the file, or what was meant by its name.
 func noInventory(c *cli.Context, path string) error {
-	name := c.Command.Name
+	name := commandName(c)
 	if path == "help" {
 		return usagef("there is no inventory help: kgpu %s --help tells about the command", name)
 	}

@@ -37,6 +37,7 @@ func TestLoad(t *testing.T) {
 		{"none.yaml", "validate", "there is no inventory none.yaml"},
 		{"none.yaml", "doctor other.yaml", "or name yours: kgpu doctor -i other.yaml"},
 		{"none.yaml", "doctor cp1", "or name yours: kgpu doctor -i FILE"},
+		{"none.yaml", "user list", "or name yours: kgpu user list -i FILE"},
 		{"unset", "validate folder", "folder is a folder: name the inventory itself, such as folder/inventory.yaml"},
 		{"unset", "validate -i folder", "folder is a folder"},
 		{"unset", "validate cp1", "cp1 is a host of inventory.yaml; the argument of kgpu validate is an inventory"},
@@ -50,7 +51,7 @@ func TestLoad(t *testing.T) {
 		flag := *unread[0].(*cli.StringFlag) // which keeps what it read of the variable
 		inventoryFlags = []cli.Flag{&flag}
 		var said strings.Builder
-		app := App("test", Group("", Validate(), Up(), Doctor()))
+		app := App("test", Group("", Validate(), Up(), Doctor(), User()))
 		app.Writer, app.ErrWriter = &said, io.Discard
 		err := app.Run(flagsFirst(app, append([]string{"kgpu"}, strings.Fields(c.typed)...)))
 		var usage *reason.UsageError

@@ -248,7 +248,7 @@ var faultsOfNodes = []fault{
 	},
 	{
 		name: "a certificate ends soon", on: "cp1",
-		plant: "openssl req -x509 -newkey ed25519 -nodes -keyout /dev/null -subj /CN=e2e -days 10 -out /etc/kubernetes/pki/e2e.crt",
+		plant: "openssl req -x509 -newkey ed25519 -nodes -keyout /dev/null -subj /CN=e2e -not_before 20200101000000Z -not_after $(date -u -d '10 days' +%Y%m%d%H%M%SZ) -out /etc/kubernetes/pki/e2e.crt",
 		heal:  "rm /etc/kubernetes/pki/e2e.crt",
 		exit:  withWarnings, want: "cp1 HOST_CERTIFICATE_ENDS", group: "what a host tells of itself",
 	},

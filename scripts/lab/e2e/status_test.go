@@ -89,9 +89,9 @@ func (c *cluster) statusOfAllWell(t *testing.T) {
 			!strings.HasPrefix(h.Versions.Kubelet, "v1.36.") || !strings.HasPrefix(h.Versions.Runtime, "containerd://") || h.Versions.Kernel == "" || h.Versions.OS == "" {
 			t.Errorf("%+v", h)
 		}
-		want := 2 // the kubelet's and the CA's
+		want := 3 // the kubelet's, that at its port, and the CA's
 		if hosts[i] == "cp1" {
-			want = 15 // kubeadm's own, too
+			want = 16 // kubeadm's own, too
 		}
 		if n := len(h.Certificates); n != want || h.Certificates[0].Days < 300 || h.Certificates[0].Days > 365 {
 			t.Errorf("%s: %d certificates: %+v", hosts[i], n, h.Certificates)
