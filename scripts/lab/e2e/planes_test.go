@@ -1,56 +1,62 @@
 package e2e
 
 import (
-	"crypto/tls"
-	"io"
-	"net"
-	"net/http"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// TestPlanes makes a cluster with three control planes and a worker. Power is cut on the one that has the virtual address: the API
-// server answers through it again, measured by a client that connects every 50 ms, and all commands work while one is down. A reset
-// leaves nothing.
+// TestPlanes makes a cluster with three control planes. Power is cut on the one that has the virtual address: the API server answers
+// through it again, measured by a client that connects every 50 ms, and commands work while one is down. A reset leaves nothing.
+// The long one has cards, cuts the power ten times, loses quorum, replaces the first control plane by a fresh machine while kgpu is
+// killed, gives up one that is lost, and has it back.
 func TestPlanes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("three control planes take a quarter of an hour")
+	hosts, kills := []string{"cp1", "w1", "w2"}, 1
+	prepared, up := []string(nil), []string{"--workers", "2"}
+	if !testing.Short() {
+		hosts, kills = []string{"cp1", "w1", "w2", "w3", "w4"}, 10
+		prepared, up = []string{"gpu"}, []string{"--workers", "4", "--gpus", "w3=1xT4", "--gpus", "w4=2xA100"}
 	}
-	l := newLab(t, nil, "--workers", "3")
-	planes, hosts := []string{"cp1", "w1", "w2"}, []string{"cp1", "w1", "w2", "w3"}
+	l := newLab(t, prepared, up...)
+	planes, cards := hosts[:3], 3
 	virtual := l.addr["cp1"][:strings.LastIndexByte(l.addr["cp1"], '.')] + ".100"
-	for _, h := range hosts { // power is cut later: what only a first boot does is not in the snapshot then
+	for _, h := range planes { // power is cut later: what only a first boot does is not in the snapshot then
 		l.verb(t, "reboot", h)
 	}
 	fresh := l.snapshot(t, hosts...)
-	c := newCluster(t, l, desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories(), virtualIP: virtual,
-		hosts: []string{l.host("cp1", ""), l.host("w1", "role: control-plane"), l.host("w2", "role: control-plane"), l.host("w3", "")},
-	})
+	d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards(), virtualIP: virtual}
+	for _, h := range hosts {
+		d.hosts = append(d.hosts, l.plane(h, slices.Contains(planes, h)))
+	}
+	c := newCluster(t, l, d)
 	must(t, "an address that somebody has", func(t *testing.T) {
-		l.exec(t, "w3", "ip address add "+virtual+"/32 dev eth0")
+		l.exec(t, "w2", "ip address add "+virtual+"/32 dev eth0")
 		s := kgpu(t, 40, "plan", c.inventory) // several reasons
 		for _, id := range []string{"VIRTUAL_IP_TAKEN", "VIRTUAL_IP_UNFIT"} {
 			if !strings.Contains(s.stderr.String(), id) {
 				t.Errorf("%s is not named:\n%s", id, s.stderr.String())
 			}
 		}
-		l.exec(t, "w3", "ip address delete "+virtual+"/32 dev eth0")
+		l.exec(t, "w2", "ip address delete "+virtual+"/32 dev eth0")
 	})
 	must(t, "from nothing", func(t *testing.T) {
-		c.up(t)
+		s := c.up(t)
 		c.ready(t, hosts...)
 		c.nothingToDo(t, hosts...)
+		if !testing.Short() {
+			c.provenOn(t, s, cards, "w3", "w4")
+		}
 		if left := c.k(t, "-n", "kube-system", "get", "secrets", "-o", "name"); strings.Contains(left, "kubeadm-certs") || strings.Contains(left, "bootstrap-token") {
 			t.Errorf("secrets of the joins are left: %s", left)
 		}
 	})
 	must(t, "the holder of the address loses power", func(t *testing.T) {
 		var gaps []time.Duration
-		for range 4 {
+		for range kills {
 			gaps = append(gaps, c.failover(t, planes, virtual))
 		}
 		slices.Sort(gaps)
@@ -59,17 +65,9 @@ func TestPlanes(t *testing.T) {
 			t.Errorf("nothing answered for %s", most)
 		}
 	})
-	must(t, "quorum is lost", func(t *testing.T) {
-		l.verb(t, "kill", "w1")
-		l.verb(t, "kill", "w2")
-		s := start(t, "", "up", "--output", "json", c.inventory)
-		if s.wait(t) == 0 || len(s.of("error")) == 0 || s.of("error")[0].Reason != "CLUSTER_QUORUM_LOST" {
-			t.Errorf("%v", s.of("error"))
-		}
-		l.verb(t, "start", "w1")
-		l.verb(t, "start", "w2")
-		c.answers(t, virtual)
-	})
+	if !testing.Short() {
+		c.planesComeAndGo(t, d, cards, virtual)
+	}
 	must(t, "reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
 		l.unchanged(t, fresh)
@@ -81,110 +79,126 @@ func TestPlanes(t *testing.T) {
 	})
 }
 
-// failover cuts the power of the control plane with the virtual address, has kgpu work meanwhile, and brings it back. It returns how
-// long nothing answered at the address.
-func (c *cluster) failover(t *testing.T, planes []string, virtual string) time.Duration {
+// plane is an entry of an inventory's hosts, under the name that the lab has for the host.
+func (l *lab) plane(name string, is bool) string {
+	entry := "{address: " + l.addr[name] + ", name: " + name
+	if is {
+		entry += ", role: control-plane"
+	}
+	return entry + "}"
+}
+
+// provenOn wants every card of these hosts proven.
+func (c *cluster) provenOn(t *testing.T, s *session, cards int, hosts ...string) {
 	t.Helper()
-	c.answers(t, virtual)
-	at := slices.IndexFunc(planes, func(h string) bool { return c.exec(t, h, "ip -o address show to "+virtual) != "" })
-	if at < 0 {
-		t.Fatalf("no control plane has %s", virtual)
-	}
-	holder := planes[at]
-	client := watchAPI(virtual)
-	c.verb(t, "kill", holder)
-	deadline := time.Now().Add(30 * time.Second)
-	cut := time.Now()
-	for client.last.Load() < cut.Add(500*time.Millisecond).UnixNano() && time.Now().Before(deadline) {
-		time.Sleep(50 * time.Millisecond)
-	}
-	time.Sleep(3 * time.Second) // two may have fought for it
-	gap := client.stop()
-	t.Logf("%s had the address; nothing answered for %s", holder, gap)
-
-	s := c.up(t)
-	for _, did := range c.did(s) {
-		if !strings.HasSuffix(did, " cluster/ready") { // for pods that come from there
-			t.Errorf("with %s down, up did %s", holder, did)
+	proven := s.cards()
+	for _, h := range hosts {
+		if !slices.ContainsFunc(proven, func(card string) bool { return strings.HasPrefix(card, c.addr[h]+" ") }) {
+			t.Errorf("no card of %s is proven", h)
 		}
 	}
-	if !slices.ContainsFunc(s.of("warning"), func(e event) bool {
-		return strings.Contains(e.Text, c.addr[holder]+" is not reached: 2 of 3 control planes go on without it")
-	}) {
-		t.Errorf("nobody says that %s is down: %v", holder, s.of("warning"))
+	if len(proven) != cards {
+		t.Errorf("proven are %q", proven)
 	}
-	if said := kgpu(t, 2, "status", "-i", c.inventory).stdout.String(); !strings.Contains(said, "SSH_UNREACHABLE") {
-		t.Errorf("status does not say that %s is down:\n%s", holder, said)
-	}
-	if nodes := kgpu(t, 0, "kubectl", "-i", c.inventory, "--", "get", "nodes", "-o", "name").stdout.String(); strings.Count(nodes, "node/") != 4 {
-		t.Errorf("kubectl: %s", nodes)
-	}
-	c.k(t, "create", "configmap", "with-"+holder+"-down", "-n", "default")
-	c.k(t, "delete", "configmap", "with-"+holder+"-down", "-n", "default")
-	c.verb(t, "start", holder)
-	c.exec(t, holder, "until curl -sk https://127.0.0.1:6443/readyz | grep -q ok; do sleep 1; done")
-	return gap
 }
 
-// answers returns when the API server answers at the address.
-func (c *cluster) answers(t *testing.T, virtual string) {
+// planesComeAndGo is what happens to control planes in the long run.
+func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual string) {
+	l := c.lab
+	must(t, "all commands while one is down", func(t *testing.T) { c.commandsWithout(t, "cp1") })
+	must(t, "quorum is lost", func(t *testing.T) {
+		l.verb(t, "kill", "w1")
+		l.verb(t, "kill", "w2")
+		s := start(t, "", "up", "--output", "json", c.inventory)
+		if s.wait(t) == 0 || len(s.of("error")) == 0 || s.of("error")[0].Reason != "CLUSTER_QUORUM_LOST" {
+			t.Errorf("%v", s.of("error"))
+		}
+		l.verb(t, "start", "w1")
+		l.verb(t, "start", "w2")
+		c.answers(t, virtual)
+	})
+	must(t, "the first is lost, and another machine takes its place", func(t *testing.T) {
+		l.verb(t, "kill", "cp1")
+		if err := os.RemoveAll(l.Host("cp1")); err != nil {
+			t.Fatal(err)
+		}
+		l.up(t, "--workers", "4")
+		l.verb(t, "reboot", "cp1")
+		for _, step := range []string{"cluster/token", "cluster/join-control-plane"} {
+			s := start(t, "", "up", "--output", "json", c.inventory)
+			s.await(t, step+" began", func(e event) bool { return e.Event == "step.start" && e.Step == step })
+			s.kill()
+		}
+		c.up(t)
+		c.ready(t, "cp1", "w1", "w2", "w3", "w4")
+		c.nothingToDo(t, "cp1", "w1", "w2", "w3", "w4")
+		if members := c.etcdMembers(t, "w1"); members != "cp1 w1 w2" {
+			t.Errorf("etcd has %s", members)
+		}
+	})
+	must(t, "one of two that leave is lost", func(t *testing.T) {
+		if s := kgpu(t, 2, "remove-control-plane", "--yes", "-i", c.inventory, "w2"); !strings.Contains(s.stderr.String(), "2 hosts are control planes") {
+			t.Errorf("two control planes are left: %s", s.stderr.String())
+		}
+		l.verb(t, "kill", "w2")
+		kgpu(t, 16, "remove-control-plane", "--yes", "-i", c.inventory, "cp1", "w2")
+		kgpu(t, 0, "remove-control-plane", "--force", "--yes", "-i", c.inventory, "cp1", "w2")
+		c.ready(t, "w1", "w3", "w4")
+		if members := c.etcdMembers(t, "w1"); members != "w1" {
+			t.Errorf("etcd has %s", members)
+		}
+		c.answers(t, virtual)
+		c.nothingToDo(t, "w1", "w3", "w4")
+	})
+	must(t, "both come back", func(t *testing.T) {
+		l.verb(t, "start", "w2")
+		kgpu(t, 0, "add-control-plane", "--yes", "-i", c.inventory, c.addr["cp1"], c.addr["w2"])
+		c.ready(t, "cp1", "w1", "w2", "w3", "w4")
+		c.inventory = l.write(t, filepath.Dir(c.inventory), d)
+		c.provenOn(t, c.up(t), 0)
+		c.k(t, "-n", "kube-system", "get", "pods")
+		c.provenOn(t, kgpu(t, 0, "smoke", "--output", "json", c.inventory), cards, "w3", "w4")
+	})
+}
+
+// commandsWithout runs every command that works on a cluster while one of its control planes is off.
+func (c *cluster) commandsWithout(t *testing.T, off string) {
 	t.Helper()
-	for range 240 {
-		if asked(virtual) {
-			return
+	c.verb(t, "kill", off)
+	for _, args := range [][]string{
+		{"smoke", c.inventory},
+		{"certs", "-i", c.inventory},
+		{"user", "create", "joe", "-i", c.inventory},
+		{"user", "list", "-i", c.inventory},
+		{"user", "delete", "joe", "-i", c.inventory},
+		{"kubeconfig", "-i", c.inventory, "--file", filepath.Join(t.TempDir(), "kubeconfig")},
+		{"render", "--out", filepath.Join(t.TempDir(), "rendered"), c.inventory},
+		{"notebook", "--stop", "-i", c.inventory},
+		{"backup", "-i", c.inventory, "--file", filepath.Join(t.TempDir(), "backup.tar.gz")},
+		{"plan", c.inventory},
+	} {
+		s := kgpu(t, 0, args...)
+		if said := s.stdout.String() + s.stderr.String(); !strings.Contains(said, "2 of 3 control planes go on without it") {
+			t.Errorf("kgpu %s does not say that %s is down:\n%s", args[0], off, said)
 		}
-		time.Sleep(500 * time.Millisecond)
 	}
-	t.Fatalf("nothing answers at %s", virtual)
-}
-
-// asked reports whether the API server at an address says that it lives, over a new connection.
-func asked(address string) bool {
-	client := http.Client{Timeout: 400 * time.Millisecond, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-	}}
-	r, err := client.Get("https://" + net.JoinHostPort(address, "6443") + "/livez")
-	if err != nil {
-		return false
+	look := start(t, "", "doctor", "--output=json", "-i", c.inventory)
+	look.wait(t)
+	if found := c.found(t, look); !strings.Contains(fmt.Sprint(found), "SSH_UNREACHABLE") {
+		t.Errorf("doctor does not name %s: %v", off, found)
 	}
-	defer r.Body.Close()
-	said, _ := io.ReadAll(r.Body)
-	return string(said) == "ok"
+	c.verb(t, "start", off)
+	c.exec(t, off, "until curl -sk https://127.0.0.1:6443/readyz | grep -q ok; do sleep 1; done")
 }
 
-// apiWatch asks an API server every 50 ms.
-type apiWatch struct {
-	last  atomic.Int64 // when it answered
-	end   chan struct{}
-	ended chan time.Duration // the longest time without an answer
-}
-
-func watchAPI(address string) *apiWatch {
-	w := &apiWatch{end: make(chan struct{}), ended: make(chan time.Duration, 1)}
-	w.last.Store(time.Now().UnixNano())
-	go func() {
-		var longest time.Duration
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-w.end:
-				w.ended <- longest
-				return
-			case <-tick.C:
-			}
-			go func() {
-				if asked(address) {
-					w.last.Store(time.Now().UnixNano())
-				}
-			}()
-			longest = max(longest, time.Duration(time.Now().UnixNano()-w.last.Load()))
-		}
-	}()
-	return w
-}
-
-func (w *apiWatch) stop() time.Duration {
-	close(w.end)
-	return <-w.ended
+// etcdMembers are the names of etcd's members, as the one of a control plane tells them.
+func (c *cluster) etcdMembers(t *testing.T, at string) string {
+	t.Helper()
+	names := lines(c.k(t, "-n", "kube-system", "exec", "etcd-"+at, "--", "etcdctl", "--endpoints=https://127.0.0.1:2379", "--cacert=/etc/kubernetes/pki/etcd/ca.crt",
+		"--cert=/etc/kubernetes/pki/etcd/server.crt", "--key=/etc/kubernetes/pki/etcd/server.key", "member", "list"))
+	for i, line := range names {
+		names[i] = strings.Split(line, ", ")[2]
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
