@@ -80,7 +80,7 @@ func TestDrivers(t *testing.T) {
 	must(t, "another branch", func(t *testing.T) {
 		d.more = l.repositories() + strings.Replace(branch, "595", "610", 1)
 		l.write(t, filepath.Dir(c.inventory), d)
-		c.asks(t)
+		c.asks(t, "up", c.inventory)
 		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
 		c.oneAtATime(t, s, "w1", "w2")
 		c.drivers(t, "610.57.04")
@@ -104,9 +104,7 @@ func TestDrivers(t *testing.T) {
 		}
 	})
 	must(t, "another Kubernetes, while kgpu is killed", func(t *testing.T) {
-		d.version = "1.36.3"
-		l.write(t, filepath.Dir(c.inventory), d)
-		c.upgradeKubernetes(t, d.version)
+		c.upgradeKubernetes(t, "1.36.3")
 	})
 	t.Run("nothing is left to do", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
 	t.Run("reset", func(t *testing.T) {
@@ -145,11 +143,11 @@ func (c *cluster) comesWithItsKernel(t *testing.T, host, other string) (done fun
 }
 
 // asks wants a run that would move a pod with cards to ask before, and to change nothing when it is not told yes.
-func (c *cluster) asks(t *testing.T) {
+func (c *cluster) asks(t *testing.T, args ...string) {
 	t.Helper()
 	before := c.k(t, "get", "pods", "-l", "app=training", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].status.phase}")
 	for _, flags := range [][]string{nil, {"--output", "json"}} {
-		s := start(t, "no\n", append([]string{"up", c.inventory}, flags...)...)
+		s := start(t, "no\n", append(flags, args...)...)
 		if code := s.wait(t); code != 3 {
 			t.Errorf("%q: exit status %d, want 3", flags, code)
 		}

@@ -57,6 +57,7 @@ const limit = 25 * time.Minute
 // start starts kgpu with this on its standard input.
 func start(t *testing.T, stdin string, args ...string) *session {
 	t.Helper()
+	remember(args)
 	return startProgram(t, kgpuProgram, stdin, args...)
 }
 

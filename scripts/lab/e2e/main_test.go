@@ -62,7 +62,10 @@ func runAll(m *testing.M) (code int, err error) {
 	if err := labs.open(); err != nil {
 		return 0, err
 	}
-	return m.Run(), nil
+	if code = m.Run(); code != 0 {
+		return code, nil
+	}
+	return 0, unrun()
 }
 
 // long leaves what takes long, and what tests one more version, runtime or network, to `make test-all`.

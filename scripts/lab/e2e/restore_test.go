@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"filippo.io/age"
 )
 
 // kept are objects that a backup has; their UIDs tell whether they came back or were made anew.
@@ -36,13 +38,13 @@ spec:
       containers: [{name: stays, image: "docker.io/library/busybox:1.37", command: [netbox, sleep]}]
 `
 
-// backedUp makes objects and an archive that has them. It returns its path, and what there was.
-func (c *cluster) backedUp(t *testing.T) (archive, was string) {
+// backedUp makes objects and an archive that has them, with more arguments of kgpu backup. It returns its path, and what there was.
+func (c *cluster) backedUp(t *testing.T, more ...string) (archive, was string) {
 	t.Helper()
 	c.k(t, "apply", "-f", file(t, "kept.yaml", kept))
 	c.k(t, "-n", "kept", "rollout", "status", "deployment/stays", "--timeout=120s")
 	archive = filepath.Join(t.TempDir(), "backup.tar.gz")
-	kgpu(t, 0, "backup", "--file", archive, "--output", "json", c.inventory)
+	kgpu(t, 0, append([]string{"backup", "--file", archive, "--output", "json", "-i", c.inventory}, more...)...)
 	if info, err := os.Stat(archive); err != nil || info.Mode() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
@@ -96,13 +98,18 @@ func (c *cluster) laterEnds(t *testing.T, hosts ...string) {
 	}
 }
 
-// restored deletes by mistake what a backup has: it comes back, and the cards are proven.
+// restored deletes by mistake what an encrypted backup has: it comes back, and the cards are proven.
 func (c *cluster) restored(t *testing.T, cards int, hosts ...string) {
-	archive, was := c.backedUp(t)
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity := file(t, "key.txt", key.String()+"\n")
+	archive, was := c.backedUp(t, "--recipient", key.Recipient().String())
 	c.changes(t)
 	broken := file(t, "broken.tar.gz", read(t, archive)[:10_000])
-	kgpu(t, 225, "restore", broken, "--yes", "-i", c.inventory)
-	s := kgpu(t, 0, "restore", archive, "--yes", "--output", "json", "-i", c.inventory)
+	kgpu(t, 225, "restore", broken, "--identity", identity, "--yes", "-i", c.inventory)
+	s := kgpu(t, 0, "restore", archive, "--identity", identity, "--yes", "--output", "json", "-i", c.inventory)
 	c.cameBack(t, was)
 	c.laterEnds(t, hosts...)
 	if cards > 0 {

@@ -10,37 +10,55 @@ import (
 )
 
 // upgradeKubernetes has the cluster come to this version while kgpu is killed: when the control plane is at work, and when a node is drained.
-// Somebody who says no ends nothing, and a pod with cards goes where cards are.
+// Somebody who says no ends nothing. A node whose cards are at work stays as it is for as long as that is asked for; then its pod goes
+// where cards are.
 func (c *cluster) upgradeKubernetes(t *testing.T, version string) {
 	t.Helper()
 	was := c.versions(t)
-	c.asks(t)
+	kgpu(t, 0, "upgrade", "--check", version, "-i", c.inventory)
+	c.asks(t, "upgrade", version, "-i", c.inventory)
 	if now := c.versions(t); now != was {
 		t.Errorf("nobody agreed, and the cluster went from %s to %s", was, now)
 	}
+	job := c.job(t)
+	busy := strings.Fields(job)[1]
+	free := map[string]string{"w1": "w2", "w2": "w1"}[busy]
 	gaps := c.watchAPI(t)
 	began := time.Now()
-	first := start(t, "", "up", "--yes", "--output", "json", c.inventory)
+	first := start(t, "", "upgrade", version, "--yes", "--output", "json", "-i", c.inventory)
 	first.await(t, "the control plane is upgraded", func(e event) bool { return e.Event == "step.start" && e.Step == "cluster/upgrade" })
 	first.kill()
-	second := start(t, "", "up", "--yes", "--output", "json", c.inventory)
-	second.await(t, "w1 is upgraded", func(e event) bool {
-		return e.Event == "step.start" && e.Host == c.addr["w1"] && e.Step == "kube/upgrade"
+	second := start(t, "", "up", "--skip-busy", "--yes", "--output", "json", c.inventory)
+	second.await(t, free+" is upgraded", func(e event) bool {
+		return e.Event == "step.start" && e.Host == c.addr[free] && e.Step == "kube/upgrade"
 	})
 	second.kill()
-	third := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
+	third := kgpu(t, 0, "up", "--skip-busy", "--yes", "--output", "json", c.inventory)
+	if now := c.job(t); now != job {
+		t.Errorf("the job was %s, and is %s", job, now)
+	}
+	if now := c.versions(t); !strings.Contains(now, free+"=v"+version) || strings.Contains(now, busy+"=v"+version) {
+		t.Errorf("the cards of %s are at work, and the cluster has %s", busy, now)
+	}
+	fourth := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
 	t.Logf("the upgrade took %s; %s", time.Since(began).Round(time.Second), gaps())
 	for _, node := range []string{"cp1", "w1", "w2"} {
 		if want := node + "=v" + version; !strings.Contains(c.versions(t), want) {
 			t.Errorf("the cluster has %s, want %s", c.versions(t), want)
 		}
 	}
-	c.drainedInTurn(t, first, second, third)
+	c.drainedInTurn(t, first, second, third, fourth)
 	c.offers(t, "cp1= w1=2 w2=2")
 	c.trains(t)
 	if got := c.exec(t, "cp1", "cd /var/lib/kgpu/snapshots && stat -c '%a %U' . * && [ $(stat -c %s *) -gt 100000 ] && test ! -e ../upgrading"); got != "700 root\n600 root" {
 		t.Errorf("the snapshot of etcd is %q", got)
 	}
+}
+
+// job is the UID of the pod that has all cards of a node, and the node.
+func (c *cluster) job(t *testing.T) string {
+	t.Helper()
+	return c.k(t, "get", "pods", "-l", "app=training", "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].spec.nodeName}")
 }
 
 // versions are those of the nodes' kubelets and of the API server.
