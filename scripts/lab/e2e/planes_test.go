@@ -30,7 +30,11 @@ func TestPlanes(t *testing.T) {
 	fresh := l.snapshot(t, hosts...)
 	d := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards(), virtualIP: virtual}
 	for _, h := range hosts {
-		d.hosts = append(d.hosts, l.plane(h, slices.Contains(planes, h)))
+		role := ""
+		if h != "cp1" && slices.Contains(planes, h) {
+			role = "role: control-plane"
+		}
+		d.hosts = append(d.hosts, l.host(h, role))
 	}
 	c := newCluster(t, l, d)
 	must(t, "an address that somebody has", func(t *testing.T) {
@@ -77,15 +81,6 @@ func TestPlanes(t *testing.T) {
 			}
 		}
 	})
-}
-
-// plane is an entry of an inventory's hosts, under the name that the lab has for the host.
-func (l *lab) plane(name string, is bool) string {
-	entry := "{address: " + l.addr[name] + ", name: " + name
-	if is {
-		entry += ", role: control-plane"
-	}
-	return entry + "}"
 }
 
 // provenOn wants every card of these hosts proven.
@@ -137,12 +132,12 @@ func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual st
 		}
 	})
 	must(t, "one of two that leave is lost", func(t *testing.T) {
-		if s := kgpu(t, 2, "remove-control-plane", "--yes", "-i", c.inventory, "w2"); !strings.Contains(s.stderr.String(), "2 hosts are control planes") {
+		if s := kgpu(t, 2, "remove-control-plane", "--yes", "-i", c.inventory, c.addr["w2"]); !strings.Contains(s.stderr.String(), "2 hosts are control planes") {
 			t.Errorf("two control planes are left: %s", s.stderr.String())
 		}
 		l.verb(t, "kill", "w2")
-		kgpu(t, 16, "remove-control-plane", "--yes", "-i", c.inventory, "cp1", "w2")
-		kgpu(t, 0, "remove-control-plane", "--force", "--yes", "-i", c.inventory, "cp1", "w2")
+		kgpu(t, 16, "remove-control-plane", "--yes", "-i", c.inventory, c.addr["cp1"], c.addr["w2"])
+		kgpu(t, 0, "remove-control-plane", "--force", "--yes", "-i", c.inventory, c.addr["cp1"], c.addr["w2"])
 		c.ready(t, "w1", "w3", "w4")
 		if members := c.etcdMembers(t, "w1"); members != "w1" {
 			t.Errorf("etcd has %s", members)
