@@ -151,6 +151,7 @@ const (
 	ByProxy  Purpose = "the proxy"
 	ToAPI    Purpose = "the API server"
 	ToNode   Purpose = "another node"
+	ToEtcd   Purpose = "etcd of another control plane"
 )
 
 // RequiredEndpoint is an endpoint that a host must be able to reach.

@@ -32,6 +32,7 @@ func RequiredEndpoints(inv *inventory.Inventory, seen map[string]*facts.Host) (m
 			return nil, err
 		}
 		needs[h.id] = append(needs[h.id], outside...)
+		b.etcdEndpoints(h, needs)
 		if h != b.first && h.addr.IsValid() && b.APIAddress().IsValid() {
 			api, err := b.apiEndpoint()
 			if err != nil {
@@ -49,6 +50,33 @@ func RequiredEndpoints(inv *inventory.Inventory, seen map[string]*facts.Host) (m
 }
 
 const kubeletPort = 10250
+
+// etcdPorts are those that etcd takes clients and other members at.
+var etcdPorts = []uint16{2379, 2380}
+
+// etcdEndpoints adds the ways between a control plane that joins and each other: it asks them, and those that have no such way of
+// their own ask it.
+func (b *builder) etcdEndpoints(h *host, needs map[string][]machine.RequiredEndpoint) {
+	if !h.IsControlPlane() {
+		return
+	}
+	way := func(from, to *host) {
+		for _, port := range etcdPorts {
+			if to.addr.IsValid() {
+				needs[from.id] = append(needs[from.id], machine.RequiredEndpoint{Endpoint: facts.Endpoint{Host: to.addr.String(), Port: port}, Purpose: machine.ToEtcd})
+			}
+		}
+	}
+	for _, other := range b.planes {
+		if other == h {
+			continue
+		}
+		way(h, other)
+		if other.InCluster() {
+			way(other, h)
+		}
+	}
+}
 
 // outside lists the proxy, or what is reached without one.
 func (b *builder) outside(h *host) ([]machine.RequiredEndpoint, error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kgpu.dev/kgpu/bootstrap/facts"
+	"kgpu.dev/kgpu/bootstrap/machine"
 )
 
 func TestNeeds(t *testing.T) {
@@ -96,5 +97,31 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 				}
 			}
 		})
+	}
+}
+
+// TestControlPlanesReachEtcd: whoever joins has a way to etcd of each other, and those that have joined have one to it.
+func TestControlPlanesReachEtcd(t *testing.T) {
+	inv := decode(t, fourHosts)
+	seen := hostFacts(inv)
+	seen["cp2"].ControlPlane, seen["cp2"].Cluster, seen["cp2"].Kubelet = &facts.ControlPlane{}, &facts.Cluster{}, &facts.Member{}
+	needs, err := RequiredEndpoints(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{
+		"cp2": "10.0.0.12:2379 10.0.0.12:2380 10.0.0.13:2379 10.0.0.13:2380",
+		"cp3": "10.0.0.10:2379 10.0.0.10:2380 10.0.0.12:2379 10.0.0.12:2380",
+		"w1":  "",
+	} {
+		var got []string
+		for _, n := range needs[id] {
+			if n.Purpose == machine.ToEtcd {
+				got = append(got, fmt.Sprintf("%s:%d", n.Host, n.Port))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s asks etcd at %q, want %q", id, got, want)
+		}
 	}
 }

@@ -31,6 +31,7 @@ var unreached = map[machine.Purpose]reason.ID{
 	machine.ByProxy:  reason.ProxyUnreachable,
 	machine.ToAPI:    reason.NetPortBlocked,
 	machine.ToNode:   reason.NetPortBlocked,
+	machine.ToEtcd:   reason.NetPortBlocked,
 }
 
 var unreachedBecause = map[facts.Reach]string{

@@ -24,7 +24,7 @@ type cluster struct {
 type desired struct {
 	version, runtime, network string
 	endOfLife                 bool
-	virtualIP                 string   // of several control planes
+	virtualIP, endpoint       string   // of several control planes
 	ignore                    string   // checks of kubeadm, beyond the lab's usual
 	more                      string   // further YAML at the top level
 	hosts                     []string // from lab.host
@@ -54,6 +54,9 @@ func (l *lab) write(t *testing.T, dir string, d desired) string {
 	}
 	if d.virtualIP != "" {
 		old += "\n  virtualIP: " + d.virtualIP
+	}
+	if d.endpoint != "" {
+		old += "\n  controlPlaneEndpoint: " + d.endpoint
 	}
 	text := fmt.Sprintf(`# An inventory of the end-to-end tests.
 cluster: e2e

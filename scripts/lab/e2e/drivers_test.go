@@ -147,7 +147,7 @@ func (c *cluster) asks(t *testing.T, args ...string) {
 	t.Helper()
 	before := c.k(t, "get", "pods", "-l", "app=training", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].status.phase}")
 	for _, flags := range [][]string{nil, {"--output", "json"}} {
-		s := start(t, "no\n", append(flags, args...)...)
+		s := start(t, "no\n", append(slices.Clone(args), flags...)...)
 		if code := s.wait(t); code != 3 {
 			t.Errorf("%q: exit status %d, want 3", flags, code)
 		}

@@ -13,7 +13,7 @@ import (
 
 // longest are the tests that take the longest, in order. They begin first: none of them runs alone at the end.
 var longest = []string{
-	"TestPlanes", "TestDayTwo", "TestDoctor", "TestAfternoon", "TestDrivers", "TestCardsInTrouble", "TestReset", "TestDocker", "TestHostFaults", "TestKilled",
+	"TestPlanes", "TestPlanesBehindABalancer", "TestDayTwo", "TestDoctor", "TestAfternoon", "TestDrivers", "TestCardsInTrouble", "TestReset", "TestDocker", "TestHostFaults", "TestKilled",
 	"TestSeededSecrets", "TestLink", "TestWeave",
 }
 

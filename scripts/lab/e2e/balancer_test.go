@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPlanesBehindABalancer makes a cluster with docker and three control planes behind a load balancer of the owner's. The first of
+// them loses power: the cluster goes on, and takes another worker. A reset leaves nothing.
+func TestPlanesBehindABalancer(t *testing.T) {
+	long(t)
+	l := newLab(t, []string{"docker"}, "--workers", "4")
+	hosts, planes := []string{"cp1", "w1", "w2", "w3", "w4"}, []string{"cp1", "w1", "w2"}
+	balancer := l.addr["cp1"][:strings.LastIndexByte(l.addr["cp1"], '.')] + ".1"
+	var behind []string
+	for _, h := range planes {
+		behind = append(behind, net.JoinHostPort(l.addr[h], "6443"))
+	}
+	balance(t, net.JoinHostPort(balancer, "6443"), behind)
+	knows := func(h string) { l.exec(t, h, "echo '"+balancer+" api.owner.example' >>/etc/hosts") }
+	l.verb(t, "reboot", "cp1") // it loses power: what only a first boot does is not in the snapshot then
+	for _, h := range hosts {
+		knows(h)
+	}
+	fresh := l.snapshot(t, hosts...)
+	d := desired{version: "1.36", runtime: "docker", network: "flannel", more: l.repositories(), endpoint: "api.owner.example:6443"}
+	for _, h := range hosts[:4] {
+		role := ""
+		if h == "w1" || h == "w2" {
+			role = "role: control-plane"
+		}
+		d.hosts = append(d.hosts, l.host(h, role))
+	}
+	c := newCluster(t, l, d)
+	nodes := func(want int) {
+		t.Helper()
+		if out := kgpu(t, 0, "kubectl", "-i", c.inventory, "--", "get", "nodes", "-o", "name").stdout.String(); strings.Count(out, "node/") != want {
+			t.Errorf("nodes: %s", out)
+		}
+	}
+	must(t, "from nothing", func(t *testing.T) {
+		c.up(t)
+		nodes(4)
+		c.nothingToDo(t, hosts[:4]...)
+	})
+	must(t, "the first loses power, and another worker comes", func(t *testing.T) {
+		l.verb(t, "kill", "cp1")
+		kgpu(t, 0, "add-worker", "--yes", "-i", c.inventory, c.addr["w4"])
+		nodes(5)
+		l.verb(t, "start", "cp1")
+		knows("cp1")
+		c.exec(t, "cp1", "until curl -sk https://127.0.0.1:6443/readyz | grep -q ok; do sleep 1; done")
+		c.up(t)
+	})
+	must(t, "reset", func(t *testing.T) {
+		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
+		l.unchanged(t, fresh)
+	})
+}
+
+// balance takes connections at an address, and leads each to the first of some addresses that takes it.
+func balance(t *testing.T, at string, behind []string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go lead(client, behind)
+		}
+	}()
+}
+
+func lead(client net.Conn, behind []string) {
+	defer client.Close()
+	for _, address := range behind {
+		server, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			continue
+		}
+		go func() {
+			_, _ = io.Copy(server, client)
+			_ = server.Close()
+		}()
+		_, _ = io.Copy(client, server)
+		return
+	}
+}
