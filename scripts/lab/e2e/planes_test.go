@@ -61,7 +61,7 @@ func TestPlanes(t *testing.T) {
 	must(t, "the holder of the address loses power", func(t *testing.T) {
 		var gaps []time.Duration
 		for range kills {
-			gaps = append(gaps, c.failover(t, planes, virtual))
+			gaps = append(gaps, c.failover(t, planes, virtual, len(hosts)))
 		}
 		slices.Sort(gaps)
 		t.Logf("through the virtual address nothing answered for %v", gaps)
