@@ -22,7 +22,7 @@ func (f *file) checkPlanes(planes []Host) []finding {
 		return nil
 	case n%2 == 0:
 		return []finding{{path: last, message: fmt.Sprintf(
-			"%d hosts are control planes: etcd works while a majority of them does, %d of %d, so that no more may fail than of %d: write 1, 3 or 5", n, n/2+1, n, n-1)}}
+			"%d hosts are control planes: etcd needs a majority of them, %d of %d, so that no more may fail than with %d: write 1, 3 or 5", n, n/2+1, n, n-1)}}
 	case n > maxPlanes:
 		return []finding{{path: last, message: fmt.Sprintf(
 			"%d hosts are control planes: etcd writes each change on a majority of them, %d of %d, which gets slower the more they are: write 1, 3 or 5", n, n/2+1, n)}}
