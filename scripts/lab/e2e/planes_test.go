@@ -162,7 +162,6 @@ func (c *cluster) commandsWithout(t *testing.T, off string) {
 	c.verb(t, "kill", off)
 	for _, args := range [][]string{
 		{"smoke", c.inventory},
-		{"certs", "-i", c.inventory},
 		{"user", "create", "joe", "-i", c.inventory},
 		{"user", "list", "-i", c.inventory},
 		{"user", "delete", "joe", "-i", c.inventory},
@@ -176,6 +175,9 @@ func (c *cluster) commandsWithout(t *testing.T, off string) {
 		if said := s.stdout.String() + s.stderr.String(); !strings.Contains(said, "2 of 3 control planes go on without it") {
 			t.Errorf("kgpu %s does not say that %s is down:\n%s", args[0], off, said)
 		}
+	}
+	if said := kgpu(t, 2, "certs", "-i", c.inventory).stdout.String(); !strings.Contains(said, c.addr["w1"]+"  API server ") || !strings.Contains(said, "SSH_UNREACHABLE") {
+		t.Errorf("certs does not name %s, or not the others' certificates:\n%s", off, said)
 	}
 	look := start(t, "", "doctor", "--output=json", "-i", c.inventory)
 	look.wait(t)
