@@ -17,6 +17,11 @@ import (
 // nobody in, is not away: somebody has to look.
 var awayReasons = []reason.ID{reason.SSHUnreachable, reason.SSHLost, reason.FactsFailed, reason.HostUnending}
 
+// isAway reports whether an error is of a host that is down, cut off or hangs.
+func isAway(err error) bool {
+	return slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool { return slices.Contains(awayReasons, e.ID) })
+}
+
 // Meet calls meet for all hosts at the same time. Control planes that are away when it connects to them are done without, where the
 // others have the cluster and are a majority; the user is told. All other errors are joined in host order.
 func (s *Session) Meet(hosts []inventory.Host, meet func(inventory.Host) error) error {
@@ -33,7 +38,7 @@ type absent struct {
 
 // take keeps the error of a control plane that is away, and returns all others.
 func (a *absent) take(h inventory.Host, err error) error {
-	if !h.IsControlPlane() || !slices.ContainsFunc(reason.All(err), func(e *reason.Error) bool { return slices.Contains(awayReasons, e.ID) }) {
+	if !h.IsControlPlane() || !isAway(err) {
 		return err
 	}
 	a.mu.Lock()

@@ -2,10 +2,14 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	"kgpu.dev/kgpu/bootstrap/event"
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/machine"
+	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/inventory"
 )
 
@@ -26,19 +30,35 @@ func (s *Session) AdminPlane() inventory.Host {
 	return admin
 }
 
-// ConnectPlane connects to the first reachable control plane. It returns the error of the last one if none is.
+// ConnectPlane connects to the first control plane that is not away, and tells the user which are. One that answers, and is not who it
+// was or lets nobody in, ends that: somebody has to look. If all are away, it returns all their errors.
 func (s *Session) ConnectPlane(ctx context.Context) error {
+	return s.meetOne(func(h inventory.Host) error {
+		_, err := s.Connect(ctx, h)
+		return err
+	})
+}
+
+// meetOne calls meet for one control plane after the other until one is not away.
+func (s *Session) meetOne(meet func(inventory.Host) error) error {
 	planes := s.Inventory.ControlPlanes()
 	if len(planes) == 0 {
 		planes = []inventory.Host{{}} // unreachable
 	}
-	var err error
+	var errs []error
 	for _, h := range planes {
-		if _, err = s.Connect(ctx, h); err == nil {
-			return nil
+		err := meet(h)
+		if err != nil && isAway(err) {
+			errs = append(errs, err)
+			continue
 		}
+		for i, gone := range errs {
+			id := planes[i].ID()
+			s.Tell(event.Event{Host: id, Kind: event.Warning, Reason: string(reason.All(gone)[0].ID), Text: fmt.Sprintf("%s is not reached: going on with %s", id, h.ID())})
+		}
+		return err
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // planes returns the IDs of all control planes.

@@ -107,3 +107,38 @@ func TestControlPlanesThatAreAway(t *testing.T) {
 		t.Error("a worker is not needed")
 	}
 }
+
+// TestOneControlPlaneIsEnough: what needs only one control plane goes on with the first that is not away, and says who is; it does not
+// pass by one that refuses who logs in.
+func TestOneControlPlaneIsEnough(t *testing.T) {
+	silent, another := &reason.Error{ID: reason.SSHUnreachable, Detail: "no answer"}, &reason.Error{ID: reason.SSHHostKeyMismatch}
+	for _, c := range []struct {
+		name string
+		errs map[string]error
+		want error
+		says string
+	}{
+		{"all are there", nil, nil, ""},
+		{"the first is away", map[string]error{"cp1": silent}, nil, "cp1 is not reached: going on with cp2"},
+		{"two are away", map[string]error{"cp1": silent, "cp2": silent}, nil, "cp1 is not reached: going on with cp3\ncp2 is not reached: going on with cp3"},
+		{"all are away", map[string]error{"cp1": silent, "cp2": silent, "cp3": silent}, silent, ""},
+		{"its key is another", map[string]error{"cp1": another}, another, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var said told
+			var hosts []inventory.Host
+			for _, name := range []string{"cp1", "cp2", "cp3"} {
+				hosts = append(hosts, inventory.Host{Name: name, Address: name, Role: inventory.ControlPlane})
+			}
+			s := New(Options{Inventory: &inventory.Inventory{Hosts: hosts}, Events: &said})
+			defer s.dialer.Close()
+			err := s.meetOne(func(h inventory.Host) error { return c.errs[h.ID()] })
+			if !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			if got := strings.Join(said, "\n"); got != c.says {
+				t.Errorf("it says %q, want %q", got, c.says)
+			}
+		})
+	}
+}
