@@ -41,16 +41,23 @@ recording: build ## docs/recording.cast: the first afternoon, on the lab's hosts
 test: SHORT := -short
 test: ## what decides whether a change lands: lint, unit tests, the promises on lab hosts
 test-all: ## all tests: also the matrix of versions, runtimes and networks on lab hosts, and what is long
+# make 4.3 may begin lint when plain has ended if it comes before: it loses sight of what ends while it expands a recipe.
 test test-all: setup build
-	$(MAKE) --no-print-directory -j 2 lint plain
-	go test -race -parallel 4 $(UNIT) $(UNSHARED:%=-gcflags=%=-race=false) $(CONCURRENT)
-	scripts/fuzz.sh 1000x
-	$(LAB) prepare docker noble gpu
+	$(MAKE) --no-print-directory -j 3 plain race lint prepare
 	scripts/lab/tests.sh $(SHORT)
 
 .PHONY: plain
-plain: # those without the race detector, of which ./scripts takes the longest and begins first: it leaves the processors time for lint
+plain: # those without the race detector, of which ./scripts takes the longest and begins first: it leaves the processors time for the rest
 	go test -parallel 6 $(UNIT) ./scripts $(filter-out ./scripts $(CONCURRENT),$(shell go list -f '.{{slice .ImportPath 13}}' ./...))
+
+.PHONY: race
+race: # those with the race detector, and a little fuzzing
+	go test -race -parallel 4 $(UNIT) $(UNSHARED:%=-gcflags=%=-race=false) $(CONCURRENT)
+	scripts/fuzz.sh 1000x
+
+.PHONY: prepare
+prepare: # what the lab's hosts are made of
+	$(LAB) prepare docker noble gpu
 
 .PHONY: fuzz
 fuzz: ## an hour of fuzzing, which all targets share (FUZZ=SECONDS), with how often each was executed

@@ -39,7 +39,7 @@ func TestSeededSecrets(t *testing.T) {
 	known.add("the SSH key", key)
 	login := fmt.Sprintf("key: %q, passphrase: \"file:%s\"", file(t, "key", encrypted(t, key, passphrase)), file(t, "passphrase", passphrase+"\n"))
 	d := desired{
-		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\nnotebook: {idleTimeout: 90s}\n",
+		version: "1.36", runtime: "containerd", network: "flannel", more: l.forCards() + "gpu: {cuda: none}\nnotebook: {idleTimeout: 1m}\n",
 		hosts: []string{l.host("cp1", "ssh: {"+login+"}")},
 	}
 	c := newCluster(t, l, d)
