@@ -27,6 +27,7 @@ esac
 `)
 	s.write("tools/etcdctl", `#!/bin/bash
 echo "etcdctl $*" >>/tmp/calls
+if [[ $1 == snapshot ]]; then exit; fi # a status, which is not asked of a server
 [[ $* == *"--cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt"* ]] || exit 1
 cat /var/lib/etcd/member/snap/db >"${*: -1}"
 `)
@@ -93,9 +94,11 @@ func TestBackup(t *testing.T) {
 	s.madePlane("then")
 	s.write("var/lib/kgpu/ledger/000001/kind", "dir\n")
 	s.write("var/lib/kgpu/backup/etcd.db", "of one that was killed")
+	s.write("run/kgpu-etcd-image/usr/local/bin/etcd", "as of one that was killed while an image was mounted")
 	s.value("etcd", "yes")
 	s.ok(s.step("backup-take"))
 	s.holds("var/lib/kgpu/backup/etcd.db", "then")
+	s.absent("run/kgpu-etcd-image")
 	for name, want := range map[string]os.FileMode{"": 0o700, "/etcd.db": 0o600, "/files.tar": 0o600, "/ledger.tar": 0o600} {
 		info, err := os.Stat(s.path("var/lib/kgpu/backup" + name))
 		s.must(err)
@@ -114,7 +117,7 @@ func TestBackup(t *testing.T) {
 	s.absent("var/lib/kgpu/backup")
 }
 
-// TestBackupOfAWorker has its ledger only; a snapshot that is not whole is none.
+// TestBackupOfAWorker has its ledger only; a snapshot that is not whole is none, and none is taken that no restore could read.
 func TestBackupOfAWorker(t *testing.T) {
 	t.Parallel()
 	s := etcdHost(t)
@@ -127,6 +130,11 @@ func TestBackupOfAWorker(t *testing.T) {
 	s.value("etcd", "yes")
 	s.write("etcdutl-fails", "")
 	s.fails(s.step("backup-take"), 1, "BACKUP_FAILED")
+	s.remove("etcdutl-fails")
+	s.remove("tools/etcdutl")
+	r := s.step("backup-take")
+	s.fails(r, 1, "BACKUP_FAILED")
+	contains(t, r.failure, "has no etcdutl")
 }
 
 // TestRestoreInPlace: the data is that of the snapshot, what was there is kept and goes with a reset; while there is no data, etcd's

@@ -207,7 +207,7 @@ func (b *builder) upgradePlane(h *host, before []graph.Ref) graph.Ref {
 	} else if h == b.first {
 		b.add(h, graph.Step{
 			Ref: graph.Ref{ID: "cluster/snapshot"}, Reason: "before its Kubernetes changes",
-			Input: graph.Input{Values: map[string]string{"version": b.Versions.Running.String()}},
+			Input: graph.Input{Values: map[string]string{"version": b.Versions.Running.String(), "criSocket": b.criSocket()}},
 		})
 	}
 	values := map[string]string{"version": b.Target.String(), "how": how}

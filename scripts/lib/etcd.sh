@@ -2,6 +2,7 @@
 # etcd: its tools, snapshots of its data, and data made of a snapshot. kubeadm keeps the data in /var/lib/etcd/member.
 etcd_manifest=/etc/kubernetes/manifests/etcd.yaml
 restore_dir=/var/lib/kgpu/restore
+tools_at=/run/kgpu-etcd-image # where containerd shows an image: in no folder that a later step removes while it is mounted
 
 # etcd_image prints the image that this control plane's etcd runs, also while a restore has its manifest.
 etcd_image() {
@@ -14,8 +15,8 @@ etcd_image() {
   done
 }
 
-# etcd_tools IMAGE CRI_SOCKET DIRECTORY puts etcdctl and etcdutl there, as they are in etcd's image: nobody has to download them, and
-# they have its version. Where that fails, $tools_missing says why.
+# etcd_tools IMAGE CRI_SOCKET DIRECTORY TOOL... puts etcdctl and etcdutl there, as they are in etcd's image: nobody has to download them,
+# and they have its version. Images of older releases have no etcdutl. Where one of these is not to be had, $tools_missing says why.
 tools_missing=
 etcd_tools() {
   local tool
@@ -26,28 +27,28 @@ etcd_tools() {
   else
     tools_of_docker "$1" "$3"
   fi || return
-  for tool in etcdctl etcdutl; do
+  for tool in "${@:4}"; do
     tools_missing="the image $1 has no $tool"
     [[ -x $3/$tool ]] || return
   done
 }
 
 tools_of_containerd() {
-  local at=$2.image tool
+  local tool
   tools_missing="containerd does not show what is in the image $1"
-  tools_unmount "$at" # of a step that was killed
-  (umask 077 && mkdir -p "$at")
-  timeout 120 ctr -n k8s.io images mount "$1" "$at" >/dev/null || return
+  tools_unmount # of a step that was killed
+  (umask 077 && mkdir -p "$tools_at")
+  timeout 120 ctr -n k8s.io images mount "$1" "$tools_at" >/dev/null || return
   for tool in etcdctl etcdutl; do
-    [[ ! -e $at/usr/local/bin/$tool ]] || cp "$at/usr/local/bin/$tool" "$2/$tool" || return
+    [[ ! -e $tools_at/usr/local/bin/$tool ]] || cp "$tools_at/usr/local/bin/$tool" "$2/$tool" || return
   done
-  tools_unmount "$at"
+  tools_unmount
 }
 
 tools_unmount() {
-  [[ -d $1 ]] || return 0
-  timeout 60 ctr -n k8s.io images unmount --rm "$1" >/dev/null 2>&1 || umount "$1" 2>/dev/null || true
-  rmdir "$1" 2>/dev/null || true
+  [[ -d $tools_at ]] || return 0
+  timeout 60 ctr -n k8s.io images unmount --rm "$tools_at" >/dev/null 2>&1 || umount "$tools_at" 2>/dev/null || true
+  rmdir "$tools_at" 2>/dev/null || true
 }
 
 tools_of_docker() {
@@ -64,6 +65,23 @@ etcd_ctl() {
   local pki=/etc/kubernetes/pki/etcd
   ETCDCTL_API=3 "$1/etcdctl" --endpoints=https://127.0.0.1:2379 --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" \
     --key="$pki/healthcheck-client.key" "${@:2}"
+}
+
+# etcd_snapshot DIRECTORY REASON keeps what the etcd of this control plane has in etcd.db there, checked, and what the check tells of it
+# in status. The tools stay in the folder tools.
+etcd_snapshot() {
+  local image free size check=etcdutl
+  image=$(etcd_image)
+  [[ -n $image ]] || fail "$2" "$etcd_manifest names no image"
+  free=$(df --output=avail -k "$1" | tail -n 1)
+  size=$(du -sk /var/lib/etcd/member | cut -f 1)
+  [[ $free -gt $((size + 262144)) ]] || fail HOST_DISK_FULL "$1 needs room for a snapshot of etcd, whose data is $((size / 1024)) MiB"
+  etcd_tools "$image" "$(value criSocket)" "$1/tools" etcdctl || fail "$2" "$tools_missing"
+  [[ -x $1/tools/etcdutl ]] || check=etcdctl
+  etcd_ctl "$1/tools" snapshot save "$1/etcd.db" >"$KGPU_STEP/errors" 2>&1 ||
+    fail_transient "$2" "etcd gives no snapshot: $(tail -n 1 "$KGPU_STEP/errors")"
+  ETCDCTL_API=3 "$1/tools/$check" snapshot status "$1/etcd.db" --write-out json >"$1/status" 2>"$KGPU_STEP/errors" ||
+    fail "$2" "the snapshot of etcd is not whole: $(tail -n 1 "$KGPU_STEP/errors")"
 }
 
 # etcd_make TOOLS NAME ADDRESS PEERS TOKEN makes data of the snapshot, beside the data of etcd. Revisions go on far beyond those that

@@ -9,19 +9,10 @@ rm -rf "$dir" # of a backup that was cut off
 umask 077
 mkdir -p "$dir"
 
-# take_snapshot writes the snapshot and what etcdutl says of it.
+# take_snapshot takes the snapshot and tells what was found when it was checked.
 take_snapshot() {
-  local image free size
-  image=$(etcd_image)
-  [[ -n $image ]] || fail BACKUP_FAILED "$etcd_manifest names no image"
-  free=$(df --output=avail -k "$dir" | tail -n 1)
-  size=$(du -sk /var/lib/etcd/member | cut -f 1)
-  [[ $free -gt $((size + 262144)) ]] || fail HOST_DISK_FULL "$dir needs room for a snapshot of etcd, whose data is $((size / 1024)) MiB"
-  etcd_tools "$image" "$(value criSocket)" "$dir/tools" || fail BACKUP_FAILED "$tools_missing"
-  etcd_ctl "$dir/tools" snapshot save "$dir/etcd.db" >"$KGPU_STEP/errors" 2>&1 ||
-    fail_transient BACKUP_FAILED "etcd gives no snapshot: $(tail -n 1 "$KGPU_STEP/errors")"
-  "$dir/tools/etcdutl" snapshot status "$dir/etcd.db" --write-out json >"$dir/status" 2>"$KGPU_STEP/errors" ||
-    fail BACKUP_FAILED "the snapshot of etcd is not whole: $(tail -n 1 "$KGPU_STEP/errors")"
+  etcd_snapshot "$dir" BACKUP_FAILED
+  [[ -x $dir/tools/etcdutl ]] || fail BACKUP_FAILED "the image $(etcd_image) has no etcdutl, without which nothing can be restored"
   "$dir/tools/etcdutl" version | sed -n 's/^etcdutl version: */etcd\t/p' >"$dir/about"
   rm -rf "$dir/tools"
   output snapshot <"$dir/status"

@@ -77,7 +77,7 @@ drop_tokens() {
 restored() {
   local image
   image=$(kubeadm config images list --config "$config" 2>/dev/null | grep -m 1 '/etcd:') || fail RESTORE_FAILED 'kubeadm names no image of etcd'
-  etcd_tools "$image" "$socket" "$restore_dir/tools" || fail RESTORE_FAILED "$tools_missing"
+  etcd_tools "$image" "$socket" "$restore_dir/tools" etcdutl || fail RESTORE_FAILED "$tools_missing"
   etcd_make "$restore_dir/tools" "$(value node)" "$(value address)" "$(value peers)" "$(value token)"
   etcd_place
   restore_pki

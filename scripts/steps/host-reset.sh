@@ -5,6 +5,7 @@
 . "$KGPU_STEP/../../lib.sh"
 
 undo_notes_in /var/lib/kgpu/left
+tools_unmount
 if ledger_has adopted; then
   # The cluster is its owner's, and stays. Where kgpu brought the programs that it runs on, they cannot go from under it.
   if [[ -n $(cluster_ca) ]] && ledger_has tree /etc/kubernetes; then

@@ -10,7 +10,7 @@ if [[ ! -e $restore_dir/restored ]]; then
   restore_files
   image=$(etcd_image)
   [[ -n $image ]] || fail RESTORE_FAILED "$etcd_manifest names no image"
-  etcd_tools "$image" "$(value criSocket)" "$restore_dir/tools" || fail RESTORE_FAILED "$tools_missing"
+  etcd_tools "$image" "$(value criSocket)" "$restore_dir/tools" etcdutl || fail RESTORE_FAILED "$tools_missing"
   etcd_make "$restore_dir/tools" "$(value node)" "$(value address)" "$(value peers)" "$(value token)"
   if [[ -e $etcd_manifest ]]; then restore_save etcd.yaml <"$etcd_manifest"; fi
   rm -f "$etcd_manifest"

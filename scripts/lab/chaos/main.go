@@ -1,5 +1,5 @@
-// Command chaos makes a cluster on lab hosts again and again while kgpu, the hosts and their network fail: hundreds of
-// faults, at points that a seed chooses. After each round the cluster must be what an undisturbed run makes, and reset must
+// Command chaos makes a cluster on lab hosts again and again, or upgrades one, while kgpu, the hosts and their network fail: hundreds
+// of faults, at points that a seed chooses. After each round the cluster must be what an undisturbed run makes, and reset must
 // leave nothing. Exit status 1: a fault was lost, which means that the cluster did not come out right, or one that must
 // strike a step never did; what to type to see it again is printed. 2: the storm itself failed.
 package main
@@ -40,10 +40,14 @@ type options struct {
 	only   int
 	cards  bool
 	disks  bool
+	day2   bool
 }
 
 // cards are those of a storm with cards. NVSwitches want a step of their own.
 var cards = []string{"w1=2xA100,nvswitch"}
+
+// The versions of Kubernetes that an upgrade goes from, and to: the lab has both.
+const before, after = "1.36.2", "1.36.3"
 
 func main() {
 	o := options{}
@@ -52,7 +56,11 @@ func main() {
 	flag.IntVar(&o.only, "only", 0, "only the fault with this number in the schedule")
 	flag.BoolVar(&o.cards, "cards", false, "a worker has cards (the lab's stand-ins), so that there are the steps for them, too")
 	flag.BoolVar(&o.disks, "disks", false, "/ and /var of each host are file systems of their own, which lose at a power cut what nobody synced")
+	flag.BoolVar(&o.day2, "day2", false, "the faults strike an upgrade of a cluster with cards that is there, instead of one that comes up")
 	flag.Parse()
+	if o.day2 && !given("faults") {
+		o.faults = 40
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
 	stop() // not before: a second Ctrl-C must not end the cleaning up
@@ -66,20 +74,30 @@ func main() {
 	os.Exit(2)
 }
 
+// given says whether somebody set the flag.
+func given(name string) (yes bool) {
+	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
+	return yes
+}
+
 func run(ctx context.Context, o options) (err error) {
 	if flag.NArg() > 0 || o.faults < 0 || o.only < 0 {
-		return errors.New("usage: chaos [-cards] [-disks] [-seed N] [-faults N] [-only N]")
+		return errors.New("usage: chaos [-day2] [-cards] [-disks] [-seed N] [-faults N] [-only N]")
 	}
 	dir, err := os.MkdirTemp("", "kgpu-chaos-")
 	if err != nil {
 		return err
 	}
-	p, err := place.New("chaos")
+	name := "chaos"
+	if o.day2 {
+		name = "chaos-day2"
+	}
+	p, err := place.New(name)
 	if err != nil {
 		return err
 	}
 	l := &storm.Lab{Place: p, Program: filepath.Join(dir, "lab"), Kgpu: filepath.Join(dir, "kgpu"), Hosts: []string{"cp1", "w1", "w2"}, Disks: o.disks}
-	if o.cards {
+	if o.cards || o.day2 {
 		l.Cards = cards
 	}
 	for program, source := range map[string]string{l.Program: ".", l.Kgpu: "../.."} {
@@ -97,7 +115,11 @@ func run(ctx context.Context, o options) (err error) {
 	if err := storm.Open(ctx, l, dir); err != nil {
 		return err
 	}
-	return weather(ctx, &storm.Storm{Lab: l, Out: os.Stdout}, o)
+	st := &storm.Storm{Lab: l, Out: os.Stdout}
+	if o.day2 {
+		st.Upgrade = storm.Upgrade{From: before, To: after}
+	}
+	return weather(ctx, st, o)
 }
 
 // weather lets the storm of these options go by.
@@ -150,6 +172,9 @@ func everyStepGoesDown(steps []storm.Ref) []storm.Wish {
 // replay says how to see a failure again, and what there is to read.
 func replay(o options, s *storm.Storm) string {
 	text := fmt.Sprintf("again: go run ./chaos -seed %d -faults %d", o.seed, o.faults)
+	if o.day2 {
+		text += " -day2"
+	}
 	if o.cards {
 		text += " -cards"
 	}

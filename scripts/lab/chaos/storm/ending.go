@@ -34,6 +34,12 @@ var ofCards = []string{
 	"NOTEBOOK_FAILED", "NOTEBOOK_NO_CARD", "NOTEBOOK_UNREACHABLE",
 }
 
+// ofUpgrades are those that an upgrade adds.
+var ofUpgrades = []string{
+	// The control plane goes down while it is upgraded, or etcd while it is asked for a snapshot.
+	"UPGRADE_FAILED", "UPGRADE_SNAPSHOT",
+}
+
 // busy is the reason of a run that finds another one at work.
 const busy = "HOST_BUSY"
 

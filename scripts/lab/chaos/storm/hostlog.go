@@ -33,6 +33,13 @@ func newHostLog(l *Lab, host string) *hostLog {
 	}
 }
 
+// forget passes over what was told until now: what was done to make what the storm strikes.
+func (h *hostLog) forget() error {
+	err := h.look()
+	h.batch, h.running, h.begun, h.done = "", "", nil, map[string]time.Time{}
+	return err
+}
+
 // look reads what is new. It is called often.
 func (h *hostLog) look() error {
 	runs := h.runs()

@@ -69,3 +69,30 @@ func TestHostLogFollowsBatches(t *testing.T) {
 		t.Errorf("begun: %v", h.begun)
 	}
 }
+
+// TestWhatWasDoneBeforeAStorm: the steps that made what the storm strikes are no occasion for a fault.
+func TestWhatWasDoneBeforeAStorm(t *testing.T) {
+	h := newHostLog(&Lab{}, "w1")
+	dir := t.TempDir()
+	h.runs = func() string { return dir }
+	tell := func(batch, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, batch), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, batch, "events"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell("1-a-1", "B\tos/a\t1\nD\tos/a\t0\t1\t\t\nB\tos/b\t1\n")
+	if err := h.forget(); err != nil {
+		t.Fatal(err)
+	}
+	tell("2-a-1", "B\tos/c\t1\n")
+	if err := h.look(); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.done) > 0 || !slices.Equal(h.begun, []string{"os/c"}) || h.running != "os/c" || h.batch != "2-a-1" {
+		t.Errorf("done %v, begun %v, at work %q of %q", h.done, h.begun, h.running, h.batch)
+	}
+}

@@ -73,7 +73,7 @@ func Open(ctx context.Context, l *Lab, dir string) error {
 		return err
 	}
 	l.group = "kgpu-lab/" + l.made.Bridge()
-	return l.writeInventory(ctx)
+	return l.writeInventory(ctx, "1.36")
 }
 
 // making are the verbs that make the hosts.
@@ -193,9 +193,9 @@ const forCards = `  cuda: {fingerprint: %[1]s}
 preflight: {ignore: [HOST_DISK_FULL]} # the lab's CUDA has none of its gigabytes
 `
 
-// writeInventory writes the inventory of a cluster of all hosts: containerd and flannel, the newest Kubernetes, and for cards
-// all that kgpu does for them.
-func (l *Lab) writeInventory(ctx context.Context) error {
+// writeInventory writes the inventory of a cluster of all hosts: containerd and flannel, this Kubernetes, and for cards all that kgpu does
+// for them.
+func (l *Lab) writeInventory(ctx context.Context, version string) error {
 	env, err := l.verb(ctx, "env")
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (l *Lab) writeInventory(ctx context.Context) error {
 	fmt.Fprintf(&b, `# A cluster that comes up under faults.
 cluster: chaos
 kubernetes:
-  version: "1.36"
+  version: "%[4]s"
   kubeletConfiguration:
     failCgroupV1: false # this machine may have cgroup v1
     evictionHard: {memory.available: 100Mi, nodefs.available: 1Gi, imagefs.available: 1Gi} # the disk is the machine's
@@ -218,11 +218,11 @@ kubernetes:
   kubeProxyConfiguration: {conntrack: {maxPerCore: 0, min: 0}} # the kernel is shared
 runtime: containerd
 network: flannel
-ssh: {user: ubuntu, key: %s, agent: false, knownHosts: %s}
+ssh: {user: ubuntu, key: %[1]s, agent: false, knownHosts: %[2]s}
 repositories:
   kubernetes: {fingerprint: %[3]s}
   docker: {fingerprint: %[3]s}
-`, value["KGPU_LAB_KEY"], value["KGPU_LAB_KNOWN_HOSTS"], value["KGPU_LAB_FINGERPRINT"])
+`, value["KGPU_LAB_KEY"], value["KGPU_LAB_KNOWN_HOSTS"], value["KGPU_LAB_FINGERPRINT"], version)
 	if len(l.Cards) > 0 {
 		fmt.Fprintf(&b, forCards, value["KGPU_LAB_FINGERPRINT"])
 	}

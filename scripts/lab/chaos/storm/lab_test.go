@@ -38,12 +38,15 @@ func TestHostsWithCards(t *testing.T) {
 		if got := l.making(); !slices.EqualFunc(got, c.want, slices.Equal) {
 			t.Errorf("made by %q, want %q", got, c.want)
 		}
-		if err := l.writeInventory(t.Context()); err != nil {
+		if err := l.writeInventory(t.Context(), "1.36.2"); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(l.inventory())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "  version: \"1.36.2\"\n") {
+			t.Errorf("another version is wanted by\n%s", text)
 		}
 		for _, line := range []string{"  cuda: {fingerprint: AB12}\n", "  nvidiaContainerToolkit: {fingerprint: AB12}\n", "preflight: {ignore: [HOST_DISK_FULL]}"} {
 			if strings.Contains(string(text), line) != (c.cards != nil) {

@@ -75,6 +75,11 @@ func (r *round) failed() error {
 
 // run starts kgpu up again and again, until a run comes to its end.
 func (r *round) run() error {
+	for _, log := range r.logs {
+		if err := log.forget(); err != nil {
+			return err
+		}
+	}
 	for attempt := 1; r.ctx.Err() == nil; attempt++ {
 		r.faults.Wait() // a host that is off cannot be reached, which ends kgpu at once
 		if err := errors.Join(r.failed(), r.look()); err != nil {
@@ -83,6 +88,9 @@ func (r *round) run() error {
 		var err error
 		if r.session, err = r.Lab.startUp(r.ctx); err != nil {
 			return err
+		}
+		if r.Upgrade != (Upgrade{}) {
+			r.session.explained = slices.Concat(r.session.explained, ofUpgrades)
 		}
 		killed, err := r.follow()
 		if err != nil {

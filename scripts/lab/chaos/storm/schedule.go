@@ -52,6 +52,7 @@ type Want struct {
 // withDpkg are the steps in which dpkg runs, on hosts that have them.
 var withDpkg = []string{
 	"os/packages", "runtime/containerd", "runtime/docker", "kube/packages", "driver/install", "driver/fabric", "gpu/toolkit", "gpu/cuda",
+	"kube/kubeadm", "kube/upgrade",
 }
 
 // strides is over how many rounds the kills for each step are spread. Steps that follow each other on a host are struck

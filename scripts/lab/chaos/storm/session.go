@@ -61,7 +61,7 @@ func (l *Lab) startUp(ctx context.Context) (_ *session, err error) {
 		}
 	}()
 	s := &session{
-		cmd:   l.kgpu(ctx, "up", "--output", "json", l.inventory()),
+		cmd:   l.kgpu(ctx, "up", "--yes", "--output", "json", l.inventory()),
 		ended: make(chan struct{}), connected: map[string]bool{}, follows: map[string]bool{}, attached: map[string]bool{},
 		explained: explained,
 	}

@@ -12,10 +12,11 @@ import (
 
 // Storm is a lab under faults.
 type Storm struct {
-	Lab   *Lab
-	Out   io.Writer // hears what happens, a line each
-	Steps []Ref     // of an undisturbed run, each host's in order: Prepare finds them
-	Tally Tally
+	Lab     *Lab
+	Out     io.Writer // hears what happens, a line each
+	Upgrade Upgrade   // what the faults strike; zero: that a cluster comes up
+	Steps   []Ref     // of an undisturbed run, each host's in order: Prepare finds them
+	Tally   Tally
 
 	bare      map[string]string // a snapshot of each host before anything was done
 	reference State             // what the undisturbed run made
@@ -36,6 +37,9 @@ func (s *Storm) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
 	s.say("an undisturbed run, to compare with")
 	begun := time.Now()
 	if err := s.undisturbed(ctx); err != nil {
@@ -54,11 +58,15 @@ func (s *Storm) Prepare(ctx context.Context) error {
 func (s *Storm) undisturbed(ctx context.Context) error {
 	var logs []*hostLog
 	for _, host := range s.Lab.Hosts {
-		logs = append(logs, newHostLog(s.Lab, host))
+		log := newHostLog(s.Lab, host)
+		if err := log.forget(); err != nil {
+			return err
+		}
+		logs = append(logs, log)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.Lab.kgpuTo(ctx, "up", "--output", "json", s.Lab.inventory())
+		_, err := s.Lab.kgpuTo(ctx, "up", "--yes", "--output", "json", s.Lab.inventory())
 		ended <- err
 	}()
 	for over := false; !over; {
@@ -156,17 +164,24 @@ func (s *Storm) complete(schedule Schedule, kills int) error {
 // steps were done while no kgpu was there, or before the fault struck.
 func (s *Storm) round(ctx context.Context, number int, hits []Hit) (passed []Hit, err error) {
 	s.say("round %d: %d faults", number, len(hits))
-	watch := NewWatch(ctx, s.Lab.group)
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	watch, out := NewWatch(ctx, s.Lab.group), s.watchNodes(ctx)
 	r := newRound(ctx, s, hits)
 	err = r.run()
 	r.faults.Wait()
 	r.count()
+	err = errors.Join(err, out())
 	overlaps, blind := watch.Found()
 	if len(overlaps) > 0 {
 		err = errors.Join(err, errors.New("at the same time:\n"+strings.Join(overlaps, "\n")))
 	}
 	if err = errors.Join(err, blind, r.failed()); err == nil {
 		err = s.judge(ctx, r.disturbed == 0)
+	}
+	if err == nil {
+		err = s.proven(ctx)
 	}
 	if err == nil {
 		err = s.reset(ctx)

@@ -165,7 +165,7 @@ func changes(comm string, words []string) string {
 	}
 	switch comm {
 	case "kubeadm":
-		if len(words) > 1 && slices.Contains([]string{"init", "join", "reset"}, words[1]) {
+		if len(words) > 1 && slices.Contains([]string{"init", "join", "reset", "upgrade"}, words[1]) {
 			return "kubeadm"
 		}
 	case "dpkg":
