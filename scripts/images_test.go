@@ -55,6 +55,58 @@ func TestReasonsOfPulls(t *testing.T) {
 	}
 }
 
+// TestPowerCutWhileImagesCame: where the container runtime does not sync images, those that came in a boot that ended before the step
+// did come again, once nothing runs of them; those that were there before stay.
+func TestPowerCutWhileImagesCame(t *testing.T) {
+	t.Parallel()
+	const note, boot, former = "var/lib/kgpu/unsettled-images", "proc/sys/kernel/random/boot_id", "6f1c8a52-0000-4000-8000-000000000000\n"
+	const list, remove = `cat /images ;;`, `echo "rm ${@: -1}" >>/tmp/calls; sed -i '/new/d' /images ;;`
+	for name, c := range map[string]struct {
+		step, socket, syncs, note string
+		again                     bool
+	}{
+		"containerd":                  {"cluster-init", "containerd/containerd.sock", "", former + "old\n", true},
+		"docker":                      {"cluster-init", "cri-dockerd.sock", "true", former + "old\n", true},
+		"another control plane":       {"cluster-join-plane", "containerd/containerd.sock", "false", former + "old\n", true},
+		"only killed":                 {"cluster-init", "containerd/containerd.sock", "", "", false},
+		"containerd syncs its images": {"cluster-init", "containerd/containerd.sock", "true", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.value("criSocket", "unix:///run/"+c.socket)
+			s.write("images", "old\n")
+			s.stub("ctr", "#!/bin/bash\ncase $* in *list*) "+list+" *' rm '*) "+remove+" esac\n")
+			s.stub("docker", "#!/bin/bash\ncase $* in *' ls '*) "+list+" *' rm '*) "+remove+" esac\n")
+			s.write("config", "[plugins.\"io.containerd.cri.v1.images\"]\nimage_pull_with_sync_fs = "+c.syncs+"\n")
+			s.stub("containerd", "#!/bin/sh\ncat /config\n")
+			s.write("kubeadm-fails", "error execution phase wait-control-plane: timed out\n")
+			s.step(c.step)
+			if noted := s.exists(note); noted == (name == "containerd syncs its images") {
+				t.Fatalf("before images come, a note is there: %v", noted)
+			}
+			s.write("images", "old\nnew\n")
+			if c.note != "" {
+				s.write(note, c.note)
+				s.ok(s.script("settle_step")) // of another step
+			}
+			s.calls()
+			s.remove("kubeadm-fails")
+			s.ok(s.step(c.step))
+			calls := s.calls()
+			reset, gone := strings.Index(calls, "kubeadm reset"), strings.Index(calls, "rm new")
+			if (gone >= 0) != c.again || c.again && gone < reset {
+				t.Errorf("calls:\n%s", calls)
+			}
+			if c.again && !strings.HasPrefix(s.read(note), readFile(t, "/"+boot)+"old\n") {
+				t.Errorf("while they come again, the note is %q", s.read(note))
+			}
+			s.ok(s.script("settle_step"))
+			s.absent(note)
+		})
+	}
+}
+
 // A stand-in for kubectl: a node that is not ready, a pod that waits, and the events in /events.
 const pullingKubectl = `#!/bin/bash
 case $* in

@@ -11,6 +11,7 @@ const (
 [plugins]
 [plugins.'io.containerd.grpc.v1.cri']
 enable_cdi = true
+image_pull_with_sync_fs = true
 sandbox_image = 'registry.k8s.io/pause:3.10'
 
 [plugins.'io.containerd.grpc.v1.cri'.cni]
@@ -73,9 +74,10 @@ func TestImportsThatUndoSettings(t *testing.T) {
 		"nothing else":    {theirs, toolkitTOML, "sandbox_image is not set, not registry.k8s.io/pause:3.10"},
 		"containerd's own": {theirs, defaultTOML,
 			"bin_dir is /usr/lib/cni, not /opt/cni/bin, enable_cdi is false, not true, sandbox_image is registry.k8s.io/pause:3.8, not registry.k8s.io/pause:3.10"},
-		"docker's own":     {theirs, "disabled_plugins = [\"cri\"]\n", "disabled_plugins has cri"},
-		"by another name":  {theirs, "disabled_plugins = [ 'io.containerd.grpc.v1.cri' ]\n", "disabled_plugins has io.containerd.grpc.v1.cri"},
-		"no import of any": {"etc/containerd/conf.d/60.toml", "", ""},
+		"images are not synced": {theirs, strings.ReplaceAll(oursTOML, "sync_fs = true", "sync_fs = false"), "image_pull_with_sync_fs is false, not true"},
+		"docker's own":          {theirs, "disabled_plugins = [\"cri\"]\n", "disabled_plugins has cri"},
+		"by another name":       {theirs, "disabled_plugins = [ 'io.containerd.grpc.v1.cri' ]\n", "disabled_plugins has io.containerd.grpc.v1.cri"},
+		"no import of any":      {"etc/containerd/conf.d/60.toml", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -135,8 +135,8 @@ func setArray(text []byte, key string, values []string) []byte {
 
 // criPlugins is the CRI plugins' configuration: what the main file has, with what Kubernetes needs, and on hosts with cards
 // the runtime nvidia and devices by CDI. The runtime is installed later: containerd looks for it when a pod wants it.
-// Without image_pull_with_sync_fs, a power cut leaves images that count as pulled and whose programs are empty, for good; containerd 1.7
-// and newer know it, older ones pass over it.
+// Without image_pull_with_sync_fs, a power cut leaves images that count as pulled and whose programs are empty, for good. containerd
+// 1.7.14 and newer know it, older ones pass over it; 2.1 and newer pull by themselves for it, not by their transfer service.
 // Sources: https://github.com/containerd/containerd/blob/main/docs/cri/config.md, https://github.com/containerd/containerd/pull/9401.
 func criPlugins(version int, have map[string]any, cards bool, pause string) map[string]any {
 	runc := map[string]any{"runtime_type": "io.containerd.runc.v2", "options": map[string]any{"SystemdCgroup": true}}

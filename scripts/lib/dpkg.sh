@@ -33,17 +33,23 @@ unsettled_begin() {
 
 # unsettled_before tells whether the host went down since the note was begun.
 unsettled_before() {
+  of_former_boot "$unsettled"
+}
+
+# of_former_boot NOTE tells whether there is a note whose first line is another boot than this one.
+of_former_boot() {
   local boot
-  [[ -s $unsettled ]] || return 1
-  read -r boot <"$unsettled" || return 1
+  [[ -s $1 ]] || return 1
+  read -r boot <"$1" || return 1
   [[ $boot != "$(</proc/sys/kernel/random/boot_id)" ]]
 }
 
-# settle_step ends a step: what it did is on the disk, and so are the packages in the note, unless the note is of a former boot and
-# nobody has looked at them yet.
+# settle_step ends a step: what it did is on the disk, and so are the packages and images in the notes, unless a note is of a former
+# boot and nobody has looked at them yet.
 settle_step() {
   settle / 'it is to be done again'
   unsettled_before || rm -f "$unsettled"
+  images_torn || rm -f "$unsettled_images"
 }
 
 # dpkg_lost prints the files that a power cut took of packages in the note that are installed, each after its package.

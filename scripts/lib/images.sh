@@ -1,6 +1,47 @@
 # shellcheck shell=bash
 # Images that do not come: what container runtimes, kubeadm and kubelets say about it, and what that means.
 
+# Where a runtime does not sync images: the boot in which some began to come, and those that were there before, a line each. After a
+# power cut, those that came since count as pulled, and their files may be empty.
+unsettled_images=/var/lib/kgpu/unsettled-images
+
+# images_torn tells whether the host went down while images came.
+images_torn() {
+  of_former_boot "$unsettled_images"
+}
+
+# images_begin CRI_SOCKET notes, as durably, that images are about to come, and has those come again that a power cut may have torn. The
+# end of a step takes the note away. Nothing of a cluster runs here: a container would keep what was unpacked.
+images_begin() {
+  local new=$KGPU_STEP/images
+  if images_torn; then images_drop "$1"; fi
+  if [[ -s $unsettled_images || ($1 == *containerd.sock && ! -x $(command -v ctr)) ]] || images_synced "$1"; then return; fi
+  cp /proc/sys/kernel/random/boot_id "$new"
+  runtime_images "$1" >>"$new" || fail STEP_FAILED "$images_untold"
+  mv "$new" "$unsettled_images"
+  sync -d "$unsettled_images" "${unsettled_images%/*}"
+}
+
+# images_drop CRI_SOCKET removes the images that came since the note was begun.
+images_drop() {
+  local now
+  local -a came remove=(ctr -n k8s.io images rm --sync)
+  now=$(runtime_images "$1") || fail STEP_FAILED "$images_untold"
+  mapfile -t came < <(grep -vxFf <(tail -n +2 "$unsettled_images") <<<"$now" | grep .)
+  if [[ ${#came[@]} -gt 0 ]]; then
+    echo "the host went down before ${#came[@]} images were on the disk: pulling them again"
+    [[ $1 == *containerd.sock ]] || remove=(docker image rm -f)
+    timeout 120 "${remove[@]}" "${came[@]}" >/dev/null || fail STEP_FAILED "images that a power cut may have torn stay: ${came[*]}"
+  fi
+  rm -f "$unsettled_images"
+}
+
+# runtime_images CRI_SOCKET prints the images that a runtime has, a line each.
+images_untold='the container runtime does not list its images'
+runtime_images() {
+  if [[ $1 == *containerd.sock ]]; then kubelet_images; else timeout 60 docker image ls -q --no-trunc | sort -u; fi
+}
+
 # image_reason WORDS prints the reason that is in the words of a container runtime; fails when they have none.
 image_reason() {
   local words=${1,,}

@@ -17,6 +17,7 @@ containerd_settings() {
     name ~ /\.containerd\.runtimes\.runc\.options$/ && key == "SystemdCgroup" { print key "=" value }
     name ~ /\.cri(\.v1\.runtime)?\.cni$/ && (key == "bin_dir" || key == "bin_dirs") { print "bin_dir=" value }
     name ~ /\.grpc\.v1\.cri$/ && key == "sandbox_image" || name ~ /\.pinned_images$/ && key == "sandbox" { print "sandbox_image=" value }
+    name ~ /\.(grpc\.v1\.cri|cri\.v1\.images)$/ && key == "image_pull_with_sync_fs" { print key "=" value }
     name ~ /\.(grpc\.v1\.cri|cri\.v1\.runtime)$/ && key == "enable_cdi" { print key "=" value }' | sort -u
 }
 
@@ -28,8 +29,9 @@ containerd_lacks() {
   have=$(grep '^disabled_plugins=' <<<"$loaded") && lacking="disabled_plugins has ${have#*=}"
   while IFS='=' read -r key value; do
     have=$(grep -m 1 "^$key=" <<<"$loaded") || {
-      # One that does not know CDI cannot do it; without the others there is no section of the CRI plugin as kgpu has it.
-      [[ $key != enable_cdi && $key != bin_dir ]] || continue
+      # One that does not know CDI, or how to sync images, does neither; without the others there is no section of the CRI plugin as
+      # kgpu has it.
+      [[ $key != enable_cdi && $key != bin_dir && $key != image_pull_with_sync_fs ]] || continue
       have="$key=not set"
     }
     [[ ${have#*=} == "$value" ]] || lacking+="${lacking:+, }$key is ${have#*=}, not $value"
@@ -82,4 +84,10 @@ docker_rules() {
   words=$(timeout 30 "${command[@]}" --validate --config-file "$1" 2>&1) && return
   words=$(grep -m 1 'both as a flag and in the configuration file' <<<"$words") || return 0
   fail HOST_RUNTIME_OVERRIDDEN "docker.service$(drop_ins docker.service) and /etc/docker/daemon.json exclude each other: $words"
+}
+
+# images_synced CRI_SOCKET tells whether a runtime has what it unpacks of an image on the disk before the image counts as pulled. docker
+# never has, and containerd where it is new enough (1.7.14).
+images_synced() {
+  [[ $1 == *containerd.sock ]] && timeout 30 containerd config dump 2>/dev/null | containerd_settings | grep -qx image_pull_with_sync_fs=true
 }

@@ -113,7 +113,8 @@ if ledger_has kubeadm init-done; then
   if part_of_cluster; then fail HOST_HALF_MADE 'the control plane that kgpu made has lost its /etc/kubernetes/admin.conf'; fi
   if etcd_data; then fail HOST_ETCD_STALE 'the data of the cluster that kgpu made is in /var/lib/etcd/member, and its /etc/kubernetes is gone'; fi
 fi
-if ledger_has kubeadm init && ! ledger_has kubeadm init-done && init_ended; then
+# What runs of torn images may seem to be all there.
+if ledger_has kubeadm init && ! ledger_has kubeadm init-done && ! images_torn && init_ended; then
   echo 'kubeadm init came to its end, which was not recorded'
   # kubeadm may have died between the add-ons and what lets them in; to make them again changes nothing.
   kubernetes_before 13 || run_kubeadm kubeadm init phase addon all --config "$config" ||
@@ -135,6 +136,7 @@ key=$(value_or encryption '')
 if [[ -n $restoring && -n $key ]]; then put_file "$key" 600 <"$restore_dir/files/encryption.yaml"; fi
 secure
 remember_images "$socket"
+images_begin "$socket"
 kubernetes_before 11 || pull_images
 remember_kubernetes_sysctls
 ledger_forget adopted

@@ -57,7 +57,7 @@ if ledger_has kubeadm join-plane-done && [[ -e /etc/kubernetes/admin.conf ]]; th
   exit 0
 fi
 wait_endpoint "$endpoint"
-if ledger_has kubeadm join-plane && join_ended; then
+if ledger_has kubeadm join-plane && ! images_torn && join_ended; then
   echo 'kubeadm join came to its end, which was not recorded'
   rm -f /etc/kubernetes/bootstrap-kubelet.conf
   remember_join join-plane-done "$node" "$endpoint"
@@ -73,6 +73,7 @@ fi
 
 secure
 remember_images "$socket"
+images_begin "$socket"
 remember_kubernetes_sysctls
 ledger_forget adopted
 record kubeadm join-plane
