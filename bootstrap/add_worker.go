@@ -21,16 +21,33 @@ import (
 // AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only the control plane and the
 // new hosts are contacted. A host that the file has already is no error: the command may be repeated.
 func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
-	return addHosts(ctx, o, "", targets, way, show)
+	return addHosts(ctx, o, growth{}, targets, way, show)
 }
 
-// AddControlPlane does so with hosts that become control planes. All control planes are contacted.
-func AddControlPlane(ctx context.Context, o Options, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
-	return addHosts(ctx, o, inventory.ControlPlane, targets, way, show)
+// AddControlPlane does so with hosts that become control planes. All control planes are contacted, and where there is a virtual address
+// all hosts. A virtualIP is written into the inventory, too, unless it is empty.
+func AddControlPlane(ctx context.Context, o Options, targets []inventory.Target, virtualIP string, way inventory.Way, show func(*graph.Graph) error) error {
+	return addHosts(ctx, o, growth{inventory.ControlPlane, virtualIP}, targets, way, show)
 }
 
-// addHosts adds hosts with a role; empty: workers.
-func addHosts(ctx context.Context, o Options, role inventory.Role, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
+// growth is what is written into an inventory beside the new hosts.
+type growth struct {
+	role      inventory.Role // of the hosts; empty: workers
+	virtualIP string         // empty: as it is
+}
+
+// in is an inventory's text with it.
+func (g growth) in(data []byte, hosts []inventory.NewHost) (edited []byte, err error) {
+	if g.virtualIP != "" {
+		if data, err = inventory.SetVirtualIP(data, g.virtualIP); err != nil {
+			return nil, err
+		}
+	}
+	return inventory.AddHosts(data, hosts)
+}
+
+// addHosts adds hosts to the inventory and to the cluster.
+func addHosts(ctx context.Context, o Options, by growth, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
 	path := o.Inventory.Path
 	ssh, err := way.Draft()
 	if err != nil {
@@ -49,12 +66,12 @@ func addHosts(ctx context.Context, o Options, role inventory.Role, targets []inv
 		t.User = cmp.Or(t.User, ssh.User)
 		at := slices.IndexFunc(o.Inventory.Hosts, func(h inventory.Host) bool { return t.IsAt(h) || t.Address == h.Name })
 		if at < 0 {
-			added = append(added, inventory.NewHost{Address: t.Address, Role: role, User: t.User, Port: t.Port, Key: ssh.Key, SudoPassword: ssh.SudoPassword})
+			added = append(added, inventory.NewHost{Address: t.Address, Role: by.role, User: t.User, Port: t.Port, Key: ssh.Key, SudoPassword: ssh.SudoPassword})
 			o.Limit = append(o.Limit, t.Address)
 			continue
 		}
 		h := o.Inventory.Hosts[at]
-		if role == inventory.ControlPlane && !h.IsControlPlane() {
+		if by.role == inventory.ControlPlane && !h.IsControlPlane() {
 			return reason.Usagef("%s is in %s already, as a worker: `kgpu remove-worker %s` takes it out first", t.Address, path, h.ID())
 		}
 		if err := o.sameWay(t, h); err != nil {
@@ -63,7 +80,7 @@ func addHosts(ctx context.Context, o Options, role inventory.Role, targets []inv
 		o.Limit = append(o.Limit, h.ID())
 	}
 	grow := func() (hosts []inventory.Host, err error) {
-		edited, err := inventory.AddHosts(data, added)
+		edited, err := by.in(data, added)
 		if err != nil {
 			return nil, err
 		}
@@ -71,13 +88,16 @@ func addHosts(ctx context.Context, o Options, role inventory.Role, targets []inv
 			return nil, err
 		}
 		o.Inventory.Kubernetes.Pin = inventory.NotPinned // an upgrade is for `kgpu up`: a new node gets what the cluster runs
+		if by.role == inventory.ControlPlane && o.Inventory.Kubernetes.VirtualIP.IsValid() {
+			o.Limit = nil // the address may be new: all hosts are to find the API server there
+		}
 		return o.Selected()
 	}
 	hosts, err := grow()
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Writable(path); len(added) > 0 && err != nil {
+	if err := atomicfile.Writable(path); (len(added) > 0 || by.virtualIP != "") && err != nil {
 		return reason.Usagef("the hosts cannot be written into the file: %v", err)
 	}
 	if way.AcceptNew && o.pin(ctx, hosts, added) {
@@ -89,11 +109,11 @@ func addHosts(ctx context.Context, o Options, role inventory.Role, targets []inv
 	// is lost until then is none of it: the command may be repeated.
 	return converge(ctx, o, hosts, show, func(seen map[string]*facts.Host) error {
 		added := slices.DeleteFunc(added, func(n inventory.NewHost) bool { return seen[n.Address] == nil })
-		if len(added) == 0 {
+		if len(added) == 0 && by.virtualIP == "" {
 			return nil
 		}
 		nameNew(added, o.Inventory.Hosts, seen)
-		edited, err := inventory.AddHosts(data, added)
+		edited, err := by.in(data, added)
 		if err != nil {
 			return err
 		}

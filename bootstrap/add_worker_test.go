@@ -84,21 +84,31 @@ func TestAddControlPlane(t *testing.T) {
 	s, o, w1 := growing(t)
 	before := content(t, o.Inventory.Path)
 	show := func(*graph.Graph) error { return nil }
-	err := AddControlPlane(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show)
+	err := AddControlPlane(t.Context(), o, []inventory.Target{w1}, "", inventory.Way{}, show)
 	if err == nil || !strings.Contains(err.Error(), "2 hosts are control planes") {
 		t.Errorf("a second control plane: %v", err)
 	}
-	err = AddControlPlane(t.Context(), o, []inventory.Target{w1, {Address: "10.0.0.12"}}, inventory.Way{}, show)
+	err = AddControlPlane(t.Context(), o, []inventory.Target{w1, {Address: "10.0.0.12"}}, "", inventory.Way{}, show)
 	if err == nil || !strings.Contains(err.Error(), "kubernetes.virtualIP") {
 		t.Errorf("three, and nothing leads to them: %v", err)
 	}
 	if now := content(t, o.Inventory.Path); now != before || len(s.did) > 0 {
 		t.Errorf("done: %q; the inventory is\n%s", s.did, now)
 	}
+	both, v := []inventory.Target{w1, {Address: "10.0.0.12"}}, "10.0.0.100"
+	if err := AddControlPlane(t.Context(), o, both, "10.0.0.12", inventory.Way{}, show); err == nil || !strings.Contains(err.Error(), "10.0.0.12 is the address of a host") {
+		t.Errorf("the address of one of them: %v", err)
+	}
+	if edited, err := (growth{inventory.ControlPlane, v}).in([]byte(before), nil); err != nil || !strings.Contains(string(edited), "virtualIP: \"10.0.0.100\"") {
+		t.Errorf("%v\n%s", err, edited)
+	}
+	if now := content(t, o.Inventory.Path); now != before {
+		t.Errorf("the inventory is\n%s", now)
+	}
 	must(t, AddWorker(t.Context(), o, []inventory.Target{w1}, inventory.Way{}, show))
 	o.Inventory, err = inventory.Load(o.Inventory.Path, inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
 	must(t, err)
-	if err := AddControlPlane(t.Context(), o, []inventory.Target{{Address: "w1"}}, inventory.Way{}, show); err == nil || !strings.Contains(err.Error(), "as a worker") {
+	if err := AddControlPlane(t.Context(), o, []inventory.Target{{Address: "w1"}}, "", inventory.Way{}, show); err == nil || !strings.Contains(err.Error(), "as a worker") {
 		t.Errorf("a worker: %v", err)
 	}
 }

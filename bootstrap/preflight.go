@@ -59,7 +59,7 @@ var virtualIPBounds = session.Bounds{Bytes: 64 << 10, Time: time.Minute}
 func (s *story) virtualIP(ctx context.Context) (id string, told *facts.VirtualIP, err error) {
 	set := machine.SetOf(s.Inventory, s.Facts)
 	v := s.Inventory.Kubernetes.VirtualIP
-	if !v.IsValid() || set.First == nil || set.KeepsVirtualIP() {
+	if !v.IsValid() || set.First == nil || set.ServesVirtualIP() {
 		return "", nil, nil
 	}
 	at, ok := set.First.Beside(v)

@@ -12,33 +12,41 @@ import (
 
 // SetVersion writes another kubernetes.version into an inventory's text. Everything else stays as it is, to the byte. Whether the
 // result is a valid inventory, Decode says. Its errors have the reason INVENTORY_INVALID.
-func SetVersion(data []byte, version string) ([]byte, error) {
+func SetVersion(data []byte, version string) ([]byte, error) { return set(data, "version", version) }
+
+// SetVirtualIP does so with kubernetes.virtualIP.
+func SetVirtualIP(data []byte, address string) ([]byte, error) {
+	return set(data, "virtualIP", address)
+}
+
+// set writes another value of a key below kubernetes.
+func set(data []byte, name, value string) ([]byte, error) {
 	d := newDecoder("inventory", Options{})
 	root := d.parse(data)
 	if root == nil {
 		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "reading the inventory", Err: d.problems.sorted()}
 	}
-	t, quoted := newText(data), `"`+version+`"`
+	t, quoted := newText(data), `"`+value+`"`
 	var edited []byte
 	switch kubernetes := valueOf(root, "kubernetes"); {
 	case kubernetes == nil:
-		edited = t.insert(len(data), "kubernetes: {version: "+quoted+"}"+t.lineEnd())
+		edited = t.insert(len(data), "kubernetes: {"+name+": "+quoted+"}"+t.lineEnd())
 		if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
 			edited = slices.Concat(data, []byte(t.lineEnd()), edited[len(data):])
 		}
 	case kubernetes.Kind != yaml.MappingNode || len(kubernetes.Content) == 0:
 		edited = nil
-	case valueOf(kubernetes, "version") != nil:
-		edited = t.replace(valueOf(kubernetes, "version"), quoted)
+	case valueOf(kubernetes, name) != nil:
+		edited = t.replace(valueOf(kubernetes, name), quoted)
 	case kubernetes.Style&yaml.FlowStyle != 0:
-		edited = t.insert(t.offset(kubernetes.Content[0]), "version: "+quoted+", ")
+		edited = t.insert(t.offset(kubernetes.Content[0]), name+": "+quoted+", ")
 	default:
 		first := kubernetes.Content[0]
-		edited = t.insert(t.offset(first), "version: "+quoted+t.lineEnd()+strings.Repeat(" ", first.Column-1))
+		edited = t.insert(t.offset(first), name+": "+quoted+t.lineEnd()+strings.Repeat(" ", first.Column-1))
 	}
-	if !onlyVersion(root, edited, version) {
-		const detail = "the version cannot be set without touching the rest of the file: write it by hand"
-		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "setting kubernetes.version in the inventory", Detail: detail}
+	if !onlySet(root, edited, name, value) {
+		const detail = "it cannot be set without touching the rest of the file: write it by hand"
+		return nil, &reason.Error{ID: reason.InventoryInvalid, Doing: "setting kubernetes." + name + " in the inventory", Detail: detail}
 	}
 	return edited, nil
 }
@@ -68,8 +76,8 @@ func (t *text) replace(n *yaml.Node, with string) []byte {
 	return nil
 }
 
-// onlyVersion reports whether the edited text says what the original says, but for the version.
-func onlyVersion(original *yaml.Node, edited []byte, version string) bool {
+// onlySet reports whether the edited text says what the original says, but for the value of the key below kubernetes.
+func onlySet(original *yaml.Node, edited []byte, name, value string) bool {
 	root := newDecoder("inventory", Options{}).parse(edited)
 	if edited == nil || root == nil {
 		return false
@@ -78,15 +86,15 @@ func onlyVersion(original *yaml.Node, edited []byte, version string) bool {
 	if kubernetes == nil {
 		return false
 	}
-	now := valueOf(kubernetes, "version")
-	if now == nil || now.Kind != yaml.ScalarNode || now.Value != version {
+	now := valueOf(kubernetes, name)
+	if now == nil || now.Kind != yaml.ScalarNode || now.Value != value {
 		return false
 	}
-	return sameNodes(withoutVersion(original), withoutVersion(root))
+	return sameNodes(without(original, name), without(root, name))
 }
 
-// withoutVersion is an inventory without its kubernetes.version, and without an empty kubernetes.
-func withoutVersion(root *yaml.Node) *yaml.Node {
+// without is an inventory without a key below kubernetes, and without an empty kubernetes.
+func without(root *yaml.Node, name string) *yaml.Node {
 	out := *root
 	out.Content = nil
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -94,7 +102,7 @@ func withoutVersion(root *yaml.Node) *yaml.Node {
 		if key.Value == "kubernetes" && value.Kind == yaml.MappingNode {
 			rest := *value
 			rest.Content = slices.Clone(value.Content)
-			if at := slices.IndexFunc(rest.Content, func(n *yaml.Node) bool { return n == valueOf(value, "version") }); at > 0 {
+			if at := slices.IndexFunc(rest.Content, func(n *yaml.Node) bool { return n == valueOf(value, name) }); at > 0 {
 				rest.Content = slices.Delete(rest.Content, at-1, at+1)
 			}
 			if value = &rest; len(rest.Content) == 0 {

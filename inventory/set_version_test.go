@@ -40,3 +40,18 @@ func TestSetVersion(t *testing.T) {
 		}
 	}
 }
+
+// The virtual address comes into the file in the same way.
+func TestSetVirtualIP(t *testing.T) {
+	const hosts = "hosts: [{address: 10.0.0.10, role: control-plane}]\n"
+	for before, after := range map[string]string{
+		hosts: hosts + "kubernetes: {virtualIP: \"10.0.0.100\"}\n",
+		"kubernetes: {version: 1.36} # ours\n" + hosts:         "kubernetes: {virtualIP: \"10.0.0.100\", version: 1.36} # ours\n" + hosts,
+		"kubernetes:\n  virtualIP: 10.0.0.99 # free\n" + hosts: "kubernetes:\n  virtualIP: \"10.0.0.100\" # free\n" + hosts,
+	} {
+		got, err := SetVirtualIP([]byte(before), "10.0.0.100")
+		if err != nil || string(got) != after {
+			t.Errorf("%q: %v\n%s", before, err, got)
+		}
+	}
+}

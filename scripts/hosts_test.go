@@ -53,6 +53,25 @@ func TestHostsLine(t *testing.T) {
 	}
 }
 
+// A name that nodes use leads elsewhere when the API server answers there, and stays where it was otherwise.
+func TestHostsLineThatMoves(t *testing.T) {
+	t.Parallel()
+	s := apiHost(t, "127.0.0.1 localhost\n")
+	s.ok(s.step("os-hosts"))
+	s.value("address", "10.0.0.100")
+	s.value("awaited", "yes")
+	s.write(stepDir+"/timeout", "600")
+	s.stub("timeout", "#!/bin/bash\n[[ $* != */dev/tcp/*10.0.0.100\\ 6443 ]] || { [[ -e /serves ]]; exit; }\nexec /usr/bin/timeout \"$@\"\n")
+	s.stub("sleep", "#!/bin/sh\necho 20 >"+stepDir+"/timeout\n")
+	r := s.step("os-hosts")
+	s.fails(r, 1, "API_UNREACHABLE")
+	s.holds("etc/hosts", apiLine+"127.0.0.1 localhost\n")
+	s.write("serves", "")
+	s.write(stepDir+"/timeout", "600")
+	s.ok(s.step("os-hosts"))
+	s.holds("etc/hosts", strings.Replace(apiLine, "10.0.0.10", "10.0.0.100", 1)+"127.0.0.1 localhost\n")
+}
+
 // What somebody wrote beside it since stays, and so do mode and owner.
 func TestHostsLineOfAFileThatOthersChange(t *testing.T) {
 	t.Parallel()

@@ -135,6 +135,47 @@ func TestTokenForControlPlanes(t *testing.T) {
 	}
 }
 
+// Names that have come to the cluster get into the configuration by which kubeadm makes certificates of control planes that join, once.
+func TestNamesOfPlanesThatJoin(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ list, want string }{
+		"new ones":     {"10.0.0.100\n*.example.org\n", "  certSANs:\n  - \"*.example.org\"\n  - \"10.0.0.100\"\n  - 10.0.0.10\n"},
+		"all is there": {"10.0.0.10\n::1\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := clusterHost(t)
+			s.write("etc/kubernetes/pki/ca.crt", authority(t))
+			s.write("configuration", "apiServer:\n  certSANs:\n  - 10.0.0.10\n  - '::1'\n  extraArgs:\n  - name: v\n    value: \"2\"\nkind: ClusterConfiguration\n")
+			s.stub("kubectl", `#!/bin/bash
+case "$*" in
+*"get --raw /readyz") echo -n ok ;;
+*"get configmap kubeadm-config"*) cat /configuration ;;
+*"create configmap kubeadm-config"*) for a in "$@"; do [[ $a != --from-file=ClusterConfiguration=* ]] || cat "${a#*=ClusterConfiguration=}"; done ;;
+*apply*) for a in "$@"; do :; done; cp "$a" /applied ;;
+esac
+`)
+			s.value("ttl", "24h")
+			s.value("names", c.list)
+			s.ok(s.step("cluster-token"))
+			if c.want == "" {
+				if s.exists("applied") {
+					t.Errorf("applied: %s", s.read("applied"))
+				}
+				return
+			}
+			contains(t, s.read("applied"), "apiServer:\n"+c.want+"  - '::1'\n  extraArgs:\n")
+			s.write("configuration", s.read("applied"))
+			s.ok(s.script("rm /applied"))
+			if s.ok(s.step("cluster-token")); s.exists("applied") {
+				t.Errorf("again: %s", s.read("applied"))
+			}
+			s.write("configuration", "")
+			s.fails(s.step("cluster-token"), 75, "API_UNREACHABLE")
+		})
+	}
+}
+
 // A member that a machine had which is lost goes from etcd, when another machine comes in its place; no other does.
 func TestMembersOfLostMachines(t *testing.T) {
 	t.Parallel()

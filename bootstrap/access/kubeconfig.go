@@ -86,7 +86,18 @@ func (c *Cluster) mergeAnew(here *kubeconfig.Access) error {
 func (c *Cluster) isFetched() bool {
 	sum := sourceOf(c.kubeconfig)
 	made := c.AnyPlane(func(f *facts.Host) bool { return f.ControlPlane != nil })
-	return !made || c.AnyPlane(func(f *facts.Host) bool { return f.ControlPlane != nil && f.ControlPlane.AdminConfSHA256 == sum })
+	return !made || !c.leadsElsewhere() && c.AnyPlane(func(f *facts.Host) bool { return f.ControlPlane != nil && f.ControlPlane.AdminConfSHA256 == sum })
+}
+
+// leadsElsewhere reports whether the kubeconfig here leads past the virtual address, which the cluster has got since.
+func (c *Cluster) leadsElsewhere() bool {
+	text, err := os.ReadFile(c.kubeconfig)
+	if err != nil {
+		return false
+	}
+	a, err := kubeconfig.Parse(text)
+	at, virtual := besideVirtualIP(c.Inventory, c.AdminPlane())
+	return err == nil && virtual && machine.OwnAPIName(a.Name()) && a.Server != serverAt(at)
 }
 
 // MayFetch finds before anything changes that the end of a story could not write the kubeconfig: one that changes something, and
@@ -195,19 +206,31 @@ func renamed(inside *kubeconfig.Access, inv *inventory.Inventory, cp inventory.H
 	a := *inside
 	a.Cluster, a.User, a.Context = inv.Cluster, inv.Cluster+"-admin", inv.Cluster
 	if machine.OwnAPIName(inside.Name()) {
-		at := addressOf(cp, reached)
-		if v := inv.Kubernetes.VirtualIP; v.IsValid() && (at == cp.PrivateAddress || !cp.PrivateAddress.IsValid()) {
-			at = v // where SSH reaches the address of the node, it reaches the virtual one beside it
+		at, virtual := besideVirtualIP(inv, cp)
+		if !virtual {
+			at = addressOf(cp, reached)
 		}
 		if at.IsValid() {
-			a.Server, a.TLSServerName = "https://"+netip.AddrPortFrom(at, catalog.APIPort).String(), inside.Name()
+			a.Server, a.TLSServerName = serverAt(at), inside.Name()
 		}
 		return &a
 	}
 	if at, err := netip.ParseAddr(cp.Address); err == nil && cp.SSH.Bastion == nil && cp.PrivateAddress.IsValid() {
-		a.Server = "https://" + netip.AddrPortFrom(at, catalog.APIPort).String()
+		a.Server = serverAt(at)
 	}
 	return &a
+}
+
+// serverAt is the server of a kubeconfig that leads to an address.
+func serverAt(at netip.Addr) string {
+	return "https://" + netip.AddrPortFrom(at, catalog.APIPort).String()
+}
+
+// besideVirtualIP returns the virtual address, if there is one that is reached from here: where SSH reaches the address of a control
+// plane's node, it reaches the virtual one beside it.
+func besideVirtualIP(inv *inventory.Inventory, cp inventory.Host) (at netip.Addr, reached bool) {
+	v := inv.Kubernetes.VirtualIP
+	return v, v.IsValid() && (!cp.PrivateAddress.IsValid() || addressOf(cp, netip.Addr{}) == cp.PrivateAddress)
 }
 
 // addressOf is where a control plane may be reached from here; zero: nobody knows.

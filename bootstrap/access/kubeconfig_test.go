@@ -69,6 +69,15 @@ func TestKubeconfigOfANamedCluster(t *testing.T) {
 			t.Errorf("%s: %s, known as %q", why, a.Server, a.TLSServerName)
 		}
 	}
+	virtual := &inventory.Inventory{Cluster: "lab", Kubernetes: inventory.Kubernetes{VirtualIP: netip.MustParseAddr("10.0.0.100")}}
+	for want, cp := range map[string]inventory.Host{
+		"https://10.0.0.100:6443": {Address: "10.0.0.4"},
+		"https://192.0.2.4:6443":  {Address: "192.0.2.4", PrivateAddress: private},
+	} {
+		if a := renamed(inside, virtual, cp, netip.Addr{}); a.Server != want || a.TLSServerName != name {
+			t.Errorf("with a virtual address: %s, known as %q", a.Server, a.TLSServerName)
+		}
+	}
 	if a := renamed(clustertest.NewAuthority(t).Admin(t, "https://k8s.example.com:6443"), &inventory.Inventory{Cluster: "lab"}, inventory.Host{Address: "192.0.2.4"}, netip.Addr{}); a.Server != "https://k8s.example.com:6443" || a.TLSServerName != "" {
 		t.Errorf("its owner's name: %s, known as %q", a.Server, a.TLSServerName)
 	}
@@ -104,6 +113,30 @@ func TestWriteKubeconfig(t *testing.T) {
 		case !may && (!errors.Is(err, &reason.Error{ID: reason.KubeconfigConflict}) || after != before):
 			t.Errorf("%q became %q: %v", before, after, err)
 		}
+	}
+}
+
+// A kubeconfig from before the cluster had its virtual address is fetched anew, once, whatever ended the run that brought the address.
+func TestKubeconfigFromBeforeTheVirtualIP(t *testing.T) {
+	inv := &inventory.Inventory{Cluster: "lab", Hosts: []inventory.Host{{Address: "10.0.0.4", Role: inventory.ControlPlane}}}
+	s := To(session.New(session.Options{Inventory: inv, Events: event.Discard}), filepath.Join(t.TempDir(), "lab.kubeconfig"))
+	defer s.Close()
+	write := func() {
+		t.Helper()
+		a := renamed(clustertest.NewAuthority(t).Admin(t, "https://api-78e651.lab.kgpu.internal:6443"), inv, inv.Hosts[0], netip.Addr{})
+		text, err := withSource(a, []byte("conf"), inv.Hosts[0])
+		must(t, err)
+		must(t, os.WriteFile(s.kubeconfig, text, 0o600))
+	}
+	if write(); s.leadsElsewhere() {
+		t.Error("without an address")
+	}
+	inv.Kubernetes.VirtualIP = netip.MustParseAddr("10.0.0.100")
+	if !s.leadsElsewhere() {
+		t.Error("it leads to the control plane, and is not fetched anew")
+	}
+	if write(); s.leadsElsewhere() {
+		t.Error("it leads to the address, and is fetched anew")
 	}
 }
 

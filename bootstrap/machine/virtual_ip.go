@@ -37,3 +37,12 @@ func (m Machine) Beside(other netip.Addr) (facts.Address, bool) {
 func (s *Set) KeepsVirtualIP() bool {
 	return slices.ContainsFunc(s.planes, func(m *Machine) bool { return m.Facts.Files[KeepalivedConf] != "" })
 }
+
+// ServesVirtualIP reports whether it is the inventory's virtual address for which kgpu has set keepalived up, and not another one,
+// to which the API server's name leads: that of a cluster without one leads to its control plane.
+func (s *Set) ServesVirtualIP() bool {
+	another := func(to netip.Addr) bool {
+		return to != s.Inventory.Kubernetes.VirtualIP && !slices.ContainsFunc(s.planes, func(m *Machine) bool { return m.NodeAddress() == to })
+	}
+	return s.KeepsVirtualIP() && !slices.ContainsFunc(s.First.Facts.Names[s.APIName()], another)
+}

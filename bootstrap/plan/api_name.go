@@ -50,8 +50,33 @@ func (b *builder) hostNames(h *host) {
 	if len(reasons) == 0 && h.Facts.Units[apiNameUnit].Enabled != "enabled" {
 		reasons = append(reasons, apiNameUnit+" is not enabled")
 	}
+	values := map[string]string{"name": name, "address": at}
+	var needs []graph.Ref
+	if b.nameMoves(h) {
+		needs = b.virtualIPHeld(h)
+		if b.APIAnswers() {
+			values["awaited"] = "yes"
+		}
+	}
 	b.unless(h, reasons, "the host knows "+name, graph.Step{
-		Ref:   graph.Ref{ID: "os/hosts"},
-		Input: graph.Input{Values: map[string]string{"name": name, "address": at}, Files: files},
+		Ref: graph.Ref{ID: "os/hosts"}, Needs: needs,
+		Input: graph.Input{Values: values, Files: files},
 	})
+}
+
+// nameMoves reports whether the name of a running cluster's API server leads elsewhere on the host than to the virtual address: that
+// has to be there before the name leads to it.
+func (b *builder) nameMoves(h *host) bool {
+	name := b.APIName()
+	return b.Inventory.Kubernetes.VirtualIP.IsValid() && b.ClusterExists() && len(h.Facts.Names[name]) > 0 && !b.LeadsToAPI(h.Facts, name)
+}
+
+// virtualIPHeld are the steps with which other hosts get the virtual address.
+func (b *builder) virtualIPHeld(of *host) (held []graph.Ref) {
+	for _, h := range b.planes {
+		if step, reasons := b.keepalivedStep(h); h != of && b.mayHold(h) && len(reasons) > 0 {
+			held = append(held, graph.Ref{Host: h.id, ID: step.ID})
+		}
+	}
+	return held
 }

@@ -180,10 +180,16 @@ func (b *builder) lackingNames(h *host, has []string) []string {
 // wantedNames are the names that the certificate of a control plane's API server is to have, beside those that kubeadm gives it: those
 // that all control planes have in common, and its own. One that joined has the address by which the others know it; kubeadm gives it no other.
 func (b *builder) wantedNames(h *host) []string {
-	list := append(b.commonNames(), h.addr.String())
+	list := append(b.sharedNames(), h.addr.String())
 	if !h.Recorded().Plane {
 		list = append(list, h.Address)
 	}
+	return names(list)
+}
+
+// sharedNames are the names that all control planes have in common: those that lead to whichever works, and what the inventory adds.
+func (b *builder) sharedNames() []string {
+	list := b.commonNames()
 	server, _ := b.Inventory.Kubernetes.ClusterConfiguration["apiServer"].(map[string]any)
 	more, _ := server["certSANs"].([]any)
 	for _, name := range more {

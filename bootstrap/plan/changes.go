@@ -42,7 +42,9 @@ var Changes = []Change{
 	{[]string{"cluster", "network", "kubernetes.podCIDR", "kubernetes.serviceCIDR"}, NotHere, nil, madeAnew},
 	{[]string{"runtime"}, NotHere, nil, joinedAnew},
 	{[]string{"kubernetes.controlPlaneEndpoint"}, NotHere, nil, madeAnew + ". By hand: docs/troubleshooting.md, \"A cluster that cannot grow\""},
-	{[]string{"kubernetes.virtualIP"}, NotHere, nil, "write the address that the cluster has; one with another address, or with one where it had none, takes `kgpu reset` and `kgpu up`"},
+	{[]string{"kubernetes.virtualIP"}, InPlace, []string{"os/keepalived", "os/hosts", "certs/renew"},
+		"nothing, where there was none: a control plane gets the address, all hosts find the API server there, and it restarts with a certificate that has it. " +
+			"Refused are another one, or none, where there is one, and one where nodes know the API server by an address or by a name of yours"},
 	{[]string{"kubernetes.featureGates", "kubernetes.kubeletConfiguration", "kubernetes.kubeProxyConfiguration"}, NotHere, nil, byHand},
 	{[]string{"kubernetes.clusterConfiguration"}, NotHere, nil, byHand + ". Only the names of the API server in it (certSANs) may change: docs/operations.md, \"Certificates\""},
 	{[]string{"security.podSecurity", "security.auditLog", "security.encryptSecrets"}, NotHere, nil, secured},

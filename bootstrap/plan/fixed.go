@@ -66,13 +66,7 @@ func (r *refusals) cluster() {
 	if want := k.ControlPlaneEndpoint; !strings.EqualFold(c.Endpoint, want) {
 		r.clusterDiffers("kubernetes.controlPlaneEndpoint", c.Endpoint, want)
 	}
-	if to := b.first.Facts.Names[b.APIName()]; len(to) == 1 && b.first.Facts.Files[apiNameFile] != sha256Of(b.apiNameUnit().Content) {
-		r.clusterDiffers("kubernetes.virtualIP", to[0].String(), k.VirtualIP.String())
-	}
-	if !k.VirtualIP.IsValid() && b.KeepsVirtualIP() {
-		r.errs = append(r.errs, &reason.Error{ID: reason.ClusterSettingFixed, Host: b.first.id, Doing: "planning",
-			Detail: "kubernetes.virtualIP: the cluster has a virtual address, and the inventory names none", Advice: "write the address that the cluster has into the inventory"})
-	}
+	r.virtualIP()
 	made := b.madeWith()
 	whole := sha256Of(madeWithText(k.ClusterConfiguration)) // as clusters remember it that an older kgpu made
 	for _, key := range sortedKeys(madeWithKeys(k)) {
@@ -82,6 +76,30 @@ func (r *refusals) cluster() {
 			r.clusterDiffers(key, "what "+file+" on it says", "something else")
 		}
 	}
+}
+
+// virtualIP refuses another virtual address than the cluster has, none where it has one, and one where its nodes know the API server
+// by something else than a name that kgpu keeps.
+func (r *refusals) virtualIP() {
+	b, v := r.b, r.b.Asked.Kubernetes.VirtualIP
+	has, advice := "", "write the address that the cluster has into the inventory; another one takes `kgpu reset` and `kgpu up`"
+	switch keeps := b.KeepsVirtualIP(); {
+	case !v.IsValid() && keeps:
+		has = "a virtual address, and the inventory names none"
+	case v.IsValid() && b.APIName() == "":
+		has = "its API server at " + b.first.Facts.ControlPlane.Endpoint + ", and nothing would lead to " + v.String()
+		advice = "leave the key out; a cluster whose nodes know an address: docs/troubleshooting.md, \"A cluster that cannot grow\""
+	case v.IsValid() && keeps && !b.ServesVirtualIP():
+		has = b.first.Facts.Names[b.APIName()][0].String() + ", and the inventory wants " + v.String()
+	default:
+		return
+	}
+	where := b.Asked.At("kubernetes.virtualIP")
+	if where != "" {
+		where += ": "
+	}
+	r.errs = append(r.errs, &reason.Error{ID: reason.ClusterSettingFixed, Host: b.first.id, Doing: "planning",
+		Detail: where + "kubernetes.virtualIP: the cluster has " + has, Advice: advice})
 }
 
 // security holds the API server's flags, and the file with the level of pods, against the inventory.

@@ -177,11 +177,11 @@ func endpoints(purpose machine.Purpose, urls ...string) ([]machine.RequiredEndpo
 }
 
 // apiEndpoint is where the nodes reach the API server. A host that is none yet does not know kgpu's own name of it, and the virtual
-// address is not there before the API server is.
+// address is not there before the API server is, nor on a cluster that is about to get it.
 func (b *builder) apiEndpoint() (facts.Endpoint, error) {
 	if b.APIName() != "" {
 		at := b.APIAddress()
-		if !b.APIAnswers() {
+		if !b.APIAnswers() || !b.LeadsToAPI(b.first.Facts, b.APIName()) {
 			at = b.first.addr
 		}
 		return facts.Endpoint{Host: at.String(), Port: catalog.APIPort}, nil

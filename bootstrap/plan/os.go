@@ -20,7 +20,9 @@ var basePackages = []string{"ca-certificates", "conntrack", "curl", "ethtool", "
 var setPackages = []string{"ipset"}
 
 func (b *builder) prepareOS(h *host) {
-	b.hostNames(h)
+	if !b.nameMoves(h) {
+		b.hostNames(h)
+	}
 	b.proxy(h)
 	b.interrupted(h)
 	b.basePackages(h)
@@ -28,8 +30,11 @@ func (b *builder) prepareOS(h *host) {
 	b.modules(h)
 	b.sysctls(h)
 	b.timeSync(h)
-	if h == b.first || b.Verdict(h.Machine).Membership == machine.Member { // others have it when they have joined
+	if b.mayHold(h) {
 		b.keepalived(h)
+	}
+	if b.nameMoves(h) {
+		b.hostNames(h)
 	}
 }
 

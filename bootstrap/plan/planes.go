@@ -80,7 +80,7 @@ func (b *builder) joinPlanes(joining []*host, token []graph.Ref) (joined []graph
 // forgotten what those were that come with nothing.
 func (b *builder) certified(joining []*host, values map[string]string) (map[string]string, error) {
 	config, err := b.initConfig()
-	values["certificates"] = config
+	values["certificates"], values["names"] = config, lines(b.sharedNames()...)
 	var fresh []string
 	for _, h := range joining {
 		if h.Facts.Etcd == nil && !h.InCluster() && b.ClusterExists() {
@@ -129,27 +129,39 @@ func (b *builder) joinPlane(h *host, token graph.Ref, others []graph.Ref) graph.
 	return graph.Ref{Host: h.id, ID: joinPlane}
 }
 
+// mayHold reports whether a host may have the virtual address now. Control planes that join have it when they have.
+func (b *builder) mayHold(h *host) bool {
+	return h.IsControlPlane() && (h == b.first || b.Verdict(h.Machine).Membership == machine.Member)
+}
+
 // keepalived plans that the virtual address is on a control plane that works. Each watches its own API server; the one with the
 // address gives it up when that fails, and keeps it where all fail alike.
 func (b *builder) keepalived(h *host) {
+	if step, reasons := b.keepalivedStep(h); step.ID != "" {
+		b.unless(h, reasons, "keepalived runs", step)
+	}
+}
+
+// keepalivedStep is the step that has keepalived run on a control plane as it is to, and why it is due. The step is empty where there is
+// no virtual address.
+func (b *builder) keepalivedStep(h *host) (step graph.Step, reasons []string) {
 	v := b.Inventory.Kubernetes.VirtualIP
 	at, ok := h.Beside(v)
 	if !h.IsControlPlane() || !v.IsValid() || !ok {
-		return
+		return graph.Step{}, nil
 	}
 	files := map[string]graph.File{
 		machine.KeepalivedConf: {Mode: 0o600, Content: []byte(b.keepalivedConf(h, at))},
 		keepalivedCheck:        {Mode: 0o755, Content: []byte(keepalivedProbe)},
 	}
-	var reasons []string
 	if missing := h.Missing([]string{"keepalived"}); len(missing) > 0 {
 		reasons = append(reasons, "missing: keepalived")
 	} else {
 		reasons = slices.Concat(changed(h.Facts, files), h.NotRunning("keepalived.service"))
 	}
 	values := map[string]string{"address": v.String(), "interface": at.Interface}
-	if h == b.first && !b.ClusterExists() {
-		values["holds"] = "yes" // kubeadm init talks to the API server by its name
+	if h == b.first && (!b.ClusterExists() || b.nameMoves(h)) {
+		values["holds"] = "yes" // kubeadm init, or the nodes of the cluster, talk to the API server by its name then
 	}
-	b.unless(h, reasons, "keepalived runs", graph.Step{Ref: graph.Ref{ID: "os/keepalived"}, Input: graph.Input{Values: values, Files: files}})
+	return graph.Step{Ref: graph.Ref{ID: "os/keepalived"}, Input: graph.Input{Values: values, Files: files}}, reasons
 }

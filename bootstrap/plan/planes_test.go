@@ -29,6 +29,9 @@ var onePlane = strings.Join(slices.DeleteFunc(strings.Split(fourHosts, "\n"), fu
 	return strings.Contains(line, "cp1") || strings.Contains(line, "cp3")
 }), "\n")
 
+// withoutAddress is that cluster with one control plane and no virtual address.
+var withoutAddress = strings.Replace(onePlane, ", virtualIP: 10.0.0.100", "", 1)
+
 // severalPlanes are clusters with several control planes.
 var severalPlanes = []scenario{
 	{name: "planes", inventory: fourHosts},
@@ -36,6 +39,9 @@ var severalPlanes = []scenario{
 	{name: "planes-balancer", inventory: strings.Replace(fourHosts, "virtualIP: 10.0.0.100", "controlPlaneEndpoint: k8s.example.com:6443", 1)},
 	{name: "planes-alone", inventory: strings.Replace(fourHosts, "  - {address: 10.0.0.11, name: w1}\n", "", 1)},
 	{name: "planes-grow", before: onePlane, inventory: fourHosts, harm: func(_ *testing.T, seen map[string]*facts.Host) {
+		seen["cp1"], seen["cp3"] = bare(12), bare(13)
+	}},
+	{name: "planes-grow-with-an-address", before: withoutAddress, inventory: fourHosts, harm: func(_ *testing.T, seen map[string]*facts.Host) {
 		seen["cp1"], seen["cp3"] = bare(12), bare(13)
 	}},
 	{name: "planes-half", before: fourHosts, inventory: fourHosts, harm: func(_ *testing.T, seen map[string]*facts.Host) {
@@ -206,6 +212,84 @@ func TestAClusterWithoutANameCannotGrow(t *testing.T) {
 	for _, text := range []string{fourHosts, strings.Replace(fourHosts, "virtualIP: 10.0.0.100", "controlPlaneEndpoint: k8s.example.com:6443", 1)} {
 		if _, err := Up(decode(t, text), seen); !errors.Is(err, &reason.Error{ID: reason.ClusterSettingFixed}) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// A cluster with one control plane gets a virtual address while it runs: keepalived has it before any host's name leads to it, the name
+// stays what it was, and whatever ends the run, the next one goes on.
+func TestVirtualIPComes(t *testing.T) {
+	inv := decode(t, onePlane)
+	_, seen := settled(t, withoutAddress)
+	name := machine.SetOf(inv, seen).APIName()
+	if cp := seen["cp2"]; name == "" || cp.Names[name] == nil || machine.SetOf(inv, seen).ServesVirtualIP() {
+		t.Fatalf("%q, %v", name, cp.Names)
+	}
+	g := planUp(t, inv, seen)
+	hasSteps(t, g, "cp2 os/keepalived", "cp2 os/hosts", "w1 os/hosts", "cp2 certs/renew")
+	keepalived := graph.Ref{Host: "cp2", ID: "os/keepalived"}
+	for _, s := range g.Steps {
+		switch s.ID {
+		case "os/keepalived":
+			if s.Input.Values["holds"] != "yes" {
+				t.Error("nobody waits until the control plane has the address")
+			}
+		case "os/hosts":
+			if v := s.Input.Values; !slices.Contains(s.Needs, keepalived) || v["name"] != name || v["address"] != "10.0.0.100" || v["awaited"] != "yes" {
+				t.Errorf("%s after %v: %v", s.Ref, s.Needs, v)
+			}
+		}
+	}
+	for done := range g.Steps {
+		_, seen := settled(t, withoutAddress)
+		settle(t, inv, seen, &graph.Graph{Steps: g.Steps[:done]})
+		rest := planUp(t, inv, seen)
+		if !slices.Equal(refs(rest), refs(g)[done:]) {
+			t.Errorf("after %d steps: %q", done, refs(rest))
+		}
+		settles(t, inv, seen, rest)
+	}
+}
+
+// While the API server does not answer nobody waits for it: it may be what is mended.
+func TestVirtualIPComesToAClusterThatIsDown(t *testing.T) {
+	_, seen := settled(t, withoutAddress)
+	seen["cp2"].Cluster = nil
+	for _, s := range planUp(t, decode(t, onePlane), seen).Steps {
+		if s.ID == "os/hosts" && s.Input.Values["awaited"] != "" {
+			t.Errorf("%s waits", s.Ref)
+		}
+	}
+}
+
+// Hosts that join while the address comes are asked for the API server where it is now, and control planes that join get all names.
+func TestJoinsWhileTheVirtualIPComes(t *testing.T) {
+	_, seen := settled(t, withoutAddress)
+	seen["cp1"], seen["cp3"] = bare(12), bare(13)
+	inv := decode(t, fourHosts)
+	needs, err := RequiredEndpoints(inv, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range needs["cp1"] {
+		if n.Purpose == machine.ToAPI && n.Host != "10.0.0.10" {
+			t.Errorf("%+v", n)
+		}
+	}
+	for _, s := range planUp(t, inv, seen).Steps {
+		if names := s.Input.Values["names"]; s.ID == "cluster/token" && !slices.Contains(strings.Split(names, "\n"), "10.0.0.100") {
+			t.Errorf("the names are %q", names)
+		}
+	}
+}
+
+// A cluster that knows its API server by an address, or by a name of its owner's, gets no virtual address.
+func TestVirtualIPWithoutANameOfKgpu(t *testing.T) {
+	for _, endpoint := range []string{"10.0.0.10:6443", "k8s.example.com:6443"} {
+		_, seen := settled(t, withoutAddress)
+		seen["cp2"].ControlPlane.Endpoint = endpoint
+		if _, err := Up(decode(t, onePlane), seen); !refuses(err, "kubernetes.virtualIP") {
+			t.Errorf("%s: %v", endpoint, err)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a short-lived token for hosts to join with, and lays out for control planes what they have in common. Values: ttl (how long the
 # token lives: 24h), prove (yes: the network of those that join is to be proven), certificates (the cluster's configuration for kubeadm,
-# where control planes join), fresh (those that join with nothing of an etcd on them, a line "NODE ADDRESS" each), encryption (the file
+# where control planes join), names (that all API servers are to have in their certificates, one a line), fresh (those that join with nothing of an etcd on them, a line "NODE ADDRESS" each), encryption (the file
 # with the key for Secrets in etcd, where they get that). Outputs: token, ca_hash, certificate_key, encryption.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
@@ -28,6 +28,22 @@ lay_out() {
   output certificate_key <<<"$key"
 }
 
+# name_planes adds the names that all API servers are to have to the configuration by which kubeadm makes certificates of those that join:
+# some may have come to the cluster since it was made.
+name_planes() {
+  local was=$KGPU_STEP/configuration.was config=$KGPU_STEP/configuration name
+  if ! kube -n kube-system get configmap kubeadm-config -o jsonpath='{.data.ClusterConfiguration}' >"$was" || [[ ! -s $was ]]; then
+    fail_transient API_UNREACHABLE "the API server does not tell kubeadm's configuration of the cluster"
+  fi
+  cp "$was" "$config"
+  while read -r name; do
+    sed -nE "s/^ *- [\"']?([^\"']+)[\"']?\$/\1/p" "$was" | grep -xF -- "$name" >/dev/null || sed -i "/^  certSANs:\$/a\\  - \"$name\"" "$config"
+  done < <(value_lines names)
+  if cmp -s "$was" "$config"; then return; fi
+  kube -n kube-system create configmap kubeadm-config --from-file=ClusterConfiguration="$config" --dry-run=client -o yaml >"$KGPU_STEP/object"
+  kube_apply "$KGPU_STEP/object" || fail_transient API_UNREACHABLE "kubeadm's configuration of the cluster does not take names"
+}
+
 # forget_lost takes members out of etcd that hosts with nothing of an etcd had in a former life: while it misses one, etcd takes no new
 # one.
 forget_lost() {
@@ -41,6 +57,7 @@ ttl=$(value ttl)
 if [[ $(value_or prove no) == yes ]]; then network_unproven; fi
 wait_api
 [[ ! -f $KGPU_STEP/values/certificates ]] || lay_out
+[[ ! -f $KGPU_STEP/values/names ]] || name_planes
 forget_lost
 secrets=$(value_or encryption '')
 [[ -z $secrets ]] || base64 -w 0 "$secrets" | output encryption

@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# Gives the API server of this host's cluster a name, in /etc/hosts. Values: name, address. Files: kgpu-api-name.service, which puts the
-# line back at a boot.
+# Gives the API server of this host's cluster a name, in /etc/hosts. Values: name, address, awaited (yes: the API server is to answer there
+# before the name leads to it). Files: kgpu-api-name.service, which puts the line back at a boot.
 # shellcheck source=/dev/null
 . "$KGPU_STEP/../../lib.sh"
 
 name=$(value name)
 address=$(value address)
+told=
+until [[ $(value_or awaited no) != yes ]] || reachable "$address:6443"; do
+  [[ $(seconds_left) -gt 30 ]] || fail API_UNREACHABLE "nothing answers at $address:6443 from here, so that $name still leads elsewhere"
+  [[ -n $told ]] || waiting "the API server at $address:6443"
+  told=yes
+  sleep 1
+done
 for number in $(ledger_find api-name); do
   mapfile -t args <"$ledger/$number/args"
   [[ ${args[0]} != "$name" ]] || continue

@@ -9,7 +9,7 @@ import (
 
 // TestChangesInPlace changes an inventory key by key on a cluster that runs, each that docs/inventory.md says changes in place: kgpu up
 // takes the steps that the page names and no others, and what the key says is so. TestDrivers changes drivers, TestAfternoon how pods
-// share cards.
+// share cards, and TestPlanes gives a cluster its virtual address.
 func TestChangesInPlace(t *testing.T) {
 	long(t)
 	l := newLab(t, []string{"gpu"}, "--workers", "1", "--gpus", "w1=2xA100")

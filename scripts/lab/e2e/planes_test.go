@@ -12,7 +12,7 @@ import (
 
 // TestPlanes makes a cluster with three control planes. Power is cut on the one that has the virtual address: the API server answers
 // through it again, measured by a client that connects every 50 ms, and commands work while one is down. A reset leaves nothing.
-// The long one has cards, cuts the power ten times, loses quorum, replaces the first control plane by a fresh machine while kgpu is
+// The long one has cards, begins with one control plane and no address, cuts the power ten times, loses quorum, replaces the first control plane by a fresh machine while kgpu is
 // killed, gives up one that is lost, and has it back.
 func TestPlanes(t *testing.T) {
 	hosts, kills := []string{"cp1", "w1", "w2"}, 1
@@ -47,12 +47,15 @@ func TestPlanes(t *testing.T) {
 		}
 		l.exec(t, "w2", "ip address delete "+virtual+"/32 dev eth0")
 	})
+	if !testing.Short() {
+		must(t, "from one to three", func(t *testing.T) { c.growsToThree(t, d, virtual) })
+	}
 	must(t, "from nothing", func(t *testing.T) {
-		s := c.up(t)
+		c.up(t)
 		c.ready(t, hosts...)
 		c.nothingToDo(t, hosts...)
 		if !testing.Short() {
-			c.provenOn(t, s, cards, "w3", "w4")
+			c.provenOn(t, kgpu(t, 0, "smoke", "--output", "json", c.inventory), cards, "w3", "w4")
 		}
 		if left := c.k(t, "-n", "kube-system", "get", "secrets", "-o", "name"); strings.Contains(left, "kubeadm-certs") || strings.Contains(left, "bootstrap-token") {
 			t.Errorf("secrets of the joins are left: %s", left)
