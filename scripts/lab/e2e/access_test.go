@@ -11,15 +11,16 @@ import (
 	"testing"
 )
 
+// as runs the lab's kubectl with a kubeconfig, whatever it ends with.
+func (c *cluster) as(t *testing.T, kubeconfig string, args ...string) (string, bool) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), c.kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...).CombinedOutput()
+	return string(out), err == nil
+}
+
 // access goes into the cluster by all the ways that kgpu opens.
 func (c *cluster) access(t *testing.T) {
 	dir := filepath.Dir(c.inventory)
-	// kubectl runs the lab's kubectl with a kubeconfig, whatever it ends with.
-	kubectl := func(t *testing.T, kubeconfig string, args ...string) (string, bool) {
-		t.Helper()
-		out, err := exec.CommandContext(t.Context(), c.kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...).CombinedOutput()
-		return string(out), err == nil
-	}
 	// on runs kgpu where PATH is this and nothing else.
 	on := func(t *testing.T, path, stdin string, want int, args ...string) string {
 		t.Helper()
@@ -47,7 +48,7 @@ func (c *cluster) access(t *testing.T) {
 		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 			t.Errorf("%v, %v", info, err)
 		}
-		out, _ := kubectl(t, file, "get", "nodes")
+		out, _ := c.as(t, file, "get", "nodes")
 		nodes(t, out)
 		if s := kgpu(t, 0, "kubeconfig", "-i", c.inventory, "--file", "-"); !strings.HasPrefix(s.stdout.String(), "# kgpu: ") || !strings.Contains(s.stdout.String(), "current-context: e2e") {
 			t.Errorf("it printed %.60q", s.stdout.String())
@@ -66,19 +67,19 @@ func (c *cluster) access(t *testing.T) {
 			t.Fatal(err)
 		}
 		kgpu(t, 0, "kubeconfig", "-i", c.inventory, "--merge")
-		out, _ := kubectl(t, config, "--context", "e2e", "get", "nodes")
+		out, _ := c.as(t, config, "--context", "e2e", "get", "nodes")
 		nodes(t, out)
-		if out, _ := kubectl(t, config, "config", "current-context"); out != "work\n" {
+		if out, _ := c.as(t, config, "config", "current-context"); out != "work\n" {
 			t.Errorf("the current context became %s", out)
 		}
 		// kubectl writes the file anew in its own way, and knows whose the entries are.
-		if out, ok := kubectl(t, config, "config", "use-context", "work"); !ok {
+		if out, ok := c.as(t, config, "config", "use-context", "work"); !ok {
 			t.Error(out)
 		}
 		kgpu(t, 0, "kubeconfig", "-i", c.inventory, "--merge", "--use")
-		out, _ = kubectl(t, config, "get", "nodes")
+		out, _ = c.as(t, config, "get", "nodes")
 		nodes(t, out)
-		if out, _ := kubectl(t, config, "config", "get-contexts", "-o", "name"); !slices.Equal(lines(out), []string{"e2e", "work"}) {
+		if out, _ := c.as(t, config, "config", "get-contexts", "-o", "name"); !slices.Equal(lines(out), []string{"e2e", "work"}) {
 			t.Errorf("the contexts are %s", out)
 		}
 	})
@@ -99,7 +100,7 @@ func (c *cluster) access(t *testing.T) {
 		from := c.addr["cp1"][:strings.LastIndex(c.addr["cp1"], ".")] + ".1"
 		c.exec(t, "cp1", "iptables -I INPUT -p tcp --dport 6443 -s "+from+" -j REJECT")
 		defer c.exec(t, "cp1", "iptables -D INPUT -p tcp --dport 6443 -s "+from+" -j REJECT")
-		if out, ok := kubectl(t, c.kubeconfig, "get", "nodes", "--request-timeout=5s"); ok {
+		if out, ok := c.as(t, c.kubeconfig, "get", "nodes", "--request-timeout=5s"); ok {
 			t.Errorf("it can: %s", out)
 		}
 		nodes(t, on(t, here, "", 0, "kubectl", "-i", c.inventory, "--", "get", "nodes"))
@@ -123,93 +124,6 @@ func (c *cluster) access(t *testing.T) {
 			t.Errorf("said %s", s.stderr.String())
 		}
 	})
-	t.Run("user", func(t *testing.T) {
-		file := filepath.Join(dir, "e2e-joe.kubeconfig")
-		s := kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--output", "json")
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
-			if key, ok := strings.CutPrefix(strings.TrimSpace(line), "client-key-data: "); ok && strings.Contains(s.stdout.String(), key) {
-				t.Error("the key is among the events")
-			}
-		}
-		for _, args := range []string{"get pods", "get nodes", "create configmap x", "-n joe get secrets"} {
-			if out, ok := kubectl(t, file, strings.Fields(args)...); !ok {
-				t.Errorf("joe may not %s: %s", args, out)
-			}
-		}
-		for _, args := range []string{
-			"-n kube-system get secrets", "get pods -A", "create namespace mine", "label node w1 a=b", "label namespace joe pod-security.kubernetes.io/enforce-",
-			"create clusterrolebinding mine --clusterrole cluster-admin --user joe", "get certificatesigningrequests",
-		} {
-			if out, ok := kubectl(t, file, strings.Fields(args)...); ok || !strings.Contains(out, "orbidden") {
-				t.Errorf("joe may %s: %s", args, out)
-			}
-		}
-		root := `{"spec":{"volumes":[{"name":"root","hostPath":{"path":"/"}}]}}`
-		if out, ok := kubectl(t, file, "run", "root", "--image=x", "--overrides", root); ok || !strings.Contains(out, "PodSecurity") {
-			t.Errorf("joe gets the host's files: %s", out)
-		}
-		if left := c.k(t, "get", "certificatesigningrequests", "-o", "name"); strings.Contains(left, "joe") {
-			t.Errorf("left: %s", left)
-		}
-		if s := kgpu(t, 0, "user", "list", "-i", c.inventory); !strings.Contains(s.stdout.String(), "joe   joe        edit") {
-			t.Errorf("the users are\n%s", s.stdout.String())
-		}
-		kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--role", "view")
-		if out, ok := kubectl(t, file, "create", "configmap", "y"); ok {
-			t.Errorf("joe only views, and may: %s", out)
-		}
-		// What joe gives themselves in their namespace goes, too; what somebody gives to them and others stays, and is told.
-		kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--role", "admin")
-		for _, args := range []string{
-			"create rolebinding mine --clusterrole admin --user joe", "create serviceaccount helper",
-			"create rolebinding helper --clusterrole admin --serviceaccount joe:helper",
-		} {
-			if out, ok := kubectl(t, file, strings.Fields(args)...); !ok {
-				t.Errorf("joe may not %s: %s", args, out)
-			}
-		}
-		token, _ := kubectl(t, file, "create", "token", "helper", "--duration", "48h")
-		server := strings.TrimSpace(c.k(t, "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"))
-		asHelper := []string{"--server", server, "--insecure-skip-tls-verify", "--token", strings.TrimSpace(token), "-n", "joe", "get", "secrets"}
-		if out, ok := kubectl(t, os.DevNull, asHelper...); !ok {
-			t.Errorf("the ServiceAccount may not get secrets: %s", out)
-		}
-		c.k(t, "-n", "default", "create", "rolebinding", "team", "--clusterrole", "view", "--user", "joe", "--user", "ann")
-		s = kgpu(t, 13, "user", "delete", "joe", "-i", c.inventory)
-		if said := s.stderr.String(); !strings.Contains(said, "`kubectl edit -n default rolebinding team`") || !strings.Contains(said, "in default: ") {
-			t.Errorf("joe is in a team, and kgpu said %s", said)
-		}
-		if out, ok := kubectl(t, os.DevNull, asHelper...); ok {
-			t.Errorf("joe is gone, and their ServiceAccount may get secrets: %s", out)
-		}
-		c.k(t, "-n", "default", "delete", "rolebinding", "team")
-		if left := c.k(t, "get", "rolebindings,clusterrolebindings", "-A", "-o", "jsonpath={.items[*].subjects[*].name}"); slices.Contains(strings.Fields(left), "joe") || slices.Contains(strings.Fields(left), "helper") {
-			t.Errorf("bindings of %s are left", left)
-		}
-		kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--gpus", "1")
-		for what, spec := range map[string]string{
-			"a system's priority": `{"spec":{"priorityClassName":"system-node-critical"}}`,
-			"two cards":           `{"spec":{"containers":[{"name":"x","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`,
-		} {
-			if out, ok := kubectl(t, file, "run", "x", "--image=x", "--overrides", spec); ok || !strings.Contains(out, "quota") {
-				t.Errorf("joe gets %s: %s", what, out)
-			}
-		}
-		kgpu(t, 0, "user", "delete", "joe", "-i", c.inventory)
-		for _, args := range []string{"get pods", "get nodes"} {
-			if out, ok := kubectl(t, file, strings.Fields(args)...); ok || !strings.Contains(out, "orbidden") {
-				t.Errorf("joe is gone, and may %s: %s", args, out)
-			}
-		}
-		if s := kgpu(t, 3, "user", "delete", "joe", "-i", c.inventory); !strings.Contains(s.stderr.String(), `no user "joe"`) {
-			t.Errorf("it deleted nobody, and said %s", s.stderr.String())
-		}
-		kgpu(t, 3, "user", "create", "ann", "-i", c.inventory, "--namespace", "kube-system")
-	})
 	t.Run("dashboard", func(t *testing.T) {
 		// The lab's internet has no such image: all but the running pod is there, and kgpu says what is missing.
 		s := start(t, "", "dashboard", "-i", c.inventory, "--output", "json")
@@ -222,7 +136,7 @@ func (c *cluster) access(t *testing.T) {
 		}
 		c.k(t, "-n", "kgpu-dashboard", "get", "deployment", "headlamp")
 		for account, want := range map[string]string{"viewer": "yes", "headlamp": "no"} {
-			out, _ := kubectl(t, c.kubeconfig, "auth", "can-i", "list", "nodes", "--as", "system:serviceaccount:kgpu-dashboard:"+account)
+			out, _ := c.as(t, c.kubeconfig, "auth", "can-i", "list", "nodes", "--as", "system:serviceaccount:kgpu-dashboard:"+account)
 			if !strings.Contains(out, want) {
 				t.Errorf("%s may list nodes: %s", account, out)
 			}
@@ -232,4 +146,93 @@ func (c *cluster) access(t *testing.T) {
 			t.Errorf("left: %s", out)
 		}
 	})
+}
+
+// users come and go, with the rights that they are to have and no others.
+func (c *cluster) users(t *testing.T) {
+	file := filepath.Join(filepath.Dir(c.inventory), "e2e-joe.kubeconfig")
+	s := kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--output", "json")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if key, ok := strings.CutPrefix(strings.TrimSpace(line), "client-key-data: "); ok && strings.Contains(s.stdout.String(), key) {
+			t.Error("the key is among the events")
+		}
+	}
+	for _, args := range []string{"get pods", "get nodes", "create configmap x", "-n joe get secrets"} {
+		if out, ok := c.as(t, file, strings.Fields(args)...); !ok {
+			t.Errorf("joe may not %s: %s", args, out)
+		}
+	}
+	for _, args := range []string{
+		"-n kube-system get secrets", "get pods -A", "create namespace mine", "label node w1 a=b", "label namespace joe pod-security.kubernetes.io/enforce-",
+		"create clusterrolebinding mine --clusterrole cluster-admin --user joe", "get certificatesigningrequests",
+	} {
+		if out, ok := c.as(t, file, strings.Fields(args)...); ok || !strings.Contains(out, "orbidden") {
+			t.Errorf("joe may %s: %s", args, out)
+		}
+	}
+	root := `{"spec":{"volumes":[{"name":"root","hostPath":{"path":"/"}}]}}`
+	if out, ok := c.as(t, file, "run", "root", "--image=x", "--overrides", root); ok || !strings.Contains(out, "PodSecurity") {
+		t.Errorf("joe gets the host's files: %s", out)
+	}
+	if left := c.k(t, "get", "certificatesigningrequests", "-o", "name"); strings.Contains(left, "joe") {
+		t.Errorf("left: %s", left)
+	}
+	if s := kgpu(t, 0, "user", "list", "-i", c.inventory); !strings.Contains(s.stdout.String(), "joe   joe        edit") {
+		t.Errorf("the users are\n%s", s.stdout.String())
+	}
+	kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--role", "view")
+	if out, ok := c.as(t, file, "create", "configmap", "y"); ok {
+		t.Errorf("joe only views, and may: %s", out)
+	}
+	// What joe gives themselves in their namespace goes, too; what somebody gives to them and others stays, and is told.
+	kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--role", "admin")
+	for _, args := range []string{
+		"create rolebinding mine --clusterrole admin --user joe", "create serviceaccount helper",
+		"create rolebinding helper --clusterrole admin --serviceaccount joe:helper",
+	} {
+		if out, ok := c.as(t, file, strings.Fields(args)...); !ok {
+			t.Errorf("joe may not %s: %s", args, out)
+		}
+	}
+	token, _ := c.as(t, file, "create", "token", "helper", "--duration", "48h")
+	server := strings.TrimSpace(c.k(t, "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"))
+	asHelper := []string{"--server", server, "--insecure-skip-tls-verify", "--token", strings.TrimSpace(token), "-n", "joe", "get", "secrets"}
+	if out, ok := c.as(t, os.DevNull, asHelper...); !ok {
+		t.Errorf("the ServiceAccount may not get secrets: %s", out)
+	}
+	c.k(t, "-n", "default", "create", "rolebinding", "team", "--clusterrole", "view", "--user", "joe", "--user", "ann")
+	s = kgpu(t, 13, "user", "delete", "joe", "-i", c.inventory)
+	if said := s.stderr.String(); !strings.Contains(said, "`kubectl edit -n default rolebinding team`") || !strings.Contains(said, "in default: ") {
+		t.Errorf("joe is in a team, and kgpu said %s", said)
+	}
+	if out, ok := c.as(t, os.DevNull, asHelper...); ok {
+		t.Errorf("joe is gone, and their ServiceAccount may get secrets: %s", out)
+	}
+	c.k(t, "-n", "default", "delete", "rolebinding", "team")
+	if left := c.k(t, "get", "rolebindings,clusterrolebindings", "-A", "-o", "jsonpath={.items[*].subjects[*].name}"); slices.Contains(strings.Fields(left), "joe") || slices.Contains(strings.Fields(left), "helper") {
+		t.Errorf("bindings of %s are left", left)
+	}
+	kgpu(t, 0, "user", "create", "joe", "-i", c.inventory, "--gpus", "1")
+	for what, spec := range map[string]string{
+		"a system's priority": `{"spec":{"priorityClassName":"system-node-critical"}}`,
+		"two cards":           `{"spec":{"containers":[{"name":"x","image":"x","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}`,
+	} {
+		if out, ok := c.as(t, file, "run", "x", "--image=x", "--overrides", spec); ok || !strings.Contains(out, "quota") {
+			t.Errorf("joe gets %s: %s", what, out)
+		}
+	}
+	kgpu(t, 0, "user", "delete", "joe", "-i", c.inventory)
+	for _, args := range []string{"get pods", "get nodes"} {
+		if out, ok := c.as(t, file, strings.Fields(args)...); ok || !strings.Contains(out, "orbidden") {
+			t.Errorf("joe is gone, and may %s: %s", args, out)
+		}
+	}
+	if s := kgpu(t, 3, "user", "delete", "joe", "-i", c.inventory); !strings.Contains(s.stderr.String(), `no user "joe"`) {
+		t.Errorf("it deleted nobody, and said %s", s.stderr.String())
+	}
+	kgpu(t, 3, "user", "create", "ann", "-i", c.inventory, "--namespace", "kube-system")
 }

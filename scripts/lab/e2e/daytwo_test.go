@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // TestDayTwo lives with a cluster: goes into it by all the ways that kgpu opens, looks at it while it is well and while it loses
@@ -50,6 +49,11 @@ func TestDayTwo(t *testing.T) {
 	t.Run("a volume of an image", c.imageVolume)
 	t.Run("what it was made with stays", c.keeps)
 	t.Run("access", c.access)
+	t.Run("users", func(t *testing.T) {
+		c.exec(t, "w1", "systemctl stop kubelet") // the control plane notices that while the users come and go
+		c.users(t)
+	})
+	t.Run("a kubelet that does not run", c.statusWithoutKubelet)
 	t.Run("the control plane does not leave", func(t *testing.T) {
 		kgpu(t, 3, "remove-worker", "--yes", "--inventory", c.inventory, l.addr["cp1"])
 	})
@@ -70,7 +74,6 @@ func TestDayTwo(t *testing.T) {
 		c.ready(t, "cp1", "w1", "w2")
 		kgpu(t, 0, "plan", c.inventory)
 	})
-	t.Run("a kubelet that does not run", c.statusWithoutKubelet)
 	must(t, "certificates", c.certificates)
 	must(t, "nodes are deleted", c.nodesAreDeleted)
 	t.Run("hosts forget the API server's name", func(t *testing.T) {
@@ -79,11 +82,11 @@ func TestDayTwo(t *testing.T) {
 	})
 	must(t, "is dead", func(t *testing.T) {
 		l.verb(t, "kill", "w2")
+		s := start(t, "", "remove-worker", "--yes", "--inventory", c.inventory, l.addr["w2"]) // which tries for as long as status
 		got := c.status(t, 2, c.inventory)
 		if w2 := got.Hosts[2]; w2.Reached || !slices.Contains(got.problems(), w2.Host+" SSH_UNREACHABLE") || !got.Cluster.API.Answers {
 			t.Errorf("%+v, %+v", w2, got.Problems)
 		}
-		s := start(t, "", "remove-worker", "--yes", "--inventory", c.inventory, l.addr["w2"])
 		if code := s.wait(t); code == 0 || !strings.Contains(s.stderr.String(), "--force") {
 			t.Fatalf("exit status %d\n%s", code, s.stderr.String())
 		}
@@ -93,7 +96,8 @@ func TestDayTwo(t *testing.T) {
 		}
 		c.ready(t, "cp1", "w1")
 		lost(t)
-		c.rolledOut(t) // its pods were not ready any more
+		c.forgetPods(t, "w2")
+		c.rolledOut(t)
 		kgpu(t, 0, "plan", c.inventory)
 	})
 	plain := desired{version: "1.36", runtime: "containerd", network: "flannel", more: l.repositories()}
@@ -152,8 +156,7 @@ func (c *cluster) upInterrupted(t *testing.T) {
 	})
 	both.Go(func() { c.verb(t, "reboot", "w1") })
 	c.verb(t, "cut", "w2")
-	// Long enough for kgpu to notice, which takes it less than 20 s.
-	time.Sleep(25 * time.Second)
+	s.await(t, "w2 is lost", func(e event) bool { return e.Event == "wait" && e.Host == "w2" && e.Reason == "SSH_LOST" })
 	c.verb(t, "heal", "w2")
 	both.Wait()
 	if code := s.wait(t); code != 0 {

@@ -82,8 +82,7 @@ func (c *cluster) madeByHand(t *testing.T, d desired) {
 	c.k(t, "delete", "node", "w2")
 	c.exec(t, "w2", byHand(c.addr["w2"]))
 	c.k(t, "delete", "node", "w2", "--ignore-not-found") // its kubelet may have made it anew
-	// Its pods, CoreDNS perhaps, are left to a garbage collector, which takes its time.
-	c.k(t, "delete", "pods", "--all-namespaces", "--field-selector=spec.nodeName=w2", "--force", "--grace-period=0")
+	c.forgetPods(t, "w2")
 	c.k(t, "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
 	c.ready(t, "cp1", "w1")
 	for _, h := range []string{"cp1", "w1"} {
@@ -98,6 +97,12 @@ func (c *cluster) madeByHand(t *testing.T, d desired) {
 	d.hosts = []string{cp1, w1, w2}
 	kgpu(t, 69, "reset", "--yes", "--inventory", c.write(t, t.TempDir(), d))
 	c.unchanged(t, before)
+}
+
+// forgetPods deletes those of a node that is gone, CoreDNS perhaps: Kubernetes leaves them to a garbage collector, which takes its time.
+func (c *cluster) forgetPods(t *testing.T, node string) {
+	t.Helper()
+	c.k(t, "delete", "pods", "--all-namespaces", "--field-selector=spec.nodeName="+node, "--force", "--grace-period=0")
 }
 
 // takenOver has kgpu told to take the cluster that somebody made by hand on w2.

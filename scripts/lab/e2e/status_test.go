@@ -128,9 +128,8 @@ func (c *cluster) rolledOut(t *testing.T) {
 	}
 }
 
-// statusWithoutKubelet looks at w1 while its kubelet does not run.
+// statusWithoutKubelet looks at w1, whose kubelet was stopped, and starts it again.
 func (c *cluster) statusWithoutKubelet(t *testing.T) {
-	c.exec(t, "w1", "systemctl stop kubelet")
 	c.k(t, "wait", "--for=condition=Ready=Unknown", "node/w1", "--timeout=150s")
 	got := c.status(t, 2, c.inventory)
 	w1 := got.Hosts[1]
@@ -149,11 +148,15 @@ func (c *cluster) statusWithoutKubelet(t *testing.T) {
 // statusWithoutControlPlane switches cp1 off for good and looks. This inventory has w2 still, which is off, too.
 func (c *cluster) statusWithoutControlPlane(t *testing.T, inventory string) {
 	c.verb(t, "kill", "cp1")
+	table := start(t, "", "status", inventory) // both try for a while
 	got := c.status(t, 2, inventory)
 	if w1 := got.Hosts[1]; got.Cluster.API.Answers || got.Cluster.API.Error == "" || !w1.Reached || w1.State != "unknown" || w1.Drift.Known {
 		t.Errorf("%+v", got)
 	}
-	said := kgpu(t, 2, "status", inventory).stdout.String()
+	if code := table.wait(t); code != 2 {
+		t.Errorf("exit status %d", code)
+	}
+	said := table.stdout.String()
 	for host, want := range map[string]string{"cp1": "unreachable", "w1": "unknown", "w2": "unreachable"} {
 		row := host + " "
 		if !slices.ContainsFunc(lines(said), func(line string) bool { return strings.HasPrefix(line, row) && strings.Contains(line, want) }) {
