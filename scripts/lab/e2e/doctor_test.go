@@ -63,6 +63,8 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	})
+	const stuck = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "e2e", "namespace": "kube-system"}, "spec": {"nodeName": "cp1", "containers": [{"name": "c", "image": "nvcr.io/nvidia/none:1"}]}}`
+	l.exec(t, "cp1", onCluster(stuck)) // for two minutes, it may be starting
 	t.Run("a firewall between the nodes", func(t *testing.T) {
 		l.exec(t, "w1", "iptables -I INPUT -p udp --dport 8472 -j DROP")
 		if found := c.diagnosed(t, withErrors); !slices.Equal(found, []string{"cp1 NET_PODS_UNREACHABLE", "w1 NET_PODS_UNREACHABLE"}) {
@@ -92,19 +94,20 @@ func TestDoctor(t *testing.T) {
 		c.offers(t, "cp1= w1=2")
 		l.exec(t, "w1", noKernelLog)
 	})
-	const stuck = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "e2e", "namespace": "kube-system"}, "spec": {"nodeName": "w1", "containers": [{"name": "c", "image": "nvcr.io/nvidia/none:1"}]}}`
-	l.exec(t, "cp1", onCluster(stuck)) // the watch takes the two minutes in which it may be starting
 	t.Run("the node watches its cards", func(t *testing.T) {
+		look := func() { l.exec(t, "w1", "systemctl start kgpu-gpu-watch.service || :") } // which the timer does every minute
 		kgpu(t, 0, "doctor", "--install-watch", "-i", c.inventory)
 		kgpu(t, 0, "doctor", "--install-watch", "-i", c.inventory)
 		c.k(t, "wait", "--for=condition=GPUHealthy", "node/w1", "--timeout=170s")
 		l.exec(t, "w1", "echo lost 1 >/etc/kgpu-lab/gpu-faults")
+		look()
 		c.k(t, "wait", "--for=condition=GPUHealthy=False", "node/w1", "--timeout=170s")
 		c.awaitOffer(t, "cp1= w1=1")
 		if found := c.diagnosed(t, withErrors); !slices.Contains(found, "w1 GPU_NOT_ALL_CARDS") {
 			t.Errorf("found %v of a card that is lost", found)
 		}
 		l.exec(t, "w1", ": >/etc/kgpu-lab/gpu-faults")
+		look()
 		c.k(t, "wait", "--for=condition=GPUHealthy", "node/w1", "--timeout=170s")
 		// The device plugin does not take it back by itself.
 		if found := c.diagnosed(t, withErrors); !slices.Contains(found, "w1 GPU_UNHEALTHY") {
@@ -114,7 +117,7 @@ func TestDoctor(t *testing.T) {
 		c.offers(t, "cp1= w1=2")
 	})
 	t.Run("a pod of the cluster's is stuck", func(t *testing.T) {
-		c.diagnoses(t, fault{on: "cp1", slow: true, plant: ":", heal: notOnCluster("pod", "e2e"), exit: withWarnings, want: "w1 POD_STUCK"})
+		c.diagnoses(t, fault{on: "cp1", slow: true, plant: ":", heal: notOnCluster("pod", "e2e"), exit: withWarnings, want: "cp1 POD_STUCK"})
 	})
 	t.Run("reset", func(t *testing.T) {
 		l.exec(t, "w1", "chmod -x /usr/local/sbin/kgpu-gpu-watch; systemctl start kgpu-gpu-watch.service || :") // a check that failed
