@@ -87,11 +87,17 @@ func TestCardsInTrouble(t *testing.T) {
 			t.Errorf("the notebook does not compute: %v", s.of("proof"))
 		}
 	})
-	for _, fault := range []struct{ name, words, reason, detail string }{
-		{"a driver hangs", "hang", "GPU_HUNG", "nvidia-smi does not answer"},
-		{"a card is lost", "lost 1", "GPU_NOT_ALL_CARDS", "of 2 cards"},
+	for _, fault := range []struct {
+		name, words, reason, detail string
+		long                        bool
+	}{
+		{"a driver hangs", "hang", "GPU_HUNG", "nvidia-smi does not answer", true}, // make test has scripts.TestDriverToolThatHangs
+		{"a card is lost", "lost 1", "GPU_NOT_ALL_CARDS", "of 2 cards", false},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
+			if fault.long {
+				long(t)
+			}
 			l.exec(t, "ubuntu1", "echo "+fault.words+" >/etc/kgpu-lab/gpu-faults")
 			defer l.exec(t, "ubuntu1", ": >/etc/kgpu-lab/gpu-faults")
 			code := map[string]int{"GPU_NOT_ALL_CARDS": 107, "GPU_HUNG": 108}[fault.reason]

@@ -45,6 +45,7 @@ func TestHostFaults(t *testing.T) {
 			"--limit", l.addr["cp1"])
 	})
 	t.Run("DNS goes while packages are installed", func(t *testing.T) {
+		long(t) // make test has scripts.TestNamesThatDoNotResolve
 		l.noDNS(t, "cp1")
 		s := c.stops(t, stop{exit: 75, host: "cp1", step: "repo/kubernetes", reason: "NET_NAME_UNRESOLVED", words: []string{"pkgs.k8s.io"}, retried: true},
 			"--limit", l.addr["cp1"], "--ignore", "NET_NAME_UNRESOLVED")
