@@ -18,7 +18,7 @@ import (
 	"kgpu.dev/kgpu/inventory"
 )
 
-// AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only the control plane and the
+// AddWorker adds hosts to the inventory file, by the names of their nodes, and makes them nodes. Only control planes and the
 // new hosts are contacted. A host that the file has already is no error: the command may be repeated.
 func AddWorker(ctx context.Context, o Options, targets []inventory.Target, way inventory.Way, show func(*graph.Graph) error) error {
 	return addHosts(ctx, o, growth{}, targets, way, show)

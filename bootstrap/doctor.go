@@ -38,7 +38,7 @@ type examination struct {
 }
 
 // Doctor looks what is wrong with the named hosts (none: all), and changes nothing. A host that cannot be reached is a
-// finding. The control plane is asked in any case: it knows what the cluster thinks of its nodes.
+// finding. A control plane is asked in any case: it knows what the cluster thinks of its nodes.
 func Doctor(ctx context.Context, o Options, names []string) (*report.Diagnosis, error) {
 	p, err := examine(ctx, o, names)
 	if err != nil {

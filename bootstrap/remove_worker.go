@@ -28,8 +28,8 @@ type Removal struct {
 	planes bool // they are control planes
 }
 
-// RemoveWorker takes workers out of the cluster, resets them and removes them from the inventory file. Only the control
-// plane and these workers are contacted. What one of them has done already is not done again: the command may be repeated.
+// RemoveWorker takes workers out of the cluster, resets them and removes them from the inventory file. Only control
+// planes and these workers are contacted. What one of them has done already is not done again: the command may be repeated.
 func RemoveWorker(ctx context.Context, o Options, r Removal) error {
 	ids, err := o.leaving(r.Names)
 	if err != nil {
@@ -125,10 +125,18 @@ func (o Options) leaving(names []string) ([]string, error) {
 	ids = slices.Compact(ids)
 	for _, h := range o.Inventory.ControlPlanes() {
 		if slices.Contains(ids, h.ID()) {
-			return nil, reason.Usagef("%s is the control plane: without it there is no cluster. `kgpu reset` takes the whole cluster apart", h.ID())
+			return nil, o.planeStays(h.ID())
 		}
 	}
 	return ids, nil
+}
+
+// planeStays refuses to treat a control plane as a worker.
+func (o Options) planeStays(id string) error {
+	if len(o.Inventory.ControlPlanes()) > 1 {
+		return reason.Usagef("%s is a control plane: `kgpu remove-control-plane %s` takes it out", id, id)
+	}
+	return reason.Usagef("%s is the only control plane: without it there is no cluster. `kgpu reset` without a host takes the whole cluster apart", id)
 }
 
 // unreachable reports whether nothing could be asked of a host.

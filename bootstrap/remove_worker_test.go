@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kgpu.dev/kgpu/bootstrap/atomicfile"
 	"kgpu.dev/kgpu/bootstrap/event"
@@ -234,5 +235,23 @@ func TestRemoveWorkerRefuses(t *testing.T) {
 	}
 	if len(s.Events()) > 0 {
 		t.Errorf("a host was contacted: %+v", s.Events())
+	}
+}
+
+// TestPlanesAreNoWorkers: who takes a control plane for a worker is told how it leaves: beside others, or with the whole cluster.
+func TestPlanesAreNoWorkers(t *testing.T) {
+	t.Parallel()
+	const planes = ", role: control-plane}\n- {address: 10.0.0.11, name: cp2, role: control-plane}\n- {address: 10.0.0.12, name: cp3"
+	for others, want := range map[string]string{"": "`kgpu reset` without a host", planes: "`kgpu remove-control-plane cp1`"} {
+		text := "kubernetes: {controlPlaneEndpoint: api.example.com:6443}\nhosts:\n- {address: 10.0.0.10, name: cp1" + others + ", role: control-plane}\n- {address: 10.0.0.20, name: w1}\n"
+		inv, err := inventory.Decode("inventory.yaml", []byte(text), inventory.Options{Now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+		must(t, err)
+		o := Options{Options: session.Options{Inventory: inv}}
+		_, leaves := o.leaving([]string{"cp1"})
+		for _, err := range []error{leaves, o.wholeOrWorkers([]string{"cp1"})} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
 	}
 }

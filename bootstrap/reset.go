@@ -8,7 +8,6 @@ import (
 	"kgpu.dev/kgpu/bootstrap/facts"
 	"kgpu.dev/kgpu/bootstrap/graph"
 	"kgpu.dev/kgpu/bootstrap/plan"
-	"kgpu.dev/kgpu/bootstrap/reason"
 	"kgpu.dev/kgpu/bootstrap/session"
 )
 
@@ -47,7 +46,7 @@ func Reset(ctx context.Context, o Options, names []string, confirm func(*graph.G
 	}.Run(ctx, s)
 }
 
-// wholeOrWorkers refuses to take the control plane from under the workers of a cluster.
+// wholeOrWorkers refuses to take a control plane from under the workers of a cluster.
 func (o Options) wholeOrWorkers(ids []string) error {
 	cp, workers := "", 0
 	for _, h := range o.Inventory.Hosts {
@@ -61,7 +60,7 @@ func (o Options) wholeOrWorkers(ids []string) error {
 	if cp == "" || workers == 0 {
 		return nil
 	}
-	return reason.Usagef("%s is the control plane: without it there is no cluster. `kgpu reset` without a host takes the whole cluster apart; name workers only to take those out", cp)
+	return o.planeStays(cp)
 }
 
 // forgetRest is the end of a reset that was cut off after its last step.

@@ -105,7 +105,7 @@ func TestComplete(t *testing.T) {
 func TestCompleteTellsWhat(t *testing.T) {
 	var b strings.Builder
 	complete(&b, testApp(), []string{"up", "--lim"})
-	if b.String() != "--limit\tonly this HOST and the control plane (may be repeated)\n" {
+	if b.String() != "--limit\tonly this HOST and the control planes (may be repeated)\n" {
 		t.Errorf("%q", b.String())
 	}
 }

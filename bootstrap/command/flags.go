@@ -28,7 +28,7 @@ var (
 	planFlags = []cli.Flag{
 		&cli.StringSliceFlag{Name: "only", Usage: "only steps with this `ID` or pattern, such as 'os/*' (may be repeated)"},
 		&cli.StringSliceFlag{Name: "skip", Usage: "leave out steps with this `ID` or pattern (may be repeated)"},
-		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
+		&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control planes (may be repeated)"},
 		&cli.BoolFlag{Name: "adopt", Usage: "take over control planes and nodes that were made by hand with kubeadm, as they are, where they fit the inventory; remove what former pod networks left on fresh hosts"},
 		unavailableFlag,
 		&cli.DurationFlag{

@@ -21,7 +21,7 @@ func Render() *cli.Command {
 var renderFlags = []cli.Flag{
 	&cli.StringFlag{Name: "out", Usage: "the `FOLDER` to write: new, empty, or one that was written so before", TakesFile: true},
 	&cli.StringFlag{Name: "assume", Usage: "contact no host: take all for fresh machines of this `RELEASE`, without cards: " + bootstrap.Releases()},
-	&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control plane (may be repeated)"},
+	&cli.StringSliceFlag{Name: "limit", Usage: "only this `HOST` and the control planes (may be repeated)"},
 }
 
 func render(c *cli.Context) error {

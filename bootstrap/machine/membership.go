@@ -114,7 +114,7 @@ func (s *Set) noControlPlane(m *Machine) Verdict {
 	case r.Plane && !r.Done:
 		return s.afterFormer(m, rejoin("kubeadm join did not come to its end"))
 	case f.Kubelet != nil && !r.Init && s.hasControlPlaneOf(f.Kubelet.CAHash):
-		return refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be the control plane", s.placeOfRole(m))
+		return refused(reason.ClusterSettingFixed, "%s: the host is a worker of the cluster, and the inventory wants it to be a control plane", s.placeOfRole(m))
 	case f.Kubelet != nil && !r.Init:
 		return refused(reason.HostForeignCluster, "the host is a worker of the cluster at %s (CA %s)", f.Kubelet.Server, shortHash(f.Kubelet.CAHash))
 	case f.Etcd != nil:
@@ -198,7 +198,7 @@ func (s *Set) workerVerdict(m *Machine) Verdict {
 	}
 	switch {
 	case f.ControlPlane != nil && s.planesTrust(f.ControlPlane.CAHash):
-		return refused(reason.ClusterSettingFixed, "%s: the host is the control plane of the cluster, and the inventory wants it to be a worker", s.placeOfRole(m))
+		return refused(reason.ClusterSettingFixed, "%s: the host is a control plane of the cluster, and the inventory wants it to be a worker", s.placeOfRole(m))
 	case f.ControlPlane != nil:
 		return refused(reason.HostForeignCluster, "the host is the control plane of a cluster of its own: %s", describeCluster(f))
 	case k == nil:

@@ -25,7 +25,7 @@ func Reset(inv *inventory.Inventory, seen map[string]*facts.Host, only []string)
 	plane := slices.IndexFunc(b.planes, func(h *host) bool { return leaving[h.id] })
 	all := len(only) == 0 || plane >= 0
 	if plane >= 0 && len(leaving) < len(inv.Hosts) {
-		return nil, fmt.Errorf("%s is the control plane: without it there is no cluster; reset the whole cluster, or its workers", b.planes[plane].id)
+		return nil, fmt.Errorf("%s is a control plane: reset the whole cluster, or its workers", b.planes[plane].id)
 	}
 	if !all { // nodes of a cluster that goes on are drained and deleted by their names
 		if err := b.identities(); err != nil {

@@ -69,7 +69,7 @@ func Proven(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph
 	return &b.graph, b.graph.Validate()
 }
 
-// AllCards reports whether the hosts that were seen, the control plane among them, have all cards of the inventory's nodes.
+// AllCards reports whether the hosts that were seen, control planes among them, have all cards of the inventory's nodes.
 func AllCards(inv *inventory.Inventory, seen map[string]*facts.Host) bool {
 	if len(seen) == len(inv.Hosts) {
 		return true // what others the cluster has is nobody's here

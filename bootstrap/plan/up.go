@@ -18,7 +18,7 @@ import (
 )
 
 // Up plans what makes the cluster of the inventory out of hosts in the state that the facts tell.
-// Facts are by host ID. Hosts without facts are left out: add-worker looks at the control plane and the new hosts only.
+// Facts are by host ID. Hosts without facts are left out: add-worker looks at control planes and the new hosts only.
 // What was made by hand stays as it is.
 func Up(inv *inventory.Inventory, seen map[string]*facts.Host) (*graph.Graph, error) {
 	return up(inv, seen, false)

@@ -49,8 +49,10 @@ func TestDayTwo(t *testing.T) {
 	t.Run("a volume of an image", c.imageVolume)
 	t.Run("what it was made with stays", c.keeps)
 	t.Run("access", c.access)
-	c.exec(t, "w1", "systemctl stop kubelet") // what the control plane notices in a minute: that of the users
-	t.Run("users", c.users)
+	t.Run("users", func(t *testing.T) {
+		c.exec(t, "w1", "systemctl stop kubelet") // the control plane notices that while the users come and go
+		c.users(t)
+	})
 	t.Run("a kubelet that does not run", c.statusWithoutKubelet)
 	t.Run("the control plane does not leave", func(t *testing.T) {
 		kgpu(t, 3, "remove-worker", "--yes", "--inventory", c.inventory, l.addr["cp1"])
