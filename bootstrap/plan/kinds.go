@@ -74,7 +74,7 @@ var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 	{ID: "node/uncordon", PerNode: true, Title: "uncordon a node: it has pods again", Script: "node-uncordon", Timeout: 15 * time.Minute},
 
 	{ID: "os/dpkg", Title: "finish an interrupted installation", Script: "os-dpkg", Retry: transient, Timeout: long},
-	{ID: "os/hosts", Title: "give the API server a name (/etc/hosts)", Script: "os-hosts", Timeout: short},
+	{ID: "os/hosts", Title: "give the API server a name (/etc/hosts)", Script: "os-hosts", Timeout: medium},
 	{ID: "os/keepalived", Title: "give the virtual address to a control plane that works", Script: "os-keepalived", Retry: transient, Timeout: medium},
 	{ID: "os/modules", Title: "load kernel modules", Script: "os-modules", Timeout: short},
 	{ID: "os/packages", Title: "install basic packages", Script: "os-packages", Retry: transient, Timeout: long},

@@ -6,13 +6,7 @@
 
 name=$(value name)
 address=$(value address)
-told=
-until [[ $(value_or awaited no) != yes ]] || reachable "$address:6443"; do
-  [[ $(seconds_left) -gt 30 ]] || fail API_UNREACHABLE "nothing answers at $address:6443 from here, so that $name still leads elsewhere"
-  [[ -n $told ]] || waiting "the API server at $address:6443"
-  told=yes
-  sleep 1
-done
+if [[ $(value_or awaited no) == yes ]]; then wait_endpoint "$address:6443"; fi
 for number in $(ledger_find api-name); do
   mapfile -t args <"$ledger/$number/args"
   [[ ${args[0]} != "$name" ]] || continue

@@ -37,6 +37,9 @@ func (c *cluster) growsToThree(t *testing.T, d desired, virtual string) {
 	if text, err := os.ReadFile(c.kubeconfig); err != nil || !strings.Contains(string(text), "https://"+virtual+":6443") {
 		t.Errorf("the kubeconfig: %v\n%s", err, text)
 	}
+	grown := d
+	grown.hosts = d.hosts[:4]
+	c.inventory = c.write(t, filepath.Dir(c.inventory), grown)
 	c.nothingToDo(t, "cp1", "w1", "w2", "w3")
 	c.inventory = c.write(t, filepath.Dir(c.inventory), d)
 }
