@@ -2,9 +2,9 @@ package storm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -38,9 +38,8 @@ func (s *Storm) proven(ctx context.Context) error {
 	return err
 }
 
-// cordoned prints the nodes that take no pods, one a line, and a last line when the API server has told.
-const cordoned = `timeout 5 kubectl --kubeconfig=/etc/kubernetes/admin.conf get nodes \
-  -o jsonpath='{range .items[?(@.spec.unschedulable==true)]}{.metadata.name}{"\n"}{end}' && echo told`
+// askNodes prints the nodes as the API server has them. What is asked for raw leaves no cache on the host.
+const askNodes = "timeout 5 kubectl --kubeconfig=/etc/kubernetes/admin.conf get --raw /api/v1/nodes"
 
 // mostOut is how many nodes kgpu may have out at a time: nobody says --max-unavailable.
 const mostOut = 1
@@ -56,7 +55,7 @@ func (s *Storm) watchNodes(ctx context.Context) (out func() error) {
 	go func() {
 		o := outages{nodes: map[string]bool{}}
 		for ctx.Err() == nil {
-			text, err := s.Lab.exec(ctx, s.Lab.Hosts[0], cordoned)
+			text, err := s.Lab.exec(ctx, s.Lab.Hosts[0], askNodes)
 			o.look(text, err)
 			select {
 			case <-time.After(500 * time.Millisecond):
@@ -81,19 +80,27 @@ type outages struct {
 	nodes map[string]bool // all
 }
 
-// look takes an answer in.
+// look takes an answer in, if it is whole.
 func (o *outages) look(text string, err error) {
-	names, told := strings.CutSuffix(strings.TrimSpace(text), "told")
-	if err != nil || !told {
+	var nodes struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Spec     struct{ Unschedulable bool }
+		}
+	}
+	if err != nil || json.Unmarshal([]byte(text), &nodes) != nil {
 		return
 	}
 	o.looks++
-	list := strings.Fields(names)
-	for _, name := range list {
-		o.nodes[name] = true
+	var list []string
+	for _, node := range nodes.Items {
+		if node.Spec.Unschedulable {
+			list = append(list, node.Metadata.Name)
+			o.nodes[node.Metadata.Name] = true
+		}
 	}
 	if o.most = max(o.most, len(list)); len(list) > mostOut && o.at == nil {
-		o.at = slices.Clone(list)
+		o.at = list
 	}
 }
 
