@@ -51,7 +51,7 @@ func (f *file) checkVersion(now time.Time) []finding {
 	if !minor.Published() && f.Repositories.Kubernetes.URL == "" {
 		add("pkgs.k8s.io has packages of Kubernetes 1.24 and newer only: name a mirror that has %s as `repositories.kubernetes.url`", v.MinorString())
 	}
-	return slices.Concat(out, f.checkOld(minor), f.checkSecurity(minor), f.checkNotebook(minor))
+	return slices.Concat(out, f.checkOld(minor), f.checkSecurity(minor), f.checkBackup(minor), f.checkNotebook(minor))
 }
 
 func alternatives(now time.Time) string {

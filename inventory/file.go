@@ -12,11 +12,13 @@ import (
 // file is an inventory while it is decoded.
 type file struct {
 	Inventory
-	ssh       SSH // defaults for the hosts
-	hostNodes []*yaml.Node
-	secured   bool  // it has the section security
-	entries   []int // of each host: which entry of the file's list it comes from
-	broken    bool  // the hosts could not all be decoded: checks over all of them would only add noise
+	ssh         SSH // defaults for the hosts
+	hostNodes   []*yaml.Node
+	secured     bool  // it has the section security
+	backsUp     bool  // it has the section backup
+	backsUpWhen bool  // and says there when
+	entries     []int // of each host: which entry of the file's list it comes from
+	broken      bool  // the hosts could not all be decoded: checks over all of them would only add noise
 }
 
 func newFile(path string) *file {
@@ -38,6 +40,7 @@ func newFile(path string) *file {
 			Swap:     SwapRefuse,
 			GPU:      GPU{CUDNN: true, MIGStrategy: MIGNone},
 			Security: Security{PodSecurity: PodsBaseline, AuditLog: true},
+			Backup:   Backup{Keep: keptBackups, To: BackupFolder},
 			Timeouts: DefaultTimeouts(),
 		},
 		ssh: SSH{Agent: true, HostKeyPolicy: Strict},
@@ -54,6 +57,7 @@ func fileKeys() keys[file] {
 		"gpu":          section(func(f *file) *GPU { return &f.GPU }, gpuKeys()),
 		"notebook":     section(func(f *file) *Notebook { return &f.Notebook }, notebookKeys()),
 		"security":     security,
+		"backup":       backup,
 		"proxy":        section(func(f *file) *Proxy { return &f.Proxy }, proxyKeys()),
 		"repositories": section(func(f *file) *Repositories { return &f.Repositories }, repositoriesKeys()),
 		"images":       section(func(f *file) *Inventory { return &f.Inventory }, imagesKeys()),

@@ -80,7 +80,7 @@ func TestSchemaKeys(t *testing.T) {
 		"repositories.cuda": "repository", "repositories.nvidiaContainerToolkit": "repository", "repositories.graphicsDrivers": "repository", "gpu": "gpu", "gpu.driver": "driver",
 		"gpu.timeSlicing": "timeSlicing", "gpu.mps": "mps",
 		"repositories.criDockerd": "artifact", "repositories.calico": "artifact",
-		"notebook": "notebook", "security": "security", "images": "images", "preflight": "preflight", "timeouts": "timeouts", "ssh": "ssh", "ssh.bastion": "bastion", "hosts[]": "host",
+		"notebook": "notebook", "security": "security", "backup": "backup", "images": "images", "preflight": "preflight", "timeouts": "timeouts", "ssh": "ssh", "ssh.bastion": "bastion", "hosts[]": "host",
 	}
 	for section, known := range sections() {
 		name, ok := definitions[section]

@@ -20,6 +20,7 @@ func sections() map[string][]string {
 		"gpu.mps":                             names(sharingKeys(maxMPSShares)),
 		"notebook":                            names(notebookKeys()),
 		"security":                            names(securityKeys()),
+		"backup":                              names(backupKeys()),
 		"proxy":                               names(proxyKeys()),
 		"repositories":                        names(repositoriesKeys()),
 		"repositories.kubernetes":             names(repositoryKeys()),

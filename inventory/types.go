@@ -84,6 +84,7 @@ type Inventory struct {
 	GPU          GPU
 	Notebook     Notebook
 	Security     Security
+	Backup       Backup
 	Repositories Repositories
 	Registry     string   // images.registry: pull every image from here; empty: upstream
 	Ignore       []string // preflight.ignore: reason IDs

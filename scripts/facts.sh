@@ -257,7 +257,7 @@ each_of ufw /etc/ufw/ufw.conf
 units=(containerd.service docker.service docker.socket cri-docker.service cri-docker.socket kubelet.service chrony.service
   systemd-resolved.service systemd-timesyncd.service ntp.service ntpsec.service openntpd.service ufw.service firewalld.service nftables.service
   unattended-upgrades.service nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service keepalived.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service
-  kgpu-api-name.service k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
+  kgpu-api-name.service kgpu-backup.timer k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.docker.dockerd.service)
 for batch in /var/lib/kgpu/run/*/; do
   [[ -d $batch && ! -e $batch/result ]] || continue
   batch=${batch%/}
@@ -339,6 +339,14 @@ if [[ -s /var/lib/kgpu/restore/archive ]]; then
   state=begun
   [[ ! -e /var/lib/kgpu/restore/restored ]] || state=restored
   printf 'restore=%s %s\n' "$sum" "$state"
+fi
+# The backups that this host makes by itself: since when, the last good one, and why the last try was none.
+if [[ -d /var/lib/kgpu/scheduled ]]; then
+  each_of backup-since /var/lib/kgpu/scheduled/since
+  each_of backup-good /var/lib/kgpu/scheduled/good
+  each_of backup-failed /var/lib/kgpu/scheduled/failed
+  IFS=$'\t' read -r _ archive 2>/dev/null </var/lib/kgpu/scheduled/good && ! timeout 3 test -e "$archive" && echo backup-gone=1
+  [[ $(timeout 5 systemctl is-failed kgpu-backup.service 2>/dev/null) != failed ]] || echo backup-unit-failed=1
 fi
 [[ ! -e /var/lib/kgpu/unproven ]] || echo unproven=1
 each_of upgrading /var/lib/kgpu/upgrading

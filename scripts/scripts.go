@@ -11,7 +11,7 @@ var files embed.FS
 
 // library lists the parts of the library in the order in which they are read.
 var library = []string{
-	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "etcd-members", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "upgrade", "members", "etcd", "pods", "images", "deployment", "drain", "leave", "defences", "join", "undo",
+	"base", "ledger", "files", "disk", "apt-lock", "apt-refuse", "dpkg", "apt", "downloads", "removed", "kept", "units", "runtime", "kernel", "nvidia", "driver-ways", "swap", "hosts", "endpoints", "etcd-members", "fetch", "keys", "rules", "static-pods", "cluster", "kubeadm", "upgrade", "members", "etcd-tools", "etcd", "backup", "pods", "images", "deployment", "drain", "leave", "defences", "join", "undo",
 }
 
 // Facts returns the script that prints the facts of a host; it wants to be the standard input of `bash -s`, run by root.
@@ -70,6 +70,11 @@ func Doctor() []byte {
 // Watch returns the program that tells the cluster of a node's cards; it runs on the node.
 func Watch() []byte {
 	return script("node/gpu-watch.sh")
+}
+
+// Backup returns the program by which a control plane makes backups of itself; it runs there, by a timer.
+func Backup() []byte {
+	return script("lib/etcd-tools.sh", "lib/backup.sh", "node/backup.sh")
 }
 
 // Access returns the script called name that prints how something in the cluster is reached, such as "notebook"; it wants to be

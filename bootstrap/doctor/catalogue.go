@@ -261,6 +261,9 @@ var catalogue = []Row{
 		Fix:   "decide for one (`update-alternatives --config iptables`), drain the node and reboot it: the other's rules are gone"},
 
 	// Found by preflight on facts.
+	{ID: string(reason.BackupOverdue), Severity: Warning, find: backupTrouble,
+		Cause: reason.Lookup(reason.BackupOverdue).Meaning,
+		Fix:   "on the host: `journalctl -u kgpu-backup` says more; when it is mended, `systemctl start kgpu-backup` makes one at once"},
 	{ID: "HOST_CGROUP_V1", Modes: []int{35}, Severity: Error,
 		Cause: "The host uses cgroup v1, which the kubelet refuses from Kubernetes 1.35 on.",
 		Fix:   "boot with systemd.unified_cgroup_hierarchy=1, or a newer release; or `kubernetes: {kubeletConfiguration: {failCgroupV1: false}}` in the inventory"},

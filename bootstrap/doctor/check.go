@@ -36,6 +36,7 @@ type examinee struct {
 	cluster    bool // an API server of the cluster answered
 	slow       bool // nvidia-smi answers, but slower than doctor.sh allows
 	api        apiName
+	set        *machine.Set
 	incomplete bool // a host did not answer or a node is not ready, so unreachable peers prove nothing
 }
 
@@ -56,7 +57,8 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 		}
 	}
 	var api apiName
-	if set := machine.SetOf(inv, seen); set.First != nil {
+	set := machine.SetOf(inv, seen)
+	if set.First != nil {
 		api = apiName{set.APIName(), set.APIAddress()}
 	}
 	quiet := all == nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Evidence == nil }) ||
@@ -66,7 +68,7 @@ func Check(inv *inventory.Inventory, machines []Machine, ignore []string) []Find
 	for _, m := range machines {
 		var found []Finding
 		s := newExaminee(inv, m, all)
-		s.api, s.incomplete = api, quiet
+		s.api, s.incomplete, s.set = api, quiet, set
 		found = append(found, unreached(m)...)
 		for _, row := range catalogue {
 			if (m.Facts == nil && m.Evidence == nil) || row.find == nil {

@@ -358,6 +358,10 @@ var rows = map[string]func(*world){
 		w.cp.Names = map[string][]netip.Addr{"api-0123ab.lab.kgpu.internal": {netip.MustParseAddr("10.199.1.10")}}
 		w.node("", "2", "2", "", "Ready=Unknown")
 	},
+	"cp1 BACKUP_OVERDUE": func(w *world) {
+		w.inv.Backup.Schedule = "daily"
+		w.cp.Backups = &facts.Backups{Since: w.cp.Now.Add(-72 * time.Hour)}
+	},
 	"w1 HOST_CLOCK_SKEW":       nil, // see TestPreflightOnNodes
 	"w1 CERTIFICATE_EXPIRED":   nil, // see TestCertificates
 	"w1 HOST_CERTIFICATE_ENDS": nil,

@@ -104,6 +104,8 @@ func watchAlarm(s *examinee) []string {
 	return []string{"condition GPUHealthy is False: " + s.node.GPUHealthMessage}
 }
 
+func backupTrouble(s *examinee) []string { return s.set.BackupTrouble(&s.Machine.Machine) }
+
 // --- the container runtime
 
 func (s *examinee) containerd() bool { return s.inv.Runtime == inventory.Containerd }

@@ -91,6 +91,7 @@ type Host struct {
 	LockHolder         *LockHolder   // the kgpu that holds the cluster's lock on this control plane; nil if none
 	StaleLock          bool          // a killed or disconnected kgpu left its name in the lock's file
 	Restoring          *Restoring    // a restore that was begun on this host and has not ended; nil if there is none
+	Backups            *Backups      // that this host makes by itself; nil if none
 	Ledger             int           // number of changes in the ledger
 	HasState           bool          // kgpu's directory has more than the lock: the ledger, or what steps wrote
 	// NetworkUnproven means that a test of the pod network and the cluster's DNS was begun and not finished. It is a
@@ -104,6 +105,16 @@ type Host struct {
 	// Unproven means that a run waited for GPUs of the cluster and no proof of them has finished since. It is a control
 	// plane's.
 	Unproven bool
+}
+
+// Backups are those that a control plane makes by itself.
+type Backups struct {
+	Since   time.Time // when kgpu set them up
+	Good    time.Time // the last one that was made; zero if none was
+	Archive string    // its file
+	Gone    bool      // that file cannot be found
+	Failed  time.Time // when the last try failed; zero if it did not, or if it could not write that down
+	Why     string    // it failed, in the host's words; empty if it did not
 }
 
 // OS is /etc/os-release.

@@ -43,7 +43,7 @@ func Parse(output []byte) (*Host, error) {
 	h.TimeSync, h.Firewall = timeSync(h.Units), firewall(h.Units, a["ufw"])
 	h.Apt, h.Packages = packages(a)
 	h.Files = files(a["file"])
-	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, certificates, currentRun, lockHolder, restoring} {
+	for _, parse := range []func(answer, *Host) error{numbers, addresses, names, resolvers, mounts, fileSystems, sockets, keyrings, configurations, containerd, nvidia, record, foreign, etcdData, membership, controlPlane, certificates, currentRun, lockHolder, restoring, backups} {
 		if err := parse(a, h); err != nil {
 			return nil, err
 		}

@@ -169,6 +169,32 @@ func lockHolder(a answer, h *Host) error {
 	return err
 }
 
+// backups reads seconds of the host's clock, and what they are of.
+func backups(a answer, h *Host) error {
+	since, err := a.number("backup-since", true)
+	if err != nil || since == 0 {
+		return err
+	}
+	b := &Backups{Since: time.Unix(since, 0), Gone: a.has("backup-gone")}
+	b.Good, b.Archive = momentOf(a.first("backup-good"))
+	b.Failed, b.Why = momentOf(a.first("backup-failed"))
+	if b.Why == "" && a.has("backup-unit-failed") {
+		b.Why = "kgpu-backup.service failed"
+	}
+	h.Backups = b
+	return nil
+}
+
+// momentOf reads seconds, and after a tab what they are of; zero if it cannot be read.
+func momentOf(line string) (time.Time, string) {
+	seconds, what, _ := strings.Cut(line, "\t")
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return time.Time{}, ""
+	}
+	return time.Unix(s, 0), what
+}
+
 // restoring reads "SUM STATE".
 func restoring(a answer, h *Host) error {
 	if sum, state, ok := strings.Cut(a.first("restore"), " "); ok {

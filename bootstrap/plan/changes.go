@@ -66,6 +66,8 @@ var Changes = []Change{
 	{[]string{"gpu.migStrategy", "gpu.timeSlicing.replicas", "gpu.mps.replicas"}, InPlace, offerSteps, "the device plugin starts anew, pods that run keep their cards; the cards are proven anew, and the notebook restarts"},
 	{[]string{"notebook.framework", "notebook.version", "notebook.image", "notebook.nodePort", "notebook.storage", "notebook.idleTimeout"}, InPlace, notebookSteps, "the notebook restarts"},
 
+	{[]string{"backup.schedule", "backup.keep", "backup.to"}, InPlace, []string{"backup/timer", "backup/timer-remove"}, "nothing; a backup is made at once. Archives stay where they are: those in a former directory are yours to remove"},
+
 	{[]string{"repositories.kubernetes.url", "repositories.nvidiaContainerToolkit.url"}, InPlace, []string{"repo/*"}, "nothing: what is installed stays"},
 	{[]string{
 		"repositories.kubernetes.keyURL", "repositories.kubernetes.fingerprint", "repositories.nvidiaContainerToolkit.keyURL", "repositories.nvidiaContainerToolkit.fingerprint",

@@ -60,6 +60,7 @@ var otherValues = map[string][]any{
 	"notebook.framework": {"pytorch", "none"}, "notebook.version": {"2.18.0"}, "notebook.image": {"registry.example.com/notebook:1"},
 	"notebook.nodePort": {30099}, "notebook.storage": {"10Gi"}, "notebook.idleTimeout": {"30m"},
 	"security.podSecurity": {"restricted", "privileged"}, "security.auditLog": {false}, "security.encryptSecrets": {true},
+	"backup.schedule": {"Mon,Thu 02:30"}, "backup.keep": {3}, "backup.to": {"/mnt/backups"},
 	"proxy.http": {"http://proxy.example.com:3128"}, "proxy.https": {"http://proxy.example.com:3128"}, "proxy.noProxy": {[]any{".example.com"}},
 	"images.registry":  {"registry.example.com/mirror"},
 	"preflight.ignore": {[]any{"HOST_REBOOT_PENDING"}},
@@ -89,6 +90,7 @@ const someHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7kEMAjVUGCuxU6xK0vjXb
 var neededBeside = map[string]map[string]any{
 	"proxy.noProxy":       {"proxy.http": "http://proxy.example.com:3128"},
 	"gpu.cudnn":           {"gpu.cudnn": false},
+	"backup":              {"backup.schedule": "daily"},
 	"ssh.bastion":         {"ssh.bastion.address": "bastion.example.com"},
 	"ssh.passphrase":      {"ssh.key": "/root/id"},
 	"ssh.bastion.pass":    {"ssh.bastion.key": "/root/id"},

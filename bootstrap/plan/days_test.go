@@ -90,6 +90,8 @@ var dayTwo = []scenario{
 		seen["cp1"].Cluster.Nodes, seen["w1"].PodLinks = seen["cp1"].Cluster.Nodes[:1], []string{"cni0"}
 		delete(seen, "w2")
 	}, UpAdopting),
+	{name: "backups", before: threeHosts + containerd, facts: twoWorkers, inventory: threeHosts + containerd + "backup: {schedule: \"02:30\", to: /mnt/backups}\n"},
+	{name: "backups that go", before: threeHosts + containerd + "backup: {schedule: daily}\n", facts: twoWorkers, inventory: threeHosts + containerd},
 	{name: "notebook that goes", before: threeHosts + containerd, facts: twoWorkers,
 		inventory: threeHosts + containerd + "notebook: {framework: none}\n"},
 }

@@ -24,6 +24,8 @@ const (
 var Kinds = slices.Concat(addonKinds(), graph.Kinds{
 	{ID: "backup/clear", Title: "remove what a backup took of the host", Script: "backup-clear", Timeout: short, Resumes: "`kgpu backup`"},
 	{ID: "backup/take", Title: "take a snapshot of etcd, and what else a backup has", Script: "backup-take", Retry: transient, Timeout: long, Resumes: "`kgpu backup`"},
+	{ID: "backup/timer", Title: "have the control plane make backups by itself", Script: "backup-timer", Timeout: short},
+	{ID: "backup/timer-remove", Title: "end the backups that the control plane makes by itself", Script: "backup-timer-remove", Timeout: short},
 	{ID: "certs/kubelet", Title: "give the kubelet a new certificate", Script: "certs-kubelet", Timeout: medium},
 	{ID: "certs/renew", Title: "renew the certificates of the control plane", Script: "certs-renew", Retry: transient, Timeout: 20 * time.Minute},
 

@@ -61,6 +61,7 @@ func up(inv *inventory.Inventory, seen map[string]*facts.Host, adopt bool) (*gra
 		return nil, err
 	}
 	b.toolkits()
+	b.backups()
 	b.warnings()
 	return &b.graph, b.graph.Validate()
 }

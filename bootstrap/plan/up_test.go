@@ -239,6 +239,8 @@ func settle(t *testing.T, inv *inventory.Inventory, seen map[string]*facts.Host,
 		case "os/keepalived":
 			f.Packages["keepalived"] = facts.Package{Version: "2.2.8"}
 			f.Units["keepalived.service"] = up
+		case "backup/timer":
+			f.Units["kgpu-backup.timer"], f.Backups = up, &facts.Backups{Since: f.Now}
 		case "cluster/join-control-plane":
 			plane := planeOf(inv, seen)
 			made := *plane.ControlPlane

@@ -156,6 +156,8 @@ const (
 	CertificateNotRenewed   ID = "CERTIFICATE_NOT_RENEWED"
 	KubeletCertificateEnded ID = "KUBELET_CERTIFICATE_ENDED"
 	BackupFailed            ID = "BACKUP_FAILED"
+	BackupTarget            ID = "BACKUP_TARGET"
+	BackupOverdue           ID = "BACKUP_OVERDUE"
 	RestoreFailed           ID = "RESTORE_FAILED"
 	NodeDrainBlocked        ID = "NODE_DRAIN_BLOCKED"
 	UpgradeFailed           ID = "UPGRADE_FAILED"
@@ -597,6 +599,12 @@ var table = index([]Reason{
 	{BackupFailed, 97,
 		"etcd gave no snapshot of its data, the snapshot is not whole, or the tools to take one are not in etcd's image. There is no archive.",
 		"`kgpu status` and `kgpu doctor` say whether the control plane is well; then run `kgpu backup` again"},
+	{BackupTarget, 212,
+		"The directory of `backup.to` is not there, is not mounted, keeps nothing, or cannot be written to. The control plane makes no backups by itself.",
+		"mount it, or make it, on the control plane that is named, or write another one as `backup.to`; then run `kgpu up` again"},
+	{BackupOverdue, 213,
+		"A control plane that is to make backups by itself has made none for two periods of its schedule, or its last try failed, or the last archive is gone.",
+		"`journalctl -u kgpu-backup` on that host says more; when it is mended, `systemctl start kgpu-backup` there makes one at once"},
 	{RestoreFailed, 98,
 		"A control plane could not be given the data of a backup: its programs do not end, the tools of etcd refuse the snapshot, or what was sent is not whole. The data that etcd had is in /var/lib/etcd or, by then, in /var/lib/etcd.before-TIME there.",
 		"`kgpu runs logs` shows what the step printed; run the same `kgpu restore` again"},

@@ -70,9 +70,27 @@ func statusHead(p *Page, r *status.Report) {
 	if len(c.Cards) > 0 {
 		line("CARDS", "%s (used/all)", inUse(c.Cards, gpus(r.Hosts...)))
 	}
+	if last := backups(r); last != "" {
+		line("BACKUPS", "the last good one: %s", last)
+	}
 	if host, first := firstToEnd(r); first != nil && first.Days < status.RenewalDays {
 		line("CERTIFICATES", "the first to end: %s on %s, %s (%s)", first.Name, host, first.Ends.Format(time.DateOnly), days(first.Days))
 	}
+}
+
+// backups says of each control plane that makes backups by itself how old the last good one is; empty: none does.
+func backups(r *status.Report) string {
+	var out []string
+	for _, h := range r.Hosts {
+		switch {
+		case h.Backups == nil:
+		case h.Backups.Last == nil:
+			out = append(out, nameOf(h)+" none yet")
+		default:
+			out = append(out, fmt.Sprintf("%s %s ago", nameOf(h), duration.Age(r.Time.Sub(*h.Backups.Last))))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // atWork is who changes the cluster with kgpu now, and at which step each host is; empty: nobody does.

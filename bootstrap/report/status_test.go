@@ -35,6 +35,8 @@ func healthy() *status.Report {
 	}
 	cp, w1, w2 := host("cp0", "cp0", "control-plane"), host("10.0.0.11", "gpu-one", "worker"), host("gpu-two2", "gpu-two2", "worker")
 	cp.Certificates = certificates(status.Certificate{Name: "API server", Path: "/etc/kubernetes/pki/apiserver.crt", Ends: until(364), Days: 364})
+	made := looked.Add(-7 * time.Hour)
+	cp.Backups = &status.Backups{Last: &made, Archive: "/var/backups/kgpu/kgpu-backup-lab-cp0-20261119-023412Z.tar.gz"}
 	w1.Certificates = certificates(status.Certificate{Name: "kubelet", Path: "/var/lib/kubelet/pki/kubelet-client-current.pem", Ends: until(300), Days: 300})
 	w2.Certificates = w1.Certificates
 	a100 := status.Card{Address: "0000:17:00.0", Name: "NVIDIA A100-SXM4-40GB", UUID: "GPU-8f0e", MemoryMiB: 40960}

@@ -27,7 +27,7 @@ func NewReport(inv *inventory.Inventory, hosts []Observed, todo *PendingSteps, n
 	seen, _ := factsOf(hosts)
 	set := machine.SetOf(inv, seen)
 	j := &reporter{
-		inv: set.Inventory, seen: machine.ClusterOf(inv, seen), kubernetes: set.Versions, skewed: set.Skewed(), hosts: hosts, todo: todo, now: now,
+		set: set, inv: set.Inventory, seen: machine.ClusterOf(inv, seen), kubernetes: set.Versions, skewed: set.Skewed(), hosts: hosts, todo: todo, now: now,
 		report: &Report{Schema: Schema, Time: now.UTC().Truncate(time.Second), Hosts: []Host{}, OtherNodes: []OtherNode{}, Problems: []Problem{}},
 	}
 	j.findNodes()
@@ -58,6 +58,7 @@ func (j *reporter) busy() bool {
 
 // reporter builds a report.
 type reporter struct {
+	set        *machine.Set
 	inv        *inventory.Inventory // with the running version
 	kubernetes machine.Versions
 	skewed     map[string]string
@@ -219,6 +220,7 @@ func (j *reporter) host(s *Observed) {
 	j.network(&h, node)
 	j.reach(&h, s)
 	j.certificates(&h, s)
+	j.backups(&h, s)
 	if s.Facts != nil {
 		j.skew(&h)
 		j.drift(&h)

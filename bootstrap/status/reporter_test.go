@@ -256,6 +256,11 @@ func TestEachFaultIsOneProblem(t *testing.T) {
 				facts.Certificate{Path: "/etc/kubernetes/scheduler.conf", Ends: now.Add(-time.Hour)}, facts.Certificate{Path: "/etc/kubernetes/pki/etcd/ca.crt"},
 				facts.Certificate{Path: "/etc/kubernetes/controller-manager.conf", Ends: now.AddDate(0, 0, RenewalDays)})
 		}, []string{"cp1 HOST_CERTIFICATE_ENDS certificates: etcd CA (/etc/kubernetes/pki/etcd/ca.crt) cannot be read; scheduler has ended on 2026-11-21; admin ends in 29 days, on 2026-12-20"}},
+		"backups": {func(inv *inventory.Inventory, s []Observed, _ *PendingSteps) {
+			inv.Backup.Schedule = "daily"
+			s[0].Facts.Backups = &facts.Backups{Good: now.Add(-20 * time.Hour), Archive: "/b/x", Failed: now, Why: "no\tspace"}
+			s[0].Facts.Now = now
+		}, []string{"cp1 BACKUP_OVERDUE the last backup failed: no space; the last good one is 20h old: /b/x"}},
 		"no API server": {func(_ *inventory.Inventory, s []Observed, todo *PendingSteps) {
 			*api(s) = facts.API{Error: "The connection to the server was refused"}
 			s[0].Facts.Cluster = nil

@@ -92,6 +92,7 @@ type Host struct {
 	GPU          GPU           `json:"gpu"`
 	Certificates []Certificate `json:"certificates"` // the one that expires first comes first
 	Network      []NetworkPod  `json:"network"`
+	Backups      *Backups      `json:"backups,omitempty"` // that it makes by itself; nil if it makes none
 	Drift        Drift         `json:"drift"`
 	AtWork       string        `json:"atWork,omitempty"` // current step of a run of kgpu on the host; empty if none
 }
@@ -160,6 +161,13 @@ type Certificate struct {
 	Path string     `json:"path"`
 	Ends *time.Time `json:"ends,omitempty"` // nil if it cannot be read
 	Days int        `json:"days"`           // whole days until it expires; negative if it has
+}
+
+// Backups are those that a control plane makes by itself.
+type Backups struct {
+	Last    *time.Time `json:"last,omitempty"`    // when it made the last good one; nil if it made none
+	Archive string     `json:"archive,omitempty"` // the last good one
+	Failed  string     `json:"failed,omitempty"`  // why the last try failed; empty if it did not
 }
 
 // NetworkPod is a pod of a host's network.

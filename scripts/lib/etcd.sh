@@ -1,88 +1,5 @@
 # shellcheck shell=bash
-# etcd: its tools, snapshots of its data, and data made of a snapshot. kubeadm keeps the data in /var/lib/etcd/member.
-etcd_manifest=/etc/kubernetes/manifests/etcd.yaml
-restore_dir=/var/lib/kgpu/restore
-tools_at=/run/kgpu-etcd-image # where containerd shows an image: in no folder that a later step removes while it is mounted
-
-# etcd_image prints the image that this control plane's etcd runs, also while a restore has its manifest.
-etcd_image() {
-  local file
-  for file in "$etcd_manifest" "$restore_dir/etcd.yaml"; do
-    if [[ -e $file ]]; then
-      sed -n "s/^ *image: *//; t found; b; :found; s/[\"']//g; p; q" "$file"
-      return
-    fi
-  done
-}
-
-# etcd_tools IMAGE CRI_SOCKET DIRECTORY TOOL... puts etcdctl and etcdutl there, as they are in etcd's image: nobody has to download them,
-# and they have its version. Images of older releases have no etcdutl. Where one of these is not to be had, $tools_missing says why.
-tools_missing=
-etcd_tools() {
-  local tool
-  rm -rf "$3"
-  (umask 077 && mkdir -p "$3")
-  if [[ $2 == *containerd.sock ]]; then
-    tools_of_containerd "$1" "$3"
-  else
-    tools_of_docker "$1" "$3"
-  fi || return
-  for tool in "${@:4}"; do
-    tools_missing="the image $1 has no $tool"
-    [[ -x $3/$tool ]] || return
-  done
-}
-
-tools_of_containerd() {
-  local tool
-  tools_missing="containerd does not show what is in the image $1"
-  tools_unmount # of a step that was killed
-  (umask 077 && mkdir -p "$tools_at")
-  timeout 120 ctr -n k8s.io images mount "$1" "$tools_at" >/dev/null || return
-  for tool in etcdctl etcdutl; do
-    [[ ! -e $tools_at/usr/local/bin/$tool ]] || cp "$tools_at/usr/local/bin/$tool" "$2/$tool" || return
-  done
-  tools_unmount
-}
-
-tools_unmount() {
-  [[ -d $tools_at ]] || return 0
-  timeout 60 ctr -n k8s.io images unmount --rm "$tools_at" >/dev/null 2>&1 || umount "$tools_at" 2>/dev/null || true
-  rmdir "$tools_at" 2>/dev/null || true
-}
-
-tools_of_docker() {
-  local id tool
-  tools_missing="docker does not show what is in the image $1"
-  id=$(timeout 120 docker create --label kgpu=etcd-tools "$1" etcdctl) || return
-  for tool in etcdctl etcdutl; do timeout 120 docker cp -q "$id:/usr/local/bin/$tool" "$2/$tool" || true; done
-  # Those of steps that were killed go, too.
-  timeout 60 docker ps -aq --filter label=kgpu=etcd-tools | xargs -r timeout 60 docker rm -fv >/dev/null || true
-}
-
-# etcd_ctl TOOLS ARG... asks the etcd of this control plane.
-etcd_ctl() {
-  local pki=/etc/kubernetes/pki/etcd
-  ETCDCTL_API=3 "$1/etcdctl" --endpoints=https://127.0.0.1:2379 --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" \
-    --key="$pki/healthcheck-client.key" "${@:2}"
-}
-
-# etcd_snapshot DIRECTORY REASON keeps what the etcd of this control plane has in etcd.db there, checked, and what the check tells of it
-# in status. The tools stay in the folder tools.
-etcd_snapshot() {
-  local image free size check=etcdutl
-  image=$(etcd_image)
-  [[ -n $image ]] || fail "$2" "$etcd_manifest names no image"
-  free=$(df --output=avail -k "$1" | tail -n 1)
-  size=$(du -sk /var/lib/etcd/member | cut -f 1)
-  [[ $free -gt $((size + 262144)) ]] || fail HOST_DISK_FULL "$1 needs room for a snapshot of etcd, whose data is $((size / 1024)) MiB"
-  etcd_tools "$image" "$(value criSocket)" "$1/tools" etcdctl || fail "$2" "$tools_missing"
-  [[ -x $1/tools/etcdutl ]] || check=etcdctl
-  etcd_ctl "$1/tools" snapshot save "$1/etcd.db" >"$KGPU_STEP/errors" 2>&1 ||
-    fail_transient "$2" "etcd gives no snapshot: $(tail -n 1 "$KGPU_STEP/errors")"
-  ETCDCTL_API=3 "$1/tools/$check" snapshot status "$1/etcd.db" --write-out json >"$1/status" 2>"$KGPU_STEP/errors" ||
-    fail "$2" "the snapshot of etcd is not whole: $(tail -n 1 "$KGPU_STEP/errors")"
-}
+# etcd: data made of a snapshot. kubeadm keeps the data in /var/lib/etcd/member.
 
 # etcd_make TOOLS NAME ADDRESS PEERS TOKEN makes data of the snapshot, beside the data of etcd. Revisions go on far beyond those that
 # were given since the snapshot, and those are marked as compacted: whoever watches looks at everything anew.
@@ -186,4 +103,10 @@ restore_pki() {
       install -D -m "$([[ $name == *.key ]] && echo 600 || echo 644)" "$restore_dir/files/pki/$name" "/etc/kubernetes/pki/$name"
   done
   sync -f /etc/kubernetes
+}
+
+# not_taken REASON ends a step for what a backup or a snapshot lacks, as $backup_failed says; a status of 75 may pass.
+not_taken() {
+  [[ $? -ne 75 ]] || fail_transient "$1" "$backup_failed"
+  fail "$1" "$backup_failed"
 }

@@ -64,6 +64,7 @@ undo_entry() {
     file) undo_file "${args[@]}" ;;
     dir) rmdir "${args[0]}" 2>/dev/null || [[ ! -e ${args[0]} ]] || undo_left "${args[0]} is not empty" ;;
     tree) undo_tree "${args[0]}" ;;
+    backups) undo_backups "${args[@]}" ;;
     group) undo_account group "${args[0]}" ;;
     user) undo_account passwd "${args[0]}" ;;
     lists) rm -f /var/lib/apt/lists/"${args[0]}"* /var/lib/apt/lists/{partial,auxfiles}/"${args[0]}"* ;;
@@ -91,6 +92,23 @@ undo_entry() {
     *) fail STEP_FAILED "the ledger has an entry of the unknown kind $kind" ;;
   esac
   entry_drop "$1"
+}
+
+# undo_entries KIND ARG... undoes the entries of this kind whose first arguments are these, the newest first.
+undo_entries() {
+  local number
+  for number in $(ledger_find "$@" | sort -r); do undo_entry "$number"; done
+}
+
+# undo_backups DIRECTORY NODE made|found takes kgpu's marks from the directory of a control plane's backups. Archives stay: they may be
+# all that is left of the cluster. A share whose server is away keeps its marks.
+undo_backups() {
+  rm -rf /var/lib/kgpu/scheduled
+  timeout 20 rm -f "$1/.kgpu-backups-$2" "$1/.kgpu-backup-$2.part" || true
+  if [[ $3 == made ]] && rmdir "$1" 2>/dev/null; then return; fi
+  if [[ -n $(timeout 20 find "$1" -maxdepth 1 -name 'kgpu-backup-*' -print -quit 2>/dev/null) ]]; then
+    undo_left "the backups in $1: they are as secret as the cluster was"
+  fi
 }
 
 # undo_file PATH SUM puts back what was there, unless somebody edited the file since.

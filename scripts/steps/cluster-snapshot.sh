@@ -16,7 +16,8 @@ fi
 umask 077
 rm -rf "$new" # of a step that was cut off
 mkdir -p "$new"
-etcd_snapshot "$new" UPGRADE_SNAPSHOT
+backup_room "$new" || not_taken HOST_DISK_FULL
+backup_snapshot "$(value criSocket)" "$new" || not_taken UPGRADE_SNAPSHOT
 sync -d "$new/etcd.db"
 mv -f "$new/etcd.db" "$dir/etcd-$version.db"
 rm -rf "$new"

@@ -51,6 +51,7 @@ func (c *cluster) cards(t *testing.T, made *session) {
 	t.Run("a pod has what it asked for", c.podsWithCards)
 	t.Run("examples", c.examples)
 	must(t, "what was deleted by mistake comes back", func(t *testing.T) { c.restored(t, 3, "w1", "w2") })
+	must(t, "backups by a timer", c.scheduled)
 	t.Run("cards that pods share", c.sharedCards)
 	t.Run("for people", func(t *testing.T) {
 		long(t)
