@@ -134,6 +134,16 @@ ip neigh add 2001:db8::9 lladdr 02:00:00:00:00:01 dev nowhere`
 	}
 }
 
+// An API server that just starts anew is waited for.
+func TestReachAnAPIServerThatStarts(t *testing.T) {
+	t.Parallel()
+	later := `(sleep 3; perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 6443, Listen => 99) or die; alarm 40; close $s->accept while 1') &`
+	out := inNamespace(t, later, "127.0.0.1 6443 awaited\n127.0.0.1 6444\n")
+	if !strings.Contains(out, "reach=127.0.0.1 6443 open\n") || !strings.Contains(out, "reach=127.0.0.1 6444 refused\n") {
+		t.Errorf("\n%s", out)
+	}
+}
+
 // inNamespace runs reach.sh in a network of its own, which world prepares, and where something listens at port 8101.
 func inNamespace(t *testing.T, world, endpoints string) string {
 	t.Helper()

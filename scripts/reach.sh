@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Tells which endpoints this host reaches, which versions of Kubernetes its repository has, and how apt can install a driver. After
-# the script, its input has a line "HOST PORT [SCHEME]" for each endpoint, with the scheme of what apt fetches there, "kubernetes
+# the script, its input has a line "HOST PORT [SCHEME]" for each endpoint, with the scheme of what apt fetches there (or
+# "awaited": an API server that may just start anew, and gets half a minute for it), "kubernetes
 # MINOR URL FINGERPRINT[,FINGERPRINT...] KEYURL..." for the repository, "containerd URL FINGERPRINT[,FINGERPRINT...] KEYURL SUITE
 # COMPONENT" for Docker's, "apt SETTING" for what apt is to be set to for both, and "way WAY LIBRARY META PACKAGE..." for each way to
 # the driver (lib/driver-ways.sh), best first. It prints reach=HOST PORT STATE lines between kgpu-reach=1 and end=1, where STATE is as
@@ -17,17 +18,22 @@ while IFS='=' read -r name value; do
   case $name in http_proxy | https_proxy | no_proxy) export "$name=$value" ;; esac
 done < <(timeout 5 systemctl show-environment 2>/dev/null)
 
-# try HOST PORT [SCHEME] prints the state of one endpoint.
+# try HOST PORT [SCHEME|awaited] prints the state of one endpoint.
 try() {
-  local state proxy='' name
+  local state proxy='' name tries
   local -A port=([http]=80 [https]=443 [socks5h]=1080)
-  if [[ -n ${3-} ]]; then proxy=$(apt_proxy "$3://$1:$2/"); fi
+  if [[ ${3-} == http* ]]; then proxy=$(apt_proxy "$3://$1:$2/"); fi
   if [[ $proxy =~ ^([^:]+)://([^/@]*@)?(\[[^]/]+\]|[^]/:[]+)(:([0-9]+))?(/.*)?$ ]]; then
     name=${BASH_REMATCH[3]#[}
     state=$(endpoint_state "${name%]}" "${BASH_REMATCH[5]:-${port[${BASH_REMATCH[1]}]-80}}" 10)
     [[ $state == open ]] || state=proxy-$state
   else
     state=$(endpoint_state "$1" "$2" 10)
+    for ((tries = 0; tries < 15; tries++)); do
+      [[ $state == refused && ${3-} == awaited ]] || break
+      sleep 2
+      state=$(endpoint_state "$1" "$2" 10)
+    done
   fi
   printf 'reach=%s %s %s\n' "$1" "$2" "$state"
 }

@@ -158,7 +158,7 @@ const (
 type RequiredEndpoint struct {
 	facts.Endpoint
 	Purpose Purpose
-	// Listens means that the port must be open. Otherwise it is enough that the machine answers.
+	// Listens means that the port must be open. Otherwise it is enough that the machine answers. An API server gets half a minute.
 	Listens bool
 	// Scheme is the URL scheme if apt fetches from there, perhaps through its proxy; empty if apt does not.
 	Scheme string
@@ -166,5 +166,8 @@ type RequiredEndpoint struct {
 
 // String is the format that scripts/reach.sh reads.
 func (n RequiredEndpoint) String() string {
+	if n.Purpose == ToAPI && n.Listens {
+		return n.Endpoint.String() + " awaited"
+	}
 	return strings.TrimSpace(n.Endpoint.String() + " " + n.Scheme)
 }

@@ -62,7 +62,7 @@ kubernetes: {controlPlaneEndpoint: "api.lan:8443"}
 				seen["cp1"].ControlPlane, seen["cp1"].Cluster, seen["cp1"].Kubelet = &facts.ControlPlane{}, &facts.Cluster{}, &facts.Member{}
 				seen["w1"].Kubelet = &facts.Member{}
 			},
-			want: map[string]string{"cp1": "another node 10.0.0.12 10250", "w1": "", "w2": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443!"},
+			want: map[string]string{"cp1": "another node 10.0.0.12 10250", "w1": "", "w2": "the proxy proxy.lan 3128!, the API server 10.0.0.10 6443 awaited!"},
 		},
 		{
 			name: "a control plane that is half made",
