@@ -77,16 +77,24 @@ func TestDrivers(t *testing.T) {
 	}
 	c.k(t, "create", "-f", manifest)
 	c.k(t, "rollout", "status", "deployment/training", "--timeout=120s")
-	must(t, "another branch, where a program holds the module of a node", func(t *testing.T) {
-		booted := l.exec(t, "w1", "echo 1 >/sys/module/nvidia_uvm/refcnt; cat /proc/sys/kernel/random/boot_id")
-		stays := l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id")
-		d.more = l.repositories() + strings.Replace(branch, "595", "580", 1)
+	must(t, "another branch", func(t *testing.T) {
+		d.more = l.repositories() + strings.Replace(branch, "595", "610", 1)
 		l.write(t, filepath.Dir(c.inventory), d)
 		c.asks(t, "up", c.inventory)
 		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
 		c.oneAtATime(t, s, "w1", "w2")
-		c.drivers(t, "580.173.02")
+		c.drivers(t, "610.57.04")
 		c.offers(t, "cp1= w1=2 w2=2")
+		c.trains(t)
+	})
+	must(t, "back, where a program holds the module of a node", func(t *testing.T) {
+		booted := l.exec(t, "w1", "echo 1 >/sys/module/nvidia_uvm/refcnt; cat /proc/sys/kernel/random/boot_id")
+		stays := l.exec(t, "w2", "cat /proc/sys/kernel/random/boot_id")
+		d.more = l.repositories() + branch
+		l.write(t, filepath.Dir(c.inventory), d)
+		s := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
+		c.oneAtATime(t, s, "w1", "w2")
+		c.drivers(t, "595.91.07")
 		c.trains(t)
 		if l.exec(t, "w1", "cat /proc/sys/kernel/random/boot_id") == booted {
 			t.Error("w1 did not reboot")
