@@ -33,7 +33,7 @@ func (c *cluster) scheduled(t *testing.T) {
 	}
 	archive := file(t, "made-by-a-timer.tar.gz", string(text))
 	s := start(t, "", "restore", archive, "--output", "json", "-i", c.inventory)
-	if code := s.wait(t); code != 2 || !strings.Contains(s.stderr.String()+s.stdout.String(), "not confirmed, nothing was changed") {
+	if code := s.wait(t); code != 3 || !strings.Contains(s.stderr.String()+s.stdout.String(), "nothing was changed") {
 		t.Errorf("what the timer made is not taken for an archive: %d", code)
 	}
 
@@ -41,7 +41,7 @@ func (c *cluster) scheduled(t *testing.T) {
 	if last := c.lastBackup(t); !strings.Contains(last.Failed, "is not mounted") {
 		t.Errorf("status tells of %+v", last)
 	}
-	found := start(t, "", "doctor", c.inventory)
+	found := start(t, "", "doctor", "-i", c.inventory)
 	found.wait(t)
 	if said := found.stdout.String(); !strings.Contains(said, "BACKUP_OVERDUE") || !strings.Contains(said, "is not mounted") || !strings.Contains(said, "systemctl start kgpu-backup") {
 		t.Errorf("doctor says\n%s", said)
@@ -60,7 +60,7 @@ type lastBackup struct {
 // lastBackup is what kgpu status tells of the backups of cp1.
 func (c *cluster) lastBackup(t *testing.T) lastBackup {
 	t.Helper()
-	s := start(t, "", "status", "--output", "json", c.inventory)
+	s := start(t, "", "status", "--output=json", c.inventory)
 	s.wait(t)
 	var report struct {
 		Hosts []struct {
