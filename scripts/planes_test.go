@@ -99,6 +99,27 @@ func TestJoinAsAControlPlaneElsewhere(t *testing.T) {
 	s.untouched("cluster-join-plane", "HOST_FOREIGN_CLUSTER")
 }
 
+// TestMemberLeavesEtcd: a control plane that leaves others takes its own member out of etcd first: kubeadm does not where the node is
+// deleted already. The only member stays, and so do those where the whole cluster goes.
+func TestMemberLeavesEtcd(t *testing.T) {
+	t.Parallel()
+	const one, two = `{"header":{"member_id":"7"},"members":[{"ID":"7"}]}`, `{"header":{"member_id":"7"},"members":[{"ID":"5"},{"ID":"7"}]}`
+	for _, c := range []struct {
+		members, how string
+		removed      bool
+	}{{two, "", true}, {one, "", false}, {two, " gone", false}} {
+		s := planeHost(t)
+		s.ok(s.step("cluster-join-plane"))
+		s.write("etc/kubernetes/manifests/etcd.yaml", "image: registry.k8s.io/etcd:3.6.8-0\n")
+		s.stub("curl", "#!/bin/bash\necho \"$*\" >>/asked\n[[ $* != */member/list ]] || echo '"+c.members+"'\n")
+		s.ok(s.script("leave_cluster unix:///run/containerd/containerd.sock" + c.how))
+		removed := s.exists("asked") && strings.Contains(s.read("asked"), `{"ID":"7"} https://127.0.0.1:2379/v3/cluster/member/remove`)
+		if removed != c.removed {
+			t.Errorf("%s%s: removed is %v", c.members, c.how, removed)
+		}
+	}
+}
+
 // Leaving with the cluster asks etcd for nothing, and takes its data.
 func TestLeavingOfAControlPlane(t *testing.T) {
 	t.Parallel()

@@ -21,3 +21,14 @@ etcd_forget() {
     etcd_ask remove "{\"ID\":\"$id\"}" >/dev/null || fail_transient API_UNREACHABLE "etcd does not let go of the member on $1"
   done < <(tr '{' '\n' <<<"${members#*\"members\"}")
 }
+
+# etcd_leave takes the member of this host out of etcd, unless it is the only one. kubeadm reset does not where the node is deleted
+# already, and the members that stay lose their majority. An etcd that does not answer has nothing to say here.
+etcd_leave() {
+  local members own
+  [[ -e /etc/kubernetes/manifests/etcd.yaml ]] || return 0
+  members=$(etcd_ask list '{"linearizable":true}' 2>/dev/null) || return 0
+  own=$(sed -nE 's/.*"member_id":"([0-9]+)".*/\1/p' <<<"$members")
+  [[ -n $own && $(grep -o '"ID":' <<<"$members" | wc -l) -gt 1 ]] || return 0
+  etcd_ask remove "{\"ID\":\"$own\"}" >/dev/null || fail_transient API_UNREACHABLE 'etcd does not let go of the member on this host'
+}

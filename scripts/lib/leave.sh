@@ -19,6 +19,7 @@ leave_cluster() {
   if kubernetes_before 9; then flags=(); elif kubernetes_before 11; then flags=("${flags[@]:1}"); fi
   if [[ ${2-} == gone ]] && was_plane && ! kubernetes_before 30; then flags+=(--skip-phases=remove-etcd-member); fi
   pod_network_mute
+  if [[ ${2-} != gone ]] && was_plane; then etcd_leave; fi
   if command -v kubeadm >/dev/null; then
     run_kubeadm timeout -k 10 180 kubeadm reset "${flags[@]}" || echo 'kubeadm reset failed: cleaning up without it'
   fi
