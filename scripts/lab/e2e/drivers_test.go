@@ -71,12 +71,7 @@ func TestDrivers(t *testing.T) {
 			t.Errorf("a driver was removed on %q, want on w1", removed)
 		}
 	})
-	manifest := filepath.Join(t.TempDir(), "training.yaml")
-	if err := os.WriteFile(manifest, []byte(training), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c.k(t, "create", "-f", manifest)
-	c.k(t, "rollout", "status", "deployment/training", "--timeout=120s")
+	c.startTraining(t)
 	must(t, "another branch", func(t *testing.T) {
 		d.more = l.repositories() + strings.Replace(branch, "595", "610", 1)
 		l.write(t, filepath.Dir(c.inventory), d)
@@ -181,6 +176,17 @@ spec:
           command: [sleep, infinity]
           resources: {limits: {nvidia.com/gpu: 2}}
 `
+
+// startTraining has such a pod run.
+func (c *cluster) startTraining(t *testing.T) {
+	t.Helper()
+	manifest := filepath.Join(t.TempDir(), "training.yaml")
+	if err := os.WriteFile(manifest, []byte(training), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.k(t, "create", "-f", manifest)
+	c.k(t, "rollout", "status", "deployment/training", "--timeout=120s")
+}
 
 // trains wants the pod to run again, with two cards.
 func (c *cluster) trains(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 // longest are the tests that take the longest, in order. They begin first: none of them runs alone at the end.
 var longest = []string{
-	"TestPlanes", "TestPlanesBehindABalancer", "TestDayTwo", "TestDrivers", "TestAfternoon", "TestRestore", "TestDoctor", "TestSeededSecrets",
-	"TestCardsInTrouble", "TestDocker", "TestHostFaults", "TestLink", "TestKilled", "TestReset", "TestWeave", "TestRender", "TestFailures", "TestSupport",
+	"TestPlanes", "TestPlanesBehindABalancer", "TestMinorUpgrade", "TestDayTwo", "TestDrivers", "TestAfternoon", "TestRestore", "TestDoctor",
+	"TestSeededSecrets", "TestCardsInTrouble", "TestDocker", "TestHostFaults", "TestLink", "TestKilled", "TestReset", "TestWeave", "TestRender", "TestFailures", "TestSupport",
 }
 
 // mostLabs is how many labs there are at most.

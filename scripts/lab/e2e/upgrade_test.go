@@ -42,16 +42,19 @@ func (c *cluster) upgradeKubernetes(t *testing.T, version string) {
 	}
 	fourth := kgpu(t, 0, "up", "--yes", "--output", "json", c.inventory)
 	t.Logf("the upgrade took %s; %s", time.Since(began).Round(time.Second), gaps())
-	for _, node := range []string{"cp1", "w1", "w2"} {
-		if want := node + "=v" + version; !strings.Contains(c.versions(t), want) {
-			t.Errorf("the cluster has %s, want %s", c.versions(t), want)
+	now := c.versions(t)
+	for _, want := range []string{"cp1=v" + version, "w1=v" + version, "w2=v" + version, `"gitVersion": "v` + version + `"`} {
+		if !strings.Contains(now, want) {
+			t.Errorf("the cluster has %s, want %s", now, want)
 		}
 	}
 	c.drainedInTurn(t, first, second, third, fourth)
 	c.offers(t, "cp1= w1=2 w2=2")
 	c.trains(t)
-	if got := c.exec(t, "cp1", "cd /var/lib/kgpu/snapshots && stat -c '%a %U' . * && [ $(stat -c %s *) -gt 100000 ] && test ! -e ../upgrading"); got != "700 root\n600 root" {
-		t.Errorf("the snapshot of etcd is %q", got)
+	const kept = "cd /var/lib/kgpu/snapshots; stat -c '%a %U' .; stat -c '%n %a %U' *; [ -z \"$(find . -type f -size -98k)\" ]; test ! -e ../upgrading"
+	from, _, _ := strings.Cut(strings.TrimPrefix(was, "cp1=v"), " ")
+	if got := lines(c.exec(t, "cp1", kept)); got[0] != "700 root" || !slices.Contains(got, "etcd-"+from+".db 600 root") {
+		t.Errorf("the snapshots of etcd are %q", got)
 	}
 }
 
