@@ -15,7 +15,10 @@ func TestMinorUpgrade(t *testing.T) {
 	l := newLab(t, []string{"k8s-1.35", "docker", "gpu"}, "--workers", "2", "--gpus", "w1=2xA100", "--gpus", "w2=2xA100")
 	hosts := []string{"cp1", "w1", "w2"}
 	fresh := l.snapshot(t, hosts...)
-	d := desired{version: "1.35", runtime: "docker", network: "flannel", more: l.repositories() + "gpu: {cuda: none}\nnotebook: {framework: none}\n"}
+	d := desired{
+		version: "1.35", endOfLife: true, runtime: "docker", network: "flannel",
+		more: l.repositories() + "gpu: {cuda: none}\nnotebook: {framework: none}\n",
+	}
 	for _, h := range hosts {
 		d.hosts = append(d.hosts, l.host(h, ""))
 	}
@@ -29,7 +32,7 @@ func TestMinorUpgrade(t *testing.T) {
 		c.ofMinor(t, "1.35", "3.10.1")
 		c.startTraining(t)
 	})
-	must(t, "two minors are two rounds", func(t *testing.T) {
+	t.Run("two minors are two rounds", func(t *testing.T) {
 		const way = "Kubernetes 1.35.4, then 1.36.3, then 1.37."
 		if said := kgpu(t, 0, "upgrade", "--check", "1.37", "-i", c.inventory).stdout.String(); !strings.Contains(said, way) {
 			t.Errorf("no %q in\n%s", way, said)
@@ -42,20 +45,20 @@ func TestMinorUpgrade(t *testing.T) {
 		}
 		c.goesBackNever(t, "1.34")
 	})
-	must(t, "the next minor", func(t *testing.T) {
-		c.upgradeKubernetes(t, "1.36.2")
+	must(t, "the next minor", func(t *testing.T) { c.upgradeKubernetes(t, "1.36.2") })
+	t.Run("what belongs to the minor", func(t *testing.T) {
 		c.ofMinor(t, "1.36", "3.10.2")
 		c.followed(t, "1.36.2")
-		c.goesBackNever(t, "1.35")
 	})
 	t.Run("nothing is left to do", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
+	t.Run("back", func(t *testing.T) { c.goesBackNever(t, "1.35") })
 	t.Run("proof", func(t *testing.T) { c.proof(t, "w1", "w2") })
-	must(t, "a patch of it", func(t *testing.T) {
-		c.upgradeKubernetes(t, "1.36.3")
+	must(t, "a patch of it", func(t *testing.T) { c.upgradeKubernetes(t, "1.36.3") })
+	t.Run("what belongs to the patch", func(t *testing.T) {
 		c.ofMinor(t, "1.36", "3.10.2")
 		c.followed(t, "1.36.3")
 	})
-	t.Run("nothing is left to do", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
+	t.Run("nothing is left to do after it", func(t *testing.T) { kgpu(t, 0, "plan", c.inventory) })
 	t.Run("reset", func(t *testing.T) {
 		kgpu(t, 0, "reset", "--yes", "--inventory", c.inventory)
 		l.unchanged(t, fresh)
