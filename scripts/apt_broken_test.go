@@ -82,6 +82,32 @@ func TestPowerCutInAnInstallation(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct {
+		was       string // the version that was there before
+		unsettled string
+	}{
+		"configuration that was not in its place yet":                {"", "one\n"},
+		"configuration that was not in its place yet, of an upgrade": {"1", "one upgraded\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			if c.was != "" {
+				s.repository(deb{name: "one", version: c.was})
+				s.ok(s.script("apt_install one"))
+			}
+			s.repository(deb{name: "one", version: "2"})
+			s.ok(s.script("apt-get update; dpkg --unpack /repo/one_2_all.deb; : >/opt/one/conf.dpkg-new"))
+			s.write(note, former+c.unsettled)
+			s.ok(s.step("os-dpkg"))
+			s.packageIs("one", "install installed 2")
+			if got := s.read("opt/one/conf"); got != "2" {
+				t.Errorf("the configuration is %q", got)
+			}
+			s.prints("dpkg --verify one", "")
+			s.absent(note)
+		})
+	}
 	t.Run("pages that the host leaves out", func(t *testing.T) {
 		t.Parallel()
 		s := start(t)

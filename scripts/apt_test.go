@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"crypto/md5"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -42,10 +43,13 @@ func (s *sandbox) build(d deb, control, arch string) []byte {
 	s.must(os.WriteFile(dir+"/DEBIAN/control", []byte(control), 0o644))
 	s.must(os.WriteFile(dir+"/DEBIAN/conffiles", []byte("/opt/"+d.name+"/conf\n"), 0o644))
 	s.must(os.WriteFile(dir+"/opt/"+d.name+"/conf", []byte(d.version), 0o644))
+	var sums strings.Builder // as dh_md5sums makes them: without configuration
 	for path, content := range d.files {
 		s.must(os.MkdirAll(filepath.Dir(dir+path), 0o755))
 		s.must(os.WriteFile(dir+path, []byte(content), 0o644))
+		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum([]byte(content)), path[1:])
 	}
+	s.must(os.WriteFile(dir+"/DEBIAN/md5sums", []byte(sums.String()), 0o644))
 	for name, script := range map[string]string{"preinst": d.preinst, "postinst": d.postinst} {
 		if script != "" {
 			s.must(os.WriteFile(dir+"/DEBIAN/"+name, []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o755))
@@ -379,4 +383,7 @@ for list in /var/lib/apt/lists/*Packages*; do : >"$list"; done
 apt_install_version 1.36.3 kubelet
 dpkg-query -W kubelet`))
 	contains(t, r.output, "kubelet\t1.36.3-1.1")
+	s.ok(s.script("for list in /var/lib/apt/lists/*Packages*; do : >\"$list\"; done"))
+	s.ok(s.bash(overHTTP + string(text)))
+	s.prints("apt_versions kubelet", "1.36.3-1.1\n")
 }

@@ -136,6 +136,7 @@ apt_limited() {
 
 # apt_update_list FILE reads the package lists of this sources file only; fails unless all of it is there.
 apt_update_list() {
+  apt_drop_torn
   apt_get update -o Dir::Etc::sourcelist="$1" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 &&
     ! grep -qE "$apt_fetch_errors|^[WE]: GPG error|not signed" "$apt_log"
 }

@@ -52,6 +52,19 @@ settle_step() {
   images_torn || rm -f "$unsettled_images"
 }
 
+# dpkg_drop_empty takes away the configuration files that packages in the note were about to get, and that a power cut left empty: dpkg
+# would take them for what the packages bring. The note has these packages as "torn" then: they are to be unpacked once more.
+dpkg_drop_empty() {
+  local package file
+  tail -n +2 "$unsettled" | cut -d' ' -f1 | sort -u | while read -r package; do
+    { dpkg-query -W -f '${Conffiles}\n' "$package" 2>/dev/null || true; } | sed -nE 's#^ (/.*) (newconffile|[0-9a-f]{32})( .*)?$#\1#p' | while IFS= read -r file; do
+      if [[ ! -f $file.dpkg-new || -s $file.dpkg-new ]]; then continue; fi
+      unsettled_begin "$package torn"
+      rm "$file.dpkg-new"
+    done
+  done
+}
+
 # dpkg_lost prints the files that a power cut took of packages in the note that are installed, each after its package.
 dpkg_lost() {
   local package was file
@@ -77,11 +90,11 @@ dpkg_restore() {
   local lost package file
   local -a packages
   lost=$(dpkg_lost)
-  if [[ -n $lost ]]; then
-    mapfile -t packages < <(cut -d' ' -f1 <<<"$lost" | uniq)
+  mapfile -t packages < <({ cut -d' ' -f1 <<<"$lost"; sed -n 's/ torn$//p' "$unsettled"; } | grep . | sort -u)
+  if [[ ${#packages[@]} -gt 0 ]]; then
     echo "the host went down before all files of ${packages[*]} were on the disk: unpacking them again"
     while read -r package file; do
-      [[ -s $file ]] || rm -f "$file" # dpkg keeps one that is there and the owner's
+      if [[ -n $file && ! -s $file ]]; then rm -f "$file"; fi # dpkg keeps one that is there and the owner's
     done <<<"$lost"
     dpkg_unpack_again -o Dpkg::Options::=--force-confmiss "${packages[@]}"
     lost=$(dpkg_lost)
@@ -100,6 +113,7 @@ dpkg_repair() {
   local broken line
   local -a torn
   echo 'dpkg was interrupted: finishing what it left'
+  if unsettled_before; then dpkg_drop_empty; fi
   when_free dpkg_configure || true # what is torn fails here, and is mended below
   cp "$apt_log" "$KGPU_STEP/configure.log"
   mapfile -t torn < <(dpkg_torn)
