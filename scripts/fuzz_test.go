@@ -32,13 +32,15 @@ func TestFuzzTargets(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	const told = "a.FuzzOne\n a.FuzzTwo\n b/c.FuzzThree\n"
+	const seconds = "-fuzz ^FuzzThree$ -fuzztime 30s -fuzzminimizetime 5x ./b/c\n"
+	executions := "-v ./b/c -args -test.fuzz=^FuzzThree$ -test.fuzztime=1002x -test.fuzzminimizetime=5x -test.fuzzcachedir=" + dir + "/cache/fuzz/m.example/m/b/c\n"
 	for _, c := range []struct {
 		amount, executed, status string
-		each                     string
+		call                     string // for FuzzThree
 		well                     bool
 	}{
-		{"90", "1500", "0", "30s", true}, {"90", "1499", "0", "30s", false}, {"90", "1500", "1", "30s", false},
-		{"1000x", "1000", "0", "1002x", true}, {"1000x", "999", "0", "1002x", false},
+		{"90", "1500", "0", seconds, true}, {"90", "1499", "0", seconds, false}, {"90", "1500", "1", seconds, false},
+		{"1000x", "1000", "0", executions, true}, {"1000x", "999", "0", executions, false},
 	} {
 		run := exec.Command("bash", "scripts/fuzz.sh", c.amount)
 		run.Dir = dir
@@ -56,7 +58,7 @@ func TestFuzzTargets(t *testing.T) {
 			t.Errorf("what is no target ran: %s", out)
 		}
 		calls, err := os.ReadFile(filepath.Join(dir, "calls"))
-		if err != nil || !strings.Contains(string(calls), "-fuzz ^FuzzThree$ -fuzztime "+c.each+" -fuzzminimizetime 5x ./b/c\n") {
+		if err != nil || !strings.Contains(string(calls), c.call) {
 			t.Errorf("%+v: %v, %s", c, err, calls)
 		}
 		must(t, os.Remove(filepath.Join(dir, "calls")))

@@ -141,7 +141,7 @@ func weather(ctx context.Context, s *storm.Storm, o options) error {
 	if err := schedule.Print(os.Stdout); err != nil {
 		return err
 	}
-	failure := s.Run(ctx, schedule, 0)
+	failure := s.Run(ctx, schedule, storm.Least{})
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}

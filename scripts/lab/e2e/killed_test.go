@@ -13,12 +13,9 @@ import (
 // TestKilled kills kgpu, in every step and at points that a seed chooses, and lets hosts go down where it hurts most. Each
 // round must end with what an undisturbed run makes, without two package managers or two kubeadm at work on a host at the
 // same time, and reset must leave nothing. At a power cut, a host loses what nobody synced. KGPU_SEED chooses another seed;
-// -short is one round, which kills in a third of the steps; `make chaos` is the long one.
+// -short is one round, which kills in a third of the steps, and another where it did not; `make chaos` is the long one.
 func TestKilled(t *testing.T) {
-	leastKills, rounds := 30, 3
-	if testing.Short() {
-		leastKills, rounds = 10, 1
-	}
+	least, rounds := storm.Least{Kills: 30}, 3
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("KGPU_SEED"), "4"), 10, 64)
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +47,14 @@ func TestKilled(t *testing.T) {
 			{Step: "cluster/join", Faults: []string{storm.Power, storm.Reboot}},
 		},
 	})
+	if testing.Short() {
+		least, rounds = storm.Least{Kills: 10, Steps: (len(s.Tally.Steps) + 2) / 3}, 1
+	}
 	schedule.Rounds = schedule.Rounds[:rounds]
 	if err := schedule.Print(t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	failure := s.Run(t.Context(), schedule, leastKills)
+	failure := s.Run(t.Context(), schedule, least)
 	if err := s.Tally.Print(t.Output()); err != nil {
 		t.Error(err)
 	}

@@ -41,7 +41,7 @@ func setUp(m *testing.M) (int, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program = filepath.Join(dir, "lab")
-	build := exec.Command("go", "build", "-o", program, "..")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "..")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return 0, err

@@ -141,13 +141,13 @@ func TestWhatMustStrikeComesAgain(t *testing.T) {
 		{1, left, []Hit{sooner, planned}},
 		{2, left, []Hit{sooner, kill}},
 	} {
-		if got := s.hits(schedule, c.round, c.left, 1); !slices.Equal(got, c.want) {
+		if got := s.hits(schedule, c.round, c.left, Least{Kills: 1}); !slices.Equal(got, c.want) {
 			t.Errorf("round %d: %v, want %v", c.round, got, c.want)
 		}
 	}
 	check := func(when, want string) {
 		t.Helper()
-		err := s.complete(schedule, 1)
+		err := s.complete(schedule, Least{Kills: 1})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+want)) {
 			t.Errorf("%s: %v, want %q", when, err, want)
 		}
@@ -157,16 +157,16 @@ func TestWhatMustStrikeComesAgain(t *testing.T) {
 	s.Tally.hit(Reboot, Ref{"cp1", "os/a"})
 	s.Tally.hit(Reboot, Ref{"cp1", "os/c"})
 	check("another fault", "power in os/a")
-	if got := s.hits(schedule, 2, []Hit{sooner, planned}, 1); !slices.Equal(got, []Hit{sooner}) {
+	if got := s.hits(schedule, 2, []Hit{sooner, planned}, Least{Kills: 1}); !slices.Equal(got, []Hit{sooner}) {
 		t.Errorf("what was struck comes again: %v", got)
 	}
 	s.Tally.hit(Power, Ref{"w2", "os/a"})
 	check("all was struck", "")
-	if got := s.hits(schedule, 2, []Hit{sooner}, 1); len(got) != 0 {
+	if got := s.hits(schedule, 2, []Hit{sooner}, Least{Kills: 1}); len(got) != 0 {
 		t.Errorf("there is more to do: %v", got)
 	}
 	only, err := schedule.Only(3)
-	if err != nil || (&Storm{Tally: newTally()}).complete(only, 0) != nil {
+	if err != nil || (&Storm{Tally: newTally()}).complete(only, Least{}) != nil {
 		t.Errorf("what is not in the schedule is missed: %v", err)
 	}
 }

@@ -112,12 +112,12 @@ func (s *Storm) reset(ctx context.Context) error {
 // extraRounds is how many rounds may follow those of a schedule, for what found no occasion in them.
 const extraRounds = 3
 
-// Run lets the rounds of a schedule go by, and further ones until kgpu was killed so often, and every step was struck by
+// Run lets the rounds of a schedule go by, and further ones until kgpu was killed enough, and every step was struck by
 // what the schedule wants it to be struck by.
-func (s *Storm) Run(ctx context.Context, schedule Schedule, kills int) error {
+func (s *Storm) Run(ctx context.Context, schedule Schedule, least Least) error {
 	var left []Hit // found no occasion
 	for count := 0; count < len(schedule.Rounds)+extraRounds; count++ {
-		hits := s.hits(schedule, count, left, kills)
+		hits := s.hits(schedule, count, left, least)
 		if count >= len(schedule.Rounds) && len(hits) == 0 {
 			break
 		}
@@ -129,30 +129,30 @@ func (s *Storm) Run(ctx context.Context, schedule Schedule, kills int) error {
 			return slices.ContainsFunc(hits, func(tried Hit) bool { return tried.Number == h.Number })
 		}), passed...)
 	}
-	return s.complete(schedule, kills)
+	return s.complete(schedule, least)
 }
 
 // hits are those of a round: the schedule's, and of those that are left from former rounds what must be.
-func (s *Storm) hits(schedule Schedule, count int, left []Hit, kills int) []Hit {
+func (s *Storm) hits(schedule Schedule, count int, left []Hit, least Least) []Hit {
 	var planned []Hit
 	if count < len(schedule.Rounds) {
-		planned, kills = schedule.Rounds[count], 0
+		planned, least.Kills = schedule.Rounds[count], 0
 	}
 	var list []Hit
-	for _, h := range s.Tally.missing(left, kills) {
+	for _, h := range s.Tally.missing(left, least) {
 		list = append(list, h.again())
 	}
 	return append(list, planned...)
 }
 
 // complete wants the kills that there should be, and every fault that must strike a step to have struck it.
-func (s *Storm) complete(schedule Schedule, kills int) error {
+func (s *Storm) complete(schedule Schedule, least Least) error {
 	var missing []string
-	for _, h := range s.Tally.missing(slices.Concat(schedule.Rounds...), 0) {
+	for _, h := range s.Tally.missing(slices.Concat(schedule.Rounds...), Least{Steps: least.Steps}) {
 		missing = append(missing, h.Fault+" in "+h.Point.Step)
 	}
-	if got := s.Tally.Faults[Kill].Injected; got < kills {
-		missing = append(missing, fmt.Sprintf("%d kills, of at least %d", kills-got, kills))
+	if got := s.Tally.Faults[Kill].Injected; got < least.Kills {
+		missing = append(missing, fmt.Sprintf("%d kills, of at least %d", least.Kills-got, least.Kills))
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("what should have struck, and found no occasion: %s", strings.Join(missing, ", "))

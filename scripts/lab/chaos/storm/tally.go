@@ -75,16 +75,40 @@ func (t *Tally) Struck(fault, step string) bool {
 	return false
 }
 
+// Least is when a storm has killed kgpu enough.
+type Least struct {
+	Kills int
+	Steps int // in so many steps of the undisturbed run; zero: in every step in which the schedule has a kill that must strike
+}
+
 // missing are those hits that are needed still: where a fault never struck its step, and where there were too few kills.
-func (t *Tally) missing(hits []Hit, kills int) []Hit {
+func (t *Tally) missing(hits []Hit, least Least) []Hit {
 	var list []Hit
 	for _, h := range hits {
+		var needed bool
 		switch {
-		case h.Must && !t.Struck(h.Fault, h.Point.Step), !h.Must && h.Fault == Kill && t.Faults[Kill].Injected < kills:
+		case h.Must && h.Fault == Kill && least.Steps > 0:
+			needed = t.killed() < least.Steps && !t.Struck(Kill, h.Point.Step)
+		case h.Must:
+			needed = !t.Struck(h.Fault, h.Point.Step)
+		default:
+			needed = h.Fault == Kill && t.Faults[Kill].Injected < least.Kills
+		}
+		if needed {
 			list = append(list, h)
 		}
 	}
 	return list
+}
+
+// killed is in how many steps of the undisturbed run kgpu was killed.
+func (t *Tally) killed() (steps int) {
+	for _, step := range t.Steps {
+		if t.Struck(Kill, step) {
+			steps++
+		}
+	}
+	return steps
 }
 
 // Sum is all of it.

@@ -51,7 +51,7 @@ func TestWhatIsMissing(t *testing.T) {
 	hits := []Hit{must, other, down, {Fault: Power}}
 	want := func(when string, kills int, list ...Hit) {
 		t.Helper()
-		if got := n.missing(hits, kills); !slices.Equal(got, list) {
+		if got := n.missing(hits, Least{Kills: kills}); !slices.Equal(got, list) {
 			t.Errorf("%s: %v, want %v", when, got, list)
 		}
 	}
@@ -65,4 +65,17 @@ func TestWhatIsMissing(t *testing.T) {
 	n.hit(Power, Ref{"w2", "kube/packages"})
 	want("too few kills", 2, other)
 	want("all is well", 1)
+
+	n = newTally()
+	n.Steps = []string{"os/modules", "kube/packages", "cluster/init"}
+	some := Least{Steps: 2}
+	n.hit(Kill, Ref{"w1", "os/dpkg"}) // which only a fault brought
+	n.hit(Kill, Ref{"w1", "os/modules"})
+	if got := n.missing(hits, some); !slices.Equal(got, []Hit{must, down}) {
+		t.Errorf("killed in one step of two: %v", got)
+	}
+	n.hit(Kill, Ref{"cp1", "cluster/init"})
+	if got := n.missing(hits, some); !slices.Equal(got, []Hit{down}) {
+		t.Errorf("killed in two other steps: %v", got)
+	}
 }
