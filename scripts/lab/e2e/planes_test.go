@@ -139,7 +139,7 @@ func (c *cluster) planesComeAndGo(t *testing.T, d desired, cards int, virtual st
 			t.Errorf("two control planes are left: %s", s.stderr.String())
 		}
 		l.verb(t, "kill", "w2")
-		kgpu(t, 16, "remove-control-plane", "--yes", "-i", c.inventory, c.addr["cp1"], c.addr["w2"])
+		kgpu(t, 20, "remove-control-plane", "--yes", "-i", c.inventory, c.addr["cp1"], c.addr["w2"])
 		kgpu(t, 0, "remove-control-plane", "--force", "--yes", "-i", c.inventory, c.addr["cp1"], c.addr["w2"])
 		c.ready(t, "w1", "w3", "w4")
 		if members := c.etcdMembers(t, "w1"); members != "w1" {
